@@ -1,0 +1,100 @@
+package history
+
+import (
+	"time"
+
+	"oversell/variant"
+)
+
+// Schema names the format of a header; its number changes when old readers
+// would misread it.
+const Schema = "oversell-history/1"
+
+// Header says what a history is a history of, and holds all that judging it
+// needs, so that a file can be judged again on another machine, by another
+// build in which the variants may have changed.
+type Header struct {
+	Schema   string `json:"schema"`
+	Scenario string `json:"scenario"`
+	Lock     string `json:"lock,omitempty"`
+	Sale     string `json:"sale,omitempty"`
+	Queue    string `json:"queue,omitempty"`
+
+	Target        string `json:"target"`
+	Topology      string `json:"topology"`
+	ServerVersion string `json:"server_version"`
+	Engine        string `json:"engine"`
+	Waiting       string `json:"waiting"`
+	Seed          uint64 `json:"seed"`
+	Clients       int    `json:"clients"`
+	// Pool is the number of shared connections; 0: a connection each.
+	Pool    int       `json:"pool"`
+	Started time.Time `json:"started"`
+
+	Stock    int64 `json:"stock,omitempty"`
+	Quantity int   `json:"quantity,omitempty"` // the largest order
+	// Resend and Refund are probabilities per order.
+	Resend float64 `json:"resend,omitempty"`
+	Refund float64 `json:"refund,omitempty"`
+
+	TTL   time.Duration `json:"ttl_ns,omitempty"`
+	Wait  time.Duration `json:"wait_ns,omitempty"`
+	Retry time.Duration `json:"retry_ns,omitempty"`
+	Hold  time.Duration `json:"hold_ns,omitempty"`
+	// Grace is what the progress property adds to the TTL.
+	Grace time.Duration `json:"grace_ns,omitempty"`
+	// Drift is how far the clients' clock and the servers' may disagree, and
+	// how late a server may be to expire a key: refusals stay legal this long
+	// after a lease has run out.
+	Drift time.Duration `json:"drift_ns,omitempty"`
+
+	// Promises are the properties that fail the run when broken; every other
+	// one is measured and reported as not claimed.
+	Promises []Promise `json:"promises"`
+	// Expected is the declared outcome of this combination: "pass", or
+	// "violated" with the flaws that lead there.
+	Expected      string   `json:"expected"`
+	ExpectedFlaws []string `json:"expected_flaws,omitempty"`
+}
+
+// Promise is a property of one object.
+type Promise struct {
+	Of       variant.Object   `json:"of"`
+	Property variant.Property `json:"property"`
+}
+
+// Promised tells whether the header holds this promise.
+func (h *Header) Promised(of variant.Object, p variant.Property) bool {
+	for _, q := range h.Promises {
+		if q.Of == of && q.Property == p {
+			return true
+		}
+	}
+	return false
+}
+
+// Trailer closes a history: a file without one was cut off.
+type Trailer struct {
+	// Interrupted says that somebody stopped the run before its end.
+	Interrupted bool `json:"interrupted,omitempty"`
+	// Elapsed is how long the load ran, from the start of the first client to
+	// the end of the last.
+	Elapsed time.Duration `json:"elapsed_ns"`
+	// Notes are facts about the run that no operation shows, in sentences.
+	Notes []string `json:"notes,omitempty"`
+	// Faults counts how often each injected fault fired.
+	Faults map[string]int64 `json:"faults,omitempty"`
+}
+
+// History is a recorded run, read back.
+type History struct {
+	Header Header
+	// Ops are all the operations in completion order: by Return, with an
+	// unknown operation standing where its client gave up.
+	Ops []Op
+	// Trailer is nil when the history was cut off.
+	Trailer *Trailer
+	// Cut says where and why reading stopped before the end; empty for a
+	// complete history.
+	Cut string
+}

@@ -1,0 +1,187 @@
+package history
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+	"unique"
+)
+
+// Outcome is what a client knows of its operation. The zero value is Unknown,
+// and only a declared answer changes that: when in doubt, the operation may or
+// may not have taken effect, now or at any later time.
+type Outcome uint8
+
+// The outcomes.
+const (
+	Unknown Outcome = iota // no answer, or an error: it may take effect for ever after
+	OK                     // done
+	Refused                // declined by a declared answer, without effect; see Reason
+)
+
+// Reason qualifies a refusal, or an OK that repeats an earlier effect.
+type Reason uint8
+
+// The reasons.
+const (
+	NoReason Reason = iota
+	Held            // the lock is taken
+	Lost            // the lock is no longer the caller's
+	SoldOut         // less stock left than ordered
+	Stale           // a newer fencing token or version has been seen
+	Repeated        // with OK: this order had its effect before; nothing changed now
+	Stopped         // the run was ending; the client gave up before anything took effect
+)
+
+// Kind is what an operation does.
+type Kind uint8
+
+// The kinds. Numbers are stored in files: append, never reorder.
+const (
+	NoKind    Kind = iota
+	Acquire        // Key lock, Arg session, Result how it was granted, Fence token granted, Until end of the lease
+	Extend         // Key lock, Arg session, Until new end of the lease
+	Release        // Key lock, Arg session, Until end of the lease as last renewed
+	Join           // Key lock, Arg session: the client got its place in a lock's line
+	Buy            // Key product, Arg order, Result pieces left as the sale told it (-1: not told), Amount pieces, Fence token shown, Session the lock held
+	Refund         // Key product, Arg order, Amount pieces
+	ReadState      // Key product, Arg what was counted ("left", "reserved", "sold"), Result number
+	Fault          // Arg the fault's name, Result its target: something done to the run
+)
+
+// Value is an argument or a result: a number or a short interned text. The
+// zero value is the number 0. Values are comparable.
+type Value struct {
+	text unique.Handle[string]
+	num  int64
+}
+
+var noText unique.Handle[string]
+
+// Int is the value of a number.
+func Int(n int64) Value { return Value{num: n} }
+
+// Text is the value of a text. It interns: make one once and use it often.
+// A text that is a plain decimal number is that number.
+func Text(s string) Value {
+	if n, err := strconv.ParseInt(s, 10, 64); err == nil && strconv.FormatInt(n, 10) == s {
+		return Value{num: n}
+	}
+	return Value{text: unique.Make(s)}
+}
+
+// Num is the number, and whether the value is one.
+func (v Value) Num() (int64, bool) { return v.num, v.text == noText }
+
+// String is the text, or the number in decimal.
+func (v Value) String() string {
+	if v.text == noText {
+		return strconv.FormatInt(v.num, 10)
+	}
+	return v.text.Value()
+}
+
+// Op is one operation as its client saw it. All times are since the start of
+// the run, on one monotonic clock; the times of one client strictly rise.
+type Op struct {
+	Client  int32
+	Amount  int32 // pieces, for Buy and Refund; 0 reads as 1
+	Kind    Kind
+	Outcome Outcome
+	Reason  Reason
+	Key     Value
+	Arg     Value
+	Result  Value
+	// Fence is the fencing token granted (Acquire) or shown (Buy, Refund); 0: none.
+	Fence int64
+	// Session is the acquisition under which a Buy or Refund ran, as in the
+	// Arg of its Acquire; 0: none.
+	Session int64
+	Due     time.Duration // when it should have started
+	Call    time.Duration // when it started
+	// Return is when the answer came or, for an unknown outcome, when the
+	// client gave up waiting; the effect of an unknown one may come later. See End.
+	Return time.Duration
+	// Until is the end of the lease promised to the client: for Acquire and
+	// Extend as granted, for Release as last renewed. It is the start of the
+	// winning attempt plus the TTL, less what the lock allows for drift.
+	Until time.Duration
+}
+
+// Forever is the end of an operation whose outcome is unknown.
+const Forever = time.Duration(1<<63 - 1)
+
+// End is the latest time at which the operation can have taken effect: its
+// return, or Forever when the outcome is unknown.
+func (o Op) End() time.Duration {
+	if o.Outcome == Unknown {
+		return Forever
+	}
+	return o.Return
+}
+
+// Pieces is Amount, with 0 read as 1.
+func (o Op) Pieces() int64 {
+	if o.Amount == 0 {
+		return 1
+	}
+	return int64(o.Amount)
+}
+
+var (
+	outcomeNames = [...]string{Unknown: "unknown", OK: "ok", Refused: "refused"}
+	reasonNames  = [...]string{NoReason: "", Held: "held", Lost: "lost", SoldOut: "sold-out", Stale: "stale", Repeated: "repeated", Stopped: "stopped"}
+	kindNames    = [...]string{NoKind: "", Acquire: "acquire", Extend: "extend", Release: "release", Join: "join",
+		Buy: "buy", Refund: "refund", ReadState: "read-state", Fault: "fault"}
+)
+
+func name(names []string, i uint8) string {
+	if int(i) < len(names) {
+		return names[i]
+	}
+	return fmt.Sprintf("?%d", i)
+}
+
+func parse[T ~uint8](what string, names []string, s string) (T, error) {
+	for i, n := range names {
+		if n == s {
+			return T(i), nil
+		}
+	}
+	return 0, fmt.Errorf("%s %q is not known", what, s)
+}
+
+func (o Outcome) String() string { return name(outcomeNames[:], uint8(o)) }
+func (r Reason) String() string  { return name(reasonNames[:], uint8(r)) }
+func (k Kind) String() string    { return name(kindNames[:], uint8(k)) }
+
+// ParseOutcome, ParseReason and ParseKind are the inverses of String.
+func ParseOutcome(s string) (Outcome, error) { return parse[Outcome]("outcome", outcomeNames[:], s) }
+
+// ParseReason is the inverse of Reason.String.
+func ParseReason(s string) (Reason, error) { return parse[Reason]("reason", reasonNames[:], s) }
+
+// ParseKind is the inverse of Kind.String.
+func ParseKind(s string) (Kind, error) { return parse[Kind]("kind", kindNames[:], s) }
+
+// String shows the operation in one line, for logs and failed tests.
+func (o Op) String() string {
+	s := fmt.Sprintf("[%v..%v] client %d %s %s", o.Call, o.Return, o.Client, o.Kind, o.Key)
+	if o.Arg != (Value{}) {
+		s += " " + o.Arg.String()
+	}
+	s += " -> " + o.Outcome.String()
+	if o.Reason != NoReason {
+		s += " (" + o.Reason.String() + ")"
+	}
+	if o.Result != (Value{}) {
+		s += " " + o.Result.String()
+	}
+	if o.Until != 0 {
+		s += fmt.Sprintf(" until %v", o.Until)
+	}
+	if o.Fence != 0 {
+		s += fmt.Sprintf(" fence %d", o.Fence)
+	}
+	return s
+}

@@ -1,0 +1,117 @@
+// Package lockimpl holds the locks under test: those of the source documents,
+// faithfully with their flaws, the corrected forms, and the controls that
+// every check must be able to catch.
+//
+// One lock is one file, with its scripts as .lua files beside it. [Variants]
+// lists them all; there is no other registration. A lock touches the world
+// only through the [variant.Env] that it is given.
+package lockimpl
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"oversell/variant"
+)
+
+// ErrHeld refuses an Acquire: somebody else holds the lock, and the time or the
+// tries for waiting are used up. The refused client holds nothing.
+var ErrHeld = errors.New("lock is held")
+
+// ErrLost refuses an Extend or a Release: the lock was not, or no longer, the
+// caller's, and nothing was changed.
+var ErrLost = errors.New("lock is lost")
+
+// Lock is a granted lock. It is a plain value: a stale one can be shown again,
+// and must then be refused.
+type Lock struct {
+	Key   string
+	Token string
+	// Fence is the fencing token; 0 when the lock grants none.
+	Fence int64
+	// Until is the end of the lease that was promised: the start of the
+	// winning attempt plus the TTL, less what the lock allows for drift.
+	Until time.Time
+	// Via names the command or the script that granted the lock, for reports.
+	Via string
+	// Joined is when a lock with a waiting line told the client that it had its
+	// place in it: whoever arrives later must be served later. Zero for locks
+	// without a line.
+	Joined time.Time
+}
+
+// Options say how to acquire.
+type Options struct {
+	// TTL is the lease.
+	TTL time.Duration
+	// Wait is how long to keep trying; 0 means one attempt.
+	Wait time.Duration
+	// RetryEvery is the longest pause between two attempts.
+	RetryEvery time.Duration
+	// MaxTries bounds the attempts; 0 means no bound.
+	MaxTries int
+}
+
+// Locker is one client's view of a lock. It is used by one goroutine at a time;
+// the documents' `held[name]` lives in it.
+//
+// Any error other than ErrHeld and ErrLost leaves the outcome open: the command
+// may have been, or may yet be, executed.
+type Locker interface {
+	// Acquire obtains the lock or returns ErrHeld.
+	Acquire(ctx context.Context, key string, o Options) (Lock, error)
+	// Extend moves the end of the lease to ttl from now and returns the lock
+	// with its new Until, or ErrLost.
+	Extend(ctx context.Context, l Lock, ttl time.Duration) (Lock, error)
+	// Release gives the lock back, or returns ErrLost when there was nothing of
+	// the caller's to give back.
+	Release(ctx context.Context, l Lock) error
+}
+
+// Named is the documents' own surface, which works by name alone: the lock
+// remembers what it acquired.
+type Named interface {
+	// Unlock releases name if IsLocking, and reports whether anything was deleted.
+	Unlock(ctx context.Context, name string) (bool, error)
+	// UnlockAll unlocks every remembered name; true only if all were.
+	UnlockAll(ctx context.Context) (bool, error)
+	// Expire sets the time to live of name, at least one second, if IsLocking.
+	Expire(ctx context.Context, name string, ttl time.Duration) (bool, error)
+	// IsLocking reports whether this client holds name, as the lock believes.
+	IsLocking(ctx context.Context, name string) (bool, error)
+}
+
+// Loser is a lock that tells its holder when it lost the lock.
+type Loser interface {
+	// Lost is closed once the lock is known to be lost, and never for a lock
+	// that was released in time.
+	Lost(l Lock) <-chan struct{}
+}
+
+// Renewer is a lock that renews leases in the background.
+type Renewer interface {
+	// Renewed is l with the end of the lease as last renewed.
+	Renewed(l Lock) Lock
+}
+
+// Variant describes a lock under test.
+type Variant struct {
+	// Name is how the command line and reports call it.
+	Name string
+	// Source says where the code comes from.
+	Source string
+	// Summary says in one line how it works.
+	Summary string
+	// Promises are what its authors claim. A broken promise fails a run.
+	Promises []variant.Property
+	// Flaws are the ways in which it must be caught.
+	Flaws []variant.Flaw
+	Needs variant.Needs
+	// Fences says that Acquire grants rising fencing tokens.
+	Fences bool
+	// Control marks a lock that is wrong on purpose, to show that a check can fail.
+	Control bool
+	// New makes one client's Locker. It must not use the network.
+	New func(variant.Env) Locker
+}

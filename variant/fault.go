@@ -1,0 +1,29 @@
+package variant
+
+// Fault names something that is done to a run on purpose, or that befalls it.
+type Fault string
+
+// The faults that flaws refer to.
+const (
+	// NoFault: load alone.
+	NoFault Fault = "none"
+	// Overrun: a critical section that outlives its lease, because it is long,
+	// or because the client was paused or cut off.
+	Overrun Fault = "overrun"
+	// Resend: the same request sent twice, at once or after a lost reply.
+	Resend Fault = "resend"
+	// Crash: a client that dies between two of its commands.
+	Crash Fault = "crash"
+	// DropReply: a command that was applied and whose reply was lost.
+	DropReply Fault = "drop-reply"
+	// LateRequest: a command that the server executes after its client gave up.
+	LateRequest Fault = "late-request"
+	// FreezeRenewal: a pause that also stops a background renewal.
+	FreezeRenewal Fault = "freeze-renewal"
+	// Failover: a replica promoted before it had all the writes.
+	Failover Fault = "failover"
+	// RestartEmpty: a server that comes back without its data.
+	RestartEmpty Fault = "restart-empty"
+	// ClockJump: a step of one server's clock.
+	ClockJump Fault = "clock-jump"
+)

@@ -1,0 +1,53 @@
+package variant
+
+// Property is the name of a promise. The names are stable: they stand in JSON
+// documents, JUnit files and gates.
+type Property string
+
+// The properties that the checkers judge.
+const (
+	MutualExclusion  Property = "mutual-exclusion"
+	OwnerOnlyRelease Property = "owner-only-release"
+	Progress         Property = "progress"
+	FIFO             Property = "fifo"
+	Fencing          Property = "fencing"
+	NoOversell       Property = "no-oversell"
+	NoUndersell      Property = "no-undersell"
+	OncePerOrder     Property = "once-per-order"
+	Linearizable     Property = "linearizable"
+)
+
+// Object is what a promise is about, and whose operations are judged. A lock
+// promises things about holders, a sale about stock; both can promise to be
+// linearizable, each for itself.
+type Object string
+
+// The objects.
+const (
+	Lock Object = "lock"
+	Sale Object = "sale"
+)
+
+// PropertyInfo says what a property of an object means.
+type PropertyInfo struct {
+	Of   Object   `json:"of"`
+	Name Property `json:"name"`
+	// Promise is the property in one sentence.
+	Promise string `json:"promise"`
+}
+
+// Properties lists every property of every object in the order in which
+// reports show them.
+var Properties = []PropertyInfo{
+	{Sale, NoOversell, "accepted sales never exceed the stock"},
+	{Sale, NoUndersell, "initial = sold + reserved + remaining + returned, and nobody is refused while stock was surely left"},
+	{Sale, OncePerOrder, "one order id has one effect, however often it is sent"},
+	{Sale, Fencing, "the sale never accepts an older fencing token after a newer one"},
+	{Sale, Linearizable, "every answer of the sale fits one legal order of purchases, refunds and refusals"},
+	{Lock, MutualExclusion, "no two clients hold the lock at once within the validity each was promised"},
+	{Lock, OwnerOnlyRelease, "nobody's release or extend changes a lock that another client holds"},
+	{Lock, Fencing, "fencing tokens rise from grant to grant"},
+	{Lock, FIFO, "who joined the line first is served first"},
+	{Lock, Progress, "while clients try, somebody obtains the lock within its lease plus a grace; none is stuck for good"},
+	{Lock, Linearizable, "every answer of the lock fits one legal order of grants, refusals and releases"},
+}

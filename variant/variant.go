@@ -1,0 +1,81 @@
+// Package variant is the vocabulary that everything else speaks: what a
+// variant (a lock, a sale, a queue) may touch ([Env]), what it can promise
+// ([Property]), what can be done to it ([Fault]), where it is known to break
+// ([Flaw]) and what it cannot run without ([Needs]).
+//
+// The idea behind Env: a client is ordinary Go code whose only contact with
+// the world is handed to it. The same code then runs as a goroutine on real
+// connections, as one of many coroutines on a shared pipeline, or under a
+// search that tries every interleaving.
+package variant
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"oversell/clock"
+)
+
+// Env is all the world a variant may touch. An Env belongs to one client.
+type Env struct {
+	// Redis is one client or, for algorithms over independent masters, one
+	// client per master.
+	Redis []redis.UniversalClient
+	// Clock tells the time. Variants use no other.
+	Clock clock.Clock
+	// Token returns a new unique text at each call: 128 random bits, from the
+	// run's seed.
+	Token func() string
+	// Wait waits until it is worth trying for key again, and at most for
+	// atMost. The engine chooses how: polling, exponential back-off, or a
+	// notification of the release. An error means that the client is to stop
+	// trying; a variant then takes back what it asked for and reports a refusal.
+	Wait func(ctx context.Context, key string, atMost time.Duration) error
+	// Go runs f beside the client, with a context that ends when the client
+	// does. join waits until f has returned.
+	Go func(f func(context.Context)) (join func(context.Context) error)
+	// SQL is a database for the variants that keep their state in one; nil
+	// otherwise.
+	SQL *sql.DB
+}
+
+// Needs is what a variant cannot run without. An unmet need refuses the run
+// before it starts.
+type Needs struct {
+	// Masters is the smallest number of independent masters; 0 and 1 mean that
+	// one server will do.
+	Masters int
+	// WholeSeconds says that the variant can only express leases of whole
+	// seconds.
+	WholeSeconds bool
+	// Fence says that the variant needs a lock that grants fencing tokens.
+	Fence bool
+}
+
+// Flaw is one way in which a variant is known to break, to be caught by the
+// checkers. A flaw that no check has seen is a bug in this program.
+type Flaw struct {
+	// Property is what breaks.
+	Property Property
+	// Fault is what it takes; [NoFault] means that load alone is enough.
+	Fault Fault
+	// Under narrows the flaw to one sale, queue or option by name, or to
+	// [Unserialized]. Empty means everywhere.
+	Under string
+	// Why tells the mechanism in a sentence.
+	Why string
+}
+
+// Unserialized, as a flaw's Under, means: only when the lock round the
+// operation fails to keep clients apart, because it promises no mutual
+// exclusion or loses it in this very run.
+const Unserialized = "unserialized"
+
+// Options of a run that a flaw can name in Under.
+const (
+	WithQuantity = "quantity" // orders for more than one piece
+	WithRefunds  = "refund"   // buyers who give pieces back
+)
