@@ -73,7 +73,7 @@ func (h *Header) Promised(of variant.Object, p variant.Property) bool {
 	return false
 }
 
-// Trailer closes a history: a file without one was cut off.
+// Trailer closes a history: a history file without one was cut off.
 type Trailer struct {
 	// Interrupted says that somebody stopped the run before its end.
 	Interrupted bool `json:"interrupted,omitempty"`
@@ -92,9 +92,10 @@ type History struct {
 	// Ops are all the operations in completion order: by Return, with an
 	// unknown operation standing where its client gave up.
 	Ops []Op
-	// Trailer is nil when the history was cut off.
+	// Trailer is nil when the history was cut off before it, and when it came
+	// as JSON lines without one.
 	Trailer *Trailer
-	// Cut says where and why reading stopped before the end; empty for a
-	// complete history.
+	// Cut says, in a sentence, where and why reading stopped before the end;
+	// empty when it did not. All operations before the cut are in Ops.
 	Cut string
 }

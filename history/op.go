@@ -31,6 +31,8 @@ const (
 	Stale           // a newer fencing token or version has been seen
 	Repeated        // with OK: this order had its effect before; nothing changed now
 	Stopped         // the run was ending; the client gave up before anything took effect
+	Empty           // nothing to hand out
+	Changed         // the task was enqueued again since, or is gone
 )
 
 // Kind is what an operation does.
@@ -47,6 +49,14 @@ const (
 	Refund         // Key product, Arg order, Amount pieces
 	ReadState      // Key product, Arg what was counted ("left", "reserved", "sold"), Result number
 	Fault          // Arg the fault's name, Result its target: something done to the run
+	Enqueue        // Key queue, Arg task, Until when it is due (0: at once); OK with Repeated: it was there, nothing changed
+	Dequeue        // Key queue, Arg task: withdrawn by id and score
+	Pop            // Key queue, Session request, Result task, Amount attempt: one operation for each task that the request took
+	Ack            // Key queue, Arg task, Session the request that took it
+	Effect         // Key queue, Arg task: the consumer's own effect; OK with Repeated: it had been done before
+	NextID         // Key counter, Result the number
+	Take           // Key pool, Arg user, Result task, Session the hold, Until the end of the hold
+	Submit         // Key pool, Arg task, Session the hold under which it was done
 )
 
 // Value is an argument or a result: a number or a short interned text. The
@@ -130,9 +140,11 @@ func (o Op) Pieces() int64 {
 
 var (
 	outcomeNames = [...]string{Unknown: "unknown", OK: "ok", Refused: "refused"}
-	reasonNames  = [...]string{NoReason: "", Held: "held", Lost: "lost", SoldOut: "sold-out", Stale: "stale", Repeated: "repeated", Stopped: "stopped"}
-	kindNames    = [...]string{NoKind: "", Acquire: "acquire", Extend: "extend", Release: "release", Join: "join",
-		Buy: "buy", Refund: "refund", ReadState: "read-state", Fault: "fault"}
+	reasonNames  = [...]string{NoReason: "", Held: "held", Lost: "lost", SoldOut: "sold-out", Stale: "stale", Repeated: "repeated", Stopped: "stopped",
+		Empty: "empty", Changed: "changed"}
+	kindNames = [...]string{NoKind: "", Acquire: "acquire", Extend: "extend", Release: "release", Join: "join",
+		Buy: "buy", Refund: "refund", ReadState: "read-state", Fault: "fault",
+		Enqueue: "enqueue", Dequeue: "dequeue", Pop: "pop", Ack: "ack", Effect: "effect", NextID: "next-id", Take: "take", Submit: "submit"}
 )
 
 func name(names []string, i uint8) string {

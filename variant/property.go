@@ -15,6 +15,19 @@ const (
 	NoUndersell      Property = "no-undersell"
 	OncePerOrder     Property = "once-per-order"
 	Linearizable     Property = "linearizable"
+	UniqueIDs        Property = "unique-ids"
+	NoGaps           Property = "no-gaps"
+	RealTimeOrder    Property = "real-time-order"
+
+	NoLostTask          Property = "no-lost-task"
+	NoDuplicateDelivery Property = "no-duplicate-delivery"
+	EffectOnce          Property = "effect-once"
+	NotEarly            Property = "not-early"
+	InOrder             Property = "in-order"
+	OneEntryPerID       Property = "one-entry-per-id"
+
+	OneHolderPerTask Property = "one-holder-per-task"
+	TaskReturns      Property = "task-returns"
 )
 
 // Object is what a promise is about, and whose operations are judged. A lock
@@ -26,6 +39,12 @@ type Object string
 const (
 	Lock Object = "lock"
 	Sale Object = "sale"
+	// IDs is a number generator.
+	IDs Object = "ids"
+	// Queue is a task queue; the effects are its consumers'.
+	Queue Object = "queue"
+	// Dispatch is a pool of tasks of which each user holds one at a time.
+	Dispatch Object = "dispatch"
 )
 
 // PropertyInfo says what a property of an object means.

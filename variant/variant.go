@@ -12,6 +12,7 @@ package variant
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -47,26 +48,27 @@ type Env struct {
 type Needs struct {
 	// Masters is the smallest number of independent masters; 0 and 1 mean that
 	// one server will do.
-	Masters int
+	Masters int `json:"masters,omitempty"`
 	// WholeSeconds says that the variant can only express leases of whole
 	// seconds.
-	WholeSeconds bool
+	WholeSeconds bool `json:"whole_seconds,omitempty"`
 	// Fence says that the variant needs a lock that grants fencing tokens.
-	Fence bool
+	Fence bool `json:"fence,omitempty"`
 }
 
 // Flaw is one way in which a variant is known to break, to be caught by the
 // checkers. A flaw that no check has seen is a bug in this program.
 type Flaw struct {
 	// Property is what breaks.
-	Property Property
+	Property Property `json:"property"`
 	// Fault is what it takes; [NoFault] means that load alone is enough.
-	Fault Fault
+	Fault Fault `json:"fault"`
 	// Under narrows the flaw to one sale, queue or option by name, or to
-	// [Unserialized]. Empty means everywhere.
-	Under string
+	// [Unserialized], or to several of them together, joined by [And]. Empty
+	// means everywhere.
+	Under string `json:"under,omitempty"`
 	// Why tells the mechanism in a sentence.
-	Why string
+	Why string `json:"why"`
 }
 
 // Unserialized, as a flaw's Under, means: only when the lock round the
@@ -74,8 +76,15 @@ type Flaw struct {
 // exclusion or loses it in this very run.
 const Unserialized = "unserialized"
 
+// And joins conditions in a flaw's Under.
+const And = "+"
+
 // Options of a run that a flaw can name in Under.
 const (
 	WithQuantity = "quantity" // orders for more than one piece
 	WithRefunds  = "refund"   // buyers who give pieces back
 )
+
+// ErrStopped is what [Env.Wait] returns when the run is ending: the client is to
+// stop trying, and this is nobody's fault.
+var ErrStopped = errors.New("the run is ending")

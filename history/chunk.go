@@ -1,0 +1,39 @@
+package history
+
+import "sync/atomic"
+
+// chunkSize chooses between the two sizes of chunk. Thousands of clients that
+// do a few operations between two sweeps must not cost megabytes each; few
+// clients that do many must not fetch chunks all the time.
+type chunkSize uint8
+
+const (
+	small chunkSize = iota
+	large
+	chunkSizes
+)
+
+// chunkOps is the number of operations in a chunk of each size.
+var chunkOps = [chunkSizes]int{small: 16, large: 128}
+
+// chunk is a link of a recorder's queue. The client fills ops from the front;
+// the sweep reads what is published. When it is full, next leads on, and the
+// client never looks back.
+type chunk struct {
+	size      chunkSize
+	ops       []Op
+	published atomic.Uint32
+	swept     atomic.Bool // the sweep has taken some
+	next      atomic.Pointer[chunk]
+}
+
+func newChunk(s chunkSize) *chunk {
+	return &chunk{size: s, ops: make([]Op, chunkOps[s])}
+}
+
+// reset makes a chunk as new; nobody else may hold it.
+func (c *chunk) reset() {
+	c.published.Store(0)
+	c.swept.Store(false)
+	c.next.Store(nil)
+}

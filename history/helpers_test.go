@@ -1,0 +1,172 @@
+package history
+
+import (
+	"bytes"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"oversell/variant"
+)
+
+func testHeader() Header {
+	return Header{
+		Schema: Schema, Scenario: "seckill", Lock: "simple", Sale: "plain", Clients: 7, Stock: 100, Seed: 42,
+		Started: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC), TTL: 15 * time.Second, Resend: 0.25,
+		Promises: []Promise{{variant.Sale, variant.NoOversell}}, Expected: "pass",
+	}
+}
+
+func testTrailer() Trailer {
+	return Trailer{Elapsed: time.Second, Notes: []string{"a note"}, Faults: map[string]int64{"crash": 3}}
+}
+
+// loadOps imitates a load of n operations: sessions of acquire, buy, release by
+// a number of clients, in the order in which sweeps of 100 ms find them.
+func loadOps(n, clients int, seed uint64) []Op {
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	key, granted := Text("Lock:order"), Text("polled")
+	us := func(n int) time.Duration { return time.Duration(1+rnd.IntN(n*1000)) * time.Nanosecond }
+	now := make([]time.Duration, clients)
+	seq := make([]int64, clients)
+	var ops []Op
+	for sweep := 100 * time.Millisecond; len(ops) < n; sweep += 100 * time.Millisecond {
+		for c := range clients {
+			for now[c] < sweep {
+				seq[c]++
+				session := int64(c)<<32 | seq[c]
+				call := now[c] + us(300)
+				op := Op{Client: int32(c), Kind: Acquire, Key: key, Arg: Int(session), Result: granted, Outcome: OK,
+					Due: call, Call: call, Return: call + us(5000), Until: call + 15*time.Second}
+				buy := Op{Client: int32(c), Kind: Buy, Key: Text("order"), Arg: Int(session), Result: Int(-1), Outcome: OK, Session: session, Amount: 1}
+				buy.Call = op.Return + us(50)
+				buy.Due, buy.Return = buy.Call, buy.Call+us(500)
+				release := op
+				release.Kind, release.Result = Release, Value{}
+				release.Call = buy.Return + us(50)
+				release.Due, release.Return = release.Call, release.Call+us(500)
+				now[c] = release.Return
+				ops = append(ops, op, buy, release)
+			}
+		}
+	}
+	return ops[:n]
+}
+
+// randomOps are operations without any sense, to exercise every field. Times of
+// a client rise.
+func randomOps(n int, seed uint64) []Op {
+	rnd := rand.New(rand.NewPCG(seed, 2))
+	numbers := []int64{0, 1, -1, 7, math.MaxInt64, math.MinInt64, 1 << 40}
+	number := func() int64 {
+		if rnd.IntN(2) == 0 {
+			return numbers[rnd.IntN(len(numbers))]
+		}
+		return int64(rnd.Uint64()) >> rnd.IntN(64)
+	}
+	texts := []string{"", "order", "sold out", "a\"b\\c\n", "größe", "007", "1.5", strings.Repeat("x", 300)}
+	value := func() Value {
+		if rnd.IntN(2) == 0 {
+			return Text(texts[rnd.IntN(len(texts))])
+		}
+		return Int(number())
+	}
+	last := map[int32]time.Duration{}
+	ops := make([]Op, n)
+	for i := range ops {
+		c := int32(rnd.IntN(5)) - 1
+		call := last[c] + 1 + time.Duration(rnd.Int64N(1e6))
+		ret := call + 1 + time.Duration(rnd.Int64N(1e6))
+		last[c] = ret
+		ops[i] = Op{Client: c, Kind: Acquire + Kind(rnd.IntN(len(kindNames)-1)), Outcome: Outcome(rnd.IntN(len(outcomeNames))),
+			Reason: Reason(rnd.IntN(len(reasonNames))), Key: value(), Arg: value(), Result: value(), Due: call - time.Duration(rnd.Int64N(1000)),
+			Call: call, Return: ret}
+		if rnd.IntN(2) == 0 {
+			ops[i].Amount, ops[i].Fence, ops[i].Session, ops[i].Until = int32(number()), number(), number(), time.Duration(number())
+		}
+	}
+	return ops
+}
+
+// writeHistory writes a file and returns its path.
+func writeHistory(t testing.TB, h Header, trailer *Trailer, frames ...[]Op) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "history.bin")
+	w, err := Create(path, h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ops := range frames {
+		if err := w.Append(ops); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if trailer == nil {
+		return path
+	}
+	if err := w.Finish(*trailer); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// memoryFile is a file that a Writer writes to, one slice a write. It fails
+// from the write numbered failAt on, unless that is 0.
+type memoryFile struct {
+	writes         [][]byte
+	failAt         int
+	failure        error
+	synced, closed bool
+}
+
+func (m *memoryFile) Write(b []byte) (int, error) {
+	if m.failAt > 0 && len(m.writes)+1 >= m.failAt {
+		return 0, m.failure
+	}
+	m.writes = append(m.writes, bytes.Clone(b))
+	return len(b), nil
+}
+func (m *memoryFile) Sync() error   { m.synced = true; return nil }
+func (m *memoryFile) Close() error  { m.closed = true; return nil }
+func (m *memoryFile) bytes() []byte { return bytes.Join(m.writes, nil) }
+
+// encoded is a whole history file in memory, and its frames' sizes.
+func encoded(t testing.TB, h Header, trailer *Trailer, frames ...[]Op) *memoryFile {
+	t.Helper()
+	m := new(memoryFile)
+	w := newWriter(m)
+	w.begin(h)
+	for _, ops := range frames {
+		w.keep(w.Append(ops))
+	}
+	if trailer != nil {
+		w.appendJSON(nil, trailerFrame, trailer)
+	}
+	if w.err != nil {
+		t.Fatal(w.err)
+	}
+	return m
+}
+
+// completed is what reading ops back must give.
+func completed(ops []Op) []Op {
+	ops = slices.Clone(ops)
+	slices.SortStableFunc(ops, byCompletion)
+	return ops
+}
+
+func wantOps(t testing.TB, got, want []Op) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%d operations, want %d", len(got), len(want))
+	}
+	for i := range got {
+		if got[i] != want[i] {
+			t.Fatalf("operation %d is\n%+v\nwant\n%+v", i, got[i], want[i])
+		}
+	}
+}

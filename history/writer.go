@@ -1,0 +1,144 @@
+package history
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+)
+
+// Writer writes a history file. It is for one goroutine, usually the one that
+// sweeps the [Log].
+//
+// A Writer that failed stays failed: all later calls return the first error.
+// What it wrote before remains a readable, cut history.
+type Writer struct {
+	file    file
+	symbols symbols
+	buf     []byte
+	err     error
+}
+
+// file is what a Writer needs of an *os.File.
+type file interface {
+	io.WriteCloser
+	Sync() error
+}
+
+// Create begins a history file. When it returns, the header is in the file, and
+// everything appended later can be read back whenever the process dies. A file
+// that exists is never overwritten, since it may be the only record of a run:
+// the error is then fs.ErrExist. An empty Schema in the header is filled in.
+func Create(path string, h Header) (*Writer, error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("create history: %w", err)
+	}
+	w := newWriter(f)
+	if w.begin(h); w.err != nil {
+		_ = f.Close()
+		return nil, w.err
+	}
+	return w, nil
+}
+
+func newWriter(f file) *Writer {
+	return &Writer{file: f, symbols: symbols{indexes: make(map[Value]uint32)}}
+}
+
+func (w *Writer) begin(h Header) {
+	if h.Schema == "" {
+		h.Schema = Schema
+	}
+	w.appendJSON([]byte(magic), headerFrame, h)
+}
+
+// Append writes operations, in frames of at most 4096, each with one write. It
+// buffers nothing: what it has returned from is in the file, out of reach of a
+// kill -9. It keeps no reference to ops.
+func (w *Writer) Append(ops []Op) error {
+	for len(ops) > 0 && w.err == nil {
+		n := min(len(ops), maxFrameOps)
+		w.appendOps(ops[:n])
+		ops = ops[n:]
+	}
+	return w.err
+}
+
+// Finish writes the trailer, makes sure that everything is on the disk, and
+// closes the file, in any case. After an earlier failure it returns that one.
+func (w *Writer) Finish(t Trailer) error {
+	w.appendJSON(nil, trailerFrame, t)
+	if w.err == nil {
+		w.keep(w.file.Sync())
+	}
+	err := w.file.Close()
+	if w.err == nil {
+		w.keep(err)
+	}
+	if w.err == nil {
+		w.err = fmt.Errorf("write history: %w", os.ErrClosed) // for later calls
+		return nil
+	}
+	return w.err
+}
+
+// appendOps writes one frame of operations, after one with the texts that
+// appear in it for the first time.
+func (w *Writer) appendOps(ops []Op) {
+	b := append(w.buf[:0], make([]byte, frameHead)...)
+	b = binary.AppendUvarint(b, uint64(len(ops)))
+	var c memory
+	for i := range ops {
+		b = w.symbols.appendOp(b, &c, &ops[i])
+	}
+	w.buf = b
+	w.appendSymbols()
+	w.write(opsFrame, b, 0)
+}
+
+// appendSymbols writes the texts that are not in the file yet, in frames of
+// about a megabyte.
+func (w *Writer) appendSymbols() {
+	fresh := w.symbols.fresh
+	for len(fresh) > 0 && w.err == nil {
+		b := make([]byte, frameHead)
+		for len(fresh) > 0 && len(b) < 1<<20 {
+			text := fresh[0].String()
+			b = append(binary.AppendUvarint(b, uint64(len(text))), text...)
+			fresh = fresh[1:]
+		}
+		w.write(symbolsFrame, b, 0)
+	}
+	w.symbols.fresh = w.symbols.fresh[:0]
+}
+
+// appendJSON writes a frame of JSON, together with the bytes before it.
+func (w *Writer) appendJSON(before []byte, kind frameKind, v any) {
+	text, err := json.Marshal(v)
+	w.keep(err)
+	b := append(before, make([]byte, frameHead)...)
+	w.write(kind, append(b, text...), len(before))
+}
+
+// write seals the frame that begins at offset at of b, and writes all of b.
+func (w *Writer) write(kind frameKind, b []byte, at int) {
+	if w.err != nil {
+		return
+	}
+	if size := len(b) - at - frameHead; size > maxPayload {
+		w.keep(fmt.Errorf("a frame of %s bytes is longer than readers accept", group(size)))
+		return
+	}
+	seal(kind, b[at:])
+	_, err := w.file.Write(b)
+	w.keep(err)
+}
+
+// keep keeps the first error.
+func (w *Writer) keep(err error) {
+	if err != nil && w.err == nil {
+		w.err = fmt.Errorf("write history: %w", err)
+	}
+}
