@@ -1,0 +1,76 @@
+package load
+
+import (
+	"container/list"
+	"context"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// hub hears of releases on one subscription for all clients of the engine and
+// wakes one waiter for each. Waking them all would make every release a
+// stampede in which all but one look in vain.
+type hub struct {
+	sub *redis.PubSub
+
+	mu      sync.Mutex
+	waiting map[string]*list.List // of chan struct{}, by lock, in order of arrival
+	unheard map[string]bool       // locks released while nobody waited: the next waiter looks at once
+}
+
+func newHub(ctx context.Context, c redis.UniversalClient) (*hub, error) {
+	h := &hub{sub: c.PSubscribe(ctx, wakeChannel("*")), waiting: map[string]*list.List{}, unheard: map[string]bool{}}
+	if _, err := h.sub.Receive(ctx); err != nil { // the confirmation
+		h.sub.Close()
+		return nil, err
+	}
+	messages := h.sub.Channel(redis.WithChannelSize(1024))
+	go func() {
+		for m := range messages {
+			h.wake(lockOf(m.Channel))
+		}
+	}()
+	return h, nil
+}
+
+// publish tells of a release. A lost message costs one waiter its retry
+// interval, so its error is of no interest.
+func (h *hub) publish(ctx context.Context, c redis.UniversalClient, name string) {
+	c.Publish(ctx, wakeChannel(name), "")
+}
+
+// wait queues for the next release of the lock. leave must be called.
+func (h *hub) wait(name string) (woken <-chan struct{}, leave func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	l := h.waiting[name]
+	if l == nil {
+		l = list.New()
+		h.waiting[name] = l
+	}
+	ch := make(chan struct{})
+	if h.unheard[name] {
+		h.unheard[name] = false
+		close(ch)
+		return ch, func() {}
+	}
+	e := l.PushBack(ch)
+	return ch, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		l.Remove(e)
+	}
+}
+
+func (h *hub) wake(name string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if l := h.waiting[name]; l != nil && l.Len() > 0 {
+		close(l.Remove(l.Front()).(chan struct{}))
+	} else {
+		h.unheard[name] = true
+	}
+}
+
+func (h *hub) close() { h.sub.Close() }

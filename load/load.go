@@ -1,0 +1,234 @@
+// Package load drives clients: it gives each one its world ([variant.Env]),
+// starts them all at one instant, and lets them wait for a busy lock by one
+// strategy, the same for everything that is compared.
+//
+// The engine is part of the experiment. This one runs a goroutine per client in
+// a closed loop, on a shared pool of connections or on a connection each.
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"oversell/clock"
+	"oversell/variant"
+)
+
+// Goroutines is the name of this engine in reports.
+const Goroutines = "goroutine"
+
+// Config says how to drive the load.
+type Config struct {
+	// Pool is the number of connections that all clients share, to each node;
+	// 0 gives every client connections of its own.
+	Pool int
+	// Waiting is how clients wait for a busy lock.
+	Waiting Waiting
+	// Seed fixes every random choice: tokens, jitter, and each client's Rand.
+	Seed uint64
+	// Dial makes one redis client per node with this many connections. It is
+	// called once for a shared pool and once per client otherwise.
+	Dial func(connections int) []redis.UniversalClient
+	// Warm opens that many connections of each redis client before the load
+	// starts, so that dialling is not measured; nil leaves that to the first command.
+	Warm func(ctx context.Context, connections int, cs ...redis.UniversalClient) error
+}
+
+// Engine owns the clients of one run. Its methods are safe for concurrent use.
+type Engine struct {
+	config   Config
+	clock    clock.Clock
+	stopping chan struct{}
+	stopOnce sync.Once
+	hub      *hub // nil unless Waiting is PubSub
+
+	shared []redis.UniversalClient // nil with connections of their own
+
+	mu      sync.Mutex
+	opened  []redis.UniversalClient
+	clients atomic.Int32 // how many have been made
+}
+
+// New makes an engine. Close it after use.
+func New(ctx context.Context, c Config) (*Engine, error) {
+	e := &Engine{config: c, clock: clock.Real{}, stopping: make(chan struct{})}
+	if c.Pool > 0 {
+		var err error
+		if e.shared, err = e.dial(ctx, c.Pool); err != nil {
+			return nil, errors.Join(err, e.Close())
+		}
+	}
+	if c.Waiting == PubSub {
+		conns, err := e.dial(ctx, 1)
+		if err == nil {
+			e.hub, err = newHub(ctx, conns[0])
+		}
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("subscribe to releases: %w", err), e.Close())
+		}
+	}
+	return e, nil
+}
+
+// dial opens and warms one redis client per node.
+func (e *Engine) dial(ctx context.Context, connections int) ([]redis.UniversalClient, error) {
+	cs := e.config.Dial(connections)
+	for _, c := range cs {
+		c.AddHook(pausing{})
+	}
+	e.mu.Lock()
+	e.opened = append(e.opened, cs...)
+	e.mu.Unlock()
+	if e.config.Warm == nil {
+		return cs, nil
+	}
+	return cs, e.config.Warm(ctx, connections, cs...)
+}
+
+// Client is one client's world and what the engine keeps for it. Apart from
+// what Env.Go runs, it is used by one goroutine at a time.
+type Client struct {
+	ID   int32
+	Env  variant.Env
+	Rand *rand.Rand
+
+	engine *Engine
+	waits  int // since the last Begin
+	ctx    context.Context
+	end    context.CancelFunc
+	beside sync.WaitGroup
+}
+
+// Client makes the next client; IDs count from 0.
+func (e *Engine) Client(ctx context.Context) (*Client, error) {
+	conns := e.shared
+	if conns == nil {
+		var err error
+		if conns, err = e.dial(ctx, 1); err != nil {
+			return nil, err
+		}
+	}
+	return e.client(conns), nil
+}
+
+func (e *Engine) client(conns []redis.UniversalClient) *Client {
+	id := e.clients.Add(1) - 1
+	c := &Client{ID: id, engine: e, Rand: rand.New(rand.NewPCG(e.config.Seed, uint64(id)))}
+	c.ctx, c.end = context.WithCancel(context.Background())
+	c.Env = variant.Env{Redis: conns, Clock: e.clock, Token: c.token, Wait: c.wait, Go: c.spawn}
+	return c
+}
+
+// Successor is a new client on this one's connections. After an operation whose
+// outcome is unknown a client goes on under a new identity, because the old one
+// may still be at work.
+func (c *Client) Successor() *Client {
+	c.end()
+	return c.engine.client(c.Env.Redis)
+}
+
+// Begin says that a new acquisition begins: back-off starts afresh.
+func (c *Client) Begin() { c.waits = 0 }
+
+// Released says that a lock was given back, so that a strategy that tells the
+// waiters can do so.
+func (c *Client) Released(ctx context.Context, name string) {
+	if c.engine.hub != nil {
+		c.engine.hub.publish(ctx, c.Env.Redis[0], name)
+	}
+}
+
+// End ends what the client runs beside itself, and waits for it.
+func (c *Client) End() {
+	c.end()
+	c.beside.Wait()
+}
+
+// token is 128 random bits.
+func (c *Client) token() string { return fmt.Sprintf("%016x%016x", c.Rand.Uint64(), c.Rand.Uint64()) }
+
+func (c *Client) spawn(f func(context.Context)) func(context.Context) error {
+	done := make(chan struct{})
+	c.beside.Go(func() {
+		defer close(done)
+		f(c.ctx)
+	})
+	return func(ctx context.Context) error {
+		select {
+		case <-done:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// Stop asks the clients to end: nobody waits for a lock any more, and Stopping
+// turns true. What is under way is finished.
+func (e *Engine) Stop() { e.stopOnce.Do(func() { close(e.stopping) }) }
+
+// Stopping tells whether Stop was called.
+func (e *Engine) Stopping() bool {
+	select {
+	case <-e.stopping:
+		return true
+	default:
+		return false
+	}
+}
+
+// Run starts body for every client at one instant, the thundering start of a
+// flash sale, and returns when all have returned.
+func (e *Engine) Run(clients []*Client, body func(*Client)) {
+	var ready, done sync.WaitGroup
+	start := make(chan struct{})
+	for _, c := range clients {
+		ready.Add(1)
+		done.Go(func() {
+			ready.Done()
+			<-start
+			body(c)
+		})
+	}
+	ready.Wait()
+	close(start)
+	done.Wait()
+}
+
+// Sleep waits for d and reports true. It ends early, and reports false, when
+// until is closed; when the run is stopping or ctx ends it just ends early.
+func (e *Engine) Sleep(ctx context.Context, d time.Duration, until <-chan struct{}) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	case <-e.stopping:
+	case <-until:
+		return false
+	}
+	return true
+}
+
+// Close closes every connection that the engine opened.
+func (e *Engine) Close() error {
+	e.Stop()
+	if e.hub != nil {
+		e.hub.close()
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var errs []error
+	for _, c := range e.opened {
+		errs = append(errs, c.Close())
+	}
+	e.opened = nil
+	return errors.Join(errs...)
+}

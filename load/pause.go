@@ -1,0 +1,52 @@
+package load
+
+import (
+	"context"
+	"net"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// pauseKey is how a context carries a pause to the connections.
+type pauseKey struct{}
+
+// pause happens once.
+type pause struct{ do func(context.Context) }
+
+// PauseAfterFirst returns a context under which do runs after the first command
+// has been answered, and before whoever sent it goes on: time that passes in the
+// middle of a section, between a read and the write that follows from it.
+func PauseAfterFirst(ctx context.Context, do func(context.Context)) context.Context {
+	return context.WithValue(ctx, pauseKey{}, &pause{do})
+}
+
+// pausing is the hook that every connection of an engine has.
+type pausing struct{}
+
+func afterCommand(ctx context.Context) {
+	if p, _ := ctx.Value(pauseKey{}).(*pause); p != nil && p.do != nil {
+		do := p.do
+		p.do = nil
+		do(ctx)
+	}
+}
+
+func (pausing) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
+}
+
+func (pausing) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		afterCommand(ctx)
+		return err
+	}
+}
+
+func (pausing) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		err := next(ctx, cmds)
+		afterCommand(ctx)
+		return err
+	}
+}

@@ -1,0 +1,103 @@
+package load
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"oversell/variant"
+)
+
+// Waiting is a strategy for waiting until a busy lock is worth another try.
+type Waiting string
+
+// The strategies.
+const (
+	// Poll looks again after the retry interval, less up to half of it by
+	// chance, so that clients that started together drift apart.
+	Poll Waiting = "poll"
+	// Exponential doubles the pause from 1 ms up to the retry interval, with
+	// the same jitter.
+	Exponential Waiting = "exponential"
+	// PubSub sleeps until a release is published, and wakes one waiter for
+	// each, in order of arrival. The retry interval bounds the sleep, since the
+	// end of a lease is announced by nobody.
+	PubSub Waiting = "pubsub"
+)
+
+// firstPause is where Exponential begins.
+const firstPause = time.Millisecond
+
+// ParseWaiting reads a strategy's name.
+func ParseWaiting(s string) (Waiting, error) {
+	for _, w := range []Waiting{Poll, Exponential, PubSub} {
+		if string(w) == s {
+			return w, nil
+		}
+	}
+	return "", fmt.Errorf("waiting strategy %q is not known: it is one of poll, exponential, pubsub", s)
+}
+
+// DefaultRetry is the retry interval that suits the strategy for this many
+// clients. Polling is slowed down with their number, because beyond about
+// 10,000 looks a second on a small machine the waiters crowd out the holder.
+func (w Waiting) DefaultRetry(clients int) time.Duration {
+	switch w {
+	case Exponential:
+		return max(64*time.Millisecond, pollEvery(clients))
+	case PubSub:
+		return time.Second
+	}
+	return pollEvery(clients)
+}
+
+func pollEvery(clients int) time.Duration {
+	return max(10*time.Millisecond, time.Duration(clients)*100*time.Microsecond)
+}
+
+// wait is a client's variant.Env.Wait.
+func (c *Client) wait(ctx context.Context, key string, atMost time.Duration) error {
+	if c.engine.Stopping() {
+		return variant.ErrStopped
+	}
+	var woken <-chan struct{}
+	pause := atMost
+	switch c.engine.config.Waiting {
+	case PubSub:
+		var leave func()
+		woken, leave = c.engine.hub.wait(key)
+		defer leave()
+	case Exponential:
+		pause = c.jitter(min(atMost, firstPause<<min(c.waits, 20)))
+		c.waits++
+	default:
+		pause = c.jitter(atMost)
+	}
+	t := time.NewTimer(pause)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-woken:
+		return nil
+	case <-c.engine.stopping:
+		return variant.ErrStopped
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// jitter is a duration between half of d and d.
+func (c *Client) jitter(d time.Duration) time.Duration {
+	if d <= 1 {
+		return d
+	}
+	return d - time.Duration(c.Rand.Int64N(int64(d/2)+1))
+}
+
+// wakeChannel is where the release of a lock is published.
+func wakeChannel(name string) string { return "Wake:" + name }
+
+// lockOf is the inverse of wakeChannel.
+func lockOf(channel string) string { return strings.TrimPrefix(channel, "Wake:") }

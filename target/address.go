@@ -1,0 +1,154 @@
+package target
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// endpoint is one server given by its address.
+type endpoint struct {
+	host string // as the user wrote it, without the port
+	// addr is host:port.
+	addr string
+	// login is what go-redis read from the address: credentials, database, TLS.
+	login *redis.Options
+}
+
+// allowedInQuery are the parameters an address may set. All others of
+// redis.ParseURL would change how the driver behaves (how often it repeats a
+// command, say), and that is not the address's to decide.
+var allowedInQuery = []string{"db", "skip_verify"}
+
+func parseAddresses(list string) ([]endpoint, error) {
+	if strings.Contains(list, "@") {
+		for part := range strings.SplitSeq(list, ",") {
+			if !strings.Contains(part, "://") {
+				return nil, badAddress(list, errors.New("unexpected comma"))
+			}
+		}
+	}
+	var all []endpoint
+	for text := range strings.SplitSeq(list, ",") {
+		e, err := parseAddress(strings.TrimSpace(text))
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(all, func(o endpoint) bool { return o.addr == e.addr }) {
+			return nil, usagef("the address %s is given twice: independent masters must be different servers", e.addr)
+		}
+		all = append(all, e)
+	}
+	return all, nil
+}
+
+func parseAddress(text string) (endpoint, error) {
+	u, err := url.Parse(text)
+	if err != nil {
+		return endpoint{}, badAddress(text, err)
+	}
+	if u.Fragment != "" || strings.Contains(text, "@") && u.User == nil {
+		return endpoint{}, badAddress(text, errors.New("unexpected # or @"))
+	}
+	if u.Scheme != "redis" && u.Scheme != "rediss" {
+		return endpoint{}, usagef("address %s: must begin with redis:// or, for TLS, rediss://", redact(text))
+	}
+	if u.RawQuery != "" {
+		for name := range u.Query() {
+			if !slices.Contains(allowedInQuery, name) {
+				return endpoint{}, usagef("address %s: may set %s, not %q", redact(text), strings.Join(allowedInQuery, " and "), name)
+			}
+		}
+	}
+	login, err := redis.ParseURL(text)
+	if err != nil {
+		return endpoint{}, badAddress(text, err)
+	}
+	host := u.Hostname()
+	if host == "" {
+		host = "localhost" // as redis.ParseURL does
+	}
+	return endpoint{host: host, addr: login.Addr, login: login}, nil
+}
+
+// badAddress explains why an address cannot be read. The reasons of net/url and
+// go-redis quote what they could not read, which may be part of a password.
+func badAddress(text string, err error) error {
+	if strings.Contains(text, "@") {
+		return usagef("address %s cannot be read as redis://user:password@host:port/db (special characters in a password must be written as %%xx)", redact(text))
+	}
+	if inner := (*url.Error)(nil); errors.As(err, &inner) {
+		err = inner.Err
+	}
+	return usagef("address %s cannot be read as redis://host:port/db: %w", text, err)
+}
+
+// redact hides the credentials in a list of addresses, be they well formed or
+// not: everything before the last @ of each, and every query. Where it cannot
+// tell the end of a password, it hides too much.
+func redact(list string) string {
+	parts := strings.Split(list, ",")
+	for _, part := range parts {
+		if !strings.Contains(part, "://") { // a comma inside a password
+			scheme, _, _ := strings.Cut(list, "://")
+			return scheme + "://***"
+		}
+	}
+	for i, part := range parts {
+		scheme, rest, _ := strings.Cut(part, "://")
+		if at := strings.LastIndex(rest, "@"); at >= 0 {
+			rest = "***@" + rest[at+1:]
+		}
+		rest, _, _ = strings.Cut(rest, "?")
+		parts[i] = scheme + "://" + rest
+	}
+	return strings.Join(parts, ",")
+}
+
+// lookupTimeout bounds the resolution of all host names together.
+const lookupTimeout = 3 * time.Second
+
+// allLoopback refuses any endpoint that is not on this machine. It connects to
+// none of them.
+func allLoopback(ctx context.Context, endpoints []endpoint) error {
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
+	for _, e := range endpoints {
+		addrs, err := resolve(ctx, e.host)
+		if err != nil {
+			return environmentf("look up the host %s of the target: %w", e.host, withoutServer(err))
+		}
+		for _, a := range addrs {
+			if !a.Unmap().IsLoopback() {
+				where := e.addr
+				if a.String() != e.host {
+					where += " (" + a.String() + ")"
+				}
+				return usagef("%s is not on this machine; load goes to loopback only, unless --allow-remote is given", where)
+			}
+		}
+	}
+	return nil
+}
+
+func resolve(ctx context.Context, host string) ([]netip.Addr, error) {
+	if a, err := netip.ParseAddr(host); err == nil {
+		return []netip.Addr{a}, nil
+	}
+	return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+}
+
+// withoutServer shortens a DNS error to its reason.
+func withoutServer(err error) error {
+	if dns := (*net.DNSError)(nil); errors.As(err, &dns) {
+		return errors.New(dns.Err)
+	}
+	return err
+}

@@ -1,0 +1,228 @@
+package target
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// probeTimeout is how long an address may take to answer.
+const probeTimeout = 3 * time.Second
+
+func openAddresses(ctx context.Context, p plan) (*Target, error) {
+	answers := make([]info, len(p.endpoints))
+	nodes, err := inParallel(len(p.endpoints), func(i int) (*node, error) {
+		e := p.endpoints[i]
+		in, err := probe(ctx, e)
+		if err != nil {
+			return nil, err
+		}
+		answers[i] = in
+		return &node{addr: e.addr, login: e.login, maxClients: in.number("maxclients")}, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := allDifferent(p.endpoints, answers); err != nil {
+		return nil, err
+	}
+	t := newTarget(Address, nodes)
+	versions := make([]string, len(answers))
+	for i, in := range answers {
+		versions[i] = in.version()
+	}
+	t.ServerVersion = joinVersions(versions)
+	t.Why = fmt.Sprintf("%s answers at the given address %s", named(t.ServerVersion), t.Addrs[0])
+	if len(nodes) > 1 {
+		t.Why = fmt.Sprintf("%s answers at the %d given addresses %s", named(t.ServerVersion), len(nodes), strings.Join(t.Addrs, ", "))
+	}
+	if t.ServerVersion == "unknown" {
+		t.Caveat = "the server does not tell its version and role, so it is taken for a master on trust"
+	}
+	return t, nil
+}
+
+// allDifferent refuses one server under two names: a lock that counts on
+// independent masters would count one of them twice.
+func allDifferent(endpoints []endpoint, answers []info) error {
+	seen := map[string]string{}
+	for i, in := range answers {
+		id := in["run_id"]
+		if id == "" {
+			continue
+		}
+		if first, ok := seen[id]; ok {
+			return usagef("%s and %s are the same server: independent masters must be different servers", first, endpoints[i].addr)
+		}
+		seen[id] = endpoints[i].addr
+	}
+	return nil
+}
+
+// probe connects to an address, asks the server who it is, and refuses what
+// cannot serve as a master.
+func probe(ctx context.Context, e endpoint) (info, error) {
+	parent := ctx
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	conn, err := dial(ctx, e)
+	if err == nil {
+		var in info
+		if in, err = interview(ctx, conn, e.login); err == nil {
+			return in, checkRole(e.addr, in)
+		}
+		err = explainAnswer(e, err)
+	}
+	if parent.Err() != nil {
+		return nil, environmentf("connect to %s: %w", e.addr, context.Cause(parent))
+	}
+	return nil, err
+}
+
+// dial opens a connection and, for rediss, shakes hands.
+func dial(ctx context.Context, e endpoint) (net.Conn, error) {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "tcp", e.addr)
+	if err != nil {
+		return nil, environmentf("no Redis answers at %s: %w", e.addr, rootCause(err))
+	}
+	if e.login.TLSConfig == nil {
+		return conn, nil
+	}
+	secure := tls.Client(conn, e.login.TLSConfig)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		_ = conn.Close()
+		return nil, explainTLS(e.addr, err)
+	}
+	return secure, nil
+}
+
+// interview lets the driver log in on an open connection and returns what INFO
+// says. It closes the connection. An account that may not call INFO gets an
+// empty answer.
+func interview(ctx context.Context, conn net.Conn, login *redis.Options) (info, error) {
+	defer conn.Close()
+	opts := options(conn.RemoteAddr().String(), ConnOptions{Timeout: probeTimeout})
+	if login != nil {
+		opts.Username, opts.Password, opts.DB = login.Username, login.Password, login.DB
+	}
+	opts.Dialer = func(context.Context, string, string) (net.Conn, error) { return conn, nil }
+	client := redis.NewClient(opts)
+	defer client.Close()
+	if err := client.Ping(ctx).Err(); err != nil {
+		return nil, err
+	}
+	text, err := client.Info(ctx).Result()
+	if err != nil && !strings.HasPrefix(err.Error(), "NOPERM") {
+		return nil, err
+	}
+	return parseInfo(text), nil
+}
+
+// askTimeout is how long whatever answers on the port of a child may take.
+const askTimeout = 250 * time.Millisecond
+
+// askInfo interviews a server that needs no login.
+func askInfo(ctx context.Context, addr string) (info, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	return interview(ctx, conn, nil)
+}
+
+// checkRole refuses servers that cannot be written to like a master.
+func checkRole(addr string, in info) error {
+	switch mode := in["redis_mode"]; mode {
+	case "cluster", "sentinel":
+		return environmentf("%s runs in %s mode: this build tests single servers and independent masters", addr, mode)
+	}
+	if in["role"] == "slave" {
+		return environmentf("%s is a replica (its role is slave) of %s:%s: a master is needed", addr, in["master_host"], in["master_port"])
+	}
+	if in["loading"] == "1" {
+		return environmentf("%s is still loading its data: try again when it has finished", addr)
+	}
+	return nil
+}
+
+// explainAnswer puts into words what is wrong with the answer of a server.
+func explainAnswer(e endpoint, err error) error {
+	var reply redis.Error
+	var network net.Error
+	switch {
+	case errors.As(err, &reply):
+		return explainReply(e, err)
+	case errors.As(err, &network) && network.Timeout(), errors.Is(err, context.DeadlineExceeded):
+		return environmentf("%s accepts connections but did not answer within %v: it may not be a Redis", e.addr, probeTimeout)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return environmentf("%s closes the connection without an answer: it may not be a Redis%s", e.addr, tryTLS(e))
+	}
+	return environmentf("%s answers, but not in the Redis protocol: %s", e.addr, strings.TrimPrefix(err.Error(), "redis: "))
+}
+
+func explainReply(e endpoint, err error) error {
+	text := strings.TrimPrefix(err.Error(), "failed to authenticate: ")
+	switch {
+	case strings.HasPrefix(text, "NOAUTH"):
+		return environmentf("%s wants a password, and the address has none (redis://user:password@host:port)", e.addr)
+	case strings.HasPrefix(text, "WRONGPASS"), strings.Contains(text, "invalid password"):
+		return environmentf("%s refuses the user or the password in the address", e.addr)
+	case strings.Contains(text, "without any password configured"):
+		return environmentf("%s has no password, but the address has one", e.addr)
+	case strings.Contains(text, "DB index is out of range"):
+		return environmentf("%s has no database %d", e.addr, e.login.DB)
+	}
+	return environmentf("%s refuses to talk: %s", e.addr, text)
+}
+
+func tryTLS(e endpoint) string {
+	if e.login.TLSConfig != nil {
+		return ""
+	}
+	return " (or one that wants TLS: rediss://)"
+}
+
+func explainTLS(addr string, err error) error {
+	var (
+		notTLS  tls.RecordHeaderError
+		unknown x509.UnknownAuthorityError
+		network net.Error
+	)
+	switch {
+	case errors.As(err, &notTLS):
+		return environmentf("%s does not speak TLS (for a connection without it write redis://)", addr)
+	case errors.As(err, &unknown):
+		return environmentf("the certificate of %s is signed by an unknown authority (?skip_verify=true accepts it)", addr)
+	case errors.As(err, &network) && network.Timeout(), errors.Is(err, context.DeadlineExceeded):
+		return environmentf("%s accepts connections but did not answer the TLS handshake within %v (for a connection without TLS write redis://)", addr, probeTimeout)
+	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
+		return environmentf("%s closes the connection during the TLS handshake (for a connection without TLS write redis://)", addr)
+	}
+	return environmentf("shake hands with %s over TLS: %w", addr, err)
+}
+
+// rootCause shortens "dial tcp 127.0.0.1:6390: connect: connection refused".
+func rootCause(err error) error {
+	var number syscall.Errno
+	var network net.Error
+	switch {
+	case errors.As(err, &number):
+		return number
+	case errors.As(err, &network) && network.Timeout(), errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("no connection within %v", probeTimeout)
+	}
+	return withoutServer(err)
+}

@@ -1,0 +1,329 @@
+package target
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// asParent makes the test binary open a process target, say its pid and wait to
+// be killed; see TestServerDiesWithItsParent.
+const asParent = "OVERSELL_TEST_AS_PARENT"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asParent) != "" {
+		tg, err := Open(context.Background(), Spec{Target: "process"})
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		fmt.Println(tg.PID(0))
+		select {}
+	}
+	os.Exit(m.Run())
+}
+
+func TestProcessIsOurs(t *testing.T) {
+	begin := time.Now()
+	tg := mustOpen(t, Spec{Target: "process"})
+	t.Logf("one server after %v", time.Since(begin))
+	c := tg.Client(0, ConnOptions{})
+	defer c.Close()
+	text, err := c.Info(t.Context()).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := parseInfo(text)
+	if in.number("process_id") != tg.PID(0) {
+		t.Errorf("INFO says process %s; ours is %d", in["process_id"], tg.PID(0))
+	}
+	if tg.ServerVersion != in["redis_version"] || !strings.Contains(tg.Why, tg.ServerVersion) || !strings.Contains(tg.Why, tg.Addrs[0]) {
+		t.Errorf("version %q of %s; why: %s", tg.ServerVersion, in["redis_version"], tg.Why)
+	}
+	if tg.Kind != Process || tg.Topology != "single" || tg.Nodes() != 1 || tg.Caveat != "" {
+		t.Errorf("unexpected: %+v", tg)
+	}
+	if group, err := syscall.Getpgid(tg.PID(0)); group != tg.PID(0) {
+		t.Errorf("the server is in process group %d (%v), where Ctrl-C would hit it", group, err)
+	}
+	if err := c.Do(t.Context(), "DEBUG", "SLEEP", "0").Err(); err != nil {
+		t.Errorf("DEBUG is needed by faults: %v", err)
+	}
+	if !strings.HasPrefix(tg.Why, "redis-server") {
+		t.Error(tg.Why)
+	}
+}
+
+func TestFiveMasters(t *testing.T) {
+	begin := time.Now()
+	tg := mustOpen(t, Spec{Target: "process", Topology: "masters:5"})
+	t.Logf("five servers after %v", time.Since(begin))
+	seen := map[string]bool{}
+	clients := tg.Clients(ConnOptions{})
+	for i, c := range clients {
+		defer c.Close()
+		if err := c.Set(t.Context(), "node", i, 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		seen[tg.Addrs[i]] = true
+	}
+	for i, c := range clients {
+		if got := c.Get(t.Context(), "node").Val(); got != strconv.Itoa(i) {
+			t.Errorf("node %d holds %q: the masters are not independent", i, got)
+		}
+	}
+	if len(seen) != 5 || tg.Nodes() != 5 || tg.Topology != "masters:5" || !strings.Contains(tg.Why, "5 times") {
+		t.Errorf("unexpected: %+v", tg)
+	}
+}
+
+func TestCloseStopsTheServerAndLeavesNoFiles(t *testing.T) {
+	before := leftovers(t)
+	tg := mustOpen(t, Spec{Target: "process"})
+	pid := tg.PID(0)
+	c := tg.Client(0, ConnOptions{})
+	defer c.Close()
+	if err := c.Set(t.Context(), "k", "v", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if err := tg.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
+		t.Errorf("process %d still exists: %v", pid, err)
+	}
+	select {
+	case <-tg.Done():
+	default:
+		t.Error("Done is still open")
+	}
+	if after := leftovers(t); len(after) > len(before) {
+		t.Errorf("files are left: %v", after)
+	}
+}
+
+func leftovers(t *testing.T) []string {
+	files, err := filepath.Glob(filepath.Join(os.TempDir(), "oversell-*.rdb"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func TestCloseEndsAFrozenServer(t *testing.T) {
+	tg := mustOpen(t, Spec{Target: "process"})
+	if err := syscall.Kill(tg.PID(0), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if err := tg.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestADeadServerIsNoticed(t *testing.T) {
+	needServer(t)
+	tg, err := Open(t.Context(), Spec{Target: "process", Topology: "masters:2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tg.Err(); err != nil {
+		t.Errorf("a living target reports %v", err)
+	}
+	if err := syscall.Kill(tg.PID(1), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-tg.Done()
+	wantError(t, tg.Err(), ErrEnvironment, "the server on "+tg.Addrs[1]+" died: signal: killed")
+	wantError(t, tg.Close(), ErrEnvironment, "died")
+}
+
+// listen serves each connection on a free port with f.
+func listen(t *testing.T, f func(net.Conn)) (addr string, port int) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			t.Cleanup(func() { c.Close() })
+			go f(c)
+		}
+	}()
+	return l.Addr().String(), l.Addr().(*net.TCPAddr).Port
+}
+
+func pong(c net.Conn) {
+	r := bufio.NewReader(c)
+	for {
+		if _, err := r.ReadString('\n'); err != nil {
+			return
+		}
+		fmt.Fprint(c, "+PONG\r\n")
+	}
+}
+
+// A server on an occupied port exits, while somebody else's answers PING.
+func TestAPortThatIsTakenIsNotOurs(t *testing.T) {
+	redisAddr, foreign := startServer(t)
+	_, redisPort := splitPort(t, redisAddr)
+	_, pongPort := listen(t, pong)
+	l := mustLauncher(t)
+	taken := []int{redisPort, pongPort}
+	l.freePort = func() (int, error) {
+		if len(taken) == 0 {
+			return freePort()
+		}
+		p := taken[0]
+		taken = taken[1:]
+		return p, nil
+	}
+	tg, err := l.open(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeLater(t, tg)
+	if tg.PID(0) == foreign.pid() || tg.Addrs[0] == redisAddr || len(taken) != 0 {
+		t.Errorf("took the server of somebody else: %+v", tg)
+	}
+	if foreign.gone() {
+		t.Error("the other server was stopped")
+	}
+}
+
+func TestAPortThatStaysTakenIsAnError(t *testing.T) {
+	_, port := listen(t, pong)
+	l := mustLauncher(t)
+	tries := 0
+	l.freePort = func() (int, error) { tries++; return port, nil }
+	_, err := l.open(t.Context(), 1)
+	wantError(t, err, ErrEnvironment, "Address already in use")
+	if tries != startAttempts {
+		t.Errorf("%d attempts; want %d", tries, startAttempts)
+	}
+}
+
+func TestAFailedStartGivesTheServersReason(t *testing.T) {
+	needServer(t)
+	c, err := startChild(serverName, "--port", "0", "--no-such-setting", "yes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-c.exited
+	if got, want := c.output.reason(), `'no-such-setting "yes"': Bad directive or wrong number of arguments`; got != want {
+		t.Errorf("reason %q; want %q", got, want)
+	}
+}
+
+// Whatever answers on the port, a child that does not is no server of ours.
+func TestAStrangersAnswerIsNotTakenForTheChilds(t *testing.T) {
+	addr, _ := startServer(t)
+	c, err := startChild("sleep", "60")
+	if err != nil {
+		t.Skip(err)
+	}
+	defer c.stop()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, err = c.awaitReady(ctx, addr)
+	if err == nil || !strings.Contains(err.Error(), "answers there, but ours is") {
+		t.Errorf("awaitReady = %v", err)
+	}
+}
+
+func TestNoServerOnPath(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	_, err := Open(t.Context(), Spec{Target: "process"})
+	wantError(t, err, ErrEnvironment, "no redis-server was found on PATH")
+	tg := mustOpen(t, Spec{Target: "auto"})
+	if tg.Kind != Embedded || !strings.Contains(tg.Why, "no redis-server was found") {
+		t.Errorf("auto chose %s: %s", tg.Kind, tg.Why)
+	}
+}
+
+func TestAutoTakesTheServer(t *testing.T) {
+	needServer(t)
+	if tg := mustOpen(t, Spec{}); tg.Kind != Process {
+		t.Errorf("auto chose %s: %s", tg.Kind, tg.Why)
+	}
+}
+
+func TestServerDiesWithItsParent(t *testing.T) {
+	needServer(t)
+	parent := exec.Command(os.Args[0])
+	parent.Env = append(os.Environ(), asParent+"=1")
+	out, err := parent.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := parent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer parent.Wait()
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(line))
+	if err != nil {
+		_ = parent.Process.Kill()
+		t.Fatalf("the parent says %q", line)
+	}
+	if !running(pid) {
+		t.Errorf("process %d does not run", pid)
+	}
+	if err := parent.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, fmt.Sprintf("the end of process %d", pid), func() bool { return !running(pid) })
+}
+
+// running is false for zombies, too: nobody may be there to wait for an orphan.
+func running(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	_, state, _ := strings.Cut(string(stat), ") ")
+	return !strings.HasPrefix(state, "Z")
+}
+
+func mustLauncher(t *testing.T) *launcher {
+	t.Helper()
+	needServer(t)
+	l, err := newLauncher(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func splitPort(t *testing.T, addr string) (host string, port int) {
+	t.Helper()
+	host, text, err := net.SplitHostPort(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err = strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return host, port
+}

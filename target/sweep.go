@@ -1,0 +1,67 @@
+package target
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// minPrefix guards against a Sweep that would fit other people's keys.
+const minPrefix = 4
+
+// Sweep removes the keys whose names contain prefix, which marks the keys of one
+// run, from every master, in the database that the address names, and nothing
+// else. It returns how many it removed, also together with an error. Keys made
+// while it works may survive. A prefix shorter than 4 bytes is refused with
+// [ErrUsage]. For servers that we started it is not worth calling: their data
+// ends with them.
+func (t *Target) Sweep(ctx context.Context, prefix string) (int, error) {
+	if len(prefix) < minPrefix {
+		return 0, usagef("remove the keys of a run: the prefix %q is too short to be told from other people's keys", prefix)
+	}
+	removed := 0
+	for i, addr := range t.Addrs {
+		c := t.Client(i, ConnOptions{})
+		n, err := sweepNode(ctx, c, prefix)
+		_ = c.Close()
+		removed += n
+		if err != nil {
+			return removed, environmentf("remove the keys containing %q from %s: %w", prefix, addr, err)
+		}
+	}
+	return removed, nil
+}
+
+func sweepNode(ctx context.Context, c redis.UniversalClient, prefix string) (removed int, err error) {
+	cursor := uint64(0)
+	for {
+		var keys []string
+		keys, cursor, err = c.Scan(ctx, cursor, "*"+escapeGlob(prefix)+"*", 1000).Result()
+		if err != nil {
+			return removed, fmt.Errorf("scan: %w", err)
+		}
+		own := keys[:0]
+		for _, k := range keys {
+			if strings.Contains(k, prefix) { // whatever a server makes of the pattern
+				own = append(own, k)
+			}
+		}
+		if len(own) > 0 {
+			n, err := c.Unlink(ctx, own...).Result()
+			removed += int(n)
+			if err != nil {
+				return removed, fmt.Errorf("unlink %d keys: %w", len(own), err)
+			}
+		}
+		if cursor == 0 {
+			return removed, nil
+		}
+	}
+}
+
+// escapeGlob makes a text stand for itself in a pattern of Redis.
+func escapeGlob(text string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(text)
+}
