@@ -19,8 +19,9 @@ import (
 var ErrSoldOut = errors.New("sold out")
 
 // ErrStale refuses an order: the stock has seen a newer fencing token, ticket
-// or version than the caller's. Nothing changed; the caller may try again with
-// a fresh lock.
+// or version than the caller's, or the pieces it needs are, or are no longer,
+// reserved. It says nothing about how many are left. Nothing changed; the
+// caller may try again with a fresh lock.
 var ErrStale = errors.New("stale")
 
 // ErrRepeated answers an order that already had its effect: it stands, and
@@ -57,7 +58,8 @@ type Sale interface {
 type State struct {
 	Left     int64
 	Reserved int64 // set aside for orders that are not yet confirmed
-	// Sold is the server's own count of pieces sold, Unsaid if it keeps none.
+	// Sold is the server's own count of pieces in the hands of buyers (sold and
+	// not given back), Unsaid if it keeps none.
 	Sold int64
 }
 

@@ -1,0 +1,107 @@
+package lockimpl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"oversell/variant"
+)
+
+// keyOf is the documents' key for a lock's name.
+func keyOf(name string) string { return "Lock:" + name }
+
+// granted is the lock that an attempt started at start has won.
+func granted(name, token, via string, start time.Time, ttl time.Duration) Lock {
+	return Lock{Key: name, Token: token, Via: via, Until: start.Add(ttl)}
+}
+
+// acquire repeats attempt until it does anything but report ErrHeld, or the
+// waiting time or the tries are used up. attempt is told when it starts.
+func acquire(ctx context.Context, env variant.Env, name string, o Options, attempt func(start time.Time) (Lock, error)) (Lock, error) {
+	start := env.Clock.Now()
+	deadline := start.Add(o.Wait)
+	for try := 1; ; try++ {
+		l, err := attempt(start)
+		if err == nil {
+			return l, nil
+		}
+		if !errors.Is(err, ErrHeld) {
+			return Lock{}, fmt.Errorf("acquire %q: %w", name, err)
+		}
+		left := deadline.Sub(env.Clock.Now())
+		if left <= 0 || (o.MaxTries > 0 && try >= o.MaxTries) {
+			return Lock{}, err
+		}
+		if err := env.Wait(ctx, name, min(left, o.RetryEvery)); err != nil {
+			return Lock{}, fmt.Errorf("%w: %w", ErrHeld, err)
+		}
+		start = env.Clock.Now()
+	}
+}
+
+// changed turns the count that a release or an extend reports into its answer.
+func changed(what, name string, n int64, err error) error {
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s %q: %w", what, name, err)
+	case n == 0:
+		return ErrLost
+	}
+	return nil
+}
+
+// extended is l with its lease moved to ttl after start, if the server changed it.
+func extended(l Lock, start time.Time, ttl time.Duration, n int64, err error) (Lock, error) {
+	if err := changed("extend", l.Key, n, err); err != nil {
+		return l, err
+	}
+	l.Until = start.Add(ttl)
+	return l, nil
+}
+
+// setNX is SET key value NX EX ttl, as the documents write it; a lease that is
+// not a whole number of seconds goes as PX.
+func setNX(ctx context.Context, c redis.UniversalClient, key, value string, ttl time.Duration) (bool, error) {
+	return did(c.SetArgs(ctx, key, value, redis.SetArgs{Mode: "NX", TTL: ttl}).Err())
+}
+
+// plainSetNX is SETNX itself. The driver's method of that name sends SET NX, which
+// does the same but is not the command that the documents print.
+func plainSetNX(ctx context.Context, c redis.UniversalClient, key string, value any) (bool, error) {
+	cmd := redis.NewBoolCmd(ctx, "setnx", key, value)
+	_ = c.Process(ctx, cmd) // the command holds its error
+	return cmd.Result()
+}
+
+// did reads the reply of a conditional SET: nil means that it did not happen.
+func did(err error) (bool, error) {
+	if errors.Is(err, redis.Nil) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// count is a boolean reply as a count of changed keys.
+func count(ok bool, err error) (int64, error) {
+	if ok {
+		return 1, err
+	}
+	return 0, err
+}
+
+// blindExpire sets the time to live of key without asking whose it is.
+func blindExpire(ctx context.Context, env variant.Env, l Lock, ttl time.Duration) (Lock, error) {
+	start := env.Clock.Now()
+	n, err := count(env.Redis[0].PExpire(ctx, keyOf(l.Key), ttl).Result())
+	return extended(l, start, ttl, n, err)
+}
+
+// blindDelete releases by DEL without asking whose the key is.
+func blindDelete(ctx context.Context, env variant.Env, l Lock) error {
+	n, err := env.Redis[0].Del(ctx, keyOf(l.Key)).Result()
+	return changed("release", l.Key, n, err)
+}

@@ -1,0 +1,58 @@
+package lockimpl
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"oversell/variant"
+)
+
+// fair serves waiters in the order in which they came. A waiter keeps its place
+// with every attempt; one that has been silent for longer than the patience is
+// taken for dead and loses it.
+type fair struct {
+	luaRelease
+	// reap is false in the control, where a dead head blocks the line.
+	reap bool
+}
+
+func newFair(env variant.Env) Locker       { return fair{luaRelease{token{env}}, true} }
+func newFairNoReap(env variant.Env) Locker { return fair{luaRelease{token{env}}, false} }
+
+// patience is how long a waiter that looks every retry may be silent: several
+// looks, and no less than what a busy machine may take over one.
+func patience(retry time.Duration) time.Duration { return max(5*retry, time.Second) }
+
+func (f fair) Acquire(ctx context.Context, name string, o Options) (Lock, error) {
+	keys := []string{keyOf(name), "Line:" + keyOf(name), "Seen:" + keyOf(name)}
+	var silence time.Duration
+	if f.reap {
+		silence = patience(o.RetryEvery)
+	}
+	token := f.env.Token()
+	var joined time.Time
+	l, err := acquire(ctx, f.env, name, o, func(start time.Time) (Lock, error) {
+		n, err := fairAcquireScript.Run(ctx, f.env.Redis[0], keys, token, ms(o.TTL), ms(silence)).Int64()
+		if err != nil {
+			return Lock{}, err
+		}
+		switch n {
+		case 1:
+			return granted(name, token, "script (head of the line)", start, o.TTL), nil
+		case 2:
+			joined = f.env.Clock.Now()
+		}
+		return Lock{}, ErrHeld
+	})
+	if err != nil {
+		// The wait is over, perhaps because ctx is: leaving must not fail with it.
+		ctx, cancel := f.env.Clock.WithTimeout(context.WithoutCancel(ctx), o.TTL)
+		defer cancel()
+		if left := fairLeaveScript.Run(ctx, f.env.Redis[0], keys, token).Err(); left != nil {
+			return Lock{}, fmt.Errorf("leave the line of %q: %w", name, left)
+		}
+	}
+	l.Joined = joined
+	return l, err
+}

@@ -1,0 +1,55 @@
+package lockimpl
+
+import (
+	"context"
+	"time"
+
+	"oversell/variant"
+)
+
+// incr is L4: the first to count holds the lock. With maxTimes > 0, whoever
+// counts that far and finds no expiry forces the lock open.
+type incr struct {
+	env      variant.Env
+	maxTimes int64
+}
+
+// forceAfter is the maxTimes of incr-max. The document leaves it to the reader.
+const forceAfter = 5
+
+func newIncr(env variant.Env) Locker    { return incr{env: env} }
+func newIncrMax(env variant.Env) Locker { return incr{env: env, maxTimes: forceAfter} }
+
+func (i incr) Acquire(ctx context.Context, name string, o Options) (Lock, error) {
+	return acquire(ctx, i.env, name, o, func(start time.Time) (Lock, error) {
+		c, key := i.env.Redis[0], keyOf(name)
+		n, err := c.Incr(ctx, key).Result()
+		if err != nil {
+			return Lock{}, err
+		}
+		if n == 1 {
+			if err := c.Expire(ctx, key, o.TTL).Err(); err != nil {
+				return Lock{}, err
+			}
+			return granted(name, "1", "INCR", start, o.TTL), nil
+		}
+		if i.maxTimes > 0 && n >= i.maxTimes {
+			ttl, err := c.TTL(ctx, key).Result()
+			if err != nil {
+				return Lock{}, err
+			}
+			if ttl == -1 {
+				if err := c.Del(ctx, key).Err(); err != nil {
+					return Lock{}, err
+				}
+			}
+		}
+		return Lock{}, ErrHeld
+	})
+}
+
+func (i incr) Extend(ctx context.Context, l Lock, ttl time.Duration) (Lock, error) {
+	return blindExpire(ctx, i.env, l, ttl)
+}
+
+func (i incr) Release(ctx context.Context, l Lock) error { return blindDelete(ctx, i.env, l) }

@@ -1,0 +1,14 @@
+package lockimpl
+
+import "oversell/variant"
+
+// newIncrAtomic is L4 with count, owner and expiry set in one script.
+func newIncrAtomic(env variant.Env) Locker {
+	return scripted{
+		env:       env,
+		onAcquire: incrAtomicAcquireScript,
+		onExtend:  incrAtomicExtendScript,
+		onRelease: incrAtomicReleaseScript,
+		via:       map[int64]string{1: "script (HINCRBY, PEXPIRE)"},
+	}
+}

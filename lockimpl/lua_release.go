@@ -1,0 +1,22 @@
+package lockimpl
+
+import (
+	"context"
+	"time"
+
+	"oversell/variant"
+)
+
+// luaRelease is L8, document 3's corrected lock: comparing the token and
+// deleting are one script.
+type luaRelease struct{ token }
+
+func newLuaRelease(env variant.Env) Locker { return luaRelease{token{env}} }
+
+func (t luaRelease) Extend(ctx context.Context, l Lock, ttl time.Duration) (Lock, error) {
+	return scriptExtend(ctx, t.env, extendScript, l, ttl)
+}
+
+func (t luaRelease) Release(ctx context.Context, l Lock) error {
+	return scriptRelease(ctx, t.env, releaseScript, l)
+}

@@ -1,0 +1,27 @@
+package lockimpl
+
+import (
+	"context"
+	"time"
+
+	"oversell/variant"
+)
+
+// newRedislockPrinted is L1, the code of documents 0 and 2 exactly as printed,
+// with its three slips: EXPIRE is given an absolute time as a number of seconds
+// (a lease of some 55 years), the takeover sets no expiry, and isLocking
+// assigns where a comparison was meant.
+func newRedislockPrinted(env variant.Env) Locker {
+	h := &held{env: env, values: map[string]string{}}
+	h.setExpiry = func(ctx context.Context, key string, _ time.Duration, expireAt int64) error {
+		return env.Redis[0].Expire(ctx, key, time.Duration(expireAt)*time.Second).Err()
+	}
+	h.takeOver = func(ctx context.Context, key string, _ time.Duration, expireAt int64) error {
+		return env.Redis[0].Set(ctx, key, expireAt, 0).Err()
+	}
+	h.isOurs = func(name, current string) bool {
+		h.values[name] = current // the printed "=": whatever is there becomes ours
+		return current != ""
+	}
+	return h
+}

@@ -1,0 +1,107 @@
+package lockimpl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"oversell/variant"
+)
+
+// redlock is L9: the lock of a majority of independent masters, as document 3
+// and https://redis.io/docs/latest/develop/use/patterns/distributed-locks/ have it.
+type redlock struct{ env variant.Env }
+
+func newRedlock(env variant.Env) Locker { return redlock{env} }
+
+// quorum is the majority.
+func (r redlock) quorum() int { return len(r.env.Redis)/2 + 1 }
+
+// nodeTimeout bounds the time for one node, far below the lease, so that a
+// blocked node is skipped.
+func nodeTimeout(ttl time.Duration) time.Duration { return max(ttl/20, 5*time.Millisecond) }
+
+// drift is what the nodes' clocks may disagree by within a lease, plus 2 ms for
+// the resolution of expiry.
+func drift(ttl time.Duration) time.Duration { return ttl/100 + 2*time.Millisecond }
+
+func (r redlock) Acquire(ctx context.Context, name string, o Options) (Lock, error) {
+	return acquire(ctx, r.env, name, o, func(start time.Time) (Lock, error) {
+		l := granted(name, r.env.Token(), fmt.Sprintf("SET NX PX on a majority of %d", len(r.env.Redis)), start, o.TTL-drift(o.TTL))
+		n, err := r.all(ctx, o.TTL, func(ctx context.Context, c redis.UniversalClient) (bool, error) {
+			return setNX(ctx, c, keyOf(name), l.Token, o.TTL)
+		})
+		if n >= r.quorum() && r.env.Clock.Now().Before(l.Until) {
+			return l, nil
+		}
+		// Not acquired: release everywhere, those that seemed to refuse included.
+		_, undo := r.release(context.WithoutCancel(ctx), l, o.TTL)
+		if ctx.Err() != nil {
+			return Lock{}, errors.Join(context.Cause(ctx), err, undo)
+		}
+		return Lock{}, ErrHeld
+	})
+}
+
+func (r redlock) Extend(ctx context.Context, l Lock, ttl time.Duration) (Lock, error) {
+	start := r.env.Clock.Now()
+	n, err := r.all(ctx, ttl, func(ctx context.Context, c redis.UniversalClient) (bool, error) {
+		n, err := extendScript.Run(ctx, c, []string{keyOf(l.Key)}, l.Token, ms(ttl)).Int()
+		return n == 1, err
+	})
+	if n < r.quorum() {
+		return extended(l, start, ttl, 0, err)
+	}
+	return extended(l, start, ttl-drift(ttl), 1, nil)
+}
+
+func (r redlock) Release(ctx context.Context, l Lock) error {
+	n, err := r.release(ctx, l, max(l.Until.Sub(r.env.Clock.Now()), time.Second))
+	if n >= r.quorum() {
+		return nil
+	}
+	return changed("release", l.Key, 0, err)
+}
+
+func (r redlock) release(ctx context.Context, l Lock, ttl time.Duration) (int, error) {
+	return r.all(ctx, ttl, func(ctx context.Context, c redis.UniversalClient) (bool, error) {
+		n, err := releaseScript.Run(ctx, c, []string{keyOf(l.Key)}, l.Token).Int()
+		return n == 1, err
+	})
+}
+
+// all asks every node at once, each within the node time-out, and counts those
+// that said yes. The error joins the failures.
+func (r redlock) all(ctx context.Context, ttl time.Duration, ask func(context.Context, redis.UniversalClient) (bool, error)) (int, error) {
+	type answer struct {
+		yes bool
+		err error
+	}
+	answers := make([]answer, len(r.env.Redis))
+	joins := make([]func(context.Context) error, len(r.env.Redis))
+	for i, c := range r.env.Redis {
+		joins[i] = r.env.Go(func(context.Context) {
+			ctx, cancel := r.env.Clock.WithTimeout(ctx, nodeTimeout(ttl))
+			defer cancel()
+			answers[i].yes, answers[i].err = ask(ctx, c)
+		})
+	}
+	n := 0
+	var errs []error
+	for i, join := range joins {
+		// Every ask ends by its own time limit, so this waits for it whatever ctx says.
+		if err := join(context.WithoutCancel(ctx)); err != nil {
+			return 0, err
+		}
+		if answers[i].yes {
+			n++
+		}
+		if answers[i].err != nil {
+			errs = append(errs, fmt.Errorf("node %d: %w", i+1, answers[i].err))
+		}
+	}
+	return n, errors.Join(errs...)
+}

@@ -1,0 +1,35 @@
+package lockimpl
+
+import (
+	"context"
+	"time"
+
+	"oversell/variant"
+)
+
+// setnxExpire is L3: SETNX, then EXPIRE, as two commands. The value names nobody.
+type setnxExpire struct{ env variant.Env }
+
+func newSetnxExpire(env variant.Env) Locker { return setnxExpire{env} }
+
+func (s setnxExpire) Acquire(ctx context.Context, name string, o Options) (Lock, error) {
+	return acquire(ctx, s.env, name, o, func(start time.Time) (Lock, error) {
+		set, err := plainSetNX(ctx, s.env.Redis[0], keyOf(name), 1)
+		if err != nil {
+			return Lock{}, err
+		}
+		if !set {
+			return Lock{}, ErrHeld
+		}
+		if err := s.env.Redis[0].Expire(ctx, keyOf(name), o.TTL).Err(); err != nil {
+			return Lock{}, err
+		}
+		return granted(name, "1", "SETNX", start, o.TTL), nil
+	})
+}
+
+func (s setnxExpire) Extend(ctx context.Context, l Lock, ttl time.Duration) (Lock, error) {
+	return blindExpire(ctx, s.env, l, ttl)
+}
+
+func (s setnxExpire) Release(ctx context.Context, l Lock) error { return blindDelete(ctx, s.env, l) }

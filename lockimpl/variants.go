@@ -1,0 +1,231 @@
+package lockimpl
+
+import "oversell/variant"
+
+// Where the locks come from.
+const (
+	doc02 = "documents 0 and 2, as printed"
+	doc1  = "document 1"
+	doc3  = "document 3"
+	doc4  = "document 4"
+	ours  = "ours"
+)
+
+// demands are what document 3 asks of every lock, and what whoever copies one
+// believes to get.
+var demands = []variant.Property{variant.MutualExclusion, variant.OwnerOnlyRelease, variant.Progress}
+
+// sound are the demands, kept by a lock whose every answer is exact.
+var sound = []variant.Property{variant.MutualExclusion, variant.OwnerOnlyRelease, variant.Progress, variant.Linearizable}
+
+// Why locks break; the same mechanism has the same words everywhere.
+const (
+	whyDel      = "DEL asks nobody: a holder that outlived its lease deletes its successor's lock, and the next contender walks in beside the successor"
+	whyFailover = "the grant was on the lost master only: the promoted replica grants the lock again"
+)
+
+// oneMaster are the flaws of every lock that lives on a single master.
+var oneMaster = []variant.Flaw{{Property: variant.MutualExclusion, Fault: variant.Failover, Why: whyFailover}}
+
+// wrongDelete are the flaws of every lock whose release can delete another's
+// lock under this fault, and so let a third client in.
+func wrongDelete(fault variant.Fault, why string) []variant.Flaw {
+	return []variant.Flaw{
+		{Property: variant.OwnerOnlyRelease, Fault: fault, Why: why},
+		{Property: variant.MutualExclusion, Fault: fault, Why: why},
+		{Property: variant.Linearizable, Fault: fault, Why: why},
+	}
+}
+
+func flaws(groups ...[]variant.Flaw) []variant.Flaw {
+	var all []variant.Flaw
+	for _, g := range groups {
+		all = append(all, g...)
+	}
+	return all
+}
+
+// Variants lists every lock under test.
+var Variants = []Variant{
+	{
+		Name: "none", Source: "ours, control", Control: true,
+		Summary: "no lock at all: everybody may enter at any time",
+		Flaws:   []variant.Flaw{{Property: variant.MutualExclusion, Fault: variant.NoFault, Why: "nobody is ever kept out"}},
+		New:     newNone,
+	},
+	{
+		Name: "redislock-printed", Source: doc02,
+		Summary:  "SETNX, EXPIRE with an absolute time (a lease of some 55 years), takeover when TTL < 0, isLocking assigns",
+		Promises: demands,
+		Flaws: flaws([]variant.Flaw{
+			{Property: variant.MutualExclusion, Fault: variant.NoFault, Why: "a contender that looks between the owner's SETNX and EXPIRE sees TTL -1 and takes a live owner's lock; one that looks just after a release sees TTL -2 and overwrites a third client's"},
+			{Property: variant.OwnerOnlyRelease, Fault: variant.NoFault, Why: "isLocking makes any value its own, so unlock deletes whoever holds the lock"},
+			{Property: variant.Progress, Fault: variant.Crash, Why: "the lease of a dead holder runs for decades"},
+		}, oneMaster),
+		Needs: variant.Needs{WholeSeconds: true},
+		New:   newRedislockPrinted,
+	},
+	{
+		Name: "redislock", Source: doc1,
+		Summary:  "SETNX, EXPIRE, takeover with an expiry when TTL < 0, release by GET, compare, DEL",
+		Promises: demands,
+		Flaws: flaws([]variant.Flaw{
+			{Property: variant.MutualExclusion, Fault: variant.NoFault, Why: "a contender that looks between the owner's SETNX and EXPIRE, or just after a release, takes the lock over while it is held"},
+			{Property: variant.OwnerOnlyRelease, Fault: variant.NoFault, Why: "the value is a whole second: two clients that called in the same second cannot tell their locks apart, so one deletes the other's"},
+		}, oneMaster),
+		Needs: variant.Needs{WholeSeconds: true},
+		New:   newRedislock,
+	},
+	{
+		Name: "setnx-expire", Source: doc4,
+		Summary:  "SETNX, then EXPIRE; released by DEL",
+		Promises: sound,
+		Flaws: flaws([]variant.Flaw{
+			{Property: variant.Progress, Fault: variant.Crash, Why: "a crash between SETNX and EXPIRE leaves a key that never expires"},
+		}, wrongDelete(variant.Overrun, whyDel), oneMaster),
+		Needs: variant.Needs{WholeSeconds: true},
+		New:   newSetnxExpire,
+	},
+	{
+		Name: "incr", Source: doc4 + ", without a maximum",
+		Summary:  "the first INCR wins, then EXPIRE; released by DEL",
+		Promises: sound,
+		Flaws: flaws([]variant.Flaw{
+			{Property: variant.Progress, Fault: variant.Crash, Why: "a crash between INCR and EXPIRE leaves a key that never expires"},
+		}, wrongDelete(variant.Overrun, whyDel), oneMaster),
+		Needs: variant.Needs{WholeSeconds: true},
+		New:   newIncr,
+	},
+	{
+		Name: "incr-max", Source: doc4 + ", forced open from the 5th count on",
+		Summary:  "as incr, but whoever counts to the maximum and finds no expiry deletes the key",
+		Promises: demands,
+		Flaws: flaws([]variant.Flaw{
+			{Property: variant.MutualExclusion, Fault: variant.NoFault, Why: "enough contenders between the owner's INCR and EXPIRE force a live owner out: a thundering start does it"},
+			{Property: variant.OwnerOnlyRelease, Fault: variant.NoFault, Why: "the owner that was forced out deletes its successor's lock"},
+		}, wrongDelete(variant.Overrun, whyDel), oneMaster),
+		Needs: variant.Needs{WholeSeconds: true},
+		New:   newIncrMax,
+	},
+	{
+		Name: "set-nx-ex", Source: doc4 + `, "the best one"`,
+		Summary:  "SET 1 NX EX in one command; released by DEL",
+		Promises: sound,
+		Flaws:    flaws(wrongDelete(variant.Overrun, whyDel), oneMaster),
+		Needs:    variant.Needs{WholeSeconds: true},
+		New:      newSetNXEX,
+	},
+	{
+		Name: "token-del", Source: doc3 + ", first releasing mistake",
+		Summary:  "SET token NX EX; released by DEL without a look at the token",
+		Promises: sound,
+		Flaws:    flaws(wrongDelete(variant.Overrun, whyDel), oneMaster),
+		New:      newTokenDel,
+	},
+	{
+		Name: "token-get-del", Source: doc3 + ", second releasing mistake",
+		Summary:  "SET token NX EX; released by GET, compare in the client, DEL",
+		Promises: sound,
+		Flaws:    flaws(wrongDelete(variant.Overrun, "between GET and DEL the lease can end and another acquire: the DEL hits the other's lock"), oneMaster),
+		New:      newTokenGetDel,
+	},
+	{
+		Name: "lua-release", Source: doc3 + ", corrected",
+		Summary:  "SET token NX EX; released by a script that compares and deletes",
+		Promises: sound,
+		Flaws:    oneMaster,
+		New:      newLuaRelease,
+	},
+	{
+		Name: "redlock", Source: doc3,
+		Summary:  "the same token on a majority of independent masters, within the lease",
+		Promises: demands,
+		Flaws: []variant.Flaw{
+			{Property: variant.MutualExclusion, Fault: variant.RestartEmpty, Why: "a node that forgot its grant grants again, and completes a second majority"},
+			{Property: variant.MutualExclusion, Fault: variant.ClockJump, Why: "a node whose clock jumped lets its grant expire early"},
+		},
+		Needs: variant.Needs{Masters: 3},
+		New:   newRedlock,
+	},
+	{
+		Name: "redislock-atomic", Source: ours + ", the documents' lock corrected",
+		Summary:  "SETNX, expiry and takeover of a dead owner in one script, by the server's clock",
+		Promises: sound,
+		Flaws:    oneMaster,
+		New:      newRedislockAtomic,
+	},
+	{
+		Name: "setnx-expire-atomic", Source: ours + ", setnx-expire corrected",
+		Summary:  "SETNX and PEXPIRE in one script, with a token and compare-and-delete",
+		Promises: sound,
+		Flaws:    oneMaster,
+		New:      newSetnxExpireAtomic,
+	},
+	{
+		Name: "incr-atomic", Source: ours + ", incr corrected",
+		Summary:  "count, owner and expiry in one hash, set by one script",
+		Promises: sound,
+		Flaws:    oneMaster,
+		New:      newIncrAtomic,
+	},
+	{
+		Name: "watchdog", Source: ours,
+		Summary:  "lua-release with a renewal that compares, tells of a loss, and ends before the release",
+		Promises: sound,
+		Flaws:    oneMaster,
+		New:      newWatchdog,
+	},
+	{
+		Name: "fenced", Source: ours,
+		Summary:  "lua-release that grants a rising fencing token with the lock",
+		Promises: append([]variant.Property{variant.Fencing}, sound...),
+		Flaws: flaws(oneMaster, []variant.Flaw{
+			{Property: variant.Fencing, Fault: variant.Failover, Why: "the counter was on the lost master: the promoted replica grants an old number again"},
+		}),
+		Fences: true,
+		New:    newFenced,
+	},
+	{
+		Name: "fair", Source: ours,
+		Summary:  "first come, first served, in a line that reaps the dead",
+		Promises: append([]variant.Property{variant.FIFO}, demands...),
+		Flaws:    oneMaster,
+		New:      newFair,
+	},
+	{
+		Name: "token-per-client", Source: "ours, control", Control: true,
+		Summary:  "lua-release with one token for all of a client's attempts",
+		Promises: demands,
+		Flaws:    flaws(wrongDelete(variant.LateRequest, "a release that arrives late fits the client's own next lock and deletes it"), oneMaster),
+		New:      newTokenPerClient,
+	},
+	{
+		Name: "watchdog-naive", Source: "ours, control", Control: true,
+		Summary:  "a renewal that does not compare, outlives the release, and tells nobody of a loss",
+		Promises: demands,
+		Flaws: flaws([]variant.Flaw{
+			{Property: variant.Progress, Fault: variant.Crash, Why: "renewals that outlived their release keep a dead client's lock alive"},
+			{Property: variant.OwnerOnlyRelease, Fault: variant.Overrun, Why: "extending asks nobody: it prolongs whatever lock stands under the name"},
+		}, oneMaster),
+		New: newWatchdogNaive,
+	},
+	{
+		Name: "fair-no-reap", Source: "ours, control", Control: true,
+		Summary:  "the line of fair, in which the dead keep their place",
+		Promises: append([]variant.Property{variant.FIFO}, demands...),
+		Flaws: flaws([]variant.Flaw{
+			{Property: variant.Progress, Fault: variant.Crash, Why: "a dead head of the line blocks everybody behind it"},
+		}, oneMaster),
+		New: newFairNoReap,
+	},
+}
+
+// Find returns the variant with this name.
+func Find(name string) (Variant, bool) {
+	for _, v := range Variants {
+		if v.Name == name {
+			return v, true
+		}
+	}
+	return Variant{}, false
+}

@@ -1,0 +1,126 @@
+package lockimpl
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"oversell/variant"
+)
+
+// watchdog is luaRelease with a background renewal. A renewal compares the
+// token, tells the holder when the lock is lost, and has ended before the
+// release begins.
+type watchdog struct {
+	luaRelease
+	renewals map[string]*renewal // by token
+}
+
+func newWatchdog(env variant.Env) Locker {
+	return watchdog{luaRelease{token{env}}, map[string]*renewal{}}
+}
+
+func (w watchdog) Acquire(ctx context.Context, name string, o Options) (Lock, error) {
+	l, err := w.luaRelease.Acquire(ctx, name, o)
+	if err != nil {
+		return l, err
+	}
+	stopped, stop := context.WithCancel(context.Background())
+	r := &renewal{lock: l, ttl: o.TTL, stopped: stopped, stop: stop, lost: make(chan struct{})}
+	r.join = w.env.Go(func(ctx context.Context) { r.run(ctx, w.luaRelease) })
+	w.renewals[l.Token] = r
+	return l, nil
+}
+
+// Extend stops the renewal, extends, and starts to renew at the new length.
+func (w watchdog) Extend(ctx context.Context, l Lock, ttl time.Duration) (Lock, error) {
+	r := w.renewals[l.Token]
+	if r == nil {
+		return w.luaRelease.Extend(ctx, l, ttl)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l, err := w.luaRelease.Extend(ctx, l, ttl)
+	if err == nil {
+		r.lock, r.ttl = l, ttl
+	}
+	return l, err
+}
+
+func (w watchdog) Release(ctx context.Context, l Lock) error {
+	if r := w.renewals[l.Token]; r != nil {
+		r.stop()
+		if err := r.join(ctx); err != nil {
+			return err
+		}
+		delete(w.renewals, l.Token)
+	}
+	return w.luaRelease.Release(ctx, l)
+}
+
+// Lost is closed when a renewal found the lock lost, or could not renew it
+// before the lease ran out.
+func (w watchdog) Lost(l Lock) <-chan struct{} {
+	if r := w.renewals[l.Token]; r != nil {
+		return r.lost
+	}
+	return nil
+}
+
+// Renewed is l with the lease as last renewed.
+func (w watchdog) Renewed(l Lock) Lock {
+	if r := w.renewals[l.Token]; r != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.lock
+	}
+	return l
+}
+
+// renewal keeps one lock alive.
+type renewal struct {
+	mu   sync.Mutex // guards lock and ttl, and keeps renewals and extends apart
+	lock Lock
+	ttl  time.Duration
+
+	stopped context.Context
+	stop    context.CancelFunc
+	join    func(context.Context) error
+	lost    chan struct{}
+}
+
+// run renews every third of the lease, and sooner after a failure, until it is
+// stopped or the lock is lost.
+func (r *renewal) run(ctx context.Context, l luaRelease) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(r.stopped, cancel)()
+	for pause := r.ttl / 3; l.env.Clock.Sleep(ctx, pause) == nil; {
+		var more bool
+		if pause, more = r.renew(ctx, l); !more {
+			close(r.lost)
+			return
+		}
+	}
+}
+
+// renew makes one attempt and says how long to pause before the next, or that
+// there is nothing left to renew.
+func (r *renewal) renew(ctx context.Context, l luaRelease) (pause time.Duration, more bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	pause = r.ttl / 3
+	ctx, cancel := l.env.Clock.WithTimeout(ctx, pause)
+	defer cancel()
+	renewed, err := l.Extend(ctx, r.lock, r.ttl)
+	switch {
+	case err == nil:
+		r.lock = renewed
+		return pause, true
+	case errors.Is(err, ErrLost):
+		return 0, false
+	}
+	left := r.lock.Until.Sub(l.env.Clock.Now())
+	return min(left, pause/4), left > 0
+}

@@ -1,0 +1,43 @@
+package stockimpl
+
+import (
+	"context"
+
+	"oversell/lockimpl"
+	"oversell/variant"
+)
+
+// decr subtracts first and looks afterwards: a result below zero means that
+// there was not enough, and what was taken is given back. It never oversells.
+// But between the two commands the record says less than is there, and buyers
+// who come then are refused wrongly; and a buyer who dies between them never
+// gives back.
+//
+// A missing record reads as 0 to DECRBY, so a product that was never put on
+// sale is sold out.
+type decr struct{ record }
+
+func newDecr(env variant.Env, product string) Sale { return &decr{newRecord(env, product)} }
+
+func (s *decr) Buy(ctx context.Context, o Order, _ lockimpl.Lock) (int64, error) {
+	return s.order("buy", o, func(pieces int64) (int64, error) { return s.take(ctx, pieces) })
+}
+
+// Refund is one INCRBY. It knows no orders, so whatever is handed in is added.
+func (s *decr) Refund(ctx context.Context, o Order, _ lockimpl.Lock) (int64, error) {
+	return s.order("refund", o, func(pieces int64) (int64, error) {
+		return s.rdb.IncrBy(ctx, s.stock, pieces).Result()
+	})
+}
+
+// take subtracts the pieces, or gives them back and reports ErrSoldOut.
+func (r *record) take(ctx context.Context, pieces int64) (int64, error) {
+	left, err := r.rdb.DecrBy(ctx, r.stock, pieces).Result()
+	if err != nil || left >= 0 {
+		return left, err
+	}
+	if err := r.rdb.IncrBy(ctx, r.stock, pieces).Err(); err != nil {
+		return Unsaid, err
+	}
+	return Unsaid, ErrSoldOut
+}

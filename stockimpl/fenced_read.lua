@@ -1,0 +1,18 @@
+-- Reads the stock for the holder of a fencing token, and shuts out all older
+-- tokens from now on.
+--
+-- KEYS[1]  pieces left
+-- KEYS[2]  the newest token seen
+-- ARGV[1]  the caller's token
+-- Replies {answer, pieces left}.
+
+local left = redis.call('GET', KEYS[1])
+if not left then
+  return {'absent', -1}
+end
+local newest = tonumber(redis.call('GET', KEYS[2]) or '0')
+if tonumber(ARGV[1]) < newest then
+  return {'stale', -1}
+end
+redis.call('SET', KEYS[2], ARGV[1])
+return {'ok', tonumber(left)}

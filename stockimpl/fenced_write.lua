@@ -1,0 +1,15 @@
+-- Writes the stock, unless a newer fencing token has been seen.
+--
+-- KEYS[1]  pieces left
+-- KEYS[2]  the newest token seen
+-- ARGV[1]  the caller's token
+-- ARGV[2]  pieces left, as the caller worked it out
+-- Replies {answer, pieces left}.
+
+local newest = tonumber(redis.call('GET', KEYS[2]) or '0')
+if tonumber(ARGV[1]) < newest then
+  return {'stale', -1}
+end
+redis.call('SET', KEYS[2], ARGV[1])
+redis.call('SET', KEYS[1], ARGV[2])
+return {'ok', tonumber(ARGV[2])}

@@ -1,0 +1,24 @@
+-- Gives the pieces of one order back, once.
+--
+-- KEYS[1]  pieces left
+-- KEYS[2]  orders: id -> "sold:pieces" or "refunded:pieces"
+-- KEYS[3]  pieces in the hands of buyers
+-- ARGV[1]  the order's id
+-- Replies {answer, pieces left}; -1 where nothing is said about what is left.
+
+if redis.call('EXISTS', KEYS[1]) == 0 then
+  return {'absent', -1}
+end
+local order = redis.call('HGET', KEYS[2], ARGV[1])
+if not order then
+  return {'never-bought', -1}
+end
+local state, pieces = string.match(order, '^(%a+):(%d+)$')
+if state ~= 'sold' then
+  return {'repeated', -1}
+end
+-- The entry stays: the id is used up, and neither a second refund nor a late
+-- copy of the purchase may find it free.
+redis.call('HSET', KEYS[2], ARGV[1], 'refunded:' .. pieces)
+redis.call('DECRBY', KEYS[3], pieces)
+return {'ok', redis.call('INCRBY', KEYS[1], pieces)}

@@ -1,0 +1,21 @@
+-- Sells what is reserved for one order.
+--
+-- ARGV[1]  the order's id
+
+if redis.call('EXISTS', KEYS[1]) == 0 then
+  return {'absent', -1}
+end
+local state, pieces = known(ARGV[1])
+if state == 'sold' or state == 'refunded' then
+  return {'repeated', -1}
+end
+-- Past its deadline a reservation is void, whether or not anybody has ended it
+-- yet.
+if not state or tonumber(redis.call('ZSCORE', KEYS[3], ARGV[1])) <= now then
+  return {'stale', -1}
+end
+redis.call('ZREM', KEYS[3], ARGV[1])
+redis.call('HSET', KEYS[2], ARGV[1], 'sold:' .. pieces)
+redis.call('DECRBY', KEYS[4], pieces)
+redis.call('INCRBY', KEYS[5], pieces)
+return {'ok', unsold()}

@@ -1,0 +1,5 @@
+-- Ends late reservations and replies how many.
+--
+-- ARGV[1]  how many at most
+
+return reconcile(ARGV[1])

@@ -1,0 +1,32 @@
+-- Sets pieces aside for one order.
+--
+-- ARGV[1]  the order's id
+-- ARGV[2]  pieces wanted
+-- ARGV[3]  how long to reserve, in ms
+-- ARGV[4]  how many late reservations to end on the way
+
+if redis.call('EXISTS', KEYS[1]) == 0 then
+  return {'absent', -1}
+end
+reconcile(ARGV[4])
+local state = known(ARGV[1])
+if state == 'sold' or state == 'refunded' then
+  return {'repeated', -1}
+end
+if not state then
+  local wanted = tonumber(ARGV[2])
+  if wanted > unsold() then
+    return {'sold-out', -1}
+  end
+  -- Only reservations stand in the way. They may come back, so this is not
+  -- "sold out".
+  if wanted > tonumber(redis.call('GET', KEYS[1])) then
+    return {'stale', -1}
+  end
+  redis.call('HSET', KEYS[2], ARGV[1], 'reserved:' .. ARGV[2])
+  redis.call('INCRBY', KEYS[4], ARGV[2])
+  redis.call('DECRBY', KEYS[1], ARGV[2])
+end
+-- Sent again, an order keeps its pieces and gets a new deadline.
+redis.call('ZADD', KEYS[3], now + tonumber(ARGV[3]), ARGV[1])
+return {'ok', unsold()}

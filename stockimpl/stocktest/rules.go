@@ -1,0 +1,420 @@
+package stocktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"oversell/stockimpl"
+	"oversell/variant"
+)
+
+func sellsExactly(ctx context.Context, b bench) error {
+	const stock = 5
+	y, err := opened(ctx, b, b.Product, stock)
+	if err != nil {
+		return err
+	}
+	for id := int64(1); id <= stock; id++ {
+		if err := y.buy(ctx, variant.NoUndersell, id, 1, nil, stock-id); err != nil {
+			return err
+		}
+	}
+	for id := int64(stock + 1); id < stock+3; id++ {
+		if err := y.buy(ctx, variant.NoOversell, id, 1, stockimpl.ErrSoldOut, 0); err != nil {
+			return err
+		}
+		if err := y.state(ctx, theInterface, 0, stock); err != nil {
+			return fmt.Errorf("after a refusal, which changes nothing: %w", err)
+		}
+	}
+	return nil
+}
+
+func emptyIsSoldOut(ctx context.Context, b bench) error {
+	y, err := opened(ctx, b, b.Product, 0)
+	if err != nil {
+		return err
+	}
+	return firstOf(
+		func() error { return y.buy(ctx, variant.NoOversell, 1, 1, stockimpl.ErrSoldOut, 0) },
+		func() error { return y.state(ctx, theInterface, 0, 0) },
+	)
+}
+
+func refusesMore(ctx context.Context, b bench) error {
+	y, err := opened(ctx, b, b.Product, 3)
+	if err != nil {
+		return err
+	}
+	return firstOf(
+		func() error { return y.buy(ctx, variant.NoOversell, 1, 4, stockimpl.ErrSoldOut, 3) },
+		func() error { return y.state(ctx, theInterface, 3, 0) },
+		func() error { return y.buy(ctx, variant.NoUndersell, 2, 2, nil, 1) },
+		func() error { return y.buy(ctx, variant.NoOversell, 3, 2, stockimpl.ErrSoldOut, 1) },
+		func() error { return y.state(ctx, theInterface, 1, 2) },
+		// A refused order may come again, for what there is.
+		func() error { return y.buy(ctx, variant.NoUndersell, 3, 1, nil, 0) },
+		func() error { return y.state(ctx, variant.NoUndersell, 0, 3) },
+	)
+}
+
+func refundReturns(ctx context.Context, b bench) error {
+	y, err := opened(ctx, b, b.Product, 2)
+	if err != nil {
+		return err
+	}
+	return firstOf(
+		func() error { return y.buy(ctx, variant.NoUndersell, 1, 2, nil, 0) },
+		func() error { return y.buy(ctx, variant.NoOversell, 2, 1, stockimpl.ErrSoldOut, 0) },
+		func() error { return y.refund(ctx, variant.NoUndersell, 1, 2, nil, 2) },
+		func() error { return y.state(ctx, variant.NoUndersell, 2, 0) },
+		func() error { return y.buy(ctx, variant.NoUndersell, 3, 2, nil, 0) },
+		func() error { return y.buy(ctx, variant.NoOversell, 4, 1, stockimpl.ErrSoldOut, 0) },
+	)
+}
+
+func booksAddUp(ctx context.Context, b bench) error {
+	const stock = 20
+	y, err := opened(ctx, b, b.Product, stock)
+	if err != nil {
+		return err
+	}
+	var sold int64
+	for id := int64(1); id <= 12; id++ {
+		pieces := int(id%3) + 1
+		_, err := y.sale.Buy(ctx, order(id, pieces), y.lock())
+		switch {
+		case err == nil:
+			sold += int64(pieces)
+		case !errors.Is(err, stockimpl.ErrSoldOut):
+			return broken(theInterface, "buy of %d by order %d: %w", pieces, id, err)
+		}
+		if err == nil && id%4 == 0 {
+			if _, err := y.sale.Refund(ctx, order(id, pieces), y.lock()); err != nil {
+				return broken(theInterface, "refund of %d by order %d: %w", pieces, id, err)
+			}
+			sold -= int64(pieces)
+		}
+		if err := y.state(ctx, variant.NoUndersell, stock-sold, sold); err != nil {
+			return fmt.Errorf("after order %d: %w", id, err)
+		}
+	}
+	return nil
+}
+
+func resentOrder(ctx context.Context, b bench) error {
+	y, err := opened(ctx, b, b.Product, 3)
+	if err != nil {
+		return err
+	}
+	const of = variant.OncePerOrder
+	return firstOf(
+		func() error { return y.buy(ctx, of, 1, 2, nil, 1) },
+		func() error { return y.buy(ctx, of, 1, 2, stockimpl.ErrRepeated, 1) },
+		func() error { return y.state(ctx, of, 1, 2) },
+		func() error { return y.buy(ctx, of, 2, 1, nil, 0) },
+		// It had its effect, whatever has happened to the stock since.
+		func() error { return y.buy(ctx, of, 1, 2, stockimpl.ErrRepeated, 0) },
+		func() error { return y.state(ctx, of, 0, 3) },
+	)
+}
+
+func refundedOrder(ctx context.Context, b bench) error {
+	y, err := opened(ctx, b, b.Product, 3)
+	if err != nil {
+		return err
+	}
+	const of = variant.OncePerOrder
+	return firstOf(
+		func() error { return y.buy(ctx, of, 1, 2, nil, 1) },
+		func() error { return y.refund(ctx, of, 1, 2, nil, 3) },
+		func() error { return y.refund(ctx, of, 1, 2, stockimpl.ErrRepeated, 3) },
+		func() error { return y.state(ctx, of, 3, 0) },
+		func() error {
+			if left, err := y.sale.Buy(ctx, order(1, 2), y.lock()); err == nil {
+				return broken(of, "a copy of order 1 that came after its refund bought again (%d left)", left)
+			}
+			return nil
+		},
+		func() error { return y.state(ctx, of, 3, 0) },
+	)
+}
+
+func unknownRefund(ctx context.Context, b bench) error {
+	y, err := opened(ctx, b, b.Product, 3)
+	if err != nil {
+		return err
+	}
+	const of = variant.OncePerOrder
+	return firstOf(
+		func() error { return y.buy(ctx, of, 1, 1, nil, 2) },
+		func() error {
+			if left, err := y.sale.Refund(ctx, order(2, 1), y.lock()); err == nil {
+				return broken(of, "order 2 was refunded and never bought (%d left)", left)
+			}
+			return nil
+		},
+		func() error { return y.state(ctx, of, 2, 1) },
+	)
+}
+
+func copiesAtOnce(ctx context.Context, b bench) error {
+	const copies, stock = 8, 20
+	y, err := opened(ctx, b, b.Product, stock)
+	if err != nil {
+		return err
+	}
+	answers := y.crowd(ctx, copies, func(client int, again func(int64) (int64, error)) error {
+		_, err := again(1)
+		return err
+	})
+	bought := 0
+	for _, err := range answers {
+		switch {
+		case err == nil:
+			bought++
+		case !errors.Is(err, stockimpl.ErrRepeated):
+			return broken(variant.OncePerOrder, "a copy of order 1 answered %s; want success or %q", say(err), stockimpl.ErrRepeated)
+		}
+	}
+	if bought != 1 {
+		return broken(variant.OncePerOrder, "%d of %d copies of order 1 were told that they bought; want 1", bought, copies)
+	}
+	return y.state(ctx, variant.OncePerOrder, stock-1, 1)
+}
+
+func olderToken(ctx context.Context, b bench) error {
+	y, err := opened(ctx, b, b.Product, 5)
+	if err != nil {
+		return err
+	}
+	const of = variant.Fencing
+	buy := func(id, fence int64, want error, left int64) func() error {
+		return func() error {
+			got, err := y.sale.Buy(ctx, order(id, 1), withFence(fence))
+			return expect(of, fmt.Sprintf("buy by order %d with token %d", id, fence), got, err, left, want)
+		}
+	}
+	return firstOf(
+		buy(1, 4, nil, 4),
+		buy(2, 3, stockimpl.ErrStale, 4),
+		func() error { return y.state(ctx, of, 4, 1) },
+		func() error {
+			got, err := y.sale.Refund(ctx, order(1, 1), withFence(3))
+			return expect(of, "refund with token 3 after token 4", got, err, 4, stockimpl.ErrStale)
+		},
+		func() error { return y.state(ctx, of, 4, 1) },
+		buy(3, 4, nil, 3), // the same holder goes on
+		buy(4, 10, nil, 2),
+		buy(5, 9, stockimpl.ErrStale, 2), // newer as text, older as a number
+		func() error { return y.state(ctx, of, 2, 3) },
+	)
+}
+
+func concurrentBuyers(ctx context.Context, b bench) error {
+	const buyers, orders, stock = 16, 4, 40
+	y, err := opened(ctx, b, b.Product, stock)
+	if err != nil {
+		return err
+	}
+	var mu sync.Mutex
+	var said []int64
+	sold := 0
+	answers := y.crowd(ctx, buyers, func(client int, buy func(int64) (int64, error)) error {
+		for i := range orders {
+			left, err := buy(int64(client*orders + i + 1))
+			if errors.Is(err, stockimpl.ErrSoldOut) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			sold++
+			if left != stockimpl.Unsaid {
+				said = append(said, left)
+			}
+			mu.Unlock()
+		}
+		return nil
+	})
+	for _, err := range answers {
+		if err != nil {
+			return broken(theInterface, "a buyer was answered %s; want success or %q", say(err), stockimpl.ErrSoldOut)
+		}
+	}
+	if sold > stock {
+		return broken(variant.NoOversell, "%d buyers with %d orders each bought %d pieces of %d", buyers, orders, sold, stock)
+	}
+	if sold < stock {
+		return broken(variant.NoUndersell, "%d orders came for %d pieces, and only %d were sold", buyers*orders, stock, sold)
+	}
+	slices.Sort(said)
+	if twice := slices.Compact(slices.Clone(said)); len(twice) != len(said) {
+		return broken(variant.Linearizable, "two purchases were told that the same number is left: %v", said)
+	}
+	return y.state(ctx, variant.NoUndersell, 0, stock)
+}
+
+// crowd runs n clients at once, each with a world of its own, and returns
+// their answers. What a client buys with takes one piece and tries again when
+// it is stale, each time with a newer token; clients of a sale that leans on a
+// lock come one at a time.
+func (y *buyer) crowd(ctx context.Context, n int, client func(i int, buy func(id int64) (int64, error)) error) []error {
+	var lock sync.Mutex
+	var fence atomic.Int64
+	fence.Store(y.fence)
+	locked := leansOnLock(y.b.sale)
+	answers := make([]error, n)
+	var all sync.WaitGroup
+	for i := range n {
+		sale := y.b.sale.New(y.b.Env(), y.b.Product)
+		once := func(id int64) (int64, error) {
+			if locked {
+				lock.Lock()
+				defer lock.Unlock()
+			}
+			return sale.Buy(ctx, order(id, 1), withFence(fence.Add(1)))
+		}
+		all.Go(func() {
+			answers[i] = client(i, func(id int64) (int64, error) {
+				for {
+					left, err := once(id)
+					if !errors.Is(err, stockimpl.ErrStale) {
+						return left, err
+					}
+					if ctx.Err() != nil {
+						return left, context.Cause(ctx)
+					}
+				}
+			})
+		})
+	}
+	all.Wait()
+	y.fence = fence.Load()
+	return answers
+}
+
+func leansOnLock(v stockimpl.Variant) bool {
+	return v.Needs.Fence || slices.ContainsFunc(v.Flaws, func(f variant.Flaw) bool {
+		return f.Under == variant.Unserialized
+	})
+}
+
+func twoProducts(ctx context.Context, b bench) error {
+	// One name begins with the other, so that a key cut short would collide.
+	one, err := opened(ctx, b, b.Product, 2)
+	if err != nil {
+		return err
+	}
+	two, err := opened(ctx, b, b.Product+"2", 7)
+	if err != nil {
+		return err
+	}
+	const of = theInterface
+	return firstOf(
+		func() error { return one.buy(ctx, of, 1, 2, nil, 0) },
+		func() error { return two.state(ctx, of, 7, 0) },
+		func() error { return two.buy(ctx, of, 1, 3, nil, 4) }, // order ids belong to a product
+		func() error { return one.buy(ctx, of, 2, 1, stockimpl.ErrSoldOut, 0) },
+		func() error { return two.refund(ctx, of, 1, 3, nil, 7) },
+		func() error { return one.state(ctx, of, 0, 2) },
+		func() error { return two.state(ctx, of, 7, 0) },
+	)
+}
+
+func keysCarryName(ctx context.Context, b bench) error {
+	before, err := keys(ctx, b)
+	if err != nil {
+		return err
+	}
+	y, err := opened(ctx, b, b.Product, 2)
+	if err != nil {
+		return err
+	}
+	err = firstOf(
+		func() error { return y.buy(ctx, theInterface, 1, 1, nil, 1) },
+		func() error { return y.refund(ctx, theInterface, 1, 1, nil, 2) },
+		func() error { return y.buy(ctx, theInterface, 2, 2, nil, 0) },
+		func() error { return y.buy(ctx, theInterface, 3, 1, stockimpl.ErrSoldOut, 0) },
+	)
+	if err != nil {
+		return err
+	}
+	after, err := keys(ctx, b)
+	if err != nil {
+		return err
+	}
+	for _, key := range after {
+		if !slices.Contains(before, key) && !strings.Contains(key, b.Product) {
+			return broken(theInterface, "key %q does not carry the product's name %q: two products would mix, and a hash tag in the name would be lost", key, b.Product)
+		}
+	}
+	return nil
+}
+
+// keys are all the keys on the bench's server.
+func keys(ctx context.Context, b bench) ([]string, error) {
+	var all []string
+	scan := b.Env().Redis[0].Scan(ctx, 0, "*", 1000).Iterator()
+	for scan.Next(ctx) {
+		all = append(all, scan.Val())
+	}
+	if err := scan.Err(); err != nil {
+		return nil, fmt.Errorf("scan: %w", err)
+	}
+	return all, nil
+}
+
+func noQuantity(ctx context.Context, b bench) error {
+	y, err := opened(ctx, b, b.Product, 3)
+	if err != nil {
+		return err
+	}
+	for _, pieces := range []int{0, -1} {
+		_, err := y.sale.Buy(ctx, order(1, pieces), y.lock())
+		if err := undeclared(fmt.Sprintf("buy of %d", pieces), err); err != nil {
+			return err
+		}
+		_, err = y.sale.Refund(ctx, order(1, pieces), y.lock())
+		if err := undeclared(fmt.Sprintf("refund of %d", pieces), err); err != nil {
+			return err
+		}
+	}
+	return y.state(ctx, theInterface, 3, 0)
+}
+
+func neverOpened(ctx context.Context, b bench) error {
+	y := &buyer{b: b, sale: b.sale.New(b.Env(), b.Product)}
+	left, err := y.sale.Buy(ctx, order(1, 1), y.lock())
+	if err == nil || errors.Is(err, stockimpl.ErrRepeated) {
+		return broken(variant.NoOversell, "a product that was never opened was sold (%d left, answer %s)", left, say(err))
+	}
+	return nil
+}
+
+func cancelled(ctx context.Context, b bench) error {
+	y, err := opened(ctx, b, b.Product, 3)
+	if err != nil {
+		return err
+	}
+	if err := y.buy(ctx, theInterface, 1, 1, nil, 2); err != nil {
+		return err
+	}
+	dead, cancel := context.WithCancel(ctx)
+	cancel()
+	_, buy := y.sale.Buy(dead, order(2, 1), y.lock())
+	_, refund := y.sale.Refund(dead, order(1, 1), y.lock())
+	_, state := y.sale.State(dead)
+	return firstOf(
+		func() error { return undeclared("buy under a cancelled context", buy) },
+		func() error { return undeclared("refund under a cancelled context", refund) },
+		func() error { return undeclared("state under a cancelled context", state) },
+		func() error { return y.state(ctx, theInterface, 2, 1) },
+	)
+}

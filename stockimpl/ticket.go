@@ -1,0 +1,57 @@
+package stockimpl
+
+import (
+	"context"
+	_ "embed"
+
+	"github.com/redis/go-redis/v9"
+
+	"oversell/lockimpl"
+	"oversell/variant"
+)
+
+//go:embed ticket_write.lua
+var ticketWriteText string
+
+var ticketWriteScript = redis.NewScript(ticketWriteText)
+
+// ticket is the gym of document 4: take a number first, and enter if it is
+// above the one on display. The document offers it as a picture of optimistic
+// locking, and it is not: the number says when one came, not what one has
+// read. Two holders of numbers 1 and 2 may both read 10; 1 writes 9 and is on
+// display; 2 is above 1 and writes 9 over it.
+type ticket struct {
+	record
+	numbers, display string
+}
+
+func newTicket(env variant.Env, product string) Sale {
+	s := &ticket{record: newRecord(env, product)}
+	s.numbers, s.display = s.key("Ticket"), s.key("Display")
+	return s
+}
+
+func (s *ticket) Buy(ctx context.Context, o Order, _ lockimpl.Lock) (int64, error) {
+	return s.order("buy", o, func(pieces int64) (int64, error) { return s.change(ctx, -pieces) })
+}
+
+// Refund takes a number, too, and is the same with the other sign. It knows no
+// orders, so whatever is handed in is added.
+func (s *ticket) Refund(ctx context.Context, o Order, _ lockimpl.Lock) (int64, error) {
+	return s.order("refund", o, func(pieces int64) (int64, error) { return s.change(ctx, pieces) })
+}
+
+func (s *ticket) change(ctx context.Context, by int64) (int64, error) {
+	number, err := s.rdb.Incr(ctx, s.numbers).Result()
+	if err != nil {
+		return Unsaid, err
+	}
+	left, err := read(ctx, s.rdb, s.stock)
+	if err != nil {
+		return Unsaid, err
+	}
+	if left, err = changed(left, by); err != nil {
+		return Unsaid, err
+	}
+	return answer(ticketWriteScript.Run(ctx, s.rdb, []string{s.stock, s.display}, number, left))
+}

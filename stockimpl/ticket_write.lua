@@ -1,0 +1,15 @@
+-- Writes the stock if the caller's number is above the one on display.
+--
+-- KEYS[1]  pieces left
+-- KEYS[2]  the number on display
+-- ARGV[1]  the caller's number
+-- ARGV[2]  pieces left, as the caller worked it out
+-- Replies {answer, pieces left}.
+
+local display = tonumber(redis.call('GET', KEYS[2]) or '0')
+if tonumber(ARGV[1]) <= display then
+  return {'stale', -1}
+end
+redis.call('SET', KEYS[2], ARGV[1])
+redis.call('SET', KEYS[1], ARGV[2])
+return {'ok', tonumber(ARGV[2])}

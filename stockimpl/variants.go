@@ -1,0 +1,192 @@
+package stockimpl
+
+import "oversell/variant"
+
+// The mechanisms behind the flaws that several sales share.
+const (
+	whyLostUpdate = "two buyers read the same stock, and the later SET undoes the earlier purchase"
+	whyBooks      = "a SET that undoes another's purchase or refund leaves a record that no longer adds up with what was sold"
+	whyTwoOrders  = "two buyers are told the same number of pieces left, which no order of purchases allows"
+	whyOverrun    = "the section outlives its lease: the next holder reads the stock before the late one writes it"
+	whyLateSet    = "a SET that the server executes after its client gave up undoes what later holders sold"
+	whyNoIDs      = "the sale knows no order ids, so an order that is sent again is another order"
+
+	whyReadUnfenced = "token 1 reads, token 2 reads, token 1 writes (no newer write was seen), token 2 writes: one purchase is undone"
+	whyTicket       = "numbers 1 and 2 read the same stock, 1 writes and is on display, 2 is above 1 and overwrites it"
+
+	whyBorrowedPieces = "a large order takes what is there for a moment, and a small one is refused in that moment; both are refused though a piece is left"
+	whyDebt           = "a refused buyer's pieces are not yet given back when a refund arrives, and the next buyer is refused although stock is left"
+	whyLostGiveBack   = "a buyer dies between DECRBY and giving back: what it took belongs to nobody"
+	whyNoReply        = "a buyer who gets no reply to a DECRBY cannot tell that pieces must be given back"
+	whyTwice          = "the DECRBY counted though its reply was lost; the order, asked for again, is subtracted again"
+	whyCheckedTooSoon = "both copies of an order look its id up before either has written it"
+	whyNeverWritten   = "the buyer dies after the pieces are taken and before the id is written; the order, sent again, is new"
+)
+
+// Variants are all the sales, in the order in which reports show them.
+var Variants = []Variant{
+	{
+		Name:    "plain",
+		Source:  "documents 0, 1 and 2",
+		Summary: "GET the stock, subtract in the client, SET it; leans on the lock entirely",
+		Promises: []variant.Property{
+			variant.NoOversell, variant.NoUndersell, variant.Linearizable,
+		},
+		Flaws: []variant.Flaw{
+			{Property: variant.NoOversell, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyLostUpdate},
+			{Property: variant.NoUndersell, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyBooks},
+			{Property: variant.Linearizable, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyTwoOrders},
+			{Property: variant.NoOversell, Fault: variant.Overrun, Why: whyOverrun},
+			{Property: variant.NoUndersell, Fault: variant.Overrun, Why: whyBooks},
+			{Property: variant.Linearizable, Fault: variant.Overrun, Why: whyTwoOrders},
+			{Property: variant.NoOversell, Fault: variant.LateRequest, Why: whyLateSet},
+			{Property: variant.NoUndersell, Fault: variant.LateRequest, Why: whyBooks},
+			{Property: variant.Linearizable, Fault: variant.LateRequest, Why: whyTwoOrders},
+			{Property: variant.OncePerOrder, Fault: variant.Resend, Why: whyNoIDs},
+		},
+		New: newPlain,
+	},
+	{
+		Name:    "watch",
+		Source:  "document 4, optimistic locking",
+		Summary: "WATCH, GET, MULTI, SET, EXEC, again until nobody wrote in between",
+		Promises: []variant.Property{
+			variant.NoOversell, variant.NoUndersell, variant.Linearizable,
+		},
+		Flaws: []variant.Flaw{
+			{Property: variant.OncePerOrder, Fault: variant.Resend, Why: whyNoIDs},
+		},
+		New: newWatch,
+	},
+	{
+		Name:    "lua",
+		Source:  "ours",
+		Summary: "one script decides an order and remembers its id",
+		Promises: []variant.Property{
+			variant.NoOversell, variant.NoUndersell, variant.OncePerOrder, variant.Linearizable,
+		},
+		New: newLua,
+	},
+	{
+		Name:    "fenced",
+		Source:  "ours",
+		Summary: "read and write both show the lock's fencing token; an older one is refused",
+		Promises: []variant.Property{
+			variant.NoOversell, variant.NoUndersell, variant.Fencing, variant.Linearizable,
+		},
+		Flaws: []variant.Flaw{
+			{Property: variant.OncePerOrder, Fault: variant.Resend, Why: whyNoIDs},
+		},
+		Needs: variant.Needs{Fence: true},
+		New:   newFenced,
+	},
+	{
+		Name:    "reserve",
+		Source:  "ours",
+		Summary: "one script sets pieces aside until a deadline, another confirms the order; late reservations go back",
+		Promises: []variant.Property{
+			variant.NoOversell, variant.NoUndersell, variant.OncePerOrder, variant.Linearizable,
+		},
+		New: newReserve,
+	},
+	{
+		Name:    "decr",
+		Source:  "ours, as widely copied",
+		Summary: "DECRBY first; below zero means sold out, and INCRBY gives back",
+		Promises: []variant.Property{
+			variant.NoOversell, variant.NoUndersell, variant.Linearizable,
+		},
+		Flaws: []variant.Flaw{
+			{Property: variant.NoUndersell, Fault: variant.NoFault, Under: variant.WithQuantity + variant.And + variant.Unserialized, Why: whyBorrowedPieces},
+			{Property: variant.Linearizable, Fault: variant.NoFault, Under: variant.WithQuantity + variant.And + variant.Unserialized, Why: whyBorrowedPieces},
+			{Property: variant.NoUndersell, Fault: variant.NoFault, Under: variant.WithRefunds + variant.And + variant.Unserialized, Why: whyDebt},
+			{Property: variant.Linearizable, Fault: variant.NoFault, Under: variant.WithRefunds + variant.And + variant.Unserialized, Why: whyDebt},
+			{Property: variant.NoUndersell, Fault: variant.Crash, Why: whyLostGiveBack},
+			{Property: variant.NoUndersell, Fault: variant.DropReply, Why: whyNoReply},
+			{Property: variant.Linearizable, Fault: variant.Crash, Under: variant.WithQuantity, Why: whyLostGiveBack},
+			{Property: variant.Linearizable, Fault: variant.DropReply, Under: variant.WithQuantity, Why: whyNoReply},
+			{Property: variant.OncePerOrder, Fault: variant.Resend, Why: whyNoIDs},
+			{Property: variant.OncePerOrder, Fault: variant.DropReply, Why: whyTwice},
+		},
+		Control: true,
+		New:     newDecr,
+	},
+	{
+		Name:    "check-then-act",
+		Source:  "ours",
+		Summary: "look the order id up, DECRBY, write the id down: three steps that are not one",
+		Promises: []variant.Property{
+			variant.NoOversell, variant.NoUndersell, variant.OncePerOrder, variant.Linearizable,
+		},
+		Flaws: []variant.Flaw{
+			{Property: variant.OncePerOrder, Fault: variant.Resend, Under: variant.Unserialized, Why: whyCheckedTooSoon},
+			{Property: variant.OncePerOrder, Fault: variant.Crash, Why: whyNeverWritten},
+			{Property: variant.OncePerOrder, Fault: variant.DropReply, Why: whyTwice},
+			{Property: variant.NoUndersell, Fault: variant.NoFault, Under: variant.WithQuantity + variant.And + variant.Unserialized, Why: whyBorrowedPieces},
+			{Property: variant.Linearizable, Fault: variant.NoFault, Under: variant.WithQuantity + variant.And + variant.Unserialized, Why: whyBorrowedPieces},
+			{Property: variant.NoUndersell, Fault: variant.NoFault, Under: variant.WithRefunds + variant.And + variant.Unserialized, Why: whyDebt},
+			{Property: variant.Linearizable, Fault: variant.NoFault, Under: variant.WithRefunds + variant.And + variant.Unserialized, Why: whyDebt},
+			{Property: variant.NoUndersell, Fault: variant.Crash, Why: whyLostGiveBack},
+			{Property: variant.NoUndersell, Fault: variant.DropReply, Why: whyNoReply},
+			{Property: variant.Linearizable, Fault: variant.Crash, Under: variant.WithQuantity, Why: whyLostGiveBack},
+			{Property: variant.Linearizable, Fault: variant.DropReply, Under: variant.WithQuantity, Why: whyNoReply},
+		},
+		Control: true,
+		New:     newCheckThenAct,
+	},
+	{
+		Name:    "ticket",
+		Source:  "document 4, the picture of the gym",
+		Summary: "take a number, GET the stock, SET it if the number is above the one on display",
+		Promises: []variant.Property{
+			variant.NoOversell, variant.NoUndersell, variant.Linearizable,
+		},
+		Flaws: []variant.Flaw{
+			{Property: variant.NoOversell, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyTicket},
+			{Property: variant.NoUndersell, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyBooks},
+			{Property: variant.Linearizable, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyTwoOrders},
+			{Property: variant.NoOversell, Fault: variant.Overrun, Why: whyTicket},
+			{Property: variant.NoUndersell, Fault: variant.Overrun, Why: whyBooks},
+			{Property: variant.Linearizable, Fault: variant.Overrun, Why: whyTwoOrders},
+			{Property: variant.NoOversell, Fault: variant.LateRequest, Why: whyTicket},
+			{Property: variant.NoUndersell, Fault: variant.LateRequest, Why: whyBooks},
+			{Property: variant.Linearizable, Fault: variant.LateRequest, Why: whyTwoOrders},
+			{Property: variant.OncePerOrder, Fault: variant.Resend, Why: whyNoIDs},
+		},
+		Control: true,
+		New:     newTicket,
+	},
+	{
+		Name:    "fenced-write",
+		Source:  "ours",
+		Summary: "GET freely, and show the lock's fencing token on the write only",
+		Promises: []variant.Property{
+			variant.NoOversell, variant.NoUndersell, variant.Fencing, variant.Linearizable,
+		},
+		Flaws: []variant.Flaw{
+			{Property: variant.NoOversell, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyReadUnfenced},
+			{Property: variant.NoUndersell, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyBooks},
+			{Property: variant.Linearizable, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyTwoOrders},
+			{Property: variant.NoOversell, Fault: variant.Overrun, Why: whyReadUnfenced},
+			{Property: variant.NoUndersell, Fault: variant.Overrun, Why: whyBooks},
+			{Property: variant.Linearizable, Fault: variant.Overrun, Why: whyTwoOrders},
+			{Property: variant.NoOversell, Fault: variant.LateRequest, Why: whyReadUnfenced},
+			{Property: variant.NoUndersell, Fault: variant.LateRequest, Why: whyBooks},
+			{Property: variant.Linearizable, Fault: variant.LateRequest, Why: whyTwoOrders},
+			{Property: variant.OncePerOrder, Fault: variant.Resend, Why: whyNoIDs},
+		},
+		Needs:   variant.Needs{Fence: true},
+		Control: true,
+		New:     newFencedWrite,
+	},
+}
+
+// Find returns the sale with this name.
+func Find(name string) (Variant, bool) {
+	for _, v := range Variants {
+		if v.Name == name {
+			return v, true
+		}
+	}
+	return Variant{}, false
+}

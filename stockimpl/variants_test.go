@@ -1,0 +1,126 @@
+package stockimpl_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"oversell/lockimpl"
+	"oversell/stockimpl"
+	"oversell/variant"
+)
+
+func TestVariantsAreDescribed(t *testing.T) {
+	seen := map[string]bool{}
+	for _, v := range stockimpl.Variants {
+		if v.Name == "" || seen[v.Name] {
+			t.Errorf("name %q is empty or taken", v.Name)
+		}
+		seen[v.Name] = true
+		if v.Source == "" || v.Summary == "" || v.New == nil || len(v.Promises) == 0 {
+			t.Errorf("%s lacks a source, a summary, a constructor or a promise", v.Name)
+		}
+		for _, p := range v.Promises {
+			if !ofSales(p) {
+				t.Errorf("%s promises %s, which is no property of a sale", v.Name, p)
+			}
+		}
+		type where struct {
+			p variant.Property
+			f variant.Fault
+			u string
+		}
+		flaws := map[where]bool{}
+		for _, f := range v.Flaws {
+			w := where{f.Property, f.Fault, f.Under}
+			if !ofSales(f.Property) || f.Fault == "" || f.Why == "" || flaws[w] {
+				t.Errorf("%s: flaw %+v is incomplete, not a sale's or there twice", v.Name, f)
+			}
+			flaws[w] = true
+		}
+		if v.Control && !breaksAPromise(v) {
+			t.Errorf("control %s has no flaw in anything it promises, so nothing can catch it", v.Name)
+		}
+		if got, ok := stockimpl.Find(v.Name); !ok || got.Name != v.Name {
+			t.Errorf("Find(%q) = %q, %v", v.Name, got.Name, ok)
+		}
+	}
+	if _, ok := stockimpl.Find("nonesuch"); ok {
+		t.Error(`Find("nonesuch") found something`)
+	}
+}
+
+func ofSales(p variant.Property) bool {
+	return slices.ContainsFunc(variant.Properties, func(i variant.PropertyInfo) bool {
+		return i.Of == variant.Sale && i.Name == p
+	})
+}
+
+func breaksAPromise(v stockimpl.Variant) bool {
+	return slices.ContainsFunc(v.Flaws, func(f variant.Flaw) bool { return slices.Contains(v.Promises, f.Property) })
+}
+
+func TestErrorsSayWhatWasAttempted(t *testing.T) {
+	addr := startMini(t).Addr()
+	for _, v := range stockimpl.Variants {
+		t.Run(v.Name, func(t *testing.T) {
+			product := newProduct()
+			s := v.New(world(t, addr), product)
+			if err := s.Open(t.Context(), -1); err == nil {
+				t.Error("a stock of -1 was opened")
+			}
+			dead, cancel := context.WithCancel(t.Context())
+			cancel()
+			_, err := s.Buy(dead, stockimpl.Order{ID: 42, Quantity: 1}, lockimpl.Lock{Fence: 1})
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("buy under a cancelled context = %v; it does not wrap the cause", err)
+			}
+			for _, part := range []string{"buy", "42", product} {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("error %q does not mention %q", err, part)
+				}
+			}
+		})
+	}
+}
+
+func TestMissingRecordIsNotOnSale(t *testing.T) {
+	addr := startMini(t).Addr()
+	for _, v := range stockimpl.Variants {
+		t.Run(v.Name, func(t *testing.T) {
+			s := v.New(world(t, addr), newProduct())
+			_, err := s.Buy(t.Context(), stockimpl.Order{ID: 1, Quantity: 1}, lockimpl.Lock{Fence: 1})
+			if v.Name == "decr" || v.Name == "check-then-act" {
+				if !errors.Is(err, stockimpl.ErrSoldOut) { // DECRBY cannot tell
+					t.Errorf("buy = %v; want sold out", err)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), "not on sale") {
+				t.Errorf("buy = %v; want that the product is not on sale", err)
+			}
+			if _, err := s.State(t.Context()); err == nil || !strings.Contains(err.Error(), "not on sale") {
+				t.Errorf("state = %v; want that the product is not on sale", err)
+			}
+		})
+	}
+}
+
+func TestFencedSalesNeedAToken(t *testing.T) {
+	addr := startMini(t).Addr()
+	for _, v := range stockimpl.Variants {
+		if !v.Needs.Fence {
+			continue
+		}
+		s := v.New(world(t, addr), newProduct())
+		if err := s.Open(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		_, err := s.Buy(t.Context(), stockimpl.Order{ID: 1, Quantity: 1}, lockimpl.Lock{})
+		if err == nil || errors.Is(err, stockimpl.ErrStale) {
+			t.Errorf("%s: buy without a token = %v; want an error that says so", v.Name, err)
+		}
+	}
+}

@@ -1,0 +1,57 @@
+package stockimpl
+
+import (
+	"context"
+	"errors"
+
+	"github.com/redis/go-redis/v9"
+
+	"oversell/lockimpl"
+	"oversell/variant"
+)
+
+// watch is optimistic locking with Redis' own means: WATCH the record, GET it,
+// and SET it in a transaction that fails if anybody wrote it in between; then
+// begin again. Each failure means that somebody else succeeded, so buyers
+// together always get on. It tries until the order is decided or ctx is done.
+type watch struct{ record }
+
+func newWatch(env variant.Env, product string) Sale { return &watch{newRecord(env, product)} }
+
+func (s *watch) Buy(ctx context.Context, o Order, _ lockimpl.Lock) (int64, error) {
+	return s.order("buy", o, func(pieces int64) (int64, error) { return s.change(ctx, -pieces) })
+}
+
+// Refund is the same transaction with the other sign. It knows no orders, so
+// whatever is handed in is added.
+func (s *watch) Refund(ctx context.Context, o Order, _ lockimpl.Lock) (int64, error) {
+	return s.order("refund", o, func(pieces int64) (int64, error) { return s.change(ctx, pieces) })
+}
+
+func (s *watch) change(ctx context.Context, by int64) (int64, error) {
+	for {
+		left, err := s.try(ctx, by)
+		if !errors.Is(err, redis.TxFailedErr) {
+			return left, err
+		}
+		if ctx.Err() != nil {
+			return Unsaid, context.Cause(ctx)
+		}
+	}
+}
+
+func (s *watch) try(ctx context.Context, by int64) (left int64, err error) {
+	err = s.rdb.Watch(ctx, func(tx *redis.Tx) error {
+		if left, err = read(ctx, tx, s.stock); err != nil {
+			return err
+		}
+		if left, err = changed(left, by); err != nil {
+			return err
+		}
+		_, err := tx.TxPipelined(ctx, func(p redis.Pipeliner) error {
+			return p.Set(ctx, s.stock, left, 0).Err()
+		})
+		return err
+	}, s.stock)
+	return left, err
+}
