@@ -1,0 +1,193 @@
+package checker
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"oversell/history"
+)
+
+// lockHistory is a correct lock's history of n operations by that many clients: each
+// hold takes 20 µs, a tenth of the attempts is refused, answers take a while.
+func lockHistory(n, clients int) []history.Op {
+	r := rand.New(rand.NewPCG(1, 1))
+	ops := make([]history.Op, 0, n+2)
+	free := make([]time.Duration, clients)
+	now := time.Duration(0)
+	for s := int64(1); len(ops) < n; s++ {
+		c := int32(r.IntN(clients))
+		now = max(now, free[c]) + time.Duration(1000+r.IntN(1000))
+		call := max(free[c]+1, now-time.Duration(r.IntN(50_000)))
+		ret := now + time.Duration(r.IntN(5000))
+		ops = append(ops, acquired(c, s, call, ret, call+15*time.Second))
+		if r.IntN(10) == 0 {
+			d := (c + 1) % int32(clients)
+			if at := max(free[d]+1, now); at < ret {
+				ops = append(ops, held(d, -s, at, ret+time.Duration(r.IntN(3000))))
+				free[d] = ops[len(ops)-1].Return
+			}
+		}
+		now = ret + 20*time.Microsecond
+		end := now + time.Duration(r.IntN(5000))
+		rel := released(c, s, ret+1+time.Duration(r.IntN(15_000)), end)
+		rel.Until = call + 15*time.Second
+		ops = append(ops, rel)
+		free[c] = end
+	}
+	return complete(ops[:n])
+}
+
+// saleHistory is a correct sale's history: the stock lasts for half of the orders.
+func saleHistory(n, clients int) []history.Op {
+	r := rand.New(rand.NewPCG(2, 2))
+	ops := make([]history.Op, 0, n)
+	left := int64(n / 2)
+	free := make([]time.Duration, clients)
+	now := time.Duration(0)
+	for i := range n {
+		c := int32(i % clients)
+		now = max(now+1000, free[c]+1)
+		op := bought(c, int64(i), max(free[c]+1, now-time.Duration(r.IntN(20_000))), now+time.Duration(r.IntN(20_000)))
+		if left > 0 {
+			left--
+			op.Result = history.Int(left)
+		} else {
+			op.Outcome, op.Reason = history.Refused, history.SoldOut
+		}
+		free[c] = op.Return
+		ops = append(ops, op)
+	}
+	return complete(ops)
+}
+
+// refundHistory is a sale in which a fifth of the buyers give their piece back, so
+// that it is sold out and on sale again all the time.
+func refundHistory(n, clients int, stock int64) []history.Op {
+	r := rand.New(rand.NewPCG(3, 3))
+	ops := make([]history.Op, 0, n)
+	left := stock
+	free := make([]time.Duration, clients)
+	now := time.Duration(0)
+	for i := range n {
+		c := int32(i % clients)
+		now = max(now+1000, free[c]+1)
+		op := bought(c, int64(i), max(free[c]+1, now-time.Duration(r.IntN(20_000))), now+time.Duration(r.IntN(20_000)))
+		switch {
+		case r.IntN(5) == 0 && left < stock:
+			op.Kind = history.Refund
+			left++
+		case left > 0:
+			left--
+		default:
+			op.Outcome, op.Reason = history.Refused, history.SoldOut
+		}
+		free[c] = op.Return
+		ops = append(ops, op)
+	}
+	return complete(ops)
+}
+
+// benchMonitors feeds the monitors as Judge does and reports the time for an operation.
+func benchMonitors(b *testing.B, ops []history.Op, open func() []Monitor) {
+	low := lowWaters(ops)
+	b.ReportAllocs()
+	for b.Loop() {
+		ms := open()
+		for i := range ops {
+			for _, m := range ms {
+				m.Observe(ops[i])
+			}
+			if (i+1)%judgeBlock == 0 {
+				for _, m := range ms {
+					m.Advance(low[(i+1)/judgeBlock])
+				}
+			}
+		}
+		for _, m := range ms {
+			m.Advance(history.Forever)
+			if v := m.Verdict(); v.Result != Holds {
+				b.Fatalf("%s %s: %v: %s", v.Of, v.Property, v.Result, v.Why)
+			}
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(ops)), "ns/checked-op")
+}
+
+func BenchmarkLock(b *testing.B) {
+	h := history.Header{TTL: 15 * time.Second}
+	for _, n := range []int{1_000_000} {
+		for _, clients := range []int{10, 1000} {
+			ops := lockHistory(n, clients)
+			b.Run(fmt.Sprintf("linearizable+mutual-exclusion/%d/clients=%d", n, clients), func(b *testing.B) {
+				benchMonitors(b, ops, func() []Monitor { return []Monitor{newMutualExclusion(), newLockLinear(&h)} })
+			})
+		}
+	}
+	for _, n := range []int{1000, 10_000} {
+		ops := lockHistory(n, 10)
+		b.Run(fmt.Sprintf("porcupine/%d/clients=10", n), func(b *testing.B) { benchPorcupine(b, lockModel(), ops) })
+	}
+}
+
+func BenchmarkSale(b *testing.B) {
+	const n = 1_000_000
+	h := history.Header{Stock: n / 2}
+	for _, clients := range []int{10, 1000} {
+		ops := saleHistory(n, clients)
+		b.Run(fmt.Sprintf("linearizable+no-oversell/%d/clients=%d", n, clients), func(b *testing.B) {
+			benchMonitors(b, ops, func() []Monitor { return []Monitor{newNoOversell(&h), newSaleLinear(&h)} })
+		})
+	}
+	back := history.Header{Stock: 50, Refund: 0.2}
+	for _, clients := range []int{10, 30} {
+		ops := refundHistory(100_000, clients, back.Stock)
+		b.Run(fmt.Sprintf("search/%d/clients=%d", len(ops), clients), func(b *testing.B) {
+			benchMonitors(b, ops, func() []Monitor { return []Monitor{newSaleLinear(&back)} })
+		})
+	}
+	for _, n := range []int{1000, 10_000} {
+		ops := saleHistory(n, 10)
+		b.Run(fmt.Sprintf("porcupine/%d/clients=10", n), func(b *testing.B) { benchPorcupine(b, plainStock(int64(n/2)), ops) })
+	}
+}
+
+// plainStock is the stock model without the orders, which the histories here do not repeat.
+func plainStock(stock int64) porcupine.Model {
+	return porcupine.Model{
+		Init: func() any { return stock },
+		Step: func(state, input, _ any) (bool, any) {
+			left, op := state.(int64), input.(history.Op)
+			if op.Outcome == history.Refused {
+				return left < op.Pieces(), left
+			}
+			return left >= op.Pieces(), left - op.Pieces()
+		},
+		Hash: func(state any) uint64 { return uint64(state.(int64)) * 0x9e3779b97f4a7c15 },
+	}
+}
+
+func benchPorcupine(b *testing.B, model porcupine.Model, ops []history.Op) {
+	list := operations(ops)
+	for b.Loop() {
+		if porcupine.CheckOperationsTimeout(model, list, time.Minute) != porcupine.Ok {
+			b.Fatal("porcupine found no order")
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(ops)), "ns/checked-op")
+}
+
+func BenchmarkJudge(b *testing.B) {
+	const n = 1_000_000
+	locks, buys := lockHistory(n/2, 100), saleHistory(n/2, 100)
+	ops := complete(append(append([]history.Op(nil), locks...), buys...))
+	h := &history.History{Header: history.Header{Scenario: "seckill", Stock: n / 4, TTL: 15 * time.Second, Grace: time.Second}, Ops: ops, Trailer: &history.Trailer{}}
+	b.ReportAllocs()
+	for b.Loop() {
+		Judge(h)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(ops)), "ns/checked-op")
+}

@@ -1,0 +1,465 @@
+package checker
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"oversell/history"
+)
+
+// crossRuns is how many histories a generator makes for a model.
+func crossRuns() int {
+	if long() {
+		return 150_000
+	}
+	return 20_000
+}
+
+type crossCount struct {
+	holds, violated, unknown int
+	open                     map[string]int // reasons for unknown
+}
+
+func (c *crossCount) add(v Verdict) {
+	switch v.Result {
+	case Holds:
+		c.holds++
+	case Violated:
+		c.violated++
+	default:
+		c.unknown++
+		if c.open == nil {
+			c.open = make(map[string]int)
+		}
+		c.open[digits.ReplaceAllString(v.Why, "#")]++
+	}
+}
+
+var digits = regexp.MustCompile(`[0-9][0-9,.]*`)
+
+// cross compares a monitor with an oracle over many histories.
+func cross(t *testing.T, mostUnknown float64, open func(*history.Header) Monitor, make func(*rand.Rand) (*history.Header, []history.Op), legal func(*history.Header, []history.Op) bool) {
+	t.Helper()
+	t.Parallel()
+	var c crossCount
+	start := time.Now()
+	for seed := range uint64(crossRuns()) {
+		r := rand.New(rand.NewPCG(seed, 20240521))
+		h, ops := make(r)
+		v := both(t, h, func() Monitor { return open(h) }, ops)
+		c.add(v)
+		if ok := legal(h, ops); v.Result == Holds && !ok || v.Result == Violated && ok {
+			t.Fatalf("seed %d: the monitor says %v (%s), the oracle says legal=%v\n%s", seed, v.Result, v.Why, ok, show(h, ops))
+		}
+	}
+	t.Logf("%d histories in %v: %d hold, %d violated, %d unknown %v", crossRuns(), time.Since(start).Round(time.Millisecond), c.holds, c.violated, c.unknown, c.open)
+	if c.holds == 0 || c.violated == 0 {
+		t.Errorf("the generator makes only one kind of history: %+v", c)
+	}
+	if share := float64(c.unknown) / float64(crossRuns()); share > mostUnknown {
+		t.Errorf("%.2f %% of the verdicts are unknown, more than %.2f %%", 100*share, 100*mostUnknown)
+	}
+}
+
+func porcupineLock(_ *history.Header, ops []history.Op) bool {
+	return porcupine.CheckOperations(lockModel(), operations(ops))
+}
+
+func porcupineStock(h *history.Header, ops []history.Op) bool {
+	return porcupine.CheckOperations(stockModel(h.Stock), operations(ops))
+}
+
+func openLock(h *history.Header) Monitor { return newLockLinear(h) }
+func openSale(h *history.Header) Monitor { return newSaleLinear(h) }
+
+func TestCrossLock(t *testing.T) {
+	t.Run("simulated", func(t *testing.T) {
+		cross(t, 0.02, openLock, func(r *rand.Rand) (*history.Header, []history.Op) {
+			h := &history.Header{}
+			return h, lockRun(r, h, 3+r.IntN(10), chance(r, 60))
+		}, porcupineLock)
+	})
+	t.Run("noise", func(t *testing.T) {
+		cross(t, 0.02, openLock, func(r *rand.Rand) (*history.Header, []history.Op) {
+			h := &history.Header{}
+			return h, lockNoise(r, h, 2+r.IntN(8))
+		}, porcupineLock)
+	})
+}
+
+func TestCrossLease(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		ttl         time.Duration
+		mostUnknown float64
+	}{
+		// Leases about as long as an operation: many are over before the
+		// client knows of them, which is what stays undecided next to refusals.
+		{"short", 3, 0.2},
+		{"long", 12, 0.05},
+	} {
+		lease := func(r *rand.Rand) *history.Header {
+			return &history.Header{TTL: c.ttl + upTo(r, 6), Drift: upTo(r, 2)}
+		}
+		t.Run(c.name+"/simulated", func(t *testing.T) {
+			cross(t, c.mostUnknown, openLock, func(r *rand.Rand) (*history.Header, []history.Op) {
+				h := lease(r)
+				return h, lockRun(r, h, 3+r.IntN(9), chance(r, 60))
+			}, legalLease)
+		})
+		t.Run(c.name+"/noise", func(t *testing.T) {
+			cross(t, c.mostUnknown, openLock, func(r *rand.Rand) (*history.Header, []history.Op) {
+				h := lease(r)
+				return h, lockNoise(r, h, 2+r.IntN(7))
+			}, legalLease)
+		})
+	}
+}
+
+func TestCrossStock(t *testing.T) {
+	for bits := range 16 {
+		if bits > 0 && !long() {
+			break // the short test mixes everything in one go
+		}
+		mix := func(r *rand.Rand) saleMix {
+			b := bits
+			if !long() {
+				b = r.IntN(16)
+			}
+			return saleMix{amounts: b&1 != 0, refunds: b&2 != 0, unknown: b&4 != 0, resend: b&8 != 0}
+		}
+		shop := func(r *rand.Rand, m saleMix) *history.Header {
+			h := &history.Header{Stock: int64(r.IntN(6))}
+			if chance(r, 50) && m.refunds {
+				h.Refund = 0.1
+			}
+			if chance(r, 50) && m.amounts {
+				h.Quantity = 3
+			}
+			return h
+		}
+		t.Run(fmt.Sprintf("simulated/%d", bits), func(t *testing.T) {
+			cross(t, 0.001, openSale, func(r *rand.Rand) (*history.Header, []history.Op) {
+				m := mix(r)
+				h := shop(r, m)
+				return h, saleRun(r, h, 3+r.IntN(10), m, chance(r, 60))
+			}, porcupineStock)
+		})
+		t.Run(fmt.Sprintf("noise/%d", bits), func(t *testing.T) {
+			cross(t, 0.001, openSale, func(r *rand.Rand) (*history.Header, []history.Op) {
+				m := mix(r)
+				return shop(r, m), saleNoise(r, 2+r.IntN(8), m)
+			}, porcupineStock)
+		})
+	}
+}
+
+// TestCrossStockLonger has enough in flight to make the search branch.
+func TestCrossStockLonger(t *testing.T) {
+	runs := crossRuns() / 20
+	for seed := range uint64(runs) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		h := &history.Header{Stock: int64(2 + r.IntN(6)), Refund: 0.2, Quantity: 3}
+		m := saleMix{amounts: chance(r, 50), refunds: true, unknown: chance(r, 30)}
+		ops := saleRun(r, h, 40, m, chance(r, 70))
+		v := both(t, h, func() Monitor { return newSaleLinear(h) }, ops)
+		if legal := porcupineStock(h, ops); v.Result == Unknown || legal != (v.Result == Holds) {
+			t.Fatalf("seed %d: the monitor says %v (%s), porcupine legal=%v\n%s", seed, v.Result, v.Why, legal, show(h, ops))
+		}
+	}
+}
+
+// bruteCores is mutual exclusion by its definition: all cores, all pairs.
+func bruteCores(_ *history.Header, ops []history.Op) bool {
+	type core struct {
+		session    int64
+		start, end time.Duration
+	}
+	var cores []core
+	for i, a := range ops {
+		if a.Kind != history.Acquire || a.Outcome != history.OK {
+			continue
+		}
+		until, start, ended := leased(&a), a.Return, false
+		add := func(end time.Duration) { cores = append(cores, core{session(&a), start, end}) }
+		for _, op := range ops[i+1:] {
+			if session(&op) != session(&a) || ended {
+				continue
+			}
+			switch {
+			case op.Kind == history.Release:
+				add(min(op.Call, max(until, op.Until)))
+				ended = true
+			case op.Kind == history.Extend && op.Reason == history.Lost:
+				add(min(op.Call, until))
+				ended = true
+			case op.Kind == history.Extend && op.Outcome == history.OK && op.Return > until:
+				add(until)
+				start, until = op.Return, leased(&op)
+			case op.Kind == history.Extend && op.Outcome == history.OK:
+				until = max(until, leased(&op))
+			}
+		}
+		if !ended {
+			add(until)
+		}
+	}
+	for i, a := range cores {
+		for _, b := range cores[i+1:] {
+			if a.session != b.session && a.start < a.end && b.start < b.end && a.start < b.end && b.start < a.end {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func TestCrossMutualExclusion(t *testing.T) {
+	open := func(*history.Header) Monitor { return newMutualExclusion() }
+	for _, ttl := range []time.Duration{0, 4, 12} {
+		t.Run(fmt.Sprintf("ttl=%d/simulated", ttl), func(t *testing.T) {
+			cross(t, 1, open, func(r *rand.Rand) (*history.Header, []history.Op) {
+				h := &history.Header{TTL: ttl}
+				return h, lockRun(r, h, 3+r.IntN(20), chance(r, 60))
+			}, bruteCores)
+		})
+		t.Run(fmt.Sprintf("ttl=%d/noise", ttl), func(t *testing.T) {
+			cross(t, 1, open, func(r *rand.Rand) (*history.Header, []history.Op) {
+				h := &history.Header{TTL: ttl}
+				return h, lockNoise(r, h, 2+r.IntN(20))
+			}, bruteCores)
+		})
+	}
+}
+
+// bruteOwners is owner-only-release by its definition.
+func bruteOwners(h *history.Header, ops []history.Op) bool {
+	type life struct {
+		from, granted, until, end time.Duration
+		client                    int64
+	}
+	lives := make(map[int64]life)
+	for i, a := range ops {
+		if a.Kind != history.Acquire || a.Outcome != history.OK {
+			continue
+		}
+		l := life{from: granted(h, &a), granted: a.Return, until: leased(&a), end: history.Forever}
+		for _, op := range ops[i+1:] {
+			if session(&op) != session(&a) || l.end != history.Forever {
+				continue
+			}
+			switch {
+			case op.Kind == history.Release:
+				l.end = min(op.Call, max(l.until, op.Until))
+			case op.Kind == history.Extend && op.Reason == history.Lost:
+				l.end = min(op.Call, l.until)
+			case op.Kind == history.Extend && op.Outcome == history.OK && op.Return > l.until:
+				l.end = l.until
+			case op.Kind == history.Extend && op.Outcome == history.OK:
+				l.until = max(l.until, leased(&op))
+			}
+		}
+		l.end = min(l.end, l.until)
+		lives[session(&a)] = l
+	}
+	for i, x := range ops {
+		a, ok := lives[session(&x)]
+		if !ok || x.Outcome != history.OK || x.Kind != history.Release && x.Kind != history.Extend {
+			continue
+		}
+		owned, until := a.granted, time.Duration(0)
+		over := false
+		for _, op := range ops[:i] {
+			if session(&op) != session(&x) {
+				continue
+			}
+			until = max(until, op.Until)
+			switch {
+			case op.Kind == history.Extend && op.Outcome == history.OK:
+				owned = max(owned, op.Return)
+			case op.Kind == history.Extend && op.Outcome == history.Unknown:
+				owned = history.Forever
+			case op.Kind == history.Release && op.Outcome != history.Unknown:
+				over = true
+			}
+		}
+		if over || x.Kind == history.Release && x.Until > until {
+			continue
+		}
+		for n, b := range lives {
+			if n != session(&x) && b.from > owned && b.granted < x.Call && x.Return < b.end {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func TestCrossOwnerOnlyRelease(t *testing.T) {
+	open := func(h *history.Header) Monitor { return newOwnerOnlyRelease(h) }
+	for _, ttl := range []time.Duration{4, 12} {
+		t.Run(fmt.Sprintf("ttl=%d/noise", ttl), func(t *testing.T) {
+			cross(t, 1, open, func(r *rand.Rand) (*history.Header, []history.Op) {
+				h := &history.Header{TTL: ttl}
+				return h, lockNoise(r, h, 4+r.IntN(20))
+			}, bruteOwners)
+		})
+	}
+	t.Run("a correct lock is never blamed", func(t *testing.T) {
+		t.Parallel()
+		for seed := range uint64(crossRuns()) {
+			r := rand.New(rand.NewPCG(seed, 11))
+			h := &history.Header{TTL: 3 + upTo(r, 12), Drift: upTo(r, 2)}
+			ops := lockRun(r, h, 20, false)
+			for _, m := range []Monitor{newOwnerOnlyRelease(h), newMutualExclusion()} {
+				if v := feedAdvancing(m, ops); v.Result == Violated {
+					t.Fatalf("seed %d: %s: %s\n%s", seed, v.Property, v.Why, show(h, ops))
+				}
+			}
+		}
+	})
+}
+
+// bruteTokens fits tokens into their intervals in order of their size.
+func bruteTokens(ops []history.Op, distinct bool, from func(*history.Op) time.Duration, takes func(*history.Op) bool) bool {
+	var list []history.Op
+	for _, op := range ops {
+		if takes(&op) {
+			list = append(list, op)
+		}
+	}
+	slices.SortFunc(list, func(a, b history.Op) int {
+		return cmp.Or(cmp.Compare(a.Fence, b.Fence), cmp.Compare(from(&a), from(&b)))
+	})
+	t := time.Duration(-1)
+	for i := 0; i < len(list); {
+		j, next := i, t
+		for ; j < len(list) && list[j].Fence == list[i].Fence; j++ {
+			at := max(t, from(&list[j]))
+			if at > list[j].Return {
+				return false
+			}
+			next = max(next, at)
+		}
+		if distinct && j > i+1 {
+			return false
+		}
+		t, i = next, j
+	}
+	return true
+}
+
+func TestCrossTokens(t *testing.T) {
+	fences := func(r *rand.Rand, ops []history.Op) {
+		f := int64(1)
+		for i := range ops {
+			if chance(r, 90) {
+				f++
+			}
+			ops[i].Fence = max(1, f+int64(upTo(r, 2))-1)
+		}
+	}
+	t.Run("grants", func(t *testing.T) {
+		cross(t, 1, func(h *history.Header) Monitor { return newGrantTokens(h) }, func(r *rand.Rand) (*history.Header, []history.Op) {
+			h := &history.Header{TTL: 6}
+			ops := lockNoise(r, h, 2+r.IntN(10))
+			fences(r, ops)
+			return h, ops
+		}, func(h *history.Header, ops []history.Op) bool {
+			return bruteTokens(ops, true, func(op *history.Op) time.Duration { return granted(h, op) },
+				func(op *history.Op) bool { return op.Kind == history.Acquire && op.Outcome == history.OK })
+		})
+	})
+	t.Run("accepts", func(t *testing.T) {
+		cross(t, 1, func(h *history.Header) Monitor { return newAcceptTokens() }, func(r *rand.Rand) (*history.Header, []history.Op) {
+			ops := saleNoise(r, 2+r.IntN(10), saleMix{refunds: true, unknown: true})
+			fences(r, ops)
+			for i := range ops {
+				if ops[i].Outcome == history.Refused && chance(r, 30) {
+					ops[i].Reason = history.Stale
+				}
+			}
+			return &history.Header{}, ops
+		}, func(h *history.Header, ops []history.Op) bool {
+			for _, op := range ops {
+				if op.Reason == history.Stale && !slices.ContainsFunc(ops, func(o history.Op) bool { return o.Fence > op.Fence && o.Call <= op.Return }) {
+					return false
+				}
+			}
+			return bruteTokens(ops, false, func(op *history.Op) time.Duration { return op.Call },
+				func(op *history.Op) bool { return op.Outcome == history.OK && op.Reason == history.NoReason })
+		})
+	})
+}
+
+// bruteNet is the most that was surely sold at any moment, and bruteRefusals
+// whether somebody was refused while stock was surely left.
+func bruteNet(ops []history.Op) int64 {
+	var peak int64
+	for _, at := range ops {
+		var net int64
+		for _, op := range ops {
+			switch {
+			case op.Kind == history.Buy && op.Outcome == history.OK && op.Return <= at.Return:
+				net += op.Pieces()
+			case op.Kind == history.Refund && op.Call <= at.Return:
+				net -= op.Pieces()
+			}
+		}
+		peak = max(peak, net)
+	}
+	return peak
+}
+
+func bruteRefusals(h *history.Header, ops []history.Op) bool {
+	for _, no := range ops {
+		if no.Reason != history.SoldOut {
+			continue
+		}
+		left := h.Stock
+		for _, op := range ops {
+			switch {
+			case op.Kind == history.Buy && op.Outcome != history.Refused && op.Call <= no.Return:
+				left -= op.Pieces()
+			case op.Kind == history.Refund && op.Outcome == history.OK && op.Return < no.Call:
+				left += op.Pieces()
+			}
+		}
+		if left >= no.Pieces() {
+			return false
+		}
+	}
+	return true
+}
+
+func TestCrossBooks(t *testing.T) {
+	m := saleMix{amounts: true, refunds: true, unknown: true}
+	make := func(r *rand.Rand) (*history.Header, []history.Op) {
+		h := &history.Header{Stock: int64(r.IntN(8))}
+		if chance(r, 50) {
+			return h, saleRun(r, h, 3+r.IntN(20), m, true)
+		}
+		return h, saleNoise(r, 3+r.IntN(12), m)
+	}
+	t.Run("oversell", func(t *testing.T) {
+		cross(t, 1, func(h *history.Header) Monitor { return newNoOversell(h) }, make,
+			func(h *history.Header, ops []history.Op) bool { return bruteNet(ops) <= h.Stock })
+	})
+	t.Run("undersell", func(t *testing.T) {
+		t.Parallel()
+		for seed := range uint64(crossRuns()) {
+			h, ops := make(rand.New(rand.NewPCG(seed, 5)))
+			v := both(t, h, func() Monitor { return newNoUndersell(h) }, ops)
+			if ok := bruteRefusals(h, ops); ok != (v.Result != Violated) {
+				t.Fatalf("seed %d: %v (%s), want legal=%v\n%s", seed, v.Result, v.Why, ok, show(h, ops))
+			}
+		}
+	})
+}

@@ -1,0 +1,410 @@
+package checker
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"time"
+
+	"oversell/history"
+)
+
+// frontier decides exactly whether purchases, refunds and sold-out answers of
+// a stock have a legal order. It walks through the calls and returns in order of
+// time and keeps every configuration that is still possible: what is left, and
+// which of the operations in flight have taken effect. Time and memory are
+// exponential only in the number of operations in flight at once, and small
+// while stock lasts, because of four observations.
+//
+//  1. Effects may be delayed until somebody's return forces them: at the return
+//     of an operation that has not taken effect yet, the operations that take
+//     effect just before it are chosen from those in flight, and only those that
+//     make a difference to it. (Wing and Gong's search, just in time as in
+//     Lowe, "Testing for linearizability", 2017.)
+//  2. A sold-out answer has no effect, so it may be given at the first moment
+//     at which too little is left.
+//  3. Of two operations in flight that are the same but for their returns, the
+//     one that returns first may go first; those without an answer, which never
+//     return, go last. So a configuration takes them in that order.
+//  4. An operation before the return of another one makes a difference to it only
+//     by making it possible or, before a refund, by making a sold-out answer
+//     possible that is not after it.
+type frontier struct {
+	stock   int64
+	items   []item // with an answer, in completion order; items[i] has number base+i
+	base    int
+	calls   []call   // not yet entered, to be sorted
+	flight  [][]int  // per class: numbers of known operations in flight, ascending
+	classes []class  // what there are for operations
+	amounts int      // different amounts bought
+	spare   []int    // per class: operations without an answer, called so far
+	refs    []int    // sold-out answers in flight
+	configs []config //
+	steps   int
+	gaveUp  string
+	stuck   *item // the operation that no configuration explains
+}
+
+// class is what operations have in common that differ in their times only.
+type class struct {
+	kind   itemKind
+	pieces int64
+}
+
+type itemKind uint8
+
+const (
+	takes itemKind = iota
+	gives
+	finds // that too little is left
+)
+
+// item is a purchase, a refund or a sold-out answer.
+type item struct {
+	call, ret time.Duration
+	arg       history.Value
+	class     int
+	client    int32
+}
+
+// call is the call of item number, or of an operation without an answer when
+// number is negative.
+type call struct {
+	when   time.Duration
+	number int
+	class  int
+}
+
+// config is one possible state of affairs. Its slices are never changed.
+type config struct {
+	left  int64
+	ahead []int // operations in flight that have taken effect, ascending
+	used  []int // per class: operations without an answer that have
+}
+
+// The search gives up beyond these.
+const (
+	mostConfigs = 1 << 12
+	mostSteps   = 1 << 21
+	mostClasses = 64
+)
+
+func newFrontier(stock int64) *frontier {
+	return &frontier{stock: stock, configs: []config{{left: stock}}}
+}
+
+// add enters an operation, in completion order.
+func (f *frontier) add(op *history.Op, kind itemKind) {
+	c := slices.Index(f.classes, class{kind, op.Pieces()})
+	if c < 0 {
+		c = len(f.classes)
+		f.classes = append(f.classes, class{kind, op.Pieces()})
+		f.flight = append(f.flight, nil)
+		f.spare = append(f.spare, 0)
+		if kind == takes {
+			f.amounts++
+		}
+	}
+	n := -1
+	if op.Outcome != history.Unknown {
+		n = f.base + len(f.items)
+		f.items = append(f.items, item{op.Call, op.Return, op.Arg, c, op.Client})
+	}
+	f.calls = append(f.calls, call{op.Call, n, c})
+}
+
+// advance takes all calls and returns before lowWater.
+func (f *frontier) advance(lowWater time.Duration) {
+	slices.SortFunc(f.calls, func(a, b call) int {
+		return cmp.Or(cmp.Compare(a.when, b.when), cmp.Compare(a.number, b.number))
+	})
+	i, head := 0, 0
+	for f.stuck == nil && f.gaveUp == "" {
+		switch {
+		case i < len(f.calls) && f.calls[i].when < lowWater && (head == len(f.items) || f.calls[i].when <= f.items[head].ret):
+			f.begin(f.calls[i])
+			i++
+		case head < len(f.items) && f.items[head].ret < lowWater:
+			f.finish(f.base+head, head)
+			head++
+		default:
+			f.calls = append(f.calls[:0], f.calls[i:]...)
+			f.items = append(f.items[:0], f.items[head:]...)
+			f.base += head
+			return
+		}
+	}
+	f.calls, f.items, f.refs, f.flight = nil, nil, nil, nil // decided
+}
+
+func (f *frontier) item(number int) *item { return &f.items[number-f.base] }
+
+// begin is a call.
+func (f *frontier) begin(c call) {
+	if f.classes[c.class].kind == finds {
+		f.refs = insert(f.refs, c.number)
+		for i := range f.configs {
+			if k := &f.configs[i]; k.left < f.classes[c.class].pieces {
+				k.ahead = insert(slices.Clone(k.ahead), c.number)
+			}
+		}
+		return
+	}
+	if c.number < 0 {
+		f.spare[c.class]++
+		return
+	}
+	f.flight[c.class] = insert(f.flight[c.class], c.number)
+}
+
+// finish is the return of an operation, the first of those in flight.
+func (f *frontier) finish(number, index int) {
+	it := &f.items[index]
+	var next []config
+	seen := make(map[string]bool)
+	for _, c := range f.configs {
+		f.force(c, number, it, func(c config) {
+			c.ahead = without(c.ahead, number)
+			if len(f.configs) == 1 && len(next) == 0 { // nothing to compare with, as a rule
+				next = append(next, c)
+				return
+			}
+			if len(seen) == 0 {
+				for _, n := range next {
+					seen[n.key()] = true
+				}
+			}
+			if k := c.key(); !seen[k] {
+				seen[k] = true
+				next = append(next, c)
+			}
+		})
+	}
+	if f.classes[it.class].kind == finds {
+		f.refs = remove(f.refs, number)
+	} else {
+		f.flight[it.class] = remove(f.flight[it.class], number)
+	}
+	f.configs = next
+	switch {
+	case f.gaveUp != "":
+	case len(next) == 0:
+		stuck := *it
+		f.stuck = &stuck
+	case len(next) > mostConfigs:
+		f.gaveUp = fmt.Sprintf("more than %s orders were possible at once", count(mostConfigs))
+	}
+}
+
+// force finds all configurations after c in which operation number has taken effect.
+func (f *frontier) force(c config, number int, it *item, found func(config)) {
+	if slices.Contains(c.ahead, number) {
+		found(c)
+		return
+	}
+	cl := f.classes[it.class]
+	if cl.kind == gives && f.allFound(c) || cl.kind == takes && c.left >= cl.pieces && f.unhindered(c) {
+		found(f.take(c, it.class, number))
+		return
+	}
+	f.search(c, number, it, found)
+}
+
+// unhindered tells whether a purchase that can take effect now may as well take
+// effect before everything else in flight. Refunds can only be put off by it. So
+// can purchases, unless they need a refund then that they did not need before;
+// and that matters only if it hides a low stock from a sold-out answer. With one
+// amount only, the purchase at hand is the first of all purchases anyway.
+func (f *frontier) unhindered(c config) bool {
+	return f.amounts <= 1 || f.allFound(c) || !f.refundable(c)
+}
+
+// refundable tells whether a refund in flight has not taken effect.
+func (f *frontier) refundable(c config) bool {
+	for class, k := range f.classes {
+		if k.kind == gives && f.next(c, class) {
+			return true
+		}
+	}
+	return false
+}
+
+// next tells whether some operation of a class in flight has not taken effect.
+func (f *frontier) next(c config, class int) bool {
+	for _, n := range f.flight[class] {
+		if !slices.Contains(c.ahead, n) {
+			return true
+		}
+	}
+	return f.spare[class] > 0 && (class >= len(c.used) || c.used[class] < f.spare[class])
+}
+
+// search tries everything that may take effect before operation number.
+func (f *frontier) search(start config, number int, it *item, found func(config)) {
+	type node struct {
+		config
+		news bool // the last step made a sold-out answer possible
+	}
+	cl := f.classes[it.class]
+	seen := map[string]bool{start.key(): true}
+	todo := []node{{start, true}}
+	for len(todo) > 0 {
+		if f.steps++; f.steps > mostSteps || len(seen) > 8*mostConfigs {
+			f.gaveUp = fmt.Sprintf("too many orders were possible among %s in flight at %s", many(int64(f.inFlight()), "operation"), at(it.ret))
+			return
+		}
+		c := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		switch {
+		case cl.kind == finds && slices.Contains(c.ahead, number):
+			found(c.config)
+			continue
+		case cl.kind == takes && c.left >= cl.pieces:
+			found(f.take(c.config, it.class, number))
+			if f.unhindered(c.config) {
+				continue
+			}
+		case cl.kind == gives && c.news:
+			found(f.take(c.config, it.class, number))
+		}
+		if cl.kind == gives && f.allFound(c.config) {
+			continue
+		}
+		for class := range f.classes {
+			if class == it.class || f.classes[class].kind == finds {
+				continue
+			}
+			f.move(c.config, class, func(d config) {
+				if k := d.key(); !seen[k] {
+					seen[k] = true
+					todo = append(todo, node{d, f.news(c.config, d)})
+				}
+			})
+		}
+	}
+}
+
+// news tells whether more sold-out answers are possible in b than in a.
+func (f *frontier) news(a, b config) bool {
+	for _, r := range f.refs {
+		if slices.Contains(b.ahead, r) && !slices.Contains(a.ahead, r) {
+			return true
+		}
+	}
+	return false
+}
+
+// move lets the next operation of a class take effect, if there is one.
+func (f *frontier) move(c config, class int, push func(config)) {
+	if f.classes[class].kind == takes && c.left < f.classes[class].pieces {
+		return
+	}
+	for _, n := range f.flight[class] {
+		if !slices.Contains(c.ahead, n) {
+			push(f.take(c, class, n))
+			return
+		}
+	}
+	if f.next(c, class) {
+		push(f.take(c, class, -1))
+	}
+}
+
+// take is c after one operation of a class, without an answer if number is negative.
+func (f *frontier) take(c config, class, number int) config {
+	cl := f.classes[class]
+	if number >= 0 {
+		c.ahead = insert(slices.Clone(c.ahead), number)
+	} else {
+		used := make([]int, max(len(c.used), class+1))
+		copy(used, c.used)
+		used[class]++
+		c.used = used
+	}
+	if cl.kind == gives {
+		c.left += cl.pieces
+		return c
+	}
+	c.left -= cl.pieces
+	for _, r := range f.refs {
+		if c.left < f.classes[f.item(r).class].pieces && !slices.Contains(c.ahead, r) {
+			c.ahead = insert(slices.Clone(c.ahead), r)
+		}
+	}
+	return c
+}
+
+// allFound tells whether every sold-out answer in flight can have been given.
+func (f *frontier) allFound(c config) bool {
+	for _, r := range f.refs {
+		if !slices.Contains(c.ahead, r) {
+			return false
+		}
+	}
+	return true
+}
+
+func (f *frontier) inFlight() int {
+	n := len(f.refs)
+	for class := range f.flight {
+		n += len(f.flight[class]) + f.spare[class]
+	}
+	return n
+}
+
+// final is the frontier as if the history ended now.
+func (f *frontier) final() *frontier {
+	end := *f
+	end.items, end.calls, end.refs = slices.Clone(f.items), slices.Clone(f.calls), slices.Clone(f.refs)
+	end.spare, end.configs = slices.Clone(f.spare), slices.Clone(f.configs)
+	end.flight = make([][]int, len(f.flight))
+	for i := range f.flight {
+		end.flight[i] = slices.Clone(f.flight[i])
+	}
+	end.advance(history.Forever)
+	return &end
+}
+
+// key tells configurations apart.
+func (c *config) key() string {
+	b := make([]byte, 0, 8*(len(c.ahead)+len(c.used)+1))
+	b = binary.AppendUvarint(b, uint64(len(c.ahead)))
+	for _, n := range c.ahead {
+		b = binary.AppendUvarint(b, uint64(n))
+	}
+	last := len(c.used)
+	for last > 0 && c.used[last-1] == 0 {
+		last--
+	}
+	for _, n := range c.used[:last] {
+		b = binary.AppendUvarint(b, uint64(n))
+	}
+	return string(b)
+}
+
+// insert adds n to a sorted slice, in place.
+func insert(s []int, n int) []int {
+	i, _ := slices.BinarySearch(s, n)
+	return slices.Insert(s, i, n)
+}
+
+// remove takes n out of a sorted slice, in place.
+func remove(s []int, n int) []int {
+	if i, ok := slices.BinarySearch(s, n); ok {
+		return slices.Delete(s, i, i+1)
+	}
+	return s
+}
+
+// without is a sorted slice without n; it leaves s alone.
+func without(s []int, n int) []int {
+	i, ok := slices.BinarySearch(s, n)
+	if !ok {
+		return s
+	}
+	if len(s) == 1 {
+		return nil
+	}
+	return slices.Concat(s[:i], s[i+1:])
+}

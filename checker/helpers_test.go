@@ -1,0 +1,124 @@
+package checker
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"oversell/history"
+)
+
+var (
+	lockKey = history.Text("Lock:{run}order")
+	shopKey = history.Text("phone")
+)
+
+// long tells whether the long cross-validation was asked for: OVERSELL_LONG=1.
+func long() bool { return os.Getenv("OVERSELL_LONG") != "" }
+
+// show prints a history for a failed test.
+func show(h *history.Header, ops []history.Op) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "stock %d, ttl %d, drift %d, grace %d\n", h.Stock, h.TTL, h.Drift, h.Grace)
+	for _, op := range ops {
+		fmt.Fprintf(&b, "  [%d..%d] client %d %s %s", int64(op.Call), int64(op.Return), op.Client, op.Kind, op.Arg)
+		if op.Kind == history.Buy || op.Kind == history.Refund {
+			fmt.Fprintf(&b, " x%d", op.Pieces())
+		}
+		fmt.Fprintf(&b, " %s", op.Outcome)
+		if op.Reason != history.NoReason {
+			fmt.Fprintf(&b, " (%s)", op.Reason)
+		}
+		if op.Until != 0 {
+			fmt.Fprintf(&b, " until %d", int64(op.Until))
+		}
+		if op.Fence != 0 {
+			fmt.Fprintf(&b, " fence %d", op.Fence)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// complete sorts operations into completion order.
+func complete(ops []history.Op) []history.Op {
+	slices.SortStableFunc(ops, func(a, b history.Op) int { return int(a.Return - b.Return) })
+	return ops
+}
+
+// feed runs a monitor over ops without a single Advance.
+func feed(m Monitor, ops []history.Op) Verdict {
+	for _, op := range ops {
+		m.Observe(op)
+	}
+	return m.Verdict()
+}
+
+// feedAdvancing runs a monitor over ops with an exact Advance after every operation,
+// and asks for a verdict in between, which must not change anything.
+func feedAdvancing(m Monitor, ops []history.Op) Verdict {
+	low := make([]time.Duration, len(ops)+1)
+	low[len(ops)] = history.Forever
+	for i := len(ops) - 1; i >= 0; i-- {
+		low[i] = min(low[i+1], ops[i].Call)
+	}
+	for i, op := range ops {
+		m.Observe(op)
+		m.Advance(low[i+1])
+		if i%3 == 0 {
+			m.Verdict()
+		}
+	}
+	return m.Verdict()
+}
+
+// both feeds two monitors in both ways and fails when they disagree.
+func both(t *testing.T, h *history.Header, open func() Monitor, ops []history.Op) Verdict {
+	t.Helper()
+	a, b := feed(open(), ops), feedAdvancing(open(), ops)
+	if a.Result != b.Result {
+		t.Fatalf("advancing changes the verdict from %v (%s) to %v (%s):\n%s", a.Result, a.Why, b.Result, b.Why, show(h, ops))
+	}
+	return a
+}
+
+// span of random numbers: 0 <= n <= most.
+func upTo(r *rand.Rand, most int) time.Duration { return time.Duration(r.IntN(most + 1)) }
+
+func chance(r *rand.Rand, percent int) bool { return r.IntN(100) < percent }
+
+func acquired(client int32, session int64, call, ret, until time.Duration) history.Op {
+	return history.Op{Client: client, Kind: history.Acquire, Outcome: history.OK, Key: lockKey, Arg: history.Int(session), Call: call, Return: ret, Until: until}
+}
+
+func lockOp(kind history.Kind, client int32, session int64, call, ret time.Duration, outcome history.Outcome, reason history.Reason) history.Op {
+	return history.Op{Client: client, Kind: kind, Outcome: outcome, Reason: reason, Key: lockKey, Arg: history.Int(session), Call: call, Return: ret}
+}
+
+func held(client int32, session int64, call, ret time.Duration) history.Op {
+	return lockOp(history.Acquire, client, session, call, ret, history.Refused, history.Held)
+}
+
+func released(client int32, session int64, call, ret time.Duration) history.Op {
+	return lockOp(history.Release, client, session, call, ret, history.OK, history.NoReason)
+}
+
+func saleOp(kind history.Kind, client int32, order int64, call, ret time.Duration, outcome history.Outcome, reason history.Reason) history.Op {
+	return history.Op{Client: client, Kind: kind, Outcome: outcome, Reason: reason, Key: shopKey, Arg: history.Int(order), Result: history.Int(-1), Call: call, Return: ret}
+}
+
+func bought(client int32, order int64, call, ret time.Duration) history.Op {
+	return saleOp(history.Buy, client, order, call, ret, history.OK, history.NoReason)
+}
+
+func soldOutTo(client int32, order int64, call, ret time.Duration) history.Op {
+	return saleOp(history.Buy, client, order, call, ret, history.Refused, history.SoldOut)
+}
+
+func read(what string, n int64, call time.Duration) history.Op {
+	return history.Op{Client: 99, Kind: history.ReadState, Outcome: history.OK, Key: shopKey, Arg: history.Text(what), Result: history.Int(n), Call: call, Return: call + 1}
+}

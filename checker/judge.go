@@ -1,0 +1,202 @@
+package checker
+
+import (
+	"time"
+
+	"oversell/history"
+	"oversell/variant"
+)
+
+// Monitors are the monitors that apply to a history's scenario, in the order of
+// [variant.Properties]: those of the lock, and in a sale those of the sale as well.
+// Most properties are measured whether promised or not; the order of service and
+// fencing tokens only mean something for locks and sales that have them, and
+// are judged when promised.
+func Monitors(h history.Header) []Monitor {
+	var out []Monitor
+	for _, p := range variant.Properties {
+		if m := monitor(&h, p.Of, p.Name); m != nil {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+func monitor(h *history.Header, of variant.Object, p variant.Property) Monitor {
+	if of == variant.Sale {
+		if h.Scenario == "mutex" {
+			return nil
+		}
+		switch {
+		case p == variant.NoOversell:
+			return newNoOversell(h)
+		case p == variant.NoUndersell:
+			return newNoUndersell(h)
+		case p == variant.OncePerOrder:
+			return newOncePerOrder(h)
+		case p == variant.Fencing && h.Promised(of, p):
+			return newAcceptTokens()
+		case p == variant.Linearizable:
+			return newSaleLinear(h)
+		}
+		return nil
+	}
+	switch {
+	case p == variant.MutualExclusion:
+		return newMutualExclusion()
+	case p == variant.OwnerOnlyRelease:
+		return newOwnerOnlyRelease(h)
+	case p == variant.Fencing && h.Promised(of, p):
+		return newGrantTokens(h)
+	case p == variant.FIFO && h.Promised(of, p):
+		return newFirstCome(h)
+	case p == variant.Progress:
+		return newProgress(h)
+	case p == variant.Linearizable:
+		return newLockLinear(h)
+	}
+	return nil
+}
+
+// Judgement is what a history shows: the verdicts, and facts that were measured
+// on the way.
+type Judgement struct {
+	Verdicts []Verdict
+	// Ops is the number of operations, of all kinds.
+	Ops int
+	// Sold is how many pieces were sold for certain, refunded ones included.
+	Sold int64
+	// Unknown is how many pieces more may have been sold by operations that had
+	// no answer.
+	Unknown int64
+	// Overruns counts the sections that outlived their lease: their release was
+	// called after its end.
+	Overruns int
+	// Refusals counts the refused operations of all kinds by reason.
+	Refusals map[history.Reason]int64
+	// Fairness is Jain's index over the acquisitions of the clients that tried:
+	// 1 when all obtained the lock equally often, 1/n when one of n had it
+	// alone; 0 when nobody obtained it.
+	Fairness float64
+}
+
+// judgeBlock is how many operations are observed between two calls of Advance.
+const judgeBlock = 4096
+
+// Judge reads a history once and judges it with all its monitors. The same
+// history gives the same judgement every time.
+//
+// A history that was cut off (without a trailer) is judged as far as it goes:
+// operations that were in flight at the cut are missing from it, so that
+// nothing is concluded from the absence of an operation, and what needs the
+// final state is Unknown.
+func Judge(h *history.History) Judgement {
+	monitors := Monitors(h.Header)
+	cut := h.Trailer == nil
+	low := lowWaters(h.Ops)
+	facts := newFacts()
+	for i := range h.Ops {
+		for _, m := range monitors {
+			m.Observe(h.Ops[i])
+		}
+		facts.observe(&h.Ops[i])
+		if (i+1)%judgeBlock == 0 && !cut {
+			for _, m := range monitors {
+				m.Advance(low[(i+1)/judgeBlock])
+			}
+		}
+	}
+	out := Judgement{Ops: len(h.Ops), Overruns: facts.overruns, Refusals: facts.refusals, Fairness: facts.fairness()}
+	for _, m := range monitors {
+		if c, ok := m.(cutter); ok && cut {
+			c.cut()
+		} else if !cut {
+			m.Advance(history.Forever)
+		}
+		out.Verdicts = append(out.Verdicts, m.Verdict())
+		if n, ok := m.(*noOversell); ok {
+			out.Sold, out.Unknown = n.soldPieces()
+		}
+	}
+	return out
+}
+
+// lowWaters is, for the start of every block, the earliest call from there on.
+func lowWaters(ops []history.Op) []time.Duration {
+	low := make([]time.Duration, len(ops)/judgeBlock+1)
+	earliest := history.Forever
+	for i := len(ops) - 1; i >= 0; i-- {
+		earliest = min(earliest, ops[i].Call)
+		if i%judgeBlock == 0 {
+			low[i/judgeBlock] = earliest
+		}
+	}
+	if len(ops)%judgeBlock == 0 {
+		low[len(ops)/judgeBlock] = history.Forever
+	}
+	return low
+}
+
+// facts are the measures that are no judgements.
+type facts struct {
+	overruns int
+	refusals map[history.Reason]int64
+	grants   []int64         // by client; -1: it never tried
+	others   map[int32]int64 // clients with numbers that are no indices
+}
+
+func newFacts() *facts { return &facts{refusals: make(map[history.Reason]int64)} }
+
+func (f *facts) observe(op *history.Op) {
+	if op.Outcome == history.Refused {
+		f.refusals[op.Reason]++
+	}
+	switch op.Kind {
+	case history.Release:
+		if op.Until > 0 && op.Call > op.Until {
+			f.overruns++
+		}
+	case history.Acquire:
+		if op.Reason == history.Stopped {
+			return
+		}
+		won := int64(0)
+		if op.Outcome == history.OK {
+			won = 1
+		}
+		if op.Client < 0 || op.Client > 1<<22 {
+			if f.others == nil {
+				f.others = make(map[int32]int64)
+			}
+			f.others[op.Client] += won
+			return
+		}
+		for int(op.Client) >= len(f.grants) {
+			f.grants = append(f.grants, -1)
+		}
+		g := &f.grants[op.Client]
+		*g = max(*g, 0) + won
+	}
+}
+
+// fairness is Jain's index: the square of the sum over n times the sum of squares.
+func (f *facts) fairness() float64 {
+	var n, sum, squares float64
+	add := func(g int64) {
+		n++
+		sum += float64(g)
+		squares += float64(g) * float64(g)
+	}
+	for _, g := range f.grants {
+		if g >= 0 {
+			add(g)
+		}
+	}
+	for _, g := range f.others {
+		add(g)
+	}
+	if squares == 0 {
+		return 0
+	}
+	return sum * sum / (n * squares)
+}

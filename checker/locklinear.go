@@ -1,0 +1,544 @@
+package checker
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sort"
+	"time"
+
+	"oversell/history"
+	"oversell/variant"
+)
+
+// lockLinear judges that every answer of a lock fits one legal order of grants,
+// refusals, extensions, releases and expiries, each at a moment between its
+// call and its return.
+//
+// # The object
+//
+// At any moment the lock is free or held by one session. A grant needs it free.
+// An extension or a release answers OK exactly while its session holds it, and
+// "lost" exactly while it does not. A refusal needs somebody to hold it. A lease runs
+// out by itself, not before the end promised to the client (U) and not later
+// than the return of the last grant or extension plus TTL plus drift (X).
+//
+// # The procedure
+//
+// Session i is granted the lock in [A, a'], where a' is the grant's return and A the
+// earliest start of the winning attempt, and loses it in [lo, hi]:
+//
+//	release or extension   lo         hi
+//	OK                     its call   min(its return, X)   the release is the end
+//	lost                   U          min(its return, X)
+//	unknown                min(call, U)   X
+//	never called           U          X
+//
+// and lo is not before the call of the last extension that succeeded. An empty
+// [lo, hi] is a violation. So are two cores [a', lo] that overlap; when they do
+// not, they fix the order of the sessions. Then the earliest grants and the
+// latest ends cover the most of time everywhere at once, and a refusal is legal
+// if and only if it touches [A, hi] of the last session granted before it returned
+// or of the next one: those before and after are kept away by these two. What
+// lies between them are gaps. An acquire of unknown outcome may fill one gap from its call on; a gap is filled
+// for its first refusal or not at all, and later gaps accept whatever earlier
+// ones do, so that handing them out greedily is exact. See spec/checking.md.
+//
+// A session with an empty core (the lease was over when the client learned of
+// it, or the acquire had no answer and yet its release succeeded) only needs an
+// instant outside the open cores of all others. When refusals lie near that
+// instant, which of the two claims the time is not decided, and the verdict
+// is Unknown unless something else is wrong.
+//
+// Renewals in the background are no operations: once a release shows that a lock has
+// them, a session that was never released may be held for ever. A lock with a waiting
+// line may refuse while it is free, so its refusals are not judged.
+//
+// The smallest bad histories:
+//
+//	client 1  acquire  [1, 2]  ok
+//	client 2  acquire  [3, 4]  ok
+//
+//	client 1  acquire  [1, 2]  ok, until 100
+//	client 1  release  [3, 4]  refused (lost)
+//
+//	client 1  acquire  [1, 2]  ok
+//	client 1  release  [3, 4]  ok
+//	client 2  acquire  [5, 6]  refused (held)
+type lockLinear struct {
+	h     *history.Header
+	locks keyed[tryLock]
+	ended bool
+}
+
+type tryLock struct {
+	h      *history.Header
+	key    history.Value
+	spans  overlaps
+	open   map[int64]*span
+	top    *span         // the last session granted, while it is open
+	topHi  time.Duration // its hi, when it is closed
+	fading map[int64]bool
+	lost   map[int64]time.Duration // calls of acquires without an answer, by session
+	nobody []time.Duration         // the same, without a session number
+	told   bool                    // one of these was told later that it did not hold the lock
+
+	loose  []refusal // refusals that nothing covers so far, by return
+	renews bool      // renewals in the background were seen
+	lined  bool      // the lock has a waiting line
+
+	// Kept only to place sessions with an empty core.
+	keep    bool
+	cores   []stretch
+	refused []stretch
+	dropped time.Duration // the latest call of a refusal no longer in refused
+	enough  int           // when to look for something to drop
+	floats  []float
+	early   []history.Op // the first operations of a lock without leases, for the oracle
+	odd     bool         // an empty core that was filled later, or a session used in a way the procedure does not know
+
+	grants, refusals int64
+	broken           int
+	why              string
+	witness          []history.Op
+}
+
+type stretch struct{ from, to time.Duration }
+
+// refusal is a refused acquire in the gap after that many grants.
+type refusal struct {
+	call, ret time.Duration
+	arg       history.Value
+	gap       int64
+	freeSince time.Duration
+	client    int32
+}
+
+// float is a session with an empty core.
+type float struct {
+	acq, rel history.Op
+	in       stretch // where its instant must lie
+	may      stretch // what it may have held
+}
+
+func newLockLinear(h *history.Header) *lockLinear {
+	return &lockLinear{h: h, locks: newKeyed(func(key history.Value) *tryLock {
+		return &tryLock{h: h, key: key, open: make(map[int64]*span), fading: make(map[int64]bool),
+			lost: make(map[int64]time.Duration), topHi: -1 << 63, dropped: -1 << 63}
+	})}
+}
+
+// Observe implements [Monitor].
+func (m *lockLinear) Observe(op history.Op) {
+	switch op.Kind {
+	case history.Acquire:
+		t := m.locks.at(op.Key)
+		t.note(&op)
+		t.acquire(&op)
+	case history.Extend:
+		t := m.locks.at(op.Key)
+		t.note(&op)
+		t.extend(&op)
+	case history.Release:
+		t := m.locks.at(op.Key)
+		t.note(&op)
+		t.release(&op)
+	case history.Join:
+		m.locks.at(op.Key).lined = true
+	}
+}
+
+// note keeps the first operations, and one more to show that there were more.
+func (t *tryLock) note(op *history.Op) {
+	if t.h.TTL <= 0 && len(t.early) <= oracleOps {
+		t.early = append(t.early, *op)
+	}
+}
+
+func (t *tryLock) acquire(op *history.Op) {
+	switch {
+	case op.Outcome == history.OK:
+		t.grant(op)
+	case op.Outcome == history.Unknown:
+		if _, known := t.lost[session(op)]; known {
+			t.nobody = append(t.nobody, op.Call)
+		} else {
+			t.lost[session(op)] = op.Call
+		}
+	case op.Reason == history.Held:
+		t.refuse(op)
+	}
+}
+
+func (t *tryLock) grant(op *history.Op) {
+	n := session(op)
+	if t.open[n] != nil {
+		t.fail("%s obtained %s at %s with a session number that is in use", []history.Op{*op}, client(op), title(t.key), at(op.Return))
+		return
+	}
+	s := t.spans.start(op, n, leased(op))
+	s.from = granted(t.h, op)
+	s.gone = t.expiry(op.Return, s.until)
+	s.least = op.Return
+	t.open[n] = s
+	if s.void {
+		s.least = -1 << 63
+		t.keep = true // it may turn out to float
+		return
+	}
+	// A refusal that returned before the grant did, and not before the grant can have
+	// taken effect, is covered by it.
+	for n := len(t.loose); n > 0 && t.loose[n-1].gap == t.grants && t.loose[n-1].ret >= s.from; n-- {
+		t.loose = t.loose[:n-1]
+	}
+	t.grants++
+	s.number = t.grants
+	t.top = s
+}
+
+// expiry is the latest moment at which a lease can run out that was granted or
+// extended by an operation that returned at ret and promised until.
+func (t *tryLock) expiry(ret, until time.Duration) time.Duration {
+	if t.h.TTL <= 0 {
+		return history.Forever
+	}
+	return max(after(ret, t.h.TTL, t.h.Drift), until)
+}
+
+func (t *tryLock) refuse(op *history.Op) {
+	t.refusals++
+	t.refused = append(t.refused, stretch{op.Call, op.Return})
+	since := t.topHi
+	if t.top != nil {
+		since = t.top.gone // it was released later than this call, if at all
+	}
+	if since >= op.Call {
+		return
+	}
+	t.loose = append(t.loose, refusal{op.Call, op.Return, op.Arg, t.grants, since, op.Client})
+}
+
+func (t *tryLock) extend(op *history.Op) {
+	s := t.open[session(op)]
+	switch {
+	case s == nil:
+		t.stray(session(op), op)
+	case op.Outcome == history.OK:
+		if op.Call > s.gone {
+			t.fail("%s extended its lease on %s at %s, though it was over by %s at the latest", inOrder(s.acq, *op),
+				client(op), title(t.key), at(op.Return), at(s.gone))
+		}
+		until := leased(op)
+		s.least = max(s.least, op.Call)
+		s.gone = max(s.gone, t.expiry(op.Return, until))
+		t.prolong(s, op.Call, until)
+	case op.Outcome == history.Unknown:
+		s.gone = history.Forever
+	case op.Reason == history.Lost:
+		t.lose(s, op)
+	}
+}
+
+func (t *tryLock) prolong(s *span, heldAt, until time.Duration) {
+	void := s.void
+	t.spans.prolong(s, heldAt, until)
+	t.odd = t.odd || void && !s.void
+	t.cover(s.number, s.gone)
+}
+
+func (t *tryLock) release(op *history.Op) {
+	n := session(op)
+	s := t.open[n]
+	if s == nil {
+		t.stray(n, op)
+		return
+	}
+	if op.Until > s.until && s.acq.Until > 0 { // renewed in the background
+		t.renews = true
+		s.gone = max(s.gone, t.expiry(op.Call, op.Until))
+		t.prolong(s, s.start, op.Until)
+	}
+	switch {
+	case op.Outcome == history.OK:
+		if op.Call > s.gone {
+			t.fail("%s released %s at %s, though its lease was over by %s at the latest", inOrder(s.acq, *op),
+				client(op), title(t.key), at(op.Return), at(s.gone))
+		}
+		t.end(s, max(op.Call, s.least), min(op.Return, s.gone), op)
+	case op.Outcome == history.Unknown:
+		t.end(s, max(s.least, min(op.Call, s.until)), s.gone, op)
+		t.fading[n] = true
+	case op.Reason == history.Lost:
+		t.lose(s, op)
+	default: // refused, and still held
+	}
+}
+
+// stray judges a release or extension by a session that holds nothing.
+func (t *tryLock) stray(n int64, op *history.Op) {
+	call, unknown := t.lost[n]
+	if op.Outcome != history.OK {
+		t.told = t.told || unknown && op.Reason == history.Lost
+		return
+	}
+	switch {
+	case unknown && op.Kind == history.Extend:
+		t.odd = true
+	case unknown:
+		delete(t.lost, n)
+		t.keep = true
+		t.floats = append(t.floats, float{rel: *op, in: stretch{op.Call, op.Return}, may: stretch{call, op.Return}})
+	case t.fading[n]:
+		t.odd = true
+	default:
+		verb := "released"
+		if op.Kind == history.Extend {
+			verb = "extended"
+		}
+		t.fail("%s %s %s at %s in session %d, which did not hold it", []history.Op{*op},
+			client(op), verb, title(t.key), at(op.Return), n)
+	}
+}
+
+// lose ends a session that was told by op that it holds the lock no more.
+func (t *tryLock) lose(s *span, op *history.Op) {
+	if op.Return < s.until {
+		t.fail("%s was granted %s at %s until %s, and told at %s that it was lost", inOrder(s.acq, *op),
+			client(op), title(t.key), at(s.start), at(s.until), at(op.Return))
+	}
+	t.end(s, max(s.least, min(s.until, op.Return)), min(op.Return, s.gone), op)
+}
+
+// end closes a session that lost the lock between lo and hi.
+func (t *tryLock) end(s *span, lo, hi time.Duration, by *history.Op) {
+	delete(t.open, s.session)
+	if s.void && lo <= s.start {
+		t.floats = append(t.floats, float{s.acq, *by,
+			stretch{max(s.from, lo), min(s.start, hi)}, stretch{s.from, max(hi, s.start)}})
+		t.spans.close(s, s.start, by)
+		return
+	}
+	t.odd = t.odd || s.void
+	if t.top == s {
+		t.top, t.topHi = nil, hi
+	}
+	t.cover(s.number, hi)
+	t.cores = append(t.cores, stretch{s.start, lo})
+	t.spans.close(s, lo, by)
+}
+
+// cover removes refusals that a session which was thought to have lapsed covers
+// after all: those that came while it was the last one granted.
+func (t *tryLock) cover(number int64, hi time.Duration) {
+	to := len(t.loose)
+	for to > 0 && t.loose[to-1].gap > number {
+		to--
+	}
+	from := to
+	for from > 0 && t.loose[from-1].gap == number {
+		from--
+	}
+	if from < to && number > 0 {
+		t.loose = slices.Concat(t.loose[:from],
+			slices.DeleteFunc(t.loose[from:to], func(r refusal) bool { return r.call <= hi }), t.loose[to:])
+	}
+}
+
+func (t *tryLock) fail(format string, witness []history.Op, args ...any) {
+	t.broken++
+	if t.broken == 1 {
+		t.why, t.witness = fmt.Sprintf(format, args...), witness
+	}
+}
+
+// Advance implements [Monitor].
+func (m *lockLinear) Advance(lowWater time.Duration) {
+	for _, t := range m.locks.all {
+		t.spans.advance(lowWater)
+		if !t.keep && len(t.cores)+len(t.refused) > t.enough {
+			t.cores = slices.DeleteFunc(t.cores, func(c stretch) bool { return c.to < lowWater })
+			t.refused = slices.DeleteFunc(t.refused, func(r stretch) bool {
+				gone := r.to < lowWater
+				if gone {
+					t.dropped = max(t.dropped, r.from)
+				}
+				return gone
+			})
+			t.enough = 2*(len(t.cores)+len(t.refused)) + 1024
+		}
+	}
+}
+
+func (m *lockLinear) cut() { m.ended = true }
+
+// Verdict implements [Monitor].
+func (m *lockLinear) Verdict() Verdict {
+	return m.locks.verdict(variant.Lock, variant.Linearizable, "nobody tried to obtain the lock", func(t *tryLock) Verdict {
+		return t.verdict(m.ended)
+	})
+}
+
+func (t *tryLock) verdict(cut bool) Verdict {
+	broken, why, witness := t.broken, t.why, t.witness
+	note := func(n int, f func() (string, []history.Op)) {
+		if n > 0 && broken == 0 {
+			why, witness = f()
+		}
+		broken += n
+	}
+	n, a, b := t.spans.tally(cut)
+	note(n, func() (string, []history.Op) { return overlapped(t.key, a, b) })
+	floats := t.floating()
+	homeless, doubt := t.place(floats, cut)
+	note(len(homeless), func() (string, []history.Op) { return t.homeless(&homeless[0]) })
+	bare, hopeful := t.uncovered(floats)
+	if !cut && !t.lined {
+		note(len(bare), func() (string, []history.Op) { return t.bare(&bare[0]) })
+	}
+	switch {
+	case broken > 0:
+		return Verdict{Result: Violated, Count: broken, Why: why, Witness: witness}
+	case t.grants == 0 && len(t.floats) == 0 && t.refusals == 0:
+		return Verdict{Why: "nobody obtained the lock, and nobody was refused it"}
+	case len(bare) > 0 && cut:
+		return Verdict{Why: fmt.Sprintf("%s at times when nobody is known to have held the lock: %s", many(len(bare), "refusal"), cutOff)}
+	case (doubt || hopeful || t.odd) && t.h.TTL <= 0 && !cut && !t.lined && len(t.early) <= oracleOps && t.asked() != Unknown:
+		if t.asked() == Violated {
+			return Verdict{Result: Violated, Count: 1, Why: fmt.Sprintf("no order explains the %s", many(len(t.early), "answer")), Witness: t.early[len(t.early)-1:]}
+		}
+	case doubt, hopeful:
+		return Verdict{Why: fmt.Sprintf("%s came back after its lease was over or without an answer, and refusals close by leave its place in the order open", many(len(floats), "grant"))}
+	case t.odd:
+		return Verdict{Why: "a session went on after an answer that ended it, which leaves its place in the order open"}
+	}
+	text := fmt.Sprintf("%s and %s fit one order", many(t.grants+int64(len(t.floats)), "grant"), many(t.refusals, "refusal"))
+	if t.lined {
+		text += "; a lock with a waiting line may refuse while it is free, so refusals were not judged"
+	}
+	return Verdict{Result: Holds, Why: text}
+}
+
+// asked puts the whole history to porcupine, whose model knows no leases.
+func (t *tryLock) asked() Result { return ask(lockModel(), operations(t.early)) }
+
+// floating is every session with an empty core, those still open included.
+func (t *tryLock) floating() []float {
+	floats := slices.Clone(t.floats)
+	for _, s := range t.open {
+		if s.void {
+			floats = append(floats, float{acq: s.acq, in: stretch{max(s.from, s.until), s.start}, may: stretch{s.from, s.gone}})
+		}
+	}
+	slices.SortStableFunc(floats, func(a, b float) int { return cmp.Compare(a.in.to, b.in.to) })
+	return floats
+}
+
+// place looks for an instant for every session with an empty core. homeless are
+// those without one. doubt says that refusals lie in the gap of such an instant.
+func (t *tryLock) place(floats []float, cut bool) (homeless []float, doubt bool) {
+	if len(floats) == 0 {
+		return nil, false
+	}
+	cores := slices.Clone(t.cores)
+	for _, s := range t.open {
+		if !s.void && !cut {
+			cores = append(cores, stretch{s.start, max(s.least, s.until)})
+		}
+	}
+	slices.SortFunc(cores, func(a, b stretch) int {
+		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to))
+	})
+	for _, f := range floats {
+		at := f.in.to
+		// The last core that starts before the window's end is the only one that can
+		// cover that end, because cores do not overlap.
+		i := sort.Search(len(cores), func(i int) bool { return cores[i].from >= at }) - 1
+		if i >= 0 && cores[i].to > at {
+			if cores[i].from < f.in.from {
+				homeless = append(homeless, f)
+				continue
+			}
+			at = cores[i].from // the instant at which that core starts
+			i--
+		}
+		gap := stretch{-1 << 63, history.Forever}
+		if i >= 0 {
+			gap.from = cores[i].to
+		}
+		if j := sort.Search(len(cores), func(i int) bool { return cores[i].from >= at }); j < len(cores) {
+			gap.to = cores[j].from
+		}
+		doubt = doubt || t.dropped > gap.from || slices.ContainsFunc(t.refused, func(r stretch) bool {
+			return r.from > gap.from && r.to < gap.to
+		})
+	}
+	return homeless, doubt
+}
+
+func (t *tryLock) homeless(f *float) (string, []history.Op) {
+	op := &f.acq
+	if op.Kind == history.NoKind {
+		op = &f.rel
+	}
+	return fmt.Sprintf("%s had %s at some moment between %s and %s, all of which another session held it for",
+		client(op), title(t.key), at(f.in.from), at(f.in.to)), inOrder(f.acq, f.rel)
+}
+
+// uncovered is the first refusal of every gap that nobody can have filled, and
+// whether some other gap was left alone because a session without a core may
+// have filled it.
+func (t *tryLock) uncovered(floats []float) (bare []refusal, hopeful bool) {
+	calls := slices.Clone(t.nobody)
+	for _, call := range t.lost {
+		calls = append(calls, call)
+	}
+	slices.Sort(calls)
+	covers := t.mayCover()
+	used, gap := 0, int64(-1)
+	for _, r := range t.loose {
+		if hi, ok := covers[r.gap]; r.gap == gap || ok && r.call <= hi {
+			continue
+		}
+		if t.odd || slices.ContainsFunc(floats, func(f float) bool { return f.may.from <= r.ret && r.call <= f.may.to }) {
+			hopeful = true
+			continue
+		}
+		gap = r.gap
+		if used < len(calls) && calls[used] <= r.ret {
+			used++
+		} else {
+			bare = append(bare, r)
+		}
+	}
+	return bare, hopeful || used > 0 && t.told
+}
+
+// mayCover is until when sessions that were never released may have held the
+// lock, by number. A client that died tells nothing of renewals in the background;
+// see progress.
+func (t *tryLock) mayCover() map[int64]time.Duration {
+	covers := make(map[int64]time.Duration)
+	for _, s := range t.open {
+		gone := s.gone
+		switch {
+		case s.void:
+			continue
+		case t.renews:
+			gone = history.Forever
+		case 4*t.h.Hold > t.h.TTL:
+			gone = max(gone, after(s.start, t.h.Hold, t.h.TTL, t.h.Drift))
+		}
+		covers[s.number] = gone
+	}
+	return covers
+}
+
+func (t *tryLock) bare(r *refusal) (string, []history.Op) {
+	since := "nobody had held it before"
+	if r.freeSince > -1<<63 {
+		since = "nobody can have held it after " + at(r.freeSince)
+	}
+	return fmt.Sprintf("client %d was refused %s, which it asked for from %s to %s, though %s", r.client, title(t.key), at(r.call), at(r.ret), since),
+		[]history.Op{{Client: r.client, Kind: history.Acquire, Outcome: history.Refused, Reason: history.Held,
+			Key: t.key, Arg: r.arg, Due: r.call, Call: r.call, Return: r.ret}}
+}

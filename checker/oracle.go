@@ -1,0 +1,310 @@
+package checker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"oversell/history"
+	"oversell/variant"
+)
+
+// Porcupine searches all orders. Its time grows exponentially with what is in
+// flight and its memory with the square of the history, so it is asked about
+// small histories only: as the oracle of the tests, about what no procedure here
+// decides, and for pictures.
+const (
+	oracleOps     = 500             // the largest history that is put to it
+	oracleSteps   = 1 << 18         // steps of its model, the same on every machine
+	oracleLimit   = 5 * time.Second // and should that take long all the same
+	pictureOps    = 200
+	pictureLimit  = 2 * time.Second
+	endOfOpen     = math.MaxInt64 // the return of an operation without an answer
+	pictureColour = "#ffc9c9"
+)
+
+// operations translates recorded operations for porcupine. Those that mean
+// nothing to the models are left out.
+func operations(ops []history.Op) []porcupine.Operation {
+	out := make([]porcupine.Operation, 0, len(ops))
+	for _, op := range ops {
+		if !modelled(&op) {
+			continue
+		}
+		ret := int64(op.Return)
+		if op.Outcome == history.Unknown {
+			ret = endOfOpen
+		}
+		out = append(out, porcupine.Operation{ClientId: int(op.Client), Input: op, Call: int64(op.Call), Output: op.Outcome, Return: ret})
+		if op.Kind == history.Acquire && op.Outcome == history.Unknown { // nobody knows when it loses the lock again
+			op.Kind = history.Release
+			out = append(out, porcupine.Operation{ClientId: int(op.Client), Input: op, Call: int64(op.Call), Output: op.Outcome, Return: ret})
+		}
+	}
+	return out
+}
+
+// modelled tells whether an operation says anything about its object.
+func modelled(op *history.Op) bool {
+	switch op.Kind {
+	case history.Acquire:
+		return op.Outcome != history.Refused || op.Reason == history.Held
+	case history.Extend, history.Release:
+		return op.Outcome != history.Refused || op.Reason == history.Lost
+	case history.Buy:
+		return op.Outcome != history.Refused || op.Reason == history.SoldOut
+	case history.Refund:
+		return op.Outcome != history.Refused && op.Reason != history.Repeated
+	}
+	return false
+}
+
+// holder is the state of the lock model: who holds it.
+type holder struct {
+	held    bool
+	session int64
+}
+
+// lockModel is a lock with unique sessions and without leases. An operation
+// without an answer has its effect if it can, when its turn comes; its turn may come
+// after everything else.
+func lockModel() porcupine.Model { return lockModelFrom(holder{}) }
+
+func lockModelFrom(start holder) porcupine.Model {
+	return porcupine.Model{
+		Init: func() any { return start },
+		Step: func(state, input, _ any) (bool, any) {
+			h, op := state.(holder), input.(history.Op)
+			mine := h.held && h.session == session(&op)
+			switch {
+			case op.Kind == history.Acquire && op.Outcome == history.Refused:
+				return h.held, h
+			case op.Kind == history.Acquire && !h.held:
+				return true, holder{true, session(&op)}
+			case op.Outcome == history.Refused:
+				return !mine, h
+			case op.Outcome == history.OK && op.Kind == history.Acquire:
+				return false, h
+			case op.Kind == history.Release && mine:
+				return true, holder{}
+			}
+			return mine || op.Outcome == history.Unknown, h
+		},
+		Hash: func(state any) uint64 {
+			h := state.(holder)
+			if !h.held {
+				return 0
+			}
+			return uint64(h.session)*0x9e3779b97f4a7c15 + 1
+		},
+		DescribeOperation: describe,
+		DescribeState: func(state any) string {
+			if h := state.(holder); h.held {
+				return fmt.Sprintf("held in session %d", h.session)
+			}
+			return "free"
+		},
+	}
+}
+
+// shelf is the state of the stock model.
+type shelf struct {
+	left    int64
+	counted string // the orders that had an effect, as a sorted list
+}
+
+// stockModel is a stock of pieces; see [saleLinear].
+func stockModel(stock int64) porcupine.Model {
+	seed := maphash.MakeSeed()
+	return porcupine.Model{
+		Init: func() any { return shelf{left: stock} },
+		Step: func(state, input, _ any) (bool, any) {
+			s, op := state.(shelf), input.(history.Op)
+			q := op.Pieces()
+			switch {
+			case op.Kind == history.Refund:
+				return true, shelf{s.left + q, s.counted}
+			case op.Outcome == history.Refused:
+				return s.left < q, s
+			case op.Reason == history.Repeated:
+				return strings.Contains(s.counted, mark(&op)), s
+			case s.left >= q:
+				return true, shelf{s.left - q, enlist(s.counted, mark(&op))}
+			}
+			return op.Outcome == history.Unknown, s
+		},
+		Hash: func(state any) uint64 {
+			s := state.(shelf)
+			return maphash.String(seed, s.counted) + uint64(s.left)*0x9e3779b97f4a7c15
+		},
+		DescribeOperation: describe,
+		DescribeState:     func(state any) string { return count(state.(shelf).left) + " left" },
+	}
+}
+
+func mark(op *history.Op) string { return " " + op.Arg.String() + " " }
+
+func enlist(list, order string) string {
+	if strings.Contains(list, order) {
+		return list
+	}
+	orders := append(strings.Fields(list), order[1:len(order)-1])
+	slices.Sort(orders)
+	return " " + strings.Join(orders, "  ") + " "
+}
+
+func describe(input, _ any) string {
+	op := input.(history.Op)
+	s := fmt.Sprintf("%s %s", op.Kind, op.Arg)
+	if op.Kind == history.Buy || op.Kind == history.Refund {
+		s = fmt.Sprintf("%s order %s × %s", op.Kind, op.Arg, count(op.Pieces()))
+	}
+	s += " → " + op.Outcome.String()
+	if op.Reason != history.NoReason {
+		s += " (" + op.Reason.String() + ")"
+	}
+	if op.Result != (history.Value{}) && op.Result != history.Int(-1) {
+		s += " " + op.Result.String()
+	}
+	return s
+}
+
+// ask puts a small history to porcupine. The number of steps is limited, so that
+// the answer is the same every time; the time limit only guards against a step
+// that is slow beyond reason.
+func ask(model porcupine.Model, ops []porcupine.Operation) Result {
+	steps := 0
+	step := model.Step
+	model.Step = nil
+	model.StepContext = func(_ context.Context, state, input, output any) (bool, any) {
+		if steps++; steps > oracleSteps {
+			return false, state // the search ends in a no that does not count
+		}
+		return step(state, input, output)
+	}
+	done := make(chan Result, 1)
+	go func() {
+		switch ok := porcupine.CheckOperations(model, ops); {
+		case ok:
+			done <- Holds
+		case steps > oracleSteps:
+			done <- Unknown
+		default:
+			done <- Violated
+		}
+	}()
+	select {
+	case r := <-done:
+		return r
+	case <-time.After(oracleLimit):
+		return Unknown
+	}
+}
+
+// Picture writes a web page that shows the operations round the witness of a
+// verdict, at most 200 of the same object and key, with the orders that porcupine
+// found for parts of them. A window of a history is not a history: what happened
+// before is summed up in the state that the picture starts from, and leases are
+// not shown, so the page illustrates the verdict and proves nothing.
+func Picture(w io.Writer, h *history.History, v Verdict) error {
+	if len(v.Witness) == 0 {
+		return errors.New("draw a picture: the verdict has no witness")
+	}
+	before, ops := window(h, v)
+	if len(ops) == 0 {
+		return fmt.Errorf("draw a picture: no operation of the %s stands in the history", v.Of)
+	}
+	model := lockModelFrom(heldAfter(before))
+	if v.Of == variant.Sale {
+		model = stockModel(leftAfter(h.Header.Stock, before))
+	}
+	list := operations(ops)
+	last := int64(0)
+	for _, op := range ops {
+		last = max(last, int64(op.Return))
+	}
+	for i := range list {
+		list[i].Return = min(list[i].Return, last+1)
+	}
+	_, info := porcupine.CheckOperationsVerbose(model, list, pictureLimit)
+	var notes []porcupine.Annotation
+	for _, op := range v.Witness {
+		notes = append(notes, porcupine.Annotation{ClientId: int(op.Client), Start: int64(op.Call), End: int64(op.Return),
+			Description: "witness: " + describe(op, nil), Details: v.Why, BackgroundColor: pictureColour})
+	}
+	info.AddAnnotations(notes)
+	if err := porcupine.Visualize(model, info, w); err != nil {
+		return fmt.Errorf("draw a picture: %w", err)
+	}
+	return nil
+}
+
+// window is the operations of the witness's object and key closest to the
+// witness in completion order, and those before them.
+func window(h *history.History, v Verdict) (before, ops []history.Op) {
+	key := v.Witness[0].Key
+	var all []history.Op
+	first, last := -1, -1
+	for i := range h.Ops {
+		op := &h.Ops[i]
+		if op.Key != key || !modelled(op) || (op.Kind == history.Buy || op.Kind == history.Refund) != (v.Of == variant.Sale) {
+			continue
+		}
+		if op.Return == v.Witness[0].Return || op.Return == v.Witness[len(v.Witness)-1].Return {
+			if first < 0 {
+				first = len(all)
+			}
+			last = len(all)
+		}
+		all = append(all, *op)
+	}
+	if len(all) == 0 {
+		return nil, nil
+	}
+	first, last = max(first, 0), max(last, 0)
+	from := max(0, min(first-(pictureOps-(last-first))/2, len(all)-pictureOps))
+	if last-first >= pictureOps { // too far apart: the end tells more
+		from = max(0, last+1-pictureOps)
+	}
+	to := min(len(all), from+pictureOps)
+	return all[:from], all[from:to]
+}
+
+// heldAfter is who held the lock after some operations, as far as they tell.
+func heldAfter(ops []history.Op) holder {
+	var h holder
+	for i := range ops {
+		op := &ops[i]
+		switch {
+		case op.Outcome != history.OK:
+		case op.Kind == history.Acquire:
+			h = holder{true, session(op)}
+		case op.Kind == history.Release && h.session == session(op):
+			h = holder{}
+		}
+	}
+	return h
+}
+
+// leftAfter is what was left of a stock after some operations.
+func leftAfter(stock int64, ops []history.Op) int64 {
+	for i := range ops {
+		op := &ops[i]
+		switch {
+		case op.Outcome != history.OK || op.Reason == history.Repeated:
+		case op.Kind == history.Buy:
+			stock -= op.Pieces()
+		case op.Kind == history.Refund:
+			stock += op.Pieces()
+		}
+	}
+	return stock
+}

@@ -1,0 +1,332 @@
+package checker
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"oversell/history"
+)
+
+// person is a client of a generator; its own times strictly rise.
+type person struct {
+	free    time.Duration // its next call is later than this
+	session int64         // held or believed to be held; 0: none
+	lost    bool          // the acquire of that session had no answer
+	until   time.Duration
+}
+
+// lockRun generates a lock's history by simulating a correct lock: every
+// operation takes effect at a moment, round which its interval is stretched at
+// random. ttl 0 means no lease. At most one corruption is applied.
+func lockRun(r *rand.Rand, h *history.Header, n int, corrupt bool) []history.Op {
+	people := make([]person, 2+r.IntN(3))
+	for i := range people {
+		people[i].free = -1
+	}
+	var ops []history.Op
+	var now, leaseLo, leaseHi time.Duration
+	var holder, sessions int64
+	unknowns := 0
+	for tries := 0; len(ops) < n && tries < 20*n; tries++ {
+		now += upTo(r, 2)
+		if holder != 0 && h.TTL > 0 && (now > leaseHi || now >= leaseLo && chance(r, 30)) {
+			holder = 0 // ran out
+		}
+		i := r.IntN(len(people))
+		p := &people[i]
+		if p.free >= now {
+			continue
+		}
+		call := max(p.free+1, now-upTo(r, 4))
+		ret := now + upTo(r, 4)
+		op := history.Op{Client: int32(i), Key: lockKey, Call: call, Return: ret}
+		mine := p.session != 0 && holder == p.session
+		switch {
+		case p.session == 0:
+			sessions++
+			op.Kind, op.Arg = history.Acquire, history.Int(sessions)
+			if holder != 0 {
+				op.Outcome, op.Reason = history.Refused, history.Held
+				break
+			}
+			holder = sessions
+			op.Outcome = history.OK
+			if h.TTL > 0 {
+				began := call + time.Duration(r.Int64N(int64(now-call)+1))
+				op.Until = began + h.TTL
+				leaseLo, leaseHi = op.Until, now+h.TTL+h.Drift
+			}
+			p.session, p.until = sessions, op.Until
+			if unknowns < 2 && chance(r, 8) {
+				unknowns++
+				op.Outcome, op.Until = history.Unknown, 0
+				p.lost = true
+				if chance(r, 50) {
+					p.session = 0 // it knows nothing of it
+				}
+			}
+		case chance(r, 20) && !p.lost:
+			op.Kind, op.Arg = history.Extend, history.Int(p.session)
+			op.Outcome, op.Reason = history.Refused, history.Lost
+			if mine {
+				op.Outcome, op.Reason = history.OK, history.NoReason
+				if h.TTL > 0 {
+					op.Until = max(p.until, call+h.TTL)
+					leaseLo, leaseHi = op.Until, max(leaseHi, now+h.TTL+h.Drift)
+				}
+				if unknowns < 2 && chance(r, 8) {
+					unknowns++
+					op.Outcome, op.Until = history.Unknown, 0
+				}
+				p.until = max(p.until, op.Until)
+			} else {
+				p.session = 0
+			}
+		default:
+			op.Kind, op.Arg, op.Until = history.Release, history.Int(p.session), p.until
+			op.Outcome, op.Reason = history.Refused, history.Lost
+			if mine {
+				op.Outcome, op.Reason = history.OK, history.NoReason
+				holder = 0
+			}
+			if unknowns < 2 && chance(r, 8) {
+				unknowns++
+				op.Outcome, op.Reason = history.Unknown, history.NoReason
+			}
+			p.session, p.until, p.lost = 0, 0, false
+		}
+		p.free = ret
+		ops = append(ops, op)
+	}
+	if corrupt && len(ops) > 0 {
+		i := r.IntN(len(ops))
+		corruptLock(r, &ops[i])
+		inTurn(ops, i)
+	}
+	return complete(ops)
+}
+
+// inTurn keeps the times of a client rising after those of ops[i] were changed.
+// The operations of one client stand in the order in which it made them.
+func inTurn(ops []history.Op, i int) {
+	op := &ops[i]
+	for j := range ops {
+		o := &ops[j]
+		switch {
+		case o.Client != op.Client:
+		case j < i:
+			op.Call = max(op.Call, o.Return+1)
+		case j > i:
+			op.Return = min(op.Return, o.Call-1)
+		}
+	}
+	op.Return = max(op.Return, op.Call)
+}
+
+func corruptLock(r *rand.Rand, op *history.Op) {
+	switch r.IntN(4) {
+	case 0: // another answer
+		if op.Outcome == history.OK {
+			op.Outcome, op.Reason = history.Refused, history.Lost
+			if op.Kind == history.Acquire {
+				op.Reason = history.Held
+				op.Until = 0
+			}
+		} else {
+			op.Outcome, op.Reason = history.OK, history.NoReason
+		}
+	case 1:
+		op.Call = max(0, op.Call-upTo(r, 6))
+	case 2:
+		op.Return += upTo(r, 6)
+	case 3: // shorter
+		if d := op.Return - op.Call; d > 1 {
+			op.Call += time.Duration(r.Int64N(int64(d)))
+		}
+	}
+}
+
+// lockNoise generates a lock's history at random.
+func lockNoise(r *rand.Rand, h *history.Header, n int) []history.Op {
+	people := make([]person, 2+r.IntN(3))
+	for i := range people {
+		people[i].free = upTo(r, 4) - 1
+	}
+	var ops []history.Op
+	var sessions int64
+	unknowns := 0
+	for len(ops) < n {
+		i := r.IntN(len(people))
+		p := &people[i]
+		op := history.Op{Client: int32(i), Key: lockKey, Outcome: history.OK}
+		op.Call = p.free + 1 + upTo(r, 2)
+		op.Return = op.Call + upTo(r, 5)
+		if unknowns < 2 && chance(r, 7) {
+			unknowns++
+			op.Outcome = history.Unknown
+		}
+		switch {
+		case p.session == 0:
+			sessions++
+			op.Kind, op.Arg = history.Acquire, history.Int(sessions)
+			if op.Outcome == history.OK && chance(r, 50) {
+				op.Outcome, op.Reason = history.Refused, history.Held
+			}
+			if op.Outcome == history.OK {
+				p.session = sessions
+				if h.TTL > 0 {
+					p.until = op.Call + upTo(r, 2) + h.TTL
+					if chance(r, 50) {
+						p.until = op.Call + h.TTL
+					}
+					op.Until = p.until
+				}
+			}
+			if op.Outcome == history.Unknown && chance(r, 40) {
+				p.session, p.lost = sessions, true
+			}
+		case chance(r, 15) && !p.lost:
+			op.Kind, op.Arg = history.Extend, history.Int(p.session)
+			switch {
+			case op.Outcome == history.OK && chance(r, 40):
+				op.Outcome, op.Reason = history.Refused, history.Lost
+				p.session = 0
+			case op.Outcome == history.OK && h.TTL > 0:
+				op.Until = max(p.until, op.Call+h.TTL)
+				p.until = op.Until
+			}
+		default:
+			op.Kind, op.Arg, op.Until = history.Release, history.Int(p.session), p.until
+			if op.Outcome == history.OK && chance(r, 30) {
+				op.Outcome, op.Reason = history.Refused, history.Lost
+			}
+			p.session, p.until, p.lost = 0, 0, false
+		}
+		p.free = op.Return
+		ops = append(ops, op)
+	}
+	return complete(ops)
+}
+
+// saleMix says what occurs in a generated sale.
+type saleMix struct {
+	amounts, refunds, unknown, resend bool
+}
+
+func (m saleMix) pieces(r *rand.Rand) int32 {
+	if m.amounts {
+		return int32(1 + r.IntN(3))
+	}
+	return int32(r.IntN(2)) // 0 reads as 1
+}
+
+// saleRun generates a sale's history by simulating a correct sale, idempotent when
+// orders are sent again. At most one corruption is applied.
+func saleRun(r *rand.Rand, h *history.Header, n int, m saleMix, corrupt bool) []history.Op {
+	people := make([]person, 2+r.IntN(4))
+	for i := range people {
+		people[i].free = -1
+	}
+	var ops []history.Op
+	var now time.Duration
+	left, orders := h.Stock, int64(0)
+	effect := make(map[int64]bool)
+	amount := make(map[int64]int32)
+	unknowns := 0
+	for tries := 0; len(ops) < n && tries < 20*n; tries++ {
+		now += upTo(r, 2)
+		i := r.IntN(len(people))
+		p := &people[i]
+		if p.free >= now {
+			continue
+		}
+		op := history.Op{Client: int32(i), Kind: history.Buy, Outcome: history.OK, Key: shopKey, Result: history.Int(-1),
+			Call: max(p.free+1, now-upTo(r, 4)), Return: now + upTo(r, 4), Amount: m.pieces(r)}
+		order := orders + 1
+		if m.resend && orders > 0 && chance(r, 40) {
+			order = 1 + r.Int64N(orders)
+			op.Amount = amount[order]
+		}
+		orders = max(orders, order)
+		amount[order] = op.Amount
+		op.Arg = history.Int(order)
+		switch {
+		case m.refunds && chance(r, 25) && left < h.Stock:
+			op.Kind = history.Refund
+			left += op.Pieces()
+		case m.resend && effect[order]:
+			op.Reason = history.Repeated
+		case left < op.Pieces():
+			op.Outcome, op.Reason = history.Refused, history.SoldOut
+		default:
+			left -= op.Pieces()
+			effect[order] = true
+		}
+		if m.unknown && unknowns < 3 && chance(r, 15) {
+			unknowns++
+			op.Outcome, op.Reason = history.Unknown, history.NoReason
+		}
+		p.free = op.Return
+		ops = append(ops, op)
+	}
+	if corrupt && len(ops) > 0 {
+		i := r.IntN(len(ops))
+		op := &ops[i]
+		defer inTurn(ops, i)
+		switch r.IntN(4) {
+		case 0:
+			if op.Kind == history.Buy && op.Outcome == history.OK {
+				op.Outcome, op.Reason = history.Refused, history.SoldOut
+			} else {
+				op.Outcome, op.Reason = history.OK, history.NoReason
+			}
+		case 1:
+			op.Call = max(0, op.Call-upTo(r, 6))
+		case 2:
+			op.Return += upTo(r, 6)
+		case 3:
+			if d := op.Return - op.Call; d > 1 {
+				op.Call += time.Duration(r.Int64N(int64(d)))
+			}
+		}
+	}
+	return complete(ops)
+}
+
+// saleNoise generates a sale's history at random.
+func saleNoise(r *rand.Rand, n int, m saleMix) []history.Op {
+	people := make([]person, 2+r.IntN(4))
+	for i := range people {
+		people[i].free = upTo(r, 4) - 1
+	}
+	var ops []history.Op
+	unknowns, soldOuts := 0, 20+r.IntN(40)
+	orders := int64(0)
+	for len(ops) < n {
+		i := r.IntN(len(people))
+		p := &people[i]
+		op := history.Op{Client: int32(i), Kind: history.Buy, Outcome: history.OK, Key: shopKey, Result: history.Int(-1), Amount: m.pieces(r)}
+		op.Call = p.free + 1 + upTo(r, 2)
+		op.Return = op.Call + upTo(r, 6)
+		orders++
+		op.Arg = history.Int(orders)
+		switch {
+		case m.unknown && unknowns < 3 && chance(r, 15):
+			unknowns++
+			op.Outcome = history.Unknown
+			if m.refunds && chance(r, 30) {
+				op.Kind = history.Refund
+			}
+		case m.refunds && chance(r, 25):
+			op.Kind = history.Refund
+		case chance(r, soldOuts):
+			op.Outcome, op.Reason = history.Refused, history.SoldOut
+		case m.resend && chance(r, 40):
+			op.Reason = history.Repeated
+			op.Arg = history.Int(1 + r.Int64N(orders))
+		}
+		p.free = op.Return
+		ops = append(ops, op)
+	}
+	return complete(ops)
+}

@@ -1,0 +1,276 @@
+package checker
+
+import (
+	"time"
+
+	"oversell/history"
+)
+
+// span is the stretch of time over which one session surely held the lock.
+// Which stretch that is, its owner decides: for mutual exclusion it is what the
+// client was promised, for linearizability what the answers imply.
+type span struct {
+	acq, rel history.Op // the grant and, if it came, the release
+	session  int64
+	start    time.Duration // the grant's return
+	until    time.Duration // as long as the span is open: it lasts until here unless it is closed before
+	end      time.Duration // when closed: its end
+
+	closed bool
+	void   bool    // so far empty: until <= start
+	judged bool    // compared with everything that started before it
+	live   int     // index in overlaps.live plus one; 0: not in there
+	after  []*span // the spans that started after this one had lapsed, up to the first that is not void
+	hit    *span   // for a void span: what it would have overlapped
+	refs   int32   // the places that point here; it is reused at zero
+
+	// For linearizability; see lockLinear.
+	from   time.Duration // the earliest time of the grant
+	gone   time.Duration // the latest time at which the lease can have run out
+	least  time.Duration // it was held at this time: the call of the last extension that succeeded
+	number int64         // among the grants
+}
+
+// overlaps finds spans that overlap, in one pass and with memory for the open
+// ones only.
+//
+// Two spans overlap when each starts strictly before the other ends. A span
+// that ends when another starts does not overlap it: the end is a call (of a
+// release), the start is a return (of a grant), and calls sort before returns
+// at equal times, so the lock can change hands at that very instant. Where the
+// end is that of a lease the instant belongs to nobody.
+//
+// Spans are opened in the order of their starts. A span can be compared with
+// its predecessors only when every release called before its start is known,
+// that is when lowWater has passed it; until then it waits in pending.
+type overlaps struct {
+	pending []*span
+	head    int     // pending[:head] are done
+	live    []*span // judged, open, and not known to have lapsed
+	holder  *span   // of all judged and closed spans the one that ends last
+	count   int     // spans that overlap an earlier one
+	first   [2]*span
+	free    []*span
+}
+
+func (o *overlaps) take() *span {
+	if n := len(o.free); n > 0 {
+		s := o.free[n-1]
+		o.free = o.free[:n-1]
+		*s = span{}
+		return s
+	}
+	return new(span)
+}
+
+func (o *overlaps) drop(s *span) {
+	if s == nil {
+		return
+	}
+	if s.refs--; s.refs == 0 {
+		for _, n := range s.after {
+			o.drop(n)
+		}
+		o.drop(s.hit)
+		o.free = append(o.free, s)
+	}
+}
+
+func hold(s *span) *span {
+	if s != nil {
+		s.refs++
+	}
+	return s
+}
+
+// start begins a span at op.Return that lasts until until. The caller holds
+// the span and gives it up with close.
+func (o *overlaps) start(op *history.Op, session int64, until time.Duration) *span {
+	s := o.take()
+	s.acq, s.session, s.start, s.until = *op, session, op.Return, until
+	s.void = until <= s.start
+	s.refs = 1
+	if o.head == len(o.pending) && len(o.live) == 0 && (o.holder == nil || o.holder.end <= s.start) {
+		o.judge(s) // nothing in flight can matter: no need to wait
+		return s
+	}
+	o.pending = append(o.pending, hold(s))
+	return s
+}
+
+// prolong moves the end of an open span. heldAt is a time at which the session
+// is known to have held the lock, however long its lease was over.
+func (o *overlaps) prolong(s *span, heldAt, until time.Duration) {
+	o.reach(s, heldAt)
+	s.until = max(s.until, until, heldAt)
+	if s.void && s.until > s.start {
+		o.fill(s)
+	}
+	if s.judged && s.live == 0 {
+		o.enliven(s)
+	}
+}
+
+// reach compares s, found to have lasted until end, with the spans that
+// started when it was taken to have lapsed.
+func (o *overlaps) reach(s *span, end time.Duration) {
+	for len(s.after) > 0 && end > s.after[0].start {
+		n := s.after[0]
+		s.after = s.after[1:]
+		switch {
+		case !n.void:
+			o.found(s, n)
+		case n.hit == nil:
+			n.hit = hold(s)
+		}
+		o.drop(n)
+	}
+}
+
+// close ends a span for good. rel is the release, if that is what ended it.
+func (o *overlaps) close(s *span, end time.Duration, rel *history.Op) {
+	s.closed, s.end = true, end
+	if rel != nil {
+		s.rel = *rel
+	}
+	if s.void && end > s.start {
+		o.fill(s)
+	}
+	if s.judged {
+		if s.live > 0 {
+			o.fade(s)
+		}
+		o.reach(s, end)
+		o.settle(s)
+	}
+	o.drop(s)
+}
+
+// advance compares every span that started before lowWater with its predecessors.
+func (o *overlaps) advance(lowWater time.Duration) {
+	for o.head < len(o.pending) && o.pending[o.head].start < lowWater {
+		s := o.pending[o.head]
+		o.pending[o.head] = nil
+		o.head++
+		o.judge(s)
+		o.drop(s)
+	}
+	if o.head > 1024 && o.head*2 > len(o.pending) || o.head == len(o.pending) {
+		n := copy(o.pending, o.pending[o.head:])
+		clear(o.pending[n:])
+		o.pending, o.head = o.pending[:n], 0
+	}
+}
+
+// judge compares s with all spans that started before it. Those that are
+// closed end when they end. Those that are open will be released later than
+// s.start, if ever, so they last at least until their lease is over.
+func (o *overlaps) judge(s *span) {
+	s.judged = true
+	var hit *span
+	if o.holder != nil && o.holder.end > s.start {
+		hit = o.holder
+	}
+	if s.void { // it ends nobody's lease, for it may come to nothing
+		for _, l := range o.live {
+			if l.until <= s.start {
+				l.after = append(l.after, hold(s))
+			} else if hit == nil {
+				hit = l
+			}
+		}
+	}
+	for hit == nil && len(o.live) > 0 && !s.void {
+		if l := o.live[0]; l.until > s.start {
+			hit = l
+		} else { // lapsed
+			l.after = append(l.after, hold(s))
+			o.fade(l)
+		}
+	}
+	switch {
+	case hit != nil && s.void:
+		s.hit = hold(hit)
+	case hit != nil:
+		o.found(hit, s)
+	}
+	if s.closed {
+		o.settle(s)
+	} else {
+		o.enliven(s)
+	}
+}
+
+// fill makes a span that was void a real one.
+func (o *overlaps) fill(s *span) {
+	s.void = false
+	if s.hit != nil {
+		o.found(s.hit, s)
+	}
+}
+
+func (o *overlaps) found(a, b *span) {
+	o.count++
+	if o.first[0] == nil {
+		o.first = [2]*span{hold(a), hold(b)}
+	}
+}
+
+// settle remembers a closed span if it ends last.
+func (o *overlaps) settle(s *span) {
+	if s.end > s.start && (o.holder == nil || s.end > o.holder.end) {
+		old := o.holder
+		o.holder = hold(s)
+		o.drop(old)
+	}
+}
+
+func (o *overlaps) enliven(s *span) {
+	o.live = append(o.live, hold(s))
+	s.live = len(o.live)
+}
+
+func (o *overlaps) fade(s *span) {
+	i, last := s.live-1, len(o.live)-1
+	o.live[i] = o.live[last]
+	o.live[i].live = i + 1
+	o.live[last] = nil
+	o.live = o.live[:last]
+	s.live = 0
+	o.drop(s)
+}
+
+// tally is the number of spans that overlap an earlier one, and the first such
+// pair, as if the history ended now. With cut, the releases of open spans may
+// be missing, so that they count for nothing. It changes nothing.
+func (o *overlaps) tally(cut bool) (n int, a, b *span) {
+	n, a, b = o.count, o.first[0], o.first[1]
+	last, end := o.holder, time.Duration(-1<<63)
+	if last != nil {
+		end = last.end
+	}
+	note := func(s *span) {
+		e := s.until
+		if s.closed {
+			e = s.end
+		} else if cut {
+			return
+		}
+		if e > s.start && e > end {
+			last, end = s, e
+		}
+	}
+	for _, s := range o.live {
+		note(s)
+	}
+	for _, s := range o.pending[o.head:] {
+		if end > s.start && !s.void {
+			n++
+			if a == nil {
+				a, b = last, s
+			}
+		}
+		note(s)
+	}
+	return n, a, b
+}
