@@ -1,0 +1,150 @@
+// Package campaign makes many runs into one result: it finds each run the
+// target it needs, runs it, judges the history it left, and files everything
+// that is needed to judge it again.
+//
+// A run is always judged from its file, never from memory, so that judging it
+// later cannot give another answer.
+package campaign
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"oversell/lockimpl"
+	"oversell/reports"
+	"oversell/scenarios"
+	"oversell/target"
+)
+
+// Plan is what to run.
+type Plan struct {
+	Runs []scenarios.Config
+	// Target is where; an empty topology gives each run the one that it needs.
+	Target target.Spec
+	// Dir is where the run directories go; it is made if need be.
+	Dir string
+	// Skipped says which locks a sweep leaves out, and why.
+	Skipped []string
+	// JSONL also writes each history as JSON lines.
+	JSONL bool
+}
+
+// Watcher is told how a campaign goes on. Its methods are called in turn, never
+// at once.
+type Watcher interface {
+	// Target is called when a server has been opened for the first time.
+	Target(t *target.Target)
+	// Start is called before run i of n; live may be read until Done.
+	Start(i, n int, c scenarios.Config, live *scenarios.Live)
+	// Done is called when run i has been judged.
+	Done(i, n int, r reports.Run)
+}
+
+// DefaultSale is the sale that runs under a lock when nobody says otherwise.
+func DefaultSale(l lockimpl.Variant) string {
+	if l.Fences {
+		return "fenced"
+	}
+	return "plain"
+}
+
+// Run runs the plan in order. When ctx ends, the run under way is closed and
+// judged, and the rest is left out. An error means that the surroundings
+// failed; the document then holds what was judged until then.
+func Run(ctx context.Context, p Plan, w Watcher) (reports.Document, error) {
+	d := reports.Document{Schema: reports.Schema, Runs: []reports.Run{}}
+	if err := p.fresh(); err != nil {
+		return d, err
+	}
+	servers := servers{plan: p, watcher: w, open: map[string]*target.Target{}}
+	defer servers.close()
+	for i, c := range p.Runs {
+		if ctx.Err() != nil {
+			break
+		}
+		r, err := runOne(ctx, p, c, i, w, &servers)
+		if r != nil {
+			d.Runs = append(d.Runs, *r)
+			w.Done(i, len(p.Runs), *r)
+		}
+		if err != nil {
+			return d, err
+		}
+	}
+	return d, nil
+}
+
+// fresh refuses a directory in which a run would overwrite an earlier one.
+func (p Plan) fresh() error {
+	for i, c := range p.Runs {
+		path := filepath.Join(p.Dir, runName(i, c), historyFile)
+		if _, err := os.Stat(path); err == nil {
+			return fmt.Errorf("%w: %s holds an earlier run: choose another --out", ErrUsed, path)
+		}
+	}
+	return nil
+}
+
+// ErrUsed says that the plan's directory is in use.
+var ErrUsed = errors.New("directory in use")
+
+func runOne(ctx context.Context, p Plan, c scenarios.Config, i int, w Watcher, s *servers) (*reports.Run, error) {
+	t, err := s.of(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(p.Dir, runName(i, c))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("make the run directory: %w", err)
+	}
+	var live scenarios.Live
+	w.Start(i, len(p.Runs), c, &live)
+	runErr := scenarios.Run(ctx, c, t, filepath.Join(dir, historyFile), &live)
+	if runErr != nil {
+		runErr = fmt.Errorf("run %s: %w", runName(i, c), runErr)
+		if _, err := os.Stat(filepath.Join(dir, historyFile)); err != nil {
+			return nil, runErr // nothing was recorded
+		}
+	}
+	r, err := file(dir, p.JSONL)
+	return r, errors.Join(runErr, err)
+}
+
+// runName is a run's directory: in order of running, and telling what ran.
+func runName(i int, c scenarios.Config) string {
+	name := fmt.Sprintf("%02d-%s-%s", i+1, c.Scenario.Name, c.Lock.Name)
+	if c.Scenario.Sells() {
+		name += "-" + c.Sale.Name
+	}
+	return name
+}
+
+// servers opens each topology once, when the first run needs it.
+type servers struct {
+	plan    Plan
+	watcher Watcher
+	open    map[string]*target.Target
+}
+
+func (s *servers) of(ctx context.Context, c scenarios.Config) (*target.Target, error) {
+	spec := specFor(s.plan.Target, c.Lock)
+	if t := s.open[spec.Topology]; t != nil {
+		return t, nil
+	}
+	t, err := target.Open(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	s.open[spec.Topology] = t
+	s.watcher.Target(t)
+	return t, nil
+}
+
+func (s *servers) close() {
+	for _, t := range s.open {
+		t.Close()
+	}
+}

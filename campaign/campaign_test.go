@@ -1,0 +1,215 @@
+package campaign
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"oversell/checker"
+	"oversell/history"
+	"oversell/lockimpl"
+	"oversell/reports"
+	"oversell/scenarios"
+	"oversell/target"
+)
+
+// silent watches nothing.
+type silent struct{}
+
+func (silent) Target(*target.Target)                             {}
+func (silent) Start(int, int, scenarios.Config, *scenarios.Live) {}
+func (silent) Done(int, int, reports.Run)                        {}
+
+func options(locks ...string) Options {
+	return Options{
+		Scenario: "seckill", Locks: locks, Target: target.Spec{Target: "embedded"},
+		Clients: 8, Stock: 30, Quantity: 1, TTL: 10 * time.Second, Wait: 10 * time.Second, Seed: 1,
+	}
+}
+
+// ran runs a plan in a directory of the test's own.
+func ran(t *testing.T, o Options) (Plan, reports.Document) {
+	t.Helper()
+	p, err := NewPlan(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Dir = t.TempDir()
+	d, err := Run(t.Context(), p, silent{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, d
+}
+
+func TestSweepLeavesOutWhatCannotRun(t *testing.T) {
+	o := options()
+	o.TTL = 200 * time.Millisecond
+	p, err := NewPlan(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Runs)+len(p.Skipped) != len(lockimpl.Variants) || len(p.Skipped) == 0 {
+		t.Errorf("%d runs, left out: %q; of %d locks", len(p.Runs), p.Skipped, len(lockimpl.Variants))
+	}
+	for _, why := range p.Skipped {
+		if !strings.Contains(why, "whole seconds") {
+			t.Errorf("left out for another reason: %s", why)
+		}
+	}
+	// A lock that was asked for by name must not be left out silently.
+	o.Locks = []string{"redislock"}
+	if _, err := NewPlan(t.Context(), o); !errors.As(err, new(scenarios.Unmet)) {
+		t.Errorf("a lock by name that cannot run: %v", err)
+	}
+}
+
+func TestRedlockGetsItsMasters(t *testing.T) {
+	_, d := ran(t, options("redlock"))
+	if got := d.Runs[0].Topology; got != "masters:5" {
+		t.Errorf("redlock ran on %s", got)
+	}
+	if got := d.Runs[0].Verdict; got != reports.Pass {
+		t.Errorf("redlock: %s", got)
+	}
+}
+
+// TestCutAnywhere: a history cut at any byte is judged up to the cut, or
+// refused with a reason, and never passes.
+func TestCutAnywhere(t *testing.T) {
+	p, d := ran(t, options("lua-release"))
+	if d.Runs[0].Verdict != reports.Pass {
+		t.Fatalf("the whole history: %+v", d.Runs[0])
+	}
+	whole, err := os.ReadFile(filepath.Join(p.Dir, runName(0, p.Runs[0]), historyFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "cut.bin")
+	judged, refused := 0, 0
+	for at := 0; at < len(whole); at += 1 + at/97 {
+		if err := os.WriteFile(path, whole[:at], 0o644); err != nil {
+			t.Fatal(err)
+		}
+		d, err := Check(path)
+		if err != nil {
+			refused++
+			if strings.Contains(err.Error(), "\n") {
+				t.Errorf("cut at %d: the reason is not one line: %q", at, err)
+			}
+			continue
+		}
+		judged++
+		if r := d.Runs[0]; r.Verdict == reports.Pass || (r.Verdict == reports.Inconclusive && r.Why == "") {
+			t.Errorf("cut at byte %d of %d: %s (%s)", at, len(whole), r.Verdict, r.Why)
+		}
+	}
+	if judged < 10 || refused < 10 {
+		t.Errorf("%d cuts were judged and %d refused: not many of both", judged, refused)
+	}
+}
+
+// TestViolationSurvivesTheCut: what was surely broken before the cut is told.
+func TestViolationSurvivesTheCut(t *testing.T) {
+	p, d := ran(t, options("none"))
+	if d.Runs[0].Verdict != reports.Violated {
+		t.Fatalf("the control was not caught: %+v", d.Runs[0])
+	}
+	whole, err := os.ReadFile(filepath.Join(p.Dir, runName(0, p.Runs[0]), historyFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "cut.bin")
+	if err := os.WriteFile(path, whole[:len(whole)-3], 0o644); err != nil {
+		t.Fatal(err)
+	}
+	d, err = Check(path)
+	if err != nil || d.Runs[0].Verdict != reports.Violated || d.Runs[0].Cut == "" {
+		t.Errorf("cut in its last bytes: %+v, %v", d, err)
+	}
+}
+
+func TestVerdictNeverPassesByDefault(t *testing.T) {
+	busy := []history.Op{
+		{Client: 1, Kind: history.Acquire, Call: 1, Return: 5},
+		{Client: 2, Kind: history.Acquire, Call: 2, Return: 6},
+	}
+	whole := &history.Trailer{}
+	for _, c := range []struct {
+		name     string
+		h        history.History
+		promised []checker.Result
+		want     string
+	}{
+		{"kept", history.History{Ops: busy, Trailer: whole}, []checker.Result{checker.Holds}, reports.Pass},
+		{"broken", history.History{Ops: busy, Trailer: whole}, []checker.Result{checker.Holds, checker.Violated, checker.Unknown}, reports.Violated},
+		{"open", history.History{Ops: busy, Trailer: whole}, []checker.Result{checker.Holds, checker.Unknown}, reports.Inconclusive},
+		{"nothing promised", history.History{Ops: busy, Trailer: whole}, nil, reports.Inconclusive},
+		{"cut", history.History{Ops: busy, Trailer: whole, Cut: "here"}, []checker.Result{checker.Holds}, reports.Inconclusive},
+		{"no end", history.History{Ops: busy}, []checker.Result{checker.Holds}, reports.Inconclusive},
+		{"interrupted", history.History{Ops: busy, Trailer: &history.Trailer{Interrupted: true}}, []checker.Result{checker.Holds}, reports.Inconclusive},
+		{"one after the other", history.History{Ops: []history.Op{{Client: 1, Call: 1, Return: 2}, {Client: 2, Call: 3, Return: 4}}, Trailer: whole}, []checker.Result{checker.Holds}, reports.Inconclusive},
+		{"nothing happened", history.History{Trailer: whole}, []checker.Result{checker.Holds}, reports.Inconclusive},
+		{"broken, then cut", history.History{Ops: busy, Cut: "here"}, []checker.Result{checker.Violated}, reports.Violated},
+	} {
+		got, why := verdict(&c.h, c.promised)
+		if got != c.want || (got == reports.Inconclusive) != (why != "") {
+			t.Errorf("%s: %s (%s); want %s", c.name, got, why, c.want)
+		}
+	}
+}
+
+func TestInterruptedCampaignLeavesOutTheRest(t *testing.T) {
+	p, err := NewPlan(t.Context(), options("lua-release", "fenced"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Dir = t.TempDir()
+	ctx, cancel := context.WithCancel(t.Context())
+	d, err := Run(ctx, p, stopAfterFirst{cancel: cancel})
+	if err != nil || len(d.Runs) != 1 {
+		t.Errorf("%d runs, %v; want 1", len(d.Runs), err)
+	}
+}
+
+type stopAfterFirst struct {
+	silent
+	cancel context.CancelFunc
+}
+
+func (s stopAfterFirst) Done(int, int, reports.Run) { s.cancel() }
+
+// TestJudgingIsDeterministic: the same file, the same bytes.
+func TestJudgingIsDeterministic(t *testing.T) {
+	p, _ := ran(t, options("none", "redislock-printed"))
+	var first []byte
+	for range 3 {
+		d, err := Check(p.Dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b bytes.Buffer
+		if err := reports.WriteJSON(&b, d); err != nil {
+			t.Fatal(err)
+		}
+		if first == nil {
+			first = b.Bytes()
+		} else if !bytes.Equal(first, b.Bytes()) {
+			t.Fatal("two judgements of the same histories differ")
+		}
+	}
+}
+
+func TestCatalogueNamesWhatPlansTake(t *testing.T) {
+	c := Catalogue()
+	for _, l := range c.Locks {
+		if _, err := NewPlan(t.Context(), options(l.Name)); err != nil {
+			t.Errorf("%s is listed and cannot be planned: %v", l.Name, err)
+		}
+	}
+}

@@ -1,0 +1,30 @@
+package campaign
+
+import (
+	"oversell/lockimpl"
+	"oversell/reports"
+	"oversell/scenarios"
+	"oversell/stockimpl"
+	"oversell/variant"
+)
+
+// Catalogue lists all that can be run and judged.
+func Catalogue() reports.Catalogue {
+	c := reports.Catalogue{Schema: reports.CatalogueSchema, Properties: variant.Properties}
+	for _, s := range scenarios.All {
+		c.Scenarios = append(c.Scenarios, reports.ScenarioInfo{Name: s.Name, Summary: s.Summary, Objects: s.Objects})
+	}
+	for _, v := range lockimpl.Variants {
+		c.Locks = append(c.Locks, reports.VariantInfo{
+			Name: v.Name, Source: v.Source, Summary: v.Summary, Control: v.Control,
+			Promises: v.Promises, Flaws: v.Flaws, Needs: v.Needs, Fences: v.Fences,
+		})
+	}
+	for _, v := range stockimpl.Variants {
+		c.Sales = append(c.Sales, reports.VariantInfo{
+			Name: v.Name, Source: v.Source, Summary: v.Summary, Control: v.Control,
+			Promises: v.Promises, Flaws: v.Flaws, Needs: v.Needs,
+		})
+	}
+	return c
+}

@@ -1,0 +1,148 @@
+package campaign
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"oversell/checker"
+	"oversell/history"
+	"oversell/reports"
+	"oversell/variant"
+)
+
+// Judged is a judged history. All of it comes from the history alone.
+type Judged struct {
+	Run       reports.Run
+	Latencies *reports.Latencies
+	Verdicts  []checker.Verdict
+}
+
+// Judge judges a history.
+func Judge(h *history.History) Judged {
+	j := checker.Judge(h)
+	lat := reports.NewLatencies()
+	ops := 0
+	for _, op := range h.Ops {
+		if op.Kind == history.ReadState || op.Kind == history.Fault || op.Kind == history.Join {
+			continue
+		}
+		ops++
+		lat.Add(op)
+	}
+	elapsed := elapsed(h)
+	r := reports.Run{
+		Scenario: h.Header.Scenario, Lock: h.Header.Lock, Sale: h.Header.Sale, Queue: h.Header.Queue,
+		Target: h.Header.Target, Topology: h.Header.Topology, ServerVersion: h.Header.ServerVersion,
+		Engine: h.Header.Engine, Waiting: h.Header.Waiting, Seed: h.Header.Seed,
+		Clients: h.Header.Clients, Pool: h.Header.Pool,
+		Operations: ops, ElapsedMS: round(float64(elapsed) / 1e6), Latency: lat.Summary(), Faults: faults(h),
+		Expected: h.Header.Expected, ExpectedWhy: h.Header.ExpectedFlaws,
+		Overruns: j.Overruns, Refusals: byName(j.Refusals), Fairness: round(j.Fairness), Cut: h.Cut,
+	}
+	if elapsed > 0 {
+		r.Throughput = round(float64(ops) / elapsed.Seconds())
+	}
+	if t := h.Trailer; t != nil {
+		r.Interrupted, r.Notes = t.Interrupted, t.Notes
+	}
+	if h.Header.Sale != "" {
+		r.Stock, r.Sold, r.Unknown = &h.Header.Stock, &j.Sold, &j.Unknown
+	}
+	results := properties(&r, h, j.Verdicts)
+	r.Verdict, r.Why = verdict(h, results)
+	return Judged{r, lat, j.Verdicts}
+}
+
+func byName(refusals map[history.Reason]int64) map[string]int64 {
+	names := map[string]int64{}
+	for reason, n := range refusals {
+		names[reason.String()] = n
+	}
+	return names
+}
+
+// elapsed is how long the load ran.
+func elapsed(h *history.History) time.Duration {
+	if h.Trailer != nil {
+		return h.Trailer.Elapsed
+	}
+	if n := len(h.Ops); n > 0 {
+		return h.Ops[n-1].Return
+	}
+	return 0
+}
+
+// round keeps three decimals, enough for any figure here.
+func round(x float64) float64 { return math.Round(x*1e3) / 1e3 }
+
+func faults(h *history.History) []reports.Fault {
+	fs := []reports.Fault{}
+	if h.Trailer == nil {
+		return fs
+	}
+	for _, name := range slices.Sorted(maps.Keys(h.Trailer.Faults)) {
+		fs = append(fs, reports.Fault{Name: name, Fired: h.Trailer.Faults[name]})
+	}
+	return fs
+}
+
+// properties fills in r.Properties in the order of variant.Properties, and
+// returns the results of those that were promised.
+func properties(r *reports.Run, h *history.History, vs []checker.Verdict) []checker.Result {
+	r.Properties = []reports.Property{}
+	var promised []checker.Result
+	for _, info := range variant.Properties {
+		for _, v := range vs {
+			if v.Of != info.Of || v.Property != info.Name {
+				continue
+			}
+			p := reports.Property{Name: v.Property, Of: v.Of, Measured: v.Result.String(), Count: v.Count, Why: v.Why, Witness: v.Witness}
+			if p.Witness == nil {
+				p.Witness = []history.Op{}
+			}
+			p.Result = p.Measured
+			if h.Header.Promised(v.Of, v.Property) {
+				promised = append(promised, v.Result)
+			} else {
+				p.Result = reports.NotClaimed
+			}
+			r.Properties = append(r.Properties, p)
+		}
+	}
+	return promised
+}
+
+// verdict merges the promised results. What would have passed is inconclusive
+// when the run had no power to show a violation.
+func verdict(h *history.History, promised []checker.Result) (verdict, why string) {
+	merged := checker.Merge(promised...)
+	switch {
+	case merged == checker.Violated:
+		return reports.Violated, ""
+	case h.Cut != "":
+		return reports.Inconclusive, "the history is incomplete: " + h.Cut
+	case h.Trailer == nil:
+		return reports.Inconclusive, "the history has no end: the run was killed"
+	case h.Trailer.Interrupted:
+		return reports.Inconclusive, "the run was stopped before its end"
+	case len(promised) == 0:
+		return reports.Inconclusive, "nothing was promised, and so nothing could be broken"
+	case merged == checker.Unknown:
+		return reports.Inconclusive, "a promised property could not be decided"
+	case !contended(h):
+		return reports.Inconclusive, "no two clients were ever at work at the same time: such a run shows nothing"
+	}
+	return reports.Pass, ""
+}
+
+// contended tells whether operations of two clients ever overlapped.
+func contended(h *history.History) bool {
+	for i := 1; i < len(h.Ops); i++ {
+		if a, b := h.Ops[i-1], h.Ops[i]; a.Client != b.Client && b.Call < a.Return && b.Kind != history.ReadState {
+			return true
+		}
+	}
+	return false
+}

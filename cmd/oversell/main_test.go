@@ -1,0 +1,318 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"oversell/reports"
+)
+
+// asOversell makes the test binary behave as the program, for tests that need a
+// process of its own.
+const asOversell = "TEST_AS_OVERSELL"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asOversell) != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// cli runs the command line within this process.
+func cli(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, err bytes.Buffer
+	code = execute(t.Context(), args, &out, &err)
+	return code, out.String(), err.String()
+}
+
+func needRedis(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("redis-server"); err != nil && os.Getenv("OVERSELL_REQUIRE_ALL") != "1" {
+		t.Skip(err)
+	}
+}
+
+func TestBadInputIsOneLineAndExit2(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	empty := filepath.Join(dir, "empty")
+	if err := os.Mkdir(empty, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"run", "--lock", "lua-relase"}, `did you mean lua-release`},
+		{[]string{"run", "--lock", "xyz"}, "it is one of none, redislock-printed"},
+		{[]string{"run", "--sale", "plian"}, "did you mean plain"},
+		{[]string{"run", "--scenario", "mutx"}, "did you mean mutex"},
+		{[]string{"run", "--scenario", "mutex", "--sale", "plain"}, "sells nothing"},
+		{[]string{"run", "--clients", "0"}, "0 clients: there must be at least 1"},
+		{[]string{"run", "--clients", "-5"}, "-5 clients"},
+		{[]string{"run", "--clients", "many"}, "many"},
+		{[]string{"run", "--stock", "-1"}, "a stock of -1"},
+		{[]string{"run", "--ttl", "1us"}, "Redis counts in milliseconds"},
+		{[]string{"run", "--lock", "redislock", "--ttl", "100ms"}, "whole seconds"},
+		{[]string{"run", "--lock", "redlock", "--topology", "single"}, "--topology masters:5"},
+		{[]string{"run", "--lock", "lua-release", "--sale", "fenced"}, "--lock fenced"},
+		{[]string{"run", "--waiting", "spin"}, "poll, exponential, pubsub"},
+		{[]string{"run", "--target", "nowhere"}, "unknown target"},
+		{[]string{"run", "--topology", "ring"}, "unknown topology"},
+		{[]string{"run", "--target", "redis://192.0.2.1:6379"}, "--allow-remote"},
+		{[]string{"run", "--no-such-flag"}, "no-such-flag"},
+		{[]string{"run", "and", "more"}, "unknown command"},
+		{[]string{"rnu"}, "rnu"},
+		{[]string{"check"}, "requires at least 1 arg"},
+		{[]string{"check", filepath.Join(dir, "missing")}, "no such file"},
+		{[]string{"check", empty}, "holds no history.bin"},
+		{[]string{"check", file("text.bin", "hello, this is no history\n")}, "not a history"},
+		{[]string{"check", file("zero.bin", "")}, "the file is empty"},
+		{[]string{"check", file("future.bin", "OVSHIST\x63........")}, "version"},
+		{[]string{"check", file("cut.bin", "OVSHIST\x01H")}, "header"},
+	} {
+		code, stdout, stderr := cli(t, c.args...)
+		if code != reports.ExitUsage {
+			t.Errorf("%q exits with %d; want 2\n%s", c.args, code, stderr)
+		}
+		if !strings.Contains(stderr, c.want) || strings.Count(stderr, "\n") != 1 || !strings.HasPrefix(stderr, "oversell: ") {
+			t.Errorf("%q says %q; want one line that says %q", c.args, stderr, c.want)
+		}
+		if stdout != "" {
+			t.Errorf("%q prints %q on stdout", c.args, stdout)
+		}
+	}
+}
+
+func TestNoServerIsExit5(t *testing.T) {
+	web := httptest.NewServer(http.NotFoundHandler())
+	defer web.Close()
+	for _, c := range []struct{ url, want string }{
+		{"redis://127.0.0.1:1", "refused"},
+		{strings.Replace(web.URL, "http:", "redis:", 1), "not in the Redis protocol"},
+	} {
+		code, _, stderr := cli(t, "run", "--lock", "lua-release", "--target", c.url, "--out", t.TempDir())
+		if code != reports.ExitEnvironment || !strings.Contains(stderr, c.want) || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("%s: exit %d, %q; want 5 and one line that says %q", c.url, code, stderr, c.want)
+		}
+	}
+}
+
+// TestControlIsCaughtAndSoundSalePasses is the program's whole point, on the
+// embedded emulation that everybody has.
+func TestControlIsCaughtAndSoundSalePasses(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		code int
+	}{
+		{[]string{"--lock", "none", "--sale", "plain"}, reports.ExitViolated},
+		{[]string{"--lock", "none", "--sale", "lua"}, reports.ExitPass},
+		{[]string{"--lock", "lua-release"}, reports.ExitPass},
+		{[]string{"--lock", "fenced"}, reports.ExitPass},
+		{[]string{"--lock", "none,lua-release", "--sale", "plain"}, reports.ExitViolated},
+		{[]string{"--lock", "lua-release", "--clients", "1"}, reports.ExitInconclusive},
+	} {
+		args := append([]string{"run", "--target", "embedded", "--clients", "16", "--stock", "60", "--seed", "3", "--out", t.TempDir()}, c.args...)
+		code, stdout, stderr := cli(t, args...)
+		if code != c.code {
+			t.Errorf("%q exits with %d; want %d\n%s%s", c.args, code, c.code, stdout, stderr)
+		}
+	}
+}
+
+// TestCheckGivesTheSameBytes: run, then check, in another process's stead.
+func TestCheckGivesTheSameBytes(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "runs")
+	code, first, stderr := cli(t, "run", "--target", "embedded", "--clients", "8", "--stock", "40",
+		"--lock", "none,redislock-printed,lua-release,fair", "--jsonl", "--json", "--out", dir)
+	if code != reports.ExitViolated {
+		t.Fatalf("exit %d: %s", code, stderr)
+	}
+	again, second, stderr := cli(t, "check", "--json", dir)
+	if again != code || second != first {
+		t.Errorf("check exits with %d (run: %d), %s; documents differ: %v", again, code, stderr, first != second)
+	}
+	var d reports.Document
+	if err := json.Unmarshal([]byte(first), &d); err != nil {
+		t.Fatal(err)
+	}
+	runs, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil || len(runs) != len(d.Runs) {
+		t.Fatalf("%d run directories, %v; want %d", len(runs), err, len(d.Runs))
+	}
+	for i, run := range runs {
+		var want bytes.Buffer
+		if err := reports.WriteJSON(&want, d.Runs[i]); err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(filepath.Join(run, "verdict.json"))
+		if err != nil || !bytes.Equal(got, want.Bytes()) {
+			t.Errorf("%s: verdict.json differs from the run's entry (%v)", run, err)
+		}
+		for _, f := range []string{"run.json", "latency.hgrm", "history.jsonl"} {
+			if info, err := os.Stat(filepath.Join(run, f)); err != nil || info.Size() == 0 {
+				t.Errorf("%s lacks %s", run, f)
+			}
+		}
+		_, exported, stderr := cli(t, "check", "--json", filepath.Join(run, "history.jsonl"))
+		_, original, _ := cli(t, "check", "--json", run)
+		if exported != original {
+			t.Errorf("%s: the exported history is judged differently: %s", run, stderr)
+		}
+	}
+}
+
+func TestRunRefusesToOverwrite(t *testing.T) {
+	dir := t.TempDir()
+	args := []string{"run", "--target", "embedded", "--clients", "4", "--stock", "5", "--lock", "lua-release", "--out", dir}
+	if code, _, stderr := cli(t, args...); code != 0 {
+		t.Fatalf("exit %d: %s", code, stderr)
+	}
+	if code, _, stderr := cli(t, args...); code != reports.ExitUsage || !strings.Contains(stderr, "--out") {
+		t.Errorf("the second run into one directory exits with %d: %q", code, stderr)
+	}
+}
+
+func TestListIsComplete(t *testing.T) {
+	code, text, _ := cli(t, "list")
+	if code != 0 {
+		t.Fatalf("exit %d", code)
+	}
+	_, doc, _ := cli(t, "list", "--json")
+	var c reports.Catalogue
+	if err := json.Unmarshal([]byte(doc), &c); err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Locks) < 20 || len(c.Sales) < 9 || len(c.Scenarios) < 2 || len(c.Properties) < 11 {
+		t.Errorf("the list has %d locks, %d sales, %d scenarios, %d properties", len(c.Locks), len(c.Sales), len(c.Scenarios), len(c.Properties))
+	}
+	for _, v := range append(c.Locks, c.Sales...) {
+		if !strings.Contains(text, v.Name) {
+			t.Errorf("the text does not name %s", v.Name)
+		}
+	}
+}
+
+// process starts this test binary as the program.
+func process(t *testing.T, args ...string) (*exec.Cmd, *bytes.Buffer) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env = append(os.Environ(), asOversell+"=1")
+	cmd.Dir = t.TempDir()
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	return cmd, &out
+}
+
+// await polls until ok, which must come to be long before the deadline.
+func await(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("waited in vain until %s", what)
+		}
+	}
+}
+
+// recorded tells whether the history in dir has grown to some size.
+func recorded(dir string) func() bool {
+	return func() bool {
+		files, _ := filepath.Glob(filepath.Join(dir, "*", "history.bin"))
+		if len(files) == 0 {
+			return false
+		}
+		info, err := os.Stat(files[0])
+		return err == nil && info.Size() > 10_000
+	}
+}
+
+// children lists the processes whose parent is pid.
+func children(pid int) (pids []string) {
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, s := range stats {
+		b, err := os.ReadFile(s)
+		if err != nil {
+			continue
+		}
+		after := string(b[bytes.LastIndexByte(b, ')')+1:])
+		var state string
+		var parent int
+		if fmt.Sscan(after, &state, &parent); parent == pid && state != "Z" {
+			pids = append(pids, filepath.Base(filepath.Dir(s)))
+		}
+	}
+	return pids
+}
+
+func alive(pid string) bool {
+	b, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
+	return err == nil && !strings.Contains(string(b), ") Z ")
+}
+
+// TestSignals: Ctrl-C ends the run in order, a kill -9 at once; both leave a
+// history that can be judged, and no server.
+func TestSignals(t *testing.T) {
+	needRedis(t)
+	for _, c := range []struct {
+		signal syscall.Signal
+		code   int
+		check  string
+	}{
+		{syscall.SIGINT, reports.ExitInconclusive, "stopped before its end"},
+		{syscall.SIGTERM, reports.ExitInconclusive, "stopped before its end"},
+		{syscall.SIGKILL, -1, "incomplete"},
+	} {
+		t.Run(c.signal.String(), func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join(t.TempDir(), "runs")
+			cmd, out := process(t, "run", "--target", "process", "--scenario", "mutex", "--lock", "lua-release", "--duration", "1h", "--out", dir)
+			await(t, "operations have been saved", recorded(dir))
+			servers := children(cmd.Process.Pid)
+			if len(servers) != 1 {
+				t.Errorf("the program has children %v; want one server", servers)
+			}
+			if err := cmd.Process.Signal(c.signal); err != nil {
+				t.Fatal(err)
+			}
+			cmd.Wait()
+			if code := cmd.ProcessState.ExitCode(); code != c.code {
+				t.Errorf("exit %d; want %d\n%s", code, c.code, out)
+			}
+			for _, pid := range servers {
+				await(t, "the server is gone", func() bool { return !alive(pid) })
+			}
+			code, stdout, stderr := cli(t, "check", dir)
+			if code != reports.ExitInconclusive || !strings.Contains(stdout, c.check) {
+				t.Errorf("check exits with %d: %s%s; want 3 and %q", code, stdout, stderr, c.check)
+			}
+		})
+	}
+}

@@ -1,0 +1,17 @@
+// Package layout states how the packages of this module are stacked. Its test
+// fails when an import does not run strictly downward.
+package layout
+
+// Levels lists the packages by level, from the bottom. A package may import
+// packages of lower levels only, so packages of one level know nothing of each
+// other. Test files and the conformance suites' own tests may look anywhere.
+var Levels = [][]string{
+	{"clock", "variant"},
+	{"history", "internal/stepped"},
+	{"lockimpl", "target"},
+	{"stockimpl", "checker", "load"},
+	{"scenarios", "reports"},
+	{}, // explore
+	{"campaign", "lockimpl/locktest", "stockimpl/stocktest"},
+	{"cmd/oversell"},
+}

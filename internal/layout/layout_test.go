@@ -1,0 +1,108 @@
+package layout
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// sameLevel are the imports within a level that are meant: the vocabulary's Env
+// hands out a clock.
+var sameLevel = map[string]string{"variant": "clock"}
+
+func TestImportsRunDownward(t *testing.T) {
+	level := map[string]int{}
+	for i, names := range Levels {
+		for _, n := range names {
+			level[n] = i
+		}
+	}
+	root := filepath.Join("..", "..")
+	seen := map[string]bool{}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && d.Name() != "." && d.Name() != ".." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || d.Name() == "oversell-runs") {
+			return filepath.SkipDir
+		}
+		if d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		rel, err := filepath.Rel(root, filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		pkg := filepath.ToSlash(rel)
+		if pkg == "internal/layout" {
+			return nil
+		}
+		mine, known := level[pkg]
+		if !known {
+			t.Errorf("%s: package %s stands on no level: add it to Levels", path, pkg)
+			return nil
+		}
+		seen[pkg] = true
+		for _, imported := range importsOf(t, path) {
+			theirs, known := level[imported]
+			if known && theirs >= mine && sameLevel[pkg] != imported {
+				t.Errorf("%s (level %d) imports %s (level %d): imports run strictly downward", path, mine, imported, theirs)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range level {
+		if !seen[name] {
+			t.Errorf("Levels names %s, which does not exist", name)
+		}
+	}
+}
+
+// TestTestingStaysInTests: only the conformance suites and test files may see
+// testing.T.
+func TestTestingStaysInTests(t *testing.T) {
+	for _, names := range Levels {
+		for _, n := range names {
+			if strings.HasSuffix(n, "test") {
+				continue
+			}
+			files, err := filepath.Glob(filepath.Join("..", "..", filepath.FromSlash(n), "*.go"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range files {
+				if strings.HasSuffix(f, "_test.go") {
+					continue
+				}
+				if slices.Contains(importsOf(t, f), "testing") {
+					t.Errorf("%s imports testing", f)
+				}
+			}
+		}
+	}
+}
+
+// importsOf lists what a file imports, the module's own packages without its name.
+func importsOf(t *testing.T, path string) (paths []string) {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range file.Imports {
+		p, err := strconv.Unquote(i.Path.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		paths = append(paths, strings.TrimPrefix(p, "oversell/"))
+	}
+	return paths
+}

@@ -1,0 +1,72 @@
+package lockimpl_test
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"oversell/lockimpl"
+	"oversell/lockimpl/locktest"
+	"oversell/variant"
+)
+
+// TestConformance runs the suite over every lock, on a real Redis and on the
+// emulation.
+func TestConformance(t *testing.T) {
+	for _, v := range lockimpl.Variants {
+		topology := "single"
+		if v.Needs.Masters > 1 {
+			topology = "masters:5"
+		}
+		t.Run(v.Name, func(t *testing.T) {
+			t.Parallel()
+			t.Run("process", func(t *testing.T) { locktest.Run(t, v, locktest.Process(topology)) })
+			t.Run("embedded", func(t *testing.T) { locktest.Run(t, v, locktest.Embedded(topology)) })
+		})
+	}
+}
+
+func TestVariantsAreDescribed(t *testing.T) {
+	seen := map[string]bool{}
+	for _, v := range lockimpl.Variants {
+		if seen[v.Name] {
+			t.Errorf("two locks are called %s", v.Name)
+		}
+		seen[v.Name] = true
+		if v.Source == "" || v.Summary == "" || v.New == nil {
+			t.Errorf("%s lacks a source, a summary or its constructor", v.Name)
+		}
+		if v.Fences != slices.Contains(v.Promises, variant.Fencing) {
+			t.Errorf("%s: granting tokens and promising fencing must go together", v.Name)
+		}
+		if len(v.Flaws) == 0 && v.Needs.Masters <= 1 {
+			t.Errorf("%s declares no flaw; on a single master at least a failover breaks it", v.Name)
+		}
+		for _, f := range v.Flaws {
+			if f.Property == "" || f.Fault == "" || f.Why == "" {
+				t.Errorf("%s declares an incomplete flaw: %+v", v.Name, f)
+			}
+		}
+	}
+}
+
+// TestScriptsAreCommented keeps every script readable on its own.
+func TestScriptsAreCommented(t *testing.T) {
+	files, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if !strings.HasSuffix(f.Name(), ".lua") {
+			continue
+		}
+		text, err := os.ReadFile(f.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(string(text), "-- ") || !strings.Contains(string(text), "KEYS[1]") {
+			t.Errorf("%s does not begin with a comment that explains its keys", f.Name())
+		}
+	}
+}

@@ -1,0 +1,111 @@
+package reports
+
+import (
+	"fmt"
+	"strings"
+
+	"oversell/variant"
+)
+
+// CatalogueSchema names the form of a Catalogue.
+const CatalogueSchema = "oversell-catalogue/1"
+
+// Catalogue is all that can be run and judged.
+type Catalogue struct {
+	Schema     string                 `json:"schema"`
+	Scenarios  []ScenarioInfo         `json:"scenarios"`
+	Locks      []VariantInfo          `json:"locks"`
+	Sales      []VariantInfo          `json:"sales"`
+	Properties []variant.PropertyInfo `json:"properties"`
+}
+
+// ScenarioInfo describes a scenario.
+type ScenarioInfo struct {
+	Name    string           `json:"name"`
+	Summary string           `json:"summary"`
+	Objects []variant.Object `json:"objects"`
+}
+
+// VariantInfo describes a lock or a sale.
+type VariantInfo struct {
+	Name     string             `json:"name"`
+	Source   string             `json:"source"`
+	Summary  string             `json:"summary"`
+	Control  bool               `json:"control,omitempty"`
+	Promises []variant.Property `json:"promises"`
+	Flaws    []variant.Flaw     `json:"flaws"`
+	Needs    variant.Needs      `json:"needs"`
+	Fences   bool               `json:"fences,omitempty"`
+}
+
+// Catalogue writes c for people.
+func (t Terminal) Catalogue(c Catalogue) error {
+	var b strings.Builder
+	b.WriteString("Scenarios\n")
+	for _, s := range c.Scenarios {
+		fmt.Fprintf(&b, "  %-20s %s\n", s.Name, s.Summary)
+	}
+	variants(&b, "Locks", c.Locks)
+	variants(&b, "Sales", c.Sales)
+	b.WriteString("\nProperties\n")
+	for _, p := range c.Properties {
+		fmt.Fprintf(&b, "  %-20s %s: %s\n", p.Name, p.Of, p.Promise)
+	}
+	_, err := fmt.Fprint(t.W, b.String())
+	return err
+}
+
+func variants(b *strings.Builder, title string, vs []VariantInfo) {
+	fmt.Fprintf(b, "\n%s\n", title)
+	for _, v := range vs {
+		fmt.Fprintf(b, "  %s (%s)\n    %s\n", v.Name, v.Source, v.Summary)
+		fmt.Fprintf(b, "    promises: %s\n", orNothing(join(v.Promises)))
+		if n := needs(v.Needs); n != "" {
+			fmt.Fprintf(b, "    needs: %s\n", n)
+		}
+		for _, f := range v.Flaws {
+			fmt.Fprintf(b, "    breaks %s %s: %s\n", f.Property, when(f), f.Why)
+		}
+	}
+}
+
+func join(ps []variant.Property) string {
+	names := make([]string, len(ps))
+	for i, p := range ps {
+		names[i] = string(p)
+	}
+	return strings.Join(names, ", ")
+}
+
+func orNothing(s string) string {
+	if s == "" {
+		return "nothing"
+	}
+	return s
+}
+
+func needs(n variant.Needs) string {
+	var parts []string
+	if n.Masters > 1 {
+		parts = append(parts, fmt.Sprintf("%d or more independent masters", n.Masters))
+	}
+	if n.WholeSeconds {
+		parts = append(parts, "a lease of whole seconds")
+	}
+	if n.Fence {
+		parts = append(parts, "a lock that grants fencing tokens")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// when says what a flaw takes.
+func when(f variant.Flaw) string {
+	s := "by load alone"
+	if f.Fault != variant.NoFault {
+		s = "on " + string(f.Fault)
+	}
+	if f.Under != "" {
+		s += ", " + f.Under
+	}
+	return s
+}

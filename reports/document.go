@@ -1,0 +1,166 @@
+// Package reports holds what is told about runs: the JSON document and its
+// types, which runs and campaigns fill, and the ways to show it: a terminal
+// table with a paragraph per violation, and percentile files of the latencies.
+package reports
+
+import (
+	"encoding/json"
+	"io"
+
+	"oversell/history"
+	"oversell/variant"
+)
+
+// Schema names the form of a Document.
+const Schema = "oversell-report/1"
+
+// Document is what --json prints: one or more judged runs.
+type Document struct {
+	Schema string `json:"schema"`
+	Runs   []Run  `json:"runs"`
+}
+
+// The verdicts of a run.
+const (
+	Pass         = "pass"
+	Violated     = "violated"
+	Inconclusive = "inconclusive"
+)
+
+// The results of a property.
+const (
+	Holds      = "holds"
+	Broken     = "violated"
+	Unknown    = "unknown"
+	NotClaimed = "not-claimed"
+)
+
+// Run is one run with its judgement. All of it comes from the history, so that
+// judging a saved history again gives the same bytes.
+type Run struct {
+	Scenario      string `json:"scenario"`
+	Lock          string `json:"lock,omitempty"`
+	Sale          string `json:"sale,omitempty"`
+	Queue         string `json:"queue,omitempty"`
+	Target        string `json:"target"`
+	Topology      string `json:"topology"`
+	ServerVersion string `json:"server_version"`
+	Engine        string `json:"engine"`
+	Waiting       string `json:"waiting"`
+	Seed          uint64 `json:"seed"`
+	Clients       int    `json:"clients"`
+	Pool          int    `json:"pool"`
+
+	// Operations is the number recorded, those of the clients only.
+	Operations int     `json:"operations"`
+	ElapsedMS  float64 `json:"elapsed_ms"`
+	// Throughput is Operations per second of the load.
+	Throughput float64 `json:"throughput_ops_per_s"`
+	// Latency is per kind of operation.
+	Latency map[string]Latency `json:"latency"`
+	Faults  []Fault            `json:"faults"`
+
+	Verdict string `json:"verdict"`
+	// Why says what made the verdict inconclusive.
+	Why string `json:"why,omitempty"`
+	// Expected is the outcome that promises and flaws declare, and ExpectedWhy
+	// the flaws that lead there.
+	Expected    string     `json:"expected"`
+	ExpectedWhy []string   `json:"expected_why,omitempty"`
+	Properties  []Property `json:"properties"`
+
+	Stock *int64 `json:"stock,omitempty"`
+	// Sold is the number of pieces surely sold and not given back; Unknown how
+	// many more may have been.
+	Sold    *int64 `json:"sold,omitempty"`
+	Unknown *int64 `json:"unknown,omitempty"`
+
+	// Overruns counts sections that outlived their lease.
+	Overruns int `json:"overruns"`
+	// Refusals counts declared refusals by reason.
+	Refusals map[string]int64 `json:"refusals,omitempty"`
+	// Fairness is Jain's index over the clients' grants: 1 when all had equally
+	// many, 1/clients when one had them all.
+	Fairness float64 `json:"fairness"`
+	// Interrupted says that the run was stopped before its end.
+	Interrupted bool `json:"interrupted,omitempty"`
+	// Cut says where a damaged history ended.
+	Cut   string   `json:"cut,omitempty"`
+	Notes []string `json:"notes,omitempty"`
+}
+
+// Fault is an injected fault and how often it fired.
+type Fault struct {
+	Name  string `json:"name"`
+	Fired int64  `json:"fired"`
+}
+
+// Property is the judgement of one property of one object.
+type Property struct {
+	Name variant.Property `json:"name"`
+	Of   variant.Object   `json:"of"`
+	// Result is holds, violated or unknown for a promised property, and
+	// not-claimed for one that nobody promised.
+	Result string `json:"result"`
+	// Measured is the result whether promised or not.
+	Measured string `json:"measured"`
+	// Count is how often the property was seen broken.
+	Count   int          `json:"count"`
+	Why     string       `json:"why"`
+	Witness []history.Op `json:"witness"`
+}
+
+// Latency is how long one kind of operation took, in milliseconds.
+type Latency struct {
+	Count int64 `json:"count"`
+	// Due is measured from when the operation should have started, Call from
+	// when it did.
+	Due  Percentiles `json:"due"`
+	Call Percentiles `json:"call"`
+}
+
+// Percentiles of a latency, in milliseconds.
+type Percentiles struct {
+	P50  float64 `json:"p50"`
+	P90  float64 `json:"p90"`
+	P99  float64 `json:"p99"`
+	P999 float64 `json:"p999"`
+	Max  float64 `json:"max"`
+}
+
+// Exit codes of the command line.
+const (
+	ExitPass         = 0
+	ExitViolated     = 1
+	ExitUsage        = 2
+	ExitInconclusive = 3
+	ExitRegression   = 4
+	ExitEnvironment  = 5
+)
+
+// ExitCode is the process's exit code for these runs: a violation weighs more
+// than a run that decided nothing.
+func (d Document) ExitCode() int {
+	code := ExitPass
+	for _, r := range d.Runs {
+		switch r.Verdict {
+		case Violated:
+			return ExitViolated
+		case Pass:
+		default:
+			code = ExitInconclusive
+		}
+	}
+	if len(d.Runs) == 0 {
+		return ExitInconclusive
+	}
+	return code
+}
+
+// WriteJSON writes v, indented, with a newline at the end.
+func WriteJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}

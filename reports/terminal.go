@@ -1,0 +1,283 @@
+package reports
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"oversell/variant"
+)
+
+// Terminal writes documents for people.
+type Terminal struct {
+	W io.Writer
+	// Color marks verdicts with ANSI colours.
+	Color bool
+}
+
+// columns of latency in the table, in order.
+var latencyColumns = []string{"acquire", "buy", "release"}
+
+// Table writes one row per run.
+func (t Terminal) Table(d Document) error {
+	var text strings.Builder
+	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	fmt.Fprint(w, "LOCK\tSALE\tVERDICT\tSOLD\tOPS/S")
+	for _, kind := range latencyColumns {
+		fmt.Fprintf(w, "\t%s", strings.ToUpper(kind))
+	}
+	fmt.Fprint(w, "\tBROKE\n\t\t\tof stock\t")
+	for range latencyColumns {
+		fmt.Fprint(w, "\tp50 / p99 / p99.9 ms")
+	}
+	fmt.Fprint(w, "\t\n")
+	for _, r := range d.Runs {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s", r.Lock, orDash(r.Sale), r.verdictWord(), r.sold(), Thousands(int64(r.Throughput)))
+		for _, kind := range latencyColumns {
+			fmt.Fprintf(w, "\t%s", r.latency(kind))
+		}
+		fmt.Fprintf(w, "\t%s\n", orDash(strings.Join(r.broke(), ", ")))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for line := range strings.Lines(text.String()) {
+		line = strings.TrimRight(line, " \n")
+		if t.Color {
+			line = paint(line)
+		}
+		if _, err := fmt.Fprintln(t.W, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// verdictWord is the verdict, marked when it is not the declared one.
+func (r Run) verdictWord() string {
+	if r.Verdict == Inconclusive || r.Verdict == r.Expected {
+		return r.Verdict
+	}
+	return r.Verdict + "!"
+}
+
+func (r Run) sold() string {
+	if r.Sold == nil || r.Stock == nil {
+		return "-"
+	}
+	s := fmt.Sprintf("%d/%d", *r.Sold, *r.Stock)
+	if *r.Unknown > 0 {
+		s += fmt.Sprintf(" +%d?", *r.Unknown)
+	}
+	return s
+}
+
+func (r Run) latency(kind string) string {
+	l, ok := r.Latency[kind]
+	if !ok {
+		return "-"
+	}
+	return short(l.Due.P50) + " / " + short(l.Due.P99) + " / " + short(l.Due.P999)
+}
+
+// short shows milliseconds with three significant digits.
+func short(ms float64) string {
+	switch {
+	case ms >= 100:
+		return strconv.FormatFloat(ms, 'f', 0, 64)
+	case ms >= 10:
+		return strconv.FormatFloat(ms, 'f', 1, 64)
+	}
+	return strconv.FormatFloat(ms, 'f', 2, 64)
+}
+
+// broke names the promised properties that were broken or, when none was, the
+// others that were, in brackets.
+func (r Run) broke() []string {
+	var promised, others []string
+	for _, p := range r.Properties {
+		switch {
+		case p.Result == Broken:
+			promised = append(promised, p.label(r))
+		case p.Result == NotClaimed && p.Measured == Broken && r.promisesOf(p.Of):
+			others = append(others, "("+p.label(r)+")")
+		}
+	}
+	if len(promised) > 0 {
+		return promised
+	}
+	return others
+}
+
+// promisesOf tells whether anything at all was promised about an object. Of one
+// that promises nothing, such as no lock, it goes without saying what it broke.
+func (r Run) promisesOf(o variant.Object) bool {
+	return slices.ContainsFunc(r.Properties, func(p Property) bool { return p.Of == o && p.Result != NotClaimed })
+}
+
+// label is the property's name, with the object where two objects share it.
+func (p Property) label(r Run) string {
+	for _, q := range r.Properties {
+		if q.Name == p.Name && q.Of != p.Of {
+			return fmt.Sprintf("%s (%s)", p.Name, p.Of)
+		}
+	}
+	return string(p.Name)
+}
+
+// Explain writes a paragraph for every run that did not pass, or that broke what
+// nobody promised, and then the sum of it all.
+func (t Terminal) Explain(d Document) error {
+	var b strings.Builder
+	for _, r := range d.Runs {
+		if r.Verdict != Pass || len(r.broke()) > 0 {
+			r.explain(&b)
+		}
+	}
+	fmt.Fprintf(&b, "\n%s\n", d.sum())
+	_, err := io.WriteString(t.W, b.String())
+	return err
+}
+
+func (r Run) explain(b *strings.Builder) {
+	fmt.Fprintf(b, "\n%s: %s%s\n", r.Title(), r.Verdict, r.declared())
+	if r.Why != "" {
+		fmt.Fprintf(b, "  %s\n", r.Why)
+	}
+	var others []Property
+	for _, p := range r.Properties {
+		switch {
+		case p.Result == Broken:
+			fmt.Fprintf(b, "  %s%s\n    %s.\n", p.label(r), times(p.Count), p.Why)
+		case p.Result == Unknown:
+			fmt.Fprintf(b, "  %s: unknown\n    %s.\n", p.label(r), p.Why)
+		case p.Result == NotClaimed && p.Measured == Broken && r.promisesOf(p.Of):
+			others = append(others, p)
+		}
+	}
+	r.explainOthers(b, others)
+	if r.Overruns > 0 {
+		fmt.Fprintf(b, "  overruns: %s outlived the lease of the lock; what broke through that is no fault of the lock.\n", sections(r.Overruns))
+	}
+	for _, n := range r.Notes {
+		fmt.Fprintf(b, "  note: %s\n", n)
+	}
+}
+
+// explainOthers tells what was broken that nobody had promised: in full where
+// that is all that broke, and briefly beside broken promises.
+func (r Run) explainOthers(b *strings.Builder, others []Property) {
+	if r.Verdict != Violated {
+		for _, p := range others {
+			fmt.Fprintf(b, "  (%s)%s; nobody promised it here\n    %s.\n", p.label(r), times(p.Count), p.Why)
+		}
+		return
+	}
+	var brief []string
+	for _, p := range others {
+		brief = append(brief, p.label(r)+times(p.Count))
+	}
+	if len(brief) > 0 {
+		fmt.Fprintf(b, "  not promised, and not kept: %s\n", strings.Join(brief, "; "))
+	}
+}
+
+func sections(n int) string {
+	if n == 1 {
+		return "1 section"
+	}
+	return Thousands(int64(n)) + " sections"
+}
+
+// sum counts the runs by outcome.
+func (d Document) sum() string {
+	count := map[string]int{}
+	surprises := 0
+	for _, r := range d.Runs {
+		count[r.Verdict]++
+		if r.Verdict != Inconclusive && r.Verdict != r.Expected {
+			surprises++
+		}
+	}
+	s := fmt.Sprintf("%d passed, %d violated, %d inconclusive", count[Pass], count[Violated], count[Inconclusive])
+	if surprises == 0 {
+		return s + "; every decided outcome is the one that promises and flaws declare"
+	}
+	return s + fmt.Sprintf("; %d not as declared (marked with !)", surprises)
+}
+
+// Title says what ran.
+func (r Run) Title() string {
+	if r.Sale == "" {
+		return fmt.Sprintf("%s, lock %s", r.Scenario, r.Lock)
+	}
+	return fmt.Sprintf("%s, lock %s, sale %s", r.Scenario, r.Lock, r.Sale)
+}
+
+// Summary is the outcome in a few words.
+func (r Run) Summary() string {
+	s := r.Verdict
+	if r.Sold != nil {
+		s += ", sold " + r.sold()
+	}
+	if broke := r.broke(); len(broke) > 0 {
+		s += ", broke " + strings.Join(broke, ", ")
+	}
+	return s
+}
+
+func (r Run) declared() string {
+	switch {
+	case r.Verdict == Inconclusive:
+		return ""
+	case r.Verdict == r.Expected && r.Verdict == Pass:
+		return ", as declared"
+	case r.Verdict == r.Expected:
+		return ", as its flaws declare"
+	}
+	return fmt.Sprintf(", though %s was declared", r.Expected)
+}
+
+func times(n int) string {
+	if n == 1 {
+		return ", once"
+	}
+	return fmt.Sprintf(", %s times", Thousands(int64(n)))
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// Thousands writes a number with separators.
+func Thousands(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	start := 0
+	if n < 0 {
+		start = 1
+	}
+	for i := len(s) - 3; i > start; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// paint colours the verdict words of a line; done after the layout, because
+// colours have no width.
+func paint(line string) string {
+	for _, c := range []struct{ word, color string }{
+		{" " + Violated, "31"}, {" " + Inconclusive, "33"}, {" " + Pass, "32"},
+	} {
+		if i := strings.Index(line, c.word+" "); i >= 0 || strings.Contains(line, c.word+"!") {
+			i = strings.Index(line, c.word)
+			return line[:i] + "\x1b[" + c.color + "m" + c.word + "\x1b[0m" + line[i+len(c.word):]
+		}
+	}
+	return line
+}

@@ -1,0 +1,163 @@
+package scenarios
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"oversell/history"
+	"oversell/load"
+	"oversell/lockimpl"
+	"oversell/stockimpl"
+	"oversell/variant"
+)
+
+// Client is one client of a running scenario: its world, its view of the lock
+// and of the sale, and its recorder. One goroutine uses it at a time.
+type Client struct {
+	*load.Client
+	run    *run
+	rec    *history.Recorder
+	locker lockimpl.Locker
+	sale   stockimpl.Sale
+	// twin sends an order a second time while the first is under way; nil when
+	// nobody resends.
+	twin *Client
+}
+
+func (r *run) client(lc *load.Client) *Client {
+	c := &Client{run: r}
+	c.become(lc)
+	return c
+}
+
+// become gives the client a new identity with nothing remembered.
+func (c *Client) become(lc *load.Client) {
+	c.Client = lc
+	c.rec = c.run.log.Recorder(lc.ID)
+	c.locker = c.run.config.Lock.New(lc.Env)
+	if c.run.config.Scenario.Sells() {
+		c.sale = c.run.config.Sale.New(lc.Env, c.run.product)
+	}
+}
+
+// nextOrder is a new order, for one piece or by chance for more.
+func (c *Client) nextOrder() stockimpl.Order {
+	o := stockimpl.Order{ID: c.run.orders.Add(1), Quantity: 1}
+	if q := c.run.config.Quantity; q > 1 {
+		o.Quantity += c.Rand.IntN(q)
+	}
+	return o
+}
+
+func (c *Client) chance(p float64) bool { return p > 0 && c.Rand.Float64() < p }
+
+// acquire takes the lock under a new session number.
+func (c *Client) acquire(ctx context.Context) (l lockimpl.Lock, session int64, ok bool) {
+	c.Begin()
+	session = c.run.sessions.Add(1)
+	op := c.begin(history.Acquire, c.run.lockKey, history.Int(session))
+	l, err := c.locker.Acquire(ctx, c.run.lockName, c.run.options)
+	if err == nil {
+		op.Fence = l.Fence
+		op.Until = c.run.log.Since(l.Until)
+		op.Result = history.Text(l.Via)
+		if !l.Joined.IsZero() {
+			join := op
+			join.Kind, join.Fence, join.Until, join.Result = history.Join, 0, 0, history.Value{}
+			join.Outcome, join.Return = history.OK, c.run.log.Since(l.Joined)
+			c.rec.Record(&join)
+		}
+	}
+	return l, session, c.record(op, err)
+}
+
+func (c *Client) extend(ctx context.Context, l lockimpl.Lock, session int64) (lockimpl.Lock, bool) {
+	op := c.begin(history.Extend, c.run.lockKey, history.Int(session))
+	l, err := c.locker.Extend(ctx, l, c.run.config.TTL)
+	if err == nil {
+		op.Until = c.run.log.Since(l.Until)
+	}
+	return l, c.record(op, err)
+}
+
+// release gives the lock back. The operation carries the end of the lease as
+// last renewed, so that a section that outlived it can be told.
+func (c *Client) release(ctx context.Context, l lockimpl.Lock, session int64) {
+	if r, renews := c.locker.(lockimpl.Renewer); renews {
+		l = r.Renewed(l)
+	}
+	op := c.begin(history.Release, c.run.lockKey, history.Int(session))
+	op.Until = c.run.log.Since(l.Until)
+	err := c.locker.Release(ctx, l)
+	if c.record(op, err) {
+		c.Released(ctx, c.run.lockName)
+	}
+}
+
+// rest lets a part of a section's time pass. It reports whether the section may
+// go on, which it may not when the lock says that it is lost.
+func (c *Client) rest(ctx context.Context, l lockimpl.Lock, d time.Duration) bool {
+	if d <= 0 {
+		return true
+	}
+	var lost <-chan struct{}
+	if loser, tells := c.locker.(lockimpl.Loser); tells {
+		lost = loser.Lost(l)
+	}
+	return c.run.engine.Sleep(ctx, d, lost)
+}
+
+// begin starts an operation of this client.
+func (c *Client) begin(kind history.Kind, key, arg history.Value) history.Op {
+	now := c.rec.Now()
+	return history.Op{Client: c.ID, Kind: kind, Key: key, Arg: arg, Due: now, Call: now}
+}
+
+// record ends an operation with err, and reports whether it succeeded. When the
+// outcome is unknown the client goes on under a new identity, since what the old
+// one asked for may still happen.
+func (c *Client) record(op history.Op, err error) bool {
+	op.Return = c.rec.Now()
+	op.Outcome, op.Reason = outcomeOf(err)
+	c.rec.Record(&op)
+	c.run.live.Ops.Add(1)
+	if op.Outcome == history.Unknown {
+		c.run.failed(fmt.Errorf("client %d: %w", c.ID, err))
+		c.run.engine.Sleep(context.Background(), errorPause, nil)
+		c.become(c.Successor())
+	}
+	return op.Outcome == history.OK
+}
+
+// errorPause keeps clients from hammering a server that answers with errors.
+const errorPause = 20 * time.Millisecond
+
+// outcomeOf classifies an error: only declared answers are definite.
+func outcomeOf(err error) (history.Outcome, history.Reason) {
+	if err == nil {
+		return history.OK, history.NoReason
+	}
+	for _, d := range declared {
+		if errors.Is(err, d.err) {
+			return d.outcome, d.reason
+		}
+	}
+	return history.Unknown, history.NoReason
+}
+
+// declared are the answers that are definite. A refusal because the run is
+// ending comes before the refusal that wraps it.
+var declared = []struct {
+	err     error
+	outcome history.Outcome
+	reason  history.Reason
+}{
+	{variant.ErrStopped, history.Refused, history.Stopped},
+	{lockimpl.ErrHeld, history.Refused, history.Held},
+	{lockimpl.ErrLost, history.Refused, history.Lost},
+	{stockimpl.ErrSoldOut, history.Refused, history.SoldOut},
+	{stockimpl.ErrStale, history.Refused, history.Stale},
+	{stockimpl.ErrRepeated, history.OK, history.Repeated},
+}

@@ -1,0 +1,134 @@
+package scenarios
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"oversell/lockimpl"
+	"oversell/stockimpl"
+	"oversell/variant"
+)
+
+func config(t *testing.T, scenario, lock, sale string) Config {
+	t.Helper()
+	s, ok := Find(scenario)
+	l, ok2 := lockimpl.Find(lock)
+	if !ok || !ok2 {
+		t.Fatalf("no scenario %s or lock %s", scenario, lock)
+	}
+	c := Config{Scenario: s, Lock: l, Clients: 8, Stock: 20, TTL: 10 * time.Second, Wait: 10 * time.Second, Seed: 1}
+	if sale != "" {
+		if c.Sale, ok = stockimpl.Find(sale); !ok {
+			t.Fatalf("no sale %s", sale)
+		}
+	}
+	return c
+}
+
+// TestExpect holds the declared outcomes against the table of failure modes.
+func TestExpect(t *testing.T) {
+	for _, c := range []struct {
+		scenario, lock, sale string
+		change               func(*Config)
+		want                 string
+	}{
+		{scenario: "seckill", lock: "none", sale: "plain", want: ExpectViolated},
+		{scenario: "seckill", lock: "redislock-printed", sale: "plain", want: ExpectViolated},
+		{scenario: "seckill", lock: "redislock", sale: "plain", want: ExpectViolated},
+		{scenario: "seckill", lock: "incr-max", sale: "plain", want: ExpectViolated},
+		{scenario: "seckill", lock: "incr", sale: "plain", want: ExpectPass},
+		{scenario: "seckill", lock: "set-nx-ex", sale: "plain", want: ExpectPass},
+		{scenario: "seckill", lock: "lua-release", sale: "plain", want: ExpectPass},
+		{scenario: "seckill", lock: "redlock", sale: "plain", want: ExpectPass},
+		{scenario: "seckill", lock: "none", sale: "lua", want: ExpectPass},
+		{scenario: "seckill", lock: "none", sale: "watch", want: ExpectPass},
+		{scenario: "seckill", lock: "fenced", sale: "fenced", want: ExpectPass},
+		// The lock keeps its word, and the sale under it does not.
+		{scenario: "seckill", lock: "lua-release", sale: "plain", change: func(c *Config) { c.Hold = 2 * c.TTL }, want: ExpectViolated},
+		{scenario: "seckill", lock: "fenced", sale: "fenced", change: func(c *Config) { c.Hold = 2 * c.TTL }, want: ExpectPass},
+		{scenario: "seckill", lock: "fenced", sale: "fenced-write", change: func(c *Config) { c.Hold = 2 * c.TTL }, want: ExpectViolated},
+		// A DEL that comes late breaks the lock itself.
+		{scenario: "seckill", lock: "set-nx-ex", sale: "lua", change: func(c *Config) { c.Hold = 2 * c.TTL }, want: ExpectViolated},
+		// Resent orders.
+		{scenario: "seckill", lock: "none", sale: "check-then-act", change: func(c *Config) { c.Resend = 0.5 }, want: ExpectViolated},
+		{scenario: "seckill", lock: "lua-release", sale: "check-then-act", change: func(c *Config) { c.Resend = 0.5 }, want: ExpectPass},
+		{scenario: "seckill", lock: "none", sale: "lua", change: func(c *Config) { c.Resend = 0.5 }, want: ExpectPass},
+		// Two conditions at once.
+		{scenario: "seckill", lock: "none", sale: "decr", want: ExpectPass},
+		{scenario: "seckill", lock: "none", sale: "decr", change: func(c *Config) { c.Quantity = 3 }, want: ExpectViolated},
+		{scenario: "seckill", lock: "lua-release", sale: "decr", change: func(c *Config) { c.Quantity = 3 }, want: ExpectPass},
+		// Long sections are extended in mutex.
+		{scenario: "mutex", lock: "set-nx-ex", change: func(c *Config) { c.Hold = 2 * c.TTL }, want: ExpectPass},
+		{scenario: "mutex", lock: "redislock", want: ExpectViolated},
+	} {
+		cfg := config(t, c.scenario, c.lock, c.sale)
+		if c.change != nil {
+			c.change(&cfg)
+		}
+		got, why := cfg.Expect()
+		if got != c.want {
+			t.Errorf("%s under %s %s, hold %v, resend %v, quantity %d: declared %s (%v); want %s",
+				c.scenario, c.lock, c.sale, cfg.Hold, cfg.Resend, cfg.Quantity, got, why, c.want)
+		}
+		if (got == ExpectViolated) != (len(why) > 0) {
+			t.Errorf("%s under %s %s: declared %s for these reasons: %v", c.scenario, c.lock, c.sale, got, why)
+		}
+	}
+}
+
+func TestCompleteRefusesNonsense(t *testing.T) {
+	for _, c := range []struct {
+		lock, sale string
+		change     func(*Config)
+		masters    int
+		want       string
+	}{
+		{change: func(c *Config) { c.Clients = 0 }, want: "0 clients"},
+		{change: func(c *Config) { c.Clients = -3 }, want: "-3 clients"},
+		{change: func(c *Config) { c.Clients = 2_000_000 }, want: "at most"},
+		{change: func(c *Config) { c.Stock = -1 }, want: "a stock of -1"},
+		{change: func(c *Config) { c.Quantity = -1 }, want: "orders for -1 pieces"},
+		{change: func(c *Config) { c.TTL = 0 }, want: "Redis counts in milliseconds"},
+		{change: func(c *Config) { c.TTL = 999 * time.Microsecond }, want: "Redis counts in milliseconds"},
+		{change: func(c *Config) { c.TTL = 1500 * time.Microsecond }, want: "whole milliseconds"},
+		{change: func(c *Config) { c.Resend = 1.5 }, want: "between 0 and 1"},
+		{change: func(c *Config) { c.Refund = -0.5 }, want: "between 0 and 1"},
+		{change: func(c *Config) { c.Wait = -1 }, want: "waiting time"},
+		{change: func(c *Config) { c.Pool = -1 }, want: "connection"},
+		{change: func(c *Config) { c.Hold = -1 }, want: "section"},
+		{lock: "redislock", change: func(c *Config) { c.TTL = 200 * time.Millisecond }, want: "whole seconds"},
+		{lock: "redlock", masters: 1, want: "independent masters"},
+		{lock: "lua-release", sale: "fenced", want: "fencing tokens"},
+	} {
+		if c.lock == "" {
+			c.lock = "lua-release"
+		}
+		if c.sale == "" {
+			c.sale = "plain"
+		}
+		cfg := config(t, "seckill", c.lock, c.sale)
+		if c.change != nil {
+			c.change(&cfg)
+		}
+		err := cfg.Complete(max(c.masters, 1))
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s, %s: %v; want an error that says %q", c.lock, c.sale, err, c.want)
+		}
+		if err != nil && strings.Contains(err.Error(), "\n") {
+			t.Errorf("%q is not one line", err)
+		}
+	}
+}
+
+func TestPromisesFollowTheObjects(t *testing.T) {
+	c := config(t, "mutex", "lua-release", "")
+	for _, p := range c.Promises() {
+		if p.Of != variant.Lock {
+			t.Errorf("the mutex scenario promises %s of a %s", p.Property, p.Of)
+		}
+	}
+	if got, want := len(c.Promises()), len(c.Lock.Promises); got != want {
+		t.Errorf("%d promises; the lock makes %d", got, want)
+	}
+}

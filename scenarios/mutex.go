@@ -1,0 +1,43 @@
+package scenarios
+
+import (
+	"context"
+	"time"
+
+	"oversell/variant"
+)
+
+// mutex exercises the lock alone.
+var mutex = Scenario{
+	Name:    "mutex",
+	Summary: "every client takes the lock, holds it for a time, extends it when that is long, and gives it back",
+	Objects: []variant.Object{variant.Lock},
+	Defaults: func(c *Config) {
+		c.Hold = orDefault(c.Hold, time.Millisecond)
+		if c.Ops == 0 {
+			c.Duration = orDefault(c.Duration, 2*time.Second)
+		}
+	},
+	Step: func(ctx context.Context, c *Client) bool {
+		l, session, ok := c.acquire(ctx)
+		if !ok {
+			return false
+		}
+		// A section that is long for its lease is extended every half lease.
+		slice := c.run.config.TTL / 2
+		left := c.run.config.Hold
+		for ; left > slice; left -= slice {
+			if !c.rest(ctx, l, slice) {
+				break
+			}
+			if l, ok = c.extend(ctx, l, session); !ok {
+				break
+			}
+		}
+		if ok {
+			c.rest(ctx, l, left)
+		}
+		c.release(ctx, l, session)
+		return false
+	},
+}

@@ -1,0 +1,297 @@
+package scenarios
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"oversell/history"
+	"oversell/load"
+	"oversell/lockimpl"
+	"oversell/target"
+	"oversell/variant"
+)
+
+func server(t *testing.T, kind, topology string) *target.Target {
+	t.Helper()
+	s, err := target.Open(t.Context(), target.Spec{Target: kind, Topology: topology})
+	if err != nil && kind == "process" && os.Getenv("OVERSELL_REQUIRE_ALL") != "1" {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// run completes and runs c and reads its history back.
+func runOn(t *testing.T, ctx context.Context, c Config, s *target.Target) *history.History {
+	t.Helper()
+	if err := c.Complete(s.Nodes()); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "history.bin")
+	if err := Run(ctx, c, s, path, new(Live)); err != nil {
+		t.Fatal(err)
+	}
+	h, err := history.Read(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h.Trailer == nil || h.Cut != "" {
+		t.Fatalf("the history has no end: %s", h.Cut)
+	}
+	return h
+}
+
+// tally counts operations.
+func tally(h *history.History, kind history.Kind, outcome history.Outcome) (n int) {
+	for _, op := range h.Ops {
+		if op.Kind == kind && op.Outcome == outcome {
+			n++
+		}
+	}
+	return n
+}
+
+func state(t *testing.T, h *history.History, what string) int64 {
+	t.Helper()
+	for _, op := range h.Ops {
+		if op.Kind == history.ReadState && op.Arg.String() == what {
+			n, _ := op.Result.Num()
+			return n
+		}
+	}
+	t.Fatalf("the history holds no final state %q", what)
+	return 0
+}
+
+func TestSeckillSellsOut(t *testing.T) {
+	for _, waiting := range []load.Waiting{load.Poll, load.Exponential, load.PubSub} {
+		for _, pool := range []int{0, 3} {
+			c := config(t, "seckill", "lua-release", "plain")
+			c.Waiting, c.Pool = waiting, pool
+			h := runOn(t, t.Context(), c, server(t, "process", "single"))
+			if sold := tally(h, history.Buy, history.OK); sold != 20 {
+				t.Errorf("%s, pool %d: sold %d of 20", waiting, pool, sold)
+			}
+			if n := tally(h, history.Buy, history.Refused); n != c.Clients {
+				t.Errorf("%s, pool %d: %d buyers were told that it is sold out; want all %d", waiting, pool, n, c.Clients)
+			}
+			if left := state(t, h, "left"); left != 0 {
+				t.Errorf("%s, pool %d: %d left", waiting, pool, left)
+			}
+			if n := tally(h, history.Acquire, history.Unknown); n > 0 || len(h.Trailer.Notes) > 0 {
+				t.Errorf("%s, pool %d: %d unknown acquires, notes %q", waiting, pool, n, h.Trailer.Notes)
+			}
+		}
+	}
+}
+
+// TestTimesOfAClientRise: what a history is worth stands on this.
+func TestTimesOfAClientRise(t *testing.T) {
+	c := config(t, "seckill", "none", "lua")
+	c.Stock, c.Resend = 300, 0.3
+	h := runOn(t, t.Context(), c, server(t, "embedded", "single"))
+	last := map[int32]time.Duration{}
+	for _, op := range h.Ops {
+		if op.Kind == history.Join {
+			continue
+		}
+		if op.Call <= last[op.Client] && last[op.Client] > 0 {
+			t.Fatalf("client %d called at %v, and its operation before returned at %v", op.Client, op.Call, last[op.Client])
+		}
+		if op.Return <= op.Call || op.Due > op.Call {
+			t.Fatalf("an operation that goes backwards: %v", op)
+		}
+		last[op.Client] = op.Return
+	}
+}
+
+func TestResentOrdersAndRefunds(t *testing.T) {
+	c := config(t, "seckill", "lua-release", "lua")
+	c.Stock, c.Resend, c.Refund = 60, 0.5, 0.5
+	h := runOn(t, t.Context(), c, server(t, "process", "single"))
+	repeated := 0
+	for _, op := range h.Ops {
+		if op.Reason == history.Repeated {
+			repeated++
+		}
+	}
+	if repeated == 0 {
+		t.Error("no resent order was recognised")
+	}
+	if tally(h, history.Refund, history.OK) == 0 {
+		t.Error("nobody gave anything back")
+	}
+}
+
+func TestQuantities(t *testing.T) {
+	c := config(t, "seckill", "lua-release", "plain")
+	c.Quantity = 3
+	h := runOn(t, t.Context(), c, server(t, "process", "single"))
+	sizes := map[int64]bool{}
+	var sold int64
+	for _, op := range h.Ops {
+		if op.Kind != history.Buy {
+			continue
+		}
+		sizes[op.Pieces()] = true
+		if op.Outcome == history.OK {
+			sold += op.Pieces()
+		}
+	}
+	if len(sizes) != 3 || sold+state(t, h, "left") != 20 {
+		t.Errorf("orders of sizes %v; sold %d, left %d of 20", sizes, sold, state(t, h, "left"))
+	}
+}
+
+func TestMutexExtendsLongSections(t *testing.T) {
+	c := config(t, "mutex", "lua-release", "")
+	c.TTL, c.Hold, c.Ops, c.Clients = 100*time.Millisecond, 120*time.Millisecond, 3, 2
+	h := runOn(t, t.Context(), c, server(t, "process", "single"))
+	if n := tally(h, history.Extend, history.OK); n < 6 {
+		t.Errorf("%d extends in 3 sections of 120 ms with a lease of 100 ms; want 2 or more each", n)
+	}
+	if n := tally(h, history.Release, history.OK); n != 3 {
+		t.Errorf("%d releases; want 3", n)
+	}
+}
+
+// TestWatchdogRenewsTheRecordedLease: a section under a renewed lock has not
+// outlived its lease, and the history must show that.
+func TestWatchdogRenewsTheRecordedLease(t *testing.T) {
+	c := config(t, "seckill", "watchdog", "plain")
+	c.TTL, c.Hold, c.Stock, c.Clients = 150*time.Millisecond, 300*time.Millisecond, 2, 2
+	h := runOn(t, t.Context(), c, server(t, "process", "single"))
+	for _, op := range h.Ops {
+		if op.Kind == history.Release && op.Outcome == history.OK && op.Until < op.Call {
+			t.Errorf("a renewed lock was given back after the lease that the history shows: %v", op)
+		}
+	}
+}
+
+func TestStopLetsClientsFinish(t *testing.T) {
+	c := config(t, "mutex", "lua-release", "")
+	c.Duration = time.Hour
+	ctx, stop := context.WithCancel(t.Context())
+	s := server(t, "process", "single")
+	live := new(Live)
+	if err := c.Complete(1); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "history.bin")
+	done := make(chan error)
+	go func() { done <- Run(ctx, c, s, path, live) }()
+	underWay(live)
+	stop()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	h, err := history.Read(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !h.Trailer.Interrupted {
+		t.Error("the history does not say that it was interrupted")
+	}
+	for _, op := range h.Ops {
+		if op.Outcome == history.Unknown {
+			t.Errorf("our own stop left an operation open: %v", op)
+		}
+	}
+	if got, want := tally(h, history.Release, history.OK), tally(h, history.Acquire, history.OK); got != want {
+		t.Errorf("%d locks were taken and %d given back", want, got)
+	}
+}
+
+// underWay waits until a hundred operations have been recorded.
+func underWay(live *Live) {
+	for range time.Tick(time.Millisecond) {
+		if live.Ops.Load() >= 100 {
+			return
+		}
+	}
+}
+
+// TestServerDeath: the run ends, says why, and what was recorded is readable.
+func TestServerDeath(t *testing.T) {
+	c := config(t, "mutex", "lua-release", "")
+	c.Duration = time.Hour
+	s := server(t, "process", "single")
+	live := new(Live)
+	if err := c.Complete(1); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "history.bin")
+	done := make(chan error)
+	go func() { done <- Run(t.Context(), c, s, path, live) }()
+	underWay(live)
+	if err := syscall.Kill(s.PID(0), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; !errors.Is(err, target.ErrEnvironment) || !strings.Contains(err.Error(), "died") {
+		t.Errorf("the run ended with %v; want to hear of the server's death", err)
+	}
+	h, err := history.Read(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(h.Ops) < 100 {
+		t.Errorf("%d operations were saved; 100 had been recorded before the server died", len(h.Ops))
+	}
+}
+
+// TestErrorsAreUnknown: only declared answers are definite.
+func TestErrorsAreUnknown(t *testing.T) {
+	for _, c := range []struct {
+		err     error
+		outcome history.Outcome
+		reason  history.Reason
+	}{
+		{nil, history.OK, history.NoReason},
+		{context.DeadlineExceeded, history.Unknown, history.NoReason},
+		{errors.New("connection reset"), history.Unknown, history.NoReason},
+		{lockimpl.ErrHeld, history.Refused, history.Held},
+		{errors.Join(lockimpl.ErrHeld, variant.ErrStopped), history.Refused, history.Stopped},
+	} {
+		if o, r := outcomeOf(c.err); o != c.outcome || r != c.reason {
+			t.Errorf("%v is recorded as %v (%v); want %v (%v)", c.err, o, r, c.outcome, c.reason)
+		}
+	}
+}
+
+// TestKeysAreRemoved from a server that outlives the run, and no others.
+func TestKeysAreRemoved(t *testing.T) {
+	s := server(t, "process", "single")
+	admin := s.Client(0, target.ConnOptions{})
+	defer admin.Close()
+	if err := admin.Set(t.Context(), "somebody-elses", 1, 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	for _, lock := range []string{"fair", "fenced", "redislock-printed"} {
+		c := config(t, "seckill", lock, "lua")
+		runOn(t, t.Context(), c, s)
+	}
+	keys, err := admin.Keys(t.Context(), "*").Result()
+	if err != nil || len(keys) != 1 {
+		t.Errorf("after the runs the server holds %v, %v; want only somebody-elses", keys, err)
+	}
+}
+
+func TestRedlockOnFiveMasters(t *testing.T) {
+	c := config(t, "seckill", "redlock", "plain")
+	h := runOn(t, t.Context(), c, server(t, "process", "masters:5"))
+	if sold := tally(h, history.Buy, history.OK); sold != 20 {
+		t.Errorf("sold %d of 20", sold)
+	}
+	if h.Header.Topology != "masters:5" {
+		t.Errorf("the header says topology %s", h.Header.Topology)
+	}
+}

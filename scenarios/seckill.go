@@ -1,0 +1,145 @@
+package scenarios
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"oversell/history"
+	"oversell/load"
+	"oversell/lockimpl"
+	"oversell/stockimpl"
+	"oversell/variant"
+)
+
+// seckill is the flash sale: all buyers start at one instant, and each goes on
+// ordering until it is told that the stock is gone.
+var seckill = Scenario{
+	Name:    "seckill",
+	Summary: "a flash sale: every buyer takes the lock, buys, gives the lock back, and comes again until the stock is gone",
+	Objects: []variant.Object{variant.Sale, variant.Lock},
+	Defaults: func(c *Config) {
+		c.Duration = orDefault(c.Duration, time.Minute)
+	},
+	Step: buyOnce,
+}
+
+func orDefault[T comparable](v, def T) T {
+	var zero T
+	if v == zero {
+		return def
+	}
+	return v
+}
+
+// buyOnce makes one order and, by chance, sends it twice at once or gives it back.
+func buyOnce(ctx context.Context, c *Client) (done bool) {
+	o := c.nextOrder()
+	if !c.chance(c.run.config.Resend) {
+		return c.order(ctx, o) == soldOut
+	}
+	var second answer
+	var both sync.WaitGroup
+	both.Go(func() { second = c.twin.purchase(ctx, o) })
+	first := c.order(ctx, o)
+	both.Wait()
+	return first == soldOut && second == soldOut
+}
+
+// answer is how a purchase ended.
+type answer int
+
+const (
+	noAnswer answer = iota // the lock was not obtained, or the outcome is unknown
+	bought
+	soldOut
+	stale
+)
+
+// order purchases o and, by chance, gives it back.
+func (c *Client) order(ctx context.Context, o stockimpl.Order) answer {
+	a := c.purchase(ctx, o)
+	if a == bought && c.chance(c.run.config.Refund) {
+		c.section(ctx, func(l lockimpl.Lock, session int64) answer { return c.refund(ctx, o, l, session) })
+	}
+	return a
+}
+
+func (c *Client) purchase(ctx context.Context, o stockimpl.Order) answer {
+	return c.section(ctx, func(l lockimpl.Lock, session int64) answer { return c.buy(ctx, o, l, session) })
+}
+
+// section runs f under the lock, and again with a fresh lock while f is told
+// that its token is stale.
+func (c *Client) section(ctx context.Context, f func(l lockimpl.Lock, session int64) answer) answer {
+	for !c.run.engine.Stopping() {
+		l, session, ok := c.acquire(ctx)
+		if !ok {
+			continue
+		}
+		a := f(l, session)
+		c.release(ctx, l, session)
+		if a != stale {
+			return a
+		}
+	}
+	return noAnswer
+}
+
+func (c *Client) buy(ctx context.Context, o stockimpl.Order, l lockimpl.Lock, session int64) answer {
+	op := c.stockOp(history.Buy, o, l, session)
+	ctx, done := c.holding(ctx, l)
+	defer done()
+	left, err := c.sale.Buy(ctx, o, l)
+	op.Result = history.Int(left)
+	c.record(op, err)
+	a := answerTo(err)
+	if a == bought {
+		c.run.live.Sold.Add(int64(o.Quantity))
+	}
+	return a
+}
+
+// holding returns a context under which a section lasts for the run's hold
+// longer, after the sale's first command: what a program does between reading
+// the stock and writing it. A lock that tells of its loss cancels the rest.
+func (c *Client) holding(ctx context.Context, l lockimpl.Lock) (context.Context, context.CancelFunc) {
+	if c.run.config.Hold == 0 {
+		return ctx, func() {}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	return load.PauseAfterFirst(ctx, func(ctx context.Context) {
+		if !c.rest(ctx, l, c.run.config.Hold) {
+			cancel(lockimpl.ErrLost)
+		}
+	}), func() { cancel(nil) }
+}
+
+func (c *Client) refund(ctx context.Context, o stockimpl.Order, l lockimpl.Lock, session int64) answer {
+	op := c.stockOp(history.Refund, o, l, session)
+	left, err := c.sale.Refund(ctx, o, l)
+	op.Result = history.Int(left)
+	c.record(op, err)
+	return answerTo(err)
+}
+
+func (c *Client) stockOp(kind history.Kind, o stockimpl.Order, l lockimpl.Lock, session int64) history.Op {
+	op := c.begin(kind, c.run.productKey, history.Int(o.ID))
+	op.Amount = int32(o.Quantity)
+	op.Fence = l.Fence
+	op.Session = session
+	return op
+}
+
+// answerTo is what a sale's error means to the buyer.
+func answerTo(err error) answer {
+	switch outcome, reason := outcomeOf(err); {
+	case outcome == history.OK && reason == history.NoReason:
+		return bought
+	case reason == history.SoldOut:
+		return soldOut
+	case reason == history.Stale:
+		return stale
+	}
+	return noAnswer
+}
