@@ -70,12 +70,13 @@ func refundHistory(n, clients int, stock int64) []history.Op {
 	r := rand.New(rand.NewPCG(3, 3))
 	ops := make([]history.Op, 0, n)
 	left := stock
+	stretch := clients * 500 // as many in flight as there are clients
 	free := make([]time.Duration, clients)
 	now := time.Duration(0)
 	for i := range n {
 		c := int32(i % clients)
 		now = max(now+1000, free[c]+1)
-		op := bought(c, int64(i), max(free[c]+1, now-time.Duration(r.IntN(20_000))), now+time.Duration(r.IntN(20_000)))
+		op := bought(c, int64(i), max(free[c]+1, now-time.Duration(r.IntN(stretch))), now+time.Duration(r.IntN(stretch)))
 		switch {
 		case r.IntN(5) == 0 && left < stock:
 			op.Kind = history.Refund
@@ -117,6 +118,20 @@ func benchMonitors(b *testing.B, ops []history.Op, open func() []Monitor) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(ops)), "ns/checked-op")
 }
 
+// idle is a monitor that does nothing: what handing the operations over costs.
+type idle struct{}
+
+func (idle) Observe(history.Op)    {}
+func (idle) Advance(time.Duration) {}
+func (idle) Verdict() Verdict      { return Verdict{Result: Holds} }
+
+func BenchmarkNothing(b *testing.B) {
+	ops := saleHistory(1_000_000, 1000)
+	b.Run("two-idle-monitors/1000000", func(b *testing.B) {
+		benchMonitors(b, ops, func() []Monitor { return []Monitor{idle{}, idle{}} })
+	})
+}
+
 func BenchmarkLock(b *testing.B) {
 	h := history.Header{TTL: 15 * time.Second}
 	for _, n := range []int{1_000_000} {
@@ -143,7 +158,7 @@ func BenchmarkSale(b *testing.B) {
 		})
 	}
 	back := history.Header{Stock: 50, Refund: 0.2}
-	for _, clients := range []int{10, 30} {
+	for _, clients := range []int{10, 100, 1000} {
 		ops := refundHistory(100_000, clients, back.Stock)
 		b.Run(fmt.Sprintf("search/%d/clients=%d", len(ops), clients), func(b *testing.B) {
 			benchMonitors(b, ops, func() []Monitor { return []Monitor{newSaleLinear(&back)} })

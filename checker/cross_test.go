@@ -243,7 +243,6 @@ func TestCrossMutualExclusion(t *testing.T) {
 func bruteOwners(h *history.Header, ops []history.Op) bool {
 	type life struct {
 		from, granted, until, end time.Duration
-		client                    int64
 	}
 	lives := make(map[int64]life)
 	for i, a := range ops {

@@ -15,6 +15,15 @@ type finalState struct {
 	missing              bool          // the end of the history is missing
 }
 
+// readsStock tells whether a reading is of a stock; there are others, of queues.
+func readsStock(op *history.Op) bool {
+	switch op.Arg.String() {
+	case "left", "reserved", "sold":
+		return true
+	}
+	return false
+}
+
 func (f *finalState) observe(op *history.Op) {
 	n, ok := op.Result.Num()
 	if op.Outcome != history.OK || !ok {

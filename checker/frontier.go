@@ -38,8 +38,9 @@ type frontier struct {
 	flight  [][]int  // per class: numbers of known operations in flight, ascending
 	classes []class  // what there are for operations
 	amounts int      // different amounts bought
+	mixed   bool     // not everything is about the same number of pieces
 	spare   []int    // per class: operations without an answer, called so far
-	refs    []int    // sold-out answers in flight
+	refs    int      // sold-out answers in flight
 	configs []config //
 	steps   int
 	gaveUp  string
@@ -78,9 +79,10 @@ type call struct {
 
 // config is one possible state of affairs. Its slices are never changed.
 type config struct {
-	left  int64
-	ahead []int // operations in flight that have taken effect, ascending
-	used  []int // per class: operations without an answer that have
+	left    int64
+	ahead   []int // purchases and refunds in flight that have taken effect, ascending
+	waiting []int // sold-out answers in flight that cannot have been given yet, ascending
+	used    []int // per class: operations without an answer that have taken effect
 }
 
 // The search gives up beyond these.
@@ -105,6 +107,7 @@ func (f *frontier) add(op *history.Op, kind itemKind) {
 		if kind == takes {
 			f.amounts++
 		}
+		f.mixed = f.mixed || op.Pieces() != f.classes[0].pieces
 	}
 	n := -1
 	if op.Outcome != history.Unknown {
@@ -135,7 +138,7 @@ func (f *frontier) advance(lowWater time.Duration) {
 			return
 		}
 	}
-	f.calls, f.items, f.refs, f.flight = nil, nil, nil, nil // decided
+	f.calls, f.items, f.flight = nil, nil, nil // decided
 }
 
 func (f *frontier) item(number int) *item { return &f.items[number-f.base] }
@@ -143,10 +146,10 @@ func (f *frontier) item(number int) *item { return &f.items[number-f.base] }
 // begin is a call.
 func (f *frontier) begin(c call) {
 	if f.classes[c.class].kind == finds {
-		f.refs = insert(f.refs, c.number)
+		f.refs++
 		for i := range f.configs {
-			if k := &f.configs[i]; k.left < f.classes[c.class].pieces {
-				k.ahead = insert(slices.Clone(k.ahead), c.number)
+			if k := &f.configs[i]; k.left >= f.classes[c.class].pieces {
+				k.waiting = insert(slices.Clone(k.waiting), c.number)
 			}
 		}
 		return
@@ -162,18 +165,16 @@ func (f *frontier) begin(c call) {
 func (f *frontier) finish(number, index int) {
 	it := &f.items[index]
 	var next []config
-	seen := make(map[string]bool)
+	var seen map[string]bool // made when there is something to compare with
 	for _, c := range f.configs {
 		f.force(c, number, it, func(c config) {
 			c.ahead = without(c.ahead, number)
-			if len(f.configs) == 1 && len(next) == 0 { // nothing to compare with, as a rule
+			if len(next) == 0 {
 				next = append(next, c)
 				return
 			}
-			if len(seen) == 0 {
-				for _, n := range next {
-					seen[n.key()] = true
-				}
+			if seen == nil {
+				seen = map[string]bool{next[0].key(): true}
 			}
 			if k := c.key(); !seen[k] {
 				seen[k] = true
@@ -182,7 +183,7 @@ func (f *frontier) finish(number, index int) {
 		})
 	}
 	if f.classes[it.class].kind == finds {
-		f.refs = remove(f.refs, number)
+		f.refs--
 	} else {
 		f.flight[it.class] = remove(f.flight[it.class], number)
 	}
@@ -199,12 +200,12 @@ func (f *frontier) finish(number, index int) {
 
 // force finds all configurations after c in which operation number has taken effect.
 func (f *frontier) force(c config, number int, it *item, found func(config)) {
-	if slices.Contains(c.ahead, number) {
+	cl := f.classes[it.class]
+	if cl.kind == finds && !has(c.waiting, number) || has(c.ahead, number) {
 		found(c)
 		return
 	}
-	cl := f.classes[it.class]
-	if cl.kind == gives && f.allFound(c) || cl.kind == takes && c.left >= cl.pieces && f.unhindered(c) {
+	if cl.kind == gives && c.allFound() || cl.kind == takes && c.left >= cl.pieces && f.unhindered(c) {
 		found(f.take(c, it.class, number))
 		return
 	}
@@ -217,7 +218,7 @@ func (f *frontier) force(c config, number int, it *item, found func(config)) {
 // and that matters only if it hides a low stock from a sold-out answer. With one
 // amount only, the purchase at hand is the first of all purchases anyway.
 func (f *frontier) unhindered(c config) bool {
-	return f.amounts <= 1 || f.allFound(c) || !f.refundable(c)
+	return f.amounts <= 1 || c.allFound() || !f.refundable(c)
 }
 
 // refundable tells whether a refund in flight has not taken effect.
@@ -233,7 +234,7 @@ func (f *frontier) refundable(c config) bool {
 // next tells whether some operation of a class in flight has not taken effect.
 func (f *frontier) next(c config, class int) bool {
 	for _, n := range f.flight[class] {
-		if !slices.Contains(c.ahead, n) {
+		if !has(c.ahead, n) {
 			return true
 		}
 	}
@@ -247,6 +248,9 @@ func (f *frontier) search(start config, number int, it *item, found func(config)
 		news bool // the last step made a sold-out answer possible
 	}
 	cl := f.classes[it.class]
+	// When all is about the same number of pieces, refunds only put off the
+	// moment at which too little is left.
+	detour := cl.kind == finds && !f.mixed
 	seen := map[string]bool{start.key(): true}
 	todo := []node{{start, true}}
 	for len(todo) > 0 {
@@ -257,7 +261,7 @@ func (f *frontier) search(start config, number int, it *item, found func(config)
 		c := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
 		switch {
-		case cl.kind == finds && slices.Contains(c.ahead, number):
+		case cl.kind == finds && !has(c.waiting, number):
 			found(c.config)
 			continue
 		case cl.kind == takes && c.left >= cl.pieces:
@@ -268,31 +272,21 @@ func (f *frontier) search(start config, number int, it *item, found func(config)
 		case cl.kind == gives && c.news:
 			found(f.take(c.config, it.class, number))
 		}
-		if cl.kind == gives && f.allFound(c.config) {
+		if cl.kind == gives && c.allFound() {
 			continue
 		}
 		for class := range f.classes {
-			if class == it.class || f.classes[class].kind == finds {
+			if class == it.class || f.classes[class].kind == finds || detour && f.classes[class].kind == gives {
 				continue
 			}
 			f.move(c.config, class, func(d config) {
 				if k := d.key(); !seen[k] {
 					seen[k] = true
-					todo = append(todo, node{d, f.news(c.config, d)})
+					todo = append(todo, node{d, len(d.waiting) < len(c.waiting)})
 				}
 			})
 		}
 	}
-}
-
-// news tells whether more sold-out answers are possible in b than in a.
-func (f *frontier) news(a, b config) bool {
-	for _, r := range f.refs {
-		if slices.Contains(b.ahead, r) && !slices.Contains(a.ahead, r) {
-			return true
-		}
-	}
-	return false
 }
 
 // move lets the next operation of a class take effect, if there is one.
@@ -301,7 +295,7 @@ func (f *frontier) move(c config, class int, push func(config)) {
 		return
 	}
 	for _, n := range f.flight[class] {
-		if !slices.Contains(c.ahead, n) {
+		if !has(c.ahead, n) {
 			push(f.take(c, class, n))
 			return
 		}
@@ -327,26 +321,25 @@ func (f *frontier) take(c config, class, number int) config {
 		return c
 	}
 	c.left -= cl.pieces
-	for _, r := range f.refs {
-		if c.left < f.classes[f.item(r).class].pieces && !slices.Contains(c.ahead, r) {
-			c.ahead = insert(slices.Clone(c.ahead), r)
+	enough := func(n int) bool { return c.left >= f.classes[f.item(n).class].pieces }
+	if !slices.ContainsFunc(c.waiting, func(n int) bool { return !enough(n) }) {
+		return c
+	}
+	var waiting []int
+	for _, n := range c.waiting {
+		if enough(n) {
+			waiting = append(waiting, n)
 		}
 	}
+	c.waiting = waiting
 	return c
 }
 
 // allFound tells whether every sold-out answer in flight can have been given.
-func (f *frontier) allFound(c config) bool {
-	for _, r := range f.refs {
-		if !slices.Contains(c.ahead, r) {
-			return false
-		}
-	}
-	return true
-}
+func (c *config) allFound() bool { return len(c.waiting) == 0 }
 
 func (f *frontier) inFlight() int {
-	n := len(f.refs)
+	n := f.refs
 	for class := range f.flight {
 		n += len(f.flight[class]) + f.spare[class]
 	}
@@ -356,7 +349,7 @@ func (f *frontier) inFlight() int {
 // final is the frontier as if the history ended now.
 func (f *frontier) final() *frontier {
 	end := *f
-	end.items, end.calls, end.refs = slices.Clone(f.items), slices.Clone(f.calls), slices.Clone(f.refs)
+	end.items, end.calls = slices.Clone(f.items), slices.Clone(f.calls)
 	end.spare, end.configs = slices.Clone(f.spare), slices.Clone(f.configs)
 	end.flight = make([][]int, len(f.flight))
 	for i := range f.flight {
@@ -368,10 +361,12 @@ func (f *frontier) final() *frontier {
 
 // key tells configurations apart.
 func (c *config) key() string {
-	b := make([]byte, 0, 8*(len(c.ahead)+len(c.used)+1))
-	b = binary.AppendUvarint(b, uint64(len(c.ahead)))
-	for _, n := range c.ahead {
-		b = binary.AppendUvarint(b, uint64(n))
+	b := make([]byte, 0, 8*(len(c.ahead)+len(c.waiting)+len(c.used)+2))
+	for _, list := range [][]int{c.ahead, c.waiting} {
+		b = binary.AppendUvarint(b, uint64(len(list)))
+		for _, n := range list {
+			b = binary.AppendUvarint(b, uint64(n))
+		}
 	}
 	last := len(c.used)
 	for last > 0 && c.used[last-1] == 0 {
@@ -381,6 +376,12 @@ func (c *config) key() string {
 		b = binary.AppendUvarint(b, uint64(n))
 	}
 	return string(b)
+}
+
+// has tells whether n is in a sorted slice.
+func has(s []int, n int) bool {
+	_, ok := slices.BinarySearch(s, n)
+	return ok
 }
 
 // insert adds n to a sorted slice, in place.

@@ -1,6 +1,7 @@
 package checker
 
 import (
+	"fmt"
 	"time"
 
 	"oversell/history"
@@ -72,6 +73,8 @@ type Judgement struct {
 	// Overruns counts the sections that outlived their lease: their release was
 	// called after its end.
 	Overruns int
+	// FirstOverrun tells of the first of them in a sentence; empty if there is none.
+	FirstOverrun string
 	// Refusals counts the refused operations of all kinds by reason.
 	Refusals map[history.Reason]int64
 	// Fairness is Jain's index over the acquisitions of the clients that tried:
@@ -106,7 +109,7 @@ func Judge(h *history.History) Judgement {
 			}
 		}
 	}
-	out := Judgement{Ops: len(h.Ops), Overruns: facts.overruns, Refusals: facts.refusals, Fairness: facts.fairness()}
+	out := Judgement{Ops: len(h.Ops), Overruns: facts.overruns, FirstOverrun: facts.first, Refusals: facts.refusals, Fairness: facts.fairness()}
 	for _, m := range monitors {
 		if c, ok := m.(cutter); ok && cut {
 			c.cut()
@@ -140,6 +143,7 @@ func lowWaters(ops []history.Op) []time.Duration {
 // facts are the measures that are no judgements.
 type facts struct {
 	overruns int
+	first    string // overrun
 	refusals map[history.Reason]int64
 	grants   []int64         // by client; -1: it never tried
 	others   map[int32]int64 // clients with numbers that are no indices
@@ -154,7 +158,9 @@ func (f *facts) observe(op *history.Op) {
 	switch op.Kind {
 	case history.Release:
 		if op.Until > 0 && op.Call > op.Until {
-			f.overruns++
+			if f.overruns++; f.overruns == 1 {
+				f.first = fmt.Sprintf("%s gave %s back at %s, %s after the end of its lease", client(op), title(op.Key), at(op.Call), at(op.Call-op.Until))
+			}
 		}
 	case history.Acquire:
 		if op.Reason == history.Stopped {

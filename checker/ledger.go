@@ -52,7 +52,6 @@ func (l *ledger) observe(op *history.Op) (more int64, now uint8) {
 			more = 0
 			if was&credited != 0 {
 				l.unknown += q
-				now &^= credited
 			}
 		}
 	case op.Outcome == history.OK:

@@ -170,7 +170,8 @@ func TestProgress(t *testing.T) {
 		{"renewals were seen, so the dead may be held for ever", h, []history.Op{acquired(1, 1, 1, 2, 11), withUntil(released(1, 1, 12, 13), 20), acquired(2, 2, 13, 14, 23), held(3, 3, 14, 50)}, Unknown, "renewed in the background"},
 		{"a lost grant holds for a lease", h, with(unanswered(history.Acquire, 2, 2, 5, 8), held(3, 3, 8, 19)), Holds, ""},
 		{"a lost grant does not hold for ever", h, with(unanswered(history.Acquire, 2, 2, 5, 8), held(3, 3, 8, 20)), Violated, "gave up without an answer"},
-		{"a grant that returns late refutes a stall", h, with(acquired(2, 2, 6, 60, 15), acquired(3, 3, 15, 18, 27)), Holds, ""},
+		{"a grant that returns late refutes a stall", h, with(held(4, 4, 5, 16), acquired(2, 2, 6, 60, 15), acquired(3, 3, 15, 18, 27)), Holds, ""},
+		{"the same without it", h, with(held(4, 4, 5, 16), acquired(3, 3, 15, 18, 27)), Violated, ""},
 	})
 }
 
@@ -205,6 +206,7 @@ func TestLockLinear(t *testing.T) {
 		{"a grant that came after its lease fits", h, []history.Op{acquired(1, 1, 1, 2, 11), extended(1, 1, 3, 4, 35), acquired(2, 2, 20, 40, 30)}, Holds, ""},
 		{"a release with no answer to its acquire", history.Header{}, []history.Op{unanswered(history.Acquire, 1, 1, 1, 2), released(1, 1, 3, 4), acquired(2, 2, 5, 6, far)}, Holds, ""},
 		{"the same inside another's core", history.Header{}, []history.Op{acquired(2, 2, 1, 2, far), unanswered(history.Acquire, 1, 1, 3, 4), released(1, 1, 5, 6)}, Violated, ""},
+		{"released again after a lost answer", h, []history.Op{acquired(1, 1, 1, 2, 11), unanswered(history.Release, 1, 1, 3, 4), released(1, 1, 5, 6)}, Unknown, "went on after an answer"},
 		{"a line may refuse", h, []history.Op{lockOp(history.Join, 1, 1, 1, 2, history.OK, history.NoReason), held(1, 1, 1, 20)}, Holds, "waiting line"},
 		{"stopped is no refusal", h, []history.Op{acquired(1, 1, 1, 2, 11), released(1, 1, 3, 4), lockOp(history.Acquire, 2, 2, 5, 6, history.Refused, history.Stopped)}, Holds, "0 refusals"},
 		{"nothing", h, []history.Op{lockOp(history.Acquire, 2, 2, 5, 6, history.Refused, history.Stopped)}, Unknown, ""},

@@ -34,7 +34,7 @@ import (
 //	unknown                min(call, U)   X
 //	never called           U          X
 //
-// and lo is not before the call of the last extension that succeeded. An empty
+// where U is not before the call of the last extension that succeeded. An empty
 // [lo, hi] is a violation. So are two cores [a', lo] that overlap; when they do
 // not, they fix the order of the sessions. Then the earliest grants and the
 // latest ends cover the most of time everywhere at once, and a refusal is legal
@@ -179,10 +179,8 @@ func (t *tryLock) grant(op *history.Op) {
 	s := t.spans.start(op, n, leased(op))
 	s.from = granted(t.h, op)
 	s.gone = t.expiry(op.Return, s.until)
-	s.least = op.Return
 	t.open[n] = s
 	if s.void {
-		s.least = -1 << 63
 		t.keep = true // it may turn out to float
 		return
 	}
@@ -229,7 +227,6 @@ func (t *tryLock) extend(op *history.Op) {
 				client(op), title(t.key), at(op.Return), at(s.gone))
 		}
 		until := leased(op)
-		s.least = max(s.least, op.Call)
 		s.gone = max(s.gone, t.expiry(op.Return, until))
 		t.prolong(s, op.Call, until)
 	case op.Outcome == history.Unknown:
@@ -264,9 +261,9 @@ func (t *tryLock) release(op *history.Op) {
 			t.fail("%s released %s at %s, though its lease was over by %s at the latest", inOrder(s.acq, *op),
 				client(op), title(t.key), at(op.Return), at(s.gone))
 		}
-		t.end(s, max(op.Call, s.least), min(op.Return, s.gone), op)
+		t.end(s, op.Call, min(op.Return, s.gone), op)
 	case op.Outcome == history.Unknown:
-		t.end(s, max(s.least, min(op.Call, s.until)), s.gone, op)
+		t.end(s, min(op.Call, s.until), s.gone, op)
 		t.fading[n] = true
 	case op.Reason == history.Lost:
 		t.lose(s, op)
@@ -306,7 +303,7 @@ func (t *tryLock) lose(s *span, op *history.Op) {
 		t.fail("%s was granted %s at %s until %s, and told at %s that it was lost", inOrder(s.acq, *op),
 			client(op), title(t.key), at(s.start), at(s.until), at(op.Return))
 	}
-	t.end(s, max(s.least, min(s.until, op.Return)), min(op.Return, s.gone), op)
+	t.end(s, min(s.until, op.Return), min(op.Return, s.gone), op)
 }
 
 // end closes a session that lost the lock between lo and hi.
@@ -322,7 +319,6 @@ func (t *tryLock) end(s *span, lo, hi time.Duration, by *history.Op) {
 	if t.top == s {
 		t.top, t.topHi = nil, hi
 	}
-	t.cover(s.number, hi)
 	t.cores = append(t.cores, stretch{s.start, lo})
 	t.spans.close(s, lo, by)
 }
@@ -442,7 +438,7 @@ func (t *tryLock) place(floats []float, cut bool) (homeless []float, doubt bool)
 	cores := slices.Clone(t.cores)
 	for _, s := range t.open {
 		if !s.void && !cut {
-			cores = append(cores, stretch{s.start, max(s.least, s.until)})
+			cores = append(cores, stretch{s.start, s.until})
 		}
 	}
 	slices.SortFunc(cores, func(a, b stretch) int {

@@ -57,6 +57,9 @@ func (m *oncePerOrder) Observe(op history.Op) {
 		e := m.sales.at(op.Key)
 		e.observe(&op, &e.refunds, &e.paid)
 	case history.ReadState:
+		if !readsStock(&op) {
+			return
+		}
 		m.sales.at(op.Key).final.observe(&op)
 	}
 }

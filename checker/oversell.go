@@ -34,11 +34,24 @@ type sold struct {
 
 	// told remembers recent purchases by what they were told is left, to find
 	// two at a time that were told the same: a lost update.
-	told   [1 << toldBits]history.Op
+	told   [1 << toldBits]sale
 	update [2]history.Op
 }
 
 const toldBits = 7
+
+// sale is a purchase without its texts, which would cost the garbage collector.
+type sale struct {
+	call, ret            time.Duration
+	left, order          int64
+	fence, session       int64
+	client, amount, done int32
+}
+
+func (s *sale) op(like *history.Op) history.Op {
+	return history.Op{Client: s.client, Amount: s.amount, Kind: history.Buy, Outcome: history.OK, Key: like.Key, Arg: history.Int(s.order),
+		Result: history.Int(s.left), Fence: s.fence, Session: s.session, Due: s.call, Call: s.call, Return: s.ret}
+}
 
 func newNoOversell(h *history.Header) *noOversell {
 	return &noOversell{stock: h.Stock, sales: newKeyed(func(key history.Value) *sold {
@@ -58,6 +71,9 @@ func (m *noOversell) Observe(op history.Op) {
 			m.sales.at(op.Key).refund(&op)
 		}
 	case history.ReadState:
+		if !readsStock(&op) {
+			return
+		}
 		m.sales.at(op.Key).final.observe(&op)
 	}
 }
@@ -68,15 +84,24 @@ func (s *sold) buy(op *history.Op) {
 	if more > 0 {
 		s.net.sell(op, more)
 	}
-	left, ok := op.Result.Num()
-	if op.Outcome != history.OK || op.Reason != history.NoReason || !ok || left < 0 || s.update[0].Kind != history.NoKind {
+	if op.Outcome == history.OK && op.Reason == history.NoReason && s.update[0].Kind == history.NoKind {
+		s.tell(op)
+	}
+}
+
+// tell looks for a purchase at the same time that was told the same.
+func (s *sold) tell(op *history.Op) {
+	left, said := op.Result.Num()
+	order, numbered := op.Arg.Num()
+	if !said || left < 0 || !numbered {
 		return
 	}
 	p := &s.told[left&(1<<toldBits-1)]
-	if p.Kind == history.Buy && p.Result == op.Result && op.Call <= p.Return {
-		s.update = [2]history.Op{*p, *op}
+	if p.done != 0 && p.left == left && op.Call <= p.ret {
+		s.update = [2]history.Op{p.op(op), *op}
+		return
 	}
-	*p = *op
+	*p = sale{op.Call, op.Return, left, order, op.Fence, op.Session, op.Client, op.Amount, 1}
 }
 
 func (s *sold) refund(op *history.Op) {

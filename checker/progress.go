@@ -39,7 +39,8 @@ type progress struct {
 
 type turns struct {
 	key      history.Value
-	open     map[int64]*turn
+	open     map[int64]*turn // sessions that were not released so far
+	live     []*turn         // those of them whose lease may not be over
 	freeAt   time.Duration // the last session's end, among those that ended
 	freed    history.Op    // what ended it
 	tried    bool
@@ -54,10 +55,40 @@ type turns struct {
 	renews   bool
 }
 
-// turn is a session that was not released so far.
+// turn is a session.
 type turn struct {
 	acq   history.Op
 	until time.Duration
+	place int // index in turns.live plus one
+}
+
+// lasts is how long a session that was never released may have held the lock. When
+// its section was long enough for a renewal in the background it may have been
+// renewed, of which a client that died tells nothing.
+func (o *turn) lasts(h *history.Header) time.Duration {
+	if 4*h.Hold > h.TTL {
+		return max(o.until, after(o.acq.Return, h.Hold, h.TTL))
+	}
+	return o.until
+}
+
+func (t *turns) enliven(o *turn) {
+	if o.place == 0 {
+		t.live = append(t.live, o)
+		o.place = len(t.live)
+	}
+}
+
+func (t *turns) fade(o *turn) {
+	if o.place == 0 {
+		return
+	}
+	last := len(t.live) - 1
+	t.live[o.place-1] = t.live[last]
+	t.live[o.place-1].place = o.place
+	t.live[last] = nil
+	t.live = t.live[:last]
+	o.place = 0
 }
 
 // stall is a stretch without a grant. What comes to light later can only
@@ -93,7 +124,9 @@ func (t *turns) acquire(h *history.Header, op *history.Op) {
 		t.try(h, op)
 		t.obtained(h, op, granted(h, op))
 		t.grants++
-		t.open[session(op)] = &turn{acq: *op, until: leased(op)}
+		o := &turn{acq: *op, until: leased(op)}
+		t.open[session(op)] = o
+		t.enliven(o)
 	case op.Outcome == history.Unknown:
 		t.try(h, op)
 		t.obtained(h, op, op.Call)
@@ -138,13 +171,8 @@ func (t *turns) free(h *history.Header, to time.Duration) (stall, bool) {
 	if to-s.from <= min(bound(h), t.longest) {
 		return s, false // not worth a look at the sessions
 	}
-	for _, o := range t.open {
-		until := o.until
-		if 4*h.Hold > h.TTL {
-			// The section was long enough for a renewal in the background,
-			// of which a client that died tells nothing.
-			until = max(until, after(o.acq.Return, h.Hold, h.TTL))
-		}
+	for _, o := range t.live {
+		until := o.lasts(h)
 		switch {
 		case until >= to:
 			return s, false
@@ -175,6 +203,7 @@ func (t *turns) end(when time.Duration, op *history.Op) {
 func (t *turns) extend(op *history.Op) {
 	if o := t.open[session(op)]; o != nil && op.Outcome == history.OK {
 		o.until = max(o.until, leased(op))
+		t.enliven(o)
 	}
 }
 
@@ -184,6 +213,7 @@ func (t *turns) release(h *history.Header, op *history.Op) {
 		return
 	}
 	delete(t.open, session(op))
+	t.fade(o)
 	t.renews = t.renews || op.Until > o.until
 	t.end(op.Return, op)
 	t.shorten(h, func(s *stall) {
@@ -193,9 +223,17 @@ func (t *turns) release(h *history.Header, op *history.Op) {
 	})
 }
 
-// Advance implements [Monitor]. There is nothing to forget: sessions that were
-// never released are few.
-func (m *progress) Advance(time.Duration) {}
+// Advance implements [Monitor].
+func (m *progress) Advance(lowWater time.Duration) {
+	for _, t := range m.locks.all {
+		for i := len(t.live) - 1; i >= 0; i-- {
+			if o := t.live[i]; o.lasts(m.h) <= lowWater { // no grant to come can be earlier
+				t.fade(o)
+				t.end(o.lasts(m.h), &o.acq)
+			}
+		}
+	}
+}
 
 func (m *progress) cut() { m.ended = true }
 

@@ -272,7 +272,6 @@ func saleRun(r *rand.Rand, h *history.Header, n int, m saleMix, corrupt bool) []
 	if corrupt && len(ops) > 0 {
 		i := r.IntN(len(ops))
 		op := &ops[i]
-		defer inTurn(ops, i)
 		switch r.IntN(4) {
 		case 0:
 			if op.Kind == history.Buy && op.Outcome == history.OK {
@@ -289,6 +288,7 @@ func saleRun(r *rand.Rand, h *history.Header, n int, m saleMix, corrupt bool) []
 				op.Call += time.Duration(r.Int64N(int64(d)))
 			}
 		}
+		inTurn(ops, i)
 	}
 	return complete(ops)
 }

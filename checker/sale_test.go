@@ -60,6 +60,7 @@ func TestNoOversell(t *testing.T) {
 		{"a refund too late", one, []history.Op{bought(1, 1, 1, 2), refunded(1, 1, 5, 9), bought(2, 2, 3, 4)}, Violated, ""},
 		{"a repetition shows what was sold", one, []history.Op{bought(1, 1, 1, 2), lostBuyOp(2, 2, 3, 4), repeated(2, 2, 5, 6)}, Violated, "sold 2 of 1"},
 		{"a repetition of a success shows nothing new", one, []history.Op{bought(1, 1, 1, 2), repeated(1, 1, 3, 4)}, Holds, ""},
+		{"a repetition may mean the success still to come", one, []history.Op{bought(1, 7, 1, 9), lostBuyOp(2, 7, 1, 2), repeated(3, 7, 3, 4)}, Unknown, "sold 1 to 2 of 1"},
 		{"a repetition before its success", one, []history.Op{repeated(1, 1, 3, 4), bought(1, 1, 1, 5)}, Holds, "sold 1 of 1"},
 	})
 }
@@ -73,6 +74,7 @@ func TestNoUndersell(t *testing.T) {
 		{"set aside", two, []history.Op{bought(1, 1, 1, 2), read("left", 0, 3), read("reserved", 1, 3)}, Holds, ""},
 		{"with a lost answer", two, []history.Op{bought(1, 1, 1, 2), lostBuyOp(2, 2, 1, 2), read("left", 0, 3)}, Holds, "if 1 piece without an answer"},
 		{"lost answers of one order count once", two, []history.Op{bought(1, 1, 1, 2), lostBuyOp(1, 1, 3, 4), read("left", 0, 5)}, Violated, "1 piece vanished"},
+		{"a repetition accounts for what was lost", two, []history.Op{lostBuyOp(1, 7, 1, 2), repeated(1, 7, 3, 4), read("left", 0, 5)}, Violated, "1 piece vanished"},
 		{"more vanished than was lost", history.Header{Stock: 3}, []history.Op{bought(1, 1, 1, 2), lostBuyOp(2, 2, 1, 2), read("left", 0, 3)}, Violated, "even if"},
 		{"oversold", one, []history.Op{bought(1, 1, 1, 2), bought(2, 2, 1, 2), read("left", 0, 3)}, Holds, "1 piece too many"},
 		{"a refund that vanished", one, []history.Op{bought(1, 1, 1, 2), refunded(1, 1, 3, 4), read("left", 0, 5)}, Violated, "1 returned"},
@@ -98,6 +100,8 @@ func TestOncePerOrder(t *testing.T) {
 		{"repeated", h, []history.Op{bought(1, 7, 1, 2), repeated(1, 7, 3, 4)}, Holds, "sent again once"},
 		{"refused, then bought", h, []history.Op{soldOutTo(1, 7, 1, 2), bought(1, 7, 3, 4)}, Holds, "sent again once"},
 		{"perhaps twice", h, []history.Op{lostBuyOp(1, 7, 1, 2), bought(1, 7, 3, 4)}, Unknown, "1 order may have been counted twice"},
+		{"perhaps twice, both lost", h, []history.Op{lostBuyOp(1, 7, 1, 2), lostBuyOp(1, 7, 3, 4)}, Unknown, "1 order may have been counted twice"},
+		{"nothing was read", history.Header{Stock: 1}, []history.Op{lostBuyOp(1, 7, 1, 2), bought(1, 7, 3, 4)}, Unknown, ""},
 		{"the final state tells", h, []history.Op{lostBuyOp(1, 7, 1, 2), bought(1, 7, 3, 4), read("left", 4, 5)}, Holds, "each known order once"},
 		{"the final state tells of one more", h, []history.Op{lostBuyOp(1, 7, 1, 2), bought(1, 7, 3, 4), read("left", 3, 5)}, Unknown, ""},
 		{"lost, then repeated", h, []history.Op{lostBuyOp(1, 7, 1, 2), repeated(1, 7, 3, 4)}, Holds, ""},
@@ -108,6 +112,7 @@ func TestOncePerOrder(t *testing.T) {
 func TestSaleLinear(t *testing.T) {
 	one := history.Header{Stock: 1}
 	open := func(h *history.Header) Monitor { return newSaleLinear(h) }
+	twice := []history.Op{repeated(1, 7, 1, 3), lostBuyOp(2, 7, 5, 6), repeated(3, 7, 6, 7), bought(4, 7, 0, 8)}
 	runCases(t, open, []verdictCase{
 		{"nothing", one, nil, Unknown, "nothing was ordered"},
 		{"too many", one, []history.Op{bought(1, 1, 1, 2), bought(2, 2, 3, 4)}, Violated, "sold 2 of 1"},
@@ -120,6 +125,10 @@ func TestSaleLinear(t *testing.T) {
 		{"repeated, its effect called in time", one, []history.Op{repeated(1, 7, 1, 2), bought(2, 7, 2, 4)}, Holds, ""},
 		{"repeated, its effect called too late", one, []history.Op{repeated(1, 7, 1, 2), bought(2, 7, 3, 4)}, Violated, ""},
 		{"repeated, so the lost one took it", one, []history.Op{lostBuyOp(1, 7, 1, 2), repeated(1, 7, 3, 4), bought(2, 8, 5, 6)}, Violated, ""},
+		{"repeated twice round a lost one, meaning a success still to come", one, twice, Holds, ""},
+		{"the same with a refund", one, append(twice[:4:4], refunded(5, 9, 20, 21)), Holds, ""},
+		{"a purchase must leave room for one that reaches a low stock", history.Header{Stock: 2, Quantity: 5}, []history.Op{
+			bought(1, 1, 0, 10), pieces(bought(2, 2, 0, 20), 2), pieces(refunded(3, 3, 0, 30), 5), soldOutTo(4, 4, 0, 40)}, Holds, ""},
 		{"stale has no effect", one, []history.Op{saleOp(history.Buy, 1, 1, 1, 2, history.Refused, history.Stale), bought(2, 2, 3, 4)}, Holds, ""},
 		{"amounts: two refused, two left", history.Header{Stock: 3}, []history.Op{bought(1, 1, 1, 2), pieces(soldOutTo(2, 2, 3, 4), 2)}, Violated, ""},
 		{"amounts: three refused, two left", history.Header{Stock: 3}, []history.Op{bought(1, 1, 1, 2), pieces(soldOutTo(2, 2, 3, 4), 3)}, Holds, ""},

@@ -32,7 +32,7 @@ import (
 //     refunds called, is at most S; see [balance].
 //   - Everything else: a search; see [frontier]. It needs all operations from
 //     the first on. It runs along when the header announces refunds or amounts;
-//     otherwise the first 65,536 operations are kept for it.
+//     otherwise the first 8,192 operations are kept for it.
 //
 // The smallest bad histories, with a stock of 1:
 //
@@ -86,7 +86,7 @@ type credit struct {
 	from lostBuy
 }
 
-const keptOps = 1 << 16
+const keptOps = 1 << 13
 
 func newSaleLinear(h *history.Header) *saleLinear {
 	return &saleLinear{h: h, sales: newKeyed(func(key history.Value) *stock {

@@ -27,7 +27,6 @@ type span struct {
 	// For linearizability; see lockLinear.
 	from   time.Duration // the earliest time of the grant
 	gone   time.Duration // the latest time at which the lease can have run out
-	least  time.Duration // it was held at this time: the call of the last extension that succeeded
 	number int64         // among the grants
 }
 

@@ -52,6 +52,9 @@ func (m *noUndersell) Observe(op history.Op) {
 	case history.Refund:
 		m.sales.at(op.Key).refund(&op)
 	case history.ReadState:
+		if !readsStock(&op) {
+			return
+		}
 		b := m.sales.at(op.Key)
 		b.final.observe(&op)
 		b.reading = append(b.reading, op)
