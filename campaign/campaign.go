@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"oversell/database"
 	"oversell/lockimpl"
 	"oversell/reports"
 	"oversell/scenarios"
@@ -24,6 +25,9 @@ type Plan struct {
 	Runs []scenarios.Config
 	// Target is where; an empty topology gives each run the one that it needs.
 	Target target.Spec
+	// SQL is where variants keep what they keep in a database; it is opened only
+	// when one needs it.
+	SQL database.Spec
 	// Dir is where the run directories go; it is made if need be.
 	Dir string
 	// Skipped says which locks a sweep leaves out, and why.
@@ -37,6 +41,8 @@ type Plan struct {
 type Watcher interface {
 	// Target is called when a server has been opened for the first time.
 	Target(t *target.Target)
+	// Database is called when a database has been opened.
+	Database(db *database.DB)
 	// Start is called before run i of n; live may be read until Done.
 	Start(i, n int, c scenarios.Config, live *scenarios.Live)
 	// Done is called when run i has been judged.
@@ -51,6 +57,18 @@ func DefaultSale(l lockimpl.Variant) string {
 	return "plain"
 }
 
+// DefaultIDs is the number generator that runs when nobody says otherwise: the
+// one that needs the lock.
+const DefaultIDs = "get-set"
+
+// DefaultDispatch is the dispatch that runs under a lock when nobody says otherwise.
+func DefaultDispatch(l lockimpl.Variant) string {
+	if l.Fences {
+		return "dispatch-fenced"
+	}
+	return "dispatch-locked"
+}
+
 // Run runs the plan in order. When ctx ends, the run under way is closed and
 // judged, and the rest is left out. An error means that the surroundings
 // failed; the document then holds what was judged until then.
@@ -58,6 +76,9 @@ func Run(ctx context.Context, p Plan, w Watcher) (reports.Document, error) {
 	d := reports.Document{Schema: reports.Schema, Runs: []reports.Run{}}
 	if err := p.fresh(); err != nil {
 		return d, err
+	}
+	if err := os.MkdirAll(p.Dir, 0o755); err != nil {
+		return d, fmt.Errorf("make the directory for the histories: %w", err)
 	}
 	servers := servers{plan: p, watcher: w, open: map[string]*target.Target{}}
 	defer servers.close()
@@ -92,7 +113,7 @@ func (p Plan) fresh() error {
 var ErrUsed = errors.New("directory in use")
 
 func runOne(ctx context.Context, p Plan, c scenarios.Config, i int, w Watcher, s *servers) (*reports.Run, error) {
-	t, err := s.of(ctx, c)
+	servers, err := s.of(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +123,7 @@ func runOne(ctx context.Context, p Plan, c scenarios.Config, i int, w Watcher, s
 	}
 	var live scenarios.Live
 	w.Start(i, len(p.Runs), c, &live)
-	runErr := scenarios.Run(ctx, c, t, filepath.Join(dir, historyFile), &live)
+	runErr := scenarios.Run(ctx, c, servers, filepath.Join(dir, historyFile), &live)
 	if runErr != nil {
 		runErr = fmt.Errorf("run %s: %w", runName(i, c), runErr)
 		if _, err := os.Stat(filepath.Join(dir, historyFile)); err != nil {
@@ -115,9 +136,9 @@ func runOne(ctx context.Context, p Plan, c scenarios.Config, i int, w Watcher, s
 
 // runName is a run's directory: in order of running, and telling what ran.
 func runName(i int, c scenarios.Config) string {
-	name := fmt.Sprintf("%02d-%s-%s", i+1, c.Scenario.Name, c.Lock.Name)
-	if c.Scenario.Sells() {
-		name += "-" + c.Sale.Name
+	name := fmt.Sprintf("%02d-%s", i+1, c.Scenario.Name)
+	for _, s := range c.Subjects() {
+		name += "-" + s.Name
 	}
 	return name
 }
@@ -127,9 +148,24 @@ type servers struct {
 	plan    Plan
 	watcher Watcher
 	open    map[string]*target.Target
+	db      *database.DB
 }
 
-func (s *servers) of(ctx context.Context, c scenarios.Config) (*target.Target, error) {
+func (s *servers) of(ctx context.Context, c scenarios.Config) (scenarios.Servers, error) {
+	t, err := s.redis(ctx, c)
+	if err != nil || !c.NeedsSQL() {
+		return scenarios.Servers{Redis: t}, err
+	}
+	if s.db == nil {
+		if s.db, err = database.Open(ctx, s.plan.SQL); err != nil {
+			return scenarios.Servers{}, err
+		}
+		s.watcher.Database(s.db)
+	}
+	return scenarios.Servers{Redis: t, SQL: s.db}, nil
+}
+
+func (s *servers) redis(ctx context.Context, c scenarios.Config) (*target.Target, error) {
 	spec := specFor(s.plan.Target, c.Lock)
 	if t := s.open[spec.Topology]; t != nil {
 		return t, nil
@@ -146,5 +182,8 @@ func (s *servers) of(ctx context.Context, c scenarios.Config) (*target.Target, e
 func (s *servers) close() {
 	for _, t := range s.open {
 		t.Close()
+	}
+	if s.db != nil {
+		s.db.Close()
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"oversell/checker"
+	"oversell/database"
 	"oversell/history"
 	"oversell/lockimpl"
 	"oversell/reports"
@@ -22,6 +23,7 @@ import (
 type silent struct{}
 
 func (silent) Target(*target.Target)                             {}
+func (silent) Database(*database.DB)                             {}
 func (silent) Start(int, int, scenarios.Config, *scenarios.Live) {}
 func (silent) Done(int, int, reports.Run)                        {}
 
@@ -153,6 +155,7 @@ func TestVerdictNeverPassesByDefault(t *testing.T) {
 		{"cut", history.History{Ops: busy, Trailer: whole, Cut: "here"}, []checker.Result{checker.Holds}, reports.Inconclusive},
 		{"no end", history.History{Ops: busy}, []checker.Result{checker.Holds}, reports.Inconclusive},
 		{"interrupted", history.History{Ops: busy, Trailer: &history.Trailer{Interrupted: true}}, []checker.Result{checker.Holds}, reports.Inconclusive},
+		{"the server died", history.History{Ops: busy, Trailer: &history.Trailer{Aborted: "the server died"}}, []checker.Result{checker.Holds}, reports.Inconclusive},
 		{"one after the other", history.History{Ops: []history.Op{{Client: 1, Call: 1, Return: 2}, {Client: 2, Call: 3, Return: 4}}, Trailer: whole}, []checker.Result{checker.Holds}, reports.Inconclusive},
 		{"nothing happened", history.History{Trailer: whole}, []checker.Result{checker.Holds}, reports.Inconclusive},
 		{"broken, then cut", history.History{Ops: busy, Cut: "here"}, []checker.Result{checker.Violated}, reports.Violated},

@@ -1,7 +1,10 @@
 package campaign
 
 import (
+	"oversell/dispatchimpl"
+	"oversell/idimpl"
 	"oversell/lockimpl"
+	"oversell/queueimpl"
 	"oversell/reports"
 	"oversell/scenarios"
 	"oversell/stockimpl"
@@ -22,6 +25,24 @@ func Catalogue() reports.Catalogue {
 	}
 	for _, v := range stockimpl.Variants {
 		c.Sales = append(c.Sales, reports.VariantInfo{
+			Name: v.Name, Source: v.Source, Summary: v.Summary, Control: v.Control,
+			Promises: v.Promises, Flaws: v.Flaws, Needs: v.Needs,
+		})
+	}
+	for _, v := range queueimpl.Variants {
+		c.Queues = append(c.Queues, reports.VariantInfo{
+			Name: v.Name, Source: v.Source, Summary: v.Summary, Control: v.Control,
+			Promises: v.Promises, Flaws: v.Flaws, Needs: v.Needs, Can: v.Can(),
+		})
+	}
+	for _, v := range dispatchimpl.Variants {
+		c.Dispatches = append(c.Dispatches, reports.VariantInfo{
+			Name: v.Name, Source: v.Source, Summary: v.Summary, Control: v.Control,
+			Promises: v.Promises, Flaws: v.Flaws, Needs: v.Needs,
+		})
+	}
+	for _, v := range idimpl.Variants {
+		c.IDs = append(c.IDs, reports.VariantInfo{
 			Name: v.Name, Source: v.Source, Summary: v.Summary, Control: v.Control,
 			Promises: v.Promises, Flaws: v.Flaws, Needs: v.Needs,
 		})

@@ -12,6 +12,7 @@ import (
 	"oversell/checker"
 	"oversell/history"
 	"oversell/reports"
+	"oversell/variant"
 )
 
 // The files of a run directory.
@@ -69,10 +70,12 @@ func main(kinds []history.Kind) int {
 	return at
 }
 
-// picture draws the window round the first violation that has a witness.
+// picture draws the window round the first broken promise, of a lock or a sale,
+// that has a witness. Of the other objects there are no pictures.
 func picture(dir string, h *history.History, vs []checker.Verdict) error {
 	for _, v := range vs {
-		if v.Result != checker.Violated || len(v.Witness) == 0 {
+		drawn := v.Of == variant.Lock || v.Of == variant.Sale
+		if v.Result != checker.Violated || len(v.Witness) == 0 || !drawn || !h.Header.Promised(v.Of, v.Property) {
 			continue
 		}
 		return write(dir, pictureFile, func(w io.Writer) error { return checker.Picture(w, h, v) })
@@ -85,7 +88,12 @@ func write(dir, name string, content func(io.Writer) error) error {
 	if err := content(&b); err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
-	return os.WriteFile(filepath.Join(dir, name), b.Bytes(), 0o644)
+	path := filepath.Join(dir, name)
+	if err := os.WriteFile(path+".part", b.Bytes(), 0o644); err != nil {
+		os.Remove(path + ".part")
+		return err
+	}
+	return os.Rename(path+".part", path)
 }
 
 // ErrNoHistory says that a path leads to no history.

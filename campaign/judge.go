@@ -23,23 +23,26 @@ type Judged struct {
 func Judge(h *history.History) Judged {
 	j := checker.Judge(h)
 	lat := reports.NewLatencies()
-	ops := 0
+	ops, returned := 0, int64(0)
 	for _, op := range h.Ops {
 		if op.Kind == history.ReadState || op.Kind == history.Fault || op.Kind == history.Join {
 			continue
 		}
 		ops++
 		lat.Add(op)
+		if op.Kind == history.Refund && op.Outcome == history.OK && op.Reason == history.NoReason {
+			returned += op.Pieces()
+		}
 	}
 	elapsed := elapsed(h)
 	r := reports.Run{
-		Scenario: h.Header.Scenario, Lock: h.Header.Lock, Sale: h.Header.Sale, Queue: h.Header.Queue,
+		Scenario: h.Header.Scenario, Lock: h.Header.Lock, Sale: h.Header.Sale, Queue: h.Header.Queue, IDs: h.Header.IDs, Dispatch: h.Header.Dispatch, SQL: h.Header.SQL,
 		Target: h.Header.Target, Topology: h.Header.Topology, ServerVersion: h.Header.ServerVersion,
 		Engine: h.Header.Engine, Waiting: h.Header.Waiting, Seed: h.Header.Seed,
 		Clients: h.Header.Clients, Pool: h.Header.Pool,
 		Operations: ops, ElapsedMS: round(float64(elapsed) / 1e6), Latency: lat.Summary(), Faults: faults(h),
 		Expected: h.Header.Expected, ExpectedWhy: h.Header.ExpectedFlaws,
-		Overruns: j.Overruns, Refusals: byName(j.Refusals), Fairness: round(j.Fairness), Cut: h.Cut,
+		Overruns: j.Overruns, FirstOverrun: j.FirstOverrun, Refusals: byName(j.Refusals), Fairness: round(j.Fairness), Cut: h.Cut,
 	}
 	if elapsed > 0 {
 		r.Throughput = round(float64(ops) / elapsed.Seconds())
@@ -48,6 +51,8 @@ func Judge(h *history.History) Judged {
 		r.Interrupted, r.Notes = t.Interrupted, t.Notes
 	}
 	if h.Header.Sale != "" {
+		j.Sold -= returned
+		r.Returned = returned
 		r.Stock, r.Sold, r.Unknown = &h.Header.Stock, &j.Sold, &j.Unknown
 	}
 	results := properties(&r, h, j.Verdicts)
@@ -125,6 +130,8 @@ func verdict(h *history.History, promised []checker.Result) (verdict, why string
 		return reports.Inconclusive, "the history is incomplete: " + h.Cut
 	case h.Trailer == nil:
 		return reports.Inconclusive, "the history has no end: the run was killed"
+	case h.Trailer.Aborted != "":
+		return reports.Inconclusive, "the run was cut short: " + h.Trailer.Aborted
 	case h.Trailer.Interrupted:
 		return reports.Inconclusive, "the run was stopped before its end"
 	case len(promised) == 0:

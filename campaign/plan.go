@@ -4,12 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
+	"oversell/database"
+	"oversell/dispatchimpl"
+	"oversell/idimpl"
 	"oversell/load"
 	"oversell/lockimpl"
+	"oversell/queueimpl"
 	"oversell/scenarios"
 	"oversell/stockimpl"
 	"oversell/target"
@@ -21,6 +27,10 @@ type Options struct {
 	Scenario string
 	Locks    []string // none: every shipped one
 	Sale     string   // empty: the lock's default
+	IDs      string   // empty: the default
+	Queue    string   // empty: every shipped one
+	Dispatch string   // empty: the lock's default
+	SQL      database.Spec
 	Target   target.Spec
 
 	Clients, Quantity, Pool          int
@@ -30,11 +40,26 @@ type Options struct {
 	Waiting                          load.Waiting
 	Seed                             uint64
 	JSONL                            bool
+
+	// Set tells which flags somebody gave, by name; nil: none. One that has no
+	// effect on the scenario is refused.
+	Set func(flag string) bool
+
+	QueueOptions queueimpl.Options
+	Delay        time.Duration
+	Repeat, Die  float64
 }
 
-// DefaultDir is where the run directories of a campaign begun now go.
+// DefaultDir is where the run directories of a campaign begun now go: a directory
+// that does not exist yet.
 func DefaultDir(now time.Time) string {
-	return filepath.Join("oversell-runs", now.Format("20060102-150405"))
+	dir := filepath.Join("oversell-runs", now.Format("20060102-150405"))
+	for n := 2; ; n++ {
+		if _, err := os.Stat(dir); err != nil {
+			return dir
+		}
+		dir = filepath.Join("oversell-runs", fmt.Sprintf("%s-%d", now.Format("20060102-150405"), n))
+	}
 }
 
 // NewPlan turns names into a plan, and refuses what cannot be run before
@@ -44,49 +69,154 @@ func NewPlan(ctx context.Context, o Options) (Plan, error) {
 		Clients: o.Clients, Pool: o.Pool, Waiting: o.Waiting, Seed: o.Seed,
 		Stock: o.Stock, Quantity: o.Quantity, Resend: o.Resend, Refund: o.Refund,
 		TTL: o.TTL, Wait: o.Wait, Retry: o.Retry, Hold: o.Hold, Duration: o.Duration, Ops: o.Ops,
+		QueueOptions: o.QueueOptions, Delay: o.Delay, Repeat: o.Repeat, Die: o.Die,
 	}
 	var err error
 	if base.Scenario, err = find("scenario", o.Scenario, scenarios.All, func(s scenarios.Scenario) string { return s.Name }); err != nil {
 		return Plan{}, err
 	}
-	if o.Sale != "" && !base.Scenario.Sells() {
-		return Plan{}, fmt.Errorf("scenario %s sells nothing: leave out --sale %s", o.Scenario, o.Sale)
+	if err := o.superfluous(base.Scenario); err != nil {
+		return Plan{}, err
 	}
-	p := Plan{Target: o.Target, JSONL: o.JSONL}
-	locks := o.Locks
-	if len(locks) == 0 {
-		locks = names(lockimpl.Variants, lockName)
+	combinations, err := o.combinations(base)
+	if err != nil {
+		return Plan{}, err
 	}
-	for _, name := range locks {
-		c := base
-		if c.Lock, err = find("lock", name, lockimpl.Variants, lockName); err != nil {
+	p := Plan{Target: o.Target, SQL: o.SQL, JSONL: o.JSONL}
+	if slices.ContainsFunc(combinations, scenarios.Config.NeedsSQL) {
+		if err := o.SQL.Validate(ctx); err != nil {
 			return Plan{}, err
 		}
-		if c.Scenario.Sells() {
-			sale := o.Sale
-			if sale == "" {
-				sale = DefaultSale(c.Lock)
-			}
-			if c.Sale, err = find("sale", sale, stockimpl.Variants, saleName); err != nil {
-				return Plan{}, err
-			}
-		}
-		// A sweep over all locks leaves out those that cannot run there; a lock
-		// that was asked for by name must be able to.
+	}
+	for _, c := range combinations {
 		masters, err := specFor(o.Target, c.Lock).Masters(ctx)
 		if err != nil {
 			return Plan{}, err
 		}
-		if err := c.Complete(masters); err != nil {
-			if len(o.Locks) == 0 && errors.As(err, new(scenarios.Unmet)) {
-				p.Skipped = append(p.Skipped, err.Error())
-				continue
-			}
+		// A sweep leaves out what cannot run there; what was asked for by name
+		// must be able to.
+		err = c.Complete(masters)
+		switch {
+		case err == nil:
+			p.Runs = append(p.Runs, c)
+		case len(o.Locks) == 0 && o.Queue == "" && errors.As(err, new(scenarios.Unmet)):
+			p.Skipped = append(p.Skipped, err.Error())
+		default:
 			return Plan{}, err
 		}
-		p.Runs = append(p.Runs, c)
 	}
 	return p, nil
+}
+
+// superfluous refuses options that would have no effect.
+func (o Options) superfluous(s scenarios.Scenario) error {
+	for _, x := range []struct {
+		of    variant.Object
+		flags []string
+	}{
+		{variant.Sale, []string{"sale", "stock", "quantity", "resend", "refund"}},
+		{variant.IDs, []string{"ids"}},
+		{variant.Queue, []string{"queue", "delay", "repeat", "overwrite", "visibility", "attempts"}},
+		{variant.Dispatch, []string{"dispatch"}},
+	} {
+		for _, flag := range x.flags {
+			if o.Set != nil && o.Set(flag) && !s.Uses(x.of) {
+				return fmt.Errorf("scenario %s has no %s: leave out --%s", s.Name, x.of, flag)
+			}
+		}
+	}
+	switch {
+	case o.Quantity < 1:
+		return fmt.Errorf("orders for %d pieces: --quantity must be 1 or more", o.Quantity)
+	case slices.Contains(o.Locks, ""), o.Set != nil && o.Set("lock") && len(o.Locks) == 0:
+		return errors.New("an empty name was given to --lock (see: oversell list)")
+	}
+	return nil
+}
+
+// combinations are the variants to run: of those that were not named, every
+// lock, or every queue, and the default of the rest.
+func (o Options) combinations(base scenarios.Config) (cs []scenarios.Config, err error) {
+	if base.Scenario.Uses(variant.Queue) {
+		return o.queues(base)
+	}
+	for _, name := range orAll(o.Locks, lockimpl.Variants, lockName) {
+		c := base
+		if c.Lock, err = find("lock", name, lockimpl.Variants, lockName); err != nil {
+			return nil, err
+		}
+		if c, err = o.withSale(c, orDefault(o.Sale, DefaultSale(c.Lock))); err != nil {
+			return nil, err
+		}
+		if c.Scenario.Uses(variant.IDs) {
+			if c.IDs, err = find("generator (--ids)", orDefault(o.IDs, DefaultIDs), idimpl.Variants, idsName); err != nil {
+				return nil, err
+			}
+		}
+		if c.Scenario.Uses(variant.Dispatch) {
+			if c.Dispatch, err = find("dispatch", orDefault(o.Dispatch, DefaultDispatch(c.Lock)), dispatchimpl.Variants, dispatchName); err != nil {
+				return nil, err
+			}
+		}
+		cs = append(cs, c)
+	}
+	return cs, nil
+}
+
+// queueLocks are the locks under which a queue that needs one runs when nobody
+// says otherwise: the one it was printed with, and the corrected one.
+var queueLocks = []string{"redislock-printed", "lua-release"}
+
+// queues are the combinations of queues and, for those that take one, locks.
+func (o Options) queues(base scenarios.Config) (cs []scenarios.Config, err error) {
+	wanted := []string{o.Queue}
+	if o.Queue == "" {
+		wanted = names(queueimpl.Variants, queueName)
+	}
+	for _, name := range wanted {
+		c := base
+		if c.Queue, err = find("queue", name, queueimpl.Variants, queueName); err != nil {
+			return nil, err
+		}
+		locks := o.Locks
+		switch {
+		case !c.Queue.Locked && len(locks) > 0 && o.Queue != "":
+			return nil, fmt.Errorf("queue %s takes no lock: leave out --lock", name)
+		case !c.Queue.Locked:
+			if c, err = o.withSale(c, orDefault(o.Sale, "lua")); err != nil {
+				return nil, err
+			}
+			cs = append(cs, c)
+			continue
+		case len(locks) == 0:
+			locks = queueLocks
+		}
+		for _, name := range locks {
+			if c.Lock, err = find("lock", name, lockimpl.Variants, lockName); err != nil {
+				return nil, err
+			}
+			if c, err = o.withSale(c, orDefault(o.Sale, DefaultSale(c.Lock))); err != nil {
+				return nil, err
+			}
+			cs = append(cs, c)
+		}
+	}
+	return cs, nil
+}
+
+// withSale is c with the sale of this name, if its scenario sells.
+func (o Options) withSale(c scenarios.Config, name string) (_ scenarios.Config, err error) {
+	if c.Scenario.Uses(variant.Sale) {
+		c.Sale, err = find("sale", name, stockimpl.Variants, saleName)
+	}
+	return c, err
+}
+
+func orAll[T any](wanted []string, all []T, name func(T) string) []string {
+	if len(wanted) > 0 {
+		return wanted
+	}
+	return names(all, name)
 }
 
 // specFor is the target that a run under this lock gets: where nobody chose a
@@ -103,6 +233,17 @@ const usualMasters = 5
 
 func lockName(v lockimpl.Variant) string  { return v.Name }
 func saleName(v stockimpl.Variant) string { return v.Name }
+
+func dispatchName(v dispatchimpl.Variant) string { return v.Name }
+func queueName(v queueimpl.Variant) string       { return v.Name }
+func idsName(v idimpl.Variant) string            { return v.Name }
+
+func orDefault(s, def string) string {
+	if s == "" {
+		return def
+	}
+	return s
+}
 
 func names[T any](all []T, name func(T) string) []string {
 	var ns []string

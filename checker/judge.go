@@ -9,12 +9,13 @@ import (
 )
 
 // Monitors are the monitors that apply to a history's scenario, in the order of
-// [variant.Properties]: those of the lock, and in a sale those of the sale as well.
+// [variant.Properties]: those of the lock if there is one, those of the sale in a
+// scenario that sells, and those of a queue, a number generator or a dispatch.
 // Most properties are measured whether promised or not; the order of service and
 // fencing tokens only mean something for locks and sales that have them, and
 // are judged when promised.
 func Monitors(h history.Header) []Monitor {
-	var out []Monitor
+	out := taskMonitors(&h)
 	for _, p := range variant.Properties {
 		if m := monitor(&h, p.Of, p.Name); m != nil {
 			out = append(out, m)
@@ -25,7 +26,7 @@ func Monitors(h history.Header) []Monitor {
 
 func monitor(h *history.Header, of variant.Object, p variant.Property) Monitor {
 	if of == variant.Sale {
-		if h.Scenario == "mutex" {
+		if h.Scenario != "seckill" && h.Scenario != "seckill-queued" {
 			return nil
 		}
 		switch {
@@ -40,6 +41,10 @@ func monitor(h *history.Header, of variant.Object, p variant.Property) Monitor {
 		case p == variant.Linearizable:
 			return newSaleLinear(h)
 		}
+		return nil
+	}
+	tasks := h.Scenario != "seckill" && h.Scenario != "mutex"
+	if of != variant.Lock || tasks && h.Lock == "" {
 		return nil
 	}
 	switch {

@@ -95,7 +95,7 @@ func TestOwnerOnlyRelease(t *testing.T) {
 	with := func(ops ...history.Op) []history.Op { return append(append([]history.Op(nil), lapsed...), ops...) }
 	runCases(t, func(h *history.Header) Monitor { return newOwnerOnlyRelease(h) }, []verdictCase{
 		{"another's lock", h, with(released(1, 1, 14, 15)), Violated, "its own grant was of"},
-		{"lost is no change", h, with(lostTo(history.Release, 1, 1, 14, 15)), Unknown, ""},
+		{"lost is no change", h, with(lostTo(history.Release, 1, 1, 14, 15)), Holds, "refused as too late"},
 		{"unknown is no change", h, with(unanswered(history.Release, 1, 1, 14, 15)), Unknown, ""},
 		{"its own", h, with(released(2, 2, 14, 15)), Holds, "1 release"},
 		{"called as the other's grant returned", h, with(released(1, 1, 13, 15)), Holds, ""},
@@ -164,6 +164,8 @@ func TestProgress(t *testing.T) {
 		{"granted late", h, with(acquired(2, 2, 5, 17, 26)), Holds, ""},
 		{"held all the time", h, []history.Op{acquired(1, 1, 1, 2, 100), held(2, 2, 3, 90)}, Holds, ""},
 		{"extended all the time", h, []history.Op{acquired(1, 1, 1, 2, 10), extended(1, 1, 9, 10, 100), held(2, 2, 3, 90)}, Holds, ""},
+		{"extended after it had lapsed", h, []history.Op{acquired(1, 1, 1, 2, 11), held(2, 2, 12, 13), extended(1, 1, 14, 15, 40), held(2, 3, 16, 39)}, Holds, ""},
+		{"stuck after a release long before the end of the lease", h, []history.Op{acquired(1, 1, 1, 2, 15), held(2, 2, 11, 12), released(1, 1, 13, 13), held(3, 3, 13, 25)}, Violated, "gave it back"},
 		{"stuck after a lease", h, []history.Op{acquired(1, 1, 1, 2, 11), held(2, 2, 3, 23)}, Violated, "after the lease of client 1"},
 		{"stuck, but for too short", h, []history.Op{acquired(1, 1, 1, 2, 11), held(2, 2, 3, 22)}, Holds, ""},
 		{"the dead may have been renewed", patient, []history.Op{acquired(1, 1, 1, 2, 11), held(2, 2, 3, 23)}, Holds, ""},

@@ -45,6 +45,7 @@ type owners struct {
 	free     []*owner // for the next sessions
 	renews   bool     // a renewal in the background was seen
 	changes  int64
+	lost     int64 // releases and extensions that were told to be too late, and changed nothing
 	broken   int
 	first    trespass
 	victim   owner
@@ -120,6 +121,7 @@ func (o *owners) extend(op *history.Op) {
 	case op.Outcome == history.Unknown:
 		s.owned = history.Forever
 	case op.Reason == history.Lost:
+		o.lost++
 		o.end(s, op, min(op.Call, s.until))
 	}
 }
@@ -135,8 +137,11 @@ func (o *owners) release(op *history.Op) {
 		s.owned, s.until = history.Forever, op.Until
 	}
 	o.end(s, op, min(op.Call, s.until))
-	if op.Outcome == history.OK {
+	switch {
+	case op.Outcome == history.OK:
 		o.change(s, op)
+	case op.Reason == history.Lost:
+		o.lost++
 	}
 	if op.Outcome != history.Unknown { // or it may be tried again
 		delete(o.sessions, n)
@@ -233,6 +238,8 @@ func (m *ownerOnlyRelease) Verdict() Verdict {
 		case broken > 0:
 			return Verdict{Result: Violated, Count: broken, Why: robbed(o.key, &first, &victim),
 				Witness: inOrder(first.acq, victim.acq, first.x, victim.rel)}
+		case o.changes == 0 && o.lost > 0:
+			return Verdict{Result: Holds, Why: many(o.lost, "release or extension") + ", all refused as too late: none changed anything"}
 		case o.changes == 0:
 			return Verdict{Why: "nobody gave the lock back or extended it"}
 		}

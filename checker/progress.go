@@ -41,8 +41,8 @@ type turns struct {
 	key      history.Value
 	open     map[int64]*turn // sessions that were not released so far
 	live     []*turn         // those of them whose lease may not be over
-	freeAt   time.Duration // the last session's end, among those that ended
-	freed    history.Op    // what ended it
+	freeAt   time.Duration   // the last session's end, among those that ended
+	freed    history.Op      // what ended it
 	tried    bool
 	start    time.Duration // since when clients have been trying
 	last     time.Duration // until when
@@ -104,7 +104,9 @@ func newProgress(h *history.Header) *progress {
 	})}
 }
 
-func bound(h *history.Header) time.Duration { return after(h.TTL, h.Grace) }
+// bound is how long a lock may be free while clients try: its lease, a grace, and
+// the pause between two looks of a client that waits.
+func bound(h *history.Header) time.Duration { return after(h.TTL, h.Grace, h.Retry) }
 
 // Observe implements [Monitor].
 func (m *progress) Observe(op history.Op) {

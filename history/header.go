@@ -19,6 +19,10 @@ type Header struct {
 	Lock     string `json:"lock,omitempty"`
 	Sale     string `json:"sale,omitempty"`
 	Queue    string `json:"queue,omitempty"`
+	IDs      string `json:"ids,omitempty"`
+	Dispatch string `json:"dispatch,omitempty"`
+	// SQL is the kind and version of the database, if there was one.
+	SQL string `json:"sql,omitempty"`
 
 	Target        string `json:"target"`
 	Topology      string `json:"topology"`
@@ -36,6 +40,18 @@ type Header struct {
 	// Resend and Refund are probabilities per order.
 	Resend float64 `json:"resend,omitempty"`
 	Refund float64 `json:"refund,omitempty"`
+
+	// Visibility is how long a consumer has for a task, Delay the longest time
+	// after which one is due, Attempts how often it is delivered at the most.
+	Visibility time.Duration `json:"visibility_ns,omitempty"`
+	Delay      time.Duration `json:"delay_ns,omitempty"`
+	Attempts   int           `json:"attempts,omitempty"`
+	// Repeat and Die are probabilities: that an id is enqueued again, and that a
+	// consumer dies with a task in its hands. Overwrite lets a repeated id
+	// replace its entry.
+	Repeat    float64 `json:"repeat,omitempty"`
+	Die       float64 `json:"die,omitempty"`
+	Overwrite bool    `json:"overwrite,omitempty"`
 
 	TTL   time.Duration `json:"ttl_ns,omitempty"`
 	Wait  time.Duration `json:"wait_ns,omitempty"`
@@ -77,6 +93,9 @@ func (h *Header) Promised(of variant.Object, p variant.Property) bool {
 type Trailer struct {
 	// Interrupted says that somebody stopped the run before its end.
 	Interrupted bool `json:"interrupted,omitempty"`
+	// Aborted says what ended the run before its end, other than somebody: a
+	// server that died, an answer that never came. Such a run passes nothing.
+	Aborted string `json:"aborted,omitempty"`
 	// Elapsed is how long the load ran, from the start of the first client to
 	// the end of the last.
 	Elapsed time.Duration `json:"elapsed_ns"`

@@ -13,14 +13,15 @@ import (
 // stampede in which all but one look in vain.
 type hub struct {
 	sub *redis.PubSub
+	all bool // a release wakes every waiter
 
 	mu      sync.Mutex
 	waiting map[string]*list.List // of chan struct{}, by lock, in order of arrival
 	unheard map[string]bool       // locks released while nobody waited: the next waiter looks at once
 }
 
-func newHub(ctx context.Context, c redis.UniversalClient) (*hub, error) {
-	h := &hub{sub: c.PSubscribe(ctx, wakeChannel("*")), waiting: map[string]*list.List{}, unheard: map[string]bool{}}
+func newHub(ctx context.Context, c redis.UniversalClient, all bool) (*hub, error) {
+	h := &hub{all: all, sub: c.PSubscribe(ctx, wakeChannel("*")), waiting: map[string]*list.List{}, unheard: map[string]bool{}}
 	if _, err := h.sub.Receive(ctx); err != nil { // the confirmation
 		h.sub.Close()
 		return nil, err
@@ -66,10 +67,16 @@ func (h *hub) wait(name string) (woken <-chan struct{}, leave func()) {
 func (h *hub) wake(name string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if l := h.waiting[name]; l != nil && l.Len() > 0 {
-		close(l.Remove(l.Front()).(chan struct{}))
-	} else {
+	l := h.waiting[name]
+	if l == nil || l.Len() == 0 {
 		h.unheard[name] = true
+		return
+	}
+	for l.Len() > 0 {
+		close(l.Remove(l.Front()).(chan struct{}))
+		if !h.all {
+			return
+		}
 	}
 }
 

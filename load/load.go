@@ -8,6 +8,7 @@ package load
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -33,6 +34,11 @@ type Config struct {
 	Waiting Waiting
 	// Seed fixes every random choice: tokens, jitter, and each client's Rand.
 	Seed uint64
+	// InLine says that the lock under test serves its waiters in a line of its own.
+	// Then each release wakes them all, since only the lock knows whose turn it is.
+	InLine bool
+	// SQL is handed to every client; nil unless a variant needs a database.
+	SQL *sql.DB
 	// Dial makes one redis client per node with this many connections. It is
 	// called once for a shared pool and once per client otherwise.
 	Dial func(connections int) []redis.UniversalClient
@@ -68,7 +74,7 @@ func New(ctx context.Context, c Config) (*Engine, error) {
 	if c.Waiting == PubSub {
 		conns, err := e.dial(ctx, 1)
 		if err == nil {
-			e.hub, err = newHub(ctx, conns[0])
+			e.hub, err = newHub(ctx, conns[0], c.InLine)
 		}
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("subscribe to releases: %w", err), e.Close())
@@ -122,7 +128,7 @@ func (e *Engine) client(conns []redis.UniversalClient) *Client {
 	id := e.clients.Add(1) - 1
 	c := &Client{ID: id, engine: e, Rand: rand.New(rand.NewPCG(e.config.Seed, uint64(id)))}
 	c.ctx, c.end = context.WithCancel(context.Background())
-	c.Env = variant.Env{Redis: conns, Clock: e.clock, Token: c.token, Wait: c.wait, Go: c.spawn}
+	c.Env = variant.Env{Redis: conns, SQL: e.config.SQL, Clock: e.clock, Token: c.token, Wait: c.wait, Go: c.spawn}
 	return c
 }
 

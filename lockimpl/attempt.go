@@ -30,10 +30,11 @@ func acquire(ctx context.Context, env variant.Env, name string, o Options, attem
 			return l, nil
 		}
 		if !errors.Is(err, ErrHeld) {
-			return Lock{}, fmt.Errorf("acquire %q: %w", name, err)
+			err = fmt.Errorf("acquire %q: %w", name, err)
 		}
 		left := deadline.Sub(env.Clock.Now())
-		if left <= 0 || (o.MaxTries > 0 && try >= o.MaxTries) {
+		again := errors.Is(err, ErrHeld) || errors.Is(err, errNoMajority)
+		if !again || left <= 0 || (o.MaxTries > 0 && try >= o.MaxTries) {
 			return Lock{}, err
 		}
 		if err := env.Wait(ctx, name, min(left, o.RetryEvery)); err != nil {
@@ -42,6 +43,10 @@ func acquire(ctx context.Context, env variant.Env, name string, o Options, attem
 		start = env.Clock.Now()
 	}
 }
+
+// errNoMajority ends an attempt on several nodes of which too few answered. It is
+// worth another, and is no refusal.
+var errNoMajority = errors.New("no majority of the nodes answered")
 
 // changed turns the count that a release or an extend reports into its answer.
 func changed(what, name string, n int64, err error) error {

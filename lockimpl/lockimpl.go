@@ -110,6 +110,9 @@ type Variant struct {
 	Needs variant.Needs
 	// Fences says that Acquire grants rising fencing tokens.
 	Fences bool
+	// Renews says that leases are renewed in the background, so that a section
+	// does not outlive its lease by being long.
+	Renews bool
 	// Control marks a lock that is wrong on purpose, to show that a check can fail.
 	Control bool
 	// New makes one client's Locker. It must not use the network.

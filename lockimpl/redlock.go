@@ -31,7 +31,7 @@ func drift(ttl time.Duration) time.Duration { return ttl/100 + 2*time.Millisecon
 func (r redlock) Acquire(ctx context.Context, name string, o Options) (Lock, error) {
 	return acquire(ctx, r.env, name, o, func(start time.Time) (Lock, error) {
 		l := granted(name, r.env.Token(), fmt.Sprintf("SET NX PX on a majority of %d", len(r.env.Redis)), start, o.TTL-drift(o.TTL))
-		n, err := r.all(ctx, o.TTL, func(ctx context.Context, c redis.UniversalClient) (bool, error) {
+		n, no, err := r.all(ctx, o.TTL, func(ctx context.Context, c redis.UniversalClient) (bool, error) {
 			return setNX(ctx, c, keyOf(name), l.Token, o.TTL)
 		})
 		if n >= r.quorum() && r.env.Clock.Now().Before(l.Until) {
@@ -39,8 +39,12 @@ func (r redlock) Acquire(ctx context.Context, name string, o Options) (Lock, err
 		}
 		// Not acquired: release everywhere, those that seemed to refuse included.
 		_, undo := r.release(context.WithoutCancel(ctx), l, o.TTL)
-		if ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
 			return Lock{}, errors.Join(context.Cause(ctx), err, undo)
+		case n < r.quorum() && len(r.env.Redis)-no >= r.quorum():
+			// Too few answered to say that it is held.
+			return Lock{}, fmt.Errorf("%w: %w", errNoMajority, errors.Join(err, undo))
 		}
 		return Lock{}, ErrHeld
 	})
@@ -48,34 +52,49 @@ func (r redlock) Acquire(ctx context.Context, name string, o Options) (Lock, err
 
 func (r redlock) Extend(ctx context.Context, l Lock, ttl time.Duration) (Lock, error) {
 	start := r.env.Clock.Now()
-	n, err := r.all(ctx, ttl, func(ctx context.Context, c redis.UniversalClient) (bool, error) {
+	n, no, err := r.all(ctx, ttl, func(ctx context.Context, c redis.UniversalClient) (bool, error) {
 		n, err := extendScript.Run(ctx, c, []string{keyOf(l.Key)}, l.Token, ms(ttl)).Int()
 		return n == 1, err
 	})
 	if n < r.quorum() {
-		return extended(l, start, ttl, 0, err)
+		return extended(l, start, ttl, 0, r.unlessRefused(no, err))
 	}
 	return extended(l, start, ttl-drift(ttl), 1, nil)
 }
 
 func (r redlock) Release(ctx context.Context, l Lock) error {
-	n, err := r.release(ctx, l, max(l.Until.Sub(r.env.Clock.Now()), time.Second))
+	n, no, err := r.all(ctx, max(l.Until.Sub(r.env.Clock.Now()), time.Second), r.releaseOn(l))
 	if n >= r.quorum() {
 		return nil
 	}
-	return changed("release", l.Key, 0, err)
+	return changed("release", l.Key, 0, r.unlessRefused(no, err))
 }
 
+// unlessRefused is err, or nil when so many nodes said no that the others do not
+// matter.
+func (r redlock) unlessRefused(no int, err error) error {
+	if no >= r.quorum() {
+		return nil
+	}
+	return err
+}
+
+// release releases everywhere; the error joins the failures.
 func (r redlock) release(ctx context.Context, l Lock, ttl time.Duration) (int, error) {
-	return r.all(ctx, ttl, func(ctx context.Context, c redis.UniversalClient) (bool, error) {
+	n, _, err := r.all(ctx, ttl, r.releaseOn(l))
+	return n, err
+}
+
+func (r redlock) releaseOn(l Lock) func(context.Context, redis.UniversalClient) (bool, error) {
+	return func(ctx context.Context, c redis.UniversalClient) (bool, error) {
 		n, err := releaseScript.Run(ctx, c, []string{keyOf(l.Key)}, l.Token).Int()
 		return n == 1, err
-	})
+	}
 }
 
 // all asks every node at once, each within the node time-out, and counts those
-// that said yes. The error joins the failures.
-func (r redlock) all(ctx context.Context, ttl time.Duration, ask func(context.Context, redis.UniversalClient) (bool, error)) (int, error) {
+// that said yes and those that said no. The error joins the failures of the rest.
+func (r redlock) all(ctx context.Context, ttl time.Duration, ask func(context.Context, redis.UniversalClient) (bool, error)) (yes, no int, err error) {
 	type answer struct {
 		yes bool
 		err error
@@ -89,19 +108,20 @@ func (r redlock) all(ctx context.Context, ttl time.Duration, ask func(context.Co
 			answers[i].yes, answers[i].err = ask(ctx, c)
 		})
 	}
-	n := 0
 	var errs []error
 	for i, join := range joins {
 		// Every ask ends by its own time limit, so this waits for it whatever ctx says.
 		if err := join(context.WithoutCancel(ctx)); err != nil {
-			return 0, err
+			return 0, 0, err
 		}
-		if answers[i].yes {
-			n++
-		}
-		if answers[i].err != nil {
+		switch {
+		case answers[i].err != nil:
 			errs = append(errs, fmt.Errorf("node %d: %w", i+1, answers[i].err))
+		case answers[i].yes:
+			yes++
+		default:
+			no++
 		}
 	}
-	return n, errors.Join(errs...)
+	return yes, no, errors.Join(errs...)
 }

@@ -173,6 +173,7 @@ var Variants = []Variant{
 		Summary:  "lua-release with a renewal that compares, tells of a loss, and ends before the release",
 		Promises: sound,
 		Flaws:    oneMaster,
+		Renews:   true,
 		New:      newWatchdog,
 	},
 	{
@@ -207,7 +208,8 @@ var Variants = []Variant{
 			{Property: variant.Progress, Fault: variant.Crash, Why: "renewals that outlived their release keep a dead client's lock alive"},
 			{Property: variant.OwnerOnlyRelease, Fault: variant.Overrun, Why: "extending asks nobody: it prolongs whatever lock stands under the name"},
 		}, oneMaster),
-		New: newWatchdogNaive,
+		Renews: true,
+		New:    newWatchdogNaive,
 	},
 	{
 		Name: "fair-no-reap", Source: "ours, control", Control: true,

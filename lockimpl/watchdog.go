@@ -26,35 +26,48 @@ func (w watchdog) Acquire(ctx context.Context, name string, o Options) (Lock, er
 	if err != nil {
 		return l, err
 	}
-	stopped, stop := context.WithCancel(context.Background())
-	r := &renewal{lock: l, ttl: o.TTL, stopped: stopped, stop: stop, lost: make(chan struct{})}
-	r.join = w.env.Go(func(ctx context.Context) { r.run(ctx, w.luaRelease) })
-	w.renewals[l.Token] = r
+	w.renew(l, o.TTL)
 	return l, nil
 }
 
-// Extend stops the renewal, extends, and starts to renew at the new length.
-func (w watchdog) Extend(ctx context.Context, l Lock, ttl time.Duration) (Lock, error) {
+// renew begins to renew l for ttl at a time.
+func (w watchdog) renew(l Lock, ttl time.Duration) {
+	stopped, stop := context.WithCancel(context.Background())
+	r := &renewal{lock: l, ttl: ttl, stopped: stopped, stop: stop, lost: make(chan struct{})}
+	r.join = w.env.Go(func(ctx context.Context) { r.run(ctx, w.luaRelease) })
+	w.renewals[l.Token] = r
+}
+
+// rest ends the renewal of l, and returns when it has ended.
+func (w watchdog) rest(ctx context.Context, l Lock) error {
 	r := w.renewals[l.Token]
 	if r == nil {
-		return w.luaRelease.Extend(ctx, l, ttl)
+		return nil
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.stop()
+	if err := r.join(ctx); err != nil {
+		return err
+	}
+	delete(w.renewals, l.Token)
+	return nil
+}
+
+// Extend ends the renewal, extends, and begins to renew for the new length. A
+// channel that Lost returned before says nothing of what comes after.
+func (w watchdog) Extend(ctx context.Context, l Lock, ttl time.Duration) (Lock, error) {
+	if err := w.rest(ctx, l); err != nil {
+		return l, err
+	}
 	l, err := w.luaRelease.Extend(ctx, l, ttl)
 	if err == nil {
-		r.lock, r.ttl = l, ttl
+		w.renew(l, ttl)
 	}
 	return l, err
 }
 
 func (w watchdog) Release(ctx context.Context, l Lock) error {
-	if r := w.renewals[l.Token]; r != nil {
-		r.stop()
-		if err := r.join(ctx); err != nil {
-			return err
-		}
-		delete(w.renewals, l.Token)
+	if err := w.rest(ctx, l); err != nil {
+		return err
 	}
 	return w.luaRelease.Release(ctx, l)
 }
@@ -80,7 +93,7 @@ func (w watchdog) Renewed(l Lock) Lock {
 
 // renewal keeps one lock alive.
 type renewal struct {
-	mu   sync.Mutex // guards lock and ttl, and keeps renewals and extends apart
+	mu   sync.Mutex // guards lock
 	lock Lock
 	ttl  time.Duration
 
@@ -108,14 +121,14 @@ func (r *renewal) run(ctx context.Context, l luaRelease) {
 // renew makes one attempt and says how long to pause before the next, or that
 // there is nothing left to renew.
 func (r *renewal) renew(ctx context.Context, l luaRelease) (pause time.Duration, more bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	pause = r.ttl / 3
 	ctx, cancel := l.env.Clock.WithTimeout(ctx, pause)
 	defer cancel()
 	renewed, err := l.Extend(ctx, r.lock, r.ttl)
 	switch {
 	case err == nil:
+		r.mu.Lock()
+		defer r.mu.Unlock()
 		r.lock = renewed
 		return pause, true
 	case errors.Is(err, ErrLost):

@@ -16,6 +16,9 @@ type Catalogue struct {
 	Scenarios  []ScenarioInfo         `json:"scenarios"`
 	Locks      []VariantInfo          `json:"locks"`
 	Sales      []VariantInfo          `json:"sales"`
+	Queues     []VariantInfo          `json:"queues"`
+	IDs        []VariantInfo          `json:"ids"`
+	Dispatches []VariantInfo          `json:"dispatches"`
 	Properties []variant.PropertyInfo `json:"properties"`
 }
 
@@ -36,6 +39,8 @@ type VariantInfo struct {
 	Flaws    []variant.Flaw     `json:"flaws"`
 	Needs    variant.Needs      `json:"needs"`
 	Fences   bool               `json:"fences,omitempty"`
+	// Can lists optional capabilities.
+	Can []string `json:"can,omitempty"`
 }
 
 // Catalogue writes c for people.
@@ -47,6 +52,9 @@ func (t Terminal) Catalogue(c Catalogue) error {
 	}
 	variants(&b, "Locks", c.Locks)
 	variants(&b, "Sales", c.Sales)
+	variants(&b, "Queues", c.Queues)
+	variants(&b, "Number generators", c.IDs)
+	variants(&b, "Task dispatch", c.Dispatches)
 	b.WriteString("\nProperties\n")
 	for _, p := range c.Properties {
 		fmt.Fprintf(&b, "  %-20s %s: %s\n", p.Name, p.Of, p.Promise)
@@ -60,6 +68,9 @@ func variants(b *strings.Builder, title string, vs []VariantInfo) {
 	for _, v := range vs {
 		fmt.Fprintf(b, "  %s (%s)\n    %s\n", v.Name, v.Source, v.Summary)
 		fmt.Fprintf(b, "    promises: %s\n", orNothing(join(v.Promises)))
+		if len(v.Can) > 0 {
+			fmt.Fprintf(b, "    can: %s\n", strings.Join(v.Can, ", "))
+		}
 		if n := needs(v.Needs); n != "" {
 			fmt.Fprintf(b, "    needs: %s\n", n)
 		}
@@ -91,6 +102,9 @@ func needs(n variant.Needs) string {
 	}
 	if n.WholeSeconds {
 		parts = append(parts, "a lease of whole seconds")
+	}
+	if n.SQL {
+		parts = append(parts, "an SQL database")
 	}
 	if n.Fence {
 		parts = append(parts, "a lock that grants fencing tokens")

@@ -42,6 +42,9 @@ type Run struct {
 	Lock          string `json:"lock,omitempty"`
 	Sale          string `json:"sale,omitempty"`
 	Queue         string `json:"queue,omitempty"`
+	IDs           string `json:"ids,omitempty"`
+	Dispatch      string `json:"dispatch,omitempty"`
+	SQL           string `json:"sql,omitempty"`
 	Target        string `json:"target"`
 	Topology      string `json:"topology"`
 	ServerVersion string `json:"server_version"`
@@ -70,13 +73,16 @@ type Run struct {
 	Properties  []Property `json:"properties"`
 
 	Stock *int64 `json:"stock,omitempty"`
-	// Sold is the number of pieces surely sold and not given back; Unknown how
-	// many more may have been.
-	Sold    *int64 `json:"sold,omitempty"`
-	Unknown *int64 `json:"unknown,omitempty"`
+	// Sold is the number of pieces surely sold and not given back; Returned how
+	// many were given back; Unknown how many more may have been sold.
+	Sold     *int64 `json:"sold,omitempty"`
+	Returned int64  `json:"returned,omitempty"`
+	Unknown  *int64 `json:"unknown,omitempty"`
 
 	// Overruns counts sections that outlived their lease.
 	Overruns int `json:"overruns"`
+	// FirstOverrun tells of the first of them in a sentence.
+	FirstOverrun string `json:"first_overrun,omitempty"`
 	// Refusals counts declared refusals by reason.
 	Refusals map[string]int64 `json:"refusals,omitempty"`
 	// Fairness is Jain's index over the clients' grants: 1 when all had equally

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -29,7 +30,10 @@ const (
 func NewLatencies() *Latencies { return &Latencies{kinds: map[history.Kind]*histograms{}} }
 
 // timed are the kinds whose duration means something to a user.
-var timed = []history.Kind{history.Acquire, history.Buy, history.Extend, history.Release, history.Refund}
+var timed = []history.Kind{
+	history.Acquire, history.Enqueue, history.Pop, history.Dequeue, history.Ack, history.Effect,
+	history.Take, history.Submit, history.Buy, history.NextID, history.Extend, history.Release, history.Refund,
+}
 
 // Add counts a client's operation. An unknown one counts with the time after
 // which its client gave up; one that was stopped by the end of the run does not
@@ -38,9 +42,7 @@ func (l *Latencies) Add(op history.Op) {
 	if op.Reason == history.Stopped {
 		return
 	}
-	switch op.Kind {
-	case history.Acquire, history.Buy, history.Extend, history.Release, history.Refund:
-	default:
+	if !slices.Contains(timed, op.Kind) {
 		return
 	}
 	h := l.kinds[op.Kind]

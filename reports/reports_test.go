@@ -77,7 +77,7 @@ func TestExplainTellsEveryRunThatDidNotPass(t *testing.T) {
 		"mutex, lock redlock: inconclusive\n  the run was stopped before its end",
 		"linearizable: unknown",
 		"note: 3 operations ended in an error",
-		"mutex, lock fair: violated, though pass was declared",
+		"mutex, lock fair: violated, though no flaw is declared that explains it",
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("the paragraphs lack %q:\n%s", want, b.String())

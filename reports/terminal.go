@@ -18,28 +18,28 @@ type Terminal struct {
 	Color bool
 }
 
-// columns of latency in the table, in order.
-var latencyColumns = []string{"acquire", "buy", "release"}
+// latencyColumns are the kinds of operation whose latency has a column, in order,
+// where they occur.
+var latencyColumns = []string{"acquire", "enqueue", "pop", "take", "submit", "buy", "next-id", "release"}
 
 // Table writes one row per run.
 func (t Terminal) Table(d Document) error {
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	fmt.Fprint(w, "LOCK\tSALE\tVERDICT\tSOLD\tOPS/S")
-	for _, kind := range latencyColumns {
-		fmt.Fprintf(w, "\t%s", strings.ToUpper(kind))
+	columns := d.columns()
+	for _, c := range columns {
+		fmt.Fprintf(w, "%s\t", c.title)
 	}
-	fmt.Fprint(w, "\tBROKE\n\t\t\tof stock\t")
-	for range latencyColumns {
-		fmt.Fprint(w, "\tp50 / p99 / p99.9 ms")
+	fmt.Fprintln(w)
+	for _, c := range columns {
+		fmt.Fprintf(w, "%s\t", c.unit)
 	}
-	fmt.Fprint(w, "\t\n")
+	fmt.Fprintln(w)
 	for _, r := range d.Runs {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s", r.Lock, orDash(r.Sale), r.verdictWord(), r.sold(), Thousands(int64(r.Throughput)))
-		for _, kind := range latencyColumns {
-			fmt.Fprintf(w, "\t%s", r.latency(kind))
+		for _, c := range columns {
+			fmt.Fprintf(w, "%s\t", orDash(c.cell(r)))
 		}
-		fmt.Fprintf(w, "\t%s\n", orDash(strings.Join(r.broke(), ", ")))
+		fmt.Fprintln(w)
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -56,6 +56,33 @@ func (t Terminal) Table(d Document) error {
 	return nil
 }
 
+// column is one column of the table.
+type column struct {
+	title, unit string
+	cell        func(Run) string
+}
+
+// columns are those that say something about at least one run.
+func (d Document) columns() []column {
+	all := []column{
+		{"LOCK", "", func(r Run) string { return r.Lock }},
+		{"SALE", "", func(r Run) string { return r.Sale }},
+		{"QUEUE", "", func(r Run) string { return r.Queue }},
+		{"DISPATCH", "", func(r Run) string { return r.Dispatch }},
+		{"IDS", "", func(r Run) string { return r.IDs }},
+		{"VERDICT", "", Run.verdictWord},
+		{"SOLD", "of stock", Run.sold},
+		{"OPS/S", "", func(r Run) string { return Thousands(int64(r.Throughput)) }},
+	}
+	for _, kind := range latencyColumns {
+		all = append(all, column{strings.ToUpper(kind), "p50 / p99 / p99.9 ms", func(r Run) string { return r.latency(kind) }})
+	}
+	all = append(all, column{"BROKE", "", func(r Run) string { return strings.Join(r.broke(), ", ") }})
+	return slices.DeleteFunc(all, func(c column) bool {
+		return !slices.ContainsFunc(d.Runs, func(r Run) bool { return c.cell(r) != "" }) && c.title != "BROKE"
+	})
+}
+
 // verdictWord is the verdict, marked when it is not the declared one.
 func (r Run) verdictWord() string {
 	if r.Verdict == Inconclusive || r.Verdict == r.Expected {
@@ -66,7 +93,7 @@ func (r Run) verdictWord() string {
 
 func (r Run) sold() string {
 	if r.Sold == nil || r.Stock == nil {
-		return "-"
+		return ""
 	}
 	s := fmt.Sprintf("%d/%d", *r.Sold, *r.Stock)
 	if *r.Unknown > 0 {
@@ -78,7 +105,7 @@ func (r Run) sold() string {
 func (r Run) latency(kind string) string {
 	l, ok := r.Latency[kind]
 	if !ok {
-		return "-"
+		return ""
 	}
 	return short(l.Due.P50) + " / " + short(l.Due.P99) + " / " + short(l.Due.P999)
 }
@@ -133,7 +160,7 @@ func (p Property) label(r Run) string {
 func (t Terminal) Explain(d Document) error {
 	var b strings.Builder
 	for _, r := range d.Runs {
-		if r.Verdict != Pass || len(r.broke()) > 0 {
+		if r.Verdict != Pass || len(r.broke()) > 0 || len(r.Notes) > 0 {
 			r.explain(&b)
 		}
 	}
@@ -160,7 +187,7 @@ func (r Run) explain(b *strings.Builder) {
 	}
 	r.explainOthers(b, others)
 	if r.Overruns > 0 {
-		fmt.Fprintf(b, "  overruns: %s outlived the lease of the lock; what broke through that is no fault of the lock.\n", sections(r.Overruns))
+		fmt.Fprintf(b, "  overruns: %s outlived the lease\n    %s.\n", sections(r.Overruns), r.FirstOverrun)
 	}
 	for _, n := range r.Notes {
 		fmt.Fprintf(b, "  note: %s\n", n)
@@ -203,7 +230,10 @@ func (d Document) sum() string {
 		}
 	}
 	s := fmt.Sprintf("%d passed, %d violated, %d inconclusive", count[Pass], count[Violated], count[Inconclusive])
-	if surprises == 0 {
+	switch {
+	case count[Pass]+count[Violated] == 0:
+		return s
+	case surprises == 0:
 		return s + "; every decided outcome is the one that promises and flaws declare"
 	}
 	return s + fmt.Sprintf("; %d not as declared (marked with !)", surprises)
@@ -211,10 +241,13 @@ func (d Document) sum() string {
 
 // Title says what ran.
 func (r Run) Title() string {
-	if r.Sale == "" {
-		return fmt.Sprintf("%s, lock %s", r.Scenario, r.Lock)
+	s := r.Scenario
+	for _, part := range []struct{ what, name string }{{"lock", r.Lock}, {"sale", r.Sale}, {"queue", r.Queue}, {"ids", r.IDs}, {"dispatch", r.Dispatch}, {"on", r.SQL}} {
+		if part.name != "" {
+			s += fmt.Sprintf(", %s %s", part.what, part.name)
+		}
 	}
-	return fmt.Sprintf("%s, lock %s, sale %s", r.Scenario, r.Lock, r.Sale)
+	return s
 }
 
 // Summary is the outcome in a few words.
@@ -238,7 +271,10 @@ func (r Run) declared() string {
 	case r.Verdict == r.Expected:
 		return ", as its flaws declare"
 	}
-	return fmt.Sprintf(", though %s was declared", r.Expected)
+	if r.Expected == Violated {
+		return ", and the declared flaw did not show in this run"
+	}
+	return ", though no flaw is declared that explains it"
 }
 
 func times(n int) string {

@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"time"
 
+	"oversell/dispatchimpl"
 	"oversell/history"
+	"oversell/idimpl"
 	"oversell/load"
 	"oversell/lockimpl"
+	"oversell/queueimpl"
 	"oversell/stockimpl"
 	"oversell/variant"
 )
@@ -18,12 +21,19 @@ import (
 type Client struct {
 	*load.Client
 	run    *run
+	index  int // among the run's clients; a successor keeps it
 	rec    *history.Recorder
 	locker lockimpl.Locker
 	sale   stockimpl.Sale
+	ids    idimpl.Generator
+	queue  queueimpl.Queue
+	pool   dispatchimpl.Pool
 	// twin sends an order a second time while the first is under way; nil when
 	// nobody resends.
 	twin *Client
+
+	lastTask string    // that this client enqueued
+	idle     time.Time // since when a consumer has found nothing
 }
 
 func (r *run) client(lc *load.Client) *Client {
@@ -36,10 +46,31 @@ func (r *run) client(lc *load.Client) *Client {
 func (c *Client) become(lc *load.Client) {
 	c.Client = lc
 	c.rec = c.run.log.Recorder(lc.ID)
-	c.locker = c.run.config.Lock.New(lc.Env)
-	if c.run.config.Scenario.Sells() {
-		c.sale = c.run.config.Sale.New(lc.Env, c.run.product)
+	if c.run.config.Lock.New != nil {
+		c.locker = c.run.config.Lock.New(lc.Env)
 	}
+	if c.run.config.Scenario.Uses(variant.Sale) {
+		c.sale = c.run.config.Sale.New(lc.Env, c.run.product.name)
+	}
+	if c.run.config.Scenario.Uses(variant.IDs) {
+		c.ids = c.run.config.IDs.New(lc.Env, c.run.counter.name)
+	}
+	if c.run.config.Scenario.Uses(variant.Dispatch) {
+		c.pool = c.run.config.Dispatch.New(lc.Env, c.run.pool.name, c.recorded(c.locker), dispatchimpl.Options{Limit: c.run.config.TTL})
+	}
+	if c.run.config.Scenario.Uses(variant.Queue) {
+		c.queue = c.run.config.Queue.New(lc.Env, c.queueOptions())
+	}
+}
+
+// queueOptions are the run's, with a lock whose operations are recorded.
+func (c *Client) queueOptions() queueimpl.Options {
+	o := c.run.config.QueueOptions
+	if c.run.config.Queue.Locked {
+		o.Lock = func(variant.Env) lockimpl.Locker { return c.recorded(c.locker) }
+		o.LockOptions = c.run.options
+	}
+	return o
 }
 
 // nextOrder is a new order, for one piece or by chance for more.
@@ -53,12 +84,17 @@ func (c *Client) nextOrder() stockimpl.Order {
 
 func (c *Client) chance(p float64) bool { return p > 0 && c.Rand.Float64() < p }
 
-// acquire takes the lock under a new session number.
+// acquire takes the scenario's lock under a new session number.
 func (c *Client) acquire(ctx context.Context) (l lockimpl.Lock, session int64, ok bool) {
+	l, session, err := c.acquireOn(ctx, c.locker, c.run.lock.name, c.run.options)
+	return l, session, err == nil
+}
+
+func (c *Client) acquireOn(ctx context.Context, locker lockimpl.Locker, name string, o lockimpl.Options) (lockimpl.Lock, int64, error) {
 	c.Begin()
-	session = c.run.sessions.Add(1)
-	op := c.begin(history.Acquire, c.run.lockKey, history.Int(session))
-	l, err := c.locker.Acquire(ctx, c.run.lockName, c.run.options)
+	session := c.run.sessions.Add(1)
+	op := c.begin(history.Acquire, history.Text(name), history.Int(session))
+	l, err := locker.Acquire(ctx, name, o)
 	if err == nil {
 		op.Fence = l.Fence
 		op.Until = c.run.log.Since(l.Until)
@@ -70,11 +106,12 @@ func (c *Client) acquire(ctx context.Context) (l lockimpl.Lock, session int64, o
 			c.rec.Record(&join)
 		}
 	}
-	return l, session, c.record(op, err)
+	c.record(op, err)
+	return l, session, err
 }
 
 func (c *Client) extend(ctx context.Context, l lockimpl.Lock, session int64) (lockimpl.Lock, bool) {
-	op := c.begin(history.Extend, c.run.lockKey, history.Int(session))
+	op := c.begin(history.Extend, c.run.lock.key, history.Int(session))
 	l, err := c.locker.Extend(ctx, l, c.run.config.TTL)
 	if err == nil {
 		op.Until = c.run.log.Since(l.Until)
@@ -82,18 +119,24 @@ func (c *Client) extend(ctx context.Context, l lockimpl.Lock, session int64) (lo
 	return l, c.record(op, err)
 }
 
-// release gives the lock back. The operation carries the end of the lease as
-// last renewed, so that a section that outlived it can be told.
+// release gives the scenario's lock back.
 func (c *Client) release(ctx context.Context, l lockimpl.Lock, session int64) {
-	if r, renews := c.locker.(lockimpl.Renewer); renews {
+	_ = c.releaseOn(ctx, c.locker, l, session) // recorded, and there is nothing else to do about it
+}
+
+// releaseOn gives a lock back. The operation carries the end of the lease as
+// last renewed, so that a section that outlived it can be told.
+func (c *Client) releaseOn(ctx context.Context, locker lockimpl.Locker, l lockimpl.Lock, session int64) error {
+	if r, renews := locker.(lockimpl.Renewer); renews {
 		l = r.Renewed(l)
 	}
-	op := c.begin(history.Release, c.run.lockKey, history.Int(session))
+	op := c.begin(history.Release, history.Text(l.Key), history.Int(session))
 	op.Until = c.run.log.Since(l.Until)
-	err := c.locker.Release(ctx, l)
+	err := locker.Release(ctx, l)
 	if c.record(op, err) {
-		c.Released(ctx, c.run.lockName)
+		c.Released(ctx, l.Key)
 	}
+	return err
 }
 
 // rest lets a part of a section's time pass. It reports whether the section may
@@ -121,14 +164,26 @@ func (c *Client) begin(kind history.Kind, key, arg history.Value) history.Op {
 func (c *Client) record(op history.Op, err error) bool {
 	op.Return = c.rec.Now()
 	op.Outcome, op.Reason = outcomeOf(err)
-	c.rec.Record(&op)
-	c.run.live.Ops.Add(1)
+	c.recordAs(op)
 	if op.Outcome == history.Unknown {
 		c.run.failed(fmt.Errorf("client %d: %w", c.ID, err))
 		c.run.engine.Sleep(context.Background(), errorPause, nil)
 		c.become(c.Successor())
+	} else if c.run.failing.Load() > 0 {
+		c.run.failing.Store(0)
 	}
 	return op.Outcome == history.OK
+}
+
+// recordAt records an operation that succeeded and whose times are set.
+func (c *Client) recordAt(op history.Op) {
+	op.Outcome = history.OK
+	c.recordAs(op)
+}
+
+func (c *Client) recordAs(op history.Op) {
+	c.rec.Record(&op)
+	c.run.live.Ops.Add(1)
 }
 
 // errorPause keeps clients from hammering a server that answers with errors.
@@ -157,6 +212,15 @@ var declared = []struct {
 	{variant.ErrStopped, history.Refused, history.Stopped},
 	{lockimpl.ErrHeld, history.Refused, history.Held},
 	{lockimpl.ErrLost, history.Refused, history.Lost},
+	{queueimpl.ErrEmpty, history.Refused, history.Empty},
+	{queueimpl.ErrLocked, history.Refused, history.Held},
+	{queueimpl.ErrLost, history.Refused, history.Lost},
+	{queueimpl.ErrChanged, history.Refused, history.Changed},
+	{dispatchimpl.ErrEmpty, history.Refused, history.Empty},
+	{dispatchimpl.ErrBusy, history.Refused, history.Held},
+	{dispatchimpl.ErrLost, history.Refused, history.Lost},
+	{errIgnored, history.OK, history.Repeated},
+	{errDone, history.OK, history.Repeated},
 	{stockimpl.ErrSoldOut, history.Refused, history.SoldOut},
 	{stockimpl.ErrStale, history.Refused, history.Stale},
 	{stockimpl.ErrRepeated, history.OK, history.Repeated},

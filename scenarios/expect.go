@@ -15,23 +15,18 @@ const (
 	ExpectViolated = "violated"
 )
 
-// Promises are what the variants of this run promise about the objects that
-// the scenario exercises.
+// Promises are what the variants of this run promise, in the order of
+// variant.Properties.
 func (c Config) Promises() []history.Promise {
 	ps := []history.Promise{}
 	for _, info := range variant.Properties {
-		if slices.Contains(c.Scenario.Objects, info.Of) && slices.Contains(c.promisesOf(info.Of), info.Name) {
-			ps = append(ps, history.Promise{Of: info.Of, Property: info.Name})
+		for _, s := range c.Subjects() {
+			if s.Of == info.Of && slices.Contains(s.Promises, info.Name) {
+				ps = append(ps, history.Promise{Of: info.Of, Property: info.Name})
+			}
 		}
 	}
 	return ps
-}
-
-func (c Config) promisesOf(o variant.Object) []variant.Property {
-	if o == variant.Sale {
-		return c.Sale.Promises
-	}
-	return c.Lock.Promises
 }
 
 // Expect is the outcome that the variants' flaws declare for this combination,
@@ -40,13 +35,22 @@ func (c Config) promisesOf(o variant.Object) []variant.Property {
 func (c Config) Expect() (outcome string, why []string) {
 	m := match{
 		faults: []variant.Fault{variant.NoFault},
-		under:  []string{"", c.Lock.Name, c.Sale.Name},
+		under:  []string{""},
+	}
+	for _, s := range c.Subjects() {
+		m.under = append(m.under, s.Name)
 	}
 	if c.Resend > 0 {
 		m.faults = append(m.faults, variant.Resend)
 	}
-	if c.Scenario.Sells() && c.Hold >= c.TTL { // a sale's section is not extended
+	if c.Scenario.Name != mutexName && c.Hold >= c.TTL && !c.Lock.Renews { // only mutex extends its sections
 		m.faults = append(m.faults, variant.Overrun)
+	}
+	if c.Die > 0 {
+		m.faults = append(m.faults, c.Scenario.death())
+	}
+	if c.Repeat > 0 {
+		m.under = append(m.under, variant.WithRepeats)
 	}
 	if c.Quantity > 1 {
 		m.under = append(m.under, variant.WithQuantity)
@@ -59,14 +63,22 @@ func (c Config) Expect() (outcome string, why []string) {
 	}) {
 		m.under = append(m.under, variant.Unserialized)
 	}
-	why = m.broken("lock "+c.Lock.Name, c.Lock.Promises, c.Lock.Flaws)
-	if c.Scenario.Sells() {
-		why = append(why, m.broken("sale "+c.Sale.Name, c.Sale.Promises, c.Sale.Flaws)...)
+	for _, s := range c.Subjects() {
+		why = append(why, m.broken(s)...)
 	}
 	if len(why) > 0 {
 		return ExpectViolated, why
 	}
 	return ExpectPass, nil
+}
+
+// death is what becomes of somebody who dies with a task: a consumer is gone,
+// and a user comes back when it is too late.
+func (s Scenario) death() variant.Fault {
+	if s.Uses(variant.Dispatch) {
+		return variant.Overrun
+	}
+	return variant.Crash
 }
 
 // match is what a run offers for flaws to show.
@@ -81,10 +93,10 @@ func (m match) takes(f variant.Flaw) bool {
 	})
 }
 
-func (m match) broken(who string, promises []variant.Property, flaws []variant.Flaw) (why []string) {
-	for _, f := range flaws {
-		if m.takes(f) && slices.Contains(promises, f.Property) {
-			why = append(why, fmt.Sprintf("%s, %s: %s", who, f.Property, f.Why))
+func (m match) broken(s Subject) (why []string) {
+	for _, f := range s.Flaws {
+		if m.takes(f) && slices.Contains(s.Promises, f.Property) {
+			why = append(why, fmt.Sprintf("%s %s, %s: %s", s.Of, s.Name, f.Property, f.Why))
 		}
 	}
 	return why

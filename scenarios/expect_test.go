@@ -46,6 +46,7 @@ func TestExpect(t *testing.T) {
 		{scenario: "seckill", lock: "fenced", sale: "fenced", want: ExpectPass},
 		// The lock keeps its word, and the sale under it does not.
 		{scenario: "seckill", lock: "lua-release", sale: "plain", change: func(c *Config) { c.Hold = 2 * c.TTL }, want: ExpectViolated},
+		{scenario: "seckill", lock: "watchdog", sale: "plain", change: func(c *Config) { c.Hold = 2 * c.TTL }, want: ExpectPass},
 		{scenario: "seckill", lock: "fenced", sale: "fenced", change: func(c *Config) { c.Hold = 2 * c.TTL }, want: ExpectPass},
 		{scenario: "seckill", lock: "fenced", sale: "fenced-write", change: func(c *Config) { c.Hold = 2 * c.TTL }, want: ExpectViolated},
 		// A DEL that comes late breaks the lock itself.

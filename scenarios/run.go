@@ -3,9 +3,12 @@ package scenarios
 import (
 	"context"
 	"crypto/rand"
+	"database/sql"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,11 +16,12 @@ import (
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
 
+	"oversell/database"
 	"oversell/history"
 	"oversell/load"
 	"oversell/lockimpl"
-	"oversell/stockimpl"
 	"oversell/target"
+	"oversell/variant"
 )
 
 // Live is what may be watched while a run goes on.
@@ -26,16 +30,22 @@ type Live struct {
 	Sold atomic.Int64 // pieces sold, as the buyers were told
 }
 
-// Run runs c, which must be complete, on t, and writes everything that happened
+// Servers are what a run works against.
+type Servers struct {
+	Redis *target.Target
+	SQL   *database.DB // nil unless a variant needs one
+}
+
+// Run runs c, which must be complete, on s, and writes everything that happened
 // to a history file at path. When ctx ends, the clients finish what they have
 // under way, and the history is closed as interrupted: that is no error. An
 // error means that the surroundings failed (no server, disk full); what had
 // been recorded by then is in the file.
-func Run(ctx context.Context, c Config, t *target.Target, path string, live *Live) error {
-	r := &run{config: c, target: t, live: live, options: lockimpl.Options{TTL: c.TTL, Wait: c.Wait, RetryEvery: c.Retry}}
+func Run(ctx context.Context, c Config, s Servers, path string, live *Live) error {
+	r := &run{config: c, target: s.Redis, db: s.SQL, live: live, options: lockimpl.Options{TTL: c.TTL, Wait: c.Wait, RetryEvery: c.Retry}}
 	r.prefix = newPrefix()
-	r.lockName, r.product = r.prefix+"order", r.prefix+"phone"
-	r.lockKey, r.productKey = history.Text(r.lockName), history.Text(r.product)
+	r.lock, r.product, r.counter = r.object("order"), r.object("phone"), r.object("thread")
+	r.queue, r.pool = r.object("orders"), r.object("pool")
 	return r.do(ctx, path)
 }
 
@@ -49,21 +59,34 @@ func newPrefix() string {
 	return "{ov-" + hex.EncodeToString(b[:]) + "}"
 }
 
+// object is something that clients work on, by the name that it has in this run.
+type object struct {
+	name string
+	key  history.Value
+}
+
+func (r *run) object(name string) object {
+	return object{r.prefix + name, history.Text(r.prefix + name)}
+}
+
 // run is a run under way.
 type run struct {
-	config              Config
-	target              *target.Target
-	live                *Live
-	options             lockimpl.Options
-	prefix              string
-	lockName            string
-	product             string
-	lockKey, productKey history.Value
+	config                              Config
+	target                              *target.Target
+	db                                  *database.DB // nil unless a variant needs one
+	live                                *Live
+	options                             lockimpl.Options
+	prefix                              string // of every key
+	lock, product, counter, queue, pool object
 
 	engine *load.Engine
 	log    *history.Log
 
-	sessions, orders, steps atomic.Int64
+	sessions, orders, steps    atomic.Int64
+	requests, finished, deaths atomic.Int64
+	openPops                   sync.Map     // requests of pops without an answer
+	failing                    atomic.Int64 // operations that failed since the last that did not
+	timeUp                     atomic.Bool  // the run was ended by its time limit
 
 	mu       sync.Mutex
 	failures int64 // operations that ended in an error
@@ -71,8 +94,12 @@ type run struct {
 }
 
 func (r *run) do(ctx context.Context, path string) (err error) {
+	var db *sql.DB
+	if r.db != nil {
+		db = r.db.DB
+	}
 	engine, err := load.New(ctx, load.Config{
-		Pool: r.config.Pool, Waiting: r.config.Waiting, Seed: r.config.Seed,
+		SQL: db, InLine: slices.Contains(r.config.Lock.Promises, variant.FIFO), Pool: r.config.Pool, Waiting: r.config.Waiting, Seed: r.config.Seed,
 		Dial: func(n int) []redis.UniversalClient { return r.target.Clients(target.ConnOptions{PoolSize: n}) },
 		Warm: target.Warm,
 	})
@@ -90,8 +117,11 @@ func (r *run) do(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := r.open(ctx, steward); err != nil {
-		return err
+	r.log = history.NewLog(time.Now())
+	if open := r.config.Scenario.Open; open != nil {
+		if err := open(ctx, r.client(steward)); err != nil {
+			return err
+		}
 	}
 	w, err := history.Create(path, r.header())
 	if err != nil {
@@ -128,23 +158,11 @@ func (r *run) crowd(ctx context.Context) ([]*load.Client, error) {
 	return crowd, g.Wait()
 }
 
-// open puts the product on sale.
-func (r *run) open(ctx context.Context, steward *load.Client) error {
-	if !r.config.Scenario.Sells() {
-		return nil
-	}
-	if err := r.config.Sale.New(steward.Env, r.product).Open(ctx, r.config.Stock); err != nil {
-		return fmt.Errorf("put %d pieces on sale: %w", r.config.Stock, err)
-	}
-	return nil
-}
-
 // sweepEvery is how often recorded operations go to the file: what a kill -9 can lose.
 const sweepEvery = 50 * time.Millisecond
 
 // record runs the load while its operations go to w, and reads the final state.
 func (r *run) record(ctx context.Context, w *history.Writer, crowd []*load.Client, steward *load.Client) (history.Trailer, error) {
-	r.log = history.NewLog(time.Now())
 	sweeping, stopSweeping := context.WithCancel(context.Background())
 	swept := make(chan error, 1)
 	go func() {
@@ -155,7 +173,7 @@ func (r *run) record(ctx context.Context, w *history.Writer, crowd []*load.Clien
 		swept <- err
 	}()
 	trailer := r.drive(ctx, crowd)
-	stateErr := r.readState(steward)
+	stateErr := r.audit(steward)
 	stopSweeping()
 	err := <-swept
 	trailer.Notes = r.notes(stateErr)
@@ -164,21 +182,24 @@ func (r *run) record(ctx context.Context, w *history.Writer, crowd []*load.Clien
 		err = errors.Join(err, r.target.Err())
 	default:
 	}
+	trailer.Aborted = r.aborted(err)
 	return trailer, err
 }
 
 // drive runs the clients to their end.
 func (r *run) drive(ctx context.Context, crowd []*load.Client) history.Trailer {
 	clients := make(map[*load.Client]*Client, len(crowd))
-	for _, lc := range crowd[:r.config.Clients] {
+	for i, lc := range crowd[:r.config.Clients] {
 		clients[lc] = r.client(lc)
+		clients[lc].index = i
 	}
 	for i, lc := range crowd[r.config.Clients:] {
 		clients[crowd[i]].twin = r.client(lc)
 	}
 	defer r.stopWhen(ctx)()
+	began := time.Now()
 	r.engine.Run(crowd[:r.config.Clients], func(lc *load.Client) { r.body(clients[lc]) })
-	return history.Trailer{Interrupted: ctx.Err() != nil, Elapsed: r.log.Since(time.Now())}
+	return history.Trailer{Interrupted: ctx.Err() != nil, Elapsed: time.Since(began)}
 }
 
 // stopWhen stops the engine when ctx ends, the time is up, or the server is
@@ -193,6 +214,7 @@ func (r *run) stopWhen(ctx context.Context) (callOff func()) {
 		select {
 		case <-ctx.Done():
 		case <-up:
+			r.timeUp.Store(true)
 		case <-r.target.Done():
 		case <-over:
 			return
@@ -211,11 +233,12 @@ func (r *run) body(c *Client) {
 			c.twin.End()
 		}
 	}()
-	for !r.engine.Stopping() && r.takeStep() && !r.config.Scenario.Step(ctx, c) {
+	for !r.engine.Stopping() && !r.config.Scenario.Step(ctx, c) {
 	}
 }
 
-// takeStep takes one of the steps that the run is limited to.
+// takeStep takes one of the steps that the run is limited to, and reports
+// whether there was one left.
 func (r *run) takeStep() bool {
 	return r.config.Ops == 0 || r.steps.Add(1) <= r.config.Ops
 }
@@ -223,33 +246,15 @@ func (r *run) takeStep() bool {
 // stateTimeout bounds the reading of the final state.
 const stateTimeout = 10 * time.Second
 
-// readState records what the server holds when all clients have ended.
-func (r *run) readState(lc *load.Client) error {
-	if !r.config.Scenario.Sells() {
+// audit records what the server holds when all clients have ended.
+func (r *run) audit(lc *load.Client) error {
+	audit := r.config.Scenario.Audit
+	if audit == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), stateTimeout)
 	defer cancel()
-	c := r.client(lc)
-	for _, part := range []struct {
-		name string
-		of   func(stockimpl.State) int64
-	}{
-		{"left", func(s stockimpl.State) int64 { return s.Left }},
-		{"reserved", func(s stockimpl.State) int64 { return s.Reserved }},
-		{"sold", func(s stockimpl.State) int64 { return s.Sold }},
-	} {
-		op := c.begin(history.ReadState, r.productKey, history.Text(part.name))
-		s, err := c.sale.State(ctx)
-		if err != nil {
-			return err
-		}
-		if n := part.of(s); n != stockimpl.Unsaid {
-			op.Result = history.Int(n)
-			c.record(op, nil)
-		}
-	}
-	return nil
+	return audit(ctx, r.client(lc))
 }
 
 // failed counts an operation that ended in an error.
@@ -257,23 +262,44 @@ func (r *run) failed(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.failures++
+	if r.failing.Add(1) == failuresInARow {
+		r.engine.Stop()
+	}
 	if r.first == nil {
 		r.first = err
 	}
 }
+
+// aborted tells what ended the run before its end, if anything did.
+func (r *run) aborted(err error) string {
+	switch {
+	case err != nil:
+		return err.Error()
+	case r.failing.Load() >= failuresInARow:
+		return fmt.Sprintf("%d operations in a row ended in an error", failuresInARow)
+	case r.timeUp.Load() && r.config.capped:
+		return fmt.Sprintf("not everybody had an answer after %v (see --duration)", r.config.Duration)
+	}
+	return ""
+}
+
+// failuresInARow is how many operations of all clients may fail one after the
+// other before the run gives up.
+const failuresInARow = 1000
 
 // notes are what no operation shows.
 func (r *run) notes(stateErr error) (notes []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.failures > 0 {
-		notes = append(notes, fmt.Sprintf("%d operations ended in an error; the first: %v", r.failures, r.first))
+		first := strings.Join(strings.Fields(strings.ReplaceAll(r.first.Error(), r.prefix, "")), " ")
+		notes = append(notes, fmt.Sprintf("operations that ended in an error: %d; the first: %s", r.failures, first))
 	}
 	if stateErr != nil {
 		notes = append(notes, fmt.Sprintf("the final state could not be read: %v", stateErr))
 	}
-	if r.config.Scenario.Sells() && r.config.Duration > 0 && r.engine.Stopping() && r.log.Since(time.Now()) >= r.config.Duration {
-		notes = append(notes, fmt.Sprintf("the sale was ended by its time limit of %v, before everybody had an answer", r.config.Duration))
+	if r.config.Scenario.Uses(variant.Sale) && r.timeUp.Load() && !r.config.capped {
+		notes = append(notes, fmt.Sprintf("the sale was ended after %v, before everybody had an answer", r.config.Duration))
 	}
 	return notes
 }
@@ -288,6 +314,10 @@ func (r *run) cleanUp() error {
 	default:
 	}
 	_, err := r.target.Sweep(ctx, r.prefix)
+	if r.db != nil {
+		_, dropped := r.db.Sweep(ctx, r.prefix)
+		err = errors.Join(err, dropped)
+	}
 	return err
 }
 
@@ -303,7 +333,13 @@ func (r *run) header() history.Header {
 		TTL: c.TTL, Wait: c.Wait, Retry: c.Retry, Hold: c.Hold, Grace: Grace, Drift: expiryDrift,
 		Promises: c.Promises(), Expected: expected, ExpectedFlaws: why,
 	}
-	if c.Scenario.Sells() {
+	h.IDs, h.Queue, h.Dispatch = c.IDs.Name, c.Queue.Name, c.Dispatch.Name
+	if r.db != nil {
+		h.SQL = fmt.Sprintf("%s %s", r.db.Kind, r.db.ServerVersion)
+	}
+	h.Visibility, h.Delay, h.Die, h.Repeat = c.QueueOptions.Visibility, c.Delay, c.Die, c.Repeat
+	h.Overwrite, h.Attempts = c.QueueOptions.Overwrite, c.QueueOptions.MaxAttempts
+	if c.Scenario.Uses(variant.Sale) {
 		h.Sale, h.Stock, h.Quantity, h.Resend, h.Refund = c.Sale.Name, c.Stock, c.Quantity, c.Resend, c.Refund
 	}
 	return h

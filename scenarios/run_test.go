@@ -37,7 +37,7 @@ func runOn(t *testing.T, ctx context.Context, c Config, s *target.Target) *histo
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "history.bin")
-	if err := Run(ctx, c, s, path, new(Live)); err != nil {
+	if err := Run(ctx, c, Servers{Redis: s}, path, new(Live)); err != nil {
 		t.Fatal(err)
 	}
 	h, err := history.Read(path)
@@ -188,7 +188,7 @@ func TestStopLetsClientsFinish(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "history.bin")
 	done := make(chan error)
-	go func() { done <- Run(ctx, c, s, path, live) }()
+	go func() { done <- Run(ctx, c, Servers{Redis: s}, path, live) }()
 	underWay(live)
 	stop()
 	if err := <-done; err != nil {
@@ -231,7 +231,7 @@ func TestServerDeath(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "history.bin")
 	done := make(chan error)
-	go func() { done <- Run(t.Context(), c, s, path, live) }()
+	go func() { done <- Run(t.Context(), c, Servers{Redis: s}, path, live) }()
 	underWay(live)
 	if err := syscall.Kill(s.PID(0), syscall.SIGKILL); err != nil {
 		t.Fatal(err)

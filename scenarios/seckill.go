@@ -2,8 +2,8 @@ package scenarios
 
 import (
 	"context"
+	"fmt"
 	"sync"
-	"time"
 
 	"oversell/history"
 	"oversell/load"
@@ -19,9 +19,44 @@ var seckill = Scenario{
 	Summary: "a flash sale: every buyer takes the lock, buys, gives the lock back, and comes again until the stock is gone",
 	Objects: []variant.Object{variant.Sale, variant.Lock},
 	Defaults: func(c *Config) {
-		c.Duration = orDefault(c.Duration, time.Minute)
+		if c.Duration == 0 {
+			c.cap()
+		}
 	},
-	Step: buyOnce,
+	Open:  putOnSale,
+	Step:  buyOnce,
+	Audit: auditStock,
+}
+
+// putOnSale opens the sale.
+func putOnSale(ctx context.Context, c *Client) error {
+	if err := c.sale.Open(ctx, c.run.config.Stock); err != nil {
+		return fmt.Errorf("put %d pieces on sale: %w", c.run.config.Stock, err)
+	}
+	return nil
+}
+
+// auditStock records the final stock.
+func auditStock(ctx context.Context, c *Client) error {
+	for _, part := range []struct {
+		name string
+		of   func(stockimpl.State) int64
+	}{
+		{"left", func(s stockimpl.State) int64 { return s.Left }},
+		{"reserved", func(s stockimpl.State) int64 { return s.Reserved }},
+		{"sold", func(s stockimpl.State) int64 { return s.Sold }},
+	} {
+		op := c.begin(history.ReadState, c.run.product.key, history.Text(part.name))
+		s, err := c.sale.State(ctx)
+		if err != nil {
+			return err
+		}
+		if n := part.of(s); n != stockimpl.Unsaid {
+			op.Result = history.Int(n)
+			c.record(op, nil)
+		}
+	}
+	return nil
 }
 
 func orDefault[T comparable](v, def T) T {
@@ -34,6 +69,9 @@ func orDefault[T comparable](v, def T) T {
 
 // buyOnce makes one order and, by chance, sends it twice at once or gives it back.
 func buyOnce(ctx context.Context, c *Client) (done bool) {
+	if !c.run.takeStep() {
+		return true
+	}
 	o := c.nextOrder()
 	if !c.chance(c.run.config.Resend) {
 		return c.order(ctx, o) == soldOut
@@ -51,7 +89,7 @@ type answer int
 
 const (
 	noAnswer answer = iota // the lock was not obtained, or the outcome is unknown
-	bought
+	bought                 // or counted before
 	soldOut
 	stale
 )
@@ -87,6 +125,11 @@ func (c *Client) section(ctx context.Context, f func(l lockimpl.Lock, session in
 }
 
 func (c *Client) buy(ctx context.Context, o stockimpl.Order, l lockimpl.Lock, session int64) answer {
+	a, _ := c.buyAs(ctx, o, l, session)
+	return a
+}
+
+func (c *Client) buyAs(ctx context.Context, o stockimpl.Order, l lockimpl.Lock, session int64) (answer, error) {
 	op := c.stockOp(history.Buy, o, l, session)
 	ctx, done := c.holding(ctx, l)
 	defer done()
@@ -94,10 +137,10 @@ func (c *Client) buy(ctx context.Context, o stockimpl.Order, l lockimpl.Lock, se
 	op.Result = history.Int(left)
 	c.record(op, err)
 	a := answerTo(err)
-	if a == bought {
+	if err == nil {
 		c.run.live.Sold.Add(int64(o.Quantity))
 	}
-	return a
+	return a, err
 }
 
 // holding returns a context under which a section lasts for the run's hold
@@ -124,7 +167,7 @@ func (c *Client) refund(ctx context.Context, o stockimpl.Order, l lockimpl.Lock,
 }
 
 func (c *Client) stockOp(kind history.Kind, o stockimpl.Order, l lockimpl.Lock, session int64) history.Op {
-	op := c.begin(kind, c.run.productKey, history.Int(o.ID))
+	op := c.begin(kind, c.run.product.key, history.Int(o.ID))
 	op.Amount = int32(o.Quantity)
 	op.Fence = l.Fence
 	op.Session = session
@@ -134,7 +177,7 @@ func (c *Client) stockOp(kind history.Kind, o stockimpl.Order, l lockimpl.Lock, 
 // answerTo is what a sale's error means to the buyer.
 func answerTo(err error) answer {
 	switch outcome, reason := outcomeOf(err); {
-	case outcome == history.OK && reason == history.NoReason:
+	case outcome == history.OK:
 		return bought
 	case reason == history.SoldOut:
 		return soldOut

@@ -20,6 +20,9 @@ func TestConformance(t *testing.T) {
 		t.Run(server.name, func(t *testing.T) {
 			addr := server.start(t)
 			for _, v := range stockimpl.Variants {
+				if v.Needs.SQL { // see TestSQLConformance
+					continue
+				}
 				t.Run(v.Name, func(t *testing.T) {
 					stocktest.Run(t, v, func(t *testing.T) stocktest.Bench {
 						return stocktest.Bench{

@@ -179,6 +179,52 @@ var Variants = []Variant{
 		Control: true,
 		New:     newFencedWrite,
 	},
+	{
+		Name:    "sql-version",
+		Source:  "document 4, optimistic locking",
+		Summary: "SELECT stock and version, UPDATE if the version is still that one, again until it is",
+		Promises: []variant.Property{
+			variant.NoOversell, variant.NoUndersell, variant.Linearizable,
+		},
+		Flaws: []variant.Flaw{
+			{Property: variant.OncePerOrder, Fault: variant.Resend, Why: whyNoIDs},
+		},
+		Needs: variant.Needs{SQL: true},
+		New:   newSQLVersion,
+	},
+	{
+		Name:    "sql-conditional",
+		Source:  "ours",
+		Summary: "one UPDATE subtracts if enough is left; no row found means sold out",
+		Promises: []variant.Property{
+			variant.NoOversell, variant.NoUndersell, variant.Linearizable,
+		},
+		Flaws: []variant.Flaw{
+			{Property: variant.OncePerOrder, Fault: variant.Resend, Why: whyNoIDs},
+		},
+		Needs: variant.Needs{SQL: true},
+		New:   newSQLConditional,
+	},
+	{
+		Name:    "sql-plain",
+		Source:  "ours",
+		Summary: "SELECT the stock, subtract in the client, UPDATE it to that; leans on the lock entirely",
+		Promises: []variant.Property{
+			variant.NoOversell, variant.NoUndersell, variant.Linearizable,
+		},
+		Flaws: []variant.Flaw{
+			{Property: variant.NoOversell, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyLostUpdate},
+			{Property: variant.NoUndersell, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyBooks},
+			{Property: variant.Linearizable, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyTwoOrders},
+			{Property: variant.NoOversell, Fault: variant.Overrun, Why: whyOverrun},
+			{Property: variant.NoUndersell, Fault: variant.Overrun, Why: whyBooks},
+			{Property: variant.Linearizable, Fault: variant.Overrun, Why: whyTwoOrders},
+			{Property: variant.OncePerOrder, Fault: variant.Resend, Why: whyNoIDs},
+		},
+		Needs:   variant.Needs{SQL: true},
+		Control: true,
+		New:     newSQLPlain,
+	},
 }
 
 // Find returns the sale with this name.

@@ -24,6 +24,8 @@ const (
 	Failover Fault = "failover"
 	// RestartEmpty: a server that comes back without its data.
 	RestartEmpty Fault = "restart-empty"
+	// ClockSkew: a client whose clock is ahead of the others', or behind them.
+	ClockSkew Fault = "clock-skew"
 	// ClockJump: a step of one server's clock.
 	ClockJump Fault = "clock-jump"
 )

@@ -27,6 +27,7 @@ const (
 	OneEntryPerID       Property = "one-entry-per-id"
 
 	OneHolderPerTask Property = "one-holder-per-task"
+	HolderCommits    Property = "holder-commits"
 	TaskReturns      Property = "task-returns"
 )
 
@@ -63,10 +64,35 @@ var Properties = []PropertyInfo{
 	{Sale, OncePerOrder, "one order id has one effect, however often it is sent"},
 	{Sale, Fencing, "the sale never accepts an older fencing token after a newer one"},
 	{Sale, Linearizable, "every answer of the sale fits one legal order of purchases, refunds and refusals"},
+	{IDs, UniqueIDs, "no number is given out twice"},
+	{IDs, NoGaps, "every number up to the highest is given out"},
+	{IDs, RealTimeOrder, "a number is higher than every one that was given out before it was asked for"},
+	{IDs, Linearizable, "every number fits one legal order of a counter's steps"},
+	{Queue, NoLostTask, "every task that was enqueued is handed out and done, or still there at the end"},
+	{Queue, NoDuplicateDelivery, "no task is handed out twice"},
+	{Queue, EffectOnce, "every task has its effect once, however often it is handed out"},
+	{Queue, NotEarly, "no task is handed out before it is due"},
+	{Queue, InOrder, "tasks are first handed out in the order in which they are due"},
+	{Queue, OneEntryPerID, "an id stands in the queue once at most"},
+	{Queue, Progress, "while consumers look, a task that is due is handed out within a grace"},
+	{Queue, Linearizable, "every answer of the queue fits one legal order"},
+	{Dispatch, OneHolderPerTask, "no task is held by two users at once"},
+	{Dispatch, HolderCommits, "a task is submitted only by the user who holds it"},
+	{Dispatch, TaskReturns, "a task held longer than the limit returns to the pool"},
 	{Lock, MutualExclusion, "no two clients hold the lock at once within the validity each was promised"},
 	{Lock, OwnerOnlyRelease, "nobody's release or extend changes a lock that another client holds"},
 	{Lock, Fencing, "fencing tokens rise from grant to grant"},
 	{Lock, FIFO, "who joined the line first is served first"},
 	{Lock, Progress, "while clients try, somebody obtains the lock within its lease plus a grace; none is stuck for good"},
 	{Lock, Linearizable, "every answer of the lock fits one legal order of grants, refusals and releases"},
+}
+
+// PropertiesOf are the properties of one object, in the order of reports.
+func PropertiesOf(o Object) (ps []Property) {
+	for _, info := range Properties {
+		if info.Of == o {
+			ps = append(ps, info.Name)
+		}
+	}
+	return ps
 }

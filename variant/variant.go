@@ -54,6 +54,8 @@ type Needs struct {
 	WholeSeconds bool `json:"whole_seconds,omitempty"`
 	// Fence says that the variant needs a lock that grants fencing tokens.
 	Fence bool `json:"fence,omitempty"`
+	// SQL says that the variant keeps its state in an SQL database.
+	SQL bool `json:"sql,omitempty"`
 }
 
 // Flaw is one way in which a variant is known to break, to be caught by the
@@ -83,6 +85,7 @@ const And = "+"
 const (
 	WithQuantity = "quantity" // orders for more than one piece
 	WithRefunds  = "refund"   // buyers who give pieces back
+	WithRepeats  = "repeats"  // ids that are enqueued again
 )
 
 // ErrStopped is what [Env.Wait] returns when the run is ending: the client is to

@@ -35,11 +35,19 @@ same as when it was recorded, on every machine.`,
 func show(cmd *cobra.Command, d reports.Document, asJSON bool) error {
 	out := cmd.OutOrStdout()
 	if asJSON {
-		return reports.WriteJSON(out, d)
+		return printing(reports.WriteJSON(out, d))
 	}
 	t := reports.Terminal{W: out, Color: isTerminal(out)}
 	if err := t.Table(d); err != nil {
-		return fmt.Errorf("print the table: %w", err)
+		return printing(err)
 	}
-	return t.Explain(d)
+	return printing(t.Explain(d))
+}
+
+// printing marks a failure to print, which is the surroundings'.
+func printing(err error) error {
+	if err == nil {
+		return nil
+	}
+	return environment{fmt.Errorf("print the result: %w", err)}
 }

@@ -16,9 +16,9 @@ func listCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c := campaign.Catalogue()
 			if asJSON {
-				return reports.WriteJSON(cmd.OutOrStdout(), c)
+				return printing(reports.WriteJSON(cmd.OutOrStdout(), c))
 			}
-			return reports.Terminal{W: cmd.OutOrStdout()}.Catalogue(c)
+			return printing(reports.Terminal{W: cmd.OutOrStdout()}.Catalogue(c))
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document on stdout")

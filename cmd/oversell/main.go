@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/spf13/cobra"
 
+	"oversell/database"
 	"oversell/reports"
 	"oversell/target"
 )
@@ -33,6 +34,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root := &cobra.Command{
 		Use:           "oversell",
 		Short:         "Can we oversell? Runs locks and sales on a real Redis and judges what happened",
+		Version:       buildVersion(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
@@ -52,7 +54,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 // exitCode is the code for an error: everything that is not about the
 // surroundings is about how the program was called.
 func exitCode(err error) int {
-	if errors.Is(err, target.ErrEnvironment) || errors.As(err, new(environment)) {
+	if errors.Is(err, target.ErrEnvironment) || errors.Is(err, database.ErrEnvironment) || errors.As(err, new(environment)) {
 		return reports.ExitEnvironment
 	}
 	return reports.ExitUsage

@@ -9,9 +9,11 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 
+	"oversell/database"
 	"oversell/reports"
 	"oversell/scenarios"
 	"oversell/target"
+	"oversell/variant"
 )
 
 // progress tells on stderr how a campaign goes on: a bar on a terminal, and a
@@ -39,6 +41,9 @@ func (p *progress) Target(t *target.Target) {
 	}
 }
 
+// Database tells which one was chosen.
+func (p *progress) Database(db *database.DB) { fmt.Fprintln(p.w, db.Why) }
+
 // refresh is how often the bar moves.
 const refresh = 100 * time.Millisecond
 
@@ -49,7 +54,7 @@ func (p *progress) Start(i, n int, c scenarios.Config, live *scenarios.Live) {
 		return
 	}
 	total, now := int64(-1), live.Ops.Load
-	if c.Scenario.Sells() && c.Stock > 0 {
+	if c.Scenario.Uses(variant.Sale) && c.Stock > 0 {
 		total, now = c.Stock, live.Sold.Load
 	}
 	bar := progressbar.NewOptions64(total,

@@ -3,7 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -39,6 +41,8 @@ failed.`,
 			if o.Waiting, err = load.ParseWaiting(waiting); err != nil {
 				return err
 			}
+			o.Set = func(flag string) bool { return cmd.Flags().Changed(flag) }
+			o.SQL.AllowRemote = o.Target.AllowRemote
 			if !cmd.Flags().Changed("seed") {
 				o.Seed = uint64(time.Now().UnixNano() % 1e9)
 			}
@@ -62,21 +66,34 @@ failed.`,
 			case len(d.Runs) > 0:
 				*code = d.ExitCode()
 			}
-			if len(d.Runs) == 0 {
+			if len(d.Runs) < len(plan.Runs) && cmd.Context().Err() != nil {
+				fmt.Fprintf(cmd.ErrOrStderr(), "interrupted: %d of %d runs were judged\n", len(d.Runs), len(plan.Runs))
+			}
+			if len(d.Runs) == 0 && !asJSON {
 				return surroundings(runErr)
 			}
 			if err := show(cmd, d, asJSON); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "\nseed %d; histories in %s; judge them again with: oversell check %s\n", o.Seed, plan.Dir, plan.Dir)
+			fmt.Fprintf(cmd.ErrOrStderr(), "\nseed %d; histories in %s; judge them again with: oversell check %s\n", o.Seed, plan.Dir, quoted(plan.Dir))
 			return surroundings(runErr)
 		},
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&o.Scenario, "scenario", "seckill", "what the clients do: seckill or mutex")
+	f.StringVar(&o.Scenario, "scenario", "seckill", "what the clients do: seckill, mutex, queue, seckill-queued, ids, floors or dispatch")
 	f.StringSliceVar(&o.Locks, "lock", nil, "the lock, or several: a,b (default: every shipped one)")
 	f.StringVar(&o.Sale, "sale", "", "how the sale is written (default: plain; fenced under locks that grant fencing tokens)")
+	f.StringVar(&o.Queue, "queue", "", "the task queue (default: every shipped one)")
+	f.DurationVar(&o.Delay, "delay", 0, "tasks are due after a part of this, drawn by chance")
+	f.Float64Var(&o.Repeat, "repeat", 0, "probability that a producer enqueues its last id again")
+	f.BoolVar(&o.QueueOptions.Overwrite, "overwrite", false, "an id that is enqueued again replaces its entry, instead of being ignored")
+	f.Float64Var(&o.Die, "die", 0, "probability that a consumer dies with a task in its hands")
+	f.DurationVar(&o.QueueOptions.Visibility, "visibility", 0, "how long a consumer has for a task (default, where there is such a limit: 1s)")
+	f.IntVar(&o.QueueOptions.MaxAttempts, "attempts", 0, "deliveries after which a task becomes a dead letter; 0: never")
+	f.StringVar(&o.Dispatch, "dispatch", "", "how tasks are dispatched (default: dispatch-locked; dispatch-fenced under locks that grant fencing tokens)")
+	f.StringVar(&o.SQL.DSN, "sql", "", "database, for what is kept in one: sqlite, postgres://… or mysql://… (default: sqlite, a temporary file)")
+	f.StringVar(&o.IDs, "ids", "", "how numbers are generated, in ids and floors (default: get-set)")
 	f.StringVar(&o.Target.Target, "target", "auto", "auto, embedded, process, or redis://[user:password@]host:port[/db]")
 	f.StringVar(&o.Target.Topology, "topology", "", "single or masters:N (default: what the lock needs)")
 	f.IntVar(&o.Clients, "clients", 64, "concurrent clients")
@@ -87,7 +104,7 @@ failed.`,
 	f.DurationVar(&o.TTL, "ttl", 10*time.Second, "lease of the lock")
 	f.DurationVar(&o.Wait, "wait", 10*time.Second, "how long one acquisition keeps trying")
 	f.DurationVar(&o.Retry, "retry", 0, "longest pause between two tries (default: by strategy and number of clients)")
-	f.DurationVar(&o.Hold, "hold", 0, "how long a section lasts beyond its own commands; in a sale, between its read and its write (default: 0; mutex: 1ms)")
+	f.DurationVar(&o.Hold, "hold", 0, "how long a section lasts beyond its own commands; in a sale, after its first command (default: 0; mutex: 1ms)")
 	f.StringVar(&waiting, "waiting", string(load.Poll), "how clients wait for a busy lock: poll, exponential or pubsub")
 	f.IntVar(&o.Pool, "pool", 0, "connections shared by all clients, per server; 0: a connection each")
 	f.DurationVar(&o.Duration, "duration", 0, "end the run after this time (default: sold out, at most 1m; mutex: 2s)")
@@ -98,6 +115,16 @@ failed.`,
 	f.BoolVar(&asJSON, "json", false, "print one JSON document on stdout")
 	f.BoolVar(&o.Target.AllowRemote, "allow-remote", false, "allow a target that is not this machine")
 	return cmd
+}
+
+// quoted is a path as a shell takes it.
+func quoted(path string) string {
+	if strings.ContainsFunc(path, func(r rune) bool {
+		return !strings.ContainsRune("/._-+=:,@%", r) && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	}) {
+		return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+	}
+	return path
 }
 
 // interrupted is the exit code of a campaign that was stopped: what it left out

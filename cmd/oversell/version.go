@@ -22,7 +22,7 @@ func versionCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintf(cmd.OutOrStdout(), "oversell %s (%s %s/%s), %s, %s\n",
 				buildVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH, history.Schema, reports.Schema)
-			return err
+			return printing(err)
 		},
 	}
 }

@@ -8,10 +8,10 @@ package layout
 var Levels = [][]string{
 	{"clock", "variant"},
 	{"history", "internal/stepped"},
-	{"lockimpl", "target"},
-	{"stockimpl", "checker", "load"},
+	{"lockimpl", "target", "database"},
+	{"stockimpl", "queueimpl", "idimpl", "dispatchimpl", "checker", "load"},
 	{"scenarios", "reports"},
 	{}, // explore
-	{"campaign", "lockimpl/locktest", "stockimpl/stocktest"},
+	{"campaign", "lockimpl/locktest", "stockimpl/stocktest", "queueimpl/queuetest", "database/databasetest"},
 	{"cmd/oversell"},
 }

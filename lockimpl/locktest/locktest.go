@@ -445,7 +445,7 @@ func underLoad(t *testing.T, v lockimpl.Variant, server *target.Target) {
 		return
 	}
 	path := filepath.Join(t.TempDir(), "history.bin")
-	if err := scenarios.Run(t.Context(), c, server, path, new(scenarios.Live)); err != nil {
+	if err := scenarios.Run(t.Context(), c, scenarios.Servers{Redis: server}, path, new(scenarios.Live)); err != nil {
 		t.Fatal(err)
 	}
 	h, err := history.Read(path)

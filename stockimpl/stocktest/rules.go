@@ -2,6 +2,7 @@ package stocktest
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"oversell/database"
 	"oversell/stockimpl"
 	"oversell/variant"
 )
@@ -358,8 +360,11 @@ func keysCarryName(ctx context.Context, b bench) error {
 	return nil
 }
 
-// keys are all the keys on the bench's server.
+// keys are all the keys on the bench's server, or the tables of its database.
 func keys(ctx context.Context, b bench) ([]string, error) {
+	if b.sale.Needs.SQL {
+		return tables(ctx, b.Env().SQL)
+	}
 	var all []string
 	scan := b.Env().Redis[0].Scan(ctx, 0, "*", 1000).Iterator()
 	for scan.Next(ctx) {
@@ -369,6 +374,14 @@ func keys(ctx context.Context, b bench) ([]string, error) {
 		return nil, fmt.Errorf("scan: %w", err)
 	}
 	return all, nil
+}
+
+func tables(ctx context.Context, db *sql.DB) ([]string, error) {
+	d, err := database.DialectOf(db)
+	if err != nil {
+		return nil, err
+	}
+	return d.Tables(ctx, db)
 }
 
 func noQuantity(ctx context.Context, b bench) error {

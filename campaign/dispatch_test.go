@@ -1,0 +1,88 @@
+package campaign
+
+import (
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"oversell/database"
+	"oversell/database/databasetest"
+	"oversell/reports"
+	"oversell/variant"
+)
+
+// servers are the real databases of these tests, started when first needed.
+var databases databasetest.Servers
+
+func TestMain(m *testing.M) { os.Exit(databases.Run(m)) }
+
+func dispatchOptions(t *testing.T, kind, lock string) Options {
+	t.Helper()
+	o := onRealRedis(lock)
+	o.Scenario, o.Clients, o.Ops, o.TTL = "dispatch", 16, 80, time.Second
+	o.SQL = database.Spec{DSN: databases.DSN(t, kind)}
+	return o
+}
+
+// TestDispatch: on every database a task has one holder at a time under a lock
+// that works, and two under one that does not.
+func TestDispatch(t *testing.T) {
+	for _, kind := range databasetest.Kinds {
+		for _, c := range []struct{ lock, verdict string }{
+			{"none", reports.Violated},
+			{"redislock-printed", reports.Violated},
+			{"lua-release", reports.Pass},
+			{"redislock-atomic", reports.Pass},
+		} {
+			t.Run(kind+" "+c.lock, func(t *testing.T) {
+				for seed := range uint64(5) {
+					o := dispatchOptions(t, kind, c.lock)
+					o.Seed = seed
+					r := ranOnRedis(t, o).Runs[0]
+					b := broken(r)
+					switch {
+					case r.Expected != c.verdict:
+						t.Fatalf("declared: %s", r.Expected)
+					case c.verdict == reports.Violated && slices.Contains(b, variant.OneHolderPerTask) && r.Verdict == c.verdict:
+						return
+					case c.verdict == reports.Pass && r.Verdict == c.verdict:
+						return
+					case c.verdict == reports.Pass:
+						t.Errorf("%s, broke %v; %s %q", r.Verdict, b, r.Why, r.Notes)
+						for _, p := range r.Properties {
+							t.Logf("%s of %s: %s: %s", p.Name, p.Of, p.Result, p.Why)
+						}
+						return
+					}
+				}
+				t.Error("no task had two holders in 5 runs")
+			})
+		}
+	}
+}
+
+// TestUsersWhoComeBackTooLate: their tasks return, and their late commits land
+// where only the lock was asked, and are refused where the token is checked.
+func TestUsersWhoComeBackTooLate(t *testing.T) {
+	for _, c := range []struct {
+		lock, verdict string
+		breaks        variant.Property
+	}{
+		{"lua-release", reports.Violated, variant.HolderCommits},
+		{"fenced", reports.Pass, ""},
+	} {
+		t.Run(c.lock, func(t *testing.T) {
+			o := dispatchOptions(t, databasetest.Kinds[0], c.lock)
+			o.TTL, o.Die, o.Ops = 200*time.Millisecond, 0.3, 60
+			r := ranOnRedis(t, o).Runs[0]
+			b := broken(r)
+			if r.Verdict != c.verdict || r.Expected != c.verdict || (c.breaks != "" && !slices.Contains(b, c.breaks)) || slices.Contains(b, variant.TaskReturns) {
+				t.Errorf("%s (declared %s), broke %v; want %s %s; %s %q", r.Verdict, r.Expected, b, c.verdict, c.breaks, r.Why, r.Notes)
+				for _, p := range r.Properties {
+					t.Logf("%s of %s: %s: %s", p.Name, p.Of, p.Result, p.Why)
+				}
+			}
+		})
+	}
+}

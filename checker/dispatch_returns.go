@@ -1,0 +1,348 @@
+package checker
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"oversell/history"
+	"oversell/variant"
+)
+
+// taskReturns judges that a task whose hold ended by its limit, without a
+// submit, returns to the pool within a grace, as long as users keep asking.
+//
+// A hold is over when its user submits, whatever the answer: a submit that was
+// declined shows that the task was somebody else's, or free. The task of any
+// other hold has returned when it is given to somebody, done, or free in the final
+// audit. It is stuck for certain when
+//
+//   - a user who can be given it, because he was, is told that there is nothing to do
+//     after the limit, and somebody of them again a grace later, before it is
+//     given to anybody: the first one who asks may be the one who makes it return;
+//   - or somebody asked in vain after the limit, and a grace later the final audit
+//     still calls it held, or does not list it at all.
+//
+// A Take without an answer may hold a task for good, and so excuses one. An
+// audit that only counts tasks is used as far as it goes. The smallest bad
+// history, with a grace of 1:
+//
+//	client 1  take  [1, 2]    task 7  until 10
+//	client 1  take  [12, 13]  refused (empty)
+//	client 1  take  [15, 16]  refused (empty)
+type taskReturns struct {
+	h     *history.Header
+	pools keyed[lendings]
+	ended bool
+}
+
+type lendings struct {
+	key     history.Value
+	tasks   map[history.Value]*lending
+	order   []*lending
+	takes   []lent
+	number  map[int64]int32                // of a hold in takes
+	refused map[history.Value][]history.Op // for want of work, by user
+	asked   []history.Op                   // the same of all users
+	lost    int64                          // takes without an answer
+	audit   audit
+	read    time.Duration // the first call of the audit
+	held    int64         // the number of tasks held, from an audit that counts
+	counted bool
+}
+
+// lent is one hold.
+type lent struct {
+	take      history.Op
+	submitted bool
+}
+
+// lending is what is known of a task.
+type lending struct {
+	task             history.Value
+	takes            []int32
+	done             time.Duration // the earliest call of a commit that landed
+	maybeDone        bool
+	free, held, over bool // in the audit
+}
+
+// countsHeld is the reading of an audit that counts.
+var countsHeld = history.Text("count-held")
+
+func newTaskReturns(h *history.Header) *taskReturns {
+	return &taskReturns{h: h, pools: newKeyed(func(key history.Value) *lendings {
+		return &lendings{key: key, tasks: make(map[history.Value]*lending), number: make(map[int64]int32), refused: make(map[history.Value][]history.Op)}
+	})}
+}
+
+// Observe implements [Monitor].
+func (m *taskReturns) Observe(op history.Op) {
+	switch op.Kind {
+	case history.Take:
+		m.pools.at(op.Key).take(&op)
+	case history.Submit:
+		m.pools.at(op.Key).submit(&op)
+	case history.ReadState:
+		switch op.Arg {
+		case isFree, isHeld, isDone, theAudit, countsHeld:
+			m.pools.at(op.Key).look(&op)
+		}
+	}
+}
+
+func (l *lendings) task(id history.Value) *lending {
+	t := l.tasks[id]
+	if t == nil {
+		t = &lending{task: id, done: history.Forever}
+		l.tasks[id] = t
+		l.order = append(l.order, t)
+	}
+	return t
+}
+
+func (l *lendings) take(op *history.Op) {
+	l.moved()
+	switch {
+	case op.Outcome == history.Unknown:
+		l.lost++
+	case op.Outcome == history.OK:
+		t := l.task(op.Result)
+		l.number[op.Session] = int32(len(l.takes))
+		t.takes = append(t.takes, int32(len(l.takes)))
+		l.takes = append(l.takes, lent{take: *op})
+	case op.Reason == history.Empty:
+		l.refused[op.Arg] = append(l.refused[op.Arg], *op)
+		l.asked = append(l.asked, *op)
+	}
+}
+
+func (l *lendings) submit(op *history.Op) {
+	l.moved()
+	i, ok := l.number[op.Session]
+	if !ok {
+		return
+	}
+	h := &l.takes[i]
+	t := l.task(h.take.Result)
+	switch op.Outcome {
+	case history.OK:
+		h.submitted, t.done = true, min(t.done, op.Call)
+	case history.Refused:
+		h.submitted = true
+	case history.Unknown:
+		t.maybeDone = true
+	}
+}
+
+func (l *lendings) look(op *history.Op) {
+	if op.Outcome != history.OK {
+		return
+	}
+	if !l.audit.started {
+		l.audit.started, l.read = true, op.Call
+	}
+	switch op.Arg {
+	case theAudit:
+		l.audit.want, l.audit.complete = op.Result.Num()
+		return
+	case countsHeld:
+		l.held, l.counted = op.Result.Num()
+		return
+	}
+	l.audit.listed++
+	t := l.task(op.Result)
+	switch op.Arg {
+	case isFree:
+		t.free = true
+	case isHeld:
+		t.held = true
+	case isDone:
+		t.over = true
+	}
+}
+
+// moved notes that something went on after the audit, which makes it void.
+func (l *lendings) moved() {
+	if !l.audit.started {
+		return
+	}
+	l.audit, l.counted = audit{}, false
+	for _, t := range l.order {
+		t.free, t.held, t.over = false, false, false
+	}
+}
+
+// Advance implements [Monitor].
+func (m *taskReturns) Advance(time.Duration) {}
+
+func (m *taskReturns) cut() { m.ended = true }
+
+// Verdict implements [Monitor].
+func (m *taskReturns) Verdict() Verdict {
+	return m.pools.verdict(variant.Dispatch, variant.TaskReturns, nothingTaken, func(l *lendings) Verdict {
+		return l.verdict(m.h.Grace, m.ended)
+	})
+}
+
+// stuck is a task that did not return.
+type stuck struct {
+	task    history.Value
+	why     string
+	witness []history.Op
+}
+
+// returns is what became of the holds.
+type returns struct {
+	submitted, lapsed int64
+	shown             int64         // lapsed, and the task returned
+	current           int64         // may not have ended at the audit
+	open              int64         // lapsed, and nothing more is known
+	limit             time.Duration // the last of the open ones
+	last              *history.Op
+	bad               []stuck
+}
+
+func (l *lendings) verdict(grace time.Duration, cut bool) Verdict {
+	audited := l.audit.complete && l.audit.listed >= l.audit.want && !cut
+	var r returns
+	for _, t := range l.order {
+		for n := range t.takes {
+			l.judge(t, n, grace, audited, &r)
+		}
+	}
+	l.count(grace, cut, &r)
+	switch {
+	case len(l.takes) == 0:
+		return Verdict{Why: nothingTaken}
+	case len(r.bad) > 0 && cut:
+		return Verdict{Why: r.bad[0].why + "; but " + cutOff}
+	case int64(len(r.bad)) > l.lost:
+		return Verdict{Result: Violated, Count: len(r.bad), Why: stuckTasks(r.bad), Witness: r.bad[0].witness}
+	case len(r.bad) > 0:
+		return Verdict{Why: fmt.Sprintf("%s; but %s without an answer may hold as many tasks", r.bad[0].why, many(l.lost, "request"))}
+	case r.open > 0 && r.shown == 0:
+		return Verdict{Why: fmt.Sprintf("%s ended by the limit, and whether a task returned is not known: nobody asked for long enough, and there is no final audit that tells", many(r.open, "hold"))}
+	case r.submitted+r.shown == 0:
+		return Verdict{Why: "no hold is known to have ended"}
+	}
+	why := fmt.Sprintf("%s: %s submitted, %s ended by the limit", many(len(l.takes), "hold"), count(r.submitted), count(r.lapsed))
+	if r.shown > 0 {
+		why += fmt.Sprintf(", of which %s returned", count(r.shown))
+	}
+	if r.open > 0 {
+		why += fmt.Sprintf(" and of %s nothing more is known", count(r.open))
+	}
+	return Verdict{Result: Holds, Why: why}
+}
+
+// judge judges the n-th hold of a task.
+func (l *lendings) judge(t *lending, n int, grace time.Duration, audited bool, r *returns) {
+	hold := &l.takes[t.takes[n]]
+	if hold.submitted {
+		r.submitted++
+		return
+	}
+	limit := leased(&hold.take)
+	next := t.done // when it was somebody else's, or done
+	for i, j := range t.takes {
+		switch o := &l.takes[j]; {
+		case i > n:
+			next = min(next, o.take.Call)
+		case !o.submitted: // held by two at once: when the last of them ended
+			limit = max(limit, leased(&o.take))
+		}
+	}
+	if limit == history.Forever || l.audit.started && after(limit, grace) >= l.read {
+		r.current++
+		return
+	}
+	r.lapsed++
+	since := fmt.Sprintf("%s was given task %s at %s until %s and did not submit it", client(&hold.take), t.task, at(hold.take.Return), at(limit))
+	first, again := l.inVain(t, limit, next, grace)
+	switch {
+	case t.maybeDone: // at any time
+		r.shown++
+	case again != nil:
+		r.bad = append(r.bad, stuck{t.task, fmt.Sprintf("%s; %s was told at %s that there was nothing to do, and %s again at %s", since,
+			client(first), at(first.Return), client(again), at(again.Return)), inOrder(hold.take, *first, *again)})
+	case next < history.Forever, audited && (t.free || t.over):
+		r.shown++
+	case audited && l.wanted(limit, grace) && t.held:
+		r.bad = append(r.bad, stuck{t.task, fmt.Sprintf("%s; the final audit at %s still calls it held", since, at(l.read)), []history.Op{hold.take}})
+	case audited && l.wanted(limit, grace) && !t.held:
+		r.bad = append(r.bad, stuck{t.task, fmt.Sprintf("%s; the final audit at %s does not list it", since, at(l.read)), []history.Op{hold.take}})
+	default:
+		r.open++
+		if limit >= r.limit {
+			r.limit, r.last = limit, &hold.take
+		}
+	}
+}
+
+// inVain finds two refusals, a grace apart, of users who can be given a task,
+// after its hold ended and before it was given to anybody.
+func (l *lendings) inVain(t *lending, limit, next, grace time.Duration) (first, again *history.Op) {
+	for _, look := range []func(op *history.Op){
+		func(op *history.Op) {
+			if op.Call > limit && op.Return < next && (first == nil || op.Return < first.Return) {
+				first = op
+			}
+		},
+		func(op *history.Op) {
+			if first != nil && op.Call > after(first.Return, grace) && op.Return < next && (again == nil || op.Return < again.Return) {
+				again = op
+			}
+		},
+	} {
+		var users []history.Value
+		for _, i := range t.takes {
+			user := l.takes[i].take.Arg
+			if slices.Contains(users, user) {
+				continue
+			}
+			users = append(users, user)
+			ops := l.refused[user]
+			for i := range ops {
+				look(&ops[i])
+			}
+		}
+	}
+	return first, again
+}
+
+// wanted tells whether anybody asked in vain after a time and a grace before the audit.
+func (l *lendings) wanted(limit, grace time.Duration) bool {
+	return slices.ContainsFunc(l.asked, func(op history.Op) bool {
+		return op.Call > limit && after(op.Return, grace) < l.read
+	})
+}
+
+// count uses an audit that only counts tasks.
+func (l *lendings) count(grace time.Duration, cut bool, r *returns) {
+	switch {
+	case !l.counted || cut || r.open == 0:
+	case l.held == 0:
+		r.shown, r.open = r.shown+r.open, 0
+	case l.held > r.current && l.wanted(r.limit, grace):
+		for range l.held - r.current {
+			r.bad = append(r.bad, stuck{r.last.Result, fmt.Sprintf("the final audit at %s counts %s held, though the limit of all but %s was over for long; the last was task %s, given to %s until %s",
+				at(l.read), many(l.held, "task"), count(r.current), r.last.Result, client(r.last), at(r.limit)), []history.Op{*r.last}})
+		}
+	}
+}
+
+func stuckTasks(bad []stuck) string {
+	if len(bad) == 1 {
+		return bad[0].why
+	}
+	var ids []string
+	for i := range bad {
+		if i == 10 {
+			ids = append(ids, "…")
+			break
+		}
+		ids = append(ids, bad[i].task.String())
+	}
+	return fmt.Sprintf("%s; %s in all did not return: %s", bad[0].why, many(len(bad), "task"), strings.Join(ids, ", "))
+}

@@ -1,0 +1,181 @@
+package checker
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"oversell/history"
+)
+
+// lost judges that every task that was accepted, and not withdrawn, is at the
+// end done (its effect happened, or had happened) or still there: waiting,
+// claimed by a consumer, or set aside as dead, as the final audit lists them.
+//
+// An enqueue without an answer is not owed. A task that was enqueued again needs an
+// effect that can be later than the last enqueue. Without an audit nothing is
+// lost for certain; if all is done none is needed. Orders that came through a
+// queue are done when the sale answered. The smallest bad history:
+//
+//	client 1  enqueue  [1, 2]  task 7
+//	client 2  pop      [3, 4]  task 7
+//	client 2  fault    [5, 5]  crash
+//	final audit: nothing
+func (q *queue) lost() Verdict {
+	var c struct{ owed, done, dropped, waiting, claimed, dead, open int64 }
+	var lost []*task
+	for i := range q.tasks {
+		t := &q.tasks[i]
+		if t.puts+t.repeats == 0 {
+			continue
+		}
+		c.owed++
+		done, dropped, open := q.accounted(t)
+		switch {
+		case done:
+			c.done++
+		case dropped:
+			c.dropped++
+		case t.waiting > 0:
+			c.waiting++
+		case t.claimed > 0:
+			c.claimed++
+		case t.dead > 0:
+			c.dead++
+		case open:
+			c.open++
+		default:
+			lost = append(lost, t)
+		}
+	}
+	switch {
+	case c.owed == 0:
+		return Verdict{Why: "no task was enqueued for certain"}
+	case len(lost) > 0 && !q.audited():
+		return Verdict{Why: fmt.Sprintf("%s of %s neither done nor withdrawn as far as is known (%s), and %s",
+			count(len(lost)), many(c.owed, "task"), q.names(lost, false), q.noAudit())}
+	case len(lost) > 0:
+		var witness []history.Op
+		for _, t := range lost[:min(3, len(lost))] {
+			witness = append(witness, q.trace(t)...)
+		}
+		verb := "are"
+		if len(lost) == 1 {
+			verb = "is"
+		}
+		return Verdict{Result: Violated, Count: len(lost), Witness: inOrder(witness...),
+			Why: fmt.Sprintf("%s of %s %s lost: %s", count(len(lost)), many(c.owed, "task"), verb, q.names(lost, true))}
+	case c.open > 0:
+		return Verdict{Why: fmt.Sprintf("%s of %s only known from an effect or a withdrawal that had no answer", count(c.open), many(c.owed, "task"))}
+	}
+	parts := []string{count(c.done) + " done"}
+	for _, p := range []struct {
+		n    int64
+		what string
+	}{{c.dropped, "withdrawn"}, {c.waiting, "waiting"}, {c.claimed, "claimed"}, {c.dead, "dead"}} {
+		if p.n > 0 {
+			parts = append(parts, count(p.n)+" "+p.what)
+		}
+	}
+	return Verdict{Result: Holds, Why: many(c.owed, "task") + ": " + strings.Join(parts, ", ")}
+}
+
+// accounted tells whether a task is done, withdrawn, or perhaps one of these.
+func (q *queue) accounted(t *task) (done, dropped, open bool) {
+	if t.puts <= 1 {
+		return t.done > 0, t.drops > 0, t.maybeDone+t.maybeDrops > 0
+	}
+	from := time.Duration(-1)
+	q.each(t, func(r *record) {
+		if r.fresh() && r.outcome == history.OK {
+			from = max(from, r.call)
+		}
+	})
+	q.each(t, func(r *record) {
+		switch {
+		case r.kind == history.Dequeue && r.outcome == history.OK:
+			dropped = dropped || r.ret >= from
+		case r.kind == history.Effect || r.kind == history.Buy:
+			done = done || r.outcome != history.Unknown && r.ret >= from
+			open = open || r.outcome == history.Unknown
+		case r.kind == history.Dequeue:
+			open = true
+		}
+	})
+	return done, dropped, open
+}
+
+// names lists tasks, and for the first ones what became of them.
+func (q *queue) names(tasks []*task, tell bool) string {
+	const most, told = 10, 3
+	var out []string
+	for i, t := range tasks {
+		if i == most {
+			out = append(out, fmt.Sprintf("and %s more", count(len(tasks)-most)))
+			break
+		}
+		s := t.id.String()
+		if tell && i < told {
+			s += " (" + q.fate(t) + ")"
+		}
+		out = append(out, s)
+	}
+	return strings.Join(out, ", ")
+}
+
+// lastPop is the last delivery of a task, from the record or from the journal.
+func (q *queue) lastPop(t *task) (last *record, told bool) {
+	q.each(t, func(r *record) {
+		if r.kind == history.Pop {
+			last = r
+		}
+	})
+	if last != nil || len(q.journal) == 0 {
+		return last, true
+	}
+	me := *q.index.at(t.id) - 1
+	for i := int32(0); i < q.count; i++ {
+		if r := q.record(i); r.kind == history.Pop && r.outcome == history.Unknown {
+			for _, took := range q.journal[r.session] {
+				if took == me {
+					return r, false
+				}
+			}
+		}
+	}
+	return nil, false
+}
+
+// fate says what became of a lost task.
+func (q *queue) fate(t *task) string {
+	r, told := q.lastPop(t)
+	switch {
+	case r == nil:
+		return "handed to nobody"
+	case !told:
+		return fmt.Sprintf("taken for %s, which asked at %s and had no answer", who(r), at(r.call))
+	}
+	s := fmt.Sprintf("handed to %s by %s", who(r), at(r.ret))
+	if c, ok := q.died(r); ok {
+		return s + ", which died at " + at(c.Return)
+	}
+	return s + ", which did not do it"
+}
+
+// trace is what is known of a lost task.
+func (q *queue) trace(t *task) []history.Op {
+	var put *record
+	q.each(t, func(r *record) {
+		if r.kind == history.Enqueue && r.outcome == history.OK {
+			put = r
+		}
+	})
+	out := []history.Op{q.op(put)}
+	if r, _ := q.lastPop(t); r != nil {
+		out = append(out, q.op(r))
+		if c, ok := q.died(r); ok {
+			out = append(out, c)
+		}
+	}
+	return out
+}

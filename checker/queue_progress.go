@@ -1,0 +1,104 @@
+package checker
+
+import (
+	"fmt"
+	"time"
+
+	"oversell/history"
+)
+
+// polls are the sweep's count of who asked for work and who got some.
+type polls struct {
+	hands    int           // deliveries in flight, and pops without an answer
+	lastHand time.Duration // the end of the last one
+	handed   int64
+	tries    int64 // pops refused
+	start    time.Duration
+	last     time.Duration // they asked from start to last, with pauses up to a grace
+	since    time.Duration // there has surely been something to do since
+	longest  time.Duration
+	stuck    bool // this stretch has been counted
+}
+
+// handed is the end of a delivery, or of a pop without an answer.
+func (s *sweep) handed(r *record) {
+	p := &s.polls
+	p.hands--
+	p.lastHand, p.stuck = max(p.lastHand, r.ret), false
+	if r.outcome == history.OK {
+		p.handed++
+	}
+}
+
+// poll is a pop that was told that there is nothing, or that somebody has the lock.
+func (s *sweep) poll(r *record) {
+	p, h := &s.polls, s.q.h
+	if p.tries == 0 || r.call > after(p.last, h.Grace) {
+		p.start = r.call
+	}
+	p.tries++
+	p.start, p.last = min(p.start, r.call), r.ret
+	if s.visible == 0 || p.hands > 0 {
+		return
+	}
+	from := max(p.start, p.since, p.lastHand)
+	switch d := r.ret - from; {
+	case d <= bound(h):
+		p.longest = max(p.longest, d)
+	case !p.stuck:
+		p.stuck = true
+		s.fail(stalled, func() (string, []history.Op) { return s.stall(r, from) })
+	}
+}
+
+func (s *sweep) stall(r *record, from time.Duration) (string, []history.Op) {
+	op := s.q.op(r)
+	what, witness := "work was due", []history.Op{op}
+	if put, _ := s.earliest(); put >= 0 {
+		y := s.record(put)
+		what = fmt.Sprintf("task %s was there, due %s", s.q.tasks[y.task].id, s.due(y))
+		witness = inOrder(s.q.op(y), op)
+	}
+	return fmt.Sprintf("nothing of %s was handed out for %s, from %s to %s, when %s was refused (%s), though consumers kept asking and %s; lease and grace are %s",
+		title(s.q.key), at(r.ret-from), at(from), at(r.ret), client(&op), op.Reason, what, at(bound(s.q.h))), witness
+}
+
+// progress judges that, while consumers ask, some task that is due is handed out
+// within the lease plus a grace.
+//
+// A stall is a stretch longer than that in which some task was surely there
+// and surely due at every moment, consumers asked (with pauses up to a grace),
+// all were refused, for want of work or of the lock, and nobody was handed
+// anything. A pop without an answer may have been handed something at any time,
+// so that each excuses one stall. The smallest bad history, with a lease of 0
+// and a grace of 10:
+//
+//	client 1  enqueue  [1, 2]  task 7
+//	client 2  pop      [3, 4]    refused (empty)
+//	client 2  pop      [14, 15]  refused (empty)
+func (q *queue) progress() Verdict {
+	_, s := q.sweep.outcome()
+	f := &s.found[stalled]
+	switch {
+	case bound(q.h) <= 0:
+		return Verdict{Why: "the history names neither a lease nor a grace"}
+	case f.count > 0 && q.ended:
+		return Verdict{Why: f.why + "; but " + cutOff}
+	case int64(f.count) > q.asks:
+		return Verdict{Result: Violated, Count: f.count, Why: f.why, Witness: f.witness}
+	case f.count > 0:
+		return Verdict{Why: f.why + "; but a pop without an answer may have been handed it"}
+	case s.polls.handed == 0:
+		return Verdict{Why: fmt.Sprintf("nobody was handed a task; %s", refusedPops(s.polls.tries))}
+	}
+	return Verdict{Result: Holds, Why: fmt.Sprintf("%s; while consumers asked in vain, work was due for %s at the longest", deliveries(s.polls.handed), at(s.polls.longest))}
+}
+
+func refusedPops(n int64) string {
+	if n == 0 {
+		return "nobody asked in vain"
+	}
+	return many(n, "pop") + " refused"
+}
+
+func deliveries(n int64) string { return many(n, "delivery") }

@@ -1,0 +1,201 @@
+package database
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// DB is an open database, and what is known about it. Its exported fields are
+// set by [Open] and do not change.
+type DB struct {
+	// DB is the pool of connections that the variants use.
+	*sql.DB
+	Kind Kind
+	// Why says in one sentence what was chosen and why.
+	Why string
+	// ServerVersion is what the database calls itself, like "15.18" or
+	// "10.11.19-MariaDB".
+	ServerVersion string
+	// Dialect is how to talk to it.
+	Dialect Dialect
+
+	where     string
+	connector driver.Connector
+	conns     int
+	remove    func() error // of the temporary file; nil if there is none
+}
+
+const (
+	// serverConns is the largest number of connections to a server.
+	serverConns = 32
+	// sparedConns is how many of a server's connections we leave to others.
+	sparedConns = 5
+	// probeTimeout is how long a database may take to answer all questions that
+	// Open asks.
+	probeTimeout = 10 * time.Second
+)
+
+// Open opens the database that spec asks for and makes sure that it answers and
+// lets us create tables. ctx bounds the opening only. The error is of class
+// [ErrUsage] or [ErrEnvironment].
+func Open(ctx context.Context, spec Spec) (*DB, error) {
+	p, err := spec.plan(ctx)
+	if err != nil {
+		return nil, err
+	}
+	db := &DB{Kind: p.kind, Dialect: dialects[p.kind], where: p.where, connector: p.connector, conns: serverConns}
+	if p.kind == SQLite {
+		if err := db.openFile(p.path); err != nil {
+			return nil, err
+		}
+	}
+	db.DB = db.Pool(unwrapped)
+	if err := db.examine(ctx); err != nil {
+		_ = db.Close() // the first error is explanation enough
+		return nil, err
+	}
+	return db, nil
+}
+
+func unwrapped(c driver.Connector) driver.Connector { return c }
+
+func (db *DB) openFile(path string) (err error) {
+	db.conns = sqliteConns
+	if path == "" {
+		if path, db.remove, err = temporaryFile(); err != nil {
+			return err
+		}
+	}
+	if db.connector, err = sqliteConnector(path); err != nil {
+		return environmentf("open %s: %w", db.where, err)
+	}
+	return nil
+}
+
+// Pool makes another pool of connections to the same database. They go through
+// wrap, which can hold them back or break them. The caller closes it.
+func (db *DB) Pool(wrap func(driver.Connector) driver.Connector) *sql.DB {
+	pool := sql.OpenDB(wrap(db.connector))
+	pool.SetMaxOpenConns(db.conns)
+	pool.SetMaxIdleConns(db.conns) // by default all but two would be dialled again and again
+	return pool
+}
+
+// Close closes the pool, and removes the file if it was a temporary one.
+func (db *DB) Close() error {
+	err := db.DB.Close()
+	if db.remove != nil {
+		err = errors.Join(err, db.remove())
+	}
+	return err
+}
+
+// examine asks the database who it is, how many connections it allows, and
+// whether we may do what a run does.
+func (db *DB) examine(ctx context.Context) error {
+	parent := ctx
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	version, err := db.askVersion(ctx)
+	if err != nil {
+		if parent.Err() == nil && ctx.Err() != nil {
+			err = fmt.Errorf("no answer within %v", probeTimeout)
+		}
+		return environmentf("open %s: %s", db.where, reason(err))
+	}
+	db.ServerVersion = version
+	if err := db.fitPool(ctx); err != nil {
+		return environmentf("ask %s for its connections: %s", db.where, reason(err))
+	}
+	if err := db.tryRights(ctx); err != nil {
+		return err
+	}
+	db.Why = db.explain()
+	return nil
+}
+
+func (db *DB) askVersion(ctx context.Context) (version string, err error) {
+	query := map[Kind]string{
+		SQLite:   "SELECT sqlite_version()",
+		Postgres: "SELECT current_setting('server_version')",
+		MySQL:    "SELECT VERSION()",
+	}[db.Kind]
+	err = db.QueryRowContext(ctx, query).Scan(&version)
+	return version, err
+}
+
+// fitPool keeps the pool within what the server allows.
+func (db *DB) fitPool(ctx context.Context) error {
+	query := map[Kind]string{
+		Postgres: "SELECT CAST(current_setting('max_connections') AS INTEGER)",
+		MySQL:    "SELECT @@max_connections",
+	}[db.Kind]
+	if query == "" {
+		return nil
+	}
+	var allowed int
+	if err := db.QueryRowContext(ctx, query).Scan(&allowed); err != nil {
+		return err
+	}
+	db.conns = max(1, min(db.conns, allowed-sparedConns))
+	db.SetMaxOpenConns(db.conns)
+	db.SetMaxIdleConns(db.conns)
+	return nil
+}
+
+// tryRights creates a table, writes to it, and drops it.
+func (db *DB) tryRights(ctx context.Context) error {
+	table, err := db.Dialect.Name("Probe", rand.Text())
+	if err != nil {
+		return err
+	}
+	if err := db.Dialect.CreateTable(ctx, db.DB, table, "id BIGINT PRIMARY KEY"); err != nil {
+		return environmentf("create a table in %s, as a run will: %s", db.where, reason(err))
+	}
+	_, err = db.ExecContext(ctx, "INSERT INTO "+table+" VALUES (1)")
+	_, dropErr := db.ExecContext(ctx, "DROP TABLE "+table)
+	switch {
+	case err != nil:
+		return environmentf("write to a table in %s, as a run will: %s", db.where, reason(err))
+	case dropErr != nil:
+		return environmentf("drop the table %s in %s, as a run will: %s", table, db.where, reason(dropErr))
+	}
+	return nil
+}
+
+func (db *DB) explain() string {
+	switch {
+	case db.remove != nil:
+		return fmt.Sprintf("SQLite %s inside this program, in a temporary file", db.ServerVersion)
+	case db.Kind == SQLite:
+		return fmt.Sprintf("SQLite %s inside this program, in the given file", db.ServerVersion)
+	}
+	name, at, _ := strings.Cut(db.where, " on ")
+	if strings.Contains(db.ServerVersion, "MariaDB") {
+		name = "MariaDB"
+	}
+	return fmt.Sprintf("%s %s answers at the given address %s", name, db.ServerVersion, at)
+}
+
+// reason is why something failed, in one line and in the database's own words.
+// What a driver puts round them may be long, and hold what should not be shown.
+func reason(err error) string {
+	for _, of := range []func(error) (string, bool){sqliteReason, postgresReason, mysqlReason} {
+		if text, ok := of(err); ok {
+			return oneLine(text)
+		}
+	}
+	text := oneLine(err.Error())
+	if i := strings.LastIndex(text, "dial "); i >= 0 { // of several addresses, the last
+		text = text[i:]
+	}
+	return text
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -1,0 +1,175 @@
+package databasetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// errNotInstalled: the machine has no such server.
+var errNotInstalled = errors.New("is not installed")
+
+const (
+	// startAttempts is how many ports are tried, as others take ports, too.
+	startAttempts = 3
+	// startTimeout is how long a server may take until it answers; a second is usual.
+	startTimeout = 30 * time.Second
+	// testPassword is that of the test's own accounts.
+	testPassword = "correct-horse"
+)
+
+// server is one database server that we started.
+type server struct {
+	dsn, admin string
+	child      *child
+	dir        string
+}
+
+func (s *server) stop() {
+	s.child.stop()
+	_ = os.RemoveAll(s.dir) // what is left is in the temporary directory
+}
+
+// recipe is how to make one kind of server.
+type recipe struct {
+	// account is whom the server runs as when we are root, which it refuses to be.
+	account []string
+	// install fills an empty data directory.
+	install func(ctx context.Context, as account, dir string) error
+	// command starts a server on a port.
+	command func(dir string, port int) (binary string, args []string, err error)
+	// admin is the DSN of the account that the installation made, and answers
+	// whether the server there has its data in dir.
+	admin func(ctx context.Context, dir string, port int) (dsn string, err error)
+	// prepare makes the account of the tests and returns its DSN.
+	prepare func(ctx context.Context, admin string, port int) (dsn string, err error)
+}
+
+func startServer(kind string) (*server, error) {
+	r, ok := recipes[kind]
+	if !ok {
+		return nil, fmt.Errorf("no database of the kind %q", kind)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	as, err := lookUp(r.account)
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", kind, err)
+	}
+	dir, err := os.MkdirTemp("", "oversell-"+kind+"-")
+	if err == nil && as.other {
+		err = os.Chown(dir, as.uid, as.gid)
+	}
+	if err == nil {
+		err = r.install(ctx, as, dir)
+	}
+	if err != nil {
+		_ = os.RemoveAll(dir)
+		return nil, fmt.Errorf("start %s: %w", kind, err)
+	}
+	for attempt := 1; ; attempt++ {
+		s, err := r.start(ctx, as, dir)
+		if err == nil {
+			return s, nil
+		}
+		if attempt == startAttempts || ctx.Err() != nil {
+			_ = os.RemoveAll(dir)
+			return nil, fmt.Errorf("start %s: %w", kind, err)
+		}
+	}
+}
+
+// start starts the server once and waits until it, and nobody else, answers.
+func (r recipe) start(ctx context.Context, as account, dir string) (*server, error) {
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	binary, args, err := r.command(dir, port)
+	if err != nil {
+		return nil, err
+	}
+	c, err := startChild(as, dir, binary, args...)
+	if err != nil {
+		return nil, err
+	}
+	s := &server{child: c, dir: dir}
+	if s.admin, err = c.await(ctx, func() (string, error) { return r.admin(ctx, dir, port) }); err == nil {
+		s.dsn, err = r.prepare(ctx, s.admin, port)
+	}
+	if err != nil {
+		c.stop()
+		return nil, err
+	}
+	return s, nil
+}
+
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+// find is the first of these programs that is on the PATH or in one of the
+// folders, the last of which is the newest.
+func find(folders string, names ...string) (string, error) {
+	for _, name := range names {
+		if path, err := exec.LookPath(name); err == nil {
+			return filepath.EvalSymlinks(path)
+		}
+		found, err := filepath.Glob(filepath.Join(folders, name))
+		if err != nil {
+			return "", err
+		}
+		if len(found) > 0 {
+			return slices.Max(found), nil
+		}
+	}
+	return "", fmt.Errorf("%s %w", strings.Join(names, " or "), errNotInstalled)
+}
+
+// account is whom a server runs as.
+type account struct {
+	other    bool // another than ourselves
+	uid, gid int
+}
+
+// lookUp finds the first of these accounts. We are one ourselves unless we are root.
+func lookUp(names []string) (account, error) {
+	if os.Getuid() != 0 {
+		return account{}, nil
+	}
+	for _, name := range names {
+		u, err := user.Lookup(name)
+		if err != nil {
+			continue
+		}
+		a := account{other: true}
+		_, err = fmt.Sscan(u.Uid+" "+u.Gid, &a.uid, &a.gid)
+		return a, err
+	}
+	return account{}, fmt.Errorf("root cannot run it, and none of the accounts %v exists", names)
+}
+
+// run runs a program to its end.
+func run(ctx context.Context, as account, dir, binary string, args ...string) error {
+	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd.Dir = dir
+	cmd.SysProcAttr = attributes(as)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s: %w: %s", filepath.Base(binary), err, lastLines(string(out)))
+	}
+	return nil
+}

@@ -1,0 +1,145 @@
+package database
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+	"modernc.org/sqlite"
+)
+
+// Dialect is what differs between the kinds of databases. The zero value is
+// nobody's.
+type Dialect struct {
+	Kind Kind
+	// Text is the type of a short text that is compared byte by byte, and can be
+	// a key.
+	Text string
+	// quote stands on both sides of a name.
+	quote string
+	// engine ends every CREATE TABLE.
+	engine string
+}
+
+var dialects = map[Kind]Dialect{
+	SQLite:   {Kind: SQLite, Text: "TEXT", quote: `"`},
+	Postgres: {Kind: Postgres, Text: "TEXT", quote: `"`},
+	MySQL: {
+		Kind: MySQL, quote: "`",
+		// Without the collation, "a" and "A" would be one category here and two elsewhere.
+		Text: "VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
+		// Other engines know no transactions.
+		engine: " ENGINE=InnoDB",
+	},
+}
+
+// DialectOf is the dialect of the database behind db, told by its driver.
+func DialectOf(db *sql.DB) (Dialect, error) {
+	if db == nil {
+		return Dialect{}, errors.New("there is no SQL database")
+	}
+	switch d := db.Driver().(type) {
+	case *sqlite.Driver:
+		return dialects[SQLite], nil
+	case *stdlib.Driver:
+		return dialects[Postgres], nil
+	case *mysql.MySQLDriver, mysql.MySQLDriver:
+		return dialects[MySQL], nil
+	default:
+		return Dialect{}, fmt.Errorf("the SQL driver %T is not known; it should be that of SQLite, PostgreSQL or MySQL", d)
+	}
+}
+
+// Bind writes a statement's ? as the database wants its placeholders.
+func (d Dialect) Bind(statement string) string {
+	if d.Kind != Postgres {
+		return statement
+	}
+	var b strings.Builder
+	n := 0
+	for _, r := range statement {
+		if r != '?' {
+			b.WriteRune(r)
+			continue
+		}
+		n++
+		b.WriteString("$" + strconv.Itoa(n))
+	}
+	return b.String()
+}
+
+// maxName is the length of a name, in bytes, that PostgreSQL does not silently
+// cut short; the other kinds allow as much.
+const maxName = 63
+
+// Name is the name, quoted, of a table or index: what it holds, a colon, and
+// whose it is. The second part stays whole inside it, as in the keys on Redis, so
+// that the prefix of a run marks its tables, too.
+func (d Dialect) Name(of, whose string) (string, error) {
+	name := of + ":" + whose
+	switch {
+	case d.Kind == "":
+		return "", errors.New("there is no SQL database")
+	case len(name) > maxName:
+		return "", fmt.Errorf("the name %q of a table is %d bytes long; at most %d are possible", name, len(name), maxName)
+	case strings.ContainsFunc(name, unfit):
+		return "", fmt.Errorf("the name %q cannot be that of a table: it contains a quote, a question mark or a control character", name)
+	}
+	return d.quoted(name), nil
+}
+
+func (d Dialect) quoted(name string) string { return d.quote + name + d.quote }
+
+func unfit(r rune) bool { return r < ' ' || strings.ContainsRune("\"`'\\?$%\x7f", r) }
+
+// CreateTable creates a table, unless it is there, with this quoted name and
+// these columns.
+func (d Dialect) CreateTable(ctx context.Context, db *sql.DB, table, columns string) error {
+	_, err := db.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS "+table+" ("+columns+")"+d.engine)
+	return err
+}
+
+// NoTable tells whether err reports that a table does not exist.
+func (d Dialect) NoTable(err error) bool {
+	switch d.Kind {
+	case Postgres:
+		e := (*pgconn.PgError)(nil)
+		return errors.As(err, &e) && e.Code == codeNoTable
+	case MySQL:
+		e := (*mysql.MySQLError)(nil)
+		return errors.As(err, &e) && e.Number == numberNoTable
+	}
+	e := (*sqlite.Error)(nil)
+	return errors.As(err, &e) && strings.Contains(e.Error(), "no such table")
+}
+
+// Tables lists the tables of the database, or of the schema, that db is in.
+func (d Dialect) Tables(ctx context.Context, db *sql.DB) ([]string, error) {
+	query := "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE()"
+	switch d.Kind {
+	case SQLite:
+		query = "SELECT name FROM sqlite_schema WHERE type = 'table'"
+	case Postgres:
+		query = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
+	}
+	rows, err := db.QueryContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var names []string
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return nil, err
+		}
+		names = append(names, name)
+	}
+	return names, rows.Err()
+}

@@ -1,0 +1,65 @@
+package database
+
+import (
+	"database/sql/driver"
+	"errors"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"modernc.org/sqlite"
+)
+
+// busyTimeout is how long, in milliseconds, SQLite waits for its turn to write.
+const busyTimeout = "20000"
+
+// sqliteConns is the pool's size: SQLite has one writer at a time, and the
+// others wait for it by polling, which more connections only make slower.
+const sqliteConns = 4
+
+func parseSQLite(path string) (plan, error) {
+	switch {
+	case path == "":
+		return plan{}, usagef("database sqlite: names no file; without the colon it is a temporary one")
+	case strings.ContainsRune(path, 0):
+		return plan{}, usagef("database sqlite: the file name %q contains a zero byte", path)
+	case strings.HasPrefix(path, ":memory:"), strings.HasPrefix(path, "//"):
+		return plan{}, usagef("database sqlite:%s: wants the path of a file, like sqlite:/tmp/pool.db", path)
+	}
+	return plan{kind: SQLite, path: path, where: "SQLite in " + path}, nil
+}
+
+// temporaryFile is a path in a new directory of its own, and the removal of both.
+func temporaryFile() (path string, remove func() error, err error) {
+	dir, err := os.MkdirTemp("", "oversell-sqlite-")
+	if err != nil {
+		return "", nil, environmentf("make a directory for SQLite: %w", err)
+	}
+	return filepath.Join(dir, "oversell.db"), func() error { return os.RemoveAll(dir) }, nil
+}
+
+// sqliteConnector opens connections that wait for each other. Readers are not
+// kept waiting by a writer (WAL), and a transaction becomes the writer when it
+// begins: one that reads first and then finds that another has written could not
+// go on.
+func sqliteConnector(path string) (driver.Connector, error) {
+	query := url.Values{
+		"_pragma": {"busy_timeout(" + busyTimeout + ")", "journal_mode(WAL)", "synchronous(NORMAL)"},
+		"_txlock": {"immediate"},
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	name := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(abs), RawQuery: query.Encode()}
+	return sqlite.NewConnector(name.String())
+}
+
+func sqliteReason(err error) (string, bool) {
+	e := (*sqlite.Error)(nil)
+	if !errors.As(err, &e) {
+		return "", false
+	}
+	return e.Error(), true
+}

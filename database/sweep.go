@@ -1,0 +1,33 @@
+package database
+
+import (
+	"context"
+	"strings"
+)
+
+// minPrefix guards against a Sweep that would fit other people's tables.
+const minPrefix = 4
+
+// Sweep drops the tables whose names contain prefix, which marks those of one
+// run, and nothing else. It returns how many it dropped, also together with an
+// error. A prefix shorter than 4 bytes is refused with [ErrUsage].
+func (db *DB) Sweep(ctx context.Context, prefix string) (int, error) {
+	if len(prefix) < minPrefix {
+		return 0, usagef("drop the tables of a run: the prefix %q is too short to be told from other people's tables", prefix)
+	}
+	names, err := db.Dialect.Tables(ctx, db.DB)
+	if err != nil {
+		return 0, environmentf("list the tables of %s: %s", db.where, reason(err))
+	}
+	dropped := 0
+	for _, name := range names {
+		if !strings.Contains(name, prefix) {
+			continue
+		}
+		if _, err := db.ExecContext(ctx, "DROP TABLE "+db.Dialect.quoted(name)); err != nil {
+			return dropped, environmentf("drop the table %s of %s: %s", name, db.where, reason(err))
+		}
+		dropped++
+	}
+	return dropped, nil
+}

@@ -1,0 +1,113 @@
+package dispatchimpl
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"oversell/database"
+	"oversell/lockimpl"
+	"oversell/variant"
+)
+
+// errNoToken reports a lock without a fencing token, under a dispatch that needs one.
+var errNoToken = errors.New("the lock grants no fencing token, and this dispatch needs one")
+
+// table is what all dispatches have in common: the pool's tables, and the steps
+// of the document. They differ in acquire, in claim and in how they submit.
+//
+// What a user has in hand is written down twice: as the task's holder, which
+// counts, and as the user's task, which says where to look. A transaction changes
+// the task first and the user second, always, so that no two can wait for each
+// other in a circle.
+type table struct {
+	env    variant.Env
+	locker lockimpl.Locker
+	o      Options
+
+	pool                string
+	db                  *sql.DB
+	dialect             database.Dialect
+	tasks, users, likes string // quoted
+	index               string
+	unfit               error // why there can be no such tables; every use reports it
+
+	// acquire makes the candidate h the caller's and sets h.Lock and h.Until, or
+	// returns lockimpl.ErrHeld.
+	acquire func(ctx context.Context, h *Hold) error
+	// claim is the condition under which the database hands h over.
+	claim func(h Hold) (where string, args []any)
+}
+
+func newTable(env variant.Env, pool string, locker lockimpl.Locker, o Options) table {
+	p := table{env: env, locker: locker, o: o, pool: pool, db: env.SQL}
+	p.dialect, p.unfit = database.DialectOf(env.SQL)
+	for of, name := range map[string]*string{"Tasks": &p.tasks, "Users": &p.users, "Likes": &p.likes, "Ready": &p.index} {
+		if p.unfit == nil {
+			*name, p.unfit = p.dialect.Name(of, pool)
+		}
+	}
+	if p.unfit == nil && o.Limit <= 0 {
+		p.unfit = fmt.Errorf("a limit of %v is none", o.Limit)
+	}
+	return p
+}
+
+// failed says in an error what was attempted. Declared answers stay as they are.
+func (p *table) failed(what string, err error) error {
+	switch {
+	case err == nil, errors.Is(err, ErrEmpty), errors.Is(err, ErrBusy), errors.Is(err, ErrLost):
+		return err
+	case p.dialect.NoTable(err):
+		err = errors.New("the pool was not opened: it has no tables")
+	}
+	return fmt.Errorf("%s of pool %q: %w", what, p.pool, err)
+}
+
+// inTx runs do in a transaction, which takes effect if do returns nil.
+func (p *table) inTx(ctx context.Context, do func(*sql.Tx) error) error {
+	tx, err := p.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback() // after a Commit it does nothing
+	if err := do(tx); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// execer is a transaction, or the database itself.
+type execer interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}
+
+// change runs a statement and reports whether it found anything to change.
+func (p *table) change(ctx context.Context, on execer, statement string, args ...any) (bool, error) {
+	result, err := on.ExecContext(ctx, p.dialect.Bind(statement), args...)
+	if err != nil {
+		return false, err
+	}
+	n, err := result.RowsAffected()
+	return n > 0, err
+}
+
+// lock locks the candidate in one attempt: if somebody has it, there is another.
+func (p *table) lock(ctx context.Context, h *Hold) (err error) {
+	h.Lock, err = p.locker.Acquire(ctx, p.lockName(h.Task), lockimpl.Options{TTL: p.o.Limit})
+	h.Until = h.Lock.Until
+	return err
+}
+
+// lockName is the name of a task's lock.
+func (p *table) lockName(task int64) string { return p.pool + ":" + strconv.FormatInt(task, 10) }
+
+// unlock releases what lock has acquired, if it has. What becomes of the lock
+// changes nothing about the task, and its lease ends it in any case.
+func (p *table) unlock(ctx context.Context, h Hold) {
+	if h.Lock != (lockimpl.Lock{}) {
+		_ = p.locker.Release(ctx, h.Lock)
+	}
+}

@@ -1,0 +1,63 @@
+package dispatchimpl
+
+import "oversell/variant"
+
+// promises are what document 4 asks of a dispatch.
+var promises = []variant.Property{variant.OneHolderPerTask, variant.HolderCommits, variant.TaskReturns}
+
+// The mechanisms behind the flaws.
+const (
+	whyTwoHolders = "two users find the same candidate, both are told that they locked it, and the later handover overwrites the earlier"
+	whyUnchecked  = "two users find the same candidate, and nothing is asked before it is handed to both"
+	whyTwoCommits = "a task that two users hold is submitted twice: the UPDATE goes by the task's id and asks nobody"
+	whyLateCommit = "a user who outlived the limit submits by the task's id, though the task has returned or another has it"
+)
+
+// Variants are all the dispatches, in the order in which reports show them.
+var Variants = []Variant{
+	{
+		Name:     "dispatch-locked",
+		Source:   "document 4",
+		Summary:  "whoever locked a candidate is handed it, and submits it by its id; leans on the lock entirely",
+		Promises: promises,
+		Flaws: []variant.Flaw{
+			{Property: variant.OneHolderPerTask, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyTwoHolders},
+			{Property: variant.HolderCommits, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyTwoCommits},
+			{Property: variant.HolderCommits, Fault: variant.Overrun, Why: whyLateCommit},
+		},
+		Needs: variant.Needs{SQL: true},
+		New:   newLocked,
+	},
+	{
+		Name:     "dispatch-fenced",
+		Source:   "ours, dispatch-locked corrected",
+		Summary:  "every UPDATE shows the lock's fencing token; that of a hold which is over finds no row",
+		Promises: promises,
+		Needs:    variant.Needs{SQL: true, Fence: true},
+		New:      newFenced,
+	},
+	{
+		Name:     "dispatch-unchecked",
+		Source:   "ours, control",
+		Summary:  "the first candidate is handed over without a lock or any other question",
+		Promises: promises,
+		Flaws: []variant.Flaw{
+			{Property: variant.OneHolderPerTask, Fault: variant.NoFault, Why: whyUnchecked},
+			{Property: variant.HolderCommits, Fault: variant.NoFault, Why: whyTwoCommits},
+			{Property: variant.HolderCommits, Fault: variant.Overrun, Why: whyLateCommit},
+		},
+		Needs:   variant.Needs{SQL: true},
+		Control: true,
+		New:     newUnchecked,
+	},
+}
+
+// Find returns the dispatch with this name.
+func Find(name string) (Variant, bool) {
+	for _, v := range Variants {
+		if v.Name == name {
+			return v, true
+		}
+	}
+	return Variant{}, false
+}

@@ -1,0 +1,67 @@
+package idimpl
+
+import "oversell/variant"
+
+// Why generators break.
+const (
+	whyLostUpdate = "two clients read the same last number and both write, and hand out, the next one"
+	whyOverrun    = "the section outlives its lease: the next holder reads the last number before the late one writes"
+	whyFailover   = "the promoted replica had not seen the last numbers and gives them out again"
+	whyGap        = "the number was counted, and the client that it was for died before it used it"
+)
+
+// Variants lists every generator.
+var Variants = []Variant{
+	{
+		Name: "get-set", Source: "documents 0 and 2, as their sale",
+		Summary:  "GET the last number, SET the next; leans on the lock entirely",
+		Promises: []variant.Property{variant.UniqueIDs, variant.NoGaps, variant.RealTimeOrder, variant.Linearizable},
+		Flaws: []variant.Flaw{
+			{Property: variant.UniqueIDs, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyLostUpdate},
+			{Property: variant.Linearizable, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyLostUpdate},
+			{Property: variant.UniqueIDs, Fault: variant.Overrun, Why: whyOverrun},
+			{Property: variant.Linearizable, Fault: variant.Overrun, Why: whyOverrun},
+			{Property: variant.UniqueIDs, Fault: variant.Failover, Why: whyFailover},
+			{Property: variant.NoGaps, Fault: variant.Crash, Why: whyGap},
+		},
+		New: newGetSet,
+	},
+	{
+		Name: "incr", Source: "ours",
+		Summary:  "INCR",
+		Promises: []variant.Property{variant.UniqueIDs, variant.NoGaps, variant.RealTimeOrder, variant.Linearizable},
+		Flaws: []variant.Flaw{
+			{Property: variant.UniqueIDs, Fault: variant.Failover, Why: whyFailover},
+			{Property: variant.NoGaps, Fault: variant.Crash, Why: whyGap},
+		},
+		New: newIncr,
+	},
+	{
+		Name: "script", Source: "ours",
+		Summary:  "one script counts and writes down which request got the number",
+		Promises: []variant.Property{variant.UniqueIDs, variant.NoGaps, variant.RealTimeOrder, variant.Linearizable},
+		Flaws: []variant.Flaw{
+			{Property: variant.UniqueIDs, Fault: variant.Failover, Why: whyFailover},
+		},
+		New: newScript,
+	},
+	{
+		Name: "block", Source: "ours, as widely used",
+		Summary:  "INCRBY 20, and the block is handed out without asking",
+		Promises: []variant.Property{variant.UniqueIDs},
+		Flaws: []variant.Flaw{
+			{Property: variant.UniqueIDs, Fault: variant.Failover, Why: whyFailover},
+		},
+		New: newBlock,
+	},
+}
+
+// Find returns the generator with this name.
+func Find(name string) (Variant, bool) {
+	for _, v := range Variants {
+		if v.Name == name {
+			return v, true
+		}
+	}
+	return Variant{}, false
+}

@@ -1,0 +1,102 @@
+package queueimpl_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"oversell/clock"
+	"oversell/queueimpl"
+	"oversell/queueimpl/queuetest"
+	"oversell/target"
+	"oversell/variant"
+)
+
+// TestConformance runs the suite over every queue: on a real Redis by the real
+// clock, and on the emulation by a virtual one.
+func TestConformance(t *testing.T) {
+	t.Run("redis", func(t *testing.T) {
+		server := startRedis(t)
+		conform(t, func(t *testing.T) queuetest.Bench {
+			return queuetest.Bench{
+				Env:   func() variant.Env { return world(t, server, clock.Real{}) },
+				Queue: newName(),
+			}
+		})
+	})
+	t.Run("embedded", func(t *testing.T) {
+		conform(t, func(t *testing.T) queuetest.Bench {
+			clk, server := startEmbedded(t)
+			return queuetest.Bench{
+				Env:   func() variant.Env { return world(t, server, clk) },
+				Queue: newName(),
+				Pass:  clk.Advance,
+			}
+		})
+	})
+}
+
+func conform(t *testing.T, open func(*testing.T) queuetest.Bench) {
+	for _, v := range queueimpl.Variants {
+		t.Run(v.Name, func(t *testing.T) { queuetest.Run(t, v, open) })
+	}
+}
+
+// startRedis starts a redis-server of this test's own.
+func startRedis(t *testing.T) *target.Target {
+	t.Helper()
+	s, err := target.Open(t.Context(), target.Spec{Target: "process"})
+	if err != nil && os.Getenv("OVERSELL_REQUIRE_ALL") != "1" && errors.Is(err, target.ErrEnvironment) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// startEmbedded starts an emulation whose clock the test moves.
+func startEmbedded(t *testing.T) (*clock.Virtual, *target.Target) {
+	t.Helper()
+	clk := clock.NewVirtual(time.Unix(1_700_000_000, 123_456_000))
+	s, err := target.OpenEmbedded(clk, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return clk, s
+}
+
+// connect makes a client with one connection of its own, and opens that.
+func connect(t *testing.T, server *target.Target) *redis.Client {
+	t.Helper()
+	c := server.Client(0, target.ConnOptions{PoolSize: 1}).(*redis.Client)
+	t.Cleanup(func() { c.Close() })
+	if err := c.Ping(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// world is the Env of one client. Waiting for a lock is a short look again, by the
+// machine's clock.
+func world(t *testing.T, server *target.Target, clk clock.Clock) variant.Env {
+	t.Helper()
+	return variant.Env{
+		Redis: []redis.UniversalClient{connect(t, server)},
+		Clock: clk,
+		Token: rand.Text,
+		Wait: func(ctx context.Context, _ string, atMost time.Duration) error {
+			return clock.Real{}.Sleep(ctx, min(atMost, time.Millisecond))
+		},
+	}
+}
+
+// newName is a name that nobody uses yet.
+func newName() string { return "{ov-" + rand.Text()[:6] + "}mail" }

@@ -1,0 +1,285 @@
+// Package queueimpl holds the task queues under test: that of the source
+// documents, faithfully with its flaws, its corrected forms, and a control.
+//
+// A queue holds tasks by name and by id, each with the time at which it is due.
+// What all of them can do is [Queue]; what only some can do is a small interface
+// of its own ([Delayer], [Dequeuer], [Peeker], [Deduper], [Acker], ...), which a
+// caller discovers by a type assertion. No queue pretends: one that cannot delay
+// has no method for it.
+//
+// Two designs stand against each other. A queue that removes a task as it hands
+// it out delivers at most once, and a consumer that dies with the task in its
+// hands loses it. A queue that only lends the task, for a visibility time-out,
+// and removes it when it is acknowledged, delivers at least once, so its
+// consumers must be idempotent ([Variant.AtLeastOnce]).
+//
+// One queue is one file, with its scripts as .lua files beside it; [Variants]
+// lists them all. A queue touches the world only through the [variant.Env] that
+// it is given.
+package queueimpl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"oversell/lockimpl"
+	"oversell/variant"
+)
+
+// ErrEmpty answers a Pop: no task is due. Nothing changed.
+var ErrEmpty = errors.New("no task is due")
+
+// ErrLocked refuses a call: the queue's lock was not to be had, so nothing was
+// looked at and nothing changed. It says nothing about tasks.
+var ErrLocked = errors.New("queue is locked")
+
+// ErrChanged refuses a Dequeue: no task with this id waits with this score. It
+// was taken, or enqueued again since. Nothing changed.
+var ErrChanged = errors.New("task has changed")
+
+// ErrLost refuses an Ack or an Extend: the task is not, or no longer, the
+// caller's. Nothing changed.
+var ErrLost = errors.New("claim is lost")
+
+// ErrBadCall refuses a call that makes no sense, before any command was sent.
+var ErrBadCall = errors.New("bad call")
+
+// Task is a task as the queue handed it out. It is a plain value: a stale one
+// can be shown again, and must then be refused.
+type Task struct {
+	ID string
+	// Score is when the task is due, in seconds since the epoch. It stays the
+	// same through redeliveries, so ID and Score together name one entry.
+	Score float64
+	// Attempt counts the deliveries of this entry, this one included, from 1. It
+	// is 0 where nothing was delivered or nothing is counted.
+	Attempt int
+	// Receipt names the claim under which the caller has the task; empty when the
+	// task was handed out for good.
+	Receipt string
+	// Until is the end of the visibility time-out promised to the caller: the start
+	// of the call plus the time-out, by the caller's clock. Zero without a claim.
+	Until time.Time
+}
+
+// State is what the server holds.
+type State struct {
+	Waiting []Task // due or not, in order
+	Claimed []Task // given to a consumer and not acknowledged; some may have run out
+}
+
+// Queue is one client's view of all queues of one kind, by name. It is used by
+// one goroutine at a time.
+//
+// ErrEmpty, ErrLocked, ErrChanged, ErrLost and ErrBadCall are definite. Any other
+// error leaves the outcome open: commands may have been, or may yet be, executed.
+type Queue interface {
+	// Enqueue enters tasks that are due at once. It returns those that it entered,
+	// each with its score; an id that is ignored because it is there already is not
+	// among them.
+	Enqueue(ctx context.Context, name string, ids ...string) (entered []Task, err error)
+	// Pop returns up to count tasks that are due, or ErrEmpty.
+	Pop(ctx context.Context, name string, count int) ([]Task, error)
+	// State reads what the server holds, for the audit at the end of a run.
+	State(ctx context.Context, name string) (State, error)
+}
+
+// Delayer is a queue whose tasks can be due later.
+type Delayer interface {
+	// EnqueueAfter is Enqueue of tasks that are due after this time.
+	EnqueueAfter(ctx context.Context, name string, after time.Duration, ids ...string) (entered []Task, err error)
+}
+
+// Repeat says what becomes of an id that is enqueued while it is in the queue.
+type Repeat string
+
+// The rules for repeated ids.
+const (
+	Ignored     Repeat = "ignored"     // the earlier entry stays
+	Overwritten Repeat = "overwritten" // the later one replaces it
+)
+
+// Deduper is a queue that keeps one entry per id.
+type Deduper interface {
+	// Repeats is the rule that this queue follows, by [Options.Overwrite].
+	Repeats() Repeat
+}
+
+// Dequeuer is a queue from which a waiting task can be withdrawn.
+type Dequeuer interface {
+	// Dequeue removes the task if it waits with exactly this score; otherwise
+	// it is ErrChanged.
+	Dequeue(ctx context.Context, name, id string, score float64) error
+}
+
+// Peeker is a queue that shows what is due without changing anything.
+type Peeker interface {
+	// Peek returns up to count tasks that are due; none is no error.
+	Peek(ctx context.Context, name string, count int) ([]Task, error)
+}
+
+// Acker is a queue whose tasks stay in it until they are acknowledged.
+type Acker interface {
+	// Ack says that the task is done: it is removed and never delivered again. It
+	// counts, even when the visibility time-out has run out, unless somebody was
+	// given the task since, or enqueued it again: then it is ErrLost.
+	Ack(ctx context.Context, name string, t Task) error
+}
+
+// Extender is a queue whose claims can be prolonged.
+type Extender interface {
+	// Extend starts the visibility time-out again and returns the task with its
+	// new Until. A claim that has run out is ErrLost.
+	Extend(ctx context.Context, name string, t Task) (Task, error)
+}
+
+// Reclaimer is a queue that can return tasks whose claim has run out without
+// handing them to somebody. Its Pop does so by itself.
+type Reclaimer interface {
+	// Reclaim returns them all, and tells how many claims it ended; those of tasks
+	// that became dead letters count, too.
+	Reclaim(ctx context.Context, name string) (n int, err error)
+}
+
+// DeadLetters is a queue that puts a task aside after [Options.MaxAttempts]
+// deliveries without an Ack.
+type DeadLetters interface {
+	// Dead returns the tasks put aside, Attempt being the deliveries that each had.
+	Dead(ctx context.Context, name string) ([]Task, error)
+}
+
+// Journaler is a queue that remembers what a pop took, so that one whose reply
+// was lost can be settled at the end of a run.
+type Journaler interface {
+	// PopAs is Pop under a request id, unique to this call. The same request sent
+	// again gets the same tasks, and takes no others.
+	PopAs(ctx context.Context, name, request string, count int) ([]Task, error)
+	// Popped returns what the request took; nothing if it has taken nothing so far.
+	Popped(ctx context.Context, name, request string) ([]Task, error)
+}
+
+// DefaultVisibility is the visibility time-out unless [Options] say otherwise.
+const DefaultVisibility = 30 * time.Second
+
+// Options say how to make a queue. The zero value takes the defaults.
+type Options struct {
+	// Lock makes the lock that guards a queue with [Variant.Locked]; nil means the
+	// printed one.
+	Lock func(variant.Env) lockimpl.Locker
+	// LockOptions say how it is acquired. Zero fields mean the documents' 15 s of
+	// lease and 10 s of waiting, and a new attempt every 100 ms. Pop never waits.
+	LockOptions lockimpl.Options
+	// Overwrite lets an id that is enqueued again replace its earlier entry.
+	Overwrite bool
+	// Visibility is how long a consumer has for a task; 0 means DefaultVisibility.
+	// The server counts in whole milliseconds.
+	Visibility time.Duration
+	// MaxAttempts is after how many deliveries without an Ack a task becomes a
+	// dead letter; 0 means never.
+	MaxAttempts int
+}
+
+func (o Options) withDefaults() Options {
+	if o.Lock == nil {
+		o.Lock = printedLock
+	}
+	if o.LockOptions.TTL == 0 {
+		o.LockOptions.TTL = 15 * time.Second
+	}
+	if o.LockOptions.Wait == 0 {
+		o.LockOptions.Wait = 10 * time.Second
+	}
+	if o.LockOptions.RetryEvery == 0 {
+		o.LockOptions.RetryEvery = 100 * time.Millisecond
+	}
+	if o.Visibility == 0 {
+		o.Visibility = DefaultVisibility
+	}
+	return o
+}
+
+// repeats is the rule for repeated ids.
+func (o Options) repeats() Repeat {
+	if o.Overwrite {
+		return Overwritten
+	}
+	return Ignored
+}
+
+// Variant describes a queue under test.
+type Variant struct {
+	Name, Source, Summary string
+	// Promises are what its authors claim; a broken one fails a run.
+	Promises []variant.Property
+	// Flaws are the ways in which it must be caught.
+	Flaws []variant.Flaw
+	Needs variant.Needs
+	// Locked says that every change is made under a lock, made by Options.Lock and
+	// called "Queue:" and the queue's name, so that the queue is as good as that.
+	Locked bool
+	// AtLeastOnce says that a task is delivered again when its consumer is not heard
+	// of in time, and that consumers must be idempotent by task id. That is their
+	// part of the promise effect-once. The other queues' consumers rely on the queue.
+	AtLeastOnce bool
+	// Control marks a queue that is wrong on purpose.
+	Control bool
+	// New makes one client's Queue. It must not use the network.
+	New func(variant.Env, Options) Queue
+}
+
+// Can lists what the queue can do beyond [Queue], in words for reports.
+func (v Variant) Can() []string {
+	q := v.New(variant.Env{}, Options{})
+	var can []string
+	for _, c := range []struct {
+		name string
+		ok   bool
+	}{
+		{"delay", is[Delayer](q)},
+		{"dedupe", is[Deduper](q)},
+		{"dequeue", is[Dequeuer](q)},
+		{"peek", is[Peeker](q)},
+		{"ack", is[Acker](q)},
+		{"extend", is[Extender](q)},
+		{"reclaim", is[Reclaimer](q)},
+		{"dead-letters", is[DeadLetters](q)},
+		{"journal", is[Journaler](q)},
+	} {
+		if c.ok {
+			can = append(can, c.name)
+		}
+	}
+	return can
+}
+
+func is[T any](q Queue) bool {
+	_, ok := q.(T)
+	return ok
+}
+
+// Accepts reports, as an ErrBadCall, an option that makes no sense, or that
+// this queue would have to ignore.
+func (v Variant) Accepts(o Options) error {
+	q := v.New(variant.Env{}, Options{})
+	l := o.LockOptions
+	for _, bad := range []struct {
+		is  bool
+		why string
+	}{
+		{o.Lock != nil && !v.Locked, "it takes no lock"},
+		{l != (lockimpl.Options{}) && !v.Locked, "it takes no lock"},
+		{l.TTL < 0 || l.Wait < 0 || l.RetryEvery < 0 || l.MaxTries < 0, "the lock's times and tries must not be negative"},
+		{o.Overwrite && !is[Deduper](q), "it keeps several entries per id, so none is overwritten"},
+		{o.Visibility != 0 && !v.AtLeastOnce, "it has no visibility time-out"},
+		{o.Visibility != 0 && o.Visibility < time.Millisecond, "a visibility time-out must be at least a millisecond"},
+		{o.MaxAttempts < 0, "a number of attempts must not be negative"},
+		{o.MaxAttempts > 0 && !is[DeadLetters](q), "it has no dead letters"},
+	} {
+		if bad.is {
+			return fmt.Errorf("queue %s: %w: %s", v.Name, ErrBadCall, bad.why)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,408 @@
+package queuetest
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"oversell/clock"
+	"oversell/queueimpl"
+	"oversell/target"
+	"oversell/variant"
+)
+
+// A suite that nothing fails proves nothing: each saboteur is a good queue with
+// one thing wrong, and must be told which promise it broke.
+
+// full is all that the queue "reliable" can do.
+type full interface {
+	queueimpl.Queue
+	queueimpl.Delayer
+	queueimpl.Deduper
+	queueimpl.Dequeuer
+	queueimpl.Peeker
+	queueimpl.Acker
+	queueimpl.Extender
+	queueimpl.Reclaimer
+	queueimpl.DeadLetters
+	queueimpl.Journaler
+}
+
+// saboteur has some of its methods replaced.
+type saboteur struct {
+	full
+	hooks
+	pops int
+}
+
+type hooks struct {
+	enqueue func(ctx context.Context, q full, name string, after time.Duration, ids []string) ([]queueimpl.Task, error)
+	// pop sees the answer; nth counts this client's pops from 1.
+	pop     func(ctx context.Context, q full, name string, nth int, tasks []queueimpl.Task, err error) ([]queueimpl.Task, error)
+	state   func(queueimpl.State) queueimpl.State
+	dequeue func(ctx context.Context, q full, name, id string, score float64) error
+	peek    func(ctx context.Context, q full, name string, count int) ([]queueimpl.Task, error)
+	ack     func(ctx context.Context, q full, name string, t queueimpl.Task) error
+	extend  func(t queueimpl.Task) (queueimpl.Task, error)
+	reclaim func(n int) int
+	dead    func([]queueimpl.Task) []queueimpl.Task
+	popAs   func(ctx context.Context, q full, name, request string, count int) ([]queueimpl.Task, error)
+	popped  func([]queueimpl.Task) []queueimpl.Task
+	options func(*queueimpl.Options)
+	rename  func(string) string
+}
+
+func (s *saboteur) as(name string) string {
+	if s.rename == nil || name == "" {
+		return name
+	}
+	return s.rename(name)
+}
+
+func (s *saboteur) Enqueue(ctx context.Context, name string, ids ...string) ([]queueimpl.Task, error) {
+	return s.EnqueueAfter(ctx, name, 0, ids...)
+}
+
+func (s *saboteur) EnqueueAfter(ctx context.Context, name string, after time.Duration, ids ...string) ([]queueimpl.Task, error) {
+	if s.enqueue != nil {
+		return s.enqueue(ctx, s.full, s.as(name), after, ids)
+	}
+	return s.full.EnqueueAfter(ctx, s.as(name), after, ids...)
+}
+
+func (s *saboteur) Pop(ctx context.Context, name string, count int) ([]queueimpl.Task, error) {
+	tasks, err := s.full.Pop(ctx, s.as(name), count)
+	if s.pops++; s.pop != nil {
+		return s.pop(ctx, s.full, s.as(name), s.pops, tasks, err)
+	}
+	return tasks, err
+}
+
+func (s *saboteur) State(ctx context.Context, name string) (queueimpl.State, error) {
+	got, err := s.full.State(ctx, s.as(name))
+	if s.state != nil {
+		got = s.state(got)
+	}
+	return got, err
+}
+
+func (s *saboteur) Dequeue(ctx context.Context, name, id string, score float64) error {
+	if s.dequeue != nil {
+		return s.dequeue(ctx, s.full, s.as(name), id, score)
+	}
+	return s.full.Dequeue(ctx, s.as(name), id, score)
+}
+
+func (s *saboteur) Peek(ctx context.Context, name string, count int) ([]queueimpl.Task, error) {
+	if s.peek != nil {
+		return s.peek(ctx, s.full, s.as(name), count)
+	}
+	return s.full.Peek(ctx, s.as(name), count)
+}
+
+func (s *saboteur) Ack(ctx context.Context, name string, t queueimpl.Task) error {
+	if s.ack != nil {
+		return s.ack(ctx, s.full, s.as(name), t)
+	}
+	return s.full.Ack(ctx, s.as(name), t)
+}
+
+func (s *saboteur) Extend(ctx context.Context, name string, t queueimpl.Task) (queueimpl.Task, error) {
+	if s.extend != nil {
+		return s.extend(t)
+	}
+	return s.full.Extend(ctx, s.as(name), t)
+}
+
+func (s *saboteur) Reclaim(ctx context.Context, name string) (int, error) {
+	n, err := s.full.Reclaim(ctx, s.as(name))
+	if s.reclaim != nil {
+		n = s.reclaim(n)
+	}
+	return n, err
+}
+
+func (s *saboteur) Dead(ctx context.Context, name string) ([]queueimpl.Task, error) {
+	tasks, err := s.full.Dead(ctx, s.as(name))
+	if s.dead != nil {
+		tasks = s.dead(tasks)
+	}
+	return tasks, err
+}
+
+func (s *saboteur) PopAs(ctx context.Context, name, request string, count int) ([]queueimpl.Task, error) {
+	if s.popAs != nil {
+		return s.popAs(ctx, s.full, s.as(name), request, count)
+	}
+	return s.full.PopAs(ctx, s.as(name), request, count)
+}
+
+func (s *saboteur) Popped(ctx context.Context, name, request string) ([]queueimpl.Task, error) {
+	tasks, err := s.full.Popped(ctx, s.as(name), request)
+	if s.popped != nil {
+		tasks = s.popped(tasks)
+	}
+	return tasks, err
+}
+
+func TestSaboteursAreCaught(t *testing.T) {
+	type tasks = []queueimpl.Task
+	// removing acknowledges at once, so that the task is gone.
+	removing := func(ctx context.Context, q full, name string, _ int, got tasks, err error) (tasks, error) {
+		for _, t := range got {
+			if err := q.Ack(ctx, name, t); err != nil {
+				return nil, err
+			}
+		}
+		return got, err
+	}
+	swallowing := func(_ context.Context, _ full, _ string, nth int, got tasks, err error) (tasks, error) {
+		if nth == 2 {
+			return nil, queueimpl.ErrEmpty
+		}
+		return got, err
+	}
+	anew := func(ctx context.Context, q full, name string, after time.Duration, ids []string) (tasks, error) {
+		in, err := q.EnqueueAfter(ctx, name, after, ids...)
+		if err != nil {
+			return in, err
+		}
+		in = nil
+		for _, id := range ids {
+			in = append(in, queueimpl.Task{ID: id})
+		}
+		return in, nil
+	}
+	reversed := func(_ context.Context, q full, name string, _ int, got tasks, err error) (tasks, error) {
+		for i := range got {
+			got[i].Score = -got[i].Score - float64(got[i].ID[0]) // less, the later it comes
+		}
+		return got, err
+	}
+	tests := []struct {
+		wrong string
+		with  hooks
+		rule  string
+		says  string
+	}{
+		{"an empty answer without an error", hooks{pop: func(_ context.Context, _ full, _ string, _ int, got tasks, err error) (tasks, error) {
+			if errors.Is(err, queueimpl.ErrEmpty) {
+				err = nil
+			}
+			return got, err
+		}}, "an empty queue says so", "contract"},
+		{"a task gets lost", hooks{pop: swallowing}, "what is enqueued is popped once", "no-lost-task is broken"},
+		{"scores of its own", hooks{pop: reversed}, "what is enqueued is popped once", "contract"},
+		{"more than count", hooks{pop: func(ctx context.Context, q full, name string, _ int, got tasks, err error) (tasks, error) {
+			more, _ := q.Pop(ctx, name, 1)
+			return append(got, more...), err
+		}}, "pops up to count", "contract"},
+		{"the wrong order", hooks{pop: reversed}, "tasks come in the order of score and id", "in-order is broken"},
+		{"the wrong order", hooks{pop: reversed}, "tasks of several calls come in their order", "in-order is broken"},
+		{"no delay", hooks{enqueue: func(ctx context.Context, q full, name string, _ time.Duration, ids []string) (tasks, error) {
+			return q.Enqueue(ctx, name, ids...)
+		}}, "a delayed task does not come early", "not-early is broken"},
+		{"a delay that is only said", hooks{enqueue: func(ctx context.Context, q full, name string, after time.Duration, ids []string) (tasks, error) {
+			in, err := q.Enqueue(ctx, name, ids...)
+			for i := range in {
+				in[i].Score += after.Seconds()
+			}
+			return in, err
+		}}, "a delayed task does not come early", "not-early is broken"},
+		{"a delayed task is not kept", hooks{state: func(queueimpl.State) queueimpl.State { return queueimpl.State{} }},
+			"a delayed task comes", "no-lost-task is broken"},
+		{"always overwrites", hooks{options: overwriting}, "a repeated id is ignored", "contract"},
+		{"says that it entered all", hooks{enqueue: anew}, "a repeated id is ignored", "one-entry-per-id is broken"},
+		{"never overwrites", hooks{options: func(o *queueimpl.Options) { o.Overwrite = false }}, "a repeated id overwrites, as an option", "contract"},
+		{"an id is used up", hooks{ack: func(context.Context, full, string, queueimpl.Task) error { return nil }},
+			"an id can be enqueued again when it is done", "contract"},
+		{"claimed tasks do not count", hooks{state: func(s queueimpl.State) queueimpl.State { s.Claimed = nil; return s }},
+			"the state adds up", "contract"},
+		{"any score will do", hooks{dequeue: func(ctx context.Context, q full, name, id string, _ float64) error {
+			s, err := q.State(ctx, name)
+			for _, t := range s.Waiting {
+				if t.ID == id {
+					return q.Dequeue(ctx, name, id, t.Score)
+				}
+			}
+			return errors.Join(err, queueimpl.ErrChanged)
+		}}, "dequeue needs the very score", "contract"},
+		{"peeking claims", hooks{peek: func(ctx context.Context, q full, name string, count int) (tasks, error) {
+			got, err := q.Pop(ctx, name, count)
+			if errors.Is(err, queueimpl.ErrEmpty) {
+				err = nil
+			}
+			return got, err
+		}}, "peek changes nothing", "contract"},
+		{"acks always succeed", hooks{ack: func(ctx context.Context, q full, name string, t queueimpl.Task) error {
+			_ = q.Ack(ctx, name, t)
+			return nil
+		}}, "an ack counts once", "contract"},
+		{"removes as it hands out", hooks{pop: removing}, "a claimed task is hidden, then comes back", "no-lost-task is broken"},
+		{"no visibility time-out", hooks{options: func(o *queueimpl.Options) { o.Visibility = time.Millisecond }},
+			"a claimed task is hidden, then comes back", "contract"},
+		{"acks that ask nobody", hooks{ack: func(ctx context.Context, q full, name string, t queueimpl.Task) error {
+			s, err := q.State(ctx, name)
+			for _, c := range s.Claimed {
+				if c.ID == t.ID {
+					return q.Ack(ctx, name, c)
+				}
+			}
+			return errors.Join(err, queueimpl.ErrLost)
+		}}, "an ack counts until another has the task", "contract"},
+		{"acks do nothing", hooks{ack: func(context.Context, full, string, queueimpl.Task) error { return nil }},
+			"an acked task never comes back", "effect-once is broken"},
+		{"the old claim stays good", hooks{ack: func(context.Context, full, string, queueimpl.Task) error { return nil }},
+			"overwriting ends a claim", "contract"},
+		{"extends nothing", hooks{extend: func(t queueimpl.Task) (queueimpl.Task, error) {
+			t.Until = t.Until.Add(time.Second)
+			return t, nil
+		}}, "a claim can be extended", "contract"},
+		{"counts wrongly", hooks{reclaim: func(n int) int { return 2 * n }}, "reclaim returns what has run out", "contract"},
+		{"dead letters vanish", hooks{dead: func(tasks) tasks { return nil }}, "after its attempts a task is a dead letter", "has not happened"},
+		{"a bound of its own", hooks{options: func(o *queueimpl.Options) {
+			if o.MaxAttempts > 0 {
+				o.MaxAttempts++
+			}
+		}}, "after its attempts a task is a dead letter", "contract"},
+		{"a claim that ran out is over for good", hooks{pop: func(ctx context.Context, q full, name string, nth int, got tasks, err error) (tasks, error) {
+			if nth < 20 {
+				return got, err
+			}
+			_, err = removing(ctx, q, name, nth, got, err)
+			return nil, errors.Join(err, queueimpl.ErrEmpty)
+		}}, "any number of claims that have run out come back", "has not happened"},
+		{"a journal without pages", hooks{popped: func(tasks) tasks { return nil }}, "the journal tells what a request took", "contract"},
+		{"requests are not known again", hooks{popAs: func(ctx context.Context, q full, name, request string, count int) (tasks, error) {
+			if request == "" {
+				return nil, queueimpl.ErrBadCall
+			}
+			return q.PopAs(ctx, name, request+rand.Text(), count)
+		}}, "a request sent again takes nothing more", "contract"},
+		{"a task gets lost", hooks{pop: swallowing}, "concurrent clients lose nothing", "no-lost-task is broken"},
+		{"a task comes twice", hooks{pop: func() func(context.Context, full, string, int, tasks, error) (tasks, error) {
+			var last atomic.Pointer[queueimpl.Task]
+			return func(_ context.Context, _ full, _ string, nth int, got tasks, err error) (tasks, error) {
+				if len(got) > 0 {
+					if t := last.Swap(&got[0]); t != nil && nth == 3 {
+						return tasks{*t, *t}, nil
+					}
+				}
+				return got, err
+			}
+		}()}, "concurrent clients get nothing twice", "is broken"},
+		{"says that it entered all", hooks{enqueue: anew}, "copies of one id at once make one entry", "one-entry-per-id is broken"},
+		{"one queue for all names", hooks{rename: func(n string) string { return strings.TrimSuffix(n, "2") }},
+			"two queues do not mix", "is broken"},
+		{"keys of its own naming", hooks{rename: func(string) string { return "the-queue" }},
+			"every key carries the queue's name", "does not carry"},
+		{"a bad id is left out", hooks{enqueue: func(ctx context.Context, q full, name string, after time.Duration, ids []string) (tasks, error) {
+			var good []string
+			for _, id := range ids {
+				if id != "" {
+					good = append(good, id)
+				}
+			}
+			return q.EnqueueAfter(ctx, name, max(after, 0), good...)
+		}}, "a bad call is an error, and changes nothing", "contract"},
+		{"an error is called empty", hooks{pop: func(_ context.Context, _ full, _ string, _ int, got tasks, err error) (tasks, error) {
+			if err != nil {
+				err = queueimpl.ErrEmpty
+			}
+			return got, err
+		}}, "a cancelled context is no declared answer", "contract"},
+	}
+	good, ok := queueimpl.Find("reliable")
+	if !ok {
+		t.Fatal("no queue reliable")
+	}
+	good.Promises = variant.PropertiesOf(variant.Queue)
+	tried := map[string]bool{}
+	for _, tt := range tests {
+		tried[tt.rule] = true
+		t.Run(tt.rule+"/"+tt.wrong, func(t *testing.T) {
+			bad := good
+			bad.New = func(env variant.Env, o queueimpl.Options) queueimpl.Queue {
+				if tt.with.options != nil {
+					tt.with.options(&o)
+				}
+				return &saboteur{full: good.New(env, o).(full), hooks: tt.with}
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			err := find(t, tt.rule).check(ctx, bench{newBench(t), bad})
+			if err == nil || !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("the rule says %v; want that it says %q", err, tt.says)
+			}
+		})
+	}
+	for _, r := range rules {
+		if r.appliesTo(good) && !tried[r.name] {
+			t.Errorf("nobody sabotages the rule %q", r.name)
+		}
+	}
+}
+
+// TestRulesApplyToThosePromising: a rule belongs to those that promise what it checks.
+func TestRulesApplyToThosePromising(t *testing.T) {
+	control, _ := queueimpl.Find("range-run-remove")
+	streams, _ := queueimpl.Find("streams")
+	for _, tt := range []struct {
+		v    queueimpl.Variant
+		rule string
+		want bool
+	}{
+		{control, "concurrent clients get nothing twice", false},
+		{control, "concurrent clients lose nothing", true},
+		{control, "a claimed task is hidden, then comes back", false},
+		{streams, "a claimed task is hidden, then comes back", true},
+		{streams, "a delayed task does not come early", false},
+		{streams, "a repeated id is ignored", false},
+		{streams, "a locked queue is not an empty one", false},
+	} {
+		if got := find(t, tt.rule).appliesTo(tt.v); got != tt.want {
+			t.Errorf("%q applies to %s: %v; want %v", tt.rule, tt.v.Name, got, tt.want)
+		}
+	}
+}
+
+func find(t *testing.T, name string) rule {
+	t.Helper()
+	for _, r := range rules {
+		if r.name == name {
+			return r
+		}
+	}
+	t.Fatalf("no rule %q", name)
+	return rule{}
+}
+
+func newBench(t *testing.T) Bench {
+	t.Helper()
+	clk := clock.NewVirtual(time.Unix(1_700_000_000, 0))
+	server, err := target.OpenEmbedded(clk, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { server.Close() })
+	return Bench{
+		Queue: "{ov}mail",
+		Pass:  clk.Advance,
+		Env: func() variant.Env {
+			c := server.Client(0, target.ConnOptions{PoolSize: 1})
+			t.Cleanup(func() { c.Close() })
+			return variant.Env{
+				Redis: []redis.UniversalClient{c}, Clock: clk, Token: rand.Text,
+				Wait: func(ctx context.Context, _ string, atMost time.Duration) error {
+					return clock.Real{}.Sleep(ctx, min(atMost, time.Millisecond))
+				},
+			}
+		},
+	}
+}

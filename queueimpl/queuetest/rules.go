@@ -1,0 +1,1037 @@
+package queuetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"oversell/queueimpl"
+	"oversell/variant"
+)
+
+func emptySaysSo(ctx context.Context, b bench) error {
+	c := b.client()
+	for range 2 {
+		if tasks, err := c.Pop(ctx, c.name, 1); !errors.Is(err, queueimpl.ErrEmpty) || len(tasks) > 0 {
+			return broken(theInterface, "pop from a queue that nobody used answered %v and %s; want %q", tasks, say(err), queueimpl.ErrEmpty)
+		}
+	}
+	return c.holds(ctx, theInterface, nil, nil)
+}
+
+func poppedOnce(ctx context.Context, b bench) error {
+	const of = variant.NoLostTask
+	producer, consumer := b.client(), b.client()
+	scores := map[string]float64{}
+	for _, id := range []string{"a", "b", "c"} {
+		in, err := producer.enqueue(ctx, of, id)
+		if err != nil {
+			return err
+		}
+		scores[id] = in[0].Score
+	}
+	for range 3 {
+		tasks, err := consumer.pop(ctx, 1)
+		if err != nil {
+			return err
+		}
+		if len(tasks) == 0 {
+			return broken(of, "nothing is due, and %d tasks were not delivered", len(scores))
+		}
+		t := tasks[0]
+		score, wanted := scores[t.ID]
+		switch {
+		case !wanted:
+			return broken(variant.NoDuplicateDelivery, "%q was delivered again, or never enqueued", t.ID)
+		case score != t.Score:
+			return broken(theInterface, "%q was entered with the score %v and delivered with %v", t.ID, score, t.Score)
+		case t.Attempt != 1:
+			return broken(theInterface, "the first delivery of %q is attempt %d", t.ID, t.Attempt)
+		}
+		delete(scores, t.ID)
+		if err := consumer.done(ctx, t); err != nil {
+			return err
+		}
+	}
+	return firstOf(
+		func() error { _, err := consumer.popped(ctx, variant.NoDuplicateDelivery, 1); return err },
+		func() error { return consumer.holds(ctx, variant.NoDuplicateDelivery, nil, nil) },
+	)
+}
+
+func upToCount(ctx context.Context, b bench) error {
+	c := b.client()
+	if _, err := c.enqueue(ctx, variant.NoLostTask, "a", "b", "c", "d", "e"); err != nil {
+		return err
+	}
+	all := map[string]bool{}
+	for _, want := range []int{3, 2, 0} {
+		tasks, err := c.pop(ctx, 3)
+		if err != nil {
+			return err
+		}
+		if len(tasks) != want {
+			return broken(variant.NoLostTask, "pop of 3 answered %q; want %d tasks", idsOf(tasks), want)
+		}
+		for _, t := range tasks {
+			if all[t.ID] {
+				return broken(variant.NoDuplicateDelivery, "%q was delivered twice", t.ID)
+			}
+			all[t.ID] = true
+		}
+	}
+	return nil
+}
+
+// sorted reports tasks that are not in the order of (score, id).
+func sorted(tasks []queueimpl.Task) error {
+	for i := 1; i < len(tasks); i++ {
+		p, t := tasks[i-1], tasks[i]
+		if t.Score < p.Score || (t.Score == p.Score && t.ID < p.ID) {
+			return broken(variant.InOrder, "%q (%f) was delivered after %q (%f)", t.ID, t.Score, p.ID, p.Score)
+		}
+	}
+	return nil
+}
+
+func inOrder(ctx context.Context, b bench) error {
+	c := b.client()
+	ids := []string{"b", "a10", "c", "a9", "B"}
+	if _, err := c.enqueue(ctx, variant.NoLostTask, ids...); err != nil {
+		return err
+	}
+	return drained(ctx, c, len(ids))
+}
+
+// drained pops and acknowledges one task after the other and expects them in order.
+func drained(ctx context.Context, c *client, n int) error {
+	var got []queueimpl.Task
+	for range n {
+		t, err := c.next(ctx)
+		if err != nil {
+			return err
+		}
+		got = append(got, t)
+	}
+	return sorted(got)
+}
+
+// next pops and acknowledges one task, which must be due.
+func (c *client) next(ctx context.Context) (queueimpl.Task, error) {
+	tasks, err := c.pop(ctx, 1)
+	if err == nil && len(tasks) == 0 {
+		err = broken(variant.NoLostTask, "nothing is due, but a task should be")
+	}
+	if err != nil {
+		return queueimpl.Task{}, err
+	}
+	return tasks[0], c.done(ctx, tasks...)
+}
+
+func inOrderOfDue(ctx context.Context, b bench) error {
+	c := b.client()
+	const far = 30 * time.Millisecond
+	for i, after := range []time.Duration{far, far / 3, 2 * far / 3, 0} {
+		if _, err := c.enqueueAfter(ctx, variant.NoLostTask, after, fmt.Sprint("task-", i)); err != nil {
+			return err
+		}
+	}
+	var got []queueimpl.Task
+	err := b.until(ctx, "delivery of all tasks", func() (bool, error) {
+		tasks, err := c.pop(ctx, 4)
+		if err == nil {
+			err = c.done(ctx, tasks...)
+		}
+		got = append(got, tasks...)
+		return len(got) == 4, err
+	})
+	if err != nil {
+		return err
+	}
+	return sorted(got)
+}
+
+// grain is what two clocks of one machine may differ by, in seconds: a server may
+// look at its clock once per event.
+const grain = 2e-3
+
+// due checks a delivery against the clock.
+func (c *client) due(t queueimpl.Task) error {
+	now := float64(c.env.Clock.Now().UnixMicro()) / 1e6
+	if now < t.Score-grain {
+		return broken(variant.NotEarly, "%q was delivered %.6f s before it was due", t.ID, t.Score-now)
+	}
+	return nil
+}
+
+func notEarly(ctx context.Context, b bench) error {
+	c := b.client()
+	const after = 20 * time.Millisecond
+	start := float64(c.env.Clock.Now().UnixMicro()) / 1e6
+	in, err := c.enqueueAfter(ctx, variant.NotEarly, after, "later")
+	if err != nil {
+		return err
+	}
+	if in[0].Score < start+after.Seconds()-grain {
+		return broken(variant.NotEarly, "a task enqueued at %f with a delay of %v has the score %f", start, after, in[0].Score)
+	}
+	if b.Pass != nil {
+		b.Pass(after - time.Millisecond)
+		if _, err := c.popped(ctx, variant.NotEarly, 1); err != nil {
+			return err
+		}
+		b.Pass(time.Millisecond)
+		_, err := c.popped(ctx, variant.NotEarly, 1, "later")
+		return err
+	}
+	t, err := c.comes(ctx, variant.NotEarly, "later")
+	if err != nil {
+		return err
+	}
+	return c.due(t)
+}
+
+func delayedComes(ctx context.Context, b bench) error {
+	c := b.client()
+	if _, err := c.enqueueAfter(ctx, variant.Progress, 10*time.Millisecond, "later"); err != nil {
+		return err
+	}
+	if err := c.holds(ctx, variant.NoLostTask, []string{"later"}, nil); err != nil {
+		return err
+	}
+	_, err := c.comes(ctx, variant.Progress, "later")
+	return err
+}
+
+func repeatIgnored(ctx context.Context, b bench) error {
+	const of = variant.OneEntryPerID
+	c := b.client()
+	if r := c.Queue.(queueimpl.Deduper).Repeats(); r != queueimpl.Ignored {
+		return broken(theInterface, "without options a repeated id is %s", r)
+	}
+	first, err := c.enqueue(ctx, of, "a")
+	if err != nil {
+		return err
+	}
+	again, err := c.Enqueue(ctx, c.name, "a", "b", "b")
+	if err != nil {
+		return broken(of, "enqueue of a repeated id answered %q", err)
+	}
+	if got := idsOf(again); !slices.Equal(got, []string{"b"}) {
+		return broken(of, `enqueue of "a", "b" and "b" after "a" entered %q; want "b" alone`, got)
+	}
+	tasks, err := c.popped(ctx, of, 5, "a", "b")
+	if err != nil {
+		return err
+	}
+	for _, t := range tasks {
+		if t.ID == "a" && t.Score != first[0].Score {
+			return broken(of, `"a" has the score %f of the repeat; want the first one's %f`, t.Score, first[0].Score)
+		}
+	}
+	return nil
+}
+
+func repeatOverwrites(ctx context.Context, b bench) error {
+	const of = variant.OneEntryPerID
+	c := b.client(overwriting)
+	if r := c.Queue.(queueimpl.Deduper).Repeats(); r != queueimpl.Overwritten {
+		return broken(theInterface, "with Overwrite a repeated id is %s", r)
+	}
+	if _, err := c.enqueue(ctx, of, "a"); err != nil {
+		return err
+	}
+	second, err := c.enqueueAfter(ctx, of, 20*time.Millisecond, "a")
+	if err != nil {
+		return err
+	}
+	t, err := c.comes(ctx, of, "a")
+	if err != nil {
+		return err
+	}
+	if t.Score != second[0].Score {
+		return broken(of, `"a" was delivered with the score %f; want that of the overwriting entry, %f`, t.Score, second[0].Score)
+	}
+	if err := c.done(ctx, t); err != nil {
+		return err
+	}
+	return c.holds(ctx, of, nil, nil)
+}
+
+func againWhenDone(ctx context.Context, b bench) error {
+	c := b.client()
+	for range 3 {
+		if _, err := c.enqueue(ctx, theInterface, "a"); err != nil {
+			return err
+		}
+		t, err := c.next(ctx)
+		if err != nil {
+			return err
+		}
+		if t.Attempt != 1 {
+			return broken(theInterface, "the first delivery of a new entry is attempt %d", t.Attempt)
+		}
+	}
+	return c.holds(ctx, theInterface, nil, nil)
+}
+
+func stateAddsUp(ctx context.Context, b bench) error {
+	c := b.client()
+	in, err := c.enqueue(ctx, theInterface, "a", "b", "c")
+	if err != nil {
+		return err
+	}
+	s, err := c.State(ctx, c.name)
+	if err != nil {
+		return broken(theInterface, "state answered %q", err)
+	}
+	for _, t := range s.Waiting {
+		if !slices.ContainsFunc(in, func(e queueimpl.Task) bool { return e.ID == t.ID && e.Score == t.Score }) {
+			return broken(theInterface, "the state has %+v; %+v were entered", t, in)
+		}
+	}
+	if err := c.holds(ctx, theInterface, []string{"a", "b", "c"}, nil); err != nil {
+		return err
+	}
+	tasks, err := c.pop(ctx, 1)
+	if err != nil {
+		return err
+	}
+	if len(tasks) == 0 {
+		return broken(variant.NoLostTask, "nothing is due of three tasks")
+	}
+	rest := slices.DeleteFunc([]string{"a", "b", "c"}, func(id string) bool { return id == tasks[0].ID })
+	if b.v.AtLeastOnce {
+		if err := c.holds(ctx, theInterface, rest, idsOf(tasks)); err != nil {
+			return err
+		}
+	}
+	if err := c.done(ctx, tasks...); err != nil {
+		return err
+	}
+	return c.holds(ctx, theInterface, rest, nil)
+}
+
+func dequeueNeedsScore(ctx context.Context, b bench) error {
+	c := b.client(overwriting)
+	d := c.Queue.(queueimpl.Dequeuer)
+	expect := func(id string, score float64, want error) func() error {
+		return func() error {
+			if err := d.Dequeue(ctx, c.name, id, score); !errors.Is(err, want) {
+				return broken(theInterface, "dequeue of %q with the score %f answered %s; want %s", id, score, say(err), say(want))
+			}
+			return nil
+		}
+	}
+	in, err := c.enqueue(ctx, theInterface, "a", "b")
+	if err != nil {
+		return err
+	}
+	score := in[0].Score
+	return firstOf(
+		expect("a", score+0.001, queueimpl.ErrChanged),
+		expect("absent", score, queueimpl.ErrChanged),
+		func() error { return c.holds(ctx, theInterface, []string{"a", "b"}, nil) },
+		expect("a", score, nil),
+		expect("a", score, queueimpl.ErrChanged),
+		func() error { return c.holds(ctx, theInterface, []string{"b"}, nil) },
+		func() error { _, err := c.popped(ctx, theInterface, 2, "b"); return err },
+		func() error {
+			if !b.v.AtLeastOnce && !once(b.v) {
+				return nil // not taken by the pop
+			}
+			return expect("b", in[1].Score, queueimpl.ErrChanged)()
+		},
+	)
+}
+
+func peekChangesNothing(ctx context.Context, b bench) error {
+	c := b.client()
+	p := c.Queue.(queueimpl.Peeker)
+	peek := func(count int, want ...string) func() error {
+		return func() error {
+			tasks, err := p.Peek(ctx, c.name, count)
+			if err != nil {
+				return broken(theInterface, "peek of %d answered %q", count, err)
+			}
+			if got := idsOf(tasks); !slices.Equal(got, want) {
+				return broken(theInterface, "peek of %d answered %q; want %q", count, got, want)
+			}
+			return nil
+		}
+	}
+	return firstOf(
+		peek(3),
+		func() error { _, err := c.enqueue(ctx, theInterface, "a", "b"); return err },
+		peek(1, "a"), peek(3, "a", "b"), peek(3, "a", "b"),
+		func() error { return c.holds(ctx, theInterface, []string{"a", "b"}, nil) },
+		func() error { _, err := c.popped(ctx, theInterface, 1, "a"); return err },
+	)
+}
+
+func lockedIsNotEmpty(ctx context.Context, b bench) error {
+	c := b.client(soundLock(b))
+	if _, err := c.enqueue(ctx, theInterface, "a"); err != nil {
+		return err
+	}
+	var o queueimpl.Options
+	soundLock(b)(&o)
+	o.LockOptions.TTL = time.Minute
+	other := o.Lock(b.Env())
+	l, err := other.Acquire(ctx, "Queue:"+c.name, o.LockOptions)
+	if err != nil {
+		return fmt.Errorf("take the queue's lock: %w", err)
+	}
+	if _, err := c.Pop(ctx, c.name, 1); !errors.Is(err, queueimpl.ErrLocked) || errors.Is(err, queueimpl.ErrEmpty) {
+		return broken(theInterface, "pop from a locked queue answered %s; want %q", say(err), queueimpl.ErrLocked)
+	}
+	if err := other.Release(ctx, l); err != nil {
+		return err
+	}
+	_, err = c.popped(ctx, theInterface, 1, "a")
+	return err
+}
+
+func ackOnce(ctx context.Context, b bench) error {
+	c := b.client()
+	if _, err := c.enqueue(ctx, theInterface, "a"); err != nil {
+		return err
+	}
+	tasks, err := c.popped(ctx, theInterface, 1, "a")
+	if err != nil {
+		return err
+	}
+	return firstOf(
+		func() error { return c.ack(ctx, theInterface, tasks[0], nil) },
+		func() error { return c.ack(ctx, theInterface, tasks[0], queueimpl.ErrLost) },
+		func() error { return c.holds(ctx, theInterface, nil, nil) },
+	)
+}
+
+// lent makes one client take the only task, whose claim will run out.
+func lent(ctx context.Context, b bench, change func(*queueimpl.Options)) (*client, queueimpl.Task, error) {
+	c := b.client(change)
+	if _, err := c.enqueue(ctx, theInterface, "a"); err != nil {
+		return nil, queueimpl.Task{}, err
+	}
+	tasks, err := c.popped(ctx, theInterface, 1, "a")
+	if err != nil {
+		return nil, queueimpl.Task{}, err
+	}
+	return c, tasks[0], nil
+}
+
+func claimHides(ctx context.Context, b bench) error {
+	const of = variant.NoLostTask
+	_, t, err := lent(ctx, b, impatient)
+	if err != nil {
+		return err
+	}
+	other := b.client(impatient)
+	if b.Pass != nil {
+		b.Pass(visibility - time.Millisecond)
+		if _, err := other.popped(ctx, theInterface, 1); err != nil {
+			return fmt.Errorf("just before the visibility time-out was over: %w", err)
+		}
+		b.Pass(time.Millisecond)
+		if _, err := other.popped(ctx, of, 1, "a"); err != nil {
+			return fmt.Errorf("when the visibility time-out was over: %w", err)
+		}
+		return nil
+	}
+	again, err := other.comes(ctx, of, "a")
+	if err != nil {
+		return err
+	}
+	// Until is counted by the client, from before the call: no earlier than that.
+	if now := other.env.Clock.Now(); now.Before(t.Until) {
+		return broken(theInterface, "the task was given to another %v before the claim was over", t.Until.Sub(now))
+	}
+	if again.Attempt != 2 || again.Score != t.Score || again.Receipt == t.Receipt {
+		return broken(theInterface, "after %+v it was delivered as %+v; want attempt 2, the same score and another receipt", t, again)
+	}
+	return nil
+}
+
+func lateAck(ctx context.Context, b bench) error {
+	c, first, err := lent(ctx, b, impatient)
+	if err != nil {
+		return err
+	}
+	other := b.client(impatient)
+	second, err := other.comes(ctx, variant.NoLostTask, "a")
+	if err != nil {
+		return err
+	}
+	if err := c.ack(ctx, theInterface, first, queueimpl.ErrLost); err != nil {
+		return fmt.Errorf("after another was given the task: %w", err)
+	}
+	if err := b.until(ctx, "the end of the claim", func() (bool, error) { return !b.before(other, second.Until), nil }); err != nil {
+		return err
+	}
+	return firstOf(
+		func() error { return other.ack(ctx, theInterface, second, nil) }, // late, but nobody has it since
+		func() error { return other.holds(ctx, theInterface, nil, nil) },
+	)
+}
+
+func (b bench) before(c *client, t time.Time) bool { return c.env.Clock.Now().Before(t) }
+
+func ackedStaysAway(ctx context.Context, b bench) error {
+	c, t, err := lent(ctx, b, impatient)
+	if err != nil {
+		return err
+	}
+	if err := c.ack(ctx, theInterface, t, nil); err != nil {
+		return err
+	}
+	// Several time-outs later there is nothing.
+	for end := c.env.Clock.Now().Add(2 * visibility); b.before(c, end); {
+		if _, err := c.popped(ctx, variant.EffectOnce, 1); err != nil {
+			return err
+		}
+		if b.Pass != nil {
+			b.Pass(visibility / 2)
+		}
+	}
+	return nil
+}
+
+func overwritingEndsClaim(ctx context.Context, b bench) error {
+	c := b.client(overwriting)
+	if _, err := c.enqueue(ctx, theInterface, "a"); err != nil {
+		return err
+	}
+	old, err := c.popped(ctx, theInterface, 1, "a")
+	if err != nil {
+		return err
+	}
+	if _, err := c.enqueue(ctx, variant.OneEntryPerID, "a"); err != nil {
+		return err
+	}
+	if err := c.ack(ctx, theInterface, old[0], queueimpl.ErrLost); err != nil {
+		return fmt.Errorf("after the id was enqueued again: %w", err)
+	}
+	return c.holds(ctx, variant.NoLostTask, []string{"a"}, nil)
+}
+
+func extended(ctx context.Context, b bench) error {
+	c, t, err := lent(ctx, b, impatient)
+	if err != nil {
+		return err
+	}
+	x := c.Queue.(queueimpl.Extender)
+	if b.Pass != nil {
+		b.Pass(visibility / 2)
+	}
+	longer, err := x.Extend(ctx, c.name, t)
+	if errors.Is(err, queueimpl.ErrLost) && !b.before(c, t.Until) {
+		return nil // a machine so busy that the claim is over: true, and nothing to see
+	}
+	if err != nil {
+		return broken(theInterface, "extend of %+v answered %q", t, err)
+	}
+	if !longer.Until.After(t.Until) {
+		return broken(theInterface, "extend moved the end of the claim from %v to %v", t.Until, longer.Until)
+	}
+	other := b.client(impatient)
+	if _, err := other.comes(ctx, variant.NoLostTask, "a"); err != nil {
+		return err
+	}
+	if b.before(other, longer.Until) {
+		return broken(theInterface, "an extended claim was given to another before its end")
+	}
+	if _, err := x.Extend(ctx, c.name, longer); !errors.Is(err, queueimpl.ErrLost) {
+		return broken(theInterface, "extend after another was given the task answered %s; want %q", say(err), queueimpl.ErrLost)
+	}
+	return nil
+}
+
+func reclaimReturns(ctx context.Context, b bench) error {
+	const tasks = 40
+	c := b.client(impatient)
+	var ids []string
+	for i := range tasks {
+		ids = append(ids, fmt.Sprint("task-", i))
+	}
+	if _, err := c.enqueue(ctx, theInterface, ids...); err != nil {
+		return err
+	}
+	if _, err := c.popped(ctx, theInterface, tasks, slices.Clone(ids)...); err != nil {
+		return err
+	}
+	returned := 0
+	err := b.until(ctx, "the return of all tasks", func() (bool, error) {
+		n, err := c.Queue.(queueimpl.Reclaimer).Reclaim(ctx, c.name)
+		if err != nil {
+			return false, broken(theInterface, "reclaim answered %q", err)
+		}
+		returned += n
+		return returned >= tasks, nil
+	})
+	if err != nil {
+		return err
+	}
+	if returned != tasks {
+		return broken(theInterface, "reclaim ended %d claims of %d", returned, tasks)
+	}
+	return c.holds(ctx, variant.NoLostTask, ids, nil)
+}
+
+func deadLetter(ctx context.Context, b bench) error {
+	c := b.client(threeTimes)
+	d := c.Queue.(queueimpl.DeadLetters)
+	in, err := c.enqueue(ctx, theInterface, "a")
+	if err != nil {
+		return err
+	}
+	for attempt := 1; attempt <= 3; attempt++ {
+		t, err := c.comes(ctx, variant.NoLostTask, "a")
+		if err != nil {
+			return err
+		}
+		if t.Attempt != attempt {
+			return broken(theInterface, "delivery %d is called attempt %d", attempt, t.Attempt)
+		}
+	}
+	err = b.until(ctx, "the dead letter", func() (bool, error) {
+		if _, err := c.popped(ctx, theInterface, 1); err != nil {
+			return false, fmt.Errorf("after all attempts: %w", err)
+		}
+		dead, err := d.Dead(ctx, c.name)
+		if err != nil {
+			return false, broken(theInterface, "dead letters: %q", err)
+		}
+		if len(dead) == 0 {
+			return false, nil
+		}
+		if len(dead) != 1 || dead[0].ID != "a" || dead[0].Attempt != 3 || dead[0].Score != in[0].Score {
+			return false, broken(variant.NoLostTask, `the dead letters are %+v; want "a" with 3 attempts and score %f`, dead, in[0].Score)
+		}
+		return true, nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := c.holds(ctx, theInterface, nil, nil); err != nil {
+		return err
+	}
+	if _, err := c.enqueue(ctx, theInterface, "a"); err != nil {
+		return fmt.Errorf("a dead letter's id, enqueued again: %w", err)
+	}
+	tasks, err := c.popped(ctx, theInterface, 1, "a")
+	if err == nil && tasks[0].Attempt != 1 {
+		err = broken(theInterface, "a dead letter's id, enqueued again, begins with attempt %d", tasks[0].Attempt)
+	}
+	return err
+}
+
+func manyRunOut(ctx context.Context, b bench) error {
+	const tasks = 60 // more than one step of anything
+	c := b.client(impatient)
+	var ids []string
+	for i := range tasks {
+		ids = append(ids, fmt.Sprint("task-", i))
+	}
+	if _, err := c.enqueue(ctx, theInterface, ids...); err != nil {
+		return err
+	}
+	taken, err := c.popped(ctx, theInterface, tasks, ids...)
+	if err != nil {
+		return err
+	}
+	other := b.client() // with a long time-out only for what follows
+	if err := b.until(ctx, "the end of the claims", func() (bool, error) { return !b.before(c, taken[0].Until.Add(look)), nil }); err != nil {
+		return err
+	}
+	// Whose time-out counts is the queue's business: a claim's, or the next one's.
+	again := map[string]bool{}
+	return b.until(ctx, "the return of all tasks", func() (bool, error) {
+		for _, q := range []*client{other, c} {
+			got, err := q.pop(ctx, 1)
+			if err != nil {
+				return false, err
+			}
+			for _, t := range got {
+				again[t.ID] = true
+				if err := q.done(ctx, t); err != nil {
+					return false, err
+				}
+			}
+		}
+		return len(again) == tasks, nil
+	})
+}
+
+func journalTells(ctx context.Context, b bench) error {
+	c := b.client()
+	j := c.Queue.(queueimpl.Journaler)
+	if _, err := c.enqueue(ctx, theInterface, "a", "b", "c"); err != nil {
+		return err
+	}
+	took, err := j.PopAs(ctx, c.name, "request-1", 2)
+	if err != nil {
+		return broken(theInterface, "pop under a request answered %q", err)
+	}
+	return firstOf(
+		func() error { return c.journal(ctx, "request-1", took) },
+		func() error { return c.journal(ctx, "request-2", nil) },
+		func() error { _, err := c.popped(ctx, theInterface, 2, "c"); return err },
+		func() error { return c.journal(ctx, "request-1", took) },
+		func() error {
+			if _, err := j.PopAs(ctx, c.name, "request-3", 2); !errors.Is(err, queueimpl.ErrEmpty) {
+				return broken(theInterface, "pop under a request from an empty queue answered %s; want %q", say(err), queueimpl.ErrEmpty)
+			}
+			return nil
+		},
+		func() error { return c.journal(ctx, "request-3", nil) },
+	)
+}
+
+// journal expects what a request took.
+func (c *client) journal(ctx context.Context, request string, want []queueimpl.Task) error {
+	got, err := c.Queue.(queueimpl.Journaler).Popped(ctx, c.name, request)
+	if err != nil {
+		return broken(theInterface, "journal of %s answered %q", request, err)
+	}
+	if !slices.EqualFunc(got, want, same) {
+		return broken(theInterface, "the journal says that %s took %+v; want %+v", request, got, want)
+	}
+	return nil
+}
+
+// same compares tasks but for the time promised.
+func same(a, b queueimpl.Task) bool {
+	a.Until, b.Until = time.Time{}, time.Time{}
+	return a == b
+}
+
+func requestAgain(ctx context.Context, b bench) error {
+	c := b.client()
+	j := c.Queue.(queueimpl.Journaler)
+	if _, err := c.enqueue(ctx, theInterface, "a", "b"); err != nil {
+		return err
+	}
+	var first []queueimpl.Task
+	for try := range 3 {
+		got, err := j.PopAs(ctx, c.name, "request", 1)
+		if err != nil {
+			return broken(theInterface, "pop under a request answered %q", err)
+		}
+		if try == 0 {
+			first = got
+		}
+		if len(got) != 1 || !slices.EqualFunc(got, first, same) {
+			return broken(theInterface, "the request took %+v, and sent again %+v", first, got)
+		}
+	}
+	_, err := c.popped(ctx, theInterface, 2, "b")
+	return err
+}
+
+// crowd lets producers and consumers work at once, and tells how often each task
+// was delivered, of how many that were entered.
+func crowd(ctx context.Context, b bench) (deliveries map[string]int, enqueued int, err error) {
+	const producers, consumers, each = 4, 6, 15
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	deliveries = map[string]int{}
+	var mu sync.Mutex
+	var working sync.WaitGroup
+	var made sync.WaitGroup
+	all := make(chan struct{})
+	for p := range producers {
+		c := b.client(soundLock(b))
+		made.Add(1)
+		working.Go(func() {
+			defer made.Done()
+			for i := range each {
+				if _, err := c.enqueue(ctx, variant.NoLostTask, fmt.Sprintf("task-%d-%d", p, i)); err != nil {
+					cancel(err)
+					return
+				}
+			}
+		})
+	}
+	working.Go(func() { made.Wait(); close(all) })
+	for k := range consumers {
+		c := b.client(soundLock(b))
+		working.Go(func() {
+			for {
+				ended := closed(all) // looked at before the pop that may find nothing
+				tasks, err := c.Pop(ctx, c.name, 1+k%3)
+				if errors.Is(err, queueimpl.ErrLocked) {
+					continue
+				}
+				if errors.Is(err, queueimpl.ErrEmpty) {
+					if ended {
+						return
+					}
+					continue
+				}
+				if err != nil {
+					cancel(broken(theInterface, "pop answered %q", err))
+					return
+				}
+				mu.Lock()
+				for _, t := range tasks {
+					deliveries[t.ID]++
+				}
+				mu.Unlock()
+				if err := c.done(ctx, tasks...); err != nil && once(b.v) {
+					cancel(err)
+					return
+				}
+			}
+		})
+	}
+	working.Wait()
+	return deliveries, producers * each, context.Cause(ctx)
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+func crowdLosesNothing(ctx context.Context, b bench) error {
+	deliveries, enqueued, err := crowd(ctx, b)
+	if err != nil {
+		return err
+	}
+	if len(deliveries) != enqueued {
+		return broken(variant.NoLostTask, "%d tasks were entered, and %d delivered", enqueued, len(deliveries))
+	}
+	return b.client().holds(ctx, variant.NoLostTask, nil, nil)
+}
+
+func crowdGetsNothingTwice(ctx context.Context, b bench) error {
+	deliveries, _, err := crowd(ctx, b)
+	if err != nil {
+		return err
+	}
+	for id, n := range deliveries {
+		if n > 1 {
+			return broken(variant.NoDuplicateDelivery, "%q was delivered %d times, within the visibility time-out if there is one", id, n)
+		}
+	}
+	return nil
+}
+
+func copiesAtOnce(ctx context.Context, b bench) error {
+	const copies = 8
+	var mu sync.Mutex
+	var in []queueimpl.Task
+	var failed error
+	var wg sync.WaitGroup
+	for range copies {
+		c := b.client(soundLock(b))
+		wg.Go(func() {
+			tasks, err := c.Enqueue(ctx, c.name, "a")
+			mu.Lock()
+			defer mu.Unlock()
+			in = append(in, tasks...)
+			failed = errors.Join(failed, err)
+		})
+	}
+	wg.Wait()
+	if failed != nil {
+		return broken(theInterface, "enqueue answered %q", failed)
+	}
+	if len(in) != 1 {
+		return broken(variant.OneEntryPerID, "%d of %d producers were told that they entered the id; want 1", len(in), copies)
+	}
+	tasks, err := b.client().popped(ctx, variant.OneEntryPerID, 2, "a")
+	if err == nil && tasks[0].Score != in[0].Score {
+		err = broken(variant.OneEntryPerID, "the id was entered with the score %f and is there with %f", in[0].Score, tasks[0].Score)
+	}
+	return err
+}
+
+func twoQueues(ctx context.Context, b bench) error {
+	c := b.client()
+	other := *c
+	other.name += "2"
+	return firstOf(
+		func() error { _, err := c.enqueue(ctx, theInterface, "a", "b"); return err },
+		func() error { _, err := other.enqueue(ctx, theInterface, "a"); return err },
+		func() error { return c.holds(ctx, theInterface, []string{"a", "b"}, nil) },
+		func() error { t, err := other.next(ctx); return errors.Join(err, isTask(t, "a")) },
+		func() error { _, err := other.popped(ctx, theInterface, 1); return err },
+		func() error { return c.holds(ctx, theInterface, []string{"a", "b"}, nil) },
+		func() error { _, err := c.popped(ctx, theInterface, 3, "a", "b"); return err },
+	)
+}
+
+func isTask(t queueimpl.Task, id string) error {
+	if t.ID != id {
+		return broken(theInterface, "%q was delivered; want %q", t.ID, id)
+	}
+	return nil
+}
+
+// keysCarryName does everything that writes.
+func keysCarryName(ctx context.Context, b bench) error {
+	before, err := keys(ctx, b)
+	if err != nil {
+		return err
+	}
+	c := b.client(threeTimes, soundLock(b))
+	if _, err := c.enqueue(ctx, theInterface, "a", "b"); err != nil {
+		return err
+	}
+	if j, ok := c.Queue.(queueimpl.Journaler); ok {
+		if _, err := j.PopAs(ctx, c.name, "request", 1); err != nil {
+			return broken(theInterface, "pop under a request answered %q", err)
+		}
+	}
+	if _, err := c.pop(ctx, 1); err != nil {
+		return err
+	}
+	if d, ok := c.Queue.(queueimpl.DeadLetters); ok && b.Pass != nil {
+		err := b.until(ctx, "a dead letter", func() (bool, error) {
+			if _, err := c.pop(ctx, 2); err != nil {
+				return false, err
+			}
+			dead, err := d.Dead(ctx, c.name)
+			return len(dead) > 0, err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	after, err := keys(ctx, b)
+	if err != nil {
+		return err
+	}
+	news := 0
+	for _, k := range after {
+		if slices.Contains(before, k) {
+			continue
+		}
+		if news++; !strings.Contains(k, b.Queue) {
+			return broken(theInterface, "the key %q does not carry the queue's name %q", k, b.Queue)
+		}
+	}
+	if news == 0 && !b.v.AtLeastOnce {
+		return nil // both tasks are gone, and their keys with them
+	}
+	if news == 0 {
+		return broken(theInterface, "a queue with tasks in it has no key")
+	}
+	return nil
+}
+
+func keys(ctx context.Context, b bench) ([]string, error) {
+	var all []string
+	scan := b.Env().Redis[0].Scan(ctx, 0, "*", 1000).Iterator()
+	for scan.Next(ctx) {
+		all = append(all, scan.Val())
+	}
+	if err := scan.Err(); err != nil {
+		return nil, fmt.Errorf("scan: %w", err)
+	}
+	return all, nil
+}
+
+func badCalls(ctx context.Context, b bench) error {
+	c := b.client()
+	type call struct {
+		what string
+		do   func() error
+	}
+	try := func(what string, do func() error) call { return call{what, do} }
+	calls := []call{
+		try("enqueue into no queue", func() error { _, err := c.Enqueue(ctx, "", "a"); return err }),
+		try("enqueue of nothing", func() error { _, err := c.Enqueue(ctx, c.name); return err }),
+		try("enqueue of an empty id", func() error { _, err := c.Enqueue(ctx, c.name, "a", ""); return err }),
+		try("pop from no queue", func() error { _, err := c.Pop(ctx, "", 1); return err }),
+		try("pop of 0", func() error { _, err := c.Pop(ctx, c.name, 0); return err }),
+		try("pop of -1", func() error { _, err := c.Pop(ctx, c.name, -1); return err }),
+		try("state of no queue", func() error { _, err := c.State(ctx, ""); return err }),
+	}
+	if d, ok := c.Queue.(queueimpl.Delayer); ok {
+		calls = append(calls,
+			try("a negative delay", func() error { _, err := d.EnqueueAfter(ctx, c.name, -time.Nanosecond, "a"); return err }),
+			try("a delay into no queue", func() error { _, err := d.EnqueueAfter(ctx, "", time.Second, "a"); return err }),
+			try("a delay of an empty id", func() error { _, err := d.EnqueueAfter(ctx, c.name, time.Second, ""); return err }))
+	}
+	if d, ok := c.Queue.(queueimpl.Dequeuer); ok {
+		calls = append(calls,
+			try("dequeue from no queue", func() error { return d.Dequeue(ctx, "", "a", 1) }),
+			try("dequeue of an empty id", func() error { return d.Dequeue(ctx, c.name, "", 1) }),
+			try("dequeue of NaN", func() error { return d.Dequeue(ctx, c.name, "a", math.NaN()) }),
+			try("dequeue of +Inf", func() error { return d.Dequeue(ctx, c.name, "a", math.Inf(1)) }),
+			try("dequeue of -Inf", func() error { return d.Dequeue(ctx, c.name, "a", math.Inf(-1)) }))
+	}
+	if p, ok := c.Queue.(queueimpl.Peeker); ok {
+		calls = append(calls,
+			try("peek into no queue", func() error { _, err := p.Peek(ctx, "", 1); return err }),
+			try("peek of -1", func() error { _, err := p.Peek(ctx, c.name, -1); return err }))
+	}
+	if a, ok := c.Queue.(queueimpl.Acker); ok {
+		calls = append(calls,
+			try("ack in no queue", func() error { return a.Ack(ctx, "", queueimpl.Task{ID: "a", Receipt: "1"}) }),
+			try("ack of no task", func() error { return a.Ack(ctx, c.name, queueimpl.Task{Receipt: "1"}) }),
+			try("ack without a receipt", func() error { return a.Ack(ctx, c.name, queueimpl.Task{ID: "a"}) }))
+	}
+	if x, ok := c.Queue.(queueimpl.Extender); ok {
+		calls = append(calls,
+			try("extend in no queue", func() error { _, err := x.Extend(ctx, "", queueimpl.Task{ID: "a", Receipt: "1"}); return err }),
+			try("extend without a receipt", func() error { _, err := x.Extend(ctx, c.name, queueimpl.Task{ID: "a"}); return err }))
+	}
+	if r, ok := c.Queue.(queueimpl.Reclaimer); ok {
+		calls = append(calls, try("reclaim in no queue", func() error { _, err := r.Reclaim(ctx, ""); return err }))
+	}
+	if d, ok := c.Queue.(queueimpl.DeadLetters); ok {
+		calls = append(calls, try("dead letters of no queue", func() error { _, err := d.Dead(ctx, ""); return err }))
+	}
+	if j, ok := c.Queue.(queueimpl.Journaler); ok {
+		calls = append(calls,
+			try("pop without a request", func() error { _, err := j.PopAs(ctx, c.name, "", 1); return err }),
+			try("journal of no request", func() error { _, err := j.Popped(ctx, c.name, ""); return err }),
+			try("journal of no queue", func() error { _, err := j.Popped(ctx, "", "request"); return err }))
+	}
+	for _, bad := range calls {
+		if err := bad.do(); !errors.Is(err, queueimpl.ErrBadCall) {
+			return broken(theInterface, "%s answered %s; want %q", bad.what, say(err), queueimpl.ErrBadCall)
+		}
+	}
+	return c.holds(ctx, theInterface, nil, nil)
+}
+
+func cancelled(ctx context.Context, b bench) error {
+	c := b.client()
+	if _, err := c.enqueue(ctx, theInterface, "a"); err != nil {
+		return err
+	}
+	dead, cancel := context.WithCancel(ctx)
+	cancel()
+	_, enqueue := c.Enqueue(dead, c.name, "b")
+	_, pop := c.Pop(dead, c.name, 1)
+	_, state := c.State(dead, c.name)
+	steps := []func() error{
+		func() error { return undeclared("enqueue under a cancelled context", enqueue) },
+		func() error { return undeclared("pop under a cancelled context", pop) },
+		func() error { return undeclared("state under a cancelled context", state) },
+	}
+	if d, ok := c.Queue.(queueimpl.Dequeuer); ok {
+		err := d.Dequeue(dead, c.name, "a", 1)
+		steps = append(steps, func() error { return undeclared("dequeue under a cancelled context", err) })
+	}
+	if a, ok := c.Queue.(queueimpl.Acker); ok && !b.v.AtLeastOnce {
+		err := a.Ack(dead, c.name, queueimpl.Task{ID: "a", Receipt: "a"})
+		steps = append(steps, func() error { return undeclared("ack under a cancelled context", err) })
+	}
+	steps = append(steps, func() error { return c.holds(ctx, theInterface, []string{"a"}, nil) })
+	return firstOf(steps...)
+}

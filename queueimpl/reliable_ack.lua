@@ -1,0 +1,14 @@
+-- Removes a task that is done, unless somebody else was given it since, or it
+-- was enqueued again.
+--
+-- KEYS     as in reliable_common.lua, KEYS[1] the waiting tasks
+-- ARGV[1]  the id
+-- ARGV[2]  the caller's receipt
+-- Returns 1 if it was removed, 0 if it is not the caller's.
+
+local _, receipt = claim_of(ARGV[1])
+if receipt ~= ARGV[2] then
+  return 0
+end
+forget(ARGV[1])
+return 1

@@ -1,0 +1,34 @@
+-- Claims tasks that are due, after ending claims that have run out.
+--
+-- KEYS     as in reliable_common.lua, KEYS[1] the waiting tasks
+-- ARGV[1]  how many at most
+-- ARGV[2]  the visibility time-out in microseconds
+-- ARGV[3]  deliveries after which a task is put aside, 0 for no bound
+-- ARGV[4]  how many claims to end at a time
+-- ARGV[5]  the request's id, empty for none
+-- Replies id, score, attempt and receipt for each.
+
+local tasks = taken(KEYS[6], ARGV[5])
+if tasks then
+  return tasks
+end
+tasks = {}
+local deadline = score(now + tonumber(ARGV[2]))
+repeat
+  local ended = reclaim(ARGV[4], tonumber(ARGV[3]))
+  local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', score(now), 'WITHSCORES', 'LIMIT', 0, ARGV[1])
+  for i = 1, #due, 2 do
+    local id = due[i]
+    local attempt = claim_of(id) + 1
+    local receipt = string.format('%d', redis.call('INCR', KEYS[5]))
+    redis.call('ZREM', KEYS[1], id)
+    redis.call('ZADD', KEYS[2], deadline, id)
+    redis.call('HSET', KEYS[3], id, attempt .. ':' .. receipt .. ':' .. due[i + 1])
+    for _, field in ipairs({id, due[i + 1], tostring(attempt), receipt}) do
+      tasks[#tasks + 1] = field
+    end
+  end
+  -- "Nothing is due" is said only when no claim is left that has run out.
+until #tasks > 0 or ended < tonumber(ARGV[4])
+remember(KEYS[6], ARGV[5], tasks)
+return tasks

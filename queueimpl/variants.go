@@ -1,0 +1,182 @@
+package queueimpl
+
+import "oversell/variant"
+
+// The mechanisms behind the flaws that several queues share.
+const (
+	whyTwoRanges   = "two consumers read the same range before either has removed anything, and both run the task"
+	whyTwoAnswers  = "one entry is handed out twice, which no order of the calls allows"
+	whyLateRemove  = "a consumer's ZREM, by id alone, comes after another consumer had the task and a producer enqueued the id again: the new entry is removed, and nobody is given it"
+	whyTwoAdds     = "two producers both find no entry and both add one: both are told that theirs is in the queue, and the later has overwritten the earlier"
+	whyOverrun     = "the section outlives its lease, so two clients are inside: "
+	whyDies        = "Pop has removed the task: a consumer that dies with it in its hands takes it along"
+	whyNoReply     = "the task was removed and the reply was lost: nobody works on it"
+	whyLatePop     = "a pop that the server executes after its client gave up removes tasks that nobody is waiting for"
+	whyForgets     = "an id is remembered only while its task is in the queue: an enqueue that is sent again after the task was taken enters it again"
+	whyOwnClock    = "the consumer asks its own clock what is due: one that is ahead gets tasks early"
+	whyOwnClockLag = "a consumer whose clock is behind is told that nothing is due while a task is"
+	whyServerClock = "the server's clock decides what is due: a step forward makes tasks due early"
+	whyStuckLock   = "a client that dies inside a section leaves a lock that never comes free: every pop is refused for good"
+	whySlow        = "by design: a consumer that is slower than the visibility time-out is taken for dead, and the task is given to another"
+	whyDied        = "by design: the task of a consumer that died is given to another"
+	whyFailover    = "what was enqueued was on the lost master only"
+	whyFailoverPop = "what was popped was removed on the lost master only: the promoted replica hands it out again"
+	whyEmptied     = "a server without its data has no tasks"
+)
+
+// oneServer are the flaws of every queue that lives on one server.
+var oneServer = []variant.Flaw{
+	{Property: variant.NoLostTask, Fault: variant.Failover, Why: whyFailover},
+	{Property: variant.NoLostTask, Fault: variant.RestartEmpty, Why: whyEmptied},
+}
+
+// handsOutOnce are the flaws of a queue whose consumers rely on its handing out
+// each task once.
+var handsOutOnce = flaws(oneServer, []variant.Flaw{
+	{Property: variant.NoDuplicateDelivery, Fault: variant.Failover, Why: whyFailoverPop},
+	{Property: variant.EffectOnce, Fault: variant.Failover, Why: whyFailoverPop},
+	{Property: variant.Linearizable, Fault: variant.Failover, Why: whyFailoverPop},
+	{Property: variant.NoDuplicateDelivery, Fault: variant.Resend, Why: whyForgets},
+	{Property: variant.EffectOnce, Fault: variant.Resend, Why: whyForgets},
+})
+
+// removesAtOnce are the flaws of a queue whose Pop removes what it hands out.
+var removesAtOnce = []variant.Flaw{
+	{Property: variant.NoLostTask, Fault: variant.Crash, Why: whyDies},
+	{Property: variant.NoLostTask, Fault: variant.DropReply, Why: whyNoReply},
+	{Property: variant.NoLostTask, Fault: variant.LateRequest, Why: whyLatePop},
+}
+
+// twoInside are the flaws of a queue that needs its clients kept apart, where they
+// are not.
+func twoInside(fault variant.Fault, under, how string) []variant.Flaw {
+	repeats := variant.WithRepeats
+	if under != "" {
+		repeats = under + variant.And + variant.WithRepeats
+	}
+	return []variant.Flaw{
+		{Property: variant.NoDuplicateDelivery, Fault: fault, Under: under, Why: how + whyTwoRanges},
+		{Property: variant.EffectOnce, Fault: fault, Under: under, Why: how + whyTwoRanges},
+		{Property: variant.Linearizable, Fault: fault, Under: under, Why: how + whyTwoAnswers},
+		{Property: variant.NoLostTask, Fault: fault, Under: repeats, Why: how + whyLateRemove},
+		{Property: variant.OneEntryPerID, Fault: fault, Under: repeats, Why: how + whyTwoAdds},
+	}
+}
+
+// stuckUnder are the flaws under locks that a crash can leave taken for good.
+func stuckUnder(locks ...string) []variant.Flaw {
+	var all []variant.Flaw
+	for _, lock := range locks {
+		all = append(all, variant.Flaw{Property: variant.Progress, Fault: variant.Crash, Under: lock, Why: whyStuckLock})
+	}
+	return all
+}
+
+func flaws(groups ...[]variant.Flaw) []variant.Flaw {
+	var all []variant.Flaw
+	for _, g := range groups {
+		all = append(all, g...)
+	}
+	return all
+}
+
+// Variants are all the queues, in the order in which reports show them.
+var Variants = []Variant{
+	{
+		Name:     "zset-locked",
+		Source:   "documents 0 and 2",
+		Summary:  "a sorted set by due time; every change is several commands under a lock, by the client's clock",
+		Promises: variant.PropertiesOf(variant.Queue),
+		Flaws: flaws(
+			twoInside(variant.NoFault, variant.Unserialized, ""),
+			twoInside(variant.Overrun, "", whyOverrun),
+			removesAtOnce,
+			[]variant.Flaw{
+				{Property: variant.NotEarly, Fault: variant.ClockSkew, Why: whyOwnClock},
+				{Property: variant.Linearizable, Fault: variant.ClockSkew, Why: whyOwnClockLag},
+			},
+			stuckUnder("redislock-printed", "setnx-expire", "incr"),
+			handsOutOnce,
+		),
+		Locked: true,
+		New:    newZsetLocked,
+	},
+	{
+		Name:     "zset-atomic",
+		Source:   "ours, zset-locked corrected",
+		Summary:  "the sorted set with each change in one script, by the server's clock; no lock",
+		Promises: variant.PropertiesOf(variant.Queue),
+		Flaws: flaws(
+			removesAtOnce,
+			[]variant.Flaw{{Property: variant.NotEarly, Fault: variant.ClockJump, Why: whyServerClock}},
+			handsOutOnce,
+		),
+		New: newZsetAtomic,
+	},
+	{
+		Name:    "reliable",
+		Source:  "ours",
+		Summary: "tasks are claimed for a visibility time-out and removed by an ack; what is not acked returns, then becomes a dead letter",
+		Promises: []variant.Property{
+			variant.NoLostTask, variant.EffectOnce, variant.NotEarly, variant.InOrder, variant.OneEntryPerID, variant.Progress,
+		},
+		Flaws: flaws(
+			[]variant.Flaw{
+				{Property: variant.NoDuplicateDelivery, Fault: variant.Overrun, Why: whySlow},
+				{Property: variant.NoDuplicateDelivery, Fault: variant.Crash, Why: whyDied},
+				{Property: variant.NoDuplicateDelivery, Fault: variant.DropReply, Why: whyDied},
+				{Property: variant.NotEarly, Fault: variant.ClockJump, Why: whyServerClock},
+			},
+			oneServer,
+		),
+		AtLeastOnce: true,
+		New:         newReliable,
+	},
+	{
+		Name:    "streams",
+		Source:  "ours, with the server's own means",
+		Summary: "a stream and a consumer group: XADD, XREADGROUP, XACK, XAUTOCLAIM after the visibility time-out; no delays, no dedupe",
+		Promises: []variant.Property{
+			variant.NoLostTask, variant.EffectOnce, variant.InOrder, variant.Progress,
+		},
+		Flaws: flaws(
+			[]variant.Flaw{
+				{Property: variant.NoDuplicateDelivery, Fault: variant.Overrun, Why: whySlow},
+				{Property: variant.NoDuplicateDelivery, Fault: variant.Crash, Why: whyDied},
+				{Property: variant.NoDuplicateDelivery, Fault: variant.DropReply, Why: whyDied},
+				{Property: variant.OneEntryPerID, Fault: variant.NoFault, Under: variant.WithRepeats, Why: "a stream does not look at ids: each XADD is an entry of its own"},
+			},
+			oneServer,
+		),
+		AtLeastOnce: true,
+		New:         newStreams,
+	},
+	{
+		Name:     "range-run-remove",
+		Source:   "ours, as widely copied",
+		Summary:  "look at what is due, run it, remove it afterwards",
+		Promises: variant.PropertiesOf(variant.Queue),
+		Flaws: flaws(
+			[]variant.Flaw{
+				{Property: variant.NoDuplicateDelivery, Fault: variant.NoFault, Why: whyTwoRanges},
+				{Property: variant.EffectOnce, Fault: variant.NoFault, Why: whyTwoRanges},
+				{Property: variant.Linearizable, Fault: variant.NoFault, Why: whyTwoAnswers},
+				{Property: variant.NoLostTask, Fault: variant.NoFault, Under: variant.WithRepeats, Why: whyLateRemove},
+				{Property: variant.NotEarly, Fault: variant.ClockJump, Why: whyServerClock},
+			},
+			handsOutOnce,
+		),
+		Control: true,
+		New:     newRangeRunRemove,
+	},
+}
+
+// Find returns the queue with this name.
+func Find(name string) (Variant, bool) {
+	for _, v := range Variants {
+		if v.Name == name {
+			return v, true
+		}
+	}
+	return Variant{}, false
+}

@@ -1,0 +1,18 @@
+-- Enters tasks. An id that is there already keeps its entry, unless it is to be
+-- overwritten.
+--
+-- KEYS[1]  tasks by due time
+-- ARGV[1]  delay in microseconds
+-- ARGV[2]  1 to overwrite
+-- ARGV[3…] the ids
+-- Replies the score, then the ids that were entered.
+
+local due = score(now + tonumber(ARGV[1]))
+local entered = {due}
+for i = 3, #ARGV do
+  if ARGV[2] == '1' or not redis.call('ZSCORE', KEYS[1], ARGV[i]) then
+    redis.call('ZADD', KEYS[1], due, ARGV[i])
+    entered[#entered + 1] = ARGV[i]
+  end
+end
+return entered

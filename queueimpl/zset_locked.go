@@ -1,0 +1,228 @@
+package queueimpl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"oversell/lockimpl"
+	"oversell/variant"
+)
+
+// zsetLocked is Q1, the documents' queue: a sorted set of task ids by due time,
+// in which every change is several commands under a lock. The clock is the
+// client's own.
+//
+// It is as good as its lock. What no lock can mend: Pop removes what it hands
+// out, so a consumer that dies takes its tasks along.
+//
+// As in the documents, the answer to the unlocking is ignored, while an error in
+// between leaves the function there and then, and the lock to its lease.
+type zsetLocked struct {
+	base
+	lock lockimpl.Locker
+}
+
+func newZsetLocked(env variant.Env, o Options) Queue {
+	b := newBase(env, o)
+	return &zsetLocked{base: b, lock: b.o.Lock(env)}
+}
+
+// printedLock is the documents' own lock.
+func printedLock(env variant.Env) lockimpl.Locker {
+	v, ok := lockimpl.Find("redislock-printed")
+	if !ok {
+		panic("queueimpl: no lock redislock-printed")
+	}
+	return v.New(env)
+}
+
+// under runs section under the queue's lock, for which it waits this long.
+func (q *zsetLocked) under(ctx context.Context, name string, wait time.Duration, section func(key string) error) error {
+	o := q.o.LockOptions
+	o.Wait = wait
+	l, err := q.lock.Acquire(ctx, keyOf(name), o)
+	if errors.Is(err, lockimpl.ErrHeld) {
+		return fmt.Errorf("%w: %w", ErrLocked, err)
+	}
+	if err != nil {
+		return err
+	}
+	answer := section(keyOf(name))
+	if answer != nil && !errors.Is(answer, ErrChanged) && !errors.Is(answer, ErrEmpty) {
+		return answer
+	}
+	if err := q.lock.Release(ctx, l); err != nil && !errors.Is(err, lockimpl.ErrLost) {
+		return err
+	}
+	return answer
+}
+
+// phpEmpty is PHP's empty(), for which "0" is as good as nothing.
+func phpEmpty(s string) bool { return s == "" || s == "0" }
+
+// named refuses what the documents' code refuses.
+func (q *zsetLocked) named(name string) error {
+	if phpEmpty(name) {
+		return badCall("the name of a queue must not be empty, nor %q, which PHP takes for empty", "0")
+	}
+	return nil
+}
+
+func (q *zsetLocked) identified(id string) error {
+	if phpEmpty(id) {
+		return badCall("a task id must not be empty, nor %q, which PHP takes for empty", "0")
+	}
+	return nil
+}
+
+// patient refuses a time-out that is not above zero, as the documents do.
+func (q *zsetLocked) patient() error {
+	if q.o.LockOptions.Wait <= 0 {
+		return badCall("a time-out of %v", q.o.LockOptions.Wait)
+	}
+	return nil
+}
+
+// now is the client's clock as a score.
+func (q *zsetLocked) now(after time.Duration) float64 {
+	return float64(q.env.Clock.Now().UnixMicro()+after.Microseconds()) / 1e6
+}
+
+// Enqueue is the documents' enqueue(name, ids, timeout).
+func (q *zsetLocked) Enqueue(ctx context.Context, name string, ids ...string) ([]Task, error) {
+	return q.EnqueueAfter(ctx, name, 0, ids...)
+}
+
+// EnqueueAfter is the documents' enqueue(name, ids, timeout, after). A single id
+// is refused if PHP takes it for empty; among several, "0" passes.
+func (q *zsetLocked) EnqueueAfter(ctx context.Context, name string, after time.Duration, ids ...string) ([]Task, error) {
+	err := firstOf(q.named(name), identified(ids...), notNegative(after), q.patient())
+	if err == nil && len(ids) == 1 {
+		err = q.identified(ids[0])
+	}
+	if err != nil {
+		return nil, failed("enqueue into", name, err)
+	}
+	var score float64
+	var in []string
+	err = q.under(ctx, name, q.o.LockOptions.Wait, func(key string) error {
+		score = q.now(after)
+		for _, id := range ids {
+			added, err := q.add(ctx, key, score, id)
+			if err != nil {
+				return err
+			}
+			if added {
+				in = append(in, id)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, failed("enqueue into", name, err)
+	}
+	return entered(score, in), nil
+}
+
+// add is ZSCORE, and ZADD if the id is not there; or, as the documents' prose
+// has it, ZADD in any case.
+func (q *zsetLocked) add(ctx context.Context, key string, score float64, id string) (bool, error) {
+	if !q.o.Overwrite {
+		err := q.rdb().ZScore(ctx, key, id).Err()
+		if !errors.Is(err, redis.Nil) {
+			return false, err
+		}
+	}
+	err := q.rdb().ZAdd(ctx, key, redis.Z{Score: score, Member: id}).Err()
+	return err == nil, err
+}
+
+// Repeats implements Deduper.
+func (q *zsetLocked) Repeats() Repeat { return q.o.repeats() }
+
+// Dequeue is the documents' dequeue(name, id, score, timeout). A score of zero is
+// refused, as PHP takes it for empty.
+func (q *zsetLocked) Dequeue(ctx context.Context, name, id string, score float64) error {
+	err := firstOf(q.named(name), q.identified(id), finite(score), q.patient())
+	if err == nil && score == 0 {
+		err = badCall("a score of 0, which PHP takes for empty")
+	}
+	if err != nil {
+		return failed("dequeue from", name, err)
+	}
+	return failed("dequeue from", name, q.under(ctx, name, q.o.LockOptions.Wait, func(key string) error {
+		current, err := q.rdb().ZScore(ctx, key, id).Result()
+		switch {
+		case errors.Is(err, redis.Nil):
+			return ErrChanged
+		case err != nil:
+			return err
+		case current != score:
+			return ErrChanged
+		}
+		n, err := q.rdb().ZRem(ctx, key, id).Result()
+		if err == nil && n == 0 {
+			return ErrChanged
+		}
+		return err
+	}))
+}
+
+// Pop is the documents' pop(name, count, timeout): one attempt at the lock, since
+// the timeout is not passed on; the range; and a ZREM for each, its answer ignored.
+func (q *zsetLocked) Pop(ctx context.Context, name string, count int) ([]Task, error) {
+	if err := firstOf(q.named(name), counted(count)); err != nil {
+		return nil, failed("pop from", name, err)
+	}
+	var tasks []Task
+	err := q.under(ctx, name, 0, func(key string) error {
+		due, err := q.due(ctx, key, count)
+		if err != nil {
+			return err
+		}
+		for _, t := range due {
+			if err := q.rdb().ZRem(ctx, key, t.ID).Err(); err != nil {
+				return err
+			}
+		}
+		tasks, err = orEmpty(due)
+		return err
+	})
+	if err != nil {
+		return nil, failed("pop from", name, err)
+	}
+	return tasks, nil
+}
+
+// Peek is the documents' peek(name, count): Pop's range without the lock.
+func (q *zsetLocked) Peek(ctx context.Context, name string, count int) ([]Task, error) {
+	if err := firstOf(q.named(name), counted(count)); err != nil {
+		return nil, failed("peek into", name, err)
+	}
+	tasks, err := q.due(ctx, keyOf(name), count)
+	return tasks, failed("peek into", name, err)
+}
+
+// due is ZRANGEBYSCORE itself. The driver's ways to say the same are deprecated,
+// or another command than the documents print.
+func (q *zsetLocked) due(ctx context.Context, key string, count int) ([]Task, error) {
+	now := strconv.FormatFloat(q.now(0), 'f', -1, 64)
+	cmd := redis.NewZSliceCmd(ctx, "zrangebyscore", key, "-inf", now, "withscores", "limit", 0, count)
+	_ = q.rdb().Process(ctx, cmd) // the command holds its error
+	members, err := cmd.Result()
+	return tasksOf(members, 1), err
+}
+
+// State implements Queue.
+func (q *zsetLocked) State(ctx context.Context, name string) (State, error) {
+	if err := q.named(name); err != nil {
+		return State{}, failed("state of", name, err)
+	}
+	tasks, err := q.waiting(ctx, name)
+	return State{Waiting: tasks}, failed("state of", name, err)
+}

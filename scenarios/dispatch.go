@@ -1,0 +1,134 @@
+package scenarios
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"oversell/dispatchimpl"
+	"oversell/history"
+	"oversell/variant"
+)
+
+// dispatch is document 4's pool of editing tasks: every client is a user who
+// takes a task, works on it, and submits it. By chance a user goes away with a
+// task, and comes back to submit it when the limit is long over.
+var dispatch = Scenario{
+	Name:     "dispatch",
+	Summary:  "exclusive dispatch: every client takes a task from a pool in SQL, works on it, and submits it",
+	Objects:  []variant.Object{variant.Dispatch, variant.Lock},
+	Defaults: dispatchDefaults,
+	Open:     fillPool,
+	Step:     workOnTask,
+	Audit:    auditPool,
+}
+
+// dispatchTasks is how many tasks the pool has when nobody says otherwise, and
+// categories of how many kinds they are.
+const (
+	dispatchTasks = 200
+	categories    = 3
+)
+
+func dispatchDefaults(c *Config) {
+	c.Ops = orDefault(c.Ops, dispatchTasks)
+	c.Hold = orDefault(c.Hold, time.Millisecond)
+	if c.Duration == 0 {
+		c.cap()
+	}
+}
+
+// fillPool opens the pool. Every user likes two of the three categories, so that
+// all compete for some of the tasks and none for all.
+func fillPool(ctx context.Context, c *Client) error {
+	tasks := make([]dispatchimpl.Task, c.run.config.Ops)
+	for i := range tasks {
+		tasks[i] = dispatchimpl.Task{ID: int64(i + 1), Category: category(i)}
+	}
+	users := make([]dispatchimpl.User, c.run.config.Clients)
+	for i := range users {
+		users[i] = dispatchimpl.User{ID: int64(i + 1), Likes: []string{category(i), category(i + 1)}}
+	}
+	if err := c.pool.Open(ctx, tasks, users); err != nil {
+		return fmt.Errorf("fill the pool with %d tasks: %w", len(tasks), err)
+	}
+	return nil
+}
+
+func category(i int) string { return "category-" + strconv.Itoa(i%categories) }
+
+// workOnTask is one round of a user.
+func workOnTask(ctx context.Context, c *Client) (done bool) {
+	user := int64(c.index + 1)
+	hold, session, err := c.take(ctx, user)
+	switch {
+	case errors.Is(err, dispatchimpl.ErrEmpty), errors.Is(err, dispatchimpl.ErrBusy):
+		return c.nothingToDo(ctx)
+	case err != nil:
+		return false
+	}
+	work := c.run.config.Hold
+	if c.chance(c.run.config.Die) {
+		work = 2 * c.run.config.TTL // gone, and back too late
+		c.run.deaths.Add(1)
+	}
+	c.run.engine.Sleep(ctx, work, nil)
+	c.submit(ctx, hold, session)
+	return false
+}
+
+func (c *Client) take(ctx context.Context, user int64) (dispatchimpl.Hold, int64, error) {
+	session := c.run.sessions.Add(1)
+	op := c.begin(history.Take, c.run.pool.key, history.Int(user))
+	op.Session = session
+	h, err := c.pool.Take(ctx, user)
+	if err == nil {
+		op.Result = history.Int(h.Task)
+		op.Until = c.run.log.Since(h.Until)
+		op.Fence = h.Lock.Fence
+	}
+	c.record(op, err)
+	return h, session, err
+}
+
+func (c *Client) submit(ctx context.Context, h dispatchimpl.Hold, session int64) {
+	op := c.begin(history.Submit, c.run.pool.key, history.Int(h.Task))
+	op.Session, op.Fence = session, h.Lock.Fence
+	if c.record(op, c.pool.Submit(ctx, h)) {
+		c.run.finished.Add(1)
+	}
+}
+
+// nothingToDo lets the pool take back what is held too long, and waits. It
+// reports whether every task is done.
+func (c *Client) nothingToDo(ctx context.Context) (done bool) {
+	if _, err := c.pool.Expire(ctx); err != nil {
+		c.run.failed(err)
+	}
+	if c.run.finished.Load() >= c.run.config.Ops {
+		if s, err := c.pool.State(ctx); err == nil && s.Done >= c.run.config.Ops {
+			return true
+		}
+	}
+	c.Env.Wait(ctx, c.run.pool.name, c.run.config.Retry)
+	return false
+}
+
+// auditPool records how many tasks are free, held and done in the end.
+func auditPool(ctx context.Context, c *Client) error {
+	s, err := c.pool.State(ctx)
+	if err != nil {
+		return fmt.Errorf("read the pool: %w", err)
+	}
+	for _, part := range []struct {
+		name string
+		n    int64
+	}{{"free", s.Free}, {"held", s.Held}, {"done", s.Done}, {"commits", s.Commits}} {
+		op := c.begin(history.ReadState, c.run.pool.key, history.Text("count-"+part.name))
+		op.Result = history.Int(part.n)
+		c.record(op, nil)
+	}
+	return nil
+}

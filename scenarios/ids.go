@@ -1,0 +1,72 @@
+package scenarios
+
+import (
+	"context"
+	"strconv"
+
+	"oversell/history"
+	"oversell/lockimpl"
+	"oversell/variant"
+)
+
+// ids counts, as a shop numbers its orders: numbers must be unique and rise.
+var ids = Scenario{
+	Name:     "ids",
+	Summary:  "globally increasing ids: every client takes the lock, takes the next number, and gives the lock back",
+	Objects:  []variant.Object{variant.IDs, variant.Lock},
+	Defaults: countDefaults,
+	Step:     nextNumber,
+	Audit:    auditCounter,
+}
+
+// floors counts, as a forum numbers the posts of a thread: 1, 2, 3 … without a
+// gap. Every post is a request of its own.
+var floors = Scenario{
+	Name:     "floors",
+	Summary:  "floor numbers of a forum thread: the same, and no number may be missing",
+	Objects:  []variant.Object{variant.IDs, variant.Lock},
+	Defaults: countDefaults,
+	Step:     nextNumber,
+	Audit:    auditCounter,
+}
+
+// countSteps is how many numbers are taken when nobody says otherwise.
+const countSteps = 2000
+
+func countDefaults(c *Config) {
+	if c.Duration == 0 {
+		c.Ops = orDefault(c.Ops, countSteps)
+		c.cap()
+	}
+}
+
+// nextNumber takes one number under the lock.
+func nextNumber(ctx context.Context, c *Client) (done bool) {
+	if !c.run.takeStep() {
+		return true
+	}
+	request := strconv.FormatInt(c.run.orders.Add(1), 10)
+	c.section(ctx, func(l lockimpl.Lock, session int64) answer {
+		op := c.begin(history.NextID, c.run.counter.key, history.Text(request))
+		op.Session = session
+		ctx, done := c.holding(ctx, l)
+		defer done()
+		n, err := c.ids.Next(ctx, request, l)
+		op.Result = history.Int(n)
+		c.record(op, err)
+		return answerTo(err)
+	})
+	return false
+}
+
+// auditCounter records the highest number that the server knows.
+func auditCounter(ctx context.Context, c *Client) error {
+	op := c.begin(history.ReadState, c.run.counter.key, history.Text("last"))
+	n, err := c.ids.Last(ctx)
+	if err != nil {
+		return err
+	}
+	op.Result = history.Int(n)
+	c.record(op, nil)
+	return nil
+}

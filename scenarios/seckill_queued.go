@@ -1,0 +1,68 @@
+package scenarios
+
+import (
+	"context"
+	"strconv"
+
+	"oversell/history"
+	"oversell/lockimpl"
+	"oversell/queueimpl"
+	"oversell/stockimpl"
+	"oversell/variant"
+)
+
+// seckillQueued is the flash sale behind a queue: buyers only enqueue orders, and
+// workers, fewer than buyers would be, sell.
+var seckillQueued = Scenario{
+	Name:     "seckill-queued",
+	Summary:  "the flash sale behind a queue: half of the clients enqueue orders, the other half take them and sell",
+	Objects:  []variant.Object{variant.Sale, variant.Queue, variant.Lock},
+	Defaults: queuedSaleDefaults,
+	Open:     putOnSale,
+	Step: func(ctx context.Context, c *Client) bool {
+		if c.produces() {
+			return c.produce(ctx)
+		}
+		return c.consume(ctx, c.sell)
+	},
+	Audit: func(ctx context.Context, c *Client) error {
+		if err := auditStock(ctx, c); err != nil {
+			return err
+		}
+		return auditQueue(ctx, c)
+	},
+}
+
+// queuedSaleDefaults lets twice as many orders come as there are pieces.
+func queuedSaleDefaults(c *Config) {
+	if c.Duration == 0 {
+		c.Ops = orDefault(c.Ops, max(2*c.Stock, 1))
+		c.cap()
+	}
+	queueDefaults(c)
+}
+
+// sell works on an order: it sells, under the run's lock if there is one. The
+// order is handled when it is sold or declined.
+func (c *Client) sell(ctx context.Context, t queueimpl.Task) bool {
+	id, err := strconv.ParseInt(t.ID, 10, 64)
+	if err != nil {
+		return false // not one of ours
+	}
+	o := stockimpl.Order{ID: id, Quantity: 1}
+	work := func(l lockimpl.Lock, session int64) answer {
+		effect := c.begin(history.Effect, c.run.queue.key, history.Text(t.ID))
+		a, err := c.buyAs(ctx, o, l, session)
+		if a == soldOut {
+			err = nil // declined, and so handled
+		}
+		if a != stale {
+			c.record(effect, err)
+		}
+		return a
+	}
+	if c.locker == nil {
+		return work(lockimpl.Lock{}, 0) != noAnswer
+	}
+	return c.section(ctx, work) != noAnswer
+}

@@ -1,0 +1,105 @@
+package stockimpl
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"oversell/database"
+	"oversell/variant"
+)
+
+// sqlRecord is what all sales on SQL have in common: one product, and a table of
+// its own with a single row, the stock record. Of record it takes how an order is
+// carried out, and nothing of Redis.
+type sqlRecord struct {
+	record
+	db      *sql.DB
+	dialect database.Dialect
+	table   string // quoted
+	unfit   error  // why there can be no such table; every use reports it
+}
+
+func newSQLRecord(env variant.Env, product string) sqlRecord {
+	r := sqlRecord{record: record{product: product}, db: env.SQL}
+	if r.dialect, r.unfit = database.DialectOf(env.SQL); r.unfit == nil {
+		r.table, r.unfit = r.dialect.Name("Stock", product)
+	}
+	return r
+}
+
+// stockColumns: pieces are left; version counts the changes. (LEFT is a word of
+// SQL's own.)
+const stockColumns = "id BIGINT PRIMARY KEY, pieces BIGINT NOT NULL, version BIGINT NOT NULL"
+
+// Open creates the table with the stock record.
+func (r *sqlRecord) Open(ctx context.Context, stock int64) error {
+	if stock < 0 {
+		return fmt.Errorf("open %q: a stock of %d pieces", r.product, stock)
+	}
+	err := r.unfit
+	if err == nil {
+		err = r.dialect.CreateTable(ctx, r.db, r.table, stockColumns)
+	}
+	if err == nil {
+		err = r.write(ctx, stock)
+	}
+	if err != nil {
+		return fmt.Errorf("open %q: %w", r.product, err)
+	}
+	return nil
+}
+
+// write puts the stock record in place of whatever is there.
+func (r *sqlRecord) write(ctx context.Context, stock int64) error {
+	tx, err := r.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback() // after a Commit it does nothing
+	if _, err := tx.ExecContext(ctx, "DELETE FROM "+r.table); err != nil {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, r.dialect.Bind("INSERT INTO "+r.table+" (id, pieces, version) VALUES (1, ?, 1)"), stock); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// State reads the stock record.
+func (r *sqlRecord) State(ctx context.Context) (State, error) {
+	left, _, err := r.read(ctx)
+	if err != nil {
+		return State{}, fmt.Errorf("state of %q: %w", r.product, err)
+	}
+	return State{Left: left, Sold: Unsaid}, nil
+}
+
+func (r *sqlRecord) read(ctx context.Context) (pieces, version int64, err error) {
+	if r.unfit != nil {
+		return Unsaid, 0, r.unfit
+	}
+	err = r.db.QueryRowContext(ctx, "SELECT pieces, version FROM "+r.table+" WHERE id = 1").Scan(&pieces, &version)
+	if errors.Is(err, sql.ErrNoRows) || r.dialect.NoTable(err) {
+		return Unsaid, 0, errNotOnSale
+	}
+	return pieces, version, err
+}
+
+// update runs UPDATE with this SET and WHERE on the stock record, and reports
+// whether it found one to change.
+func (r *sqlRecord) update(ctx context.Context, setWhere string, args ...any) (bool, error) {
+	if r.unfit != nil {
+		return false, r.unfit
+	}
+	result, err := r.db.ExecContext(ctx, r.dialect.Bind("UPDATE "+r.table+" "+setWhere), args...)
+	if r.dialect.NoTable(err) {
+		return false, errNotOnSale
+	}
+	if err != nil {
+		return false, err
+	}
+	n, err := result.RowsAffected()
+	return n > 0, err
+}

@@ -1,0 +1,48 @@
+package stockimpl
+
+import (
+	"context"
+
+	"oversell/lockimpl"
+	"oversell/variant"
+)
+
+// sqlVersion is optimistic locking as document 4 has it: read the stock and its
+// version, and write only if the version is still the one that was read, which
+// the same statement raises. Otherwise begin again. Each failure means that
+// somebody else succeeded, so buyers together always get on. It tries until the
+// order is decided or ctx is done.
+type sqlVersion struct{ sqlRecord }
+
+func newSQLVersion(env variant.Env, product string) Sale {
+	return &sqlVersion{newSQLRecord(env, product)}
+}
+
+func (s *sqlVersion) Buy(ctx context.Context, o Order, _ lockimpl.Lock) (int64, error) {
+	return s.order("buy", o, func(pieces int64) (int64, error) { return s.change(ctx, -pieces) })
+}
+
+// Refund is the same with the other sign. It knows no orders, so whatever is
+// handed in is added.
+func (s *sqlVersion) Refund(ctx context.Context, o Order, _ lockimpl.Lock) (int64, error) {
+	return s.order("refund", o, func(pieces int64) (int64, error) { return s.change(ctx, pieces) })
+}
+
+func (s *sqlVersion) change(ctx context.Context, by int64) (int64, error) {
+	for {
+		left, version, err := s.read(ctx)
+		if err != nil {
+			return Unsaid, err
+		}
+		if left, err = changed(left, by); err != nil {
+			return Unsaid, err
+		}
+		current, err := s.update(ctx, "SET pieces = ?, version = version + 1 WHERE id = 1 AND version = ?", left, version)
+		if err != nil || current {
+			return left, err
+		}
+		if ctx.Err() != nil {
+			return Unsaid, context.Cause(ctx)
+		}
+	}
+}
