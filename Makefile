@@ -11,7 +11,7 @@ setup:
 	./setup.sh
 
 test: check-format vet
-	$(GO) test -race -parallel 8 -timeout 15m ./...
+	$(GO) test -race -p 1 -parallel 4 -timeout 15m ./...
 
 check-format:
 	@bad=$$(gofmt -l .); if [ -n "$$bad" ]; then echo "not gofmt'd:" $$bad; exit 1; fi

@@ -100,7 +100,7 @@ func benchMonitors(b *testing.B, ops []history.Op, open func() []Monitor) {
 		ms := open()
 		for i := range ops {
 			for _, m := range ms {
-				m.Observe(ops[i])
+				m.Observe(&ops[i])
 			}
 			if (i+1)%judgeBlock == 0 {
 				for _, m := range ms {
@@ -121,7 +121,7 @@ func benchMonitors(b *testing.B, ops []history.Op, open func() []Monitor) {
 // idle is a monitor that does nothing: what handing the operations over costs.
 type idle struct{}
 
-func (idle) Observe(history.Op)    {}
+func (idle) Observe(*history.Op)   {}
 func (idle) Advance(time.Duration) {}
 func (idle) Verdict() Verdict      { return Verdict{Result: Holds} }
 
@@ -137,6 +137,9 @@ func BenchmarkLock(b *testing.B) {
 	for _, n := range []int{1_000_000} {
 		for _, clients := range []int{10, 1000} {
 			ops := lockHistory(n, clients)
+			b.Run(fmt.Sprintf("linearizable/%d/clients=%d", n, clients), func(b *testing.B) {
+				benchMonitors(b, ops, func() []Monitor { return []Monitor{newLockLinear(&h)} })
+			})
 			b.Run(fmt.Sprintf("linearizable+mutual-exclusion/%d/clients=%d", n, clients), func(b *testing.B) {
 				benchMonitors(b, ops, func() []Monitor { return []Monitor{newMutualExclusion(), newLockLinear(&h)} })
 			})
@@ -153,6 +156,9 @@ func BenchmarkSale(b *testing.B) {
 	h := history.Header{Stock: n / 2}
 	for _, clients := range []int{10, 1000} {
 		ops := saleHistory(n, clients)
+		b.Run(fmt.Sprintf("linearizable/%d/clients=%d", n, clients), func(b *testing.B) {
+			benchMonitors(b, ops, func() []Monitor { return []Monitor{newSaleLinear(&h)} })
+		})
 		b.Run(fmt.Sprintf("linearizable+no-oversell/%d/clients=%d", n, clients), func(b *testing.B) {
 			benchMonitors(b, ops, func() []Monitor { return []Monitor{newNoOversell(&h), newSaleLinear(&h)} })
 		})

@@ -89,8 +89,10 @@ type Verdict struct {
 // Monitor judges one property of one object.
 type Monitor interface {
 	// Observe takes the next operation in completion order. Operations that do
-	// not concern the monitor are ignored.
-	Observe(history.Op)
+	// not concern the monitor are ignored. The operation is read during the
+	// call only, and never changed: a pointer, because copying it would cost
+	// more than most monitors do.
+	Observe(*history.Op)
 	// Advance says that no operation called before lowWater is still to come.
 	// It bounds what must be remembered; it is never required.
 	Advance(lowWater time.Duration)

@@ -59,14 +59,14 @@ func newHolderCommits() *holderCommits {
 }
 
 // Observe implements [Monitor].
-func (m *holderCommits) Observe(op history.Op) {
+func (m *holderCommits) Observe(op *history.Op) {
 	switch {
 	case op.Kind == history.Take && op.Outcome == history.OK:
 		c := m.pools.at(op.Key)
-		c.holds[op.Session] = &promise{take: op}
-		c.deed(op.Result).takes.add(int64(op.Call), &op)
+		c.holds[op.Session] = &promise{take: *op}
+		c.deed(op.Result).takes.add(int64(op.Call), op)
 	case op.Kind == history.Submit:
-		m.pools.at(op.Key).submit(&op)
+		m.pools.at(op.Key).submit(op)
 	}
 }
 

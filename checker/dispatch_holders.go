@@ -56,12 +56,12 @@ func newOneHolder() *oneHolder {
 }
 
 // Observe implements [Monitor].
-func (m *oneHolder) Observe(op history.Op) {
+func (m *oneHolder) Observe(op *history.Op) {
 	switch {
 	case op.Kind == history.Take && op.Outcome == history.OK:
-		m.pools.at(op.Key).take(&op)
+		m.pools.at(op.Key).take(op)
 	case op.Kind == history.Submit:
-		m.pools.at(op.Key).submit(&op)
+		m.pools.at(op.Key).submit(op)
 	}
 }
 

@@ -47,6 +47,7 @@ type lendings struct {
 	asked   []history.Op                   // the same of all users
 	lost    int64                          // takes without an answer
 	audit   audit
+	end     time.Duration // the last return
 	read    time.Duration // the first call of the audit
 	held    int64         // the number of tasks held, from an audit that counts
 	counted bool
@@ -77,16 +78,16 @@ func newTaskReturns(h *history.Header) *taskReturns {
 }
 
 // Observe implements [Monitor].
-func (m *taskReturns) Observe(op history.Op) {
+func (m *taskReturns) Observe(op *history.Op) {
 	switch op.Kind {
 	case history.Take:
-		m.pools.at(op.Key).take(&op)
+		m.pools.at(op.Key).take(op)
 	case history.Submit:
-		m.pools.at(op.Key).submit(&op)
+		m.pools.at(op.Key).submit(op)
 	case history.ReadState:
 		switch op.Arg {
 		case isFree, isHeld, isDone, theAudit, countsHeld:
-			m.pools.at(op.Key).look(&op)
+			m.pools.at(op.Key).look(op)
 		}
 	}
 }
@@ -102,7 +103,7 @@ func (l *lendings) task(id history.Value) *lending {
 }
 
 func (l *lendings) take(op *history.Op) {
-	l.moved()
+	l.moved(op)
 	switch {
 	case op.Outcome == history.Unknown:
 		l.lost++
@@ -118,7 +119,7 @@ func (l *lendings) take(op *history.Op) {
 }
 
 func (l *lendings) submit(op *history.Op) {
-	l.moved()
+	l.moved(op)
 	i, ok := l.number[op.Session]
 	if !ok {
 		return
@@ -162,9 +163,9 @@ func (l *lendings) look(op *history.Op) {
 	}
 }
 
-// moved notes that something went on after the audit, which makes it void.
-func (l *lendings) moved() {
-	if !l.audit.started {
+// moved notes that something went on, which makes an earlier audit void.
+func (l *lendings) moved(op *history.Op) {
+	if l.end = max(l.end, op.Return); !l.audit.started {
 		return
 	}
 	l.audit, l.counted = audit{}, false
@@ -253,7 +254,14 @@ func (l *lendings) judge(t *lending, n int, grace time.Duration, audited bool, r
 			limit = max(limit, leased(&o.take))
 		}
 	}
-	if limit == history.Forever || l.audit.started && after(limit, grace) >= l.read {
+	if next <= limit {
+		return // given to another meanwhile, whose hold is judged
+	}
+	end := l.end
+	if l.audit.started {
+		end = l.read
+	}
+	if after(limit, grace) >= end {
 		r.current++
 		return
 	}

@@ -41,12 +41,12 @@ func newFirstCome(h *history.Header) *firstCome {
 }
 
 // Observe implements [Monitor].
-func (m *firstCome) Observe(op history.Op) {
+func (m *firstCome) Observe(op *history.Op) {
 	switch op.Kind {
 	case history.Join:
-		m.locks.at(op.Key).join(&op)
+		m.locks.at(op.Key).join(op)
 	case history.Acquire:
-		m.locks.at(op.Key).acquire(m.h, &op)
+		m.locks.at(op.Key).acquire(m.h, op)
 	}
 }
 

@@ -53,7 +53,7 @@ func complete(ops []history.Op) []history.Op {
 // feed runs a monitor over ops without a single Advance.
 func feed(m Monitor, ops []history.Op) Verdict {
 	for _, op := range ops {
-		m.Observe(op)
+		m.Observe(&op)
 	}
 	return m.Verdict()
 }
@@ -67,7 +67,7 @@ func feedAdvancing(m Monitor, ops []history.Op) Verdict {
 		low[i] = min(low[i+1], ops[i].Call)
 	}
 	for i, op := range ops {
-		m.Observe(op)
+		m.Observe(&op)
 		m.Advance(low[i+1])
 		if i%3 == 0 {
 			m.Verdict()

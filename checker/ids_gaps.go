@@ -41,17 +41,17 @@ func newNoGaps() *noGaps {
 }
 
 // Observe implements [Monitor].
-func (m *noGaps) Observe(op history.Op) {
+func (m *noGaps) Observe(op *history.Op) {
 	switch {
-	case answered(&op):
-		m.counters.at(op.Key).give(&op)
+	case answered(op):
+		m.counters.at(op.Key).give(op)
 	case op.Kind == history.NextID && op.Outcome == history.Unknown:
 		s := m.counters.at(op.Key)
 		s.unknown++
 		if s.last = 0; len(s.lost) < 4 {
-			s.lost = append(s.lost, op)
+			s.lost = append(s.lost, *op)
 		}
-	case readsLast(&op):
+	case readsLast(op):
 		m.counters.at(op.Key).last, _ = op.Result.Num()
 	}
 }

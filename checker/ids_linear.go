@@ -35,7 +35,7 @@ type idLinear struct {
 type ladder struct {
 	key      history.Value
 	requests requests
-	numbers  table[rung]
+	numbers  table[slot]
 	max      int64  // the largest number so far
 	top      rung   // and its operation
 	reads    []rung // of the last number
@@ -46,6 +46,7 @@ type ladder struct {
 	next   int64         // number
 	now    time.Duration // when the one before was scheduled
 	last   rung          // what was scheduled then
+	seen   history.Op    // or what was read since, if it was later
 	filled map[int64]bool
 	read   int // of reads
 	stuck  bool
@@ -53,12 +54,17 @@ type ladder struct {
 	ops    []history.Op
 }
 
-// rung is a number that was given out; or, among the reads, one that was read.
-type rung struct {
+// slot is who got a number.
+type slot struct {
 	call, ret time.Duration // from the first try on
-	number    int64
 	client    int32
 	taken     bool
+}
+
+// rung is a number that was given out; or, among the reads, one that was read.
+type rung struct {
+	slot
+	number int64
 }
 
 type lostID struct {
@@ -73,19 +79,19 @@ func newIDLinear() *idLinear {
 }
 
 // Observe implements [Monitor].
-func (m *idLinear) Observe(op history.Op) {
+func (m *idLinear) Observe(op *history.Op) {
 	switch {
-	case answered(&op):
-		m.counters.at(op.Key).give(&op)
+	case answered(op):
+		m.counters.at(op.Key).give(op)
 	case op.Kind == history.NextID && op.Outcome == history.Unknown:
 		l := m.counters.at(op.Key)
-		l.requests.lost(&op)
+		l.requests.lost(op)
 		l.open = append(l.open, lostID{op.Call, op.Client})
 		l.sorted = false
-	case readsLast(&op):
+	case readsLast(op):
 		l := m.counters.at(op.Key)
 		if v, ok := op.Result.Num(); ok {
-			l.reads = append(l.reads, rung{op.Call, op.Return, v, op.Client, true})
+			l.reads = append(l.reads, rung{slot{op.Call, op.Return, op.Client, true}, v})
 		}
 	}
 }
@@ -101,27 +107,35 @@ func (l *ladder) give(op *history.Op) {
 		return
 	}
 	r := l.numbers.at(op.Result)
-	g := rung{l.requests.since(op), op.Return, v, op.Client, true}
+	g := slot{l.requests.since(op), op.Return, op.Client, true}
 	switch {
 	case r.taken:
-		l.fail(fmt.Sprintf("%s was given to %s between %s and %s, and to %s between %s and %s", count(v), who2(r), at(r.call), at(r.ret), client(op), at(op.Call), at(op.Return)), l.op(r), *op)
+		l.fail(fmt.Sprintf("%s was given to %s between %s and %s, and to %s between %s and %s", count(v), r.who(), at(r.call), at(r.ret), client(op), at(op.Call), at(op.Return)), l.op(&rung{*r, v}), *op)
 		return
 	case v < l.next && l.filled[v] && g.call < op.Call: // the first try had got it
 		delete(l.filled, v)
 	case v < l.next:
-		l.fail(fmt.Sprintf("%s asked for a number only at %s and was given %s, though %s had been given out by %s", client(op), at(op.Call), count(v), count(l.last.number), at(l.last.ret)), l.op(&l.last), *op)
+		l.fail(fmt.Sprintf("%s asked for a number only at %s and was given %s, though %s had been given out by %s", client(op), at(op.Call), count(v), count(l.last.number), at(l.last.ret)), l.before(), *op)
 		return
 	}
 	*r = g
 	if v > l.max {
-		l.max, l.top = v, g
+		l.max, l.top = v, rung{g, v}
 	}
 }
 
-func who2(r *rung) string { return who(&record{client: r.client}) }
+func (s *slot) who() string { return client(&history.Op{Client: s.client}) }
 
 func (l *ladder) op(r *rung) history.Op {
 	return history.Op{Client: r.client, Kind: history.NextID, Outcome: history.OK, Key: l.key, Result: history.Int(r.number), Due: r.call, Call: r.call, Return: r.ret}
+}
+
+// before is what was scheduled last.
+func (l *ladder) before() history.Op {
+	if !l.last.taken {
+		return history.Op{}
+	}
+	return l.op(&l.last)
 }
 
 func (l *ladder) fail(why string, ops ...history.Op) {
@@ -157,7 +171,7 @@ func (l *ladder) advance(lowWater time.Duration) {
 			if r.ret >= lowWater {
 				return
 			}
-			l.schedule(*r)
+			l.schedule(rung{*r, l.next})
 			continue
 		}
 		if !l.fill(lowWater) {
@@ -173,24 +187,29 @@ func (l *ladder) look(r rung) bool {
 	switch {
 	case r.number < l.next-1:
 		l.fail(fmt.Sprintf("%s read between %s and %s that %s was the last number, though %s had been given out by %s", client(&op), at(r.call), at(r.ret),
-			count(r.number), count(l.next-1), at(l.last.ret)), l.op(&l.last), op)
+			count(r.number), count(l.next-1), at(l.last.ret)), l.before(), op)
 	case l.now > r.ret:
 		l.fail(fmt.Sprintf("%s read between %s and %s that %s was the last number, though nobody can have asked for it before %s", client(&op), at(r.call), at(r.ret),
-			count(r.number), at(l.now)), l.op(&l.last), op)
-	default:
-		l.now = max(l.now, r.call)
+			count(r.number), at(l.now)), l.before(), op)
+	case r.call > l.now:
+		l.now, l.seen = r.call, op
 	}
 	return !l.stuck
 }
 
 func (l *ladder) schedule(r rung) {
 	t := max(l.now, r.call)
-	if t > r.ret {
-		l.fail(fmt.Sprintf("%s was given %s between %s and %s, though the number before it cannot have been given out before %s", who2(&r), count(r.number), at(r.call), at(r.ret), at(t)),
-			l.op(&l.last), l.op(&r))
+	switch {
+	case t > r.ret && l.seen.Kind != history.NoKind:
+		l.fail(fmt.Sprintf("%s read between %s and %s that %s was the last number, though %s had been given %s by %s", client(&l.seen), at(l.seen.Call), at(l.seen.Return),
+			l.seen.Result, r.who(), count(r.number), at(r.ret)), l.op(&r), l.seen)
+		return
+	case t > r.ret:
+		l.fail(fmt.Sprintf("%s was given %s between %s and %s, though the number before it cannot have been given out before %s", r.who(), count(r.number), at(r.call), at(r.ret), at(t)),
+			l.before(), l.op(&r))
 		return
 	}
-	l.now, l.last = t, r
+	l.now, l.last, l.seen = t, r, history.Op{}
 	l.next++
 }
 
@@ -234,18 +253,18 @@ func (l *ladder) above() (rung, bool) {
 			return l.top, true
 		}
 		if r := l.numbers.at(history.Int(v)); r.taken {
-			return *r, true
+			return rung{*r, v}, true
 		}
 	}
 	return read, reads
 }
 
 func (l *ladder) missing(above rung) bool {
-	if above == l.top || above.taken && above.number <= l.max && *l.numbers.at(history.Int(above.number)) == above {
-		l.fail(fmt.Sprintf("%s was given %s between %s and %s, though nobody can have been given %s by then", who2(&above), count(above.number), at(above.call), at(above.ret), count(l.next)), l.op(&above))
+	if r := l.numbers.at(history.Int(above.number)); above.number <= l.max && *r == above.slot {
+		l.fail(fmt.Sprintf("%s was given %s between %s and %s, though nobody can have been given %s by then", above.who(), count(above.number), at(above.call), at(above.ret), count(l.next)), l.op(&above))
 		return false
 	}
-	l.fail(fmt.Sprintf("%s read between %s and %s that %s was the last number, though nobody can have been given it by then", who2(&above), at(above.call), at(above.ret), count(above.number-1)),
+	l.fail(fmt.Sprintf("%s read between %s and %s that %s was the last number, though nobody can have been given it by then", above.who(), at(above.call), at(above.ret), count(above.number-1)),
 		history.Op{Client: above.client, Kind: history.ReadState, Outcome: history.OK, Key: l.key, Arg: theLast, Result: history.Int(above.number - 1), Due: above.call, Call: above.call, Return: above.ret})
 	return false
 }

@@ -32,12 +32,12 @@ func newRealTimeOrder() *realTimeOrder {
 }
 
 // Observe implements [Monitor].
-func (m *realTimeOrder) Observe(op history.Op) {
+func (m *realTimeOrder) Observe(op *history.Op) {
 	switch {
-	case answered(&op):
-		m.counters.at(op.Key).give(&op)
+	case answered(op):
+		m.counters.at(op.Key).give(op)
 	case op.Kind == history.NextID && op.Outcome == history.Unknown:
-		m.counters.at(op.Key).requests.lost(&op)
+		m.counters.at(op.Key).requests.lost(op)
 	}
 }
 

@@ -83,9 +83,9 @@ func newUniqueIDs() *uniqueIDs {
 }
 
 // Observe implements [Monitor].
-func (m *uniqueIDs) Observe(op history.Op) {
-	if answered(&op) {
-		m.counters.at(op.Key).give(&op)
+func (m *uniqueIDs) Observe(op *history.Op) {
+	if answered(op) {
+		m.counters.at(op.Key).give(op)
 	}
 }
 

@@ -105,7 +105,7 @@ func Judge(h *history.History) Judgement {
 	facts := newFacts()
 	for i := range h.Ops {
 		for _, m := range monitors {
-			m.Observe(h.Ops[i])
+			m.Observe(&h.Ops[i])
 		}
 		facts.observe(&h.Ops[i])
 		if (i+1)%judgeBlock == 0 && !cut {

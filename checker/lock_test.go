@@ -103,6 +103,7 @@ func TestOwnerOnlyRelease(t *testing.T) {
 		{"the other released as it returned", h, with(released(1, 1, 14, 17), released(2, 2, 17, 19)), Holds, ""},
 		{"the other released after it returned", h, with(released(1, 1, 14, 16), released(2, 2, 17, 19)), Violated, "gave it back only at"},
 		{"the other's lease ended as it returned", h, with(released(1, 1, 14, 21)), Holds, ""},
+		{"the other extended at the last instant", h, with(extended(2, 2, 21, 21, 30), released(1, 1, 20, 25)), Violated, ""},
 		{"an extension of another's lock", h, with(extended(1, 1, 14, 15, 30)), Violated, "extended"},
 		{"after that it may be its own", h, with(unanswered(history.Extend, 1, 1, 14, 15), released(1, 1, 16, 17)), Holds, ""},
 		{"robbed by a grant that may be older", h, []history.Op{acquired(1, 1, 1, 20, 29), acquired(2, 2, 1, 13, 30), released(1, 1, 22, 23)}, Holds, ""},

@@ -129,20 +129,20 @@ func newLockLinear(h *history.Header) *lockLinear {
 }
 
 // Observe implements [Monitor].
-func (m *lockLinear) Observe(op history.Op) {
+func (m *lockLinear) Observe(op *history.Op) {
 	switch op.Kind {
 	case history.Acquire:
 		t := m.locks.at(op.Key)
-		t.note(&op)
-		t.acquire(&op)
+		t.note(op)
+		t.acquire(op)
 	case history.Extend:
 		t := m.locks.at(op.Key)
-		t.note(&op)
-		t.extend(&op)
+		t.note(op)
+		t.extend(op)
 	case history.Release:
 		t := m.locks.at(op.Key)
-		t.note(&op)
-		t.release(&op)
+		t.note(op)
+		t.release(op)
 	case history.Join:
 		m.locks.at(op.Key).lined = true
 	}

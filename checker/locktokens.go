@@ -37,9 +37,9 @@ func newGrantTokens(h *history.Header) *grantTokens {
 }
 
 // Observe implements [Monitor].
-func (m *grantTokens) Observe(op history.Op) {
+func (m *grantTokens) Observe(op *history.Op) {
 	if op.Kind == history.Acquire && op.Outcome == history.OK {
-		m.locks.at(op.Key).grant(m.h, &op)
+		m.locks.at(op.Key).grant(m.h, op)
 	}
 }
 

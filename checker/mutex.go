@@ -42,16 +42,16 @@ func newMutualExclusion() *mutualExclusion {
 }
 
 // Observe implements [Monitor].
-func (m *mutualExclusion) Observe(op history.Op) {
+func (m *mutualExclusion) Observe(op *history.Op) {
 	switch op.Kind {
 	case history.Acquire:
 		if op.Outcome == history.OK {
-			m.locks.at(op.Key).acquire(&op)
+			m.locks.at(op.Key).acquire(op)
 		}
 	case history.Extend:
-		m.locks.at(op.Key).extend(&op)
+		m.locks.at(op.Key).extend(op)
 	case history.Release:
-		m.locks.at(op.Key).release(&op)
+		m.locks.at(op.Key).release(op)
 	}
 }
 

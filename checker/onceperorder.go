@@ -48,19 +48,19 @@ func newOncePerOrder(h *history.Header) *oncePerOrder {
 }
 
 // Observe implements [Monitor].
-func (m *oncePerOrder) Observe(op history.Op) {
+func (m *oncePerOrder) Observe(op *history.Op) {
 	switch op.Kind {
 	case history.Buy:
 		e := m.sales.at(op.Key)
-		e.observe(&op, &e.buys, &e.bought)
+		e.observe(op, &e.buys, &e.bought)
 	case history.Refund:
 		e := m.sales.at(op.Key)
-		e.observe(&op, &e.refunds, &e.paid)
+		e.observe(op, &e.refunds, &e.paid)
 	case history.ReadState:
-		if !readsStock(&op) {
+		if !readsStock(op) {
 			return
 		}
-		m.sales.at(op.Key).final.observe(&op)
+		m.sales.at(op.Key).final.observe(op)
 	}
 }
 

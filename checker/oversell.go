@@ -60,21 +60,21 @@ func newNoOversell(h *history.Header) *noOversell {
 }
 
 // Observe implements [Monitor].
-func (m *noOversell) Observe(op history.Op) {
+func (m *noOversell) Observe(op *history.Op) {
 	switch op.Kind {
 	case history.Buy:
 		if op.Outcome != history.Refused {
-			m.sales.at(op.Key).buy(&op)
+			m.sales.at(op.Key).buy(op)
 		}
 	case history.Refund:
 		if op.Outcome != history.Refused {
-			m.sales.at(op.Key).refund(&op)
+			m.sales.at(op.Key).refund(op)
 		}
 	case history.ReadState:
-		if !readsStock(&op) {
+		if !readsStock(op) {
 			return
 		}
-		m.sales.at(op.Key).final.observe(&op)
+		m.sales.at(op.Key).final.observe(op)
 	}
 }
 

@@ -79,16 +79,16 @@ func newOwnerOnlyRelease(h *history.Header) *ownerOnlyRelease {
 }
 
 // Observe implements [Monitor].
-func (m *ownerOnlyRelease) Observe(op history.Op) {
+func (m *ownerOnlyRelease) Observe(op *history.Op) {
 	switch op.Kind {
 	case history.Acquire:
 		if op.Outcome == history.OK {
-			m.locks.at(op.Key).acquire(m.h, &op)
+			m.locks.at(op.Key).acquire(m.h, op)
 		}
 	case history.Extend:
-		m.locks.at(op.Key).extend(&op)
+		m.locks.at(op.Key).extend(op)
 	case history.Release:
-		m.locks.at(op.Key).release(&op)
+		m.locks.at(op.Key).release(op)
 	}
 }
 
@@ -160,8 +160,8 @@ func (o *owners) change(s *owner, x *history.Op) {
 	for i := len(o.open) - 1; i >= 0 && found < trespassLimit && (o.broken == 0 || looked < trespassLimit); i-- {
 		b := o.open[i]
 		looked++
-		if b.until <= x.Call && len(b.trespass) == 0 && !o.renews {
-			o.leave(b)
+		if b.until < x.Call && len(b.trespass) == 0 && !o.renews {
+			o.leave(b) // an extension to come returns later than that
 			continue
 		}
 		if b == s || b.from <= s.owned || b.acq.Return >= x.Call {

@@ -109,14 +109,14 @@ func newProgress(h *history.Header) *progress {
 func bound(h *history.Header) time.Duration { return after(h.TTL, h.Grace, h.Retry) }
 
 // Observe implements [Monitor].
-func (m *progress) Observe(op history.Op) {
+func (m *progress) Observe(op *history.Op) {
 	switch op.Kind {
 	case history.Acquire:
-		m.locks.at(op.Key).acquire(m.h, &op)
+		m.locks.at(op.Key).acquire(m.h, op)
 	case history.Extend:
-		m.locks.at(op.Key).extend(&op)
+		m.locks.at(op.Key).extend(op)
 	case history.Release:
-		m.locks.at(op.Key).release(m.h, &op)
+		m.locks.at(op.Key).release(m.h, op)
 	}
 }
 

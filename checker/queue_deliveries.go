@@ -242,7 +242,9 @@ func (q *queue) early() Verdict {
 			if put == nil || put.due <= 0 {
 				continue
 			}
-			delayed++
+			if put.due > after(put.end(), q.h.Drift) {
+				delayed++
+			}
 			if after(p.ret, q.h.Drift) >= put.due {
 				continue
 			}
@@ -335,7 +337,7 @@ func (q *queue) oneEntry() Verdict {
 	case !q.audited():
 		return Verdict{Why: q.noAudit()}
 	}
-	return Verdict{Result: Holds, Why: fmt.Sprintf("%s enqueued, ids enqueued again %s times; none is waiting twice", many(q.puts, "task"), count(q.again))}
+	return Verdict{Result: Holds, Why: fmt.Sprintf("%s enqueued, ids enqueued again %s; none is waiting twice", many(q.puts, "task"), times(q.again))}
 }
 
 // atOnce finds two deliveries of a task by one request.

@@ -23,6 +23,8 @@ func (q *queue) inOrder() Verdict {
 		return Verdict{Why: s.why + "; but a pop without an answer may have taken that before"}
 	case q.takes == 0:
 		return Verdict{Why: "nobody was handed a task"}
+	case 2*strict.judged < q.takes:
+		return Verdict{Why: strict.mostlyLoose()}
 	}
 	return Verdict{Result: Holds, Why: fmt.Sprintf("%s, none before a task surely due earlier%s", first(q.takes), strict.aside())}
 }
@@ -54,6 +56,8 @@ func (q *queue) linear() Verdict {
 		return Verdict{Why: fmt.Sprintf("%s; but %s without an answer may have taken tasks", s.why, many(q.asks, "pop"))}
 	case q.puts+q.takes+strict.polls.tries == 0:
 		return Verdict{Why: "nobody enqueued a task or was handed one"}
+	case 2*strict.judged < q.takes:
+		return Verdict{Why: strict.mostlyLoose()}
 	}
 	return Verdict{Result: Holds, Why: fmt.Sprintf("%s, %s and %s fit one order%s", many(q.puts, "enqueue"), first(q.takes), refusedPops(strict.polls.tries), strict.aside())}
 }
@@ -69,6 +73,11 @@ func (s *sweep) worst() (*findings, int) {
 		n += f.count
 	}
 	return out, n
+}
+
+// mostlyLoose is why nothing is said of an order most of which was not judged.
+func (s *sweep) mostlyLoose() string {
+	return fmt.Sprintf("only %s of %s could be judged exactly: the others are of ids enqueued again or handed out again meanwhile", count(s.judged), first(s.q.takes))
 }
 
 // aside says what the sweep left out.

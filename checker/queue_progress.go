@@ -77,7 +77,7 @@ func (s *sweep) stall(r *record, from time.Duration) (string, []history.Op) {
 //	client 2  pop      [3, 4]    refused (empty)
 //	client 2  pop      [14, 15]  refused (empty)
 func (q *queue) progress() Verdict {
-	_, s := q.sweep.outcome()
+	strict, s := q.sweep.outcome()
 	f := &s.found[stalled]
 	switch {
 	case bound(q.h) <= 0:
@@ -86,8 +86,8 @@ func (q *queue) progress() Verdict {
 		return Verdict{Why: f.why + "; but " + cutOff}
 	case int64(f.count) > q.asks:
 		return Verdict{Result: Violated, Count: f.count, Why: f.why, Witness: f.witness}
-	case f.count > 0:
-		return Verdict{Why: f.why + "; but a pop without an answer may have been handed it"}
+	case strict.found[stalled].count > 0:
+		return Verdict{Why: strict.found[stalled].why + "; but a pop without an answer may have been handed it"}
 	case s.polls.handed == 0:
 		return Verdict{Why: fmt.Sprintf("nobody was handed a task; %s", refusedPops(s.polls.tries))}
 	}

@@ -61,10 +61,10 @@ func (qs *queues) monitor(p variant.Property, judge func(*queue) Verdict) *queue
 }
 
 // Observe implements [Monitor].
-func (m *queueMonitor) Observe(op history.Op) {
+func (m *queueMonitor) Observe(op *history.Op) {
 	if m.seen++; m.seen > m.entered {
 		m.entered = m.seen
-		m.enter(&op)
+		m.enter(op)
 	}
 }
 
@@ -127,11 +127,14 @@ func readsQueue(op *history.Op) bool {
 	return false
 }
 
+// bookBits is the size of a page of the book: 256 operations.
+const bookBits = 8
+
 // queue is the book of one queue.
 type queue struct {
 	*queues
 	key     history.Value
-	records []*[1 << pageBits]record
+	records []*[1 << bookBits]record
 	count   int32 // of records
 	index   table[int32]
 	tasks   []task
@@ -194,7 +197,7 @@ type task struct {
 	delayed                         bool
 }
 
-func (q *queue) record(i int32) *record { return &q.records[i>>pageBits][i&(1<<pageBits-1)] }
+func (q *queue) record(i int32) *record { return &q.records[i>>bookBits][i&(1<<bookBits-1)] }
 
 func (q *queue) task(id history.Value) int32 {
 	p := q.index.at(id)
@@ -208,8 +211,8 @@ func (q *queue) task(id history.Value) int32 {
 // add enters an operation, of task t or of none when t is negative.
 func (q *queue) add(op *history.Op, t int32) *record {
 	i := q.count
-	if int(i>>pageBits) == len(q.records) {
-		q.records = append(q.records, new([1 << pageBits]record))
+	if int(i>>bookBits) == len(q.records) {
+		q.records = append(q.records, new([1 << bookBits]record))
 	}
 	q.count++
 	r := q.record(i)

@@ -70,9 +70,10 @@ type sweep struct {
 	visible  int       // cores of tasks surely due
 	lastFree int32     // the last moment with none
 
-	loose int64 // tasks enqueued again that were not judged exactly
-	found [5]findings
-	polls polls
+	loose  int64 // tasks enqueued again that were not judged exactly
+	judged int64 // deliveries that were
+	found  [5]findings
+	polls  polls
 }
 
 // What can be wrong.
@@ -455,6 +456,7 @@ func (s *sweep) left(st *state, r *record) {
 // taken judges the order.
 func (s *sweep) taken(st *state, r *record) {
 	if r.kind == history.Pop {
+		s.judged++
 		switch {
 		case st.since == 0:
 			s.wrongTime(st, r)

@@ -98,12 +98,12 @@ func newSaleLinear(h *history.Header) *saleLinear {
 }
 
 // Observe implements [Monitor].
-func (m *saleLinear) Observe(op history.Op) {
+func (m *saleLinear) Observe(op *history.Op) {
 	switch op.Kind {
 	case history.Buy:
-		m.sales.at(op.Key).buy(&op)
+		m.sales.at(op.Key).buy(op)
 	case history.Refund:
-		m.sales.at(op.Key).refund(&op)
+		m.sales.at(op.Key).refund(op)
 	}
 }
 

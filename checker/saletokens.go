@@ -44,9 +44,9 @@ func newAcceptTokens() *acceptTokens {
 }
 
 // Observe implements [Monitor].
-func (m *acceptTokens) Observe(op history.Op) {
+func (m *acceptTokens) Observe(op *history.Op) {
 	if (op.Kind == history.Buy || op.Kind == history.Refund) && op.Fence > 0 {
-		m.sales.at(op.Key).show(&op)
+		m.sales.at(op.Key).show(op)
 	}
 }
 

@@ -45,19 +45,19 @@ func newNoUndersell(h *history.Header) *noUndersell {
 }
 
 // Observe implements [Monitor].
-func (m *noUndersell) Observe(op history.Op) {
+func (m *noUndersell) Observe(op *history.Op) {
 	switch op.Kind {
 	case history.Buy:
-		m.sales.at(op.Key).buy(&op)
+		m.sales.at(op.Key).buy(op)
 	case history.Refund:
-		m.sales.at(op.Key).refund(&op)
+		m.sales.at(op.Key).refund(op)
 	case history.ReadState:
-		if !readsStock(&op) {
+		if !readsStock(op) {
 			return
 		}
 		b := m.sales.at(op.Key)
-		b.final.observe(&op)
-		b.reading = append(b.reading, op)
+		b.final.observe(op)
+		b.reading = append(b.reading, *op)
 	}
 }
 

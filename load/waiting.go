@@ -40,7 +40,7 @@ func ParseWaiting(s string) (Waiting, error) {
 }
 
 // DefaultRetry is the retry interval that suits the strategy for this many
-// clients. Polling is slowed down with their number, because beyond about
+// clients, each counted once for every master that it asks. Polling is slowed down with their number, because beyond about
 // 10,000 looks a second on a small machine the waiters crowd out the holder.
 func (w Waiting) DefaultRetry(clients int) time.Duration {
 	switch w {

@@ -18,7 +18,7 @@ func (c *Config) Complete(masters int) error {
 	}
 	c.Scenario.Defaults(c)
 	c.Waiting = orDefault(c.Waiting, load.Poll)
-	c.Retry = orDefault(c.Retry, c.Waiting.DefaultRetry(c.Clients))
+	c.Retry = orDefault(c.Retry, c.Waiting.DefaultRetry(c.Clients*max(masters, 1)))
 	c.Quantity = orDefault(c.Quantity, 1)
 	for _, check := range []struct {
 		bad bool

@@ -61,9 +61,14 @@ func opener(kind, topology string) Open {
 	}
 }
 
-// ttl is the lease in all rules: the shortest that a lock of whole seconds can
-// express. No rule sleeps for it: they wait until somebody else gets the lock.
-const ttl = time.Second
+// The lease in all rules is the shortest that a lock of whole seconds can express,
+// and longer for a lock on several masters, whose time limit for each of them is
+// a small part of it. No rule sleeps for it: they wait until somebody else gets
+// the lock.
+const (
+	shortLease = time.Second
+	longLease  = 5 * time.Second
+)
 
 // Run checks the lock's promises, one subtest each. The rules run side by side,
 // each on a lock name of its own, since most of them wait for a lease to end.
@@ -135,6 +140,7 @@ type bench struct {
 	ctx    context.Context
 	lock   lockimpl.Variant
 	name   string
+	ttl    time.Duration
 	engine *load.Engine
 	made   []*load.Client
 }
@@ -149,7 +155,10 @@ func newBench(t *testing.T, v lockimpl.Variant, server *target.Target, name stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{ctx: t.Context(), lock: v, name: name, engine: e}
+	b := &bench{ctx: t.Context(), lock: v, name: name, ttl: shortLease, engine: e}
+	if v.Needs.Masters > 1 {
+		b.ttl = longLease
+	}
 	t.Cleanup(func() {
 		for _, c := range b.made {
 			c.End()
@@ -184,12 +193,12 @@ func (b *bench) take(l lockimpl.Locker) (lockimpl.Lock, error) {
 
 // try makes one attempt.
 func (b *bench) try(l lockimpl.Locker) (lockimpl.Lock, error) {
-	return l.Acquire(b.ctx, b.name, lockimpl.Options{TTL: ttl})
+	return l.Acquire(b.ctx, b.name, lockimpl.Options{TTL: b.ttl})
 }
 
 // wait keeps trying for much longer than a lease.
 func (b *bench) wait(l lockimpl.Locker) (lockimpl.Lock, error) {
-	return l.Acquire(b.ctx, b.name, lockimpl.Options{TTL: ttl, Wait: 30 * time.Second, RetryEvery: 5 * time.Millisecond})
+	return l.Acquire(b.ctx, b.name, lockimpl.Options{TTL: b.ttl, Wait: 30 * time.Second, RetryEvery: 5 * time.Millisecond})
 }
 
 // abandoned is a lock whose holder let the lease run out without a release. A
@@ -233,7 +242,7 @@ func extendKeepsOut(b *bench) error {
 	if err != nil {
 		return err
 	}
-	l, err = owner.Extend(b.ctx, l, 2*ttl)
+	l, err = owner.Extend(b.ctx, l, 2*b.ttl)
 	if err != nil {
 		return fmt.Errorf("the holder could not extend its lease: %w", err)
 	}
@@ -254,7 +263,7 @@ func lateRelease(b *bench) error {
 
 func lateExtend(b *bench) error {
 	return late(b, "extend", func(owner lockimpl.Locker, l lockimpl.Lock) error {
-		_, err := owner.Extend(b.ctx, l, ttl)
+		_, err := owner.Extend(b.ctx, l, b.ttl)
 		return err
 	})
 }
@@ -322,7 +331,7 @@ func namesAreIndependent(b *bench) error {
 		return err
 	}
 	other := b.name + "-other"
-	l, err := c.Acquire(b.ctx, other, lockimpl.Options{TTL: ttl})
+	l, err := c.Acquire(b.ctx, other, lockimpl.Options{TTL: b.ttl})
 	if err != nil {
 		return fmt.Errorf("a client that holds %q could not take %q: %w", b.name, other, err)
 	}
@@ -343,7 +352,7 @@ func cancelledWait(b *bench) error {
 	}
 	ctx, cancel := context.WithTimeout(b.ctx, 20*time.Millisecond)
 	defer cancel()
-	if _, err := waiter.Acquire(ctx, b.name, lockimpl.Options{TTL: ttl, Wait: time.Minute, RetryEvery: time.Millisecond}); err == nil {
+	if _, err := waiter.Acquire(ctx, b.name, lockimpl.Options{TTL: b.ttl, Wait: time.Minute, RetryEvery: time.Millisecond}); err == nil {
 		return errors.New("a wait under a cancelled context was granted a lock that is held")
 	}
 	if err := holder.Release(b.ctx, l); err != nil {

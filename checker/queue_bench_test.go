@@ -1,0 +1,126 @@
+package checker
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"oversell/history"
+	"oversell/variant"
+)
+
+// queueHistory is a correct queue's history of n operations: enqueues, half of
+// them delayed, pops, a tenth of them in vain, effects, and the final audit.
+func queueHistory(n, clients int) []history.Op {
+	r := rand.New(rand.NewPCG(5, 5))
+	ops := make([]history.Op, 0, n+1000)
+	free := make([]time.Duration, clients)
+	var in eventHeap // by due time; few are due at the same time
+	now, task, request := time.Duration(1), int32(0), int64(0)
+	for len(ops) < n {
+		c := int32(r.IntN(clients))
+		now = max(now, free[c]) + time.Duration(500+r.IntN(1000))
+		op := history.Op{Client: c, Key: queueKey, Outcome: history.OK, Call: max(free[c]+1, now-time.Duration(r.IntN(20_000))), Return: now + time.Duration(r.IntN(20_000))}
+		switch {
+		case r.IntN(3) == 0 && len(in) < 1000:
+			task++
+			op.Kind, op.Arg, op.Until = history.Enqueue, history.Int(int64(task)), now
+			if r.IntN(2) == 0 {
+				op.Until += time.Duration(r.IntN(300_000))
+			}
+			in.push(event{when: op.Until, id: task})
+		default:
+			request++
+			op.Kind, op.Session = history.Pop, request
+			if in.first() > now {
+				if r.IntN(5) > 0 {
+					continue
+				}
+				op.Outcome, op.Reason = history.Refused, history.Empty
+				break
+			}
+			op.Result, op.Amount = history.Int(int64(in.pop().id)), 1
+			done := history.Op{Client: c, Kind: history.Effect, Outcome: history.OK, Key: queueKey, Arg: op.Result, Call: op.Return + 1, Return: op.Return + 1000}
+			free[c] = done.Return
+			ops = append(ops, done)
+		}
+		free[c] = max(free[c], op.Return)
+		ops = append(ops, op)
+	}
+	ops = complete(ops)
+	end := ops[len(ops)-1].Return
+	audit := func(what, result history.Value) {
+		end += 2
+		ops = append(ops, history.Op{Client: -1, Kind: history.ReadState, Outcome: history.OK, Key: queueKey, Arg: what, Result: result, Call: end - 1, Return: end})
+	}
+	for _, e := range in {
+		audit(isWaiting, history.Int(int64(e.id)))
+	}
+	audit(theAudit, history.Int(int64(len(in))))
+	return ops
+}
+
+func BenchmarkQueue(b *testing.B) {
+	h := history.Header{Grace: time.Second, Scenario: "queue"}
+	for _, clients := range []int{10, 1000} {
+		ops := queueHistory(1_000_000, clients)
+		b.Run(fmt.Sprintf("linearizable/1000000/clients=%d", clients), func(b *testing.B) {
+			benchMonitors(b, ops, func() []Monitor { return []Monitor{openQueue(variant.Linearizable)(&h)} })
+		})
+		b.Run(fmt.Sprintf("all/1000000/clients=%d", clients), func(b *testing.B) {
+			benchMonitors(b, ops, func() []Monitor { return taskMonitors(&h) })
+		})
+	}
+	for _, c := range []struct{ n, clients int }{{1000, 10}, {10_000, 10}, {1000, 100}} {
+		ops := queueHistory(c.n, c.clients)
+		b.Run(fmt.Sprintf("porcupine/%d/clients=%d", c.n, c.clients), func(b *testing.B) { benchPorcupineQueue(b, ops) })
+	}
+}
+
+// waitingRoom is the state of a queue whose tasks are all due: a sorted list of them.
+func waitingRoom() porcupine.Model {
+	return porcupine.Model{
+		Init: func() any { return []event(nil) },
+		Step: func(state, input, _ any) (bool, any) {
+			in, op := state.([]event), input.(history.Op)
+			switch {
+			case op.Kind == history.Enqueue:
+				n, _ := op.Arg.Num()
+				e := event{when: op.Until, id: int32(n)}
+				i, _ := slices.BinarySearchFunc(in, e, func(a, b event) int { return cmp.Or(cmp.Compare(a.when, b.when), cmp.Compare(a.id, b.id)) })
+				return true, slices.Insert(slices.Clone(in), i, e)
+			case op.Outcome == history.Refused:
+				return true, in // with delays, what is there need not be due
+			}
+			n, _ := op.Result.Num()
+			if len(in) == 0 || int64(in[0].id) != n {
+				return false, in
+			}
+			return true, in[1:]
+		},
+		Equal: func(a, b any) bool { return slices.Equal(a.([]event), b.([]event)) },
+	}
+}
+
+func benchPorcupineQueue(b *testing.B, ops []history.Op) {
+	var list []porcupine.Operation
+	for _, op := range ops {
+		if op.Kind == history.Enqueue || op.Kind == history.Pop {
+			list = append(list, porcupine.Operation{ClientId: int(op.Client), Input: op, Call: int64(op.Call), Return: int64(op.Return)})
+		}
+	}
+	for b.Loop() {
+		switch porcupine.CheckOperationsTimeout(waitingRoom(), list, time.Minute) {
+		case porcupine.Illegal:
+			b.Fatal("porcupine found no order")
+		case porcupine.Unknown:
+			b.Skip("porcupine did not finish in a minute")
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(list)), "ns/checked-op")
+}

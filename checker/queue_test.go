@@ -1,0 +1,217 @@
+package checker
+
+import (
+	"testing"
+	"time"
+
+	"oversell/history"
+	"oversell/variant"
+)
+
+func attempt(op history.Op, n int32) history.Op { op.Amount = n; return op }
+
+func asRequest(op history.Op, n int64) history.Op { op.Session = n; return op }
+
+// unsaid is an operation on a queue without an answer.
+func unsaid(kind history.Kind, client int32, task int64, call, ret time.Duration) history.Op {
+	return queueOp(kind, client, task, call, ret, history.Unknown, history.NoReason)
+}
+
+func done(client int32, task int64, call, ret time.Duration) history.Op {
+	return queueOp(history.Effect, client, task, call, ret, history.OK, history.NoReason)
+}
+
+func again(op history.Op) history.Op { op.Reason = history.Repeated; return op }
+
+func withdrawn(client int32, task int64, call, ret time.Duration) history.Op {
+	return queueOp(history.Dequeue, client, task, call, ret, history.OK, history.NoReason)
+}
+
+func crashed(client int32, when time.Duration) history.Op {
+	return history.Op{Client: client, Kind: history.Fault, Outcome: history.OK, Key: queueKey, Arg: crash, Call: when, Return: when}
+}
+
+// auditing is a final audit from a time on: what is waiting, and what the journal
+// says that requests took, each as a request and a task.
+func auditing(from time.Duration, waiting []int64, journal ...[2]int64) []history.Op {
+	var ops []history.Op
+	line := func(what history.Value, task, session int64) {
+		ops = append(ops, history.Op{Client: 99, Kind: history.ReadState, Outcome: history.OK, Key: queueKey, Arg: what, Result: history.Int(task), Session: session, Call: from, Return: from + 1})
+		from += 2
+	}
+	for _, task := range waiting {
+		line(isWaiting, task, 0)
+	}
+	for _, j := range journal {
+		line(wasPopped, j[1], j[0])
+	}
+	line(theAudit, int64(len(ops)), 0)
+	return ops
+}
+
+func withAudit(ops []history.Op, waiting ...int64) []history.Op {
+	return append(ops, auditing(1000, waiting)...)
+}
+
+func TestNoLostTask(t *testing.T) {
+	h := history.Header{}
+	list := func(ops ...history.Op) []history.Op { return ops }
+	put, pop := enqueued(1, 7, 1, 2, 1), popped(2, 7, 3, 4)
+	buy := history.Op{Client: 2, Kind: history.Buy, Outcome: history.Refused, Reason: history.SoldOut, Key: shopKey, Arg: history.Int(7), Call: 5, Return: 6}
+	runCases(t, openQueue(variant.NoLostTask), []verdictCase{
+		{"taken by one that died", h, withAudit(list(put, pop, crashed(2, 5))), Violated, "task is lost: 7 (handed to client 2 by 0.000 ms, which died"},
+		{"handed to nobody", h, withAudit(list(put)), Violated, "handed to nobody"},
+		{"not done", h, withAudit(list(put, pop)), Violated, "which did not do it"},
+		{"without an audit nobody knows", h, list(put, pop, crashed(2, 5)), Unknown, "there is no final audit"},
+		{"with half an audit", h, append(list(put, pop), auditing(100, []int64{8})[1]), Unknown, "lists 0 of 1 entry"},
+		{"went on after the audit", h, append(withAudit(list(put)), popped(2, 7, 2000, 2001)), Unknown, "no final audit"},
+		{"done", h, list(put, pop, done(2, 7, 5, 6)), Holds, "1 task: 1 done"},
+		{"done before, says the consumer", h, list(put, pop, again(done(2, 7, 5, 6))), Holds, ""},
+		{"waiting", h, withAudit(list(put), 7), Holds, "1 waiting"},
+		{"withdrawn", h, list(put, withdrawn(1, 7, 3, 4)), Holds, "1 withdrawn"},
+		{"perhaps done", h, withAudit(list(put, pop, unsaid(history.Effect, 2, 7, 5, 6))), Unknown, "no answer"},
+		{"an enqueue without an answer is not owed", h, withAudit(list(unsaid(history.Enqueue, 1, 7, 1, 2), pop)), Unknown, "no task was enqueued for certain"},
+		{"but it is when the queue says it is there", h, withAudit(list(unsaid(history.Enqueue, 1, 7, 1, 2), again(enqueued(1, 7, 3, 4, 0)))), Violated, ""},
+		{"done once, enqueued again, lost", h, withAudit(list(put, pop, done(2, 7, 5, 6), enqueued(1, 7, 7, 8, 7), popped(2, 7, 9, 10))), Violated, ""},
+		{"done once, enqueued again, done before", h, list(put, pop, done(2, 7, 5, 6), enqueued(1, 7, 7, 8, 7), popped(2, 7, 9, 10), again(done(2, 7, 11, 12))), Holds, ""},
+		{"taken by a request without an answer", h, append(list(put, asRequest(unsaid(history.Pop, 2, 0, 3, 4), 5)), auditing(100, nil, [2]int64{5, 7})...), Violated, "taken for client 2, which asked"},
+		{"an order that was sold out is done", history.Header{Scenario: "seckill-queued"}, withAudit(list(put, pop, buy)), Holds, ""},
+		{"in a queue of tasks it is not", h, withAudit(list(put, pop, buy)), Violated, ""},
+	})
+}
+
+func TestNoDuplicateDelivery(t *testing.T) {
+	h := history.Header{}
+	put, pop := enqueued(1, 7, 1, 2, 1), popped(2, 7, 3, 4)
+	list := func(ops ...history.Op) []history.Op { return append([]history.Op{put, pop}, ops...) }
+	runCases(t, openQueue(variant.NoDuplicateDelivery), []verdictCase{
+		{"handed out twice", h, list(popped(3, 7, 3, 5)), Violated, "and enqueued once"},
+		{"enqueued again", h, list(enqueued(1, 7, 5, 6, 1), popped(3, 7, 7, 8)), Holds, "2 deliveries"},
+		{"enqueued again at the same time", h, list(enqueued(1, 7, 3, 9, 1), popped(3, 7, 4, 5)), Holds, ""},
+		{"perhaps enqueued again", h, list(unsaid(history.Enqueue, 1, 7, 2, 3), popped(3, 7, 100, 101)), Holds, ""},
+		{"enqueued again only after", h, list(popped(3, 7, 5, 6), enqueued(1, 7, 7, 8, 1)), Violated, ""},
+		{"enqueued again only before", h, []history.Op{put, enqueued(1, 7, 3, 4, 1), popped(2, 7, 5, 6), popped(3, 7, 7, 8)}, Violated, "not enqueued in between"},
+		{"the enqueue changed nothing", h, list(again(enqueued(1, 7, 5, 6, 0)), popped(3, 7, 7, 8)), Violated, ""},
+		{"announced", h, list(attempt(popped(3, 7, 50, 51), 2)), Violated, "1 of them announced as another attempt"},
+		{"nobody had the other", h, list(asRequest(unsaid(history.Pop, 3, 0, 5, 6), 5)), Holds, ""},
+		{"nothing handed out", h, []history.Op{put}, Unknown, "nobody was handed a task"},
+	})
+}
+
+func TestEffectOnce(t *testing.T) {
+	h := history.Header{}
+	put := enqueued(1, 7, 1, 2, 1)
+	runCases(t, openQueue(variant.EffectOnce), []verdictCase{
+		{"twice", h, []history.Op{put, done(2, 7, 5, 6), done(3, 7, 7, 8)}, Violated, "enqueued once, took effect 2 times"},
+		{"the second a repetition", h, []history.Op{put, done(2, 7, 5, 6), again(done(3, 7, 7, 8))}, Holds, "1 effect, none twice; 1 told"},
+		{"enqueued twice", h, []history.Op{put, done(2, 7, 5, 6), enqueued(1, 7, 6, 7, 6), done(3, 7, 7, 8)}, Holds, ""},
+		{"perhaps enqueued twice", h, []history.Op{put, done(2, 7, 5, 6), unsaid(history.Enqueue, 1, 7, 6, 7), done(3, 7, 7, 8)}, Holds, ""},
+		{"perhaps twice", h, []history.Op{put, done(2, 7, 5, 6), unsaid(history.Effect, 3, 7, 7, 8)}, Unknown, "may have taken effect twice"},
+		{"once, perhaps", h, []history.Op{put, unsaid(history.Effect, 3, 7, 7, 8)}, Holds, ""},
+		{"none", h, []history.Op{put}, Unknown, "no effect"},
+	})
+}
+
+func TestNotEarly(t *testing.T) {
+	h := history.Header{}
+	keeps := history.Header{Promises: []history.Promise{{Of: variant.Queue, Property: variant.OneEntryPerID}}}
+	put := enqueued(1, 7, 1, 2, 10)
+	list := func(ops ...history.Op) []history.Op { return append([]history.Op{put}, ops...) }
+	runCases(t, openQueue(variant.NotEarly), []verdictCase{
+		{"early", h, list(popped(2, 7, 3, 9)), Violated, "was due only at"},
+		{"just in time", h, list(popped(2, 7, 3, 10)), Holds, "1 of delayed tasks"},
+		{"early within the drift", history.Header{Drift: 1}, list(popped(2, 7, 3, 9)), Holds, ""},
+		{"due at once", h, []history.Op{enqueued(1, 7, 1, 2, 0), popped(2, 7, 1, 2)}, Holds, "0 of delayed tasks"},
+		{"before the enqueue had returned", h, []history.Op{popped(2, 7, 3, 4), enqueued(1, 7, 1, 5, 10)}, Violated, ""},
+		{"it may be an entry due earlier", h, list(enqueued(1, 7, 3, 4, 5), popped(2, 7, 5, 6)), Holds, ""},
+		{"the earlier one was taken", h, []history.Op{enqueued(1, 7, 1, 2, 1), popped(2, 7, 3, 4), enqueued(1, 7, 5, 6, 50), popped(2, 7, 7, 8)}, Violated, ""},
+		{"perhaps it was not", h, []history.Op{enqueued(1, 7, 1, 2, 1), popped(2, 7, 3, 5), enqueued(1, 7, 5, 6, 50), popped(2, 7, 7, 8)}, Holds, ""},
+		{"the earlier one was replaced", keeps, []history.Op{enqueued(1, 7, 1, 2, 1), enqueued(1, 7, 5, 6, 50), popped(2, 7, 7, 8)}, Violated, ""},
+		{"perhaps it was not yet", keeps, []history.Op{enqueued(1, 7, 1, 2, 1), enqueued(1, 7, 5, 6, 50), popped(2, 7, 6, 8)}, Holds, ""},
+		{"a redelivery comes when it comes", h, list(attempt(popped(2, 7, 3, 4), 2)), Unknown, "nobody was handed a task"},
+	})
+}
+
+func TestOneEntry(t *testing.T) {
+	h := history.Header{}
+	two := []history.Op{enqueued(1, 7, 1, 2, 1), enqueued(1, 7, 3, 4, 3)}
+	list := func(ops ...history.Op) []history.Op { return append(append([]history.Op(nil), two...), ops...) }
+	runCases(t, openQueue(variant.OneEntryPerID), []verdictCase{
+		{"waiting twice", h, withAudit(list(), 7, 7), Violated, "2 times as waiting"},
+		{"waiting once", h, withAudit(list(), 7), Holds, "enqueued again once"},
+		{"twice for one request", h, list(asRequest(popped(2, 7, 5, 6), 3), asRequest(popped(2, 7, 5, 6), 3)), Violated, "by one request"},
+		{"for two requests", h, withAudit(list(asRequest(popped(2, 7, 5, 6), 3), asRequest(popped(2, 7, 7, 8), 4))), Holds, ""},
+		{"nobody looked", h, list(), Unknown, "no final audit"},
+		{"nothing", h, withAudit([]history.Op{unsaid(history.Enqueue, 1, 7, 1, 2)}), Unknown, "no task was enqueued"},
+	})
+}
+
+func TestInOrder(t *testing.T) {
+	h := history.Header{}
+	two := []history.Op{enqueued(1, 7, 1, 2, 1), enqueued(1, 8, 3, 4, 3)}
+	list := func(ops ...history.Op) []history.Op { return append(append([]history.Op(nil), two...), ops...) }
+	runCases(t, openQueue(variant.InOrder), []verdictCase{
+		{"the later one first", h, list(popped(2, 8, 5, 6)), Violated, "while task 7 was there"},
+		{"the later one before the other was there", h, []history.Op{enqueued(1, 8, 1, 2, 3), popped(2, 8, 3, 4), enqueued(1, 7, 3, 4, 1), popped(2, 7, 5, 6)}, Holds, "2 first deliveries"},
+		{"while the other may have been taken", h, list(popped(3, 7, 5, 7), popped(2, 8, 5, 6)), Holds, ""},
+		{"due at the same time", h, []history.Op{enqueued(1, 7, 1, 2, 3), enqueued(1, 8, 3, 4, 3), popped(2, 8, 5, 6)}, Holds, ""},
+		{"at once, nobody says when", h, []history.Op{enqueued(1, 7, 1, 2, 0), enqueued(1, 8, 3, 4, 0), popped(2, 8, 5, 6)}, Holds, ""},
+		{"due after the return of one at once", h, []history.Op{enqueued(1, 7, 1, 2, 0), enqueued(1, 8, 3, 4, 3), popped(2, 8, 5, 6)}, Violated, ""},
+		{"a redelivery", h, list(popped(2, 7, 5, 6), popped(2, 8, 7, 8), attempt(popped(2, 7, 9, 10), 2)), Holds, "1 redelivery left out"},
+		{"an unanswered pop may have taken the other", h, list(asRequest(unsaid(history.Pop, 3, 0, 5, 6), 1), popped(2, 8, 7, 8)), Unknown, "may have taken that before"},
+		{"the journal says that it had", h, append(list(asRequest(unsaid(history.Pop, 3, 0, 5, 6), 1), popped(2, 8, 7, 8)), auditing(100, nil, [2]int64{1, 7})...), Holds, ""},
+		{"the audit says that it had not", h, withAudit(list(asRequest(unsaid(history.Pop, 3, 0, 5, 6), 1), popped(2, 8, 7, 8)), 7), Violated, ""},
+		{"called after it, it cannot have", h, list(popped(2, 8, 5, 6), asRequest(unsaid(history.Pop, 3, 0, 7, 8), 1)), Violated, ""},
+		{"nothing", h, list(), Unknown, "nobody was handed a task"},
+	})
+}
+
+func TestQueueProgress(t *testing.T) {
+	h := history.Header{Grace: 10}
+	put := enqueued(1, 7, 1, 2, 1)
+	locked := func(client int32, call, ret time.Duration) history.Op {
+		return queueOp(history.Pop, client, 0, call, ret, history.Refused, history.Held)
+	}
+	list := func(ops ...history.Op) []history.Op { return append([]history.Op{put}, ops...) }
+	runCases(t, openQueue(variant.Progress), []verdictCase{
+		{"asked in vain", h, list(nothingFor(2, 3, 4), nothingFor(2, 13, 14)), Violated, "nothing of"},
+		{"for just so long", h, list(nothingFor(2, 3, 4), nothingFor(2, 12, 13), popped(2, 7, 14, 15)), Holds, "for 0.000 ms at the longest"},
+		{"locked out", h, list(locked(2, 3, 4), locked(2, 13, 14)), Violated, "refused (held)"},
+		{"nobody asked in between", h, list(nothingFor(2, 3, 4), nothingFor(2, 15, 16)), Unknown, "2 pops refused"},
+		{"not due yet", h, []history.Op{enqueued(1, 7, 1, 2, 10), nothingFor(2, 3, 4), nothingFor(2, 13, 14), popped(2, 7, 15, 16)}, Holds, ""},
+		{"due for long", h, []history.Op{enqueued(1, 7, 1, 2, 10), nothingFor(2, 11, 12), nothingFor(2, 20, 22)}, Violated, ""},
+		{"another one was handed out", h, list(enqueued(1, 8, 3, 4, 1), nothingFor(2, 3, 4), popped(3, 8, 8, 9), nothingFor(2, 13, 14)), Holds, ""},
+		{"perhaps", h, list(nothingFor(2, 3, 4), unsaid(history.Pop, 3, 0, 3, 4), nothingFor(2, 13, 14), nothingFor(2, 23, 24)), Unknown, "without an answer"},
+		{"no grace", history.Header{}, list(nothingFor(2, 3, 4)), Unknown, "neither a lease nor a grace"},
+	})
+}
+
+func TestQueueLinear(t *testing.T) {
+	h := history.Header{}
+	list := func(ops ...history.Op) []history.Op { return ops }
+	put := enqueued(1, 7, 1, 2, 1)
+	runCases(t, openQueue(variant.Linearizable), []verdictCase{
+		{"empty while there", h, list(put, nothingFor(2, 3, 4)), Violated, "nothing to do, while there was task 7"},
+		{"empty before it had returned", h, list(put, nothingFor(2, 2, 4)), Holds, "1 enqueue, 0 first deliveries and 1 pop refused"},
+		{"empty while it may have been taken", h, list(put, nothingFor(2, 3, 4), popped(3, 7, 4, 5)), Holds, ""},
+		{"empty while it was not due", h, list(enqueued(1, 7, 1, 2, 5), nothingFor(2, 3, 5)), Holds, ""},
+		{"empty when it was due", h, list(enqueued(1, 7, 1, 2, 5), nothingFor(2, 6, 7)), Violated, ""},
+		{"empty within the drift", history.Header{Drift: 1}, list(enqueued(1, 7, 1, 2, 5), nothingFor(2, 6, 7)), Holds, ""},
+		{"from nowhere", h, list(popped(2, 7, 1, 2)), Violated, "nobody had enqueued"},
+		{"before its enqueue", h, list(popped(2, 7, 1, 2), enqueued(1, 7, 3, 4, 1)), Violated, ""},
+		{"at the same time", h, list(popped(2, 7, 1, 3), enqueued(1, 7, 3, 4, 1)), Holds, ""},
+		{"twice", h, list(put, popped(2, 7, 3, 4), popped(3, 7, 5, 6)), Violated, "had been handed to client 2"},
+		{"again", h, list(put, popped(2, 7, 3, 4), enqueued(1, 7, 5, 6, 5), popped(3, 7, 7, 8), nothingFor(3, 9, 10)), Holds, ""},
+		{"again, and forgotten", h, list(put, popped(2, 7, 3, 4), enqueued(1, 7, 5, 6, 5), nothingFor(3, 7, 8)), Violated, ""},
+		{"replaced, and forgotten", h, list(put, enqueued(1, 7, 3, 4, 3), nothingFor(3, 5, 6)), Violated, ""},
+		{"too early", h, list(enqueued(1, 7, 1, 2, 9), popped(2, 7, 3, 4)), Violated, "was due only"},
+		{"withdrawn", h, list(put, withdrawn(1, 7, 3, 4), nothingFor(2, 5, 6)), Holds, ""},
+		{"withdrawn and taken", h, list(put, withdrawn(1, 7, 3, 4), popped(2, 7, 3, 4)), Violated, ""},
+		{"withdrawn perhaps", h, list(put, unsaid(history.Dequeue, 1, 7, 3, 4), nothingFor(2, 50, 60)), Holds, "loosely"},
+		{"enqueued perhaps", h, list(unsaid(history.Enqueue, 1, 7, 1, 2), nothingFor(2, 5, 6), popped(2, 7, 7, 8)), Holds, ""},
+		{"the journal's pop cannot be placed", h, append(list(put, enqueued(1, 8, 3, 4, 2), asRequest(unsaid(history.Pop, 2, 0, 5, 6), 1)), auditing(100, []int64{7}, [2]int64{1, 8})...), Violated, ""},
+		{"the journal's pop", h, append(list(put, asRequest(unsaid(history.Pop, 2, 0, 3, 4), 1), nothingFor(2, 5, 6)), auditing(100, nil, [2]int64{1, 7})...), Holds, ""},
+		{"no journal", h, list(put, asRequest(unsaid(history.Pop, 2, 0, 3, 4), 1), nothingFor(2, 5, 6)), Unknown, "may have taken tasks"},
+		{"nothing", h, list(again(put)), Unknown, ""},
+	})
+}
