@@ -126,6 +126,8 @@ func (o Options) superfluous(s scenarios.Scenario) error {
 		}
 	}
 	switch {
+	case o.Die > 0 && !s.Uses(variant.Queue) && !s.Uses(variant.IDs) && !s.Uses(variant.Dispatch):
+		return fmt.Errorf("nobody can die in scenario %s: leave out --die", s.Name)
 	case o.Quantity < 1:
 		return fmt.Errorf("orders for %d pieces: --quantity must be 1 or more", o.Quantity)
 	case slices.Contains(o.Locks, ""), o.Set != nil && o.Set("lock") && len(o.Locks) == 0:

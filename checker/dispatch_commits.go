@@ -100,25 +100,26 @@ func (c *commits) submit(op *history.Op) {
 func (c *commits) commit(h *promise, op *history.Op) {
 	c.landed++
 	d := c.deed(op.Arg)
-	if d.first.Kind == history.NoKind {
+	before := d.first
+	if before.Kind == history.NoKind {
 		d.first = *op
-	} else if d.first.Session != op.Session {
+	}
+	if h != nil && !h.tried {
+		if other := d.takes.before(op.Call); other != nil && time.Duration(other.value) > h.take.Return {
+			c.late++
+			limit := ""
+			if h.take.Until > 0 && h.take.Until < op.Call {
+				limit = " until " + at(h.take.Until)
+			}
+			c.note(fmt.Sprintf("late commit: %s was given task %s%s, %s was given it at %s, and yet the commit of %s between %s and %s landed",
+				client(&h.take), op.Arg, limit, client(&other.op), at(other.op.Return), client(op), at(op.Call), at(op.Return)), h.take, other.op, *op)
+			return
+		}
+	}
+	if before.Kind != history.NoKind && before.Session != op.Session {
 		c.double++
 		c.note(fmt.Sprintf("two commits of task %s landed: of %s between %s and %s, and of %s between %s and %s", op.Arg,
-			client(&d.first), at(d.first.Call), at(d.first.Return), client(op), at(op.Call), at(op.Return)), d.first, *op)
-		return
-	}
-	if h == nil || h.tried {
-		return
-	}
-	if other := d.takes.before(op.Call); other != nil && time.Duration(other.value) > h.take.Return {
-		c.late++
-		limit := ""
-		if h.take.Until > 0 && h.take.Until < op.Call {
-			limit = " until " + at(h.take.Until)
-		}
-		c.note(fmt.Sprintf("late commit: %s was given task %s%s, %s was given it at %s, and yet the commit of %s between %s and %s landed",
-			client(&h.take), op.Arg, limit, client(&other.op), at(other.op.Return), client(op), at(op.Call), at(op.Return)), h.take, other.op, *op)
+			client(&before), at(before.Call), at(before.Return), client(op), at(op.Call), at(op.Return)), before, *op)
 	}
 }
 

@@ -10,13 +10,12 @@ import (
 	"oversell/variant"
 )
 
-// taskReturns judges that a task whose hold ended by its limit, without a
-// submit, returns to the pool within a grace, as long as users keep asking.
+// taskReturns judges that a task whose hold ended by its limit returns to the pool
+// within a grace, as long as users keep asking.
 //
-// A hold is over when its user submits, whatever the answer: a submit that was
-// declined shows that the task was somebody else's, or free. The task of any
-// other hold has returned when it is given to somebody, done, or free in the final
-// audit. It is stuck for certain when
+// A hold that is not submitted before its limit ends there. Its task has returned
+// when it is given to somebody, done by somebody else, or free in the final
+// audit, or when a late submit is declined. It is stuck for certain when
 //
 //   - a user who can be given it, because he was, is told that there is nothing to do
 //     after the limit, and somebody of them again a grace later, before it is
@@ -57,6 +56,16 @@ type lendings struct {
 type lent struct {
 	take      history.Op
 	submitted bool
+	declined  bool
+	when      time.Duration // of the submit
+}
+
+// over is the latest time at which the hold can have ended.
+func (h *lent) over() time.Duration {
+	if h.submitted {
+		return min(leased(&h.take), h.when)
+	}
+	return leased(&h.take)
 }
 
 // lending is what is known of a task.
@@ -128,9 +137,9 @@ func (l *lendings) submit(op *history.Op) {
 	t := l.task(h.take.Result)
 	switch op.Outcome {
 	case history.OK:
-		h.submitted, t.done = true, min(t.done, op.Call)
+		h.submitted, h.when, t.done = true, op.Call, min(t.done, op.Call)
 	case history.Refused:
-		h.submitted = true
+		h.submitted, h.declined, h.when = true, true, op.Call
 	case history.Unknown:
 		t.maybeDone = true
 	}
@@ -240,18 +249,17 @@ func (l *lendings) verdict(grace time.Duration, cut bool) Verdict {
 // judge judges the n-th hold of a task.
 func (l *lendings) judge(t *lending, n int, grace time.Duration, audited bool, r *returns) {
 	hold := &l.takes[t.takes[n]]
-	if hold.submitted {
+	limit := leased(&hold.take)
+	if hold.submitted && hold.when <= limit {
 		r.submitted++
 		return
 	}
-	limit := leased(&hold.take)
 	next := t.done // when it was somebody else's, or done
 	for i, j := range t.takes {
-		switch o := &l.takes[j]; {
-		case i > n:
+		if o := &l.takes[j]; i > n {
 			next = min(next, o.take.Call)
-		case !o.submitted: // held by two at once: when the last of them ended
-			limit = max(limit, leased(&o.take))
+		} else { // held by two at once: when the last of them ended
+			limit = max(limit, o.over())
 		}
 	}
 	if next <= limit {
@@ -266,7 +274,7 @@ func (l *lendings) judge(t *lending, n int, grace time.Duration, audited bool, r
 		return
 	}
 	r.lapsed++
-	since := fmt.Sprintf("%s was given task %s at %s until %s and did not submit it", client(&hold.take), t.task, at(hold.take.Return), at(limit))
+	since := fmt.Sprintf("%s was given task %s at %s until %s and did not submit it by then", client(&hold.take), t.task, at(hold.take.Return), at(limit))
 	first, again := l.inVain(t, limit, next, grace)
 	switch {
 	case t.maybeDone: // at any time
@@ -274,7 +282,10 @@ func (l *lendings) judge(t *lending, n int, grace time.Duration, audited bool, r
 	case again != nil:
 		r.bad = append(r.bad, stuck{t.task, fmt.Sprintf("%s; %s was told at %s that there was nothing to do, and %s again at %s", since,
 			client(first), at(first.Return), client(again), at(again.Return)), inOrder(hold.take, *first, *again)})
-	case next < history.Forever, audited && (t.free || t.over):
+	case hold.submitted && !hold.declined && hold.when <= next: // late, but nobody else had it
+		r.lapsed--
+		r.submitted++
+	case hold.declined, next < history.Forever, audited && (t.free || t.over):
 		r.shown++
 	case audited && l.wanted(limit, grace) && t.held:
 		r.bad = append(r.bad, stuck{t.task, fmt.Sprintf("%s; the final audit at %s still calls it held", since, at(l.read)), []history.Op{hold.take}})

@@ -76,6 +76,7 @@ func TestHolderCommits(t *testing.T) {
 		{"another task", h, []history.Op{took(1, 1, 7, 1, 2, 10), took(2, 2, 8, 12, 13, 22), submitted(1, 1, 7, 14, 15)}, Holds, ""},
 		{"given to the other before", h, []history.Op{took(2, 2, 7, 1, 2, 10), took(1, 1, 7, 12, 13, 22), submitted(1, 1, 7, 14, 15)}, Holds, ""},
 		{"given at the same time", h, []history.Op{took(2, 2, 7, 1, 4, 10), took(1, 1, 7, 3, 5, 12), submitted(1, 1, 7, 6, 7)}, Holds, ""},
+		{"late, after the other one's commit", h, list(submitted(2, 2, 7, 14, 15), submitted(1, 1, 7, 16, 17)), Violated, "late commit"},
 		{"two commits", h, []history.Op{took(2, 2, 7, 1, 4, 10), took(1, 1, 7, 3, 5, 12), submitted(1, 1, 7, 6, 7), submitted(2, 2, 7, 6, 8)}, Violated, "two commits of task 7"},
 		{"nothing", h, lapsed, Unknown, "nobody submitted"},
 	})
@@ -95,6 +96,10 @@ func TestTaskReturns(t *testing.T) {
 		{"taken again", h, list(noTask(1, 12, 13), took(2, 2, 7, 14, 15, 24), noTask(1, 15, 16), submitted(2, 2, 7, 16, 17)), Holds, "1 ended by the limit, of which 1 returned"},
 		{"taken again too late", h, list(noTask(1, 12, 13), noTask(1, 15, 16), took(2, 2, 7, 17, 18, 24), submitted(2, 2, 7, 19, 20)), Violated, ""},
 		{"submitted", h, list(submitted(1, 1, 7, 3, 4), noTask(1, 12, 13), noTask(1, 15, 16)), Holds, "1 hold: 1 submitted"},
+		{"submitted late", h, list(submitted(1, 1, 7, 13, 14)), Holds, "1 submitted, 0 ended"},
+		{"submitted late, and declined", h, list(declined(submitted(1, 1, 7, 13, 14))), Holds, "of which 1 returned"},
+		{"submitted late, and another had been given it", h, list(took(2, 2, 7, 12, 13, 22), submitted(2, 2, 7, 14, 15), submitted(1, 1, 7, 16, 17)), Holds, "of which 1 returned"},
+		{"submitted late, and nobody was given it", h, list(noTask(1, 12, 13), noTask(1, 15, 16), submitted(1, 1, 7, 17, 18)), Violated, ""},
 		{"perhaps submitted", h, list(noAnswer(submitted(1, 1, 7, 3, 4)), noTask(1, 12, 13), noTask(1, 15, 16)), Holds, ""},
 		{"somebody without an answer may hold it", h, list(noAnswer(noTask(3, 5, 6)), noTask(1, 12, 13), noTask(1, 15, 16)), Unknown, "may hold as many"},
 		{"free in the end", h, with(poolAudit(20, "free", 7)), Holds, ""},
@@ -102,14 +107,14 @@ func TestTaskReturns(t *testing.T) {
 		{"held in the end, and nobody had asked", h, with(poolAudit(20, "held", 7)), Unknown, ""},
 		{"held in the end, in time", h, with(poolAudit(11, "held", 7)), Unknown, "no hold is known to have ended"},
 		{"gone", h, with(poolAudit(20, "free", 8), noTask(2, 12, 13)), Violated, "does not list it"},
-		{"held as far as counted", h, list(noTask(2, 12, 13), read1("count-held", 1, 20)), Violated, "counts 1 task held"},
-		{"none held as far as counted", h, list(noTask(2, 12, 13), read1("count-held", 0, 20)), Holds, ""},
+		{"held as far as counted", h, list(noTask(2, 12, 13), inPool("count-held", 1, 20)), Violated, "counts 1 task held"},
+		{"none held as far as counted", h, list(noTask(2, 12, 13), inPool("count-held", 0, 20)), Holds, ""},
 		{"held by two, one of them in time", h, list(took(2, 2, 7, 3, 4, 30), noTask(1, 12, 13), noTask(1, 15, 16)), Unknown, ""},
 		{"nothing", h, []history.Op{noTask(1, 1, 2)}, Unknown, "nobody was given a task"},
 	})
 }
 
-func read1(what string, n int64, call time.Duration) history.Op {
+func inPool(what string, n int64, call time.Duration) history.Op {
 	op := read(what, n, call)
 	op.Key = poolKey
 	return op

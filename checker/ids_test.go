@@ -14,7 +14,7 @@ import (
 
 var counterKey = history.Text("Id:{run}orders")
 
-func numbered1(client int32, n int64, call, ret time.Duration) history.Op {
+func gave(client int32, n int64, call, ret time.Duration) history.Op {
 	return history.Op{Client: client, Kind: history.NextID, Outcome: history.OK, Key: counterKey, Result: history.Int(n), Call: call, Return: ret}
 }
 
@@ -31,12 +31,12 @@ func onRequest(op history.Op, request string) history.Op { op.Arg = history.Text
 func TestUniqueIDs(t *testing.T) {
 	h := history.Header{}
 	runCases(t, func(*history.Header) Monitor { return newUniqueIDs() }, []verdictCase{
-		{"twice", h, []history.Op{numbered1(1, 7, 1, 2), numbered1(2, 7, 3, 4)}, Violated, "was given to client 1"},
-		{"two numbers", h, []history.Op{numbered1(1, 7, 1, 2), numbered1(2, 8, 3, 4)}, Holds, "2 numbers"},
-		{"an unknown one", h, []history.Op{numbered1(1, 7, 1, 2), unnumbered(2, 3, 4)}, Holds, "1 number"},
-		{"of the same request", h, []history.Op{onRequest(numbered1(1, 7, 1, 2), "a"), onRequest(numbered1(1, 7, 3, 4), "a")}, Holds, ""},
-		{"of two requests", h, []history.Op{onRequest(numbered1(1, 7, 1, 2), "a"), onRequest(numbered1(1, 7, 3, 4), "b")}, Violated, ""},
-		{"a far number, twice", h, []history.Op{numbered1(1, 1<<50, 1, 2), numbered1(2, 1<<50, 3, 4)}, Violated, ""},
+		{"twice", h, []history.Op{gave(1, 7, 1, 2), gave(2, 7, 3, 4)}, Violated, "was given to client 1"},
+		{"two numbers", h, []history.Op{gave(1, 7, 1, 2), gave(2, 8, 3, 4)}, Holds, "2 numbers"},
+		{"an unknown one", h, []history.Op{gave(1, 7, 1, 2), unnumbered(2, 3, 4)}, Holds, "1 number"},
+		{"of the same request", h, []history.Op{onRequest(gave(1, 7, 1, 2), "a"), onRequest(gave(1, 7, 3, 4), "a")}, Holds, ""},
+		{"of two requests", h, []history.Op{onRequest(gave(1, 7, 1, 2), "a"), onRequest(gave(1, 7, 3, 4), "b")}, Violated, ""},
+		{"a far number, twice", h, []history.Op{gave(1, 1<<50, 1, 2), gave(2, 1<<50, 3, 4)}, Violated, ""},
 		{"nothing", h, []history.Op{unnumbered(1, 1, 2)}, Unknown, "nobody obtained a number"},
 	})
 }
@@ -44,16 +44,16 @@ func TestUniqueIDs(t *testing.T) {
 func TestNoGaps(t *testing.T) {
 	h := history.Header{}
 	runCases(t, func(*history.Header) Monitor { return newNoGaps() }, []verdictCase{
-		{"the first is missing", h, []history.Op{numbered1(1, 2, 1, 2)}, Violated, "1 of the numbers from 1 to 2: 1"},
-		{"none is missing", h, []history.Op{numbered1(1, 2, 1, 2), numbered1(1, 1, 3, 4)}, Holds, "from 1 to 2"},
-		{"a lost answer may have it", h, []history.Op{numbered1(1, 2, 1, 2), unnumbered(2, 1, 2)}, Unknown, "may have used up"},
-		{"one lost answer for two gaps", h, []history.Op{numbered1(1, 3, 1, 2), unnumbered(2, 1, 2)}, Violated, "1 to 2"},
-		{"the server knows more", h, []history.Op{numbered1(1, 1, 1, 2), lastNumber(2, 9)}, Violated, ""},
-		{"the server knows more, and an answer got lost", h, []history.Op{numbered1(1, 1, 1, 2), unnumbered(2, 1, 2), lastNumber(2, 9)}, Unknown, "2"},
-		{"the server knows no more", h, []history.Op{numbered1(1, 1, 1, 2), unnumbered(2, 1, 2), lastNumber(1, 9)}, Holds, ""},
-		{"read too early", h, []history.Op{lastNumber(2, 0), numbered1(1, 1, 2, 3)}, Holds, ""},
-		{"a long way", h, []history.Op{numbered1(1, 1, 1, 2), numbered1(1, 1<<40, 3, 4), numbered1(1, 5, 5, 6)}, Violated, "2 to 4, 6 to "},
-		{"no number", h, []history.Op{numbered1(1, 1, 1, 2), numbered1(1, 0, 3, 4)}, Unknown, "no numbers"},
+		{"the first is missing", h, []history.Op{gave(1, 2, 1, 2)}, Violated, "1 of the numbers from 1 to 2: 1"},
+		{"none is missing", h, []history.Op{gave(1, 2, 1, 2), gave(1, 1, 3, 4)}, Holds, "from 1 to 2"},
+		{"a lost answer may have it", h, []history.Op{gave(1, 2, 1, 2), unnumbered(2, 1, 2)}, Unknown, "may have used up"},
+		{"one lost answer for two gaps", h, []history.Op{gave(1, 3, 1, 2), unnumbered(2, 1, 2)}, Violated, "1 to 2"},
+		{"the server knows more", h, []history.Op{gave(1, 1, 1, 2), lastNumber(2, 9)}, Violated, ""},
+		{"the server knows more, and an answer got lost", h, []history.Op{gave(1, 1, 1, 2), unnumbered(2, 1, 2), lastNumber(2, 9)}, Unknown, "2"},
+		{"the server knows no more", h, []history.Op{gave(1, 1, 1, 2), unnumbered(2, 1, 2), lastNumber(1, 9)}, Holds, ""},
+		{"read too early", h, []history.Op{lastNumber(2, 0), gave(1, 1, 2, 3)}, Holds, ""},
+		{"a long way", h, []history.Op{gave(1, 1, 1, 2), gave(1, 1<<40, 3, 4), gave(1, 5, 5, 6)}, Violated, "2 to 4, 6 to "},
+		{"no number", h, []history.Op{gave(1, 1, 1, 2), gave(1, 0, 3, 4)}, Unknown, "no numbers"},
 		{"nothing", h, []history.Op{unnumbered(1, 1, 2)}, Unknown, "nobody obtained a number"},
 	})
 }
@@ -61,11 +61,11 @@ func TestNoGaps(t *testing.T) {
 func TestRealTimeOrder(t *testing.T) {
 	h := history.Header{}
 	runCases(t, func(*history.Header) Monitor { return newRealTimeOrder() }, []verdictCase{
-		{"falling", h, []history.Op{numbered1(1, 8, 1, 2), numbered1(2, 7, 3, 4)}, Violated, "was given 7"},
-		{"falling, but perhaps at once", h, []history.Op{numbered1(1, 8, 1, 3), numbered1(2, 7, 3, 4)}, Holds, "2 numbers"},
-		{"rising with gaps", h, []history.Op{numbered1(1, 8, 1, 2), numbered1(2, 70, 3, 4)}, Holds, ""},
-		{"asked for before", h, []history.Op{onRequest(unnumbered(2, 0, 1), "a"), numbered1(1, 8, 1, 2), onRequest(numbered1(2, 7, 3, 4), "a")}, Holds, ""},
-		{"another was asked for before", h, []history.Op{onRequest(unnumbered(2, 0, 1), "a"), numbered1(1, 8, 1, 2), onRequest(numbered1(2, 7, 3, 4), "b")}, Violated, ""},
+		{"falling", h, []history.Op{gave(1, 8, 1, 2), gave(2, 7, 3, 4)}, Violated, "was given 7"},
+		{"falling, but perhaps at once", h, []history.Op{gave(1, 8, 1, 3), gave(2, 7, 3, 4)}, Holds, "2 numbers"},
+		{"rising with gaps", h, []history.Op{gave(1, 8, 1, 2), gave(2, 70, 3, 4)}, Holds, ""},
+		{"asked for before", h, []history.Op{onRequest(unnumbered(2, 0, 1), "a"), gave(1, 8, 1, 2), onRequest(gave(2, 7, 3, 4), "a")}, Holds, ""},
+		{"another was asked for before", h, []history.Op{onRequest(unnumbered(2, 0, 1), "a"), gave(1, 8, 1, 2), onRequest(gave(2, 7, 3, 4), "b")}, Violated, ""},
 		{"nothing", h, []history.Op{unnumbered(1, 1, 2)}, Unknown, "nobody obtained a number"},
 	})
 }
@@ -73,20 +73,20 @@ func TestRealTimeOrder(t *testing.T) {
 func TestIDLinear(t *testing.T) {
 	h := history.Header{}
 	runCases(t, func(*history.Header) Monitor { return newIDLinear() }, []verdictCase{
-		{"a number left out", h, []history.Op{numbered1(1, 2, 1, 2)}, Violated, "nobody can have been given 1"},
-		{"filled by a lost answer", h, []history.Op{numbered1(1, 2, 1, 2), unnumbered(2, 2, 3)}, Holds, "1 number"},
-		{"by one called too late", h, []history.Op{numbered1(1, 2, 1, 2), unnumbered(2, 3, 4)}, Violated, ""},
-		{"by one called too late for the next", h, []history.Op{numbered1(1, 1, 5, 6), numbered1(3, 3, 1, 4), unnumbered(2, 2, 3)}, Violated, ""},
-		{"twice", h, []history.Op{numbered1(1, 1, 1, 3), numbered1(2, 1, 2, 4)}, Violated, "was given to"},
-		{"falling", h, []history.Op{numbered1(1, 2, 1, 2), numbered1(2, 1, 3, 4)}, Violated, ""},
-		{"falling, but perhaps at once", h, []history.Op{numbered1(1, 2, 1, 3), numbered1(2, 1, 3, 4)}, Holds, ""},
-		{"zero", h, []history.Op{numbered1(1, 0, 1, 3)}, Violated, "no counter"},
-		{"the last is known", h, []history.Op{numbered1(1, 1, 1, 3), lastNumber(1, 5)}, Holds, ""},
-		{"the last is higher", h, []history.Op{numbered1(1, 1, 1, 3), lastNumber(2, 5)}, Violated, "last number"},
-		{"the last is higher by a lost answer", h, []history.Op{numbered1(1, 1, 1, 3), unnumbered(1, 4, 5), lastNumber(2, 5)}, Holds, ""},
-		{"the last is lower", h, []history.Op{numbered1(1, 1, 1, 2), numbered1(1, 2, 3, 4), lastNumber(1, 5)}, Violated, "last number"},
-		{"a first try had got it", h, []history.Op{onRequest(unnumbered(2, 0, 1), "a"), numbered1(1, 2, 1, 2), onRequest(numbered1(2, 1, 3, 4), "a")}, Holds, ""},
-		{"far off", h, []history.Op{numbered1(1, 1, 1, 2), numbered1(1, 1<<60, 3, 4), numbered1(1, 1<<60+1, 5, 6)}, Violated, ""},
+		{"a number left out", h, []history.Op{gave(1, 2, 1, 2)}, Violated, "nobody can have been given 1"},
+		{"filled by a lost answer", h, []history.Op{gave(1, 2, 1, 2), unnumbered(2, 2, 3)}, Holds, "1 number"},
+		{"by one called too late", h, []history.Op{gave(1, 2, 1, 2), unnumbered(2, 3, 4)}, Violated, ""},
+		{"by one called too late for the next", h, []history.Op{gave(1, 1, 5, 6), gave(3, 3, 1, 4), unnumbered(2, 2, 3)}, Violated, ""},
+		{"twice", h, []history.Op{gave(1, 1, 1, 3), gave(2, 1, 2, 4)}, Violated, "was given to"},
+		{"falling", h, []history.Op{gave(1, 2, 1, 2), gave(2, 1, 3, 4)}, Violated, ""},
+		{"falling, but perhaps at once", h, []history.Op{gave(1, 2, 1, 3), gave(2, 1, 3, 4)}, Holds, ""},
+		{"zero", h, []history.Op{gave(1, 0, 1, 3)}, Violated, "no counter"},
+		{"the last is known", h, []history.Op{gave(1, 1, 1, 3), lastNumber(1, 5)}, Holds, ""},
+		{"the last is higher", h, []history.Op{gave(1, 1, 1, 3), lastNumber(2, 5)}, Violated, "last number"},
+		{"the last is higher by a lost answer", h, []history.Op{gave(1, 1, 1, 3), unnumbered(1, 4, 5), lastNumber(2, 5)}, Holds, ""},
+		{"the last is lower", h, []history.Op{gave(1, 1, 1, 2), gave(1, 2, 3, 4), lastNumber(1, 5)}, Violated, "last number"},
+		{"a first try had got it", h, []history.Op{onRequest(unnumbered(2, 0, 1), "a"), gave(1, 2, 1, 2), onRequest(gave(2, 1, 3, 4), "a")}, Holds, ""},
+		{"far off", h, []history.Op{gave(1, 1, 1, 2), gave(1, 1<<60, 3, 4), gave(1, 1<<60+1, 5, 6)}, Violated, ""},
 	})
 }
 
@@ -156,7 +156,7 @@ func counterRun(r *rand.Rand, n int, corrupt bool) []history.Op {
 			}
 		default:
 			last++
-			ops = append(ops, numbered1(int32(i), last, call, ret))
+			ops = append(ops, gave(int32(i), last, call, ret))
 		}
 	}
 	if corrupt && len(ops) > 0 {
@@ -203,7 +203,7 @@ func counterNoise(r *rand.Rand, n int) []history.Op {
 			op.Client, op.Return = i, p.free
 			ops = append(ops, op)
 		default:
-			ops = append(ops, numbered1(i, 1, call, p.free))
+			ops = append(ops, gave(i, 1, call, p.free))
 		}
 	}
 	ops = complete(ops)
@@ -310,7 +310,7 @@ func counterHistory(n, clients int) []history.Op {
 	for i := range n {
 		c := int32(i % clients)
 		now = max(now+1000, free[c]+1)
-		op := numbered1(c, int64(i+1), max(free[c]+1, now-time.Duration(r.IntN(20_000))), now+time.Duration(r.IntN(20_000)))
+		op := gave(c, int64(i+1), max(free[c]+1, now-time.Duration(r.IntN(20_000))), now+time.Duration(r.IntN(20_000)))
 		free[c] = op.Return
 		ops = append(ops, op)
 	}

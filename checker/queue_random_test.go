@@ -443,7 +443,7 @@ func legalQueue(h *history.Header, ops []history.Op) bool {
 				id, _ := s.op.Arg.Num()
 				out := in
 				out[id] = int8(i + 1)
-				if in[id] != 0 { // the due time of either
+				if in[id] != 0 && !h.Overwrite { // the due time of either
 					return []any{in, out}
 				}
 				return []any{out}
@@ -470,7 +470,7 @@ func legalQueue(h *history.Header, ops []history.Op) bool {
 // legalTimed decides by trying every order, each step at the earliest moment that
 // is left for it.
 func legalTimed(h *history.Header, ops []history.Op) bool {
-	b := queueBrute{steps: queueSteps(h, ops), seen: make(map[queueBruteState]bool)}
+	b := queueBrute{overwrite: h.Overwrite, steps: queueSteps(h, ops), seen: make(map[queueBruteState]bool)}
 	for i, s := range b.steps {
 		if s.op.Outcome != history.Unknown || len(s.takes) > 0 {
 			b.needed |= 1 << i
@@ -480,9 +480,10 @@ func legalTimed(h *history.Header, ops []history.Op) bool {
 }
 
 type queueBrute struct {
-	steps  []queueStep
-	needed uint64
-	seen   map[queueBruteState]bool
+	overwrite bool
+	steps     []queueStep
+	needed    uint64
+	seen      map[queueBruteState]bool
 }
 
 type queueBruteState struct {
@@ -522,7 +523,7 @@ func (b *queueBrute) search(s queueBruteState) bool {
 		}
 		if step.op.Kind == history.Enqueue {
 			id, _ := step.op.Arg.Num()
-			if n.in[id] != 0 && b.search(n) { // the due time of either
+			if n.in[id] != 0 && !b.overwrite && b.search(n) { // the due time of either
 				return true
 			}
 			n.in[id] = int8(i + 1)

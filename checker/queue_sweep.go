@@ -39,8 +39,8 @@ import (
 // are in its way, and these are in the way of everything that x is in the way of.
 //
 // An id that is enqueued again is judged as a new task if what took the old one
-// had returned by then, and as the same task with the due time of either if
-// nothing had been called to take it. If its operations overlap otherwise, it is
+// had returned by then, and as the same task if nothing had been called to take
+// it: with its new due time where the run overwrites, else with that of either. If its operations overlap otherwise, it is
 // tangled until all its enqueues are used up: it has no core, it may be taken in
 // any order, and it is only counted that it is not taken more often than it
 // was enqueued. That is sound, and exact no more.
@@ -259,7 +259,10 @@ func (s *sweep) enter(i int32, r *record) {
 	case st.phase == present && !st.taking && known:
 		s.lift(st)
 		lo, hi, sight := s.window(r)
-		st.lo, st.hi, st.sight = min(st.lo, lo), max(st.hi, hi), max(st.sight, sight)
+		if !s.q.h.Overwrite { // we are not told whether that replaced it
+			lo, hi, sight = min(st.lo, lo), max(st.hi, hi), max(st.sight, sight)
+		}
+		st.lo, st.hi, st.sight = lo, hi, sight
 		st.put, st.phase = i, anew
 	default:
 		s.tangle(st)

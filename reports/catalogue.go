@@ -2,6 +2,7 @@ package reports
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"oversell/variant"
@@ -74,10 +75,23 @@ func variants(b *strings.Builder, title string, vs []VariantInfo) {
 		if n := needs(v.Needs); n != "" {
 			fmt.Fprintf(b, "    needs: %s\n", n)
 		}
-		for _, f := range v.Flaws {
-			fmt.Fprintf(b, "    breaks %s %s: %s\n", f.Property, when(f), f.Why)
+		for i, f := range v.Flaws {
+			if same := alike(v.Flaws, f); same[0] == f.Property && !slices.Contains(v.Flaws[:i], f) {
+				fmt.Fprintf(b, "    breaks %s %s: %s\n", join(same), when(f), f.Why)
+			}
 		}
 	}
+}
+
+// alike are the properties that the same mechanism breaks under the same
+// conditions, in the order of the flaws.
+func alike(flaws []variant.Flaw, f variant.Flaw) (ps []variant.Property) {
+	for _, g := range flaws {
+		if g.Fault == f.Fault && g.Under == f.Under && g.Why == f.Why {
+			ps = append(ps, g.Property)
+		}
+	}
+	return ps
 }
 
 func join(ps []variant.Property) string {

@@ -52,6 +52,12 @@ func nextNumber(ctx context.Context, c *Client) (done bool) {
 		ctx, done := c.holding(ctx, l)
 		defer done()
 		n, err := c.ids.Next(ctx, request, l)
+		if err == nil && c.chance(c.run.config.Die) {
+			op.Return = c.rec.Now() // unknown: nobody has heard of the number
+			c.recordAs(op)
+			c.die(c.run.counter.key)
+			return died
+		}
 		op.Result = history.Int(n)
 		c.record(op, err)
 		return answerTo(err)

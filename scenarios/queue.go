@@ -112,7 +112,7 @@ func (c *Client) consume(ctx context.Context, work func(ctx context.Context, t q
 	}
 	for _, t := range tasks {
 		if c.chance(c.run.config.Die) {
-			c.die()
+			c.die(c.run.queue.key)
 			return false
 		}
 		if work(ctx, t) {
@@ -161,9 +161,9 @@ func (c *Client) pop(ctx context.Context) ([]queueimpl.Task, int64, error) {
 	return tasks, request, nil
 }
 
-// die ends the client with the task in its hands; another takes its place.
-func (c *Client) die() {
-	op := c.begin(history.Fault, c.run.queue.key, history.Text("crash"))
+// die ends the client with what it has in its hands; another takes its place.
+func (c *Client) die(at history.Value) {
+	op := c.begin(history.Fault, at, history.Text("crash"))
 	c.record(op, nil)
 	c.run.deaths.Add(1)
 	c.become(c.Successor())

@@ -70,8 +70,9 @@ type Config struct {
 	Delay time.Duration
 	// Repeat is the probability that a producer enqueues its last id again.
 	Repeat float64
-	// Die is the probability that a consumer dies with a task in its hands or, in
-	// dispatch, that a user goes away with one and comes back too late.
+	// Die is the probability that a client dies with what it was given, a task or a
+	// number, before it told anybody or, in dispatch, that a user goes away with a
+	// task and comes back too late.
 	Die float64
 
 	Clients int

@@ -92,6 +92,7 @@ const (
 	bought                 // or counted before
 	soldOut
 	stale
+	died // in the middle of the section
 )
 
 // order purchases o and, by chance, gives it back.
@@ -116,6 +117,9 @@ func (c *Client) section(ctx context.Context, f func(l lockimpl.Lock, session in
 			continue
 		}
 		a := f(l, session)
+		if a == died {
+			return a // the dead release nothing
+		}
 		c.release(ctx, l, session)
 		if a != stale {
 			return a

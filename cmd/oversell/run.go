@@ -33,7 +33,8 @@ installed. The exit code is 0 when every promise was kept, 1 when one was broken
 failed.`,
 		Example: `  oversell run
   oversell run --lock redislock-printed --clients 64 --stock 500
-  oversell run --lock fenced --sale fenced --ttl 100ms --hold 150ms
+  oversell run --lock lua-release --ttl 50ms --hold 80ms
+  oversell run --scenario queue --die 0.05
   oversell run --scenario mutex --lock redlock --topology masters:5
   oversell run --lock lua-release --target redis://127.0.0.1:6379/5`,
 		Args: cobra.NoArgs,
@@ -88,7 +89,7 @@ failed.`,
 	f.DurationVar(&o.Delay, "delay", 0, "tasks are due after a part of this, drawn by chance")
 	f.Float64Var(&o.Repeat, "repeat", 0, "probability that a producer enqueues its last id again")
 	f.BoolVar(&o.QueueOptions.Overwrite, "overwrite", false, "an id that is enqueued again replaces its entry, instead of being ignored")
-	f.Float64Var(&o.Die, "die", 0, "probability that a consumer dies with a task in its hands")
+	f.Float64Var(&o.Die, "die", 0, "probability that a client dies with the task or number it was given; in dispatch, that a user comes back too late")
 	f.DurationVar(&o.QueueOptions.Visibility, "visibility", 0, "how long a consumer has for a task (default, where there is such a limit: 1s)")
 	f.IntVar(&o.QueueOptions.MaxAttempts, "attempts", 0, "deliveries after which a task becomes a dead letter; 0: never")
 	f.StringVar(&o.Dispatch, "dispatch", "", "how tasks are dispatched (default: dispatch-locked; dispatch-fenced under locks that grant fencing tokens)")
