@@ -137,7 +137,7 @@ func (m *noOversell) soldPieces() (sure, more int64) {
 
 // Verdict implements [Monitor].
 func (m *noOversell) Verdict() Verdict {
-	return m.sales.verdict(variant.Sale, variant.NoOversell, "nothing was ordered", func(s *sold) Verdict {
+	return m.sales.verdict(variant.Sale, variant.NoOversell, "nothing was sold", func(s *sold) Verdict {
 		return s.verdict(m.stock, m.ended)
 	})
 }
@@ -159,7 +159,7 @@ func (s *sold) verdict(stock int64, cut bool) Verdict {
 		why, witness := s.explain(&net)
 		return Verdict{Result: Violated, Count: int(net.peak - stock), Why: state + ": " + why, Witness: witness}
 	case most <= stock && s.buys.sent == 0:
-		return Verdict{Why: "nothing was ordered"}
+		return Verdict{Why: "nothing was sold"}
 	case most <= stock:
 		return Verdict{Result: Holds, Why: state + ": oversell is impossible"}
 	case s.settled(stock):

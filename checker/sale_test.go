@@ -47,7 +47,7 @@ func TestAcceptTokens(t *testing.T) {
 func TestNoOversell(t *testing.T) {
 	one := history.Header{Stock: 1}
 	runCases(t, func(h *history.Header) Monitor { return newNoOversell(h) }, []verdictCase{
-		{"nothing", one, nil, Unknown, "nothing was ordered"},
+		{"nothing", one, nil, Unknown, "nothing was sold"},
 		{"certain", one, []history.Op{bought(1, 1, 1, 2), bought(2, 2, 3, 4)}, Violated, "sold 2 of 1: the purchase of 1 piece by client 2"},
 		{"impossible", one, []history.Op{bought(1, 1, 1, 2), soldOutTo(2, 2, 3, 4)}, Holds, "sold 1 of 1: oversell is impossible"},
 		{"possible", one, []history.Op{bought(1, 1, 1, 2), lostBuyOp(2, 2, 3, 4)}, Unknown, "sold 1 to 2 of 1: oversell is possible"},
