@@ -216,3 +216,17 @@ func TestCatalogueNamesWhatPlansTake(t *testing.T) {
 		}
 	}
 }
+
+// TestTheEmulationGetsALoadThatSuitsIt, unless somebody chose another.
+func TestTheEmulationGetsALoadThatSuitsIt(t *testing.T) {
+	o := options("lua-release")
+	o.Clients, o.Stock = 64, 500
+	o.Set = func(flag string) bool { return flag == "stock" }
+	p, err := NewPlan(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := p.Runs[0]; c.Clients != emulatedClients || c.Stock != 500 {
+		t.Errorf("%d clients and %d pieces; want %d, which nobody chose, and 500, which somebody did", c.Clients, c.Stock, emulatedClients)
+	}
+}

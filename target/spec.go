@@ -2,6 +2,7 @@ package target
 
 import (
 	"context"
+	"os/exec"
 	"strconv"
 	"strings"
 )
@@ -67,6 +68,16 @@ func (s Spec) Validate(ctx context.Context) error {
 
 // IsAddress tells whether the Spec names servers that are running already.
 func (s Spec) IsAddress() bool { return strings.Contains(s.Target, "://") }
+
+// Embeds tells whether the Spec leads to the emulation, as far as can be told
+// before anything is opened.
+func (s Spec) Embeds() bool {
+	if s.Target == "" || s.Target == "auto" {
+		_, err := exec.LookPath(serverName)
+		return err != nil
+	}
+	return s.Target == string(Embedded)
+}
 
 // Masters is the number of independent masters that the Spec asks for. It
 // fails as Validate does.

@@ -27,8 +27,8 @@ func runCommand(code *int) *cobra.Command {
 		Long: `Run a scenario under load and judge what happened.
 
 With no flags: a flash sale of 500 pieces to 64 clients under every shipped lock,
-on a redis-server started for it, or on an embedded emulation where none is
-installed. The exit code is 0 when every promise was kept, 1 when one was broken,
+on a redis-server started for it, or of 200 pieces to 16 clients on an embedded
+emulation where none is installed. The exit code is 0 when every promise was kept, 1 when one was broken,
 2 for wrong usage, 3 when the run could not decide, and 5 when the surroundings
 failed.`,
 		Example: `  oversell run
@@ -97,8 +97,8 @@ failed.`,
 	f.StringVar(&o.IDs, "ids", "", "how numbers are generated, in ids and floors (default: get-set)")
 	f.StringVar(&o.Target.Target, "target", "auto", "auto, embedded, process, or redis://[user:password@]host:port[/db]")
 	f.StringVar(&o.Target.Topology, "topology", "", "single or masters:N (default: what the lock needs)")
-	f.IntVar(&o.Clients, "clients", 64, "concurrent clients")
-	f.Int64Var(&o.Stock, "stock", 500, "pieces on sale")
+	f.IntVar(&o.Clients, "clients", 64, "concurrent clients (on the emulation: 16)")
+	f.Int64Var(&o.Stock, "stock", 500, "pieces on sale (on the emulation: 200)")
 	f.IntVar(&o.Quantity, "quantity", 1, "largest order: each is for 1 to N pieces")
 	f.Float64Var(&o.Resend, "resend", 0, "probability that a buyer sends an order twice at once")
 	f.Float64Var(&o.Refund, "refund", 0, "probability that a buyer gives a purchase back")
