@@ -43,25 +43,25 @@ func TestCrossQueue(t *testing.T) {
 			return mixes[i]
 		}
 		t.Run(fmt.Sprintf("simulated/porcupine/%d", i), func(t *testing.T) {
-			agree(t, 0.2, linear, func(r *rand.Rand) (*history.Header, []history.Op) {
+			agree(t, 0.25, linear, func(r *rand.Rand) (*history.Header, []history.Op) {
 				h := &history.Header{Overwrite: chance(r, 50)}
 				return h, queueRun(r, h, 3+r.IntN(10), mix(r), chance(r, 60))
 			}, legalQueue, judgedExactly)
 		})
 		t.Run(fmt.Sprintf("noise/porcupine/%d", i), func(t *testing.T) {
-			agree(t, 0.2, linear, func(r *rand.Rand) (*history.Header, []history.Op) {
+			agree(t, 0.25, linear, func(r *rand.Rand) (*history.Header, []history.Op) {
 				return &history.Header{Overwrite: chance(r, 50)}, queueNoise(r, 2+r.IntN(8), mix(r))
 			}, legalQueue, judgedExactly)
 		})
 		t.Run(fmt.Sprintf("simulated/timed/%d", i), func(t *testing.T) {
-			agree(t, 0.2, linear, func(r *rand.Rand) (*history.Header, []history.Op) {
+			agree(t, 0.25, linear, func(r *rand.Rand) (*history.Header, []history.Op) {
 				h, m := &history.Header{Drift: upTo(r, 2), Overwrite: chance(r, 50)}, mix(r)
 				m.timed = true
 				return h, queueRun(r, h, 3+r.IntN(8), m, chance(r, 60))
 			}, legalTimed, judgedExactly)
 		})
 		t.Run(fmt.Sprintf("noise/timed/%d", i), func(t *testing.T) {
-			agree(t, 0.2, linear, func(r *rand.Rand) (*history.Header, []history.Op) {
+			agree(t, 0.25, linear, func(r *rand.Rand) (*history.Header, []history.Op) {
 				m := mix(r)
 				m.timed = true
 				return &history.Header{Drift: upTo(r, 2), Overwrite: chance(r, 50)}, queueNoise(r, 2+r.IntN(7), m)

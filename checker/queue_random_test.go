@@ -343,7 +343,7 @@ func queueSteps(h *history.Header, ops []history.Op) []queueStep {
 				if line.Arg == wasPopped && line.Session == op.Session {
 					s.takes = append(s.takes, id)
 				}
-				if line.Arg == isWaiting && enqueues(ops, id) == 1 {
+				if line.Arg == isWaiting && untold(ops, id) == 1 {
 					s.stays[id] = 1
 				}
 			}
@@ -353,10 +353,15 @@ func queueSteps(h *history.Header, ops []history.Op) []queueStep {
 	return out
 }
 
-func enqueues(ops []history.Op, id int64) (n int) {
+// untold is how many entries of a task can have ended otherwise than by an answer.
+func untold(ops []history.Op, id int64) (n int) {
 	for _, op := range ops {
-		if op.Kind == history.Enqueue && op.Arg == history.Int(id) {
+		switch {
+		case op.Kind == history.Enqueue && op.Arg == history.Int(id):
 			n++
+		case op.Kind == history.Pop && op.Outcome == history.OK && op.Result == history.Int(id),
+			op.Kind == history.Dequeue && op.Outcome == history.OK && op.Arg == history.Int(id):
+			n--
 		}
 	}
 	return n

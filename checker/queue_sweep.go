@@ -245,9 +245,6 @@ func (s *sweep) enter(i int32, r *record) {
 	if known {
 		st.flying++
 	}
-	if s.asked && s.doubtful(r.task) {
-		s.haunt(st)
-	}
 	switch {
 	case st.tangled:
 	case st.phase == absent:
@@ -375,7 +372,8 @@ func (s *sweep) settle(st *state) {
 	}
 }
 
-// ask is the call of a pop without an answer.
+// ask is the call of a pop without an answer. That a task is enqueued only later
+// does not save it.
 func (s *sweep) ask() {
 	if !s.lax || s.asked {
 		return
@@ -519,7 +517,6 @@ func (s *sweep) most(n int32) sample {
 func (s *sweep) end() {
 	s.advance(history.Forever)
 	s.now = history.Forever
-	s.dirty = s.dirty || len(s.extra) > 0
 	s.sample()
 	for i := range s.extra {
 		r := &s.extra[i]

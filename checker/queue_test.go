@@ -181,6 +181,7 @@ func TestQueueProgress(t *testing.T) {
 		{"not due yet", h, []history.Op{enqueued(1, 7, 1, 2, 10), nothingFor(2, 3, 4), nothingFor(2, 13, 14), popped(2, 7, 15, 16)}, Holds, ""},
 		{"due for long", h, []history.Op{enqueued(1, 7, 1, 2, 10), nothingFor(2, 11, 12), nothingFor(2, 20, 22)}, Violated, ""},
 		{"another one was handed out", h, list(enqueued(1, 8, 3, 4, 1), nothingFor(2, 3, 4), popped(3, 8, 8, 9), nothingFor(2, 13, 14)), Holds, ""},
+		{"another one was being handed out", h, list(enqueued(1, 8, 1, 2, 1), nothingFor(2, 3, 4), popped(3, 8, 4, 30), nothingFor(2, 13, 14)), Holds, ""},
 		{"perhaps", h, list(nothingFor(2, 3, 4), unsaid(history.Pop, 3, 0, 3, 4), nothingFor(2, 13, 14), nothingFor(2, 23, 24)), Unknown, "without an answer"},
 		{"no grace", history.Header{}, list(nothingFor(2, 3, 4)), Unknown, "neither a lease nor a grace"},
 	})
@@ -204,6 +205,9 @@ func TestQueueLinear(t *testing.T) {
 		{"again", h, list(put, popped(2, 7, 3, 4), enqueued(1, 7, 5, 6, 5), popped(3, 7, 7, 8), nothingFor(3, 9, 10)), Holds, ""},
 		{"again, and forgotten", h, list(put, popped(2, 7, 3, 4), enqueued(1, 7, 5, 6, 5), nothingFor(3, 7, 8)), Violated, ""},
 		{"replaced, and forgotten", h, list(put, enqueued(1, 7, 3, 4, 3), nothingFor(3, 5, 6)), Violated, ""},
+		{"replaced, taken, and taken again", h, list(put, enqueued(1, 7, 3, 4, 3), popped(2, 7, 5, 6), popped(3, 7, 7, 8)), Violated, "not been enqueued since"},
+		{"enqueued perhaps, taken, again, and forgotten", h, list(unsaid(history.Enqueue, 1, 7, 1, 2), popped(2, 7, 3, 4), enqueued(1, 7, 5, 6, 5), nothingFor(2, 7, 8)), Violated, ""},
+		{"a pop without an answer may take what comes later", h, list(asRequest(unsaid(history.Pop, 2, 0, 1, 2), 1), enqueued(1, 7, 3, 4, 3), nothingFor(3, 5, 6)), Unknown, ""},
 		{"too early", h, list(enqueued(1, 7, 1, 2, 9), popped(2, 7, 3, 4)), Violated, "was due only"},
 		{"withdrawn", h, list(put, withdrawn(1, 7, 3, 4), nothingFor(2, 5, 6)), Holds, ""},
 		{"withdrawn and taken", h, list(put, withdrawn(1, 7, 3, 4), popped(2, 7, 3, 4)), Violated, ""},
