@@ -237,7 +237,7 @@ func TestAStrangersAnswerIsNotTakenForTheChilds(t *testing.T) {
 	addr, _ := startServer(t)
 	c, err := startChild("sleep", "60")
 	if err != nil {
-		t.Skip(err)
+		unable(t, err)
 	}
 	defer c.stop()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
