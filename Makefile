@@ -2,10 +2,14 @@
 # make test    everything that CI checks
 # make long    the long cross-validation of the checkers
 # make bench   the benchmarks
+# make matrix  every failure with ten seeds, and docs/faults.md from what came of it
+# make image   a small Redis image from Debian packages, for
+#              machines without a registry; IMAGE=name:tag names it
 
 GO ?= go
+IMAGE ?= oversell-redis:local
 
-.PHONY: setup test check-format vet long bench
+.PHONY: setup test check-format vet long bench matrix image
 
 setup:
 	./setup.sh
@@ -25,3 +29,9 @@ long:
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem ./history ./checker
+
+image:
+	./image/build.sh $(IMAGE)
+
+matrix:
+	OVERSELL_MATRIX=10 $(GO) test -timeout 120m -parallel 3 -run '^TestMatrix$$' -v ./campaign

@@ -6,6 +6,13 @@ missing=()
 command -v redis-server >/dev/null || missing+=(redis-server)
 command -v mariadbd >/dev/null && command -v mariadb-install-db >/dev/null || missing+=(mariadb-server-core mariadb-client-core)
 compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || missing+=(postgresql)
+# Containers are tested only where a Docker daemon runs. To install one is not for
+# a script like this.
+if command -v docker >/dev/null && timeout 10 docker version >/dev/null 2>&1; then
+  command -v redis-cli >/dev/null || missing+=(redis-tools)
+  command -v busybox >/dev/null || missing+=(busybox-static)
+  command -v docker-compose >/dev/null || docker compose version >/dev/null 2>&1 || missing+=(docker-compose)
+fi
 
 if [ ${#missing[@]} -eq 0 ]; then
   echo "setup: nothing is missing"

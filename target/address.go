@@ -1,6 +1,7 @@
 package target
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -27,26 +28,49 @@ type endpoint struct {
 // command, say), and that is not the address's to decide.
 var allowedInQuery = []string{"db", "skip_verify"}
 
-func parseAddresses(list string) ([]endpoint, error) {
+// parseAddresses reads a list of addresses. Those of sentinels may say which of
+// their masters is meant.
+func parseAddresses(list string, sentinels bool) (all []endpoint, master string, err error) {
 	if strings.Contains(list, "@") {
 		for part := range strings.SplitSeq(list, ",") {
 			if !strings.Contains(part, "://") {
-				return nil, badAddress(list, errors.New("unexpected comma"))
+				return nil, "", badAddress(list, errors.New("unexpected comma"))
 			}
 		}
 	}
-	var all []endpoint
 	for text := range strings.SplitSeq(list, ",") {
-		e, err := parseAddress(strings.TrimSpace(text))
+		text = strings.TrimSpace(text)
+		if sentinels {
+			var name string
+			if text, name = cutMaster(text); name != "" && master != "" && name != master {
+				return nil, "", usagef("the addresses name two masters, %s and %s: give one", master, name)
+			}
+			master = cmp.Or(master, name)
+		}
+		e, err := parseAddress(text)
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		if slices.ContainsFunc(all, func(o endpoint) bool { return o.addr == e.addr }) {
-			return nil, usagef("the address %s is given twice: independent masters must be different servers", e.addr)
+			return nil, "", usagef("the address %s is given twice: name every server once", e.addr)
 		}
 		all = append(all, e)
 	}
-	return all, nil
+	return all, master, nil
+}
+
+// cutMaster takes the parameter master out of an address. What cannot be read is
+// left for parseAddress to complain about.
+func cutMaster(text string) (rest, master string) {
+	u, err := url.Parse(text)
+	if err != nil || !u.Query().Has("master") || strings.Contains(u.RawQuery, "@") {
+		return text, ""
+	}
+	query := u.Query()
+	master = query.Get("master")
+	query.Del("master")
+	u.RawQuery = query.Encode()
+	return u.String(), master
 }
 
 func parseAddress(text string) (endpoint, error) {

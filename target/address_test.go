@@ -144,18 +144,6 @@ func TestTheSameServerTwice(t *testing.T) {
 	}
 }
 
-func TestAReplicaIsRefused(t *testing.T) {
-	addr, _ := startServer(t)
-	_, port := splitPort(t, addr)
-	replica, _ := startServer(t, "--replicaof", "127.0.0.1 "+strconv.Itoa(port))
-	wantError(t, openErr(t, Spec{Target: "redis://" + replica}), ErrEnvironment, "is a replica (its role is slave)", addr)
-}
-
-func TestAClusterNodeIsRefused(t *testing.T) {
-	addr, _ := startServer(t, "--cluster-enabled", "yes")
-	wantError(t, openErr(t, Spec{Target: "redis://" + addr}), ErrEnvironment, "runs in cluster mode")
-}
-
 func TestTLS(t *testing.T) {
 	cert, key := selfSigned(t)
 	addr, _ := startServer(t, "--tls-port", "0", "--tls-cert-file", cert, "--tls-key-file", key, "--tls-auth-clients", "no", "--requirepass", "topsecret")

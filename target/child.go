@@ -29,7 +29,13 @@ type child struct {
 // and captures what it prints. It gets neither the terminal nor its signals:
 // Ctrl-C is for us to handle, and the server must still be there meanwhile.
 func startChild(name string, args ...string) (*child, error) {
+	return startChildWith(nil, name, args...)
+}
+
+// startChildWith is startChild with an environment; nil is ours.
+func startChildWith(env []string, name string, args ...string) (*child, error) {
 	c := &child{cmd: exec.Command(name, args...), exited: make(chan struct{})}
+	c.cmd.Env = env
 	c.cmd.Stdout, c.cmd.Stderr = &c.output, &c.output
 	c.cmd.SysProcAttr = childAttributes()
 	c.cmd.WaitDelay = stopGrace

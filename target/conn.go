@@ -1,6 +1,8 @@
 package target
 
 import (
+	"context"
+	"net"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -15,6 +17,11 @@ type ConnOptions struct {
 	// Timeout bounds each write of a command and each wait for its reply; 0
 	// means 5 seconds. A deadline of the context cuts it shorter.
 	Timeout time.Duration
+	// Dialed, unless nil, is called with every new connection of the client, so
+	// that the caller can tell which connections belong to which client. That
+	// includes the connections on which a client asks sentinels or nodes of a
+	// cluster where to go. It may be called by several goroutines at once.
+	Dialed func(net.Conn)
 }
 
 const (
@@ -30,20 +37,13 @@ const (
 // that a caller can put a proxy's address into it. It contains the password:
 // never print it. It panics if there is no such node.
 //
+// Where the address is that of the first primary, new connections lead to whoever
+// is the primary then. On a cluster they lead to its first master, which answers
+// for its share of the keys only.
+//
 // An error on the wire leaves the outcome of its command unknown: the server may
 // have executed it, may do so later, or never.
-func (t *Target) Options(node int, o ConnOptions) *redis.Options {
-	n := t.nodes[node]
-	opts := options(n.addr, o)
-	if n.login != nil {
-		opts.Username, opts.Password = n.login.Username, n.login.Password
-		opts.DB = n.login.DB
-		if n.login.TLSConfig != nil {
-			opts.TLSConfig = n.login.TLSConfig.Clone()
-		}
-	}
-	return opts
-}
+func (t *Target) Options(node int, o ConnOptions) *redis.Options { return t.shape.options(node, o) }
 
 func options(addr string, o ConnOptions) *redis.Options {
 	if o.PoolSize <= 0 {
@@ -93,18 +93,41 @@ func options(addr string, o ConnOptions) *redis.Options {
 	}
 }
 
-// Client makes a client of one master, with the settings of [Target.Options].
-// It does not connect yet; see [Warm]. The caller closes it.
+// Client makes a client of one node, with the settings of [Target.Options], that
+// finds its way on the target's topology; see the package comment. It does not
+// connect yet; see [Warm]. The caller closes it.
 func (t *Target) Client(node int, o ConnOptions) redis.UniversalClient {
-	return redis.NewClient(t.Options(node, o))
+	return t.shape.client(node, o)
 }
 
-// Clients makes one client for each master, in the order of Addrs. The caller
-// closes them.
+// Clients makes one client for each node. The caller closes them.
 func (t *Target) Clients(o ConnOptions) []redis.UniversalClient {
-	all := make([]redis.UniversalClient, len(t.nodes))
+	all := make([]redis.UniversalClient, t.Nodes())
 	for i := range all {
 		all[i] = t.Client(i, o)
 	}
 	return all
+}
+
+// dialer opens connections as the driver would, but to where the target's route
+// leads. With current, the server that serves now stands for those at the
+// addresses that are asked for.
+func (t *Target) dialer(opts *redis.Options, o ConnOptions, current func(ctx context.Context, addr string) (string, error)) DialFunc {
+	open, via := redis.NewDialer(opts), t.route()
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if current != nil {
+			var err error
+			if addr, err = current(ctx, addr); err != nil {
+				return nil, err
+			}
+		}
+		if via != nil {
+			addr = via(addr)
+		}
+		conn, err := open(ctx, network, addr)
+		if err == nil && o.Dialed != nil {
+			o.Dialed(conn)
+		}
+		return conn, err
+	}
 }

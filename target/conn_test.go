@@ -95,9 +95,9 @@ func TestWarmSaysWhatIsMissing(t *testing.T) {
 	if limit := fileLimit(); limit > 0 {
 		wantError(t, tg.Fits(limit), ErrEnvironment, "this process may have only "+strconv.Itoa(limit), "ulimit -n")
 	}
-	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{addr}})
-	defer cluster.Close()
-	wantError(t, Warm(t.Context(), 0, cluster), ErrUsage, "not a client of a single server")
+	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": addr}})
+	defer ring.Close()
+	wantError(t, Warm(t.Context(), 0, ring), ErrUsage, "a *redis.Ring has no pool that is known here")
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
-	"github.com/alicebob/miniredis/v2/server"
+	miniserver "github.com/alicebob/miniredis/v2/server"
 
 	"oversell/clock"
 )
@@ -35,19 +35,20 @@ func OpenEmbedded(clk clock.Clock, n int) (*Target, error) {
 }
 
 func openEmbedded(clk clock.Clock, n int, why string) (*Target, error) {
-	nodes, err := inParallel(n, func(int) (*node, error) {
+	servers, err := inParallel(n, func(int) (*server, error) {
 		m := miniredis.NewMiniRedis()
 		if err := m.Start(); err != nil {
 			return nil, environmentf("start the in-memory emulation: %w", err)
 		}
 		follow(m, clk)
-		return &node{addr: m.Addr(), stop: m.Close}, nil
+		s := &server{Server: Server{Addr: m.Addr(), Role: Master}, version: embeddedVersion(), stop: m.Close}
+		return s, nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	t := newTarget(Embedded, nodes)
-	t.ServerVersion = embeddedVersion()
+	t := newTarget(Embedded, servers)
+	t.shape = &standalone{t}
 	t.Caveat = embeddedCaveat
 	t.Why = why
 	return t, nil
@@ -82,7 +83,7 @@ func follow(m *miniredis.Miniredis, clk clock.Clock) {
 	m.ClockTTL(true)
 	var mu sync.Mutex
 	var last time.Time
-	m.Server().SetPreHook(func(p *server.Peer, _ string, _ ...string) bool {
+	m.Server().SetPreHook(func(p *miniserver.Peer, _ string, _ ...string) bool {
 		if insideScript(p) {
 			return false // its time stands still, and the lock is taken
 		}
@@ -101,7 +102,7 @@ func follow(m *miniredis.Miniredis, clk clock.Clock) {
 // insideScript tells a command that a script calls from one that a client sent.
 // miniredis knows but has no accessor for it, hence the look at its field; the
 // tests notice if that ever changes.
-func insideScript(p *server.Peer) bool {
+func insideScript(p *miniserver.Peer) bool {
 	ctx := reflect.ValueOf(p.Ctx)
 	if ctx.Kind() != reflect.Pointer || ctx.IsNil() {
 		return false

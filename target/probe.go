@@ -19,15 +19,23 @@ import (
 const probeTimeout = 3 * time.Second
 
 func openAddresses(ctx context.Context, p plan) (*Target, error) {
+	switch p.shape {
+	case replicated:
+		return openPairAt(ctx, p)
+	case guarded:
+		return openGuardAt(ctx, p)
+	case clustered:
+		return openClusterAt(ctx, p)
+	}
 	answers := make([]info, len(p.endpoints))
-	nodes, err := inParallel(len(p.endpoints), func(i int) (*node, error) {
+	servers, err := inParallel(len(p.endpoints), func(i int) (*server, error) {
 		e := p.endpoints[i]
 		in, err := probe(ctx, e)
 		if err != nil {
 			return nil, err
 		}
 		answers[i] = in
-		return &node{addr: e.addr, login: e.login, maxClients: in.number("maxclients")}, nil
+		return e.server(in, Master), checkMaster(e.addr, in)
 	})
 	if err != nil {
 		return nil, err
@@ -35,20 +43,21 @@ func openAddresses(ctx context.Context, p plan) (*Target, error) {
 	if err := allDifferent(p.endpoints, answers); err != nil {
 		return nil, err
 	}
-	t := newTarget(Address, nodes)
-	versions := make([]string, len(answers))
-	for i, in := range answers {
-		versions[i] = in.version()
-	}
-	t.ServerVersion = joinVersions(versions)
+	t := newTarget(Address, servers)
+	t.shape = &standalone{t}
 	t.Why = fmt.Sprintf("%s answers at the given address %s", named(t.ServerVersion), t.Addrs[0])
-	if len(nodes) > 1 {
-		t.Why = fmt.Sprintf("%s answers at the %d given addresses %s", named(t.ServerVersion), len(nodes), strings.Join(t.Addrs, ", "))
+	if len(servers) > 1 {
+		t.Why = fmt.Sprintf("%s answers at the %d given addresses %s", named(t.ServerVersion), len(servers), strings.Join(t.Addrs, ", "))
 	}
 	if t.ServerVersion == "unknown" {
 		t.Caveat = "the server does not tell its version and role, so it is taken for a master on trust"
 	}
 	return t, nil
+}
+
+// server is the one that gave this answer at the endpoint.
+func (e endpoint) server(in info, r Role) *server {
+	return &server{Server: Server{Addr: e.addr, Role: r}, login: e.login, version: in.version(), maxClients: in.number("maxclients")}
 }
 
 // allDifferent refuses one server under two names: a lock that counts on
@@ -68,8 +77,7 @@ func allDifferent(endpoints []endpoint, answers []info) error {
 	return nil
 }
 
-// probe connects to an address, asks the server who it is, and refuses what
-// cannot serve as a master.
+// probe connects to an address and asks the server who it is.
 func probe(ctx context.Context, e endpoint) (info, error) {
 	parent := ctx
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
@@ -78,7 +86,7 @@ func probe(ctx context.Context, e endpoint) (info, error) {
 	if err == nil {
 		var in info
 		if in, err = interview(ctx, conn, e.login); err == nil {
-			return in, checkRole(e.addr, in)
+			return in, nil
 		}
 		err = explainAnswer(e, err)
 	}
@@ -107,9 +115,32 @@ func dial(ctx context.Context, e endpoint) (net.Conn, error) {
 }
 
 // interview lets the driver log in on an open connection and returns what INFO
-// says. It closes the connection. An account that may not call INFO gets an
-// empty answer.
+// says. It closes the connection.
 func interview(ctx context.Context, conn net.Conn, login *redis.Options) (info, error) {
+	var in info
+	err := converse(ctx, conn, login, func(ctx context.Context, c *redis.Client) (err error) {
+		in, err = askWho(ctx, c)
+		return err
+	})
+	return in, err
+}
+
+// askWho returns what INFO says. An account that may not call INFO gets an empty
+// answer.
+func askWho(ctx context.Context, c *redis.Client) (info, error) {
+	if err := c.Ping(ctx).Err(); err != nil {
+		return nil, err
+	}
+	text, err := c.Info(ctx).Result()
+	if err != nil && !strings.HasPrefix(err.Error(), "NOPERM") {
+		return nil, err
+	}
+	return parseInfo(text), nil
+}
+
+// converse lets the driver log in on an open connection, which it closes at the
+// end.
+func converse(ctx context.Context, conn net.Conn, login *redis.Options, talk func(context.Context, *redis.Client) error) error {
 	defer conn.Close()
 	opts := options(conn.RemoteAddr().String(), ConnOptions{Timeout: probeTimeout})
 	if login != nil {
@@ -118,14 +149,7 @@ func interview(ctx context.Context, conn net.Conn, login *redis.Options) (info, 
 	opts.Dialer = func(context.Context, string, string) (net.Conn, error) { return conn, nil }
 	client := redis.NewClient(opts)
 	defer client.Close()
-	if err := client.Ping(ctx).Err(); err != nil {
-		return nil, err
-	}
-	text, err := client.Info(ctx).Result()
-	if err != nil && !strings.HasPrefix(err.Error(), "NOPERM") {
-		return nil, err
-	}
-	return parseInfo(text), nil
+	return talk(ctx, client)
 }
 
 // askTimeout is how long whatever answers on the port of a child may take.
@@ -143,17 +167,32 @@ func askInfo(ctx context.Context, addr string) (info, error) {
 	return interview(ctx, conn, nil)
 }
 
-// checkRole refuses servers that cannot be written to like a master.
-func checkRole(addr string, in info) error {
-	switch mode := in["redis_mode"]; mode {
-	case "cluster", "sentinel":
-		return environmentf("%s runs in %s mode: this build tests single servers and independent masters", addr, mode)
+// checkMaster refuses servers that cannot be written to like a single master.
+func checkMaster(addr string, in info) error {
+	switch in["redis_mode"] {
+	case "sentinel":
+		return environmentf("%s is a sentinel, which keeps no data: to test the servers that it looks after, add --topology sentinel", addr)
+	case "cluster":
+		return environmentf("%s is a node of a cluster: to test the cluster, add --topology cluster", addr)
 	}
 	if in["role"] == "slave" {
-		return environmentf("%s is a replica (its role is slave) of %s:%s: a master is needed", addr, in["master_host"], in["master_port"])
+		return environmentf("%s is a replica (its role is slave) of %s: give the address of that, with --topology replica to test them both",
+			addr, net.JoinHostPort(in["master_host"], in["master_port"]))
 	}
+	return checkLoaded(addr, in)
+}
+
+func checkLoaded(addr string, in info) error {
 	if in["loading"] == "1" {
 		return environmentf("%s is still loading its data: try again when it has finished", addr)
+	}
+	return nil
+}
+
+// checkMode refuses a server that is not what the addresses of a topology must be.
+func checkMode(addr string, in info, mode, what string) error {
+	if in["redis_mode"] != mode {
+		return environmentf("%s is no %s (its redis_mode is %q): with --topology %s, give the addresses of those", addr, what, in["redis_mode"], mode)
 	}
 	return nil
 }
@@ -173,6 +212,8 @@ func explainAnswer(e endpoint, err error) error {
 	return environmentf("%s answers, but not in the Redis protocol: %s", e.addr, strings.TrimPrefix(err.Error(), "redis: "))
 }
 
+var errNoPassword = errors.New("has no password, but the address has one")
+
 func explainReply(e endpoint, err error) error {
 	text := strings.TrimPrefix(err.Error(), "failed to authenticate: ")
 	switch {
@@ -181,7 +222,7 @@ func explainReply(e endpoint, err error) error {
 	case strings.HasPrefix(text, "WRONGPASS"), strings.Contains(text, "invalid password"):
 		return environmentf("%s refuses the user or the password in the address", e.addr)
 	case strings.Contains(text, "without any password configured"):
-		return environmentf("%s has no password, but the address has one", e.addr)
+		return environmentf("%s %w", e.addr, errNoPassword)
 	case strings.Contains(text, "DB index is out of range"):
 		return environmentf("%s has no database %d", e.addr, e.login.DB)
 	}

@@ -2,7 +2,7 @@ package target
 
 import (
 	"context"
-	"crypto/rand"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -19,31 +20,26 @@ const (
 	// startTimeout is how long a server may take until it answers; 10 ms are
 	// usual.
 	startTimeout = 10 * time.Second
-	// startAttempts is how many ports are tried, as others take ports, too.
-	startAttempts = 5
 	// wantedClients is what we ask a server to accept; it takes less if its limit
 	// of open files is lower.
 	wantedClients = 20000
 )
 
-// launcher starts servers of one binary.
-type launcher struct {
-	binary  string
-	version string // as the binary reports it, "7.0.15"
-	// freePort finds a port that nobody uses. By the time the server asks for it,
+// processHost starts servers of one binary as children of this program.
+type processHost struct {
+	binary string
+	number string // the version as the binary reports it, "7.0.15"
+	// preload is the library that moves the clocks of the servers; empty: none.
+	preload string
+	files   *workDir
+	// freePorts finds ports that nobody uses. By the time a server asks for one,
 	// somebody may.
-	freePort func() (int, error)
+	freePorts func(n int, cluster bool) ([]int, error)
 }
 
-func openProcess(ctx context.Context, p plan) (*Target, error) {
-	l, err := newLauncher(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return l.open(ctx, p.masters)
-}
-
-func newLauncher(ctx context.Context) (*launcher, error) {
+// newProcessHost finds the binary and a place for the servers' files. With clocks
+// the servers' clocks can be moved.
+func newProcessHost(ctx context.Context, clocks bool) (*processHost, error) {
 	binary, err := exec.LookPath(serverName)
 	if err != nil {
 		return nil, environmentf("no %s was found on PATH: install Redis, or use the target embedded or an address", serverName)
@@ -51,11 +47,20 @@ func newLauncher(ctx context.Context) (*launcher, error) {
 	if binary, err = filepath.Abs(binary); err != nil {
 		return nil, environmentf("locate %s: %w", serverName, err)
 	}
-	version, err := binaryVersion(ctx, binary)
+	number, err := binaryVersion(ctx, binary)
 	if err != nil {
 		return nil, err
 	}
-	return &launcher{binary: binary, version: version, freePort: freePort}, nil
+	h := &processHost{binary: binary, number: number, freePorts: freePorts}
+	if clocks {
+		if h.preload, err = shim(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if h.files, err = newWorkDir(); err != nil {
+		return nil, environmentf("make a folder for the files of the servers: %w", err)
+	}
+	return h, nil
 }
 
 var versionText = regexp.MustCompile(`\bv=(\d+(?:\.\d+)*)`)
@@ -74,70 +79,184 @@ func binaryVersion(ctx context.Context, binary string) (string, error) {
 	return string(m[1]), nil
 }
 
-// open starts n servers at once.
-func (l *launcher) open(ctx context.Context, n int) (*Target, error) {
-	versions := make([]string, n)
-	nodes, err := inParallel(n, func(i int) (*node, error) {
-		c, addr, in, err := l.start(ctx)
-		if err != nil {
+func (h *processHost) version() string { return h.number }
+
+func (h *processHost) describe() string {
+	return fmt.Sprintf("%s %s found at %s, started as a child", serverName, h.number, h.binary)
+}
+
+func (h *processHost) ports(_ context.Context, n int, cluster bool) ([]int, error) {
+	ports, err := h.freePorts(n, cluster)
+	if err != nil {
+		return nil, environmentf("find %d free ports on 127.0.0.1: %w", n, err)
+	}
+	return ports, nil
+}
+
+func (h *processHost) close() { h.files.remove() }
+
+func (h *processHost) launch(ctx context.Context, s settings) (machine, error) {
+	m := &process{host: h, settings: s, dir: filepath.Join(h.files.path, strconv.Itoa(s.port))}
+	if err := os.Mkdir(m.dir, 0o700); err != nil {
+		return nil, environmentf("make a folder for the files of a server: %w", err)
+	}
+	if h.preload != "" {
+		if err := m.jump(0); err != nil {
 			return nil, err
 		}
-		versions[i] = in.version()
-		return &node{addr: addr, maxClients: in.number("maxclients"), child: c, stop: c.stop}, nil
-	})
+	}
+	if err := m.run(ctx); err != nil {
+		_ = os.RemoveAll(m.dir)
+		return nil, environmentf("start %s on %s: %w", h.binary, m.addr(), err)
+	}
+	return m, nil
+}
+
+// process is a server that runs as a child of this program.
+type process struct {
+	host     *processHost
+	settings settings
+	// dir holds the server's own files, and is the folder it works in.
+	dir    string
+	answer info
+
+	mu    sync.Mutex
+	child *child // the present one, or the last
+}
+
+func (p *process) now() *child {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.child
+}
+
+func (p *process) addr() string {
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(p.settings.port))
+}
+func (p *process) pid() int                { return p.now().pid() }
+func (p *process) info() info              { return p.answer }
+func (p *process) exited() <-chan struct{} { return p.now().exited }
+func (p *process) lastWords() string       { return p.now().lastWords() }
+
+// run starts the child and waits until it answers.
+func (p *process) run(ctx context.Context) error {
+	args, err := p.arguments()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	t := newTarget(Process, nodes)
-	t.ServerVersion = joinVersions(versions)
-	if n == 1 {
-		t.Why = fmt.Sprintf("%s %s found at %s, started as a child on %s", serverName, l.version, l.binary, t.Addrs[0])
-	} else {
-		t.Why = fmt.Sprintf("%s %s found at %s, started %d times as a child on %s", serverName, l.version, l.binary, n, strings.Join(t.Addrs, ", "))
+	c, err := startChildWith(p.environment(), p.host.binary, args...)
+	if err != nil {
+		return err
 	}
-	return t, nil
-}
-
-// start starts one server on a port of our choice and waits until it, and
-// nobody else, answers there.
-func (l *launcher) start(ctx context.Context) (*child, string, info, error) {
-	for attempt := 1; ; attempt++ {
-		port, err := l.freePort()
-		if err != nil {
-			return nil, "", nil, environmentf("find a free port on 127.0.0.1: %w", err)
-		}
-		c, err := startChild(l.binary, l.args(port)...)
-		if err != nil {
-			return nil, "", nil, environmentf("start %s: %w", l.binary, err)
-		}
-		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-		in, err := c.awaitReady(ctx, addr)
-		if err == nil {
-			return c, addr, in, nil
-		}
-		portTaken := c.gone() && strings.Contains(c.output.String(), "Address already in use")
+	in, err := c.awaitReady(ctx, p.addr())
+	if err != nil {
+		taken := c.gone() && strings.Contains(c.output.String(), "Address already in use")
 		c.stop()
-		if !portTaken || attempt == startAttempts {
-			return nil, "", nil, environmentf("start %s on %s: %w", l.binary, addr, err)
+		if taken {
+			return &takenPort{err}
 		}
+		return err
 	}
+	p.mu.Lock()
+	p.child, p.answer = c, in
+	p.mu.Unlock()
+	return nil
 }
 
-// args configures a server that keeps everything in memory.
-func (l *launcher) args(port int) []string {
-	args := []string{
-		"--port", strconv.Itoa(port), "--bind", "127.0.0.1",
-		"--daemonize", "no", "--logfile", "", "--pidfile", "",
-		"--save", "", "--appendonly", "no",
-		// At its start a server loads the file of this name in this folder. There
-		// must be none, and least of all the user's own dump.rdb.
-		"--dir", os.TempDir(), "--dbfilename", "oversell-" + rand.Text() + ".rdb",
-		"--maxclients", strconv.Itoa(wantedClients), "--tcp-backlog", "4096",
+// takenPort is why a server cannot be started that may start on another port.
+type takenPort struct{ error }
+
+func (p *takenPort) Unwrap() error { return p.error }
+
+// arguments are those of the command line. A sentinel gets a configuration file.
+func (p *process) arguments() ([]string, error) {
+	common := []string{
+		"port", strconv.Itoa(p.settings.port), "bind", "127.0.0.1",
+		"daemonize", "no", "logfile", "", "pidfile", "", "dir", p.dir,
+		"maxclients", strconv.Itoa(wantedClients), "tcp-backlog", "4096",
 	}
-	if major, _, _ := strings.Cut(l.version, "."); len(major) > 1 || major >= "7" {
-		args = append(args, "--enable-debug-command", "yes") // older ones have DEBUG anyway
+	if p.settings.sentinel {
+		file := filepath.Join(p.dir, "sentinel.conf")
+		return []string{file, "--sentinel"}, writeConfig(file, common, p.settings.lines)
 	}
-	return args
+	own := []string{"save", "", "appendonly", "no"}
+	if p.settings.persist {
+		own = []string{"save", "", "appendonly", "yes", "appendfsync", "everysec"}
+	}
+	if sinceVersion(p.host.number, 7) {
+		own = append(own, "enable-debug-command", "yes") // older ones have DEBUG anyway
+	}
+	var args []string
+	all := append(append(common, own...), p.settings.options...)
+	for i := 0; i+1 < len(all); i += 2 {
+		args = append(args, "--"+all[i], all[i+1])
+	}
+	return args, nil
+}
+
+// writeConfig writes a configuration file, unless the server has one already, in
+// which it keeps what it knows.
+func writeConfig(file string, options, lines []string) error {
+	if _, err := os.Stat(file); err == nil {
+		return nil
+	}
+	var text strings.Builder
+	for i := 0; i+1 < len(options); i += 2 {
+		fmt.Fprintf(&text, "%s %q\n", options[i], options[i+1])
+	}
+	for _, line := range lines {
+		fmt.Fprintln(&text, line)
+	}
+	return os.WriteFile(file, []byte(text.String()), 0o600)
+}
+
+// environment is nil, for ours, unless the server's clock can be moved.
+func (p *process) environment() []string {
+	if p.host.preload == "" {
+		return nil
+	}
+	return append(os.Environ(), "LD_PRELOAD="+p.host.preload, offsetFileVar+"="+p.offsetFile())
+}
+
+func (p *process) offsetFile() string { return filepath.Join(p.dir, "clock") }
+
+func (p *process) jump(ahead time.Duration) error { return writeOffset(p.offsetFile(), ahead) }
+
+func (p *process) kill() error {
+	c := p.now()
+	_ = c.cmd.Process.Kill() // fails only if it is gone already
+	<-c.exited
+	return nil
+}
+
+func (p *process) start(ctx context.Context, empty bool) error {
+	if empty || !p.settings.persist {
+		if err := p.forget(); err != nil {
+			return err
+		}
+	}
+	return p.run(ctx)
+}
+
+// forget removes the server's data. What a replica received from its master lies
+// in a file, too, and would come back. A cluster's node remains the one it was.
+func (p *process) forget() error {
+	data, err := filepath.Glob(filepath.Join(p.dir, "*.rdb"))
+	for _, more := range []string{"appendonlydir", "appendonly.aof"} { // since 7.0, and before
+		data = append(data, filepath.Join(p.dir, more))
+	}
+	for _, d := range data {
+		err = errors.Join(err, os.RemoveAll(d))
+	}
+	return err
+}
+
+func (p *process) freeze() error { return p.now().freeze() }
+func (p *process) thaw() error   { return p.now().thaw() }
+
+func (p *process) stop() {
+	_ = p.kill() // there is nothing that it would have to save
+	_ = os.RemoveAll(p.dir)
 }
 
 // awaitReady waits until the child itself answers. Something else on that port
@@ -167,11 +286,9 @@ func (c *child) awaitReady(ctx context.Context, addr string) (info, error) {
 	}
 }
 
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
+// sinceVersion tells whether a version, as "7.0.15", is at least this major one.
+func sinceVersion(version string, major int) bool {
+	text, _, _ := strings.Cut(strings.TrimPrefix(version, "valkey "), ".")
+	n, err := strconv.Atoi(text)
+	return err == nil && n >= major
 }

@@ -5,10 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -82,15 +82,17 @@ func TestFiveMasters(t *testing.T) {
 			t.Errorf("node %d holds %q: the masters are not independent", i, got)
 		}
 	}
-	if len(seen) != 5 || tg.Nodes() != 5 || tg.Topology != "masters:5" || !strings.Contains(tg.Why, "5 times") {
+	if len(seen) != 5 || tg.Nodes() != 5 || tg.Topology != "masters:5" || !strings.Contains(tg.Why, "5 times, on") {
 		t.Errorf("unexpected: %+v", tg)
 	}
 }
 
 func TestCloseStopsTheServerAndLeavesNoFiles(t *testing.T) {
-	before := leftovers(t)
 	tg := mustOpen(t, Spec{Target: "process"})
-	pid := tg.PID(0)
+	pid, files := tg.PID(0), tg.host.(*processHost).files.path
+	if _, err := os.Stat(files); err != nil {
+		t.Error(err)
+	}
 	c := tg.Client(0, ConnOptions{})
 	defer c.Close()
 	if err := c.Set(t.Context(), "k", "v", 0).Err(); err != nil {
@@ -109,17 +111,9 @@ func TestCloseStopsTheServerAndLeavesNoFiles(t *testing.T) {
 	default:
 		t.Error("Done is still open")
 	}
-	if after := leftovers(t); len(after) > len(before) {
-		t.Errorf("files are left: %v", after)
+	if _, err := os.Stat(files); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("files are left in %s: %v", files, err)
 	}
-}
-
-func leftovers(t *testing.T) []string {
-	files, err := filepath.Glob(filepath.Join(os.TempDir(), "oversell-*.rdb"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return files
 }
 
 func TestCloseEndsAFrozenServer(t *testing.T) {
@@ -185,17 +179,17 @@ func TestAPortThatIsTakenIsNotOurs(t *testing.T) {
 	redisAddr, foreign := startServer(t)
 	_, redisPort := splitPort(t, redisAddr)
 	_, pongPort := listen(t, pong)
-	l := mustLauncher(t)
+	h := mustProcessHost(t)
 	taken := []int{redisPort, pongPort}
-	l.freePort = func() (int, error) {
+	h.freePorts = func(n int, cluster bool) ([]int, error) {
 		if len(taken) == 0 {
-			return freePort()
+			return freePorts(n, cluster)
 		}
-		p := taken[0]
+		p := taken[:1]
 		taken = taken[1:]
 		return p, nil
 	}
-	tg, err := l.open(t.Context(), 1)
+	tg, err := openOwn(t.Context(), h, Process, plan{shape: independent, masters: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,10 +204,10 @@ func TestAPortThatIsTakenIsNotOurs(t *testing.T) {
 
 func TestAPortThatStaysTakenIsAnError(t *testing.T) {
 	_, port := listen(t, pong)
-	l := mustLauncher(t)
+	h := mustProcessHost(t)
 	tries := 0
-	l.freePort = func() (int, error) { tries++; return port, nil }
-	_, err := l.open(t.Context(), 1)
+	h.freePorts = func(int, bool) ([]int, error) { tries++; return []int{port}, nil }
+	_, err := openOwn(t.Context(), h, Process, plan{shape: independent, masters: 1})
 	wantError(t, err, ErrEnvironment, "Address already in use")
 	if tries != startAttempts {
 		t.Errorf("%d attempts; want %d", tries, startAttempts)
@@ -305,14 +299,14 @@ func running(pid int) bool {
 	return !strings.HasPrefix(state, "Z")
 }
 
-func mustLauncher(t *testing.T) *launcher {
+func mustProcessHost(t *testing.T) *processHost {
 	t.Helper()
 	needServer(t)
-	l, err := newLauncher(t.Context())
+	h, err := newProcessHost(t.Context(), false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return l
+	return h
 }
 
 func splitPort(t *testing.T, addr string) (host string, port int) {

@@ -1,6 +1,7 @@
 package target
 
 import (
+	"cmp"
 	"context"
 	"os/exec"
 	"strconv"
@@ -16,6 +17,8 @@ const (
 	Embedded Kind = "embedded"
 	// Process is a redis-server that this program started.
 	Process Kind = "process"
+	// Container is a server that this program started in a container.
+	Container Kind = "container"
 	// Address is a server that was running already.
 	Address Kind = "address"
 )
@@ -26,17 +29,34 @@ const MaxMasters = 64
 // Spec says which Redis is wanted. The zero value means: one server, a
 // redis-server of this machine if there is one, else the emulation.
 type Spec struct {
-	// Target is auto (or empty), embedded, process, or the address of a server,
-	// redis://user:password@host:port/db or rediss://… for TLS. Several
-	// addresses, separated by commas, are independent masters. An address may
-	// set db and skip_verify in its query and nothing else. It may contain a
-	// password: print a Spec with String, never this field.
+	// Target is auto (or empty), embedded, process, container, or the address of
+	// a server, redis://user:password@host:port/db or rediss://… for TLS. What
+	// several addresses, separated by commas, are depends on the topology. An
+	// address may set db and skip_verify in its query, with the topology sentinel
+	// also master, and nothing else. It may contain a password: print a Spec with
+	// String, never this field.
 	Target string
-	// Topology is single (or empty), or masters:N for N independent masters.
-	// Empty with several addresses means that many masters.
+	// Topology is one of
+	//
+	//	single     one server, as is empty
+	//	masters:N  N independent masters, as are several addresses and empty
+	//	replica    a primary and a replica; the address is the primary's
+	//	sentinel   a primary, two replicas and three sentinels that replace the
+	//	           primary when it fails; the addresses are the sentinels'
+	//	cluster    three masters with a replica each, which share the keys; the
+	//	           addresses are those of some nodes
 	Topology string
 	// AllowRemote permits addresses that are not on this machine.
 	AllowRemote bool
+	// Persist has the servers that we start keep an append-only file, so that
+	// one that is killed and started again still has its data.
+	Persist bool
+	// Clocks prepares the servers that we start as processes for [Target.Jump].
+	// They run with a library preloaded, so ask for it only where it is needed.
+	Clocks bool
+	// Image is what containers are made from. Empty means what the environment
+	// variable REDIS_IMAGE says, else redis:7.
+	Image string
 }
 
 // String is the Spec without passwords.
@@ -88,65 +108,119 @@ func (s Spec) Masters(ctx context.Context) (int, error) {
 
 // plan is a Spec that has been understood.
 type plan struct {
+	Spec
 	kind      Kind // empty: auto
-	masters   int
+	masters   int  // independent ones
 	topology  string
+	shape     shapeName
 	endpoints []endpoint // of kind Address
+	// master is the name of the one that the sentinels look after; empty if they
+	// look after one only.
+	master string
 }
 
+// shapeName is a topology without its numbers.
+type shapeName string
+
+const (
+	independent shapeName = "masters" // one or several
+	replicated  shapeName = "replica"
+	guarded     shapeName = "sentinel"
+	clustered   shapeName = "cluster"
+)
+
+// knownTopologies is for error messages.
+const knownTopologies = "single, masters:N, replica, sentinel and cluster"
+
 func (s Spec) plan(ctx context.Context) (plan, error) {
-	var p plan
+	p := plan{Spec: s}
+	var err error
+	if p.shape, p.masters, err = parseTopology(s.Topology); err != nil {
+		return plan{}, err
+	}
 	switch {
 	case s.Target == "" || s.Target == "auto":
-	case s.Target == string(Embedded), s.Target == string(Process):
+	case s.Target == string(Embedded), s.Target == string(Process), s.Target == string(Container):
 		p.kind = Kind(s.Target)
 	case s.IsAddress():
 		p.kind = Address
-		var err error
-		if p.endpoints, err = parseAddresses(s.Target); err != nil {
-			return plan{}, err
-		}
 	default:
-		return plan{}, usagef("unknown target %q: this build has auto, embedded, process, and addresses like redis://127.0.0.1:6379", s.Target)
-	}
-	n, err := parseTopology(s.Topology)
-	if err != nil {
-		return plan{}, err
+		return plan{}, usagef("unknown target %q: there are auto, embedded, process, container, and addresses like redis://127.0.0.1:6379", s.Target)
 	}
 	if p.kind == Address {
-		if n, err = mastersOf(len(p.endpoints), s.Topology, n); err != nil {
+		if err := p.addresses(ctx); err != nil {
 			return plan{}, err
 		}
-		if !s.AllowRemote {
-			if err := allLoopback(ctx, p.endpoints); err != nil {
-				return plan{}, err
-			}
-		}
 	}
-	p.masters, p.topology = n, s.Topology
+	p.topology = s.Topology
 	if p.topology == "" {
 		p.topology = "single"
-		if n > 1 {
-			p.topology = "masters:" + strconv.Itoa(n)
+		if p.masters > 1 {
+			p.topology = "masters:" + strconv.Itoa(p.masters)
 		}
 	}
-	return p, nil
+	if p.kind == Embedded {
+		err = p.checkEmbedded()
+	}
+	return p, err
 }
 
-// parseTopology returns the number of independent masters that are asked for.
-func parseTopology(text string) (int, error) {
-	if text == "" || text == "single" {
-		return 1, nil
+// addresses reads the addresses and reconciles them with the topology.
+func (p *plan) addresses(ctx context.Context) error {
+	var err error
+	if p.endpoints, p.master, err = parseAddresses(p.Target, p.shape == guarded); err != nil {
+		return err
+	}
+	switch {
+	case p.Persist:
+		return usagef("keeping an append-only file is up to the server at an address; only servers that oversell starts can be asked to: --target process or container")
+	case p.shape == replicated && len(p.endpoints) > 1:
+		return usagef("topology replica needs one address, that of the primary, but the target has %d", len(p.endpoints))
+	case p.shape == clustered && p.endpoints[0].login.DB != 0:
+		return usagef("a cluster has only database 0, but the address asks for %d", p.endpoints[0].login.DB)
+	case p.shape == independent:
+		if p.masters, err = mastersOf(len(p.endpoints), p.Topology, p.masters); err != nil {
+			return err
+		}
+	}
+	if p.AllowRemote {
+		return nil
+	}
+	return allLoopback(ctx, p.endpoints)
+}
+
+// checkEmbedded refuses what only real servers can do.
+func (p *plan) checkEmbedded() error {
+	if p.shape != independent {
+		return usagef("the in-memory emulation has no topology %s, only single and masters:N: use --target process or container", p.topology)
+	}
+	if p.Persist {
+		return usagef("the in-memory emulation keeps no append-only file: use --target process or container")
+	}
+	return nil
+}
+
+// image is what containers are made from.
+func (s Spec) image() string { return cmp.Or(s.Image, redisImage()) }
+
+// parseTopology returns the shape and the number of independent masters that are
+// asked for.
+func parseTopology(text string) (shapeName, int, error) {
+	switch shape := shapeName(text); shape {
+	case "", "single":
+		return independent, 1, nil
+	case replicated, guarded, clustered:
+		return shape, 1, nil
 	}
 	count, ok := strings.CutPrefix(text, "masters:")
 	if !ok {
-		return 0, usagef("unknown topology %q: this build has single and masters:N", text)
+		return "", 0, usagef("unknown topology %q: there are %s", text, knownTopologies)
 	}
 	n, err := strconv.Atoi(count)
 	if err != nil || n < 1 || n > MaxMasters {
-		return 0, usagef("topology %q: the number of masters must be between 1 and %d", text, MaxMasters)
+		return "", 0, usagef("topology %q: the number of masters must be between 1 and %d", text, MaxMasters)
 	}
-	return n, nil
+	return independent, n, nil
 }
 
 // mastersOf reconciles the number of addresses with the topology.

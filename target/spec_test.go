@@ -11,10 +11,17 @@ func TestSpecIsRefusedBeforeAnythingStarts(t *testing.T) {
 		spec Spec
 		want string
 	}{
-		{Spec{Target: "container"}, "this build has auto, embedded, process"},
+		{Spec{Target: "docker"}, "there are auto, embedded, process, container, and addresses"},
 		{Spec{Target: "localhost:6379"}, "addresses like redis://"},
-		{Spec{Topology: "sentinel"}, "this build has single and masters:N"},
-		{Spec{Topology: "cluster"}, "this build has single and masters:N"},
+		{Spec{Topology: "ring"}, "there are single, masters:N, replica, sentinel and cluster"},
+		{Spec{Target: "embedded", Topology: "sentinel"}, "the in-memory emulation has no topology sentinel"},
+		{Spec{Target: "embedded", Persist: true}, "keeps no append-only file"},
+		{Spec{Target: "redis://127.0.0.1:1", Persist: true}, "is up to the server"},
+		{Spec{Target: "redis://127.0.0.1:1,redis://127.0.0.1:2", Topology: "replica"}, "topology replica needs one address"},
+		{Spec{Target: "redis://127.0.0.1:1/2", Topology: "cluster"}, "a cluster has only database 0"},
+		{Spec{Target: "redis://127.0.0.1:1?master=a"}, `not "master"`},
+		{Spec{Target: "redis://127.0.0.1:1?master=a,redis://127.0.0.1:2?master=b", Topology: "sentinel"}, "name two masters, a and b"},
+		{Spec{Target: "redis://127.0.0.1:1?master=a&db=1&x=1", Topology: "sentinel"}, `not "x"`},
 		{Spec{Topology: "masters:0"}, "between 1 and 64"},
 		{Spec{Topology: "masters:many"}, "between 1 and 64"},
 		{Spec{Target: "redis://127.0.0.1:1,redis://127.0.0.1:2", Topology: "single"}, "needs 1 addresses"},

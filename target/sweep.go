@@ -22,19 +22,21 @@ func (t *Target) Sweep(ctx context.Context, prefix string) (int, error) {
 		return 0, usagef("remove the keys of a run: the prefix %q is too short to be told from other people's keys", prefix)
 	}
 	removed := 0
-	for i, addr := range t.Addrs {
-		c := t.Client(i, ConnOptions{})
-		n, err := sweepNode(ctx, c, prefix)
-		_ = c.Close()
+	for _, m := range t.masters {
+		s, err := t.shape.primary(ctx, m)
+		if err != nil {
+			return removed, environmentf("remove the keys containing %q: find out which server serves as master %d: %w", prefix, m.Number, err)
+		}
+		n, err := sweepServer(ctx, s.admin, prefix)
 		removed += n
 		if err != nil {
-			return removed, environmentf("remove the keys containing %q from %s: %w", prefix, addr, err)
+			return removed, environmentf("remove the keys containing %q from %s: %w", prefix, s.Addr, err)
 		}
 	}
 	return removed, nil
 }
 
-func sweepNode(ctx context.Context, c redis.UniversalClient, prefix string) (removed int, err error) {
+func sweepServer(ctx context.Context, c *redis.Client, prefix string) (removed int, err error) {
 	cursor := uint64(0)
 	for {
 		var keys []string
@@ -49,8 +51,8 @@ func sweepNode(ctx context.Context, c redis.UniversalClient, prefix string) (rem
 			}
 		}
 		if len(own) > 0 {
-			n, err := c.Unlink(ctx, own...).Result()
-			removed += int(n)
+			n, err := unlink(ctx, c, own)
+			removed += n
 			if err != nil {
 				return removed, fmt.Errorf("unlink %d keys: %w", len(own), err)
 			}
@@ -59,6 +61,21 @@ func sweepNode(ctx context.Context, c redis.UniversalClient, prefix string) (rem
 			return removed, nil
 		}
 	}
+}
+
+// unlink removes keys one by one, because a cluster refuses a command about keys
+// from different slots.
+func unlink(ctx context.Context, c *redis.Client, keys []string) (removed int, err error) {
+	cmds, err := c.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for _, k := range keys {
+			p.Unlink(ctx, k)
+		}
+		return nil
+	})
+	for _, cmd := range cmds {
+		removed += int(cmd.(*redis.IntCmd).Val())
+	}
+	return removed, err
 }
 
 // escapeGlob makes a text stand for itself in a pattern of Redis.

@@ -22,8 +22,9 @@ const filesInReserve = 64
 // measured load: as many as its pool holds, or perClient if that is fewer (0
 // means all). Two hundred clients with a pool of ten thus get 2,000. It
 // opens a bounded number at a time and returns when all of them have answered.
-// An error is of class [ErrEnvironment], or [ErrUsage] for clients that have no
-// pool of their own, and leaves the clients usable. The clients must not be in
+// A client of a cluster has a pool for each master. An error is of class
+// [ErrEnvironment], or [ErrUsage] for clients that have no pool of their own, and
+// leaves the clients usable. The clients must not be in
 // use meanwhile.
 func Warm(ctx context.Context, perClient int, clients ...redis.UniversalClient) error {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -31,19 +32,32 @@ func Warm(ctx context.Context, perClient int, clients ...redis.UniversalClient) 
 	slots := make(chan struct{}, concurrentDials)
 	var wg sync.WaitGroup
 	for _, c := range clients {
-		client, ok := c.(*redis.Client)
-		if !ok {
-			cancel(usagef("open connections in advance: %T is not a client of a single server", c))
-			break
+		warm := func(ctx context.Context, client *redis.Client) error { return warmOne(ctx, client, perClient, slots) }
+		switch c := c.(type) {
+		case *redis.Client:
+			wg.Go(func() { cancelOn(warm(ctx, c), cancel) })
+		case *redis.ClusterClient:
+			wg.Go(func() { cancelOn(explainCluster(c.ForEachMaster(ctx, warm)), cancel) })
+		default:
+			cancel(usagef("open connections in advance: a %T has no pool that is known here", c))
 		}
-		wg.Go(func() {
-			if err := warmOne(ctx, client, perClient, slots); err != nil {
-				cancel(err)
-			}
-		})
 	}
 	wg.Wait()
 	return context.Cause(ctx)
+}
+
+func cancelOn(err error, cancel context.CancelCauseFunc) {
+	if err != nil {
+		cancel(err)
+	}
+}
+
+// explainCluster is for errors that come before those of warmOne.
+func explainCluster(err error) error {
+	if err == nil || errors.Is(err, ErrEnvironment) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return environmentf("open connections to the cluster: find out who has which keys: %w", err)
 }
 
 // warmOne takes n connections out of the pool, which makes the pool open them,
@@ -82,7 +96,14 @@ func warmOne(ctx context.Context, client *redis.Client, n int, slots chan struct
 	return nil
 }
 
+// failoverAddr is what the driver says is the address of a client that asks
+// sentinels for it.
+const failoverAddr = "FailoverClient"
+
 func explainWarm(addr string, err error) error {
+	if addr == failoverAddr {
+		addr = "the master that the sentinels name"
+	}
 	switch {
 	case errors.Is(err, ErrEnvironment), errors.Is(err, context.Canceled):
 		return err
@@ -101,18 +122,18 @@ func explainWarm(addr string, err error) error {
 // before [Warm]: it names the limit and the need, where the operating system
 // just refuses.
 func (t *Target) Fits(perNode int) error {
-	need := perNode * len(t.nodes)
+	each, all := t.shape.connections(perNode)
+	need := all
 	if t.Kind == Embedded {
 		need *= 2 // both ends are ours
 	}
 	need += filesInReserve
 	if limit := fileLimit(); limit > 0 && need > limit {
-		return environmentf("%d connections need about %d open files, but this process may have only %d; raise the limit with ulimit -n %d",
-			perNode*len(t.nodes), need, limit, need)
+		return environmentf("%d connections need about %d open files, but this process may have only %d; raise the limit with ulimit -n %d", all, need, limit, need)
 	}
-	for _, n := range t.nodes {
-		if n.maxClients > 0 && perNode > n.maxClients {
-			return environmentf("%d connections were asked for, but the server on %s accepts only %d (its maxclients)", perNode, n.addr, n.maxClients)
+	for _, s := range t.servers {
+		if s.maxClients > 0 && each > s.maxClients {
+			return environmentf("%d connections were asked for, but the server on %s accepts only %d (its maxclients)", each, s.Addr, s.maxClients)
 		}
 	}
 	return nil

@@ -1,0 +1,110 @@
+//go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
+
+package target
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// workDir is a folder for the files of one target's servers. It lies in one that
+// belongs to this user's targets:
+//
+//	oversell-1000/lock        held while folders are made and swept
+//	oversell-1000/123456/lock held as long as the program lives that made it
+//
+// The locks are the kernel's and end with their program, however it ends. So a
+// folder whose lock is free is a leftover, and nothing else is.
+type workDir struct {
+	path string
+	lock *os.File
+}
+
+// newWorkDir makes a folder, and removes those of programs that did not live to
+// remove theirs.
+func newWorkDir() (*workDir, error) {
+	root := filepath.Join(os.TempDir(), fmt.Sprintf("oversell-%d", os.Getuid()))
+	if err := ownFolder(root); err != nil {
+		return nil, err
+	}
+	all, err := lockFile(filepath.Join(root, "lock"), syscall.LOCK_EX)
+	if err != nil {
+		return nil, err
+	}
+	defer all.Close()
+	sweepWorkDirs(root)
+	path, err := os.MkdirTemp(root, "")
+	if err != nil {
+		return nil, err
+	}
+	lock, err := lockFile(filepath.Join(path, "lock"), syscall.LOCK_EX)
+	if err != nil {
+		_ = os.RemoveAll(path)
+		return nil, err
+	}
+	return &workDir{path: path, lock: lock}, nil
+}
+
+// ownFolder makes a folder that is ours alone, or makes sure that it is: where
+// everybody may write, somebody else could have put one there, or a link.
+func ownFolder(path string) error {
+	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	state, err := os.Lstat(path)
+	if err != nil {
+		return err
+	}
+	owner, ok := state.Sys().(*syscall.Stat_t)
+	if !ok || int(owner.Uid) != os.Getuid() || state.Mode() != fs.ModeDir|0o700 {
+		return fmt.Errorf("%s is not a folder that belongs to us alone: remove it, or set TMPDIR to another place", path)
+	}
+	return nil
+}
+
+// sweepWorkDirs removes the folders whose programs are gone. What cannot be
+// removed is left for the next time.
+func sweepWorkDirs(root string) {
+	entries, _ := os.ReadDir(root)
+	for _, e := range entries {
+		if !e.IsDir() {
+			continue
+		}
+		dir := filepath.Join(root, e.Name())
+		lock, err := lockFile(filepath.Join(dir, "lock"), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err != nil {
+			continue // its program lives
+		}
+		_ = os.RemoveAll(dir)
+		_ = lock.Close()
+	}
+}
+
+// lockFile opens a file and locks it until the file is closed. No child inherits
+// it, because Go marks its files so.
+func lockFile(path string, how int) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		err := syscall.Flock(int(f.Fd()), how)
+		if err == nil {
+			return f, nil
+		}
+		if err != syscall.EINTR {
+			_ = f.Close()
+			return nil, &fs.PathError{Op: "lock", Path: path, Err: err}
+		}
+	}
+}
+
+// remove removes the folder and gives up the lock, in this order.
+func (w *workDir) remove() {
+	_ = os.RemoveAll(w.path)
+	_ = w.lock.Close()
+}
