@@ -8,8 +8,8 @@ package layout
 var Levels = [][]string{
 	{"clock", "variant"},
 	{"history", "internal/stepped"},
-	{"lockimpl", "target", "database"},
-	{"stockimpl", "queueimpl", "idimpl", "dispatchimpl", "checker", "load"},
+	{"lockimpl", "target", "database", "wire"},
+	{"stockimpl", "queueimpl", "idimpl", "dispatchimpl", "checker", "load", "faults"},
 	{"scenarios", "reports"},
 	{}, // explore
 	{"campaign", "lockimpl/locktest", "stockimpl/stocktest", "queueimpl/queuetest", "database/databasetest"},

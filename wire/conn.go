@@ -1,0 +1,168 @@
+package wire
+
+import (
+	"context"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// conn is one client's connection and the one to the server that belongs to it.
+//
+// Two goroutines pump, one for each direction. The requests' side decides: it
+// parses, has judged, and carries actions out; what concerns a reply it leaves
+// with the expectation of that reply, where the replies' side finds it.
+type conn struct {
+	proxy  *Proxy
+	number int64
+	name   string
+	client *net.TCPConn
+	// ctx ends, and gone is closed, when the connection is to end at once.
+	ctx  context.Context
+	end  context.CancelFunc
+	gone <-chan struct{}
+
+	stats   counters
+	pending pending
+	// halted holds both directions of this connection.
+	halted gate
+	// deaf says that nothing may be written to the client any more, because it was
+	// sent away or is not there.
+	deaf atomic.Bool
+	// blurred says that the replies cannot be told apart any more.
+	blurred atomic.Bool
+	// sent says that nothing more will be sent to the server.
+	sent atomic.Bool
+	wg   sync.WaitGroup
+
+	mu     sync.Mutex
+	server *net.TCPConn
+}
+
+func newConn(p *Proxy, number int64, client *net.TCPConn) *conn {
+	c := &conn{proxy: p, number: number, name: client.RemoteAddr().String(), client: client}
+	c.ctx, c.end = context.WithCancel(p.ctx)
+	c.gone = c.ctx.Done()
+	c.pending.wake, c.pending.hush = c.wake, c.hush
+	return c
+}
+
+// run serves the connection to its end.
+func (c *conn) run() {
+	defer c.kill()
+	if !c.dial() {
+		return
+	}
+	c.wg.Go(func() { newReplies(c).run() })
+	broken := newRequests(c).run()
+	c.sent.Store(true)
+	c.wg.Wait()
+	if broken && !c.deaf.Load() {
+		reset(c.client)
+	}
+}
+
+// dial connects to the server. Where there is none the client is reset, as good
+// as a proxy can say that the connection was refused.
+func (c *conn) dial() bool {
+	if !c.passes(Requests) {
+		return false
+	}
+	server, err := new(net.Dialer).DialContext(c.ctx, "tcp", c.proxy.options.To)
+	if err != nil {
+		reset(c.client)
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.server = server.(*net.TCPConn)
+	return c.ctx.Err() == nil // or else whoever ended it did not see the server
+}
+
+// kill ends the connection at once.
+func (c *conn) kill() { c.cease(false) }
+
+// sever ends the connection with resets on both sides.
+func (c *conn) sever() { c.cease(true) }
+
+func (c *conn) cease(hard bool) {
+	c.end()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, side := range []*net.TCPConn{c.client, c.server} {
+		if side == nil {
+			continue
+		}
+		if hard {
+			side.SetLinger(0)
+		}
+		side.Close()
+	}
+}
+
+// passes waits at the gates of a direction, and is false if the connection ends.
+func (c *conn) passes(d Direction) bool {
+	return c.proxy.gate(d).pass(c.gone) && c.halted.pass(c.gone)
+}
+
+// wake gets the requests' side out of reading from the client.
+func (c *conn) wake() { c.client.SetReadDeadline(time.Unix(1, 0)) }
+
+// hush keeps everything from the client that comes from now on.
+func (c *conn) hush() { c.deaf.Store(true) }
+
+// fire reports that an action took effect.
+func (c *conn) fire(s *strike) {
+	c.stats.fired.Add(1)
+	if f := c.proxy.options.Fired; f != nil {
+		f(s.command, s.action)
+	}
+}
+
+// lingering is how long an end of a stream may take to be answered with one.
+const lingering = time.Second
+
+// dismiss closes the client's connection such that the client sees the end of
+// the stream. Closing outright while something unread is here would be a reset,
+// and might cost the client replies that it has not read yet.
+func (c *conn) dismiss() {
+	c.hush()
+	if !c.passes(Replies) {
+		return
+	}
+	c.client.CloseWrite()
+	c.client.SetReadDeadline(time.Now().Add(lingering))
+	c.wg.Go(func() {
+		io.Copy(io.Discard, c.client)
+		c.client.Close()
+	})
+}
+
+// reject resets the client's connection.
+func (c *conn) reject() {
+	c.hush()
+	if c.passes(Replies) {
+		reset(c.client)
+	}
+}
+
+// release ends the connection to the server, which executes what it has got.
+func (c *conn) release() {
+	c.server.CloseWrite()
+	c.server.SetReadDeadline(time.Now().Add(lingering))
+}
+
+// reset closes a connection with a TCP reset, after what was written to it has
+// arrived: a reset overtakes what is still under way.
+func reset(conn *net.TCPConn) {
+	for range 100 {
+		if unsent(conn) == 0 {
+			break
+		}
+		time.Sleep(lingering / 100)
+	}
+	conn.SetLinger(0)
+	conn.Close()
+}

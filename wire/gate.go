@@ -1,0 +1,37 @@
+package wire
+
+import "sync/atomic"
+
+// gate holds bytes back. Its zero value is open. Passing an open gate costs one
+// load, as every write of every connection passes two of them.
+type gate struct {
+	shut atomic.Pointer[chan struct{}]
+}
+
+// close shuts the gate, and does nothing to one that is shut already.
+func (g *gate) close() {
+	opened := make(chan struct{})
+	g.shut.CompareAndSwap(nil, &opened)
+}
+
+// open lets everything go that waits.
+func (g *gate) open() {
+	if opened := g.shut.Swap(nil); opened != nil {
+		close(*opened)
+	}
+}
+
+// pass waits until the gate is open, and is false if gone came first.
+func (g *gate) pass(gone <-chan struct{}) bool {
+	for {
+		opened := g.shut.Load()
+		if opened == nil {
+			return true
+		}
+		select {
+		case <-*opened:
+		case <-gone:
+			return false
+		}
+	}
+}

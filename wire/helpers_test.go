@@ -1,0 +1,299 @@
+package wire
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// startRedis starts a redis-server of the test's own and returns its address and
+// its process. Where there is none the test is skipped, unless everything is
+// required, as in CI.
+func startRedis(t testing.TB, args ...string) (addr string, server *os.Process) {
+	t.Helper()
+	binary, err := exec.LookPath("redis-server")
+	if err != nil {
+		if os.Getenv("OVERSELL_REQUIRE_ALL") == "1" {
+			t.Fatal("no redis-server on PATH, and OVERSELL_REQUIRE_ALL=1")
+		}
+		t.Skip("no redis-server on PATH")
+	}
+	for range 5 { // somebody else may take the port before the server does
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		addr = l.Addr().String()
+		l.Close()
+		if server = tryRedis(t, binary, addr, args...); server != nil {
+			return addr, server
+		}
+	}
+	t.Fatal("redis-server did not start on any of 5 ports")
+	return "", nil
+}
+
+// tryRedis starts a server on an address, and returns nil if that is taken.
+func tryRedis(t testing.TB, binary, addr string, args ...string) *os.Process {
+	t.Helper()
+	_, port, _ := net.SplitHostPort(addr)
+	all := append([]string{"--bind", "127.0.0.1", "--port", port, "--save", "", "--appendonly", "no", "--dir", t.TempDir()}, args...)
+	cmd := exec.Command(binary, all...)
+	diesWithParent(cmd)
+	started, exited := make(chan error), make(chan struct{})
+	go func() {
+		runtime.LockOSThread() // the thread counts as the child's parent
+		defer close(exited)
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			cmd.Wait()
+		}
+	}()
+	if err := <-started; err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); <-exited })
+	for {
+		select {
+		case <-exited:
+			return nil
+		case <-time.After(2 * time.Millisecond):
+			if strings.Contains(info(addr), fmt.Sprintf("process_id:%d\r\n", cmd.Process.Pid)) {
+				return cmd.Process
+			}
+		}
+	}
+}
+
+// info asks a server who it is; empty if it does not answer.
+func info(addr string) string {
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		return ""
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(time.Second)) // it may be somebody else, who is silent
+	io.WriteString(c, "INFO server\r\nQUIT\r\n")
+	b, _ := io.ReadAll(c)
+	return string(b)
+}
+
+// mustListen opens a proxy that ends with the test.
+func mustListen(t testing.TB, o Options) *Proxy {
+	t.Helper()
+	p, err := Listen(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return p
+}
+
+// rawClient speaks the protocol by hand.
+type rawClient struct {
+	t testing.TB
+	*net.TCPConn
+	in *bufio.Reader
+}
+
+func mustDial(t testing.TB, addr string) *rawClient {
+	t.Helper()
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mustWrap(t, c.(*net.TCPConn))
+}
+
+// mustWrap speaks the protocol by hand on a connection, from either end.
+func mustWrap(t testing.TB, c *net.TCPConn) *rawClient {
+	t.Cleanup(func() { c.Close() })
+	return &rawClient{t: t, TCPConn: c, in: bufio.NewReader(c)}
+}
+
+// send writes commands, each a line of words, in one piece.
+func (c *rawClient) send(lines ...string) {
+	c.t.Helper()
+	var b []byte
+	for _, l := range lines {
+		b = append(b, command(strings.Fields(l)...)...)
+	}
+	if _, err := c.Write(b); err != nil {
+		c.t.Fatalf("send %q: %v", lines, err)
+	}
+}
+
+// expect reads exactly these bytes.
+func (c *rawClient) expect(replies ...string) {
+	c.t.Helper()
+	want := strings.Join(replies, "")
+	got := make([]byte, len(want))
+	c.SetReadDeadline(time.Now().Add(10 * time.Second))
+	n, err := io.ReadFull(c.in, got)
+	if err != nil || string(got) != want {
+		c.t.Fatalf("read %q, %v; want %q", got[:n], err, want)
+	}
+}
+
+// expectEnd reads up to the end of the connection, which must be of this kind and
+// come without a further byte, and closes this side, too.
+func (c *rawClient) expectEnd(reset bool) {
+	c.t.Helper()
+	c.SetReadDeadline(time.Now().Add(10 * time.Second))
+	rest, err := io.ReadAll(c.in)
+	if len(rest) > 0 {
+		c.t.Fatalf("read %q before the end; want nothing", rest)
+	}
+	if got := isReset(err); got != reset || err != nil && !got {
+		c.t.Fatalf("the connection ended with %v; want a reset: %v", err, reset)
+	}
+	c.Close()
+}
+
+// expectSilence sees nothing, not even an end, while something else happens.
+func (c *rawClient) expectSilence(while func()) {
+	c.t.Helper()
+	heard := make(chan string, 1)
+	c.SetReadDeadline(time.Time{})
+	go func() {
+		_, err := c.in.Peek(1)
+		heard <- fmt.Sprint(err)
+	}()
+	while()
+	select {
+	case err := <-heard:
+		c.t.Fatalf("heard something (%s) where silence was expected", err)
+	default:
+	}
+	c.SetReadDeadline(time.Unix(1, 0))
+	<-heard
+	c.in.Reset(c.TCPConn)
+}
+
+// command is a request as clients send it.
+func command(args ...string) []byte {
+	b := fmt.Appendf(nil, "*%d\r\n", len(args))
+	for _, a := range args {
+		b = fmt.Appendf(b, "$%d\r\n%s\r\n", len(a), a)
+	}
+	return b
+}
+
+// fakeServer accepts connections and hands them to a test.
+func fakeServer(t testing.TB) (addr string, accepted <-chan *net.TCPConn) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	conns := make(chan *net.TCPConn, 16)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			conns <- c.(*net.TCPConn)
+		}
+	}()
+	t.Cleanup(func() { l.Close(); <-done })
+	return l.Addr().String(), conns
+}
+
+// await polls until a condition holds.
+func await(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("waited 10s in vain for: %s", what)
+		}
+	}
+}
+
+// striker judges: the commands of one name get one action, as often as it is
+// allowed to. It remembers what it was told.
+type striker struct {
+	name   string
+	action Action
+	times  int // 0: without limit
+
+	mu     sync.Mutex
+	struck int
+	judged []string // name and key
+	fired  []string // verb, name and key
+}
+
+func (s *striker) judge(c Command) Action {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.judged = append(s.judged, strings.TrimSpace(c.Name+" "+c.Key))
+	if c.Name != s.name || s.times > 0 && s.struck >= s.times {
+		return Action{}
+	}
+	s.struck++
+	return s.action
+}
+
+func (s *striker) heard(c Command, a Action) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fired = append(s.fired, strings.TrimSpace(string(a.Verb)+" "+c.Name+" "+c.Key))
+}
+
+func (s *striker) firings() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Join(s.fired, ", ")
+}
+
+func (s *striker) judgements() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Join(s.judged, ", ")
+}
+
+// through opens a proxy with this striker.
+func (s *striker) through(t testing.TB, to string) *Proxy {
+	t.Helper()
+	return mustListen(t, Options{To: to, Judge: s.judge, Fired: s.heard})
+}
+
+// diff says where two byte strings part.
+func diff(got, want []byte) string {
+	if bytes.Equal(got, want) {
+		return ""
+	}
+	i := 0
+	for i < len(got) && i < len(want) && got[i] == want[i] {
+		i++
+	}
+	around := func(b []byte) string { return strconv.Quote(string(b[max(0, min(len(b), i-40)):min(len(b), i+40)])) }
+	return fmt.Sprintf("%d bytes instead of %d, they part at %d: %s instead of %s", len(got), len(want), i, around(got), around(want))
+}
+
+func isTimeout(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }

@@ -1,0 +1,430 @@
+package wire
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// pair is a client's connection through a proxy and its other end at a server
+// that a test plays.
+func pair(t *testing.T, o Options) (*Proxy, *rawClient, *rawClient) {
+	t.Helper()
+	addr, accepted := fakeServer(t)
+	o.To = addr
+	p := mustListen(t, o)
+	client := mustDial(t, p.Addr())
+	server := <-accepted
+	return p, client, mustWrap(t, server)
+}
+
+// passing judges that everything passes, which is not the same as no judge.
+func passing(Command) Action { return Action{} }
+
+// bothWays runs a test with a judge and without.
+func bothWays(t *testing.T, test func(t *testing.T, o Options)) {
+	t.Run("judged", func(t *testing.T) { test(t, Options{Judge: passing}) })
+	t.Run("unjudged", func(t *testing.T) { test(t, Options{}) })
+}
+
+func TestCutRequests(t *testing.T) {
+	bothWays(t, func(t *testing.T, o Options) {
+		p, client, server := pair(t, o)
+		p.Cut(Requests)
+		client.send("INCR a", "INCR b")
+		client.CloseWrite()
+		server.expectSilence(func() {
+			server.Write([]byte(":1\r\n")) // the other way is open
+			client.expect(":1\r\n")
+		})
+		p.Restore()
+		server.expect(string(command("INCR", "a")), string(command("INCR", "b")))
+		server.expectEnd(false)
+	})
+}
+
+func TestCutReplies(t *testing.T) {
+	bothWays(t, func(t *testing.T, o Options) {
+		p, client, server := pair(t, o)
+		p.Cut(Replies)
+		client.send("INCR a")
+		client.expectSilence(func() {
+			server.expect(string(command("INCR", "a")))
+			server.Write([]byte(":1\r\n"))
+			server.CloseWrite()
+			client.send("INCR b")
+			server.expect(string(command("INCR", "b")))
+		})
+		p.Restore()
+		client.expect(":1\r\n")
+		client.expectEnd(false)
+	})
+}
+
+// TestCutHoldsNewConnections: they are accepted and see nothing.
+func TestCutHoldsNewConnections(t *testing.T) {
+	addr, accepted := fakeServer(t)
+	p := mustListen(t, Options{To: addr, Judge: passing})
+	p.Cut(Both)
+	client := mustDial(t, p.Addr())
+	client.send("PING")
+	client.expectSilence(func() {
+		await(t, "the connection", func() bool { return p.Stats().Open == 1 })
+	})
+	if len(accepted) > 0 {
+		t.Fatal("the server sees a connection during the cut")
+	}
+	p.Restore()
+	server := mustWrap(t, <-accepted)
+	server.expect(string(command("PING")))
+}
+
+// TestCutIsJudgedAfter: a command that arrives during a cut has not passed yet.
+func TestCutIsJudgedAfter(t *testing.T) {
+	s := &striker{name: "INCR", action: Action{Verb: DropRequest}}
+	p, client, server := pair(t, Options{Judge: s.judge, Fired: s.heard})
+	client.send("PING")
+	server.expect(string(command("PING")))
+	p.Cut(Both)
+	client.send("INCR a")
+	server.Write([]byte("+PONG\r\n"))
+	await(t, "the bytes to arrive", func() bool { st := p.Stats(); return st.RequestBytes == 35 && st.ReplyBytes == 7 })
+	if got := s.judgements(); got != "PING" {
+		t.Errorf("judged: %q, want PING alone", got)
+	}
+	p.Restore()
+	client.expect("+PONG\r\n")
+	client.expectEnd(false)
+	server.expectEnd(false)
+	if got := s.firings(); got != "drop-request INCR a" {
+		t.Errorf("fired: %q", got)
+	}
+}
+
+// TestCloseDuringACut must not wait for the cut's end.
+func TestCloseDuringACut(t *testing.T) {
+	p, client, _ := pair(t, Options{Judge: passing})
+	p.Cut(Both)
+	client.send("PING")
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := p.Close(); err != nil {
+		t.Errorf("close again: %v", err)
+	}
+	if _, err := net.Dial("tcp", p.Addr()); err == nil {
+		t.Error("the proxy still listens")
+	}
+}
+
+func TestSever(t *testing.T) {
+	p, client, server := pair(t, Options{Judge: passing})
+	client.send("PING")
+	server.expect(string(command("PING")))
+	p.Sever()
+	client.expectEnd(true)
+	server.expectEnd(true)
+	await(t, "the connection to be gone", func() bool { return p.Stats().Open == 0 })
+	if again := mustDial(t, p.Addr()); again == nil {
+		t.Error("no connection after that")
+	}
+}
+
+// TestHalfClose: each direction ends by itself, and what is left is delivered,
+// an unfinished command and an unfinished reply included.
+func TestHalfClose(t *testing.T) {
+	bothWays(t, func(t *testing.T, o Options) {
+		p, client, server := pair(t, o)
+		client.send("PING")
+		client.Write([]byte("*2\r\n$3\r\nGE"))
+		client.CloseWrite()
+		server.expect(string(command("PING")), "*2\r\n$3\r\nGE")
+		if b, err := server.in.ReadByte(); err != io.EOF {
+			t.Fatalf("read %q, %v; want the end", b, err)
+		}
+		server.Write([]byte("+PO"))
+		client.expect("+PO")
+		server.Write([]byte("NG\r\n$5\r\nhe"))
+		server.Close()
+		client.expect("NG\r\n", "$5\r\nhe")
+		client.expectEnd(false)
+		await(t, "the connection to be gone", func() bool { return p.Stats().Open == 0 })
+	})
+	bothWays(t, func(t *testing.T, o Options) { // the server first
+		p, client, server := pair(t, o)
+		server.Write([]byte("-ERR max number of clients reached\r\n"))
+		server.CloseWrite()
+		client.expect("-ERR max number of clients reached\r\n")
+		if b, err := client.in.ReadByte(); err != io.EOF {
+			t.Fatalf("read %q, %v; want the end", b, err)
+		}
+		client.send("PING")
+		server.expect(string(command("PING")))
+		client.Close()
+		server.expectEnd(false)
+		await(t, "the connection to be gone", func() bool { return p.Stats().Open == 0 })
+	})
+}
+
+// TestResetsPass: a side that resets is not mistaken for one that closes.
+func TestResetsPass(t *testing.T) {
+	bothWays(t, func(t *testing.T, o Options) {
+		_, client, server := pair(t, o)
+		server.Write([]byte("+PONG\r\n"))
+		client.expect("+PONG\r\n")
+		server.SetLinger(0)
+		server.Close()
+		client.expectEnd(true)
+	})
+	bothWays(t, func(t *testing.T, o Options) {
+		_, client, server := pair(t, o)
+		client.send("PING")
+		server.expect(string(command("PING")))
+		client.SetLinger(0)
+		client.Close()
+		server.expectEnd(true)
+	})
+}
+
+func TestNoServer(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	p := mustListen(t, Options{To: l.Addr().String(), Judge: passing})
+	refusedSoon(t, p.Addr())
+	await(t, "the connection to be gone", func() bool { return p.Stats().Open == 0 })
+}
+
+// refusedSoon sees a reset, in connecting or thereafter.
+func refusedSoon(t *testing.T, addr string) {
+	t.Helper()
+	c, err := net.Dial("tcp", addr)
+	if err == nil {
+		_, err = io.ReadAll(c)
+		c.Close()
+	}
+	if !isReset(err) {
+		t.Errorf("a client without a server sees %v, want a reset", err)
+	}
+}
+
+func TestListenRefuses(t *testing.T) {
+	taken := mustListen(t, Options{To: "127.0.0.1:1"})
+	for o, want := range map[*Options]string{
+		{To: "nonsense"}: `open a proxy to "nonsense": `,
+		{To: "127.0.0.1:1", Listen: taken.Addr()}:    "open a proxy to 127.0.0.1:1: listen tcp",
+		{To: "127.0.0.1:1", Listen: "256.0.0.1:bad"}: "open a proxy to 127.0.0.1:1: listen tcp",
+	} {
+		if _, err := Listen(t.Context(), *o); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("listen with %+v: %v; want an error that begins %q", o, err, want)
+		}
+	}
+}
+
+// TestForeignBytes: what is no RESP goes through at once, in both directions.
+func TestForeignBytes(t *testing.T) {
+	_, client, server := pair(t, Options{Judge: passing})
+	hello := "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
+	client.Write([]byte(hello))
+	server.expect(hello)
+	server.Write([]byte("\x16\x03\x03\x00\x7a"))
+	client.expect("\x16\x03\x03\x00\x7a")
+	client.send("PING")
+	server.expect(string(command("PING")))
+}
+
+// TestForeignReplies: a connection whose replies make no sense is judged no more,
+// and an action that waits for a reply gives up.
+func TestForeignReplies(t *testing.T) {
+	for _, c := range []struct {
+		verb  Verb
+		sent  string // of the struck command, before the replies come
+		first string
+	}{
+		{DropReply, string(command("INCR", "a")), ""},
+		{DropRequest, "", string(command("GET", "b"))},
+		{HalfOpen, "", string(command("GET", "b"))},
+		{Late, "", string(command("GET", "b"))},
+		{Reset, "", string(command("GET", "b"))},
+	} {
+		t.Run(string(c.verb), func(t *testing.T) {
+			s := &striker{name: "INCR", action: Action{Verb: c.verb}}
+			_, client, server := pair(t, Options{Judge: s.judge, Fired: s.heard})
+			if c.first != "" {
+				client.send("GET b")
+			}
+			client.send("INCR a")
+			server.expect(c.first, c.sent)
+			server.Write([]byte("what is this?\r\n"))
+			client.expect("what is this?\r\n")
+			if c.sent == "" {
+				server.expect(string(command("INCR", "a")))
+			}
+			client.send("INCR c")
+			server.expect(string(command("INCR", "c")))
+			if s.firings() != "" {
+				t.Errorf("fired: %q", s.firings())
+			}
+		})
+	}
+}
+
+// TestServerLeavesDuringAStrike: nothing fires, and the client sees the end.
+func TestServerLeavesDuringAStrike(t *testing.T) {
+	for _, verb := range []Verb{DropReply, ResetAfter, DropRequest, Reset, Late, HalfOpen} {
+		t.Run(string(verb), func(t *testing.T) {
+			s := &striker{name: "INCR", action: Action{Verb: verb}}
+			p, client, server := pair(t, Options{Judge: s.judge, Fired: s.heard})
+			client.send("GET b", "INCR a")
+			server.expect(string(command("GET", "b")))
+			if verb == DropReply || verb == ResetAfter {
+				server.expect(string(command("INCR", "a")))
+			}
+			server.Close()
+			client.expectEnd(false)
+			await(t, "the connection to be gone", func() bool { return p.Stats().Open == 0 })
+			if s.firings() != "" {
+				t.Errorf("fired: %q", s.firings())
+			}
+		})
+	}
+}
+
+// TestHugeCommand streams a command that is judged by its beginning, in no more
+// memory than a window.
+func TestHugeCommand(t *testing.T) {
+	const size = 64 << 20
+	var judged Command
+	var cutShort int
+	p, client, server := pair(t, Options{Judge: func(c Command) Action {
+		if c.Name == "SET" {
+			judged, cutShort = c, len(c.Args[2])
+		}
+		return Action{}
+	}})
+	value := bytes.Repeat([]byte("0123456789abcdef"), size/16)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		client.Write(command("PING"))
+		client.Write([]byte("*3\r\n$3\r\nset\r\n$3\r\nkey\r\n$67108864\r\n"))
+		client.Write(value)
+		client.Write([]byte("\r\n"))
+		client.Write(command("GET", "key"))
+	})
+	server.expect(string(command("PING")), "*3\r\n$3\r\nset\r\n$3\r\nkey\r\n$67108864\r\n", string(value), "\r\n", string(command("GET", "key")))
+	wg.Wait()
+	wg.Go(func() {
+		server.Write([]byte("+PONG\r\n+OK\r\n$67108864\r\n"))
+		server.Write(value)
+		server.Write([]byte("\r\n"))
+	})
+	client.expect("+PONG\r\n+OK\r\n", "$67108864\r\n", string(value), "\r\n")
+	wg.Wait()
+	if judged.Name != "SET" || judged.Key != "key" || cutShort == 0 || cutShort > maxHeld {
+		t.Errorf("judged as %s %s with %d bytes of the value", judged.Name, judged.Key, cutShort)
+	}
+	if got := p.Stats().Commands; got != 3 {
+		t.Errorf("%d commands, want 3", got)
+	}
+}
+
+// TestHugeCommandStruck: the rest of a command passes, is dropped or is kept, as
+// its beginning was judged.
+func TestHugeCommandStruck(t *testing.T) {
+	for _, verb := range []Verb{DropRequest, DropReply, Reset, ResetAfter, Late, Delay, Trickle} {
+		t.Run(string(verb), func(t *testing.T) {
+			size := 1 << 20
+			if verb == Trickle {
+				size = maxHeld + 5000
+			}
+			b := newBench(t, "SET", Action{Verb: verb, Direction: Requests})
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				b.client.Write(command("SET", "big", strings.Repeat("x", size)))
+				b.client.Write(command("INCR", "after"))
+			})
+			passes := verb == Delay || verb == Trickle
+			if passes {
+				b.client.expect("+OK\r\n", ":1\r\n")
+			} else {
+				b.client.SetReadDeadline(time.Now().Add(10 * time.Second))
+				if rest, _ := io.ReadAll(b.client.in); len(rest) > 0 {
+					t.Errorf("read %q", rest)
+				}
+				b.client.Close()
+			}
+			wg.Wait()
+			b.fired(string(verb) + " SET big")
+			want := int64(size)
+			if verb == DropRequest || verb == Reset {
+				want = 0
+			}
+			if n := b.direct.StrLen(t.Context(), "big").Val(); n != want {
+				t.Errorf("the server has %d bytes, want %d", n, want)
+			}
+			if !passes {
+				b.holds("after", "")
+			}
+		})
+	}
+}
+
+// TestKeyBeyondTheWindow: a key that is not whole is none.
+func TestKeyBeyondTheWindow(t *testing.T) {
+	judged := make(chan Command, 1)
+	_, client, server := pair(t, Options{Judge: func(c Command) Action { judged <- c; return Action{} }})
+	client.Write(command("GET", strings.Repeat("k", 2*maxHeld)))
+	if c := <-judged; c.Name != "GET" || c.Key != "" || len(c.Args) != 2 {
+		t.Errorf("judged as %s with a key of %d bytes and %d arguments", c.Name, len(c.Key), len(c.Args))
+	}
+	server.SetReadDeadline(time.Now().Add(10 * time.Second))
+	if n, err := io.CopyN(io.Discard, server.in, 2*maxHeld); err != nil {
+		t.Errorf("%d bytes passed: %v", n, err)
+	}
+}
+
+// TestClientThatReadsNothing: what it was answered waits, and Close does not.
+func TestClientThatReadsNothing(t *testing.T) {
+	p, client, server := pair(t, Options{Judge: passing})
+	client.send("GET k")
+	server.expect(string(command("GET", "k")))
+	server.SetWriteDeadline(time.Now().Add(300 * time.Millisecond))
+	_, err := server.Write(append([]byte("$1000000000\r\n"), make([]byte, 64<<20)...))
+	if !isTimeout(err) {
+		t.Errorf("the proxy takes any amount: %v", err)
+	}
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestServerKilled: the crash of the server reaches the client, and a new server
+// at the same place is found again.
+func TestServerKilled(t *testing.T) {
+	addr, process := startRedis(t)
+	s := &striker{}
+	p := s.through(t, addr)
+	client := mustDial(t, p.Addr())
+	client.send("PING")
+	client.expect("+PONG\r\n")
+	process.Kill()
+	client.SetReadDeadline(time.Now().Add(10 * time.Second))
+	if _, err := client.in.ReadByte(); err == nil || isTimeout(err) {
+		t.Errorf("read after the kill: %v; want an end", err)
+	}
+	refusedSoon(t, p.Addr())
+	if again := tryRedis(t, "redis-server", addr); again == nil {
+		t.Skip("the port is taken")
+	}
+	c := redis.NewClient(&redis.Options{Addr: p.Addr()})
+	defer c.Close()
+	await(t, "the new server", func() bool { return c.Ping(t.Context()).Err() == nil })
+}

@@ -1,0 +1,215 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Options say where a proxy listens, where it leads, and who decides.
+type Options struct {
+	// Listen is the address to listen on; empty: a free port on 127.0.0.1.
+	Listen string
+	// To is the server's address, host:port.
+	To string
+	// Judge decides about each command, when all of it has arrived, or as much as
+	// the proxy looks at. It is called in order for the commands of a connection,
+	// and concurrently for different connections; while it runs, its connection
+	// stands still. nil passes everything, unread.
+	Judge func(Command) Action
+	// Fired hears of each action that really took effect: a request that was held
+	// back and goes on now, a reply that arrived and was swallowed, a late command
+	// that was executed. It comes before the client can see the effect, save for
+	// Late, and may be called from several goroutines at once. The command's Args
+	// stay valid. nil: nobody is interested.
+	Fired func(Command, Action)
+}
+
+// Proxy stands between clients and one server. Its methods are safe for
+// concurrent use.
+type Proxy struct {
+	options  Options
+	listener net.Listener
+	// ctx ends when the proxy closes, and with it what is under way.
+	ctx context.Context
+	end context.CancelFunc
+	wg  sync.WaitGroup
+
+	requests, replies gate
+
+	mu    sync.Mutex
+	conns map[*conn]struct{}
+	past  Stats // of the connections that have ended, but the number is of all
+}
+
+// Stats is what a proxy has seen so far.
+type Stats struct {
+	// Connections were accepted, of which Open are still there.
+	Connections, Open int64
+	// Commands were judged, and Fired is how many actions took effect.
+	Commands, Fired int64
+	// RequestBytes and ReplyBytes have arrived, be they passed on yet or not.
+	RequestBytes, ReplyBytes int64
+}
+
+// counters are kept by each connection for itself, as a counter that all share
+// would cost more than the counting.
+type counters struct {
+	commands, fired, requestBytes, replyBytes atomic.Int64
+}
+
+// addTo adds up what was counted.
+func (c *counters) addTo(s *Stats) {
+	s.Commands += c.commands.Load()
+	s.Fired += c.fired.Load()
+	s.RequestBytes += c.requestBytes.Load()
+	s.ReplyBytes += c.replyBytes.Load()
+}
+
+// Listen opens a proxy. ctx bounds the opening only; the proxy lives until Close.
+// The server need not be there yet: a client that comes while it is not is reset.
+func Listen(ctx context.Context, o Options) (*Proxy, error) {
+	if _, _, err := net.SplitHostPort(o.To); err != nil {
+		return nil, fmt.Errorf("open a proxy to %q: %w", o.To, err)
+	}
+	if o.Listen == "" {
+		o.Listen = "127.0.0.1:0"
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", o.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("open a proxy to %s: %w", o.To, err)
+	}
+	p := &Proxy{options: o, listener: l, conns: map[*conn]struct{}{}}
+	p.ctx, p.end = context.WithCancel(context.WithoutCancel(ctx))
+	p.wg.Go(p.accept)
+	return p, nil
+}
+
+// Addr is the address on which the proxy listens, host:port.
+func (p *Proxy) Addr() string { return p.listener.Addr().String() }
+
+// Close ends all connections, cancels what was to happen later, and waits until
+// nothing of the proxy runs any more. Further calls do nothing.
+func (p *Proxy) Close() error {
+	p.end()
+	err := p.listener.Close()
+	p.each((*conn).kill)
+	p.wg.Wait()
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("close the proxy on %s: %w", p.Addr(), err)
+	}
+	return nil
+}
+
+// Cut stops a direction on all connections, present and future, as a partition
+// of the network does: what travels that way is held, ends of streams included,
+// and nothing is lost. While requests are cut, a new connection is accepted by
+// the operating system and sees nothing. Commands that arrive during a cut are
+// judged after it.
+func (p *Proxy) Cut(d Direction) {
+	if d != Replies {
+		p.requests.close()
+	}
+	if d != Requests {
+		p.replies.close()
+	}
+}
+
+// Restore mends what Cut has cut, in both directions; what was held goes on its
+// way.
+func (p *Proxy) Restore() {
+	p.requests.open()
+	p.replies.open()
+}
+
+// Sever resets every connection there is now, on the client's side and on the
+// server's. New ones are not affected.
+func (p *Proxy) Sever() { p.each((*conn).sever) }
+
+// Stats is what the proxy has seen so far.
+func (p *Proxy) Stats() Stats {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.past
+	s.Open = int64(len(p.conns))
+	for c := range p.conns {
+		c.stats.addTo(&s)
+	}
+	return s
+}
+
+// gate is where bytes of a direction are held.
+func (p *Proxy) gate(d Direction) *gate {
+	if d == Requests {
+		return &p.requests
+	}
+	return &p.replies
+}
+
+// each does something to all connections.
+func (p *Proxy) each(do func(*conn)) {
+	p.mu.Lock()
+	all := make([]*conn, 0, len(p.conns))
+	for c := range p.conns {
+		all = append(all, c)
+	}
+	p.mu.Unlock()
+	for _, c := range all {
+		do(c)
+	}
+}
+
+// accept serves clients until the proxy closes. An error may be a passing lack,
+// of open files say, so it tries again.
+func (p *Proxy) accept() {
+	const pause = 5 * time.Millisecond
+	for {
+		client, err := p.listener.Accept()
+		switch {
+		case err == nil:
+			p.serve(client.(*net.TCPConn))
+		case errors.Is(err, net.ErrClosed):
+			return
+		case !sleep(p.ctx.Done(), pause):
+			return
+		}
+	}
+}
+
+func (p *Proxy) serve(client *net.TCPConn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ctx.Err() != nil { // Close has looked at the connections already
+		client.Close()
+		return
+	}
+	p.past.Connections++
+	c := newConn(p, p.past.Connections, client)
+	p.conns[c] = struct{}{}
+	p.wg.Go(func() {
+		c.run()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.conns, c)
+		c.stats.addTo(&p.past)
+	})
+}
+
+// sleep waits, and is false if gone came first.
+func sleep(gone <-chan struct{}, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-gone:
+		return false
+	}
+}

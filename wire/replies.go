@@ -1,0 +1,292 @@
+package wire
+
+import (
+	"errors"
+	"io"
+)
+
+// replies pumps from the server to the client. As long as nothing is to happen
+// to any reply, it only counts them.
+type replies struct {
+	c *conn
+	window
+	scan  replyScanner
+	subs  subscriptions
+	resp3 bool
+	// raw says that replies are not looked at any more.
+	raw bool
+	// unheard says that the client does not take what is sent to it.
+	unheard bool
+	// ended counts plain replies that ended in what was not forwarded yet.
+	ended int
+
+	// Of the value under way: what becomes of it, and whether it is the reply, or
+	// a part of the reply, to what is expected next, which is then to.
+	fate fate
+	mine bool
+	to   expectation
+}
+
+type fate uint8
+
+const (
+	counted   fate = iota // a plain reply or a push; it passes
+	undecided             // it is held until more of it is known
+	passed                // it passes, but its end means something
+	swallowed
+	trickled
+)
+
+func newReplies(c *conn) *replies {
+	return &replies{c: c, raw: c.proxy.options.Judge == nil}
+}
+
+func (r *replies) run() {
+	for r.read() && r.take() {
+	}
+}
+
+// read waits for more from the server. At the end of the stream it passes on
+// what is left, and then the end.
+func (r *replies) read() bool {
+	n, err := r.fill(r.c.server)
+	r.c.stats.replyBytes.Add(int64(n))
+	if err == nil {
+		return true
+	}
+	r.forward(r.end)
+	if !r.c.deaf.Load() && r.c.passes(Replies) {
+		if errors.Is(err, io.EOF) {
+			r.c.client.CloseWrite()
+		} else {
+			reset(r.c.client)
+		}
+	}
+	r.c.pending.end(lost)
+	return false
+}
+
+// take looks at what was read and forwards it.
+func (r *replies) take() bool {
+	ok := true
+	switch {
+	case r.raw:
+	case r.fate == counted && !r.subs.any() && r.c.pending.special.Load() == 0:
+		r.count()
+	default:
+		ok = r.sort()
+	}
+	if r.fate == undecided && !r.raw {
+		return ok && r.forward(r.at)
+	}
+	return ok && r.forward(r.end)
+}
+
+// count looks at replies to which nothing is to happen. They were all asked for
+// before anything else was, or else there would be something special pending.
+func (r *replies) count() {
+	for r.pos < r.end {
+		done, ok := r.step()
+		if !ok {
+			r.blur()
+			return
+		}
+		if done && r.scan.lead != '>' {
+			r.ended++
+		}
+	}
+}
+
+// sort looks at replies one by one.
+func (r *replies) sort() bool {
+	for !r.raw && r.pos < r.end {
+		if r.scan.between() {
+			r.at, r.fate, r.mine = r.pos, undecided, false
+		}
+		done, ok := r.step()
+		if !ok {
+			r.blur()
+			return true
+		}
+		if r.fate == undecided && !r.decide(done) {
+			return false
+		}
+		if !r.dispose() {
+			return false
+		}
+		if done && !r.finish() {
+			return false
+		}
+	}
+	return true
+}
+
+// step looks further at the value under way, at most to its end.
+func (r *replies) step() (done, ok bool) {
+	n, done, ok := r.scan.scan(r.buf[r.pos:r.end])
+	r.pos += n
+	return done, ok
+}
+
+// blur gives up telling replies apart.
+func (r *replies) blur() {
+	r.raw = true
+	r.c.blurred.Store(true)
+	r.c.pending.end(blurred)
+}
+
+// decide finds out what the value under way is and what is to become of it, as
+// soon as enough of it is there.
+func (r *replies) decide(done bool) bool {
+	next, owed, ok := r.next()
+	if !ok || r.raw {
+		return ok
+	}
+	enough := done || r.pos-r.at >= maxHeld
+	if r.scan.lead == 0 && !enough {
+		return true
+	}
+	push := r.scan.lead == '>'
+	if (push || r.scan.lead == '*' && !r.resp3) && (next.kind == confirmations || r.subs.any()) {
+		if !enough {
+			return true
+		}
+		word, channel, whole := announced(r.buf[r.at:r.pos])
+		switch {
+		case isConfirmation(word):
+			r.confirmed(word, channel, whole, next)
+			return true
+		case isMessage(word):
+			push = true
+		}
+	}
+	if push {
+		r.fate = passed
+		return true
+	}
+	if false {
+		r.c.pending.needs(1)
+	}
+	r.belongs(next, owed)
+	return true
+}
+
+// next is what the next reply belongs to, if owed. ok is false if the connection
+// has ended.
+func (r *replies) next() (e expectation, owed, ok bool) {
+	e, owed = r.c.pending.next()
+	if owed && e.kind == mark { // told when what came before is delivered
+		if !r.forward(r.at) {
+			return e, false, false
+		}
+		e, owed = r.c.pending.next()
+	}
+	if owed && e.kind == opaque {
+		r.raw = true
+	}
+	return e, owed, true
+}
+
+// confirmed takes note of a confirmation. It is a reply if it was asked for.
+func (r *replies) confirmed(word string, channel []byte, whole bool, next expectation) {
+	if !whole {
+		r.blur()
+		return
+	}
+	asked := next.kind == confirmations && next.word == word
+	if asked && next.all {
+		r.c.pending.needs(max(1, len(*r.subs.of(word))))
+	}
+	r.subs.confirm(word, channel)
+	r.belongs(next, asked)
+}
+
+// belongs settles what becomes of the value under way.
+func (r *replies) belongs(next expectation, mine bool) {
+	r.fate, r.mine, r.to = passed, mine, next
+	if !mine || next.strike == nil {
+		return
+	}
+	if next.strike.action.Verb != Trickle {
+		r.fate = swallowed
+		return
+	}
+	r.fate = trickled
+	if !next.strike.fired {
+		next.strike.fired = true
+		r.c.fire(next.strike)
+	}
+}
+
+// dispose does with the bytes at hand of the value under way what is to become
+// of it, unless they simply pass.
+func (r *replies) dispose() bool {
+	if r.fate != swallowed && r.fate != trickled {
+		return true
+	}
+	if !r.forward(r.at) {
+		return false
+	}
+	if r.fate == trickled && !r.c.deaf.Load() {
+		err := r.c.trickle(r.c.client, Replies, r.buf[r.at:r.pos], r.to.strike.action.After)
+		r.heard(err)
+	}
+	r.gone(r.pos)
+	return true
+}
+
+// finish takes note of the end of the value under way.
+func (r *replies) finish() bool {
+	if r.fate == counted { // begun when there was nothing to decide
+		if r.scan.lead != '>' {
+			r.ended++
+		}
+		return r.forward(r.pos)
+	}
+	r.fate = counted
+	if !r.mine {
+		return true
+	}
+	switch lead := r.scan.lead; {
+	case r.to.kind == aHello && (lead == '%' || lead == '*'):
+		r.resp3 = lead == '%'
+	case r.to.kind == aReset && lead == '+':
+		r.subs, r.resp3 = subscriptions{}, false
+	}
+	if r.c.pending.arrived() && r.to.outcome != nil {
+		r.c.hush() // before the pump finds anything else
+		r.c.pending.tell([]chan outcome{r.to.outcome}, reached)
+	}
+	return true
+}
+
+// forward sends what is held, up to here. It is false if the connection is to
+// end at once.
+func (r *replies) forward(upTo int) bool {
+	if upTo > r.from && !r.c.deaf.Load() {
+		if !r.c.passes(Replies) {
+			return false
+		}
+		if !r.c.deaf.Load() {
+			_, err := r.c.client.Write(r.buf[r.from:upTo])
+			r.heard(err)
+		}
+	}
+	r.gone(upTo)
+	r.c.pending.delivered(r.ended)
+	r.ended = 0
+	if r.unheard && r.c.sent.Load() {
+		reset(r.c.server)
+		return false
+	}
+	return true
+}
+
+// heard notes whether the client takes what is sent to it. If not, the requests
+// that it sent before are still passed on.
+func (r *replies) heard(err error) {
+	if err != nil {
+		r.unheard = true
+		r.c.hush()
+	}
+}

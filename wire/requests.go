@@ -1,0 +1,233 @@
+package wire
+
+import (
+	"errors"
+	"io"
+	"os"
+)
+
+// requests pumps from the client to the server.
+type requests struct {
+	c *conn
+	window
+	scan    requestScanner
+	session session
+	args    [][]byte // of the request under way, reused
+
+	// owed counts plain replies that are due for what was not forwarded yet.
+	owed int
+	// judged says that the request under way was judged and may pass, although
+	// its end has not come.
+	judged bool
+	// slow makes the request under way trickle.
+	slow *strike
+	// raw says that requests are not looked at any more.
+	raw bool
+	// broken says that the server does not take what is sent to it.
+	broken bool
+	// woken says that reading was interrupted, as there is an outcome.
+	woken bool
+}
+
+func newRequests(c *conn) *requests {
+	return &requests{c: c, raw: c.proxy.options.Judge == nil}
+}
+
+// run pumps to the end, and reports whether the end was that the server did not
+// take what was sent to it.
+func (r *requests) run() (broken bool) {
+	for r.read() && r.take() {
+	}
+	return r.broken
+}
+
+// read waits for more from the client. At the end of the stream it passes on
+// what is left, and then the end.
+func (r *requests) read() bool {
+	n, err := r.fill(r.c.client)
+	r.c.stats.requestBytes.Add(int64(n))
+	if !r.c.passes(Requests) {
+		return false
+	}
+	if err != nil {
+		r.stopped(err)
+		return false
+	}
+	return true
+}
+
+// stopped is called when nothing more can be read.
+func (r *requests) stopped(err error) {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		r.woken = true
+		return
+	}
+	if !r.forward(r.end) {
+		return
+	}
+	if errors.Is(err, io.EOF) {
+		r.c.server.CloseWrite()
+		return
+	}
+	reset(r.c.server)
+}
+
+// take looks at what was read: it has every request judged that is there, and
+// forwards those that may pass, several at once if they came so.
+func (r *requests) take() bool {
+	r.raw = r.raw || r.c.blurred.Load()
+	for !r.raw && r.pos < r.end {
+		done, ok := r.step()
+		if !ok {
+			r.giveUp()
+			break
+		}
+		if !r.judged && (done || r.pos-r.at >= maxHeld) && !r.judge(done) {
+			return false
+		}
+		if done && !r.next() {
+			return false
+		}
+	}
+	if r.raw || r.judged {
+		return r.forward(r.end)
+	}
+	return r.forward(r.at)
+}
+
+// step looks further at the request under way, at most to its end.
+func (r *requests) step() (done, ok bool) {
+	n, done, ok := r.scan.scan(r.buf[r.pos:r.end])
+	r.pos += n
+	return done, ok
+}
+
+// next turns to the request behind the one that ended.
+func (r *requests) next() bool {
+	if r.slow != nil && !r.forward(r.pos) {
+		return false
+	}
+	r.at, r.judged, r.slow = r.pos, false, nil
+	r.scan.restart()
+	return true
+}
+
+// giveUp stops looking at requests, as from here on they make no sense.
+func (r *requests) giveUp() {
+	r.expect(unfollowed)
+	r.raw, r.slow = true, nil
+}
+
+// expect announces what the server will answer.
+func (r *requests) expect(e expectation) outcome {
+	r.announce()
+	return r.c.pending.add(e)
+}
+
+// announce announces the plain replies that were counted.
+func (r *requests) announce() {
+	if r.owed > 0 {
+		r.c.pending.replies(r.owed)
+		r.owed = 0
+	}
+}
+
+// forward sends what is held, up to here.
+func (r *requests) forward(upTo int) bool {
+	if upTo == r.from {
+		return true
+	}
+	r.announce()
+	if !r.c.passes(Requests) {
+		return false
+	}
+	if !r.send(r.buf[r.from:upTo]) {
+		return false
+	}
+	r.gone(upTo)
+	return true
+}
+
+func (r *requests) send(b []byte) bool {
+	var err error
+	if r.slow != nil {
+		err = r.c.trickle(r.c.server, Requests, b, r.slow.action.After)
+	} else {
+		_, err = r.c.server.Write(b)
+	}
+	r.broken = err != nil
+	return err == nil
+}
+
+// judge has the request under way judged, of which all or the first part is
+// there, and does what the judgement says. It is false when nothing more is to be
+// sent.
+func (r *requests) judge(done bool) bool {
+	args, ok := r.arguments(done)
+	if !ok {
+		r.giveUp()
+		return true
+	}
+	r.judged = true
+	if len(args) == 0 {
+		r.session.empty()
+		return true
+	}
+	known := know(args[0])
+	cmd := Command{Conn: r.c.number, Client: r.c.name, Name: known.name, Args: args}
+	if at := known.key(args); at > 0 && r.whole(at, done) {
+		cmd.Key = string(args[at])
+	}
+	r.c.stats.commands.Add(1)
+	action := r.c.proxy.options.Judge(cmd)
+	e, owed := r.session.expect(known, args, r.argc())
+	if action.Verb != Pass {
+		return r.strike(newStrike(cmd, action), e, owed, done)
+	}
+	return r.pass(e, owed)
+}
+
+// argc is the number of arguments of the request under way, be they there or not.
+func (r *requests) argc() int64 {
+	if r.scan.line {
+		return int64(len(r.args))
+	}
+	return r.scan.announced
+}
+
+// pass lets the request under way go on, together with what comes behind it.
+func (r *requests) pass(e expectation, owed bool) bool {
+	switch {
+	case e.kind == opaque:
+		r.giveUp()
+	case owed && e.isPlain():
+		r.owed++
+	case owed:
+		r.expect(e)
+	}
+	return true
+}
+
+// arguments are those of the request under way, as far as it is there.
+func (r *requests) arguments(done bool) ([][]byte, bool) {
+	text := r.buf[r.at:r.pos]
+	if r.scan.line {
+		if !done {
+			return nil, false
+		}
+		var ok bool
+		r.args, ok = splitLine(text)
+		return r.args, ok
+	}
+	r.args = r.args[:0]
+	for _, a := range r.scan.args {
+		to := min(a.to, len(text))
+		r.args = append(r.args, text[min(a.from, to):to:to])
+	}
+	return r.args, true
+}
+
+// whole says that all of an argument is there.
+func (r *requests) whole(arg int, done bool) bool {
+	return done || r.scan.args[arg].to <= r.pos-r.at
+}

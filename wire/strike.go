@@ -1,0 +1,296 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"slices"
+	"time"
+)
+
+// strike is an action that is to be carried out on a command.
+type strike struct {
+	command Command
+	action  Action
+	fired   bool // kept by the replies' side, for a reply that comes in parts
+}
+
+// newStrike keeps a command, whose arguments lie in a buffer.
+func newStrike(cmd Command, action Action) *strike {
+	args := make([][]byte, len(cmd.Args))
+	for i, a := range cmd.Args {
+		args[i] = slices.Clone(a)
+	}
+	cmd.Args = args
+	return &strike{command: cmd, action: action}
+}
+
+// strike carries an action out on the request under way. Like judge, it is false
+// when nothing more is to be sent.
+func (r *requests) strike(s *strike, e expectation, owed, done bool) bool {
+	answered := owed && e.kind != opaque
+	switch verb := s.action.Verb; {
+	case verb == Delay:
+		return r.delay(s, e, owed)
+	case verb == HalfOpen:
+		return r.halfOpen(s, e, owed)
+	case verb == DropRequest || verb == Reset:
+		return r.drop(s, e, owed)
+	case verb == Late && e.kind != opaque:
+		return r.late(s, e, owed, done)
+	case verb == Trickle && s.action.Direction == Requests:
+		return r.trickle(s, e, owed)
+	case verb == Trickle && answered:
+		e.strike = s
+	case (verb == DropReply || verb == ResetAfter) && answered:
+		return r.swallow(s, e, done)
+	}
+	return r.pass(e, owed)
+}
+
+// delay holds the request back. The replies' side goes on meanwhile.
+func (r *requests) delay(s *strike, e expectation, owed bool) bool {
+	if !r.forward(r.at) || !sleep(r.c.gone, s.action.After) {
+		return false
+	}
+	r.c.fire(s)
+	return r.pass(e, owed)
+}
+
+// halfOpen stops both directions. Nobody reads from the client meanwhile, so
+// its leaving goes unnoticed, as on a network that has died.
+func (r *requests) halfOpen(s *strike, e expectation, owed bool) bool {
+	switch r.settle(stay) {
+	case lost:
+		return r.leave()
+	case blurred:
+		return r.pass(e, owed)
+	}
+	r.c.halted.close()
+	r.c.fire(s)
+	if s.action.After == 0 {
+		<-r.c.gone
+		return false
+	}
+	if !sleep(r.c.gone, s.action.After) {
+		return false
+	}
+	r.c.halted.open()
+	return r.pass(e, owed)
+}
+
+// drop ends the connection without the request.
+func (r *requests) drop(s *strike, e expectation, owed bool) bool {
+	switch r.settle(part) {
+	case lost:
+		return r.leave()
+	case blurred:
+		return r.pass(e, owed)
+	}
+	return r.conclude(s)
+}
+
+// swallow sends the request, waits for the reply, which the replies' side keeps
+// from the client, and ends the connection.
+func (r *requests) swallow(s *strike, e expectation, done bool) bool {
+	if !r.forward(r.at) {
+		return false
+	}
+	e.strike, e.outcome = s, make(chan outcome, 1)
+	became := r.expect(e)
+	if became == notYet {
+		if !r.complete(done) {
+			return false
+		}
+		became = r.await(e.outcome, true)
+	}
+	switch became {
+	case lost:
+		return r.leave()
+	case blurred:
+		r.raw = true
+		return true
+	}
+	return r.conclude(s)
+}
+
+// conclude ends the connection of a client that was struck.
+func (r *requests) conclude(s *strike) bool {
+	r.c.fire(s)
+	switch s.action.Verb {
+	case Reset, ResetAfter:
+		r.c.reject()
+	default:
+		r.c.dismiss()
+	}
+	r.c.release()
+	return false
+}
+
+// leave ends the connection after the server has left.
+func (r *requests) leave() bool {
+	r.c.dismiss()
+	return false
+}
+
+// late ends the client's connection, and sends the request when its time has
+// come. All of it is kept until then, however long it is.
+func (r *requests) late(s *strike, e expectation, owed, done bool) bool {
+	if !r.forward(r.at) {
+		return false
+	}
+	request, ok := r.collect(done)
+	if !ok {
+		return false
+	}
+	switch r.settle(hangOn) {
+	case lost:
+		return r.leave()
+	case blurred:
+		return r.send(request)
+	}
+	r.c.dismiss()
+	if !sleep(r.c.gone, s.action.After) || !r.c.passes(Requests) {
+		return false
+	}
+	if r.apply(request, e, owed) {
+		r.c.fire(s)
+	}
+	r.c.release()
+	return false
+}
+
+// apply sends a request for nobody and waits until it was executed.
+func (r *requests) apply(request []byte, e expectation, owed bool) bool {
+	if !owed {
+		return r.send(request)
+	}
+	e.strike, e.outcome = &strike{action: Action{Verb: Late}}, make(chan outcome, 1)
+	if r.expect(e) != notYet || !r.send(request) {
+		return false
+	}
+	select {
+	case became := <-e.outcome:
+		return became == reached
+	case <-r.c.gone:
+		return false
+	}
+}
+
+// trickle sends the request byte by byte.
+func (r *requests) trickle(s *strike, e expectation, owed bool) bool {
+	if !r.forward(r.at) {
+		return false
+	}
+	r.pass(e, owed)
+	r.c.fire(s)
+	r.slow = s
+	ok := r.forward(r.pos)
+	if r.raw {
+		r.slow = nil
+	}
+	return ok
+}
+
+// trickle writes bytes one by one.
+func (c *conn) trickle(to *net.TCPConn, d Direction, b []byte, pause time.Duration) error {
+	for i := range b {
+		if !c.passes(d) {
+			return context.Cause(c.ctx)
+		}
+		if _, err := to.Write(b[i : i+1]); err != nil {
+			return err
+		}
+		if !sleep(c.gone, pause) {
+			return context.Cause(c.ctx)
+		}
+	}
+	return nil
+}
+
+// complete forwards the request under way to its end, for which it reads on if
+// need be. Reading is interrupted when the server answers before.
+func (r *requests) complete(done bool) bool {
+	for {
+		if !r.forward(r.pos) {
+			return false
+		}
+		if done || r.raw {
+			return true
+		}
+		if !r.read() {
+			return r.woken
+		}
+		var ok bool
+		if done, ok = r.step(); !ok {
+			r.raw = true
+		}
+	}
+}
+
+// collect takes the request under way out of the stream, to its end.
+func (r *requests) collect(done bool) ([]byte, bool) {
+	var request []byte
+	for {
+		request = append(request, r.buf[r.at:r.pos]...)
+		r.gone(r.pos)
+		if done {
+			return request, true
+		}
+		if !r.read() {
+			return nil, false
+		}
+		var ok bool
+		if done, ok = r.step(); !ok {
+			return nil, false
+		}
+	}
+}
+
+// then is what is to come when a client has got its replies.
+type then uint8
+
+const (
+	stay   then = iota // it keeps its connection
+	hangOn             // it is dismissed, and its connection to the server kept
+	part               // both connections end
+)
+
+// settle waits until the client has got the replies to all that was sent.
+func (r *requests) settle(next then) outcome {
+	if !r.forward(r.at) {
+		return lost
+	}
+	told := make(chan outcome, 1)
+	became := r.expect(expectation{kind: mark, outcome: told, last: next != stay})
+	if became == notYet {
+		became = r.await(told, next == part)
+	}
+	r.raw = r.raw || became == blurred
+	return became
+}
+
+// await holds what the client sends until it is known what became of something.
+// An end of the stream is passed on if it may be: a client that has left should
+// not leave its server waiting in a blocking command.
+func (r *requests) await(told chan outcome, passEnd bool) outcome {
+	for !r.full() && !r.woken {
+		_, err := r.fill(r.c.client)
+		if err == nil {
+			continue
+		}
+		if errors.Is(err, io.EOF) && passEnd && r.c.passes(Requests) {
+			r.c.server.CloseWrite()
+		}
+		break
+	}
+	select {
+	case became := <-told:
+		r.woken = false
+		r.c.client.SetReadDeadline(time.Time{})
+		return became
+	case <-r.c.gone:
+		return lost
+	}
+}

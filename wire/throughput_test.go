@@ -1,0 +1,92 @@
+package wire
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// BenchmarkThroughput compares commands through the proxy with commands past it,
+// GET and SET in turn on 50 connections. The two take turns within one run, so
+// that whatever else the machine does hits both. It reports the rates and their
+// ratio; every command is judged.
+func BenchmarkThroughput(b *testing.B) {
+	for _, pipeline := range []int{1, 50} {
+		b.Run(fmt.Sprintf("pipeline=%d", pipeline), func(b *testing.B) {
+			addr, _ := startRedis(b)
+			p := mustListen(b, Options{To: addr, Judge: passing})
+			direct, proxied := newLoad(b, addr, pipeline), newLoad(b, p.Addr(), pipeline)
+			const round = 200 * time.Millisecond
+			var past, through float64
+			n := 0
+			for b.Loop() {
+				past += direct.run(round)
+				through += proxied.run(round)
+				n++
+			}
+			b.ReportMetric(past/float64(n), "direct-ops/s")
+			b.ReportMetric(through/float64(n), "proxied-ops/s")
+			b.ReportMetric(through/past, "ratio")
+		})
+	}
+}
+
+// load is 50 clients that never rest.
+type load struct {
+	client   *redis.Client
+	pipeline int
+}
+
+const loadClients = 50
+
+func newLoad(b *testing.B, addr string, pipeline int) *load {
+	c := redis.NewClient(&redis.Options{Addr: addr, PoolSize: loadClients, MinIdleConns: loadClients})
+	b.Cleanup(func() { c.Close() })
+	l := &load{client: c, pipeline: pipeline}
+	l.run(50 * time.Millisecond) // connections are made
+	return l
+}
+
+// run loads for a while and returns commands per second.
+func (l *load) run(d time.Duration) float64 {
+	var wg sync.WaitGroup
+	var commands atomic.Int64
+	start := time.Now()
+	for i := range loadClients {
+		wg.Go(func() {
+			key := fmt.Sprint("key:", i)
+			n := 0
+			for time.Since(start) < d {
+				n += l.once(key, n)
+			}
+			commands.Add(int64(n))
+		})
+	}
+	wg.Wait()
+	return float64(commands.Load()) / time.Since(start).Seconds()
+}
+
+func (l *load) once(key string, n int) int {
+	ctx := context.Background()
+	if l.pipeline > 1 {
+		l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+			for range l.pipeline / 2 {
+				p.Set(ctx, key, "value", 0)
+				p.Get(ctx, key)
+			}
+			return nil
+		})
+		return l.pipeline
+	}
+	if n%2 == 0 {
+		l.client.Set(ctx, key, "value", 0)
+	} else {
+		l.client.Get(ctx, key)
+	}
+	return 1
+}
