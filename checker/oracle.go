@@ -28,7 +28,8 @@ const (
 	pictureOps    = 200
 	pictureLimit  = 2 * time.Second
 	endOfOpen     = math.MaxInt64 // the return of an operation without an answer
-	pictureColour = "#ffc9c9"
+	pictureColour = "#ffc9c9"     // what broke
+	faultColour   = "#ffd8a8"     // what was done to the run
 )
 
 // operations translates recorded operations for porcupine. Those that mean
@@ -240,11 +241,26 @@ func Picture(w io.Writer, h *history.History, v Verdict) error {
 		notes = append(notes, porcupine.Annotation{ClientId: int(op.Client), Start: int64(op.Call), End: int64(op.Return),
 			Description: "witness: " + describe(op, nil), Details: v.Why, BackgroundColor: pictureColour})
 	}
-	info.AddAnnotations(notes)
+	first := history.Forever
+	for _, op := range ops {
+		first = min(first, op.Call)
+	}
+	info.AddAnnotations(append(notes, faultNotes(h, first, time.Duration(last))...))
 	if err := porcupine.Visualize(model, info, w); err != nil {
 		return fmt.Errorf("draw a picture: %w", err)
 	}
 	return nil
+}
+
+// faultNotes shade the times of the faults that struck between first and last.
+func faultNotes(h *history.History, first, last time.Duration) (notes []porcupine.Annotation) {
+	for _, op := range h.Ops {
+		if op.Kind == history.Fault && op.Call <= last && op.Return >= first {
+			notes = append(notes, porcupine.Annotation{Tag: "faults", Start: int64(max(op.Call, first)), End: int64(min(op.Return, last+1)),
+				Description: fmt.Sprintf("%s: %s", op.Key, op.Result), BackgroundColor: faultColour})
+		}
+	}
+	return notes
 }
 
 // window is the operations of the witness's object and key closest to the

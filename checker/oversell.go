@@ -20,12 +20,41 @@ import (
 //	client 1  buy  [1, 2]  ok
 //	client 2  buy  [3, 4]  ok
 type noOversell struct {
-	stock int64
-	sales keyed[sold]
-	ended bool
+	stock  int64
+	sales  keyed[sold]
+	leases leases
+	ended  bool
+}
+
+// leases are the ends of the leases under which purchases were made, by session.
+type leases []time.Duration
+
+// maxLeases bounds what is remembered: 8 MB.
+const maxLeases = 1 << 20
+
+func (l *leases) observe(op *history.Op) {
+	n := session(op)
+	if op.Outcome != history.OK || op.Until == 0 || n <= 0 || n >= maxLeases {
+		return
+	}
+	for int64(len(*l)) <= n {
+		*l = append(*l, 0)
+	}
+	(*l)[n] = op.Until
+}
+
+// stale says that a purchase ended after the lease under which it began; empty
+// when it did not, or nobody knows.
+func (l leases) stale(op *history.Op) string {
+	if op.Session <= 0 || op.Session >= int64(len(l)) || l[op.Session] == 0 || op.Return <= l[op.Session] {
+		return ""
+	}
+	return fmt.Sprintf("; the write of %s was stale: it had read the stock after %s, its lease ended at %s, and it went on until %s",
+		client(op), at(op.Call), at(l[op.Session]), at(op.Return))
 }
 
 type sold struct {
+	leases  *leases
 	key     history.Value
 	buys    ledger
 	refunds ledger
@@ -54,14 +83,18 @@ func (s *sale) op(like *history.Op) history.Op {
 }
 
 func newNoOversell(h *history.Header) *noOversell {
-	return &noOversell{stock: h.Stock, sales: newKeyed(func(key history.Value) *sold {
-		return &sold{key: key, net: balance{stock: h.Stock}}
-	})}
+	m := &noOversell{stock: h.Stock}
+	m.sales = newKeyed(func(key history.Value) *sold {
+		return &sold{leases: &m.leases, key: key, net: balance{stock: h.Stock}}
+	})
+	return m
 }
 
 // Observe implements [Monitor].
 func (m *noOversell) Observe(op *history.Op) {
 	switch op.Kind {
+	case history.Acquire, history.Extend:
+		m.leases.observe(op)
 	case history.Buy:
 		if op.Outcome != history.Refused {
 			m.sales.at(op.Key).buy(op)
@@ -184,8 +217,8 @@ func (s *sold) settled(stock int64) bool {
 func (s *sold) explain(net *balance) (string, []history.Op) {
 	if a, b := &s.update[0], &s.update[1]; a.Kind != history.NoKind {
 		left, _ := a.Result.Num()
-		return fmt.Sprintf("%s and %s both sold down to %s left, at the same time (%s to %s and %s to %s)", client(a), client(b), count(left),
-			at(a.Call), at(a.Return), at(b.Call), at(b.Return)), inOrder(*a, *b)
+		return fmt.Sprintf("%s and %s both sold down to %s left, at the same time (%s to %s and %s to %s)%s%s", client(a), client(b), count(left),
+			at(a.Call), at(a.Return), at(b.Call), at(b.Return), s.leases.stale(a), s.leases.stale(b)), inOrder(*a, *b)
 	}
 	c := &net.crossing
 	if c.Kind == history.NoKind {

@@ -28,31 +28,36 @@ import (
 //	client 1  release  [3, 4]    ok
 //	client 2  acquire  [5, 20]   refused (held)
 //
+// A time in which servers or the wire were broken on purpose does not count: a stall
+// begins at the earliest when the last such fault before it had healed.
+//
 // The tries of a client that is still waiting are known only when it returns,
 // so a stall that ends with somebody's grant is seen from the calls of those
 // that had returned by then, the granted one included.
 type progress struct {
-	h     *history.Header
-	locks keyed[turns]
-	ended bool
+	h         *history.Header
+	locks     keyed[turns]
+	disturbed disturbances
+	ended     bool
 }
 
 type turns struct {
-	key      history.Value
-	open     map[int64]*turn // sessions that were not released so far
-	live     []*turn         // those of them whose lease may not be over
-	freeAt   time.Duration   // the last session's end, among those that ended
-	freed    history.Op      // what ended it
-	tried    bool
-	start    time.Duration // since when clients have been trying
-	last     time.Duration // until when
-	lastTry  history.Op
-	grants   int64
-	lost     int64 // acquires without an answer
-	refusals int64
-	longest  time.Duration // the longest stretch free under tries that was no stall
-	stalls   []stall
-	renews   bool
+	disturbed *disturbances
+	key       history.Value
+	open      map[int64]*turn // sessions that were not released so far
+	live      []*turn         // those of them whose lease may not be over
+	freeAt    time.Duration   // the last session's end, among those that ended
+	freed     history.Op      // what ended it
+	tried     bool
+	start     time.Duration // since when clients have been trying
+	last      time.Duration // until when
+	lastTry   history.Op
+	grants    int64
+	lost      int64 // acquires without an answer
+	refusals  int64
+	longest   time.Duration // the longest stretch free under tries that was no stall
+	stalls    []stall
+	renews    bool
 }
 
 // turn is a session.
@@ -99,9 +104,11 @@ type stall struct {
 }
 
 func newProgress(h *history.Header) *progress {
-	return &progress{h: h, locks: newKeyed(func(key history.Value) *turns {
-		return &turns{key: key, open: make(map[int64]*turn)}
-	})}
+	m := &progress{h: h, disturbed: disturbances{redial: h.Redial}}
+	m.locks = newKeyed(func(key history.Value) *turns {
+		return &turns{key: key, open: make(map[int64]*turn), disturbed: &m.disturbed}
+	})
+	return m
 }
 
 // bound is how long a lock may be free while clients try: its lease, a grace, and
@@ -117,6 +124,12 @@ func (m *progress) Observe(op *history.Op) {
 		m.locks.at(op.Key).extend(op)
 	case history.Release:
 		m.locks.at(op.Key).release(m.h, op)
+	case history.Fault:
+		if _, disturbs := m.disturbed.observe(op); disturbs {
+			for _, t := range m.locks.all {
+				t.shorten(m.h, func(s *stall) { s.from = m.disturbed.calm(s.from, s.to) })
+			}
+		}
 	}
 }
 
@@ -182,6 +195,7 @@ func (t *turns) free(h *history.Header, to time.Duration) (stall, bool) {
 			s.from, s.freed = until, o.acq
 		}
 	}
+	s.from = t.disturbed.calm(s.from, s.to)
 	return s, s.from < to
 }
 

@@ -41,7 +41,7 @@ func (s *sweep) poll(r *record) {
 	if s.visible == 0 || p.hands > 0 {
 		return
 	}
-	from := max(p.start, p.since, p.lastHand)
+	from := s.q.disturbed.calm(max(p.start, p.since, p.lastHand), r.ret)
 	switch d := r.ret - from; {
 	case d <= bound(h):
 		p.longest = max(p.longest, d)

@@ -16,11 +16,12 @@ import (
 // about 170, which is not forgotten: a task may be lost or handed out again at
 // any time.
 type queues struct {
-	h       *history.Header
-	all     keyed[queue]
-	crashes map[int32][]history.Op // by client
-	entered int64
-	ended   bool // the history was cut off
+	h         *history.Header
+	all       keyed[queue]
+	crashes   map[int32][]history.Op // by client
+	disturbed disturbances
+	entered   int64
+	ended     bool // the history was cut off
 }
 
 // queueMonitor is one property of all queues.
@@ -47,7 +48,7 @@ func queueMonitors(h *history.Header) []Monitor {
 }
 
 func newQueues(h *history.Header) *queues {
-	qs := &queues{h: h, crashes: make(map[int32][]history.Op)}
+	qs := &queues{h: h, crashes: make(map[int32][]history.Op), disturbed: disturbances{redial: h.Redial}}
 	qs.all = newKeyed(func(key history.Value) *queue {
 		q := &queue{queues: qs, key: key, firstAsk: history.Forever, journal: make(map[int64][]int32)}
 		q.sweep.q = q
@@ -102,6 +103,7 @@ func (qs *queues) enter(op *history.Op) {
 		if op.Arg == crash {
 			qs.crashes[op.Client] = append(qs.crashes[op.Client], *op)
 		}
+		qs.disturbed.observe(op)
 	}
 }
 

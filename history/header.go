@@ -64,6 +64,12 @@ type Header struct {
 	// after a lease has run out.
 	Drift time.Duration `json:"drift_ns,omitempty"`
 
+	// Faults are what is done to the run on purpose, a sentence each.
+	Faults []string `json:"faults,omitempty"`
+	// Redial is how long after the end of a fault of a server clients may take to
+	// notice: progress is judged from then on.
+	Redial time.Duration `json:"redial_ns,omitempty"`
+
 	// Promises are the properties that fail the run when broken; every other
 	// one is measured and reported as not claimed.
 	Promises []Promise `json:"promises"`
@@ -99,10 +105,26 @@ type Trailer struct {
 	// Elapsed is how long the load ran, from the start of the first client to
 	// the end of the last.
 	Elapsed time.Duration `json:"elapsed_ns"`
+	// Unrecovered says what had not recovered from a fault when the run ended.
+	Unrecovered string `json:"unrecovered,omitempty"`
 	// Notes are facts about the run that no operation shows, in sentences.
 	Notes []string `json:"notes,omitempty"`
-	// Faults counts how often each injected fault fired.
-	Faults map[string]int64 `json:"faults,omitempty"`
+	// Faults tell what became of each fault of the header, in that order.
+	Faults []FaultCount `json:"faults,omitempty"`
+}
+
+// FaultCount is what became of one fault in a run.
+type FaultCount struct {
+	// Name is the fault's sentence, Level where it strikes: client, wire, server.
+	Name  string `json:"name"`
+	Level string `json:"level"`
+	// Fired is how often it struck; Holders and Waiters how often that hit, at that
+	// moment, somebody who held the lock or was trying to obtain it.
+	Fired   int64 `json:"fired"`
+	Holders int64 `json:"holders"`
+	Waiters int64 `json:"waiters"`
+	// Failed says what went wrong when it was to strike or to be mended.
+	Failed string `json:"failed,omitempty"`
 }
 
 // History is a recorded run, read back.

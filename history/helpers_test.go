@@ -22,7 +22,7 @@ func testHeader() Header {
 }
 
 func testTrailer() Trailer {
-	return Trailer{Elapsed: time.Second, Notes: []string{"a note"}, Faults: map[string]int64{"crash": 3}}
+	return Trailer{Elapsed: time.Second, Notes: []string{"a note"}, Faults: []FaultCount{{Name: "crash after SETNX 1%", Level: "client", Fired: 3, Holders: 1, Waiters: 2}, {Name: "failover at 5s", Level: "server", Failed: "no replica"}}}
 }
 
 // loadOps imitates a load of n operations: sessions of acquire, buy, release by

@@ -48,7 +48,7 @@ const (
 	Buy            // Key product, Arg order, Result pieces left as the sale told it (-1: not told), Amount pieces, Fence token shown, Session the lock held
 	Refund         // Key product, Arg order, Amount pieces
 	ReadState      // Key product, Arg what was counted ("left", "reserved", "sold"), Result number
-	Fault          // Arg the fault's name, Result its target: something done to the run
+	Fault          // Key the fault's sentence, Arg its kind, Result whom it struck, from Call to Return; Until, if servers or the wire were disturbed, when that ended
 	Enqueue        // Key queue, Arg task, Until when it is due (0: at once); OK with Repeated: it was there, nothing changed
 	Dequeue        // Key queue, Arg task: withdrawn by id and score
 	Pop            // Key queue, Session request, Result task, Amount attempt: one operation for each task that the request took

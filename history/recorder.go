@@ -53,6 +53,10 @@ func (r *Recorder) Record(op *Op) {
 	r.head.published.Store(uint32(r.n))
 }
 
+// As has the recorder record for another client from now on: one that takes the
+// place of the first.
+func (r *Recorder) As(client int32) { r.client = client }
+
 // advance goes on to a new chunk. A client whose full chunk the sweep has not
 // even begun to take records much between two sweeps, and gets a large one.
 func (r *Recorder) advance() {

@@ -14,6 +14,10 @@ import (
 // keyOf is the documents' key for a lock's name.
 func keyOf(name string) string { return "Lock:" + name }
 
+// Key is the key under which every shipped lock keeps the lock of this name, on
+// each of its masters.
+func Key(name string) string { return keyOf(name) }
+
 // granted is the lock that an attempt started at start has won.
 func granted(name, token, via string, start time.Time, ttl time.Duration) Lock {
 	return Lock{Key: name, Token: token, Via: via, Until: start.Add(ttl)}

@@ -21,11 +21,21 @@ var sound = []variant.Property{variant.MutualExclusion, variant.OwnerOnlyRelease
 // Why locks break; the same mechanism has the same words everywhere.
 const (
 	whyDel      = "DEL asks nobody: a holder that outlived its lease deletes its successor's lock, and the next contender walks in beside the successor"
+	whyRetry    = "a command that the driver sends again is answered as if another had sent it first: one's own lock is held, one's own release comes too late"
+	whyForgot   = "a server without its data grants a lock again that is held"
+	whyEvicted  = "the server dropped the key of a lock that is held, and grants it again"
+	whyJump     = "the server's clock steps over the end of a lease that has time left, and it grants the lock again"
 	whyFailover = "the grant was on the lost master only: the promoted replica grants the lock again"
 )
 
 // oneMaster are the flaws of every lock that lives on a single master.
-var oneMaster = []variant.Flaw{{Property: variant.MutualExclusion, Fault: variant.Failover, Why: whyFailover}}
+var oneMaster = []variant.Flaw{
+	{Property: variant.MutualExclusion, Fault: variant.Failover, Why: whyFailover},
+	{Property: variant.MutualExclusion, Fault: variant.RestartEmpty, Why: whyForgot},
+	{Property: variant.MutualExclusion, Fault: variant.Evict, Why: whyEvicted},
+	{Property: variant.Linearizable, Fault: variant.Retry, Why: whyRetry},
+	{Property: variant.MutualExclusion, Fault: variant.ClockJump, Why: whyJump},
+}
 
 // wrongDelete are the flaws of every lock whose release can delete another's
 // lock under this fault, and so let a third client in.
@@ -61,7 +71,7 @@ var Variants = []Variant{
 			{Property: variant.MutualExclusion, Fault: variant.NoFault, Why: "a contender that looks between the owner's SETNX and EXPIRE sees TTL -1 and takes a live owner's lock; one that looks just after a release sees TTL -2 and overwrites a third client's"},
 			{Property: variant.OwnerOnlyRelease, Fault: variant.NoFault, Why: "isLocking makes any value its own, so unlock deletes whoever holds the lock"},
 			{Property: variant.Progress, Fault: variant.Crash, Why: "the lease of a dead holder runs for decades"},
-		}, oneMaster),
+		}, oneMaster[:4]), // a lease of decades outlives every step of a clock
 		Needs: variant.Needs{WholeSeconds: true},
 		New:   newRedislockPrinted,
 	},

@@ -20,8 +20,22 @@ const (
 	whyNoReply        = "a buyer who gets no reply to a DECRBY cannot tell that pieces must be given back"
 	whyTwice          = "the DECRBY counted though its reply was lost; the order, asked for again, is subtracted again"
 	whyCheckedTooSoon = "both copies of an order look its id up before either has written it"
+	whyRetry          = "a command that the driver sends again counts again, or is answered as if it had counted before"
+	whyFailover       = "purchases were on the lost master only: the promoted replica sells the same pieces again"
 	whyNeverWritten   = "the buyer dies after the pieces are taken and before the id is written; the order, sent again, is new"
 )
+
+// onOneMaster are the flaws of every sale that Redis keeps: Redis replicates after it
+// has answered, and knows no command that is sent again from another.
+func onOneMaster(more ...variant.Property) (flaws []variant.Flaw) {
+	for _, p := range append([]variant.Property{variant.NoOversell, variant.NoUndersell, variant.Linearizable}, more...) {
+		flaws = append(flaws, variant.Flaw{Property: p, Fault: variant.Failover, Why: whyFailover})
+	}
+	for _, p := range []variant.Property{variant.NoUndersell, variant.Linearizable} {
+		flaws = append(flaws, variant.Flaw{Property: p, Fault: variant.Retry, Why: whyRetry})
+	}
+	return flaws
+}
 
 // Variants are all the sales, in the order in which reports show them.
 var Variants = []Variant{
@@ -32,7 +46,7 @@ var Variants = []Variant{
 		Promises: []variant.Property{
 			variant.NoOversell, variant.NoUndersell, variant.Linearizable,
 		},
-		Flaws: []variant.Flaw{
+		Flaws: append(onOneMaster(), []variant.Flaw{
 			{Property: variant.NoOversell, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyLostUpdate},
 			{Property: variant.NoUndersell, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyBooks},
 			{Property: variant.Linearizable, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyTwoOrders},
@@ -43,7 +57,7 @@ var Variants = []Variant{
 			{Property: variant.NoUndersell, Fault: variant.LateRequest, Why: whyBooks},
 			{Property: variant.Linearizable, Fault: variant.LateRequest, Why: whyTwoOrders},
 			{Property: variant.OncePerOrder, Fault: variant.Resend, Why: whyNoIDs},
-		},
+		}...),
 		New: newPlain,
 	},
 	{
@@ -53,9 +67,9 @@ var Variants = []Variant{
 		Promises: []variant.Property{
 			variant.NoOversell, variant.NoUndersell, variant.Linearizable,
 		},
-		Flaws: []variant.Flaw{
+		Flaws: append(onOneMaster(), []variant.Flaw{
 			{Property: variant.OncePerOrder, Fault: variant.Resend, Why: whyNoIDs},
-		},
+		}...),
 		New: newWatch,
 	},
 	{
@@ -65,7 +79,8 @@ var Variants = []Variant{
 		Promises: []variant.Property{
 			variant.NoOversell, variant.NoUndersell, variant.OncePerOrder, variant.Linearizable,
 		},
-		New: newLua,
+		Flaws: onOneMaster(variant.OncePerOrder),
+		New:   newLua,
 	},
 	{
 		Name:    "fenced",
@@ -74,9 +89,9 @@ var Variants = []Variant{
 		Promises: []variant.Property{
 			variant.NoOversell, variant.NoUndersell, variant.Fencing, variant.Linearizable,
 		},
-		Flaws: []variant.Flaw{
+		Flaws: append(onOneMaster(variant.Fencing), []variant.Flaw{
 			{Property: variant.OncePerOrder, Fault: variant.Resend, Why: whyNoIDs},
-		},
+		}...),
 		Needs: variant.Needs{Fence: true},
 		New:   newFenced,
 	},
@@ -87,7 +102,8 @@ var Variants = []Variant{
 		Promises: []variant.Property{
 			variant.NoOversell, variant.NoUndersell, variant.OncePerOrder, variant.Linearizable,
 		},
-		New: newReserve,
+		Flaws: onOneMaster(variant.OncePerOrder),
+		New:   newReserve,
 	},
 	{
 		Name:    "decr",
@@ -96,7 +112,7 @@ var Variants = []Variant{
 		Promises: []variant.Property{
 			variant.NoOversell, variant.NoUndersell, variant.Linearizable,
 		},
-		Flaws: []variant.Flaw{
+		Flaws: append(onOneMaster(), []variant.Flaw{
 			{Property: variant.NoUndersell, Fault: variant.NoFault, Under: variant.WithQuantity + variant.And + variant.Unserialized, Why: whyBorrowedPieces},
 			{Property: variant.Linearizable, Fault: variant.NoFault, Under: variant.WithQuantity + variant.And + variant.Unserialized, Why: whyBorrowedPieces},
 			{Property: variant.NoUndersell, Fault: variant.NoFault, Under: variant.WithRefunds + variant.And + variant.Unserialized, Why: whyDebt},
@@ -107,7 +123,7 @@ var Variants = []Variant{
 			{Property: variant.Linearizable, Fault: variant.DropReply, Under: variant.WithQuantity, Why: whyNoReply},
 			{Property: variant.OncePerOrder, Fault: variant.Resend, Why: whyNoIDs},
 			{Property: variant.OncePerOrder, Fault: variant.DropReply, Why: whyTwice},
-		},
+		}...),
 		Control: true,
 		New:     newDecr,
 	},
@@ -118,7 +134,7 @@ var Variants = []Variant{
 		Promises: []variant.Property{
 			variant.NoOversell, variant.NoUndersell, variant.OncePerOrder, variant.Linearizable,
 		},
-		Flaws: []variant.Flaw{
+		Flaws: append(onOneMaster(variant.OncePerOrder), []variant.Flaw{
 			{Property: variant.OncePerOrder, Fault: variant.Resend, Under: variant.Unserialized, Why: whyCheckedTooSoon},
 			{Property: variant.OncePerOrder, Fault: variant.Crash, Why: whyNeverWritten},
 			{Property: variant.OncePerOrder, Fault: variant.DropReply, Why: whyTwice},
@@ -130,7 +146,7 @@ var Variants = []Variant{
 			{Property: variant.NoUndersell, Fault: variant.DropReply, Why: whyNoReply},
 			{Property: variant.Linearizable, Fault: variant.Crash, Under: variant.WithQuantity, Why: whyLostGiveBack},
 			{Property: variant.Linearizable, Fault: variant.DropReply, Under: variant.WithQuantity, Why: whyNoReply},
-		},
+		}...),
 		Control: true,
 		New:     newCheckThenAct,
 	},
@@ -141,7 +157,7 @@ var Variants = []Variant{
 		Promises: []variant.Property{
 			variant.NoOversell, variant.NoUndersell, variant.Linearizable,
 		},
-		Flaws: []variant.Flaw{
+		Flaws: append(onOneMaster(), []variant.Flaw{
 			{Property: variant.NoOversell, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyTicket},
 			{Property: variant.NoUndersell, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyBooks},
 			{Property: variant.Linearizable, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyTwoOrders},
@@ -152,7 +168,7 @@ var Variants = []Variant{
 			{Property: variant.NoUndersell, Fault: variant.LateRequest, Why: whyBooks},
 			{Property: variant.Linearizable, Fault: variant.LateRequest, Why: whyTwoOrders},
 			{Property: variant.OncePerOrder, Fault: variant.Resend, Why: whyNoIDs},
-		},
+		}...),
 		Control: true,
 		New:     newTicket,
 	},
@@ -163,7 +179,7 @@ var Variants = []Variant{
 		Promises: []variant.Property{
 			variant.NoOversell, variant.NoUndersell, variant.Fencing, variant.Linearizable,
 		},
-		Flaws: []variant.Flaw{
+		Flaws: append(onOneMaster(variant.Fencing), []variant.Flaw{
 			{Property: variant.NoOversell, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyReadUnfenced},
 			{Property: variant.NoUndersell, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyBooks},
 			{Property: variant.Linearizable, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyTwoOrders},
@@ -174,7 +190,7 @@ var Variants = []Variant{
 			{Property: variant.NoUndersell, Fault: variant.LateRequest, Why: whyBooks},
 			{Property: variant.Linearizable, Fault: variant.LateRequest, Why: whyTwoOrders},
 			{Property: variant.OncePerOrder, Fault: variant.Resend, Why: whyNoIDs},
-		},
+		}...),
 		Needs:   variant.Needs{Fence: true},
 		Control: true,
 		New:     newFencedWrite,

@@ -16,6 +16,9 @@ const (
 	Crash Fault = "crash"
 	// DropReply: a command that was applied and whose reply was lost.
 	DropReply Fault = "drop-reply"
+	// Retry: a driver that sends a command again by itself, and hands on the second
+	// answer.
+	Retry Fault = "retry"
 	// LateRequest: a command that the server executes after its client gave up.
 	LateRequest Fault = "late-request"
 	// FreezeRenewal: a pause that also stops a background renewal.
@@ -28,4 +31,6 @@ const (
 	ClockSkew Fault = "clock-skew"
 	// ClockJump: a step of one server's clock.
 	ClockJump Fault = "clock-jump"
+	// Evict: the server dropped the lock's key for want of memory.
+	Evict Fault = "evict"
 )

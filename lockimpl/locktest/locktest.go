@@ -149,7 +149,7 @@ func newBench(t *testing.T, v lockimpl.Variant, server *target.Target, name stri
 	t.Helper()
 	e, err := load.New(t.Context(), load.Config{
 		Pool: 8, Waiting: load.Poll, Seed: 1,
-		Dial: func(n int) []redis.UniversalClient { return server.Clients(target.ConnOptions{PoolSize: n}) },
+		Dial: func(_ int32, n int) []redis.UniversalClient { return server.Clients(target.ConnOptions{PoolSize: n}) },
 		Warm: target.Warm,
 	})
 	if err != nil {
