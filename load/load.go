@@ -40,8 +40,12 @@ type Config struct {
 	// SQL is handed to every client; nil unless a variant needs a database.
 	SQL *sql.DB
 	// Dial makes one redis client per node with this many connections. It is
-	// called once for a shared pool and once per client otherwise.
-	Dial func(connections int) []redis.UniversalClient
+	// called once for a shared pool, with -1, and otherwise once per client, with
+	// the client's ID.
+	Dial func(client int32, connections int) []redis.UniversalClient
+	// Meddle is told of each client when it is made, and may change its world, and
+	// return a hook that every command of it passes through; nil: neither.
+	Meddle func(id int32, env *variant.Env) redis.Hook
 	// Warm opens that many connections of each redis client before the load
 	// starts, so that dialling is not measured; nil leaves that to the first command.
 	Warm func(ctx context.Context, connections int, cs ...redis.UniversalClient) error
@@ -59,20 +63,21 @@ type Engine struct {
 
 	mu      sync.Mutex
 	opened  []redis.UniversalClient
+	relays  map[redis.UniversalClient]*relay
 	clients atomic.Int32 // how many have been made
 }
 
 // New makes an engine. Close it after use.
 func New(ctx context.Context, c Config) (*Engine, error) {
-	e := &Engine{config: c, clock: clock.Real{}, stopping: make(chan struct{})}
+	e := &Engine{config: c, clock: clock.Real{}, stopping: make(chan struct{}), relays: map[redis.UniversalClient]*relay{}}
 	if c.Pool > 0 {
 		var err error
-		if e.shared, err = e.dial(ctx, c.Pool); err != nil {
+		if e.shared, err = e.dial(ctx, nobody, c.Pool); err != nil {
 			return nil, errors.Join(err, e.Close())
 		}
 	}
 	if c.Waiting == PubSub {
-		conns, err := e.dial(ctx, 1)
+		conns, err := e.dial(ctx, nobody, 1)
 		if err == nil {
 			e.hub, err = newHub(ctx, conns[0], c.InLine)
 		}
@@ -83,13 +88,20 @@ func New(ctx context.Context, c Config) (*Engine, error) {
 	return e, nil
 }
 
+// nobody is in the place of a client's ID for connections that are shared.
+const nobody = -1
+
 // dial opens and warms one redis client per node.
-func (e *Engine) dial(ctx context.Context, connections int) ([]redis.UniversalClient, error) {
-	cs := e.config.Dial(connections)
+func (e *Engine) dial(ctx context.Context, id int32, connections int) ([]redis.UniversalClient, error) {
+	cs := e.config.Dial(id, connections)
+	e.mu.Lock()
 	for _, c := range cs {
 		c.AddHook(pausing{})
+		if _, single := c.(*redis.Client); !single && e.config.Meddle != nil {
+			e.relays[c] = &relay{}
+			c.AddHook(e.relays[c])
+		}
 	}
-	e.mu.Lock()
 	e.opened = append(e.opened, cs...)
 	e.mu.Unlock()
 	if e.config.Warm == nil {
@@ -106,7 +118,8 @@ type Client struct {
 	Rand *rand.Rand
 
 	engine *Engine
-	waits  int // since the last Begin
+	conns  []redis.UniversalClient // Env.Redis is these, or these with a hook
+	waits  int                     // since the last Begin
 	ctx    context.Context
 	end    context.CancelFunc
 	beside sync.WaitGroup
@@ -114,30 +127,59 @@ type Client struct {
 
 // Client makes the next client; IDs count from 0.
 func (e *Engine) Client(ctx context.Context) (*Client, error) {
+	id := e.clients.Add(1) - 1
 	conns := e.shared
 	if conns == nil {
 		var err error
-		if conns, err = e.dial(ctx, 1); err != nil {
+		if conns, err = e.dial(ctx, id, 1); err != nil {
 			return nil, err
 		}
 	}
-	return e.client(conns), nil
+	return e.client(id, conns), nil
 }
 
-func (e *Engine) client(conns []redis.UniversalClient) *Client {
-	id := e.clients.Add(1) - 1
-	c := &Client{ID: id, engine: e, Rand: rand.New(rand.NewPCG(e.config.Seed, uint64(id)))}
+func (e *Engine) client(id int32, conns []redis.UniversalClient) *Client {
+	c := &Client{ID: id, engine: e, conns: conns, Rand: rand.New(rand.NewPCG(e.config.Seed, uint64(id)))}
 	c.ctx, c.end = context.WithCancel(context.Background())
 	c.Env = variant.Env{Redis: conns, SQL: e.config.SQL, Clock: e.clock, Token: c.token, Wait: c.wait, Go: c.spawn}
+	if e.config.Meddle != nil {
+		if hook := e.config.Meddle(id, &c.Env); hook != nil {
+			c.Env.Redis = e.hooked(conns, hook)
+		}
+	}
 	return c
 }
 
-// Successor is a new client on this one's connections. After an operation whose
-// outcome is unknown a client goes on under a new identity, because the old one
-// may still be at work.
+// hooked are clients on the connections of others, with a hook of their own.
+func (e *Engine) hooked(conns []redis.UniversalClient, hook redis.Hook) []redis.UniversalClient {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	own := make([]redis.UniversalClient, len(conns))
+	for i, conn := range conns {
+		switch conn := conn.(type) {
+		case *redis.Client:
+			clone := conn.WithTimeout(conn.Options().ReadTimeout) // the way to share a pool; it has no hooks of the original
+			clone.AddHook(pausing{})
+			clone.AddHook(hook)
+			own[i] = clone
+		default:
+			e.relays[conn].to.Store(&hook)
+			own[i] = conn
+		}
+	}
+	return own
+}
+
+// Rename gives the client a new ID. After an operation whose outcome is unknown a
+// client goes on under a new identity, because what the old one asked for may still
+// happen.
+func (c *Client) Rename() { c.ID = c.engine.clients.Add(1) - 1 }
+
+// Successor is a new client on this one's connections, which takes the place of one
+// that has died.
 func (c *Client) Successor() *Client {
 	c.end()
-	return c.engine.client(c.Env.Redis)
+	return c.engine.client(c.engine.clients.Add(1)-1, c.conns)
 }
 
 // Begin says that a new acquisition begins: back-off starts afresh.

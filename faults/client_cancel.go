@@ -1,0 +1,27 @@
+package faults
+
+import (
+	"time"
+
+	"oversell/variant"
+)
+
+// kindCancel ends an operation half-way, as a time limit on it does.
+var kindCancel = Kind{
+	Name: "cancel", Level: OnClient,
+	Syntax:   "cancel [before|after] [COMMAND]" + whoSyntax + whenSyntax,
+	Summary:  "the operation ends half-way, as if its context had been cancelled; the client lives on",
+	Takes:    anyCommand,
+	Strike:   func(Fault) Blow { return Blow{Cancel: true} },
+	Provokes: cancelProvokes,
+}
+
+// cancelProvokes: what was begun is left as a crash leaves it, since the clean-up
+// fails too. But the client lives, does not know whether the last command counted,
+// and may ask again.
+func cancelProvokes(f Fault, _ time.Duration) []variant.Fault {
+	if f.Where.Moment == Before {
+		return []variant.Fault{variant.Crash}
+	}
+	return []variant.Fault{variant.Crash, variant.DropReply}
+}

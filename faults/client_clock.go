@@ -1,0 +1,19 @@
+package faults
+
+import (
+	"time"
+
+	"oversell/variant"
+)
+
+// kindClock moves the clocks of clients. An opportunity is a client, not a command
+// of it: a quarter of them is 25%, and all of them if nothing is said.
+var kindClock = Kind{
+	Name: "clock", Level: OnClient,
+	Syntax:   "clock +D|-D [client N] [P%] [at D]",
+	Summary:  "the clocks of the clients, of one or of a part of them, are D ahead or behind for the rest of the run",
+	Takes:    []Part{TakesAmount, TakesClient, TakesChance},
+	Requires: []Part{TakesAmount},
+	Strike:   func(f Fault) Blow { return Blow{Clock: f.Amount} },
+	Provokes: func(Fault, time.Duration) []variant.Fault { return []variant.Fault{variant.ClockSkew} },
+}

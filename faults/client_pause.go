@@ -1,0 +1,31 @@
+package faults
+
+import (
+	"time"
+
+	"oversell/variant"
+)
+
+// kindPause stops the thread of a client that a command belongs to, as a slow disk
+// or a busy core does. A renewal beside it goes on.
+var kindPause = Kind{
+	Name: "pause", Level: OnClient,
+	Syntax:   "pause [before|after] [COMMAND] D" + whoSyntax + whenSyntax,
+	Summary:  "the client's thread stops for D; a renewal of its lock goes on",
+	Takes:    withAmount(anyCommand),
+	Requires: []Part{TakesAmount},
+	Strike:   func(f Fault) Blow { return Blow{Pause: f.Amount} },
+	Provokes: overrunsBy(amount),
+}
+
+// overrunsBy is Kind.Provokes of a fault that does nothing but hold a client up
+// for some time. Who is held up may be trying for the lock: the lease runs from
+// the grant, which the client then sees when it is over.
+func overrunsBy(lasts func(Fault) time.Duration) func(Fault, time.Duration) []variant.Fault {
+	return func(f Fault, lease time.Duration) []variant.Fault {
+		if lasts(f) < lease {
+			return nil
+		}
+		return []variant.Fault{variant.Overrun}
+	}
+}

@@ -1,0 +1,19 @@
+package faults
+
+import (
+	"time"
+
+	"oversell/variant"
+)
+
+// kindResend is what a driver does whose reply was lost: it sends the command
+// again, and the caller sees the second answer and knows nothing of the first.
+var kindResend = Kind{
+	Name: "resend", Level: OnClient,
+	Syntax:   "resend [COMMAND]" + whoSyntax + whenSyntax,
+	Summary:  "the command is sent twice, and the client sees the second answer only",
+	Takes:    without(anyCommand, TakesMoment),
+	Complete: func(f *Fault) { f.Where.Moment = After },
+	Strike:   func(Fault) Blow { return Blow{Resend: true} },
+	Provokes: func(Fault, time.Duration) []variant.Fault { return []variant.Fault{variant.Retry} },
+}

@@ -1,0 +1,16 @@
+package faults
+
+// kindSlow has a critical section last longer: the client dawdles when it has read
+// what the section is about, and before it writes.
+var kindSlow = Kind{
+	Name: "slow", Level: OnClient,
+	Syntax:   "slow D [client N]" + whenSyntax,
+	Summary:  "the critical section lasts D longer, after its first command",
+	Takes:    []Part{TakesAmount, TakesClient, TakesNth, TakesChance},
+	Requires: []Part{TakesAmount},
+	Complete: func(f *Fault) {
+		f.Where.Moment, f.Where.State, f.Where.First = After, Holding, true
+	},
+	Strike:   func(f Fault) Blow { return Blow{Pause: f.Amount} },
+	Provokes: overrunsBy(amount),
+}

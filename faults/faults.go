@@ -1,0 +1,227 @@
+// Package faults breaks things on purpose, counts what it broke, and mends it.
+//
+// A [Fault] is a sentence: what is done, to whom, and when.
+//
+//	crash after SETNX 1%
+//	freeze holder 3s every 2s
+//	drop-reply DECR nth 7
+//	restart node 3 empty at 1s
+//
+// [Parse] reads it; [Kinds] lists what can be done, one file each. A kind strikes
+// at one of three levels: a client, between two of its commands ([Client], a hook
+// on its connections); the wire, in a proxy that knows the protocol (package
+// wire); or a server, which needs a target that this program controls.
+//
+// An [Injector] carries out the faults of one run. It keeps a count of how often
+// each fault really fired and whom it hit, because a fault that never fired has
+// shown nothing; it mends what it broke, and says when a system did not recover.
+package faults
+
+import (
+	"context"
+	"time"
+
+	"oversell/target"
+	"oversell/variant"
+	"oversell/wire"
+)
+
+// Level is where a fault strikes.
+type Level string
+
+// The levels.
+const (
+	// OnClient is between two commands of a client.
+	OnClient Level = "client"
+	// OnWire is between a client and a server.
+	OnWire Level = "wire"
+	// OnServer is a server, or several.
+	OnServer Level = "server"
+)
+
+// Fault is one sentence of the language, understood. The zero values of Where and
+// When mean "anywhere" and "once, at the first opportunity".
+type Fault struct {
+	// Text is the sentence as it was given, with single spaces. It names the
+	// fault in histories and reports.
+	Text string
+	Kind Kind
+	// Amount is the kind's own duration: how long a pause is, how late a reply,
+	// how far a clock is moved (which may be negative), how long a server that is
+	// restarted stays away.
+	Amount time.Duration
+	// Empty says of a restart that the server forgets its data.
+	Empty bool
+	Where Where
+	When  When
+}
+
+// forGood is longer than any run.
+const forGood = 1000 * time.Hour
+
+// lasts is how long the fault is in force before it is mended.
+func (f Fault) lasts() time.Duration {
+	switch {
+	case f.When.ForGood:
+		return forGood
+	case f.When.For > 0:
+		return f.When.For
+	case f.Kind.Lasts != nil:
+		return f.Kind.Lasts(f)
+	}
+	return 0
+}
+
+// Moment is a side of a command.
+type Moment string
+
+// The moments.
+const (
+	AnyMoment Moment = ""
+	Before    Moment = "before" // it is sent
+	After     Moment = "after"  // it was answered, and before the client sees that
+)
+
+// State is what a client is doing with the lock.
+type State string
+
+// The states.
+const (
+	AnyState State = ""
+	// Idle: neither of the others.
+	Idle State = "idle"
+	// Waiting: in an acquisition.
+	Waiting State = "waiter"
+	// Holding: from the grant to the end of the release.
+	Holding State = "holder"
+)
+
+// Where narrows a fault to some commands, clients or servers.
+type Where struct {
+	Moment Moment
+	// Command is a command's name in capitals, as SETNX; empty: any. SET with NX
+	// also answers to SETNX, and EVALSHA to EVAL.
+	Command string
+	// Key is a pattern with * and ? that the command's first key must match;
+	// empty: any.
+	Key string
+	// During is the operation in which the client is (acquire, buy, release, …),
+	// as kinds of operations are named in histories; empty: any.
+	During string
+	// State is who is struck; empty: anybody.
+	State State
+	// Client and Node are numbers, counted from 1; 0: any. Servers are numbered as
+	// target.Target.Servers lists them.
+	Client, Node int
+	// Direction is what a cut stops: wire.Requests, wire.Replies or, empty, both.
+	Direction wire.Direction
+	// First narrows it to the first command that is answered after a grant.
+	First bool
+}
+
+// When says how often and from when on a fault strikes. A fault without any of
+// it strikes once.
+type When struct {
+	// At is when the fault first may strike, since the start of the load.
+	At time.Duration
+	// Every repeats it; 0: never.
+	Every time.Duration
+	// For is how long the fault lasts; 0: the kind's own time.
+	For time.Duration
+	// ForGood says that the fault lasts to the end of the run.
+	ForGood bool
+	// Nth strikes the Nth opportunity only, counted from 1; 0: any.
+	Nth int64
+	// Chance is the probability at each opportunity; 0: 1.
+	Chance float64
+	// Times is how often the fault may strike; 0: once, or without limit if Every
+	// or Chance is given.
+	Times int64
+}
+
+// Kind is a thing that can be done to a run. Kinds are listed in [Kinds]. What
+// must be there depends on the level: Strike for a client, Rule for the wire,
+// Inject for a server.
+type Kind struct {
+	// Name is unique: "crash", "freeze", "freeze-node".
+	Name  string
+	Level Level
+	// Syntax is the sentence with its parts, for help texts, and Summary what it
+	// does, in one line.
+	Syntax, Summary string
+	// Takes lists the parts of a sentence that mean something to this kind; any
+	// other part is refused. Requires lists those that must not be missing.
+	Takes, Requires []Part
+	// Complete adds what a sentence of this kind means without saying so; nil:
+	// nothing.
+	Complete func(f *Fault)
+	// Provokes are the faults in the vocabulary of the variants' flaws that this
+	// one brings about under a lease of this length.
+	Provokes func(f Fault, lease time.Duration) []variant.Fault
+
+	// Strike is what a client suffers at a command.
+	Strike func(f Fault) Blow
+	// Rule is what the proxies do to a command.
+	Rule func(f Fault) wire.Action
+	// Cuts says of a kind of the wire that it acts on all connections at a time,
+	// instead of on commands, and has no Rule.
+	Cuts bool
+	// Needs says what the target must be able to do, and is nil when any target
+	// will do.
+	Needs func(ctx context.Context, f Fault, t *target.Target) error
+	// Lasts is how long the fault is in force before it is mended, when the
+	// sentence does not say "for"; nil: no time.
+	Lasts func(f Fault) time.Duration
+	// Inject breaks something, and returns how to mend it. heal is called once,
+	// at the latest when the run ends; nil when nothing needs mending. It may come
+	// with an error, too, when something was broken before that. What heal
+	// returns is nil only when the system has recovered.
+	Inject func(ctx context.Context, f Fault, on Site) (heal func(context.Context) error, err error)
+}
+
+// Blow is what a client suffers between two commands. Its zero value is nothing.
+type Blow struct {
+	// Crash ends the client: no command of it goes out any more.
+	Crash bool
+	// Cancel ends the operation under way as if its context had been cancelled.
+	Cancel bool
+	// Resend sends the command again; the client sees the second answer.
+	Resend bool
+	// Pause stops the client's thread, and Freeze all of the client.
+	Pause, Freeze time.Duration
+	// Clock moves the client's clock for good.
+	Clock time.Duration
+}
+
+// Site is what a server fault finds.
+type Site struct {
+	Target *target.Target
+	// Key is the name of the lock's key under test; empty if there is none.
+	Key string
+	// Await waits until a client holds a lock that was granted after the call of
+	// Await, or until ctx ends.
+	Await func(ctx context.Context) error
+	// Chosen is the server that the sentence names, or else the one that serves
+	// as the first master now.
+	Chosen int
+}
+
+// Part is a part of a sentence.
+type Part string
+
+// The parts.
+const (
+	TakesMoment    Part = "before or after a command"
+	TakesCommand   Part = "a command"
+	TakesKey       Part = "key PATTERN"
+	TakesDuring    Part = "in OPERATION"
+	TakesState     Part = "holder or waiter"
+	TakesClient    Part = "client N"
+	TakesNode      Part = "node N"
+	TakesAmount    Part = "a duration"
+	TakesEmpty     Part = "empty"
+	TakesDirection Part = "requests or replies"
+	TakesFor       Part = "for D"
+	TakesChance    Part = "P%"
+	TakesNth       Part = "nth N"
+)

@@ -1,0 +1,313 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"oversell/target"
+)
+
+// Options say what an Injector works on.
+type Options struct {
+	Faults []Fault
+	// Seed fixes every random choice.
+	Seed   uint64
+	Target *target.Target
+	// Key is the name of the lock's key under test; empty if there is none.
+	Key string
+	// Near is any key in the hash slot of the run: where a cluster keeps what it is
+	// about. Empty will do elsewhere.
+	Near string
+	// Record is told of every strike when it is over. Calls come one after the
+	// other.
+	Record func(Strike)
+}
+
+// Strike is one time that a fault struck.
+type Strike struct {
+	Fault Fault
+	// At says whom: "client 3", "node 2", "connection 7".
+	At string
+	// Client is the number of the client that was struck, from 1; 0: none, or
+	// nobody knows.
+	Client int
+	// From and To are the times since the start of the load at which the fault
+	// struck and at which it was mended.
+	From, To time.Duration
+	// Until is when the system had no excuse any more: To, or, of a fault that lasts
+	// for good, the time at which what was to be broken was broken. 0 for faults of
+	// clients, which are no excuse for the others.
+	Until time.Duration
+}
+
+// Count is what became of one fault in a run.
+type Count struct {
+	Fault Fault
+	// Fired is how often it struck; Holders and Waiters how often it struck, at
+	// that moment, somebody who held the lock or was trying to obtain it. A fault
+	// of a server strikes a holder when anybody holds the lock.
+	Fired, Holders, Waiters int64
+	// Failed says what went wrong when it was to strike, or when it was mended:
+	// the first such error.
+	Failed string
+}
+
+// Injector carries out the faults of one run. Its methods are safe for concurrent
+// use. Nothing strikes before Start.
+type Injector struct {
+	o         Options
+	onClients []*strike
+	onWire    []*strike
+	timed     []*strike // those of servers, and cuts
+	clocks    []*strike // those that move clocks of clients
+	wires
+
+	epoch   time.Time
+	began   atomic.Int64 // when Start was called, since epoch
+	active  atomic.Bool  // from Start to Stop
+	inForce atomic.Int32 // faults of servers and of the wire
+	calm    atomic.Int64 // until when errors are put down to one that is over
+
+	stop     chan struct{} // closed by Stop
+	stopOnce sync.Once
+	settled  chan struct{}
+	running  sync.WaitGroup
+
+	mu      sync.Mutex
+	clients map[int]*Client
+	conns   map[string]int // client number by the address of its connection
+	heirs   map[int]int    // who came in the place of whom
+	holds   grants
+}
+
+// strike is a fault with its counts.
+type strike struct {
+	index   int
+	fault   Fault
+	trigger *trigger
+
+	fired, holders, waiters atomic.Int64
+	moved                   bool // of a clock fault: it is in force; guarded by Injector.mu
+
+	mu     sync.Mutex
+	failed error
+}
+
+// hit is one strike.
+type hit struct {
+	at       string
+	client   int
+	state    State
+	from, to time.Duration
+	until    time.Duration
+}
+
+// New checks the faults against the target and puts proxies before its servers if
+// a fault of the wire wants them. An error of class target.ErrUsage says which
+// fault cannot be had there, and where it can. Close ends what New began.
+func New(ctx context.Context, o Options) (*Injector, error) {
+	in := &Injector{o: o, epoch: time.Now(), stop: make(chan struct{}), settled: make(chan struct{}), clients: map[int]*Client{}, conns: map[string]int{}, heirs: map[int]int{}}
+	for i, f := range o.Faults {
+		if err := in.possible(ctx, f); err != nil {
+			return nil, fmt.Errorf("fault %q: %w", f.Text, err)
+		}
+		s := &strike{index: i, fault: f, trigger: newTrigger(f.When, o.Seed+uint64(i)*0x9e3779b97f4a7c15)}
+		switch {
+		case f.Kind.Level == OnClient && f.Kind.Strike(f).Clock != 0:
+			in.clocks = append(in.clocks, s)
+		case f.Kind.Inject != nil || f.Kind.Cuts:
+			in.timed = append(in.timed, s)
+		case f.Kind.Level == OnWire:
+			in.onWire = append(in.onWire, s)
+		default:
+			in.onClients = append(in.onClients, s)
+		}
+	}
+	if err := in.interpose(ctx); err != nil {
+		return nil, errors.Join(err, in.Close())
+	}
+	return in, nil
+}
+
+// possible refuses a fault that this target cannot have.
+func (in *Injector) possible(ctx context.Context, f Fault) error {
+	if n := len(in.o.Target.Servers()); f.Where.Node > n {
+		return fmt.Errorf("%w: there is no node %d: %s has %d", target.ErrUsage, f.Where.Node, in.o.Target.Topology, n)
+	}
+	if f.Kind.Needs == nil {
+		return nil
+	}
+	return f.Kind.Needs(ctx, f, in.o.Target)
+}
+
+// Client is what the faults know of a client, counted from 0.
+func (in *Injector) Client(id int) *Client {
+	c := &Client{in: in, id: id + 1}
+	c.GivenUp()
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.clients[c.id] = c
+	for _, s := range in.clocks {
+		if s.moved && s.picks(c) {
+			c.ahead.Store(int64(s.fault.Amount))
+		}
+	}
+	return c
+}
+
+// Replace says that a client goes on, on the same connections, in the place of
+// another, of which nothing is heard any more.
+func (in *Injector) Replace(old, by *Client) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	delete(in.clients, old.id)
+	in.heirs[old.id] = by.id
+}
+
+// Dialed tells that a connection is a client's, counted from 0.
+func (in *Injector) Dialed(id int, conn net.Conn) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.conns[conn.LocalAddr().String()] = id + 1
+}
+
+// who is the client at the other end of a connection; nil if nobody knows.
+func (in *Injector) who(conn string) *Client {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	id := in.conns[conn]
+	for heir, gone := in.heirs[id]; gone; heir, gone = in.heirs[id] {
+		id = heir
+	}
+	in.conns[conn] = id
+	return in.clients[id]
+}
+
+// picks tells whether a fault of clocks concerns a client.
+func (s *strike) picks(c *Client) bool {
+	w := &s.fault.When
+	if n := s.fault.Where.Client; n != 0 && n != c.id {
+		return false
+	}
+	return w.Chance == 0 || float64(mix(s.trigger.seed+uint64(c.id))>>11)/(1<<53) < w.Chance
+}
+
+// Start lets the faults strike from now on: the load begins.
+func (in *Injector) Start() {
+	in.began.Store(int64(time.Since(in.epoch)))
+	in.active.Store(true)
+	var first sync.WaitGroup
+	for _, s := range in.clocks {
+		in.running.Go(func() { in.moveClocks(s) })
+	}
+	for _, s := range in.timed {
+		first.Add(1)
+		in.running.Go(func() { in.follow(s, sync.OnceFunc(first.Done)) })
+	}
+	for _, s := range append(in.onClients[:len(in.onClients):len(in.onClients)], in.onWire...) {
+		first.Add(1)
+		in.running.Go(func() { defer first.Done(); in.awaitFirst(s) })
+	}
+	in.running.Go(func() { first.Wait(); close(in.settled) })
+}
+
+// Settled is closed when every fault that has a time has struck, once at least, and
+// was mended: before that, the run must not end.
+func (in *Injector) Settled() <-chan struct{} { return in.settled }
+
+// Stop mends what is broken, and waits until that is done. After it nothing
+// strikes.
+func (in *Injector) Stop() {
+	in.stopOnce.Do(func() { close(in.stop) })
+	in.active.Store(false)
+	in.running.Wait()
+}
+
+// Close is Stop, and then ends the proxies, and with them the connections that go
+// through them.
+func (in *Injector) Close() error {
+	in.Stop()
+	return in.unplug()
+}
+
+// Counts are what became of each fault, in the order in which they were given.
+func (in *Injector) Counts() []Count {
+	counts := make([]Count, len(in.o.Faults))
+	for _, s := range in.all() {
+		c := Count{Fault: s.fault, Fired: s.fired.Load(), Holders: s.holders.Load(), Waiters: s.waiters.Load()}
+		s.mu.Lock()
+		if s.failed != nil {
+			c.Failed = s.failed.Error()
+		}
+		s.mu.Unlock()
+		counts[s.index] = c
+	}
+	return counts
+}
+
+func (in *Injector) all() (all []*strike) {
+	for _, some := range [][]*strike{in.onClients, in.onWire, in.timed, in.clocks} {
+		all = append(all, some...)
+	}
+	return all
+}
+
+// Disturbed tells whether a fault of a server or of the wire is in force at the
+// moment, or was so shortly ago that clients may not have recovered from it.
+func (in *Injector) Disturbed() bool {
+	return in.inForce.Load() > 0 || in.now() < time.Duration(in.calm.Load())
+}
+
+// afterShock is how long after the end of a fault errors are put down to it.
+const afterShock = 2 * time.Second
+
+// struck counts a strike and tells of it.
+func (in *Injector) struck(s *strike, h hit) {
+	s.fired.Add(1)
+	switch h.state {
+	case Holding:
+		s.holders.Add(1)
+	case Waiting:
+		s.waiters.Add(1)
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.o.Record(Strike{Fault: s.fault, At: h.at, Client: h.client, From: h.from, To: h.to, Until: h.until})
+}
+
+// fail notes what went wrong with a fault.
+func (s *strike) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failed == nil {
+		s.failed = err
+	}
+}
+
+// sleep waits, and reports false when the faults were stopped before the time was
+// over.
+func (in *Injector) sleep(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return true
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+	case <-in.stop:
+	}
+	return false
+}
+
+// now is the time since the start of the load.
+func (in *Injector) now() time.Duration { return time.Since(in.epoch) - time.Duration(in.began.Load()) }
+
+func itoa(n int) string { return strconv.Itoa(n) }

@@ -1,0 +1,82 @@
+package faults
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// Kinds are all the things that can be done to a run, in the order in which they
+// are listed.
+var Kinds = []Kind{
+	kindCrash,
+	kindCancel,
+	kindPause,
+	kindFreeze,
+	kindSlow,
+	kindClock,
+	kindResend,
+
+	kindDelay,
+	kindDropRequest,
+	kindDropReply,
+	kindLate,
+	kindReset,
+	kindHalfOpen,
+	kindTrickle,
+	kindCut,
+
+	kindKill,
+	kindRestart,
+	kindFreezeNode,
+	kindFailover,
+	kindSplitBrain,
+	kindScriptFlush,
+	kindClientKill,
+	kindClientPause,
+	kindEvict,
+	kindOOM,
+	kindReadOnly,
+	kindClockNode,
+}
+
+// Find returns the kind of that name, and whether there is one.
+func Find(name string) (Kind, bool) {
+	i := slices.IndexFunc(Kinds, func(k Kind) bool { return k.Name == name })
+	if i < 0 {
+		return Kind{}, false
+	}
+	return Kinds[i], true
+}
+
+// What many sentences have in common, for Kind.Syntax.
+const (
+	whoSyntax  = " [key PATTERN] [in OPERATION] [holder|waiter] [client N]"
+	nodeSyntax = " [node N]"
+	whenSyntax = " [at D] [every D] [nth N|P%] [times N|once|always]"
+)
+
+// anyCommand are the parts of a fault that strikes clients at their commands.
+var anyCommand = []Part{TakesMoment, TakesCommand, TakesKey, TakesDuring, TakesState, TakesClient, TakesChance, TakesNth}
+
+// onTheWire are the parts of a fault that strikes commands on their way.
+var onTheWire = append(without(anyCommand, TakesMoment), TakesNode)
+
+func withAmount(parts []Part) []Part { return slices.Concat(parts, []Part{TakesAmount}) }
+
+func without(parts []Part, part Part) []Part {
+	return slices.DeleteFunc(slices.Clone(parts), func(p Part) bool { return p == part })
+}
+
+func amount(f Fault) time.Duration { return f.Amount }
+
+// verb is the word with which sentences of this kind begin. Two kinds may share
+// it: what is done to a client and what is done to a node.
+func (k Kind) verb() string { return strings.TrimSuffix(k.Name, "-node") }
+
+// timed tells whether faults of this kind strike at times, and not at commands.
+func (k Kind) timed() bool { return k.Level == OnServer || k.Cuts }
+
+// repeats tells whether a fault of this kind can strike somebody a second time: a
+// client's clock is moved once.
+func (k Kind) repeats() bool { return k.Strike == nil || k.Strike(Fault{Amount: 1}).Clock == 0 }

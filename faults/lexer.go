@@ -1,0 +1,114 @@
+package faults
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// ParseError says which word of a sentence is wrong, and why.
+type ParseError struct {
+	Sentence string
+	// Offset is where the word begins, in bytes, and Length how many it has.
+	Offset, Length int
+	Message        string
+}
+
+// Error is one line.
+func (e *ParseError) Error() string {
+	if e.Length == 0 {
+		return fmt.Sprintf("fault %q %s", e.Sentence, e.Message)
+	}
+	return fmt.Sprintf("fault %q: %q (at position %d) %s", e.Sentence, e.word(), 1+utf8.RuneCountInString(e.Sentence[:e.Offset]), e.Message)
+}
+
+func (e *ParseError) word() string { return e.Sentence[e.Offset : e.Offset+e.Length] }
+
+// Caret is the sentence with a mark under the word, in two lines, for terminals.
+func (e *ParseError) Caret() string {
+	plain := strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) || !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, e.Sentence)
+	before := utf8.RuneCountInString(e.Sentence[:e.Offset])
+	under := max(1, utf8.RuneCountInString(e.word()))
+	return plain + "\n" + strings.Repeat(" ", before) + strings.Repeat("^", under)
+}
+
+// word is a word of a sentence, and where it stands.
+type word struct {
+	text   string
+	offset int
+}
+
+// is tells whether the word is one of some, in capitals or not.
+func (w word) is(words ...string) bool {
+	return slices.ContainsFunc(words, func(s string) bool { return strings.EqualFold(w.text, s) })
+}
+
+func (w word) lower() string { return strings.ToLower(w.text) }
+
+// wordsOf splits a sentence at white space.
+func wordsOf(sentence string) (words []word) {
+	start := -1
+	for i, r := range sentence {
+		switch space := unicode.IsSpace(r); {
+		case space && start >= 0:
+			words = append(words, word{sentence[start:i], start})
+			start = -1
+		case !space && start < 0:
+			start = i
+		}
+	}
+	if start >= 0 {
+		words = append(words, word{sentence[start:], start})
+	}
+	return words
+}
+
+// plain is the sentence with single spaces.
+func plain(words []word) string {
+	texts := make([]string, len(words))
+	for i, w := range words {
+		texts[i] = w.text
+	}
+	return strings.Join(texts, " ")
+}
+
+// reader hands out the words of a sentence.
+type reader struct {
+	sentence string
+	words    []word
+	next     int
+}
+
+// fillers may stand between the parts, so that a sentence reads well.
+var fillers = []string{"a", "an", "of", "on", "the", "then"}
+
+// take is the next word that says something.
+func (r *reader) take() (word, bool) {
+	for {
+		w, ok := r.raw()
+		if !ok || !w.is(fillers...) {
+			return w, ok
+		}
+	}
+}
+
+// raw is the next word, whatever it is.
+func (r *reader) raw() (word, bool) {
+	if r.next == len(r.words) {
+		return word{}, false
+	}
+	r.next++
+	return r.words[r.next-1], true
+}
+
+// errorAt is what is wrong with a word.
+func (r *reader) errorAt(w word, format string, args ...any) error {
+	return &ParseError{r.sentence, w.offset, len(w.text), fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,136 @@
+package faults
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"oversell/target"
+)
+
+func TestScriptFlush(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"embedded", "process"} {
+		tg := openServers(t, target.Spec{Target: kind, Topology: "masters:2"})
+		for _, c := range []struct {
+			sentence    string
+			first, last string
+		}{{"script-flush", "NOSCRIPT", "NOSCRIPT"}, {"script-flush node 2", "7", "NOSCRIPT"}} {
+			var sha string
+			for n := 1; n <= 2; n++ {
+				var err error
+				if sha, err = tg.Admin(n).ScriptLoad(t.Context(), "return 7").Result(); err != nil {
+					t.Fatal(err)
+				}
+				wantReply(t, tg.Admin(n), "7", "EVALSHA", sha, 0)
+			}
+			broken(t, Site{Target: tg}, c.sentence)()
+			wantReply(t, tg.Admin(1), c.first, "EVALSHA", sha, 0)
+			wantReply(t, tg.Admin(2), c.last, "EVALSHA", sha, 0)
+		}
+	}
+}
+
+// Scripts are flushed where that can be done, as another server may be down.
+func TestScriptFlushWithADeadServer(t *testing.T) {
+	t.Parallel()
+	tg := openServers(t, target.Spec{Target: "process", Topology: "masters:2"})
+	if err := tg.Kill(1); err != nil {
+		t.Fatal(err)
+	}
+	broken(t, Site{Target: tg}, "script-flush")()
+	if _, err := strikeAt(t, Site{Target: tg}, "script-flush node 1"); err == nil {
+		t.Error("scripts of a dead server were flushed")
+	}
+}
+
+func TestClientKill(t *testing.T) {
+	t.Parallel()
+	tg := openServers(t, target.Spec{Target: "process"})
+	// One connection: what is not known to be dead yet answers with an error.
+	client := tg.Client(0, target.ConnOptions{})
+	defer client.Close()
+	blocked := make(chan error)
+	go func() { blocked <- client.BLPop(context.Background(), 10*time.Second, "nothing").Err() }()
+	time.Sleep(100 * time.Millisecond)
+	broken(t, Site{Target: tg}, "client-kill")()
+	if err := <-blocked; err == nil {
+		t.Error("a client was not disconnected")
+	}
+	wantReply(t, client, "PONG", "PING") // on a new connection
+	client.Close()
+	time.Sleep(50 * time.Millisecond)
+	if _, err := strikeAt(t, Site{Target: tg}, "client-kill"); err == nil {
+		t.Log("somebody else was connected") // an idle connection of the administrator
+	} else if want := "close the connections of clients of server 1: nobody is connected"; err.Error() != want {
+		t.Errorf("without clients: %v; want %q", err, want)
+	}
+}
+
+func TestClientPause(t *testing.T) {
+	t.Parallel()
+	tg := openServers(t, target.Spec{Target: "process"})
+	client := tg.Client(0, target.ConnOptions{})
+	defer client.Close()
+	wantReply(t, client, "PONG", "PING")
+	begin := time.Now()
+	mend := broken(t, Site{Target: tg}, "client-pause 400ms")
+	wantReply(t, client, "PONG", "PING")
+	if took := time.Since(begin); took < 390*time.Millisecond || took > 3*time.Second {
+		t.Errorf("during a pause of 400ms a PING took %v", took)
+	}
+	mend()
+	begin = time.Now()
+	broken(t, Site{Target: tg}, "client-pause 300ms")() // at once
+	wantReply(t, client, "PONG", "PING")
+	if took := time.Since(begin); took < 290*time.Millisecond {
+		t.Errorf("a pause of 300ms was mended after %v, which cannot be", took)
+	}
+}
+
+func TestReadOnly(t *testing.T) {
+	t.Parallel()
+	tg := openServers(t, target.Spec{Target: "process", Topology: "masters:2"})
+	client := tg.Client(1, target.ConnOptions{})
+	defer client.Close()
+	wantReply(t, client, "OK", "SET", "k", "v", "PX", "60000")
+	mend := broken(t, Site{Target: tg}, "read-only node 2 for 1s")
+	for range 50 { // long enough for the server to look for its master
+		wantReply(t, client, "READONLY", "SET", "k", "w")
+		time.Sleep(30 * time.Millisecond)
+	}
+	wantReply(t, client, "v", "GET", "k")
+	wantReply(t, tg.Admin(1), "OK", "SET", "k", "w")
+	mend()
+	wantReply(t, client, "v", "GET", "k")
+	wantReply(t, client, "OK", "SET", "k", "w")
+}
+
+func TestClockNode(t *testing.T) {
+	t.Parallel()
+	tg := openServers(t, target.Spec{Target: "process", Topology: "masters:2", Clocks: true})
+	for n := 1; n <= 2; n++ {
+		wantReply(t, tg.Admin(n), "OK", "SET", "lock", "a", "PX", "10000")
+	}
+	mend := broken(t, Site{Target: tg}, "clock +60s on node 2")
+	wantAhead(t, tg, 2, time.Minute)
+	wantAhead(t, tg, 1, 0)
+	wantReply(t, tg.Admin(2), "redis: nil", "GET", "lock")
+	wantReply(t, tg.Admin(1), "a", "GET", "lock")
+	mend()
+	wantAhead(t, tg, 2, 0)
+	if f := mustParse(t, "clock +60s on node 2"); !f.When.ForGood {
+		t.Error("a clock jumps back before the end")
+	}
+	if f := mustParse(t, "clock -60s on node 2 for 1s"); f.When.ForGood || f.lasts() != time.Second {
+		t.Error("a clock that is to jump back after 1s does not")
+	}
+}
+
+func wantAhead(t *testing.T, tg *target.Target, n int, want time.Duration) {
+	t.Helper()
+	now, err := tg.Admin(n).Time(t.Context()).Result()
+	if ahead := time.Until(now); err != nil || ahead > want+time.Second || ahead < want-5*time.Second {
+		t.Errorf("server %d is ahead by %v, %v; want %v", n, ahead, err, want)
+	}
+}

@@ -1,0 +1,135 @@
+package faults
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"oversell/target"
+	"oversell/variant"
+)
+
+// kindEvict has a server drop the lock's key for want of memory, while somebody
+// holds the lock. Only keys with a time to live are dropped, those whose time is
+// over soonest first; so another lock may go as well, but no stock. A lock whose
+// key has no lease cannot be struck.
+var kindEvict = Kind{
+	Name: "evict", Level: OnServer,
+	Syntax:   "evict" + timedSyntax,
+	Summary:  "a server drops the key of a lock that is held, for want of memory",
+	Takes:    []Part{TakesNode},
+	Provokes: func(Fault, time.Duration) []variant.Fault { return []variant.Fault{variant.Evict} },
+	Needs:    needsKeys(target.CanAdminister),
+	Inject: func(ctx context.Context, _ Fault, on Site) (func(context.Context) error, error) {
+		return nil, evict(ctx, on)
+	},
+}
+
+// evict tries at one grant after the other, for a lock may be released before it
+// can be struck.
+func evict(ctx context.Context, on Site) error {
+	if on.Key == "" {
+		return errors.New("evict the lock's key: this run has no lock")
+	}
+	conn := on.admin().Conn() // its buffers are part of the server's memory: always the same
+	defer conn.Close()
+	before, err := memorySettings(ctx, conn)
+	for err == nil {
+		if err := on.Await(ctx); err != nil {
+			return err
+		}
+		err = squeeze{conn, on.Key, before}.untilGone(ctx)
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, errReleased):
+			err = nil
+		}
+	}
+	return fmt.Errorf("evict %s from server %d: %w", on.Key, on.Chosen, err)
+}
+
+var (
+	errReleased = errors.New("the lock is free")
+	errNoLease  = errors.New("it has no lease, so it could only be evicted together with the stock")
+)
+
+// squeeze takes memory from a server until a key is gone.
+type squeeze struct {
+	c      *redis.Conn
+	key    string
+	before map[string]string
+}
+
+// noLease is what the driver makes of the answer -1 to PTTL.
+const noLease = -1
+
+// untilGone takes little at first, so that little else goes.
+func (s squeeze) untilGone(ctx context.Context) error {
+	if left, err := s.c.PTTL(ctx, s.key).Result(); err != nil {
+		return err
+	} else if left == noLease {
+		return errNoLease
+	}
+	// The first use of a command takes memory for its statistics: hence a rehearsal,
+	// with a limit that is not reached.
+	if _, err := s.press(ctx, math.MaxInt64); err != nil {
+		return err
+	}
+	for less := int64(1); ; less *= 4 {
+		used, err := s.counter(ctx, "memory", "used_memory")
+		if err != nil {
+			return err
+		}
+		less = min(less, used-1)
+		if gone, err := s.press(ctx, used-less); gone || err != nil {
+			return err
+		}
+	}
+}
+
+// press limits the memory for the time of a command. What it does is sent at once,
+// so the server executes it in one go: no other client meets the limit, and
+// whatever becomes of us, it is lifted. It tells whether the key was evicted.
+func (s squeeze) press(ctx context.Context, limit int64) (bool, error) {
+	const evicted = "evicted_keys"
+	from, err := s.counter(ctx, "stats", evicted)
+	if err != nil {
+		return false, err
+	}
+	p := s.c.Pipeline()
+	had := p.Exists(ctx, s.key)
+	_ = configure(ctx, p, "maxmemory-samples", "64", "maxmemory-policy", "volatile-ttl", "maxmemory", strconv.FormatInt(limit, 10))
+	_ = restoreMemory(ctx, p, s.before) // room is made before a command is executed
+	has := p.Exists(ctx, s.key)
+	if _, err := p.Exec(ctx); err != nil {
+		return false, err
+	}
+	if had.Val() == 0 {
+		return false, errReleased
+	}
+	to, err := s.counter(ctx, "stats", evicted)
+	return has.Val() == 0 && to > from, err
+}
+
+// counter is a number in what the server says of itself.
+func (s squeeze) counter(ctx context.Context, section, name string) (int64, error) {
+	text, err := s.c.Info(ctx, section).Result()
+	if err != nil {
+		return 0, err
+	}
+	_, value, ok := strings.Cut(text, "\n"+name+":")
+	value, _, _ = strings.Cut(value, "\r")
+	n, err := strconv.ParseInt(value, 10, 64)
+	if !ok || err != nil {
+		return 0, cmp.Or(err, fmt.Errorf("INFO tells nothing of %s", name))
+	}
+	return n, nil
+}

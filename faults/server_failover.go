@@ -1,0 +1,37 @@
+package faults
+
+import (
+	"context"
+	"time"
+
+	"oversell/target"
+	"oversell/variant"
+)
+
+// kindFailover replaces a primary that died by its replica.
+var kindFailover = Kind{
+	Name: "failover", Level: OnServer,
+	Syntax:   "failover" + timedSyntax,
+	Summary:  "the primary dies as of kill -9, a replica takes its place, and then the old one comes back as a replica",
+	Takes:    []Part{TakesNode},
+	Provokes: failoverProvokes,
+	Needs:    needsKeys(target.CanStop, target.CanFailOver),
+	Inject: func(ctx context.Context, _ Fault, on Site) (func(context.Context) error, error) {
+		master := group(on.Target, on.Chosen)
+		old, err := on.Target.Primary(ctx, master)
+		if err != nil {
+			return nil, err
+		}
+		if err := on.Target.Kill(old); err != nil {
+			return nil, err
+		}
+		_, err = on.Target.Promote(ctx, master)
+		return func(ctx context.Context) error { return on.revive(ctx, old, false) }, err
+	},
+}
+
+// failoverProvokes: the replica may lack the last writes, and commands that were
+// under way may have been executed without a reply.
+func failoverProvokes(Fault, time.Duration) []variant.Fault {
+	return []variant.Fault{variant.Failover, variant.DropReply}
+}

@@ -1,0 +1,51 @@
+package faults
+
+import (
+	"context"
+	"time"
+
+	"oversell/target"
+	"oversell/variant"
+)
+
+// kindKill is the sudden death of a server.
+var kindKill = Kind{
+	Name: "kill", Level: OnServer,
+	Syntax:   "kill [for D|for good]" + timedSyntax,
+	Summary:  "a server dies as of kill -9, and comes back after D (1s) with what it had on disk",
+	Takes:    []Part{TakesNode, TakesFor},
+	Provokes: deathProvokes,
+	Needs:    needs(target.CanStop),
+	Lasts:    func(Fault) time.Duration { return time.Second },
+	Inject: func(_ context.Context, f Fault, on Site) (func(context.Context) error, error) {
+		if err := on.Target.Kill(on.Chosen); err != nil {
+			return nil, err
+		}
+		if f.When.ForGood {
+			return nil, nil // there is nothing to recover to
+		}
+		return func(ctx context.Context) error { return on.revive(ctx, on.Chosen, false) }, nil
+	},
+}
+
+// revive starts a killed server again. Its port may be taken for a moment: until
+// then it was free for anybody's outgoing connection.
+func (s Site) revive(ctx context.Context, number int, empty bool) error {
+	err := s.insist(ctx, func(ctx context.Context) error { return s.Target.Start(ctx, number, empty) })
+	if err != nil {
+		return err
+	}
+	return s.settle(ctx, number)
+}
+
+// deathProvokes: commands that were executed in the last moment have no reply. And
+// the server may come back without its data: here nobody knows whether it keeps
+// any. But a server that stays away for a whole lease comes back when the grants
+// that it may have forgotten are over, and is as good as new; therefore that is the
+// sound way to restart a node of Redlock.
+func deathProvokes(f Fault, lease time.Duration) []variant.Fault {
+	if f.lasts() >= lease {
+		return []variant.Fault{variant.DropReply}
+	}
+	return []variant.Fault{variant.DropReply, variant.RestartEmpty}
+}

@@ -1,0 +1,64 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+
+	"oversell/target"
+)
+
+// kindOOM leaves a server without memory: it refuses what would need more. What
+// needs none goes on: reads, DEL, EXPIRE.
+var kindOOM = Kind{
+	Name: "oom", Level: OnServer,
+	Syntax:   "oom for D" + timedSyntax,
+	Summary:  "a server is out of memory for D, and refuses commands that need some",
+	Takes:    []Part{TakesNode, TakesFor},
+	Requires: []Part{TakesFor},
+	Provokes: refusalProvokes,
+	Needs:    needsKeys(target.CanAdminister),
+	Inject: func(ctx context.Context, _ Fault, on Site) (func(context.Context) error, error) {
+		c := on.admin()
+		before, err := memorySettings(ctx, c)
+		if err != nil {
+			return nil, fmt.Errorf("take the memory of server %d: %w", on.Chosen, err)
+		}
+		heal := func(ctx context.Context) error {
+			err := on.insist(ctx, func(ctx context.Context) error { return restoreMemory(ctx, c, before) })
+			if err != nil {
+				return err
+			}
+			return on.settle(ctx, on.Chosen)
+		}
+		return heal, configure(ctx, c, "maxmemory-policy", "noeviction", "maxmemory", noMemory)
+	},
+}
+
+// noMemory is a limit that is always exceeded; 0 would be none.
+const noMemory = "1"
+
+// memorySettings are the present ones, which must be put back later. It fails when
+// they are those of kindOOM, which that fault is going to put back.
+func memorySettings(ctx context.Context, c redis.Cmdable) (map[string]string, error) {
+	now, err := settings(ctx, c, "maxmemory*")
+	if err != nil {
+		return nil, err
+	}
+	if now["maxmemory"] == noMemory {
+		return nil, errors.New("it has none already, by another fault")
+	}
+	return now, nil
+}
+
+// restoreMemory puts the settings back. The limit comes first: with it, nothing
+// else has an effect.
+func restoreMemory(ctx context.Context, c redis.Cmdable, before map[string]string) error {
+	var pairs []string
+	for _, name := range []string{"maxmemory", "maxmemory-policy", "maxmemory-samples"} {
+		pairs = append(pairs, name, before[name])
+	}
+	return configure(ctx, c, pairs...)
+}

@@ -1,0 +1,61 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"net"
+
+	"github.com/redis/go-redis/v9"
+
+	"oversell/target"
+)
+
+// kindReadOnly makes a master a replica for a time: it keeps its data, answers
+// reads, and refuses writes. That is what clients meet whose connections lead to a
+// primary that was demoted.
+var kindReadOnly = Kind{
+	Name: "read-only", Level: OnServer,
+	Syntax:   "read-only for D" + timedSyntax,
+	Summary:  "a server refuses writes for D, as a replica does (READONLY), and keeps its data",
+	Takes:    []Part{TakesNode, TakesFor},
+	Requires: []Part{TakesFor},
+	Provokes: refusalProvokes,
+	Needs:    needsReadOnly,
+	Inject: func(ctx context.Context, _ Fault, on Site) (func(context.Context) error, error) {
+		c := on.admin()
+		if err := follow(ctx, c, nobody); err != nil {
+			return nil, err
+		}
+		return func(ctx context.Context) error {
+			err := on.insist(ctx, func(ctx context.Context) error { return c.ReplicaOf(ctx, "NO", "ONE").Err() })
+			if err != nil {
+				return fmt.Errorf("make server %d a master again: %w", on.Chosen, err)
+			}
+			return on.settle(ctx, on.Chosen)
+		}, nil
+	},
+}
+
+// nobody is where no master answers, who would replace the server's data by his.
+const nobody = "127.0.0.1:1"
+
+// follow makes a server a replica of another.
+func follow(ctx context.Context, c *redis.Client, addr string) error {
+	host, port, err := net.SplitHostPort(addr)
+	if err == nil {
+		err = c.ReplicaOf(ctx, host, port).Err()
+	}
+	if err != nil {
+		return fmt.Errorf("make %s follow %s: %w", c.Options().Addr, addr, err)
+	}
+	return nil
+}
+
+var needsReadOnlyServer = needsKeys(target.CanAdminister)
+
+func needsReadOnly(ctx context.Context, f Fault, t *target.Target) error {
+	if clustered(t) {
+		return refusef("a cluster decides itself which of its nodes is a replica: use topology single, masters:N, replica or sentinel")
+	}
+	return needsReadOnlyServer(ctx, f, t)
+}

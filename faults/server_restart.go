@@ -1,0 +1,39 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"oversell/target"
+)
+
+// kindRestart kills a server and starts it again.
+var kindRestart = Kind{
+	Name: "restart", Level: OnServer,
+	Syntax:   "restart [empty] [after D]" + timedSyntax,
+	Summary:  "a server dies as of kill -9 and is started again, after D, with what it had on disk or empty",
+	Takes:    []Part{TakesNode, TakesEmpty, TakesAmount},
+	Provokes: deathProvokes,
+	Needs:    needs(target.CanStop),
+	Lasts:    amount,
+	Inject: func(_ context.Context, f Fault, on Site) (func(context.Context) error, error) {
+		if err := on.Target.Kill(on.Chosen); err != nil {
+			return nil, err
+		}
+		back := time.Now().Add(f.Amount)
+		return func(ctx context.Context) error { return restart(ctx, f, on, back) }, nil
+	},
+}
+
+// restart brings a server back, and not before its time even if the run was
+// stopped: who waits for a lease to run out on a node that forgets wants to see
+// that nothing goes wrong then.
+func restart(ctx context.Context, f Fault, on Site, back time.Time) error {
+	select {
+	case <-time.After(time.Until(back)):
+	case <-ctx.Done():
+		return fmt.Errorf("server %d was to stay away for %v: %w", on.Chosen, f.Amount, ctx.Err())
+	}
+	return on.revive(ctx, on.Chosen, f.Empty)
+}

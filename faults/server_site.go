@@ -1,0 +1,202 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"oversell/target"
+	"oversell/variant"
+)
+
+// timedSyntax are the parts that every fault of a server takes.
+const timedSyntax = nodeSyntax + " [at D] [every D] [times N|once]"
+
+// needs is a Kind.Needs: what must be possible.
+func needs(abilities ...target.Ability) func(context.Context, Fault, *target.Target) error {
+	return func(ctx context.Context, _ Fault, t *target.Target) error {
+		for _, a := range abilities {
+			if err := t.Can(ctx, a); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// needsKeys is needs, of a fault that can strike only a server that keeps keys.
+func needsKeys(abilities ...target.Ability) func(context.Context, Fault, *target.Target) error {
+	able := needs(abilities...)
+	return func(ctx context.Context, f Fault, t *target.Target) error {
+		if err := able(ctx, f, t); err != nil {
+			return err
+		}
+		if n := f.Where.Node; n > 0 && t.Servers()[n-1].Role == target.Sentinel {
+			return refusef("node %d is a sentinel, which keeps no keys", n)
+		}
+		return nil
+	}
+}
+
+// refusal is an error of class target.ErrUsage that does not mention the class.
+type refusal struct{ error }
+
+func (refusal) Is(class error) bool { return class == target.ErrUsage }
+
+func refusef(format string, args ...any) error { return refusal{fmt.Errorf(format, args...)} }
+
+// clustered tells whether the servers share the keys and settle among themselves
+// who serves which.
+func clustered(t *target.Target) bool { return t.Topology == "cluster" }
+
+// linked tells whether servers of the target stand in for each other.
+func linked(t *target.Target) bool {
+	return t.Topology == "replica" || t.Topology == "sentinel" || clustered(t)
+}
+
+// group is the number of the master that a server was, or followed, at first.
+func group(t *target.Target, number int) int {
+	if s := t.Servers()[number-1]; s.Of != 0 {
+		return s.Of
+	}
+	return number
+}
+
+// keeper is the number of the server that serves a key now: of masters that know
+// nothing of each other, and each of which keeps it, the first.
+func keeper(ctx context.Context, t *target.Target, key string) (int, error) {
+	if !clustered(t) || key == "" {
+		return t.Primary(ctx, 1)
+	}
+	var last error
+	for _, s := range t.Servers() {
+		if last = t.Admin(s.Number).Exists(ctx, key).Err(); last == nil {
+			return s.Number, nil // the others say MOVED
+		}
+	}
+	return 0, fmt.Errorf("find the node that keeps %s: %w", key, last)
+}
+
+// admin is a client of the server that is struck.
+func (s Site) admin() *redis.Client { return s.Target.Admin(s.Chosen) }
+
+const (
+	// retryAfter is the pause between two tries to mend something.
+	retryAfter = 50 * time.Millisecond
+	// patience is how long a system may take to settle, before it is told again
+	// who follows whom.
+	patience = 5 * time.Second
+)
+
+// insist tries until it succeeds, or ctx or the target ends. What is to be mended
+// may be out of reach for a while, because another fault is in force there.
+func (s Site) insist(ctx context.Context, try func(context.Context) error) error {
+	for {
+		err := try(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-s.Target.Done():
+			return err
+		case <-time.After(retryAfter):
+		}
+	}
+}
+
+// pause waits.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// settle has a server that was out of action follow whoever serves in its place
+// now, and waits until all is healthy. Somebody may still be about to take its
+// place, so it looks again if that takes long. Of masters that know nothing of each
+// other it concerns this one only: another may be dead for good.
+func (s Site) settle(ctx context.Context, number int) error {
+	if !linked(s.Target) {
+		return s.insist(ctx, func(ctx context.Context) error { return s.Target.Admin(number).Ping(ctx).Err() })
+	}
+	return s.insist(ctx, func(ctx context.Context) error {
+		if err := s.rejoin(ctx, number); err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		return s.Target.AwaitHealthy(ctx)
+	})
+}
+
+// rejoin makes a server a replica of the one that serves in its place. Nodes of a
+// cluster do so by themselves at once, and sentinels see to it after 10 seconds.
+func (s Site) rejoin(ctx context.Context, number int) error {
+	t := s.Target
+	all := t.Servers()
+	if clustered(t) || all[number-1].Role == target.Sentinel {
+		return nil
+	}
+	primary, err := t.Primary(ctx, group(t, number))
+	if err != nil || primary == number {
+		return err
+	}
+	return follow(ctx, t.Admin(number), all[primary-1].Addr)
+}
+
+// settings are those of a server's settings that match a pattern.
+func settings(ctx context.Context, c redis.Cmdable, pattern string) (map[string]string, error) {
+	values, err := c.ConfigGet(ctx, pattern).Result()
+	if err == nil && len(values) == 0 {
+		err = errors.New("there are none")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the settings %s: %w", pattern, err)
+	}
+	return values, nil
+}
+
+// configure changes settings, name and value by turns, in this order: servers
+// before 7.0 take one at a time.
+func configure(ctx context.Context, c redis.Cmdable, pairs ...string) error {
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if err := c.ConfigSet(ctx, pairs[i], pairs[i+1]).Err(); err != nil {
+			return fmt.Errorf("set %s: %w", pairs[i], err)
+		}
+	}
+	return nil
+}
+
+// clientPatience is how long clients wait for a reply, unless a deadline of theirs
+// is nearer; see target.ConnOptions.
+const clientPatience = 5 * time.Second
+
+// stallProvokes are the faults that a server brings about which answers nothing for
+// some time and then goes on. What waits meanwhile in its sockets is executed all
+// the same, also when its client has given up; and then the leases are over that
+// ran out meanwhile, while their holders, whom nobody told, and whose renewals came
+// too late, work on.
+func stallProvokes(f Fault, lease time.Duration) (fs []variant.Fault) {
+	if f.Amount >= clientPatience {
+		fs = append(fs, variant.DropReply, variant.LateRequest)
+	}
+	if f.Amount >= lease {
+		fs = append(fs, variant.Overrun, variant.FreezeRenewal)
+	}
+	return fs
+}
+
+// refusalProvokes are the faults that a server brings about which refuses commands:
+// a client whose sequence of commands is refused in the middle leaves things as if
+// it had died there, for it cannot undo them either.
+func refusalProvokes(Fault, time.Duration) []variant.Fault {
+	return []variant.Fault{variant.Crash}
+}

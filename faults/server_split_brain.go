@@ -1,0 +1,279 @@
+package faults
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"oversell/target"
+)
+
+// kindSplitBrain leaves two masters, of which one does not know of the last lock
+// that the other granted.
+//
+// A failover alone loses a lock only by luck: a replica on the same machine is
+// microseconds behind. So the primary first loses its replicas. When somebody has
+// obtained a lock after that, it is frozen, for sentinels and nodes of a cluster
+// depose none that answers, a replica takes its place, and it is let go.
+//
+// The new primary may know of an older lock, which was given back since. Until the
+// lease of that one is over, nobody would obtain anything from it. That is not
+// waited for: the lease is ended.
+//
+// How long the old primary goes on as a master depends. Where nobody watches, until
+// it is told otherwise, and half of its clients are made to connect again, which
+// leads them to the new one. Sentinels demote it after 10 seconds. In a cluster it
+// hears of its successor within milliseconds; what is left of the fault there is the
+// lock that was lost.
+var kindSplitBrain = Kind{
+	Name: "split-brain", Level: OnServer,
+	Syntax:   "split-brain [for D]" + timedSyntax,
+	Summary:  "a replica that lacks the last lock is promoted, and the old primary goes on as a master, too, for D (2s)",
+	Takes:    []Part{TakesNode, TakesFor},
+	Provokes: failoverProvokes,
+	Needs:    needsKeys(target.CanStop, target.CanFailOver),
+	Lasts:    func(Fault) time.Duration { return 2 * time.Second },
+	Inject: func(ctx context.Context, _ Fault, on Site) (func(context.Context) error, error) {
+		master := group(on.Target, on.Chosen)
+		old, err := on.Target.Primary(ctx, master)
+		if err != nil {
+			return nil, err
+		}
+		b := &brain{Site: on, master: master, old: old, primary: on.Target.Admin(old)}
+		return b.reunite, b.split(ctx)
+	},
+}
+
+// brain is a primary that is to be deposed unawares.
+type brain struct {
+	Site
+	master, old int
+	primary     *redis.Client
+	// known is what each replica knew of the lock at last, by its number.
+	known map[int][]byte
+}
+
+func (b *brain) split(ctx context.Context) error {
+	if err := b.grantUnseen(ctx); err != nil {
+		return err
+	}
+	if err := b.Target.Freeze(b.old); err != nil {
+		return err
+	}
+	err := b.replace(ctx)
+	if err := errors.Join(err, b.Target.Thaw(b.old)); err != nil {
+		return err
+	}
+	return b.scatter(ctx)
+}
+
+// replace puts a replica in the place of the frozen primary.
+func (b *brain) replace(ctx context.Context) error {
+	successor, err := b.Target.Promote(ctx, b.master)
+	if err != nil {
+		return err
+	}
+	if err := b.admit(ctx); err != nil { // the others, to the new one
+		return err
+	}
+	return b.endLease(ctx, successor)
+}
+
+// grantUnseen waits until somebody has obtained a lock that no replica knows of.
+func (b *brain) grantUnseen(ctx context.Context) error {
+	for {
+		if err := b.part(ctx); err != nil {
+			return err
+		}
+		again, err := b.awaitUnseen(ctx)
+		if !again {
+			return err
+		}
+		if err := b.admit(ctx); err != nil {
+			return err
+		}
+		if err := b.Target.AwaitHealthy(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// lag is how long replicas may lack their primary. Sentinels do not promote one that
+// has for 10 times as long as it takes them to hold a primary for dead, and for ours
+// the latter is 400 milliseconds or more.
+const lag = 2 * time.Second
+
+// inFlight is how long a client may take, at most, to tell of a grant that it was
+// given; so after that time nobody tells any more of one that the replicas know.
+const inFlight = 100 * time.Millisecond
+
+// unseenWrites is for how long a primary goes on without its replicas where there
+// is no lock to wait for.
+const unseenWrites = 300 * time.Millisecond
+
+// awaitUnseen waits for a grant that the replicas do not know of. It reports that
+// they must be let in again before it can go on.
+func (b *brain) awaitUnseen(ctx context.Context) (again bool, err error) {
+	if b.Key == "" {
+		return false, pause(ctx, unseenWrites)
+	}
+	if err := pause(ctx, inFlight); err != nil {
+		return false, err
+	}
+	window, cancel := context.WithTimeout(ctx, lag)
+	defer cancel()
+	for {
+		if err := b.Await(window); err != nil {
+			return ctx.Err() == nil && window.Err() != nil, err
+		}
+		unseen, err := b.unseen(ctx)
+		if unseen || err != nil {
+			return false, err
+		}
+	}
+}
+
+// unseen tells whether the lock is held, and remembers what the replicas know of it:
+// not that it is held so, for they were cut off before it was granted, but perhaps
+// that it was held before.
+func (b *brain) unseen(ctx context.Context) (bool, error) {
+	now, err := b.lock(ctx, b.old)
+	if err != nil || now == nil {
+		return false, err
+	}
+	b.known = map[int][]byte{}
+	for _, n := range b.replicas() {
+		if b.known[n], err = b.lock(ctx, n); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// lock is what a server keeps under the lock's key, nil if nothing.
+func (b *brain) lock(ctx context.Context, number int) ([]byte, error) {
+	conn := b.Target.Admin(number).Conn()
+	defer conn.Close()
+	var err error
+	if clustered(b.Target) { // where a replica would send us to its master
+		err = conn.ReadOnly(ctx).Err()
+	}
+	var value []byte
+	if err == nil {
+		value, err = conn.Dump(ctx, b.Key).Bytes()
+	}
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return nil, fmt.Errorf("look at the lock on server %d: %w", number, err)
+	}
+	return value, nil
+}
+
+// endLease removes the old lock that the new primary knows of, if any.
+func (b *brain) endLease(ctx context.Context, successor int) error {
+	old := b.known[successor]
+	if old == nil {
+		return nil
+	}
+	err := b.Target.Admin(successor).Watch(ctx, func(tx *redis.Tx) error {
+		now, err := tx.Dump(ctx, b.Key).Bytes()
+		if err == nil && bytes.Equal(now, old) {
+			_, err = tx.TxPipelined(ctx, func(p redis.Pipeliner) error { return p.Del(ctx, b.Key).Err() })
+		}
+		return err
+	}, b.Key)
+	if err != nil && !errors.Is(err, redis.Nil) && !errors.Is(err, redis.TxFailedErr) { // it ended by itself
+		return fmt.Errorf("end the lease of the last lock that server %d knows of: %w", successor, err)
+	}
+	return nil
+}
+
+// replicas are the numbers of all others that keep the same keys.
+func (b *brain) replicas() (numbers []int) {
+	for _, s := range b.Target.Servers() {
+		if s.Role != target.Sentinel && s.Number != b.old && group(b.Target, s.Number) == b.master {
+			numbers = append(numbers, s.Number)
+		}
+	}
+	return numbers
+}
+
+// wrongPassword is one with which a primary lets nobody in, for it asks for none.
+const wrongPassword = "nobody-is-let-in"
+
+// part cuts the replicas off from the primary: with a password that it does not
+// accept they cannot log in again. (To take the right to replicate away from them
+// would do as well, and the primary keeps it in one place; but giving it back in the
+// midst of an attempt to connect leaves replicas that believe in a primary of the
+// times before PSYNC, and never say again how far they are.)
+func (b *brain) part(ctx context.Context) error {
+	err := b.setPassword(ctx, wrongPassword)
+	if err == nil {
+		err = b.primary.ClientKillByFilter(ctx, "TYPE", "replica").Err()
+	}
+	if err != nil {
+		return fmt.Errorf("cut off the replicas of server %d: %w", b.old, err)
+	}
+	return nil
+}
+
+// admit lets the replicas in again.
+func (b *brain) admit(ctx context.Context) error { return b.setPassword(ctx, "") }
+
+func (b *brain) setPassword(ctx context.Context, password string) error {
+	for _, n := range b.replicas() {
+		if err := configure(ctx, b.Target.Admin(n), "masterauth", password); err != nil {
+			return fmt.Errorf("server %d, a replica: %w", n, err)
+		}
+	}
+	return nil
+}
+
+// scatter makes every second client of the old primary connect again, which leads
+// it to the new one. Where sentinels or a cluster tell clients of the new one, they
+// need no such help.
+func (b *brain) scatter(ctx context.Context) error {
+	if b.Target.Topology != "replica" {
+		return nil
+	}
+	list, err := b.primary.Do(ctx, "CLIENT", "LIST", "TYPE", "normal").Text()
+	if err != nil {
+		return fmt.Errorf("list the clients of server %d: %w", b.old, err)
+	}
+	p := b.primary.Pipeline()
+	for i, id := range connectionIDs(list) {
+		if i%2 == 0 {
+			p.ClientKillByFilter(ctx, "ID", id)
+		}
+	}
+	if _, err := p.Exec(ctx); err != nil {
+		return fmt.Errorf("disconnect every second client of server %d: %w", b.old, err)
+	}
+	return nil
+}
+
+// connectionIDs are those of a reply to CLIENT LIST, which has a line for each.
+func connectionIDs(list string) (ids []string) {
+	for line := range strings.Lines(list) {
+		first, _, _ := strings.Cut(line, " ")
+		if id, ok := strings.CutPrefix(first, "id="); ok {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// reunite ends the split, at whatever point it was.
+func (b *brain) reunite(ctx context.Context) error {
+	if err := b.Target.Thaw(b.old); err != nil {
+		return err
+	}
+	if err := b.insist(ctx, b.admit); err != nil {
+		return err
+	}
+	return b.settle(ctx, b.old)
+}

@@ -1,0 +1,192 @@
+package faults
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+const (
+	// breaking and healing bound how long it may take to break something and to
+	// have everything recovered.
+	breaking = 20 * time.Second
+	healing  = 30 * time.Second
+	// opportunity is how long a run is kept going for a fault of a client or of the
+	// wire that has a time, so that it finds something to strike at.
+	opportunity = 2 * time.Second
+)
+
+// follow strikes whenever the schedule says so. It calls first when the fault has
+// struck and was mended once, or never will.
+func (in *Injector) follow(s *strike, first func()) {
+	defer first()
+	for n := 0; ; n++ {
+		at, more := s.fault.When.schedule(n)
+		if !more || !in.sleep(context.Background(), at-in.now()) {
+			return
+		}
+		in.breakAndMend(s, first)
+		for { // what fell into the time of this strike is left out
+			next, more := s.fault.When.schedule(n + 1)
+			if !more || next >= in.now() {
+				break
+			}
+			n++
+		}
+		if s.fault.When.Times == 0 && s.fault.When.Every > 0 {
+			first()
+		}
+	}
+}
+
+// breakAndMend is one strike at a server, or at all connections.
+func (in *Injector) breakAndMend(s *strike, first func()) {
+	in.inForce.Add(1)
+	defer func() {
+		in.calm.Store(int64(in.now() + afterShock))
+		in.inForce.Add(-1)
+	}()
+	from, state := in.now(), in.crowd()
+	at, heal, err := in.inject(s)
+	until := in.now()
+	if err != nil {
+		s.fail(err)
+	} else {
+		if late := in.crowd(); late == Holding {
+			state = late
+		}
+		if s.fault.When.ForGood {
+			first() // this is all that there is to wait for
+		}
+		in.sleep(context.Background(), s.fault.lasts())
+	}
+	if heal != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), healing)
+		defer cancel()
+		if err := heal(ctx); err != nil {
+			s.fail(fmt.Errorf("mend it: %w", err))
+		}
+	}
+	if err == nil {
+		h := hit{at: at, state: state, from: from, to: in.now(), until: until}
+		if !s.fault.When.ForGood {
+			h.until = h.to
+		}
+		in.struck(s, h)
+	}
+}
+
+// inject breaks something. It ends early when the run is stopped.
+func (in *Injector) inject(s *strike) (at string, heal func(context.Context) error, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), breaking)
+	defer cancel()
+	go func() {
+		select {
+		case <-in.stop:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	if s.fault.Kind.Cuts {
+		return in.cut(s.fault)
+	}
+	site := Site{Target: in.o.Target, Key: in.o.Key, Await: in.holds.await, Chosen: s.fault.Where.Node}
+	if site.Chosen == 0 {
+		if site.Chosen, err = keeper(ctx, in.o.Target, cmp.Or(in.o.Key, in.o.Near)); err != nil {
+			return "", nil, err
+		}
+	}
+	heal, err = s.fault.Kind.Inject(ctx, s.fault, site)
+	if err != nil && errors.Is(context.Cause(ctx), context.Canceled) {
+		err = errors.New("the run ended before it could strike")
+	}
+	return fmt.Sprintf("node %d", site.Chosen), heal, err
+}
+
+// awaitFirst keeps the run going for a fault of clients or of the wire that has a
+// time.
+func (in *Injector) awaitFirst(s *strike) {
+	if s.fault.When.At == 0 || !in.sleep(context.Background(), s.fault.When.At-in.now()) {
+		return
+	}
+	for end := s.fault.When.At + opportunity; s.fired.Load() == 0 && in.now() < end; {
+		if !in.sleep(context.Background(), 20*time.Millisecond) {
+			return
+		}
+	}
+	in.sleep(context.Background(), s.fault.Amount)
+}
+
+// moveClocks moves the clocks of the clients that the fault picks, for the rest of
+// the run.
+func (in *Injector) moveClocks(s *strike) {
+	if !in.sleep(context.Background(), s.fault.When.At-in.now()) {
+		return
+	}
+	in.mu.Lock()
+	s.moved = true
+	var picked []*Client
+	for _, c := range in.clients {
+		if s.picks(c) {
+			c.ahead.Store(int64(s.fault.Amount))
+			picked = append(picked, c)
+		}
+	}
+	in.mu.Unlock()
+	for _, c := range picked {
+		now := in.now()
+		in.struck(s, hit{at: "client " + itoa(c.id), client: c.id, state: c.stateNow(), from: now, to: now})
+	}
+}
+
+// crowd is what the clients are about: somebody holds a lock, or somebody tries to,
+// or neither.
+func (in *Injector) crowd() State {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	state := Idle
+	for _, c := range in.clients {
+		switch c.stateNow() {
+		case Holding:
+			return Holding
+		case Waiting:
+			state = Waiting
+		}
+	}
+	return state
+}
+
+// grants lets faults wait for a lock to be granted.
+type grants struct {
+	mu      sync.Mutex
+	awaited chan struct{} // closed at the next grant; nil: nobody waits
+}
+
+// granted says that a client has obtained a lock.
+func (in *Injector) granted() {
+	in.holds.mu.Lock()
+	defer in.holds.mu.Unlock()
+	if in.holds.awaited != nil {
+		close(in.holds.awaited)
+		in.holds.awaited = nil
+	}
+}
+
+// await waits for a grant that comes after the call.
+func (g *grants) await(ctx context.Context) error {
+	g.mu.Lock()
+	if g.awaited == nil {
+		g.awaited = make(chan struct{})
+	}
+	awaited := g.awaited
+	g.mu.Unlock()
+	select {
+	case <-awaited:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("wait until somebody obtains the lock: %w", ctx.Err())
+	}
+}

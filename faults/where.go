@@ -1,0 +1,69 @@
+package faults
+
+import (
+	"slices"
+	"unicode/utf8"
+)
+
+// point is one side of a command, as far as the faults can tell.
+type point struct {
+	moment Moment
+	// names are those that the command answers to, its own first; see commands.go.
+	names []string
+	// key is its first key; empty if it has none.
+	key string
+	// during are the operations in which the client is, the innermost first.
+	during []string
+	state  State
+	// client and node are 0 where nobody knows.
+	client, node int
+	// first says that this is the first command that was answered since the grant.
+	first bool
+}
+
+// matches tells whether a fault that is narrowed to w may strike at p.
+func (w Where) matches(p point) bool {
+	return (w.Moment == AnyMoment || w.Moment == p.moment) &&
+		(w.State == AnyState || w.State == p.state) &&
+		(w.Client == 0 || w.Client == p.client) &&
+		(w.Node == 0 || w.Node == p.node) &&
+		(!w.First || p.first) &&
+		(w.Command == "" || slices.Contains(p.names, w.Command)) &&
+		(w.During == "" || slices.Contains(p.during, w.During)) &&
+		(w.Key == "" || like(w.Key, p.key))
+}
+
+// like tells whether text is like pattern, in which * stands for any text and ?
+// for any one character. Nothing else is special: keys are full of brackets.
+func like(pattern, text string) bool {
+	p, t := 0, 0
+	star, from := -1, 0 // the last * and where what it stands for ends
+	for t < len(text) {
+		switch {
+		case p < len(pattern) && pattern[p] == '*':
+			star, from = p, t
+			p++
+		case p < len(pattern) && pattern[p] == '?':
+			p++
+			t += width(text[t:])
+		case p < len(pattern) && pattern[p] == text[t]:
+			p++
+			t++
+		case star >= 0:
+			from += width(text[from:])
+			p, t = star+1, from
+		default:
+			return false
+		}
+	}
+	for p < len(pattern) && pattern[p] == '*' {
+		p++
+	}
+	return p == len(pattern)
+}
+
+// width is the number of bytes of the first character.
+func width(s string) int {
+	_, n := utf8.DecodeRuneInString(s)
+	return n
+}

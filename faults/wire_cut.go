@@ -1,0 +1,32 @@
+package faults
+
+import (
+	"time"
+
+	"oversell/variant"
+	"oversell/wire"
+)
+
+// kindCut is a partition, of one direction or of both.
+var kindCut = Kind{
+	Name: "cut", Level: OnWire, Cuts: true,
+	Syntax:   "cut [requests|replies] for D|for good [node N] [at D] [every D] [times N|once]",
+	Summary:  "nothing passes between the clients and a node, or all nodes, in one direction or in both",
+	Takes:    []Part{TakesDirection, TakesNode, TakesFor},
+	Requires: []Part{TakesFor},
+	Provokes: cutProvokes,
+}
+
+// cutProvokes: a client does not wait for ever. A reply that is held is lost to one
+// that has given up, and a request that is held counts after that. A holder who is
+// cut off cannot release, nor renew.
+func cutProvokes(f Fault, lease time.Duration) []variant.Fault {
+	fs := []variant.Fault{variant.DropReply}
+	if f.Where.Direction != wire.Replies {
+		fs = append(fs, variant.LateRequest)
+	}
+	if f.When.ForGood || f.When.For >= lease {
+		fs = append(fs, variant.Overrun)
+	}
+	return fs
+}

@@ -1,0 +1,32 @@
+package faults
+
+import (
+	"time"
+
+	"oversell/variant"
+	"oversell/wire"
+)
+
+// kindHalfOpen is a peer that vanished without a word: the connection stands, and
+// nothing comes through.
+var kindHalfOpen = Kind{
+	Name: "half-open", Level: OnWire,
+	Syntax:   "half-open [COMMAND] [for D|for good]" + whoSyntax + nodeSyntax + whenSyntax,
+	Summary:  "the connection stays open and nothing passes on it any more, this command included",
+	Takes:    append([]Part{TakesFor}, onTheWire...),
+	Rule:     func(f Fault) wire.Action { return wire.Action{Verb: wire.HalfOpen, After: f.When.For} },
+	Provokes: halfOpenProvokes,
+}
+
+// halfOpenProvokes: the client hangs until its own time limit, cut off from the
+// server. What was held back counts later if the connection comes back to life, and
+// never otherwise.
+func halfOpenProvokes(f Fault, lease time.Duration) (fs []variant.Fault) {
+	if f.When.For > 0 {
+		fs = append(fs, variant.LateRequest, variant.DropReply)
+	}
+	if f.When.For == 0 || f.When.For >= lease {
+		fs = append(fs, variant.Overrun)
+	}
+	return fs
+}

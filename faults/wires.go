@@ -1,0 +1,151 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"oversell/target"
+	"oversell/wire"
+)
+
+// wires are the proxies before a target's servers.
+type wires struct {
+	proxies map[int]*wire.Proxy // by number of the server
+
+	mu      sync.Mutex
+	cuts    []*Fault                 // in force
+	pending map[connection][]*strike // judged, and not seen to take effect so far
+}
+
+// connection is one of a proxy's.
+type connection struct {
+	node int
+	conn int64
+}
+
+// interpose puts a proxy before every server, if a fault of the wire wants it.
+func (in *Injector) interpose(ctx context.Context) error {
+	cuts := slices.ContainsFunc(in.timed, func(s *strike) bool { return s.fault.Kind.Cuts })
+	if len(in.onWire) == 0 && !cuts {
+		return nil
+	}
+	in.proxies, in.pending = map[int]*wire.Proxy{}, map[connection][]*strike{}
+	via := map[string]string{}
+	for _, server := range in.o.Target.Servers() {
+		if server.Role == target.Sentinel {
+			continue
+		}
+		p, err := wire.Listen(ctx, wire.Options{To: server.Addr,
+			Judge: func(c wire.Command) wire.Action { return in.judge(server.Number, c) },
+			Fired: func(c wire.Command, _ wire.Action) { in.tookEffect(server.Number, c) },
+		})
+		if err != nil {
+			return err
+		}
+		in.proxies[server.Number] = p
+		via[server.Addr] = p.Addr()
+	}
+	in.o.Target.Route(func(addr string) string {
+		if proxy, known := via[addr]; known {
+			return proxy
+		}
+		return addr
+	})
+	return nil
+}
+
+// cut stops what passes between the clients and one server or all of them.
+func (in *Injector) cut(f Fault) (at string, heal func(context.Context) error, err error) {
+	at = "every node"
+	if f.Where.Node != 0 {
+		at = "node " + itoa(f.Where.Node)
+	}
+	in.wires.mu.Lock()
+	defer in.wires.mu.Unlock()
+	mine := &f
+	in.cuts = append(in.cuts, mine)
+	in.sever()
+	return at, func(context.Context) error {
+		in.wires.mu.Lock()
+		defer in.wires.mu.Unlock()
+		in.cuts = slices.DeleteFunc(in.cuts, func(c *Fault) bool { return c == mine })
+		in.sever()
+		return nil
+	}, nil
+}
+
+// sever brings the proxies in line with the cuts that are in force. The caller
+// holds wires.mu.
+func (in *Injector) sever() {
+	for number, p := range in.proxies {
+		p.Restore()
+		for _, c := range in.cuts {
+			if c.Where.Node == 0 || c.Where.Node == number {
+				p.Cut(c.Where.Direction)
+			}
+		}
+	}
+}
+
+// unplug ends the proxies.
+func (in *Injector) unplug() error {
+	var errs []error
+	for _, p := range in.proxies {
+		errs = append(errs, p.Close())
+	}
+	if len(in.proxies) > 0 {
+		in.o.Target.Route(nil)
+	}
+	clear(in.proxies)
+	return errors.Join(errs...)
+}
+
+// judge says what is done to a command on its way to a server.
+func (in *Injector) judge(node int, c wire.Command) wire.Action {
+	if !in.active.Load() {
+		return wire.Action{}
+	}
+	for _, s := range in.onWire {
+		if s.fault.Where.matches(in.pointOnWire(s, node, c)) && s.trigger.fires(in.now()) {
+			in.wires.mu.Lock()
+			defer in.wires.mu.Unlock()
+			at := connection{node, c.Conn}
+			in.pending[at] = append(in.pending[at], s)
+			return s.fault.Kind.Rule(s.fault)
+		}
+	}
+	return wire.Action{}
+}
+
+// pointOnWire is what can be told of a command on its way. On which side of it the
+// fault strikes is for the fault's rule to say.
+func (in *Injector) pointOnWire(s *strike, node int, c wire.Command) point {
+	p := point{moment: s.fault.Where.Moment, names: namesOnWire(c), key: c.Key, node: node}
+	if client := in.who(c.Client); client != nil {
+		p.client, p.state, p.during = client.id, client.stateNow(), client.doingNow()
+	}
+	return p
+}
+
+// tookEffect counts what judge ordered when it has happened.
+func (in *Injector) tookEffect(node int, c wire.Command) {
+	at := connection{node, c.Conn}
+	in.wires.mu.Lock()
+	if len(in.pending[at]) == 0 {
+		in.wires.mu.Unlock()
+		return
+	}
+	s := in.pending[at][0]
+	in.pending[at] = in.pending[at][1:]
+	in.wires.mu.Unlock()
+	now := in.now()
+	in.calm.Store(int64(now + afterShock))
+	h := hit{at: "node " + itoa(node) + ", " + c.Name, from: now, to: now}
+	if client := in.who(c.Client); client != nil {
+		h.client, h.state = client.id, client.stateNow()
+		h.at = "client " + itoa(client.id) + ", " + c.Name
+	}
+	in.struck(s, h)
+}
