@@ -167,8 +167,10 @@ func (s *servers) of(ctx context.Context, c scenarios.Config) (scenarios.Servers
 
 func (s *servers) redis(ctx context.Context, c scenarios.Config) (*target.Target, error) {
 	spec := specFor(s.plan.Target, c.Lock)
-	if t := s.open[spec.Topology]; t != nil {
+	if t := s.open[spec.Topology]; t != nil && !(c.BreaksServers() && !spec.IsAddress()) {
 		return t, nil
+	} else if t != nil {
+		t.Close() // what an earlier run has broken is of no use to the next one
 	}
 	t, err := target.Open(ctx, spec)
 	if err != nil {

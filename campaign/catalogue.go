@@ -2,6 +2,7 @@ package campaign
 
 import (
 	"oversell/dispatchimpl"
+	"oversell/faults"
 	"oversell/idimpl"
 	"oversell/lockimpl"
 	"oversell/queueimpl"
@@ -11,7 +12,7 @@ import (
 	"oversell/variant"
 )
 
-// Catalogue lists all that can be run and judged.
+// Catalogue lists all that can be run, broken and judged.
 func Catalogue() reports.Catalogue {
 	c := reports.Catalogue{Schema: reports.CatalogueSchema, Properties: variant.Properties}
 	for _, s := range scenarios.All {
@@ -46,6 +47,9 @@ func Catalogue() reports.Catalogue {
 			Name: v.Name, Source: v.Source, Summary: v.Summary, Control: v.Control,
 			Promises: v.Promises, Flaws: v.Flaws, Needs: v.Needs,
 		})
+	}
+	for _, k := range faults.Kinds {
+		c.Faults = append(c.Faults, reports.FaultInfo{Name: k.Name, Level: string(k.Level), Syntax: k.Syntax, Summary: k.Summary})
 	}
 	return c
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9/logging"
+
 	"oversell/database"
 	"oversell/database/databasetest"
 	"oversell/reports"
@@ -15,7 +17,10 @@ import (
 // servers are the real databases of these tests, started when first needed.
 var databases databasetest.Servers
 
-func TestMain(m *testing.M) { os.Exit(databases.Run(m)) }
+func TestMain(m *testing.M) {
+	logging.Disable() // the driver reports failed dials on stderr, and here they are meant
+	os.Exit(databases.Run(m))
+}
 
 func dispatchOptions(t *testing.T, kind, lock string) Options {
 	t.Helper()

@@ -1,9 +1,8 @@
 package campaign
 
 import (
-	"maps"
+	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"oversell/checker"
@@ -25,7 +24,7 @@ func Judge(h *history.History) Judged {
 	lat := reports.NewLatencies()
 	ops, returned := 0, int64(0)
 	for _, op := range h.Ops {
-		if op.Kind == history.ReadState || op.Kind == history.Fault || op.Kind == history.Join {
+		if !measured(op) {
 			continue
 		}
 		ops++
@@ -40,7 +39,7 @@ func Judge(h *history.History) Judged {
 		Target: h.Header.Target, Topology: h.Header.Topology, ServerVersion: h.Header.ServerVersion,
 		Engine: h.Header.Engine, Waiting: h.Header.Waiting, Seed: h.Header.Seed,
 		Clients: h.Header.Clients, Pool: h.Header.Pool,
-		Operations: ops, ElapsedMS: round(float64(elapsed) / 1e6), Latency: lat.Summary(), Faults: faults(h),
+		Operations: ops, ElapsedMS: round(float64(elapsed) / 1e6), Latency: lat.Summary(), Faults: struck(h), Phases: phases(h),
 		Expected: h.Header.Expected, ExpectedWhy: h.Header.ExpectedFlaws,
 		Overruns: j.Overruns, FirstOverrun: j.FirstOverrun, Refusals: byName(j.Refusals), Fairness: round(j.Fairness), Cut: h.Cut,
 	}
@@ -82,15 +81,38 @@ func elapsed(h *history.History) time.Duration {
 // round keeps three decimals, enough for any figure here.
 func round(x float64) float64 { return math.Round(x*1e3) / 1e3 }
 
-func faults(h *history.History) []reports.Fault {
+// struck are the faults of the run with what became of them; of a run that was killed
+// nobody knows that.
+func struck(h *history.History) []reports.Fault {
 	fs := []reports.Fault{}
 	if h.Trailer == nil {
+		for _, name := range h.Header.Faults {
+			fs = append(fs, reports.Fault{Name: name})
+		}
 		return fs
 	}
-	for _, name := range slices.Sorted(maps.Keys(h.Trailer.Faults)) {
-		fs = append(fs, reports.Fault{Name: name, Fired: h.Trailer.Faults[name]})
+	for _, f := range h.Trailer.Faults {
+		fs = append(fs, reports.Fault{Name: f.Name, Level: f.Level, Fired: f.Fired, Holders: f.Holders, Waiters: f.Waiters, Failed: f.Failed})
 	}
 	return fs
+}
+
+// idle says which fault did not do what it should have; empty when all did.
+func idle(t *history.Trailer) string {
+	for _, f := range t.Faults {
+		switch {
+		case f.Fired == 0 && f.Failed != "":
+			return fmt.Sprintf("the fault %q never struck: %s", f.Name, f.Failed)
+		case f.Fired == 0:
+			return fmt.Sprintf("the fault %q never struck: nothing that fits it came by", f.Name)
+		case f.Failed != "":
+			return fmt.Sprintf("the fault %q: %s", f.Name, f.Failed)
+		}
+	}
+	if t.Unrecovered != "" {
+		return "the run did not recover from its faults: " + t.Unrecovered
+	}
+	return ""
 }
 
 // properties fills in r.Properties in the order of variant.Properties, and
@@ -134,6 +156,8 @@ func verdict(h *history.History, promised []checker.Result) (verdict, why string
 		return reports.Inconclusive, "the run was cut short: " + h.Trailer.Aborted
 	case h.Trailer.Interrupted:
 		return reports.Inconclusive, "the run was stopped before its end"
+	case idle(h.Trailer) != "":
+		return reports.Inconclusive, idle(h.Trailer)
 	case len(promised) == 0:
 		return reports.Inconclusive, "nothing was promised, and so nothing could be broken"
 	case merged == checker.Unknown:
@@ -147,7 +171,7 @@ func verdict(h *history.History, promised []checker.Result) (verdict, why string
 // contended tells whether operations of two clients ever overlapped.
 func contended(h *history.History) bool {
 	for i := 1; i < len(h.Ops); i++ {
-		if a, b := h.Ops[i-1], h.Ops[i]; a.Client != b.Client && b.Call < a.Return && b.Kind != history.ReadState {
+		if a, b := h.Ops[i-1], h.Ops[i]; a.Client != b.Client && b.Call < a.Return && a.Kind != history.Fault && b.Kind != history.Fault && b.Kind != history.ReadState {
 			return true
 		}
 	}

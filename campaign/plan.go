@@ -12,6 +12,7 @@ import (
 
 	"oversell/database"
 	"oversell/dispatchimpl"
+	"oversell/faults"
 	"oversell/idimpl"
 	"oversell/load"
 	"oversell/lockimpl"
@@ -37,9 +38,13 @@ type Options struct {
 	Stock, Ops                       int64
 	Resend, Refund                   float64
 	TTL, Wait, Retry, Hold, Duration time.Duration
+	Timeout                          time.Duration
 	Waiting                          load.Waiting
 	Seed                             uint64
 	JSONL                            bool
+
+	// Faults are sentences of package faults: what is done to the run on purpose.
+	Faults []string
 
 	// Set tells which flags somebody gave, by name; nil: none. One that has no
 	// effect on the scenario is refused.
@@ -66,11 +71,12 @@ func DefaultDir(now time.Time) string {
 // anything is started.
 func NewPlan(ctx context.Context, o Options) (Plan, error) {
 	o.suitEmulation()
+	o.SQL.AllowRemote = o.Target.AllowRemote
 	base := scenarios.Config{
 		Clients: o.Clients, Pool: o.Pool, Waiting: o.Waiting, Seed: o.Seed,
 		Stock: o.Stock, Quantity: o.Quantity, Resend: o.Resend, Refund: o.Refund,
 		TTL: o.TTL, Wait: o.Wait, Retry: o.Retry, Hold: o.Hold, Duration: o.Duration, Ops: o.Ops,
-		QueueOptions: o.QueueOptions, Delay: o.Delay, Repeat: o.Repeat, Die: o.Die,
+		Timeout: o.Timeout, QueueOptions: o.QueueOptions, Delay: o.Delay, Repeat: o.Repeat, Die: o.Die,
 	}
 	var err error
 	if base.Scenario, err = find("scenario", o.Scenario, scenarios.All, func(s scenarios.Scenario) string { return s.Name }); err != nil {
@@ -78,6 +84,14 @@ func NewPlan(ctx context.Context, o Options) (Plan, error) {
 	}
 	if err := o.superfluous(base.Scenario); err != nil {
 		return Plan{}, err
+	}
+	for _, sentence := range o.Faults {
+		f, err := faults.Parse(sentence)
+		if err != nil {
+			return Plan{}, err
+		}
+		base.Faults = append(base.Faults, f)
+		o.Target.Clocks = o.Target.Clocks || f.Kind.Name == "clock-node"
 	}
 	combinations, err := o.combinations(base)
 	if err != nil {

@@ -11,16 +11,54 @@ import (
 // CatalogueSchema names the form of a Catalogue.
 const CatalogueSchema = "oversell-catalogue/1"
 
-// Catalogue is all that can be run and judged.
+// Catalogue is all that can be run, broken and judged. A section that was not
+// asked for is empty.
 type Catalogue struct {
 	Schema     string                 `json:"schema"`
-	Scenarios  []ScenarioInfo         `json:"scenarios"`
-	Locks      []VariantInfo          `json:"locks"`
-	Sales      []VariantInfo          `json:"sales"`
-	Queues     []VariantInfo          `json:"queues"`
-	IDs        []VariantInfo          `json:"ids"`
-	Dispatches []VariantInfo          `json:"dispatches"`
-	Properties []variant.PropertyInfo `json:"properties"`
+	Scenarios  []ScenarioInfo         `json:"scenarios,omitempty"`
+	Locks      []VariantInfo          `json:"locks,omitempty"`
+	Sales      []VariantInfo          `json:"sales,omitempty"`
+	Queues     []VariantInfo          `json:"queues,omitempty"`
+	IDs        []VariantInfo          `json:"ids,omitempty"`
+	Dispatches []VariantInfo          `json:"dispatches,omitempty"`
+	Faults     []FaultInfo            `json:"faults,omitempty"`
+	Properties []variant.PropertyInfo `json:"properties,omitempty"`
+}
+
+// Sections are the names of a Catalogue's sections, as in its JSON form.
+var Sections = []string{"scenarios", "locks", "sales", "queues", "ids", "dispatches", "faults", "properties"}
+
+// Only is one section of the catalogue, by its name.
+func (c Catalogue) Only(section string) (Catalogue, error) {
+	only := Catalogue{Schema: c.Schema}
+	switch section {
+	case "scenarios":
+		only.Scenarios = c.Scenarios
+	case "locks":
+		only.Locks = c.Locks
+	case "sales":
+		only.Sales = c.Sales
+	case "queues":
+		only.Queues = c.Queues
+	case "ids":
+		only.IDs = c.IDs
+	case "dispatches":
+		only.Dispatches = c.Dispatches
+	case "faults":
+		only.Faults = c.Faults
+	case "properties":
+		only.Properties = c.Properties
+	default:
+		return Catalogue{}, noSection(section)
+	}
+	return only, nil
+}
+
+func noSection(name string) error {
+	if near := variant.Nearest(name, Sections); len(near) > 0 {
+		return fmt.Errorf("the list has no section %q: did you mean %s?", name, strings.Join(near, " or "))
+	}
+	return fmt.Errorf("the list has no section %q: it has %s", name, strings.Join(Sections, ", "))
 }
 
 // ScenarioInfo describes a scenario.
@@ -28,6 +66,16 @@ type ScenarioInfo struct {
 	Name    string           `json:"name"`
 	Summary string           `json:"summary"`
 	Objects []variant.Object `json:"objects"`
+}
+
+// FaultInfo describes a thing that can be done to a run.
+type FaultInfo struct {
+	Name string `json:"name"`
+	// Level is where it strikes: client, wire or server.
+	Level string `json:"level"`
+	// Syntax is the sentence that asks for it, as in --fault.
+	Syntax  string `json:"syntax"`
+	Summary string `json:"summary"`
 }
 
 // VariantInfo describes a lock or a sale.
@@ -47,7 +95,9 @@ type VariantInfo struct {
 // Catalogue writes c for people.
 func (t Terminal) Catalogue(c Catalogue) error {
 	var b strings.Builder
-	b.WriteString("Scenarios\n")
+	if len(c.Scenarios) > 0 {
+		b.WriteString("\nScenarios\n")
+	}
 	for _, s := range c.Scenarios {
 		fmt.Fprintf(&b, "  %-20s %s\n", s.Name, s.Summary)
 	}
@@ -56,16 +106,30 @@ func (t Terminal) Catalogue(c Catalogue) error {
 	variants(&b, "Queues", c.Queues)
 	variants(&b, "Number generators", c.IDs)
 	variants(&b, "Task dispatch", c.Dispatches)
-	b.WriteString("\nProperties\n")
+	listFaults(&b, c.Faults)
+	if len(c.Properties) > 0 {
+		b.WriteString("\nProperties\n")
+	}
 	for _, p := range c.Properties {
 		fmt.Fprintf(&b, "  %-20s %s: %s\n", p.Name, p.Of, p.Promise)
 	}
-	_, err := fmt.Fprint(t.W, b.String())
+	_, err := fmt.Fprint(t.W, strings.TrimPrefix(b.String(), "\n"))
 	return err
 }
 
+func listFaults(b *strings.Builder, fs []FaultInfo) {
+	if len(fs) > 0 {
+		b.WriteString("\nFaults\n")
+	}
+	for _, f := range fs {
+		fmt.Fprintf(b, "  %s (%s)\n    %s\n    %s\n", f.Name, f.Level, f.Summary, f.Syntax)
+	}
+}
+
 func variants(b *strings.Builder, title string, vs []VariantInfo) {
-	fmt.Fprintf(b, "\n%s\n", title)
+	if len(vs) > 0 {
+		fmt.Fprintf(b, "\n%s\n", title)
+	}
 	for _, v := range vs {
 		fmt.Fprintf(b, "  %s (%s)\n    %s\n", v.Name, v.Source, v.Summary)
 		fmt.Fprintf(b, "    promises: %s\n", orNothing(join(v.Promises)))

@@ -62,6 +62,9 @@ type Run struct {
 	// Latency is per kind of operation.
 	Latency map[string]Latency `json:"latency"`
 	Faults  []Fault            `json:"faults"`
+	// Phases compare the times before, during and after the faults; absent when
+	// none struck.
+	Phases []Phase `json:"phases,omitempty"`
 
 	Verdict string `json:"verdict"`
 	// Why says what made the verdict inconclusive.
@@ -95,10 +98,33 @@ type Run struct {
 	Notes []string `json:"notes,omitempty"`
 }
 
-// Fault is an injected fault and how often it fired.
+// Fault is an injected fault and what became of it.
 type Fault struct {
+	// Name is the sentence that asked for it, Level where it strikes: client, wire
+	// or server.
 	Name  string `json:"name"`
-	Fired int64  `json:"fired"`
+	Level string `json:"level"`
+	// Fired is how often it struck; Holders and Waiters how often that hit somebody
+	// who held the lock at that moment, or was trying to obtain it.
+	Fired   int64 `json:"fired"`
+	Holders int64 `json:"holders"`
+	Waiters int64 `json:"waiters"`
+	// Failed says what went wrong when it was to strike or to be mended.
+	Failed string `json:"failed,omitempty"`
+}
+
+// Phase is the part of a run before its first fault, from there to the end of the
+// last, or after that.
+type Phase struct {
+	Name   string  `json:"name"`
+	FromMS float64 `json:"from_ms"`
+	ToMS   float64 `json:"to_ms"`
+	// Operations counts those that were answered, refusals included, and
+	// Throughput is that per second.
+	Operations int     `json:"operations"`
+	Throughput float64 `json:"throughput_ops_per_s"`
+	// Latency is per kind of operation, of those that ended in the phase.
+	Latency map[string]Latency `json:"latency"`
 }
 
 // Property is the judgement of one property of one object.

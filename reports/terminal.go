@@ -77,6 +77,7 @@ func (d Document) columns() []column {
 	for _, kind := range latencyColumns {
 		all = append(all, column{strings.ToUpper(kind), "p50 / p99 / p99.9 ms", func(r Run) string { return r.latency(kind) }})
 	}
+	all = append(all, column{"FAULTS", "struck", Run.struck})
 	all = append(all, column{"BROKE", "", func(r Run) string { return strings.Join(r.broke(), ", ") }})
 	return slices.DeleteFunc(all, func(c column) bool {
 		return !slices.ContainsFunc(d.Runs, func(r Run) bool { return c.cell(r) != "" }) && c.title != "BROKE"
@@ -160,7 +161,7 @@ func (p Property) label(r Run) string {
 func (t Terminal) Explain(d Document) error {
 	var b strings.Builder
 	for _, r := range d.Runs {
-		if r.Verdict != Pass || len(r.broke()) > 0 || len(r.Notes) > 0 {
+		if r.Verdict != Pass || len(r.broke()) > 0 || len(r.Notes)+len(r.Faults) > 0 {
 			r.explain(&b)
 		}
 	}
@@ -186,6 +187,7 @@ func (r Run) explain(b *strings.Builder) {
 		}
 	}
 	r.explainOthers(b, others)
+	r.explainFaults(b)
 	if r.Overruns > 0 {
 		fmt.Fprintf(b, "  overruns: %s outlived the lease\n    %s.\n", sections(r.Overruns), r.FirstOverrun)
 	}

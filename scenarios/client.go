@@ -3,10 +3,10 @@ package scenarios
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"oversell/dispatchimpl"
+	"oversell/faults"
 	"oversell/history"
 	"oversell/idimpl"
 	"oversell/load"
@@ -32,6 +32,12 @@ type Client struct {
 	// nobody resends.
 	twin *Client
 
+	// injured is what the faults know of this client; nil in a run without faults.
+	injured *faults.Client
+	depth   int  // operations under way, one within the other
+	lost    bool // one of them had no answer: the client is to get a new identity
+	deaths  int  // how often this client has died, and another taken its place
+
 	lastTask string    // that this client enqueued
 	idle     time.Time // since when a consumer has found nothing
 }
@@ -45,7 +51,11 @@ func (r *run) client(lc *load.Client) *Client {
 // become gives the client a new identity with nothing remembered.
 func (c *Client) become(lc *load.Client) {
 	c.Client = lc
-	c.rec = c.run.log.Recorder(lc.ID)
+	if c.rec == nil {
+		c.rec = c.run.log.Recorder(lc.ID)
+	}
+	c.rec.As(lc.ID)
+	c.injured = c.run.injuredBy(lc.ID, c.injured)
 	if c.run.config.Lock.New != nil {
 		c.locker = c.run.config.Lock.New(lc.Env)
 	}
@@ -91,22 +101,29 @@ func (c *Client) acquire(ctx context.Context) (l lockimpl.Lock, session int64, o
 }
 
 func (c *Client) acquireOn(ctx context.Context, locker lockimpl.Locker, name string, o lockimpl.Options) (lockimpl.Lock, int64, error) {
+	if c.dead() && !c.replaced() {
+		return lockimpl.Lock{}, 0, faults.ErrCrashed
+	}
 	c.Begin()
+	c.tries()
 	session := c.run.sessions.Add(1)
 	op := c.begin(history.Acquire, history.Text(name), history.Int(session))
 	l, err := locker.Acquire(ctx, name, o)
 	if err == nil {
 		op.Fence = l.Fence
-		op.Until = c.run.log.Since(l.Until)
+		op.Until = c.onRunClock(l.Until)
 		op.Result = history.Text(l.Via)
 		if !l.Joined.IsZero() {
 			join := op
 			join.Kind, join.Fence, join.Until, join.Result = history.Join, 0, 0, history.Value{}
-			join.Outcome, join.Return = history.OK, c.run.log.Since(l.Joined)
+			join.Outcome, join.Return = history.OK, c.onRunClock(l.Joined)
 			c.rec.Record(&join)
 		}
 	}
-	c.record(op, err)
+	c.granted(err == nil)
+	if !c.record(op, err) && err == nil {
+		err = faults.ErrCrashed // nobody is left to enter the section
+	}
 	return l, session, err
 }
 
@@ -114,7 +131,7 @@ func (c *Client) extend(ctx context.Context, l lockimpl.Lock, session int64) (lo
 	op := c.begin(history.Extend, c.run.lock.key, history.Int(session))
 	l, err := c.locker.Extend(ctx, l, c.run.config.TTL)
 	if err == nil {
-		op.Until = c.run.log.Since(l.Until)
+		op.Until = c.onRunClock(l.Until)
 	}
 	return l, c.record(op, err)
 }
@@ -127,12 +144,17 @@ func (c *Client) release(ctx context.Context, l lockimpl.Lock, session int64) {
 // releaseOn gives a lock back. The operation carries the end of the lease as
 // last renewed, so that a section that outlived it can be told.
 func (c *Client) releaseOn(ctx context.Context, locker lockimpl.Locker, l lockimpl.Lock, session int64) error {
+	if c.dead() {
+		c.replaced()
+		return faults.ErrCrashed
+	}
 	if r, renews := locker.(lockimpl.Renewer); renews {
 		l = r.Renewed(l)
 	}
 	op := c.begin(history.Release, history.Text(l.Key), history.Int(session))
-	op.Until = c.run.log.Since(l.Until)
+	op.Until = c.onRunClock(l.Until)
 	err := locker.Release(ctx, l)
+	c.granted(false)
 	if c.record(op, err) {
 		c.Released(ctx, l.Key)
 	}
@@ -152,26 +174,61 @@ func (c *Client) rest(ctx context.Context, l lockimpl.Lock, d time.Duration) boo
 	return c.run.engine.Sleep(ctx, d, lost)
 }
 
-// begin starts an operation of this client.
+// begin starts an operation of this client, which record or leave ends.
 func (c *Client) begin(kind history.Kind, key, arg history.Value) history.Op {
+	c.depth++
+	if c.injured != nil {
+		c.injured.Enter(kind.String())
+	}
 	now := c.rec.Now()
 	return history.Op{Client: c.ID, Kind: kind, Key: key, Arg: arg, Due: now, Call: now}
 }
 
-// record ends an operation with err, and reports whether it succeeded. When the
-// outcome is unknown the client goes on under a new identity, since what the old
-// one asked for may still happen.
+// leave ends what begin began. When an operation had no answer the client goes on
+// under a new identity, since what the old one asked for may still happen.
+func (c *Client) leave() {
+	c.depth--
+	if c.injured != nil {
+		c.injured.Leave()
+	}
+	if c.lost {
+		c.replaced()
+	}
+}
+
+// replaced has another take the place of a client that is dead or had no answer,
+// unless the client is in the middle of an operation.
+func (c *Client) replaced() bool {
+	if c.depth > 0 {
+		return false
+	}
+	c.lost = false
+	c.run.engine.Sleep(context.Background(), errorPause, nil)
+	if c.dead() {
+		c.deaths++
+		c.become(c.Successor())
+	} else {
+		c.Rename()
+		c.rec.As(c.ID)
+		if c.injured != nil {
+			c.run.renamed.Store(c.injured.Number(), c.ID)
+		}
+	}
+	return true
+}
+
+// record ends an operation with err, and reports whether it succeeded. Whatever
+// the dead would have been told is unknown.
 func (c *Client) record(op history.Op, err error) bool {
 	op.Return = c.rec.Now()
 	op.Outcome, op.Reason = outcomeOf(err)
-	c.recordAs(op)
-	if op.Outcome == history.Unknown {
-		c.run.failed(fmt.Errorf("client %d: %w", c.ID, err))
-		c.run.engine.Sleep(context.Background(), errorPause, nil)
-		c.become(c.Successor())
-	} else if c.run.failing.Load() > 0 {
-		c.run.failing.Store(0)
+	if c.dead() {
+		op.Outcome, op.Reason = history.Unknown, history.NoReason
 	}
+	c.recordAs(op)
+	c.run.went(c, op.Outcome, err)
+	c.lost = c.lost || op.Outcome == history.Unknown
+	c.leave()
 	return op.Outcome == history.OK
 }
 
@@ -184,6 +241,34 @@ func (c *Client) recordAt(op history.Op) {
 func (c *Client) recordAs(op history.Op) {
 	c.rec.Record(&op)
 	c.run.live.Ops.Add(1)
+}
+
+// onRunClock converts a reading of the client's clock to the time of the run.
+func (c *Client) onRunClock(t time.Time) time.Duration {
+	if c.injured == nil || t.IsZero() {
+		return c.run.log.Since(t)
+	}
+	return c.run.log.Since(t.Add(-c.injured.Ahead()))
+}
+
+// dead tells whether a fault has ended this client.
+func (c *Client) dead() bool { return c.injured != nil && c.injured.Dead() }
+
+// tries and granted tell the faults what the client is about.
+func (c *Client) tries() {
+	if c.injured != nil {
+		c.injured.Tries()
+	}
+}
+
+func (c *Client) granted(yes bool) {
+	switch {
+	case c.injured == nil:
+	case yes:
+		c.injured.Granted()
+	default:
+		c.injured.GivenUp()
+	}
 }
 
 // errorPause keeps clients from hammering a server that answers with errors.

@@ -86,7 +86,7 @@ func (c *Client) take(ctx context.Context, user int64) (dispatchimpl.Hold, int64
 	h, err := c.pool.Take(ctx, user)
 	if err == nil {
 		op.Result = history.Int(h.Task)
-		op.Until = c.run.log.Since(h.Until)
+		op.Until = c.onRunClock(h.Until)
 		op.Fence = h.Lock.Fence
 	}
 	c.record(op, err)

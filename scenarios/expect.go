@@ -46,6 +46,7 @@ func (c Config) Expect() (outcome string, why []string) {
 	if c.Scenario.Name != mutexName && c.Hold >= c.TTL && !c.Lock.Renews { // only mutex extends its sections
 		m.faults = append(m.faults, variant.Overrun)
 	}
+	m.faults = append(m.faults, c.provoked()...)
 	if c.Die > 0 {
 		m.faults = append(m.faults, c.Scenario.death())
 	}

@@ -55,6 +55,7 @@ func nextNumber(ctx context.Context, c *Client) (done bool) {
 		if err == nil && c.chance(c.run.config.Die) {
 			op.Return = c.rec.Now() // unknown: nobody has heard of the number
 			c.recordAs(op)
+			c.leave()
 			c.die(c.run.counter.key)
 			return died
 		}

@@ -18,7 +18,7 @@ var mutex = Scenario{
 	Defaults: func(c *Config) {
 		c.Hold = orDefault(c.Hold, time.Millisecond)
 		if c.Ops == 0 {
-			c.Duration = orDefault(c.Duration, 2*time.Second)
+			c.Duration = orDefault(c.Duration, c.withFaults(2*time.Second))
 		}
 	},
 	Step: func(ctx context.Context, c *Client) bool {
@@ -29,6 +29,7 @@ var mutex = Scenario{
 		if !ok {
 			return false
 		}
+		lives := c.deaths
 		// A section that is long for its lease is extended every half lease.
 		slice := c.run.config.TTL / 2
 		left := c.run.config.Hold
@@ -43,7 +44,9 @@ var mutex = Scenario{
 		if ok {
 			c.rest(ctx, l, left)
 		}
-		c.release(ctx, l, session)
+		if c.deaths == lives {
+			c.release(ctx, l, session)
+		}
 		return false
 	},
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"oversell/faults"
 	"oversell/history"
 	"oversell/lockimpl"
 	"oversell/queueimpl"
@@ -153,11 +154,17 @@ func (c *Client) pop(ctx context.Context) ([]queueimpl.Task, int64, error) {
 		c.record(op, err)
 		return nil, request, err
 	}
+	if c.dead() {
+		c.run.openPops.Store(request, struct{}{})
+		c.record(op, faults.ErrCrashed)
+		return nil, request, faults.ErrCrashed
+	}
 	op.Return = c.rec.Now()
 	for _, t := range tasks {
 		op.Result, op.Amount = history.Text(t.ID), int32(t.Attempt)
 		c.recordAt(op)
 	}
+	c.leave()
 	return tasks, request, nil
 }
 

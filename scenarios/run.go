@@ -13,10 +13,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
 
 	"oversell/database"
+	"oversell/faults"
 	"oversell/history"
 	"oversell/load"
 	"oversell/lockimpl"
@@ -82,6 +82,16 @@ type run struct {
 	engine *load.Engine
 	log    *history.Log
 
+	injector    *faults.Injector // nil without faults
+	injured     sync.Map         // of *faults.Client by client ID
+	renamed     sync.Map         // present client IDs by the number under which the client was made
+	strikes     *history.Recorder
+	began       time.Duration // of the load, since the start of the run
+	lastGood    atomic.Int64  // when somebody last got something, since the start of the run
+	recovered   atomic.Bool
+	unrecovered atomic.Value           // string
+	stuck       atomic.Pointer[string] // why the run was ended
+
 	sessions, orders, steps    atomic.Int64
 	requests, finished, deaths atomic.Int64
 	openPops                   sync.Map     // requests of pops without an answer
@@ -98,11 +108,19 @@ func (r *run) do(ctx context.Context, path string) (err error) {
 	if r.db != nil {
 		db = r.db.DB
 	}
-	engine, err := load.New(ctx, load.Config{
+	if err := r.inject(ctx); err != nil {
+		return err
+	}
+	config := load.Config{
 		SQL: db, InLine: slices.Contains(r.config.Lock.Promises, variant.FIFO), Pool: r.config.Pool, Waiting: r.config.Waiting, Seed: r.config.Seed,
-		Dial: func(n int) []redis.UniversalClient { return r.target.Clients(target.ConnOptions{PoolSize: n}) },
+		Dial: r.dial,
 		Warm: target.Warm,
-	})
+	}
+	if r.injector != nil {
+		config.Meddle = r.meddle
+		defer func() { err = errors.Join(err, r.injector.Close()) }()
+	}
+	engine, err := load.New(ctx, config)
 	if err != nil {
 		return err
 	}
@@ -168,14 +186,19 @@ func (r *run) record(ctx context.Context, w *history.Writer, crowd []*load.Clien
 	go func() {
 		err := r.log.DrainEvery(sweeping, sweepEvery, w.Append)
 		if err != nil {
-			r.engine.Stop() // what is recorded from here on only fills memory
+			r.halt() // what is recorded from here on only fills memory
 		}
 		swept <- err
 	}()
 	trailer := r.drive(ctx, crowd)
+	if r.injector != nil {
+		r.injector.Stop() // the final state is read when all is mended
+	}
 	stateErr := r.audit(steward)
 	stopSweeping()
 	err := <-swept
+	trailer.Faults = r.counts()
+	trailer.Unrecovered, _ = r.unrecovered.Load().(string)
 	trailer.Notes = r.notes(stateErr)
 	select {
 	case <-r.target.Done():
@@ -198,6 +221,15 @@ func (r *run) drive(ctx context.Context, crowd []*load.Client) history.Trailer {
 	}
 	defer r.stopWhen(ctx)()
 	began := time.Now()
+	if r.injector != nil {
+		over := make(chan struct{})
+		defer close(over)
+		r.began = r.since()
+		r.lastGood.Store(int64(r.began))
+		r.injector.Start()
+		go r.followFaults(over)
+		go r.watchProgress(over)
+	}
 	r.engine.Run(crowd[:r.config.Clients], func(lc *load.Client) { r.body(clients[lc]) })
 	return history.Trailer{Interrupted: ctx.Err() != nil, Elapsed: time.Since(began)}
 }
@@ -214,14 +246,39 @@ func (r *run) stopWhen(ctx context.Context) (callOff func()) {
 		select {
 		case <-ctx.Done():
 		case <-up:
+			r.outlast(ctx, over)
 			r.timeUp.Store(true)
 		case <-r.target.Done():
 		case <-over:
 			return
 		}
-		r.engine.Stop()
+		r.halt()
 	}()
 	return func() { close(over) }
+}
+
+// halt ends the run: nobody begins anything new, and what the faults hold up goes
+// on.
+func (r *run) halt() {
+	r.engine.Stop()
+	if r.injector != nil {
+		go r.injector.Stop()
+	}
+}
+
+// outlast waits until the run need not go on for the sake of its faults.
+func (r *run) outlast(ctx context.Context, over <-chan struct{}) {
+	for r.lasting() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.target.Done():
+			return
+		case <-over:
+			return
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
 }
 
 // body is one client's life.
@@ -233,15 +290,26 @@ func (r *run) body(c *Client) {
 			c.twin.End()
 		}
 	}()
-	for !r.engine.Stopping() && !r.config.Scenario.Step(ctx, c) {
+	for !r.engine.Stopping() {
+		if !r.config.Scenario.Step(ctx, c) {
+			continue
+		}
+		if !r.lasting() {
+			return
+		}
+		r.engine.Sleep(ctx, idlePause, nil) // it has all it wants, but the faults are not through
 	}
 }
 
 // takeStep takes one of the steps that the run is limited to, and reports
 // whether there was one left.
 func (r *run) takeStep() bool {
-	return r.config.Ops == 0 || r.steps.Add(1) <= r.config.Ops
+	return r.config.Ops == 0 || r.steps.Add(1) <= r.config.Ops || r.lasting()
 }
+
+// idlePause is how long a client that is done waits before it asks again, while the
+// run goes on for its faults.
+const idlePause = 20 * time.Millisecond
 
 // stateTimeout bounds the reading of the final state.
 const stateTimeout = 10 * time.Second
@@ -262,8 +330,11 @@ func (r *run) failed(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.failures++
+	if r.injector != nil && r.injector.Disturbed() {
+		r.failing.Store(0)
+	}
 	if r.failing.Add(1) == failuresInARow {
-		r.engine.Stop()
+		r.halt()
 	}
 	if r.first == nil {
 		r.first = err
@@ -277,6 +348,8 @@ func (r *run) aborted(err error) string {
 		return err.Error()
 	case r.failing.Load() >= failuresInARow:
 		return fmt.Sprintf("%d operations in a row ended in an error", failuresInARow)
+	case r.stuck.Load() != nil:
+		return *r.stuck.Load()
 	case r.timeUp.Load() && r.config.capped:
 		return fmt.Sprintf("not everybody had an answer after %v (see --duration)", r.config.Duration)
 	}
@@ -313,6 +386,9 @@ func (r *run) cleanUp() error {
 		return nil // nothing left to clean
 	default:
 	}
+	if r.config.BreaksServers() && r.target.Kind != target.Address {
+		return nil // they end with the run, and some have ended before
+	}
 	_, err := r.target.Sweep(ctx, r.prefix)
 	if r.db != nil {
 		_, dropped := r.db.Sweep(ctx, r.prefix)
@@ -333,6 +409,7 @@ func (r *run) header() history.Header {
 		TTL: c.TTL, Wait: c.Wait, Retry: c.Retry, Hold: c.Hold, Grace: Grace, Drift: expiryDrift,
 		Promises: c.Promises(), Expected: expected, ExpectedFlaws: why,
 	}
+	h.Faults, h.Redial = c.sentences(), Redial
 	h.IDs, h.Queue, h.Dispatch = c.IDs.Name, c.Queue.Name, c.Dispatch.Name
 	if r.db != nil {
 		h.SQL = fmt.Sprintf("%s %s", r.db.Kind, r.db.ServerVersion)

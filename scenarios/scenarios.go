@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"oversell/dispatchimpl"
+	"oversell/faults"
 	"oversell/idimpl"
 	"oversell/load"
 	"oversell/lockimpl"
@@ -92,7 +93,12 @@ type Config struct {
 	TTL   time.Duration // the lease
 	Wait  time.Duration // how long one acquire keeps trying
 	Retry time.Duration // the longest pause between two tries
-	Hold  time.Duration // how long a section lasts beyond its own commands
+	// Timeout is how long a client waits for an answer; 0: the target's default.
+	Timeout time.Duration
+	Hold    time.Duration // how long a section lasts beyond its own commands
+
+	// Faults are what is done to the run on purpose.
+	Faults []faults.Fault
 
 	// Duration ends the run; 0 means no limit.
 	Duration time.Duration

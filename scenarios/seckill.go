@@ -46,12 +46,12 @@ func auditStock(ctx context.Context, c *Client) error {
 		{"reserved", func(s stockimpl.State) int64 { return s.Reserved }},
 		{"sold", func(s stockimpl.State) int64 { return s.Sold }},
 	} {
-		op := c.begin(history.ReadState, c.run.product.key, history.Text(part.name))
 		s, err := c.sale.State(ctx)
 		if err != nil {
 			return err
 		}
 		if n := part.of(s); n != stockimpl.Unsaid {
+			op := c.begin(history.ReadState, c.run.product.key, history.Text(part.name))
 			op.Result = history.Int(n)
 			c.record(op, nil)
 		}
@@ -95,9 +95,15 @@ const (
 	died // in the middle of the section
 )
 
+// patienceOfBuyers is how often a buyer who gets no answer sends the order again.
+const patienceOfBuyers = 3
+
 // order purchases o and, by chance, gives it back.
 func (c *Client) order(ctx context.Context, o stockimpl.Order) answer {
 	a := c.purchase(ctx, o)
+	for again := 0; a == noAnswer && again < patienceOfBuyers && !c.run.engine.Stopping(); again++ {
+		a = c.purchase(ctx, o) // the same order: who gets no answer asks again
+	}
 	if a == bought && c.chance(c.run.config.Refund) {
 		c.section(ctx, func(l lockimpl.Lock, session int64) answer { return c.refund(ctx, o, l, session) })
 	}
@@ -116,9 +122,10 @@ func (c *Client) section(ctx context.Context, f func(l lockimpl.Lock, session in
 		if !ok {
 			continue
 		}
+		lives := c.deaths
 		a := f(l, session)
-		if a == died {
-			return a // the dead release nothing
+		if a == died || c.deaths != lives {
+			return died // the dead release nothing
 		}
 		c.release(ctx, l, session)
 		if a != stale {

@@ -56,7 +56,9 @@ func (c *Client) sell(ctx context.Context, t queueimpl.Task) bool {
 		if a == soldOut {
 			err = nil // declined, and so handled
 		}
-		if a != stale {
+		if a == stale {
+			c.leave() // nothing has happened yet
+		} else {
 			c.record(effect, err)
 		}
 		return a

@@ -34,6 +34,7 @@ func (c *Config) Complete(masters int) error {
 		{c.TTL%time.Millisecond != 0, fmt.Sprintf("a lease (--ttl) of %v: Redis counts in whole milliseconds", c.TTL)},
 		{c.Wait < 0, fmt.Sprintf("a waiting time of %v: it must be 0 or more", c.Wait)},
 		{c.Retry < 0, fmt.Sprintf("a retry interval of %v: it must be 0 (the default) or more", c.Retry)},
+		{c.Timeout < 0, fmt.Sprintf("a timeout of %v: it must be 0 (the default) or more", c.Timeout)},
 		{c.Hold < 0, fmt.Sprintf("a section of %v: it must be 0 or more", c.Hold)},
 		{c.Duration < 0, fmt.Sprintf("a duration of %v: it must be 0 or more", c.Duration)},
 		{c.Delay < 0, fmt.Sprintf("a delay of %v: it must be 0 or more", c.Delay)},
@@ -50,7 +51,7 @@ func (c *Config) Complete(masters int) error {
 }
 
 // cap ends a run that would not end by itself. A run that it ends is inconclusive.
-func (c *Config) cap() { c.Duration, c.capped = time.Minute, true }
+func (c *Config) cap() { c.Duration, c.capped = c.withFaults(time.Minute), true }
 
 // maxClients keeps identities, successors after errors included, within 31 bits.
 const maxClients = 1_000_000

@@ -10,11 +10,22 @@ import (
 func listCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List scenarios, locks and sales with their promises and flaws, and the properties",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Use:   "list [SECTION]",
+		Short: "List scenarios, variants with their promises and flaws, faults, and properties",
+		Long: `List what there is, or one section of it: scenarios, locks, sales, queues, ids,
+dispatches, faults or properties.`,
+		Example: `  oversell list
+  oversell list faults
+  oversell list locks --json`,
+		Args:      cobra.MaximumNArgs(1),
+		ValidArgs: reports.Sections,
+		RunE: func(cmd *cobra.Command, section []string) (err error) {
 			c := campaign.Catalogue()
+			if len(section) > 0 {
+				if c, err = c.Only(section[0]); err != nil {
+					return err
+				}
+			}
 			if asJSON {
 				return printing(reports.WriteJSON(cmd.OutOrStdout(), c))
 			}

@@ -1,0 +1,120 @@
+package campaign
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"oversell/reports"
+)
+
+// The matrix runs every cell of every failure on real servers. In CI each runs with
+// one seed; OVERSELL_MATRIX is another number of them. With ten or more, as "make
+// matrix" has it, what came of it is written to docs/faults.md.
+func TestMatrix(t *testing.T) {
+	requireRedis(t)
+	seeds, err := strconv.Atoi(cmp.Or(os.Getenv("OVERSELL_MATRIX"), "1"))
+	if err != nil || seeds < 1 {
+		t.Fatalf("OVERSELL_MATRIX=%s: must be a number of seeds", os.Getenv("OVERSELL_MATRIX"))
+	}
+	book := &book{}
+	t.Run("cells", func(t *testing.T) {
+		for i, f := range Failures {
+			for j, c := range f.Cells {
+				t.Run(fmt.Sprintf("%s/%d", strings.ReplaceAll(f.Mode, "/", "-"), j+1), func(t *testing.T) {
+					t.Parallel()
+					for seed := range seeds {
+						book.note(i, j, judgeCell(t, c, uint64(seed+1)))
+					}
+				})
+			}
+		}
+	})
+	if seeds >= 10 && !t.Failed() {
+		book.write(t, filepath.Join("..", "docs", "faults.md"))
+	}
+}
+
+// judgeCell runs a cell once and fails the test if what came of it is not what must.
+func judgeCell(t *testing.T, c Cell, seed uint64) reports.Run {
+	t.Helper()
+	r := runCell(t, c, seed)
+	want := reports.Holds
+	if c.Breaks {
+		want = reports.Broken
+	}
+	i := slices.IndexFunc(r.Properties, func(p reports.Property) bool { return p.Of == c.Of && p.Name == c.Property })
+	if i < 0 {
+		t.Fatalf("%s: %s of the %s was not judged", c.command(), c.Property, c.Of)
+	}
+	p := r.Properties[i]
+	if p.Measured != want {
+		t.Errorf("%s --seed %d: %s of the %s: %s, and must be %s: %s\n%s", c.command(), seed, p.Name, p.Of, p.Measured, want, p.Why, story(r))
+	}
+	if c.Whole && r.Verdict == reports.Violated {
+		t.Errorf("%s --seed %d: no promise may be broken:\n%s", c.command(), seed, story(r))
+	}
+	for _, f := range r.Faults {
+		if f.Fired == 0 || f.Failed != "" {
+			t.Errorf("%s --seed %d: fault %q struck %d times; %s", c.command(), seed, f.Name, f.Fired, f.Failed)
+		}
+	}
+	return r
+}
+
+// story is how a run is told on a terminal.
+func story(r reports.Run) string {
+	var b strings.Builder
+	reports.Terminal{W: &b}.Explain(reports.Document{Runs: []reports.Run{r}})
+	return b.String()
+}
+
+func runCell(t *testing.T, c Cell, seed uint64) reports.Run {
+	t.Helper()
+	o, err := Parse(append(slices.Clone(c.Args), "--seed", fmt.Sprint(seed), "--target", "process"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	p, err := NewPlan(ctx, *o)
+	if err != nil {
+		t.Fatalf("%s: %v", c.command(), err)
+	}
+	p.Dir = t.TempDir()
+	d, err := Run(ctx, p, silent{})
+	if err != nil {
+		t.Fatalf("%s: %v", c.command(), err)
+	}
+	if len(d.Runs) != 1 {
+		t.Fatalf("%s: %d runs, and a cell is one", c.command(), len(d.Runs))
+	}
+	return d.Runs[0]
+}
+
+// command is the cell as somebody would type it.
+func (c Cell) command() string {
+	words := []string{"oversell", "run"}
+	for _, a := range c.Args {
+		if strings.ContainsAny(a, " *") {
+			a = "'" + a + "'"
+		}
+		words = append(words, a)
+	}
+	return strings.Join(words, " ")
+}
+
+func requireRedis(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("redis-server"); err != nil && os.Getenv("OVERSELL_REQUIRE_ALL") != "1" {
+		t.Skip(err)
+	}
+}

@@ -1,0 +1,79 @@
+package campaign
+
+import (
+	"time"
+
+	"oversell/history"
+	"oversell/reports"
+)
+
+// phases compares the parts of a run before, during and after its faults; nil when
+// none struck.
+func phases(h *history.History) []reports.Phase {
+	first, last := history.Forever, time.Duration(0)
+	began := history.Forever
+	for _, op := range h.Ops {
+		switch {
+		case op.Kind == history.Fault:
+			first, last = min(first, op.Call), max(last, op.Return)
+		case measured(op):
+			began = min(began, op.Call)
+		}
+	}
+	if first == history.Forever || began == history.Forever {
+		return nil
+	}
+	end := max(last, began+elapsed(h))
+	parts := []phase{
+		{name: "before", from: min(began, first), to: first},
+		{name: "during", from: first, to: last},
+		{name: "after", from: last, to: end},
+	}
+	at := 0
+	for i := range parts {
+		parts[i].latencies = reports.NewLatencies()
+	}
+	for _, op := range h.Ops { // in the order of their ends
+		for at < len(parts)-1 && op.Return > parts[at].to {
+			at++
+		}
+		if measured(op) {
+			parts[at].add(op)
+		}
+	}
+	return summaries(parts)
+}
+
+// phase is one of the parts.
+type phase struct {
+	name      string
+	from, to  time.Duration
+	answered  int
+	latencies *reports.Latencies
+}
+
+func (p *phase) add(op history.Op) {
+	if op.Outcome != history.Unknown {
+		p.answered++
+	}
+	p.latencies.Add(op)
+}
+
+func summaries(parts []phase) (all []reports.Phase) {
+	for _, p := range parts {
+		s := reports.Phase{
+			Name: p.name, FromMS: round(float64(p.from) / 1e6), ToMS: round(float64(p.to) / 1e6),
+			Operations: p.answered, Latency: p.latencies.Summary(),
+		}
+		if p.to > p.from {
+			s.Throughput = round(float64(p.answered) / (p.to - p.from).Seconds())
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// measured tells an operation of a client's from what was noted besides.
+func measured(op history.Op) bool {
+	return op.Kind != history.ReadState && op.Kind != history.Fault && op.Kind != history.Join
+}

@@ -1,0 +1,204 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"oversell/faults"
+	"oversell/reports"
+	"oversell/target"
+)
+
+func proxyCommand(code *int) *cobra.Command {
+	var (
+		o           faults.ProxyOptions
+		sentences   []string
+		allowRemote bool
+	)
+	cmd := &cobra.Command{
+		Use:   "proxy",
+		Short: "Stand between any client and a Redis, and lose or delay what they say",
+		Long: `Stand between any client, in any language, and a Redis, and lose, delay or
+garble what they say to each other. Have the client connect to the address that is
+printed. Every strike is a line on stdout; Ctrl-C ends the proxy, and tells how
+often each fault struck.
+
+The faults are those of the wire, as oversell list faults shows them. What only
+the clients of oversell run can tell (holder, waiter, client N, in OPERATION) is
+refused. Times count from the start of the proxy. The exit code is 0 when every
+fault struck, and 3 when one never did.`,
+		Example: `  oversell proxy --listen 127.0.0.1:7000 --to 127.0.0.1:6379 --fault 'drop-reply DECR nth 7'
+  oversell proxy --fault 'late EVALSHA key Lock:* 50ms 5%' --fault 'cut for 2s every 10s'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if o.Faults, err = parseFaults(sentences); err != nil {
+				return err
+			}
+			if err := checkAddresses(cmd.Context(), o, allowRemote); err != nil {
+				return err
+			}
+			if !cmd.Flags().Changed("seed") {
+				o.Seed = uint64(time.Now().UnixNano() % 1e9)
+			}
+			*code, err = serve(cmd.Context(), o, cmd.OutOrStdout())
+			return err
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVar(&o.Listen, "listen", "127.0.0.1:0", "where clients connect to; port 0: one that is free")
+	f.StringVar(&o.To, "to", "127.0.0.1:6379", "where the server is")
+	f.StringArrayVar(&sentences, "fault", nil, "what to do, as a sentence; may be given several times")
+	f.Uint64Var(&o.Seed, "seed", 0, "fixes every random choice (default: from the clock, and printed)")
+	f.BoolVar(&allowRemote, "allow-remote", false, "allow addresses that are not of this machine")
+	return cmd
+}
+
+// parseFaults reads the sentences and refuses what a proxy cannot do.
+func parseFaults(sentences []string) (fs []faults.Fault, err error) {
+	for _, s := range sentences {
+		f, err := faults.Parse(s)
+		if err == nil {
+			err = faults.ForProxy(f)
+		}
+		if err != nil {
+			return nil, err
+		}
+		fs = append(fs, f)
+	}
+	return fs, nil
+}
+
+// checkAddresses refuses other machines, unless they are allowed: the proxy would
+// break what is not ours, or open a Redis to everybody.
+func checkAddresses(ctx context.Context, o faults.ProxyOptions, allowRemote bool) error {
+	for _, a := range []struct{ flag, addr string }{{"--listen", o.Listen}, {"--to", o.To}} {
+		if _, port, err := net.SplitHostPort(a.addr); err != nil || port == "" {
+			return fmt.Errorf("%s %q must be like 127.0.0.1:6379", a.flag, a.addr)
+		}
+	}
+	if allowRemote {
+		return nil
+	}
+	if !opensLocally(ctx, o.Listen) {
+		return fmt.Errorf("--listen %s opens the server to other machines; that needs --allow-remote", o.Listen)
+	}
+	if err := (target.Spec{Target: "redis://" + o.To}).Validate(ctx); err != nil {
+		return fmt.Errorf("--to: %w", err)
+	}
+	return nil
+}
+
+// opensLocally tells whether only this machine can connect to an address.
+func opensLocally(ctx context.Context, addr string) bool {
+	host, _, _ := net.SplitHostPort(addr)
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return ip.Unmap().IsLoopback()
+	}
+	if host == "" {
+		return false
+	}
+	ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	for _, ip := range ips {
+		if !ip.Unmap().IsLoopback() {
+			return false
+		}
+	}
+	return err == nil
+}
+
+// serve runs a proxy until ctx ends, and returns the exit code.
+func serve(ctx context.Context, o faults.ProxyOptions, out io.Writer) (code int, err error) {
+	lines := newLineWriter(out)
+	o.Struck = func(s faults.ProxyStrike) { lines.print(strikeLine(s)) }
+	p, err := faults.ListenProxy(ctx, o)
+	if err != nil {
+		lines.close()
+		return 0, environment{err}
+	}
+	lines.print(fmt.Sprintf("listening on %s for %s, seed %d; Ctrl-C ends it", p.Addr(), o.To, o.Seed))
+	<-ctx.Done()
+	closed := p.Close()
+	for _, c := range p.Counts() {
+		lines.print(countLine(c))
+		if c.Fired == 0 {
+			code = reports.ExitInconclusive
+		}
+	}
+	if err := lines.close(); err != nil {
+		return code, printing(err)
+	}
+	if closed != nil {
+		return code, environment{closed}
+	}
+	return code, nil
+}
+
+// strikeLine is one strike: when, what, where.
+func strikeLine(s faults.ProxyStrike) string {
+	line := fmt.Sprintf("%9.3fs  %s", s.At.Seconds(), s.Fault)
+	if s.Conn != 0 {
+		line += fmt.Sprintf(": connection %d, %s", s.Conn, s.Command)
+	}
+	if s.Key != "" {
+		line += " " + readable(s.Key)
+	}
+	return line
+}
+
+// readable is a key as it is, or quoted where it would not fit into a line.
+func readable(key string) string {
+	if q := strconv.Quote(key); q != `"`+key+`"` || strings.Contains(key, " ") {
+		return q
+	}
+	return key
+}
+
+func countLine(c faults.Count) string {
+	switch c.Fired {
+	case 0:
+		return fmt.Sprintf("%s: never struck", c.Fault)
+	case 1:
+		return fmt.Sprintf("%s: struck once", c.Fault)
+	}
+	return fmt.Sprintf("%s: struck %d times", c.Fault, c.Fired)
+}
+
+// lineWriter prints lines from several goroutines. Those do not wait for it, save
+// when it is thousands of lines behind: a terminal that stands still is no fault of
+// the wire.
+type lineWriter struct {
+	lines chan string
+	done  chan struct{}
+	err   error // the first; valid when done is closed
+}
+
+func newLineWriter(w io.Writer) *lineWriter {
+	l := &lineWriter{lines: make(chan string, 4096), done: make(chan struct{})}
+	go func() {
+		defer close(l.done)
+		for line := range l.lines {
+			if _, err := fmt.Fprintln(w, line); l.err == nil {
+				l.err = err
+			}
+		}
+	}()
+	return l
+}
+
+func (l *lineWriter) print(line string) { l.lines <- line }
+
+// close waits until everything is printed.
+func (l *lineWriter) close() error {
+	close(l.lines)
+	<-l.done
+	return l.err
+}

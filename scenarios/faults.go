@@ -1,0 +1,246 @@
+package scenarios
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"oversell/faults"
+	"oversell/history"
+	"oversell/lockimpl"
+	"oversell/target"
+	"oversell/variant"
+)
+
+// Redial is how long after the end of a fault of a server its clients may take to
+// notice: a pool whose dials failed looks every second whether the server is back.
+const Redial = 2 * time.Second
+
+// inject readies the run's faults.
+func (r *run) inject(ctx context.Context) (err error) {
+	if len(r.config.Faults) == 0 {
+		return nil
+	}
+	r.injector, err = faults.New(ctx, faults.Options{
+		Faults: r.config.Faults, Seed: r.config.Seed, Target: r.target,
+		Key: r.lockKey(), Near: r.prefix, Record: r.struck,
+	})
+	return err
+}
+
+// lockKey is where the lock under test is kept; empty if there is none.
+func (r *run) lockKey() string {
+	switch {
+	case r.config.Lock.New == nil, len(r.config.Lock.Promises) == 0: // the latter is no lock at all
+		return ""
+	case r.config.Scenario.Uses(variant.Queue) && r.config.Queue.Locked:
+		return lockimpl.Key(r.queue.name)
+	}
+	return lockimpl.Key(r.lock.name)
+}
+
+// dial makes the redis clients of a client.
+func (r *run) dial(id int32, connections int) []redis.UniversalClient {
+	o := target.ConnOptions{PoolSize: connections, Timeout: r.config.Timeout}
+	if r.injector != nil && id >= 0 {
+		o.Dialed = func(conn net.Conn) { r.injector.Dialed(int(id), conn) }
+	}
+	return r.target.Clients(o)
+}
+
+// meddle hands a client's world to the faults.
+func (r *run) meddle(id int32, env *variant.Env) redis.Hook {
+	c := r.injector.Client(int(id))
+	r.injured.Store(id, c)
+	env.Clock, env.Wait = c.Clock(env.Clock), c.Wait(env.Wait)
+	return c
+}
+
+// injuredBy is what the faults know of a client that takes the place of old, if
+// that is not nil.
+func (r *run) injuredBy(id int32, old *faults.Client) *faults.Client {
+	if r.injector == nil {
+		return nil
+	}
+	c, _ := r.injured.Load(id)
+	if old != nil {
+		r.injector.Replace(old, c.(*faults.Client))
+	}
+	return c.(*faults.Client)
+}
+
+// struck records a strike. Calls come one after the other.
+func (r *run) struck(s faults.Strike) {
+	if r.strikes == nil {
+		r.strikes = r.log.Recorder(nobody)
+	}
+	offset := r.began
+	op := history.Op{
+		Kind: history.Fault, Key: history.Text(s.Fault.Text), Arg: history.Text(s.Fault.Kind.Name), Result: history.Text(s.At),
+		Outcome: history.OK, Due: offset + s.From, Call: offset + s.From, Return: offset + s.To,
+	}
+	if s.Until > 0 {
+		op.Until = offset + s.Until
+	}
+	r.strikes.As(r.nameOf(s.Client - 1))
+	r.strikes.Record(&op)
+}
+
+// nameOf is the present ID of the client that was made under a number.
+func (r *run) nameOf(number int) int32 {
+	if id, renamed := r.renamed.Load(number); renamed {
+		return id.(int32)
+	}
+	return int32(number)
+}
+
+// nobody is in the place of a client's number in what no client did.
+const nobody = -1
+
+// lasting tells whether the run must go on for the sake of its faults: one that has
+// a time has not struck yet, or the clients have not recovered so far.
+func (r *run) lasting() bool {
+	return r.injector != nil && !r.recovered.Load() && !r.engine.Stopping()
+}
+
+// followFaults notes when the clients have recovered from all faults that have a
+// time, or that they do not.
+func (r *run) followFaults(over <-chan struct{}) {
+	select {
+	case <-r.injector.Settled():
+	case <-over:
+		return
+	}
+	healed := r.since()
+	for limit := healed + r.config.patience(); ; {
+		switch now := r.since(); {
+		case time.Duration(r.lastGood.Load()) > healed && now > healed+afterglow:
+			r.recovered.Store(true)
+			return
+		case now > limit:
+			r.unrecovered.Store(fmt.Sprintf("nobody got anything for %v after the last fault was mended", r.config.patience().Round(time.Millisecond)))
+			r.recovered.Store(true)
+			r.halt()
+			return
+		}
+		select {
+		case <-over:
+			return
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// afterglow is for how long a run goes on when it has recovered from its faults, so
+// that what comes after them can be told from what came before.
+const afterglow = 500 * time.Millisecond
+
+// patience is how long a healthy run can go on without anybody getting anything,
+// the lease of somebody who died included, and a little longer, so that its history
+// shows that.
+func (c Config) patience() time.Duration {
+	p := c.TTL + (c.TTL+Grace+c.Retry)*5/4 + c.Hold + c.Delay + c.QueueOptions.Visibility
+	for _, f := range c.Faults {
+		if f.Kind.Level != faults.OnClient {
+			return p + Redial
+		}
+		p += f.Amount.Abs()
+	}
+	return p
+}
+
+// withFaults is how long a run lasts that nobody gave a duration: with faults, so
+// long that a lock that is stuck can be told from one that is slow.
+func (c Config) withFaults(usual time.Duration) time.Duration {
+	if len(c.Faults) > 0 {
+		usual += c.patience()
+	}
+	return usual
+}
+
+// watchProgress ends a run with faults in which nobody gets anything any more.
+func (r *run) watchProgress(over <-chan struct{}) {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-over:
+			return
+		case <-tick.C:
+		}
+		if r.injector.Disturbed() {
+			r.lastGood.Store(max(r.lastGood.Load(), int64(r.since()))) // not the clients' fault
+		}
+		if still := r.since() - time.Duration(r.lastGood.Load()); still > r.config.patience() {
+			text := fmt.Sprintf("nobody got anything for %v, and so the run was ended", still.Round(time.Millisecond))
+			r.stuck.CompareAndSwap(nil, &text)
+			r.halt()
+			return
+		}
+	}
+}
+
+// since is the time since the run's start.
+func (r *run) since() time.Duration { return time.Since(r.log.Start()) }
+
+// went notes how an operation of a client ended.
+func (r *run) went(c *Client, outcome history.Outcome, err error) {
+	switch {
+	case outcome != history.Unknown:
+		if outcome == history.OK && r.injector != nil {
+			r.lastGood.Store(int64(r.since()))
+		}
+		if r.failing.Load() > 0 {
+			r.failing.Store(0)
+		}
+	case !c.dead():
+		r.failed(fmt.Errorf("client %d: %w", c.ID, err))
+	}
+}
+
+// counts are what became of the faults.
+func (r *run) counts() (counts []history.FaultCount) {
+	if r.injector == nil {
+		return nil
+	}
+	for _, c := range r.injector.Counts() {
+		counts = append(counts, history.FaultCount{
+			Name: c.Fault.Text, Level: string(c.Fault.Kind.Level), Fired: c.Fired, Holders: c.Holders, Waiters: c.Waiters, Failed: c.Failed,
+		})
+	}
+	return counts
+}
+
+// sentences are the run's faults as they were given.
+func (c Config) sentences() (texts []string) {
+	for _, f := range c.Faults {
+		texts = append(texts, f.Text)
+	}
+	return texts
+}
+
+// BreaksServers tells whether a fault strikes at the servers themselves, so that
+// they are not what they were when the run has ended.
+func (c Config) BreaksServers() bool {
+	return slices.ContainsFunc(c.Faults, func(f faults.Fault) bool { return f.Kind.Level == faults.OnServer })
+}
+
+// provoked are the faults that this run brings about, in the vocabulary of flaws. A
+// pause of a client does not make a section outlive a lease that is renewed
+// meanwhile; a freeze, which stops the renewal too, does.
+func (c Config) provoked() (fs []variant.Fault) {
+	for _, f := range c.Faults {
+		brought := f.Kind.Provokes(f, c.TTL)
+		for _, b := range brought {
+			if b == variant.Overrun && c.Lock.Renews && !slices.Contains(brought, variant.FreezeRenewal) {
+				continue
+			}
+			fs = append(fs, b)
+		}
+	}
+	return fs
+}
