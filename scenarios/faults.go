@@ -162,6 +162,25 @@ func (c Config) withFaults(usual time.Duration) time.Duration {
 	return usual
 }
 
+// spread is how long the sections of a sale have to last for the sale to be on when
+// the faults strike that have a time: without, it would be over in an instant.
+func (c Config) spread() time.Duration {
+	latest := time.Duration(0)
+	for _, f := range c.Faults {
+		if at := f.When.At; at > 0 {
+			latest = max(latest, at+f.When.For+f.Amount.Abs())
+		}
+	}
+	if latest == 0 || c.Stock == 0 {
+		return 0
+	}
+	each := (min(latest, longestSpread) + time.Second) / time.Duration(c.Stock)
+	return min(each, c.TTL/4).Round(100 * time.Microsecond)
+}
+
+// longestSpread bounds for how long a sale is stretched.
+const longestSpread = 20 * time.Second
+
 // watchProgress ends a run with faults in which nobody gets anything any more.
 func (r *run) watchProgress(over <-chan struct{}) {
 	tick := time.NewTicker(50 * time.Millisecond)

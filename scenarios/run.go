@@ -368,6 +368,9 @@ func (r *run) notes(stateErr error) (notes []string) {
 		first := strings.Join(strings.Fields(strings.ReplaceAll(r.first.Error(), r.prefix, "")), " ")
 		notes = append(notes, fmt.Sprintf("operations that ended in an error: %d; the first: %s", r.failures, first))
 	}
+	if r.config.spreadOut {
+		notes = append(notes, fmt.Sprintf("sections lasted %v, so that the sale was on when the faults struck (see --hold)", r.config.Hold))
+	}
 	if stateErr != nil {
 		notes = append(notes, fmt.Sprintf("the final state could not be read: %v", stateErr))
 	}

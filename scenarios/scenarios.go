@@ -102,8 +102,9 @@ type Config struct {
 
 	// Duration ends the run; 0 means no limit.
 	Duration time.Duration
-	// capped says that Duration is a precaution that nobody asked for.
-	capped bool
+	// capped says that Duration is a precaution that nobody asked for, and spreadOut
+	// the same of Hold.
+	capped, spreadOut bool
 	// Ops ends the run after this many steps of all clients together; 0 means no limit.
 	Ops int64
 }

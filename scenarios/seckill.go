@@ -19,6 +19,10 @@ var seckill = Scenario{
 	Summary: "a flash sale: every buyer takes the lock, buys, gives the lock back, and comes again until the stock is gone",
 	Objects: []variant.Object{variant.Sale, variant.Lock},
 	Defaults: func(c *Config) {
+		if c.Hold == 0 {
+			c.Hold = c.spread()
+			c.spreadOut = c.Hold > 0
+		}
 		if c.Duration == 0 {
 			c.cap()
 		}

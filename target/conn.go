@@ -3,6 +3,7 @@ package target
 import (
 	"context"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -111,7 +112,8 @@ func (t *Target) Clients(o ConnOptions) []redis.UniversalClient {
 
 // dialer opens connections as the driver would, but to where the target's route
 // leads. With current, the server that serves now stands for those at the
-// addresses that are asked for.
+// addresses that are asked for. Sentinels and nodes of a cluster may name other
+// servers than they did at first: load must not follow them to another machine.
 func (t *Target) dialer(opts *redis.Options, o ConnOptions, current func(ctx context.Context, addr string) (string, error)) DialFunc {
 	open, via := redis.NewDialer(opts), t.route()
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -120,6 +122,9 @@ func (t *Target) dialer(opts *redis.Options, o ConnOptions, current func(ctx con
 			if addr, err = current(ctx, addr); err != nil {
 				return nil, err
 			}
+		}
+		if err := t.allowed(ctx, addr); err != nil {
+			return nil, err
 		}
 		if via != nil {
 			addr = via(addr)
@@ -130,4 +135,15 @@ func (t *Target) dialer(opts *redis.Options, o ConnOptions, current func(ctx con
 		}
 		return conn, err
 	}
+}
+
+func (t *Target) allowed(ctx context.Context, addr string) error {
+	if !t.localOnly || slices.ContainsFunc(t.servers, func(s *server) bool { return s.Addr == addr }) {
+		return nil
+	}
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return err
+	}
+	return allLoopback(ctx, []endpoint{{host: host, addr: addr}})
 }

@@ -136,6 +136,18 @@ func TestANeighbourElsewhereIsRefused(t *testing.T) {
 	wantError(t, err, ErrUsage, "127.0.0.1:1 names a server elsewhere: 192.0.2.1:6379 is not on this machine", "--allow-remote")
 }
 
+// Nor does a client follow a cluster there later.
+func TestAClientStaysOnThisMachine(t *testing.T) {
+	t.Parallel()
+	tg := mustOpen(t, Spec{Target: "process"})
+	dial := tg.Options(0, ConnOptions{}).Dialer
+	_, err := dial(t.Context(), "tcp", "192.0.2.1:6379")
+	wantError(t, err, ErrUsage, "192.0.2.1:6379 is not on this machine")
+	conn, err := dial(t.Context(), "tcp", tg.Addrs[0])
+	noError(t, err)
+	conn.Close()
+}
+
 // The sentinels of many want no password, while their servers do.
 func TestSentinelsWithoutThePasswordOfTheirServers(t *testing.T) {
 	t.Parallel()

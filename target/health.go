@@ -11,14 +11,17 @@ import (
 	"time"
 )
 
-// healthPoll is how often the servers are asked whether all is well.
-const healthPoll = 5 * time.Millisecond
+// The servers are asked whether all is well every firstPoll, and then less and less
+// often: each question is a connection of its own, and machines that track
+// connections have room for so many.
+const (
+	firstPoll = 3 * time.Millisecond
+	lastPoll  = 30 * time.Millisecond
+)
 
 // poll tries until it succeeds or ctx ends.
 func poll(ctx context.Context, try func(context.Context) error) error {
-	tick := time.NewTicker(healthPoll)
-	defer tick.Stop()
-	for {
+	for pause := firstPoll; ; pause = min(pause*3/2, lastPoll) {
 		// Under ctx, the last attempt would tell of the end of ctx and of nothing
 		// else. It has its own, short timeouts.
 		err := try(context.WithoutCancel(ctx))
@@ -28,7 +31,7 @@ func poll(ctx context.Context, try func(context.Context) error) error {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
-		case <-tick.C:
+		case <-time.After(pause):
 		}
 	}
 }

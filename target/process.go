@@ -264,16 +264,14 @@ func (p *process) stop() {
 func (c *child) awaitReady(ctx context.Context, addr string) (info, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("it did not answer within %v", startTimeout))
 	defer cancel()
-	poll := time.NewTicker(time.Millisecond)
-	defer poll.Stop()
 	other := ""
-	for {
+	for pause := time.Millisecond; ; pause = min(pause*5/4, lastPoll) {
 		select {
 		case <-c.exited:
 			return nil, fmt.Errorf("%s", c.output.reason())
 		case <-ctx.Done():
 			return nil, fmt.Errorf("%w%s", context.Cause(ctx), other)
-		case <-poll.C:
+		case <-time.After(pause):
 		}
 		in, err := askInfo(ctx, addr)
 		switch {

@@ -36,6 +36,7 @@ type Target struct {
 	shape            shape
 	host             host // nil unless the servers are ours
 	clocks           bool // the servers' clocks can be moved
+	localOnly        bool // clients may be sent to addresses on this machine only
 	done             chan struct{}
 	watchers         sync.WaitGroup
 	alarmed          atomic.Bool // those who look after the servers are not patient
@@ -94,6 +95,7 @@ func Open(ctx context.Context, spec Spec) (*Target, error) {
 		return nil, err
 	}
 	t.Topology = p.topology
+	t.localOnly = !p.AllowRemote
 	return t, nil
 }
 
