@@ -182,6 +182,11 @@ var Failures = []Failure{
 		Cells: join(
 			each(breaks, variant.Lock, variant.Linearizable, "--lock", []string{"lua-release", "set-nx-ex"}, "--scenario", "mutex", "--clients", "8", "--ttl", "1s", "--fault", "resend 2%"),
 			[]Cell{breaks(variant.Sale, variant.NoUndersell, "--lock", "none", "--sale", "decr", "--clients", "16", "--fault", "resend DECRBY 5%")},
+			[]Cell{
+				holds(variant.Queue, variant.NoLostTask, "--scenario", "queue", "--clients", "16", "--queue", "zset-atomic", "--fault", "resend EVAL in pop 3%"),
+				breaks(variant.IDs, variant.NoGaps, "--scenario", "ids", "--clients", "8", "--lock", "none", "--ids", "incr", "--fault", "resend INCR 2%"),
+				holds(variant.IDs, variant.NoGaps, "--scenario", "ids", "--clients", "8", "--lock", "none", "--ids", "script", "--fault", "resend EVAL in next-id 2%"),
+			},
 			each(holds, variant.Lock, variant.MutualExclusion, "--lock", []string{"lua-release"}, "--scenario", "mutex", "--clients", "8", "--ttl", "1s", "--fault", "resend 2%"),
 			each(holds, variant.Sale, variant.NoOversell, "--sale", []string{"lua"}, "--lock", "none", "--clients", "16", "--fault", "resend 2%"),
 		),

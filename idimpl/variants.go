@@ -33,6 +33,7 @@ var Variants = []Variant{
 		Flaws: []variant.Flaw{
 			{Property: variant.UniqueIDs, Fault: variant.Failover, Why: whyFailover},
 			{Property: variant.NoGaps, Fault: variant.Crash, Why: whyGap},
+			{Property: variant.NoGaps, Fault: variant.Retry, Why: "the driver counts again when it sends the command again, and nobody is told the first number"},
 		},
 		New: newIncr,
 	},
