@@ -8,19 +8,25 @@ import (
 	"oversell/variant"
 )
 
-// kindFailover replaces a primary that died by its replica.
+// kindFailover replaces a primary that died by its replica. One that was running
+// already we cannot kill; there, sentinels or nodes of a cluster are told to fail
+// over.
 var kindFailover = Kind{
 	Name: "failover", Level: OnServer,
 	Syntax:   "failover" + timedSyntax,
-	Summary:  "the primary dies as of kill -9, a replica takes its place, and then the old one comes back as a replica",
+	Summary:  "the primary dies as of kill -9 (at an address it is only deposed), a replica takes its place, and then the old one comes back as a replica",
 	Takes:    []Part{TakesNode},
 	Provokes: failoverProvokes,
-	Needs:    needsKeys(target.CanStop, target.CanFailOver),
+	Needs:    needsKeys(target.CanFailOver),
 	Inject: func(ctx context.Context, _ Fault, on Site) (func(context.Context) error, error) {
 		master := group(on.Target, on.Chosen)
 		old, err := on.Target.Primary(ctx, master)
 		if err != nil {
 			return nil, err
+		}
+		if on.Target.Can(ctx, target.CanStop) != nil {
+			_, err := on.Target.Promote(ctx, master)
+			return on.Target.AwaitHealthy, err
 		}
 		if err := on.Target.Kill(old); err != nil {
 			return nil, err

@@ -239,6 +239,7 @@ func TestNeeds(t *testing.T) {
 		noAdmin  = "the in-memory emulation does not know administrative commands: that needs a real server, --target process or container"
 		noClock  = "the clock of a server of kind embedded cannot be moved: that needs --target process"
 		noShim   = "the clocks of these servers cannot be moved, because they were started without preparing for it (Spec.Clocks)"
+		noOther  = "the in-memory emulation has no replicas to fail over to: use --target process or container, with --topology replica, sentinel or cluster"
 		noFollow = "a failover needs a replica, which topology single has not: use --topology replica, sentinel or cluster"
 	)
 	for _, c := range []struct {
@@ -248,7 +249,7 @@ func TestNeeds(t *testing.T) {
 		{"kill", noKill, ""},
 		{"restart empty", noKill, ""},
 		{"freeze node 1 1s", noKill, ""},
-		{"failover", noKill, noFollow},
+		{"failover", noOther, noFollow},
 		{"split-brain", noKill, noFollow},
 		{"script-flush", "", ""},
 		{"client-kill", noAdmin, ""},
