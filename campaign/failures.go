@@ -52,6 +52,7 @@ var (
 	mutexOf1s = []string{"--scenario", "mutex", "--clients", "16", "--ttl", "1s", "--wait", "500ms"}
 	slowSale  = []string{"--sale", "lua", "--clients", "16", "--stock", "30", "--hold", "30ms"}
 	shortSale = []string{"--clients", "16", "--stock", "300", "--ttl", "100ms"}
+	splitHold = []string{"--scenario", "mutex", "--clients", "8", "--ttl", "8s", "--wait", "3s", "--hold", "3s", "--timeout", "1s", "--duration", "3s", "--topology", "sentinel"}
 	longHolds = []string{"--scenario", "mutex", "--clients", "8", "--ttl", "6s", "--wait", "3s", "--hold", "2500ms", "--timeout", "1s", "--duration", "3s"}
 )
 
@@ -133,7 +134,7 @@ var Failures = []Failure{
 		Mode: "failover", Trigger: "a lock is granted by a master that is lost before it has told its replica",
 		Cells: join(
 			each(breaks, variant.Lock, variant.MutualExclusion, "--lock", []string{"setnx-expire", "incr", "set-nx-ex", "token-del", "token-get-del", "lua-release", "redislock-atomic", "setnx-expire-atomic", "incr-atomic", "watchdog", "fenced", "fair"},
-				with(longHolds, "--hold", "1950ms", "--topology", "sentinel", "--fault", "split-brain at 300ms for 1s")...),
+				with(splitHold, "--fault", "split-brain at 300ms for 1s")...),
 			each(breaks, variant.Sale, variant.NoOversell, "--sale", []string{"lua", "watch"}, "--lock", "none", "--clients", "16", "--stock", "3000", "--hold", "20ms", "--timeout", "1s", "--topology", "sentinel", "--fault", "split-brain at 300ms for 1s"),
 			each(holds, variant.Lock, variant.MutualExclusion, "--lock", []string{"redlock"}, with(longHolds, "--topology", "masters:5", "--fault", "kill node 4 at 300ms for good", "--fault", "kill node 5 at 300ms for good")...),
 			each(holds, variant.Lock, variant.Progress, "--lock", []string{"redlock"}, "--scenario", "mutex", "--clients", "16", "--ttl", "1s", "--timeout", "200ms", "--topology", "masters:5", "--fault", "kill node 4 at 300ms for good", "--fault", "kill node 5 at 300ms for good"),
@@ -194,8 +195,8 @@ var Failures = []Failure{
 	{
 		Mode: "extend after loss", Trigger: "a lease ends, another holds the lock, and the first client extends it",
 		Cells: join(
-			each(breaks, variant.Lock, variant.OwnerOnlyRelease, "--lock", []string{"watchdog-naive"}, "--scenario", "mutex", "--clients", "4", "--ttl", "200ms", "--hold", "250ms", "--fault", "freeze holder 300ms 20%"),
-			each(holds, variant.Lock, variant.OwnerOnlyRelease, "--lock", []string{"watchdog"}, "--scenario", "mutex", "--clients", "4", "--ttl", "200ms", "--hold", "250ms", "--fault", "freeze holder 300ms 20%"),
+			each(breaks, variant.Lock, variant.OwnerOnlyRelease, "--lock", []string{"watchdog-naive"}, "--scenario", "mutex", "--clients", "4", "--ttl", "200ms", "--hold", "250ms", "--duration", "2s", "--fault", "freeze holder 300ms"),
+			each(holds, variant.Lock, variant.OwnerOnlyRelease, "--lock", []string{"watchdog"}, "--scenario", "mutex", "--clients", "4", "--ttl", "200ms", "--hold", "250ms", "--duration", "2s", "--fault", "freeze holder 300ms"),
 		),
 	},
 	{
