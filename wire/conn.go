@@ -26,7 +26,7 @@ type conn struct {
 
 	stats   counters
 	pending pending
-	// halted holds both directions of this connection.
+	// halted holds this connection's replies.
 	halted gate
 	// deaf says that nothing may be written to the client any more, because it was
 	// sent away or is not there.
@@ -104,7 +104,7 @@ func (c *conn) cease(hard bool) {
 
 // passes waits at the gates of a direction, and is false if the connection ends.
 func (c *conn) passes(d Direction) bool {
-	return c.proxy.gate(d).pass(c.gone) && c.halted.pass(c.gone)
+	return c.proxy.gate(d).pass(c.gone) && (d == Requests || c.halted.pass(c.gone))
 }
 
 // wake gets the requests' side out of reading from the client.

@@ -21,6 +21,8 @@ func (g *gate) open() {
 	}
 }
 
+func (g *gate) isShut() bool { return g.shut.Load() != nil }
+
 // pass waits until the gate is open, and is false if gone came first.
 func (g *gate) pass(gone <-chan struct{}) bool {
 	for {

@@ -67,6 +67,20 @@ func TestCutReplies(t *testing.T) {
 	})
 }
 
+// TestCutTwice: a cut that is made again is one cut.
+func TestCutTwice(t *testing.T) {
+	p, client, server := pair(t, Options{Judge: passing})
+	p.Cut(Requests)
+	client.send("PING")
+	await(t, "the bytes to arrive", func() bool { return p.Stats().RequestBytes == 14 })
+	p.Cut(Both)
+	p.Restore()
+	server.expect(string(command("PING")))
+	p.Restore()
+	client.send("PING")
+	server.expect(string(command("PING")))
+}
+
 // TestCutHoldsNewConnections: they are accepted and see nothing.
 func TestCutHoldsNewConnections(t *testing.T) {
 	addr, accepted := fakeServer(t)
@@ -249,6 +263,7 @@ func TestForeignReplies(t *testing.T) {
 		sent  string // of the struck command, before the replies come
 		first string
 	}{
+		{Pass, string(command("INCR", "a")), ""},
 		{DropReply, string(command("INCR", "a")), ""},
 		{DropRequest, "", string(command("GET", "b"))},
 		{HalfOpen, "", string(command("GET", "b"))},
@@ -268,10 +283,11 @@ func TestForeignReplies(t *testing.T) {
 			if c.sent == "" {
 				server.expect(string(command("INCR", "a")))
 			}
+			judged := s.judgements()
 			client.send("INCR c")
 			server.expect(string(command("INCR", "c")))
-			if s.firings() != "" {
-				t.Errorf("fired: %q", s.firings())
+			if s.firings() != "" || s.judgements() != judged {
+				t.Errorf("fired: %q; judged: %q, want %q still", s.firings(), s.judgements(), judged)
 			}
 		})
 	}
@@ -295,6 +311,25 @@ func TestServerLeavesDuringAStrike(t *testing.T) {
 				t.Errorf("fired: %q", s.firings())
 			}
 		})
+	}
+}
+
+// TestWindowsAreBounded, whatever passes through them.
+func TestWindowsAreBounded(t *testing.T) {
+	var w window
+	in := bytes.NewReader(make([]byte, 10*maxHeld))
+	for {
+		n, err := w.fill(in)
+		if err != nil {
+			break
+		}
+		if n == 0 || len(w.buf) > maxHeld {
+			t.Fatalf("%d bytes read into a buffer of %d, the first of %d", n, len(w.buf), w.from)
+		}
+		w.gone(w.end)
+	}
+	if in.Len() > 0 || len(w.buf) != maxHeld {
+		t.Errorf("%d bytes left, a buffer of %d", in.Len(), len(w.buf))
 	}
 }
 
@@ -427,4 +462,25 @@ func TestServerKilled(t *testing.T) {
 	c := redis.NewClient(&redis.Options{Addr: p.Addr()})
 	defer c.Close()
 	await(t, "the new server", func() bool { return c.Ping(t.Context()).Err() == nil })
+}
+
+// TestReplica has a server replicate through the proxy: what is neither commands
+// nor replies passes.
+func TestReplica(t *testing.T) {
+	addr, _ := startRedis(t, "--repl-diskless-sync-delay", "0")
+	s := &striker{name: "SET", action: Action{Verb: DropRequest}}
+	p := s.through(t, addr)
+	master := redis.NewClient(&redis.Options{Addr: addr})
+	defer master.Close()
+	master.Set(t.Context(), "before", strings.Repeat("\r\n*1$", 1000), 0)
+	host, port, _ := net.SplitHostPort(p.Addr())
+	at, _ := startRedis(t, "--replicaof", host, port)
+	replica := redis.NewClient(&redis.Options{Addr: at})
+	defer replica.Close()
+	await(t, "the copy", func() bool { return replica.StrLen(t.Context(), "before").Val() == 5000 })
+	master.Set(t.Context(), "after", 1, 0)
+	await(t, "the change", func() bool { return replica.Get(t.Context(), "after").Val() == "1" })
+	if got := s.judgements(); !strings.HasPrefix(got, "PING, REPLCONF") || !strings.HasSuffix(got, "PSYNC") {
+		t.Errorf("judged: %s", got)
+	}
 }

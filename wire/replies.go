@@ -164,7 +164,7 @@ func (r *replies) decide(done bool) bool {
 		r.fate = passed
 		return true
 	}
-	if false {
+	if owed && next.kind == confirmations { // an error instead
 		r.c.pending.needs(1)
 	}
 	r.belongs(next, owed)

@@ -44,8 +44,7 @@ func (r *requests) run() (broken bool) {
 // read waits for more from the client. At the end of the stream it passes on
 // what is left, and then the end.
 func (r *requests) read() bool {
-	n, err := r.fill(r.c.client)
-	r.c.stats.requestBytes.Add(int64(n))
+	err := r.more()
 	if !r.c.passes(Requests) {
 		return false
 	}
@@ -54,6 +53,13 @@ func (r *requests) read() bool {
 		return false
 	}
 	return true
+}
+
+// more reads on from the client.
+func (r *requests) more() error {
+	n, err := r.fill(r.c.client)
+	r.c.stats.requestBytes.Add(int64(n))
+	return err
 }
 
 // stopped is called when nothing more can be read.

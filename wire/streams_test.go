@@ -24,8 +24,8 @@ func TestRandomStreams(t *testing.T) {
 	var next, struck atomic.Int64
 	var wg sync.WaitGroup
 	for range workers {
+		w := newStreamWorker(t)
 		wg.Go(func() {
-			w := newStreamWorker(t)
 			for !t.Failed() {
 				n := next.Add(1)
 				if n > streams {
@@ -195,6 +195,7 @@ func (w *streamWorker) choose(rng *rand.Rand) {
 	actions := []Action{
 		{Verb: DropRequest}, {Verb: DropReply}, {Verb: DropReply}, {Verb: Reset}, {Verb: ResetAfter}, {Verb: Late},
 		{Verb: Trickle}, {Verb: Trickle, Direction: Requests}, {Verb: Delay},
+		{Verb: HalfOpen, After: 1}, {Verb: HalfOpen, After: 1, Direction: Replies}, {Verb: HalfOpen, After: 1, Direction: Requests},
 	}
 	var candidates []int
 	for i, e := range w.talk {
@@ -247,6 +248,7 @@ func requestsOf(talk []exchange) (all []byte) {
 // all that it got.
 func serve(conn *net.TCPConn, talk []exchange, rng *rand.Rand) (got []byte) {
 	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(30 * time.Second)) // longer than the client's
 	buf := make([]byte, 1<<15)
 	answered, due := 0, 0
 	for {

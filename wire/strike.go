@@ -3,8 +3,8 @@ package wire
 import (
 	"context"
 	"errors"
-	"io"
 	"net"
+	"os"
 	"slices"
 	"time"
 )
@@ -58,26 +58,42 @@ func (r *requests) delay(s *strike, e expectation, owed bool) bool {
 	return r.pass(e, owed)
 }
 
-// halfOpen stops both directions. Nobody reads from the client meanwhile, so
-// its leaving goes unnoticed, as on a network that has died.
+// halfOpen stops a direction, or both. While requests are stopped, nobody reads
+// from the client, so its leaving goes unnoticed, as on a network that has died.
 func (r *requests) halfOpen(s *strike, e expectation, owed bool) bool {
+	only := s.action.Direction
+	if only == Replies && r.c.halted.isShut() {
+		return r.pass(e, owed) // it is so already
+	}
 	switch r.settle(stay) {
 	case lost:
 		return r.leave()
 	case blurred:
 		return r.pass(e, owed)
 	}
-	r.c.halted.close()
+	if only != Requests {
+		r.c.halted.close()
+	}
 	r.c.fire(s)
-	if s.action.After == 0 {
-		<-r.c.gone
+	if only == Replies {
+		r.c.wg.Go(func() { r.c.resume(s.action.After) })
+		return r.pass(e, owed)
+	}
+	return r.c.resume(s.action.After) && r.pass(e, owed)
+}
+
+// resume lets replies go on after a time, unless that is 0. It is false if the
+// connection has ended before.
+func (c *conn) resume(after time.Duration) bool {
+	if after == 0 {
+		<-c.gone
 		return false
 	}
-	if !sleep(r.c.gone, s.action.After) {
+	if !sleep(c.gone, after) {
 		return false
 	}
-	r.c.halted.open()
-	return r.pass(e, owed)
+	c.halted.open()
+	return true
 }
 
 // drop ends the connection without the request.
@@ -272,15 +288,15 @@ func (r *requests) settle(next then) outcome {
 }
 
 // await holds what the client sends until it is known what became of something.
-// An end of the stream is passed on if it may be: a client that has left should
-// not leave its server waiting in a blocking command.
+// That the client has left is passed on if it may be: its server should not go on
+// waiting in a blocking command.
 func (r *requests) await(told chan outcome, passEnd bool) outcome {
 	for !r.full() && !r.woken {
-		_, err := r.fill(r.c.client)
+		err := r.more()
 		if err == nil {
 			continue
 		}
-		if errors.Is(err, io.EOF) && passEnd && r.c.passes(Requests) {
+		if passEnd && !errors.Is(err, os.ErrDeadlineExceeded) && r.c.passes(Requests) {
 			r.c.server.CloseWrite()
 		}
 		break

@@ -233,6 +233,44 @@ func TestHalfOpenForEver(t *testing.T) {
 	b.client.expectEnd(true)
 }
 
+// TestHalfOpenOneWay stops one direction, and the other goes on.
+func TestHalfOpenOneWay(t *testing.T) {
+	t.Run("replies", func(t *testing.T) {
+		b := newBench(t, "INCR", Action{Verb: HalfOpen, Direction: Replies})
+		b.pipeline()
+		b.client.expect("+OK\r\n")
+		b.client.expectSilence(func() {
+			await(t, "the commands", func() bool { return b.direct.Get(t.Context(), "c").Val() == "1" })
+			b.client.send("INCR b", "SET d 1")
+			await(t, "the next ones", func() bool { return b.direct.Get(t.Context(), "d").Val() == "1" })
+		})
+		b.fired("half-open INCR b")
+		b.p.Sever()
+		b.client.expectEnd(true)
+	})
+	t.Run("replies for a while", func(t *testing.T) {
+		const after = 40 * time.Millisecond
+		b := newBench(t, "INCR", Action{Verb: HalfOpen, Direction: Replies, After: after})
+		start := time.Now()
+		b.pipeline()
+		b.client.expect("+OK\r\n", ":1\r\n", "+OK\r\n")
+		if d := time.Since(start); d < after {
+			t.Errorf("answered after %v, want %v", d, after)
+		}
+		b.fired("half-open INCR b")
+	})
+	t.Run("requests", func(t *testing.T) {
+		s := &striker{name: "INCR", action: Action{Verb: HalfOpen, Direction: Requests}}
+		_, client, server := pair(t, Options{Judge: s.judge, Fired: s.heard})
+		client.send("INCR a")
+		server.expectSilence(func() {
+			await(t, "the action", func() bool { return s.firings() == "half-open INCR a" })
+			server.Write([]byte(">1\r\n+push\r\n"))
+			client.expect(">1\r\n+push\r\n")
+		})
+	})
+}
+
 func TestTrickleReply(t *testing.T) {
 	const pause = 2 * time.Millisecond
 	b := newBench(t, "GET", Action{Verb: Trickle, After: pause})

@@ -76,8 +76,10 @@ const (
 	// ResetAfter is Reset after the server has executed the command.
 	ResetAfter Verb = "reset-after"
 	// HalfOpen leaves the connection open, and nothing passes on it any more in
-	// either direction, this command included, for a time; 0: ever. After the time
-	// all that was held goes on its way.
+	// either direction, this command included, for a time; 0: ever. With a
+	// direction it stops that one alone: Replies lets the server execute this
+	// command and the next ones, and the client hears nothing of it. After the
+	// time all that was held goes on its way.
 	HalfOpen Verb = "half-open"
 	// Trickle sends the bytes of the reply, or of the request, one by one with a
 	// pause after each.
@@ -89,7 +91,7 @@ type Action struct {
 	Verb Verb
 	// After is the time of Delay, Late and HalfOpen, and Trickle's pause.
 	After time.Duration
-	// Direction is Trickle's; Both means Replies.
+	// Direction is HalfOpen's and Trickle's. Trickle takes Both for Replies.
 	Direction Direction
 }
 

@@ -1,0 +1,39 @@
+package wire_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/redis/go-redis/v9"
+
+	"oversell/wire"
+)
+
+// The seventh decrement is executed, and its reply lost: does the client resend?
+func ExampleListen() {
+	ctx := context.Background()
+	var seen atomic.Int64
+	proxy, err := wire.Listen(ctx, wire.Options{
+		To: "127.0.0.1:6379",
+		Judge: func(c wire.Command) wire.Action {
+			if c.Name == "DECR" && c.Key == "stock" && seen.Add(1) == 7 {
+				return wire.Action{Verb: wire.DropReply}
+			}
+			return wire.Action{}
+		},
+		Fired: func(c wire.Command, a wire.Action) {
+			fmt.Println(a.Verb, "struck", c.Name, "of connection", c.Conn)
+		},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer proxy.Close()
+	client := redis.NewClient(&redis.Options{Addr: proxy.Addr()})
+	defer client.Close()
+	for range 10 {
+		client.Decr(ctx, "stock")
+	}
+}
