@@ -195,8 +195,8 @@ var Failures = []Failure{
 	{
 		Mode: "extend after loss", Trigger: "a lease ends, another holds the lock, and the first client extends it",
 		Cells: join(
-			each(breaks, variant.Lock, variant.OwnerOnlyRelease, "--lock", []string{"watchdog-naive"}, "--scenario", "mutex", "--clients", "4", "--ttl", "200ms", "--hold", "250ms", "--duration", "2s", "--fault", "freeze holder 300ms"),
-			each(holds, variant.Lock, variant.OwnerOnlyRelease, "--lock", []string{"watchdog"}, "--scenario", "mutex", "--clients", "4", "--ttl", "200ms", "--hold", "250ms", "--duration", "2s", "--fault", "freeze holder 300ms"),
+			each(breaks, variant.Lock, variant.OwnerOnlyRelease, "--lock", []string{"watchdog-naive"}, "--scenario", "mutex", "--clients", "4", "--ttl", "200ms", "--hold", "250ms", "--duration", "2s", "--fault", "freeze holder 380ms"),
+			each(holds, variant.Lock, variant.OwnerOnlyRelease, "--lock", []string{"watchdog"}, "--scenario", "mutex", "--clients", "4", "--ttl", "200ms", "--hold", "250ms", "--duration", "2s", "--fault", "freeze holder 380ms"),
 		),
 	},
 	{
