@@ -26,6 +26,9 @@ func TestFailover(t *testing.T) {
 			client := tg.Client(0, target.ConnOptions{Timeout: time.Second})
 			defer client.Close()
 			wantReply(t, client, "OK", "SET", lockIn, "a")
+			if err := tg.AwaitHealthy(t.Context()); err != nil { // the replicas have it, too
+				t.Fatal(err)
+			}
 			wantServed(t, tg, 1, true)
 			broken(t, Site{Target: tg}, "failover")()
 			wantServed(t, tg, 1, false)

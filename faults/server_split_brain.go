@@ -74,6 +74,9 @@ func (b *brain) split(ctx context.Context) error {
 
 // replace puts a replica in the place of the frozen primary.
 func (b *brain) replace(ctx context.Context) error {
+	if err := b.forget(ctx); err != nil {
+		return err
+	}
 	successor, err := b.Target.Promote(ctx, b.master)
 	if err != nil {
 		return err
@@ -104,9 +107,9 @@ func (b *brain) grantUnseen(ctx context.Context) error {
 }
 
 // lag is how long replicas may lack their primary. Sentinels do not promote one that
-// has for 10 times as long as it takes them to hold a primary for dead, and for ours
-// the latter is 400 milliseconds or more.
-const lag = 2 * time.Second
+// has for 10 times as long as it takes them to hold a primary for dead, and when ours
+// look for a dead one the latter is 500 milliseconds.
+const lag = 4 * time.Second
 
 // inFlight is how long a client may take, at most, to tell of a grant that it was
 // given; so after that time nobody tells any more of one that the replicas know.
@@ -171,6 +174,29 @@ func (b *brain) lock(ctx context.Context, number int) ([]byte, error) {
 		return nil, fmt.Errorf("look at the lock on server %d: %w", number, err)
 	}
 	return value, nil
+}
+
+// forget removes the old lock that the replicas know of, if any, before clients can
+// ask for it: its holder has given it back, and only the primary knows. A replica of
+// a cluster takes no such command; there endLease does it later.
+func (b *brain) forget(ctx context.Context) error {
+	if clustered(b.Target) {
+		return nil
+	}
+	for _, n := range b.replicas() {
+		if b.known[n] == nil {
+			continue
+		}
+		c := b.Target.Admin(n)
+		if err := configure(ctx, c, "replica-read-only", "no"); err != nil {
+			return fmt.Errorf("server %d, a replica: %w", n, err)
+		}
+		err := c.Del(ctx, b.Key).Err()
+		if err := errors.Join(err, configure(ctx, c, "replica-read-only", "yes")); err != nil {
+			return fmt.Errorf("end the lease of the last lock that server %d knows of: %w", n, err)
+		}
+	}
+	return nil
 }
 
 // endLease removes the old lock that the new primary knows of, if any.

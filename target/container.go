@@ -418,7 +418,7 @@ func serverArgs(s settings) []string {
 		keep = "yes"
 	}
 	args := []string{
-		"--save", "", "--appendonly", keep, "--appendfsync", "everysec",
+		"--save", "", "--appendonly", keep, "--appendfsync", "no",
 		"--maxclients", strconv.Itoa(wantedClients), "--tcp-backlog", "4096",
 		"--replica-announce-ip", "127.0.0.1",
 	}

@@ -140,7 +140,6 @@ func TestContainerKillAndStart(t *testing.T) {
 		if isClosed(first) {
 			t.Fatalf("%s counts as gone, but answers", m.addr())
 		}
-		time.Sleep(1100 * time.Millisecond) // appendfsync everysec
 		must(t, "kill", m.kill())
 		if !isClosed(first) || !strings.Contains(m.lastWords(), "exit status 137") {
 			t.Errorf("after kill: gone %v, last words %q", isClosed(first), m.lastWords())

@@ -181,7 +181,10 @@ func (p *process) arguments() ([]string, error) {
 	}
 	own := []string{"save", "", "appendonly", "no"}
 	if p.settings.persist {
-		own = []string{"save", "", "appendonly", "yes", "appendfsync", "everysec"}
+		// The file is written before each answer, and what is written outlives a kill
+		// -9. With "everysec" it would not be while the disk is busy: then the server
+		// answers first, for up to 2 seconds.
+		own = []string{"save", "", "appendonly", "yes", "appendfsync", "no"}
 	}
 	if sinceVersion(p.host.number, 7) {
 		own = append(own, "enable-debug-command", "yes") // older ones have DEBUG anyway
