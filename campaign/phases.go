@@ -10,6 +10,9 @@ import (
 // phases compares the parts of a run before, during and after its faults; nil when
 // none struck.
 func phases(h *history.History) []reports.Phase {
+	if len(h.Header.Faults) == 0 {
+		return nil
+	}
 	first, last := history.Forever, time.Duration(0)
 	began := history.Forever
 	for _, op := range h.Ops {

@@ -215,3 +215,31 @@ func TestLockLinear(t *testing.T) {
 		{"nothing", h, []history.Op{lockOp(history.Acquire, 2, 2, 5, 6, history.Refused, history.Stopped)}, Unknown, ""},
 	})
 }
+
+// A lock that is stuck while servers are broken again and again is not judged to
+// make progress: it was never left in peace for long enough to tell.
+func TestProgressIsUnknownWithoutPeace(t *testing.T) {
+	h := &history.Header{TTL: 10, Grace: 1, Redial: 5}
+	m := newProgress(h)
+	key := history.Text("lock")
+	op := func(kind history.Kind, outcome history.Outcome, call, ret time.Duration) *history.Op {
+		o := history.Op{Client: 1, Kind: kind, Outcome: outcome, Key: key, Arg: history.Int(1), Call: call, Return: ret}
+		if outcome == history.Refused {
+			o.Client, o.Reason = 2, history.Held
+		}
+		if kind == history.Fault {
+			o.Until = ret
+		}
+		return &o
+	}
+	m.Observe(op(history.Acquire, history.OK, 1, 2))
+	m.Observe(op(history.Release, history.OK, 3, 4))
+	for at := time.Duration(5); at < 100; at += 5 {
+		m.Observe(op(history.Fault, history.OK, at, at+1))
+	}
+	m.Observe(op(history.Acquire, history.Refused, 5, 100))
+	m.Advance(history.Forever)
+	if v := m.Verdict(); v.Result != Unknown {
+		t.Errorf("%v: %s", v.Result, v.Why)
+	}
+}

@@ -222,6 +222,7 @@ func (t *tryLock) extend(op *history.Op) {
 	case s == nil:
 		t.stray(session(op), op)
 	case op.Outcome == history.OK:
+		t.renewed(s, op)
 		if op.Call > s.gone {
 			t.fail("%s extended its lease on %s at %s, though it was over by %s at the latest", inOrder(s.acq, *op),
 				client(op), title(t.key), at(op.Return), at(s.gone))
@@ -233,6 +234,14 @@ func (t *tryLock) extend(op *history.Op) {
 		s.gone = history.Forever
 	case op.Reason == history.Lost:
 		t.lose(s, op)
+	}
+}
+
+// renewed allows for renewals of which nobody was told: their answers came when the
+// client stood still, or never.
+func (t *tryLock) renewed(s *span, op *history.Op) {
+	if t.h.Renews {
+		s.gone = max(s.gone, op.Return)
 	}
 }
 
@@ -257,6 +266,7 @@ func (t *tryLock) release(op *history.Op) {
 	}
 	switch {
 	case op.Outcome == history.OK:
+		t.renewed(s, op)
 		if op.Call > s.gone {
 			t.fail("%s released %s at %s, though its lease was over by %s at the latest", inOrder(s.acq, *op),
 				client(op), title(t.key), at(op.Return), at(s.gone))

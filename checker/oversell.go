@@ -34,13 +34,13 @@ const maxLeases = 1 << 20
 
 func (l *leases) observe(op *history.Op) {
 	n := session(op)
-	if op.Outcome != history.OK || op.Until == 0 || n <= 0 || n >= maxLeases {
+	if op.Outcome == history.Unknown && op.Kind != history.Release || op.Until == 0 || n <= 0 || n >= maxLeases {
 		return
 	}
 	for int64(len(*l)) <= n {
 		*l = append(*l, 0)
 	}
-	(*l)[n] = op.Until
+	(*l)[n] = max((*l)[n], op.Until) // a release tells of renewals in the background
 }
 
 // stale says that a purchase ended after the lease under which it began; empty
@@ -93,7 +93,7 @@ func newNoOversell(h *history.Header) *noOversell {
 // Observe implements [Monitor].
 func (m *noOversell) Observe(op *history.Op) {
 	switch op.Kind {
-	case history.Acquire, history.Extend:
+	case history.Acquire, history.Extend, history.Release:
 		m.leases.observe(op)
 	case history.Buy:
 		if op.Outcome != history.Refused {

@@ -286,6 +286,9 @@ func (t *turns) verdict(h *history.Header, cut bool) Verdict {
 		return Verdict{Why: fmt.Sprintf("nobody seems to have obtained %s from %s to %s; %s", title(t.key), at(stalls[0].from), at(stalls[0].to), cutOff)}
 	case len(stalls) > 0:
 		return Verdict{Result: Violated, Count: len(stalls), Why: stalls[0].why(t.key, h), Witness: inOrder(stalls[0].freed, stalls[0].next)}
+	case t.tooRestless(h):
+		return Verdict{Why: fmt.Sprintf("nobody obtained %s from %s on, though clients kept trying; but the servers were never left in peace for %s",
+			title(t.key), at(t.freeAt), at(bound(h)))}
 	case certain > 0:
 		return Verdict{Why: "nobody obtained the lock for long, but a session that was never released may have been renewed in the background"}
 	case t.grants == 0:
@@ -296,6 +299,17 @@ func (t *turns) verdict(h *history.Header, cut bool) Verdict {
 		longest = max(longest, tail.to-tail.from)
 	}
 	return Verdict{Result: Holds, Why: fmt.Sprintf("%s; while clients tried, the lock was free for %s at the longest", many(t.grants, "grant"), at(longest))}
+}
+
+// tooRestless tells whether the lock was free in the end, for too long and with
+// clients trying, at times in which servers were broken on purpose again and again:
+// whether it is stuck, nobody can tell.
+func (t *turns) tooRestless(h *history.Header) bool {
+	calm := t.disturbed
+	t.disturbed = &disturbances{}
+	tail, waiting := t.free(h, t.last)
+	t.disturbed = calm
+	return waiting && tail.to-tail.from > bound(h)
 }
 
 func (s *stall) why(key history.Value, h *history.Header) string {

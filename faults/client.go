@@ -48,7 +48,7 @@ var (
 // Enter says that the client begins an operation, by the kind that histories give
 // it; Leave that the innermost one has ended.
 func (c *Client) Enter(kind string) {
-	c.thawed(context.Background()) // the frozen begin nothing
+	c.thawed() // the frozen begin nothing
 	c.during.Store(&doing{kind, c.during.Load()})
 }
 
@@ -127,7 +127,7 @@ func (c *Client) DialHook(next redis.DialHook) redis.DialHook {
 // ProcessHook implements redis.Hook.
 func (c *Client) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		return c.command(ctx, []redis.Cmder{cmd}, func() error { return next(ctx, cmd) })
+		return c.command([]redis.Cmder{cmd}, func() error { return next(ctx, cmd) })
 	}
 }
 
@@ -135,17 +135,17 @@ func (c *Client) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 // command that answers to the names of all of its own.
 func (c *Client) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
-		return c.command(ctx, cmds, func() error { return next(ctx, cmds) })
+		return c.command(cmds, func() error { return next(ctx, cmds) })
 	}
 }
 
 // command sends cmds, unless a fault prevents it, and lets the client see the
 // answer, unless a fault prevents that.
-func (c *Client) command(ctx context.Context, cmds []redis.Cmder, send func() error) error {
+func (c *Client) command(cmds []redis.Cmder, send func() error) error {
 	if len(cmds) > 0 && cmds[0].Name() == "hello" {
 		return send() // by which the driver opens a connection
 	}
-	again, err := c.boundary(ctx, Before, cmds)
+	again, err := c.boundary(Before, cmds)
 	if err != nil {
 		return refuse(cmds, err)
 	}
@@ -156,7 +156,7 @@ func (c *Client) command(ctx context.Context, cmds []redis.Cmder, send func() er
 	if c.stateNow() == Holding {
 		c.answered.Add(1)
 	}
-	again, failed := c.boundary(ctx, After, cmds)
+	again, failed := c.boundary(After, cmds)
 	if failed != nil {
 		return refuse(cmds, failed)
 	}
@@ -175,16 +175,16 @@ func refuse(cmds []redis.Cmder, err error) error {
 }
 
 // boundary lets the faults strike at one side of a command.
-func (c *Client) boundary(ctx context.Context, m Moment, cmds []redis.Cmder) (again bool, err error) {
+func (c *Client) boundary(m Moment, cmds []redis.Cmder) (again bool, err error) {
 	if err := c.lives(); err != nil || !c.in.active.Load() {
 		return false, err
 	}
 	for _, s := range c.in.onClients {
 		if s.fault.Where.at() == m && c.matches(s, m, cmds) && s.trigger.fires(c.in.now()) {
-			again = c.suffer(ctx, s) || again
+			again = c.suffer(s) || again
 		}
 	}
-	c.thawed(ctx)
+	c.thawed()
 	return again, c.lives()
 }
 
@@ -218,7 +218,7 @@ func (c *Client) lives() error {
 }
 
 // suffer carries out a blow, and reports whether the command is to be sent again.
-func (c *Client) suffer(ctx context.Context, s *strike) (again bool) {
+func (c *Client) suffer(s *strike) (again bool) {
 	blow := s.fault.Kind.Strike(s.fault)
 	from, state := c.in.now(), c.stateNow()
 	switch {
@@ -228,9 +228,9 @@ func (c *Client) suffer(ctx context.Context, s *strike) (again bool) {
 		c.canceled.Store(true)
 	case blow.Freeze > 0:
 		c.freeze(from + blow.Freeze)
-		c.thawed(ctx)
+		c.thawed()
 	case blow.Pause > 0:
-		c.in.sleep(ctx, blow.Pause)
+		c.in.sleep(context.Background(), blow.Pause)
 	}
 	c.in.struck(s, hit{at: "client " + itoa(c.id), client: c.id, state: state, from: from, to: c.in.now()})
 	return blow.Resend
@@ -248,10 +248,10 @@ func (c *Client) freeze(until time.Duration) {
 }
 
 // thawed waits until the client is not frozen.
-func (c *Client) thawed(ctx context.Context) {
+func (c *Client) thawed() {
 	for {
 		left := time.Duration(c.frozen.Load()) - c.in.now()
-		if left <= 0 || !c.in.sleep(ctx, left) {
+		if left <= 0 || !c.in.sleep(context.Background(), left) {
 			return
 		}
 	}

@@ -74,10 +74,11 @@ type Injector struct {
 	inForce atomic.Int32 // faults of servers and of the wire
 	calm    atomic.Int64 // until when errors are put down to one that is over
 
-	stop     chan struct{} // closed by Stop
-	stopOnce sync.Once
-	settled  chan struct{}
-	running  sync.WaitGroup
+	startStop sync.Mutex
+	stop      chan struct{} // closed by Stop
+	stopOnce  sync.Once
+	settled   chan struct{}
+	running   sync.WaitGroup
 
 	mu      sync.Mutex
 	clients map[int]*Client
@@ -138,13 +139,16 @@ func New(ctx context.Context, o Options) (*Injector, error) {
 // possible refuses a fault that this target cannot have.
 func (in *Injector) possible(ctx context.Context, f Fault) error {
 	if n := len(in.o.Target.Servers()); f.Where.Node > n {
-		return fmt.Errorf("%w: there is no node %d: %s has %d", target.ErrUsage, f.Where.Node, in.o.Target.Topology, n)
+		return refusef("there is no node %d: topology %s has %d", f.Where.Node, in.o.Target.Topology, n)
 	}
 	if f.Kind.Needs == nil {
 		return nil
 	}
 	return f.Kind.Needs(ctx, f, in.o.Target)
 }
+
+// StrikesClients tells whether any fault strikes at clients, at their commands.
+func (in *Injector) StrikesClients() bool { return len(in.onClients) > 0 }
 
 // Client is what the faults know of a client, counted from 0.
 func (in *Injector) Client(id int) *Client {
@@ -200,6 +204,13 @@ func (s *strike) picks(c *Client) bool {
 
 // Start lets the faults strike from now on: the load begins.
 func (in *Injector) Start() {
+	in.startStop.Lock()
+	defer in.startStop.Unlock()
+	select {
+	case <-in.stop:
+		return
+	default:
+	}
 	in.began.Store(int64(time.Since(in.epoch)))
 	in.active.Store(true)
 	var first sync.WaitGroup
@@ -224,8 +235,10 @@ func (in *Injector) Settled() <-chan struct{} { return in.settled }
 // Stop mends what is broken, and waits until that is done. After it nothing
 // strikes.
 func (in *Injector) Stop() {
+	in.startStop.Lock()
 	in.stopOnce.Do(func() { close(in.stop) })
 	in.active.Store(false)
+	in.startStop.Unlock()
 	in.running.Wait()
 }
 
@@ -276,9 +289,13 @@ func (in *Injector) struck(s *strike, h hit) {
 	case Waiting:
 		s.waiters.Add(1)
 	}
+	in.tell(Strike{Fault: s.fault, At: h.at, Client: h.client, From: h.from, To: h.to, Until: h.until})
+}
+
+func (in *Injector) tell(s Strike) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	in.o.Record(Strike{Fault: s.fault, At: h.at, Client: h.client, From: h.from, To: h.to, Until: h.until})
+	in.o.Record(s)
 }
 
 // fail notes what went wrong with a fault.

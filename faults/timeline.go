@@ -59,7 +59,10 @@ func (in *Injector) breakAndMend(s *strike, first func()) {
 			state = late
 		}
 		if s.fault.When.ForGood {
-			first() // this is all that there is to wait for
+			first() // this is all that there is to wait for, and all that excuses anybody
+			in.calm.Store(int64(in.now() + afterShock))
+			in.inForce.Add(-1)
+			defer in.inForce.Add(1)
 		}
 		in.sleep(context.Background(), s.fault.lasts())
 	}
@@ -69,6 +72,9 @@ func (in *Injector) breakAndMend(s *strike, first func()) {
 		if err := heal(ctx); err != nil {
 			s.fail(fmt.Errorf("mend it: %w", err))
 		}
+	}
+	if err != nil && heal != nil { // it broke something, if not all that it should have
+		in.tell(Strike{Fault: s.fault, At: at, From: from, To: in.now(), Until: in.now()})
 	}
 	if err == nil {
 		h := hit{at: at, state: state, from: from, to: in.now(), until: until}

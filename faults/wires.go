@@ -16,7 +16,14 @@ type wires struct {
 
 	mu      sync.Mutex
 	cuts    []*Fault                 // in force
-	pending map[connection][]*strike // judged, and not seen to take effect so far
+	pending map[connection][]ordered // judged, and not seen to take effect so far
+}
+
+// ordered is what a fault is to do to a command.
+type ordered struct {
+	by        *strike
+	name, key string
+	action    wire.Action
 }
 
 // connection is one of a proxy's.
@@ -31,7 +38,7 @@ func (in *Injector) interpose(ctx context.Context) error {
 	if len(in.onWire) == 0 && !cuts {
 		return nil
 	}
-	in.proxies, in.pending = map[int]*wire.Proxy{}, map[connection][]*strike{}
+	in.proxies, in.pending = map[int]*wire.Proxy{}, map[connection][]ordered{}
 	via := map[string]string{}
 	for _, server := range in.o.Target.Servers() {
 		if server.Role == target.Sentinel {
@@ -39,7 +46,7 @@ func (in *Injector) interpose(ctx context.Context) error {
 		}
 		p, err := wire.Listen(ctx, wire.Options{To: server.Addr,
 			Judge: func(c wire.Command) wire.Action { return in.judge(server.Number, c) },
-			Fired: func(c wire.Command, _ wire.Action) { in.tookEffect(server.Number, c) },
+			Fired: func(c wire.Command, a wire.Action) { in.tookEffect(server.Number, c, a) },
 		})
 		if err != nil {
 			return err
@@ -112,8 +119,9 @@ func (in *Injector) judge(node int, c wire.Command) wire.Action {
 			in.wires.mu.Lock()
 			defer in.wires.mu.Unlock()
 			at := connection{node, c.Conn}
-			in.pending[at] = append(in.pending[at], s)
-			return s.fault.Kind.Rule(s.fault)
+			o := ordered{s, c.Name, c.Key, s.fault.Kind.Rule(s.fault)}
+			in.pending[at] = append(in.pending[at], o)
+			return o.action
 		}
 	}
 	return wire.Action{}
@@ -130,19 +138,20 @@ func (in *Injector) pointOnWire(s *strike, node int, c wire.Command) point {
 }
 
 // tookEffect counts what judge ordered when it has happened.
-func (in *Injector) tookEffect(node int, c wire.Command) {
+func (in *Injector) tookEffect(node int, c wire.Command, a wire.Action) {
 	at := connection{node, c.Conn}
 	in.wires.mu.Lock()
-	if len(in.pending[at]) == 0 {
+	i := slices.IndexFunc(in.pending[at], func(o ordered) bool { return o.name == c.Name && o.key == c.Key && o.action == a })
+	if i < 0 {
 		in.wires.mu.Unlock()
 		return
 	}
-	s := in.pending[at][0]
-	in.pending[at] = in.pending[at][1:]
+	s := in.pending[at][i].by
+	in.pending[at] = in.pending[at][i+1:] // what came before has come to nothing
 	in.wires.mu.Unlock()
 	now := in.now()
 	in.calm.Store(int64(now + afterShock))
-	h := hit{at: "node " + itoa(node) + ", " + c.Name, from: now, to: now}
+	h := hit{at: "node " + itoa(node) + ", " + c.Name, from: now, to: now, until: now}
 	if client := in.who(c.Client); client != nil {
 		h.client, h.state = client.id, client.stateNow()
 		h.at = "client " + itoa(client.id) + ", " + c.Name

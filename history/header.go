@@ -64,6 +64,9 @@ type Header struct {
 	// after a lease has run out.
 	Drift time.Duration `json:"drift_ns,omitempty"`
 
+	// Renews says that the lock prolongs its lease in the background, of which
+	// histories tell only what its holder has heard.
+	Renews bool `json:"renews,omitempty"`
 	// Faults are what is done to the run on purpose, a sentence each.
 	Faults []string `json:"faults,omitempty"`
 	// Redial is how long after the end of a fault of a server clients may take to

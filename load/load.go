@@ -138,15 +138,31 @@ func (e *Engine) Client(ctx context.Context) (*Client, error) {
 	return e.client(id, conns), nil
 }
 
+// Steward is a client apart from the crowd, which nothing meddles with: for what
+// comes before and after the load.
+func (e *Engine) Steward(ctx context.Context) (*Client, error) {
+	conns, err := e.dial(ctx, nobody, 1)
+	if err != nil {
+		return nil, err
+	}
+	return e.plain(e.clients.Add(1)-1, conns), nil
+}
+
 func (e *Engine) client(id int32, conns []redis.UniversalClient) *Client {
-	c := &Client{ID: id, engine: e, conns: conns, Rand: rand.New(rand.NewPCG(e.config.Seed, uint64(id)))}
-	c.ctx, c.end = context.WithCancel(context.Background())
-	c.Env = variant.Env{Redis: conns, SQL: e.config.SQL, Clock: e.clock, Token: c.token, Wait: c.wait, Go: c.spawn}
+	c := e.plain(id, conns)
 	if e.config.Meddle != nil {
 		if hook := e.config.Meddle(id, &c.Env); hook != nil {
 			c.Env.Redis = e.hooked(conns, hook)
 		}
 	}
+	return c
+}
+
+// plain is a client that nothing has meddled with.
+func (e *Engine) plain(id int32, conns []redis.UniversalClient) *Client {
+	c := &Client{ID: id, engine: e, conns: conns, Rand: rand.New(rand.NewPCG(e.config.Seed, uint64(id)))}
+	c.ctx, c.end = context.WithCancel(context.Background())
+	c.Env = variant.Env{Redis: conns, SQL: e.config.SQL, Clock: e.clock, Token: c.token, Wait: c.wait, Go: c.spawn}
 	return c
 }
 

@@ -28,6 +28,9 @@ func (r Run) explainFaults(b *strings.Builder) {
 	main := r.mainKind()
 	fmt.Fprintf(w, "  \tops/s\t%s p50 / p99 / p99.9 ms\n", main)
 	for _, p := range r.Phases {
+		if p.ToMS-p.FromMS < 10 && p.Operations == 0 {
+			continue
+		}
 		fmt.Fprintf(w, "  %s the faults, %.2fs\t%s\t%s\n", p.Name, (p.ToMS-p.FromMS)/1e3, p.rate(), p.latency(main))
 	}
 	w.Flush()

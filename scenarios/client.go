@@ -34,9 +34,10 @@ type Client struct {
 
 	// injured is what the faults know of this client; nil in a run without faults.
 	injured *faults.Client
-	depth   int  // operations under way, one within the other
-	lost    bool // one of them had no answer: the client is to get a new identity
-	deaths  int  // how often this client has died, and another taken its place
+	depth   int             // operations under way, one within the other
+	leases  map[int64]lease // as granted, by session
+	lost    bool            // one of them had no answer: the client is to get a new identity
+	deaths  int             // how often this client has died, and another taken its place
 
 	lastTask string    // that this client enqueued
 	idle     time.Time // since when a consumer has found nothing
@@ -111,7 +112,7 @@ func (c *Client) acquireOn(ctx context.Context, locker lockimpl.Locker, name str
 	l, err := locker.Acquire(ctx, name, o)
 	if err == nil {
 		op.Fence = l.Fence
-		op.Until = c.onRunClock(l.Until)
+		op.Until = c.leaseEnd(session, l)
 		op.Result = history.Text(l.Via)
 		if !l.Joined.IsZero() {
 			join := op
@@ -131,7 +132,7 @@ func (c *Client) extend(ctx context.Context, l lockimpl.Lock, session int64) (lo
 	op := c.begin(history.Extend, c.run.lock.key, history.Int(session))
 	l, err := c.locker.Extend(ctx, l, c.run.config.TTL)
 	if err == nil {
-		op.Until = c.onRunClock(l.Until)
+		op.Until = c.leaseEnd(session, l)
 	}
 	return l, c.record(op, err)
 }
@@ -152,7 +153,8 @@ func (c *Client) releaseOn(ctx context.Context, locker lockimpl.Locker, l lockim
 		l = r.Renewed(l)
 	}
 	op := c.begin(history.Release, history.Text(l.Key), history.Int(session))
-	op.Until = c.onRunClock(l.Until)
+	op.Until = c.leaseEnd(session, l)
+	delete(c.leases, session)
 	err := locker.Release(ctx, l)
 	c.granted(false)
 	if c.record(op, err) {
@@ -226,7 +228,7 @@ func (c *Client) record(op history.Op, err error) bool {
 		op.Outcome, op.Reason = history.Unknown, history.NoReason
 	}
 	c.recordAs(op)
-	c.run.went(c, op.Outcome, err)
+	c.run.went(c, &op, err)
 	c.lost = c.lost || op.Outcome == history.Unknown
 	c.leave()
 	return op.Outcome == history.OK
@@ -241,6 +243,28 @@ func (c *Client) recordAt(op history.Op) {
 func (c *Client) recordAs(op history.Op) {
 	c.rec.Record(&op)
 	c.run.live.Ops.Add(1)
+}
+
+// lease is the end of one, by the client's clock and by the run's.
+type lease struct {
+	own time.Time
+	run time.Duration
+}
+
+// leaseEnd is the end of a session's lease by the clock of the run. It is converted
+// once: a fault may move the client's clock before the lease is over.
+func (c *Client) leaseEnd(session int64, l lockimpl.Lock) time.Duration {
+	if c.injured == nil {
+		return c.run.log.Since(l.Until)
+	}
+	if known, ok := c.leases[session]; ok && known.own.Equal(l.Until) {
+		return known.run
+	}
+	if c.leases == nil {
+		c.leases = map[int64]lease{}
+	}
+	c.leases[session] = lease{l.Until, c.onRunClock(l.Until)}
+	return c.leases[session].run
 }
 
 // onRunClock converts a reading of the client's clock to the time of the run.

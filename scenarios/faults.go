@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -29,6 +30,9 @@ func (r *run) inject(ctx context.Context) (err error) {
 		Faults: r.config.Faults, Seed: r.config.Seed, Target: r.target,
 		Key: r.lockKey(), Near: r.prefix, Record: r.struck,
 	})
+	if err == nil && r.injector.StrikesClients() && r.config.Pool > 0 && r.target.Topology == "cluster" {
+		return errors.Join(fmt.Errorf("%w: on a cluster, faults of clients need a connection for each of them: leave out --pool", target.ErrUsage), r.injector.Close())
+	}
 	return err
 }
 
@@ -63,10 +67,10 @@ func (r *run) meddle(id int32, env *variant.Env) redis.Hook {
 // injuredBy is what the faults know of a client that takes the place of old, if
 // that is not nil.
 func (r *run) injuredBy(id int32, old *faults.Client) *faults.Client {
-	if r.injector == nil {
+	c, meddled := r.injured.Load(id)
+	if !meddled {
 		return nil
 	}
-	c, _ := r.injured.Load(id)
 	if old != nil {
 		r.injector.Replace(old, c.(*faults.Client))
 	}
@@ -144,13 +148,14 @@ const afterglow = 500 * time.Millisecond
 // shows that.
 func (c Config) patience() time.Duration {
 	p := c.TTL + (c.TTL+Grace+c.Retry)*5/4 + c.Hold + c.Delay + c.QueueOptions.Visibility
+	redial := time.Duration(0)
 	for _, f := range c.Faults {
 		if f.Kind.Level != faults.OnClient {
-			return p + Redial
+			redial = Redial
 		}
-		p += f.Amount.Abs()
+		p += min(f.Amount.Abs(), time.Hour)
 	}
-	return p
+	return p + redial
 }
 
 // withFaults is how long a run lasts that nobody gave a duration: with faults, so
@@ -185,6 +190,7 @@ const longestSpread = 20 * time.Second
 func (r *run) watchProgress(over <-chan struct{}) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
+	excused := time.Duration(0)
 	for {
 		select {
 		case <-over:
@@ -192,9 +198,9 @@ func (r *run) watchProgress(over <-chan struct{}) {
 		case <-tick.C:
 		}
 		if r.injector.Disturbed() {
-			r.lastGood.Store(max(r.lastGood.Load(), int64(r.since()))) // not the clients' fault
+			excused = r.since() // not the clients' fault
 		}
-		if still := r.since() - time.Duration(r.lastGood.Load()); still > r.config.patience() {
+		if still := r.since() - max(excused, time.Duration(r.lastGood.Load())); still > r.config.patience() {
 			text := fmt.Sprintf("nobody got anything for %v, and so the run was ended", still.Round(time.Millisecond))
 			r.stuck.CompareAndSwap(nil, &text)
 			r.halt()
@@ -206,11 +212,26 @@ func (r *run) watchProgress(over <-chan struct{}) {
 // since is the time since the run's start.
 func (r *run) since() time.Duration { return time.Since(r.log.Start()) }
 
-// went notes how an operation of a client ended.
-func (r *run) went(c *Client, outcome history.Outcome, err error) {
+// goods are the operations for whose sake clients come: one that is answered shows
+// that the system works, even if the answer is that nothing is left.
+var goods = []history.Kind{history.Buy, history.Enqueue, history.Pop, history.NextID, history.Take, history.Submit}
+
+// good tells whether an operation shows that the system works.
+func (r *run) good(op *history.Op) bool {
 	switch {
-	case outcome != history.Unknown:
-		if outcome == history.OK && r.injector != nil {
+	case op.Outcome == history.Unknown, op.Reason == history.Held, op.Reason == history.Stopped:
+		return false
+	case r.config.Scenario.Name == mutexName:
+		return op.Kind == history.Acquire
+	}
+	return slices.Contains(goods, op.Kind)
+}
+
+// went notes how an operation of a client ended.
+func (r *run) went(c *Client, op *history.Op, err error) {
+	switch {
+	case op.Outcome != history.Unknown:
+		if r.injector != nil && r.good(op) {
 			r.lastGood.Store(int64(r.since()))
 		}
 		if r.failing.Load() > 0 {
@@ -255,7 +276,7 @@ func (c Config) provoked() (fs []variant.Fault) {
 	for _, f := range c.Faults {
 		brought := f.Kind.Provokes(f, c.TTL)
 		for _, b := range brought {
-			if b == variant.Overrun && c.Lock.Renews && !slices.Contains(brought, variant.FreezeRenewal) {
+			if b == variant.Overrun && c.Lock.Renews && f.Kind.Level == faults.OnClient && !slices.Contains(brought, variant.FreezeRenewal) {
 				continue
 			}
 			fs = append(fs, b)

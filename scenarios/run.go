@@ -94,6 +94,7 @@ type run struct {
 
 	sessions, orders, steps    atomic.Int64
 	requests, finished, deaths atomic.Int64
+	declined                   sync.Map     // tasks whose orders were declined for want of stock
 	openPops                   sync.Map     // requests of pops without an answer
 	failing                    atomic.Int64 // operations that failed since the last that did not
 	timeUp                     atomic.Bool  // the run was ended by its time limit
@@ -131,7 +132,7 @@ func (r *run) do(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	steward, err := engine.Client(ctx)
+	steward, err := engine.Steward(ctx)
 	if err != nil {
 		return err
 	}
@@ -412,6 +413,7 @@ func (r *run) header() history.Header {
 		TTL: c.TTL, Wait: c.Wait, Retry: c.Retry, Hold: c.Hold, Grace: Grace, Drift: expiryDrift,
 		Promises: c.Promises(), Expected: expected, ExpectedFlaws: why,
 	}
+	h.Renews = c.Lock.Renews
 	h.Faults, h.Redial = c.sentences(), Redial
 	h.IDs, h.Queue, h.Dispatch = c.IDs.Name, c.Queue.Name, c.Dispatch.Name
 	if r.db != nil {

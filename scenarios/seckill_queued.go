@@ -55,6 +55,9 @@ func (c *Client) sell(ctx context.Context, t queueimpl.Task) bool {
 		a, err := c.buyAs(ctx, o, l, session)
 		if a == soldOut {
 			err = nil // declined, and so handled
+			if _, again := c.run.declined.LoadOrStore(t.ID, true); again {
+				err = errDone
+			}
 		}
 		if a == stale {
 			c.leave() // nothing has happened yet
