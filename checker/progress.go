@@ -286,11 +286,11 @@ func (t *turns) verdict(h *history.Header, cut bool) Verdict {
 		return Verdict{Why: fmt.Sprintf("nobody seems to have obtained %s from %s to %s; %s", title(t.key), at(stalls[0].from), at(stalls[0].to), cutOff)}
 	case len(stalls) > 0:
 		return Verdict{Result: Violated, Count: len(stalls), Why: stalls[0].why(t.key, h), Witness: inOrder(stalls[0].freed, stalls[0].next)}
+	case certain > 0:
+		return Verdict{Why: "nobody obtained the lock for long, but a session that was never released may have been renewed in the background"}
 	case t.tooRestless(h):
 		return Verdict{Why: fmt.Sprintf("nobody obtained %s from %s on, though clients kept trying; but the servers were never left in peace for %s",
 			title(t.key), at(t.freeAt), at(bound(h)))}
-	case certain > 0:
-		return Verdict{Why: "nobody obtained the lock for long, but a session that was never released may have been renewed in the background"}
 	case t.grants == 0:
 		return Verdict{Why: fmt.Sprintf("nobody obtained %s, but clients tried for %s only", title(t.key), at(max(0, t.last-t.start)))}
 	}
@@ -305,6 +305,9 @@ func (t *turns) verdict(h *history.Header, cut bool) Verdict {
 // clients trying, at times in which servers were broken on purpose again and again:
 // whether it is stuck, nobody can tell.
 func (t *turns) tooRestless(h *history.Header) bool {
+	if len(t.disturbed.all) == 0 {
+		return false
+	}
 	calm := t.disturbed
 	t.disturbed = &disturbances{}
 	tail, waiting := t.free(h, t.last)
