@@ -135,7 +135,7 @@ var Failures = []Failure{
 		Cells: join(
 			each(breaks, variant.Lock, variant.MutualExclusion, "--lock", []string{"setnx-expire", "incr", "set-nx-ex", "token-del", "token-get-del", "lua-release", "redislock-atomic", "setnx-expire-atomic", "incr-atomic", "watchdog", "fenced", "fair"},
 				with(splitHold, "--fault", "split-brain at 300ms for 1s")...),
-			each(breaks, variant.Sale, variant.NoOversell, "--sale", []string{"lua", "watch"}, "--lock", "none", "--clients", "16", "--stock", "3000", "--hold", "20ms", "--timeout", "1s", "--topology", "sentinel", "--fault", "split-brain at 300ms for 1s"),
+			each(breaks, variant.Sale, variant.NoOversell, "--sale", []string{"lua"}, "--lock", "none", "--clients", "16", "--stock", "3000", "--hold", "20ms", "--timeout", "1s", "--topology", "sentinel", "--fault", "split-brain at 600ms for 1s"),
 			each(holds, variant.Lock, variant.MutualExclusion, "--lock", []string{"redlock"}, with(longHolds, "--topology", "masters:5", "--fault", "kill node 4 at 300ms for good", "--fault", "kill node 5 at 300ms for good")...),
 			each(holds, variant.Lock, variant.Progress, "--lock", []string{"redlock"}, "--scenario", "mutex", "--clients", "16", "--ttl", "1s", "--timeout", "200ms", "--topology", "masters:5", "--fault", "kill node 4 at 300ms for good", "--fault", "kill node 5 at 300ms for good"),
 		),
