@@ -68,7 +68,6 @@ var Failures = []Failure{
 		Cells: []Cell{
 			breaks(variant.Lock, variant.Progress, with(mutexOf1s, "--lock", "setnx-expire", "--fault", "crash before EXPIRE")...),
 			breaks(variant.Lock, variant.Progress, with(mutexOf1s, "--lock", "incr", "--fault", "crash before EXPIRE")...),
-			breaks(variant.Lock, variant.Progress, with(mutexOf1s, "--lock", "redislock-printed", "--fault", "crash holder")...),
 			holds(variant.Lock, variant.Progress, with(mutexOf1s, "--lock", "set-nx-ex", "--fault", "crash after SETNX 5% times 20")...),
 			holds(variant.Lock, variant.Progress, with(mutexOf1s, "--lock", "lua-release", "--fault", "crash after SETNX 5% times 20")...),
 			holds(variant.Lock, variant.Progress, with(mutexOf1s, "--lock", "setnx-expire-atomic", "--fault", "crash after EVAL in acquire 5% times 20")...),
@@ -116,8 +115,8 @@ var Failures = []Failure{
 	{
 		Mode: "late release", Trigger: "a release is delayed past the same client's next acquisition",
 		Cells: join(
-			each(breaks, variant.Lock, variant.MutualExclusion, "--lock", []string{"token-per-client"}, "--scenario", "mutex", "--clients", "2", "--hold", "50ms", "--ttl", "60ms", "--fault", "late EVAL in release 40ms 30%"),
-			each(holds, variant.Lock, variant.MutualExclusion, "--lock", []string{"lua-release"}, "--scenario", "mutex", "--clients", "2", "--hold", "50ms", "--ttl", "60ms", "--fault", "late EVAL in release 40ms 30%"),
+			each(breaks, variant.Lock, variant.MutualExclusion, "--lock", []string{"token-per-client"}, "--scenario", "mutex", "--clients", "2", "--hold", "50ms", "--ttl", "60ms", "--duration", "8s", "--fault", "late EVAL in release 40ms 50%"),
+			each(holds, variant.Lock, variant.MutualExclusion, "--lock", []string{"lua-release"}, "--scenario", "mutex", "--clients", "2", "--hold", "50ms", "--ttl", "60ms", "--duration", "8s", "--fault", "late EVAL in release 40ms 50%"),
 		),
 	},
 	{
