@@ -180,7 +180,7 @@ var Failures = []Failure{
 	{
 		Mode: "driver retries by itself", Trigger: "a command is sent again though the first was executed, and the second answer is the one that counts",
 		Cells: join(
-			each(breaks, variant.Lock, variant.Linearizable, "--lock", []string{"lua-release", "set-nx-ex"}, "--scenario", "mutex", "--clients", "8", "--ttl", "1s", "--fault", "resend 2%"),
+			each(breaks, variant.Lock, variant.Linearizable, "--lock", []string{"lua-release"}, "--scenario", "mutex", "--clients", "8", "--ttl", "1s", "--fault", "resend 2%"),
 			[]Cell{breaks(variant.Sale, variant.NoUndersell, "--lock", "none", "--sale", "decr", "--clients", "16", "--fault", "resend DECRBY 5%")},
 			[]Cell{
 				holds(variant.Queue, variant.NoLostTask, "--scenario", "queue", "--clients", "16", "--queue", "zset-atomic", "--fault", "resend EVAL in pop 3%"),
