@@ -6,6 +6,8 @@ missing=()
 command -v redis-server >/dev/null || missing+=(redis-server)
 command -v mariadbd >/dev/null && command -v mariadb-install-db >/dev/null || missing+=(mariadb-server-core mariadb-client-core)
 compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || missing+=(postgresql)
+# The pages of reports are tested in a browser.
+command -v chromium >/dev/null || missing+=(chromium)
 # Containers are tested only where a Docker daemon runs. To install one is not for
 # a script like this.
 if command -v docker >/dev/null && timeout 10 docker version >/dev/null 2>&1; then

@@ -117,7 +117,7 @@ type Client struct {
 	Env  variant.Env
 	Rand *rand.Rand
 
-	engine *Engine
+	engine *Engine                 // nil for one that is Apart
 	conns  []redis.UniversalClient // Env.Redis is these, or these with a hook
 	waits  int                     // since the last Begin
 	ctx    context.Context
@@ -204,7 +204,7 @@ func (c *Client) Begin() { c.waits = 0 }
 // Released says that a lock was given back, so that a strategy that tells the
 // waiters can do so.
 func (c *Client) Released(ctx context.Context, name string) {
-	if c.engine.hub != nil {
+	if c.engine != nil && c.engine.hub != nil {
 		c.engine.hub.publish(ctx, c.Env.Redis[0], name)
 	}
 }

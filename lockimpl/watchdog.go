@@ -104,14 +104,12 @@ type renewal struct {
 }
 
 // run renews every third of the lease, and sooner after a failure, until it is
-// stopped or the lock is lost.
+// stopped or the lock is lost. Stopping takes effect at once.
 func (r *renewal) run(ctx context.Context, l luaRelease) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(r.stopped, cancel)()
-	for pause := r.ttl / 3; l.env.Clock.Sleep(ctx, pause) == nil; {
+	defer context.AfterFunc(ctx, r.stop)()
+	for pause := r.ttl / 3; l.env.Clock.Sleep(r.stopped, pause) == nil; {
 		var more bool
-		if pause, more = r.renew(ctx, l); !more {
+		if pause, more = r.renew(r.stopped, l); !more {
 			close(r.lost)
 			return
 		}

@@ -17,12 +17,12 @@ import (
 )
 
 // Client is one client of a running scenario: its world, its view of the lock
-// and of the sale, and its recorder. One goroutine uses it at a time.
+// and of the sale, and its surroundings. One goroutine uses it at a time.
 type Client struct {
 	*load.Client
-	run    *run
+	stage  *stage
+	around surroundings
 	index  int // among the run's clients; a successor keeps it
-	rec    *history.Recorder
 	locker lockimpl.Locker
 	sale   stockimpl.Sale
 	ids    idimpl.Generator
@@ -39,12 +39,15 @@ type Client struct {
 	lost    bool            // one of them had no answer: the client is to get a new identity
 	deaths  int             // how often this client has died, and another taken its place
 
+	// inner are the sessions of the locks held inside the queue or the pool, by key.
+	inner map[string]int64
+
 	lastTask string    // that this client enqueued
 	idle     time.Time // since when a consumer has found nothing
 }
 
 func (r *run) client(lc *load.Client) *Client {
-	c := &Client{run: r}
+	c := &Client{stage: r.stage, around: &seat{run: r}}
 	c.become(lc)
 	return c
 }
@@ -52,42 +55,38 @@ func (r *run) client(lc *load.Client) *Client {
 // become gives the client a new identity with nothing remembered.
 func (c *Client) become(lc *load.Client) {
 	c.Client = lc
-	if c.rec == nil {
-		c.rec = c.run.log.Recorder(lc.ID)
+	c.injured = c.around.arrive(lc.ID, c.injured)
+	if c.stage.config.Lock.New != nil {
+		c.locker = c.stage.config.Lock.New(lc.Env)
 	}
-	c.rec.As(lc.ID)
-	c.injured = c.run.injuredBy(lc.ID, c.injured)
-	if c.run.config.Lock.New != nil {
-		c.locker = c.run.config.Lock.New(lc.Env)
+	if c.stage.config.Scenario.Uses(variant.Sale) {
+		c.sale = c.stage.config.Sale.New(lc.Env, c.stage.product.name)
 	}
-	if c.run.config.Scenario.Uses(variant.Sale) {
-		c.sale = c.run.config.Sale.New(lc.Env, c.run.product.name)
+	if c.stage.config.Scenario.Uses(variant.IDs) {
+		c.ids = c.stage.config.IDs.New(lc.Env, c.stage.counter.name)
 	}
-	if c.run.config.Scenario.Uses(variant.IDs) {
-		c.ids = c.run.config.IDs.New(lc.Env, c.run.counter.name)
+	if c.stage.config.Scenario.Uses(variant.Dispatch) {
+		c.pool = c.stage.config.Dispatch.New(lc.Env, c.stage.pool.name, c.recorded(c.locker), dispatchimpl.Options{Limit: c.stage.config.TTL})
 	}
-	if c.run.config.Scenario.Uses(variant.Dispatch) {
-		c.pool = c.run.config.Dispatch.New(lc.Env, c.run.pool.name, c.recorded(c.locker), dispatchimpl.Options{Limit: c.run.config.TTL})
-	}
-	if c.run.config.Scenario.Uses(variant.Queue) {
-		c.queue = c.run.config.Queue.New(lc.Env, c.queueOptions())
+	if c.stage.config.Scenario.Uses(variant.Queue) {
+		c.queue = c.stage.config.Queue.New(lc.Env, c.queueOptions())
 	}
 }
 
 // queueOptions are the run's, with a lock whose operations are recorded.
 func (c *Client) queueOptions() queueimpl.Options {
-	o := c.run.config.QueueOptions
-	if c.run.config.Queue.Locked {
+	o := c.stage.config.QueueOptions
+	if c.stage.config.Queue.Locked {
 		o.Lock = func(variant.Env) lockimpl.Locker { return c.recorded(c.locker) }
-		o.LockOptions = c.run.options
+		o.LockOptions = c.stage.options
 	}
 	return o
 }
 
 // nextOrder is a new order, for one piece or by chance for more.
 func (c *Client) nextOrder() stockimpl.Order {
-	o := stockimpl.Order{ID: c.run.orders.Add(1), Quantity: 1}
-	if q := c.run.config.Quantity; q > 1 {
+	o := stockimpl.Order{ID: c.around.number(numberedOrder), Quantity: 1}
+	if q := c.stage.config.Quantity; q > 1 {
 		o.Quantity += c.Rand.IntN(q)
 	}
 	return o
@@ -97,7 +96,7 @@ func (c *Client) chance(p float64) bool { return p > 0 && c.Rand.Float64() < p }
 
 // acquire takes the scenario's lock under a new session number.
 func (c *Client) acquire(ctx context.Context) (l lockimpl.Lock, session int64, ok bool) {
-	l, session, err := c.acquireOn(ctx, c.locker, c.run.lock.name, c.run.options)
+	l, session, err := c.acquireOn(ctx, c.locker, c.stage.lock.name, c.stage.options)
 	return l, session, err == nil
 }
 
@@ -107,8 +106,8 @@ func (c *Client) acquireOn(ctx context.Context, locker lockimpl.Locker, name str
 	}
 	c.Begin()
 	c.tries()
-	session := c.run.sessions.Add(1)
-	op := c.begin(history.Acquire, history.Text(name), history.Int(session))
+	session := c.around.number(numberedSession)
+	op := c.begin(history.Op{Kind: history.Acquire, Key: history.Text(name), Arg: history.Int(session)})
 	l, err := locker.Acquire(ctx, name, o)
 	if err == nil {
 		op.Fence = l.Fence
@@ -118,7 +117,7 @@ func (c *Client) acquireOn(ctx context.Context, locker lockimpl.Locker, name str
 			join := op
 			join.Kind, join.Fence, join.Until, join.Result = history.Join, 0, 0, history.Value{}
 			join.Outcome, join.Return = history.OK, c.onRunClock(l.Joined)
-			c.rec.Record(&join)
+			c.around.ended(join, nil)
 		}
 	}
 	c.granted(err == nil)
@@ -129,8 +128,8 @@ func (c *Client) acquireOn(ctx context.Context, locker lockimpl.Locker, name str
 }
 
 func (c *Client) extend(ctx context.Context, l lockimpl.Lock, session int64) (lockimpl.Lock, bool) {
-	op := c.begin(history.Extend, c.run.lock.key, history.Int(session))
-	l, err := c.locker.Extend(ctx, l, c.run.config.TTL)
+	op := c.begin(history.Op{Kind: history.Extend, Key: c.stage.lock.key, Arg: history.Int(session)})
+	l, err := c.locker.Extend(ctx, l, c.stage.config.TTL)
 	if err == nil {
 		op.Until = c.leaseEnd(session, l)
 	}
@@ -152,8 +151,7 @@ func (c *Client) releaseOn(ctx context.Context, locker lockimpl.Locker, l lockim
 	if r, renews := locker.(lockimpl.Renewer); renews {
 		l = r.Renewed(l)
 	}
-	op := c.begin(history.Release, history.Text(l.Key), history.Int(session))
-	op.Until = c.leaseEnd(session, l)
+	op := c.begin(history.Op{Kind: history.Release, Key: history.Text(l.Key), Arg: history.Int(session), Until: c.leaseEnd(session, l)})
 	delete(c.leases, session)
 	err := locker.Release(ctx, l)
 	c.granted(false)
@@ -166,24 +164,23 @@ func (c *Client) releaseOn(ctx context.Context, locker lockimpl.Locker, l lockim
 // rest lets a part of a section's time pass. It reports whether the section may
 // go on, which it may not when the lock says that it is lost.
 func (c *Client) rest(ctx context.Context, l lockimpl.Lock, d time.Duration) bool {
-	if d <= 0 {
-		return true
-	}
 	var lost <-chan struct{}
 	if loser, tells := c.locker.(lockimpl.Loser); tells {
 		lost = loser.Lost(l)
 	}
-	return c.run.engine.Sleep(ctx, d, lost)
+	return c.around.rest(ctx, d, lost)
 }
 
 // begin starts an operation of this client, which record or leave ends.
-func (c *Client) begin(kind history.Kind, key, arg history.Value) history.Op {
+func (c *Client) begin(op history.Op) history.Op {
 	c.depth++
 	if c.injured != nil {
-		c.injured.Enter(kind.String())
+		c.injured.Enter(op.Kind.String())
 	}
-	now := c.rec.Now()
-	return history.Op{Client: c.ID, Kind: kind, Key: key, Arg: arg, Due: now, Call: now}
+	now := c.around.now()
+	op.Client, op.Due, op.Call = c.ID, now, now
+	c.around.began(op)
+	return op
 }
 
 // leave ends what begin began. When an operation had no answer the client goes on
@@ -205,30 +202,20 @@ func (c *Client) replaced() bool {
 		return false
 	}
 	c.lost = false
-	c.run.engine.Sleep(context.Background(), errorPause, nil)
-	if c.dead() {
-		c.deaths++
-		c.become(c.Successor())
-	} else {
-		c.Rename()
-		c.rec.As(c.ID)
-		if c.injured != nil {
-			c.run.renamed.Store(c.injured.Number(), c.ID)
-		}
-	}
+	c.around.replace(c)
 	return true
 }
 
 // record ends an operation with err, and reports whether it succeeded. Whatever
 // the dead would have been told is unknown.
 func (c *Client) record(op history.Op, err error) bool {
-	op.Return = c.rec.Now()
+	op.Return = c.around.now()
 	op.Outcome, op.Reason = outcomeOf(err)
 	if c.dead() {
 		op.Outcome, op.Reason = history.Unknown, history.NoReason
 	}
-	c.recordAs(op)
-	c.run.went(c, &op, err)
+	c.around.ended(op, err)
+	c.around.went(c, op, err)
 	c.lost = c.lost || op.Outcome == history.Unknown
 	c.leave()
 	return op.Outcome == history.OK
@@ -237,12 +224,7 @@ func (c *Client) record(op history.Op, err error) bool {
 // recordAt records an operation that succeeded and whose times are set.
 func (c *Client) recordAt(op history.Op) {
 	op.Outcome = history.OK
-	c.recordAs(op)
-}
-
-func (c *Client) recordAs(op history.Op) {
-	c.rec.Record(&op)
-	c.run.live.Ops.Add(1)
+	c.around.ended(op, nil)
 }
 
 // lease is the end of one, by the client's clock and by the run's.
@@ -255,7 +237,7 @@ type lease struct {
 // once: a fault may move the client's clock before the lease is over.
 func (c *Client) leaseEnd(session int64, l lockimpl.Lock) time.Duration {
 	if c.injured == nil {
-		return c.run.log.Since(l.Until)
+		return c.around.at(l.Until)
 	}
 	if known, ok := c.leases[session]; ok && known.own.Equal(l.Until) {
 		return known.run
@@ -270,9 +252,9 @@ func (c *Client) leaseEnd(session int64, l lockimpl.Lock) time.Duration {
 // onRunClock converts a reading of the client's clock to the time of the run.
 func (c *Client) onRunClock(t time.Time) time.Duration {
 	if c.injured == nil || t.IsZero() {
-		return c.run.log.Since(t)
+		return c.around.at(t)
 	}
-	return c.run.log.Since(t.Add(-c.injured.Ahead()))
+	return c.around.at(t.Add(-c.injured.Ahead()))
 }
 
 // dead tells whether a fault has ended this client.
@@ -294,9 +276,6 @@ func (c *Client) granted(yes bool) {
 		c.injured.GivenUp()
 	}
 }
-
-// errorPause keeps clients from hammering a server that answers with errors.
-const errorPause = 20 * time.Millisecond
 
 // outcomeOf classifies an error: only declared answers are definite.
 func outcomeOf(err error) (history.Outcome, history.Reason) {

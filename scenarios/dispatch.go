@@ -43,11 +43,11 @@ func dispatchDefaults(c *Config) {
 // fillPool opens the pool. Every user likes two of the three categories, so that
 // all compete for some of the tasks and none for all.
 func fillPool(ctx context.Context, c *Client) error {
-	tasks := make([]dispatchimpl.Task, c.run.config.Ops)
+	tasks := make([]dispatchimpl.Task, c.stage.config.Ops)
 	for i := range tasks {
 		tasks[i] = dispatchimpl.Task{ID: int64(i + 1), Category: category(i)}
 	}
-	users := make([]dispatchimpl.User, c.run.config.Clients)
+	users := make([]dispatchimpl.User, c.stage.config.Clients)
 	for i := range users {
 		users[i] = dispatchimpl.User{ID: int64(i + 1), Likes: []string{category(i), category(i + 1)}}
 	}
@@ -69,20 +69,18 @@ func workOnTask(ctx context.Context, c *Client) (done bool) {
 	case err != nil:
 		return false
 	}
-	work := c.run.config.Hold
-	if c.chance(c.run.config.Die) {
-		work = 2 * c.run.config.TTL // gone, and back too late
-		c.run.deaths.Add(1)
+	work := c.stage.config.Hold
+	if c.chance(c.stage.config.Die) {
+		work = 2 * c.stage.config.TTL // gone, and back too late
 	}
-	c.run.engine.Sleep(ctx, work, nil)
+	c.around.rest(ctx, work, nil)
 	c.submit(ctx, hold, session)
 	return false
 }
 
 func (c *Client) take(ctx context.Context, user int64) (dispatchimpl.Hold, int64, error) {
-	session := c.run.sessions.Add(1)
-	op := c.begin(history.Take, c.run.pool.key, history.Int(user))
-	op.Session = session
+	session := c.around.number(numberedSession)
+	op := c.begin(history.Op{Kind: history.Take, Key: c.stage.pool.key, Arg: history.Int(user), Session: session})
 	h, err := c.pool.Take(ctx, user)
 	if err == nil {
 		op.Result = history.Int(h.Task)
@@ -94,10 +92,9 @@ func (c *Client) take(ctx context.Context, user int64) (dispatchimpl.Hold, int64
 }
 
 func (c *Client) submit(ctx context.Context, h dispatchimpl.Hold, session int64) {
-	op := c.begin(history.Submit, c.run.pool.key, history.Int(h.Task))
-	op.Session, op.Fence = session, h.Lock.Fence
+	op := c.begin(history.Op{Kind: history.Submit, Key: c.stage.pool.key, Arg: history.Int(h.Task), Session: session, Fence: h.Lock.Fence})
 	if c.record(op, c.pool.Submit(ctx, h)) {
-		c.run.finished.Add(1)
+		c.stage.finished.Add(1)
 	}
 }
 
@@ -105,14 +102,14 @@ func (c *Client) submit(ctx context.Context, h dispatchimpl.Hold, session int64)
 // reports whether every task is done.
 func (c *Client) nothingToDo(ctx context.Context) (done bool) {
 	if _, err := c.pool.Expire(ctx); err != nil {
-		c.run.failed(err)
+		c.around.failed(err)
 	}
-	if c.run.finished.Load() >= c.run.config.Ops {
-		if s, err := c.pool.State(ctx); err == nil && s.Done >= c.run.config.Ops {
+	if c.stage.finished.Load() >= c.stage.config.Ops {
+		if s, err := c.pool.State(ctx); err == nil && s.Done >= c.stage.config.Ops {
 			return true
 		}
 	}
-	c.Env.Wait(ctx, c.run.pool.name, c.run.config.Retry)
+	c.Env.Wait(ctx, c.stage.pool.name, c.stage.config.Retry)
 	return false
 }
 
@@ -126,7 +123,7 @@ func auditPool(ctx context.Context, c *Client) error {
 		name string
 		n    int64
 	}{{"free", s.Free}, {"held", s.Held}, {"done", s.Done}, {"commits", s.Commits}} {
-		op := c.begin(history.ReadState, c.run.pool.key, history.Text("count-"+part.name))
+		op := c.begin(history.Op{Kind: history.ReadState, Key: c.stage.pool.key, Arg: history.Text("count-" + part.name)})
 		op.Result = history.Int(part.n)
 		c.record(op, nil)
 	}

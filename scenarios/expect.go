@@ -33,22 +33,26 @@ func (c Config) Promises() []history.Promise {
 // and the flaws that lead there. Soundness belongs to the combination: a sale
 // that leans on the lock breaks where the lock does.
 func (c Config) Expect() (outcome string, why []string) {
-	m := match{
-		faults: []variant.Fault{variant.NoFault},
-		under:  []string{""},
-	}
-	for _, s := range c.Subjects() {
-		m.under = append(m.under, s.Name)
-	}
+	faults := []variant.Fault{variant.NoFault}
 	if c.Resend > 0 {
-		m.faults = append(m.faults, variant.Resend)
+		faults = append(faults, variant.Resend)
 	}
 	if c.Scenario.Name != mutexName && c.Hold >= c.TTL && !c.Lock.Renews { // only mutex extends its sections
-		m.faults = append(m.faults, variant.Overrun)
+		faults = append(faults, variant.Overrun)
 	}
-	m.faults = append(m.faults, c.provoked()...)
+	faults = append(faults, c.provoked()...)
 	if c.Die > 0 {
-		m.faults = append(m.faults, c.Scenario.death())
+		faults = append(faults, c.Scenario.death())
+	}
+	return c.ExpectUnder(faults)
+}
+
+// ExpectUnder is Expect of a run that these faults befall, whatever else c says of
+// faults.
+func (c Config) ExpectUnder(faults []variant.Fault) (outcome string, why []string) {
+	m := match{faults: faults, under: []string{""}}
+	for _, s := range c.Subjects() {
+		m.under = append(m.under, s.Name)
 	}
 	if c.Repeat > 0 {
 		m.under = append(m.under, variant.WithRepeats)

@@ -98,6 +98,7 @@ func TestCompleteRefusesNonsense(t *testing.T) {
 		{change: func(c *Config) { c.Wait = -1 }, want: "waiting time"},
 		{change: func(c *Config) { c.Pool = -1 }, want: "connection"},
 		{change: func(c *Config) { c.Hold = -1 }, want: "section"},
+		{change: func(c *Config) { c.MaxTries = -1 }, want: "-1 tries"},
 		{lock: "redislock", change: func(c *Config) { c.TTL = 200 * time.Millisecond }, want: "whole seconds"},
 		{lock: "redlock", masters: 1, want: "independent masters"},
 		{lock: "lua-release", sale: "fenced", want: "fencing tokens"},

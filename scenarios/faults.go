@@ -228,10 +228,13 @@ func (r *run) good(op *history.Op) bool {
 }
 
 // went notes how an operation of a client ended.
-func (r *run) went(c *Client, op *history.Op, err error) {
+func (r *run) went(c *Client, op history.Op, err error) {
+	if op.Kind == history.Buy && err == nil {
+		r.live.Sold.Add(op.Pieces())
+	}
 	switch {
 	case op.Outcome != history.Unknown:
-		if r.injector != nil && r.good(op) {
+		if r.injector != nil && r.good(&op) {
 			r.lastGood.Store(int64(r.since()))
 		}
 		if r.failing.Load() > 0 {

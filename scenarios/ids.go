@@ -4,6 +4,7 @@ import (
 	"context"
 	"strconv"
 
+	"oversell/faults"
 	"oversell/history"
 	"oversell/lockimpl"
 	"oversell/variant"
@@ -42,21 +43,20 @@ func countDefaults(c *Config) {
 
 // nextNumber takes one number under the lock.
 func nextNumber(ctx context.Context, c *Client) (done bool) {
-	if !c.run.takeStep() {
+	if !c.around.takeStep() {
 		return true
 	}
-	request := strconv.FormatInt(c.run.orders.Add(1), 10)
-	c.section(ctx, func(l lockimpl.Lock, session int64) answer {
-		op := c.begin(history.NextID, c.run.counter.key, history.Text(request))
-		op.Session = session
+	request := strconv.FormatInt(c.around.number(numberedOrder), 10)
+	c.section(ctx, place{what: "number", text: request}, func(l lockimpl.Lock, session int64) answer {
+		op := c.begin(history.Op{Kind: history.NextID, Key: c.stage.counter.key, Arg: history.Text(request), Session: session})
 		ctx, done := c.holding(ctx, l)
 		defer done()
 		n, err := c.ids.Next(ctx, request, l)
-		if err == nil && c.chance(c.run.config.Die) {
-			op.Return = c.rec.Now() // unknown: nobody has heard of the number
-			c.recordAs(op)
+		if err == nil && c.chance(c.stage.config.Die) {
+			op.Return = c.around.now() // unknown: nobody has heard of the number
+			c.around.ended(op, faults.ErrCrashed)
 			c.leave()
-			c.die(c.run.counter.key)
+			c.die(c.stage.counter.key)
 			return died
 		}
 		op.Result = history.Int(n)
@@ -68,7 +68,7 @@ func nextNumber(ctx context.Context, c *Client) (done bool) {
 
 // auditCounter records the highest number that the server knows.
 func auditCounter(ctx context.Context, c *Client) error {
-	op := c.begin(history.ReadState, c.run.counter.key, history.Text("last"))
+	op := c.begin(history.Op{Kind: history.ReadState, Key: c.stage.counter.key, Arg: history.Text("last")})
 	n, err := c.ids.Last(ctx)
 	if err != nil {
 		return err

@@ -22,7 +22,7 @@ var mutex = Scenario{
 		}
 	},
 	Step: func(ctx context.Context, c *Client) bool {
-		if !c.run.takeStep() {
+		if !c.around.takeStep() {
 			return true
 		}
 		l, session, ok := c.acquire(ctx)
@@ -31,8 +31,8 @@ var mutex = Scenario{
 		}
 		lives := c.deaths
 		// A section that is long for its lease is extended every half lease.
-		slice := c.run.config.TTL / 2
-		left := c.run.config.Hold
+		slice := c.stage.config.TTL / 2
+		left := c.stage.config.Hold
 		for ; left > slice; left -= slice {
 			if !c.rest(ctx, l, slice) {
 				break

@@ -19,7 +19,6 @@ import (
 	"oversell/faults"
 	"oversell/history"
 	"oversell/load"
-	"oversell/lockimpl"
 	"oversell/target"
 	"oversell/variant"
 )
@@ -42,10 +41,7 @@ type Servers struct {
 // error means that the surroundings failed (no server, disk full); what had
 // been recorded by then is in the file.
 func Run(ctx context.Context, c Config, s Servers, path string, live *Live) error {
-	r := &run{config: c, target: s.Redis, db: s.SQL, live: live, options: lockimpl.Options{TTL: c.TTL, Wait: c.Wait, RetryEvery: c.Retry}}
-	r.prefix = newPrefix()
-	r.lock, r.product, r.counter = r.object("order"), r.object("phone"), r.object("thread")
-	r.queue, r.pool = r.object("orders"), r.object("pool")
+	r := &run{stage: newStage(c, newPrefix()), target: s.Redis, db: s.SQL, live: live}
 	return r.do(ctx, path)
 }
 
@@ -59,25 +55,12 @@ func newPrefix() string {
 	return "{ov-" + hex.EncodeToString(b[:]) + "}"
 }
 
-// object is something that clients work on, by the name that it has in this run.
-type object struct {
-	name string
-	key  history.Value
-}
-
-func (r *run) object(name string) object {
-	return object{r.prefix + name, history.Text(r.prefix + name)}
-}
-
 // run is a run under way.
 type run struct {
-	config                              Config
-	target                              *target.Target
-	db                                  *database.DB // nil unless a variant needs one
-	live                                *Live
-	options                             lockimpl.Options
-	prefix                              string // of every key
-	lock, product, counter, queue, pool object
+	*stage
+	target *target.Target
+	db     *database.DB // nil unless a variant needs one
+	live   *Live
 
 	engine *load.Engine
 	log    *history.Log
@@ -92,12 +75,11 @@ type run struct {
 	unrecovered atomic.Value           // string
 	stuck       atomic.Pointer[string] // why the run was ended
 
-	sessions, orders, steps    atomic.Int64
-	requests, finished, deaths atomic.Int64
-	declined                   sync.Map     // tasks whose orders were declined for want of stock
-	openPops                   sync.Map     // requests of pops without an answer
-	failing                    atomic.Int64 // operations that failed since the last that did not
-	timeUp                     atomic.Bool  // the run was ended by its time limit
+	sessions, orders, requests, steps atomic.Int64
+
+	declined sync.Map     // tasks whose orders were declined for want of stock
+	failing  atomic.Int64 // operations that failed since the last that did not
+	timeUp   atomic.Bool  // the run was ended by its time limit
 
 	mu       sync.Mutex
 	failures int64 // operations that ended in an error
@@ -292,7 +274,7 @@ func (r *run) body(c *Client) {
 		}
 	}()
 	for !r.engine.Stopping() {
-		if !r.config.Scenario.Step(ctx, c) {
+		if !c.Step(ctx) {
 			continue
 		}
 		if !r.lasting() {
@@ -300,12 +282,6 @@ func (r *run) body(c *Client) {
 		}
 		r.engine.Sleep(ctx, idlePause, nil) // it has all it wants, but the faults are not through
 	}
-}
-
-// takeStep takes one of the steps that the run is limited to, and reports
-// whether there was one left.
-func (r *run) takeStep() bool {
-	return r.config.Ops == 0 || r.steps.Add(1) <= r.config.Ops || r.lasting()
 }
 
 // idlePause is how long a client that is done waits before it asks again, while the

@@ -93,6 +93,8 @@ type Config struct {
 	TTL   time.Duration // the lease
 	Wait  time.Duration // how long one acquire keeps trying
 	Retry time.Duration // the longest pause between two tries
+	// MaxTries is how often one acquire tries at most; 0: no bound.
+	MaxTries int
 	// Timeout is how long a client waits for an answer; 0: the target's default.
 	Timeout time.Duration
 	Hold    time.Duration // how long a section lasts beyond its own commands

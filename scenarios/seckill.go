@@ -34,8 +34,8 @@ var seckill = Scenario{
 
 // putOnSale opens the sale.
 func putOnSale(ctx context.Context, c *Client) error {
-	if err := c.sale.Open(ctx, c.run.config.Stock); err != nil {
-		return fmt.Errorf("put %d pieces on sale: %w", c.run.config.Stock, err)
+	if err := c.sale.Open(ctx, c.stage.config.Stock); err != nil {
+		return fmt.Errorf("put %d pieces on sale: %w", c.stage.config.Stock, err)
 	}
 	return nil
 }
@@ -55,7 +55,7 @@ func auditStock(ctx context.Context, c *Client) error {
 			return err
 		}
 		if n := part.of(s); n != stockimpl.Unsaid {
-			op := c.begin(history.ReadState, c.run.product.key, history.Text(part.name))
+			op := c.begin(history.Op{Kind: history.ReadState, Key: c.stage.product.key, Arg: history.Text(part.name)})
 			op.Result = history.Int(n)
 			c.record(op, nil)
 		}
@@ -73,16 +73,16 @@ func orDefault[T comparable](v, def T) T {
 
 // buyOnce makes one order and, by chance, sends it twice at once or gives it back.
 func buyOnce(ctx context.Context, c *Client) (done bool) {
-	if !c.run.takeStep() {
+	if !c.around.takeStep() {
 		return true
 	}
 	o := c.nextOrder()
-	if !c.chance(c.run.config.Resend) {
+	if !c.chance(c.stage.config.Resend) {
 		return c.order(ctx, o) == soldOut
 	}
 	var second answer
 	var both sync.WaitGroup
-	both.Go(func() { second = c.twin.purchase(ctx, o) })
+	both.Go(func() { second = c.twin.purchase(ctx, o, 0) })
 	first := c.order(ctx, o)
 	both.Wait()
 	return first == soldOut && second == soldOut
@@ -104,24 +104,25 @@ const patienceOfBuyers = 3
 
 // order purchases o and, by chance, gives it back.
 func (c *Client) order(ctx context.Context, o stockimpl.Order) answer {
-	a := c.purchase(ctx, o)
-	for again := 0; a == noAnswer && again < patienceOfBuyers && !c.run.engine.Stopping(); again++ {
-		a = c.purchase(ctx, o) // the same order: who gets no answer asks again
+	a := c.purchase(ctx, o, 0)
+	for again := 1; a == noAnswer && again <= patienceOfBuyers && !c.around.enough(); again++ {
+		a = c.purchase(ctx, o, again) // the same order: who gets no answer asks again
 	}
-	if a == bought && c.chance(c.run.config.Refund) {
-		c.section(ctx, func(l lockimpl.Lock, session int64) answer { return c.refund(ctx, o, l, session) })
+	if a == bought && c.chance(c.stage.config.Refund) {
+		c.section(ctx, place{what: "refund", number: o.ID}, func(l lockimpl.Lock, session int64) answer { return c.refund(ctx, o, l, session) })
 	}
 	return a
 }
 
-func (c *Client) purchase(ctx context.Context, o stockimpl.Order) answer {
-	return c.section(ctx, func(l lockimpl.Lock, session int64) answer { return c.buy(ctx, o, l, session) })
+func (c *Client) purchase(ctx context.Context, o stockimpl.Order, again int) answer {
+	return c.section(ctx, place{what: "order", number: o.ID, again: again}, func(l lockimpl.Lock, session int64) answer { return c.buy(ctx, o, l, session) })
 }
 
 // section runs f under the lock, and again with a fresh lock while f is told
-// that its token is stale.
-func (c *Client) section(ctx context.Context, f func(l lockimpl.Lock, session int64) answer) answer {
-	for !c.run.engine.Stopping() {
+// that its token is stale. at is all that the step remembers.
+func (c *Client) section(ctx context.Context, at place, f func(l lockimpl.Lock, session int64) answer) answer {
+	for !c.around.enough() {
+		c.around.turn(c, at)
 		l, session, ok := c.acquire(ctx)
 		if !ok {
 			continue
@@ -151,23 +152,19 @@ func (c *Client) buyAs(ctx context.Context, o stockimpl.Order, l lockimpl.Lock, 
 	left, err := c.sale.Buy(ctx, o, l)
 	op.Result = history.Int(left)
 	c.record(op, err)
-	a := answerTo(err)
-	if err == nil {
-		c.run.live.Sold.Add(int64(o.Quantity))
-	}
-	return a, err
+	return answerTo(err), err
 }
 
 // holding returns a context under which a section lasts for the run's hold
 // longer, after the sale's first command: what a program does between reading
 // the stock and writing it. A lock that tells of its loss cancels the rest.
 func (c *Client) holding(ctx context.Context, l lockimpl.Lock) (context.Context, context.CancelFunc) {
-	if c.run.config.Hold == 0 {
+	if c.stage.config.Hold == 0 {
 		return ctx, func() {}
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	return load.PauseAfterFirst(ctx, func(ctx context.Context) {
-		if !c.rest(ctx, l, c.run.config.Hold) {
+		if !c.rest(ctx, l, c.stage.config.Hold) {
 			cancel(lockimpl.ErrLost)
 		}
 	}), func() { cancel(nil) }
@@ -182,11 +179,10 @@ func (c *Client) refund(ctx context.Context, o stockimpl.Order, l lockimpl.Lock,
 }
 
 func (c *Client) stockOp(kind history.Kind, o stockimpl.Order, l lockimpl.Lock, session int64) history.Op {
-	op := c.begin(kind, c.run.product.key, history.Int(o.ID))
-	op.Amount = int32(o.Quantity)
-	op.Fence = l.Fence
-	op.Session = session
-	return op
+	return c.begin(history.Op{
+		Kind: kind, Key: c.stage.product.key, Arg: history.Int(o.ID),
+		Amount: int32(o.Quantity), Fence: l.Fence, Session: session,
+	})
 }
 
 // answerTo is what a sale's error means to the buyer.

@@ -51,16 +51,14 @@ func (c *Client) sell(ctx context.Context, t queueimpl.Task) bool {
 	}
 	o := stockimpl.Order{ID: id, Quantity: 1}
 	work := func(l lockimpl.Lock, session int64) answer {
-		effect := c.begin(history.Effect, c.run.queue.key, history.Text(t.ID))
+		effect := c.begin(history.Op{Kind: history.Effect, Key: c.stage.queue.key, Arg: history.Text(t.ID)})
 		a, err := c.buyAs(ctx, o, l, session)
 		if a == soldOut {
-			err = nil // declined, and so handled
-			if _, again := c.run.declined.LoadOrStore(t.ID, true); again {
-				err = errDone
-			}
+			err = c.around.decline(t.ID) // and so handled
 		}
 		if a == stale {
-			c.leave() // nothing has happened yet
+			c.around.dropped(effect, err) // nothing has happened yet
+			c.leave()
 		} else {
 			c.record(effect, err)
 		}
@@ -69,5 +67,5 @@ func (c *Client) sell(ctx context.Context, t queueimpl.Task) bool {
 	if c.locker == nil {
 		return work(lockimpl.Lock{}, 0) != noAnswer
 	}
-	return c.section(ctx, work) != noAnswer
+	return c.section(ctx, place{what: "task", task: t}, work) != noAnswer
 }

@@ -34,6 +34,7 @@ func (c *Config) Complete(masters int) error {
 		{c.TTL%time.Millisecond != 0, fmt.Sprintf("a lease (--ttl) of %v: Redis counts in whole milliseconds", c.TTL)},
 		{c.Wait < 0, fmt.Sprintf("a waiting time of %v: it must be 0 or more", c.Wait)},
 		{c.Retry < 0, fmt.Sprintf("a retry interval of %v: it must be 0 (the default) or more", c.Retry)},
+		{c.MaxTries < 0, fmt.Sprintf("%d tries: it must be 0 (no bound) or more", c.MaxTries)},
 		{c.Timeout < 0, fmt.Sprintf("a timeout of %v: it must be 0 (the default) or more", c.Timeout)},
 		{c.Hold < 0, fmt.Sprintf("a section of %v: it must be 0 or more", c.Hold)},
 		{c.Duration < 0, fmt.Sprintf("a duration of %v: it must be 0 or more", c.Duration)},

@@ -42,7 +42,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(runCommand(&code), checkCommand(&code), proxyCommand(&code), listCommand(), versionCommand())
+	root.AddCommand(runCommand(&code), exploreCommand(&code), checkCommand(&code), proxyCommand(&code), listCommand(), versionCommand())
 	if err := root.ExecuteContext(ctx); err != nil {
 		// One line, also for what the libraries below say in several.
 		fmt.Fprintln(stderr, "oversell:", strings.Join(strings.Fields(err.Error()), " "))

@@ -96,3 +96,17 @@ func (p *progress) Done(i, n int, r reports.Run) {
 		fmt.Fprintf(p.w, "%2d/%d %s: %s (%.1f s)\n", i+1, n, r.Title(), r.Summary(), time.Since(p.started).Seconds())
 	}
 }
+
+// searching tells how far a search is, on a terminal.
+func (p *progress) searching(e reports.Effort) {
+	if p.terminal {
+		fmt.Fprintf(p.w, "\r%d states, %d transitions, %d steps deep ", e.States, e.Transitions, e.Depth)
+	}
+}
+
+// found clears the line of a search that has ended.
+func (p *progress) found() {
+	if p.terminal {
+		fmt.Fprint(p.w, "\r\x1b[K")
+	}
+}

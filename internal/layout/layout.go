@@ -7,11 +7,11 @@ package layout
 // other. Test files and the conformance suites' own tests may look anywhere.
 var Levels = [][]string{
 	{"clock", "variant"},
-	{"history", "internal/stepped"},
+	{"history", "internal/stepped", "internal/coro", "internal/redismodel"},
 	{"lockimpl", "target", "database", "wire"},
 	{"stockimpl", "queueimpl", "idimpl", "dispatchimpl", "checker", "load", "faults"},
 	{"scenarios", "reports"},
-	{}, // explore
+	{"explore"},
 	{"campaign", "lockimpl/locktest", "stockimpl/stocktest", "queueimpl/queuetest", "database/databasetest"},
 	{"cmd/oversell"},
 }

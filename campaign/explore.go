@@ -1,0 +1,246 @@
+package campaign
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/spf13/pflag"
+
+	"oversell/explore"
+	"oversell/history"
+	"oversell/reports"
+	"oversell/scenarios"
+	"oversell/target"
+	"oversell/variant"
+)
+
+// SearchOptions are what a user says of a search, by names.
+type SearchOptions struct {
+	Options
+	Bounds reports.Bounds
+	// Time and Memory (in MB) end a search that has come to no end by then.
+	Time   time.Duration
+	Memory int
+	// Properties are the promises to look for; none: all that are made.
+	Properties []string
+	// Masters is the number of independent servers; 0: as many as the lock needs.
+	Masters int
+	// Plain switches the reductions off.
+	Plain bool
+}
+
+// BindSearch defines the flags by which a search is chosen, with their defaults,
+// and has them fill o when f is parsed.
+func (o *SearchOptions) BindSearch(f *pflag.FlagSet) {
+	o.Set = f.Changed
+	b := &o.Bounds
+	f.StringVar(&o.Scenario, "scenario", "", "what the clients do: mutex, seckill, queue, seckill-queued, ids or floors (default: what the variants named are for; mutex)")
+	f.StringSliceVar(&o.Locks, "lock", nil, "the lock, or several: a,b (default: every shipped one)")
+	f.StringVar(&o.Sale, "sale", "", "how the sale is written (default: plain; fenced under locks that grant fencing tokens)")
+	f.StringVar(&o.Queue, "queue", "", "the task queue (default: every shipped one)")
+	f.StringVar(&o.IDs, "ids", "", "how numbers are generated, in ids and floors (default: get-set)")
+	f.IntVar(&b.Clients, "clients", 2, "clients; of a queue the first produces and the others consume (default there: 3)")
+	f.IntVar(&b.Tries, "tries", 2, "acquisitions, or rounds, of each client")
+	f.IntVar(&b.Crashes, "crashes", 0, "clients that may die")
+	f.IntVar(&b.Lost, "lost", 0, "messages, requests or answers, that may be lost")
+	f.IntVar(&b.Late, "late", 0, "requests that may arrive after their client has given up")
+	f.IntVar(&b.Advances, "advances", 1, "times that the clock may move to the next expiry or wake-up while some client could go on")
+	f.IntVar(&b.Resends, "resends", 0, "times that a buyer without an answer sends the same order again: 0 or 1")
+	f.IntVar(&b.Stalls, "stalls", 0, "times that a client may be held up between a look at the clock and the command that it sends next")
+	f.IntVar(&b.Depth, "depth", 0, "longest schedule, in steps; 0: no limit")
+	f.DurationVar(&o.Time, "time", 5*time.Minute, "end a search that takes longer; 0: no limit")
+	f.IntVar(&o.Memory, "memory", 8192, "end a search whose states take more, in MB; 0: no limit")
+	f.StringSliceVar(&o.Properties, "property", nil, "the promises to look for, promised or not: a,b (default: all that the variants make)")
+	f.IntVar(&o.Masters, "masters", 0, "independent servers (default: as many as the lock needs)")
+	f.Int64Var(&o.Stock, "stock", 1, "pieces on sale")
+	f.IntVar(&o.Quantity, "quantity", 1, "pieces of each order")
+	f.DurationVar(&o.TTL, "ttl", time.Second, "lease of the lock")
+	f.DurationVar(&o.QueueOptions.Visibility, "visibility", 0, "how long a consumer has for a task (default, where there is such a limit: 1s)")
+	f.BoolVar(&o.Plain, "no-reductions", false, "tell apart clients that could be exchanged, and rounds that begin alike")
+}
+
+// Searches turns names into searches, and refuses what cannot be searched. The
+// sentences tell what a sweep leaves out.
+func Searches(o SearchOptions) (cs []explore.Config, skipped []string, err error) {
+	o.Bounds.TimeMS, o.Bounds.MemoryMB = float64(o.Time)/float64(time.Millisecond), o.Memory
+	if o.Time < 0 || o.Memory < 0 {
+		return nil, nil, errors.New("--time and --memory must not be negative")
+	}
+	base := scenarios.Config{Stock: o.Stock, Quantity: o.Quantity, TTL: o.TTL, QueueOptions: o.QueueOptions}
+	name := orDefault(o.Scenario, o.suggested())
+	if base.Scenario, err = find("scenario", name, scenarios.All, func(s scenarios.Scenario) string { return s.Name }); err != nil {
+		return nil, nil, err
+	}
+	if err := o.superfluous(base.Scenario); err != nil {
+		return nil, nil, err
+	}
+	if base.Scenario.Uses(variant.Queue) && o.Set != nil && !o.Set("clients") {
+		o.Bounds.Clients = 3 // fewer consumers than two do not compete
+	}
+	runs, err := o.combinations(base)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, run := range runs {
+		c := explore.Config{Run: run, Bounds: o.Bounds, Masters: o.Masters, Plain: o.Plain}
+		if c.Look, err = o.looked(run.Scenario); err != nil {
+			return nil, nil, err
+		}
+		err := c.Complete()
+		switch {
+		case err == nil:
+			cs = append(cs, c)
+		case len(runs) > 1:
+			skipped = append(skipped, err.Error())
+		default:
+			return nil, nil, err
+		}
+	}
+	return cs, skipped, nil
+}
+
+// suggested is the scenario that the variants named are for.
+func (o SearchOptions) suggested() string {
+	switch {
+	case o.Queue != "" && o.Sale != "":
+		return "seckill-queued"
+	case o.Queue != "":
+		return "queue"
+	case o.Sale != "":
+		return "seckill"
+	case o.IDs != "":
+		return "floors"
+	}
+	return "mutex"
+}
+
+// looked are the promises that were named, of every object of the scenario that can
+// make them.
+func (o SearchOptions) looked(s scenarios.Scenario) (ps []history.Promise, err error) {
+	for _, name := range o.Properties {
+		known := false
+		for _, info := range variant.Properties {
+			if string(info.Name) == name && s.Uses(info.Of) {
+				known = true
+				ps = append(ps, history.Promise{Of: info.Of, Property: info.Name})
+			}
+		}
+		if !known {
+			return nil, fmt.Errorf("scenario %s has no property %q (see: oversell list properties)", s.Name, name)
+		}
+	}
+	return slices.Compact(ps), nil
+}
+
+// Explore makes the searches, one after the other, and tells what each came to. When
+// ctx ends, what has been found by then is told.
+func Explore(ctx context.Context, cs []explore.Config, done func(reports.Exploration)) error {
+	for _, c := range cs {
+		r, err := explore.Run(ctx, c)
+		if err != nil {
+			return fmt.Errorf("%s: %w", searched(c), err)
+		}
+		done(r)
+		if ctx.Err() != nil {
+			return nil
+		}
+	}
+	return nil
+}
+
+// searched names a search by its variants.
+func searched(c explore.Config) string {
+	name := ""
+	for _, s := range c.Run.Subjects() {
+		if name != "" {
+			name += " with "
+		}
+		name += s.Name
+	}
+	return name
+}
+
+// Replayed is how often a schedule was driven against real servers, and what came
+// of it.
+type Replayed struct {
+	// On is what the servers are.
+	On string
+	// Times is how often, and Confirmed in how many of them the same promise was broken.
+	Times, Confirmed int
+	// Why is the sentence of the last one that confirmed it, or what happened instead.
+	Why string
+}
+
+// Replay drives the schedule of an exploration's counterexample against servers that
+// are started for it, so often.
+func Replay(ctx context.Context, e reports.Exploration, spec target.Spec, times int) (r Replayed, err error) {
+	c, err := explore.ConfigOf(e)
+	if err != nil {
+		return r, err
+	}
+	if spec.IsAddress() {
+		return r, fmt.Errorf("%w: a schedule is replayed with its own key names, so only on servers started for it: process, container or embedded", target.ErrUsage)
+	}
+	if e.Masters > 1 {
+		spec.Topology = fmt.Sprintf("masters:%d", e.Masters)
+	}
+	for range times {
+		p, on, err := replayOnce(ctx, c, e.Counterexample, spec)
+		if r.On = on; err != nil && !errors.Is(err, explore.ErrDiverged) {
+			return r, err
+		}
+		r.Times++
+		switch {
+		case err != nil:
+			r.Why = err.Error()
+		case p == nil:
+			r.Why = "the schedule went through, and nothing was broken"
+		default:
+			r.Confirmed++
+			r.Why = p.Why
+		}
+	}
+	return r, nil
+}
+
+// replayOnce starts servers of its own: a replay must find nothing there.
+func replayOnce(ctx context.Context, c explore.Config, cx *reports.Counterexample, spec target.Spec) (*reports.Property, string, error) {
+	t, err := target.Open(ctx, spec)
+	if err != nil {
+		return nil, "", err
+	}
+	defer t.Close()
+	var servers []*redis.Options
+	for node := range t.Nodes() {
+		servers = append(servers, t.Options(node, target.ConnOptions{}))
+	}
+	p, err := explore.Replay(ctx, c, cx, servers)
+	return p, fmt.Sprintf("%s %s", t.Kind, t.ServerVersion), err
+}
+
+// Trace reads an exploration from what explore --json or --out wrote.
+func Trace(path string) (e reports.Exploration, err error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return e, err
+	}
+	var all reports.Explorations
+	if err := json.Unmarshal(text, &all); err == nil && all.Schema == reports.ExplorationsSchema {
+		for _, e := range all.Explorations {
+			if e.Counterexample != nil {
+				return e, nil
+			}
+		}
+		return e, fmt.Errorf("%s: none of its searches found a counterexample", path)
+	}
+	if err := json.Unmarshal(text, &e); err != nil {
+		return e, fmt.Errorf("%s is no exploration: %w", path, err)
+	}
+	return e, nil
+}

@@ -1,0 +1,138 @@
+package explore
+
+import (
+	"context"
+	"errors"
+	"math/bits"
+	"time"
+
+	"oversell/history"
+	"oversell/internal/coro"
+	"oversell/lockimpl"
+	"oversell/scenarios"
+	"oversell/variant"
+)
+
+// ends judge what is left when everybody has stopped: whether the lock can still be
+// obtained, and what the servers hold. A client that has stopped in the middle of
+// something has died, and so crashes need no transitions of their own: a
+// dead client is one that is never let go on.
+type ends struct {
+	config  scenarios.Config
+	rules   *rules
+	servers *servers
+	facts   *interner[facts]
+	options coro.Options
+	crashes int
+	// lock and books are what is looked for.
+	lock, books bool
+
+	judged *memo[ending, *breach]
+	stuck  *memo[serversAt, bool]
+	audits *memo[uint32, audit]
+	failed func(error)
+}
+
+type ending struct {
+	servers, facts, now uint32
+}
+
+type serversAt struct{ servers, now uint32 }
+
+type audit struct {
+	ops []history.Op
+}
+
+func (e *ends) prepare() {
+	e.judged = newMemo(e.judge)
+	e.stuck = newMemo(e.cannotBeTaken)
+	e.audits = newMemo(e.read)
+}
+
+// deaths are the clients that would have to have died, -1 if they are too many or if
+// nothing is judged at the end.
+func (e *ends) deaths(f facts, allowed int) int {
+	if !e.lock && !e.books {
+		return -1
+	}
+	busy := e.rules.busy(f)
+	if bits.OnesCount16(busy) > allowed {
+		return -1
+	}
+	return int(busy)
+}
+
+func (e *ends) judge(k ending) *breach {
+	f := e.facts.get(k.facts)
+	dead := e.rules.busy(f)
+	if e.books {
+		if b := e.rules.end(f, e.audits.get(k.servers).ops, dead); b != nil {
+			return b
+		}
+	}
+	if e.lock && e.stuck.get(serversAt{k.servers, k.now}) {
+		return e.rules.stuck(f, dead, e.held(k.servers))
+	}
+	return nil
+}
+
+// read has the scenario's own audit read what the servers hold.
+func (e *ends) read(servers uint32) (a audit) {
+	var failed error
+	events, _, err := e.servers.alone(e.options, servers, 0, time.Hour, steward(e.config, func(ctx context.Context, c *scenarios.Client) error {
+		return c.Audit(ctx)
+	}, &failed))
+	if err = errors.Join(err, failed); err != nil {
+		e.failed(err)
+		return a
+	}
+	for _, ev := range events {
+		if ev.End {
+			a.ops = append(a.ops, ev.Op)
+		}
+	}
+	return a
+}
+
+// cannotBeTaken lets a client try for the lock until its lease and a grace are over.
+func (e *ends) cannotBeTaken(k serversAt) bool {
+	got := false
+	wait := e.config.TTL + scenarios.Grace
+	_, _, err := e.servers.alone(e.options, k.servers, time.Duration(k.now)*tickUnit, 2*wait, probe(e.config, wait, &got))
+	if err != nil && !errors.Is(err, errImpatient) {
+		e.failed(err)
+		return false
+	}
+	return !got
+}
+
+// held shows what stands under the lock's name.
+func (e *ends) held(servers uint32) string {
+	var all string
+	for _, n := range e.servers.states.get(servers) {
+		if v, left, exists := n.Value(lockimpl.Key(lockName(e.config))); exists {
+			if all != "" {
+				all += " | "
+			}
+			all += readable(v)
+			if left >= 0 {
+				all += " for another " + left.String()
+			} else {
+				all += " without an expiry"
+			}
+		}
+	}
+	return all
+}
+
+// lockName is the name of the lock that the clients of c compete for.
+func lockName(c scenarios.Config) string {
+	if c.Scenario.Uses(variant.Queue) {
+		return "Queue:orders"
+	}
+	return "order"
+}
+
+func lockOptions(c scenarios.Config) lockimpl.Options {
+	return lockimpl.Options{TTL: c.TTL, Wait: c.Wait, RetryEvery: c.Retry, MaxTries: c.MaxTries}
+}

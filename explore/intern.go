@@ -1,0 +1,137 @@
+package explore
+
+import (
+	"math/bits"
+	"sync"
+)
+
+// interner numbers things that are equal by key. It is safe for concurrent use.
+type interner[V any] struct {
+	mu   sync.RWMutex
+	ids  map[string]uint32
+	list []V
+}
+
+func newInterner[V any]() *interner[V] { return &interner[V]{ids: map[string]uint32{}} }
+
+// id is the number of the thing with this key, which make makes if it is new.
+func (in *interner[V]) id(key string, make func() V) uint32 {
+	in.mu.RLock()
+	id, known := in.ids[key]
+	in.mu.RUnlock()
+	if known {
+		return id
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if id, known := in.ids[key]; known {
+		return id
+	}
+	id = uint32(len(in.list))
+	in.ids[key] = id
+	in.list = append(in.list, make())
+	return id
+}
+
+// get is the thing with this number.
+func (in *interner[V]) get(id uint32) V {
+	in.mu.RLock()
+	defer in.mu.RUnlock()
+	return in.list[id]
+}
+
+// memo remembers the results of a pure function for everybody. A worker looks in
+// a [cache] of its own first.
+type memo[K comparable, V any] struct {
+	mu   sync.RWMutex
+	all  map[K]V
+	make func(K) V
+}
+
+func newMemo[K comparable, V any](make func(K) V) *memo[K, V] {
+	return &memo[K, V]{all: map[K]V{}, make: make}
+}
+
+// get is the function's value. Two that ask at once may both compute it; all get
+// the value that was stored first.
+func (m *memo[K, V]) get(k K) V {
+	m.mu.RLock()
+	v, known := m.all[k]
+	m.mu.RUnlock()
+	if known {
+		return v
+	}
+	v = m.make(k)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if first, known := m.all[k]; known {
+		return first
+	}
+	m.all[k] = v
+	return v
+}
+
+// cache is one worker's view of a memo: a table in which each key has one place, and
+// the last to come keeps it. It is not for concurrent use.
+type cache[K hashed, V any] struct {
+	places []entry[K, V]
+	from   *memo[K, V]
+}
+
+type entry[K comparable, V any] struct {
+	key  K
+	used bool
+	v    V
+}
+
+// hashed is a key that says where in a table to look for it.
+type hashed interface {
+	comparable
+	hash() uint64
+}
+
+// cacheBits is how many places a cache has, as a power of two: what a processor keeps near.
+const cacheBits = 13
+
+func cached[K hashed, V any](m *memo[K, V]) cache[K, V] {
+	return cache[K, V]{make([]entry[K, V], 1<<cacheBits), m}
+}
+
+func (c cache[K, V]) get(k K) V {
+	e := &c.places[k.hash()>>(64-cacheBits)]
+	if !e.used || e.key != k {
+		e.key, e.v, e.used = k, c.from.get(k), true
+	}
+	return e.v
+}
+
+// spread mixes words into a hash whose upper bits are good.
+func spread(a, b uint64) uint64 {
+	return (a*0x9e3779b97f4a7c15 ^ bits.RotateLeft64(b*0xc2b2ae3d27d4eb4f, 31)) * 0xd6e8feb86659fd93
+}
+
+func pair(hi, lo uint32) uint64 { return uint64(hi)<<32 | uint64(lo) }
+
+func (p perm) word() (w uint64) {
+	for _, x := range p {
+		w = w<<8 | uint64(x)
+	}
+	return w
+}
+
+func (k callFrom) hash() uint64 { return spread(uint64(k.node), uint64(k.which)<<8|uint64(k.client)) }
+func (k edge) hash() uint64     { return spread(pair(k.from, k.answer), uint64(k.now)<<8|uint64(k.which)) }
+func (k judging) hash() uint64 {
+	return spread(pair(k.facts, k.events), pair(k.now, uint32(k.role)<<8|uint32(k.client)))
+}
+func (k factsAt) hash() uint64       { return spread(pair(k.facts, k.now), 0) }
+func (k callAt) hash() uint64        { return spread(pair(k.servers, k.call), uint64(k.now)) }
+func (k tick) hash() uint64          { return spread(uint64(k.servers), uint64(k.by)) }
+func (k serversID) hash() uint64     { return spread(uint64(k), 1) }
+func (k floatChange) hash() uint64   { return spread(pair(k.list, uint32(k.add)), uint64(k.remove)) }
+func (k ending) hash() uint64        { return spread(pair(k.servers, k.facts), uint64(k.now)) }
+func (k factsRenaming) hash() uint64 { return spread(uint64(k.facts), k.perm.word()) }
+func (k exchange) hash() uint64 {
+	return spread(pair(k.servers, k.facts)^spread(uint64(k.floats), k.base.word()), perm(k.group).word())
+}
+func (k burying) hash() uint64 { return spread(uint64(k.servers), perm(k.alive).word()) }

@@ -1,0 +1,145 @@
+package explore
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"oversell/clock"
+	"oversell/scenarios"
+	"oversell/variant"
+)
+
+// remembered describes all that a client's objects remember, so that two clients
+// with equal descriptions do the same from here on. ok is false when something in
+// them cannot be looked into.
+//
+// The world that they were given (Env, clock, connections, contexts) is the same
+// for all and no memory. Functions count by their code: one that was put into an
+// object when it was made, and whose own variables nobody changes afterwards, as
+// in the shipped variants, says nothing more. Channels cannot be looked into,
+// except that nil is nil.
+func remembered(objects []any) (text string, ok bool) {
+	d := dump{seen: map[seenAt]int{}, ok: true}
+	for _, o := range objects {
+		d.value(reflect.ValueOf(o))
+		d.b.WriteByte(';')
+	}
+	return d.b.String(), d.ok
+}
+
+type seenAt struct {
+	at uintptr
+	of reflect.Type
+}
+
+type dump struct {
+	b    strings.Builder
+	seen map[seenAt]int
+	ok   bool
+}
+
+// world are the types of what a client is given and does not change.
+var world = map[reflect.Type]bool{
+	reflect.TypeFor[variant.Env]():             true,
+	reflect.TypeFor[redis.UniversalClient]():   true,
+	reflect.TypeFor[[]redis.UniversalClient](): true,
+	reflect.TypeFor[clock.Clock]():             true,
+	reflect.TypeFor[context.Context]():         true,
+	reflect.TypeFor[*redis.Client]():           true,
+	reflect.TypeFor[*scenarios.Client]():       true,
+	reflect.TypeFor[*redis.Script]():           true,
+}
+
+func (d *dump) value(v reflect.Value) {
+	if !v.IsValid() {
+		d.b.WriteString("nil")
+		return
+	}
+	if world[v.Type()] {
+		return
+	}
+	switch v.Kind() {
+	case reflect.Bool:
+		fmt.Fprint(&d.b, v.Bool())
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		d.b.WriteString(strconv.FormatInt(v.Int(), 10))
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
+		d.b.WriteString(strconv.FormatUint(v.Uint(), 10))
+	case reflect.Float32, reflect.Float64:
+		d.b.WriteString(strconv.FormatFloat(v.Float(), 'g', -1, 64))
+	case reflect.Complex64, reflect.Complex128:
+		fmt.Fprint(&d.b, v.Complex())
+	case reflect.String:
+		d.b.WriteString(strconv.Quote(v.String()))
+	case reflect.Interface:
+		if !v.IsNil() {
+			d.b.WriteString(v.Elem().Type().String())
+		}
+		d.value(v.Elem())
+	case reflect.Pointer:
+		d.pointer(v)
+	case reflect.Struct:
+		d.b.WriteByte('{')
+		for i := range v.NumField() {
+			d.value(v.Field(i))
+			d.b.WriteByte(',')
+		}
+		d.b.WriteByte('}')
+	case reflect.Slice, reflect.Array:
+		d.b.WriteByte('[')
+		for i := range v.Len() {
+			d.value(v.Index(i))
+			d.b.WriteByte(',')
+		}
+		d.b.WriteByte(']')
+	case reflect.Map:
+		d.entries(v)
+	case reflect.Func:
+		fmt.Fprintf(&d.b, "func@%x", v.Pointer())
+	default: // channels and bare addresses
+		d.ok = d.ok && v.IsZero()
+	}
+}
+
+func (d *dump) pointer(v reflect.Value) {
+	if v.IsNil() {
+		d.b.WriteString("nil")
+		return
+	}
+	at := seenAt{v.Pointer(), v.Type()}
+	if n, again := d.seen[at]; again {
+		fmt.Fprintf(&d.b, "^%d", n)
+		return
+	}
+	d.seen[at] = len(d.seen)
+	d.b.WriteByte('&')
+	d.value(v.Elem())
+}
+
+// entries are a map's, in the order of what their keys look like.
+func (d *dump) entries(v reflect.Value) {
+	values := map[string]reflect.Value{}
+	var keys []string
+	for it := v.MapRange(); it.Next(); {
+		key := dump{seen: map[seenAt]int{}, ok: true}
+		key.value(it.Key())
+		d.ok = d.ok && key.ok
+		keys = append(keys, key.b.String())
+		values[key.b.String()] = it.Value()
+	}
+	sort.Strings(keys)
+	d.b.WriteByte('{')
+	for _, key := range keys {
+		d.b.WriteString(key)
+		d.b.WriteByte(':')
+		d.value(values[key])
+		d.b.WriteByte(',')
+	}
+	d.b.WriteByte('}')
+}

@@ -1,0 +1,185 @@
+package explore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"oversell/history"
+	"oversell/internal/coro"
+	"oversell/lockimpl"
+	"oversell/reports"
+	"oversell/scenarios"
+)
+
+// Epoch is the time 0 of every search: a whole second, so that leases of whole
+// seconds come out even.
+var Epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// program is a client's life in a search: the scenario's own steps.
+func program(c scenarios.Config, index int, b reports.Bounds) coro.Program {
+	return func(ctx context.Context, w *coro.World) {
+		l := &life{w: w, resends: b.Resends, numbers: map[string]int64{}}
+		scenarios.Alone(c, l.world(index)).Live(ctx, b.Tries)
+	}
+}
+
+// life is what is kept of one client beside its code.
+type life struct {
+	w       *coro.World
+	tried   int // acquisitions begun in this round
+	resends int // how often an order is sent again in a round
+	numbers map[string]int64
+}
+
+func (l *life) world(index int) scenarios.World {
+	return scenarios.World{
+		Env: l.w.Env(), Index: index, Epoch: Epoch,
+		Pause:  l.w.Pause,
+		Turn:   l.turn,
+		Enough: func() bool { return l.tried > l.resends },
+		Number: func(of string) int64 {
+			l.numbers[of]++
+			return numberOf(l.numbers[of])
+		},
+		Began: func(op history.Op) {
+			if op.Kind == history.Acquire {
+				l.tried++
+			}
+			l.w.Emit(Event{Op: op})
+		},
+		Ended: func(op history.Op, _ error) { l.w.Emit(Event{End: true, Op: op}) },
+	}
+}
+
+// turn marks a place at which all that the client remembers is known: two clients
+// with the same memory are at the same place.
+func (l *life) turn(begins bool, memory []any) {
+	if begins {
+		l.tried = 0
+	}
+	text, ok := remembered(memory)
+	if ok {
+		text = fmt.Sprintf("%d %d %v|%s", l.w.Tokens(), l.tried, l.numbers, text)
+	} else {
+		text = ""
+	}
+	l.w.Boundary(text)
+}
+
+// tally tells whether an event is an entry into what is to be protected, and a purchase.
+func tally(e Event) (entered, sold uint8) {
+	if !e.End || e.Op.Outcome != history.OK {
+		return 0, 0
+	}
+	switch e.Op.Kind {
+	case history.Acquire, history.Pop, history.NextID:
+		return 1, 0
+	case history.Buy:
+		return 1, 1
+	}
+	return 0, 0
+}
+
+// alone runs a client's code by itself against what the servers hold: all commands
+// are executed as they come, and waits are over at the next moment at which
+// anything changes. It returns the events, what the servers hold then, and the
+// time.
+func (s *servers) alone(o coro.Options, from uint32, now time.Duration, patience time.Duration, p coro.Program) (events []Event, to uint32, err error) {
+	x := coro.Start(p, o)
+	defer x.Close()
+	for end := now + patience; len(x.Pending()) > 0; {
+		i := first(x.Pending())
+		r := x.Pending()[i]
+		obs := coro.Observation{Now: now}
+		switch r.Kind {
+		case coro.Command:
+			c := call{client: nobody, node: r.Node, commands: r.Commands, tx: r.Tx}
+			e := s.execute(callAt{from, s.call(c), now})
+			if e.unknown != "" {
+				return nil, from, fmt.Errorf("%w %s", errUnknown, e.unknown)
+			}
+			from = e.servers
+			obs.Reply = s.answers.get(e.answer).Reply
+		case coro.Sleep, coro.Pause:
+			if r.Label == "start" {
+				break
+			}
+			if now >= end {
+				return nil, from, errImpatient
+			}
+			by := s.until(from, now, r.Until, end)
+			now += by
+			from = s.pass(tick{from, by})
+			obs.Now = now
+		}
+		x.Resume(i, obs)
+	}
+	for _, e := range x.Events() {
+		events = append(events, e.(Event))
+	}
+	return events, from, x.Err()
+}
+
+// first is the thread that can go on soonest.
+func first(rs []coro.Request) (best int) {
+	for i, r := range rs {
+		switch {
+		case r.Kind != coro.Sleep && r.Kind != coro.Pause:
+			return i
+		case r.Kind == coro.Pause || (rs[best].Kind == coro.Sleep && r.Until < rs[best].Until):
+			best = i
+		}
+	}
+	return best
+}
+
+// errImpatient ends a client whose time is up.
+var errImpatient = errors.New("it waits for too long")
+
+// nobody is the client's number of what is done apart from the clients.
+const nobody = 8
+
+// until is how long a wait lasts: to the next expiry, the end of a sleep, or the end of all.
+func (s *servers) until(servers uint32, now, wake, end time.Duration) time.Duration {
+	by := end - now
+	if due := s.nextExpiry(serversID(servers)); due.any {
+		by = min(by, due.in)
+	}
+	if wake > now {
+		by = min(by, wake-now)
+	}
+	return max(by, tickUnit)
+}
+
+// apart are the options of a client that is no part of the search.
+func apart(masters int, scripts *coro.Scripts) coro.Options {
+	return coro.Options{Masters: masters, Epoch: Epoch, Scripts: scripts, Token: func(n int) string { return fmt.Sprintf("%s%d.%d", tokenPrefix, nobody, n) }}
+}
+
+// steward runs f as a client of c that is no part of the search, with what its
+// operations were.
+func steward(c scenarios.Config, f func(ctx context.Context, client *scenarios.Client) error, failed *error) coro.Program {
+	return func(ctx context.Context, w *coro.World) {
+		l := &life{w: w, numbers: map[string]int64{}}
+		*failed = f(ctx, scenarios.Alone(c, l.world(nobody)))
+	}
+}
+
+// probe tries for the scenario's lock, as a client that comes last, for so long.
+func probe(c scenarios.Config, wait time.Duration, got *bool) coro.Program {
+	return func(ctx context.Context, w *coro.World) {
+		o := lockOptions(c)
+		o.Wait, o.MaxTries = wait, 0
+		env := w.Env()
+		locker := c.Lock.New(env)
+		for end := env.Clock.Now().Add(wait); ; {
+			_, err := locker.Acquire(ctx, lockName(c), o)
+			if *got = err == nil; *got || !errors.Is(err, lockimpl.ErrHeld) || env.Clock.Now().After(end) {
+				return
+			}
+			w.Pause("again") // a lock may try once only, whatever it is told
+		}
+	}
+}

@@ -1,0 +1,502 @@
+package explore
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/bits"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"oversell/clock"
+	"oversell/history"
+	"oversell/internal/coro"
+	"oversell/lockimpl"
+	"oversell/reports"
+	"oversell/scenarios"
+	"oversell/variant"
+)
+
+// ErrDiverged tells that on a real server a schedule went another way.
+var ErrDiverged = errors.New("the schedule goes another way")
+
+// Replay drives the schedule of a counterexample against real servers, which must
+// be empty: the same code, stopped before every command, and each command sent when
+// its turn comes. Every answer is compared with the search's, except those that
+// depend on the server's clock. Time passes for real.
+//
+// It returns what was broken there, judged by what the servers answered: nil means
+// that the schedule went through and nothing was broken. ErrDiverged says where it went
+// another way.
+func Replay(ctx context.Context, c Config, cx *reports.Counterexample, servers []*redis.Options) (*reports.Property, error) {
+	if err := c.Complete(); err != nil {
+		return nil, err
+	}
+	if len(servers) < c.Masters {
+		return nil, fmt.Errorf("%w: the schedule needs %d servers", ErrUsage, c.Masters)
+	}
+	c.Look = []history.Promise{{Of: cx.Of, Property: cx.Property}}
+	r := &replay{ctx: ctx, config: c, servers: servers[:c.Masters], rules: newRules(c.Run, c.Bounds.Clients, c.Look), lines: map[line]*bufio.ReadWriter{}}
+	defer r.close()
+	if err := r.open(len(cx.Clients)); err != nil {
+		return nil, err
+	}
+	for i, s := range cx.Steps {
+		if err := r.step(cx.Steps, s); err != nil {
+			return nil, fmt.Errorf("step %d (%s): %w", i+1, s.Text, err)
+		}
+		if r.breach != nil {
+			return r.breach.told(), nil
+		}
+	}
+	return nil, nil
+}
+
+func (b *breach) told() *reports.Property {
+	return &reports.Property{Of: b.of, Name: b.property, Result: reports.Broken, Measured: reports.Broken, Count: 1, Why: b.why, Witness: []history.Op{}}
+}
+
+// replay is a schedule under way on real servers.
+type replay struct {
+	ctx     context.Context
+	config  Config
+	servers []*redis.Options
+	rules   *rules
+	facts   facts
+	scripts *coro.Scripts
+	clients []*puppet
+	lines   map[line]*bufio.ReadWriter
+	conns   []net.Conn
+	now     time.Duration
+	breach  *breach
+}
+
+// line is a client's connection to a server.
+type line struct{ client, node int }
+
+// puppet is a client in a replay.
+type puppet struct {
+	number int
+	code   Execution
+	loud   bool // what it came to last could be noticed
+	under  []history.Kind
+}
+
+// open brings the servers to where the schedule starts, and the clients to their
+// first step.
+func (r *replay) open(clients int) error {
+	if err := r.do(func(ctx context.Context, client *scenarios.Client) error { return client.Open(ctx) }); err != nil {
+		return fmt.Errorf("open the scenario: %w", err)
+	}
+	r.facts = r.rules.start()
+	r.scripts = &coro.Scripts{}
+	for i := range clients {
+		p := &puppet{number: i}
+		if r.config.Start != nil {
+			p.code = r.config.Start(int(roleOf(r.config.Run, i)))
+		} else {
+			p.code = coro.Start(program(r.config.Run, int(roleOf(r.config.Run, i)), r.config.Bounds), coro.Options{Masters: r.config.Masters, Epoch: Epoch, Token: tokenOf, Scripts: r.scripts})
+		}
+		r.clients = append(r.clients, p)
+		if err := r.settle(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *replay) close() {
+	for _, p := range r.clients {
+		p.code.Close()
+	}
+	for _, c := range r.conns {
+		c.Close()
+	}
+}
+
+// settle hands on what the client came to, and answers its looks at the clock.
+func (r *replay) settle(p *puppet) error {
+	for {
+		if err := p.code.Err(); err != nil {
+			return err
+		}
+		for _, e := range p.code.Events() {
+			r.came(p, e.(Event))
+		}
+		i := slices.IndexFunc(p.code.Pending(), func(q coro.Request) bool { return q.Kind == coro.Boundary })
+		if i < 0 {
+			return nil
+		}
+		p.code.Resume(i, coro.Observation{})
+	}
+}
+
+func (r *replay) came(p *puppet, e Event) {
+	if e.Op.Kind != history.Join {
+		if e.End {
+			p.under = p.under[:max(len(p.under)-1, 0)]
+		} else {
+			p.under = append(p.under, e.Op.Kind)
+		}
+	}
+	p.loud = p.loud || noticed(e)
+	var b *breach
+	r.facts, b = r.rules.on(r.facts, p.number, e, r.now)
+	r.broken(b)
+}
+
+func (r *replay) broken(b *breach) {
+	if r.breach == nil {
+		r.breach = b
+	}
+}
+
+func (r *replay) step(all []reports.Step, s reports.Step) error {
+	switch s.Kind {
+	case reports.StepAdvance:
+		return r.pass(time.Duration(s.AdvanceMS * float64(time.Millisecond)))
+	case reports.StepCrash:
+		return nil // it is never let go on
+	case reports.StepEnd:
+		return r.end()
+	case reports.StepArrive:
+		_, err := r.send(call{client: s.Client, node: s.Node, commands: s.Commands, tx: s.Tx, during: history.NoKind}, s)
+		return err
+	}
+	p := r.clients[s.Client]
+	i := slices.IndexFunc(p.code.Pending(), func(q coro.Request) bool { return q.Thread == s.Thread })
+	if i < 0 {
+		return fmt.Errorf("%w: client %d has nothing to do there", ErrDiverged, s.Client)
+	}
+	if looked, err := r.look(p, i); err != nil || looked && (s.Kind == reports.StepLook || s.Kind == reports.StepStart) {
+		return err
+	}
+	if i >= len(p.code.Pending()) {
+		return fmt.Errorf("%w: client %d has nothing to do there", ErrDiverged, s.Client)
+	}
+	q := p.code.Pending()[i]
+	o := coro.Observation{Now: max(r.now, q.Until)}
+	if q.Kind == coro.Command {
+		if err := r.same(p, q, s); err != nil {
+			return err
+		}
+		c := call{client: s.Client, node: s.Node, commands: s.Commands, tx: s.Tx}
+		if len(p.under) > 0 {
+			c.during = p.under[len(p.under)-1]
+		}
+		var err error
+		if o.Reply, err = r.happens(s, c); err != nil {
+			return err
+		}
+		if s.Kind != reports.StepCommand {
+			o.Reply, o.Failure = "", coro.NoAnswer
+			if q.Deadline > 0 && q.Deadline <= r.now {
+				o.Failure = coro.TimedOut
+			}
+		}
+		o.Reply = local(o.Reply, s.Client)
+	}
+	p.code.Resume(i, o)
+	return r.settle(p)
+}
+
+// look lets a client do what it does in private before its next command.
+func (r *replay) look(p *puppet, i int) (looked bool, err error) {
+	for p.loud = false; !p.loud && len(p.code.Pending()) > i && private(p.code.Pending()[i]); i = 0 {
+		p.code.Resume(i, coro.Observation{Now: r.now})
+		if err := r.settle(p); err != nil {
+			return true, err
+		}
+		looked = true
+		if len(p.code.Pending()) != 1 {
+			break
+		}
+	}
+	return looked, nil
+}
+
+// happens sends a command, if it gets to the server now.
+func (r *replay) happens(s reports.Step, c call) (string, error) {
+	if s.Kind != reports.StepCommand && s.Kind != reports.StepNoReply {
+		return "", nil
+	}
+	return r.send(c, s)
+}
+
+// same compares what the client is about to send with what the schedule says.
+func (r *replay) same(p *puppet, q coro.Request, s reports.Step) error {
+	var commands [][]string
+	for _, cmd := range q.Commands {
+		args := make([]string, len(cmd))
+		for i, arg := range cmd {
+			args[i] = global(arg, p.number)
+		}
+		commands = append(commands, args)
+	}
+	if !slices.EqualFunc(commands, s.Commands, slices.Equal) && !s.Clock {
+		return fmt.Errorf("%w: client %d is about to send %q", ErrDiverged, p.number, commands)
+	}
+	return nil
+}
+
+// pass lets time pass for real, and a little more: a server may be late to let a key
+// expire.
+func (r *replay) pass(d time.Duration) error {
+	if err := (clock.Real{}).Sleep(r.ctx, d+20*time.Millisecond); err != nil {
+		return err
+	}
+	r.now += d
+	r.facts = r.rules.passed(r.facts, r.now)
+	return nil
+}
+
+// send has a server execute a client's call, and judges what it does to the lock.
+func (r *replay) send(c call, s reports.Step) (string, error) {
+	key := ""
+	if c.during == history.Release || c.during == history.Extend {
+		key = lockimpl.Key(lockName(r.config.Run))
+	}
+	before, err := r.dump(c.node, key)
+	if err != nil {
+		return "", err
+	}
+	reply, err := r.exchange(line{c.client, c.node}, r.wire(c), replyCount(c))
+	if err != nil {
+		return "", err
+	}
+	if reply != s.Reply && !s.Clock {
+		return "", fmt.Errorf("%w: the server answered %s, and in the search %s", ErrDiverged, replies(c, reply), replies(c, s.Reply))
+	}
+	after, err := r.dump(c.node, key)
+	if err == nil && before != after {
+		r.broken(r.rules.touched(r.facts, c.client, c.during, r.now))
+	}
+	return reply, err
+}
+
+// dump is all that a server has under a key.
+func (r *replay) dump(node int, key string) (string, error) {
+	if key == "" {
+		return "", nil
+	}
+	return r.exchange(line{nobody, node}, command("DUMP", key)+command("PEXPIRETIME", key), 2)
+}
+
+// wire is a call as it is sent. Scripts go as text, so that none needs to be known.
+func (r *replay) wire(c call) string {
+	var b strings.Builder
+	if c.tx {
+		b.WriteString(command("MULTI"))
+	}
+	for _, cmd := range c.commands {
+		if strings.EqualFold(cmd[0], "evalsha") {
+			if text, known := r.scripts.Text(cmd[1]); known {
+				cmd = append([]string{"EVAL", text}, cmd[2:]...)
+			}
+		}
+		b.WriteString(command(cmd...))
+	}
+	if c.tx {
+		b.WriteString(command("EXEC"))
+	}
+	return b.String()
+}
+
+func replyCount(c call) int {
+	if c.tx {
+		return len(c.commands) + 2
+	}
+	return len(c.commands)
+}
+
+func command(args ...string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "*%d\r\n", len(args))
+	for _, a := range args {
+		fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(a), a)
+	}
+	return b.String()
+}
+
+// exchange sends commands on a client's own connection and reads so many replies.
+func (r *replay) exchange(l line, commands string, n int) (string, error) {
+	rw, err := r.line(l)
+	if err != nil {
+		return "", err
+	}
+	if _, err := rw.WriteString(commands); err != nil {
+		return "", err
+	}
+	if err := rw.Flush(); err != nil {
+		return "", err
+	}
+	var reply strings.Builder
+	for range n {
+		if err := readReply(rw, &reply); err != nil {
+			return "", err
+		}
+	}
+	return reply.String(), nil
+}
+
+// replayLimit is how long a replay may take.
+const replayLimit = 10 * time.Minute
+
+func (r *replay) line(l line) (*bufio.ReadWriter, error) {
+	if rw := r.lines[l]; rw != nil {
+		return rw, nil
+	}
+	o := r.servers[l.node]
+	network := o.Network
+	if network == "" {
+		network = "tcp"
+	}
+	conn, err := o.Dialer(r.ctx, network, o.Addr)
+	if err != nil {
+		return nil, err
+	}
+	r.conns = append(r.conns, conn)
+	if err := conn.SetDeadline(time.Now().Add(replayLimit)); err != nil {
+		return nil, err
+	}
+	rw := bufio.NewReadWriter(bufio.NewReader(conn), bufio.NewWriter(conn))
+	r.lines[l] = rw
+	if o.Password != "" {
+		args := []string{"AUTH", o.Password}
+		if o.Username != "" {
+			args = []string{"AUTH", o.Username, o.Password}
+		}
+		if _, err := r.exchange(l, command(args...), 1); err != nil {
+			return nil, err
+		}
+	}
+	return rw, nil
+}
+
+// readReply copies one value in RESP.
+func readReply(from *bufio.ReadWriter, to *strings.Builder) error {
+	head, err := from.ReadString('\n')
+	if err != nil {
+		return err
+	}
+	to.WriteString(head)
+	if len(head) < 3 {
+		return fmt.Errorf("a server replied %q", head)
+	}
+	n, _ := strconv.Atoi(strings.TrimSpace(head[1:]))
+	switch head[0] {
+	case '$':
+		if n >= 0 {
+			_, err = io.CopyN(to, from, int64(n)+2)
+		}
+	case '*':
+		for range n {
+			if err = readReply(from, to); err != nil {
+				return err
+			}
+		}
+	}
+	return err
+}
+
+// do runs f as a client of its own, with nothing in the way.
+func (r *replay) do(f func(ctx context.Context, client *scenarios.Client) error) error {
+	env, closeAll := r.plain()
+	defer closeAll()
+	return f(r.ctx, scenarios.Alone(r.config.Run, plainWorld(env, nil)))
+}
+
+// plain is the world of a client that nobody steps.
+func (r *replay) plain() (variant.Env, func()) {
+	env := variant.Env{Clock: clock.Real{}}
+	n := 0
+	env.Token = func() string { n++; return fmt.Sprintf("%s%d.%d", tokenPrefix, nobody, n) }
+	env.Wait = func(ctx context.Context, _ string, atMost time.Duration) error {
+		return env.Clock.Sleep(ctx, min(atMost, 20*time.Millisecond))
+	}
+	env.Go = func(f func(context.Context)) func(context.Context) error {
+		over := make(chan struct{})
+		go func() { defer close(over); f(r.ctx) }()
+		return func(ctx context.Context) error {
+			select {
+			case <-over:
+				return nil
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+	}
+	for _, o := range r.servers {
+		env.Redis = append(env.Redis, redis.NewClient(o))
+	}
+	return env, func() {
+		for _, c := range env.Redis {
+			c.Close()
+		}
+	}
+}
+
+// plainWorld surrounds a client that nobody steps; ended is told of its operations.
+func plainWorld(env variant.Env, ended func(history.Op)) scenarios.World {
+	numbers := map[string]int64{}
+	return scenarios.World{
+		Env: env, Index: nobody, Epoch: Epoch,
+		Pause:  func(string) {},
+		Enough: func() bool { return false },
+		Number: func(of string) int64 { numbers[of]++; return numberOf(numbers[of]) },
+		Began:  func(history.Op) {},
+		Ended: func(op history.Op, _ error) {
+			if ended != nil {
+				ended(op)
+			}
+		},
+	}
+}
+
+// end judges what the servers hold now, with everybody in the middle of something dead.
+func (r *replay) end() error {
+	dead := r.rules.busy(r.facts)
+	if bits.OnesCount16(dead) > r.config.Bounds.Crashes {
+		return fmt.Errorf("%w: more clients are in the middle of something than may die", ErrDiverged)
+	}
+	looks := ends{}
+	looks.look(r.config.Look)
+	if looks.books {
+		var ops []history.Op
+		env, closeAll := r.plain()
+		defer closeAll()
+		if err := scenarios.Alone(r.config.Run, plainWorld(env, func(op history.Op) { ops = append(ops, op) })).Audit(r.ctx); err != nil {
+			return err
+		}
+		r.broken(r.rules.end(r.facts, ops, dead))
+	}
+	if looks.lock && r.breach == nil {
+		return r.tryLock(dead)
+	}
+	return nil
+}
+
+// tryLock lets a client try for the lock for its lease and a grace.
+func (r *replay) tryLock(dead uint16) error {
+	env, closeAll := r.plain()
+	defer closeAll()
+	o := lockOptions(r.config.Run)
+	o.Wait, o.MaxTries = r.config.Run.TTL+scenarios.Grace, 0
+	_, err := r.config.Run.Lock.New(env).Acquire(r.ctx, lockName(r.config.Run), o)
+	if err == nil {
+		return nil
+	}
+	if !errors.Is(err, lockimpl.ErrHeld) {
+		return err
+	}
+	v, _ := env.Redis[0].Get(r.ctx, lockimpl.Key(lockName(r.config.Run))).Result()
+	r.broken(r.rules.stuck(r.facts, dead, v))
+	return nil
+}

@@ -1,0 +1,189 @@
+package explore
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+	"strings"
+	"time"
+
+	"oversell/history"
+	"oversell/variant"
+)
+
+// forever is the end of a lease that was promised without one.
+const forever = time.Duration(math.MaxInt64)
+
+// leaseEnd is the end of the lease that op promises.
+func leaseEnd(op *history.Op) time.Duration {
+	if op.Until <= 0 {
+		return forever
+	}
+	return op.Until
+}
+
+// holder is the first client, other than this one, that is inside with its lease not
+// over; -1 if there is none. The lease counts whether the client lives or not.
+func (p *past) holder(lock, but int) int {
+	for i := range p.people {
+		if h := p.people[i].held[lock]; i != but && h.inside && h.until > 0 {
+			return i
+		}
+	}
+	return -1
+}
+
+func (p *past) heldUntil(client, lock int) string {
+	if until := p.people[client].held[lock].until; until != forever {
+		return "until " + ms(until)
+	}
+	return "without end"
+}
+
+// granted judges an Acquire that ended: mutual exclusion, as long as nobody else's
+// lease lasts, and that tokens rise. An answer that was lost puts nobody inside.
+func (r *rules) granted(p *past, client int, op *history.Op, d *doing, now time.Duration) (b *breach) {
+	if op.Outcome != history.OK {
+		return nil
+	}
+	until := leaseEnd(op)
+	if until <= now {
+		until = 0 // nothing was promised
+	}
+	p.people[client].held[d.inner] = hold{true, until}
+	if o := p.holder(d.inner, client); r.lock.mutex && until > 0 && o >= 0 {
+		by := ""
+		if _, number := op.Result.Num(); !number && op.Result.String() != "" {
+			by = " (by " + op.Result.String() + ")"
+		}
+		b = broken(variant.Lock, variant.MutualExclusion, "client %d was granted the lock%s while client %d held it %s", client, by, o, p.heldUntil(o, d.inner))
+	}
+	if !r.lock.fencing || op.Fence <= 0 {
+		return b
+	}
+	grants := &p.grants[d.inner]
+	switch {
+	case b != nil:
+	case op.Fence <= d.floor:
+		b = broken(variant.Lock, variant.Fencing, "client %d was granted the lock with the token %d, though %d had been granted before it asked", client, op.Fence, d.floor)
+	case slices.Contains(*grants, op.Fence):
+		b = broken(variant.Lock, variant.Fencing, "client %d was granted the lock with the token %d, which had been granted before", client, op.Fence)
+	}
+	if i, found := slices.BinarySearch(*grants, op.Fence); !found {
+		*grants = slices.Insert(*grants, i, op.Fence)
+	}
+	return b
+}
+
+// extended moves the end of a lease. One that was over by then begins anew, and
+// nobody else may hold the lock. A client that is told that the lock is lost does not
+// hold it.
+//
+// The monitor does not blame a grant that falls into an Extend that is then refused. Here
+// it is told at once: the lease was promised until its end.
+func (r *rules) extended(p *past, client int, op *history.Op, d *doing, now time.Duration) *breach {
+	h := &p.people[client].held[d.inner]
+	switch {
+	case !h.inside:
+	case op.Outcome == history.Refused && op.Reason == history.Lost:
+		h.until = 0
+	case op.Outcome == history.OK && h.until > 0:
+		h.until = max(h.until, leaseEnd(op))
+	case op.Outcome == history.OK && leaseEnd(op) > now:
+		h.until = leaseEnd(op)
+		if o := p.holder(d.inner, client); r.lock.mutex && o >= 0 {
+			return broken(variant.Lock, variant.MutualExclusion, "client %d extended its lease on the lock, which was over, while client %d held it %s",
+				client, o, p.heldUntil(o, d.inner))
+		}
+	}
+	return nil
+}
+
+// releases ends a hold at the call of its release. Of a renewal in the background only
+// the release tells: who was granted the lock meanwhile, and still holds it, is told of
+// only then, and who has given it back by then, never.
+func (r *rules) releases(p *past, client int, op *history.Op, lock int, now time.Duration) *breach {
+	h := &p.people[client].held[lock]
+	was := *h
+	*h = hold{}
+	if o := p.holder(lock, client); r.lock.mutex && r.renews && was.inside && was.until == 0 && op.Until > now && o >= 0 {
+		return broken(variant.Lock, variant.MutualExclusion, "client %d held the lock, renewed until %s, while client %d held it %s", client, ms(op.Until), o, p.heldUntil(o, lock))
+	}
+	return nil
+}
+
+// touched judges a command of client, sent by an operation of this kind, that changed
+// the lock's key: a release or an extension may do so only while nobody else holds
+// the lock. When the client has given up by then, it is not known which of two locks it
+// was, and there is one as a rule.
+func (r *rules) touched(f facts, client int, kind history.Kind, now time.Duration) *breach {
+	verb := "release deleted or changed"
+	switch {
+	case !r.lock.owner, kind != history.Release && kind != history.Extend:
+		return nil
+	case kind == history.Extend:
+		verb = "extension changed"
+	}
+	p := r.read(f)
+	p.lapse(now)
+	for lock := range 2 {
+		me := &p.people[client]
+		if i := me.at(kind); i >= 0 && me.doing[i].inner != lock {
+			continue
+		}
+		if o := p.holder(lock, client); o >= 0 {
+			return broken(variant.Lock, variant.OwnerOnlyRelease, "client %d's %s the lock of client %d, which held it %s", client, verb, o, p.heldUntil(o, lock))
+		}
+	}
+	return nil
+}
+
+// forgetGrants keeps the largest token, and those of which a grant still to come
+// might be a second one.
+func (r *rules) forgetGrants(p *past) {
+	for lock := range p.grants {
+		least := highest(p.grants[lock])
+		for _, me := range p.people {
+			if i := me.at(history.Acquire); i >= 0 && me.doing[i].inner == lock {
+				least = min(least, me.doing[i].floor+1)
+			}
+		}
+		p.grants[lock] = slices.DeleteFunc(p.grants[lock], func(n int64) bool { return n < least })
+	}
+}
+
+// highest is the last of a sorted list; 0 if there is none.
+func highest(l []int64) int64 {
+	if len(l) == 0 {
+		return 0
+	}
+	return l[len(l)-1]
+}
+
+// stuck is the breach of progress: the lock can no longer be obtained. held is what
+// stands under its key.
+func (r *rules) stuck(f facts, dead uint16, held string) *breach {
+	p := r.read(f)
+	var died []string
+	for rest := dead; rest != 0; rest &= rest - 1 {
+		i := bits.TrailingZeros16(rest)
+		me := &p.people[i]
+		where := "with a task in its hands"
+		switch {
+		case len(me.doing) > 0:
+			where = "in its " + me.doing[len(me.doing)-1].kind.String()
+		case me.held[0].inside || me.held[1].inside:
+			where = "in its section"
+		}
+		died = append(died, fmt.Sprintf("client %d died %s", i, where))
+	}
+	why := "nobody can obtain the lock any more"
+	if len(died) > 0 {
+		why = strings.Join(died, ", ") + ", and " + why
+	}
+	if held != "" {
+		why += ": under its key stands " + held
+	}
+	return &breach{variant.Lock, variant.Progress, why}
+}

@@ -1,0 +1,332 @@
+package explore
+
+import (
+	"math/bits"
+	"slices"
+	"time"
+
+	"oversell/history"
+	"oversell/variant"
+)
+
+// task is what is known of a task id.
+type task struct {
+	what    label
+	flags   int64
+	puts    int64 // enqueues called, but those that changed nothing
+	takes   int64 // deliveries
+	effects int64
+	// supply is how many of the enqueues may be behind a delivery to a pop that is
+	// called from now on. It is kept where ids are enqueued again.
+	supply  int64
+	unknown int64         // enqueues without an answer
+	due     time.Duration // 0: not known, or over
+	// taken is when it was handed out while its only enqueue was under way, plus 1.
+	taken time.Duration
+	pops  int64 // the clients whose pop was under way when it was last enqueued
+	hands int64 // the clients that were handed it and are not done with it
+}
+
+// What is known of a task.
+const (
+	taskOwed      = 1 << iota // an enqueue was answered
+	taskEntered               // with a fresh entry
+	taskDone                  // somebody was told that its effect happened
+	taskDoneSince             // and that since it was last enqueued
+	taskPerhaps               // it may have been done, or withdrawn
+	taskDeclined              // it was declined for want of stock, which is an effect, too
+	taskTangled               // two enqueues of it at a time
+)
+
+// task is the entry of a task, made if need be.
+func (p *past) task(what label) *task {
+	for i := range p.tasks {
+		if t := &p.tasks[i]; t.what == what {
+			return t
+		}
+	}
+	p.tasks = append(p.tasks, task{what: what})
+	return &p.tasks[len(p.tasks)-1]
+}
+
+// queues tells whether anything of a queue is judged that needs its past.
+func (r *rules) queues() bool {
+	return r.task.lost || r.task.delivered || r.task.effect || r.task.early || r.task.order
+}
+
+// enqueues notes the call of an enqueue.
+func (r *rules) enqueues(p *past, client int, op *history.Op, d *doing) {
+	if !r.queues() {
+		return
+	}
+	d.what = labelOf(op.Arg, client)
+	t := p.task(d.what)
+	if p.underway(history.Enqueue, &d.what) != 0 {
+		t.flags |= taskTangled
+	} else {
+		t.flags &^= taskDoneSince
+	}
+	if r.repeats && (r.task.early || r.task.order) && (r.replace || t.takes >= t.puts) {
+		d.floor = 1
+	}
+	t.puts++
+	t.supply++
+	t.pops |= p.underway(history.Pop, nil)
+}
+
+// enqueued notes the end of an enqueue, and judges what was handed out meanwhile.
+func (r *rules) enqueued(p *past, client int, op *history.Op, d *doing) (b *breach) {
+	if !r.queues() {
+		return nil
+	}
+	t := p.task(labelOf(op.Arg, client))
+	taken := t.taken
+	t.taken = 0
+	switch {
+	case op.Outcome == history.Unknown:
+		t.unknown++
+		t.due = 0
+		return nil
+	case op.Outcome == history.Refused || op.Reason == history.Repeated:
+		t.puts, t.supply = t.puts-1, max(0, t.supply-1)
+		if op.Outcome == history.OK {
+			t.flags |= taskOwed
+		}
+		return r.effectOnce(t)
+	}
+	t.pops |= p.underway(history.Pop, nil)
+	due := max(0, op.Until)
+	switch {
+	case t.flags&taskTangled != 0 || t.unknown > 0:
+		due = 0
+	case t.puts > 1 && d.floor == 0:
+		due = min(due, t.due)
+	}
+	t.due = due
+	if r.task.early && t.puts == 1 && taken > 0 && taken-1 < due {
+		b = broken(variant.Queue, variant.NotEarly, "task %v was handed out at %s, but was due only at %s", t.what, ms(taken-1), ms(due))
+	}
+	if t.flags&taskEntered != 0 && t.flags&taskDoneSince == 0 {
+		t.flags &^= taskDone
+	}
+	t.flags |= taskOwed | taskEntered
+	return b
+}
+
+// dequeues notes that a task may be withdrawn.
+func (r *rules) dequeues(p *past, client int, op *history.Op) {
+	if r.queues() {
+		p.task(labelOf(op.Arg, client)).flags |= taskPerhaps
+	}
+}
+
+// popped judges the delivery of a task: that it was enqueued since the last one, is due,
+// and comes after those surely due earlier. Where operations overlap so that more than
+// one story fits, nothing is said.
+func (r *rules) popped(p *past, client int, op *history.Op, now time.Duration) (b *breach) {
+	bit := int64(1) << client
+	defer func() {
+		for i := range p.tasks {
+			p.tasks[i].pops &^= bit
+		}
+	}()
+	switch {
+	case !r.queues() || op.Outcome == history.Refused:
+		return nil
+	case op.Outcome == history.Unknown:
+		if r.task.order {
+			p.lostPops = 1
+		}
+		return nil
+	}
+	t := p.task(labelOf(op.Result, client))
+	overlaps := t.pops&bit != 0
+	entering := int64(bits.OnesCount64(uint64(p.underway(history.Enqueue, &t.what))))
+	t.takes++
+	if r.task.delivered && t.takes > 1 && (t.takes > t.puts || r.repeats && !overlaps && t.supply == 0) {
+		b = broken(variant.Queue, variant.NoDuplicateDelivery, "task %v was handed to client %d, though it had been handed out before and was not enqueued again", t.what, client)
+	}
+	if !overlaps {
+		t.supply = entering + t.unknown
+	}
+	if op.Amount <= 1 {
+		switch {
+		case !r.task.early:
+		case t.puts == 1 && entering == 1:
+			if t.taken == 0 {
+				t.taken = now + 1
+			}
+		case b == nil && now < t.due && entering == 0 && (t.puts == 1 || !overlaps):
+			b = broken(variant.Queue, variant.NotEarly, "task %v was handed to client %d at %s, but was due only at %s", t.what, client, ms(now), ms(t.due))
+		}
+		if r.task.order && b == nil {
+			b = r.inOrder(p, t, client, now)
+		}
+	}
+	if r.task.lost {
+		t.hands |= bit
+	}
+	return b
+}
+
+// inOrder judges that no task was surely there all the time that was due before this
+// one.
+func (r *rules) inOrder(p *past, t *task, client int, now time.Duration) *breach {
+	bit := int64(1) << client
+	if now < t.due || p.lostPops > 0 || p.underway(history.Pop, nil) != 0 || t.due == 0 || t.puts != 1 {
+		return nil
+	}
+	for i := range p.tasks {
+		e := &p.tasks[i]
+		if e.puts == 1 && e.takes == 0 && e.due > 0 && e.due < t.due && e.pops&bit == 0 && e.flags&taskPerhaps == 0 {
+			return broken(variant.Queue, variant.InOrder, "task %v, due at %s, was handed to client %d before task %v, which was due at %s",
+				t.what, ms(t.due), client, e.what, ms(e.due))
+		}
+	}
+	return nil
+}
+
+// affected judges the effect of a task: as many as it was enqueued. To be declined for
+// want of stock is an effect, too, the first time; with a stale token nothing
+// happened yet.
+func (r *rules) affected(p *past, client int, op *history.Op) *breach {
+	if !r.queues() || op.Outcome == history.Refused && op.Reason != history.SoldOut {
+		return nil
+	}
+	t := p.task(labelOf(op.Arg, client))
+	t.hands &^= 1 << client
+	switch {
+	case op.Outcome == history.Unknown:
+		t.flags |= taskPerhaps
+		return nil
+	case op.Outcome == history.OK && op.Reason != history.Repeated:
+		t.effects++
+	case op.Outcome == history.Refused && t.flags&taskDeclined == 0:
+		t.effects++
+		t.flags |= taskDeclined
+	}
+	t.flags |= taskDone | taskDoneSince
+	return r.effectOnce(t)
+}
+
+func (r *rules) effectOnce(t *task) *breach {
+	if !r.task.effect || t.effects <= max(1, t.puts) {
+		return nil
+	}
+	return broken(variant.Queue, variant.EffectOnce, "task %v took effect %d times", t.what, t.effects)
+}
+
+// forgetTasks drops what is known of tasks and not needed.
+func (r *rules) forgetTasks(p *past, now time.Duration) {
+	p.tasks = slices.DeleteFunc(p.tasks, func(t task) bool {
+		if r.task.delivered || r.task.effect || r.repeats || t.flags&taskDone == 0 || t.hands != 0 {
+			return false
+		}
+		if (r.task.early || r.task.order) && t.takes == 0 {
+			return false
+		}
+		return p.underway(history.Enqueue, &t.what) == 0
+	})
+	for i := range p.tasks {
+		t := &p.tasks[i]
+		if !r.task.order || t.takes > 0 {
+			if t.due <= now || !r.task.early {
+				t.due = 0
+			}
+		}
+		keep := int64(0)
+		if r.task.lost {
+			keep = taskOwed | taskEntered | taskDone | taskDoneSince | taskPerhaps
+			if !r.repeats {
+				keep &^= taskDoneSince | taskEntered
+			}
+		}
+		if r.task.effect {
+			keep |= taskDeclined
+		} else {
+			t.effects = 0
+		}
+		if r.task.early || r.task.order {
+			keep |= taskTangled
+		}
+		if r.task.order {
+			keep |= taskPerhaps
+		}
+		if !r.repeats { // what only a second enqueue makes a question of
+			t.supply, t.unknown = 0, 0
+			if keep &^= taskTangled; !r.task.order || t.takes > 0 {
+				t.pops = 0
+			}
+		}
+		t.flags &= keep
+		if !r.task.delivered {
+			t.supply = 0
+			if !r.task.early && !r.task.order {
+				t.takes, t.pops = 0, 0
+			}
+		}
+		if !r.task.delivered && !r.task.early && !r.task.order {
+			t.unknown = 0
+			if !r.task.effect {
+				t.puts = 0
+			}
+		}
+	}
+	p.tasks = slices.DeleteFunc(p.tasks, func(t task) bool { return t == task{what: t.what} })
+}
+
+// working tells whether the effect of a task may have happened without its client's
+// having been told. One that is a single command cannot have.
+func (r *rules) working(p *past, what label) bool {
+	for i := range p.people {
+		doing := p.people[i].doing
+		for j, d := range doing {
+			if d.kind == history.Effect && d.what == what && (!r.single || j < len(doing)-1) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// queuedInTheEnd judges that every task that was accepted is done or still there, and
+// that none is there twice. An effect that had begun may have happened.
+func (r *rules) queuedInTheEnd(p *past, audit []history.Op, dead uint16) *breach {
+	if !r.task.lost && !r.task.one {
+		return nil
+	}
+	audited := false
+	there, waiting := map[label]bool{}, map[label]int{}
+	for i := range audit {
+		op := &audit[i]
+		if op.Kind != history.ReadState || op.Outcome != history.OK {
+			continue
+		}
+		switch what := labelOf(op.Result, noClient); op.Arg.String() {
+		case "audit":
+			audited = true
+		case "waiting":
+			if waiting[what]++; r.task.one && waiting[what] == 2 {
+				return broken(variant.Queue, variant.OneEntryPerID, "in the end task %v stands twice in the queue", what)
+			}
+			there[what] = true
+		case "claimed", "dead":
+			there[what] = true
+		}
+	}
+	if !audited || !r.task.lost {
+		return nil
+	}
+	for i := range p.tasks {
+		t := &p.tasks[i]
+		if t.flags&taskOwed == 0 || t.flags&(taskDone|taskPerhaps) != 0 || there[t.what] || r.working(p, t.what) {
+			continue
+		}
+		fate := ""
+		for rest := uint16(t.hands) & dead; rest != 0 && fate == ""; rest &= rest - 1 {
+			fate = ": client " + label{noClient, int64(bits.TrailingZeros16(rest))}.String() + " died with it in its hands"
+		}
+		return broken(variant.Queue, variant.NoLostTask, "task %v was enqueued, and is neither done nor there in the end%s", t.what, fate)
+	}
+	return nil
+}

@@ -1,0 +1,397 @@
+package explore
+
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+
+	"oversell/history"
+	"oversell/variant"
+)
+
+// stockPast is what is remembered of a sale.
+type stockPast struct {
+	counts   stockCounts
+	tokens   tokensPast
+	orders   []order   // that may yet be sent again, by label
+	refusals []refusal // of which it depends on others whether they were right
+}
+
+// stockCounts are pieces, of all orders.
+type stockCounts struct {
+	net     int64 // surely sold, less what refunds may have given back
+	balance int64 // surely sold, less what was surely given back
+	untold  int64 // perhaps sold, of orders that are no longer among the orders
+	bought  int64 // ordered and not refused, less what was surely given back
+}
+
+// tokensPast are the largest fencing tokens that the sale accepted, and was shown.
+type tokensPast struct{ accepted, shown int64 }
+
+// order is what is known of one order.
+type order struct {
+	what   label
+	flags  int64
+	pieces int64 // if it is not known whether it was sold
+}
+
+// What is known of an order.
+const (
+	orderSold           = 1 << iota // an answer said so
+	orderTold                       // an answer said that it had been
+	orderLost                       // an attempt had no answer
+	orderLost2                      // two had none
+	orderReturned                   // it was given back
+	orderReturnedBefore             // an answer said that it had been
+)
+
+// doubtful tells whether an order may have had more effects than it is known to have.
+func (o *order) doubtful() bool {
+	return o.flags&orderLost2 != 0 || o.flags&orderLost != 0 && o.flags&orderSold != 0
+}
+
+// untold is how many pieces an order may have had of which nobody was told.
+func (o *order) untold() int64 {
+	if o.flags&orderLost == 0 || o.flags&(orderSold|orderTold) != 0 {
+		return 0
+	}
+	return o.pieces
+}
+
+// refusal is an order that was refused as sold out, and rightly so only if some of
+// those that were under way get what they ordered.
+type refusal struct {
+	what   label
+	pieces int64
+	left   int64 // if all of those get it
+	waits  int64 // the clients whose orders these are
+}
+
+// order is the entry of an order, made if need be.
+func (p *past) order(what label) *order {
+	for i := range p.sale.orders {
+		if o := &p.sale.orders[i]; o.what == what {
+			return o
+		}
+	}
+	p.sale.orders = append(p.sale.orders, order{what: what})
+	return &p.sale.orders[len(p.sale.orders)-1]
+}
+
+// books tells whether the end of the sale is judged.
+func (r *rules) books() bool { return r.sale.undersell || r.sale.once }
+
+// buys notes the call of a purchase.
+func (r *rules) buys(p *past, client int, op *history.Op, d *doing) {
+	what := labelOf(op.Arg, client)
+	if what.of == client {
+		r.close(p, client, func(o label) bool { return o != what })
+	}
+	if r.books() {
+		d.what, d.pieces = what, op.Pieces()
+	}
+	if r.sale.undersell {
+		p.sale.counts.bought += op.Pieces()
+	}
+	r.shows(p, op, d)
+}
+
+// shows notes the token that an operation shows.
+func (r *rules) shows(p *past, op *history.Op, d *doing) {
+	if r.sale.fencing && op.Fence > 0 {
+		d.floor = p.sale.tokens.accepted
+		p.sale.tokens.shown = max(p.sale.tokens.shown, op.Fence)
+	}
+}
+
+// bought judges a purchase that ended.
+func (r *rules) bought(p *past, client int, op *history.Op, d *doing) (b *breach) {
+	what := labelOf(op.Arg, client)
+	o, q := p.order(what), op.Pieces()
+	more := int64(0)
+	switch {
+	case op.Outcome == history.OK && op.Reason != history.Repeated:
+		if r.sale.once && o.flags&orderSold != 0 {
+			b = broken(variant.Sale, variant.OncePerOrder, "order %v was sold twice, now by client %d", what, client)
+		}
+		if o.flags&(orderSold|orderTold) != orderTold {
+			more = q
+		}
+		o.flags |= orderSold
+	case op.Outcome == history.OK:
+		if o.flags&(orderSold|orderTold) == 0 {
+			more = q
+		}
+		o.flags |= orderTold
+	case op.Outcome == history.Unknown:
+		o.lose(q)
+	}
+	counts := &p.sale.counts
+	if r.books() {
+		counts.balance += more
+	}
+	if r.sale.oversell {
+		if counts.net += more; b == nil && more > 0 && counts.net > r.stock {
+			b = broken(variant.Sale, variant.NoOversell, "order %v was sold, and with it %s of a stock of %d", what, pieces(counts.net), r.stock)
+		}
+	}
+	if r.sale.undersell {
+		b = earlier(b, r.settle(p, client, op, d))
+	}
+	b = earlier(b, r.accepts(p, client, op, d))
+	if answered := op.Outcome == history.OK && !r.refunds || op.Reason == history.SoldOut; answered {
+		r.close(p, client, func(o label) bool { return o == what })
+	}
+	return b
+}
+
+// earlier is a, or b if there is no a.
+func earlier(a, b *breach) *breach {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+// lose notes an attempt that had no answer.
+func (o *order) lose(q int64) {
+	if o.flags&orderLost != 0 {
+		o.flags |= orderLost2
+	}
+	o.flags |= orderLost
+	o.pieces = q
+}
+
+// close keeps of a client's own orders, if they are of these, no more than what they
+// come to. A buyer who has an answer, or orders anew, does not send the old order
+// again; consumers of a queue may.
+func (r *rules) close(p *past, client int, these func(label) bool) {
+	if !r.final {
+		return
+	}
+	p.sale.orders = slices.DeleteFunc(p.sale.orders, func(o order) bool {
+		if o.what.of != client || !these(o.what) {
+			return false
+		}
+		p.sale.counts.untold += o.untold()
+		if r.sale.once && o.doubtful() {
+			p.people[client].doubted = o.what.n
+		}
+		return true
+	})
+}
+
+// settle judges whether those who were refused had to be. Pieces were surely
+// left when there were enough even if everybody had got theirs who had ordered by then
+// and was not refused; those who have no answer yet decide it later.
+func (r *rules) settle(p *past, client int, op *history.Op, d *doing) (b *breach) {
+	counts := &p.sale.counts
+	bit := int64(1) << client
+	none := op.Outcome == history.Refused || op.Reason == history.Repeated // they took nothing
+	if none {
+		counts.bought -= op.Pieces()
+	}
+	for i := range p.sale.refusals {
+		f := &p.sale.refusals[i]
+		if f.waits&bit == 0 {
+			continue
+		}
+		if f.waits &^= bit; none {
+			f.left += op.Pieces()
+		}
+		b = earlier(b, r.refusedWrongly(f))
+	}
+	if op.Reason == history.SoldOut {
+		f := refusal{labelOf(op.Arg, client), op.Pieces(), r.stock - counts.bought - d.paid, p.underway(history.Buy, nil)}
+		p.sale.refusals = append(p.sale.refusals, f)
+		b = earlier(b, r.refusedWrongly(&f))
+	}
+	return b
+}
+
+func (r *rules) refusedWrongly(f *refusal) *breach {
+	if f.left < f.pieces {
+		return nil
+	}
+	return broken(variant.Sale, variant.NoUndersell, "order %v, of %s, was refused as sold out, though %d of %d were surely left", f.what, pieces(f.pieces), f.left, r.stock)
+}
+
+// accepts judges the token of a purchase or a refund that ended: none is accepted after
+// a newer one, and none refused as stale unless a newer one was shown.
+func (r *rules) accepts(p *past, client int, op *history.Op, d *doing) (b *breach) {
+	t := &p.sale.tokens
+	switch {
+	case !r.sale.fencing || op.Fence <= 0:
+	case op.Outcome == history.OK && op.Reason == history.NoReason:
+		if op.Fence < d.floor {
+			b = broken(variant.Sale, variant.Fencing, "the sale accepted the token %d of client %d (order %v), after it had accepted %d", op.Fence, client, labelOf(op.Arg, client), d.floor)
+		}
+		t.accepted = max(t.accepted, op.Fence)
+	case op.Outcome == history.Refused && op.Reason == history.Stale && t.shown <= op.Fence:
+		b = broken(variant.Sale, variant.Fencing, "the sale refused the token %d of client %d as stale, though nobody had shown it a newer one", op.Fence, client)
+	}
+	return b
+}
+
+// refund notes the call of a refund, which may have given back by now.
+func (r *rules) refund(p *past, op *history.Op, d *doing) {
+	if r.sale.oversell {
+		p.sale.counts.net -= op.Pieces()
+	}
+	r.shows(p, op, d)
+}
+
+// refunded judges a refund that ended.
+func (r *rules) refunded(p *past, client int, op *history.Op, d *doing) (b *breach) {
+	what := labelOf(op.Arg, client)
+	o, q := p.order(what), op.Pieces()
+	counts := &p.sale.counts
+	fresh := op.Outcome == history.OK && op.Reason != history.Repeated
+	more := int64(0)
+	switch {
+	case fresh:
+		if r.sale.once && o.flags&orderReturned != 0 {
+			b = broken(variant.Sale, variant.OncePerOrder, "order %v was refunded twice, now to client %d", what, client)
+		}
+		if o.flags&(orderReturned|orderReturnedBefore) != orderReturnedBefore {
+			more = q
+		}
+		o.flags |= orderReturned
+	case op.Outcome == history.OK:
+		if o.flags&(orderReturned|orderReturnedBefore) == 0 {
+			more = q
+		}
+		o.flags |= orderReturnedBefore
+	}
+	if r.books() {
+		counts.balance -= more
+	}
+	if r.sale.undersell && fresh {
+		counts.bought -= q
+		for i := range p.people { // those who ordered before may have come too early for it
+			for k := range p.people[i].doing {
+				if x := &p.people[i].doing[k]; x.kind == history.Buy {
+					x.paid += q
+				}
+			}
+		}
+	}
+	if r.sale.oversell && !fresh && op.Outcome != history.Unknown { // it gave nothing back
+		if counts.net += q; b == nil && counts.net > r.stock {
+			b = broken(variant.Sale, variant.NoOversell, "order %v was not given back after all, and so %s of a stock of %d are sold", what, pieces(counts.net), r.stock)
+		}
+	}
+	b = earlier(b, r.accepts(p, client, op, d))
+	if op.Reason != history.Stale {
+		r.close(p, client, func(o label) bool { return o == what })
+	}
+	return b
+}
+
+// forgetOrders drops what is known of orders and not needed.
+func (r *rules) forgetOrders(p *past) {
+	keep := int64(0)
+	if r.sale.oversell || r.books() {
+		keep |= orderSold | orderTold
+	}
+	if r.books() {
+		keep |= orderLost | orderReturned | orderReturnedBefore
+	}
+	if r.sale.once {
+		keep |= orderLost2
+	}
+	p.sale.orders = slices.DeleteFunc(p.sale.orders, func(o order) bool { return o.flags&keep == 0 })
+	for i := range p.sale.orders {
+		o := &p.sale.orders[i]
+		if o.flags &= keep; o.flags&(orderSold|orderTold) != 0 && !r.sale.once {
+			o.flags &^= orderLost
+		}
+		if o.untold() == 0 {
+			o.pieces = 0
+		}
+	}
+	if !r.books() {
+		p.sale.counts.untold = 0
+	}
+	p.sale.refusals = slices.DeleteFunc(p.sale.refusals, func(f refusal) bool {
+		most := f.left
+		for rest := f.waits; rest != 0; rest &= rest - 1 {
+			me := &p.people[bits.TrailingZeros64(uint64(rest))]
+			if i := me.at(history.Buy); i >= 0 {
+				most += me.doing[i].pieces
+			}
+		}
+		return f.left >= f.pieces || most < f.pieces // told, or right in any case
+	})
+}
+
+// soldInTheEnd judges the books of the sale: of the pieces that are gone no more may be
+// missing than were ordered without an answer, each order counted once. If more are
+// gone, an order that was sent again had two effects, if there is one; else they
+// vanished. Fewer gone than sold is the way to oversell, and not judged here.
+func (r *rules) soldInTheEnd(p *past, audit []history.Op) *breach {
+	if !r.books() {
+		return nil
+	}
+	var known bool
+	var left, booked int64
+	for i := range audit {
+		switch n, ok := audit[i].Result.Num(); {
+		case audit[i].Kind != history.ReadState || !ok:
+		case audit[i].Arg.String() == "left":
+			known, left = true, left+n
+		case audit[i].Arg.String() == "reserved":
+			left += n
+		case audit[i].Arg.String() == "sold":
+			booked = n
+		}
+	}
+	for i := range p.people {
+		for _, d := range p.people[i].doing {
+			if d.kind == history.Buy {
+				p.order(d.what).lose(d.pieces)
+			}
+		}
+	}
+	p.sort()
+	untold, doubted := p.sale.counts.untold, ""
+	for i, me := range p.people {
+		if me.doubted != 0 && doubted == "" {
+			doubted = label{i, me.doubted}.String()
+		}
+	}
+	for i := range p.sale.orders {
+		o := &p.sale.orders[i]
+		untold += o.untold()
+		if o.doubtful() && doubted == "" {
+			doubted = o.what.String()
+		}
+	}
+	gone := booked
+	if known {
+		gone = max(gone, r.stock-left)
+	}
+	extra := gone - p.sale.counts.balance - untold
+	if extra <= 0 {
+		return nil
+	}
+	sum := fmt.Sprintf("of a stock of %d, %s gone, but %d sold", r.stock, are(gone), p.sale.counts.balance)
+	if untold > 0 {
+		sum += fmt.Sprintf(" and %d perhaps", untold)
+	}
+	switch {
+	case r.sale.once && doubted != "":
+		return broken(variant.Sale, variant.OncePerOrder, "order %s was sent again and counted again: %s", doubted, sum)
+	case r.sale.undersell:
+		return broken(variant.Sale, variant.NoUndersell, "%s vanished: %s", pieces(extra), sum)
+	}
+	return nil
+}
+
+// are is "1 is", "2 are".
+func are(n int64) string {
+	if n == 1 {
+		return "1 is"
+	}
+	return fmt.Sprintf("%d are", n)
+}

@@ -1,0 +1,723 @@
+package explore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"sort"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"oversell/internal/coro"
+	"oversell/reports"
+)
+
+// horizon is how far the search's clock goes. What expires later expires never.
+const horizon = time.Hour
+
+// search is a search under way.
+type search struct {
+	bounds  reports.Bounds
+	clients int
+	roles   [maxSlots]uint8
+	tries   []*trie // by role
+	servers *servers
+	rules   *rules
+	ends    *ends
+	reduce  bool
+	masters int
+	scripts *coro.Scripts
+
+	facts    *interner[facts]
+	floats   *interner[[]float]
+	judged   *memo[judging, judgement]
+	passed   *memo[factsAt, uint32]
+	permuted *memo[factsRenaming, uint32]
+	floated  *memo[floatChange, uint32]
+	swaps    *memo[exchange, exchanged]
+
+	visited visited
+	effort  effort
+
+	mu    sync.Mutex
+	found []finding
+	err   error
+	cut   atomic.Pointer[string] // why the search was ended before its end
+	began time.Time
+	peak  int // the most states that waited to be looked at
+	// reached is how many steps the longest schedules have.
+	reached int
+}
+
+// finding is a broken promise: the state before, and the action that broke it.
+type finding struct {
+	from   stateID
+	by     action
+	end    bool // it shows at the end of everybody in this state; by means nothing
+	cost   cost
+	dead   uint16
+	breach *breach
+}
+
+// effort counts what a search does.
+type effort struct {
+	transitions, entered, sold, advances, expiries, crashes, lost, late, ends atomic.Int64
+}
+
+type judging struct {
+	facts  uint32
+	role   uint8
+	client uint8
+	events uint32
+	now    uint32
+}
+
+type judgement struct {
+	facts         uint32
+	breach        *breach
+	entered, sold uint8
+}
+
+type factsAt struct {
+	facts uint32
+	now   uint32
+}
+
+type factsRenaming struct {
+	facts uint32
+	perm  perm
+}
+
+// floatChange adds a float to a list, or takes the one at a place out of it, or renames all.
+type floatChange struct {
+	list   uint32
+	add    float
+	remove int8 // -1: add
+}
+
+// errUnknown wraps what the model of the servers does not know.
+var errUnknown = errors.New("the model of Redis does not know")
+
+func (x *search) prepare() {
+	x.facts = newInterner[facts]()
+	x.floats = newInterner[[]float]()
+	x.floats.id("", func() []float { return nil })
+	x.judged = newMemo(x.judge)
+	x.passed = newMemo(func(k factsAt) uint32 {
+		return x.factsID(x.rules.passed(x.facts.get(k.facts), time.Duration(k.now)*tickUnit))
+	})
+	x.permuted = newMemo(func(k factsRenaming) uint32 {
+		p := make([]int, x.clients)
+		for i := range p {
+			p[i] = k.perm.of(i)
+		}
+		return x.factsID(x.rules.permute(x.facts.get(k.facts), p))
+	})
+	x.floated = newMemo(x.changeFloats)
+	x.swaps = newMemo(x.exchange)
+}
+
+func (x *search) factsID(f facts) uint32 {
+	return x.facts.id(string(f), func() facts { return f })
+}
+
+func (x *search) judge(k judging) (j judgement) {
+	f := x.facts.get(k.facts)
+	for _, e := range x.tries[k.role].segments.get(k.events) {
+		var b *breach
+		f, b = x.rules.on(f, int(k.client), e, time.Duration(k.now)*tickUnit)
+		if j.breach == nil {
+			j.breach = b
+		}
+		entered, sold := tally(e)
+		j.entered, j.sold = j.entered+entered, j.sold+sold
+	}
+	j.facts = x.factsID(f)
+	return j
+}
+
+func (x *search) changeFloats(k floatChange) uint32 {
+	list := append([]float(nil), x.floats.get(k.list)...)
+	if k.remove >= 0 {
+		list = append(list[:k.remove], list[k.remove+1:]...)
+	} else {
+		list = append(list, k.add)
+	}
+	return x.floatsID(list)
+}
+
+func (x *search) floatsID(list []float) uint32 {
+	sort.Slice(list, func(i, j int) bool { return list[i] < list[j] })
+	return x.floats.id(fmt.Sprint(list)[1:], func() []float { return list })
+}
+
+func (x *search) floatsRenamed(id uint32, p perm) uint32 {
+	if id == 0 {
+		return 0
+	}
+	var list []float
+	for _, f := range x.floats.get(id) {
+		list = append(list, float(x.servers.callRenamed(uint32(f), p)))
+	}
+	return x.floatsID(list)
+}
+
+// worker is one of the search's hands, with what it remembers for itself.
+type worker struct {
+	search    *search
+	nodes     [][]*node // by role: a copy of the trie's list
+	calls     []cache[callFrom, uint32]
+	settled   []cache[edge, settled]
+	judged    cache[judging, judgement]
+	passed    cache[factsAt, uint32]
+	done      cache[callAt, effect]
+	doneNow   cache[callAt, effect]
+	ticked    cache[tick, uint32]
+	next      cache[serversID, nextDue]
+	floated   cache[floatChange, uint32]
+	exchanged cache[exchange, exchanged]
+	buried    cache[burying, uint32]
+	ended     cache[ending, *breach]
+	found     []frontier // states for the next layer
+	tally     tallies
+}
+
+// tallies are a worker's part of the effort.
+type tallies struct{ transitions, entered, sold, advances, expiries, crashes, lost, late, ends int64 }
+
+// frontier is a state that is to be looked at.
+type frontier struct {
+	state state
+	id    stateID
+}
+
+func (x *search) worker() *worker {
+	w := &worker{
+		search: x, judged: cached(x.judged), passed: cached(x.passed), done: cached(x.servers.done), doneNow: cached(x.servers.doneNow),
+		ticked: cached(x.servers.ticked), next: cached(x.servers.next), floated: cached(x.floated), exchanged: cached(x.swaps), buried: cached(x.servers.buried), ended: cached(x.ends.judged),
+		nodes: make([][]*node, len(x.tries)),
+	}
+	for _, t := range x.tries {
+		w.calls = append(w.calls, cached(t.perCall))
+		w.settled = append(w.settled, cached(t.settled))
+	}
+	return w
+}
+
+// node is where a client stands.
+func (w *worker) node(client int, id uint32) *node {
+	role := w.search.roles[client]
+	if int(id) >= len(w.nodes[role]) {
+		w.nodes[role] = w.search.tries[role].nodes.snapshot()
+	}
+	return w.nodes[role][id]
+}
+
+// execute has the servers carry a call out.
+func (w *worker) execute(servers, call uint32, now time.Duration) effect {
+	e := w.done.get(callAt{servers: servers, call: call})
+	if e.clock {
+		e = w.doneNow.get(callAt{servers, call, now})
+	}
+	return e
+}
+
+// step is what an action came to.
+type step struct {
+	next   state
+	effect effect   // of the command that was executed, if one was
+	did    bool     // one was
+	events []uint32 // that the client came to, of its trie
+	breach *breach
+	err    error
+}
+
+// act lets an action happen in s.
+func (w *worker) act(s state, a action) step {
+	switch a.kind() {
+	case timePasses:
+		return w.pass(s, a)
+	case arrives:
+		return w.arrive(s, a)
+	}
+	x, c := w.search, a.client()
+	n := w.node(c, s.nodes[c])
+	r := &n.pending[a.which()]
+	st := step{next: s}
+	if private(*r) {
+		if to := w.look(c, s.nodes[c], a.which(), s.time()); to.fused {
+			st.next.nodes[c] = to.node
+			w.came(&st, c, to.events)
+			s = st.next
+			n = w.node(c, to.node)
+			r = &n.pending[0]
+		}
+	}
+	if a.kind() == looks {
+		st.next.stalled++
+		return st
+	}
+	answer := goOn
+	if r.Kind == coro.Command {
+		call := w.calls[x.roles[c]].get(callFrom{s.nodes[c], uint8(which(n, r)), uint8(c)})
+		switch a.kind() {
+		case goes, losesReply:
+			st.effect, st.did = w.execute(s.servers, call, s.time()), true
+			if st.effect.unknown != "" {
+				st.err = fmt.Errorf("%w %s", errUnknown, st.effect.unknown)
+				return st
+			}
+			st.next.servers, answer = st.effect.servers, st.effect.answer
+			if st.effect.touched {
+				st.breach = x.rules.touched(x.facts.get(s.facts), c, n.during(), s.time())
+			}
+		case givesUp:
+			st.next.floats = w.floated.get(floatChange{s.floats, float(call), -1})
+		}
+		if a.kind() != goes {
+			answer = x.silence(r, s.time())
+			w.charge(&st.next, a.kind(), r)
+		}
+	}
+	w.goOn(&st, c, edge{from: s.nodes[c], which: uint8(which(n, r)), answer: answer, now: s.time()})
+	return st
+}
+
+// which is the place of r among the node's requests.
+func which(n *node, r *coro.Request) int {
+	for i := range n.pending {
+		if r == &n.pending[i] {
+			return i
+		}
+	}
+	return 0
+}
+
+// charge takes a fault from the bounds. A request whose client's own time limit is over
+// is lost without one.
+func (w *worker) charge(s *state, k actionKind, r *coro.Request) {
+	switch {
+	case k == givesUp:
+		s.late++
+	case k == losesReply || !over(r, s.time()):
+		s.lost++
+	}
+}
+
+// over tells that the request's own time limit has been reached.
+func over(r *coro.Request, now time.Duration) bool { return r.Deadline > 0 && r.Deadline <= now }
+
+// silence is what a client observes that gets no answer.
+func (x *search) silence(r *coro.Request, now time.Duration) uint32 {
+	if over(r, now) {
+		return x.servers.answer(coro.Observation{Failure: coro.TimedOut})
+	}
+	return x.servers.answer(coro.Observation{Failure: coro.NoAnswer})
+}
+
+// goOn lets a client observe something, and judges what it comes to.
+func (w *worker) goOn(st *step, client int, e edge) {
+	role := w.search.roles[client]
+	to := w.settled[role].get(e)
+	if to.err != nil {
+		st.err = to.err
+		return
+	}
+	st.next.nodes[client] = to.node
+	w.came(st, client, to.events)
+}
+
+// came judges what a client came to.
+func (w *worker) came(st *step, client int, events uint32) {
+	if events == 0 {
+		return
+	}
+	role := w.search.roles[client]
+	st.events = append(st.events, events)
+	j := w.judged.get(judging{st.next.facts, role, uint8(client), events, st.next.now})
+	st.next.facts = j.facts
+	if st.breach == nil {
+		st.breach = j.breach
+	}
+	w.tally.entered += int64(j.entered)
+	w.tally.sold += int64(j.sold)
+}
+
+// arrive executes a request whose client has given up.
+func (w *worker) arrive(s state, a action) step {
+	x := w.search
+	place := a.client() | a.which()<<3
+	call := x.floats.get(s.floats)[place]
+	st := step{next: s, did: true}
+	st.effect = w.execute(s.servers, uint32(call), s.time())
+	if st.effect.unknown != "" {
+		st.err = fmt.Errorf("%w %s", errUnknown, st.effect.unknown)
+		return st
+	}
+	st.next.servers = st.effect.servers
+	st.next.floats = w.floated.get(floatChange{list: s.floats, remove: int8(place)})
+	if st.effect.touched {
+		c := x.servers.calls.get(uint32(call))
+		st.breach = x.rules.touched(x.facts.get(s.facts), c.client, c.during, s.time())
+	}
+	return st
+}
+
+// pass moves the clock to the next moment at which something ends.
+func (w *worker) pass(s state, a action) step {
+	by, _ := w.nextMoment(s)
+	st := step{next: s}
+	st.next.now += uint32(by / tickUnit)
+	st.next.servers = w.ticked.get(tick{s.servers, by})
+	st.next.facts = w.passed.get(factsAt{s.facts, st.next.now})
+	if w.runnable(s) {
+		st.next.moved++
+	}
+	return st
+}
+
+// look is where a client comes to by looking at the clock.
+func (w *worker) look(client int, at uint32, which int, now time.Duration) settled {
+	return w.settled[w.search.roles[client]].get(edge{from: at, which: uint8(which), answer: goOn, now: now})
+}
+
+// nextMoment is the time until something expires, or somebody wakes up or loses
+// patience.
+func (w *worker) nextMoment(s state) (time.Duration, bool) {
+	due := w.next.get(serversID(s.servers))
+	by, any := due.in, due.any
+	now := s.time()
+	sooner := func(at time.Duration) {
+		if at > now && (!any || at-now < by) {
+			by, any = at-now, true
+		}
+	}
+	for c := range w.search.clients {
+		for i := range w.node(c, s.nodes[c]).pending {
+			r := &w.node(c, s.nodes[c]).pending[i]
+			if r.Kind == coro.Sleep {
+				sooner(roundUp(r.Until))
+			}
+			if r.Deadline > 0 {
+				sooner(roundUp(r.Deadline))
+			}
+		}
+	}
+	return by, any && now+by <= horizon
+}
+
+// roundUp is d in whole units of the search's clock.
+func roundUp(d time.Duration) time.Duration { return (d + tickUnit - 1) / tickUnit * tickUnit }
+
+// runnable tells whether any client could go on now.
+func (w *worker) runnable(s state) bool {
+	for c := range w.search.clients {
+		n := w.node(c, s.nodes[c])
+		for i := range n.pending {
+			if ready(&n.pending[i], s.time()) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func ready(r *coro.Request, now time.Duration) bool {
+	return r.Kind != coro.Sleep || roundUp(r.Until) <= now
+}
+
+// actions are all that can happen in s.
+func (w *worker) actions(s state, to []action) []action {
+	x, now := w.search, s.time()
+	for c := range x.clients {
+		n := w.node(c, s.nodes[c])
+		for i := range n.pending {
+			r := &n.pending[i]
+			if private(*r) {
+				land := w.look(c, s.nodes[c], i, now)
+				if land.fused {
+					r = &w.node(c, land.node).pending[0]
+				}
+				if land.fused && int(s.stalled) < x.bounds.Stalls && n.pending[i].Kind == coro.Clock {
+					to = append(to, newAction(looks, c, i))
+				}
+			}
+			to = x.steps(s, c, i, r, now, to)
+		}
+	}
+	for i := range x.floats.get(s.floats) {
+		to = append(to, newAction(arrives, i&7, i>>3))
+	}
+	if _, any := w.nextMoment(s); any && (int(s.moved) < x.bounds.Advances || !w.runnable(s)) && !w.over(s) {
+		to = append(to, newAction(timePasses, 0, 0))
+	}
+	return to
+}
+
+// steps are what a thread of a client can do.
+func (x *search) steps(s state, c, i int, r *coro.Request, now time.Duration, to []action) []action {
+	if !ready(r, now) {
+		return to
+	}
+	late := over(r, now)
+	if r.Kind != coro.Command || !late {
+		to = append(to, newAction(goes, c, i))
+	}
+	if r.Kind != coro.Command {
+		return to
+	}
+	if late || int(s.lost) < x.bounds.Lost {
+		to = append(to, newAction(losesCall, c, i))
+	}
+	if int(s.lost) < x.bounds.Lost {
+		to = append(to, newAction(losesReply, c, i))
+	}
+	if int(s.late) < x.bounds.Late {
+		to = append(to, newAction(givesUp, c, i))
+	}
+	return to
+}
+
+// over tells that nobody has anything left to do.
+func (w *worker) over(s state) bool {
+	for c := range w.search.clients {
+		if len(w.node(c, s.nodes[c]).pending) > 0 {
+			return false
+		}
+	}
+	return s.floats == 0
+}
+
+// expand looks at everything that can happen in a state.
+func (w *worker) expand(f frontier, actions []action) []action {
+	x := w.search
+	from := x.visited.way(f.id)
+	actions = w.actions(f.state, actions[:0])
+	for _, a := range actions {
+		st := w.act(f.state, a)
+		w.count(f.state, a, st)
+		if st.err != nil {
+			x.fail(st.err)
+			return actions
+		}
+		c := from.cost.plus(a.kind().fault(), from.by.kind() >= arrives || a.kind() >= arrives || from.by.client() != a.client())
+		if st.breach != nil {
+			x.report(finding{from: f.id, by: a, cost: c, breach: st.breach})
+			continue
+		}
+		next, _ := w.canonical(st.next)
+		if id, fresh := x.visited.add(next.fingerprint(), way{from: f.id, by: a, cost: c}); fresh {
+			w.end(next, id, c)
+			w.found = append(w.found, frontier{next, id})
+		}
+	}
+	return actions
+}
+
+func (w *worker) count(s state, a action, st step) {
+	w.tally.transitions++
+	switch a.kind() {
+	case losesCall, losesReply:
+		w.tally.lost++
+	case givesUp:
+		w.tally.late++
+	case timePasses:
+		w.tally.advances++
+		if due := w.next.get(serversID(s.servers)); due.any && st.next.now-s.now == uint32(due.in/tickUnit) {
+			w.tally.expiries++
+		}
+	}
+}
+
+// end judges what becomes of a state if everybody stops there: those in the middle
+// of something have died, if so many may.
+func (w *worker) end(s state, id stateID, c cost) {
+	x := w.search
+	dead := x.ends.deaths(x.facts.get(s.facts), x.bounds.Crashes)
+	if dead < 0 {
+		return
+	}
+	w.tally.ends++
+	if dead > 0 {
+		w.tally.crashes++
+	}
+	if b := w.ended.get(ending{s.servers, s.facts, s.now}); b != nil {
+		x.report(finding{from: id, end: true, cost: c, dead: uint16(dead), breach: b})
+	}
+}
+
+func (x *search) fail(err error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.err == nil {
+		x.err = err
+	}
+}
+
+func (x *search) report(f finding) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.found = append(x.found, f)
+}
+
+// run searches from start, layer by layer, so that what is found first is found in the
+// fewest steps.
+func (x *search) run(ctx context.Context, start state, progress func(reports.Effort)) {
+	x.began = time.Now()
+	workers := make([]*worker, max(1, min(runtime.GOMAXPROCS(0), 8)))
+	for i := range workers {
+		workers[i] = x.worker()
+	}
+	id, _ := x.visited.add(start.fingerprint(), way{from: noState})
+	workers[0].end(start, id, 0)
+	layer := []frontier{{start, id}}
+	depth := 0
+	for ; len(layer) > 0 && x.goesOn(ctx, depth); depth++ {
+		x.visited.next()
+		x.peak = max(x.peak, len(layer))
+		layer = x.layer(ctx, workers, layer)
+		if progress != nil {
+			progress(x.counted(depth + 1))
+		}
+	}
+	if len(layer) > 0 && len(x.found) == 0 && x.err == nil && x.cut.Load() == nil {
+		why := fmt.Sprintf("schedules of more than %d steps were not looked at", x.bounds.Depth)
+		x.cut.Store(&why)
+	}
+	x.reached = depth
+}
+
+// chunk is how many states a worker takes at a time.
+const chunk = 256
+
+// layer looks at all states of one layer, and returns those of the next.
+func (x *search) layer(ctx context.Context, workers []*worker, layer []frontier) []frontier {
+	var taken atomic.Int64
+	var all sync.WaitGroup
+	for _, w := range workers {
+		all.Go(func() {
+			w.found = w.found[:0:0]
+			var actions []action
+			for {
+				from := int(taken.Add(chunk)) - chunk
+				if from >= len(layer) || x.stopped(ctx) {
+					return
+				}
+				for _, f := range layer[from:min(from+chunk, len(layer))] {
+					actions = w.expand(f, actions)
+				}
+				x.effort.add(&w.tally)
+			}
+		})
+		if len(layer) < 2*chunk {
+			all.Wait() // too little for two
+		}
+	}
+	all.Wait()
+	if len(layer) < 2*chunk || len(workers) == 1 {
+		var next []frontier
+		for _, w := range workers {
+			next = append(next, w.found...)
+		}
+		return next
+	}
+	n := 0
+	for _, w := range workers {
+		n += len(w.found)
+	}
+	next := make([]frontier, 0, n)
+	for _, w := range workers {
+		next = append(next, w.found...)
+		w.found = nil
+	}
+	return next
+}
+
+// goesOn tells whether there is a reason to look at the next layer.
+func (x *search) goesOn(ctx context.Context, depth int) bool {
+	x.mu.Lock()
+	over := len(x.found) > 0 || x.err != nil
+	x.mu.Unlock()
+	return !over && !x.stopped(ctx) && (x.bounds.Depth == 0 || depth < x.bounds.Depth)
+}
+
+// stopped tells, and notes, that a limit of the search has been reached.
+func (x *search) stopped(ctx context.Context) bool {
+	if x.cut.Load() != nil {
+		return true
+	}
+	why := ""
+	switch limit := x.bounds; {
+	case ctx.Err() != nil:
+		why = "the search was interrupted"
+	case limit.TimeMS > 0 && time.Since(x.began) > time.Duration(limit.TimeMS*float64(time.Millisecond)):
+		why = fmt.Sprintf("the search was ended after %v (see --time)", time.Duration(limit.TimeMS*float64(time.Millisecond)))
+	case limit.MemoryMB > 0 && x.visited.bytes() > int64(limit.MemoryMB)<<20:
+		why = fmt.Sprintf("the search was ended when its states took %d MB (see --memory)", limit.MemoryMB)
+	}
+	if why == "" {
+		return false
+	}
+	x.cut.Store(&why)
+	return true
+}
+
+// best is the finding to tell of: the one in the fewest steps with the fewest faults.
+func (x *search) best() *finding {
+	var best *finding
+	for i := range x.found {
+		f := &x.found[i]
+		if best == nil || f.before(best) {
+			best = f
+		}
+	}
+	return best
+}
+
+func (f *finding) before(g *finding) bool {
+	switch {
+	case f.end != g.end:
+		return !f.end // an end is one step more
+	case f.cost != g.cost:
+		return f.cost < g.cost
+	}
+	return strings.Compare(f.breach.why, g.breach.why) < 0
+}
+
+func (e *effort) add(t *tallies) {
+	e.transitions.Add(t.transitions)
+	e.entered.Add(t.entered)
+	e.sold.Add(t.sold)
+	e.advances.Add(t.advances)
+	e.expiries.Add(t.expiries)
+	e.crashes.Add(t.crashes)
+	e.lost.Add(t.lost)
+	e.late.Add(t.late)
+	e.ends.Add(t.ends)
+	*t = tallies{}
+}
+
+// counted is what has been done so far.
+func (x *search) counted(depth int) reports.Effort {
+	e := &x.effort
+	n := x.visited.len()
+	r := reports.Effort{
+		States: n, Transitions: e.transitions.Load(), Depth: depth,
+		Entered: e.entered.Load(), Sold: e.sold.Load(), Advances: e.advances.Load(), Expiries: e.expiries.Load(),
+		Crashes: e.crashes.Load(), Lost: e.lost.Load(), Late: e.late.Load(), Ends: e.ends.Load(),
+		// A pair of states collides with probability 2^-128.
+		Collision:     float64(n) * float64(n) / 2 * math.Pow(2, -128),
+		BytesPerState: float64(x.visited.bytes()+int64(x.peak)*int64(unsafe.Sizeof(frontier{}))*2) / float64(max(n, 1)),
+		ElapsedMS:     float64(time.Since(x.began)) / float64(time.Millisecond),
+	}
+	for _, t := range x.tries {
+		r.Executions += t.executions.Load()
+		r.Observed += int64(t.nodes.len())
+	}
+	return r
+}

@@ -1,0 +1,376 @@
+package explore
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"oversell/history"
+	"oversell/internal/coro"
+	"oversell/reports"
+	"oversell/variant"
+)
+
+// trace tells how a promise is broken: the schedule from the start, with every
+// client by the number that it began with.
+func (x *search) trace(start state, f *finding) (*reports.Counterexample, error) {
+	actions := x.way(f)
+	t := teller{w: x.worker(), who: identity(), canonical: start, real: start, sent: map[float][]int{}}
+	c := &reports.Counterexample{Of: f.breach.of, Property: f.breach.property, Sentence: f.breach.why}
+	for i := range x.clients {
+		c.Clients = append(c.Clients, fmt.Sprintf("client %d", i))
+	}
+	for _, a := range actions {
+		st, err := t.tell(a)
+		if err != nil {
+			return nil, err
+		}
+		if st.breach != nil { // told again, since clients have changed numbers
+			c.Sentence = st.breach.why
+		}
+	}
+	if f.end {
+		b := t.end(f)
+		if b == nil {
+			return nil, fmt.Errorf("the broken promise (%s) is not broken when its schedule is told again", f.breach.why)
+		}
+		c.Sentence = b.why
+	}
+	c.Steps = t.steps
+	return c, nil
+}
+
+// way lists the actions that lead to a finding.
+func (x *search) way(f *finding) (actions []action) {
+	if !f.end {
+		actions = append(actions, f.by)
+	}
+	for id := f.from; ; {
+		w := x.visited.way(id)
+		if w.from == noState {
+			break
+		}
+		actions = append(actions, w.by)
+		id = w.from
+	}
+	slices.Reverse(actions)
+	return actions
+}
+
+// teller goes a way again, in the canonical situations that the search has seen and,
+// beside them, with clients that keep their numbers.
+type teller struct {
+	w         *worker
+	who       perm // from the number that a client began with to its present one
+	canonical state
+	real      state
+	steps     []reports.Step
+	sent      map[float][]int // in which steps the requests that are still under way were sent
+}
+
+// tell goes one action further.
+func (t *teller) tell(a action) (step, error) {
+	real := t.translate(a)
+	before := t.real
+	there := t.w.act(t.canonical, a)
+	st := t.w.act(before, real)
+	if st.err != nil {
+		return st, st.err
+	}
+	t.describe(before, real, st)
+	next, p := t.w.canonical(there.next)
+	t.canonical, t.who, t.real = next, p.after(t.who), st.next
+	return st, nil
+}
+
+// translate is an action of the canonical situation for the clients as they were
+// numbered at first.
+func (t *teller) translate(a action) action {
+	back := t.who.inverse()
+	switch a.kind() {
+	case timePasses:
+		return a
+	case arrives:
+		x := t.w.search
+		call := x.floats.get(t.canonical.floats)[a.client()|a.which()<<3]
+		call = float(x.servers.callRenamed(uint32(call), back))
+		place := slices.Index(x.floats.get(t.real.floats), call)
+		return newAction(arrives, place&7, place>>3)
+	}
+	return newAction(a.kind(), back.of(a.client()), a.which())
+}
+
+// describe appends what an action came to.
+func (t *teller) describe(before state, a action, st step) {
+	x := t.w.search
+	s := reports.Step{AtMS: millis(before.time()), Client: a.client(), Thread: a.which()}
+	switch a.kind() {
+	case timePasses:
+		s.Kind, s.Client, s.AdvanceMS = reports.StepAdvance, reports.TheClock, millis(st.next.time()-before.time())
+		s.Thread = 0
+		s.Text = t.passing(before, a, st)
+	case arrives:
+		f := x.floats.get(before.floats)[a.client()|a.which()<<3]
+		c := x.servers.calls.get(uint32(f))
+		s.Kind, s.Client, s.Thread, s.Of, s.Clock = reports.StepArrive, c.client, 0, t.sent[f][0], st.effect.clock
+		t.sent[f] = t.sent[f][1:]
+		t.sends(&s, c)
+		s.Text, s.Reply = t.commands(c)+" -> "+replies(c, x.answerOf(st.effect, c)), x.answerOf(st.effect, c)
+	default:
+		t.describeClient(&s, before, a, st)
+	}
+	s.Redis = x.servers.text(st.next.servers)
+	t.steps = append(t.steps, s)
+}
+
+func (t *teller) describeClient(s *reports.Step, before state, a action, st step) {
+	x := t.w.search
+	at, which := before.nodes[a.client()], a.which()
+	r := t.w.node(a.client(), at).pending[which]
+	s.Thread = r.Thread
+	if private(r) {
+		if to := t.w.look(a.client(), at, which, before.time()); to.fused {
+			at, which = to.node, 0
+			r = t.w.node(a.client(), at).pending[0]
+		}
+	}
+	s.Clock = st.did && st.effect.clock
+	for _, events := range st.events {
+		s.Marks = append(s.Marks, marks(x.tries[x.roles[a.client()]].segments.get(events), a.client())...)
+	}
+	if a.kind() == looks || private(r) && r.Label != "start" {
+		s.Kind, s.Text = reports.StepLook, "looks at the clock"
+		return
+	}
+	if r.Kind != coro.Command {
+		s.Kind, s.Text = reports.StepPause, "goes on after: "+r.Label
+		switch {
+		case r.Label == "start":
+			s.Kind, s.Text = reports.StepStart, ""
+		case r.Kind == coro.Sleep:
+			s.Text = "wakes up"
+		}
+		return
+	}
+	id := x.tries[x.roles[a.client()]].perCall.get(callFrom{at, uint8(which), uint8(a.client())})
+	c := x.servers.calls.get(id)
+	t.sends(s, c)
+	s.Text = t.commands(c)
+	if st.did {
+		s.Reply = x.answerOf(st.effect, c)
+	}
+	switch a.kind() {
+	case goes:
+		s.Kind = reports.StepCommand
+		s.Text += " -> " + replies(c, s.Reply)
+	case losesCall:
+		s.Kind = reports.StepLost
+	case losesReply:
+		s.Kind = reports.StepNoReply
+		s.Text += " -> " + replies(c, s.Reply)
+	case givesUp:
+		s.Kind = reports.StepLate
+		t.sent[float(id)] = append(t.sent[float(id)], len(t.steps))
+	}
+}
+
+func (t *teller) sends(s *reports.Step, c call) {
+	s.Node, s.Commands, s.Tx = c.node, c.commands, c.tx
+}
+
+// answerOf is what the servers answered, in everybody's names.
+func (x *search) answerOf(e effect, c call) string {
+	return global(x.servers.answers.get(e.answer).Reply, c.client)
+}
+
+// passing says how much time passes, and what ends with it.
+func (t *teller) passing(before state, a action, st step) string {
+	text := ""
+	if due := t.w.next.get(serversID(before.servers)); due.any && due.in == st.next.time()-before.time() {
+		text = "a key expires"
+	}
+	return text
+}
+
+// end describes who died, and what is wrong with what is left.
+func (t *teller) end(f *finding) *breach {
+	x := t.w.search
+	at := millis(t.real.time())
+	dead := x.rules.busy(x.facts.get(t.real.facts))
+	for c := range x.clients {
+		if dead>>c&1 == 1 {
+			t.steps = append(t.steps, reports.Step{AtMS: at, Kind: reports.StepCrash, Client: c, Redis: x.servers.text(t.real.servers)})
+		}
+	}
+	b := x.ends.judge(ending{t.real.servers, t.real.facts, t.real.now})
+	if b == nil {
+		return nil
+	}
+	t.steps = append(t.steps, reports.Step{AtMS: at, Kind: reports.StepEnd, Client: reports.TheClock, Text: b.why, Redis: x.servers.text(t.real.servers)})
+	return b
+}
+
+func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// scriptCalls finds what a script has the server do.
+var scriptCalls = regexp.MustCompile(`redis\.p?call\(\s*['"](\w+)['"]`)
+
+// commands shows what was sent, for people: a script by the commands in it.
+func (t *teller) commands(c call) string {
+	parts := make([]string, len(c.commands))
+	for i, cmd := range c.commands {
+		parts[i] = t.command(cmd)
+	}
+	text := strings.Join(parts, "; ")
+	if c.tx {
+		text = "multi; " + text + "; exec"
+	}
+	if t.w.search.masters > 1 {
+		text = fmt.Sprintf("[%d] %s", c.node+1, text)
+	}
+	return text
+}
+
+func (t *teller) command(cmd []string) string {
+	name, args := cmd[0], cmd[1:]
+	if (strings.EqualFold(name, "evalsha") || strings.EqualFold(name, "eval")) && len(cmd) > 2 {
+		text, known := t.w.search.scripts.Text(cmd[1])
+		if !known {
+			text = cmd[1]
+		}
+		var does []string
+		for _, m := range scriptCalls.FindAllStringSubmatch(text, -1) {
+			if does = append(does, m[1]); len(does) > 4 {
+				does[4] = "…"
+				break
+			}
+		}
+		name, args = "script("+strings.Join(does, " ")+")", cmd[3:]
+	}
+	words := []string{name}
+	for _, arg := range args {
+		words = append(words, readable(quoted(arg)))
+	}
+	return strings.Join(words, " ")
+}
+
+// quoted is an argument as a shell of Redis would show it, if it must.
+func quoted(arg string) string {
+	if arg == "" || strings.ContainsAny(arg, " \t\r\n\"") {
+		return strconv.Quote(arg)
+	}
+	return arg
+}
+
+// replies shows the answers to a call.
+func replies(c call, reply string) string {
+	var parts []string
+	for rest := reply; rest != ""; {
+		var part string
+		part, rest = value(rest)
+		parts = append(parts, part)
+	}
+	if c.tx && len(parts) > 0 {
+		return readable(parts[len(parts)-1]) // what EXEC answered
+	}
+	return readable(strings.Join(parts, "; "))
+}
+
+// value shows the first value of a reply in RESP, and returns the rest.
+func value(reply string) (text, rest string) {
+	line, rest, _ := strings.Cut(reply, "\r\n")
+	if line == "" {
+		return "", ""
+	}
+	n, _ := strconv.Atoi(line[1:])
+	switch line[0] {
+	case '$':
+		if n < 0 {
+			return "(nil)", rest
+		}
+		n = min(n, len(rest))
+		return quoted(rest[:n]), strings.TrimPrefix(rest[n:], "\r\n")
+	case '*':
+		if n < 0 {
+			return "(nil)", rest
+		}
+		parts := make([]string, n)
+		for i := range parts {
+			parts[i], rest = value(rest)
+		}
+		return "[" + strings.Join(parts, " ") + "]", rest
+	case '-':
+		return "error: " + line[1:], rest
+	}
+	return line[1:], rest
+}
+
+// marks are what a client's operations came to, in a word or two each.
+func marks(events []Event, client int) (all []string) {
+	for _, e := range events {
+		if m := mark(e, client); m != "" {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+func mark(e Event, client int) string {
+	op := e.Op
+	if !e.End {
+		if op.Kind == history.Release {
+			return "LEAVE"
+		}
+		return ""
+	}
+	if op.Outcome == history.Unknown {
+		return "no answer to " + op.Kind.String()
+	}
+	if op.Outcome == history.Refused {
+		return strings.ToUpper(op.Reason.String())
+	}
+	word, named := cameTo[op.Kind]
+	if !named {
+		return ""
+	}
+	what := op.Result
+	if op.Kind == history.Enqueue || op.Kind == history.Buy || op.Kind == history.Effect || op.Kind == history.Ack {
+		what = op.Arg
+	}
+	switch {
+	case op.Kind == history.Acquire && op.Fence != 0:
+		return fmt.Sprintf("%s fence %d", word, op.Fence)
+	case op.Kind == history.Acquire:
+		return word
+	case op.Reason == history.Repeated:
+		return word + " before: " + readable(global(what.String(), client))
+	}
+	return word + " " + readable(global(what.String(), client))
+}
+
+// cameTo says what a kind of operation has come to when it has succeeded.
+var cameTo = map[history.Kind]string{
+	history.Acquire: "ENTER", history.Buy: "SOLD", history.Refund: "RETURNED", history.Enqueue: "ENQUEUED",
+	history.Pop: "GOT", history.Effect: "DONE", history.Ack: "ACKNOWLEDGED", history.NextID: "NUMBER",
+}
+
+// faultsIn are what befalls clients in these bounds, in the words of flaws.
+func faultsIn(b reports.Bounds) []variant.Fault {
+	fs := []variant.Fault{variant.NoFault}
+	if b.Advances > 0 {
+		fs = append(fs, variant.Overrun)
+	}
+	if b.Crashes > 0 {
+		fs = append(fs, variant.Crash)
+	}
+	if b.Lost > 0 {
+		fs = append(fs, variant.DropReply, variant.Resend) // who has no answer sends again
+	}
+	if b.Late > 0 {
+		fs = append(fs, variant.LateRequest)
+	}
+	return fs
+}

@@ -1,0 +1,176 @@
+package coro
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Program is the code of one client. ctx never ends. When it returns, the client
+// ends: the context of what it runs by Env.Go is cancelled.
+type Program func(ctx context.Context, w *World)
+
+// Options say what a client's world is.
+type Options struct {
+	// Masters is the number of servers, at least 1.
+	Masters int
+	// Epoch is the time for which Observation.Now is 0.
+	Epoch time.Time
+	// Token returns the n-th token of this client, from 0; nil makes them up.
+	Token func(n int) string
+	// Scripts are the texts of the scripts that were seen; nil: this client's own.
+	// Executions that share one are cheaper, too: they share connections.
+	Scripts *Scripts
+	// Patience is for how long, in real time, the client may run without coming to
+	// anything that parks it; 0 means 5 s. It is noticed after twice that at most.
+	Patience time.Duration
+}
+
+// Client is a program under way. Its methods belong to one goroutine at a time,
+// that of the driver.
+//
+// Threads are goroutines, of which one at most runs. They are handed on by channels
+// and not by iter.Pull, whose caller could not stop waiting for one that blocks.
+type Client struct {
+	options Options
+	world   World
+	ports   []*port
+	threads []*thread
+	current *thread // the one that runs
+
+	beside context.Context // of what Env.Go runs
+	end    context.CancelFunc
+
+	// back tells that the current thread stopped: 0, or else the step that got stuck.
+	back chan uint64
+	// step is odd while a thread runs.
+	step   atomic.Uint64
+	lost   bool // a thread got stuck
+	closed bool
+
+	pending []Request // nil: to be found out
+	order   []*thread // those that pending are of
+
+	// dead says that nothing goes on any more: err is set, or the client was closed.
+	dead     atomic.Bool
+	mu       sync.Mutex  // guards all below: goroutines of the program's own may come by
+	watch    *time.Timer // looks whether anything gets on
+	seen     uint64      // by the watch
+	err      error
+	events   []any
+	timeouts []*timeout
+	tokens   int
+}
+
+// Start makes a client of p. It stands in a Pause "start", before any of p's code
+// has run. Close it after use.
+func Start(p Program, o Options) *Client {
+	o.Masters = max(o.Masters, 1)
+	o.Epoch = o.Epoch.Round(0)
+	if o.Scripts == nil {
+		o.Scripts = &Scripts{}
+	}
+	if o.Patience <= 0 {
+		o.Patience = 5 * time.Second
+	}
+	c := &Client{options: o, back: make(chan uint64, 2)}
+	c.world = World{c: c}
+	c.beside, c.end = context.WithCancel(context.Background())
+	for node := range o.Masters {
+		c.ports = append(c.ports, o.Scripts.take(c, node))
+	}
+	c.world.env = c.world.makeEnv()
+	main := c.thread(func() { p(context.Background(), &c.world) })
+	main.state = parked
+	main.request, main.ctx = Request{Kind: Pause, Label: "start"}, context.Background()
+	return c
+}
+
+// Pending is what the client's threads stand before, by thread number. It is empty
+// when the client has ended or failed. The result may be kept, but not changed.
+func (c *Client) Pending() []Request {
+	if c.dead.Load() {
+		return nil
+	}
+	if c.pending == nil {
+		c.order = c.order[:0]
+		for _, t := range c.threads {
+			if t.state == parked {
+				c.pending, c.order = append(c.pending, t.request), append(c.order, t)
+			}
+		}
+	}
+	return c.pending
+}
+
+// Resume lets the thread of Pending()[i] go on with o, and returns when every
+// thread is parked or has ended. Contexts whose deadline is not after o.Now end
+// first; with TimedOut, also those not after the request's deadline. A Sleep is to be
+// resumed when Until or its Deadline has come. Resume does nothing for a client that
+// has ended or failed.
+func (c *Client) Resume(i int, o Observation) {
+	if i >= len(c.Pending()) {
+		return // ended, or failed
+	}
+	t := c.order[i]
+	c.pending = nil
+	now := o.Now
+	if o.Failure == TimedOut {
+		now = max(now, t.request.Deadline)
+	}
+	c.endContexts(now)
+	t.observation = o
+	c.run(t)
+	c.settle()
+}
+
+// Events are those emitted since the last call, in order.
+func (c *Client) Events() []any {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	events := c.events
+	c.events = nil
+	return events
+}
+
+// Err says why the client cannot go on: its program panicked, did something that
+// cannot be parked, or was told something that is no answer.
+func (c *Client) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+// Close abandons the client where it stands: a crash. Its deferred functions run,
+// but every command, clock reading and wait in them panics instead of reaching
+// anybody. Close returns when the client's goroutines have ended, save one that
+// waits for something outside its Env.
+func (c *Client) Close() {
+	if c.closed {
+		return
+	}
+	c.closed = true
+	c.dead.Store(true)
+	stuck := c.current
+	for _, t := range c.threads {
+		if t != stuck && t.begun && t.state != ended {
+			c.run(t)
+		}
+	}
+	c.end()
+	c.unwatch()
+	for _, p := range c.ports {
+		p.release(c.options.Scripts, c.Err() == nil && !c.lost)
+	}
+}
+
+// fail ends the client with its first error.
+func (c *Client) fail(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err == nil && !c.dead.Load() {
+		c.err = err
+	}
+	c.dead.Store(true)
+}

@@ -1,0 +1,209 @@
+package coro
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+// port is a real redis client whose commands park before they are sent, and whose
+// connections say what the driver has answered. So the library itself reads each
+// reply, whatever type it has.
+type port struct {
+	rdb   *redis.Client
+	owner atomic.Pointer[Client]
+	node  int
+
+	mu     sync.Mutex // guards all below
+	answer string     // what connections have yet to say
+	// written, if kept, is what was sent: for tests.
+	keep    bool
+	written []byte
+}
+
+// connections bounds the threads that have a transaction or a connection of their
+// own under way at the same time.
+const connections = 64
+
+// take returns a port of this client's, used or new.
+func (s *Scripts) take(c *Client, node int) *port {
+	p, _ := s.spare.Get().(*port)
+	if p == nil {
+		p = newPort()
+	}
+	p.node = node
+	p.owner.Store(c)
+	return p
+}
+
+func newPort() *port {
+	p := &port{}
+	p.rdb = redis.NewClient(&redis.Options{
+		Addr: "127.0.0.1:1", // a name would be looked up
+		Dialer: func(context.Context, string, string) (net.Conn, error) {
+			return &conn{port: p}, nil
+		},
+		Protocol: 2, MaxRetries: -1, DisableIdentity: true,
+		PoolSize: connections, PipelinePoolSize: -1, ConnMaxIdleTime: -1,
+		ReadTimeout: -2, WriteTimeout: -2,
+		ReadBufferSize: 1 << 10, WriteBufferSize: 1 << 10,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	})
+	p.rdb.AddHook(hook{p})
+	return p
+}
+
+// release gives the port back for the next execution, if it is as good as new.
+func (p *port) release(s *Scripts, good bool) {
+	p.owner.Store(nil)
+	// A transaction that crashed still holds its connection.
+	if stats := p.rdb.PoolStats(); good && stats.TotalConns == stats.IdleConns {
+		s.spare.Put(p)
+		return
+	}
+	_ = p.rdb.Close() // there is nothing behind it
+}
+
+// hook parks commands.
+type hook struct{ *port }
+
+func (h hook) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (h hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if cmd.Name() == "hello" { // the library's own, on a new connection
+			return h.say(hello, func() error { return next(ctx, cmd) })
+		}
+		return h.process(ctx, []redis.Cmder{cmd}, false, func(ctx context.Context) error { return next(ctx, cmd) })
+	}
+}
+
+func (h hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		tx := len(cmds) > 2 && cmds[0].Name() == "multi" && cmds[len(cmds)-1].Name() == "exec"
+		return h.process(ctx, cmds, tx, func(ctx context.Context) error { return next(ctx, cmds) })
+	}
+}
+
+const (
+	hello    = "*2\r\n$5\r\nproto\r\n:2\r\n"
+	noScript = "-NOSCRIPT No matching script. Please use EVAL.\r\n"
+)
+
+// say lets send find this answer on its connection.
+func (p *port) say(answer string, send func() error) error {
+	p.mu.Lock()
+	before := p.answer
+	p.answer = answer
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		p.answer = before
+		p.mu.Unlock()
+	}()
+	return send()
+}
+
+// process parks commands, and lets the library read what was observed.
+func (p *port) process(ctx context.Context, cmds []redis.Cmder, tx bool, next func(context.Context) error) error {
+	c := p.owner.Load()
+	if c == nil {
+		return failAll(cmds, net.ErrClosed) // a goroutine that outlived its client
+	}
+	if !c.own() {
+		return failAll(cmds, errAlone)
+	}
+	c.alive()
+	if ctx.Err() != nil {
+		return failAll(cmds, context.Cause(ctx))
+	}
+	// What is under way is not given up with its context, as with a real connection.
+	send := func() error { return next(context.WithoutCancel(ctx)) }
+	inner := cmds
+	if tx {
+		inner = cmds[1 : len(cmds)-1]
+	}
+	r := Request{Kind: Command, Node: p.node, Commands: make([][]string, len(inner)), Tx: tx}
+	for i, cmd := range inner {
+		var ok bool
+		if r.Commands[i], ok = wire(cmd.Args()); !ok {
+			return p.say("", send) // the library says why it cannot be sent
+		}
+		c.options.Scripts.normalize(r.Commands[i])
+	}
+	if len(cmds) == 1 && c.options.Scripts.missing(r.Commands[0]) {
+		return p.say(noScript, send)
+	}
+	switch o := c.park(ctx, r, false); o.Failure {
+	case NoAnswer:
+		return failAll(cmds, noAnswer{})
+	case TimedOut:
+		return failAll(cmds, context.DeadlineExceeded)
+	default:
+		if !isReplies(o.Reply, len(cmds)) {
+			c.fail(fmt.Errorf("%q are not %d replies to %q", o.Reply, len(cmds), r.Commands))
+			c.alive()
+		}
+		return p.say(o.Reply, send)
+	}
+}
+
+func failAll(cmds []redis.Cmder, err error) error {
+	for _, cmd := range cmds {
+		cmd.SetErr(err)
+	}
+	return err
+}
+
+// noAnswer is a time-out of the network.
+type noAnswer struct{}
+
+func (noAnswer) Error() string   { return "i/o timeout: no answer" }
+func (noAnswer) Timeout() bool   { return true }
+func (noAnswer) Temporary() bool { return true }
+func (noAnswer) Unwrap() error   { return os.ErrDeadlineExceeded }
+
+// conn is a connection to a port.
+type conn struct{ *port }
+
+// errUnasked is what reads that no command led to get.
+var errUnasked = errors.New("the program uses a connection in a way that cannot be parked, like a subscription")
+
+func (n *conn) Read(b []byte) (int, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.answer == "" {
+		if c := n.owner.Load(); c != nil {
+			c.fail(errUnasked)
+		}
+		return 0, io.ErrUnexpectedEOF
+	}
+	size := copy(b, n.answer)
+	n.answer = n.answer[size:]
+	return size, nil
+}
+
+func (n *conn) Write(b []byte) (int, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.keep {
+		n.written = append(n.written, b...)
+	}
+	return len(b), nil
+}
+
+func (*conn) Close() error                     { return nil }
+func (*conn) LocalAddr() net.Addr              { return &net.TCPAddr{} }
+func (*conn) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
+func (*conn) SetDeadline(time.Time) error      { return nil }
+func (*conn) SetReadDeadline(time.Time) error  { return nil }
+func (*conn) SetWriteDeadline(time.Time) error { return nil }

@@ -1,0 +1,78 @@
+package coro
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+	"strings"
+	"sync"
+)
+
+// Scripts are the texts of scripts that clients sent, by their SHA. The zero value
+// is empty. It is safe for concurrent use.
+//
+// What executions share besides, the connections that earlier ones have finished
+// with, is kept here, too.
+type Scripts struct {
+	mu    sync.RWMutex
+	texts map[string]string
+	shas  map[string]string
+	spare sync.Pool // of *port
+}
+
+// Text is the script with this SHA, if it was seen. The SHA is in hexadecimal, in
+// either case.
+func (s *Scripts) Text(sha string) (text string, known bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if text, known = s.texts[sha]; !known {
+		text, known = s.texts[strings.ToLower(sha)]
+	}
+	return text, known
+}
+
+// learn keeps a text and returns its SHA.
+func (s *Scripts) learn(text string) string {
+	s.mu.RLock()
+	sha, known := s.shas[text]
+	s.mu.RUnlock()
+	if known {
+		return sha
+	}
+	sum := sha1.Sum([]byte(text))
+	sha = hex.EncodeToString(sum[:])
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.texts == nil {
+		s.texts, s.shas = map[string]string{}, map[string]string{}
+	}
+	s.texts[sha], s.shas[text] = text, sha
+	return sha
+}
+
+// normalize turns an EVAL into an EVALSHA, and learns the scripts that it sees.
+func (s *Scripts) normalize(command []string) {
+	if len(command) < 2 {
+		return
+	}
+	switch name := strings.ToLower(command[0]); name {
+	case "eval":
+		command[0], command[1] = "evalsha", s.learn(command[1])
+	case "eval_ro":
+		command[0], command[1] = "evalsha_ro", s.learn(command[1])
+	case "evalsha", "evalsha_ro":
+		command[0], command[1] = name, strings.ToLower(command[1])
+	case "script":
+		if len(command) == 3 && strings.EqualFold(command[1], "load") {
+			s.learn(command[2])
+		}
+	}
+}
+
+// missing reports whether a command asks for a script that was not seen.
+func (s *Scripts) missing(command []string) bool {
+	if len(command) < 2 || (command[0] != "evalsha" && command[0] != "evalsha_ro") {
+		return false
+	}
+	_, known := s.Text(command[1])
+	return !known
+}

@@ -1,0 +1,316 @@
+package coro
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"time"
+)
+
+// state is how far a thread is.
+type state uint8
+
+const (
+	fresh   state = iota // by Env.Go, and has not run
+	running              // one at most
+	parked               // in Pending
+	joining              // until another has ended, or its context
+	ended
+)
+
+// thread is the program's own code, or what it runs by Env.Go.
+type thread struct {
+	c           *Client
+	number      int
+	do          func()
+	begun       bool
+	state       state
+	wake        chan struct{}
+	request     Request
+	observation Observation
+	// ctx is the one of the request or the join.
+	ctx context.Context
+	// leaves says that the thread goes on by itself when ctx is done.
+	leaves bool
+	// last is the last ctx of a request, without its time-outs, that can end.
+	last context.Context
+	// awaited says that ctx was already given the time to end.
+	awaited bool
+	joins   *thread
+}
+
+func (c *Client) thread(do func()) *thread {
+	t := &thread{c: c, number: len(c.threads), do: do, wake: make(chan struct{}, 1)}
+	c.threads = append(c.threads, t)
+	return t
+}
+
+// run lets t run until it stops.
+func (c *Client) run(t *thread) {
+	t.state = running
+	c.current = t
+	step := c.step.Add(1)
+	if t.begun {
+		t.wake <- struct{}{}
+	} else {
+		t.begun = true
+		c.guard()
+		go t.main()
+	}
+	for {
+		switch <-c.back {
+		case 0:
+		case step:
+			c.lost = true
+			c.step.Add(1)
+			c.fail(fmt.Errorf("thread %d waits for something that is not in its Env", t.number))
+			return
+		default:
+			continue // an earlier step that just made it
+		}
+		break
+	}
+	c.current = nil
+	c.step.Add(1)
+}
+
+// guard sets the watch.
+func (c *Client) guard() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.watch == nil {
+		c.watch = time.AfterFunc(c.options.Patience, c.look)
+	}
+}
+
+// unwatch ends the watch.
+func (c *Client) unwatch() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.watch != nil {
+		c.watch.Stop()
+		c.watch = nil
+	}
+}
+
+// look finds out, from time to time, whether the same step is still under way. That
+// is cheaper than a timer for each step.
+func (c *Client) look() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.watch == nil {
+		return
+	}
+	now := c.step.Load()
+	if now%2 == 1 && now == c.seen {
+		select {
+		case c.back <- now:
+		default: // it has just stopped
+		}
+	}
+	c.seen = now
+	c.watch.Reset(c.options.Patience)
+}
+
+// errAlone is what goroutines get that are not the client's threads.
+var errAlone = errors.New("the program starts goroutines of its own, which cannot be parked: it must use Env.Go")
+
+// crashed is what a thread of a dead client panics with.
+type crashed struct{}
+
+// main is a thread's goroutine.
+func (t *thread) main() {
+	debug.SetPanicOnFault(true) // the mark of threads: see own
+	grow()
+	returned := false
+	defer func() {
+		switch r := recover(); {
+		case t.c.dead.Load():
+		case r != nil:
+			t.c.fail(fmt.Errorf("the program panicked: %v%s", r, where()))
+		case !returned:
+			t.c.fail(errors.New("the program ended its goroutine"))
+		}
+		t.state = ended
+		t.stop()
+	}()
+	t.do()
+	returned = true
+}
+
+// grow makes the stack as large as a command needs it, while there is little on it to
+// be copied: growing it later is a third of what a short thread costs.
+//
+//go:noinline
+func grow() {
+	var space [12 << 10]byte
+	runtime.KeepAlive(&space)
+}
+
+// stop hands control back to the driver.
+func (t *thread) stop() {
+	select {
+	case t.c.back <- 0:
+	default: // nobody listens any more to a thread that got stuck
+	}
+}
+
+// own reports whether the calling goroutine is a thread, and fails the client if it
+// is not. The mark is a harmless setting that every goroutine has for itself and
+// that none inherits; looking at the stack would take a thousand times as long.
+func (c *Client) own() bool {
+	if debug.SetPanicOnFault(true) {
+		return true
+	}
+	debug.SetPanicOnFault(false)
+	c.fail(errAlone)
+	return false
+}
+
+// alive panics in the threads of a dead client.
+func (c *Client) alive() {
+	if c.dead.Load() {
+		panic(crashed{})
+	}
+}
+
+// park stops the current thread until the driver, or the end of ctx if it leaves
+// then, lets it go on.
+func (c *Client) park(ctx context.Context, r Request, leaves bool) Observation {
+	c.alive()
+	t := c.current
+	r.Thread = t.number
+	r.Deadline = c.deadline(ctx)
+	t.request, t.ctx, t.leaves, t.awaited = r, ctx, leaves, false
+	if ctx = untimed(ctx); ctx.Done() != nil {
+		t.last = ctx
+	}
+	t.state = parked
+	t.wait()
+	return t.observation
+}
+
+func (t *thread) wait() {
+	t.stop()
+	<-t.wake
+	t.c.alive()
+}
+
+// join stops the current thread until other has ended, or ctx.
+func (c *Client) join(ctx context.Context, other *thread) error {
+	c.alive()
+	t := c.current
+	t.ctx, t.leaves, t.joins = ctx, true, other
+	for other.state != ended && ctx.Err() == nil {
+		t.state = joining
+		if d := c.deadline(ctx); d > 0 {
+			// Somebody has to bring the deadline about.
+			t.request = Request{Thread: t.number, Kind: Sleep, Label: "join", Until: d, Deadline: d}
+			t.state = parked
+		}
+		t.wait()
+	}
+	t.joins = nil
+	if other.state == ended {
+		return nil
+	}
+	return context.Cause(ctx)
+}
+
+// settle runs threads until each stands before something that is the driver's.
+func (c *Client) settle() {
+	for !c.dead.Load() {
+		if t := c.ready(); t != nil {
+			c.run(t)
+			continue
+		}
+		if c.threads[0].state == ended && c.beside.Err() == nil {
+			c.end()
+			c.awaitEnds()
+			continue
+		}
+		if c.awaitJoined() {
+			continue
+		}
+		c.checkDeadlock()
+		return
+	}
+}
+
+// ready is the first thread that needs no driver to go on.
+func (c *Client) ready() *thread {
+	for _, t := range c.threads {
+		switch {
+		case t.state == fresh,
+			t.joins != nil && t.state != ended && t.joins.state == ended,
+			(t.state == parked || t.state == joining) && t.leaves && t.ctx.Err() != nil:
+			return t
+		}
+	}
+	return nil
+}
+
+// moment is for how long, in real time, a context may take to end when it ends by
+// context.AfterFunc, which has a goroutine of its own.
+const moment = 20 * time.Millisecond
+
+// awaitEnds gives the contexts of all threads the time to end with the client.
+func (c *Client) awaitEnds() {
+	for _, t := range c.threads {
+		if t.state == parked && t.last != nil {
+			await(t.last)
+		}
+	}
+	c.mu.Lock()
+	within := slices.Clone(c.timeouts)
+	c.mu.Unlock()
+	for _, t := range within {
+		if t.outer.Err() != nil { // a context is done a little before those within it
+			await(t)
+		}
+	}
+}
+
+// awaitJoined gives the contexts of sleepers for which others wait the time to end,
+// and reports whether one did.
+func (c *Client) awaitJoined() bool {
+	for _, t := range c.threads {
+		s := t.joins
+		if s == nil || t.state == ended || s.state != parked || !s.leaves || s.awaited {
+			continue
+		}
+		s.awaited = true
+		if s.ctx.Done() != nil && await(s.ctx) {
+			return true
+		}
+	}
+	return false
+}
+
+func await(ctx context.Context) bool {
+	timer := time.NewTimer(moment)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return true
+	case <-timer.C:
+		return ctx.Err() != nil
+	}
+}
+
+// checkDeadlock fails a client whose threads only wait for each other.
+func (c *Client) checkDeadlock() {
+	waits := false
+	for _, t := range c.threads {
+		if t.state == parked {
+			return
+		}
+		waits = waits || t.state == joining
+	}
+	if waits {
+		c.fail(errors.New("the program's threads wait for each other"))
+	}
+}

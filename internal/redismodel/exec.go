@@ -1,0 +1,378 @@
+package redismodel
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Info is what the sender of a command should know besides the reply.
+type Info struct {
+	// Unknown names what the model does not know: a command, an option, a Lua
+	// function. Then the state is the one before, and there is no reply.
+	Unknown string
+	// Clock: the reply or the next state depends on the time, not on the state alone.
+	Clock bool
+	// Touched: something was written, perhaps what was there before.
+	Touched bool
+}
+
+// exec is a command, or a transaction, while it runs: a state that may change.
+// The slices are those of the state before until the first write.
+type exec struct {
+	State
+	ownEntries, ownWatches bool
+
+	now  time.Duration
+	conn int
+	out  []byte // replies
+	info Info
+
+	inScript bool
+	commands map[string]*command
+	// loaded are scripts that the server knows from now on, unless something
+	// turns out to be unknown.
+	loaded []*script
+}
+
+// command is one entry of the table of commands.
+type command struct {
+	name string
+	// arity counts the name; below zero it is the least.
+	arity int
+	// noScript: refused in scripts.
+	noScript bool
+	// family: the next word says which command it is.
+	family bool
+	run    func(x *exec, args []string)
+}
+
+// fits tells whether the command takes n words.
+func (c *command) fits(n int) bool { return n == c.arity || c.arity < 0 && n >= -c.arity }
+
+// Do executes one command of a connection at a time since the Unix epoch. A
+// command that the model does not know leaves the state and has no reply.
+func (s *State) Do(now time.Duration, conn int, cmd []string) (*State, []byte, Info) {
+	x := exec{State: *s, now: now, conn: conn, commands: table}
+	x.do(cmd)
+	return x.end(s)
+}
+
+// end is what came out of it.
+func (x *exec) end(before *State) (*State, []byte, Info) {
+	if x.info.Unknown != "" {
+		return before, nil, Info{Unknown: x.info.Unknown}
+	}
+	for _, s := range x.loaded {
+		x.family.setLoaded(s)
+	}
+	x.info.Touched = x.ownEntries || x.ownWatches
+	if !x.info.Touched {
+		return before, x.out, x.info
+	}
+	next := x.State
+	return &next, x.out, x.info
+}
+
+// do executes a command and appends its reply.
+func (x *exec) do(args []string) {
+	if c := x.lookup(args); c != nil {
+		c.run(x, args)
+	}
+}
+
+// lookup finds a command and checks how many words it has. What is wrong is replied.
+func (x *exec) lookup(args []string) *command {
+	if len(args) == 0 {
+		x.unknown("a command without a name")
+		return nil
+	}
+	c := x.find(args)
+	switch {
+	case c == nil && x.command(args[0]) != nil:
+		x.unknown("the command " + args[0] + " " + args[1])
+	case c == nil:
+		x.unknown("the command " + args[0])
+	case x.inScript && c.noScript:
+		x.err("ERR This Redis command is not allowed from script")
+	case !c.fits(len(args)) && x.inScript:
+		x.err("ERR Wrong number of args calling Redis command from script")
+	case !c.fits(len(args)):
+		x.wrongArity(c.name)
+	default:
+		return c
+	}
+	return nil
+}
+
+// find finds a command. One of a family (XGROUP, SCRIPT) goes by both its words.
+func (x *exec) find(args []string) *command {
+	c := x.command(args[0])
+	if c != nil && c.family && len(args) > 1 {
+		return x.command(args[0] + "|" + args[1])
+	}
+	return c
+}
+
+func (x *exec) command(name string) *command {
+	if c := x.commands[name]; c != nil {
+		return c
+	}
+	return x.commands[strings.ToLower(name)]
+}
+
+// Transaction executes commands as MULTI, cmds …, EXEC on a connection, and
+// replies as a server does to all of these.
+func (s *State) Transaction(now time.Duration, conn int, cmds [][]string) (*State, []byte, Info) {
+	x := exec{State: *s, now: now, conn: conn, commands: table}
+	x.ok()
+	var queued [][]string
+	refused := false
+	for _, cmd := range cmds {
+		replies := len(x.out)
+		c := x.lookup(cmd)
+		switch {
+		case c == nil:
+			refused = refused || len(x.out) > replies
+		case c.name == "watch":
+			x.err("ERR WATCH inside MULTI is not allowed")
+		default:
+			queued = append(queued, cmd)
+			x.simple("QUEUED")
+		}
+	}
+	dirty := x.unwatch()
+	switch {
+	case refused:
+		x.err("EXECABORT Transaction discarded because of previous errors.")
+	case dirty:
+		x.nullArray()
+	default:
+		x.array(len(queued))
+		for _, cmd := range queued {
+			x.do(cmd)
+		}
+	}
+	return x.end(s)
+}
+
+// watched returns where this connection's watch is, or would be.
+func (x *exec) watched() (int, bool) {
+	for i := range x.watches {
+		if x.watches[i].conn >= x.conn {
+			return i, x.watches[i].conn == x.conn
+		}
+	}
+	return len(x.watches), false
+}
+
+// unwatch forgets what this connection watches and tells whether it was touched.
+func (x *exec) unwatch() (dirty bool) {
+	i, ok := x.watched()
+	if !ok {
+		return false
+	}
+	dirty = x.watches[i].dirty
+	x.watches, x.ownWatches = cut(x.watches, i), true
+	return dirty
+}
+
+func (x *exec) watch(keys []string) {
+	i, ok := x.watched()
+	if ok && x.watches[i].dirty {
+		return
+	}
+	w := watch{conn: x.conn}
+	if ok {
+		w.keys = x.watches[i].keys
+	}
+	w.keys = slices.Concat(w.keys, keys)
+	slices.Sort(w.keys)
+	w.keys = slices.Compact(w.keys)
+	if ok {
+		x.watches = cut(x.watches, i)
+	}
+	x.watches, x.ownWatches = insert(x.watches, i, w), true
+}
+
+// touch marks those who watch a key.
+func (x *exec) touch(key string) {
+	for i, w := range x.watches {
+		if w.dirty || !slices.Contains(w.keys, key) {
+			continue
+		}
+		if !x.ownWatches {
+			x.watches, x.ownWatches = slices.Clone(x.watches), true
+		}
+		x.watches[i] = watch{conn: w.conn, dirty: true}
+	}
+}
+
+// own makes the entries writable.
+func (x *exec) own() {
+	if !x.ownEntries {
+		entries := make([]entry, len(x.entries), len(x.entries)+1)
+		copy(entries, x.entries)
+		x.entries, x.ownEntries = entries, true
+	}
+}
+
+// get is the value of a key, nil if there is none.
+func (x *exec) get(key string) value {
+	if i, ok := find(x.entries, key); ok {
+		return x.entries[i].val
+	}
+	return nil
+}
+
+// typed is the value of a key, the empty one if there is none. If it is of
+// another type that is replied, and ok is false.
+func typed[T value](x *exec, key string) (v T, ok bool) {
+	found := x.get(key)
+	if found == nil {
+		return v, true
+	}
+	if v, ok = found.(T); !ok {
+		x.wrongType()
+	}
+	return v, ok
+}
+
+// put writes a value; the expiry of a key that exists stays.
+func (x *exec) put(key string, v value) {
+	x.own()
+	i, ok := find(x.entries, key)
+	if ok {
+		x.entries[i].val = v
+	} else {
+		x.entries = slices.Insert(x.entries, i, entry{key, noExpiry, v})
+	}
+	x.touch(key)
+}
+
+// putOrDelete writes a collection, or deletes the key of an empty one.
+func putOrDelete[S interface {
+	value
+	~[]E
+}, E any](x *exec, key string, v S) {
+	if len(v) == 0 {
+		x.delete(key)
+		return
+	}
+	x.put(key, v)
+}
+
+// replace writes a value and its expiry. One that is past deletes it at once.
+func (x *exec) replace(key string, v value, left int64) {
+	x.put(key, v)
+	x.setLeft(key, left)
+}
+
+// setLeft sets the expiry of a key that exists. One that is past deletes it.
+func (x *exec) setLeft(key string, left int64) {
+	if left <= 0 && left != noExpiry {
+		x.delete(key)
+		return
+	}
+	x.own()
+	i, _ := find(x.entries, key)
+	x.entries[i].left = left
+	x.touch(key)
+}
+
+func (x *exec) delete(key string) bool {
+	i, ok := find(x.entries, key)
+	if !ok {
+		return false
+	}
+	x.own()
+	x.entries = slices.Delete(x.entries, i, i+1)
+	x.touch(key)
+	return true
+}
+
+// clock is the time, in microseconds. Whoever asks depends on it.
+func (x *exec) clock() int64 {
+	x.info.Clock = true
+	return x.now.Microseconds()
+}
+
+// unknown says what the model does not know. The first one counts.
+func (x *exec) unknown(what string) {
+	if x.info.Unknown == "" {
+		x.info.Unknown = what
+	}
+}
+
+// cString is what a C function makes of a text.
+func cString(s string) string {
+	s, _, _ = strings.Cut(s, "\x00")
+	return s
+}
+
+// oneLine is what may stand in an error.
+func oneLine(s string) string {
+	if !strings.ContainsAny(s, "\r\n") {
+		return s
+	}
+	return strings.NewReplacer("\r", " ", "\n", " ").Replace(s)
+}
+
+// The replies.
+
+func (x *exec) line(kind byte, s string) {
+	x.out = append(append(append(x.out, kind), s...), "\r\n"...)
+}
+
+func (x *exec) number(kind byte, n int64) {
+	x.out = append(strconv.AppendInt(append(x.out, kind), n, 10), "\r\n"...)
+}
+
+func (x *exec) ok()             { x.out = append(x.out, "+OK\r\n"...) }
+func (x *exec) simple(s string) { x.line('+', s) }
+func (x *exec) err(s string)    { x.line('-', oneLine(s)) }
+func (x *exec) int(n int64)     { x.number(':', n) }
+func (x *exec) array(n int)     { x.number('*', int64(n)) }
+func (x *exec) null()           { x.out = append(x.out, "$-1\r\n"...) }
+func (x *exec) nullArray()      { x.out = append(x.out, "*-1\r\n"...) }
+
+func (x *exec) bulk(s string) {
+	x.number('$', int64(len(s)))
+	x.out = append(append(x.out, s...), "\r\n"...)
+}
+
+func (x *exec) bulkOrNull(s string, ok bool) {
+	if !ok {
+		x.null()
+		return
+	}
+	x.bulk(s)
+}
+
+func (x *exec) bulks(texts []string) {
+	x.array(len(texts))
+	for _, t := range texts {
+		x.bulk(t)
+	}
+}
+
+func (x *exec) bool(b bool) {
+	if b {
+		x.int(1)
+	} else {
+		x.int(0)
+	}
+}
+
+func (x *exec) double(f float64) { x.bulk(formatDouble(f)) }
+
+func (x *exec) wrongArity(name string) {
+	x.err("ERR wrong number of arguments for '" + name + "' command")
+}
+func (x *exec) wrongType() {
+	x.err("WRONGTYPE Operation against a key holding the wrong kind of value")
+}
+func (x *exec) syntax()     { x.err("ERR syntax error") }
+func (x *exec) notInteger() { x.err("ERR value is not an integer or out of range") }
+func (x *exec) notFloat()   { x.err("ERR value is not a valid float") }

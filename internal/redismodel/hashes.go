@@ -1,0 +1,156 @@
+package redismodel
+
+import "strconv"
+
+var hashCommands = []command{
+	{name: "hset", arity: -4, run: func(x *exec, a []string) { hset(x, a, "hset") }},
+	{name: "hmset", arity: -4, run: func(x *exec, a []string) { hset(x, a, "hmset") }},
+	{name: "hsetnx", arity: 4, run: hsetnx},
+	{name: "hget", arity: 3, run: hget},
+	{name: "hmget", arity: -3, run: hmget},
+	{name: "hgetall", arity: 2, run: hashList(true, true)},
+	{name: "hkeys", arity: 2, run: hashList(true, false)},
+	{name: "hvals", arity: 2, run: hashList(false, true)},
+	{name: "hdel", arity: -3, run: hdel},
+	{name: "hexists", arity: 3, run: hexists},
+	{name: "hlen", arity: 2, run: hlen},
+	{name: "hstrlen", arity: 3, run: hstrlen},
+	{name: "hincrby", arity: 4, run: hincrby},
+}
+
+func hset(x *exec, a []string, name string) {
+	if len(a)%2 == 1 {
+		x.wrongArity(name)
+		return
+	}
+	h, ok := typed[hash](x, a[1])
+	if !ok {
+		return
+	}
+	before := len(h)
+	for i := 2; i < len(a); i += 2 {
+		h = h.with(a[i], a[i+1])
+	}
+	x.put(a[1], h)
+	if name == "hmset" {
+		x.ok()
+		return
+	}
+	x.int(int64(len(h) - before))
+}
+
+func hsetnx(x *exec, a []string) {
+	h, ok := typed[hash](x, a[1])
+	if !ok {
+		return
+	}
+	_, there := h.get(a[2])
+	if !there {
+		x.put(a[1], h.with(a[2], a[3]))
+	}
+	x.bool(!there)
+}
+
+func hget(x *exec, a []string) {
+	if h, ok := typed[hash](x, a[1]); ok {
+		x.bulkOrNull(h.get(a[2]))
+	}
+}
+
+func hmget(x *exec, a []string) {
+	h, ok := typed[hash](x, a[1])
+	if !ok {
+		return
+	}
+	x.array(len(a) - 2)
+	for _, field := range a[2:] {
+		x.bulkOrNull(h.get(field))
+	}
+}
+
+func hashList(fields, values bool) func(x *exec, a []string) {
+	return func(x *exec, a []string) {
+		h, ok := typed[hash](x, a[1])
+		if !ok {
+			return
+		}
+		var texts []string
+		for _, p := range h {
+			if fields {
+				texts = append(texts, p.field)
+			}
+			if values {
+				texts = append(texts, p.value)
+			}
+		}
+		x.unordered(len(h))
+		x.bulks(texts)
+	}
+}
+
+// unordered is called before a reply of n things in an order that the model
+// cannot know. A script could let anything depend on it.
+func (x *exec) unordered(n int) {
+	if x.inScript && n > 1 {
+		x.unknown("the order of a hash or a set in a script")
+	}
+}
+
+func hdel(x *exec, a []string) {
+	h, ok := typed[hash](x, a[1])
+	if !ok {
+		return
+	}
+	before := len(h)
+	for _, field := range a[2:] {
+		h, _ = h.without(field)
+	}
+	if len(h) < before {
+		putOrDelete(x, a[1], h)
+	}
+	x.int(int64(before - len(h)))
+}
+
+func hexists(x *exec, a []string) {
+	if h, ok := typed[hash](x, a[1]); ok {
+		_, there := h.get(a[2])
+		x.bool(there)
+	}
+}
+
+func hlen(x *exec, a []string) {
+	if h, ok := typed[hash](x, a[1]); ok {
+		x.int(int64(len(h)))
+	}
+}
+
+func hstrlen(x *exec, a []string) {
+	if h, ok := typed[hash](x, a[1]); ok {
+		text, _ := h.get(a[2])
+		x.int(int64(len(text)))
+	}
+}
+
+func hincrby(x *exec, a []string) {
+	by, ok := x.int64Arg(a[3])
+	if !ok {
+		return
+	}
+	h, ok := typed[hash](x, a[1])
+	if !ok {
+		return
+	}
+	n := int64(0)
+	if text, there := h.get(a[2]); there {
+		if n, ok = parseInt(text); !ok {
+			x.err("ERR hash value is not an integer")
+			return
+		}
+	}
+	sum, ok := x.sum(n, by)
+	if !ok {
+		return
+	}
+	x.put(a[1], h.with(a[2], strconv.FormatInt(sum, 10)))
+	x.int(sum)
+}

@@ -1,0 +1,208 @@
+package redismodel
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+var keyCommands = []command{
+	{name: "del", arity: -2, run: del},
+	{name: "unlink", arity: -2, run: del},
+	{name: "exists", arity: -2, run: exists},
+	{name: "type", arity: 2, run: typeOf},
+	{name: "expire", arity: -3, run: expire(seconds, false)},
+	{name: "pexpire", arity: -3, run: expire(milliseconds, false)},
+	{name: "expireat", arity: -3, run: expire(seconds, true)},
+	{name: "pexpireat", arity: -3, run: expire(milliseconds, true)},
+	{name: "ttl", arity: 2, run: ttl(seconds, false)},
+	{name: "pttl", arity: 2, run: ttl(milliseconds, false)},
+	{name: "expiretime", arity: 2, run: ttl(seconds, true)},
+	{name: "pexpiretime", arity: 2, run: ttl(milliseconds, true)},
+	{name: "persist", arity: 2, run: persist},
+	{name: "time", arity: 1, run: timeOf},
+	{name: "ping", arity: -1, run: ping},
+	{name: "echo", arity: 2, run: func(x *exec, a []string) { x.bulk(a[1]) }},
+	{name: "publish", arity: 3, run: func(x *exec, _ []string) { x.int(0) }}, // nobody listens
+	{name: "watch", arity: -2, noScript: true, run: func(x *exec, a []string) { x.watch(a[1:]); x.ok() }},
+	{name: "unwatch", arity: 1, noScript: true, run: func(x *exec, _ []string) { x.unwatch(); x.ok() }},
+}
+
+// The units of expiries, in milliseconds.
+const (
+	milliseconds = 1
+	seconds      = 1000
+)
+
+// farFuture, in ms, is the longest expiry that is reckoned with.
+const farFuture = 1e15
+
+func del(x *exec, a []string) {
+	n := 0
+	for _, key := range a[1:] {
+		if x.delete(key) {
+			n++
+		}
+	}
+	x.int(int64(n))
+}
+
+func exists(x *exec, a []string) {
+	n := 0
+	for _, key := range a[1:] {
+		if x.get(key) != nil {
+			n++
+		}
+	}
+	x.int(int64(n))
+}
+
+func typeOf(x *exec, a []string) {
+	if v := x.get(a[1]); v != nil {
+		x.simple(v.kind())
+		return
+	}
+	x.simple("none")
+}
+
+// mstime is Redis' time: whole milliseconds.
+func (x *exec) mstime() int64 { return x.clock() / 1000 }
+
+// leftFor turns an expiry into the time left, which is 0 for the past; ok is
+// false if the sum with the clock would not fit, as Redis reckons.
+func (x *exec) leftFor(n, unit int64, absolute bool) (left int64, ok bool) {
+	if n > math.MaxInt64/unit || n < math.MinInt64/unit {
+		return 0, false
+	}
+	n *= unit
+	now := x.now.Milliseconds()
+	switch {
+	case absolute:
+		n = max(n, math.MinInt64+now) - x.mstime()
+	case n > math.MaxInt64-now:
+		return 0, false
+	}
+	if n > farFuture {
+		x.unknown("an expiry of " + strconv.FormatInt(n, 10) + " ms")
+		n = farFuture
+	}
+	return max(n, 0) * 1000, true
+}
+
+func (x *exec) invalidExpire(name string) {
+	x.err("ERR invalid expire time in '" + strings.ToLower(name) + "' command")
+}
+
+func expire(unit int64, absolute bool) func(x *exec, a []string) {
+	return func(x *exec, a []string) {
+		o, ok := expireOptions(x, a[3:])
+		if !ok {
+			return
+		}
+		n, ok := x.int64Arg(a[2])
+		if !ok {
+			return
+		}
+		left, ok := x.leftFor(n, unit, absolute)
+		if !ok {
+			x.invalidExpire(a[0])
+			return
+		}
+		i, found := find(x.entries, a[1])
+		if !found || !o.allow(x.entries[i].left, left) {
+			x.int(0)
+			return
+		}
+		x.setLeft(a[1], left)
+		x.int(1)
+	}
+}
+
+// expiryOptions are those of EXPIRE.
+type expiryOptions struct{ nx, xx, gt, lt bool }
+
+func expireOptions(x *exec, a []string) (o expiryOptions, ok bool) {
+	for _, option := range a {
+		switch strings.ToLower(option) {
+		case "nx":
+			o.nx = true
+		case "xx":
+			o.xx = true
+		case "gt":
+			o.gt = true
+		case "lt":
+			o.lt = true
+		default:
+			x.err("ERR Unsupported option " + cString(option))
+			return o, false
+		}
+	}
+	switch {
+	case o.nx && (o.xx || o.gt || o.lt):
+		x.err("ERR NX and XX, GT or LT options at the same time are not compatible")
+	case o.gt && o.lt:
+		x.err("ERR GT and LT options at the same time are not compatible")
+	default:
+		return o, true
+	}
+	return o, false
+}
+
+// allow tells whether an expiry may take the place of another.
+func (o expiryOptions) allow(old, left int64) bool {
+	switch {
+	case o.nx && old != noExpiry, o.xx && old == noExpiry:
+		return false
+	case o.gt && (old == noExpiry || left <= old):
+		return false
+	case o.lt && old != noExpiry && left >= old:
+		return false
+	}
+	return true
+}
+
+func ttl(unit int64, absolute bool) func(x *exec, a []string) {
+	return func(x *exec, a []string) {
+		i, found := find(x.entries, a[1])
+		switch {
+		case !found:
+			x.int(-2)
+		case x.entries[i].left == noExpiry:
+			x.int(-1)
+		default:
+			ms := (x.entries[i].left + 999) / 1000
+			if absolute {
+				ms += x.mstime()
+			}
+			x.int((ms + unit/2) / unit)
+		}
+	}
+}
+
+func persist(x *exec, a []string) {
+	i, found := find(x.entries, a[1])
+	if !found || x.entries[i].left == noExpiry {
+		x.int(0)
+		return
+	}
+	x.setLeft(a[1], noExpiry)
+	x.int(1)
+}
+
+func timeOf(x *exec, _ []string) {
+	us := x.clock()
+	x.array(2)
+	x.bulk(strconv.FormatInt(us/1e6, 10))
+	x.bulk(strconv.FormatInt(us%1e6, 10))
+}
+
+func ping(x *exec, a []string) {
+	switch len(a) {
+	case 1:
+		x.simple("PONG")
+	case 2:
+		x.bulk(a[1])
+	default:
+		x.wrongArity("ping")
+	}
+}

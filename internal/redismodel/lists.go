@@ -1,0 +1,206 @@
+package redismodel
+
+import (
+	"math"
+	"slices"
+	"strings"
+)
+
+var listCommands = []command{
+	{name: "lpush", arity: -3, run: push(true, false)},
+	{name: "rpush", arity: -3, run: push(false, false)},
+	{name: "lpushx", arity: -3, run: push(true, true)},
+	{name: "rpushx", arity: -3, run: push(false, true)},
+	{name: "lpop", arity: -2, run: pop("lpop", true)},
+	{name: "rpop", arity: -2, run: pop("rpop", false)},
+	{name: "llen", arity: 2, run: llen},
+	{name: "lrange", arity: 4, run: lrange},
+	{name: "lindex", arity: 3, run: lindex},
+	{name: "lrem", arity: 4, run: lrem},
+	{name: "lmove", arity: 5, run: lmove},
+	{name: "rpoplpush", arity: 3, run: func(x *exec, a []string) { x.move(a[1], a[2], false, true) }},
+}
+
+// pushed is a list with one element more.
+func (v list) pushed(text string, left bool) list {
+	if left {
+		return insert(v, 0, text)
+	}
+	return insert(v, len(v), text)
+}
+
+// popped takes an element from a list that has one.
+func (v list) popped(left bool) (string, list) {
+	if left {
+		return v[0], v[1:]
+	}
+	return v[len(v)-1], v[:len(v)-1]
+}
+
+func push(left, onlyIfThere bool) func(x *exec, a []string) {
+	return func(x *exec, a []string) {
+		l, ok := typed[list](x, a[1])
+		if !ok {
+			return
+		}
+		if onlyIfThere && l == nil {
+			x.int(0)
+			return
+		}
+		for _, text := range a[2:] {
+			l = l.pushed(text, left)
+		}
+		x.put(a[1], l)
+		x.int(int64(len(l)))
+	}
+}
+
+func pop(name string, left bool) func(x *exec, a []string) {
+	return func(x *exec, a []string) {
+		count := int64(1)
+		many := len(a) == 3
+		if len(a) > 3 {
+			x.wrongArity(name)
+			return
+		}
+		if many {
+			var ok bool
+			if count, ok = x.countArg(a[2]); !ok {
+				return
+			}
+		}
+		l, ok := typed[list](x, a[1])
+		if !ok {
+			return
+		}
+		var taken []string
+		for rest := l; int64(len(taken)) < count && len(rest) > 0; l = rest {
+			var text string
+			text, rest = rest.popped(left)
+			taken = append(taken, text)
+		}
+		switch {
+		case x.get(a[1]) == nil && many:
+			x.nullArray()
+		case x.get(a[1]) == nil:
+			x.null()
+		case many:
+			x.bulks(taken)
+		default:
+			x.bulk(taken[0])
+		}
+		if len(taken) > 0 {
+			putOrDelete(x, a[1], l)
+		}
+	}
+}
+
+func llen(x *exec, a []string) {
+	if l, ok := typed[list](x, a[1]); ok {
+		x.int(int64(len(l)))
+	}
+}
+
+func lrange(x *exec, a []string) {
+	s, ok := x.span(a[2], a[3], false)
+	if !ok {
+		return
+	}
+	if l, ok := typed[list](x, a[1]); ok {
+		i, j := ranks(s.start, s.end, len(l))
+		x.bulks(l[i:j])
+	}
+}
+
+func lindex(x *exec, a []string) {
+	l, ok := typed[list](x, a[1])
+	if !ok {
+		return
+	}
+	if l == nil {
+		x.null()
+		return
+	}
+	n, ok := x.int64Arg(a[2])
+	if !ok {
+		return
+	}
+	if n < 0 {
+		n += int64(len(l))
+	}
+	if n < 0 || n >= int64(len(l)) {
+		x.null()
+		return
+	}
+	x.bulk(l[n])
+}
+
+func lrem(x *exec, a []string) {
+	count, ok := x.int64Arg(a[2])
+	if !ok {
+		return
+	}
+	l, ok := typed[list](x, a[1])
+	if !ok {
+		return
+	}
+	count = max(count, -math.MaxInt64) // so that it has an opposite
+	rest := slices.Clone(l)
+	if count < 0 {
+		slices.Reverse(rest)
+	}
+	removed := int64(0)
+	rest = slices.DeleteFunc(rest, func(text string) bool {
+		if text != a[3] || count != 0 && removed >= max(count, -count) {
+			return false
+		}
+		removed++
+		return true
+	})
+	if count < 0 {
+		slices.Reverse(rest)
+	}
+	if removed > 0 {
+		putOrDelete(x, a[1], rest)
+	}
+	x.int(removed)
+}
+
+func lmove(x *exec, a []string) {
+	from, ok := side(a[3])
+	to, ok2 := side(a[4])
+	if !ok || !ok2 {
+		x.syntax()
+		return
+	}
+	x.move(a[1], a[2], from, to)
+}
+
+func side(s string) (left, ok bool) {
+	left = strings.EqualFold(s, "left")
+	return left, left || strings.EqualFold(s, "right")
+}
+
+// move takes an element from one list and puts it into another one, which may be the same.
+func (x *exec) move(from, to string, fromLeft, toLeft bool) {
+	l, ok := typed[list](x, from)
+	if !ok {
+		return
+	}
+	if l == nil {
+		x.null()
+		return
+	}
+	if _, ok := typed[list](x, to); !ok {
+		return
+	}
+	text, rest := l.popped(fromLeft)
+	if from == to {
+		x.put(to, rest.pushed(text, toLeft))
+	} else {
+		target, _ := typed[list](x, to)
+		x.put(to, target.pushed(text, toLeft))
+		putOrDelete(x, from, rest)
+	}
+	x.bulk(text)
+}

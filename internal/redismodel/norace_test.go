@@ -1,0 +1,5 @@
+//go:build !race
+
+package redismodel
+
+const raceDetector = false

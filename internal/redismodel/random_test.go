@@ -1,0 +1,286 @@
+package redismodel
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// start is when the tests' time begins; not at a whole millisecond.
+const start = 1_700_000_000*time.Second + 123_456*time.Microsecond
+
+// generator makes random commands. What the letters of a form stand for is in word.
+type generator struct {
+	*rand.Rand
+	// sent are the SHAs of scripts that were sent.
+	sent []string
+	now  time.Duration
+	// state is the one before the command, for arguments that make sense.
+	state *State
+}
+
+func pick[T any](g *generator, all ...T) T { return all[g.IntN(len(all))] }
+
+var forms = strings.Split(strings.TrimSpace(`
+GET K
+SET K V
+SET K V SO
+SET K V SO SO
+SET K V SO SO SO
+SETNX K V
+SETEX K N V
+PSETEX K E V
+GETSET K V
+GETDEL K
+GETEX K
+GETEX K GO
+GETEX K GO GO
+APPEND K V
+STRLEN K
+MGET K K K
+MSET K V K V
+MSETNX K V K V
+INCR K
+DECR K
+INCRBY K I
+DECRBY K I
+DEL K
+DEL K K K
+UNLINK K K
+EXISTS K K K
+TYPE K
+EXPIRE K N
+EXPIRE K N XO
+EXPIRE K N XO XO
+PEXPIRE K E
+PEXPIRE K E XO
+PEXPIRE K E XO XO
+EXPIREAT K S
+PEXPIREAT K A
+PEXPIREAT K A XO
+TTL K
+PTTL K
+EXPIRETIME K
+PEXPIRETIME K
+PERSIST K
+TIME
+PING
+PING V
+ECHO V
+PUBLISH V V
+HSET H F V
+HSET H F V F V
+HMSET H F V
+HSETNX H F V
+HGET H F
+HMGET H F F
+HGETALL H
+HKEYS H
+HVALS H
+HDEL H F
+HDEL H F F
+HEXISTS H F
+HLEN H
+HSTRLEN H F
+HINCRBY H F I
+ZADD Z D M
+ZADD Z D M D M D M
+ZADD Z ZO D M
+ZADD Z ZO ZO D M
+ZADD Z ZO ZO ZO D M
+ZADD Z ZO D M D M
+ZINCRBY Z D M
+ZREM Z M
+ZREM Z M M
+ZSCORE Z M
+ZMSCORE Z M M
+ZCARD Z
+ZCOUNT Z B B
+ZRANK Z M
+ZREVRANK Z M
+ZRANGE Z I I
+ZRANGE Z 0 -1 WITHSCORES
+ZRANGE Z I I RO
+ZRANGE Z B B BYSCORE RO
+ZRANGE Z B B BYSCORE RO RO
+ZRANGE Z B B REV BYSCORE LIMIT I I
+ZREVRANGE Z I I
+ZREVRANGE Z I I WITHSCORES
+ZRANGEBYSCORE Z B B
+ZRANGEBYSCORE Z B B WITHSCORES LIMIT I I
+ZRANGEBYSCORE Z -inf B LIMIT 0 I
+ZREVRANGEBYSCORE Z B B
+ZREVRANGEBYSCORE Z B B LIMIT I I WITHSCORES
+ZREMRANGEBYSCORE Z B B
+ZREMRANGEBYRANK Z I I
+ZPOPMIN Z
+ZPOPMIN Z I
+ZPOPMAX Z
+ZPOPMAX Z I
+LPUSH L V
+LPUSH L V V
+RPUSH L V V
+LPUSHX L V
+RPUSHX L V
+LPOP L
+LPOP L I
+RPOP L
+RPOP L I
+LLEN L
+LRANGE L I I
+LINDEX L I
+LREM L I V
+LMOVE L L LR LR
+RPOPLPUSH L L
+SADD T M
+SADD T M M
+SREM T M
+SREM T M M
+SISMEMBER T M
+SMEMBERS T
+SCARD T
+XADD X * F V
+XADD X * F V F V
+XADD X * F V
+XADD X Y F V
+XADD X NOMKSTREAM * F V
+XLEN X
+XRANGE X P P
+XRANGE X - +
+XRANGE X P P COUNT I
+XREVRANGE X P P
+XDEL X Y
+XGROUP CREATE X G P
+XGROUP CREATE X G 0 MKSTREAM
+XGROUP CREATE X G $ MKSTREAM
+XREADGROUP GROUP G C STREAMS X >
+XREADGROUP GROUP G C COUNT I STREAMS X >
+XREADGROUP GROUP G C COUNT I STREAMS X X > >
+XACK X G Y
+XACK X G Y Y
+XPENDING X G
+XPENDING X G P P I
+XPENDING X G P P I C
+XPENDING X G - + 10
+XPENDING X G IDLE E - + 10 C
+XAUTOCLAIM X G C E P
+XAUTOCLAIM X G C E - COUNT 2
+XAUTOCLAIM X G C 0 P COUNT I
+WATCH K
+WATCH K K H
+WATCH K X
+UNWATCH
+SCRIPT EXISTS W
+SCRIPT LOAD Q
+EVALSHA W 1 K V
+EVALSHA V 1 K V
+EVAL Q I K V
+`), "\n")
+
+// command makes a random command.
+func (g *generator) command() []string {
+	words := strings.Fields(forms[g.IntN(len(forms))])
+	cmd := []string{words[0]}
+	for _, w := range words[1:] {
+		cmd = append(cmd, g.word(w)...)
+	}
+	switch g.IntN(60) {
+	case 0:
+		cmd = cmd[:1+g.IntN(len(cmd))]
+	case 1:
+		cmd = append(cmd, pick(g, "a", "1", "limit", "withscores", "nx"))
+	case 2:
+		cmd[0] = strings.ToLower(cmd[0])
+	}
+	return cmd
+}
+
+// word is what a word of a form stands for.
+func (g *generator) word(w string) []string {
+	one := func(s string) []string { return []string{s} }
+	switch w {
+	case "K":
+		return one(g.key("s"))
+	case "H", "Z", "L", "T", "X":
+		return one(g.key(strings.ToLower(w)))
+	case "V":
+		return one(g.value())
+	case "F", "M":
+		return one(pick(g, "a", "b", "c", "1", "2", "10", "", "é\x00\r\n"))
+	case "C", "G":
+		return one(strings.ToLower(w) + pick(g, "1", "1", "2"))
+	case "I":
+		return one(pick(g, "0", "1", "1", "2", "3", "-1", "-2", "-3", "5", "100", "01", "1.5", "x", "", "9223372036854775807", "-9223372036854775808"))
+	case "N": // seconds
+		return one(pick(g, "1", "2", "3", "10", "100", "0", "-1", "1.5", "x", "9223372036854775807", "9223372036854775"))
+	case "E": // milliseconds
+		return one(pick(g, "1", "50", "100", "1000", "1500", "3000", "2499", "10000", "0", "-5", "x", "", "9223372036854775807"))
+	case "S": // seconds since 1970
+		return one(strconv.FormatInt(int64(g.now/time.Second)+pick[int64](g, -3, -1, 1, 2, 5), 10))
+	case "A": // milliseconds since 1970; not now, as in tick
+		return one(strconv.FormatInt(g.now.Milliseconds()+pick[int64](g, -1000, -1, 1, 50, 1000, 1700, 4000), 10))
+	case "D":
+		return one(g.score())
+	case "B":
+		return one(pick(g, "", "", "(", "(") + pick(g, g.score(), g.score(), "-inf", "+inf", "inf"))
+	case "Y": // an id of a stream
+		return one(g.id())
+	case "P":
+		return one(pick(g, "-", "+", "0", "(", "") + pick(g, "", g.id()))
+	case "LR":
+		return one(pick(g, "left", "RIGHT", "left", "right", "up"))
+	case "SO":
+		return g.option("nx", "XX", "get", "keepttl", "ex N", "px E", "exat S", "pxat A", "persist")
+	case "GO":
+		return g.option("persist", "ex N", "px E", "exat S", "PXAT A", "nx")
+	case "XO":
+		return one(pick(g, "nx", "XX", "gt", "lt", "zz"))
+	case "ZO":
+		return one(pick(g, "nx", "XX", "gt", "lt", "ch", "incr"))
+	case "RO":
+		return g.option("rev", "withscores", "limit I I", "byscore", "limit 0 I")
+	case "W":
+		if len(g.sent) == 0 {
+			return one("abc")
+		}
+		return one(pick(g, g.sent...))
+	case "Q":
+		return one(g.lua())
+	}
+	return one(w)
+}
+
+func (g *generator) option(all ...string) []string {
+	var words []string
+	for _, w := range strings.Fields(pick(g, all...)) {
+		words = append(words, g.word(w)...)
+	}
+	return words
+}
+
+// key is most often one that holds the type that is meant.
+func (g *generator) key(kind string) string {
+	if g.IntN(25) == 0 {
+		kind = pick(g, "s", "h", "z", "l", "t", "x")
+	}
+	return kind + pick(g, "1", "2", "3")
+}
+
+func (g *generator) value() string {
+	return pick(g, "a", "b", "token", "1", "2", "3", "10", "-7", "100", "", "1.5", " 1", "01", "1e3", "0x10", "inf", "nan", "-0",
+		"9223372036854775807", "-9223372036854775808", "9223372036854775808", "a:1", "sold:3", "line\r\nbreak", "\x00\xff", "é",
+		`["a","1","2"]`, strconv.Itoa(g.IntN(1000)))
+}
+
+func (g *generator) score() string {
+	return pick(g, "0", "1", "2", "3", "-1", "1.5", "0.1", "0.3", "1e3", "1e300", "1e-10", "1e17", "123456789.123456", "inf", "-inf", "-0",
+		"0x10", "+5", " 5", "5 ", "", "x", "nan", "1e400", "1e-400", ".5", "5.", "1700000000.123456", "9007199254740993",
+		"infinity", "1_0", "0x1p-2", "1e", "(1")
+}
+
+func (g *generator) id() string {
+	ms := g.now.Milliseconds()
+	return pick(g, strconv.FormatInt(ms, 10), strconv.FormatInt(ms, 10)+"-"+strconv.Itoa(g.IntN(4)), strconv.FormatInt(ms-1000, 10)+"-1",
+		"5", "5-1", "5-*", "0-1", "0-0", "7-*", "0-*", "x", "1-2-3", strconv.FormatInt(ms, 10)+"-*", "18446744073709551615-18446744073709551615", "5-18446744073709551615")
+}

@@ -1,0 +1,192 @@
+package redismodel
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+	"strings"
+	"sync"
+
+	lua "github.com/yuin/gopher-lua"
+)
+
+var scriptCommands = []command{
+	{name: "eval", arity: -3, noScript: true, run: eval},
+	{name: "evalsha", arity: -3, noScript: true, run: evalsha},
+	{name: "script", arity: -2, noScript: true, family: true},
+	{name: "script|load", arity: 3, noScript: true, run: scriptLoad},
+	{name: "script|exists", arity: -3, noScript: true, run: scriptExists},
+	{name: "script|flush", arity: -2, noScript: true, run: scriptFlush},
+}
+
+// family is what states made from the same Empty share: the texts of scripts,
+// compiled, and idle Lua machines.
+type family struct {
+	mu      sync.Mutex
+	scripts map[string]*script // by SHA
+	shas    map[string]string  // by text
+	idle    sync.Pool          // of *machine
+}
+
+// script is one text. Either it is compiled, or unknown says what is in the way.
+type script struct {
+	text, sha string
+	compiled  *lua.FunctionProto
+	unknown   string
+	// loaded: the server knows it.
+	loaded bool
+}
+
+func newFamily() *family {
+	return &family{scripts: map[string]*script{}, shas: map[string]string{}}
+}
+
+func sha1Hex(text string) string {
+	sum := sha1.Sum([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+// script returns a text's script, compiled.
+func (f *family) script(text string) *script {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	sha, ok := f.shas[text]
+	if !ok {
+		sha = sha1Hex(text)
+		f.shas[text] = sha
+	}
+	if s := f.scripts[sha]; s != nil {
+		return s
+	}
+	s := &script{text: text, sha: sha}
+	s.compiled, s.unknown = compile(text)
+	f.scripts[sha] = s
+	return s
+}
+
+// load makes the server know a text.
+func (f *family) load(text string) (sha string) {
+	s := f.script(text)
+	f.setLoaded(s)
+	return s.sha
+}
+
+func (f *family) setLoaded(s *script) {
+	f.mu.Lock()
+	s.loaded = true
+	f.mu.Unlock()
+}
+
+// known returns the script that the server knows under a SHA, or nil.
+func (f *family) known(sha string) *script {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := f.scripts[sha]
+	if s == nil {
+		s = f.scripts[strings.ToLower(sha)]
+	}
+	if s == nil || !s.loaded {
+		return nil
+	}
+	return s
+}
+
+// known is also what this very command, or transaction, loaded.
+func (x *exec) known(sha string) *script {
+	for _, s := range x.loaded {
+		if strings.EqualFold(s.sha, sha) {
+			return s
+		}
+	}
+	return x.family.known(sha)
+}
+
+func (f *family) flush() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, s := range f.scripts {
+		s.loaded = false
+	}
+}
+
+func eval(x *exec, a []string) {
+	if n, ok := x.keyCount(a); ok {
+		s := x.family.script(a[1])
+		x.loaded = append(x.loaded, s)
+		x.run(s, a[3:3+n], a[3+n:])
+	}
+}
+
+func evalsha(x *exec, a []string) {
+	if len(a[1]) != 40 {
+		x.noScript()
+		return
+	}
+	n, ok := x.keyCount(a)
+	if !ok {
+		return
+	}
+	s := x.known(a[1])
+	if s == nil {
+		x.noScript()
+		return
+	}
+	x.run(s, a[3:3+n], a[3+n:])
+}
+
+func (x *exec) noScript() { x.err("NOSCRIPT No matching script. Please use EVAL.") }
+
+// keyCount reads how many of the words of EVAL are keys.
+func (x *exec) keyCount(a []string) (int, bool) {
+	n, ok := x.int64Arg(a[2])
+	switch {
+	case !ok:
+		return 0, false
+	case n > int64(len(a)-3):
+		x.err("ERR Number of keys can't be greater than number of args")
+		return 0, false
+	case n < 0:
+		x.err("ERR Number of keys can't be negative")
+		return 0, false
+	}
+	return int(n), true
+}
+
+func (x *exec) run(s *script, keys, argv []string) {
+	if s.unknown != "" {
+		x.unknown(s.unknown)
+		return
+	}
+	m, _ := x.family.idle.Get().(*machine)
+	if m == nil {
+		m = newMachine()
+	}
+	m.run(x, s, keys, argv)
+	x.family.idle.Put(m)
+}
+
+func scriptLoad(x *exec, a []string) {
+	s := x.family.script(a[2])
+	if s.unknown != "" {
+		x.unknown(s.unknown)
+		return
+	}
+	x.loaded = append(x.loaded, s)
+	x.bulk(s.sha)
+}
+
+func scriptExists(x *exec, a []string) {
+	x.array(len(a) - 2)
+	for _, sha := range a[2:] {
+		x.bool(x.known(sha) != nil)
+	}
+}
+
+func scriptFlush(x *exec, a []string) {
+	if len(a) > 2 {
+		x.unknown("the option " + a[2] + " of SCRIPT FLUSH")
+		return
+	}
+	x.loaded = nil
+	x.family.flush()
+	x.ok()
+}

@@ -1,0 +1,65 @@
+package redismodel
+
+import "slices"
+
+var setCommands = []command{
+	{name: "sadd", arity: -3, run: sadd},
+	{name: "srem", arity: -3, run: srem},
+	{name: "sismember", arity: 3, run: sismember},
+	{name: "smembers", arity: 2, run: smembers},
+	{name: "scard", arity: 2, run: scard},
+}
+
+func sadd(x *exec, a []string) {
+	s, ok := typed[set](x, a[1])
+	if !ok {
+		return
+	}
+	before := len(s)
+	for _, name := range a[2:] {
+		if i, there := slices.BinarySearch(s, name); !there {
+			s = insert(s, i, name)
+		}
+	}
+	if len(s) > before {
+		x.put(a[1], s)
+	}
+	x.int(int64(len(s) - before))
+}
+
+func srem(x *exec, a []string) {
+	s, ok := typed[set](x, a[1])
+	if !ok {
+		return
+	}
+	before := len(s)
+	for _, name := range a[2:] {
+		if i, there := slices.BinarySearch(s, name); there {
+			s = cut(s, i)
+		}
+	}
+	if len(s) < before {
+		putOrDelete(x, a[1], s)
+	}
+	x.int(int64(before - len(s)))
+}
+
+func sismember(x *exec, a []string) {
+	if s, ok := typed[set](x, a[1]); ok {
+		_, there := slices.BinarySearch(s, a[2])
+		x.bool(there)
+	}
+}
+
+func smembers(x *exec, a []string) {
+	if s, ok := typed[set](x, a[1]); ok {
+		x.unordered(len(s))
+		x.bulks(s)
+	}
+}
+
+func scard(x *exec, a []string) {
+	if s, ok := typed[set](x, a[1]); ok {
+		x.int(int64(len(s)))
+	}
+}

@@ -1,0 +1,149 @@
+package redismodel
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// State is what one server holds. It never changes: every command gives a new
+// one. States may be used by several goroutines.
+type State struct {
+	family  *family
+	entries []entry // by key
+	watches []watch // by connection
+}
+
+// entry is one key. What expires is gone when left is zero.
+type entry struct {
+	key  string
+	left int64 // microseconds, noExpiry for ever
+	val  value
+}
+
+// noExpiry is the left of a key that stays.
+const noExpiry = -1
+
+// watch is what a connection watches since its last EXEC or UNWATCH. Once a key
+// was touched, dirty is all that matters.
+type watch struct {
+	conn  int
+	dirty bool
+	keys  []string // sorted
+}
+
+// value is what a key holds. It is never written to.
+type value interface {
+	// kind is the answer to TYPE.
+	kind() string
+	// later is the value after some microseconds.
+	later(us int64) value
+	// renamed applies f to all texts and restores the order.
+	renamed(f func(string) string) value
+	// appendKey writes the value so that different ones differ.
+	appendKey(b []byte) []byte
+	// appendText writes the value for people.
+	appendText(b []byte) []byte
+}
+
+// Empty is a server that holds nothing. States made from it share the texts of
+// the scripts that the server knows, as EVALSHA needs them; these are no part of
+// a state's Key.
+func Empty() *State { return &State{family: newFamily()} }
+
+// Load makes the server know a script, as SCRIPT LOAD does, and returns its SHA.
+// It holds for all states of the family.
+func (s *State) Load(text string) string { return s.family.load(text) }
+
+// Tick lets d pass: what expires on the way is gone. A key whose expiry is
+// exactly reached is gone.
+func (s *State) Tick(d time.Duration) *State {
+	us := d.Microseconds()
+	if us <= 0 {
+		return s
+	}
+	x := exec{State: *s, ownEntries: true}
+	x.entries = make([]entry, 0, len(s.entries))
+	for _, e := range s.entries {
+		if e.left >= 0 {
+			if e.left -= us; e.left <= 0 {
+				x.touch(e.key)
+				continue
+			}
+		}
+		e.val = e.val.later(us)
+		x.entries = append(x.entries, e)
+	}
+	next := x.State
+	return &next
+}
+
+// NextExpiry is the time until the next key expires; false if none will.
+func (s *State) NextExpiry() (time.Duration, bool) {
+	least := int64(noExpiry)
+	for _, e := range s.entries {
+		if e.left >= 0 && (least < 0 || e.left < least) {
+			least = e.left
+		}
+	}
+	return time.Duration(least) * time.Microsecond, least >= 0
+}
+
+// Map applies rename to every key, value, field and member, and conn to every
+// connection that watches something. Both must be one-to-one. The result is
+// canonical. Times, scores and the ids of stream entries stay.
+func (s *State) Map(rename func(string) string, conn func(int) int) *State {
+	next := &State{family: s.family, entries: make([]entry, len(s.entries))}
+	for i, e := range s.entries {
+		next.entries[i] = entry{rename(e.key), e.left, e.val.renamed(rename)}
+	}
+	slices.SortFunc(next.entries, func(a, b entry) int { return cmp.Compare(a.key, b.key) })
+	if len(s.watches) > 0 {
+		next.watches = make([]watch, len(s.watches))
+	}
+	for i, w := range s.watches {
+		next.watches[i] = watch{conn(w.conn), w.dirty, renamedTexts(w.keys, rename)}
+		slices.Sort(next.watches[i].keys)
+	}
+	slices.SortFunc(next.watches, func(a, b watch) int { return cmp.Compare(a.conn, b.conn) })
+	return next
+}
+
+func renamedTexts(texts []string, f func(string) string) []string {
+	if texts == nil {
+		return nil
+	}
+	out := make([]string, len(texts))
+	for i, t := range texts {
+		out[i] = f(t)
+	}
+	return out
+}
+
+// find returns where key is, or would be.
+func find(entries []entry, key string) (int, bool) {
+	for i := range entries {
+		if entries[i].key >= key {
+			return i, entries[i].key == key
+		}
+	}
+	return len(entries), false
+}
+
+// Value is what a string key holds, or a text of another type's value; left is
+// the time until it expires, below zero for never.
+func (s *State) Value(key string) (text string, left time.Duration, exists bool) {
+	i, exists := find(s.entries, key)
+	if !exists {
+		return "", noExpiry, false
+	}
+	e := s.entries[i]
+	left = noExpiry
+	if e.left >= 0 {
+		left = time.Duration(e.left) * time.Microsecond
+	}
+	if v, ok := e.val.(str); ok {
+		return string(v), left, true
+	}
+	return string(e.val.appendText(nil)), left, true
+}

@@ -1,0 +1,291 @@
+package redismodel
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// after is the state after some commands of connection 0, none of them unknown.
+func after(t *testing.T, s *State, cmds ...string) *State {
+	t.Helper()
+	for _, c := range cmds {
+		next, reply, info := s.Do(start, 0, strings.Fields(c))
+		if info.Unknown != "" || reply[0] == '-' {
+			t.Fatalf("%s: %q, %+v", c, reply, info)
+		}
+		s = next
+	}
+	return s
+}
+
+// TestKeyIsCanonical: the same state reached on different ways has one key, and
+// different states have different ones.
+func TestKeyIsCanonical(t *testing.T) {
+	same := [][]string{
+		{"SET a 1|SET b 2", "SET b 2|SET a 1", "MSET a 3 b 2|SET a 1", "SET c 1|MSET a 1 b 2|DEL c"},
+		{"SET a 1 PX 2000", "SET a 1|EXPIRE a 2", "SET a 2 EX 9|SET a 1 EX 2", "SETEX a 1 1|PEXPIRE a 2000"},
+		{"SET a 1", "SET a 1 PX 100|PERSIST a", "SET a 1 PX 100|SET a 1", "INCR a"},
+		{"HSET h x 1 y 2", "HSET h y 2|HSET h x 1", "HSET h x 1 z 3 y 2|HDEL h z"},
+		{"ZADD z 1 a 2 b 2 c", "ZADD z 2 c 2 b 1 a", "ZADD z 5 c 2 b 1 a|ZADD z 2.0 c"},
+		{"SADD s a b c", "SADD s c b a", "SADD s c b|SADD s a d|SREM s d"},
+		{"", "SET a 1|DEL a", "SADD s a|SREM s a", "HSET h a 1|HDEL h a", "RPUSH l a|LPOP l", "ZADD z 1 a|ZREM z a", "SET a 1|PEXPIRE a 0", "WATCH a|UNWATCH"},
+		{"WATCH a b", "WATCH b a", "WATCH a|WATCH b|WATCH a"},
+		{"WATCH a|SET a 1", "SET a 1|WATCH a|SET a 1", "WATCH a b|SET a 1", "WATCH a|SET a 1|WATCH c"},
+		{"RPUSH l a b", "LPUSH l b a", "RPUSH l b|LPUSH l a"},
+		{"XADD x 5-1 f v|XDEL x 5-1", "XADD x 5-1 g w|XDEL x 5-1"},
+		{"XADD x 5-1 f v", "XADD x 5-0 f v|DEL x|XADD x 5-1 f v"},
+	}
+	seen := map[string]string{}
+	for _, ways := range same {
+		keys := map[string]bool{}
+		for _, way := range ways {
+			keys[after(t, Empty(), commandsOf(way)...).Key()] = true
+		}
+		if len(keys) != 1 {
+			t.Errorf("%q lead to %d different states", ways, len(keys))
+		}
+		for k := range keys {
+			if other, ok := seen[k]; ok {
+				t.Errorf("%q and %q are taken for the same state", other, ways[0])
+			}
+			seen[k] = ways[0]
+		}
+	}
+}
+
+func commandsOf(way string) []string {
+	return slices.DeleteFunc(strings.Split(way, "|"), func(s string) bool { return s == "" })
+}
+
+// TestTimeIsRelative: the same situation at another time is the same state.
+func TestTimeIsRelative(t *testing.T) {
+	a := after(t, Empty(), "SET a 1 PX 1500")
+	b := after(t, Empty(), "SET a 1 PX 2000").Tick(500 * time.Millisecond)
+	if a.Key() != b.Key() || a.Key() == b.Tick(time.Millisecond).Key() {
+		t.Errorf("keys %q and %q", a.Key(), b.Key())
+	}
+	if left, ok := a.NextExpiry(); !ok || left != 1500*time.Millisecond {
+		t.Errorf("the next expiry is in %v, %v", left, ok)
+	}
+	if _, _, exists := a.Tick(1499 * time.Millisecond).Value("a"); !exists {
+		t.Error("the key is gone too early")
+	}
+	if gone := a.Tick(1500 * time.Millisecond); gone.Key() != Empty().Key() {
+		t.Errorf("at its expiry the key is still there: %s", gone.Text(nil))
+	}
+	if _, ok := Empty().NextExpiry(); ok {
+		t.Error("nothing expires in an empty server")
+	}
+}
+
+// randomSteps is how many commands a test of the model alone makes.
+func randomSteps() int {
+	if raceDetector {
+		return 1_500
+	}
+	return 10_000
+}
+
+// TestNothingChangesAState: neither commands nor anything else write to it.
+func TestNothingChangesAState(t *testing.T) {
+	g := &generator{Rand: rand.New(rand.NewPCG(7, 7)), now: start}
+	empty := Empty()
+	s := empty
+	for range randomSteps() {
+		key := s.Key()
+		cmd := g.command()
+		next, reply, info := s.Do(g.now, g.IntN(3), cmd)
+		if s.Key() != key {
+			t.Fatalf("%q changed the state before it", cmd)
+		}
+		if !info.Touched && info.Unknown == "" && next.Key() != key {
+			t.Fatalf("%q changed the state without saying so", cmd)
+		}
+		again, reply2, info2 := s.Do(g.now, 0, cmd)
+		third, reply3, info3 := s.Do(g.now, 0, cmd)
+		if again.Key() != third.Key() || string(reply2) != string(reply3) || info2 != info3 {
+			t.Fatalf("%q has two outcomes", cmd)
+		}
+		if info.Unknown == "" && string(reply) != string(reply2) {
+			t.Fatalf("%q is answered differently on another connection: %q, %q", cmd, reply, reply2)
+		}
+		s.Tick(time.Second)
+		s.Map(strings.ToUpper, func(c int) int { return c })
+		if s.Key() != key {
+			t.Fatal("passing time or renaming changed a state")
+		}
+		if s = next; g.IntN(300) == 0 {
+			s = empty
+		}
+	}
+}
+
+// TestClockIsSaid: whose outcome differs at another time must say that it asked.
+func TestClockIsSaid(t *testing.T) {
+	scripts := loadShipped(t)
+	g := &generator{Rand: rand.New(rand.NewPCG(8, 8)), now: start}
+	empty := Empty()
+	for _, script := range scripts {
+		empty.Load(script.text)
+	}
+	s := empty
+	for i := range randomSteps() {
+		cmd := g.command()
+		if i%3 == 0 {
+			g.state = s
+			cmd = g.shipped(scripts)
+		}
+		next, reply, info := s.Do(g.now, 0, cmd)
+		later, reply2, info2 := s.Do(g.now+1234*time.Millisecond, 0, cmd)
+		if differ := next.Key() != later.Key() || string(reply) != string(reply2); differ && !info.Clock && !info2.Clock {
+			t.Fatalf("%q depends on the time and does not say so: %q, %q", cmd, reply, reply2)
+		}
+		if s = next; g.IntN(300) == 0 {
+			s = empty
+		}
+	}
+}
+
+// exchange renames as a bijection: some words change places, wherever they stand.
+var exchange = strings.NewReplacer("token", "tokem", "tokem", "token", "s1", "s2", "s2", "s1", "c1", "c2", "c2", "c1", "h1", "h3", "h3", "h1").Replace
+
+// TestMapCommutes: renaming and then executing the renamed command is the same as
+// executing and then renaming. Renaming twice is doing nothing.
+func TestMapCommutes(t *testing.T) {
+	conns := func(c int) int { return []int{1, 0, 2}[c] }
+	scripts := loadShipped(t)
+	g := &generator{Rand: rand.New(rand.NewPCG(9, 9)), now: start}
+	empty := Empty()
+	for _, script := range scripts {
+		empty.Load(script.text)
+	}
+	s := empty
+	for i := range randomSteps() {
+		cmd, conn := g.command(), g.IntN(3)
+		if i%3 == 0 {
+			g.state = s
+			cmd = g.shipped(scripts)
+		}
+		if strings.HasPrefix(cmd[0], "EVAL") && len(cmd) > 1 && strings.Contains(cmd[1], "local a, b") {
+			continue // names in the text of a script cannot be exchanged
+		}
+		mapped := make([]string, len(cmd))
+		for j, w := range cmd {
+			mapped[j] = exchange(w)
+		}
+		if strings.HasPrefix(cmd[0], "EVAL") && len(cmd) > 1 {
+			mapped[1] = cmd[1]
+		}
+		next, _, _ := s.Do(g.now, conn, cmd)
+		other, _, _ := s.Map(exchange, conns).Do(g.now, conns(conn), mapped)
+		if next.Map(exchange, conns).Key() != other.Key() {
+			t.Fatalf("%q: %s\nrenamed: %s", cmd, next.Map(exchange, conns).Text(nil), other.Text(nil))
+		}
+		if next.Map(exchange, conns).Map(exchange, conns).Key() != next.Key() {
+			t.Fatal("renaming twice is not the same as doing nothing")
+		}
+		if s = next; g.IntN(300) == 0 {
+			s = empty
+		}
+	}
+}
+
+// TestUnknownIsNamed: what the model does not know it says, and nothing happens.
+func TestUnknownIsNamed(t *testing.T) {
+	s := after(t, Empty(), "SET a 1", "XADD x 5-1 f v", "XGROUP CREATE x g 0")
+	for cmd, want := range map[string]string{
+		"GETRANGE a 0 1":                             "GETRANGE",
+		"OBJECT ENCODING a":                          "OBJECT",
+		"SCRIPT KILL":                                "SCRIPT KILL",
+		"SCRIPT FLUSH ASYNC":                         "SCRIPT FLUSH",
+		"XADD x MAXLEN 5 * f v":                      "MAXLEN",
+		"XREADGROUP GROUP g c BLOCK 0 STREAMS x >":   "BLOCK",
+		"XREADGROUP GROUP g c STREAMS x 0":           "XREADGROUP with the id 0",
+		"ZRANGE z [a [b BYLEX":                       "BYLEX",
+		"MULTI":                                      "MULTI",
+		"EXEC":                                       "EXEC",
+		"SET a 1 EX 9000000000000":                   "an expiry",
+		"EVAL return(bit.band(1,2)) 0":               "the Lua function bit",
+		"EVAL return(string.dump(1)) 0":              "the Lua function string.dump",
+		"EVAL return(math.random()) 0":               "the Lua function math.random",
+		"EVAL return(redis.setresp(3)) 0":            "the Lua function redis.setresp",
+		"EVAL return(redis.call('LINSERT','a')) 0":   "the command LINSERT",
+		"EVAL return(pcall(redis.call,'LINSERT')) 0": "the command LINSERT",
+		"EVAL return{redis.pcall('LINSERT')} 0":      "the command LINSERT",
+		"EVAL for(k)do 0":                            "does not compile",
+		"EVAL redis.call('SET','a',2)for(k,v)in(pairs({x=1,y=2}))do(f)()end 0": "does not compile",
+		"EVAL redis.call('SET','a',2)pairs({x=1,y=2}) 0":                       "order of the fields",
+		"EVAL redis.call('SET','a',2);return(tostring({})) 0":                  "a text of a table",
+		"EVAL while(true)do(type)(1)end 0":                                     "does not end",
+		"EVAL repeat(pcall)(type)until(false) 0":                               "does not end",
+		"EVAL local(f)=1 0":                                                    "does not compile",
+		"EVAL local\tt={};t.f=function(x)return\t1+t.f(x)end;t.f(1) 0":         "overflow",
+		"EVAL return(0/0) 0":                                                   "a script's reply",
+	} {
+		next, reply, info := s.Do(start, 0, strings.Split(cmd, " "))
+		if !strings.Contains(info.Unknown, want) || next != s || reply != nil {
+			t.Errorf("%s: %+v, %q; want it unknown because of %q", cmd, info, reply, want)
+		}
+	}
+	cmds := [][]string{{"SET", "a", "2"}, {"LINSERT", "l"}}
+	if next, reply, info := s.Transaction(start, 0, cmds); next != s || reply != nil || !strings.Contains(info.Unknown, "LINSERT") {
+		t.Errorf("in a transaction: %q, %+v", reply, info)
+	}
+}
+
+// TestUnknownTeachesNothing: a script that met something unknown is not loaded.
+func TestUnknownTeachesNothing(t *testing.T) {
+	s, text := Empty(), "return math.random()"
+	if _, _, info := s.Do(start, 0, []string{"EVAL", text, "0"}); info.Unknown == "" {
+		t.Fatal("random numbers are known")
+	}
+	if _, reply, _ := s.Do(start, 0, []string{"EVALSHA", sha1Hex(text), "0"}); !strings.HasPrefix(string(reply), "-NOSCRIPT") {
+		t.Errorf("EVALSHA replies %q", reply)
+	}
+	s.Load("return 1")
+	if _, reply, _ := s.Do(start, 0, []string{"EVALSHA", sha1Hex("return 1"), "0"}); string(reply) != ":1\r\n" {
+		t.Errorf("after Load, EVALSHA replies %q", reply)
+	}
+}
+
+// TestText is how a state reads.
+func TestText(t *testing.T) {
+	s := after(t, Empty(), "SET Lock:order token PX 1000", "ZADD Queue:x 1.5 a", "RPUSH l a b", "SADD s b a", "HSET h f v", "SET e \xff")
+	s = after(t, s, "XADD x 5-1 id 7", "XGROUP CREATE x g 0", "XREADGROUP GROUP g c STREAMS x >").Tick(400 * time.Millisecond)
+	want := `Lock:order=token (600 ms) Queue:x={a:1.5} e="\xff" h={f:v} l=[a b] s={a b} x=[5-1:{id:7}] g:{5-1->c/1 since 400 ms}`
+	if got := s.Text(nil); got != want {
+		t.Errorf("%s, want\n%s", got, want)
+	}
+	if got := s.Text(func(key string) bool { return key == "h" }); got != "h={f:v}" {
+		t.Errorf("of h alone: %s", got)
+	}
+	if v, left, ok := s.Value("Lock:order"); v != "token" || left != 600*time.Millisecond || !ok {
+		t.Errorf("the lock is %s, %v, %v", v, left, ok)
+	}
+	if v, left, ok := s.Value("h"); v != "{f:v}" || left >= 0 || !ok {
+		t.Errorf("h is %s, %v, %v", v, left, ok)
+	}
+}
+
+// TestGoroutinesShareAState: states may be used by several goroutines.
+func TestGoroutinesShareAState(t *testing.T) {
+	s := after(t, Empty(), "SET a 1")
+	done := make(chan string)
+	for range 4 {
+		go func() {
+			m := s
+			for range 200 {
+				m, _, _ = m.Do(start, 0, []string{"EVAL", "return redis.call('INCR', KEYS[1])", "1", "a"})
+			}
+			done <- m.Text(nil)
+		}()
+	}
+	for range 4 {
+		if text := <-done; text != "a=201" {
+			t.Errorf("a goroutine got %s", text)
+		}
+	}
+}

@@ -1,0 +1,531 @@
+package redismodel
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+var streamCommands = []command{
+	{name: "xadd", arity: -5, run: xadd},
+	{name: "xlen", arity: 2, run: xlen},
+	{name: "xrange", arity: -4, run: xrange(false)},
+	{name: "xrevrange", arity: -4, run: xrange(true)},
+	{name: "xdel", arity: -3, run: xdel},
+	{name: "xgroup", arity: -2, family: true},
+	{name: "xgroup|create", arity: -5, run: xgroupCreate},
+	{name: "xreadgroup", arity: -7, run: xreadgroup},
+	{name: "xack", arity: -4, run: xack},
+	{name: "xpending", arity: -3, run: xpending},
+	{name: "xautoclaim", arity: -6, run: xautoclaim},
+}
+
+func xadd(x *exec, a []string) {
+	i, create := 2, true
+	if strings.EqualFold(a[i], "nomkstream") {
+		create = false
+		i++
+	}
+	switch strings.ToLower(a[i]) {
+	case "maxlen", "minid", "limit", "nomkstream":
+		x.unknown("the option " + a[i] + " of XADD")
+		return
+	}
+	want, auto, ok := x.newID(a[i])
+	if !ok {
+		return
+	}
+	texts := a[i+1:]
+	if len(texts) < 2 || len(texts)%2 == 1 {
+		x.wrongArity("xadd")
+		return
+	}
+	if auto == autoNothing && want == (streamID{}) {
+		x.err("ERR The ID specified in XADD must be greater than 0-0")
+		return
+	}
+	s, ok := x.stream(a[1])
+	if !ok {
+		return
+	}
+	if s == nil {
+		if !create {
+			x.null()
+			return
+		}
+		s = &stream{}
+	}
+	if s.last == maxID {
+		x.err("ERR The stream has exhausted the last possible ID, unable to add more items")
+		return
+	}
+	id, ok := x.nextID(s.last, want, auto)
+	if !ok {
+		x.err("ERR The ID specified in XADD is equal or smaller than the target stream top item")
+		return
+	}
+	next := *s
+	next.entries = insert(s.entries, len(s.entries), streamEntry{id, slices.Clone(texts)})
+	next.last = id
+	x.put(a[1], &next)
+	x.bulk(id.String())
+}
+
+// What of an id the server is to find.
+const (
+	autoNothing = iota
+	autoSeq
+	autoID
+)
+
+func (x *exec) newID(s string) (id streamID, auto int, ok bool) {
+	if s == "*" {
+		return streamID{}, autoID, true
+	}
+	if ms, isAuto := strings.CutSuffix(s, "-*"); isAuto && !strings.Contains(ms, "-") {
+		id, ok = x.parseID(ms, 0)
+		return id, autoSeq, ok
+	}
+	id, ok = x.parseID(s, 0)
+	return id, autoNothing, ok
+}
+
+// nextID is the id of an entry that comes after last.
+func (x *exec) nextID(last, want streamID, auto int) (streamID, bool) {
+	switch {
+	case auto == autoID:
+		want = streamID{ms: uint64(x.mstime())}
+		if want.compare(last) <= 0 {
+			return last.next()
+		}
+	case auto == autoSeq && want.ms == last.ms:
+		if last.seq == math.MaxUint64 { // what Redis replies depends on what failed before
+			x.unknown("the end of a millisecond's stream ids")
+		}
+		return streamID{last.ms, last.seq + 1}, last.seq < math.MaxUint64
+	}
+	return want, want.compare(last) > 0
+}
+
+func xlen(x *exec, a []string) {
+	s, ok := x.stream(a[1])
+	switch {
+	case !ok:
+	case s == nil:
+		x.int(0)
+	default:
+		x.int(int64(len(s.entries)))
+	}
+}
+
+func (x *exec) streamEntries(entries []streamEntry) {
+	x.array(len(entries))
+	for _, e := range entries {
+		x.array(2)
+		x.bulk(e.id.String())
+		x.bulks(e.texts)
+	}
+}
+
+func xrange(rev bool) func(x *exec, a []string) {
+	return func(x *exec, a []string) {
+		first, last := a[2], a[3]
+		if rev {
+			first, last = last, first
+		}
+		from, ok := x.from(first)
+		if !ok {
+			return
+		}
+		to, ok := x.to(last)
+		if !ok {
+			return
+		}
+		count := int64(math.MaxInt64)
+		for i := 4; i < len(a); i += 2 {
+			if !strings.EqualFold(a[i], "count") || i+1 == len(a) {
+				x.syntax()
+				return
+			}
+			if count, ok = x.int64Arg(a[i+1]); !ok {
+				return
+			}
+		}
+		s, ok := x.stream(a[1])
+		switch {
+		case !ok:
+			return
+		case s == nil:
+			x.array(0)
+			return
+		case count <= 0:
+			x.nullArray()
+			return
+		}
+		entries := s.between(from, to)
+		if rev {
+			entries = slices.Clone(entries)
+			slices.Reverse(entries)
+		}
+		x.streamEntries(entries[:min(count, int64(len(entries)))])
+	}
+}
+
+// ids reads a list of ids.
+func (x *exec) ids(texts []string) ([]streamID, bool) {
+	ids := make([]streamID, len(texts))
+	for i, t := range texts {
+		var ok bool
+		if ids[i], ok = x.parseID(t, 0); !ok {
+			return nil, false
+		}
+	}
+	return ids, true
+}
+
+func xdel(x *exec, a []string) {
+	s, ok := x.stream(a[1])
+	if !ok {
+		return
+	}
+	if s == nil {
+		x.int(0)
+		return
+	}
+	ids, ok := x.ids(a[2:])
+	if !ok {
+		return
+	}
+	next := *s
+	for _, id := range ids {
+		if i, there := next.find(id); there {
+			next.entries = cut(next.entries, i)
+		}
+	}
+	n := len(s.entries) - len(next.entries)
+	if n > 0 {
+		x.put(a[1], &next)
+	}
+	x.int(int64(n))
+}
+
+func xgroupCreate(x *exec, a []string) {
+	makeStream := false
+	for _, option := range a[5:] {
+		if !strings.EqualFold(option, "mkstream") {
+			x.unknown("the option " + option + " of XGROUP CREATE")
+			return
+		}
+		makeStream = true
+	}
+	s, ok := x.stream(a[2])
+	if !ok {
+		return
+	}
+	if s == nil && !makeStream {
+		x.err("ERR The XGROUP subcommand requires the key to exist. Note that for CREATE you may want to use the MKSTREAM option to create an empty stream automatically.")
+		return
+	}
+	isNew := s == nil
+	if isNew {
+		s = &stream{}
+	}
+	last := s.last
+	if a[4] != "$" {
+		if last, ok = x.parseID(a[4], 0); !ok {
+			return
+		}
+	}
+	i, there := s.group(a[3])
+	if there {
+		x.err("BUSYGROUP Consumer Group name already exists")
+		return
+	}
+	next := *s
+	next.groups = insert(s.groups, i, group{name: a[3], last: last})
+	x.putSilently(a[2], &next, isNew)
+	x.ok()
+}
+
+// putSilently writes what those who watch the key do not notice: the groups of a
+// stream. Only a new key is noticed.
+func (x *exec) putSilently(key string, v *stream, isNew bool) {
+	if isNew {
+		x.put(key, v)
+		return
+	}
+	x.own()
+	i, _ := find(x.entries, key)
+	x.entries[i].val = v
+}
+
+func xreadgroup(x *exec, a []string) {
+	if !strings.EqualFold(a[1], "group") {
+		x.unknown("XREADGROUP with " + a[1] + " in front of GROUP")
+		return
+	}
+	groupName, consumer := a[2], a[3]
+	count := int64(0)
+	i := 4
+	for ; i < len(a) && !strings.EqualFold(a[i], "streams"); i += 2 {
+		if !strings.EqualFold(a[i], "count") || i+1 == len(a) {
+			x.unknown("the option " + a[i] + " of XREADGROUP")
+			return
+		}
+		var ok bool
+		if count, ok = x.int64Arg(a[i+1]); !ok {
+			return
+		}
+	}
+	if i >= len(a)-1 || (len(a)-i-1)%2 == 1 {
+		x.unknown("XREADGROUP whose streams and ids do not go together")
+		return
+	}
+	n := (len(a) - i - 1) / 2
+	keys, ids := a[i+1:i+1+n], a[i+1+n:]
+	for j, key := range keys {
+		if _, _, ok := x.group(key, groupName, " in XREADGROUP with GROUP option"); !ok {
+			return
+		}
+		if ids[j] != ">" {
+			if _, ok := x.parseID(ids[j], 0); ok {
+				x.unknown("XREADGROUP with the id " + ids[j])
+			}
+			return
+		}
+	}
+	x.readNew(keys, groupName, consumer, count)
+}
+
+// readNew replies, of each stream, what the group was not given yet.
+func (x *exec) readNew(keys []string, groupName, consumer string, count int64) {
+	start, streams := len(x.out), 0
+	for _, key := range keys {
+		s, _ := x.stream(key)
+		i, _ := s.group(groupName)
+		from, ok := s.groups[i].last.next()
+		if !ok {
+			continue
+		}
+		entries := s.between(from, maxID)
+		if len(entries) == 0 {
+			continue
+		}
+		if count > 0 && count < int64(len(entries)) {
+			entries = entries[:count]
+		}
+		g := s.groups[i]
+		g.pending = slices.Clone(g.pending)
+		for _, e := range entries {
+			at, there := g.find(e.id)
+			if there {
+				g.pending = cut(g.pending, at)
+			}
+			g.pending = insert(g.pending, at, pending{id: e.id, consumer: consumer, count: 1})
+			g.last = e.id
+		}
+		x.putSilently(key, s.withGroup(i, g), false)
+		streams++
+		x.array(2)
+		x.bulk(key)
+		x.streamEntries(entries)
+	}
+	if streams == 0 {
+		x.nullArray()
+		return
+	}
+	body := slices.Clone(x.out[start:])
+	x.out = x.out[:start]
+	x.array(streams)
+	x.out = append(x.out, body...)
+}
+
+func xack(x *exec, a []string) {
+	s, ok := x.stream(a[1])
+	if !ok {
+		return
+	}
+	if s == nil {
+		x.int(0)
+		return
+	}
+	i, there := s.group(a[2])
+	if !there {
+		x.int(0)
+		return
+	}
+	ids, ok := x.ids(a[3:])
+	if !ok {
+		return
+	}
+	g := s.groups[i]
+	before := len(g.pending)
+	for _, id := range ids {
+		if at, there := g.find(id); there {
+			g.pending = cut(g.pending, at)
+		}
+	}
+	if len(g.pending) < before {
+		x.putSilently(a[1], s.withGroup(i, g), false)
+	}
+	x.int(int64(before - len(g.pending)))
+}
+
+// pendingRange is what the long form of XPENDING asks for.
+type pendingRange struct {
+	minIdle, count int64
+	from, to       streamID
+	consumer       string
+	ofConsumer     bool
+}
+
+func (x *exec) pendingRange(a []string) (r pendingRange, ok bool) {
+	if strings.EqualFold(a[0], "idle") {
+		if r.minIdle, ok = x.int64Arg(a[1]); !ok {
+			return r, false
+		}
+		if a = a[2:]; len(a) < 3 {
+			x.syntax()
+			return r, false
+		}
+	}
+	if r.count, ok = x.int64Arg(a[2]); !ok {
+		return r, false
+	}
+	if r.from, ok = x.from(a[0]); !ok {
+		return r, false
+	}
+	if r.to, ok = x.to(a[1]); !ok {
+		return r, false
+	}
+	if len(a) > 3 {
+		r.consumer, r.ofConsumer = a[3], true
+	}
+	return r, true
+}
+
+func xpending(x *exec, a []string) {
+	var r pendingRange
+	if len(a) != 3 {
+		if len(a) < 6 || len(a) > 9 {
+			x.syntax()
+			return
+		}
+		var ok bool
+		if r, ok = x.pendingRange(a[3:]); !ok {
+			return
+		}
+	}
+	s, i, ok := x.group(a[1], a[2], "")
+	if !ok {
+		return
+	}
+	g := s.groups[i]
+	if len(a) == 3 {
+		x.pendingSummary(g)
+		return
+	}
+	var found []pending
+	for _, p := range g.pending {
+		if int64(len(found)) >= r.count || r.ofConsumer && p.consumer != r.consumer ||
+			p.id.compare(r.from) < 0 || p.id.compare(r.to) > 0 || r.minIdle > 0 && p.idle/1000 < r.minIdle {
+			continue
+		}
+		found = append(found, p)
+	}
+	x.array(len(found))
+	for _, p := range found {
+		x.array(4)
+		x.bulk(p.id.String())
+		x.bulk(p.consumer)
+		x.int(p.idle / 1000)
+		x.int(p.count)
+	}
+}
+
+func (x *exec) pendingSummary(g group) {
+	n := len(g.pending)
+	x.array(4)
+	x.int(int64(n))
+	if n == 0 {
+		x.null()
+		x.null()
+		x.nullArray()
+		return
+	}
+	x.bulk(g.pending[0].id.String())
+	x.bulk(g.pending[n-1].id.String())
+	var names []string
+	counts := map[string]int{}
+	for _, p := range g.pending {
+		if counts[p.consumer]++; counts[p.consumer] == 1 {
+			names = append(names, p.consumer)
+		}
+	}
+	slices.Sort(names)
+	x.array(len(names))
+	for _, name := range names {
+		x.bulks([]string{name, strconv.Itoa(counts[name])})
+	}
+}
+
+func xautoclaim(x *exec, a []string) {
+	minIdle, ok := parseInt(a[4])
+	if !ok {
+		x.err("ERR Invalid min-idle-time argument for XAUTOCLAIM")
+		return
+	}
+	from, ok := x.from(a[5])
+	if !ok {
+		return
+	}
+	count := int64(100)
+	for i := 6; i < len(a); i += 2 {
+		if !strings.EqualFold(a[i], "count") || i+1 == len(a) {
+			x.unknown("the option " + a[i] + " of XAUTOCLAIM")
+			return
+		}
+		if count, ok = parseInt(a[i+1]); !ok || count < 1 || count > math.MaxInt64/16 {
+			x.err("ERR COUNT must be > 0")
+			return
+		}
+	}
+	s, i, ok := x.group(a[1], a[2], "")
+	if !ok {
+		return
+	}
+	g := s.groups[i]
+	g.pending = slices.Clone(g.pending)
+	var claimed []streamEntry
+	var gone []string
+	at, _ := g.find(from)
+	for attempts := 10 * min(count, 1<<40); attempts > 0 && count > 0 && at < len(g.pending); attempts-- {
+		p := &g.pending[at]
+		entry, there := s.find(p.id)
+		switch {
+		case !there:
+			gone = append(gone, p.id.String())
+			g.pending = cut(g.pending, at)
+			count--
+			continue
+		case minIdle <= 0 || p.idle/1000 >= minIdle:
+			p.consumer, p.idle = a[3], 0
+			p.count++
+			claimed = append(claimed, s.entries[entry])
+			count--
+		}
+		at++
+	}
+	if len(claimed)+len(gone) > 0 {
+		x.putSilently(a[1], s.withGroup(i, g), false)
+	}
+	next := streamID{}
+	if at < len(g.pending) {
+		next = g.pending[at].id
+	}
+	x.array(3)
+	x.bulk(next.String())
+	x.streamEntries(claimed)
+	x.bulks(gone)
+}

@@ -1,0 +1,316 @@
+package redismodel
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+var stringCommands = []command{
+	{name: "get", arity: 2, run: get},
+	{name: "set", arity: -3, run: setString},
+	{name: "setnx", arity: 3, run: setnx},
+	{name: "setex", arity: 4, run: setex(seconds)},
+	{name: "psetex", arity: 4, run: setex(milliseconds)},
+	{name: "getset", arity: 3, run: getset},
+	{name: "getdel", arity: 2, run: getdel},
+	{name: "getex", arity: -2, run: getex},
+	{name: "append", arity: 3, run: appendTo},
+	{name: "strlen", arity: 2, run: strlen},
+	{name: "getrange", arity: 4, run: getrange},
+	{name: "substr", arity: 4, run: getrange},
+	{name: "mget", arity: -2, run: mget},
+	{name: "mset", arity: -3, run: mset},
+	{name: "msetnx", arity: -3, run: msetnx},
+	{name: "incr", arity: 2, run: func(x *exec, a []string) { x.count(a[1], 1) }},
+	{name: "decr", arity: 2, run: func(x *exec, a []string) { x.count(a[1], -1) }},
+	{name: "incrby", arity: 3, run: incrby},
+	{name: "decrby", arity: 3, run: decrby},
+}
+
+func get(x *exec, a []string) { x.getOrReply(a[1]) }
+
+// getOrReply replies a string; false if it is of another type.
+func (x *exec) getOrReply(key string) bool {
+	v, ok := typed[str](x, key)
+	if ok {
+		x.bulkOrNull(string(v), x.get(key) != nil)
+	}
+	return ok
+}
+
+// getrange replies the bytes from one place to another, both counted from the end if
+// they are negative.
+func getrange(x *exec, a []string) {
+	from, ok1 := parseInt(a[2])
+	to, ok2 := parseInt(a[3])
+	if !ok1 || !ok2 {
+		x.notInteger()
+		return
+	}
+	v, ok := typed[str](x, a[1])
+	if !ok {
+		return
+	}
+	n := int64(len(v))
+	if from < 0 && to < 0 && from > to {
+		x.bulk("")
+		return
+	}
+	if from < 0 {
+		from = max(from+n, 0)
+	}
+	if to < 0 {
+		to = max(to+n, 0)
+	}
+	to = min(to, n-1)
+	if n == 0 || from > to {
+		x.bulk("")
+		return
+	}
+	x.bulk(string(v[from : to+1]))
+}
+
+// stringOptions are those of SET and GETEX.
+type stringOptions struct {
+	nx, xx, get, keepTTL, persist bool
+	// expires is how the expiry is given: ex, px, exat, pxat, or not at all.
+	expires, expiry string
+}
+
+// parse reads the options that follow the value of SET (isSet) or the key of GETEX.
+func (o *stringOptions) parse(a []string, isSet bool) bool {
+	for i := 0; i < len(a); i++ {
+		option := strings.ToLower(a[i])
+		switch {
+		case option == "nx" && isSet && !o.xx:
+			o.nx = true
+		case option == "xx" && isSet && !o.nx:
+			o.xx = true
+		case option == "get" && isSet:
+			o.get = true
+		case option == "keepttl" && isSet && !o.persist && o.expires == "":
+			o.keepTTL = true
+		case option == "persist" && !isSet && !o.keepTTL && o.expires == "":
+			o.persist = true
+		case isExpiry(option) && i+1 < len(a) && !o.keepTTL && !o.persist && (o.expires == "" || o.expires == option):
+			i++
+			o.expires, o.expiry = option, a[i]
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+func isExpiry(option string) bool {
+	return option == "ex" || option == "px" || option == "exat" || option == "pxat"
+}
+
+// left is the time left that the options ask for, or an error is replied.
+func (o *stringOptions) left(x *exec, command string) (left int64, ok bool) {
+	if o.expires == "" {
+		return noExpiry, true
+	}
+	unit := int64(seconds)
+	if o.expires[0] == 'p' {
+		unit = milliseconds
+	}
+	return x.positiveExpiry(o.expiry, unit, strings.HasSuffix(o.expires, "at"), command)
+}
+
+// positiveExpiry reads an expiry that must be above zero.
+func (x *exec) positiveExpiry(text string, unit int64, absolute bool, command string) (left int64, ok bool) {
+	n, ok := x.int64Arg(text)
+	if !ok {
+		return 0, false
+	}
+	if n > 0 {
+		if left, ok = x.leftFor(n, unit, absolute); ok {
+			return left, true
+		}
+	}
+	x.invalidExpire(command)
+	return 0, false
+}
+
+func setString(x *exec, a []string) {
+	var o stringOptions
+	if len(a) > 3 && !o.parse(a[3:], true) {
+		x.syntax()
+		return
+	}
+	left, ok := o.left(x, a[0])
+	if !ok || o.get && !x.getOrReply(a[1]) {
+		return
+	}
+	i, found := find(x.entries, a[1])
+	if o.nx && found || o.xx && !found {
+		if !o.get {
+			x.null()
+		}
+		return
+	}
+	if o.keepTTL && found {
+		left = x.entries[i].left
+	}
+	x.replace(a[1], str(a[2]), left)
+	if !o.get {
+		x.ok()
+	}
+}
+
+func setnx(x *exec, a []string) {
+	if x.get(a[1]) != nil {
+		x.int(0)
+		return
+	}
+	x.put(a[1], str(a[2]))
+	x.int(1)
+}
+
+func setex(unit int64) func(x *exec, a []string) {
+	return func(x *exec, a []string) {
+		if left, ok := x.positiveExpiry(a[2], unit, false, a[0]); ok {
+			x.replace(a[1], str(a[3]), left)
+			x.ok()
+		}
+	}
+}
+
+func getset(x *exec, a []string) {
+	if x.getOrReply(a[1]) {
+		x.replace(a[1], str(a[2]), noExpiry)
+	}
+}
+
+func getdel(x *exec, a []string) {
+	if x.getOrReply(a[1]) {
+		x.delete(a[1])
+	}
+}
+
+func getex(x *exec, a []string) {
+	var o stringOptions
+	if !o.parse(a[2:], false) {
+		x.syntax()
+		return
+	}
+	v, ok := typed[str](x, a[1])
+	i, found := find(x.entries, a[1])
+	if !ok {
+		return
+	}
+	if !found {
+		x.null()
+		return
+	}
+	left, ok := o.left(x, a[0])
+	if !ok {
+		return
+	}
+	x.bulk(string(v))
+	if o.expires != "" || o.persist && x.entries[i].left != noExpiry {
+		x.setLeft(a[1], left)
+	}
+}
+
+func appendTo(x *exec, a []string) {
+	v, ok := typed[str](x, a[1])
+	if !ok {
+		return
+	}
+	x.put(a[1], v+str(a[2]))
+	x.int(int64(len(v) + len(a[2])))
+}
+
+func strlen(x *exec, a []string) {
+	if v, ok := typed[str](x, a[1]); ok {
+		x.int(int64(len(v)))
+	}
+}
+
+func mget(x *exec, a []string) {
+	x.array(len(a) - 1)
+	for _, key := range a[1:] {
+		v, ok := x.get(key).(str)
+		x.bulkOrNull(string(v), ok)
+	}
+}
+
+func mset(x *exec, a []string) {
+	if len(a)%2 == 0 {
+		x.wrongArity("mset")
+		return
+	}
+	x.setAll(a[1:])
+	x.ok()
+}
+
+func (x *exec) setAll(pairs []string) {
+	for i := 0; i < len(pairs); i += 2 {
+		x.replace(pairs[i], str(pairs[i+1]), noExpiry)
+	}
+}
+
+func msetnx(x *exec, a []string) {
+	if len(a)%2 == 0 {
+		x.wrongArity("msetnx")
+		return
+	}
+	for i := 1; i < len(a); i += 2 {
+		if x.get(a[i]) != nil {
+			x.int(0)
+			return
+		}
+	}
+	x.setAll(a[1:])
+	x.int(1)
+}
+
+func incrby(x *exec, a []string) {
+	if by, ok := x.int64Arg(a[2]); ok {
+		x.count(a[1], by)
+	}
+}
+
+func decrby(x *exec, a []string) {
+	by, ok := x.int64Arg(a[2])
+	if !ok {
+		return
+	}
+	if by == math.MinInt64 {
+		x.err("ERR decrement would overflow")
+		return
+	}
+	x.count(a[1], -by)
+}
+
+// count adds to the number that a key holds.
+func (x *exec) count(key string, by int64) {
+	v, ok := typed[str](x, key)
+	if !ok {
+		return
+	}
+	n := int64(0)
+	if x.get(key) != nil {
+		if n, ok = x.int64Arg(string(v)); !ok {
+			return
+		}
+	}
+	sum, ok := x.sum(n, by)
+	if !ok {
+		return
+	}
+	x.put(key, str(strconv.FormatInt(sum, 10)))
+	x.int(sum)
+}
+
+// sum adds, or replies that it cannot.
+func (x *exec) sum(a, b int64) (int64, bool) {
+	if b < 0 && a < math.MinInt64-b || b > 0 && a > math.MaxInt64-b {
+		x.err("ERR increment or decrement would overflow")
+		return 0, false
+	}
+	return a + b, true
+}

@@ -1,0 +1,461 @@
+package redismodel
+
+import (
+	"math"
+	"slices"
+	"strings"
+)
+
+var zsetCommands = []command{
+	{name: "zadd", arity: -4, run: func(x *exec, a []string) { zadd(x, a, zaddOptions{}) }},
+	{name: "zincrby", arity: 4, run: func(x *exec, a []string) { zadd(x, a, zaddOptions{incr: true}) }},
+	{name: "zrem", arity: -3, run: zrem},
+	{name: "zscore", arity: 3, run: zscore},
+	{name: "zmscore", arity: -3, run: zmscore},
+	{name: "zcard", arity: 2, run: zcard},
+	{name: "zcount", arity: 4, run: zcount},
+	{name: "zrank", arity: 3, run: zrank(false)},
+	{name: "zrevrank", arity: 3, run: zrank(true)},
+	{name: "zrange", arity: -4, run: zrange(rangeOptions{free: true})},
+	{name: "zrevrange", arity: -4, run: zrange(rangeOptions{rev: true})},
+	{name: "zrangebyscore", arity: -4, run: zrange(rangeOptions{byScore: true})},
+	{name: "zrevrangebyscore", arity: -4, run: zrange(rangeOptions{byScore: true, rev: true})},
+	{name: "zremrangebyscore", arity: 4, run: zremrange(true)},
+	{name: "zremrangebyrank", arity: 4, run: zremrange(false)},
+	{name: "zpopmin", arity: -2, run: zpop(false)},
+	{name: "zpopmax", arity: -2, run: zpop(true)},
+}
+
+type zaddOptions struct{ nx, xx, gt, lt, ch, incr bool }
+
+// parse reads options and returns what follows them.
+func (o *zaddOptions) parse(a []string) []string {
+	for i, option := range a {
+		switch strings.ToLower(option) {
+		case "nx":
+			o.nx = true
+		case "xx":
+			o.xx = true
+		case "gt":
+			o.gt = true
+		case "lt":
+			o.lt = true
+		case "ch":
+			o.ch = true
+		case "incr":
+			o.incr = true
+		default:
+			return a[i:]
+		}
+	}
+	return nil
+}
+
+func zadd(x *exec, a []string, o zaddOptions) {
+	pairs := o.parse(a[2:])
+	switch {
+	case len(pairs) == 0 || len(pairs)%2 == 1:
+		x.syntax()
+		return
+	case o.nx && o.xx:
+		x.err("ERR XX and NX options at the same time are not compatible")
+		return
+	case o.gt && o.nx || o.lt && o.nx || o.gt && o.lt:
+		x.err("ERR GT, LT, and/or NX options at the same time are not compatible")
+		return
+	case o.incr && len(pairs) > 2:
+		x.err("ERR INCR option supports a single increment-element pair")
+		return
+	}
+	scores := make([]float64, len(pairs)/2)
+	for i := range scores {
+		var ok bool
+		if scores[i], ok = parseFloat(pairs[2*i]); !ok {
+			x.notFloat()
+			return
+		}
+	}
+	z, ok := typed[zset](x, a[1])
+	if !ok {
+		return
+	}
+	var n zaddCounts
+	var score float64
+	for i, by := range scores {
+		if z, score, ok = o.enter(z, pairs[2*i+1], by, &n); !ok {
+			x.err("ERR resulting score is not a number (NaN)")
+			return
+		}
+	}
+	if n.added+n.updated > 0 {
+		x.put(a[1], z)
+	}
+	switch {
+	case o.incr && n.done == 0:
+		x.null()
+	case o.incr:
+		x.double(score)
+	case o.ch:
+		x.int(n.added + n.updated)
+	default:
+		x.int(n.added)
+	}
+}
+
+// zaddCounts is what came of the pairs of a ZADD.
+type zaddCounts struct{ added, updated, done int64 }
+
+// enter enters one member; false if its score would be no number.
+func (o zaddOptions) enter(z zset, name string, score float64, n *zaddCounts) (zset, float64, bool) {
+	i := z.find(name)
+	if i < 0 {
+		if o.xx {
+			return z, 0, true
+		}
+		n.added++
+		n.done++
+		return z.with(stored(name, score)), score, true
+	}
+	if o.nx {
+		return z, 0, true
+	}
+	old := z[i].score
+	if o.incr {
+		if score += old; math.IsNaN(score) {
+			return z, 0, false
+		}
+	}
+	if o.lt && score >= old || o.gt && score <= old {
+		return z, 0, true
+	}
+	n.done++
+	if score == old {
+		return z, score, true
+	}
+	n.updated++
+	return cut(z, i).with(stored(name, score)), score, true
+}
+
+// stored is a member as Redis keeps it: a small sorted set knows no -0.
+func stored(name string, score float64) member { return member{name, score + 0} }
+
+func zrem(x *exec, a []string) {
+	z, ok := typed[zset](x, a[1])
+	if !ok {
+		return
+	}
+	before := len(z)
+	for _, name := range a[2:] {
+		if i := z.find(name); i >= 0 {
+			z = cut(z, i)
+		}
+	}
+	if len(z) < before {
+		putOrDelete(x, a[1], z)
+	}
+	x.int(int64(before - len(z)))
+}
+
+func (x *exec) score(z zset, name string) {
+	if i := z.find(name); i >= 0 {
+		x.double(z[i].score)
+		return
+	}
+	x.null()
+}
+
+func zscore(x *exec, a []string) {
+	if z, ok := typed[zset](x, a[1]); ok {
+		x.score(z, a[2])
+	}
+}
+
+func zmscore(x *exec, a []string) {
+	z, ok := typed[zset](x, a[1])
+	if !ok {
+		return
+	}
+	x.array(len(a) - 2)
+	for _, name := range a[2:] {
+		x.score(z, name)
+	}
+}
+
+func zcard(x *exec, a []string) {
+	if z, ok := typed[zset](x, a[1]); ok {
+		x.int(int64(len(z)))
+	}
+}
+
+func zrank(rev bool) func(x *exec, a []string) {
+	return func(x *exec, a []string) {
+		z, ok := typed[zset](x, a[1])
+		if !ok {
+			return
+		}
+		i := z.find(a[2])
+		switch {
+		case i < 0:
+			x.null()
+		case rev:
+			x.int(int64(len(z) - 1 - i))
+		default:
+			x.int(int64(i))
+		}
+	}
+}
+
+// bound is one end of a range of scores.
+type bound struct {
+	score float64
+	open  bool
+}
+
+func parseBound(s string) (b bound, ok bool) {
+	if strings.HasPrefix(s, "(") {
+		b.open, s = true, s[1:]
+	}
+	s = cString(s)
+	f, rest, ok := strtod(s)
+	// What is no number at all is 0 to strtod, and wrong only if something is left.
+	if !ok {
+		rest = s
+	}
+	b.score = f
+	return b, rest == "" && !math.IsNaN(f)
+}
+
+// span is a part of a sorted set, by score or by rank.
+type span struct {
+	byScore    bool
+	min, max   bound
+	start, end int64
+}
+
+// span reads a range, or replies what is wrong with it.
+func (x *exec) span(from, to string, byScore bool) (s span, ok bool) {
+	s.byScore = byScore
+	if byScore {
+		var ok2 bool
+		s.min, ok = parseBound(from)
+		if s.max, ok2 = parseBound(to); !ok || !ok2 {
+			x.err("ERR min or max is not a float")
+			return s, false
+		}
+		return s, true
+	}
+	if s.start, ok = x.int64Arg(from); ok {
+		s.end, ok = x.int64Arg(to)
+	}
+	return s, ok
+}
+
+// in is where the range begins and ends among these members.
+func (s span) in(z zset) (i, j int) {
+	if !s.byScore {
+		return ranks(s.start, s.end, len(z))
+	}
+	for i < len(z) && (z[i].score < s.min.score || s.min.open && z[i].score == s.min.score) {
+		i++
+	}
+	for j = i; j < len(z) && (z[j].score < s.max.score || !s.max.open && z[j].score == s.max.score); {
+		j++
+	}
+	return i, j
+}
+
+// ranks turns the two indexes of a range into those of a slice.
+func ranks(start, end int64, n int) (i, j int) {
+	length := int64(n)
+	if start < 0 {
+		start = max(start+length, 0)
+	}
+	if end < 0 {
+		end += length
+	}
+	if start > end || start >= length {
+		return 0, 0
+	}
+	return int(start), int(min(end, length-1)) + 1
+}
+
+func zcount(x *exec, a []string) {
+	s, ok := x.span(a[2], a[3], true)
+	if !ok {
+		return
+	}
+	if z, ok := typed[zset](x, a[1]); ok {
+		i, j := s.in(z)
+		x.int(int64(j - i))
+	}
+}
+
+func zremrange(byScore bool) func(x *exec, a []string) {
+	return func(x *exec, a []string) {
+		s, ok := x.span(a[2], a[3], byScore)
+		if !ok {
+			return
+		}
+		z, ok := typed[zset](x, a[1])
+		if !ok {
+			return
+		}
+		i, j := s.in(z)
+		if i < j {
+			putOrDelete(x, a[1], cutRange(z, i, j))
+		}
+		x.int(int64(j - i))
+	}
+}
+
+// rangeOptions are those of ZRANGE and its older kin.
+type rangeOptions struct {
+	byScore, rev, withScores, limited bool
+	offset, count                     int64
+	// free: ZRANGE itself, which may be told BYSCORE and REV.
+	free bool
+}
+
+// parse reads the options that follow the range, or replies what is wrong.
+func (o *rangeOptions) parse(x *exec, a []string) (ok bool) {
+	o.count = -1
+	byScore := o.byScore
+	for i := 0; i < len(a); i++ {
+		switch option := strings.ToLower(a[i]); {
+		case option == "withscores":
+			o.withScores = true
+		case option == "limit" && i+2 < len(a):
+			if o.offset, ok = x.int64Arg(a[i+1]); !ok {
+				return false
+			}
+			if o.count, ok = x.int64Arg(a[i+2]); !ok {
+				return false
+			}
+			o.limited = true
+			i += 2
+		case option == "rev" && o.free && !o.rev:
+			o.rev = true
+		case option == "byscore" && o.free && !byScore:
+			o.byScore, byScore = true, true
+		case option == "bylex" && o.free && !byScore:
+			x.unknown("the option BYLEX of ZRANGE")
+			return false
+		default:
+			x.syntax()
+			return false
+		}
+	}
+	// LIMIT 0 -1 is as good as none.
+	if !o.byScore && o.limited && o.count != -1 {
+		x.err("ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX")
+		return false
+	}
+	return true
+}
+
+func zrange(o rangeOptions) func(x *exec, a []string) {
+	return func(x *exec, a []string) {
+		o := o
+		if !o.parse(x, a[4:]) {
+			return
+		}
+		from, to := a[2], a[3]
+		if o.byScore && o.rev {
+			from, to = to, from
+		}
+		s, ok := x.span(from, to, o.byScore)
+		if !ok {
+			return
+		}
+		z, ok := typed[zset](x, a[1])
+		if !ok {
+			return
+		}
+		if o.rev {
+			z = slices.Clone(z)
+			slices.Reverse(z)
+		}
+		x.members(o.pick(z, s), o.withScores)
+	}
+}
+
+// pick is the part of z, which is in the order of the reply, that is asked for.
+func (o rangeOptions) pick(z zset, s span) zset {
+	if !o.byScore {
+		i, j := s.in(z)
+		return z[i:j]
+	}
+	if o.rev {
+		slices.Reverse(z)
+	}
+	i, j := s.in(z)
+	z = z[i:j]
+	if o.rev {
+		slices.Reverse(z)
+	}
+	if !o.limited {
+		return z
+	}
+	if o.offset < 0 || o.offset > int64(len(z)) {
+		return nil
+	}
+	z = z[o.offset:]
+	if o.count >= 0 && o.count < int64(len(z)) {
+		z = z[:o.count]
+	}
+	return z
+}
+
+func (x *exec) members(z zset, withScores bool) {
+	n := len(z)
+	if withScores {
+		n *= 2
+	}
+	x.array(n)
+	for _, m := range z {
+		x.bulk(m.name)
+		if withScores {
+			x.double(m.score)
+		}
+	}
+}
+
+func zpop(highest bool) func(x *exec, a []string) {
+	return func(x *exec, a []string) {
+		count := int64(1)
+		if len(a) > 3 {
+			x.syntax()
+			return
+		}
+		if len(a) == 3 {
+			var ok bool
+			if count, ok = x.countArg(a[2]); !ok {
+				return
+			}
+		}
+		z, ok := typed[zset](x, a[1])
+		if !ok {
+			return
+		}
+		n := int(min(count, int64(len(z))))
+		taken, rest := z[:n], z[n:]
+		if highest {
+			taken, rest = slices.Clone(z[len(z)-n:]), z[:len(z)-n]
+			slices.Reverse(taken)
+		}
+		if n > 0 {
+			putOrDelete(x, a[1], rest)
+		}
+		x.members(taken, true)
+	}
+}
+
+// countArg reads how many are asked for, or replies that it is no such number.
+func (x *exec) countArg(s string) (int64, bool) {
+	n, ok := parseInt(s)
+	if !ok || n < 0 {
+		x.err("ERR value is out of range, must be positive")
+		return 0, false
+	}
+	return n, true
+}

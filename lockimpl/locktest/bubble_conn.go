@@ -1,0 +1,180 @@
+package locktest
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha1"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"oversell/explore"
+	"oversell/internal/coro"
+)
+
+// conn is a client's connection. What is written to it is a command as soon as the
+// answer is asked for, and then the goroutine waits for the schedule.
+type conn struct {
+	bubble   *bubble
+	node     int
+	sent     []byte
+	answer   string
+	deadline time.Time
+}
+
+func (b *bubble) dialer(node int) func(context.Context, string, string) (net.Conn, error) {
+	return func(context.Context, string, string) (net.Conn, error) { return &conn{bubble: b, node: node}, nil }
+}
+
+func (n *conn) Write(p []byte) (int, error) {
+	n.sent = append(n.sent, p...)
+	return len(p), nil
+}
+
+func (n *conn) Read(p []byte) (int, error) {
+	if n.answer == "" {
+		if err := n.ask(); err != nil {
+			return 0, err
+		}
+	}
+	size := copy(p, n.answer)
+	n.answer = n.answer[size:]
+	return size, nil
+}
+
+// Replies that no server is needed for.
+const (
+	hello    = "*2\r\n$5\r\nproto\r\n:2\r\n"
+	noScript = "-NOSCRIPT No matching script. Please use EVAL.\r\n"
+)
+
+// ask sends what was written. A script that is asked for by its hash goes as text, so
+// that it does not matter whether the server has seen it.
+func (n *conn) ask() error {
+	commands, err := parse(n.sent)
+	n.sent = nil
+	if err == nil && len(commands) == 0 {
+		err = errors.New("the client uses a connection in a way that cannot be stepped, like a subscription")
+	}
+	if err != nil {
+		n.bubble.fail(err)
+		return net.ErrClosed
+	}
+	if commands[0][0] == "hello" {
+		n.answer = hello
+		return nil
+	}
+	for _, cmd := range commands {
+		if !n.bubble.code.scripts.spell(cmd) && len(commands) == 1 {
+			n.answer = noScript
+			return nil
+		}
+	}
+	r := coro.Request{Kind: coro.Command, Node: n.node, Commands: commands}
+	if last := len(commands) - 1; last > 1 && commands[0][0] == "multi" && commands[last][0] == "exec" {
+		r.Commands, r.Tx = commands[1:last], true
+	}
+	if !n.deadline.IsZero() {
+		r.Deadline = n.deadline.Sub(explore.Epoch)
+	}
+	switch a := n.bubble.stand(r); {
+	case a.closed:
+		return net.ErrClosed
+	case a.failed != coro.Answered:
+		return timedOut{}
+	default:
+		n.answer = a.reply
+		return nil
+	}
+}
+
+// timedOut is a time-out of the network.
+type timedOut struct{}
+
+func (timedOut) Error() string   { return "i/o timeout: no answer" }
+func (timedOut) Timeout() bool   { return true }
+func (timedOut) Temporary() bool { return true }
+func (timedOut) Unwrap() error   { return os.ErrDeadlineExceeded }
+
+func (n *conn) SetDeadline(t time.Time) error      { return n.SetReadDeadline(t) }
+func (n *conn) SetReadDeadline(t time.Time) error  { n.deadline = t; return nil }
+func (n *conn) SetWriteDeadline(t time.Time) error { return nil }
+func (n *conn) Close() error                       { return nil }
+func (n *conn) LocalAddr() net.Addr                { return &net.TCPAddr{} }
+func (n *conn) RemoteAddr() net.Addr               { return &net.TCPAddr{} }
+
+// parse reads commands in RESP, as a client writes them, with their names in lower case.
+func parse(b []byte) (commands [][]string, err error) {
+	for len(b) > 0 {
+		var n, size int
+		if n, b, err = header(b, '*'); err != nil {
+			return nil, err
+		}
+		var words []string
+		for range n {
+			if size, b, err = header(b, '$'); err != nil {
+				return nil, err
+			}
+			if len(b) < size+2 {
+				return nil, fmt.Errorf("the client wrote an unfinished command: %q", b)
+			}
+			words = append(words, string(b[:size]))
+			b = b[size+2:]
+		}
+		if len(words) == 0 {
+			return nil, errors.New("the client wrote a command without a name")
+		}
+		words[0] = strings.ToLower(words[0])
+		commands = append(commands, words)
+	}
+	return commands, nil
+}
+
+// header reads a length.
+func header(b []byte, kind byte) (n int, rest []byte, err error) {
+	line, rest, ok := bytes.Cut(b, []byte("\r\n"))
+	if ok && len(line) > 1 && line[0] == kind {
+		n, err = strconv.Atoi(string(line[1:]))
+		if err == nil && n >= 0 {
+			return n, rest, nil
+		}
+	}
+	return 0, nil, fmt.Errorf("the client wrote what is no command: %q", line)
+}
+
+// scripts are the texts of scripts that clients sent, by hash.
+type scripts struct{ texts sync.Map }
+
+// spell puts the text in the place of a script's hash. It is false for a hash whose
+// text no client has sent.
+func (s *scripts) spell(command []string) bool {
+	if len(command) < 2 {
+		return true
+	}
+	switch command[0] {
+	case "eval", "eval_ro":
+		s.learn(command[1])
+	case "script":
+		if len(command) == 3 && strings.EqualFold(command[1], "load") {
+			s.learn(command[2])
+		}
+	case "evalsha", "evalsha_ro":
+		text, known := s.texts.Load(strings.ToLower(command[1]))
+		if !known {
+			return false
+		}
+		command[0], command[1] = strings.Replace(command[0], "sha", "", 1), text.(string)
+	}
+	return true
+}
+
+func (s *scripts) learn(text string) {
+	sum := sha1.Sum([]byte(text))
+	s.texts.Store(hex.EncodeToString(sum[:]), text)
+}

@@ -1,0 +1,367 @@
+package locktest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"oversell/clock"
+	"oversell/explore"
+	"oversell/history"
+	"oversell/internal/coro"
+	"oversell/scenarios"
+	"oversell/variant"
+)
+
+// bubble is one run of a client's code.
+type bubble struct {
+	code *bubbles
+	stir chan struct{} // of the bubble: something can be seen
+
+	mu     sync.Mutex // guards all below
+	stands []*stand
+	events []any
+	ended  bool // the client's own goroutine has
+	closed bool
+	late   int // what was asked for after that
+	err    error
+}
+
+// stand is a goroutine that waits for the schedule.
+type stand struct {
+	request coro.Request
+	// numbered says that request.Thread is set.
+	numbered bool
+	goOn     chan answer
+}
+
+func newBubble(c *bubbles) *bubble { return &bubble{code: c} }
+
+// run goes the path, which is told from its end, one step further, to p.
+func (b *bubble) run(path []*place, p *place) {
+	defer func() {
+		if r := recover(); r != nil && !b.closed {
+			p.err = fmt.Errorf("a client's bubble: %v", r)
+		} // else goroutines were left waiting for each other: a leak, and no more
+	}()
+	synctest.Test(b.code.t, func(*testing.T) {
+		time.Sleep(time.Until(explore.Epoch)) // so that servers and client agree about the date
+		b.stir = make(chan struct{}, 1)
+		ctx, end := context.WithCancel(context.Background())
+		go b.live(ctx)
+		synctest.Wait()
+		for i := len(path) - 1; i >= 0 && p.err == nil; i-- {
+			b.take(path[i])
+			p.err = path[i].same(b.standing(), b.came())
+		}
+		if p.err == nil {
+			b.take(p)
+			b.describe(p)
+		}
+		b.close()
+		end()
+	})
+}
+
+// take goes a step.
+func (b *bubble) take(p *place) {
+	if p.from == nil {
+		return
+	}
+	if d := time.Until(explore.Epoch.Add(p.by.at)); d > 0 {
+		time.Sleep(d)
+		synctest.Wait()
+	}
+	if p.by.thread == asleep {
+		return
+	}
+	b.mu.Lock()
+	i := slices.IndexFunc(b.stands, func(s *stand) bool { return s.numbered && s.request.Thread == p.by.thread })
+	s := b.stands[i]
+	b.stands = slices.Delete(b.stands, i, i+1)
+	b.mu.Unlock()
+	s.goOn <- p.by.answer
+	synctest.Wait()
+}
+
+// describe says where the client stands now. Nothing goes on after that.
+func (b *bubble) describe(p *place) {
+	p.now = max(p.by.at, time.Since(explore.Epoch))
+	p.stands, p.events = b.standing(), b.came()
+	p.pending = p.stands
+	switch wakes, any := b.wakes(); {
+	case b.failed() != nil:
+		p.err = b.failed()
+	case any:
+		p.pending = append(slices.Clip(p.stands), coro.Request{Kind: coro.Sleep, Thread: b.free(), Until: wakes})
+	case len(p.stands) == 0 && !b.over():
+		p.err = errors.New("the client waits for something that is neither a command nor time")
+	}
+	if p.err == nil && len(p.pending) > most {
+		p.err = fmt.Errorf("the client has %d goroutines under way at once; a search takes %d", len(p.pending), most)
+	}
+}
+
+// most is how many threads a search can tell apart.
+const most = 16
+
+// standing is what goroutines stand before, those that came since the last time in the
+// order of what that is: in which order they came depends on the scheduler.
+func (b *bubble) standing() (rs []coro.Request) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	fresh := slices.DeleteFunc(slices.Clone(b.stands), func(s *stand) bool { return s.numbered })
+	slices.SortStableFunc(fresh, func(x, y *stand) int { return compare(&x.request, &y.request) })
+	for _, s := range fresh {
+		s.request.Thread, s.numbered = b.freeLocked(), true
+	}
+	slices.SortFunc(b.stands, func(x, y *stand) int { return cmp.Compare(x.request.Thread, y.request.Thread) })
+	for _, s := range b.stands {
+		rs = append(rs, s.request)
+	}
+	return rs
+}
+
+func compare(x, y *coro.Request) int {
+	return cmp.Or(cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Node, y.Node), cmp.Compare(x.Label, y.Label),
+		slices.CompareFunc(x.Commands, y.Commands, slices.Compare), cmp.Compare(x.Deadline, y.Deadline))
+}
+
+func (b *bubble) free() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.freeLocked()
+}
+
+// freeLocked is the least number that no goroutine has.
+func (b *bubble) freeLocked() (n int) {
+	for slices.ContainsFunc(b.stands, func(s *stand) bool { return s.numbered && s.request.Thread == n }) {
+		n++
+	}
+	return n
+}
+
+func (b *bubble) came() []any {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	events := b.events
+	b.events = nil
+	return events
+}
+
+// longest is for how long a client is watched that sleeps.
+const longest = 10 * time.Minute
+
+// wakes lets time pass until something happens by itself that can be seen. Of a
+// client that has ended nothing is expected.
+func (b *bubble) wakes() (at time.Duration, any bool) {
+	if b.over() {
+		return 0, false
+	}
+	select {
+	case <-b.stir:
+	default:
+	}
+	timer := time.NewTimer(longest)
+	defer timer.Stop()
+	select {
+	case <-b.stir:
+		return time.Since(explore.Epoch), true
+	case <-timer.C:
+		return 0, false
+	}
+}
+
+func (b *bubble) over() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.ended || b.err != nil
+}
+
+func (b *bubble) failed() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.err
+}
+
+// close ends the client: nothing that it still does gets out.
+func (b *bubble) close() {
+	b.mu.Lock()
+	b.closed = true
+	left := b.stands
+	b.stands = nil
+	b.mu.Unlock()
+	for _, s := range left {
+		s.goOn <- answer{closed: true}
+	}
+}
+
+// change does something to b that can be seen from outside.
+func (b *bubble) change(f func()) {
+	b.mu.Lock()
+	f()
+	b.mu.Unlock()
+	select {
+	case b.stir <- struct{}{}:
+	default:
+	}
+}
+
+func (b *bubble) fail(err error) {
+	b.change(func() {
+		if b.err == nil && !b.closed {
+			b.err = err
+		}
+	})
+}
+
+// enough is how often a client that was closed may ask for something until the
+// goroutine that does is ended.
+const enough = 100
+
+// stand waits for the schedule.
+func (b *bubble) stand(r coro.Request) answer {
+	s := &stand{request: r, goOn: make(chan answer, 1)}
+	closed, late := false, 0
+	b.change(func() {
+		if closed = b.closed; closed {
+			b.late++
+			late = b.late
+			return
+		}
+		b.stands = append(b.stands, s)
+	})
+	switch {
+	case late > enough:
+		runtime.Goexit()
+	case closed:
+		return answer{closed: true}
+	}
+	return <-s.goOn
+}
+
+// crashed is what the client's own goroutine panics with when it is closed.
+type crashed struct{}
+
+// pause waits for the schedule, and ends the goroutine of a client that was closed.
+func (b *bubble) pause(label string) {
+	if b.stand(coro.Request{Kind: coro.Pause, Label: label}).closed {
+		panic(crashed{})
+	}
+}
+
+// live is the client's life.
+func (b *bubble) live(ctx context.Context) {
+	defer b.change(func() { b.ended = true })
+	defer func() {
+		if r := recover(); r != nil && r != (crashed{}) {
+			b.fail(fmt.Errorf("the client panicked: %v\n%s", r, stack()))
+		}
+	}()
+	b.pause("start")
+	beside, end := context.WithCancel(ctx)
+	defer end()
+	env := b.env(beside)
+	tried, numbers := 0, map[string]int64{}
+	over := func() bool { return tried >= b.code.tries }
+	client := scenarios.Alone(b.code.config, scenarios.World{
+		Env: env, Index: b.code.index, Epoch: explore.Epoch, Pause: b.pause, Enough: over,
+		Number: func(of string) int64 {
+			numbers[of]++
+			return ownNumber + numbers[of]
+		},
+		Began: func(op history.Op) {
+			if op.Kind == history.Acquire {
+				tried++
+			}
+			b.change(func() { b.events = append(b.events, explore.Event{Op: op}) })
+		},
+		Ended: func(op history.Op, _ error) {
+			b.change(func() { b.events = append(b.events, explore.Event{End: true, Op: op}) })
+		},
+	})
+	for rounds := 0; rounds < b.code.tries && !over(); rounds++ {
+		if client.Step(ctx) {
+			return
+		}
+	}
+}
+
+// Own names, as package explore must have them to exchange clients.
+const (
+	ownToken  = "token9.%d"
+	ownNumber = 9007190000000000 + 9*1000000
+)
+
+// env is the client's world: connections that end here, and for the rest what any
+// program has, since a bubble's time is the schedule's.
+func (b *bubble) env(beside context.Context) variant.Env {
+	e := variant.Env{Clock: clock.Real{}}
+	tokens := 0
+	e.Token = func() string {
+		tokens++
+		return fmt.Sprintf(ownToken, tokens-1)
+	}
+	e.Wait = func(ctx context.Context, _ string, _ time.Duration) error {
+		if ctx.Err() == nil {
+			b.pause("wait")
+		}
+		return context.Cause(ctx)
+	}
+	e.Go = func(f func(context.Context)) func(context.Context) error {
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			defer func() {
+				if r := recover(); r != nil && r != (crashed{}) {
+					panic(r)
+				}
+			}()
+			f(beside)
+		}()
+		return func(ctx context.Context) error {
+			select {
+			case <-over:
+				return nil
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+	}
+	for node := range b.code.masters {
+		e.Redis = append(e.Redis, b.connect(node))
+	}
+	return e
+}
+
+// connect makes a client of a server. It sends every command once, and keeps to
+// the deadlines of contexts. There is nothing behind it that would have to be closed.
+func (b *bubble) connect(node int) *redis.Client {
+	return redis.NewClient(&redis.Options{
+		Addr: "127.0.0.1:1", Dialer: b.dialer(node), // a name would be looked up
+		Protocol: 2, MaxRetries: -1, DialerRetries: 1, DisableIdentity: true, ContextTimeoutEnabled: true,
+		ReadTimeout: -1, WriteTimeout: -1, PoolTimeout: time.Hour,
+		PoolSize: most, PipelinePoolSize: -1, ConnMaxIdleTime: -1,
+		ReadBufferSize: 1 << 10, WriteBufferSize: 1 << 10,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	})
+}
+
+// stack is that of the code that panicked.
+func stack() string {
+	text := make([]byte, 4<<10)
+	text = text[:runtime.Stack(text, false)]
+	_, after, _ := strings.Cut(string(text), "panic(")
+	return after
+}

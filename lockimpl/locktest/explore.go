@@ -1,0 +1,154 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"oversell/explore"
+	"oversell/history"
+	"oversell/lockimpl"
+	"oversell/reports"
+	"oversell/scenarios"
+	"oversell/stockimpl"
+	"oversell/variant"
+)
+
+// Explore tries every interleaving of clients that take the lock, hold it and give it
+// back, every expiry, and every crash and lost or late message, within bounds: see
+// package [explore]. The test fails with the shortest schedule that breaks a promise of
+// the lock, and fails as inconclusive when the search says nothing. Otherwise the test's
+// log says what was searched.
+//
+// Zero bounds are 2 clients, 2 tries each, 1 move of the clock while somebody could
+// run, 1 stall and 1 crash; a bound that is negative is 0. Depth, TimeMS and MemoryMB stay as
+// they are. Each try is one attempt, and the lease is a second.
+//
+// The lock must keep to its variant.Env: commands, clock, tokens and goroutines. For
+// one that does not, there is [ExploreBubble].
+func Explore(t *testing.T, v lockimpl.Variant, b reports.Bounds) {
+	t.Helper()
+	report(t, func() (string, error) { return search(t.Context(), mutex(v, b)) })
+}
+
+// ExploreSale is Explore for clients that buy the last piece under the lock: it looks
+// for broken promises of the sale, too. Zero bounds are those of Explore.
+func ExploreSale(t *testing.T, lock lockimpl.Variant, sale stockimpl.Variant, b reports.Bounds) {
+	t.Helper()
+	report(t, func() (string, error) { return search(t.Context(), seckill(lock, sale, b)) })
+}
+
+// ExploreBubble is Explore for a lock that starts goroutines and tells the time by
+// itself, like those of other people's libraries: clients run in bubbles of
+// testing/synctest. The package's comment says what must hold then, and what is not
+// covered. Progress is not looked for, so a bound of crashes says nothing. One run of a
+// client's code takes some tenths of a millisecond, and several times that under the
+// race detector.
+func ExploreBubble(t *testing.T, v lockimpl.Variant, b reports.Bounds) {
+	t.Helper()
+	report(t, func() (string, error) { return searchBubbles(t, mutex(v, b)) })
+}
+
+func report(t *testing.T, search func() (string, error)) {
+	t.Helper()
+	text, err := search()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Log(text)
+}
+
+func mutex(v lockimpl.Variant, b reports.Bounds) explore.Config {
+	s, _ := scenarios.Find("mutex")
+	return explore.Config{Run: scenarios.Config{Scenario: s, Lock: v}, Bounds: complete(b)}
+}
+
+func seckill(lock lockimpl.Variant, sale stockimpl.Variant, b reports.Bounds) explore.Config {
+	s, _ := scenarios.Find("seckill")
+	return explore.Config{Run: scenarios.Config{Scenario: s, Lock: lock, Sale: sale}, Bounds: complete(b)}
+}
+
+// complete fills in the bounds that are zero.
+func complete(b reports.Bounds) reports.Bounds {
+	for _, of := range []struct {
+		bound   *int
+		without int
+	}{{&b.Clients, 2}, {&b.Tries, 2}, {&b.Advances, 1}, {&b.Crashes, 1}, {&b.Stalls, 1}, {&b.Lost, 0}, {&b.Late, 0}} {
+		if *of.bound == 0 {
+			*of.bound = of.without
+		}
+		*of.bound = max(*of.bound, 0)
+	}
+	return b
+}
+
+// errBroken is a promise that was broken.
+var errBroken = errors.New("a promise is broken")
+
+// errInconclusive is a search that says nothing.
+var errInconclusive = errors.New("the search is inconclusive")
+
+// search returns in words what was proved.
+func search(ctx context.Context, c explore.Config) (string, error) {
+	r, err := explore.Run(ctx, c)
+	if err != nil && !errors.Is(err, explore.ErrUsage) {
+		err = fmt.Errorf("%w\na lock that starts goroutines, reads the time or draws random numbers past its variant.Env can be searched in bubbles: see locktest.ExploreBubble", err)
+	}
+	return judged(r, err)
+}
+
+// searchBubbles does it in bubbles.
+func searchBubbles(t *testing.T, c explore.Config) (string, error) {
+	if err := c.Complete(); err != nil {
+		return "", err
+	}
+	// Whether the lock can still be taken in the end is tried outside of bubbles.
+	c.Look = slices.DeleteFunc(c.Look, func(p history.Promise) bool { return p.Of == variant.Lock && p.Property == variant.Progress })
+	start, effort := bubblesOf(t, c)
+	c.Start = start
+	r, err := explore.Run(t.Context(), c)
+	text, err := judged(r, err)
+	if err != nil {
+		return text, err
+	}
+	return text + "\n" + effort(), nil
+}
+
+// judged tells what a search came to.
+func judged(r reports.Exploration, err error) (string, error) {
+	if err != nil {
+		return "", fmt.Errorf("search: %w", err)
+	}
+	var b strings.Builder
+	if err := (reports.Terminal{W: &b}).Exploration(r); err != nil {
+		return "", err
+	}
+	switch r.Verdict {
+	case reports.Pass:
+		return b.String(), nil
+	case reports.Violated:
+		return "", fmt.Errorf("%w\n%s", errBroken, &b)
+	}
+	return "", fmt.Errorf("%w\n%s", errInconclusive, &b)
+}
+
+// Bubbles makes a [explore.Config.Start] that runs c's clients in bubbles of
+// testing/synctest, with t as the bubbles' test, for searches that ExploreBubble does
+// not make:
+//
+//	c := explore.Config{Run: scenarios.Config{Scenario: mutex, Lock: mine, MaxTries: 3}, Bounds: bounds}
+//	c.Start = locktest.Bubbles(t, c)
+//	r, err := explore.Run(t.Context(), c)
+//
+// It panics if c cannot be searched. Of a lock that promises progress c.Look must leave
+// that out: a search tries it outside of bubbles.
+func Bubbles(t *testing.T, c explore.Config) func(index int) explore.Execution {
+	if err := c.Complete(); err != nil {
+		panic(err)
+	}
+	start, _ := bubblesOf(t, c)
+	return start
+}

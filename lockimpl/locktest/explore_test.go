@@ -1,0 +1,373 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"oversell/explore"
+	"oversell/internal/coro"
+	"oversell/lockimpl"
+	"oversell/reports"
+	"oversell/stockimpl"
+	"oversell/variant"
+)
+
+// mine is a lock as a user would write it, with the mistakes that a test plants.
+type mine struct {
+	env variant.Env
+	mistakes
+}
+
+type mistakes struct {
+	anybody bool // a release deletes whatever is there
+	beside  bool // commands are sent by goroutines
+	late    bool // the lease counts from the answer
+}
+
+const deleteText = `if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("del", KEYS[1]) end return 0`
+
+var deleteOwn = redis.NewScript(deleteText)
+
+func (m mine) Acquire(ctx context.Context, key string, o lockimpl.Options) (lockimpl.Lock, error) {
+	l := lockimpl.Lock{Key: key, Token: m.env.Token()}
+	began := m.env.Clock.Now()
+	for tries := 1; ; tries++ {
+		l.Until = m.env.Clock.Now().Add(o.TTL)
+		ok, err := m.set(ctx, l, o.TTL)
+		if m.late {
+			l.Until = m.env.Clock.Now().Add(o.TTL)
+		}
+		if ok || err != nil {
+			return l, err
+		}
+		if tries == o.MaxTries || m.env.Clock.Now().Sub(began) >= o.Wait {
+			return l, lockimpl.ErrHeld
+		}
+		if err := m.env.Clock.Sleep(ctx, o.RetryEvery); err != nil {
+			return l, err
+		}
+	}
+}
+
+func (m mine) set(ctx context.Context, l lockimpl.Lock, ttl time.Duration) (ok bool, err error) {
+	over := make(chan struct{})
+	set := func() {
+		ok, err = m.env.Redis[0].SetNX(ctx, lockimpl.Key(l.Key), l.Token, ttl).Result()
+		close(over)
+	}
+	if m.beside {
+		go set()
+	} else {
+		set()
+	}
+	<-over
+	return ok, err
+}
+
+func (m mine) Extend(context.Context, lockimpl.Lock, time.Duration) (lockimpl.Lock, error) {
+	return lockimpl.Lock{}, errors.New("not made for that")
+}
+
+func (m mine) Release(ctx context.Context, l lockimpl.Lock) error {
+	if m.anybody {
+		return m.env.Redis[0].Del(ctx, lockimpl.Key(l.Key)).Err()
+	}
+	n, err := deleteOwn.Run(ctx, m.env.Redis[0], []string{lockimpl.Key(l.Key)}, l.Token).Int()
+	if err == nil && n == 0 {
+		err = lockimpl.ErrLost
+	}
+	return err
+}
+
+func mineWith(m mistakes) lockimpl.Variant {
+	return lockimpl.Variant{
+		Name: "mine", Promises: []variant.Property{variant.MutualExclusion, variant.OwnerOnlyRelease, variant.Progress},
+		New: func(env variant.Env) lockimpl.Locker { return mine{env, m} },
+	}
+}
+
+func TestExplore(t *testing.T) { Explore(t, mineWith(mistakes{}), reports.Bounds{}) }
+
+func TestExploreBubble(t *testing.T) {
+	ExploreBubble(t, mineWith(mistakes{beside: true}), reports.Bounds{})
+}
+
+func TestExploreSale(t *testing.T) {
+	lock, _ := lockimpl.Find("fenced")
+	sale, _ := stockimpl.Find("fenced")
+	ExploreSale(t, lock, sale, reports.Bounds{Tries: 1})
+}
+
+// TestMistakesAreFound: both engines, the same verdict.
+func TestMistakesAreFound(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		m      mistakes
+		breaks variant.Property
+	}{
+		{"release of another's lock", mistakes{anybody: true}, variant.OwnerOnlyRelease},
+		{"lease from the answer", mistakes{late: true}, variant.MutualExclusion},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := search(t.Context(), mutex(mineWith(c.m), reports.Bounds{}))
+			wants(t, err, errBroken, string(c.breaks)+" violated: client")
+			c.m.beside = true
+			_, err = searchBubbles(t, mutex(mineWith(c.m), reports.Bounds{}))
+			wants(t, err, errBroken, string(c.breaks)+" violated: client")
+		})
+	}
+}
+
+func TestGoroutinesNeedBubbles(t *testing.T) {
+	_, err := search(t.Context(), mutex(mineWith(mistakes{beside: true}), reports.Bounds{}))
+	wants(t, err, nil, "starts goroutines of its own", "locktest.ExploreBubble")
+}
+
+func TestSaleThatOversellsIsFound(t *testing.T) {
+	lock, _ := lockimpl.Find("lua-release")
+	sale, _ := stockimpl.Find("plain")
+	_, err := search(t.Context(), seckill(lock, sale, reports.Bounds{Tries: 1}))
+	wants(t, err, errBroken, "no-oversell")
+}
+
+func TestNothingPromised(t *testing.T) {
+	v := mineWith(mistakes{})
+	v.Promises = nil
+	_, err := search(t.Context(), mutex(v, reports.Bounds{}))
+	wants(t, err, explore.ErrUsage)
+	if strings.Contains(err.Error(), "ExploreBubble") {
+		t.Errorf("a wrong configuration has the hint about bubbles: %v", err)
+	}
+}
+
+// TestUnknownCommandIsInconclusive: what the model does not know is no proof.
+func TestUnknownCommandIsInconclusive(t *testing.T) {
+	v := mineWith(mistakes{})
+	v.New = func(env variant.Env) lockimpl.Locker { return strange{mine{env: env}} }
+	_, err := searchBubbles(t, mutex(v, reports.Bounds{}))
+	wants(t, err, errInconclusive, "does not know")
+}
+
+type strange struct{ mine }
+
+func (s strange) Acquire(ctx context.Context, _ string, _ lockimpl.Options) (lockimpl.Lock, error) {
+	return lockimpl.Lock{}, s.env.Redis[0].Do(ctx, "acquire.lock").Err()
+}
+
+// wants fails the test unless err is what it should be, with these words.
+func wants(t *testing.T, err, is error, words ...string) {
+	t.Helper()
+	if err == nil || is != nil && !errors.Is(err, is) {
+		t.Fatalf("got %v; want %v", err, is)
+	}
+	for _, w := range words {
+		if !strings.Contains(err.Error(), w) {
+			t.Errorf("the error does not say %q:\n%v", w, err)
+		}
+	}
+}
+
+// play drives a client in bubbles by hand: each line is what it must stand before, and
+// how that is answered.
+func play(t *testing.T, x explore.Execution, lines [][2]string) {
+	t.Helper()
+	now := time.Duration(0)
+	for i, line := range lines {
+		if x.Err() != nil {
+			t.Fatal(x.Err())
+		}
+		got := ""
+		for _, r := range x.Pending() {
+			got += says(r) + "; "
+		}
+		if got != line[0] {
+			t.Fatalf("step %d: it stands before %q; want %q", i, got, line[0])
+		}
+		o := coro.Observation{Reply: line[1]}
+		if d, err := time.ParseDuration(line[1]); err == nil {
+			now, o = d, coro.Observation{}
+		}
+		if line[1] == "late" {
+			o = coro.Observation{Failure: coro.TimedOut}
+		}
+		o.Now = now
+		x.Resume(0, o)
+	}
+}
+
+func says(r coro.Request) string {
+	text := r.Label
+	switch r.Kind {
+	case coro.Clock:
+		text = "clock"
+	case coro.Sleep:
+		text = fmt.Sprint("sleep until ", r.Until)
+	case coro.Command:
+		text = fmt.Sprint(r.Node, r.Commands)
+	}
+	if r.Deadline > 0 {
+		text += fmt.Sprint(" before ", r.Deadline)
+	}
+	return text
+}
+
+const (
+	ok   = "+OK\r\n"
+	no   = "$-1\r\n"
+	one  = ":1\r\n"
+	zero = ":0\r\n"
+)
+
+func inBubbles(t *testing.T, v lockimpl.Variant, tries, attempts int) explore.Execution {
+	t.Helper()
+	c := mutex(v, reports.Bounds{Tries: tries})
+	c.Run.MaxTries = attempts
+	return Bubbles(t, c)(0)
+}
+
+func TestTimeInBubbles(t *testing.T) {
+	x := inBubbles(t, mineWith(mistakes{beside: true}), 1, 3)
+	set := "0 [[set Lock:order token9.0 ex 1 nx]]; "
+	play(t, x, [][2]string{
+		{"start; ", ""}, {"clock; ", "40ms"},
+		{set, no}, {"clock; ", "50ms"},
+		{"sleep until 150ms; ", ""}, // counted from when it went on
+		{set, no}, {"clock; ", "300ms"},
+		{"sleep until 400ms; ", ""},
+		{set, ok}, {"clock; ", "400ms"},
+		{"section; ", ""}, {"clock; ", "500ms"},
+		{"0 [[eval " + deleteText + " 1 Lock:order token9.0]]; ", one}, {"clock; ", "500ms"},
+		{"", ""},
+	})
+	events := x.Events()
+	end := events[1].(explore.Event)
+	if want := 1400 * time.Millisecond; !end.End || end.Op.Until != want {
+		t.Errorf("the lease is promised until %v; want %v", end.Op.Until, want)
+	}
+}
+
+// limited gives each command 50 ms and renews the lease beside the section.
+type limited struct{ mine }
+
+func (l limited) Acquire(ctx context.Context, key string, o lockimpl.Options) (lockimpl.Lock, error) {
+	ctx, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+	defer cancel()
+	got, err := l.mine.Acquire(ctx, key, o)
+	if err == nil {
+		go func() {
+			for { // nobody stops it
+				time.Sleep(o.TTL / 2)
+				l.env.Redis[0].PExpire(context.Background(), lockimpl.Key(key), o.TTL)
+			}
+		}()
+	}
+	return got, err
+}
+
+func TestRenewalAndDeadlineInBubbles(t *testing.T) {
+	v := mineWith(mistakes{})
+	v.New = func(env variant.Env) lockimpl.Locker { return limited{mine{env: env}} }
+	set := func(token int, before string) string {
+		return fmt.Sprintf("0 [[set Lock:order token9.%d ex 1 nx]] before %s; ", token, before)
+	}
+	x := inBubbles(t, v, 2, 1)
+	play(t, x, [][2]string{
+		{"start; ", ""}, {"clock; ", "0s"},
+		{set(0, "50ms"), "late"}, {"clock; ", "60ms"},
+		{set(1, "110ms"), ok}, {"clock; ", "100ms"},
+		{"section; sleep until 600ms; ", ""}, {"clock; ", "700ms"},
+		// The renewal that was due at 600 ms is under way since then.
+		{"0 [[eval " + deleteText + " 1 Lock:order token9.1]]; 0 [[pexpire Lock:order 1000]]; ", one}, {"clock; ", "700ms"},
+		{"0 [[pexpire Lock:order 1000]]; ", zero},
+	})
+}
+
+func TestBubblesNoticeChance(t *testing.T) {
+	v := mineWith(mistakes{})
+	drawn := 0
+	v.New = func(env variant.Env) lockimpl.Locker {
+		env.Token = func() string { drawn++; return fmt.Sprint("random", drawn) }
+		return mine{env: env}
+	}
+	_, err := searchBubbles(t, mutex(v, reports.Bounds{}))
+	wants(t, err, explore.ErrNondeterministic, "random")
+}
+
+func TestBubblesNoticePanic(t *testing.T) {
+	v := mineWith(mistakes{})
+	v.New = func(variant.Env) lockimpl.Locker { return nil }
+	_, err := searchBubbles(t, mutex(v, reports.Bounds{}))
+	wants(t, err, nil, "the client panicked")
+}
+
+// stuck waits for what nobody does.
+type stuck struct {
+	mine
+	on func()
+}
+
+func (s stuck) Acquire(context.Context, string, lockimpl.Options) (lockimpl.Lock, error) {
+	s.on()
+	return lockimpl.Lock{}, lockimpl.ErrHeld
+}
+
+func TestBubblesNoticeWaitsForNothing(t *testing.T) {
+	v := mineWith(mistakes{})
+	release := make(chan struct{}) // of no bubble
+	for _, c := range []struct {
+		on   func()
+		says string
+	}{
+		{func() { <-make(chan struct{}) }, "neither a command nor time"},
+		{func() { <-release }, "still runs"},
+	} {
+		v.New = func(variant.Env) lockimpl.Locker { return stuck{on: c.on} }
+		config := mutex(v, reports.Bounds{})
+		if err := config.Complete(); err != nil {
+			t.Fatal(err)
+		}
+		code := &bubbles{t: t, config: config.Run, tries: 1, masters: 1, patience: time.Second}
+		x := &execution{code: code, at: code.start()}
+		x.Resume(0, coro.Observation{})
+		x.Resume(0, coro.Observation{})
+		wants(t, x.Err(), nil, c.says)
+	}
+	close(release)
+}
+
+// TestSameVerdicts: what keeps to its Env is judged alike by both engines.
+func TestSameVerdicts(t *testing.T) {
+	for _, v := range lockimpl.Variants {
+		if v.Needs.Masters > 1 || v.Needs.SQL {
+			continue // too many threads for a test, or not to be searched
+		}
+		t.Run(v.Name, func(t *testing.T) {
+			t.Parallel()
+			c := mutex(v, reports.Bounds{Tries: 1})
+			c.Look = nil
+			for _, p := range []variant.Property{variant.MutualExclusion, variant.OwnerOnlyRelease, variant.Fencing} {
+				for _, q := range c.Run.Promises() {
+					if q.Of == variant.Lock && q.Property == p {
+						c.Look = append(c.Look, q)
+					}
+				}
+			}
+			if c.Look == nil {
+				t.Skip("it promises nothing that both look for")
+			}
+			_, alone := search(t.Context(), c)
+			_, inBubble := searchBubbles(t, c)
+			for _, is := range []error{nil, errBroken, errInconclusive} {
+				if errors.Is(alone, is) != errors.Is(inBubble, is) {
+					t.Errorf("stepped by its Env: %v\nin bubbles: %v", alone, inBubble)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,159 @@
+package reports
+
+import (
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"strings"
+)
+
+//go:embed exploration.html.tmpl
+var explorationPage string
+
+// HTML writes a page that stands by itself: it needs no network, no script and no
+// other file.
+func (e Exploration) HTML(w io.Writer) error {
+	page, err := template.New("exploration").Parse(explorationPage)
+	if err != nil {
+		return fmt.Errorf("the page of explorations: %w", err)
+	}
+	return page.Execute(w, e.page())
+}
+
+// page is what the template shows.
+type page struct {
+	Exploration
+	Class, Icon string
+	Declared    string
+	Promise     string
+	Diagrams    []diagram
+	Entries     []Entry
+	// Breaking is the last step, which is the one that broke the promise.
+	Breaking *Entry
+	Limits   []string
+	Numbers  []number
+	// Has are the kinds of steps that occur, for the legend.
+	Has map[string]bool
+}
+
+// number is one measure of the search.
+type number struct{ Name, Value string }
+
+// Entry is a step in words, as the page shows it.
+type Entry struct {
+	Number                       int
+	At, Who, Class               string
+	Command, Answer, Note, Redis string
+	Changed, Breaks              bool
+	Marks                        []string
+	// Sent and Reply are the words on the wire; empty if they are not known.
+	Sent  []string
+	Reply string
+}
+
+// Name is the step in a sentence, for those who do not see it.
+func (e Entry) Name() string {
+	s := fmt.Sprintf("Step %d, at %s", e.Number, e.At)
+	if e.Who != "" {
+		s += ", " + e.Who
+	}
+	s += ": " + e.Command
+	if e.Answer != "" {
+		s += ", answer: " + e.Answer
+	}
+	if e.Note != "" {
+		s += " (" + e.Note + ")"
+	}
+	for _, m := range e.Marks {
+		s += ", " + m
+	}
+	if e.Breaks {
+		s += "; this breaks the promise"
+	}
+	return s + ". Redis then holds " + e.Redis + "."
+}
+
+func (e Exploration) page() page {
+	p := page{Exploration: e, Declared: e.declared(), Limits: e.limits(), Numbers: e.numbers(), Has: map[string]bool{}}
+	p.Class, p.Icon = e.Verdict, map[string]string{Pass: "✓", Violated: "✗"}[e.Verdict]
+	if p.Icon == "" {
+		p.Icon = "?"
+	}
+	c := e.Counterexample
+	if c == nil || len(c.Steps) == 0 {
+		return p
+	}
+	p.Promise = c.promise()
+	for i, s := range c.Steps {
+		p.Entries = append(p.Entries, c.entry(i, e.Masters))
+		p.Has[s.Kind] = true
+		for _, m := range s.Marks {
+			p.Has[m] = true
+		}
+	}
+	p.Breaking = &p.Entries[len(p.Entries)-1]
+	p.Diagrams = []diagram{c.draw(e.Masters, wide), c.draw(e.Masters, narrow)}
+	return p
+}
+
+// Sentence names the mistake or says what was proved.
+func (p page) Sentence() string {
+	if p.Counterexample == nil {
+		if p.Verdict == Inconclusive {
+			return "" // the headline has it
+		}
+		return p.Why
+	}
+	return p.Counterexample.Sentence
+}
+
+// numbers are the measures of the search.
+func (e Exploration) numbers() []number {
+	s := e.Stats
+	list := []number{
+		{"states", Thousands(s.States)},
+		{"transitions", Thousands(s.Transitions)},
+		{"time", seconds(s.ElapsedMS)},
+		{"transitions a second", perSecond(s)},
+		{"longest schedule", count(int64(s.Depth), "step")},
+		{"runs of the real code", Thousands(s.Executions)},
+		{"different things seen by it", Thousands(s.Observed)},
+		{plural(e.entries()), Thousands(s.Entered)},
+	}
+	if e.Sale != "" {
+		list = append(list, number{"sales", Thousands(s.Sold)})
+	}
+	list = append(list,
+		number{"advances of the clock", Thousands(s.Advances)},
+		number{"expiries", Thousands(s.Expiries)},
+		number{"crashes", Thousands(s.Crashes)},
+		number{"lost messages", Thousands(s.Lost)},
+		number{"late requests", Thousands(s.Late)},
+		number{"end states judged", Thousands(s.Ends)})
+	if s.Collision > 0 {
+		list = append(list, number{"chance that two states were taken for one, at most", chance(s.Collision)})
+	}
+	if s.BytesPerState > 0 {
+		list = append(list, number{"memory a state", size(s.BytesPerState)})
+	}
+	return list
+}
+
+// entry puts a step into the page's words.
+func (c Counterexample) entry(i, masters int) Entry {
+	s := c.Steps[i]
+	t := s.told(masters)
+	e := Entry{Number: i + 1, At: millis(s.AtMS), Who: c.by(s), Command: t.command, Answer: t.answer, Note: t.note, Redis: s.holds(),
+		Changed: i == 0 || s.Redis != c.Steps[i-1].Redis, Breaks: i == len(c.Steps)-1, Marks: s.Marks}
+	if e.Who != "" {
+		e.Class = clientClass(s.Client)
+	}
+	for _, words := range s.Commands {
+		e.Sent = append(e.Sent, strings.Join(words, " "))
+	}
+	if s.Reply != "" {
+		e.Reply = strings.TrimSuffix(strings.ReplaceAll(s.Reply, "\r\n", " "), " ")
+	}
+	return e
+}

@@ -1,0 +1,329 @@
+package reports
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"oversell/variant"
+)
+
+// noAnswer is what a client has that gave up waiting.
+const noAnswer = "no answer"
+
+// Headline is the verdict in words.
+func (e Exploration) Headline() string {
+	switch c := e.Counterexample; {
+	case e.Verdict == Violated && c != nil:
+		return fmt.Sprintf("violated: %s of %s, in %s", c.Property, e.object(c.Of), count(int64(len(c.Steps)), "step"))
+	case e.Verdict == Pass:
+		return "holds within these bounds: " + e.Title()
+	case e.Why != "":
+		return e.Verdict + ": " + e.Why
+	}
+	return e.Verdict
+}
+
+// Title says what was searched.
+func (e Exploration) Title() string {
+	title := Run{Scenario: e.Scenario, Lock: e.Lock, Sale: e.Sale, Queue: e.Queue, IDs: e.IDs}.Title()
+	if e.Masters > 1 {
+		title += fmt.Sprintf(", on %d independent masters", e.Masters)
+	}
+	return title
+}
+
+// object names what a promise is about.
+func (e Exploration) object(o variant.Object) string {
+	name := map[variant.Object]string{variant.Lock: e.Lock, variant.Sale: e.Sale, variant.Queue: e.Queue, variant.IDs: e.IDs}[o]
+	return strings.TrimSpace(fmt.Sprintf("%s %s", o, name))
+}
+
+// declared compares the verdict with the declared promises and flaws.
+func (e Exploration) declared() string {
+	switch {
+	case e.Verdict == Inconclusive:
+		return ""
+	case e.Verdict == e.Expected && e.Verdict == Pass:
+		return "as declared"
+	case e.Verdict == e.Expected:
+		return "as its flaws declare"
+	case e.Expected == Violated:
+		return "though a flaw is declared, which did not show within these bounds"
+	}
+	return "though no flaw is declared that explains it"
+}
+
+// sentence is the one that names the mistake.
+func (c Counterexample) sentence() string {
+	return fmt.Sprintf("%s violated: %s", c.Property, c.Sentence)
+}
+
+// promise is what the property would have meant.
+func (c Counterexample) promise() string {
+	for _, info := range variant.Properties {
+		if info.Of == c.Of && info.Name == c.Property {
+			return info.Promise
+		}
+	}
+	return ""
+}
+
+// told is a step in words.
+type told struct {
+	command, answer string
+	// note says what became of a request that was not simply answered.
+	note string
+}
+
+// told puts a step into words. The node is named where there are several.
+func (s Step) told(masters int) told {
+	command, answer, _ := strings.Cut(s.Text, " -> ")
+	t := told{command: command, answer: answer}
+	switch s.Kind {
+	case StepStart:
+		t = told{command: orElse(s.Text, "starts")}
+	case StepPause:
+		t = told{command: orElse(s.Text, "goes on")}
+	case StepAdvance:
+		t = told{command: s.passes()}
+	case StepCrash:
+		t = told{command: orElse(s.Text, "crashes")}
+	case StepEnd:
+		t = told{command: "in the end: " + s.Text}
+	case StepLost:
+		t.answer, t.note = noAnswer, "the request is lost"
+	case StepNoReply:
+		t.answer, t.note = noAnswer, "executed, the answer is lost"
+	case StepLate:
+		t.answer, t.note = noAnswer, "gives up; the request is still under way"
+	}
+	if masters > 1 && s.asks() {
+		t.command = fmt.Sprintf("node %d: %s", s.Node, t.command)
+	}
+	if s.Kind == StepArrive {
+		t.command = "arrives late: " + t.command
+		t.note = fmt.Sprintf("sent in step %d", s.Of+1)
+	}
+	if s.Thread > 0 {
+		t.command = fmt.Sprintf("thread %d: %s", s.Thread, t.command)
+	}
+	return t
+}
+
+// asks tells whether a request was sent in the step, or arrived.
+func (s Step) asks() bool {
+	return slices.Contains([]string{StepCommand, StepLost, StepNoReply, StepLate, StepArrive}, s.Kind)
+}
+
+// passes words an advance of the clock.
+func (s Step) passes() string {
+	text := "time passes: " + millis(s.AdvanceMS)
+	if s.Text != "" {
+		text += "; " + s.Text
+	}
+	return text
+}
+
+// outcome is what comes after the command.
+func (t told) outcome() string {
+	var parts []string
+	if t.answer != "" {
+		parts = append(parts, "-> "+t.answer)
+	}
+	if t.note != "" {
+		parts = append(parts, "("+t.note+")")
+	}
+	return strings.Join(parts, " ")
+}
+
+// stars are the marks as the text shows them.
+func (s Step) stars() string {
+	var marks []string
+	for _, m := range s.Marks {
+		marks = append(marks, "*"+m+"*")
+	}
+	return strings.Join(marks, " ")
+}
+
+// has tells whether the step bears a mark.
+func (s Step) has(mark string) bool { return slices.Contains(s.Marks, mark) }
+
+// holds is what the server holds after the step.
+func (s Step) holds() string { return orElse(s.Redis, "(empty)") }
+
+// by is the name of whom the step belongs to; empty where that is nobody.
+func (c Counterexample) by(s Step) string {
+	if s.Client < 0 || s.Client >= len(c.Clients) {
+		return ""
+	}
+	return c.Clients[s.Client]
+}
+
+// within says in a line what the search was allowed to do.
+func (e Exploration) within() string { return strings.Join(e.limits(), ", ") }
+
+func (e Exploration) limits() []string {
+	b := e.Bounds
+	limits := []string{
+		count(int64(b.Clients), "client"),
+		each(b.Tries),
+		upTo(b.Crashes, "crash"),
+		upTo(b.Lost, "lost message"),
+		upTo(b.Late, "late request"),
+		upTo(b.Advances, "advance") + " of the clock while somebody could run",
+	}
+	if e.TTLMS > 0 {
+		limits = append(limits, "leases of "+millis(e.TTLMS))
+	}
+	if e.Stock > 0 {
+		limits = append(limits, "a stock of "+Thousands(e.Stock))
+	}
+	if e.Quantity > 0 {
+		limits = append(limits, "orders for "+count(int64(e.Quantity), "piece"))
+	}
+	if b.Depth > 0 {
+		limits = append(limits, "schedules of up to "+count(int64(b.Depth), "step"))
+	}
+	return limits
+}
+
+// effort are sentences that say what the search did.
+func (e Exploration) effort() []string {
+	s := e.Stats
+	done := fmt.Sprintf("%s and %s in %s", count(s.States, "state"), count(s.Transitions, "transition"), seconds(s.ElapsedMS))
+	if s.ElapsedMS > 0 {
+		done += ", which is " + perSecond(s) + " transitions a second"
+	}
+	lines := []string{
+		done + "; the longest schedule has " + count(int64(s.Depth), "step"),
+		fmt.Sprintf("the real code was run %s, and saw %s", count(s.Executions, "time"), count(s.Observed, "different thing")),
+		"along the way: " + strings.Join(e.happened(), ", "),
+	}
+	if s.Collision > 0 {
+		lines = append(lines, "two different states were taken for one with a probability of at most "+chance(s.Collision))
+	}
+	if s.BytesPerState > 0 {
+		lines = append(lines, size(s.BytesPerState)+" of memory a state")
+	}
+	return lines
+}
+
+// happened counts what the search brought about. What it did not is said as well:
+// a promise about crashes means little when nothing crashed.
+func (e Exploration) happened() []string {
+	s := e.Stats
+	list := []string{count(s.Entered, e.entries())}
+	if s.Sold > 0 || e.Sale != "" {
+		list = append(list, count(s.Sold, "sale"))
+	}
+	return append(list, count(s.Advances, "advance")+" of the clock", count(s.Expiries, "expiry"), count(s.Crashes, "crash"),
+		count(s.Lost, "lost message"), count(s.Late, "late request"), count(s.Ends, "end state")+" judged")
+}
+
+// entries is what Effort.Entered counts here.
+func (e Exploration) entries() string {
+	switch {
+	case e.Queue != "":
+		return "delivery"
+	case e.IDs != "":
+		return "number given out"
+	}
+	return "entry into the critical section"
+}
+
+// count writes a number and its noun, in the plural unless it is one.
+func count(n int64, noun string) string {
+	if n != 1 {
+		noun = plural(noun)
+	}
+	return Thousands(n) + " " + noun
+}
+
+// plural of a noun, which may be followed by more words that stay as they are.
+func plural(noun string) string {
+	for _, tail := range []string{" given out", " into the critical section"} {
+		if head, ok := strings.CutSuffix(noun, tail); ok {
+			return plural(head) + tail
+		}
+	}
+	switch {
+	case strings.HasSuffix(noun, "ry"):
+		return strings.TrimSuffix(noun, "y") + "ies"
+	case strings.HasSuffix(noun, "sh"):
+		return noun + "es"
+	}
+	return noun + "s"
+}
+
+// each says how often each client tries.
+func each(tries int) string {
+	if tries == 1 {
+		return "1 try each"
+	}
+	return fmt.Sprintf("%d tries each", tries)
+}
+
+// upTo words a bound.
+func upTo(n int, noun string) string {
+	if n == 0 {
+		return "no " + noun
+	}
+	return "up to " + count(int64(n), noun)
+}
+
+// millis shows milliseconds, to the microsecond.
+func millis(ms float64) string { return plainMillis(ms) + " ms" }
+
+func plainMillis(ms float64) string {
+	return strconv.FormatFloat(math.Round(ms*1000)/1000, 'f', -1, 64)
+}
+
+// seconds shows a time that was measured.
+func seconds(ms float64) string {
+	switch {
+	case ms < 1000:
+		return strconv.FormatFloat(ms, 'g', 3, 64) + " ms"
+	case ms < 60_000:
+		return strconv.FormatFloat(ms/1000, 'g', 3, 64) + " s"
+	}
+	return time.Duration(ms * float64(time.Millisecond)).Round(time.Second).String()
+}
+
+// perSecond is the rate of transitions; "-" if no time was measured.
+func perSecond(s Effort) string {
+	if s.ElapsedMS <= 0 {
+		return "-"
+	}
+	return Thousands(int64(float64(s.Transitions) / s.ElapsedMS * 1000))
+}
+
+// chance shows a tiny probability.
+func chance(p float64) string { return strconv.FormatFloat(p, 'e', 1, 64) }
+
+// size shows the memory a state takes.
+func size(bytes float64) string { return strconv.FormatFloat(bytes, 'f', 0, 64) + " bytes" }
+
+// cut shortens text to a number of runes by an ellipsis in its middle, where
+// commands and tokens differ least.
+func cut(text string, width int) string {
+	runes := []rune(text)
+	if len(runes) <= width {
+		return text
+	}
+	if width < 1 {
+		return ""
+	}
+	left := width / 2
+	return string(runes[:left]) + "…" + string(runes[len(runes)-(width-1-left):])
+}
+
+func orElse(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}

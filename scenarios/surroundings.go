@@ -1,0 +1,195 @@
+package scenarios
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"oversell/faults"
+	"oversell/history"
+	"oversell/lockimpl"
+	"oversell/queueimpl"
+)
+
+// stage is what clients work on and by which rules: data, the same for all clients
+// of a run.
+type stage struct {
+	config                              Config
+	options                             lockimpl.Options
+	prefix                              string // of every key
+	lock, product, counter, queue, pool object
+
+	finished atomic.Int64 // producers that have nothing more to enqueue, or tasks that were submitted
+	openPops sync.Map     // requests of pops without an answer
+}
+
+func newStage(c Config, prefix string) *stage {
+	object := func(name string) object { return object{prefix + name, history.Text(prefix + name)} }
+	return &stage{
+		config:  c,
+		options: lockimpl.Options{TTL: c.TTL, Wait: c.Wait, RetryEvery: c.Retry, MaxTries: c.MaxTries},
+		prefix:  prefix,
+		lock:    object("order"), product: object("phone"), counter: object("thread"),
+		queue: object("orders"), pool: object("pool"),
+	}
+}
+
+// object is something that clients work on, by the name that it has in this run.
+type object struct {
+	name string
+	key  history.Value
+}
+
+// What a client numbers.
+const (
+	numberedOrder   = "order" // also tasks, and wishes for a number
+	numberedSession = "session"
+	numberedRequest = "request" // for tasks
+)
+
+// surroundings are what the steps of one client need beyond its variant.Env: of
+// whoever drives it, a run (seat) or a search (solo). Operations go by value,
+// so that they stay off the heap.
+type surroundings interface {
+	// enough tells that nothing more is to be begun.
+	enough() bool
+	// takeStep takes one of the steps that there are to take, and reports whether
+	// there was one left.
+	takeStep() bool
+	// quiet tells a consumer that found nothing whether nothing more can come.
+	quiet(c *Client) bool
+	// turn is told before each acquisition within a step where in the step the
+	// client is.
+	turn(c *Client, at place)
+	// number is a new number, unique among clients, for one of the numbered things.
+	number(of string) int64
+
+	// rest lets time pass in a section. It reports false when lost is closed.
+	rest(ctx context.Context, d time.Duration, lost <-chan struct{}) bool
+	// now is the time since the start; it rises with every call, or stands still.
+	now() time.Duration
+	// at converts a reading of the clock to the time since the start.
+	at(t time.Time) time.Duration
+
+	// began is told of an operation that is called, dropped of one that came to
+	// nothing and is no part of the history, and ended of one that is.
+	began(op history.Op)
+	dropped(op history.Op, err error)
+	ended(op history.Op, err error)
+	// went and failed are told how things go.
+	went(c *Client, op history.Op, err error)
+	failed(err error)
+	// decline says what becomes of a task that was declined for want of stock.
+	decline(task string) error
+
+	// arrive is told of an identity that takes the place of old, if that is not nil,
+	// and returns what the faults know of it.
+	arrive(id int32, old *faults.Client) *faults.Client
+	// replace has another take the place of a client that is dead or had no answer.
+	replace(c *Client)
+}
+
+// place is where in a step a client is, with all that the step remembers there.
+type place struct {
+	round  int // at the start of one
+	what   string
+	number int64
+	text   string
+	again  int
+	task   queueimpl.Task
+}
+
+// seat is one client's place in a run.
+type seat struct {
+	*run
+	rec *history.Recorder
+}
+
+func (s *seat) now() time.Duration { return s.rec.Now() }
+
+func (s *seat) turn(*Client, place) {}
+
+func (s *seat) began(history.Op) {}
+
+func (s *seat) dropped(history.Op, error) {}
+
+func (s *seat) ended(op history.Op, _ error) {
+	s.rec.Record(&op)
+	s.live.Ops.Add(1)
+}
+
+func (s *seat) arrive(id int32, old *faults.Client) *faults.Client {
+	if s.rec == nil {
+		s.rec = s.log.Recorder(id)
+	}
+	s.rec.As(id)
+	return s.injuredBy(id, old)
+}
+
+// replace gives the client a new identity: what the old one asked for may still
+// happen.
+func (s *seat) replace(c *Client) {
+	s.engine.Sleep(context.Background(), errorPause, nil)
+	if c.dead() {
+		c.deaths++
+		c.become(c.Successor())
+		return
+	}
+	c.Rename()
+	s.rec.As(c.ID)
+	if c.injured != nil {
+		s.renamed.Store(c.injured.Number(), c.ID)
+	}
+}
+
+// errorPause keeps clients from hammering a server that answers with errors.
+const errorPause = 20 * time.Millisecond
+
+func (r *run) enough() bool { return r.engine.Stopping() }
+
+// takeStep takes one of the steps that the run is limited to, and reports
+// whether there was one left.
+func (r *run) takeStep() bool {
+	return r.config.Ops == 0 || r.steps.Add(1) <= r.config.Ops || r.lasting()
+}
+
+func (r *run) number(of string) int64 {
+	switch of {
+	case numberedOrder:
+		return r.orders.Add(1)
+	case numberedSession:
+		return r.sessions.Add(1)
+	}
+	return r.requests.Add(1)
+}
+
+func (r *run) rest(ctx context.Context, d time.Duration, lost <-chan struct{}) bool {
+	return d <= 0 || r.engine.Sleep(ctx, d, lost)
+}
+
+func (r *run) at(t time.Time) time.Duration { return r.log.Since(t) }
+
+// quiet tells whether the producers have finished, and the client has found
+// nothing for so long that nothing more can come.
+func (r *run) quiet(c *Client) bool {
+	if r.finished.Load() < int64((r.config.Clients+1)/2) {
+		return false
+	}
+	if c.idle.IsZero() {
+		c.idle = time.Now()
+	}
+	return time.Since(c.idle) > quietTime+r.config.Delay+r.config.QueueOptions.Visibility
+}
+
+// decline counts a declined task as done, and once.
+func (r *run) decline(task string) error {
+	if _, again := r.declined.LoadOrStore(task, true); again {
+		return errDone
+	}
+	return nil
+}
+
+// errDone answers a consumer whose task had been done before.
+var errDone = errors.New("task was done before")
