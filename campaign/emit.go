@@ -1,8 +1,16 @@
 package campaign
 
 import (
+	"bytes"
 	"encoding/json"
-	"io"
+	"errors"
+	"fmt"
+	"go/format"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"text/template"
 	"unicode"
@@ -11,44 +19,100 @@ import (
 	"oversell/reports"
 )
 
+// ErrEmit wraps what is wrong with the place that a test is to be written to.
+var ErrEmit = errors.New("no test can be written")
+
+// CheckTest reports in advance why no test can be written to path.
+func CheckTest(path string) error {
+	if !strings.HasSuffix(path, "_test.go") {
+		return fmt.Errorf("%w to %s: the name of a Go test ends in _test.go", ErrEmit, path)
+	}
+	if _, err := os.Lstat(path); err == nil {
+		return fmt.Errorf("%w to %s: it is there already", ErrEmit, path)
+	}
+	_, err := packageIn(filepath.Dir(path))
+	return err
+}
+
 // WriteTest writes a Go test that drives the schedule of a counterexample again, and
 // fails as long as it breaks its promise. It compiles in a module that can import
-// oversell/lockimpl/locktest.
-func WriteTest(w io.Writer, e reports.Exploration) error {
-	if _, err := explore.ConfigOf(e); err != nil {
+// oversell/lockimpl/locktest. Its package is that of the other files there.
+func WriteTest(path string, e reports.Exploration) error {
+	if err := CheckTest(path); err != nil {
 		return err
 	}
-	trace, err := json.MarshalIndent(e, "", "  ")
+	name, err := packageIn(filepath.Dir(path))
 	if err != nil {
 		return err
 	}
-	return testTemplate.Execute(w, map[string]any{
+	text, err := testSource(name, e)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	return errors.Join(err, f.Close())
+}
+
+// packageIn is the package that a test in dir belongs to. Beside code it is the
+// external one, so that it cannot be in the way of a name.
+func packageIn(dir string) (string, error) {
+	files, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	for _, f := range files {
+		if f.IsDir() || !strings.HasSuffix(f.Name(), ".go") {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join(dir, f.Name()), nil, parser.PackageClauseOnly)
+		if err != nil {
+			return "", fmt.Errorf("%w beside a file that is no Go: %w", ErrEmit, err)
+		}
+		return strings.TrimSuffix(parsed.Name.Name, "_test") + "_test", nil
+	}
+	return "regression", nil
+}
+
+// testSource is the text of the test, formatted.
+func testSource(name string, e reports.Exploration) ([]byte, error) {
+	if _, err := explore.ConfigOf(e); err != nil {
+		return nil, err
+	}
+	trace, err := json.MarshalIndent(e, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	if err := testTemplate.Execute(&b, map[string]any{
+		"Package":  name,
 		"Name":     testName(e),
-		"Sentence": e.Counterexample.Sentence,
+		"Title":    e.Title(),
+		"Sentence": strings.Join(strings.Fields(e.Counterexample.Sentence), " "),
 		"Steps":    len(e.Counterexample.Steps),
 		"Property": e.Counterexample.Property,
 		"Trace":    "`" + strings.ReplaceAll(string(trace), "`", "` + \"`\" + `") + "`",
-	})
+	}); err != nil {
+		return nil, err
+	}
+	return format.Source(b.Bytes())
 }
 
+// testName tells what was searched and what broke.
 func testName(e reports.Exploration) string {
 	var b strings.Builder
-	for _, word := range strings.FieldsFunc(firstName(e)+"-"+string(e.Counterexample.Property), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
-		b.WriteString(strings.ToUpper(word[:1]) + word[1:])
+	for _, part := range []string{e.Lock, e.Sale, e.Queue, e.IDs, string(e.Counterexample.Property)} {
+		for word := range strings.FieldsFuncSeq(part, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+			b.WriteString(strings.ToUpper(word[:1]) + word[1:])
+		}
 	}
 	return b.String()
 }
 
-func firstName(e reports.Exploration) string {
-	for _, n := range []string{e.Sale, e.Queue, e.IDs, e.Lock} {
-		if n != "" {
-			return n
-		}
-	}
-	return e.Scenario
-}
-
-var testTemplate = template.Must(template.New("test").Parse(`package regression
+var testTemplate = template.Must(template.New("test").Parse(`package {{.Package}}
 
 import (
 	"testing"
@@ -56,11 +120,11 @@ import (
 	"oversell/lockimpl/locktest"
 )
 
-// Test{{.Name}} drives a schedule of {{.Steps}} steps, found by oversell explore,
-// against a real Redis. It fails as long as the schedule breaks {{.Property}}:
+// Test{{.Name}} drives a schedule against a real Redis that oversell explore
+// found, of {{.Steps}} steps ({{.Title}}). It fails as long as that breaks {{.Property}}:
 //
 //	{{.Sentence}}
-func Test{{.Name}}(t *testing.T) {
-	locktest.Replay(t, []byte({{.Trace}}))
-}
+func Test{{.Name}}(t *testing.T) { locktest.Replay(t, []byte(trace{{.Name}})) }
+
+const trace{{.Name}} = {{.Trace}}
 `))

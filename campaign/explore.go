@@ -1,6 +1,7 @@
 package campaign
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -35,6 +36,10 @@ type SearchOptions struct {
 	Plain bool
 }
 
+// sweepTime ends each of several searches where nobody chose, so that a sweep is over
+// in a minute or two.
+const sweepTime = 20 * time.Second
+
 // BindSearch defines the flags by which a search is chosen, with their defaults,
 // and has them fill o when f is parsed.
 func (o *SearchOptions) BindSearch(f *pflag.FlagSet) {
@@ -54,13 +59,14 @@ func (o *SearchOptions) BindSearch(f *pflag.FlagSet) {
 	f.IntVar(&b.Resends, "resends", 0, "times that a buyer without an answer sends the same order again: 0 or 1")
 	f.IntVar(&b.Stalls, "stalls", 0, "times that a client may be held up between a look at the clock and the command that it sends next")
 	f.IntVar(&b.Depth, "depth", 0, "longest schedule, in steps; 0: no limit")
-	f.DurationVar(&o.Time, "time", 5*time.Minute, "end a search that takes longer; 0: no limit")
+	f.DurationVar(&o.Time, "time", time.Minute, "end a search that takes longer; 0: no limit")
 	f.IntVar(&o.Memory, "memory", 8192, "end a search whose states take more, in MB; 0: no limit")
 	f.StringSliceVar(&o.Properties, "property", nil, "the promises to look for, promised or not: a,b (default: all that the variants make)")
 	f.IntVar(&o.Masters, "masters", 0, "independent servers (default: as many as the lock needs)")
 	f.Int64Var(&o.Stock, "stock", 1, "pieces on sale")
 	f.IntVar(&o.Quantity, "quantity", 1, "pieces of each order")
 	f.DurationVar(&o.TTL, "ttl", time.Second, "lease of the lock")
+	f.DurationVar(&o.Hold, "hold", 0, "how long a section of mutex lasts: the lock is extended after every half lease of it")
 	f.DurationVar(&o.QueueOptions.Visibility, "visibility", 0, "how long a consumer has for a task (default, where there is such a limit: 1s)")
 	f.BoolVar(&o.Plain, "no-reductions", false, "tell apart clients that could be exchanged, and rounds that begin alike")
 }
@@ -68,11 +74,7 @@ func (o *SearchOptions) BindSearch(f *pflag.FlagSet) {
 // Searches turns names into searches, and refuses what cannot be searched. The
 // sentences tell what a sweep leaves out.
 func Searches(o SearchOptions) (cs []explore.Config, skipped []string, err error) {
-	o.Bounds.TimeMS, o.Bounds.MemoryMB = float64(o.Time)/float64(time.Millisecond), o.Memory
-	if o.Time < 0 || o.Memory < 0 {
-		return nil, nil, errors.New("--time and --memory must not be negative")
-	}
-	base := scenarios.Config{Stock: o.Stock, Quantity: o.Quantity, TTL: o.TTL, QueueOptions: o.QueueOptions}
+	base := scenarios.Config{Stock: o.Stock, Quantity: o.Quantity, TTL: o.TTL, Hold: o.Hold, QueueOptions: o.QueueOptions}
 	name := orDefault(o.Scenario, o.suggested())
 	if base.Scenario, err = find("scenario", name, scenarios.All, func(s scenarios.Scenario) string { return s.Name }); err != nil {
 		return nil, nil, err
@@ -80,13 +82,24 @@ func Searches(o SearchOptions) (cs []explore.Config, skipped []string, err error
 	if err := o.superfluous(base.Scenario); err != nil {
 		return nil, nil, err
 	}
-	if base.Scenario.Uses(variant.Queue) && o.Set != nil && !o.Set("clients") {
+	if o.Bounds.Resends > 0 && !base.Scenario.Uses(variant.Sale) {
+		return nil, nil, fmt.Errorf("scenario %s has no sale: leave out --resends", name)
+	}
+	if err := o.sensible(); err != nil {
+		return nil, nil, err
+	}
+	if base.Scenario.Uses(variant.Queue) && !o.set("clients") {
 		o.Bounds.Clients = 3 // fewer consumers than two do not compete
 	}
+	var refused error
 	runs, err := o.combinations(base)
 	if err != nil {
 		return nil, nil, err
 	}
+	if o.Set != nil && !o.set("time") && len(runs) > 1 {
+		o.Time = sweepTime
+	}
+	o.Bounds.TimeMS, o.Bounds.MemoryMB = float64(o.Time)/float64(time.Millisecond), o.Memory
 	for _, run := range runs {
 		c := explore.Config{Run: run, Bounds: o.Bounds, Masters: o.Masters, Plain: o.Plain}
 		if c.Look, err = o.looked(run.Scenario); err != nil {
@@ -96,13 +109,38 @@ func Searches(o SearchOptions) (cs []explore.Config, skipped []string, err error
 		switch {
 		case err == nil:
 			cs = append(cs, c)
-		case len(runs) > 1:
-			skipped = append(skipped, err.Error())
-		default:
+		case len(o.Locks) == 0 && o.Queue == "":
+			skipped = append(skipped, fmt.Sprintf("%s: %v", searched(c), err))
+			refused = cmp.Or(refused, err)
+		default: // what was asked for by name must be able to run
 			return nil, nil, err
 		}
 	}
+	if len(cs) == 0 {
+		return nil, nil, refused
+	}
 	return cs, skipped, nil
+}
+
+func (o SearchOptions) set(flag string) bool { return o.Set != nil && o.Set(flag) }
+
+// sensible refuses what would silently be taken for a default.
+func (o SearchOptions) sensible() error {
+	switch {
+	case o.Time < 0, o.Memory < 0:
+		return errors.New("--time and --memory must not be negative")
+	case o.Masters < 0:
+		return errors.New("--masters must not be negative")
+	case o.set("ttl") && o.TTL < time.Millisecond:
+		return fmt.Errorf("a lease of %v: --ttl must be 1ms or more, since Redis counts in milliseconds", o.TTL)
+	case o.set("stock") && o.Stock < 1:
+		return fmt.Errorf("a stock of %d: --stock must be 1 or more, or nothing can be sold", o.Stock)
+	case int64(o.Quantity) > max(o.Stock, 1):
+		return fmt.Errorf("orders for %d pieces of a stock of %d: nothing could be sold", o.Quantity, o.Stock)
+	case o.set("visibility") && o.QueueOptions.Visibility < time.Millisecond:
+		return errors.New("--visibility must be 1ms or more")
+	}
+	return nil
 }
 
 // suggested is the scenario that the variants named are for.
@@ -124,18 +162,39 @@ func (o SearchOptions) suggested() string {
 // make them.
 func (o SearchOptions) looked(s scenarios.Scenario) (ps []history.Promise, err error) {
 	for _, name := range o.Properties {
-		known := false
+		known, found := false, false
 		for _, info := range variant.Properties {
 			if string(info.Name) == name && s.Uses(info.Of) {
 				known = true
-				ps = append(ps, history.Promise{Of: info.Of, Property: info.Name})
+				if p := (history.Promise{Of: info.Of, Property: info.Name}); judgeable(p) {
+					found = true
+					ps = append(ps, p)
+				}
 			}
 		}
-		if !known {
+		switch {
+		case !known && s.Uses(variant.Sale):
 			return nil, fmt.Errorf("scenario %s has no property %q (see: oversell list properties)", s.Name, name)
+		case !known:
+			return nil, fmt.Errorf("scenario %s has no property %q (see: oversell list properties; sales are looked at with --sale, queues with --queue)", s.Name, name)
+		case !found:
+			return nil, fmt.Errorf("a search cannot judge %s, which is about the order of a whole history: see oversell run", name)
 		}
 	}
 	return slices.Compact(ps), nil
+}
+
+// judgeable tells whether a search can judge the property. What a search looks for by
+// itself are the promises of its variants that it can judge, so a lock, a sale or a
+// queue is made that promises just that.
+func judgeable(p history.Promise) bool {
+	var c explore.Config
+	promises := []variant.Property{p.Property}
+	name := map[variant.Object]string{variant.Lock: "mutex", variant.Sale: "seckill", variant.Queue: "queue", variant.IDs: "floors"}[p.Of]
+	c.Run.Scenario, _ = scenarios.Find(name)
+	c.Run.Lock.Promises, c.Run.Sale.Promises, c.Run.Queue.Promises, c.Run.IDs.Promises = promises, promises, promises, promises
+	_ = c.Complete() // whether that can be searched is another matter
+	return slices.Contains(c.Look, p)
 }
 
 // Explore makes the searches, one after the other, and tells what each came to. When
@@ -239,8 +298,14 @@ func Trace(path string) (e reports.Exploration, err error) {
 		}
 		return e, fmt.Errorf("%s: none of its searches found a counterexample", path)
 	}
-	if err := json.Unmarshal(text, &e); err != nil {
-		return e, fmt.Errorf("%s is no exploration: %w", path, err)
+	err = json.Unmarshal(text, &e)
+	switch {
+	case err != nil:
+		return e, fmt.Errorf("%s is not what oversell explore writes as JSON: %w", path, err)
+	case e.Schema != reports.ExplorationSchema:
+		return e, fmt.Errorf("%s is not what oversell explore writes as JSON: its schema is %q, not %q", path, e.Schema, reports.ExplorationSchema)
+	case e.Counterexample == nil:
+		return e, fmt.Errorf("%s holds no counterexample: that search ended as %q", path, e.Verdict)
 	}
 	return e, nil
 }

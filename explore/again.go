@@ -25,7 +25,7 @@ func ConfigOf(e reports.Exploration) (Config, error) {
 	c := Config{
 		Bounds: e.Bounds, Masters: e.Masters,
 		Look: []history.Promise{{Of: e.Counterexample.Of, Property: e.Counterexample.Property}},
-		Run:  scenarios.Config{Stock: e.Stock, Quantity: e.Quantity, TTL: duration(e.TTLMS)},
+		Run:  scenarios.Config{Stock: e.Stock, Quantity: e.Quantity, TTL: duration(e.TTLMS), Hold: duration(e.HoldMS)},
 	}
 	c.Run.QueueOptions.Visibility = duration(e.VisibilityMS)
 	known := true

@@ -54,6 +54,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"oversell/history"
@@ -281,7 +282,20 @@ func (x *search) result(c Config, start state) (reports.Exploration, error) {
 	}
 	r.Properties = c.properties(r)
 	r.Expected, r.ExpectedWhy = c.Run.ExpectUnder(faultsIn(c.Bounds))
+	if cx := r.Counterexample; cx != nil {
+		r.ExpectedWhy = about(r.ExpectedWhy, cx.Property)
+	}
 	return r, nil
+}
+
+// about are the declared flaws that break this property.
+func about(flaws []string, p variant.Property) (of []string) {
+	for _, why := range flaws {
+		if strings.Contains(why, ", "+string(p)+": ") {
+			of = append(of, why)
+		}
+	}
+	return of
 }
 
 // describe fills in what is known before the search.
@@ -289,7 +303,7 @@ func (c *Config) describe() reports.Exploration {
 	r := reports.Exploration{
 		Schema: reports.ExplorationSchema, Scenario: c.Run.Scenario.Name,
 		Lock: c.Run.Lock.Name, Masters: c.Masters, Bounds: c.Bounds,
-		TTLMS: float64(c.Run.TTL) / float64(time.Millisecond), NotChecked: c.notChecked(),
+		TTLMS: millis(c.Run.TTL), HoldMS: millis(c.Run.Hold), NotChecked: c.notChecked(),
 	}
 	if c.Run.Scenario.Uses(variant.Sale) {
 		r.Sale, r.Stock, r.Quantity = c.Run.Sale.Name, c.Run.Stock, c.Run.Quantity
@@ -335,6 +349,7 @@ func (c *Config) properties(r reports.Exploration) (ps []reports.Property) {
 // notChecked are the limits of what a search says.
 func (c *Config) notChecked() []string {
 	s := []string{
+		"the order and the number of whole histories: linearizable and fifo are judged by oversell run",
 		"more clients, tries or faults than the bounds allow",
 		"moments other than those at which a key expires, a sleep ends or a time limit is over",
 		"what a lost master, a failover, an eviction or a step of a server's clock does (see oversell run --fault)",

@@ -91,7 +91,7 @@ type hashed interface {
 }
 
 // cacheBits is how many places a cache has, as a power of two: what a processor keeps near.
-const cacheBits = 13
+const cacheBits = 15
 
 func cached[K hashed, V any](m *memo[K, V]) cache[K, V] {
 	return cache[K, V]{make([]entry[K, V], 1<<cacheBits), m}

@@ -505,6 +505,9 @@ func (w *worker) expand(f frontier, actions []action) []action {
 			x.fail(st.err)
 			return actions
 		}
+		if a.kind() == losesReply && st.next.servers == f.state.servers {
+			continue // as good as a lost request
+		}
 		c := from.cost.plus(a.kind().fault(), from.by.kind() >= arrives || a.kind() >= arrives || from.by.client() != a.client())
 		if st.breach != nil {
 			x.report(finding{from: f.id, by: a, cost: c, breach: st.breach})

@@ -26,7 +26,7 @@ func TestBig(t *testing.T) {
 	if b.Clients == 0 {
 		t.Skip()
 	}
-	b.TimeMS = 40000
+	b.TimeMS = 60000
 	start := time.Now()
 	f, _ := os.Create("/tmp/cpu.prof")
 	pprof.StartCPUProfile(f)

@@ -1,7 +1,6 @@
 package explore
 
 import (
-	"slices"
 	"time"
 )
 
@@ -86,40 +85,46 @@ func (k actionKind) fault() bool { return k == losesCall || k == losesReply || k
 func (w *worker) canonical(s state) (state, perm) {
 	n := w.search.clients
 	if !w.search.reduce {
-		return s, identity()
+		return s, same
 	}
-	if s.floats == 0 {
-		b := burying{servers: s.servers}
-		for i := range n {
-			b.alive[i] = w.node(i, s.nodes[i]).alive
-		}
-		if b.alive != [maxSlots]uint8{} {
-			s.servers = w.buried.get(b)
-		}
-	}
-	if n < 2 {
-		return s, identity()
-	}
+	var stand [maxSlots]uint64 // roles and nodes, in order
+	b := burying{servers: s.servers}
+	k := exchange{base: same}
+	ties, moved, foreign := false, false, false
 	for i := range n {
-		if w.node(i, s.nodes[i]).foreign {
-			return s, identity()
+		at := w.node(i, s.nodes[i])
+		b.alive[i] = at.alive
+		foreign = foreign || at.foreign
+		key := uint64(w.search.roles[i])<<32 | uint64(s.nodes[i])
+		j := i
+		for ; j > 0 && stand[j-1] > key; j-- {
+			stand[j] = stand[j-1]
+			moved = true
+		}
+		ties = ties || j > 0 && stand[j-1] == key
+		stand[j] = key
+	}
+	if s.floats == 0 && b.alive != [maxSlots]uint8{} {
+		s.servers = w.buried.get(b)
+	}
+	if foreign || !ties && !moved {
+		return s, same
+	}
+	k.servers, k.facts, k.floats = s.servers, s.facts, s.floats
+	var taken uint8 // places
+	for i := range n {
+		key := uint64(w.search.roles[i])<<32 | uint64(s.nodes[i])
+		for j := range n {
+			if stand[j] == key && taken>>j&1 == 0 {
+				taken |= 1 << j
+				k.base[i] = uint8(j)
+				break
+			}
 		}
 	}
-	var order [maxSlots]uint8
-	for i := range order {
-		order[i] = uint8(i)
-	}
-	before := func(a, b uint8) int {
-		if w.search.roles[a] != w.search.roles[b] {
-			return int(w.search.roles[a]) - int(w.search.roles[b])
-		}
-		return int(int64(s.nodes[a]) - int64(s.nodes[b]))
-	}
-	slices.SortStableFunc(order[:n], before)
-	k := exchange{servers: s.servers, facts: s.facts, floats: s.floats, base: perm(order).inverse()}
 	for i := 1; i < n; i++ {
 		k.group[i] = k.group[i-1]
-		if before(order[i-1], order[i]) != 0 {
+		if stand[i-1] != stand[i] {
 			k.group[i]++
 		}
 	}
@@ -151,7 +156,7 @@ func (x *search) exchange(k exchange) (best exchanged) {
 	x.orders(k.group, func(p perm) {
 		q := p.after(k.base)
 		e := exchanged{perm: q, servers: k.servers, facts: k.facts, floats: k.floats}
-		if q != identity() {
+		if q != same {
 			e.servers = x.servers.renamed.get(renaming{k.servers, q})
 			e.facts = x.permuted.get(factsRenaming{k.facts, q})
 			e.floats = x.floatsRenamed(k.floats, q)
@@ -175,7 +180,7 @@ func (e exchanged) less(f exchanged) bool {
 
 // orders calls f with every perm that moves places only within their groups.
 func (x *search) orders(group [maxSlots]uint8, f func(perm)) {
-	p := identity()
+	p := same
 	var place func(i int)
 	place = func(i int) {
 		if i == x.clients {

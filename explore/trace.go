@@ -18,7 +18,7 @@ import (
 // client by the number that it began with.
 func (x *search) trace(start state, f *finding) (*reports.Counterexample, error) {
 	actions := x.way(f)
-	t := teller{w: x.worker(), who: identity(), canonical: start, real: start, sent: map[float][]int{}}
+	t := teller{w: x.worker(), who: same, canonical: start, real: start, sent: map[float][]int{}}
 	c := &reports.Counterexample{Of: f.breach.of, Property: f.breach.property, Sentence: f.breach.why}
 	for i := range x.clients {
 		c.Clients = append(c.Clients, fmt.Sprintf("client %d", i))
@@ -314,6 +314,9 @@ func marks(events []Event, client int) (all []string) {
 		if m := mark(e, client); m != "" {
 			all = append(all, m)
 		}
+		if e.End && e.Op.Kind == history.Acquire && e.Op.Fence != 0 {
+			all = append(all, fmt.Sprintf("fence %d", e.Op.Fence))
+		}
 	}
 	return all
 }
@@ -322,7 +325,7 @@ func mark(e Event, client int) string {
 	op := e.Op
 	if !e.End {
 		if op.Kind == history.Release {
-			return "LEAVE"
+			return reports.MarkLeave
 		}
 		return ""
 	}
@@ -341,8 +344,6 @@ func mark(e Event, client int) string {
 		what = op.Arg
 	}
 	switch {
-	case op.Kind == history.Acquire && op.Fence != 0:
-		return fmt.Sprintf("%s fence %d", word, op.Fence)
 	case op.Kind == history.Acquire:
 		return word
 	case op.Reason == history.Repeated:
@@ -353,7 +354,7 @@ func mark(e Event, client int) string {
 
 // cameTo says what a kind of operation has come to when it has succeeded.
 var cameTo = map[history.Kind]string{
-	history.Acquire: "ENTER", history.Buy: "SOLD", history.Refund: "RETURNED", history.Enqueue: "ENQUEUED",
+	history.Acquire: reports.MarkEnter, history.Buy: "SOLD", history.Refund: "RETURNED", history.Enqueue: "ENQUEUED",
 	history.Pop: "GOT", history.Effect: "DONE", history.Ack: "ACKNOWLEDGED", history.NextID: "NUMBER",
 }
 

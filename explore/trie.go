@@ -3,6 +3,7 @@ package explore
 import (
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -48,6 +49,7 @@ type trie struct {
 
 	mu         sync.Mutex // guards what follows: one execution at a time
 	children   map[edgeKey]uint32
+	end        uint32            // the node of those that have ended; 0: nobody has
 	rounds     map[string]uint32 // nodes at the start of a round, by what is remembered
 	live       map[uint32]Execution
 	executions atomic.Int64
@@ -236,10 +238,22 @@ func (t *trie) settle(e edge) settled {
 		}
 		if which < 0 {
 			fused := quiet && n.pending[0].Kind == coro.Command
-			return settled{node: at, events: t.segment(events), fused: fused}
+			return settled{node: t.ended(at, n), events: t.segment(events), fused: fused}
 		}
 		e = edge{from: at, which: uint8(which), answer: goOn, now: e.now}
 	}
+}
+
+// ended is one node for all clients that have ended, whatever they have seen. The
+// caller holds t.mu.
+func (t *trie) ended(at uint32, n *node) uint32 {
+	if len(n.pending) > 0 || !t.merge {
+		return at
+	}
+	if t.end == 0 {
+		t.end = t.nodes.add(&node{alive: math.MaxUint8})
+	}
+	return t.end
 }
 
 // private tells that a client goes on from here without others noticing.

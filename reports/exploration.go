@@ -21,6 +21,8 @@ type Exploration struct {
 	// Quantity is how many pieces each order is for.
 	Quantity int     `json:"quantity,omitempty"`
 	TTLMS    float64 `json:"ttl_ms,omitempty"`
+	// HoldMS is how long a section of mutex lasts, which is extended after every half lease.
+	HoldMS float64 `json:"hold_ms,omitempty"`
 	// VisibilityMS is how long a consumer has for a task, where there is such a limit.
 	VisibilityMS float64 `json:"visibility_ms,omitempty"`
 

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,20 +45,28 @@ when no promise can be broken, 1 when one can, 2 for wrong usage, and 3 when the
 search could not decide.
 
 With --replay, the schedule that an earlier search found is driven against a real
-Redis, command by command.`,
+Redis, command by command. With --emit-test, it becomes a Go test that fails as long as
+the schedule breaks its promise.`,
 		Example: `  oversell explore
   oversell explore --lock redislock-printed
   oversell explore --lock lua-release --clients 3 --crashes 2
   oversell explore --lock lua-release --sale plain
   oversell explore --lock fenced --sale fenced --clients 3 --advances 2 --lost 1
   oversell explore --queue reliable --crashes 1
-  oversell explore --replay trace.json --target process --times 20`,
+  oversell explore --lock set-nx-ex --emit-test lock_test.go
+  oversell explore --replay trace.json --target process --times 20
+  oversell explore --replay trace.json --emit-test lock_test.go`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if trace != "" {
+			if cmd.Flags().Changed("emit-test") {
+				if err := campaign.CheckTest(emitTest); err != nil {
+					return err
+				}
+			}
+			if cmd.Flags().Changed("replay") {
 				return replay(cmd, code, trace, spec, times, emitTest)
 			}
-			for _, flag := range []string{"target", "times", "emit-test"} {
+			for _, flag := range replayFlags {
 				if cmd.Flags().Changed(flag) {
 					return fmt.Errorf("--%s goes with --replay", flag)
 				}
@@ -64,6 +74,9 @@ Redis, command by command.`,
 			cs, skipped, err := campaign.Searches(o)
 			if err != nil {
 				return err
+			}
+			if emitTest != "" && len(cs) > 1 {
+				return fmt.Errorf("--emit-test takes the counterexample of one search, and these are %d: name one lock or queue", len(cs))
 			}
 			for _, why := range skipped {
 				fmt.Fprintln(cmd.ErrOrStderr(), "left out: "+why)
@@ -82,10 +95,15 @@ Redis, command by command.`,
 					*code = reports.ExitInconclusive
 				}
 			}
+			if emitTest != "" {
+				if err := emitted(cmd.ErrOrStderr(), emitTest, all); err != nil {
+					return err
+				}
+			}
 			if asJSON {
 				return printing(reports.WriteJSON(cmd.OutOrStdout(), all))
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "\npages and traces in %s\n", dest)
+			told(cmd, all, dest)
 			return nil
 		},
 	}
@@ -95,10 +113,55 @@ Redis, command by command.`,
 	f.StringVar(&trace, "replay", "", "drive the schedule in this file, written by an earlier search, against a real Redis")
 	f.StringVar(&spec.Target, "target", "process", "what to replay on: process, container or embedded")
 	f.IntVar(&times, "times", 1, "how often to replay")
-	f.StringVar(&emitTest, "emit-test", "", "write a Go test that replays the schedule to this file")
+	f.StringVar(&emitTest, "emit-test", "", "write a Go test that replays the schedule to this file, …_test.go")
 	f.StringVar(&dest, "out", "", "directory for pages and traces (default: oversell-runs/ and the time)")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document on stdout")
 	return cmd
+}
+
+// replayFlags go with --replay only; what else does is emit-test.
+var replayFlags = []string{"target", "times"}
+
+// emitted writes a test for the counterexample of a search, or says why not.
+func emitted(stderr io.Writer, path string, all reports.Explorations) error {
+	if len(all.Explorations) == 0 || all.Explorations[0].Counterexample == nil {
+		fmt.Fprintf(stderr, "%s was not written: the search found no counterexample\n", path)
+		return nil
+	}
+	return emit(stderr, path, all.Explorations[0])
+}
+
+// emit writes a test for a counterexample.
+func emit(stderr io.Writer, path string, e reports.Exploration) error {
+	err := campaign.WriteTest(path, e)
+	if err == nil {
+		fmt.Fprintf(stderr, "wrote %s\n", path)
+	}
+	if errors.As(err, new(*fs.PathError)) {
+		return environment{err}
+	}
+	return err
+}
+
+// told says after searches what there is now, and what to do with it.
+func told(cmd *cobra.Command, all reports.Explorations, dest string) {
+	if len(all.Explorations) > 1 {
+		verdicts := map[string]int{}
+		for _, e := range all.Explorations {
+			verdicts[e.Verdict]++
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "\n%d hold, %d violated, %d inconclusive\n", verdicts[reports.Pass], verdicts[reports.Violated], verdicts[reports.Inconclusive])
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "\npages and traces in %s\n", dest)
+	if len(all.Explorations) == 1 && all.Explorations[0].Counterexample != nil {
+		path := filepath.Join(dest, traceName(1, all.Explorations[0])+".json")
+		fmt.Fprintf(cmd.ErrOrStderr(), "on a real Redis: oversell explore --replay %s\n", quoted(path))
+	}
+}
+
+// traceName is the name of the n-th search's files.
+func traceName(n int, e reports.Exploration) string {
+	return fmt.Sprintf("explore-%02d-%s", n, fileName(e))
 }
 
 // searchAll makes the searches, shows each as it ends, and files them.
@@ -115,8 +178,8 @@ func searchAll(cmd *cobra.Command, cs []explore.Config, dest string, quiet bool)
 	var failed error
 	err = campaign.Explore(cmd.Context(), cs, func(e reports.Exploration) {
 		p.found()
-		name := fmt.Sprintf("explore-%02d-%s", len(all.Explorations)+1, fileName(e))
-		e.Command = again(cmd)
+		name := traceName(len(all.Explorations)+1, e)
+		e.Command = again(cmd, e)
 		all.Explorations = append(all.Explorations, e)
 		failed = errors.Join(failed, fileExploration(filepath.Join(dest, name), e))
 		switch {
@@ -142,15 +205,20 @@ func firstOf(names ...string) string {
 	return ""
 }
 
-// again is the command line as it was given.
-func again(cmd *cobra.Command) string {
+// again is the command line as it was given, but for this one of its searches only.
+func again(cmd *cobra.Command, e reports.Exploration) string {
 	words := []string{"oversell explore"}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
-		if f.Name == "out" || f.Name == "json" {
+		if slices.Contains([]string{"out", "json", "emit-test", "lock", "queue"}, f.Name) {
 			return
 		}
 		words = append(words, "--"+f.Name+"="+quoted(strings.Trim(f.Value.String(), "[]")))
 	})
+	for _, named := range [][2]string{{"lock", e.Lock}, {"queue", e.Queue}} {
+		if named[1] != "" {
+			words = append(words, "--"+named[0]+"="+named[1])
+		}
+	}
 	return strings.Join(words, " ")
 }
 
@@ -181,25 +249,39 @@ func toFile(path string, write func(io.Writer) error) error {
 }
 
 // replay drives a schedule that was found before against real servers.
-func replay(cmd *cobra.Command, code *int, path string, spec target.Spec, times int, emitTest string) error {
-	e, err := campaign.Trace(path)
+func replay(cmd *cobra.Command, code *int, path string, spec target.Spec, times int, emitTest string) (err error) {
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if err == nil && !slices.Contains(append([]string{"replay", "emit-test"}, replayFlags...), f.Name) {
+			err = fmt.Errorf("--%s has no effect on --replay, which drives the schedule in the file: leave it out", f.Name)
+		}
+	})
 	if err != nil {
 		return err
 	}
 	if times < 1 {
 		return fmt.Errorf("--times %d: a schedule is replayed once or more", times)
 	}
+	e, err := campaign.Trace(path)
+	if err != nil {
+		return err
+	}
 	if emitTest != "" {
-		if err := toFile(emitTest, func(w io.Writer) error { return campaign.WriteTest(w, e) }); err != nil {
+		if err := emit(cmd.ErrOrStderr(), emitTest, e); err != nil {
 			return err
 		}
-		fmt.Fprintf(cmd.ErrOrStderr(), "wrote %s\n", emitTest)
 		if !cmd.Flags().Changed("target") && !cmd.Flags().Changed("times") {
 			return nil
 		}
 	}
 	r, err := campaign.Replay(cmd.Context(), e, spec, times)
-	if err != nil {
+	switch {
+	case errors.Is(err, explore.ErrUsage):
+		return err
+	case cmd.Context().Err() != nil:
+		*code = reports.ExitInconclusive
+		fmt.Fprintf(cmd.ErrOrStderr(), "interrupted: replayed %d of %d times, confirmed %d times\n", r.Times, times, r.Confirmed)
+		return nil
+	case err != nil:
 		return surroundings(err)
 	}
 	cx := e.Counterexample
@@ -207,9 +289,12 @@ func replay(cmd *cobra.Command, code *int, path string, spec target.Spec, times 
 	case r.Confirmed == r.Times:
 		*code = reports.ExitViolated
 		fmt.Fprintf(cmd.OutOrStdout(), "confirmed on %s, %d of %d times: the same %d steps break %s\n%s\n", r.On, r.Confirmed, r.Times, len(cx.Steps), cx.Property, r.Why)
+	case r.Confirmed == 0:
+		*code = reports.ExitInconclusive
+		fmt.Fprintf(cmd.OutOrStdout(), "not confirmed on %s, in %d of %d times: the %d steps do not break %s there\n%s\n", r.On, r.Times, r.Times, len(cx.Steps), cx.Property, r.Why)
 	default:
 		*code = reports.ExitInconclusive
-		fmt.Fprintf(cmd.OutOrStdout(), "confirmed on %s only %d of %d times\n%s\n", r.On, r.Confirmed, r.Times, r.Why)
+		fmt.Fprintf(cmd.OutOrStdout(), "confirmed on %s only %d of %d times: the %d steps do not always break %s there\n%s\n", r.On, r.Confirmed, r.Times, len(cx.Steps), cx.Property, r.Why)
 	}
 	return nil
 }

@@ -1,0 +1,105 @@
+package locktest
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"oversell/explore"
+	"oversell/lockimpl"
+	"oversell/reports"
+)
+
+// found is a counterexample of a shipped lock, as explore --out writes it.
+func found(t *testing.T, lock string, b reports.Bounds) reports.Exploration {
+	t.Helper()
+	v, known := lockimpl.Find(lock)
+	if !known {
+		t.Fatalf("there is no lock %s", lock)
+	}
+	r, err := explore.Run(t.Context(), mutex(v, b))
+	if err != nil || r.Counterexample == nil {
+		t.Fatalf("%s: %s (%s), %v; want a counterexample", lock, r.Verdict, r.Why, err)
+	}
+	return r
+}
+
+func written(t *testing.T, v any) []byte {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func TestReplayFailsWhileTheBugIsThere(t *testing.T) {
+	needServer(t)
+	r := found(t, "redislock-printed", reports.Bounds{Tries: 1})
+	pass := reports.Exploration{Schema: reports.ExplorationSchema, Verdict: reports.Pass}
+	for name, trace := range map[string]any{
+		"one":     r,
+		"several": reports.Explorations{Schema: reports.ExplorationsSchema, Explorations: []reports.Exploration{pass, r}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, err := counterexampleIn(written(t, trace))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = replay(t.Context(), e, Process("single")(t))
+			wants(t, err, errBroken, "setnx Lock:order", "| client 1", r.Counterexample.Sentence)
+		})
+	}
+}
+
+// TestReplayPassesWhenTheBugIsGone: with a sound lock in the flawed one's place.
+func TestReplayPassesWhenTheBugIsGone(t *testing.T) {
+	needServer(t)
+	r := found(t, "redislock-printed", reports.Bounds{Tries: 1})
+	r.Lock = "redislock-atomic"
+	trace := written(t, r)
+	said, err := replay(t.Context(), r, Process("single")(t))
+	if err != nil || !strings.Contains(said, "step 1") || !strings.Contains(said, "that bug is gone") {
+		t.Errorf("%q, %v; want that the schedule goes another way in its first step", said, err)
+	}
+	Replay(t, trace)
+}
+
+// TestReplayPassesWhenNothingBreaks: the way of a lock to where nothing is broken yet.
+func TestReplayPassesWhenNothingBreaks(t *testing.T) {
+	needServer(t)
+	r := found(t, "set-nx-ex", reports.Bounds{Tries: 1})
+	r.Counterexample.Steps = r.Counterexample.Steps[:1]
+	said, err := replay(t.Context(), r, Process("single")(t))
+	if err != nil || !strings.Contains(said, "nothing is broken there now") {
+		t.Errorf("%q, %v; want that nothing was broken", said, err)
+	}
+}
+
+func TestReplayRefusesOtherFiles(t *testing.T) {
+	for trace, want := range map[string]string{
+		`hello`: "none of oversell explore",
+		`{"schema":"oversell-explorations/1","explorations":[]}`:  "none of the searches",
+		`{"schema":"oversell/1"}`:                                 "the schema of the exploration is",
+		`{"schema":"oversell-exploration/1","verdict":"pass"}`:    "it has no schedule",
+		`{"schema":"oversell-exploration/1","counterexample":{}}`: "there is no scenario",
+	} {
+		e, err := counterexampleIn([]byte(trace))
+		if err == nil {
+			_, err = replay(t.Context(), e, nil)
+		}
+		if err == nil || errors.Is(err, errBroken) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v; want an error that says %q", trace, err, want)
+		}
+	}
+}
+
+func needServer(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("redis-server"); err != nil && os.Getenv("OVERSELL_REQUIRE_ALL") != "1" {
+		t.Skip(err)
+	}
+}
