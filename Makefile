@@ -1,6 +1,7 @@
 # make setup   install what a machine lacks (Debian packages)
 # make test    everything that CI checks
-# make long    the long cross-validation of the checkers
+# make long    the long cross-validation: checkers against porcupine, the model of
+#              Redis against a real one, rules against checkers, schedules replayed
 # make bench   the benchmarks
 # make matrix  every failure with ten seeds, and docs/faults.md from what came of it
 # make image   a small Redis image from Debian packages, for
@@ -25,10 +26,10 @@ vet:
 	$(GO) tool staticcheck ./...
 
 long:
-	OVERSELL_LONG=1 $(GO) test -timeout 60m ./checker
+	OVERSELL_LONG=1 $(GO) test -p 1 -timeout 60m ./checker ./internal/redismodel ./explore
 
 bench:
-	$(GO) test -run '^$$' -bench . -benchmem ./history ./checker
+	$(GO) test -run '^$$' -bench . -benchmem ./history ./checker ./internal/coro ./internal/redismodel ./explore
 
 image:
 	./image/build.sh $(IMAGE)

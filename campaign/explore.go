@@ -102,7 +102,7 @@ func Searches(o SearchOptions) (cs []explore.Config, skipped []string, err error
 	o.Bounds.TimeMS, o.Bounds.MemoryMB = float64(o.Time)/float64(time.Millisecond), o.Memory
 	for _, run := range runs {
 		c := explore.Config{Run: run, Bounds: o.Bounds, Masters: o.Masters, Plain: o.Plain}
-		if c.Look, err = o.looked(run.Scenario); err != nil {
+		if c.Look, err = o.looked(run); err != nil {
 			return nil, nil, err
 		}
 		err := c.Complete()
@@ -158,42 +158,40 @@ func (o SearchOptions) suggested() string {
 	return "mutex"
 }
 
-// looked are the promises that were named, of every object of the scenario that can
-// make them.
-func (o SearchOptions) looked(s scenarios.Scenario) (ps []history.Promise, err error) {
+// looked are the promises that were named, of every object of the run that can make
+// them.
+func (o SearchOptions) looked(run scenarios.Config) (ps []history.Promise, err error) {
 	for _, name := range o.Properties {
 		known, found := false, false
-		for _, info := range variant.Properties {
-			if string(info.Name) == name && s.Uses(info.Of) {
-				known = true
-				if p := (history.Promise{Of: info.Of, Property: info.Name}); judgeable(p) {
-					found = true
-					ps = append(ps, p)
-				}
+		for _, s := range run.Subjects() {
+			p := history.Promise{Of: s.Of, Property: variant.Property(name)}
+			if !slices.ContainsFunc(variant.Properties, func(i variant.PropertyInfo) bool { return i.Of == p.Of && i.Name == p.Property }) {
+				continue
+			}
+			known = true
+			if judgeable(run, p) {
+				found = true
+				ps = append(ps, p)
 			}
 		}
 		switch {
-		case !known && s.Uses(variant.Sale):
-			return nil, fmt.Errorf("scenario %s has no property %q (see: oversell list properties)", s.Name, name)
 		case !known:
-			return nil, fmt.Errorf("scenario %s has no property %q (see: oversell list properties; sales are looked at with --sale, queues with --queue)", s.Name, name)
+			return nil, fmt.Errorf("nothing in scenario %s has a property %q (see: oversell list properties); --sale, --queue and --ids choose what else is looked at", run.Scenario.Name, name)
 		case !found:
-			return nil, fmt.Errorf("a search cannot judge %s, which is about the order of a whole history: see oversell run", name)
+			return nil, fmt.Errorf("a search cannot judge %s, which is a matter of whole histories: see oversell run", name)
 		}
 	}
-	return slices.Compact(ps), nil
+	return ps, nil
 }
 
-// judgeable tells whether a search can judge the property. What a search looks for by
-// itself are the promises of its variants that it can judge, so a lock, a sale or a
-// queue is made that promises just that.
-func judgeable(p history.Promise) bool {
-	var c explore.Config
+// judgeable tells whether a search of the run can judge the property. What a search
+// looks for by itself are the promises that it can judge, so everything is made to
+// promise just that.
+func judgeable(run scenarios.Config, p history.Promise) bool {
 	promises := []variant.Property{p.Property}
-	name := map[variant.Object]string{variant.Lock: "mutex", variant.Sale: "seckill", variant.Queue: "queue", variant.IDs: "floors"}[p.Of]
-	c.Run.Scenario, _ = scenarios.Find(name)
-	c.Run.Lock.Promises, c.Run.Sale.Promises, c.Run.Queue.Promises, c.Run.IDs.Promises = promises, promises, promises, promises
-	_ = c.Complete() // whether that can be searched is another matter
+	run.Lock.Promises, run.Sale.Promises, run.Queue.Promises, run.IDs.Promises = promises, promises, promises, promises
+	c := explore.Config{Run: run}
+	_ = c.Complete() // fills in Look; whether it can be searched is asked elsewhere
 	return slices.Contains(c.Look, p)
 }
 

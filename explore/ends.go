@@ -3,7 +3,6 @@ package explore
 import (
 	"context"
 	"errors"
-	"math/bits"
 	"time"
 
 	"oversell/history"
@@ -47,19 +46,6 @@ func (e *ends) prepare() {
 	e.judged = newMemo(e.judge)
 	e.stuck = newMemo(e.cannotBeTaken)
 	e.audits = newMemo(e.read)
-}
-
-// deaths are the clients that would have to have died, -1 if they are too many or if
-// nothing is judged at the end.
-func (e *ends) deaths(f facts, allowed int) int {
-	if !e.lock && !e.books {
-		return -1
-	}
-	busy := e.rules.busy(f)
-	if bits.OnesCount16(busy) > allowed {
-		return -1
-	}
-	return int(busy)
 }
 
 func (e *ends) judge(k ending) *breach {

@@ -222,7 +222,7 @@ func (x *search) begin(c Config, scripts *coro.Scripts) (state, error) {
 		}
 		x.tries = append(x.tries, t)
 	}
-	return state{servers: opened, facts: x.factsID(x.rules.start())}, nil
+	return state{servers: opened, facts: x.numbered(x.rules.start())}, nil
 }
 
 // roleOf numbers what a client is in a scenario: those with one role run the same

@@ -119,8 +119,8 @@ func (p perm) word() (w uint64) {
 	return w
 }
 
-func (k callFrom) hash() uint64 { return spread(uint64(k.node), uint64(k.which)<<8|uint64(k.client)) }
-func (k edge) hash() uint64     { return spread(pair(k.from, k.answer), uint64(k.now)<<8|uint64(k.which)) }
+func (k factsID) hash() uint64 { return spread(uint64(k), 2) }
+func (k edge) hash() uint64    { return spread(pair(k.from, k.answer), uint64(k.now)<<8|uint64(k.which)) }
 func (k judging) hash() uint64 {
 	return spread(pair(k.facts, k.events), pair(k.now, uint32(k.role)<<8|uint32(k.client)))
 }

@@ -97,8 +97,8 @@ func (s *servers) alone(o coro.Options, from uint32, now time.Duration, patience
 		case coro.Command:
 			c := call{client: nobody, node: r.Node, commands: r.Commands, tx: r.Tx}
 			e := s.execute(callAt{from, s.call(c), now})
-			if e.unknown != "" {
-				return nil, from, fmt.Errorf("%w %s", errUnknown, e.unknown)
+			if e.unknown {
+				return nil, from, s.unknown()
 			}
 			from = e.servers
 			obs.Reply = s.answers.get(e.answer).Reply

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 	"runtime"
 	"sort"
 	"strings"
@@ -37,6 +38,7 @@ type search struct {
 	floats   *interner[[]float]
 	judged   *memo[judging, judgement]
 	passed   *memo[factsAt, uint32]
+	busy     *memo[factsID, uint16]
 	permuted *memo[factsRenaming, uint32]
 	floated  *memo[floatChange, uint32]
 	swaps    *memo[exchange, exchanged]
@@ -83,6 +85,9 @@ type judgement struct {
 	entered, sold uint8
 }
 
+// factsID is the number of facts.
+type factsID uint32
+
 type factsAt struct {
 	facts uint32
 	now   uint32
@@ -109,20 +114,21 @@ func (x *search) prepare() {
 	x.floats.id("", func() []float { return nil })
 	x.judged = newMemo(x.judge)
 	x.passed = newMemo(func(k factsAt) uint32 {
-		return x.factsID(x.rules.passed(x.facts.get(k.facts), time.Duration(k.now)*tickUnit))
+		return x.numbered(x.rules.passed(x.facts.get(k.facts), time.Duration(k.now)*tickUnit))
 	})
+	x.busy = newMemo(func(k factsID) uint16 { return x.rules.busy(x.facts.get(uint32(k))) })
 	x.permuted = newMemo(func(k factsRenaming) uint32 {
 		p := make([]int, x.clients)
 		for i := range p {
 			p[i] = k.perm.of(i)
 		}
-		return x.factsID(x.rules.permute(x.facts.get(k.facts), p))
+		return x.numbered(x.rules.permute(x.facts.get(k.facts), p))
 	})
 	x.floated = newMemo(x.changeFloats)
 	x.swaps = newMemo(x.exchange)
 }
 
-func (x *search) factsID(f facts) uint32 {
+func (x *search) numbered(f facts) uint32 {
 	return x.facts.id(string(f), func() facts { return f })
 }
 
@@ -137,7 +143,7 @@ func (x *search) judge(k judging) (j judgement) {
 		entered, sold := tally(e)
 		j.entered, j.sold = j.entered+entered, j.sold+sold
 	}
-	j.facts = x.factsID(f)
+	j.facts = x.numbered(f)
 	return j
 }
 
@@ -171,10 +177,10 @@ func (x *search) floatsRenamed(id uint32, p perm) uint32 {
 type worker struct {
 	search    *search
 	nodes     [][]*node // by role: a copy of the trie's list
-	calls     []cache[callFrom, uint32]
 	settled   []cache[edge, settled]
 	judged    cache[judging, judgement]
 	passed    cache[factsAt, uint32]
+	busy      cache[factsID, uint16]
 	done      cache[callAt, effect]
 	doneNow   cache[callAt, effect]
 	ticked    cache[tick, uint32]
@@ -198,12 +204,11 @@ type frontier struct {
 
 func (x *search) worker() *worker {
 	w := &worker{
-		search: x, judged: cached(x.judged), passed: cached(x.passed), done: cached(x.servers.done), doneNow: cached(x.servers.doneNow),
+		search: x, judged: cached(x.judged), passed: cached(x.passed), busy: cached(x.busy), done: cached(x.servers.done), doneNow: cached(x.servers.doneNow),
 		ticked: cached(x.servers.ticked), next: cached(x.servers.next), floated: cached(x.floated), exchanged: cached(x.swaps), buried: cached(x.servers.buried), ended: cached(x.ends.judged),
 		nodes: make([][]*node, len(x.tries)),
 	}
 	for _, t := range x.tries {
-		w.calls = append(w.calls, cached(t.perCall))
 		w.settled = append(w.settled, cached(t.settled))
 	}
 	return w
@@ -264,12 +269,12 @@ func (w *worker) act(s state, a action) step {
 	}
 	answer := goOn
 	if r.Kind == coro.Command {
-		call := w.calls[x.roles[c]].get(callFrom{s.nodes[c], uint8(which(n, r)), uint8(c)})
+		call := x.tries[x.roles[c]].call(n, which(n, r), c)
 		switch a.kind() {
 		case goes, losesReply:
 			st.effect, st.did = w.execute(s.servers, call, s.time()), true
-			if st.effect.unknown != "" {
-				st.err = fmt.Errorf("%w %s", errUnknown, st.effect.unknown)
+			if st.effect.unknown {
+				st.err = x.servers.unknown()
 				return st
 			}
 			st.next.servers, answer = st.effect.servers, st.effect.answer
@@ -324,8 +329,8 @@ func (x *search) silence(r *coro.Request, now time.Duration) uint32 {
 func (w *worker) goOn(st *step, client int, e edge) {
 	role := w.search.roles[client]
 	to := w.settled[role].get(e)
-	if to.err != nil {
-		st.err = to.err
+	if to.failed {
+		st.err = *w.search.tries[role].failure.Load()
 		return
 	}
 	st.next.nodes[client] = to.node
@@ -355,8 +360,8 @@ func (w *worker) arrive(s state, a action) step {
 	call := x.floats.get(s.floats)[place]
 	st := step{next: s, did: true}
 	st.effect = w.execute(s.servers, uint32(call), s.time())
-	if st.effect.unknown != "" {
-		st.err = fmt.Errorf("%w %s", errUnknown, st.effect.unknown)
+	if st.effect.unknown {
+		st.err = x.servers.unknown()
 		return st
 	}
 	st.next.servers = st.effect.servers
@@ -398,8 +403,12 @@ func (w *worker) nextMoment(s state) (time.Duration, bool) {
 		}
 	}
 	for c := range w.search.clients {
-		for i := range w.node(c, s.nodes[c]).pending {
-			r := &w.node(c, s.nodes[c]).pending[i]
+		n := w.node(c, s.nodes[c])
+		if !n.timed {
+			continue
+		}
+		for i := range n.pending {
+			r := &n.pending[i]
 			if r.Kind == coro.Sleep {
 				sooner(roundUp(r.Until))
 			}
@@ -450,7 +459,7 @@ func (w *worker) actions(s state, to []action) []action {
 			to = x.steps(s, c, i, r, now, to)
 		}
 	}
-	for i := range x.floats.get(s.floats) {
+	for i := 0; s.floats != 0 && i < len(x.floats.get(s.floats)); i++ {
 		to = append(to, newAction(arrives, i&7, i>>3))
 	}
 	if _, any := w.nextMoment(s); any && (int(s.moved) < x.bounds.Advances || !w.runnable(s)) && !w.over(s) {
@@ -541,8 +550,11 @@ func (w *worker) count(s state, a action, st step) {
 // of something have died, if so many may.
 func (w *worker) end(s state, id stateID, c cost) {
 	x := w.search
-	dead := x.ends.deaths(x.facts.get(s.facts), x.bounds.Crashes)
-	if dead < 0 {
+	if !x.ends.lock && !x.ends.books {
+		return
+	}
+	dead := w.busy.get(factsID(s.facts))
+	if bits.OnesCount16(dead) > x.bounds.Crashes {
 		return
 	}
 	w.tally.ends++
@@ -550,7 +562,7 @@ func (w *worker) end(s state, id stateID, c cost) {
 		w.tally.crashes++
 	}
 	if b := w.ended.get(ending{s.servers, s.facts, s.now}); b != nil {
-		x.report(finding{from: id, end: true, cost: c, dead: uint16(dead), breach: b})
+		x.report(finding{from: id, end: true, cost: c, dead: dead, breach: b})
 	}
 }
 

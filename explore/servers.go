@@ -2,7 +2,9 @@ package explore
 
 import (
 	"encoding/binary"
+	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"oversell/history"
@@ -16,6 +18,7 @@ type servers struct {
 	epoch   time.Duration // of the search's clock, since 1970
 	lockKey string        // whose changes are watched; empty: none is
 	scripts *coro.Scripts
+	missing atomic.Pointer[string] // the first thing that the model did not know
 	empty   *redismodel.State
 	states  *interner[[]*redismodel.State]
 	calls   *interner[call]
@@ -70,8 +73,8 @@ type effect struct {
 	answer  uint32 // in the names of the client
 	// touched: the lock's key was deleted or changed.
 	touched bool
-	clock   bool   // it depends on the clock
-	unknown string // what the model does not know
+	clock   bool // it depends on the clock
+	unknown bool // the model does not know what it does: see servers.unknown
 }
 
 type tick struct {
@@ -152,7 +155,8 @@ func (s *servers) execute(k callAt) effect {
 	before := s.states.get(k.servers)
 	after, reply, info := perform(before[c.node], s.epoch+k.now, c)
 	if info.Unknown != "" {
-		return effect{servers: k.servers, unknown: info.Unknown}
+		s.missing.CompareAndSwap(nil, &info.Unknown)
+		return effect{servers: k.servers, unknown: true}
 	}
 	e := effect{servers: k.servers, clock: info.Clock}
 	e.answer = s.answer(coro.Observation{Reply: local(string(reply), c.client)})
@@ -164,6 +168,9 @@ func (s *servers) execute(k callAt) effect {
 	}
 	return e
 }
+
+// unknown is the error of an effect that the model does not know.
+func (s *servers) unknown() error { return fmt.Errorf("%w %s", errUnknown, *s.missing.Load()) }
 
 // perform has one server do what the call asks for, and replies as it does.
 func perform(on *redismodel.State, now time.Duration, c call) (*redismodel.State, []byte, redismodel.Info) {

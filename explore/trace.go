@@ -155,7 +155,7 @@ func (t *teller) describeClient(s *reports.Step, before state, a action, st step
 		}
 		return
 	}
-	id := x.tries[x.roles[a.client()]].perCall.get(callFrom{at, uint8(which), uint8(a.client())})
+	id := x.tries[x.roles[a.client()]].call(t.w.node(a.client(), at), which, a.client())
 	c := x.servers.calls.get(id)
 	t.sends(s, c)
 	s.Text = t.commands(c)

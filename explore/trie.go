@@ -43,7 +43,6 @@ type trie struct {
 	start    func() Execution
 	servers  *servers
 	settled  *memo[edge, settled]
-	perCall  *memo[callFrom, uint32]
 	nodes    *nodes
 	segments *interner[[]Event] // what happens between two observations
 
@@ -53,6 +52,7 @@ type trie struct {
 	rounds     map[string]uint32 // nodes at the start of a round, by what is remembered
 	live       map[uint32]Execution
 	executions atomic.Int64
+	failure    atomic.Pointer[error] // the first
 	merge      bool
 }
 
@@ -68,6 +68,11 @@ type node struct {
 	foreign bool
 	// alive is the first of the client's tokens that it may remember.
 	alive uint8
+	// timed: a thread sleeps, or has a time limit.
+	timed bool
+	// calls are the numbers of the pending commands as each client sends them, plus 1;
+	// 0: not yet known.
+	calls [][maxSlots]atomic.Uint32
 }
 
 // during is the kind of the operation that sends the node's commands.
@@ -128,13 +133,9 @@ type settled struct {
 	// fused: all was private, and the client is about to send a command: that can be one
 	// step with the command.
 	fused bool
-	err   error
-}
-
-type callFrom struct {
-	node   uint32
-	which  uint8
-	client uint8
+	// failed: the code cannot be stepped, or did something else than before: see
+	// trie.failure.
+	failed bool
 }
 
 // goOn is the answer number that stands for being let go on without one.
@@ -147,7 +148,6 @@ func newTrie(start func() Execution, s *servers, merge bool) (*trie, error) {
 	}
 	t.segments.id("", func() []Event { return nil }) // number 0
 	t.settled = newMemo(t.settle)
-	t.perCall = newMemo(t.call)
 	x := t.run()
 	if err := x.Err(); err != nil {
 		return nil, err
@@ -188,6 +188,8 @@ func (t *trie) place(x Execution, parent *node, by edgeKey) *node {
 		}
 	}
 	n.events = t.segment(events)
+	n.calls = make([][maxSlots]atomic.Uint32, len(n.pending))
+	n.timed = slices.ContainsFunc(n.pending, func(r coro.Request) bool { return r.Kind == coro.Sleep || r.Deadline > 0 })
 	return n
 }
 
@@ -227,7 +229,8 @@ func (t *trie) settle(e edge) settled {
 	for {
 		at, err := t.child(e.key(t.nodes.get(e.from)))
 		if err != nil {
-			return settled{err: err}
+			t.failure.CompareAndSwap(nil, &err)
+			return settled{failed: true}
 		}
 		n := t.nodes.get(at)
 		events = append(events, t.segments.get(n.events)...)
@@ -439,17 +442,22 @@ func (t *trie) close() {
 	}
 }
 
-// call numbers a pending command as the servers see it.
-func (t *trie) call(k callFrom) uint32 {
-	n := t.nodes.get(k.node)
-	r := n.pending[k.which]
-	c := call{client: int(k.client), node: r.Node, tx: r.Tx, during: n.during()}
+// call numbers a pending command of a client as the servers see it.
+func (t *trie) call(n *node, which, client int) uint32 {
+	known := &n.calls[which][client]
+	if id := known.Load(); id != 0 {
+		return id - 1
+	}
+	r := n.pending[which]
+	c := call{client: client, node: r.Node, tx: r.Tx, during: n.during()}
 	for _, cmd := range r.Commands {
 		args := make([]string, len(cmd))
 		for i, arg := range cmd {
-			args[i] = global(arg, int(k.client))
+			args[i] = global(arg, client)
 		}
 		c.commands = append(c.commands, args)
 	}
-	return t.servers.call(c)
+	id := t.servers.call(c)
+	known.Store(id + 1)
+	return id
 }
