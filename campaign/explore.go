@@ -59,7 +59,7 @@ func (o *SearchOptions) BindSearch(f *pflag.FlagSet) {
 	f.IntVar(&b.Resends, "resends", 0, "times that a buyer without an answer sends the same order again: 0 or 1")
 	f.IntVar(&b.Stalls, "stalls", 0, "times that a client may be held up between a look at the clock and the command that it sends next")
 	f.IntVar(&b.Depth, "depth", 0, "longest schedule, in steps; 0: no limit")
-	f.DurationVar(&o.Time, "time", time.Minute, "end a search that takes longer; 0: no limit")
+	f.DurationVar(&o.Time, "time", time.Minute, "end a search that takes longer; 0: no limit (of several searches, unless given: 20s each)")
 	f.IntVar(&o.Memory, "memory", 8192, "end a search whose states take more, in MB; 0: no limit")
 	f.StringSliceVar(&o.Properties, "property", nil, "the promises to look for, promised or not: a,b (default: all that the variants make)")
 	f.IntVar(&o.Masters, "masters", 0, "independent servers (default: as many as the lock needs)")
@@ -110,7 +110,7 @@ func Searches(o SearchOptions) (cs []explore.Config, skipped []string, err error
 		case err == nil:
 			cs = append(cs, c)
 		case len(o.Locks) == 0 && o.Queue == "":
-			skipped = append(skipped, fmt.Sprintf("%s: %v", searched(c), err))
+			skipped = append(skipped, fmt.Sprintf("%s, which %v", searched(c), err))
 			refused = cmp.Or(refused, err)
 		default: // what was asked for by name must be able to run
 			return nil, nil, err
@@ -133,6 +133,8 @@ func (o SearchOptions) sensible() error {
 		return errors.New("--masters must not be negative")
 	case o.set("ttl") && o.TTL < time.Millisecond:
 		return fmt.Errorf("a lease of %v: --ttl must be 1ms or more, since Redis counts in milliseconds", o.TTL)
+	case o.Hold < 0:
+		return errors.New("--hold must not be negative")
 	case o.set("stock") && o.Stock < 1:
 		return fmt.Errorf("a stock of %d: --stock must be 1 or more, or nothing can be sold", o.Stock)
 	case int64(o.Quantity) > max(o.Stock, 1):
@@ -218,7 +220,7 @@ func searched(c explore.Config) string {
 		if name != "" {
 			name += " with "
 		}
-		name += s.Name
+		name += fmt.Sprintf("%s %s", s.Of, s.Name)
 	}
 	return name
 }
@@ -278,7 +280,18 @@ func replayOnce(ctx context.Context, c explore.Config, cx *reports.Counterexampl
 		servers = append(servers, t.Options(node, target.ConnOptions{}))
 	}
 	p, err := explore.Replay(ctx, c, cx, servers)
-	return p, fmt.Sprintf("%s %s", t.Kind, t.ServerVersion), err
+	return p, running(t), err
+}
+
+// running says what a schedule was replayed on.
+func running(t *target.Target) string {
+	switch t.Kind {
+	case "process":
+		return "redis-server " + t.ServerVersion
+	case "container":
+		return "redis-server " + t.ServerVersion + " in a container"
+	}
+	return "the embedded emulation"
 }
 
 // Trace reads an exploration from what explore --json or --out wrote.

@@ -26,7 +26,7 @@
 // follows.
 //
 // Time moves only to the next moment at which something happens by itself: a key
-// expires, a sleep or a time limit ends. Moves made while some client could run are
+// expires, a sleep or a time limit ends, or a queue's visibility time-out has passed. Moves made while some client could run are
 // bounded, since they mean that it was held up.
 //
 // A client that crashes is one that is never let go on. For what is judged step by
@@ -174,7 +174,7 @@ func Run(ctx context.Context, c Config) (reports.Exploration, error) {
 		return reports.Exploration{}, err
 	}
 	scripts := &coro.Scripts{}
-	x := &search{bounds: c.Bounds, clients: c.Bounds.Clients, reduce: !c.Plain, masters: c.Masters, scripts: scripts, rules: newRules(c.Run, c.Bounds.Clients, c.Look)}
+	x := &search{bounds: c.Bounds, clients: c.Bounds.Clients, reduce: !c.Plain, span: c.Run.QueueOptions.Visibility, masters: c.Masters, scripts: scripts, rules: newRules(c.Run, c.Bounds.Clients, c.Look)}
 	lock := ""
 	if c.Run.Lock.New != nil {
 		lock = lockimpl.Key(lockName(c.Run))
@@ -226,7 +226,8 @@ func (x *search) begin(c Config, scripts *coro.Scripts) (state, error) {
 }
 
 // roleOf numbers what a client is in a scenario: those with one role run the same
-// code. In a queue the first client produces, and the others consume.
+// code. In a queue the first client produces, and the others consume. Roles never fall
+// from one client to the next: the canonical order of clients is by role.
 func roleOf(c scenarios.Config, index int) uint8 {
 	if c.Scenario.Uses(variant.Queue) && index > 0 {
 		return 1
@@ -351,7 +352,7 @@ func (c *Config) notChecked() []string {
 	s := []string{
 		"the order and the number of whole histories: linearizable and fifo are judged by oversell run",
 		"more clients, tries or faults than the bounds allow",
-		"moments other than those at which a key expires, a sleep ends or a time limit is over",
+		"moments other than those at which a key expires, a sleep ends or a time limit is over (of deadlines kept as data, only a queue's visibility time-out)",
 		"what a lost master, a failover, an eviction or a step of a server's clock does (see oversell run --fault)",
 	}
 	if c.Run.MaxTries == 1 {

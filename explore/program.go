@@ -101,7 +101,7 @@ func (s *servers) alone(o coro.Options, from uint32, now time.Duration, patience
 				return nil, from, s.unknown()
 			}
 			from = e.servers
-			obs.Reply = s.answers.get(e.answer).Reply
+			obs.Reply = global(s.answers.get(e.answer).Reply, nobody)
 		case coro.Sleep, coro.Pause:
 			if r.Label == "start" {
 				break

@@ -32,6 +32,8 @@ type search struct {
 	ends    *ends
 	reduce  bool
 	masters int
+	// span is after how long a deadline that the servers keep as data is over; 0: there is none.
+	span    time.Duration
 	scripts *coro.Scripts
 
 	facts    *interner[facts]
@@ -396,6 +398,9 @@ func (w *worker) look(client int, at uint32, which int, now time.Duration) settl
 func (w *worker) nextMoment(s state) (time.Duration, bool) {
 	due := w.next.get(serversID(s.servers))
 	by, any := due.in, due.any
+	if span := w.search.span; span > 0 && (!any || span < by) {
+		by, any = span, true
+	}
 	now := s.time()
 	sooner := func(at time.Duration) {
 		if at > now && (!any || at-now < by) {

@@ -191,12 +191,13 @@ func perform(on *redismodel.State, now time.Duration, c call) (*redismodel.State
 	return on, replies, all
 }
 
-// ownedBy tells whether what stands under key names this client and nobody else.
+// ownedBy tells whether what stands under key names this client, or a dead token, and
+// nobody else.
 func ownedBy(on *redismodel.State, key string, client int) bool {
 	v, _, _ := on.Value(key)
 	at := tokensIn(v)
 	for _, i := range at {
-		if _, of, _ := tokenAt(v, i); of != client {
+		if _, of, _ := tokenAt(v, i); of != client && of != grave-'0' {
 			return false
 		}
 	}
@@ -279,6 +280,9 @@ func (s *servers) bury(k burying) uint32 {
 		key := n.Key()
 		for _, at := range tokensIn(key) {
 			name, client, number := tokenAt(key, at)
+			if client == grave-'0' {
+				return k.servers // two in one grave would be one
+			}
 			if client >= maxSlots || number >= int(k.alive[client]) || name == dead {
 				continue
 			}

@@ -104,7 +104,7 @@ func (w *worker) canonical(s state) (state, perm) {
 		ties = ties || j > 0 && stand[j-1] == key
 		stand[j] = key
 	}
-	if s.floats == 0 && b.alive != [maxSlots]uint8{} {
+	if s.floats == 0 && !foreign && b.alive != [maxSlots]uint8{} {
 		s.servers = w.buried.get(b)
 	}
 	if foreign || !ties && !moved {

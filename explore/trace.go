@@ -73,7 +73,10 @@ type teller struct {
 
 // tell goes one action further.
 func (t *teller) tell(a action) (step, error) {
-	real := t.translate(a)
+	real, ok := t.translate(a)
+	if !ok {
+		return step{}, fmt.Errorf("a late request was lost when the schedule was told again")
+	}
 	before := t.real
 	there := t.w.act(t.canonical, a)
 	st := t.w.act(before, real)
@@ -88,19 +91,19 @@ func (t *teller) tell(a action) (step, error) {
 
 // translate is an action of the canonical situation for the clients as they were
 // numbered at first.
-func (t *teller) translate(a action) action {
+func (t *teller) translate(a action) (action, bool) {
 	back := t.who.inverse()
 	switch a.kind() {
 	case timePasses:
-		return a
+		return a, true
 	case arrives:
 		x := t.w.search
 		call := x.floats.get(t.canonical.floats)[a.client()|a.which()<<3]
 		call = float(x.servers.callRenamed(uint32(call), back))
 		place := slices.Index(x.floats.get(t.real.floats), call)
-		return newAction(arrives, place&7, place>>3)
+		return newAction(arrives, place&7, place>>3), place >= 0
 	}
-	return newAction(a.kind(), back.of(a.client()), a.which())
+	return newAction(a.kind(), back.of(a.client()), a.which()), true
 }
 
 // describe appends what an action came to.

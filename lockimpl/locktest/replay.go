@@ -63,7 +63,7 @@ func replay(ctx context.Context, e reports.Exploration, servers *target.Target) 
 	if err := (reports.Terminal{W: &b}).Exploration(e); err != nil {
 		return "", err
 	}
-	return "", fmt.Errorf("%w, now on %s %s, too: %s\n%s", errBroken, servers.Kind, servers.ServerVersion, broken.Why, &b)
+	return "", fmt.Errorf("%w on redis-server %s: %s\n%s", errBroken, servers.ServerVersion, broken.Why, &b)
 }
 
 // counterexampleIn is the first search of a trace that found one.

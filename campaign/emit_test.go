@@ -1,0 +1,158 @@
+package campaign
+
+import (
+	"bytes"
+	"fmt"
+	"go/format"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"oversell/explore"
+	"oversell/lockimpl"
+	"oversell/reports"
+	"oversell/scenarios"
+)
+
+// counterexample is one of a shipped lock.
+func counterexample(t *testing.T, lock string) reports.Exploration {
+	t.Helper()
+	c := explore.Config{Bounds: reports.Bounds{Clients: 2, Tries: 1, Advances: 1}}
+	c.Run.Scenario, _ = scenarios.Find("mutex")
+	c.Run.Lock, _ = lockimpl.Find(lock)
+	e, err := explore.Run(t.Context(), c)
+	if err != nil || e.Counterexample == nil {
+		t.Fatalf("%s: %s, %v; want a counterexample", lock, e.Verdict, err)
+	}
+	return e
+}
+
+// TestEmittedTestsFailWhileTheBugIsThere runs them as a user would, in a module of its
+// own: that of a flawed lock fails with its schedule, and where a sound one has taken
+// its place it passes.
+func TestEmittedTestsFailWhileTheBugIsThere(t *testing.T) {
+	if _, err := exec.LookPath("redis-server"); err != nil && os.Getenv("OVERSELL_REQUIRE_ALL") != "1" {
+		t.Skip(err)
+	}
+	flawed := counterexample(t, "redislock-printed")
+	mended := flawed
+	mended.Lock = "redislock-atomic"
+	dir := scratchModule(t)
+	for name, e := range map[string]reports.Exploration{"flawed": flawed, "mended": mended} {
+		path := filepath.Join(dir, name+"_test.go")
+		if err := WriteTest(path, e); err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		formatted, err := format.Source(text)
+		if err != nil || !bytes.Equal(text, formatted) {
+			t.Errorf("%s is not as gofmt would have it (%v)", path, err)
+		}
+	}
+	vet := exec.CommandContext(t.Context(), "go", "vet", "./...")
+	vet.Dir = dir
+	if out, err := vet.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	run := exec.CommandContext(t.Context(), "go", "test", "-v", "./...")
+	run.Dir = dir
+	out, err := run.CombinedOutput()
+	if err == nil {
+		t.Error("the tests pass")
+	}
+	property := testName(flawed)[len("RedislockPrinted"):]
+	for _, want := range []string{
+		"--- FAIL: TestRedislockPrinted" + property,
+		"--- PASS: TestRedislockAtomic" + property,
+		"setnx Lock:order",
+		flawed.Counterexample.Sentence,
+		"that bug is gone",
+	} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("it does not say %q:\n%s", want, out)
+		}
+	}
+}
+
+// scratchModule is a module that requires this one, in this state.
+func scratchModule(t *testing.T) string {
+	t.Helper()
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	ours, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, requires, _ := strings.Cut(string(ours), "\nrequire (")
+	requires, _, _ = strings.Cut(requires, "\n)")
+	text := fmt.Sprintf("module scratch\n\ngo 1.26.0\n\nrequire oversell v0.0.0\n\nreplace oversell => %s\n\nrequire (%s\n)\n", root, requires)
+	sums, err := os.ReadFile(filepath.Join(root, "go.sum"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string]string{"go.mod": text, "go.sum": string(sums), "scratch.go": "package scratch\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func TestEmittedTestJoinsThePackageThatIsThere(t *testing.T) {
+	e := counterexample(t, "set-nx-ex")
+	for file, want := range map[string]string{
+		"":                                   "package regression\n",
+		"a.go:package a\n":                   "package a_test\n",
+		"a_test.go:package a\n":              "package a_test\n",
+		"a_test.go:package a_test\n":         "package a_test\n",
+		"notes.txt:no Go":                    "package regression\n",
+		"broken.go:packag a, so what is it?": "",
+	} {
+		dir := t.TempDir()
+		if name, content, ok := strings.Cut(file, ":"); ok {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		path := filepath.Join(dir, "found_test.go")
+		err := WriteTest(path, e)
+		text, _ := os.ReadFile(path)
+		if (err == nil) != (want != "") || !strings.HasPrefix(string(text), want) {
+			t.Errorf("beside %q: %v, and the test begins %.30q; want %q", file, err, text, want)
+		}
+	}
+}
+
+func TestTestsThatCannotBeWritten(t *testing.T) {
+	e := counterexample(t, "set-nx-ex")
+	path := filepath.Join(t.TempDir(), "found_test.go")
+	if err := WriteTest(path, reports.Exploration{Schema: reports.ExplorationSchema}); err == nil {
+		t.Error("a test was written without a counterexample")
+	}
+	if err := WriteTest(path, e); err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteTest(path, e); err == nil {
+		t.Error("a file was overwritten")
+	}
+	if err := WriteTest(filepath.Join(filepath.Dir(path), "found.go"), e); err == nil {
+		t.Error("a test was written to a file that go test does not read")
+	}
+}
+
+// TestTextOfAnyTrace: what a trace may hold must not break the Go around it.
+func TestTextOfAnyTrace(t *testing.T) {
+	e := counterexample(t, "set-nx-ex")
+	e.Counterexample.Sentence = "`a`\nfunc main() {}\r*/ \"b\" \\"
+	if _, err := testSource("p", e); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,396 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"oversell/lockimpl"
+	"oversell/reports"
+)
+
+// exploring is explore with a directory of the test's own for pages and traces.
+func exploring(t *testing.T, args ...string) (code int, stdout, stderr, dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	code, stdout, stderr = cli(t, append([]string{"explore", "--out", dir, "--time", "20s"}, args...)...)
+	return code, stdout, stderr, dir
+}
+
+func TestExploreExitCodes(t *testing.T) {
+	for _, c := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"--lock redislock-printed", reports.ExitViolated, "violated: mutual-exclusion of lock redislock-printed"},
+		{"--lock lua-release --sale plain", reports.ExitViolated, "*SOLD"},
+		{"--lock none --property mutual-exclusion", reports.ExitViolated, "mutual-exclusion violated"},
+		{"--lock lua-release --tries 1", reports.ExitPass, "holds within these bounds"},
+		{"--queue range-run-remove", reports.ExitViolated, "violated: "},
+		{"--lock lua-release --clients 6 --tries 5 --stalls 2 --time 1ms", reports.ExitInconclusive, "ended after 1ms (see --time)"},
+		{"--lock lua-release,redislock-printed --tries 1", reports.ExitViolated, "1 hold, 1 violated, 0 inconclusive"},
+	} {
+		code, stdout, stderr, _ := exploring(t, strings.Fields(c.args)...)
+		if code != c.code || !strings.Contains(stdout, c.want) {
+			t.Errorf("explore %s exits with %d; want %d and %q\n%s%s", c.args, code, c.code, c.want, stdout, stderr)
+		}
+	}
+}
+
+func TestExploreRefusesInOneLine(t *testing.T) {
+	_, _, _, searched := exploring(t, "--lock", "lua-release", "--tries", "1")
+	proved := filepath.Join(searched, "explore-01-mutex-lua-release.json")
+	_, _, _, searched = exploring(t, "--lock", "redislock-printed")
+	trace := filepath.Join(searched, "explore-01-mutex-redislock-printed.json")
+	dir := t.TempDir()
+	file := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	text, taken := file("text.json", "hello"), file("taken_test.go", "package taken\n")
+	for _, c := range []struct {
+		args string
+		want string
+	}{
+		{"--lock lua-relase", "did you mean lua-release"},
+		{"--sale plian", "did you mean plain"},
+		{"--scenario mutx", "did you mean mutex"},
+		{"--clients 0", "0 clients: it takes 1 to"},
+		{"--clients 9", "9 clients: it takes 1 to"},
+		{"--tries 0", "0 tries: it takes 1 to"},
+		{"--crashes -1", "must not be negative"},
+		{"--lost -1", "must not be negative"},
+		{"--late -1", "must not be negative"},
+		{"--advances -1", "must not be negative"},
+		{"--stalls -1", "must not be negative"},
+		{"--depth -1", "must not be negative"},
+		{"--memory -1", "must not be negative"},
+		{"--time -1s", "must not be negative"},
+		{"--masters -1", "must not be negative"},
+		{"--hold -1s", "must not be negative"},
+		{"--lock redlock --masters 1", "redlock needs 3 masters"},
+		{"--sale plain --resends 2", "0 or 1 times"},
+		{"--resends 1", "has no sale: leave out --resends"},
+		{"--stock 5", "has no sale: leave out --stock"},
+		{"--sale plain --stock 0", "--stock must be 1 or more"},
+		{"--sale plain --quantity 2", "nothing could be sold"},
+		{"--sale sql-plain", "SQL database, which only run can drive"},
+		{"--scenario dispatch", "SQL database, which only run can drive"},
+		{"--sale fenced --lock lua-release", "like fenced"},
+		{"--property no-such-thing", "oversell list properties"},
+		{"--property no-oversell", "--sale"},
+		{"--queue reliable --property mutual-exclusion", "oversell list properties"},
+		{"--lock fair --property fifo", "cannot judge fifo"},
+		{"--lock none", "promise nothing that a search can judge (see --property)"},
+		{"--lock redislock --ttl 1500ms", "leases of whole seconds, not of 1.5s"},
+		{"--lock redislock,lua-release --ttl 1500ms", "leases of whole seconds, not of 1.5s"},
+		{"--ttl 0s", "Redis counts in milliseconds"},
+		{"--ttl 100h", "a lease of 100h0m0s"},
+		{"--times 2", "--times goes with --replay"},
+		{"--target embedded", "--target goes with --replay"},
+		{"--lock lua-release --emit-test lock.go", "ends in _test.go"},
+		{"--lock lua-release --emit-test " + taken, "it is there already"},
+		{"--emit-test " + filepath.Join(dir, "new_test.go"), "name one lock or queue"},
+		{"--replay " + filepath.Join(dir, "missing.json"), "no such file"},
+		{"--replay " + dir, "is a directory"},
+		{"--replay " + text, "not what oversell explore writes"},
+		{"--replay " + file("other.json", `{"schema":"oversell/1"}`), `its schema is "oversell/1"`},
+		{"--replay " + file("none.json", `{"schema":"oversell-explorations/1","explorations":[]}`), "none of its searches found a counterexample"},
+		{"--replay " + proved, `no counterexample: that search ended as "pass"`},
+		{"--replay " + trace + " --times 0", "once or more"},
+		{"--replay " + trace + " --lock lua-release", "--lock has no effect"},
+		{"--replay " + trace + " --json", "--json has no effect"},
+		{"--replay " + trace + " --target redis://127.0.0.1:1", "only on servers started for it"},
+		{"--replay " + trace + " --target nowhere", "unknown target"},
+	} {
+		args := append([]string{"explore"}, strings.Fields(c.args)...)
+		code, stdout, stderr := cli(t, args...)
+		if code != reports.ExitUsage {
+			t.Errorf("%q exits with %d; want 2\n%s", args, code, stderr)
+		}
+		if !strings.Contains(stderr, c.want) || strings.Count(stderr, "\n") != 1 || !strings.HasPrefix(stderr, "oversell: ") {
+			t.Errorf("%q says %q; want one line that says %q", args, stderr, c.want)
+		}
+		if stdout != "" {
+			t.Errorf("%q prints %q on stdout", args, stdout)
+		}
+	}
+}
+
+func TestExploreWhereNothingCanBeWritten(t *testing.T) {
+	full := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(full, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr := cli(t, "explore", "--lock", "lua-release", "--tries", "1", "--out", filepath.Join(full, "runs"))
+	if code != reports.ExitEnvironment || strings.Count(stderr, "\n") != 1 || stdout != "" {
+		t.Errorf("exit %d, %q, %q; want 5 and one line", code, stderr, stdout)
+	}
+}
+
+func TestExploreJSONIsOneDocument(t *testing.T) {
+	for _, locks := range []string{"lua-release", "redislock-printed", "lua-release,redislock-printed"} {
+		_, stdout, stderr, _ := exploring(t, "--json", "--tries", "1", "--lock", locks)
+		d := json.NewDecoder(strings.NewReader(stdout))
+		var all reports.Explorations
+		if err := d.Decode(&all); err != nil || d.More() {
+			t.Fatalf("--lock %s: %v, and more: %v\n%s", locks, err, d.More(), stderr)
+		}
+		if n := strings.Count(locks, ",") + 1; all.Schema != "oversell-explorations/1" || len(all.Explorations) != n {
+			t.Errorf("--lock %s: schema %q, %d searches; want %d", locks, all.Schema, len(all.Explorations), n)
+		}
+		for _, e := range all.Explorations {
+			if e.Schema != "oversell-exploration/1" || e.Command == "" || len(e.Properties) == 0 || (e.Counterexample != nil) != (e.Verdict == reports.Violated) {
+				t.Errorf("--lock %s: incomplete: %+v", locks, e)
+			}
+		}
+	}
+}
+
+// TestExploreWithoutFlags: a line for every lock, and none left out silently. The
+// slow ones end at their time limit.
+func TestExploreWithoutFlags(t *testing.T) {
+	dir := t.TempDir()
+	code, stdout, stderr := cli(t, "explore", "--time", "2s", "--out", dir)
+	if code != reports.ExitViolated {
+		t.Errorf("exit %d; want 1\n%s", code, stderr)
+	}
+	left := "left out: lock none, which cannot be searched: "
+	if !strings.HasPrefix(stderr, left) || strings.Count(stderr, "left out") != 1 {
+		t.Errorf("it says %q; want that only none is left out", stderr)
+	}
+	for _, v := range lockimpl.Variants[1:] {
+		if !strings.Contains(stdout, "\n"+v.Name+" ") && !strings.HasPrefix(stdout, v.Name+" ") {
+			t.Errorf("there is no line for %s:\n%s", v.Name, stdout)
+		}
+		for _, ext := range []string{"json", "html"} {
+			if found, _ := filepath.Glob(filepath.Join(dir, "explore-??-mutex-"+v.Name+"."+ext)); len(found) != 1 {
+				t.Errorf("%s has %d %s files", v.Name, len(found), ext)
+			}
+		}
+	}
+}
+
+// TestExploreAgain: the command that a sweep gives for one of its searches makes just that.
+func TestExploreAgain(t *testing.T) {
+	_, stdout, _, _ := exploring(t, "--json", "--tries", "1", "--lock", "lua-release,set-nx-ex")
+	var all reports.Explorations
+	if err := json.Unmarshal([]byte(stdout), &all); err != nil {
+		t.Fatal(err)
+	}
+	e := all.Explorations[1]
+	if want := "oversell explore --time=20s --tries=1 --lock=set-nx-ex"; e.Command != want {
+		t.Fatalf("the command is %q; want %q", e.Command, want)
+	}
+	_, stdout, _ = cli(t, append(strings.Fields(e.Command)[1:], "--json", "--out", t.TempDir())...)
+	var again reports.Explorations
+	if err := json.Unmarshal([]byte(stdout), &again); err != nil {
+		t.Fatal(err)
+	}
+	if len(again.Explorations) != 1 || again.Explorations[0].Verdict != e.Verdict || again.Explorations[0].Why != e.Why {
+		t.Errorf("%q came to %+v; want %s: %s", e.Command, again.Explorations, e.Verdict, e.Why)
+	}
+}
+
+// TestExploreInterrupted: what was found by then is told, and counts.
+func TestExploreInterrupted(t *testing.T) {
+	for _, c := range []struct {
+		locks string
+		code  int
+		want  []string
+	}{
+		// redlock, on three masters, takes longer than anybody waits.
+		{"redlock", reports.ExitInconclusive, []string{"inconclusive: "}},
+		{"lua-release,redlock", reports.ExitInconclusive, []string{"lua-release           holds", "1 hold, 0 violated, 1 inconclusive"}},
+		{"redislock-printed,redlock,lua-release", reports.ExitViolated, []string{"violated: mutual-exclusion", "1 violated, 1 inconclusive"}},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		var stdout, stderr strings.Builder
+		dir := t.TempDir()
+		over := make(chan int)
+		go func() {
+			over <- execute(ctx, strings.Fields("explore --time 0s --lock "+c.locks+" --out "+dir), &stdout, &stderr)
+		}()
+		await(t, "the searches before the long one are filed", func() bool {
+			filed, _ := filepath.Glob(filepath.Join(dir, "*.html"))
+			return len(filed) == strings.Count(strings.TrimSuffix(c.locks, ",lua-release"), ",")
+		})
+		time.Sleep(100 * time.Millisecond) // into the search of redlock
+		cancel()
+		code := <-over
+		if code != c.code {
+			t.Errorf("--lock %s: exit %d; want %d\n%s%s", c.locks, code, c.code, &stdout, &stderr)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(stdout.String(), want) {
+				t.Errorf("--lock %s prints\n%s\nwant %q", c.locks, &stdout, want)
+			}
+		}
+		if left := strings.HasSuffix(c.locks, "redlock,lua-release"); strings.Contains(stderr.String(), "interrupted: 2 of 3 searches") != left {
+			t.Errorf("--lock %s says %q", c.locks, &stderr)
+		}
+	}
+}
+
+// TestExploreThenReplay: what a search files, one search or several, can be replayed,
+// and comes to the same on a real server.
+func TestExploreThenReplay(t *testing.T) {
+	needRedis(t)
+	code, _, stderr, dir := exploring(t, "--lock", "set-nx-ex")
+	if code != reports.ExitViolated {
+		t.Fatalf("exit %d: %s", code, stderr)
+	}
+	page, err := os.ReadFile(filepath.Join(dir, "explore-01-mutex-set-nx-ex.html"))
+	if err != nil || !strings.Contains(string(page), "owner-only-release") {
+		t.Errorf("the page does not name the property (%v)", err)
+	}
+	trace := filepath.Join(dir, "explore-01-mutex-set-nx-ex.json")
+	if !strings.Contains(stderr, "oversell explore --replay "+trace) {
+		t.Errorf("it says %q; want how to replay %s", stderr, trace)
+	}
+	_, all, _, _ := exploring(t, "--json", "--lock", "lua-release,set-nx-ex", "--tries", "1")
+	document := filepath.Join(t.TempDir(), "all.json")
+	if err := os.WriteFile(document, []byte(all), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{trace, document} {
+		code, stdout, stderr := cli(t, "explore", "--replay", path, "--times", "2")
+		if code != reports.ExitViolated || !strings.Contains(stdout, "2 of 2 times") {
+			t.Errorf("exit %d: %q %q; want 1, confirmed 2 of 2 times", code, stdout, stderr)
+		}
+	}
+	// With a sound lock in its place the schedule goes another way.
+	text, err := os.ReadFile(trace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := filepath.Join(t.TempDir(), "other.json")
+	if err := os.WriteFile(other, []byte(strings.Replace(string(text), `"lock": "set-nx-ex"`, `"lock": "lua-release"`, 1)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr := cli(t, "explore", "--replay", other)
+	if code != reports.ExitInconclusive || !strings.HasPrefix(stdout, "not confirmed") || !strings.Contains(stdout, "goes another way") {
+		t.Errorf("exit %d: %q %q; want 3, not confirmed, and why", code, stdout, stderr)
+	}
+}
+
+func TestExploreEmitsTests(t *testing.T) {
+	dir := t.TempDir()
+	one := filepath.Join(dir, "one_test.go")
+	code, _, stderr, searched := exploring(t, "--lock", "set-nx-ex", "--emit-test", one)
+	if code != reports.ExitViolated || !strings.Contains(stderr, "wrote "+one) {
+		t.Errorf("exit %d: %q", code, stderr)
+	}
+	two := filepath.Join(t.TempDir(), "two_test.go")
+	trace := filepath.Join(searched, "explore-01-mutex-set-nx-ex.json")
+	code, stdout, stderr := cli(t, "explore", "--replay", trace, "--emit-test", two)
+	if code != reports.ExitPass || !strings.Contains(stderr, "wrote "+two) || stdout != "" {
+		t.Errorf("exit %d: %q, %q", code, stdout, stderr)
+	}
+	first, err := os.ReadFile(one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := os.ReadFile(two)
+	if err != nil || string(first) != string(second) {
+		t.Errorf("the test from the search and that from its trace differ (%v)", err)
+	}
+	none := filepath.Join(dir, "none_test.go")
+	code, _, stderr, _ = exploring(t, "--lock", "lua-release", "--tries", "1", "--emit-test", none)
+	if _, err := os.Stat(none); code != reports.ExitPass || err == nil || !strings.Contains(stderr, "found no counterexample") {
+		t.Errorf("exit %d, %q, %v; want 0, and that there is nothing to write", code, stderr, err)
+	}
+	code, _, stderr, _ = exploring(t, "--lock", "set-nx-ex", "--emit-test", filepath.Join(dir, "no", "where_test.go"))
+	if code != reports.ExitEnvironment || !strings.Contains(stderr, "no such file") {
+		t.Errorf("exit %d, %q; want 5, since there is no such directory", code, stderr)
+	}
+}
+
+// TestDocumentedSearches makes the searches that docs/explore.md lists. With
+// OVERSELL_EXPLORE_DOCS=1 it measures them, and replays what was found.
+func TestDocumentedSearches(t *testing.T) {
+	const doc = "../../docs/explore.md"
+	write := os.Getenv("OVERSELL_EXPLORE_DOCS") == "1"
+	text, err := os.ReadFile(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, searches := strings.Split(string(text), "\n"), 0
+	for i, line := range lines {
+		cells := strings.Split(line, " | ")
+		if !strings.HasPrefix(line, "| `--") || strings.Count(line, "|") != 6 || !write && cells[1] == reports.Inconclusive {
+			continue
+		}
+		searches++
+		args := strings.Fields(strings.Trim(cells[0], "|` "))
+		_, stdout, stderr := cli(t, append([]string{"explore", "--json", "--time", "30s", "--out", t.TempDir()}, args...)...)
+		var all reports.Explorations
+		if err := json.Unmarshal([]byte(stdout), &all); err != nil || len(all.Explorations) != 1 {
+			t.Errorf("%q: %v\n%s", args, err, stderr)
+			continue
+		}
+		row := documented(args, all.Explorations[0])
+		if write {
+			lines[i] = row
+			replayed(t, all.Explorations[0], stdout)
+			continue
+		}
+		// The time differs, and so may the number of situations.
+		same := 4
+		if all.Explorations[0].Counterexample == nil {
+			same = 3
+		}
+		if got := strings.Split(row, " | "); !slices.Equal(got[:same], cells[:same]) {
+			t.Errorf("the search came to\n%s\nand documented is\n%s", row, line)
+		}
+	}
+	if searches < 40 {
+		t.Errorf("%s lists only %d searches", doc, searches)
+	}
+	if write && !t.Failed() {
+		if err := os.WriteFile(doc, []byte(strings.Join(lines, "\n")), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// documented is a search's line in the tables.
+func documented(args []string, e reports.Exploration) string {
+	verdict, broken, size := e.Verdict, "-", reports.Thousands(e.Stats.States)+" states"
+	if verdict == reports.Pass {
+		verdict = "holds"
+	}
+	if cx := e.Counterexample; cx != nil {
+		broken, size = fmt.Sprintf("%s (%s)", cx.Property, cx.Of), fmt.Sprintf("%d steps", len(cx.Steps))
+	}
+	took := (time.Duration(e.Stats.ElapsedMS) * time.Millisecond).String()
+	if e.Stats.ElapsedMS >= 1000 {
+		took = fmt.Sprintf("%.1fs", e.Stats.ElapsedMS/1000)
+	}
+	return fmt.Sprintf("| `%s` | %s | %s | %s | %s |", strings.Join(args, " "), verdict, broken, size, took)
+}
+
+// replayed confirms what a search found on a real server.
+func replayed(t *testing.T, e reports.Exploration, document string) {
+	t.Helper()
+	if e.Counterexample == nil {
+		return
+	}
+	path := filepath.Join(t.TempDir(), "all.json")
+	if err := os.WriteFile(path, []byte(document), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if code, stdout, stderr := cli(t, "explore", "--replay", path, "--times", "3"); code != reports.ExitViolated {
+		t.Errorf("%s is not confirmed: %s%s", e.Command, stdout, stderr)
+	}
+}

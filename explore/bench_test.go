@@ -1,0 +1,56 @@
+package explore
+
+import (
+	"testing"
+
+	"oversell/reports"
+	"oversell/variant"
+)
+
+// BenchmarkSearch is a search that finds nothing: the sale that is fenced on read and
+// write.
+func BenchmarkSearch(b *testing.B) {
+	for _, plain := range []bool{false, true} {
+		name := "reduced"
+		if plain {
+			name = "plain"
+		}
+		b.Run(name, func(b *testing.B) {
+			s := sought{scenario: "seckill", lock: "fenced", sale: "fenced", stock: 2, bounds: reports.Bounds{Clients: 3, Tries: 2, Advances: 2, Lost: 1, TimeMS: 60_000}}
+			c := s.config(b)
+			if c.Plain = plain; plain {
+				c.Bounds.Clients = 2 // three take most of a minute
+			}
+			var transitions, states int64
+			var bytes float64
+			for b.Loop() {
+				r, err := Run(b.Context(), c)
+				if err != nil || r.Verdict != reports.Pass {
+					b.Fatal(r.Verdict, r.Why, err)
+				}
+				transitions += r.Stats.Transitions
+				states, bytes = r.Stats.States, r.Stats.BytesPerState
+			}
+			b.ReportMetric(float64(transitions)/b.Elapsed().Seconds(), "transitions/s")
+			b.ReportMetric(float64(states), "states")
+			b.ReportMetric(bytes, "bytes/state")
+		})
+	}
+}
+
+// BenchmarkCounterexample is the time to the shortest counterexample.
+func BenchmarkCounterexample(b *testing.B) {
+	for _, s := range counterexamples {
+		if s.scenario != "" && s.look != variant.NoOversell {
+			continue
+		}
+		b.Run(s.name, func(b *testing.B) {
+			c := s.config(b)
+			for b.Loop() {
+				if r, err := Run(b.Context(), c); err != nil || r.Counterexample == nil {
+					b.Fatal(r.Why, err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,164 @@
+package explore
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"oversell/history"
+	"oversell/lockimpl"
+	"oversell/reports"
+	"oversell/scenarios"
+	"oversell/variant"
+)
+
+// scripted is a lock made of functions. Round is what it remembers.
+type scripted struct {
+	env     variant.Env
+	round   int
+	acquire func(ctx context.Context, s *scripted, r redis.UniversalClient, v string) (granted bool, err error)
+	release func(ctx context.Context, r redis.UniversalClient, v string) error
+}
+
+func (s *scripted) Acquire(ctx context.Context, name string, o lockimpl.Options) (lockimpl.Lock, error) {
+	start := s.env.Clock.Now()
+	v := s.env.Token()
+	granted, err := s.acquire(ctx, s, s.env.Redis[0], v)
+	s.round++
+	switch {
+	case err != nil:
+		return lockimpl.Lock{}, err
+	case !granted:
+		return lockimpl.Lock{}, lockimpl.ErrHeld
+	}
+	return lockimpl.Lock{Key: name, Token: v, Until: start.Add(o.TTL)}, nil
+}
+
+func (s *scripted) Extend(_ context.Context, l lockimpl.Lock, _ time.Duration) (lockimpl.Lock, error) {
+	return l, lockimpl.ErrLost
+}
+
+func (s *scripted) Release(ctx context.Context, l lockimpl.Lock) error {
+	if s.release == nil {
+		return nil
+	}
+	return s.release(ctx, s.env.Redis[0], l.Token)
+}
+
+// locked is a search of a scripted lock for mutual exclusion.
+func locked(b reports.Bounds, s scripted, look ...variant.Property) Config {
+	mutex, _ := scenarios.Find("mutex")
+	if b.TimeMS == 0 {
+		b.TimeMS = 30_000
+	}
+	c := Config{Bounds: b, Run: scenarios.Config{Scenario: mutex, Lock: lockimpl.Variant{Name: "scripted", New: func(env variant.Env) lockimpl.Locker {
+		s := s
+		s.env = env
+		return &s
+	}}}}
+	if look == nil {
+		look = []variant.Property{variant.MutualExclusion}
+	}
+	for _, p := range look {
+		c.Look = append(c.Look, history.Promise{Of: variant.Lock, Property: p})
+	}
+	return c
+}
+
+const lockKey = "Lock:order"
+
+// get is GET, with nothing for nil.
+func get(ctx context.Context, r redis.UniversalClient, key string) (string, error) {
+	v, err := r.Get(ctx, key).Result()
+	if err == redis.Nil {
+		err = nil
+	}
+	return v, err
+}
+
+// Locks that tell what a reduction might take for the same.
+var treacherous = map[string]struct {
+	bounds reports.Bounds
+	lock   scripted
+	want   string
+}{
+	// Another client remembers a token, in the middle of a round, whose owner has
+	// forgotten it.
+	"a dead token that another remembers": {
+		reports.Bounds{Clients: 2, Tries: 2},
+		scripted{
+			acquire: func(ctx context.Context, _ *scripted, r redis.UniversalClient, v string) (bool, error) {
+				cmd := redis.NewIntCmd(ctx, "setnx", lockKey, v)
+				_ = r.Process(ctx, cmd)
+				if cmd.Err() != nil || cmd.Val() == 1 {
+					return cmd.Val() == 1, cmd.Err()
+				}
+				now, err := get(ctx, r, lockKey)
+				if err != nil {
+					return false, err
+				}
+				before, err := get(ctx, r, noteKey)
+				if err != nil || before != "" {
+					return false, err
+				}
+				freed, err := get(ctx, r, noteKey)
+				if err != nil || freed != now {
+					return false, err
+				}
+				if err := r.Del(ctx, lockKey).Err(); err != nil {
+					return false, err
+				}
+				return true, r.Set(ctx, lockKey, v, 0).Err()
+			},
+			release: func(ctx context.Context, r redis.UniversalClient, v string) error {
+				return r.Set(ctx, noteKey, v, 0).Err()
+			},
+		},
+		reports.Violated,
+	},
+	// Two tokens that nobody remembers are still two.
+	"two dead tokens": {
+		reports.Bounds{Clients: 2, Tries: 2},
+		scripted{
+			acquire: func(ctx context.Context, s *scripted, r redis.UniversalClient, v string) (bool, error) {
+				if s.round == 0 {
+					first, err := r.SetNX(ctx, "a", v, 0).Result()
+					if err == nil && !first {
+						err = r.Set(ctx, "b", v, 0).Err()
+					}
+					return false, err
+				}
+				n, err := redis.NewScript(`if redis.call('get', 'a') == redis.call('get', 'b') then redis.call('set', KEYS[1], ARGV[1]) return 1 end
+					return redis.call('setnx', KEYS[1], ARGV[1])`).Run(ctx, r, []string{lockKey}, v).Int64()
+				return n == 1, err
+			},
+			release: func(ctx context.Context, r redis.UniversalClient, v string) error {
+				return scriptDrop.Run(ctx, r, []string{lockKey}, v).Err()
+			},
+		},
+		reports.Pass,
+	},
+}
+
+func TestTreacherousLocks(t *testing.T) {
+	for name, c := range treacherous {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			config := locked(c.bounds, c.lock)
+			n, finished := naive(t, config, 100*naiveLimit)
+			if !finished || n.verdict != c.want {
+				t.Fatalf("naively: %+v", n)
+			}
+			for _, config.Plain = range []bool{true, false} {
+				r, err := Run(t.Context(), config)
+				if err != nil {
+					t.Errorf("plain %t: %v", config.Plain, err)
+				} else if o := outcomeOf(r); !n.fits(o) {
+					t.Errorf("plain %t: %+v (%s), naively %+v", config.Plain, o, r.Why, n)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,228 @@
+package explore
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"oversell/history"
+	"oversell/lockimpl"
+	"oversell/reports"
+	"oversell/variant"
+)
+
+// sounds hold within their bounds: of each all promises are looked for.
+var sounds = []sought{
+	{name: "lua-release", lock: "lua-release", bounds: reports.Bounds{Clients: 3, Tries: 2, Crashes: 2, Advances: 1}},
+	{name: "lua-release, mutex alone", lock: "lua-release", bounds: reports.Bounds{Clients: 3, Tries: 2, Advances: 1, Late: 1}, look: mutexP},
+	{name: "redislock-atomic", lock: "redislock-atomic", bounds: reports.Bounds{Tries: 2, Crashes: 1, Advances: 1}},
+	{name: "setnx-expire-atomic", lock: "setnx-expire-atomic", bounds: reports.Bounds{Tries: 2, Crashes: 1, Advances: 1, Lost: 1}},
+	{name: "incr-atomic", lock: "incr-atomic", bounds: reports.Bounds{Tries: 2, Crashes: 1, Advances: 1, Lost: 1}},
+	{name: "fenced", lock: "fenced", bounds: reports.Bounds{Tries: 2, Crashes: 1, Advances: 1, Lost: 1}},
+	{name: "fair", lock: "fair", bounds: reports.Bounds{Tries: 2, Crashes: 1, Advances: 1}},
+	{name: "watchdog", lock: "watchdog", bounds: reports.Bounds{Tries: 2, Advances: 1}},
+	{name: "sale fenced", scenario: "seckill", lock: "fenced", sale: "fenced", bounds: reports.Bounds{Tries: 2, Crashes: 1, Advances: 2, Lost: 1}},
+	{name: "sale lua", scenario: "seckill", lock: "none", sale: "lua", bounds: reports.Bounds{Tries: 2, Crashes: 1, Lost: 1}},
+	{name: "sale lua under a lock", scenario: "seckill", lock: "lua-release", sale: "lua", bounds: reports.Bounds{Tries: 1, Crashes: 1, Lost: 1, Advances: 1, Resends: 1}},
+	{name: "sale watch", scenario: "seckill", lock: "lua-release", sale: "watch", bounds: reports.Bounds{Tries: 2, Crashes: 1, Advances: 1}},
+	{name: "queue reliable", scenario: "queue", lock: "none", queue: "reliable", bounds: reports.Bounds{Tries: 2, Crashes: 1, Lost: 1}},
+	{name: "queue reliable, two consumers", scenario: "queue", lock: "none", queue: "reliable", bounds: reports.Bounds{Clients: 4, Tries: 1, Crashes: 1}},
+	{name: "queue streams", scenario: "queue", lock: "none", queue: "streams", bounds: reports.Bounds{Tries: 1, Crashes: 1}},
+	{name: "ids script", scenario: "ids", lock: "lua-release", ids: "script", bounds: reports.Bounds{Tries: 2, Advances: 1}},
+	{name: "ids incr", scenario: "ids", lock: "none", ids: "incr", bounds: reports.Bounds{Tries: 2}},
+	{name: "floors script", scenario: "floors", lock: "none", ids: "script", bounds: reports.Bounds{Tries: 2, Lost: 1, Crashes: 1}},
+}
+
+func TestSoundOnesHold(t *testing.T) {
+	for _, s := range sounds {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			c := s.config(t)
+			if s.lock == "none" { // whose clients nobody keeps apart
+				c.defaults()
+				var look []history.Promise
+				for _, p := range c.Look {
+					if p.Of != variant.Lock {
+						look = append(look, p)
+					}
+				}
+				c.Look = look
+			}
+			start := time.Now()
+			r, err := Run(t.Context(), c)
+			switch {
+			case err != nil:
+				t.Fatal(err)
+			case r.Verdict != reports.Pass:
+				t.Fatalf("%s: %s", r.Verdict, r.Why)
+			case r.Stats.Entered == 0:
+				t.Error("nobody got in")
+			case c.Bounds.Advances > 0 && r.Stats.Expiries == 0:
+				t.Error("nothing expired")
+			case c.Bounds.Lost > 0 && r.Stats.Lost == 0:
+				t.Error("nothing was lost")
+			case c.Bounds.Late > 0 && r.Stats.Late == 0:
+				t.Error("nothing was late")
+			}
+			for _, p := range r.Properties {
+				for _, l := range c.Look {
+					if p.Of == l.Of && p.Name == l.Property && p.Result != reports.Holds {
+						t.Errorf("%s of %s: %s (%s)", p.Name, p.Of, p.Result, p.Why)
+					}
+				}
+			}
+			t.Logf("%d states, %d transitions, %d executions, %v", r.Stats.States, r.Stats.Transitions, r.Stats.Executions, time.Since(start).Round(time.Millisecond))
+		})
+	}
+}
+
+// plainly is SET NX and a release that compares: what others are changed from.
+func plainly(ctx context.Context, _ *scripted, r redis.UniversalClient, v string) (bool, error) {
+	err := r.SetArgs(ctx, lockKey, v, redis.SetArgs{Mode: "NX", TTL: time.Second}).Err()
+	if err == redis.Nil {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func freely(ctx context.Context, r redis.UniversalClient, v string) error {
+	return scriptDrop.Run(ctx, r, []string{lockKey}, v).Err()
+}
+
+// TestWhatDiffersEachTimeIsTold: a client that does not only depend on what it sees
+// cannot be searched, with or without reductions.
+func TestWhatDiffersEachTimeIsTold(t *testing.T) {
+	var calls atomic.Int64
+	for name, f := range map[string]func() string{
+		"chance":           func() string { return string(rune('a' + rand.IntN(26))) },
+		"a global counter": func() string { return time.Duration(calls.Add(1)).String() },
+		"the real time":    func() string { return time.Now().String() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, plain := range []bool{false, true} {
+				c := locked(reports.Bounds{Clients: 2, Tries: 4, Advances: 1, Lost: 1}, scripted{
+					acquire: func(ctx context.Context, s *scripted, r redis.UniversalClient, v string) (bool, error) {
+						if err := r.Set(ctx, noteKey, f(), 0).Err(); err != nil {
+							return false, err
+						}
+						if _, err := r.Get(ctx, noteKey).Result(); err != nil {
+							return false, err
+						}
+						return plainly(ctx, s, r, v)
+					},
+					release: freely,
+				})
+				c.Plain = plain
+				c.Bounds.TimeMS = 3000
+				if r, err := Run(t.Context(), c); !errors.Is(err, ErrNondeterministic) {
+					t.Errorf("plain %t: %v, %s: %s", plain, err, r.Verdict, r.Why)
+				}
+			}
+		})
+	}
+}
+
+func TestInconclusive(t *testing.T) {
+	over, end := context.WithCancel(t.Context())
+	end()
+	sound := scripted{acquire: plainly, release: freely}
+	large := reports.Bounds{Clients: 3, Tries: 6, Advances: 6, Lost: 3, Late: 3, TimeMS: 60_000}
+	limited := func(change func(*reports.Bounds)) reports.Bounds {
+		b := large
+		change(&b)
+		return b
+	}
+	for name, c := range map[string]struct {
+		ctx    context.Context
+		bounds reports.Bounds
+		lock   scripted
+		why    string
+	}{
+		"an unknown command": {t.Context(), reports.Bounds{Clients: 2, Tries: 1}, scripted{acquire: func(ctx context.Context, s *scripted, r redis.UniversalClient, v string) (bool, error) {
+			return true, r.Do(ctx, "georadius", "x", 1, 2, 3, "m").Err()
+		}}, "georadius"},
+		"an unknown Lua function": {t.Context(), reports.Bounds{Clients: 2, Tries: 1}, scripted{acquire: func(ctx context.Context, s *scripted, r redis.UniversalClient, v string) (bool, error) {
+			return true, redis.NewScript(`return cmsgpack.pack(1)`).Run(ctx, r, nil).Err()
+		}}, "cmsgpack"},
+		"nobody gets in": {t.Context(), reports.Bounds{Clients: 2, Tries: 1}, scripted{acquire: func(ctx context.Context, s *scripted, r redis.UniversalClient, v string) (bool, error) {
+			return false, r.Set(ctx, noteKey, v, 0).Err()
+		}}, "nobody ever got in"},
+		"time":     {t.Context(), limited(func(b *reports.Bounds) { b.TimeMS = 20 }), sound, "--time"},
+		"memory":   {t.Context(), limited(func(b *reports.Bounds) { b.MemoryMB = 7 }), sound, "--memory"},
+		"depth":    {t.Context(), limited(func(b *reports.Bounds) { b.Depth = 4 }), sound, "more than 4 steps"},
+		"the user": {over, large, sound, "interrupted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := Run(c.ctx, locked(c.bounds, c.lock))
+			if err != nil || r.Verdict != reports.Inconclusive || !strings.Contains(strings.ToLower(r.Why), c.why) {
+				t.Errorf("%s: %s, %v; want %q", r.Verdict, r.Why, err, c.why)
+			}
+			for _, p := range r.Properties {
+				if p.Result != reports.Unknown {
+					t.Errorf("%s: %s", p.Name, p.Result)
+				}
+			}
+		})
+	}
+}
+
+// TestDepthThatIsEnough: a bound that cuts nothing off says nothing.
+func TestDepthThatIsEnough(t *testing.T) {
+	b := reports.Bounds{Clients: 2, Tries: 1}
+	r, err := Run(t.Context(), locked(b, scripted{acquire: plainly, release: freely}))
+	if err != nil || r.Verdict != reports.Pass {
+		t.Fatalf("%s: %s, %v", r.Verdict, r.Why, err)
+	}
+	b.Depth = r.Stats.Depth
+	if r, err := Run(t.Context(), locked(b, scripted{acquire: plainly, release: freely})); err != nil || r.Verdict != reports.Pass {
+		t.Errorf("%s: %s, %v", r.Verdict, r.Why, err)
+	}
+}
+
+func TestUsage(t *testing.T) {
+	good := sought{lock: "lua-release", bounds: reports.Bounds{Tries: 1}}
+	for name, c := range map[string]struct {
+		sought sought
+		change func(*Config)
+	}{
+		"too many clients":  {good, func(c *Config) { c.Bounds.Clients = maxSlots + 1 }},
+		"no clients":        {good, func(c *Config) { c.Bounds.Clients = -1 }},
+		"no tries":          {good, func(c *Config) { c.Bounds.Tries = 0 }},
+		"too many tries":    {good, func(c *Config) { c.Bounds.Tries = 101 }},
+		"negative crashes":  {good, func(c *Config) { c.Bounds.Crashes = -1 }},
+		"negative lost":     {good, func(c *Config) { c.Bounds.Lost = -1 }},
+		"negative late":     {good, func(c *Config) { c.Bounds.Late = -1 }},
+		"negative advances": {good, func(c *Config) { c.Bounds.Advances = -1 }},
+		"negative stalls":   {good, func(c *Config) { c.Bounds.Stalls = -1 }},
+		"negative depth":    {good, func(c *Config) { c.Bounds.Depth = -1 }},
+		"negative time":     {good, func(c *Config) { c.Bounds.TimeMS = -1 }},
+		"negative memory":   {good, func(c *Config) { c.Bounds.MemoryMB = -1 }},
+		"too many faults":   {good, func(c *Config) { c.Bounds.Lost = 300 }},
+		"too many stalls":   {good, func(c *Config) { c.Bounds.Stalls = 300 }},
+		"a short lease":     {good, func(c *Config) { c.Run.TTL = time.Microsecond }},
+		"a long lease":      {good, func(c *Config) { c.Run.TTL = horizon }},
+		"a sale in SQL":     {sought{scenario: "seckill", lock: "none", sale: "sql-plain", bounds: reports.Bounds{Tries: 1}}, nil},
+		"half a second":     {sought{lock: "set-nx-ex", ttl: 500 * time.Millisecond, bounds: reports.Bounds{Tries: 1}}, nil},
+		"no fences":         {sought{scenario: "seckill", lock: "lua-release", sale: "fenced", bounds: reports.Bounds{Tries: 1}}, nil},
+		"nothing promised":  {sought{lock: "none", bounds: reports.Bounds{Tries: 1}}, nil},
+		"one master":        {sought{lock: "redlock", bounds: reports.Bounds{Tries: 1}}, func(c *Config) { c.Masters = 1 }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config := c.sought.config(t)
+			if c.change != nil {
+				c.change(&config)
+			}
+			if _, err := Run(t.Context(), config); !errors.Is(err, ErrUsage) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+var _ lockimpl.Locker = (*scripted)(nil)
