@@ -57,7 +57,7 @@ func (o *SearchOptions) BindSearch(f *pflag.FlagSet) {
 	f.IntVar(&b.Late, "late", 0, "requests that may arrive after their client has given up")
 	f.IntVar(&b.Advances, "advances", 1, "times that the clock may move to the next expiry or wake-up while some client could go on")
 	f.IntVar(&b.Resends, "resends", 0, "times that a buyer without an answer sends the same order again: 0 or 1")
-	f.IntVar(&b.Stalls, "stalls", 0, "times that a client may be held up between a look at the clock and the command that it sends next")
+	f.IntVar(&b.Stalls, "stalls", 1, "times that a client may be held up between a look at the clock and the command that it sends next")
 	f.IntVar(&b.Depth, "depth", 0, "longest schedule, in steps; 0: no limit")
 	f.DurationVar(&o.Time, "time", time.Minute, "end a search that takes longer; 0: no limit (of several searches, unless given: 20s each)")
 	f.IntVar(&o.Memory, "memory", 8192, "end a search whose states take more, in MB; 0: no limit")

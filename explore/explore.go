@@ -174,7 +174,7 @@ func Run(ctx context.Context, c Config) (reports.Exploration, error) {
 		return reports.Exploration{}, err
 	}
 	scripts := &coro.Scripts{}
-	x := &search{bounds: c.Bounds, clients: c.Bounds.Clients, reduce: !c.Plain, span: c.Run.QueueOptions.Visibility, masters: c.Masters, scripts: scripts, rules: newRules(c.Run, c.Bounds.Clients, c.Look)}
+	x := &search{bounds: c.Bounds, clients: c.Bounds.Clients, reduce: !c.Plain, span: c.Run.QueueOptions.Visibility, masters: c.Masters, entry: entryKind(c.Run.Scenario), scripts: scripts, rules: newRules(c.Run, c.Bounds.Clients, c.Look)}
 	lock := ""
 	if c.Run.Lock.New != nil {
 		lock = lockimpl.Key(lockName(c.Run))
@@ -276,10 +276,15 @@ func (x *search) result(c Config, start state) (reports.Exploration, error) {
 		r.Verdict, r.Why = reports.Inconclusive, x.err.Error()
 	case x.cut.Load() != nil:
 		r.Verdict, r.Why = reports.Inconclusive, *x.cut.Load()
+	case x.beyond.Load() && c.Bounds.Advances > 0:
+		r.Verdict, r.Why = reports.Inconclusive, fmt.Sprintf("the clock was not moved beyond %v, and something would have happened then", horizon)
 	case r.Stats.Entered == 0:
 		r.Verdict, r.Why = reports.Inconclusive, "nobody ever got in: nothing was put to the test"
 	default:
 		r.Verdict, r.Why = reports.Pass, "no schedule within these bounds breaks a promise"
+	}
+	if x.servers.pipelined.Load() {
+		r.NotChecked = append(r.NotChecked, "what others do in the middle of a pipeline: one was sent, and taken for a single step")
 	}
 	r.Properties = c.properties(r)
 	r.Expected, r.ExpectedWhy = c.Run.ExpectUnder(faultsIn(c.Bounds))
@@ -354,6 +359,9 @@ func (c *Config) notChecked() []string {
 		"more clients, tries or faults than the bounds allow",
 		"moments other than those at which a key expires, a sleep ends or a time limit is over (of deadlines kept as data, only a queue's visibility time-out)",
 		"what a lost master, a failover, an eviction or a step of a server's clock does (see oversell run --fault)",
+	}
+	if c.Bounds.Stalls == 0 {
+		s = append(s, "clients that are held up between a look at the clock and the command that follows (see --stalls)")
 	}
 	if c.Run.MaxTries == 1 {
 		s = append(s, "waiting for the lock: each try is one attempt")

@@ -61,6 +61,7 @@ type sentCall struct {
 type stand struct {
 	pending []coro.Request
 	events  []Event // since the last one
+	held    []Event // calls that count when it goes on
 }
 
 // naively is what it comes to: of the properties that are broken in as few steps any
@@ -183,6 +184,12 @@ func (s *simple) stands(client int, seen string) (at stand) {
 	for _, e := range x.Events() {
 		at.events = append(at.events, e.(Event))
 	}
+	// Calls count when the client goes on.
+	last := len(at.events)
+	for last > 0 && !at.events[last-1].End {
+		last--
+	}
+	at.events, at.held = at.events[:last], at.events[last:]
 	s.ran[key] = at
 	return at
 }
@@ -238,20 +245,26 @@ func (s *simple) steps(at situation, c int, here stand) (all []turned) {
 	b := s.config.Bounds
 	then := turned{situation: at.clone()}
 	first := here.pending[0]
+	heard := false
+	hear := func(es []Event) {
+		heard = heard || slices.ContainsFunc(es, func(e Event) bool {
+			return e.Op.Kind != history.Acquire || e.End && e.Op.Outcome == history.OK
+		})
+		s.judge(&then, c, es)
+	}
+	hear(here.held)
 	if quietly(first) {
 		for {
 			then.seen[c] += observed(coro.Observation{Now: at.now})
 			here = s.stands(c, then.seen[c])
-			heard := slices.ContainsFunc(here.events, func(e Event) bool {
-				return e.Op.Kind != history.Acquire || e.End && e.Op.Outcome == history.OK
-			})
-			s.judge(&then, c, here.events)
+			hear(here.events)
 			if heard || len(here.pending) == 0 {
 				return []turned{then}
 			}
 			if !quietly(here.pending[0]) {
 				break
 			}
+			hear(here.held)
 		}
 		if here.pending[0].Kind != coro.Command {
 			return []turned{then}
@@ -261,6 +274,7 @@ func (s *simple) steps(at situation, c int, here stand) (all []turned) {
 			held.stalled++
 			all = append(all, held)
 		}
+		hear(here.held)
 	}
 	r := here.pending[0]
 	if r.Kind != coro.Command {

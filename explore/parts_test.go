@@ -112,7 +112,7 @@ func TestRemembered(t *testing.T) {
 	}{
 		{"equal", pocket{count: 1}, pocket{count: 1}, true},
 		{"a number", pocket{count: 1}, pocket{count: 2}, false},
-		{"the world", pocket{env: variant.Env{Token: func() string { return "" }}, ctx: context.Background()}, pocket{}, true},
+		{"the world", pocket{env: variant.Env{Token: func() string { return "" }}}, pocket{}, true},
 		{"maps in any order", pocket{names: map[string]int{"a": 1, "b": 2, "c": 3}}, pocket{names: map[string]int{"c": 3, "b": 2, "a": 1}}, true},
 		{"a map's value", pocket{names: map[string]int{"a": 1}}, pocket{names: map[string]int{"a": 2}}, false},
 		{"a map's key", pocket{names: map[string]int{"a": 1}}, pocket{names: map[string]int{"b": 1}}, false},

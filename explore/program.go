@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"oversell/history"
@@ -11,6 +12,7 @@ import (
 	"oversell/lockimpl"
 	"oversell/reports"
 	"oversell/scenarios"
+	"oversell/variant"
 )
 
 // Epoch is the time 0 of every search: a whole second, so that leases of whole
@@ -61,23 +63,34 @@ func (l *life) turn(begins bool, memory []any) {
 	}
 	text, ok := remembered(memory)
 	if ok {
-		text = fmt.Sprintf("%d %d %v|%s", l.w.Tokens(), l.tried, l.numbers, text)
+		first := l.w.Tokens() // that it may come to know
+		if objects, _ := remembered(memory[1:]); strings.Contains(objects, `"`) {
+			first = 0 // a text may be made of a token
+		}
+		text = fmt.Sprintf("%d %d %d %v|%s", first, l.w.Tokens(), l.tried, l.numbers, text)
 	} else {
 		text = ""
 	}
 	l.w.Boundary(text)
 }
 
-// tally tells whether an event is an entry into what is to be protected, and a purchase.
-func tally(e Event) (entered, sold uint8) {
-	if !e.End || e.Op.Outcome != history.OK {
-		return 0, 0
+// entryKind is the kind of operation by which something was put to the test in a scenario.
+func entryKind(s scenarios.Scenario) history.Kind {
+	switch {
+	case s.Uses(variant.Sale):
+		return history.Buy
+	case s.Uses(variant.Queue):
+		return history.Pop
+	case s.Uses(variant.IDs):
+		return history.NextID
 	}
-	switch e.Op.Kind {
-	case history.Acquire, history.Pop, history.NextID:
-		return 1, 0
-	case history.Buy:
-		return 1, 1
+	return history.Acquire
+}
+
+// tally tells whether an event is such an entry, and a purchase.
+func (x *search) tally(e Event) (entered, sold uint8) {
+	if e.End && e.Op.Outcome == history.OK {
+		return flag(e.Op.Kind == x.entry), flag(e.Op.Kind == history.Buy)
 	}
 	return 0, 0
 }

@@ -43,13 +43,13 @@ func Replay(ctx context.Context, c Config, cx *reports.Counterexample, servers [
 		return nil, fmt.Errorf("%w: the schedule needs %d servers", ErrUsage, c.Masters)
 	}
 	c.Look = []history.Promise{{Of: cx.Of, Property: cx.Property}}
-	r := &replay{ctx: ctx, config: c, servers: servers[:c.Masters], rules: newRules(c.Run, c.Bounds.Clients, c.Look), lines: map[line]*bufio.ReadWriter{}}
+	r := &replay{ctx: ctx, config: c, servers: servers[:c.Masters], rules: newRules(c.Run, c.Bounds.Clients, c.Look), lines: map[line]*bufio.ReadWriter{}, late: map[int]history.Kind{}}
 	defer r.close()
 	if err := r.open(len(cx.Clients)); err != nil {
 		return nil, err
 	}
 	for i, s := range cx.Steps {
-		r.last = i == len(cx.Steps)-1
+		r.last, r.steps = i == len(cx.Steps)-1, i
 		if err := r.step(cx.Steps, s); err != nil {
 			return nil, fmt.Errorf("step %d (%s): %w", i+1, s.Text, err)
 		}
@@ -77,7 +77,9 @@ type replay struct {
 	conns   []net.Conn
 	now     time.Duration
 	breach  *breach
-	last    bool // this is the last step
+	last    bool                 // this is the last step
+	steps   int                  // done
+	late    map[int]history.Kind // during which operation a late request was sent, by step
 }
 
 // line is a client's connection to a server.
@@ -89,6 +91,7 @@ type puppet struct {
 	code   Execution
 	loud   bool // what it came to last could be noticed
 	under  []history.Kind
+	held   []Event // not yet judged
 }
 
 // open brings the servers to where the schedule starts, and the clients to their
@@ -148,10 +151,21 @@ func (r *replay) came(p *puppet, e Event) {
 			p.under = append(p.under, e.Op.Kind)
 		}
 	}
-	p.loud = p.loud || noticed(e)
-	var b *breach
-	r.facts, b = r.rules.on(r.facts, p.number, e, r.now)
-	r.broken(b)
+	p.held = append(p.held, e)
+	if e.End {
+		r.judge(p)
+	}
+}
+
+// judge judges what the client came to; calls only when it goes on.
+func (r *replay) judge(p *puppet) {
+	for _, e := range p.held {
+		p.loud = p.loud || noticed(e)
+		var b *breach
+		r.facts, b = r.rules.on(r.facts, p.number, e, r.now)
+		r.broken(b)
+	}
+	p.held = nil
 }
 
 func (r *replay) broken(b *breach) {
@@ -169,12 +183,12 @@ func (r *replay) step(all []reports.Step, s reports.Step) error {
 	case reports.StepEnd:
 		return r.end()
 	case reports.StepArrive:
-		_, err := r.send(call{client: s.Client, node: s.Node, commands: s.Commands, tx: s.Tx, during: history.NoKind}, s)
+		_, err := r.send(call{client: s.Client, node: s.Node, commands: s.Commands, tx: s.Tx, during: r.late[s.Of]}, s)
 		return err
 	}
 	p := r.clients[s.Client]
-	i := slices.IndexFunc(p.code.Pending(), func(q coro.Request) bool { return q.Thread == s.Thread })
-	if i < 0 {
+	i := s.Thread
+	if i < 0 || i >= len(p.code.Pending()) {
 		return fmt.Errorf("%w: client %d has nothing to do there", ErrDiverged, s.Client)
 	}
 	if looked, err := r.look(p, i); err != nil || looked && (s.Kind == reports.StepLook || s.Kind == reports.StepStart) {
@@ -183,6 +197,7 @@ func (r *replay) step(all []reports.Step, s reports.Step) error {
 	if i >= len(p.code.Pending()) {
 		return fmt.Errorf("%w: client %d has nothing to do there", ErrDiverged, s.Client)
 	}
+	r.judge(p)
 	q := p.code.Pending()[i]
 	o := coro.Observation{Now: max(r.now, q.Until)}
 	if q.Kind == coro.Command {
@@ -192,6 +207,9 @@ func (r *replay) step(all []reports.Step, s reports.Step) error {
 		c := call{client: s.Client, node: s.Node, commands: s.Commands, tx: s.Tx}
 		if len(p.under) > 0 {
 			c.during = p.under[len(p.under)-1]
+		}
+		if s.Kind == reports.StepLate {
+			r.late[r.steps] = c.during
 		}
 		var err error
 		if o.Reply, err = r.happens(s, c); err != nil {
@@ -212,6 +230,7 @@ func (r *replay) step(all []reports.Step, s reports.Step) error {
 // look lets a client do what it does in private before its next command.
 func (r *replay) look(p *puppet, i int) (looked bool, err error) {
 	for p.loud = false; !p.loud && len(p.code.Pending()) > i && private(p.code.Pending()[i]); i = 0 {
+		r.judge(p)
 		p.code.Resume(i, coro.Observation{Now: r.now})
 		if err := r.settle(p); err != nil {
 			return true, err
@@ -242,7 +261,13 @@ func (r *replay) same(p *puppet, q coro.Request, s reports.Step) error {
 		}
 		commands = append(commands, args)
 	}
-	if !slices.EqualFunc(commands, s.Commands, slices.Equal) && !s.Clock {
+	equal := func(a, b []string) bool {
+		if s.Clock { // what it sends may hold times
+			return len(a) == len(b) && len(a) > 0 && a[0] == b[0]
+		}
+		return slices.Equal(a, b)
+	}
+	if !slices.EqualFunc(commands, s.Commands, equal) {
 		return fmt.Errorf("%w: client %d is about to send %q", ErrDiverged, p.number, commands)
 	}
 	return nil
@@ -492,12 +517,21 @@ func (r *replay) tryLock(dead uint16) error {
 	defer closeAll()
 	o := lockOptions(r.config.Run)
 	o.Wait, o.MaxTries = r.config.Run.TTL+scenarios.Grace, 0
-	_, err := r.config.Run.Lock.New(env).Acquire(r.ctx, lockName(r.config.Run), o)
-	if err == nil {
-		return nil
-	}
-	if !errors.Is(err, lockimpl.ErrHeld) {
-		return err
+	locker := r.config.Run.Lock.New(env)
+	for end := time.Now().Add(o.Wait); ; {
+		_, err := locker.Acquire(r.ctx, lockName(r.config.Run), o)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, lockimpl.ErrHeld) {
+			return err
+		}
+		if time.Now().After(end) {
+			break
+		}
+		if err := env.Wait(r.ctx, "", o.RetryEvery); err != nil { // a lock may try once only, whatever it is told
+			return err
+		}
 	}
 	v, _ := env.Redis[0].Get(r.ctx, lockimpl.Key(lockName(r.config.Run))).Result()
 	r.broken(r.rules.stuck(r.facts, dead, v))

@@ -14,6 +14,7 @@ import (
 	"time"
 	"unsafe"
 
+	"oversell/history"
 	"oversell/internal/coro"
 	"oversell/reports"
 )
@@ -32,6 +33,8 @@ type search struct {
 	ends    *ends
 	reduce  bool
 	masters int
+	entry   history.Kind // that counts as being put to the test
+	beyond  atomic.Bool  // something would have happened beyond the horizon
 	// span is after how long a deadline that the servers keep as data is over; 0: there is none.
 	span    time.Duration
 	scripts *coro.Scripts
@@ -142,7 +145,7 @@ func (x *search) judge(k judging) (j judgement) {
 		if j.breach == nil {
 			j.breach = b
 		}
-		entered, sold := tally(e)
+		entered, sold := x.tally(e)
 		j.entered, j.sold = j.entered+entered, j.sold+sold
 	}
 	j.facts = x.numbered(f)
@@ -190,6 +193,7 @@ type worker struct {
 	floated   cache[floatChange, uint32]
 	exchanged cache[exchange, exchanged]
 	buried    cache[burying, uint32]
+	ordered   cache[serversID, bool]
 	ended     cache[ending, *breach]
 	found     []frontier // states for the next layer
 	tally     tallies
@@ -207,7 +211,7 @@ type frontier struct {
 func (x *search) worker() *worker {
 	w := &worker{
 		search: x, judged: cached(x.judged), passed: cached(x.passed), busy: cached(x.busy), done: cached(x.servers.done), doneNow: cached(x.servers.doneNow),
-		ticked: cached(x.servers.ticked), next: cached(x.servers.next), floated: cached(x.floated), exchanged: cached(x.swaps), buried: cached(x.servers.buried), ended: cached(x.ends.judged),
+		ticked: cached(x.servers.ticked), next: cached(x.servers.next), floated: cached(x.floated), exchanged: cached(x.swaps), buried: cached(x.servers.buried), ordered: cached(x.servers.ordered), ended: cached(x.ends.judged),
 		nodes: make([][]*node, len(x.tries)),
 	}
 	for _, t := range x.tries {
@@ -256,19 +260,23 @@ func (w *worker) act(s state, a action) step {
 	n := w.node(c, s.nodes[c])
 	r := &n.pending[a.which()]
 	st := step{next: s}
+	w.came(&st, c, n.held)
 	if private(*r) {
 		if to := w.look(c, s.nodes[c], a.which(), s.time()); to.fused {
 			st.next.nodes[c] = to.node
 			w.came(&st, c, to.events)
-			s = st.next
 			n = w.node(c, to.node)
 			r = &n.pending[0]
+			if a.kind() != looks {
+				w.came(&st, c, n.held)
+			}
 		}
 	}
 	if a.kind() == looks {
 		st.next.stalled++
 		return st
 	}
+	s = st.next
 	answer := goOn
 	if r.Kind == coro.Command {
 		call := x.tries[x.roles[c]].call(n, which(n, r), c)
@@ -422,7 +430,11 @@ func (w *worker) nextMoment(s state) (time.Duration, bool) {
 			}
 		}
 	}
-	return by, any && now+by <= horizon
+	if any && now+by > horizon {
+		w.search.beyond.Store(true)
+		return by, false
+	}
+	return by, any
 }
 
 // roundUp is d in whole units of the search's clock.

@@ -3,6 +3,7 @@ package explore
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -15,19 +16,21 @@ import (
 // servers are all that the masters can hold, each situation with a number, and
 // what commands make of them.
 type servers struct {
-	epoch   time.Duration // of the search's clock, since 1970
-	lockKey string        // whose changes are watched; empty: none is
-	scripts *coro.Scripts
-	missing atomic.Pointer[string] // the first thing that the model did not know
-	empty   *redismodel.State
-	states  *interner[[]*redismodel.State]
-	calls   *interner[call]
-	answers *interner[coro.Observation]
+	epoch     time.Duration // of the search's clock, since 1970
+	lockKey   string        // whose changes are watched; empty: none is
+	scripts   *coro.Scripts
+	pipelined atomic.Bool            // a pipeline was sent
+	missing   atomic.Pointer[string] // the first thing that the model did not know
+	empty     *redismodel.State
+	states    *interner[[]*redismodel.State]
+	calls     *interner[call]
+	answers   *interner[coro.Observation]
 
 	done    *memo[callAt, effect]     // of commands that do not depend on the clock, at now = 0
 	doneNow *memo[callAt, effect]     // of the others
 	ticked  *memo[tick, uint32]       // after time has passed
 	next    *memo[serversID, nextDue] // until the next expiry
+	ordered *memo[serversID, bool]    // whether the order of names shows
 	renamed *memo[renaming, uint32]   // with clients exchanged
 	buried  *memo[burying, uint32]    // with dead tokens forgotten
 }
@@ -105,6 +108,9 @@ func newServers(epoch time.Time, lockKey string, scripts *coro.Scripts) *servers
 	s.ticked = newMemo(s.pass)
 	s.next = newMemo(s.nextExpiry)
 	s.renamed = newMemo(s.exchange)
+	s.ordered = newMemo(func(id serversID) bool {
+		return slices.ContainsFunc(s.states.get(uint32(id)), (*redismodel.State).Ordered)
+	})
 	s.buried = newMemo(s.bury)
 	return s
 }
@@ -135,6 +141,9 @@ func (s *servers) id(nodes []*redismodel.State) uint32 {
 // here it is known from the start.
 func (s *servers) call(c call) uint32 {
 	return s.calls.id(c.key(), func() call {
+		if len(c.commands) > 1 && !c.tx {
+			s.pipelined.Store(true)
+		}
 		for _, cmd := range c.commands {
 			if len(cmd) > 1 && strings.EqualFold(cmd[0], "evalsha") {
 				if text, known := s.scripts.Text(cmd[1]); known {

@@ -23,10 +23,13 @@ func (x *search) trace(start state, f *finding) (*reports.Counterexample, error)
 	for i := range x.clients {
 		c.Clients = append(c.Clients, fmt.Sprintf("client %d", i))
 	}
-	for _, a := range actions {
+	for i, a := range actions {
 		st, err := t.tell(a)
 		if err != nil {
 			return nil, err
+		}
+		if !f.end && i == len(actions)-1 && st.breach == nil {
+			return nil, fmt.Errorf("the broken promise (%s) is not broken when its schedule is told again", f.breach.why)
 		}
 		if st.breach != nil { // told again, since clients have changed numbers
 			c.Sentence = st.breach.why
@@ -133,7 +136,7 @@ func (t *teller) describeClient(s *reports.Step, before state, a action, st step
 	x := t.w.search
 	at, which := before.nodes[a.client()], a.which()
 	r := t.w.node(a.client(), at).pending[which]
-	s.Thread = r.Thread
+	s.Thread = a.which()
 	if private(r) {
 		if to := t.w.look(a.client(), at, which, before.time()); to.fused {
 			at, which = to.node, 0

@@ -61,7 +61,10 @@ type node struct {
 	pending []coro.Request
 	parent  uint32
 	by      edgeKey // from the parent
-	events  uint32  // on the way from the parent
+	events  uint32  // on the way from the parent, up to where held begin
+	// held are the calls of operations that the client is about to begin: it may be held
+	// up before them, so they count when it goes on. That is never too late to judge.
+	held uint32
 	// under are the kinds of the operations under way, the outermost first.
 	under []history.Kind
 	// foreign: the client has seen a name of another client.
@@ -187,7 +190,11 @@ func (t *trie) place(x Execution, parent *node, by edgeKey) *node {
 			n.under = append(n.under[:len(n.under):len(n.under)], e.Op.Kind)
 		}
 	}
-	n.events = t.segment(events)
+	last := len(events)
+	for last > 0 && !events[last-1].End {
+		last--
+	}
+	n.events, n.held = t.segment(events[:last]), t.segment(events[last:])
 	n.calls = make([][maxSlots]atomic.Uint32, len(n.pending))
 	n.timed = slices.ContainsFunc(n.pending, func(r coro.Request) bool { return r.Kind == coro.Sleep || r.Deadline > 0 })
 	return n
@@ -226,7 +233,12 @@ func (t *trie) settle(e edge) settled {
 	defer t.mu.Unlock()
 	var events []Event
 	quiet := private(t.nodes.get(e.from).pending[e.which])
-	for {
+	for first := true; ; first = false {
+		held := t.segments.get(t.nodes.get(e.from).held)
+		quiet = quiet && !slices.ContainsFunc(held, noticed)
+		if !first { // what the client was about to do where it stood, it has done
+			events = append(events, held...)
+		}
 		at, err := t.child(e.key(t.nodes.get(e.from)))
 		if err != nil {
 			t.failure.CompareAndSwap(nil, &err)
@@ -372,14 +384,14 @@ func (t *trie) same(x Execution, n *node) error {
 	if err := x.Err(); err != nil {
 		return err
 	}
-	if err := alike(n, &node{pending: x.Pending(), events: n.events}); err != nil {
+	if err := alike(n, &node{pending: x.Pending(), events: n.events, held: n.held}); err != nil {
 		return fmt.Errorf("%w: %w", ErrNondeterministic, err)
 	}
 	return nil
 }
 
 func alike(known, now *node) error {
-	if known.events == now.events && reflect.DeepEqual(known.pending, now.pending) {
+	if known.events == now.events && known.held == now.held && reflect.DeepEqual(known.pending, now.pending) {
 		return nil
 	}
 	return fmt.Errorf("after the same observations it stood before %s, and now before %s", requests(known.pending), requests(now.pending))

@@ -154,7 +154,7 @@ type Step struct {
 	Kind string  `json:"kind"`
 	// Client is the column, or TheClock.
 	Client int `json:"client"`
-	Thread int `json:"thread,omitempty"` // of the client, 0 being the first
+	Thread int `json:"thread,omitempty"` // of the client, by its place among those that could go on
 	// Text is the step as people read it, like "set lock exp nx -> OK", without the
 	// client, the thread or the node, which are added where they must be said. Of a
 	// request that nobody answered it is the command, with or without the answer that
