@@ -173,8 +173,19 @@ func Run(ctx context.Context, c Config) (reports.Exploration, error) {
 	if err := c.Complete(); err != nil {
 		return reports.Exploration{}, err
 	}
+	r, again, err := run(ctx, c, !c.Plain)
+	if again {
+		// Clients whose names stand in an order that shows cannot be exchanged.
+		r, _, err = run(ctx, c, false)
+	}
+	return r, err
+}
+
+// run makes one search, in which clients are exchanged or not. again tells that they
+// should not have been.
+func run(ctx context.Context, c Config, exchange bool) (r reports.Exploration, again bool, err error) {
 	scripts := &coro.Scripts{}
-	x := &search{bounds: c.Bounds, clients: c.Bounds.Clients, reduce: !c.Plain, span: c.Run.QueueOptions.Visibility, masters: c.Masters, entry: entryKind(c.Run.Scenario), scripts: scripts, rules: newRules(c.Run, c.Bounds.Clients, c.Look)}
+	x := &search{bounds: c.Bounds, clients: c.Bounds.Clients, reduce: exchange, span: c.Run.QueueOptions.Visibility, masters: c.Masters, entry: entryKind(c.Run.Scenario), scripts: scripts, rules: newRules(c.Run, c.Bounds.Clients, c.Look)}
 	lock := ""
 	if c.Run.Lock.New != nil {
 		lock = lockimpl.Key(lockName(c.Run))
@@ -188,11 +199,15 @@ func Run(ctx context.Context, c Config) (reports.Exploration, error) {
 	x.ends.prepare()
 	start, err := x.begin(c, scripts)
 	if err != nil {
-		return reports.Exploration{}, err
+		return r, false, err
 	}
 	defer x.close()
 	x.run(ctx, start, c.Progress)
-	return x.result(c, start)
+	if exchange && x.servers.ordered.Load() {
+		return r, true, nil
+	}
+	r, err = x.result(c, start)
+	return r, false, err
 }
 
 // begin opens the scenario and sets up the clients' tries.

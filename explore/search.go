@@ -193,7 +193,6 @@ type worker struct {
 	floated   cache[floatChange, uint32]
 	exchanged cache[exchange, exchanged]
 	buried    cache[burying, uint32]
-	ordered   cache[serversID, bool]
 	ended     cache[ending, *breach]
 	found     []frontier // states for the next layer
 	tally     tallies
@@ -211,7 +210,7 @@ type frontier struct {
 func (x *search) worker() *worker {
 	w := &worker{
 		search: x, judged: cached(x.judged), passed: cached(x.passed), busy: cached(x.busy), done: cached(x.servers.done), doneNow: cached(x.servers.doneNow),
-		ticked: cached(x.servers.ticked), next: cached(x.servers.next), floated: cached(x.floated), exchanged: cached(x.swaps), buried: cached(x.servers.buried), ordered: cached(x.servers.ordered), ended: cached(x.ends.judged),
+		ticked: cached(x.servers.ticked), next: cached(x.servers.next), floated: cached(x.floated), exchanged: cached(x.swaps), buried: cached(x.servers.buried), ended: cached(x.ends.judged),
 		nodes: make([][]*node, len(x.tries)),
 	}
 	for _, t := range x.tries {
@@ -675,6 +674,9 @@ func (x *search) goesOn(ctx context.Context, depth int) bool {
 	x.mu.Lock()
 	over := len(x.found) > 0 || x.err != nil
 	x.mu.Unlock()
+	if x.reduce && x.servers.ordered.Load() {
+		return false // to be made again
+	}
 	return !over && !x.stopped(ctx) && (x.bounds.Depth == 0 || depth < x.bounds.Depth)
 }
 

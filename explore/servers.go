@@ -3,7 +3,6 @@ package explore
 import (
 	"encoding/binary"
 	"fmt"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -20,6 +19,7 @@ type servers struct {
 	lockKey   string        // whose changes are watched; empty: none is
 	scripts   *coro.Scripts
 	pipelined atomic.Bool            // a pipeline was sent
+	ordered   atomic.Bool            // the order of clients\' names has shown
 	missing   atomic.Pointer[string] // the first thing that the model did not know
 	empty     *redismodel.State
 	states    *interner[[]*redismodel.State]
@@ -30,7 +30,6 @@ type servers struct {
 	doneNow *memo[callAt, effect]     // of the others
 	ticked  *memo[tick, uint32]       // after time has passed
 	next    *memo[serversID, nextDue] // until the next expiry
-	ordered *memo[serversID, bool]    // whether the order of names shows
 	renamed *memo[renaming, uint32]   // with clients exchanged
 	buried  *memo[burying, uint32]    // with dead tokens forgotten
 }
@@ -108,9 +107,6 @@ func newServers(epoch time.Time, lockKey string, scripts *coro.Scripts) *servers
 	s.ticked = newMemo(s.pass)
 	s.next = newMemo(s.nextExpiry)
 	s.renamed = newMemo(s.exchange)
-	s.ordered = newMemo(func(id serversID) bool {
-		return slices.ContainsFunc(s.states.get(uint32(id)), (*redismodel.State).Ordered)
-	})
 	s.buried = newMemo(s.bury)
 	return s
 }
@@ -134,7 +130,22 @@ func (s *servers) id(nodes []*redismodel.State) uint32 {
 		}
 		key = string(b)
 	}
-	return s.states.id(key, func() []*redismodel.State { return nodes })
+	return s.states.id(key, func() []*redismodel.State {
+		for _, n := range nodes {
+			if n.Ordered(ofOthers) {
+				s.ordered.Store(true)
+			}
+		}
+		return nodes
+	})
+}
+
+// ofOthers tells whether two texts name different clients.
+func ofOthers(a, b string) (yes bool) {
+	each(a, func(i int) {
+		each(b, func(j int) { yes = yes || a[i] != b[j] })
+	})
+	return yes
 }
 
 // call numbers a call. A client sends a script's text once and its hash from then on;

@@ -104,8 +104,6 @@ func (w *worker) canonical(s state) (state, perm) {
 		ties = ties || j > 0 && stand[j-1] == key
 		stand[j] = key
 	}
-	// Where the order of names can be seen, clients are no more alike than names are.
-	foreign = foreign || w.ordered.get(serversID(s.servers))
 	if s.floats == 0 && !foreign && b.alive != [maxSlots]uint8{} {
 		s.servers = w.buried.get(b)
 	}

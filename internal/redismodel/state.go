@@ -148,13 +148,14 @@ func (s *State) Value(key string) (text string, left time.Duration, exists bool)
 	return string(e.val.appendText(nil)), left, true
 }
 
-// Ordered tells whether the order of names can be seen in what is stored: a sorted
-// set with equal scores is in the order of its members.
-func (s *State) Ordered() bool {
+// Ordered tells whether an order of names can be seen in what is stored: a sorted set
+// is in the order of its members where their scores are equal. apart tells of which
+// two the order matters.
+func (s *State) Ordered(apart func(a, b string) bool) bool {
 	for i := range s.entries {
 		z, _ := s.entries[i].val.(zset)
 		for j := 1; j < len(z); j++ {
-			if z[j-1].score == z[j].score {
+			if z[j-1].score == z[j].score && apart(z[j-1].name, z[j].name) {
 				return true
 			}
 		}
