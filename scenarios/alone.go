@@ -25,12 +25,12 @@ type World struct {
 	// Epoch is the time 0 of the run.
 	Epoch time.Time
 
-	// Enough tells that the client is to begin nothing more. It is asked before every
-	// round, before every acquisition for a sale or a number (so a lock that is not
-	// obtained is tried for until there is enough), before an order is sent again, and
-	// after every pop that found nothing; some of them twice. What is under way is
-	// finished, and for a task that was handed out the lock is tried for once at
-	// least; if it is not obtained then, the task stays in the client's hands, undone.
+	// Enough tells that the client is to begin nothing more in this round. It is asked
+	// before every acquisition for a sale or a number (so a lock that is not obtained is
+	// tried for until there is enough), before an order is sent again, and before a task
+	// is enqueued; sometimes twice. For a task that was handed out the lock is tried for
+	// once at least; if it is not obtained then, the task stays in the client's hands,
+	// undone.
 	Enough func() bool
 	// Number is a new number, from 1, unique among clients: of an "order" (also a
 	// task, or a wish for a number), a "session" (an acquisition) or a "request" (a
