@@ -152,6 +152,11 @@ func (c *Config) check() error {
 	case len(c.Look) == 0:
 		return fmt.Errorf("%w: these variants promise nothing that a search can judge (see --property)", ErrUsage)
 	}
+	for _, p := range c.Look {
+		if !judged(p.Of, p.Property) {
+			return fmt.Errorf("%w: %s of a %s is no matter of a search: see oversell run", ErrUsage, p.Property, p.Of)
+		}
+	}
 	for _, s := range c.Run.Subjects() {
 		if s.Needs.Masters > c.Masters {
 			return fmt.Errorf("%w: %s needs %d masters", ErrUsage, s.Name, s.Needs.Masters)

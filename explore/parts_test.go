@@ -1,7 +1,6 @@
 package explore
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -87,7 +86,6 @@ type chain struct {
 func TestRemembered(t *testing.T) {
 	type pocket struct {
 		env    variant.Env
-		ctx    context.Context
 		count  int
 		names  map[string]int
 		any    any

@@ -18,6 +18,7 @@ import (
 type scripted struct {
 	env     variant.Env
 	round   int
+	hidden  func() bool
 	acquire func(ctx context.Context, s *scripted, r redis.UniversalClient, v string) (granted bool, err error)
 	release func(ctx context.Context, r redis.UniversalClient, v string) error
 }
@@ -139,6 +140,33 @@ var treacherous = map[string]struct {
 			},
 		},
 		reports.Pass,
+	},
+	// Of equal scores the higher name is the last: who is who shows.
+	"the order of names": {
+		reports.Bounds{Clients: 2, Tries: 1},
+		scripted{acquire: func(ctx context.Context, _ *scripted, r redis.UniversalClient, v string) (bool, error) {
+			if err := r.ZAdd(ctx, "line", redis.Z{Score: 1, Member: v}).Err(); err != nil {
+				return false, err
+			}
+			last, err := r.ZRange(ctx, "line", -1, -1).Result()
+			return err == nil && last[0] == v, err
+		}},
+		reports.Violated,
+	},
+	// A function remembers what nobody can see.
+	"hidden memory": {
+		reports.Bounds{Clients: 2, Tries: 2},
+		scripted{acquire: func(ctx context.Context, s *scripted, r redis.UniversalClient, v string) (bool, error) {
+			if s.hidden != nil && s.hidden() {
+				return true, nil
+			}
+			set, err := r.SetNX(ctx, lockKey, v, 0).Result()
+			s.hidden = func() bool { return set }
+			return set, err
+		}, release: func(ctx context.Context, r redis.UniversalClient, v string) error {
+			return r.Del(ctx, lockKey).Err()
+		}},
+		reports.Violated,
 	},
 }
 

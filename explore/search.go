@@ -749,6 +749,9 @@ func (x *search) counted(depth int) reports.Effort {
 		BytesPerState: float64(x.visited.bytes()+int64(x.peak)*int64(unsafe.Sizeof(frontier{}))*2) / float64(max(n, 1)),
 		ElapsedMS:     float64(time.Since(x.began)) / float64(time.Millisecond),
 	}
+	if n < 10_000 {
+		r.BytesPerState = 0 // it would tell of what is allocated in advance
+	}
 	for _, t := range x.tries {
 		r.Executions += t.executions.Load()
 		r.Observed += int64(t.nodes.len())

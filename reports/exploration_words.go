@@ -176,8 +176,15 @@ func (e Exploration) limits() []string {
 		upTo(b.Late, "late request"),
 		upTo(b.Advances, "advance") + " of the clock while somebody could run",
 	}
+	limits = append(limits, upTo(b.Stalls, "hold-up")+" between a look at the clock and a command")
+	if b.Resends > 0 {
+		limits = append(limits, "orders without an answer sent again "+count(int64(b.Resends), "time"))
+	}
 	if e.TTLMS > 0 {
 		limits = append(limits, "leases of "+millis(e.TTLMS))
+	}
+	if e.HoldMS > 0 {
+		limits = append(limits, "sections of "+millis(e.HoldMS))
 	}
 	if e.Stock > 0 {
 		limits = append(limits, "a stock of "+Thousands(e.Stock))
@@ -217,9 +224,6 @@ func (e Exploration) effort() []string {
 func (e Exploration) happened() []string {
 	s := e.Stats
 	list := []string{count(s.Entered, e.entries())}
-	if s.Sold > 0 || e.Sale != "" {
-		list = append(list, count(s.Sold, "sale"))
-	}
 	return append(list, count(s.Advances, "advance")+" of the clock", count(s.Expiries, "expiry"), count(s.Crashes, "crash"),
 		count(s.Lost, "lost message"), count(s.Late, "late request"), count(s.Ends, "end state")+" judged")
 }
@@ -227,6 +231,8 @@ func (e Exploration) happened() []string {
 // entries is what Effort.Entered counts here.
 func (e Exploration) entries() string {
 	switch {
+	case e.Sale != "":
+		return "purchase"
 	case e.Queue != "":
 		return "delivery"
 	case e.IDs != "":
