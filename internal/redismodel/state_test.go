@@ -197,7 +197,7 @@ func TestMapCommutes(t *testing.T) {
 func TestUnknownIsNamed(t *testing.T) {
 	s := after(t, Empty(), "SET a 1", "XADD x 5-1 f v", "XGROUP CREATE x g 0")
 	for cmd, want := range map[string]string{
-		"GETRANGE a 0 1":                             "GETRANGE",
+		"SETRANGE a 0 x":                             "SETRANGE",
 		"OBJECT ENCODING a":                          "OBJECT",
 		"SCRIPT KILL":                                "SCRIPT KILL",
 		"SCRIPT FLUSH ASYNC":                         "SCRIPT FLUSH",
