@@ -17,6 +17,7 @@ setup:
 
 test: check-format vet
 	$(GO) test -race -p 1 -parallel 4 -timeout 15m ./...
+	$(GO) test -p 1 -timeout 5m ./explore ./examples/... # searches that are too large under the race detector
 
 check-format:
 	@bad=$$(gofmt -l .); if [ -n "$$bad" ]; then echo "not gofmt'd:" $$bad; exit 1; fi

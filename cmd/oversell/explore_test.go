@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -225,7 +226,10 @@ func TestExploreInterrupted(t *testing.T) {
 			filed, _ := filepath.Glob(filepath.Join(dir, "*.html"))
 			return len(filed) == strings.Count(strings.TrimSuffix(c.locks, ",lua-release"), ",")
 		})
-		time.Sleep(100 * time.Millisecond) // into the search of redlock
+		await(t, "the long search has begun", func() bool {
+			stacks := make([]byte, 1<<20)
+			return strings.Contains(string(stacks[:runtime.Stack(stacks, true)]), "explore.(*search).layer")
+		})
 		cancel()
 		code := <-over
 		if code != c.code {

@@ -80,16 +80,3 @@ var redsyncLock = lockimpl.Variant{
 func TestRedsync(t *testing.T) {
 	locktest.ExploreBubble(t, redsyncLock, reports.Bounds{Clients: 2, Tries: 2, Advances: 1})
 }
-
-// TestRedsyncOnThreeMasters: no moment passes while somebody could run, or there are
-// ten million situations.
-func TestRedsyncOnThreeMasters(t *testing.T) {
-	if slow {
-		t.Skip("four hundred thousand situations take a minute under the race detector")
-	}
-	v := redsyncLock
-	v.Needs.Masters = 3
-	// That a release changes another's lock is judged for one master only.
-	v.Promises = []variant.Property{variant.MutualExclusion}
-	locktest.ExploreBubble(t, v, reports.Bounds{Clients: 2, Tries: 1, Advances: -1})
-}

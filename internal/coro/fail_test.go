@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -208,9 +209,10 @@ func TestForeignGoroutineAfterTheEnd(t *testing.T) {
 	}
 }
 
-func TestRealWait(t *testing.T) {
+func TestRealWait(t *testing.T) { synctest.Test(t, realWait) }
+
+func realWait(t *testing.T) {
 	forever := make(chan struct{})
-	before := runtime.NumGoroutine()
 	c := Start(func(ctx context.Context, w *World) {
 		w.Env().Go(func(context.Context) { w.Pause("beside") })
 		w.Pause("a")
@@ -226,7 +228,7 @@ func TestRealWait(t *testing.T) {
 	}
 	c.Close()
 	close(forever)
-	settled(t, before)
+	synctest.Wait()
 }
 
 // A crash is not held up by deferred code that waits for something else.

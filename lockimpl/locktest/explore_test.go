@@ -347,20 +347,20 @@ func TestSameVerdicts(t *testing.T) {
 		if v.Needs.Masters > 1 || v.Needs.SQL {
 			continue // too many threads for a test, or not to be searched
 		}
-		t.Run(v.Name, func(t *testing.T) {
-			t.Parallel()
-			c := mutex(v, reports.Bounds{Tries: 1})
-			c.Look = nil
-			for _, p := range []variant.Property{variant.MutualExclusion, variant.OwnerOnlyRelease, variant.Fencing} {
-				for _, q := range c.Run.Promises() {
-					if q.Of == variant.Lock && q.Property == p {
-						c.Look = append(c.Look, q)
-					}
+		c := mutex(v, reports.Bounds{Tries: 1})
+		c.Look = nil
+		for _, p := range []variant.Property{variant.MutualExclusion, variant.OwnerOnlyRelease, variant.Fencing} {
+			for _, q := range c.Run.Promises() {
+				if q.Of == variant.Lock && q.Property == p {
+					c.Look = append(c.Look, q)
 				}
 			}
-			if c.Look == nil {
-				t.Skip("it promises nothing that both look for")
-			}
+		}
+		if c.Look == nil {
+			continue // it promises nothing that both look for
+		}
+		t.Run(v.Name, func(t *testing.T) {
+			t.Parallel()
 			_, alone := search(t.Context(), c)
 			_, inBubble := searchBubbles(t, c)
 			for _, is := range []error{nil, errBroken, errInconclusive} {
