@@ -64,7 +64,7 @@ func (l *life) turn(begins bool, memory []any) {
 	text, ok := remembered(memory)
 	if ok {
 		first := l.w.Tokens() // that it may come to know
-		if objects, _ := remembered(memory[1:]); strings.Contains(objects, `"`) {
+		if objects, _ := remembered(memory[1:]); strings.Contains(strings.ReplaceAll(objects, `""`, ""), `"`) {
 			first = 0 // a text may be made of a token
 		}
 		text = fmt.Sprintf("%d %d %d %v|%s", first, l.w.Tokens(), l.tried, l.numbers, text)

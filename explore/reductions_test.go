@@ -2,6 +2,7 @@ package explore
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,19 +15,47 @@ import (
 	"oversell/variant"
 )
 
-// scripted is a lock made of functions. Round is what it remembers.
+// scripted says what a lock is made of.
 type scripted struct {
-	env     variant.Env
-	round   int
-	hidden  func() bool
-	acquire func(ctx context.Context, s *scripted, r redis.UniversalClient, v string) (granted bool, err error)
+	acquire func(ctx context.Context, s *actor, r redis.UniversalClient, v string) (granted bool, err error)
 	release func(ctx context.Context, r redis.UniversalClient, v string) error
 }
 
-func (s *scripted) Acquire(ctx context.Context, name string, o lockimpl.Options) (lockimpl.Lock, error) {
+// actor is a client's view of it. It remembers the round, and what hidden does. Its
+// functions are in the type's own program, and no memory.
+type actor struct {
+	env    variant.Env
+	round  int
+	hidden func() bool
+	plays  *stage
+}
+
+// stage hides the functions from what a client remembers: it is looked into like
+// anything else, and says no more than its number.
+type stage struct{ number int }
+
+var (
+	stages   []scripted
+	stagesMu sync.Mutex
+)
+
+func onStage(s scripted) *stage {
+	stagesMu.Lock()
+	defer stagesMu.Unlock()
+	stages = append(stages, s)
+	return &stage{len(stages) - 1}
+}
+
+func (s *stage) script() scripted {
+	stagesMu.Lock()
+	defer stagesMu.Unlock()
+	return stages[s.number]
+}
+
+func (s *actor) Acquire(ctx context.Context, name string, o lockimpl.Options) (lockimpl.Lock, error) {
 	start := s.env.Clock.Now()
 	v := s.env.Token()
-	granted, err := s.acquire(ctx, s, s.env.Redis[0], v)
+	granted, err := s.plays.script().acquire(ctx, s, s.env.Redis[0], v)
 	s.round++
 	switch {
 	case err != nil:
@@ -37,15 +66,16 @@ func (s *scripted) Acquire(ctx context.Context, name string, o lockimpl.Options)
 	return lockimpl.Lock{Key: name, Token: v, Until: start.Add(o.TTL)}, nil
 }
 
-func (s *scripted) Extend(_ context.Context, l lockimpl.Lock, _ time.Duration) (lockimpl.Lock, error) {
+func (s *actor) Extend(_ context.Context, l lockimpl.Lock, _ time.Duration) (lockimpl.Lock, error) {
 	return l, lockimpl.ErrLost
 }
 
-func (s *scripted) Release(ctx context.Context, l lockimpl.Lock) error {
-	if s.release == nil {
+func (s *actor) Release(ctx context.Context, l lockimpl.Lock) error {
+	release := s.plays.script().release
+	if release == nil {
 		return nil
 	}
-	return s.release(ctx, s.env.Redis[0], l.Token)
+	return release(ctx, s.env.Redis[0], l.Token)
 }
 
 // locked is a search of a scripted lock for mutual exclusion.
@@ -54,10 +84,9 @@ func locked(b reports.Bounds, s scripted, look ...variant.Property) Config {
 	if b.TimeMS == 0 {
 		b.TimeMS = 30_000
 	}
+	on := onStage(s)
 	c := Config{Bounds: b, Run: scenarios.Config{Scenario: mutex, Lock: lockimpl.Variant{Name: "scripted", New: func(env variant.Env) lockimpl.Locker {
-		s := s
-		s.env = env
-		return &s
+		return &actor{env: env, plays: on}
 	}}}}
 	if look == nil {
 		look = []variant.Property{variant.MutualExclusion}
@@ -90,7 +119,7 @@ var treacherous = map[string]struct {
 	"a dead token that another remembers": {
 		reports.Bounds{Clients: 2, Tries: 2},
 		scripted{
-			acquire: func(ctx context.Context, _ *scripted, r redis.UniversalClient, v string) (bool, error) {
+			acquire: func(ctx context.Context, _ *actor, r redis.UniversalClient, v string) (bool, error) {
 				cmd := redis.NewIntCmd(ctx, "setnx", lockKey, v)
 				_ = r.Process(ctx, cmd)
 				if cmd.Err() != nil || cmd.Val() == 1 {
@@ -123,7 +152,7 @@ var treacherous = map[string]struct {
 	"two dead tokens": {
 		reports.Bounds{Clients: 2, Tries: 2},
 		scripted{
-			acquire: func(ctx context.Context, s *scripted, r redis.UniversalClient, v string) (bool, error) {
+			acquire: func(ctx context.Context, s *actor, r redis.UniversalClient, v string) (bool, error) {
 				if s.round == 0 {
 					first, err := r.SetNX(ctx, "a", v, 0).Result()
 					if err == nil && !first {
@@ -144,7 +173,7 @@ var treacherous = map[string]struct {
 	// Of equal scores the higher name is the last: who is who shows.
 	"the order of names": {
 		reports.Bounds{Clients: 2, Tries: 1},
-		scripted{acquire: func(ctx context.Context, _ *scripted, r redis.UniversalClient, v string) (bool, error) {
+		scripted{acquire: func(ctx context.Context, _ *actor, r redis.UniversalClient, v string) (bool, error) {
 			if err := r.ZAdd(ctx, "line", redis.Z{Score: 1, Member: v}).Err(); err != nil {
 				return false, err
 			}
@@ -156,7 +185,7 @@ var treacherous = map[string]struct {
 	// A function remembers what nobody can see.
 	"hidden memory": {
 		reports.Bounds{Clients: 2, Tries: 2},
-		scripted{acquire: func(ctx context.Context, s *scripted, r redis.UniversalClient, v string) (bool, error) {
+		scripted{acquire: func(ctx context.Context, s *actor, r redis.UniversalClient, v string) (bool, error) {
 			if s.hidden != nil && s.hidden() {
 				return true, nil
 			}

@@ -83,7 +83,7 @@ func TestSoundOnesHold(t *testing.T) {
 }
 
 // plainly is SET NX and a release that compares: what others are changed from.
-func plainly(ctx context.Context, _ *scripted, r redis.UniversalClient, v string) (bool, error) {
+func plainly(ctx context.Context, _ *actor, r redis.UniversalClient, v string) (bool, error) {
 	err := r.SetArgs(ctx, lockKey, v, redis.SetArgs{Mode: "NX", TTL: time.Second}).Err()
 	if err == redis.Nil {
 		return false, nil
@@ -107,7 +107,7 @@ func TestWhatDiffersEachTimeIsTold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, plain := range []bool{false, true} {
 				c := locked(reports.Bounds{Clients: 2, Tries: 4, Advances: 1, Lost: 1}, scripted{
-					acquire: func(ctx context.Context, s *scripted, r redis.UniversalClient, v string) (bool, error) {
+					acquire: func(ctx context.Context, s *actor, r redis.UniversalClient, v string) (bool, error) {
 						if err := r.Set(ctx, noteKey, f(), 0).Err(); err != nil {
 							return false, err
 						}
@@ -144,13 +144,13 @@ func TestInconclusive(t *testing.T) {
 		lock   scripted
 		why    string
 	}{
-		"an unknown command": {t.Context(), reports.Bounds{Clients: 2, Tries: 1}, scripted{acquire: func(ctx context.Context, s *scripted, r redis.UniversalClient, v string) (bool, error) {
+		"an unknown command": {t.Context(), reports.Bounds{Clients: 2, Tries: 1}, scripted{acquire: func(ctx context.Context, s *actor, r redis.UniversalClient, v string) (bool, error) {
 			return true, r.Do(ctx, "georadius", "x", 1, 2, 3, "m").Err()
 		}}, "georadius"},
-		"an unknown Lua function": {t.Context(), reports.Bounds{Clients: 2, Tries: 1}, scripted{acquire: func(ctx context.Context, s *scripted, r redis.UniversalClient, v string) (bool, error) {
+		"an unknown Lua function": {t.Context(), reports.Bounds{Clients: 2, Tries: 1}, scripted{acquire: func(ctx context.Context, s *actor, r redis.UniversalClient, v string) (bool, error) {
 			return true, redis.NewScript(`return cmsgpack.pack(1)`).Run(ctx, r, nil).Err()
 		}}, "cmsgpack"},
-		"nobody gets in": {t.Context(), reports.Bounds{Clients: 2, Tries: 1}, scripted{acquire: func(ctx context.Context, s *scripted, r redis.UniversalClient, v string) (bool, error) {
+		"nobody gets in": {t.Context(), reports.Bounds{Clients: 2, Tries: 1}, scripted{acquire: func(ctx context.Context, s *actor, r redis.UniversalClient, v string) (bool, error) {
 			return false, r.Set(ctx, noteKey, v, 0).Err()
 		}}, "nobody ever got in"},
 		"time":     {t.Context(), limited(func(b *reports.Bounds) { b.TimeMS = 20 }), sound, "--time"},
@@ -225,7 +225,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-var _ lockimpl.Locker = (*scripted)(nil)
+var _ lockimpl.Locker = (*actor)(nil)
 
 // TestHorizon: what would happen beyond the horizon is not taken for nothing.
 func TestHorizon(t *testing.T) {
@@ -233,5 +233,36 @@ func TestHorizon(t *testing.T) {
 	r, err := Run(t.Context(), c)
 	if err != nil || r.Verdict != reports.Inconclusive || !strings.Contains(r.Why, horizon.String()) {
 		t.Errorf("%s: %s, %v; want it inconclusive because of the horizon", r.Verdict, r.Why, err)
+	}
+}
+
+// TestBoundsCount: so many faults as are allowed, and no more. This lock is granted to
+// whoever has had no answer twice.
+func TestBoundsCount(t *testing.T) {
+	twice := scripted{acquire: func(ctx context.Context, _ *actor, r redis.UniversalClient, v string) (bool, error) {
+		silences := 0
+		for range 2 {
+			if err := r.Set(ctx, "a", v, 0).Err(); err != nil {
+				silences++
+			}
+		}
+		return silences == 2, nil
+	}}
+	for _, c := range []struct {
+		name   string
+		bounds reports.Bounds
+		want   string
+	}{
+		{"one lost", reports.Bounds{Lost: 1}, reports.Inconclusive},
+		{"two lost", reports.Bounds{Lost: 2}, reports.Pass},
+		{"one late", reports.Bounds{Late: 1}, reports.Inconclusive},
+		{"two late", reports.Bounds{Late: 2}, reports.Pass},
+		{"one of each", reports.Bounds{Lost: 1, Late: 1}, reports.Pass},
+	} {
+		c.bounds.Clients, c.bounds.Tries = 1, 1
+		r, err := Run(t.Context(), locked(c.bounds, twice))
+		if err != nil || r.Verdict != c.want {
+			t.Errorf("%s: %s (%s), %v; want %s", c.name, r.Verdict, r.Why, err, c.want)
+		}
 	}
 }

@@ -63,6 +63,8 @@ type told struct {
 	ops    []history.Op // as they ended
 	open   int          // begun and not ended
 	rounds int          // operations begun of the kinds that count
+	turns  int          // places at which all that is remembered was told
+	begun  int          // those at which a round began
 	counts []history.Kind
 	read   int // of the clock
 }
@@ -98,7 +100,11 @@ func (w *told) world(t *target.Target, index int, epoch time.Time) World {
 			numbers++
 			return int64(index)*1000 + numbers
 		},
-		Turn:  func(bool, []any) {},
+		Turn: func(begins bool, _ []any) {
+			if w.turns++; begins {
+				w.begun++
+			}
+		},
 		Pause: func(what string) { w.lines = append(w.lines, "pause "+what) },
 		Began: func(op history.Op) {
 			w.open++
@@ -195,6 +201,10 @@ func TestAlone(t *testing.T) {
 				client.Live(t.Context(), 3)
 				if got := strings.Join(w.lines, ", "); got != want {
 					t.Errorf("client %d: %s\nwant: %s", index, got, want)
+				}
+				// Where a number is taken, there is a turn before each acquisition, too.
+				if w.begun == 0 || w.turns < w.begun || w.turns == w.begun && cfg.Scenario.Uses(variant.IDs) {
+					t.Errorf("client %d: told of %d turns, %d of them rounds", index, w.turns, w.begun)
 				}
 				if w.open != 0 {
 					t.Errorf("client %d: %d operations began and did not end", index, w.open)
