@@ -3,6 +3,7 @@ package explore
 import (
 	"testing"
 
+	"oversell/history"
 	"oversell/reports"
 	"oversell/variant"
 )
@@ -34,6 +35,35 @@ func BenchmarkSearch(b *testing.B) {
 			b.ReportMetric(float64(transitions)/b.Elapsed().Seconds(), "transitions/s")
 			b.ReportMetric(float64(states), "states")
 			b.ReportMetric(bytes, "bytes/state")
+		})
+	}
+}
+
+// BenchmarkProof are searches of millions of states: the sale that is fenced on read
+// and write, for three clients and for four.
+func BenchmarkProof(b *testing.B) {
+	for _, s := range []sought{
+		{name: "3 clients, 3 tries", bounds: reports.Bounds{Clients: 3, Tries: 3, Advances: 4, Crashes: 2, Lost: 2}},
+		{name: "4 clients, 2 tries", bounds: reports.Bounds{Clients: 4, Tries: 2, Advances: 2, Crashes: 1, Lost: 1}},
+	} {
+		s.scenario, s.lock, s.sale, s.stock = "seckill", "fenced", "fenced", 2
+		b.Run(s.name, func(b *testing.B) {
+			c := s.config(b)
+			c.Look = []history.Promise{{Of: variant.Sale, Property: variant.NoOversell}, {Of: variant.Lock, Property: variant.MutualExclusion}}
+			c.Bounds.TimeMS = 600_000
+			var last reports.Exploration
+			var transitions int64
+			for b.Loop() {
+				r, err := Run(b.Context(), c)
+				if err != nil || r.Verdict != reports.Pass {
+					b.Fatal(r.Verdict, r.Why, err)
+				}
+				transitions += r.Stats.Transitions
+				last = r
+			}
+			b.ReportMetric(float64(transitions)/b.Elapsed().Seconds(), "transitions/s")
+			b.ReportMetric(float64(last.Stats.States), "states")
+			b.ReportMetric(last.Stats.BytesPerState, "bytes/state")
 		})
 	}
 }

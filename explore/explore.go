@@ -300,6 +300,8 @@ func (x *search) result(c Config, start state) (reports.Exploration, error) {
 		r.Verdict, r.Why = reports.Inconclusive, fmt.Sprintf("the clock was not moved beyond %v, and something would have happened then", horizon)
 	case r.Stats.Entered == 0:
 		r.Verdict, r.Why = reports.Inconclusive, "nobody ever got in: nothing was put to the test"
+	case c.Bounds.Clients == 1:
+		r.Verdict, r.Why = reports.Inconclusive, "no schedule of one client breaks a promise, and one client contends with nobody"
 	default:
 		r.Verdict, r.Why = reports.Pass, "no schedule within these bounds breaks a promise"
 	}

@@ -75,6 +75,7 @@ func (m *memo[K, V]) get(k K) V {
 // the last to come keeps it. It is not for concurrent use.
 type cache[K hashed, V any] struct {
 	places []entry[K, V]
+	shift  int
 	from   *memo[K, V]
 }
 
@@ -90,15 +91,20 @@ type hashed interface {
 	hash() uint64
 }
 
-// cacheBits is how many places a cache has, as a power of two: what a processor keeps near.
-const cacheBits = 15
+// How many places a cache has, as a power of two: so many as are used in searches of
+// millions of states, and no more than a processor keeps near.
+const (
+	smallCache  = 11
+	mediumCache = 15
+	largeCache  = 17
+)
 
-func cached[K hashed, V any](m *memo[K, V]) cache[K, V] {
-	return cache[K, V]{make([]entry[K, V], 1<<cacheBits), m}
+func cached[K hashed, V any](m *memo[K, V], bits int) cache[K, V] {
+	return cache[K, V]{make([]entry[K, V], 1<<bits), 64 - bits, m}
 }
 
-func (c cache[K, V]) get(k K) V {
-	e := &c.places[k.hash()>>(64-cacheBits)]
+func (c *cache[K, V]) get(k K) V {
+	e := &c.places[k.hash()>>c.shift]
 	if !e.used || e.key != k {
 		e.key, e.v, e.used = k, c.from.get(k), true
 	}
@@ -124,14 +130,13 @@ func (k edge) hash() uint64    { return spread(pair(k.from, k.answer), uint64(k.
 func (k judging) hash() uint64 {
 	return spread(pair(k.facts, k.events), pair(k.now, uint32(k.role)<<8|uint32(k.client)))
 }
-func (k factsAt) hash() uint64       { return spread(pair(k.facts, k.now), 0) }
-func (k callAt) hash() uint64        { return spread(pair(k.servers, k.call), uint64(k.now)) }
-func (k tick) hash() uint64          { return spread(uint64(k.servers), uint64(k.by)) }
-func (k serversID) hash() uint64     { return spread(uint64(k), 1) }
-func (k floatChange) hash() uint64   { return spread(pair(k.list, uint32(k.add)), uint64(k.remove)) }
-func (k ending) hash() uint64        { return spread(pair(k.servers, k.facts), uint64(k.now)) }
-func (k factsRenaming) hash() uint64 { return spread(uint64(k.facts), k.perm.word()) }
-func (k exchange) hash() uint64 {
-	return spread(pair(k.servers, k.facts)^spread(uint64(k.floats), k.base.word()), perm(k.group).word())
-}
-func (k burying) hash() uint64 { return spread(uint64(k.servers), perm(k.alive).word()) }
+func (k factsAt) hash() uint64        { return spread(pair(k.facts, k.now), 0) }
+func (k callAt) hash() uint64         { return spread(pair(k.servers, k.call), uint64(k.now)) }
+func (k tick) hash() uint64           { return spread(uint64(k.servers), uint64(k.by)) }
+func (k serversID) hash() uint64      { return spread(uint64(k), 1) }
+func (k floatChange) hash() uint64    { return spread(pair(k.list, uint32(k.add)), uint64(k.remove)) }
+func (k ending) hash() uint64         { return spread(pair(k.servers, k.facts), uint64(k.now)) }
+func (k renaming) hash() uint64       { return spread(uint64(k.servers), k.perm.word()) }
+func (k factsRenaming) hash() uint64  { return spread(uint64(k.facts), k.perm.word()) }
+func (k floatsRenaming) hash() uint64 { return spread(uint64(k.floats), k.perm.word()) }
+func (k burying) hash() uint64        { return spread(uint64(k.servers), perm(k.alive).word()) }

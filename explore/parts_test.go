@@ -258,14 +258,13 @@ func TestPermsAreAGroup(t *testing.T) {
 
 // TestOrders: all orders within groups, each once, and none else.
 func TestOrders(t *testing.T) {
-	x := &search{clients: 5}
 	seen := map[perm]bool{}
-	x.orders([maxSlots]uint8{0, 0, 1, 1, 1}, func(p perm) {
+	for _, p := range ordersOf(0b01101, 5) {
 		if seen[p] || p[0] > 1 || p[1] > 1 || p[5] != 5 {
 			t.Errorf("%v", p)
 		}
 		seen[p] = true
-	})
+	}
 	if len(seen) != 2*6 {
 		t.Errorf("%d orders", len(seen))
 	}

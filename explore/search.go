@@ -46,7 +46,11 @@ type search struct {
 	busy     *memo[factsID, uint16]
 	permuted *memo[factsRenaming, uint32]
 	floated  *memo[floatChange, uint32]
-	swaps    *memo[exchange, exchanged]
+	adrift   *memo[floatsRenaming, uint32]
+	breaches *interner[*breach]
+	orders   [1 << (maxSlots - 1)][]perm // see ordersOf
+	silent   uint32                      // the answers of a client that gets none, and of
+	timedOut uint32                      // one whose own time limit is over
 
 	visited visited
 	effort  effort
@@ -86,7 +90,7 @@ type judging struct {
 
 type judgement struct {
 	facts         uint32
-	breach        *breach
+	breach        uint32 // its number; 0: none
 	entered, sold uint8
 }
 
@@ -101,6 +105,11 @@ type factsAt struct {
 type factsRenaming struct {
 	facts uint32
 	perm  perm
+}
+
+type floatsRenaming struct {
+	floats uint32
+	perm   perm
 }
 
 // floatChange adds a float to a list, or takes the one at a place out of it, or renames all.
@@ -130,7 +139,14 @@ func (x *search) prepare() {
 		return x.numbered(x.rules.permute(x.facts.get(k.facts), p))
 	})
 	x.floated = newMemo(x.changeFloats)
-	x.swaps = newMemo(x.exchange)
+	x.adrift = newMemo(x.floatsRenamed)
+	x.breaches = newInterner[*breach]()
+	x.breaches.id("", func() *breach { return nil })
+	for ties := range x.orders {
+		x.orders[ties] = ordersOf(uint8(ties), x.clients)
+	}
+	x.silent = x.servers.answer(coro.Observation{Failure: coro.NoAnswer})
+	x.timedOut = x.servers.answer(coro.Observation{Failure: coro.TimedOut})
 }
 
 func (x *search) numbered(f facts) uint32 {
@@ -142,8 +158,8 @@ func (x *search) judge(k judging) (j judgement) {
 	for _, e := range x.tries[k.role].segments.get(k.events) {
 		var b *breach
 		f, b = x.rules.on(f, int(k.client), e, time.Duration(k.now)*tickUnit)
-		if j.breach == nil {
-			j.breach = b
+		if j.breach == 0 && b != nil {
+			j.breach = x.breaches.id(fmt.Sprint(k), func() *breach { return b })
 		}
 		entered, sold := x.tally(e)
 		j.entered, j.sold = j.entered+entered, j.sold+sold
@@ -167,35 +183,42 @@ func (x *search) floatsID(list []float) uint32 {
 	return x.floats.id(fmt.Sprint(list)[1:], func() []float { return list })
 }
 
-func (x *search) floatsRenamed(id uint32, p perm) uint32 {
-	if id == 0 {
-		return 0
-	}
+func (x *search) floatsRenamed(k floatsRenaming) uint32 {
 	var list []float
-	for _, f := range x.floats.get(id) {
-		list = append(list, float(x.servers.callRenamed(uint32(f), p)))
+	for _, f := range x.floats.get(k.floats) {
+		list = append(list, float(x.servers.callRenamed(uint32(f), k.perm)))
 	}
 	return x.floatsID(list)
 }
 
 // worker is one of the search's hands, with what it remembers for itself.
 type worker struct {
-	search    *search
-	nodes     [][]*node // by role: a copy of the trie's list
-	settled   []cache[edge, settled]
-	judged    cache[judging, judgement]
-	passed    cache[factsAt, uint32]
-	busy      cache[factsID, uint16]
-	done      cache[callAt, effect]
-	doneNow   cache[callAt, effect]
-	ticked    cache[tick, uint32]
-	next      cache[serversID, nextDue]
-	floated   cache[floatChange, uint32]
-	exchanged cache[exchange, exchanged]
-	buried    cache[burying, uint32]
-	ended     cache[ending, *breach]
-	found     []frontier // states for the next layer
-	tally     tallies
+	search   *search
+	nodes    [][]*node // by role: a copy of the trie's list
+	brief    [][]brief // the same, with what is asked of all nodes of a state
+	settled  []cache[edge, settled]
+	judged   cache[judging, judgement]
+	passed   cache[factsAt, uint32]
+	busy     cache[factsID, uint16]
+	done     cache[callAt, effect]
+	doneNow  cache[callAt, effect]
+	ticked   cache[tick, uint32]
+	next     cache[serversID, nextDue]
+	floated  cache[floatChange, uint32]
+	renamed  cache[renaming, uint32]
+	permuted cache[factsRenaming, uint32]
+	adrift   cache[floatsRenaming, uint32]
+	buried   cache[burying, uint32]
+	ended    cache[ending, *breach]
+	begun    struct { // the last thing that a client was to begin
+		key judging
+		v   judgement
+	}
+	coming []coming // states that may be new
+	near   uint64   // what was read of the table in advance: it means nothing
+	found  []block  // states for the next layer, the last one being filled
+	free   []block  // to be filled again
+	tally  tallies
 }
 
 // tallies are a worker's part of the effort.
@@ -209,23 +232,49 @@ type frontier struct {
 
 func (x *search) worker() *worker {
 	w := &worker{
-		search: x, judged: cached(x.judged), passed: cached(x.passed), busy: cached(x.busy), done: cached(x.servers.done), doneNow: cached(x.servers.doneNow),
-		ticked: cached(x.servers.ticked), next: cached(x.servers.next), floated: cached(x.floated), exchanged: cached(x.swaps), buried: cached(x.servers.buried), ended: cached(x.ends.judged),
-		nodes: make([][]*node, len(x.tries)),
+		search: x, judged: cached(x.judged, largeCache), passed: cached(x.passed, smallCache), busy: cached(x.busy, smallCache),
+		done: cached(x.servers.done, mediumCache), doneNow: cached(x.servers.doneNow, mediumCache),
+		ticked: cached(x.servers.ticked, smallCache), next: cached(x.servers.next, smallCache), floated: cached(x.floated, smallCache),
+		renamed: cached(x.servers.renamed, mediumCache), permuted: cached(x.permuted, mediumCache), adrift: cached(x.adrift, smallCache),
+		buried: cached(x.servers.buried, mediumCache), ended: cached(x.ends.judged, mediumCache),
+		nodes: make([][]*node, len(x.tries)), brief: make([][]brief, len(x.tries)), coming: make([]coming, 0, together),
 	}
 	for _, t := range x.tries {
-		w.settled = append(w.settled, cached(t.settled))
+		w.settled = append(w.settled, cached(t.settled, mediumCache))
 	}
 	return w
+}
+
+// brief is what is asked of a node most often, where little memory holds it for all.
+type brief struct {
+	alive   uint8
+	foreign bool
 }
 
 // node is where a client stands.
 func (w *worker) node(client int, id uint32) *node {
 	role := w.search.roles[client]
 	if int(id) >= len(w.nodes[role]) {
-		w.nodes[role] = w.search.tries[role].nodes.snapshot()
+		w.learn(role)
 	}
 	return w.nodes[role][id]
+}
+
+// stand is node in brief.
+func (w *worker) stand(client int, id uint32) brief {
+	role := w.search.roles[client]
+	if int(id) >= len(w.brief[role]) {
+		w.learn(role)
+	}
+	return w.brief[role][id]
+}
+
+// learn takes over the nodes that have come since.
+func (w *worker) learn(role uint8) {
+	w.nodes[role] = w.search.tries[role].nodes.snapshot()
+	for _, n := range w.nodes[role][len(w.brief[role]):] {
+		w.brief[role] = append(w.brief[role], brief{n.alive, n.foreign})
+	}
 }
 
 // execute has the servers carry a call out.
@@ -240,9 +289,10 @@ func (w *worker) execute(servers, call uint32, now time.Duration) effect {
 // step is what an action came to.
 type step struct {
 	next   state
-	effect effect   // of the command that was executed, if one was
-	did    bool     // one was
-	events []uint32 // that the client came to, of its trie
+	effect effect    // of the command that was executed, if one was
+	did    bool      // one was
+	events [4]uint32 // that the client came to, of its trie; 0: nothing
+	came   uint8     // how many of them are not
 	breach *breach
 	err    error
 }
@@ -259,7 +309,7 @@ func (w *worker) act(s state, a action) step {
 	n := w.node(c, s.nodes[c])
 	r := &n.pending[a.which()]
 	st := step{next: s}
-	w.came(&st, c, n.held)
+	w.begin(&st, c, n.held)
 	if private(*r) {
 		if to := w.look(c, s.nodes[c], a.which(), s.time()); to.fused {
 			st.next.nodes[c] = to.node
@@ -285,6 +335,9 @@ func (w *worker) act(s state, a action) step {
 			if st.effect.unknown {
 				st.err = x.servers.unknown()
 				return st
+			}
+			if a.kind() == losesReply && st.effect.servers == s.servers {
+				return st // as good as a lost request
 			}
 			st.next.servers, answer = st.effect.servers, st.effect.answer
 			if st.effect.touched {
@@ -329,9 +382,9 @@ func over(r *coro.Request, now time.Duration) bool { return r.Deadline > 0 && r.
 // silence is what a client observes that gets no answer.
 func (x *search) silence(r *coro.Request, now time.Duration) uint32 {
 	if over(r, now) {
-		return x.servers.answer(coro.Observation{Failure: coro.TimedOut})
+		return x.timedOut
 	}
-	return x.servers.answer(coro.Observation{Failure: coro.NoAnswer})
+	return x.silent
 }
 
 // goOn lets a client observe something, and judges what it comes to.
@@ -346,17 +399,34 @@ func (w *worker) goOn(st *step, client int, e edge) {
 	w.came(st, client, to.events)
 }
 
+// begin judges what a client is about to do. What it can do next, and all that can
+// happen to it then, begin alike.
+func (w *worker) begin(st *step, client int, events uint32) {
+	if events == 0 {
+		return
+	}
+	k := judging{st.next.facts, w.search.roles[client], uint8(client), events, st.next.now}
+	if w.begun.key != k {
+		w.begun.key, w.begun.v = k, w.judged.get(k)
+	}
+	w.took(st, events, w.begun.v)
+}
+
 // came judges what a client came to.
 func (w *worker) came(st *step, client int, events uint32) {
 	if events == 0 {
 		return
 	}
-	role := w.search.roles[client]
-	st.events = append(st.events, events)
-	j := w.judged.get(judging{st.next.facts, role, uint8(client), events, st.next.now})
+	w.took(st, events, w.judged.get(judging{st.next.facts, w.search.roles[client], uint8(client), events, st.next.now}))
+}
+
+// took enters a judgement.
+func (w *worker) took(st *step, events uint32, j judgement) {
+	st.events[st.came] = events // before the clock is looked at, after, before the command, and after
+	st.came++
 	st.next.facts = j.facts
-	if st.breach == nil {
-		st.breach = j.breach
+	if st.breach == nil && j.breach != 0 {
+		st.breach = w.search.breaches.get(j.breach)
 	}
 	w.tally.entered += int64(j.entered)
 	w.tally.sold += int64(j.sold)
@@ -539,12 +609,67 @@ func (w *worker) expand(f frontier, actions []action) []action {
 			continue
 		}
 		next, _ := w.canonical(st.next)
-		if id, fresh := x.visited.add(next.fingerprint(), way{from: f.id, by: a, cost: c}); fresh {
-			w.end(next, id, c)
-			w.found = append(w.found, frontier{next, id})
+		if w.coming = append(w.coming, coming{next, next.fingerprint(), way{from: f.id, by: a, cost: c}}); len(w.coming) == cap(w.coming) {
+			w.arrived()
 		}
 	}
 	return actions
+}
+
+// coming is a state that was come to, and that may be new.
+type coming struct {
+	state state
+	print fingerprint
+	way   way
+}
+
+// block is a part of a layer, which one worker looks at.
+type block []frontier
+
+// blockSize is how many states a block has room for.
+const blockSize = 256
+
+// leave puts a state into the next layer.
+func (w *worker) leave(f frontier) {
+	last := len(w.found) - 1
+	if last < 0 || len(w.found[last]) == blockSize {
+		w.found = append(w.found, w.empty())
+		last++
+	}
+	w.found[last] = append(w.found[last], f)
+}
+
+// empty is a block with nothing in it.
+func (w *worker) empty() block {
+	if n := len(w.free); n > 0 {
+		b := w.free[n-1]
+		w.free = w.free[:n-1]
+		return b[:0]
+	}
+	return make(block, 0, blockSize)
+}
+
+// together is how many states are looked up at a time: while the memory of one is
+// waited for, that of the others is under way.
+const together = 64
+
+// arrived notes the states that were come to since the last time.
+func (w *worker) arrived() {
+	x := w.search
+	for i := range w.coming {
+		w.near += x.visited.near(w.coming[i].print)
+	}
+	for i := range w.coming {
+		c := &w.coming[i]
+		if x.visited.knows(c.print, c.way) {
+			continue
+		}
+		if id, fresh := x.visited.add(c.print, c.way); fresh {
+			w.end(c.state, id, c.way.cost)
+			w.leave(frontier{c.state, id})
+		}
+	}
+	w.coming = w.coming[:0]
 }
 
 func (w *worker) count(s state, a action, st step) {
@@ -606,11 +731,11 @@ func (x *search) run(ctx context.Context, start state, progress func(reports.Eff
 	}
 	id, _ := x.visited.add(start.fingerprint(), way{from: noState})
 	workers[0].end(start, id, 0)
-	layer := []frontier{{start, id}}
+	layer := []block{{{start, id}}}
 	depth := 0
 	for ; len(layer) > 0 && x.goesOn(ctx, depth); depth++ {
 		x.visited.next()
-		x.peak = max(x.peak, len(layer))
+		x.peak = max(x.peak, len(layer)*blockSize)
 		layer = x.layer(ctx, workers, layer)
 		if progress != nil {
 			progress(x.counted(depth + 1))
@@ -623,48 +748,34 @@ func (x *search) run(ctx context.Context, start state, progress func(reports.Eff
 	x.reached = depth
 }
 
-// chunk is how many states a worker takes at a time.
-const chunk = 256
-
 // layer looks at all states of one layer, and returns those of the next.
-func (x *search) layer(ctx context.Context, workers []*worker, layer []frontier) []frontier {
+func (x *search) layer(ctx context.Context, workers []*worker, layer []block) (next []block) {
+	if len(layer) < 2 {
+		workers = workers[:1] // too little for two
+	}
 	var taken atomic.Int64
 	var all sync.WaitGroup
 	for _, w := range workers {
 		all.Go(func() {
-			w.found = w.found[:0:0]
 			var actions []action
 			for {
-				from := int(taken.Add(chunk)) - chunk
-				if from >= len(layer) || x.stopped(ctx) {
+				i := int(taken.Add(1)) - 1
+				if i >= len(layer) || x.stopped(ctx) {
 					return
 				}
-				for _, f := range layer[from:min(from+chunk, len(layer))] {
+				for _, f := range layer[i] {
 					actions = w.expand(f, actions)
 				}
+				w.arrived()
 				x.effort.add(&w.tally)
+				w.free = append(w.free, layer[i])
 			}
 		})
-		if len(layer) < 2*chunk {
-			all.Wait() // too little for two
-		}
 	}
 	all.Wait()
-	if len(layer) < 2*chunk || len(workers) == 1 {
-		var next []frontier
-		for _, w := range workers {
-			next = append(next, w.found...)
-		}
-		return next
-	}
-	n := 0
-	for _, w := range workers {
-		n += len(w.found)
-	}
-	next := make([]frontier, 0, n)
 	for _, w := range workers {
 		next = append(next, w.found...)
-		w.found = nil
+		w.found = w.found[:0]
 	}
 	return next
 }

@@ -81,117 +81,101 @@ func (k actionKind) fault() bool { return k == losesCall || k == losesReply || k
 // canonical is the state with its clients in a fixed order, and how they were
 // renamed for it: states that differ only in who is who are one. Clients of
 // different roles are not exchanged, and none are once one has seen another's
-// name.
+// name. Of the orders of those who stand at the same place it is the one that gives
+// the lowest numbers.
 func (w *worker) canonical(s state) (state, perm) {
 	n := w.search.clients
 	if !w.search.reduce {
 		return s, same
 	}
 	var stand [maxSlots]uint64 // roles and nodes, in order
+	base := same               // clients in that order
 	b := burying{servers: s.servers}
-	k := exchange{base: same}
-	ties, moved, foreign := false, false, false
+	foreign := false
 	for i := range n {
-		at := w.node(i, s.nodes[i])
+		at := w.stand(i, s.nodes[i])
 		b.alive[i] = at.alive
 		foreign = foreign || at.foreign
 		key := uint64(w.search.roles[i])<<32 | uint64(s.nodes[i])
 		j := i
 		for ; j > 0 && stand[j-1] > key; j-- {
 			stand[j] = stand[j-1]
-			moved = true
 		}
-		ties = ties || j > 0 && stand[j-1] == key
 		stand[j] = key
+		base[i] = uint8(j)
+		for k := range i {
+			if int(base[k]) >= j {
+				base[k]++
+			}
+		}
 	}
 	if s.floats == 0 && !foreign && b.alive != [maxSlots]uint8{} {
 		s.servers = w.buried.get(b)
 	}
-	if foreign || !ties && !moved {
+	if foreign {
 		return s, same
 	}
-	k.servers, k.facts, k.floats = s.servers, s.facts, s.floats
-	var taken uint8 // places
-	for i := range n {
-		key := uint64(w.search.roles[i])<<32 | uint64(s.nodes[i])
-		for j := range n {
-			if stand[j] == key && taken>>j&1 == 0 {
-				taken |= 1 << j
-				k.base[i] = uint8(j)
-				break
-			}
-		}
-	}
+	ties := uint8(0)
 	for i := 1; i < n; i++ {
-		k.group[i] = k.group[i-1]
-		if stand[i-1] != stand[i] {
-			k.group[i]++
+		if stand[i-1] == stand[i] {
+			ties |= 1 << (i - 1)
 		}
 	}
-	best := w.exchanged.get(k)
-	next := s
-	next.servers, next.facts, next.floats = best.servers, best.facts, best.floats
+	best, by := s, base
+	for i, p := range w.search.orders[ties] {
+		q := p.after(base)
+		if next := w.exchanged(s, q); i == 0 || next.less(&best) {
+			best, by = next, q
+		}
+	}
 	for i := range n {
-		next.nodes[best.perm[i]] = s.nodes[i]
+		best.nodes[by[i]] = s.nodes[i]
 	}
-	return next, best.perm
+	return best, by
 }
 
-// exchange asks for the canonical form of what clients have in common.
-type exchange struct {
-	servers, facts, floats uint32
-	base                   perm            // clients in the order of where they stand
-	group                  [maxSlots]uint8 // which places in that order stand at the same
-}
-
-type exchanged struct {
-	servers, facts, floats uint32
-	perm                   perm
-}
-
-// exchange tries all orders of those who stand at the same place, and takes the one
-// that gives the lowest numbers.
-func (x *search) exchange(k exchange) (best exchanged) {
-	first := true
-	x.orders(k.group, func(p perm) {
-		q := p.after(k.base)
-		e := exchanged{perm: q, servers: k.servers, facts: k.facts, floats: k.floats}
-		if q != same {
-			e.servers = x.servers.renamed.get(renaming{k.servers, q})
-			e.facts = x.permuted.get(factsRenaming{k.facts, q})
-			e.floats = x.floatsRenamed(k.floats, q)
+// exchanged is s with what clients have in common in other names.
+func (w *worker) exchanged(s state, p perm) state {
+	if p != same {
+		s.servers = w.renamed.get(renaming{s.servers, p})
+		s.facts = w.permuted.get(factsRenaming{s.facts, p})
+		if s.floats != 0 {
+			s.floats = w.adrift.get(floatsRenaming{s.floats, p})
 		}
-		if first || e.less(best) {
-			best, first = e, false
-		}
-	})
-	return best
+	}
+	return s
 }
 
-func (e exchanged) less(f exchanged) bool {
-	if e.servers != f.servers {
-		return e.servers < f.servers
+// less orders states by what clients have in common.
+func (s *state) less(t *state) bool {
+	if s.servers != t.servers {
+		return s.servers < t.servers
 	}
-	if e.facts != f.facts {
-		return e.facts < f.facts
+	if s.facts != t.facts {
+		return s.facts < t.facts
 	}
-	return e.floats < f.floats
+	return s.floats < t.floats
 }
 
-// orders calls f with every perm that moves places only within their groups.
-func (x *search) orders(group [maxSlots]uint8, f func(perm)) {
+// ordersOf are the perms of n clients that move places only among those who stand at
+// the same place: bit i of ties says that places i and i+1 are the same.
+func ordersOf(ties uint8, n int) (all []perm) {
 	p := same
 	var place func(i int)
 	place = func(i int) {
-		if i == x.clients {
-			f(p)
+		if i >= n {
+			all = append(all, p)
 			return
 		}
-		for j := i; j < x.clients && group[j] == group[i]; j++ {
+		for j := i; j < n; j++ {
 			p[i], p[j] = p[j], p[i]
 			place(i + 1)
 			p[i], p[j] = p[j], p[i]
+			if ties>>j&1 == 0 {
+				return
+			}
 		}
 	}
 	place(0)
+	return all
 }

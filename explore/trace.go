@@ -144,7 +144,7 @@ func (t *teller) describeClient(s *reports.Step, before state, a action, st step
 		}
 	}
 	s.Clock = st.did && st.effect.clock
-	for _, events := range st.events {
+	for _, events := range st.events[:st.came] {
 		s.Marks = append(s.Marks, marks(x.tries[x.roles[a.client()]].segments.get(events), a.client())...)
 	}
 	if a.kind() == looks || private(r) && r.Label != "start" {

@@ -1,6 +1,7 @@
 package redismodel
 
 import (
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -168,6 +169,9 @@ func (r *rewriter) exprs(all []ast.Expr) {
 }
 
 func (r *rewriter) expr(e ast.Expr) ast.Expr {
+	if v, ok := constant(e); ok && v == 0 && math.Signbit(v) {
+		r.unknown = "a script with the constant -0, which Lua 5.1 confuses with 0"
+	}
 	switch e := e.(type) {
 	case *ast.AttrGetExpr:
 		e.Object, e.Key = r.expr(e.Object), r.expr(e.Key)
@@ -206,4 +210,27 @@ func (r *rewriter) expr(e ast.Expr) ast.Expr {
 		r.stmts(e.Stmts)
 	}
 	return e
+}
+
+// constant is the value of an expression that Lua's compiler works out. Of equal ones it
+// keeps the first for all, and 0 equals -0: so 1/0 may be negative in a script that says
+// 0 * -1 somewhere.
+func constant(e ast.Expr) (float64, bool) {
+	switch e := e.(type) {
+	case *ast.NumberExpr:
+		v, err := strconv.ParseFloat(e.Value, 64)
+		return v, err == nil
+	case *ast.UnaryMinusOpExpr:
+		v, ok := constant(e.Expr)
+		return -v, ok
+	case *ast.ArithmeticOpExpr:
+		a, ok1 := constant(e.Lhs)
+		b, ok2 := constant(e.Rhs)
+		if !ok1 || !ok2 || b == 0 && (e.Operator == "/" || e.Operator == "%") {
+			return 0, false
+		}
+		v := map[string]float64{"+": a + b, "-": a - b, "*": a * b, "/": a / b, "%": a - math.Floor(a/b)*b, "^": math.Pow(a, b)}[e.Operator]
+		return v, !math.IsNaN(v)
+	}
+	return 0, false
 }

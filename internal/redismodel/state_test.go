@@ -224,6 +224,8 @@ func TestUnknownIsNamed(t *testing.T) {
 		"EVAL local(f)=1 0":                                                    "does not compile",
 		"EVAL local\tt={};t.f=function(x)return\t1+t.f(x)end;t.f(1) 0":         "overflow",
 		"EVAL return(0/0) 0":                                                   "a script's reply",
+		"EVAL local\ta=0*-1;return(tostring(1/0)) 0":                           "the constant -0",
+		"EVAL return(1/-0) 0":                                                  "the constant -0",
 	} {
 		next, reply, info := s.Do(start, 0, strings.Split(cmd, " "))
 		if !strings.Contains(info.Unknown, want) || next != s || reply != nil {

@@ -231,7 +231,7 @@ var rules = []rule{
 	{variant.Progress, variant.NoFault, "a waiter gets the lock when it is released", waiterGetsIt},
 	{variant.Progress, variant.Crash, "a dead holder's lease can be taken when it has run out", leaseKeepsOut},
 	{variant.Progress, variant.NoFault, "names are independent", namesAreIndependent},
-	{variant.Progress, variant.NoFault, "a cancelled wait holds nothing", cancelledWait},
+	{variant.Progress, variant.Crash, "a cancelled wait holds nothing", cancelledWait}, // the request under way is as that of one who dies
 	{variant.Fencing, variant.NoFault, "tokens rise", tokensRise},
 	{variant.FIFO, variant.NoFault, "served in the order of arrival", servedInOrder},
 }
