@@ -14,10 +14,14 @@ import (
 	"oversell/history"
 )
 
-// crossRuns is how many histories a generator makes for a model.
+// crossRuns is how many histories a generator makes for a model. One goroutine makes and
+// judges them: of the race detector a few are enough, and the rest is made without it.
 func crossRuns() int {
-	if long() {
+	switch {
+	case long():
 		return 150_000
+	case raced:
+		return 1_000
 	}
 	return 20_000
 }

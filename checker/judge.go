@@ -86,6 +86,8 @@ type Judgement struct {
 	// 1 when all obtained the lock equally often, 1/n when one of n had it
 	// alone; 0 when nobody obtained it.
 	Fairness float64
+	// Acquired is how often the lock was obtained.
+	Acquired int64
 }
 
 // judgeBlock is how many operations are observed between two calls of Advance.
@@ -114,7 +116,7 @@ func Judge(h *history.History) Judgement {
 			}
 		}
 	}
-	out := Judgement{Ops: len(h.Ops), Overruns: facts.overruns, FirstOverrun: facts.first, Refusals: facts.refusals, Fairness: facts.fairness()}
+	out := Judgement{Ops: len(h.Ops), Overruns: facts.overruns, FirstOverrun: facts.first, Refusals: facts.refusals, Fairness: facts.fairness(), Acquired: facts.acquired()}
 	for _, m := range monitors {
 		if c, ok := m.(cutter); ok && cut {
 			c.cut()
@@ -188,6 +190,17 @@ func (f *facts) observe(op *history.Op) {
 		g := &f.grants[op.Client]
 		*g = max(*g, 0) + won
 	}
+}
+
+// acquired is how often the lock was obtained by anybody.
+func (f *facts) acquired() (sum int64) {
+	for _, g := range f.grants {
+		sum += max(g, 0)
+	}
+	for _, g := range f.others {
+		sum += g
+	}
+	return sum
 }
 
 // fairness is Jain's index: the square of the sum over n times the sum of squares.

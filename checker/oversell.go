@@ -23,6 +23,7 @@ type noOversell struct {
 	stock  int64
 	sales  keyed[sold]
 	leases leases
+	paid   bool // the header announces refunds
 	ended  bool
 }
 
@@ -83,7 +84,7 @@ func (s *sale) op(like *history.Op) history.Op {
 }
 
 func newNoOversell(h *history.Header) *noOversell {
-	m := &noOversell{stock: h.Stock}
+	m := &noOversell{stock: h.Stock, paid: h.Refund > 0}
 	m.sales = newKeyed(func(key history.Value) *sold {
 		return &sold{leases: &m.leases, key: key, net: balance{stock: h.Stock}}
 	})
@@ -171,11 +172,11 @@ func (m *noOversell) soldPieces() (sure, more int64) {
 // Verdict implements [Monitor].
 func (m *noOversell) Verdict() Verdict {
 	return m.sales.verdict(variant.Sale, variant.NoOversell, "nothing was sold", func(s *sold) Verdict {
-		return s.verdict(m.stock, m.ended)
+		return s.verdict(m.stock, m.ended, m.paid)
 	})
 }
 
-func (s *sold) verdict(stock int64, cut bool) Verdict {
+func (s *sold) verdict(stock int64, cut, paid bool) Verdict {
 	net := s.net.final()
 	most := net.peak + s.buys.unknown
 	state := fmt.Sprintf("sold %s of %s", count(net.peak), count(stock))
@@ -186,7 +187,7 @@ func (s *sold) verdict(stock int64, cut bool) Verdict {
 		state += " at the most at one time"
 	}
 	switch {
-	case net.peak > stock && cut && s.refunds.sent > 0:
+	case net.peak > stock && cut && (paid || s.refunds.sent > 0): // the first refund of all may be in flight
 		return Verdict{Why: state + ": refunds may explain it, but " + cutOff}
 	case net.peak > stock:
 		why, witness := s.explain(&net)

@@ -304,6 +304,8 @@ func (s *stock) verdict(cut bool) Verdict {
 				Witness: inOrder(net.crossing)}
 		}
 		return good
+	case cut && s.h.Refund > 0:
+		return Verdict{Why: "the first refund of all may be in flight: " + cutOff}
 	case s.sure > s.h.Stock:
 		op := &s.lastSale
 		return Verdict{Result: Violated, Count: int(s.sure - s.h.Stock), Witness: inOrder(*op),

@@ -57,6 +57,12 @@ type Header struct {
 	Wait  time.Duration `json:"wait_ns,omitempty"`
 	Retry time.Duration `json:"retry_ns,omitempty"`
 	Hold  time.Duration `json:"hold_ns,omitempty"`
+	// Duration ends the run after this time, Ops after so many rounds of all clients; 0:
+	// it does not. Timeout is how long a client waits for an answer; 0: as usual.
+	// Judging needs none of them; repeating the run does.
+	Duration time.Duration `json:"duration_ns,omitempty"`
+	Ops      int64         `json:"ops,omitempty"`
+	Timeout  time.Duration `json:"timeout_ns,omitempty"`
 	// Grace is what the progress property adds to the TTL.
 	Grace time.Duration `json:"grace_ns,omitempty"`
 	// Drift is how far the clients' clock and the servers' may disagree, and
@@ -108,6 +114,9 @@ type Trailer struct {
 	// Elapsed is how long the load ran, from the start of the first client to
 	// the end of the last.
 	Elapsed time.Duration `json:"elapsed_ns"`
+	// Commands is how many commands the clients sent meanwhile, those within a
+	// pipeline included, those within a script not; 0: not counted.
+	Commands int64 `json:"commands,omitempty"`
 	// Unrecovered says what had not recovered from a fault when the run ended.
 	Unrecovered string `json:"unrecovered,omitempty"`
 	// Notes are facts about the run that no operation shows, in sentences.

@@ -113,3 +113,24 @@ func (v *jsonValue) UnmarshalJSON(b []byte) error {
 	}
 	return nil
 }
+
+// MarshalJSON writes an operation as a line of JSON lines has it, so that a witness
+// reads like the history that it comes from.
+func (o Op) MarshalJSON() ([]byte, error) {
+	line := appendOpLine(nil, &o)
+	return line[:len(line)-1], nil
+}
+
+// UnmarshalJSON reads an operation as it stands in a line of JSON lines.
+func (o *Op) UnmarshalJSON(b []byte) error {
+	var l opLine
+	if err := json.Unmarshal(b, &l); err != nil {
+		return plain(err)
+	}
+	op, err := l.op(0)
+	if err != nil {
+		return err
+	}
+	*o = op
+	return nil
+}

@@ -2,6 +2,7 @@ package history
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -203,4 +204,24 @@ func BenchmarkReadJSONL(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/1e4, "ns/record")
+}
+
+// TestOpAsJSON: an operation anywhere in a JSON document is as in a line of a history.
+func TestOpAsJSON(t *testing.T) {
+	for i, op := range randomOps(2_000, 5) {
+		b, err := json.Marshal([]Op{op})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if line := string(appendOpLine(nil, &op)); string(b) != "["+strings.TrimSuffix(line, "\n")+"]" {
+			t.Fatalf("operation %d is\n%s\nin a document, and in a history\n%s", i, b, line)
+		}
+		var back []Op
+		if err := json.Unmarshal(b, &back); err != nil || len(back) != 1 || back[0] != op {
+			t.Fatalf("%s was read as %+v, %v; want %+v", b, back, err, op)
+		}
+	}
+	if err := json.Unmarshal([]byte(`{"client":1,"kind":"buys"}`), new(Op)); err == nil || !strings.Contains(err.Error(), "must be one of") {
+		t.Errorf("a wrong kind is answered with %v", err)
+	}
 }

@@ -195,8 +195,15 @@ func (h *History) readFrame(d *decoder, f frame) (problem string) {
 
 // cutAt says that reading stopped at a frame of a file of size bytes.
 func (h *History) cutAt(at, size int, problem string) {
-	h.Cut = fmt.Sprintf("cut off after %s: the frame at byte %s %s", plural(len(h.Ops), "operation"), group(at), problem)
+	h.Cut = cutSentence(len(h.Ops), at, size, problem)
+}
+
+// cutSentence says why a file of size bytes was read no further than to the frame at
+// byte at, with that many operations before it.
+func cutSentence(ops, at, size int, problem string) string {
+	s := fmt.Sprintf("cut off after %s: the frame at byte %s %s", plural(ops, "operation"), group(at), problem)
 	if problem != incomplete {
-		h.Cut += fmt.Sprintf("; %s from there on are not read", plural(size-at, "byte"))
+		s += fmt.Sprintf("; %s from there on are not read", plural(size-at, "byte"))
 	}
+	return s
 }

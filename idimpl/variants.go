@@ -5,6 +5,7 @@ import "oversell/variant"
 // Why generators break.
 const (
 	whyLostUpdate = "two clients read the same last number and both write, and hand out, the next one"
+	whySetBack    = "a write that comes late sets the counter back, and lower numbers follow higher ones"
 	whyOverrun    = "the section outlives its lease: the next holder reads the last number before the late one writes"
 	whyFailover   = "the promoted replica had not seen the last numbers and gives them out again"
 	whyGap        = "the number was counted, and the client that it was for died before it used it"
@@ -18,8 +19,10 @@ var Variants = []Variant{
 		Promises: []variant.Property{variant.UniqueIDs, variant.NoGaps, variant.RealTimeOrder, variant.Linearizable},
 		Flaws: []variant.Flaw{
 			{Property: variant.UniqueIDs, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyLostUpdate},
+			{Property: variant.RealTimeOrder, Fault: variant.NoFault, Under: variant.Unserialized, Why: whySetBack},
 			{Property: variant.Linearizable, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyLostUpdate},
 			{Property: variant.UniqueIDs, Fault: variant.Overrun, Why: whyOverrun},
+			{Property: variant.RealTimeOrder, Fault: variant.Overrun, Why: whySetBack},
 			{Property: variant.Linearizable, Fault: variant.Overrun, Why: whyOverrun},
 			{Property: variant.UniqueIDs, Fault: variant.Failover, Why: whyFailover},
 			{Property: variant.NoGaps, Fault: variant.Crash, Why: whyGap},

@@ -65,6 +65,8 @@ type Engine struct {
 	opened  []redis.UniversalClient
 	relays  map[redis.UniversalClient]*relay
 	clients atomic.Int32 // how many have been made
+
+	commands atomic.Int64 // sent, by whatever client
 }
 
 // New makes an engine. Close it after use.
@@ -96,7 +98,7 @@ func (e *Engine) dial(ctx context.Context, id int32, connections int) ([]redis.U
 	cs := e.config.Dial(id, connections)
 	e.mu.Lock()
 	for _, c := range cs {
-		c.AddHook(pausing{})
+		c.AddHook(attending{&e.commands})
 		if _, single := c.(*redis.Client); !single && e.config.Meddle != nil {
 			e.relays[c] = &relay{}
 			c.AddHook(e.relays[c])
@@ -175,7 +177,7 @@ func (e *Engine) hooked(conns []redis.UniversalClient, hook redis.Hook) []redis.
 		switch conn := conn.(type) {
 		case *redis.Client:
 			clone := conn.WithTimeout(conn.Options().ReadTimeout) // the way to share a pool; it has no hooks of the original
-			clone.AddHook(pausing{})
+			clone.AddHook(attending{&e.commands})
 			clone.AddHook(hook)
 			own[i] = clone
 		default:
@@ -237,6 +239,10 @@ func (c *Client) spawn(f func(context.Context)) func(context.Context) error {
 // Stop asks the clients to end: nobody waits for a lock any more, and Stopping
 // turns true. What is under way is finished.
 func (e *Engine) Stop() { e.stopOnce.Do(func() { close(e.stopping) }) }
+
+// Commands is how many commands the clients have sent until now, those within a
+// pipeline included, those within a script not, to whichever server.
+func (e *Engine) Commands() int64 { return e.commands.Load() }
 
 // Stopping tells whether Stop was called.
 func (e *Engine) Stopping() bool {

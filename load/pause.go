@@ -3,6 +3,7 @@ package load
 import (
 	"context"
 	"net"
+	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -20,8 +21,9 @@ func PauseAfterFirst(ctx context.Context, do func(context.Context)) context.Cont
 	return context.WithValue(ctx, pauseKey{}, &pause{do})
 }
 
-// pausing is the hook that every connection of an engine has.
-type pausing struct{}
+// attending is the hook that every connection of an engine has: it counts the
+// commands, and holds up who asked for that.
+type attending struct{ commands *atomic.Int64 }
 
 func afterCommand(ctx context.Context) {
 	if p, _ := ctx.Value(pauseKey{}).(*pause); p != nil && p.do != nil {
@@ -31,20 +33,22 @@ func afterCommand(ctx context.Context) {
 	}
 }
 
-func (pausing) DialHook(next redis.DialHook) redis.DialHook {
+func (attending) DialHook(next redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
 }
 
-func (pausing) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+func (a attending) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
+		a.commands.Add(1)
 		err := next(ctx, cmd)
 		afterCommand(ctx)
 		return err
 	}
 }
 
-func (pausing) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+func (a attending) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
+		a.commands.Add(int64(len(cmds)))
 		err := next(ctx, cmds)
 		afterCommand(ctx)
 		return err

@@ -93,8 +93,11 @@ func (c *Client) take(ctx context.Context, user int64) (dispatchimpl.Hold, int64
 
 func (c *Client) submit(ctx context.Context, h dispatchimpl.Hold, session int64) {
 	op := c.begin(history.Op{Kind: history.Submit, Key: c.stage.pool.key, Arg: history.Int(h.Task), Session: session, Fence: h.Lock.Fence})
-	if c.record(op, c.pool.Submit(ctx, h)) {
-		c.stage.finished.Add(1)
+	c.stage.finished.Add(1) // it may be done even if nobody hears of it
+	err := c.pool.Submit(ctx, h)
+	c.record(op, err)
+	if outcome, _ := outcomeOf(err); outcome == history.Refused {
+		c.stage.finished.Add(-1)
 	}
 }
 

@@ -32,7 +32,31 @@ func (c Config) Promises() []history.Promise {
 // Expect is the outcome that the variants' flaws declare for this combination,
 // and the flaws that lead there. Soundness belongs to the combination: a sale
 // that leans on the lock breaks where the lock does.
-func (c Config) Expect() (outcome string, why []string) {
+func (c Config) Expect() (outcome string, why []string) { return c.ExpectUnder(c.befalling()) }
+
+// Breakable are the promises that flaws of the variants declare broken in this run:
+// those that load alone breaks, and those that it takes the run's faults for, or
+// its other hardships, such as orders that are sent twice.
+func (c Config) Breakable() (byLoad, byFaults []history.Promise) {
+	alone, all := c.offers([]variant.Fault{variant.NoFault}), c.offers(c.befalling())
+	for _, s := range c.Subjects() {
+		for _, p := range s.Promises {
+			breaks := func(m match) bool {
+				return slices.ContainsFunc(s.Flaws, func(f variant.Flaw) bool { return f.Property == p && m.takes(f) })
+			}
+			switch {
+			case breaks(alone):
+				byLoad = append(byLoad, history.Promise{Of: s.Of, Property: p})
+			case breaks(all):
+				byFaults = append(byFaults, history.Promise{Of: s.Of, Property: p})
+			}
+		}
+	}
+	return byLoad, byFaults
+}
+
+// befalling are the faults that befall this run, in the vocabulary of flaws.
+func (c Config) befalling() []variant.Fault {
 	faults := []variant.Fault{variant.NoFault}
 	if c.Resend > 0 {
 		faults = append(faults, variant.Resend)
@@ -44,12 +68,24 @@ func (c Config) Expect() (outcome string, why []string) {
 	if c.Die > 0 {
 		faults = append(faults, c.Scenario.death())
 	}
-	return c.ExpectUnder(faults)
+	return faults
 }
 
 // ExpectUnder is Expect of a run that these faults befall, whatever else c says of
 // faults.
 func (c Config) ExpectUnder(faults []variant.Fault) (outcome string, why []string) {
+	m := c.offers(faults)
+	for _, s := range c.Subjects() {
+		why = append(why, m.broken(s)...)
+	}
+	if len(why) > 0 {
+		return ExpectViolated, why
+	}
+	return ExpectPass, nil
+}
+
+// offers is what c offers for flaws to show when these faults befall it.
+func (c Config) offers(faults []variant.Fault) match {
 	m := match{faults: faults, under: []string{""}}
 	for _, s := range c.Subjects() {
 		m.under = append(m.under, s.Name)
@@ -68,13 +104,7 @@ func (c Config) ExpectUnder(faults []variant.Fault) (outcome string, why []strin
 	}) {
 		m.under = append(m.under, variant.Unserialized)
 	}
-	for _, s := range c.Subjects() {
-		why = append(why, m.broken(s)...)
-	}
-	if len(why) > 0 {
-		return ExpectViolated, why
-	}
-	return ExpectPass, nil
+	return m
 }
 
 // death is what becomes of somebody who dies with a task: a consumer is gone,

@@ -30,6 +30,10 @@ func (r *run) inject(ctx context.Context) (err error) {
 		Faults: r.config.Faults, Seed: r.config.Seed, Target: r.target,
 		Key: r.lockKey(), Near: r.prefix, Record: r.struck,
 	})
+	if err == nil {
+		counts := r.counts
+		r.live.faults.Store(&counts)
+	}
 	if err == nil && r.injector.StrikesClients() && r.config.Pool > 0 && r.target.Topology == "cluster" {
 		return errors.Join(fmt.Errorf("%w: on a cluster, faults of clients need a connection for each of them: leave out --pool", target.ErrUsage), r.injector.Close())
 	}

@@ -25,8 +25,23 @@ import (
 
 // Live is what may be watched while a run goes on.
 type Live struct {
-	Ops  atomic.Int64 // operations recorded
-	Sold atomic.Int64 // pieces sold, as the buyers were told
+	// History is the file that the operations go to, a moment after they have ended.
+	History string
+
+	Ops    atomic.Int64 // operations recorded
+	Sold   atomic.Int64 // pieces sold, as the buyers were told
+	Rounds atomic.Int64 // rounds taken, in a run that is limited to a number of them
+
+	faults atomic.Pointer[func() []history.FaultCount]
+}
+
+// Faults are what has become of each fault so far, in the order of the run's; nil when
+// there are none, or none can strike yet. It is safe for concurrent use.
+func (l *Live) Faults() []history.FaultCount {
+	if counts := l.faults.Load(); counts != nil {
+		return (*counts)()
+	}
+	return nil
 }
 
 // Servers are what a run works against.
@@ -75,7 +90,7 @@ type run struct {
 	unrecovered atomic.Value           // string
 	stuck       atomic.Pointer[string] // why the run was ended
 
-	sessions, orders, requests, steps atomic.Int64
+	sessions, orders, requests atomic.Int64
 
 	declined sync.Map     // tasks whose orders were declined for want of stock
 	failing  atomic.Int64 // operations that failed since the last that did not
@@ -203,7 +218,7 @@ func (r *run) drive(ctx context.Context, crowd []*load.Client) history.Trailer {
 		clients[crowd[i]].twin = r.client(lc)
 	}
 	defer r.stopWhen(ctx)()
-	began := time.Now()
+	began, commands := time.Now(), r.engine.Commands()
 	if r.injector != nil {
 		over := make(chan struct{})
 		defer close(over)
@@ -214,7 +229,7 @@ func (r *run) drive(ctx context.Context, crowd []*load.Client) history.Trailer {
 		go r.watchProgress(over)
 	}
 	r.engine.Run(crowd[:r.config.Clients], func(lc *load.Client) { r.body(clients[lc]) })
-	return history.Trailer{Interrupted: ctx.Err() != nil, Elapsed: time.Since(began)}
+	return history.Trailer{Interrupted: ctx.Err() != nil, Elapsed: time.Since(began), Commands: r.engine.Commands() - commands}
 }
 
 // stopWhen stops the engine when ctx ends, the time is up, or the server is
@@ -390,6 +405,7 @@ func (r *run) header() history.Header {
 		Promises: c.Promises(), Expected: expected, ExpectedFlaws: why,
 	}
 	h.Renews = c.Lock.Renews
+	h.Duration, h.Ops, h.Timeout = c.Duration, c.Ops, c.Timeout
 	h.Faults, h.Redial = c.sentences(), Redial
 	h.IDs, h.Queue, h.Dispatch = c.IDs.Name, c.Queue.Name, c.Dispatch.Name
 	if r.db != nil {

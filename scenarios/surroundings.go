@@ -152,7 +152,7 @@ func (r *run) enough() bool { return r.engine.Stopping() }
 // takeStep takes one of the steps that the run is limited to, and reports
 // whether there was one left.
 func (r *run) takeStep() bool {
-	return r.config.Ops == 0 || r.steps.Add(1) <= r.config.Ops || r.lasting()
+	return r.config.Ops == 0 || r.live.Rounds.Add(1) <= r.config.Ops || r.lasting()
 }
 
 func (r *run) number(of string) int64 {

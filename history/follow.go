@@ -1,0 +1,194 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+)
+
+// Follower reads a history file while it is being written. It is for one goroutine.
+//
+// A file grows frame by frame, and a frame is taken when all of it is there. What comes
+// last may be half of one at any moment: that is no damage, as it is in [Read], but
+// something to wait for.
+type Follower struct {
+	path string
+	file *os.File
+	data []byte // read, and not yet taken
+	base int    // the offset in the file at which data begins
+	h    History
+	d    decoder
+	had  bool // the header has been taken
+	ops  int  // how many operations have been taken
+	cut  string
+	err  error // what ended it
+}
+
+// NewFollower returns a follower of the file at path, which need not exist yet. Nothing
+// is read before the first Poll. Close ends it.
+func NewFollower(path string) *Follower { return &Follower{path: path} }
+
+// pollBytes is how much of a file one Poll reads at the most: some 50,000 operations.
+const pollBytes = 1 << 20
+
+// Poll takes what was written since the last one, up to about a megabyte, and does not
+// wait for more. The operations come as they stand in the file: those of one client in
+// order, those of different clients in no particular one. The slice is the caller's
+// until the next Poll.
+//
+// The error is io.EOF when the history is over, by its trailer or by a frame that cannot
+// be trusted; see Trailer and Cut. Other errors are those of [Read]. After an error all
+// later calls return the same.
+func (f *Follower) Poll() ([]Op, error) {
+	f.h.Ops = f.h.Ops[:0]
+	if f.err == nil {
+		f.err = f.poll()
+	}
+	f.ops += len(f.h.Ops)
+	return f.h.Ops, f.err
+}
+
+func (f *Follower) poll() error {
+	if err := f.read(); err != nil || len(f.data) < len(magic) {
+		return err
+	}
+	at, err := 0, error(nil)
+	if !f.had {
+		if err := checkMagic(f.data); err != nil {
+			return f.named(err)
+		}
+		if _, problem := nextFrame(f.data, len(magic)); problem == incomplete {
+			return nil
+		}
+		if at, err = f.h.readHeader(f.data); err != nil {
+			return f.named(err)
+		}
+		f.had = true
+	}
+	for err == nil && at < len(f.data) {
+		frame, problem := nextFrame(f.data, at)
+		if problem == incomplete {
+			break
+		}
+		if problem == "" {
+			problem = f.h.readFrame(&f.d, frame)
+		}
+		switch {
+		case problem != "":
+			f.cut = cutSentence(f.ops+len(f.h.Ops), f.base+at, f.base+len(f.data)+int(f.Behind()), problem)
+			err = io.EOF
+		case f.h.Trailer != nil:
+			err = io.EOF
+		default:
+			at = frame.end()
+		}
+	}
+	f.base += at
+	f.data = append(f.data[:0], f.data[at:]...)
+	return err
+}
+
+// read appends what is new in the file to data.
+func (f *Follower) read() (err error) {
+	if f.file == nil {
+		f.file, err = os.Open(f.path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("follow history: %w", err)
+		}
+	}
+	have := len(f.data)
+	if want := have + pollBytes; cap(f.data) < want {
+		f.data = append(make([]byte, 0, want), f.data...)
+	}
+	n, err := io.ReadFull(f.file, f.data[have:have+pollBytes])
+	f.data = f.data[:have+n]
+	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+		return fmt.Errorf("follow history: %w", err)
+	}
+	return nil
+}
+
+func (f *Follower) named(err error) error { return fmt.Errorf("follow history %s: %w", f.path, err) }
+
+// Header is the header, or nil as long as it has not been read.
+func (f *Follower) Header() *Header {
+	if !f.had {
+		return nil
+	}
+	return &f.h.Header
+}
+
+// Trailer is the trailer, or nil as long as it has not been read.
+func (f *Follower) Trailer() *Trailer { return f.h.Trailer }
+
+// Cut says, in a sentence like that of History.Cut, which frame ended the history
+// because it cannot be trusted; empty if none did.
+func (f *Follower) Cut() string { return f.cut }
+
+// Behind is how many bytes of the file there are that no Poll has read.
+func (f *Follower) Behind() int64 {
+	if f.file == nil {
+		return 0
+	}
+	info, err := f.file.Stat()
+	if err != nil {
+		return 0
+	}
+	return max(0, info.Size()-int64(f.base+len(f.data)))
+}
+
+// Close closes the file.
+func (f *Follower) Close() error {
+	if f.file == nil {
+		return nil
+	}
+	return f.file.Close()
+}
+
+// Follow reads a history file while it is being written, and looks every so often
+// whether there is more. It calls took after each look that found something: the header,
+// operations, the end. It returns nil when the history is over (then f.Trailer or f.Cut
+// tells how), and otherwise the error of ctx, of took, or of [Follower.Poll].
+func Follow(ctx context.Context, path string, every time.Duration, took func(f *Follower, ops []Op) error) error {
+	f := NewFollower(path)
+	defer f.Close()
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for began := false; ; {
+		ops, err := f.Poll()
+		if err != nil && err != io.EOF {
+			return err
+		}
+		if len(ops) > 0 || !began && f.had || err == io.EOF {
+			if err := took(f, ops); err != nil {
+				return err
+			}
+		}
+		began = f.had
+		if err == io.EOF {
+			return nil
+		}
+		if f.Behind() > 0 {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
+
+// SortByCompletion puts operations into completion order, in which monitors read them:
+// by Return, then Call, then Client; what is equal in all three keeps its order.
+func SortByCompletion(ops []Op) { sortByCompletion(ops) }
+
+// ByCompletion compares two operations by that order.
+func ByCompletion(a, b *Op) int { return byCompletion(*a, *b) }

@@ -1,0 +1,201 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// pollAll polls until the end or until nothing more is there, and returns what came.
+func pollAll(t testing.TB, f *Follower) (all []Op, err error) {
+	t.Helper()
+	for {
+		ops, err := f.Poll()
+		all = append(all, ops...)
+		if err != nil || f.Behind() == 0 {
+			return all, err
+		}
+	}
+}
+
+// growing is a file that a test lets grow as it likes.
+func growing(t testing.TB) (path string, grow func([]byte)) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "history.bin")
+	return path, func(b []byte) {
+		file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		if _, err := file.Write(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestFollowEveryByte has a file grow byte by byte: at no length is half a frame taken
+// for damage, and everything is told once, as soon as it is there.
+func TestFollowEveryByte(t *testing.T) {
+	trailer := testTrailer()
+	frames := [][]Op{randomOps(5, 1), randomOps(3, 2), loadOps(4, 2, 3)}
+	m := encoded(t, testHeader(), &trailer, frames...)
+	data := m.bytes()
+	path, grow := growing(t)
+	f := NewFollower(path)
+	defer f.Close()
+	if ops, err := f.Poll(); err != nil || len(ops) > 0 || f.Header() != nil {
+		t.Fatalf("of a file that does not exist: %v, %v", ops, err)
+	}
+	ends := map[int]bool{}
+	size := 0
+	for _, w := range m.writes {
+		size += len(w)
+		ends[size] = true
+	}
+	var all []Op
+	for i, b := range data {
+		grow([]byte{b})
+		ops, err := f.Poll()
+		if (err == io.EOF) != (i == len(data)-1) || err != nil && err != io.EOF {
+			t.Fatalf("after byte %d of %d: %v (%s)", i, len(data), err, f.Cut())
+		}
+		if len(ops) > 0 && !ends[i+1] {
+			t.Fatalf("%d operations in the middle of a frame, after byte %d", len(ops), i)
+		}
+		all = append(all, ops...)
+		if want := i+1 >= len(m.writes[0]); (f.Header() != nil) != want {
+			t.Fatalf("after byte %d the header is there: %v", i, !want)
+		}
+	}
+	wantOps(t, all, slices.Concat(frames...))
+	if !reflect.DeepEqual(*f.Header(), testHeader()) || !reflect.DeepEqual(*f.Trailer(), trailer) || f.Cut() != "" {
+		t.Errorf("%+v\n%+v\n%q", f.Header(), f.Trailer(), f.Cut())
+	}
+	if ops, err := f.Poll(); err != io.EOF || len(ops) > 0 {
+		t.Errorf("after the end: %v, %v", ops, err)
+	}
+}
+
+// TestFollowSaysWhatReadSays damages each byte of a file in turn: the follower stops
+// where Read stops, with the same sentence, and after the same operations.
+func TestFollowSaysWhatReadSays(t *testing.T) {
+	trailer := testTrailer()
+	data := encoded(t, testHeader(), &trailer, randomOps(3, 1), randomOps(2, 2)).bytes()
+	for i := range data {
+		damaged := slices.Clone(data)
+		damaged[i] ^= 0x10
+		path := filepath.Join(t.TempDir(), "h")
+		if err := os.WriteFile(path, damaged, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		want, wantErr := Read(path)
+		f := NewFollower(path)
+		ops, err := pollAll(t, f)
+		f.Close()
+		switch {
+		case wantErr != nil && (err == nil || err == io.EOF):
+			if !strings.Contains(wantErr.Error(), "ends inside it") { // a header that seems longer may still come
+				t.Errorf("byte %d: followed: %v; read: %v", i, err, wantErr)
+			}
+		case wantErr == nil && strings.Contains(want.Cut, incomplete): // a longer frame, to wait for
+			if err != nil || f.Cut() != "" {
+				t.Errorf("byte %d: %v, %q; want to wait", i, err, f.Cut())
+			}
+			wantOps(t, completed(ops), want.Ops)
+		case wantErr == nil:
+			if err != io.EOF || f.Cut() != want.Cut {
+				t.Errorf("byte %d: %v, %q; want %q", i, err, f.Cut(), want.Cut)
+			}
+			wantOps(t, completed(ops), want.Ops)
+		}
+	}
+}
+
+// TestFollowAWriter follows a file that a Writer writes meanwhile, larger than what is
+// read at once.
+func TestFollowAWriter(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "history.bin")
+	want := loadOps(80_000, 50, 4)
+	written := make(chan error, 1)
+	first := make(chan struct{})
+	go func() {
+		w, err := Create(path, testHeader())
+		if err == nil {
+			<-first // so that the header alone is there for a while
+			for ops := range slices.Chunk(want, 5_000) {
+				err = errors.Join(err, w.Append(ops))
+			}
+			err = errors.Join(err, w.Finish(testTrailer()))
+		}
+		written <- err
+	}()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	var got []Op
+	var last *Trailer
+	err := Follow(ctx, path, time.Millisecond, func(f *Follower, ops []Op) error {
+		if len(got) == 0 && len(ops) == 0 && f.Trailer() == nil {
+			close(first)
+		}
+		got = append(got, ops...)
+		last = f.Trailer()
+		return nil
+	})
+	if err := errors.Join(err, <-written); err != nil {
+		t.Fatal(err)
+	}
+	wantOps(t, got, want)
+	if last == nil {
+		t.Error("the end was not told")
+	}
+}
+
+// TestFollowEnds: with ctx, with the error of whoever takes, and with that of something
+// else than a history.
+func TestFollowEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	path := writeHistory(t, testHeader(), nil, randomOps(3, 1))
+	err := Follow(ctx, path, time.Millisecond, func(*Follower, []Op) error { cancel(); return nil })
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("when ctx ends: %v", err)
+	}
+	full := errors.New("full")
+	if err := Follow(t.Context(), path, time.Millisecond, func(*Follower, []Op) error { return full }); err != full {
+		t.Errorf("when nobody takes: %v", err)
+	}
+	other := filepath.Join(t.TempDir(), "other")
+	if err := os.WriteFile(other, []byte("hello, this is no history"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := Follow(t.Context(), other, time.Millisecond, nil); !errors.Is(err, ErrNotHistory) || !strings.Contains(err.Error(), other) {
+		t.Errorf("of something else: %v", err)
+	}
+}
+
+func BenchmarkFollow(b *testing.B) {
+	path := writeHistory(b, testHeader(), &Trailer{}, loadOps(1_000_000, 100, 1))
+	b.ReportAllocs()
+	for b.Loop() {
+		f := NewFollower(path)
+		n := 0
+		for {
+			ops, err := f.Poll()
+			n += len(ops)
+			if err != nil {
+				break
+			}
+		}
+		f.Close()
+		if n != 1_000_000 {
+			b.Fatal(n)
+		}
+	}
+}
