@@ -91,9 +91,9 @@ func scratchModule(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, requires, _ := strings.Cut(string(ours), "\nrequire (")
-	requires, _, _ = strings.Cut(requires, "\n)")
-	text := fmt.Sprintf("module scratch\n\ngo 1.26.0\n\nrequire oversell v0.0.0\n\nreplace oversell => %s\n\nrequire (%s\n)\n", root, requires)
+	text := strings.Replace(string(ours), "module oversell\n", "module scratch\n", 1)
+	text, _, _ = strings.Cut(text, "\ntool ")
+	text += fmt.Sprintf("\nrequire oversell v0.0.0\n\nreplace oversell => %s\n", root)
 	sums, err := os.ReadFile(filepath.Join(root, "go.sum"))
 	if err != nil {
 		t.Fatal(err)

@@ -59,6 +59,10 @@ type Run struct {
 	ElapsedMS  float64 `json:"elapsed_ms"`
 	// Throughput is Operations per second of the load.
 	Throughput float64 `json:"throughput_ops_per_s"`
+	// Commands is how many commands the clients sent, those within a script not
+	// counted; 0: not known. Acquired is how often the lock was obtained.
+	Commands int64 `json:"commands,omitempty"`
+	Acquired int64 `json:"acquired,omitempty"`
 	// Latency is per kind of operation.
 	Latency map[string]Latency `json:"latency"`
 	Faults  []Fault            `json:"faults"`

@@ -1,29 +1,26 @@
 package reports
 
 import (
-	_ "embed"
 	"fmt"
-	"html/template"
 	"io"
 	"strings"
 )
 
-//go:embed exploration.html.tmpl
-var explorationPage string
-
 // HTML writes a page that stands by itself: it needs no network, no script and no
 // other file.
 func (e Exploration) HTML(w io.Writer) error {
-	page, err := template.New("exploration").Parse(explorationPage)
-	if err != nil {
-		return fmt.Errorf("the page of explorations: %w", err)
+	p := e.page()
+	var err error
+	if p.Frame, err = framed(e.Headline(), false); err != nil {
+		return err
 	}
-	return page.Execute(w, e.page())
+	return writePage(w, "exploration.html.tmpl", p)
 }
 
 // page is what the template shows.
 type page struct {
 	Exploration
+	Frame       frame
 	Class, Icon string
 	Declared    string
 	Promise     string

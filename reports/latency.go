@@ -47,11 +47,29 @@ func (l *Latencies) Add(op history.Op) {
 	}
 	h := l.kinds[op.Kind]
 	if h == nil {
-		h = &histograms{hdrhistogram.New(shortest, longest, digits), hdrhistogram.New(shortest, longest, digits)}
+		h = newHistograms()
 		l.kinds[op.Kind] = h
 	}
 	record(h.due, op.Return-op.Due)
 	record(h.call, op.Return-op.Call)
+}
+
+// Merge adds all that another set has counted. Percentiles of several runs come
+// from their values together: an average of percentiles is none.
+func (l *Latencies) Merge(other *Latencies) {
+	for kind, from := range other.kinds {
+		h := l.kinds[kind]
+		if h == nil {
+			h = newHistograms()
+			l.kinds[kind] = h
+		}
+		h.due.Merge(from.due) // of one range, so that nothing is dropped
+		h.call.Merge(from.call)
+	}
+}
+
+func newHistograms() *histograms {
+	return &histograms{hdrhistogram.New(shortest, longest, digits), hdrhistogram.New(shortest, longest, digits)}
 }
 
 func record(h *hdrhistogram.Histogram, d time.Duration) {
@@ -85,6 +103,26 @@ func (l *Latencies) Kinds() []history.Kind {
 		}
 	}
 	return ks
+}
+
+// pointsPerDecade is how many points a distribution has for every further nine.
+const pointsPerDecade = 8
+
+// Curve is the distribution of one kind, from when it was due, at some forty shares
+// that come ever closer to all, as far as there are operations for it; nil if there
+// was none. The last point is the largest value.
+func (l *Latencies) Curve(kind history.Kind) (points []Quantile) {
+	h := l.kinds[kind]
+	if h == nil || h.due.TotalCount() == 0 {
+		return nil
+	}
+	for i := 0; ; i++ {
+		rare := math.Pow(10, -float64(i)/pointsPerDecade)
+		if rare*float64(h.due.TotalCount()) <= 1 {
+			return append(points, Quantile{100, inMS(h.due.Max())})
+		}
+		points = append(points, Quantile{100 * (1 - rare), inMS(h.due.ValueAtQuantile(100 * (1 - rare)))})
+	}
 }
 
 // WriteHGRM writes the percentiles of one kind, from when it was due, in the

@@ -1,0 +1,76 @@
+package reports
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Annotations writes a line for each red entry that GitHub Actions shows at the entry's
+// place in the plan. file is the plan's path from the root of the repository.
+func (g Gate) Annotations(w io.Writer, file string) error {
+	var b strings.Builder
+	annotate := func(line, column int, title, message string) {
+		fmt.Fprintf(&b, "::error file=%s,line=%d,col=%d,title=%s::%s\n", property(file), max(line, 1), max(column, 1), property(title), data(message))
+	}
+	for _, e := range g.Safety {
+		for _, c := range e.Cases {
+			if c.Verdict != Pass {
+				annotate(e.Line, e.Column, e.Name+": "+c.Verdict, c.annotation(e))
+			}
+		}
+		if len(e.Cases) == 0 && e.Verdict != Pass {
+			annotate(e.Line, e.Column, e.Name+": "+e.Verdict, strings.Join(e.Notes, "; "))
+		}
+	}
+	for _, p := range g.Performance {
+		if p.Verdict != Pass {
+			annotate(p.Line, p.Column, p.Name+": "+p.Verdict, p.annotation())
+		}
+	}
+	for _, m := range g.Missing {
+		annotate(1, 1, "missing in the plan", m)
+	}
+	if g.Failed != "" {
+		annotate(1, 1, "the surroundings failed", g.Failed)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (c GateCase) annotation(e GateEntry) string {
+	lines := []string{c.Title + " under " + c.Under()}
+	for _, p := range c.Properties {
+		if p.Result == Broken && e.Expect == Pass {
+			lines = append(lines, p.label()+": "+p.Why)
+		}
+	}
+	if c.Why != "" {
+		lines = append(lines, c.Why)
+	}
+	return strings.Join(append(lines, c.Sentence()), "\n")
+}
+
+func (p GatePerformance) annotation() string {
+	lines := []string{p.Candidate + " against " + p.Baseline}
+	for _, m := range p.Measures {
+		lines = append(lines, m.Verdict+": "+m.Sentence())
+	}
+	for _, b := range p.Broken {
+		lines = append(lines, b.label()+": "+b.Why)
+	}
+	if p.Why != "" {
+		lines = append(lines, p.Why)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// data escapes a workflow command's message, and property one of its properties, as
+// the toolkit of GitHub Actions does.
+func data(s string) string {
+	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A").Replace(s)
+}
+
+func property(s string) string {
+	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C").Replace(s)
+}

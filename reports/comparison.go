@@ -1,0 +1,300 @@
+package reports
+
+import (
+	"cmp"
+	"path"
+	"slices"
+	"strings"
+
+	"oversell/variant"
+)
+
+// ComparisonSchema names the form of a Comparison.
+const ComparisonSchema = "oversell-comparison/1"
+
+// The outcomes of a contender in a configuration.
+const (
+	Safe  = "safe"  // every promise was kept in every run
+	Broke = "broke" // a promise was broken in at least one run
+	// Undecided, Inconclusive in reports, is everything else.
+	Undecided = Inconclusive
+)
+
+// Comparison is several variants under the same conditions: every contender in
+// every configuration, in turns, so that whatever else the machine does hits all
+// alike.
+type Comparison struct {
+	Schema   string `json:"schema"`
+	Scenario string `json:"scenario"`
+	// Waiting is how clients wait for a busy lock, the same for all.
+	Waiting string `json:"waiting"`
+	Seed    uint64 `json:"seed"`
+	// Rounds is how often every contender was run in every configuration, and Ended
+	// says why there were no more.
+	Rounds int    `json:"rounds"`
+	Ended  string `json:"ended"`
+	// Work is a word for what throughput counts, such as "purchases".
+	Work string `json:"work"`
+	// Conditions are the settings that all share, as flags, such as "--stock=500".
+	Conditions []string `json:"conditions"`
+
+	Contenders     []Contender     `json:"contenders"`
+	Configurations []Configuration `json:"configurations"`
+	// Cells are in the order of the configurations, and in each in that of the
+	// contenders; what cannot run in a configuration has no cell there.
+	Cells []ComparisonCell `json:"cells"`
+	// Skipped are sentences that tell what was left out, and why.
+	Skipped []string `json:"skipped,omitempty"`
+	Notes   []string `json:"notes,omitempty"`
+
+	ElapsedMS float64 `json:"elapsed_ms"`
+	// Interrupted says that the comparison was stopped before its end.
+	Interrupted bool `json:"interrupted,omitempty"`
+	// Command is the command line that makes this comparison again.
+	Command string `json:"command"`
+}
+
+// Contender is what is compared: a combination of variants.
+type Contender struct {
+	Lock     string `json:"lock,omitempty"`
+	Sale     string `json:"sale,omitempty"`
+	Queue    string `json:"queue,omitempty"`
+	IDs      string `json:"ids,omitempty"`
+	Dispatch string `json:"dispatch,omitempty"`
+}
+
+// Configuration is what surrounds the contenders: a target, faults, and the values
+// of the swept settings.
+type Configuration struct {
+	Target        string `json:"target"`
+	Topology      string `json:"topology,omitempty"` // empty: what each contender needs
+	ServerVersion string `json:"server_version"`
+	// Faults are sentences of package faults.
+	Faults []string `json:"faults,omitempty"`
+	// Swept are the swept settings, as flags, such as "--clients=100".
+	Swept []string `json:"swept,omitempty"`
+	// Control is a run, or several, of something that is known to be broken, which
+	// this configuration must catch; if it does not, it has no power.
+	Control Control `json:"control"`
+	// Fastest is the index of the safe contender with the highest throughput, to
+	// which Ratio refers; -1: none was safe.
+	Fastest int `json:"fastest"`
+}
+
+// Control is something known to be broken, run to see whether that shows.
+type Control struct {
+	Contender Contender `json:"contender"`
+	// Property of Of is what it is known to break.
+	Of       variant.Object   `json:"of"`
+	Property variant.Property `json:"property"`
+	// Runs is how often it was run, and Caught in how many of them it showed.
+	Runs   int `json:"runs"`
+	Caught int `json:"caught"`
+	// Why tells of one that was caught or, if none was, what happened instead.
+	Why string `json:"why"`
+	// Tried are others that were run to find something that is caught more often.
+	Tried []string `json:"tried,omitempty"`
+}
+
+// Power tells whether the control was caught: in half of its runs at the least, so
+// that what breaks as readily would hardly have stayed hidden from all rounds.
+func (c Control) Power() bool { return c.Caught > 0 && 2*c.Caught >= c.Runs }
+
+// ComparisonCell is one contender in one configuration, over all rounds.
+type ComparisonCell struct {
+	Contender     int `json:"contender"`     // index in Contenders
+	Configuration int `json:"configuration"` // index in Configurations
+
+	// Outcome is Safe, Broke or Undecided; Why says what made it undecided.
+	Outcome string `json:"outcome"`
+	Why     string `json:"why,omitempty"`
+	// Expected is the outcome that promises and flaws declare for each run, Pass or
+	// Violated, and ExpectedWhy the flaws that lead there.
+	Expected    string   `json:"expected"`
+	ExpectedWhy []string `json:"expected_why,omitempty"`
+	// AsDeclared says that the outcome is the declared one.
+	AsDeclared bool `json:"as_declared"`
+	// Broken are the promises that were broken, in the order of variant.Properties.
+	Broken []BrokenPromise `json:"broken,omitempty"`
+
+	// Runs is how many were made, and Unclear how many of them decided nothing. One
+	// that decided nothing was made once more in its round, and only then counts as
+	// one; Repeated is how often that was.
+	Runs     int `json:"runs"`
+	Unclear  int `json:"unclear,omitempty"`
+	Repeated int `json:"repeated,omitempty"`
+	// Rounds are the runs one by one.
+	Rounds []ComparedRun `json:"rounds"`
+	// Throughput is in operations a second of useful work (purchases where there is
+	// a sale, otherwise acquisitions, deliveries or numbers), over the rounds.
+	Throughput Spread `json:"throughput_per_s"`
+	// Ratio is the throughput by that of the fastest safe contender in the same
+	// round, over the rounds; nil if none was safe.
+	Ratio *Spread `json:"ratio,omitempty"`
+	// Latency is per kind of operation, of all rounds together.
+	Latency map[string]Latency `json:"latency"`
+	// Uncontended is the same for one client alone, without faults.
+	Uncontended map[string]Latency `json:"uncontended"`
+	// Request is the latency of the work as its client feels it, from when it asked
+	// for the lock, if there is one, until it had what it came for; nil if nobody got
+	// anything. RequestAlone is the same for one client alone.
+	Request      *Latency `json:"request,omitempty"`
+	RequestAlone *Latency `json:"request_alone,omitempty"`
+	// Curve is the distribution of Request, from when it was due.
+	Curve []Quantile `json:"curve,omitempty"`
+	// CommandsPerAcquisition counts what all clients sent, those who waited
+	// included, by how often the lock was obtained; 0: nobody obtained it.
+	CommandsPerAcquisition float64 `json:"commands_per_acquisition,omitempty"`
+	// CommandsPerWork is the same by pieces of work; 0: none was done.
+	CommandsPerWork float64 `json:"commands_per_work,omitempty"`
+	// Fairness is the median of Jain's index, LongestWaitMS the longest that anybody
+	// waited for the lock in any round; 0: there is no lock.
+	Fairness      float64 `json:"fairness"`
+	LongestWaitMS float64 `json:"longest_wait_ms"`
+	// Sold are the pieces sold, over the rounds, of a stock of Stock; nil without a sale.
+	Sold  *Spread `json:"sold,omitempty"`
+	Stock int64   `json:"stock,omitempty"`
+	// Faults are what became of the faults, summed over the rounds.
+	Faults []Fault `json:"faults,omitempty"`
+	// Dirs are the run directories, for a closer look, relative to the comparison's.
+	Dirs []string `json:"dirs"`
+}
+
+// ComparedRun is one run of a contender in a configuration.
+type ComparedRun struct {
+	Round int `json:"round"` // from 1
+	// Verdict is that of the run, and Why what made it inconclusive.
+	Verdict    string  `json:"verdict"`
+	Why        string  `json:"why,omitempty"`
+	Throughput float64 `json:"throughput_per_s"`
+	Seed       uint64  `json:"seed"`
+	Dir        string  `json:"dir"`
+}
+
+// Quantile is a point of a distribution: this share of the values, in percent, is
+// this many milliseconds or less.
+type Quantile struct {
+	Percent float64 `json:"percent"`
+	MS      float64 `json:"ms"`
+}
+
+// BrokenPromise is a promise that a contender broke.
+type BrokenPromise struct {
+	Of       variant.Object   `json:"of"`
+	Property variant.Property `json:"property"`
+	// Runs is in how many of the runs, and Count how often in all of them.
+	Runs  int `json:"runs"`
+	Count int `json:"count"`
+	// SoonestMS and MedianMS are when it was first seen broken, since the start of
+	// the run: in the run in which that was soonest, and in the median of the runs.
+	SoonestMS float64 `json:"soonest_ms"`
+	MedianMS  float64 `json:"median_ms"`
+	// Why tells of the first one in a sentence.
+	Why string `json:"why"`
+	// Alone says that it was broken only in runs that were made for the uncontended
+	// latency, which are those that Runs counts then.
+	Alone bool `json:"alone,omitempty"`
+}
+
+// Spread is a measure over several rounds.
+type Spread struct {
+	Median float64 `json:"median"`
+	Low    float64 `json:"low"`
+	High   float64 `json:"high"`
+}
+
+// String names the variants of a contender, the lock first.
+func (c Contender) String() string {
+	var names []string
+	for _, name := range []string{c.Lock, c.Queue, c.Sale, c.IDs, c.Dispatch} {
+		if name != "" {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, " + ")
+}
+
+// String is a configuration in a line: the target, what is swept, and the faults.
+func (f Configuration) String() string {
+	s := f.Target
+	if f.ServerVersion != "" {
+		s += " " + f.ServerVersion
+	}
+	if f.Topology != "" {
+		s += ", " + f.Topology
+	}
+	for _, v := range f.Swept {
+		s += ", " + v
+	}
+	switch len(f.Faults) {
+	case 0:
+		return s + ", no fault"
+	case 1:
+		return s + ", fault: " + f.Faults[0]
+	}
+	return s + ", faults: " + strings.Join(f.Faults, "; ")
+}
+
+// In are the cells of a configuration, by its index, in the order of a table: the
+// safe ones, then those that broke, then the undecided, the fastest first.
+func (c Comparison) In(configuration int) []ComparisonCell {
+	var cells []ComparisonCell
+	for _, x := range c.Cells {
+		if x.Configuration == configuration {
+			cells = append(cells, x)
+		}
+	}
+	rank := []string{Safe, Broke, Undecided}
+	slices.SortStableFunc(cells, func(a, b ComparisonCell) int {
+		return cmp.Or(cmp.Compare(slices.Index(rank, a.Outcome), slices.Index(rank, b.Outcome)), cmp.Compare(b.Throughput.Median, a.Throughput.Median))
+	})
+	return cells
+}
+
+// Surprises are the cells whose outcome was decided and is not the declared one.
+func (c Comparison) Surprises() (cells []ComparisonCell) {
+	for _, x := range c.Cells {
+		if x.Outcome != Undecided && !x.AsDeclared {
+			cells = append(cells, x)
+		}
+	}
+	return cells
+}
+
+// From is the comparison with its run directories as they are named in a place from which
+// this path, with slashes, leads to the comparison's own directory.
+func (c Comparison) From(away string) Comparison {
+	cells := slices.Clone(c.Cells)
+	for i := range cells {
+		cells[i].Dirs = slices.Clone(cells[i].Dirs)
+		for j, dir := range cells[i].Dirs {
+			cells[i].Dirs[j] = path.Join(away, dir)
+		}
+	}
+	c.Cells = cells
+	return c
+}
+
+// ExitCode is the process's exit code for this comparison: ExitPass when every
+// outcome is the declared one and every control was caught.
+func (c Comparison) ExitCode() int {
+	code := ExitPass
+	for _, f := range c.Configurations {
+		if !f.Control.Power() {
+			code = ExitInconclusive
+		}
+	}
+	for _, x := range c.Cells {
+		switch {
+		case x.AsDeclared:
+		case x.Outcome == Undecided:
+			code = ExitInconclusive
+		default:
+			return ExitViolated
+		}
+	}
+	if c.Interrupted || len(c.Cells) == 0 {
+		return ExitInconclusive
+	}
+	return code
+}

@@ -1,0 +1,313 @@
+package reports
+
+import (
+	"fmt"
+	"io"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// HTML writes the page of a comparison, which stands by itself. The run directories that
+// it links to are where the comparison says, relative to the page.
+func (c Comparison) HTML(w io.Writer) error {
+	p := c.page()
+	var err error
+	if p.Frame, err = framed(p.Headline, true); err != nil {
+		return err
+	}
+	return writePage(w, "comparison.html.tmpl", p)
+}
+
+// comparisonPage is what the template shows.
+type comparisonPage struct {
+	Frame                 frame
+	Class, Icon, Headline string
+	Lead                  string
+	Facts                 []fact
+	Columns               []string
+	Rows                  []matrixRow
+	Sections              []comparedSection
+	Skipped, Notes        []string
+	Command               string
+	Legend                string
+}
+
+// matrixRow is a contender in all configurations.
+type matrixRow struct {
+	Name  string
+	Cells []matrixCell
+}
+
+// matrixCell is an outcome, and where more is told of it; its zero value stands for
+// what could not run.
+type matrixCell struct {
+	Link, Icon, Class, Outcome, Note, Column string
+}
+
+// comparedSection is a configuration.
+type comparedSection struct {
+	ID, Name, Control string
+	ControlClass      string
+	Ratios            []ratioBar
+	Charts            []chart
+	Rows              []comparedRow
+	Work              string
+	Cells             []comparedDetail
+}
+
+// ratioBar is a throughput by that of the fastest safe contender.
+type ratioBar struct {
+	Name, Class, Text, Label string
+	// W, Low and High are in per cent of the widest.
+	W, Low, Long string
+	// One is where a ratio of 1 is.
+	One string
+}
+
+// comparedRow is a contender in the table of numbers.
+type comparedRow struct {
+	Name, Class, Icon, Outcome            string
+	Rate, Spread, Latency, Alone, Longest string
+	Commands, Fairness                    string
+}
+
+// comparedDetail is what is told of a cell when it is unfolded.
+type comparedDetail struct {
+	ID, Name, Icon, Class, Outcome string
+	Open                           bool
+	Sentences                      []string
+	Runs                           []comparedLink
+}
+
+type comparedLink struct {
+	Address, Name, Verdict string
+}
+
+// outcomeLooks are the classes and icons of outcomes.
+var outcomeLooks = map[string]struct{ class, icon string }{Safe: {"holds", "✓"}, Broke: {"violated", "✗"}, Undecided: {"unknown", "?"}}
+
+// cellID names the place in the page where a cell is told of.
+func cellID(x ComparisonCell) string {
+	return fmt.Sprintf("c%d-%d", x.Configuration, x.Contender)
+}
+
+func (c Comparison) page() comparisonPage {
+	p := comparisonPage{Skipped: c.Skipped, Notes: c.Notes, Command: c.Command, Legend: c.legend(), Lead: c.sum()}
+	p.Class, p.Headline = c.verdict()
+	p.Icon = icons[p.Class]
+	p.Facts = []fact{
+		{"Compared", fmt.Sprintf("%s: %s in %s, %s each, in turns", c.Scenario, count(int64(len(c.Contenders)), "contender"), count(int64(len(c.Configurations)), "configuration"), count(int64(c.Rounds), "round"))},
+		{"Under", strings.Join(append([]string{"all wait by " + c.Waiting}, append(slices.Clone(c.Conditions), fmt.Sprintf("seed %d", c.Seed))...), ", ")},
+		{"Took", strings.TrimSuffix(fmt.Sprintf("%s in %s; %s", count(int64(c.Rounds), "round"), seconds(c.ElapsedMS), c.Ended), "; ")},
+	}
+	for i, f := range c.Configurations {
+		p.Columns = append(p.Columns, c.column(i))
+		p.Sections = append(p.Sections, c.section(i, f))
+	}
+	for i, contender := range c.Contenders {
+		row := matrixRow{Name: contender.String()}
+		for j := range c.Configurations {
+			row.Cells = append(row.Cells, c.matrixCell(i, j))
+		}
+		p.Rows = append(p.Rows, row)
+	}
+	return p
+}
+
+// verdict is the outcome of a comparison in words.
+func (c Comparison) verdict() (class, headline string) {
+	surprises, undecided, powerless := len(c.Surprises()), 0, 0
+	for _, x := range c.Cells {
+		if x.Outcome == Undecided {
+			undecided++
+		}
+	}
+	for _, f := range c.Configurations {
+		if !f.Control.Power() {
+			powerless++
+		}
+	}
+	switch {
+	case surprises > 0:
+		return Violated, fmt.Sprintf("%d of %s not as declared", surprises, count(int64(len(c.Cells)), "outcome")+" "+isOrAre(surprises))
+	case c.Interrupted:
+		return Inconclusive, "Inconclusive: the comparison was stopped before its end"
+	case powerless > 0:
+		return Inconclusive, fmt.Sprintf("Inconclusive: the control was not caught in %s", count(int64(powerless), "configuration"))
+	case undecided > 0:
+		return Inconclusive, fmt.Sprintf("Inconclusive: %s of %d undecided", count(int64(undecided), "outcome"), len(c.Cells))
+	case len(c.Cells) == 0:
+		return Inconclusive, "Inconclusive: nothing was compared"
+	}
+	if len(c.Cells) == 1 {
+		return Pass, "The outcome is the one that promises and flaws declare"
+	}
+	return Pass, fmt.Sprintf("All %s are as promises and flaws declare", count(int64(len(c.Cells)), "outcome"))
+}
+
+// column is a configuration's name, without what all of them share.
+func (c Comparison) column(i int) string {
+	f := c.Configurations[i]
+	parts := slices.Clone(f.Swept)
+	if slices.ContainsFunc(c.Configurations, func(g Configuration) bool { return g.Target != f.Target || g.Topology != f.Topology }) {
+		parts = append(parts, strings.TrimSpace(f.Target+" "+f.Topology))
+	}
+	if len(f.Faults) == 0 {
+		parts = append(parts, "no fault")
+	}
+	return strings.Join(append(parts, f.Faults...), ", ")
+}
+
+func (c Comparison) cell(contender, configuration int) (ComparisonCell, bool) {
+	i := slices.IndexFunc(c.Cells, func(x ComparisonCell) bool { return x.Contender == contender && x.Configuration == configuration })
+	if i < 0 {
+		return ComparisonCell{}, false
+	}
+	return c.Cells[i], true
+}
+
+func (c Comparison) matrixCell(contender, configuration int) matrixCell {
+	x, ran := c.cell(contender, configuration)
+	if !ran {
+		return matrixCell{Outcome: "–", Note: "cannot run here", Column: c.column(configuration)}
+	}
+	look := outcomeLooks[x.Outcome]
+	m := matrixCell{Link: cellID(x), Icon: look.icon, Class: look.class, Outcome: x.Outcome, Column: c.column(configuration)}
+	if x.Outcome == Broke && len(x.Broken) > 0 {
+		m.Note = string(x.Broken[0].Property) + " after " + short(x.Broken[0].SoonestMS) + " ms"
+	}
+	if x.Outcome == Safe && x.Ratio != nil {
+		m.Note = fmt.Sprintf("× %.2f", x.Ratio.Median)
+	}
+	if x.Outcome != Undecided && !x.AsDeclared {
+		m.Note = strings.TrimSuffix("not as declared; "+m.Note, "; ")
+	}
+	return m
+}
+
+// section tells of a configuration.
+func (c Comparison) section(i int, f Configuration) comparedSection {
+	s := comparedSection{ID: fmt.Sprintf("f%d", i), Name: f.String(), Control: f.Control.String(), ControlClass: "holds", Work: c.Work}
+	if !f.Control.Power() {
+		s.ControlClass = "unknown"
+	}
+	cells := c.In(i)
+	s.Ratios = c.ratios(cells)
+	s.Charts = c.latencies(cells)
+	for _, x := range cells {
+		s.Rows = append(s.Rows, c.comparedRow(x))
+		s.Cells = append(s.Cells, c.detail(x))
+	}
+	return s
+}
+
+// ratios are the bars of a configuration, on one scale.
+func (c Comparison) ratios(cells []ComparisonCell) (bars []ratioBar) {
+	widest := 1.0
+	for _, x := range cells {
+		if x.Ratio != nil {
+			widest = max(widest, x.Ratio.High)
+		}
+	}
+	share := func(v float64) string { return percent(100 * v / widest) }
+	for _, x := range cells {
+		if x.Ratio == nil {
+			continue
+		}
+		text := fmt.Sprintf("%.2f", x.Ratio.Median)
+		if x.Ratio.Low != x.Ratio.High {
+			text += fmt.Sprintf(" (%.2f–%.2f)", x.Ratio.Low, x.Ratio.High)
+		}
+		name := c.Contenders[x.Contender].String()
+		bars = append(bars, ratioBar{Name: name, Class: outcomeLooks[x.Outcome].class, Text: text, W: share(x.Ratio.Median), Low: share(x.Ratio.Low), Long: share(x.Ratio.High - x.Ratio.Low), One: share(1),
+			Label: name + ", " + x.Outcome + ": " + text + " of the throughput of the fastest safe one"})
+	}
+	return bars
+}
+
+// latencies are the percentile curves of a configuration's contenders, and those of
+// one client alone beside them.
+func (c Comparison) latencies(cells []ComparisonCell) (charts []chart) {
+	var busy, alone []percentileCurve
+	for _, x := range cells {
+		name, class := c.Contenders[x.Contender].String(), seriesClass(x.Contender)
+		if x.Request != nil {
+			busy = append(busy, percentileCurve{name, class, orPercentiles(x.Curve, x.Request), x.Request.Due})
+		}
+		if x.RequestAlone != nil {
+			alone = append(alone, percentileCurve{name, class, orPercentiles(nil, x.RequestAlone), x.RequestAlone.Due})
+		}
+	}
+	if chart, ok := percentileChart("Latency by percentile", busy); ok {
+		charts = append(charts, chart)
+	}
+	if chart, ok := percentileChart("One client alone", alone); ok {
+		charts = append(charts, chart)
+	}
+	return charts
+}
+
+// orPercentiles is a distribution or, where there is none, what is known of it.
+func orPercentiles(curve []Quantile, l *Latency) []Quantile {
+	if len(curve) > 0 {
+		return curve
+	}
+	p := l.Due
+	return []Quantile{{0, p.P50}, {50, p.P50}, {90, p.P90}, {99, p.P99}, {99.9, p.P999}, {100, p.Max}}
+}
+
+func (c Comparison) comparedRow(x ComparisonCell) comparedRow {
+	look := outcomeLooks[x.Outcome]
+	r := comparedRow{Name: c.Contenders[x.Contender].String(), Class: look.class, Icon: look.icon, Outcome: x.Outcome, Rate: Thousands(int64(x.Throughput.Median)), Latency: percentilesOf(x.Request)}
+	r.Spread = Thousands(int64(x.Throughput.Low)) + "–" + Thousands(int64(x.Throughput.High))
+	if x.RequestAlone != nil {
+		r.Alone = percentilesOf(x.RequestAlone)
+	}
+	if x.LongestWaitMS > 0 {
+		r.Longest = short(x.LongestWaitMS)
+	}
+	if x.CommandsPerAcquisition > 0 {
+		r.Commands = strconv.FormatFloat(x.CommandsPerAcquisition, 'f', 1, 64)
+	}
+	if x.Fairness > 0 {
+		r.Fairness = strconv.FormatFloat(x.Fairness, 'f', 2, 64)
+	}
+	return r
+}
+
+// detail tells all of a cell.
+func (c Comparison) detail(x ComparisonCell) comparedDetail {
+	look := outcomeLooks[x.Outcome]
+	d := comparedDetail{ID: cellID(x), Name: c.Contenders[x.Contender].String(), Icon: look.icon, Class: look.class, Outcome: x.Outcome}
+	declared := "as promises and flaws declare"
+	switch {
+	case x.Outcome == Undecided:
+		declared = x.Why
+	case !x.AsDeclared:
+		declared = "NOT as promises and flaws declare: expected is " + x.Expected
+		d.Open = true
+	}
+	d.Sentences = append(d.Sentences, fmt.Sprintf("%s, in %s: %s", x.Outcome, count(int64(x.Runs), "run"), declared))
+	for _, p := range x.Broken {
+		d.Sentences = append(d.Sentences, fmt.Sprintf("%s of the %s, in %d of %s%s; first after %s ms: %s", p.Property, p.Of, p.Runs, count(int64(x.Runs), "run"), times(p.Count), short(p.SoonestMS), p.Why))
+	}
+	if x.Sold != nil {
+		d.Sentences = append(d.Sentences, fmt.Sprintf("sold %s (%s to %s) of %s", amount(x.Sold.Median), amount(x.Sold.Low), amount(x.Sold.High), Thousands(x.Stock)))
+	}
+	for _, f := range x.Faults {
+		d.Sentences = append(d.Sentences, fmt.Sprintf("fault %q: %s", f.Name, f.story()))
+	}
+	for _, why := range x.ExpectedWhy {
+		d.Sentences = append(d.Sentences, "declared: "+why)
+	}
+	verdicts := map[string]string{}
+	for _, r := range x.Rounds {
+		verdicts[r.Dir] = fmt.Sprintf("round %d, %s, %s a second", r.Round, r.Verdict, amount(r.Throughput))
+	}
+	for _, dir := range x.Dirs {
+		d.Runs = append(d.Runs, comparedLink{Address: (&url.URL{Path: dir + "/report.html"}).String(), Name: dir, Verdict: verdicts[dir]})
+	}
+	return d
+}

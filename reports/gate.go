@@ -1,0 +1,603 @@
+package reports
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"oversell/history"
+	"oversell/variant"
+)
+
+// GateSchema names the form of a Gate.
+const GateSchema = "oversell-gate/1"
+
+// Slower is the verdict of what is slower than allowed; the others of a gate are those of
+// runs. Failed is the verdict of a gate whose surroundings failed.
+const (
+	Slower = "slower"
+	Failed = "environment"
+)
+
+// Gate is what a plan came to: what must hold held or not, what must break broke or
+// not, and what must be fast is or is not.
+type Gate struct {
+	Schema string `json:"schema"`
+	// Plan is the path of the plan, as it was given.
+	Plan string `json:"plan"`
+	// Verdict is the worst that came up, in the order in which exit codes count.
+	Verdict string  `json:"verdict"`
+	Machine Machine `json:"machine"`
+	Seed    uint64  `json:"seed"`
+	// FalseAlarms is in how many of all gates, at the most, a measure alarms though
+	// nothing is slower than allowed.
+	FalseAlarms float64 `json:"false_alarms"`
+
+	Safety      []GateEntry       `json:"safety"`
+	Performance []GatePerformance `json:"performance"`
+	// Missing are sentences about what the baseline guards and the plan does not. They
+	// make the gate inconclusive.
+	Missing []string `json:"missing,omitempty"`
+	Notes   []string `json:"notes,omitempty"`
+
+	// Interrupted says that the gate was stopped before its end.
+	Interrupted bool `json:"interrupted,omitempty"`
+	// Failed says what went wrong in the surroundings; what was judged until then stands.
+	Failed    string  `json:"failed,omitempty"`
+	ElapsedMS float64 `json:"elapsed_ms"`
+	// Command is the command line that makes this gate again.
+	Command string `json:"command"`
+}
+
+// Machine is what numbers were measured on. They are not compared with those of another.
+type Machine struct {
+	CPU   string `json:"cpu"`
+	Cores int    `json:"cores"`
+	OS    string `json:"os"`
+	Go    string `json:"go"`
+	// Redis is the version of the server; empty if none was needed.
+	Redis string `json:"redis,omitempty"`
+}
+
+// GateEntry is an entry of the plan under safety.
+type GateEntry struct {
+	Name string `json:"name"`
+	// Kind is run, explore or command.
+	Kind string `json:"kind"`
+	// Line and Column are where the plan has it.
+	Line   int `json:"line"`
+	Column int `json:"column"`
+	// Expect is Pass or Violated, as the plan demands.
+	Expect string `json:"expect"`
+	// Verdict is Pass when every case is as demanded; otherwise the worst of them.
+	Verdict string     `json:"verdict"`
+	Cases   []GateCase `json:"cases"`
+	Notes   []string   `json:"notes,omitempty"`
+}
+
+// GateCase is one combination of variants of an entry, over all of its runs.
+type GateCase struct {
+	Title     string    `json:"title"`
+	Contender Contender `json:"contender"`
+	// Verdict is Pass when it is as demanded, Violated when a promise was broken that
+	// must hold, Slower when a limit was exceeded, and Inconclusive otherwise; Why says
+	// what made it so.
+	Verdict string `json:"verdict"`
+	Why     string `json:"why,omitempty"`
+	// Runs is how often it was run, Broke in how many of them a promise was broken, and
+	// Retried how many of them were made again because they had decided nothing.
+	Runs    int `json:"runs"`
+	Broke   int `json:"broke"`
+	Retried int `json:"retried,omitempty"`
+	// Operations and Contended count what the runs that decided something are about:
+	// everything, and the hand-overs for which somebody had been waiting, called Of.
+	Operations int    `json:"operations"`
+	Contended  int64  `json:"contended"`
+	Of         string `json:"of,omitempty"`
+	// Searched says what a search has gone through.
+	Searched   string         `json:"searched,omitempty"`
+	Faults     []Fault        `json:"faults,omitempty"`
+	Properties []GateProperty `json:"properties"`
+	Control    *GateControl   `json:"control,omitempty"`
+	Limits     []GateLimit    `json:"limits,omitempty"`
+	// Dirs are the run directories, for a closer look.
+	Dirs []string `json:"dirs,omitempty"`
+	// Command is the command line that makes its first run again, or the first that broke
+	// something.
+	Command   string  `json:"command,omitempty"`
+	ElapsedMS float64 `json:"elapsed_ms"`
+}
+
+// GateProperty is a promise of a case, over all of its runs.
+type GateProperty struct {
+	Name variant.Property `json:"name"`
+	Of   variant.Object   `json:"of"`
+	// Result is Holds, Broken or Unknown: the worst of all runs.
+	Result string `json:"result"`
+	// Runs is in how many runs it was broken.
+	Runs    int          `json:"runs"`
+	Why     string       `json:"why"`
+	Witness []history.Op `json:"witness,omitempty"`
+	// Story is the schedule of a search, or what a command said.
+	Story string `json:"story,omitempty"`
+}
+
+// GateControl is something known to be broken, run in the same configuration, but for
+// what Caveats tell, to see whether it would show.
+type GateControl struct {
+	// What it is, such as "lock none"; NoControl if the plan wants none.
+	What string `json:"what"`
+	// Of and Property are what it broke.
+	Of       variant.Object   `json:"of,omitempty"`
+	Property variant.Property `json:"property,omitempty"`
+	// Runs is how often it was run, and Caught in how many of them it showed.
+	Runs   int `json:"runs"`
+	Caught int `json:"caught"`
+	// Good says that it was caught every time, be it at the second try.
+	Good bool `json:"good"`
+	// Why tells of one that was caught or, if one was not, what happened instead.
+	Why string `json:"why"`
+	// Tried are others that were tried before and not caught, with what happened.
+	Tried []string `json:"tried,omitempty"`
+	// Caveats are sentences about what it does not show, such as that it ran with more
+	// clients than what it watches over.
+	Caveats []string `json:"caveats,omitempty"`
+}
+
+// NoControl is what a control is called that there is not.
+const NoControl = "none"
+
+// GateLimit is an absolute limit of a latency, and what was measured, in milliseconds.
+type GateLimit struct {
+	Operation  string  `json:"operation"`
+	Percentile string  `json:"percentile"`
+	LimitMS    float64 `json:"limit_ms"`
+	// MeasuredMS is the median over the runs; nil: it did not happen.
+	MeasuredMS *float64 `json:"measured_ms"`
+}
+
+// GatePerformance is an entry of the plan under performance.
+type GatePerformance struct {
+	Name   string `json:"name"`
+	Line   int    `json:"line"`
+	Column int    `json:"column"`
+	// Verdict is Pass, Slower, Inconclusive or, if a promise of the candidate was broken
+	// while its speed was measured, Violated; Why says what made it so.
+	Verdict string `json:"verdict"`
+	Why     string `json:"why,omitempty"`
+	// Candidate and Baseline say what was compared.
+	Candidate string `json:"candidate"`
+	Baseline  string `json:"baseline"`
+	// Rounds is how many were made, of at most MostRounds, in each of which the baseline
+	// was run twice and the candidate once, in an order drawn by chance.
+	Rounds     int  `json:"rounds"`
+	MostRounds int  `json:"most_rounds"`
+	Retried    bool `json:"retried,omitempty"`
+
+	Measures []GateMeasure `json:"measures"`
+	// Broken are the promises that the candidate broke meanwhile.
+	Broken    []GateProperty `json:"broken,omitempty"`
+	Notes     []string       `json:"notes,omitempty"`
+	ElapsedMS float64        `json:"elapsed_ms"`
+}
+
+// GateMeasure is how one measure of the candidate compares with the baseline's.
+type GateMeasure struct {
+	// Name is throughput, p50 or p99, with the operation that it is about.
+	Name string `json:"name"`
+	Unit string `json:"unit"`
+	// Candidate and Baseline are medians over the rounds.
+	Candidate float64 `json:"candidate"`
+	Baseline  float64 `json:"baseline"`
+	// Slowdown is by what part the candidate is slower (0.1: it takes 10 % longer for the
+	// same; negative: it is faster), and Noise the same of the baseline against itself.
+	Slowdown Estimate `json:"slowdown"`
+	Noise    Estimate `json:"noise"`
+	// Allowed is the largest part by which it may be slower, on top of Accepted, which is
+	// what the baseline file has accepted; nil: there is nothing to accept.
+	Allowed  float64  `json:"allowed"`
+	Accepted *float64 `json:"accepted,omitempty"`
+	Verdict  string   `json:"verdict"`
+}
+
+// Estimate is a measured part with an interval that holds it in 99 of 100 cases; the
+// ends are nil when there is too little to say.
+type Estimate struct {
+	Middle float64  `json:"middle"`
+	Low    *float64 `json:"low"`
+	High   *float64 `json:"high"`
+}
+
+// worst orders verdicts as exit codes count.
+var worst = []string{Failed, Violated, Inconclusive, Slower, Pass}
+
+// Worst is the one of these verdicts that counts; nothing at all is inconclusive.
+func Worst(verdicts ...string) string {
+	for _, v := range worst {
+		if slices.Contains(verdicts, v) {
+			return v
+		}
+	}
+	return Inconclusive
+}
+
+// Judged is the verdict of a gate in which this came up.
+func (g Gate) Judged() string {
+	var all []string
+	for _, e := range g.Safety {
+		all = append(all, e.Verdict)
+	}
+	for _, p := range g.Performance {
+		all = append(all, p.Verdict)
+	}
+	if g.Interrupted || len(g.Missing) > 0 {
+		all = append(all, Inconclusive)
+	}
+	if g.Failed != "" {
+		all = append(all, Failed)
+	}
+	return Worst(all...)
+}
+
+// ExitCode is the process's exit code for this gate.
+func (g Gate) ExitCode() int {
+	switch g.Judged() {
+	case Failed:
+		return ExitEnvironment
+	case Violated:
+		return ExitViolated
+	case Slower:
+		return ExitRegression
+	case Pass:
+		return ExitPass
+	}
+	return ExitInconclusive
+}
+
+// Headline is the verdict in one line.
+func (g Gate) Headline() string {
+	count := map[string]int{}
+	for _, e := range g.Safety {
+		count[e.Verdict]++
+	}
+	for _, p := range g.Performance {
+		count[p.Verdict]++
+	}
+	var parts []string
+	for _, v := range []string{Pass, Violated, Inconclusive, Slower} {
+		if count[v] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", count[v], map[string]string{Pass: "passed", Violated: "violated", Inconclusive: "inconclusive", Slower: "slower than allowed"}[v]))
+		}
+	}
+	word := "RED"
+	if g.Judged() == Pass {
+		word = "GREEN"
+	}
+	s := fmt.Sprintf("%s: %s", word, g.Judged())
+	if len(parts) > 0 {
+		s += fmt.Sprintf(" (%s)", strings.Join(parts, ", "))
+	}
+	switch {
+	case g.Failed != "":
+		s += "; the surroundings failed: " + g.Failed
+	case g.Interrupted:
+		s += "; it was stopped before its end"
+	}
+	return s
+}
+
+// Sentence says how much was seen without a violation, and whether one would have shown.
+func (c GateCase) Sentence() string {
+	var s string
+	switch {
+	case c.Searched != "":
+		s = c.Searched
+	case c.Broke > 0:
+		s = fmt.Sprintf("a promise was broken in %d of %s", c.Broke, counted(c.Runs, "run"))
+	case c.Contended > 0:
+		s = fmt.Sprintf("0 violations in %s %s (95 %%: below %s for this schedule distribution)", Thousands(c.Contended), c.Of, below(c.Contended))
+	case c.Of != "":
+		s = fmt.Sprintf("0 violations, and no %s", c.Of)
+	default:
+		s = fmt.Sprintf("no violation in %s", counted(c.Runs, "run"))
+	}
+	if c.Control != nil {
+		s += ", " + c.Control.sentence()
+	}
+	return s
+}
+
+// below bounds, to 95 %, in what part of all cases something happens that never happened
+// in n: 1 - 0.05^(1/n). From 30 cases on that is the rule of three, 3/n, which is never
+// less.
+func below(n int64) string {
+	if n < ruleOfThree {
+		return Percent(1 - math.Pow(0.05, 1/float64(n)))
+	}
+	return fmt.Sprintf("3/%d = %s", n, Percent(3/float64(n)))
+}
+
+// ruleOfThree is from how many cases on 3/n is as good as exact.
+const ruleOfThree = 30
+
+// Percent writes a part in percent, with two digits that count.
+func Percent(x float64) string {
+	switch size := math.Abs(x) * 100; {
+	case size == 0:
+		return "0 %"
+	case size >= 10:
+		return strconv.FormatFloat(x*100, 'f', 0, 64) + " %"
+	case size >= 1:
+		return strconv.FormatFloat(x*100, 'f', 1, 64) + " %"
+	default:
+		return strconv.FormatFloat(x*100, 'g', 2, 64) + " %"
+	}
+}
+
+func (c GateControl) sentence() string {
+	if c.Runs == 0 {
+		return "there was no control: " + c.Why
+	}
+	s := fmt.Sprintf("the control (%s", c.What)
+	if c.Property != "" {
+		s += fmt.Sprintf(", which broke %s", c.Property)
+	}
+	s += fmt.Sprintf(") was caught %d of %d times", c.Caught, c.Runs)
+	if len(c.Caveats) > 0 {
+		s += fmt.Sprintf(" (%s)", strings.Join(c.Caveats, "; "))
+	}
+	if !c.Good {
+		s += ": " + c.Why
+	}
+	return s
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return Thousands(int64(n)) + " " + what + "s"
+}
+
+// Under names the faults that a case was under, or says that there were none.
+func (c GateCase) Under() string {
+	var names []string
+	for _, f := range c.Faults {
+		names = append(names, f.Name)
+	}
+	switch {
+	case c.Searched != "":
+		return "every interleaving"
+	case c.Contender == Contender{}:
+		return "its own load"
+	}
+	return cmp.Or(strings.Join(names, " + "), "load alone")
+}
+
+// struck says what became of the faults.
+func (c GateCase) struck() string {
+	var parts []string
+	for _, f := range c.Faults {
+		s := fmt.Sprintf("%q struck %s times", f.Name, Thousands(f.Fired))
+		if f.Failed != "" {
+			s += " (" + f.Failed + ")"
+		}
+		parts = append(parts, s)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// runPrefix is what marks the keys of one run.
+var runPrefix = regexp.MustCompile(`\{ov-[0-9a-f]+\}`)
+
+// Text is what there is to tell about a broken promise: the sentence, and who did what.
+func (p GateProperty) Text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s.\n", strings.TrimSuffix(p.Why, "."))
+	for _, op := range p.Witness {
+		fmt.Fprintf(&b, "  %s\n", runPrefix.ReplaceAllString(op.String(), ""))
+	}
+	if p.Story != "" {
+		fmt.Fprintf(&b, "\n%s\n", strings.TrimRight(p.Story, "\n"))
+	}
+	return b.String()
+}
+
+// label names a property, with its object where that is not plain.
+func (p GateProperty) label() string { return fmt.Sprintf("%s of the %s", p.Name, p.Of) }
+
+// Sentence says how much slower a measure is, and how much noise there was.
+func (m GateMeasure) Sentence() string {
+	s := fmt.Sprintf("%s: %s instead of %s %s, %s (%s slower), the baseline against itself %s; allowed %s", m.Name, significant(m.Candidate), significant(m.Baseline), m.Unit,
+		faster(m.Slowdown.Middle), m.Slowdown.span(), m.Noise.span(), Percent(m.Allowed))
+	if m.Accepted != nil {
+		s += fmt.Sprintf(" beyond the %s that the baseline file accepts", Percent(*m.Accepted))
+	}
+	return s
+}
+
+// faster is a slow-down in words.
+func faster(slowdown float64) string {
+	if slowdown < 0 {
+		return Percent(-slowdown) + " faster"
+	}
+	return Percent(slowdown) + " slower"
+}
+
+// span is the interval in words.
+func (e Estimate) span() string {
+	if e.Low == nil || e.High == nil {
+		return "too few rounds for an interval"
+	}
+	return fmt.Sprintf("%s to %s", Percent(*e.Low), Percent(*e.High))
+}
+
+func significant(x float64) string {
+	if x >= 1000 {
+		return Thousands(int64(math.Round(x)))
+	}
+	return strconv.FormatFloat(x, 'g', 3, 64)
+}
+
+// gateRow is a row of a gate's table.
+type gateRow struct{ entry, what, under, verdict, measured string }
+
+func (g Gate) rows() (rows []gateRow) {
+	for _, e := range g.Safety {
+		if len(e.Cases) == 0 {
+			rows = append(rows, gateRow{e.Name, e.Kind, "", e.Verdict, strings.Join(e.Notes, "; ")})
+		}
+		for _, c := range e.Cases {
+			verdict := c.Verdict
+			if e.Expect == Violated && verdict == Pass {
+				verdict = "pass (broke, as it must)"
+			}
+			rows = append(rows, gateRow{e.Name, c.Title, c.Under(), verdict, c.brief()})
+		}
+	}
+	for _, p := range g.Performance {
+		rows = append(rows, gateRow{p.Name, p.Candidate + " against " + p.Baseline, fmt.Sprintf("%d rounds", p.Rounds), p.Verdict, p.brief()})
+	}
+	return rows
+}
+
+// brief is what was measured in a few words.
+func (c GateCase) brief() string {
+	var parts []string
+	switch {
+	case c.Broke > 0 && c.Searched == "":
+		parts = append(parts, fmt.Sprintf("broke in %d of %d", c.Broke, c.Runs))
+	case c.Of != "":
+		parts = append(parts, fmt.Sprintf("0 in %s", Thousands(c.Contended)))
+	}
+	for _, p := range c.Properties {
+		if p.Result == Broken {
+			parts = append(parts, string(p.Name))
+		}
+	}
+	if c.Control != nil {
+		parts = append(parts, fmt.Sprintf("control %d/%d", c.Control.Caught, c.Control.Runs))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (p GatePerformance) brief() string {
+	var parts []string
+	for _, m := range p.Measures {
+		parts = append(parts, fmt.Sprintf("%s %+.1f %%", m.Name, m.Slowdown.Middle*100))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Gate writes a table, a paragraph for every entry, and the verdict last.
+func (t Terminal) Gate(g Gate) error {
+	var table, b strings.Builder
+	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "ENTRY\tWHAT\tUNDER\tVERDICT\tMEASURED\t")
+	for _, r := range g.rows() {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t\n", r.entry, r.what, orDash(r.under), r.verdict, orDash(r.measured))
+	}
+	w.Flush()
+	for line := range strings.Lines(table.String()) {
+		line = strings.TrimRight(line, " \n")
+		if t.Color {
+			line = paint(line)
+		}
+		fmt.Fprintln(&b, line)
+	}
+	for _, e := range g.Safety {
+		e.explain(&b)
+	}
+	for _, p := range g.Performance {
+		p.explain(&b)
+	}
+	for _, s := range g.Missing {
+		fmt.Fprintf(&b, "\nmissing: %s\n", s)
+	}
+	for _, s := range g.Notes {
+		fmt.Fprintf(&b, "\nnote: %s\n", s)
+	}
+	fmt.Fprintf(&b, "\n%s\n", g.Headline())
+	_, err := io.WriteString(t.W, b.String())
+	return err
+}
+
+func (e GateEntry) explain(b *strings.Builder) {
+	if len(e.Cases) == 0 {
+		fmt.Fprintf(b, "\n%s: %s\n", e.Name, e.Verdict)
+	}
+	for _, c := range e.Cases {
+		fmt.Fprintf(b, "\n%s: %s\n  %s\n", e.Name, c.Title, c.Sentence())
+		if c.Control != nil {
+			for _, s := range c.Control.Tried {
+				fmt.Fprintf(b, "  tried as a control, and not caught: %s\n", s)
+			}
+		}
+		if c.Verdict == Pass {
+			continue
+		}
+		fmt.Fprintf(b, "  %s", c.Verdict)
+		if c.Why != "" {
+			fmt.Fprintf(b, ": %s", c.Why)
+		}
+		fmt.Fprintln(b)
+		for _, p := range c.Properties {
+			if p.Result == Broken && e.Expect == Pass {
+				fmt.Fprintf(b, "  %s\n%s", p.label(), indented(p.Text()))
+			}
+		}
+		if s := c.struck(); s != "" {
+			fmt.Fprintf(b, "  %s\n", s)
+		}
+		for _, l := range c.Limits {
+			fmt.Fprintf(b, "  %s\n", l.Sentence())
+		}
+		if c.Command != "" {
+			fmt.Fprintf(b, "  again: %s\n", c.Command)
+		}
+	}
+	for _, n := range e.Notes {
+		fmt.Fprintf(b, "  note: %s\n", n)
+	}
+}
+
+// Sentence says what a limit was and what was measured.
+func (l GateLimit) Sentence() string {
+	if l.MeasuredMS == nil {
+		return fmt.Sprintf("%s of %s may be %s ms at most, and none was made", l.Percentile, l.Operation, significant(l.LimitMS))
+	}
+	return fmt.Sprintf("%s of %s: %s ms, of %s ms at most", l.Percentile, l.Operation, significant(*l.MeasuredMS), significant(l.LimitMS))
+}
+
+// Exceeded tells whether more was measured than is allowed.
+func (l GateLimit) Exceeded() bool { return l.MeasuredMS != nil && *l.MeasuredMS > l.LimitMS }
+
+func (p GatePerformance) explain(b *strings.Builder) {
+	fmt.Fprintf(b, "\n%s: %s against %s, %s\n", p.Name, p.Candidate, p.Baseline, counted(p.Rounds, "round"))
+	for _, m := range p.Measures {
+		fmt.Fprintf(b, "  %s: %s\n", m.Verdict, m.Sentence())
+	}
+	if p.Why != "" {
+		fmt.Fprintf(b, "  %s: %s\n", p.Verdict, p.Why)
+	}
+	for _, q := range p.Broken {
+		fmt.Fprintf(b, "  %s\n%s", q.label(), indented(q.Text()))
+	}
+	for _, n := range p.Notes {
+		fmt.Fprintf(b, "  note: %s\n", n)
+	}
+}
+
+func indented(s string) string {
+	var b strings.Builder
+	for line := range strings.Lines(s) {
+		fmt.Fprintf(&b, "    %s\n", strings.TrimRight(line, "\n"))
+	}
+	return b.String()
+}

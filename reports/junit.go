@@ -1,0 +1,219 @@
+package reports
+
+import (
+	"encoding/xml"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// The elements of a JUnit file, as Jenkins and Surefire have them.
+type (
+	junitSuites struct {
+		XMLName  xml.Name     `xml:"testsuites"`
+		Name     string       `xml:"name,attr"`
+		Tests    int          `xml:"tests,attr"`
+		Failures int          `xml:"failures,attr"`
+		Errors   int          `xml:"errors,attr"`
+		Time     string       `xml:"time,attr"`
+		Suites   []junitSuite `xml:"testsuite"`
+	}
+	junitSuite struct {
+		Name     string      `xml:"name,attr"`
+		Tests    int         `xml:"tests,attr"`
+		Failures int         `xml:"failures,attr"`
+		Errors   int         `xml:"errors,attr"`
+		Skipped  int         `xml:"skipped,attr"`
+		Time     string      `xml:"time,attr"`
+		Cases    []junitCase `xml:"testcase"`
+	}
+	junitCase struct {
+		Name      string       `xml:"name,attr"`
+		Classname string       `xml:"classname,attr"`
+		Time      string       `xml:"time,attr"`
+		Failure   *junitReason `xml:"failure"`
+		Error     *junitReason `xml:"error"`
+		Output    string       `xml:"system-out,omitempty"`
+	}
+	junitReason struct {
+		Type    string `xml:"type,attr"`
+		Message string `xml:"message,attr"`
+		Text    string `xml:",chardata"`
+	}
+)
+
+// JUnit writes the gate as JUnit XML: a suite for each entry, and in it a case for each
+// combination of variants × property × fault, with the witness in the body of a failure.
+// What is inconclusive is an error, so that nobody takes it for passed. Characters that XML
+// has not become U+FFFD, as encoding/xml does it.
+func (g Gate) JUnit(w io.Writer) error {
+	all := junitSuites{Name: "oversell gate " + g.Plan, Time: inSeconds(g.ElapsedMS)}
+	for _, e := range g.Safety {
+		all.add(e.junit())
+	}
+	for _, p := range g.Performance {
+		all.add(p.junit())
+	}
+	if rest := g.junitRest(); len(rest.Cases) > 0 {
+		all.add(rest)
+	}
+	if _, err := io.WriteString(w, xml.Header); err != nil {
+		return err
+	}
+	e := xml.NewEncoder(w)
+	e.Indent("", "  ")
+	if err := e.Encode(all); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, "\n")
+	return err
+}
+
+func inSeconds(ms float64) string { return fmt.Sprintf("%.3f", ms/1000) }
+
+// add counts a suite.
+func (all *junitSuites) add(s junitSuite) {
+	for i := range s.Cases {
+		c := &s.Cases[i]
+		if c.Time == "" {
+			c.Time = inSeconds(0)
+		}
+		s.Tests++
+		if c.Failure != nil {
+			s.Failures++
+		}
+		if c.Error != nil {
+			s.Errors++
+		}
+	}
+	all.Tests += s.Tests
+	all.Failures += s.Failures
+	all.Errors += s.Errors
+	all.Suites = append(all.Suites, s)
+}
+
+func (e GateEntry) junit() junitSuite {
+	s := junitSuite{Name: e.Name}
+	total := 0.0
+	for _, c := range e.Cases {
+		total += c.ElapsedMS
+		s.Cases = append(s.Cases, c.junit(e)...)
+	}
+	if len(s.Cases) == 0 {
+		s.Cases = []junitCase{{Name: e.Kind, Classname: e.class(), Error: undecidedCase(strings.Join(e.Notes, "; "))}}
+	} else if e.Verdict == Inconclusive && !slices.ContainsFunc(e.Cases, func(c GateCase) bool { return c.Verdict == Inconclusive }) {
+		s.Cases = append(s.Cases, junitCase{Name: "ran to its end", Classname: e.class(), Error: undecidedCase(strings.Join(e.Notes, "; "))})
+	}
+	s.Time = inSeconds(total)
+	return s
+}
+
+func (e GateEntry) class() string { return "oversell." + e.Name }
+
+func undecidedCase(why string) *junitReason {
+	return &junitReason{Type: Inconclusive, Message: why, Text: why}
+}
+
+// junit are the cases of a combination: its properties, its faults, its control, its
+// limits, and whether it decided anything at all.
+func (c GateCase) junit(e GateEntry) (cases []junitCase) {
+	name := func(what string) string { return fmt.Sprintf("%s: %s under %s", c.Title, what, c.Under()) }
+	add := func(what, out string, failure, error *junitReason) {
+		cases = append(cases, junitCase{Name: name(what), Classname: e.class(), Failure: failure, Error: error, Output: out})
+	}
+	for _, p := range c.Properties {
+		failure, error := p.junit(e)
+		add(p.label(), "", failure, error)
+	}
+	for _, f := range c.Faults {
+		var error *junitReason
+		if c.Verdict == Pass { // what became of it did not matter
+		} else if f.Fired == 0 {
+			error = undecidedCase(fmt.Sprintf("the fault %q never struck", f.Name))
+		} else if f.Failed != "" {
+			error = undecidedCase(f.Failed)
+		}
+		add(fmt.Sprintf("fault %q strikes", f.Name), "", nil, error)
+	}
+	if c.Control != nil {
+		var error *junitReason
+		if !c.Control.Good {
+			error = undecidedCase(c.Control.sentence())
+		}
+		add("the control is caught", "", nil, error)
+	}
+	for _, l := range c.Limits {
+		var failure, error *junitReason
+		switch {
+		case c.Verdict == Pass:
+		case l.Exceeded():
+			failure = &junitReason{Type: Slower, Message: l.Sentence(), Text: l.Sentence()}
+		case l.MeasuredMS == nil:
+			error = undecidedCase(l.Sentence())
+		}
+		add(l.Operation+"."+l.Percentile, "", failure, error)
+	}
+	var failure, error *junitReason
+	switch c.Verdict {
+	case Violated:
+		failure = &junitReason{Type: Violated, Message: c.Why, Text: c.Sentence()}
+	case Inconclusive:
+		error = undecidedCase(c.Why)
+	}
+	add("verdict", c.Sentence(), failure, error)
+	cases[len(cases)-1].Time = inSeconds(c.ElapsedMS)
+	return cases
+}
+
+// junit is what a property of an entry came to. Of one that must break, any may.
+func (p GateProperty) junit(e GateEntry) (failure, error *junitReason) {
+	switch {
+	case e.Expect == Violated:
+		return nil, nil
+	case p.Result == Broken:
+		return &junitReason{Type: Violated, Message: p.Why, Text: p.Text()}, nil
+	case p.Result == Unknown:
+		return nil, undecidedCase(p.Why)
+	}
+	return nil, nil
+}
+
+func (p GatePerformance) junit() junitSuite {
+	s := junitSuite{Name: p.Name, Time: inSeconds(p.ElapsedMS)}
+	class := "oversell." + p.Name
+	for _, m := range p.Measures {
+		c := junitCase{Name: m.Name, Classname: class, Output: m.Sentence()}
+		switch m.Verdict {
+		case Slower:
+			c.Failure = &junitReason{Type: Slower, Message: m.Sentence(), Text: m.Sentence()}
+		case Inconclusive:
+			c.Error = undecidedCase(m.Sentence())
+		}
+		s.Cases = append(s.Cases, c)
+	}
+	for _, b := range p.Broken {
+		s.Cases = append(s.Cases, junitCase{Name: b.label(), Classname: class, Failure: &junitReason{Type: Violated, Message: b.Why, Text: b.Text()}})
+	}
+	verdict := junitCase{Name: "verdict", Classname: class, Time: s.Time}
+	if p.Verdict == Inconclusive {
+		verdict.Error = undecidedCase(p.Why)
+	}
+	s.Cases = append(s.Cases, verdict)
+	return s
+}
+
+// junitRest is what concerns the gate as a whole.
+func (g Gate) junitRest() (s junitSuite) {
+	s = junitSuite{Name: "the gate itself", Time: inSeconds(0)}
+	for _, m := range g.Missing {
+		s.Cases = append(s.Cases, junitCase{Name: "guarded by the baseline", Classname: "oversell.gate", Error: undecidedCase(m)})
+	}
+	if g.Interrupted {
+		s.Cases = append(s.Cases, junitCase{Name: "ran to its end", Classname: "oversell.gate", Error: undecidedCase("the gate was stopped before its end")})
+	}
+	if g.Failed != "" {
+		s.Cases = append(s.Cases, junitCase{Name: "surroundings", Classname: "oversell.gate", Error: &junitReason{Type: Failed, Message: g.Failed, Text: g.Failed}})
+	}
+	return s
+}

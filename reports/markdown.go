@@ -1,0 +1,178 @@
+package reports
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// longestMarkdown is the most that a summary takes, far below the 1 MiB that GitHub
+// shows of a step.
+const longestMarkdown = 64 << 10
+
+// Markdown writes the gate as GitHub Flavored Markdown: the verdict first, a table, and
+// the stories of what is red.
+func (g Gate) Markdown(w io.Writer) error {
+	head := fmt.Sprintf("## oversell gate: %s\n\n", escaped(g.Headline()))
+	blocks := []string{g.markdownTable()}
+	for _, e := range g.Safety {
+		for _, c := range e.Cases {
+			blocks = append(blocks, c.markdown(e))
+		}
+	}
+	for _, p := range g.Performance {
+		blocks = append(blocks, p.markdown())
+	}
+	for _, m := range g.Missing {
+		blocks = append(blocks, fmt.Sprintf("- missing: %s\n", escaped(m)))
+	}
+	for _, n := range g.Notes {
+		blocks = append(blocks, fmt.Sprintf("- note: %s\n", escaped(n)))
+	}
+	foot := fmt.Sprintf("\nPlan %s, seed %d, %s; again with:\n\n%s", code(g.Plan), g.Seed, escaped(g.Machine.String()), fenced(g.Command))
+	_, err := io.WriteString(w, head+fitting(blocks, longestMarkdown-len(head)-len(foot))+foot)
+	return err
+}
+
+// String is the machine in a few words.
+func (m Machine) String() string {
+	s := fmt.Sprintf("%s, %s, %s, %s", m.CPU, counted(m.Cores, "core"), m.OS, m.Go)
+	if m.Redis != "" {
+		s += ", Redis " + m.Redis
+	}
+	return s
+}
+
+// fitting joins what fits, in order, and says how much does not.
+func fitting(blocks []string, room int) string {
+	const reserve = 200 // for saying what was cut
+	var b strings.Builder
+	for i, block := range blocks {
+		if b.Len()+len(block)+reserve > room {
+			fmt.Fprintf(&b, "\n**Cut here: %d of %d sections are left out, which would make this longer than %d KiB; all of it is in the JSON document and the JUnit file.**\n", len(blocks)-i, len(blocks), longestMarkdown>>10)
+			break
+		}
+		b.WriteString(block)
+	}
+	return b.String()
+}
+
+// mostRows bounds the table.
+const mostRows = 100
+
+func (g Gate) markdownTable() string {
+	var b strings.Builder
+	b.WriteString("| | entry | what | under | verdict | measured |\n|---|---|---|---|---|---|\n")
+	rows := g.rows()
+	for i, r := range rows {
+		if i == mostRows {
+			fmt.Fprintf(&b, "\n…and %d rows more.\n", len(rows)-i)
+			break
+		}
+		mark := "❌"
+		if strings.HasPrefix(r.verdict, Pass) {
+			mark = "✅"
+		} else if r.verdict == Inconclusive {
+			mark = "❔"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", mark, tableCell(r.entry), tableCell(r.what), tableCell(r.under), tableCell(r.verdict), tableCell(r.measured))
+	}
+	b.WriteString("\n")
+	return b.String()
+}
+
+// cell shortens and escapes what stands in a cell of a table.
+func tableCell(s string) string { return escaped(shortened(s, 200)) }
+
+func shortened(s string, most int) string {
+	if utf8.RuneCountInString(s) <= most {
+		return s
+	}
+	return string([]rune(s)[:most-1]) + "…"
+}
+
+// markdown is the sentence of a case and, of a red one, its story, folded.
+func (c GateCase) markdown(e GateEntry) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "- **%s**, %s under %s: %s.\n", escaped(e.Name), escaped(c.Title), escaped(c.Under()), escaped(c.Sentence()))
+	if c.Verdict == Pass {
+		return b.String()
+	}
+	fmt.Fprintf(&b, "\n<details><summary>%s: %s, %s</summary>\n\n", htmlEscaped(e.Name), htmlEscaped(c.Title), htmlEscaped(c.Verdict))
+	if c.Why != "" {
+		fmt.Fprintf(&b, "%s\n\n", escaped(c.Why))
+	}
+	for _, p := range c.Properties {
+		if p.Result == Broken && e.Expect == Pass {
+			fmt.Fprintf(&b, "**%s**\n\n%s\n", escaped(p.label()), fenced(shortened(p.Text(), 8000)))
+		}
+	}
+	if s := c.struck(); s != "" {
+		fmt.Fprintf(&b, "%s\n\n", escaped(s))
+	}
+	for _, l := range c.Limits {
+		fmt.Fprintf(&b, "%s\n\n", escaped(l.Sentence()))
+	}
+	if c.Command != "" {
+		fmt.Fprintf(&b, "Again:\n\n%s\n", fenced(c.Command))
+	}
+	b.WriteString("</details>\n\n")
+	return b.String()
+}
+
+func (p GatePerformance) markdown() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "- **%s**, %s against %s, %s: %s.\n", escaped(p.Name), escaped(p.Candidate), escaped(p.Baseline), counted(p.Rounds, "round"), p.Verdict)
+	for _, m := range p.Measures {
+		fmt.Fprintf(&b, "  - %s: %s\n", m.Verdict, escaped(m.Sentence()))
+	}
+	if p.Why != "" {
+		fmt.Fprintf(&b, "  - %s\n", escaped(p.Why))
+	}
+	for _, q := range p.Broken {
+		fmt.Fprintf(&b, "\n<details><summary>%s</summary>\n\n%s\n</details>\n\n", htmlEscaped(q.label()), fenced(shortened(q.Text(), 8000)))
+	}
+	return b.String()
+}
+
+// escaped makes a text mean itself in Markdown, also in a cell of a table, on one line.
+func escaped(s string) string {
+	var b strings.Builder
+	for _, r := range strings.Join(strings.Fields(s), " ") {
+		if strings.ContainsRune("\\`*_{}[]<>()#+!|~$&@", r) {
+			b.WriteByte('\\')
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+func htmlEscaped(s string) string {
+	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "\n", " ").Replace(s)
+}
+
+// fenced is a block of code, fenced by more backticks than it has in a row.
+func fenced(s string) string {
+	fence := strings.Repeat("`", max(3, longestRun(s, '`')+1))
+	return fence + "text\n" + strings.TrimRight(s, "\n") + "\n" + fence + "\n"
+}
+
+// code is a span of code on one line.
+func code(s string) string {
+	fence := strings.Repeat("`", longestRun(s, '`')+1)
+	return fence + " " + strings.Join(strings.Fields(s), " ") + " " + fence
+}
+
+func longestRun(s string, of rune) (longest int) {
+	run := 0
+	for _, r := range s {
+		if r != of {
+			run = 0
+			continue
+		}
+		run++
+		longest = max(longest, run)
+	}
+	return longest
+}
