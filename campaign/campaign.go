@@ -113,25 +113,35 @@ func (p Plan) fresh() error {
 var ErrUsed = errors.New("directory in use")
 
 func runOne(ctx context.Context, p Plan, c scenarios.Config, i int, w Watcher, s *servers) (*reports.Run, error) {
+	j, err := runIn(ctx, filepath.Join(p.Dir, runName(i, c)), c, i, len(p.Runs), w, s)
+	if j == nil {
+		return nil, err
+	}
+	return &j.Run, err
+}
+
+// runIn makes run i of n in a directory of its own. What was judged is not nil,
+// whatever the error, if anything was.
+func runIn(ctx context.Context, dir string, c scenarios.Config, i, n int, w Watcher, s *servers) (*Judged, error) {
 	servers, err := s.of(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	dir := filepath.Join(p.Dir, runName(i, c))
+	defer s.retire(c)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("make the run directory: %w", err)
 	}
-	var live scenarios.Live
-	w.Start(i, len(p.Runs), c, &live)
-	runErr := scenarios.Run(ctx, c, servers, filepath.Join(dir, historyFile), &live)
+	live := scenarios.Live{History: filepath.Join(dir, historyFile)}
+	w.Start(i, n, c, &live)
+	runErr := scenarios.Run(ctx, c, servers, live.History, &live)
 	if runErr != nil {
-		runErr = fmt.Errorf("run %s: %w", runName(i, c), runErr)
-		if _, err := os.Stat(filepath.Join(dir, historyFile)); err != nil {
+		runErr = fmt.Errorf("run %s: %w", filepath.Base(dir), runErr)
+		if _, err := os.Stat(live.History); err != nil {
 			return nil, runErr // nothing was recorded
 		}
 	}
-	r, err := file(dir, p.JSONL)
-	return r, errors.Join(runErr, err)
+	j, err := file(dir, s.plan.JSONL)
+	return j, errors.Join(runErr, err)
 }
 
 // runName is a run's directory: in order of running, and telling what ran.
@@ -167,10 +177,8 @@ func (s *servers) of(ctx context.Context, c scenarios.Config) (scenarios.Servers
 
 func (s *servers) redis(ctx context.Context, c scenarios.Config) (*target.Target, error) {
 	spec := specFor(s.plan.Target, c.Lock)
-	if t := s.open[spec.Topology]; t != nil && !(c.BreaksServers() && !spec.IsAddress()) {
+	if t := s.open[spec.Topology]; t != nil {
 		return t, nil
-	} else if t != nil {
-		t.Close() // what an earlier run has broken is of no use to the next one
 	}
 	t, err := target.Open(ctx, spec)
 	if err != nil {
@@ -179,6 +187,15 @@ func (s *servers) redis(ctx context.Context, c scenarios.Config) (*target.Target
 	s.open[spec.Topology] = t
 	s.watcher.Target(t)
 	return t, nil
+}
+
+// retire closes what a run has broken: it is of no use to another.
+func (s *servers) retire(c scenarios.Config) {
+	spec := specFor(s.plan.Target, c.Lock)
+	if t := s.open[spec.Topology]; t != nil && c.BreaksServers() && !spec.IsAddress() {
+		t.Close()
+		delete(s.open, spec.Topology)
+	}
 }
 
 func (s *servers) close() {

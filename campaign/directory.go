@@ -23,6 +23,7 @@ const (
 	verdictFile = "verdict.json"
 	hgrmFile    = "latency.hgrm" // of the scenario's main operation
 	pictureFile = "violation.html"
+	pageFile    = "report.html"
 )
 
 // runInfo is run.json: what was run, readable without this program.
@@ -33,7 +34,7 @@ type runInfo struct {
 }
 
 // file judges the history in dir and writes everything else beside it.
-func file(dir string, jsonl bool) (*reports.Run, error) {
+func file(dir string, jsonl bool) (*Judged, error) {
 	h, err := history.Read(filepath.Join(dir, historyFile))
 	if err != nil {
 		return nil, err
@@ -55,7 +56,8 @@ func file(dir string, jsonl bool) (*reports.Run, error) {
 		errs = append(errs, write(dir, jsonlFile, func(w io.Writer) error { return history.WriteJSONL(w, h) }))
 	}
 	errs = append(errs, picture(dir, h, j.Verdicts))
-	return &r, errors.Join(errs...)
+	errs = append(errs, write(dir, pageFile, func(w io.Writer) error { return pageOf(w, dir, dir, h, j) }))
+	return &j, errors.Join(errs...)
 }
 
 // main is the index of the operation that the run is about: buying if

@@ -3,6 +3,7 @@ package campaign
 import (
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -89,5 +90,16 @@ func TestUsersWhoComeBackTooLate(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestSubmittedByTheDead: a task whose user died before hearing that it was submitted is
+// done all the same, and the run ends when all are.
+func TestSubmittedByTheDead(t *testing.T) {
+	o := dispatchOptions(t, databasetest.Kinds[0], "lua-release")
+	o.Faults = []string{"crash holder 5% times 5"}
+	r := ranOnRedis(t, o).Runs[0]
+	if strings.Contains(r.Why, "cut short") || r.Faults[0].Fired == 0 {
+		t.Errorf("%s: %s; %v", r.Verdict, r.Why, r.Faults)
 	}
 }

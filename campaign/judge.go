@@ -16,6 +16,8 @@ type Judged struct {
 	Run       reports.Run
 	Latencies *reports.Latencies
 	Verdicts  []checker.Verdict
+	// Work is what the clients came for, as far as they got it.
+	Work Work
 }
 
 // Judge judges a history.
@@ -46,8 +48,9 @@ func Judge(h *history.History) Judged {
 	if elapsed > 0 {
 		r.Throughput = round(float64(ops) / elapsed.Seconds())
 	}
+	r.Acquired = j.Acquired
 	if t := h.Trailer; t != nil {
-		r.Interrupted, r.Notes = t.Interrupted, t.Notes
+		r.Interrupted, r.Notes, r.Commands = t.Interrupted, t.Notes, t.Commands
 	}
 	if h.Header.Sale != "" {
 		j.Sold -= returned
@@ -56,7 +59,7 @@ func Judge(h *history.History) Judged {
 	}
 	results := properties(&r, h, j.Verdicts)
 	r.Verdict, r.Why = verdict(h, results)
-	return Judged{r, lat, j.Verdicts}
+	return Judged{r, lat, j.Verdicts, workOf(h, j.Sold+j.Unknown)}
 }
 
 func byName(refusals map[history.Reason]int64) map[string]int64 {
@@ -82,12 +85,18 @@ func elapsed(h *history.History) time.Duration {
 func round(x float64) float64 { return math.Round(x*1e3) / 1e3 }
 
 // struck are the faults of the run with what became of them; of a run that was killed
-// nobody knows that.
+// only the strikes that were noted are known.
 func struck(h *history.History) []reports.Fault {
 	fs := []reports.Fault{}
 	if h.Trailer == nil {
 		for _, name := range h.Header.Faults {
-			fs = append(fs, reports.Fault{Name: name})
+			f := reports.Fault{Name: name}
+			for _, op := range h.Ops {
+				if op.Kind == history.Fault && op.Key.String() == name {
+					f.Fired++
+				}
+			}
+			fs = append(fs, f)
 		}
 		return fs
 	}
@@ -153,7 +162,7 @@ func verdict(h *history.History, promised []checker.Result) (verdict, why string
 	case h.Trailer == nil:
 		return reports.Inconclusive, "the history has no end: the run was killed"
 	case h.Trailer.Aborted != "":
-		return reports.Inconclusive, "the run was cut short: " + h.Trailer.Aborted
+		return reports.Inconclusive, cutShort + h.Trailer.Aborted
 	case h.Trailer.Interrupted:
 		return reports.Inconclusive, "the run was stopped before its end"
 	case idle(h.Trailer) != "":
@@ -161,12 +170,19 @@ func verdict(h *history.History, promised []checker.Result) (verdict, why string
 	case len(promised) == 0:
 		return reports.Inconclusive, "nothing was promised, and so nothing could be broken"
 	case merged == checker.Unknown:
-		return reports.Inconclusive, "a promised property could not be decided"
+		return reports.Inconclusive, notDecided
 	case !contended(h):
 		return reports.Inconclusive, "no two clients were ever at work at the same time: such a run shows nothing"
 	}
 	return reports.Pass, ""
 }
+
+// Why runs are inconclusive: a history leaves a promise open, or what follows ended the
+// run before its time.
+const (
+	notDecided = "a promised property could not be decided"
+	cutShort   = "the run was cut short: "
+)
 
 // contended tells whether operations of two clients ever overlapped.
 func contended(h *history.History) bool {

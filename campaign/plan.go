@@ -71,26 +71,17 @@ func DefaultDir(now time.Time) string {
 // anything is started.
 func NewPlan(ctx context.Context, o Options) (Plan, error) {
 	o.suitEmulation()
+	return o.plan(ctx)
+}
+
+// plan is the plan for this very load.
+func (o Options) plan(ctx context.Context) (Plan, error) {
 	o.SQL.AllowRemote = o.Target.AllowRemote
-	base := scenarios.Config{
-		Clients: o.Clients, Pool: o.Pool, Waiting: o.Waiting, Seed: o.Seed,
-		Stock: o.Stock, Quantity: o.Quantity, Resend: o.Resend, Refund: o.Refund,
-		TTL: o.TTL, Wait: o.Wait, Retry: o.Retry, Hold: o.Hold, Duration: o.Duration, Ops: o.Ops,
-		Timeout: o.Timeout, QueueOptions: o.QueueOptions, Delay: o.Delay, Repeat: o.Repeat, Die: o.Die,
-	}
-	var err error
-	if base.Scenario, err = find("scenario", o.Scenario, scenarios.All, func(s scenarios.Scenario) string { return s.Name }); err != nil {
+	base, err := o.base()
+	if err != nil {
 		return Plan{}, err
 	}
-	if err := o.superfluous(base.Scenario); err != nil {
-		return Plan{}, err
-	}
-	for _, sentence := range o.Faults {
-		f, err := faults.Parse(sentence)
-		if err != nil {
-			return Plan{}, err
-		}
-		base.Faults = append(base.Faults, f)
+	for _, f := range base.Faults {
 		o.Target.Clocks = o.Target.Clocks || f.Kind.Name == "clock-node"
 	}
 	combinations, err := o.combinations(base)
@@ -121,6 +112,30 @@ func NewPlan(ctx context.Context, o Options) (Plan, error) {
 		}
 	}
 	return p, nil
+}
+
+// base is what all runs have in common: everything but the variants.
+func (o Options) base() (c scenarios.Config, err error) {
+	c = scenarios.Config{
+		Clients: o.Clients, Pool: o.Pool, Waiting: o.Waiting, Seed: o.Seed,
+		Stock: o.Stock, Quantity: o.Quantity, Resend: o.Resend, Refund: o.Refund,
+		TTL: o.TTL, Wait: o.Wait, Retry: o.Retry, Hold: o.Hold, Duration: o.Duration, Ops: o.Ops,
+		Timeout: o.Timeout, QueueOptions: o.QueueOptions, Delay: o.Delay, Repeat: o.Repeat, Die: o.Die,
+	}
+	if c.Scenario, err = find("scenario", o.Scenario, scenarios.All, func(s scenarios.Scenario) string { return s.Name }); err != nil {
+		return c, err
+	}
+	if err := o.superfluous(c.Scenario); err != nil {
+		return c, err
+	}
+	for _, sentence := range o.Faults {
+		f, err := faults.Parse(sentence)
+		if err != nil {
+			return c, err
+		}
+		c.Faults = append(c.Faults, f)
+	}
+	return c, nil
 }
 
 // What the emulation is given where nobody chose: it takes some 0.2 ms of a

@@ -11,7 +11,7 @@ var Levels = [][]string{
 	{"lockimpl", "target", "database", "wire"},
 	{"stockimpl", "queueimpl", "idimpl", "dispatchimpl", "checker", "load", "faults"},
 	{"scenarios", "reports"},
-	{"explore"},
+	{"explore", "watch"},
 	{"campaign", "lockimpl/locktest", "stockimpl/stocktest", "queueimpl/queuetest", "database/databasetest"},
 	{"cmd/oversell"},
 }

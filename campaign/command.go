@@ -1,0 +1,196 @@
+package campaign
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/spf13/pflag"
+
+	"oversell/dispatchimpl"
+	"oversell/faults"
+	"oversell/history"
+	"oversell/idimpl"
+	"oversell/load"
+	"oversell/lockimpl"
+	"oversell/queueimpl"
+	"oversell/scenarios"
+	"oversell/stockimpl"
+	"oversell/target"
+)
+
+// Command is the command line that makes a run like the one of a history again. What
+// has its default is left out, but for the variants, which are named. A history does
+// not tell everything: neither the address of a server or a database that was given,
+// which is left as a place to fill in, nor whether servers kept an append-only file. Of a
+// history from elsewhere, with a scenario or variants that are not shipped, there is
+// none: the command is empty.
+func Command(h history.Header) string {
+	if !shipped(h) {
+		return ""
+	}
+	defaults := completed(h)
+	c := command{words: []string{"oversell", "run"}}
+	o := &Options{}
+	c.flags = pflag.NewFlagSet("run", pflag.ContinueOnError)
+	o.Bind(c.flags)
+
+	c.text("scenario", h.Scenario)
+	c.text("lock", h.Lock)
+	c.text("sale", h.Sale)
+	c.text("queue", h.Queue)
+	c.text("ids", h.IDs)
+	c.text("dispatch", h.Dispatch)
+	c.server(h)
+	emulated := h.Target == string(target.Embedded) // which has defaults of its own
+	c.size("clients", int64(h.Clients), emulated)
+	if h.Sale != "" {
+		c.size("stock", h.Stock, emulated)
+		c.number("quantity", int64(h.Quantity))
+		c.share("resend", h.Resend)
+		c.share("refund", h.Refund)
+	}
+	if h.Queue != "" {
+		c.time("delay", h.Delay, 0)
+		c.share("repeat", h.Repeat)
+		if h.Overwrite {
+			c.words = append(c.words, "--overwrite")
+		}
+		c.time("visibility", h.Visibility, defaults.QueueOptions.Visibility)
+		c.number("attempts", int64(h.Attempts))
+	}
+	c.share("die", h.Die)
+	c.time("ttl", h.TTL, 0)
+	c.time("wait", h.Wait, 0)
+	c.time("retry", h.Retry, defaults.Retry)
+	c.time("hold", h.Hold, defaults.Hold)
+	c.time("timeout", h.Timeout, 0)
+	c.text("waiting", h.Waiting)
+	c.number("pool", int64(h.Pool))
+	c.time("duration", h.Duration, defaults.Duration)
+	if h.Ops != defaults.Ops {
+		c.number("ops", h.Ops)
+	}
+	for _, f := range h.Faults {
+		c.words = append(c.words, "--fault", word(f))
+	}
+	c.words = append(c.words, "--seed", strconv.FormatUint(h.Seed, 10))
+	return strings.Join(c.words, " ")
+}
+
+// shipped tells whether everything that the header names can be run.
+func shipped(h history.Header) bool {
+	if _, known := scenarios.Find(h.Scenario); !known || h.Clients < 1 {
+		return false
+	}
+	for name, all := range map[string][]string{
+		h.Lock: names(lockimpl.Variants, lockName), h.Sale: names(stockimpl.Variants, saleName), h.Queue: names(queueimpl.Variants, queueName),
+		h.IDs: names(idimpl.Variants, idsName), h.Dispatch: names(dispatchimpl.Variants, dispatchName),
+	} {
+		if name != "" && !slices.Contains(all, name) {
+			return false
+		}
+	}
+	return true
+}
+
+// completed is what a run of these variants has where nobody said anything.
+func completed(h history.Header) scenarios.Config {
+	c := scenarios.Config{Clients: h.Clients, Waiting: load.Waiting(h.Waiting), TTL: h.TTL, Wait: h.Wait, Stock: h.Stock, Quantity: h.Quantity}
+	var known bool
+	if c.Scenario, known = scenarios.Find(h.Scenario); !known {
+		return c
+	}
+	for _, v := range lockimpl.Variants {
+		if v.Name == h.Lock {
+			c.Lock = v
+		}
+	}
+	for _, v := range queueimpl.Variants {
+		if v.Name == h.Queue {
+			c.Queue = v
+		}
+	}
+	for _, sentence := range h.Faults {
+		if f, err := faults.Parse(sentence); err == nil {
+			c.Faults = append(c.Faults, f)
+		}
+	}
+	masters := 1
+	if n, ok := strings.CutPrefix(h.Topology, "masters:"); ok {
+		masters, _ = strconv.Atoi(n)
+	}
+	_ = c.Complete(masters) // what does not fit is then no default
+	return c
+}
+
+// command is a command line while it is written.
+type command struct {
+	flags *pflag.FlagSet
+	words []string
+}
+
+// add writes a flag unless it has its default.
+func (c *command) add(name, value string) {
+	if f := c.flags.Lookup(name); f != nil && f.DefValue == value {
+		return
+	}
+	c.words = append(c.words, "--"+name, word(value))
+}
+
+func (c *command) text(name, value string) {
+	if value != "" {
+		c.add(name, value)
+	}
+}
+
+func (c *command) number(name string, n int64) { c.add(name, strconv.FormatInt(n, 10)) }
+
+// size writes a number, also if it is the default but not here.
+func (c *command) size(name string, n int64, always bool) {
+	if always {
+		c.words = append(c.words, "--"+name, strconv.FormatInt(n, 10))
+		return
+	}
+	c.number(name, n)
+}
+
+func (c *command) share(name string, p float64) {
+	c.add(name, strconv.FormatFloat(p, 'g', -1, 64))
+}
+
+// time writes a length of time unless it is what the scenario takes by itself.
+func (c *command) time(name string, d, byItself time.Duration) {
+	if d != byItself {
+		c.add(name, d.String())
+	}
+}
+
+// server writes where the run took place.
+func (c *command) server(h history.Header) {
+	switch target.Kind(h.Target) {
+	case target.Address:
+		c.words = append(c.words, "--target", "redis://HOST:PORT")
+	default:
+		c.text("target", h.Target)
+	}
+	if h.Topology != "single" {
+		c.text("topology", h.Topology)
+	}
+	if kind, _, _ := strings.Cut(h.SQL, " "); kind != "" && kind != "sqlite" {
+		c.words = append(c.words, "--sql", kind+"://USER:PASSWORD@HOST/DATABASE")
+	}
+}
+
+// word is a text as a shell takes it for one word.
+func word(s string) string {
+	plain := func(r rune) bool {
+		return strings.ContainsRune("/._-+=:,@%", r) || unicode.IsLetter(r) || unicode.IsDigit(r)
+	}
+	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

@@ -1,0 +1,485 @@
+package campaign
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"oversell/dispatchimpl"
+	"oversell/idimpl"
+	"oversell/lockimpl"
+	"oversell/queueimpl"
+	"oversell/reports"
+	"oversell/scenarios"
+	"oversell/stockimpl"
+	"oversell/target"
+	"oversell/variant"
+)
+
+// A comparison is made of cells: a contender, which is a combination of variants, in
+// a configuration, which is everything round it. In each round every cell is run once,
+// in an order of that round's own, so that whatever else the machine does hits all
+// alike, and with the same seed, so that contenders can be compared round by round.
+//
+// What nobody could have caught proves nothing. So each configuration has a control:
+// something that the lists of variants declare to break under these very settings and
+// faults. Where it is not caught, nothing is called safe.
+
+// ComparePlan is a comparison that can be made, once.
+type ComparePlan struct {
+	rounds  int           // 0: no bound
+	chosen  bool          // somebody said how many
+	time    time.Duration // 0: no bound
+	dir     string
+	sql     Plan // what the database is, and whether JSON lines are written
+	work    string
+	quick   bool
+	waiting string
+	seed    uint64
+	name    string // of the scenario
+
+	contenders     []reports.Contender
+	configurations []*configuration
+	cells          []*cell // by configuration, and in each by contender
+	alone          []*lone
+	skipped        []string
+	conditions     []string
+	command        string
+}
+
+// configuration is what surrounds the contenders.
+type configuration struct {
+	options Options // of every run in it
+	report  reports.Configuration
+	control control
+}
+
+// cell is a contender in a configuration, with what came of it.
+type cell struct {
+	contender, configuration int
+	subject
+	lone *lone
+	tally
+}
+
+// lone is a contender with nobody to contend with.
+type lone struct {
+	key string
+	subject
+	tally
+}
+
+// subject is a run that can be made, and where.
+type subject struct {
+	config scenarios.Config
+	spec   target.Spec
+}
+
+// NewComparison turns names into a comparison, and refuses what cannot be compared
+// before anything is started.
+func NewComparison(ctx context.Context, o *CompareOptions) (*ComparePlan, error) {
+	if err := o.complete(); err != nil {
+		return nil, err
+	}
+	scenario, err := find("scenario", o.Scenario, scenarios.All, func(s scenarios.Scenario) string { return s.Name })
+	if err != nil {
+		return nil, err
+	}
+	o.scale(scenario)
+	p := &ComparePlan{
+		rounds: o.Rounds, chosen: o.flags.Changed("rounds"), time: o.Time, quick: o.Quick, dir: o.Dir, sql: Plan{SQL: o.SQL, JSONL: o.JSONL},
+		waiting: string(o.Waiting), seed: o.Seed, name: scenario.Name, command: o.command(), conditions: o.conditions(scenario),
+	}
+	_, p.work = workIn(scenario)
+	if p.configurations, err = o.configurations(); err != nil {
+		return nil, err
+	}
+	first := p.configurations[0].options
+	base, err := first.base()
+	if err != nil {
+		return nil, err
+	}
+	if p.contenders, err = o.contenders(first, base); err != nil {
+		return nil, err
+	}
+	if err := p.fill(ctx); err != nil {
+		return nil, err
+	}
+	if err := o.unused(p); err != nil {
+		return nil, err
+	}
+	return p, p.chooseControls(ctx, base)
+}
+
+// scale makes the load that nobody chose fit for the emulation, if any target is one,
+// and for a quick comparison.
+func (o *CompareOptions) scale(s scenarios.Scenario) {
+	for _, t := range o.targetNames() {
+		x := o.Options
+		x.Target.Target = t
+		if x.suitEmulation(); x.Clients != o.Clients || x.Stock != o.Stock {
+			o.Clients, o.Stock = x.Clients, x.Stock
+			break // the same for all, or they could not be compared
+		}
+	}
+	bounded := o.Set("duration") || o.Set("ops")
+	switch {
+	case !o.Quick:
+	case s.Uses(variant.Sale) && !o.Set("stock"):
+		o.Stock = quickStock
+	case s.Uses(variant.Sale) || bounded:
+	case s.Uses(variant.Dispatch):
+		o.Ops = quickTasks
+	case s.Uses(variant.Queue), s.Uses(variant.IDs):
+		o.Ops = quickOps
+	case len(s.Objects) == 1 && len(o.Faults) == 0: // the lock alone, which knows no end
+		o.Duration = quickDuration
+	}
+}
+
+// How large the runs of a quick comparison are.
+const (
+	quickStock    = 200
+	quickOps      = 400
+	quickTasks    = 100
+	quickDuration = 500 * time.Millisecond
+)
+
+func (o *CompareOptions) targetNames() []string {
+	if len(o.targets.values) > 0 {
+		return o.targets.values
+	}
+	return []string{o.Target.Target}
+}
+
+// configurations are all the surroundings: targets, and for each faults, and for each
+// the values of the flags that have several.
+func (o *CompareOptions) configurations() (all []*configuration, err error) {
+	sets, err := o.faultSets()
+	if err != nil {
+		return nil, err
+	}
+	var swept []*several
+	for _, s := range o.swept {
+		if s.sweeps() {
+			swept = append(swept, s)
+		}
+	}
+	for _, t := range o.targetNames() {
+		for _, set := range sets {
+			for settings := range product(swept) {
+				x := o.Options
+				x.Target.Target, x.Faults = t, set
+				x.Set = func(flag string) bool { return flag != "lock" && o.Set(flag) } // a contender may have none
+				all = append(all, &configuration{options: x, report: reports.Configuration{Target: x.Target.String(), Topology: x.Target.Topology, Faults: set, Swept: settings}})
+			}
+		}
+	}
+	return all, nil
+}
+
+// product sets the flags to each combination of their values in turn, and tells how
+// that looks on a command line.
+func product(swept []*several) func(yield func([]string) bool) {
+	return func(yield func([]string) bool) { combine(swept, nil, yield) }
+}
+
+func combine(swept []*several, settings []string, yield func([]string) bool) bool {
+	if len(swept) == 0 {
+		return yield(slices.Clone(settings))
+	}
+	s := swept[0]
+	for _, v := range s.values {
+		s.Value.Set(v) // which has taken it before
+		if !combine(swept[1:], append(settings, s.setting(v)), yield) {
+			return false
+		}
+	}
+	return true
+}
+
+// contenders are the combinations of variants to compare.
+func (o *CompareOptions) contenders(x Options, base scenarios.Config) (all []reports.Contender, err error) {
+	add := func(c scenarios.Config) {
+		if who := contenderOf(c); !slices.Contains(all, who) {
+			all = append(all, who)
+		}
+	}
+	free := lockFree(o, x, base)
+	for x := range o.named(x) {
+		if q, known := queueimpl.Find(x.Queue); len(o.queues.values) > 1 && known && !q.Locked {
+			x.Locks = nil // it takes none, but others that were named may
+		}
+		cs, err := x.combinations(base)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range cs {
+			// What is wrong on purpose is compared if somebody asks for it.
+			onPurpose := len(o.Locks) == 0 && c.Lock.Control || len(o.queues.values) == 0 && c.Queue.Control
+			if !onPurpose {
+				add(c)
+			}
+		}
+	}
+	for _, c := range free {
+		add(c)
+	}
+	return all, nil
+}
+
+// named are the options for each combination of the named sales, queues, generators
+// and dispatches.
+func (o *CompareOptions) named(x Options) func(yield func(Options) bool) {
+	return func(yield func(Options) bool) {
+		for _, x.Sale = range o.sales.names() {
+			for _, x.Queue = range o.queues.names() {
+				for _, x.IDs = range o.ids.names() {
+					for _, x.Dispatch = range o.dispatches.names() {
+						if !yield(x) {
+							return
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// lockFree are the combinations that need no lock, where nobody named any.
+func lockFree(o *CompareOptions, x Options, base scenarios.Config) (cs []scenarios.Config) {
+	if len(o.Locks) > 0 {
+		return nil
+	}
+	for _, c := range unlocked(x, base) {
+		outcome, _ := c.Expect()
+		foreign := len(o.sales.values) > 0 && !slices.Contains(o.sales.values, c.Sale.Name) || len(o.ids.values) > 0 && !slices.Contains(o.ids.values, c.IDs.Name)
+		onPurpose := len(o.sales.values) == 0 && (c.Sale.Control || c.Sale.Needs.SQL) || c.Dispatch.Control
+		if outcome == scenarios.ExpectPass && len(c.Promises()) > 0 && !foreign && !onPurpose {
+			cs = append(cs, c)
+		}
+	}
+	return cs
+}
+
+// unlocked are all combinations with no lock at all, which is one that promises
+// nothing, in scenarios in which something else promises something.
+func unlocked(x Options, base scenarios.Config) (cs []scenarios.Config) {
+	if base.Scenario.Uses(variant.Queue) {
+		return nil // there, what needs no lock has none
+	}
+	for _, l := range lockimpl.Variants {
+		if len(l.Promises) > 0 {
+			continue
+		}
+		x.Locks = []string{l.Name}
+		for _, x.Sale = range usedNames(base, variant.Sale, stockimpl.Variants, saleName) {
+			for _, x.IDs = range usedNames(base, variant.IDs, idimpl.Variants, idsName) {
+				for _, x.Dispatch = range usedNames(base, variant.Dispatch, dispatchimpl.Variants, dispatchName) {
+					more, err := x.combinations(base)
+					if err == nil { // all of these names are known
+						cs = append(cs, more...)
+					}
+				}
+			}
+		}
+	}
+	return slices.DeleteFunc(cs, func(c scenarios.Config) bool { return c.Complete(1) != nil })
+}
+
+// usedNames are the names of all variants of an object that the scenario uses.
+func usedNames[T any](c scenarios.Config, of variant.Object, all []T, name func(T) string) []string {
+	if !c.Scenario.Uses(of) {
+		return []string{""}
+	}
+	return names(all, name)
+}
+
+func contenderOf(c scenarios.Config) reports.Contender {
+	return reports.Contender{Lock: c.Lock.Name, Sale: c.Sale.Name, Queue: c.Queue.Name, IDs: c.IDs.Name, Dispatch: c.Dispatch.Name}
+}
+
+// subject is a contender in these surroundings. The error is one of class
+// [scenarios.Unmet] if it cannot run there.
+func (o Options) subject(ctx context.Context, c reports.Contender) (subject, error) {
+	o.Locks, o.Sale, o.Queue, o.IDs, o.Dispatch = nil, c.Sale, c.Queue, c.IDs, c.Dispatch
+	if c.Lock != "" {
+		o.Locks = []string{c.Lock}
+	}
+	p, err := o.plan(ctx)
+	if err != nil {
+		return subject{}, err
+	}
+	return subject{p.Runs[0], p.Target}, nil // all is named, so it is one run
+}
+
+// fill makes the cells.
+func (p *ComparePlan) fill(ctx context.Context) error {
+	for i, f := range p.configurations {
+		var first error
+		for j, who := range p.contenders {
+			s, err := f.options.subject(ctx, who)
+			switch {
+			case errors.As(err, new(scenarios.Unmet)):
+				first = cmp.Or(first, err)
+				p.skip(who, err)
+				continue
+			case err != nil:
+				return err
+			}
+			x := &cell{contender: j, configuration: i, subject: s}
+			if x.lone, err = p.loneOf(ctx, f, who); err != nil {
+				return err
+			}
+			p.cells = append(p.cells, x)
+		}
+		if p.in(i) == nil {
+			return first
+		}
+	}
+	return nil
+}
+
+// in are the cells of a configuration.
+func (p *ComparePlan) in(configuration int) (cells []*cell) {
+	for _, x := range p.cells {
+		if x.configuration == configuration {
+			cells = append(cells, x)
+		}
+	}
+	return cells
+}
+
+// skip notes why a contender is left out somewhere, each reason once.
+func (p *ComparePlan) skip(who reports.Contender, why error) {
+	text := fmt.Sprintf("%s: %v", who, why)
+	if !slices.Contains(p.skipped, text) {
+		p.skipped = append(p.skipped, text)
+	}
+}
+
+// How long a contender is run alone, and for how many pieces of work.
+const (
+	aloneOps  = 400
+	aloneTime = 300 * time.Millisecond
+)
+
+// loneOf is a contender alone on the same target with the same settings, as far as
+// they matter to one client.
+func (p *ComparePlan) loneOf(ctx context.Context, f *configuration, who reports.Contender) (*lone, error) {
+	settings := slices.DeleteFunc(slices.Clone(f.report.Swept), func(s string) bool {
+		return strings.HasPrefix(s, "--clients=") || strings.HasPrefix(s, "--stock=") || strings.HasPrefix(s, "--pool=")
+	})
+	key := strings.Join(append(settings, f.options.Target.Target, who.String()), " ")
+	for _, l := range p.alone {
+		if l.key == key {
+			return l, nil
+		}
+	}
+	x := f.options
+	x.Faults, x.Clients, x.Pool, x.Resend, x.Die = nil, 1, 0, 0, 0
+	x.Ops, x.Duration, x.Stock = aloneOps, aloneTime, aloneOps
+	if who.Queue != "" {
+		x.Clients = 2 // one to enqueue, one to take
+	}
+	s, err := x.subject(ctx, who)
+	if err != nil {
+		return nil, err
+	}
+	l := &lone{key: key, subject: s}
+	p.alone = append(p.alone, l)
+	return l, nil
+}
+
+// unused refuses a variant that was named and cannot run anywhere.
+func (o *CompareOptions) unused(p *ComparePlan) error {
+	var used []string
+	for _, x := range p.cells {
+		for _, s := range x.config.Subjects() {
+			used = append(used, string(s.Of)+" "+s.Name)
+		}
+	}
+	for _, named := range []struct {
+		of    variant.Object
+		names []string
+	}{{variant.Lock, o.Locks}, {variant.Sale, o.sales.values}, {variant.Queue, o.queues.values}, {variant.IDs, o.ids.values}, {variant.Dispatch, o.dispatches.values}} {
+		for _, name := range named.names {
+			if !slices.Contains(used, string(named.of)+" "+name) {
+				i := slices.IndexFunc(p.skipped, func(s string) bool { return strings.Contains(s, name) })
+				if i < 0 {
+					return fmt.Errorf("%s %s goes with nothing else that was named", named.of, name)
+				}
+				return errors.New(p.skipped[i])
+			}
+		}
+	}
+	return nil
+}
+
+// conditions are the settings that all runs share, as flags: the size of the load, and
+// what somebody chose.
+func (o *CompareOptions) conditions(s scenarios.Scenario) (settings []string) {
+	notable := []string{"clients", "ttl"}
+	if s.Uses(variant.Sale) {
+		notable = append(notable, "stock")
+	}
+	other := []string{"scenario", "lock", "sale", "queue", "ids", "dispatch", "target", "fault", "faults-only", "rounds", "time", "quick", "seed", "waiting", "out", "json", "jsonl", "allow-remote", "sql"}
+	o.flags.VisitAll(func(f *pflag.Flag) {
+		if several, ok := f.Value.(*several); ok && several.sweeps() || slices.Contains(other, f.Name) {
+			return
+		}
+		if f.Changed || slices.Contains(notable, f.Name) {
+			settings = append(settings, "--"+f.Name+"="+o.value(f))
+		}
+	})
+	return settings
+}
+
+// value is a flag's value as it is in force, which may be another than its default.
+func (o *CompareOptions) value(f *pflag.Flag) string {
+	if s, ok := f.Value.(*several); ok && len(s.values) == 0 {
+		return s.Value.String()
+	}
+	return f.Value.String()
+}
+
+// command is the command line that makes the comparison again, without passwords.
+func (o *CompareOptions) command() string {
+	words := []string{"oversell", "compare"}
+	add := func(flag string, values ...string) {
+		for _, v := range values {
+			words = append(words, "--"+flag, word(v))
+		}
+	}
+	o.flags.VisitAll(func(f *pflag.Flag) {
+		if !f.Changed && f.Name != "seed" || f.Name == "out" || f.Name == "json" {
+			return
+		}
+		list, isList := f.Value.(pflag.SliceValue)
+		switch {
+		case f.Value.Type() == "bool" && f.Value.String() == "true":
+			words = append(words, "--"+f.Name)
+		case f.Value.Type() == "bool":
+			words = append(words, "--"+f.Name+"=false")
+		case f.Name == "target":
+			for _, t := range o.targetNames() {
+				add(f.Name, target.Spec{Target: t}.String())
+			}
+		case f.Name == "sql":
+			add(f.Name, o.SQL.String())
+		case f.Name == "fault":
+			add(f.Name, list.GetSlice()...)
+		case isList:
+			add(f.Name, strings.Join(list.GetSlice(), ","))
+		default:
+			add(f.Name, f.Value.String())
+		}
+	})
+	return strings.Join(words, " ")
+}

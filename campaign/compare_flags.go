@@ -1,0 +1,189 @@
+package campaign
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// CompareOptions are what a user says of a comparison: the options of a run, of which
+// several may have more than one value.
+//
+// Values of a variant's name make contenders, faults and values of a number or a
+// duration make configurations. Do not copy one after Bind.
+type CompareOptions struct {
+	Options
+	// Rounds is how many to make, and Time for how long: a round begins only if it
+	// is likely to end by then. 0 is no limit; at least one round is made.
+	Rounds int
+	Time   time.Duration
+	// Quick makes small runs, and few.
+	Quick bool
+	// FaultsOnly leaves out the configuration without faults.
+	FaultsOnly bool
+	// Dir is where everything goes; it is made if need be.
+	Dir string
+
+	flags      *pflag.FlagSet
+	sales      *several
+	queues     *several
+	ids        *several
+	dispatches *several
+	targets    *several
+	swept      []*several // in the order of the flags
+}
+
+// What a comparison does when nobody says otherwise.
+const (
+	fullRounds, fullTime   = 10, 5 * time.Minute
+	quickRounds, quickTime = 5, 50 * time.Second
+)
+
+// sweepable are the types of flags of which several values make configurations.
+var sweepable = []string{"int", "int64", "float64", "duration"}
+
+// Bind defines the flags by which a comparison is chosen: those of a run, most of
+// which take several values, and its own.
+func (o *CompareOptions) Bind(f *pflag.FlagSet) {
+	o.Options.Bind(f)
+	o.flags = f
+	for name, to := range map[string]**several{"sale": &o.sales, "queue": &o.queues, "ids": &o.ids, "dispatch": &o.dispatches, "target": &o.targets} {
+		*to = takeSeveral(f.Lookup(name))
+	}
+	o.targets.split = splitTargets
+	f.VisitAll(func(flag *pflag.Flag) {
+		if slices.Contains(sweepable, flag.Value.Type()) {
+			o.swept = append(o.swept, takeSeveral(flag))
+		}
+	})
+	f.Lookup("lock").Usage = "the lock, or several: a,b (default: every shipped one that is not wrong on purpose)"
+	f.Lookup("fault").Usage = "what to break; each --fault is a configuration beside the one without faults, and several sentences in one, separated by ;, strike together"
+	f.BoolVar(&o.FaultsOnly, "faults-only", false, "leave out the configuration without faults")
+	f.IntVar(&o.Rounds, "rounds", 0, fmt.Sprintf("how often each contender is run in each configuration (default: as many as fit into --time, at most %d; quick: %d)", fullRounds, quickRounds))
+	f.DurationVar(&o.Time, "time", 0, fmt.Sprintf("begin no round that would end after this time (default: %v; quick: %v; none with --rounds)", fullTime, quickTime))
+	f.BoolVar(&o.Quick, "quick", false, "small runs, and at most a minute for a comparison without other flags")
+}
+
+// complete fills in what nobody said, and refuses what makes no sense.
+func (o *CompareOptions) complete() error {
+	set := o.flags.Changed
+	switch {
+	case o.Rounds < 0 || set("rounds") && o.Rounds == 0:
+		return fmt.Errorf("%d rounds: --rounds must be 1 or more", o.Rounds)
+	case o.Time < 0 || set("time") && o.Time == 0:
+		return fmt.Errorf("a time of %v: --time must be more than 0", o.Time)
+	case o.FaultsOnly && len(o.Faults) == 0:
+		return errors.New("--faults-only leaves out the configuration without faults, and there is no other: add a --fault")
+	case slices.Contains(o.Locks, ""), set("lock") && len(o.Locks) == 0:
+		return errors.New("an empty name was given to --lock (see: oversell list)")
+	}
+	rounds, limit := fullRounds, fullTime
+	if o.Quick {
+		rounds, limit = quickRounds, quickTime
+	}
+	switch {
+	case set("rounds") && !set("time") && !o.Quick:
+	case !set("time"):
+		o.Time = limit
+	}
+	if !set("rounds") && !set("time") {
+		o.Rounds = rounds
+	}
+	return nil
+}
+
+// faultSets are the faults of each configuration: none, and then what each --fault
+// says.
+func (o *CompareOptions) faultSets() (sets [][]string, err error) {
+	if !o.FaultsOnly {
+		sets = append(sets, nil)
+	}
+	for _, text := range o.Faults {
+		var set []string
+		for sentence := range strings.SplitSeq(text, ";") {
+			if strings.TrimSpace(sentence) == "" {
+				return nil, fmt.Errorf("--fault %q has an empty sentence: write one, or several separated by ; (see: oversell list faults)", text)
+			}
+			set = append(set, strings.TrimSpace(sentence))
+		}
+		sets = append(sets, set)
+	}
+	return sets, nil
+}
+
+// several is the value of a flag that takes one value, made to take more of them,
+// separated by commas or by giving the flag again. Each is checked by the flag's own.
+type several struct {
+	pflag.Value
+	name   string
+	values []string
+	split  func(string) []string
+}
+
+// takeSeveral lets a flag take several values.
+func takeSeveral(f *pflag.Flag) *several {
+	s := &several{Value: f.Value, name: f.Name, split: func(text string) []string { return strings.Split(text, ",") }}
+	f.Value = s
+	if f.DefValue == "0s" {
+		f.DefValue = "0" // for which no default is shown
+	}
+	return s
+}
+
+// splitTargets leaves an address whole: the commas in one separate its servers.
+func splitTargets(text string) []string {
+	if strings.Contains(text, "://") {
+		return []string{text}
+	}
+	return strings.Split(text, ",")
+}
+
+// Set implements pflag.Value.
+func (s *several) Set(text string) error {
+	for _, part := range s.split(text) {
+		part = strings.TrimSpace(part)
+		if part == "" {
+			return errors.New("an empty value: give one, or several separated by commas")
+		}
+		if err := s.Value.Set(part); err != nil {
+			return err
+		}
+		if part = s.Value.String(); slices.Contains(s.values, part) {
+			return fmt.Errorf("%s is given twice", part)
+		}
+		s.values = append(s.values, part)
+	}
+	return nil
+}
+
+// String implements pflag.Value.
+func (s *several) String() string {
+	if len(s.values) > 0 {
+		return strings.Join(s.values, ",")
+	}
+	if s.Value == nil {
+		return ""
+	}
+	return s.Value.String()
+}
+
+// Type implements pflag.Value.
+func (s *several) Type() string { return strings.TrimSuffix(s.Value.Type(), "64") + "s" }
+
+// sweeps tells whether the flag makes configurations.
+func (s *several) sweeps() bool { return len(s.values) > 1 }
+
+// setting is one value of a flag, as on a command line.
+func (s *several) setting(value string) string { return "--" + s.name + "=" + value }
+
+// names are the values of a flag that names variants; one empty name if there are none.
+func (s *several) names() []string {
+	if len(s.values) == 0 {
+		return []string{""}
+	}
+	return s.values
+}

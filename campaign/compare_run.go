@@ -1,0 +1,420 @@
+package campaign
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"oversell/faults"
+	"oversell/reports"
+	"oversell/scenarios"
+	"oversell/target"
+)
+
+// The comparison's own files, beside the directories of its runs.
+const (
+	comparisonFile = "comparison.json"
+	comparisonPage = "comparison.html"
+)
+
+// CompareWatcher is told how a comparison goes on. Runs are counted within a round.
+type CompareWatcher interface {
+	Watcher
+	// Round is called when a round is over, with the comparison so far.
+	Round(c reports.Comparison)
+}
+
+// comparing is a comparison under way.
+type comparing struct {
+	*ComparePlan
+	watcher CompareWatcher
+	began   time.Time
+	servers map[target.Spec]*servers
+	rounds  int // that are over
+	runs    int // of the round under way
+	ended   string
+}
+
+// Compare makes the rounds. When ctx ends, the run under way is closed, and what was
+// found until then is told. An error means that the surroundings failed; the
+// comparison then holds what was found until then, and nothing if no run was judged.
+func Compare(ctx context.Context, p *ComparePlan, w CompareWatcher) (reports.Comparison, error) {
+	c := &comparing{ComparePlan: p, watcher: w, began: time.Now(), servers: map[target.Spec]*servers{}}
+	defer func() {
+		for _, s := range c.servers {
+			s.close()
+		}
+	}()
+	if err := c.prepare(ctx); err != nil {
+		return reports.Comparison{}, err
+	}
+	err := c.allRounds(ctx)
+	d := c.report(ctx.Err() != nil)
+	if len(d.Cells) == 0 {
+		return d, err
+	}
+	return d, errors.Join(err, c.save(d), write(c.dir, comparisonPage, d.HTML))
+}
+
+// save writes the comparison to its file.
+func (c *comparing) save(d reports.Comparison) error {
+	return write(c.dir, comparisonFile, func(w io.Writer) error { return reports.WriteJSON(w, d) })
+}
+
+// prepare makes the directory, and leaves out what the targets cannot do.
+func (c *comparing) prepare(ctx context.Context) error {
+	for _, used := range []string{comparisonFile, filepath.Join("*", historyFile)} {
+		if found, _ := filepath.Glob(filepath.Join(globEscape(c.dir), used)); len(found) > 0 {
+			return fmt.Errorf("%w: %s holds an earlier run: choose another --out", ErrUsed, found[0])
+		}
+	}
+	if err := os.MkdirAll(c.dir, 0o755); err != nil {
+		return fmt.Errorf("make the directory for the histories: %w", err)
+	}
+	possible := map[string]error{}
+	for i := range c.configurations {
+		var refused error
+		for _, x := range c.in(i) {
+			key := fmt.Sprintf("%d %s", i, specFor(x.spec, x.config.Lock).Topology)
+			err, known := possible[key]
+			if !known {
+				err = c.possible(ctx, x.subject)
+				possible[key] = err
+			}
+			switch {
+			case errors.Is(err, target.ErrUsage):
+				refused = err
+				c.drop(i, x, err)
+			case err != nil:
+				return err
+			}
+		}
+		if len(c.in(i)) == 0 {
+			return refused
+		}
+	}
+	return nil
+}
+
+// possible asks the servers of a subject whether they can have its faults.
+func (c *comparing) possible(ctx context.Context, s subject) error {
+	if len(s.config.Faults) == 0 {
+		return nil
+	}
+	t, err := c.serversOf(s).redis(ctx, s.config)
+	if err != nil {
+		return err
+	}
+	in, err := faults.New(ctx, faults.Options{Faults: s.config.Faults, Target: t})
+	if err != nil {
+		return err
+	}
+	return in.Close()
+}
+
+// drop leaves out a cell, which is then no candidate for a control either.
+func (c *comparing) drop(i int, x *cell, why error) {
+	c.skip(c.contenders[x.contender], why)
+	c.cells = slices.DeleteFunc(c.cells, func(y *cell) bool { return x == y })
+	f := &c.configurations[i].control
+	f.candidates = slices.DeleteFunc(f.candidates, func(k *candidate) bool { return k.tally == &x.tally })
+}
+
+// serversOf are the servers of a subject's target; it shares them with all others
+// that want the same.
+func (c *comparing) serversOf(s subject) *servers {
+	if c.servers[s.spec] == nil {
+		c.servers[s.spec] = &servers{plan: Plan{Target: s.spec, SQL: c.sql.SQL, JSONL: c.sql.JSONL}, watcher: c.watcher, open: map[string]*target.Target{}}
+	}
+	return c.servers[s.spec]
+}
+
+// allRounds makes rounds until something ends them.
+func (c *comparing) allRounds(ctx context.Context) error {
+	longest := time.Duration(0)
+	for n := 1; ; n++ {
+		if c.ended = c.enough(n, longest); c.ended != "" {
+			return nil
+		}
+		began := time.Now()
+		err := c.round(ctx, n)
+		if ctx.Err() != nil {
+			c.ended = fmt.Sprintf("it was stopped in round %d", n)
+			return nil // what failed because of that is no failure
+		}
+		if err != nil {
+			c.ended = fmt.Sprintf("round %d failed: %v", n, err)
+			return err
+		}
+		c.rounds, longest = n, max(longest, time.Since(began))
+		d := c.report(false)
+		if err := c.save(d); err != nil {
+			return err
+		}
+		c.watcher.Round(d)
+	}
+}
+
+// enough says why there is to be no round n; empty if there is.
+func (c *comparing) enough(n int, longest time.Duration) string {
+	switch {
+	case c.ComparePlan.rounds > 0 && n > c.ComparePlan.rounds:
+		return "as many as were wanted"
+	case n == 2 && c.time > 0 && longest > c.time:
+		return fmt.Sprintf("that one took longer than %v, see --time", c.time)
+	case n > 1 && c.time > 0 && time.Since(c.began)+longest > c.time:
+		return fmt.Sprintf("another would hardly have ended within %v, see --time", c.time)
+	}
+	return ""
+}
+
+// job is one run of a round.
+type job struct {
+	subject
+	tally   *tally
+	what    string // for the name of the directory
+	instead bool   // it stands for one that decided nothing
+	again   bool   // it is made once more if it decides nothing
+}
+
+// round makes every run of round n.
+func (c *comparing) round(ctx context.Context, n int) error {
+	c.runs = 0
+	jobs := c.jobs(n)
+	for _, j := range jobs {
+		if err := c.make(ctx, n, len(jobs), j); err != nil || ctx.Err() != nil {
+			return err
+		}
+	}
+	for _, j := range jobs {
+		if !j.again || !j.tally.undecided() {
+			continue
+		}
+		j.instead = true
+		if err := c.make(ctx, n, len(jobs), j); err != nil || ctx.Err() != nil {
+			return err
+		}
+	}
+	return c.controls(ctx, n, len(jobs))
+}
+
+// jobs are the runs of round n, in an order of its own.
+func (c *comparing) jobs(n int) (jobs []job) {
+	for _, x := range c.cells {
+		jobs = append(jobs, job{subject: x.subject, tally: &x.tally, what: fmt.Sprintf("c%d-", x.configuration+1), again: true})
+	}
+	if n == 1 || n <= aloneRounds && !c.quick {
+		for _, l := range c.alone {
+			jobs = append(jobs, job{subject: l.subject, tally: &l.tally, what: "alone-"})
+		}
+	}
+	for i, f := range c.configurations {
+		if best := f.control.best; best != nil && best.extra {
+			jobs = append(jobs, job{subject: best.subject, tally: best.tally, what: fmt.Sprintf("control%d-", i+1)})
+		}
+	}
+	order := rand.New(rand.NewPCG(c.seed, uint64(n)))
+	order.Shuffle(len(jobs), func(i, j int) { jobs[i], jobs[j] = jobs[j], jobs[i] })
+	return jobs
+}
+
+// aloneRounds is in how many rounds contenders are run alone as well; in quick ones,
+// the first must do.
+const aloneRounds = 3
+
+// controlTries is how many more candidates for the control of a configuration are
+// tried in a round, while none has been caught.
+const controlTries = 3
+
+// controls looks for a control where there is none that is caught.
+func (c *comparing) controls(ctx context.Context, n, runs int) error {
+	for i, f := range c.configurations {
+		f.control.choose()
+		for range controlTries {
+			x := f.control.untried()
+			if f.control.report().Power() || x == nil {
+				break
+			}
+			err := c.make(ctx, n, runs, job{subject: x.subject, tally: x.tally, what: fmt.Sprintf("control%d-", i+1)})
+			if errors.Is(err, target.ErrUsage) { // the servers cannot have the faults that way
+				f.control.candidates = slices.DeleteFunc(f.control.candidates, func(y *candidate) bool { return x == y })
+				continue
+			}
+			if err != nil || ctx.Err() != nil {
+				return err
+			}
+			f.control.choose()
+		}
+	}
+	return nil
+}
+
+// make makes a run and counts it. In a round, all have the same seed.
+func (c *comparing) make(ctx context.Context, n, of int, j job) error {
+	config := j.config
+	config.Seed = c.seed + uint64(n) - 1
+	if j.instead {
+		config.Seed += 1 << 32 // another, since this one would decide nothing again
+	}
+	i := c.runs
+	c.runs++
+	name := fmt.Sprintf("r%02d-%03d-%s%s", n, i+1, j.what, subjects(config))
+	judged, err := runIn(ctx, filepath.Join(c.dir, name), config, i, max(of, i+1), c.watcher, c.serversOf(j.subject))
+	if judged != nil {
+		j.tally.add(n, name, judged, j.instead)
+		c.watcher.Done(i, max(of, i+1), judged.Run)
+	}
+	return err
+}
+
+// subjects names what runs.
+func subjects(c scenarios.Config) (name string) {
+	for i, s := range c.Subjects() {
+		if i > 0 {
+			name += "-"
+		}
+		name += s.Name
+	}
+	return name
+}
+
+// report is the comparison as it stands.
+func (c *comparing) report(interrupted bool) reports.Comparison {
+	d := reports.Comparison{
+		Schema: reports.ComparisonSchema, Scenario: c.name, Waiting: c.waiting, Seed: c.seed, Rounds: c.rounds, Ended: c.ended, Work: c.work,
+		Conditions: c.conditions, Contenders: c.contenders, Configurations: []reports.Configuration{}, Cells: []reports.ComparisonCell{},
+		Skipped: c.skipped, ElapsedMS: round(float64(time.Since(c.began)) / 1e6), Interrupted: interrupted, Command: c.command,
+	}
+	for i, f := range c.configurations {
+		f.control.choose()
+		f.report.Control = f.control.report()
+		f.report.Fastest = -1
+		first := len(d.Cells)
+		for _, x := range c.in(i) {
+			if len(x.runs) > 0 {
+				f.report.ServerVersion, f.report.Target = x.runs[0].run.ServerVersion, x.runs[0].run.Target
+				d.Cells = append(d.Cells, x.report(f.report.Control.Power()))
+			}
+		}
+		cells := d.Cells[first:]
+		if fastest := fastestOf(cells); fastest >= 0 {
+			f.report.Fastest = cells[fastest].Contender
+			for j := range cells {
+				cells[j].Ratio = ratio(cells[j].Rounds, cells[fastest].Rounds)
+			}
+		}
+		d.Configurations = append(d.Configurations, f.report)
+	}
+	d.Notes = c.notes(d)
+	return d
+}
+
+// report sums up the runs of a cell.
+func (x *cell) report(power bool) reports.ComparisonCell {
+	whole, telling := x.whole(), x.telling()
+	r := reports.ComparisonCell{
+		Contender: x.contender, Configuration: x.configuration, Runs: len(telling), Repeated: x.repeated,
+		Throughput: spreadOf(measure(whole, func(s sample) float64 { return s.rate })),
+		Latency:    x.summary(), Uncontended: x.lone.summary(), Request: x.request(), RequestAlone: x.lone.request(),
+		Fairness: spreadOf(measure(whole, func(s sample) float64 { return s.run.Fairness })).Median,
+		Faults:   faultsOf(whole), Dirs: []string{}, Rounds: []reports.ComparedRun{},
+	}
+	r.Expected, r.ExpectedWhy = x.config.Expect()
+	if x.requests != nil {
+		r.Curve = x.requests.Curve(x.kind)
+	}
+	commands, acquired, done := int64(0), int64(0), int64(0)
+	for _, s := range telling {
+		r.Dirs = append(r.Dirs, s.dir)
+		r.Rounds = append(r.Rounds, reports.ComparedRun{Round: s.round, Verdict: s.run.Verdict, Why: s.why, Throughput: round(s.rate), Seed: s.run.Seed, Dir: s.dir})
+	}
+	for _, s := range whole {
+		commands, acquired, done = commands+s.run.Commands, acquired+s.run.Acquired, done+s.done
+		if len(x.config.Lock.Promises) > 0 { // otherwise nobody waits
+			r.LongestWaitMS = max(r.LongestWaitMS, s.longest)
+		}
+		if s.run.Sold != nil {
+			r.Stock = *s.run.Stock
+		}
+	}
+	if len(whole) > 0 && whole[0].run.Sold != nil {
+		sold := spreadOf(measure(whole, func(s sample) float64 { return float64(*s.run.Sold) }))
+		r.Sold = &sold
+	}
+	if acquired > 0 {
+		r.CommandsPerAcquisition = round(float64(commands) / float64(acquired))
+	}
+	if done > 0 {
+		r.CommandsPerWork = round(float64(commands) / float64(done))
+	}
+	byLoad, byFaults := x.config.Breakable()
+	judge(&r, telling, x.lone.runs, power, slices.Concat(byLoad, byFaults))
+	return r
+}
+
+// faultsOf are the faults of these runs, with what became of them added up.
+func faultsOf(runs []sample) (all []reports.Fault) {
+	for _, r := range runs {
+		for i, f := range r.run.Faults {
+			if i == len(all) {
+				all = append(all, reports.Fault{Name: f.Name, Level: f.Level})
+			}
+			all[i].Fired += f.Fired
+			all[i].Holders += f.Holders
+			all[i].Waiters += f.Waiters
+			if all[i].Failed == "" {
+				all[i].Failed = f.Failed
+			}
+		}
+	}
+	return all
+}
+
+// fastestOf is the index of the safe cell with the highest throughput; -1: none is safe.
+func fastestOf(cells []reports.ComparisonCell) int {
+	best := -1
+	for i, x := range cells {
+		if x.Outcome == reports.Safe && (best < 0 || x.Throughput.Median > cells[best].Throughput.Median) {
+			best = i
+		}
+	}
+	return best
+}
+
+// ratio compares two cells round by round; nil if they share none.
+func ratio(of, to []reports.ComparedRun) *reports.Spread {
+	var values []float64
+	for _, a := range of {
+		for _, b := range to {
+			if a.Round == b.Round && b.Throughput > 0 {
+				values = append(values, a.Throughput/b.Throughput)
+			}
+		}
+	}
+	if values == nil {
+		return nil
+	}
+	s := spreadOf(values)
+	return &s
+}
+
+// notes are what the tables do not show.
+func (c *comparing) notes(d reports.Comparison) (notes []string) {
+	repeated := 0
+	for _, x := range d.Cells {
+		repeated += x.Repeated
+	}
+	if repeated > 0 {
+		notes = append(notes, fmt.Sprintf("made once more, because they had decided nothing: %s", count(repeated, "run")))
+	}
+	if c.rounds == 1 && !c.chosen && !d.Interrupted {
+		notes = append(notes, "there was time for one round only, so nothing shows how much chance is in the numbers: give it more --time, or --rounds")
+	}
+	return notes
+}

@@ -1,0 +1,244 @@
+package campaign
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"oversell/history"
+	"oversell/reports"
+	"oversell/variant"
+)
+
+// tally gathers the runs of one subject. Its latencies are merged, so that it grows by
+// a few numbers a run.
+type tally struct {
+	runs      []sample
+	repeated  int
+	latencies *reports.Latencies
+	requests  *reports.Latencies
+	kind      history.Kind // of requests
+	last      *Judged      // the last run, whose latencies are not merged yet: it may be replaced
+}
+
+// sample is what is kept of one run.
+type sample struct {
+	round        int
+	dir          string
+	run          reports.Run // without its properties
+	why          string      // what made it inconclusive
+	broken       []brokenOnce
+	done         int64 // pieces of work
+	rate         float64
+	longest      float64 // wait for the lock, in ms
+	interrupted  bool
+	inconclusive bool
+}
+
+// brokenOnce is a promise that a run broke.
+type brokenOnce struct {
+	history.Promise
+	count int
+	at    time.Duration
+	why   string
+}
+
+// add counts a run. With instead, it stands for the last one, which decided nothing.
+func (t *tally) add(round int, dir string, j *Judged, instead bool) {
+	s := sample{
+		round: round, dir: dir, run: j.Run, why: whyNot(j.Run), done: j.Work.Done, rate: j.Work.Rate(), interrupted: j.Run.Interrupted,
+		inconclusive: j.Run.Verdict == reports.Inconclusive, longest: j.Run.Latency[history.Acquire.String()].Due.Max,
+	}
+	end := time.Duration(j.Run.ElapsedMS * float64(time.Millisecond))
+	for _, p := range j.Run.Properties {
+		if p.Result != reports.Broken {
+			continue
+		}
+		b := brokenOnce{Promise: history.Promise{Of: p.Of, Property: p.Name}, count: p.Count, why: p.Why}
+		for _, v := range j.Verdicts {
+			if v.Of == p.Of && v.Property == p.Name {
+				b.at = seen(v, j.Work.Began, end)
+			}
+		}
+		s.broken = append(s.broken, b)
+	}
+	s.run.Properties, s.run.Latency, s.run.Phases = nil, nil, nil // they are many
+	if instead {
+		t.runs = t.runs[:len(t.runs)-1]
+		t.repeated++
+		t.last = nil
+	}
+	t.settle()
+	t.runs = append(t.runs, s)
+	if !s.interrupted { // such a one was measured on its way out
+		t.last = j
+	}
+}
+
+// settle merges the latencies of the last run, which can then not be replaced.
+func (t *tally) settle() {
+	if t.last == nil {
+		return
+	}
+	if t.latencies == nil {
+		t.latencies, t.requests, t.kind = reports.NewLatencies(), reports.NewLatencies(), t.last.Work.Kind
+	}
+	t.latencies.Merge(t.last.Latencies)
+	t.requests.Merge(t.last.Work.Requests)
+	t.last = nil
+}
+
+// whyNot is what made a run inconclusive, with the promise that could not be decided if
+// it was that.
+func whyNot(r reports.Run) string {
+	for _, p := range r.Properties {
+		if r.Why == notDecided && p.Result == reports.Unknown {
+			return fmt.Sprintf("%s; %s of the %s: %s", r.Why, p.Name, p.Of, p.Why)
+		}
+	}
+	return r.Why
+}
+
+// undecided tells whether the last run decided nothing and another may: one that was cut
+// short would most likely be so again, after as long a time.
+func (t *tally) undecided() bool {
+	if len(t.runs) == 0 {
+		return false
+	}
+	last := t.runs[len(t.runs)-1]
+	return last.inconclusive && !last.interrupted && !strings.HasPrefix(last.why, cutShort)
+}
+
+// whole are the runs that went to their end.
+func (t *tally) whole() []sample {
+	return slices.DeleteFunc(slices.Clone(t.runs), func(s sample) bool { return s.interrupted })
+}
+
+// telling are the runs that say something about promises: those that went to their end,
+// and of the others those that had broken one by then.
+func (t *tally) telling() []sample {
+	return slices.DeleteFunc(slices.Clone(t.runs), func(s sample) bool { return s.interrupted && len(s.broken) == 0 })
+}
+
+// request is the latency of the work; nil if none was done.
+func (t *tally) request() *reports.Latency {
+	t.settle()
+	if t.requests == nil {
+		return nil
+	}
+	l, any := t.requests.Summary()[t.kind.String()]
+	if !any {
+		return nil
+	}
+	return &l
+}
+
+// summary are the latencies by kind of operation.
+func (t *tally) summary() map[string]reports.Latency {
+	t.settle()
+	if t.latencies == nil {
+		return map[string]reports.Latency{}
+	}
+	return t.latencies.Summary()
+}
+
+// brokenIn lists what was broken in these runs, in the order of variant.Properties.
+func brokenIn(runs []sample) (all []reports.BrokenPromise) {
+	for _, info := range variant.Properties {
+		b := reports.BrokenPromise{Of: info.Of, Property: info.Name}
+		var at []float64
+		for _, r := range runs {
+			for _, x := range r.broken {
+				if x.Of != info.Of || x.Property != info.Name {
+					continue
+				}
+				b.Runs, b.Count = b.Runs+1, b.Count+x.count
+				b.Why = cmp.Or(b.Why, x.why)
+				at = append(at, round(float64(x.at)/1e6))
+			}
+		}
+		if b.Runs > 0 {
+			s := spreadOf(at)
+			b.SoonestMS, b.MedianMS = s.Low, s.Median
+			all = append(all, b)
+		}
+	}
+	return all
+}
+
+// spreadOf sums up a measure over the rounds; zero if there were none.
+func spreadOf(values []float64) reports.Spread {
+	if len(values) == 0 {
+		return reports.Spread{}
+	}
+	s := slices.Sorted(slices.Values(values))
+	median := s[len(s)/2]
+	if len(s)%2 == 0 {
+		median = (s[len(s)/2-1] + median) / 2
+	}
+	return reports.Spread{Median: round(median), Low: round(s[0]), High: round(s[len(s)-1])}
+}
+
+// measure is a measure of every run.
+func measure(runs []sample, of func(sample) float64) (values []float64) {
+	for _, r := range runs {
+		values = append(values, of(r))
+	}
+	return values
+}
+
+// judge decides the outcome of a cell. Power says whether its configuration can catch
+// anything; alone are the runs that were made for the sake of their latency: they show
+// nothing when all is well, but what broke there is broken. What is broken is as declared
+// only if flaws declare it of every promise.
+func judge(x *reports.ComparisonCell, runs, alone []sample, power bool, declared []history.Promise) {
+	x.Broken = brokenIn(runs)
+	if len(x.Broken) == 0 && x.Expected == reports.Pass {
+		x.Broken = brokenIn(alone)
+		for i := range x.Broken {
+			x.Broken[i].Alone = true
+		}
+	}
+	x.Outcome = reports.Undecided
+	unclear := ""
+	for _, r := range runs {
+		if r.inconclusive {
+			x.Unclear++
+			unclear = cmp.Or(unclear, r.why)
+		}
+	}
+	switch {
+	case len(x.Broken) > 0:
+		x.Outcome = reports.Broke
+		x.AsDeclared = !slices.ContainsFunc(x.Broken, func(b reports.BrokenPromise) bool {
+			return !slices.Contains(declared, history.Promise{Of: b.Of, Property: b.Property})
+		})
+		for _, b := range x.Broken {
+			if x.Expected == reports.Violated && !slices.Contains(declared, history.Promise{Of: b.Of, Property: b.Property}) {
+				x.Why = fmt.Sprintf("no flaw declares that it breaks %s of the %s", b.Property, b.Of)
+			}
+		}
+	case len(runs) == 0:
+		x.Why = "it was not run"
+	case x.Unclear == len(runs):
+		x.Why = unclear
+	case x.Unclear > 0:
+		x.Why = fmt.Sprintf("%d of %d runs decided nothing: %s", x.Unclear, len(runs), unclear)
+	case x.Expected == reports.Violated:
+		x.Why = fmt.Sprintf("it is declared to break, and that did not show in %s", count(len(runs), "run"))
+	case !power:
+		x.Why = "it kept its promises, but the control was not caught, so this configuration shows nothing"
+	default:
+		x.Outcome, x.AsDeclared = reports.Safe, true
+	}
+}
+
+// count is a number of things.
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}

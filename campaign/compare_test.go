@@ -1,0 +1,565 @@
+package campaign
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"oversell/checker"
+	"oversell/history"
+	"oversell/reports"
+	"oversell/scenarios"
+	"oversell/target"
+	"oversell/variant"
+)
+
+// quiet watches a comparison and says nothing.
+type quiet struct{ silent }
+
+func (quiet) Round(reports.Comparison) {}
+
+// comparison is the plan of a command line.
+func comparison(t *testing.T, args ...string) *ComparePlan {
+	t.Helper()
+	p, err := planned(t, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func planned(t *testing.T, args ...string) (*ComparePlan, error) {
+	t.Helper()
+	o := &CompareOptions{Dir: t.TempDir()}
+	f := pflag.NewFlagSet("compare", pflag.ContinueOnError)
+	o.Bind(f)
+	if err := f.Parse(append([]string{"--seed=7"}, args...)); err != nil {
+		return nil, err
+	}
+	return NewComparison(t.Context(), o)
+}
+
+// compared makes a comparison; it skips where no redis-server is installed.
+func compared(t *testing.T, p *ComparePlan) reports.Comparison {
+	t.Helper()
+	c, err := Compare(t.Context(), p, quiet{})
+	if errors.Is(err, target.ErrEnvironment) && os.Getenv("OVERSELL_REQUIRE_ALL") != "1" {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// small is a comparison that takes a second or two.
+func small(more ...string) []string {
+	return append([]string{"--quick", "--target=process", "--clients=24", "--stock=60"}, more...)
+}
+
+func (p *ComparePlan) names() (names []string) {
+	for _, c := range p.contenders {
+		names = append(names, c.String())
+	}
+	return names
+}
+
+func TestContenders(t *testing.T) {
+	for _, c := range []struct {
+		args      []string
+		with, not []string
+		n         int // 0: any number
+	}{
+		{nil, []string{"lua-release + plain", "fenced + fenced", "redislock-printed + plain", "none + lua", "none + watch"},
+			[]string{"none + plain", "fair-no-reap + plain", "none + decr", "none + sql-version"}, 0},
+		{[]string{"--lock=none,lua-release", "--sale=plain,lua"}, []string{"none + plain", "lua-release + lua"}, nil, 4},
+		{[]string{"--lock=fair-no-reap"}, []string{"fair-no-reap + plain"}, nil, 1}, // asked for
+		{[]string{"--sale=lua"}, []string{"none + lua", "lua-release + lua"}, []string{"none + watch"}, 0},
+		{[]string{"--scenario=mutex"}, []string{"lua-release"}, []string{"none"}, 0},
+		{[]string{"--scenario=queue"}, []string{"zset-atomic", "lua-release + zset-locked"}, []string{"range-run-remove"}, 0},
+		{[]string{"--scenario=queue", "--queue=zset-atomic,zset-locked", "--lock=lua-release"}, []string{"zset-atomic", "lua-release + zset-locked"}, nil, 2},
+		{[]string{"--scenario=ids"}, []string{"none + incr", "lua-release + get-set"}, []string{"none + get-set"}, 0},
+		{[]string{"--scenario=dispatch"}, []string{"lua-release + dispatch-locked", "fenced + dispatch-fenced"}, nil, 0},
+	} {
+		names := comparison(t, append([]string{"--target=embedded"}, c.args...)...).names()
+		if c.n > 0 && len(names) != c.n {
+			t.Errorf("%v: contenders %q; want %d", c.args, names, c.n)
+		}
+		for _, name := range c.with {
+			if !slices.Contains(names, name) {
+				t.Errorf("%v: %s is not among %q", c.args, name, names)
+			}
+		}
+		for _, name := range c.not {
+			if slices.Contains(names, name) {
+				t.Errorf("%v: %s is among %q", c.args, name, names)
+			}
+		}
+	}
+}
+
+func TestConfigurations(t *testing.T) {
+	p := comparison(t, "--lock=lua-release,redislock", "--target=process,embedded", "--clients=10,20", "--ttl=1s,500ms",
+		"--fault=slow 600ms 5%", "--fault=crash after SETNX 1%; freeze holder 600ms")
+	if n := 2 * 3 * 2 * 2; len(p.configurations) != n {
+		t.Fatalf("%d configurations; want %d", len(p.configurations), n)
+	}
+	seen := map[string]bool{}
+	for i, f := range p.configurations {
+		seen[f.report.String()] = true
+		for _, x := range p.in(i) {
+			if got := fmt.Sprintf("--clients=%d --ttl=%v", x.config.Clients, x.config.TTL); got != strings.Join(f.report.Swept, " ") {
+				t.Errorf("%s runs with %s", f.report, got)
+			}
+			if len(x.config.Faults) != len(f.report.Faults) {
+				t.Errorf("%s runs with the faults %v", f.report, x.config.Faults)
+			}
+			if x.lone.config.Clients != 1 || len(x.lone.config.Faults) > 0 || x.lone.config.TTL != x.config.TTL {
+				t.Errorf("alone: %+v", x.lone.config)
+			}
+			if x.config.Waiting != p.configurations[0].options.Waiting {
+				t.Errorf("%s waits by %s", f.report, x.config.Waiting)
+			}
+		}
+		// redislock counts whole seconds.
+		if want := 1 + strings.Count(f.report.Swept[1], "1s"); len(p.in(i)) != want {
+			t.Errorf("%s has %d cells; want %d", f.report, len(p.in(i)), want)
+		}
+	}
+	if len(seen) != len(p.configurations) || len(p.skipped) != 1 || !strings.Contains(p.skipped[0], "whole seconds") {
+		t.Errorf("configurations %v, left out %q", seen, p.skipped)
+	}
+	if c := p.configurations[4]; !slices.Equal(c.report.Faults, []string{"slow 600ms 5%"}) {
+		t.Errorf("the second fault's: %v", c.report)
+	}
+	if p := comparison(t, "--target=embedded", "--lock=lua-release", "--faults-only", "--fault=slow 10ms 1%"); len(p.configurations) != 1 || len(p.cells[0].config.Faults) != 1 || len(p.alone[0].config.Faults) != 0 {
+		t.Errorf("with faults only: %d configurations, faults %v, alone %v", len(p.configurations), p.cells[0].config.Faults, p.alone[0].config.Faults)
+	}
+	if len(p.alone) != 2*(2+1) {
+		t.Errorf("%d runs alone; want one for each contender, target and lease", len(p.alone))
+	}
+}
+
+// TestControlIsKnownToBreakHere: of the flaws that the lists declare, those that the
+// faults bring out, where there are faults; and only then those that load brings out.
+func TestControlIsKnownToBreakHere(t *testing.T) {
+	p := comparison(t, "--target=embedded", "--lock=lua-release,fenced", "--ttl=100ms", "--fault=slow 150ms 5%", "--fault=script-flush at 200ms")
+	for i, want := range []struct {
+		first    string
+		property variant.Property
+	}{
+		{"", variant.NoOversell},
+		{"token-del + plain", variant.OwnerOnlyRelease},
+		{"", variant.NoOversell}, // this fault breaks nothing that is declared
+	} {
+		control := &p.configurations[i].control
+		first := control.candidates[0]
+		if want.first != "" && first.who.String() != want.first {
+			t.Errorf("%s: first %s; want %s", p.configurations[i].report, first.who, want.first)
+		}
+		for _, c := range control.candidates {
+			if outcome, _ := c.config.Expect(); outcome != scenarios.ExpectViolated {
+				t.Errorf("%s: %s is not declared to break", p.configurations[i].report, c.who)
+			}
+		}
+		if !slices.ContainsFunc(first.breaks, func(b history.Promise) bool { return b.Property == want.property }) {
+			t.Errorf("%s: %s is to break %v; want %s among them", p.configurations[i].report, first.who, first.breaks, want.property)
+		}
+	}
+	under := p.configurations[1].control.candidates
+	if slices.ContainsFunc(under, func(c *candidate) bool { return c.who.String() == "none + plain" }) {
+		t.Error("what load alone breaks stands for what a fault can break")
+	}
+}
+
+func TestOrderIsShuffledByRound(t *testing.T) {
+	order := func(seed uint64, n int) (names []string) {
+		p := comparison(t, "--target=embedded", "--clients=4,8", fmt.Sprint("--seed=", seed))
+		for _, j := range (&comparing{ComparePlan: p}).jobs(n) {
+			names = append(names, j.what+subjects(j.config)+fmt.Sprint(j.config.Clients))
+		}
+		return names
+	}
+	first, again, second, other := order(1, 1), order(1, 1), order(1, 2), order(2, 1)
+	if !slices.Equal(first, again) || slices.Equal(first, other) {
+		t.Error("the seed does not decide the order")
+	}
+	// Without the runs alone, which the first round has more of.
+	cells := func(names []string) []string {
+		return slices.DeleteFunc(slices.Clone(names), func(s string) bool { return strings.HasPrefix(s, "alone-") })
+	}
+	a, b := cells(first), cells(second)
+	if slices.Equal(a, b) {
+		t.Error("two rounds have the same order")
+	}
+	if changes := len(slices.CompactFunc(slices.Clone(a), func(x, y string) bool { return x[:2] == y[:2] })); changes < len(a)/4 {
+		t.Errorf("configurations are not interleaved: %q", a)
+	}
+	slices.Sort(a)
+	slices.Sort(b)
+	if !slices.Equal(a, b) || len(slices.Compact(a)) != len(b) {
+		t.Error("a round does not have every cell once")
+	}
+}
+
+// ran makes a sample by hand.
+func ranAs(verdict string, broke ...variant.Property) sample {
+	s := sample{inconclusive: verdict == reports.Inconclusive, run: reports.Run{Verdict: verdict}, why: "for want of luck"}
+	for i, p := range broke {
+		s.broken = append(s.broken, brokenOnce{history.Promise{Of: variant.Sale, Property: p}, 2, time.Duration(i+1) * time.Millisecond, "so"})
+	}
+	return s
+}
+
+func TestOutcomeOfACell(t *testing.T) {
+	pass, vague := ranAs(reports.Pass), ranAs(reports.Inconclusive)
+	broke := ranAs(reports.Violated, variant.NoOversell)
+	for _, c := range []struct {
+		name        string
+		runs, alone []sample
+		expected    string
+		blind       bool
+		outcome     string
+		declared    bool
+		why         string
+	}{
+		{name: "kept", runs: []sample{pass, pass}, expected: reports.Pass, outcome: reports.Safe, declared: true},
+		{name: "a surprise", runs: []sample{pass, broke}, expected: reports.Pass, outcome: reports.Broke},
+		{name: "a surprise, with nobody else caught", runs: []sample{broke}, expected: reports.Pass, blind: true, outcome: reports.Broke},
+		{name: "as declared", runs: []sample{vague, broke}, expected: reports.Violated, outcome: reports.Broke, declared: true},
+		{name: "more than declared", runs: []sample{broke, ranAs(reports.Violated, variant.NoOversell, variant.OncePerOrder)}, expected: reports.Violated, outcome: reports.Broke, why: "no flaw declares that it breaks once-per-order of the sale"},
+		{name: "the flaw did not show", runs: []sample{pass, pass}, expected: reports.Violated, outcome: reports.Undecided, why: "did not show in 2 runs"},
+		{name: "the control was not caught", runs: []sample{pass}, expected: reports.Pass, blind: true, outcome: reports.Undecided, why: "control"},
+		{name: "one decided nothing", runs: []sample{pass, vague}, expected: reports.Pass, outcome: reports.Undecided, why: "1 of 2 runs decided nothing: for want of luck"},
+		{name: "nothing was decided", runs: []sample{vague}, expected: reports.Pass, outcome: reports.Undecided, why: "for want of luck"},
+		{name: "not run", expected: reports.Pass, outcome: reports.Undecided, why: "not run"},
+		{name: "broken alone", runs: []sample{pass}, alone: []sample{broke}, expected: reports.Pass, outcome: reports.Broke},
+		{name: "alone nothing shows", runs: []sample{pass}, alone: []sample{vague}, expected: reports.Pass, outcome: reports.Safe, declared: true},
+	} {
+		x := reports.ComparisonCell{Expected: c.expected}
+		var declared []history.Promise
+		if c.expected == reports.Violated {
+			declared = []history.Promise{{Of: variant.Sale, Property: variant.NoOversell}}
+		}
+		judge(&x, c.runs, c.alone, !c.blind, declared)
+		if x.Outcome != c.outcome || x.AsDeclared != c.declared || !strings.Contains(x.Why, c.why) || (c.why != "") != (x.Why != "") {
+			t.Errorf("%s: %s (%s), as declared: %v; want %s, %v", c.name, x.Outcome, x.Why, x.AsDeclared, c.outcome, c.declared)
+		}
+	}
+	b := brokenIn([]sample{broke, pass, ranAs(reports.Violated, variant.Linearizable, variant.NoOversell)})
+	want := []reports.BrokenPromise{
+		{Of: variant.Sale, Property: variant.NoOversell, Runs: 2, Count: 4, SoonestMS: 1, MedianMS: 1.5, Why: "so"},
+		{Of: variant.Sale, Property: variant.Linearizable, Runs: 1, Count: 2, SoonestMS: 1, MedianMS: 1, Why: "so"},
+	}
+	if !slices.Equal(b, want) {
+		t.Errorf("broken: %+v; want %+v", b, want)
+	}
+}
+
+// TestWhatIsMadeOnceMore: what another seed may decide, and the second then counts alone.
+func TestWhatIsMadeOnceMore(t *testing.T) {
+	judged := func(verdict, why string, done int64) *Judged {
+		l := reports.NewLatencies()
+		for range done {
+			l.Add(history.Op{Kind: history.Buy, Return: time.Millisecond})
+		}
+		return &Judged{Run: reports.Run{Verdict: verdict, Why: why}, Latencies: l, Work: Work{Kind: history.Buy, Done: done, Requests: l}}
+	}
+	var x tally
+	x.add(1, "a", judged(reports.Pass, "", 5), false)
+	if x.undecided() {
+		t.Error("a decided run would be made once more")
+	}
+	x.add(2, "b", judged(reports.Inconclusive, cutShort+"it took too long", 7), false)
+	if x.undecided() {
+		t.Error("a run that was cut short would be made once more")
+	}
+	x.add(3, "c", judged(reports.Inconclusive, "the fault never struck", 100), false)
+	if !x.undecided() {
+		t.Error("a run whose fault never struck would not be made once more")
+	}
+	x.add(3, "d", judged(reports.Pass, "", 11), true)
+	if len(x.runs) != 3 || x.runs[2].dir != "d" || x.repeated != 1 || x.summary()["buy"].Count != 23 || x.request().Count != 23 {
+		t.Errorf("%d runs, %d repeated, latencies of %d; want 3, 1, 5 + 7 + 11", len(x.runs), x.repeated, x.summary()["buy"].Count)
+	}
+}
+
+// TestWhatStoppedRunsTell: only what they broke.
+func TestWhatStoppedRunsTell(t *testing.T) {
+	whole, broke, vague := ranAs(reports.Pass), ranAs(reports.Violated, variant.NoOversell), ranAs(reports.Inconclusive)
+	broke.interrupted, vague.interrupted = true, true
+	x := tally{runs: []sample{whole, broke, vague}}
+	if got := x.telling(); len(got) != 2 || len(got[1].broken) != 1 || len(x.whole()) != 1 {
+		t.Errorf("%d tell something, %d are whole; want 2 and 1", len(got), len(x.whole()))
+	}
+}
+
+// TestTheFastestIsSafe: what broke may be as fast as it likes.
+func TestTheFastestIsSafe(t *testing.T) {
+	cells := []reports.ComparisonCell{
+		{Outcome: reports.Broke, Throughput: reports.Spread{Median: 9}},
+		{Outcome: reports.Safe, Throughput: reports.Spread{Median: 2}},
+		{Outcome: reports.Safe, Throughput: reports.Spread{Median: 3}},
+		{Outcome: reports.Undecided, Throughput: reports.Spread{Median: 8}},
+	}
+	if got := fastestOf(cells); got != 2 {
+		t.Errorf("the fastest is %d; want 2", got)
+	}
+	if got := fastestOf(cells[:1]); got != -1 {
+		t.Errorf("nothing is safe, and the fastest is %d", got)
+	}
+}
+
+// TestRatioIsPairedByRound: a round in which the machine was slow for both says nothing
+// about either.
+func TestRatioIsPairedByRound(t *testing.T) {
+	runs := func(rates ...float64) (rs []reports.ComparedRun) {
+		for i, r := range rates {
+			rs = append(rs, reports.ComparedRun{Round: i + 1, Throughput: r})
+		}
+		return rs
+	}
+	if r := ratio(runs(50, 5, 400), runs(100, 10, 800)); *r != (reports.Spread{Median: 0.5, Low: 0.5, High: 0.5}) {
+		t.Errorf("half as fast in each round: %+v", r)
+	}
+	if r := ratio(runs(50), nil); r != nil {
+		t.Errorf("no round in common: %+v", r)
+	}
+}
+
+func TestWorkOfASale(t *testing.T) {
+	ms := time.Millisecond
+	h := &history.History{
+		Header: history.Header{Scenario: "seckill", Stock: 2},
+		Ops: []history.Op{
+			{Client: 1, Kind: history.Acquire, Outcome: history.OK, Due: 10 * ms, Call: 10 * ms, Return: 11 * ms},
+			{Client: 1, Kind: history.Buy, Outcome: history.OK, Due: 11 * ms, Call: 11 * ms, Return: 13 * ms},
+			{Client: 1, Kind: history.Release, Outcome: history.OK, Due: 13 * ms, Call: 13 * ms, Return: 14 * ms},
+			{Client: 2, Kind: history.Acquire, Outcome: history.OK, Due: 10 * ms, Call: 10 * ms, Return: 15 * ms},
+			{Client: 2, Kind: history.Buy, Outcome: history.OK, Reason: history.Repeated, Due: 15 * ms, Call: 15 * ms, Return: 16 * ms},
+			{Client: 2, Kind: history.Buy, Outcome: history.OK, Due: 16 * ms, Call: 16 * ms, Return: 30 * ms},
+			{Client: 2, Kind: history.Buy, Outcome: history.Refused, Reason: history.SoldOut, Due: 30 * ms, Call: 30 * ms, Return: 31 * ms},
+		},
+		Trailer: &history.Trailer{Elapsed: 100 * ms},
+	}
+	w := workOf(h, 2)
+	l := w.Requests.Summary()["buy"]
+	if w.Done != 2 || w.Within != 20*ms || w.Rate() != 100 || l.Count != 2 || l.Due.Max < 19.9 || l.Due.P50 > 3.1 {
+		t.Errorf("%+v, %+v; want 2 purchases in 20 ms, after 3 ms and 20 ms", w, l)
+	}
+	if w := workOf(h, 1); w.Within != 100*ms { // with a piece left, it lasted as long as it did
+		t.Errorf("not sold out: %+v", w)
+	}
+}
+
+func TestWorkOfAQueue(t *testing.T) {
+	ms := time.Millisecond
+	h := &history.History{
+		Header: history.Header{Scenario: "queue"},
+		Ops: []history.Op{
+			{Client: 1, Kind: history.Acquire, Outcome: history.OK, Due: 10 * ms, Call: 10 * ms, Return: 11 * ms}, // to look, in vain
+			{Client: 1, Kind: history.Release, Outcome: history.OK, Due: 13 * ms, Call: 13 * ms, Return: 14 * ms},
+			{Client: 1, Kind: history.Pop, Outcome: history.OK, Due: 20 * ms, Call: 20 * ms, Return: 21 * ms, Amount: 1},
+			{Client: 1, Kind: history.Pop, Outcome: history.OK, Due: 21 * ms, Call: 21 * ms, Return: 22 * ms, Amount: 2}, // another attempt
+			{Client: 1, Kind: history.Pop, Outcome: history.Refused, Reason: history.Empty, Due: 22 * ms, Call: 22 * ms, Return: 300 * ms},
+		},
+		Trailer: &history.Trailer{Elapsed: 400 * ms},
+	}
+	if w := workOf(h, 0); w.Done != 1 || w.Within != 11*ms || w.Requests.Summary()["pop"].Due.Max > 1.1 {
+		t.Errorf("%+v, %+v; want 1 delivery in 11 ms, after 1 ms", w, w.Requests.Summary()["pop"])
+	}
+}
+
+func TestWhenItWasSeen(t *testing.T) {
+	op := func(kind history.Kind, returned time.Duration) history.Op {
+		return history.Op{Kind: kind, Return: returned}
+	}
+	for _, c := range []struct {
+		property variant.Property
+		witness  []history.Op
+		want     time.Duration
+	}{
+		{variant.MutualExclusion, []history.Op{op(history.Acquire, 12), op(history.Acquire, 15), op(history.Release, 90)}, 5},
+		{variant.OwnerOnlyRelease, []history.Op{op(history.Acquire, 12), op(history.Acquire, 15), op(history.Release, 20), op(history.Release, 90)}, 10},
+		{variant.NoOversell, []history.Op{op(history.Buy, 12), op(history.Buy, 40)}, 30},
+		{variant.NoUndersell, nil, 77},
+	} {
+		if got := seen(checker.Verdict{Of: variant.Lock, Property: c.property, Witness: c.witness}, 10, 77); got != c.want {
+			t.Errorf("%s: seen after %d; want %d", c.property, got, c.want)
+		}
+	}
+}
+
+// TestCommandsAreCounted: a lock that takes one command and gives it back with one.
+func TestCommandsAreCounted(t *testing.T) {
+	o := onRealRedis("set-nx-ex")
+	o.Scenario, o.Clients, o.Ops = "mutex", 1, 50
+	r := ranOnRedis(t, o).Runs[0]
+	if r.Acquired != 50 || r.Commands != 100 {
+		t.Errorf("%d commands for %d acquisitions; want 100 for 50", r.Commands, r.Acquired)
+	}
+}
+
+func TestComparison(t *testing.T) {
+	p := comparison(t, small("--lock=lua-release,redislock-printed,set-nx-ex", "--rounds=3")...)
+	c := compared(t, p)
+	if c.Rounds != 3 || c.ExitCode() != reports.ExitPass || len(c.Cells) != 3 {
+		t.Fatalf("%d rounds, exit code %d, cells %+v", c.Rounds, c.ExitCode(), c.Cells)
+	}
+	f := c.Configurations[0]
+	if f.Control.Contender.Lock != "redislock-printed" || f.Control.Runs != 3 || !f.Control.Power() || f.Fastest < 0 {
+		t.Errorf("the configuration: %+v", f)
+	}
+	for _, x := range c.Cells {
+		who := c.Contenders[x.Contender]
+		if want := map[bool]string{true: reports.Broke, false: reports.Safe}[who.Lock == "redislock-printed"]; x.Outcome != want {
+			t.Errorf("%s: %s (%s)", who, x.Outcome, x.Why)
+		}
+		if x.Runs != 3 || len(x.Rounds) != 3 || x.Throughput.Median <= 0 || x.Ratio == nil || x.Request == nil || x.RequestAlone == nil ||
+			x.Fairness <= 0 || x.LongestWaitMS <= 0 || x.CommandsPerAcquisition < 3 || x.Uncontended["acquire"].Count == 0 {
+			t.Errorf("%s: %+v", who, x)
+		}
+		// Merged from all rounds: every purchase of every run is in it.
+		if want := int64(3 * x.Sold.Median); who.Lock == "set-nx-ex" && x.Request.Count != want {
+			t.Errorf("%s: latencies of %d purchases; want %d", who, x.Request.Count, want)
+		}
+		if x.Contender == f.Fastest && *x.Ratio != (reports.Spread{Median: 1, Low: 1, High: 1}) {
+			t.Errorf("the fastest by itself: %+v", x.Ratio)
+		}
+		for i, r := range x.Rounds {
+			if r.Seed != uint64(7+i) && x.Repeated == 0 {
+				t.Errorf("%s, round %d: seed %d", who, r.Round, r.Seed)
+			}
+			if _, err := os.Stat(filepath.Join(p.dir, r.Dir, historyFile)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	var saved reports.Comparison
+	if text, err := os.ReadFile(filepath.Join(p.dir, comparisonFile)); err != nil || json.Unmarshal(text, &saved) != nil || len(saved.Cells) != 3 {
+		t.Errorf("saved: %+v, %v", saved, err)
+	}
+	if _, err := Compare(t.Context(), p, quiet{}); !errors.Is(err, ErrUsed) {
+		t.Errorf("into a directory that is in use: %v", err)
+	}
+}
+
+// plant has a contender declared to be sound that is not.
+func plant(p *ComparePlan, lock string) {
+	for _, x := range p.cells {
+		if x.config.Lock.Name == lock {
+			x.config.Lock.Flaws, x.config.Sale.Flaws = nil, nil
+		}
+	}
+}
+
+func TestASurpriseIsExit1(t *testing.T) {
+	p := comparison(t, small("--lock=redislock-printed,lua-release", "--rounds=1")...)
+	plant(p, "redislock-printed")
+	c := compared(t, p)
+	if s := c.Surprises(); c.ExitCode() != reports.ExitViolated || len(s) != 1 || c.Contenders[s[0].Contender].Lock != "redislock-printed" {
+		t.Errorf("exit code %d, surprises %+v", c.ExitCode(), s)
+	}
+}
+
+// TestAControlThatIsNotCaughtIsExit3: then what is sound is not called safe.
+func TestAControlThatIsNotCaughtIsExit3(t *testing.T) {
+	p := comparison(t, small("--lock=lua-release,set-nx-ex", "--rounds=1")...)
+	control := &p.configurations[0].control
+	x := p.cells[0]
+	control.candidates = []*candidate{{who: p.contenders[0], subject: x.subject, tally: &tally{}, extra: true, breaks: []history.Promise{{Of: variant.Sale, Property: variant.NoOversell}}}}
+	c := compared(t, p)
+	if f := c.Configurations[0].Control; c.ExitCode() != reports.ExitInconclusive || f.Runs != 1 || f.Power() {
+		t.Errorf("exit code %d, control %+v", c.ExitCode(), f)
+	}
+	for _, x := range c.Cells {
+		if x.Outcome != reports.Undecided || x.AsDeclared {
+			t.Errorf("%s: %s", c.Contenders[x.Contender], x.Outcome)
+		}
+	}
+}
+
+// TestAnExtraControlIsFound where no contender is known to break.
+func TestAnExtraControlIsFound(t *testing.T) {
+	c := compared(t, comparison(t, small("--lock=lua-release", "--rounds=2")...))
+	if f := c.Configurations[0].Control; !f.Power() || f.Runs != 2 || c.ExitCode() != reports.ExitPass {
+		t.Errorf("control %+v, exit code %d", f, c.ExitCode())
+	}
+}
+
+// stopping interrupts a comparison after so many runs.
+type stopping struct {
+	quiet
+	cancel context.CancelFunc
+	after  int
+}
+
+func (s *stopping) Done(int, int, reports.Run) {
+	if s.after--; s.after == 0 {
+		s.cancel()
+	}
+}
+
+func TestStoppedComparison(t *testing.T) {
+	for _, c := range []struct {
+		planted string
+		want    int
+	}{{"", reports.ExitInconclusive}, {"redislock-printed", reports.ExitViolated}} {
+		p := comparison(t, small("--lock=lua-release,redislock-printed", "--rounds=9")...)
+		plant(p, c.planted)
+		ctx, cancel := context.WithCancel(t.Context())
+		d, err := Compare(ctx, p, &stopping{cancel: cancel, after: 6}) // in the second round
+		if errors.Is(err, target.ErrEnvironment) && os.Getenv("OVERSELL_REQUIRE_ALL") != "1" {
+			t.Skip(err)
+		}
+		if err != nil || !d.Interrupted || d.Rounds != 1 || len(d.Cells) != 2 || d.ExitCode() != c.want {
+			t.Errorf("planted %q: %v, interrupted %v, %d rounds, %d cells, exit code %d; want %d", c.planted, err, d.Interrupted, d.Rounds, len(d.Cells), d.ExitCode(), c.want)
+		}
+		if _, err := os.Stat(filepath.Join(p.dir, comparisonFile)); err != nil {
+			t.Error(err)
+		}
+		cancel()
+	}
+}
+
+// TestRoundsEnd: after as many as were wanted, or before one that would take too long.
+func TestRoundsEnd(t *testing.T) {
+	for _, c := range []struct {
+		args    []string
+		n       int
+		longest time.Duration
+		want    string
+	}{
+		{[]string{"--rounds=2"}, 2, time.Hour, ""},
+		{[]string{"--rounds=2"}, 3, 0, "wanted"},
+		{[]string{"--time=1m"}, 1, time.Hour, ""},
+		{[]string{"--time=1m"}, 2, time.Hour, "took longer"},
+		{[]string{"--time=1m"}, 7, 10 * time.Second, ""},
+		{[]string{"--quick"}, 6, 0, "wanted"},
+		{[]string{"--quick"}, 3, 55 * time.Second, "hardly"},
+		{[]string{"--quick", "--rounds=20"}, 3, 55 * time.Second, "hardly"}, // quick is a promise
+		{nil, 4, 10 * time.Minute, "hardly"},
+	} {
+		got := (&comparing{ComparePlan: comparison(t, append(c.args, "--target=embedded", "--lock=lua-release")...), began: time.Now()}).enough(c.n, c.longest)
+		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%v, before round %d: %q; want %q", c.args, c.n, got, c.want)
+		}
+	}
+}
+
+func TestCommandOfAComparison(t *testing.T) {
+	p := comparison(t, "--quick", "--lock=lua-release,fenced", "--clients=10,20", "--fault=slow 150ms 5%; crash holder 1%", "--target=embedded", "--allow-remote")
+	want := "oversell compare --allow-remote --clients 10,20 --fault 'slow 150ms 5%; crash holder 1%' --lock lua-release,fenced --quick --seed 7 --target embedded"
+	if p.command != want {
+		t.Errorf("%s\nwant\n%s", p.command, want)
+	}
+}

@@ -1,0 +1,129 @@
+package campaign
+
+import (
+	"time"
+
+	"oversell/checker"
+	"oversell/history"
+	"oversell/reports"
+	"oversell/scenarios"
+	"oversell/variant"
+)
+
+// Work is what the clients of a run came for, as far as they got it. Attempts at a
+// lock, refusals and tidying up are none of it.
+type Work struct {
+	// Kind is the operation that the work is done by.
+	Kind history.Kind
+	// Done is how many pieces of work there were: purchases, tasks, numbers or
+	// grants of a lock. What had no effect of its own, such as an order that was sent
+	// again, is not counted.
+	Done int64
+	// Within is how long they took all together. A sale that is sold out, and a queue
+	// that is drained, end with the last piece; of every other run it is its length.
+	Within time.Duration
+	// Requests are the latencies of the pieces as their clients felt them: from when a
+	// client asked for the lock, if there is one, until it had what it came for.
+	Requests *reports.Latencies
+	// Began is when the load began, since the start of the run.
+	Began time.Duration
+}
+
+// Rate is Done by the second.
+func (w Work) Rate() float64 {
+	if w.Within <= 0 {
+		return 0
+	}
+	return float64(w.Done) / w.Within.Seconds()
+}
+
+// works are the operations that clients come for, by what it is that they use: the
+// first that a scenario uses counts, because the others serve it.
+var works = []struct {
+	of    variant.Object
+	kind  history.Kind
+	words string
+}{
+	{variant.Sale, history.Buy, "purchases"},
+	{variant.Queue, history.Pop, "deliveries"},
+	{variant.Dispatch, history.Take, "tasks"},
+	{variant.IDs, history.NextID, "numbers"},
+	{variant.Lock, history.Acquire, "acquisitions"},
+}
+
+// workIn is the work in a scenario, and a word for many pieces of it.
+func workIn(s scenarios.Scenario) (kind history.Kind, words string) {
+	for _, w := range works {
+		if s.Uses(w.of) {
+			return w.kind, w.words
+		}
+	}
+	return history.Acquire, "acquisitions"
+}
+
+// workOf reads a history for the work in it, of which so much was sold, perhaps.
+func workOf(h *history.History, sold int64) Work {
+	s, _ := scenarios.Find(h.Header.Scenario) // of a scenario that is unknown here, the lock
+	kind, _ := workIn(s)
+	w := Work{Kind: kind, Requests: reports.NewLatencies(), Began: history.Forever}
+	last := time.Duration(0)
+	asked := map[int32]time.Duration{} // by clients who hold a lock: when they asked for it
+	for _, op := range h.Ops {
+		if !measured(op) {
+			continue
+		}
+		w.Began = min(w.Began, op.Call)
+		if done(op, kind) {
+			w.Done++
+			last = max(last, op.Return)
+			if since, holds := asked[op.Client]; holds {
+				op.Due, op.Call = min(op.Due, since), min(op.Call, since)
+			}
+			w.Requests.Add(op)
+		}
+		switch {
+		case op.Kind == history.Release:
+			delete(asked, op.Client)
+		case op.Kind == history.Acquire && op.Outcome == history.OK:
+			asked[op.Client] = op.Due
+		}
+	}
+	if w.Began == history.Forever {
+		w.Began = 0
+	}
+	w.Within = elapsed(h)
+	soldOut := s.Uses(variant.Sale) && sold >= h.Header.Stock
+	if drained := !s.Uses(variant.Sale) && s.Uses(variant.Queue); w.Done > 0 && (soldOut || drained) {
+		w.Within = last - w.Began
+	}
+	return w
+}
+
+// done tells whether an operation is a finished piece of work, and the first time
+// that it is done.
+func done(op history.Op, kind history.Kind) bool {
+	return op.Kind == kind && op.Outcome == history.OK && op.Reason == history.NoReason &&
+		(kind != history.Pop || op.Amount <= 1) // later attempts deliver what was delivered before
+}
+
+// seen is when a broken promise was there to be seen, since the load began: when the
+// operation of its witness that broke it had returned. How the others gave back later
+// what they held belongs to the story, and not to that. What has no witness was seen at
+// the end.
+func seen(v checker.Verdict, began, end time.Duration) time.Duration {
+	at := time.Duration(-1)
+	for _, op := range v.Witness {
+		change := op.Kind == history.Release || op.Kind == history.Extend
+		switch {
+		case v.Property == variant.MutualExclusion && op.Kind == history.Release:
+			continue // two grants broke it
+		case v.Property == variant.OwnerOnlyRelease && change:
+			return max(0, op.Return-began) // the robber's; the victim's own comes later
+		}
+		at = max(at, op.Return)
+	}
+	if at < 0 {
+		return end
+	}
+	return max(0, at-began)
+}

@@ -1,0 +1,334 @@
+package campaign
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	"oversell/history"
+	"oversell/reports"
+)
+
+// ErrUnwritten says that a page could not be written: the surroundings failed.
+var ErrUnwritten = errors.New("write the page")
+
+// Report writes the page of what is at paths, and returns where it is, the page itself
+// first. Each path is a run directory, a directory of run directories, a history (also
+// as JSON lines), a comparison or its directory, or what explore wrote as JSON. Several
+// runs or searches become one page with a table; each run's own page is then written
+// into its directory, unless it is there.
+//
+// out is the page's file; empty: report.html beside what is at the first path. A file
+// that is no page of this program's is never overwritten.
+func Report(paths []string, out string) (written []string, err error) {
+	if len(paths) == 0 {
+		return nil, errors.New("name what the page is to tell of: a run directory, a history, a comparison or an exploration")
+	}
+	var found []source
+	for _, path := range paths {
+		more, err := sourcesIn(path)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, more...)
+	}
+	if out == "" {
+		out = filepath.Join(dirOf(paths[0]), pageFile)
+	}
+	if err := ours(out); err != nil {
+		return nil, err
+	}
+	if len(found) == 1 {
+		return []string{out}, found[0].page(out)
+	}
+	return overview(found, out)
+}
+
+// dirOf is a directory itself, or that of a file.
+func dirOf(path string) string {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return path
+	}
+	return filepath.Dir(path)
+}
+
+// source is something that a page can be made of.
+type source struct {
+	// path is where it is: a file.
+	path string
+	// shape is a schema.
+	shape string
+}
+
+// sourcesIn finds what is at a path.
+func sourcesIn(path string) ([]source, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		s, err := recognised(path)
+		return []source{s}, err
+	}
+	if compared := filepath.Join(path, comparisonFile); exists(compared) {
+		s, err := recognised(compared)
+		return []source{s}, err
+	}
+	files, err := historiesIn(path)
+	if err != nil {
+		if files, _ = filepath.Glob(filepath.Join(globEscape(path), "explore-*.json")); len(files) == 0 {
+			return nil, fmt.Errorf("%s holds no %s and no %s, nor do the directories in it, and no searches: name a run directory, a history, a comparison or an exploration", path, historyFile, comparisonFile)
+		}
+	}
+	var all []source
+	for _, f := range files {
+		s, err := recognised(f)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// recognised finds out what is in a file, by its first bytes or its schema.
+func recognised(path string) (source, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return source{}, err
+	}
+	defer f.Close()
+	head := make([]byte, len(historyMagic))
+	n, err := io.ReadFull(f, head)
+	if n == 0 {
+		return source{}, fmt.Errorf("%s is empty: it holds nothing to report", path)
+	}
+	if string(head[:n]) == historyMagic {
+		return source{path, history.Schema}, nil
+	}
+	var what struct {
+		Schema  string `json:"schema"`
+		Verdict string `json:"verdict"`
+	}
+	whole := io.MultiReader(bytes.NewReader(head[:n]), f)
+	if err == nil {
+		err = json.NewDecoder(whole).Decode(&what)
+	}
+	switch {
+	case err != nil:
+		return source{}, fmt.Errorf("%s is neither a history nor JSON of this program's: %w", path, err)
+	case what.Schema == reports.Schema, what.Schema == "" && what.Verdict != "":
+		return source{}, fmt.Errorf("%s holds judgements, and not what happened: name the run directory or its %s", path, historyFile)
+	}
+	for _, known := range []string{history.Schema, reports.ComparisonSchema, reports.ExplorationSchema, reports.ExplorationsSchema} {
+		if what.Schema == known {
+			return source{path, known}, nil
+		}
+	}
+	return source{}, fmt.Errorf("%s: its schema is %q, which has no page; those with one are %s, %s and %s", path, what.Schema, history.Schema, reports.ComparisonSchema, reports.ExplorationSchema)
+}
+
+// historyMagic begins a history file of any version.
+const historyMagic = "OVSHIST"
+
+// page writes the page of one thing to a file.
+func (s source) page(out string) error {
+	tell, err := s.tells(filepath.Dir(out))
+	if err != nil {
+		return err
+	}
+	return writeTo(out, tell)
+}
+
+// tells reads a source, and returns what writes its page, which will be in dir.
+func (s source) tells(dir string) (func(io.Writer) error, error) {
+	switch s.shape {
+	case reports.ComparisonSchema:
+		var c reports.Comparison
+		if err := decode(s.path, &c); err != nil {
+			return nil, err
+		}
+		away, err := filepath.Rel(dir, filepath.Dir(s.path))
+		if err != nil {
+			return nil, fmt.Errorf("the way from the page to the runs: %w", err)
+		}
+		return c.From(filepath.ToSlash(away)).HTML, nil
+	case reports.ExplorationSchema:
+		var e reports.Exploration
+		if err := decode(s.path, &e); err != nil {
+			return nil, err
+		}
+		return e.HTML, nil
+	case reports.ExplorationsSchema:
+		var all reports.Explorations
+		if err := decode(s.path, &all); err != nil {
+			return nil, err
+		}
+		if len(all.Explorations) == 1 {
+			return all.Explorations[0].HTML, nil
+		}
+		return func(w io.Writer) error {
+			return reports.Overview(w, reports.OverviewInput{Explorations: all.Explorations})
+		}, nil
+	}
+	h, err := history.Read(s.path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", s.path, err)
+	}
+	return func(w io.Writer) error { return pageOf(w, s.named(), dir, h, Judge(h)) }, nil
+}
+
+// named is how a user names the source: the run directory, if it is one's history.
+func (s source) named() string {
+	if filepath.Base(s.path) == historyFile {
+		return filepath.Dir(s.path)
+	}
+	return s.path
+}
+
+func decode(path string, v any) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, v); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+// pageOf writes the page of a judged history that is at path, a run directory or a
+// file; the page will be in dir.
+func pageOf(w io.Writer, path, dir string, h *history.History, j Judged) error {
+	in := reports.RunInput{History: h, Run: j.Run, Latencies: j.Latencies, Command: Command(h.Header), Check: "oversell check " + word(path)}
+	if picture := filepath.Join(dirOf(path), pictureFile); exists(picture) {
+		in.Picture = linkFrom(dir, picture)
+	}
+	return reports.RunPage(w, in)
+}
+
+// linkFrom is the address of a file for a page in dir; empty if there is no way.
+func linkFrom(dir, path string) string {
+	dir, err1 := filepath.Abs(dir)
+	path, err2 := filepath.Abs(path)
+	rel, err3 := filepath.Rel(dir, path)
+	if errors.Join(err1, err2, err3) != nil {
+		return ""
+	}
+	return (&url.URL{Path: filepath.ToSlash(rel)}).String()
+}
+
+// overview writes a page with a table of several things, and the pages of runs that
+// have none yet.
+func overview(found []source, out string) (written []string, err error) {
+	dir := filepath.Dir(out)
+	var in reports.OverviewInput
+	var others []string
+	for _, s := range found {
+		switch s.shape {
+		case reports.ExplorationSchema:
+			var e reports.Exploration
+			if err := decode(s.path, &e); err != nil {
+				return nil, err
+			}
+			in.Explorations = append(in.Explorations, e)
+		case reports.ExplorationsSchema:
+			var all reports.Explorations
+			if err := decode(s.path, &all); err != nil {
+				return nil, err
+			}
+			in.Explorations = append(in.Explorations, all.Explorations...)
+		case reports.ComparisonSchema:
+			return nil, fmt.Errorf("%s: a comparison has a page of its own: name nothing else beside it", s.path)
+		default:
+			r, page, err := s.run(dir)
+			if errors.Is(err, history.ErrNoHeader) || errors.Is(err, history.ErrNotHistory) {
+				in.Unreadable = append(in.Unreadable, err.Error())
+				continue
+			} else if err != nil {
+				return nil, err
+			}
+			if page != "" {
+				others = append(others, page)
+			}
+			in.Runs = append(in.Runs, r)
+		}
+	}
+	if len(in.Runs)+len(in.Explorations) == 0 {
+		return nil, errors.New(in.Unreadable[0])
+	}
+	return append([]string{out}, others...), writeTo(out, func(w io.Writer) error { return reports.Overview(w, in) })
+}
+
+// run judges one of several runs, and writes its page where a run directory has none.
+func (s source) run(dir string) (in reports.OverviewRun, wrote string, err error) {
+	h, err := history.Read(s.path)
+	if err != nil {
+		return in, "", fmt.Errorf("%s: %w", s.path, err)
+	}
+	j := Judge(h)
+	in = reports.OverviewRun{Run: j.Run, Name: s.named()}
+	if filepath.Base(s.path) != historyFile {
+		return in, "", nil
+	}
+	at := filepath.Dir(s.path)
+	page := filepath.Join(at, pageFile)
+	if !exists(page) {
+		err := write(at, pageFile, func(w io.Writer) error { return pageOf(w, at, at, h, j) })
+		if err != nil {
+			return in, "", fmt.Errorf("%w: %w", ErrUnwritten, err)
+		}
+		wrote = page
+	}
+	if ours(page) == nil {
+		in.Page = linkFrom(dir, page)
+	}
+	return in, wrote, nil
+}
+
+// writeTo writes a page to a file, whole or not at all.
+func writeTo(path string, tell func(io.Writer) error) error {
+	if err := write(filepath.Dir(path), filepath.Base(path), tell); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnwritten, err)
+	}
+	return nil
+}
+
+// ours refuses a file that this program did not write as a page.
+func ours(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case info.IsDir():
+		return fmt.Errorf("--out %s is a directory: name a file in it, such as %s", path, filepath.Join(path, pageFile))
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("--out %s is no ordinary file", path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	head, err := io.ReadAll(io.LimitReader(f, 2048))
+	if err != nil {
+		return err
+	}
+	if len(head) > 0 && !bytes.Contains(head, []byte(reports.PageMark)) {
+		return fmt.Errorf("%s exists and is no page of oversell's, so it stays: choose another --out", path)
+	}
+	return nil
+}

@@ -1,0 +1,135 @@
+package watch
+
+import (
+	"slices"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"oversell/history"
+)
+
+// rate is how fast a counter rises.
+type rate struct {
+	samples []sample // of the last second, and one from before it
+	marks   []sample // one in each half second
+}
+
+type sample struct {
+	when  time.Time
+	count int64
+}
+
+const (
+	cellWidth = 500 * time.Millisecond
+	mostCells = 40
+)
+
+// sample notes what the counter is.
+func (r *rate) sample(now time.Time, count int64) {
+	s := sample{now, count}
+	r.samples = append(r.samples, s)
+	for len(r.samples) > 2 && now.Sub(r.samples[1].when) >= time.Second {
+		r.samples = r.samples[1:]
+	}
+	if n := len(r.marks); n > 0 && now.Sub(r.marks[n-1].when) < cellWidth {
+		return
+	}
+	if r.marks = append(r.marks, s); len(r.marks) > mostCells+1 {
+		r.marks = r.marks[1:]
+	}
+}
+
+// now is the rate over the last second, per second.
+func (r *rate) now() float64 {
+	if len(r.samples) == 0 {
+		return 0
+	}
+	return between(r.samples[0], r.samples[len(r.samples)-1])
+}
+
+// cells are the rates of the last half seconds, oldest first.
+func (r *rate) cells() (rates []float64) {
+	for i := 1; i < len(r.marks); i++ {
+		rates = append(rates, between(r.marks[i-1], r.marks[i]))
+	}
+	return rates
+}
+
+func between(a, b sample) float64 {
+	if d := b.when.Sub(a.when); d > 0 {
+		return float64(b.count-a.count) / d.Seconds()
+	}
+	return 0
+}
+
+// spans are the latencies of the last seconds.
+type spans struct {
+	window *hdrhistogram.WindowedHistogram
+	turned time.Time
+}
+
+// The window is so many seconds; values are kept to two digits.
+const (
+	windowSeconds = 5
+	shortest      = int64(time.Microsecond)
+	longest       = int64(time.Hour)
+)
+
+func newSpans() spans {
+	return spans{window: hdrhistogram.NewWindowed(windowSeconds, shortest, longest, 2)}
+}
+
+// at forgets what is too old at a time.
+func (s *spans) at(now time.Time) {
+	if s.turned.IsZero() {
+		s.turned = now
+	}
+	for n := 0; now.Sub(s.turned) >= time.Second; n++ {
+		if n < windowSeconds {
+			s.window.Rotate()
+		}
+		s.turned = s.turned.Add(time.Second)
+	}
+}
+
+func (s *spans) add(d time.Duration) {
+	_ = s.window.Current.RecordValue(min(max(int64(d), shortest), longest)) // in range, and so never refused
+}
+
+func (s *spans) quantiles() (p50, p99 time.Duration) {
+	all := s.window.Merge()
+	return time.Duration(all.ValueAtQuantile(50)), time.Duration(all.ValueAtQuantile(99))
+}
+
+// mains are the operations that tell most of a run, as in reports: the first of them
+// that occurs is the one whose latency is shown.
+var mains = []history.Kind{history.Acquire, history.Pop, history.Take, history.Buy, history.NextID}
+
+// main are the latencies of a run's main operation.
+type main struct {
+	rank int // in mains; len(mains): none has occurred
+	spans
+}
+
+func newMain() main { return main{len(mains), newSpans()} }
+
+// kind is the main operation as far as is known; NoKind: not at all.
+func (m *main) kind() history.Kind {
+	if m.rank == len(mains) {
+		return history.NoKind
+	}
+	return mains[m.rank]
+}
+
+func (m *main) observe(op *history.Op) {
+	if op.Reason == history.Stopped {
+		return
+	}
+	if better := slices.Index(mains[:m.rank], op.Kind); better >= 0 {
+		m.rank, m.spans = better, spans{newSpans().window, m.turned}
+	}
+	if op.Kind == m.kind() {
+		m.add(op.Return - op.Due)
+	}
+}

@@ -1,0 +1,233 @@
+// Package watch follows a run while it goes on: how far it is, how fast, what the faults
+// do, and which promises are broken already.
+//
+// It knows a run by two things. Counters ([scenarios.Live]) are read as they are. All
+// else comes from the history file, which is read while it grows, so that whoever
+// watches takes nothing from the clients but the share of a processor that reading
+// costs; see [Run] for how that is bounded.
+//
+// What is told here is provisional: the verdict on a run comes from its whole history,
+// when it has ended. What is called broken here is so in that verdict, too; see the
+// judge.
+package watch
+
+import (
+	"io"
+	"sync"
+	"time"
+
+	"oversell/checker"
+	"oversell/history"
+	"oversell/scenarios"
+)
+
+// Options say what somebody who watches wants to be told. Zero values are nothing.
+// The functions are called from one goroutine, and hold up what follows.
+type Options struct {
+	// Took is given all operations that the history tells of, once each, in no
+	// particular order. The slice is Took's only until it returns.
+	Took func(ops []history.Op)
+	// Found is told of each promise that is found broken, once.
+	Found func(Violation)
+}
+
+// Violation is a promise that was found broken while the run went on.
+type Violation struct {
+	checker.Verdict
+	// Within is a time since the start of the run by which it was broken: within the
+	// last few hundred operations before that, as a rule.
+	Within time.Duration
+}
+
+// Run is a run that is being watched. Its methods are safe for concurrent use.
+//
+// The history is looked at every 100 ms. A look that took long is followed by a pause
+// so long that looking takes a tenth of one processor at the most. When it falls behind
+// the load for that reason, judging ends, and only counting goes on.
+type Run struct {
+	live *scenarios.Live
+	o    Options
+	stop chan struct{}
+	done chan struct{}
+	once sync.Once
+
+	mu    sync.Mutex // guards the rest
+	begun time.Time  // when the header came; zero: not yet
+	rate  rate
+	main  main
+	found []Violation
+	quit  string
+}
+
+const (
+	lookEvery = 100 * time.Millisecond
+	// A look is followed by a pause of that many times its own length.
+	pauses = 9
+	// farBehind is how many bytes of history may wait to be read before judging ends:
+	// some 400,000 operations.
+	farBehind = 8 << 20
+)
+
+// Start begins to watch a run, which need not have begun. Stop ends it.
+func Start(live *scenarios.Live, o Options) *Run {
+	r := &Run{live: live, o: o, stop: make(chan struct{}), done: make(chan struct{}), main: newMain()}
+	go r.follow()
+	return r
+}
+
+// Stop ends the watching when what is in the file by then has been read, and waits for
+// that. Nothing is found broken any more: at the end the whole history is judged.
+func (r *Run) Stop() {
+	r.once.Do(func() { close(r.stop) })
+	<-r.done
+}
+
+// follow looks at the file until it is told to stop.
+func (r *Run) follow() {
+	defer close(r.done)
+	f := history.NewFollower(r.live.History)
+	defer f.Close()
+	var j *judge
+	next := time.NewTimer(0)
+	defer next.Stop()
+	for {
+		select {
+		case <-r.stop:
+			r.drain(f)
+			return
+		case <-next.C:
+		}
+		began := time.Now()
+		j = r.look(f, j)
+		took := time.Since(began)
+		pause := pauses * took
+		if f.Behind() == 0 {
+			pause = max(pause, lookEvery)
+		}
+		next.Reset(pause)
+	}
+}
+
+// look takes what is new. It returns the judge that goes on, which is nil as long as
+// there is nothing to judge.
+func (r *Run) look(f *history.Follower, j *judge) *judge {
+	ops, err := f.Poll()
+	r.take(f, ops)
+	behind := f.Behind()
+	switch {
+	case err == io.EOF: // the end: the verdict is on its way
+		return nil
+	case err != nil:
+		r.giveUp(err.Error())
+		return nil
+	case j == nil && f.Header() != nil && !r.over():
+		j = newJudge(*f.Header())
+	}
+	if j == nil {
+		return nil
+	}
+	j.take(ops)
+	if behind == 0 {
+		j.looked()
+	} else if behind > farBehind {
+		j.giveUp("the load is faster than it can be judged meanwhile")
+	}
+	for _, v := range j.broken() {
+		r.mu.Lock()
+		r.found = append(r.found, v)
+		r.mu.Unlock()
+		if r.o.Found != nil {
+			r.o.Found(v)
+		}
+	}
+	if j.quit != "" {
+		r.giveUp(j.quit)
+		return nil
+	}
+	return j
+}
+
+// take counts operations.
+func (r *Run) take(f *history.Follower, ops []history.Op) {
+	if len(ops) > 0 && r.o.Took != nil {
+		r.o.Took(ops)
+	}
+	now := time.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.begun.IsZero() && f.Header() != nil {
+		r.begun = now
+	}
+	r.rate.sample(now, r.live.Ops.Load())
+	r.main.at(now)
+	for i := range ops {
+		r.main.observe(&ops[i])
+	}
+}
+
+// drain takes all that is left.
+func (r *Run) drain(f *history.Follower) {
+	for {
+		ops, err := f.Poll()
+		r.take(f, ops)
+		if err != nil || f.Behind() == 0 {
+			return
+		}
+	}
+}
+
+func (r *Run) giveUp(why string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.quit = why
+}
+
+// over tells whether judging has ended.
+func (r *Run) over() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.quit != ""
+}
+
+// Figures are what there is to show of a run at one moment.
+type Figures struct {
+	// Begun is false as long as clients are being connected; Elapsed is the time since
+	// the load began.
+	Begun   bool
+	Elapsed time.Duration
+	// Ops, Sold and Rounds are as in scenarios.Live.
+	Ops, Sold, Rounds int64
+	// Rate is operations per second over the last second; Rates are those of the last
+	// half seconds, oldest first.
+	Rate  float64
+	Rates []float64
+	// Main is the kind of operation that the run is about, and P50 and P99 its
+	// latencies over the last five seconds, from when it was due; NoKind and 0: none
+	// ended.
+	Main     history.Kind
+	P50, P99 time.Duration
+	// Faults are what has become of each fault.
+	Faults []history.FaultCount
+	// Broken are the promises found broken so far, in that order.
+	Broken []Violation
+	// Unjudged says why nothing more will be found broken before the end; empty:
+	// something may.
+	Unjudged string
+}
+
+// Figures are those of this moment.
+func (r *Run) Figures() Figures {
+	faults := r.live.Faults()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f := Figures{
+		Ops: r.live.Ops.Load(), Sold: r.live.Sold.Load(), Rounds: r.live.Rounds.Load(),
+		Rate: r.rate.now(), Rates: r.rate.cells(), Main: r.main.kind(), Faults: faults,
+		Broken: r.found[:len(r.found):len(r.found)], Unjudged: r.quit,
+	}
+	if !r.begun.IsZero() {
+		f.Begun, f.Elapsed = true, time.Since(r.begun)
+	}
+	f.P50, f.P99 = r.main.quantiles()
+	return f
+}
