@@ -13,5 +13,6 @@ var Levels = [][]string{
 	{"scenarios", "reports"},
 	{"explore", "watch"},
 	{"campaign", "lockimpl/locktest", "stockimpl/stocktest", "queueimpl/queuetest", "database/databasetest"},
+	{"campaign/gate", "campaign/claims"},
 	{"cmd/oversell"},
 }

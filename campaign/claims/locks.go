@@ -1,0 +1,868 @@
+package claims
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"oversell/clock"
+	"oversell/lockimpl"
+	"oversell/reports"
+	"oversell/variant"
+)
+
+// tally is how many of some runs broke something, and of how many that is not known.
+type tally struct{ broke, runs, unknown int }
+
+// count counts the runs in which a property was seen broken.
+func count(rs []ran, of variant.Object, p variant.Property) tally {
+	t := tally{runs: len(rs)}
+	for _, r := range rs {
+		switch {
+		case r.broke(of, p) > 0:
+			t.broke++
+		case !r.held(of, p):
+			t.unknown++
+		}
+	}
+	return t
+}
+
+func (t tally) String() string {
+	s := fmt.Sprintf("%d of %d", t.broke, t.runs)
+	if t.unknown > 0 {
+		s += fmt.Sprintf(" (undecided: %d)", t.unknown)
+	}
+	return s
+}
+
+// all and none tell about a tally that is not empty: that each of the runs broke it, and
+// that each is known not to have.
+func (t tally) all() bool  { return t.runs > 0 && t.broke == t.runs }
+func (t tally) none() bool { return t.runs > 0 && t.broke == 0 && t.unknown == 0 }
+
+// sold are the pieces that runs sold.
+func sold(rs []ran) (pieces []int64) {
+	for _, r := range rs {
+		pieces = append(pieces, *r.Sold)
+	}
+	return pieces
+}
+
+func floats[T int | int64](ns []T) (xs []float64) {
+	for _, n := range ns {
+		xs = append(xs, float64(n))
+	}
+	return xs
+}
+
+// sale are the flags of a flash sale in which the stock is read and written back.
+func sale(lock string) []string {
+	return []string{"--lock", lock, "--sale", "plain", "--clients", "32", "--stock", "200"}
+}
+
+const stock = 200 // of every sale
+
+// unprotected is C1.
+func unprotected(ctx context.Context, b *bench) (a answer, err error) {
+	n := b.times(5, 2)
+	open, err := b.again(ctx, n, sale("none")...)
+	if err != nil {
+		return a, err
+	}
+	script, err := b.again(ctx, n, "--lock", "none", "--sale", "lua", "--clients", "32", "--stock", "200")
+	if err != nil {
+		return a, err
+	}
+	alone, err := b.again(ctx, 1, "--lock", "none", "--sale", "plain", "--clients", "1", "--stock", "200")
+	if err != nil {
+		return a, err
+	}
+	tallies := [3]tally{}
+	for i, rs := range [][]ran{open, script, alone} {
+		tallies[i] = count(rs, variant.Sale, variant.NoOversell)
+	}
+	a.is = oversells(tallies[0], tallies[1], tallies[2])
+	a.says = fmt.Sprintf("32 buyers who read the stock and write it back, unprotected, sold %s pieces of a stock of %d; one buyer alone sold %s, and 32 who decrement in one script, without a lock either, %s.",
+		ranged(sold(open)), stock, ranged(sold(alone)), ranged(sold(script)))
+	a.numbers = []reports.Quantity{
+		number("stock", stock, "pieces"),
+		repeated("sold by 32 unprotected buyers", floats(sold(open)), "pieces"),
+		number("runs of them that oversold", tallies[0].broke, "of "+fmt.Sprint(tallies[0].runs)),
+		repeated("sold by 32 buyers with one script", floats(sold(script)), "pieces"),
+		repeated("sold by one buyer", floats(sold(alone)), "pieces"),
+	}
+	return a, nil
+}
+
+// oversells decides C1: many without protection, many whose every step is atomic, and
+// one alone.
+func oversells(open, atomic, alone tally) string {
+	switch {
+	case !atomic.none() || !alone.none() || open.runs == 0:
+		return reports.Inconclusive // something else than the race oversells
+	case open.broke == 0:
+		return reports.Refuted
+	}
+	return reports.Confirmed
+}
+
+// printedLockPrevents is C2, and redislockPrevents C3.
+func printedLockPrevents(ctx context.Context, b *bench) (answer, error) {
+	return lockPrevents(ctx, b, "redislock-printed")
+}
+func redislockPrevents(ctx context.Context, b *bench) (answer, error) {
+	return lockPrevents(ctx, b, "redislock")
+}
+
+// lockPrevents measures whether a sale under a lock oversells, between one that must and
+// one that must not.
+func lockPrevents(ctx context.Context, b *bench, lock string) (a answer, err error) {
+	n := b.times(4, 2)
+	locked, err := b.again(ctx, n, sale(lock)...)
+	if err != nil {
+		return a, err
+	}
+	controls, err := b.runs(ctx, sale("none"), sale("lua-release"))
+	if err != nil {
+		return a, err
+	}
+	shortest, err := b.search(ctx, "--lock", lock, "--sale", "plain", "--property", "no-oversell")
+	if err != nil {
+		return a, err
+	}
+	broke := count(locked, variant.Sale, variant.NoOversell)
+	a.is = prevents(broke, count(controls[:1], variant.Sale, variant.NoOversell), count(controls[1:], variant.Sale, variant.NoOversell))
+	a.says = fmt.Sprintf("Under it, 32 buyers sold %s pieces of a stock of %d, without any fault; under document 3's corrected lock they sold %s, and with no lock %s.",
+		ranged(sold(locked)), stock, ranged(sold(controls[1:])), ranged(sold(controls[:1])))
+	a.numbers = []reports.Quantity{
+		number("stock", stock, "pieces"),
+		repeated("sold under "+lock, floats(sold(locked)), "pieces"),
+		number("runs of them that oversold", broke.broke, fmt.Sprintf("of %d", broke.runs)),
+		repeated("sold under lua-release", floats(sold(controls[1:])), "pieces"),
+		repeated("sold under no lock", floats(sold(controls[:1])), "pieces"),
+	}
+	if c := shortest.Counterexample; c != nil {
+		a.says += fmt.Sprintf(" Two clients and %d steps are enough.", len(c.Steps))
+		a.numbers = append(a.numbers, number("shortest schedule that oversells", len(c.Steps), "steps"))
+	}
+	return a, nil
+}
+
+// prevents decides C2 and C3: sales under the lock, under none, and under a sound one.
+func prevents(locked, open, sound tally) string {
+	switch {
+	case open.broke == 0 || !sound.none() || locked.runs == 0:
+		return reports.Inconclusive // such a load oversells nothing, or something else does
+	case locked.broke > 0:
+		return reports.Refuted
+	}
+	return reports.Confirmed
+}
+
+// takeovers is C4.
+func takeovers(ctx context.Context, b *bench) (a answer, err error) {
+	alive, total := 0, 0
+	var by [2]int // TTL -1, -2
+	for _, lock := range []string{"redislock-printed", "redislock"} {
+		rs, err := b.runs(ctx, []string{"--scenario", "mutex", "--lock", lock, "--clients", "16", "--duration", "1s"})
+		if err != nil {
+			return a, err
+		}
+		grants, err := rs[0].grants()
+		if err != nil {
+			return a, err
+		}
+		for via, n := range grants {
+			total += n
+			for i := range by {
+				if strings.HasPrefix(via, fmt.Sprintf("SET after TTL -%d", i+1)) {
+					by[i] += n
+					alive += n
+				}
+			}
+		}
+	}
+	dead, err := afterDeath(ctx, b)
+	if err != nil {
+		return a, err
+	}
+	e, err := b.search(ctx, "--lock", "redislock", "--property", "mutual-exclusion")
+	if err != nil {
+		return a, err
+	}
+	confirmed, replays, err := b.replayed(ctx, e)
+	if err != nil {
+		return a, err
+	}
+	a.is = onlyTheDead(alive, dead)
+	a.says = fmt.Sprintf("Nobody crashed, and of %s grants %s (%s) were takeovers: %s after TTL -1, of a living owner whose key had no expiry, or not yet, and %s after TTL -2, of a lock just released.",
+		reports.Thousands(int64(total)), reports.Thousands(int64(alive)), percent(float64(alive)/float64(max(total, 1))), reports.Thousands(int64(by[0])), reports.Thousands(int64(by[1])))
+	a.numbers = []reports.Quantity{
+		number("grants without a crash, both locks, 16 clients", total, ""),
+		number("of them takeovers after TTL -1", by[0], ""),
+		number("of them takeovers after TTL -2", by[1], ""),
+		number("takeovers of a dead owner's lock, as meant", dead, "of 1"),
+	}
+	if e.Counterexample != nil {
+		a.numbers = append(a.numbers,
+			number("shortest schedule that robs a live owner", len(e.Counterexample.Steps), "steps"),
+			number("times that it did so on a real server", confirmed, fmt.Sprintf("of %d", replays)))
+	}
+	return a, nil
+}
+
+// afterDeath counts takeovers of a lock whose owner died after SETNX.
+func afterDeath(ctx context.Context, b *bench) (int, error) {
+	c, err := b.client(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if err := c.Set(ctx, lockimpl.Key(b.key("order")), time.Now().Unix()+1, 0).Err(); err != nil {
+		return 0, err
+	}
+	l, err := b.locker(ctx, "redislock")
+	if err != nil {
+		return 0, err
+	}
+	got, err := l.Acquire(ctx, b.key("order"), lockimpl.Options{TTL: time.Second})
+	if errors.Is(err, lockimpl.ErrHeld) {
+		return 0, nil
+	}
+	if err != nil || !strings.Contains(got.Via, "takeover") {
+		return 0, err
+	}
+	return 1, nil
+}
+
+// onlyTheDead decides C4: takeovers while everybody lived, and of the one who died.
+func onlyTheDead(alive, dead int) string {
+	switch {
+	case dead == 0:
+		return reports.Inconclusive // there are no takeovers at all
+	case alive > 0:
+		return reports.Refuted
+	}
+	return reports.Confirmed
+}
+
+// healing is how long a lock was out of use after its holder had died.
+type healing struct {
+	lease time.Duration // asked for
+	ttl   time.Duration // that the server was told
+	after time.Duration // until another obtained it; 0: not before patience was over
+}
+
+// patience is how long C5 waits for a lock to heal.
+const patience = 4500 * time.Millisecond
+
+// crashedHolder is C5.
+func crashedHolder(ctx context.Context, b *bench) (a answer, err error) {
+	short, long, printed := healing{lease: time.Second}, healing{lease: 3 * time.Second}, healing{lease: time.Second}
+	var g errgroup.Group
+	for _, x := range []struct {
+		lock string
+		h    *healing
+	}{{"redislock", &short}, {"redislock", &long}, {"redislock-printed", &printed}} {
+		measure, err := b.heal(ctx, x.lock, fmt.Sprintf("%s-%v", x.lock, x.h.lease), x.h)
+		if err != nil {
+			return a, err
+		}
+		g.Go(measure)
+	}
+	if err := g.Wait(); err != nil {
+		return a, err
+	}
+	a.is = garbage(short, long, printed)
+	a.says = fmt.Sprintf("Document 1's lock came free %.2f s after its holder had died with a lease of 1 s, and %.2f s with 3 s. The printed lock, asked for 1 s, had a lease of %.0f years, so no choice of lease heals it.",
+		seconds(short.after), seconds(long.after), printed.ttl.Hours()/24/365.25)
+	a.on = "which lock: the printed EXPIRE is given an absolute time as a number of seconds, so its lease is the time since 1970 over again, whatever was asked for; document 1's gets the right number."
+	a.numbers = []reports.Quantity{
+		number("document 1, lease 1 s: free after", seconds(short.after), "s"),
+		number("document 1, lease 3 s: free after", seconds(long.after), "s"),
+		number("printed lock, lease 1 s: expiry on the server", seconds(printed.ttl), "s"),
+		number("printed lock: free after (0: not within the measurement)", seconds(printed.after), "s"),
+	}
+	b.done(commandLine("run", []string{"--scenario", "mutex", "--lock", "redislock-printed", "--clients", "4", "--ttl", "1s", "--wait", "500ms", "--fault", "crash holder"}))
+	return a, nil
+}
+
+// heal prepares the measurement of one healing.
+func (b *bench) heal(ctx context.Context, lock, key string, h *healing) (func() error, error) {
+	owner, err := b.locker(ctx, lock)
+	if err != nil {
+		return nil, err
+	}
+	other, err := b.locker(ctx, lock)
+	if err != nil {
+		return nil, err
+	}
+	c, err := b.client(ctx)
+	if err != nil {
+		return nil, err
+	}
+	key = b.key(key)
+	return func() error {
+		start := time.Now()
+		if _, err := owner.Acquire(ctx, key, lockimpl.Options{TTL: h.lease}); err != nil {
+			return err
+		}
+		// The owner is never heard of again.
+		if h.ttl, err = c.TTL(ctx, lockimpl.Key(key)).Result(); err != nil {
+			return err
+		}
+		_, err := other.Acquire(ctx, key, lockimpl.Options{TTL: time.Second, Wait: patience, RetryEvery: shortWait})
+		switch {
+		case errors.Is(err, lockimpl.ErrHeld):
+		case err != nil:
+			return err
+		default:
+			h.after = time.Since(start)
+		}
+		return nil
+	}, nil
+}
+
+// late is by how much a wait may miss its time on a busy machine.
+const late = 700 * time.Millisecond
+
+// garbage decides C5.
+func garbage(short, long, printed healing) string {
+	onTime := func(h healing) bool { return h.after > h.lease-50*time.Millisecond && h.after < h.lease+late }
+	switch {
+	case !onTime(short) || long.after == 0:
+		return reports.Inconclusive
+	case long.after < long.lease-50*time.Millisecond:
+		return reports.Refuted // it was free while the lease ran
+	case printed.after == 0:
+		return reports.Depends
+	}
+	return reports.Confirmed
+}
+
+// job is a section that is longer than its lease, under a lock that is renewed.
+type job struct {
+	lock  string
+	renew bool
+	pause time.Duration // once, between two renewals
+	// sameSecond has the contender call in the second in which the owner did, and so
+	// get the same value from document 1's lock; otherwise it calls later.
+	sameSecond bool
+
+	// What came of it:
+	entered bool          // the contender, while the job was going on
+	told    bool          // the last expire() answered that the lock was kept
+	gap     time.Duration // the longest time between two renewals
+}
+
+// The times of C6.
+const (
+	jobLease  = time.Second
+	jobLength = 3 * time.Second
+	renewal   = 200 * time.Millisecond
+	jobPause  = 1600 * time.Millisecond
+)
+
+// renewing is C6.
+func renewing(ctx context.Context, b *bench) (a answer, err error) {
+	jobs := []*job{
+		{lock: "redislock-printed", renew: true},
+		{lock: "redislock", renew: true},
+		{lock: "redislock"},
+		{lock: "redislock-printed", renew: true, pause: jobPause},
+		{lock: "redislock", renew: true, pause: jobPause},
+		{lock: "redislock", renew: true, pause: jobPause, sameSecond: true},
+	}
+	var g errgroup.Group
+	for i, j := range jobs {
+		work, err := b.work(ctx, b.key(fmt.Sprintf("job-%d", i)), j)
+		if err != nil {
+			return a, err
+		}
+		g.Go(work)
+	}
+	if err := g.Wait(); err != nil {
+		return a, err
+	}
+	onTime, without, paused := jobs[:2], jobs[2], jobs[3:]
+	a.is = keepsLock(onTime, *without, paused)
+	a.says = fmt.Sprintf("A job of %v under a lease of %v kept its lock when expire() came every %v. After one pause of %v another was inside, and the next expire() answered: printed lock %s; document 1's %s, or %s if both had called in the same second.",
+		jobLength, jobLease, renewal, jobPause, kept(paused[0].told), kept(paused[1].told), kept(paused[2].told))
+	a.on = "the loop being never later than the lease. When it is, the printed lock's expire() says that all is well and prolongs the other's lock; document 1's notices, unless both got the same whole-second value."
+	a.numbers = []reports.Quantity{
+		number("longest time between two renewals in the loops that were on time", millis(max(onTime[0].gap, onTime[1].gap)), "ms"),
+		yes("another got in during them", onTime[0].entered || onTime[1].entered),
+		yes("another got in without expire()", without.entered),
+		yes("another got in after a pause, printed lock", paused[0].entered),
+		yes("expire() then says that the lock was kept, printed lock", paused[0].told),
+		yes("another got in after a pause, document 1's lock", paused[1].entered),
+		yes("expire() then says that the lock was kept, document 1's lock", paused[1].told),
+		yes("the same, both having called in one second", paused[2].told),
+	}
+	return a, nil
+}
+
+func kept(told bool) string {
+	if told {
+		return `"kept"`
+	}
+	return `"lost"`
+}
+
+// yes is a quantity that is 1 or 0.
+func yes(what string, is bool) reports.Quantity {
+	if is {
+		return number(what, 1, "(yes)")
+	}
+	return number(what, 0, "(no)")
+}
+
+// work prepares the measurement of one job.
+func (b *bench) work(ctx context.Context, key string, j *job) (func() error, error) {
+	owner, err := b.locker(ctx, j.lock)
+	if err != nil {
+		return nil, err
+	}
+	other, err := b.locker(ctx, j.lock)
+	if err != nil {
+		return nil, err
+	}
+	named, ok := owner.(lockimpl.Named)
+	if !ok {
+		return nil, fmt.Errorf("%s has no expire()", j.lock)
+	}
+	return func() error {
+		var now clock.Real
+		// At the beginning of a second, so that what is called at once is called in one.
+		now.Sleep(ctx, time.Until(time.Now().Truncate(time.Second).Add(time.Second)))
+		if _, err := owner.Acquire(ctx, key, lockimpl.Options{TTL: jobLease}); err != nil {
+			return err
+		}
+		end := time.Now().Add(jobLength)
+		entered := make(chan error, 1)
+		go func() {
+			if !j.sameSecond {
+				now.Sleep(ctx, jobLease-time.Since(time.Now().Truncate(time.Second)))
+			}
+			_, err := other.Acquire(ctx, key, lockimpl.Options{TTL: jobLease, Wait: time.Until(end) + time.Second, RetryEvery: shortWait})
+			j.entered = err == nil && time.Now().Before(end)
+			entered <- err
+		}()
+		if err := j.renewUntil(ctx, end, func() (bool, error) { return named.Expire(ctx, key, jobLease) }); err != nil {
+			return err
+		}
+		if err := <-entered; err != nil && !errors.Is(err, lockimpl.ErrHeld) {
+			return err
+		}
+		return nil
+	}, nil
+}
+
+// renewUntil is the owner's loop.
+func (j *job) renewUntil(ctx context.Context, end time.Time, expire func() (bool, error)) error {
+	var now clock.Real
+	last, paused := time.Now(), j.pause == 0
+	for time.Now().Before(end) {
+		wait := min(renewal, time.Until(end))
+		if !paused {
+			wait, paused = j.pause, true
+		}
+		if err := now.Sleep(ctx, wait); err != nil {
+			return err
+		}
+		if !j.renew {
+			continue
+		}
+		told, err := expire()
+		if err != nil {
+			return err
+		}
+		j.gap, last = max(j.gap, time.Since(last)), time.Now()
+		j.told = told
+		if j.pause > 0 || !told {
+			return nil // what comes after is another story
+		}
+	}
+	return nil
+}
+
+// keepsLock decides C6: jobs that were renewed on time, one that was not renewed, and
+// jobs that paused.
+func keepsLock(onTime []*job, without job, paused []*job) string {
+	if !without.entered {
+		return reports.Inconclusive // nobody wanted the lock
+	}
+	for _, j := range onTime {
+		switch {
+		case j.entered && j.gap < jobLease-renewal:
+			return reports.Refuted
+		case j.entered || j.gap == 0:
+			return reports.Inconclusive // the loop was late itself
+		}
+	}
+	for _, j := range paused {
+		if j.entered {
+			return reports.Depends
+		}
+	}
+	return reports.Confirmed
+}
+
+// crashing are the flags of runs with crashes.
+func crashing(lock, fault string) []string {
+	return []string{"--scenario", "mutex", "--lock", lock, "--clients", "4", "--ttl", "1s", "--wait", "500ms", "--duration", "2s", "--fault", fault}
+}
+
+// diesBetween is C9.
+func diesBetween(ctx context.Context, b *bench) (a answer, err error) {
+	n := b.times(2, 1)
+	before, err := b.again(ctx, n, crashing("setnx-expire", "crash before EXPIRE")...)
+	if err != nil {
+		return a, err
+	}
+	after, err := b.again(ctx, n, crashing("setnx-expire", "crash after EXPIRE")...)
+	if err != nil {
+		return a, err
+	}
+	e, err := b.search(ctx, "--lock", "setnx-expire", "--crashes", "1", "--property", "progress")
+	if err != nil {
+		return a, err
+	}
+	stuck, healed := count(before, variant.Lock, variant.Progress), count(after, variant.Lock, variant.Progress)
+	a.is = deadlocks(stuck, healed, powerless(before, after))
+	a.says = fmt.Sprintf("A client that died between the two commands left a lock that nobody obtained for the rest of the run (%v of %d runs, lease 1 s); one that died after EXPIRE did so in %v.",
+		stuck.broke, stuck.runs, healed)
+	a.numbers = []reports.Quantity{
+		number("runs stuck after a crash before EXPIRE", stuck.broke, fmt.Sprintf("of %d", stuck.runs)),
+		number("runs stuck after a crash after EXPIRE", healed.broke, fmt.Sprintf("of %d", healed.runs)),
+	}
+	if e.Counterexample != nil {
+		a.numbers = append(a.numbers, number("shortest schedule that leaves it stuck", len(e.Counterexample.Steps), "steps"))
+	}
+	return a, nil
+}
+
+// powerless is the first reason why one of the runs shows nothing.
+func powerless(groups ...[]ran) string {
+	for _, rs := range groups {
+		for _, r := range rs {
+			if why := r.powerless(); why != "" {
+				return why
+			}
+		}
+	}
+	return ""
+}
+
+// deadlocks decides C9: runs with a crash between the commands, and with one after them.
+func deadlocks(between, after tally, powerless string) string {
+	switch {
+	case powerless != "" || !after.none() || between.runs == 0:
+		return reports.Inconclusive
+	case between.broke > 0:
+		return reports.Confirmed
+	}
+	return reports.Refuted
+}
+
+// forcedOpen are what became of a lock whose owner died after INCR.
+type forcedOpen struct {
+	tries     int  // until somebody obtained it, who went on trying; 0: never
+	stopped   bool // still stuck two leases after somebody had tried too few times
+	plain     int  // tries until obtained without a maximum; 0: never
+	robberies tally
+}
+
+// tryAtMost is after how many tries C10 gives up, and tooFew how many are too few.
+const (
+	tryAtMost = 20
+	tooFew    = 3
+)
+
+// countingUp is C10.
+func countingUp(ctx context.Context, b *bench) (a answer, err error) {
+	var f forcedOpen
+	if f.tries, err = b.triesAfterINCR(ctx, "incr-max", tryAtMost); err != nil {
+		return a, err
+	}
+	if f.plain, err = b.triesAfterINCR(ctx, "incr", tryAtMost); err != nil {
+		return a, err
+	}
+	few, err := b.triesAfterINCR(ctx, "incr-max", tooFew)
+	if err != nil {
+		return a, err
+	}
+	c, err := b.client(ctx)
+	if err != nil {
+		return a, err
+	}
+	if err := (clock.Real{}).Sleep(ctx, 2*time.Second); err != nil {
+		return a, err
+	}
+	left, err := c.TTL(ctx, lockimpl.Key(b.key(fmt.Sprintf("incr-max-%d", tooFew)))).Result()
+	if err != nil {
+		return a, err
+	}
+	f.stopped = few == 0 && left == -1
+	rs, err := b.again(ctx, b.times(5, 3), "--scenario", "mutex", "--lock", "incr-max", "--clients", "64", "--duration", "500ms")
+	if err != nil {
+		return a, err
+	}
+	f.robberies = count(rs, variant.Lock, variant.MutualExclusion)
+	if _, err := b.search(ctx, "--lock", "incr-max", "--clients", "6", "--tries", "1", "--advances", "0", "--property", "mutual-exclusion"); err != nil {
+		return a, err
+	}
+	a.is = neverStuck(f)
+	a.says = fmt.Sprintf("After a crash between INCR and EXPIRE the next client obtained it at try %d (maximum 5), and without a maximum never. After %d tries that stopped there, the key still had no expiry and stayed. And the force hits the living: in %v runs of 64 clients without a crash two held the lock at once.",
+		f.tries, tooFew, f.robberies)
+	a.on = "somebody trying often enough: the key of a dead owner goes away only when counts reach the maximum, so the time it takes is a matter of the traffic, not of the lease. The price is that a live owner between INCR and EXPIRE is forced out, too."
+	a.numbers = []reports.Quantity{
+		number("tries until a dead owner's lock was obtained, with a maximum of 5", f.tries, ""),
+		number(fmt.Sprintf("the same without a maximum (0: not within %d tries)", tryAtMost), f.plain, ""),
+		yes(fmt.Sprintf("without an expiry 2 s after %d tries that stopped", tooFew), f.stopped),
+		number("runs without a crash in which a live owner was robbed", f.robberies.broke, fmt.Sprintf("of %d", f.robberies.runs)),
+	}
+	return a, nil
+}
+
+// triesAfterINCR is how many tries a client needs to obtain a lock whose owner died
+// between INCR and EXPIRE; 0: more than so many.
+func (b *bench) triesAfterINCR(ctx context.Context, lock string, atMost int) (int, error) {
+	key := b.key(fmt.Sprintf("%s-%d", lock, atMost))
+	c, err := b.client(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if err := c.Incr(ctx, lockimpl.Key(key)).Err(); err != nil {
+		return 0, err
+	}
+	l, err := b.locker(ctx, lock)
+	if err != nil {
+		return 0, err
+	}
+	for try := 1; try <= atMost; try++ {
+		_, err := l.Acquire(ctx, key, lockimpl.Options{TTL: time.Second})
+		if err == nil {
+			return try, nil
+		}
+		if !errors.Is(err, lockimpl.ErrHeld) {
+			return 0, err
+		}
+	}
+	return 0, nil
+}
+
+// neverStuck decides C10.
+func neverStuck(f forcedOpen) string {
+	switch {
+	case f.plain > 0:
+		return reports.Inconclusive // the owner's death blocks nothing
+	case f.tries == 0:
+		return reports.Refuted
+	case f.stopped:
+		return reports.Depends
+	}
+	return reports.Confirmed
+}
+
+// oneCommand is C11.
+func oneCommand(ctx context.Context, b *bench) (a answer, err error) {
+	var commands [2][]string
+	for i, lock := range []string{"set-nx-ex", "setnx-expire"} {
+		if commands[i], err = b.commandsOfAcquire(ctx, lock); err != nil {
+			return a, err
+		}
+	}
+	args := crashing("set-nx-ex", "crash after SETNX 5% times 20")
+	single, err := b.again(ctx, b.times(3, 1), args...)
+	if err != nil {
+		return a, err
+	}
+	pair, err := b.again(ctx, 1, crashing("setnx-expire", "crash before EXPIRE")...)
+	if err != nil {
+		return a, err
+	}
+	e, err := b.search(ctx, "--lock", "set-nx-ex", "--clients", "3", "--crashes", "2", "--property", "progress")
+	if err != nil {
+		return a, err
+	}
+	stuck, control := count(single, variant.Lock, variant.Progress), count(pair, variant.Lock, variant.Progress)
+	a.is = cannotDeadlock(len(commands[0]), stuck, control, powerless(single, pair), e.Verdict)
+	crashes := int64(0)
+	for _, r := range single {
+		crashes += r.Faults[0].Fired
+	}
+	a.says = fmt.Sprintf("An acquisition is %d command (%s; SETNX and EXPIRE: %d). %d clients died right after it and none of %d runs stuck; a search of every schedule of three clients, two of whom may die, found none that does.",
+		len(commands[0]), strings.Join(commands[0], ", "), len(commands[1]), crashes, stuck.runs)
+	a.numbers = []reports.Quantity{
+		number("commands of an acquisition, SET NX EX", len(commands[0]), ""),
+		number("commands of an acquisition, SETNX and EXPIRE", len(commands[1]), ""),
+		number("crashes right after SET NX EX", crashes, ""),
+		number("runs stuck after them", stuck.broke, fmt.Sprintf("of %d", stuck.runs)),
+		number("runs stuck after a crash between SETNX and EXPIRE", control.broke, fmt.Sprintf("of %d", control.runs)),
+		number("situations searched, none of them stuck", e.Stats.States, ""),
+	}
+	return a, nil
+}
+
+// commandsOfAcquire are the commands that a client sends to obtain a free lock.
+func (b *bench) commandsOfAcquire(ctx context.Context, lock string) ([]string, error) {
+	var seen spy
+	l, err := b.locker(ctx, lock, &seen)
+	if err != nil {
+		return nil, err
+	}
+	seen.names = nil // the handshake
+	_, err = l.Acquire(ctx, b.key(lock), lockimpl.Options{TTL: time.Second})
+	return seen.names, err
+}
+
+// cannotDeadlock decides C11: the commands of an acquisition, runs with crashes, runs
+// that must get stuck, and the verdict of a search.
+func cannotDeadlock(commands int, stuck, control tally, powerless, searched string) string {
+	switch {
+	case powerless != "" || !control.all() || stuck.broke == 0 && !stuck.none():
+		return reports.Inconclusive
+	case commands != 1 || stuck.broke > 0 || searched == reports.Violated:
+		return reports.Refuted
+	case searched != reports.Pass:
+		return reports.Inconclusive
+	}
+	return reports.Confirmed
+}
+
+// overrunning are the flags of runs in which holders outlive their lease.
+func overrunning(lock, fault string) []string {
+	return []string{"--lock", lock, "--sale", "lua", "--clients", "16", "--stock", "30", "--hold", "30ms", "--ttl", "100ms", "--fault", fault}
+}
+
+// anothersLock is C12.
+func anothersLock(ctx context.Context, b *bench) (a answer, err error) {
+	const slow, gap = "slow 150ms 20%", "pause 150ms in release 20%"
+	n := b.times(2, 1)
+	var runs [4][]ran
+	for i, args := range [][]string{overrunning("token-del", slow), overrunning("token-get-del", gap), overrunning("lua-release", slow), overrunning("lua-release", gap)} {
+		if runs[i], err = b.again(ctx, n, args...); err != nil {
+			return a, err
+		}
+	}
+	var searched [3]reports.Exploration
+	var shown, replays [2]int
+	for i, lock := range []string{"token-del", "token-get-del", "lua-release"} {
+		if searched[i], err = b.search(ctx, "--lock", lock, "--property", "owner-only-release"); err != nil {
+			return a, err
+		}
+		if i < len(shown) {
+			if shown[i], replays[i], err = b.replayed(ctx, searched[i]); err != nil {
+				return a, err
+			}
+		}
+	}
+	del := count(runs[0], variant.Lock, variant.OwnerOnlyRelease)
+	getDel := count(runs[1], variant.Lock, variant.MutualExclusion)
+	script := count(append(runs[2], runs[3]...), variant.Lock, variant.OwnerOnlyRelease)
+	inside := count(append(runs[2], runs[3]...), variant.Lock, variant.MutualExclusion)
+	script.broke = max(script.broke, inside.broke)
+	a.is = removesAnothers(del, getDel, script, powerless(runs[:]...), searched)
+	a.says = fmt.Sprintf("With holders that outlive their lease, DEL removed another's lock in %v runs; GET, compare and DEL, with a pause between them, let a second holder in in %v; the script did neither in %d, nor in any schedule of a search, which finds both others in %d and %d steps.",
+		del, getDel, script.runs, steps(searched[0]), steps(searched[1]))
+	a.numbers = []reports.Quantity{
+		number("runs in which DEL removed another's lock", del.broke, fmt.Sprintf("of %d", del.runs)),
+		number("runs in which GET, DEL let a second holder in", getDel.broke, fmt.Sprintf("of %d", getDel.runs)),
+		number("runs in which the script did either", script.broke, fmt.Sprintf("of %d", script.runs)),
+		number("shortest schedule for DEL", steps(searched[0]), "steps"),
+		number("times that it did so on a real server", shown[0], fmt.Sprintf("of %d", replays[0])),
+		number("shortest schedule for GET, DEL", steps(searched[1]), "steps"),
+		number("times that it did so on a real server, too", shown[1], fmt.Sprintf("of %d", replays[1])),
+		number("situations searched for the script, none of them bad", searched[2].Stats.States, ""),
+	}
+	return a, nil
+}
+
+// steps is the length of a search's counterexample; 0: there is none.
+func steps(e reports.Exploration) int {
+	if e.Counterexample == nil {
+		return 0
+	}
+	return len(e.Counterexample.Steps)
+}
+
+// removesAnothers decides C12: runs and searches with DEL, with GET and DEL, and with
+// the script.
+func removesAnothers(del, getDel, script tally, powerless string, searched [3]reports.Exploration) string {
+	switch {
+	case powerless != "" || script.runs == 0:
+		return reports.Inconclusive
+	case script.broke > 0 || searched[2].Verdict == reports.Violated:
+		return reports.Refuted
+	case searched[2].Verdict != reports.Pass:
+		return reports.Inconclusive
+	case (del.broke > 0 || steps(searched[0]) > 0) && (getDel.broke > 0 || steps(searched[1]) > 0):
+		return reports.Confirmed
+	}
+	return reports.Refuted
+}
+
+// redlockLease is the lease of C18.
+const redlockLease = time.Second
+
+// minorityDown is C18.
+func minorityDown(ctx context.Context, b *bench) (a answer, err error) {
+	down := func(nodes ...int) []string {
+		args := []string{"--scenario", "mutex", "--lock", "redlock", "--topology", "masters:5", "--clients", "8", "--ttl", redlockLease.String(), "--timeout", "200ms", "--duration", "3s"}
+		for _, n := range nodes {
+			args = append(args, "--fault", fmt.Sprintf("kill node %d at 300ms for good", n))
+		}
+		return args
+	}
+	if b.spec.IsAddress() {
+		return answer{is: reports.Inconclusive, says: "It needs five masters that may be killed: --target process."}, nil
+	}
+	minority, err := b.again(ctx, b.times(2, 1), down(4, 5)...)
+	if err != nil {
+		return a, err
+	}
+	majority, err := b.again(ctx, 1, down(3, 4, 5)...)
+	if err != nil {
+		return a, err
+	}
+	var grants [2][]int
+	for i, rs := range [][]ran{minority, majority} {
+		for _, r := range rs {
+			n, err := r.grantsAfter(redlockLease)
+			if err != nil {
+				return a, err
+			}
+			grants[i] = append(grants[i], n)
+		}
+	}
+	stuck := count(minority, variant.Lock, variant.Progress)
+	bad := count(minority, variant.Lock, variant.MutualExclusion)
+	bad.broke = max(bad.broke, stuck.broke)
+	a.is = keepsWorking(bad, slices.Min(grants[0]), slices.Max(grants[1]), powerless(minority, majority))
+	a.says = fmt.Sprintf("With two of five masters killed the lock was still granted (%s times a run), and to one client at a time (%d of %d runs); with three of five killed, %s times once the last lease was over.",
+		ranged(grants[0]), bad.runs-bad.broke, bad.runs, ranged(grants[1]))
+	a.numbers = []reports.Quantity{
+		number("runs with two of five down that stuck or had two holders", bad.broke, fmt.Sprintf("of %d", bad.runs)),
+		repeated("grants with two of five down, from a lease after they went", floats(grants[0]), "a run"),
+		repeated("grants with three of five down, from a lease after they went", floats(grants[1]), "a run"),
+	}
+	return a, nil
+}
+
+// keepsWorking decides C18: runs with a minority of masters down that stuck or had two
+// holders, and the grants, once a lease was over, with a minority down and with a majority.
+func keepsWorking(minority tally, grants, without int, powerless string) string {
+	switch {
+	case powerless != "" || without > 0 || minority.runs == 0:
+		return reports.Inconclusive // the masters are not missed
+	case minority.broke > 0 || grants == 0:
+		return reports.Refuted
+	}
+	return reports.Confirmed
+}

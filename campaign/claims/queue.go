@@ -1,0 +1,295 @@
+package claims
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"oversell/clock"
+	"oversell/lockimpl"
+	"oversell/queueimpl"
+	"oversell/reports"
+	"oversell/variant"
+)
+
+// documentsQueue is what the queue of the documents can do.
+type documentsQueue interface {
+	queueimpl.Queue
+	queueimpl.Delayer
+	queueimpl.Dequeuer
+}
+
+// queue is a client of the documents' queue under a lock, by the lock's name.
+func (b *bench) queue(ctx context.Context, lock string, overwrite bool) (documentsQueue, error) {
+	l, ok := lockimpl.Find(lock)
+	if !ok {
+		return nil, fmt.Errorf("no lock %q", lock)
+	}
+	env, err := b.world(ctx)
+	if err != nil {
+		return nil, err
+	}
+	v, ok := queueimpl.Find("zset-locked")
+	if !ok {
+		return nil, errors.New("the documents' queue is gone")
+	}
+	q, ok := v.New(env, queueimpl.Options{
+		Lock:        l.New,
+		LockOptions: lockimpl.Options{TTL: 10 * time.Second, Wait: 10 * time.Second, RetryEvery: shortWait},
+		Overwrite:   overwrite,
+	}).(documentsQueue)
+	if !ok {
+		return nil, errors.New("the documents' queue does not do what it did")
+	}
+	return q, nil
+}
+
+// entries are what became of an id that was enqueued twice.
+type entries struct {
+	count int  // in the queue
+	moved bool // to the time of the later one
+}
+
+// enqueuedTwice is C7.
+func enqueuedTwice(ctx context.Context, b *bench) (a answer, err error) {
+	var printed, prose entries
+	for _, x := range []struct {
+		overwrite bool
+		e         *entries
+	}{{false, &printed}, {true, &prose}} {
+		if *x.e, err = b.enqueueTwice(ctx, fmt.Sprintf("orders-%v", x.overwrite), x.overwrite); err != nil {
+			return a, err
+		}
+	}
+	rs, err := b.again(ctx, 1, "--scenario", "queue", "--queue", "zset-locked", "--lock", "lua-release", "--repeat", "0.5", "--clients", "16")
+	if err != nil {
+		return a, err
+	}
+	double := rs[0].broke(variant.Queue, variant.OneEntryPerID)
+	a.is = oneEntry(printed, prose, double)
+	a.says = fmt.Sprintf("One entry per id, yes: two enqueues left %d, and in a run in which half of the ids came again %d stood there twice. But the printed code %s the later enqueue and its due time; only with --overwrite, as the prose has it, does the later one win.",
+		printed.count, double, ignored(printed.moved))
+	a.numbers = []reports.Quantity{
+		number("entries after two enqueues of one id", printed.count, ""),
+		yes("the later due time stands, printed code", printed.moved),
+		yes("the later due time stands, with --overwrite", prose.moved),
+		number("ids that stood there twice in a run with repeats", double, ""),
+	}
+	return a, nil
+}
+
+func ignored(moved bool) string {
+	if moved {
+		return "follows"
+	}
+	return "ignores"
+}
+
+// enqueueTwice enqueues an id for now, and again for a minute later.
+func (b *bench) enqueueTwice(ctx context.Context, name string, overwrite bool) (e entries, err error) {
+	q, err := b.queue(ctx, "lua-release", overwrite)
+	if err != nil {
+		return e, err
+	}
+	name = b.key(name)
+	first, err := q.Enqueue(ctx, name, "1")
+	if err != nil {
+		return e, err
+	}
+	if _, err := q.EnqueueAfter(ctx, name, time.Minute, "1"); err != nil {
+		return e, err
+	}
+	s, err := q.State(ctx, name)
+	if err != nil || len(first) == 0 {
+		return e, err
+	}
+	e.count = len(s.Waiting)
+	for _, t := range s.Waiting {
+		e.moved = e.moved || t.Score > first[0].Score
+	}
+	return e, nil
+}
+
+// oneEntry decides C7: the printed code, the prose's way, and how many ids stood in the
+// queue twice in a run.
+func oneEntry(printed, prose entries, double int) string {
+	switch {
+	case !prose.moved:
+		return reports.Inconclusive // a later due time does not show
+	case printed.count > 1 || double > 0 || !printed.moved:
+		return reports.Refuted
+	}
+	return reports.Confirmed
+}
+
+// taken are the entries that were both withdrawn by dequeue and handed out by pop, or
+// handed out twice.
+type taken struct{ entries, twice int }
+
+// consistent is C8.
+func consistent(ctx context.Context, b *bench) (a answer, err error) {
+	locks := []string{"none", "redislock-printed", "lua-release"}
+	by := map[string]taken{}
+	for _, lock := range locks {
+		if by[lock], err = b.withdrawAndPop(ctx, lock, time.Duration(b.times(1500, 800))*time.Millisecond); err != nil {
+			return a, err
+		}
+	}
+	stale, fresh, err := b.staleScore(ctx)
+	if err != nil {
+		return a, err
+	}
+	runs := map[string]ran{}
+	for _, lock := range locks[1:] {
+		rs, err := b.again(ctx, 1, "--scenario", "queue", "--queue", "zset-locked", "--lock", lock, "--clients", "16")
+		if err != nil {
+			return a, err
+		}
+		runs[lock] = rs[0]
+	}
+	delivered := runs[locks[1]].broke(variant.Queue, variant.NoDuplicateDelivery)
+	sound := runs[locks[2]].broke(variant.Queue, variant.NoDuplicateDelivery)
+	a.is = keepsConsistent(by[locks[0]], by[locks[1]], by[locks[2]], delivered, sound, stale, fresh)
+	a.says = fmt.Sprintf("Under the printed lock %s of %s entries were both withdrawn and handed out, or handed out twice, and a run delivered %s of 1,000 tasks more than once; under a correct lock none (of %d entries). That a stale score is refused leans on the same lock.",
+		reports.Thousands(int64(by[locks[1]].twice)), reports.Thousands(int64(by[locks[1]].entries)), reports.Thousands(int64(delivered)), by[locks[2]].entries)
+	a.on = "the lock: the printed one lets two in, and enqueue, dequeue and pop are several commands each; under lua-release the claim holds."
+	for _, lock := range locks {
+		a.numbers = append(a.numbers, number("entries taken twice, lock "+lock, by[lock].twice, fmt.Sprintf("of %d", by[lock].entries)))
+	}
+	a.numbers = append(a.numbers,
+		number("tasks delivered more than once in a run, printed lock", delivered, "of 1,000"),
+		number("tasks delivered more than once in a run, lua-release", sound, "of 1,000"),
+		yes("dequeue with a stale score is refused", stale),
+		yes("dequeue with the present score succeeds", fresh))
+	return a, nil
+}
+
+// withdrawers and poppers are how many clients of each kind compete in C8.
+const (
+	withdrawers = 6
+	poppers     = 6
+)
+
+// withdrawAndPop has some clients enqueue tasks and withdraw them at once, and others
+// pop, for a while, and counts the entries that were taken more than once.
+func (b *bench) withdrawAndPop(ctx context.Context, lock string, lasts time.Duration) (t taken, err error) {
+	var mu sync.Mutex
+	times := map[queueimpl.Task]int{}
+	take := func(id string, score float64) {
+		mu.Lock()
+		defer mu.Unlock()
+		times[queueimpl.Task{ID: id, Score: score}]++
+	}
+	name := b.key("withdrawn-" + lock)
+	var qs [withdrawers + poppers]documentsQueue
+	for i := range qs {
+		if qs[i], err = b.queue(ctx, lock, false); err != nil {
+			return t, err
+		}
+	}
+	var g errgroup.Group
+	end := time.Now().Add(lasts)
+	for i, q := range qs {
+		if i < withdrawers {
+			g.Go(func() error { return withdraw(ctx, end, q, name, strconv.Itoa(i+1), take) })
+		} else {
+			g.Go(func() error { return pop(ctx, end, q, name, take) })
+		}
+	}
+	err = g.Wait()
+	for _, n := range times {
+		t.entries++
+		if n > 1 {
+			t.twice++
+		}
+	}
+	return t, err
+}
+
+// withdraw enqueues a task and takes it back, again and again.
+func withdraw(ctx context.Context, end time.Time, q documentsQueue, name, id string, take func(string, float64)) error {
+	for ctx.Err() == nil && time.Now().Before(end) {
+		in, err := q.Enqueue(ctx, name, id)
+		if err != nil && !errors.Is(err, queueimpl.ErrLocked) {
+			return err
+		}
+		if len(in) == 0 {
+			continue // it is there still, or the queue was locked
+		}
+		err = q.Dequeue(ctx, name, id, in[0].Score)
+		switch {
+		case err == nil:
+			take(id, in[0].Score)
+		case !errors.Is(err, queueimpl.ErrLocked) && !errors.Is(err, queueimpl.ErrChanged):
+			return err
+		}
+	}
+	return nil
+}
+
+// pop takes what is due, and looks again a little later.
+func pop(ctx context.Context, end time.Time, q documentsQueue, name string, take func(string, float64)) error {
+	for ctx.Err() == nil && time.Now().Before(end) {
+		tasks, err := q.Pop(ctx, name, 1)
+		if err != nil && !errors.Is(err, queueimpl.ErrLocked) && !errors.Is(err, queueimpl.ErrEmpty) {
+			return err
+		}
+		for _, t := range tasks {
+			take(t.ID, t.Score)
+		}
+		if err != nil {
+			(clock.Real{}).Sleep(ctx, time.Millisecond)
+		}
+	}
+	return nil
+}
+
+// staleScore tells whether a task that was enqueued again cannot be withdrawn with its
+// old score, and can with its new one.
+func (b *bench) staleScore(ctx context.Context) (refused, accepted bool, err error) {
+	q, err := b.queue(ctx, "lua-release", true)
+	if err != nil {
+		return false, false, err
+	}
+	name := b.key("stale")
+	first, err := q.Enqueue(ctx, name, "1")
+	if err != nil {
+		return false, false, err
+	}
+	second, err := q.EnqueueAfter(ctx, name, time.Minute, "1")
+	if err != nil {
+		return false, false, err
+	}
+	err = q.Dequeue(ctx, name, "1", first[0].Score)
+	if refused = errors.Is(err, queueimpl.ErrChanged); err != nil && !refused {
+		return false, false, err
+	}
+	err = q.Dequeue(ctx, name, "1", second[0].Score)
+	if errors.Is(err, queueimpl.ErrChanged) {
+		return refused, false, nil
+	}
+	return refused, err == nil, err
+}
+
+// fewEntries are too few to say that none was taken twice.
+const fewEntries = 20
+
+// keepsConsistent decides C8: entries taken twice without a lock, under the printed one
+// and under a correct one, tasks delivered twice under the latter two, and whether a
+// stale score was refused and a fresh one accepted.
+func keepsConsistent(open, printed, correct taken, delivered, sound int, stale, fresh bool) string {
+	switch {
+	case open.twice == 0 || correct.entries < fewEntries || !fresh:
+		return reports.Inconclusive // the clients never meet, or not often enough
+	case !stale || correct.twice > 0 || sound > 0:
+		return reports.Refuted // no lock makes it consistent
+	case printed.twice > 0 || delivered > 0:
+		return reports.Depends
+	}
+	return reports.Confirmed
+}

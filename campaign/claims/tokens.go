@@ -1,0 +1,162 @@
+package claims
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"oversell/clock"
+	"oversell/lockimpl"
+	"oversell/reports"
+)
+
+// drawn are the tokens of some acquisitions.
+type drawn struct{ tokens, repeated int }
+
+// share is the part of tokens that had been drawn before.
+func (d drawn) share() float64 { return float64(d.repeated) / float64(max(d.tokens, 1)) }
+
+// uniqueness is what C21 finds.
+type uniqueness struct {
+	fast, slow, random drawn // of one client: one request after the other
+	threads            drawn // of pairs drawn at once by two threads of one client
+	robbed             bool  // the same token twice: the first holder's release deletes the second's lock
+}
+
+// stamp is the token of the documents: the time in milliseconds and the client's id.
+func stamp() string { return fmt.Sprintf("%d:client-1", time.Now().UnixMilli()) }
+
+// timeStamps is C21.
+func timeStamps(ctx context.Context, b *bench) (a answer, err error) {
+	var u uniqueness
+	n := b.times(4000, 1500)
+	for _, x := range []struct {
+		into  *drawn
+		token func() string
+		n     int
+		pause time.Duration
+	}{{&u.fast, stamp, n, 0}, {&u.slow, stamp, n / 10, 2 * time.Millisecond}, {&u.random, rand.Text, n, 0}} {
+		if *x.into, err = b.draw(ctx, x.token, x.n, x.pause); err != nil {
+			return a, err
+		}
+	}
+	u.threads = drawAtOnce(1000)
+	if u.robbed, err = b.robbedByTwin(ctx); err != nil {
+		return a, err
+	}
+	a.is = uniqueEnough(u)
+	a.says = fmt.Sprintf("A client that took a lock %s times in a row, as fast as it could, had a token again that it had had before in %s of them; two of its threads at once in %s; 128 random bits never. With one token twice, a release that came late deleted the other's lock.",
+		reports.Thousands(int64(u.fast.tokens)), percent(u.fast.share()), percent(u.threads.share()))
+	a.on = "a client making no two requests within one millisecond (none repeated at one in two milliseconds), having no threads, its id being nobody else's, and its clock never going back. Random bits depend on none of that."
+	a.numbers = []reports.Quantity{
+		number("acquisitions of one client, as fast as it could", u.fast.tokens, ""),
+		number("of them with a token that it had had before", u.fast.repeated, ""),
+		number("of acquisitions two milliseconds apart", u.slow.repeated, fmt.Sprintf("of %d", u.slow.tokens)),
+		number("of pairs drawn at once by two threads", u.threads.repeated, fmt.Sprintf("of %d", u.threads.tokens)),
+		number("of 128 random bits", u.random.repeated, fmt.Sprintf("of %d", u.random.tokens)),
+		yes("a late release deletes the lock of who has the same token", u.robbed),
+	}
+	return a, nil
+}
+
+// draw takes and releases a lock so often, with at least a pause between.
+func (b *bench) draw(ctx context.Context, token func() string, n int, pause time.Duration) (d drawn, err error) {
+	v, ok := lockimpl.Find("lua-release")
+	if !ok {
+		return d, errors.New("no lock lua-release")
+	}
+	env, err := b.world(ctx)
+	if err != nil {
+		return d, err
+	}
+	env.Token = token
+	lock := v.New(env)
+	seen := map[string]bool{}
+	for range n {
+		l, err := lock.Acquire(ctx, b.key("order"), lockimpl.Options{TTL: 10 * time.Second})
+		if err != nil {
+			return d, err
+		}
+		if err := lock.Release(ctx, l); err != nil {
+			return d, err
+		}
+		d.tokens++
+		if seen[l.Token] {
+			d.repeated++
+		}
+		seen[l.Token] = true
+		if pause > 0 {
+			(clock.Real{}).Sleep(ctx, pause)
+		}
+	}
+	return d, nil
+}
+
+// drawAtOnce has two threads of a client draw a token at the same moment, so often.
+func drawAtOnce(n int) drawn {
+	d := drawn{tokens: n}
+	for range n {
+		var pair [2]string
+		start := make(chan struct{})
+		var g errgroup.Group
+		for i := range pair {
+			g.Go(func() error {
+				<-start
+				pair[i] = stamp()
+				return nil
+			})
+		}
+		close(start)
+		_ = g.Wait() // nothing there can fail
+		if pair[0] == pair[1] {
+			d.repeated++
+		}
+	}
+	return d
+}
+
+// robbedByTwin has two holders of one lock, one after the other, with the same token; the
+// first outlives its lease and then releases by the script that compares.
+func (b *bench) robbedByTwin(ctx context.Context) (bool, error) {
+	v, ok := lockimpl.Find("lua-release")
+	if !ok {
+		return false, errors.New("no lock lua-release")
+	}
+	env, err := b.world(ctx)
+	if err != nil {
+		return false, err
+	}
+	same := stamp()
+	env.Token = func() string { return same }
+	first, second := v.New(env), v.New(env)
+	key := b.key("twins")
+	l, err := first.Acquire(ctx, key, lockimpl.Options{TTL: 20 * time.Millisecond})
+	if err != nil {
+		return false, err
+	}
+	if _, err := second.Acquire(ctx, key, lockimpl.Options{TTL: 10 * time.Second, Wait: 5 * time.Second, RetryEvery: shortWait}); err != nil {
+		return false, err
+	}
+	err = first.Release(ctx, l)
+	if errors.Is(err, lockimpl.ErrLost) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// uniqueEnough decides C21.
+func uniqueEnough(u uniqueness) string {
+	switch {
+	case u.random.repeated > 0 || u.fast.tokens == 0:
+		return reports.Inconclusive // what repeats is not the token
+	case u.slow.repeated > 0:
+		return reports.Refuted
+	case (u.fast.repeated > 0 || u.threads.repeated > 0) && u.robbed:
+		return reports.Depends
+	}
+	return reports.Confirmed
+}

@@ -1,0 +1,192 @@
+package gate
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/shirou/gopsutil/v4/cpu"
+
+	"oversell/reports"
+)
+
+// BaselineSchema names the form of a Baseline.
+const BaselineSchema = "oversell-baseline/1"
+
+// Baseline is what a gate has recorded for later ones. Speed is always compared within
+// one gate, so it holds no numbers to compare with; it says which entries there were, so
+// that none disappears unnoticed, and by how much each candidate was slower than what it
+// was compared with, which is accepted from then on.
+type Baseline struct {
+	Schema  string          `json:"schema"`
+	Written time.Time       `json:"written"`
+	Plan    string          `json:"plan"`
+	Machine reports.Machine `json:"machine"`
+
+	Safety      []Guarded  `json:"safety"`
+	Performance []Accepted `json:"performance"`
+}
+
+// Guarded is an entry whose promises were kept, or broken as they must.
+type Guarded struct {
+	Name string `json:"name"`
+	// Digest is of all that says what the entry does.
+	Digest  string `json:"digest"`
+	Expect  string `json:"expect"`
+	Verdict string `json:"verdict"`
+}
+
+// Accepted is an entry whose speed was measured.
+type Accepted struct {
+	Name     string                `json:"name"`
+	Digest   string                `json:"digest"`
+	Rounds   int                   `json:"rounds"`
+	Measures []reports.GateMeasure `json:"measures"`
+}
+
+// ReadBaseline reads what an earlier gate has written.
+func ReadBaseline(path string) (*Baseline, error) {
+	source, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil, fmt.Errorf("there is no baseline %s: write one with --write-baseline", path)
+	case err != nil:
+		return nil, err
+	}
+	var b Baseline
+	if err := json.Unmarshal(source, &b); err != nil {
+		return nil, fmt.Errorf("%s is no baseline: %w", path, err)
+	}
+	if b.Schema != BaselineSchema {
+		return nil, fmt.Errorf("%s: its schema is %q, and this build reads %q: nothing was compared; write it again with --write-baseline", path, b.Schema, BaselineSchema)
+	}
+	return &b, nil
+}
+
+// Record turns a gate that went well into a baseline. An error says what did not.
+func (p *Plan) Record(g reports.Gate, now time.Time) (Baseline, error) {
+	b := Baseline{Schema: BaselineSchema, Written: now.UTC().Truncate(time.Second), Plan: filepath.Base(p.Path), Machine: g.Machine, Safety: []Guarded{}, Performance: []Accepted{}}
+	if v := g.Judged(); v != reports.Pass {
+		return b, fmt.Errorf("no baseline was written: the gate is red (%s), and nothing red is accepted", v)
+	}
+	for i, e := range g.Safety {
+		b.Safety = append(b.Safety, Guarded{Name: e.Name, Digest: p.safety[i].mark(), Expect: e.Expect, Verdict: e.Verdict})
+	}
+	for i, e := range g.Performance {
+		b.Performance = append(b.Performance, Accepted{Name: e.Name, Digest: p.speed[i].mark(), Rounds: e.Rounds, Measures: e.Measures})
+	}
+	return b, nil
+}
+
+// missing says which entries the baseline has and the plan has not, or has no more as
+// they were: one that was weakened, or turned round, guards no longer what it did.
+func (b *Baseline) missing(p *Plan) (sentences []string) {
+	if b == nil {
+		return nil
+	}
+	say := func(format string, a ...any) { sentences = append(sentences, fmt.Sprintf(format, a...)) }
+	const gone = "the baseline has %q under %s, and the plan has it no more: put it back or, if that is meant, write the baseline again"
+	const changed = "the entry %q under %s changed since the baseline was recorded: put it back or, if that is meant, record it again with --write-baseline"
+	for _, e := range b.Safety {
+		i := slices.IndexFunc(p.safety, func(g guard) bool { return g.Name.V == e.Name })
+		switch {
+		case i < 0:
+			say(gone, e.Name, "safety")
+		case p.safety[i].Expect.V != e.Expect:
+			say("the baseline has %q under safety with expect: %s, and the plan has it with expect: %s: put it back or, if that is meant, record it again with --write-baseline", e.Name, e.Expect, p.safety[i].Expect.V)
+		case p.safety[i].mark() != e.Digest:
+			say(changed, e.Name, "safety")
+		}
+	}
+	for _, e := range b.Performance {
+		i := slices.IndexFunc(p.speed, func(r race) bool { return r.Name.V == e.Name })
+		switch {
+		case i < 0:
+			say(gone, e.Name, "performance")
+		case p.speed[i].mark() != e.Digest:
+			say(changed, e.Name, "performance")
+		}
+	}
+	return sentences
+}
+
+// mark identifies what an entry guards and how well: what it runs, how often, with what
+// control and within which limits.
+func (g guard) mark() string {
+	var limits []string
+	for _, l := range g.Limits {
+		limits = append(limits, fmt.Sprintf("%s.%s %v", l.operation, l.percentile, l.most.V))
+	}
+	return digest([]string{g.identifier()}, []string{fmt.Sprint("repeat ", g.repeat)}, []string{fmt.Sprint("budget ", g.budget)},
+		[]string{fmt.Sprint("seeds ", g.seeds)}, g.control.mark(), limits)
+}
+
+// mark identifies a control, whatever its name.
+func (c control) mark() []string {
+	switch {
+	case c.flags != nil:
+		return append([]string{"flags"}, c.flags.args()...)
+	case c.command != nil:
+		var words []string
+		for _, w := range c.command.V {
+			words = append(words, w.V)
+		}
+		return []string{"command " + shell(words), "history " + c.history.V} // the words have an order
+	}
+	return []string{"word " + or(c.word.V, autoControl)}
+}
+
+// mark identifies what is compared, in what measures, and what is allowed of each.
+func (r *race) mark() string {
+	var allowed []string
+	for _, m := range r.measures {
+		allowed = append(allowed, fmt.Sprintf("%s %v", m, r.slower[m]))
+	}
+	return digest([]string{r.identifier}, allowed, []string{fmt.Sprint("rounds ", r.rounds), fmt.Sprint("budget ", r.budget)})
+}
+
+// accepted is what the baseline accepts of an entry; nil with a sentence if it has the
+// entry, and its numbers do not count here.
+func (b *Baseline) accepted(r *race, m reports.Machine) (*Accepted, string) {
+	if b == nil {
+		return nil, ""
+	}
+	i := slices.IndexFunc(b.Performance, func(a Accepted) bool { return a.Name == r.Name.V })
+	switch {
+	case i < 0:
+		return nil, ""
+	case b.Performance[i].Digest != r.mark():
+		return nil, "what the entry compares has changed since the baseline was written: what it accepts does not count; write it again"
+	case b.Machine != m:
+		return nil, fmt.Sprintf("the baseline is of another machine (%s; this is %s): what it accepts does not count here; write one on this machine", b.Machine, m)
+	}
+	return &b.Performance[i], ""
+}
+
+// slowdown is the largest slow-down of a measure that was measured; nil if it was none.
+func (a *Accepted) slowdown(measure string) *float64 {
+	if a == nil {
+		return nil
+	}
+	for _, m := range a.Measures {
+		if m.Name == measure {
+			return m.Slowdown.High
+		}
+	}
+	return nil
+}
+
+// thisMachine is the machine that this program runs on.
+func thisMachine() reports.Machine {
+	m := reports.Machine{CPU: "unknown processor", Cores: runtime.NumCPU(), OS: runtime.GOOS + "/" + runtime.GOARCH, Go: runtime.Version()}
+	if infos, err := cpu.Info(); err == nil && len(infos) > 0 && infos[0].ModelName != "" {
+		m.CPU = strings.TrimSpace(infos[0].ModelName)
+	}
+	return m
+}

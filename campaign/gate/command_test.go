@@ -1,0 +1,82 @@
+package gate
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"oversell/reports"
+	"oversell/variant"
+)
+
+// TestCommandControl: a control counts only for breaking what the entry is judged by.
+func TestCommandControl(t *testing.T) {
+	if _, err := os.Stat("/bin/sh"); err != nil && os.Getenv("OVERSELL_REQUIRE_ALL") != "1" {
+		t.Skip(err)
+	}
+	const header = `{"schema":"oversell-history/1","scenario":"mutex","lock":"theirs","ttl_ns":1000000000,"promises":[{"of":"lock","property":"mutual-exclusion"}],"expected":"pass"}`
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	sound := write("sound.jsonl", header+`
+{"client":1,"kind":"acquire","key":"order","arg":1,"outcome":"ok","call_ns":0,"return_ns":10,"until_ns":1000000000}
+{"client":1,"kind":"release","key":"order","arg":1,"outcome":"ok","call_ns":20,"return_ns":30,"until_ns":1000000000}
+{"trailer":{"elapsed_ns":100}}
+`)
+	oversold := write("violated.json", jsonOf(t, reports.Violated))
+	for _, c := range []struct {
+		what, script, history, control string
+		runs                           int
+		good                           bool
+		say                            string
+	}{
+		{"both by exit code", "exit 0", "", `command: [/bin/sh, -c, "echo build failed >&2; exit 1"]`, 1, true, "only its exit code was seen, which is 1 also of a program that does not build: the command exited with 1: build failed"},
+		{"a history, and a control without", "cp " + sound + " h1.jsonl", "h1.jsonl", `command: [/bin/sh, -c, "exit 1"]`, 0, false, "its control must be, too"},
+		{"a history, and a control that leaves none", "cp " + sound + " h1.jsonl", "h1.jsonl", `command: [/bin/sh, -c, "exit 1"], history: h2.jsonl`, 2, false, "left no history"},
+		{"an exit code, and a control that breaks something", "exit 0", "", fmt.Sprintf(`command: [/bin/sh, -c, "cat %s; exit 1"]`, oversold), 2, false, "broke no-oversell of the sale, by which the entry is not judged"},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			history := ""
+			if c.history != "" {
+				history = "    history: " + c.history + "\n"
+			}
+			g := gated(t, mustLoad(t, fmt.Sprintf("safety:\n  - name: x\n    expect: pass\n    repeat: 1\n    command: [/bin/sh, -c, %q]\n%s    control: {%s}\n", c.script, history, c.control)), Options{})
+			control, said := g.Safety[0].Cases[0].Control, story(g)
+			if control == nil || control.Good != c.good || control.Runs != c.runs || !strings.Contains(said, c.say) {
+				t.Errorf("%+v, want good %v and to be told of %q:\n%s", control, c.good, c.say, said)
+			}
+		})
+	}
+}
+
+// TestCaughtBy: of what a control breaks, the first that the entry promises counts.
+func TestCaughtBy(t *testing.T) {
+	property := func(name variant.Property, result string) reports.Property {
+		return reports.Property{Name: name, Of: variant.Sale, Result: result, Measured: result}
+	}
+	of := func(verdict string, ps ...reports.Property) reports.Run {
+		return reports.Run{Verdict: verdict, Properties: ps}
+	}
+	entry := &tally{kept: []made{{run: of(reports.Pass, property(variant.NoOversell, reports.Holds), property(variant.OncePerOrder, reports.NotClaimed))}}}
+	for _, c := range []struct {
+		what    string
+		control reports.Run
+		caught  bool
+	}{
+		{"what the entry promises", of(reports.Violated, property(variant.OncePerOrder, reports.Broken), property(variant.NoOversell, reports.Broken)), true},
+		{"what the entry does not promise", of(reports.Violated, property(variant.OncePerOrder, reports.Broken)), false},
+		{"nothing", of(reports.Pass, property(variant.NoOversell, reports.Holds)), false},
+		{"nothing that is named", of(reports.Violated), false},
+	} {
+		if p, why := entry.caughtBy(c.control); (p != nil) != c.caught || (why == "") != c.caught || p != nil && p.Name != variant.NoOversell {
+			t.Errorf("%s: %+v, %q", c.what, p, why)
+		}
+	}
+}

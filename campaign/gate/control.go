@@ -1,0 +1,314 @@
+package gate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"oversell/campaign"
+	"oversell/dispatchimpl"
+	"oversell/history"
+	"oversell/idimpl"
+	"oversell/lockimpl"
+	"oversell/queueimpl"
+	"oversell/reports"
+	"oversell/scenarios"
+	"oversell/stockimpl"
+	"oversell/variant"
+)
+
+// suspect is something known to be broken that may serve as a control.
+type suspect struct {
+	what   string
+	plan   campaign.Plan
+	config scenarios.Config
+	byLoad bool // load alone breaks it, so it shows nothing of faults
+}
+
+// watch is the control of a combination over all rounds.
+type watch struct {
+	name     string
+	guards   []history.Promise
+	suspects []suspect // in the order in which they are tried, until one is caught
+	chosen   bool      // suspects[0] is the one
+
+	none   string // why there is none
+	runs   int
+	caught int
+	missed string // what happened when it was not caught, at the second try either
+	last   reports.GateControl
+	tried  []string
+
+	under   string   // what the suspects are known to break by, in words
+	caveats []string // what the control does not show
+}
+
+// mostSuspects bounds how many are tried.
+const mostSuspects = 4
+
+// watchOver settles which controls there may be for a combination.
+func (r *running) watchOver(ctx context.Context, g *guard, c scenarios.Config) *watch {
+	w := &watch{name: g.Name.V, guards: c.Promises()}
+	switch {
+	case g.control.word.V == noControl:
+		w.none = "the plan wants none (control: none), and without one nobody knows whether a violation would have shown"
+	case g.control.flags != nil:
+		// Of several combinations in an entry each has the control in its own surroundings.
+		p, config, err := planFor(ctx, g.control.flags.over(naming(g.flags, c)))
+		if err != nil {
+			// what the control sets may not go with the names of this combination
+			p, config, err = planFor(ctx, g.control.flags.over(g.flags))
+		}
+		if err != nil {
+			w.none = "the control cannot be run: " + err.Error()
+			break
+		}
+		w.suspects = []suspect{{what: differs(config, c, *g.control.flags), plan: p, config: config}}
+		w.chosen = true
+		w.caveats = elsewhere(altered("run", func(s *pflag.FlagSet) { new(campaign.Options).Bind(s) }, g.control.flags.over(g.flags), g.flags))
+		if len(c.Faults) > 0 && breaks(promising(config, c).ExpectUnder([]variant.Fault{variant.NoFault})) {
+			w.caveats = append(w.caveats, "it breaks by load alone, so it does not show that the fault bites")
+		}
+	default:
+		w.settle(suspects(ctx, g.flags, c), c)
+	}
+	return w
+}
+
+// settle takes those of the suspects that show most: if there are some that it takes the
+// faults of c to break, then one of them must be caught, since one that breaks by load
+// alone breaks just as well when the faults never hurt anybody.
+func (w *watch) settle(all []suspect, c scenarios.Config) {
+	byFault := slices.DeleteFunc(slices.Clone(all), func(s suspect) bool { return s.byLoad })
+	switch {
+	case len(all) == 0:
+		w.none = "no shipped variant is known to break here what this entry guards: name one (control: {lock: …})"
+	case len(byFault) > 0:
+		w.suspects, w.under = byFault, "by what befalls this entry"
+		if len(c.Faults) > 0 {
+			w.under = "by the fault of this entry"
+		}
+	default:
+		w.suspects, w.under = all, "by load alone"
+		if len(c.Faults) > 0 {
+			w.caveats = []string{"nothing is known to break by this fault; this breaks by load alone, so it does not show that the fault bites"}
+		}
+	}
+}
+
+// altered are the flags of a command, other than those that name variants, in which a
+// control differs from the entry, such as "clients 100 instead of 2". Each call of bind
+// has values of its own.
+func altered(command string, bind func(*pflag.FlagSet), control, entry flags) (parts []string) {
+	valued := func(f flags) (set *pflag.FlagSet) {
+		// What could not be parsed was refused when the plan was loaded.
+		_ = f.parse(command, func(s *pflag.FlagSet) { set = s; bind(s) })
+		return set
+	}
+	of := func(f *pflag.Flag) string { return or(strings.Trim(f.Value.String(), "[]"), "none") }
+	is := valued(control)
+	valued(entry).VisitAll(func(was *pflag.Flag) {
+		if slices.Contains([]string{"lock", "sale", "queue", "ids", "dispatch", "seed"}, was.Name) {
+			return // what a control is for; and each run has a seed of its own
+		}
+		if now := is.Lookup(was.Name); of(now) != of(was) {
+			parts = append(parts, fmt.Sprintf("%s %s instead of %s", was.Name, of(now), of(was)))
+		}
+	})
+	return parts
+}
+
+// elsewhere says that a control ran in other surroundings than the entry; nothing if it
+// did not.
+func elsewhere(altered []string) []string {
+	if len(altered) == 0 {
+		return nil
+	}
+	return []string{"not the same configuration: " + strings.Join(altered, ", ")}
+}
+
+// differs says in what a control differs from what it watches over.
+func differs(control, c scenarios.Config, f flags) string {
+	var parts []string
+	a, b := combination(control), combination(c)
+	for _, v := range []struct{ what, is, was string }{
+		{"lock", a.Lock, b.Lock}, {"sale", a.Sale, b.Sale}, {"queue", a.Queue, b.Queue}, {"ids", a.IDs, b.IDs}, {"dispatch", a.Dispatch, b.Dispatch},
+	} {
+		if v.is != v.was {
+			parts = append(parts, v.what+" "+v.is)
+		}
+	}
+	if len(parts) == 0 {
+		parts = f.args()
+	}
+	return strings.Join(parts, ", ")
+}
+
+// suspects are the variants that declare, for the surroundings of c, to break what c
+// promises: first two that take the faults of c to break, which shows that the faults
+// bite, then such as break by load alone.
+func suspects(ctx context.Context, f flags, c scenarios.Config) (found []suspect) {
+	var byFault, byLoad []suspect
+	for _, x := range exchanges(c) {
+		changed := naming(f, c).without(x.flag).with(x.flag, x.name)
+		p, config, err := planFor(ctx, changed)
+		if err != nil && x.flag == "lock" { // what goes on under it may need another one, too
+			p, config, err = planFor(ctx, changed.without("sale").without("dispatch"))
+		}
+		if err != nil {
+			continue // it does not go with the rest
+		}
+		s := suspect{what: differs(config, c, flags{}), plan: p, config: config}
+		switch config := promising(config, c); {
+		case breaks(config.ExpectUnder([]variant.Fault{variant.NoFault})):
+			s.byLoad = true
+			byLoad = append(byLoad, s)
+		case breaks(config.Expect()):
+			byFault = append(byFault, s)
+		}
+	}
+	found = byFault[:min(len(byFault), mostSuspects/2)]
+	return append(found, byLoad[:min(len(byLoad), mostSuspects-len(found))]...)
+}
+
+func breaks(outcome string, _ []string) bool { return outcome == scenarios.ExpectViolated }
+
+// exchange is a variant in place of another.
+type exchange struct{ flag, name string }
+
+// exchanges are the combinations that differ from c in one variant: what the promises of
+// an entry are about comes last in a stack, and is exchanged first.
+func exchanges(c scenarios.Config) (xs []exchange) {
+	is := combination(c)
+	add := func(flag, present string, names []string) {
+		for _, n := range names {
+			if present != "" && n != present {
+				xs = append(xs, exchange{flag, n})
+			}
+		}
+	}
+	add("sale", is.Sale, namesOf(stockimpl.Variants, func(v stockimpl.Variant) string { return v.Name }))
+	add("queue", is.Queue, namesOf(queueimpl.Variants, func(v queueimpl.Variant) string { return v.Name }))
+	add("ids", is.IDs, namesOf(idimpl.Variants, func(v idimpl.Variant) string { return v.Name }))
+	add("dispatch", is.Dispatch, namesOf(dispatchimpl.Variants, func(v dispatchimpl.Variant) string { return v.Name }))
+	add("lock", is.Lock, namesOf(lockimpl.Variants, func(v lockimpl.Variant) string { return v.Name }))
+	return xs
+}
+
+func namesOf[T any](all []T, name func(T) string) (names []string) {
+	for _, v := range all {
+		names = append(names, name(v))
+	}
+	return names
+}
+
+// promising is a combination that promises what c does, so that what it is known to
+// break counts even if it promises nothing itself.
+func promising(config, c scenarios.Config) scenarios.Config {
+	config.Lock.Promises, config.Sale.Promises, config.Queue.Promises = c.Lock.Promises, c.Sale.Promises, c.Queue.Promises
+	config.IDs.Promises, config.Dispatch.Promises = c.IDs.Promises, c.Dispatch.Promises
+	return config
+}
+
+// controlRound runs the control for a round: it must be caught at the first try or at the
+// second. One that the plan does not name is looked for in the first round.
+func (r *running) controlRound(ctx context.Context, w *watch, round int) {
+	if w.none != "" || ctx.Err() != nil {
+		return
+	}
+	if !w.chosen {
+		r.choose(ctx, w, round)
+		return
+	}
+	for try := range 2 {
+		why, ok := r.catch(ctx, w, w.suspects[0], round, try)
+		if ok || ctx.Err() != nil {
+			return
+		}
+		w.last.What = w.suspects[0].what
+		if try == 1 {
+			w.missed = "it must break, and did not: " + why
+		}
+	}
+}
+
+// choose tries one suspect after the other, each of them twice, until one is caught.
+func (r *running) choose(ctx context.Context, w *watch, round int) {
+	for i, s := range w.suspects {
+		runs := w.runs
+		var why string
+		for try := range 2 {
+			var ok bool
+			why, ok = r.catch(ctx, w, s, round, try)
+			if ctx.Err() != nil {
+				return
+			}
+			if ok {
+				w.suspects, w.chosen = w.suspects[i:i+1], true
+				return
+			}
+		}
+		w.tried = append(w.tried, s.what+": "+why)
+		w.last.What = s.what
+		if i < len(w.suspects)-1 {
+			w.runs = runs // those that were tried are told apart
+		}
+	}
+	var names []string
+	for _, s := range w.suspects {
+		names = append(names, s.what)
+	}
+	w.missed = fmt.Sprintf("nothing was caught of what is known to break %s (%s)", w.under, strings.Join(names, "; "))
+	w.chosen, w.suspects = true, w.suspects[:1]
+}
+
+// catch runs a suspect and tells whether it was caught at anything that is guarded.
+func (r *running) catch(ctx context.Context, w *watch, s suspect, round, try int) (why string, ok bool) {
+	seed := r.options.Seed + uint64(round) + uint64(try)*1_000_003
+	m, err := r.make(ctx, s.plan, s.config, seed, w.name+"-control")
+	if ctx.Err() != nil {
+		return "", false // stopped: it says nothing of the control
+	}
+	w.runs++
+	switch {
+	case err != nil:
+		return oneLine(err.Error()), false
+	case m == nil:
+		return "it was not run", false
+	}
+	if p := caughtAt(w.guards, m.run); p != nil {
+		w.caught++
+		w.last = reports.GateControl{What: s.what, Of: p.Of, Property: p.Name, Why: p.Why}
+		r.watcher.Said(fmt.Sprintf("      the control, %s, was caught: %s of the %s", s.what, p.Name, p.Of))
+		return "", true
+	}
+	return or(m.run.Why, "nothing that this entry guards was broken"), false
+}
+
+// caughtAt is the first of the guarded properties that a run breaks, promised or not.
+func caughtAt(guards []history.Promise, r reports.Run) *reports.Property {
+	for i := range r.Properties {
+		p := &r.Properties[i]
+		if p.Measured == reports.Broken && slices.Contains(guards, history.Promise{Of: p.Of, Property: p.Name}) {
+			return p
+		}
+	}
+	return nil
+}
+
+// told is what became of the control.
+func (w *watch) told() reports.GateControl {
+	if w.none != "" {
+		return reports.GateControl{What: reports.NoControl, Why: w.none}
+	}
+	c := w.last
+	c.Runs, c.Caught, c.Tried, c.Caveats = w.runs, w.caught, w.tried, w.caveats
+	c.Good = w.caught > 0 && w.missed == ""
+	if !c.Good {
+		c.Why = or(w.missed, "it was not run")
+	}
+	return c
+}

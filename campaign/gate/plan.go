@@ -1,0 +1,348 @@
+package gate
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+
+	"oversell/history"
+	"oversell/variant"
+)
+
+// PlanSchema names the form of a plan.
+const PlanSchema = "oversell-gate-plan/1"
+
+// document is a plan as it is written. Its fields are the plan's schema: docs/gate.md
+// explains them, and examples/gate/plan.schema.json lists them for editors.
+type document struct {
+	Schema      text          `yaml:"schema"`
+	Defaults    defaults      `yaml:"defaults"`
+	Controls    namedControls `yaml:"controls"`
+	Safety      []entry       `yaml:"safety"`
+	Performance []comparison  `yaml:"performance"`
+}
+
+// defaults are what entries have that say nothing else.
+type defaults struct {
+	Run     flags   `yaml:"run"`
+	Explore flags   `yaml:"explore"`
+	Repeat  number  `yaml:"repeat"`
+	Budget  span    `yaml:"budget"`
+	Seeds   seeds   `yaml:"seeds"`
+	Control control `yaml:"control"`
+
+	Rounds         number `yaml:"rounds"`
+	MaxSlowdown    share  `yaml:"max_slowdown"`
+	MaxP99Slowdown share  `yaml:"max_p99_slowdown"`
+}
+
+// entry is something whose promises are guarded.
+type entry struct {
+	at Position
+
+	Name   text `yaml:"name"`
+	Expect text `yaml:"expect"`
+
+	// One of the three says what is done.
+	Run     *flags    `yaml:"run"`
+	Explore *flags    `yaml:"explore"`
+	Command *argument `yaml:"command"`
+
+	// History and Dir go with Command: what it writes, and where it is run.
+	History text `yaml:"history"`
+	Dir     text `yaml:"dir"`
+
+	Control control `yaml:"control"`
+	Repeat  number  `yaml:"repeat"`
+	Budget  span    `yaml:"budget"`
+	Seeds   seeds   `yaml:"seeds"`
+	Limits  limits  `yaml:"limits"`
+}
+
+// comparison is a candidate whose speed is guarded.
+type comparison struct {
+	at Position
+
+	Name     text   `yaml:"name"`
+	Run      *flags `yaml:"run"`
+	Baseline *flags `yaml:"baseline"`
+	Build    text   `yaml:"build"`
+
+	Measure        list[text, *text] `yaml:"measure"`
+	Operation      text              `yaml:"operation"`
+	MaxSlowdown    share             `yaml:"max_slowdown"`
+	MaxP99Slowdown share             `yaml:"max_p99_slowdown"`
+	Rounds         number            `yaml:"rounds"`
+	Budget         span              `yaml:"budget"`
+}
+
+type (
+	argument = list[text, *text]
+	seeds    = list[seed, *seed]
+)
+
+// control is what must be caught for an entry to count: none, auto, a name, flags that
+// are set differently, or another command.
+type control struct {
+	word    text
+	flags   *flags
+	command *argument
+	history text
+	at      Position
+}
+
+// The words for controls.
+const (
+	noControl   = "none"
+	autoControl = "auto"
+)
+
+// UnmarshalYAML implements yaml.NodeUnmarshaler.
+func (c *control) UnmarshalYAML(n ast.Node) error {
+	c.at = positionOf(n)
+	pairs, err := pairsOf(n)
+	if err != nil {
+		return c.word.UnmarshalYAML(n)
+	}
+	if !slices.ContainsFunc(pairs, func(p *ast.MappingValueNode) bool { return p.Key.String() == "command" }) {
+		c.flags = &flags{}
+		return c.flags.UnmarshalYAML(n)
+	}
+	for _, p := range pairs {
+		switch key := p.Key.String(); key {
+		case "command":
+			c.command = &argument{}
+			err = c.command.UnmarshalYAML(p.Value)
+		case "history":
+			err = c.history.UnmarshalYAML(p.Value)
+		default:
+			err = wrong(tokenAt(p.Key.GetToken()), "%s", unknownKey(key, []string{"command", "history"}))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c control) given() bool { return c.at.Line > 0 }
+
+// namedControls are controls that several entries share.
+type namedControls map[string]control
+
+// UnmarshalYAML implements yaml.NodeUnmarshaler.
+func (cs *namedControls) UnmarshalYAML(n ast.Node) error {
+	pairs, err := pairsOf(n)
+	if err != nil {
+		return err
+	}
+	*cs = namedControls{}
+	for _, p := range pairs {
+		name, at, err := scalar(p.Key, "a name")
+		if err != nil {
+			return err
+		}
+		var c control
+		if err := c.UnmarshalYAML(p.Value); err != nil {
+			return err
+		}
+		switch _, twice := (*cs)[name]; {
+		case twice:
+			return wrong(at, "the control %q is given twice", name)
+		case name == noControl, name == autoControl:
+			return wrong(at, "a control cannot be called %s, which means something else", name)
+		case c.word.V != "":
+			return wrong(c.at, "what a control sets differently is wanted here, like {lock: none}")
+		}
+		(*cs)[name] = c
+	}
+	return nil
+}
+
+// limit is the longest that a percentile of a kind of operation may be, in absolute
+// terms, which are those of one machine.
+type limit struct {
+	operation, percentile string
+	most                  span
+	at                    Position
+}
+
+type limits []limit
+
+// percentiles are those that reports have.
+var percentiles = []string{"p50", "p90", "p99", "p999", "max"}
+
+// UnmarshalYAML implements yaml.NodeUnmarshaler.
+func (ls *limits) UnmarshalYAML(n ast.Node) error {
+	pairs, err := pairsOf(n)
+	if err != nil {
+		return err
+	}
+	for _, p := range pairs {
+		key, at, err := scalar(p.Key, "an operation and a percentile, like acquire.p99")
+		if err != nil {
+			return err
+		}
+		operation, percentile, _ := strings.Cut(key, ".")
+		if err := known(at, "operation", operation, operations()); err != nil {
+			return err
+		}
+		if err := known(at, "percentile", percentile, percentiles); err != nil {
+			return err
+		}
+		l := limit{operation: operation, percentile: percentile, at: at}
+		if err := l.most.UnmarshalYAML(p.Value); err != nil {
+			return err
+		}
+		*ls = append(*ls, l)
+	}
+	return nil
+}
+
+// operations are the kinds of operation that clients make.
+func operations() (names []string) {
+	for _, k := range []history.Kind{
+		history.Acquire, history.Extend, history.Release, history.Buy, history.Refund, history.Enqueue, history.Pop,
+		history.Dequeue, history.Ack, history.Effect, history.NextID, history.Take, history.Submit,
+	} {
+		names = append(names, k.String())
+	}
+	return names
+}
+
+// known refuses a name that is none of those that there are.
+func known(at Position, what, name string, all []string) error {
+	if slices.Contains(all, name) {
+		return nil
+	}
+	if near := variant.Nearest(name, all); len(near) > 0 {
+		return wrong(at, "%s %q is not known: did you mean %s?", what, name, strings.Join(near, " or "))
+	}
+	return wrong(at, "%s %q is not known: it is one of %s", what, name, strings.Join(all, ", "))
+}
+
+// read reads a plan's text, and refuses what is not one.
+func read(path string) (document, error) {
+	var d document
+	source, err := os.ReadFile(path)
+	if err != nil {
+		return d, err
+	}
+	if err := decode(source, &d); err != nil {
+		return d, inFile(path, err)
+	}
+	return d, nil
+}
+
+func decode(source []byte, d *document) error {
+	file, err := parser.ParseBytes(source, 0)
+	switch {
+	case err != nil:
+		return positioned(err)
+	case len(file.Docs) == 0 || file.Docs[0].Body == nil || file.Docs[0].Body.Type() == ast.NullType:
+		return &mistake{Position{1, 1}, "the plan is empty: it lists entries under safety and performance"}
+	case len(file.Docs) > 1:
+		return wrong(positionOf(file.Docs[1].Body), "a second document begins here: a plan is one")
+	}
+	if err := yaml.NodeToValue(file.Docs[0].Body, d, yaml.Strict()); err != nil {
+		return positioned(err)
+	}
+	if err := empty(file.Docs[0].Body, "", Position{}); err != nil {
+		return err
+	}
+	place(file.Docs[0].Body, d)
+	return nil
+}
+
+// empty refuses what was begun and not said: a key without a value, or an item
+// without anything. Nobody knows whether it means nothing or was forgotten.
+func empty(n ast.Node, key string, at Position) error {
+	switch v := n.(type) {
+	case *ast.NullNode:
+		return wrong(at, "%s has no value: give it one, or leave it out", key)
+	case *ast.AnchorNode:
+		return empty(v.Value, key, at)
+	case *ast.SequenceNode:
+		for _, item := range v.Values {
+			if err := empty(item, "an item of "+or(key, "the list"), positionOf(item)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	pairs, err := pairsOf(n)
+	if err != nil {
+		return nil // it has no keys
+	}
+	for _, p := range pairs {
+		if err := empty(p.Value, p.Key.String(), tokenAt(p.Key.GetToken())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// place notes where entries begin.
+func place(n ast.Node, d *document) {
+	pairs, _ := pairsOf(n)
+	for _, p := range pairs {
+		items, ok := p.Value.(*ast.SequenceNode)
+		if !ok {
+			continue
+		}
+		for i, item := range items.Values {
+			switch key := p.Key.String(); {
+			case key == "safety" && i < len(d.Safety):
+				d.Safety[i].at = positionOf(item)
+			case key == "performance" && i < len(d.Performance):
+				d.Performance[i].at = positionOf(item)
+			}
+		}
+	}
+}
+
+// inFile puts the file's name before what is wrong in it.
+func inFile(path string, err error) error {
+	if m := (*mistake)(nil); errors.As(err, &m) {
+		if m.at.Line == 0 {
+			m.at = Position{1, 1}
+		}
+		return fmt.Errorf("%s:%w", path, m)
+	}
+	return fmt.Errorf("%s: %w", path, err)
+}
+
+// planKeys are all keys of a plan, for telling somebody what they may have meant.
+func planKeys() (keys []string) {
+	for _, t := range []reflect.Type{reflect.TypeFor[document](), reflect.TypeFor[defaults](), reflect.TypeFor[entry](), reflect.TypeFor[comparison]()} {
+		keys = append(keys, keysOf(t)...)
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+// keysOf are the keys of one part of a plan.
+func keysOf(t reflect.Type) (keys []string) {
+	for i := range t.NumField() {
+		if tag := t.Field(i).Tag.Get("yaml"); tag != "" {
+			keys = append(keys, tag)
+		}
+	}
+	return keys
+}
+
+// beside is a path that is given relative to the plan.
+func beside(plan, path string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(filepath.Dir(plan), path)
+}

@@ -1,0 +1,620 @@
+package gate
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"oversell/campaign"
+	"oversell/explore"
+	"oversell/reports"
+	"oversell/scenarios"
+)
+
+// Plan is a gate's plan in which every name was found, and nothing is left that could
+// not be run.
+type Plan struct {
+	// Path is where it was read from.
+	Path   string
+	safety []guard
+	speed  []race
+}
+
+// guard is an entry whose promises are guarded.
+type guard struct {
+	entry
+	kind   string
+	repeat int
+	budget time.Duration
+	seeds  []uint64
+	// control is the entry's, with its name looked up.
+	control control
+
+	flags    flags
+	plan     campaign.Plan    // of a run
+	searches []explore.Config // of an exploration
+	command  program
+	notes    []string
+}
+
+// The kinds of entries.
+const (
+	kindRun     = "run"
+	kindExplore = "explore"
+	kindCommand = "command"
+)
+
+// race is an entry whose speed is guarded.
+type race struct {
+	comparison
+	budget     time.Duration
+	rounds     int
+	measures   []string
+	slower     map[string]float64 // the largest slow-down by measure, as a part
+	candidate  campaign.Plan
+	baseline   campaign.Plan
+	args       [2][]string // of candidate and baseline
+	build      string      // the other build; empty: both are run in this process
+	procedure  procedure
+	identifier string
+}
+
+// What is done where nobody chose.
+const (
+	defaultRepeat      = 3
+	defaultRounds      = 40
+	defaultSlowdown    = 0.10
+	defaultP99Slowdown = 0.50
+	defaultRaceBudget  = 2 * time.Minute
+	defaultRaceRun     = 200 * time.Millisecond // of scenarios that end by time alone
+)
+
+// The measures of speed.
+const (
+	throughput = "throughput"
+	p50        = "p50"
+	p99        = "p99"
+)
+
+var measures = []string{throughput, p50, p99}
+
+// Load reads a plan and refuses, with file, line and column, what could not be run, before
+// anything is started.
+func Load(ctx context.Context, path string) (*Plan, error) {
+	d, err := read(path)
+	if err != nil {
+		return nil, err
+	}
+	p := &Plan{Path: path}
+	if err := p.resolve(ctx, d); err != nil {
+		return nil, inFile(path, err)
+	}
+	return p, nil
+}
+
+func (p *Plan) resolve(ctx context.Context, d document) error {
+	switch {
+	case d.Schema.V != "" && d.Schema.V != PlanSchema:
+		return wrong(d.Schema.at, "a plan of the schema %q, and this build reads %q", d.Schema.V, PlanSchema)
+	case len(d.Safety)+len(d.Performance) == 0:
+		return wrong(Position{1, 1}, "the plan guards nothing: it lists entries under safety and performance")
+	}
+	if err := d.shared(p.Path); err != nil {
+		return err
+	}
+	names := map[string]bool{}
+	named := func(name text, at Position, what string, i int) error {
+		switch {
+		case name.V == "":
+			return wrong(at, "entry %d under %s has no name: give it one, such as name: the sale under our lock", i+1, what)
+		case names[name.V]:
+			return wrong(name.at, "two entries are called %q: reports tell them apart by name", name.V)
+		}
+		names[name.V] = true
+		return nil
+	}
+	for i, e := range d.Safety {
+		if err := named(e.Name, e.at, "safety", i); err != nil {
+			return err
+		}
+		g, err := p.guard(ctx, d, e)
+		if err != nil {
+			return err
+		}
+		p.safety = append(p.safety, g)
+	}
+	all := 0
+	for i, c := range d.Performance {
+		if err := named(c.Name, c.at, "performance", i); err != nil {
+			return err
+		}
+		r, err := p.race(ctx, d.Defaults, c)
+		if err != nil {
+			return err
+		}
+		all += len(r.measures)
+		p.speed = append(p.speed, r)
+	}
+	for i := range p.speed {
+		r := &p.speed[i]
+		if least := fewestRounds(all); r.rounds < least {
+			at := r.Rounds.at
+			if at.Line == 0 {
+				at = d.Defaults.Rounds.at
+			}
+			return wrong(at, "%d rounds: with the %d measures of this plan, no alarm with a rate of false ones of %s can be raised in fewer than %d", r.rounds, all, reports.Percent(falseAlarms), least)
+		}
+		r.procedure = newProcedure(r.rounds, all)
+	}
+	return nil
+}
+
+// shared refuses what is wrong in the defaults and the controls, also if no entry uses
+// it: what goes with an entry is seen there.
+func (d document) shared(path string) error {
+	if err := d.Defaults.Run.parse(kindRun, (&campaign.Options{}).Bind); err != nil {
+		return err
+	}
+	if err := d.Defaults.Explore.parse(kindExplore, (&campaign.SearchOptions{}).BindSearch); err != nil {
+		return err
+	}
+	if err := d.knows(d.Defaults.Control.word); err != nil {
+		return err
+	}
+	all := []control{d.Defaults.Control}
+	for _, c := range d.Controls {
+		all = append(all, c)
+	}
+	slices.SortFunc(all, func(a, b control) int {
+		return cmp.Or(cmp.Compare(a.at.Line, b.at.Line), cmp.Compare(a.at.Column, b.at.Column))
+	})
+	for _, c := range all {
+		if err := c.check(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check refuses flags that neither a run nor a search has, and a program that is not there.
+func (c control) check(path string) error {
+	if c.flags != nil {
+		err := c.flags.parse(kindRun, (&campaign.Options{}).Bind)
+		if err != nil && c.flags.parse(kindExplore, (&campaign.SearchOptions{}).BindSearch) == nil {
+			return nil
+		}
+		return err
+	}
+	// A path that is relative is looked up where an entry runs it.
+	if c.command == nil || strings.ContainsRune(c.command.V[0].V, filepath.Separator) && !filepath.IsAbs(c.command.V[0].V) {
+		return nil
+	}
+	_, err := resolveCommand(path, *c.command, c.history, text{})
+	return err
+}
+
+// knows refuses a word for a control that means none.
+func (d document) knows(word text) error {
+	if _, ok := d.Controls[word.V]; ok || word.V == "" {
+		return nil
+	}
+	all := []string{autoControl, noControl}
+	for name := range d.Controls {
+		all = append(all, name)
+	}
+	slices.Sort(all[2:])
+	return known(word.at, "control", word.V, all)
+}
+
+// guard resolves an entry under safety.
+func (p *Plan) guard(ctx context.Context, d document, e entry) (g guard, err error) {
+	g = guard{entry: e}
+	if e.Expect.V == "" {
+		return g, wrong(e.Name.at, "entry %q does not say what must come of it: add expect: pass or expect: violated", e.Name.V)
+	}
+	if err := known(e.Expect.at, "outcome", e.Expect.V, []string{reports.Pass, reports.Violated}); err != nil {
+		return g, err
+	}
+	given := 0
+	for _, is := range []struct {
+		given bool
+		kind  string
+	}{{e.Run != nil, kindRun}, {e.Explore != nil, kindExplore}, {e.Command != nil, kindCommand}} {
+		if is.given {
+			given++
+			g.kind = is.kind
+		}
+	}
+	if given != 1 {
+		return g, wrong(e.Name.at, "entry %q has %d of run, explore and command: it takes one", e.Name.V, given)
+	}
+	if err := g.often(d.Defaults); err != nil {
+		return g, err
+	}
+	if err := g.controlled(d); err != nil {
+		return g, err
+	}
+	if g.kind != kindCommand {
+		for _, x := range []text{e.History, e.Dir} {
+			if x.V != "" {
+				return g, wrong(x.at, "history and dir go with command only")
+			}
+		}
+	}
+	switch g.kind {
+	case kindRun:
+		err = g.resolveRun(ctx, d.Defaults)
+	case kindExplore:
+		err = g.resolveSearch(d.Defaults)
+	default:
+		g.command, err = resolveCommand(p.Path, *e.Command, e.History, e.Dir)
+	}
+	if err != nil {
+		return g, err
+	}
+	return g, g.checkControl(ctx, p.Path)
+}
+
+// often settles how often an entry is run, for how long and with which seeds.
+func (g *guard) often(d defaults) error {
+	e := g.entry
+	if g.kind == kindExplore {
+		for _, x := range []struct {
+			at   Position
+			what string
+		}{{e.Repeat.at, "repeat"}, {e.Budget.at, "budget"}, {e.Seeds.at, "seeds"}} {
+			if x.at.Line > 0 {
+				return wrong(x.at, "a search is made once and for all: leave out %s (its own flag time bounds it)", x.what)
+			}
+		}
+		if len(e.Limits) > 0 {
+			return wrong(e.Limits[0].at, "a search has no latencies: leave out limits")
+		}
+		g.repeat = 1
+		return nil
+	}
+	repeat, seeds := e.Repeat, e.Seeds
+	if repeat.V == 0 && len(seeds.V) == 0 {
+		repeat, seeds = d.Repeat, d.Seeds
+	}
+	if repeat.V > 0 && len(seeds.V) > 0 && repeat.V != len(seeds.V) {
+		return wrong(repeat.at, "repeat says %d, and %d seeds are listed: give one of the two", repeat.V, len(seeds.V))
+	}
+	for _, s := range seeds.V {
+		g.seeds = append(g.seeds, s.V)
+	}
+	g.repeat = max(repeat.V, len(seeds.V))
+	g.budget = e.Budget.V
+	if g.budget == 0 {
+		g.budget = d.Budget.V
+	}
+	if g.repeat == 0 && g.budget == 0 {
+		g.repeat = defaultRepeat
+	}
+	return nil
+}
+
+// controlled looks up the entry's control.
+func (g *guard) controlled(d document) error {
+	g.control = g.entry.Control
+	if g.entry.Expect.V == reports.Violated {
+		if g.control.given() {
+			return wrong(g.control.at, "an entry that must break is a control itself: leave out control")
+		}
+		if len(g.Limits) > 0 {
+			return wrong(g.Limits[0].at, "how fast something is that must break does not matter: leave out limits")
+		}
+		return nil
+	}
+	if !g.control.given() {
+		g.control = d.Defaults.Control
+		if g.kind == kindCommand && g.control.command == nil && g.control.word.V != noControl || g.kind != kindCommand && g.control.command != nil {
+			g.control = control{word: text{V: autoControl}, at: g.entry.Name.at} // it is for another kind of entries
+		}
+	}
+	switch word := g.control.word; word.V {
+	case "", autoControl, noControl:
+		return nil
+	default:
+		g.control = d.Controls[word.V]
+		return d.knows(word)
+	}
+}
+
+// checkControl refuses a control that could not be run.
+func (g *guard) checkControl(ctx context.Context, path string) error {
+	c := g.control
+	switch {
+	case c.command != nil && g.kind != kindCommand:
+		return wrong(c.at, "the control of a %s is what its flags are set to instead, like {lock: none}", g.kind)
+	case c.flags != nil && g.kind == kindCommand:
+		return wrong(c.at, "the control of a command is another command, which is known to break, like {command: […]}")
+	case c.command != nil:
+		_, err := resolveCommand(path, *c.command, c.history, g.Dir)
+		return err
+	case c.flags != nil && g.kind == kindRun:
+		plan, err := planOf(ctx, c.flags.over(g.flags))
+		if err == nil && len(plan.Runs) != len(g.plan.Runs) && len(plan.Runs) != 1 {
+			return wrong(c.at, "the control is %d combinations of variants: it takes one", len(plan.Runs))
+		}
+		return err
+	case c.flags != nil:
+		_, _, err := searchesOf(c.flags.over(g.flags))
+		return err
+	}
+	return nil
+}
+
+func (g *guard) resolveRun(ctx context.Context, d defaults) (err error) {
+	g.flags = g.entry.Run.over(d.Run)
+	if s, ok := g.flags.value("seed"); ok {
+		if len(g.seeds) > 0 {
+			return wrong(g.entry.Run.at, "a seed among the flags and seeds beside them: give one of the two")
+		}
+		var x seed
+		if _, err := fmt.Sscan(s, &x.V); err != nil {
+			return wrong(g.entry.Run.at, "%s: a seed is a whole number of 0 or more", s)
+		}
+		for i := range max(g.repeat, 1) {
+			g.seeds = append(g.seeds, x.V+uint64(i))
+		}
+	}
+	g.plan, err = planOf(ctx, g.flags)
+	g.notes = g.plan.Skipped
+	return err
+}
+
+func (g *guard) resolveSearch(d defaults) (err error) {
+	g.flags = g.entry.Explore.over(d.Explore)
+	g.searches, g.notes, err = searchesOf(g.flags)
+	return err
+}
+
+// planOf turns flags into what they run.
+func planOf(ctx context.Context, f flags) (campaign.Plan, error) {
+	o := &campaign.Options{}
+	if err := f.parse("run", o.Bind); err != nil {
+		return campaign.Plan{}, err
+	}
+	plan, err := campaign.NewPlan(ctx, *o)
+	if err != nil {
+		return plan, f.blame(err)
+	}
+	if len(plan.Runs) == 0 {
+		return plan, wrong(f.at, "nothing is left to run: %s", strings.Join(plan.Skipped, "; "))
+	}
+	return plan, nil
+}
+
+// searchesOf turns flags into what they search.
+func searchesOf(f flags) ([]explore.Config, []string, error) {
+	o := campaign.SearchOptions{}
+	if err := f.parse("explore", o.BindSearch); err != nil {
+		return nil, nil, err
+	}
+	cs, skipped, err := campaign.Searches(o)
+	if err != nil {
+		err = f.blame(err)
+	}
+	return cs, skipped, err
+}
+
+// parse sets the flags of a command as its command line does.
+func (f flags) parse(command string, bind func(*pflag.FlagSet)) error {
+	set := pflag.NewFlagSet(command, pflag.ContinueOnError)
+	bind(set)
+	var all []string
+	set.VisitAll(func(f *pflag.Flag) { all = append(all, f.Name) })
+	for _, i := range f.items {
+		if err := known(i.at, "flag of oversell "+command, i.name, all); err != nil {
+			return err
+		}
+		if _, several := set.Lookup(i.name).Value.(pflag.SliceValue); i.listed && !several {
+			return wrong(i.at, "the flag %s takes one value, and this is a list", i.name)
+		}
+		if len(i.values) == 0 {
+			return wrong(i.at, "the flag %s has no value", i.name)
+		}
+		for _, v := range i.values {
+			if err := set.Set(i.name, v.V); err != nil {
+				return wrong(v.at, "%s", oneLine(err.Error()))
+			}
+		}
+	}
+	return nil
+}
+
+// blame puts the place before what is wrong with the values of flags: that of the
+// flag that the sentence is about, as far as one can tell, or else that of all of them.
+func (f flags) blame(err error) error {
+	say, at, best := oneLine(err.Error()), f.at, 0
+	for _, i := range f.items {
+		for _, v := range i.values {
+			score := 0
+			switch {
+			case strings.Contains(say, fmt.Sprintf("%q", v.V)):
+				score = 1000 + len(v.V)
+			case strings.Contains(say, "--"+i.name+" ") || strings.HasSuffix(say, "--"+i.name):
+				score = 500
+			case strings.Contains(say, v.V):
+				score = len(v.V)
+			case strings.Contains(say, i.name):
+				score = 1
+			}
+			if score > best && v.at.Line > 0 {
+				best, at = score, v.at
+			}
+		}
+	}
+	return wrong(at, "%s", say)
+}
+
+// race resolves an entry under performance.
+func (p *Plan) race(ctx context.Context, d defaults, c comparison) (r race, err error) {
+	r = race{comparison: c, budget: defaultRaceBudget, rounds: defaultRounds, slower: map[string]float64{}}
+	switch {
+	case c.Run == nil:
+		return r, wrong(c.Name.at, "entry %q does not say what is run: add run: with the candidate's flags", c.Name.V)
+	case (c.Baseline == nil) == (c.Build.V == ""):
+		return r, wrong(c.Name.at, "entry %q needs something to be compared with: baseline: with what its flags are set to instead, or build: with another build of oversell", c.Name.V)
+	}
+	if c.Rounds.V > 0 || d.Rounds.V > 0 {
+		r.rounds = or(c.Rounds.V, d.Rounds.V)
+	}
+	if c.Budget.V > 0 {
+		r.budget = c.Budget.V
+	}
+	r.measures = measures
+	if len(c.Measure.V) > 0 {
+		r.measures = nil
+		for _, m := range c.Measure.V {
+			if err := known(m.at, "measure", m.V, measures); err != nil {
+				return r, err
+			}
+			if slices.Contains(r.measures, m.V) {
+				return r, wrong(m.at, "the measure %s is listed twice", m.V)
+			}
+			r.measures = append(r.measures, m.V)
+		}
+	}
+	if c.Operation.V != "" {
+		if err := known(c.Operation.at, "operation", c.Operation.V, operations()); err != nil {
+			return r, err
+		}
+	}
+	for _, m := range measures {
+		r.slower[m] = or(c.MaxSlowdown.V, d.MaxSlowdown.V, defaultSlowdown)
+	}
+	r.slower[p99] = or(c.MaxP99Slowdown.V, d.MaxP99Slowdown.V, max(defaultP99Slowdown, r.slower[throughput]))
+	candidate := c.Run.over(d.Run)
+	if r.candidate, err = p.single(ctx, &candidate, c.Name); err != nil {
+		return r, err
+	}
+	baseline := candidate
+	if c.Baseline != nil {
+		baseline = c.Baseline.over(candidate)
+	}
+	if r.baseline, err = p.single(ctx, &baseline, c.Name); err != nil {
+		return r, err
+	}
+	if c.Build.V != "" {
+		r.build = beside(p.Path, c.Build.V)
+		if _, err := exec.LookPath(r.build); err != nil {
+			return r, wrong(c.Build.at, "the build to compare with cannot be run: %s", oneLine(err.Error()))
+		}
+	}
+	r.args = [2][]string{candidate.args(), baseline.args()}
+	r.identifier = digest(r.args[0], r.args[1], []string{c.Build.V, c.Operation.V})
+	return r, nil
+}
+
+// single is the plan of flags that are one combination of variants.
+func (p *Plan) single(ctx context.Context, f *flags, name text) (campaign.Plan, error) {
+	plan, err := planOf(ctx, *f)
+	if err != nil {
+		return plan, err
+	}
+	if len(plan.Runs) != 1 {
+		return plan, wrong(name.at, "entry %q is %d combinations of variants, and speed is compared of one: name a lock, or a queue, in run", name.V, len(plan.Runs))
+	}
+	if plan.Runs[0].Scenario.Name == "mutex" && !f.has("duration") && !f.has("ops") {
+		*f = f.with("duration", defaultRaceRun.String())
+		return planOf(ctx, *f)
+	}
+	return plan, nil
+}
+
+// or is the first of these that is not zero.
+func or[T comparable](vs ...T) (zero T) {
+	for _, v := range vs {
+		if v != zero {
+			return v
+		}
+	}
+	return zero
+}
+
+// digest identifies what an entry does, whatever its order of flags.
+func digest(parts ...[]string) string {
+	h := sha256.New()
+	for _, p := range parts {
+		p = slices.Clone(p)
+		slices.Sort(p)
+		fmt.Fprintf(h, "%q\n", p)
+	}
+	return hex.EncodeToString(h.Sum(nil))[:16]
+}
+
+// identifier identifies what is guarded.
+func (g guard) identifier() string {
+	var command []string
+	if g.Command != nil {
+		for _, w := range g.Command.V {
+			command = append(command, w.V)
+		}
+	}
+	// The words of a command have an order.
+	return digest(g.flags.args(), []string{g.kind, g.Expect.V, strings.Join(command, "\x00"), g.History.V, g.Dir.V})
+}
+
+// resolveCommand finds a program and where it is run.
+func resolveCommand(plan string, words argument, history, dir text) (program, error) {
+	p := program{dir: beside(plan, or(dir.V, "."))}
+	for _, w := range words.V {
+		p.words = append(p.words, w.V)
+	}
+	if info, err := os.Stat(p.dir); err != nil || !info.IsDir() {
+		return p, wrong(dir.at, "%s is no directory in which a command could be run", p.dir)
+	}
+	path := p.words[0]
+	if strings.ContainsRune(path, filepath.Separator) && !filepath.IsAbs(path) {
+		path = filepath.Join(p.dir, path)
+	}
+	found, err := exec.LookPath(path)
+	if err != nil {
+		return p, wrong(words.V[0].at, "the command cannot be run: %s", oneLine(err.Error()))
+	}
+	if p.path, err = filepath.Abs(found); err != nil {
+		return p, err
+	}
+	if history.V != "" {
+		p.history = history.V
+		if !filepath.IsAbs(p.history) {
+			p.history = filepath.Join(p.dir, p.history)
+		}
+	}
+	return p, nil
+}
+
+// program is a command of the user's own.
+type program struct {
+	words   []string
+	path    string // of the first word
+	dir     string
+	history string // the file that it writes; empty: none
+}
+
+// combination says which variants run.
+func combination(c scenarios.Config) reports.Contender {
+	name := func(uses bool, name string) string {
+		if uses {
+			return name
+		}
+		return ""
+	}
+	s := c.Scenario
+	return reports.Contender{
+		Lock: c.Lock.Name, Sale: name(s.Uses("sale"), c.Sale.Name), Queue: name(s.Uses("queue"), c.Queue.Name),
+		IDs: name(s.Uses("ids"), c.IDs.Name), Dispatch: name(s.Uses("dispatch"), c.Dispatch.Name),
+	}
+}

@@ -1,0 +1,330 @@
+package gate
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"oversell/campaign"
+	"oversell/reports"
+	"oversell/scenarios"
+)
+
+// tally gathers the runs of one combination of an entry.
+type tally struct {
+	g       *guard
+	config  scenarios.Config
+	title   string
+	command func(seed uint64) string
+
+	kept    []made // those that count: of a run and its retry, the retry
+	broken  []made
+	retried int
+	total   int
+	control *watch // nil: none is needed
+	elapsed time.Duration
+}
+
+// runs carries out an entry whose runs this program drives itself.
+func (r *running) runs(ctx context.Context, g *guard) (cases []reports.GateCase, err error) {
+	var tallies []*tally
+	for _, c := range g.plan.Runs {
+		t := &tally{g: g, config: c, command: func(seed uint64) string { return g.again(c, seed) }}
+		if g.Expect.V == reports.Pass {
+			t.control = r.watchOver(ctx, g, c)
+		}
+		tallies = append(tallies, t)
+	}
+	started := time.Now()
+	for round := 0; err == nil && g.goesOn(round, time.Since(started)) && ctx.Err() == nil; round++ {
+		for _, t := range tallies {
+			if err == nil && !t.settled() && ctx.Err() == nil {
+				err = r.round(ctx, t, round)
+			}
+		}
+	}
+	for _, t := range tallies {
+		if t.total > 0 {
+			cases = append(cases, t.judge(time.Since(started)))
+		}
+	}
+	return cases, err
+}
+
+// goesOn tells whether there is another round: so many as are wanted, and until the
+// budget is spent.
+func (g *guard) goesOn(round int, spent time.Duration) bool {
+	if g.repeat > 0 && round >= g.repeat {
+		return false
+	}
+	return round == 0 || g.budget == 0 || spent < g.budget
+}
+
+// settled tells whether more runs could change nothing.
+func (t *tally) settled() bool {
+	if t.g.Expect.V == reports.Violated {
+		return slices.ContainsFunc(t.broken, func(m made) bool { return unstruck(m.run) == "" })
+	}
+	return len(t.broken) > 0
+}
+
+// unstruck names a fault that never struck in a run; empty: each did.
+func unstruck(r reports.Run) string {
+	for _, f := range r.Faults {
+		if f.Fired == 0 {
+			return f.Name
+		}
+	}
+	return ""
+}
+
+// fewestContended is how many contended hand-overs, over all runs of a combination, a pass
+// of an entry of the kind run takes: after fewer not even a violation in every seventh (1 - 0.05^(1/20)) would have
+// shown, to 95 %.
+const fewestContended = 20
+
+// round makes one run of a combination, once more if it has decided nothing, and then
+// the control.
+func (r *running) round(ctx context.Context, t *tally, round int) error {
+	started := time.Now()
+	defer func() { t.elapsed += time.Since(started) }()
+	m, err := r.make(ctx, t.g.plan, t.config, r.seedOf(t.g, round, false), t.g.Name.V)
+	if m == nil {
+		return err
+	}
+	t.add(m)
+	last := t.g.repeat > 0 && round == t.g.repeat-1
+	if err == nil && ctx.Err() == nil && t.again(m, last) {
+		r.watcher.Said(fmt.Sprintf("%s: %s; once more", t.g.Name.V, or(m.run.Why, "nothing was broken")))
+		t.retried++
+		if m, err = r.make(ctx, t.g.plan, t.config, r.seedOf(t.g, round, true), t.g.Name.V+"-again"); m != nil {
+			if t.g.Expect.V == reports.Pass {
+				t.kept = t.kept[:len(t.kept)-1] // the retry counts instead
+			}
+			t.add(m)
+		}
+	}
+	if err == nil && t.control != nil && !t.settled() && ctx.Err() == nil {
+		r.controlRound(ctx, t.control, round)
+	}
+	return err
+}
+
+func (t *tally) add(m *made) {
+	t.total++
+	t.title = m.run.Title()
+	t.kept = append(t.kept, *m)
+	if m.run.Verdict == reports.Violated {
+		t.broken = append(t.broken, *m)
+	}
+}
+
+// again tells whether a run is made once more: one that must hold and has decided nothing
+// or, after the last round, what must break and has not.
+func (t *tally) again(m *made, last bool) bool {
+	if t.g.Expect.V == reports.Violated {
+		return last && !t.settled()
+	}
+	return m.run.Verdict == reports.Inconclusive || m.run.Verdict == reports.Pass && m.contended == 0 && m.of != ""
+}
+
+// judge says what the runs of a combination came to.
+func (t *tally) judge(spent time.Duration) reports.GateCase {
+	c := reports.GateCase{
+		Title: t.title, Contender: combination(t.config), Runs: t.total, Broke: len(t.broken), Retried: t.retried,
+		Faults: t.faults(), ElapsedMS: milliseconds(t.elapsed), Command: t.command(t.kept[0].seed),
+	}
+	if len(t.broken) > 0 {
+		c.Command = t.command(t.broken[0].seed)
+	}
+	for _, m := range t.kept {
+		c.Dirs = append(c.Dirs, m.dir)
+		c.Operations += m.run.Operations
+		c.Contended += m.contended
+		c.Of = m.of
+	}
+	c.Properties = t.properties()
+	if t.control != nil && (t.control.runs > 0 || len(t.broken) == 0) { // what is broken needs no control
+		control := t.control.told()
+		c.Control = &control
+	}
+	c.Limits = t.limits()
+	c.Verdict, c.Why = t.verdict(c, spent)
+	return c
+}
+
+func (t *tally) verdict(c reports.GateCase, spent time.Duration) (verdict, why string) {
+	g := t.g
+	undecided := slices.IndexFunc(t.kept, func(m made) bool { return m.run.Verdict == reports.Inconclusive })
+	switch {
+	case g.Expect.V == reports.Violated && t.settled():
+		return reports.Pass, ""
+	case g.Expect.V == reports.Violated && c.Broke > 0:
+		return reports.Inconclusive, fmt.Sprintf("the fault %q never struck in a run that broke: what broke had nothing to do with it", unstruck(t.broken[0].run))
+	case g.Expect.V == reports.Violated:
+		return reports.Inconclusive, fmt.Sprintf("it must break, and did not in %d runs: the plan has no power here, or what was broken is mended", c.Runs)
+	case c.Broke > 0:
+		return reports.Violated, firstBroken(c)
+	case undecided >= 0:
+		return reports.Inconclusive, "also at the second try: " + or(t.kept[undecided].run.Why, "nothing was decided")
+	case c.Contended == 0 && c.Of != "":
+		return reports.Inconclusive, fmt.Sprintf("there were no %s, so nothing could go wrong: it takes more clients, or longer sections", c.Of)
+	case g.kind == kindRun && c.Contended < fewestContended && c.Of != "":
+		return reports.Inconclusive, fmt.Sprintf("of %s there were only %d, too few to show anything, and at least %d are wanted: it takes more clients, longer runs or more of them", c.Of, c.Contended, fewestContended)
+	case len(t.kept) < g.repeat:
+		return reports.Inconclusive, fmt.Sprintf("%d of %d runs were made in %v (see budget)", len(t.kept), g.repeat, spent.Round(time.Second))
+	case !c.Control.Good:
+		return reports.Inconclusive, "the gate had no power: " + c.Control.Why
+	}
+	return limited(c.Limits)
+}
+
+// firstBroken names what was broken first.
+func firstBroken(c reports.GateCase) string {
+	for _, p := range c.Properties {
+		if p.Result == reports.Broken {
+			return fmt.Sprintf("%s of the %s was broken", p.Name, p.Of)
+		}
+	}
+	return "a promise was broken"
+}
+
+// limited judges absolute limits.
+func limited(ls []reports.GateLimit) (verdict, why string) {
+	for _, l := range ls {
+		if l.MeasuredMS == nil {
+			return reports.Inconclusive, l.Sentence()
+		}
+	}
+	for _, l := range ls {
+		if l.Exceeded() {
+			return reports.Slower, l.Sentence()
+		}
+	}
+	return reports.Pass, ""
+}
+
+// properties are the promises of a combination with the worst that came of each. What
+// was broken is never forgotten, also if the run does not count.
+func (t *tally) properties() []reports.GateProperty {
+	all := t.kept
+	for _, m := range t.broken {
+		if !slices.ContainsFunc(all, func(k made) bool { return k.dir == m.dir }) {
+			all = append(slices.Clone(all), m)
+		}
+	}
+	var runs []reports.Run
+	for _, m := range all {
+		runs = append(runs, m.run)
+	}
+	return merged(runs)
+}
+
+// merged are the promised properties of runs, with the worst that came of each.
+func merged(runs []reports.Run) []reports.GateProperty {
+	ps := []reports.GateProperty{}
+	for _, r := range runs {
+		for _, p := range r.Properties {
+			if p.Result == reports.NotClaimed {
+				continue
+			}
+			at := slices.IndexFunc(ps, func(q reports.GateProperty) bool { return q.Of == p.Of && q.Name == p.Name })
+			if at < 0 {
+				at = len(ps)
+				ps = append(ps, reports.GateProperty{Name: p.Name, Of: p.Of, Result: p.Result, Why: p.Why, Witness: p.Witness})
+			}
+			q := &ps[at]
+			if heavier(p.Result) > heavier(q.Result) {
+				q.Result, q.Why, q.Witness = p.Result, p.Why, p.Witness
+			}
+			if p.Result == reports.Broken {
+				q.Runs++
+			}
+		}
+	}
+	return ps
+}
+
+// heavier orders results: broken weighs more than unknown, and that more than holds.
+func heavier(result string) int {
+	return slices.Index([]string{reports.Holds, reports.Unknown, reports.Broken}, result)
+}
+
+// faults sums up what became of the faults.
+func (t *tally) faults() (fs []reports.Fault) {
+	for i, m := range t.kept {
+		for j, f := range m.run.Faults {
+			if i == 0 {
+				fs = append(fs, f)
+				continue
+			}
+			if j < len(fs) {
+				fs[j].Fired += f.Fired
+				fs[j].Holders += f.Holders
+				fs[j].Waiters += f.Waiters
+				fs[j].Failed = cmp.Or(fs[j].Failed, f.Failed)
+			}
+		}
+	}
+	return fs
+}
+
+// limits measures what is limited: the median over the runs.
+func (t *tally) limits() (ls []reports.GateLimit) {
+	for _, l := range t.g.Limits {
+		told := reports.GateLimit{Operation: l.operation, Percentile: l.percentile, LimitMS: float64(l.most.V) / float64(time.Millisecond)}
+		var all []float64
+		for _, m := range t.kept {
+			if latency, ok := m.run.Latency[l.operation]; ok {
+				all = append(all, percentileOf(latency.Due, l.percentile))
+			}
+		}
+		if len(all) > 0 {
+			middle := median(all)
+			told.MeasuredMS = &middle
+		}
+		ls = append(ls, told)
+	}
+	return ls
+}
+
+func percentileOf(p reports.Percentiles, name string) float64 {
+	return map[string]float64{"p50": p.P50, "p90": p.P90, "p99": p.P99, "p999": p.P999, "max": p.Max}[name]
+}
+
+func median(xs []float64) float64 {
+	xs = slices.Sorted(slices.Values(xs))
+	n := len(xs)
+	return (xs[(n-1)/2] + xs[n/2]) / 2
+}
+
+// again is the command line that makes a run of an entry once more.
+func (g *guard) again(c scenarios.Config, seed uint64) string {
+	f := naming(g.flags, c).without("seed").with("seed", fmt.Sprint(seed))
+	return shell(append([]string{"oversell", "run"}, f.args()...))
+}
+
+// naming is flags that name the variants of a combination, whatever they named.
+func naming(f flags, c scenarios.Config) flags {
+	is := combination(c)
+	for _, v := range []struct{ flag, name string }{{"lock", is.Lock}, {"sale", is.Sale}, {"queue", is.Queue}, {"ids", is.IDs}, {"dispatch", is.Dispatch}} {
+		if f = f.without(v.flag); v.name != "" {
+			f = f.with(v.flag, v.name)
+		}
+	}
+	return f
+}
+
+// planFor is a plan of the combination's surroundings, for another that is to run in them.
+func planFor(ctx context.Context, f flags) (campaign.Plan, scenarios.Config, error) {
+	p, err := planOf(ctx, f)
+	if err != nil {
+		return p, scenarios.Config{}, err
+	}
+	if len(p.Runs) != 1 {
+		return p, scenarios.Config{}, fmt.Errorf("it is %d combinations", len(p.Runs))
+	}
+	return p, p.Runs[0], nil
+}

@@ -1,0 +1,242 @@
+package gate
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// Every way in which the signs can fall, counted one by one.
+func TestSignsAgainstEnumeration(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	s := &signs{}
+	for range 300 {
+		n := 1 + random.IntN(9)
+		ds := make([]float64, n)
+		for i := range ds {
+			ds[i] = float64(random.IntN(7) - 3) // many ties, and zeros
+			if random.IntN(2) == 0 {
+				ds[i] += random.Float64()
+			}
+		}
+		ranks, _ := doubledRanks(ds)
+		sum := 0
+		for i, d := range ds {
+			if d > 0 {
+				sum += ranks[i]
+			}
+		}
+		as := 0
+		for mask := range 1 << n {
+			other := 0
+			for i := range n {
+				if mask>>i&1 == 1 {
+					other += ranks[i]
+				}
+			}
+			if other >= sum {
+				as++
+			}
+		}
+		got, _ := s.atLeast(ds)
+		if want := float64(as) / float64(int(1)<<n); math.Abs(got-want) > 1e-12 {
+			t.Fatalf("%v: %v, and counting gives %v", ds, got, want)
+		}
+	}
+}
+
+// Textbook values: of 5 differences that are all positive, 1/32; of 10, a sum of 50 and
+// more comes in 10 of 1024.
+func TestSignsAgainstTables(t *testing.T) {
+	s := &signs{}
+	if got, other := s.atLeast([]float64{1, 2, 3, 4, 5}); got != 1.0/32 || other != 1 {
+		t.Errorf("five of five: %v", got)
+	}
+	if _, got := s.atLeast([]float64{-1, -2, -3, -4, 5, -6, -7, -8, -9, -10}); got != 10.0/1024 {
+		t.Errorf("a sum of 50 of 55: %v of 1024", got*1024)
+	}
+	// Those of the same size share the mean of their ranks.
+	if ranks, tied := doubledRanks([]float64{4, -2, 1, 2}); !tied || !slices.Equal(ranks, []int{8, 5, 2, 5}) {
+		t.Errorf("doubled ranks: %v", ranks)
+	}
+	if got, other := s.atLeast([]float64{0, 0, 0, 0}); got != 1 || other != 1 {
+		t.Errorf("no difference at all is evidence: %v", got)
+	}
+}
+
+// The interval holds exactly the shifts that a test on either side does not refute.
+func TestIntervalIsTheTestTurnedRound(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	s := &signs{}
+	for range 50 {
+		ds := make([]float64, 8+random.IntN(20))
+		for i := range ds {
+			ds[i] = random.NormFloat64()
+		}
+		const miss = 0.005
+		low, middle, high := s.interval(ds, miss)
+		refuted := func(shift float64) bool {
+			shifted := make([]float64, len(ds))
+			for i, d := range ds {
+				shifted[i] = d - shift
+			}
+			above, below := s.atLeast(shifted)
+			return above <= miss || below <= miss
+		}
+		if refuted(middle) || refuted(low+1e-9) || refuted(high-1e-9) || !refuted(low-1e-9) || !refuted(high+1e-9) {
+			t.Fatalf("%d differences: interval %v to %v round %v", len(ds), low, high, middle)
+		}
+	}
+	if low, _, high := s.interval([]float64{1, 2, 3}, 0.005); !math.IsInf(low, -1) || !math.IsInf(high, 1) {
+		t.Errorf("three differences say nothing at 99 %%, and the interval is %v to %v", low, high)
+	}
+}
+
+// noises are machines: the logarithm of how long each of a row of runs takes, beside what
+// is run.
+var noises = map[string]func(*rand.Rand) func() float64{
+	"even": func(r *rand.Rand) func() float64 {
+		return func() float64 { return 0.1 * r.NormFloat64() }
+	},
+	"heavy-tailed": func(r *rand.Rand) func() float64 {
+		return func() float64 { return 0.05 * math.Abs(r.NormFloat64()/r.NormFloat64()) }
+	},
+	"drifting": func(r *rand.Rand) func() float64 {
+		at := 0.0
+		return func() float64 { at += 0.05 + 0.1*r.NormFloat64(); return at }
+	},
+	"every third run is slow": func(r *rand.Rand) func() float64 {
+		n := 0
+		return func() float64 {
+			if n++; n%3 == 0 {
+				return 0.7 + 0.02*r.NormFloat64()
+			}
+			return 0.02 * r.NormFloat64()
+		}
+	},
+	"bursts": func(r *rand.Rand) func() float64 {
+		left := 0
+		return func() float64 {
+			if left--; left < -20 && r.IntN(4) == 0 {
+				left = 10
+			}
+			if left > 0 {
+				return 1 + 0.3*r.NormFloat64()
+			}
+			return 0.05 * r.NormFloat64()
+		}
+	},
+}
+
+// simulated is what a comparison comes to on a machine, when the candidate is slower by a
+// part.
+func simulated(s *signs, random *rand.Rand, p procedure, machine func() float64, slower, allowed float64) decision {
+	var ds []float64
+	for _, look := range p.looks {
+		for len(ds) < look {
+			var took [inARound]float64
+			for _, side := range random.Perm(inARound) {
+				took[side] = machine()
+			}
+			ds = append(ds, took[theCandidate]+math.Log1p(slower)-took[theBaseline])
+		}
+		if d := p.decide(s, ds, math.Log1p(allowed)); d != undecided {
+			return d
+		}
+	}
+	return undecided
+}
+
+// TestRates makes 10,000 comparisons up: on any machine, a candidate that is as slow as allowed or less raises an
+// alarm in at most 1 % of all cases, and one that is slower passes in at most 5 %.
+func TestRates(t *testing.T) {
+	names := []string{}
+	for name := range noises {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, x := range []struct {
+		trials      int
+		slower      float64
+		alarm, pass float64 // at most
+	}{
+		{3_000, 0, falseAlarms, 1},
+		{6_000, 0.10, falseAlarms, falsePasses},
+		{1_000, 0.15, 1, falsePasses},
+	} {
+		each := x.trials / len(names)
+		for _, name := range names {
+			t.Run(fmt.Sprintf("%s, %v slower", name, x.slower), func(t *testing.T) {
+				t.Parallel()
+				random, s := rand.New(rand.NewPCG(5, 6)), &signs{}
+				p := newProcedure(defaultRounds, 1)
+				count := map[decision]int{}
+				for range each {
+					count[simulated(s, random, p, noises[name](random), x.slower, 0.10)]++
+				}
+				// Three standard deviations of so many trials are no error of the procedure.
+				most := func(rate float64) int {
+					n := float64(each)
+					return int(n*rate + 3*math.Sqrt(n*rate*(1-rate)))
+				}
+				t.Logf("of %d: %d alarms, %d passes, %d undecided", each, count[tooSlow], count[fastEnough], count[undecided])
+				if count[tooSlow] > most(x.alarm) || x.pass < 1 && count[fastEnough] > most(x.pass) {
+					t.Errorf("of %d: %d alarms, %d passes", each, count[tooSlow], count[fastEnough])
+				}
+			})
+		}
+	}
+}
+
+// TestPower: 30 % are found, and nothing at all passes, when the noise lets it.
+func TestPower(t *testing.T) {
+	random, s := rand.New(rand.NewPCG(7, 8)), &signs{}
+	p := newProcedure(defaultRounds, len(measures))
+	alarms, passes := 0, 0
+	const trials = 500
+	for range trials {
+		if simulated(s, random, p, noises["even"](random), 0.30, 0.10) == tooSlow {
+			alarms++
+		}
+		if simulated(s, random, p, noises["even"](random), 0, 0.10) == fastEnough {
+			passes++
+		}
+	}
+	if alarms < trials*98/100 || passes < trials*98/100 {
+		t.Errorf("of %d each: %d alarms at 30 %%, %d passes at 0 %%", trials, alarms, passes)
+	}
+}
+
+// Noise that hides what is allowed lets nothing pass.
+func TestTooMuchNoisePassesNothing(t *testing.T) {
+	random, s := rand.New(rand.NewPCG(9, 10)), &signs{}
+	p := newProcedure(defaultRounds, 1)
+	undecideds := 0
+	for range 200 {
+		if simulated(s, random, p, func() float64 { return 3 * random.NormFloat64() }, 0, 0.10) == undecided {
+			undecideds++
+		}
+	}
+	if undecideds < 180 {
+		t.Errorf("%d of 200 undecided", undecideds)
+	}
+}
+
+func TestFewestRounds(t *testing.T) {
+	for _, n := range []int{1, 2, 3, 12, 100} {
+		least := fewestRounds(n)
+		p, s := newProcedure(least, n).halved(), &signs{}
+		all := make([]float64, least)
+		for i := range all {
+			all[i] = float64(i + 1)
+		}
+		if p.decide(s, all, 0) != tooSlow {
+			t.Errorf("%d measures: %d rounds on one side raise no alarm", n, least)
+		}
+		if p.decide(s, all[1:], 0) == tooSlow {
+			t.Errorf("%d measures: %d rounds would have done", n, least-1)
+		}
+	}
+}

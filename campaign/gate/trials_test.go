@@ -1,0 +1,153 @@
+package gate
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"oversell/database"
+	"oversell/lockimpl"
+	"oversell/reports"
+	"oversell/scenarios"
+	"oversell/target"
+	"oversell/variant"
+)
+
+// silent watches nothing.
+type silent struct{}
+
+func (silent) Target(*target.Target)                             {}
+func (silent) Database(*database.DB)                             {}
+func (silent) Start(int, int, scenarios.Config, *scenarios.Live) {}
+func (silent) Done(int, int, reports.Run)                        {}
+func (silent) Entry(int, int, string)                            {}
+func (silent) Said(string)                                       {}
+
+// slowed is a lock that makes every round of its client take longer than it did, by a
+// part. It spends the time as the lock itself does, waiting for answers: sleeping would be
+// far too coarse, and a busy processor answers sooner than one that had gone to sleep, so
+// that a lock with pauses in which it computes is hardly slower on an idle machine.
+type slowed struct {
+	lockimpl.Locker
+	redis redis.UniversalClient
+	part  float64
+	since time.Time     // the round began
+	owed  time.Duration // how much longer the rounds until now should have taken
+}
+
+// Acquire goes on for longer than the lock needs.
+func (s *slowed) Acquire(ctx context.Context, key string, o lockimpl.Options) (lockimpl.Lock, error) {
+	l, err := s.Locker.Acquire(ctx, key, o)
+	if !s.since.IsZero() {
+		s.owed += time.Duration(float64(time.Since(s.since)) * s.part)
+	}
+	for s.owed > 0 {
+		began := time.Now()
+		s.redis.Exists(ctx, "nothing")
+		s.owed -= time.Since(began)
+	}
+	s.since = time.Now()
+	return l, err
+}
+
+func needRedis(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("redis-server"); err != nil && os.Getenv("OVERSELL_REQUIRE_ALL") != "1" {
+		t.Skip(err)
+	}
+}
+
+// loaded is a plan of this text, in a directory of the test's own.
+func loaded(t *testing.T, text string) (*Plan, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "plan.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return Load(t.Context(), path)
+}
+
+func mustLoad(t *testing.T, text string) *Plan {
+	t.Helper()
+	p, err := loaded(t, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// trialPlan compares lua-release with itself.
+const trialPlan = `
+performance:
+  - name: a trial
+    run: {target: process, scenario: mutex, lock: lua-release, clients: 1, hold: 1us, duration: 60ms}
+    baseline: {lock: lua-release}
+`
+
+// trial compares lua-release, slowed by a part, with itself.
+func trial(t *testing.T, seed uint64, part float64) reports.Gate {
+	t.Helper()
+	p := mustLoad(t, trialPlan)
+	lock := &p.speed[0].candidate.Runs[0].Lock
+	if open := lock.New; part > 0 {
+		lock.New = func(env variant.Env) lockimpl.Locker {
+			return &slowed{Locker: open(env), redis: env.Redis[0], part: part}
+		}
+	}
+	dir, err := os.MkdirTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	g, err := p.Run(t.Context(), Options{Dir: dir, Seed: seed}, silent{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// TestTrials measures how good the gate is at finding a lock that is slower by 30 %, and
+// at leaving alone one that is not. It takes about ten seconds a trial:
+//
+//	make trials
+func TestTrials(t *testing.T) {
+	n, _ := strconv.Atoi(os.Getenv("OVERSELL_TRIALS"))
+	if n < 1 {
+		return // gate_test.go shows that a slower candidate is found
+	}
+	needRedis(t)
+	count := map[string]map[int]int{"slowed": {}, "equal": {}}
+	rounds := 0
+	for i := range n {
+		for _, x := range []struct {
+			kind string
+			part float64
+		}{{"slowed", 0.30}, {"equal", 0}} {
+			g := trial(t, uint64(2*i+1), x.part)
+			count[x.kind][g.ExitCode()]++
+			rounds += g.Performance[0].Rounds
+			t.Logf("%3d %s: exit code %d after %d rounds, %.1f s: %+v", i+1, x.kind, g.ExitCode(), g.Performance[0].Rounds, g.ElapsedMS/1000, brief(g))
+		}
+	}
+	t.Logf("slowed by 30 %%: %v; equal: %v (exit codes and how often); %.1f rounds each", count["slowed"], count["equal"], float64(rounds)/float64(2*n))
+	if found := count["slowed"][reports.ExitRegression]; found*100 < 95*n {
+		t.Errorf("slower by 30 %%: %d alarms in %d trials; must be 95 of 100", found, n)
+	}
+	if wrong := count["equal"][reports.ExitRegression]; wrong*100 > max(n, 100) {
+		t.Errorf("equal: %d alarms in %d trials; may be 1 in 100", wrong, n)
+	}
+}
+
+// brief tells the measures of a trial.
+func brief(g reports.Gate) (said []string) {
+	for _, m := range g.Performance[0].Measures {
+		said = append(said, m.Verdict+": "+m.Sentence())
+	}
+	return said
+}
