@@ -3,21 +3,26 @@
 # make long    the long cross-validation: checkers against porcupine, the model of
 #              Redis against a real one, rules against checkers, schedules replayed
 # make bench   the benchmarks
+# make trials  the gate, 100 times with a lock that is slower by 30 % and 100 times without
 # make matrix  every failure with ten seeds, and docs/faults.md from what came of it
 # make image   a small Redis image from Debian packages, for
 #              machines without a registry; IMAGE=name:tag names it
 
 GO ?= go
+PACKAGES = $(shell $(GO) list ./...)
+# Tests that load a server as much as they can have the machine to themselves.
+LOADED = oversell/campaign oversell/cmd/oversell
 IMAGE ?= oversell-redis:local
 
-.PHONY: setup test check-format vet long bench matrix image
+.PHONY: setup test check-format vet long bench trials matrix image
 
 setup:
 	./setup.sh
 
 test: check-format vet
-	$(GO) test -race -p 1 -parallel 4 -timeout 15m ./...
-	$(GO) test -p 1 -timeout 5m ./explore ./examples/... # searches that are too large under the race detector
+	$(GO) test -race -p 2 -parallel 4 -timeout 15m $(filter-out $(LOADED),$(PACKAGES))
+	$(GO) test -race -p 1 -parallel 4 -timeout 15m $(LOADED)
+	$(GO) test -p 2 -timeout 10m ./checker ./explore ./examples/... # what would take too long under the race detector
 
 check-format:
 	@bad=$$(gofmt -l .); if [ -n "$$bad" ]; then echo "not gofmt'd:" $$bad; exit 1; fi
@@ -34,6 +39,9 @@ bench:
 
 image:
 	./image/build.sh $(IMAGE)
+
+trials:
+	OVERSELL_TRIALS=100 $(GO) test -timeout 90m -run '^TestTrials$$' -v ./campaign/gate
 
 matrix:
 	OVERSELL_MATRIX=10 $(GO) test -timeout 120m -parallel 3 -run '^TestMatrix$$' -v ./campaign

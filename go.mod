@@ -3,8 +3,6 @@ module oversell
 go 1.26.0
 
 require (
-	github.com/mitchellh/colorstring v0.0.0-20190213212951-d06e56a500db
-	github.com/schollz/progressbar/v3 v3.19.1
 	github.com/HdrHistogram/hdrhistogram-go v1.4.0
 	github.com/alicebob/miniredis/v2 v2.40.0
 	github.com/anishathalye/porcupine v1.3.1

@@ -84,6 +84,9 @@ the schedule breaks its promise.`,
 			if dest == "" {
 				dest = campaign.DefaultDir(time.Now())
 			}
+			if err := unsearched(dest); err != nil {
+				return err
+			}
 			all, err := searchAll(cmd, cs, dest, asJSON)
 			*code = all.ExitCode()
 			if err != nil {
@@ -159,9 +162,23 @@ func told(cmd *cobra.Command, all reports.Explorations, dest string) {
 	}
 }
 
+// unsearched refuses a directory in which a search would overwrite an earlier one.
+func unsearched(dir string) error {
+	files, _ := os.ReadDir(dir) // what cannot be read will not be written to either
+	for _, f := range files {
+		if strings.HasPrefix(f.Name(), tracePrefix) {
+			return fmt.Errorf("%w: %s holds an earlier search: choose another --out", campaign.ErrUsed, filepath.Join(dir, f.Name()))
+		}
+	}
+	return nil
+}
+
+// tracePrefix begins the names of all files of searches.
+const tracePrefix = "explore-"
+
 // traceName is the name of the n-th search's files.
 func traceName(n int, e reports.Exploration) string {
-	return fmt.Sprintf("explore-%02d-%s", n, fileName(e))
+	return fmt.Sprintf("%s%02d-%s", tracePrefix, n, fileName(e))
 }
 
 // searchAll makes the searches, shows each as it ends, and files them.

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"oversell/lockimpl"
 	"oversell/reports"
 )
@@ -262,6 +264,9 @@ func TestExploreThenReplay(t *testing.T) {
 	if !strings.Contains(stderr, "oversell explore --replay "+trace) {
 		t.Errorf("it says %q; want how to replay %s", stderr, trace)
 	}
+	if code, _, stderr := cli(t, "explore", "--lock", "lua-release", "--out", dir); code != reports.ExitUsage || !strings.Contains(stderr, " holds an earlier search: choose another --out") {
+		t.Errorf("exit %d, %q; want 2: the directory is in use", code, stderr)
+	}
 	_, all, _, _ := exploring(t, "--json", "--lock", "lua-release,set-nx-ex", "--tries", "1")
 	document := filepath.Join(t.TempDir(), "all.json")
 	if err := os.WriteFile(document, []byte(all), 0o644); err != nil {
@@ -320,8 +325,9 @@ func TestExploreEmitsTests(t *testing.T) {
 	}
 }
 
-// TestDocumentedSearches makes the searches that docs/explore.md lists. With
-// OVERSELL_EXPLORE_DOCS=1 it measures them, and replays what was found.
+// TestDocumentedSearches makes the searches that docs/explore.md lists, but for the
+// large ones. With OVERSELL_EXPLORE_DOCS=1 it measures them all, and replays what was
+// found.
 func TestDocumentedSearches(t *testing.T) {
 	const doc = "../../docs/explore.md"
 	write := os.Getenv("OVERSELL_EXPLORE_DOCS") == "1"
@@ -330,23 +336,34 @@ func TestDocumentedSearches(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines, searches := strings.Split(string(text), "\n"), 0
+	var replays errgroup.Group
+	replays.SetLimit(8) // they wait most of the time
 	for i, line := range lines {
 		cells := strings.Split(line, " | ")
-		if !strings.HasPrefix(line, "| `--") || strings.Count(line, "|") != 6 || !write && cells[1] == reports.Inconclusive {
+		columns := strings.Count(line, "|") - 1
+		if !strings.HasPrefix(line, "| `--") || columns < 5 || columns > 6 || !write && (cells[1] == reports.Inconclusive || columns == 6) {
 			continue
 		}
 		searches++
 		args := strings.Fields(strings.Trim(cells[0], "|` "))
-		_, stdout, stderr := cli(t, append([]string{"explore", "--json", "--time", "30s", "--out", t.TempDir()}, args...)...)
+		limit := "30s"
+		if columns == 6 {
+			limit = "3m"
+		}
+		_, stdout, stderr := cli(t, append([]string{"explore", "--json", "--time", limit, "--out", t.TempDir()}, args...)...)
 		var all reports.Explorations
 		if err := json.Unmarshal([]byte(stdout), &all); err != nil || len(all.Explorations) != 1 {
 			t.Errorf("%q: %v\n%s", args, err, stderr)
 			continue
 		}
 		row := documented(args, all.Explorations[0])
+		if columns == 6 {
+			row = documentedLarge(args, all.Explorations[0])
+		}
 		if write {
 			lines[i] = row
-			replayed(t, all.Explorations[0], stdout)
+			path := filepath.Join(t.TempDir(), "all.json")
+			replays.Go(func() error { return replayed(t, all.Explorations[0], stdout, path) })
 			continue
 		}
 		// The time differs, and so may the number of situations.
@@ -357,6 +374,9 @@ func TestDocumentedSearches(t *testing.T) {
 		if got := strings.Split(row, " | "); !slices.Equal(got[:same], cells[:same]) {
 			t.Errorf("the search came to\n%s\nand documented is\n%s", row, line)
 		}
+	}
+	if err := replays.Wait(); err != nil {
+		t.Error(err)
 	}
 	if searches < 40 {
 		t.Errorf("%s lists only %d searches", doc, searches)
@@ -384,17 +404,27 @@ func documented(args []string, e reports.Exploration) string {
 	return fmt.Sprintf("| `%s` | %s | %s | %s | %s |", strings.Join(args, " "), verdict, broken, size, took)
 }
 
+// documentedLarge is a large search's line.
+func documentedLarge(args []string, e reports.Exploration) string {
+	verdict := e.Verdict
+	if verdict == reports.Pass {
+		verdict = "holds"
+	}
+	s := e.Stats
+	return fmt.Sprintf("| `%s` | %s | %s | %s | %.1fs | %.0f MB |", strings.Join(args, " "), verdict,
+		reports.Thousands(s.States), reports.Thousands(s.Transitions), s.ElapsedMS/1000, float64(s.States)*s.BytesPerState/(1<<20))
+}
+
 // replayed confirms what a search found on a real server.
-func replayed(t *testing.T, e reports.Exploration, document string) {
-	t.Helper()
+func replayed(t *testing.T, e reports.Exploration, document, path string) error {
 	if e.Counterexample == nil {
-		return
+		return nil
 	}
-	path := filepath.Join(t.TempDir(), "all.json")
 	if err := os.WriteFile(path, []byte(document), 0o644); err != nil {
-		t.Fatal(err)
+		return err
 	}
-	if code, stdout, stderr := cli(t, "explore", "--replay", path, "--times", "3"); code != reports.ExitViolated {
-		t.Errorf("%s is not confirmed: %s%s", e.Command, stdout, stderr)
+	if code, stdout, stderr := cli(t, "explore", "--replay", path, "--times", "20"); code != reports.ExitViolated {
+		return fmt.Errorf("%s is not confirmed: %s%s", e.Command, stdout, stderr)
 	}
+	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/spf13/cobra"
@@ -23,10 +24,14 @@ import (
 func main() {
 	logging.Disable() // the driver reports failed dials on stderr by itself; ours come as errors
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// The first signal asks for an orderly end; from then on a second one kills.
-	context.AfterFunc(ctx, stop)
+	// The first signal asks for an orderly end. From a moment later on a second one kills:
+	// some send a signal to a process and again to its group.
+	context.AfterFunc(ctx, func() { time.AfterFunc(patience, stop) })
 	os.Exit(execute(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
+
+// patience is how long after the first signal another one counts as the same.
+const patience = time.Second
 
 // execute runs the command line and returns the exit code.
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
@@ -42,7 +47,9 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(runCommand(&code), exploreCommand(&code), checkCommand(&code), proxyCommand(&code), listCommand(), versionCommand())
+	root.AddCommand(runCommand(&code), compareCommand(&code), exploreCommand(&code), checkCommand(&code), reportCommand(), proxyCommand(&code), listCommand(), versionCommand())
+	root.AddCommand(claimsCommand(&code))
+	root.AddCommand(gateCommand(&code))
 	if err := root.ExecuteContext(ctx); err != nil {
 		// One line, also for what the libraries below say in several.
 		fmt.Fprintln(stderr, "oversell:", strings.Join(strings.Fields(err.Error()), " "))

@@ -4,96 +4,230 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"oversell/database"
+	"oversell/history"
 	"oversell/reports"
 	"oversell/scenarios"
 	"oversell/target"
-	"oversell/variant"
+	"oversell/watch"
 )
 
-// progress tells on stderr how a campaign goes on: a bar on a terminal, and a
-// line per finished run otherwise.
+// showing is how a command shows its runs while they go on: on stderr, and as metrics if
+// it is asked to.
+type showing struct{ metrics string }
+
+func (s *showing) bind(f *pflag.FlagSet) {
+	f.StringVar(&s.metrics, "metrics", "", "serve Prometheus metrics at /metrics on this address while the program runs;\n:port is on this machine only, other machines need host:port and --allow-remote")
+}
+
+// open begins to show. The caller closes it, also when something fails.
+func (s *showing) open(cmd *cobra.Command, allowRemote bool) (*progress, error) {
+	p := newProgress(cmd.ErrOrStderr())
+	if s.metrics == "" {
+		return p, nil
+	}
+	m, err := serveMetrics(cmd.Context(), s.metrics, allowRemote)
+	if err != nil {
+		return nil, err
+	}
+	p.metrics = m
+	fmt.Fprintf(p.w, "metrics at http://%s/metrics\n", m.addr)
+	return p, nil
+}
+
+// progress tells how a campaign goes on. On a terminal the last lines show the run under
+// way; elsewhere there is a line now and then. On both there is a line for what should
+// not be missed: a promise that is found broken, the end of a run. It is a
+// campaign.Watcher; Close ends it.
 type progress struct {
 	w        io.Writer
 	terminal bool
-	started  time.Time
-	stop     chan struct{}
-	stopped  chan struct{}
+	metrics  *metrics // nil: nobody asked
+	// brief leaves no line of a run behind: whoever makes many runs into one result
+	// tells of them in other words.
+	brief bool
+
+	mu     sync.Mutex // guards what is written while a run goes on
+	view   *view      // nil unless terminal
+	colour bool
+
+	// Of the run under way; nil and zero between two runs.
+	run     *watch.Run
+	shown   about
+	started time.Time
+	stop    chan struct{}
+	stopped chan struct{}
+	told    plain
 }
 
-func newProgress(w io.Writer) *progress { return &progress{w: w, terminal: isTerminal(w)} }
+func newProgress(w io.Writer) *progress {
+	p := &progress{w: w, terminal: draws(w), colour: isTerminal(w)}
+	if p.terminal {
+		p.view = &view{w: w, size: sizeOf(w.(*os.File))}
+	}
+	return p
+}
 
-func isTerminal(w io.Writer) bool {
+// isTerminal tells whether colours are welcome.
+func isTerminal(w io.Writer) bool { return draws(w) && os.Getenv("NO_COLOR") == "" }
+
+// draws tells whether w is a terminal on which lines can be drawn anew.
+func draws(w io.Writer) bool {
 	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("NO_COLOR") == ""
+	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
 }
 
 // Target tells what was chosen, and why.
 func (p *progress) Target(t *target.Target) {
-	fmt.Fprintln(p.w, t.Why)
+	p.say(t.Why)
 	if t.Caveat != "" {
-		fmt.Fprintln(p.w, "note: "+t.Caveat)
+		p.say("note: " + t.Caveat)
 	}
 }
 
 // Database tells which one was chosen.
-func (p *progress) Database(db *database.DB) { fmt.Fprintln(p.w, db.Why) }
+func (p *progress) Database(db *database.DB) { p.say(db.Why) }
 
-// refresh is how often the bar moves.
-const refresh = 100 * time.Millisecond
+// refresh is how often the view is drawn, and metrics are brought up to date.
+const refresh = 150 * time.Millisecond
 
-// Start begins a bar.
+// Start begins to show a run.
 func (p *progress) Start(i, n int, c scenarios.Config, live *scenarios.Live) {
-	p.started = time.Now()
-	if !p.terminal {
-		return
+	p.end() // of a run that came to no judgement
+	p.started, p.shown, p.told = time.Now(), about{i, n, c}, plain{}
+	if p.brief && !p.terminal && p.metrics == nil {
+		return // there is nobody to watch for
 	}
-	total, now := int64(-1), live.Ops.Load
-	if c.Scenario.Uses(variant.Sale) && c.Stock > 0 {
-		total, now = c.Stock, live.Sold.Load
+	o := watch.Options{Found: p.broke}
+	if p.metrics != nil {
+		p.metrics.start(p.shown)
+		o.Took = p.metrics.took
 	}
-	bar := progressbar.NewOptions64(total,
-		progressbar.OptionSetWriter(p.w),
-		progressbar.OptionSetDescription(fmt.Sprintf("%2d/%d %-20s", i+1, n, c.Lock.Name)),
-		progressbar.OptionSetWidth(30),
-		progressbar.OptionShowCount(),
-		progressbar.OptionClearOnFinish(),
-	)
+	p.run = watch.Start(live, o)
 	p.stop, p.stopped = make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(p.stopped)
-		tick := time.NewTicker(refresh)
-		defer tick.Stop()
-		for {
-			select {
-			case <-p.stop:
-				bar.Clear()
-				return
-			case <-tick.C:
-				sold := now()
-				if total > 0 {
-					sold = min(sold, total-1) // the bar must not end before the run does
-				}
-				bar.Set64(sold)
-			}
-		}
-	}()
+	go p.keepShowing(p.run, p.stop, p.stopped)
 }
 
-// Done ends the bar, or writes the line.
-func (p *progress) Done(i, n int, r reports.Run) {
-	if p.stop != nil {
-		close(p.stop)
-		<-p.stopped
-		p.stop = nil
+// keepShowing shows a run until it is told to stop.
+func (p *progress) keepShowing(run *watch.Run, stop, stopped chan struct{}) {
+	defer close(stopped)
+	tick := time.NewTicker(refresh)
+	defer tick.Stop()
+	for {
+		select {
+		case <-stop:
+			return
+		case <-tick.C:
+			p.show(run.Figures())
+		}
 	}
-	if !p.terminal {
-		fmt.Fprintf(p.w, "%2d/%d %s: %s (%.1f s)\n", i+1, n, r.Title(), r.Summary(), time.Since(p.started).Seconds())
+}
+
+// show shows the figures of one moment.
+func (p *progress) show(f watch.Figures) {
+	if p.metrics != nil {
+		p.metrics.show(f)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.brief && p.view == nil {
+		return
+	}
+	if p.view == nil {
+		for _, line := range p.told.lines(p.shown, f) {
+			fmt.Fprintln(p.w, line)
+		}
+		return
+	}
+	width, _ := p.view.size()
+	p.view.draw(style{width - 1, glyphsOf(os.Getenv), p.colour}.lines(p.shown, f))
+}
+
+// broke tells of a promise that is broken, as soon as that is known.
+func (p *progress) broke(v watch.Violation) {
+	if p.metrics != nil {
+		p.metrics.found(v)
+	}
+	if !p.brief {
+		p.say(p.shown.broken(v))
+	}
+}
+
+// say writes a line that stays. It may be called while a run is shown.
+func (p *progress) say(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.view == nil {
+		fmt.Fprintln(p.w, text)
+		return
+	}
+	p.view.above(text)
+}
+
+// Done tells how a run ended.
+func (p *progress) Done(i, n int, r reports.Run) {
+	broken := p.end()
+	if p.metrics != nil {
+		p.metrics.done(r)
+	}
+	if p.brief {
+		return
+	}
+	for _, v := range unconfirmed(broken, r) {
+		p.say(p.shown.number() + fmt.Sprintf("taken back: that %s of the %s was broken is not confirmed by the whole history", v.Property, v.Of))
+	}
+	p.say(fmt.Sprintf("%2d/%d %s: %s (%.1f s)", i+1, n, r.Title(), r.Summary(), time.Since(p.started).Seconds()))
+}
+
+// end ends the showing of the run under way, if there is one. It returns what had been
+// found broken.
+func (p *progress) end() []watch.Violation {
+	if p.run == nil {
+		return nil
+	}
+	p.run.Stop() // which counts what is left in the history
+	close(p.stop)
+	<-p.stopped
+	f := p.run.Figures()
+	p.run = nil
+	if p.metrics != nil {
+		p.metrics.show(f)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.view != nil {
+		p.view.clear()
+	}
+	return f.Broken
+}
+
+// unconfirmed are the promises that were called broken and are not so in the verdict.
+// There should be none; but what was said must not be left standing.
+func unconfirmed(broken []watch.Violation, r reports.Run) (vs []watch.Violation) {
+	confirmed := map[history.Promise]bool{}
+	for _, p := range r.Properties {
+		confirmed[history.Promise{Of: p.Of, Property: p.Name}] = p.Result == reports.Broken
+	}
+	for _, v := range broken {
+		if !confirmed[history.Promise{Of: v.Of, Property: v.Property}] {
+			vs = append(vs, v)
+		}
+	}
+	return vs
+}
+
+// Close ends the showing, also of a run that has not come to its end.
+func (p *progress) Close() {
+	p.end()
+	if p.metrics != nil {
+		p.metrics.close()
 	}
 }
 

@@ -19,6 +19,7 @@ func runCommand(code *int) *cobra.Command {
 		o      campaign.Options
 		asJSON bool
 		dest   string
+		live   showing
 	)
 	cmd := &cobra.Command{
 		Use:   "run",
@@ -50,11 +51,16 @@ failed.`,
 			if dest == "" {
 				plan.Dir = campaign.DefaultDir(time.Now())
 			}
-			progress := newProgress(cmd.ErrOrStderr())
+			progress, err := live.open(cmd, o.Target.AllowRemote)
+			if err != nil {
+				return err
+			}
+			defer progress.Close()
 			for _, why := range plan.Skipped {
 				fmt.Fprintln(cmd.ErrOrStderr(), "left out: "+why)
 			}
 			d, runErr := campaign.Run(cmd.Context(), plan, progress)
+			progress.Close() // before anything else is written
 			switch {
 			case cmd.Context().Err() != nil:
 				*code = interrupted(d)
@@ -80,6 +86,7 @@ failed.`,
 	o.Bind(f)
 	f.StringVar(&dest, "out", "", "directory for the histories (default: oversell-runs/ and the time)")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document on stdout")
+	live.bind(f)
 	return cmd
 }
 

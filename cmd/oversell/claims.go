@@ -1,0 +1,141 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"oversell/campaign"
+	"oversell/campaign/claims"
+	"oversell/reports"
+)
+
+func claimsCommand(code *int) *cobra.Command {
+	var (
+		o              claims.Options
+		asJSON         bool
+		dest, markdown string
+	)
+	cmd := &cobra.Command{
+		Use:   "claims [C1 …]",
+		Short: "Answer what the documents claim by measurements on a real Redis",
+		Long: `Answer what the documents claim by measurements on a real Redis.
+
+Twenty-six claims, about locks, queues, scripts and connections, are each confirmed,
+refuted, or depend on something that is named. Without arguments all are measured, in
+less than three minutes (--quick: one). Of up to three claims, all numbers are shown.
+
+Each measurement gets a redis-server of its own, which needs one on this machine. With
+--target redis://… it is the server there: claims that kill servers are then
+inconclusive, C14 leaves a thousand small scripts in its cache, and C20 and C22 keep it
+busy for some seconds.
+
+The exit code is 0 when every answer is the declared one, 1 when one is another, 2 for
+wrong usage, 3 when one could not be decided, and 5 when the surroundings failed.`,
+		Example: `  oversell claims
+  oversell claims C14
+  oversell claims C2 C3 --quick
+  oversell claims C14 C16 --target redis://127.0.0.1:6379/5
+  oversell claims --markdown docs/claims.md`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			for _, arg := range args {
+				o.Numbers = append(o.Numbers, strings.Split(arg, ",")...)
+			}
+			plan, err := claims.NewPlan(cmd.Context(), o)
+			if err != nil {
+				return err
+			}
+			if cmd.Flags().Changed("markdown") {
+				if err := writable(markdown); err != nil {
+					return err
+				}
+			}
+			if dest == "" {
+				dest = campaign.DefaultDir(time.Now())
+			}
+			plan.Dir = dest
+			all, runErr := measured(cmd, plan)
+			if len(all.Claims) == 0 && runErr != nil {
+				return surroundings(runErr)
+			}
+			*code = all.ExitCode()
+			all.Command = asTyped(args, o.Quick, o.Target.String(), cmd.Flags().Changed("target"))
+			if err := tell(cmd, all, asJSON, markdown); err != nil {
+				return err
+			}
+			return surroundings(runErr)
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.BoolVar(&o.Quick, "quick", false, "fewer repetitions: all claims in less than a minute")
+	f.StringVar(&o.Target.Target, "target", "process", "process, container, or redis://[user:password@]host:port[/db]")
+	f.BoolVar(&o.Target.AllowRemote, "allow-remote", false, "allow a target that is not this machine")
+	f.StringVar(&dest, "out", "", "directory for the histories (default: oversell-runs/ and the time)")
+	f.StringVar(&markdown, "markdown", "", "also write the answers as a page to this file")
+	f.BoolVar(&asJSON, "json", false, "print one JSON document on stdout")
+	return cmd
+}
+
+// measured measures the claims and tells of each on stderr.
+func measured(cmd *cobra.Command, plan claims.Plan) (reports.Claims, error) {
+	n, stderr := 0, cmd.ErrOrStderr()
+	all, err := claims.Run(cmd.Context(), plan, func(c reports.Claim) {
+		n++
+		fmt.Fprintf(stderr, "%2d/%d %s: %s (%.1f s)\n", n, plan.Claims(), c.Number, c.Answer, c.ElapsedMS/1e3)
+	})
+	if all.Interrupted {
+		fmt.Fprintf(stderr, "interrupted: %d of %d claims were answered\n", len(all.Claims), plan.Claims())
+	}
+	return all, err
+}
+
+// tell shows the answers and, unless some are missing, writes the page.
+func tell(cmd *cobra.Command, all reports.Claims, asJSON bool, markdown string) error {
+	switch {
+	case markdown == "":
+	case all.Interrupted:
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s was not written: not every claim was answered\n", markdown)
+	default:
+		if err := toFile(markdown, all.Markdown); err != nil {
+			return environment{err}
+		}
+		fmt.Fprintf(cmd.ErrOrStderr(), "wrote %s\n", markdown)
+	}
+	if asJSON {
+		return printing(reports.WriteJSON(cmd.OutOrStdout(), all))
+	}
+	return printing(reports.Terminal{W: cmd.OutOrStdout(), Color: isTerminal(cmd.OutOrStdout())}.Claims(all))
+}
+
+// writable refuses a file that could not be written when all is measured.
+func writable(path string) error {
+	if path == "" {
+		return errors.New("--markdown needs the name of a file")
+	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return fmt.Errorf("--markdown %s: that is a directory, and a file is needed", path)
+	}
+	if info, err := os.Stat(filepath.Dir(path)); errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
+		return fmt.Errorf("--markdown %s: there is no directory %s", path, filepath.Dir(path))
+	}
+	return nil
+}
+
+// asTyped is the command line that measures the same again, without a password.
+func asTyped(args []string, quick bool, target string, named bool) string {
+	words := append([]string{"oversell claims"}, args...)
+	if quick {
+		words = append(words, "--quick")
+	}
+	if named {
+		words = append(words, "--target="+quoted(target))
+	}
+	return strings.Join(words, " ")
+}

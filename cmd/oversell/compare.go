@@ -1,0 +1,135 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"oversell/campaign"
+	"oversell/database"
+	"oversell/reports"
+	"oversell/target"
+)
+
+func compareCommand(code *int) *cobra.Command {
+	var (
+		o      campaign.CompareOptions
+		live   showing
+		asJSON bool
+	)
+	cmd := &cobra.Command{
+		Use:   "compare",
+		Short: "Run variants in turns under the same conditions: which is safe, which is fast",
+		Long: `Run variants in turns under the same conditions: which is safe, which is fast.
+
+Contenders are combinations of variants; configurations are targets, faults, and
+values of a flag that has several, such as --clients 10,100,1000. In every round
+each contender runs once in each configuration, in an order of the round's own, so
+that noise hits all alike. In every configuration something that is known to break
+must be caught, or nothing in it is called safe.
+
+With no flags: a flash sale under every shipped lock, and without a lock where the
+sale needs none, for some minutes; with --quick within one.
+
+The exit code is 0 when every outcome is the declared one, 1 when a promise was
+broken that no flaw explains, 2 for wrong usage, 3 when something was not decided, a
+declared flaw that did not show included, and 5 when the surroundings failed.`,
+		Example: `  oversell compare --quick
+  oversell compare --lock lua-release,redlock,fenced --clients 10,100,1000
+  oversell compare --lock none --sale lua,watch,reserve --quantity 1,5
+  oversell compare --lock lua-release,fenced,watchdog --ttl 100ms --fault 'freeze holder 150ms 5%' --fault 'slow 150ms 5%'
+  oversell compare --lock redlock --topology masters:5 --fault 'kill node 4 at 300ms for good; kill node 5 at 300ms for good'
+  oversell compare --scenario queue --quick --target process,embedded`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !cmd.Flags().Changed("seed") {
+				o.Seed = uint64(time.Now().UnixNano() % 1e9)
+			}
+			if o.Dir == "" {
+				o.Dir = campaign.DefaultDir(time.Now())
+			}
+			plan, err := campaign.NewComparison(cmd.Context(), &o)
+			if err != nil {
+				return err
+			}
+			progress, err := live.open(cmd, o.Target.AllowRemote)
+			if err != nil {
+				return err
+			}
+			defer progress.Close()
+			c, err := campaign.Compare(cmd.Context(), plan, newRounds(progress))
+			progress.Close() // before anything else is written
+			if cmd.Context().Err() != nil {
+				err = nil // what failed because of the signal is no failure
+			}
+			if len(c.Cells) == 0 {
+				if cmd.Context().Err() != nil {
+					*code = reports.ExitInconclusive
+					fmt.Fprintln(cmd.ErrOrStderr(), "interrupted before anything was judged")
+				}
+				return surroundings(err)
+			}
+			*code = c.ExitCode()
+			if err := showComparison(cmd, c, asJSON); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.ErrOrStderr(), "\nseed %d; the page and all histories are in %s\nagain with: %s\n", o.Seed, quoted(o.Dir), c.Command)
+			return surroundings(err)
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	o.Bind(f)
+	live.bind(f)
+	f.StringVar(&o.Dir, "out", "", "directory for the result and the histories (default: oversell-runs/ and the time)")
+	f.BoolVar(&asJSON, "json", false, "print one JSON document on stdout")
+	return cmd
+}
+
+// showComparison prints a comparison as JSON or for people.
+func showComparison(cmd *cobra.Command, c reports.Comparison, asJSON bool) error {
+	if asJSON {
+		return printing(reports.WriteJSON(cmd.OutOrStdout(), c))
+	}
+	t := reports.Terminal{W: cmd.OutOrStdout(), Color: isTerminal(cmd.OutOrStdout())}
+	return printing(t.Comparison(c))
+}
+
+// rounds tells how a comparison goes on: on a terminal also of the run under way, and
+// everywhere in a line for each round.
+type rounds struct {
+	*progress
+	told map[string]bool
+}
+
+func newRounds(p *progress) *rounds {
+	p.brief = true
+	return &rounds{progress: p, told: map[string]bool{}}
+}
+
+// Target tells of a kind of servers once: a comparison starts many.
+func (r *rounds) Target(t *target.Target) {
+	what := fmt.Sprint(t.Kind, t.Topology)
+	if !r.told[what] {
+		r.progress.Target(t)
+	}
+	r.told[what] = true
+}
+
+// Database tells of the database once.
+func (r *rounds) Database(db *database.DB) {
+	if !r.told[db.Why] {
+		r.progress.Database(db)
+	}
+	r.told[db.Why] = true
+}
+
+// Round tells how things stand.
+func (r *rounds) Round(c reports.Comparison) {
+	count := map[string]int{}
+	for _, x := range c.Cells {
+		count[x.Outcome]++
+	}
+	r.say(fmt.Sprintf("round %d, %.0f s: %d safe so far, %d broke, %d inconclusive", c.Rounds, c.ElapsedMS/1e3, count[reports.Safe], count[reports.Broke], count[reports.Undecided]))
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"oversell/reports"
+)
+
+func TestCompareRefusesBadInput(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--lock", "lua-relase"}, "did you mean lua-release"},
+		{[]string{"--lock", ""}, "empty name"},
+		{[]string{"--lock", "lua-release,"}, "empty name"},
+		{[]string{"--sale", "plian,lua"}, "did you mean plain"},
+		{[]string{"--sale", "lua,lua"}, "given twice"},
+		{[]string{"--scenario", "mutx"}, "did you mean mutex"},
+		{[]string{"--scenario", "mutex", "--sale", "plain"}, "has no sale: leave out --sale"},
+		{[]string{"--scenario", "mutex", "--stock", "1,2"}, "leave out --stock"},
+		{[]string{"--clients", "10,many"}, "many"},
+		{[]string{"--clients", "10,,20"}, "empty value"},
+		{[]string{"--clients", "10,-5"}, "-5 clients: there must be at least 1"},
+		{[]string{"--clients", "10,10"}, "10 is given twice"},
+		{[]string{"--ttl", "1s,soon"}, "soon"},
+		{[]string{"--ttl", "100ms", "--lock", "redislock"}, "whole seconds"},
+		{[]string{"--ttl", "100ms", "--lock", "redislock,lua-release"}, "whole seconds"}, // named, and can run nowhere
+		{[]string{"--lock", "lua-release", "--sale", "fenced"}, "--lock fenced"},
+		{[]string{"--fault", "explode"}, "explode"},
+		{[]string{"--fault", "slow 10ms; "}, "empty sentence"},
+		{[]string{"--fault", "slow 10ms; explode"}, "explode"},
+		{[]string{"--faults-only"}, "add a --fault"},
+		{[]string{"--rounds", "0"}, "--rounds must be 1 or more"},
+		{[]string{"--rounds", "-1"}, "--rounds must be 1 or more"},
+		{[]string{"--time", "0s"}, "--time must be more than 0"},
+		{[]string{"--target", "nowhere,embedded"}, "unknown target"},
+		{[]string{"--target", "redis://192.0.2.1:6379"}, "--allow-remote"},
+		{[]string{"--waiting", "poll,pubsub"}, "poll, exponential, pubsub"},
+		{[]string{"--target", "embedded", "--lock", "lua-release", "--fault", "kill at 100ms"}, "in-memory emulation"}, // what the target cannot do
+		{[]string{"all"}, "unknown command"},
+	} {
+		code, stdout, stderr := cli(t, append([]string{"compare", "--quick", "--out", filepath.Join(t.TempDir(), "out")}, c.args...)...)
+		lines := strings.Split(strings.TrimSpace(stderr), "\n")
+		last := lines[len(lines)-1]
+		if code != reports.ExitUsage || stdout != "" || !strings.HasPrefix(last, "oversell: ") || !strings.Contains(last, c.want) {
+			t.Errorf("%q: exit code %d, %q; want 2 and a line that says %q", c.args, code, stderr, c.want)
+		}
+		if strings.Contains(stderr, "round 1") {
+			t.Errorf("%q was refused only after something had run: %s", c.args, stderr)
+		}
+	}
+}
+
+func TestCompare(t *testing.T) {
+	needRedis(t)
+	dir := t.TempDir()
+	code, stdout, stderr := cli(t, "compare", "--quick", "--target", "process", "--lock", "lua-release,none", "--sale", "plain", "--clients", "16,32", "--stock", "60", "--rounds", "1", "--out", dir, "--json")
+	var c reports.Comparison
+	if err := json.Unmarshal([]byte(stdout), &c); err != nil || code != reports.ExitPass || c.Schema != reports.ComparisonSchema || len(c.Cells) != 4 || c.ExitCode() != code {
+		t.Fatalf("exit code %d, %v\n%s\n%s", code, err, stdout, stderr)
+	}
+	if !strings.Contains(stderr, "round 1") || !strings.Contains(stderr, "--clients 16,32") {
+		t.Errorf("stderr: %s", stderr)
+	}
+	for _, name := range []string{"comparison.json", "comparison.html"} {
+		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Size() == 0 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if code, _, stderr := cli(t, "compare", "--quick", "--lock", "lua-release", "--rounds", "1", "--out", dir); code != reports.ExitUsage || !strings.Contains(stderr, "another --out") {
+		t.Errorf("the same directory again: exit code %d, %s", code, stderr)
+	}
+	// A directory of a comparison holds runs like any other.
+	if code, stdout, _ := cli(t, "check", dir); code != reports.ExitViolated || strings.Count(stdout, "lua-release") < 4 {
+		t.Errorf("check: exit code %d\n%s", code, stdout)
+	}
+}
+
+// TestCompareHelpTellsOfSeveralValues: which flags take more than one.
+func TestCompareHelpTellsOfSeveralValues(t *testing.T) {
+	_, stdout, _ := cli(t, "compare", "--help")
+	for _, want := range []string{"--clients ints", "--ttl durations", "--rounds int ", "--fault stringArray", "--target strings"} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("no %q in the help:\n%s", want, stdout)
+		}
+	}
+}

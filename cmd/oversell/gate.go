@@ -1,0 +1,221 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"oversell/campaign"
+	"oversell/campaign/gate"
+	"oversell/reports"
+)
+
+// gateFlags are what a user says of a gate.
+type gateFlags struct {
+	baseline, junit, markdown, out string
+	write, annotations, asJSON     bool
+	seed                           uint64
+	live                           showing
+}
+
+func gateCommand(code *int) *cobra.Command {
+	var f gateFlags
+	cmd := &cobra.Command{
+		Use:   "gate PLAN.yaml",
+		Short: "Guard a repository: what must hold, what must break, and what must be fast",
+		Long: `Guard a repository: what must hold, what must break, and what must be fast.
+
+The plan lists entries. Those under safety say what is run or searched, or which
+command of your own, and what must come of it; each has a control, something known to
+be broken that must be caught in the same configuration. Those under performance
+compare a candidate with a baseline in the same run, in turns, at a rate of false alarms
+of at most 1 %. docs/gate.md explains the plan, and examples/gate has one with a
+workflow for GitHub.
+
+The exit code is 0 when all is as it must be, 1 when a promise was broken, 2 for wrong
+usage or a wrong plan, 3 when something could not be decided or a control was not
+caught, 4 when something is slower than allowed, and 5 when the surroundings failed; of
+several, 5 counts first, then 1, 3 and 4.`,
+		Example: `  oversell gate examples/gate/gate.yaml
+  oversell gate gate.yaml --junit gate.xml --markdown gate.md
+  oversell gate gate.yaml --baseline baseline.json --write-baseline
+  oversell gate gate.yaml --baseline baseline.json`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0], code) },
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&f.baseline, "baseline", "", "what an earlier gate has recorded")
+	flags.BoolVar(&f.write, "write-baseline", false, "record this gate, if it is green, in the file of --baseline (default: beside the plan, with the ending .baseline.json)")
+	flags.StringVar(&f.junit, "junit", "", "write JUnit XML to this file")
+	flags.StringVar(&f.markdown, "markdown", "", "write a summary in Markdown to this file (in GitHub Actions also to the step's summary)")
+	flags.BoolVar(&f.annotations, "annotations", false, "print annotations for GitHub (default: in GitHub Actions)")
+	flags.Uint64Var(&f.seed, "seed", 0, "fixes every random choice that the plan leaves open (default: from the clock, and printed)")
+	flags.StringVar(&f.out, "out", "", "directory for the histories (default: oversell-runs/ and the time)")
+	f.live.bind(flags)
+	flags.BoolVar(&f.asJSON, "json", false, "print one JSON document on stdout")
+	return cmd
+}
+
+func (f gateFlags) run(cmd *cobra.Command, path string, code *int) error {
+	plan, err := gate.Load(cmd.Context(), path)
+	if err != nil {
+		return err
+	}
+	o, err := f.options(cmd, path)
+	if err != nil {
+		return err
+	}
+	progress, err := f.live.open(cmd, false)
+	if err != nil {
+		return err
+	}
+	defer progress.Close()
+	g, err := plan.Run(cmd.Context(), o, &gateProgress{progress: progress})
+	progress.Close() // before anything else is written
+	if err != nil {
+		return err
+	}
+	*code = g.ExitCode()
+	err = errors.Join(f.tell(cmd, g), f.files(g), f.record(cmd, plan, g))
+	fmt.Fprintf(cmd.ErrOrStderr(), "\nseed %d; run directories in %s\n", o.Seed, o.Dir)
+	return err
+}
+
+// options are those of the gate, and refuse what it could not use.
+func (f *gateFlags) options(cmd *cobra.Command, path string) (o gate.Options, err error) {
+	o = gate.Options{Dir: f.out, Seed: f.seed, Record: f.write, Command: f.again(cmd, path)}
+	if o.Dir == "" {
+		o.Dir = campaign.DefaultDir(time.Now())
+	}
+	if _, err := os.Stat(o.Dir); err == nil && f.out != "" {
+		if entries, err := os.ReadDir(o.Dir); err != nil || len(entries) > 0 {
+			return o, fmt.Errorf("%w: %s is there and not empty: choose another --out", campaign.ErrUsed, o.Dir)
+		}
+	}
+	if !cmd.Flags().Changed("seed") {
+		o.Seed = uint64(time.Now().UnixNano() % 1e9)
+	}
+	for _, file := range []string{f.junit, f.markdown, f.baseline} {
+		if file == "" {
+			continue
+		}
+		if info, err := os.Stat(filepath.Dir(file)); err != nil || !info.IsDir() {
+			return o, fmt.Errorf("%s: there is no directory %s to write to", file, filepath.Dir(file))
+		}
+	}
+	switch {
+	case f.write && f.baseline == "":
+		f.baseline = strings.TrimSuffix(path, filepath.Ext(path)) + ".baseline.json"
+	case !f.write && f.baseline != "":
+		o.Baseline, err = gate.ReadBaseline(f.baseline)
+	}
+	return o, err
+}
+
+// again is the command line that makes the gate once more.
+func (f gateFlags) again(cmd *cobra.Command, path string) string {
+	words := []string{"oversell gate", quoted(path)}
+	if f.baseline != "" && !f.write {
+		words = append(words, "--baseline="+quoted(f.baseline))
+	}
+	if cmd.Flags().Changed("seed") {
+		words = append(words, fmt.Sprintf("--seed=%d", f.seed))
+	}
+	return strings.Join(words, " ")
+}
+
+// inActions tells whether this runs in GitHub Actions.
+func inActions() bool { return os.Getenv("GITHUB_ACTIONS") == "true" }
+
+// tell prints the gate.
+func (f gateFlags) tell(cmd *cobra.Command, g reports.Gate) error {
+	annotations := cmd.OutOrStdout()
+	var err error
+	if f.asJSON {
+		annotations = cmd.ErrOrStderr() // GitHub reads both
+		err = reports.WriteJSON(cmd.OutOrStdout(), g)
+	} else {
+		err = reports.Terminal{W: cmd.OutOrStdout(), Color: isTerminal(cmd.OutOrStdout())}.Gate(g)
+	}
+	if f.annotations || inActions() {
+		err = errors.Join(err, g.Annotations(annotations, inRepository(g.Plan)))
+	}
+	if err != nil {
+		return environment{err}
+	}
+	return nil
+}
+
+// inRepository is a path from the root of the repository that GitHub has checked out.
+func inRepository(path string) string {
+	root := os.Getenv("GITHUB_WORKSPACE")
+	whole, err := filepath.Abs(path)
+	if root == "" || err != nil {
+		return filepath.ToSlash(path)
+	}
+	if relative, err := filepath.Rel(root, whole); err == nil && filepath.IsLocal(relative) {
+		return filepath.ToSlash(relative)
+	}
+	return filepath.ToSlash(path)
+}
+
+// files writes what was asked for, and in GitHub Actions the step's summary.
+func (f gateFlags) files(g reports.Gate) error {
+	var errs []error
+	if f.junit != "" {
+		errs = append(errs, toFile(f.junit, g.JUnit))
+	}
+	if f.markdown != "" {
+		errs = append(errs, toFile(f.markdown, g.Markdown))
+	}
+	if summary := os.Getenv("GITHUB_STEP_SUMMARY"); summary != "" && inActions() {
+		errs = append(errs, appended(summary, g.Markdown))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return environment{err}
+	}
+	return nil
+}
+
+func appended(path string, write func(io.Writer) error) error {
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(file), file.Close())
+}
+
+// record writes the baseline, or says why it is not written.
+func (f gateFlags) record(cmd *cobra.Command, plan *gate.Plan, g reports.Gate) error {
+	if !f.write {
+		return nil
+	}
+	b, err := plan.Record(g, time.Now())
+	if err != nil {
+		fmt.Fprintln(cmd.ErrOrStderr(), err)
+		return nil // the exit code says so, too
+	}
+	if err := toFile(f.baseline, func(w io.Writer) error { return reports.WriteJSON(w, b) }); err != nil {
+		return environment{err}
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "wrote %s\n", f.baseline)
+	return nil
+}
+
+// gateProgress tells on stderr how a gate goes on.
+type gateProgress struct{ *progress }
+
+// Entry tells which entry comes next.
+func (p *gateProgress) Entry(i, n int, name string) {
+	p.say(fmt.Sprintf("entry %d/%d: %s", i+1, n, name))
+}
+
+// Said passes on what is worth knowing.
+func (p *gateProgress) Said(line string) { p.say(line) }

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"oversell/reports"
+)
+
+// planFile writes a plan.
+func planFile(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "gate.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+const brokenPlan = `
+safety:
+  - name: no lock at all
+    expect: pass
+    repeat: 1
+    run: {target: process, lock: none, sale: plain, clients: 8, stock: 100}
+`
+
+// TestGateBadInput: refused before anything starts, in one line, with exit code 2.
+func TestGateBadInput(t *testing.T) {
+	good := planFile(t, brokenPlan)
+	full := t.TempDir()
+	other := filepath.Join(full, "baseline.json")
+	if err := os.WriteFile(other, []byte(`{"schema":"oversell-baseline/99"}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"gate"}, "accepts 1 arg"},
+		{[]string{"gate", filepath.Join(full, "none.yaml")}, "no such file"},
+		{[]string{"gate", planFile(t, "safety:\n  - name: x\n    expcet: pass\n")}, `gate.yaml:3:5: the key "expcet" is not known here: did you mean expect?`},
+		{[]string{"gate", good, "--baseline", other}, `its schema is "oversell-baseline/99"`},
+		{[]string{"gate", good, "--baseline", filepath.Join(full, "none.json")}, "--write-baseline"},
+		{[]string{"gate", good, "--junit", filepath.Join(full, "no", "such", "dir.xml")}, "no directory"},
+		{[]string{"gate", good, "--out", full}, "not empty"},
+	} {
+		code, stdout, stderr := cli(t, c.args...)
+		if code != reports.ExitUsage || !strings.Contains(stderr, c.want) || strings.Count(stderr, "\n") != 1 || stdout != "" {
+			t.Errorf("%q exits with %d and says %q, %q; want 2, and one line with %q", c.args, code, stdout, stderr, c.want)
+		}
+	}
+}
+
+// TestGateInActions: a broken promise, told in all the ways in which GitHub shows it.
+func TestGateInActions(t *testing.T) {
+	needRedis(t)
+	dir := t.TempDir()
+	path := filepath.Join(dir, "plans", "gate.yaml")
+	if err := os.Mkdir(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(brokenPlan), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	summary := filepath.Join(dir, "summary.md")
+	if err := os.WriteFile(summary, []byte("what an earlier step said\n\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("GITHUB_ACTIONS", "true")
+	t.Setenv("GITHUB_WORKSPACE", dir)
+	t.Setenv("GITHUB_STEP_SUMMARY", summary)
+	code, stdout, stderr := cli(t, "gate", path, "--out", filepath.Join(dir, "runs"), "--junit", filepath.Join(dir, "gate.xml"), "--markdown", filepath.Join(dir, "gate.md"))
+	if code != reports.ExitViolated {
+		t.Errorf("exit code %d:\n%s%s", code, stdout, stderr)
+	}
+	for _, want := range []string{"no-oversell of the sale", "RED: violated (1 violated)", "::error file=plans/gate.yaml,line=3,col=11,title=no lock at all%3A violated::"} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("%q is not in\n%s", want, stdout)
+		}
+	}
+	for file, want := range map[string]string{"gate.xml": `<failure type="violated"`, "gate.md": "## oversell gate: RED", "summary.md": "what an earlier step said\n\n## oversell gate: RED"} {
+		if text, err := os.ReadFile(filepath.Join(dir, file)); err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s: %v; %q is not in\n%s", file, err, want, text)
+		}
+	}
+	// With --json, stdout holds one document and nothing else.
+	code, stdout, stderr = cli(t, "gate", path, "--out", filepath.Join(dir, "runs2"), "--json")
+	var g reports.Gate
+	if err := json.Unmarshal([]byte(stdout), &g); err != nil || code != reports.ExitViolated || g.Schema != reports.GateSchema || g.Verdict != reports.Violated {
+		t.Errorf("exit code %d, %v:\n%s", code, err, stdout)
+	}
+	if !strings.Contains(stderr, "::error file=plans/gate.yaml") {
+		t.Errorf("no annotations beside the document:\n%s", stderr)
+	}
+}
+
+// TestGateBaseline: what is green is recorded, what is red is not, and what disappears is
+// noticed.
+func TestGateBaseline(t *testing.T) {
+	needRedis(t)
+	dir := t.TempDir()
+	baseline := filepath.Join(dir, "baseline.json")
+	const must = "safety:\n  - {name: must break, expect: violated, run: {target: process, lock: none, sale: plain, clients: 8, stock: 100}}\n"
+	const search = "  - {name: search, expect: pass, explore: {lock: lua-release}}\n"
+	code, stdout, stderr := cli(t, "gate", planFile(t, must+search), "--out", filepath.Join(dir, "1"), "--baseline", baseline, "--write-baseline")
+	if code != reports.ExitPass || !strings.Contains(stderr, "wrote "+baseline) {
+		t.Fatalf("exit code %d:\n%s%s", code, stdout, stderr)
+	}
+	if code, stdout, _ = cli(t, "gate", planFile(t, must), "--out", filepath.Join(dir, "2"), "--baseline", baseline); code != reports.ExitInconclusive || !strings.Contains(stdout, `has "search" under safety`) {
+		t.Errorf("an entry that is gone: exit code %d:\n%s", code, stdout)
+	}
+	red := filepath.Join(dir, "red.json")
+	code, _, stderr = cli(t, "gate", planFile(t, brokenPlan), "--out", filepath.Join(dir, "3"), "--baseline", red, "--write-baseline")
+	if _, err := os.Stat(red); code != reports.ExitViolated || err == nil || !strings.Contains(stderr, "nothing red is accepted") {
+		t.Errorf("a red gate: exit code %d, %v:\n%s", code, err, stderr)
+	}
+}
+
+// TestGateInterrupted: what was judged is told and written.
+func TestGateInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	dir := t.TempDir()
+	var out, err bytes.Buffer
+	// The plan is read although the signal has come; what it says is left out.
+	code := execute(ctx, []string{"gate", planFile(t, brokenPlan), "--out", filepath.Join(dir, "runs"), "--junit", filepath.Join(dir, "gate.xml")}, &out, &err)
+	if code != reports.ExitInconclusive || !strings.Contains(out.String(), "stopped before its end") {
+		t.Errorf("exit code %d:\n%s%s", code, out.String(), err.String())
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, "gate.xml")); err != nil || !strings.Contains(string(text), "stopped before its end") {
+		t.Errorf("%v:\n%s", err, text)
+	}
+}

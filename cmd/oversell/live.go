@@ -1,0 +1,283 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"github.com/rivo/uniseg"
+
+	"oversell/history"
+	"oversell/reports"
+	"oversell/scenarios"
+	"oversell/variant"
+	"oversell/watch"
+)
+
+// about is what run is under way: i of n, counted from 0.
+type about struct {
+	i, n int
+	c    scenarios.Config
+}
+
+// number is the run's place among all.
+func (a about) number() string { return fmt.Sprintf("%2d/%d ", a.i+1, a.n) }
+
+// title says what runs, as the report will.
+func (a about) title() string {
+	c := a.c
+	return reports.Run{Scenario: c.Scenario.Name, Lock: c.Lock.Name, Sale: c.Sale.Name, Queue: c.Queue.Name, IDs: c.IDs.Name, Dispatch: c.Dispatch.Name}.Title()
+}
+
+// broken is the sentence about a promise that was found broken.
+func (a about) broken(v watch.Violation) string {
+	return fmt.Sprintf("%s%s of the %s broken within %s: %s", a.number(), v.Property, v.Of, span(v.Within), v.Why)
+}
+
+// done is how much of the run is done, from 0 to 1, and that in words: by what is sold,
+// or else by the rounds or the time that the run is limited to.
+func (a about) done(f watch.Figures) (part float64, words string) {
+	switch c := a.c; {
+	case c.Scenario.Uses(variant.Sale) && c.Stock > 0:
+		return float64(f.Sold) / float64(c.Stock), fmt.Sprintf("sold %s of %s", humanize.Comma(f.Sold), humanize.Comma(c.Stock))
+	case c.Ops > 0:
+		rounds := min(f.Rounds, c.Ops)
+		return float64(rounds) / float64(c.Ops), fmt.Sprintf("round %s of %s", humanize.Comma(rounds), humanize.Comma(c.Ops))
+	case c.Duration > 0:
+		return f.Elapsed.Seconds() / c.Duration.Seconds(), "of " + c.Duration.String()
+	}
+	return 0, ""
+}
+
+// struck tells how often a fault has fired.
+func struck(c history.FaultCount) string {
+	s := "has not struck"
+	switch {
+	case c.Fired == 1:
+		s = "struck once"
+	case c.Fired > 1:
+		s = fmt.Sprintf("struck %s times", humanize.Comma(c.Fired))
+	}
+	s += ": " + c.Name
+	if c.Failed != "" {
+		s += "; failed: " + c.Failed
+	}
+	return s
+}
+
+// span is a length of time, to three digits.
+func span(d time.Duration) string {
+	switch ms := float64(d) / 1e6; {
+	case ms < 999.5:
+		return number(ms) + " ms"
+	case d < 100*time.Second:
+		return number(d.Seconds()) + " s"
+	}
+	return d.Round(time.Second).String()
+}
+
+// number is a number to three digits, and at most three behind the point.
+func number(x float64) string {
+	digits := 0
+	if x > 0 {
+		digits = 2 - int(math.Floor(math.Log10(x*1.0005))) // of what it will be rounded to
+	}
+	return fmt.Sprintf("%.*f", min(max(digits, 0), 3), x)
+}
+
+func perSecond(rate float64) string { return humanize.Comma(int64(math.Round(rate))) + " ops/s" }
+
+// quantiles are the latencies of the run's main operation, and what that is; empty when
+// none ended lately.
+func quantiles(f watch.Figures) (of, text string) {
+	if f.P50 == 0 {
+		return "", ""
+	}
+	return f.Main.String() + " ", fmt.Sprintf("p50 %s, p99 %s", span(f.P50), span(f.P99))
+}
+
+// plain is what has been told of a run on something that is no terminal.
+type plain struct {
+	faults   map[string]bool
+	unjudged bool
+	last     time.Duration // when the last line of figures was due
+}
+
+// figuresEvery is how often there is a line of figures.
+const figuresEvery = 5 * time.Second
+
+// lines are what is to be told at a moment that has not been told before: a fault's first
+// strike and, of long runs, how they go on.
+func (p *plain) lines(a about, f watch.Figures) (lines []string) {
+	for _, c := range f.Faults {
+		if c.Fired > 0 && !p.faults[c.Name] {
+			if p.faults == nil {
+				p.faults = map[string]bool{}
+			}
+			p.faults[c.Name] = true
+			lines = append(lines, fmt.Sprintf("%sfault %q had struck by %s after the start", a.number(), c.Name, span(f.Elapsed)))
+		}
+	}
+	if f.Unjudged != "" && !p.unjudged {
+		p.unjudged = true
+		lines = append(lines, a.number()+unjudged(f))
+	}
+	if f.Elapsed-p.last < figuresEvery {
+		return lines
+	}
+	p.last = f.Elapsed.Truncate(figuresEvery)
+	parts := []string{span(f.Elapsed)}
+	if _, words := a.done(f); words != "" {
+		parts[0] += " " + words
+	}
+	parts = append(parts, humanize.Comma(f.Ops)+" operations", perSecond(f.Rate))
+	if of, q := quantiles(f); q != "" {
+		parts = append(parts, of+q)
+	}
+	return append(lines, a.number()+a.title()+": "+strings.Join(parts, ", "))
+}
+
+// unjudged says why nothing more will be found broken before the end.
+func unjudged(f watch.Figures) string {
+	return "judged at the end only: " + f.Unjudged
+}
+
+// glyphs are what bars and curves are drawn with.
+type glyphs struct {
+	full, empty string
+	curve       []rune
+}
+
+var (
+	unicodeGlyphs = glyphs{"█", "░", []rune("▁▂▃▄▅▆▇█")}
+	asciiGlyphs   = glyphs{"#", ".", []rune("_.-=+*%#")}
+)
+
+// glyphsOf chooses those that the environment says can be shown.
+func glyphsOf(env func(string) string) glyphs {
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} { // the first that is set decides
+		if value := strings.ToUpper(env(name)); value != "" {
+			if strings.Contains(value, "UTF-8") || strings.Contains(value, "UTF8") {
+				return unicodeGlyphs
+			}
+			break
+		}
+	}
+	return asciiGlyphs
+}
+
+// style is how the view is drawn: how wide, with what.
+type style struct {
+	width int
+	glyphs
+	colour bool
+}
+
+// mostFaults bounds how many lines the faults take.
+const mostFaults = 5
+
+// lines are the view of a run at one moment.
+func (s style) lines(a about, f watch.Figures) []string {
+	lines := []string{a.number() + a.title(), s.indented(s.bar(a, f)), s.indented(s.pace(f))}
+	for i, c := range f.Faults {
+		if i == mostFaults {
+			lines = append(lines, s.indented(fmt.Sprintf("and %d more faults", len(f.Faults)-i)))
+			break
+		}
+		lines = append(lines, s.indented(struck(c)))
+	}
+	if len(f.Broken) > 0 {
+		names := make([]string, len(f.Broken))
+		for i, v := range f.Broken {
+			names[i] = string(v.Property)
+		}
+		lines = append(lines, s.as(loudly, s.indented("broken: "+strings.Join(names, ", "))))
+	}
+	if f.Unjudged != "" {
+		lines = append(lines, s.as(dimly, s.indented(unjudged(f))))
+	}
+	return lines
+}
+
+func (s style) as(style, line string) string {
+	if !s.colour {
+		return line
+	}
+	return styled(style, line)
+}
+
+// indented puts a line under the title, where there is room for that.
+func (s style) indented(line string) string {
+	if s.width < 60 {
+		return "  " + line
+	}
+	return "      " + line
+}
+
+// room is what indented leaves.
+func (s style) room() int { return s.width - uniseg.StringWidth(s.indented("")) }
+
+// The widths of what is drawn.
+const (
+	leastBar, mostBar = 5, 30
+	mostCurve         = 30
+)
+
+// bar shows how much is done.
+func (s style) bar(a about, f watch.Figures) string {
+	if !f.Begun {
+		return fmt.Sprintf("connecting %s clients", humanize.Comma(int64(a.c.Clients)))
+	}
+	part, words := a.done(f)
+	clock := fmt.Sprintf("%.1f s", f.Elapsed.Seconds())
+	if words == "" {
+		return clock
+	}
+	text := words + ", " + clock
+	if strings.HasPrefix(words, "of ") {
+		text = clock + " " + words
+	}
+	width := min(s.room()-uniseg.StringWidth(text)-2, mostBar)
+	if width < leastBar {
+		return text
+	}
+	full := int(max(0, min(part, 1)) * float64(width))
+	return strings.Repeat(s.full, full) + strings.Repeat(s.empty, width-full) + "  " + text
+}
+
+// pace shows how fast it goes, with what there is room for.
+func (s style) pace(f watch.Figures) string {
+	rate := perSecond(f.Rate)
+	of, q := quantiles(f)
+	left := s.room() - uniseg.StringWidth(rate+"  "+q)
+	if left >= len(of) {
+		q, left = of+q, left-len(of)
+	}
+	if curve := s.curveOf(f.Rates, min(left-1, mostCurve)); curve != "" {
+		rate += " " + curve
+	}
+	return strings.TrimRight(rate+"  "+q, " ")
+}
+
+// curveOf draws the last of some rates, as many as have room.
+func (s style) curveOf(rates []float64, width int) string {
+	if width < leastBar {
+		return ""
+	}
+	rates = rates[max(0, len(rates)-width):]
+	top := 0.0
+	for _, r := range rates {
+		top = max(top, r)
+	}
+	var b strings.Builder
+	for _, r := range rates {
+		i := 0
+		if top > 0 {
+			i = int(math.Round(r / top * float64(len(s.curve)-1)))
+		}
+		b.WriteRune(s.curve[max(0, i)])
+	}
+	return b.String()
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"oversell/campaign"
+)
+
+func reportCommand() *cobra.Command {
+	var (
+		out  string
+		open bool
+	)
+	cmd := &cobra.Command{
+		Use:   "report PATH…",
+		Short: "Write a page about runs, a comparison or an exploration",
+		Long: `Write a page about runs, a comparison or an exploration: one HTML file that
+stands by itself and needs no network.
+
+Each path is a run directory, a directory of run directories, a history (binary or
+JSON lines), a comparison (its directory or comparison.json), or what explore wrote
+as JSON. Several become one page with a table. The page is report.html beside the
+first path unless --out says otherwise; a file that is no such page is never
+overwritten. A run's directory has its page from the beginning.`,
+		Example: `  oversell report oversell-runs/20260102-150405
+  oversell report trace.jsonl --out trace.html --open`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, paths []string) error {
+			written, err := campaign.Report(paths, out)
+			if errors.Is(err, campaign.ErrUnwritten) {
+				return environment{err}
+			}
+			if err != nil {
+				return err
+			}
+			for _, path := range written {
+				fmt.Fprintln(cmd.OutOrStdout(), path)
+			}
+			if !open {
+				return nil
+			}
+			return openPage(written[0])
+		},
+	}
+	cmd.Flags().StringVar(&out, "out", "", "file for the page (default: report.html beside the first path)")
+	cmd.Flags().BoolVar(&open, "open", false, "open the page in a browser")
+	return cmd
+}
+
+// openers are the commands that open a file with what the user has chosen for it.
+var openers = map[string][]string{
+	"darwin":  {"open"},
+	"windows": {"rundll32", "url.dll,FileProtocolHandler"},
+}
+
+// openPage opens a page in the user's browser.
+func openPage(path string) error {
+	command, known := openers[runtime.GOOS]
+	if !known {
+		command = []string{"xdg-open"}
+	}
+	if err := exec.Command(command[0], append(command[1:], path)...).Run(); err != nil {
+		return environment{fmt.Errorf("open %s: %w", path, err)}
+	}
+	return nil
+}
