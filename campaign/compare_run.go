@@ -11,7 +11,6 @@ import (
 	"slices"
 	"time"
 
-	"oversell/faults"
 	"oversell/reports"
 	"oversell/scenarios"
 	"oversell/target"
@@ -84,7 +83,7 @@ func (c *comparing) prepare(ctx context.Context) error {
 			key := fmt.Sprintf("%d %s", i, specFor(x.spec, x.config.Lock).Topology)
 			err, known := possible[key]
 			if !known {
-				err = c.possible(ctx, x.subject)
+				err = c.serversOf(x.subject).possible(ctx, x.config)
 				possible[key] = err
 			}
 			switch {
@@ -100,22 +99,6 @@ func (c *comparing) prepare(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// possible asks the servers of a subject whether they can have its faults.
-func (c *comparing) possible(ctx context.Context, s subject) error {
-	if len(s.config.Faults) == 0 {
-		return nil
-	}
-	t, err := c.serversOf(s).redis(ctx, s.config)
-	if err != nil {
-		return err
-	}
-	in, err := faults.New(ctx, faults.Options{Faults: s.config.Faults, Target: t})
-	if err != nil {
-		return err
-	}
-	return in.Close()
 }
 
 // drop leaves out a cell, which is then no candidate for a control either.

@@ -358,6 +358,17 @@ func (c GateControl) sentence() string {
 	return s
 }
 
+// failed tells of those that were tried as a control before this one, a sentence each.
+func (c *GateControl) failed() (sentences []string) {
+	if c == nil {
+		return nil
+	}
+	for _, s := range c.Tried {
+		sentences = append(sentences, "tried as a control, and not caught: "+s)
+	}
+	return sentences
+}
+
 func counted(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -534,10 +545,8 @@ func (e GateEntry) explain(b *strings.Builder) {
 	}
 	for _, c := range e.Cases {
 		fmt.Fprintf(b, "\n%s: %s\n  %s\n", e.Name, c.Title, c.Sentence())
-		if c.Control != nil {
-			for _, s := range c.Control.Tried {
-				fmt.Fprintf(b, "  tried as a control, and not caught: %s\n", s)
-			}
+		for _, s := range c.Control.failed() {
+			fmt.Fprintf(b, "  %s\n", s)
 		}
 		if c.Verdict == Pass {
 			continue

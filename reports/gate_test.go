@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -22,7 +23,7 @@ import (
 func gateOf() Gate {
 	part := func(x float64) *float64 { return &x }
 	witness := history.Op{Client: 2, Kind: history.Acquire, Key: history.Text("order"), Outcome: history.OK, Call: time.Millisecond, Return: 2 * time.Millisecond}
-	control := &GateControl{What: "lock none", Of: "sale", Property: "no-oversell", Runs: 3, Caught: 3, Good: true, Why: "sold 5 of 3"}
+	control := &GateControl{What: "lock none", Of: "sale", Property: "no-oversell", Runs: 3, Caught: 3, Good: true, Why: "sold 5 of 3", Tried: []string{"sale *ticket*: it held"}}
 	faults := []Fault{{Name: "slow 10ms | 5%", Fired: 12}, {Name: "crash after `ZREM`", Fired: 0}}
 	g := Gate{
 		Schema: GateSchema, Plan: "plans/gate.yaml", Seed: 5, FalseAlarms: 0.01, Machine: Machine{CPU: "X|Y", Cores: 2, OS: "linux/amd64", Go: "go1.26"},
@@ -96,6 +97,25 @@ func TestGateSentences(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
 	if last := lines[len(lines)-1]; last != "RED: violated (2 passed, 1 violated, 1 inconclusive, 1 slower than allowed)" {
 		t.Errorf("the last line is %q", last)
+	}
+}
+
+// TestTriedControls: whoever reads the gate is told which controls were tried in vain.
+func TestTriedControls(t *testing.T) {
+	var terminal, markdown, xml strings.Builder
+	g := gateOf()
+	if err := errors.Join(Terminal{W: &terminal}.Gate(g), g.Markdown(&markdown), g.JUnit(&xml)); err != nil {
+		t.Fatal(err)
+	}
+	const says = "tried as a control, and not caught: sale %s: it held"
+	for what, c := range map[string]struct{ got, want string }{
+		"terminal": {terminal.String(), fmt.Sprintf(says, "*ticket*")},
+		"Markdown": {markdown.String(), fmt.Sprintf(says, "\\*ticket\\*")},
+		"JUnit":    {xml.String(), "<system-out>" + fmt.Sprintf(says, "*ticket*") + "</system-out>"},
+	} {
+		if strings.Count(c.got, c.want) != 2 { // two combinations have that control
+			t.Errorf("%s: not told twice of %q:\n%s", what, c.want, c.got)
+		}
 	}
 }
 

@@ -141,7 +141,7 @@ func (c GateCase) junit(e GateEntry) (cases []junitCase) {
 		if !c.Control.Good {
 			error = undecidedCase(c.Control.sentence())
 		}
-		add("the control is caught", "", nil, error)
+		add("the control is caught", strings.Join(c.Control.failed(), "\n"), nil, error)
 	}
 	for _, l := range c.Limits {
 		var failure, error *junitReason

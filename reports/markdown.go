@@ -96,6 +96,9 @@ func shortened(s string, most int) string {
 func (c GateCase) markdown(e GateEntry) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "- **%s**, %s under %s: %s.\n", escaped(e.Name), escaped(c.Title), escaped(c.Under()), escaped(c.Sentence()))
+	for _, s := range c.Control.failed() {
+		fmt.Fprintf(&b, "  - %s\n", escaped(s))
+	}
 	if c.Verdict == Pass {
 		return b.String()
 	}

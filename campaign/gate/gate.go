@@ -51,6 +51,9 @@ type Watcher interface {
 // and campaign.ErrUsed.
 func (p *Plan) Run(ctx context.Context, o Options, w Watcher) (reports.Gate, error) {
 	started := time.Now()
+	if err := p.possible(ctx); err != nil {
+		return reports.Gate{}, err
+	}
 	r := &running{plan: p, options: o, watcher: &listener{Watcher: w}}
 	r.gate = reports.Gate{
 		Schema: reports.GateSchema, Plan: p.Path, Seed: o.Seed, FalseAlarms: falseAlarms, Command: o.Command,
@@ -74,6 +77,39 @@ func (p *Plan) Run(ctx context.Context, o Options, w Watcher) (reports.Gate, err
 	r.gate.Verdict = r.gate.Judged()
 	return r.gate, nil
 }
+
+// possible refuses a plan of which an entry wants faults that its servers cannot have,
+// before anything is run. Servers that do not start are no business of its: the run that
+// needs them says so.
+func (p *Plan) possible(ctx context.Context) error {
+	ask := func(name text, plans ...campaign.Plan) error {
+		for _, plan := range plans {
+			if err := campaign.Possible(ctx, plan, unwatched{}); refused(err) && ctx.Err() == nil {
+				return inFile(p.Path, &mistake{at: name.at, say: fmt.Sprintf("entry %q: %s", name.V, oneLine(err.Error())), of: err})
+			}
+		}
+		return nil
+	}
+	for _, g := range p.safety {
+		if err := ask(g.Name, g.plan); err != nil {
+			return err
+		}
+	}
+	for _, c := range p.speed {
+		if err := ask(c.Name, c.candidate, c.baseline); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unwatched is a campaign that nobody watches.
+type unwatched struct{}
+
+func (unwatched) Target(*target.Target)                             {}
+func (unwatched) Database(*database.DB)                             {}
+func (unwatched) Start(int, int, scenarios.Config, *scenarios.Live) {}
+func (unwatched) Done(int, int, reports.Run)                        {}
 
 // running is a gate under way.
 type running struct {

@@ -98,16 +98,37 @@ safety:
 	}
 }
 
-// TestRefused: an entry that its servers cannot have says so, and takes nothing away from
-// the others. Where there is nothing to lose, the plan is refused.
+// TestRefused: a plan with an entry that its servers cannot have is refused, with the
+// place, before anything is run.
 func TestRefused(t *testing.T) {
-	const cannot = "  - {name: cannot, expect: pass, run: {target: embedded, lock: lua-release, fault: [kill node 1 at 100ms]}}\n"
-	p := mustLoad(t, "safety:\n"+cannot)
-	if _, err := p.Run(t.Context(), Options{Dir: filepath.Join(t.TempDir(), "runs")}, silent{}); !errors.Is(err, target.ErrUsage) {
-		t.Errorf("alone: %v", err)
+	for what, cannot := range map[string]string{
+		"3:12: entry \"cannot\": ": "  - {name: cannot, expect: pass, run: {target: embedded, lock: lua-release, fault: [kill node 1 at 100ms]}}\n",
+		"4:12: entry \"slower\": ": "performance:\n  - {name: slower, run: {target: embedded, lock: lua-release}, baseline: {fault: [kill node 1 at 100ms]}}\n",
+	} {
+		dir := filepath.Join(t.TempDir(), "runs")
+		p := mustLoad(t, "safety:\n  - {name: before, expect: pass, run: {target: embedded, lock: none, sale: plain, clients: 16, stock: 200}}\n"+cannot)
+		if _, err := p.Run(t.Context(), Options{Dir: dir}, silent{}); !errors.Is(err, target.ErrUsage) || !strings.Contains(err.Error(), what) {
+			t.Errorf("%v; want a refusal that says %q", err, what)
+		}
+		if files, err := os.ReadDir(dir); err == nil {
+			t.Errorf("something was run: %v", files)
+		}
 	}
+}
+
+// TestRefusedLater: an entry that turns out not to be possible says so, and takes nothing
+// away from the others.
+func TestRefusedLater(t *testing.T) {
 	const broken = "  - {name: %s, expect: pass, repeat: 1, run: {target: embedded, lock: none, sale: plain, clients: 16, stock: 200}}\n"
-	g := gated(t, mustLoad(t, "safety:\n"+fmt.Sprintf(broken, "before")+cannot+fmt.Sprintf(broken, "after")), Options{})
+	dir := t.TempDir()
+	used := filepath.Join(dir, "002-used", "01-seckill-none-plain")
+	if err := os.MkdirAll(used, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(used, "history.bin"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	g := gated(t, mustLoad(t, "safety:\n"+fmt.Sprintf(broken, "before")+fmt.Sprintf(broken, "used")+fmt.Sprintf(broken, "after")), Options{Dir: dir})
 	var verdicts []string
 	for _, e := range g.Safety {
 		verdicts = append(verdicts, e.Verdict)

@@ -248,7 +248,7 @@ func decode(source []byte, d *document) error {
 	case err != nil:
 		return positioned(err)
 	case len(file.Docs) == 0 || file.Docs[0].Body == nil || file.Docs[0].Body.Type() == ast.NullType:
-		return &mistake{Position{1, 1}, "the plan is empty: it lists entries under safety and performance"}
+		return wrong(Position{1, 1}, "the plan is empty: it lists entries under safety and performance")
 	case len(file.Docs) > 1:
 		return wrong(positionOf(file.Docs[1].Body), "a second document begins here: a plan is one")
 	}

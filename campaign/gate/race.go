@@ -253,10 +253,6 @@ func (t *timing) breaks() bool {
 	return true
 }
 
-// alone begins the reason why a run of a single client shows nothing. Its speed is what
-// it is.
-const alone = "no two clients were ever at work at the same time"
-
 // undecided says why speed was not measured as it was meant to be: in some run no fault
 // struck, or it was cut short, or the baseline owes its speed to what it breaks.
 func (t *timing) undecided() string {
@@ -267,7 +263,7 @@ func (t *timing) undecided() string {
 				who = "the baseline"
 			}
 			switch {
-			case run.Verdict == reports.Inconclusive && !strings.HasPrefix(run.Why, alone):
+			case run.Verdict == reports.Inconclusive && run.Why != campaign.Uncontended:
 				return fmt.Sprintf("%s decided nothing in round %d, and so its speed says nothing: %s", who, i+1, or(run.Why, "it gave no reason"))
 			case run.Verdict == reports.Violated:
 				return fmt.Sprintf("%s broke a promise in round %d: what it gains by that is no speed to be compared with", who, i+1)

@@ -6,11 +6,13 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"oversell/campaign"
 	"oversell/reports"
 )
 
@@ -125,7 +127,7 @@ func TestNothingDecided(t *testing.T) {
 		{theCandidate, reports.Inconclusive, "the fault never struck", reports.ExitInconclusive, "the candidate decided nothing in round 3, and so its speed says nothing: the fault never struck"},
 		{itsTwin, reports.Inconclusive, "the run was cut short", reports.ExitInconclusive, "the baseline decided nothing in round 3, and so its speed says nothing: the run was cut short"},
 		{theBaseline, reports.Violated, "", reports.ExitInconclusive, "the baseline broke a promise in round 3"},
-		{theCandidate, reports.Inconclusive, alone + ": such a run shows nothing", reports.ExitPass, "GREEN"},
+		{theCandidate, reports.Inconclusive, campaign.Uncontended, reports.ExitPass, "GREEN"},
 	} {
 		drive := func(ctx context.Context, sides []int, seeds []uint64) ([]reports.Run, error) {
 			runs, err := machineOf(1, 0, 0.01, 0)(ctx, sides, seeds)
@@ -294,6 +296,33 @@ performance:
 	g = gated(t, mustLoad(t, text), Options{Self: filepath.Join(dir, "same")})
 	if g.ExitCode() != reports.ExitEnvironment || !strings.Contains(g.Failed, "unknown flag: --lock") {
 		t.Errorf("a build that refuses its flags: exit code %d: %s", g.ExitCode(), g.Failed)
+	}
+}
+
+// TestRealBuilds compares a build of this program with itself, each run in a process of its
+// own: all of them are made and understood.
+func TestRealBuilds(t *testing.T) {
+	needRedis(t)
+	build := filepath.Join(t.TempDir(), "oversell")
+	if out, err := exec.Command("go", "build", "-o", build, "oversell/cmd/oversell").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	g := gated(t, mustLoad(t, `
+performance:
+  - name: the same
+    run: {target: process, scenario: mutex, lock: lua-release, clients: 4, ops: 200}
+    build: `+build+`
+    measure: throughput
+    max_slowdown: 300 %
+    rounds: 12
+`), Options{Self: build})
+	e := g.Performance[0]
+	t.Logf("%d rounds in %.1f s", e.Rounds, e.ElapsedMS/1000)
+	if e.Verdict != reports.Pass || len(e.Measures) != 1 || !(e.Measures[0].Candidate > 0) || !(e.Measures[0].Baseline > 0) {
+		t.Errorf("%s:\n%s", e.Verdict, story(g))
+	}
+	if g.Machine.Redis == "" {
+		t.Error("nobody noted the version of the server")
 	}
 }
 

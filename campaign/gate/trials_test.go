@@ -11,23 +11,16 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"oversell/database"
 	"oversell/lockimpl"
 	"oversell/reports"
-	"oversell/scenarios"
-	"oversell/target"
 	"oversell/variant"
 )
 
 // silent watches nothing.
-type silent struct{}
+type silent struct{ unwatched }
 
-func (silent) Target(*target.Target)                             {}
-func (silent) Database(*database.DB)                             {}
-func (silent) Start(int, int, scenarios.Config, *scenarios.Live) {}
-func (silent) Done(int, int, reports.Run)                        {}
-func (silent) Entry(int, int, string)                            {}
-func (silent) Said(string)                                       {}
+func (silent) Entry(int, int, string) {}
+func (silent) Said(string)            {}
 
 // slowed is a lock that makes every round of its client take longer than it did, by a
 // part. It spends the time as the lock itself does, waiting for answers: sleeping would be

@@ -41,7 +41,11 @@ func tokenAt(t *token.Token) Position {
 type mistake struct {
 	at  Position
 	say string
+	of  error // what it came from, if anything
 }
+
+// Unwrap tells what kind of mistake it is.
+func (m *mistake) Unwrap() error { return m.of }
 
 // Error implements error, without the file, which the plan's reader knows.
 func (m *mistake) Error() string {
@@ -52,7 +56,7 @@ func (m *mistake) Error() string {
 }
 
 func wrong(at Position, format string, a ...any) error {
-	return &mistake{at, fmt.Sprintf(format, a...)}
+	return &mistake{at: at, say: fmt.Sprintf(format, a...)}
 }
 
 // positioned makes an error of the YAML library one of ours: one line, with a place.
@@ -68,7 +72,7 @@ func positioned(err error) error {
 	if m := unknownField.FindStringSubmatch(say); m != nil {
 		say = unknownKey(m[1], planKeys())
 	}
-	return &mistake{tokenAt(e.GetToken()), say}
+	return &mistake{at: tokenAt(e.GetToken()), say: say}
 }
 
 var unknownField = regexp.MustCompile(`^unknown field "(.*)"$`)
