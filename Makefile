@@ -11,7 +11,7 @@
 GO ?= go
 PACKAGES = $(shell $(GO) list ./...)
 # Tests that load a server as much as they can have the machine to themselves.
-LOADED = oversell/campaign oversell/cmd/oversell
+LOADED = oversell/campaign oversell/campaign/claims oversell/campaign/gate oversell/cmd/oversell
 IMAGE ?= oversell-redis:local
 
 .PHONY: setup test check-format vet long bench trials matrix image

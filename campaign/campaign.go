@@ -71,7 +71,7 @@ func DefaultDispatch(l lockimpl.Variant) string {
 
 // Run runs the plan in order. When ctx ends, the run under way is closed and
 // judged, and the rest is left out. An error means that the surroundings
-// failed; the document then holds what was judged until then.
+// failed, see Unstopped; the document then holds what was judged until then.
 func Run(ctx context.Context, p Plan, w Watcher) (reports.Document, error) {
 	d := reports.Document{Schema: reports.Schema, Runs: []reports.Run{}}
 	if err := p.fresh(); err != nil {
@@ -91,7 +91,7 @@ func Run(ctx context.Context, p Plan, w Watcher) (reports.Document, error) {
 			d.Runs = append(d.Runs, *r)
 			w.Done(i, len(p.Runs), *r)
 		}
-		if err != nil {
+		if err := Unstopped(ctx, err); err != nil {
 			return d, err
 		}
 	}

@@ -51,7 +51,7 @@ func Compare(ctx context.Context, p *ComparePlan, w CompareWatcher) (reports.Com
 		}
 	}()
 	if err := c.prepare(ctx); err != nil {
-		return reports.Comparison{}, err
+		return reports.Comparison{}, Unstopped(ctx, err)
 	}
 	err := c.allRounds(ctx)
 	d := c.report(ctx.Err() != nil)
@@ -129,7 +129,7 @@ func (c *comparing) allRounds(ctx context.Context) error {
 		err := c.round(ctx, n)
 		if ctx.Err() != nil {
 			c.ended = fmt.Sprintf("it was stopped in round %d", n)
-			return nil // what failed because of that is no failure
+			return Unstopped(ctx, err)
 		}
 		if err != nil {
 			c.ended = fmt.Sprintf("round %d failed: %v", n, err)
@@ -315,7 +315,7 @@ func (x *cell) report(power bool) reports.ComparisonCell {
 	commands, acquired, done := int64(0), int64(0), int64(0)
 	for _, s := range telling {
 		r.Dirs = append(r.Dirs, s.dir)
-		r.Rounds = append(r.Rounds, reports.ComparedRun{Round: s.round, Verdict: s.run.Verdict, Why: s.why, Throughput: round(s.rate), Seed: s.run.Seed, Dir: s.dir})
+		r.Rounds = append(r.Rounds, reports.ComparedRun{Round: s.round, Verdict: s.run.Verdict, Why: s.why, Throughput: round(s.rate), Seed: s.run.Seed, Dir: s.dir, Interrupted: s.interrupted})
 	}
 	for _, s := range whole {
 		commands, acquired, done = commands+s.run.Commands, acquired+s.run.Acquired, done+s.done
@@ -375,7 +375,7 @@ func ratio(of, to []reports.ComparedRun) *reports.Spread {
 	var values []float64
 	for _, a := range of {
 		for _, b := range to {
-			if a.Round == b.Round && b.Throughput > 0 {
+			if a.Round == b.Round && b.Throughput > 0 && !a.Interrupted && !b.Interrupted {
 				values = append(values, a.Throughput/b.Throughput)
 			}
 		}

@@ -334,6 +334,11 @@ func TestRatioIsPairedByRound(t *testing.T) {
 	if r := ratio(runs(50), nil); r != nil {
 		t.Errorf("no round in common: %+v", r)
 	}
+	stopped := runs(100, 10)
+	stopped[1].Interrupted = true
+	if r := ratio(runs(50, 10), stopped); *r != (reports.Spread{Median: 0.5, Low: 0.5, High: 0.5}) {
+		t.Errorf("a run that was stopped is compared: %+v", r)
+	}
 }
 
 func TestWorkOfASale(t *testing.T) {

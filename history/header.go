@@ -104,6 +104,17 @@ func (h *Header) Promised(of variant.Object, p variant.Property) bool {
 	return false
 }
 
+// PromisedOf tells whether anything at all is promised of an object. Who holds a lock of
+// which nothing is promised is not worth a word: it keeps nobody out.
+func (h *Header) PromisedOf(of variant.Object) bool {
+	for _, q := range h.Promises {
+		if q.Of == of {
+			return true
+		}
+	}
+	return false
+}
+
 // Trailer closes a history: a history file without one was cut off.
 type Trailer struct {
 	// Interrupted says that somebody stopped the run before its end.

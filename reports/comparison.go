@@ -169,6 +169,9 @@ type ComparedRun struct {
 	Throughput float64 `json:"throughput_per_s"`
 	Seed       uint64  `json:"seed"`
 	Dir        string  `json:"dir"`
+	// Interrupted says that the run was stopped before its end: its throughput is that
+	// of a part, and is compared with none.
+	Interrupted bool `json:"interrupted,omitempty"`
 }
 
 // Quantile is a point of a distribution: this share of the values, in percent, is

@@ -31,7 +31,7 @@ type comparisonPage struct {
 	Sections              []comparedSection
 	Skipped, Notes        []string
 	Command               string
-	Legend                string
+	Legend                []explanation
 }
 
 // matrixRow is a contender in all configurations.
@@ -54,6 +54,7 @@ type comparedSection struct {
 	Charts            []chart
 	Rows              []comparedRow
 	Work              string
+	Commands          string // the title of the column of commands
 	Cells             []comparedDetail
 }
 
@@ -94,7 +95,7 @@ func cellID(x ComparisonCell) string {
 }
 
 func (c Comparison) page() comparisonPage {
-	p := comparisonPage{Skipped: c.Skipped, Notes: c.Notes, Command: c.Command, Legend: c.legend(), Lead: c.sum()}
+	p := comparisonPage{Skipped: c.Skipped, Notes: c.Notes, Command: c.Command, Legend: c.explanations(), Lead: c.sum()}
 	p.Class, p.Headline = c.verdict()
 	p.Icon = icons[p.Class]
 	p.Facts = []fact{
@@ -194,10 +195,14 @@ func (c Comparison) section(i int, f Configuration) comparedSection {
 		s.ControlClass = "unknown"
 	}
 	cells := c.In(i)
+	s.Commands = "commands an acquisition"
+	if byWork(cells) {
+		s.Commands = "commands each"
+	}
 	s.Ratios = c.ratios(cells)
 	s.Charts = c.latencies(cells)
 	for _, x := range cells {
-		s.Rows = append(s.Rows, c.comparedRow(x))
+		s.Rows = append(s.Rows, c.comparedRow(x, byWork(cells)))
 		s.Cells = append(s.Cells, c.detail(x))
 	}
 	return s
@@ -258,7 +263,7 @@ func orPercentiles(curve []Quantile, l *Latency) []Quantile {
 	return []Quantile{{0, p.P50}, {50, p.P50}, {90, p.P90}, {99, p.P99}, {99.9, p.P999}, {100, p.Max}}
 }
 
-func (c Comparison) comparedRow(x ComparisonCell) comparedRow {
+func (c Comparison) comparedRow(x ComparisonCell, byWork bool) comparedRow {
 	look := outcomeLooks[x.Outcome]
 	r := comparedRow{Name: c.Contenders[x.Contender].String(), Class: look.class, Icon: look.icon, Outcome: x.Outcome, Rate: Thousands(int64(x.Throughput.Median)), Latency: percentilesOf(x.Request)}
 	r.Spread = Thousands(int64(x.Throughput.Low)) + "–" + Thousands(int64(x.Throughput.High))
@@ -268,8 +273,9 @@ func (c Comparison) comparedRow(x ComparisonCell) comparedRow {
 	if x.LongestWaitMS > 0 {
 		r.Longest = short(x.LongestWaitMS)
 	}
-	if x.CommandsPerAcquisition > 0 {
-		r.Commands = strconv.FormatFloat(x.CommandsPerAcquisition, 'f', 1, 64)
+	r.Commands = positive(x.CommandsPerAcquisition, "%.1f")
+	if byWork {
+		r.Commands = positive(x.CommandsPerWork, "%.1f")
 	}
 	if x.Fairness > 0 {
 		r.Fairness = strconv.FormatFloat(x.Fairness, 'f', 2, 64)

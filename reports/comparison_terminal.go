@@ -144,7 +144,7 @@ func (x ComparisonCell) rate() string {
 // commandsColumn are the commands by acquisitions or, where some need none, by pieces
 // of work.
 func commandsColumn(cells []ComparisonCell) comparedColumn {
-	if slices.ContainsFunc(cells, func(x ComparisonCell) bool { return x.CommandsPerAcquisition == 0 && x.CommandsPerWork > 0 }) {
+	if byWork(cells) {
 		return comparedColumn{"CMDS", "each", func(x ComparisonCell) string { return positive(x.CommandsPerWork, "%.1f") }}
 	}
 	return comparedColumn{"CMDS", "/turn", func(x ComparisonCell) string { return positive(x.CommandsPerAcquisition, "%.1f") }}
@@ -289,19 +289,42 @@ func struckIn(sentences []string, cells []ComparisonCell) (lines []string) {
 	return lines
 }
 
-// legend explains the columns.
-func (c Comparison) legend() string {
-	sentences := []string{
-		"RATIO: throughput by that of the fastest safe contender in the same round, the median and the range over the rounds; [in brackets] where promises were broken, which is speed without what it is for.",
-		"LATENCY: from asking for the lock, if there is one, until the client had what it came for, over all rounds together; ALONE: the same with one client.",
-		"CMDS: commands that all clients sent, those who waited included, for each turn that one of them got (each: for each of the " + c.Work + ").",
-		"FAIR: Jain's index of who got how many turns, 1 = all equally many.",
-		"LONGEST: that anybody waited for the lock.",
+// explanation is what a figure of a comparison means.
+type explanation struct {
+	column string // on a terminal
+	Name   string // on a page
+	Means  string
+}
+
+// explanations are those of all figures.
+func (c Comparison) explanations() []explanation {
+	return []explanation{
+		{"RATIO", "throughput", "by that of the fastest safe contender in the same round, the median and the range over the rounds; where promises were broken it is speed without what it is for"},
+		{"LATENCY", "latency", "from asking for the lock, if there is one, until the client had what it came for, over all rounds together"},
+		{"ALONE", "alone", "the latency of one client that has everything to itself"},
+		{"CMDS", "commands", "what all clients sent, those who waited included, for each turn that one of them got, or (each) for each of the " + c.Work},
+		{"FAIR", "fairness", "Jain's index of who got how many turns, 1 = all equally many"},
+		{"LONGEST", "longest wait", "that of anybody for the lock"},
 	}
+}
+
+// legend explains the columns on a terminal.
+func (c Comparison) legend() string {
+	var sentences []string
+	for _, e := range c.explanations() {
+		sentences = append(sentences, e.column+": "+e.Means+".")
+	}
+	sentences = append(sentences, "[In brackets]: promises were broken.")
 	if len(c.Surprises()) > 0 {
 		sentences = append(sentences, "!: not the declared outcome.")
 	}
 	return strings.Join(sentences, " ")
+}
+
+// byWork tells whether commands are counted by pieces of work: where some contenders
+// need no acquisition.
+func byWork(cells []ComparisonCell) bool {
+	return slices.ContainsFunc(cells, func(x ComparisonCell) bool { return x.CommandsPerAcquisition == 0 && x.CommandsPerWork > 0 })
 }
 
 // sum counts the outcomes.

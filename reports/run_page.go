@@ -168,7 +168,13 @@ func (in RunInput) percentiles() (chart, bool) {
 		return chart{}, false
 	}
 	var curves []percentileCurve
-	for i, kind := range in.Latencies.Kinds() {
+	kinds := in.Latencies.Kinds()
+	if idle := []history.Kind{history.Acquire, history.Extend, history.Release}; !in.History.Header.PromisedOf(variant.Lock) {
+		if rest := slices.DeleteFunc(slices.Clone(kinds), func(k history.Kind) bool { return slices.Contains(idle, k) }); len(rest) > 0 {
+			kinds = rest // nobody waits for a lock that keeps nobody out
+		}
+	}
+	for i, kind := range kinds {
 		curves = append(curves, percentileCurve{kind.String(), seriesClass(i), in.Latencies.Curve(kind), in.Run.Latency[kind.String()].Due})
 	}
 	return percentileChart("Latency by percentile", curves)

@@ -355,11 +355,13 @@ func (c clash) words() string {
 	return n + verb + c.thing + " at once"
 }
 
-// clashes finds where stays of the same thing overlap, by time.
+// clashes finds where stays of the same thing overlap, by time. A task that was enqueued
+// again is another one, which may be had beside the first.
 func (d *sketch) clashes() (all []clash) {
 	type thing struct {
-		kind history.Kind
-		key  history.Value
+		kind     history.Kind
+		key      history.Value
+		enqueued int
 	}
 	type edge struct {
 		at    time.Duration
@@ -370,21 +372,29 @@ func (d *sketch) clashes() (all []clash) {
 	for i := range d.every {
 		s := &d.every[i]
 		if from, to := s.core(); to > from && d.exclusive(s.by.Kind) {
-			k := thing{s.by.Kind, s.key}
+			k := thing{s.by.Kind, s.key, s.enqueued}
 			edges[k] = append(edges[k], edge{from, 1}, edge{to, -1})
 			named[k] = s.thing()
 		}
 	}
 	for k, es := range edges {
 		slices.SortFunc(es, func(a, b edge) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.delta, b.delta)) })
-		holding := 0
+		holding, mayBe := 0, 1
+		if k.enqueued > 1 { // so often since those who took it before
+			mayBe = k.enqueued
+			for other := range edges {
+				if other.kind == k.kind && other.key == k.key && other.enqueued < k.enqueued {
+					mayBe = min(mayBe, k.enqueued-other.enqueued)
+				}
+			}
+		}
 		var now *clash
 		for _, e := range es {
 			holding += e.delta
 			switch {
-			case holding > 1 && now == nil:
+			case holding > mayBe && now == nil:
 				now = &clash{k.key, k.kind, named[k], e.at, e.at, holding}
-			case holding > 1:
+			case holding > mayBe:
 				now.clients = max(now.clients, holding)
 			case now != nil:
 				now.to = e.at

@@ -111,6 +111,41 @@ func TestLegalSharingIsNoAlarm(t *testing.T) {
 	}
 }
 
+// TestEnqueuedAgain: in a run that broke its promise, too, a task that was enqueued again
+// may be had by two. Who had it without that is marked.
+func TestEnqueuedAgain(t *testing.T) {
+	h := promising("queue", history.Promise{Of: variant.Queue, Property: variant.NoDuplicateDelivery})
+	h.Queue = "range-run-remove"
+	task := func(kind history.Kind, client int, n int64, call, ret time.Duration) history.Op {
+		return at(client, kind, call, ret, func(op *history.Op) {
+			op.Key, op.Arg = history.Text("orders"), history.Int(n)
+			if kind == history.Pop {
+				op.Arg, op.Result, op.Amount = history.Value{}, history.Int(n), 1
+			}
+		})
+	}
+	var ops []history.Op
+	have := func(n int64, takes ...time.Duration) {
+		for client, from := range takes {
+			ops = append(ops, task(history.Pop, client, n, from, from+ms/4), task(history.Effect, client, n, from+ms/2, 30*ms))
+		}
+	}
+	ops = append(ops, task(history.Enqueue, 7, 1, 1*ms, 2*ms), task(history.Enqueue, 7, 1, 5*ms, 6*ms)) // once more between the two
+	have(1, 3*ms, 8*ms)
+	ops = append(ops, task(history.Enqueue, 7, 2, 1*ms, 2*ms), task(history.Enqueue, 7, 2, 2*ms, 3*ms)) // twice before both
+	have(2, 4*ms, 8*ms)
+	ops = append(ops, task(history.Enqueue, 7, 3, 1*ms, 2*ms), task(history.Enqueue, 7, 3, 5*ms, 6*ms)) // once more, and then taken by two
+	have(3, 3*ms, 8*ms, 9*ms)
+	ops = append(ops, task(history.Enqueue, 7, 4, 1*ms, 2*ms)) // once
+	have(4, 4*ms, 8*ms)
+	in := recording(h, ops...).judged(Violated, broken(variant.Queue, variant.NoDuplicateDelivery, "task 4 was handed out twice", task(history.Pop, 0, 4, 4*ms, 4*ms+ms/4), task(history.Pop, 1, 4, 8*ms, 8*ms+ms/4)))
+	got := sharedBy(drawn(in))
+	slices.Sort(got)
+	if want := []string{"2 have task 3 at once", "2 have task 4 at once"}; !slices.Equal(got, want) {
+		t.Errorf("alarms %q, want %q", got, want)
+	}
+}
+
 // TestClashesCountEverybody: those without a lane too.
 func TestClashesCountEverybody(t *testing.T) {
 	var ops []history.Op
@@ -184,6 +219,14 @@ func TestLockThatPromisesNothing(t *testing.T) {
 	}
 	if tl := drawn(in); len(tl.Marks) != 1 {
 		t.Errorf("%d marks, want the purchase only", len(tl.Marks))
+	}
+	if c, ok := in.percentiles(); !ok || len(c.Curves) != 1 || c.Curves[0].Name != "buy" {
+		t.Errorf("percentiles of %d curves", len(c.Curves))
+	}
+	alone := promising("mutex") // with nothing else to tell of, that is told
+	in = recording(alone, at(1, history.Acquire, 1*ms, 2*ms, nil)).judged(Pass)
+	if c, ok := in.percentiles(); !ok || len(c.Curves) != 1 {
+		t.Errorf("percentiles of %d curves, want that of the lock", len(c.Curves))
 	}
 }
 

@@ -110,7 +110,7 @@ var handOvers = []history.Kind{history.Take, history.Pop, history.Acquire, histo
 func mainHandOver(h *history.History) history.Kind {
 	has := map[history.Kind]bool{}
 	for i := range h.Ops {
-		if op := &h.Ops[i]; op.Outcome == history.OK && (op.Kind != history.Acquire || lockMatters(&h.Header)) {
+		if op := &h.Ops[i]; op.Outcome == history.OK && (op.Kind != history.Acquire || h.Header.PromisedOf(variant.Lock)) {
 			has[op.Kind] = true
 		}
 	}
@@ -120,12 +120,6 @@ func mainHandOver(h *history.History) history.Kind {
 		}
 	}
 	return history.Acquire
-}
-
-// lockMatters tells whether the lock promises anything. Who holds a lock that keeps
-// nobody out is not worth a word.
-func lockMatters(h *history.Header) bool {
-	return slices.ContainsFunc(h.Promises, func(p history.Promise) bool { return p.Of == variant.Lock })
 }
 
 // stay is a time in which a client has something in its hands: a lock, a task.
@@ -139,6 +133,9 @@ type stay struct {
 	until time.Duration
 	// end is the operation that ended it; of kind NoKind if none did.
 	end history.Op
+	// enqueued is, of a task, how often it may have been enqueued until it was taken: so
+	// often may it be handed out.
+	enqueued int
 }
 
 // core is the part of a stay in which it was promised to be alone.
@@ -168,7 +165,7 @@ type scene struct {
 // sceneOf collects a window, in two passes over the history.
 func sceneOf(h *history.History, s story, w window) scene {
 	stays := staysIn(h, w)
-	sc := scene{window: w, every: stays}
+	sc := scene{window: w}
 	idle := idleLock(&h.Header, s)
 	busy := map[int32]int{}
 	for i := range h.Ops {
@@ -184,13 +181,11 @@ func sceneOf(h *history.History, s story, w window) scene {
 	for _, c := range sc.clients {
 		lane[c] = true
 	}
-	for _, st := range stays {
-		if lane[st.client] {
-			sc.stays = append(sc.stays, st)
-		}
-	}
+	count := enqueuing(stays)
 	for i := range h.Ops {
-		switch op := &h.Ops[i]; {
+		op := &h.Ops[i]
+		count(op)
+		switch {
 		case !w.shows(op) || idle(op):
 		case op.Kind == history.Fault:
 			if op.Client < 0 || lane[op.Client] {
@@ -200,14 +195,41 @@ func sceneOf(h *history.History, s story, w window) scene {
 			sc.ops = append(sc.ops, *op)
 		}
 	}
+	sc.every = stays
+	for _, st := range stays {
+		if lane[st.client] {
+			sc.stays = append(sc.stays, st)
+		}
+	}
 	sc.thin(s)
 	return sc
+}
+
+// enqueuing gives a function that, told of all operations, counts how often the tasks in
+// these stays may have been enqueued.
+func enqueuing(stays []stay) func(*history.Op) {
+	of := map[history.Value][]*stay{}
+	for i := range stays {
+		if s := &stays[i]; s.by.Kind == history.Pop {
+			of[s.key] = append(of[s.key], s)
+		}
+	}
+	return func(op *history.Op) {
+		if op.Kind != history.Enqueue || op.Outcome == history.Refused || op.Reason == history.Repeated {
+			return
+		}
+		for _, s := range of[op.Arg] {
+			if op.Call <= s.by.Return {
+				s.enqueued++
+			}
+		}
+	}
 }
 
 // idleLock recognises what is done with a lock that promises nothing: it is not worth
 // a mark, unless the story tells of it.
 func idleLock(h *history.Header, s story) func(*history.Op) bool {
-	if lockMatters(h) {
+	if h.PromisedOf(variant.Lock) {
 		return func(*history.Op) bool { return false }
 	}
 	told := map[opKey]bool{}
@@ -308,7 +330,7 @@ const mostOpen = 1 << 16
 // staysIn are the stays that reach into the window.
 func staysIn(h *history.History, w window) (stays []stay) {
 	open := map[inHand]stay{}
-	locks := lockMatters(&h.Header)
+	locks := h.Header.PromisedOf(variant.Lock)
 	keep := func(st stay) {
 		if st.from <= w.to && st.to >= w.from {
 			stays = append(stays, st)

@@ -19,6 +19,7 @@ var dispatch = Scenario{
 	Name:     "dispatch",
 	Summary:  "exclusive dispatch: every client takes a task from a pool in SQL, works on it, and submits it",
 	Objects:  []variant.Object{variant.Dispatch, variant.Lock},
+	NoLine:   true,
 	Defaults: dispatchDefaults,
 	Open:     fillPool,
 	Step:     workOnTask,

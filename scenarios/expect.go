@@ -21,6 +21,9 @@ func (c Config) Promises() []history.Promise {
 	ps := []history.Promise{}
 	for _, info := range variant.Properties {
 		for _, s := range c.Subjects() {
+			if info.Name == variant.FIFO && c.Scenario.NoLine {
+				continue
+			}
 			if s.Of == info.Of && slices.Contains(s.Promises, info.Name) {
 				ps = append(ps, history.Promise{Of: info.Of, Property: info.Name})
 			}

@@ -27,6 +27,9 @@ type Scenario struct {
 	Summary string
 	// Objects are what the scenario exercises, and so what is judged.
 	Objects []variant.Object
+	// NoLine says that clients ask for a lock once and go elsewhere when it is taken:
+	// nobody stands in line for it, and so nobody is promised a place.
+	NoLine bool
 	// Defaults fills in the settings that are zero in c.
 	Defaults func(c *Config)
 	// Open prepares the server, through a client of its own, before any other

@@ -270,7 +270,7 @@ func TestRate(t *testing.T) {
 }
 
 func TestMainOperation(t *testing.T) {
-	m := newMain()
+	m := newMain(&history.Header{Promises: []history.Promise{{Of: variant.Lock, Property: variant.MutualExclusion}}})
 	now := time.Now()
 	m.at(now)
 	m.observe(&history.Op{Kind: history.Buy, Return: time.Second})
@@ -286,6 +286,13 @@ func TestMainOperation(t *testing.T) {
 	m.at(now.Add(time.Minute))
 	if p50, _ := m.quantiles(); p50 != 0 {
 		t.Errorf("a minute later it is still %v", p50)
+	}
+	m = newMain(&history.Header{}) // a lock that promises nothing
+	for _, kind := range []history.Kind{history.Acquire, history.Buy, history.Acquire} {
+		m.observe(&history.Op{Kind: kind, Return: time.Second})
+	}
+	if m.kind() != history.Buy {
+		t.Errorf("without a lock that counts the main operation is %v", m.kind())
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"oversell/history"
+	"oversell/variant"
 )
 
 // rate is how fast a counter rises.
@@ -103,30 +104,40 @@ func (s *spans) quantiles() (p50, p99 time.Duration) {
 }
 
 // mains are the operations that tell most of a run, as in reports: the first of them
-// that occurs is the one whose latency is shown.
-var mains = []history.Kind{history.Acquire, history.Pop, history.Take, history.Buy, history.NextID}
+// that occurs is the one whose latency is shown. A lock that promises nothing tells
+// least: nobody waits for it.
+func mains(h *history.Header) []history.Kind {
+	if h.PromisedOf(variant.Lock) {
+		return []history.Kind{history.Acquire, history.Pop, history.Take, history.Buy, history.NextID}
+	}
+	return []history.Kind{history.Pop, history.Take, history.Buy, history.NextID, history.Acquire}
+}
 
 // main are the latencies of a run's main operation.
 type main struct {
-	rank int // in mains; len(mains): none has occurred
+	of   []history.Kind // in the order of what they tell
+	rank int            // in of; len(of): none has occurred
 	spans
 }
 
-func newMain() main { return main{len(mains), newSpans()} }
+func newMain(h *history.Header) main {
+	of := mains(h)
+	return main{of, len(of), newSpans()}
+}
 
 // kind is the main operation as far as is known; NoKind: not at all.
 func (m *main) kind() history.Kind {
-	if m.rank == len(mains) {
+	if m.rank == len(m.of) {
 		return history.NoKind
 	}
-	return mains[m.rank]
+	return m.of[m.rank]
 }
 
 func (m *main) observe(op *history.Op) {
 	if op.Reason == history.Stopped {
 		return
 	}
-	if better := slices.Index(mains[:m.rank], op.Kind); better >= 0 {
+	if better := slices.Index(m.of[:m.rank], op.Kind); better >= 0 {
 		m.rank, m.spans = better, spans{newSpans().window, m.turned}
 	}
 	if op.Kind == m.kind() {

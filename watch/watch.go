@@ -70,7 +70,7 @@ const (
 
 // Start begins to watch a run, which need not have begun. Stop ends it.
 func Start(live *scenarios.Live, o Options) *Run {
-	r := &Run{live: live, o: o, stop: make(chan struct{}), done: make(chan struct{}), main: newMain()}
+	r := &Run{live: live, o: o, stop: make(chan struct{}), done: make(chan struct{}), main: newMain(&history.Header{})}
 	go r.follow()
 	return r
 }
@@ -156,7 +156,7 @@ func (r *Run) take(f *history.Follower, ops []history.Op) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.begun.IsZero() && f.Header() != nil {
-		r.begun = now
+		r.begun, r.main = now, newMain(f.Header())
 	}
 	r.rate.sample(now, r.live.Ops.Load())
 	r.main.at(now)

@@ -173,10 +173,7 @@ func Run(ctx context.Context, p Plan, done func(reports.Claim)) (reports.Claims,
 	})
 	all.ElapsedMS = millis(time.Since(all.Measured))
 	all.Interrupted = len(all.Claims) < len(p.claims)
-	if ctx.Err() != nil {
-		err = nil // what failed because of the end is no failure
-	}
-	return all, err
+	return all, campaign.Unstopped(ctx, err)
 }
 
 // kind says where, without an address.

@@ -21,24 +21,29 @@ type dispatched struct {
 	stuck   bool // the task of a user who died was never handed out again
 }
 
+// dispatches is how often the tasks are dispatched under a lock.
+const dispatches = 3
+
 // dispatching is C19.
 func dispatching(ctx context.Context, b *bench) (a answer, err error) {
 	by := map[string]dispatched{}
 	locks := []string{"none", "redislock-printed", "lua-release", "fenced"}
 	for _, lock := range locks {
 		var d dispatched
-		rs, err := b.runs(ctx, []string{"--scenario", "dispatch", "--lock", lock, "--clients", "16", "--hold", "20ms", "--die", "0.1", "--ttl", "1s"})
+		rs, err := b.again(ctx, dispatches, "--scenario", "dispatch", "--lock", lock, "--clients", "16", "--hold", "20ms", "--ops", "100", "--die", "0.1", "--ttl", "1s")
 		if err != nil {
 			return a, err
 		}
-		d.holders = rs[0].broke(variant.Dispatch, variant.OneHolderPerTask)
-		d.commits = rs[0].broke(variant.Dispatch, variant.HolderCommits)
+		for _, r := range rs {
+			d.holders += r.broke(variant.Dispatch, variant.OneHolderPerTask)
+			d.commits += r.broke(variant.Dispatch, variant.HolderCommits)
+		}
 		if d.stuck, err = b.abandoned(ctx, lock); err != nil {
 			return a, err
 		}
 		by[lock] = d
 		a.numbers = append(a.numbers,
-			number("tasks held by two users, lock "+lock, d.holders, "times in 200 tasks"),
+			number("tasks held by two users, lock "+lock, d.holders, fmt.Sprintf("times in %d tasks", 100*dispatches)),
 			number("commits by users who held the task no more, lock "+lock, d.commits, ""),
 			yes("stuck for good after its user died, lock "+lock, d.stuck))
 	}

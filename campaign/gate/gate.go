@@ -60,10 +60,8 @@ func (p *Plan) Run(ctx context.Context, o Options, w Watcher) (reports.Gate, err
 		Safety: []reports.GateEntry{}, Performance: []reports.GatePerformance{}, Machine: thisMachine(),
 	}
 	err := r.all(ctx)
+	r.gate.Interrupted = ctx.Err() != nil
 	switch {
-	case ctx.Err() != nil:
-		r.gate.Interrupted = true
-		err = nil // what failed because of the signal is no failure
 	case refused(err) && r.judged == 0:
 		return r.gate, err // there is nothing to lose
 	case refused(err): // the entry says so
@@ -150,7 +148,7 @@ func (r *running) all(ctx context.Context) error {
 		if e.Verdict != "" {
 			r.judged++
 		}
-		if err != nil && ctx.Err() == nil {
+		if err = campaign.Unstopped(ctx, err); err != nil {
 			e.Verdict = reports.Inconclusive
 			for _, c := range e.Cases { // what was found counts all the same
 				e.Verdict = reports.Worst(e.Verdict, c.Verdict)
@@ -172,7 +170,7 @@ func (r *running) all(ctx context.Context) error {
 		if e.Verdict != "" {
 			r.judged++
 		}
-		if err != nil && ctx.Err() == nil {
+		if err = campaign.Unstopped(ctx, err); err != nil {
 			e.Verdict = reports.Worst(or(e.Verdict, reports.Inconclusive), reports.Inconclusive)
 			if why := "it was not carried out to its end: " + oneLine(err.Error()); e.Verdict == reports.Violated {
 				e.Notes = append(e.Notes, why)

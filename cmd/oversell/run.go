@@ -64,7 +64,6 @@ failed.`,
 			switch {
 			case cmd.Context().Err() != nil:
 				*code = interrupted(d)
-				runErr = nil // what failed because of the signal is no failure
 			case len(d.Runs) > 0:
 				*code = d.ExitCode()
 			}
