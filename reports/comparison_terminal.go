@@ -299,12 +299,12 @@ type explanation struct {
 // explanations are those of all figures.
 func (c Comparison) explanations() []explanation {
 	return []explanation{
-		{"RATIO", "throughput", "by that of the fastest safe contender in the same round, the median and the range over the rounds; where promises were broken it is speed without what it is for"},
+		{"RATIO", "throughput", "throughput by that of the fastest safe contender in the same round, the median and the range over the rounds; where promises were broken it is speed without what it is for"},
 		{"LATENCY", "latency", "from asking for the lock, if there is one, until the client had what it came for, over all rounds together"},
 		{"ALONE", "alone", "the latency of one client that has everything to itself"},
 		{"CMDS", "commands", "what all clients sent, those who waited included, for each turn that one of them got, or (each) for each of the " + c.Work},
 		{"FAIR", "fairness", "Jain's index of who got how many turns, 1 = all equally many"},
-		{"LONGEST", "longest wait", "that of anybody for the lock"},
+		{"LONGEST", "longest wait", "the longest that anybody waited for the lock"},
 	}
 }
 
