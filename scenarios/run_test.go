@@ -13,6 +13,7 @@ import (
 	"oversell/history"
 	"oversell/load"
 	"oversell/lockimpl"
+	"oversell/stockimpl"
 	"oversell/target"
 	"oversell/variant"
 )
@@ -95,6 +96,24 @@ func TestSeckillSellsOut(t *testing.T) {
 }
 
 // TestTimesOfAClientRise: what a history is worth stands on this.
+// owing is a sale that sold one piece more than it had.
+type owing struct{ stockimpl.Sale }
+
+func (owing) State(context.Context) (stockimpl.State, error) {
+	return stockimpl.State{Left: -1, Sold: stockimpl.Unsaid}, nil
+}
+
+// TestLessThanNothingLeft: that is read like any other state.
+func TestLessThanNothingLeft(t *testing.T) {
+	c := config(t, "seckill", "none", "decr")
+	c.Clients, c.Stock = 4, 20
+	open := c.Sale.New
+	c.Sale.New = func(env variant.Env, product string) stockimpl.Sale { return owing{open(env, product)} }
+	if left := state(t, runOn(t, t.Context(), c, server(t, "embedded", "single")), "left"); left != -1 {
+		t.Errorf("%d left, want -1", left)
+	}
+}
+
 func TestTimesOfAClientRise(t *testing.T) {
 	c := config(t, "seckill", "none", "lua")
 	c.Stock, c.Resend = 300, 0.3
