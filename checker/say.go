@@ -1,26 +1,17 @@
 package checker
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/dustin/go-humanize"
 
 	"oversell/history"
 )
 
 // count writes a number with thousands separators: 1,204.
-func count[N ~int | ~int32 | ~int64](n N) string {
-	s := strconv.FormatInt(int64(n), 10)
-	sign := ""
-	if s[0] == '-' {
-		sign, s = "-", s[1:]
-	}
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return sign + s
-}
+func count[N ~int | ~int32 | ~int64](n N) string { return humanize.Comma(int64(n)) }
 
 // many writes a number with its noun: "1 grant", "1,204 grants".
 func many[N ~int | ~int32 | ~int64](n N, noun string) string {
@@ -40,23 +31,8 @@ func many[N ~int | ~int32 | ~int64](n N, noun string) string {
 	return count(n) + " " + noun
 }
 
-// at writes a time of the run or a length of time: in milliseconds below ten
-// seconds, in seconds from there on, always with three decimals.
-func at(d time.Duration) string {
-	if d == history.Forever {
-		return "the end of time"
-	}
-	unit, name := time.Millisecond, "ms"
-	if d >= 10*time.Second || d <= -10*time.Second {
-		unit, name = time.Second, "s"
-	}
-	sign := ""
-	if d < 0 {
-		sign, d = "-", -d
-	}
-	micro := (d + unit/2000) / (unit / 1000) // thousandths of the unit, rounded
-	return fmt.Sprintf("%s%s.%03d %s", sign, count(int64(micro/1000)), int64(micro%1000), name)
-}
+// at writes a time of the run or a length of time.
+func at(d time.Duration) string { return history.Moment(d) }
 
 func client(op *history.Op) string { return "client " + strconv.Itoa(int(op.Client)) }
 

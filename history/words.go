@@ -1,19 +1,32 @@
 package history
 
-import "strconv"
+import (
+	"fmt"
+	"time"
+
+	"github.com/dustin/go-humanize"
+)
+
+// Moment writes a time of a run or a length of time, as all sentences about histories do:
+// in milliseconds below ten seconds, in seconds from there on, always with three decimals.
+func Moment(d time.Duration) string {
+	if d == Forever {
+		return "the end of time"
+	}
+	unit, name := time.Millisecond, "ms"
+	if d >= 10*time.Second || d <= -10*time.Second {
+		unit, name = time.Second, "s"
+	}
+	sign := ""
+	if d < 0 {
+		sign, d = "-", -d
+	}
+	thousandths := (d + unit/2000) / (unit / 1000) // rounded
+	return fmt.Sprintf("%s%s.%03d %s", sign, humanize.Comma(int64(thousandths/1000)), int64(thousandths%1000), name)
+}
 
 // group writes a number with a comma between thousands.
-func group(n int) string {
-	s := strconv.Itoa(n)
-	first := 0
-	if n < 0 {
-		first = 1
-	}
-	for i := len(s) - 3; i > first; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
+func group(n int) string { return humanize.Comma(int64(n)) }
 
 // plural writes a number of things.
 func plural(n int, thing string) string {

@@ -1,7 +1,6 @@
 package reports
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -9,23 +8,8 @@ import (
 	"oversell/history"
 )
 
-// moment writes a time of the run or a length of time, as the verdicts' sentences
-// do: in milliseconds below ten seconds, in seconds from there on.
-func moment(d time.Duration) string {
-	if d == history.Forever {
-		return "the end of time"
-	}
-	unit, name := time.Millisecond, "ms"
-	if d >= 10*time.Second || d <= -10*time.Second {
-		unit, name = time.Second, "s"
-	}
-	sign := ""
-	if d < 0 {
-		sign, d = "-", -d
-	}
-	thousandths := (d + unit/2000) / (unit / 1000)
-	return fmt.Sprintf("%s%s.%03d %s", sign, Thousands(int64(thousandths/1000)), int64(thousandths%1000), name)
-}
+// moment writes a time of the run or a length of time, as the verdicts' sentences do.
+func moment(d time.Duration) string { return history.Moment(d) }
 
 // plainKey is a key without the run's prefix in braces, which says nothing to people.
 func plainKey(key history.Value) string {

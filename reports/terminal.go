@@ -8,6 +8,8 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/dustin/go-humanize"
+
 	"oversell/variant"
 )
 
@@ -294,17 +296,7 @@ func orDash(s string) string {
 }
 
 // Thousands writes a number with separators.
-func Thousands(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	start := 0
-	if n < 0 {
-		start = 1
-	}
-	for i := len(s) - 3; i > start; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
+func Thousands(n int64) string { return humanize.Comma(n) }
 
 // paint colours the verdict words of a line; done after the layout, because
 // colours have no width.
