@@ -291,6 +291,12 @@ func TestWhatIsMadeOnceMore(t *testing.T) {
 	if len(x.runs) != 3 || x.runs[2].dir != "d" || x.repeated != 1 || x.summary()["buy"].Count != 23 || x.request().Count != 23 {
 		t.Errorf("%d runs, %d repeated, latencies of %d; want 3, 1, 5 + 7 + 11", len(x.runs), x.repeated, x.summary()["buy"].Count)
 	}
+	stopped := judged(reports.Violated, "", 100)
+	stopped.Run.Interrupted = true
+	x.add(4, "e", stopped, false)
+	if len(x.runs) != 4 || x.summary()["buy"].Count != 23 || x.request().Count != 23 {
+		t.Errorf("latencies of %d; want 23: a run that was stopped was measured on its way out", x.summary()["buy"].Count)
+	}
 }
 
 // TestWhatStoppedRunsTell: only what they broke.

@@ -119,6 +119,29 @@ func TestFollowSaysWhatReadSays(t *testing.T) {
 	}
 }
 
+// TestFollowCountsAll: where a history is cut off is told by all of its operations, not by
+// those of the last look.
+func TestFollowCountsAll(t *testing.T) {
+	m := encoded(t, testHeader(), nil, randomOps(3, 1), randomOps(2, 2), randomOps(2, 3))
+	path, grow := growing(t)
+	f := NewFollower(path)
+	defer f.Close()
+	for i, w := range m.writes {
+		w = slices.Clone(w)
+		if i == len(m.writes)-1 {
+			w[len(w)-1] ^= 0x10
+		}
+		grow(w)
+		if _, err := f.Poll(); (err == io.EOF) != (i == len(m.writes)-1) {
+			t.Fatalf("after write %d of %d: %v", i+1, len(m.writes), err)
+		}
+	}
+	want, err := Read(path)
+	if err != nil || f.Cut() != want.Cut || !strings.Contains(f.Cut(), "after 5 operations") {
+		t.Errorf("%q; want %q (%v)", f.Cut(), want.Cut, err)
+	}
+}
+
 // TestFollowAWriter follows a file that a Writer writes meanwhile, larger than what is
 // read at once.
 func TestFollowAWriter(t *testing.T) {

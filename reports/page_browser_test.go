@@ -36,11 +36,12 @@ func browse(t *testing.T) context.Context {
 		t.Skip("no chromium on PATH (./setup.sh installs it)")
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.DisableGPU,
-		chromedp.UserDataDir(t.TempDir()), chromedp.Flag("disable-dev-shm-usage", true))
+		chromedp.UserDataDir(t.TempDir()), chromedp.Flag("disable-dev-shm-usage", true),
+		chromedp.WSURLReadTimeout(2*time.Minute)) // a browser takes its time to start where much else runs
 	if os.Geteuid() == 0 {
 		options = append(options, chromedp.NoSandbox) // Chromium's own rule for root
 	}
-	ctx, end := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, end := context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(end)
 	ctx, end = chromedp.NewExecAllocator(ctx, options...)
 	t.Cleanup(end)
@@ -247,7 +248,7 @@ func (d driven) text(t *testing.T, expression string) (s string) {
 // until waits for an expression to hold.
 func (d driven) until(t *testing.T, expression string) {
 	t.Helper()
-	ctx, end := context.WithTimeout(d.ctx, 20*time.Second)
+	ctx, end := context.WithTimeout(d.ctx, time.Minute)
 	defer end()
 	if err := chromedp.Run(ctx, chromedp.Poll(expression, nil)); err != nil {
 		t.Fatalf("%s never holds: %v", expression, err)

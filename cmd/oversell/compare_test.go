@@ -56,6 +56,14 @@ func TestCompareRefusesBadInput(t *testing.T) {
 	}
 }
 
+// TestCompareUndecided: the exit code is the comparison's.
+func TestCompareUndecided(t *testing.T) {
+	code, stdout, stderr := cli(t, "compare", "--target", "embedded", "--lock", "lua-release", "--clients", "1", "--stock", "10", "--rounds", "1", "--out", filepath.Join(t.TempDir(), "out"))
+	if code != reports.ExitInconclusive || !strings.Contains(stdout, "no two clients were ever at work") {
+		t.Errorf("exit code %d, want 3\n%s\n%s", code, stdout, stderr)
+	}
+}
+
 func TestCompare(t *testing.T) {
 	needRedis(t)
 	dir := t.TempDir()
