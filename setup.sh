@@ -8,6 +8,8 @@ command -v mariadbd >/dev/null && command -v mariadb-install-db >/dev/null || mi
 compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || missing+=(postgresql)
 # The pages of reports are tested in a browser.
 command -v chromium >/dev/null || missing+=(chromium)
+# One claim is about PHP's persistent connections.
+command -v php >/dev/null && php -m | grep -qi '^redis$' || missing+=(php-cli php-redis)
 # Containers are tested only where a Docker daemon runs. To install one is not for
 # a script like this.
 if command -v docker >/dev/null && timeout 10 docker version >/dev/null 2>&1; then

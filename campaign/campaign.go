@@ -10,7 +10,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"path"
 	"path/filepath"
 
 	"oversell/database"
@@ -32,6 +34,8 @@ type Plan struct {
 	Dir string
 	// Skipped says which locks a sweep leaves out, and why.
 	Skipped []string
+	// Notes are about flags whose values matter only in part.
+	Notes []string
 	// JSONL also writes each history as JSON lines.
 	JSONL bool
 }
@@ -77,11 +81,12 @@ func Run(ctx context.Context, p Plan, w Watcher) (reports.Document, error) {
 	if err := p.fresh(); err != nil {
 		return d, err
 	}
-	if err := os.MkdirAll(p.Dir, 0o755); err != nil {
+	if err := os.MkdirAll(p.Dir, 0o777); err != nil {
 		return d, fmt.Errorf("make the directory for the histories: %w", err)
 	}
 	servers := servers{plan: p, watcher: w, open: map[string]*target.Target{}}
 	defer servers.close()
+	var pages []reports.OverviewRun
 	for i, c := range p.Runs {
 		if ctx.Err() != nil {
 			break
@@ -89,28 +94,71 @@ func Run(ctx context.Context, p Plan, w Watcher) (reports.Document, error) {
 		r, err := runOne(ctx, p, c, i, w, &servers)
 		if r != nil {
 			d.Runs = append(d.Runs, *r)
+			name := runName(i, c)
+			pages = append(pages, reports.OverviewRun{Run: *r, Name: name, Page: path.Join(name, pageFile)})
 			w.Done(i, len(p.Runs), *r)
 		}
 		if err := Unstopped(ctx, err); err != nil {
-			return d, err
+			return d, errors.Join(err, p.overview(pages))
 		}
 	}
-	return d, nil
+	return d, p.overview(pages)
+}
+
+// overview writes the page of several runs.
+func (p Plan) overview(runs []reports.OverviewRun) error {
+	if len(runs) == 0 || len(p.Runs) == 1 {
+		return nil
+	}
+	return write(p.Dir, pageFile, func(w io.Writer) error {
+		return reports.Overview(w, reports.OverviewInput{Runs: runs})
+	})
+}
+
+// Page is where the page of the plan's runs is, once they are made.
+func (p Plan) Page() string {
+	if len(p.Runs) == 1 {
+		return filepath.Join(p.Dir, runName(0, p.Runs[0]), pageFile)
+	}
+	return filepath.Join(p.Dir, pageFile)
 }
 
 // fresh refuses a directory in which a run would overwrite an earlier one.
 func (p Plan) fresh() error {
+	if err := Directory(p.Dir); err != nil {
+		return err
+	}
 	for i, c := range p.Runs {
 		path := filepath.Join(p.Dir, runName(i, c), historyFile)
 		if _, err := os.Stat(path); err == nil {
 			return fmt.Errorf("%w: %s holds an earlier run: choose another --out", ErrUsed, path)
 		}
 	}
+	if err := ours(p.Page()); err != nil {
+		return fmt.Errorf("%w: %w", ErrUsed, err)
+	}
 	return nil
 }
 
-// ErrUsed says that the plan's directory is in use.
-var ErrUsed = errors.New("directory in use")
+// ErrUsed says that the plan's directory cannot be used: another run is in it, or it is
+// none.
+var ErrUsed = errors.New("the directory cannot be used")
+
+// Directory refuses a path at which there can be no directory, because it leads to
+// something else or through it. That there is none yet is no error.
+func Directory(path string) error {
+	for at := filepath.Clean(path); ; at = filepath.Dir(at) {
+		if info, err := os.Stat(at); err == nil {
+			if info.IsDir() {
+				return nil
+			}
+			return fmt.Errorf("%w: %s is not a directory: choose another --out", ErrUsed, at)
+		}
+		if at == filepath.Dir(at) {
+			return nil
+		}
+	}
+}
 
 func runOne(ctx context.Context, p Plan, c scenarios.Config, i int, w Watcher, s *servers) (*reports.Run, error) {
 	j, err := runIn(ctx, filepath.Join(p.Dir, runName(i, c)), c, i, len(p.Runs), w, s)
@@ -128,7 +176,7 @@ func runIn(ctx context.Context, dir string, c scenarios.Config, i, n int, w Watc
 		return nil, err
 	}
 	defer s.retire(c)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, fmt.Errorf("make the run directory: %w", err)
 	}
 	live := scenarios.Live{History: filepath.Join(dir, historyFile)}
@@ -136,7 +184,7 @@ func runIn(ctx context.Context, dir string, c scenarios.Config, i, n int, w Watc
 	runErr := scenarios.Run(ctx, c, servers, live.History, &live)
 	if runErr != nil {
 		runErr = fmt.Errorf("run %s: %w", filepath.Base(dir), runErr)
-		if _, err := os.Stat(live.History); err != nil {
+		if info, err := os.Stat(live.History); err != nil || info.Size() == 0 {
 			return nil, runErr // nothing was recorded
 		}
 	}

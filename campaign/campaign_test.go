@@ -17,6 +17,7 @@ import (
 	"oversell/reports"
 	"oversell/scenarios"
 	"oversell/target"
+	"oversell/variant"
 )
 
 // silent watches nothing.
@@ -98,7 +99,7 @@ func TestCutAnywhere(t *testing.T) {
 		if err := os.WriteFile(path, whole[:at], 0o644); err != nil {
 			t.Fatal(err)
 		}
-		d, err := Check(path)
+		d, err := Check(t.Context(), path)
 		if err != nil {
 			refused++
 			if strings.Contains(err.Error(), "\n") {
@@ -130,7 +131,7 @@ func TestViolationSurvivesTheCut(t *testing.T) {
 	if err := os.WriteFile(path, whole[:len(whole)-3], 0o644); err != nil {
 		t.Fatal(err)
 	}
-	d, err = Check(path)
+	d, err = Check(t.Context(), path)
 	if err != nil || d.Runs[0].Verdict != reports.Violated || d.Runs[0].Cut == "" {
 		t.Errorf("cut in its last bytes: %+v, %v", d, err)
 	}
@@ -155,15 +156,24 @@ func TestVerdictNeverPassesByDefault(t *testing.T) {
 		{"cut", history.History{Ops: busy, Trailer: whole, Cut: "here"}, []checker.Result{checker.Holds}, reports.Inconclusive},
 		{"no end", history.History{Ops: busy}, []checker.Result{checker.Holds}, reports.Inconclusive},
 		{"interrupted", history.History{Ops: busy, Trailer: &history.Trailer{Interrupted: true}}, []checker.Result{checker.Holds}, reports.Inconclusive},
+		{"a fault that nobody tells of", history.History{Header: history.Header{Faults: []string{"crash after buy"}}, Ops: busy, Trailer: whole}, []checker.Result{checker.Holds}, reports.Inconclusive},
 		{"the server died", history.History{Ops: busy, Trailer: &history.Trailer{Aborted: "the server died"}}, []checker.Result{checker.Holds}, reports.Inconclusive},
 		{"one after the other", history.History{Ops: []history.Op{{Client: 1, Call: 1, Return: 2}, {Client: 2, Call: 3, Return: 4}}, Trailer: whole}, []checker.Result{checker.Holds}, reports.Inconclusive},
 		{"nothing happened", history.History{Trailer: whole}, []checker.Result{checker.Holds}, reports.Inconclusive},
 		{"broken, then cut", history.History{Ops: busy, Cut: "here"}, []checker.Result{checker.Violated}, reports.Violated},
 	} {
-		got, why := verdict(&c.h, c.promised)
+		var promised []checker.Verdict
+		for _, r := range c.promised {
+			promised = append(promised, checker.Verdict{Of: variant.Lock, Property: variant.MutualExclusion, Result: r, Opportunities: 3})
+		}
+		got, why := verdict(&c.h, promised)
 		if got != c.want || (got == reports.Inconclusive) != (why != "") {
 			t.Errorf("%s: %s (%s); want %s", c.name, got, why, c.want)
 		}
+	}
+	few := []checker.Verdict{{Of: variant.Lock, Property: variant.MutualExclusion, Result: checker.Holds, Opportunities: 2}}
+	if got, why := verdict(&history.History{Ops: busy, Trailer: whole}, few); got != reports.Inconclusive || why != Uncontended {
+		t.Errorf("two opportunities: %s (%s); the bound 3/n says nothing then", got, why)
 	}
 }
 
@@ -192,7 +202,7 @@ func TestJudgingIsDeterministic(t *testing.T) {
 	p, _ := ran(t, options("none", "redislock-printed"))
 	var first []byte
 	for range 3 {
-		d, err := Check(p.Dir)
+		d, err := Check(t.Context(), p.Dir)
 		if err != nil {
 			t.Fatal(err)
 		}

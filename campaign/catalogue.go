@@ -16,7 +16,7 @@ import (
 func Catalogue() reports.Catalogue {
 	c := reports.Catalogue{Schema: reports.CatalogueSchema, Properties: variant.Properties}
 	for _, s := range scenarios.All {
-		c.Scenarios = append(c.Scenarios, reports.ScenarioInfo{Name: s.Name, Summary: s.Summary, Objects: s.Objects})
+		c.Scenarios = append(c.Scenarios, reports.ScenarioInfo{Name: s.Name, Source: s.Source, Summary: s.Summary, Objects: s.Objects, Promises: s.Promises})
 	}
 	for _, v := range lockimpl.Variants {
 		c.Locks = append(c.Locks, reports.VariantInfo{

@@ -31,7 +31,7 @@ func Command(h history.Header) string {
 	if !shipped(h) {
 		return ""
 	}
-	defaults := completed(h)
+	defaults := completed(h, h.TTL)
 	c := command{words: []string{"oversell", "run"}}
 	o := &Options{}
 	c.flags = pflag.NewFlagSet("run", pflag.ContinueOnError)
@@ -49,20 +49,31 @@ func Command(h history.Header) string {
 	if h.Sale != "" {
 		c.size("stock", h.Stock, emulated)
 		c.number("quantity", int64(h.Quantity))
-		c.share("resend", h.Resend)
+		if h.Resend != defaults.Resend {
+			c.words = append(c.words, "--resend", strconv.FormatFloat(h.Resend, 'g', -1, 64))
+		}
 		c.share("refund", h.Refund)
+		c.flag("refuse-stale", h.RefuseStale)
 	}
 	if h.Queue != "" {
-		c.time("delay", h.Delay, 0)
-		c.share("repeat", h.Repeat)
-		if h.Overwrite {
-			c.words = append(c.words, "--overwrite")
+		if h.Delay != defaults.Delay { // none may have been asked for
+			c.words = append(c.words, "--delay", h.Delay.String())
 		}
+		if h.Repeat != defaults.Repeat {
+			c.words = append(c.words, "--repeat", strconv.FormatFloat(h.Repeat, 'g', -1, 64))
+		}
+		c.flag("overwrite", h.Overwrite)
+		c.number("batch", int64(max(h.Batch, 1)))
+		c.share("withdraw", h.Withdraw)
+		c.share("peek", h.Peek)
 		c.time("visibility", h.Visibility, defaults.QueueOptions.Visibility)
 		c.number("attempts", int64(h.Attempts))
 	}
 	c.share("die", h.Die)
-	c.time("ttl", h.TTL, 0)
+	if h.Abandon != defaults.Abandon {
+		c.words = append(c.words, "--abandon", strconv.Itoa(h.Abandon))
+	}
+	c.time("ttl", h.TTL, completed(h, 0).TTL)
 	c.time("wait", h.Wait, 0)
 	c.time("retry", h.Retry, defaults.Retry)
 	c.time("hold", h.Hold, defaults.Hold)
@@ -96,9 +107,10 @@ func shipped(h history.Header) bool {
 	return true
 }
 
-// completed is what a run of these variants has where nobody said anything.
-func completed(h history.Header) scenarios.Config {
-	c := scenarios.Config{Clients: h.Clients, Waiting: load.Waiting(h.Waiting), TTL: h.TTL, Wait: h.Wait, Stock: h.Stock, Quantity: h.Quantity}
+// completed is what a run of these variants with this lease (0: the scenario's own) has
+// where nobody said anything.
+func completed(h history.Header, ttl time.Duration) scenarios.Config {
+	c := scenarios.Config{Clients: h.Clients, Waiting: load.Waiting(h.Waiting), TTL: ttl, Wait: h.Wait, Stock: h.Stock, Quantity: h.Quantity, Die: h.Die}
 	var known bool
 	if c.Scenario, known = scenarios.Find(h.Scenario); !known {
 		return c
@@ -106,6 +118,11 @@ func completed(h history.Header) scenarios.Config {
 	for _, v := range lockimpl.Variants {
 		if v.Name == h.Lock {
 			c.Lock = v
+		}
+	}
+	for _, v := range stockimpl.Variants {
+		if v.Name == h.Sale {
+			c.Sale = v
 		}
 	}
 	for _, v := range queueimpl.Variants {
@@ -134,7 +151,7 @@ type command struct {
 
 // add writes a flag unless it has its default.
 func (c *command) add(name, value string) {
-	if f := c.flags.Lookup(name); f != nil && f.DefValue == value {
+	if f := c.flags.Lookup(name); f != nil && (f.DefValue == value || f.DefValue == "0" && value == "0s") {
 		return
 	}
 	c.words = append(c.words, "--"+name, word(value))
@@ -143,6 +160,13 @@ func (c *command) add(name, value string) {
 func (c *command) text(name, value string) {
 	if value != "" {
 		c.add(name, value)
+	}
+}
+
+// flag writes a flag that is set or not.
+func (c *command) flag(name string, set bool) {
+	if set {
+		c.words = append(c.words, "--"+name)
 	}
 }
 

@@ -45,6 +45,9 @@ func TestCommandMakesTheSameRun(t *testing.T) {
 		{"--scenario", "mutex", "--lock", "redlock", "--topology", "masters:3", "--duration", "60ms"},
 		{"--scenario", "mutex", "--lock", "set-nx-ex", "--ops", "20", "--ttl", "3s", "--wait", "2s", "--retry", "3ms"},
 		{"--scenario", "queue", "--queue", "reliable", "--visibility", "300ms", "--attempts", "9", "--delay", "3ms", "--repeat", "0.1", "--die", "0.05", "--ops", "60"},
+		{"--scenario", "queue", "--queue", "zset-atomic", "--batch", "3", "--withdraw", "0.2", "--peek", "0.5", "--ops", "40"},
+		{"--lock", "none", "--sale", "watch", "--refuse-stale"},
+		{"--lock", "lua-release", "--waiting", "fixed", "--retry", "2ms"},
 		{"--scenario", "ids", "--lock", "lua-release", "--ids", "incr", "--ops", "30"},
 		{"--scenario", "floors", "--lock", "lua-release", "--ops", "30", "--timeout", "4s"},
 		{"--scenario", "dispatch", "--lock", "lua-release", "--ops", "20"},
@@ -108,7 +111,7 @@ func TestCommandOfAQueuedSale(t *testing.T) {
 
 // TestCommandOfWhatIsNotKnown: what a history does not tell is left for the user.
 func TestCommandOfWhatIsNotKnown(t *testing.T) {
-	h := history.Header{Scenario: "dispatch", Lock: "lua-release", Dispatch: "dispatch-locked", Target: "address", Topology: "cluster", SQL: "postgres 16.2", Clients: 64, Seed: 3, TTL: 10 * time.Second, Wait: 10 * time.Second}
+	h := history.Header{Scenario: "dispatch", Lock: "lua-release", Dispatch: "dispatch-locked", Target: "address", Topology: "cluster", SQL: "postgres 16.2", Clients: 64, Seed: 3, Abandon: 5, TTL: 2 * time.Second, Wait: 10 * time.Second}
 	want := `oversell run --scenario dispatch --lock lua-release --dispatch dispatch-locked --target redis://HOST:PORT --topology cluster --sql postgres://USER:PASSWORD@HOST/DATABASE --seed 3`
 	if got := Command(h); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)

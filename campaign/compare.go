@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"oversell/dispatchimpl"
+	"oversell/faults"
 	"oversell/idimpl"
 	"oversell/lockimpl"
 	"oversell/queueimpl"
@@ -29,10 +30,13 @@ import (
 //
 // What nobody could have caught proves nothing. So each configuration has a control:
 // something that the lists of variants declare to break under these very settings and
-// faults. Where it is not caught, nothing is called safe.
+// faults. Where it is not caught, the absence of violations shows nothing.
 
 // ComparePlan is a comparison that can be made, once.
 type ComparePlan struct {
+	// Notes are about flags whose values matter only in part.
+	Notes []string
+
 	rounds  int           // 0: no bound
 	chosen  bool          // somebody said how many
 	time    time.Duration // 0: no bound
@@ -58,7 +62,13 @@ type configuration struct {
 	options Options // of every run in it
 	report  reports.Configuration
 	control control
+	// added says that nobody chose it, and for how many rounds it is run.
+	added  bool
+	rounds int // 0: in all
 }
+
+// in tells whether the configuration is run in round n.
+func (f *configuration) in(n int) bool { return f.rounds == 0 || n <= f.rounds }
 
 // cell is a contender in a configuration, with what came of it.
 type cell struct {
@@ -93,10 +103,10 @@ func NewComparison(ctx context.Context, o *CompareOptions) (*ComparePlan, error)
 	}
 	o.scale(scenario)
 	p := &ComparePlan{
-		rounds: o.Rounds, chosen: o.flags.Changed("rounds"), time: o.Time, quick: o.Quick, dir: o.Dir, sql: Plan{SQL: o.SQL, JSONL: o.JSONL},
+		rounds: o.Rounds, chosen: o.flags.Changed("rounds"), time: o.Time, quick: o.Quick, dir: o.Dir, sql: Plan{SQL: o.database(), JSONL: o.JSONL},
 		waiting: string(o.Waiting), seed: o.Seed, name: scenario.Name, command: o.command(), conditions: o.conditions(scenario),
 	}
-	_, p.work = workIn(scenario)
+	_, p.work = workIn(scenario.Uses)
 	if p.configurations, err = o.configurations(); err != nil {
 		return nil, err
 	}
@@ -109,6 +119,9 @@ func NewComparison(ctx context.Context, o *CompareOptions) (*ComparePlan, error)
 		return nil, err
 	}
 	if err := p.fill(ctx); err != nil {
+		return nil, err
+	}
+	if err := o.ineffective(p); err != nil {
 		return nil, err
 	}
 	if err := o.unused(p); err != nil {
@@ -181,8 +194,31 @@ func (o *CompareOptions) configurations() (all []*configuration, err error) {
 			}
 		}
 	}
+	if o.outlives() {
+		for _, f := range slices.Clone(all) {
+			all = append(all, f.outliving(o))
+		}
+	}
 	return all, nil
 }
+
+// outliving is a configuration like f in which a section outlives its lease.
+func (f *configuration) outliving(o *CompareOptions) *configuration {
+	x, told := f.options, f.report
+	x.TTL, x.Faults = shortLease, []string{outlived}
+	if x.Duration == 0 || x.Duration < outlivedFor {
+		x.Duration = outlivedFor // of runs that have no end of their own; a sale is over before
+	}
+	told.Swept, told.Faults = append(slices.Clone(told.Swept), fmt.Sprintf("--ttl=%v", shortLease)), x.Faults
+	rounds := aloneRounds
+	if o.Quick {
+		rounds = 1
+	}
+	return &configuration{options: x, report: told, added: true, rounds: rounds}
+}
+
+// leases tells whether a run has a lock whose lease a section can outlive.
+func leases(c scenarios.Config) bool { return c.Lock.New != nil && len(c.Lock.Promises) > 0 }
 
 // product sets the flags to each combination of their values in turn, and tells how
 // that looks on a command line.
@@ -275,7 +311,7 @@ func unlocked(x Options, base scenarios.Config) (cs []scenarios.Config) {
 		return nil // there, what needs no lock has none
 	}
 	for _, l := range lockimpl.Variants {
-		if len(l.Promises) > 0 {
+		if locks(scenarios.Config{Lock: l}) {
 			continue
 		}
 		x.Locks = []string{l.Name}
@@ -325,6 +361,11 @@ func (p *ComparePlan) fill(ctx context.Context) error {
 		var first error
 		for j, who := range p.contenders {
 			s, err := f.options.subject(ctx, who)
+			// The fault that is added strikes holders, and is refused where there are none.
+			if f.added && (err == nil && !leases(s.config) || errors.As(err, new(*faults.ParseError))) {
+				p.skip(who, fmt.Errorf("it has no lease that a section could outlive, and runs without that fault only"))
+				continue
+			}
 			switch {
 			case errors.As(err, new(scenarios.Unmet)):
 				first = cmp.Or(first, err)
@@ -339,11 +380,28 @@ func (p *ComparePlan) fill(ctx context.Context) error {
 			}
 			p.cells = append(p.cells, x)
 		}
-		if p.in(i) == nil {
+		if p.in(i) == nil && !f.added {
 			return first
 		}
 	}
+	p.dropEmpty()
 	return nil
+}
+
+// dropEmpty leaves out the configurations that were added and that nothing can run in.
+func (p *ComparePlan) dropEmpty() {
+	var rest []*configuration
+	for i, f := range p.configurations {
+		cells := p.in(i)
+		if f.added && cells == nil {
+			continue
+		}
+		for _, x := range cells {
+			x.configuration = len(rest)
+		}
+		rest = append(rest, f)
+	}
+	p.configurations = rest
 }
 
 // in are the cells of a configuration.
@@ -383,7 +441,7 @@ func (p *ComparePlan) loneOf(ctx context.Context, f *configuration, who reports.
 		}
 	}
 	x := f.options
-	x.Faults, x.Clients, x.Pool, x.Resend, x.Die = nil, 1, 0, 0, 0
+	x.Faults, x.Clients, x.Pool, x.Resend, x.Die = nil, 1, 0, scenarios.None, 0
 	x.Ops, x.Duration, x.Stock = aloneOps, aloneTime, aloneOps
 	if who.Queue != "" {
 		x.Clients = 2 // one to enqueue, one to take
@@ -395,6 +453,17 @@ func (p *ComparePlan) loneOf(ctx context.Context, f *configuration, who reports.
 	l := &lone{key: key, subject: s}
 	p.alone = append(p.alone, l)
 	return l, nil
+}
+
+// ineffective refuses a flag that matters in no cell, and notes those that matter only
+// in part.
+func (o *CompareOptions) ineffective(p *ComparePlan) error {
+	var runs []subject
+	for _, x := range p.cells {
+		runs = append(runs, x.subject)
+	}
+	p.Notes = partly(o.meant, runs)
+	return ineffective(o.meant, effects, runs)
 }
 
 // unused refuses a variant that was named and cannot run anywhere.
@@ -429,13 +498,17 @@ func (o *CompareOptions) conditions(s scenarios.Scenario) (settings []string) {
 	if s.Uses(variant.Sale) {
 		notable = append(notable, "stock")
 	}
-	other := []string{"scenario", "lock", "sale", "queue", "ids", "dispatch", "target", "fault", "faults-only", "rounds", "time", "quick", "seed", "waiting", "out", "json", "jsonl", "allow-remote", "sql"}
+	other := []string{"scenario", "lock", "sale", "queue", "ids", "dispatch", "target", "fault", "faults-only", "rounds", "time", "quick", "plain", "seed", "waiting", "out", "json", "jsonl", "allow-remote", "sql"}
 	o.flags.VisitAll(func(f *pflag.Flag) {
 		if several, ok := f.Value.(*several); ok && several.sweeps() || slices.Contains(other, f.Name) {
 			return
 		}
 		if f.Changed || slices.Contains(notable, f.Name) {
-			settings = append(settings, "--"+f.Name+"="+o.value(f))
+			value := o.value(f)
+			if f.Name == "ttl" && !f.Changed {
+				value = s.DefaultLease().String()
+			}
+			settings = append(settings, "--"+f.Name+"="+value)
 		}
 	})
 	return settings

@@ -59,7 +59,7 @@ func (c *candidate) report() reports.Control {
 		}
 	}
 	for _, run := range c.runs() {
-		r.Why = "it kept its promises"
+		r.Why = "no violation was seen"
 		if run.why != "" {
 			r.Why = run.why
 			break

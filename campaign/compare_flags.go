@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"oversell/internal/limits"
+	"oversell/internal/printable"
 )
 
 // CompareOptions are what a user says of a comparison: the options of a run, of which
@@ -25,6 +28,9 @@ type CompareOptions struct {
 	Quick bool
 	// FaultsOnly leaves out the configuration without faults.
 	FaultsOnly bool
+	// Plain leaves out the configuration that is added where nobody chose a fault, a lease
+	// or how long sections last: one in which a section outlives its lease.
+	Plain bool
 	// Dir is where everything goes; it is made if need be.
 	Dir string
 
@@ -41,6 +47,16 @@ type CompareOptions struct {
 const (
 	fullRounds, fullTime   = 10, 5 * time.Minute
 	quickRounds, quickTime = 5, 50 * time.Second
+)
+
+// In the configuration that is added, a section outlives its lease, which is the shortest
+// that every lock can express.
+const (
+	shortLease = time.Second
+	outlived   = "slow 1200ms nth 3"
+	// outlivedFor is how long clients go on who come for the lock alone: until the
+	// section is over, and a lease more.
+	outlivedFor = 2500 * time.Millisecond
 )
 
 // sweepable are the types of flags of which several values make configurations.
@@ -63,23 +79,21 @@ func (o *CompareOptions) Bind(f *pflag.FlagSet) {
 	f.Lookup("lock").Usage = "the lock, or several: a,b (default: every shipped one that is not wrong on purpose)"
 	f.Lookup("fault").Usage = "what to break; each --fault is a configuration beside the one without faults, and several sentences in one, separated by ;, strike together"
 	f.BoolVar(&o.FaultsOnly, "faults-only", false, "leave out the configuration without faults")
+	f.BoolVar(&o.Plain, "plain", false, fmt.Sprintf("leave out the configuration that is added without --fault, --ttl and --hold, in which a section outlives its lease (--ttl %v --fault '%s')", shortLease, outlived))
 	f.IntVar(&o.Rounds, "rounds", 0, fmt.Sprintf("how often each contender is run in each configuration (default: as many as fit into --time, at most %d; quick: %d)", fullRounds, quickRounds))
 	f.DurationVar(&o.Time, "time", 0, fmt.Sprintf("begin no round that would end after this time (default: %v; quick: %v; none with --rounds)", fullTime, quickTime))
 	f.BoolVar(&o.Quick, "quick", false, "small runs, and at most a minute for a comparison without other flags")
+	limits.Compare.Bind(f)
 }
 
 // complete fills in what nobody said, and refuses what makes no sense.
 func (o *CompareOptions) complete() error {
 	set := o.flags.Changed
-	switch {
-	case o.Rounds < 0 || set("rounds") && o.Rounds == 0:
-		return fmt.Errorf("%d rounds: --rounds must be 1 or more", o.Rounds)
-	case o.Time < 0 || set("time") && o.Time == 0:
-		return fmt.Errorf("a time of %v: --time must be more than 0", o.Time)
-	case o.FaultsOnly && len(o.Faults) == 0:
+	if o.FaultsOnly && len(o.Faults) == 0 {
 		return errors.New("--faults-only leaves out the configuration without faults, and there is no other: add a --fault")
-	case slices.Contains(o.Locks, ""), set("lock") && len(o.Locks) == 0:
-		return errors.New("an empty name was given to --lock (see: oversell list)")
+	}
+	if err := wellNamed(o.Locks, set("lock")); err != nil {
+		return err
 	}
 	rounds, limit := fullRounds, fullTime
 	if o.Quick {
@@ -113,6 +127,11 @@ func (o *CompareOptions) faultSets() (sets [][]string, err error) {
 		sets = append(sets, set)
 	}
 	return sets, nil
+}
+
+// outlives tells whether a configuration is added in which a section outlives its lease.
+func (o *CompareOptions) outlives() bool {
+	return !o.Plain && len(o.Faults) == 0 && !o.flags.Changed("ttl") && !o.flags.Changed("hold")
 }
 
 // several is the value of a flag that takes one value, made to take more of them,
@@ -150,6 +169,9 @@ func (s *several) Set(text string) error {
 			return errors.New("an empty value: give one, or several separated by commas")
 		}
 		if err := s.Value.Set(part); err != nil {
+			if part != text {
+				return fmt.Errorf("%s %w", printable.Word(part), err)
+			}
 			return err
 		}
 		if part = s.Value.String(); slices.Contains(s.values, part) {

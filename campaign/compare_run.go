@@ -68,12 +68,15 @@ func (c *comparing) save(d reports.Comparison) error {
 
 // prepare makes the directory, and leaves out what the targets cannot do.
 func (c *comparing) prepare(ctx context.Context) error {
+	if err := Directory(c.dir); err != nil {
+		return err
+	}
 	for _, used := range []string{comparisonFile, filepath.Join("*", historyFile)} {
 		if found, _ := filepath.Glob(filepath.Join(globEscape(c.dir), used)); len(found) > 0 {
 			return fmt.Errorf("%w: %s holds an earlier run: choose another --out", ErrUsed, found[0])
 		}
 	}
-	if err := os.MkdirAll(c.dir, 0o755); err != nil {
+	if err := os.MkdirAll(c.dir, 0o777); err != nil {
 		return fmt.Errorf("make the directory for the histories: %w", err)
 	}
 	possible := map[string]error{}
@@ -94,10 +97,11 @@ func (c *comparing) prepare(ctx context.Context) error {
 				return err
 			}
 		}
-		if len(c.in(i)) == 0 {
+		if len(c.in(i)) == 0 && !c.configurations[i].added {
 			return refused
 		}
 	}
+	c.dropEmpty()
 	return nil
 }
 
@@ -122,7 +126,7 @@ func (c *comparing) serversOf(s subject) *servers {
 func (c *comparing) allRounds(ctx context.Context) error {
 	longest := time.Duration(0)
 	for n := 1; ; n++ {
-		if c.ended = c.enough(n, longest); c.ended != "" {
+		if c.ended = c.enough(n, longest, c.likely(n)); c.ended != "" {
 			return nil
 		}
 		began := time.Now()
@@ -144,14 +148,23 @@ func (c *comparing) allRounds(ctx context.Context) error {
 	}
 }
 
-// enough says why there is to be no round n; empty if there is.
-func (c *comparing) enough(n int, longest time.Duration) string {
+// likely is how long round n will take, as far as its runs have been made before.
+func (c *comparing) likely(n int) (took time.Duration) {
+	for _, j := range c.jobs(n) {
+		took += j.tally.took
+	}
+	return took
+}
+
+// enough says why there is to be no round n, of which the longest took so long before
+// and which is likely to take so long; empty if there is.
+func (c *comparing) enough(n int, longest, likely time.Duration) string {
 	switch {
 	case c.ComparePlan.rounds > 0 && n > c.ComparePlan.rounds:
 		return "as many as were wanted"
 	case n == 2 && c.time > 0 && longest > c.time:
 		return fmt.Sprintf("that one took longer than %v, see --time", c.time)
-	case n > 1 && c.time > 0 && time.Since(c.began)+longest > c.time:
+	case n > 1 && c.time > 0 && time.Since(c.began)+likely > c.time:
 		return fmt.Sprintf("another would hardly have ended within %v, see --time", c.time)
 	}
 	return ""
@@ -190,6 +203,9 @@ func (c *comparing) round(ctx context.Context, n int) error {
 // jobs are the runs of round n, in an order of its own.
 func (c *comparing) jobs(n int) (jobs []job) {
 	for _, x := range c.cells {
+		if !c.configurations[x.configuration].in(n) {
+			continue
+		}
 		jobs = append(jobs, job{subject: x.subject, tally: &x.tally, what: fmt.Sprintf("c%d-", x.configuration+1), again: true})
 	}
 	if n == 1 || n <= aloneRounds && !c.quick {
@@ -198,7 +214,7 @@ func (c *comparing) jobs(n int) (jobs []job) {
 		}
 	}
 	for i, f := range c.configurations {
-		if best := f.control.best; best != nil && best.extra {
+		if best := f.control.best; best != nil && best.extra && f.in(n) {
 			jobs = append(jobs, job{subject: best.subject, tally: best.tally, what: fmt.Sprintf("control%d-", i+1)})
 		}
 	}
@@ -218,6 +234,9 @@ const controlTries = 3
 // controls looks for a control where there is none that is caught.
 func (c *comparing) controls(ctx context.Context, n, runs int) error {
 	for i, f := range c.configurations {
+		if !f.in(n) {
+			continue
+		}
 		f.control.choose()
 		for range controlTries {
 			x := f.control.untried()
@@ -248,9 +267,11 @@ func (c *comparing) make(ctx context.Context, n, of int, j job) error {
 	i := c.runs
 	c.runs++
 	name := fmt.Sprintf("r%02d-%03d-%s%s", n, i+1, j.what, subjects(config))
+	began := time.Now()
 	judged, err := runIn(ctx, filepath.Join(c.dir, name), config, i, max(of, i+1), c.watcher, c.serversOf(j.subject))
 	if judged != nil {
 		j.tally.add(n, name, judged, j.instead)
+		j.tally.took = time.Since(began)
 		c.watcher.Done(i, max(of, i+1), judged.Run)
 	}
 	return err
@@ -294,6 +315,7 @@ func (c *comparing) report(interrupted bool) reports.Comparison {
 		}
 		d.Configurations = append(d.Configurations, f.report)
 	}
+	d.Recommended = d.Recommend()
 	d.Notes = c.notes(d)
 	return d
 }
@@ -309,6 +331,8 @@ func (x *cell) report(power bool) reports.ComparisonCell {
 		Faults:   faultsOf(whole), Dirs: []string{}, Rounds: []reports.ComparedRun{},
 	}
 	r.Expected, r.ExpectedWhy = x.config.Expect()
+	r.KnownToBreak = x.config.KnownToBreak()
+	r.Opportunities, r.Promises = fewest(telling)
 	if x.requests != nil {
 		r.Curve = x.requests.Curve(x.kind)
 	}
@@ -359,11 +383,12 @@ func faultsOf(runs []sample) (all []reports.Fault) {
 	return all
 }
 
-// fastestOf is the index of the safe cell with the highest throughput; -1: none is safe.
+// fastestOf is the index of the cell with the highest throughput of those without a
+// violation; -1: there is none.
 func fastestOf(cells []reports.ComparisonCell) int {
 	best := -1
 	for i, x := range cells {
-		if x.Outcome == reports.Safe && (best < 0 || x.Throughput.Median > cells[best].Throughput.Median) {
+		if x.Outcome == reports.NoViolation && (best < 0 || x.Throughput.Median > cells[best].Throughput.Median) {
 			best = i
 		}
 	}
@@ -396,8 +421,20 @@ func (c *comparing) notes(d reports.Comparison) (notes []string) {
 	if repeated > 0 {
 		notes = append(notes, fmt.Sprintf("made once more, because they had decided nothing: %s", count(repeated, "run")))
 	}
+	if i := slices.IndexFunc(c.configurations, func(f *configuration) bool { return f.added }); i >= 0 {
+		f := c.configurations[i]
+		notes = append(notes, fmt.Sprintf("a section outlives its lease (%s, fault: %s) in %s only; --plain leaves that out", f.report.Swept[len(f.report.Swept)-1], outlived, first(f.rounds)))
+	}
 	if c.rounds == 1 && !c.chosen && !d.Interrupted {
 		notes = append(notes, "there was time for one round only, so nothing shows how much chance is in the numbers: give it more --time, or --rounds")
 	}
 	return notes
+}
+
+// first names the first n rounds.
+func first(n int) string {
+	if n == 1 {
+		return "the first round"
+	}
+	return fmt.Sprintf("the first %d rounds", n)
 }

@@ -17,6 +17,7 @@ import (
 type tally struct {
 	runs      []sample
 	repeated  int
+	took      time.Duration // the last of them
 	latencies *reports.Latencies
 	requests  *reports.Latencies
 	kind      history.Kind // of requests
@@ -30,7 +31,8 @@ type sample struct {
 	run          reports.Run // without its properties
 	why          string      // what made it inconclusive
 	broken       []brokenOnce
-	done         int64 // pieces of work
+	chances      map[history.Promise]int64 // opportunities of each promise
+	done         int64                     // pieces of work
 	rate         float64
 	longest      float64 // wait for the lock, in ms
 	interrupted  bool
@@ -49,10 +51,16 @@ type brokenOnce struct {
 func (t *tally) add(round int, dir string, j *Judged, instead bool) {
 	s := sample{
 		round: round, dir: dir, run: j.Run, why: whyNot(j.Run), done: j.Work.Done, rate: j.Work.Rate(), interrupted: j.Run.Interrupted,
-		inconclusive: j.Run.Verdict == reports.Inconclusive, longest: j.Run.Latency[history.Acquire.String()].Due.Max,
+		inconclusive: j.Run.Verdict == reports.Inconclusive, longest: j.Run.Latency[history.Acquire.String()].Call.Max,
 	}
 	end := time.Duration(j.Run.ElapsedMS * float64(time.Millisecond))
 	for _, p := range j.Run.Properties {
+		if p.Result != reports.NotClaimed {
+			if s.chances == nil {
+				s.chances = map[history.Promise]int64{}
+			}
+			s.chances[history.Promise{Of: p.Of, Property: p.Name}] += p.Opportunities
+		}
 		if p.Result != reports.Broken {
 			continue
 		}
@@ -64,7 +72,7 @@ func (t *tally) add(round int, dir string, j *Judged, instead bool) {
 		}
 		s.broken = append(s.broken, b)
 	}
-	s.run.Properties, s.run.Latency, s.run.Phases = nil, nil, nil // they are many
+	s.run.Properties, s.run.Latency, s.run.Request, s.run.Phases = nil, nil, nil, nil // they are many
 	if instead {
 		t.runs = t.runs[:len(t.runs)-1]
 		t.repeated++
@@ -90,11 +98,11 @@ func (t *tally) settle() {
 	t.last = nil
 }
 
-// whyNot is what made a run inconclusive, with the promise that could not be decided if
-// it was that.
+// whyNot is what made a run inconclusive, with the first promise that could not be decided
+// if it was that.
 func whyNot(r reports.Run) string {
 	for _, p := range r.Properties {
-		if r.Why == notDecided && p.Result == reports.Unknown {
+		if (r.Why == notDecided || r.Why == Uncontended) && p.Result == reports.Unknown {
 			return fmt.Sprintf("%s; %s of the %s: %s", r.Why, p.Name, p.Of, p.Why)
 		}
 	}
@@ -122,17 +130,10 @@ func (t *tally) telling() []sample {
 	return slices.DeleteFunc(slices.Clone(t.runs), func(s sample) bool { return s.interrupted && len(s.broken) == 0 })
 }
 
-// request is the latency of the work; nil if none was done.
+// request is the latency of the requests; nil if none ended.
 func (t *tally) request() *reports.Latency {
 	t.settle()
-	if t.requests == nil {
-		return nil
-	}
-	l, any := t.requests.Summary()[t.kind.String()]
-	if !any {
-		return nil
-	}
-	return &l
+	return latencyOf(t.requests, t.kind)
 }
 
 // summary are the latencies by kind of operation.
@@ -189,6 +190,23 @@ func measure(runs []sample, of func(sample) float64) (values []float64) {
 	return values
 }
 
+// fewest is the smallest number of opportunities that any promise had in these runs
+// together, and how many promises there are.
+func fewest(runs []sample) (n int64, promises int) {
+	sums := map[history.Promise]int64{}
+	for _, r := range runs {
+		for p, chances := range r.chances {
+			sums[p] += chances
+		}
+	}
+	for _, sum := range sums {
+		if sum > 0 && (n == 0 || sum < n) {
+			n = sum
+		}
+	}
+	return n, len(sums)
+}
+
 // judge decides the outcome of a cell. Power says whether its configuration can catch
 // anything; alone are the runs that were made for the sake of their latency: they show
 // nothing when all is well, but what broke there is broken. What is broken is as declared
@@ -226,12 +244,12 @@ func judge(x *reports.ComparisonCell, runs, alone []sample, power bool, declared
 		x.Why = unclear
 	case x.Unclear > 0:
 		x.Why = fmt.Sprintf("%d of %d runs decided nothing: %s", x.Unclear, len(runs), unclear)
-	case x.Expected == reports.Violated:
-		x.Why = fmt.Sprintf("it is declared to break, and that did not show in %s", count(len(runs), "run"))
 	case !power:
-		x.Why = "it kept its promises, but the control was not caught, so this configuration shows nothing"
+		x.Why = "no violation was seen, but the control was not caught, so this configuration shows nothing"
+	case x.Expected == reports.Violated:
+		x.Outcome, x.AsDeclared = reports.NotSeen, true
 	default:
-		x.Outcome, x.AsDeclared = reports.Safe, true
+		x.Outcome, x.AsDeclared = reports.NoViolation, true
 	}
 }
 

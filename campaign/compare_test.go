@@ -63,7 +63,7 @@ func compared(t *testing.T, p *ComparePlan) reports.Comparison {
 
 // small is a comparison that takes a second or two.
 func small(more ...string) []string {
-	return append([]string{"--quick", "--target=process", "--clients=24", "--stock=60"}, more...)
+	return append([]string{"--quick", "--plain", "--target=process", "--clients=24", "--stock=60"}, more...)
 }
 
 func (p *ComparePlan) names() (names []string) {
@@ -146,6 +146,47 @@ func TestConfigurations(t *testing.T) {
 	}
 	if len(p.alone) != 2*(2+1) {
 		t.Errorf("%d runs alone; want one for each contender, target and lease", len(p.alone))
+	}
+}
+
+// TestASectionThatOutlivesItsLease is a configuration that nobody need ask for.
+func TestASectionThatOutlivesItsLease(t *testing.T) {
+	p := comparison(t, "--quick", "--target=embedded", "--lock=lua-release,fenced,none", "--sale=fenced,plain", "--clients=10,20")
+	if len(p.configurations) != 4 {
+		t.Fatalf("%d configurations; want 2 as they are, and 2 in which a section outlives its lease", len(p.configurations))
+	}
+	f := p.configurations[2]
+	if got, want := f.report.String(), "embedded, --clients=10, --ttl=1s, fault: slow 1200ms nth 3"; got != want {
+		t.Errorf("%s; want %s", got, want)
+	}
+	for _, x := range p.in(2) {
+		outcome, _ := x.config.Expect()
+		if x.config.Lock.Name == "none" || x.config.TTL != time.Second || (outcome == scenarios.ExpectPass) != (x.config.Sale.Name == "fenced") {
+			t.Errorf("%s with a lease of %v, declared %s", contenderOf(x.config), x.config.TTL, outcome)
+		}
+		for _, u := range x.config.KnownToBreak() {
+			if u.Under == string(variant.Overrun) && x.config.Sale.Name == "plain" {
+				t.Errorf("%s: an overrun counts as not tried", contenderOf(x.config))
+			}
+		}
+	}
+	c := &comparing{ComparePlan: p}
+	for n, want := range map[int]int{1: len(p.cells), 2: len(p.in(0)) + len(p.in(1))} {
+		got := 0
+		for _, j := range c.jobs(n) {
+			if strings.HasPrefix(j.what, "c") && !strings.HasPrefix(j.what, "control") {
+				got++
+			}
+		}
+		if got != want {
+			t.Errorf("round %d: %d runs; want %d", n, got, want)
+		}
+	}
+	for _, args := range [][]string{{"--plain"}, {"--ttl=5s"}, {"--hold=1ms"}, {"--fault=slow 11s"}, {"--lock=none"}} {
+		all := comparison(t, append([]string{"--quick", "--target=embedded", "--sale=plain"}, args...)...).configurations
+		if slices.ContainsFunc(all, func(f *configuration) bool { return f.added }) {
+			t.Errorf("%v: the configuration is added", args)
+		}
 	}
 }
 
@@ -232,18 +273,19 @@ func TestOutcomeOfACell(t *testing.T) {
 		declared    bool
 		why         string
 	}{
-		{name: "kept", runs: []sample{pass, pass}, expected: reports.Pass, outcome: reports.Safe, declared: true},
+		{name: "kept", runs: []sample{pass, pass}, expected: reports.Pass, outcome: reports.NoViolation, declared: true},
 		{name: "a surprise", runs: []sample{pass, broke}, expected: reports.Pass, outcome: reports.Broke},
 		{name: "a surprise, with nobody else caught", runs: []sample{broke}, expected: reports.Pass, blind: true, outcome: reports.Broke},
 		{name: "as declared", runs: []sample{vague, broke}, expected: reports.Violated, outcome: reports.Broke, declared: true},
 		{name: "more than declared", runs: []sample{broke, ranAs(reports.Violated, variant.NoOversell, variant.OncePerOrder)}, expected: reports.Violated, outcome: reports.Broke, why: "no flaw declares that it breaks once-per-order of the sale"},
-		{name: "the flaw did not show", runs: []sample{pass, pass}, expected: reports.Violated, outcome: reports.Undecided, why: "did not show in 2 runs"},
+		{name: "the flaw did not show", runs: []sample{pass, pass}, expected: reports.Violated, outcome: reports.NotSeen, declared: true},
+		{name: "nor did the control", runs: []sample{pass}, expected: reports.Violated, blind: true, outcome: reports.Undecided, why: "control"},
 		{name: "the control was not caught", runs: []sample{pass}, expected: reports.Pass, blind: true, outcome: reports.Undecided, why: "control"},
 		{name: "one decided nothing", runs: []sample{pass, vague}, expected: reports.Pass, outcome: reports.Undecided, why: "1 of 2 runs decided nothing: for want of luck"},
 		{name: "nothing was decided", runs: []sample{vague}, expected: reports.Pass, outcome: reports.Undecided, why: "for want of luck"},
 		{name: "not run", expected: reports.Pass, outcome: reports.Undecided, why: "not run"},
 		{name: "broken alone", runs: []sample{pass}, alone: []sample{broke}, expected: reports.Pass, outcome: reports.Broke},
-		{name: "alone nothing shows", runs: []sample{pass}, alone: []sample{vague}, expected: reports.Pass, outcome: reports.Safe, declared: true},
+		{name: "alone nothing shows", runs: []sample{pass}, alone: []sample{vague}, expected: reports.Pass, outcome: reports.NoViolation, declared: true},
 	} {
 		x := reports.ComparisonCell{Expected: c.expected}
 		var declared []history.Promise
@@ -313,8 +355,8 @@ func TestWhatStoppedRunsTell(t *testing.T) {
 func TestTheFastestIsSafe(t *testing.T) {
 	cells := []reports.ComparisonCell{
 		{Outcome: reports.Broke, Throughput: reports.Spread{Median: 9}},
-		{Outcome: reports.Safe, Throughput: reports.Spread{Median: 2}},
-		{Outcome: reports.Safe, Throughput: reports.Spread{Median: 3}},
+		{Outcome: reports.NoViolation, Throughput: reports.Spread{Median: 2}},
+		{Outcome: reports.NoViolation, Throughput: reports.Spread{Median: 3}},
 		{Outcome: reports.Undecided, Throughput: reports.Spread{Median: 8}},
 	}
 	if got := fastestOf(cells); got != 2 {
@@ -350,7 +392,7 @@ func TestRatioIsPairedByRound(t *testing.T) {
 func TestWorkOfASale(t *testing.T) {
 	ms := time.Millisecond
 	h := &history.History{
-		Header: history.Header{Scenario: "seckill", Stock: 2},
+		Header: history.Header{Objects: []variant.Object{variant.Lock, variant.Sale}, Stock: 2},
 		Ops: []history.Op{
 			{Client: 1, Kind: history.Acquire, Outcome: history.OK, Due: 10 * ms, Call: 10 * ms, Return: 11 * ms},
 			{Client: 1, Kind: history.Buy, Outcome: history.OK, Due: 11 * ms, Call: 11 * ms, Return: 13 * ms},
@@ -364,8 +406,11 @@ func TestWorkOfASale(t *testing.T) {
 	}
 	w := workOf(h, 2)
 	l := w.Requests.Summary()["buy"]
-	if w.Done != 2 || w.Within != 20*ms || w.Rate() != 100 || l.Count != 2 || l.Due.Max < 19.9 || l.Due.P50 > 3.1 {
-		t.Errorf("%+v, %+v; want 2 purchases in 20 ms, after 3 ms and 20 ms", w, l)
+	if w.Done != 2 || w.Within != 20*ms || w.Rate() != 100 || l.Outcomes["ok"].Count != 3 || l.Outcomes["ok"].Max < 19.9 || l.Outcomes["ok"].Max > 20.1 {
+		t.Errorf("%+v, %+v; want 2 purchases in 20 ms, after 20 ms at the latest", w, l)
+	}
+	if l.Count != 4 || l.Call.Max < 20.9 || l.Outcomes["refused"].Count != 1 || l.Due != nil {
+		t.Errorf("%+v; want the one that was refused after 21 ms to count, too", l)
 	}
 	if w := workOf(h, 1); w.Within != 100*ms { // with a piece left, it lasted as long as it did
 		t.Errorf("not sold out: %+v", w)
@@ -375,7 +420,7 @@ func TestWorkOfASale(t *testing.T) {
 func TestWorkOfAQueue(t *testing.T) {
 	ms := time.Millisecond
 	h := &history.History{
-		Header: history.Header{Scenario: "queue"},
+		Header: history.Header{Objects: []variant.Object{variant.Queue}},
 		Ops: []history.Op{
 			{Client: 1, Kind: history.Acquire, Outcome: history.OK, Due: 10 * ms, Call: 10 * ms, Return: 11 * ms}, // to look, in vain
 			{Client: 1, Kind: history.Release, Outcome: history.OK, Due: 13 * ms, Call: 13 * ms, Return: 14 * ms},
@@ -385,8 +430,8 @@ func TestWorkOfAQueue(t *testing.T) {
 		},
 		Trailer: &history.Trailer{Elapsed: 400 * ms},
 	}
-	if w := workOf(h, 0); w.Done != 1 || w.Within != 11*ms || w.Requests.Summary()["pop"].Due.Max > 1.1 {
-		t.Errorf("%+v, %+v; want 1 delivery in 11 ms, after 1 ms", w, w.Requests.Summary()["pop"])
+	if w := workOf(h, 0); w.Done != 1 || w.Within != 11*ms || w.Requests.Summary()["pop"].Outcomes["ok"].Max > 1.1 || w.Requests.Summary()["pop"].Call.Max < 277 {
+		t.Errorf("%+v, %+v; want 1 delivery in 11 ms, after 1 ms, and a look in vain of 278 ms", w, w.Requests.Summary()["pop"])
 	}
 }
 
@@ -432,7 +477,7 @@ func TestComparison(t *testing.T) {
 	}
 	for _, x := range c.Cells {
 		who := c.Contenders[x.Contender]
-		if want := map[bool]string{true: reports.Broke, false: reports.Safe}[who.Lock == "redislock-printed"]; x.Outcome != want {
+		if want := map[bool]string{true: reports.Broke, false: reports.NoViolation}[who.Lock == "redislock-printed"]; x.Outcome != want {
 			t.Errorf("%s: %s (%s)", who, x.Outcome, x.Why)
 		}
 		if x.Runs != 3 || len(x.Rounds) != 3 || x.Throughput.Median <= 0 || x.Ratio == nil || x.Request == nil || x.RequestAlone == nil ||
@@ -440,8 +485,8 @@ func TestComparison(t *testing.T) {
 			t.Errorf("%s: %+v", who, x)
 		}
 		// Merged from all rounds: every purchase of every run is in it.
-		if want := int64(3 * x.Sold.Median); who.Lock == "set-nx-ex" && x.Request.Count != want {
-			t.Errorf("%s: latencies of %d purchases; want %d", who, x.Request.Count, want)
+		if want := int64(3 * x.Sold.Median); who.Lock == "set-nx-ex" && x.Request.Outcomes["ok"].Count != want {
+			t.Errorf("%s: latencies of %d purchases; want %d", who, x.Request.Outcomes["ok"].Count, want)
 		}
 		if x.Contender == f.Fastest && *x.Ratio != (reports.Spread{Median: 1, Low: 1, High: 1}) {
 			t.Errorf("the fastest by itself: %+v", x.Ratio)
@@ -560,7 +605,7 @@ func TestRoundsEnd(t *testing.T) {
 		{[]string{"--quick", "--rounds=20"}, 3, 55 * time.Second, "hardly"}, // quick is a promise
 		{nil, 4, 10 * time.Minute, "hardly"},
 	} {
-		got := (&comparing{ComparePlan: comparison(t, append(c.args, "--target=embedded", "--lock=lua-release")...), began: time.Now()}).enough(c.n, c.longest)
+		got := (&comparing{ComparePlan: comparison(t, append(c.args, "--target=embedded", "--lock=lua-release")...), began: time.Now()}).enough(c.n, c.longest, c.longest)
 		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%v, before round %d: %q; want %q", c.args, c.n, got, c.want)
 		}

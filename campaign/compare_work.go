@@ -6,7 +6,6 @@ import (
 	"oversell/checker"
 	"oversell/history"
 	"oversell/reports"
-	"oversell/scenarios"
 	"oversell/variant"
 )
 
@@ -22,8 +21,9 @@ type Work struct {
 	// Within is how long they took all together. A sale that is sold out, and a queue
 	// that is drained, end with the last piece; of every other run it is its length.
 	Within time.Duration
-	// Requests are the latencies of the pieces as their clients felt them: from when a
-	// client asked for the lock, if there is one, until it had what it came for.
+	// Requests are the latencies of requests as their clients felt them: from when a
+	// client asked for the lock, if there is one, until it had what it came for, or was
+	// told that it gets nothing, or gave up. Who waited in vain counts, too.
 	Requests *reports.Latencies
 	// Began is when the load began, since the start of the run.
 	Began time.Duration
@@ -35,6 +35,21 @@ func (w Work) Rate() float64 {
 		return 0
 	}
 	return float64(w.Done) / w.Within.Seconds()
+}
+
+// request is the latency of the requests; nil if none ended.
+func (w Work) request() *reports.Latency { return latencyOf(w.Requests, w.Kind) }
+
+// latencyOf is the latency of one kind; nil if there was none.
+func latencyOf(l *reports.Latencies, kind history.Kind) *reports.Latency {
+	if l == nil {
+		return nil
+	}
+	took, any := l.Summary()[kind.String()]
+	if !any {
+		return nil
+	}
+	return &took
 }
 
 // works are the operations that clients come for, by what it is that they use: the
@@ -51,10 +66,10 @@ var works = []struct {
 	{variant.Lock, history.Acquire, "acquisitions"},
 }
 
-// workIn is the work in a scenario, and a word for many pieces of it.
-func workIn(s scenarios.Scenario) (kind history.Kind, words string) {
+// workIn is the work in a run that has these objects, and a word for many pieces of it.
+func workIn(has func(variant.Object) bool) (kind history.Kind, words string) {
 	for _, w := range works {
-		if s.Uses(w.of) {
+		if has(w.of) {
 			return w.kind, w.words
 		}
 	}
@@ -63,11 +78,10 @@ func workIn(s scenarios.Scenario) (kind history.Kind, words string) {
 
 // workOf reads a history for the work in it, of which so much was sold, perhaps.
 func workOf(h *history.History, sold int64) Work {
-	s, _ := scenarios.Find(h.Header.Scenario) // of a scenario that is unknown here, the lock
-	kind, _ := workIn(s)
+	kind, _ := workIn(h.Header.Has)
 	w := Work{Kind: kind, Requests: reports.NewLatencies(), Began: history.Forever}
 	last := time.Duration(0)
-	asked := map[int32]time.Duration{} // by clients who hold a lock: when they asked for it
+	requests := requests{kind: kind, asked: map[int32]time.Duration{}, took: w.Requests}
 	for _, op := range h.Ops {
 		if !measured(op) {
 			continue
@@ -76,27 +90,45 @@ func workOf(h *history.History, sold int64) Work {
 		if done(op, kind) {
 			w.Done++
 			last = max(last, op.Return)
-			if since, holds := asked[op.Client]; holds {
-				op.Due, op.Call = min(op.Due, since), min(op.Call, since)
-			}
-			w.Requests.Add(op)
 		}
-		switch {
-		case op.Kind == history.Release:
-			delete(asked, op.Client)
-		case op.Kind == history.Acquire && op.Outcome == history.OK:
-			asked[op.Client] = op.Due
-		}
+		requests.add(op)
 	}
 	if w.Began == history.Forever {
 		w.Began = 0
 	}
 	w.Within = elapsed(h)
-	soldOut := s.Uses(variant.Sale) && sold >= h.Header.Stock
-	if drained := !s.Uses(variant.Sale) && s.Uses(variant.Queue); w.Done > 0 && (soldOut || drained) {
+	soldOut := h.Header.Has(variant.Sale) && sold >= h.Header.Stock
+	if drained := !h.Header.Has(variant.Sale) && h.Header.Has(variant.Queue); w.Done > 0 && (soldOut || drained) {
 		w.Within = last - w.Began
 	}
 	return w
+}
+
+// requests measures how long clients waited for what they came for.
+type requests struct {
+	kind  history.Kind
+	asked map[int32]time.Duration // by clients who hold a lock: when they asked for it
+	took  *reports.Latencies
+}
+
+// add counts an operation that ended a request: one of the kind that clients come for,
+// whatever its answer, and a wait for the lock that was in vain.
+func (r requests) add(op history.Op) {
+	since, holds := r.asked[op.Client]
+	switch {
+	case op.Kind == r.kind:
+		if holds && since < op.Call {
+			op.Due, op.Call = op.Due-(op.Call-since), since
+		}
+		r.took.Add(op)
+	case op.Kind == history.Release:
+		delete(r.asked, op.Client)
+	case op.Kind == history.Acquire && op.Outcome == history.OK:
+		r.asked[op.Client] = op.Call
+	case op.Kind == history.Acquire:
+		op.Kind = r.kind
+		r.took.Add(op)
+	}
 }
 
 // done tells whether an operation is a finished piece of work, and the first time

@@ -2,11 +2,15 @@ package campaign
 
 import (
 	"bytes"
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"oversell/checker"
@@ -31,6 +35,8 @@ type runInfo struct {
 	Header  history.Header   `json:"header"`
 	Trailer *history.Trailer `json:"trailer"`
 	Ops     int              `json:"operations"`
+	// SHA256 is the digest of the history beside it.
+	SHA256 string `json:"history_sha256"`
 }
 
 // file judges the history in dir and writes everything else beside it.
@@ -42,7 +48,9 @@ func file(dir string, jsonl bool) (*Judged, error) {
 	j := Judge(h)
 	r, lat := j.Run, j.Latencies
 	errs := []error{
-		write(dir, runFile, func(w io.Writer) error { return reports.WriteJSON(w, runInfo{h.Header, h.Trailer, len(h.Ops)}) }),
+		write(dir, runFile, func(w io.Writer) error {
+			return reports.WriteJSON(w, runInfo{h.Header, h.Trailer, len(h.Ops), h.SHA256})
+		}),
 		write(dir, verdictFile, func(w io.Writer) error { return reports.WriteJSON(w, r) }),
 	}
 	for i, kind := range lat.Kinds() {
@@ -80,7 +88,10 @@ func picture(dir string, h *history.History, vs []checker.Verdict) error {
 		if v.Result != checker.Violated || len(v.Witness) == 0 || !drawn || !h.Header.Promised(v.Of, v.Property) {
 			continue
 		}
-		return write(dir, pictureFile, func(w io.Writer) error { return checker.Picture(w, h, v) })
+		err := write(dir, pictureFile, func(w io.Writer) error { return checker.Picture(w, h, v) })
+		if !errors.Is(err, checker.ErrNothingToDraw) {
+			return err
+		}
 	}
 	return nil
 }
@@ -91,7 +102,7 @@ func write(dir, name string, content func(io.Writer) error) error {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
 	path := filepath.Join(dir, name)
-	if err := os.WriteFile(path+".part", b.Bytes(), 0o644); err != nil {
+	if err := os.WriteFile(path+".part", b.Bytes(), 0o666); err != nil {
 		os.Remove(path + ".part")
 		return err
 	}
@@ -101,26 +112,128 @@ func write(dir, name string, content func(io.Writer) error) error {
 // ErrNoHistory says that a path leads to no history.
 var ErrNoHistory = errors.New("no history")
 
-// Check judges saved histories again: each path is a history file, a run
-// directory, or a directory of run directories.
-func Check(paths ...string) (reports.Document, error) {
+// ErrStopped says that somebody stopped the judging of saved histories.
+var ErrStopped = errors.New("stopped")
+
+// files are those that were met, under whatever path.
+type files []os.FileInfo
+
+// before tells whether the file was met before.
+func (s *files) before(path string) bool {
+	info, err := os.Stat(path)
+	if err != nil {
+		return false
+	}
+	if slices.ContainsFunc(*s, func(other os.FileInfo) bool { return os.SameFile(info, other) }) {
+		return true
+	}
+	*s = append(*s, info)
+	return false
+}
+
+// ordinary refuses what is no ordinary file: reading a pipe in a run directory could take
+// for ever.
+func ordinary(path string) error {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is not a regular file", path)
+	}
+	return nil
+}
+
+// Check judges saved histories again, each once: each path is a history file,
+// a run directory, or a directory of run directories. What cannot be judged keeps nothing else
+// from being judged: the error joins one for each of those. When ctx ends, it returns at
+// once what was judged until then, and ErrStopped.
+func Check(ctx context.Context, paths ...string) (reports.Document, error) {
 	d := reports.Document{Schema: reports.Schema, Runs: []reports.Run{}}
+	var errs []error
+	var seen files
 	for _, path := range paths {
 		files, err := historiesIn(path)
 		if err != nil {
-			return d, err
+			errs = append(errs, err)
 		}
 		for _, f := range files {
-			h, err := history.Read(f)
-			if err != nil {
-				return d, err
+			if seen.before(f) {
+				continue
 			}
-			d.Runs = append(d.Runs, Judge(h).Run)
+			r, err := checked(ctx, f)
+			switch {
+			case err == nil:
+				d.Runs = append(d.Runs, r)
+			case errors.Is(err, ErrStopped):
+				return d, errors.Join(append(errs, err)...)
+			default:
+				errs = append(errs, err)
+			}
 		}
 	}
-	return d, nil
+	return d, errors.Join(errs...)
 }
 
+// checked judges one history, unless ctx ends before. Reading and judging go on then,
+// for nobody: there is nothing in them that could be left half done.
+func checked(ctx context.Context, path string) (reports.Run, error) {
+	type result struct {
+		run reports.Run
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		h, err := read(path)
+		switch {
+		case errors.Is(err, history.ErrDamaged):
+			done <- result{run: unreadable(err)}
+		case err != nil:
+			done <- result{err: err}
+		default:
+			done <- result{run: Judge(h).Run}
+		}
+	}()
+	select {
+	case r := <-done:
+		return r.run, r.err
+	case <-ctx.Done():
+		return reports.Run{}, fmt.Errorf("check %s: %w", path, ErrStopped)
+	}
+}
+
+// read reads a saved history. One in a run directory must be the one that its run.json
+// was written for.
+func read(path string) (*history.History, error) {
+	h, err := history.Read(path)
+	if err != nil || filepath.Base(path) != historyFile {
+		return h, err
+	}
+	beside := filepath.Join(filepath.Dir(path), runFile)
+	if err := ordinary(beside); err != nil {
+		return nil, err
+	}
+	var info runInfo
+	text, err := os.ReadFile(beside)
+	if err == nil {
+		err = json.Unmarshal(text, &info)
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		h.Remarks = append(h.Remarks, "there is no "+runFile+" beside the history: whether it is the one that was recorded is not known")
+	case err != nil:
+		h.Damage(fmt.Sprintf("damaged: its %s cannot be read: %v", runFile, err))
+	case info.SHA256 == "":
+		h.Damage("damaged: its " + runFile + " holds no digest of the history")
+	case info.SHA256 != h.SHA256:
+		h.Damage("damaged: its " + runFile + " was written for another history, or the history was altered since")
+	}
+	return h, nil
+}
+
+// unreadable is a run of which nothing is known but that its history is damaged.
+func unreadable(err error) reports.Run {
+	return reports.Run{Properties: []reports.Property{}, Faults: []reports.Fault{}, Verdict: reports.Inconclusive, Why: err.Error(), Cut: err.Error()}
+}
+
+// historiesIn finds the histories at a path, also where some of them are refused. A path that is a history itself may also lead
+// to a pipe.
 func historiesIn(path string) ([]string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -129,9 +242,15 @@ func historiesIn(path string) ([]string, error) {
 	if !info.IsDir() {
 		return []string{path}, nil
 	}
-	for _, pattern := range []string{historyFile, filepath.Join("*", historyFile)} {
+	for _, pattern := range []string{historyFile, filepath.Join("*", historyFile), filepath.Join("*", "*", historyFile)} {
 		if found, _ := filepath.Glob(filepath.Join(globEscape(path), pattern)); len(found) > 0 {
-			return found, nil // sorted
+			var errs []error
+			found = slices.DeleteFunc(found, func(f string) bool {
+				err := ordinary(f)
+				errs = append(errs, err)
+				return err != nil
+			})
+			return found, errors.Join(errs...) // sorted
 		}
 	}
 	return nil, fmt.Errorf("%w: %s holds no %s, nor do the directories in it", ErrNoHistory, path, historyFile)

@@ -15,6 +15,7 @@ import (
 
 	"oversell/explore"
 	"oversell/history"
+	"oversell/internal/limits"
 	"oversell/reports"
 	"oversell/scenarios"
 	"oversell/target"
@@ -52,23 +53,24 @@ func (o *SearchOptions) BindSearch(f *pflag.FlagSet) {
 	f.StringVar(&o.IDs, "ids", "", "how numbers are generated, in ids and floors (default: get-set)")
 	f.IntVar(&b.Clients, "clients", 2, "clients; of a queue the first produces and the others consume (default there: 3)")
 	f.IntVar(&b.Tries, "tries", 2, "acquisitions, or rounds, of each client")
-	f.IntVar(&b.Crashes, "crashes", 0, "clients that may die")
-	f.IntVar(&b.Lost, "lost", 0, "messages, requests or answers, that may be lost")
-	f.IntVar(&b.Late, "late", 0, "requests that may arrive after their client has given up")
-	f.IntVar(&b.Advances, "advances", 1, "times that the clock may move to the next expiry or wake-up while some client could go on")
+	f.IntVar(&b.Crashes, "crashes", 1, "clients that may die")
+	f.IntVar(&b.Lost, "lost", 1, "messages, requests or answers, that may be lost")
+	f.IntVar(&b.Late, "late", 1, "requests that may arrive after their client has given up")
+	f.IntVar(&b.Advances, "advances", 2, "times that the clock may move on while some client could go on, to any moment at which something may go another way")
 	f.IntVar(&b.Resends, "resends", 0, "times that a buyer without an answer sends the same order again: 0 or 1")
-	f.IntVar(&b.Stalls, "stalls", 1, "times that a client may be held up between a look at the clock and the command that it sends next")
+	f.IntVar(&b.Stalls, "stalls", 1, "times that a client may be held up between a look at the clock and its next look or command")
 	f.IntVar(&b.Depth, "depth", 0, "longest schedule, in steps; 0: no limit")
-	f.DurationVar(&o.Time, "time", time.Minute, "end a search that takes longer; 0: no limit (of several searches, unless given: 20s each)")
+	f.DurationVar(&o.Time, "time", 30*time.Second, "end a search that takes longer; 0: no limit (of several searches, unless given: 20s each)")
 	f.IntVar(&o.Memory, "memory", 8192, "end a search whose states take more, in MB; 0: no limit")
 	f.StringSliceVar(&o.Properties, "property", nil, "the promises to look for, promised or not: a,b (default: all that the variants make)")
 	f.IntVar(&o.Masters, "masters", 0, "independent servers (default: as many as the lock needs)")
 	f.Int64Var(&o.Stock, "stock", 1, "pieces on sale")
 	f.IntVar(&o.Quantity, "quantity", 1, "pieces of each order")
 	f.DurationVar(&o.TTL, "ttl", time.Second, "lease of the lock")
-	f.DurationVar(&o.Hold, "hold", 0, "how long a section of mutex lasts: the lock is extended after every half lease of it")
+	f.DurationVar(&o.Hold, "hold", 0, "how long a section of mutex lasts: the lock is extended after every half lease of it (default: three quarters of the lease)")
 	f.DurationVar(&o.QueueOptions.Visibility, "visibility", 0, "how long a consumer has for a task (default, where there is such a limit: 1s)")
 	f.BoolVar(&o.Plain, "no-reductions", false, "tell apart clients that could be exchanged, and rounds that begin alike")
+	limits.Explore.Bind(f)
 }
 
 // Searches turns names into searches, and refuses what cannot be searched. The
@@ -79,14 +81,14 @@ func Searches(o SearchOptions) (cs []explore.Config, skipped []string, err error
 	if base.Scenario, err = find("scenario", name, scenarios.All, func(s scenarios.Scenario) string { return s.Name }); err != nil {
 		return nil, nil, err
 	}
-	if err := o.superfluous(base.Scenario); err != nil {
+	if err := wellNamed(o.Locks, o.set("lock")); err != nil {
 		return nil, nil, err
-	}
-	if o.Bounds.Resends > 0 && !base.Scenario.Uses(variant.Sale) {
-		return nil, nil, fmt.Errorf("scenario %s has no sale: leave out --resends", name)
 	}
 	if err := o.sensible(); err != nil {
 		return nil, nil, err
+	}
+	if o.Set != nil && !o.set("hold") && base.Scenario.Name == "mutex" {
+		base.Hold = base.TTL * 3 / 4 // so the lock is extended
 	}
 	if base.Scenario.Uses(variant.Queue) && !o.set("clients") {
 		o.Bounds.Clients = 3 // fewer consumers than two do not compete
@@ -100,6 +102,9 @@ func Searches(o SearchOptions) (cs []explore.Config, skipped []string, err error
 		o.Time = sweepTime
 	}
 	o.Bounds.TimeMS, o.Bounds.MemoryMB = float64(o.Time)/float64(time.Millisecond), o.Memory
+	if err := o.ineffective(runs); err != nil {
+		return nil, nil, err
+	}
 	for _, run := range runs {
 		c := explore.Config{Run: run, Bounds: o.Bounds, Masters: o.Masters, Plain: o.Plain}
 		if c.Look, err = o.looked(run); err != nil {
@@ -122,23 +127,27 @@ func Searches(o SearchOptions) (cs []explore.Config, skipped []string, err error
 	return cs, skipped, nil
 }
 
+// ineffective refuses a flag that matters to none of the searches.
+func (o SearchOptions) ineffective(runs []scenarios.Config) error {
+	var all []subject
+	for _, c := range runs {
+		all = append(all, subject{config: c})
+	}
+	if err := ineffective(o.meant, searchEffects, all); err != nil {
+		return err
+	}
+	return ineffective(func(flag string) bool {
+		return o.meant(flag) && !slices.ContainsFunc(searchEffects, func(e effect) bool { return slices.Contains(e.flags, flag) })
+	}, effects, all)
+}
+
 func (o SearchOptions) set(flag string) bool { return o.Set != nil && o.Set(flag) }
 
 // sensible refuses what would silently be taken for a default.
 func (o SearchOptions) sensible() error {
 	switch {
-	case o.Time < 0, o.Memory < 0:
-		return errors.New("--time and --memory must not be negative")
-	case o.Masters < 0:
-		return errors.New("--masters must not be negative")
-	case o.set("ttl") && o.TTL < time.Millisecond:
-		return fmt.Errorf("a lease of %v: --ttl must be 1ms or more, since Redis counts in milliseconds", o.TTL)
-	case o.Hold < 0:
-		return errors.New("--hold must not be negative")
-	case o.set("stock") && o.Stock < 1:
-		return fmt.Errorf("a stock of %d: --stock must be 1 or more, or nothing can be sold", o.Stock)
 	case int64(o.Quantity) > max(o.Stock, 1):
-		return fmt.Errorf("orders for %d pieces of a stock of %d: nothing could be sold", o.Quantity, o.Stock)
+		return fmt.Errorf("--quantity %d is more than --stock %d: nothing could be sold", o.Quantity, o.Stock)
 	case o.set("visibility") && o.QueueOptions.Visibility < time.Millisecond:
 		return errors.New("--visibility must be 1ms or more")
 	}

@@ -168,7 +168,7 @@ var Failures = []Failure{
 		Mode: "server restarts empty", Trigger: "a server without persistence is killed while a lock is held, and comes back",
 		Cells: join(
 			each(breaks, variant.Lock, variant.MutualExclusion, "--lock", []string{"lua-release", "set-nx-ex", "redislock-atomic"}, with(longHolds, "--fault", "restart empty at 600ms")...),
-			each(holds, variant.Lock, variant.MutualExclusion, "--lock", []string{"lua-release", "redislock-atomic"}, with(longHolds, "--aof", "--fault", "restart at 600ms")...),
+			each(holds, variant.Lock, variant.MutualExclusion, "--lock", []string{"lua-release", "redislock-atomic"}, "--scenario", "mutex", "--clients", "8", "--ttl", "6s", "--wait", "3s", "--hold", "800ms", "--timeout", "1s", "--duration", "5s", "--aof", "--fault", "restart at 600ms"),
 			each(holds, variant.Sale, variant.NoOversell, "--sale", []string{"lua"}, "--lock", "none", "--clients", "16", "--stock", "1000", "--hold", "20ms", "--aof", "--fault", "kill at 300ms for 200ms"),
 		),
 	},
@@ -261,8 +261,8 @@ var Failures = []Failure{
 		Mode: "ids repeat", Trigger: "numbers were counted on a master that is lost before it has told its replica",
 		Cells: []Cell{
 			breaks(variant.IDs, variant.UniqueIDs, "--scenario", "ids", "--clients", "8", "--lock", "lua-release", "--ids", "get-set", "--timeout", "1s", "--ttl", "2s", "--topology", "sentinel", "--fault", "split-brain at 300ms for 1s"),
-			breaks(variant.IDs, variant.UniqueIDs, "--scenario", "ids", "--clients", "8", "--lock", "none", "--ids", "incr", "--timeout", "1s", "--ttl", "2s", "--topology", "sentinel", "--fault", "split-brain at 300ms for 1s"),
-			holds(variant.IDs, variant.UniqueIDs, "--scenario", "ids", "--clients", "8", "--lock", "none", "--ids", "incr", "--timeout", "1s", "--ttl", "2s", "--aof", "--fault", "kill at 300ms for 200ms"),
+			breaks(variant.IDs, variant.UniqueIDs, "--scenario", "ids", "--clients", "8", "--lock", "none", "--ids", "incr", "--timeout", "1s", "--topology", "sentinel", "--fault", "split-brain at 300ms for 1s"),
+			holds(variant.IDs, variant.UniqueIDs, "--scenario", "ids", "--clients", "8", "--lock", "none", "--ids", "incr", "--timeout", "1s", "--aof", "--fault", "kill at 300ms for 200ms"),
 		},
 	},
 	{

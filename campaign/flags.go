@@ -5,7 +5,10 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"oversell/database"
+	"oversell/internal/limits"
 	"oversell/load"
+	"oversell/target"
 )
 
 // Bind defines the flags by which a run is chosen, with their defaults, and has
@@ -17,16 +20,20 @@ func (o *Options) Bind(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.Locks, "lock", nil, "the lock, or several: a,b (default: every shipped one)")
 	f.StringVar(&o.Sale, "sale", "", "how the sale is written (default: plain; fenced under locks that grant fencing tokens)")
 	f.StringVar(&o.Queue, "queue", "", "the task queue (default: every shipped one)")
-	f.DurationVar(&o.Delay, "delay", 0, "tasks are due after a part of this, drawn by chance")
-	f.Float64Var(&o.Repeat, "repeat", 0, "probability that a producer enqueues its last id again")
+	f.DurationVar(&o.Delay, "delay", 0, "tasks are due after a part of this, drawn by chance (default, where the queue can delay: 50ms; given as 0: none)")
+	f.Float64Var(&o.Repeat, "repeat", 0, "probability that a producer enqueues its last id again (default, where the queue promises one entry per id: 0.1; given as 0: none)")
 	f.BoolVar(&o.QueueOptions.Overwrite, "overwrite", false, "an id that is enqueued again replaces its entry, instead of being ignored")
+	f.IntVar(&o.Batch, "batch", 1, "task ids per enqueue, and tasks per pop at the most")
+	f.Float64Var(&o.Withdraw, "withdraw", 0, "probability that a producer withdraws (dequeues) the task that it enqueued")
+	f.Float64Var(&o.Peek, "peek", 0, "probability that a consumer peeks before it takes a task")
 	f.Float64Var(&o.Die, "die", 0, "probability that a client dies with the task or number it was given; in dispatch, that a user comes back too late")
+	f.IntVar(&o.Abandon, "abandon", 0, "tasks of a dispatch that whoever is given them never submits, so that their holds end by their limit (default: 5; with --die 0; given as 0: none)")
 	f.DurationVar(&o.QueueOptions.Visibility, "visibility", 0, "how long a consumer has for a task (default, where there is such a limit: 1s)")
 	f.IntVar(&o.QueueOptions.MaxAttempts, "attempts", 0, "deliveries after which a task becomes a dead letter; 0: never")
 	f.StringVar(&o.Dispatch, "dispatch", "", "how tasks are dispatched (default: dispatch-locked; dispatch-fenced under locks that grant fencing tokens)")
-	f.StringVar(&o.SQL.DSN, "sql", "", "database, for what is kept in one: sqlite, postgres://… or mysql://… (default: sqlite, a temporary file)")
+	f.StringVar(&o.SQL.DSN, "sql", "", "database, for what is kept in one: sqlite, postgres://… or mysql://… (default: sqlite, a temporary file; password also in $"+database.PasswordVariable+")")
 	f.StringVar(&o.IDs, "ids", "", "how numbers are generated, in ids and floors (default: get-set)")
-	f.StringVar(&o.Target.Target, "target", "auto", "auto, embedded, process, container, or redis://[user:password@]host:port[/db]")
+	f.StringVar(&o.Target.Target, "target", "auto", "auto, embedded, process, container, or redis://[user:password@]host:port[/db] (password also in $"+target.PasswordVariable+")")
 	f.StringVar(&o.Target.Topology, "topology", "", "single, replica, sentinel, cluster or masters:N (default: what the lock needs)")
 	f.BoolVar(&o.Target.Persist, "aof", false, "servers started for the run keep an append-only file, and lose nothing when they are killed")
 	f.StringVar(&o.Target.Image, "image", "", "image of the target container (default: $REDIS_IMAGE, or redis:7)")
@@ -34,20 +41,28 @@ func (o *Options) Bind(f *pflag.FlagSet) {
 	f.IntVar(&o.Clients, "clients", 64, "concurrent clients (on the emulation: 16)")
 	f.Int64Var(&o.Stock, "stock", 500, "pieces on sale (on the emulation: 200)")
 	f.IntVar(&o.Quantity, "quantity", 1, "largest order: each is for 1 to N pieces")
-	f.Float64Var(&o.Resend, "resend", 0, "probability that a buyer sends an order twice at once")
+	f.Float64Var(&o.Resend, "resend", 0, "probability that a buyer sends an order twice at once, or a worker behind a queue one after the other (default, where the sale promises once-per-order and is no control: 0.1; given as 0: none)")
 	f.Float64Var(&o.Refund, "refund", 0, "probability that a buyer gives a purchase back")
-	f.DurationVar(&o.TTL, "ttl", 10*time.Second, "lease of the lock")
+	f.BoolVar(&o.RefuseStale, "refuse-stale", false, "an optimistic sale refuses an order whose data is stale, instead of trying again")
+	f.DurationVar(&o.TTL, "ttl", 0, "lease of the lock, and in dispatch the limit of a hold (default: 10s; dispatch: 2s)")
 	f.DurationVar(&o.Wait, "wait", 10*time.Second, "how long one acquisition keeps trying")
 	f.DurationVar(&o.Retry, "retry", 0, "longest pause between two tries (default: by strategy and number of clients)")
 	f.DurationVar(&o.Hold, "hold", 0, "how long a section lasts beyond its own commands; in a sale, after its first command (default: 0; mutex: 1ms)")
-	f.Var(waiting{&o.Waiting}, "waiting", "how clients wait for a busy lock: poll, exponential or pubsub")
+	f.Var(waiting{&o.Waiting}, "waiting", "how clients wait for a busy lock: "+load.WaitingNames()+"; fixed is the documents' 100 ms without jitter")
 	f.IntVar(&o.Pool, "pool", 0, "connections shared by all clients, per server; 0: a connection each")
 	f.DurationVar(&o.Duration, "duration", 0, "end the run after this time (default: sold out, at most 1m; mutex: 2s)")
 	f.Int64Var(&o.Ops, "ops", 0, "end the run after this many rounds of all clients together; 0: no limit")
 	f.StringArrayVar(&o.Faults, "fault", nil, "what to break, in a sentence; may be given several times (see: oversell list faults)")
 	f.Uint64Var(&o.Seed, "seed", 0, "fixes every random choice (default: from the clock, and printed)")
 	f.BoolVar(&o.JSONL, "jsonl", false, "also write each history as JSON lines")
-	f.BoolVar(&o.Target.AllowRemote, "allow-remote", false, "allow a target that is not this machine")
+	BindAddress(f, &o.Target)
+	limits.Run.Bind(f)
+}
+
+// BindAddress defines the flags about servers that are running already.
+func BindAddress(f *pflag.FlagSet, s *target.Spec) {
+	f.BoolVar(&s.Mend, "mend", false, "first repair what a run that was killed has left on the target and in the database, and remove its keys and tables")
+	f.BoolVar(&s.AllowRemote, "allow-remote", false, "allow a target that is not this machine")
 }
 
 // Parse reads the flags of a run from a command line.
@@ -55,7 +70,7 @@ func Parse(args []string) (*Options, error) {
 	o := &Options{}
 	f := pflag.NewFlagSet("run", pflag.ContinueOnError)
 	o.Bind(f)
-	return o, f.Parse(args)
+	return o, limits.Explain(f.Parse(args))
 }
 
 // waiting is a flag's value that names a strategy.

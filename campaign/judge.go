@@ -3,6 +3,8 @@ package campaign
 import (
 	"fmt"
 	"math"
+	"slices"
+	"sync"
 	"time"
 
 	"oversell/checker"
@@ -22,7 +24,9 @@ type Judged struct {
 
 // Judge judges a history.
 func Judge(h *history.History) Judged {
-	j := checker.Judge(h)
+	var j checker.Judgement
+	var judging sync.WaitGroup
+	judging.Go(func() { j = checker.Judge(h) })
 	lat := reports.NewLatencies()
 	ops, returned := 0, int64(0)
 	for _, op := range h.Ops {
@@ -35,6 +39,7 @@ func Judge(h *history.History) Judged {
 			returned += op.Pieces()
 		}
 	}
+	judging.Wait()
 	elapsed := elapsed(h)
 	r := reports.Run{
 		Scenario: h.Header.Scenario, Lock: h.Header.Lock, Sale: h.Header.Sale, Queue: h.Header.Queue, IDs: h.Header.IDs, Dispatch: h.Header.Dispatch, SQL: h.Header.SQL,
@@ -43,7 +48,8 @@ func Judge(h *history.History) Judged {
 		Clients: h.Header.Clients, Pool: h.Header.Pool,
 		Operations: ops, ElapsedMS: round(float64(elapsed) / 1e6), Latency: lat.Summary(), Faults: struck(h), Phases: phases(h),
 		Expected: h.Header.Expected, ExpectedWhy: h.Header.ExpectedFlaws,
-		Overruns: j.Overruns, FirstOverrun: j.FirstOverrun, Refusals: byName(j.Refusals), Fairness: round(j.Fairness), Cut: h.Cut,
+		KnownToBreak: h.Header.KnownToBreak,
+		Overruns:     j.Overruns, FirstOverrun: j.FirstOverrun, Refusals: byName(j.Refusals), Fairness: round(j.Fairness), Cut: h.Cut,
 	}
 	if elapsed > 0 {
 		r.Throughput = round(float64(ops) / elapsed.Seconds())
@@ -57,9 +63,15 @@ func Judge(h *history.History) Judged {
 		r.Returned = returned
 		r.Stock, r.Sold, r.Unknown = &h.Header.Stock, &j.Sold, &j.Unknown
 	}
+	r.Notes = append(r.Notes[:len(r.Notes):len(r.Notes)], h.Remarks...)
+	if h.Damaged {
+		j.Verdicts = undecided(j.Verdicts, "the history is "+h.Cut)
+	}
 	results := properties(&r, h, j.Verdicts)
 	r.Verdict, r.Why = verdict(h, results)
-	return Judged{r, lat, j.Verdicts, workOf(h, j.Sold+j.Unknown)}
+	work := workOf(h, j.Sold+j.Unknown)
+	r.Request = work.request()
+	return Judged{r, lat, j.Verdicts, work}
 }
 
 func byName(refusals map[history.Reason]int64) map[string]int64 {
@@ -101,9 +113,20 @@ func struck(h *history.History) []reports.Fault {
 		return fs
 	}
 	for _, f := range h.Trailer.Faults {
-		fs = append(fs, reports.Fault{Name: f.Name, Level: f.Level, Fired: f.Fired, Holders: f.Holders, Waiters: f.Waiters, Failed: f.Failed})
+		fs = append(fs, reports.Fault{Name: f.Name, Level: f.Level, Fired: f.Fired, Holders: f.Holders, Waiters: f.Waiters, Vain: f.Vain, VainWhy: f.VainWhy, Effect: f.Effect, Failed: f.Failed})
 	}
 	return fs
+}
+
+// unlisted says of which of the header's faults the trailer does not tell; empty when it
+// tells of all.
+func unlisted(h *history.History) string {
+	for _, name := range h.Header.Faults {
+		if !slices.ContainsFunc(h.Trailer.Faults, func(f history.FaultCount) bool { return f.Name == name }) {
+			return fmt.Sprintf("the header declares the fault %q, and the trailer does not tell what became of it", name)
+		}
+	}
+	return ""
 }
 
 // idle says which fault did not do what it should have; empty when all did.
@@ -112,6 +135,8 @@ func idle(t *history.Trailer) string {
 		switch {
 		case f.Fired == 0 && f.Failed != "":
 			return fmt.Sprintf("the fault %q never struck: %s", f.Name, f.Failed)
+		case f.Fired == 0 && f.Vain > 0:
+			return fmt.Sprintf("the fault %q came to nothing: %s", f.Name, f.VainWhy)
 		case f.Fired == 0:
 			return fmt.Sprintf("the fault %q never struck: nothing that fits it came by", f.Name)
 		case f.Failed != "":
@@ -124,37 +149,64 @@ func idle(t *history.Trailer) string {
 	return ""
 }
 
-// properties fills in r.Properties in the order of variant.Properties, and
-// returns the results of those that were promised.
-func properties(r *reports.Run, h *history.History, vs []checker.Verdict) []checker.Result {
+// properties fills in r.Properties in the order of variant.Properties, those that this
+// build does not know last, and returns the verdicts on those that were promised.
+func properties(r *reports.Run, h *history.History, vs []checker.Verdict) []checker.Verdict {
 	r.Properties = []reports.Property{}
-	var promised []checker.Result
-	for _, info := range variant.Properties {
-		for _, v := range vs {
-			if v.Of != info.Of || v.Property != info.Name {
-				continue
-			}
-			p := reports.Property{Name: v.Property, Of: v.Of, Measured: v.Result.String(), Count: v.Count, Why: v.Why, Witness: v.Witness}
-			if p.Witness == nil {
-				p.Witness = []history.Op{}
-			}
-			p.Result = p.Measured
-			if h.Header.Promised(v.Of, v.Property) {
-				promised = append(promised, v.Result)
-			} else {
-				p.Result = reports.NotClaimed
-			}
-			r.Properties = append(r.Properties, p)
+	var promised []checker.Verdict
+	for _, v := range inOrder(vs) {
+		p := reports.Property{Name: v.Property, Of: v.Of, Measured: v.Result.String(), Count: v.Count, Opportunities: v.Opportunities, Why: v.Why, Witness: v.Witness}
+		if p.Witness == nil {
+			p.Witness = []history.Op{}
 		}
+		p.Result = p.Measured
+		if h.Header.Promised(v.Of, v.Property) {
+			promised = append(promised, v)
+			p.Declared = h.Header.Declares(v.Of, v.Property)
+		} else {
+			p.Result = reports.NotClaimed
+		}
+		r.Properties = append(r.Properties, p)
 	}
 	return promised
 }
 
-// verdict merges the promised results. What would have passed is inconclusive
-// when the run had no power to show a violation.
-func verdict(h *history.History, promised []checker.Result) (verdict, why string) {
-	merged := checker.Merge(promised...)
+// inOrder sorts verdicts by variant.Properties.
+func inOrder(vs []checker.Verdict) []checker.Verdict {
+	place := func(v checker.Verdict) int {
+		i := slices.IndexFunc(variant.Properties, func(info variant.PropertyInfo) bool { return info.Of == v.Of && info.Name == v.Property })
+		if i < 0 {
+			return len(variant.Properties)
+		}
+		return i
+	}
+	vs = slices.Clone(vs)
+	slices.SortStableFunc(vs, func(a, b checker.Verdict) int { return place(a) - place(b) })
+	return vs
+}
+
+// undecided are verdicts without a judgement.
+func undecided(vs []checker.Verdict, why string) []checker.Verdict {
+	vs = slices.Clone(vs)
+	for i, v := range vs {
+		vs[i] = checker.Verdict{Of: v.Of, Property: v.Property, Result: checker.Unknown, Why: why}
+	}
+	return vs
+}
+
+// verdict merges the promised results. A run passes when every promise held and
+// something happened that could have broken it; see [checker.Verdict.Opportunities].
+func verdict(h *history.History, promised []checker.Verdict) (verdict, why string) {
+	var results []checker.Result
+	open := false // for another reason than that nothing could have broken the promise
+	for _, v := range promised {
+		results = append(results, v.Result)
+		open = open || v.Result == checker.Unknown && !v.Unwitnessed()
+	}
+	merged := checker.Merge(results...)
 	switch {
+	case h.Damaged:
+		return reports.Inconclusive, "the history is " + h.Cut
 	case merged == checker.Violated:
 		return reports.Violated, ""
 	case h.Cut != "":
@@ -165,24 +217,48 @@ func verdict(h *history.History, promised []checker.Result) (verdict, why string
 		return reports.Inconclusive, cutShort + h.Trailer.Aborted
 	case h.Trailer.Interrupted:
 		return reports.Inconclusive, "the run was stopped before its end"
+	case unlisted(h) != "":
+		return reports.Inconclusive, unlisted(h)
 	case idle(h.Trailer) != "":
 		return reports.Inconclusive, idle(h.Trailer)
 	case len(promised) == 0:
 		return reports.Inconclusive, "nothing was promised, and so nothing could be broken"
-	case merged == checker.Unknown:
+	case merged == checker.Unknown && open:
 		return reports.Inconclusive, notDecided
-	case !contended(h):
+	case merged == checker.Unknown:
 		return reports.Inconclusive, Uncontended
+	case !contended(h), leastOpportunities(promised) < needed:
+		return reports.Inconclusive, Uncontended
+	case h.Header.Duration > 0 && h.Header.Duration < shortest:
+		return reports.Inconclusive, fmt.Sprintf("the load lasted %v, in which clients are hardly interrupted: a pass takes %v or more", h.Header.Duration, shortest)
 	}
 	return reports.Pass, ""
+}
+
+// needed is how many opportunities a pass needs for each promise. Of one or two that went
+// well the rule of three says nothing: its bound is 3/n.
+const needed = 3
+
+// shortest is how long a load must last for a pass, if the clock ends it. Go lets a
+// goroutine run for 10 ms before it interrupts it: in a load of less, what happened between
+// the clients is what their start made of it.
+const shortest = 20 * time.Millisecond
+
+// leastOpportunities is that of the promise that had the fewest.
+func leastOpportunities(promised []checker.Verdict) int64 {
+	least := int64(math.MaxInt64)
+	for _, v := range promised {
+		least = min(least, v.Opportunities)
+	}
+	return least
 }
 
 // Why runs are inconclusive: a history leaves a promise open, or what follows ended the
 // run before its time.
 const (
-	// Uncontended is why a run of clients that never met decides nothing. Its speed is
-	// what it is.
-	Uncontended = "no two clients were ever at work at the same time: such a run shows nothing"
+	// Uncontended is why a run decides nothing in which too little could have broken a
+	// promise, because its clients hardly met. Its speed is what it is.
+	Uncontended = "too little happened that could have broken a promise: such a run shows nothing"
 
 	notDecided = "a promised property could not be decided"
 	cutShort   = "the run was cut short: "

@@ -16,7 +16,7 @@ import (
 	"oversell/reports"
 )
 
-// The matrix runs every cell of every failure on real servers. In CI each runs with
+// The matrix runs every cell of every failure on real servers. In CI a sample runs with
 // one seed; OVERSELL_MATRIX is another number of them. With ten or more, as "make
 // matrix" has it, what came of it is written to docs/faults.md.
 func TestMatrix(t *testing.T) {
@@ -29,6 +29,9 @@ func TestMatrix(t *testing.T) {
 	t.Run("cells", func(t *testing.T) {
 		for i, f := range Failures {
 			for j, c := range f.Cells {
+				if seeds == 1 && !f.sampled(i, j) {
+					continue
+				}
 				t.Run(fmt.Sprintf("%s/%d", strings.ReplaceAll(f.Mode, "/", "-"), j+1), func(t *testing.T) {
 					t.Parallel()
 					for seed := range seeds {
@@ -41,6 +44,22 @@ func TestMatrix(t *testing.T) {
 	if seeds >= 10 {
 		book.write(t, filepath.Join("..", "docs", "faults.md"))
 	}
+}
+
+// sampled tells whether cell j of this failure, the i-th, runs in CI: of those that
+// break and of those that hold it is one, in each failure another.
+func (f Failure) sampled(i, j int) bool {
+	alike, before := 0, 0
+	for k, c := range f.Cells {
+		if c.Breaks != f.Cells[j].Breaks {
+			continue
+		}
+		if k < j {
+			before++
+		}
+		alike++
+	}
+	return before == i%alike
 }
 
 // measured is what came of the cell's property in a run.

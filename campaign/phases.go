@@ -51,14 +51,12 @@ func phases(h *history.History) []reports.Phase {
 type phase struct {
 	name      string
 	from, to  time.Duration
-	answered  int
+	ended     int
 	latencies *reports.Latencies
 }
 
 func (p *phase) add(op history.Op) {
-	if op.Outcome != history.Unknown {
-		p.answered++
-	}
+	p.ended++
 	p.latencies.Add(op)
 }
 
@@ -66,17 +64,18 @@ func summaries(parts []phase) (all []reports.Phase) {
 	for _, p := range parts {
 		s := reports.Phase{
 			Name: p.name, FromMS: round(float64(p.from) / 1e6), ToMS: round(float64(p.to) / 1e6),
-			Operations: p.answered, Latency: p.latencies.Summary(),
+			Operations: p.ended, Latency: p.latencies.Summary(),
 		}
 		if p.to > p.from {
-			s.Throughput = round(float64(p.answered) / (p.to - p.from).Seconds())
+			s.Throughput = round(float64(p.ended) / (p.to - p.from).Seconds())
 		}
 		all = append(all, s)
 	}
 	return all
 }
 
-// measured tells an operation of a client's from what was noted besides.
+// measured tells an operation of a client's that ended, with or without an answer, from
+// what was noted besides and from what the end of the run stopped.
 func measured(op history.Op) bool {
-	return op.Kind != history.ReadState && op.Kind != history.Fault && op.Kind != history.Join
+	return op.Kind != history.ReadState && op.Kind != history.Fault && op.Kind != history.Join && op.Reason != history.Stopped
 }

@@ -1,6 +1,7 @@
 package campaign
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,13 +47,19 @@ type Options struct {
 	// Faults are sentences of package faults: what is done to the run on purpose.
 	Faults []string
 
-	// Set tells which flags somebody gave, by name; nil: none. One that has no
-	// effect on the scenario is refused.
-	Set func(flag string) bool
+	// Set tells which flags somebody gave, by name; nil: none. One that can have no
+	// effect is refused, unless Shared says that it was given for other runs, too.
+	Set, Shared func(flag string) bool
 
 	QueueOptions queueimpl.Options
 	Delay        time.Duration
 	Repeat, Die  float64
+	Abandon      int
+	// Batch, Withdraw and Peek are what clients of a queue do besides, as in
+	// scenarios.Config; RefuseStale is the sale's.
+	Batch          int
+	Withdraw, Peek float64
+	RefuseStale    bool
 }
 
 // DefaultDir is where the run directories of a campaign begun now go: a directory
@@ -71,12 +78,49 @@ func DefaultDir(now time.Time) string {
 // anything is started.
 func NewPlan(ctx context.Context, o Options) (Plan, error) {
 	o.suitEmulation()
-	return o.plan(ctx)
+	p, err := o.plan(ctx)
+	if err != nil {
+		return p, err
+	}
+	var runs []subject
+	for _, c := range p.Runs {
+		runs = append(runs, subject{c, p.Target})
+	}
+	if err := ineffective(o.meant, effects, runs); err != nil {
+		return Plan{}, err
+	}
+	p.Notes = partly(o.meant, runs)
+	return p, nil
+}
+
+// wellNamed refuses a list of locks, of which set tells whether somebody gave it, that
+// names none, one without a name, or one twice.
+func wellNamed(locks []string, set bool) error {
+	if slices.Contains(locks, "") || set && len(locks) == 0 {
+		return errors.New("an empty name was given to --lock (see: oversell list)")
+	}
+	for i, name := range locks {
+		if slices.Contains(locks[:i], name) {
+			return fmt.Errorf("--lock %s is given twice", name)
+		}
+	}
+	return nil
+}
+
+// meant tells whether somebody set a flag for just these runs.
+func (o Options) meant(flag string) bool {
+	return o.Set != nil && o.Set(flag) && (o.Shared == nil || !o.Shared(flag))
+}
+
+// database is the database, treated as the target is.
+func (o Options) database() database.Spec {
+	o.SQL.AllowRemote, o.SQL.Mend = o.Target.AllowRemote, o.Target.Mend
+	return o.SQL
 }
 
 // plan is the plan for this very load.
 func (o Options) plan(ctx context.Context) (Plan, error) {
-	o.SQL.AllowRemote = o.Target.AllowRemote
+	o.SQL = o.database()
 	base, err := o.base()
 	if err != nil {
 		return Plan{}, err
@@ -89,6 +133,7 @@ func (o Options) plan(ctx context.Context) (Plan, error) {
 		return Plan{}, err
 	}
 	p := Plan{Target: o.Target, SQL: o.SQL, JSONL: o.JSONL}
+	var unfit error // of the first combination that cannot have a fault
 	if slices.ContainsFunc(combinations, scenarios.Config.NeedsSQL) {
 		if err := o.SQL.Validate(ctx); err != nil {
 			return Plan{}, err
@@ -102,16 +147,39 @@ func (o Options) plan(ctx context.Context) (Plan, error) {
 		// A sweep leaves out what cannot run there; what was asked for by name
 		// must be able to.
 		err = c.Complete(masters)
+		if err == nil && len(c.Faults) > 0 {
+			err = o.fitServers(ctx, c)
+		}
 		switch {
 		case err == nil:
 			p.Runs = append(p.Runs, c)
-		case len(o.Locks) == 0 && o.Queue == "" && errors.As(err, new(scenarios.Unmet)):
+		case o.Sweeps() && errors.As(err, new(scenarios.Unmet)):
 			p.Skipped = append(p.Skipped, err.Error())
+		case o.Sweeps() && errors.As(err, new(*faults.ParseError)):
+			p.Skipped = append(p.Skipped, fmt.Sprintf("%s: %v", runName(0, c)[3:], err))
+			unfit = cmp.Or(unfit, err)
 		default:
 			return Plan{}, err
 		}
 	}
+	if len(p.Runs) == 0 && unfit != nil {
+		return Plan{}, unfit
+	}
 	return p, nil
+}
+
+// Sweeps tells whether the runs are of everything that is shipped, since nobody named a
+// lock or a queue: they demonstrate what is declared of it.
+func (o Options) Sweeps() bool { return len(o.Locks) == 0 && o.Queue == "" }
+
+// fitServers refuses faults of servers that there are not, as far as that is known
+// before any is started.
+func (o Options) fitServers(ctx context.Context, c scenarios.Config) error {
+	all, err := specFor(o.Target, c.Lock).Members(ctx)
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	return c.FitServers(all)
 }
 
 // base is what all runs have in common: everything but the variants.
@@ -120,13 +188,26 @@ func (o Options) base() (c scenarios.Config, err error) {
 		Clients: o.Clients, Pool: o.Pool, Waiting: o.Waiting, Seed: o.Seed,
 		Stock: o.Stock, Quantity: o.Quantity, Resend: o.Resend, Refund: o.Refund,
 		TTL: o.TTL, Wait: o.Wait, Retry: o.Retry, Hold: o.Hold, Duration: o.Duration, Ops: o.Ops,
-		Timeout: o.Timeout, QueueOptions: o.QueueOptions, Delay: o.Delay, Repeat: o.Repeat, Die: o.Die,
+		Timeout: o.Timeout, QueueOptions: o.QueueOptions, Delay: o.Delay, Repeat: o.Repeat, Die: o.Die, Abandon: o.Abandon,
+		Batch: o.Batch, Withdraw: o.Withdraw, Peek: o.Peek, RefuseStale: o.RefuseStale,
 	}
 	if c.Scenario, err = find("scenario", o.Scenario, scenarios.All, func(s scenarios.Scenario) string { return s.Name }); err != nil {
 		return c, err
 	}
-	if err := o.superfluous(c.Scenario); err != nil {
+	if err := wellNamed(o.Locks, o.Set != nil && o.Set("lock")); err != nil {
 		return c, err
+	}
+	if o.Set != nil && o.Set("delay") && o.Delay == 0 {
+		c.Delay = scenarios.None
+	}
+	if o.Set != nil && o.Set("repeat") && o.Repeat == 0 {
+		c.Repeat = scenarios.None
+	}
+	if o.Set != nil && o.Set("abandon") && o.Abandon == 0 {
+		c.Abandon = scenarios.None
+	}
+	if o.Set != nil && o.Set("resend") && o.Resend == 0 {
+		c.Resend = scenarios.None
 	}
 	for _, sentence := range o.Faults {
 		f, err := faults.Parse(sentence)
@@ -156,34 +237,6 @@ func (o *Options) suitEmulation() {
 	if !o.Set("stock") {
 		o.Stock = emulatedStock
 	}
-}
-
-// superfluous refuses options that would have no effect.
-func (o Options) superfluous(s scenarios.Scenario) error {
-	for _, x := range []struct {
-		of    variant.Object
-		flags []string
-	}{
-		{variant.Sale, []string{"sale", "stock", "quantity", "resend", "refund"}},
-		{variant.IDs, []string{"ids"}},
-		{variant.Queue, []string{"queue", "delay", "repeat", "overwrite", "visibility", "attempts"}},
-		{variant.Dispatch, []string{"dispatch"}},
-	} {
-		for _, flag := range x.flags {
-			if o.Set != nil && o.Set(flag) && !s.Uses(x.of) {
-				return fmt.Errorf("scenario %s has no %s: leave out --%s", s.Name, x.of, flag)
-			}
-		}
-	}
-	switch {
-	case o.Die > 0 && !s.Uses(variant.Queue) && !s.Uses(variant.IDs) && !s.Uses(variant.Dispatch):
-		return fmt.Errorf("nobody can die in scenario %s: leave out --die", s.Name)
-	case o.Quantity < 1:
-		return fmt.Errorf("orders for %d pieces: --quantity must be 1 or more", o.Quantity)
-	case slices.Contains(o.Locks, ""), o.Set != nil && o.Set("lock") && len(o.Locks) == 0:
-		return errors.New("an empty name was given to --lock (see: oversell list)")
-	}
-	return nil
 }
 
 // combinations are the variants to run: of those that were not named, every

@@ -31,12 +31,17 @@ func Report(paths []string, out string) (written []string, err error) {
 		return nil, errors.New("name what the page is to tell of: a run directory, a history, a comparison or an exploration")
 	}
 	var found []source
+	var seen files
 	for _, path := range paths {
 		more, err := sourcesIn(path)
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, more...)
+		for _, s := range more {
+			if !seen.before(s.path) {
+				found = append(found, s)
+			}
+		}
 	}
 	if out == "" {
 		out = filepath.Join(dirOf(paths[0]), pageFile)
@@ -81,6 +86,9 @@ func sourcesIn(path string) ([]source, error) {
 		return []source{s}, err
 	}
 	files, err := historiesIn(path)
+	if err != nil && !errors.Is(err, ErrNoHistory) {
+		return nil, err
+	}
 	if err != nil {
 		if files, _ = filepath.Glob(filepath.Join(globEscape(path), "explore-*.json")); len(files) == 0 {
 			return nil, fmt.Errorf("%s holds no %s and no %s, nor do the directories in it, and no searches: name a run directory, a history, a comparison or an exploration", path, historyFile, comparisonFile)
@@ -104,6 +112,9 @@ func exists(path string) bool {
 
 // recognised finds out what is in a file, by its first bytes or its schema.
 func recognised(path string) (source, error) {
+	if err := ordinary(path); err != nil { // it is read twice
+		return source{}, err
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return source{}, err
@@ -114,6 +125,7 @@ func recognised(path string) (source, error) {
 	if n == 0 {
 		return source{}, fmt.Errorf("%s is empty: it holds nothing to report", path)
 	}
+	text := bytes.TrimPrefix(head[:n], []byte("\ufeff")) // as history.Read does
 	if string(head[:n]) == historyMagic {
 		return source{path, history.Schema}, nil
 	}
@@ -121,7 +133,7 @@ func recognised(path string) (source, error) {
 		Schema  string `json:"schema"`
 		Verdict string `json:"verdict"`
 	}
-	whole := io.MultiReader(bytes.NewReader(head[:n]), f)
+	whole := io.MultiReader(bytes.NewReader(text), f)
 	if err == nil {
 		err = json.NewDecoder(whole).Decode(&what)
 	}
@@ -182,7 +194,7 @@ func (s source) tells(dir string) (func(io.Writer) error, error) {
 			return reports.Overview(w, reports.OverviewInput{Explorations: all.Explorations})
 		}, nil
 	}
-	h, err := history.Read(s.path)
+	h, err := read(s.path)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.path, err)
 	}
@@ -273,7 +285,7 @@ func overview(found []source, out string) (written []string, err error) {
 
 // run judges one of several runs, and writes its page where a run directory has none.
 func (s source) run(dir string) (in reports.OverviewRun, wrote string, err error) {
-	h, err := history.Read(s.path)
+	h, err := read(s.path)
 	if err != nil {
 		return in, "", fmt.Errorf("%s: %w", s.path, err)
 	}

@@ -34,7 +34,7 @@ type bruteState struct {
 	done        uint32
 	now         time.Duration
 	held        bool
-	holder      int64
+	holder      history.Value
 	until, gone time.Duration // the lease of the holder can run out in [until, gone]
 }
 
@@ -49,7 +49,7 @@ func (b *brute) search(s bruteState) bool {
 	if s.held {
 		e := s
 		if e.now = max(s.now, s.until); e.now <= s.gone {
-			e.held, e.holder = false, 0
+			e.held, e.holder = false, history.Value{}
 			e.until, e.gone = history.Forever, history.Forever
 			if b.search(e) {
 				return true
@@ -114,7 +114,7 @@ func (b *brute) step(s bruteState, op *history.Op) (bruteState, bool) {
 		s.gone = max(s.gone, late(), s.until)
 		return s, true
 	}
-	s.held, s.holder = false, 0
+	s.held, s.holder = false, history.Value{}
 	s.until, s.gone = history.Forever, history.Forever
 	return s, true
 }

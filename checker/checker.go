@@ -79,11 +79,29 @@ type Verdict struct {
 	Result   Result
 	// Count is how many times the property was seen broken.
 	Count int
+	// Opportunities counts what could have broken the property in this history and
+	// was seen not to, or seen to: for mutual exclusion, hand-overs and refusals on
+	// one key between clients that each had an answer. With none, nothing was shown,
+	// and [Judge] does not let Holds stand.
+	Opportunities int64
 	// Why says in one sentence who did what when: for a violation the first
 	// one, for the others what was counted, for Unknown what is missing.
 	Why string
 	// Witness are the operations that the sentence is about, in completion order.
 	Witness []history.Op
+
+	// idle says that a key had nothing to judge, so that the other keys decide.
+	idle bool
+	// say says why, where that is not in Why: most verdicts of many keys are never told.
+	say func() string
+}
+
+// told is the verdict with its sentence.
+func (v Verdict) told() Verdict {
+	if v.say != nil {
+		v.Why, v.say = v.say(), nil
+	}
+	return v
 }
 
 // Monitor judges one property of one object.

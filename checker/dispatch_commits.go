@@ -2,6 +2,7 @@ package checker
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"oversell/history"
@@ -10,51 +11,85 @@ import (
 
 // holderCommits judges that a task is submitted only by the user who holds it.
 //
-// A commit that landed is a violation for certain when the task had been given to
-// another in between: that one's Take was called after the committer's own had
-// returned, and returned before the Submit was called. It does not matter
-// whether the other one still held it. A Submit that was tried before without
-// an answer may have landed in time, and is not blamed. Two commits of one task that
-// landed, in different holds, are a violation whatever their order, because after
-// the first one nobody holds the task. The smallest bad histories:
+// A commit that landed is a violation for certain when
+//
+//   - the task had been given to another in between: that one's Take was called after the
+//     committer's own had returned, and returned before the Submit was called. It does not
+//     matter whether the other one still held it. A Submit that was tried before without an
+//     answer, in the same hold, may have landed in time, and is not blamed;
+//   - or the committer cannot have held the task at all: no Take granted it under the hold
+//     that the Submit names, its client was never given it under another, and neither the
+//     hold nor the client has a Take without an answer, which may have granted it.
+//
+// Two commits of one task that landed, in different holds, are a violation whatever their
+// order, because after the first one nobody holds the task. A Submit that is told to be a
+// repetition changed nothing, if any other Submit can have landed before it; otherwise it
+// is judged as the commit that it speaks of. The smallest bad histories:
 //
 //	client 1  take    [1, 2]    task 7  until 10
 //	client 2  take    [12, 13]  task 7  until 22
 //	client 1  submit  [14, 15]  task 7  ok
 //
+//	client 1  take    [1, 2]    task 7
+//	client 2  submit  [3, 4]    task 7  ok
+//
 //	client 1  submit  [5, 6]  task 7  ok
 //	client 2  submit  [5, 7]  task 7  ok
 type holderCommits struct {
 	pools keyed[commits]
+	ended bool
 }
 
 type commits struct {
 	key     history.Value
-	holds   map[int64]*promise
+	holds   map[history.Value]*promise
 	tasks   map[history.Value]*deed
+	given   map[recipient]*promise  // the last hold of each client and task
+	asked   map[int32]time.Duration // by client: the earliest take without an answer
 	landed  int64
 	refused int64
-	late    int64 // after another was given the task
-	double  int64
-	why     string
-	witness []history.Op
+	met     contention // takes that were answered
+	atRisk  int64      // submits, answered
+	doubts  []doubt
+	repeats []doubt // those told to be repetitions
 }
 
-// promise is a hold that was not submitted for certain so far.
+// recipient is a client that was given a task.
+type recipient struct {
+	task   history.Value
+	client int32
+}
+
+// promise is a hold.
 type promise struct {
-	take  history.Op
-	tried bool // without an answer
+	take  history.Op    // OK, or without an answer
+	tried time.Duration // the earliest submit that may have landed
+	met   bool          // the take was contended
+}
+
+// doubt is a commit that landed and what speaks against it. An operation without an answer
+// that is still to come may explain it.
+type doubt struct {
+	op     history.Op
+	hold   *promise   // nil: none that granted the task
+	other  history.Op // the take of another in between
+	before history.Op // an earlier commit, in another hold
 }
 
 // deed is what is known of a task.
 type deed struct {
-	takes rising // by their calls
-	first history.Op
+	takes   rising // by their calls
+	first   history.Op
+	client  int32 // that was given it first
+	several bool  // others were given it, too
+	taken   bool
+	tried   time.Duration // the earliest submit that landed or may have landed
 }
 
 func newHolderCommits() *holderCommits {
 	return &holderCommits{pools: newKeyed(func(key history.Value) *commits {
-		return &commits{key: key, holds: make(map[int64]*promise), tasks: make(map[history.Value]*deed)}
+		return &commits{key: key, holds: make(map[history.Value]*promise), tasks: make(map[history.Value]*deed),
+			given: make(map[recipient]*promise), asked: make(map[int32]time.Duration)}
 	})}
 }
 
@@ -63,8 +98,26 @@ func (m *holderCommits) Observe(op *history.Op) {
 	switch {
 	case op.Kind == history.Take && op.Outcome == history.OK:
 		c := m.pools.at(op.Key)
-		c.holds[op.Session] = &promise{take: *op}
-		c.deed(op.Result).takes.add(int64(op.Call), op)
+		h := &promise{take: *op, tried: history.Forever, met: c.met.meets(op.Client, op.Call, op.Return)}
+		c.holds[op.Session] = h
+		d := c.deed(op.Result)
+		d.takes.add(int64(op.Call), op)
+		if !d.taken {
+			d.taken, d.client = true, op.Client
+		}
+		d.several = d.several || op.Client != d.client
+		c.given[recipient{op.Result, op.Client}] = h
+	case op.Kind == history.Take && op.Outcome == history.Unknown:
+		c := m.pools.at(op.Key)
+		if first, ok := c.asked[op.Client]; !ok || op.Call < first {
+			c.asked[op.Client] = op.Call
+		}
+		if op.Session != (history.Value{}) {
+			c.holds[op.Session] = &promise{take: *op, tried: history.Forever}
+		}
+	case op.Kind == history.Take && op.Outcome == history.Refused && op.Reason == history.Empty:
+		c := m.pools.at(op.Key)
+		c.met.add(op.Client, op.Return)
 	case op.Kind == history.Submit:
 		m.pools.at(op.Key).submit(op)
 	}
@@ -73,60 +126,130 @@ func (m *holderCommits) Observe(op *history.Op) {
 func (c *commits) deed(task history.Value) *deed {
 	d := c.tasks[task]
 	if d == nil {
-		d = new(deed)
+		d = &deed{tried: history.Forever}
 		c.tasks[task] = d
 	}
 	return d
 }
 
 func (c *commits) submit(op *history.Op) {
-	h := c.holds[op.Session]
-	switch op.Outcome {
-	case history.Unknown:
-		if h != nil {
-			h.tried = true
-		}
-		return
-	case history.Refused:
+	h, d := c.holds[op.Session], c.deed(op.Arg)
+	if op.Outcome != history.Unknown && (d.several || h != nil && h.met) {
+		c.atRisk++
+	}
+	switch {
+	case op.Outcome == history.Refused:
 		c.refused++
-	case history.OK:
-		if op.Reason != history.Repeated {
-			c.commit(h, op)
-		}
+		return
+	case op.Outcome == history.OK && op.Reason == history.Repeated:
+		c.repeats = append(c.repeats, c.doubt(op, d))
+	case op.Outcome == history.OK:
+		c.commit(op, d)
+		fallthrough
+	default:
+		d.tried = min(d.tried, op.Call)
 	}
-	delete(c.holds, op.Session)
+	if h != nil {
+		h.tried = min(h.tried, op.Call)
+	}
 }
 
-func (c *commits) commit(h *promise, op *history.Op) {
+// commit enters a commit that landed.
+func (c *commits) commit(op *history.Op, d *deed) {
 	c.landed++
-	d := c.deed(op.Arg)
-	before := d.first
-	if before.Kind == history.NoKind {
+	bad := c.doubt(op, d)
+	if d.first.Kind == history.NoKind {
 		d.first = *op
+	} else if d.first.Session != op.Session {
+		bad.before = d.first
 	}
-	if h != nil && !h.tried {
-		if other := d.takes.before(op.Call); other != nil && time.Duration(other.value) > h.take.Return {
-			c.late++
-			limit := ""
-			if h.take.Until > 0 && h.take.Until < op.Call {
-				limit = " until " + at(h.take.Until)
-			}
-			c.note(fmt.Sprintf("late commit: %s was given task %s%s, %s was given it at %s, and yet the commit of %s between %s and %s landed",
-				client(&h.take), op.Arg, limit, client(&other.op), at(other.op.Return), client(op), at(op.Call), at(op.Return)), h.take, other.op, *op)
-			return
-		}
-	}
-	if before.Kind != history.NoKind && before.Session != op.Session {
-		c.double++
-		c.note(fmt.Sprintf("two commits of task %s landed: of %s between %s and %s, and of %s between %s and %s", op.Arg,
-			client(&before), at(before.Call), at(before.Return), client(op), at(op.Call), at(op.Return)), before, *op)
+	if bad.before.Kind != history.NoKind || c.certain(&bad) {
+		c.doubts = append(c.doubts, bad)
 	}
 }
 
-func (c *commits) note(why string, ops ...history.Op) {
-	if c.late+c.double == 1 {
-		c.why, c.witness = why, inOrder(ops...)
+// doubt is what speaks against a commit, as far as is known.
+func (c *commits) doubt(op *history.Op, d *deed) doubt {
+	h := c.holds[op.Session]
+	if h == nil || h.take.Outcome == history.OK && h.take.Result != op.Arg {
+		h = c.given[recipient{op.Arg, op.Client}] // the user may name another hold than the task's
 	}
+	bad := doubt{op: *op, hold: h}
+	if h == nil || h.take.Outcome == history.Unknown {
+		return bad
+	}
+	if other := d.takes.before(op.Call); other != nil && time.Duration(other.value) > h.take.Return {
+		bad.other = other.op
+	}
+	return bad
+}
+
+// certain tells whether nothing that is known explains a commit.
+func (c *commits) certain(bad *doubt) bool {
+	op := &bad.op
+	if h := bad.hold; h != nil {
+		if bad.other.Kind == history.NoKind || h.tried < op.Call {
+			return false
+		}
+		if h.take.Session == op.Session {
+			return true
+		}
+	}
+	if h := c.holds[op.Session]; h != nil && h.take.Outcome == history.Unknown {
+		return false
+	}
+	asked, ok := c.asked[op.Client]
+	return !ok || asked > op.Return
+}
+
+// tell is the sentence about a commit that nothing explains.
+func (c *commits) tell(bad *doubt) (string, []history.Op) {
+	op := &bad.op
+	if !c.certain(bad) {
+		before := &bad.before
+		return fmt.Sprintf("two commits of task %s landed: of %s between %s and %s, and of %s between %s and %s", op.Arg,
+			client(before), at(before.Call), at(before.Return), client(op), at(op.Call), at(op.Return)), inOrder(*before, *op)
+	}
+	if bad.hold == nil {
+		return fmt.Sprintf("commit without a hold: %s was not given task %s, under hold %s or another, and yet its commit between %s and %s landed",
+			client(op), op.Arg, op.Session, at(op.Call), at(op.Return)), []history.Op{*op}
+	}
+	take, limit := &bad.hold.take, ""
+	if take.Until > 0 && take.Until < op.Call {
+		limit = " until " + at(take.Until)
+	}
+	return fmt.Sprintf("late commit: %s was given task %s%s, %s was given it at %s, and yet the commit of %s between %s and %s landed",
+		client(take), op.Arg, limit, client(&bad.other), at(bad.other.Return), client(op), at(op.Call), at(op.Return)), inOrder(*take, bad.other, *op)
+}
+
+// bad lists the commits that nothing explains. Of those of one task that are told to be
+// repetitions, and before which no other can have landed, one must be the commit itself.
+func (c *commits) bad() (list []*doubt, second int) {
+	for i := range c.doubts {
+		switch bad := &c.doubts[i]; {
+		case c.certain(bad):
+			list = append(list, bad)
+		case bad.before.Kind != history.NoKind:
+			list = append(list, bad)
+			second++
+		}
+	}
+	landed := make(map[history.Value]time.Duration) // by task: the earliest repetition that may be the commit
+	for i := range c.repeats {
+		if bad := &c.repeats[i]; !c.certain(bad) {
+			if first, ok := landed[bad.op.Arg]; !ok || bad.op.Call < first {
+				landed[bad.op.Arg] = bad.op.Call
+			}
+		}
+	}
+	for i := range c.repeats {
+		bad := &c.repeats[i]
+		if first, ok := landed[bad.op.Arg]; c.certain(bad) && c.deed(bad.op.Arg).tried > bad.op.Return && (!ok || first > bad.op.Return) {
+			list = append(list, bad)
+			landed[bad.op.Arg] = always
+		}
+	}
+	return list, second
 }
 
 // Advance implements [Monitor].
@@ -138,19 +261,30 @@ func (m *holderCommits) Advance(lowWater time.Duration) {
 	}
 }
 
+func (m *holderCommits) cut() { m.ended = true }
+
 // Verdict implements [Monitor].
 func (m *holderCommits) Verdict() Verdict {
 	return m.pools.verdict(variant.Dispatch, variant.HolderCommits, nothingTaken, func(c *commits) Verdict {
-		switch {
-		case c.late+c.double > 0:
-			why := c.why
-			if c.late+c.double > 1 {
-				why += fmt.Sprintf("; %s late and %s second ones in all", count(c.late), count(c.double))
-			}
-			return Verdict{Result: Violated, Count: int(c.late + c.double), Why: why, Witness: c.witness}
-		case c.landed+c.refused == 0:
-			return Verdict{Why: "nobody submitted a task"}
-		}
-		return Verdict{Result: Holds, Why: fmt.Sprintf("%s landed, none after another user was given the task; %s refused", many(c.landed, "commit"), many(c.refused, "submit"))}
+		return c.verdict(m.ended)
 	})
+}
+
+func (c *commits) verdict(cut bool) Verdict {
+	bad, second := c.bad()
+	switch {
+	case len(bad) > 0:
+		why, witness := c.tell(bad[0])
+		if cut && !slices.ContainsFunc(bad, func(d *doubt) bool { return d.before.Kind != history.NoKind }) {
+			return Verdict{Why: why + "; but " + cutOff}
+		}
+		if len(bad) > 1 {
+			why += fmt.Sprintf("; %s late or without a hold and %s second ones in all", count(len(bad)-second), count(second))
+		}
+		return Verdict{Result: Violated, Count: len(bad), Opportunities: c.atRisk, Why: why, Witness: witness}
+	case c.landed+c.refused+int64(len(c.repeats)) == 0:
+		return Verdict{Why: "nobody submitted a task"}
+	}
+	return Verdict{Result: Holds, Opportunities: c.atRisk, Why: fmt.Sprintf("%s landed, none after another user was given the task; %s refused; %s of tasks that others could have held",
+		many(c.landed, "commit"), many(c.refused, "submit"), many(c.atRisk, "submit"))}
 }

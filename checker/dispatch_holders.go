@@ -8,11 +8,6 @@ import (
 	"oversell/variant"
 )
 
-// dispatchMonitors are the monitors of the dispatch of tasks to users.
-func dispatchMonitors(h *history.Header) []Monitor {
-	return []Monitor{newOneHolder(), newHolderCommits(), newTaskReturns(h)}
-}
-
 // nothingTaken is why nothing can be said.
 const nothingTaken = "nobody was given a task"
 
@@ -20,8 +15,9 @@ const nothingTaken = "nobody was given a task"
 //
 // A user surely holds a task from the return of the Take to the call of the
 // Submit, or to the end of the hold if that comes first. Two such stretches of
-// one task that share more than an instant are a violation. The smallest bad
-// history:
+// one task that share more than an instant are a violation. An opportunity is a
+// Take that was answered with a task while another user asked for one, or whose
+// task had been given to another user before. The smallest bad history:
 //
 //	client 1  take  [1, 2]  task 7  until 100
 //	client 2  take  [3, 4]  task 7  until 100
@@ -32,9 +28,13 @@ type oneHolder struct {
 
 type pool struct {
 	key   history.Value
-	holds map[int64]*tenure
+	holds map[history.Value]*tenure
 	tasks map[history.Value]*custody
+	spans spares[span]
 	takes int64
+
+	met       contention // takes that were answered
+	contended int64
 }
 
 // tenure is a hold that was not submitted so far.
@@ -45,13 +45,14 @@ type tenure struct {
 
 // custody is what is known of a task.
 type custody struct {
-	task  history.Value
-	spans overlaps
+	task   history.Value
+	client int32 // that was given it last
+	spans  overlaps
 }
 
 func newOneHolder() *oneHolder {
 	return &oneHolder{pools: newKeyed(func(key history.Value) *pool {
-		return &pool{key: key, holds: make(map[int64]*tenure), tasks: make(map[history.Value]*custody)}
+		return &pool{key: key, holds: make(map[history.Value]*tenure), tasks: make(map[history.Value]*custody)}
 	})}
 }
 
@@ -60,6 +61,9 @@ func (m *oneHolder) Observe(op *history.Op) {
 	switch {
 	case op.Kind == history.Take && op.Outcome == history.OK:
 		m.pools.at(op.Key).take(op)
+	case op.Kind == history.Take && op.Outcome == history.Refused && op.Reason == history.Empty:
+		p := m.pools.at(op.Key)
+		p.met.add(op.Client, op.Return)
 	case op.Kind == history.Submit:
 		m.pools.at(op.Key).submit(op)
 	}
@@ -67,15 +71,20 @@ func (m *oneHolder) Observe(op *history.Op) {
 
 func (p *pool) take(op *history.Op) {
 	p.takes++
+	contended := p.met.meets(op.Client, op.Call, op.Return)
+	if t := p.tasks[op.Result]; contended || t != nil && t.client != op.Client {
+		p.contended++
+	}
 	t := p.tasks[op.Result]
 	if t == nil {
-		t = &custody{task: op.Result}
+		t = &custody{task: op.Result, spans: overlaps{spare: &p.spans}}
 		p.tasks[op.Result] = t
 	}
+	t.client = op.Client
 	if h := p.holds[op.Session]; h != nil { // a number used twice: the first is over
 		p.tasks[h.take.Result].spans.close(h.span, min(h.span.until, op.Call), nil)
 	}
-	p.holds[op.Session] = &tenure{*op, t.spans.start(op, op.Session, leased(op))}
+	p.holds[op.Session] = &tenure{*op, t.spans.start(op, int64(p.takes), leased(op))}
 }
 
 func (p *pool) submit(op *history.Op) {
@@ -113,18 +122,18 @@ func (p *pool) verdict(cut bool) Verdict {
 	var task history.Value
 	for id, t := range p.tasks {
 		n, x, y := t.spans.tally(cut)
-		if twice += n; n > 0 && (b == nil || y.start < b.start || y.start == b.start && y.session < b.session) {
+		if twice += n; n > 0 && (b == nil || y.start < b.start || y.start == b.start && y.number < b.number) {
 			a, b, task = x, y, id
 		}
 	}
 	switch {
 	case twice > 0:
 		why, witness := heldTwice(task, a, b)
-		return Verdict{Result: Violated, Count: twice, Why: why, Witness: witness}
+		return Verdict{Result: Violated, Count: twice, Opportunities: p.contended, Why: why, Witness: witness}
 	case p.takes == 0:
 		return Verdict{Why: nothingTaken}
 	}
-	return Verdict{Result: Holds, Why: fmt.Sprintf("%s of %s, no two of one at once", many(p.takes, "hold"), many(len(p.tasks), "task"))}
+	return Verdict{Result: Holds, Opportunities: p.contended, Why: fmt.Sprintf("%s of %s, %s taken in contention, no two of one task at once", many(p.takes, "hold"), many(len(p.tasks), "task"), count(p.contended))}
 }
 
 // heldTwice is the sentence about two holds of a task that overlap.

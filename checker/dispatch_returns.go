@@ -23,9 +23,11 @@ import (
 //   - or somebody asked in vain after the limit, and a grace later the final audit
 //     still calls it held, or does not list it at all.
 //
-// A Take without an answer may hold a task for good, and so excuses one. An
-// audit that only counts tasks is used as far as it goes. The smallest bad
-// history, with a grace of 1:
+// A Take without an answer may hold a task for good, and so excuses one. A Submit
+// without an answer may have finished its task, of which nothing more is known then. An
+// audit that only counts tasks is used as far as it goes. An opportunity is a hold that
+// ended by its limit and whose task is known to have returned or to be stuck. The
+// smallest bad history, with a grace of 1:
 //
 //	client 1  take  [1, 2]    task 7  until 10
 //	client 1  take  [12, 13]  refused (empty)
@@ -41,7 +43,7 @@ type lendings struct {
 	tasks   map[history.Value]*lending
 	order   []*lending
 	takes   []lent
-	number  map[int64]int32                // of a hold in takes
+	number  map[history.Value]int32        // of a hold in takes
 	refused map[history.Value][]history.Op // for want of work, by user
 	asked   []history.Op                   // the same of all users
 	lost    int64                          // takes without an answer
@@ -82,7 +84,7 @@ var countsHeld = history.Text("count-held")
 
 func newTaskReturns(h *history.Header) *taskReturns {
 	return &taskReturns{h: h, pools: newKeyed(func(key history.Value) *lendings {
-		return &lendings{key: key, tasks: make(map[history.Value]*lending), number: make(map[int64]int32), refused: make(map[history.Value][]history.Op)}
+		return &lendings{key: key, tasks: make(map[history.Value]*lending), number: make(map[history.Value]int32), refused: make(map[history.Value][]history.Op)}
 	})}
 }
 
@@ -130,11 +132,17 @@ func (l *lendings) take(op *history.Op) {
 func (l *lendings) submit(op *history.Op) {
 	l.moved(op)
 	i, ok := l.number[op.Session]
-	if !ok {
+	if !ok || l.takes[i].take.Result != op.Arg { // the hold is not of this task: what that did is not known
+		if t := l.task(op.Arg); op.Outcome != history.Refused {
+			t.maybeDone = true
+		}
+		if ok {
+			l.task(l.takes[i].take.Result).maybeDone = true
+		}
 		return
 	}
 	h := &l.takes[i]
-	t := l.task(h.take.Result)
+	t := l.task(op.Arg)
 	switch op.Outcome {
 	case history.OK:
 		h.submitted, h.when, t.done = true, op.Call, min(t.done, op.Call)
@@ -146,8 +154,8 @@ func (l *lendings) submit(op *history.Op) {
 }
 
 func (l *lendings) look(op *history.Op) {
-	if op.Outcome != history.OK {
-		return
+	if op.Outcome != history.OK || op.Call <= l.end {
+		return // it may have read what was there before the end
 	}
 	if !l.audit.started {
 		l.audit.started, l.read = true, op.Call
@@ -207,6 +215,7 @@ type returns struct {
 	submitted, lapsed int64
 	shown             int64         // lapsed, and the task returned
 	current           int64         // may not have ended at the audit
+	unheard           int64         // may have been submitted
 	open              int64         // lapsed, and nothing more is known
 	limit             time.Duration // the last of the open ones
 	last              *history.Op
@@ -217,8 +226,9 @@ func (l *lendings) verdict(grace time.Duration, cut bool) Verdict {
 	audited := l.audit.complete && l.audit.listed >= l.audit.want && !cut
 	var r returns
 	for _, t := range l.order {
+		users := l.users(t)
 		for n := range t.takes {
-			l.judge(t, n, grace, audited, &r)
+			l.judge(t, n, users, grace, audited, &r)
 		}
 	}
 	l.count(grace, cut, &r)
@@ -228,12 +238,12 @@ func (l *lendings) verdict(grace time.Duration, cut bool) Verdict {
 	case len(r.bad) > 0 && cut:
 		return Verdict{Why: r.bad[0].why + "; but " + cutOff}
 	case int64(len(r.bad)) > l.lost:
-		return Verdict{Result: Violated, Count: len(r.bad), Why: stuckTasks(r.bad), Witness: r.bad[0].witness}
+		return Verdict{Result: Violated, Count: len(r.bad), Opportunities: r.shown + int64(len(r.bad)), Why: stuckTasks(r.bad), Witness: r.bad[0].witness}
 	case len(r.bad) > 0:
 		return Verdict{Why: fmt.Sprintf("%s; but %s without an answer may hold as many tasks", r.bad[0].why, many(l.lost, "request"))}
 	case r.open > 0 && r.shown == 0:
 		return Verdict{Why: fmt.Sprintf("%s ended by the limit, and whether a task returned is not known: nobody asked for long enough, and there is no final audit that tells", many(r.open, "hold"))}
-	case r.submitted+r.shown == 0:
+	case r.submitted+r.shown+r.unheard == 0:
 		return Verdict{Why: "no hold is known to have ended"}
 	}
 	why := fmt.Sprintf("%s: %s submitted, %s ended by the limit", many(len(l.takes), "hold"), count(r.submitted), count(r.lapsed))
@@ -243,42 +253,51 @@ func (l *lendings) verdict(grace time.Duration, cut bool) Verdict {
 	if r.open > 0 {
 		why += fmt.Sprintf(" and of %s nothing more is known", count(r.open))
 	}
-	return Verdict{Result: Holds, Why: why}
+	if r.unheard > 0 {
+		why += fmt.Sprintf("; %s may have been submitted by a request that had no answer", many(r.unheard, "hold"))
+	}
+	return Verdict{Result: Holds, Opportunities: r.shown, Why: why}
 }
 
 // judge judges the n-th hold of a task.
-func (l *lendings) judge(t *lending, n int, grace time.Duration, audited bool, r *returns) {
+func (l *lendings) judge(t *lending, n int, users []history.Value, grace time.Duration, audited bool, r *returns) {
 	hold := &l.takes[t.takes[n]]
 	limit := leased(&hold.take)
 	if hold.submitted && hold.when <= limit {
 		r.submitted++
 		return
 	}
-	next := t.done // when it was somebody else's, or done
+	next := t.done           // when it was somebody else's, or done
+	given := history.Forever // at the latest
 	for i, j := range t.takes {
 		if o := &l.takes[j]; i > n {
-			next = min(next, o.take.Call)
+			next, given = min(next, o.take.Call), min(given, o.take.Return)
 		} else { // held by two at once: when the last of them ended
 			limit = max(limit, o.over())
 		}
 	}
 	if next <= limit {
+		if !hold.submitted && !t.maybeDone && limit < given && given < history.Forever { // to one who asked before the limit
+			r.lapsed++
+			r.shown++
+		}
 		return // given to another meanwhile, whose hold is judged
 	}
 	end := l.end
 	if l.audit.started {
 		end = l.read
 	}
-	if after(limit, grace) >= end {
+	if next == history.Forever && after(limit, grace) >= end {
 		r.current++
 		return
 	}
 	r.lapsed++
 	since := fmt.Sprintf("%s was given task %s at %s until %s and did not submit it by then", client(&hold.take), t.task, at(hold.take.Return), at(limit))
-	first, again := l.inVain(t, limit, next, grace)
+	first, again := l.inVain(users, limit, next, grace)
 	switch {
-	case t.maybeDone: // at any time
-		r.shown++
+	case t.maybeDone: // at any time, so that nothing is known of its return
+		r.lapsed--
+		r.unheard++
 	case again != nil:
 		r.bad = append(r.bad, stuck{t.task, fmt.Sprintf("%s; %s was told at %s that there was nothing to do, and %s again at %s", since,
 			client(first), at(first.Return), client(again), at(again.Return)), inOrder(hold.take, *first, *again)})
@@ -299,9 +318,21 @@ func (l *lendings) judge(t *lending, n int, grace time.Duration, audited bool, r
 	}
 }
 
+// users are those who were given a task and have been told that there was nothing to do.
+func (l *lendings) users(t *lending) (list []history.Value) {
+	seen := make(map[history.Value]bool, len(t.takes))
+	for _, i := range t.takes {
+		if user := l.takes[i].take.Arg; !seen[user] && len(l.refused[user]) > 0 {
+			list = append(list, user)
+			seen[user] = true
+		}
+	}
+	return list
+}
+
 // inVain finds two refusals, a grace apart, of users who can be given a task,
 // after its hold ended and before it was given to anybody.
-func (l *lendings) inVain(t *lending, limit, next, grace time.Duration) (first, again *history.Op) {
+func (l *lendings) inVain(users []history.Value, limit, next, grace time.Duration) (first, again *history.Op) {
 	for _, look := range []func(op *history.Op){
 		func(op *history.Op) {
 			if op.Call > limit && op.Return < next && (first == nil || op.Return < first.Return) {
@@ -314,13 +345,7 @@ func (l *lendings) inVain(t *lending, limit, next, grace time.Duration) (first, 
 			}
 		},
 	} {
-		var users []history.Value
-		for _, i := range t.takes {
-			user := l.takes[i].take.Arg
-			if slices.Contains(users, user) {
-				continue
-			}
-			users = append(users, user)
+		for _, user := range users {
 			ops := l.refused[user]
 			for i := range ops {
 				look(&ops[i])
@@ -344,7 +369,7 @@ func (l *lendings) count(grace time.Duration, cut bool, r *returns) {
 	case l.held == 0:
 		r.shown, r.open = r.shown+r.open, 0
 	case l.held > r.current && l.wanted(r.limit, grace):
-		for range l.held - r.current {
+		for range min(l.held-r.current, r.open+l.lost) { // a hold of which anything is known, each
 			r.bad = append(r.bad, stuck{r.last.Result, fmt.Sprintf("the final audit at %s counts %s held, though the limit of all but %s was over for long; the last was task %s, given to %s until %s",
 				at(l.read), many(l.held, "task"), count(r.current), r.last.Result, client(r.last), at(r.limit)), []history.Op{*r.last}})
 		}

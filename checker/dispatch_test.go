@@ -2,6 +2,7 @@ package checker
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -12,17 +13,24 @@ import (
 var poolKey = history.Text("pool:{run}tasks")
 
 func took(client int32, hold, task int64, call, ret, until time.Duration) history.Op {
-	return history.Op{Client: client, Kind: history.Take, Outcome: history.OK, Key: poolKey, Arg: history.Int(int64(client)), Result: history.Int(task), Session: hold, Call: call, Return: ret, Until: until}
+	return history.Op{Client: client, Kind: history.Take, Outcome: history.OK, Key: poolKey, Arg: history.Int(int64(client)), Result: history.Int(task), Session: history.Int(hold), Call: call, Return: ret, Until: until}
 }
 
 func submitted(client int32, hold, task int64, call, ret time.Duration) history.Op {
-	return history.Op{Client: client, Kind: history.Submit, Outcome: history.OK, Key: poolKey, Arg: history.Int(task), Session: hold, Call: call, Return: ret}
+	return history.Op{Client: client, Kind: history.Submit, Outcome: history.OK, Key: poolKey, Arg: history.Int(task), Session: history.Int(hold), Call: call, Return: ret}
 }
 
 func declined(op history.Op) history.Op {
 	op.Outcome, op.Reason = history.Refused, history.Lost
 	return op
 }
+
+func withCall(op history.Op, call time.Duration) history.Op {
+	op.Call, op.Return = call, max(call, op.Return)
+	return op
+}
+
+func withReturn(op history.Op, ret time.Duration) history.Op { op.Return = ret; return op }
 
 func noAnswer(op history.Op) history.Op { op.Outcome = history.Unknown; return op }
 
@@ -65,6 +73,8 @@ func TestOneHolder(t *testing.T) {
 func TestHolderCommits(t *testing.T) {
 	h := history.Header{}
 	lapsed := []history.Op{took(1, 1, 7, 1, 2, 10), took(2, 2, 7, 12, 13, 22)}
+	held9 := noTask(9, 3, 4)
+	held9.Session = history.Int(9)
 	list := func(ops ...history.Op) []history.Op { return append(append([]history.Op(nil), lapsed...), ops...) }
 	runCases(t, func(*history.Header) Monitor { return newHolderCommits() }, []verdictCase{
 		{"late", h, list(submitted(1, 1, 7, 14, 15)), Violated, "late commit: client 1 was given task 7 until"},
@@ -79,7 +89,32 @@ func TestHolderCommits(t *testing.T) {
 		{"late, after the other one's commit", h, list(submitted(2, 2, 7, 14, 15), submitted(1, 1, 7, 16, 17)), Violated, "late commit"},
 		{"two commits", h, []history.Op{took(2, 2, 7, 1, 4, 10), took(1, 1, 7, 3, 5, 12), submitted(1, 1, 7, 6, 7), submitted(2, 2, 7, 6, 8)}, Violated, "two commits of task 7"},
 		{"nothing", h, lapsed, Unknown, "nobody submitted"},
+		{"under a hold that nobody was granted", h, list(submitted(9, 9, 7, 14, 15)), Violated, "commit without a hold: client 9 was not given task 7, under hold 9 or another"},
+		{"by the holder, under a hold that nobody was granted", h, list(submitted(2, 9, 7, 14, 15)), Holds, ""},
+		{"under a hold of another task", h, []history.Op{took(1, 1, 7, 1, 2, 90), took(2, 2, 8, 3, 4, 90), submitted(2, 2, 7, 5, 6)}, Violated, "commit without a hold"},
+		{"under a hold of another task, by the holder", h, []history.Op{took(1, 1, 7, 1, 2, 90), took(1, 2, 8, 3, 4, 90), submitted(1, 2, 7, 5, 6)}, Holds, ""},
+		{"late, by the former holder, under a hold of another task", h, list(took(1, 3, 8, 14, 15, 90), submitted(1, 3, 7, 16, 17)), Violated, "late commit"},
+		{"after a refused take", h, []history.Op{took(1, 1, 7, 1, 2, 90), held9, submitted(9, 9, 7, 14, 15)}, Violated, "commit without a hold"},
+		{"after a take without an answer", h, []history.Op{took(1, 1, 7, 1, 2, 90), noAnswer(held9), submitted(9, 9, 7, 14, 15)}, Holds, ""},
+		{"after a take without an answer that is given up later", h, []history.Op{took(1, 1, 7, 1, 2, 90), submitted(8, 9, 7, 14, 15), noAnswer(withReturn(held9, 50))}, Holds, ""},
+		{"after a take without an answer under another hold", h, []history.Op{noAnswer(held9), submitted(9, 8, 7, 14, 15)}, Holds, ""},
+		{"after another client's take without an answer", h, []history.Op{took(1, 1, 7, 1, 2, 90), noAnswer(held9), submitted(8, 8, 7, 14, 15)}, Violated, ""},
+		{"before a take without an answer", h, []history.Op{took(1, 1, 7, 1, 2, 90), submitted(9, 8, 7, 3, 4), noAnswer(withCall(held9, 5))}, Violated, ""},
+		{"perhaps in time, at a try that is given up later", h, list(submitted(8, 1, 7, 14, 15), noAnswer(submitted(1, 1, 7, 5, 50))), Holds, ""},
+		{"refused, and then landed late", h, list(declined(submitted(1, 1, 7, 13, 14)), submitted(1, 1, 7, 15, 16)), Violated, "late commit"},
+		{"late, and told to be a repetition of nothing", h, list(again(submitted(1, 1, 7, 14, 15)), declined(submitted(2, 2, 7, 16, 17))), Violated, "late commit"},
+		{"late, and told to be a repetition twice", h, list(again(submitted(1, 1, 7, 14, 15)), again(submitted(1, 1, 7, 16, 17))), Violated, "late commit"},
+		{"late, and told to be a repetition of the other one's", h, list(submitted(2, 2, 7, 14, 15), again(submitted(1, 1, 7, 16, 17))), Holds, ""},
+		{"late, and told to be a repetition of one without an answer", h, list(noAnswer(submitted(2, 2, 7, 13, 14)), again(submitted(1, 1, 7, 14, 15))), Holds, ""},
+		{"late, and told to be a repetition before any other", h, list(again(submitted(1, 1, 7, 14, 15)), submitted(2, 2, 7, 16, 17)), Violated, ""},
+		{"in time, and told to be a repetition", h, []history.Op{took(1, 1, 7, 1, 2, 10), again(submitted(1, 1, 7, 3, 4))}, Holds, ""},
 	})
+	h.Objects = []variant.Object{variant.Dispatch}
+	for _, v := range Judge(&history.History{Header: h, Ops: list(submitted(9, 9, 7, 14, 15))}).Verdicts {
+		if v.Property == variant.HolderCommits && v.Result != Unknown {
+			t.Errorf("a commit without a hold in a history that was cut off: %v (%s)", v.Result, v.Why)
+		}
+	}
 }
 
 func TestTaskReturns(t *testing.T) {
@@ -110,6 +145,9 @@ func TestTaskReturns(t *testing.T) {
 		{"held as far as counted", h, list(noTask(2, 12, 13), inPool("count-held", 1, 20)), Violated, "counts 1 task held"},
 		{"none held as far as counted", h, list(noTask(2, 12, 13), inPool("count-held", 0, 20)), Holds, ""},
 		{"held by two, one of them in time", h, list(took(2, 2, 7, 3, 4, 30), noTask(1, 12, 13), noTask(1, 15, 16)), Unknown, ""},
+		{"an audit that was called before the end", h, list(noTask(1, 12, 13), inPool("count-held", 0, 9)), Unknown, "is not known"},
+		{"many held as far as counted", h, list(noTask(2, 12, 13), inPool("count-held", 1<<62, 20)), Violated, "held, though"},
+		{"submitted under the hold of another task", h, list(took(2, 2, 8, 3, 4, 30), submitted(2, 2, 7, 5, 6), noTask(1, 12, 13), noTask(1, 15, 16)), Holds, ""},
 		{"nothing", h, []history.Op{noTask(1, 1, 2)}, Unknown, "nobody was given a task"},
 	})
 }
@@ -149,10 +187,99 @@ func dispatchNoise(r *rand.Rand, n int) []history.Op {
 			op = noAnswer(op)
 		case chance(r, 40):
 			op = declined(op)
+		case chance(r, 10):
+			op = again(op)
+		}
+		if chance(r, 10) {
+			op.Session = history.Int(1 + r.Int64N(hold+2)) // perhaps of another, or of nobody
+		}
+		if chance(r, 10) {
+			op.Arg = history.Int(int64(1 + r.IntN(4)))
 		}
 		ops = append(ops, op)
 	}
+	for i := range ops {
+		if op := &ops[i]; op.Kind == history.Take && chance(r, 10) {
+			op.Outcome, op.Result, op.Until = history.Unknown, history.Value{}, 0
+			if chance(r, 50) {
+				op.Outcome, op.Reason = history.Refused, history.Empty
+			}
+		}
+		if op := &ops[i]; op.Outcome == history.Unknown {
+			op.Return += upTo(r, 30) // it may be told of late
+		}
+	}
+	takes := slices.Clone(ops)
+	ops = slices.DeleteFunc(ops, func(op history.Op) bool { // what no history may have: a submit before the take of its hold
+		return op.Kind == history.Submit && slices.ContainsFunc(takes, func(take history.Op) bool {
+			return take.Kind == history.Take && take.Session == op.Session && (take.Call >= op.Call || take.Outcome == history.OK && take.Return >= op.Call)
+		})
+	})
 	return complete(ops)
+}
+
+// bruteCommits is holder-commits by its definition.
+func bruteCommits(ops []history.Op) Result {
+	landed := func(op history.Op) bool { return op.Kind == history.Submit && op.Outcome == history.OK }
+	// bad tells whether a commit cannot have landed by right.
+	bad := func(s history.Op) bool {
+		var hold *history.Op
+		for i := range ops {
+			if op := &ops[i]; op.Kind == history.Take && op.Outcome != history.Refused && op.Session == s.Session {
+				if op.Outcome == history.Unknown {
+					return false
+				}
+				if op.Result == s.Arg {
+					hold = op
+				}
+			}
+		}
+		for i := range ops {
+			if op := &ops[i]; (hold == nil || hold.Session != s.Session) && op.Kind == history.Take && op.Outcome == history.OK && op.Client == s.Client && op.Result == s.Arg && op.Return < s.Return {
+				hold = op
+			}
+		}
+		if (hold == nil || hold.Session != s.Session) && slices.ContainsFunc(ops, func(op history.Op) bool {
+			return op.Kind == history.Take && op.Outcome == history.Unknown && op.Client == s.Client && op.Call <= s.Return
+		}) {
+			return false
+		}
+		if hold == nil {
+			return true
+		}
+		other := slices.ContainsFunc(ops, func(op history.Op) bool {
+			return op.Kind == history.Take && op.Outcome == history.OK && op.Result == s.Arg && op.Call > hold.Return && op.Return < s.Call
+		})
+		tried := slices.ContainsFunc(ops, func(op history.Op) bool {
+			return op.Kind == history.Submit && op.Outcome != history.Refused && op.Session == hold.Session && op.Call < s.Call
+		})
+		return other && !tried
+	}
+	out := Unknown
+	for i, s := range ops {
+		if s.Kind == history.Submit && s.Outcome != history.Unknown {
+			out = max(out, Holds)
+		}
+		if !landed(s) {
+			continue
+		}
+		if s.Reason != history.Repeated {
+			second := slices.ContainsFunc(ops[:i], func(o history.Op) bool {
+				return landed(o) && o.Reason != history.Repeated && o.Arg == s.Arg && o.Session != s.Session
+			})
+			if bad(s) || second {
+				return Violated
+			}
+			continue
+		}
+		explained := slices.ContainsFunc(ops, func(o history.Op) bool {
+			return o.Kind == history.Submit && o.Arg == s.Arg && o.Call <= s.Return && (o.Outcome == history.Unknown || landed(o) && (o.Reason != history.Repeated || !bad(o)))
+		})
+		if bad(s) && !explained {
+			return Violated
+		}
+	}
+	return out
 }
 
 func TestCrossDispatch(t *testing.T) {
@@ -164,9 +291,9 @@ func TestCrossDispatch(t *testing.T) {
 		type hold struct{ take, submit history.Op }
 		var holds []hold
 		for _, op := range ops {
-			if op.Kind == history.Take {
+			if op.Kind == history.Take && op.Outcome == history.OK {
 				h := hold{take: op}
-				for _, s := range ops {
+				for _, s := range slices.Backward(ops) { // the first one
 					if s.Kind == history.Submit && s.Session == op.Session {
 						h.submit = s
 					}
@@ -174,14 +301,11 @@ func TestCrossDispatch(t *testing.T) {
 				holds = append(holds, h)
 			}
 		}
-		held, commits := Holds, Unknown
+		held := Holds
 		for _, a := range holds {
 			end := a.take.Until
 			if a.submit.Kind == history.Submit {
 				end = min(end, a.submit.Call)
-				if a.submit.Outcome != history.Unknown && commits != Violated {
-					commits = Holds
-				}
 			}
 			for _, b := range holds {
 				if b.take.Session == a.take.Session || b.take.Result != a.take.Result {
@@ -194,12 +318,12 @@ func TestCrossDispatch(t *testing.T) {
 				if a.take.Return < endB && b.take.Return < end && a.take.Return < end && b.take.Return < endB {
 					held = Violated
 				}
-				late := a.take.Return < b.take.Call && b.take.Return < a.submit.Call
-				if a.submit.Outcome == history.OK && (late || b.submit.Outcome == history.OK) {
-					commits = Violated
-				}
 			}
 		}
+		if len(holds) == 0 {
+			held = Unknown
+		}
+		commits := bruteCommits(ops)
 		want := map[variant.Property]Result{variant.OneHolderPerTask: held, variant.HolderCommits: commits}
 		for _, open := range []func() Monitor{func() Monitor { return newOneHolder() }, func() Monitor { return newHolderCommits() }} {
 			v, w := feed(open(), ops), feedAdvancing(open(), ops)
@@ -211,5 +335,33 @@ func TestCrossDispatch(t *testing.T) {
 	}
 	if seen[Holds] == 0 || seen[Violated] == 0 {
 		t.Errorf("the generator makes only one kind of history: %v", seen)
+	}
+}
+
+// TestOpportunitiesOfDispatch counts what could have broken a promise.
+func TestOpportunitiesOfDispatch(t *testing.T) {
+	list := func(ops ...history.Op) []history.Op { return ops }
+	elsewhere := func(op history.Op) history.Op { op.Key = history.Text("another"); return op }
+	for _, c := range []struct {
+		name                    string
+		ops                     []history.Op
+		holder, commit, returns int64
+	}{
+		{"one user", list(took(1, 1, 7, 1, 2, 90), submitted(1, 1, 7, 3, 4), took(1, 2, 8, 5, 6, 90), submitted(1, 2, 8, 7, 8)), 0, 0, 0},
+		{"one after the other", list(took(1, 1, 7, 1, 2, 90), submitted(1, 1, 7, 3, 4), took(2, 2, 8, 5, 6, 90), submitted(2, 2, 8, 7, 8)), 0, 0, 0},
+		{"two at once", list(took(1, 1, 7, 1, 3, 90), took(2, 2, 8, 2, 4, 90), submitted(1, 1, 7, 5, 6), submitted(2, 2, 8, 7, 8)), 1, 1, 0},
+		{"one of them gets nothing", list(noTask(2, 1, 3), took(1, 1, 7, 2, 4, 90), submitted(1, 1, 7, 5, 6)), 1, 1, 0},
+		{"two pools", list(took(1, 1, 7, 1, 3, 90), elsewhere(took(2, 2, 8, 2, 4, 90)), submitted(1, 1, 7, 5, 6), elsewhere(submitted(2, 2, 8, 7, 8))), 0, 0, 0},
+		{"no answers", list(noAnswer(noTask(2, 1, 3)), took(1, 1, 7, 2, 4, 90), noAnswer(submitted(1, 1, 7, 5, 6))), 0, 0, 0},
+		{"given to another after the limit", list(took(1, 1, 7, 1, 2, 10), took(2, 2, 7, 12, 13, 90), submitted(2, 2, 7, 14, 15)), 1, 1, 1},
+		{"the limit is over, and nobody heard of the submit", list(took(1, 1, 7, 1, 2, 10), noAnswer(submitted(1, 1, 7, 3, 4)), noTask(2, 30, 31)), 0, 0, 0},
+	} {
+		h := &history.Header{Objects: []variant.Object{variant.Dispatch}, Grace: 1}
+		for p, want := range map[variant.Property]int64{variant.OneHolderPerTask: c.holder, variant.HolderCommits: c.commit, variant.TaskReturns: c.returns} {
+			v := both(t, h, func() Monitor { return monitorOf(variant.Dispatch, p)(h) }, complete(slices.Clone(c.ops)))
+			if v.Opportunities != want {
+				t.Errorf("%s: %s has %d opportunities, want %d (%v: %s)", c.name, p, v.Opportunities, want, v.Result, v.Why)
+			}
+		}
 	}
 }

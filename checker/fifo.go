@@ -2,13 +2,13 @@ package checker
 
 import (
 	"fmt"
+	"sort"
 	"time"
 
 	"oversell/history"
-	"oversell/variant"
 )
 
-// firstCome judges that who joined the line first is served first.
+// line judges that who joined the line of a lock first is served first.
 //
 // It is broken for certain when a client had its place in the line before
 // another one even called, and the other one's grant returned before the
@@ -18,61 +18,77 @@ import (
 //	client 1  join     [1, 2]
 //	client 2  acquire  [3, 4]
 //	client 1  acquire  [1, 7]  until 5 + TTL: the winning attempt began at 5
-type firstCome struct {
-	h     *history.Header
-	locks keyed[line]
-}
-
+//
+// An opportunity is a grant to a client that called while another one was waiting, which
+// had its place in the line by then: it could have overtaken that one.
 type line struct {
+	h       *history.Header
 	key     history.Value
-	joined  map[int64]history.Op
 	grants  rising // by the call: who called last among those served before t
+	waits   []wait // in the line, by the return of the grant
+	head    int    // waits[:head] can matter to no grant to come
 	served  int64
 	inLine  int64
+	met     int64 // opportunities
 	broken  int
 	why     string
 	witness []history.Op
 }
 
-func newFirstCome(h *history.Header) *firstCome {
-	return &firstCome{h: h, locks: newKeyed(func(key history.Value) *line {
-		return &line{key: key, joined: make(map[int64]history.Op)}
-	})}
+// wait is the time in which a client waited in the line.
+type wait struct {
+	client         int32
+	joined, served time.Duration
 }
 
-// Observe implements [Monitor].
-func (m *firstCome) Observe(op *history.Op) {
+// fewWaits is how many waits are looked at for a grant.
+const fewWaits = 16
+
+func openLine(ls *locks, l *lock) { l.line = &line{h: ls.h, key: l.key} }
+
+func (l *line) observe(op *history.Op, t *lockSession) {
 	switch op.Kind {
 	case history.Join:
-		m.locks.at(op.Key).join(op)
+		if t != nil && op.Outcome == history.OK {
+			joined := *op
+			t.joined = &joined
+		}
 	case history.Acquire:
-		m.locks.at(op.Key).acquire(m.h, op)
-	}
-}
-
-func (l *line) join(op *history.Op) {
-	if op.Outcome == history.OK {
-		l.joined[session(op)] = *op
-	}
-}
-
-func (l *line) acquire(h *history.Header, op *history.Op) {
-	joined, ok := l.joined[session(op)]
-	if ok {
-		delete(l.joined, session(op))
-	}
-	if op.Outcome != history.OK {
-		return
-	}
-	l.served++
-	if ok {
-		l.inLine++
-		from := granted(h, op)
-		if other := l.grants.before(from); other != nil && time.Duration(other.value) > joined.Return {
-			l.overtaken(&joined, op, &other.op, from)
+		if op.Outcome == history.OK {
+			l.acquire(op, t.joined)
+		}
+		if t != nil {
+			t.joined = nil
 		}
 	}
+}
+
+func (l *line) acquire(op, joined *history.Op) {
+	l.served++
+	if joined != nil {
+		l.inLine++
+		from := granted(l.h, op)
+		if other := l.grants.before(from); other != nil && time.Duration(other.value) > joined.Return {
+			l.overtaken(joined, op, &other.op, from)
+		}
+	}
+	l.meet(op)
+	if joined != nil {
+		l.waits = append(l.waits, wait{op.Client, joined.Return, op.Return})
+	}
 	l.grants.add(int64(op.Call), op)
+}
+
+// meet counts op if another client waited when it called.
+func (l *line) meet(op *history.Op) {
+	waits := l.waits[l.head:]
+	i := sort.Search(len(waits), func(i int) bool { return waits[i].served > op.Call })
+	for _, w := range waits[i:min(len(waits), i+fewWaits)] {
+		if w.client != op.Client && w.joined < op.Call {
+			l.met++
+			return
+		}
+	}
 }
 
 func (l *line) overtaken(joined, op, other *history.Op, from time.Duration) {
@@ -85,22 +101,33 @@ func (l *line) overtaken(joined, op, other *history.Op, from time.Duration) {
 	l.witness = inOrder(*joined, *other, *op)
 }
 
-// Advance implements [Monitor].
-func (m *firstCome) Advance(lowWater time.Duration) {
-	for _, l := range m.locks.all {
-		l.grants.forget(lowWater)
+func (l *line) advance(lowWater time.Duration) {
+	l.grants.forget(lowWater)
+	for l.head < len(l.waits) && l.waits[l.head].served <= lowWater {
+		l.head++
+	}
+	if l.head > 1024 && 2*l.head > len(l.waits) {
+		l.waits, l.head = append(l.waits[:0], l.waits[l.head:]...), 0
 	}
 }
 
-// Verdict implements [Monitor].
-func (m *firstCome) Verdict() Verdict {
-	return m.locks.verdict(variant.Lock, variant.FIFO, "nobody tried to obtain the lock", func(l *line) Verdict {
-		switch {
-		case l.broken > 0:
-			return Verdict{Result: Violated, Count: l.broken, Why: l.why, Witness: l.witness}
-		case l.inLine == 0:
-			return Verdict{Why: "nobody was served from a line"}
+// order is the verdict on the order of service.
+func (l *lock) order(*locks) Verdict {
+	f := l.line
+	v := Verdict{Opportunities: f.met}
+	switch {
+	case f.broken > 0:
+		v.Result, v.Count, v.Why, v.Witness = Violated, f.broken, f.why, f.witness
+	case f.inLine == 0:
+		v.Why, v.idle = "nobody was served from a line", f.served == 0
+	case f.met == 0:
+		v.Result, v.say = Holds, func() string {
+			return many(f.inLine, "grant") + " from the line, and nobody called while another client waited in it"
 		}
-		return Verdict{Result: Holds, Why: fmt.Sprintf("%s from the line, nobody overtaken for certain", many(l.inLine, "grant"))}
-	})
+	default:
+		v.Result, v.say = Holds, func() string {
+			return fmt.Sprintf("%s from the line, nobody provably overtaken, though %s were called while another client waited in it", many(f.inLine, "grant"), count(f.met))
+		}
+	}
+	return v
 }

@@ -7,21 +7,28 @@ import (
 )
 
 // finalState is what the server held when all clients had ended: the last
-// readings, provided that no purchase or refund went on after them.
+// readings, provided that they were called when every purchase and refund had ended.
 type finalState struct {
 	left, reserved, sold int64
-	haveLeft             bool
-	read                 time.Duration // the earliest call of these readings
-	missing              bool          // the end of the history is missing
+	haveLeft, haveSold   bool
+	ended                time.Duration // of the purchase or refund that ended last
+	any                  bool          // there was one
+	readings             []history.Op
+	passed               int64 // readings that were made before all had ended: nothing is said of them
+
+	// most is the reading with the most pieces sold, whenever it was made.
+	most *history.Op
 }
+
+var (
+	isLeft     = history.Text("left")
+	isReserved = history.Text("reserved")
+	isSold     = history.Text("sold")
+)
 
 // readsStock tells whether a reading is of a stock; there are others, of queues.
 func readsStock(op *history.Op) bool {
-	switch op.Arg.String() {
-	case "left", "reserved", "sold":
-		return true
-	}
-	return false
+	return op.Arg == isLeft || op.Arg == isReserved || op.Arg == isSold
 }
 
 func (f *finalState) observe(op *history.Op) {
@@ -29,27 +36,54 @@ func (f *finalState) observe(op *history.Op) {
 	if op.Outcome != history.OK || !ok {
 		return
 	}
-	if !f.haveLeft {
-		f.read = op.Call
+	if op.Arg == isSold {
+		if most, _ := f.mostSold(); f.most == nil || n > most {
+			read := *op
+			f.most = &read
+		}
 	}
-	switch op.Arg.String() {
-	case "left":
+	if f.any && op.Call <= f.ended {
+		f.passed++
+		return // it may have read what was there before the end
+	}
+	switch op.Arg {
+	case isLeft:
 		f.left, f.haveLeft = n, true
-	case "reserved":
+	case isReserved:
 		f.reserved = n
-	case "sold":
-		f.sold = n
+	case isSold:
+		f.sold, f.haveSold = n, true
 	}
+	f.readings = append(f.readings, *op)
 }
 
 // moved notes that a purchase or a refund ended, which makes older readings void.
-func (f *finalState) moved() {
-	if f.haveLeft {
-		*f = finalState{missing: f.missing}
+func (f *finalState) moved(op *history.Op) {
+	if len(f.readings) > 0 {
+		*f = finalState{most: f.most, passed: f.passed + int64(len(f.readings))}
 	}
+	f.ended, f.any = op.Return, true
 }
 
-func (f *finalState) known() bool { return f.haveLeft && !f.missing }
+// mostSold is the largest number of pieces that the server ever counted as sold.
+func (f *finalState) mostSold() (int64, bool) {
+	if f.most == nil {
+		return 0, false
+	}
+	return f.most.Result.Num()
+}
 
-// taken is how many pieces of the stock are gone and not set aside.
-func (f *finalState) taken(stock int64) int64 { return stock - f.left - f.reserved }
+// taken is how many pieces of the stock are gone and not set aside: at the least and at
+// the most, where the server's own count of what it sold says otherwise. The state is
+// known when what is left was read, in a history that was not cut off.
+func (p *product) taken() (least, most int64, known bool) {
+	f := &p.final
+	if !f.haveLeft || p.ended {
+		return 0, 0, false
+	}
+	gone := p.h.Stock - f.left - f.reserved
+	if f.haveSold {
+		return min(gone, f.sold), max(gone, f.sold), true
+	}
+	return gone, gone, true
+}

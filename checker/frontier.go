@@ -42,7 +42,7 @@ type frontier struct {
 	spare   []int    // per class: operations without an answer, called so far
 	refs    int      // sold-out answers in flight
 	configs []config //
-	steps   int
+	steps   int      // numbers that were copied or compared, which is what takes the time
 	gaveUp  string
 	stuck   *item // the operation that no configuration explains
 }
@@ -88,7 +88,7 @@ type config struct {
 // The search gives up beyond these.
 const (
 	mostConfigs = 1 << 12
-	mostSteps   = 1 << 21
+	mostSteps   = 1 << 23
 	mostClasses = 64
 )
 
@@ -167,7 +167,11 @@ func (f *frontier) finish(number, index int) {
 	var next []config
 	var seen map[string]bool // made when there is something to compare with
 	for _, c := range f.configs {
+		if f.tooMany(it) {
+			break
+		}
 		f.force(c, number, it, func(c config) {
+			f.steps += c.size()
 			c.ahead = without(c.ahead, number)
 			if len(next) == 0 {
 				next = append(next, c)
@@ -254,8 +258,8 @@ func (f *frontier) search(start config, number int, it *item, found func(config)
 	seen := map[string]bool{start.key(): true}
 	todo := []node{{start, true}}
 	for len(todo) > 0 {
-		if f.steps++; f.steps > mostSteps || len(seen) > 8*mostConfigs {
-			f.gaveUp = fmt.Sprintf("too many orders were possible among %s in flight at %s", many(int64(f.inFlight()), "operation"), at(it.ret))
+		if f.tooMany(it) || len(seen) > 8*mostConfigs {
+			f.giveUp(it)
 			return
 		}
 		c := todo[len(todo)-1]
@@ -280,6 +284,7 @@ func (f *frontier) search(start config, number int, it *item, found func(config)
 				continue
 			}
 			f.move(c.config, class, func(d config) {
+				f.steps += d.size()
 				if k := d.key(); !seen[k] {
 					seen[k] = true
 					todo = append(todo, node{d, len(d.waiting) < len(c.waiting)})
@@ -346,6 +351,24 @@ func (f *frontier) inFlight() int {
 	return n
 }
 
+// tooMany gives up when the search has taken too many steps.
+func (f *frontier) tooMany(it *item) bool {
+	if f.steps > mostSteps {
+		f.giveUp(it)
+	}
+	return f.gaveUp != ""
+}
+
+func (f *frontier) giveUp(it *item) {
+	f.gaveUp = fmt.Sprintf("too many orders were possible among %s in flight at %s", many(int64(f.inFlight()), "operation"), at(it.ret))
+}
+
+// size is what it costs to copy or compare a configuration.
+func (c *config) size() int { return 8 + len(c.ahead) + len(c.waiting) + len(c.used) }
+
+// idle tells whether nothing waits to be decided.
+func (f *frontier) idle() bool { return len(f.items) == 0 && len(f.calls) == 0 }
+
 // final is the frontier as if the history ended now.
 func (f *frontier) final() *frontier {
 	end := *f
@@ -408,4 +431,21 @@ func without(s []int, n int) []int {
 		return nil
 	}
 	return slices.Concat(s[:i], s[i+1:])
+}
+
+// unused are the changes of operations without an answer that have not taken effect.
+func (f *frontier) unused(c *config) (list []spare) {
+	for class, n := range f.spare {
+		k := f.classes[class]
+		if class < len(c.used) {
+			n -= c.used[class]
+		}
+		if k.kind == gives {
+			k.pieces = -k.pieces
+		}
+		if n > 0 {
+			list = append(list, spare{pieces: k.pieces, count: int64(n)})
+		}
+	}
+	return list
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"oversell/history"
+	"oversell/variant"
 )
 
 var (
@@ -122,3 +123,38 @@ func soldOutTo(client int32, order int64, call, ret time.Duration) history.Op {
 func read(what string, n int64, call time.Duration) history.Op {
 	return history.Op{Client: 99, Kind: history.ReadState, Outcome: history.OK, Key: shopKey, Arg: history.Text(what), Result: history.Int(n), Call: call, Return: call + 1}
 }
+
+// monitorsOf makes all monitors of one object.
+func monitorsOf(of variant.Object, h *history.Header) (ms []Monitor) {
+	s := &Shared{Header: h}
+	for _, j := range All {
+		if j.Of == of {
+			ms = append(ms, j.New(s))
+		}
+	}
+	return ms
+}
+
+// monitorOf opens the monitor of one property by itself.
+func monitorOf(of variant.Object, p variant.Property) func(*history.Header) Monitor {
+	return func(h *history.Header) Monitor {
+		j, ok := find(of, p)
+		if !ok {
+			panic("no monitor of " + p)
+		}
+		return j.New(&Shared{Header: h})
+	}
+}
+
+// saleOf is the monitor of one property of sales.
+func saleOf(h *history.Header, p variant.Property) Monitor { return monitorOf(variant.Sale, p)(h) }
+
+// The monitors of locks.
+var (
+	newMutualExclusion  = monitorOf(variant.Lock, variant.MutualExclusion)
+	newOwnerOnlyRelease = monitorOf(variant.Lock, variant.OwnerOnlyRelease)
+	newGrantTokens      = monitorOf(variant.Lock, variant.Fencing)
+	newFirstCome        = monitorOf(variant.Lock, variant.FIFO)
+	newProgress         = monitorOf(variant.Lock, variant.Progress)
+	newLockLinear       = monitorOf(variant.Lock, variant.Linearizable)
+)

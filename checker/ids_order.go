@@ -2,81 +2,117 @@ package checker
 
 import (
 	"fmt"
+	"slices"
+	"sort"
 	"time"
 
 	"oversell/history"
-	"oversell/variant"
 )
 
-// realTimeOrder judges that numbers rise in time: nobody who asks after a number
-// was received is given a lower one. The smallest bad history:
+// ascent is what is known of numbers in the order of time.
+type ascent struct {
+	peaks    []rung // numbers larger than all received before them
+	suspects []descent
+	broken   int
+	first    descent
+}
+
+// descent is a number that is lower than one received before it was asked for, unless its
+// request had been tried before that.
+type descent struct {
+	before rung
+	since  time.Duration
+	number int64
+	op     history.Op
+}
+
+// before is the largest number received strictly before a time, or nil: a request that is
+// called when an answer comes may have been served before it.
+func (a *ascent) before(t time.Duration) *rung {
+	i := sort.Search(len(a.peaks), func(i int) bool { return a.peaks[i].ret >= t })
+	if i == 0 {
+		return nil
+	}
+	return &a.peaks[i-1]
+}
+
+func (a *ascent) give(r rung, op *history.Op) {
+	if before := a.before(r.call); before != nil && before.number > r.number {
+		d := descent{*before, r.call, r.number, *op}
+		if r.request == (history.Value{}) {
+			a.found(d)
+		} else {
+			a.suspects = append(a.suspects, d)
+		}
+	}
+	if n := len(a.peaks); n == 0 || r.number > a.peaks[n-1].number {
+		a.peaks = append(a.peaks, r)
+	}
+}
+
+// lose clears those that an earlier try of their request explains.
+func (a *ascent) lose(op *history.Op) {
+	a.suspects = slices.DeleteFunc(a.suspects, func(d descent) bool {
+		if d.op.Arg != op.Arg || d.since <= op.Call {
+			return false
+		}
+		before := a.before(op.Call)
+		return before == nil || before.number <= d.number
+	})
+}
+
+func (a *ascent) found(d descent) {
+	if a.broken++; a.broken == 1 {
+		a.first = d
+	}
+}
+
+func (a *ascent) pass(lowWater, firstTry time.Duration) {
+	known := 0
+	for known < len(a.suspects) && a.suspects[known].op.Return < lowWater {
+		a.found(a.suspects[known])
+		known++
+	}
+	a.suspects = a.suspects[known:]
+	for _, d := range a.suspects {
+		lowWater = min(lowWater, d.since)
+	}
+	lowWater = min(lowWater, firstTry)
+	if i := sort.Search(len(a.peaks), func(i int) bool { return a.peaks[i].ret >= lowWater }); i > 1 {
+		a.peaks = slices.Delete(a.peaks, 0, i-1)
+	}
+}
+
+// inRealTime judges that numbers rise in time: nobody who asks after a number was received
+// is given a lower one. An opportunity is a number that was asked for when another client
+// had received one. The smallest bad history:
 //
 //	client 1  next-id  [1, 2]  8
 //	client 2  next-id  [3, 4]  7
-type realTimeOrder struct {
-	counters keyed[ascent]
-}
-
-type ascent struct {
-	key      history.Value
-	requests requests
-	largest  rising
-	n        int64
-	broken   int
-	why      string
-	witness  []history.Op
-}
-
-func newRealTimeOrder() *realTimeOrder {
-	return &realTimeOrder{counters: newKeyed(func(key history.Value) *ascent { return &ascent{key: key} })}
-}
-
-// Observe implements [Monitor].
-func (m *realTimeOrder) Observe(op *history.Op) {
+func (c *counter) inRealTime() Verdict {
+	broken, d := c.order.broken, c.order.first
+	if !c.ended { // no try can come any more
+		for _, s := range c.order.suspects {
+			if broken++; broken == 1 {
+				d = s
+			}
+		}
+	}
 	switch {
-	case answered(op):
-		m.counters.at(op.Key).give(op)
-	case op.Kind == history.NextID && op.Outcome == history.Unknown:
-		m.counters.at(op.Key).requests.lost(op)
+	case broken > 0:
+		before := c.op(&d.before.slot, history.Int(d.before.number))
+		return Verdict{Result: Violated, Count: broken, Opportunities: c.followed, Witness: inOrder(before, d.op),
+			Why: fmt.Sprintf("%s asked for a number of %s only at %s and was given %s, though %s had been given %s by %s",
+				client(&d.op), title(c.key), at(d.op.Call), count(d.number), client(&before), count(d.before.number), at(before.Return))}
+	case len(c.order.suspects) > 0:
+		return Verdict{Why: fmt.Sprintf("%s was given a lower number than one received before it asked; but %s", client(&c.order.suspects[0].op), cutOff)}
+	case len(c.told) > 0:
+		return Verdict{Why: c.unclear()}
+	case c.n == 0:
+		return Verdict{Why: nothingNumbered}
+	case c.texts > 0:
+		return Verdict{Why: fmt.Sprintf("%s that are no numbers, and have no order", many(c.texts, "answer"))}
 	}
-}
-
-func (a *ascent) give(op *history.Op) {
-	v, ok := op.Result.Num()
-	if !ok {
-		return
-	}
-	a.n++
-	if before := a.largest.before(a.requests.since(op)); before != nil && before.value > v {
-		a.broken++
-		if a.broken == 1 {
-			a.why = fmt.Sprintf("%s asked for a number of %s only at %s and was given %s, though %s had been given %s by %s",
-				client(op), title(a.key), at(op.Call), count(v), client(&before.op), count(before.value), at(before.op.Return))
-			a.witness = inOrder(before.op, *op)
-		}
-	}
-	a.largest.add(v, op)
-}
-
-// Advance implements [Monitor].
-func (m *realTimeOrder) Advance(lowWater time.Duration) {
-	for _, a := range m.counters.all {
-		for _, first := range a.requests.tries { // these may be answered as of then
-			lowWater = min(lowWater, first)
-		}
-		a.largest.forget(lowWater)
-	}
-}
-
-// Verdict implements [Monitor].
-func (m *realTimeOrder) Verdict() Verdict {
-	return m.counters.verdict(variant.IDs, variant.RealTimeOrder, nothingNumbered, func(a *ascent) Verdict {
-		switch {
-		case a.broken > 0:
-			return Verdict{Result: Violated, Count: a.broken, Why: a.why, Witness: a.witness}
-		case a.n == 0:
-			return Verdict{Why: nothingNumbered}
-		}
-		return Verdict{Result: Holds, Why: many(a.n, "number") + ", none lower than one received before it was asked for"}
-	})
+	return Verdict{Result: Holds, Opportunities: c.followed,
+		Why: fmt.Sprintf("%s, none lower than one received before it was asked for, in %s after another client had one", many(c.n, "number"), many(c.followed, "request"))}
 }

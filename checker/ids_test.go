@@ -3,6 +3,7 @@ package checker
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -18,6 +19,11 @@ func gave(client int32, n int64, call, ret time.Duration) history.Op {
 	return history.Op{Client: client, Kind: history.NextID, Outcome: history.OK, Key: counterKey, Result: history.Int(n), Call: call, Return: ret}
 }
 
+// lettered is given a text in place of a number.
+func lettered(text string, call, ret time.Duration) history.Op {
+	return history.Op{Client: 1, Kind: history.NextID, Outcome: history.OK, Key: counterKey, Result: history.Text(text), Call: call, Return: ret}
+}
+
 func unnumbered(client int32, call, ret time.Duration) history.Op {
 	return history.Op{Client: client, Kind: history.NextID, Key: counterKey, Call: call, Return: ret}
 }
@@ -30,20 +36,33 @@ func onRequest(op history.Op, request string) history.Op { op.Arg = history.Text
 
 func TestUniqueIDs(t *testing.T) {
 	h := history.Header{}
-	runCases(t, func(*history.Header) Monitor { return newUniqueIDs() }, []verdictCase{
+	runCases(t, monitorOf(variant.IDs, variant.UniqueIDs), []verdictCase{
 		{"twice", h, []history.Op{gave(1, 7, 1, 2), gave(2, 7, 3, 4)}, Violated, "was given to client 1"},
 		{"two numbers", h, []history.Op{gave(1, 7, 1, 2), gave(2, 8, 3, 4)}, Holds, "2 numbers"},
 		{"an unknown one", h, []history.Op{gave(1, 7, 1, 2), unnumbered(2, 3, 4)}, Holds, "1 number"},
 		{"of the same request", h, []history.Op{onRequest(gave(1, 7, 1, 2), "a"), onRequest(gave(1, 7, 3, 4), "a")}, Holds, ""},
 		{"of two requests", h, []history.Op{onRequest(gave(1, 7, 1, 2), "a"), onRequest(gave(1, 7, 3, 4), "b")}, Violated, ""},
 		{"a far number, twice", h, []history.Op{gave(1, 1<<50, 1, 2), gave(2, 1<<50, 3, 4)}, Violated, ""},
+		{"texts", h, []history.Op{lettered("b", 1, 2), lettered("b", 3, 4)}, Violated, "was given to client 1"},
+		{"of the same request, to two clients", h, []history.Op{onRequest(gave(1, 7, 1, 3), "a"), onRequest(gave(2, 7, 2, 4), "a")}, Violated, "and to client 2"},
+		{"of the same request, to two clients, told to be a repetition", h, []history.Op{onRequest(gave(1, 7, 1, 3), "a"), again(onRequest(gave(2, 7, 2, 4), "a"))}, Holds, ""},
+		{"of the same request, to two clients, of which the first is told to be a repetition", h, []history.Op{again(onRequest(gave(1, 7, 1, 3), "a")), onRequest(gave(2, 7, 2, 4), "a")}, Holds, ""},
+		{"of the same request, tried before", h, []history.Op{onRequest(unnumbered(3, 1, 2), "a"), onRequest(gave(1, 7, 1, 3), "a"), onRequest(gave(2, 7, 2, 4), "a")}, Holds, ""},
+		{"of the same request, tried before and given up later", h, []history.Op{onRequest(gave(1, 7, 1, 3), "a"), onRequest(gave(2, 7, 2, 4), "a"), onRequest(unnumbered(3, 4, 90), "a")}, Holds, ""},
+		{"of the same request, tried only after", h, []history.Op{onRequest(gave(1, 7, 1, 3), "a"), onRequest(gave(2, 7, 2, 4), "a"), onRequest(unnumbered(3, 5, 6), "a")}, Violated, ""},
+		{"of another request, told to be a repetition", h, []history.Op{onRequest(gave(1, 7, 1, 2), "a"), again(onRequest(gave(2, 7, 3, 4), "b"))}, Violated, ""},
+		{"of another request that is told later", h, []history.Op{again(onRequest(gave(2, 7, 3, 4), "b")), onRequest(gave(1, 7, 1, 5), "a")}, Violated, ""},
+		{"of another client, told to be a repetition", h, []history.Op{gave(1, 7, 1, 2), again(gave(2, 7, 3, 4))}, Violated, "and to client 2"},
+		{"of the same client, told to be a repetition", h, []history.Op{gave(1, 7, 1, 2), again(gave(1, 7, 3, 4))}, Holds, ""},
+		{"a repetition of nothing", h, []history.Op{gave(1, 7, 1, 2), again(onRequest(gave(2, 8, 3, 4), "a"))}, Unknown, "client 2 was told at 0.000 ms to have been given 8 before"},
+		{"a repetition of a try", h, []history.Op{onRequest(unnumbered(1, 1, 2), "a"), again(onRequest(gave(2, 8, 3, 4), "a"))}, Holds, "1 number"},
 		{"nothing", h, []history.Op{unnumbered(1, 1, 2)}, Unknown, "nobody obtained a number"},
 	})
 }
 
 func TestNoGaps(t *testing.T) {
 	h := history.Header{}
-	runCases(t, func(*history.Header) Monitor { return newNoGaps() }, []verdictCase{
+	runCases(t, monitorOf(variant.IDs, variant.NoGaps), []verdictCase{
 		{"the first is missing", h, []history.Op{gave(1, 2, 1, 2)}, Violated, "1 of the numbers from 1 to 2: 1"},
 		{"none is missing", h, []history.Op{gave(1, 2, 1, 2), gave(1, 1, 3, 4)}, Holds, "from 1 to 2"},
 		{"a lost answer may have it", h, []history.Op{gave(1, 2, 1, 2), unnumbered(2, 1, 2)}, Unknown, "may have used up"},
@@ -60,11 +79,15 @@ func TestNoGaps(t *testing.T) {
 
 func TestRealTimeOrder(t *testing.T) {
 	h := history.Header{}
-	runCases(t, func(*history.Header) Monitor { return newRealTimeOrder() }, []verdictCase{
+	runCases(t, monitorOf(variant.IDs, variant.RealTimeOrder), []verdictCase{
 		{"falling", h, []history.Op{gave(1, 8, 1, 2), gave(2, 7, 3, 4)}, Violated, "was given 7"},
 		{"falling, but perhaps at once", h, []history.Op{gave(1, 8, 1, 3), gave(2, 7, 3, 4)}, Holds, "2 numbers"},
 		{"rising with gaps", h, []history.Op{gave(1, 8, 1, 2), gave(2, 70, 3, 4)}, Holds, ""},
 		{"asked for before", h, []history.Op{onRequest(unnumbered(2, 0, 1), "a"), gave(1, 8, 1, 2), onRequest(gave(2, 7, 3, 4), "a")}, Holds, ""},
+		{"asked for before by a try that is given up later", h, []history.Op{gave(1, 8, 1, 2), onRequest(gave(2, 7, 3, 4), "a"), onRequest(unnumbered(3, 1, 9), "a")}, Holds, ""},
+		{"tried by another, too late", h, []history.Op{gave(1, 8, 1, 2), onRequest(gave(2, 7, 4, 5), "a"), onRequest(unnumbered(3, 3, 9), "a")}, Violated, "only at"},
+		{"texts have no order", h, []history.Op{lettered("b", 1, 2), lettered("a", 3, 4)}, Unknown, "2 answers that are no numbers"},
+		{"falling beside a text", h, []history.Op{lettered("b", 1, 2), gave(1, 8, 3, 4), gave(2, 7, 5, 6)}, Violated, "was given 7"},
 		{"another was asked for before", h, []history.Op{onRequest(unnumbered(2, 0, 1), "a"), gave(1, 8, 1, 2), onRequest(gave(2, 7, 3, 4), "b")}, Violated, ""},
 		{"nothing", h, []history.Op{unnumbered(1, 1, 2)}, Unknown, "nobody obtained a number"},
 	})
@@ -72,7 +95,7 @@ func TestRealTimeOrder(t *testing.T) {
 
 func TestIDLinear(t *testing.T) {
 	h := history.Header{}
-	runCases(t, func(*history.Header) Monitor { return newIDLinear() }, []verdictCase{
+	runCases(t, monitorOf(variant.IDs, variant.Linearizable), []verdictCase{
 		{"a number left out", h, []history.Op{gave(1, 2, 1, 2)}, Violated, "nobody can have been given 1"},
 		{"filled by a lost answer", h, []history.Op{gave(1, 2, 1, 2), unnumbered(2, 2, 3)}, Holds, "1 number"},
 		{"by one called too late", h, []history.Op{gave(1, 2, 1, 2), unnumbered(2, 3, 4)}, Violated, ""},
@@ -86,8 +109,73 @@ func TestIDLinear(t *testing.T) {
 		{"the last is higher by a lost answer", h, []history.Op{gave(1, 1, 1, 3), unnumbered(1, 4, 5), lastNumber(2, 5)}, Holds, ""},
 		{"the last is lower", h, []history.Op{gave(1, 1, 1, 2), gave(1, 2, 3, 4), lastNumber(1, 5)}, Violated, "last number"},
 		{"a first try had got it", h, []history.Op{onRequest(unnumbered(2, 0, 1), "a"), gave(1, 2, 1, 2), onRequest(gave(2, 1, 3, 4), "a")}, Holds, ""},
+		{"a first try had got it, and is given up later", h, []history.Op{gave(1, 2, 1, 2), onRequest(gave(2, 1, 3, 4), "a"), onRequest(unnumbered(3, 1, 9), "a")}, Holds, ""},
+		{"a request that is sent again gets its number again", h, []history.Op{onRequest(gave(1, 1, 1, 2), "a"), again(onRequest(gave(2, 1, 3, 4), "a")), gave(1, 2, 5, 6)}, Holds, "2 numbers"},
+		{"a request that was answered gets its number again as a new one", h, []history.Op{onRequest(gave(1, 1, 1, 2), "a"), onRequest(gave(2, 1, 3, 4), "a"), gave(1, 2, 5, 6)}, Violated, "was given to client 1"},
+		{"a repetition of nothing", h, []history.Op{gave(1, 1, 1, 2), again(onRequest(gave(2, 2, 3, 4), "a")), gave(1, 3, 5, 6)}, Unknown, "was told at"},
+		{"a repetition of a try, called after a higher number was received", h, []history.Op{gave(1, 1, 1, 2), gave(1, 3, 3, 4), onRequest(unnumbered(2, 5, 6), "a"), again(onRequest(gave(2, 2, 7, 8), "a"))}, Violated, ""},
 		{"far off", h, []history.Op{gave(1, 1, 1, 2), gave(1, 1<<60, 3, 4), gave(1, 1<<60+1, 5, 6)}, Violated, ""},
 	})
+}
+
+// TestCrossRepeated compares unique-ids with its definition where requests are named and
+// answers told to be repetitions.
+func TestCrossRepeated(t *testing.T) {
+	none := history.Value{}
+	tried := func(ops []history.Op, op history.Op) bool {
+		return op.Arg != none && slices.ContainsFunc(ops, func(o history.Op) bool {
+			return o.Outcome == history.Unknown && o.Arg == op.Arg && o.Call <= op.Return
+		})
+	}
+	legal := func(_ *history.Header, ops []history.Op) bool {
+		for j, b := range ops {
+			for _, a := range ops[:j] {
+				repeated := a.Reason == history.Repeated || b.Reason == history.Repeated
+				switch {
+				case a.Outcome != history.OK || b.Outcome != history.OK || a.Result != b.Result:
+				case a.Arg != b.Arg, a.Arg == none && (a.Client != b.Client || !repeated),
+					a.Arg != none && a.Client != b.Client && !repeated && !tried(ops, b):
+					return false
+				}
+			}
+		}
+		return true
+	}
+	// explained tells whether every repetition has an answer or a try that it repeats.
+	explained := func(ops []history.Op) bool {
+		return !slices.ContainsFunc(ops, func(op history.Op) bool {
+			return op.Reason == history.Repeated && !tried(ops, op) && !slices.ContainsFunc(ops, func(o history.Op) bool {
+				return o.Outcome == history.OK && o.Reason != history.Repeated && o.Result == op.Result
+			})
+		})
+	}
+	agree(t, 0.5, monitorOf(variant.IDs, variant.UniqueIDs), func(r *rand.Rand) (*history.Header, []history.Op) {
+		var ops []history.Op
+		free := make([]time.Duration, 3)
+		for range 2 + r.IntN(5) {
+			c := int32(r.IntN(len(free)))
+			call := free[c] + 1 + upTo(r, 4)
+			free[c] = call + upTo(r, 6)
+			op := gave(c, int64(1+r.IntN(4)), call, free[c])
+			switch {
+			case chance(r, 25):
+				op = unnumbered(c, call, free[c]+upTo(r, 20))
+			case chance(r, 40):
+				op = again(op)
+			}
+			if n, _ := op.Result.Num(); chance(r, 80) {
+				op = onRequest(op, string(rune('a'+int(n)%3)))
+			}
+			ops = append(ops, op)
+		}
+		return new(history.Header), complete(ops)
+	}, func(h *history.Header, ops []history.Op) bool {
+		ok := legal(h, ops)
+		if v := feed(monitorOf(variant.IDs, variant.UniqueIDs)(h), ops); v.Result != Violated && !ok || v.Result == Holds && !explained(ops) {
+			t.Errorf("%v (%s), want violated: %v, explained: %v\n%s", v.Result, v.Why, !ok, explained(ops), showTasks(h, ops))
+		}
+		return ok
+	}, toTheLetter)
 }
 
 // counterModel is a counter whose next number is 1 more than the state, as the
@@ -223,8 +311,121 @@ func counterNoise(r *rand.Rand, n int) []history.Op {
 	return ops
 }
 
+// underLock is a number that was taken under a lock: its client asked for that from a time
+// on, and had it when it asked for the number.
+func underLock(op history.Op, session int64, since time.Duration) []history.Op {
+	op.Session = history.Int(session)
+	return []history.Op{acquired(op.Client, session, since, op.Call-1, 0), op}
+}
+
+// TestOpportunitiesOfCounters counts what could have broken a promise.
+func TestOpportunitiesOfCounters(t *testing.T) {
+	list := func(parts ...[]history.Op) (ops []history.Op) { return slices.Concat(parts...) }
+	elsewhere := gave(2, 2, 2, 5)
+	elsewhere.Key = history.Text("another")
+	for _, c := range []struct {
+		name                string
+		ops                 []history.Op
+		contended, followed int64
+	}{
+		{"one client", []history.Op{gave(1, 1, 1, 2), gave(1, 2, 3, 4)}, 0, 0},
+		{"one after the other", []history.Op{gave(1, 1, 1, 2), gave(2, 2, 3, 4), gave(1, 3, 5, 6)}, 0, 2},
+		{"one follows as the other ends", []history.Op{gave(1, 1, 1, 2), gave(2, 2, 2, 4)}, 0, 0},
+		{"two at once", []history.Op{gave(1, 1, 1, 4), gave(2, 2, 2, 5)}, 1, 0},
+		{"three at once", []history.Op{gave(1, 1, 1, 4), gave(2, 2, 2, 5), gave(3, 3, 3, 6)}, 2, 0},
+		{"one within another", []history.Op{gave(1, 1, 2, 3), gave(1, 2, 4, 5), gave(2, 3, 1, 6)}, 1, 0},
+		{"two keys", []history.Op{gave(1, 1, 1, 4), elsewhere}, 0, 0},
+		{"no answers", []history.Op{gave(1, 1, 1, 4), unnumbered(2, 2, 5), unnumbered(3, 2, 5)}, 0, 0},
+		{"under a lock that another waited for", list(underLock(gave(1, 1, 3, 4), 1, 1), underLock(gave(2, 2, 7, 8), 2, 2)), 1, 1},
+		{"under a lock that nobody waited for", list(underLock(gave(1, 1, 3, 4), 1, 1), underLock(gave(2, 2, 7, 8), 2, 5)), 0, 1},
+		{"under another lock than it waited for", list(underLock(gave(1, 1, 3, 4), 1, 1), underLock(gave(2, 2, 7, 8), 2, 2)[:1], []history.Op{gave(2, 2, 7, 8)}), 0, 1},
+	} {
+		for property, want := range map[variant.Property]int64{
+			variant.UniqueIDs: c.contended, variant.NoGaps: c.contended, variant.RealTimeOrder: c.followed, variant.Linearizable: c.contended,
+		} {
+			h := &history.Header{Objects: []variant.Object{variant.IDs}, Promises: []history.Promise{{Of: variant.IDs, Property: property}}}
+			v := both(t, h, func() Monitor { return monitorOf(variant.IDs, property)(h) }, complete(slices.Clone(c.ops)))
+			if v.Opportunities != want {
+				t.Errorf("%s: %s has %d opportunities, want %d (%s)", c.name, property, v.Opportunities, want, v.Why)
+			}
+			if w := witnessed(v); v.Result == Holds && (w.Result == Holds) != (want > 0) {
+				t.Errorf("%s: with %d opportunities %s is %v", c.name, want, property, w.Result)
+			}
+		}
+	}
+}
+
+// withRetries has some requests without an answer be tries of ones that were answered.
+func withRetries(r *rand.Rand, ops []history.Op) []history.Op {
+	var answers []int
+	for i, op := range ops {
+		if op.Kind == history.NextID && op.Outcome == history.OK {
+			answers = append(answers, i)
+		}
+	}
+	for i := range ops {
+		if ops[i].Outcome == history.Unknown && len(answers) > 0 && chance(r, 70) {
+			of := answers[r.IntN(len(answers))]
+			request := fmt.Sprint("request ", of)
+			ops[i], ops[of] = onRequest(ops[i], request), onRequest(ops[of], request)
+		}
+	}
+	return ops
+}
+
+// fromFirstTry are the operations with each answer called at the first try of its request.
+func fromFirstTry(ops []history.Op) []history.Op {
+	out := slices.Clone(ops)
+	for i := range out {
+		for _, try := range ops {
+			if out[i].Kind == history.NextID && out[i].Outcome == history.OK && out[i].Arg != (history.Value{}) && try.Arg == out[i].Arg && try.Outcome == history.Unknown {
+				out[i].Call = min(out[i].Call, try.Call)
+			}
+		}
+	}
+	return out
+}
+
+// TestCrossRetries compares the monitors that ask when a number was asked for with their
+// definitions, where requests are tried several times, at once or one after the other.
+func TestCrossRetries(t *testing.T) {
+	for name, run := range map[string]func(r *rand.Rand) []history.Op{
+		"simulated": func(r *rand.Rand) []history.Op { return counterRun(r, 3+r.IntN(8), chance(r, 60)) },
+		"noise":     func(r *rand.Rand) []history.Op { return counterNoise(r, 2+r.IntN(8)) },
+	} {
+		retried := func(r *rand.Rand) (*history.Header, []history.Op) {
+			return new(history.Header), withRetries(r, run(r))
+		}
+		t.Run(name+"/linearizable", func(t *testing.T) {
+			agree(t, 0.01, monitorOf(variant.IDs, variant.Linearizable), retried, func(h *history.Header, ops []history.Op) bool {
+				return legalCounter(h, fromFirstTry(ops))
+			}, toTheLetter)
+		})
+		t.Run(name+"/real-time-order", func(t *testing.T) {
+			agree(t, 0.3, monitorOf(variant.IDs, variant.RealTimeOrder), retried, func(_ *history.Header, ops []history.Op) bool {
+				return !fallsInTime(fromFirstTry(ops))
+			}, toTheLetter)
+		})
+	}
+}
+
+// fallsInTime tells whether a number is lower than one that was received before it was
+// asked for.
+func fallsInTime(ops []history.Op) bool {
+	for _, op := range ops {
+		for _, o := range ops {
+			v, _ := op.Result.Num()
+			w, _ := o.Result.Num()
+			if op.Kind == history.NextID && o.Kind == history.NextID && op.Outcome == history.OK && o.Outcome == history.OK && o.Return < op.Call && w > v {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 func TestCrossIDs(t *testing.T) {
-	open := func(*history.Header) Monitor { return newIDLinear() }
+	open := monitorOf(variant.IDs, variant.Linearizable)
 	for i := range 1 + 4*b2i(long()) {
 		t.Run(fmt.Sprintf("simulated/%d", i), func(t *testing.T) {
 			agree(t, 0.01, open, func(r *rand.Rand) (*history.Header, []history.Op) {
@@ -293,7 +494,8 @@ func TestCrossIDProperties(t *testing.T) {
 		if len(seen) == 0 {
 			want[variant.UniqueIDs], want[variant.RealTimeOrder] = Unknown, Unknown
 		}
-		for _, open := range []func() Monitor{func() Monitor { return newUniqueIDs() }, func() Monitor { return newNoGaps() }, func() Monitor { return newRealTimeOrder() }} {
+		for property := range want {
+			open := func() Monitor { return monitorOf(variant.IDs, property)(new(history.Header)) }
 			if v, w := feed(open(), ops), feedAdvancing(open(), ops); v.Result != want[v.Property] || w.Result != v.Result {
 				t.Fatalf("seed %d: %s: %v (%s), advancing %v, want %v\n%s", seed, v.Property, v.Result, v.Why, w.Result, want[v.Property], showTasks(&history.Header{}, ops))
 			}
@@ -321,10 +523,10 @@ func BenchmarkIDs(b *testing.B) {
 	for _, clients := range []int{10, 1000} {
 		ops := counterHistory(1_000_000, clients)
 		b.Run(fmt.Sprintf("linearizable/1000000/clients=%d", clients), func(b *testing.B) {
-			benchMonitors(b, ops, func() []Monitor { return []Monitor{newIDLinear()} })
+			benchMonitors(b, ops, func() []Monitor { return []Monitor{monitorOf(variant.IDs, variant.Linearizable)(new(history.Header))} })
 		})
 		b.Run(fmt.Sprintf("all/1000000/clients=%d", clients), func(b *testing.B) {
-			benchMonitors(b, ops, func() []Monitor { return idMonitors(nil) })
+			benchMonitors(b, ops, func() []Monitor { return monitorsOf(variant.IDs, new(history.Header)) })
 		})
 	}
 	for _, n := range []int{1000, 10_000} {

@@ -2,67 +2,11 @@ package checker
 
 import (
 	"fmt"
+	"sync"
 	"time"
 
 	"oversell/history"
-	"oversell/variant"
 )
-
-// Monitors are the monitors that apply to a history's scenario, in the order of
-// [variant.Properties]: those of the lock if there is one, those of the sale in a
-// scenario that sells, and those of a queue, a number generator or a dispatch.
-// Most properties are measured whether promised or not; the order of service and
-// fencing tokens only mean something for locks and sales that have them, and
-// are judged when promised.
-func Monitors(h history.Header) []Monitor {
-	out := taskMonitors(&h)
-	for _, p := range variant.Properties {
-		if m := monitor(&h, p.Of, p.Name); m != nil {
-			out = append(out, m)
-		}
-	}
-	return out
-}
-
-func monitor(h *history.Header, of variant.Object, p variant.Property) Monitor {
-	if of == variant.Sale {
-		if h.Scenario != "seckill" && h.Scenario != "seckill-queued" {
-			return nil
-		}
-		switch {
-		case p == variant.NoOversell:
-			return newNoOversell(h)
-		case p == variant.NoUndersell:
-			return newNoUndersell(h)
-		case p == variant.OncePerOrder:
-			return newOncePerOrder(h)
-		case p == variant.Fencing && h.Promised(of, p):
-			return newAcceptTokens()
-		case p == variant.Linearizable:
-			return newSaleLinear(h)
-		}
-		return nil
-	}
-	tasks := h.Scenario != "seckill" && h.Scenario != "mutex"
-	if of != variant.Lock || tasks && h.Lock == "" {
-		return nil
-	}
-	switch {
-	case p == variant.MutualExclusion:
-		return newMutualExclusion()
-	case p == variant.OwnerOnlyRelease:
-		return newOwnerOnlyRelease(h)
-	case p == variant.Fencing && h.Promised(of, p):
-		return newGrantTokens(h)
-	case p == variant.FIFO && h.Promised(of, p):
-		return newFirstCome(h)
-	case p == variant.Progress:
-		return newProgress(h)
-	case p == variant.Linearizable:
-		return newLockLinear(h)
-	}
-	return nil
-}
 
 // Judgement is what a history shows: the verdicts, and facts that were measured
 // on the way.
@@ -93,8 +37,9 @@ type Judgement struct {
 // judgeBlock is how many operations are observed between two calls of Advance.
 const judgeBlock = 4096
 
-// Judge reads a history once and judges it with all its monitors. The same
-// history gives the same judgement every time.
+// Judge judges a history with all its monitors. Those of one object share what they know
+// and read it once, at the same time as those of other objects do. The same history gives
+// the same judgement every time.
 //
 // A history that was cut off (without a trailer) is judged as far as it goes:
 // operations that were in flight at the cut are missing from it, so that
@@ -102,33 +47,57 @@ const judgeBlock = 4096
 // final state is Unknown.
 func Judge(h *history.History) Judgement {
 	monitors := Monitors(h.Header)
-	cut := h.Trailer == nil
 	low := lowWaters(h.Ops)
+	verdicts := make([]Verdict, len(monitors))
+	for i, m := range monitors {
+		verdicts[i] = m.Verdict() // to know its object
+	}
+	var work sync.WaitGroup
+	for from := 0; from < len(monitors); { // those of one object share state
+		to := from + 1
+		for to < len(monitors) && verdicts[to].Of == verdicts[from].Of {
+			to++
+		}
+		group, told := monitors[from:to], verdicts[from:to]
+		work.Go(func() { judge(h, low, group, told) })
+		from = to
+	}
 	facts := newFacts()
+	for i := range h.Ops {
+		facts.observe(&h.Ops[i])
+	}
+	work.Wait()
+	out := Judgement{Verdicts: verdicts, Ops: len(h.Ops), Overruns: facts.overruns, FirstOverrun: facts.first, Refusals: facts.refusals, Fairness: facts.fairness(), Acquired: facts.acquired()}
+	for _, m := range monitors {
+		if n, ok := m.(*saleMonitor); ok {
+			out.Sold, out.Unknown = n.soldPieces()
+			break
+		}
+	}
+	return out
+}
+
+// judge feeds monitors and asks for their verdicts.
+func judge(h *history.History, low []time.Duration, monitors []Monitor, verdicts []Verdict) {
+	cut := h.Trailer == nil
 	for i := range h.Ops {
 		for _, m := range monitors {
 			m.Observe(&h.Ops[i])
 		}
-		facts.observe(&h.Ops[i])
 		if (i+1)%judgeBlock == 0 && !cut {
 			for _, m := range monitors {
 				m.Advance(low[(i+1)/judgeBlock])
 			}
 		}
 	}
-	out := Judgement{Ops: len(h.Ops), Overruns: facts.overruns, FirstOverrun: facts.first, Refusals: facts.refusals, Fairness: facts.fairness(), Acquired: facts.acquired()}
-	for _, m := range monitors {
+	for i, m := range monitors {
 		if c, ok := m.(cutter); ok && cut {
 			c.cut()
 		} else if !cut {
 			m.Advance(history.Forever)
 		}
-		out.Verdicts = append(out.Verdicts, m.Verdict())
-		if n, ok := m.(*noOversell); ok {
-			out.Sold, out.Unknown = n.soldPieces()
-		}
+		verdicts[i] = witnessed(m.Verdict())
 	}
-	return out
 }
 
 // lowWaters is, for the start of every block, the earliest call from there on.

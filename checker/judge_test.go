@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math/rand/v2"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -25,22 +26,18 @@ func TestMonitors(t *testing.T) {
 	}
 	lock := []string{"lock mutual-exclusion", "lock owner-only-release", "lock progress", "lock linearizable"}
 	sale := []string{"sale no-oversell", "sale no-undersell", "sale once-per-order", "sale linearizable"}
-	if got := names(history.Header{Scenario: "mutex"}); !reflect.DeepEqual(got, lock) {
+	if got := names(history.Header{Objects: []variant.Object{variant.Lock}}); !reflect.DeepEqual(got, lock) {
 		t.Errorf("mutex: %q", got)
 	}
-	if got := names(history.Header{Scenario: "seckill", Lock: "none"}); !reflect.DeepEqual(got, append(sale[:4:4], lock...)) {
+	if got := names(history.Header{Objects: []variant.Object{variant.Lock, variant.Sale}}); !reflect.DeepEqual(got, append(sale[:4:4], lock...)) {
 		t.Errorf("seckill: %q", got)
 	}
-	all := history.Header{Scenario: "seckill"}
-	want := 0
+	all := history.Header{Objects: []variant.Object{variant.Lock, variant.Sale}}
 	for _, p := range variant.Properties {
 		all.Promises = append(all.Promises, history.Promise{Of: p.Of, Property: p.Name})
-		if p.Of == variant.Lock || p.Of == variant.Sale {
-			want++
-		}
 	}
-	if got := names(all); len(got) != want {
-		t.Errorf("with everything promised: %q, want %d", got, want)
+	if got := names(all); len(got) != len(variant.Properties) {
+		t.Errorf("with everything promised: %q, want all %d", got, len(variant.Properties))
 	}
 }
 
@@ -48,7 +45,7 @@ func TestMonitors(t *testing.T) {
 func bigHistory(seed uint64, n, corruptions int) *history.History {
 	r := rand.New(rand.NewPCG(seed, 3))
 	h := &history.History{Trailer: &history.Trailer{}, Header: history.Header{
-		Scenario: "seckill", Stock: int64(n / 3), TTL: 40, Drift: 3, Grace: 1 << 30, Refund: 0.1}}
+		Objects: []variant.Object{variant.Lock, variant.Sale}, Stock: int64(n / 3), TTL: 40, Drift: 3, Grace: 1 << 30, Refund: 0.1}}
 	for _, p := range variant.Properties {
 		h.Header.Promises = append(h.Header.Promises, history.Promise{Of: p.Of, Property: p.Name})
 	}
@@ -113,7 +110,7 @@ func TestCutNeverViolates(t *testing.T) {
 }
 
 func TestJudgeMeasures(t *testing.T) {
-	h := &history.History{Header: history.Header{Scenario: "seckill", Stock: 3}, Trailer: &history.Trailer{}, Ops: []history.Op{
+	h := &history.History{Header: history.Header{Objects: []variant.Object{variant.Lock, variant.Sale}, Stock: 3}, Trailer: &history.Trailer{}, Ops: []history.Op{
 		acquired(1, 1, 1, 2, 5), bought(1, 1, 3, 4), withUntil(released(1, 1, 6, 7), 5),
 		acquired(1, 2, 8, 9, 15), withUntil(released(1, 2, 15, 16), 15), held(2, 3, 1, 17),
 		lostBuyOp(2, 2, 18, 19), soldOutTo(2, 3, 20, 21), lockOp(history.Acquire, 3, 4, 20, 22, history.Refused, history.Stopped),
@@ -149,12 +146,12 @@ func TestLowWaters(t *testing.T) {
 
 func TestTwoKeys(t *testing.T) {
 	other := func(op history.Op) history.Op { op.Key = history.Text("other"); return op }
-	m := newMutualExclusion()
+	m := newMutualExclusion(&history.Header{})
 	v := feedAdvancing(m, complete([]history.Op{acquired(1, 1, 1, 2, 50), other(acquired(2, 2, 1, 3, 50)), other(acquired(3, 3, 4, 5, 50)), released(1, 1, 6, 7)}))
 	if v.Result != Violated || v.Count != 1 || !strings.Contains(v.Why, `"other"`) {
 		t.Errorf("%+v", v)
 	}
-	m = newMutualExclusion()
+	m = newMutualExclusion(&history.Header{})
 	v = feed(m, complete([]history.Op{acquired(1, 1, 1, 2, 50), other(acquired(2, 2, 1, 3, 50)), released(1, 1, 6, 7)}))
 	if v.Result != Holds || !strings.Contains(v.Why, "; ") {
 		t.Errorf("%+v", v)
@@ -167,10 +164,10 @@ func TestPicture(t *testing.T) {
 		m  Monitor
 		op func(i int) history.Op
 	}{
-		{newMutualExclusion(), func(i int) history.Op {
+		{newMutualExclusion(&history.Header{}), func(i int) history.Op {
 			return acquired(50, int64(1_000_000+i), h.Ops[i].Call, h.Ops[i].Return, history.Forever)
 		}},
-		{newOncePerOrder(&h.Header), func(i int) history.Op { return bought(50, 1_000_000, h.Ops[i].Call, h.Ops[i].Return) }},
+		{saleOf(&h.Header, variant.OncePerOrder), func(i int) history.Op { return bought(50, 1_000_000, h.Ops[i].Call, h.Ops[i].Return) }},
 	} {
 		bad := &history.History{Header: h.Header, Ops: append([]history.Op(nil), h.Ops...)}
 		bad.Ops = complete(append(bad.Ops, monitor.op(1000), monitor.op(1010)))
@@ -215,7 +212,7 @@ func TestOracleGivesUp(t *testing.T) {
 
 func TestFrontierGivesUp(t *testing.T) {
 	h := history.Header{Stock: 1000, Refund: 0.5, Quantity: 50}
-	m := newSaleLinear(&h)
+	m := saleOf(&h, variant.Linearizable)
 	var ops []history.Op
 	for i := range int64(48) { // all in flight at once, all different
 		ops = append(ops, pieces(bought(int32(i), i, 0, time.Duration(100+i)), int32(1+i)))
@@ -236,7 +233,7 @@ func TestFrontierGivesUp(t *testing.T) {
 func TestSay(t *testing.T) {
 	for _, c := range [][2]string{
 		{count(int64(0)), "0"}, {count(int64(999)), "999"}, {count(int64(1204)), "1,204"}, {count(int64(-1234567)), "-1,234,567"},
-		{many(int64(1), "grant"), "1 grant"}, {many(int64(1204), "grant"), "1,204 grants"},
+		{many(int64(1), "grant"), "1 grant"}, {many(int64(1204), "grant"), "1,204 grants"}, {many(int64(2), "key"), "2 keys"}, {many(int64(2), "entry"), "2 entries"},
 		{at(3123 * time.Microsecond), "3.123 ms"}, {at(9999*time.Millisecond + 999*time.Microsecond), "9,999.999 ms"},
 		{at(15003 * time.Millisecond), "15.003 s"}, {at(10 * time.Second), "10.000 s"}, {at(-1500 * time.Microsecond), "-1.500 ms"},
 		{at(1999500 * time.Microsecond), "1,999.500 ms"}, {at(999600 * time.Nanosecond), "1.000 ms"},
@@ -250,20 +247,33 @@ func TestSay(t *testing.T) {
 
 func TestTable(t *testing.T) {
 	var tab table[int]
-	ids := []history.Value{history.Int(0), history.Int(5), history.Int(4095), history.Int(4096), history.Int(1 << 40), history.Int(-3), history.Text("a"), history.Int(1 << 23), history.Int(100_000)}
-	var far table[int]
-	*far.at(history.Int(1 << 23)) = 7 // too far from nothing, and not from a million
-	*far.at(history.Int(1<<22 - 1)) = 8
-	if *far.at(history.Int(1 << 23)) != 7 {
-		t.Error("the pages grew over an entry of the map")
+	ids := []history.Value{history.Int(0), history.Int(5), history.Int(15), history.Int(16), history.Int(1 << 40), history.Int(-3), history.Text("a"), history.Int(1 << 23),
+		history.Int(100_000), history.Int(-1 << 63), history.Int(1<<63 - 1), history.Text("b")}
+	for i := range int64(1000) {
+		ids = append(ids, history.Int(i*i*i<<20+1), history.Int(2000+i))
 	}
 	for round := range 2 {
 		for i, id := range ids {
 			if p := tab.at(id); *p != round*(i+1) {
-				t.Errorf("round %d: %s holds %d", round, id, *p)
+				t.Fatalf("round %d: %s holds %d", round, id, *p)
 			} else {
 				*p = i + 1
 			}
 		}
+	}
+}
+
+// TestTableOfIDsFarApart has ids of which no two share a page: each cost 4,096 entries.
+func TestTableOfIDsFarApart(t *testing.T) {
+	const ids = 1000
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	var tab table[int64]
+	for i := range int64(ids) {
+		*tab.at(history.Int(i << 12)) = i
+	}
+	runtime.ReadMemStats(&after)
+	if bytes := after.TotalAlloc - before.TotalAlloc; bytes > ids*512 {
+		t.Errorf("%d bytes for an id", bytes/ids)
 	}
 }

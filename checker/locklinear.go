@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"strconv"
 	"time"
 
 	"oversell/history"
-	"oversell/variant"
 )
 
-// lockLinear judges that every answer of a lock fits one legal order of grants,
+// tryLock judges that every answer of a lock fits one legal order of grants,
 // refusals, extensions, releases and expiries, each at a moment between its
 // call and its return.
 //
@@ -31,18 +31,24 @@ import (
 //	release or extension   lo         hi
 //	OK                     its call   min(its return, X)   the release is the end
 //	lost                   U          min(its return, X)
-//	unknown                min(call, U)   X
+//	release unknown        min(call, U)   X
 //	never called           U          X
 //
-// where U is not before the call of the last extension that succeeded. An empty
-// [lo, hi] is a violation. So are two cores [a', lo] that overlap; when they do
+// where U is not before the call of the last extension that succeeded. An extension
+// without an answer leaves U alone and takes X away, because nobody knows for how long it
+// prolonged the lease; one that was called after X prolongs nothing. A session whose
+// release had no answer is taken to go on, since only another answer tells whether it
+// did. An empty [lo, hi] is a violation. So are two cores [a', lo] that overlap; when they do
 // not, they fix the order of the sessions. Then the earliest grants and the
 // latest ends cover the most of time everywhere at once, and a refusal is legal
 // if and only if it touches [A, hi] of the last session granted before it returned
 // or of the next one: those before and after are kept away by these two. What
 // lies between them are gaps. An acquire of unknown outcome may fill one gap from its call on; a gap is filled
 // for its first refusal or not at all, and later gaps accept whatever earlier
-// ones do, so that handing them out greedily is exact. See spec/checking.md.
+// ones do, so that handing them out greedily is exact. When a lease of such an acquire
+// ends is left open: a lock that is taken in two steps may have died between them. An
+// extension that succeeds in its session shows that it was granted. See
+// spec/checking.md.
 //
 // A session with an empty core (the lease was over when the client learned of
 // it, or the acquire had no answer and yet its release succeeded) only needs an
@@ -65,23 +71,20 @@ import (
 //	client 1  acquire  [1, 2]  ok
 //	client 1  release  [3, 4]  ok
 //	client 2  acquire  [5, 6]  refused (held)
-type lockLinear struct {
-	h     *history.Header
-	locks keyed[tryLock]
-	ended bool
-}
-
+//
+// An opportunity is an answer (a grant, a refusal, an extension or a release) to an
+// operation that overlaps, in time, another client's operation with an answer or its
+// tenure: the answers of clients that never meet fit in the order in which they came. See
+// [encounters].
 type tryLock struct {
-	h      *history.Header
-	key    history.Value
-	spans  overlaps
-	open   map[int64]*span
-	top    *span         // the last session granted, while it is open
-	topHi  time.Duration // its hi, when it is closed
-	fading map[int64]bool
-	lost   map[int64]time.Duration // calls of acquires without an answer, by session
-	nobody []time.Duration         // the same, without a session number
-	told   bool                    // one of these was told later that it did not hold the lock
+	h        *history.Header
+	key      history.Value
+	sessions *sessions
+	spans    overlaps
+	top      *span           // the last session granted, while it is open
+	topHi    time.Duration   // its hi, when it is closed
+	nobody   []time.Duration // calls of further acquires without an answer of sessions that had one
+	told     bool            // a session whose acquire had no answer was told later that it did not hold the lock
 
 	loose  []refusal // refusals that nothing covers so far, by return
 	renews bool      // renewals in the background were seen
@@ -95,7 +98,7 @@ type tryLock struct {
 	enough  int           // when to look for something to drop
 	floats  []float
 	early   []history.Op // the first operations of a lock without leases, for the oracle
-	odd     bool         // an empty core that was filled later, or a session used in a way the procedure does not know
+	odd     bool         // an empty core was filled later
 
 	grants, refusals int64
 	broken           int
@@ -121,30 +124,24 @@ type float struct {
 	may      stretch // what it may have held
 }
 
-func newLockLinear(h *history.Header) *lockLinear {
-	return &lockLinear{h: h, locks: newKeyed(func(key history.Value) *tryLock {
-		return &tryLock{h: h, key: key, open: make(map[int64]*span), fading: make(map[int64]bool),
-			lost: make(map[int64]time.Duration), topHi: -1 << 63, dropped: -1 << 63}
-	})}
+func openTryLock(ls *locks, l *lock) {
+	l.linear = &tryLock{h: ls.h, key: l.key, sessions: &l.sessions, spans: overlaps{spare: &ls.spans}, topHi: -1 << 63, dropped: -1 << 63, enough: 1024}
 }
 
-// Observe implements [Monitor].
-func (m *lockLinear) Observe(op *history.Op) {
+// observe takes an operation and its session, which is nil if it can hold nothing.
+func (t *tryLock) observe(op *history.Op, s *lockSession) {
+	if op.Kind == history.Join {
+		t.lined = true
+		return
+	}
+	t.note(op)
 	switch op.Kind {
 	case history.Acquire:
-		t := m.locks.at(op.Key)
-		t.note(op)
-		t.acquire(op)
+		t.acquire(op, s)
 	case history.Extend:
-		t := m.locks.at(op.Key)
-		t.note(op)
-		t.extend(op)
+		t.extend(op, s)
 	case history.Release:
-		t := m.locks.at(op.Key)
-		t.note(op)
-		t.release(op)
-	case history.Join:
-		m.locks.at(op.Key).lined = true
+		t.release(op, s)
 	}
 }
 
@@ -155,31 +152,30 @@ func (t *tryLock) note(op *history.Op) {
 	}
 }
 
-func (t *tryLock) acquire(op *history.Op) {
+func (t *tryLock) acquire(op *history.Op, s *lockSession) {
 	switch {
 	case op.Outcome == history.OK:
-		t.grant(op)
+		t.grant(op, s, granted(t.h, op), leased(op))
+	case op.Outcome == history.Unknown && s.lost:
+		t.nobody = append(t.nobody, op.Call)
 	case op.Outcome == history.Unknown:
-		if _, known := t.lost[session(op)]; known {
-			t.nobody = append(t.nobody, op.Call)
-		} else {
-			t.lost[session(op)] = op.Call
-		}
+		s.lost, s.lostCall = true, op.Call
 	case op.Reason == history.Held:
 		t.refuse(op)
 	}
 }
 
-func (t *tryLock) grant(op *history.Op) {
-	n := session(op)
-	if t.open[n] != nil {
-		t.fail("%s obtained %s at %s with a session number that is in use", []history.Op{*op}, client(op), title(t.key), at(op.Return))
+// grant begins a session that was granted at from at the earliest, as op says, and that
+// lasts until a time unless it is released before.
+func (t *tryLock) grant(op *history.Op, n *lockSession, from, until time.Duration) {
+	if n.linear != nil {
+		t.fail("%s obtained %s at %s in a session that is in use", []history.Op{*op}, client(op), title(t.key), at(op.Return))
 		return
 	}
-	s := t.spans.start(op, n, leased(op))
-	s.from = granted(t.h, op)
-	s.gone = t.expiry(op.Return, s.until)
-	t.open[n] = s
+	s := t.spans.start(op, 0, until)
+	n.linear = s
+	s.from = from
+	s.gone = expiry(t.h, op.Return, s.until)
 	if s.void {
 		t.keep = true // it may turn out to float
 		return
@@ -192,15 +188,6 @@ func (t *tryLock) grant(op *history.Op) {
 	t.grants++
 	s.number = t.grants
 	t.top = s
-}
-
-// expiry is the latest moment at which a lease can run out that was granted or
-// extended by an operation that returned at ret and promised until.
-func (t *tryLock) expiry(ret, until time.Duration) time.Duration {
-	if t.h.TTL <= 0 {
-		return history.Forever
-	}
-	return max(after(ret, t.h.TTL, t.h.Drift), until)
 }
 
 func (t *tryLock) refuse(op *history.Op) {
@@ -216,11 +203,13 @@ func (t *tryLock) refuse(op *history.Op) {
 	t.loose = append(t.loose, refusal{op.Call, op.Return, op.Arg, t.grants, since, op.Client})
 }
 
-func (t *tryLock) extend(op *history.Op) {
-	s := t.open[session(op)]
+func (t *tryLock) extend(op *history.Op, n *lockSession) {
+	if n == nil || n.linear == nil {
+		t.stray(op, n)
+		return
+	}
+	s := n.linear
 	switch {
-	case s == nil:
-		t.stray(session(op), op)
 	case op.Outcome == history.OK:
 		t.renewed(s, op)
 		if op.Call > s.gone {
@@ -228,12 +217,18 @@ func (t *tryLock) extend(op *history.Op) {
 				client(op), title(t.key), at(op.Return), at(s.gone))
 		}
 		until := leased(op)
-		s.gone = max(s.gone, t.expiry(op.Return, until))
+		s.gone = max(s.gone, expiry(t.h, op.Return, until))
+		if s.leaving { // it may be released right after
+			until = op.Call
+		}
 		t.prolong(s, op.Call, until)
+	case op.Outcome == history.Unknown && op.Call > s.gone && !t.h.Renews:
+		s.late = true
 	case op.Outcome == history.Unknown:
 		s.gone = history.Forever
+		t.cover(s.number, s.gone)
 	case op.Reason == history.Lost:
-		t.lose(s, op)
+		t.lose(op, n)
 	}
 }
 
@@ -252,16 +247,18 @@ func (t *tryLock) prolong(s *span, heldAt, until time.Duration) {
 	t.cover(s.number, s.gone)
 }
 
-func (t *tryLock) release(op *history.Op) {
-	n := session(op)
-	s := t.open[n]
-	if s == nil {
-		t.stray(n, op)
+func (t *tryLock) release(op *history.Op, n *lockSession) {
+	if n == nil || n.linear == nil {
+		t.stray(op, n)
 		return
 	}
-	if op.Until > s.until && s.acq.Until > 0 { // renewed in the background
+	s := n.linear
+	if op.Until > s.until && s.acq.Until > 0 && !s.leaving { // renewed in the background
 		t.renews = true
-		s.gone = max(s.gone, t.expiry(op.Call, op.Until))
+		s.gone = max(s.gone, expiry(t.h, op.Call, op.Until))
+		if s.late {
+			s.gone = history.Forever
+		}
 		t.prolong(s, s.start, op.Until)
 	}
 	switch {
@@ -271,54 +268,62 @@ func (t *tryLock) release(op *history.Op) {
 			t.fail("%s released %s at %s, though its lease was over by %s at the latest", inOrder(s.acq, *op),
 				client(op), title(t.key), at(op.Return), at(s.gone))
 		}
-		t.end(s, op.Call, min(op.Return, s.gone), op)
+		t.end(n, op.Call, min(op.Return, s.gone), op)
 	case op.Outcome == history.Unknown:
-		t.end(s, min(op.Call, s.until), s.gone, op)
-		t.fading[n] = true
+		t.spans.weaken(s, op)
 	case op.Reason == history.Lost:
-		t.lose(s, op)
+		t.lose(op, n)
 	default: // refused, and still held
 	}
 }
 
-// stray judges a release or extension by a session that holds nothing.
-func (t *tryLock) stray(n int64, op *history.Op) {
-	call, unknown := t.lost[n]
-	if op.Outcome != history.OK {
-		t.told = t.told || unknown && op.Reason == history.Lost
-		return
-	}
+// stray judges a release or extension by a session that holds nothing, as far as is known.
+func (t *tryLock) stray(op *history.Op, n *lockSession) {
+	lost := n != nil && n.lost
 	switch {
-	case unknown && op.Kind == history.Extend:
-		t.odd = true
-	case unknown:
-		delete(t.lost, n)
+	case op.Outcome != history.OK:
+		t.told = t.told || lost && op.Reason == history.Lost
+		if lost && op.Kind == history.Release && op.Outcome == history.Unknown {
+			n.leaving = true
+		}
+	case lost && op.Kind == history.Extend: // it was granted, at any time since it was asked for
+		n.lost = false
+		until := leased(op)
+		if n.leaving { // it may be released right after
+			until = op.Call
+		}
+		granted := *op
+		granted.Call = n.lostCall
+		t.grant(&granted, n, n.lostCall, until)
+		n.linear.gone, n.linear.leaving = history.Forever, n.leaving
+	case lost:
+		n.lost = false
 		t.keep = true
-		t.floats = append(t.floats, float{rel: *op, in: stretch{op.Call, op.Return}, may: stretch{call, op.Return}})
-	case t.fading[n]:
-		t.odd = true
+		t.floats = append(t.floats, float{rel: *op, in: stretch{op.Call, op.Return}, may: stretch{n.lostCall, op.Return}})
 	default:
 		verb := "released"
 		if op.Kind == history.Extend {
 			verb = "extended"
 		}
-		t.fail("%s %s %s at %s in session %d, which did not hold it", []history.Op{*op},
-			client(op), verb, title(t.key), at(op.Return), n)
+		t.fail("%s %s %s at %s in session %s, which did not hold it", []history.Op{*op},
+			client(op), verb, title(t.key), at(op.Return), strconv.Quote(op.Arg.String()))
 	}
 }
 
 // lose ends a session that was told by op that it holds the lock no more.
-func (t *tryLock) lose(s *span, op *history.Op) {
+func (t *tryLock) lose(op *history.Op, n *lockSession) {
+	s := n.linear
 	if op.Return < s.until {
 		t.fail("%s was granted %s at %s until %s, and told at %s that it was lost", inOrder(s.acq, *op),
 			client(op), title(t.key), at(s.start), at(s.until), at(op.Return))
 	}
-	t.end(s, min(s.until, op.Return), min(op.Return, s.gone), op)
+	t.end(n, min(s.until, op.Return), min(op.Return, s.gone), op)
 }
 
 // end closes a session that lost the lock between lo and hi.
-func (t *tryLock) end(s *span, lo, hi time.Duration, by *history.Op) {
-	delete(t.open, s.session)
+func (t *tryLock) end(n *lockSession, lo, hi time.Duration, by *history.Op) {
+	s := n.linear
+	n.linear = nil
 	if s.void && lo <= s.start {
 		t.floats = append(t.floats, float{s.acq, *by,
 			stretch{max(s.from, lo), min(s.start, hi)}, stretch{s.from, max(hi, s.start)}})
@@ -357,31 +362,35 @@ func (t *tryLock) fail(format string, witness []history.Op, args ...any) {
 	}
 }
 
-// Advance implements [Monitor].
-func (m *lockLinear) Advance(lowWater time.Duration) {
-	for _, t := range m.locks.all {
-		t.spans.advance(lowWater)
-		if !t.keep && len(t.cores)+len(t.refused) > t.enough {
-			t.cores = slices.DeleteFunc(t.cores, func(c stretch) bool { return c.to < lowWater })
-			t.refused = slices.DeleteFunc(t.refused, func(r stretch) bool {
-				gone := r.to < lowWater
-				if gone {
-					t.dropped = max(t.dropped, r.from)
-				}
-				return gone
-			})
-			t.enough = 2*(len(t.cores)+len(t.refused)) + 1024
-		}
+func (t *tryLock) advance(lowWater time.Duration) {
+	t.spans.advance(lowWater)
+	if t.keep || len(t.cores)+len(t.refused) <= t.enough {
+		return
 	}
+	t.cores = slices.DeleteFunc(t.cores, func(c stretch) bool { return c.to < lowWater })
+	t.refused = slices.DeleteFunc(t.refused, func(r stretch) bool {
+		gone := r.to < lowWater
+		if gone {
+			t.dropped = max(t.dropped, r.from)
+		}
+		return gone
+	})
+	t.enough = 2*(len(t.cores)+len(t.refused)) + 1024
 }
 
-func (m *lockLinear) cut() { m.ended = true }
-
-// Verdict implements [Monitor].
-func (m *lockLinear) Verdict() Verdict {
-	return m.locks.verdict(variant.Lock, variant.Linearizable, "nobody tried to obtain the lock", func(t *tryLock) Verdict {
-		return t.verdict(m.ended)
-	})
+// linearizable is the verdict on linearizability.
+func (l *lock) linearizable(ls *locks) Verdict {
+	v := l.linear.verdict(ls.ended)
+	v.Opportunities = l.meetings
+	if fits := v.say; v.Result == Holds {
+		v.say = func() string {
+			if l.meetings == 0 {
+				return fits() + "; no two clients met"
+			}
+			return fmt.Sprintf("%s; %s while another client held the lock or waited for an answer", fits(), many(l.meetings, "answer"))
+		}
+	}
+	return v
 }
 
 func (t *tryLock) verdict(cut bool) Verdict {
@@ -405,7 +414,7 @@ func (t *tryLock) verdict(cut bool) Verdict {
 	case broken > 0:
 		return Verdict{Result: Violated, Count: broken, Why: why, Witness: witness}
 	case t.grants == 0 && len(t.floats) == 0 && t.refusals == 0:
-		return Verdict{Why: "nobody obtained the lock, and nobody was refused it"}
+		return Verdict{idle: true, Why: "nobody obtained the lock, and nobody was refused it"}
 	case len(bare) > 0 && cut:
 		return Verdict{Why: fmt.Sprintf("%s at times when nobody is known to have held the lock: %s", many(len(bare), "refusal"), cutOff)}
 	case (doubt || hopeful || t.odd) && t.h.TTL <= 0 && !cut && !t.lined && len(t.early) <= oracleOps && t.asked() != Unknown:
@@ -415,13 +424,17 @@ func (t *tryLock) verdict(cut bool) Verdict {
 	case doubt, hopeful:
 		return Verdict{Why: fmt.Sprintf("%s came back after its lease was over or without an answer, and refusals close by leave its place in the order open", many(len(floats), "grant"))}
 	case t.odd:
-		return Verdict{Why: "a session went on after an answer that ended it, which leaves its place in the order open"}
+		return Verdict{Why: "the lease of a session was over before its grant returned, and extended later, which leaves its place in the order open"}
 	}
+	return Verdict{Result: Holds, say: t.fits}
+}
+
+func (t *tryLock) fits() string {
 	text := fmt.Sprintf("%s and %s fit one order", many(t.grants+int64(len(t.floats)), "grant"), many(t.refusals, "refusal"))
 	if t.lined {
 		text += "; a lock with a waiting line may refuse while it is free, so refusals were not judged"
 	}
-	return Verdict{Result: Holds, Why: text}
+	return text
 }
 
 // asked puts the whole history to porcupine, whose model knows no leases.
@@ -430,8 +443,8 @@ func (t *tryLock) asked() Result { return ask(lockModel(), operations(t.early)) 
 // floating is every session with an empty core, those still open included.
 func (t *tryLock) floating() []float {
 	floats := slices.Clone(t.floats)
-	for _, s := range t.open {
-		if s.void {
+	for _, n := range t.sessions.all {
+		if s := n.linear; s != nil && s.void {
 			floats = append(floats, float{acq: s.acq, in: stretch{max(s.from, s.until), s.start}, may: stretch{s.from, s.gone}})
 		}
 	}
@@ -446,8 +459,8 @@ func (t *tryLock) place(floats []float, cut bool) (homeless []float, doubt bool)
 		return nil, false
 	}
 	cores := slices.Clone(t.cores)
-	for _, s := range t.open {
-		if !s.void && !cut {
+	for _, n := range t.sessions.all {
+		if s := n.linear; s != nil && !s.void && (!cut || s.leaving) {
 			cores = append(cores, stretch{s.start, s.until})
 		}
 	}
@@ -494,9 +507,14 @@ func (t *tryLock) homeless(f *float) (string, []history.Op) {
 // whether some other gap was left alone because a session without a core may
 // have filled it.
 func (t *tryLock) uncovered(floats []float) (bare []refusal, hopeful bool) {
+	if len(t.loose) == 0 {
+		return nil, false
+	}
 	calls := slices.Clone(t.nobody)
-	for _, call := range t.lost {
-		calls = append(calls, call)
+	for _, n := range t.sessions.all {
+		if n.lost {
+			calls = append(calls, n.lostCall)
+		}
 	}
 	slices.Sort(calls)
 	covers := t.mayCover()
@@ -524,11 +542,14 @@ func (t *tryLock) uncovered(floats []float) (bare []refusal, hopeful bool) {
 // see progress.
 func (t *tryLock) mayCover() map[int64]time.Duration {
 	covers := make(map[int64]time.Duration)
-	for _, s := range t.open {
+	for _, n := range t.sessions.all {
+		s := n.linear
+		if s == nil || s.void {
+			continue
+		}
 		gone := s.gone
 		switch {
-		case s.void:
-			continue
+		case s.leaving:
 		case t.renews:
 			gone = history.Forever
 		case 4*t.h.Hold > t.h.TTL:

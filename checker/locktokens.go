@@ -2,13 +2,11 @@ package checker
 
 import (
 	"fmt"
-	"time"
 
 	"oversell/history"
-	"oversell/variant"
 )
 
-// grantTokens judges that fencing tokens rise from grant to grant: no token is
+// tokens judges that fencing tokens rise from grant to grant: no token is
 // granted twice, and in the order of the tokens each grant fits the greedy
 // schedule t = max(t, earliest) <= return. The schedule fails if and only if
 // some token was surely granted after a larger one, so it is enough to ask, at
@@ -16,41 +14,41 @@ import (
 //
 //	client 1  acquire  [1, 2]  fence 8
 //	client 2  acquire  [3, 4]  fence 7
-type grantTokens struct {
-	h     *history.Header
-	locks keyed[tokens]
-}
-
+//
+// An opportunity is a grant with a token before which another client had surely been
+// granted one: a larger one would have shown.
 type tokens struct {
+	h       *history.Header
 	key     history.Value
 	seen    table[bool]
 	largest rising
+	grants  contention
 	granted int64
 	bare    int64 // grants without a token
+	met     int64 // opportunities
 	broken  int
 	why     string
 	witness []history.Op
 }
 
-func newGrantTokens(h *history.Header) *grantTokens {
-	return &grantTokens{h: h, locks: newKeyed(func(key history.Value) *tokens { return &tokens{key: key} })}
-}
+func openTokens(ls *locks, l *lock) { l.tokens = &tokens{h: ls.h, key: l.key} }
 
-// Observe implements [Monitor].
-func (m *grantTokens) Observe(op *history.Op) {
-	if op.Kind == history.Acquire && op.Outcome == history.OK {
-		m.locks.at(op.Key).grant(m.h, op)
+func (t *tokens) observe(op *history.Op) {
+	if op.Kind != history.Acquire || op.Outcome != history.OK {
+		return
 	}
-}
-
-func (t *tokens) grant(h *history.Header, op *history.Op) {
 	if op.Fence <= 0 {
 		t.bare++
 		return
 	}
 	t.granted++
+	from := granted(t.h, op)
+	if t.grants.follows(op.Client, from) {
+		t.met++
+	}
+	t.grants.add(op.Client, op.Return)
 	seen := t.seen.at(history.Int(op.Fence))
-	switch before := t.largest.before(granted(h, op)); {
+	switch before := t.largest.before(from); {
 	case before != nil && before.value >= op.Fence:
 		t.fail(op, &before.op)
 	case *seen:
@@ -75,24 +73,23 @@ func (t *tokens) fail(op, before *history.Op) {
 	}
 }
 
-// Advance implements [Monitor].
-func (m *grantTokens) Advance(lowWater time.Duration) {
-	for _, t := range m.locks.all {
-		t.largest.forget(lowWater)
-	}
-}
-
-// Verdict implements [Monitor].
-func (m *grantTokens) Verdict() Verdict {
-	return m.locks.verdict(variant.Lock, variant.Fencing, "nobody obtained the lock", func(t *tokens) Verdict {
-		switch {
-		case t.broken > 0:
-			return Verdict{Result: Violated, Count: t.broken, Why: t.why, Witness: t.witness}
-		case t.granted == 0:
-			return Verdict{Why: "no grant carried a token"}
-		case t.bare > 0:
-			return Verdict{Why: fmt.Sprintf("%s rose from grant to grant, but %s carried none", many(t.granted, "token"), many(t.bare, "grant"))}
+// rise is the verdict on fencing.
+func (l *lock) rise(*locks) Verdict {
+	t := l.tokens
+	v := Verdict{Opportunities: t.met}
+	switch {
+	case t.broken > 0:
+		v.Result, v.Count, v.Why, v.Witness = Violated, t.broken, t.why, t.witness
+	case t.granted == 0:
+		v.Why, v.idle = "no grant carried a token", t.bare == 0
+	case t.bare > 0:
+		v.Why = fmt.Sprintf("%s rose from grant to grant, but %s carried none", many(t.granted, "token"), many(t.bare, "grant"))
+	case t.met == 0:
+		v.Result, v.say = Holds, func() string { return many(t.granted, "token") + ", and none after another client's" }
+	default:
+		v.Result, v.say = Holds, func() string {
+			return fmt.Sprintf("%s, each larger than those before, %s after another client's", many(t.granted, "token"), count(t.met))
 		}
-		return Verdict{Result: Holds, Why: many(t.granted, "token") + ", each larger than those before"}
-	})
+	}
+	return v
 }

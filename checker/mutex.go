@@ -1,14 +1,13 @@
 package checker
 
 import (
-	"time"
+	"fmt"
 
 	"oversell/history"
-	"oversell/variant"
 )
 
-// mutualExclusion judges that no two clients hold a lock at once within the
-// validity each was promised.
+// cores judges that no two clients hold a lock at once within the validity each was
+// promised: mutual exclusion.
 //
 // A session surely holds the lock from the return of its grant to the call of
 // its release, or to the end of its lease as last extended if that comes first.
@@ -22,96 +21,79 @@ import (
 // gap between them. A background renewal is no operation; it is known from the
 // release, and taken to have left no gap.
 //
-// An acquire of unknown outcome has no core: its client does not act on it.
-type mutualExclusion struct {
-	locks keyed[cores]
-	ended bool
-}
-
+// An acquire of unknown outcome has no core: its client does not act on it. An extension
+// without an answer promises nothing. One that succeeds promises what it says, also in a
+// session whose acquire or release had no answer, and in one that was told before that its
+// lock is lost: a core begins with its answer.
+//
+// An opportunity is a grant or a refusal of the lock that another client held during the
+// acquire: a lock that keeps nobody out would have let both in. See [encounters]. The
+// smallest history with one, a contended hand-over:
+//
+//	client 1  acquire  [1, 2]  ok
+//	client 2  acquire  [3, 6]  ok
+//	client 1  release  [4, 5]  ok
 type cores struct {
-	key    history.Value
-	spans  overlaps
-	open   map[int64]*span
-	grants int64
+	spans overlaps
 }
 
-func newMutualExclusion() *mutualExclusion {
-	return &mutualExclusion{locks: newKeyed(func(key history.Value) *cores {
-		return &cores{key: key, open: make(map[int64]*span)}
-	})}
-}
+func openCores(ls *locks, l *lock) { l.cores = &cores{overlaps{spare: &ls.spans}} }
 
-// Observe implements [Monitor].
-func (m *mutualExclusion) Observe(op *history.Op) {
-	switch op.Kind {
-	case history.Acquire:
-		if op.Outcome == history.OK {
-			m.locks.at(op.Key).acquire(op)
-		}
-	case history.Extend:
-		m.locks.at(op.Key).extend(op)
-	case history.Release:
-		m.locks.at(op.Key).release(op)
-	}
-}
-
-func (c *cores) acquire(op *history.Op) {
-	c.grants++
-	n := session(op)
-	if s := c.open[n]; s != nil { // a number used twice: the first is over
-		c.spans.close(s, min(s.until, op.Call), nil)
-	}
-	c.open[n] = c.spans.start(op, n, leased(op))
-}
-
-func (c *cores) extend(op *history.Op) {
-	n := session(op)
-	s := c.open[n]
-	if s == nil {
-		return
-	}
+func (c *cores) observe(op *history.Op, t *lockSession) {
 	switch {
+	case t == nil:
+	case op.Kind == history.Acquire && op.Outcome == history.OK:
+		if t.core != nil { // a number used twice: the first is over
+			c.spans.close(t.core, min(t.core.until, op.Call), nil)
+		}
+		t.core = c.spans.start(op, 0, leased(op))
+	case op.Kind == history.Extend:
+		c.extend(op, t)
+	case op.Kind == history.Release:
+		if t.core != nil {
+			c.spans.close(t.core, min(op.Call, max(t.core.until, op.Until)), op)
+			t.core = nil
+		}
+		t.told = 0
+	}
+}
+
+func (c *cores) extend(op *history.Op, t *lockSession) {
+	s := t.core
+	switch {
+	case s == nil:
+		if op.Outcome == history.OK && (t.doubtful || t.told > 0 && op.Call > t.told) {
+			t.core = c.spans.start(op, 0, leased(op))
+		}
 	case op.Outcome == history.OK && op.Return <= s.until:
 		c.spans.prolong(s, s.start, leased(op))
 	case op.Outcome == history.OK:
 		c.spans.close(s, s.until, nil)
-		c.open[n] = c.spans.start(op, n, leased(op))
-	case op.Outcome == history.Refused && op.Reason == history.Lost:
+		t.core = c.spans.start(op, 0, leased(op))
+	case op.Reason == history.Lost:
 		c.spans.close(s, min(s.until, op.Call), op)
-		delete(c.open, n)
+		t.core, t.told = nil, op.Return
 	}
 }
 
-func (c *cores) release(op *history.Op) {
-	n := session(op)
-	if s := c.open[n]; s != nil {
-		c.spans.close(s, min(op.Call, max(s.until, op.Until)), op)
-		delete(c.open, n)
-	}
-}
-
-// Advance implements [Monitor].
-func (m *mutualExclusion) Advance(lowWater time.Duration) {
-	for _, c := range m.locks.all {
-		c.spans.advance(lowWater)
-	}
-}
-
-func (m *mutualExclusion) cut() { m.ended = true }
-
-// Verdict implements [Monitor].
-func (m *mutualExclusion) Verdict() Verdict {
-	return m.locks.verdict(variant.Lock, variant.MutualExclusion, "nobody obtained the lock", func(c *cores) Verdict {
-		n, a, b := c.spans.tally(m.ended)
-		switch {
-		case n > 0:
-			why, witness := overlapped(c.key, a, b)
-			return Verdict{Result: Violated, Count: n, Why: why, Witness: witness}
-		case c.grants == 0:
-			return Verdict{Why: "nobody obtained the lock"}
-		case c.grants == 1:
-			return Verdict{Result: Holds, Why: "1 grant, and no other"}
+// exclusion is the verdict on mutual exclusion.
+func (l *lock) exclusion(ls *locks) Verdict {
+	handovers, refusals := l.exclusive()
+	v := Verdict{Opportunities: handovers + refusals}
+	switch n, a, b := l.cores.spans.tally(ls.ended); {
+	case n > 0:
+		v.Result, v.Count = Violated, n
+		v.Why, v.Witness = overlapped(l.key, a, b)
+	case l.grants == 0:
+		v.Why, v.idle = "nobody obtained the lock", true
+	case v.Opportunities == 0:
+		v.Result, v.say = Holds, func() string {
+			return many(l.grants, "grant") + ", no two at once; no acquire with an answer came while another client held the lock"
 		}
-		return Verdict{Result: Holds, Why: many(c.grants, "grant") + ", no two at once"}
-	})
+	default:
+		v.Result, v.say = Holds, func() string {
+			return fmt.Sprintf("no two holders at once in %s and %s", many(handovers, "contended hand-over"), many(refusals, "refusal"))
+		}
+	}
+	return v
 }

@@ -2,54 +2,98 @@ package checker
 
 import "oversell/history"
 
-// pageBits is the size of a page of a table: 4,096 entries.
-const pageBits = 12
+// pageBits is the size of a page of a table: 16 entries.
+const pageBits = 4
 
-// table holds a T for every order id. Ids that are not negative and not too far
-// apart, which is what programs count with, live in pages; all others in a map.
+// table holds a T for every order id. Programs count, so ids that are close to each other
+// share a page. Pages from 0 on stand in a slice, as long as it is filled to some degree;
+// all others are found by a hash. So an id that is far from all others costs one page.
+// Ids that are texts stand in a map.
 type table[T any] struct {
-	pages []*[1 << pageBits]T
-	rest  map[history.Value]*T
-	far   bool // rest holds a number: the pages must not grow over it
+	dense []*tablePage[T]
+	far   map[int64]*tablePage[T]
+	text  map[history.Value]*T
+	pages int            // in dense and far
+	spare []tablePage[T] // allocated, not used
 }
+
+type tablePage[T any] [1 << pageBits]T
 
 // at returns the place of id, zero at first.
 func (t *table[T]) at(id history.Value) *T {
-	if n, ok := id.Num(); ok && uint64(n)>>pageBits < uint64(len(t.pages)) {
-		if p := t.pages[n>>pageBits]; p != nil {
+	n, ok := id.Num()
+	if number := uint64(n) >> pageBits; ok && number < uint64(len(t.dense)) {
+		if p := t.dense[number]; p != nil {
 			return &p[n&(1<<pageBits-1)]
 		}
 	}
-	return t.slow(id)
+	if !ok {
+		return t.named(id)
+	}
+	return &t.page(n >> pageBits)[n&(1<<pageBits-1)]
 }
 
-func (t *table[T]) slow(id history.Value) *T {
-	const most = 1 << 20 // pages: four thousand million ids, 8 MB of directory
-	if n, ok := id.Num(); ok && n >= 0 && n>>pageBits < most && t.near(n>>pageBits) {
-		for int64(len(t.pages)) <= n>>pageBits {
-			t.pages = append(t.pages, nil)
-		}
-		p := &t.pages[n>>pageBits]
-		if *p == nil {
-			*p = new([1 << pageBits]T)
-		}
-		return &(*p)[n&(1<<pageBits-1)]
+func (t *table[T]) named(id history.Value) *T {
+	if t.text == nil {
+		t.text = make(map[history.Value]*T)
 	}
-	if t.rest == nil {
-		t.rest = make(map[history.Value]*T)
-	}
-	p := t.rest[id]
+	p := t.text[id]
 	if p == nil {
 		p = new(T)
-		t.rest[id] = p
-		if _, ok := id.Num(); ok {
-			t.far = true
-		}
+		t.text[id] = p
 	}
 	return p
 }
 
-// near tells whether page belongs to the dense part, now or by letting it grow.
-func (t *table[T]) near(page int64) bool {
-	return page < int64(len(t.pages)) || !t.far && page <= 2*int64(len(t.pages))+1024
+// page finds a page that dense does not hold, or makes it. A page that was far when it
+// was made moves to dense when dense has grown beyond it.
+func (t *table[T]) page(number int64) *tablePage[T] {
+	p := t.far[number]
+	made := p == nil
+	if made {
+		p = t.make()
+	}
+	if most := int64(2*t.pages + 16); number >= int64(len(t.dense)) && number < most {
+		t.dense = append(t.dense, make([]*tablePage[T], most-int64(len(t.dense)))...)
+	}
+	switch {
+	case number >= 0 && number < int64(len(t.dense)):
+		t.dense[number] = p
+		delete(t.far, number)
+	case made:
+		if t.far == nil {
+			t.far = make(map[int64]*tablePage[T])
+		}
+		t.far[number] = p
+	}
+	return p
+}
+
+// make takes a new page, from a block of them when there are many.
+func (t *table[T]) make() *tablePage[T] {
+	if len(t.spare) == 0 {
+		t.spare = make([]tablePage[T], min(t.pages/8+1, 256))
+	}
+	t.pages++
+	p := &t.spare[0]
+	t.spare = t.spare[1:]
+	return p
+}
+
+// each calls f for every place of an id that is a number: those in dense in the order of
+// their numbers, the others after them in any order.
+func (t *table[T]) each(f func(id int64, at *T)) {
+	visit := func(number int64, p *tablePage[T]) {
+		for i := range p {
+			f(number<<pageBits+int64(i), &p[i])
+		}
+	}
+	for number, p := range t.dense {
+		if p != nil {
+			visit(int64(number), p)
+		}
+	}
+	for number, p := range t.far {
+		visit(number, p)
+	}
 }

@@ -2,13 +2,12 @@ package checker
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/maphash"
 	"io"
 	"math"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -36,6 +35,12 @@ const (
 // nothing to the models are left out.
 func operations(ops []history.Op) []porcupine.Operation {
 	out := make([]porcupine.Operation, 0, len(ops))
+	extended := make(map[history.Value]bool) // sessions: with leases that somebody knows
+	for i := range ops {
+		if op := &ops[i]; op.Kind == history.Extend && op.Outcome == history.OK {
+			extended[session(op)] = true
+		}
+	}
 	for _, op := range ops {
 		if !modelled(&op) {
 			continue
@@ -45,7 +50,7 @@ func operations(ops []history.Op) []porcupine.Operation {
 			ret = endOfOpen
 		}
 		out = append(out, porcupine.Operation{ClientId: int(op.Client), Input: op, Call: int64(op.Call), Output: op.Outcome, Return: ret})
-		if op.Kind == history.Acquire && op.Outcome == history.Unknown { // nobody knows when it loses the lock again
+		if op.Kind == history.Acquire && op.Outcome == history.Unknown && !extended[session(&op)] { // nobody knows when it loses the lock again
 			op.Kind = history.Release
 			out = append(out, porcupine.Operation{ClientId: int(op.Client), Input: op, Call: int64(op.Call), Output: op.Outcome, Return: ret})
 		}
@@ -63,7 +68,9 @@ func modelled(op *history.Op) bool {
 	case history.Buy:
 		return op.Outcome != history.Refused || op.Reason == history.SoldOut
 	case history.Refund:
-		return op.Outcome != history.Refused && op.Reason != history.Repeated
+		return op.Outcome != history.Refused
+	case history.ReadState:
+		return op.Outcome == history.OK && (op.Arg == isLeft || op.Arg == isSold)
 	}
 	return false
 }
@@ -71,7 +78,7 @@ func modelled(op *history.Op) bool {
 // holder is the state of the lock model: who holds it.
 type holder struct {
 	held    bool
-	session int64
+	session history.Value
 }
 
 // lockModel is a lock with unique sessions and without leases. An operation
@@ -80,6 +87,7 @@ type holder struct {
 func lockModel() porcupine.Model { return lockModelFrom(holder{}) }
 
 func lockModelFrom(start holder) porcupine.Model {
+	seed := maphash.MakeSeed()
 	return porcupine.Model{
 		Init: func() any { return start },
 		Step: func(state, input, _ any) (bool, any) {
@@ -101,15 +109,12 @@ func lockModelFrom(start holder) porcupine.Model {
 		},
 		Hash: func(state any) uint64 {
 			h := state.(holder)
-			if !h.held {
-				return 0
-			}
-			return uint64(h.session)*0x9e3779b97f4a7c15 + 1
+			return maphash.Comparable(seed, h)
 		},
 		DescribeOperation: describe,
 		DescribeState: func(state any) string {
 			if h := state.(holder); h.held {
-				return fmt.Sprintf("held in session %d", h.session)
+				return "held in session " + h.session.String()
 			}
 			return "free"
 		},
@@ -118,48 +123,87 @@ func lockModelFrom(start holder) porcupine.Model {
 
 // shelf is the state of the stock model.
 type shelf struct {
-	left    int64
-	counted string // the orders that had an effect, as a sorted list
+	left   int64
+	orders string // what was bought, and what given back, of the orders of which it matters
 }
 
+// shelfOrder is the size of an order in shelf.orders.
+const shelfOrder = 16
+
 // stockModel is a stock of pieces; see [saleLinear].
-func stockModel(stock int64) porcupine.Model {
+func stockModel(stock int64, ops []history.Op) porcupine.Model {
+	return stockModelAfter(nil, stock, ops)
+}
+
+// stockModelAfter is the same after some operations, as far as they tell. What becomes of
+// an order matters if ops calls it repeated or gives it back.
+func stockModelAfter(before []history.Op, stock int64, ops []history.Op) porcupine.Model {
 	seed := maphash.MakeSeed()
-	return porcupine.Model{
-		Init: func() any { return shelf{left: stock} },
-		Step: func(state, input, _ any) (bool, any) {
-			s, op := state.(shelf), input.(history.Op)
-			q := op.Pieces()
-			switch {
-			case op.Kind == history.Refund:
-				return true, shelf{s.left + q, s.counted}
-			case op.Outcome == history.Refused:
-				return s.left < q, s
-			case op.Reason == history.Repeated:
-				return strings.Contains(s.counted, mark(&op)), s
-			case s.left >= q:
-				return true, shelf{s.left - q, enlist(s.counted, mark(&op))}
+	places := make(map[history.Value]int) // in shelf.orders
+	for i := range ops {
+		if op := &ops[i]; op.Kind == history.Refund || op.Reason == history.Repeated {
+			if _, known := places[op.Arg]; !known {
+				places[op.Arg] = len(places) * shelfOrder
 			}
+		}
+	}
+	step := func(s shelf, op *history.Op) (bool, shelf) {
+		var bought, given uint64
+		place, known := places[op.Arg]
+		if known {
+			o := []byte(s.orders[place : place+shelfOrder])
+			bought, given = binary.LittleEndian.Uint64(o), binary.LittleEndian.Uint64(o[8:])
+		}
+		q := op.Pieces()
+		switch number, _ := op.Result.Num(); {
+		case op.Kind == history.ReadState && op.Arg == isSold:
+			return stock-s.left == number, s
+		case op.Kind == history.ReadState:
+			return s.left == number, s
+		case op.Kind == history.Refund && op.Reason == history.Repeated:
+			return given > 0, s
+		case op.Kind == history.Refund && given+uint64(q) <= bought:
+			given += uint64(q)
+			s.left += q
+		case op.Kind == history.Refund:
 			return op.Outcome == history.Unknown, s
+		case op.Outcome == history.Refused:
+			return s.left < q, s
+		case op.Reason == history.Repeated:
+			return bought > 0, s
+		case s.left >= q:
+			bought += uint64(q)
+			s.left -= q
+		default:
+			return op.Outcome == history.Unknown, s
+		}
+		if known {
+			orders := []byte(s.orders)
+			binary.LittleEndian.PutUint64(orders[place:], bought)
+			binary.LittleEndian.PutUint64(orders[place+8:], given)
+			s.orders = string(orders)
+		}
+		return true, s
+	}
+	start := shelf{stock, string(make([]byte, len(places)*shelfOrder))}
+	for i := range before {
+		if op := &before[i]; op.Outcome == history.OK && op.Reason != history.Repeated {
+			_, start = step(start, op)
+		}
+	}
+	return porcupine.Model{
+		Init: func() any { return start },
+		Step: func(state, input, _ any) (bool, any) {
+			op := input.(history.Op)
+			return step(state.(shelf), &op)
 		},
 		Hash: func(state any) uint64 {
 			s := state.(shelf)
-			return maphash.String(seed, s.counted) + uint64(s.left)*0x9e3779b97f4a7c15
+			return maphash.String(seed, s.orders) + uint64(s.left)*0x9e3779b97f4a7c15
 		},
 		DescribeOperation: describe,
 		DescribeState:     func(state any) string { return count(state.(shelf).left) + " left" },
 	}
-}
-
-func mark(op *history.Op) string { return " " + op.Arg.String() + " " }
-
-func enlist(list, order string) string {
-	if strings.Contains(list, order) {
-		return list
-	}
-	orders := append(strings.Fields(list), order[1:len(order)-1])
-	slices.Sort(orders)
-	return " " + strings.Join(orders, "  ") + " "
 }
 
 func describe(input, _ any) string {
@@ -210,6 +254,9 @@ func ask(model porcupine.Model, ops []porcupine.Operation) Result {
 	}
 }
 
+// ErrNothingToDraw tells that no operation of a history shows a verdict.
+var ErrNothingToDraw = errors.New("draw a picture")
+
 // Picture writes a web page that shows the operations round the witness of a
 // verdict, at most 200 of the same object and key, with the orders that porcupine
 // found for parts of them. A window of a history is not a history: what happened
@@ -217,15 +264,15 @@ func ask(model porcupine.Model, ops []porcupine.Operation) Result {
 // not shown, so the page illustrates the verdict and proves nothing.
 func Picture(w io.Writer, h *history.History, v Verdict) error {
 	if len(v.Witness) == 0 {
-		return errors.New("draw a picture: the verdict has no witness")
+		return fmt.Errorf("%w: the verdict has no witness", ErrNothingToDraw)
 	}
 	before, ops := window(h, v)
 	if len(ops) == 0 {
-		return fmt.Errorf("draw a picture: no operation of the %s stands in the history", v.Of)
+		return fmt.Errorf("%w: no operation of the %s has an answer", ErrNothingToDraw, v.Of)
 	}
 	model := lockModelFrom(heldAfter(before))
 	if v.Of == variant.Sale {
-		model = stockModel(leftAfter(h.Header.Stock, before))
+		model = stockModelAfter(before, h.Header.Stock, ops)
 	}
 	list := operations(ops)
 	last := int64(0)
@@ -271,7 +318,7 @@ func window(h *history.History, v Verdict) (before, ops []history.Op) {
 	first, last := -1, -1
 	for i := range h.Ops {
 		op := &h.Ops[i]
-		if op.Key != key || !modelled(op) || (op.Kind == history.Buy || op.Kind == history.Refund) != (v.Of == variant.Sale) {
+		if op.Key != key || op.Kind == history.ReadState || !modelled(op) || (op.Kind == history.Buy || op.Kind == history.Refund) != (v.Of == variant.Sale) {
 			continue
 		}
 		if op.Return == v.Witness[0].Return || op.Return == v.Witness[len(v.Witness)-1].Return {
@@ -308,19 +355,4 @@ func heldAfter(ops []history.Op) holder {
 		}
 	}
 	return h
-}
-
-// leftAfter is what was left of a stock after some operations.
-func leftAfter(stock int64, ops []history.Op) int64 {
-	for i := range ops {
-		op := &ops[i]
-		switch {
-		case op.Outcome != history.OK || op.Reason == history.Repeated:
-		case op.Kind == history.Buy:
-			stock -= op.Pieces()
-		case op.Kind == history.Refund:
-			stock += op.Pieces()
-		}
-	}
-	return stock
 }

@@ -2,13 +2,13 @@ package checker
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"oversell/history"
-	"oversell/variant"
 )
 
-// ownerOnlyRelease judges that nobody's release or extension changes a lock
+// owners judges that nobody's release or extension changes a lock
 // that another session holds.
 //
 // An operation X of session A that changed something is a violation for certain
@@ -31,29 +31,46 @@ import (
 //	client 2  acquire  [12, 13]  until 22
 //	client 1  release  [14, 15]  ok
 //
+// Nothing was of A's, too, when A was never granted the lock, or had given it back: then
+// only the second condition counts. An acquire without an answer may have been
+// granted, and the verdict is unknown:
+//
+//	client 1  acquire  [1, 2]  until 10
+//	client 2  acquire  [3, 4]  refused (held)
+//	client 2  release  [5, 6]  ok
+//
 // A lock on several servers must answer OK only when it changed a majority.
-type ownerOnlyRelease struct {
-	h     *history.Header
-	locks keyed[owners]
-	ended bool
-}
-
+//
+// An opportunity is a release or an extension with an answer that overlaps, in time, a
+// tenure of another client or another client's acquire with an answer: a lock that does
+// not ask for the owner could have changed the other's. See [encounters]. The smallest
+// history with one:
+//
+//	client 1  acquire  [1, 2]  ok
+//	client 1  release  [3, 5]  ok
+//	client 2  acquire  [4, 6]  ok
 type owners struct {
-	key      history.Value
-	sessions map[int64]*owner
-	open     []*owner // those that may hold the lock
-	free     []*owner // for the next sessions
-	renews   bool     // a renewal in the background was seen
-	changes  int64
-	lost     int64 // releases and extensions that were told to be too late, and changed nothing
-	broken   int
-	first    trespass
-	victim   owner
+	h       *history.Header
+	open    []*owner // those that may hold the lock
+	spare   *spares[owner]
+	renews  bool // a renewal in the background was seen
+	changes int64
+	late    int64 // releases and extensions that were told to be too late, and changed nothing
+	broken  int
+	unsure  int        // changes that are violations unless an acquire without an answer was granted
+	proofs  []trespass // those that were counted first, each with its victim
+	strays  map[history.Value][]*trespass
+	vague   map[history.Value]bool // sessions that may hold the lock again after they gave it back
 }
 
 // owner is one session.
 type owner struct {
-	acq, rel history.Op
+	acq, rel history.Op // rel is what ended it, if it suffered something
+	ownerState
+}
+
+// ownerState is what changes of an owner.
+type ownerState struct {
 	from     time.Duration // its earliest grant
 	owned    time.Duration // its latest grant or extension, for certain
 	until    time.Duration
@@ -61,53 +78,53 @@ type owner struct {
 	trespass []*trespass
 }
 
+func openOwners(ls *locks, l *lock) { l.owners = &owners{h: ls.h, spare: &ls.owners} }
+
 // trespass is a change by one session that others may have suffered.
 type trespass struct {
-	x, acq  history.Op
+	x, acq  history.Op // acq has no kind where the session was not, or no longer, granted the lock
 	until   time.Duration
 	counted bool
+	unsure  bool // an acquire of the session has no answer
+	void    bool // the session was granted the lock by then
+	victim  owner
+	self    *trespass
 }
 
 // Once a lock is known to be broken, its other violations are counted among
 // this many candidates each, to keep the time linear.
 const trespassLimit = 64
 
-func newOwnerOnlyRelease(h *history.Header) *ownerOnlyRelease {
-	return &ownerOnlyRelease{h: h, locks: newKeyed(func(key history.Value) *owners {
-		return &owners{key: key, sessions: make(map[int64]*owner)}
-	})}
-}
-
-// Observe implements [Monitor].
-func (m *ownerOnlyRelease) Observe(op *history.Op) {
-	switch op.Kind {
-	case history.Acquire:
-		if op.Outcome == history.OK {
-			m.locks.at(op.Key).acquire(m.h, op)
+func (o *owners) observe(op *history.Op, t *lockSession) {
+	if len(o.strays) > 0 && op.Kind == history.Acquire && op.Outcome != history.Refused {
+		o.explain(op)
+	}
+	if op.Kind == history.Extend && op.Outcome == history.Unknown {
+		o.cloud(op)
+	}
+	switch {
+	case op.Outcome == history.OK && (op.Kind == history.Extend || op.Kind == history.Release) && (t == nil || t.owner == nil):
+		o.stray(op, t)
+	case t == nil:
+	case op.Kind == history.Acquire && op.Outcome == history.OK:
+		s := o.spare.take()
+		s.acq, s.rel.Kind = *op, history.NoKind // cheaper than all of it
+		s.ownerState = ownerState{from: granted(o.h, op), owned: op.Return, until: leased(op)}
+		o.open = append(o.open, s)
+		s.place = len(o.open)
+		t.owner = s
+	case op.Kind == history.Extend && t.owner != nil:
+		o.extend(op, t.owner)
+	case op.Kind == history.Release && t.owner != nil:
+		o.release(op, t.owner)
+		if op.Outcome != history.Unknown { // or it may be tried again
+			o.spare.give(t.owner)
+			t.owner = nil
 		}
-	case history.Extend:
-		m.locks.at(op.Key).extend(op)
-	case history.Release:
-		m.locks.at(op.Key).release(op)
 	}
 }
 
-func (o *owners) acquire(h *history.Header, op *history.Op) {
-	s := new(owner)
-	if n := len(o.free); n > 0 {
-		s, o.free = o.free[n-1], o.free[:n-1]
-	}
-	*s = owner{acq: *op, from: granted(h, op), owned: op.Return, until: leased(op)}
-	o.open = append(o.open, s)
-	s.place = len(o.open)
-	o.sessions[session(op)] = s
-}
-
-func (o *owners) extend(op *history.Op) {
-	s := o.sessions[session(op)]
-	if s == nil {
-		return
-	}
+func (o *owners) extend(op *history.Op, s *owner) {
 	switch {
 	case op.Outcome == history.OK:
 		o.change(s, op)
@@ -121,19 +138,15 @@ func (o *owners) extend(op *history.Op) {
 	case op.Outcome == history.Unknown:
 		s.owned = history.Forever
 	case op.Reason == history.Lost:
-		o.lost++
+		o.late++
 		o.end(s, op, min(op.Call, s.until))
 	}
 }
 
-func (o *owners) release(op *history.Op) {
-	n := session(op)
-	s := o.sessions[n]
-	if s == nil {
-		return
-	}
+func (o *owners) release(op *history.Op, s *owner) {
 	if op.Until > s.until {
 		o.renews = true
+		o.cloud(op)
 		s.owned, s.until = history.Forever, op.Until
 	}
 	o.end(s, op, min(op.Call, s.until))
@@ -141,19 +154,84 @@ func (o *owners) release(op *history.Op) {
 	case op.Outcome == history.OK:
 		o.change(s, op)
 	case op.Reason == history.Lost:
-		o.lost++
+		o.late++
 	}
-	if op.Outcome != history.Unknown { // or it may be tried again
-		delete(o.sessions, n)
-		o.free = append(o.free, s)
+}
+
+// cloud notes that a session may hold the lock again at any time.
+func (o *owners) cloud(op *history.Op) {
+	if o.vague == nil {
+		o.vague = make(map[history.Value]bool)
+	}
+	o.vague[session(op)] = true
+}
+
+// stray looks for sessions that may have been harmed by a session that does not hold the lock.
+func (o *owners) stray(x *history.Op, s *lockSession) {
+	if o.vague[session(x)] {
+		o.changes++
+		return
+	}
+	t := o.change(&owner{ownerState: ownerState{owned: -1}}, x)
+	if t == nil {
+		return
+	}
+	t.unsure = s != nil && s.doubtful
+	if o.strays == nil {
+		o.strays = make(map[history.Value][]*trespass)
+	}
+	o.strays[session(x)] = append(o.strays[session(x)], t)
+}
+
+// explain finds changes by a session that was, or may have been, granted the lock by then.
+func (o *owners) explain(acq *history.Op) {
+	for _, t := range o.strays[session(acq)] {
+		if acq.Call > t.x.Return || t.void {
+			continue
+		}
+		if t.counted {
+			o.tally(t, -1)
+		}
+		if acq.Outcome == history.OK {
+			t.void = true
+		}
+		t.unsure = true
+		if t.counted {
+			o.tally(t, 1)
+		}
+	}
+}
+
+// tally counts a trespass that somebody suffered, or takes it out.
+func (o *owners) tally(t *trespass, n int) {
+	switch {
+	case t.void:
+	case t.unsure:
+		o.unsure += n
+	default:
+		o.broken += n
+	}
+}
+
+// suffer counts a trespass if its victim was surely holding the lock until end.
+func (o *owners) suffer(t *trespass, victim *owner, end time.Duration) {
+	if t.x.Return >= end || t.counted {
+		return
+	}
+	t.counted = true
+	o.tally(t, 1)
+	if len(o.proofs) < trespassLimit {
+		proof := *t
+		proof.victim, proof.self = *victim, t
+		o.proofs = append(o.proofs, proof)
 	}
 }
 
 // change looks for sessions that s may have harmed by x.
-func (o *owners) change(s *owner, x *history.Op) {
+func (o *owners) change(s *owner, x *history.Op) *trespass {
 	o.changes++
 	if s.owned >= x.Call {
-		return
+		return nil
 	}
 	var t *trespass
 	found, looked := 0, 0
@@ -173,19 +251,17 @@ func (o *owners) change(s *owner, x *history.Op) {
 		b.trespass = append(b.trespass, t)
 		found++
 	}
+	return t
 }
 
 // end says until when s was surely holding, which decides what it suffered.
 func (o *owners) end(s *owner, by *history.Op, end time.Duration) {
 	if s.place > 0 {
-		s.rel = *by
+		if len(s.trespass) > 0 {
+			s.rel = *by
+		}
 		for _, t := range s.trespass {
-			if t.x.Return < end && !t.counted {
-				t.counted = true
-				if o.broken++; o.broken == 1 {
-					o.first, o.victim = *t, *s
-				}
-			}
+			o.suffer(t, s, end)
 		}
 		o.leave(s)
 	}
@@ -204,47 +280,70 @@ func (o *owners) leave(s *owner) {
 	s.trespass = nil
 }
 
-// Advance implements [Monitor].
-func (m *ownerOnlyRelease) Advance(lowWater time.Duration) {
-	for _, o := range m.locks.all {
-		for i := len(o.open) - 1; i >= 0; i-- {
-			if s := o.open[i]; s.until < lowWater && len(s.trespass) == 0 && !o.renews {
-				o.leave(s)
-			}
+func (o *owners) advance(lowWater time.Duration) {
+	for i := len(o.open) - 1; i >= 0; i-- {
+		if s := o.open[i]; s.until < lowWater && len(s.trespass) == 0 && !o.renews {
+			o.leave(s)
 		}
 	}
 }
 
-func (m *ownerOnlyRelease) cut() { m.ended = true }
-
-// Verdict implements [Monitor].
-func (m *ownerOnlyRelease) Verdict() Verdict {
-	return m.locks.verdict(variant.Lock, variant.OwnerOnlyRelease, "nobody obtained the lock", func(o *owners) Verdict {
-		broken, first, victim := o.broken, o.first, o.victim
-		if !m.ended {
-			counted := make(map[*trespass]bool)
-			for _, s := range o.open {
-				for _, t := range s.trespass {
-					if t.x.Return < s.until && !t.counted && !counted[t] {
-						counted[t] = true
-						if broken++; broken == 1 || o.broken == 0 && t.x.Return < first.x.Return {
-							first, victim = *t, *s
-						}
+// ownership is the verdict on releases and extensions by owners only.
+func (l *lock) ownership(ls *locks) Verdict {
+	o := l.owners
+	v := Verdict{Opportunities: l.contended}
+	if !ls.ended && len(o.open) > 0 {
+		end := *o // as if the history ended now
+		end.proofs = slices.Clone(o.proofs)
+		var counted []*trespass
+		for _, s := range o.open {
+			for _, t := range s.trespass {
+				if !t.counted {
+					end.suffer(t, s, s.until)
+					if t.counted {
+						counted = append(counted, t)
 					}
 				}
 			}
 		}
-		switch {
-		case broken > 0:
-			return Verdict{Result: Violated, Count: broken, Why: robbed(o.key, &first, &victim),
-				Witness: inOrder(first.acq, victim.acq, first.x, victim.rel)}
-		case o.changes == 0 && o.lost > 0:
-			return Verdict{Result: Holds, Why: many(o.lost, "release or extension") + ", all refused as too late: none changed anything"}
-		case o.changes == 0:
-			return Verdict{Why: "nobody gave the lock back or extended it"}
+		for _, t := range counted {
+			t.counted = false
 		}
-		return Verdict{Result: Holds, Why: many(o.changes, "release or extension") + ", none of another's lock for certain"}
-	})
+		o = &end
+	}
+	var first *trespass
+	for i := range o.proofs {
+		if t := &o.proofs[i]; !t.self.void && (!t.self.unsure || o.broken == 0) && (first == nil || t.x.Return < first.x.Return) {
+			first = t
+		}
+	}
+	met := func() string {
+		if l.contended > 0 {
+			return fmt.Sprintf("; %s met another client that held the lock or asked for it", count(l.contended))
+		}
+		return "; none of them met another client"
+	}
+	switch {
+	case o.broken+o.unsure > 0:
+		victim := &first.victim
+		v.Why, v.Witness = robbed(l.key, first, victim), inOrder(first.acq, victim.acq, first.x, victim.rel)
+		if o.broken > 0 {
+			v.Result, v.Count = Violated, o.broken
+		} else {
+			v.Why += "; an acquire without an answer may have granted it the lock, too"
+		}
+	case o.changes == 0 && o.late > 0:
+		v.Result, v.say = Holds, func() string {
+			return many(o.late, "release or extension") + ", all refused as too late: none changed anything" + met()
+		}
+	case o.changes == 0:
+		v.Why, v.idle = "nobody gave the lock back or extended it", l.grants == 0
+	default:
+		v.Result, v.say = Holds, func() string {
+			return many(o.changes, "release or extension") + ", none provably of another's lock" + met()
+		}
+	}
+	return v
 }
 
 // robbed is the sentence about a change of another's lock.
@@ -261,7 +360,11 @@ func robbed(key history.Value, t *trespass, victim *owner) string {
 	if victim.rel.Kind != history.NoKind {
 		end = "gave it back only at " + at(victim.rel.Call)
 	}
-	return fmt.Sprintf("%s %s %s between %s and %s, but its own grant was of %s%s, and %s held the lock since %s%s and %s",
-		client(&t.x), verb, title(key), at(t.x.Call), at(t.x.Return), at(t.acq.Return), lapse,
+	own := fmt.Sprintf("its own grant was of %s%s", at(t.acq.Return), lapse)
+	if t.acq.Kind == history.NoKind {
+		own = fmt.Sprintf("session %s did not hold it: it was not granted, or given back", session(&t.x))
+	}
+	return fmt.Sprintf("%s %s %s between %s and %s, but %s, and %s held the lock since %s%s and %s",
+		client(&t.x), verb, title(key), at(t.x.Call), at(t.x.Return), own,
 		client(&victim.acq), at(victim.acq.Return), via(&victim.acq), end)
 }

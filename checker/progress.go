@@ -6,17 +6,18 @@ import (
 	"time"
 
 	"oversell/history"
-	"oversell/variant"
 )
 
-// progress judges that, while clients try, somebody obtains the lock within the
-// lease plus a grace of the moment at which it became free.
+// turns judges that, while clients try, somebody obtains the lock within the
+// lease plus a grace of the moment at which it became free: progress.
 //
 // The lock became free when the last session ended: at the return of its
 // release, whatever the answer, or at the end of its lease if it was never
 // released. A client whose acquire had no answer may have obtained the lock at
 // any time until it gave up; the lease in the bound is then that of the lost
-// grant. Clients try from the call to the return of an acquire, whatever its
+// grant. In the same way an extension without an answer may have prolonged the lease at
+// any time until its client gave up, if the lease was not over when it was called.
+// Clients try from the call to the return of an acquire, whatever its
 // outcome, with pauses of up to a grace between two of them; a client that
 // stopped because the run ended had been trying until then.
 //
@@ -34,20 +35,16 @@ import (
 // The tries of a client that is still waiting are known only when it returns,
 // so a stall that ends with somebody's grant is seen from the calls of those
 // that had returned by then, the granted one included.
-type progress struct {
-	h         *history.Header
-	locks     keyed[turns]
-	disturbed disturbances
-	ended     bool
-}
-
+//
+// An opportunity is a grant that followed another client's: had the other one's release
+// or the end of its lease come to nothing, the lock would have been stuck.
 type turns struct {
+	h         *history.Header
 	disturbed *disturbances
 	key       history.Value
-	open      map[int64]*turn // sessions that were not released so far
-	live      []*turn         // those of them whose lease may not be over
-	freeAt    time.Duration   // the last session's end, among those that ended
-	freed     history.Op      // what ended it
+	live      []*turn       // sessions that were not released and whose lease may not be over
+	freeAt    time.Duration // the last session's end, among those that ended
+	freed     history.Op    // what ended it
 	tried     bool
 	start     time.Duration // since when clients have been trying
 	last      time.Duration // until when
@@ -56,25 +53,43 @@ type turns struct {
 	lost      int64 // acquires without an answer
 	refusals  int64
 	longest   time.Duration // the longest stretch free under tries that was no stall
-	stalls    []stall
+	stalls    []stall       // they do not overlap, the earliest first
 	renews    bool
+	spare     *spares[turn]
 }
 
 // turn is a session.
 type turn struct {
-	acq   history.Op
-	until time.Duration
-	place int // index in turns.live plus one
+	acq history.Op
+	turnState
 }
+
+// turnState is what changes of a turn.
+type turnState struct {
+	number int64         // among those that were entered
+	since  time.Duration // from when on it may have held the lock
+	until  time.Duration
+	gone   time.Duration // when the lease must be over
+	place  int           // index in turns.live plus one
+	// released says that it was released, perhaps: the release had no answer.
+	released bool
+}
+
+// kept tells whether the session was granted and never released.
+func (o *turn) kept() bool { return o.acq.Outcome == history.OK && !o.released }
 
 // lasts is how long a session that was never released may have held the lock. When
 // its section was long enough for a renewal in the background it may have been
 // renewed, of which a client that died tells nothing.
 func (o *turn) lasts(h *history.Header) time.Duration {
-	if 4*h.Hold > h.TTL {
+	if 4*h.Hold > h.TTL && o.kept() {
 		return max(o.until, after(o.acq.Return, h.Hold, h.TTL))
 	}
 	return o.until
+}
+
+func openTurns(ls *locks, l *lock) {
+	l.turns = &turns{h: ls.h, key: l.key, disturbed: &ls.disturbed, spare: &ls.turns}
 }
 
 func (t *turns) enliven(o *turn) {
@@ -103,58 +118,68 @@ type stall struct {
 	freed, next history.Op
 }
 
-func newProgress(h *history.Header) *progress {
-	m := &progress{h: h, disturbed: disturbances{redial: h.Redial}}
-	m.locks = newKeyed(func(key history.Value) *turns {
-		return &turns{key: key, open: make(map[int64]*turn), disturbed: &m.disturbed}
-	})
-	return m
-}
-
 // bound is how long a lock may be free while clients try: its lease, a grace, and
 // the pause between two looks of a client that waits.
 func bound(h *history.Header) time.Duration { return after(h.TTL, h.Grace, h.Retry) }
 
-// Observe implements [Monitor].
-func (m *progress) Observe(op *history.Op) {
+// judged tells whether there is a bound to judge by.
+func (t *turns) judged() bool { return bound(t.h) > 0 }
+
+func (t *turns) observe(op *history.Op, s *lockSession) {
 	switch op.Kind {
 	case history.Acquire:
-		m.locks.at(op.Key).acquire(m.h, op)
+		t.acquire(op, s)
 	case history.Extend:
-		m.locks.at(op.Key).extend(op)
+		if s != nil && s.turn != nil {
+			t.extend(op, s.turn)
+		}
 	case history.Release:
-		m.locks.at(op.Key).release(m.h, op)
-	case history.Fault:
-		if _, disturbs := m.disturbed.observe(op); disturbs {
-			for _, t := range m.locks.all {
-				t.shorten(m.h, func(s *stall) { s.from = m.disturbed.calm(s.from, s.to) })
-			}
+		if s != nil && s.turn != nil {
+			t.release(op, s)
 		}
 	}
 }
 
-func (t *turns) acquire(h *history.Header, op *history.Op) {
+// disturb takes note of a fault that began at a time.
+func (t *turns) disturb(from time.Duration) {
+	t.shorten(from, func(s *stall) { s.from = t.disturbed.calm(s.from, s.to) })
+}
+
+func (t *turns) acquire(op *history.Op, s *lockSession) {
 	switch {
 	case op.Outcome == history.OK:
-		t.try(h, op)
-		t.obtained(h, op, granted(h, op))
+		t.try(op)
+		t.obtained(op, granted(t.h, op))
 		t.grants++
-		o := &turn{acq: *op, until: leased(op)}
-		t.open[session(op)] = o
-		t.enliven(o)
+		until := leased(op)
+		t.enter(s, op, turnState{since: op.Return, until: until, gone: expiry(t.h, op.Return, until)})
+		t.enliven(s.turn)
 	case op.Outcome == history.Unknown:
-		t.try(h, op)
-		t.obtained(h, op, op.Call)
+		t.try(op)
+		t.obtained(op, op.Call)
 		t.lost++
+		if s.turn == nil {
+			t.enter(s, op, turnState{since: op.Call, until: op.Return, gone: history.Forever})
+		}
 	case op.Reason == history.Held, op.Reason == history.Stopped:
 		t.refusals++
-		t.try(h, op)
+		t.try(op)
 	}
 }
 
+func (t *turns) enter(s *lockSession, op *history.Op, o turnState) {
+	if s.turn != nil { // a number used twice
+		t.fade(s.turn)
+	} else {
+		s.turn = t.spare.take()
+	}
+	o.number = t.grants + t.lost
+	s.turn.acq, s.turn.turnState = *op, o
+}
+
 // try notes that a client tried from op.Call to op.Return.
-func (t *turns) try(h *history.Header, op *history.Op) {
-	if !t.tried || op.Call > after(t.last, h.Grace) {
+func (t *turns) try(op *history.Op) {
+	if !t.tried || op.Call > after(t.last, t.h.Grace) {
 		t.start = op.Call
 	}
 	t.tried = true
@@ -167,11 +192,11 @@ func (t *turns) try(h *history.Header, op *history.Op) {
 
 // obtained notes that somebody can have been granted the lock from a time on,
 // up to op.Return.
-func (t *turns) obtained(h *history.Header, op *history.Op, from time.Duration) {
-	t.shorten(h, func(s *stall) { s.to = min(s.to, from) })
-	if s, ok := t.free(h, from); ok {
+func (t *turns) obtained(op *history.Op, from time.Duration) {
+	t.shorten(from, func(s *stall) { s.to = min(s.to, from) })
+	if s, ok := t.unused(from); ok {
 		s.next = *op
-		if s.to-s.from > bound(h) {
+		if s.to-s.from > bound(t.h) {
 			t.stalls = append(t.stalls, s)
 		} else {
 			t.longest = max(t.longest, s.to-s.from)
@@ -180,34 +205,50 @@ func (t *turns) obtained(h *history.Header, op *history.Op, from time.Duration) 
 	t.end(op.Return, op)
 }
 
-// free is the stretch up to a time in which the lock was free and clients tried.
-func (t *turns) free(h *history.Header, to time.Duration) (stall, bool) {
+// unused is the stretch up to a time in which the lock was free and clients tried.
+func (t *turns) unused(to time.Duration) (stall, bool) {
 	s := stall{from: max(t.freeAt, t.start), to: to, freed: t.freed}
-	if to-s.from <= min(bound(h), t.longest) {
+	if !t.judged() || to-s.from <= min(bound(t.h), t.longest) {
 		return s, false // not worth a look at the sessions
 	}
-	for _, o := range t.live {
-		until := o.lasts(h)
+	number := int64(-1)
+	for i := len(t.live) - 1; i >= 0; i-- {
+		o := t.live[i]
+		until := o.lasts(t.h)
 		switch {
 		case until >= to:
 			return s, false
-		case until > s.from, until == s.from && session(&o.acq) < session(&s.freed):
-			s.from, s.freed = until, o.acq
+		case until < t.freeAt: // and so for all times to come
+			t.fade(o)
+		case until > s.from, until == s.from && number >= 0 && o.number < number:
+			s.from, s.freed, number = until, o.acq, o.number
 		}
 	}
 	s.from = t.disturbed.calm(s.from, s.to)
 	return s, s.from < to
 }
 
-// shorten applies what came to light to the stalls found so far.
-func (t *turns) shorten(h *history.Header, f func(*stall)) {
-	if len(t.stalls) == 0 {
-		return
-	}
-	for i := range t.stalls {
+// shorten applies what came to light to the stalls found so far that ended at since or
+// later.
+func (t *turns) shorten(since time.Duration, f func(*stall)) {
+	i := len(t.stalls)
+	for i > 0 && t.stalls[i-1].to >= since {
+		i--
 		f(&t.stalls[i])
 	}
-	t.stalls = slices.DeleteFunc(t.stalls, func(s stall) bool { return s.to-s.from <= bound(h) })
+	if i < len(t.stalls) {
+		keep := slices.DeleteFunc(t.stalls[i:], func(s stall) bool { return s.to-s.from <= bound(t.h) })
+		t.stalls = t.stalls[:i+len(keep)]
+	}
+}
+
+// held says that a session may have held the lock until a time.
+func (t *turns) held(o *turn, until time.Duration, by *history.Op) {
+	t.shorten(o.since, func(s *stall) {
+		if until > s.from {
+			s.from, s.freed = until, *by
+		}
+	})
 }
 
 func (t *turns) end(when time.Duration, op *history.Op) {
@@ -216,69 +257,74 @@ func (t *turns) end(when time.Duration, op *history.Op) {
 	}
 }
 
-func (t *turns) extend(op *history.Op) {
-	if o := t.open[session(op)]; o != nil && op.Outcome == history.OK {
-		o.until = max(o.until, leased(op))
-		t.enliven(o)
-	}
-}
-
-func (t *turns) release(h *history.Header, op *history.Op) {
-	o := t.open[session(op)]
-	if o == nil {
+func (t *turns) extend(op *history.Op, o *turn) {
+	switch {
+	case op.Outcome == history.OK:
+		o.until, o.released = max(o.until, leased(op)), false
+		o.gone = max(o.gone, expiry(t.h, op.Return, o.until))
+	case op.Outcome == history.Unknown && (op.Call <= max(o.gone, o.lasts(t.h)) || t.h.Renews):
+		o.until = max(o.until, op.Return)
+		o.gone = max(o.gone, expiry(t.h, op.Return, o.until))
+	default:
 		return
 	}
-	delete(t.open, session(op))
-	t.fade(o)
-	t.renews = t.renews || op.Until > o.until
-	t.end(op.Return, op)
-	t.shorten(h, func(s *stall) {
-		if o.acq.Return <= s.to && op.Return > s.from {
-			s.from, s.freed = op.Return, *op
-		}
-	})
+	t.enliven(o)
+	t.held(o, o.until, op)
 }
 
-// Advance implements [Monitor].
-func (m *progress) Advance(lowWater time.Duration) {
-	for _, t := range m.locks.all {
-		for i := len(t.live) - 1; i >= 0; i-- {
-			if o := t.live[i]; o.lasts(m.h) <= lowWater { // no grant to come can be earlier
-				t.fade(o)
-				t.end(o.lasts(m.h), &o.acq)
+func (t *turns) release(op *history.Op, s *lockSession) {
+	o := s.turn
+	if o.acq.Outcome == history.Unknown && op.Outcome != history.OK {
+		return // it need not have held the lock
+	}
+	t.fade(o)
+	t.renews = t.renews || op.Until > o.until && o.acq.Outcome == history.OK
+	t.end(op.Return, op)
+	t.held(o, op.Return, op)
+	if op.Outcome == history.Unknown {
+		o.until, o.released = op.Return, true
+		return
+	}
+	t.spare.give(o)
+	s.turn = nil
+}
+
+func (t *turns) advance(lowWater time.Duration) {
+	for i := len(t.live) - 1; i >= 0; i-- {
+		if o := t.live[i]; o.lasts(t.h) <= lowWater { // no grant to come can be earlier
+			t.fade(o)
+			t.end(o.lasts(t.h), &o.acq)
+		}
+	}
+}
+
+// progress is the verdict on progress.
+func (l *lock) progress(ls *locks) Verdict {
+	oldest := history.Forever // of the sessions that were never released
+	if l.turns.renews {
+		for _, s := range l.sessions.all {
+			if s.turn != nil && s.turn.kept() {
+				oldest = min(oldest, s.turn.acq.Return)
 			}
 		}
 	}
+	v := l.turns.verdict(ls.ended, oldest, l.passes)
+	v.Opportunities = l.passes
+	return v
 }
 
-func (m *progress) cut() { m.ended = true }
-
-// Verdict implements [Monitor].
-func (m *progress) Verdict() Verdict {
-	return m.locks.verdict(variant.Lock, variant.Progress, "nobody tried to obtain the lock", func(t *turns) Verdict {
-		return t.verdict(m.h, m.ended)
-	})
-}
-
-func (t *turns) verdict(h *history.Header, cut bool) Verdict {
+// verdict judges the stalls. Sessions that were never released hold the lock from oldest
+// on if they may have been renewed in the background.
+func (t *turns) verdict(cut bool, oldest time.Duration, passes int64) Verdict {
+	h := t.h
 	stalls := slices.Clone(t.stalls)
-	tail, waiting := t.free(h, t.last)
+	tail, waiting := t.unused(t.last)
 	if waiting && tail.to-tail.from > bound(h) {
 		tail.next = t.lastTry
 		stalls = append(stalls, tail)
 	}
 	certain := len(stalls)
-	if t.renews {
-		// A session that was never released may have been renewed for long.
-		stalls = slices.DeleteFunc(stalls, func(s stall) bool {
-			for _, o := range t.open {
-				if o.acq.Return <= s.to {
-					return true
-				}
-			}
-			return false
-		})
-	}
+	stalls = slices.DeleteFunc(stalls, func(s stall) bool { return oldest <= s.to })
 	switch {
 	case bound(h) <= 0:
 		return Verdict{Why: "the history names neither a lease nor a grace"}
@@ -288,31 +334,37 @@ func (t *turns) verdict(h *history.Header, cut bool) Verdict {
 		return Verdict{Result: Violated, Count: len(stalls), Why: stalls[0].why(t.key, h), Witness: inOrder(stalls[0].freed, stalls[0].next)}
 	case certain > 0:
 		return Verdict{Why: "nobody obtained the lock for long, but a session that was never released may have been renewed in the background"}
-	case t.tooRestless(h):
+	case t.tooRestless():
 		return Verdict{Why: fmt.Sprintf("nobody obtained %s from %s on, though clients kept trying; but the servers were never left in peace for %s",
 			title(t.key), at(t.freeAt), at(bound(h)))}
 	case t.grants == 0:
-		return Verdict{Why: fmt.Sprintf("nobody obtained %s, but clients tried for %s only", title(t.key), at(max(0, t.last-t.start)))}
+		return Verdict{idle: true, say: func() string {
+			return fmt.Sprintf("nobody obtained %s, but clients tried for %s only", title(t.key), at(max(0, t.last-t.start)))
+		}}
+	case passes == 0:
+		return Verdict{Result: Holds, say: func() string { return many(t.grants, "grant") + ", none of them after another client's" }}
 	}
 	longest := t.longest
 	if waiting {
 		longest = max(longest, tail.to-tail.from)
 	}
-	return Verdict{Result: Holds, Why: fmt.Sprintf("%s; while clients tried, the lock was free for %s at the longest", many(t.grants, "grant"), at(longest))}
+	return Verdict{Result: Holds, say: func() string {
+		return fmt.Sprintf("%s, %s after another client's; while clients tried, nobody is known to have held it for %s at the longest", many(t.grants, "grant"), count(passes), at(longest))
+	}}
 }
 
 // tooRestless tells whether the lock was free in the end, for too long and with
 // clients trying, at times in which servers were broken on purpose again and again:
 // whether it is stuck, nobody can tell.
-func (t *turns) tooRestless(h *history.Header) bool {
+func (t *turns) tooRestless() bool {
 	if len(t.disturbed.all) == 0 {
 		return false
 	}
 	calm := t.disturbed
 	t.disturbed = &disturbances{}
-	tail, waiting := t.free(h, t.last)
+	tail, waiting := t.unused(t.last)
 	t.disturbed = calm
-	return waiting && tail.to-tail.from > bound(h)
+	return waiting && tail.to-tail.from > bound(t.h)
 }
 
 func (s *stall) why(key history.Value, h *history.Header) string {

@@ -36,7 +36,7 @@ func queueHistory(n, clients int) []history.Op {
 			in.push(event{when: op.Until, id: task})
 		default:
 			request++
-			op.Kind, op.Session = history.Pop, request
+			op.Kind, op.Session = history.Pop, history.Int(request)
 			if in.first() > now {
 				if r.IntN(5) > 0 {
 					continue
@@ -66,14 +66,14 @@ func queueHistory(n, clients int) []history.Op {
 }
 
 func BenchmarkQueue(b *testing.B) {
-	h := history.Header{Grace: time.Second, Scenario: "queue"}
+	h := history.Header{Grace: time.Second, Objects: []variant.Object{variant.Queue}}
 	for _, clients := range []int{10, 1000} {
 		ops := queueHistory(1_000_000, clients)
 		b.Run(fmt.Sprintf("linearizable/1000000/clients=%d", clients), func(b *testing.B) {
 			benchMonitors(b, ops, func() []Monitor { return []Monitor{openQueue(variant.Linearizable)(&h)} })
 		})
 		b.Run(fmt.Sprintf("all/1000000/clients=%d", clients), func(b *testing.B) {
-			benchMonitors(b, ops, func() []Monitor { return taskMonitors(&h) })
+			benchMonitors(b, ops, func() []Monitor { return monitorsOf(variant.Queue, &h) })
 		})
 	}
 	for _, c := range []struct{ n, clients int }{{1000, 10}, {10_000, 10}, {1000, 100}} {
@@ -123,4 +123,20 @@ func benchPorcupineQueue(b *testing.B, ops []history.Op) {
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(list)), "ns/checked-op")
+}
+
+// BenchmarkQueueOneID judges one task that is enqueued, with a time at which it is due, and
+// handed out again and again: the time for each operation must not grow with their number.
+func BenchmarkQueueOneID(b *testing.B) {
+	for _, n := range []int{2000, 20_000} {
+		var ops []history.Op
+		for i := range n {
+			t := time.Duration(10 * i)
+			ops = append(ops, enqueued(1, 7, t+1, t+2, t+3), popped(2, 7, t+4, t+5), done(2, 7, t+6, t+7))
+		}
+		ops = append(ops, auditing(ops[len(ops)-1].Return+1, nil)...)
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			benchMonitors(b, ops, func() []Monitor { return monitorsOf(variant.Queue, &history.Header{Grace: 1 << 40}) })
+		})
+	}
 }

@@ -1,8 +1,10 @@
 package checker
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,16 +14,7 @@ import (
 )
 
 // openQueue opens the monitor of one property.
-func openQueue(p variant.Property) func(*history.Header) Monitor {
-	return func(h *history.Header) Monitor {
-		for _, m := range queueMonitors(h) {
-			if m.(*queueMonitor).property == p {
-				return m
-			}
-		}
-		panic("no monitor of " + p)
-	}
-}
+func openQueue(p variant.Property) func(*history.Header) Monitor { return monitorOf(variant.Queue, p) }
 
 // judgedExactly tells whether no task was judged loosely.
 func judgedExactly(v Verdict) bool { return !strings.Contains(v.Why, "loosely") }
@@ -180,7 +173,7 @@ func bruteDeliveries(_ *history.Header, ops []history.Op) bool {
 			}
 			return all
 		}
-		if pops > 1 && !search(0, 0, false) {
+		if pops > 0 && !search(0, 0, false) {
 			return false
 		}
 	}
@@ -202,15 +195,115 @@ func TestCrossDuplicates(t *testing.T) {
 	}, bruteDeliveries, func(Verdict) bool { return false })
 }
 
+// bruteSource is the enqueue that a delivery can stem from by the definition in the comment
+// of queue.early: the one due first.
+func bruteSource(p *record, puts, pops []*record, replaces bool) *record {
+	used := always
+	for i, e := range puts {
+		taken := 0
+		for _, o := range pops {
+			if o.ret < e.call {
+				taken++
+			}
+		}
+		if e.end() < p.call && (replaces || taken >= i) {
+			used = max(used, e.call)
+		}
+	}
+	var out *record
+	for _, e := range puts {
+		if e.call <= p.ret && e.end() >= used && (out == nil || e.due < out.due) {
+			out = e
+		}
+	}
+	return out
+}
+
+// bruteTwice tells whether some stretch of time has two deliveries more than enqueues, or
+// the time up to some moment one more.
+func bruteTwice(puts, pops []*record) bool {
+	between := func(list []*record, from, to time.Duration, within bool) (n int) {
+		for _, r := range list {
+			if within && r.call >= from && r.ret <= to || !within && r.call <= to && r.end() >= from {
+				n++
+			}
+		}
+		return n
+	}
+	for _, b := range pops {
+		if between(pops, always, b.ret, true) > between(puts, always, b.ret, false) {
+			return true
+		}
+		for _, a := range pops {
+			if a.call <= b.ret && between(pops, a.call, b.ret, true)-1 > between(puts, a.call, b.ret, false) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// TestCrossOneID compares the procedures for an id that is enqueued and handed out many
+// times with their definitions.
+func TestCrossOneID(t *testing.T) {
+	t.Parallel()
+	var seen [2]int
+	for seed := range uint64(crossRuns() / 4) {
+		r := rand.New(rand.NewPCG(seed, 15))
+		m := newQueues(&history.Header{Overwrite: chance(r, 30)})
+		var ops []history.Op
+		for i := range 2 + r.IntN(20) {
+			call := time.Duration(4*i) + upTo(r, 20)
+			op := popped(int32(i), 7, call, call+upTo(r, 20))
+			if chance(r, 55) {
+				op = enqueued(int32(i), 7, call, call+upTo(r, 20), 1+upTo(r, 50))
+				if chance(r, 20) {
+					op.Outcome = history.Unknown
+				}
+			}
+			ops = append(ops, op)
+		}
+		for _, op := range complete(ops) {
+			m.observe(&op)
+		}
+		q := m.all.at(queueKey)
+		task := &q.tasks[0]
+		var puts, pops []*record
+		q.each(task, func(r *record) {
+			if r.kind == history.Pop {
+				pops = append(pops, r)
+			} else {
+				puts = append(puts, r)
+			}
+		})
+		slices.SortStableFunc(puts, func(a, b *record) int { return cmp.Compare(a.call, b.call) })
+		for i, got := range q.sources(puts, pops) {
+			want := bruteSource(pops[i], puts, pops, q.h.Overwrite)
+			if (got == nil) != (want == nil) || got != nil && got.due != want.due {
+				t.Fatalf("seed %d: the source of delivery %d is %+v, want %+v\n%s", seed, i, got, want, showTasks(q.h, ops))
+			}
+		}
+		_, b := q.twice(task)
+		want := bruteTwice(puts, pops)
+		if (b != nil) != want {
+			t.Fatalf("seed %d: a delivery without an enqueue of its own: %v, want %v\n%s", seed, b != nil, want, showTasks(q.h, ops))
+		}
+		seen[b2i(want)]++
+	}
+	if seen[0] == 0 || seen[1] == 0 {
+		t.Errorf("the generator makes only one kind of history: %v", seen)
+	}
+}
+
 // TestCorrectQueueIsNeverBlamed runs everything over correct queues.
 func TestCorrectQueueIsNeverBlamed(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(crossRuns()) {
 		r := rand.New(rand.NewPCG(seed, 3))
-		h := &history.Header{Drift: upTo(r, 2), Grace: 20, Scenario: "queue", Overwrite: true}
+		h := &history.Header{Drift: upTo(r, 2), Grace: 20, Objects: []variant.Object{variant.Queue}, Overwrite: true}
 		m := queueMix{timed: chance(r, 50), lost: chance(r, 30), asks: chance(r, 30), withdraws: chance(r, 50), again: chance(r, 50), audit: chance(r, 80)}
 		ops := queueRun(r, h, 20, m, false)
-		for _, m := range taskMonitors(h) {
+		for _, m := range monitorsOf(variant.Queue, h) {
 			v := feedAdvancing(m, ops)
 			if v.Result == Violated && v.Property != variant.NoLostTask { // there are no effects
 				t.Fatalf("seed %d: %s: %s\n%s", seed, v.Property, v.Why, showTasks(h, ops))

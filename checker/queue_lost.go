@@ -12,24 +12,30 @@ import (
 // end done (its effect happened, or had happened) or still there: waiting,
 // claimed by a consumer, or set aside as dead, as the final audit lists them.
 //
-// An enqueue without an answer is not owed. A task that was enqueued again needs an
-// effect that can be later than the last enqueue. Without an audit nothing is
+// An enqueue without an answer is not owed. An effect or a withdrawal that ended before
+// the last enqueue was called is none of that. Without an audit nothing is
 // lost for certain; if all is done none is needed. Orders that came through a
-// queue are done when the sale answered. The smallest bad history:
+// queue are done when the sale answered.
+//
+// An opportunity is an owed task that could have been lost on its way: an operation of it
+// contended with another client's, see [queues], or it was handed out more than once. The
+// smallest bad history:
 //
 //	client 1  enqueue  [1, 2]  task 7
 //	client 2  pop      [3, 4]  task 7
 //	client 2  fault    [5, 5]  crash
 //	final audit: nothing
 func (q *queue) lost() Verdict {
-	var c struct{ owed, done, dropped, waiting, claimed, dead, open int64 }
+	var c struct{ owed, atRisk, done, dropped, waiting, claimed, dead, open int64 }
 	var lost []*task
 	for i := range q.tasks {
 		t := &q.tasks[i]
 		if t.puts+t.repeats == 0 {
 			continue
 		}
-		c.owed++
+		if c.owed++; t.met || t.pops > 1 {
+			c.atRisk++
+		}
 		done, dropped, open := q.accounted(t)
 		switch {
 		case done:
@@ -63,7 +69,7 @@ func (q *queue) lost() Verdict {
 		if len(lost) == 1 {
 			verb = "is"
 		}
-		return Verdict{Result: Violated, Count: len(lost), Witness: inOrder(witness...),
+		return Verdict{Result: Violated, Count: len(lost), Opportunities: c.atRisk, Witness: inOrder(witness...),
 			Why: fmt.Sprintf("%s of %s %s lost: %s", count(len(lost)), many(c.owed, "task"), verb, q.names(lost, true))}
 	case c.open > 0:
 		return Verdict{Why: fmt.Sprintf("%s of %s only known from an effect or a withdrawal that had no answer", count(c.open), many(c.owed, "task"))}
@@ -77,14 +83,11 @@ func (q *queue) lost() Verdict {
 			parts = append(parts, count(p.n)+" "+p.what)
 		}
 	}
-	return Verdict{Result: Holds, Why: many(c.owed, "task") + ": " + strings.Join(parts, ", ")}
+	return Verdict{Result: Holds, Opportunities: c.atRisk, Why: fmt.Sprintf("%s: %s; %s changed hands in contention", many(c.owed, "task"), strings.Join(parts, ", "), count(c.atRisk))}
 }
 
 // accounted tells whether a task is done, withdrawn, or perhaps one of these.
 func (q *queue) accounted(t *task) (done, dropped, open bool) {
-	if t.puts <= 1 {
-		return t.done > 0, t.drops > 0, t.maybeDone+t.maybeDrops > 0
-	}
 	from := time.Duration(-1)
 	q.each(t, func(r *record) {
 		if r.fresh() && r.outcome == history.OK {
@@ -137,7 +140,7 @@ func (q *queue) lastPop(t *task) (last *record, told bool) {
 	for i := int32(0); i < q.count; i++ {
 		if r := q.record(i); r.kind == history.Pop && r.outcome == history.Unknown {
 			for _, took := range q.journal[r.session] {
-				if took == me {
+				if took.task == me {
 					return r, false
 				}
 			}

@@ -8,40 +8,55 @@ import (
 	"oversell/variant"
 )
 
-func TestTaskMonitors(t *testing.T) {
-	for _, c := range []struct {
-		scenario string
-		of       variant.Object
-	}{{"queue", variant.Queue}, {"seckill-queued", variant.Queue}, {"ids", variant.IDs}, {"floors", variant.IDs}, {"dispatch", variant.Dispatch}} {
-		h := history.Header{Scenario: c.scenario, Lock: "none"}
+func TestMonitorsOfObjects(t *testing.T) {
+	for _, of := range []variant.Object{variant.Queue, variant.IDs, variant.Dispatch} {
 		var got []variant.Property
-		locks, sales := 0, 0
-		for _, m := range Monitors(h) {
-			switch v := m.Verdict(); v.Of {
-			case c.of:
-				got = append(got, v.Property)
-				if v.Result != Unknown || v.Why == "" {
-					t.Errorf("%s: %s of nothing: %v (%q)", c.scenario, v.Property, v.Result, v.Why)
-				}
-			case variant.Lock:
-				locks++
-			case variant.Sale:
-				sales++
-			default:
-				t.Errorf("%s: judges %s of %s", c.scenario, v.Property, v.Of)
+		for _, m := range Monitors(history.Header{Objects: []variant.Object{of}}) {
+			v := m.Verdict()
+			if v.Of != of || v.Result != Unknown || v.Why == "" {
+				t.Errorf("%s: %s %s of nothing: %v (%q)", of, v.Of, v.Property, v.Result, v.Why)
 			}
+			got = append(got, v.Property)
 		}
-		if want := variant.PropertiesOf(c.of); !slices.Equal(got, want) {
-			t.Errorf("%s: judges %q, want %q", c.scenario, got, want)
+		if want := variant.PropertiesOf(of); !slices.Equal(got, want) {
+			t.Errorf("%s: judges %q, want %q", of, got, want)
 		}
-		if locks == 0 || (sales > 0) != (c.scenario == "seckill-queued") {
-			t.Errorf("%s: %d properties of the lock and %d of the sale", c.scenario, locks, sales)
+	}
+}
+
+func TestMonitorsAreChosenByObjectsAndPromises(t *testing.T) {
+	promise := func(of variant.Object, p variant.Property) history.Header {
+		return history.Header{Promises: []history.Promise{{Of: of, Property: p}}}
+	}
+	named := history.Header{Scenario: "something else", Sale: "ours"}
+	labelled := history.Header{Scenario: "seckill"}
+	foreign := promise(variant.Sale, variant.NoOversell)
+	foreign.Scenario = "flash-sale"
+	unknown := promise("bank", "no-overdraft")
+	misplaced := promise(variant.Lock, variant.NoOversell)
+	for _, c := range []struct {
+		name string
+		h    history.Header
+		want int
+		has  Verdict
+	}{
+		{"a sale by the name of its variant", named, 4, Verdict{Of: variant.Sale, Property: variant.NoOversell}},
+		{"a label says nothing", labelled, 0, Verdict{}},
+		{"a promise in a scenario of another name", foreign, 4, Verdict{Of: variant.Sale, Property: variant.NoOversell}},
+		{"a promise of an unknown object", unknown, 1, Verdict{Of: "bank", Property: "no-overdraft"}},
+		{"a promise that this object cannot make", misplaced, 5, Verdict{Of: variant.Lock, Property: variant.NoOversell}},
+	} {
+		ms := Monitors(c.h)
+		if len(ms) != c.want {
+			t.Errorf("%s: %d monitors, want %d", c.name, len(ms), c.want)
 		}
-		h.Lock = ""
-		for _, m := range Monitors(h) {
-			if v := m.Verdict(); v.Of == variant.Lock {
-				t.Errorf("%s without a lock: judges %s of it", c.scenario, v.Property)
-			}
+		found := c.has.Of == ""
+		for _, m := range ms {
+			v := m.Verdict()
+			found = found || v.Of == c.has.Of && v.Property == c.has.Property && v.Result == Unknown && v.Why != ""
+		}
+		if !found {
+			t.Errorf("%s: nothing is said of %s of %s", c.name, c.has.Property, c.has.Of)
 		}
 	}
 }
@@ -57,7 +72,7 @@ func TestQueuesCut(t *testing.T) {
 		"empty":           {enqueued(1, 7, 1, 2, 1), nothingFor(2, 3, 4), nothingFor(2, 13, 40)},
 		"out of order":    {enqueued(1, 7, 1, 2, 1), enqueued(1, 8, 3, 4, 2), popped(2, 8, 5, 6)},
 	} {
-		h := &history.History{Header: history.Header{Scenario: "queue", Grace: 10}, Ops: ops}
+		h := &history.History{Header: history.Header{Objects: []variant.Object{variant.Queue}, Grace: 10}, Ops: ops}
 		for _, v := range Judge(h).Verdicts {
 			if v.Result == Violated {
 				t.Errorf("%s, cut off: %s: %s", name, v.Property, v.Why)
@@ -79,10 +94,10 @@ func TestQueuesCut(t *testing.T) {
 // TestQueueSharing feeds the monitors of a queue one after the other instead of
 // side by side, and some not at all.
 func TestQueueSharing(t *testing.T) {
-	h := &history.Header{Scenario: "queue", Grace: 1 << 40}
+	h := &history.Header{Objects: []variant.Object{variant.Queue}, Grace: 1 << 40}
 	ops := queueHistory(5000, 10)
 	side := make(map[variant.Property]Verdict)
-	monitors := taskMonitors(h)
+	monitors := monitorsOf(variant.Queue, h)
 	for _, op := range ops {
 		for _, m := range monitors {
 			m.Observe(&op)
@@ -95,12 +110,12 @@ func TestQueueSharing(t *testing.T) {
 			t.Errorf("%s of a correct queue: %v (%s)", v.Property, v.Result, v.Why)
 		}
 	}
-	for _, m := range taskMonitors(h)[2:] {
+	for _, m := range monitorsOf(variant.Queue, h)[2:] {
 		if v := feedAdvancing(m, ops[:200]); v.Why == "" {
 			t.Errorf("%s: no sentence", v.Property)
 		}
 	}
-	for _, m := range taskMonitors(h)[3:] {
+	for _, m := range monitorsOf(variant.Queue, h)[3:] {
 		if v := feed(m, ops); v.Why != side[v.Property].Why {
 			t.Errorf("%s: fed alone %q, side by side %q", v.Property, v.Why, side[v.Property].Why)
 		}

@@ -70,8 +70,10 @@ func (s *sweep) stall(r *record, from time.Duration) (string, []history.Op) {
 // and surely due at every moment, consumers asked (with pauses up to a grace),
 // all were refused, for want of work or of the lock, and nobody was handed
 // anything. A pop without an answer may have been handed something at any time,
-// so that each excuses one stall. The smallest bad history, with a lease of 0
-// and a grace of 10:
+// so that each excuses one stall. An opportunity is a delivery that contended with another
+// client's operation, see [queues]: what can get stuck is a queue at which several are
+// at once, and that it did not is shown by what it handed out. The smallest bad history,
+// with a lease of 0 and a grace of 10:
 //
 //	client 1  enqueue  [1, 2]  task 7
 //	client 2  pop      [3, 4]    refused (empty)
@@ -85,13 +87,14 @@ func (q *queue) progress() Verdict {
 	case f.count > 0 && q.ended:
 		return Verdict{Why: f.why + "; but " + cutOff}
 	case int64(f.count) > q.asks:
-		return Verdict{Result: Violated, Count: f.count, Why: f.why, Witness: f.witness}
+		return Verdict{Result: Violated, Count: f.count, Opportunities: q.served + int64(f.count), Why: f.why, Witness: f.witness}
 	case strict.found[stalled].count > 0:
 		return Verdict{Why: strict.found[stalled].why + "; but a pop without an answer may have been handed it"}
 	case s.polls.handed == 0:
 		return Verdict{Why: fmt.Sprintf("nobody was handed a task; %s", refusedPops(s.polls.tries))}
 	}
-	return Verdict{Result: Holds, Why: fmt.Sprintf("%s; while consumers asked in vain, work was due for %s at the longest", deliveries(s.polls.handed), at(s.polls.longest))}
+	return Verdict{Result: Holds, Opportunities: q.served, Why: fmt.Sprintf("%s, %s of them in contention; while consumers asked in vain, work was due for %s at the longest",
+		deliveries(s.polls.handed), count(q.served), at(s.polls.longest))}
 }
 
 func refusedPops(n int64) string {

@@ -7,92 +7,60 @@ import (
 	"oversell/variant"
 )
 
-// queues is what the monitors of task queues know. They ask different questions
-// about the same operations, so they share one book of them, which whichever of
-// them sees an operation first enters.
+// queues is the book of task queues.
+//
+// What can break a queue's promises are clients that are at it at once. Two answered
+// operations of different clients on one queue contend when they overlap in time; a pop that
+// found the queue locked counts, too, since the lock is what kept it away. One client alone,
+// or two at queues of their own, contend for nothing.
 //
 // A task is known by its id. An id may be enqueued again; what that means, each
-// monitor says for itself. An operation takes 56 bytes in the book and a task
+// monitor says for itself. An operation takes 64 bytes in the book and a task
 // about 170, which is not forgotten: a task may be lost or handed out again at
 // any time.
 type queues struct {
+	book[queue]
 	h         *history.Header
-	all       keyed[queue]
 	crashes   map[int32][]history.Op // by client
 	disturbed disturbances
-	entered   int64
-	ended     bool // the history was cut off
 }
 
-// queueMonitor is one property of all queues.
-type queueMonitor struct {
-	*queues
-	seen     int64
-	property variant.Property
-	judge    func(*queue) Verdict
-}
-
-// queueMonitors are the monitors of task queues, with one book for all.
-func queueMonitors(h *history.Header) []Monitor {
-	qs := newQueues(h)
-	return []Monitor{
-		qs.monitor(variant.NoLostTask, (*queue).lost),
-		qs.monitor(variant.NoDuplicateDelivery, (*queue).duplicates),
-		qs.monitor(variant.EffectOnce, (*queue).effectsOnce),
-		qs.monitor(variant.NotEarly, (*queue).early),
-		qs.monitor(variant.InOrder, (*queue).inOrder),
-		qs.monitor(variant.OneEntryPerID, (*queue).oneEntry),
-		qs.monitor(variant.Progress, (*queue).progress),
-		qs.monitor(variant.Linearizable, (*queue).linear),
+// queueJudge makes a monitor of one property of task queues.
+func queueJudge(p variant.Property, judge func(*queue) Verdict) func(*Shared) Monitor {
+	return func(s *Shared) Monitor {
+		if s.queue == nil {
+			s.queue = newQueues(s.Header)
+		}
+		return &aspect[queue]{book: &s.queue.book, of: variant.Queue, property: p, nothing: "nothing was enqueued and nothing handed out", judge: judge}
 	}
 }
 
 func newQueues(h *history.Header) *queues {
 	qs := &queues{h: h, crashes: make(map[int32][]history.Op), disturbed: disturbances{redial: h.Redial}}
 	qs.all = newKeyed(func(key history.Value) *queue {
-		q := &queue{queues: qs, key: key, firstAsk: history.Forever, journal: make(map[int64][]int32)}
+		q := &queue{queues: qs, key: key, firstAsk: history.Forever, busy: -1, journal: make(map[history.Value][]entryRead)}
 		q.sweep.q = q
 		return q
 	})
+	qs.enter = qs.observe
+	qs.advance = func(q *queue, lowWater time.Duration) { q.sweep.advance(min(lowWater, q.firstAsk)) }
 	return qs
 }
 
-func (qs *queues) monitor(p variant.Property, judge func(*queue) Verdict) *queueMonitor {
-	return &queueMonitor{queues: qs, property: p, judge: judge}
-}
-
-// Observe implements [Monitor].
-func (m *queueMonitor) Observe(op *history.Op) {
-	if m.seen++; m.seen > m.entered {
-		m.entered = m.seen
-		m.enter(op)
-	}
-}
-
-// Advance implements [Monitor].
-func (m *queueMonitor) Advance(lowWater time.Duration) {
-	for _, q := range m.all.all {
-		q.sweep.advance(min(lowWater, q.firstAsk))
-	}
-}
-
-func (m *queueMonitor) cut() { m.ended = true }
-
-// Verdict implements [Monitor].
-func (m *queueMonitor) Verdict() Verdict {
-	return m.all.verdict(variant.Queue, m.property, "nothing was enqueued and nothing handed out", m.judge)
-}
-
-func (qs *queues) enter(op *history.Op) {
+func (qs *queues) observe(op *history.Op) {
 	switch op.Kind {
 	case history.Enqueue, history.Pop, history.Dequeue, history.Effect:
 		qs.all.at(op.Key).observe(op)
+	case history.Ack:
+		if op.Outcome != history.Refused {
+			qs.all.at(op.Key).moved(op)
+		}
 	case history.ReadState:
 		if readsQueue(op) {
 			qs.all.at(op.Key).read(op)
 		}
 	case history.Buy: // the effect of an order that came through a queue
-		if qs.h.Scenario == "seckill-queued" {
+		if qs.h.Has(variant.Sale) {
 			for _, q := range qs.all.all {
 				if i := *q.index.at(op.Arg); i > 0 {
 					q.observe(op)
@@ -143,11 +111,22 @@ type queue struct {
 
 	puts, maybePuts, takes, pops, redelivered, effects, maybeEffects, again int64
 
+	met       contention
+	pollers   contention // pops
+	consumers contention // deliveries
+	contended int64      // operations that changed or told something
+	served    int64      // deliveries
+	races     int64      // contending pops of which one was handed a task
+	returned  int64      // enqueues of ids that had been enqueued before
+
 	audit    audit
-	asks     int64             // pops without an answer
-	firstAsk time.Duration     // the earliest call of one
-	journal  map[int64][]int32 // by request: what it took, as the final audit tells
+	inAudit  []entryRead                   // the tasks that it lists
+	busy     time.Duration                 // when the last operation ended
+	asks     int64                         // pops without an answer
+	firstAsk time.Duration                 // the earliest call of one
+	journal  map[history.Value][]entryRead // by request: what it took, as the final audit tells
 	sweep    sweep
+	put      entries // the last list of them
 }
 
 // audit is the final reading of what was still there.
@@ -158,11 +137,17 @@ type audit struct {
 	want     int64 // entries there are
 }
 
+// entryRead is a task that a line of the final audit lists.
+type entryRead struct {
+	task int32
+	when time.Duration // the line of the journal had ended, or any other was called
+}
+
 // record is an operation in the book.
 type record struct {
 	call, ret time.Duration
 	due       time.Duration
-	session   int64
+	session   history.Value
 	client    int32
 	task      int32 // index in tasks
 	next      int32 // the task's next record
@@ -197,6 +182,10 @@ type task struct {
 	done, maybeDone                 int32 // effects of any kind
 	waiting, claimed, dead          int32 // in the audit
 	delayed                         bool
+	client                          int32
+	several                         bool // clients other than client have had to do with it
+	met                             bool // one of its operations was contended
+	raced                           bool // a delivery of it contended with another pop
 }
 
 func (q *queue) record(i int32) *record { return &q.records[i>>bookBits][i&(1<<bookBits-1)] }
@@ -222,6 +211,8 @@ func (q *queue) add(op *history.Op, t int32) *record {
 		attempt: op.Amount, kind: op.Kind, outcome: op.Outcome, reason: op.Reason}
 	if t >= 0 {
 		task := &q.tasks[t]
+		task.several = task.several || task.last >= 0 && task.client != op.Client
+		task.client = op.Client
 		if task.last >= 0 {
 			q.record(task.last).next = i
 		} else {
@@ -237,16 +228,16 @@ func (q *queue) observe(op *history.Op) {
 		!(op.Kind == history.Buy && op.Reason == history.SoldOut) {
 		return // it did nothing, and tells nothing
 	}
-	if q.audit.started {
-		q.moved()
-	}
+	q.moved(op)
+	meets := op.Outcome != history.Unknown && q.meets(op)
 	switch op.Kind {
 	case history.Enqueue:
-		q.enqueue(op)
+		q.enqueue(op, meets)
 	case history.Pop:
-		q.pop(op)
+		q.pop(op, meets)
 	case history.Dequeue:
 		t := q.task(op.Arg)
+		q.tasks[t].met = q.tasks[t].met || meets
 		if op.Outcome == history.OK {
 			q.tasks[t].drops++
 		} else {
@@ -259,12 +250,46 @@ func (q *queue) observe(op *history.Op) {
 	}
 }
 
-func (q *queue) enqueue(op *history.Op) {
+// meets tells whether an answered operation contends with one that ended before it.
+func (q *queue) meets(op *history.Op) bool {
+	switch op.Kind {
+	case history.Pop:
+		raced := false
+		if op.Outcome == history.OK {
+			raced = q.pollers.overlaps(op.Client, op.Call)
+			q.consumers.add(op.Client, op.Return)
+		} else {
+			raced = q.consumers.overlaps(op.Client, op.Call)
+		}
+		q.pollers.add(op.Client, op.Return)
+		if raced {
+			q.races++
+			if op.Outcome == history.OK {
+				q.tasks[q.task(op.Result)].raced = true
+			}
+		}
+	case history.Enqueue, history.Dequeue:
+	default:
+		return false
+	}
+	if !q.met.meets(op.Client, op.Call, op.Return) {
+		return false
+	}
+	if op.Reason != history.Held {
+		q.contended++
+	}
+	return true
+}
+
+func (q *queue) enqueue(op *history.Op, meets bool) {
 	i := q.task(op.Arg)
 	t := &q.tasks[i]
 	q.add(op, i)
+	t.met = t.met || meets
 	if t.puts+t.maybePuts+t.repeats > 0 {
-		q.again++
+		if q.again++; meets {
+			q.returned++
+		}
 	}
 	switch {
 	case op.Outcome == history.Unknown:
@@ -281,11 +306,15 @@ func (q *queue) enqueue(op *history.Op) {
 	q.sweep.call(op.Call, q.count-1)
 }
 
-func (q *queue) pop(op *history.Op) {
+func (q *queue) pop(op *history.Op, meets bool) {
 	switch {
 	case op.Outcome == history.OK:
 		i := q.task(op.Result)
 		t := &q.tasks[i]
+		if meets {
+			t.met = true
+			q.served++
+		}
 		t.pops++
 		q.pops++
 		if op.Amount <= 1 {
@@ -332,18 +361,21 @@ func (q *queue) effect(op *history.Op) {
 	q.add(op, i)
 }
 
-// read is a line of the final audit.
+// read is a line of the final audit. One that was called before everything had ended may
+// have read what was there before, and is not final; but what the journal tells stays true.
 func (q *queue) read(op *history.Op) {
-	if op.Outcome != history.OK {
+	if op.Outcome != history.OK || op.Call <= q.busy && op.Arg != wasPopped {
 		return
 	}
 	switch op.Arg {
 	case wasPopped:
-		q.journal[op.Session] = append(q.journal[op.Session], q.task(op.Result))
+		q.journal[op.Session] = append(q.journal[op.Session], entryRead{q.task(op.Result), op.Return})
 	case theAudit:
 		q.audit.want, q.audit.complete = op.Result.Num()
 	default:
-		t := &q.tasks[q.task(op.Result)]
+		i := q.task(op.Result)
+		t := &q.tasks[i]
+		q.inAudit = append(q.inAudit, entryRead{i, op.Call})
 		switch op.Arg {
 		case isWaiting:
 			t.waiting++
@@ -358,13 +390,17 @@ func (q *queue) read(op *history.Op) {
 	}
 }
 
-// moved notes that something went on after the audit, which makes it void.
-func (q *queue) moved() {
+// moved notes that something went on, which makes an earlier audit void.
+func (q *queue) moved(op *history.Op) {
+	if q.busy = max(q.busy, op.Return); !q.audit.started {
+		return
+	}
 	q.audit = audit{}
-	for i := range q.tasks {
-		t := &q.tasks[i]
+	for _, e := range q.inAudit {
+		t := &q.tasks[e.task]
 		t.waiting, t.claimed, t.dead = 0, 0, 0
 	}
+	q.inAudit = q.inAudit[:0]
 }
 
 // audited tells whether it is known what was there at the end.

@@ -44,7 +44,7 @@ func showTasks(h *history.Header, ops []history.Op) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "ttl %d, drift %d, grace %d\n", h.TTL, h.Drift, h.Grace)
 	for _, op := range ops {
-		fmt.Fprintf(&b, "  [%d..%d] client %d %s arg %s result %s amount %d session %d %s (%s) until %d\n", int64(op.Call), int64(op.Return), op.Client, op.Kind,
+		fmt.Fprintf(&b, "  [%d..%d] client %d %s arg %s result %s amount %d session %s %s (%s) until %d\n", int64(op.Call), int64(op.Return), op.Client, op.Kind,
 			op.Arg, op.Result, op.Amount, op.Session, op.Outcome, op.Reason, int64(op.Until))
 	}
 	return b.String()
@@ -153,7 +153,9 @@ func queueRun(r *rand.Rand, h *history.Header, n int, m queueMix, corrupt bool) 
 			}
 			if m.lost && unknowns < 2 && chance(r, 12) {
 				unknowns++
-				op.Outcome, op.Until = history.Unknown, 0
+				if op.Outcome = history.Unknown; chance(r, 50) {
+					op.Until = 0 // the client did not set it
+				}
 				if chance(r, 40) {
 					break
 				}
@@ -164,7 +166,7 @@ func queueRun(r *rand.Rand, h *history.Header, n int, m queueMix, corrupt bool) 
 			in = append(in, entry{id, due})
 		default:
 			requests++
-			op.Kind, op.Session = history.Pop, requests
+			op.Kind, op.Session = history.Pop, history.Int(requests)
 			slices.SortFunc(in, func(a, b entry) int { return cmp.Or(cmp.Compare(a.due, b.due), cmp.Compare(a.id, b.id)) })
 			lost := m.asks && unknowns < 2 && chance(r, 15)
 			if lost {
@@ -182,7 +184,7 @@ func queueRun(r *rand.Rand, h *history.Header, n int, m queueMix, corrupt bool) 
 			}
 			if e := in[0]; lost {
 				if chance(r, 50) {
-					journal = append(journal, history.Op{Client: 99, Kind: history.ReadState, Outcome: history.OK, Key: queueKey, Arg: wasPopped, Session: requests, Result: history.Int(e.id)})
+					journal = append(journal, history.Op{Client: 99, Kind: history.ReadState, Outcome: history.OK, Key: queueKey, Arg: wasPopped, Session: history.Int(requests), Result: history.Int(e.id)})
 				}
 			} else {
 				op.Result, op.Amount = history.Int(e.id), int32(r.IntN(2))
@@ -200,6 +202,9 @@ func queueRun(r *rand.Rand, h *history.Header, n int, m queueMix, corrupt bool) 
 	ops = complete(ops)
 	end := ops[len(ops)-1].Return + 1
 	if m.audit {
+		if corrupt && chance(r, 20) {
+			in = append(in, entry{id: 1 + r.Int64N(tasks+1)}) // perhaps one that is not there, or that nobody enqueued
+		}
 		for _, e := range in {
 			journal = append(journal, history.Op{Client: 99, Kind: history.ReadState, Outcome: history.OK, Key: queueKey, Arg: isWaiting, Result: history.Int(e.id)})
 		}
@@ -265,7 +270,9 @@ func queueNoise(r *rand.Rand, n int, m queueMix) []history.Op {
 			}
 			if m.lost && unknowns < 2 && chance(r, 12) {
 				unknowns++
-				op.Outcome, op.Until = history.Unknown, 0
+				if op.Outcome = history.Unknown; chance(r, 50) {
+					op.Until = 0 // the client did not set it
+				}
 			}
 			left = append(left, id)
 		case m.withdraws && len(left) > 0 && chance(r, 15):
@@ -279,14 +286,14 @@ func queueNoise(r *rand.Rand, n int, m queueMix) []history.Op {
 			}
 		default:
 			requests++
-			op.Kind, op.Session = history.Pop, requests
+			op.Kind, op.Session = history.Pop, history.Int(requests)
 			switch {
 			case m.asks && unknowns < 2 && chance(r, 15):
 				unknowns++
 				op.Outcome = history.Unknown
 				if len(left) > 0 && chance(r, 50) {
 					j := r.IntN(len(left))
-					journal = append(journal, history.Op{Client: 99, Kind: history.ReadState, Outcome: history.OK, Key: queueKey, Arg: wasPopped, Session: requests, Result: history.Int(left[j])})
+					journal = append(journal, history.Op{Client: 99, Kind: history.ReadState, Outcome: history.OK, Key: queueKey, Arg: wasPopped, Session: history.Int(requests), Result: history.Int(left[j])})
 					left = slices.Delete(left, j, j+1)
 				}
 			case len(left) == 0 && !chance(r, 5), chance(r, 20):
@@ -317,8 +324,9 @@ func queueNoise(r *rand.Rand, n int, m queueMix) []history.Op {
 // definition of the object in the comment of sweep.
 type queueStep struct {
 	op         history.Op
-	takes      []int64 // what an unanswered pop took, as the journal tells
-	stays      room    // not zero: it did not take this, for it is there at the end
+	takes      []int64       // what an unanswered pop took, as the journal tells
+	end        time.Duration // what the journal tells it took was taken by then
+	stays      room          // not zero: it did not take this, for it is there at the end
 	lo, hi     time.Duration
 	from, seen time.Duration // since when it can be due, and surely is
 }
@@ -327,11 +335,12 @@ type queueStep struct {
 func queueSteps(h *history.Header, ops []history.Op) []queueStep {
 	var out []queueStep
 	for _, op := range ops {
-		s := queueStep{op: op}
+		s := queueStep{op: op, end: op.End()}
 		switch {
+		case op.Kind == history.ReadState && op.Arg == isWaiting:
 		case op.Kind == history.ReadState, op.Outcome == history.Refused && op.Reason != history.Empty:
 			continue
-		case op.Kind == history.Enqueue && op.Outcome == history.Unknown:
+		case op.Kind == history.Enqueue && op.Outcome == history.Unknown && op.Until == 0:
 			s.lo, s.hi, s.from, s.seen = always, history.Forever, always, history.Forever
 		case op.Kind == history.Enqueue && op.Until == 0:
 			s.lo, s.hi, s.from, s.seen = always, op.Return+h.Drift, always, op.Return+h.Drift
@@ -341,7 +350,7 @@ func queueSteps(h *history.Header, ops []history.Op) []queueStep {
 			for _, line := range ops {
 				id, _ := line.Result.Num()
 				if line.Arg == wasPopped && line.Session == op.Session {
-					s.takes = append(s.takes, id)
+					s.takes, s.end = append(s.takes, id), min(s.end, line.Return)
 				}
 				if line.Arg == isWaiting && untold(ops, id) == 1 {
 					s.stays[id] = 1
@@ -392,6 +401,11 @@ func (s *queueStep) after(steps []queueStep, in room, now time.Duration) []room 
 		return in, true
 	}
 	switch op := &s.op; {
+	case op.Kind == history.ReadState:
+		if in[taskOf(op.Result)] == 0 {
+			return nil
+		}
+		return []room{in}
 	case op.Kind == history.Dequeue:
 		id := taskOf(op.Arg)
 		if in[id] == 0 && op.Outcome == history.OK {
@@ -463,11 +477,7 @@ func legalQueue(h *history.Header, ops []history.Op) bool {
 	}
 	var list []porcupine.Operation
 	for i, s := range steps {
-		ret := int64(s.op.Return)
-		if s.op.Outcome == history.Unknown {
-			ret = endOfOpen
-		}
-		list = append(list, porcupine.Operation{ClientId: int(s.op.Client), Input: i, Call: int64(s.op.Call), Return: ret})
+		list = append(list, porcupine.Operation{ClientId: int(s.op.Client), Input: i, Call: int64(s.op.Call), Return: min(int64(s.end), endOfOpen)})
 	}
 	return porcupine.CheckOperations(model.ToModel(), list)
 }
@@ -523,7 +533,7 @@ func (b *queueBrute) search(s queueBruteState) bool {
 				n.now = max(n.now, b.steps[n.in[id]-1].from)
 			}
 		}
-		if step.op.Outcome != history.Unknown && n.now > step.op.Return {
+		if n.now > step.op.End() || b.waits(step, s.done) {
 			continue
 		}
 		if step.op.Kind == history.Enqueue {
@@ -542,6 +552,19 @@ func (b *queueBrute) search(s queueBruteState) bool {
 				if b.search(queueBruteState{n.done, t, in}) {
 					return true
 				}
+			}
+		}
+	}
+	return false
+}
+
+// waits tells whether a reading of a task comes after a pop that is still to come: one that
+// took the task, as the journal had told before.
+func (b *queueBrute) waits(read *queueStep, done uint64) bool {
+	for i := range b.steps {
+		if pop := &b.steps[i]; done&(1<<i) == 0 && read.op.Kind == history.ReadState && pop.op.Kind == history.Pop && pop.end < read.op.Call {
+			if id, _ := read.op.Result.Num(); slices.Contains(pop.takes, id) {
+				return true
 			}
 		}
 	}

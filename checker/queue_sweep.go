@@ -22,7 +22,7 @@ import (
 // compare exactly; those due at the same time are handed out in any order. Against
 // the time of the run it is exact but for the drift that clocks may have. An
 // enqueue that tells none is due by its return, and one without an answer at any
-// time.
+// time; one without an answer whose due time its client set is due at that time.
 //
 //   - core_y, open: from the return of y's enqueue to the call of the pop that took
 //     it. In it y is surely there. An enqueue without an answer has an empty one.
@@ -74,6 +74,17 @@ type sweep struct {
 	judged int64 // deliveries that were
 	found  [5]findings
 	polls  polls
+
+	latest  waiter // the task that is due last of those that are there, if it is known
+	tooSoon int64  // answered pops during which a task of another client was there and not due
+	choices int64  // first deliveries during whose call another task was there
+}
+
+// waiter is a task that is there from a time on.
+type waiter struct {
+	since, due time.Duration
+	task       int32
+	version    int32
 }
 
 // What can be wrong.
@@ -229,7 +240,9 @@ func (s *sweep) begin(i int32) {
 				s.haunt(st) // it has been handed out before, we do not know when
 			}
 		default:
-			s.leave(&s.states[r.task], r.task)
+			st := &s.states[r.task]
+			s.leave(st, r.task)
+			s.choice(st, r)
 		}
 		if i >= 0 { // the journal tells who took what, not when
 			s.polls.hands++
@@ -272,13 +285,13 @@ const always = time.Duration(-1 << 63)
 // window is when a task can be due, must be due, and is surely seen to be.
 func (s *sweep) window(r *record) (lo, hi, sight time.Duration) {
 	switch drift := s.q.h.Drift; {
+	case r.due > 0: // also of one without an answer, whose client set it
+		return r.due, r.due, after(r.due, drift)
 	case r.outcome == history.Unknown:
 		return always, history.Forever, history.Forever
-	case r.due <= 0:
+	default:
 		hi = after(r.ret, drift)
 		return always, hi, hi
-	default:
-		return r.due, r.due, after(r.due, drift)
 	}
 }
 
@@ -296,6 +309,35 @@ func (s *sweep) leave(st *state, task int32) {
 			s.take(st, task)
 		}
 	}
+}
+
+// choice counts a first delivery that is called while another task is there, surely due
+// at another time.
+func (s *sweep) choice(st *state, r *record) {
+	if st.tangled || st.phase == absent || st.lo == always {
+		return
+	}
+	other, due := s.earliest()
+	if other < 0 || due == st.hi {
+		return
+	}
+	x, y := s.record(st.put), s.record(other)
+	if y.due > 0 && (x.client != r.client || y.client != r.client) {
+		s.choices++
+	}
+}
+
+// ahead counts a pop that was answered while a task of another client was there that was
+// not due.
+func (s *sweep) ahead(r *record) {
+	if w := s.latest; s.waits(w) && w.since < r.call && after(r.ret, s.q.h.Drift) < w.due && s.record(s.states[w.task].put).client != r.client {
+		s.tooSoon++
+	}
+}
+
+// waits tells whether a task is still there.
+func (s *sweep) waits(w waiter) bool {
+	return w.due > 0 && s.states[w.task].core && s.states[w.task].version == w.version
 }
 
 // take opens the time in which a task can have been taken.
@@ -317,6 +359,9 @@ func (s *sweep) open(e event) {
 func (s *sweep) rest(st *state, task int32) {
 	st.core, st.phase = true, present
 	s.cores.push(event{st.hi, task, st.version})
+	if st.lo > s.latest.due || st.lo > 0 && !s.waits(s.latest) {
+		s.latest = waiter{s.now, st.lo, task, st.version}
+	}
 	if st.sight > s.now {
 		s.sights.push(event{st.sight, task, st.version})
 		return
@@ -409,9 +454,13 @@ func (s *sweep) finish(r *record, i int32) {
 			if r.reason == history.Empty && s.lastFree < r.since {
 				s.wrongEmpty(r)
 			}
+			if r.reason == history.Empty {
+				s.ahead(r)
+			}
 			s.poll(r)
 			return
 		case r.outcome == history.OK && r.attempt <= 1:
+			s.ahead(r)
 			s.left(&s.states[r.task], r)
 		}
 		s.handed(r)
@@ -556,7 +605,7 @@ func (s *sweep) outcome() (strict, lax *sweep) {
 		}
 		for _, t := range took {
 			x := *r
-			x.task, x.outcome, x.ret, x.next = t, history.OK, history.Forever, -1
+			x.task, x.outcome, x.ret, x.next = t.task, history.OK, history.Forever, -1
 			strict.extra = append(strict.extra, x)
 			strict.call(x.call, -int32(len(strict.extra)))
 		}
@@ -632,12 +681,12 @@ func (s *sweep) wrongTime(st *state, r *record) {
 // due says when a task was due.
 func (s *sweep) due(r *record) string {
 	switch {
+	case r.due > 0:
+		return "at " + at(r.due)
 	case r.outcome == history.Unknown:
 		return "at a time that nobody was told"
-	case r.due <= 0:
-		return "at once"
 	}
-	return "at " + at(r.due)
+	return "at once"
 }
 
 func who(r *record) string { return client(&history.Op{Client: r.client}) }

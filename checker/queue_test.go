@@ -1,6 +1,7 @@
 package checker
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -10,7 +11,7 @@ import (
 
 func attempt(op history.Op, n int32) history.Op { op.Amount = n; return op }
 
-func asRequest(op history.Op, n int64) history.Op { op.Session = n; return op }
+func asRequest(op history.Op, n int64) history.Op { op.Session = history.Int(n); return op }
 
 // unsaid is an operation on a queue without an answer.
 func unsaid(kind history.Kind, client int32, task int64, call, ret time.Duration) history.Op {
@@ -36,7 +37,7 @@ func crashed(client int32, when time.Duration) history.Op {
 func auditing(from time.Duration, waiting []int64, journal ...[2]int64) []history.Op {
 	var ops []history.Op
 	line := func(what history.Value, task, session int64) {
-		ops = append(ops, history.Op{Client: 99, Kind: history.ReadState, Outcome: history.OK, Key: queueKey, Arg: what, Result: history.Int(task), Session: session, Call: from, Return: from + 1})
+		ops = append(ops, history.Op{Client: 99, Kind: history.ReadState, Outcome: history.OK, Key: queueKey, Arg: what, Result: history.Int(task), Session: history.Int(session), Call: from, Return: from + 1})
 		from += 2
 	}
 	for _, task := range waiting {
@@ -46,6 +47,15 @@ func auditing(from time.Duration, waiting []int64, journal ...[2]int64) []histor
 		line(wasPopped, j[1], j[0])
 	}
 	line(theAudit, int64(len(ops)), 0)
+	return ops
+}
+
+func onlyClaimed(ops []history.Op) []history.Op {
+	for i := range ops {
+		if ops[i].Arg == isWaiting {
+			ops[i].Arg = isClaimed
+		}
+	}
 	return ops
 }
 
@@ -73,9 +83,14 @@ func TestNoLostTask(t *testing.T) {
 		{"an enqueue without an answer is not owed", h, withAudit(list(unsaid(history.Enqueue, 1, 7, 1, 2), pop)), Unknown, "no task was enqueued for certain"},
 		{"but it is when the queue says it is there", h, withAudit(list(unsaid(history.Enqueue, 1, 7, 1, 2), again(enqueued(1, 7, 3, 4, 0)))), Violated, ""},
 		{"done once, enqueued again, lost", h, withAudit(list(put, pop, done(2, 7, 5, 6), enqueued(1, 7, 7, 8, 7), popped(2, 7, 9, 10))), Violated, ""},
+		{"done and withdrawn before it was enqueued", h, withAudit(list(done(2, 7, 1, 2), withdrawn(2, 7, 3, 4), enqueued(1, 7, 5, 6, 5))), Violated, "handed to nobody"},
+		{"withdrawn as it was enqueued", h, withAudit(list(withdrawn(2, 7, 3, 5), enqueued(1, 7, 5, 6, 5))), Holds, "1 withdrawn"},
+		{"waiting by an audit that overlaps the pop", h, append(list(put, pop), auditing(4, []int64{7})...), Unknown, "lists 0 of 1 entry"},
+		{"claimed by an audit that overlaps the end of its claim", h, append(list(put, pop, queueOp(history.Ack, 2, 7, 5, 8, history.OK, history.NoReason)), onlyClaimed(auditing(7, []int64{7}))...), Unknown, "lists 0 of 1 entry"},
+		{"done, perhaps before it was enqueued, then lost", h, withAudit(list(unsaid(history.Enqueue, 1, 7, 1, 2), pop, done(2, 7, 5, 6), enqueued(3, 7, 7, 8, 7))), Violated, "1 of 1 task is lost"},
 		{"done once, enqueued again, done before", h, list(put, pop, done(2, 7, 5, 6), enqueued(1, 7, 7, 8, 7), popped(2, 7, 9, 10), again(done(2, 7, 11, 12))), Holds, ""},
 		{"taken by a request without an answer", h, append(list(put, asRequest(unsaid(history.Pop, 2, 0, 3, 4), 5)), auditing(100, nil, [2]int64{5, 7})...), Violated, "taken for client 2, which asked"},
-		{"an order that was sold out is done", history.Header{Scenario: "seckill-queued"}, withAudit(list(put, pop, buy)), Holds, ""},
+		{"an order that was sold out is done", history.Header{Objects: []variant.Object{variant.Queue, variant.Sale}}, withAudit(list(put, pop, buy)), Holds, ""},
 		{"in a queue of tasks it is not", h, withAudit(list(put, pop, buy)), Violated, ""},
 	})
 }
@@ -95,6 +110,12 @@ func TestNoDuplicateDelivery(t *testing.T) {
 		{"announced", h, list(attempt(popped(3, 7, 50, 51), 2)), Violated, "1 of them announced as another attempt"},
 		{"nobody had the other", h, list(asRequest(unsaid(history.Pop, 3, 0, 5, 6), 5)), Holds, ""},
 		{"nothing handed out", h, []history.Op{put}, Unknown, "nobody was handed a task"},
+		{"nobody enqueued it", h, list(popped(3, 8, 5, 6)), Violated, "task 8 was handed to client 3 between 0.000 ms and 0.000 ms, and nobody had enqueued it by then"},
+		{"nobody enqueued it by then", h, list(popped(3, 8, 5, 6), enqueued(1, 8, 7, 8, 1)), Violated, "nobody had enqueued it by then"},
+		{"perhaps enqueued", h, list(unsaid(history.Enqueue, 1, 8, 3, 4), popped(3, 8, 5, 6)), Holds, ""},
+		{"enqueued as it was handed out", h, list(popped(3, 8, 5, 6), enqueued(1, 8, 6, 7, 1)), Holds, ""},
+		{"told to be there already, and nobody had enqueued it", h, list(again(enqueued(1, 8, 3, 4, 1)), popped(3, 8, 5, 6)), Holds, ""},
+		{"the same, handed out twice", h, list(again(enqueued(1, 8, 3, 4, 1)), popped(3, 8, 5, 6), popped(3, 8, 7, 8)), Violated, ""},
 	})
 }
 
@@ -106,9 +127,14 @@ func TestEffectOnce(t *testing.T) {
 		{"the second a repetition", h, []history.Op{put, done(2, 7, 5, 6), again(done(3, 7, 7, 8))}, Holds, "1 effect, none twice; 1 told"},
 		{"enqueued twice", h, []history.Op{put, done(2, 7, 5, 6), enqueued(1, 7, 6, 7, 6), done(3, 7, 7, 8)}, Holds, ""},
 		{"perhaps enqueued twice", h, []history.Op{put, done(2, 7, 5, 6), unsaid(history.Enqueue, 1, 7, 6, 7), done(3, 7, 7, 8)}, Holds, ""},
+		{"enqueued again only after both", h, []history.Op{put, done(2, 7, 3, 4), done(3, 7, 5, 6), enqueued(1, 7, 7, 8, 7)}, Violated, "took effect 2 times"},
 		{"perhaps twice", h, []history.Op{put, done(2, 7, 5, 6), unsaid(history.Effect, 3, 7, 7, 8)}, Unknown, "may have taken effect twice"},
 		{"once, perhaps", h, []history.Op{put, unsaid(history.Effect, 3, 7, 7, 8)}, Holds, ""},
 		{"none", h, []history.Op{put}, Unknown, "no effect"},
+		{"of a task that nobody enqueued", h, []history.Op{put, done(2, 8, 5, 6)}, Violated, "task 8 took effect by client 2"},
+		{"of a task that was enqueued only after", h, []history.Op{done(2, 7, 0, 0), put}, Violated, "nobody had enqueued it by then"},
+		{"of a task that was perhaps enqueued", h, []history.Op{put, unsaid(history.Enqueue, 1, 8, 3, 4), done(2, 8, 5, 6)}, Holds, ""},
+		{"of a task that told that it was there already", h, []history.Op{again(put), done(2, 7, 5, 6)}, Holds, ""},
 	})
 }
 
@@ -192,12 +218,26 @@ func TestQueueLinear(t *testing.T) {
 	list := func(ops ...history.Op) []history.Op { return ops }
 	put := enqueued(1, 7, 1, 2, 1)
 	runCases(t, openQueue(variant.Linearizable), []verdictCase{
+		{"waiting in the end, and nobody had enqueued it", h, withAudit(list(put), 7, 8), Violated, "which nobody had enqueued"},
+		{"waiting in the end, and perhaps enqueued", h, withAudit(list(put, unsaid(history.Enqueue, 1, 8, 3, 4)), 7, 8), Holds, ""},
+		{"waiting in the end, and it had been taken", h, withAudit(list(put, popped(2, 7, 3, 4), done(2, 7, 5, 6)), 7), Violated, "had taken it and nobody can have enqueued it since"},
+		{"waiting in the end, and it had been withdrawn", h, withAudit(list(put, withdrawn(2, 7, 3, 4)), 7), Violated, ""},
+		{"waiting in the end, as perhaps enqueued since", h, withAudit(list(put, popped(2, 7, 3, 4), unsaid(history.Enqueue, 1, 7, 1, 2)), 7), Unknown, "judged exactly"},
+		{"waiting in the end, enqueued again only before", h, withAudit(list(put, enqueued(1, 7, 3, 4, 1), popped(2, 7, 5, 6)), 7), Violated, ""},
+		{"waiting in the end, and a request without an answer had taken it", h, append(append(list(put, asRequest(unsaid(history.Pop, 2, 0, 3, 4), 5)), auditing(100, nil, [2]int64{5, 7})[0]), auditing(200, []int64{7})...), Violated, ""},
+		{"waiting in the end, and a request without an answer took it then", h, append(list(put, asRequest(unsaid(history.Pop, 2, 0, 3, 4), 5)), auditing(100, []int64{7}, [2]int64{5, 7})...), Holds, ""},
+		{"put back by a queue that hands tasks out again", history.Header{Visibility: 5}, withAudit(list(put, popped(2, 7, 3, 4)), 7), Holds, ""},
+		{"read as waiting before the end", h, append(list(put, popped(2, 7, 3, 4)), auditing(4, []int64{7})...), Holds, ""},
 		{"empty while there", h, list(put, nothingFor(2, 3, 4)), Violated, "nothing to do, while there was task 7"},
 		{"empty before it had returned", h, list(put, nothingFor(2, 2, 4)), Holds, "1 enqueue, 0 first deliveries and 1 pop refused"},
 		{"empty while it may have been taken", h, list(put, nothingFor(2, 3, 4), popped(3, 7, 4, 5)), Holds, ""},
 		{"empty while it was not due", h, list(enqueued(1, 7, 1, 2, 5), nothingFor(2, 3, 5)), Holds, ""},
 		{"empty when it was due", h, list(enqueued(1, 7, 1, 2, 5), nothingFor(2, 6, 7)), Violated, ""},
 		{"empty within the drift", history.Header{Drift: 1}, list(enqueued(1, 7, 1, 2, 5), nothingFor(2, 6, 7)), Holds, ""},
+		{"before the client of an enqueue without an answer had it due", h, list(dueAt(unsaid(history.Enqueue, 1, 7, 1, 2), 50), popped(2, 7, 3, 4)), Violated, "due only at"},
+		{"when it had it due", h, list(dueAt(unsaid(history.Enqueue, 1, 7, 1, 2), 4), popped(2, 7, 3, 4)), Holds, ""},
+		{"without an answer, due at a time that nobody was told", h, list(unsaid(history.Enqueue, 1, 7, 1, 2), popped(2, 7, 3, 4)), Holds, ""},
+		{"without an answer, due after another that was there", h, list(enqueued(1, 8, 1, 2, 2), dueAt(unsaid(history.Enqueue, 3, 7, 1, 2), 3), popped(2, 7, 4, 5)), Violated, "while task 8 was there"},
 		{"from nowhere", h, list(popped(2, 7, 1, 2)), Violated, "nobody had enqueued"},
 		{"before its enqueue", h, list(popped(2, 7, 1, 2), enqueued(1, 7, 3, 4, 1)), Violated, ""},
 		{"at the same time", h, list(popped(2, 7, 1, 3), enqueued(1, 7, 3, 4, 1)), Holds, ""},
@@ -218,4 +258,60 @@ func TestQueueLinear(t *testing.T) {
 		{"no journal", h, list(put, asRequest(unsaid(history.Pop, 2, 0, 3, 4), 1), nothingFor(2, 5, 6)), Unknown, "may have taken tasks"},
 		{"nothing", h, list(again(put)), Unknown, ""},
 	})
+}
+
+func dueAt(op history.Op, due time.Duration) history.Op { op.Until = due; return op }
+
+// TestOpportunitiesOfQueues counts what could have broken a promise.
+func TestOpportunitiesOfQueues(t *testing.T) {
+	list := func(ops ...history.Op) []history.Op { return ops }
+	elsewhere := func(op history.Op) history.Op { op.Key = history.Text("another"); return op }
+	locked := nothingFor(3, 2, 6)
+	locked.Reason = history.Held
+	put := enqueued(1, 7, 1, 2, 1)
+	for _, c := range []struct {
+		name string
+		ops  []history.Op
+		want map[variant.Property]int64 // what is not named has none
+	}{
+		{"one client", list(put, enqueued(1, 7, 3, 4, 1), enqueued(1, 8, 5, 6, 60), popped(1, 7, 7, 8), nothingFor(1, 9, 10), done(1, 7, 11, 12)), nil},
+		{"enqueued again, done by another", list(put, enqueued(1, 7, 3, 4, 1), popped(2, 7, 7, 8), done(2, 7, 11, 12)), map[variant.Property]int64{variant.EffectOnce: 1}},
+		{"one after the other", list(put, popped(2, 7, 3, 4), done(2, 7, 5, 6)), nil},
+		{"two consumers at once", list(put, popped(2, 7, 3, 5), nothingFor(3, 4, 6), done(2, 7, 7, 8)), map[variant.Property]int64{
+			variant.NoDuplicateDelivery: 1, variant.Linearizable: 1,
+		}},
+		{"the one that gets it ends last", list(put, nothingFor(3, 3, 5), popped(2, 7, 4, 6), done(2, 7, 7, 8)), map[variant.Property]int64{
+			variant.NoDuplicateDelivery: 1, variant.Linearizable: 1, variant.NoLostTask: 1, variant.EffectOnce: 1, variant.Progress: 1,
+		}},
+		{"one of them finds it locked", list(put, popped(2, 7, 3, 5), locked, done(2, 7, 7, 8)), map[variant.Property]int64{
+			variant.NoDuplicateDelivery: 1,
+		}},
+		{"two in vain", list(put, nothingFor(2, 1, 3), nothingFor(3, 2, 4)), map[variant.Property]int64{variant.Linearizable: 2, variant.NoLostTask: 0}},
+		{"no answers", list(put, unsaid(history.Pop, 2, 0, 1, 5), unsaid(history.Pop, 3, 0, 1, 6), unsaid(history.Enqueue, 4, 8, 1, 6)), nil},
+		{"two keys", list(put, popped(2, 7, 3, 6), elsewhere(enqueued(3, 7, 1, 4, 1)), elsewhere(popped(3, 7, 5, 7))), nil},
+		{"asked for before it was due", list(enqueued(1, 7, 1, 2, 20), nothingFor(2, 3, 4), popped(2, 7, 21, 22)), map[variant.Property]int64{variant.NotEarly: 1}},
+		{"asked for by its own client", list(enqueued(1, 7, 1, 2, 20), nothingFor(1, 3, 4), popped(2, 7, 21, 22)), nil},
+		{"another handed out instead", list(enqueued(1, 7, 1, 2, 20), enqueued(1, 8, 3, 4, 3), popped(2, 8, 5, 6), popped(2, 7, 21, 22)), map[variant.Property]int64{variant.NotEarly: 1, variant.InOrder: 1}},
+		{"due at the same time", list(enqueued(1, 7, 1, 2, 3), enqueued(1, 8, 3, 4, 3), popped(2, 8, 5, 6)), nil},
+		{"an id again", list(put, enqueued(1, 7, 3, 6, 1), again(enqueued(2, 7, 4, 7, 0)), enqueued(2, 7, 8, 9, 1)), map[variant.Property]int64{
+			variant.OneEntryPerID: 1, variant.NoLostTask: 1, variant.Linearizable: 1,
+		}},
+	} {
+		h := &history.Header{Objects: []variant.Object{variant.Queue}, Grace: 1 << 40}
+		for _, p := range variant.PropertiesOf(variant.Queue) {
+			ops := complete(slices.Clone(c.ops))
+			if p == variant.Linearizable {
+				ops = withAudit(ops)
+			} else {
+				ops = withAudit(ops, 7)
+			}
+			v := both(t, h, func() Monitor { return openQueue(p)(h) }, ops)
+			if v.Result == Holds && v.Opportunities != c.want[p] {
+				t.Errorf("%s: %s has %d opportunities, want %d (%s)", c.name, p, v.Opportunities, c.want[p], v.Why)
+			}
+			if v.Result != Holds && c.want[p] > 0 {
+				t.Errorf("%s: %s is %v (%s), want %d opportunities", c.name, p, v.Result, v.Why, c.want[p])
+			}
+		}
+	}
 }

@@ -2,6 +2,7 @@ package checker
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"oversell/history"
@@ -56,29 +57,39 @@ func lockRun(r *rand.Rand, h *history.Header, n int, corrupt bool) []history.Op 
 				op.Until = began + h.TTL
 				leaseLo, leaseHi = op.Until, now+h.TTL+h.Drift
 			}
-			p.session, p.until = sessions, op.Until
-			if unknowns < 2 && chance(r, 8) {
+			p.session, p.until, p.lost = sessions, op.Until, false
+			if unknowns < 3 && chance(r, 8) {
 				unknowns++
 				op.Outcome, op.Until = history.Unknown, 0
-				p.lost = true
+				p.until, p.lost = 0, true
+				if chance(r, 30) {
+					holder = 0 // the request was lost
+				}
 				if chance(r, 50) {
 					p.session = 0 // it knows nothing of it
 				}
 			}
-		case chance(r, 20) && !p.lost:
+		case chance(r, 20):
 			op.Kind, op.Arg = history.Extend, history.Int(p.session)
 			op.Outcome, op.Reason = history.Refused, history.Lost
 			if mine {
 				op.Outcome, op.Reason = history.OK, history.NoReason
+				was, wasHi := leaseLo, leaseHi
 				if h.TTL > 0 {
 					op.Until = max(p.until, call+h.TTL)
 					leaseLo, leaseHi = op.Until, max(leaseHi, now+h.TTL+h.Drift)
 				}
-				if unknowns < 2 && chance(r, 8) {
+				if unknowns < 3 && chance(r, 25) {
 					unknowns++
 					op.Outcome, op.Until = history.Unknown, 0
+					if chance(r, 40) {
+						leaseLo, leaseHi = was, wasHi // the request was lost
+					}
 				}
 				p.until = max(p.until, op.Until)
+			} else if unknowns < 3 && chance(r, 25) {
+				unknowns++
+				op.Outcome, op.Reason = history.Unknown, history.NoReason
 			} else {
 				p.session = 0
 			}
@@ -87,13 +98,20 @@ func lockRun(r *rand.Rand, h *history.Header, n int, corrupt bool) []history.Op 
 			op.Outcome, op.Reason = history.Refused, history.Lost
 			if mine {
 				op.Outcome, op.Reason = history.OK, history.NoReason
-				holder = 0
 			}
-			if unknowns < 2 && chance(r, 8) {
+			again := false
+			if unknowns < 3 && chance(r, 12) {
 				unknowns++
 				op.Outcome, op.Reason = history.Unknown, history.NoReason
+				mine = mine && chance(r, 70) // or the request was lost
+				again = chance(r, 50)
 			}
-			p.session, p.until, p.lost = 0, 0, false
+			if mine {
+				holder = 0
+			}
+			if !again {
+				p.session, p.until, p.lost = 0, 0, false
+			}
 		}
 		p.free = ret
 		ops = append(ops, op)
@@ -161,7 +179,7 @@ func lockNoise(r *rand.Rand, h *history.Header, n int) []history.Op {
 		op := history.Op{Client: int32(i), Key: lockKey, Outcome: history.OK}
 		op.Call = p.free + 1 + upTo(r, 2)
 		op.Return = op.Call + upTo(r, 5)
-		if unknowns < 2 && chance(r, 7) {
+		if unknowns < 3 && chance(r, 10) {
 			unknowns++
 			op.Outcome = history.Unknown
 		}
@@ -169,6 +187,7 @@ func lockNoise(r *rand.Rand, h *history.Header, n int) []history.Op {
 		case p.session == 0:
 			sessions++
 			op.Kind, op.Arg = history.Acquire, history.Int(sessions)
+			p.until, p.lost = 0, false
 			if op.Outcome == history.OK && chance(r, 50) {
 				op.Outcome, op.Reason = history.Refused, history.Held
 			}
@@ -185,7 +204,7 @@ func lockNoise(r *rand.Rand, h *history.Header, n int) []history.Op {
 			if op.Outcome == history.Unknown && chance(r, 40) {
 				p.session, p.lost = sessions, true
 			}
-		case chance(r, 15) && !p.lost:
+		case chance(r, 20):
 			op.Kind, op.Arg = history.Extend, history.Int(p.session)
 			switch {
 			case op.Outcome == history.OK && chance(r, 40):
@@ -200,7 +219,9 @@ func lockNoise(r *rand.Rand, h *history.Header, n int) []history.Op {
 			if op.Outcome == history.OK && chance(r, 30) {
 				op.Outcome, op.Reason = history.Refused, history.Lost
 			}
-			p.session, p.until, p.lost = 0, 0, false
+			if op.Outcome != history.Unknown || chance(r, 50) { // or it is tried again
+				p.session, p.until, p.lost = 0, 0, false
+			}
 		}
 		p.free = op.Return
 		ops = append(ops, op)
@@ -208,9 +229,29 @@ func lockNoise(r *rand.Rand, h *history.Header, n int) []history.Op {
 	return complete(ops)
 }
 
+// named makes texts of the identities of some histories' sessions.
+func named(r *rand.Rand, ops []history.Op) []history.Op {
+	if chance(r, 20) {
+		for i := range ops {
+			ops[i].Arg = history.Text("s" + ops[i].Arg.String())
+		}
+	}
+	return ops
+}
+
 // saleMix says what occurs in a generated sale.
 type saleMix struct {
-	amounts, refunds, unknown, resend bool
+	amounts, refunds, unknown, resend, reads bool
+}
+
+// patience is how much longer than usual a client waits for an answer that does not come.
+// Where orders are sent again this makes tries overlap, and end in another order than that
+// of their calls.
+func (m saleMix) patience(r *rand.Rand) time.Duration {
+	if m.resend && chance(r, 50) {
+		return upTo(r, 40)
+	}
+	return 0
 }
 
 func (m saleMix) pieces(r *rand.Rand) int32 {
@@ -232,6 +273,7 @@ func saleRun(r *rand.Rand, h *history.Header, n int, m saleMix, corrupt bool) []
 	left, orders := h.Stock, int64(0)
 	effect := make(map[int64]bool)
 	amount := make(map[int64]int32)
+	var standing, returned []int64 // orders
 	unknowns := 0
 	for tries := 0; len(ops) < n && tries < 20*n; tries++ {
 		now += upTo(r, 2)
@@ -250,10 +292,17 @@ func saleRun(r *rand.Rand, h *history.Header, n int, m saleMix, corrupt bool) []
 		orders = max(orders, order)
 		amount[order] = op.Amount
 		op.Arg = history.Int(order)
+		back := m.refunds && chance(r, 25)
 		switch {
-		case m.refunds && chance(r, 25) && left < h.Stock:
-			op.Kind = history.Refund
+		case back && len(returned) > 0 && chance(r, 20):
+			order = returned[r.IntN(len(returned))]
+			op.Kind, op.Reason, op.Arg, op.Amount = history.Refund, history.Repeated, history.Int(order), amount[order]
+		case back && len(standing) > 0:
+			i := r.IntN(len(standing))
+			order = standing[i]
+			op.Kind, op.Arg, op.Amount = history.Refund, history.Int(order), amount[order]
 			left += op.Pieces()
+			standing, returned = slices.Delete(standing, i, i+1), append(returned, order)
 		case m.resend && effect[order]:
 			op.Reason = history.Repeated
 		case left < op.Pieces():
@@ -261,10 +310,12 @@ func saleRun(r *rand.Rand, h *history.Header, n int, m saleMix, corrupt bool) []
 		default:
 			left -= op.Pieces()
 			effect[order] = true
+			standing = append(standing, order)
 		}
 		if m.unknown && unknowns < 3 && chance(r, 15) {
 			unknowns++
 			op.Outcome, op.Reason = history.Unknown, history.NoReason
+			op.Return += m.patience(r)
 		}
 		p.free = op.Return
 		ops = append(ops, op)
@@ -290,43 +341,84 @@ func saleRun(r *rand.Rand, h *history.Header, n int, m saleMix, corrupt bool) []
 		}
 		inTurn(ops, i)
 	}
+	return reads(r, h, complete(ops), left, m)
+}
+
+// reads lets a history end with readings of a stock: right ones, as a rule.
+func reads(r *rand.Rand, h *history.Header, ops []history.Op, left int64, m saleMix) []history.Op {
+	if !m.reads || len(ops) == 0 {
+		return ops
+	}
+	end := ops[len(ops)-1].Return + 1
+	if chance(r, 30) {
+		left += int64(r.IntN(3)) - 1
+	}
+	ops = append(ops, read("left", left, end))
+	if chance(r, 50) {
+		sold := h.Stock - left
+		if chance(r, 30) {
+			sold += int64(r.IntN(3)) - 1
+		}
+		ops = append(ops, read("sold", sold, end+upTo(r, 2)))
+	}
 	return complete(ops)
 }
 
 // saleNoise generates a sale's history at random.
-func saleNoise(r *rand.Rand, n int, m saleMix) []history.Op {
+func saleNoise(r *rand.Rand, h *history.Header, n int, m saleMix) []history.Op {
 	people := make([]person, 2+r.IntN(4))
 	for i := range people {
 		people[i].free = upTo(r, 4) - 1
 	}
 	var ops []history.Op
 	unknowns, soldOuts := 0, 20+r.IntN(40)
-	orders := int64(0)
+	amount := []int32{0} // by order
 	for len(ops) < n {
 		i := r.IntN(len(people))
 		p := &people[i]
-		op := history.Op{Client: int32(i), Kind: history.Buy, Outcome: history.OK, Key: shopKey, Result: history.Int(-1), Amount: m.pieces(r)}
+		order := len(amount)
+		if again := m.resend && len(amount) > 1 && chance(r, 40); again {
+			order = 1 + r.IntN(len(amount)-1)
+		} else {
+			amount = append(amount, m.pieces(r))
+		}
+		op := history.Op{Client: int32(i), Kind: history.Buy, Outcome: history.OK, Key: shopKey, Arg: history.Int(int64(order)), Result: history.Int(-1), Amount: amount[order]}
 		op.Call = p.free + 1 + upTo(r, 2)
 		op.Return = op.Call + upTo(r, 6)
-		orders++
-		op.Arg = history.Int(orders)
 		switch {
 		case m.unknown && unknowns < 3 && chance(r, 15):
 			unknowns++
 			op.Outcome = history.Unknown
+			op.Return += m.patience(r)
 			if m.refunds && chance(r, 30) {
 				op.Kind = history.Refund
 			}
 		case m.refunds && chance(r, 25):
 			op.Kind = history.Refund
+			if chance(r, 10) {
+				op.Reason = history.Repeated
+			}
 		case chance(r, soldOuts):
 			op.Outcome, op.Reason = history.Refused, history.SoldOut
 		case m.resend && chance(r, 40):
 			op.Reason = history.Repeated
-			op.Arg = history.Int(1 + r.Int64N(orders))
+		}
+		if op.Kind == history.Refund && order > 1 && chance(r, 80) { // of an order that was sent before, as a rule
+			order = 1 + r.IntN(order-1)
+			op.Arg, op.Amount = history.Int(int64(order)), amount[order]
 		}
 		p.free = op.Return
 		ops = append(ops, op)
 	}
-	return complete(ops)
+	left := h.Stock
+	for i := range ops {
+		switch op := &ops[i]; {
+		case op.Outcome == history.Refused || op.Reason == history.Repeated || op.Outcome == history.Unknown && chance(r, 50):
+		case op.Kind == history.Buy:
+			left -= op.Pieces()
+		default:
+			left += op.Pieces()
+		}
+	}
+	return reads(r, h, complete(ops), left, m)
 }

@@ -44,6 +44,14 @@ func (r *rising) before(t time.Duration) *step {
 	return &r.steps[i-1]
 }
 
+// last is the step with the largest value of all, or nil.
+func (r *rising) last() *step {
+	if n := len(r.steps); n > 0 {
+		return &r.steps[n-1]
+	}
+	return nil
+}
+
 // forget drops what no question about a time of lowWater or later needs.
 func (r *rising) forget(lowWater time.Duration) {
 	i := sort.Search(len(r.steps), func(i int) bool { return r.steps[i].returned >= lowWater })

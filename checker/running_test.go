@@ -22,18 +22,18 @@ func promiseAll(h *history.Header) {
 // runningRuns are random runs, of which many break something.
 var runningRuns = map[string]func(r *rand.Rand) *history.History{
 	"locks": func(r *rand.Rand) *history.History {
-		h := &history.History{Header: history.Header{Scenario: "mutex", TTL: 20, Drift: 3, Grace: 30}}
+		h := &history.History{Header: history.Header{Objects: []variant.Object{variant.Lock}, TTL: 20, Drift: 3, Grace: 30}}
 		h.Ops = lockRun(r, &h.Header, 40, chance(r, 50))
 		return h
 	},
 	"noise of locks": func(r *rand.Rand) *history.History {
-		h := &history.History{Header: history.Header{Scenario: "mutex", TTL: 10, Drift: 3, Grace: 30}}
+		h := &history.History{Header: history.Header{Objects: []variant.Object{variant.Lock}, TTL: 10, Drift: 3, Grace: 30}}
 		h.Ops = lockNoise(r, &h.Header, 12)
 		return h
 	},
 	"sales": func(r *rand.Rand) *history.History {
 		m := saleMix{refunds: chance(r, 30), unknown: chance(r, 50), resend: chance(r, 50)}
-		h := &history.History{Header: history.Header{Scenario: "seckill", Lock: "none", Stock: int64(r.IntN(10)), TTL: 20, Drift: 3, Grace: 30}}
+		h := &history.History{Header: history.Header{Objects: []variant.Object{variant.Lock, variant.Sale}, Stock: int64(r.IntN(10)), TTL: 20, Drift: 3, Grace: 30}}
 		if m.refunds {
 			h.Header.Refund = 0.1
 		}
@@ -42,15 +42,15 @@ var runningRuns = map[string]func(r *rand.Rand) *history.History{
 	},
 	"noise of sales": func(r *rand.Rand) *history.History {
 		m := saleMix{refunds: chance(r, 30), unknown: chance(r, 50), resend: chance(r, 50)}
-		h := &history.History{Header: history.Header{Scenario: "seckill", Lock: "none", Stock: int64(r.IntN(4))}}
+		h := &history.History{Header: history.Header{Objects: []variant.Object{variant.Lock, variant.Sale}, Stock: int64(r.IntN(4))}}
 		if m.refunds {
 			h.Header.Refund = 0.1
 		}
-		h.Ops = saleNoise(r, 10, m)
+		h.Ops = saleNoise(r, &h.Header, 10, m)
 		return h
 	},
 	"numbers": func(r *rand.Rand) *history.History {
-		h := &history.History{Header: history.Header{Scenario: "ids"}}
+		h := &history.History{Header: history.Header{Objects: []variant.Object{variant.IDs}}}
 		last := int64(0)
 		for i := range 12 {
 			call := time.Duration(4*i) + upTo(r, 3)
@@ -103,7 +103,7 @@ func TestRunningNeverSpeaksTooEarly(t *testing.T) {
 // TestRunningTellsAtOnce: what two answers prove is told when the second is there, once,
 // and only if it was promised.
 func TestRunningTellsAtOnce(t *testing.T) {
-	h := history.Header{Scenario: "seckill", Lock: "none", Stock: 1, Promises: []history.Promise{{Of: variant.Sale, Property: variant.NoOversell}}}
+	h := history.Header{Objects: []variant.Object{variant.Lock, variant.Sale}, Stock: 1, Promises: []history.Promise{{Of: variant.Sale, Property: variant.NoOversell}}}
 	r := NewRunning(h)
 	ops := []history.Op{bought(1, 1, 1, 2), bought(2, 2, 3, 4), bought(3, 3, 5, 6)}
 	var found []int

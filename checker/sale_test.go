@@ -1,10 +1,12 @@
 package checker
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"oversell/history"
+	"oversell/variant"
 )
 
 func lostBuyOp(client int32, order int64, call, ret time.Duration) history.Op {
@@ -30,7 +32,7 @@ func TestAcceptTokens(t *testing.T) {
 	ok := func(client int32, f int64, call, ret time.Duration) history.Op {
 		return withFence(bought(client, int64(client), call, ret), f)
 	}
-	runCases(t, func(*history.Header) Monitor { return newAcceptTokens() }, []verdictCase{
+	runCases(t, func(h *history.Header) Monitor { return saleOf(h, variant.Fencing) }, []verdictCase{
 		{"none", history.Header{}, []history.Op{bought(1, 1, 1, 2)}, Unknown, "no operation"},
 		{"falling", history.Header{}, []history.Op{ok(2, 8, 3, 4), ok(1, 7, 5, 6)}, Violated, "after it had accepted 8"},
 		{"falling, but perhaps at once", history.Header{}, []history.Op{ok(2, 8, 3, 5), ok(1, 7, 5, 6)}, Holds, "2 tokens"},
@@ -44,12 +46,22 @@ func TestAcceptTokens(t *testing.T) {
 	})
 }
 
+// What one operation without an answer, or one refund, must not explain twice.
+var (
+	refundedLost = []history.Op{lostBuyOp(1, 1, 10, 15), refunded(2, 1, 30, 40), bought(10, 10, 50, 60), bought(11, 11, 50, 60), bought(12, 12, 50, 60),
+		bought(13, 13, 50, 60), bought(14, 14, 50, 60), read("left", 0, 70)}
+	refundedTwice   = []history.Op{bought(1, 1, 1, 2), refunded(1, 1, 3, 4), refunded(1, 1, 5, 6), bought(2, 2, 7, 8), bought(3, 3, 7, 9), read("left", 0, 10)}
+	lostRefundTwice = []history.Op{bought(1, 1, 1, 2), saleOp(history.Refund, 1, 1, 3, 4, history.Unknown, history.NoReason), refunded(1, 1, 5, 6),
+		bought(2, 2, 7, 8), bought(3, 3, 7, 9), read("left", 0, 10)}
+	lostEitherWay = []history.Op{lostBuyOp(1, 1, 1, 2), bought(2, 2, 1, 3), soldOutTo(3, 3, 4, 5), read("left", 1, 6)}
+)
+
 func TestNoOversell(t *testing.T) {
 	one := history.Header{Stock: 1}
-	runCases(t, func(h *history.Header) Monitor { return newNoOversell(h) }, []verdictCase{
+	runCases(t, func(h *history.Header) Monitor { return saleOf(h, variant.NoOversell) }, []verdictCase{
 		{"nothing", one, nil, Unknown, "nothing was sold"},
 		{"certain", one, []history.Op{bought(1, 1, 1, 2), bought(2, 2, 3, 4)}, Violated, "sold 2 of 1: the purchase of 1 piece by client 2"},
-		{"impossible", one, []history.Op{bought(1, 1, 1, 2), soldOutTo(2, 2, 3, 4)}, Holds, "sold 1 of 1: oversell is impossible"},
+		{"impossible", one, []history.Op{bought(1, 1, 1, 2), soldOutTo(2, 2, 3, 4)}, Holds, "sold 1 of 1: no oversell seen in 0 contended operations"},
 		{"possible", one, []history.Op{bought(1, 1, 1, 2), lostBuyOp(2, 2, 3, 4)}, Unknown, "sold 1 to 2 of 1: oversell is possible"},
 		{"settled by the final state", one, []history.Op{bought(1, 1, 1, 2), lostBuyOp(2, 2, 3, 4), read("left", 0, 5)}, Holds, "the final state shows 1 piece taken"},
 		{"not settled by an earlier state", one, []history.Op{bought(1, 1, 1, 2), read("left", 0, 3), lostBuyOp(2, 2, 3, 9)}, Unknown, ""},
@@ -62,12 +74,34 @@ func TestNoOversell(t *testing.T) {
 		{"a repetition of a success shows nothing new", one, []history.Op{bought(1, 1, 1, 2), repeated(1, 1, 3, 4)}, Holds, ""},
 		{"a repetition may mean the success still to come", one, []history.Op{bought(1, 7, 1, 9), lostBuyOp(2, 7, 1, 2), repeated(3, 7, 3, 4)}, Unknown, "sold 1 to 2 of 1"},
 		{"a repetition before its success", one, []history.Op{repeated(1, 1, 3, 4), bought(1, 1, 1, 5)}, Holds, "sold 1 of 1"},
+		{"the server counted more sold than there were", one, []history.Op{bought(1, 1, 1, 2), lostBuyOp(2, 2, 3, 4), read("left", 0, 5), read("sold", 2, 5)}, Violated, "the sale itself counted 2 pieces as sold"},
+		{"the server counted it in the middle", one, []history.Op{bought(1, 1, 1, 2), read("sold", 2, 3), lostBuyOp(2, 2, 3, 9)}, Violated, "the sale itself counted 2 pieces as sold"},
+		{"the server's own count settles it", one, []history.Op{bought(1, 1, 1, 2), lostBuyOp(2, 2, 3, 4), read("left", 0, 5), read("sold", 1, 5)}, Holds, "the final state shows 1 piece taken"},
+		{"a reading that a purchase overlapped settles nothing", one, []history.Op{bought(1, 1, 1, 2), lostBuyOp(2, 2, 3, 7), read("left", 0, 6), bought(3, 3, 8, 9), refunded(1, 1, 4, 5)}, Unknown, "oversell is possible"},
+		{"settled after refunds", one, []history.Op{bought(1, 1, 1, 2), refunded(1, 1, 3, 4), lostBuyOp(2, 2, 5, 6), lostBuyOp(3, 3, 5, 6), read("left", 0, 7)}, Unknown, "oversell is possible"},
+		{"settled after refunds: nothing more was taken", one, []history.Op{bought(1, 1, 1, 2), refunded(1, 1, 3, 4), lostBuyOp(2, 2, 5, 6), lostBuyOp(3, 3, 5, 6), read("left", 1, 7)}, Holds, "0 pieces taken"},
+		{"set aside is not sold", one, []history.Op{bought(1, 1, 1, 2), lostBuyOp(2, 2, 3, 4), read("left", -1, 5), read("reserved", 1, 5)}, Unknown, ""},
+		{"refunded, so the lost one had taken it", history.Header{Stock: 4}, refundedLost, Violated, "sold 5 of 4"},
+		{"refunded twice, one piece bought", one, refundedTwice, Violated, "sold 2 of 1"},
+		{"refunded twice, the first time without an answer", one, lostRefundTwice, Violated, "sold 2 of 1"},
+		{"a refund that was called first, of which the answer came last", one, []history.Op{bought(1, 1, 1, 2), saleOp(history.Refund, 1, 1, 8, 9, history.Unknown, history.NoReason), bought(2, 2, 3, 5), refunded(1, 1, 4, 10)}, Holds, ""},
+		{"nobody knows how long one was sold that only its refund shows", one, []history.Op{lostBuyOp(1, 1, 10, 15), bought(2, 2, 20, 25), refunded(1, 1, 30, 40)}, Violated, "at no moment before"},
+		{"refunded while it was bought, of nothing", history.Header{}, []history.Op{refunded(2, 1, 4, 5), bought(1, 1, 2, 6)}, Violated, "at no moment before"},
+		{"the same, and the refund returned last", history.Header{}, []history.Op{bought(1, 1, 2, 6), refunded(2, 1, 4, 9)}, Violated, "at no moment before"},
+		{"the same, and the purchase has no answer", history.Header{}, []history.Op{lostBuyOp(1, 1, 2, 3), refunded(2, 1, 4, 9)}, Violated, "at no moment before"},
+		{"the same, and the refund has no answer", history.Header{}, []history.Op{saleOp(history.Refund, 2, 1, 4, 5, history.Unknown, history.NoReason), bought(1, 1, 2, 6)}, Violated, "at no moment before"},
+		{"two refunded while they were bought, one after the other", one, []history.Op{refunded(2, 1, 4, 5), bought(1, 1, 2, 6), refunded(3, 2, 4, 6), bought(4, 2, 2, 7)}, Holds, ""},
+		{"refunded while it was bought, before the other was", one, []history.Op{refunded(2, 1, 4, 5), bought(1, 1, 2, 6), bought(3, 3, 3, 7)}, Holds, ""},
+		{"refunded while it was bought, after the other was", one, []history.Op{bought(3, 3, 1, 3), refunded(2, 1, 4, 5), bought(1, 1, 2, 6)}, Violated, "order 1 of 1 piece"},
+		{"refunded while it was bought, when the other was refunded", one, []history.Op{bought(3, 3, 1, 3), refunded(2, 1, 4, 8), bought(1, 1, 2, 9), refunded(3, 3, 7, 10)}, Holds, ""},
+		{"refunded while it was bought, before the other was refunded", one, []history.Op{bought(3, 3, 1, 3), refunded(2, 1, 4, 6), bought(1, 1, 2, 9), refunded(3, 3, 7, 10)}, Violated, ""},
+		{"repeated, then a success called later: two effects", one, []history.Op{lostBuyOp(1, 7, 1, 2), repeated(1, 7, 3, 4), bought(1, 7, 5, 6)}, Violated, "sold 2 of 1"},
 	})
 }
 
 func TestNoUndersell(t *testing.T) {
 	one, two := history.Header{Stock: 1}, history.Header{Stock: 2}
-	runCases(t, func(h *history.Header) Monitor { return newNoUndersell(h) }, []verdictCase{
+	runCases(t, func(h *history.Header) Monitor { return saleOf(h, variant.NoUndersell) }, []verdictCase{
 		{"not read", one, []history.Op{bought(1, 1, 1, 2)}, Unknown, "was not read"},
 		{"balanced", two, []history.Op{bought(1, 1, 1, 2), read("left", 1, 3)}, Holds, "of 2, 1 sold, 1 left"},
 		{"vanished", two, []history.Op{bought(1, 1, 1, 2), read("left", 0, 3)}, Violated, "1 piece vanished"},
@@ -76,7 +110,7 @@ func TestNoUndersell(t *testing.T) {
 		{"lost answers of one order count once", two, []history.Op{bought(1, 1, 1, 2), lostBuyOp(1, 1, 3, 4), read("left", 0, 5)}, Violated, "1 piece vanished"},
 		{"a repetition accounts for what was lost", two, []history.Op{lostBuyOp(1, 7, 1, 2), repeated(1, 7, 3, 4), read("left", 0, 5)}, Violated, "1 piece vanished"},
 		{"more vanished than was lost", history.Header{Stock: 3}, []history.Op{bought(1, 1, 1, 2), lostBuyOp(2, 2, 1, 2), read("left", 0, 3)}, Violated, "even if"},
-		{"oversold", one, []history.Op{bought(1, 1, 1, 2), bought(2, 2, 1, 2), read("left", 0, 3)}, Holds, "1 piece too many"},
+		{"oversold", one, []history.Op{bought(1, 1, 1, 2), bought(2, 2, 1, 2), read("left", 0, 3)}, Violated, "1 piece too many: of 1, 2 sold, 0 left"},
 		{"a refund that vanished", one, []history.Op{bought(1, 1, 1, 2), refunded(1, 1, 3, 4), read("left", 0, 5)}, Violated, "1 returned"},
 		{"a refund", one, []history.Op{bought(1, 1, 1, 2), refunded(1, 1, 3, 4), read("left", 1, 5)}, Holds, ""},
 		{"an earlier state does not count", two, []history.Op{read("left", 2, 1), bought(1, 1, 2, 3)}, Unknown, ""},
@@ -86,13 +120,33 @@ func TestNoUndersell(t *testing.T) {
 		{"refused after a refund", one, []history.Op{bought(1, 1, 1, 2), refunded(1, 1, 3, 4), soldOutTo(2, 2, 5, 6)}, Violated, ""},
 		{"refused as a refund returned", one, []history.Op{bought(1, 1, 1, 2), refunded(1, 1, 3, 4), soldOutTo(2, 2, 4, 6), read("left", 1, 7)}, Holds, ""},
 		{"refused more than was left", two, []history.Op{bought(1, 1, 1, 2), pieces(soldOutTo(2, 2, 3, 4), 2), read("left", 1, 7)}, Holds, ""},
+		{"sold and still there", two, []history.Op{bought(1, 1, 1, 2), read("left", 2, 3)}, Violated, "1 piece too many: of 2, 1 sold, 2 left"},
+		{"returned twice to the stock", two, []history.Op{bought(1, 1, 1, 2), refunded(1, 1, 3, 4), read("left", 3, 5)}, Violated, "1 piece too many"},
+		{"a refund without an answer may be there", two, []history.Op{bought(1, 1, 1, 2), saleOp(history.Refund, 1, 1, 3, 4, history.Unknown, history.NoReason), read("left", 2, 5)}, Holds, "if 1 piece without an answer came back"},
+		{"a reading that a refund overlapped is not final", one, []history.Op{bought(1, 1, 1, 2), refunded(1, 1, 3, 4), read("left", 0, 3)}, Unknown, "was not read"},
+		{"the server's own count does not balance", two, []history.Op{bought(1, 1, 1, 2), read("left", 1, 3), read("sold", 0, 3)}, Violated, "1 piece vanished"},
+		{"the server counts what is still there", two, []history.Op{bought(1, 1, 1, 2), read("left", 1, 3), read("sold", 2, 3)}, Violated, "1 piece too many"},
+		{"refunded, so the lost one had taken it", history.Header{Stock: 4}, refundedLost, Violated, "1 piece too many"},
+		{"refunded twice, one piece bought", one, refundedTwice, Violated, "1 piece too many"},
+		{"refunded twice, the first time without an answer", one, lostRefundTwice, Violated, "1 piece too many"},
+		{"one lost purchase explains a refusal or what is left", two, lostEitherWay, Violated, "no more than 0 pieces without an answer can have been sold"},
+		{"less than nothing was sold", two, []history.Op{bought(1, 1, 1, 2), saleOp(history.Refund, 1, 1, 3, 4, history.Unknown, history.NoReason), read("left", 1, 5), read("sold", -1, 7)}, Violated, "1 piece vanished"},
+		{"called sold, and nobody sold it", history.Header{Stock: 3}, []history.Op{repeated(1, 7, 1, 2), read("left", 2, 3)}, Violated, "nothing that it sent before"},
+		{"called returned, and nobody returned it", history.Header{Stock: 3}, []history.Op{bought(1, 7, 1, 2), saleOp(history.Refund, 1, 7, 3, 4, history.OK, history.Repeated), read("left", 3, 5)}, Violated, "no refund of it before"},
+		{"called sold, and a lost try sold it", history.Header{Stock: 3}, []history.Op{lostBuyOp(1, 7, 1, 2), repeated(1, 7, 3, 4), read("left", 2, 5)}, Holds, ""},
+		{"a piece vanished between two readings", history.Header{Stock: 3}, []history.Op{bought(1, 1, 1, 4), bought(2, 2, 2, 5), lostBuyOp(3, 3, 3, 6), read("left", 0, 7), read("sold", 2, 9)}, Violated, ""},
+		{"half of a lost order, and another order", history.Header{Stock: 4}, []history.Op{bought(1, 1, 1, 4), bought(2, 2, 2, 5), pieces(lostBuyOp(3, 3, 3, 6), 2), read("left", 0, 7), read("sold", 3, 9)}, Violated, ""},
+		{"half of a lost order", history.Header{Stock: 4}, []history.Op{bought(1, 1, 1, 4), bought(2, 2, 2, 5), pieces(lostBuyOp(3, 3, 3, 6), 2), read("left", 1, 7)}, Violated, ""},
+		{"a lost order of two between the readings", history.Header{Stock: 4}, []history.Op{bought(1, 1, 1, 4), bought(2, 2, 2, 5), pieces(lostBuyOp(3, 3, 3, 6), 2), read("left", 2, 7), read("sold", 4, 9)}, Holds, ""},
+		{"two lost orders of two, and three of them sold", history.Header{Stock: 4}, []history.Op{pieces(lostBuyOp(1, 1, 3, 5), 2), pieces(lostBuyOp(3, 3, 3, 6), 2), read("left", 0, 7), read("sold", 5, 9)}, Violated, ""},
+		{"a late purchase between two readings", one, []history.Op{lostBuyOp(1, 1, 1, 2), read("left", 1, 3), read("sold", 1, 5)}, Holds, ""},
 	})
 }
 
 func TestOncePerOrder(t *testing.T) {
 	h := history.Header{Stock: 5}
 	text := func(op history.Op) history.Op { op.Arg = history.Text("order-7"); return op }
-	runCases(t, func(h *history.Header) Monitor { return newOncePerOrder(h) }, []verdictCase{
+	runCases(t, func(h *history.Header) Monitor { return saleOf(h, variant.OncePerOrder) }, []verdictCase{
 		{"nothing", h, nil, Unknown, ""},
 		{"once", h, []history.Op{bought(1, 1, 1, 2), bought(2, 2, 1, 2)}, Holds, "no order was sent twice"},
 		{"twice", h, []history.Op{bought(1, 7, 1, 2), bought(1, 7, 3, 4)}, Violated, "order 7 was counted twice"},
@@ -106,14 +160,28 @@ func TestOncePerOrder(t *testing.T) {
 		{"the final state tells of one more", h, []history.Op{lostBuyOp(1, 7, 1, 2), bought(1, 7, 3, 4), read("left", 3, 5)}, Unknown, ""},
 		{"lost, then repeated", h, []history.Op{lostBuyOp(1, 7, 1, 2), repeated(1, 7, 3, 4)}, Holds, ""},
 		{"refunded twice", h, []history.Op{bought(1, 7, 1, 2), refunded(1, 7, 3, 4), refunded(1, 7, 5, 6)}, Violated, "refunded twice"},
+		{"called counted, and counted after that", h, []history.Op{lostBuyOp(1, 7, 1, 2), repeated(1, 7, 3, 4), bought(1, 7, 5, 6)}, Violated, "order 7 was counted twice: as told to client 1 between"},
+		{"refunded in parts", h, []history.Op{pieces(bought(1, 7, 1, 2), 3), refunded(1, 7, 3, 4), refunded(1, 7, 5, 6)}, Holds, ""},
+		{"refunded, and counted after that", h, []history.Op{lostBuyOp(1, 7, 1, 2), refunded(1, 7, 3, 4), bought(1, 7, 5, 6)}, Violated, "order 7 was counted twice: as refunded to client 1 between"},
+		{"called counted while it was", h, []history.Op{lostBuyOp(1, 7, 1, 2), repeated(1, 7, 3, 4), bought(2, 7, 4, 6)}, Unknown, "may have been counted twice"},
+		{"the server counts one order twice", h, []history.Op{bought(1, 7, 1, 2), read("left", 3, 3), read("sold", 2, 3)}, Violated, "the sale counts 2 pieces as sold in the end, but all orders, each once, come to 1"},
+		{"the server counts a try without an answer", h, []history.Op{bought(1, 7, 1, 2), lostBuyOp(2, 8, 1, 2), lostBuyOp(2, 8, 3, 4), read("left", 3, 5), read("sold", 2, 5)}, Unknown, ""},
+		{"the server counts it twice", h, []history.Op{bought(1, 7, 1, 2), lostBuyOp(2, 8, 1, 2), lostBuyOp(2, 8, 3, 4), read("left", 2, 5), read("sold", 3, 5)}, Violated, "come to 2"},
+		{"the readings disagree", h, []history.Op{lostBuyOp(1, 7, 1, 2), bought(1, 7, 3, 4), read("left", 4, 5), read("sold", 0, 5)}, Unknown, ""},
 	})
 }
 
 func TestSaleLinear(t *testing.T) {
 	one := history.Header{Stock: 1}
-	open := func(h *history.Header) Monitor { return newSaleLinear(h) }
+	open := func(h *history.Header) Monitor { return saleOf(h, variant.Linearizable) }
 	twice := []history.Op{repeated(1, 7, 1, 3), lostBuyOp(2, 7, 5, 6), repeated(3, 7, 6, 7), bought(4, 7, 0, 8)}
+	spec := []history.Op{lostBuyOp(2, 2, 3, 16), soldOutTo(4, 4, 7, 16), lostBuyOp(1, 1, 17, 20), repeated(5, 1, 18, 20), lostBuyOp(3, 1, 3, 205)}
+	late := slices.Clone(spec)
+	late[4].Call = 17
 	runCases(t, open, []verdictCase{
+		{"of several tries without an answer the one called first counts", history.Header{Stock: 2}, spec, Holds, ""},
+		{"unless it was called too late, too", history.Header{Stock: 2}, late, Violated, "sent only after that"},
+		{"the one called first, with amounts", history.Header{Stock: 2, Quantity: 2}, slices.Concat(spec, []history.Op{pieces(soldOutTo(6, 6, 206, 207), 2)}), Holds, ""},
 		{"nothing", one, nil, Unknown, "nothing was ordered"},
 		{"too many", one, []history.Op{bought(1, 1, 1, 2), bought(2, 2, 3, 4)}, Violated, "sold 2 of 1"},
 		{"sold out too early", one, []history.Op{soldOutTo(1, 1, 1, 2), bought(2, 2, 3, 4)}, Violated, "nothing was left"},
@@ -126,9 +194,9 @@ func TestSaleLinear(t *testing.T) {
 		{"repeated, its effect called too late", one, []history.Op{repeated(1, 7, 1, 2), bought(2, 7, 3, 4)}, Violated, ""},
 		{"repeated, so the lost one took it", one, []history.Op{lostBuyOp(1, 7, 1, 2), repeated(1, 7, 3, 4), bought(2, 8, 5, 6)}, Violated, ""},
 		{"repeated twice round a lost one, meaning a success still to come", one, twice, Holds, ""},
-		{"the same with a refund", one, append(twice[:4:4], refunded(5, 9, 20, 21)), Holds, ""},
-		{"a purchase must leave room for one that reaches a low stock", history.Header{Stock: 2, Quantity: 5}, []history.Op{
-			bought(1, 1, 0, 10), pieces(bought(2, 2, 0, 20), 2), pieces(refunded(3, 3, 0, 30), 5), soldOutTo(4, 4, 0, 40)}, Holds, ""},
+		{"the same with a refund", one, append(twice[:4:4], refunded(5, 7, 20, 21)), Holds, ""},
+		{"a purchase must leave room for one that reaches a low stock", history.Header{Stock: 7, Quantity: 5}, []history.Op{pieces(bought(3, 3, 0, 1), 5),
+			bought(1, 1, 2, 10), pieces(bought(2, 2, 2, 20), 2), pieces(refunded(3, 3, 2, 30), 5), soldOutTo(4, 4, 2, 40)}, Holds, ""},
 		{"stale has no effect", one, []history.Op{saleOp(history.Buy, 1, 1, 1, 2, history.Refused, history.Stale), bought(2, 2, 3, 4)}, Holds, ""},
 		{"amounts: two refused, two left", history.Header{Stock: 3}, []history.Op{bought(1, 1, 1, 2), pieces(soldOutTo(2, 2, 3, 4), 2)}, Violated, ""},
 		{"amounts: three refused, two left", history.Header{Stock: 3}, []history.Op{bought(1, 1, 1, 2), pieces(soldOutTo(2, 2, 3, 4), 3)}, Holds, ""},
@@ -136,8 +204,94 @@ func TestSaleLinear(t *testing.T) {
 		{"a refund comes too late", one, []history.Op{bought(1, 1, 1, 2), refunded(1, 1, 5, 9), bought(2, 2, 3, 4)}, Violated, "all refunds called by then deducted"},
 		{"sold out after a refund", one, []history.Op{bought(1, 1, 1, 2), refunded(1, 1, 3, 4), soldOutTo(2, 2, 5, 6)}, Violated, "fits no order"},
 		{"sold out as a refund returned", one, []history.Op{bought(1, 1, 1, 2), refunded(1, 1, 3, 4), soldOutTo(2, 2, 4, 6)}, Holds, ""},
+		{"refunded, so the lost one had taken it", history.Header{Stock: 4}, refundedLost, Violated, "sold 5 of 4"},
+		{"refunded twice, one piece bought", one, refundedTwice, Violated, "no more than 1 was bought of it"},
+		{"refunded twice, the first time without an answer", one, lostRefundTwice, Violated, "sold 2 of 1"},
+		{"refunded twice, both bought", history.Header{Stock: 2}, []history.Op{bought(1, 1, 1, 2), lostBuyOp(1, 1, 3, 4), refunded(1, 1, 5, 6), refunded(1, 1, 7, 8)}, Holds, ""},
+		{"refunded in parts", history.Header{Stock: 3}, []history.Op{pieces(bought(1, 1, 1, 2), 3), refunded(1, 1, 3, 4), refunded(1, 1, 5, 6), pieces(bought(2, 2, 7, 8), 2), read("left", 0, 9)}, Holds, ""},
+		{"refunded before it was bought", one, []history.Op{refunded(1, 1, 1, 2), bought(1, 1, 3, 4)}, Violated, "was given back, but nothing that it sent before"},
+		{"refunded while it was bought", one, []history.Op{refunded(1, 1, 2, 3), bought(2, 1, 1, 4), bought(3, 3, 5, 6)}, Holds, ""},
+		{"called given back without a refund", one, []history.Op{bought(1, 1, 1, 2), saleOp(history.Refund, 1, 1, 3, 4, history.OK, history.Repeated)}, Violated, "no refund of it before"},
+		{"called given back after a lost refund", one, []history.Op{bought(1, 1, 1, 2), saleOp(history.Refund, 1, 1, 3, 4, history.Unknown, history.NoReason), saleOp(history.Refund, 1, 1, 5, 6, history.OK, history.Repeated), bought(2, 2, 7, 8)}, Holds, ""},
+		{"a lost refund of a lost purchase", history.Header{Stock: 1}, []history.Op{lostBuyOp(1, 1, 1, 2), saleOp(history.Refund, 1, 1, 3, 4, history.Unknown, history.NoReason), bought(2, 2, 5, 6), read("left", 0, 7)}, Holds, ""},
+		{"there was no moment for what was refunded", one, []history.Op{lostBuyOp(1, 1, 10, 15), bought(2, 2, 20, 25), refunded(1, 1, 30, 40)}, Violated, ""},
+		{"one lost purchase explains a refusal or what is left", history.Header{Stock: 2}, lostEitherWay, Violated, "nothing was left, but only 1 of 2"},
+		{"it explains the refusal", history.Header{Stock: 2}, []history.Op{bought(1, 1, 1, 2), lostBuyOp(2, 2, 1, 2), soldOutTo(3, 3, 3, 4), read("left", 0, 5), read("sold", 2, 7)}, Holds, ""},
+		{"the final state shows too much", one, []history.Op{bought(1, 1, 1, 2), read("left", 1, 3)}, Violated, "fits no order"},
+		{"less than nothing was sold", history.Header{Stock: 2}, []history.Op{bought(1, 1, 1, 2), saleOp(history.Refund, 1, 1, 3, 4, history.Unknown, history.NoReason), read("left", 2, 5), read("sold", -1, 7)}, Violated, "fits no order"},
+		{"half an order was sold", history.Header{Stock: 2}, []history.Op{pieces(lostBuyOp(1, 1, 1, 2), 2), soldOutTo(2, 2, 3, 4), read("left", 0, 5), read("sold", 1, 7)}, Violated, "fits no order"},
+		{"a lost purchase between the readings", history.Header{Stock: 2}, []history.Op{lostBuyOp(1, 1, 1, 2), read("left", 2, 5), read("sold", 1, 7)}, Holds, ""},
+		{"sold less and less", history.Header{Stock: 2}, []history.Op{lostBuyOp(1, 1, 1, 2), read("left", 1, 5), read("sold", 0, 7)}, Violated, "fits no order"},
+		{"amounts that no lost purchases come to", history.Header{Stock: 9}, []history.Op{pieces(lostBuyOp(1, 1, 1, 2), 4), pieces(lostBuyOp(2, 2, 1, 2), 3), read("left", 4, 5)}, Violated, "fits no order"},
+		{"amounts that lost purchases come to", history.Header{Stock: 9}, []history.Op{pieces(lostBuyOp(1, 1, 1, 2), 4), pieces(lostBuyOp(2, 2, 1, 2), 3), read("left", 6, 5), read("sold", 7, 9)}, Holds, ""},
 		// The count test of spec/checking.md accepts this one: at no moment is anything wrong by numbers alone.
 		{"sold out twice round one purchase", history.Header{Stock: 1}, []history.Op{
 			bought(1, 1, 1, 2), refunded(1, 1, 3, 10), soldOutTo(2, 2, 11, 12), bought(3, 3, 13, 14)}, Violated, ""},
 	})
+}
+
+// TestSaleOpportunities has the verdicts as [Judge] gives them: what nothing could have broken
+// is unknown.
+func TestSaleOpportunities(t *testing.T) {
+	other := func(op history.Op) history.Op { op.Key = history.Text("tablet"); return op }
+	under := func(op history.Op, session int64) history.Op { op.Session = history.Int(session); return op }
+	fence := withFence
+	left := func(n int64) history.Op { return read("left", n, 100) }
+	type want map[variant.Property]int64
+	all := func(n int64) want {
+		return want{variant.NoOversell: n, variant.NoUndersell: n, variant.OncePerOrder: 0, variant.Linearizable: n} // no order is sent again
+	}
+	for _, c := range []struct {
+		name  string
+		stock int64
+		ops   []history.Op
+		want  want
+	}{
+		{"two at once, one piece", 1, []history.Op{bought(1, 1, 1, 4), soldOutTo(2, 2, 2, 5), left(0)}, all(1)},
+		{"three at once, two pieces", 2, []history.Op{bought(1, 1, 1, 4), bought(2, 2, 2, 5), soldOutTo(3, 3, 3, 6), left(0)}, all(2)},
+		{"the refusal first", 1, []history.Op{soldOutTo(2, 2, 2, 3), bought(1, 1, 1, 4), left(0)}, all(1)},
+		{"one client after the other", 1, []history.Op{bought(1, 1, 1, 2), soldOutTo(2, 2, 3, 5), left(0)}, all(0)},
+		{"one client", 1, []history.Op{bought(1, 1, 1, 2), soldOutTo(1, 2, 2, 5), left(0)}, all(0)},
+		{"two products", 1, []history.Op{bought(1, 1, 1, 4), other(bought(2, 2, 2, 5)), left(0), other(left(0))}, all(0)},
+		{"no answers", 1, []history.Op{lostBuyOp(1, 1, 1, 4), lostBuyOp(2, 2, 2, 5), left(0)}, all(0)},
+		{"one answer", 1, []history.Op{bought(1, 1, 1, 4), lostBuyOp(2, 2, 2, 5), left(0)}, all(0)},
+		{"refusals only", 0, []history.Op{soldOutTo(1, 1, 1, 4), soldOutTo(2, 2, 2, 5), left(0)}, all(0)},
+		{"stopped", 1, []history.Op{bought(1, 1, 1, 4), saleOp(history.Buy, 2, 2, 2, 5, history.Refused, history.Stopped), left(0)}, all(0)},
+		{"enough for everybody", 5, []history.Op{bought(1, 1, 1, 4), bought(2, 2, 2, 5), left(3)},
+			want{variant.NoOversell: 0, variant.NoUndersell: 1, variant.OncePerOrder: 0, variant.Linearizable: 0}},
+		{"not read", 1, []history.Op{bought(1, 1, 1, 4), soldOutTo(2, 2, 2, 5)},
+			want{variant.NoOversell: 1, variant.OncePerOrder: 0, variant.Linearizable: 1}},
+		{"sent again", 1, []history.Op{bought(1, 1, 1, 2), repeated(1, 1, 3, 4)}, want{variant.OncePerOrder: 1}},
+		{"sent again after a lost try", 1, []history.Op{lostBuyOp(1, 1, 1, 2), repeated(1, 1, 3, 4)}, want{variant.OncePerOrder: 1}},
+		{"sent again after a refusal", 1, []history.Op{soldOutTo(1, 1, 1, 2), bought(1, 1, 1, 4)}, want{variant.OncePerOrder: 0}},
+		{"sent again without any answer", 1, []history.Op{lostBuyOp(1, 1, 1, 2), lostBuyOp(1, 1, 3, 4), left(1)}, want{variant.OncePerOrder: 0}},
+		{"one waits for the lock of the other", 1, []history.Op{
+			acquired(1, 1, 1, 2, 50), acquired(2, 2, 3, 8, 50), under(bought(1, 1, 4, 5), 1), under(soldOutTo(2, 2, 9, 10), 2), left(0)}, all(1)},
+		{"one was refused the lock, and tries again", 1, []history.Op{
+			acquired(1, 1, 1, 2, 50), held(2, 2, 3, 4), under(bought(1, 1, 4, 5), 1), acquired(2, 3, 7, 8, 50), under(soldOutTo(2, 2, 9, 10), 3), left(0)}, all(1)},
+		{"one comes for the lock when the other has bought", 1, []history.Op{
+			acquired(1, 1, 1, 2, 50), under(bought(1, 1, 4, 5), 1), acquired(2, 2, 7, 8, 50), under(soldOutTo(2, 2, 9, 10), 2), left(0)}, all(0)},
+		{"tokens of two clients at once", 5, []history.Op{fence(bought(1, 1, 1, 4), 1), fence(bought(2, 2, 2, 5), 2)}, want{variant.Fencing: 1}},
+		{"the same token", 5, []history.Op{fence(bought(1, 1, 1, 4), 1), fence(bought(2, 2, 2, 5), 1)}, want{variant.Fencing: 0}},
+		{"tokens one after the other", 5, []history.Op{fence(bought(1, 1, 1, 2), 1), fence(bought(2, 2, 3, 5), 2)}, want{variant.Fencing: 0}},
+		{"a stale token", 5, []history.Op{fence(bought(2, 2, 1, 2), 2), fence(saleOp(history.Buy, 1, 1, 3, 4, history.Refused, history.Stale), 1)}, want{variant.Fencing: 1}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := &history.History{Header: history.Header{Objects: []variant.Object{variant.Sale}, Stock: c.stock}, Trailer: &history.Trailer{}, Ops: complete(c.ops)}
+			h.Header.Promises = []history.Promise{{Of: variant.Sale, Property: variant.Fencing}}
+			for _, v := range Judge(h).Verdicts {
+				n, asked := c.want[v.Property]
+				if !asked {
+					continue
+				}
+				result := Holds
+				if n == 0 {
+					result = Unknown
+				}
+				if v.Opportunities != n || v.Result != result {
+					t.Errorf("%s: %v with %d opportunities (%s), want %v with %d", v.Property, v.Result, v.Opportunities, v.Why, result, n)
+				}
+			}
+		})
+	}
 }

@@ -2,10 +2,10 @@ package checker
 
 import (
 	"fmt"
+	"sort"
 	"time"
 
 	"oversell/history"
-	"oversell/variant"
 )
 
 // acceptTokens judges that a sale never accepts an older fencing token after a
@@ -22,42 +22,56 @@ import (
 //	client 1  buy  [5, 6]  fence 7  ok
 //
 //	client 1  buy  [1, 2]  fence 7  refused (stale)
-type acceptTokens struct {
-	sales keyed[gate]
-	ended bool
+//
+// One opportunity is an accepted operation that met a rival with another token (see
+// [contest]), which could have been accepted in the wrong order, or a token that was
+// refused as stale after a newer one had been accepted from another client.
+func acceptTokens(p *product) Verdict {
+	if p.gate == nil {
+		return Verdict{Why: "no operation of the sale showed a token"}
+	}
+	v := p.gate.verdict(p.ended)
+	v.Opportunities = p.gate.chances
+	return v
 }
 
 type gate struct {
-	key      history.Value
 	largest  rising
-	shown    int64        // the largest token of any operation so far
-	stale    []history.Op // refusals that still need a newer token
+	newest   int64     // the largest token of any operation so far
+	stale    []unshown // refusals that still need a newer token, by return
 	accepted int64
 	refused  int64
+	chances  int64
 	broken   int
 	why      string
 	witness  []history.Op
 }
 
-func newAcceptTokens() *acceptTokens {
-	return &acceptTokens{sales: newKeyed(func(key history.Value) *gate { return &gate{key: key} })}
+// unshown is a refusal for which no newer token was shown before it returned. An
+// operation that was called by then and returns later may explain it. Such a one explains
+// all refusals from some place on, and is entered there.
+type unshown struct {
+	op    history.Op
+	newer int64 // the largest token shown to this one and all later ones
 }
 
-// Observe implements [Monitor].
-func (m *acceptTokens) Observe(op *history.Op) {
-	if (op.Kind == history.Buy || op.Kind == history.Refund) && op.Fence > 0 {
-		m.sales.at(op.Key).show(op)
+// show enters an operation with a token; met says that it met a rival with another one.
+func (p *product) show(op *history.Op, met bool) {
+	if p.gate == nil {
+		p.gate = new(gate)
 	}
-}
-
-func (g *gate) show(op *history.Op) {
-	g.shown = max(g.shown, op.Fence)
-	if len(g.stale) > 0 {
-		g.justify(op)
+	g := p.gate
+	if n := len(g.stale); n > 0 && op.Call <= g.stale[n-1].op.Return {
+		i := sort.Search(n, func(i int) bool { return g.stale[i].op.Return >= op.Call })
+		g.stale[i].newer = max(g.stale[i].newer, op.Fence)
 	}
+	g.newest = max(g.newest, op.Fence)
 	switch {
 	case op.Outcome == history.OK && op.Reason == history.NoReason:
 		g.accepted++
+		if met {
+			g.chances++
+		}
 		if newer := g.largest.before(op.Call); newer != nil && newer.value > op.Fence {
 			g.fail(fmt.Sprintf("the sale accepted the token %s from %s between %s and %s, after it had accepted %s from %s by %s",
 				count(op.Fence), client(op), at(op.Call), at(op.Return), count(newer.value), client(&newer.op), at(newer.op.Return)),
@@ -66,21 +80,13 @@ func (g *gate) show(op *history.Op) {
 		g.largest.add(op.Fence, op)
 	case op.Outcome == history.Refused && op.Reason == history.Stale:
 		g.refused++
-		if g.shown <= op.Fence {
-			g.stale = append(g.stale, *op)
+		if last := g.largest.last(); last != nil && last.value > op.Fence && last.op.Client != op.Client {
+			g.chances++
+		}
+		if g.newest <= op.Fence {
+			g.stale = append(g.stale, unshown{op: *op})
 		}
 	}
-}
-
-// justify removes the refusals for which op is the newer token.
-func (g *gate) justify(op *history.Op) {
-	kept := g.stale[:0]
-	for _, s := range g.stale {
-		if !(op.Fence > s.Fence && op.Call <= s.Return) {
-			kept = append(kept, s)
-		}
-	}
-	g.stale = kept
 }
 
 func (g *gate) fail(why string, witness ...history.Op) {
@@ -96,38 +102,42 @@ func unjustified(op *history.Op) string {
 		count(op.Fence), client(op), at(op.Return))
 }
 
-// Advance implements [Monitor].
-func (m *acceptTokens) Advance(lowWater time.Duration) {
-	for _, g := range m.sales.all {
-		g.largest.forget(lowWater)
-		for len(g.stale) > 0 && g.stale[0].Return < lowWater {
-			g.fail(unjustified(&g.stale[0]), g.stale[0])
-			g.stale = g.stale[1:]
+// advance decides the refusals that no operation can explain any more.
+func (g *gate) advance(lowWater time.Duration) {
+	g.largest.forget(lowWater)
+	i := 0
+	for newer := int64(0); i < len(g.stale) && g.stale[i].op.Return < lowWater; i++ {
+		s := &g.stale[i]
+		if newer = max(newer, s.newer); newer <= s.op.Fence {
+			g.fail(unjustified(&s.op), s.op)
 		}
+		if i+1 < len(g.stale) {
+			g.stale[i+1].newer = max(g.stale[i+1].newer, newer)
+		}
+	}
+	if i > 0 {
+		g.stale = append(g.stale[:0], g.stale[i:]...)
 	}
 }
 
-func (m *acceptTokens) cut() { m.ended = true }
-
-// Verdict implements [Monitor].
-func (m *acceptTokens) Verdict() Verdict {
-	return m.sales.verdict(variant.Sale, variant.Fencing, "no operation of the sale showed a token", func(g *gate) Verdict {
-		v := Verdict{Result: Violated, Count: g.broken, Why: g.why, Witness: g.witness}
-		open := len(g.stale)
-		switch {
-		case open > 0 && !m.ended:
-			v.Count += open
-			if g.broken == 0 {
-				v.Why, v.Witness = unjustified(&g.stale[0]), g.stale[:1:1]
-			}
-			return v
-		case g.broken > 0:
-			return v
-		case open > 0:
-			return Verdict{Why: fmt.Sprintf("%s as stale without a newer token in sight: %s", many(int64(open), "refusal"), cutOff)}
-		case g.accepted == 0:
-			return Verdict{Why: "the sale accepted no token"}
-		}
-		return Verdict{Result: Holds, Why: fmt.Sprintf("%s accepted, none after a newer one; %s as stale", many(g.accepted, "token"), many(g.refused, "refusal"))}
-	})
+func (g *gate) verdict(cut bool) Verdict {
+	end := *g
+	end.stale = append([]unshown(nil), g.stale...)
+	end.largest = rising{} // not to be forgotten
+	end.advance(history.Forever)
+	open := end.broken - g.broken
+	switch {
+	case !cut && end.broken > 0:
+		return Verdict{Result: Violated, Count: end.broken, Why: end.why, Witness: end.witness}
+	case g.broken > 0:
+		return Verdict{Result: Violated, Count: g.broken, Why: g.why, Witness: g.witness}
+	case open > 0:
+		return Verdict{Why: fmt.Sprintf("%s as stale without a newer token in sight: %s", many(open, "refusal"), cutOff)}
+	case g.accepted == 0:
+		return Verdict{Why: "the sale accepted no token"}
+	}
+	return Verdict{Result: Holds, say: func() string {
+		return fmt.Sprintf("%s accepted, none seen after a newer one, and %s as stale: %s to go wrong",
+			many(g.accepted, "token"), many(g.refused, "refusal"), many(g.chances, "chance"))
+	}}
 }

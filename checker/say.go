@@ -21,7 +21,7 @@ func many[N ~int | ~int32 | ~int64](n N, noun string) string {
 	switch {
 	case noun == "release or extension":
 		noun = "releases and extensions"
-	case strings.HasSuffix(noun, "y"):
+	case strings.HasSuffix(noun, "y") && !strings.HasSuffix(noun, "ey"):
 		noun = noun[:len(noun)-1] + "ies"
 	case strings.HasSuffix(noun, "s"), strings.HasSuffix(noun, "ch"):
 		noun += "es"

@@ -15,11 +15,9 @@ type cutter interface{ cut() }
 // cutOff is how verdicts name that reason.
 const cutOff = "the history was cut off, and operations then in flight are missing from it"
 
-// session is the number of the acquisition that a lock operation is about.
-func session(op *history.Op) int64 {
-	n, _ := op.Arg.Num()
-	return n
-}
+// session is the identity of the acquisition that a lock operation is about: a number or a
+// text.
+func session(op *history.Op) history.Value { return op.Arg }
 
 // granted is the earliest time at which the lock can have been granted. The
 // call is that of the whole wait; the winning attempt started at
@@ -38,6 +36,15 @@ func leased(op *history.Op) time.Duration {
 		return op.Until
 	}
 	return history.Forever
+}
+
+// expiry is the latest moment at which a lease can run out that was granted or
+// extended by an operation that returned at ret and promised until.
+func expiry(h *history.Header, ret, until time.Duration) time.Duration {
+	if h.TTL <= 0 {
+		return history.Forever
+	}
+	return max(after(ret, h.TTL, h.Drift), until)
 }
 
 // after is t + d, and history.Forever where that has no end.
@@ -80,9 +87,7 @@ func overlapped(key history.Value, a, b *span) (string, []history.Op) {
 	}
 	end := "and never gave it back"
 	switch {
-	case a.closed && a.rel.Kind == history.Release && a.rel.Call > a.until:
-		end = fmt.Sprintf("and gave it back only at %s", at(a.rel.Call))
-	case a.closed && a.rel.Kind == history.Release:
+	case a.rel.Kind == history.Release:
 		end = fmt.Sprintf("and gave it back only at %s", at(a.rel.Call))
 	case a.closed && a.rel.Kind == history.Extend:
 		end = fmt.Sprintf("and learned only at %s that it was lost", at(a.rel.Return))

@@ -10,24 +10,30 @@ import (
 // Which stretch that is, its owner decides: for mutual exclusion it is what the
 // client was promised, for linearizability what the answers imply.
 type span struct {
-	acq, rel history.Op // the grant and, if it came, the release
-	session  int64
-	start    time.Duration // the grant's return
-	until    time.Duration // as long as the span is open: it lasts until here unless it is closed before
-	end      time.Duration // when closed: its end
+	acq, rel history.Op // the grant and, if it came, the release: else one without a kind
+	spanState
+}
 
-	closed bool
-	void   bool    // so far empty: until <= start
-	judged bool    // compared with everything that started before it
-	live   int     // index in overlaps.live plus one; 0: not in there
-	after  []*span // the spans that started after this one had lapsed, up to the first that is not void
-	hit    *span   // for a void span: what it would have overlapped
-	refs   int32   // the places that point here; it is reused at zero
+// spanState is what changes of a span.
+type spanState struct {
+	number int64         // among the grants
+	start  time.Duration // the grant's return
+	until  time.Duration // as long as the span is open: it lasts until here unless it is closed before
+	end    time.Duration // when closed: its end
+
+	closed  bool
+	leaving bool    // its release had no answer: from until on nothing is certain
+	void    bool    // so far empty: until <= start
+	judged  bool    // compared with everything that started before it
+	live    int     // index in overlaps.live plus one; 0: not in there
+	after   []*span // the spans that started after this one had lapsed, up to the first that is not void
+	hit     *span   // for a void span: what it would have overlapped
+	refs    int32   // the places that point here; it is reused at zero
 
 	// For linearizability; see lockLinear.
-	from   time.Duration // the earliest time of the grant
-	gone   time.Duration // the latest time at which the lease can have run out
-	number int64         // among the grants
+	from time.Duration // the earliest time of the grant
+	gone time.Duration // the latest time at which the lease can have run out
+	late bool          // an extension without an answer was called after gone
 }
 
 // overlaps finds spans that overlap, in one pass and with memory for the open
@@ -46,20 +52,11 @@ type overlaps struct {
 	pending []*span
 	head    int     // pending[:head] are done
 	live    []*span // judged, open, and not known to have lapsed
-	holder  *span   // of all judged and closed spans the one that ends last
+	holder  *span   // of all judged and closed spans the one that ends last; nil if that matters no more
 	count   int     // spans that overlap an earlier one
 	first   [2]*span
-	free    []*span
-}
-
-func (o *overlaps) take() *span {
-	if n := len(o.free); n > 0 {
-		s := o.free[n-1]
-		o.free = o.free[:n-1]
-		*s = span{}
-		return s
-	}
-	return new(span)
+	now     time.Duration // the latest return that is known
+	spare   *spares[span]
 }
 
 func (o *overlaps) drop(s *span) {
@@ -71,7 +68,7 @@ func (o *overlaps) drop(s *span) {
 			o.drop(n)
 		}
 		o.drop(s.hit)
-		o.free = append(o.free, s)
+		o.spare.give(s)
 	}
 }
 
@@ -84,17 +81,23 @@ func hold(s *span) *span {
 
 // start begins a span at op.Return that lasts until until. The caller holds
 // the span and gives it up with close.
-func (o *overlaps) start(op *history.Op, session int64, until time.Duration) *span {
-	s := o.take()
-	s.acq, s.session, s.start, s.until = *op, session, op.Return, until
-	s.void = until <= s.start
-	s.refs = 1
-	if o.head == len(o.pending) && len(o.live) == 0 && (o.holder == nil || o.holder.end <= s.start) {
-		o.judge(s) // nothing in flight can matter: no need to wait
+func (o *overlaps) start(op *history.Op, number int64, until time.Duration) *span {
+	s := o.spare.take()
+	s.acq, s.rel.Kind = *op, history.NoKind // cheaper than all of it
+	s.spanState = spanState{number: number, start: op.Return, until: until, void: until <= op.Return, refs: 1}
+	o.now = max(o.now, op.Return)
+	if o.head == len(o.pending) && o.alone(s) {
+		o.judge(s)
 		return s
 	}
 	o.pending = append(o.pending, hold(s))
 	return s
+}
+
+// alone tells whether nothing in flight can matter to the first span that is not judged, so
+// that there is no need to wait: all before it were closed when it started.
+func (o *overlaps) alone(s *span) bool {
+	return len(o.live) == 0 && (o.holder == nil || o.holder.end <= s.start)
 }
 
 // prolong moves the end of an open span. heldAt is a time at which the session
@@ -108,6 +111,13 @@ func (o *overlaps) prolong(s *span, heldAt, until time.Duration) {
 	if s.judged && s.live == 0 {
 		o.enliven(s)
 	}
+}
+
+// weaken says that an open span may be over from the call of rel on, of which nobody
+// knows the outcome.
+func (o *overlaps) weaken(s *span, rel *history.Op) {
+	s.rel, s.leaving = *rel, true
+	s.until = min(s.until, rel.Call)
 }
 
 // reach compares s, found to have lasted until end, with the spans that
@@ -131,6 +141,7 @@ func (o *overlaps) close(s *span, end time.Duration, rel *history.Op) {
 	s.closed, s.end = true, end
 	if rel != nil {
 		s.rel = *rel
+		o.now = max(o.now, rel.Return)
 	}
 	if s.void && end > s.start {
 		o.fill(s)
@@ -141,23 +152,31 @@ func (o *overlaps) close(s *span, end time.Duration, rel *history.Op) {
 		}
 		o.reach(s, end)
 		o.settle(s)
+		for o.head < len(o.pending) && o.alone(o.pending[o.head]) {
+			o.next()
+		}
 	}
 	o.drop(s)
+}
+
+// next judges the first span that waits.
+func (o *overlaps) next() {
+	s := o.pending[o.head]
+	o.pending[o.head] = nil
+	o.head++
+	o.judge(s)
+	o.drop(s)
+	if o.head > 1024 && o.head*2 > len(o.pending) || o.head == len(o.pending) {
+		n := copy(o.pending, o.pending[o.head:])
+		clear(o.pending[n:])
+		o.pending, o.head = o.pending[:n], 0
+	}
 }
 
 // advance compares every span that started before lowWater with its predecessors.
 func (o *overlaps) advance(lowWater time.Duration) {
 	for o.head < len(o.pending) && o.pending[o.head].start < lowWater {
-		s := o.pending[o.head]
-		o.pending[o.head] = nil
-		o.head++
-		o.judge(s)
-		o.drop(s)
-	}
-	if o.head > 1024 && o.head*2 > len(o.pending) || o.head == len(o.pending) {
-		n := copy(o.pending, o.pending[o.head:])
-		clear(o.pending[n:])
-		o.pending, o.head = o.pending[:n], 0
+		o.next()
 	}
 }
 
@@ -215,8 +234,12 @@ func (o *overlaps) found(a, b *span) {
 	}
 }
 
-// settle remembers a closed span if it ends last.
+// settle remembers a closed span if it ends last, and if spans may have started before
+// that which are not judged.
 func (o *overlaps) settle(s *span) {
+	if s.end <= o.now && o.head == len(o.pending) {
+		return
+	}
 	if s.end > s.start && (o.holder == nil || s.end > o.holder.end) {
 		old := o.holder
 		o.holder = hold(s)
@@ -252,7 +275,7 @@ func (o *overlaps) tally(cut bool) (n int, a, b *span) {
 		e := s.until
 		if s.closed {
 			e = s.end
-		} else if cut {
+		} else if cut && !s.leaving {
 			return
 		}
 		if e > s.start && e > end {

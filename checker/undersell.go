@@ -2,160 +2,138 @@ package checker
 
 import (
 	"fmt"
-	"time"
 
 	"oversell/history"
-	"oversell/variant"
 )
 
-// noUndersell judges that no stock disappears: in the end
+// noUndersell judges that no stock disappears, nor any comes from nowhere: in the end
 //
 //	stock = sold - returned + left + reserved
 //
-// and that nobody was refused while stock was surely left (see [soldOut]).
+// and that nobody was refused while stock was surely left (see [soldOut]). A purchase
+// without an answer that explains a refusal is gone in the end. Refunds give back no more
+// than was bought; see [givenBack].
 //
 // Purchases without an answer make sold an interval. An order counts once there,
-// however often it was sent without an answer, because that is all it may take. The books
-// balance when some number in the interval balances them; if even the largest
-// leaves pieces unaccounted for, they vanished. More sold than the stock is
-// oversell, and not judged here. The smallest bad histories, with a stock of 1:
+// however often it was sent without an answer, because its buyer has it once at most. The
+// books balance when some number in the interval balances them; if even the largest
+// leaves pieces unaccounted for, they vanished, and if even the smallest leaves more than
+// there were, some were sold and are still there. The server's own count of what it sold
+// must balance, too, but for what purchases without an answer may have moved between the
+// two readings. Each of them counts in whole; see [product.accounts]. The smallest bad histories, with a stock of 1:
 //
 //	reading  left  0
 //
+//	client 1  buy  [1, 2]  ok
+//	reading  left  1
+//
 //	client 1  buy  [1, 2]  refused (sold-out)
-type noUndersell struct {
-	stock int64
-	sales keyed[books]
-	ended bool
+//
+//	client 1  buy  [1, 2]  unknown
+//	client 2  buy  [3, 4]  refused (sold-out)
+//	reading  left  1
+//
+// One opportunity is an operation that met a rival (see [contest]): one of the two could
+// have undone the other's change of the stock. The final reading is the evidence.
+func noUndersell(p *product) Verdict {
+	v := p.undersold()
+	v.Opportunities = p.contest.count
+	return v
 }
 
-type books struct {
-	key     history.Value
-	buys    ledger
-	refunds ledger
-	out     soldOut
-	final   finalState
-	reading []history.Op
-}
-
-func newNoUndersell(h *history.Header) *noUndersell {
-	return &noUndersell{stock: h.Stock, sales: newKeyed(func(key history.Value) *books {
-		return &books{key: key, out: soldOut{stock: h.Stock}}
-	})}
-}
-
-// Observe implements [Monitor].
-func (m *noUndersell) Observe(op *history.Op) {
-	switch op.Kind {
-	case history.Buy:
-		m.sales.at(op.Key).buy(op)
-	case history.Refund:
-		m.sales.at(op.Key).refund(op)
-	case history.ReadState:
-		if !readsStock(op) {
-			return
-		}
-		b := m.sales.at(op.Key)
-		b.final.observe(op)
-		b.reading = append(b.reading, *op)
-	}
-}
-
-func (b *books) moved() {
-	b.final.moved()
-	b.reading = b.reading[:0]
-}
-
-func (b *books) buy(op *history.Op) {
-	b.moved()
-	switch {
-	case op.Outcome == history.Refused:
-		if op.Reason == history.SoldOut {
-			b.out.refuse(op)
-		}
-		return
-	case op.Outcome == history.Unknown || op.Reason != history.Repeated:
-		b.out.buy(op)
-	}
-	b.buys.observe(op)
-}
-
-func (b *books) refund(op *history.Op) {
-	b.moved()
-	if op.Outcome == history.Refused {
-		return
-	}
-	b.refunds.observe(op)
-	if op.Outcome == history.OK && op.Reason != history.Repeated {
-		b.out.refund(op)
-	}
-}
-
-// Advance implements [Monitor].
-func (m *noUndersell) Advance(lowWater time.Duration) {
-	for _, b := range m.sales.all {
-		b.out.advance(lowWater)
-	}
-}
-
-func (m *noUndersell) cut() {
-	m.ended = true
-	for _, b := range m.sales.all {
-		b.final.missing = true
-	}
-}
-
-// Verdict implements [Monitor].
-func (m *noUndersell) Verdict() Verdict {
-	return m.sales.verdict(variant.Sale, variant.NoUndersell, "nothing was ordered", func(b *books) Verdict {
-		return b.verdict(m.stock, m.ended)
-	})
-}
-
-func (b *books) verdict(stock int64, cut bool) Verdict {
-	wrong, first := b.out.final(cut)
+func (p *product) undersold() Verdict {
+	stock := p.h.Stock
+	wrong, first, strict := p.out.final(p.ended)
 	if wrong > 0 {
 		op := &first.op
 		return Verdict{Result: Violated, Count: wrong, Witness: []history.Op{*op},
 			Why: fmt.Sprintf("%s was refused %s as sold out between %s and %s (order %s), though at least %s left at every moment in between",
-				client(op), many(op.Pieces(), "piece"), at(op.Call), at(op.Return), op.Arg, be(first.left))}
+				client(op), many(op.Pieces(), "piece"), at(op.Call), at(op.Return), op.Arg, were(first.left))}
 	}
-	if !b.final.known() {
+	if !p.final.haveLeft || p.ended {
 		why := "the final state was not read"
-		if cut {
+		if p.ended {
 			why = cutOff
 		}
 		return Verdict{Why: "what is left in the end is not known: " + why}
 	}
-	f := &b.final
-	least := stock - f.left - f.reserved - b.buys.sure - b.buys.untold + b.refunds.sure
-	most := least + b.buys.untold + b.refunds.unknown
-	sum := fmt.Sprintf("of %s, %s sold, %s left", count(stock), count(b.buys.sure), count(f.left))
-	if f.reserved != 0 {
-		sum += fmt.Sprintf(", %s set aside", count(f.reserved))
+	if len(p.buys.unexplained)+len(p.refunds.unexplained) > 0 {
+		return p.repeatedNothing(p.ended)
 	}
-	if b.refunds.sure > 0 {
-		sum += fmt.Sprintf(", %s returned", count(b.refunds.sure))
+	f := &p.final
+	least := stock - f.left - f.reserved - p.buys.sure - p.buys.untold + p.certain
+	most := least + p.buys.untold + p.perhaps
+	sum := func() string {
+		sum := fmt.Sprintf("of %s, %s sold, %s left", count(stock), count(p.buys.sure), count(f.left))
+		if f.reserved != 0 {
+			sum += fmt.Sprintf(", %s set aside", count(f.reserved))
+		}
+		if p.refunds.sure > 0 {
+			sum += fmt.Sprintf(", %s returned", count(p.certain))
+		}
+		if more := p.refunds.sure - p.certain; more > 0 {
+			sum += fmt.Sprintf(", and refunds of %s more than were bought of their orders", count(more))
+		}
+		return sum
+	}
+	counted := func() string { return fmt.Sprintf("%s, and %s sold by the sale's own count", sum(), count(f.sold)) }
+	violated := func(n int64, what, sum, more string) Verdict {
+		return Verdict{Result: Violated, Count: int(n), Why: many(n, "piece") + " " + what + ": " + sum + more, Witness: f.readings}
 	}
 	switch {
 	case least > 0:
 		more := ""
-		if b.buys.untold > 0 {
-			more = fmt.Sprintf(", even if all %s without an answer were sold", many(b.buys.untold, "piece"))
+		if p.buys.untold > 0 {
+			more = fmt.Sprintf(", even if all %s without an answer were sold", many(p.buys.untold, "piece"))
 		}
-		return Verdict{Result: Violated, Count: int(least), Why: fmt.Sprintf("%s vanished: %s%s", many(least, "piece"), sum, more), Witness: b.reading}
+		return violated(least, "vanished", sum(), more)
 	case most < 0:
-		return Verdict{Result: Holds, Why: fmt.Sprintf("%s: nothing vanished, %s too many instead", sum, many(-most, "piece"))}
-	case most > 0:
-		return Verdict{Result: Holds, Why: fmt.Sprintf("%s: the books balance if %s without an answer changed hands", sum, many(most, "piece"))}
+		more := ""
+		if p.perhaps > 0 {
+			more = fmt.Sprintf(", even if all %s without an answer were returned", many(p.perhaps, "piece"))
+		}
+		return violated(-most, "too many", sum(), more)
 	}
-	return Verdict{Result: Holds, Why: sum + ": the books balance"}
-}
-
-// be is "1 was", "3 were".
-func be(n int64) string {
-	if n == 1 {
-		return "1 was"
+	if strict != nil {
+		if may := p.mayHaveTaken(); strict.needed() > may {
+			op := &strict.op
+			return Verdict{Result: Violated, Count: 1, Witness: append([]history.Op{*op}, f.readings...),
+				Why: fmt.Sprintf("%s was refused %s as sold out between %s and %s (order %s), though at least %s left at every moment in between: what is left in the end shows that no more than %s without an answer can have been sold",
+					client(op), many(op.Pieces(), "piece"), at(op.Call), at(op.Return), op.Arg, were(strict.left-may), many(may, "piece"))}
+		}
 	}
-	return count(n) + " were"
+	if f.haveSold {
+		fewest := p.buys.sure - p.certain - p.perhaps
+		switch most := p.buys.sure + p.buys.unknown - p.certain; {
+		case f.sold < fewest:
+			return violated(fewest-f.sold, "vanished", counted(), "")
+		case f.sold > most:
+			return violated(f.sold-most, "too many", counted(), "")
+		}
+	}
+	switch p.accounts() {
+	case Violated:
+		books := sum()
+		if f.haveSold {
+			books = counted()
+		}
+		return Verdict{Result: Violated, Count: 1, Witness: f.readings,
+			Why: "the books do not balance: " + books + ", which no choice of the operations without an answer accounts for"}
+	case Unknown:
+		return Verdict{Why: manySums}
+	}
+	return Verdict{Result: Holds, say: func() string {
+		books := sum()
+		if f.haveSold {
+			books = counted()
+		}
+		why := books + ": the books balance"
+		switch {
+		case least < 0:
+			why += fmt.Sprintf(" if %s without an answer came back", many(-least, "piece"))
+		case most > 0:
+			why += fmt.Sprintf(" if %s without an answer changed hands", many(most, "piece"))
+		}
+		return why + ", after " + p.contended()
+	}}
 }

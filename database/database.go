@@ -2,13 +2,16 @@ package database
 
 import (
 	"context"
-	"crypto/rand"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
+
+	"oversell/internal/guard"
+	"oversell/internal/mark"
 )
 
 // DB is an open database, and what is known about it. Its exported fields are
@@ -24,11 +27,18 @@ type DB struct {
 	ServerVersion string
 	// Dialect is how to talk to it.
 	Dialect Dialect
+	// Notes are what a user should know besides: what was found, and mended, of runs
+	// that were killed.
+	Notes []string
 
 	where     string
 	connector driver.Connector
 	conns     int
 	remove    func() error // of the temporary file; nil if there is none
+	guard     *guard.Guard // nil for a temporary file
+
+	mu     sync.Mutex
+	claims []claim
 }
 
 const (
@@ -49,6 +59,19 @@ func Open(ctx context.Context, spec Spec) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
+	db, err := newDB(p)
+	if err != nil {
+		return nil, err
+	}
+	if err := db.examine(ctx, spec); err != nil {
+		_ = db.Close() // the first error is explanation enough
+		return nil, err
+	}
+	return db, nil
+}
+
+// newDB does not connect yet.
+func newDB(p plan) (*DB, error) {
 	db := &DB{Kind: p.kind, Dialect: dialects[p.kind], where: p.where, connector: p.connector, conns: serverConns}
 	if p.kind == SQLite {
 		if err := db.openFile(p.path); err != nil {
@@ -56,10 +79,6 @@ func Open(ctx context.Context, spec Spec) (*DB, error) {
 		}
 	}
 	db.DB = db.Pool(unwrapped)
-	if err := db.examine(ctx); err != nil {
-		_ = db.Close() // the first error is explanation enough
-		return nil, err
-	}
 	return db, nil
 }
 
@@ -87,18 +106,19 @@ func (db *DB) Pool(wrap func(driver.Connector) driver.Connector) *sql.DB {
 	return pool
 }
 
-// Close closes the pool, and removes the file if it was a temporary one.
+// Close closes the pool, and removes the file if it was a temporary one. A guard process
+// drops the tables that were claimed and not swept.
 func (db *DB) Close() error {
-	err := db.DB.Close()
+	err := errors.Join(db.DB.Close(), db.end())
 	if db.remove != nil {
 		err = errors.Join(err, db.remove())
 	}
 	return err
 }
 
-// examine asks the database who it is, how many connections it allows, and
-// whether we may do what a run does.
-func (db *DB) examine(ctx context.Context) error {
+// examine asks the database who it is, how many connections it allows, what runs that
+// were killed have left, and whether we may do what a run does.
+func (db *DB) examine(ctx context.Context, spec Spec) error {
 	parent := ctx
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -112,6 +132,12 @@ func (db *DB) examine(ctx context.Context) error {
 	db.ServerVersion = version
 	if err := db.fitPool(ctx); err != nil {
 		return environmentf("ask %s for its connections: %s", db.where, reason(err))
+	}
+	if err := db.leftovers(ctx, spec.Mend); err != nil {
+		return err
+	}
+	if err := db.guarded(parent, spec); err != nil {
+		return err
 	}
 	if err := db.tryRights(ctx); err != nil {
 		return err
@@ -151,8 +177,12 @@ func (db *DB) fitPool(ctx context.Context) error {
 
 // tryRights creates a table, writes to it, and drops it.
 func (db *DB) tryRights(ctx context.Context) error {
-	table, err := db.Dialect.Name("Probe", rand.Text())
+	own := mark.New()
+	table, err := db.Dialect.Name("Probe", own)
 	if err != nil {
+		return err
+	}
+	if err := db.Claim(ctx, own); err != nil {
 		return err
 	}
 	if err := db.Dialect.CreateTable(ctx, db.DB, table, "id BIGINT PRIMARY KEY"); err != nil {
@@ -166,6 +196,7 @@ func (db *DB) tryRights(ctx context.Context) error {
 	case dropErr != nil:
 		return environmentf("drop the table %s in %s, as a run will: %s", table, db.where, reason(dropErr))
 	}
+	db.unclaim(own)
 	return nil
 }
 

@@ -289,7 +289,7 @@ func TestSQLiteLeavesNoFiles(t *testing.T) {
 
 func temporaries(t *testing.T) []string {
 	t.Helper()
-	dirs, err := filepath.Glob(filepath.Join(os.TempDir(), "oversell-sqlite-*"))
+	dirs, err := filepath.Glob(filepath.Join(os.TempDir(), "oversell-*", "*", "oversell.db"))
 	if err != nil {
 		t.Fatal(err)
 	}

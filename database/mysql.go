@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"net/url"
+	"os"
 	"strings"
 
 	"github.com/go-sql-driver/mysql"
@@ -18,6 +19,9 @@ func parseMySQL(dsn string) (plan, error) {
 	config, err := readMySQL(rest)
 	if err != nil { // the reason may quote a part of the password
 		return plan{}, usagef("database %s: cannot be read as mysql://user:password@host:port/db or mysql://user:password@tcp(host:port)/db", redact(dsn))
+	}
+	if config.Passwd == "" {
+		config.Passwd = os.Getenv(PasswordVariable)
 	}
 	if config.DBName == "" {
 		return plan{}, usagef("database %s: names no database: add /name at the end", redact(dsn))

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"net/url"
+	"os"
 	"strconv"
 	"strings"
 
@@ -22,6 +23,9 @@ func parsePostgres(dsn string) (plan, error) {
 	if u, urlErr := url.Parse(dsn); err != nil || urlErr != nil || u.Fragment != "" || strings.Contains(dsn, "@") && u.User == nil {
 		return plan{}, usagef("database %s: cannot be read as postgres://user:password@host:port/db (special characters in a password must be written as %%xx)", redact(dsn))
 	}
+	if password := os.Getenv(PasswordVariable); password != "" && !namesPassword(dsn) {
+		config.Password = password
+	}
 	hosts := []string{config.Host}
 	for _, f := range config.Fallbacks { // the other hosts of a list; and without TLS, the same again
 		hosts = append(hosts, f.Host)
@@ -32,6 +36,17 @@ func parsePostgres(dsn string) (plan, error) {
 		hosts:     hosts,
 		connector: stdlib.GetConnector(*config),
 	}, nil
+}
+
+// namesPassword tells whether a URL has a password of its own. The driver takes one from
+// elsewhere where there is none.
+func namesPassword(dsn string) bool {
+	u, err := url.Parse(dsn)
+	if err != nil {
+		return true
+	}
+	_, has := u.User.Password()
+	return has || u.Query().Has("password")
 }
 
 // codeNoTable is PostgreSQL's undefined_table.

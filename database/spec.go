@@ -38,6 +38,9 @@ type Spec struct {
 	DSN string
 	// AllowRemote permits servers that are not on this machine.
 	AllowRemote bool
+	// Mend drops the tables that runs that were killed have left. Without it, Open notes
+	// them.
+	Mend bool
 }
 
 // String is the Spec without passwords.
@@ -59,6 +62,10 @@ func (s Spec) Validate(ctx context.Context) error {
 	_, err := s.plan(ctx)
 	return err
 }
+
+// PasswordVariable is the environment variable that holds the password for DSNs that
+// have none: a command line can be read by every user of the machine.
+const PasswordVariable = "OVERSELL_SQL_PASSWORD"
 
 // plan is a Spec that has been understood.
 type plan struct {

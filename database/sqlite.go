@@ -4,11 +4,13 @@ import (
 	"database/sql/driver"
 	"errors"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"oversell/internal/workdir"
 )
 
 // busyTimeout is how long, in milliseconds, SQLite waits for its turn to write.
@@ -30,13 +32,14 @@ func parseSQLite(path string) (plan, error) {
 	return plan{kind: SQLite, path: path, where: "SQLite in " + path}, nil
 }
 
-// temporaryFile is a path in a new directory of its own, and the removal of both.
+// temporaryFile is a path in a new directory of its own, and the removal of both. Where
+// this program is killed before that, the next one removes them.
 func temporaryFile() (path string, remove func() error, err error) {
-	dir, err := os.MkdirTemp("", "oversell-sqlite-")
+	dir, err := workdir.New()
 	if err != nil {
 		return "", nil, environmentf("make a directory for SQLite: %w", err)
 	}
-	return filepath.Join(dir, "oversell.db"), func() error { return os.RemoveAll(dir) }, nil
+	return filepath.Join(dir.Path, "oversell.db"), func() error { dir.Remove(); return nil }, nil
 }
 
 // sqliteConnector opens connections that wait for each other. Readers are not
@@ -62,4 +65,15 @@ func sqliteReason(err error) (string, bool) {
 		return "", false
 	}
 	return e.Error(), true
+}
+
+// Failing tells an error after which the database is of no use to any client: SQLite's
+// disk is full, or cannot be written to.
+func Failing(err error) bool {
+	e := (*sqlite.Error)(nil)
+	if !errors.As(err, &e) {
+		return false
+	}
+	code := e.Code() & 0xff // the rest says more of the same
+	return code == sqlite3.SQLITE_FULL || code == sqlite3.SQLITE_IOERR
 }

@@ -24,10 +24,11 @@ func (db *DB) Sweep(ctx context.Context, prefix string) (int, error) {
 		if !strings.Contains(name, prefix) {
 			continue
 		}
-		if _, err := db.ExecContext(ctx, "DROP TABLE "+db.Dialect.quoted(name)); err != nil {
+		if _, err := db.ExecContext(ctx, "DROP TABLE IF EXISTS "+db.Dialect.quoted(name)); err != nil {
 			return dropped, environmentf("drop the table %s of %s: %s", name, db.where, reason(err))
 		}
 		dropped++
 	}
+	db.unclaim(prefix)
 	return dropped, nil
 }

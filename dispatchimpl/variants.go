@@ -17,7 +17,7 @@ const (
 var Variants = []Variant{
 	{
 		Name:     "dispatch-locked",
-		Source:   "document 4",
+		Source:   variant.TextDispatch,
 		Summary:  "whoever locked a candidate is handed it, and submits it by its id; leans on the lock entirely",
 		Promises: promises,
 		Flaws: []variant.Flaw{

@@ -65,7 +65,7 @@ func (e *ends) judge(k ending) *breach {
 // read has the scenario's own audit read what the servers hold.
 func (e *ends) read(servers uint32) (a audit) {
 	var failed error
-	events, _, err := e.servers.alone(e.options, servers, 0, time.Hour, steward(e.config, func(ctx context.Context, c *scenarios.Client) error {
+	events, _, err := e.servers.alone(e.options, servers, 0, time.Hour, time.Hour, steward(e.config, func(ctx context.Context, c *scenarios.Client) error {
 		return c.Audit(ctx)
 	}, &failed))
 	if err = errors.Join(err, failed); err != nil {
@@ -80,23 +80,37 @@ func (e *ends) read(servers uint32) (a audit) {
 	return a
 }
 
-// cannotBeTaken lets a client try for the lock until its lease and a grace are over.
+// cannotBeTaken lets a client try for the lock until its lease and a grace are over. One that
+// waits for the next expiry before it tries again must get it, and so must one that tries at
+// every interval: what an attempt leaves behind may be in the way of the next one.
 func (e *ends) cannotBeTaken(k serversAt) bool {
-	got := false
 	wait := e.config.TTL + scenarios.Grace
-	_, _, err := e.servers.alone(e.options, k.servers, time.Duration(k.now)*tickUnit, 2*wait, probe(e.config, wait, &got))
-	if err != nil && !errors.Is(err, errImpatient) {
-		e.failed(err)
-		return false
+	for _, every := range []time.Duration{2 * wait, max(e.config.Retry, tickUnit)} {
+		got, waited := false, true
+		_, _, err := e.servers.alone(e.options, k.servers, time.Duration(k.now)*tickUnit, 2*wait, every, probe(e.config, wait, &got, &waited))
+		if err != nil && !errors.Is(err, errImpatient) {
+			e.failed(err)
+			return false
+		}
+		if !got {
+			return true
+		}
+		if !waited {
+			return false // the other one would do the same
+		}
 	}
-	return !got
+	return false
 }
 
-// held shows what stands under the lock's name.
+// held shows what stands under the lock's keys.
 func (e *ends) held(servers uint32) string {
 	var all string
 	for _, n := range e.servers.states.get(servers) {
-		if v, left, exists := n.Value(lockimpl.Key(lockName(e.config))); exists {
+		for _, key := range e.servers.lockKeys {
+			v, left, exists := n.Value(key)
+			if !exists {
+				continue
+			}
 			if all != "" {
 				all += " | "
 			}

@@ -41,6 +41,11 @@
 // what it remembers of it; and a token that no client remembers any more is nobody's.
 // All can be switched off; they give the same verdicts.
 //
+// They are allowed as long as a program takes names for what they are. That is checked,
+// in the code and in the servers, by spelling the names in other ways (package names);
+// a program that does more with them is searched with names like real ones, once for
+// each of several namings. Values that a program draws at random are names.
+//
 // # What is not said
 //
 // A command or a Lua function that the model does not know makes the result
@@ -59,7 +64,8 @@ import (
 
 	"oversell/history"
 	"oversell/internal/coro"
-	"oversell/lockimpl"
+	"oversell/internal/limits"
+	"oversell/internal/names"
 	"oversell/reports"
 	"oversell/scenarios"
 	"oversell/variant"
@@ -80,9 +86,9 @@ type Config struct {
 	Plain bool
 	// Progress is told from time to time how far the search is; nil: nobody is.
 	Progress func(reports.Effort)
-	// Start makes a run of the code of a client, instead of the scenario's: index is 0
-	// for a queue's producer, 1 for its consumers, and 0 for all clients of other scenarios.
-	Start func(index int) Execution
+	// Start makes a run of the code of a client, instead of the scenario's. What the
+	// execution says is in canonical names: it sees itself to what a program draws at random.
+	Start func(Who) Execution
 }
 
 // ErrUsage wraps what is wrong with a Config.
@@ -97,8 +103,8 @@ func (c *Config) Complete() error {
 // defaults fills in what is zero.
 func (c *Config) defaults() {
 	r := &c.Run
-	r.TTL = orDefault(r.TTL, time.Second)
-	r.Wait = orDefault(r.Wait, time.Second)
+	r.TTL = orDefault(r.TTL, DefaultTTL(*r))
+	r.Wait = orDefault(r.Wait, (r.TTL * 2 / 3).Truncate(time.Millisecond))
 	r.Retry = orDefault(r.Retry, 100*time.Millisecond)
 	r.MaxTries = orDefault(r.MaxTries, 1)
 	r.Quantity = orDefault(r.Quantity, 1)
@@ -124,6 +130,17 @@ func (c *Config) defaults() {
 	}
 }
 
+// DefaultTTL is the lease of a search where nobody chose one: no whole number of seconds, which
+// a lock might cut off, unless a variant takes no other.
+func DefaultTTL(c scenarios.Config) time.Duration {
+	for _, s := range c.Subjects() {
+		if s.Needs.WholeSeconds {
+			return time.Second
+		}
+	}
+	return 1500 * time.Millisecond
+}
+
 func orDefault[T comparable](v, def T) T {
 	var zero T
 	if v == zero {
@@ -133,22 +150,12 @@ func orDefault[T comparable](v, def T) T {
 }
 
 func (c *Config) check() error {
-	b := c.Bounds
+	if err := c.checkNumbers(); err != nil {
+		return fmt.Errorf("%w: %w", ErrUsage, err)
+	}
 	switch {
 	case c.Run.NeedsSQL():
 		return fmt.Errorf("%w: a variant keeps its state in an SQL database, which only run can drive", ErrUsage)
-	case b.Clients < 1 || b.Clients > maxSlots:
-		return fmt.Errorf("%w: %d clients: it takes 1 to %d", ErrUsage, b.Clients, maxSlots)
-	case b.Tries < 1 || b.Tries > 100:
-		return fmt.Errorf("%w: %d tries: it takes 1 to 100", ErrUsage, b.Tries)
-	case min(b.Crashes, b.Lost, b.Late, b.Advances, b.Stalls, b.Resends, b.Depth, b.MemoryMB) < 0 || b.TimeMS < 0:
-		return fmt.Errorf("%w: a bound must not be negative", ErrUsage)
-	case b.Resends > 1:
-		return fmt.Errorf("%w: an order is sent again 0 or 1 times, not %d", ErrUsage, b.Resends)
-	case max(b.Lost, b.Late, b.Advances, b.Stalls) > 100:
-		return fmt.Errorf("%w: bounds of more than 100 faults are out of reach", ErrUsage)
-	case c.Run.TTL < time.Millisecond || c.Run.TTL > horizon/4:
-		return fmt.Errorf("%w: a lease of %v: it takes 1ms to %v", ErrUsage, c.Run.TTL, horizon/4)
 	case len(c.Look) == 0:
 		return fmt.Errorf("%w: these variants promise nothing that a search can judge (see --property)", ErrUsage)
 	}
@@ -171,6 +178,28 @@ func (c *Config) check() error {
 	return nil
 }
 
+// checkNumbers refuses numbers out of their limits. Those of a trace come from a file.
+func (c *Config) checkNumbers() error {
+	b, r := c.Bounds, c.Run
+	for _, number := range []struct {
+		flag string
+		is   float64
+	}{
+		{"clients", float64(b.Clients)}, {"tries", float64(b.Tries)}, {"crashes", float64(b.Crashes)}, {"lost", float64(b.Lost)}, {"late", float64(b.Late)},
+		{"advances", float64(b.Advances)}, {"stalls", float64(b.Stalls)}, {"resends", float64(b.Resends)}, {"depth", float64(b.Depth)},
+		{"time", b.TimeMS * float64(time.Millisecond)}, {"memory", float64(b.MemoryMB)}, {"masters", float64(c.Masters)},
+		{"quantity", float64(r.Quantity)}, {"ttl", float64(r.TTL)}, {"hold", float64(r.Hold)}, {"visibility", float64(r.QueueOptions.Visibility)}, {"attempts", float64(r.QueueOptions.MaxAttempts)},
+	} {
+		if err := limits.Explore.Check(number.flag, number.is); err != nil {
+			return err
+		}
+	}
+	if r.Scenario.Uses(variant.Sale) {
+		return limits.Explore.Check("stock", float64(r.Stock))
+	}
+	return nil
+}
+
 // Run searches. An error means that the search could not be made: a wrong
 // configuration (ErrUsage), or code that cannot be stepped. When ctx ends the search does, and
 // the result says what is known by then.
@@ -178,65 +207,162 @@ func Run(ctx context.Context, c Config) (reports.Exploration, error) {
 	if err := c.Complete(); err != nil {
 		return reports.Exploration{}, err
 	}
-	r, again, err := run(ctx, c, !c.Plain)
-	if again {
-		// Clients whose names stand in an order that shows cannot be exchanged.
-		r, _, err = run(ctx, c, false)
+	began := time.Now()
+	var why error
+	for naming := names.Short; naming < names.Concrete; naming++ {
+		r, again, err := searchOnce(ctx, c.within(began, 1), naming, !c.Plain)
+		if errors.Is(again, errOrdered) {
+			// Clients whose names stand in an order that shows cannot be exchanged.
+			r, again, err = searchOnce(ctx, c.within(began, 1), naming, false)
+		}
+		if again == nil {
+			r.Bounds = c.Bounds
+			return r, err
+		}
+		why = again
 	}
-	return r, err
+	return runConcrete(ctx, c, began, why)
 }
 
-// run makes one search, in which clients are exchanged or not. again tells that they
-// should not have been.
-func run(ctx context.Context, c Config, exchange bool) (r reports.Exploration, again bool, err error) {
-	scripts := &coro.Scripts{}
-	x := &search{bounds: c.Bounds, clients: c.Bounds.Clients, reduce: exchange, span: c.Run.QueueOptions.Visibility, masters: c.Masters, entry: entryKind(c.Run.Scenario), scripts: scripts, rules: newRules(c.Run, c.Bounds.Clients, c.Look)}
-	lock := ""
-	if c.Run.Lock.New != nil {
-		lock = lockimpl.Key(lockName(c.Run))
+// within is c with what is left of its time, or a part of that.
+func (c Config) within(began time.Time, parts int) Config {
+	if c.Bounds.TimeMS > 0 {
+		left := c.Bounds.TimeMS - float64(time.Since(began))/float64(time.Millisecond)
+		c.Bounds.TimeMS = max(left/float64(parts), 1)
 	}
-	x.servers = newServers(Epoch, lock, scripts)
+	return c
+}
+
+// runConcrete searches a program that does more with names than compare them, under
+// each of the concrete namings. What counts is the shortest counterexample of all.
+func runConcrete(ctx context.Context, c Config, began time.Time, why error) (reports.Exploration, error) {
+	var open, broken, last *reports.Exploration
+	var all reports.Effort
+	for naming := names.Concrete; naming < names.Namings; naming++ {
+		limited := c.within(began, int(names.Namings-naming))
+		if broken != nil {
+			if limited.Bounds.Depth = broken.Stats.Depth - 1; limited.Bounds.Depth == 0 {
+				break
+			}
+		}
+		r, again, err := searchOnce(ctx, limited, naming, false)
+		if again != nil {
+			err = fmt.Errorf("%w: %w", ErrNondeterministic, again)
+		}
+		if err != nil {
+			return r, err
+		}
+		r.Bounds = c.Bounds
+		all = sum(all, r.Stats)
+		switch {
+		case r.Verdict == reports.Violated && (broken == nil || len(r.Counterexample.Steps) < len(broken.Counterexample.Steps)):
+			broken = &r
+		case r.Verdict == reports.Inconclusive && open == nil:
+			open = &r
+		}
+		last = &r
+	}
+	r := last
+	switch {
+	case broken != nil:
+		all.Depth = broken.Stats.Depth
+		r = broken
+	case open != nil:
+		r = open
+	default:
+		r.Why = fmt.Sprintf("no schedule within these bounds breaks a promise, with %d ways to spell names", names.Namings-names.Concrete)
+		if left := unjudged(r.Properties); left != "" {
+			r.Why += "; no search judges " + left
+		}
+	}
+	r.Stats = all
+	r.NotChecked = append(r.NotChecked, fmt.Sprintf("other spellings of names than %d: %v", names.Namings-names.Concrete, why))
+	return *r, nil
+}
+
+// sum adds up the effort of two searches.
+func sum(a, b reports.Effort) reports.Effort {
+	a.States, a.Transitions, a.Executions, a.Observed = a.States+b.States, a.Transitions+b.Transitions, a.Executions+b.Executions, a.Observed+b.Observed
+	a.Entered, a.Sold, a.Advances, a.Expiries = a.Entered+b.Entered, a.Sold+b.Sold, a.Advances+b.Advances, a.Expiries+b.Expiries
+	a.Crashes, a.Lost, a.Late, a.Ends = a.Crashes+b.Crashes, a.Lost+b.Lost, a.Late+b.Late, a.Ends+b.Ends
+	a.Depth, a.BytesPerState = max(a.Depth, b.Depth), max(a.BytesPerState, b.BytesPerState)
+	a.Collision, a.ElapsedMS = a.Collision+b.Collision, a.ElapsedMS+b.ElapsedMS
+	return a
+}
+
+// errOrdered tells that the order of clients' names has shown, so that they must not be
+// exchanged.
+var errOrdered = errors.New("the order of names shows")
+
+// again tells why a search must be made again, in another way.
+func (x *search) again() error {
+	if why := x.servers.spelling.failed.Load(); why != nil {
+		return fmt.Errorf("%w: %s", names.ErrNotOpaque, *why)
+	}
+	if x.reduce && x.servers.ordered.Load() {
+		return errOrdered
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if errors.Is(x.err, names.ErrNotOpaque) {
+		return x.err
+	}
+	return nil
+}
+
+// searchOnce makes one search, in which clients are exchanged or not. again tells why it has
+// to be made in another way.
+func searchOnce(ctx context.Context, c Config, naming names.Naming, exchange bool) (r reports.Exploration, again, err error) {
+	scripts := &coro.Scripts{}
+	namer := newNamer(naming, c.Bounds.Clients)
+	x := &search{bounds: c.Bounds, clients: c.Bounds.Clients, reduce: exchange, span: c.Run.QueueOptions.Visibility, masters: c.Masters, entry: entryKind(c.Run.Scenario), scripts: scripts, rules: newRules(c.Run, c.Bounds.Clients, c.Look)}
+	x.servers = newServers(Epoch, lockKeys(c, scripts, namer), scripts, namer)
+	x.servers.after = []time.Duration{0}
+	if c.Run.Lock.New != nil {
+		x.servers.after = append(x.servers.after, c.Run.TTL) // the instant may be that of a grant
+	}
 	x.prepare()
 	x.ends = &ends{
-		config: c.Run, rules: x.rules, servers: x.servers, facts: x.facts, options: apart(c.Masters, scripts), crashes: c.Bounds.Crashes, failed: x.fail,
+		config: c.Run, rules: x.rules, servers: x.servers, facts: x.facts, options: apart(c.Masters, scripts, &namer), crashes: c.Bounds.Crashes, failed: x.fail,
 	}
 	x.ends.look(c.Look)
 	x.ends.prepare()
 	start, err := x.begin(c, scripts)
 	if err != nil {
-		return r, false, err
+		return r, nil, err
 	}
 	defer x.close()
 	x.run(ctx, start, c.Progress)
-	if exchange && x.servers.ordered.Load() {
-		return r, true, nil
+	if again := x.again(); again != nil {
+		return r, again, nil
 	}
 	r, err = x.result(c, start)
-	return r, false, err
+	return r, nil, err
 }
 
 // begin opens the scenario and sets up the clients' tries.
 func (x *search) begin(c Config, scripts *coro.Scripts) (state, error) {
 	var failed error
-	_, opened, err := x.servers.alone(x.ends.options, x.servers.start(c.Masters), 0, time.Hour, steward(c.Run, func(ctx context.Context, client *scenarios.Client) error {
+	_, opened, err := x.servers.alone(x.ends.options, x.servers.start(c.Masters), 0, time.Hour, time.Hour, steward(c.Run, func(ctx context.Context, client *scenarios.Client) error {
 		return client.Open(ctx)
 	}, &failed))
 	if err := errors.Join(err, failed); err != nil {
 		return state{}, fmt.Errorf("open the scenario: %w", err)
 	}
-	roles := 0
 	for i := range x.clients {
-		x.roles[i] = roleOf(c.Run, i)
-		roles = max(roles, int(x.roles[i])+1)
-	}
-	for index := range roles {
-		begin := func() Execution {
-			return coro.Start(program(c.Run, index, c.Bounds), coro.Options{Masters: c.Masters, Epoch: Epoch, Token: tokenOf, Scripts: scripts})
+		who := Who{Index: int(roleOf(c.Run, i)), Names: x.servers.naming.scheme(i)}
+		switch {
+		case x.servers.naming.naming >= names.Concrete:
+			x.roles[i] = uint8(i) // each has names of its own
+		default:
+			x.roles[i] = uint8(who.Index)
+			who.Names.Client = 0
 		}
-		if c.Start != nil {
-			begin = func() Execution { return c.Start(index) }
+		if int(x.roles[i]) < len(x.tries) {
+			continue
 		}
-		t, err := newTrie(begin, x.servers, !c.Plain)
+		begin := func(book *names.Book) Execution { return c.begin(who, book, scripts) }
+		t, err := newTrie(begin, who.Names, c.Start == nil, x.servers, !c.Plain, probeSpans(c.Run.TTL))
 		if err != nil {
 			return state{}, err
 		}
@@ -283,19 +409,27 @@ func (x *search) result(c Config, start state) (reports.Exploration, error) {
 	}
 	r := c.describe()
 	r.Stats = x.counted(x.reached)
-	best := x.best()
+	best, rests := x.best(), ""
+	if x.leased.Load() && r.Stats.Lapses == 0 && c.Bounds.Advances > 0 && (x.rules.lock.mutex || x.rules.lock.owner) {
+		rests = "no lease that was promised ran out before it was given back, so what rests on leases was not put to the test"
+	}
 	switch {
+	case x.servers.naming.naming >= names.Concrete && x.drawn():
+		r.Verdict, r.Why = reports.Inconclusive, "a client draws values at random by itself, and what is done depends on how names are spelled: let it take them from Env.Token"
 	case best != nil:
 		t, err := x.trace(start, best)
 		if err != nil {
 			return r, err
 		}
+		t.Naming = int(x.servers.naming.naming)
 		r.Verdict, r.Counterexample = reports.Violated, t
 		r.Why = t.Sentence
 	case x.err != nil:
 		r.Verdict, r.Why = reports.Inconclusive, x.err.Error()
 	case x.cut.Load() != nil:
 		r.Verdict, r.Why = reports.Inconclusive, *x.cut.Load()
+	case rests != "":
+		r.Verdict, r.Why = reports.Inconclusive, rests
 	case x.beyond.Load() && c.Bounds.Advances > 0:
 		r.Verdict, r.Why = reports.Inconclusive, fmt.Sprintf("the clock was not moved beyond %v, and something would have happened then", horizon)
 	case r.Stats.Entered == 0:
@@ -308,12 +442,49 @@ func (x *search) result(c Config, start state) (reports.Exploration, error) {
 	if x.servers.pipelined.Load() {
 		r.NotChecked = append(r.NotChecked, "what others do in the middle of a pipeline: one was sent, and taken for a single step")
 	}
-	r.Properties = c.properties(r)
+	if x.distant.Load() {
+		r.NotChecked = append(r.NotChecked, fmt.Sprintf("what comes when a key expires that lives for more than %v: it is taken to stay", horizon))
+	}
+	for _, t := range x.tries {
+		if t.blind.Load() {
+			r.NotChecked = append(r.NotChecked, "some of the instants with which the clients compare their clocks: there are too many")
+			break
+		}
+	}
+	if r.Verdict == reports.Pass && x.rules.lock.owner && len(x.servers.lockKeys) == 0 {
+		r.Verdict = reports.Inconclusive
+		r.Why = unkeyed
+	}
+	r.Properties = c.properties(r, rests)
+	if open := unjudged(r.Properties); r.Verdict == reports.Pass && open != "" {
+		r.Why += "; no search judges " + open
+	}
 	r.Expected, r.ExpectedWhy = c.Run.ExpectUnder(faultsIn(c.Bounds))
 	if cx := r.Counterexample; cx != nil {
 		r.ExpectedWhy = about(r.ExpectedWhy, cx.Property)
 	}
 	return r, nil
+}
+
+// drawn tells whether a client has drawn values at random.
+func (x *search) drawn() bool {
+	return slices.ContainsFunc(x.tries, func(t *trie) bool {
+		return slices.ContainsFunc(t.nodes.snapshot(), func(n *node) bool { return n.values > 0 })
+	})
+}
+
+// unkeyed is why nothing is said of who releases whose lock.
+const unkeyed = "it is not known which keys are the lock: acquiring it and giving it back change none in common, and none that expires; so owner-only-release was not judged"
+
+// unjudged are the promises that a search leaves open.
+func unjudged(ps []reports.Property) string {
+	var open []string
+	for _, p := range ps {
+		if p.Result == reports.Unknown {
+			open = append(open, fmt.Sprintf("%s of the %s", p.Name, p.Of))
+		}
+	}
+	return strings.Join(open, ", ")
 }
 
 // about are the declared flaws that break this property.
@@ -346,7 +517,7 @@ func (c *Config) describe() reports.Exploration {
 }
 
 // properties are the verdicts, one for each promise.
-func (c *Config) properties(r reports.Exploration) (ps []reports.Property) {
+func (c *Config) properties(r reports.Exploration, rests string) (ps []reports.Property) {
 	promised := c.Run.Promises()
 	for _, p := range c.Look {
 		if !slices.Contains(promised, p) {
@@ -364,7 +535,7 @@ func (c *Config) properties(r reports.Exploration) (ps []reports.Property) {
 			row.Result, row.Why = reports.Broken, cx.Sentence
 		case cx != nil:
 			row.Why = "the search ended when it found another promise broken"
-		case r.Verdict == reports.Pass:
+		case r.Verdict == reports.Pass, r.Why == rests && p.Of != variant.Lock, r.Why == unkeyed && p != history.Promise{Of: variant.Lock, Property: variant.OwnerOnlyRelease}:
 			row.Result, row.Why = reports.Holds, "in all schedules within the bounds"
 		default:
 			row.Why = r.Why
@@ -379,11 +550,11 @@ func (c *Config) notChecked() []string {
 	s := []string{
 		"the order and the number of whole histories: linearizable and fifo are judged by oversell run",
 		"more clients, tries or faults than the bounds allow",
-		"moments other than those at which a key expires, a sleep ends or a time limit is over (of deadlines kept as data, only a queue's visibility time-out)",
+		"moments other than those at which a key expires, a sleep, a time limit or a promised lease ends, an instant comes that is written down, or a client's look at its clock comes out otherwise",
 		"what a lost master, a failover, an eviction or a step of a server's clock does (see oversell run --fault)",
 	}
 	if c.Bounds.Stalls == 0 {
-		s = append(s, "clients that are held up between a look at the clock and the command that follows (see --stalls)")
+		s = append(s, "clients that are held up between a look at the clock and what they do next (see --stalls)")
 	}
 	if c.Run.MaxTries == 1 {
 		s = append(s, "waiting for the lock: each try is one attempt")

@@ -126,7 +126,10 @@ func (p perm) word() (w uint64) {
 }
 
 func (k factsID) hash() uint64 { return spread(uint64(k), 2) }
-func (k edge) hash() uint64    { return spread(pair(k.from, k.answer), uint64(k.now)<<8|uint64(k.which)) }
+func (k edge) hash() uint64 {
+	return spread(pair(k.from, k.answer), uint64(k.now)<<16|uint64(k.looks)<<8|uint64(k.which))
+}
+func (k lookAt) hash() uint64 { return spread(uint64(k.from)<<8|uint64(k.which), uint64(k.now)) }
 func (k judging) hash() uint64 {
 	return spread(pair(k.facts, k.events), pair(k.now, uint32(k.role)<<8|uint32(k.client)))
 }
@@ -139,4 +142,6 @@ func (k ending) hash() uint64         { return spread(pair(k.servers, k.facts), 
 func (k renaming) hash() uint64       { return spread(uint64(k.servers), k.perm.word()) }
 func (k factsRenaming) hash() uint64  { return spread(uint64(k.facts), k.perm.word()) }
 func (k floatsRenaming) hash() uint64 { return spread(uint64(k.floats), k.perm.word()) }
-func (k burying) hash() uint64        { return spread(uint64(k.servers), perm(k.alive).word()) }
+func (k burying) hash() uint64 {
+	return spread(uint64(k.servers), perm(k.alive).word()^perm(k.drawn).word()<<16)
+}

@@ -55,6 +55,17 @@ func bytesOf(v reflect.Value) string {
 	return string(b)
 }
 
+// quotedText is a text that can hold names as it is, and any other in hexadecimal: of
+// bytes drawn at random all spellings are of one length then.
+func quotedText(text string) string {
+	for i := range len(text) {
+		if text[i] < ' ' || text[i] > '~' {
+			return fmt.Sprintf("hex\"%x\"", text)
+		}
+	}
+	return strconv.Quote(text)
+}
+
 // world are the types of what a client is given and does not change.
 var world = map[reflect.Type]bool{
 	reflect.TypeFor[variant.Env]():             true,
@@ -86,7 +97,7 @@ func (d *dump) value(v reflect.Value) {
 	case reflect.Complex64, reflect.Complex128:
 		fmt.Fprint(&d.b, v.Complex())
 	case reflect.String:
-		d.b.WriteString(strconv.Quote(v.String()))
+		d.b.WriteString(quotedText(v.String()))
 	case reflect.Interface:
 		if !v.IsNil() {
 			d.b.WriteString(v.Elem().Type().String())
@@ -105,7 +116,7 @@ func (d *dump) value(v reflect.Value) {
 		d.b.WriteByte('}')
 	case reflect.Slice, reflect.Array:
 		if v.Type().Elem().Kind() == reflect.Uint8 {
-			d.b.WriteString(strconv.Quote(bytesOf(v)))
+			d.b.WriteString(quotedText(bytesOf(v)))
 			return
 		}
 		d.b.WriteByte('[')

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -218,8 +219,14 @@ func (s *simple) after(at situation) (all []turned) {
 		s.execute(&then, call)
 		all = append(all, then)
 	}
-	by, any := at.redis.NextExpiry()
-	if any && at.now+by <= time.Hour && (anyone && at.moved < b.Advances || !anyone && len(at.sent) > 0) {
+	ahead := s.ahead(at)
+	if !anyone && len(ahead) > 1 {
+		ahead = ahead[:1]
+	}
+	for _, by := range ahead {
+		if !(anyone && at.moved < b.Advances || !anyone && len(at.sent) > 0) {
+			break
+		}
 		to := at.clone()
 		to.now += by
 		to.redis = to.redis.Tick(by)
@@ -230,6 +237,30 @@ func (s *simple) after(at situation) (all []turned) {
 		all = append(all, turned{situation: to})
 	}
 	return all
+}
+
+// ahead are the times after which something comes by itself: a key expires, the lease that
+// was promised to a holder ends, or an instant comes that a key holds, in seconds, or a lease
+// after it, or the second after either.
+func (s *simple) ahead(at situation) (all []time.Duration) {
+	for key := range strings.FieldsSeq("Lock:order note a b line") {
+		v, left, is := at.redis.Value(key)
+		if is && left > 0 {
+			all = append(all, left)
+		}
+		if n, err := strconv.ParseInt(v, 10, 64); err == nil && len(v) == 10 {
+			then := time.Unix(n, 0).Sub(Epoch) - at.now
+			all = append(all, then, then+time.Second, then+s.config.Run.TTL, then+s.config.Run.TTL+time.Second)
+		}
+	}
+	for _, h := range at.holds {
+		if h.inside && (s.look[variant.MutualExclusion] || s.look[variant.OwnerOnlyRelease]) {
+			all = append(all, h.until-at.now)
+		}
+	}
+	all = slices.DeleteFunc(all, func(d time.Duration) bool { return d <= 0 || at.now+d > time.Hour })
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 func (s *situation) lapse() {
@@ -254,25 +285,28 @@ func (s *simple) steps(at situation, c int, here stand) (all []turned) {
 	}
 	hear(here.held)
 	if quietly(first) {
+		looked := false
 		for {
+			looked = looked || here.pending[0].Kind == coro.Clock
 			then.seen[c] += observed(coro.Observation{Now: at.now})
 			here = s.stands(c, then.seen[c])
 			hear(here.events)
 			if heard || len(here.pending) == 0 {
-				return []turned{then}
+				return append(all, then)
 			}
 			if !quietly(here.pending[0]) {
 				break
 			}
+			if looked && at.stalled < b.Stalls { // between two looks
+				all = append(all, then.stall())
+			}
 			hear(here.held)
 		}
 		if here.pending[0].Kind != coro.Command {
-			return []turned{then}
+			return append(all, then)
 		}
-		if first.Kind == coro.Clock && at.stalled < b.Stalls {
-			held := turned{situation: then.clone(), broken: then.broken, entered: then.entered}
-			held.stalled++
-			all = append(all, held)
+		if looked && at.stalled < b.Stalls {
+			all = append(all, then.stall())
 		}
 		hear(here.held)
 	}
@@ -306,6 +340,13 @@ func (s *simple) steps(at situation, c int, here stand) (all []turned) {
 	return all
 }
 
+// stall is t with its client held up there.
+func (t turned) stall() turned {
+	t = t.copy()
+	t.stalled++
+	return t
+}
+
 func (t turned) copy() turned {
 	t.situation = t.situation.clone()
 	return t
@@ -333,7 +374,7 @@ func (s *simple) execute(then *turned, call sentCall) (reply string) {
 		then.redis = next
 		reply += string(r)
 		after, left2, is2 := next.Value(key)
-		changed := before != after || left != left2 || is != is2
+		changed := before != after || left != left2 || is != is2 || slices.Contains(info.Expiring, key)
 		if s.look[variant.OwnerOnlyRelease] && changed && (call.during == history.Release || call.during == history.Extend) && !strings.HasPrefix(before, fmt.Sprintf("<%d:", call.client)) && then.other(call.client) && then.broken == "" {
 			then.broken = variant.OwnerOnlyRelease // and it was not the client's own
 		}
@@ -407,6 +448,13 @@ func (s *simple) stuck(at situation) bool {
 	if !s.look[variant.Progress] || bits.OnesCount(busy) > s.config.Bounds.Crashes {
 		return false
 	}
+	// Whoever waits for the next expiry must obtain it, and whoever tries at every interval.
+	return !s.obtains(at, time.Hour) || !s.obtains(at, orDefault(s.config.Run.Retry, 100*time.Millisecond))
+}
+
+// obtains tells whether the lock is obtained by somebody who waits at most so long before each
+// attempt.
+func (s *simple) obtains(at situation, most time.Duration) bool {
 	got := false
 	x := coro.Start(func(ctx context.Context, w *coro.World) {
 		_, err := s.config.Run.Lock.New(w.Env()).Acquire(ctx, "order", lockimpl.Options{TTL: s.config.Run.TTL, Wait: s.config.Run.TTL + scenarios.Grace, RetryEvery: time.Millisecond})
@@ -420,7 +468,7 @@ func (s *simple) stuck(at situation) bool {
 		case r.Kind == coro.Command:
 			o.Reply = s.execute(&then, sentCall{client: 8, commands: r.Commands})
 		case r.Kind == coro.Pause && r.Label == "wait":
-			by := end - then.now
+			by := min(most, end-then.now)
 			if in, any := then.redis.NextExpiry(); any {
 				by = min(by, in)
 			}
@@ -429,5 +477,5 @@ func (s *simple) stuck(at situation) bool {
 		}
 		x.Resume(0, o)
 	}
-	return !got
+	return got
 }

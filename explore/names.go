@@ -4,27 +4,25 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"oversell/internal/names"
 )
 
-// Names that a client makes up, tokens and numbers, say whose they are, in one
-// letter at a fixed place, so that clients can be exchanged for one another: in
+// Names that a client makes up, tokens, random values and numbers, say whose they are,
+// in one letter at a fixed place, so that clients can be exchanged for one another: in
 // what a client itself has seen, its own names bear the letter self, and so two
 // clients that have seen the same have seen the same text. Elsewhere, the letter
-// is the client's number.
+// is the client's number. Tokens and random values are those of package names.
 
 // maxClients is how many clients names can tell apart.
 const maxClients = 8
 
 const (
-	tokenPrefix  = "token"          // token0.1
 	numberPrefix = "900719000"      // and the client's digit and six more: exact in a Lua number
 	numberBase   = 9007190000000000 // with all of them 0
 	numberOwner  = int64(1_000_000) // the weight of the client's digit
-	self         = '9'
+	self         = names.Self
 )
-
-// tokenOf is the n-th token that a client makes, by itself.
-func tokenOf(n int) string { return fmt.Sprintf("%s%c.%d", tokenPrefix, self, n) }
 
 // numberOf is the n-th number of a client, by itself.
 func numberOf(n int64) int64 { return numberBase + int64(self-'0')*numberOwner + n }
@@ -41,7 +39,7 @@ func owner(n int64) (client int, number int64, ok bool) {
 
 // rename replaces the letter in every name in text.
 func rename(text string, letter func(byte) byte) string {
-	if !strings.Contains(text, tokenPrefix) && !strings.Contains(text, numberPrefix) {
+	if !strings.Contains(text, names.TokenPrefix) && !strings.Contains(text, numberPrefix) && !strings.Contains(text, names.RandomPrefix) {
 		return text
 	}
 	b := []byte(text)
@@ -51,49 +49,56 @@ func rename(text string, letter func(byte) byte) string {
 
 // each calls found with the place of the letter in every name in text.
 func each(text string, found func(at int)) {
-	for i := 0; i < len(text); i++ {
-		switch rest := text[i:]; {
-		case len(rest) > len(tokenPrefix)+1 && rest[:len(tokenPrefix)] == tokenPrefix && isDigit(rest[len(tokenPrefix)]) && rest[len(tokenPrefix)+1] == '.':
-			found(i + len(tokenPrefix))
-			i += len(tokenPrefix)
-		case len(rest) >= len(numberPrefix)+7 && rest[:len(numberPrefix)] == numberPrefix && isDigit(rest[len(numberPrefix)]):
+	names.Scan(text, func(_, letter, _ int) { found(letter) })
+	for i := strings.Index(text, numberPrefix); i >= 0 && i+len(numberPrefix)+7 <= len(text); {
+		if !isDigit(text[i+len(numberPrefix)]) {
+			i++
+		} else {
 			found(i + len(numberPrefix))
-			i += len(numberPrefix) + 6
+			i += len(numberPrefix) + 7
 		}
+		next := strings.Index(text[i:], numberPrefix)
+		if next < 0 {
+			return
+		}
+		i += next
 	}
 }
 
-// tokensIn are the places of the letters of tokens in text.
-func tokensIn(text string) (at []int) {
-	each(text, func(i int) {
-		if i >= len(tokenPrefix) && text[i-len(tokenPrefix):i] == tokenPrefix {
-			at = append(at, i)
+// secret is a token or a random value in a text.
+type secret struct {
+	name   string
+	letter int // its place in the name
+	client int
+	number int
+	random bool
+}
+
+// secretsIn are the tokens and random values in text.
+func secretsIn(text string) (all []secret) {
+	names.Scan(text, func(begin, letter, end int) {
+		s := secret{name: text[begin:end], letter: letter - begin, client: int(text[letter] - '0'), random: text[begin:letter] == names.RandomPrefix}
+		for _, c := range []byte(text[letter+2 : end]) {
+			if isDigit(c) {
+				s.number = s.number*10 + int(c-'0')
+			}
 		}
+		all = append(all, s)
 	})
-	return at
+	return all
 }
 
-// tokenAt is the token whose letter is at this place.
-func tokenAt(text string, at int) (name string, client, number int) {
-	end := at + 2
-	for end < len(text) && isDigit(text[end]) {
-		end++
-	}
-	number, _ = strconv.Atoi(text[at+2 : end])
-	return text[at-len(tokenPrefix) : end], int(text[at] - '0'), number
-}
-
-// replaceToken puts one token in the place of another of the same length.
-func replaceToken(text, old, new string) string {
+// replaceName puts one name in the place of another of the same length.
+func replaceName(text, old, new string) string {
 	if !strings.Contains(text, old) {
 		return text
 	}
 	b := []byte(text)
-	for _, at := range tokensIn(text) {
-		if name, _, _ := tokenAt(text, at); name == old {
-			copy(b[at-len(tokenPrefix):], new)
+	names.Scan(text, func(begin, _, end int) {
+		if text[begin:end] == old {
+			copy(b[begin:], new)
 		}
-	}
+	})
 	return string(b)
 }
 
@@ -125,7 +130,7 @@ func foreign(text string) (yes bool) {
 	return yes
 }
 
-// readable is text for people: numbers as client.number.
+// readable is text for people: numbers as client.number, and names without filler.
 func readable(text string) string {
 	var b strings.Builder
 	last := 0
@@ -138,5 +143,5 @@ func readable(text string) string {
 		fmt.Fprintf(&b, "#%c.%d", text[at], n)
 		last = at + 7
 	})
-	return b.String() + text[last:]
+	return names.Readable(b.String() + text[last:])
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"oversell/internal/names"
 	"oversell/variant"
 )
 
@@ -13,8 +14,8 @@ func TestNames(t *testing.T) {
 	number := func(client int, n int64) string { return fmt.Sprint(numberBase + int64(client)*numberOwner + n) }
 	for _, own := range []string{
 		"", "lock", "token", "token9", "token9.", "tokenx.1", "900719", "90071909",
-		tokenOf(0), tokenOf(12), "a" + tokenOf(3) + "b" + tokenOf(4), tokenOf(1) + tokenOf(2),
-		fmt.Sprint(numberOf(1)), "x" + fmt.Sprint(numberOf(999_999)) + ":" + tokenOf(7),
+		ownToken(0), ownToken(12), "a" + ownToken(3) + "b" + ownToken(4), ownToken(1) + ownToken(2),
+		fmt.Sprint(numberOf(1)), "x" + fmt.Sprint(numberOf(999_999)) + ":" + ownToken(7),
 		"$16\r\n" + fmt.Sprint(numberOf(5)) + "\r\n", ":" + fmt.Sprint(numberOf(5)) + "\r\n",
 	} {
 		for client := range maxSlots {
@@ -34,7 +35,7 @@ func TestNames(t *testing.T) {
 			}
 		}
 	}
-	if got, want := global(tokenOf(3)+" "+fmt.Sprint(numberOf(4)), 2), "token2.3 "+number(2, 4); got != want {
+	if got, want := global(ownToken(3)+" "+fmt.Sprint(numberOf(4)), 2), "token2.3 "+number(2, 4); got != want {
 		t.Errorf("%q; want %q", got, want)
 	}
 	if got, want := readable("a"+number(3, 12)+"b"+number(0, 1)+" token1.2"), "a#3.12b#0.1 token1.2"; got != want {
@@ -71,7 +72,7 @@ func TestReplaceToken(t *testing.T) {
 		{"token1.1", "token0.1", "token7.1", "token1.1"},
 		{"", "token0.1", "token7.1", ""},
 	} {
-		if got := replaceToken(c.text, c.old, c.new); got != c.want {
+		if got := replaceName(c.text, c.old, c.new); got != c.want {
 			t.Errorf("%q; want %q", got, c.want)
 		}
 	}
@@ -305,3 +306,6 @@ func TestRepliesForPeople(t *testing.T) {
 		t.Error(quoted("a b"))
 	}
 }
+
+// ownToken is a token of a client's own, as it says it.
+func ownToken(n int) string { return names.Scheme{}.Token(n) }

@@ -63,11 +63,11 @@ func (l *life) turn(begins bool, memory []any) {
 	}
 	text, ok := remembered(memory)
 	if ok {
-		first := l.w.Tokens() // that it may come to know
+		first, texts := l.w.Tokens(), false // that it may come to know
 		if objects, _ := remembered(memory[1:]); strings.Contains(strings.ReplaceAll(objects, `""`, ""), `"`) {
-			first = 0 // a text may be made of a token
+			first, texts = 0, true // a text may be made of a token
 		}
-		text = fmt.Sprintf("%d %d %d %v|%s", first, l.w.Tokens(), l.tried, l.numbers, text)
+		text = fmt.Sprintf("%d %t %d %d %v|%s", first, texts, l.w.Tokens(), l.tried, l.numbers, text)
 	} else {
 		text = ""
 	}
@@ -97,9 +97,9 @@ func (x *search) tally(e Event) (entered, sold uint8) {
 
 // alone runs a client's code by itself against what the servers hold: all commands
 // are executed as they come, and waits are over at the next moment at which
-// anything changes. It returns the events, what the servers hold then, and the
-// time.
-func (s *servers) alone(o coro.Options, from uint32, now time.Duration, patience time.Duration, p coro.Program) (events []Event, to uint32, err error) {
+// anything changes, or after at most so long. It returns the events, and what the servers
+// hold then.
+func (s *servers) alone(o coro.Options, from uint32, now, patience, most time.Duration, p coro.Program) (events []Event, to uint32, err error) {
 	x := coro.Start(p, o)
 	defer x.Close()
 	for end := now + patience; len(x.Pending()) > 0; {
@@ -108,7 +108,7 @@ func (s *servers) alone(o coro.Options, from uint32, now time.Duration, patience
 		obs := coro.Observation{Now: now}
 		switch r.Kind {
 		case coro.Command:
-			c := call{client: nobody, node: r.Node, commands: r.Commands, tx: r.Tx}
+			c := call{client: nobody, node: r.Node, commands: r.Commands, tx: r.Tx, conn: r.Conn}
 			e := s.execute(callAt{from, s.call(c), now})
 			if e.unknown {
 				return nil, from, s.unknown()
@@ -122,7 +122,11 @@ func (s *servers) alone(o coro.Options, from uint32, now time.Duration, patience
 			if now >= end {
 				return nil, from, errImpatient
 			}
-			by := s.until(from, now, r.Until, end)
+			last := end
+			if r.Kind == coro.Pause {
+				last = min(end, now+most)
+			}
+			by := s.until(from, now, r.Until, last)
 			now += by
 			from = s.pass(tick{from, by})
 			obs.Now = now
@@ -157,8 +161,8 @@ const nobody = 8
 // until is how long a wait lasts: to the next expiry, the end of a sleep, or the end of all.
 func (s *servers) until(servers uint32, now, wake, end time.Duration) time.Duration {
 	by := end - now
-	if due := s.nextExpiry(serversID(servers)); due.any {
-		by = min(by, due.in)
+	if due := s.next.get(serversID(servers)); len(due.in) > 0 {
+		by = min(by, due.in[0])
 	}
 	if wake > now {
 		by = min(by, wake-now)
@@ -167,8 +171,8 @@ func (s *servers) until(servers uint32, now, wake, end time.Duration) time.Durat
 }
 
 // apart are the options of a client that is no part of the search.
-func apart(masters int, scripts *coro.Scripts) coro.Options {
-	return coro.Options{Masters: masters, Epoch: Epoch, Scripts: scripts, Token: func(n int) string { return fmt.Sprintf("%s%d.%d", tokenPrefix, nobody, n) }}
+func apart(masters int, scripts *coro.Scripts, naming *namer) coro.Options {
+	return coro.Options{Masters: masters, Epoch: Epoch, Scripts: scripts, Token: naming.outsider}
 }
 
 // steward runs f as a client of c that is no part of the search, with what its
@@ -180,15 +184,18 @@ func steward(c scenarios.Config, f func(ctx context.Context, client *scenarios.C
 	}
 }
 
-// probe tries for the scenario's lock, as a client that comes last, for so long.
-func probe(c scenarios.Config, wait time.Duration, got *bool) coro.Program {
+// probe tries for the scenario's lock, as a client that comes last, for so long. It tells
+// whether it got it, and whether it had to wait.
+func probe(c scenarios.Config, wait time.Duration, got, waited *bool) coro.Program {
 	return func(ctx context.Context, w *coro.World) {
 		o := lockOptions(c)
 		o.Wait, o.MaxTries = wait, 0
 		env := w.Env()
 		locker := c.Lock.New(env)
-		for end := env.Clock.Now().Add(wait); ; {
+		began := env.Clock.Now()
+		for end := began.Add(wait); ; {
 			_, err := locker.Acquire(ctx, lockName(c), o)
+			*waited = env.Clock.Now().After(began)
 			if *got = err == nil; *got || !errors.Is(err, lockimpl.ErrHeld) || env.Clock.Now().After(end) {
 				return
 			}

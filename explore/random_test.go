@@ -333,7 +333,7 @@ func outcomeOf(r reports.Exploration) outcome {
 	return o
 }
 
-const generatedPrograms = 530
+const generatedPrograms = 580
 
 // long tells that there is time.
 func long() bool { return os.Getenv("OVERSELL_LONG") != "" }
@@ -407,7 +407,10 @@ func both(t *testing.T, seed uint64, p plan, c Config) (reduced, plain outcome, 
 		if strings.Contains(r.Why, "--memory") {
 			return reduced, plain, false // too large for a test
 		}
-		if r.Verdict == reports.Inconclusive && !strings.Contains(r.Why, "nobody ever got in") {
+		if r.Why == unkeyed && c.Plain {
+			return reduced, plain, false // what the naive search watches is not known to be the lock
+		}
+		if r.Verdict == reports.Inconclusive && r.Why != unkeyed && !strings.Contains(r.Why, "nobody ever got in") {
 			t.Errorf("seed %d (plain %t): %s: %v %+v", seed, c.Plain, r.Why, p, c.Bounds)
 			return reduced, plain, false
 		}

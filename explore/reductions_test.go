@@ -19,6 +19,8 @@ import (
 type scripted struct {
 	acquire func(ctx context.Context, s *actor, r redis.UniversalClient, v string) (granted bool, err error)
 	release func(ctx context.Context, r redis.UniversalClient, v string) error
+	// releases is release for one that remembers what it has set.
+	releases func(ctx context.Context, s *actor, r redis.UniversalClient) error
 }
 
 // actor is a client's view of it. It remembers the round, and what hidden does. Its
@@ -26,6 +28,7 @@ type scripted struct {
 type actor struct {
 	env    variant.Env
 	round  int
+	own    string
 	hidden func() bool
 	plays  *stage
 }
@@ -71,6 +74,9 @@ func (s *actor) Extend(_ context.Context, l lockimpl.Lock, _ time.Duration) (loc
 }
 
 func (s *actor) Release(ctx context.Context, l lockimpl.Lock) error {
+	if releases := s.plays.script().releases; releases != nil {
+		return releases(ctx, s, s.env.Redis[0])
+	}
 	release := s.plays.script().release
 	if release == nil {
 		return nil
@@ -85,7 +91,7 @@ func locked(b reports.Bounds, s scripted, look ...variant.Property) Config {
 		b.TimeMS = 30_000
 	}
 	on := onStage(s)
-	c := Config{Bounds: b, Run: scenarios.Config{Scenario: mutex, Lock: lockimpl.Variant{Name: "scripted", New: func(env variant.Env) lockimpl.Locker {
+	c := Config{Bounds: b, Run: scenarios.Config{Scenario: mutex, TTL: time.Second, Wait: time.Second, Lock: lockimpl.Variant{Name: "scripted", New: func(env variant.Env) lockimpl.Locker {
 		return &actor{env: env, plays: on}
 	}}}}
 	if look == nil {

@@ -18,6 +18,7 @@ import (
 	"oversell/clock"
 	"oversell/history"
 	"oversell/internal/coro"
+	"oversell/internal/names"
 	"oversell/lockimpl"
 	"oversell/reports"
 	"oversell/scenarios"
@@ -43,7 +44,7 @@ func Replay(ctx context.Context, c Config, cx *reports.Counterexample, servers [
 		return nil, fmt.Errorf("%w: the schedule needs %d servers", ErrUsage, c.Masters)
 	}
 	c.Look = []history.Promise{{Of: cx.Of, Property: cx.Property}}
-	r := &replay{ctx: ctx, config: c, servers: servers[:c.Masters], rules: newRules(c.Run, c.Bounds.Clients, c.Look), lines: map[line]*bufio.ReadWriter{}, late: map[int]history.Kind{}}
+	r := &replay{ctx: ctx, config: c, naming: newNamer(names.Naming(cx.Naming), len(cx.Clients)), servers: servers[:c.Masters], rules: newRules(c.Run, c.Bounds.Clients, c.Look), lines: map[line]*bufio.ReadWriter{}, late: map[int]history.Kind{}}
 	defer r.close()
 	if err := r.open(len(cx.Clients)); err != nil {
 		return nil, err
@@ -68,6 +69,7 @@ func (b *breach) told() *reports.Property {
 type replay struct {
 	ctx     context.Context
 	config  Config
+	naming  namer
 	servers []*redis.Options
 	rules   *rules
 	facts   facts
@@ -82,13 +84,17 @@ type replay struct {
 	late    map[int]history.Kind // during which operation a late request was sent, by step
 }
 
-// line is a client's connection to a server.
-type line struct{ client, node int }
+// line is a client's connection to a server: which one, see coro.Request.Conn, or lateLine of
+// the step in which a request was sent that is still under way.
+type line struct{ client, node, conn int }
+
+func lateLine(step int) int { return -1 - step }
 
 // puppet is a client in a replay.
 type puppet struct {
 	number int
 	code   Execution
+	book   *names.Book
 	loud   bool // what it came to last could be noticed
 	under  []history.Kind
 	held   []Event // not yet judged
@@ -103,11 +109,12 @@ func (r *replay) open(clients int) error {
 	r.facts = r.rules.start()
 	r.scripts = &coro.Scripts{}
 	for i := range clients {
-		p := &puppet{number: i}
+		who := Who{Index: int(roleOf(r.config.Run, i)), Names: r.naming.scheme(i)}
+		p := &puppet{number: i, book: who.Names.Book(0)}
 		if r.config.Start != nil {
-			p.code = r.config.Start(int(roleOf(r.config.Run, i)))
+			p.code = r.config.Start(who)
 		} else {
-			p.code = coro.Start(program(r.config.Run, int(roleOf(r.config.Run, i)), r.config.Bounds), coro.Options{Masters: r.config.Masters, Epoch: Epoch, Token: tokenOf, Scripts: r.scripts})
+			p.code = coro.Start(program(r.config.Run, who.Index, r.config.Bounds), coro.Options{Masters: r.config.Masters, Epoch: Epoch, Token: p.book.Token, Scripts: r.scripts})
 		}
 		r.clients = append(r.clients, p)
 		if err := r.settle(p); err != nil {
@@ -133,7 +140,8 @@ func (r *replay) settle(p *puppet) error {
 			return err
 		}
 		for _, e := range p.code.Events() {
-			r.came(p, e.(Event))
+			_, events := eachText(nil, []Event{e.(Event)}, p.book.Canonical)
+			r.came(p, events[0])
 		}
 		i := slices.IndexFunc(p.code.Pending(), func(q coro.Request) bool { return q.Kind == coro.Boundary })
 		if i < 0 {
@@ -183,7 +191,12 @@ func (r *replay) step(all []reports.Step, s reports.Step) error {
 	case reports.StepEnd:
 		return r.end()
 	case reports.StepArrive:
-		_, err := r.send(call{client: s.Client, node: s.Node, commands: s.Commands, tx: s.Tx, during: r.late[s.Of]}, s)
+		c := call{client: s.Client, node: s.Node, commands: s.Commands, tx: s.Tx, during: r.late[s.Of]}
+		if s.Conn > 0 {
+			c.conn = lateLine(s.Of)
+		}
+		_, err := r.send(c, s)
+		r.hangUp(c)
 		return err
 	}
 	p := r.clients[s.Client]
@@ -191,7 +204,7 @@ func (r *replay) step(all []reports.Step, s reports.Step) error {
 	if i < 0 || i >= len(p.code.Pending()) {
 		return fmt.Errorf("%w: client %d has nothing to do there", ErrDiverged, s.Client)
 	}
-	if looked, err := r.look(p, i); err != nil || looked && (s.Kind == reports.StepLook || s.Kind == reports.StepStart) {
+	if looked, err := r.look(p, i, s.Looks); err != nil || looked && (s.Kind == reports.StepLook || s.Kind == reports.StepStart) {
 		return err
 	}
 	if i >= len(p.code.Pending()) {
@@ -204,7 +217,7 @@ func (r *replay) step(all []reports.Step, s reports.Step) error {
 		if err := r.same(p, q, s); err != nil {
 			return err
 		}
-		c := call{client: s.Client, node: s.Node, commands: s.Commands, tx: s.Tx}
+		c := call{client: s.Client, node: s.Node, commands: s.Commands, tx: s.Tx, conn: s.Conn}
 		if len(p.under) > 0 {
 			c.during = p.under[len(p.under)-1]
 		}
@@ -216,27 +229,51 @@ func (r *replay) step(all []reports.Step, s reports.Step) error {
 			return err
 		}
 		if s.Kind != reports.StepCommand {
+			if s.Kind == reports.StepLate {
+				from, to := line{c.client, c.node, c.conn}, line{c.client, c.node, lateLine(r.steps)}
+				if rw := r.lines[from]; rw != nil && c.conn > 0 {
+					r.lines[to] = rw
+					delete(r.lines, from)
+				}
+			}
+			r.hangUp(c)
 			o.Reply, o.Failure = "", coro.NoAnswer
 			if q.Deadline > 0 && q.Deadline <= r.now {
 				o.Failure = coro.TimedOut
 			}
 		}
-		o.Reply = local(o.Reply, s.Client)
+		o.Reply = p.book.Reply(local(o.Reply, s.Client))
 	}
 	p.code.Resume(i, o)
 	return r.settle(p)
 }
 
-// look lets a client do what it does in private before its next command.
-func (r *replay) look(p *puppet, i int) (looked bool, err error) {
+// hangUp closes the connection of a call, as a client's library does that had no answer, if it
+// is one on which something is watched.
+func (r *replay) hangUp(c call) {
+	l := line{c.client, c.node, c.conn}
+	if l.conn == 0 || r.lines[l] == nil {
+		return
+	}
+	_, _ = r.exchange(l, command("RESET"), 1) // so that it is forgotten before the next command
+	delete(r.lines, l)
+}
+
+// look lets a client do what it does in private before its next command, or look at the
+// clock so often.
+func (r *replay) look(p *puppet, i, times int) (looked bool, err error) {
 	for p.loud = false; !p.loud && len(p.code.Pending()) > i && private(p.code.Pending()[i]); i = 0 {
+		looks := p.code.Pending()[i].Kind == coro.Clock
 		r.judge(p)
 		p.code.Resume(i, coro.Observation{Now: r.now})
 		if err := r.settle(p); err != nil {
 			return true, err
 		}
 		looked = true
-		if len(p.code.Pending()) != 1 {
+		if looks {
+			times--
+		}
+		if len(p.code.Pending()) != 1 || looks && times == 0 {
 			break
 		}
 	}
@@ -253,11 +290,16 @@ func (r *replay) happens(s reports.Step, c call) (string, error) {
 
 // same compares what the client is about to send with what the schedule says.
 func (r *replay) same(p *puppet, q coro.Request, s reports.Step) error {
+	// What the client has drawn at random is in the schedule by its name.
+	want := Said(p.book, []coro.Request{{Commands: localCommands(s.Commands, p.number)}}, nil)
+	if err := names.Follow(Said(p.book, []coro.Request{{Commands: q.Commands}}, nil), want, names.Values(want.Texts)); err != nil && !s.Clock {
+		return fmt.Errorf("%w: client %d is about to send %q", ErrDiverged, p.number, q.Commands)
+	}
 	var commands [][]string
 	for _, cmd := range q.Commands {
 		args := make([]string, len(cmd))
 		for i, arg := range cmd {
-			args[i] = global(arg, p.number)
+			args[i] = global(p.book.Canonical(arg), p.number)
 		}
 		commands = append(commands, args)
 	}
@@ -273,6 +315,17 @@ func (r *replay) same(p *puppet, q coro.Request, s reports.Step) error {
 	return nil
 }
 
+// localCommands are commands in the names of client.
+func localCommands(commands [][]string, client int) [][]string {
+	all := make([][]string, len(commands))
+	for i, cmd := range commands {
+		for _, arg := range cmd {
+			all[i] = append(all[i], local(arg, client))
+		}
+	}
+	return all
+}
+
 // pass lets time pass for real, and a little more: a server may be late to let a key
 // expire.
 func (r *replay) pass(d time.Duration) error {
@@ -286,35 +339,43 @@ func (r *replay) pass(d time.Duration) error {
 
 // send has a server execute a client's call, and judges what it does to the lock.
 func (r *replay) send(c call, s reports.Step) (string, error) {
-	key := ""
+	var keys []string
 	// Whose lock it is, the search has told; here it is enough to see that it changed.
 	if r.last && (c.during == history.Release || c.during == history.Extend) {
-		key = lockimpl.Key(lockName(r.config.Run))
+		keys = lockKeys(r.config, r.scripts, r.naming)
+		// An expiry is told from the one before by the millisecond in which it was set.
+		if err := (clock.Real{}).Sleep(r.ctx, 2*time.Millisecond); err != nil {
+			return "", err
+		}
 	}
-	before, err := r.dump(c.node, key)
+	before, err := r.dump(c.node, keys)
 	if err != nil {
 		return "", err
 	}
-	reply, err := r.exchange(line{c.client, c.node}, r.wire(c), replyCount(c))
+	reply, err := r.exchange(line{c.client, c.node, c.conn}, r.wire(c), replyCount(c))
 	if err != nil {
 		return "", err
 	}
 	if reply != s.Reply && !s.Clock {
 		return "", fmt.Errorf("%w: the server answered %s, and in the search %s", ErrDiverged, replies(c, reply), replies(c, s.Reply))
 	}
-	after, err := r.dump(c.node, key)
+	after, err := r.dump(c.node, keys)
 	if err == nil && before != after {
 		r.broken(r.rules.touched(r.facts, c.client, c.during, r.now))
 	}
 	return reply, err
 }
 
-// dump is all that a server has under a key.
-func (r *replay) dump(node int, key string) (string, error) {
-	if key == "" {
-		return "", nil
+// dump is all that a server has under these keys.
+func (r *replay) dump(node int, keys []string) (all string, err error) {
+	for _, key := range keys {
+		one, err := r.exchange(line{nobody, node, 0}, command("DUMP", key)+command("PEXPIRETIME", key), 2)
+		if err != nil {
+			return "", err
+		}
+		all += one
 	}
-	return r.exchange(line{nobody, node}, command("DUMP", key)+command("PEXPIRETIME", key), 2)
+	return all, nil
 }
 
 // wire is a call as it is sent. Scripts go as text, so that none needs to be known.
@@ -445,7 +506,7 @@ func (r *replay) do(f func(ctx context.Context, client *scenarios.Client) error)
 func (r *replay) plain() (variant.Env, func()) {
 	env := variant.Env{Clock: clock.Real{}}
 	n := 0
-	env.Token = func() string { n++; return fmt.Sprintf("%s%d.%d", tokenPrefix, nobody, n) }
+	env.Token = func() string { n++; return r.naming.outsider(n) }
 	env.Wait = func(ctx context.Context, _ string, atMost time.Duration) error {
 		return env.Clock.Sleep(ctx, min(atMost, 20*time.Millisecond))
 	}

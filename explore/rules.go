@@ -193,6 +193,26 @@ func (r *rules) passed(f facts, now time.Duration) facts {
 	return r.write(p)
 }
 
+// untils are the ends of the leases that clients inside were promised, if they are needed.
+func (r *rules) untils(f facts) (all []time.Duration) {
+	for _, me := range r.read(f).people {
+		for _, h := range me.held {
+			if h.inside && h.until > 0 && h.until != forever {
+				all = append(all, h.until)
+			}
+		}
+	}
+	return all
+}
+
+// lapses is how many of them have ended at time now.
+func (r *rules) lapses(f facts, now time.Duration) (n uint8) {
+	for _, until := range r.untils(f) {
+		n += flag(until <= now)
+	}
+	return n
+}
+
 // busy are the clients, a bit each, that are in the middle of something: with an
 // operation under way, inside a section, or with a task in their hands. When nobody
 // is, or those who are have died, the end can be judged.

@@ -670,7 +670,7 @@ func (c *chaos) queue(events int, again bool) {
 				}
 				c.begin(i, history.Op{Kind: history.Enqueue, Arg: id})
 			case kind == 1:
-				c.begin(i, history.Op{Kind: history.Pop, Session: int64(len(c.seq) + 1)})
+				c.begin(i, history.Op{Kind: history.Pop, Session: history.Int(int64(len(c.seq) + 1))})
 			default:
 				c.begin(i, history.Op{Kind: history.Effect, Arg: tasks[c.IntN(len(tasks))]})
 			}
@@ -732,6 +732,58 @@ func TestRulesAgreeWithMonitors(t *testing.T) {
 	}
 	// A second effect is told although the task is enqueued once more later.
 	enqueuedLater := func(c *chaos, steps, _ bool) bool { return steps }
+	// An order that is counted after an answer said that it had been: the monitor sees two
+	// effects, the search one. See the comment of oncePerOrder.
+	countedAfter := func(c *chaos, _, _ bool) bool {
+		return slices.ContainsFunc(c.ops, func(said history.Op) bool {
+			return said.Reason == history.Repeated && slices.ContainsFunc(c.ops, func(x history.Op) bool {
+				return x.Kind == said.Kind && x.Arg == said.Arg && x.Outcome == history.OK && x.Reason != history.Repeated && x.Call > said.Return
+			})
+		})
+	}
+	// A refund of what nobody was told to have bought: the monitor ties refunds to purchases, and
+	// the search, where programs refund what they were told to have bought, does not.
+	ofNothing := func(c *chaos, _, _ bool) bool {
+		given, all := make(map[history.Value]bool), slices.Clone(c.ops)
+		for _, op := range c.open {
+			if op != nil {
+				all = append(all, *op)
+			}
+		}
+		return slices.ContainsFunc(all, func(x history.Op) bool {
+			if x.Kind != history.Refund || x.Outcome == history.Refused {
+				return false
+			}
+			again := given[x.Arg]
+			given[x.Arg] = true
+			return again || !slices.ContainsFunc(c.ops, func(b history.Op) bool {
+				return b.Kind == history.Buy && b.Arg == x.Arg && b.Outcome == history.OK && b.Reason != history.Repeated && b.Return < x.Call
+			})
+		})
+	}
+	// An enqueue that was told of an entry, or an effect, before anybody is known to have
+	// enqueued the task: the monitors judge that, too, and no program that is searched does it.
+	outOfNowhere := func(c *chaos, _, _ bool) bool {
+		return slices.ContainsFunc(c.ops, func(x history.Op) bool {
+			if x.Kind != history.Effect && (x.Kind != history.Enqueue || x.Reason != history.Repeated) {
+				return false
+			}
+			return !slices.ContainsFunc(c.ops, func(e history.Op) bool {
+				return e.Kind == history.Enqueue && e.Arg == x.Arg && e.Outcome == history.OK && e.Reason != history.Repeated && e.Call < x.Return
+			})
+		})
+	}
+	// A purchase without an answer cannot both explain a refusal and leave pieces over. The
+	// search judges each by itself.
+	explainsBoth := func(why string) bool { return strings.Contains(why, "what is left in the end shows") }
+	// A refund that an answer calls counted, of which nothing else tells, has given back for
+	// the monitor, and has not for the search.
+	returnedBefore := func(c *chaos, steps, _ bool) bool {
+		return steps && slices.ContainsFunc(c.ops, func(x history.Op) bool { return x.Kind == history.Refund && x.Reason == history.Repeated })
+	}
+	either := func(a, b differs) differs {
+		return func(c *chaos, steps, monitor bool) bool { return a(c, steps, monitor) || b(c, steps, monitor) }
+	}
 	for _, x := range []struct {
 		name     string
 		of       variant.Object
@@ -743,19 +795,19 @@ func TestRulesAgreeWithMonitors(t *testing.T) {
 	}{
 		{"", variant.Lock, variant.MutualExclusion, "mutex", "mutex", lock, intoExtension},
 		{"", variant.Lock, variant.Fencing, "mutex", "mutex", lock, never},
-		{"", variant.Sale, variant.NoOversell, "seckill", "seckill-queued", untidy, declinedRefund},
-		{"tidy", variant.Sale, variant.NoOversell, "seckill", "seckill", tidy, never},
-		{"", variant.Sale, variant.OncePerOrder, "seckill", "seckill-queued", untidy, never},
-		{"", variant.Sale, variant.NoUndersell, "seckill", "seckill-queued", untidy, never},
-		{"tidy", variant.Sale, variant.NoUndersell, "seckill", "seckill", tidy, never},
+		{"", variant.Sale, variant.NoOversell, "seckill", "seckill-queued", untidy, either(ofNothing, either(declinedRefund, either(countedAfter, returnedBefore)))},
+		{"tidy", variant.Sale, variant.NoOversell, "seckill", "seckill", tidy, countedAfter},
+		{"", variant.Sale, variant.OncePerOrder, "seckill", "seckill-queued", untidy, either(ofNothing, countedAfter)},
+		{"", variant.Sale, variant.NoUndersell, "seckill", "seckill-queued", untidy, either(ofNothing, countedAfter)},
+		{"tidy", variant.Sale, variant.NoUndersell, "seckill", "seckill", tidy, countedAfter},
 		{"", variant.Sale, variant.Fencing, "seckill", "seckill-queued", untidy, never},
 		{"", variant.IDs, variant.UniqueIDs, "ids", "ids", count, never},
 		{"", variant.IDs, variant.RealTimeOrder, "ids", "ids", count, never},
 		{"", variant.IDs, variant.NoGaps, "ids", "ids", count, never},
 		{"", variant.Queue, variant.NoDuplicateDelivery, "queue", "queue", queue, never},
-		{"again", variant.Queue, variant.NoDuplicateDelivery, "queue", "queue", requeue, lenient},
+		{"again", variant.Queue, variant.NoDuplicateDelivery, "queue", "queue", requeue, either(lenient, outOfNowhere)},
 		{"", variant.Queue, variant.EffectOnce, "queue", "queue", queue, never},
-		{"again", variant.Queue, variant.EffectOnce, "queue", "queue", requeue, enqueuedLater},
+		{"again", variant.Queue, variant.EffectOnce, "queue", "queue", requeue, either(enqueuedLater, outOfNowhere)},
 		{"", variant.Queue, variant.NotEarly, "queue", "queue", queue, never},
 		{"again", variant.Queue, variant.NotEarly, "queue", "queue", requeue, lenient},
 		{"", variant.Queue, variant.InOrder, "queue", "queue", queue, lenient},
@@ -782,7 +834,7 @@ func TestRulesAgreeWithMonitors(t *testing.T) {
 				r.single = false // what has no answer never ends here
 				f, all := tell(r, c.seq)
 				steps := len(all) > 0 || audit != nil && r.end(f, audit, r.busy(f)) != nil
-				h := c.history(history.Header{Scenario: x.scenario, Lock: "some", Stock: stock, Promises: promise}, audit)
+				h := c.history(history.Header{Objects: []variant.Object{x.of}, Lock: "some", Stock: stock, Promises: promise}, audit)
 				slices.SortStableFunc(h.Ops, func(a, b history.Op) int { return int(a.Return - b.Return) })
 				monitor, why := false, ""
 				for _, v := range checker.Judge(h).Verdicts {
@@ -795,7 +847,8 @@ func TestRulesAgreeWithMonitors(t *testing.T) {
 					both++
 				case !steps && !monitor:
 					neither++
-				case x.differs(c, steps, monitor):
+				case x.differs(c, steps, monitor), explainsBoth(why), monitor && strings.Contains(why, " too many: "), // sold and still there: the search does not judge that
+					monitor && x.property == variant.NoUndersell && (strings.Contains(why, "before, ") || strings.Contains(why, "accounts for")): // nor what an answer or a sum alone tells
 					apart++
 				default:
 					t.Fatalf("seed %d: steps %v, monitor %v\n%s%s\nmonitor: %s", seed, steps, monitor, showOps(h.Ops, stock), sentences(all), why)

@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/bits"
 	"runtime"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -18,9 +19,6 @@ import (
 	"oversell/internal/coro"
 	"oversell/reports"
 )
-
-// horizon is how far the search's clock goes. What expires later expires never.
-const horizon = time.Hour
 
 // search is a search under way.
 type search struct {
@@ -35,6 +33,8 @@ type search struct {
 	masters int
 	entry   history.Kind // that counts as being put to the test
 	beyond  atomic.Bool  // something would have happened beyond the horizon
+	distant atomic.Bool  // a key lives longer than the whole search
+	leased  atomic.Bool  // a lease was promised that ends
 	// span is after how long a deadline that the servers keep as data is over; 0: there is none.
 	span    time.Duration
 	scripts *coro.Scripts
@@ -42,7 +42,8 @@ type search struct {
 	facts    *interner[facts]
 	floats   *interner[[]float]
 	judged   *memo[judging, judgement]
-	passed   *memo[factsAt, uint32]
+	passed   *memo[factsAt, passing]
+	untils   *memo[factsID, []time.Duration]
 	busy     *memo[factsID, uint16]
 	permuted *memo[factsRenaming, uint32]
 	floated  *memo[floatChange, uint32]
@@ -60,7 +61,8 @@ type search struct {
 	err   error
 	cut   atomic.Pointer[string] // why the search was ended before its end
 	began time.Time
-	peak  int // the most states that waited to be looked at
+	told  atomic.Int64 // when it was told how far it is, since it began
+	peak  int          // the most states that waited to be looked at
 	// reached is how many steps the longest schedules have.
 	reached int
 }
@@ -77,7 +79,7 @@ type finding struct {
 
 // effort counts what a search does.
 type effort struct {
-	transitions, entered, sold, advances, expiries, crashes, lost, late, ends atomic.Int64
+	transitions, entered, sold, advances, expiries, lapses, crashes, lost, late, ends atomic.Int64
 }
 
 type judging struct {
@@ -127,9 +129,11 @@ func (x *search) prepare() {
 	x.floats = newInterner[[]float]()
 	x.floats.id("", func() []float { return nil })
 	x.judged = newMemo(x.judge)
-	x.passed = newMemo(func(k factsAt) uint32 {
-		return x.numbered(x.rules.passed(x.facts.get(k.facts), time.Duration(k.now)*tickUnit))
+	x.passed = newMemo(func(k factsAt) passing {
+		before, now := x.facts.get(k.facts), time.Duration(k.now)*tickUnit
+		return passing{x.numbered(x.rules.passed(before, now)), x.rules.lapses(before, now)}
 	})
+	x.untils = newMemo(func(k factsID) []time.Duration { return x.rules.untils(x.facts.get(uint32(k))) })
 	x.busy = newMemo(func(k factsID) uint16 { return x.rules.busy(x.facts.get(uint32(k))) })
 	x.permuted = newMemo(func(k factsRenaming) uint32 {
 		p := make([]int, x.clients)
@@ -160,6 +164,9 @@ func (x *search) judge(k judging) (j judgement) {
 		f, b = x.rules.on(f, int(k.client), e, time.Duration(k.now)*tickUnit)
 		if j.breach == 0 && b != nil {
 			j.breach = x.breaches.id(fmt.Sprint(k), func() *breach { return b })
+		}
+		if e.End && e.Op.Kind == history.Acquire && e.Op.Outcome == history.OK && e.Op.Until > time.Duration(k.now)*tickUnit {
+			x.leased.Store(true)
 		}
 		entered, sold := x.tally(e)
 		j.entered, j.sold = j.entered+entered, j.sold+sold
@@ -198,12 +205,15 @@ type worker struct {
 	brief    [][]brief // the same, with what is asked of all nodes of a state
 	settled  []cache[edge, settled]
 	judged   cache[judging, judgement]
-	passed   cache[factsAt, uint32]
+	passed   cache[factsAt, passing]
+	untils   cache[factsID, []time.Duration]
+	turning  []cache[lookAt, time.Duration]
+	ahead    []time.Duration // the moments of the last state
 	busy     cache[factsID, uint16]
 	done     cache[callAt, effect]
 	doneNow  cache[callAt, effect]
 	ticked   cache[tick, uint32]
-	next     cache[serversID, nextDue]
+	next     cache[serversID, *dues]
 	floated  cache[floatChange, uint32]
 	renamed  cache[renaming, uint32]
 	permuted cache[factsRenaming, uint32]
@@ -222,7 +232,7 @@ type worker struct {
 }
 
 // tallies are a worker's part of the effort.
-type tallies struct{ transitions, entered, sold, advances, expiries, crashes, lost, late, ends int64 }
+type tallies struct{ transitions, entered, sold, advances, expiries, lapses, crashes, lost, late, ends int64 }
 
 // frontier is a state that is to be looked at.
 type frontier struct {
@@ -230,9 +240,11 @@ type frontier struct {
 	id    stateID
 }
 
+func flagged(b bool) int64 { return int64(flag(b)) }
+
 func (x *search) worker() *worker {
 	w := &worker{
-		search: x, judged: cached(x.judged, largeCache), passed: cached(x.passed, smallCache), busy: cached(x.busy, smallCache),
+		search: x, judged: cached(x.judged, largeCache), passed: cached(x.passed, smallCache), untils: cached(x.untils, smallCache), busy: cached(x.busy, smallCache),
 		done: cached(x.servers.done, mediumCache), doneNow: cached(x.servers.doneNow, mediumCache),
 		ticked: cached(x.servers.ticked, smallCache), next: cached(x.servers.next, smallCache), floated: cached(x.floated, smallCache),
 		renamed: cached(x.servers.renamed, mediumCache), permuted: cached(x.permuted, mediumCache), adrift: cached(x.adrift, smallCache),
@@ -241,14 +253,15 @@ func (x *search) worker() *worker {
 	}
 	for _, t := range x.tries {
 		w.settled = append(w.settled, cached(t.settled, mediumCache))
+		w.turning = append(w.turning, cached(t.turning, smallCache))
 	}
 	return w
 }
 
 // brief is what is asked of a node most often, where little memory holds it for all.
 type brief struct {
-	alive   uint8
-	foreign bool
+	alive, aliveDrawn uint8
+	foreign           bool
 }
 
 // node is where a client stands.
@@ -273,7 +286,7 @@ func (w *worker) stand(client int, id uint32) brief {
 func (w *worker) learn(role uint8) {
 	w.nodes[role] = w.search.tries[role].nodes.snapshot()
 	for _, n := range w.nodes[role][len(w.brief[role]):] {
-		w.brief[role] = append(w.brief[role], brief{n.alive, n.foreign})
+		w.brief[role] = append(w.brief[role], brief{n.alive, n.aliveDrawn, n.foreign})
 	}
 }
 
@@ -307,23 +320,24 @@ func (w *worker) act(s state, a action) step {
 	}
 	x, c := w.search, a.client()
 	n := w.node(c, s.nodes[c])
-	r := &n.pending[a.which()]
+	r := &n.pending[a.thread()]
 	st := step{next: s}
 	w.begin(&st, c, n.held)
+	if a.kind() == looks {
+		if !w.sends(c, s.nodes[c], a.thread(), a.times(), s.time()) {
+			st.next.stalled++
+		}
+		w.goOn(&st, c, edge{from: s.nodes[c], which: uint8(a.thread()), answer: goOn, now: s.time(), looks: uint8(a.times())})
+		return st
+	}
 	if private(*r) {
 		if to := w.look(c, s.nodes[c], a.which(), s.time()); to.fused {
 			st.next.nodes[c] = to.node
 			w.came(&st, c, to.events)
 			n = w.node(c, to.node)
 			r = &n.pending[0]
-			if a.kind() != looks {
-				w.came(&st, c, n.held)
-			}
+			w.came(&st, c, n.held)
 		}
-	}
-	if a.kind() == looks {
-		st.next.stalled++
-		return st
 	}
 	s = st.next
 	answer := goOn
@@ -339,11 +353,20 @@ func (w *worker) act(s state, a action) step {
 			if a.kind() == losesReply && st.effect.servers == s.servers {
 				return st // as good as a lost request
 			}
+			if n := a.order(); n > 0 {
+				st.effect.answer = x.servers.orders.get(st.effect.orders)[n]
+			}
 			st.next.servers, answer = st.effect.servers, st.effect.answer
 			if st.effect.touched {
 				st.breach = x.rules.touched(x.facts.get(s.facts), c, n.during(), s.time())
 			}
+			if a.kind() == losesReply {
+				st.next.servers = x.hangsUp(st.next.servers, r, call)
+			}
+		case losesCall:
+			st.next.servers = x.hangsUp(s.servers, r, call)
 		case givesUp:
+			st.next.servers, call = x.leaves(s, r, call)
 			st.next.floats = w.floated.get(floatChange{s.floats, float(call), -1})
 		}
 		if a.kind() != goes {
@@ -353,6 +376,34 @@ func (w *worker) act(s state, a action) step {
 	}
 	w.goOn(&st, c, edge{from: s.nodes[c], which: uint8(which(n, r)), answer: answer, now: s.time()})
 	return st
+}
+
+// hangsUp is what the servers hold when a client has closed the connection of a request that
+// had no answer, as its library does. It matters only if something is watched there.
+func (x *search) hangsUp(servers uint32, r *coro.Request, id uint32) uint32 {
+	if r.Conn == 0 {
+		return servers
+	}
+	return x.servers.closed(servers, x.servers.calls.get(id))
+}
+
+// leaves is hangsUp for a request that is still under way: it keeps the connection to itself,
+// with what is watched there. It returns what the servers hold, and the request.
+func (x *search) leaves(s state, r *coro.Request, id uint32) (servers, under uint32) {
+	if r.Conn == 0 {
+		return s.servers, id
+	}
+	c := x.servers.calls.get(id)
+	old := c.connection()
+	taken := func(conn int) bool {
+		return slices.ContainsFunc(x.floats.get(s.floats), func(f float) bool {
+			d := x.servers.calls.get(uint32(f))
+			return d.client == c.client && d.conn == conn
+		})
+	}
+	for c.conn = lateConn; taken(c.conn); c.conn++ {
+	}
+	return x.servers.reclosed.get(reconnecting{s.servers, uint8(c.node), int16(old), int16(c.connection())}), x.servers.call(c)
 }
 
 // which is the place of r among the node's requests.
@@ -371,7 +422,7 @@ func (w *worker) charge(s *state, k actionKind, r *coro.Request) {
 	switch {
 	case k == givesUp:
 		s.late++
-	case k == losesReply || !over(r, s.time()):
+	case !over(r, s.time()):
 		s.lost++
 	}
 }
@@ -443,10 +494,10 @@ func (w *worker) arrive(s state, a action) step {
 		st.err = x.servers.unknown()
 		return st
 	}
-	st.next.servers = st.effect.servers
+	c := x.servers.calls.get(uint32(call))
+	st.next.servers = x.servers.closed(st.effect.servers, c)
 	st.next.floats = w.floated.get(floatChange{list: s.floats, remove: int8(place)})
 	if st.effect.touched {
-		c := x.servers.calls.get(uint32(call))
 		st.breach = x.rules.touched(x.facts.get(s.facts), c.client, c.during, s.time())
 	}
 	return st
@@ -454,11 +505,16 @@ func (w *worker) arrive(s state, a action) step {
 
 // pass moves the clock to the next moment at which something ends.
 func (w *worker) pass(s state, a action) step {
-	by, _ := w.nextMoment(s)
+	place := a.moment()
+	if place == momentLimit {
+		s, _, _ = w.bereft(s)
+		place = 0
+	}
+	by := w.moments(s)[place] - s.time()
 	st := step{next: s}
 	st.next.now += uint32(by / tickUnit)
 	st.next.servers = w.ticked.get(tick{s.servers, by})
-	st.next.facts = w.passed.get(factsAt{s.facts, st.next.now})
+	st.next.facts = w.passed.get(factsAt{s.facts, st.next.now}).facts
 	if w.runnable(s) {
 		st.next.moved++
 	}
@@ -470,40 +526,15 @@ func (w *worker) look(client int, at uint32, which int, now time.Duration) settl
 	return w.settled[w.search.roles[client]].get(edge{from: at, which: uint8(which), answer: goOn, now: now})
 }
 
-// nextMoment is the time until something expires, or somebody wakes up or loses
-// patience.
-func (w *worker) nextMoment(s state) (time.Duration, bool) {
-	due := w.next.get(serversID(s.servers))
-	by, any := due.in, due.any
-	if span := w.search.span; span > 0 && (!any || span < by) {
-		by, any = span, true
+// sends tells whether a client that looks at the clock so often has then sent a command with a
+// time limit that is not over. While that is under way the client waits, and is not held up.
+func (w *worker) sends(client int, at uint32, which, times int, now time.Duration) bool {
+	to := w.look(client, at, which, now)
+	if !to.fused || times != int(to.looked) {
+		return false
 	}
-	now := s.time()
-	sooner := func(at time.Duration) {
-		if at > now && (!any || at-now < by) {
-			by, any = at-now, true
-		}
-	}
-	for c := range w.search.clients {
-		n := w.node(c, s.nodes[c])
-		if !n.timed {
-			continue
-		}
-		for i := range n.pending {
-			r := &n.pending[i]
-			if r.Kind == coro.Sleep {
-				sooner(roundUp(r.Until))
-			}
-			if r.Deadline > 0 {
-				sooner(roundUp(r.Deadline))
-			}
-		}
-	}
-	if any && now+by > horizon {
-		w.search.beyond.Store(true)
-		return by, false
-	}
-	return by, any
+	r := &w.node(client, to.node).pending[0]
+	return r.Deadline > 0 && !over(r, now)
 }
 
 // roundUp is d in whole units of the search's clock.
@@ -535,11 +566,15 @@ func (w *worker) actions(s state, to []action) []action {
 			r := &n.pending[i]
 			if private(*r) {
 				land := w.look(c, s.nodes[c], i, now)
+				most := int(land.looked) - 1 // after the last it may be held up in any case
 				if land.fused {
 					r = &w.node(c, land.node).pending[0]
+					most++
 				}
-				if land.fused && int(s.stalled) < x.bounds.Stalls && n.pending[i].Kind == coro.Clock {
-					to = append(to, newAction(looks, c, i))
+				for times := 1; times <= most && i < threadLimit; times++ {
+					if int(s.stalled) < x.bounds.Stalls || w.sends(c, s.nodes[c], i, times, now) {
+						to = append(to, newLooks(c, i, times))
+					}
 				}
 			}
 			to = x.steps(s, c, i, r, now, to)
@@ -548,10 +583,7 @@ func (w *worker) actions(s state, to []action) []action {
 	for i := 0; s.floats != 0 && i < len(x.floats.get(s.floats)); i++ {
 		to = append(to, newAction(arrives, i&7, i>>3))
 	}
-	if _, any := w.nextMoment(s); any && (int(s.moved) < x.bounds.Advances || !w.runnable(s)) && !w.over(s) {
-		to = append(to, newAction(timePasses, 0, 0))
-	}
-	return to
+	return w.passings(s, to)
 }
 
 // steps are what a thread of a client can do.
@@ -567,10 +599,7 @@ func (x *search) steps(s state, c, i int, r *coro.Request, now time.Duration, to
 		return to
 	}
 	if late || int(s.lost) < x.bounds.Lost {
-		to = append(to, newAction(losesCall, c, i))
-	}
-	if int(s.lost) < x.bounds.Lost {
-		to = append(to, newAction(losesReply, c, i))
+		to = append(to, newAction(losesCall, c, i), newAction(losesReply, c, i))
 	}
 	if int(s.late) < x.bounds.Late {
 		to = append(to, newAction(givesUp, c, i))
@@ -593,8 +622,14 @@ func (w *worker) expand(f frontier, actions []action) []action {
 	x := w.search
 	from := x.visited.way(f.id)
 	actions = w.actions(f.state, actions[:0])
-	for _, a := range actions {
+	for i := 0; i < len(actions); i++ {
+		a := actions[i]
 		st := w.act(f.state, a)
+		if st.effect.orders != 0 && a.kind() == goes && a.order() == 0 {
+			for n := range x.servers.orders.get(st.effect.orders)[1:] {
+				actions = append(actions, a.inOrder(n+1))
+			}
+		}
 		w.count(f.state, a, st)
 		if st.err != nil {
 			x.fail(st.err)
@@ -681,9 +716,8 @@ func (w *worker) count(s state, a action, st step) {
 		w.tally.late++
 	case timePasses:
 		w.tally.advances++
-		if due := w.next.get(serversID(s.servers)); due.any && st.next.now-s.now == uint32(due.in/tickUnit) {
-			w.tally.expiries++
-		}
+		w.tally.expiries += flagged(w.next.get(serversID(s.servers)).expires(st.next.time() - s.time()))
+		w.tally.lapses += int64(w.passed.get(factsAt{s.facts, st.next.now}).lapsed)
 	}
 }
 
@@ -695,6 +729,11 @@ func (w *worker) end(s state, id stateID, c cost) {
 		return
 	}
 	dead := w.busy.get(factsID(s.facts))
+	for c := range x.clients {
+		if w.node(c, s.nodes[c]).dead {
+			dead |= 1 << c
+		}
+	}
 	if bits.OnesCount16(dead) > x.bounds.Crashes {
 		return
 	}
@@ -736,10 +775,8 @@ func (x *search) run(ctx context.Context, start state, progress func(reports.Eff
 	for ; len(layer) > 0 && x.goesOn(ctx, depth); depth++ {
 		x.visited.next()
 		x.peak = max(x.peak, len(layer)*blockSize)
-		layer = x.layer(ctx, workers, layer)
-		if progress != nil {
-			progress(x.counted(depth + 1))
-		}
+		x.reached = depth
+		layer = x.layer(ctx, workers, layer, progress)
 	}
 	if len(layer) > 0 && len(x.found) == 0 && x.err == nil && x.cut.Load() == nil {
 		why := fmt.Sprintf("schedules of more than %d steps were not looked at", x.bounds.Depth)
@@ -749,7 +786,7 @@ func (x *search) run(ctx context.Context, start state, progress func(reports.Eff
 }
 
 // layer looks at all states of one layer, and returns those of the next.
-func (x *search) layer(ctx context.Context, workers []*worker, layer []block) (next []block) {
+func (x *search) layer(ctx context.Context, workers []*worker, layer []block, progress func(reports.Effort)) (next []block) {
 	if len(layer) < 2 {
 		workers = workers[:1] // too little for two
 	}
@@ -768,6 +805,7 @@ func (x *search) layer(ctx context.Context, workers []*worker, layer []block) (n
 				}
 				w.arrived()
 				x.effort.add(&w.tally)
+				x.tell(progress, int64(len(layer)-i)*blockSize)
 				w.free = append(w.free, layer[i])
 			}
 		})
@@ -780,13 +818,28 @@ func (x *search) layer(ctx context.Context, workers []*worker, layer []block) (n
 	return next
 }
 
+// tellEvery is how often it is told how far the search is.
+const tellEvery = time.Second
+
+// tell tells how far the search is, from time to time. About so many states of the layer are
+// still to be looked at.
+func (x *search) tell(progress func(reports.Effort), waiting int64) {
+	last, now := x.told.Load(), int64(time.Since(x.began))
+	if progress == nil || now-last < int64(tellEvery) || !x.told.CompareAndSwap(last, now) {
+		return
+	}
+	e := x.counted(x.reached + 1)
+	e.Waiting = waiting
+	progress(e)
+}
+
 // goesOn tells whether there is a reason to look at the next layer.
 func (x *search) goesOn(ctx context.Context, depth int) bool {
 	x.mu.Lock()
 	over := len(x.found) > 0 || x.err != nil
 	x.mu.Unlock()
-	if x.reduce && x.servers.ordered.Load() {
-		return false // to be made again
+	if x.again() != nil {
+		return false
 	}
 	return !over && !x.stopped(ctx) && (x.bounds.Depth == 0 || depth < x.bounds.Depth)
 }
@@ -840,6 +893,7 @@ func (e *effort) add(t *tallies) {
 	e.sold.Add(t.sold)
 	e.advances.Add(t.advances)
 	e.expiries.Add(t.expiries)
+	e.lapses.Add(t.lapses)
 	e.crashes.Add(t.crashes)
 	e.lost.Add(t.lost)
 	e.late.Add(t.late)
@@ -853,7 +907,7 @@ func (x *search) counted(depth int) reports.Effort {
 	n := x.visited.len()
 	r := reports.Effort{
 		States: n, Transitions: e.transitions.Load(), Depth: depth,
-		Entered: e.entered.Load(), Sold: e.sold.Load(), Advances: e.advances.Load(), Expiries: e.expiries.Load(),
+		Entered: e.entered.Load(), Sold: e.sold.Load(), Advances: e.advances.Load(), Expiries: e.expiries.Load(), Lapses: e.lapses.Load(),
 		Crashes: e.crashes.Load(), Lost: e.lost.Load(), Late: e.late.Load(), Ends: e.ends.Load(),
 		// A pair of states collides with probability 2^-128.
 		Collision:     float64(n) * float64(n) / 2 * math.Pow(2, -128),

@@ -3,21 +3,26 @@ package explore
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"oversell/history"
 	"oversell/internal/coro"
+	"oversell/internal/names"
 	"oversell/internal/redismodel"
 )
 
 // servers are all that the masters can hold, each situation with a number, and
 // what commands make of them.
 type servers struct {
-	epoch     time.Duration // of the search's clock, since 1970
-	lockKey   string        // whose changes are watched; empty: none is
+	epoch     time.Duration   // of the search's clock, since 1970
+	after     []time.Duration // how long after an instant that is written down something may be due
+	lockKeys  []string        // whose changes are watched
 	scripts   *coro.Scripts
+	naming    namer
+	spelling  spelling
 	pipelined atomic.Bool            // a pipeline was sent
 	ordered   atomic.Bool            // the order of clients\' names has shown
 	missing   atomic.Pointer[string] // the first thing that the model did not know
@@ -25,13 +30,15 @@ type servers struct {
 	states    *interner[[]*redismodel.State]
 	calls     *interner[call]
 	answers   *interner[coro.Observation]
+	orders    *interner[[]uint32]
 
-	done    *memo[callAt, effect]     // of commands that do not depend on the clock, at now = 0
-	doneNow *memo[callAt, effect]     // of the others
-	ticked  *memo[tick, uint32]       // after time has passed
-	next    *memo[serversID, nextDue] // until the next expiry
-	renamed *memo[renaming, uint32]   // with clients exchanged
-	buried  *memo[burying, uint32]    // with dead tokens forgotten
+	done     *memo[callAt, effect]       // of commands that do not depend on the clock, at now = 0
+	doneNow  *memo[callAt, effect]       // of the others
+	ticked   *memo[tick, uint32]         // after time has passed
+	next     *memo[serversID, *dues]     // what comes by itself
+	renamed  *memo[renaming, uint32]     // with clients exchanged
+	buried   *memo[burying, uint32]      // with dead tokens forgotten
+	reclosed *memo[reconnecting, uint32] // with a connection closed
 }
 
 // call is a command of a client as the servers see it, in everybody's names.
@@ -40,13 +47,14 @@ type call struct {
 	node     int
 	commands [][]string
 	tx       bool
+	conn     int // see coro.Request.Conn, and lateConn
 	// during is the kind of the client's operation that sends it.
 	during history.Kind
 }
 
 func (c call) key() string {
 	var b strings.Builder
-	b.Write([]byte{byte(c.client), byte(c.node), flag(c.tx), byte(c.during)})
+	b.Write([]byte{byte(c.client), byte(c.node), flag(c.tx), byte(c.during), byte(c.conn)})
 	for _, cmd := range c.commands {
 		b.WriteByte(byte(len(cmd)))
 		for _, arg := range cmd {
@@ -55,6 +63,43 @@ func (c call) key() string {
 		}
 	}
 	return b.String()
+}
+
+// connClients is how many clients connections are told apart by.
+const connClients = 16
+
+// lateConn is the first of the numbers of connections that their clients have closed while a
+// request was under way.
+const lateConn = 64
+
+// connection is the number by which a server knows the connection of a call.
+func (c call) connection() int { return c.client + connClients*c.conn }
+
+// reconnecting asks for what the servers hold when a connection is closed by its client: what
+// it watched is forgotten, or goes with the request that is still under way.
+type reconnecting struct {
+	servers  uint32
+	node     uint8
+	from, to int16
+}
+
+func (s *servers) reconnect(k reconnecting) uint32 {
+	before := s.states.get(k.servers)
+	after := before[k.node].Reconnect(int(k.from), int(k.to))
+	if after == before[k.node] {
+		return k.servers
+	}
+	nodes := append([]*redismodel.State(nil), before...)
+	nodes[k.node] = after
+	return s.id(nodes)
+}
+
+// closed is what the servers hold after the client of a call has closed its connection.
+func (s *servers) closed(servers uint32, c call) uint32 {
+	if c.conn == 0 {
+		return servers
+	}
+	return s.reclosed.get(reconnecting{servers, uint8(c.node), int16(c.connection()), -1})
 }
 
 func flag(b bool) byte {
@@ -73,6 +118,7 @@ type callAt struct {
 type effect struct {
 	servers uint32 // afterwards
 	answer  uint32 // in the names of the client
+	orders  uint32 // the number of the list of other answers that a server might give; 0: none
 	// touched: the lock's key was deleted or changed.
 	touched bool
 	clock   bool // it depends on the clock
@@ -87,9 +133,16 @@ type tick struct {
 // serversID is the number of what the servers hold.
 type serversID uint32
 
-type nextDue struct {
-	in  time.Duration
-	any bool
+// dues is what comes by itself of what the servers hold: after how long keys expire, and
+// what instants are written there. Both are sorted.
+type dues struct {
+	in, at []time.Duration
+}
+
+// expires tells whether a key does after so long.
+func (d *dues) expires(in time.Duration) bool {
+	_, found := slices.BinarySearch(d.in, in)
+	return found
 }
 
 type renaming struct {
@@ -97,17 +150,23 @@ type renaming struct {
 	perm    perm
 }
 
-func newServers(epoch time.Time, lockKey string, scripts *coro.Scripts) *servers {
+func newServers(epoch time.Time, lockKeys []string, scripts *coro.Scripts, naming namer) *servers {
 	s := &servers{
-		epoch: time.Duration(epoch.UnixNano()), lockKey: lockKey, scripts: scripts, empty: redismodel.Empty(),
+		naming: naming,
+		epoch:  time.Duration(epoch.UnixNano()), lockKeys: lockKeys, scripts: scripts, empty: redismodel.Empty(),
 		states: newInterner[[]*redismodel.State](), calls: newInterner[call](), answers: newInterner[coro.Observation](),
 	}
+	s.orders = newInterner[[]uint32]()
+	s.orders.id("", func() []uint32 { return nil })
 	s.done = newMemo(func(k callAt) effect { return s.execute(k) })
 	s.doneNow = newMemo(func(k callAt) effect { return s.execute(k) })
 	s.ticked = newMemo(s.pass)
-	s.next = newMemo(s.nextExpiry)
+	s.next = newMemo(s.comes)
 	s.renamed = newMemo(s.exchange)
+	s.spelling.mapped = newMemo(s.spell)
+	s.spelling.off = naming.naming >= names.Concrete
 	s.buried = newMemo(s.bury)
+	s.reclosed = newMemo(s.reconnect)
 	return s
 }
 
@@ -178,10 +237,28 @@ func (s *servers) execute(k callAt) effect {
 		s.missing.CompareAndSwap(nil, &info.Unknown)
 		return effect{servers: k.servers, unknown: true}
 	}
+	s.check(k, c, after, reply, info)
 	e := effect{servers: k.servers, clock: info.Clock}
-	e.answer = s.answer(coro.Observation{Reply: local(string(reply), c.client)})
+	replies := alternatives(string(reply), info)
+	if c.client == nobody {
+		replies = replies[:1] // it is no part of the search
+	}
+	if len(replies) > maxOrders {
+		missing := fmt.Sprintf("the order of so many fields or members as in the answer to %q", c.commands)
+		s.missing.CompareAndSwap(nil, &missing)
+		return effect{servers: k.servers, unknown: true}
+	}
+	answers := make([]uint32, len(replies))
+	for i, r := range replies {
+		answers[i] = s.answer(coro.Observation{Reply: local(r, c.client)})
+	}
+	if e.answer = answers[0]; len(answers) > 1 {
+		e.orders = s.orders.id(fmt.Sprint(answers), func() []uint32 { return answers })
+	}
 	if after != before[c.node] {
-		e.touched = s.lockKey != "" && differ(before[c.node], after, s.lockKey) && !ownedBy(before[c.node], s.lockKey, c.client)
+		for _, key := range s.lockKeys {
+			e.touched = e.touched || s.touches(before[c.node], after, key, c.client, slices.Contains(info.Expiring, key))
+		}
 		nodes := append([]*redismodel.State(nil), before...)
 		nodes[c.node] = after
 		e.servers = s.id(nodes)
@@ -195,33 +272,39 @@ func (s *servers) unknown() error { return fmt.Errorf("%w %s", errUnknown, *s.mi
 // perform has one server do what the call asks for, and replies as it does.
 func perform(on *redismodel.State, now time.Duration, c call) (*redismodel.State, []byte, redismodel.Info) {
 	if c.tx {
-		return on.Transaction(now, c.client, c.commands)
+		return on.Transaction(now, c.connection(), c.commands)
 	}
 	var all redismodel.Info
 	var replies []byte
 	for _, cmd := range c.commands {
-		next, reply, info := on.Do(now, c.client, cmd)
+		next, reply, info := on.Do(now, c.connection(), cmd)
 		if info.Unknown != "" {
 			return on, nil, info
+		}
+		for _, l := range info.Loose {
+			l.At += len(replies)
+			all.Loose = append(all.Loose, l)
 		}
 		on, replies = next, append(replies, reply...)
 		all.Clock = all.Clock || info.Clock
 		all.Touched = all.Touched || info.Touched
+		all.Expiring = append(all.Expiring, info.Expiring...)
 	}
 	return on, replies, all
 }
 
 // ownedBy tells whether what stands under key names this client, or a dead token, and
 // nobody else.
-func ownedBy(on *redismodel.State, key string, client int) bool {
+func (s *servers) ownedBy(on *redismodel.State, key string, client int) bool {
 	v, _, _ := on.Value(key)
-	at := tokensIn(v)
-	for _, i := range at {
-		if _, of, _ := tokenAt(v, i); of != client && of != grave-'0' {
+	owned := false
+	for _, of := range s.naming.owners(v) {
+		if of != client && of != grave-'0' {
 			return false
 		}
+		owned = true
 	}
-	return len(at) > 0
+	return owned
 }
 
 func differ(a, b *redismodel.State, key string) bool {
@@ -239,12 +322,20 @@ func (s *servers) pass(k tick) uint32 {
 	return s.id(nodes)
 }
 
-func (s *servers) nextExpiry(id serversID) (d nextDue) {
+// comes is what comes by itself when the servers hold this.
+func (s *servers) comes(id serversID) *dues {
+	d := &dues{}
 	for _, n := range s.states.get(uint32(id)) {
-		if in, any := n.NextExpiry(); any && (!d.any || in < d.in) {
-			d = nextDue{in, true}
+		d.in = n.Expiries(d.in)
+		for _, at := range instants(n.Text(nil), s.epoch) {
+			for _, later := range s.after {
+				d.at = append(d.at, at.is+later, at.is+later+at.unit)
+			}
 		}
 	}
+	slices.Sort(d.in)
+	slices.Sort(d.at)
+	d.in, d.at = slices.Compact(d.in), slices.Compact(d.at)
 	return d
 }
 
@@ -252,7 +343,7 @@ func (s *servers) exchange(k renaming) uint32 {
 	before := s.states.get(k.servers)
 	nodes := make([]*redismodel.State, len(before))
 	for i, n := range before {
-		nodes[i] = n.Map(k.perm.rename, func(conn int) int { return k.perm.of(conn) })
+		nodes[i] = n.Map(k.perm.rename, func(conn int) int { return k.perm.of(conn%connClients) + conn - conn%connClients })
 	}
 	return s.id(nodes)
 }
@@ -282,44 +373,47 @@ func (s *servers) callRenamed(id uint32, p perm) uint32 {
 	return s.call(c)
 }
 
-// burying asks for what the servers hold with dead tokens called by one name: those
+// burying asks for what the servers hold with dead names called by one name: those
 // that their clients made before their first one that is alive.
 type burying struct {
 	servers uint32
-	alive   [maxSlots]uint8
+	alive   [maxSlots]uint8 // of tokens
+	drawn   [maxSlots]uint8 // of random values
 }
 
-// grave is the letter of a token that no client remembers.
+// grave is the letter of a name that no client remembers.
 const grave = '7'
 
-// bury gives a dead token the name of nobody, if there is one only: whose it was, and
+// bury gives a dead name that of nobody, if there is one only: whose it was, and
 // which of his, can make no difference any more.
 func (s *servers) bury(k burying) uint32 {
-	var dead string
+	var dead secret
 	for _, n := range s.states.get(k.servers) {
-		key := n.Key()
-		for _, at := range tokensIn(key) {
-			name, client, number := tokenAt(key, at)
-			if client == grave-'0' {
+		for _, t := range secretsIn(n.Key()) {
+			if t.client == grave-'0' {
 				return k.servers // two in one grave would be one
 			}
-			if client >= maxSlots || number >= int(k.alive[client]) || name == dead {
+			alive := &k.alive
+			if t.random {
+				alive = &k.drawn
+			}
+			if t.client >= maxSlots || t.number >= int(alive[t.client]) || t.name == dead.name {
 				continue
 			}
-			if dead != "" {
+			if dead.name != "" {
 				return k.servers
 			}
-			dead = name
+			dead = t
 		}
 	}
-	if dead == "" {
+	if dead.name == "" {
 		return k.servers
 	}
-	buried := dead[:len(tokenPrefix)] + string(grave) + dead[len(tokenPrefix)+1:]
+	buried := dead.name[:dead.letter] + string(grave) + dead.name[dead.letter+1:]
 	before := s.states.get(k.servers)
 	nodes := make([]*redismodel.State, len(before))
 	for i, n := range before {
-		nodes[i] = n.Map(func(text string) string { return replaceToken(text, dead, buried) }, func(conn int) int { return conn })
+		nodes[i] = n.Map(func(text string) string { return replaceName(text, dead.name, buried) }, func(conn int) int { return conn })
 	}
 	return s.id(nodes)
 }

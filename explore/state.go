@@ -39,7 +39,7 @@ func (s state) fingerprint() fingerprint {
 type float uint32 // the number of its call
 
 // action is one thing that can happen next: its kind, the client or the float, which of its
-// threads, and what else there is to choose.
+// threads, and which of the orders that an answer may have.
 type action uint16
 
 type actionKind uint8
@@ -49,7 +49,7 @@ const (
 	losesCall                    // a request is lost
 	losesReply                   // a request is executed, and its reply lost
 	givesUp                      // a client gives up on a request that is under way
-	looks                        // a client looks at the clock, and is held up before it sends its next command
+	looks                        // a client looks at the clock, and is held up before it does anything else
 	arrives                      // such a request arrives
 	timePasses                   // until something expires or somebody wakes up
 )
@@ -60,7 +60,32 @@ func newAction(kind actionKind, client, which int) action {
 
 func (a action) kind() actionKind { return actionKind(a & 7) }
 func (a action) client() int      { return int(a >> 3 & 7) }
-func (a action) which() int       { return int(a >> 6) }
+func (a action) which() int       { return int(a >> 6 & 15) }
+func (a action) order() int       { return int(a >> 10) }
+
+// inOrder is the same action with an answer in another order.
+func (a action) inOrder(n int) action { return a&(1<<10-1) | action(n)<<10 }
+
+// Of looks there is, in the place of an order, how often the client looks until it is held up.
+const (
+	threadLimit = 1 << 4
+	looksLimit  = 1<<6 - 1
+)
+
+func newLooks(client, thread, times int) action {
+	return newAction(looks, client, thread).inOrder(times)
+}
+
+// thread is which of its client's threads goes on.
+func (a action) thread() int { return a.which() }
+
+// times is how often the client looks at the clock.
+func (a action) times() int { return a.order() }
+
+// newPassing is that time passes to a moment, by its place among those that come.
+func newPassing(place int) action { return newAction(timePasses, place&7, place>>3) }
+
+func (a action) moment() int { return a.client() | a.which()<<3 }
 
 // cost orders ways of one length: fewer faults, then fewer changes from one client
 // to another.
@@ -94,7 +119,7 @@ func (w *worker) canonical(s state) (state, perm) {
 	foreign := false
 	for i := range n {
 		at := w.stand(i, s.nodes[i])
-		b.alive[i] = at.alive
+		b.alive[i], b.drawn[i] = at.alive, at.aliveDrawn
 		foreign = foreign || at.foreign
 		key := uint64(w.search.roles[i])<<32 | uint64(s.nodes[i])
 		j := i
@@ -109,7 +134,7 @@ func (w *worker) canonical(s state) (state, perm) {
 			}
 		}
 	}
-	if s.floats == 0 && !foreign && b.alive != [maxSlots]uint8{} {
+	if s.floats == 0 && !foreign && (b.alive != [maxSlots]uint8{} || b.drawn != [maxSlots]uint8{}) {
 		s.servers = w.buried.get(b)
 	}
 	if foreign {

@@ -83,6 +83,9 @@ func (t *teller) tell(a action) (step, error) {
 	before := t.real
 	there := t.w.act(t.canonical, a)
 	st := t.w.act(before, real)
+	if st.effect.orders != 0 && a.kind() == goes {
+		real, st = t.inOrder(real, there)
+	}
 	if st.err != nil {
 		return st, st.err
 	}
@@ -90,6 +93,19 @@ func (t *teller) tell(a action) (step, error) {
 	next, p := t.w.canonical(there.next)
 	t.canonical, t.who, t.real = next, p.after(t.who), st.next
 	return st, nil
+}
+
+// inOrder is an action whose answer is in the order that it has in the canonical
+// situation, where names may sort differently, and what it comes to.
+func (t *teller) inOrder(a action, there step) (action, step) {
+	x := t.w.search
+	want := t.who.inverse().rename(x.servers.answers.get(there.effect.answer).Reply)
+	for n := 0; ; n++ {
+		st := t.w.act(t.real, a.inOrder(n))
+		if n+1 == len(x.servers.orders.get(st.effect.orders)) || x.servers.answers.get(st.effect.answer).Reply == want {
+			return a.inOrder(n), st
+		}
+	}
 }
 
 // translate is an action of the canonical situation for the clients as they were
@@ -106,15 +122,18 @@ func (t *teller) translate(a action) (action, bool) {
 		place := slices.Index(x.floats.get(t.real.floats), call)
 		return newAction(arrives, place&7, place>>3), place >= 0
 	}
-	return newAction(a.kind(), back.of(a.client()), a.which()), true
+	return newAction(a.kind(), back.of(a.client()), a.which()).inOrder(a.order()), true
 }
 
 // describe appends what an action came to.
 func (t *teller) describe(before state, a action, st step) {
 	x := t.w.search
-	s := reports.Step{AtMS: millis(before.time()), Client: a.client(), Thread: a.which()}
+	s := reports.Step{AtMS: millis(before.time()), Client: a.client(), Thread: a.thread()}
 	switch a.kind() {
 	case timePasses:
+		if a.moment() == momentLimit {
+			t.buries(before)
+		}
 		s.Kind, s.Client, s.AdvanceMS = reports.StepAdvance, reports.TheClock, millis(st.next.time()-before.time())
 		s.Thread = 0
 		s.Text = t.passing(before, a, st)
@@ -134,10 +153,10 @@ func (t *teller) describe(before state, a action, st step) {
 
 func (t *teller) describeClient(s *reports.Step, before state, a action, st step) {
 	x := t.w.search
-	at, which := before.nodes[a.client()], a.which()
+	at, which := before.nodes[a.client()], a.thread()
 	r := t.w.node(a.client(), at).pending[which]
-	s.Thread = a.which()
-	if private(r) {
+	s.Thread = a.thread()
+	if private(r) && a.kind() != looks {
 		if to := t.w.look(a.client(), at, which, before.time()); to.fused {
 			at, which = to.node, 0
 			r = t.w.node(a.client(), at).pending[0]
@@ -149,6 +168,9 @@ func (t *teller) describeClient(s *reports.Step, before state, a action, st step
 	}
 	if a.kind() == looks || private(r) && r.Label != "start" {
 		s.Kind, s.Text = reports.StepLook, "looks at the clock"
+		if a.kind() == looks {
+			s.Looks = a.times()
+		}
 		return
 	}
 	if r.Kind != coro.Command {
@@ -179,12 +201,13 @@ func (t *teller) describeClient(s *reports.Step, before state, a action, st step
 		s.Text += " -> " + replies(c, s.Reply)
 	case givesUp:
 		s.Kind = reports.StepLate
-		t.sent[float(id)] = append(t.sent[float(id)], len(t.steps))
+		_, under := x.leaves(before, &r, id)
+		t.sent[float(under)] = append(t.sent[float(under)], len(t.steps))
 	}
 }
 
 func (t *teller) sends(s *reports.Step, c call) {
-	s.Node, s.Commands, s.Tx = c.node, c.commands, c.tx
+	s.Node, s.Commands, s.Tx, s.Conn = c.node, c.commands, c.tx, c.conn
 }
 
 // answerOf is what the servers answered, in everybody's names.
@@ -192,10 +215,20 @@ func (x *search) answerOf(e effect, c call) string {
 	return global(x.servers.answers.get(e.answer).Reply, c.client)
 }
 
+// buries tells that all die who could go on.
+func (t *teller) buries(before state) {
+	then, _, _ := t.w.bereft(before)
+	for c := range t.w.search.clients {
+		if then.nodes[c] != before.nodes[c] {
+			t.steps = append(t.steps, reports.Step{AtMS: millis(before.time()), Kind: reports.StepCrash, Client: c, Redis: t.w.search.servers.text(before.servers)})
+		}
+	}
+}
+
 // passing says how much time passes, and what ends with it.
 func (t *teller) passing(before state, a action, st step) string {
 	text := ""
-	if due := t.w.next.get(serversID(before.servers)); due.any && due.in == st.next.time()-before.time() {
+	if t.w.next.get(serversID(before.servers)).expires(st.next.time() - before.time()) {
 		text = "a key expires"
 	}
 	return text
@@ -207,7 +240,7 @@ func (t *teller) end(f *finding) *breach {
 	at := millis(t.real.time())
 	dead := x.rules.busy(x.facts.get(t.real.facts))
 	for c := range x.clients {
-		if dead>>c&1 == 1 {
+		if dead>>c&1 == 1 && !t.w.node(c, t.real.nodes[c]).dead {
 			t.steps = append(t.steps, reports.Step{AtMS: at, Kind: reports.StepCrash, Client: c, Redis: x.servers.text(t.real.servers)})
 		}
 	}
@@ -377,7 +410,7 @@ func faultsIn(b reports.Bounds) []variant.Fault {
 		fs = append(fs, variant.DropReply, variant.Resend) // who has no answer sends again
 	}
 	if b.Late > 0 {
-		fs = append(fs, variant.LateRequest)
+		fs = append(fs, variant.LateRequest, variant.DropReply) // it may arrive before its client sends again
 	}
 	return fs
 }

@@ -13,6 +13,7 @@ import (
 
 	"oversell/history"
 	"oversell/internal/coro"
+	"oversell/internal/names"
 )
 
 // Execution is one run of a client's code, stepped from outside: a coro.Client, or
@@ -40,20 +41,34 @@ type Execution interface {
 // the same commands as before, or the client is not deterministic, which ends the
 // search.
 type trie struct {
-	start    func() Execution
+	start func(*names.Book) Execution
+	names names.Scheme
+	// checked: runs are made twice, since their names may be spelled otherwise. Else the
+	// executions see to that.
+	checked  bool
+	seed     uint64 // of the last other spelling
 	servers  *servers
 	settled  *memo[edge, settled]
+	turning  *memo[lookAt, time.Duration]
 	nodes    *nodes
 	segments *interner[[]Event] // what happens between two observations
 
 	mu         sync.Mutex // guards what follows: one execution at a time
 	children   map[edgeKey]uint32
 	end        uint32            // the node of those that have ended; 0: nobody has
+	died       uint32            // see dead
 	rounds     map[string]uint32 // nodes at the start of a round, by what is remembered
-	live       map[uint32]Execution
+	live       map[uint32]runs
 	executions atomic.Int64
 	failure    atomic.Pointer[error] // the first
 	merge      bool
+
+	// Of what a client does with the time: see turnsAt.
+	spans  []time.Duration
+	level  map[lookFrom][]stretchOf
+	turns  []time.Duration // where others turned, the last first
+	probes int
+	blind  atomic.Bool // some were not looked for
 }
 
 // node is a place in a client's code.
@@ -69,10 +84,17 @@ type node struct {
 	under []history.Kind
 	// foreign: the client has seen a name of another client.
 	foreign bool
-	// alive is the first of the client's tokens that it may remember.
-	alive uint8
-	// timed: a thread sleeps, or has a time limit.
+	// alive is the first of the client's tokens that it may remember, and aliveDrawn the
+	// first of the random values.
+	alive, aliveDrawn uint8
+	// drawn are the random values that are new here, and values is how many there were on
+	// the way here, with those.
+	drawn  []names.Value
+	values int
+	// timed: a thread sleeps, has a time limit, or is about to look at the clock.
 	timed bool
+	// dead: the client has died, and nothing waits for it.
+	dead bool
 	// calls are the numbers of the pending commands as each client sends them, plus 1;
 	// 0: not yet known.
 	calls [][maxSlots]atomic.Uint32
@@ -124,6 +146,8 @@ type edge struct {
 	which  uint8
 	answer uint32 // of a command; goOn for all else
 	now    time.Duration
+	// looks, unless it is 0, is after how many looks at the clock the client is held up.
+	looks uint8
 }
 
 // edgeKey is an edge with the time only if it matters.
@@ -135,7 +159,8 @@ type settled struct {
 	events uint32 // all on the way
 	// fused: all was private, and the client is about to send a command: that can be one
 	// step with the command.
-	fused bool
+	fused  bool
+	looked uint8 // at the clock, so often
 	// failed: the code cannot be stepped, or did something else than before: see
 	// trie.failure.
 	failed bool
@@ -144,43 +169,73 @@ type settled struct {
 // goOn is the answer number that stands for being let go on without one.
 const goOn = ^uint32(0)
 
-func newTrie(start func() Execution, s *servers, merge bool) (*trie, error) {
+func newTrie(start func(*names.Book) Execution, scheme names.Scheme, checked bool, s *servers, merge bool, spans []time.Duration) (*trie, error) {
 	t := &trie{
-		start: start, servers: s, nodes: &nodes{}, segments: newInterner[[]Event](), merge: merge,
-		children: map[edgeKey]uint32{}, rounds: map[string]uint32{}, live: map[uint32]Execution{},
+		start: start, names: scheme, checked: checked, servers: s, nodes: &nodes{}, segments: newInterner[[]Event](), merge: merge, spans: spans,
+		children: map[edgeKey]uint32{}, rounds: map[string]uint32{}, live: map[uint32]runs{},
 	}
 	t.segments.id("", func() []Event { return nil }) // number 0
 	t.settled = newMemo(t.settle)
-	x := t.run()
-	if err := x.Err(); err != nil {
+	t.turning, t.level = newMemo(t.turnsAt), map[lookFrom][]stretchOf{}
+	rs := t.runs()
+	n, err := t.place(rs, nil, edgeKey{}, func() (*run, error) { return t.run(0), nil })
+	if err != nil {
 		return nil, err
 	}
-	t.nodes.add(t.place(x, nil, edgeKey{}))
-	t.keep(0, x)
+	t.nodes.add(n)
+	t.keep(0, rs)
 	return t, nil
 }
 
-func (t *trie) run() Execution {
+// run is a new one, whose names are spelled in the way of this seed.
+func (t *trie) run(seed uint64) *run {
 	t.executions.Add(1)
-	return t.start()
+	r := &run{book: t.names.Book(seed)}
+	r.x = t.start(r.book)
+	r.look()
+	return r
 }
 
-// place describes where an execution stands.
-func (t *trie) place(x Execution, parent *node, by edgeKey) *node {
-	n := &node{pending: x.Pending(), parent: by.from, by: by}
+// runs are new ones: if need be, several that spell names differently.
+func (t *trie) runs() (rs runs) {
+	for _, seed := range t.seeds() {
+		rs = append(rs, t.run(seed))
+	}
+	return rs
+}
+
+// seeds are the seeds, one for each run, by which the runs to a node spell their names.
+func (t *trie) seeds() []uint64 {
+	all := []uint64{0}
+	for i := 0; t.checked && i < names.Others; i++ {
+		t.seed++
+		all = append(all, t.seed)
+	}
+	return all
+}
+
+// place describes where runs stand. more brings another one there.
+func (t *trie) place(rs runs, parent *node, by edgeKey, more func() (*run, error)) (*node, error) {
+	n := &node{parent: by.from, by: by}
 	if parent != nil {
-		n.under = parent.under
+		n.under, n.values = parent.under, parent.values
 		n.foreign = parent.foreign || foreign(t.observation(parent, by).Reply)
-		n.alive = parent.alive
+		n.alive, n.aliveDrawn = parent.alive, parent.aliveDrawn
 		if parent.roundEnds() {
 			n.foreign = foreign(parent.pending[0].Label)
-			n.alive = alive(parent.pending[0].Label)
+			n.alive, n.aliveDrawn = alive(parent.pending[0].Label, parent.values)
 		}
 	}
 	var events []Event
-	for _, any := range x.Events() {
-		e := any.(Event)
-		events = append(events, e)
+	var err error
+	if n.pending, events, n.drawn, err = rs.settled(n.values, more); err != nil {
+		return nil, err
+	}
+	n.values += len(n.drawn)
+	if d, tells := rs[0].x.(interface{ Drawn() int }); tells {
+		n.values = d.Drawn()
+	}
+	for _, e := range events {
 		if e.Op.Kind == history.Join {
 			continue // it is part of an acquisition
 		}
@@ -196,20 +251,18 @@ func (t *trie) place(x Execution, parent *node, by edgeKey) *node {
 	}
 	n.events, n.held = t.segment(events[:last]), t.segment(events[last:])
 	n.calls = make([][maxSlots]atomic.Uint32, len(n.pending))
-	n.timed = slices.ContainsFunc(n.pending, func(r coro.Request) bool { return r.Kind == coro.Sleep || r.Deadline > 0 })
-	return n
+	n.timed = slices.ContainsFunc(n.pending, func(r coro.Request) bool { return r.Kind == coro.Sleep || r.Kind == coro.Clock || r.Deadline > 0 })
+	return n, nil
 }
 
-// alive is the first token that a client with this memory may know.
-func alive(memory string) (first uint8) {
-	if len(tokensIn(memory)) > 0 {
-		return 0
+// alive are the first token and the first of so many random values that a client with
+// this memory may know.
+func alive(memory string, values int) (first, drawn uint8) {
+	texts := false
+	if n, _ := fmt.Sscanf(memory, "%d %t ", &first, &texts); n < 2 || texts || len(secretsIn(memory)) > 0 {
+		return 0, 0
 	}
-	_, err := fmt.Sscanf(memory, "%d ", &first)
-	if err != nil {
-		return 0
-	}
-	return first
+	return first, uint8(min(values, math.MaxUint8))
 }
 
 // segment numbers a list of events.
@@ -220,7 +273,7 @@ func (t *trie) segment(list []Event) uint32 {
 	var key strings.Builder
 	for _, e := range list {
 		o := e.Op
-		fmt.Fprintf(&key, "%t %d %d %d %d %d %d %d %v %v %v;", e.End, o.Kind, o.Outcome, o.Reason, o.Amount, o.Fence, o.Session, o.Until, o.Key, o.Arg, o.Result)
+		fmt.Fprintf(&key, "%t %d %d %d %d %d %v %d %v %v %v;", e.End, o.Kind, o.Outcome, o.Reason, o.Amount, o.Fence, o.Session, o.Until, o.Key, o.Arg, o.Result)
 	}
 	return t.segments.id(key.String(), func() []Event { return list })
 }
@@ -232,12 +285,16 @@ func (t *trie) settle(e edge) settled {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var events []Event
+	looked, most := uint8(0), e.looks
 	quiet := private(t.nodes.get(e.from).pending[e.which])
 	for first := true; ; first = false {
 		held := t.segments.get(t.nodes.get(e.from).held)
 		quiet = quiet && !slices.ContainsFunc(held, noticed)
 		if !first { // what the client was about to do where it stood, it has done
 			events = append(events, held...)
+		}
+		if t.nodes.get(e.from).pending[e.which].Kind == coro.Clock && looked < looksLimit {
+			looked++
 		}
 		at, err := t.child(e.key(t.nodes.get(e.from)))
 		if err != nil {
@@ -246,14 +303,14 @@ func (t *trie) settle(e edge) settled {
 		}
 		n := t.nodes.get(at)
 		events = append(events, t.segments.get(n.events)...)
-		quiet = quiet && !slices.ContainsFunc(t.segments.get(n.events), noticed) && len(n.pending) == 1
+		quiet = quiet && !slices.ContainsFunc(t.segments.get(n.events), noticed) && len(n.pending) == 1 && (most == 0 || looked < most)
 		which := slices.IndexFunc(n.pending, func(r coro.Request) bool { return r.Kind == coro.Boundary })
 		if quiet && private(n.pending[0]) {
 			which = 0
 		}
 		if which < 0 {
 			fused := quiet && n.pending[0].Kind == coro.Command
-			return settled{node: t.ended(at, n), events: t.segment(events), fused: fused}
+			return settled{node: t.ended(at, n), events: t.segment(events), fused: fused, looked: looked}
 		}
 		e = edge{from: at, which: uint8(which), answer: goOn, now: e.now}
 	}
@@ -266,9 +323,19 @@ func (t *trie) ended(at uint32, n *node) uint32 {
 		return at
 	}
 	if t.end == 0 {
-		t.end = t.nodes.add(&node{alive: math.MaxUint8})
+		t.end = t.nodes.add(&node{alive: math.MaxUint8, aliveDrawn: math.MaxUint8})
 	}
 	return t.end
+}
+
+// dead is the one node of all clients that have died where others can wait for them.
+func (t *trie) dead() uint32 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.died == 0 {
+		t.died = t.nodes.add(&node{alive: math.MaxUint8, aliveDrawn: math.MaxUint8, dead: true})
+	}
+	return t.died
 }
 
 // private tells that a client goes on from here without others noticing.
@@ -309,21 +376,30 @@ func (t *trie) child(key edgeKey) (uint32, error) {
 		return id, nil
 	}
 	parent := t.nodes.get(key.from)
-	x, err := t.bring(key.from)
+	rs, err := t.bring(key.from)
 	if err != nil {
 		return 0, err
 	}
-	x.Resume(int(key.which), t.observation(parent, key))
-	if err := x.Err(); err != nil {
-		x.Close()
+	for _, r := range rs {
+		r.resume(int(key.which), t.observation(parent, key))
+	}
+	n, err := t.place(rs, parent, key, func() (*run, error) {
+		r, err := t.again(key.from, 0)
+		if err == nil {
+			r.resume(int(key.which), t.observation(parent, key))
+			err = r.x.Err()
+		}
+		return r, err
+	})
+	if err != nil {
+		rs.close()
 		return 0, err
 	}
-	n := t.place(x, parent, key)
 	if t.merge && parent.roundEnds() {
 		// What it has seen before matters no more than what it remembers of it.
-		memory := parent.pending[0].Label
+		memory := fmt.Sprint(parent.values, " ", parent.pending[0].Label)
 		if id, known := t.rounds[memory]; known {
-			defer x.Close()
+			defer rs.close()
 			if err := alike(t.nodes.get(id), n); err != nil {
 				return 0, fmt.Errorf("%w, or remembers more than can be seen: %w", ErrNondeterministic, err)
 			}
@@ -334,7 +410,7 @@ func (t *trie) child(key edgeKey) (uint32, error) {
 	}
 	id := t.nodes.add(n)
 	t.children[key] = id
-	t.keep(id, x)
+	t.keep(id, rs)
 	return id, nil
 }
 
@@ -348,44 +424,58 @@ func (t *trie) observation(from *node, key edgeKey) coro.Observation {
 	return o
 }
 
-// bring is an execution that stands at a node: one that was left there, or a new
-// one that is fed all observations on the way again.
-func (t *trie) bring(to uint32) (Execution, error) {
-	if x := t.live[to]; x != nil {
+// bring are runs that stand at a node: those that were left there, or new ones that
+// are fed all observations on the way again.
+func (t *trie) bring(to uint32) (runs, error) {
+	if rs := t.live[to]; rs != nil {
 		delete(t.live, to)
-		return x, nil
+		return rs, nil
 	}
+	var rs runs
+	for _, seed := range t.seeds() {
+		r, err := t.again(to, seed)
+		if err != nil {
+			rs.close()
+			return nil, err
+		}
+		rs = append(rs, r)
+	}
+	return rs, nil
+}
+
+// again is a new run at a node.
+func (t *trie) again(to uint32, seed uint64) (*run, error) {
 	var path []uint32
 	for id := to; id != 0; id = t.nodes.get(id).parent {
 		path = append(path, id)
 	}
-	x := t.run()
-	if err := t.same(x, t.nodes.get(0)); err != nil {
+	r := t.run(seed)
+	err := t.same(r, t.nodes.get(0))
+	for i := len(path) - 1; i >= 0 && err == nil; i-- {
+		n := t.nodes.get(path[i])
+		r.resume(int(n.by.which), t.observation(t.nodes.get(n.parent), n.by))
+		err = t.same(r, n)
+	}
+	if err != nil {
+		r.x.Close()
 		return nil, err
 	}
-	for i := len(path) - 1; i >= 0; i-- {
-		n := t.nodes.get(path[i])
-		x.Resume(int(n.by.which), t.observation(t.nodes.get(n.parent), n.by))
-		if err := t.same(x, n); err != nil {
-			x.Close()
-			return nil, err
-		}
-	}
-	x.Events()
-	return x, nil
+	return r, nil
 }
 
 // ErrNondeterministic tells that a client did something else when it was shown the
 // same again.
 var ErrNondeterministic = errors.New("this client is not deterministic")
 
-// same compares where an execution stands with what is known of the node.
-func (t *trie) same(x Execution, n *node) error {
-	if err := x.Err(); err != nil {
+// same compares where a run stands with what is known of the node.
+func (t *trie) same(r *run, n *node) error {
+	if err := r.failed(); err != nil {
 		return err
 	}
-	if err := alike(n, &node{pending: x.Pending(), events: n.events, held: n.held}); err != nil {
-		return fmt.Errorf("%w: %w", ErrNondeterministic, err)
+	events := slices.Concat(t.segments.get(n.events), t.segments.get(n.held))
+	is := Said(t.names.Book(0), n.pending, events)
+	if err := names.Follow(r.stand(), is, n.drawn); err != nil {
+		return chance(err)
 	}
 	return nil
 }
@@ -428,28 +518,28 @@ func request(r coro.Request) string {
 // keptAlive bounds how many executions wait at their nodes to be brought further.
 const keptAlive = 256
 
-// keep leaves an execution at its node, since the next observation there is likely
+// keep leaves runs at their node, since the next observation there is likely
 // to be asked for soon.
-func (t *trie) keep(id uint32, x Execution) {
-	if len(x.Pending()) == 0 {
-		x.Close()
+func (t *trie) keep(id uint32, rs runs) {
+	if len(rs[0].x.Pending()) == 0 {
+		rs.close()
 		return
 	}
 	if len(t.live) >= keptAlive {
-		for old, y := range t.live { // any
-			y.Close()
+		for old, others := range t.live { // any
+			others.close()
 			delete(t.live, old)
 			break
 		}
 	}
-	t.live[id] = x
+	t.live[id] = rs
 }
 
 func (t *trie) close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for id, x := range t.live {
-		x.Close()
+	for id, rs := range t.live {
+		rs.close()
 		delete(t.live, id)
 	}
 }
@@ -461,7 +551,7 @@ func (t *trie) call(n *node, which, client int) uint32 {
 		return id - 1
 	}
 	r := n.pending[which]
-	c := call{client: client, node: r.Node, tx: r.Tx, during: n.during()}
+	c := call{client: client, node: r.Node, tx: r.Tx, conn: r.Conn, during: n.during()}
 	for _, cmd := range r.Commands {
 		args := make([]string, len(cmd))
 		for i, arg := range cmd {

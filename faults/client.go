@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,19 +19,29 @@ import (
 var ErrCrashed = errors.New("the client has crashed")
 
 // Client is what the faults know of one client, and, as a hook of go-redis, what
-// stands between it and its connections. One goroutine calls Enter, Leave,
-// Granted, GivenUp and Recovered; the client's commands may come from several.
+// stands between it and its connections. One goroutine calls Enter, Leave, Tries,
+// Granted, Releases and GivenUp; the client's commands may come from several.
 type Client struct {
 	in *Injector
 	id int // counted from 1, as in the sentences
 
 	during   atomic.Pointer[doing]
 	state    atomic.Pointer[State]
-	answered atomic.Int32 // commands since the grant
+	over     atomic.Pointer[func() bool] // tells whether the lease of the grant is over
+	outlived atomic.Pointer[func() bool] // the last grant that was told to have outlived its lease
+	answered atomic.Int32                // commands of the client's own thread since the grant
 	dead     atomic.Bool
 	canceled atomic.Bool
 	frozen   atomic.Int64 // until this time since the start of the load
-	ahead    atomic.Int64 // of its clock
+
+	ahead atomic.Int64 // of its clock
+	moves atomic.Pointer[move]
+}
+
+// move is a fault that is to move a client's clock, and what came of it.
+type move struct {
+	by   *strike
+	told sync.Once // of the strike, when the client reads the moved clock
 }
 
 // doing is an operation within others.
@@ -49,7 +60,12 @@ var (
 // it; Leave that the innermost one has ended.
 func (c *Client) Enter(kind string) {
 	c.thawed() // the frozen begin nothing
-	c.during.Store(&doing{kind, c.during.Load()})
+	within := c.during.Load()
+	if within == nil {
+		c.canceled.Store(false)
+		c.setClock()
+	}
+	c.during.Store(&doing{kind, within})
 }
 
 // Leave is the end of what Enter began.
@@ -60,18 +76,34 @@ func (c *Client) Leave() {
 	c.canceled.Store(false)
 }
 
-// Tries says that the client tries to obtain a lock, Granted that it has one, and
-// GivenUp that it has neither one nor the hope of one.
+// Tries says that the client tries to obtain a lock.
 func (c *Client) Tries() { c.state.Store(&waiting) }
 
-// Granted is described at Tries.
-func (c *Client) Granted() {
+// Granted says that the client's code has been given a lock: its section begins.
+// over tells whether the lease has ended; nil: it never does. Faults of a holder
+// strike here, too, for a section need not hold a command.
+func (c *Client) Granted(over func() bool) {
 	c.answered.Store(0)
+	c.over.Store(&over)
 	c.state.Store(&holding)
 	c.in.granted()
+	c.without(point{})
+	if c.in.o.Bare {
+		c.without(point{first: true})
+	}
 }
 
-// GivenUp is described at Tries.
+// Releases says that the client's code is about to give the lock back: the section
+// is over. A fault that strikes after the first command of a section strikes here
+// if the section had none where others have some.
+func (c *Client) Releases() {
+	if c.answered.Load() == 0 && c.stateNow() == Holding && !c.in.o.Bare {
+		c.without(point{first: true})
+	}
+	c.state.Store(&idle)
+}
+
+// GivenUp says that the client has no lock and no hope of one.
 func (c *Client) GivenUp() { c.state.Store(&idle) }
 
 // Number is the client's, counted from 0 as when it was made.
@@ -107,7 +139,53 @@ type skewed struct {
 	c *Client
 }
 
-func (s skewed) Now() time.Time { return s.Clock.Now().Add(s.c.Ahead()) }
+// Now is a strike of the fault that moved the clock, when it is read the first time.
+func (s skewed) Now() time.Time {
+	if m := s.c.moves.Load(); m != nil && s.c.ahead.Load() != 0 {
+		m.told.Do(func() {
+			now := s.c.in.now()
+			s.c.in.struck(m.by, hit{at: "client " + itoa(s.c.id), client: s.c.id, state: s.c.stateNow(), from: now, to: now})
+		})
+	}
+	return s.Clock.Now().Add(s.c.Ahead())
+}
+
+// setClock moves the client's clock if a fault wants that. It is done between two
+// operations of a client that holds nothing, so that the lease of a grant and the
+// operations on it are told by one clock.
+func (c *Client) setClock() {
+	if m := c.moves.Load(); m != nil && c.stateNow() != Holding {
+		c.ahead.Store(int64(m.by.fault.Amount))
+	}
+}
+
+// startedIn marks what an operation of the client runs beside itself.
+type startedIn struct{}
+
+// Go wraps the way in which a client runs something beside itself, so that a thread
+// that outlives the operation that started it, such as a renewal, is told from the
+// client's own.
+func (c *Client) Go(run func(func(context.Context)) func(context.Context) error) func(func(context.Context)) func(context.Context) error {
+	return func(f func(context.Context)) func(context.Context) error {
+		in := c.during.Load()
+		return run(func(ctx context.Context) { f(context.WithValue(ctx, startedIn{}, in)) })
+	}
+}
+
+// beside tells whether a command comes from a thread that goes on beside the
+// client's own: the operation that started it has ended.
+func (c *Client) beside(ctx context.Context) bool {
+	in, started := ctx.Value(startedIn{}).(*doing)
+	if !started {
+		return false
+	}
+	for d := c.during.Load(); d != nil; d = d.in {
+		if d == in {
+			return false
+		}
+	}
+	return true
+}
 
 // Wait wraps a client's way of waiting: the dead wait for nothing.
 func (c *Client) Wait(wait func(context.Context, string, time.Duration) error) func(context.Context, string, time.Duration) error {
@@ -127,7 +205,7 @@ func (c *Client) DialHook(next redis.DialHook) redis.DialHook {
 // ProcessHook implements redis.Hook.
 func (c *Client) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		return c.command([]redis.Cmder{cmd}, func() error { return next(ctx, cmd) })
+		return c.command(ctx, []redis.Cmder{cmd}, func() error { return next(ctx, cmd) })
 	}
 }
 
@@ -135,33 +213,49 @@ func (c *Client) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 // command that answers to the names of all of its own.
 func (c *Client) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
-		return c.command(cmds, func() error { return next(ctx, cmds) })
+		return c.command(ctx, cmds, func() error { return next(ctx, cmds) })
 	}
 }
 
 // command sends cmds, unless a fault prevents it, and lets the client see the
 // answer, unless a fault prevents that.
-func (c *Client) command(cmds []redis.Cmder, send func() error) error {
+func (c *Client) command(ctx context.Context, cmds []redis.Cmder, send func() error) error {
 	if len(cmds) > 0 && cmds[0].Name() == "hello" {
 		return send() // by which the driver opens a connection
 	}
-	again, err := c.boundary(Before, cmds)
+	b := boundary{cmds: cmds, beside: c.beside(ctx)}
+	again, err := c.at(Before, b)
 	if err != nil {
 		return refuse(cmds, err)
 	}
 	err = send()
-	if again && c.lives() == nil {
-		err = send()
+	if again != nil && c.lives() == nil {
+		err = c.resend(again, send)
 	}
-	if c.stateNow() == Holding {
-		c.answered.Add(1)
+	if c.stateNow() == Holding && !b.beside {
+		b.first = c.answered.Add(1) == 1
 	}
-	again, failed := c.boundary(After, cmds)
+	again, failed := c.at(After, b)
 	if failed != nil {
 		return refuse(cmds, failed)
 	}
-	if again {
-		err = send()
+	if again != nil {
+		err = c.resend(again, send)
+	}
+	return err
+}
+
+// resend sends a command once more. It is a strike if the server got it, too.
+func (c *Client) resend(s *strike, send func() error) error {
+	from, state := c.in.now(), c.stateNow()
+	err := send()
+	if answer := redis.Error(nil); redis.HasErrorPrefix(err, "NOSCRIPT") {
+		s.vain("the server did not know the script that was sent again by its digest")
+	} else if err == nil || errors.As(err, &answer) {
+		s.brought("commands executed twice", 1)
+		c.in.struck(s, hit{at: "client " + itoa(c.id), client: c.id, state: state, from: from, to: c.in.now()})
+	} else {
+		s.vain("the command could not be sent again: " + err.Error())
 	}
 	return err
 }
@@ -174,18 +268,49 @@ func refuse(cmds []redis.Cmder, err error) error {
 	return err
 }
 
-// boundary lets the faults strike at one side of a command.
-func (c *Client) boundary(m Moment, cmds []redis.Cmder) (again bool, err error) {
+// boundary is one side of a command, or of several in a pipeline.
+type boundary struct {
+	cmds   []redis.Cmder
+	beside bool // they come from a thread beside the client's own
+	first  bool // the client's first answer since the grant
+}
+
+// at lets the faults strike at one side of a command. again is the fault that wants
+// the command sent once more, nil if none does.
+func (c *Client) at(m Moment, b boundary) (again *strike, err error) {
 	if err := c.lives(); err != nil || !c.in.active.Load() {
-		return false, err
+		return nil, err
 	}
 	for _, s := range c.in.onClients {
-		if s.fault.Where.at() == m && c.matches(s, m, cmds) && s.trigger.fires(c.in.now()) {
-			again = c.suffer(s) || again
+		if s.fault.Where.at() != m || b.beside && s.blow.ofThread() || !c.matches(s, m, b) {
+			continue
 		}
+		if s.blow.Cancel && c.during.Load() == nil || !s.trigger.fires(c.in.now()) {
+			continue // there is nothing that could end half-way, or it is not time
+		}
+		if s.blow.Resend {
+			again = s
+			continue
+		}
+		c.suffer(s)
 	}
 	c.thawed()
 	return again, c.lives()
+}
+
+// without lets the faults strike a client that holds a lock and is at no command.
+func (c *Client) without(p point) {
+	if c.lives() != nil || !c.in.active.Load() {
+		return
+	}
+	p.during, p.state, p.client = c.doingNow(), Holding, c.id
+	for _, s := range c.in.onClients {
+		if s.blow.needsCommand() || !s.fault.Where.matchesGrant(p) || !s.trigger.fires(c.in.now()) {
+			continue
+		}
+		c.suffer(s)
+	}
+	c.thawed()
 }
 
 // at is the side of a command at which a fault of a client strikes: the far one,
@@ -197,9 +322,11 @@ func (w Where) at() Moment {
 	return w.Moment
 }
 
-func (c *Client) matches(s *strike, m Moment, cmds []redis.Cmder) bool {
-	for _, cmd := range cmds {
-		if s.fault.Where.matches(c.point(m, cmd)) {
+func (c *Client) matches(s *strike, m Moment, b boundary) bool {
+	for _, cmd := range b.cmds {
+		p := c.point(m, cmd)
+		p.first = m == After && b.first
+		if s.fault.Where.matches(p) {
 			return true
 		}
 	}
@@ -217,9 +344,9 @@ func (c *Client) lives() error {
 	return nil
 }
 
-// suffer carries out a blow, and reports whether the command is to be sent again.
-func (c *Client) suffer(s *strike) (again bool) {
-	blow := s.fault.Kind.Strike(s.fault)
+// suffer carries out a blow.
+func (c *Client) suffer(s *strike) {
+	blow := s.blow
 	from, state := c.in.now(), c.stateNow()
 	switch {
 	case blow.Crash:
@@ -227,22 +354,31 @@ func (c *Client) suffer(s *strike) (again bool) {
 	case blow.Cancel:
 		c.canceled.Store(true)
 	case blow.Freeze > 0:
-		c.freeze(from + blow.Freeze)
+		if !c.freeze(from + blow.Freeze) {
+			s.vain("the client was frozen for longer already")
+			return
+		}
 		c.thawed()
 	case blow.Pause > 0:
 		c.in.sleep(context.Background(), blow.Pause)
 	}
+	s.brought(blow.effect(state), 1)
+	if over := c.over.Load(); blow.holdsUp() && state == Holding && over != nil && *over != nil && (*over)() && c.outlived.Swap(over) != over {
+		s.brought("leases outlived", 1)
+	}
 	c.in.struck(s, hit{at: "client " + itoa(c.id), client: c.id, state: state, from: from, to: c.in.now()})
-	return blow.Resend
 }
 
 // freeze keeps every command of the client from going out or being seen to be
-// answered until a time.
-func (c *Client) freeze(until time.Duration) {
+// answered until a time. It is false if the client is frozen until then already.
+func (c *Client) freeze(until time.Duration) bool {
 	for {
 		old := c.frozen.Load()
-		if old >= int64(until) || c.frozen.CompareAndSwap(old, int64(until)) {
-			return
+		if old >= int64(until) {
+			return false
+		}
+		if c.frozen.CompareAndSwap(old, int64(until)) {
+			return true
 		}
 	}
 }
@@ -262,6 +398,5 @@ func (c *Client) point(m Moment, cmd redis.Cmder) point {
 	return point{
 		moment: m, names: namesOf(cmd.Args()), key: keyOf(cmd.Args()),
 		during: c.doingNow(), state: c.stateNow(), client: c.id,
-		first: m == After && c.answered.Load() == 1,
 	}
 }

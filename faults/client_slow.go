@@ -5,11 +5,11 @@ package faults
 var kindSlow = Kind{
 	Name: "slow", Level: OnClient,
 	Syntax:   "slow D [client N]" + whenSyntax,
-	Summary:  "the critical section lasts D longer, after its first command",
+	Summary:  "the critical section lasts D longer, after its first command; or one that holds none, from its beginning",
 	Takes:    []Part{TakesAmount, TakesClient, TakesNth, TakesChance},
 	Requires: []Part{TakesAmount},
 	Complete: func(f *Fault) {
-		f.Where.Moment, f.Where.State, f.Where.First = After, Holding, true
+		f.Where.State, f.Where.First = Holding, true
 	},
 	Strike:   func(f Fault) Blow { return Blow{Pause: f.Amount} },
 	Provokes: overrunsBy(amount),

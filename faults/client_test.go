@@ -171,14 +171,16 @@ func TestHoldersAndWaitersAreTold(t *testing.T) {
 	get()
 	s.Tries()
 	get()
-	s.Granted()
+	s.Granted(nil)
 	get()
 	s.Enter("buy")
 	get()
 	s.Leave()
+	s.Releases()
+	get()
 	s.GivenUp()
 	get()
-	for i, want := range []Count{{Fired: 2, Holders: 2}, {Fired: 1, Waiters: 1}, {Fired: 1, Holders: 1}} {
+	for i, want := range []Count{{Fired: 3, Holders: 3}, {Fired: 1, Waiters: 1}, {Fired: 1, Holders: 1}} {
 		if got := s.in.Counts()[i]; got.Fired != want.Fired || got.Holders != want.Holders || got.Waiters != want.Waiters {
 			t.Errorf("%q: %+v, want %+v", got.Fault.Text, got, want)
 		}
@@ -188,6 +190,8 @@ func TestHoldersAndWaitersAreTold(t *testing.T) {
 func TestClockIsAheadForThoseWhoArePicked(t *testing.T) {
 	s := underFaults(t, "clock +60s on client 1")
 	for end := time.Now().Add(5 * time.Second); s.Ahead() == 0 && time.Now().Before(end); {
+		s.Enter("buy")
+		s.Leave()
 		time.Sleep(time.Millisecond)
 	}
 	if d := time.Until(s.Clock(clock.Real{}).Now()); d < 59*time.Second || d > 61*time.Second {
@@ -210,5 +214,16 @@ func TestStopWakesThePaused(t *testing.T) {
 	paused.Wait()
 	if err := s.redis.Set(t.Context(), "a", 2, 0).Err(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A script that the server does not know is not executed, and sent again no more so.
+func TestAnUnknownScriptIsResentInVain(t *testing.T) {
+	s := underFaults(t, "resend EVAL")
+	if err := s.redis.EvalSha(t.Context(), "0123456789012345678901234567890123456789", nil).Err(); !redis.HasErrorPrefix(err, "NOSCRIPT") {
+		t.Fatal(err)
+	}
+	if c := s.in.Counts()[0]; c.Fired != 0 || c.Vain != 1 {
+		t.Errorf("it struck %d times, and in vain %d times: %s", c.Fired, c.Vain, c.VainWhy)
 	}
 }

@@ -92,7 +92,7 @@ const (
 	Idle State = "idle"
 	// Waiting: in an acquisition.
 	Waiting State = "waiter"
-	// Holding: from the grant to the end of the release.
+	// Holding: from the return of the acquisition to the call of the release.
 	Holding State = "holder"
 )
 
@@ -155,6 +155,11 @@ type Kind struct {
 	// Complete adds what a sentence of this kind means without saying so; nil:
 	// nothing.
 	Complete func(f *Fault)
+	// OfLock says that it strikes the key of the lock under test, and so needs one.
+	OfLock bool
+	// MendLast says that what lasts for good is mended only when all clients have
+	// ended, as mending it is no less of a disturbance.
+	MendLast bool
 	// Provokes are the faults in the vocabulary of the variants' flaws that this
 	// one brings about under a lease of this length.
 	Provokes func(f Fault, lease time.Duration) []variant.Fault
@@ -193,6 +198,34 @@ type Blow struct {
 	Clock time.Duration
 }
 
+// needsCommand tells whether the blow falls on a command, and so cannot fall where
+// there is none.
+func (b Blow) needsCommand() bool { return b.Cancel || b.Resend || b.Clock != 0 }
+
+// ofThread tells whether the blow falls on the client's own thread, and passes by
+// what it runs beside.
+func (b Blow) ofThread() bool { return b.Pause > 0 || b.Cancel }
+
+// holdsUp tells whether the blow takes time from the client.
+func (b Blow) holdsUp() bool { return b.Pause > 0 || b.Freeze > 0 }
+
+// effect says what the blow does to somebody in this state.
+func (b Blow) effect(s State) string {
+	switch {
+	case b.Crash && s == Holding:
+		return "locks left to their lease"
+	case b.Crash:
+		return "clients dead"
+	case b.Cancel:
+		return "operations cut short"
+	case s == Holding:
+		return "sections lengthened"
+	case s == Waiting:
+		return "acquisitions lengthened"
+	}
+	return "operations lengthened"
+}
+
 // Site is what a server fault finds.
 type Site struct {
 	Target *target.Target
@@ -204,6 +237,11 @@ type Site struct {
 	// Chosen is the server that the sentence names, or else the one that serves
 	// as the first master now.
 	Chosen int
+	// Brought is told what the strike did to the run, in a few words, and how often;
+	// Vain why it could do nothing, so that it does not count. Both may be called
+	// while it is mended, too.
+	Brought func(what string, n int64)
+	Vain    func(why string)
 }
 
 // Part is a part of a sentence.
@@ -224,4 +262,5 @@ const (
 	TakesFor       Part = "for D"
 	TakesChance    Part = "P%"
 	TakesNth       Part = "nth N"
+	TakesAt        Part = "at D" // which every kind takes
 )

@@ -1,11 +1,14 @@
 package faults
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,6 +27,11 @@ type Options struct {
 	// Near is any key in the hash slot of the run: where a cluster keeps what it is
 	// about. Empty will do elsewhere.
 	Near string
+	// Masters is how many of independent masters the clients use; 0: all.
+	Masters int
+	// Bare says that the sections of the clients hold no command of Redis. What is to
+	// strike after the first command of one then strikes at its beginning.
+	Bare bool
 	// Record is told of every strike when it is over. Calls come one after the
 	// other.
 	Record func(Strike)
@@ -49,13 +57,35 @@ type Strike struct {
 // Count is what became of one fault in a run.
 type Count struct {
 	Fault Fault
-	// Fired is how often it struck; Holders and Waiters how often it struck, at
-	// that moment, somebody who held the lock or was trying to obtain it. A fault
-	// of a server strikes a holder when anybody holds the lock.
+	// Fired is how often it struck so that it could matter; Holders and Waiters how
+	// often it struck, at that moment, somebody who held the lock or was trying to
+	// obtain it. A fault of a server strikes a holder when anybody holds the lock.
 	Fired, Holders, Waiters int64
+	// Vain is how often it was carried out and came to nothing, and VainWhy says why
+	// that was so the first time.
+	Vain    int64
+	VainWhy string
+	// Effects are what the strikes did to the run, as far as that can be told.
+	Effects []Effect
 	// Failed says what went wrong when it was to strike, or when it was mended:
 	// the first such error.
 	Failed string
+}
+
+// Effect is something that strikes did to a run, and how often.
+type Effect struct {
+	What string // "sections lengthened"
+	N    int64
+}
+
+// Effect is what the strikes did to the run, in words: "sections lengthened: 12, leases
+// outlived: 3". It is empty if nothing is known.
+func (c Count) Effect() string {
+	parts := make([]string, len(c.Effects))
+	for i, e := range c.Effects {
+		parts[i] = fmt.Sprintf("%s: %d", e.What, e.N)
+	}
+	return strings.Join(parts, ", ")
 }
 
 // Injector carries out the faults of one run. Its methods are safe for concurrent
@@ -74,9 +104,15 @@ type Injector struct {
 	inForce atomic.Int32 // faults of servers and of the wire
 	calm    atomic.Int64 // until when errors are put down to one that is over
 
+	// alive ends when nobody waits any more until things are mended.
+	alive   context.Context
+	abandon context.CancelFunc
+
 	startStop sync.Mutex
-	stop      chan struct{} // closed by Stop
+	stop      chan struct{} // closed by Halt
 	stopOnce  sync.Once
+	done      chan struct{} // closed by Stop
+	doneOnce  sync.Once
 	settled   chan struct{}
 	running   sync.WaitGroup
 
@@ -93,11 +129,41 @@ type strike struct {
 	fault   Fault
 	trigger *trigger
 
-	fired, holders, waiters atomic.Int64
-	moved                   bool // of a clock fault: it is in force; guarded by Injector.mu
+	blow Blow // of a fault of clients
 
-	mu     sync.Mutex
-	failed error
+	fired, holders, waiters atomic.Int64
+	ordered                 atomic.Int64 // of the wire or of clocks: what was judged, and may have come to nothing
+	moved                   bool         // of a clock fault: it is in force; guarded by Injector.mu
+
+	mu      sync.Mutex
+	failed  error
+	vainly  int64
+	why     string
+	effects []Effect
+}
+
+// brought notes what a strike did to the run.
+func (s *strike) brought(what string, n int64) {
+	if n <= 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := slices.IndexFunc(s.effects, func(e Effect) bool { return e.What == what }); i >= 0 {
+		s.effects[i].N += n
+		return
+	}
+	s.effects = append(s.effects, Effect{what, n})
+}
+
+// vain notes that the fault was carried out and came to nothing.
+func (s *strike) vain(why string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.vainly++
+	if s.why == "" {
+		s.why = why
+	}
 }
 
 // hit is one strike.
@@ -113,14 +179,21 @@ type hit struct {
 // a fault of the wire wants them. An error of class target.ErrUsage says which
 // fault cannot be had there, and where it can. Close ends what New began.
 func New(ctx context.Context, o Options) (*Injector, error) {
-	in := &Injector{o: o, epoch: time.Now(), stop: make(chan struct{}), settled: make(chan struct{}), clients: map[int]*Client{}, conns: map[string]int{}, heirs: map[int]int{}}
+	in := &Injector{o: o, epoch: time.Now(), stop: make(chan struct{}), done: make(chan struct{}), settled: make(chan struct{}), clients: map[int]*Client{}, conns: map[string]int{}, heirs: map[int]int{}}
+	in.alive, in.abandon = context.WithCancel(context.Background())
 	for i, f := range o.Faults {
 		if err := in.possible(ctx, f); err != nil {
-			return nil, fmt.Errorf("fault %q: %w", f.Text, err)
+			if !errors.As(err, new(*ParseError)) { // which quotes the sentence itself
+				err = fmt.Errorf("fault %q: %w", f.Text, err)
+			}
+			return nil, err
 		}
 		s := &strike{index: i, fault: f, trigger: newTrigger(f.When, o.Seed+uint64(i)*0x9e3779b97f4a7c15)}
+		if f.Kind.Strike != nil {
+			s.blow = f.Kind.Strike(f)
+		}
 		switch {
-		case f.Kind.Level == OnClient && f.Kind.Strike(f).Clock != 0:
+		case s.blow.Clock != 0:
 			in.clocks = append(in.clocks, s)
 		case f.Kind.Inject != nil || f.Kind.Cuts:
 			in.timed = append(in.timed, s)
@@ -138,8 +211,8 @@ func New(ctx context.Context, o Options) (*Injector, error) {
 
 // possible refuses a fault that this target cannot have.
 func (in *Injector) possible(ctx context.Context, f Fault) error {
-	if n := len(in.o.Target.Servers()); f.Where.Node > n {
-		return refusef("there is no node %d: topology %s has %d", f.Where.Node, in.o.Target.Topology, n)
+	if err := f.FitsServers(in.o.Target.Servers(), in.o.Faults, in.o.Masters); err != nil {
+		return refusal{err}
 	}
 	if f.Kind.Needs == nil {
 		return nil
@@ -159,7 +232,8 @@ func (in *Injector) Client(id int) *Client {
 	in.clients[c.id] = c
 	for _, s := range in.clocks {
 		if s.moved && s.picks(c) {
-			c.ahead.Store(int64(s.fault.Amount))
+			c.moves.Store(&move{by: s})
+			s.ordered.Add(1)
 		}
 	}
 	return c
@@ -203,7 +277,11 @@ func (s *strike) picks(c *Client) bool {
 }
 
 // Start lets the faults strike from now on: the load begins.
-func (in *Injector) Start() {
+func (in *Injector) Start() { in.StartAt(time.Now()) }
+
+// StartAt is Start, and the load began at a time. Strikes are told by the time since
+// then.
+func (in *Injector) StartAt(began time.Time) {
 	in.startStop.Lock()
 	defer in.startStop.Unlock()
 	select {
@@ -211,7 +289,7 @@ func (in *Injector) Start() {
 		return
 	default:
 	}
-	in.began.Store(int64(time.Since(in.epoch)))
+	in.began.Store(int64(began.Sub(in.epoch)))
 	in.active.Store(true)
 	var first sync.WaitGroup
 	for _, s := range in.clocks {
@@ -232,14 +310,27 @@ func (in *Injector) Start() {
 // was mended: before that, the run must not end.
 func (in *Injector) Settled() <-chan struct{} { return in.settled }
 
-// Stop mends what is broken, and waits until that is done. After it nothing
-// strikes.
-func (in *Injector) Stop() {
+// Halt has the faults stop: nothing strikes any more, whoever is held up goes on, and
+// what is broken is mended in the background. Clients may still be at work.
+func (in *Injector) Halt() {
 	in.startStop.Lock()
+	defer in.startStop.Unlock()
 	in.stopOnce.Do(func() { close(in.stop) })
 	in.active.Store(false)
-	in.startStop.Unlock()
+}
+
+// Stop is Halt, when all clients have ended, and waits until all is mended.
+func (in *Injector) Stop() {
+	in.Halt()
+	in.doneOnce.Do(func() { close(in.done) })
 	in.running.Wait()
+}
+
+// Abandon has Stop wait no longer: what is not mended by now stays as it is, and every
+// connection through the proxies breaks. It is for a run that must end at once.
+func (in *Injector) Abandon() {
+	in.abandon()
+	in.severAll()
 }
 
 // Close is Stop, and then ends the proxies, and with them the connections that go
@@ -255,6 +346,11 @@ func (in *Injector) Counts() []Count {
 	for _, s := range in.all() {
 		c := Count{Fault: s.fault, Fired: s.fired.Load(), Holders: s.holders.Load(), Waiters: s.waiters.Load()}
 		s.mu.Lock()
+		c.Vain, c.VainWhy, c.Effects = s.vainly, s.why, slices.Clone(s.effects)
+		if lost := s.ordered.Load() - c.Fired; lost > 0 && !in.active.Load() {
+			c.Vain += lost
+			c.VainWhy = cmp.Or(c.VainWhy, s.unread())
+		}
 		if s.failed != nil {
 			c.Failed = s.failed.Error()
 		}
@@ -262,6 +358,14 @@ func (in *Injector) Counts() []Count {
 		counts[s.index] = c
 	}
 	return counts
+}
+
+// unread says why what was ordered has come to nothing.
+func (s *strike) unread() string {
+	if s.fault.Kind.Level == OnClient {
+		return "no client read the clock that was moved"
+	}
+	return "the run, or the connection, ended before it took effect"
 }
 
 func (in *Injector) all() (all []*strike) {

@@ -3,6 +3,8 @@ package faults
 import (
 	"slices"
 	"strings"
+
+	"oversell/internal/limits"
 )
 
 // Parse reads a sentence: a verb, and then the parts that its kind takes, in any
@@ -132,7 +134,7 @@ func (r *reader) check(k Kind, verb word, parts []part) error {
 
 func (k Kind) takes(p Part) bool {
 	switch p {
-	case partAt:
+	case TakesAt:
 		return true
 	case partEvery, partTimes:
 		return k.repeats()
@@ -205,7 +207,7 @@ func (r *reader) complete(f *Fault, parts []part) error {
 
 // timetable is about a fault that strikes at times.
 func (r *reader) timetable(f *Fault, parts []part) error {
-	at, every, often := find(parts, partAt), find(parts, partEvery), find(parts, partTimes)
+	at, every, often := find(parts, TakesAt), find(parts, partEvery), find(parts, partTimes)
 	switch {
 	case often != nil && every == nil && f.When.Times > 1:
 		return r.errorAt(often.word, "needs to know how often, as in: every 5s times 3")
@@ -226,6 +228,13 @@ func (r *reader) timetable(f *Fault, parts []part) error {
 // checkAmount: clocks go both ways, a restart may take no time, and everything else
 // takes some.
 func (r *reader) checkAmount(f *Fault, amount *part) error {
+	limit := "time"
+	if f.Kind.verb() == kindClock.Name {
+		limit = "clock"
+	}
+	if err := limits.Fault.Within(limit, float64(f.Amount)); err != nil && (f.Amount > 0 || limit == "clock") {
+		return r.errorAt(amount.word, "%v", err)
+	}
 	switch {
 	case f.Kind.verb() == kindClock.Name && f.Amount == 0:
 		return r.errorAt(amount.word, "moves no clock")

@@ -44,7 +44,7 @@ var sentences = []struct {
 	{"pause after GET 80ms in buy 10%", summary{Kind: "pause", Amount: 80 * ms, Where: Where{Moment: After, Command: "GET", During: "buy"}, When: When{Chance: 0.1}}},
 	{"freeze holder 3s every 2s", summary{Kind: "freeze", Amount: 3 * time.Second, Where: Where{State: Holding}, When: When{Every: 2 * time.Second}}},
 	{"freeze a waiter 1m30s at 2s", summary{Kind: "freeze", Amount: 90 * time.Second, Where: Where{State: Waiting}, When: When{At: 2 * time.Second}}},
-	{"slow 300ms 10%", summary{Kind: "slow", Amount: 300 * ms, Where: Where{Moment: After, State: Holding, First: true}, When: When{Chance: 0.1}}},
+	{"slow 300ms 10%", summary{Kind: "slow", Amount: 300 * ms, Where: Where{State: Holding, First: true}, When: When{Chance: 0.1}}},
 	{"clock +5s on client 3", summary{Kind: "clock", Amount: 5 * time.Second, Where: Where{Client: 3}}},
 	{"clock -2s 25%", summary{Kind: "clock", Amount: -2 * time.Second, When: When{Chance: 0.25}}},
 	{"clock +60s on node 2", summary{Kind: "clock-node", Amount: time.Minute, Where: Where{Node: 2}, When: When{At: firstScheduled, ForGood: true}}},
@@ -155,7 +155,7 @@ func TestParseErrors(t *testing.T) {
 		{"crash nth", `fault "crash nth": "nth" (at position 7) needs a number behind it, as in: nth 3`},
 		{"crash client zero", `fault "crash client zero": "zero" (at position 14) is not a number of 1 or more, as in: client 3`},
 		{"crash client 0", `fault "crash client 0": "0" (at position 14) is not a number of 1 or more, as in: client 3`},
-		{"kill node 99999999999", `fault "kill node 99999999999": "99999999999" (at position 11) is not a number of 1 or more, as in: node 3`},
+		{"kill node 99999999999", `fault "kill node 99999999999": "99999999999" (at position 11) must be 1 to 192: there are no more servers`},
 		{"crash in", `fault "crash in": "in" (at position 7) needs an operation behind it, as in: in acquire`},
 		{"crash in aquire", `fault "crash in aquire": "aquire" (at position 10) is not an operation: did you mean acquire?`},
 		{"crash key", `fault "crash key": "key" (at position 7) needs a pattern behind it, as in: key Lock:*`},
@@ -221,27 +221,6 @@ func TestOneSlip(t *testing.T) {
 			t.Errorf("oneSlip(%q, %q) = %v; want %v", c.a, c.b, got, c.want)
 		}
 	}
-}
-
-func FuzzParse(f *testing.F) {
-	for _, s := range sentences {
-		f.Add(s.text)
-	}
-	f.Add("crash \xff\x00 % at - + . key")
-	f.Fuzz(func(t *testing.T, sentence string) {
-		fault, err := Parse(sentence)
-		if err == nil {
-			roundTrip(t, fault)
-			return
-		}
-		var parse *ParseError
-		if !errors.As(err, &parse) {
-			t.Fatalf("%q is refused with a %T", sentence, err)
-		}
-		if strings.ContainsAny(err.Error(), "\n\r") || strings.Count(parse.Caret(), "\n") != 1 {
-			t.Errorf("%q is refused in these lines: %v\n%s", sentence, err, parse.Caret())
-		}
-	})
 }
 
 func ExampleParse() {

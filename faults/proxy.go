@@ -199,8 +199,9 @@ func (p *Proxy) struck(r *rule, s ProxyStrike) {
 
 // follow cuts the wire at the times of a fault.
 func (p *Proxy) follow(r *rule) {
-	for n := 0; ; n++ {
-		at, more := r.fault.When.schedule(n)
+	w := r.fault.When
+	for n := 0; w.Times == 0 || int64(n) < w.Times; n++ {
+		at, more := w.schedule(n)
 		if !more || !p.sleep(at-p.now()) {
 			return
 		}

@@ -25,6 +25,7 @@ var kindClientKill = Kind{
 		case n == 0:
 			return nil, fmt.Errorf("close the connections of clients of server %d: nobody is connected", on.Chosen)
 		}
+		on.brought("connections closed", n)
 		return nil, nil
 	},
 }

@@ -2,13 +2,13 @@ package faults
 
 import (
 	"context"
-	"fmt"
+	"time"
 
 	"oversell/target"
 )
 
-// kindClientPause has a server hold back the commands of all clients. Nothing can
-// end that early: the command that would is held back, too.
+// kindClientPause has a server hold back the commands of all clients. It ends early
+// when the run is stopped.
 var kindClientPause = Kind{
 	Name: "client-pause", Level: OnServer,
 	Syntax:   "client-pause D" + timedSyntax,
@@ -19,9 +19,23 @@ var kindClientPause = Kind{
 	Needs:    needsKeys(target.CanAdminister),
 	Lasts:    amount,
 	Inject: func(ctx context.Context, f Fault, on Site) (func(context.Context) error, error) {
-		if err := on.admin().ClientPause(ctx, f.Amount).Err(); err != nil {
-			return nil, fmt.Errorf("pause the clients of server %d: %w", on.Chosen, err)
+		healed, err := on.Target.Intend(target.Undo{Server: on.Chosen, Paused: true})
+		if err != nil {
+			return nil, err
 		}
-		return func(ctx context.Context) error { return on.settle(ctx, on.Chosen) }, nil
+		resume, err := on.Target.Pause(ctx, on.Chosen, f.Amount)
+		if err != nil {
+			healed()
+			return nil, err
+		}
+		began := time.Now()
+		return func(ctx context.Context) error {
+			if err := on.insist(ctx, resume); err != nil {
+				return err
+			}
+			healed()
+			on.brought(unanswered, time.Since(began).Milliseconds())
+			return on.settle(ctx, on.Chosen)
+		}, nil
 	},
 }

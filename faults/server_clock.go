@@ -2,37 +2,139 @@ package faults
 
 import (
 	"context"
+	_ "embed"
+	"strconv"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"oversell/target"
 	"oversell/variant"
 )
 
 // kindClockNode moves the wall clock of a server, by which keys expire. What is
-// timed by the server's monotonic clock goes on undisturbed. Mending it is a jump,
-// too, the other way; so unless the sentence says "for", it is put off to the end. A
-// node of a cluster that was set back does not look at the others until it is as
-// late again as it was.
+// timed by the server's monotonic clock goes on undisturbed. It strikes while the lock
+// under test has a lease, if it gets one in time.
+//
+// Mending it is a jump, too, the other way, and must not be taken for a fault of what
+// is under test: every key keeps the time that it had left. Moments that are kept as
+// data, as in the scores of a sorted set, look like any other number and stay what they
+// are; with variants that keep some, "for" is refused. Unless the sentence says
+// "for", it is put off until all clients have ended. A node of a cluster that was set
+// back does not look at the others until it is as late again as it was.
 var kindClockNode = Kind{
-	Name: "clock-node", Level: OnServer,
+	Name: "clock-node", Level: OnServer, MendLast: true,
 	Syntax:   "clock +D|-D node N [at D] [for D|for good]",
-	Summary:  "the clock of a server jumps ahead by D, or back, and stays so to the end of the run, or jumps back after a time",
+	Summary:  "the clock of a server jumps ahead by D, or back, and stays so to the end of the run, or is set right after a time, when every key keeps the time that it had left",
 	Takes:    []Part{TakesNode, TakesAmount, TakesFor},
 	Requires: []Part{TakesAmount},
 	Complete: func(f *Fault) { f.When.ForGood = f.When.For == 0 },
 	Provokes: clockProvokes,
 	Needs:    needs(target.CanJump),
-	Inject: func(_ context.Context, f Fault, on Site) (func(context.Context) error, error) {
+	Inject: func(ctx context.Context, f Fault, on Site) (func(context.Context) error, error) {
+		readings := on.clockReadings(ctx)
+		leases := on.awaitLeases(ctx)
 		if err := on.Target.Jump(on.Chosen, f.Amount); err != nil {
 			return nil, err
 		}
+		what := "leases cut short"
+		if f.Amount < 0 {
+			what = "leases prolonged"
+		}
+		on.brought(what, leases)
 		return func(ctx context.Context) error {
-			if err := on.Target.Jump(on.Chosen, 0); err != nil {
+			read := on.clockReadings(ctx) - readings
+			if on.brought("readings of the clock", read); leases == 0 && read <= 0 {
+				on.vain("no key had a lease when it struck, and no command read the clock afterwards")
+			}
+			jump := func() error { return on.Target.Jump(on.Chosen, 0) }
+			if err := keepLeases(ctx, on.admin(), -f.Amount, jump); err != nil {
 				return err
 			}
 			return on.settle(ctx, on.Chosen)
 		}, nil
 	},
+}
+
+// awaitLeases waits a while, if there is a lock under test, until the server keeps keys
+// that have an end, and tells how many these are.
+func (s Site) awaitLeases(ctx context.Context) (leases int64) {
+	waiting, cancel := context.WithTimeout(ctx, opportunity)
+	defer cancel()
+	for {
+		leases, _ = s.statistic(ctx, "keyspace", "expires=", "db")
+		if leases > 0 || s.Key == "" || s.Await(waiting) != nil {
+			return leases
+		}
+	}
+}
+
+// clockReadings is how many commands have asked the server for the time, or told it to
+// act by it.
+func (s Site) clockReadings(ctx context.Context) int64 {
+	n, _ := s.statistic(ctx, "commandstats", "calls=", "cmdstat_time:", "cmdstat_xadd:", "cmdstat_xreadgroup:", "cmdstat_xclaim:", "cmdstat_xautoclaim:")
+	return n
+}
+
+// pauseWrites bounds how long keepLeases keeps clients from writing.
+const pauseWrites = 2 * time.Second
+
+//go:embed server_clock_lengthen.lua
+var lengthenSource string
+
+//go:embed server_clock_restore.lua
+var restoreSource string
+
+// keepLeases has a server's clock jump by a time so that every key has as much time
+// left afterwards as before. Nobody writes meanwhile, where the server can see to that
+// (since 6.2).
+//
+// Before a jump ahead, the keys get as much more time. After one back they are given
+// what they had: before that, it would have ended them.
+func keepLeases(ctx context.Context, c *redis.Client, by time.Duration, jump func() error) error {
+	conn := c.Conn()
+	defer conn.Close()
+	hold := []any{"CLIENT", "PAUSE", pauseWrites.Milliseconds(), "WRITE"}
+	if by > 0 {
+		conn.Pipelined(ctx, func(p redis.Pipeliner) error { // in one go, so nobody writes in between
+			p.Eval(ctx, lengthenSource, nil, by.Milliseconds())
+			p.Do(ctx, hold...)
+			return nil
+		})
+		err := jump()
+		conn.Do(ctx, "CLIENT", "UNPAUSE")
+		return err
+	}
+	if _, err := timesLeft(ctx, conn); err != nil { // by which those that are over go: they must not come back
+		return err
+	}
+	conn.Do(ctx, hold...)
+	left, err := timesLeft(ctx, conn)
+	if err == nil {
+		err = jump()
+	}
+	conn.Pipelined(ctx, func(p redis.Pipeliner) error {
+		p.Do(ctx, "CLIENT", "UNPAUSE")
+		p.Eval(ctx, restoreSource, nil, left...)
+		return nil
+	})
+	return err
+}
+
+// timesLeft are the keys that have an end, each with the milliseconds that it has left.
+func timesLeft(ctx context.Context, c *redis.Conn) (left []any, err error) {
+	for keys := c.Scan(ctx, 0, "*", 1000).Iterator(); ; {
+		if !keys.Next(ctx) {
+			return left, keys.Err()
+		}
+		d, err := c.PTTL(ctx, keys.Val()).Result()
+		if err != nil {
+			return nil, err
+		}
+		if d > 0 {
+			left = append(left, keys.Val(), strconv.FormatInt(d.Milliseconds(), 10))
+		}
+	}
 }
 
 // clockProvokes: a jump ahead ends leases early. One back prolongs them, which

@@ -21,7 +21,7 @@ import (
 // over soonest first; so another lock may go as well, but no stock. A lock whose
 // key has no lease cannot be struck.
 var kindEvict = Kind{
-	Name: "evict", Level: OnServer,
+	Name: "evict", Level: OnServer, OfLock: true,
 	Syntax:   "evict" + timedSyntax,
 	Summary:  "a server drops the key of a lock that is held, for want of memory",
 	Takes:    []Part{TakesNode},
@@ -48,6 +48,7 @@ func evict(ctx context.Context, on Site) error {
 		err = squeeze{conn, on.Key, before}.untilGone(ctx)
 		switch {
 		case err == nil:
+			on.brought("keys of held locks dropped", 1)
 			return nil
 		case errors.Is(err, errReleased):
 			err = nil

@@ -14,7 +14,7 @@ import (
 var kindFailover = Kind{
 	Name: "failover", Level: OnServer,
 	Syntax:   "failover" + timedSyntax,
-	Summary:  "the primary dies as of kill -9 (at an address it is only deposed), a replica takes its place, and then the old one comes back as a replica",
+	Summary:  "the primary dies as of kill -9 (at an address it is only deposed, and the master again after the run), a replica takes its place, and then the old one comes back as a replica",
 	Takes:    []Part{TakesNode},
 	Provokes: failoverProvokes,
 	Needs:    needsKeys(target.CanFailOver),
@@ -25,15 +25,27 @@ var kindFailover = Kind{
 			return nil, err
 		}
 		if on.Target.Can(ctx, target.CanStop) != nil {
+			if err := on.Target.Depose(ctx, master); err != nil {
+				return nil, err
+			}
 			_, err := on.Target.Promote(ctx, master)
+			on.replaced(err)
 			return on.Target.AwaitHealthy, err
 		}
 		if err := on.Target.Kill(old); err != nil {
 			return nil, err
 		}
 		_, err = on.Target.Promote(ctx, master)
+		on.replaced(err)
 		return func(ctx context.Context) error { return on.revive(ctx, old, false) }, err
 	},
+}
+
+// replaced notes that a replica has taken the place of a master, unless that failed.
+func (s Site) replaced(err error) {
+	if err == nil {
+		s.brought("masters replaced", 1)
+	}
 }
 
 // failoverProvokes: the replica may lack the last writes, and commands that were

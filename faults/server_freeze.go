@@ -2,6 +2,7 @@ package faults
 
 import (
 	"context"
+	"time"
 
 	"oversell/target"
 )
@@ -21,7 +22,9 @@ var kindFreezeNode = Kind{
 		if err := on.Target.Freeze(on.Chosen); err != nil {
 			return nil, err
 		}
+		began := time.Now()
 		return func(ctx context.Context) error {
+			on.brought(unanswered, time.Since(began).Milliseconds())
 			if err := on.Target.Thaw(on.Chosen); err != nil {
 				return err
 			}
@@ -29,3 +32,6 @@ var kindFreezeNode = Kind{
 		}, nil
 	},
 }
+
+// unanswered is the effect of a server that answers nothing for a time.
+const unanswered = "milliseconds without an answer"

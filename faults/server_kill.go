@@ -17,10 +17,12 @@ var kindKill = Kind{
 	Provokes: deathProvokes,
 	Needs:    needs(target.CanStop),
 	Lasts:    func(Fault) time.Duration { return time.Second },
-	Inject: func(_ context.Context, f Fault, on Site) (func(context.Context) error, error) {
+	Inject: func(ctx context.Context, f Fault, on Site) (func(context.Context) error, error) {
+		connected := on.connections(ctx)
 		if err := on.Target.Kill(on.Chosen); err != nil {
 			return nil, err
 		}
+		on.brought("connections lost", connected)
 		if f.When.ForGood {
 			return nil, nil // there is nothing to recover to
 		}

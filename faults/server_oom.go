@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/redis/go-redis/v9"
 
@@ -26,15 +27,36 @@ var kindOOM = Kind{
 		if err != nil {
 			return nil, fmt.Errorf("take the memory of server %d: %w", on.Chosen, err)
 		}
+		change := []string{"maxmemory-policy", "noeviction", "maxmemory", noMemory}
+		healed, err := on.Target.Intend(target.Undo{Server: on.Chosen, Settings: memoryUndo(before, change)})
+		if err != nil {
+			return nil, err
+		}
+		told := on.refusals(ctx, "OOM", "no command that needs memory came by")
 		heal := func(ctx context.Context) error {
 			err := on.insist(ctx, func(ctx context.Context) error { return restoreMemory(ctx, c, before) })
 			if err != nil {
 				return err
 			}
+			healed()
+			told(ctx)
 			return on.settle(ctx, on.Chosen)
 		}
-		return heal, configure(ctx, c, "maxmemory-policy", "noeviction", "maxmemory", noMemory)
+		return heal, configure(ctx, c, change...)
 	},
+}
+
+// memoryUndo are the settings that are to be put back, with what the change makes of
+// them. The limit comes first, as in restoreMemory.
+func memoryUndo(before map[string]string, change []string) (settings []target.Setting) {
+	for _, name := range memorySettingNames {
+		s := target.Setting{Name: name, Was: before[name]}
+		if i := slices.Index(change, name); i >= 0 {
+			s.Set = change[i+1]
+		}
+		settings = append(settings, s)
+	}
+	return settings
 }
 
 // noMemory is a limit that is always exceeded; 0 would be none.
@@ -53,11 +75,13 @@ func memorySettings(ctx context.Context, c redis.Cmdable) (map[string]string, er
 	return now, nil
 }
 
+var memorySettingNames = []string{"maxmemory", "maxmemory-policy", "maxmemory-samples"}
+
 // restoreMemory puts the settings back. The limit comes first: with it, nothing
 // else has an effect.
 func restoreMemory(ctx context.Context, c redis.Cmdable, before map[string]string) error {
 	var pairs []string
-	for _, name := range []string{"maxmemory", "maxmemory-policy", "maxmemory-samples"} {
+	for _, name := range memorySettingNames {
 		pairs = append(pairs, name, before[name])
 	}
 	return configure(ctx, c, pairs...)

@@ -23,21 +23,33 @@ var kindReadOnly = Kind{
 	Needs:    needsReadOnly,
 	Inject: func(ctx context.Context, _ Fault, on Site) (func(context.Context) error, error) {
 		c := on.admin()
-		if err := follow(ctx, c, nobody); err != nil {
+		told := on.refusals(ctx, "READONLY", "no command that writes came by")
+		before, err := on.Target.Following(ctx, on.Chosen)
+		if err != nil {
 			return nil, err
 		}
-		return func(ctx context.Context) error {
+		healed, err := on.Target.Intend(target.Undo{Server: on.Chosen, ReadOnly: true, Follows: before})
+		if err != nil {
+			return nil, err
+		}
+		heal := func(ctx context.Context) error {
 			err := on.insist(ctx, func(ctx context.Context) error { return c.ReplicaOf(ctx, "NO", "ONE").Err() })
 			if err != nil {
 				return fmt.Errorf("make server %d a master again: %w", on.Chosen, err)
 			}
+			if before != "" {
+				err = follow(ctx, c, before)
+			}
+			if err != nil {
+				return err
+			}
+			healed()
+			told(ctx)
 			return on.settle(ctx, on.Chosen)
-		}, nil
+		}
+		return heal, follow(ctx, c, target.Nobody)
 	},
 }
-
-// nobody is where no master answers, who would replace the server's data by his.
-const nobody = "127.0.0.1:1"
 
 // follow makes a server a replica of another.
 func follow(ctx context.Context, c *redis.Client, addr string) error {

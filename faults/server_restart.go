@@ -17,10 +17,12 @@ var kindRestart = Kind{
 	Provokes: deathProvokes,
 	Needs:    needs(target.CanStop),
 	Lasts:    amount,
-	Inject: func(_ context.Context, f Fault, on Site) (func(context.Context) error, error) {
+	Inject: func(ctx context.Context, f Fault, on Site) (func(context.Context) error, error) {
+		connected := on.connections(ctx)
 		if err := on.Target.Kill(on.Chosen); err != nil {
 			return nil, err
 		}
+		on.brought("connections lost", connected)
 		back := time.Now().Add(f.Amount)
 		return func(ctx context.Context) error { return restart(ctx, f, on, back) }, nil
 	},

@@ -21,18 +21,24 @@ var kindScriptFlush = Kind{
 	Needs:    needsKeys(),
 	Inject: func(ctx context.Context, f Fault, on Site) (func(context.Context) error, error) {
 		var errs []error
-		done := false
+		done, counted, scripts := false, true, int64(0)
 		for _, s := range on.Target.Servers() {
 			if s.Role == target.Sentinel || f.Where.Node != 0 && f.Where.Node != s.Number {
 				continue
 			}
-			err := on.Target.Admin(s.Number).ScriptFlush(ctx).Err()
+			on.Chosen = s.Number
+			n, known := on.statistic(ctx, "memory", ":", "number_of_cached_scripts:")
+			scripts, counted = scripts+n, counted && known
+			err := on.admin().ScriptFlush(ctx).Err()
 			if err != nil {
 				errs = append(errs, fmt.Errorf("flush the scripts of server %d: %w", s.Number, err))
 			}
 			done = done || err == nil
 		}
 		if done { // others may be down, by another fault
+			if on.brought("scripts forgotten", scripts); counted && scripts == 0 {
+				on.vain("no server had a script loaded")
+			}
 			return nil, nil
 		}
 		return nil, errors.Join(errs...)

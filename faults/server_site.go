@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -45,6 +48,8 @@ func needsKeys(abilities ...target.Ability) func(context.Context, Fault, *target
 type refusal struct{ error }
 
 func (refusal) Is(class error) bool { return class == target.ErrUsage }
+
+func (r refusal) Unwrap() error { return r.error }
 
 func refusef(format string, args ...any) error { return refusal{fmt.Errorf(format, args...)} }
 
@@ -90,6 +95,69 @@ const (
 	// who follows whom.
 	patience = 5 * time.Second
 )
+
+// brought and vain are Site.Brought and Site.Vain, where somebody wants to know.
+func (s Site) brought(what string, n int64) {
+	if s.Brought != nil {
+		s.Brought(what, n)
+	}
+}
+
+func (s Site) vain(why string) {
+	if s.Vain != nil {
+		s.Vain(why)
+	}
+}
+
+// statistic sums up the numbers behind a word in those lines of what the server says
+// of itself that begin with one of some prefixes. It reports false if the server says
+// nothing in that section.
+func (s Site) statistic(ctx context.Context, section, word string, prefixes ...string) (sum int64, known bool) {
+	text, err := s.admin().Info(ctx, section).Result()
+	if err != nil {
+		return 0, false
+	}
+	for line := range strings.Lines(text) {
+		if !slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(line, p) }) {
+			continue
+		}
+		_, value, _ := strings.Cut(line, word)
+		digits := strings.TrimRight(value[:len(value)-len(strings.TrimLeft(value, "0123456789"))], "\r\n")
+		n, _ := strconv.ParseInt(digits, 10, 64)
+		sum += n
+	}
+	return sum, strings.Contains(text, "#")
+}
+
+// connections is how many clients are connected to the server, apart from us; 0 if it
+// does not tell.
+func (s Site) connections(ctx context.Context) int64 {
+	ctx, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+	defer cancel()
+	n, _ := s.statistic(ctx, "clients", ":", "connected_clients:")
+	return max(0, n-1)
+}
+
+// refusals counts how many commands a server refuses with a class of errors, from the
+// call until that of its result. A strike that only refuses commands comes to nothing
+// if it refuses none.
+func (s Site) refusals(ctx context.Context, class, otherwise string) (told func(context.Context)) {
+	const section = "errorstats"
+	prefix := "errorstat_" + class + ":"
+	before, known := s.statistic(ctx, section, "count=", prefix)
+	return func(ctx context.Context) {
+		after, still := s.statistic(ctx, section, "count=", prefix)
+		if !known || !still { // servers before 6.2 do not count
+			return
+		}
+		if after >= before { // else it was restarted meanwhile
+			after -= before
+		}
+		if s.brought("commands refused", after); after == 0 {
+			s.vain(otherwise)
+		}
+	}
+}
 
 // insist tries until it succeeds, or ctx or the target ends. What is to be mended
 // may be out of reach for a while, because another fault is in force there.

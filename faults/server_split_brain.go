@@ -78,8 +78,12 @@ func (b *brain) replace(ctx context.Context) error {
 		return err
 	}
 	successor, err := b.Target.Promote(ctx, b.master)
+	b.replaced(err)
 	if err != nil {
 		return err
+	}
+	if b.Key != "" {
+		b.brought("held locks that the new master lacks", 1)
 	}
 	if err := b.admit(ctx); err != nil { // the others, to the new one
 		return err

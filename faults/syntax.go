@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"errors"
 	"regexp"
 	"slices"
 	"strconv"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"oversell/history"
+	"oversell/internal/limits"
 	"oversell/variant"
 	"oversell/wire"
 )
@@ -23,7 +25,6 @@ type part struct {
 // Parts that no list of Kind.Takes holds: they concern the time, and mean
 // something, or nothing, for reasons of their own.
 const (
-	partAt    Part = "at D"
 	partEvery Part = "every D"
 	partTimes Part = "how often"
 )
@@ -62,7 +63,7 @@ func (r *reader) part(w word) ([]part, error) {
 	case "requests", "replies":
 		return one(TakesDirection, w, func(f *Fault) { f.Where.Direction = wire.Direction(w.lower()) })
 	case "at":
-		return r.time(partAt, w, 0, func(f *Fault, d time.Duration) { f.When.At = d })
+		return r.time(TakesAt, w, 0, func(f *Fault, d time.Duration) { f.When.At = d })
 	case "every":
 		return r.time(partEvery, w, 1, func(f *Fault, d time.Duration) { f.When.Every = d })
 	case "for":
@@ -164,9 +165,14 @@ func (r *reader) number(p Part, w word, set func(*Fault, int64)) ([]part, error)
 	if !ok {
 		return nil, r.errorAt(w, "needs a number behind it, as in: %s 3", w.lower())
 	}
-	n, err := strconv.ParseInt(v.text, 10, 32)
-	if err != nil || n < 1 {
+	n, err := strconv.ParseInt(v.text, 10, 64)
+	switch {
+	case errors.Is(err, strconv.ErrRange): // n is the nearest number that there is
+	case err != nil || n < 1:
 		return nil, r.errorAt(v, "is not a number of 1 or more, as in: %s 3", w.lower())
+	}
+	if err := limits.Fault.Within(w.lower(), float64(n)); err != nil {
+		return nil, r.errorAt(v, "%v", err)
 	}
 	return one(p, w, func(f *Fault) { set(f, n) })
 }
@@ -205,6 +211,11 @@ func (r *reader) durationBehind(w word, least time.Duration) (time.Duration, err
 		err = r.errorAt(v, "is too short")
 		if d < 0 {
 			err = r.errorAt(v, "is negative")
+		}
+	}
+	if err == nil {
+		if over := limits.Fault.Within("time", float64(d)); over != nil {
+			err = r.errorAt(v, "%v", over)
 		}
 	}
 	return d, err

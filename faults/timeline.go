@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -23,20 +24,22 @@ const (
 // struck and was mended once, or never will.
 func (in *Injector) follow(s *strike, first func()) {
 	defer first()
-	for n := 0; ; n++ {
-		at, more := s.fault.When.schedule(n)
+	w := s.fault.When
+	for n, tried := 0, int64(0); w.Times == 0 || tried < w.Times; n++ {
+		at, more := w.schedule(n)
 		if !more || !in.sleep(context.Background(), at-in.now()) {
 			return
 		}
 		in.breakAndMend(s, first)
-		for { // what fell into the time of this strike is left out
-			next, more := s.fault.When.schedule(n + 1)
+		tried++ // dates that were missed are none of its times
+		for {   // what fell into the time of this strike is left out
+			next, more := w.schedule(n + 1)
 			if !more || next >= in.now() {
 				break
 			}
 			n++
 		}
-		if s.fault.When.Times == 0 && s.fault.When.Every > 0 {
+		if w.Times == 0 && w.Every > 0 {
 			first()
 		}
 	}
@@ -50,8 +53,17 @@ func (in *Injector) breakAndMend(s *strike, first func()) {
 		in.inForce.Add(-1)
 	}()
 	from, state := in.now(), in.crowd()
-	at, heal, err := in.inject(s)
+	var vain atomic.Pointer[string]
+	site := Site{
+		Target: in.o.Target, Key: in.o.Key, Await: in.holds.await, Chosen: s.fault.Where.Node,
+		Brought: s.brought, Vain: func(why string) { vain.Store(&why) },
+	}
+	at, heal, err := in.inject(s, site)
 	until := in.now()
+	if why := vain.Load(); why != nil && heal == nil && err == nil {
+		s.vain(*why)
+		return
+	}
 	if err != nil {
 		s.fail(err)
 	} else {
@@ -65,13 +77,20 @@ func (in *Injector) breakAndMend(s *strike, first func()) {
 			defer in.inForce.Add(1)
 		}
 		in.sleep(context.Background(), s.fault.lasts())
+		if s.fault.When.ForGood && s.fault.Kind.MendLast {
+			<-in.done
+		}
 	}
 	if heal != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), healing)
+		ctx, cancel := context.WithTimeout(in.alive, healing)
 		defer cancel()
 		if err := heal(ctx); err != nil {
 			s.fail(fmt.Errorf("mend it: %w", err))
 		}
+	}
+	if why := vain.Load(); why != nil && err == nil {
+		s.vain(*why)
+		return
 	}
 	if err != nil && heal != nil { // it broke something, if not all that it should have
 		in.tell(Strike{Fault: s.fault, At: at, From: from, To: in.now(), Until: in.now()})
@@ -86,7 +105,7 @@ func (in *Injector) breakAndMend(s *strike, first func()) {
 }
 
 // inject breaks something. It ends early when the run is stopped.
-func (in *Injector) inject(s *strike) (at string, heal func(context.Context) error, err error) {
+func (in *Injector) inject(s *strike, site Site) (at string, heal func(context.Context) error, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), breaking)
 	defer cancel()
 	go func() {
@@ -97,9 +116,8 @@ func (in *Injector) inject(s *strike) (at string, heal func(context.Context) err
 		}
 	}()
 	if s.fault.Kind.Cuts {
-		return in.cut(s.fault)
+		return in.cut(s.fault, site)
 	}
-	site := Site{Target: in.o.Target, Key: in.o.Key, Await: in.holds.await, Chosen: s.fault.Where.Node}
 	if site.Chosen == 0 {
 		if site.Chosen, err = keeper(ctx, in.o.Target, cmp.Or(in.o.Key, in.o.Near)); err != nil {
 			return "", nil, err
@@ -126,25 +144,20 @@ func (in *Injector) awaitFirst(s *strike) {
 	in.sleep(context.Background(), s.fault.Amount)
 }
 
-// moveClocks moves the clocks of the clients that the fault picks, for the rest of
-// the run.
+// moveClocks has the clients that the fault picks move their clocks, for the rest of
+// the run: see Client.setClock.
 func (in *Injector) moveClocks(s *strike) {
 	if !in.sleep(context.Background(), s.fault.When.At-in.now()) {
 		return
 	}
 	in.mu.Lock()
+	defer in.mu.Unlock()
 	s.moved = true
-	var picked []*Client
 	for _, c := range in.clients {
 		if s.picks(c) {
-			c.ahead.Store(int64(s.fault.Amount))
-			picked = append(picked, c)
+			c.moves.Store(&move{by: s})
+			s.ordered.Add(1)
 		}
-	}
-	in.mu.Unlock()
-	for _, c := range picked {
-		now := in.now()
-		in.struck(s, hit{at: "client " + itoa(c.id), client: c.id, state: c.stateNow(), from: now, to: now})
 	}
 }
 

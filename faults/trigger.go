@@ -81,13 +81,13 @@ func mix(x uint64) uint64 {
 // says how often gives its first strike after the first such time.
 const firstScheduled = 500 * time.Millisecond
 
-// schedule is the time of strike n, counted from 0, of a fault that is not
-// triggered by commands, and whether there is such a strike.
+// schedule is date n, counted from 0, of a fault that is not triggered by commands,
+// and whether there is such a date. How many of the dates it keeps is told by Times.
 func (w When) schedule(n int) (time.Duration, bool) {
 	if n == 0 {
 		return w.At, true
 	}
-	if w.Every <= 0 || w.Times > 0 && int64(n) >= w.Times {
+	if w.Every <= 0 {
 		return 0, false
 	}
 	if int64(n) > (math.MaxInt64-int64(w.At))/int64(w.Every) {

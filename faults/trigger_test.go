@@ -124,7 +124,7 @@ func TestSchedule(t *testing.T) {
 	}{
 		{When{}, []time.Duration{0}},
 		{When{At: time.Second}, []time.Duration{time.Second}},
-		{When{At: time.Second, Every: 2 * time.Second, Times: 3}, []time.Duration{time.Second, 3 * time.Second, 5 * time.Second}},
+		{When{At: time.Second, Every: 2 * time.Second}, []time.Duration{time.Second, 3 * time.Second, 5 * time.Second, 7 * time.Second, 9 * time.Second}},
 		{When{Every: time.Second}, []time.Duration{0, time.Second, 2 * time.Second, 3 * time.Second, 4 * time.Second}},
 		{When{At: 2, Every: math.MaxInt64 / 2}, []time.Duration{2, 2 + math.MaxInt64/2}},
 	} {

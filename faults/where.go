@@ -33,6 +33,14 @@ func (w Where) matches(p point) bool {
 		(w.Key == "" || like(w.Key, p.key))
 }
 
+// matchesGrant tells whether a fault that is narrowed to w may strike a holder who is
+// at no command: one that asks for a holder, and for nothing that a command has.
+func (w Where) matchesGrant(p point) bool {
+	return w.State == Holding && w.Moment == AnyMoment && w.Command == "" && w.Key == "" && w.Node == 0 && w.First == p.first &&
+		(w.Client == 0 || w.Client == p.client) &&
+		(w.During == "" || slices.Contains(p.during, w.During))
+}
+
 // like tells whether text is like pattern, in which * stands for any text and ?
 // for any one character. Nothing else is special: keys are full of brackets.
 func like(pattern, text string) bool {

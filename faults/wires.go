@@ -63,8 +63,9 @@ func (in *Injector) interpose(ctx context.Context) error {
 	return nil
 }
 
-// cut stops what passes between the clients and one server or all of them.
-func (in *Injector) cut(f Fault) (at string, heal func(context.Context) error, err error) {
+// cut stops what passes between the clients and one server or all of them. It comes
+// to nothing if nothing wants to pass until it is mended.
+func (in *Injector) cut(f Fault, on Site) (at string, heal func(context.Context) error, err error) {
 	at = "every node"
 	if f.Where.Node != 0 {
 		at = "node " + itoa(f.Where.Node)
@@ -72,15 +73,38 @@ func (in *Injector) cut(f Fault) (at string, heal func(context.Context) error, e
 	in.wires.mu.Lock()
 	defer in.wires.mu.Unlock()
 	mine := &f
+	before := in.arrived(f)
 	in.cuts = append(in.cuts, mine)
 	in.sever()
 	return at, func(context.Context) error {
 		in.wires.mu.Lock()
 		defer in.wires.mu.Unlock()
+		if held := in.arrived(f) - before; held > 0 {
+			on.Brought("bytes held up", held)
+		} else {
+			on.Vain("nothing was sent that way meanwhile")
+		}
 		in.cuts = slices.DeleteFunc(in.cuts, func(c *Fault) bool { return c == mine })
 		in.sever()
 		return nil
 	}, nil
+}
+
+// arrived is how many bytes the proxies have received that a cut would hold.
+func (in *Injector) arrived(f Fault) (bytes int64) {
+	for number, p := range in.proxies {
+		if f.Where.Node != 0 && f.Where.Node != number {
+			continue
+		}
+		s := p.Stats()
+		if f.Where.Direction != wire.Replies {
+			bytes += s.RequestBytes
+		}
+		if f.Where.Direction != wire.Requests {
+			bytes += s.ReplyBytes
+		}
+	}
+	return bytes
 }
 
 // sever brings the proxies in line with the cuts that are in force. The caller
@@ -98,15 +122,27 @@ func (in *Injector) sever() {
 
 // unplug ends the proxies.
 func (in *Injector) unplug() error {
+	in.wires.mu.Lock()
+	proxies := in.proxies
+	in.proxies = nil
+	in.wires.mu.Unlock()
 	var errs []error
-	for _, p := range in.proxies {
+	for _, p := range proxies {
 		errs = append(errs, p.Close())
 	}
-	if len(in.proxies) > 0 {
+	if len(proxies) > 0 {
 		in.o.Target.Route(nil)
 	}
-	clear(in.proxies)
 	return errors.Join(errs...)
+}
+
+// severAll breaks every connection through the proxies.
+func (in *Injector) severAll() {
+	in.wires.mu.Lock()
+	defer in.wires.mu.Unlock()
+	for _, p := range in.proxies {
+		p.Sever()
+	}
 }
 
 // judge says what is done to a command on its way to a server.
@@ -121,6 +157,7 @@ func (in *Injector) judge(node int, c wire.Command) wire.Action {
 			at := connection{node, c.Conn}
 			o := ordered{s, c.Name, c.Key, s.fault.Kind.Rule(s.fault)}
 			in.pending[at] = append(in.pending[at], o)
+			s.ordered.Add(1)
 			return o.action
 		}
 	}
@@ -156,5 +193,21 @@ func (in *Injector) tookEffect(node int, c wire.Command, a wire.Action) {
 		h.client, h.state = client.id, client.stateNow()
 		h.at = "client " + itoa(client.id) + ", " + c.Name
 	}
+	s.brought(effectOf(a.Verb), 1)
 	in.struck(s, h)
+}
+
+// effectOf says what an action does to a command.
+func effectOf(v wire.Verb) string {
+	switch v {
+	case wire.DropRequest, wire.Reset:
+		return "requests lost"
+	case wire.DropReply, wire.ResetAfter:
+		return "answers lost"
+	case wire.Late:
+		return "commands executed after their clients gave up"
+	case wire.HalfOpen:
+		return "connections gone silent"
+	}
+	return "commands held up"
 }

@@ -169,6 +169,10 @@ func (d *decoder) values(op *Op, has byte) {
 		op.Result = d.value(c.result[op.Kind])
 		c.result[op.Kind] = op.Result.num
 	}
+	if has&hasSession != 0 {
+		op.Session = d.value(c.session)
+		c.session = op.Session.num
+	}
 }
 
 func (d *decoder) value(last int64) Value {
@@ -193,10 +197,6 @@ func (d *decoder) numbers(op *Op, has byte) {
 	if has&hasFence != 0 {
 		c.fence += d.int()
 		op.Fence = c.fence
-	}
-	if has&hasSession != 0 {
-		c.session += d.int()
-		op.Session = c.session
 	}
 	call := c.ret + d.int()
 	due := call - d.int()

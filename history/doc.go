@@ -33,21 +33,35 @@
 //
 // # File format
 //
-// A history file is append-only. It begins with the eight bytes "OVSHIST\x01"
+// A history file is append-only. It begins with the eight bytes "OVSHIST\x02"
 // (the last is the version), then frames. A frame is
 //
 //	kind     1 byte: 'H' header, 'S' symbols, 'O' operations, 'T' trailer
+//	number   4 bytes, little endian: of the frame in the file, from 0
 //	length   4 bytes, little endian: of the payload, at most 16 MiB
-//	checksum 4 bytes, little endian: CRC-32C of kind, length and payload
+//	checksum 4 bytes, little endian: CRC-32C of kind, number and length
+//	checksum 4 bytes, little endian: CRC-32C of all of them and the payload
 //	payload
 //
-// The header comes first and the trailer last; both are JSON. A symbols frame
-// lists texts, each with its length as a varint before it; they are numbered
-// from 0 in order of appearance, over the whole file. An operations frame holds
-// operations as varints, times as differences to the one before in the same
-// frame; appendOp, in encode.go, says how. Every frame is written with a single write, so
-// what was written before a kill -9 stays readable: reading stops at the first
-// frame that is incomplete or fails its checksum, and says so.
+// The header comes first and the trailer last; both are JSON, and the header has
+// at most 1 MiB. A symbols frame lists texts, each with its length as a varint
+// before it; they are numbered from 0 in order of appearance, over the whole
+// file. An operations frame holds operations as varints, times as differences to
+// the one before in the same frame; appendOp, in encode.go, says how. The
+// trailer holds, beside what [Trailer] says, "operations", the number of
+// operations, and "sha256", the digest in hexadecimal of all bytes before its
+// frame.
+//
+// Every frame is written with a single write, so what was written before a
+// kill -9 stays readable. A file that ends without a trailer, or inside a frame,
+// is cut off: what it holds counts, and nothing follows from what it lacks. A
+// frame that fails its checksum, has another number than the next, or makes no
+// sense, and a trailer that counts or sums up something else, mean that the
+// file is not what was written: it is damaged ([History].Damaged), and nothing
+// follows from it at all.
+//
+// Files of version 1 had neither numbers nor counts: a missing frame could not
+// be noticed. They are not read ([ErrVersion]).
 //
 // # JSON lines
 //
@@ -56,19 +70,80 @@
 // schema must be [Schema]; then one operation a line, in any order:
 //
 //	client      number of the client
-//	kind        acquire, extend, release, join, buy, refund, read-state, fault
-//	key         string or number
-//	arg         string or number, optional
-//	result      string or number, optional
+//	kind        acquire, extend, release, join, buy, refund, read-state, fault,
+//	            enqueue, dequeue, pop, ack, effect, next-id, take, submit
+//	key         string or whole number
+//	arg         string or whole number; optional where [Kind] names no Arg
+//	result      string or whole number; optional, but for what a pop, take, next-id
+//	            or read-state got
 //	outcome     ok, refused or unknown
-//	reason      held, lost, sold-out, stale, repeated, stopped; optional
+//	reason      held, lost, sold-out, stale, repeated, stopped, empty, changed; optional
 //	due_ns      when it should have started; optional: when it started
 //	call_ns     when it started: nanoseconds since the start of the run
 //	return_ns   when the answer came; absent when the outcome is unknown
 //	gave_up_ns  with an unknown outcome: when the client gave up waiting;
-//	            optional: the largest return on the lines above
-//	until_ns    end of the lease promised; optional
-//	amount, fence, session   as in [Op]; absent when zero
+//	            optional: right before the client went on to anything else, or at
+//	            the end of the history
+//	until_ns    end of the lease promised, of acquire, extend and take: the start of
+//	            the attempt that succeeded plus the lease, less what is allowed for
+//	            drift; 0 or absent: it has no end. When the header has a "ttl_ns",
+//	            leases do end, and a grant must tell this field.
+//	session     string or whole number; absent when there is none
+//	amount, fence   as in [Op]; absent when zero
 //
-// The last line may be {"trailer":{…}}. Other fields are ignored.
+// The arg of a next-id names the request, so that a request that is sent again can be told
+// from a new one; without it the operation is a request of its own. A generator may answer
+// a request again with the number that it gave before: to the client that was answered, to
+// any client after a try without an answer, and to anybody with the reason "repeated". Two
+// clients that obtain one number for one request otherwise were both given it as a new
+// one, which is a duplicate. The same holds for one number of two requests.
+//
+// The last line is {"trailer":{"operations":N}}, with the number of operations;
+// a history of this program has all of [Trailer] there, and as its last field
+// "sha256", the digest of all bytes before the comma in front of it, which the
+// header announces with "sealed". A history without such a line is cut
+// off. One with another number of operations, or another digest, is damaged.
+// No line is longer than 1 MiB.
+//
+// Names of fields are exact: "Outcome" is not "outcome". Other fields are ignored, and
+// no object has a field twice. Texts are Unicode: a line is refused that has bytes that are
+// not UTF-8, or half of a surrogate pair, because two identities could become one. For the
+// same reason, identities are strings or whole numbers of 64 bits: 7, 7.0 and "7" are one
+// identity, "7.0" is another, and 7.5 is refused. A byte order mark before the header is
+// skipped.
+//
+// # Sales
+//
+// A refund gives back an order, or a part of it, that was bought. An order may be given
+// back in several parts, which together come to no more than it. Where once-per-order is
+// promised, an order has one refund: another one is the same refund sent again, and if both
+// had an effect the promise is broken. An answer "repeated" is no further refund, and one
+// without an answer may have had no effect.
+//
+// A read-state tells how many pieces of a product the server counts: "left" to be sold,
+// "reserved" for orders that are not paid, and "sold", which is net of what was given back.
+// The stock is the sum of the three.
+//
+// # What makes sense
+//
+// Reading refuses what contradicts itself, because whatever was judged from it
+// could be wrong ([ErrInvalid], with the line, or the number of the operation):
+//
+//   - No time is negative, and none is later than some 73 years.
+//   - The times of one client strictly rise: it calls an operation after the one
+//     before has returned, or in the midst of one on another object, as a consumer
+//     takes a lock inside its queue. Who works at the same time is another client.
+//   - A grant of a lock (an acquire that is not refused) has a session in its arg
+//     that no other grant of that lock has; neither 0 nor an empty text. So have
+//     a take its hold and a pop its request, in session. What refers to a grant is
+//     called after it.
+//   - Amounts are positive. All purchases of one order of a product are of the same
+//     amount. A refund is of an order that was bought, and for no more than that. Unless
+//     once-per-order is promised, nor are all answered refunds of an order together.
+//   - What is left, reserved and sold is a whole number.
+//   - Numbers, lengths of time and probabilities in the header are in range. The expected
+//     outcome, if there is one, is "pass" or "violated".
+//   - The reason fits the outcome and the kind.
+//
+// Of a history that was cut off, what is referred to may be missing.
 package history

@@ -25,11 +25,12 @@ const bigNumber = 1
 // memory is what encoder and decoder both remember from the operations before
 // in the same frame, to store differences.
 type memory struct {
-	client         int32
-	key            Value
-	arg, result    [256]int64 // last number, by kind of operation
-	fence, session int64
-	ret, until     int64
+	client      int32
+	key         Value
+	arg, result [256]int64 // last number, by kind of operation
+	session     int64      // last number
+	fence       int64
+	ret, until  int64
 }
 
 // zigzag maps numbers near 0 to small numbers; unzigzag is its inverse.
@@ -92,6 +93,11 @@ func (s *symbols) appendValues(b []byte, c *memory, op *Op) (_ []byte, has byte)
 		b = s.appendValue(b, op.Result, c.result[op.Kind])
 		c.result[op.Kind] = op.Result.num
 	}
+	if op.Session != (Value{}) {
+		has |= hasSession
+		b = s.appendValue(b, op.Session, c.session)
+		c.session = op.Session.num
+	}
 	return b, has
 }
 
@@ -111,11 +117,6 @@ func appendNumbers(b []byte, c *memory, op *Op) (_ []byte, has byte) {
 		has |= hasFence
 		b = appendInt(b, op.Fence-c.fence)
 		c.fence = op.Fence
-	}
-	if op.Session != 0 {
-		has |= hasSession
-		b = appendInt(b, op.Session-c.session)
-		c.session = op.Session
 	}
 	b = appendInt(b, int64(op.Call)-c.ret)
 	b = appendInt(b, int64(op.Call-op.Due))

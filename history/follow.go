@@ -21,16 +21,18 @@ type Follower struct {
 	data []byte // read, and not yet taken
 	base int    // the offset in the file at which data begins
 	h    History
-	d    decoder
-	had  bool // the header has been taken
-	ops  int  // how many operations have been taken
-	cut  string
+	took *frames
+	had  bool  // the header has been taken
 	err  error // what ended it
 }
 
 // NewFollower returns a follower of the file at path, which need not exist yet. Nothing
 // is read before the first Poll. Close ends it.
-func NewFollower(path string) *Follower { return &Follower{path: path} }
+func NewFollower(path string) *Follower {
+	f := &Follower{path: path}
+	f.took = newFrames(&f.h)
+	return f
+}
 
 // pollBytes is how much of a file one Poll reads at the most: some 50,000 operations.
 const pollBytes = 1 << 20
@@ -48,7 +50,6 @@ func (f *Follower) Poll() ([]Op, error) {
 	if f.err == nil {
 		f.err = f.poll()
 	}
-	f.ops += len(f.h.Ops)
 	return f.h.Ops, f.err
 }
 
@@ -64,7 +65,7 @@ func (f *Follower) poll() error {
 		if _, problem := nextFrame(f.data, len(magic)); problem == incomplete {
 			return nil
 		}
-		if at, err = f.h.readHeader(f.data); err != nil {
+		if at, err = f.took.header(f.data); err != nil {
 			return f.named(err)
 		}
 		f.had = true
@@ -75,15 +76,16 @@ func (f *Follower) poll() error {
 			break
 		}
 		if problem == "" {
-			problem = f.h.readFrame(&f.d, frame)
+			problem = f.took.take(frame)
 		}
 		switch {
 		case problem != "":
-			f.cut = cutSentence(f.ops+len(f.h.Ops), f.base+at, f.base+len(f.data)+int(f.Behind()), problem)
+			f.h.endAt(f.took.ops, f.base+at, f.base+len(f.data)+int(f.Behind()), problem)
 			err = io.EOF
 		case f.h.Trailer != nil:
 			err = io.EOF
 		default:
+			f.took.took(f.data[at:frame.end()])
 			at = frame.end()
 		}
 	}
@@ -130,7 +132,7 @@ func (f *Follower) Trailer() *Trailer { return f.h.Trailer }
 
 // Cut says, in a sentence like that of History.Cut, which frame ended the history
 // because it cannot be trusted; empty if none did.
-func (f *Follower) Cut() string { return f.cut }
+func (f *Follower) Cut() string { return f.h.Cut }
 
 // Behind is how many bytes of the file there are that no Poll has read.
 func (f *Follower) Behind() int64 {

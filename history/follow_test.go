@@ -96,7 +96,7 @@ func TestFollowSaysWhatReadSays(t *testing.T) {
 		if err := os.WriteFile(path, damaged, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		want, wantErr := Read(path)
+		want, wantErr := rawRead(path)
 		f := NewFollower(path)
 		ops, err := pollAll(t, f)
 		f.Close()
@@ -136,7 +136,7 @@ func TestFollowCountsAll(t *testing.T) {
 			t.Fatalf("after write %d of %d: %v", i+1, len(m.writes), err)
 		}
 	}
-	want, err := Read(path)
+	want, err := rawRead(path)
 	if err != nil || f.Cut() != want.Cut || !strings.Contains(f.Cut(), "after 5 operations") {
 		t.Errorf("%q; want %q (%v)", f.Cut(), want.Cut, err)
 	}

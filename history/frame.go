@@ -2,15 +2,17 @@ package history
 
 import (
 	"encoding/binary"
+	"fmt"
 	"hash/crc32"
 )
 
 // magic begins every history file; its last byte is the version.
-const magic = "OVSHIST\x01"
+const magic = "OVSHIST\x02"
 
 const (
-	frameHead   = 9        // bytes before the payload
+	frameHead   = 17       // bytes before the payload
 	maxPayload  = 16 << 20 // bytes
+	maxHeader   = 1 << 20  // bytes of the header, as a frame's payload or a line
 	maxFrameOps = 4096     // what a Writer puts into one frame
 )
 
@@ -26,22 +28,29 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// checksum covers a whole frame but for the checksum's own four bytes.
-func checksum(frame []byte) uint32 {
-	return crc32.Update(crc32.Checksum(frame[:5], castagnoli), castagnoli, frame[frameHead:])
+// headSum covers the head up to its own checksum. A length is trusted only when this is
+// right: an altered one must not look like a file that ends too early.
+func headSum(frame []byte) uint32 { return crc32.Checksum(frame[:9], castagnoli) }
+
+// payloadSum covers the head and the payload.
+func payloadSum(frame []byte) uint32 {
+	return crc32.Update(crc32.Checksum(frame[:13], castagnoli), castagnoli, frame[frameHead:])
 }
 
 // seal fills in the head of a frame whose payload is in place.
-func seal(kind frameKind, frame []byte) {
+func seal(kind frameKind, number uint32, frame []byte) {
 	frame[0] = byte(kind)
-	binary.LittleEndian.PutUint32(frame[1:], uint32(len(frame)-frameHead))
-	binary.LittleEndian.PutUint32(frame[5:], checksum(frame))
+	binary.LittleEndian.PutUint32(frame[1:], number)
+	binary.LittleEndian.PutUint32(frame[5:], uint32(len(frame)-frameHead))
+	binary.LittleEndian.PutUint32(frame[9:], headSum(frame))
+	binary.LittleEndian.PutUint32(frame[13:], payloadSum(frame))
 }
 
 // frame is a checked frame of a file.
 type frame struct {
 	kind    frameKind
-	at      int // offset in the file
+	number  uint32 // of the frame in its file
+	at      int    // offset in the file
 	payload []byte
 }
 
@@ -54,20 +63,39 @@ const incomplete = "is incomplete"
 // nextFrame reads the frame at offset at of a file's bytes. When there is none
 // that can be trusted it tells why.
 func nextFrame(data []byte, at int) (f frame, problem string) {
+	f, size, problem := headAt(data, at)
+	if problem != "" {
+		return frame{}, problem
+	}
 	rest := data[at:]
-	if len(rest) < frameHead {
+	if len(rest) < frameHead+size {
 		return frame{}, incomplete
 	}
-	size := binary.LittleEndian.Uint32(rest[1:])
-	if size > maxPayload {
-		return frame{}, "claims to be longer than any frame can be"
-	}
-	if uint64(len(rest)) < frameHead+uint64(size) {
-		return frame{}, incomplete
-	}
-	rest = rest[:frameHead+int(size)]
-	if binary.LittleEndian.Uint32(rest[5:]) != checksum(rest) {
+	rest = rest[:frameHead+size]
+	if binary.LittleEndian.Uint32(rest[13:]) != payloadSum(rest) {
 		return frame{}, "fails its checksum"
 	}
-	return frame{kind: frameKind(rest[0]), at: at, payload: rest[frameHead:]}, ""
+	f.payload = rest[frameHead:]
+	return f, ""
+}
+
+// headAt reads the head of a frame, and the size of its payload.
+func headAt(data []byte, at int) (f frame, size int, problem string) {
+	rest := data[at:]
+	if len(rest) < frameHead {
+		return frame{}, 0, incomplete
+	}
+	if binary.LittleEndian.Uint32(rest[9:]) != headSum(rest) {
+		return frame{}, 0, "fails its checksum"
+	}
+	f = frame{kind: frameKind(rest[0]), number: binary.LittleEndian.Uint32(rest[1:]), at: at}
+	length := binary.LittleEndian.Uint32(rest[5:])
+	limit := uint32(maxPayload)
+	if f.kind == headerFrame {
+		limit = maxHeader
+	}
+	if length > limit {
+		return frame{}, 0, fmt.Sprintf("is %s long, and at most %s are allowed", plural(int(length), "byte"), group(int(limit)))
+	}
+	return f, int(length), ""
 }

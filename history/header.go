@@ -1,6 +1,7 @@
 package history
 
 import (
+	"slices"
 	"time"
 
 	"oversell/variant"
@@ -21,6 +22,9 @@ type Header struct {
 	Queue    string `json:"queue,omitempty"`
 	IDs      string `json:"ids,omitempty"`
 	Dispatch string `json:"dispatch,omitempty"`
+	// Objects are what the history is about. A name of a variant above, or a promise,
+	// names its object, too; see [Header.Has].
+	Objects []variant.Object `json:"objects,omitempty"`
 	// SQL is the kind and version of the database, if there was one.
 	SQL string `json:"sql,omitempty"`
 
@@ -35,11 +39,16 @@ type Header struct {
 	Pool    int       `json:"pool"`
 	Started time.Time `json:"started"`
 
-	Stock    int64 `json:"stock,omitempty"`
+	// Stock is the pieces on sale. A header in JSON that is about a sale must tell it, also
+	// if it is 0: every purchase of a stock that was left out would be an oversell.
+	Stock    int64 `json:"stock"`
 	Quantity int   `json:"quantity,omitempty"` // the largest order
 	// Resend and Refund are probabilities per order.
 	Resend float64 `json:"resend,omitempty"`
 	Refund float64 `json:"refund,omitempty"`
+	// RefuseStale says that an optimistic sale refused orders whose data was stale,
+	// instead of trying them again.
+	RefuseStale bool `json:"refuse_stale,omitempty"`
 
 	// Visibility is how long a consumer has for a task, Delay the longest time
 	// after which one is due, Attempts how often it is delivered at the most.
@@ -52,6 +61,15 @@ type Header struct {
 	Repeat    float64 `json:"repeat,omitempty"`
 	Die       float64 `json:"die,omitempty"`
 	Overwrite bool    `json:"overwrite,omitempty"`
+	// Abandon is how many tasks of a dispatch are never submitted by the first who are
+	// given them.
+	Abandon int `json:"abandon,omitempty"`
+	// Batch is how many ids an enqueue has and how many tasks a pop takes, at the
+	// most; 0: one. Withdraw and Peek are probabilities: that a producer withdraws the
+	// task it enqueued, and that a consumer peeks before it takes one.
+	Batch    int     `json:"batch,omitempty"`
+	Withdraw float64 `json:"withdraw,omitempty"`
+	Peek     float64 `json:"peek,omitempty"`
 
 	TTL   time.Duration `json:"ttl_ns,omitempty"`
 	Wait  time.Duration `json:"wait_ns,omitempty"`
@@ -86,6 +104,21 @@ type Header struct {
 	// "violated" with the flaws that lead there.
 	Expected      string   `json:"expected"`
 	ExpectedFlaws []string `json:"expected_flaws,omitempty"`
+	// Declared are the promises that flaws declare broken under what this run brings.
+	Declared []Promise `json:"declared,omitempty"`
+	// KnownToBreak are conditions under which flaws declare that promises break, and
+	// which this run does not bring: a pass says nothing about them.
+	KnownToBreak []Untried `json:"known_to_break,omitempty"`
+}
+
+// Untried is a condition that a run does not bring.
+type Untried struct {
+	// Under is a fault, or an option of a run, in the vocabulary of flaws.
+	Under string `json:"under"`
+	// Breaks are the promises that are known to break under it, and Why tells how the
+	// first of them does.
+	Breaks []Promise `json:"breaks"`
+	Why    string    `json:"why"`
 }
 
 // Promise is a property of one object.
@@ -104,6 +137,15 @@ func (h *Header) Promised(of variant.Object, p variant.Property) bool {
 	return false
 }
 
+// Declares tells whether a flaw declares this promise broken under what the run brings.
+// Of an older history, which tells the outcome only, that is said of every promise.
+func (h *Header) Declares(of variant.Object, p variant.Property) bool {
+	if len(h.Declared) == 0 {
+		return len(h.ExpectedFlaws) > 0
+	}
+	return slices.Contains(h.Declared, Promise{Of: of, Property: p})
+}
+
 // PromisedOf tells whether anything at all is promised of an object. Who holds a lock of
 // which nothing is promised is not worth a word: it keeps nobody out.
 func (h *Header) PromisedOf(of variant.Object) bool {
@@ -113,6 +155,30 @@ func (h *Header) PromisedOf(of variant.Object) bool {
 		}
 	}
 	return false
+}
+
+// Has tells whether the history is about an object: the header lists it, names a
+// variant of it, or holds a promise of it.
+func (h *Header) Has(of variant.Object) bool {
+	return slices.Contains(h.Objects, of) || h.Variant(of) != "" || h.PromisedOf(of)
+}
+
+// Variant is the name of the variant that the history is about, of this object; empty
+// when there is none.
+func (h *Header) Variant(of variant.Object) string {
+	switch of {
+	case variant.Lock:
+		return h.Lock
+	case variant.Sale:
+		return h.Sale
+	case variant.Queue:
+		return h.Queue
+	case variant.IDs:
+		return h.IDs
+	case variant.Dispatch:
+		return h.Dispatch
+	}
+	return ""
 }
 
 // Trailer closes a history: a history file without one was cut off.
@@ -141,11 +207,17 @@ type FaultCount struct {
 	// Name is the fault's sentence, Level where it strikes: client, wire, server.
 	Name  string `json:"name"`
 	Level string `json:"level"`
-	// Fired is how often it struck; Holders and Waiters how often that hit, at that
-	// moment, somebody who held the lock or was trying to obtain it.
+	// Fired is how often it struck so that it could matter; Holders and Waiters how
+	// often that hit, at that moment, somebody who held the lock or was trying to
+	// obtain it.
 	Fired   int64 `json:"fired"`
 	Holders int64 `json:"holders"`
 	Waiters int64 `json:"waiters"`
+	// Vain is how often it was carried out and came to nothing, and VainWhy says why
+	// the first time. Effect says what the strikes did to the run.
+	Vain    int64  `json:"vain,omitempty"`
+	VainWhy string `json:"vain_why,omitempty"`
+	Effect  string `json:"effect,omitempty"`
 	// Failed says what went wrong when it was to strike or to be mended.
 	Failed string `json:"failed,omitempty"`
 }
@@ -156,10 +228,18 @@ type History struct {
 	// Ops are all the operations in completion order: by Return, with an
 	// unknown operation standing where its client gave up.
 	Ops []Op
-	// Trailer is nil when the history was cut off before it, and when it came
-	// as JSON lines without one.
+	// Trailer is nil when the history was cut off before it or is damaged, and when it
+	// came as JSON lines without one that counts the operations.
 	Trailer *Trailer
 	// Cut says, in a sentence, where and why reading stopped before the end;
 	// empty when it did not. All operations before the cut are in Ops.
 	Cut string
+	// Damaged says that the history is not what was written: something in it was
+	// deleted, doubled, moved or altered. Then Cut tells what, Trailer is nil, and nothing
+	// follows from the operations: neither a pass nor a violation.
+	Damaged bool
+	// SHA256 is the digest of the bytes that the history was read from, in hexadecimal.
+	SHA256 string
+	// Remarks are facts about the file, in sentences.
+	Remarks []string
 }

@@ -2,8 +2,10 @@ package history
 
 import (
 	"bytes"
+	"io"
 	"math"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -42,7 +44,7 @@ func loadOps(n, clients int, seed uint64) []Op {
 				call := now[c] + us(300)
 				op := Op{Client: int32(c), Kind: Acquire, Key: key, Arg: Int(session), Result: granted, Outcome: OK,
 					Due: call, Call: call, Return: call + us(5000), Until: call + 15*time.Second}
-				buy := Op{Client: int32(c), Kind: Buy, Key: Text("order"), Arg: Int(session), Result: Int(-1), Outcome: OK, Session: session, Amount: 1}
+				buy := Op{Client: int32(c), Kind: Buy, Key: Text("order"), Arg: Int(session), Result: Int(-1), Outcome: OK, Session: Int(session), Amount: 1}
 				buy.Call = op.Return + us(50)
 				buy.Due, buy.Return = buy.Call, buy.Call+us(500)
 				release := op
@@ -86,7 +88,7 @@ func randomOps(n int, seed uint64) []Op {
 			Reason: Reason(rnd.IntN(len(reasonNames))), Key: value(), Arg: value(), Result: value(), Due: call - time.Duration(rnd.Int64N(1000)),
 			Call: call, Return: ret}
 		if rnd.IntN(2) == 0 {
-			ops[i].Amount, ops[i].Fence, ops[i].Session, ops[i].Until = int32(number()), number(), number(), time.Duration(number())
+			ops[i].Amount, ops[i].Fence, ops[i].Session, ops[i].Until = int32(number()), number(), value(), time.Duration(number())
 		}
 	}
 	return ops
@@ -144,7 +146,7 @@ func encoded(t testing.TB, h Header, trailer *Trailer, frames ...[]Op) *memoryFi
 		w.keep(w.Append(ops))
 	}
 	if trailer != nil {
-		w.appendJSON(nil, trailerFrame, trailer)
+		w.end(*trailer)
 	}
 	if w.err != nil {
 		t.Fatal(w.err)
@@ -169,4 +171,27 @@ func wantOps(t testing.TB, got, want []Op) {
 			t.Fatalf("operation %d is\n%+v\nwant\n%+v", i, got[i], want[i])
 		}
 	}
+}
+
+// The ways of reading without the check that what is read makes sense: most tests of the
+// formats write operations without any.
+
+func rawFrom(r io.Reader) (*History, error) { return unchecked(decode(r)) }
+
+func rawJSONL(r io.Reader) (*History, error) { return unchecked(decodeJSONL(r)) }
+
+func rawRead(path string) (*History, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return rawFrom(f)
+}
+
+func unchecked(h *History, _ *places, err error) (*History, error) {
+	if err == nil {
+		sortByCompletion(h.Ops)
+	}
+	return h, err
 }

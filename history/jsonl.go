@@ -2,45 +2,86 @@ package history
 
 import (
 	"bufio"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"fmt"
+	"hash"
 	"io"
 	"strconv"
 )
 
 // WriteJSONL writes a history as JSON lines, in the format that the package
 // documentation describes. That a history was cut off is written too, as a last
-// line {"cut":"…"}. Bytes in texts that are not UTF-8 become U+FFFD.
+// line {"cut":"…"}, and that it was damaged. JSON cannot hold a text that is not
+// UTF-8: an operation with one is an error.
 func WriteJSONL(w io.Writer, h *History) error {
-	out := bufio.NewWriterSize(w, 1<<16)
+	sum := sha256.New()
+	out := bufio.NewWriterSize(io.MultiWriter(w, sum), 1<<16)
 	header := h.Header
 	if header.Schema == "" {
 		header.Schema = Schema
 	}
-	if err := writeLine(out, header); err != nil {
+	if err := writeLine(out, sealedHeader{header, h.Trailer != nil}); err != nil {
 		return err
 	}
 	var b []byte
 	for i := range h.Ops {
-		b = appendOpLine(b[:0], &h.Ops[i])
+		op := &h.Ops[i]
+		for _, v := range []Value{op.Key, op.Arg, op.Result, op.Session} {
+			if !v.unicode() {
+				return fmt.Errorf("operation %s: %q is not UTF-8: JSON lines cannot hold it", group(i+1), short(v.String()))
+			}
+		}
+		b = appendOpLine(b[:0], op)
 		if _, err := out.Write(b); err != nil {
 			return err
 		}
 	}
-	if err := writeEnd(out, h); err != nil {
+	if err := out.Flush(); err != nil { // everything before the trailer is in sum then
+		return err
+	}
+	if err := writeEnd(out, h, sum); err != nil {
 		return err
 	}
 	return out.Flush()
 }
 
-func writeEnd(out *bufio.Writer, h *History) error {
+// sealedHeader is a header as it stands in JSON lines. Sealed says that the trailer holds
+// a digest, so that one whose digest was removed is noticed.
+type sealedHeader struct {
+	Header
+	Sealed bool `json:"sealed,omitempty"`
+}
+
+func writeEnd(out *bufio.Writer, h *History, sum hash.Hash) error {
 	if h.Trailer == nil && h.Cut == "" {
 		return nil
 	}
-	return writeLine(out, struct {
-		Trailer *Trailer `json:"trailer,omitempty"`
-		Cut     string   `json:"cut,omitempty"`
-	}{h.Trailer, h.Cut})
+	if h.Trailer == nil {
+		return writeLine(out, struct {
+			Cut     string `json:"cut"`
+			Damaged bool   `json:"damaged,omitempty"`
+		}{h.Cut, h.Damaged})
+	}
+	n := len(h.Ops)
+	b, err := json.Marshal(struct {
+		Trailer sealed `json:"trailer"`
+	}{sealed{Trailer: *h.Trailer, Operations: &n}})
+	if err != nil {
+		return err
+	}
+	b = b[:len(b)-2]
+	sum.Write(b)
+	b = append(b, digestField...)
+	b = append(hex.AppendEncode(b, sum.Sum(nil)), "\"}}\n"...)
+	_, err = out.Write(b)
+	return err
 }
+
+// digestField comes before the digest in the line of a trailer. All bytes before it are
+// digested.
+const digestField = `,"sha256":"`
 
 func writeLine(out *bufio.Writer, v any) error {
 	b, err := json.Marshal(v)
@@ -69,8 +110,16 @@ func appendOpLine(b []byte, op *Op) []byte {
 	b = appendNumber(b, "until_ns", int64(op.Until))
 	b = appendNonZero(b, "amount", int64(op.Amount))
 	b = appendNonZero(b, "fence", op.Fence)
-	b = appendNonZero(b, "session", op.Session)
+	b = appendSession(b, op.Session)
 	return append(b, "}\n"...)
+}
+
+// appendSession writes a number as a number: so it was written before there were texts.
+func appendSession(b []byte, session Value) []byte {
+	if n, ok := session.Num(); ok {
+		return appendNonZero(b, "session", n)
+	}
+	return appendText(b, "session", session.String())
 }
 
 func appendName(b []byte, name string) []byte {

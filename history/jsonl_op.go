@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -21,83 +22,182 @@ type opLine struct {
 	Call    *int64    `json:"call_ns"`
 	Return  *int64    `json:"return_ns"`
 	GaveUp  *int64    `json:"gave_up_ns"`
-	Until   int64     `json:"until_ns"`
-	Amount  int32     `json:"amount"`
-	Fence   int64     `json:"fence"`
-	Session int64     `json:"session"`
+	Until   *int64    `json:"until_ns"`
+	Amount  *int32    `json:"amount"`
+	Fence   *int64    `json:"fence"`
+	Session jsonValue `json:"session"`
 
-	Trailer *Trailer `json:"trailer"`
-	Cut     string   `json:"cut"`
+	Trailer *sealed `json:"trailer"`
+	Cut     string  `json:"cut"`
+	Damaged bool    `json:"damaged"`
 }
 
-// op makes an operation of the line; latest is the largest return on the lines
-// above.
-func (o *opLine) op(latest time.Duration) (Op, error) {
-	if o.Client == nil {
-		return Op{}, errors.New(`"client" is missing: every operation needs the number of its client`)
-	}
-	op := Op{
-		Client: *o.Client, Amount: o.Amount,
-		Key: o.Key.Value, Arg: o.Arg.Value, Result: o.Result.Value,
-		Fence: o.Fence, Session: o.Session, Until: time.Duration(o.Until),
-	}
-	if err := o.names(&op); err != nil {
-		return Op{}, err
-	}
-	return op, o.times(&op, latest)
+// field is one of the fields that a line has of its operation.
+type field uint16
+
+const (
+	fieldClient field = 1 << iota
+	fieldKey
+	fieldArg
+	fieldResult
+	fieldDue
+	fieldCall
+	fieldReturn
+	fieldGaveUp
+	fieldUntil
+	fieldAmount
+	fieldFence
+	fieldSession
+	fieldKind
+	fieldOutcome
+	fieldReason
+)
+
+// fields is an operation as it stands in a line.
+type fields struct {
+	op                    Op // Return is not set
+	has                   field
+	kind, outcome, reason string
+	ret, gaveUp           int64
 }
 
-func (o *opLine) names(op *Op) (err error) {
-	if op.Kind, err = ParseKind(o.Kind); err != nil || op.Kind == NoKind {
-		return oneOf("kind", o.Kind, kindNames[1:])
+// fields are those of the line.
+func (o *opLine) fields() *fields {
+	f := &fields{kind: o.Kind, outcome: o.Outcome, reason: o.Reason}
+	f.op = Op{Key: o.Key.Value, Arg: o.Arg.Value, Result: o.Result.Value, Session: o.Session.Value}
+	if o.Client != nil {
+		f.has, f.op.Client = f.has|fieldClient, *o.Client
 	}
-	if op.Outcome, err = ParseOutcome(o.Outcome); err != nil {
-		return oneOf("outcome", o.Outcome, outcomeNames[:])
+	if o.Amount != nil {
+		f.has, f.op.Amount = f.has|fieldAmount, *o.Amount
 	}
-	if op.Reason, err = ParseReason(o.Reason); err != nil {
-		return oneOf("reason", o.Reason, reasonNames[1:])
+	for _, v := range []struct {
+		of *jsonValue
+		is field
+	}{{&o.Key, fieldKey}, {&o.Arg, fieldArg}, {&o.Result, fieldResult}, {&o.Session, fieldSession}} {
+		if v.of.given {
+			f.has |= v.is
+		}
+	}
+	for _, n := range []struct {
+		from *int64
+		to   *int64
+		is   field
+	}{
+		{o.Due, (*int64)(&f.op.Due), fieldDue}, {o.Call, (*int64)(&f.op.Call), fieldCall}, {o.Return, &f.ret, fieldReturn}, {o.GaveUp, &f.gaveUp, fieldGaveUp},
+		{o.Until, (*int64)(&f.op.Until), fieldUntil}, {o.Fence, &f.op.Fence, fieldFence},
+	} {
+		if n.from != nil {
+			f.has, *n.to = f.has|n.is, *n.from
+		}
+	}
+	return f
+}
+
+// complete makes the operation complete. open says that the line does not tell when its
+// client gave up waiting; Return is the call then.
+func (f *fields) complete() (op *Op, open bool, err error) {
+	if f.has&fieldClient == 0 {
+		return nil, false, errors.New(`"client" is missing: every operation needs the number of its client`)
+	}
+	if err := f.names(); err != nil {
+		return nil, false, err
+	}
+	if open, err = f.times(); err != nil {
+		return nil, false, err
+	}
+	return &f.op, open, f.values()
+}
+
+func (f *fields) names() (err error) {
+	if f.op.Kind, err = ParseKind(f.kind); err != nil || f.op.Kind == NoKind {
+		return oneOf("kind", f.kind, kindNames[1:])
+	}
+	if f.op.Outcome, err = ParseOutcome(f.outcome); err != nil {
+		return oneOf("outcome", f.outcome, outcomeNames[:])
+	}
+	if f.op.Reason, err = ParseReason(f.reason); err != nil {
+		return oneOf("reason", f.reason, reasonNames[1:])
 	}
 	return nil
 }
 
 func oneOf(field, got string, want []string) error {
-	return fmt.Errorf("%q is %q, it must be one of %s", field, got, strings.Join(want, ", "))
+	return fmt.Errorf("%q is %q, it must be one of %s", field, short(got), strings.Join(want, ", "))
 }
 
-func (o *opLine) times(op *Op, latest time.Duration) error {
-	if o.Call == nil {
-		return errors.New(`"call_ns" is missing: when the operation started, in nanoseconds since the start of the run`)
+func (f *fields) times() (open bool, err error) {
+	op := &f.op
+	if f.has&fieldCall == 0 {
+		return false, errors.New(`"call_ns" is missing: when the operation started, in nanoseconds since the start of the run`)
 	}
-	op.Call, op.Due = time.Duration(*o.Call), time.Duration(*o.Call)
-	if o.Due != nil {
-		op.Due = time.Duration(*o.Due)
+	if f.has&fieldDue == 0 {
+		op.Due = op.Call
 	}
-	field, end := "return_ns", o.Return
-	if op.Outcome == Unknown && o.GaveUp != nil {
-		field, end = "gave_up_ns", o.GaveUp
-	}
+	field, end := "return_ns", f.ret
 	switch {
-	case end != nil:
-		op.Return = time.Duration(*end)
+	case op.Outcome == Unknown && f.has&fieldGaveUp != 0:
+		field, end = "gave_up_ns", f.gaveUp
+	case f.has&fieldReturn != 0:
 	case op.Outcome == Unknown:
-		op.Return = max(latest, op.Call)
+		open, end = true, int64(op.Call)
 	default:
-		return fmt.Errorf(`"return_ns" is missing: only operations whose outcome is "unknown" go without, and this one is %q`, op.Outcome)
+		return false, fmt.Errorf(`"return_ns" is missing: only operations whose outcome is "unknown" go without, and this one is %q`, op.Outcome)
 	}
-	if op.Return < op.Call {
-		return fmt.Errorf("%q is %d, before the call at %d: it must not be smaller", field, op.Return, op.Call)
+	if op.Return = time.Duration(end); op.Return < op.Call {
+		return false, fmt.Errorf("%q is %d, before the call at %d: it must not be smaller", field, op.Return, op.Call)
+	}
+	return open, nil
+}
+
+// values gives what is absent the value that says so, where that is not 0.
+func (f *fields) values() error {
+	op := &f.op
+	if f.has&fieldAmount != 0 && op.Amount == 0 && (op.Kind == Buy || op.Kind == Refund) {
+		return errors.New(`"amount" is 0: a purchase or refund is of 1 piece or more, and without the field of 1`)
+	}
+	if f.has&fieldResult == 0 && (op.Kind == Buy || op.Kind == Refund) {
+		op.Result = Int(-1)
+	}
+	if name := f.missing(needs[op.Kind]); name != "" && op.Outcome != Refused {
+		return fmt.Errorf("%q is missing: %s", name, needed[op.Kind])
 	}
 	return nil
 }
 
-// jsonValue reads a Value from a string or a number.
-type jsonValue struct{ Value }
+// leased checks that a grant tells when it ends, in a history whose leases end.
+func (f *fields) leased() error {
+	switch k := f.op.Kind; {
+	case f.has&fieldUntil != 0, f.op.Outcome != OK, k != Acquire && k != Extend && k != Take:
+		return nil
+	}
+	return errors.New(`"until_ns" is missing: the header has a "ttl_ns", and so it must tell until when this was granted, counted from the start of the attempt that succeeded; 0 if it has no end`)
+}
+
+// missing is the name of a field that is wanted and absent; empty if there is none.
+func (f *fields) missing(n need) string {
+	switch {
+	case n&needsArg != 0 && f.has&fieldArg == 0:
+		return "arg"
+	case n&needsResult != 0 && f.has&fieldResult == 0 && f.op.Outcome == OK:
+		return "result"
+	}
+	return ""
+}
+
+// jsonValue reads a Value from a string or a whole number. Of other numbers it is not
+// known whether two are the same: programs round and spell them differently.
+type jsonValue struct {
+	Value
+	given bool
+}
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (v *jsonValue) UnmarshalJSON(b []byte) error {
+	v.given = true
 	switch {
 	case string(b) == "null":
-		v.Value = Value{}
+		*v = jsonValue{}
 	case b[0] == '"' && isPlain(b[1:len(b)-1]):
 		v.Value = Text(string(b[1 : len(b)-1]))
 	case b[0] == '"':
@@ -106,10 +206,12 @@ func (v *jsonValue) UnmarshalJSON(b []byte) error {
 			return err
 		}
 		v.Value = Text(s)
-	case b[0] == '-' || '0' <= b[0] && b[0] <= '9':
-		v.Value = Text(string(b))
 	default:
-		return fmt.Errorf(`"key", "arg" and "result" must be strings or numbers, not %s`, b)
+		n, err := strconv.ParseInt(string(b), 10, 64)
+		if err != nil {
+			return fmt.Errorf(`"key", "arg", "result" and "session" must be strings or whole numbers of 64 bits, not %s`, short(string(b)))
+		}
+		v.Value = Int(n)
 	}
 	return nil
 }
@@ -124,13 +226,13 @@ func (o Op) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads an operation as it stands in a line of JSON lines.
 func (o *Op) UnmarshalJSON(b []byte) error {
 	var l opLine
-	if err := json.Unmarshal(b, &l); err != nil {
+	if err := unmarshal(b, &l); err != nil {
 		return plain(err)
 	}
-	op, err := l.op(0)
+	op, _, err := l.fields().complete()
 	if err != nil {
 		return err
 	}
-	*o = op
+	*o = *op
 	return nil
 }

@@ -3,65 +3,126 @@ package history
 import (
 	"bufio"
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
-	"reflect"
+	"slices"
 	"time"
+
+	"oversell/variant"
 )
 
 // ReadJSONL reads a history written as JSON lines, in the format that the
 // package documentation describes. A line that is wrong is an error that gives
 // its number, unless it is the last one and has no end: that is how a file
-// looks that was cut off. No trailer is needed.
-func ReadJSONL(r io.Reader) (*History, error) {
-	l := lineReader{in: bufio.NewReaderSize(r, 1<<16)}
+// looks that was cut off. So is one without a trailer that counts the operations.
+func ReadJSONL(r io.Reader) (*History, error) { return finish(decodeJSONL(r)) }
+
+// decodeJSONL reads the operations in the order of their lines.
+func decodeJSONL(r io.Reader) (*History, *places, error) {
+	l := lineReader{in: bufio.NewReaderSize(r, 1<<16), sum: sha256.New()}
+	if mark, _ := l.in.Peek(len(byteOrderMark)); string(mark) == byteOrderMark {
+		_, _ = l.in.Discard(len(byteOrderMark)) // which is no part of the text
+	}
 	h := new(History)
 	if err := l.header(&h.Header); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for l.next() {
 		if err := l.take(h); err != nil {
-			return nil, fmt.Errorf("line %s: %w", group(l.number), err)
+			return nil, nil, fmt.Errorf("line %s: %w", group(l.number), err)
 		}
 	}
 	if l.err != nil {
-		return nil, l.err
+		return nil, nil, l.err
 	}
-	sortByCompletion(h.Ops)
-	return h, nil
+	if h.Trailer == nil && h.Cut == "" {
+		h.Cut = fmt.Sprintf("cut off after %s: the file ends at line %s without a trailer", plural(len(h.Ops), "operation"), group(l.number))
+	}
+	h.SHA256 = l.digest()
+	giveUp(h.Ops, l.open)
+	return h, &places{true, l.lines}, nil
 }
+
+// byteOrderMark is what some tools write at the beginning of a text in UTF-8.
+const byteOrderMark = "\ufeff"
 
 // lineReader goes through the lines of a stream.
 type lineReader struct {
 	in     *bufio.Reader
-	line   []byte
-	number int  // of the line, from 1
-	ended  bool // the line ends in a newline
+	line   []byte // until the next call of next
+	long   []byte // room for a line that is longer than the buffer
+	number int    // of the line, from 1
+	ended  bool   // the line ends in a newline
 	err    error
-	latest time.Duration // the largest return so far
+	sum    hash.Hash // of the lines before this one
+	fields fields
+	lines  []int32 // of the operations
+	sealed bool    // the header says that the trailer holds a digest
+	open   []int32 // operations of which nobody told when their clients gave up
 }
 
 // next goes on to the next line that is not blank.
 func (l *lineReader) next() bool {
 	for l.err == nil {
-		line, err := l.in.ReadBytes('\n')
+		l.sum.Write(l.line)
+		line, err := l.read()
 		if err != nil && err != io.EOF {
 			l.err = err
 			return false
 		}
-		l.number++
+		if len(line) > 0 {
+			l.number++
+		}
 		l.line, l.ended = line, err == nil
 		if len(bytes.TrimSpace(line)) > 0 {
 			return true
 		}
 		if err == io.EOF {
+			l.sum.Write(line)
+			l.line = nil
 			return false
 		}
 	}
 	return false
 }
+
+// read reads a line, up to the limit.
+func (l *lineReader) read() ([]byte, error) {
+	line, err := l.in.ReadSlice('\n')
+	if err != bufio.ErrBufferFull {
+		return line, err
+	}
+	l.long = l.long[:0]
+	for err == bufio.ErrBufferFull {
+		if l.long = append(l.long, line...); len(l.long) > maxLine {
+			return nil, l.tooLong()
+		}
+		line, err = l.in.ReadSlice('\n')
+	}
+	if l.long = append(l.long, line...); len(l.long) > maxLine {
+		return nil, l.tooLong()
+	}
+	return l.long, err
+}
+
+// maxLine bounds every line: that of the header, too.
+const maxLine = maxHeader
+
+func (l *lineReader) tooLong() error {
+	err := fmt.Errorf("line %s is longer than %s bytes: no line of a history may be", group(l.number+1), group(maxLine))
+	if l.number == 0 {
+		return fmt.Errorf("%w: %w", ErrNoHeader, err)
+	}
+	return err
+}
+
+// digest is that of the lines before this one, or of all in the end.
+func (l *lineReader) digest() string { return hex.EncodeToString(l.sum.Sum(nil)) }
 
 // cut tells whether the line is what is left of one that was cut off.
 func (l *lineReader) cut() bool { return !l.ended && !json.Valid(l.line) }
@@ -79,60 +140,121 @@ func (l *lineReader) header(h *Header) error {
 	if l.cut() {
 		return fmt.Errorf("%w: the file ends inside it, on line 1", ErrNoHeader)
 	}
-	var schema struct{ Schema string }
-	if err := json.Unmarshal(l.line, &schema); err != nil {
+	var schema struct {
+		Schema string `json:"schema"`
+	}
+	if err := unmarshal(l.line, &schema); err != nil {
 		return fmt.Errorf("%w: line 1: %w", ErrNotHistory, plain(err))
 	}
 	if err := checkSchema(schema.Schema); err != nil {
 		return fmt.Errorf("line 1: %w", err)
 	}
-	if err := json.Unmarshal(l.line, h); err != nil {
+	var sealed sealedHeader
+	if err := unmarshal(l.line, &sealed); err != nil {
 		return fmt.Errorf("%w: line 1: %w", ErrNoHeader, plain(err))
+	}
+	*h, l.sealed = sealed.Header, sealed.Sealed
+	var told struct {
+		Stock *int64 `json:"stock"`
+	}
+	if err := unmarshal(l.line, &told); err == nil && told.Stock == nil && h.Has(variant.Sale) {
+		return fmt.Errorf("line 1: %w: it is about a sale and does not tell its \"stock\"", ErrInvalid)
 	}
 	return nil
 }
 
 // take takes in one line behind the header.
 func (l *lineReader) take(h *History) error {
-	if l.cut() {
-		h.Cut = fmt.Sprintf("cut off after %s: line %s is incomplete", plural(len(h.Ops), "operation"), group(l.number))
-		return nil
+	ended := h.Trailer != nil || h.Cut != ""
+	f := &l.fields
+	if !l.ended || !f.scan(l.line) {
+		if l.cut() {
+			if ended {
+				return errors.New("nothing may follow the trailer")
+			}
+			h.Cut = fmt.Sprintf("cut off after %s: line %s is incomplete", plural(len(h.Ops), "operation"), group(l.number))
+			return nil
+		}
+		var o opLine
+		if err := unmarshal(l.line, &o); err != nil {
+			return plain(err)
+		}
+		if o.Trailer != nil || o.Cut != "" {
+			if ended {
+				return errors.New("nothing may follow the trailer")
+			}
+			l.end(h, &o)
+			return nil
+		}
+		f = o.fields()
 	}
-	var o opLine
-	if err := json.Unmarshal(l.line, &o); err != nil {
-		return plain(err)
-	}
-	if h.Trailer != nil || h.Cut != "" {
+	if ended {
 		return errors.New("nothing may follow the trailer")
 	}
-	if o.Trailer != nil || o.Cut != "" {
-		h.Trailer, h.Cut = o.Trailer, o.Cut
-		return nil
+	op, open, err := f.complete()
+	if err == nil && h.Header.TTL > 0 {
+		err = f.leased()
 	}
-	op, err := o.op(l.latest)
 	if err != nil {
 		return err
 	}
-	h.Ops = append(h.Ops, op)
-	l.latest = max(l.latest, op.Return)
+	if open {
+		l.open = append(l.open, int32(len(h.Ops)))
+	}
+	h.Ops = append(h.Ops, *op)
+	l.lines = append(l.lines, int32(l.number))
 	return nil
 }
 
-// plain puts an error of package json into the words of this format.
-func plain(err error) error {
-	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
-		return fmt.Errorf("not JSON: %w", err)
+// end takes in the last line: a trailer, or why there is none.
+func (l *lineReader) end(h *History, o *opLine) {
+	t := o.Trailer
+	if at := bytes.LastIndex(l.line, []byte(digestField)); at >= 0 {
+		l.sum.Write(l.line[:at])
+		l.line = l.line[at:]
 	}
-	wrong := (*json.UnmarshalTypeError)(nil)
-	if !errors.As(err, &wrong) {
-		return err
+	digest := l.digest()
+	switch {
+	case o.Cut != "":
+		h.Cut, h.Damaged = o.Cut, o.Damaged
+	case l.sealed && t.SHA256 == "":
+		h.Damage("damaged: its header announces a digest, and its trailer holds none")
+	case t.Operations == nil:
+		h.Cut = "its trailer " + t.problem(len(h.Ops), digest)
+	case t.problem(len(h.Ops), digest) != "":
+		h.Damage("damaged: its trailer " + t.problem(len(h.Ops), digest))
+	default:
+		h.Trailer = &t.Trailer
 	}
-	if wrong.Field == "" {
-		return fmt.Errorf("a JSON %s instead of an object", wrong.Value)
+}
+
+// giveUp sets the time at which clients gave up waiting where nobody told it: right
+// before they went on to anything else, or at the end of the history.
+func giveUp(ops []Op, open []int32) {
+	if len(open) == 0 {
+		return
 	}
-	want := wrong.Type.String()
-	if wrong.Type.Kind() == reflect.Int64 || wrong.Type.Kind() == reflect.Int32 {
-		want = fmt.Sprintf("whole number of %d bits", wrong.Type.Bits())
+	last := time.Duration(0)
+	waits := make(map[int32][]time.Duration, len(open)) // all times of clients that gave up
+	for _, i := range open {
+		waits[ops[i].Client] = nil
 	}
-	return fmt.Errorf("%q is a JSON %s, it must be a %s", wrong.Field, wrong.Value, want)
+	for i := range ops {
+		op := &ops[i]
+		last = max(last, op.Return)
+		if times, waited := waits[op.Client]; waited {
+			waits[op.Client] = append(times, op.Call, op.Return)
+		}
+	}
+	for _, times := range waits {
+		slices.Sort(times)
+	}
+	for _, i := range open {
+		op := &ops[i]
+		times := waits[op.Client]
+		next, _ := slices.BinarySearch(times, op.Call+1)
+		if op.Return = last; next < len(times) {
+			op.Return = times[next] - 1
+		}
+	}
 }

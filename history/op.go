@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+	"unicode/utf8"
 	"unique"
 )
 
@@ -47,16 +48,17 @@ const (
 	Join           // Key lock, Arg session: the client got its place in a lock's line
 	Buy            // Key product, Arg order, Result pieces left as the sale told it (-1: not told), Amount pieces, Fence token shown, Session the lock held
 	Refund         // Key product, Arg order, Amount pieces
-	ReadState      // Key product, Arg what was counted ("left", "reserved", "sold"), Result number
+	ReadState      // Key product, Arg what was counted ("left", "reserved", "sold" net of refunds), Result number
 	Fault          // Key the fault's sentence, Arg its kind, Result whom it struck, from Call to Return; Until, if servers or the wire were disturbed, when that ended
-	Enqueue        // Key queue, Arg task, Until when it is due (0: at once); OK with Repeated: it was there, nothing changed
+	Enqueue        // Key queue, Arg task, Session the call if it had several ids (one operation for each), Until when it is due (0: at once); OK with Repeated: it was there, nothing changed
 	Dequeue        // Key queue, Arg task: withdrawn by id and score
 	Pop            // Key queue, Session request, Result task, Amount attempt: one operation for each task that the request took
 	Ack            // Key queue, Arg task, Session the request that took it
 	Effect         // Key queue, Arg task: the consumer's own effect; OK with Repeated: it had been done before
-	NextID         // Key counter, Result the number
+	NextID         // Key counter, Arg request (0: one of its own), Result the number; OK with Repeated: the request had been given it before
 	Take           // Key pool, Arg user, Result task, Session the hold, Until the end of the hold
 	Submit         // Key pool, Arg task, Session the hold under which it was done
+	Peek           // Key queue, Session request, Result task: one operation for each task that was shown
 )
 
 // Value is an argument or a result: a number or a short interned text. The
@@ -91,6 +93,20 @@ func (v Value) String() string {
 	return v.text.Value()
 }
 
+// unicode tells whether the text is UTF-8.
+func (v Value) unicode() bool { return v.text == noText || utf8.ValidString(v.text.Value()) }
+
+// Rewrite implements printable.Rewriter.
+func (v Value) Rewrite(text func(string) string) any {
+	if v.text == noText {
+		return v
+	}
+	if s := v.text.Value(); text(s) != s {
+		return Value{text: unique.Make(text(s))}
+	}
+	return v
+}
+
 // Op is one operation as its client saw it. All times are since the start of
 // the run, on one monotonic clock; the times of one client strictly rise.
 type Op struct {
@@ -105,8 +121,9 @@ type Op struct {
 	// Fence is the fencing token granted (Acquire) or shown (Buy, Refund); 0: none.
 	Fence int64
 	// Session is the acquisition under which a Buy or Refund ran, as in the
-	// Arg of its Acquire; 0: none.
-	Session int64
+	// Arg of its Acquire, or the request or hold that the operation belongs to:
+	// a number or a text. The zero value, the number 0, is none.
+	Session Value
 	Due     time.Duration // when it should have started
 	Call    time.Duration // when it started
 	// Return is when the answer came or, for an unknown outcome, when the
@@ -144,7 +161,7 @@ var (
 		Empty: "empty", Changed: "changed"}
 	kindNames = [...]string{NoKind: "", Acquire: "acquire", Extend: "extend", Release: "release", Join: "join",
 		Buy: "buy", Refund: "refund", ReadState: "read-state", Fault: "fault",
-		Enqueue: "enqueue", Dequeue: "dequeue", Pop: "pop", Ack: "ack", Effect: "effect", NextID: "next-id", Take: "take", Submit: "submit"}
+		Enqueue: "enqueue", Dequeue: "dequeue", Pop: "pop", Ack: "ack", Effect: "effect", NextID: "next-id", Take: "take", Submit: "submit", Peek: "peek"}
 )
 
 func name(names []string, i uint8) string {

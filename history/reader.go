@@ -3,7 +3,6 @@ package history
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -21,11 +20,17 @@ var (
 	// ErrNoHeader: a history whose header is cut off or damaged. What its
 	// operations mean is not known, so that nothing can be judged.
 	ErrNoHeader = errors.New("the header is unreadable, so nothing can be judged")
+	// ErrDamaged: a history whose header is not what was written. It comes with
+	// ErrNoHeader. What is damaged further on is no error; see History.Damaged.
+	ErrDamaged = errors.New("damaged")
 )
 
 // Read reads the history in a file, in either form: a history file or JSON
-// lines. Errors other than the system's wrap [ErrNotHistory], [ErrVersion] or
-// [ErrNoHeader], or name a line of JSON and what is wrong with it.
+// lines. Errors other than the system's wrap [ErrNotHistory], [ErrVersion],
+// [ErrNoHeader] or [ErrInvalid], or name a line of JSON and what is wrong with it.
+//
+// What is read either makes sense, as far as judging takes it for granted, or is an
+// error, or is marked as damaged; see the package documentation.
 func Read(path string) (*History, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -40,24 +45,30 @@ func Read(path string) (*History, error) {
 }
 
 // ReadFrom is [Read] on a stream.
-func ReadFrom(r io.Reader) (*History, error) {
+func ReadFrom(r io.Reader) (*History, error) { return finish(decode(r)) }
+
+// decode reads the operations in the order of the file.
+func decode(r io.Reader) (*History, *places, error) {
 	in := bufio.NewReaderSize(r, 1<<16)
-	first, err := in.Peek(len(magic))
+	first, err := in.Peek(len(magic) + frameHead)
 	if err != nil && err != io.EOF {
-		return nil, err
+		return nil, nil, err
 	}
-	if len(first) > 0 && first[0] == '{' {
-		return ReadJSONL(in)
+	if len(first) > 0 && first[0] == '{' || bytes.HasPrefix(first, []byte(byteOrderMark)) {
+		return decodeJSONL(in)
 	}
-	if err := checkMagic(first); err != nil { // before reading all of something else
-		return nil, err
+	if err := checkMagic(first[:min(len(first), len(magic))]); err != nil { // before reading all of something else
+		return nil, nil, err
+	}
+	if _, _, problem := headAt(first, len(magic)); problem != "" {
+		return nil, nil, noHeader(problem)
 	}
 	var data bytes.Buffer
 	data.Grow(sizeOf(r) + bytes.MinRead)
 	if _, err := data.ReadFrom(in); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return readBinary(data.Bytes())
+	return decodeBinary(data.Bytes())
 }
 
 // sizeOf is the size of r when it is a regular file of sensible size, else 0.
@@ -73,34 +84,17 @@ func sizeOf(r io.Reader) int {
 	return int(info.Size())
 }
 
-func readBinary(data []byte) (*History, error) {
+func decodeBinary(data []byte) (*History, *places, error) {
 	h := new(History)
-	at, err := h.readHeader(data)
+	f := newFrames(h)
+	at, err := f.header(data)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	h.Ops = make([]Op, 0, countOps(data, at))
-	h.readFrames(data, at)
-	sortByCompletion(h.Ops)
-	return h, nil
-}
-
-// readHeader returns the offset behind the header.
-func (h *History) readHeader(data []byte) (int, error) {
-	f, problem := nextFrame(data, len(magic))
-	if problem == incomplete {
-		return 0, fmt.Errorf("%w: the file ends inside it", ErrNoHeader)
-	}
-	if problem != "" {
-		return 0, fmt.Errorf("%w: it %s", ErrNoHeader, problem)
-	}
-	if f.kind != headerFrame {
-		return 0, fmt.Errorf("%w: a frame of kind %q stands in its place", ErrNoHeader, f.kind)
-	}
-	if err := json.Unmarshal(f.payload, &h.Header); err != nil {
-		return 0, fmt.Errorf("%w: %w", ErrNoHeader, err)
-	}
-	return f.end(), checkSchema(h.Header.Schema)
+	f.all(data, at)
+	h.SHA256 = f.digest()
+	return h, new(places), nil
 }
 
 // checkMagic looks at the first bytes of a file.
@@ -110,6 +104,8 @@ func checkMagic(data []byte) error {
 	switch {
 	case n == 0:
 		return fmt.Errorf("%w: the file is empty", ErrNoHeader)
+	case bytes.HasPrefix(data, []byte("\xff\xfe")), bytes.HasPrefix(data, []byte("\xfe\xff")):
+		return fmt.Errorf("%w: it is a text in UTF-16: save it as UTF-8", ErrNotHistory)
 	case string(data[:n]) != magic[:n]:
 		return fmt.Errorf("%w: it begins with %q, neither with %q nor with a line of JSON", ErrNotHistory, data[:n], magic[:name])
 	case len(data) <= name:
@@ -127,16 +123,17 @@ func checkSchema(schema string) error {
 	if schema == "" {
 		return fmt.Errorf("%w: its header names no schema, this build reads %q", ErrVersion, Schema)
 	}
-	return fmt.Errorf("%w: its schema is %q, this build reads %q", ErrVersion, schema, Schema)
+	return fmt.Errorf("%w: its schema is %q, this build reads %q", ErrVersion, short(schema), Schema)
 }
 
 // countOps counts the operations from a frame on, in advance.
 func countOps(data []byte, at int) (n int) {
 	for at < len(data) {
-		f, problem := nextFrame(data, at)
-		if problem != "" {
+		f, size, problem := headAt(data, at)
+		if problem != "" || size > len(data)-at-frameHead {
 			break
 		}
+		f.payload = data[at+frameHead:][:size]
 		if f.kind == opsFrame {
 			k, _ := opCount(f.payload)
 			n += k
@@ -144,66 +141,4 @@ func countOps(data []byte, at int) (n int) {
 		at = f.end()
 	}
 	return n
-}
-
-// readFrames reads up to the trailer, or to the first frame that cannot be
-// trusted.
-func (h *History) readFrames(data []byte, at int) {
-	d := new(decoder)
-	for at < len(data) {
-		f, problem := nextFrame(data, at)
-		if problem == "" {
-			problem = h.readFrame(d, f)
-		}
-		if problem != "" {
-			h.cutAt(at, len(data), problem)
-			return
-		}
-		at = f.end()
-		if h.Trailer != nil {
-			if at < len(data) {
-				h.Cut = fmt.Sprintf("%s follow the trailer at byte %s: they are no part of this history", plural(len(data)-at, "byte"), group(at))
-			}
-			return
-		}
-	}
-	h.Cut = fmt.Sprintf("cut off after %s: the file ends at byte %s without a trailer", plural(len(h.Ops), "operation"), group(at))
-}
-
-// readFrame takes in one frame, or tells why it makes no sense.
-func (h *History) readFrame(d *decoder, f frame) (problem string) {
-	d.start(f.payload)
-	var err error
-	switch f.kind {
-	case symbolsFrame:
-		err = d.symbols()
-	case opsFrame:
-		h.Ops, err = d.ops(h.Ops)
-	case trailerFrame:
-		t := new(Trailer)
-		if err = json.Unmarshal(f.payload, t); err == nil {
-			h.Trailer = t
-		}
-	default:
-		err = fmt.Errorf("this build does not know its kind, %q", f.kind)
-	}
-	if err != nil {
-		return fmt.Sprintf("makes no sense: %v", err)
-	}
-	return ""
-}
-
-// cutAt says that reading stopped at a frame of a file of size bytes.
-func (h *History) cutAt(at, size int, problem string) {
-	h.Cut = cutSentence(len(h.Ops), at, size, problem)
-}
-
-// cutSentence says why a file of size bytes was read no further than to the frame at
-// byte at, with that many operations before it.
-func cutSentence(ops, at, size int, problem string) string {
-	s := fmt.Sprintf("cut off after %s: the frame at byte %s %s", plural(ops, "operation"), group(at), problem)
-	if problem != incomplete {
-		s += fmt.Sprintf("; %s from there on are not read", plural(size-at, "byte"))
-	}
-	return s
 }

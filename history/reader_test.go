@@ -19,7 +19,7 @@ func TestRoundTrip(t *testing.T) {
 		ops := randomOps(int(seed)*500, seed)
 		h, trailer := testHeader(), testTrailer()
 		half := len(ops) / 2
-		got, err := Read(writeHistory(t, h, &trailer, ops[:half], nil, ops[half:]))
+		got, err := rawRead(writeHistory(t, h, &trailer, ops[:half], nil, ops[half:]))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -36,7 +36,7 @@ func TestRoundTrip(t *testing.T) {
 func TestCompletionOrderOfALoad(t *testing.T) {
 	ops := loadOps(30_000, 300, 1)
 	trailer := testTrailer()
-	got, err := Read(writeHistory(t, testHeader(), &trailer, ops))
+	got, err := rawRead(writeHistory(t, testHeader(), &trailer, ops))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func TestEveryFrameIsOneWrite(t *testing.T) {
 
 func TestHeaderIsReadableAtOnce(t *testing.T) {
 	path := writeHistory(t, testHeader(), nil)
-	h, err := Read(path)
+	h, err := rawRead(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func checkCuts(t *testing.T, m *memoryFile, frames [][]Op, step int) {
 	data := m.bytes()
 	headerEnd := len(m.writes[0])
 	for size := 0; size < len(data); size += step {
-		h, err := ReadFrom(bytes.NewReader(data[:size]))
+		h, err := rawFrom(bytes.NewReader(data[:size]))
 		if size < headerEnd {
 			if !errors.Is(err, ErrNoHeader) {
 				t.Fatalf("cut at %d, inside the header: %v", size, err)
@@ -158,18 +158,23 @@ func TestCutSentence(t *testing.T) {
 		damage func([]byte) []byte
 		want   string
 	}{
-		"cut": {func(b []byte) []byte { return b[:lastOps+12] },
+		"cut": {func(b []byte) []byte { return b[:lastOps+20] },
 			fmt.Sprintf("cut off after 12,345 operations: the frame at byte %s is incomplete", group(lastOps))},
 		"no trailer": {func(b []byte) []byte { return b[:len(b)-len(m.writes[n-1])] },
 			fmt.Sprintf("cut off after 12,346 operations: the file ends at byte %s without a trailer", group(len(data)-len(m.writes[n-1])))},
-		"flipped bit": {func(b []byte) []byte { b[lastOps+11] ^= 4; return b },
-			fmt.Sprintf("cut off after 12,345 operations: the frame at byte %s fails its checksum; %s bytes from there on are not read", group(lastOps), group(len(data)-lastOps))},
-		"hostile length": {func(b []byte) []byte { binary.LittleEndian.PutUint32(b[lastOps+1:], 1<<31); return b },
-			fmt.Sprintf("cut off after 12,345 operations: the frame at byte %s claims to be longer than any frame can be; %s bytes from there on are not read", group(lastOps), group(len(data)-lastOps))},
+		"flipped bit": {func(b []byte) []byte { b[lastOps+20] ^= 4; return b },
+			fmt.Sprintf("damaged after 12,345 operations: the frame at byte %s fails its checksum; %s bytes from there on are not read", group(lastOps), group(len(data)-lastOps))},
+		"flipped length": {func(b []byte) []byte { b[lastOps+5] ^= 4; return b },
+			fmt.Sprintf("damaged after 12,345 operations: the frame at byte %s fails its checksum; %s bytes from there on are not read", group(lastOps), group(len(data)-lastOps))},
+		"hostile length": {func(b []byte) []byte {
+			binary.LittleEndian.PutUint32(b[lastOps+5:], 1<<31)
+			return resealHead(b, lastOps)
+		},
+			fmt.Sprintf("damaged after 12,345 operations: the frame at byte %s is 2,147,483,648 bytes long, and at most 16,777,216 are allowed; %s bytes from there on are not read", group(lastOps), group(len(data)-lastOps))},
 		"more behind the trailer": {func(b []byte) []byte { return append(b, "abc"...) },
-			fmt.Sprintf("3 bytes follow the trailer at byte %s: they are no part of this history", group(len(data)))},
+			fmt.Sprintf("damaged: 3 bytes follow the trailer at byte %s", group(len(data)))},
 	} {
-		h, err := ReadFrom(bytes.NewReader(c.damage(bytes.Clone(data))))
+		h, err := rawFrom(bytes.NewReader(c.damage(bytes.Clone(data))))
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		} else if h.Cut != c.want {
@@ -208,14 +213,14 @@ func TestSenselessFrames(t *testing.T) {
 	} {
 		m := encoded(t, testHeader(), nil, []Op{{Kind: Buy, Return: 1}})
 		bad := append(make([]byte, frameHead), c.payload...)
-		seal(c.kind, bad)
-		h, err := ReadFrom(bytes.NewReader(append(m.bytes(), bad...)))
+		seal(c.kind, 2, bad)
+		h, err := rawFrom(bytes.NewReader(append(m.bytes(), bad...)))
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		want := fmt.Sprintf("cut off after 1 operation: the frame at byte %s makes no sense: %s; %s bytes from there on are not read", group(len(m.bytes())), c.want, group(len(bad)))
-		if h.Cut != want || len(h.Ops) != 1 || h.Trailer != nil {
+		want := fmt.Sprintf("damaged after 1 operation: the frame at byte %s makes no sense: %s; %s bytes from there on are not read", group(len(m.bytes())), c.want, group(len(bad)))
+		if h.Cut != want || !h.Damaged || len(h.Ops) != 1 || h.Trailer != nil {
 			t.Errorf("%s: %d operations\n%s\nwant\n%s", name, len(h.Ops), h.Cut, want)
 		}
 	}
@@ -233,10 +238,10 @@ func TestReadErrors(t *testing.T) {
 	}{
 		"nothing":      {nil, ErrNoHeader, "the file is empty"},
 		"a picture":    {[]byte("\x89PNG\r\n\x1a\n"), ErrNotHistory, `it begins with "\x89PNG\r\n\x1a", neither`},
-		"file version": {changed(7, 9), ErrVersion, "file version 9, this build reads 1"},
+		"file version": {changed(7, 9), ErrVersion, "file version 9, this build reads 2"},
 		"schema":       {encoded(t, schema2, nil).bytes(), ErrVersion, `its schema is "oversell-history/2", this build reads "oversell-history/1"`},
 		"cut":          {good[:40], ErrNoHeader, "nothing can be judged: the file ends inside it"},
-		"damaged":      {changed(30, '#'), ErrNoHeader, "nothing can be judged: it fails its checksum"},
+		"damaged":      {changed(30, '#'), ErrNoHeader, "nothing can be judged: damaged: it fails its checksum"},
 	} {
 		path := filepath.Join(t.TempDir(), "f")
 		if err := os.WriteFile(path, c.data, 0o600); err != nil {
@@ -266,7 +271,7 @@ func TestWriterStaysFailed(t *testing.T) {
 	if !m.closed {
 		t.Error("Finish did not close the file")
 	}
-	h, err := ReadFrom(bytes.NewReader(m.bytes()))
+	h, err := rawFrom(bytes.NewReader(m.bytes()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -304,11 +309,11 @@ func FuzzRead(f *testing.F) {
 // checkReading reads any bytes. What can be read can be written, and is then the
 // same.
 func checkReading(t *testing.T, data []byte) {
-	h, err := ReadFrom(bytes.NewReader(data))
+	h, err := rawFrom(bytes.NewReader(data))
 	if err != nil {
 		return
 	}
-	again, err := ReadFrom(bytes.NewReader(encoded(t, h.Header, &Trailer{}, h.Ops).bytes()))
+	again, err := rawFrom(bytes.NewReader(encoded(t, h.Header, &Trailer{}, h.Ops).bytes()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -318,15 +323,23 @@ func checkReading(t *testing.T, data []byte) {
 	wantOps(t, again.Ops, h.Ops)
 }
 
-// reseal corrects all checksums, so that fuzzing reaches what is behind them.
+// resealHead corrects the checksum of the head of the frame at byte at.
+func resealHead(data []byte, at int) []byte {
+	binary.LittleEndian.PutUint32(data[at+9:], headSum(data[at:]))
+	return data
+}
+
+// reseal corrects the numbers and checksums of all frames, so that fuzzing reaches what is behind them.
 func reseal(data []byte) []byte {
 	data = bytes.Clone(data)
+	number := uint32(0)
 	for at := len(magic); at+frameHead <= len(data); {
-		end := uint64(at) + frameHead + uint64(binary.LittleEndian.Uint32(data[at+1:]))
+		end := uint64(at) + frameHead + uint64(binary.LittleEndian.Uint32(data[at+5:]))
 		if end > uint64(len(data)) {
 			break
 		}
-		seal(frameKind(data[at]), data[at:end])
+		seal(frameKind(data[at]), number, data[at:end])
+		number++
 		at = int(end)
 	}
 	return data

@@ -12,16 +12,23 @@ import (
 // A million operations of 112 bytes are too heavy to swap around: a radix sort
 // orders their keys, in a time that does not depend on how the clients'
 // operations are interleaved, and then each operation moves once.
-func sortByCompletion(ops []Op) {
+func sortByCompletion(ops []Op) { sortInto(ops, completionOrder(ops)) }
+
+// completionOrder is the order of the operations by Return; nil: they are in completion
+// order.
+func completionOrder(ops []Op) []sortKey {
 	if slices.IsSortedFunc(ops, byCompletion) {
-		return
+		return nil
 	}
-	if len(ops) < 1<<10 {
-		slices.SortStableFunc(ops, byCompletion)
-		return
+	return radixSort(keysOf(ops))
+}
+
+// sortInto moves the operations to their places, and uses order up.
+func sortInto(ops []Op, order []sortKey) {
+	if order != nil {
+		permute(ops, order)
+		sortTies(ops)
 	}
-	permute(ops, radixSort(keysOf(ops)))
-	sortTies(ops)
 }
 
 func byCompletion(a, b Op) int {

@@ -3,6 +3,7 @@ package history
 import (
 	"fmt"
 	"time"
+	"unicode/utf8"
 
 	"github.com/dustin/go-humanize"
 )
@@ -34,4 +35,17 @@ func plural(n int, thing string) string {
 		return "1 " + thing
 	}
 	return group(n) + " " + thing + "s"
+}
+
+// short is a text of any length as an error quotes it.
+func short(text string) string {
+	const most = 80
+	if len(text) <= most {
+		return text
+	}
+	end := most
+	for !utf8.RuneStart(text[end]) && end > most-utf8.UTFMax {
+		end--
+	}
+	return fmt.Sprintf("%s…(%s bytes)", text[:end], group(len(text)))
 }

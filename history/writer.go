@@ -1,9 +1,12 @@
 package history
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"hash"
 	"io"
 	"os"
 )
@@ -17,6 +20,9 @@ type Writer struct {
 	file    file
 	symbols symbols
 	buf     []byte
+	next    uint32    // the number of the next frame
+	ops     int       // operations written
+	sum     hash.Hash // of all bytes written
 	err     error
 }
 
@@ -31,7 +37,7 @@ type file interface {
 // that exists is never overwritten, since it may be the only record of a run:
 // the error is then fs.ErrExist. An empty Schema in the header is filled in.
 func Create(path string, h Header) (*Writer, error) {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o644)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o666)
 	if err != nil {
 		return nil, fmt.Errorf("create history: %w", err)
 	}
@@ -44,7 +50,7 @@ func Create(path string, h Header) (*Writer, error) {
 }
 
 func newWriter(f file) *Writer {
-	return &Writer{file: f, symbols: symbols{indexes: make(map[Value]uint32)}}
+	return &Writer{file: f, symbols: symbols{indexes: make(map[Value]uint32)}, sum: sha256.New()}
 }
 
 func (w *Writer) begin(h Header) {
@@ -69,7 +75,7 @@ func (w *Writer) Append(ops []Op) error {
 // Finish writes the trailer, makes sure that everything is on the disk, and
 // closes the file, in any case. After an earlier failure it returns that one.
 func (w *Writer) Finish(t Trailer) error {
-	w.appendJSON(nil, trailerFrame, t)
+	w.end(t)
 	if w.err == nil {
 		w.keep(w.file.Sync())
 	}
@@ -84,6 +90,11 @@ func (w *Writer) Finish(t Trailer) error {
 	return w.err
 }
 
+// end writes the trailer, with what shows that everything before it is as written.
+func (w *Writer) end(t Trailer) {
+	w.appendJSON(nil, trailerFrame, sealed{t, &w.ops, hex.EncodeToString(w.sum.Sum(nil))})
+}
+
 // appendOps writes one frame of operations, after one with the texts that
 // appear in it for the first time.
 func (w *Writer) appendOps(ops []Op) {
@@ -96,6 +107,7 @@ func (w *Writer) appendOps(ops []Op) {
 	w.buf = b
 	w.appendSymbols()
 	w.write(opsFrame, b, 0)
+	w.ops += len(ops)
 }
 
 // appendSymbols writes the texts that are not in the file yet, in frames of
@@ -127,13 +139,19 @@ func (w *Writer) write(kind frameKind, b []byte, at int) {
 	if w.err != nil {
 		return
 	}
-	if size := len(b) - at - frameHead; size > maxPayload {
-		w.keep(fmt.Errorf("a frame of %s bytes is longer than readers accept", group(size)))
+	limit := maxPayload
+	if kind == headerFrame {
+		limit = maxHeader
+	}
+	if size := len(b) - at - frameHead; size > limit {
+		w.keep(fmt.Errorf("a frame of kind %q would be %s bytes long, and readers accept %s", kind, group(size), group(limit)))
 		return
 	}
-	seal(kind, b[at:])
+	seal(kind, w.next, b[at:])
 	_, err := w.file.Write(b)
 	w.keep(err)
+	w.next++
+	w.sum.Write(b)
 }
 
 // keep keeps the first error.

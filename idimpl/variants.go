@@ -14,7 +14,7 @@ const (
 // Variants lists every generator.
 var Variants = []Variant{
 	{
-		Name: "get-set", Source: "documents 0 and 2, as their sale",
+		Name: "get-set", Source: "ours: numbers as the listings write their sale",
 		Summary:  "GET the last number, SET the next; leans on the lock entirely",
 		Promises: []variant.Property{variant.UniqueIDs, variant.NoGaps, variant.RealTimeOrder, variant.Linearizable},
 		Flaws: []variant.Flaw{
@@ -55,6 +55,9 @@ var Variants = []Variant{
 		Promises: []variant.Property{variant.UniqueIDs},
 		Flaws: []variant.Flaw{
 			{Property: variant.UniqueIDs, Fault: variant.Failover, Why: whyFailover},
+			{Property: variant.NoGaps, Fault: variant.NoFault, Why: "the numbers of a block that its client has not used up when it stops are given to nobody"},
+			{Property: variant.RealTimeOrder, Fault: variant.NoFault, Why: "a client hands out its block while others hand out higher ones"},
+			{Property: variant.Linearizable, Fault: variant.NoFault, Why: "a client hands out its block while others hand out higher ones"},
 		},
 		New: newBlock,
 	},

@@ -98,7 +98,7 @@ func (e *Engine) dial(ctx context.Context, id int32, connections int) ([]redis.U
 	cs := e.config.Dial(id, connections)
 	e.mu.Lock()
 	for _, c := range cs {
-		c.AddHook(attending{&e.commands})
+		c.AddHook(attending{e})
 		if _, single := c.(*redis.Client); !single && e.config.Meddle != nil {
 			e.relays[c] = &relay{}
 			c.AddHook(e.relays[c])
@@ -177,7 +177,7 @@ func (e *Engine) hooked(conns []redis.UniversalClient, hook redis.Hook) []redis.
 		switch conn := conn.(type) {
 		case *redis.Client:
 			clone := conn.WithTimeout(conn.Options().ReadTimeout) // the way to share a pool; it has no hooks of the original
-			clone.AddHook(attending{&e.commands})
+			clone.AddHook(attending{e})
 			clone.AddHook(hook)
 			own[i] = clone
 		default:

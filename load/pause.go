@@ -2,10 +2,12 @@ package load
 
 import (
 	"context"
+	"errors"
 	"net"
-	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
+
+	"oversell/variant"
 )
 
 // pauseKey is how a context carries a pause to the connections.
@@ -23,7 +25,7 @@ func PauseAfterFirst(ctx context.Context, do func(context.Context)) context.Cont
 
 // attending is the hook that every connection of an engine has: it counts the
 // commands, and holds up who asked for that.
-type attending struct{ commands *atomic.Int64 }
+type attending struct{ *Engine }
 
 func afterCommand(ctx context.Context) {
 	if p, _ := ctx.Value(pauseKey{}).(*pause); p != nil && p.do != nil {
@@ -39,8 +41,8 @@ func (attending) DialHook(next redis.DialHook) redis.DialHook {
 
 func (a attending) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		a.commands.Add(1)
-		err := next(ctx, cmd)
+		err := next(a.unlessStopped(ctx), cmd)
+		a.sent(1, err)
 		afterCommand(ctx)
 		return err
 	}
@@ -48,9 +50,16 @@ func (a attending) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 
 func (a attending) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
-		a.commands.Add(int64(len(cmds)))
-		err := next(ctx, cmds)
+		err := next(a.unlessStopped(ctx), cmds)
+		a.sent(len(cmds), err)
 		afterCommand(ctx)
 		return err
+	}
+}
+
+// sent counts commands, unless the end of the run kept them back.
+func (a attending) sent(n int, err error) {
+	if !errors.Is(err, variant.ErrStopped) {
+		a.commands.Add(int64(n))
 	}
 }

@@ -2,22 +2,27 @@ package load
 
 import (
 	"context"
-	"sync/atomic"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+
+	"oversell/variant"
 )
 
-// TestEveryCommandCounts: one, and each of a pipeline.
+// TestEveryCommandCounts: one, and each of a pipeline, but none that was not sent.
 func TestEveryCommandCounts(t *testing.T) {
-	var n atomic.Int64
-	a := attending{&n}
+	e := &Engine{}
+	a := attending{e}
 	one := a.ProcessHook(func(context.Context, redis.Cmder) error { return nil })
 	many := a.ProcessPipelineHook(func(context.Context, []redis.Cmder) error { return nil })
-	if err := one(t.Context(), nil); err != nil || n.Load() != 1 {
-		t.Errorf("%d commands after one (%v)", n.Load(), err)
+	none := a.ProcessHook(func(context.Context, redis.Cmder) error { return variant.ErrStopped })
+	if err := one(t.Context(), nil); err != nil || e.Commands() != 1 {
+		t.Errorf("%d commands after one (%v)", e.Commands(), err)
 	}
-	if err := many(t.Context(), make([]redis.Cmder, 3)); err != nil || n.Load() != 4 {
-		t.Errorf("%d commands after one and a pipeline of three (%v)", n.Load(), err)
+	if err := many(t.Context(), make([]redis.Cmder, 3)); err != nil || e.Commands() != 4 {
+		t.Errorf("%d commands after one and a pipeline of three (%v)", e.Commands(), err)
+	}
+	if none(t.Context(), nil); e.Commands() != 4 {
+		t.Errorf("%d commands, with one that was not sent", e.Commands())
 	}
 }

@@ -3,6 +3,7 @@ package load
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +18,9 @@ const (
 	// Poll looks again after the retry interval, less up to half of it by
 	// chance, so that clients that started together drift apart.
 	Poll Waiting = "poll"
+	// Fixed looks again after exactly the retry interval, as the source documents'
+	// locks do. Clients that started together stay together.
+	Fixed Waiting = "fixed"
 	// Exponential doubles the pause from 1 ms up to the retry interval, with
 	// the same jitter.
 	Exponential Waiting = "exponential"
@@ -26,17 +30,30 @@ const (
 	PubSub Waiting = "pubsub"
 )
 
+// Waitings lists the strategies.
+var Waitings = []Waiting{Poll, Fixed, Exponential, PubSub}
+
+// WaitingNames are the strategies' names in one line, for help and errors.
+func WaitingNames() string {
+	names := make([]string, len(Waitings))
+	for i, w := range Waitings {
+		names[i] = string(w)
+	}
+	return strings.Join(names, ", ")
+}
+
+// printedRetry is the pause between two tries in the source documents.
+const printedRetry = 100 * time.Millisecond
+
 // firstPause is where Exponential begins.
 const firstPause = time.Millisecond
 
 // ParseWaiting reads a strategy's name.
 func ParseWaiting(s string) (Waiting, error) {
-	for _, w := range []Waiting{Poll, Exponential, PubSub} {
-		if string(w) == s {
-			return w, nil
-		}
+	if w := Waiting(s); slices.Contains(Waitings, w) {
+		return w, nil
 	}
-	return "", fmt.Errorf("waiting strategy %q is not known: it is one of poll, exponential, pubsub", s)
+	return "", fmt.Errorf("waiting strategy %q is not known: it is one of %s", s, WaitingNames())
 }
 
 // DefaultRetry is the retry interval that suits the strategy for this many
@@ -44,6 +61,8 @@ func ParseWaiting(s string) (Waiting, error) {
 // 10,000 looks a second on a small machine the waiters crowd out the holder.
 func (w Waiting) DefaultRetry(clients int) time.Duration {
 	switch w {
+	case Fixed:
+		return printedRetry
 	case Exponential:
 		return max(64*time.Millisecond, pollEvery(clients))
 	case PubSub:
@@ -62,30 +81,36 @@ func (c *Client) wait(ctx context.Context, key string, atMost time.Duration) err
 		return variant.ErrStopped
 	}
 	var woken <-chan struct{}
-	pause := atMost
-	switch c.engine.config.Waiting {
-	case PubSub:
+	if c.engine.config.Waiting == PubSub {
 		var leave func()
 		woken, leave = c.engine.hub.wait(key)
 		defer leave()
-	case Exponential:
-		pause = c.jitter(min(atMost, firstPause<<min(c.waits, 20)))
-		c.waits++
-	default:
-		pause = c.jitter(atMost)
 	}
+	pause := c.pause(c.engine.config.Waiting, atMost)
 	t := time.NewTimer(pause)
 	defer t.Stop()
 	select {
 	case <-t.C:
-		return nil
 	case <-woken:
-		return nil
 	case <-c.engine.stopping:
 		return variant.ErrStopped
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+	triesAgain(ctx)
+	return nil
+}
+
+// pause is how long the strategy lets the client wait, unless it is woken.
+func (c *Client) pause(w Waiting, atMost time.Duration) time.Duration {
+	switch w {
+	case PubSub, Fixed:
+		return atMost
+	case Exponential:
+		c.waits++
+		return c.jitter(min(atMost, firstPause<<min(c.waits-1, 20)))
+	}
+	return c.jitter(atMost)
 }
 
 // jitter is a duration between half of d and d.

@@ -8,7 +8,9 @@ import (
 )
 
 // incr is L4: the first to count holds the lock. With maxTimes > 0, whoever
-// counts that far and finds no expiry forces the lock open.
+// counts that far and finds no expiry forces the lock open. The document's comment says
+// that this happens to more than maxTimes tries, its code compares with >=: at least
+// maxTimes. This is the code.
 type incr struct {
 	env      variant.Env
 	maxTimes int64

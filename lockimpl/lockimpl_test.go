@@ -5,24 +5,40 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"oversell/lockimpl"
 	"oversell/lockimpl/locktest"
 	"oversell/variant"
 )
 
-// TestConformance runs the suite over every lock, on a real Redis and on the
-// emulation.
+// sample are the locks that the suite runs over in short tests, one of each design, and
+// those of them for which it runs on the emulation, too.
+var sample = map[string]bool{"lua-release": true, "watchdog": false, "fenced": false, "fair": false, "set-nx-ex": false}
+
+// TestConformance runs the suite over a sample of the locks; with OVERSELL_LONG=1, over every
+// lock, on a real Redis and on the emulation.
 func TestConformance(t *testing.T) {
+	all := os.Getenv("OVERSELL_LONG") == "1"
+	o := locktest.Options{Load: time.Second}
+	if all {
+		o = locktest.Options{}
+	}
 	for _, v := range lockimpl.Variants {
+		embedded, chosen := sample[v.Name]
+		if !all && !chosen {
+			continue
+		}
 		topology := "single"
 		if v.Needs.Masters > 1 {
 			topology = "masters:5"
 		}
 		t.Run(v.Name, func(t *testing.T) {
 			t.Parallel()
-			t.Run("process", func(t *testing.T) { locktest.Run(t, v, locktest.Process(topology)) })
-			t.Run("embedded", func(t *testing.T) { locktest.Run(t, v, locktest.Embedded(topology)) })
+			t.Run("process", func(t *testing.T) { locktest.RunWith(t, v, locktest.Process(topology), o) })
+			if all || embedded {
+				t.Run("embedded", func(t *testing.T) { locktest.RunWith(t, v, locktest.Embedded(topology), o) })
+			}
 		})
 	}
 }

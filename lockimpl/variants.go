@@ -4,10 +4,10 @@ import "oversell/variant"
 
 // Where the locks come from.
 const (
-	doc02 = "documents 0 and 2, as printed"
-	doc1  = "document 1"
-	doc3  = "document 3"
-	doc4  = "document 4"
+	doc02 = variant.TextListing + ", as printed"
+	doc1  = variant.TextLease
+	doc3  = variant.TextScripts
+	doc4  = variant.TextDispatch
 	ours  = "ours"
 )
 
@@ -20,31 +20,63 @@ var sound = []variant.Property{variant.MutualExclusion, variant.OwnerOnlyRelease
 
 // Why locks break; the same mechanism has the same words everywhere.
 const (
-	whyDel      = "DEL asks nobody: a holder that outlived its lease deletes its successor's lock, and the next contender walks in beside the successor"
-	whyRetry    = "a command that the driver sends again is answered as if another had sent it first: one's own lock is held, one's own release comes too late"
-	whyForgot   = "a server without its data grants a lock again that is held"
-	whyEvicted  = "the server dropped the key of a lock that is held, and grants it again"
-	whyJump     = "the server's clock steps over the end of a lease that has time left, and it grants the lock again"
-	whyFailover = "the grant was on the lost master only: the promoted replica grants the lock again"
+	whyDel           = "DEL asks nobody: a holder that outlived its lease deletes its successor's lock, and the next contender walks in beside the successor"
+	whyBlindExtend   = "extending asks nobody: it prolongs whatever lock stands under the name"
+	whyLine          = "the line stood on the server that lost its data: who comes next begins a new one"
+	whySecondRefused = "the client sees the second answer, by which another holds the lock: nobody sets the expiry of its key"
+	whyRetry         = "a command that the driver sends again is answered as if another had sent it first: one's own lock is held, one's own release comes too late"
+	whyForgot        = "a server without its data grants a lock again that is held"
+	whyEvicted       = "the server dropped the key of a lock that is held, and grants it again"
+	whyJump          = "the server's clock steps over the end of a lease that has time left, and it grants the lock again"
+	whyLonger        = "a server's clock that steps back makes the lease of a dead holder longer"
+	whyLeftPlace     = "a waiter that gives up without an answer keeps its place in the line, and blocks everybody behind it"
+	whyFailover      = "the grant was on the lost master only: the promoted replica grants the lock again"
 )
 
 // oneMaster are the flaws of every lock that lives on a single master.
-var oneMaster = []variant.Flaw{
-	{Property: variant.MutualExclusion, Fault: variant.Failover, Why: whyFailover},
-	{Property: variant.MutualExclusion, Fault: variant.RestartEmpty, Why: whyForgot},
-	{Property: variant.MutualExclusion, Fault: variant.Evict, Why: whyEvicted},
-	{Property: variant.Linearizable, Fault: variant.Retry, Why: whyRetry},
-	{Property: variant.MutualExclusion, Fault: variant.ClockJump, Why: whyJump},
+var oneMaster = flaws(
+	grantedAgain(variant.Failover, whyFailover),
+	grantedAgain(variant.RestartEmpty, whyForgot),
+	grantedAgain(variant.Evict, whyEvicted),
+	[]variant.Flaw{{Property: variant.Linearizable, Fault: variant.Retry, Why: whyRetry}},
+)
+
+// expiring are the flaws of every lock on a single master whose lease the server counts.
+var expiring = flaws(oneMaster, grantedAgain(variant.ClockJump, whyJump), []variant.Flaw{
+	{Property: variant.Progress, Fault: variant.ClockJump, Why: whyLonger},
+})
+
+// grantedAgain are the flaws of a lock that is granted while it is held.
+func grantedAgain(fault variant.Fault, why string) []variant.Flaw {
+	return []variant.Flaw{
+		{Property: variant.MutualExclusion, Fault: fault, Why: why},
+		{Property: variant.Linearizable, Fault: fault, Why: why},
+	}
+}
+
+// releasedByDel are the flaws of a lock that is released by DEL: whatever lets another
+// client in lets the first holder delete that client's lock.
+var releasedByDel = flaws(wrongDelete(variant.Overrun, whyDel), onOthers(whyDel))
+
+// onOthers are the flaws of a lock whose release or extension asks nobody, under all that
+// grants a lock again while it is held.
+func onOthers(why string) (all []variant.Flaw) {
+	for _, fault := range []variant.Fault{variant.Failover, variant.RestartEmpty, variant.Evict, variant.ClockJump} {
+		all = append(all, variant.Flaw{Property: variant.OwnerOnlyRelease, Fault: fault, Why: why})
+	}
+	return all
+}
+
+// lostLine are the flaws of a lock that keeps a line, when its server loses the line.
+var lostLine = []variant.Flaw{
+	{Property: variant.FIFO, Fault: variant.Failover, Why: whyLine},
+	{Property: variant.FIFO, Fault: variant.RestartEmpty, Why: whyLine},
 }
 
 // wrongDelete are the flaws of every lock whose release can delete another's
 // lock under this fault, and so let a third client in.
 func wrongDelete(fault variant.Fault, why string) []variant.Flaw {
-	return []variant.Flaw{
-		{Property: variant.OwnerOnlyRelease, Fault: fault, Why: why},
-		{Property: variant.MutualExclusion, Fault: fault, Why: why},
-		{Property: variant.Linearizable, Fault: fault, Why: why},
-	}
+	return append(grantedAgain(fault, why), variant.Flaw{Property: variant.OwnerOnlyRelease, Fault: fault, Why: why})
 }
 
 func flaws(groups ...[]variant.Flaw) []variant.Flaw {
@@ -71,7 +103,7 @@ var Variants = []Variant{
 			{Property: variant.MutualExclusion, Fault: variant.NoFault, Why: "a contender that looks between the owner's SETNX and EXPIRE sees TTL -1 and takes a live owner's lock; one that looks just after a release sees TTL -2 and overwrites a third client's"},
 			{Property: variant.OwnerOnlyRelease, Fault: variant.NoFault, Why: "isLocking makes any value its own, so unlock deletes whoever holds the lock"},
 			{Property: variant.Progress, Fault: variant.Crash, Why: "the lease of a dead holder runs for decades"},
-		}, oneMaster[:4]), // a lease of decades outlives every step of a clock
+		}, oneMaster), // a lease of decades outlives every step of a clock
 		Needs: variant.Needs{WholeSeconds: true},
 		New:   newRedislockPrinted,
 	},
@@ -82,7 +114,7 @@ var Variants = []Variant{
 		Flaws: flaws([]variant.Flaw{
 			{Property: variant.MutualExclusion, Fault: variant.NoFault, Why: "a contender that looks between the owner's SETNX and EXPIRE, or just after a release, takes the lock over while it is held"},
 			{Property: variant.OwnerOnlyRelease, Fault: variant.NoFault, Why: "the value is a whole second: two clients that called in the same second cannot tell their locks apart, so one deletes the other's"},
-		}, oneMaster),
+		}, expiring),
 		Needs: variant.Needs{WholeSeconds: true},
 		New:   newRedislock,
 	},
@@ -92,7 +124,8 @@ var Variants = []Variant{
 		Promises: sound,
 		Flaws: flaws([]variant.Flaw{
 			{Property: variant.Progress, Fault: variant.Crash, Why: "a crash between SETNX and EXPIRE leaves a key that never expires"},
-		}, wrongDelete(variant.Overrun, whyDel), oneMaster),
+			{Property: variant.Progress, Fault: variant.Resend, Why: whySecondRefused},
+		}, releasedByDel, expiring),
 		Needs: variant.Needs{WholeSeconds: true},
 		New:   newSetnxExpire,
 	},
@@ -102,18 +135,19 @@ var Variants = []Variant{
 		Promises: sound,
 		Flaws: flaws([]variant.Flaw{
 			{Property: variant.Progress, Fault: variant.Crash, Why: "a crash between INCR and EXPIRE leaves a key that never expires"},
-		}, wrongDelete(variant.Overrun, whyDel), oneMaster),
+			{Property: variant.Progress, Fault: variant.Resend, Why: whySecondRefused},
+		}, releasedByDel, expiring),
 		Needs: variant.Needs{WholeSeconds: true},
 		New:   newIncr,
 	},
 	{
-		Name: "incr-max", Source: doc4 + ", forced open from the 5th count on",
+		Name: "incr-max", Source: doc4 + `, forced open from the 5th count on (its comment says "more than", its code "at least")`,
 		Summary:  "as incr, but whoever counts to the maximum and finds no expiry deletes the key",
 		Promises: demands,
 		Flaws: flaws([]variant.Flaw{
 			{Property: variant.MutualExclusion, Fault: variant.NoFault, Why: "enough contenders between the owner's INCR and EXPIRE force a live owner out: a thundering start does it"},
 			{Property: variant.OwnerOnlyRelease, Fault: variant.NoFault, Why: "the owner that was forced out deletes its successor's lock"},
-		}, wrongDelete(variant.Overrun, whyDel), oneMaster),
+		}, releasedByDel, expiring),
 		Needs: variant.Needs{WholeSeconds: true},
 		New:   newIncrMax,
 	},
@@ -121,7 +155,7 @@ var Variants = []Variant{
 		Name: "set-nx-ex", Source: doc4 + `, "the best one"`,
 		Summary:  "SET 1 NX EX in one command; released by DEL",
 		Promises: sound,
-		Flaws:    flaws(wrongDelete(variant.Overrun, whyDel), oneMaster),
+		Flaws:    flaws(releasedByDel, expiring),
 		Needs:    variant.Needs{WholeSeconds: true},
 		New:      newSetNXEX,
 	},
@@ -129,21 +163,21 @@ var Variants = []Variant{
 		Name: "token-del", Source: doc3 + ", first releasing mistake",
 		Summary:  "SET token NX EX; released by DEL without a look at the token",
 		Promises: sound,
-		Flaws:    flaws(wrongDelete(variant.Overrun, whyDel), oneMaster),
+		Flaws:    flaws(releasedByDel, expiring),
 		New:      newTokenDel,
 	},
 	{
 		Name: "token-get-del", Source: doc3 + ", second releasing mistake",
 		Summary:  "SET token NX EX; released by GET, compare in the client, DEL",
 		Promises: sound,
-		Flaws:    flaws(wrongDelete(variant.Overrun, "between GET and DEL the lease can end and another acquire: the DEL hits the other's lock"), oneMaster),
+		Flaws:    flaws(wrongDelete(variant.Overrun, "between GET and DEL the lease can end and another acquire: the DEL hits the other's lock"), expiring),
 		New:      newTokenGetDel,
 	},
 	{
 		Name: "lua-release", Source: doc3 + ", corrected",
 		Summary:  "SET token NX EX; released by a script that compares and deletes",
 		Promises: sound,
-		Flaws:    oneMaster,
+		Flaws:    expiring,
 		New:      newLuaRelease,
 	},
 	{
@@ -153,36 +187,38 @@ var Variants = []Variant{
 		Flaws: []variant.Flaw{
 			{Property: variant.MutualExclusion, Fault: variant.RestartEmpty, Why: "a node that forgot its grant grants again, and completes a second majority"},
 			{Property: variant.MutualExclusion, Fault: variant.ClockJump, Why: "a node whose clock jumped lets its grant expire early"},
+			{Property: variant.MutualExclusion, Fault: variant.Evict, Why: "a node that dropped the key of its grant grants again, and completes a second majority"},
 		},
 		Needs: variant.Needs{Masters: 3},
 		New:   newRedlock,
 	},
 	{
-		Name: "redislock-atomic", Source: ours + ", the documents' lock corrected",
+		Name: "redislock-atomic", Source: ours + ", the printed lock corrected",
 		Summary:  "SETNX, expiry and takeover of a dead owner in one script, by the server's clock",
 		Promises: sound,
-		Flaws:    oneMaster,
+		Flaws:    expiring,
+		Needs:    variant.Needs{ServerClock: true},
 		New:      newRedislockAtomic,
 	},
 	{
 		Name: "setnx-expire-atomic", Source: ours + ", setnx-expire corrected",
 		Summary:  "SETNX and PEXPIRE in one script, with a token and compare-and-delete",
 		Promises: sound,
-		Flaws:    oneMaster,
+		Flaws:    expiring,
 		New:      newSetnxExpireAtomic,
 	},
 	{
 		Name: "incr-atomic", Source: ours + ", incr corrected",
 		Summary:  "count, owner and expiry in one hash, set by one script",
 		Promises: sound,
-		Flaws:    oneMaster,
+		Flaws:    expiring,
 		New:      newIncrAtomic,
 	},
 	{
 		Name: "watchdog", Source: ours,
 		Summary:  "lua-release with a renewal that compares, tells of a loss, and ends before the release",
 		Promises: sound,
-		Flaws:    oneMaster,
+		Flaws:    expiring,
 		Renews:   true,
 		New:      newWatchdog,
 	},
@@ -190,8 +226,9 @@ var Variants = []Variant{
 		Name: "fenced", Source: ours,
 		Summary:  "lua-release that grants a rising fencing token with the lock",
 		Promises: append([]variant.Property{variant.Fencing}, sound...),
-		Flaws: flaws(oneMaster, []variant.Flaw{
+		Flaws: flaws(expiring, []variant.Flaw{
 			{Property: variant.Fencing, Fault: variant.Failover, Why: "the counter was on the lost master: the promoted replica grants an old number again"},
+			{Property: variant.Fencing, Fault: variant.RestartEmpty, Why: "the counter is gone with the data: numbers begin anew"},
 		}),
 		Fences: true,
 		New:    newFenced,
@@ -200,14 +237,15 @@ var Variants = []Variant{
 		Name: "fair", Source: ours,
 		Summary:  "first come, first served, in a line that reaps the dead",
 		Promises: append([]variant.Property{variant.FIFO}, demands...),
-		Flaws:    oneMaster,
+		Flaws:    flaws(lostLine, expiring),
+		Needs:    variant.Needs{ServerClock: true},
 		New:      newFair,
 	},
 	{
 		Name: "token-per-client", Source: "ours, control", Control: true,
 		Summary:  "lua-release with one token for all of a client's attempts",
 		Promises: demands,
-		Flaws:    flaws(wrongDelete(variant.LateRequest, "a release that arrives late fits the client's own next lock and deletes it"), oneMaster),
+		Flaws:    flaws(wrongDelete(variant.LateRequest, "a release that arrives late fits the client's own next lock and deletes it"), expiring),
 		New:      newTokenPerClient,
 	},
 	{
@@ -216,8 +254,8 @@ var Variants = []Variant{
 		Promises: demands,
 		Flaws: flaws([]variant.Flaw{
 			{Property: variant.Progress, Fault: variant.Crash, Why: "renewals that outlived their release keep a dead client's lock alive"},
-			{Property: variant.OwnerOnlyRelease, Fault: variant.Overrun, Why: "extending asks nobody: it prolongs whatever lock stands under the name"},
-		}, oneMaster),
+			{Property: variant.OwnerOnlyRelease, Fault: variant.Overrun, Why: whyBlindExtend},
+		}, onOthers(whyBlindExtend), expiring),
 		Renews: true,
 		New:    newWatchdogNaive,
 	},
@@ -227,8 +265,11 @@ var Variants = []Variant{
 		Promises: append([]variant.Property{variant.FIFO}, demands...),
 		Flaws: flaws([]variant.Flaw{
 			{Property: variant.Progress, Fault: variant.Crash, Why: "a dead head of the line blocks everybody behind it"},
-		}, oneMaster),
-		New: newFairNoReap,
+			{Property: variant.Progress, Fault: variant.DropReply, Why: whyLeftPlace},
+			{Property: variant.Progress, Fault: variant.LateRequest, Why: whyLeftPlace},
+		}, lostLine, expiring),
+		Needs: variant.Needs{ServerClock: true},
+		New:   newFairNoReap,
 	},
 }
 

@@ -26,6 +26,9 @@ func (b base) rdb() redis.UniversalClient { return b.env.Redis[0] }
 // keyOf is the documents' key for a queue's name, and the name of its lock.
 func keyOf(name string) string { return "Queue:" + name }
 
+// LockName is what the lock of a queue with [Variant.Locked] is called.
+func LockName(name string) string { return keyOf(name) }
+
 // journalOf is the hash of what each request took.
 func journalOf(name string) string { return "Journal:" + keyOf(name) }
 

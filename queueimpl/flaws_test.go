@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"oversell/clock"
 	"oversell/queueimpl"
 	"oversell/variant"
@@ -360,4 +362,83 @@ func TestWorkersClock(t *testing.T) {
 			t.Errorf("a worker whose clock is behind was answered %v", err)
 		}
 	}, "zset-atomic", "reliable", "range-run-remove")
+}
+
+// What the documents' code lets pass.
+func TestPrintedQueueTakesAnything(t *testing.T) {
+	on(t, func(s *stage) {
+		c := s.client()
+		q := c.queue.(interface {
+			queueimpl.Timed
+			queueimpl.Delayer
+		})
+		now, err := q.EnqueueAfter(t.Context(), s.name, 0, "due")
+		if err != nil {
+			t.Fatal(err)
+		}
+		past, err := q.EnqueueAfter(t.Context(), s.name, -time.Hour, "past")
+		if err != nil || past[0].Score > now[0].Score-3599 {
+			t.Fatalf("a delay of -1h entered %v, %v; want a score an hour before %v", past, err, now)
+		}
+		if in, err := q.EnqueueWithin(t.Context(), s.name, time.Second, 0, "a", "", "0"); err != nil || len(in) != 3 {
+			t.Fatalf("empty ids within a list: entered %v, %v; want all three", in, err)
+		}
+		for _, empty := range []string{"", "0"} {
+			if _, err := q.EnqueueWithin(t.Context(), s.name, time.Second, 0, empty); !errors.Is(err, queueimpl.ErrBadCall) {
+				t.Errorf("a single id %q: %v; want a bad call", empty, err)
+			}
+		}
+		c.pops("past", "due", "", "0", "a")
+	}, "zset-locked", "zset-locked/lua-release")
+}
+
+// The documents' time-out is that of the call. Whoever finds the lock taken waits so long;
+// a pop does not wait.
+func TestTimeoutsPerCall(t *testing.T) {
+	on(t, func(s *stage) {
+		var waited []time.Duration
+		env := variant.Env{
+			Redis: []redis.UniversalClient{connect(t, s.server)},
+			Clock: clock.Real{},
+			Token: func() string { return "b" },
+			Wait: func(_ context.Context, _ string, atMost time.Duration) error {
+				waited = append(waited, atMost)
+				return variant.ErrStopped
+			},
+		}
+		o := s.o
+		o.LockOptions.RetryEvery = time.Hour
+		q := s.v.New(env, o).(queueimpl.Timed)
+		holder := s.enqueueing("x")
+		holder.step("set") // has the lock
+		calls := map[string]func(timeout time.Duration) error{
+			"enqueue": func(d time.Duration) error {
+				_, err := q.EnqueueWithin(t.Context(), s.name, d, 0, "y")
+				return err
+			},
+			"dequeue": func(d time.Duration) error { return q.DequeueWithin(t.Context(), s.name, "x", 1, d) },
+			"pop": func(d time.Duration) error {
+				_, err := q.PopWithin(t.Context(), s.name, 1, d)
+				return err
+			},
+		}
+		for name, call := range calls {
+			waited = nil
+			if err := call(7 * time.Minute); !errors.Is(err, queueimpl.ErrLocked) {
+				t.Errorf("%s of a locked queue: %v; want %v", name, err, queueimpl.ErrLocked)
+			}
+			if name == "pop" {
+				if len(waited) != 0 {
+					t.Errorf("pop waited %v; its time-out is not passed on", waited)
+				}
+				continue
+			}
+			if len(waited) != 1 || waited[0] > 7*time.Minute || waited[0] < 6*time.Minute {
+				t.Errorf("%s waited %v; want its own time-out of 7m", name, waited)
+			}
+			if err := call(0); !errors.Is(err, queueimpl.ErrBadCall) {
+				t.Errorf("%s with a time-out of 0: %v; want a bad call", name, err)
+			}
+		}
+	}, "zset-locked/lua-release")
 }

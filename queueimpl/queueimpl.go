@@ -78,7 +78,8 @@ type State struct {
 type Queue interface {
 	// Enqueue enters tasks that are due at once. It returns those that it entered,
 	// each with its score; an id that is ignored because it is there already is not
-	// among them.
+	// among them. With an error that leaves the outcome open, it returns those that it
+	// may have entered, if it knows their scores.
 	Enqueue(ctx context.Context, name string, ids ...string) (entered []Task, err error)
 	// Pop returns up to count tasks that are due, or ErrEmpty.
 	Pop(ctx context.Context, name string, count int) ([]Task, error)
@@ -88,8 +89,20 @@ type Queue interface {
 
 // Delayer is a queue whose tasks can be due later.
 type Delayer interface {
-	// EnqueueAfter is Enqueue of tasks that are due after this time.
+	// EnqueueAfter is Enqueue of tasks that are due after this time. A queue may refuse a
+	// time below zero, or take it for one that has passed.
 	EnqueueAfter(ctx context.Context, name string, after time.Duration, ids ...string) (entered []Task, err error)
+}
+
+// Timed is a queue whose calls each have a time-out of their own for the queue's lock,
+// as the documents' have. A time-out that is not above zero is refused.
+type Timed interface {
+	// EnqueueWithin is EnqueueAfter that waits this long for the lock.
+	EnqueueWithin(ctx context.Context, name string, timeout, after time.Duration, ids ...string) (entered []Task, err error)
+	// DequeueWithin is Dequeue that waits this long for the lock.
+	DequeueWithin(ctx context.Context, name, id string, score float64, timeout time.Duration) error
+	// PopWithin is Pop with a time-out, of which the queue says what it does with it.
+	PopWithin(ctx context.Context, name string, count int, timeout time.Duration) ([]Task, error)
 }
 
 // Repeat says what becomes of an id that is enqueued while it is in the queue.
@@ -223,6 +236,9 @@ type Variant struct {
 	// of in time, and that consumers must be idempotent by task id. That is their
 	// part of the promise effect-once. The other queues' consumers rely on the queue.
 	AtLeastOnce bool
+	// TakesAnything says that empty ids within a list, and delays below zero, are taken
+	// as any other. Other queues refuse them.
+	TakesAnything bool
 	// Control marks a queue that is wrong on purpose.
 	Control bool
 	// New makes one client's Queue. It must not use the network.
@@ -238,6 +254,7 @@ func (v Variant) Can() []string {
 		ok   bool
 	}{
 		{"delay", is[Delayer](q)},
+		{"time-out-per-call", is[Timed](q)},
 		{"dedupe", is[Deduper](q)},
 		{"dequeue", is[Dequeuer](q)},
 		{"peek", is[Peeker](q)},

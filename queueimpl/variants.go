@@ -4,24 +4,26 @@ import "oversell/variant"
 
 // The mechanisms behind the flaws that several queues share.
 const (
-	whyTwoRanges   = "two consumers read the same range before either has removed anything, and both run the task"
-	whyTwoAnswers  = "one entry is handed out twice, which no order of the calls allows"
-	whyLateRemove  = "a consumer's ZREM, by id alone, comes after another consumer had the task and a producer enqueued the id again: the new entry is removed, and nobody is given it"
-	whyTwoAdds     = "two producers both find no entry and both add one: both are told that theirs is in the queue, and the later has overwritten the earlier"
-	whyOverrun     = "the section outlives its lease, so two clients are inside: "
-	whyDies        = "Pop has removed the task: a consumer that dies with it in its hands takes it along"
-	whyNoReply     = "the task was removed and the reply was lost: nobody works on it"
-	whyLatePop     = "a pop that the server executes after its client gave up removes tasks that nobody is waiting for"
-	whyForgets     = "an id is remembered only while its task is in the queue: an enqueue that is sent again after the task was taken enters it again"
-	whyOwnClock    = "the consumer asks its own clock what is due: one that is ahead gets tasks early"
-	whyOwnClockLag = "a consumer whose clock is behind is told that nothing is due while a task is"
-	whyServerClock = "the server's clock decides what is due: a step forward makes tasks due early"
-	whyStuckLock   = "a client that dies inside a section leaves a lock that never comes free: every pop is refused for good"
-	whySlow        = "by design: a consumer that is slower than the visibility time-out is taken for dead, and the task is given to another"
-	whyDied        = "by design: the task of a consumer that died is given to another"
-	whyFailover    = "what was enqueued was on the lost master only"
-	whyFailoverPop = "what was popped was removed on the lost master only: the promoted replica hands it out again"
-	whyEmptied     = "a server without its data has no tasks"
+	whyTwoRanges    = "two consumers read the same range before either has removed anything, and both run the task"
+	whyTwoAnswers   = "one entry is handed out twice, which no order of the calls allows"
+	whyLateRemove   = "a consumer's ZREM, by id alone, comes after another consumer had the task and a producer enqueued the id again: the new entry is removed, and nobody is given it"
+	whyTwoAdds      = "two producers both find no entry and both add one: both are told that theirs is in the queue, and the later has overwritten the earlier"
+	whyOverrun      = "the section outlives its lease, so two clients are inside: "
+	whyDies         = "Pop has removed the task: a consumer that dies with it in its hands takes it along"
+	whyNoReply      = "the task was removed and the reply was lost: nobody works on it"
+	whyLatePop      = "a pop that the server executes after its client gave up removes tasks that nobody is waiting for"
+	whyForgets      = "an id is remembered only while its task is in the queue: an enqueue that is sent again after the task was taken enters it again"
+	whyOwnClock     = "the consumer asks its own clock what is due: one that is ahead gets tasks early"
+	whyOwnClockLag  = "a consumer whose clock is behind is told that nothing is due while a task is"
+	whyServerClock  = "the server's clock decides what is due: a step forward makes tasks due early"
+	whyStuckLock    = "a client that dies inside a section leaves a lock that never comes free: every pop is refused for good"
+	whySlow         = "by design: a consumer that is slower than the visibility time-out is taken for dead, and the task is given to another"
+	whyDied         = "by design: the task of a consumer that died is given to another"
+	whyFailover     = "what was enqueued was on the lost master only"
+	whyFailoverPop  = "what was popped was removed on the lost master only: the promoted replica hands it out again"
+	whySecondAnswer = "an enqueue that is executed twice is answered as if the id had been there before"
+	whyLostClaim    = "the entries of the answer that was lost come back only after the visibility time-out, behind later ones"
+	whyEmptied      = "a server without its data has no tasks"
 )
 
 // oneServer are the flaws of every queue that lives on one server.
@@ -38,6 +40,7 @@ var handsOutOnce = flaws(oneServer, []variant.Flaw{
 	{Property: variant.Linearizable, Fault: variant.Failover, Why: whyFailoverPop},
 	{Property: variant.NoDuplicateDelivery, Fault: variant.Resend, Why: whyForgets},
 	{Property: variant.EffectOnce, Fault: variant.Resend, Why: whyForgets},
+	{Property: variant.Linearizable, Fault: variant.Resend, Why: whySecondAnswer},
 })
 
 // removesAtOnce are the flaws of a queue whose Pop removes what it hands out.
@@ -84,7 +87,7 @@ func flaws(groups ...[]variant.Flaw) []variant.Flaw {
 var Variants = []Variant{
 	{
 		Name:     "zset-locked",
-		Source:   "documents 0 and 2",
+		Source:   variant.TextListing + "; where the lock is not to be had the listing ends in a fatal error, because it logs by Logger:get(…), a label in PHP",
 		Summary:  "a sorted set by due time; every change is several commands under a lock, by the client's clock",
 		Promises: variant.PropertiesOf(variant.Queue),
 		Flaws: flaws(
@@ -98,8 +101,9 @@ var Variants = []Variant{
 			stuckUnder("redislock-printed", "setnx-expire", "incr"),
 			handsOutOnce,
 		),
-		Locked: true,
-		New:    newZsetLocked,
+		Locked:        true,
+		TakesAnything: true,
+		New:           newZsetLocked,
 	},
 	{
 		Name:     "zset-atomic",
@@ -111,7 +115,8 @@ var Variants = []Variant{
 			[]variant.Flaw{{Property: variant.NotEarly, Fault: variant.ClockJump, Why: whyServerClock}},
 			handsOutOnce,
 		),
-		New: newZsetAtomic,
+		Needs: variant.Needs{ServerClock: true},
+		New:   newZsetAtomic,
 	},
 	{
 		Name:    "reliable",
@@ -130,6 +135,7 @@ var Variants = []Variant{
 			oneServer,
 		),
 		AtLeastOnce: true,
+		Needs:       variant.Needs{ServerClock: true},
 		New:         newReliable,
 	},
 	{
@@ -144,11 +150,13 @@ var Variants = []Variant{
 				{Property: variant.NoDuplicateDelivery, Fault: variant.Overrun, Why: whySlow},
 				{Property: variant.NoDuplicateDelivery, Fault: variant.Crash, Why: whyDied},
 				{Property: variant.NoDuplicateDelivery, Fault: variant.DropReply, Why: whyDied},
+				{Property: variant.InOrder, Fault: variant.Resend, Why: whyLostClaim},
 				{Property: variant.OneEntryPerID, Fault: variant.NoFault, Under: variant.WithRepeats, Why: "a stream does not look at ids: each XADD is an entry of its own"},
 			},
 			oneServer,
 		),
 		AtLeastOnce: true,
+		Needs:       variant.Needs{ServerClock: true},
 		New:         newStreams,
 	},
 	{
@@ -167,6 +175,7 @@ var Variants = []Variant{
 			handsOutOnce,
 		),
 		Control: true,
+		Needs:   variant.Needs{ServerClock: true},
 		New:     newRangeRunRemove,
 	},
 }

@@ -62,7 +62,7 @@ func TestVariantsAreDescribed(t *testing.T) {
 
 func TestWhatEachCanDo(t *testing.T) {
 	want := map[string]string{
-		"zset-locked":      "delay dedupe dequeue peek",
+		"zset-locked":      "delay time-out-per-call dedupe dequeue peek",
 		"zset-atomic":      "delay dedupe dequeue peek journal",
 		"reliable":         "delay dedupe dequeue peek ack extend reclaim dead-letters journal",
 		"streams":          "ack dead-letters",

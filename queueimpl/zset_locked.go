@@ -22,6 +22,11 @@ import (
 //
 // As in the documents, the answer to the unlocking is ignored, while an error in
 // between leaves the function there and then, and the lock to its lease.
+//
+// One thing is not as printed. Where the lock is not to be had, the listing logs and
+// returns false; but the line that logs reads "Logger:get(…)" with one colon, which PHP
+// takes for a label and a call of a function "get" that does not exist. So the printed
+// code ends the request with a fatal error there. Here the answer is ErrLocked.
 type zsetLocked struct {
 	base
 	lock lockimpl.Locker
@@ -81,9 +86,22 @@ func (q *zsetLocked) identified(id string) error {
 }
 
 // patient refuses a time-out that is not above zero, as the documents do.
-func (q *zsetLocked) patient() error {
-	if q.o.LockOptions.Wait <= 0 {
-		return badCall("a time-out of %v", q.o.LockOptions.Wait)
+func patient(timeout time.Duration) error {
+	if timeout <= 0 {
+		return badCall("a time-out of %v: it must be above zero", timeout)
+	}
+	return nil
+}
+
+// listed refuses what the documents' code refuses of ids: no list, and a single id that
+// PHP takes for empty. What stands in a list of several is not looked at, so that an
+// empty id enters the queue.
+func (q *zsetLocked) listed(ids []string) error {
+	switch len(ids) {
+	case 0:
+		return badCall("no task ids")
+	case 1:
+		return q.identified(ids[0])
 	}
 	return nil
 }
@@ -98,35 +116,34 @@ func (q *zsetLocked) Enqueue(ctx context.Context, name string, ids ...string) ([
 	return q.EnqueueAfter(ctx, name, 0, ids...)
 }
 
-// EnqueueAfter is the documents' enqueue(name, ids, timeout, after). A single id
-// is refused if PHP takes it for empty; among several, "0" passes.
+// EnqueueAfter is the documents' enqueue(name, ids, timeout, after), with the options'
+// time-out.
 func (q *zsetLocked) EnqueueAfter(ctx context.Context, name string, after time.Duration, ids ...string) ([]Task, error) {
-	err := firstOf(q.named(name), identified(ids...), notNegative(after), q.patient())
-	if err == nil && len(ids) == 1 {
-		err = q.identified(ids[0])
-	}
-	if err != nil {
+	return q.EnqueueWithin(ctx, name, q.o.LockOptions.Wait, after, ids...)
+}
+
+// EnqueueWithin is the documents' enqueue(name, ids, timeout, after). Nothing keeps after
+// from being negative: such a task comes before those that are due now.
+func (q *zsetLocked) EnqueueWithin(ctx context.Context, name string, timeout, after time.Duration, ids ...string) ([]Task, error) {
+	if err := firstOf(q.named(name), q.listed(ids), patient(timeout)); err != nil {
 		return nil, failed("enqueue into", name, err)
 	}
 	var score float64
 	var in []string
-	err = q.under(ctx, name, q.o.LockOptions.Wait, func(key string) error {
+	err := q.under(ctx, name, timeout, func(key string) error {
 		score = q.now(after)
 		for _, id := range ids {
 			added, err := q.add(ctx, key, score, id)
+			if added || err != nil { // without an answer it may be in, with this score
+				in = append(in, id)
+			}
 			if err != nil {
 				return err
-			}
-			if added {
-				in = append(in, id)
 			}
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, failed("enqueue into", name, err)
-	}
-	return entered(score, in), nil
+	return entered(score, in), failed("enqueue into", name, err)
 }
 
 // add is ZSCORE, and ZADD if the id is not there; or, as the documents' prose
@@ -145,17 +162,22 @@ func (q *zsetLocked) add(ctx context.Context, key string, score float64, id stri
 // Repeats implements Deduper.
 func (q *zsetLocked) Repeats() Repeat { return q.o.repeats() }
 
-// Dequeue is the documents' dequeue(name, id, score, timeout). A score of zero is
-// refused, as PHP takes it for empty.
+// Dequeue is the documents' dequeue(name, id, score, timeout), with the options' time-out.
 func (q *zsetLocked) Dequeue(ctx context.Context, name, id string, score float64) error {
-	err := firstOf(q.named(name), q.identified(id), finite(score), q.patient())
+	return q.DequeueWithin(ctx, name, id, score, q.o.LockOptions.Wait)
+}
+
+// DequeueWithin is the documents' dequeue(name, id, score, timeout). A score of zero is
+// refused, as PHP takes it for empty.
+func (q *zsetLocked) DequeueWithin(ctx context.Context, name, id string, score float64, timeout time.Duration) error {
+	err := firstOf(q.named(name), q.identified(id), finite(score), patient(timeout))
 	if err == nil && score == 0 {
 		err = badCall("a score of 0, which PHP takes for empty")
 	}
 	if err != nil {
 		return failed("dequeue from", name, err)
 	}
-	return failed("dequeue from", name, q.under(ctx, name, q.o.LockOptions.Wait, func(key string) error {
+	return failed("dequeue from", name, q.under(ctx, name, timeout, func(key string) error {
 		current, err := q.rdb().ZScore(ctx, key, id).Result()
 		switch {
 		case errors.Is(err, redis.Nil):
@@ -171,6 +193,12 @@ func (q *zsetLocked) Dequeue(ctx context.Context, name, id string, score float64
 		}
 		return err
 	}))
+}
+
+// PopWithin is the documents' pop(name, count, timeout), which does nothing with its
+// time-out.
+func (q *zsetLocked) PopWithin(ctx context.Context, name string, count int, _ time.Duration) ([]Task, error) {
+	return q.Pop(ctx, name, count)
 }
 
 // Pop is the documents' pop(name, count, timeout): one attempt at the lock, since

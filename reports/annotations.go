@@ -4,14 +4,17 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"oversell/internal/printable"
 )
 
 // Annotations writes a line for each red entry that GitHub Actions shows at the entry's
 // place in the plan. file is the plan's path from the root of the repository.
 func (g Gate) Annotations(w io.Writer, file string) error {
+	g = printable.Of(g)
 	var b strings.Builder
 	annotate := func(line, column int, title, message string) {
-		fmt.Fprintf(&b, "::error file=%s,line=%d,col=%d,title=%s::%s\n", property(file), max(line, 1), max(column, 1), property(title), data(message))
+		fmt.Fprintf(&b, "::error file=%s,line=%d,col=%d,title=%s::%s\n", property(printable.Text(file)), max(line, 1), max(column, 1), property(title), data(message))
 	}
 	for _, e := range g.Safety {
 		for _, c := range e.Cases {

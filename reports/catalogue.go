@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"oversell/history"
+	"oversell/internal/printable"
 	"oversell/variant"
 )
 
@@ -64,8 +66,11 @@ func noSection(name string) error {
 // ScenarioInfo describes a scenario.
 type ScenarioInfo struct {
 	Name    string           `json:"name"`
+	Source  string           `json:"source,omitempty"`
 	Summary string           `json:"summary"`
 	Objects []variant.Object `json:"objects"`
+	// Promises are what the scenario asks of its objects, whatever their variants promise.
+	Promises []history.Promise `json:"promises,omitempty"`
 }
 
 // FaultInfo describes a thing that can be done to a run.
@@ -94,12 +99,19 @@ type VariantInfo struct {
 
 // Catalogue writes c for people.
 func (t Terminal) Catalogue(c Catalogue) error {
+	c = printable.Of(c)
 	var b strings.Builder
 	if len(c.Scenarios) > 0 {
 		b.WriteString("\nScenarios\n")
 	}
 	for _, s := range c.Scenarios {
 		fmt.Fprintf(&b, "  %-20s %s\n", s.Name, s.Summary)
+		if s.Source != "" {
+			fmt.Fprintf(&b, "  %-20s source: %s\n", "", s.Source)
+		}
+		for _, p := range s.Promises {
+			fmt.Fprintf(&b, "  %-20s promises of the %s, whatever the variant: %s\n", "", p.Of, p.Property)
+		}
 	}
 	variants(&b, "Locks", c.Locks)
 	variants(&b, "Sales", c.Sales)

@@ -4,11 +4,14 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"oversell/internal/printable"
 )
 
 // ClaimsSchema names the form of Claims.
@@ -49,7 +52,7 @@ type Claims struct {
 type Claim struct {
 	// Number is its name, like "C14".
 	Number string `json:"number"`
-	// Words are the claim, and From the documents that make it.
+	// Words are the claim, and From the texts that make it.
 	Words string `json:"words"`
 	From  string `json:"from"`
 
@@ -57,6 +60,9 @@ type Claim struct {
 	Answer string `json:"answer"`
 	// Declared is the answer that this project gives.
 	Declared string `json:"declared"`
+	// DeclaredToo is another answer that this project gives, of servers that behave in
+	// another way; empty if there is none.
+	DeclaredToo string `json:"declared_too,omitempty"`
 	// Sentence gives the answer in words, with the most important numbers.
 	Sentence string `json:"sentence"`
 	// DependsOn says what the answer depends on; empty unless it is Depends.
@@ -82,7 +88,9 @@ type Quantity struct {
 }
 
 // AsDeclared tells whether the answer is the declared one.
-func (c Claim) AsDeclared() bool { return c.Answer == c.Declared }
+func (c Claim) AsDeclared() bool {
+	return c.Answer == c.Declared || c.DeclaredToo != "" && c.Answer == c.DeclaredToo
+}
 
 // ExitCode is the process's exit code for these claims: ExitPass when every answer
 // is the declared one.
@@ -137,6 +145,7 @@ const detailed = 3
 // Claims writes a row for each claim and, of a few, the numbers, too. Of many, it
 // says how to see those of one.
 func (t Terminal) Claims(c Claims) error {
+	c = printable.Of(c)
 	var b strings.Builder
 	for _, x := range c.Claims {
 		x.row(&b)
@@ -170,7 +179,7 @@ func (c Claim) row(b *strings.Builder) {
 		answer += "!"
 	}
 	head := pad(c.Number, numberWidth) + pad(answer, answerWidth)
-	for _, line := range folded(c.Words+" ("+c.source()+")", claimsWidth-claimsIndent) {
+	for _, line := range folded(c.Words+" ("+c.From+")", claimsWidth-claimsIndent) {
 		fmt.Fprintln(b, head+line)
 		head = pad("", claimsIndent)
 	}
@@ -181,14 +190,6 @@ func (c Claim) row(b *strings.Builder) {
 	for _, line := range folded(said, claimsWidth-claimsIndent-2) {
 		fmt.Fprintln(b, head+"  "+line)
 	}
-}
-
-// source is the documents that make the claim.
-func (c Claim) source() string {
-	if strings.Contains(c.From, ",") {
-		return "documents " + c.From
-	}
-	return "document " + c.From
 }
 
 // details are everything else that is known of a claim.
@@ -262,20 +263,25 @@ func paintAnswer(line string) string {
 
 // Markdown writes the claims as a page: a table, and then a section for each.
 func (c Claims) Markdown(w io.Writer) error {
+	c = printable.Of(c)
 	var b strings.Builder
-	fmt.Fprint(&b, "# What the documents claim, measured\n\n")
+	fmt.Fprint(&b, "# What the texts claim, measured\n\n")
 	fmt.Fprintf(&b, "%s. %s\n\n", c.sum(), c.circumstances())
 	fmt.Fprint(&b, "**confirmed** and **refuted** are what they say; **depends** means that both sides were measured, and names what decides between them.\n\n")
-	fmt.Fprint(&b, "| claim | | documents | answer |\n|---|---|---|---|\n")
+	fmt.Fprint(&b, "| claim | | from | answer |\n|---|---|---|---|\n")
 	for _, x := range c.Claims {
 		fmt.Fprintf(&b, "| [%s](#%s) | %s | %s | %s |\n", x.Number, strings.ToLower(x.Number), cell(x.Words), cell(x.From), x.marked())
 	}
 	for _, x := range c.Claims {
 		x.section(&b)
 	}
-	_, err := io.WriteString(w, b.String())
+	_, err := io.WriteString(w, markup.ReplaceAllString(b.String(), `\<$1`))
 	return err
 }
+
+// markup is what would begin markup: the page has none of its own, and its texts are
+// otherwise Markdown.
+var markup = regexp.MustCompile(`<([A-Za-z!?/])`)
 
 // circumstances say on what, and when, the claims were measured.
 func (c Claims) circumstances() string {
@@ -301,7 +307,7 @@ func (c Claim) marked() string {
 
 func (c Claim) section(b *strings.Builder) {
 	fmt.Fprintf(b, "\n## %s\n\n> %s\n\n", c.Number, c.Words)
-	fmt.Fprintf(b, "**%s** (%s). %s\n", c.marked(), c.source(), c.Sentence)
+	fmt.Fprintf(b, "**%s** (%s). %s\n", c.marked(), c.From, c.Sentence)
 	if len(c.Numbers) > 0 {
 		fmt.Fprint(b, "\n| measured | |\n|---|---|\n")
 		for _, q := range c.Numbers {

@@ -84,7 +84,7 @@ func TestClaimsAsAPage(t *testing.T) {
 		"Measured on 2026-01-02 by `oversell claims`, on Redis 7.0.15 (target: process) and 2 cores, in 61 seconds.",
 		"| [C1](#c1) | A \\| B | 0, 2 | confirmed |\n",
 		"| [C2](#c2) | A \\| B | 0, 2 | refuted (declared: confirmed) |\n",
-		"## C2\n\n> A | B\n\n**refuted (declared: confirmed)** (documents 0, 2). word",
+		"## C2\n\n> A | B\n\n**refuted (declared: confirmed)** (0, 2). word",
 		"| a \\| b | 1,234 ms (0.25 to 2,000) |\n",
 		"```\noversell claims C1\noversell run --lock none\n```\n",
 	} {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"oversell/history"
 	"oversell/variant"
 )
 
@@ -14,8 +15,9 @@ const ComparisonSchema = "oversell-comparison/1"
 
 // The outcomes of a contender in a configuration.
 const (
-	Safe  = "safe"  // every promise was kept in every run
-	Broke = "broke" // a promise was broken in at least one run
+	NoViolation = "no-violation" // none was seen in any run
+	Broke       = "broke"        // a promise was broken in at least one run
+	NotSeen     = "not-seen"     // a flaw declares that a promise breaks, and none was seen to
 	// Undecided, Inconclusive in reports, is everything else.
 	Undecided = Inconclusive
 )
@@ -46,12 +48,25 @@ type Comparison struct {
 	// Skipped are sentences that tell what was left out, and why.
 	Skipped []string `json:"skipped,omitempty"`
 	Notes   []string `json:"notes,omitempty"`
+	// Recommended are the contenders without a violation in any configuration, those
+	// that ran in all of them first, and of these the fastest first.
+	Recommended []Recommendation `json:"recommended,omitempty"`
 
 	ElapsedMS float64 `json:"elapsed_ms"`
 	// Interrupted says that the comparison was stopped before its end.
 	Interrupted bool `json:"interrupted,omitempty"`
 	// Command is the command line that makes this comparison again.
 	Command string `json:"command"`
+}
+
+// Recommendation is a contender that broke nothing.
+type Recommendation struct {
+	Contender int `json:"contender"` // index in Contenders
+	// Configurations is in how many no violation was seen: in all in which it ran.
+	Configurations int `json:"configurations"`
+	// Ratio is what it costs: its throughput by that of the fastest without a violation
+	// in the first configuration; nil if it did not run there.
+	Ratio *Spread `json:"ratio,omitempty"`
 }
 
 // Contender is what is compared: a combination of variants.
@@ -76,8 +91,8 @@ type Configuration struct {
 	// Control is a run, or several, of something that is known to be broken, which
 	// this configuration must catch; if it does not, it has no power.
 	Control Control `json:"control"`
-	// Fastest is the index of the safe contender with the highest throughput, to
-	// which Ratio refers; -1: none was safe.
+	// Fastest is the index of the contender with the highest throughput of those without
+	// a violation, to which Ratio refers; -1: there is none.
 	Fastest int `json:"fastest"`
 }
 
@@ -105,13 +120,20 @@ type ComparisonCell struct {
 	Contender     int `json:"contender"`     // index in Contenders
 	Configuration int `json:"configuration"` // index in Configurations
 
-	// Outcome is Safe, Broke or Undecided; Why says what made it undecided.
+	// Outcome is NoViolation, NotSeen, Broke or Undecided; Why says what made it undecided.
 	Outcome string `json:"outcome"`
 	Why     string `json:"why,omitempty"`
 	// Expected is the outcome that promises and flaws declare for each run, Pass or
 	// Violated, and ExpectedWhy the flaws that lead there.
 	Expected    string   `json:"expected"`
 	ExpectedWhy []string `json:"expected_why,omitempty"`
+	// KnownToBreak are conditions under which flaws declare that promises break, and
+	// which the configuration does not bring.
+	KnownToBreak []history.Untried `json:"known_to_break,omitempty"`
+	// Opportunities is how often the promise that had the fewest opportunities to break
+	// could have broken, over all runs; Promises is how many promises there are.
+	Opportunities int64 `json:"opportunities"`
+	Promises      int   `json:"promises"`
 	// AsDeclared says that the outcome is the declared one.
 	AsDeclared bool `json:"as_declared"`
 	// Broken are the promises that were broken, in the order of variant.Properties.
@@ -128,8 +150,8 @@ type ComparisonCell struct {
 	// Throughput is in operations a second of useful work (purchases where there is
 	// a sale, otherwise acquisitions, deliveries or numbers), over the rounds.
 	Throughput Spread `json:"throughput_per_s"`
-	// Ratio is the throughput by that of the fastest safe contender in the same
-	// round, over the rounds; nil if none was safe.
+	// Ratio is the throughput by that of the fastest contender without a violation in the
+	// same round, over the rounds; nil if there is none.
 	Ratio *Spread `json:"ratio,omitempty"`
 	// Latency is per kind of operation, of all rounds together.
 	Latency map[string]Latency `json:"latency"`
@@ -140,7 +162,7 @@ type ComparisonCell struct {
 	// anything. RequestAlone is the same for one client alone.
 	Request      *Latency `json:"request,omitempty"`
 	RequestAlone *Latency `json:"request_alone,omitempty"`
-	// Curve is the distribution of Request, from when it was due.
+	// Curve is the distribution of Request.
 	Curve []Quantile `json:"curve,omitempty"`
 	// CommandsPerAcquisition counts what all clients sent, those who waited
 	// included, by how often the lock was obtained; 0: nobody obtained it.
@@ -238,8 +260,8 @@ func (f Configuration) String() string {
 	return s + ", faults: " + strings.Join(f.Faults, "; ")
 }
 
-// In are the cells of a configuration, by its index, in the order of a table: the
-// safe ones, then those that broke, then the undecided, the fastest first.
+// In are the cells of a configuration, by its index, in the order of a table: those
+// without a violation, then those that broke, then the undecided, the fastest first.
 func (c Comparison) In(configuration int) []ComparisonCell {
 	var cells []ComparisonCell
 	for _, x := range c.Cells {
@@ -247,11 +269,42 @@ func (c Comparison) In(configuration int) []ComparisonCell {
 			cells = append(cells, x)
 		}
 	}
-	rank := []string{Safe, Broke, Undecided}
+	rank := []string{NoViolation, NotSeen, Broke, Undecided}
 	slices.SortStableFunc(cells, func(a, b ComparisonCell) int {
 		return cmp.Or(cmp.Compare(slices.Index(rank, a.Outcome), slices.Index(rank, b.Outcome)), cmp.Compare(b.Throughput.Median, a.Throughput.Median))
 	})
 	return cells
+}
+
+// Recommend lists the contenders without a violation.
+func (c Comparison) Recommend() (all []Recommendation) {
+	for i := range c.Contenders {
+		r := Recommendation{Contender: i}
+		clean := true
+		for _, x := range c.Cells {
+			if x.Contender != i {
+				continue
+			}
+			clean = clean && x.Outcome == NoViolation
+			r.Configurations++
+			if x.Configuration == 0 {
+				r.Ratio = x.Ratio
+			}
+		}
+		if clean && r.Configurations > 0 {
+			all = append(all, r)
+		}
+	}
+	speed := func(r Recommendation) float64 {
+		if r.Ratio == nil {
+			return 0
+		}
+		return r.Ratio.Median
+	}
+	slices.SortStableFunc(all, func(a, b Recommendation) int {
+		return cmp.Or(b.Configurations-a.Configurations, cmp.Compare(speed(b), speed(a)))
+	})
+	return all
 }
 
 // Surprises are the cells whose outcome was decided and is not the declared one.

@@ -58,7 +58,7 @@ type comparedSection struct {
 	Cells             []comparedDetail
 }
 
-// ratioBar is a throughput by that of the fastest safe contender.
+// ratioBar is a throughput by that of the fastest contender without a violation.
 type ratioBar struct {
 	Name, Class, Text, Label string
 	// W, Low and High are in per cent of the widest.
@@ -87,7 +87,7 @@ type comparedLink struct {
 }
 
 // outcomeLooks are the classes and icons of outcomes.
-var outcomeLooks = map[string]struct{ class, icon string }{Safe: {"holds", "✓"}, Broke: {"violated", "✗"}, Undecided: {"unknown", "?"}}
+var outcomeLooks = map[string]struct{ class, icon string }{NoViolation: {"holds", "✓"}, NotSeen: {"unknown", "–"}, Broke: {"violated", "✗"}, Undecided: {"unknown", "?"}}
 
 // cellID names the place in the page where a cell is told of.
 func cellID(x ComparisonCell) string {
@@ -95,13 +95,16 @@ func cellID(x ComparisonCell) string {
 }
 
 func (c Comparison) page() comparisonPage {
-	p := comparisonPage{Skipped: c.Skipped, Notes: c.Notes, Command: c.Command, Legend: c.explanations(), Lead: c.sum()}
+	p := comparisonPage{Skipped: c.Skipped, Notes: c.Notes, Command: c.Command, Legend: c.explanations(), Lead: c.sum() + "."}
 	p.Class, p.Headline = c.verdict()
 	p.Icon = icons[p.Class]
 	p.Facts = []fact{
 		{"Compared", fmt.Sprintf("%s: %s in %s, %s each, in turns", c.Scenario, count(int64(len(c.Contenders)), "contender"), count(int64(len(c.Configurations)), "configuration"), count(int64(c.Rounds), "round"))},
 		{"Under", strings.Join(append([]string{"all wait by " + c.Waiting}, append(slices.Clone(c.Conditions), fmt.Sprintf("seed %d", c.Seed))...), ", ")},
 		{"Took", strings.TrimSuffix(fmt.Sprintf("%s in %s; %s", count(int64(c.Rounds), "round"), seconds(c.ElapsedMS), c.Ended), "; ")},
+	}
+	if s := c.recommendation(); s != "" {
+		p.Lead += " " + s
 	}
 	for i, f := range c.Configurations {
 		p.Columns = append(p.Columns, c.column(i))
@@ -175,12 +178,15 @@ func (c Comparison) matrixCell(contender, configuration int) matrixCell {
 		return matrixCell{Outcome: "–", Note: "cannot run here", Column: c.column(configuration)}
 	}
 	look := outcomeLooks[x.Outcome]
-	m := matrixCell{Link: cellID(x), Icon: look.icon, Class: look.class, Outcome: x.Outcome, Column: c.column(configuration)}
+	m := matrixCell{Link: cellID(x), Icon: look.icon, Class: look.class, Outcome: x.words(), Column: c.column(configuration)}
 	if x.Outcome == Broke && len(x.Broken) > 0 {
 		m.Note = string(x.Broken[0].Property) + " after " + short(x.Broken[0].SoonestMS) + " ms"
 	}
-	if x.Outcome == Safe && x.Ratio != nil {
-		m.Note = fmt.Sprintf("× %.2f", x.Ratio.Median)
+	if x.Outcome == NoViolation && x.Ratio != nil {
+		m.Note = "× " + figures3(x.Ratio.Median)
+	}
+	if x.Outcome != Broke {
+		m.Note = joined("; ", m.Note, notTried(x.KnownToBreak))
 	}
 	if x.Outcome != Undecided && !x.AsDeclared {
 		m.Note = strings.TrimSuffix("not as declared; "+m.Note, "; ")
@@ -227,7 +233,7 @@ func (c Comparison) ratios(cells []ComparisonCell) (bars []ratioBar) {
 		}
 		name := c.Contenders[x.Contender].String()
 		bars = append(bars, ratioBar{Name: name, Class: outcomeLooks[x.Outcome].class, Text: text, W: share(x.Ratio.Median), Low: share(x.Ratio.Low), Long: share(x.Ratio.High - x.Ratio.Low), One: share(1),
-			Label: name + ", " + x.Outcome + ": " + text + " of the throughput of the fastest safe one"})
+			Label: name + ", " + x.words() + ": " + text + " of the throughput of the fastest without a violation"})
 	}
 	return bars
 }
@@ -239,10 +245,10 @@ func (c Comparison) latencies(cells []ComparisonCell) (charts []chart) {
 	for _, x := range cells {
 		name, class := c.Contenders[x.Contender].String(), seriesClass(x.Contender)
 		if x.Request != nil {
-			busy = append(busy, percentileCurve{name, class, orPercentiles(x.Curve, x.Request), x.Request.Due})
+			busy = append(busy, percentileCurve{name, class, orPercentiles(x.Curve, x.Request), x.Request.Call})
 		}
 		if x.RequestAlone != nil {
-			alone = append(alone, percentileCurve{name, class, orPercentiles(nil, x.RequestAlone), x.RequestAlone.Due})
+			alone = append(alone, percentileCurve{name, class, orPercentiles(nil, x.RequestAlone), x.RequestAlone.Call})
 		}
 	}
 	if chart, ok := percentileChart("Latency by percentile", busy); ok {
@@ -259,13 +265,13 @@ func orPercentiles(curve []Quantile, l *Latency) []Quantile {
 	if len(curve) > 0 {
 		return curve
 	}
-	p := l.Due
+	p := l.Call
 	return []Quantile{{0, p.P50}, {50, p.P50}, {90, p.P90}, {99, p.P99}, {99.9, p.P999}, {100, p.Max}}
 }
 
 func (c Comparison) comparedRow(x ComparisonCell, byWork bool) comparedRow {
 	look := outcomeLooks[x.Outcome]
-	r := comparedRow{Name: c.Contenders[x.Contender].String(), Class: look.class, Icon: look.icon, Outcome: x.Outcome, Rate: Thousands(int64(x.Throughput.Median)), Latency: percentilesOf(x.Request)}
+	r := comparedRow{Name: c.Contenders[x.Contender].String(), Class: look.class, Icon: look.icon, Outcome: x.words(), Rate: Thousands(int64(x.Throughput.Median)), Latency: percentilesOf(x.Request)}
 	r.Spread = Thousands(int64(x.Throughput.Low)) + "–" + Thousands(int64(x.Throughput.High))
 	if x.RequestAlone != nil {
 		r.Alone = percentilesOf(x.RequestAlone)
@@ -286,7 +292,7 @@ func (c Comparison) comparedRow(x ComparisonCell, byWork bool) comparedRow {
 // detail tells all of a cell.
 func (c Comparison) detail(x ComparisonCell) comparedDetail {
 	look := outcomeLooks[x.Outcome]
-	d := comparedDetail{ID: cellID(x), Name: c.Contenders[x.Contender].String(), Icon: look.icon, Class: look.class, Outcome: x.Outcome}
+	d := comparedDetail{ID: cellID(x), Name: c.Contenders[x.Contender].String(), Icon: look.icon, Class: look.class, Outcome: x.words()}
 	declared := "as promises and flaws declare"
 	switch {
 	case x.Outcome == Undecided:
@@ -295,9 +301,12 @@ func (c Comparison) detail(x ComparisonCell) comparedDetail {
 		declared = "NOT as promises and flaws declare: expected is " + x.Expected
 		d.Open = true
 	}
-	d.Sentences = append(d.Sentences, fmt.Sprintf("%s, in %s: %s", x.Outcome, count(int64(x.Runs), "run"), declared))
+	d.Sentences = append(d.Sentences, fmt.Sprintf("%s, in %s: %s", outcomeWords[x.Outcome], count(int64(x.Runs), "run"), declared))
+	if x.Outcome == NoViolation {
+		d.Sentences = append(d.Sentences, x.seen())
+	}
 	for _, p := range x.Broken {
-		d.Sentences = append(d.Sentences, fmt.Sprintf("%s of the %s, in %d of %s%s; first after %s ms: %s", p.Property, p.Of, p.Runs, count(int64(x.Runs), "run"), times(p.Count), short(p.SoonestMS), p.Why))
+		d.Sentences = append(d.Sentences, fmt.Sprintf("%s of the %s, in %d of %s%s; first after %s ms: %s", p.Property, p.Of, p.Runs, count(int64(x.Runs), "run"), extent(p.Count, p.Property), short(p.SoonestMS), p.Why))
 	}
 	if x.Sold != nil {
 		d.Sentences = append(d.Sentences, fmt.Sprintf("sold %s (%s to %s) of %s", amount(x.Sold.Median), amount(x.Sold.Low), amount(x.Sold.High), Thousands(x.Stock)))
@@ -307,6 +316,9 @@ func (c Comparison) detail(x ComparisonCell) comparedDetail {
 	}
 	for _, why := range x.ExpectedWhy {
 		d.Sentences = append(d.Sentences, "declared: "+why)
+	}
+	for _, u := range x.KnownToBreak {
+		d.Sentences = append(d.Sentences, "not tried: "+untriedSentence(u))
 	}
 	verdicts := map[string]string{}
 	for _, r := range x.Rounds {

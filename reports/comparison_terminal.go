@@ -6,11 +6,14 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+
+	"oversell/internal/printable"
 )
 
 // Comparison writes a table for each configuration, with what broke and why, and the
 // sum of it all.
 func (t Terminal) Comparison(c Comparison) error {
+	c = printable.Of(c)
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", c.title())
 	for i := range c.Configurations {
@@ -19,6 +22,9 @@ func (t Terminal) Comparison(c Comparison) error {
 	fmt.Fprintf(&b, "\n%s\n", paragraph("", c.legend()))
 	list(&b, "Left out", c.Skipped)
 	list(&b, "Notes", c.Notes)
+	if s := c.recommendation(); s != "" {
+		fmt.Fprintf(&b, "\n%s\n", paragraph("", s))
+	}
 	fmt.Fprintf(&b, "\n%s\n", paragraph("", c.sum()))
 	_, err := io.WriteString(t.W, b.String())
 	return err
@@ -55,11 +61,11 @@ func (t Terminal) configuration(b *strings.Builder, c Comparison, i int) {
 func (c Control) String() string {
 	switch {
 	case c.Runs == 0:
-		return "control: none; " + c.Why + ". Nothing here is called safe."
+		return "control: none; " + c.Why + ". So no outcome here rests on anything."
 	case c.Power():
 		return fmt.Sprintf("control: %s broke %s in %d of %s", c.Contender, c.Property, c.Caught, count(int64(c.Runs), "run"))
 	}
-	return fmt.Sprintf("control: NOT CAUGHT: %s is known to break %s and did so in %d of %s (%s). This configuration shows too little, and nothing in it is called safe.",
+	return fmt.Sprintf("control: NOT CAUGHT: %s is known to break %s and did so in %d of %s (%s). This configuration shows too little, and what broke nothing in it is inconclusive.",
 		c.Contender, c.Property, c.Caught, count(int64(c.Runs), "run"), strings.TrimSuffix(c.Why, "."))
 }
 
@@ -97,7 +103,7 @@ func (t Terminal) compared(b *strings.Builder, c Comparison, cells []ComparisonC
 
 // paintOutcome colours the outcome in a line of the table.
 func paintOutcome(line string) string {
-	for _, c := range []struct{ word, color string }{{" " + Safe, "32"}, {" BROKE", "31"}, {" " + Undecided, "33"}} {
+	for _, c := range []struct{ word, color string }{{" no violation", "32"}, {" declared, not seen", "33"}, {" BROKE", "31"}, {" " + Undecided, "33"}} {
 		if before, after, ok := strings.Cut(line, c.word); ok && (after == "" || strings.ContainsRune(" !", rune(after[0]))) {
 			return before + "\x1b[" + c.color + "m" + c.word + "\x1b[0m" + after
 		}
@@ -117,7 +123,7 @@ func (c Comparison) comparedColumns(cells []ComparisonCell) []comparedColumn {
 			if x.RequestAlone == nil {
 				return ""
 			}
-			return short(x.RequestAlone.Due.P50)
+			return short(x.RequestAlone.Call.P50)
 		}},
 		commandsColumn(cells),
 		{"FAIR", "Jain", func(x ComparisonCell) string { return positive(x.Fairness, "%.2f") }},
@@ -126,6 +132,12 @@ func (c Comparison) comparedColumns(cells []ComparisonCell) []comparedColumn {
 				return ""
 			}
 			return short(x.LongestWaitMS)
+		}},
+		{"KNOWN TO BREAK UNDER", "not tried", func(x ComparisonCell) string {
+			if x.Outcome == Broke {
+				return ""
+			}
+			return conditions(x.KnownToBreak)
 		}},
 	}
 	return slices.DeleteFunc(all, func(col comparedColumn) bool {
@@ -161,13 +173,30 @@ func percentilesOf(l *Latency) string {
 	if l == nil {
 		return ""
 	}
-	return short(l.Due.P50) + "/" + short(l.Due.P99) + "/" + short(l.Due.P999)
+	return short(l.Call.P50) + "/" + short(l.Call.P99) + "/" + short(l.Call.P999)
 }
 
-// outcome is the outcome in a word, and in how many runs it broke; marked when it is
-// not the declared one.
+// outcomeWords are outcomes in words.
+var outcomeWords = map[string]string{NoViolation: "no violation", NotSeen: "declared, not seen", Broke: "broke", Undecided: "inconclusive"}
+
+// words are the outcome, and in how many opportunities nothing broke.
+func (x ComparisonCell) words() string {
+	s := outcomeWords[x.Outcome]
+	if x.Outcome == NoViolation && x.Opportunities > 0 {
+		s += " in " + Thousands(x.Opportunities)
+	}
+	return s
+}
+
+// seen is what an outcome without a violation rests on.
+func (x ComparisonCell) seen() string {
+	return seen(x.Opportunities, x.Promises > 1, x.KnownToBreak)
+}
+
+// outcome is the outcome in words, and in how many runs it broke; marked when it is not
+// the declared one.
 func (x ComparisonCell) outcome() string {
-	s := x.Outcome
+	s := x.words()
 	if x.Outcome == Broke {
 		s = fmt.Sprintf("BROKE %d/%d", x.violated(), x.Runs)
 	}
@@ -187,7 +216,7 @@ func (x ComparisonCell) violated() (n int) {
 	return n
 }
 
-// ratio is the throughput by that of the fastest safe contender; in brackets where the
+// ratio is the throughput by that of the fastest without a violation; in brackets where the
 // work was not done as promised.
 func (x ComparisonCell) ratio() string {
 	if x.Ratio == nil {
@@ -236,7 +265,7 @@ func (c Comparison) broken(b *strings.Builder, cells []ComparisonCell) {
 			if p.Alone {
 				in = "in " + count(int64(p.Runs), "run") + " with as few clients as can be"
 			}
-			text := fmt.Sprintf("%s of the %s %s, %s; first after %s ms", p.Property, p.Of, in, strings.TrimPrefix(times(p.Count), ", "), short(p.SoonestMS))
+			text := fmt.Sprintf("%s of the %s %s, %s; first after %s ms", p.Property, p.Of, in, strings.TrimPrefix(extent(p.Count, p.Property), ", "), short(p.SoonestMS))
 			if p.Runs > 1 {
 				text += fmt.Sprintf(" (median %s)", short(p.MedianMS))
 			}
@@ -284,9 +313,56 @@ func struckIn(sentences []string, cells []ComparisonCell) (lines []string) {
 				fired, holders = fired+x.Faults[i].Fired, holders+x.Faults[i].Holders
 			}
 		}
-		lines = append(lines, fmt.Sprintf("the fault %q struck %s times in %s, %s of them somebody who held the lock", sentence, Thousands(fired), count(int64(runs), "run"), Thousands(holders)))
+		lines = append(lines, fmt.Sprintf("the fault %q struck %s in %s, %s of them somebody who held the lock", sentence, count(fired, "time"), count(int64(runs), "run"), Thousands(holders)))
 	}
 	return lines
+}
+
+// mostRecommended is how many contenders a recommendation names.
+const mostRecommended = 5
+
+// recommendation says which contenders had no violation in any configuration, and what
+// they cost; empty if nothing was compared.
+func (c Comparison) recommendation() string {
+	if len(c.Cells) == 0 {
+		return ""
+	}
+	whole, part := c.recommended(func(r Recommendation) bool { return r.Configurations == len(c.Configurations) }), c.recommended(func(r Recommendation) bool { return r.Configurations < len(c.Configurations) })
+	s := "No contender was without a violation in every configuration."
+	if whole != "" {
+		s = fmt.Sprintf("No violation in any configuration (%d of %d): %s.", len(c.Configurations), len(c.Configurations), whole)
+	}
+	if part != "" {
+		s += " No violation, but not run in every configuration: " + part + "."
+	}
+	if whole+part == "" {
+		return s
+	}
+	return s + " What is known to break them and was not tried stands beside them."
+}
+
+// recommended names those that fit, with what they cost.
+func (c Comparison) recommended(fits func(Recommendation) bool) string {
+	var names []string
+	more := 0
+	for _, r := range c.Recommended {
+		if !fits(r) {
+			continue
+		}
+		if len(names) == mostRecommended {
+			more++
+			continue
+		}
+		name := c.Contenders[r.Contender].String()
+		if r.Ratio != nil {
+			name += " (" + figures3(r.Ratio.Median) + " of the fastest)"
+		}
+		names = append(names, name)
+	}
+	if more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(names, ", ")
 }
 
 // explanation is what a figure of a comparison means.
@@ -299,8 +375,10 @@ type explanation struct {
 // explanations are those of all figures.
 func (c Comparison) explanations() []explanation {
 	return []explanation{
-		{"RATIO", "throughput", "throughput by that of the fastest safe contender in the same round, the median and the range over the rounds; where promises were broken it is speed without what it is for"},
-		{"LATENCY", "latency", "from asking for the lock, if there is one, until the client had what it came for, over all rounds together"},
+		{"OUTCOME", "outcome", "no violation in N: of each promise at least N opportunities to break were seen in all runs together, and it broke in none; below 3 in N is then, to 95 %, how often it breaks under these conditions"},
+		{"KNOWN TO BREAK UNDER", "known to break under", "what flaws declare to break a promise here and this configuration did not bring"},
+		{"RATIO", "throughput", "throughput by that of the fastest without a violation in the same round, the median and the range over the rounds; where promises were broken it is speed without what it is for"},
+		{"LATENCY", "latency", "from asking for the lock, if there is one, until the client had what it came for or was refused it, over all requests that ended in all rounds"},
 		{"ALONE", "alone", "the latency of one client that has everything to itself"},
 		{"CMDS", "commands", "what all clients sent, those who waited included, for each turn that one of them got, or (each) for each of the " + c.Work},
 		{"FAIR", "fairness", "Jain's index of who got how many turns, 1 = all equally many"},
@@ -333,7 +411,10 @@ func (c Comparison) sum() string {
 	for _, x := range c.Cells {
 		n[x.Outcome]++
 	}
-	s := fmt.Sprintf("%d safe, %d broke, %d inconclusive", n[Safe], n[Broke], n[Undecided])
+	s := fmt.Sprintf("%d without a violation, %d broke, %d inconclusive", n[NoViolation], n[Broke], n[Undecided])
+	if n[NotSeen] > 0 {
+		s = fmt.Sprintf("%d without a violation, %d broke, %d declared to and not seen to, %d inconclusive", n[NoViolation], n[Broke], n[NotSeen], n[Undecided])
+	}
 	blind := 0
 	for _, f := range c.Configurations {
 		if !f.Control.Power() {
@@ -343,7 +424,7 @@ func (c Comparison) sum() string {
 	switch surprises := len(c.Surprises()); {
 	case surprises > 0:
 		s += fmt.Sprintf("; %d not as declared (marked with !)", surprises)
-	case n[Safe]+n[Broke] > 0:
+	case n[NoViolation]+n[Broke] > 0:
 		s += "; every decided outcome is the one that promises and flaws declare"
 	}
 	if c.Interrupted {

@@ -1,6 +1,7 @@
 package reports
 
 import (
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -16,7 +17,7 @@ func everyOutcome() Comparison {
 	control := Control{Contender: Contender{Lock: "none", Sale: "plain"}, Of: variant.Sale, Property: variant.NoOversell, Runs: 3, Caught: 3}
 	blind := control
 	blind.Caught, blind.Why = 1, "it kept its promises"
-	latency := &Latency{Count: 600, Due: Percentiles{P50: 0.123, P99: 1234.5, P999: 20000}}
+	latency := &Latency{Count: 600, Call: Percentiles{P50: 0.123, P99: 1234.5, P999: 20000}}
 	runs := func(verdicts ...string) (rs []ComparedRun) {
 		for i, v := range verdicts {
 			rs = append(rs, ComparedRun{Round: i + 1, Verdict: v})
@@ -33,8 +34,8 @@ func everyOutcome() Comparison {
 		Cells: []ComparisonCell{
 			{Contender: 2, Outcome: Broke, Expected: Violated, AsDeclared: true, Runs: 3, Rounds: runs(Violated, Pass, Violated), Throughput: Spread{Median: 99999.5}, Ratio: &Spread{12.345, 10.1, 15.5}, Request: latency,
 				Broken: []BrokenPromise{{Of: variant.Sale, Property: variant.NoOversell, Runs: 2, Count: 1234, SoonestMS: 3.14, MedianMS: 5, Why: "sold 201 of 200: two clients"}}},
-			{Contender: 0, Outcome: Safe, Expected: Pass, AsDeclared: true, Runs: 3, Throughput: Spread{Median: 9.25}, Ratio: &Spread{0.0625, 0.05, 0.5}, Request: latency, RequestAlone: latency, CommandsPerAcquisition: 105.91, Fairness: 0.999, LongestWaitMS: 12345},
-			{Contender: 1, Outcome: Safe, Expected: Pass, AsDeclared: true, Runs: 3, Throughput: Spread{Median: 148}, Ratio: &Spread{1, 1, 1}, CommandsPerAcquisition: 5},
+			{Contender: 0, Outcome: NoViolation, Expected: Pass, AsDeclared: true, Runs: 3, Throughput: Spread{Median: 9.25}, Ratio: &Spread{0.0625, 0.05, 0.5}, Request: latency, RequestAlone: latency, CommandsPerAcquisition: 105.91, Fairness: 0.999, LongestWaitMS: 12345},
+			{Contender: 1, Outcome: NoViolation, Opportunities: 1204, Promises: 2, KnownToBreak: []history.Untried{{Under: "overrun"}, {Under: "failover"}}, Expected: Pass, AsDeclared: true, Runs: 3, Throughput: Spread{Median: 148}, Ratio: &Spread{1, 1, 1}, CommandsPerAcquisition: 5},
 			{Contender: 3, Outcome: Broke, Expected: Pass, Runs: 3, Rounds: runs(Pass, Pass, Pass), Broken: []BrokenPromise{{Of: variant.Sale, Property: variant.OncePerOrder, Runs: 1, Count: 1, Alone: true, Why: "twice"}}},
 			{Configuration: 1, Contender: 0, Outcome: Undecided, Why: "the control was not caught", Expected: Pass, Faults: []Fault{{Fired: 1234, Holders: 34}}, Runs: 3},
 			{Configuration: 1, Contender: 1, Outcome: Undecided, Why: "it is declared to break, and that did not show in 3 runs", Expected: Violated, ExpectedWhy: []string{"sale plain, no-oversell: " + strings.Repeat("a long story ", 20)}},
@@ -55,11 +56,11 @@ func TestComparisonOnATerminal(t *testing.T) {
 		"process 7.0.15, --clients=10, no fault",
 		"control: none + plain broke no-oversell in 3 of 3 runs",
 		"PURCHASES",
-		"lua-release + plain safe 148 1.00 ",
-		"setnx-expire-atomic + plain safe 9.2 0.062 (0.050-0.50)",
+		"lua-release + plain no violation in 1,204 148 1.00 - - 5.0 - - overrun, failover",
+		"setnx-expire-atomic + plain no violation 9.2 0.062 (0.050-0.50)",
 		"redislock-printed + plain BROKE 2/3 100,000 [12.3 10.1-15.5] 0.12/1234/20000",
 		"none + lua BROKE 0/3!",
-		"redislock-printed + plain broke\n  no-oversell of the sale in 2 of 3 runs, 1,234 times; first after 3.14 ms (median 5.00)",
+		"redislock-printed + plain broke\n  no-oversell of the sale in 2 of 3 runs, by 1,234 pieces; first after 3.14 ms (median 5.00)",
 		"none + lua broke, THOUGH NO FLAW IS DECLARED",
 		"once-per-order of the sale in 1 run with as few clients as can be, once",
 		"fault: slow 150ms 5%",
@@ -69,7 +70,8 @@ func TestComparisonOnATerminal(t *testing.T) {
 		`the fault "slow 150ms 5%" struck 1,234 times in 3 runs, 34 of them`,
 		"!: not",
 		"redlock + plain: it needs masters",
-		"2 safe, 2 broke, 2 inconclusive; 1 not as declared (marked with !); the control was not caught in 1 of 2",
+		"No contender was without a violation in every configuration.\n",
+		"2 without a violation, 2 broke, 2 inconclusive; 1 not as declared (marked with !); the control was not caught in 1 of 2",
 	} {
 		i := strings.Index(told[at:], want)
 		if i < 0 {
@@ -77,8 +79,10 @@ func TestComparisonOnATerminal(t *testing.T) {
 		}
 		at += i
 	}
+	table := false // which is as wide as it needs
 	for line := range strings.Lines(text) {
-		if n := utf8.RuneCountInString(strings.TrimSpace(line)); n > tableWidth {
+		table = strings.HasPrefix(line, "CONTENDER") || table && line != "\n"
+		if n := utf8.RuneCountInString(strings.TrimSpace(line)); n > tableWidth && !table {
 			t.Errorf("%d wide: %s", n, line)
 		}
 	}
@@ -91,7 +95,7 @@ func TestComparisonOnATerminal(t *testing.T) {
 
 func TestExitCodeOfAComparison(t *testing.T) {
 	caught := []Configuration{{Control: Control{Runs: 2, Caught: 2}}}
-	safe := ComparisonCell{Outcome: Safe, Expected: Pass, AsDeclared: true}
+	safe := ComparisonCell{Outcome: NoViolation, Expected: Pass, AsDeclared: true}
 	broke := ComparisonCell{Outcome: Broke, Expected: Violated, AsDeclared: true}
 	surprise := ComparisonCell{Outcome: Broke, Expected: Pass}
 	open := ComparisonCell{Outcome: Undecided, Expected: Pass}
@@ -116,6 +120,33 @@ func TestExitCodeOfAComparison(t *testing.T) {
 	}
 }
 
+// TestRecommendation: who broke nothing anywhere, and what that costs; then those that did
+// not run everywhere.
+func TestRecommendation(t *testing.T) {
+	cell := func(configuration, contender int, outcome string, ratio float64) ComparisonCell {
+		return ComparisonCell{Configuration: configuration, Contender: contender, Outcome: outcome, Ratio: &Spread{Median: ratio}}
+	}
+	c := Comparison{
+		Contenders:     []Contender{{Lock: "a"}, {Lock: "b"}, {Lock: "c"}, {Lock: "d"}, {Lock: "e"}},
+		Configurations: make([]Configuration, 2),
+		Cells: []ComparisonCell{
+			cell(0, 0, NoViolation, 0.2), cell(1, 0, NoViolation, 1),
+			cell(0, 1, NoViolation, 0.5), cell(1, 1, NoViolation, 0.8),
+			cell(0, 2, NoViolation, 0.9), cell(1, 2, Broke, 2),
+			cell(0, 3, NoViolation, 1),
+			cell(0, 4, NoViolation, 0.7), cell(1, 4, NotSeen, 2), // declared to break
+		},
+	}
+	c.Recommended = c.Recommend()
+	want := "No violation in any configuration (2 of 2): b (0.50 of the fastest), a (0.20 of the fastest). No violation, but not run in every configuration: d (1.00 of the fastest)."
+	if got := c.recommendation(); !strings.HasPrefix(got, want) {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+	if got := (Comparison{}).recommendation(); got != "" {
+		t.Errorf("of nothing: %q", got)
+	}
+}
+
 // TestMergedLatencies are those of all values together, not an average.
 func TestMergedLatencies(t *testing.T) {
 	a, b, all := NewLatencies(), NewLatencies(), NewLatencies()
@@ -131,10 +162,21 @@ func TestMergedLatencies(t *testing.T) {
 	add(b, history.Release, time.Hour, 3)
 	a.Merge(b)
 	got, want := a.Summary(), all.Summary()
-	if len(got) != 2 || got["buy"] != want["buy"] || got["release"] != want["release"] || got["buy"].Count != 100 || got["buy"].Due.P90 > 1.1 || got["buy"].Due.Max < 999 {
+	if len(got) != 2 || !reflect.DeepEqual(got, want) || got["buy"].Count != 100 || got["buy"].Due.P90 > 1.1 || got["buy"].Due.Max < 999 {
 		t.Errorf("merged: %+v; want %+v", got, want)
 	}
 	if l := b.Summary()["buy"]; l.Count != 1 {
 		t.Errorf("what was merged has changed: %+v", l)
+	}
+	// Of two sets, one of which is of a closed load, both count from when they were due.
+	closed, open := NewLatencies(), NewLatencies()
+	closed.Add(history.Op{Kind: history.Buy, Outcome: history.Refused, Return: time.Second})
+	open.Add(history.Op{Kind: history.Buy, Outcome: history.OK, Call: time.Second, Return: 2 * time.Second})
+	if closed.Summary()["buy"].Due != nil {
+		t.Error("a closed load has no latency from when operations were due")
+	}
+	closed.Merge(open)
+	if l := closed.Summary()["buy"]; l.Due == nil || l.Due.Max < 1990 || l.Due.P50 > 1010 || l.Call.Max > 1010 || l.Outcomes["refused"].Count != 1 || l.Outcomes["ok"].Count != 1 {
+		t.Errorf("an open and a closed load: %+v", l)
 	}
 }

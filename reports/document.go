@@ -4,10 +4,13 @@
 package reports
 
 import (
+	"bytes"
 	"encoding/json"
 	"io"
+	"slices"
 
 	"oversell/history"
+	"oversell/internal/printable"
 	"oversell/variant"
 )
 
@@ -65,7 +68,11 @@ type Run struct {
 	Acquired int64 `json:"acquired,omitempty"`
 	// Latency is per kind of operation.
 	Latency map[string]Latency `json:"latency"`
-	Faults  []Fault            `json:"faults"`
+	// Request is the latency of what clients came for as they felt it: from when a client
+	// asked for the lock, if there is one, until it had what it came for, or was told that
+	// it gets nothing, or gave up; nil: no request ended.
+	Request *Latency `json:"request,omitempty"`
+	Faults  []Fault  `json:"faults"`
 	// Phases compare the times before, during and after the faults; absent when
 	// none struck.
 	Phases []Phase `json:"phases,omitempty"`
@@ -75,9 +82,12 @@ type Run struct {
 	Why string `json:"why,omitempty"`
 	// Expected is the outcome that promises and flaws declare, and ExpectedWhy
 	// the flaws that lead there.
-	Expected    string     `json:"expected"`
-	ExpectedWhy []string   `json:"expected_why,omitempty"`
-	Properties  []Property `json:"properties"`
+	Expected    string   `json:"expected"`
+	ExpectedWhy []string `json:"expected_why,omitempty"`
+	// KnownToBreak are conditions under which flaws declare that promises break, and
+	// which this run did not bring.
+	KnownToBreak []history.Untried `json:"known_to_break,omitempty"`
+	Properties   []Property        `json:"properties"`
 
 	Stock *int64 `json:"stock,omitempty"`
 	// Sold is the number of pieces surely sold and not given back; Returned how
@@ -108,11 +118,17 @@ type Fault struct {
 	// or server.
 	Name  string `json:"name"`
 	Level string `json:"level"`
-	// Fired is how often it struck; Holders and Waiters how often that hit somebody
-	// who held the lock at that moment, or was trying to obtain it.
+	// Fired is how often it struck so that it could matter; Holders and Waiters how
+	// often that hit somebody who held the lock at that moment, or was trying to
+	// obtain it.
 	Fired   int64 `json:"fired"`
 	Holders int64 `json:"holders"`
 	Waiters int64 `json:"waiters"`
+	// Vain is how often it was carried out and came to nothing, and VainWhy says why
+	// the first time. Effect says what the strikes did to the run, in counts.
+	Vain    int64  `json:"vain,omitempty"`
+	VainWhy string `json:"vain_why,omitempty"`
+	Effect  string `json:"effect,omitempty"`
 	// Failed says what went wrong when it was to strike or to be mended.
 	Failed string `json:"failed,omitempty"`
 }
@@ -140,19 +156,34 @@ type Property struct {
 	Result string `json:"result"`
 	// Measured is the result whether promised or not.
 	Measured string `json:"measured"`
+	// Declared says that a flaw declares it broken under what the run brought.
+	Declared bool `json:"declared,omitempty"`
 	// Count is how often the property was seen broken.
-	Count   int          `json:"count"`
-	Why     string       `json:"why"`
-	Witness []history.Op `json:"witness"`
+	Count int `json:"count"`
+	// Opportunities is how many things in the history could have broken the property.
+	// Nothing is concluded from none.
+	Opportunities int64        `json:"opportunities"`
+	Why           string       `json:"why"`
+	Witness       []history.Op `json:"witness"`
 }
 
-// Latency is how long one kind of operation took, in milliseconds.
+// Latency is how long one kind of operation took, in milliseconds: every operation that
+// ended, those that were refused after a wait and those that gave up included.
 type Latency struct {
 	Count int64 `json:"count"`
-	// Due is measured from when the operation should have started, Call from
-	// when it did.
-	Due  Percentiles `json:"due"`
+	// Call is measured from when the operation started, over all outcomes.
 	Call Percentiles `json:"call"`
+	// Due is measured from when it should have started; nil where the load is closed, so
+	// that each started when it should.
+	Due *Percentiles `json:"due,omitempty"`
+	// Outcomes are the same as Call for those that ended "ok", "refused" or "unknown".
+	Outcomes map[string]OutcomeLatency `json:"outcomes,omitempty"`
+}
+
+// OutcomeLatency is the latency of the operations that ended in one way.
+type OutcomeLatency struct {
+	Count int64 `json:"count"`
+	Percentiles
 }
 
 // Percentiles of a latency, in milliseconds.
@@ -193,10 +224,50 @@ func (d Document) ExitCode() int {
 	return code
 }
 
-// WriteJSON writes v, indented, with a newline at the end.
+// Surprise tells whether a promise was broken that no flaw declares broken. Where nothing
+// is declared, as of a history from elsewhere, nothing is a surprise.
+func (r Run) Surprise() bool {
+	undeclared := func(p Property) bool { return p.Result == Broken && !p.Declared }
+	return r.Verdict == Violated && (r.Expected == Pass || r.Expected == Violated && slices.ContainsFunc(r.Properties, undeclared))
+}
+
+// NotSeen are the promises that flaws declare broken here and that held: a short run does
+// not always show a flaw.
+func (r Run) NotSeen() (names []string) {
+	if r.Verdict == Violated {
+		return nil // the flaws have shown, if not all that comes of them
+	}
+	for _, p := range r.Properties {
+		if p.Declared && p.Result == Holds {
+			names = append(names, p.label(r))
+		}
+	}
+	return names
+}
+
+// DemonstrationCode is the process's exit code for runs that show what is declared of
+// many variants: ExitPass unless a promise was broken that no flaw declares broken, or a
+// run decided nothing.
+func (d Document) DemonstrationCode() int {
+	if slices.ContainsFunc(d.Runs, Run.Surprise) {
+		return ExitViolated
+	}
+	if len(d.Runs) == 0 || slices.ContainsFunc(d.Runs, func(r Run) bool { return r.Verdict != Pass && r.Verdict != Violated }) {
+		return ExitInconclusive
+	}
+	return ExitPass
+}
+
+// WriteJSON writes v, indented, with a newline at the end. What does not print is
+// escaped, as JSON has it, so that nothing is lost.
 func WriteJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
-	return e.Encode(v)
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	_, err := w.Write(printable.JSON(b.Bytes()))
+	return err
 }

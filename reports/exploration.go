@@ -76,8 +76,8 @@ type Bounds struct {
 	// Resends is how often a buyer without an answer sends the same order again.
 	Resends int `json:"resends"`
 	// Stalls are the times that a client may be held up between a look at the clock and
-	// the command that it sends next. Before looks, and everywhere else, it may be held
-	// up at any time.
+	// what it does next: another look, or the command that it sends. Before its first look
+	// after an answer or a wait, and everywhere else, it may be held up at any time.
 	Stalls int `json:"stalls"`
 	Depth  int `json:"depth,omitempty"`
 	// TimeMS and MemoryMB end the search; 0: no limit.
@@ -101,15 +101,19 @@ type Effort struct {
 	Sold     int64 `json:"sold,omitempty"`
 	Advances int64 `json:"advances"`
 	Expiries int64 `json:"expiries"`
-	Crashes  int64 `json:"crashes"`
-	Lost     int64 `json:"lost"`
-	Late     int64 `json:"late"`
+	// Lapses counts the leases, as promised to clients, that ended before they were given back.
+	Lapses  int64 `json:"lapses"`
+	Crashes int64 `json:"crashes"`
+	Lost    int64 `json:"lost"`
+	Late    int64 `json:"late"`
 	// Ends counts the end states in which what the server holds was judged.
 	Ends int64 `json:"ends"`
 	// Collision bounds the probability that two different states were taken for one.
 	Collision     float64 `json:"collision_probability"`
 	BytesPerState float64 `json:"bytes_per_state"`
 	ElapsedMS     float64 `json:"elapsed_ms"`
+	// Waiting is how many states are still to be looked at; 0 at the end.
+	Waiting int64 `json:"waiting,omitempty"`
 }
 
 // Counterexample is a shortest schedule that breaks a promise.
@@ -121,6 +125,9 @@ type Counterexample struct {
 	// Clients are the columns' titles.
 	Clients []string `json:"clients"`
 	Steps   []Step   `json:"steps"`
+	// Naming is the kind of names that the clients have in Steps; 0: short ones, like
+	// token0.1.
+	Naming int `json:"naming,omitempty"`
 }
 
 // TheClock is the Step.Client of steps that no client makes.
@@ -171,9 +178,14 @@ type Step struct {
 	Node     int        `json:"node,omitempty"`
 	Commands [][]string `json:"commands,omitempty"`
 	Tx       bool       `json:"tx,omitempty"`
-	Reply    string     `json:"reply,omitempty"`
+	// Conn is which of the client's connections that watch something, from 1; 0: another one.
+	Conn  int    `json:"conn,omitempty"`
+	Reply string `json:"reply,omitempty"`
 	// Clock says that the reply depends on the server's clock.
 	Clock bool `json:"clock,omitempty"`
+	// Looks is how often, in a StepLook, the client looks at the clock; 0: until it stands before
+	// something else.
+	Looks int `json:"looks,omitempty"`
 	// AdvanceMS is by how much the clock moves.
 	AdvanceMS float64 `json:"advance_ms,omitempty"`
 	// Of is, for StepArrive, the number (from 0) of the step in which the request was sent.

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"unicode/utf8"
+
+	"oversell/internal/printable"
 )
 
 const (
@@ -21,6 +23,7 @@ const (
 // Exploration writes what a search found: the verdict, the schedule that breaks
 // the promise, if there is one, and what was searched.
 func (t Terminal) Exploration(e Exploration) error {
+	e = printable.Of(e)
 	var b strings.Builder
 	fmt.Fprintln(&b, t.emphasize(e.Headline(), e.Verdict))
 	if e.Verdict == Pass && e.Why != "" {

@@ -20,11 +20,35 @@ func (e Exploration) Headline() string {
 	case e.Verdict == Violated && c != nil:
 		return fmt.Sprintf("violated: %s of %s, in %s", c.Property, e.object(c.Of), count(int64(len(c.Steps)), "step"))
 	case e.Verdict == Pass:
-		return "holds within these bounds: " + e.Title()
+		return "holds within these bounds: " + e.Title() + e.untried()
 	case e.Why != "":
 		return e.Verdict + ": " + e.Why
 	}
 	return e.Verdict
+}
+
+// untried says what the bounds left out; nothing if that is nothing.
+func (e Exploration) untried() string {
+	b := e.Bounds
+	var not []string
+	for _, of := range []struct {
+		bound int
+		what  string
+	}{
+		{b.Advances, "clients held up until a lease ends"}, {b.Crashes, "crashes"}, {b.Lost, "lost messages"},
+		{b.Late, "late requests"}, {b.Stalls, "clients held up after a look at the clock"},
+	} {
+		if of.bound == 0 {
+			not = append(not, of.what)
+		}
+	}
+	if e.Sale != "" && b.Resends == 0 {
+		not = append(not, "orders sent again")
+	}
+	if len(not) == 0 {
+		return ""
+	}
+	return " (not tried: " + strings.Join(not, ", ") + ")"
 }
 
 // Title says what was searched.
@@ -176,7 +200,7 @@ func (e Exploration) limits() []string {
 		upTo(b.Late, "late request"),
 		upTo(b.Advances, "advance") + " of the clock while somebody could run",
 	}
-	limits = append(limits, upTo(b.Stalls, "hold-up")+" between a look at the clock and a command")
+	limits = append(limits, upTo(b.Stalls, "hold-up")+" between a look at the clock and what follows")
 	if b.Resends > 0 {
 		limits = append(limits, "orders without an answer sent again "+count(int64(b.Resends), "time"))
 	}
@@ -224,7 +248,7 @@ func (e Exploration) effort() []string {
 func (e Exploration) happened() []string {
 	s := e.Stats
 	list := []string{count(s.Entered, e.entries())}
-	return append(list, count(s.Advances, "advance")+" of the clock", count(s.Expiries, "expiry"), count(s.Crashes, "crash"),
+	return append(list, count(s.Advances, "advance")+" of the clock", count(s.Expiries, "expiry"), count(s.Lapses, "lease")+" run out", count(s.Crashes, "crash"),
 		count(s.Lost, "lost message"), count(s.Late, "late request"), count(s.Ends, "end state")+" judged")
 }
 
@@ -257,7 +281,7 @@ func plural(noun string) string {
 		}
 	}
 	switch {
-	case strings.HasSuffix(noun, "ry"):
+	case strings.HasSuffix(noun, "ry"), strings.HasSuffix(noun, "ty"):
 		return strings.TrimSuffix(noun, "y") + "ies"
 	case strings.HasSuffix(noun, "sh"):
 		return noun + "es"

@@ -49,10 +49,18 @@ func (f Fault) story() string {
 	}
 	s := "struck" + strings.TrimPrefix(times(int(f.Fired)), ",")
 	switch {
+	case f.Fired == 0 && f.Vain > 0:
+		s = "never struck so that it could matter"
 	case f.Fired == 0:
 		s = "never struck"
 	case len(hit) > 0:
 		s += " (" + strings.Join(hit, ", ") + ")"
+	}
+	if f.Effect != "" {
+		s += "; " + f.Effect
+	}
+	if f.Vain > 0 {
+		s += "; came to nothing" + strings.TrimPrefix(times(int(f.Vain)), ",") + ": " + f.VainWhy
 	}
 	if f.Failed != "" {
 		s += "; " + f.Failed
@@ -73,7 +81,7 @@ func (p Phase) latency(kind string) string {
 	if !ok {
 		return "-"
 	}
-	return short(l.Due.P50) + " / " + short(l.Due.P99) + " / " + short(l.Due.P999)
+	return short(l.Call.P50) + " / " + short(l.Call.P99) + " / " + short(l.Call.P999)
 }
 
 // mainKind is the operation whose latency tells most of a run.

@@ -12,6 +12,7 @@ import (
 	"text/tabwriter"
 
 	"oversell/history"
+	"oversell/internal/printable"
 	"oversell/variant"
 )
 
@@ -95,11 +96,13 @@ type GateCase struct {
 	Runs    int `json:"runs"`
 	Broke   int `json:"broke"`
 	Retried int `json:"retried,omitempty"`
-	// Operations and Contended count what the runs that decided something are about:
-	// everything, and the hand-overs for which somebody had been waiting, called Of.
-	Operations int    `json:"operations"`
-	Contended  int64  `json:"contended"`
-	Of         string `json:"of,omitempty"`
+	// Operations counts what was done in the runs that decided something, Opportunities
+	// how often the promise that had the fewest opportunities could have been broken.
+	Operations    int   `json:"operations"`
+	Opportunities int64 `json:"opportunities"`
+	// KnownToBreak are conditions under which flaws declare that promises break, and
+	// which the runs did not bring.
+	KnownToBreak []history.Untried `json:"known_to_break,omitempty"`
 	// Searched says what a search has gone through.
 	Searched   string         `json:"searched,omitempty"`
 	Faults     []Fault        `json:"faults,omitempty"`
@@ -120,6 +123,8 @@ type GateProperty struct {
 	Of   variant.Object   `json:"of"`
 	// Result is Holds, Broken or Unknown: the worst of all runs.
 	Result string `json:"result"`
+	// Opportunities is how often it could have been broken, in all runs.
+	Opportunities int64 `json:"opportunities,omitempty"`
 	// Runs is in how many runs it was broken.
 	Runs    int          `json:"runs"`
 	Why     string       `json:"why"`
@@ -300,31 +305,31 @@ func (c GateCase) Sentence() string {
 		s = c.Searched
 	case c.Broke > 0:
 		s = fmt.Sprintf("a promise was broken in %d of %s", c.Broke, counted(c.Runs, "run"))
-	case c.Contended > 0:
-		s = fmt.Sprintf("0 violations in %s %s (95 %%: below %s for this schedule distribution)", Thousands(c.Contended), c.Of, below(c.Contended))
-	case c.Of != "":
-		s = fmt.Sprintf("0 violations, and no %s", c.Of)
+	case c.Opportunities > 0:
+		s = strings.TrimSuffix(seen(c.Opportunities, len(c.Properties) > 1, nil), ")") + " for this schedule distribution)"
+	case len(c.Properties) > 0:
+		s = "no violation seen, and no opportunity for one"
 	default:
 		s = fmt.Sprintf("no violation in %s", counted(c.Runs, "run"))
 	}
 	if c.Control != nil {
 		s += ", " + c.Control.sentence()
 	}
+	if c.Broke == 0 {
+		s = joined("; ", s, notTried(c.KnownToBreak))
+	}
 	return s
 }
 
-// below bounds, to 95 %, in what part of all cases something happens that never happened
-// in n: 1 - 0.05^(1/n). From 30 cases on that is the rule of three, 3/n, which is never
-// less.
-func below(n int64) string {
-	if n < ruleOfThree {
-		return Percent(1 - math.Pow(0.05, 1/float64(n)))
+// seen says of every promise that held how often it could have been broken.
+func (c GateCase) seen() (sentences []string) {
+	for _, p := range c.Properties {
+		if s := p.seen(); s != "" {
+			sentences = append(sentences, p.label()+": "+s)
+		}
 	}
-	return fmt.Sprintf("3/%d = %s", n, Percent(3/float64(n)))
+	return sentences
 }
-
-// ruleOfThree is from how many cases on 3/n is as good as exact.
-const ruleOfThree = 30
 
 // Percent writes a part in percent, with two digits that count.
 func Percent(x float64) string {
@@ -420,6 +425,15 @@ func (p GateProperty) Text() string {
 	return b.String()
 }
 
+// seen says of a promise that held how often it could have been broken; empty if that was
+// not counted.
+func (p GateProperty) seen() string {
+	if p.Result != Holds || p.Opportunities == 0 {
+		return ""
+	}
+	return noViolation(p.Opportunities, count(p.Opportunities, "opportunity"))
+}
+
 // label names a property, with its object where that is not plain.
 func (p GateProperty) label() string { return fmt.Sprintf("%s of the %s", p.Name, p.Of) }
 
@@ -484,8 +498,8 @@ func (c GateCase) brief() string {
 	switch {
 	case c.Broke > 0 && c.Searched == "":
 		parts = append(parts, fmt.Sprintf("broke in %d of %d", c.Broke, c.Runs))
-	case c.Of != "":
-		parts = append(parts, fmt.Sprintf("0 in %s", Thousands(c.Contended)))
+	case c.Searched == "" && len(c.Properties) > 0:
+		parts = append(parts, fmt.Sprintf("0 in %s", Thousands(c.Opportunities)))
 	}
 	for _, p := range c.Properties {
 		if p.Result == Broken {
@@ -508,6 +522,7 @@ func (p GatePerformance) brief() string {
 
 // Gate writes a table, a paragraph for every entry, and the verdict last.
 func (t Terminal) Gate(g Gate) error {
+	g = printable.Of(g)
 	var table, b strings.Builder
 	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "ENTRY\tWHAT\tUNDER\tVERDICT\tMEASURED\t")
@@ -546,6 +561,9 @@ func (e GateEntry) explain(b *strings.Builder) {
 	for _, c := range e.Cases {
 		fmt.Fprintf(b, "\n%s: %s\n  %s\n", e.Name, c.Title, c.Sentence())
 		for _, s := range c.Control.failed() {
+			fmt.Fprintf(b, "  %s\n", s)
+		}
+		for _, s := range c.seen() {
 			fmt.Fprintf(b, "  %s\n", s)
 		}
 		if c.Verdict == Pass {

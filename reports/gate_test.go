@@ -17,6 +17,8 @@ import (
 	"github.com/yuin/goldmark/renderer/html"
 
 	"oversell/history"
+
+	"oversell/variant"
 )
 
 // gateOf is a gate in which everything has happened, with names that are hard to escape.
@@ -29,7 +31,7 @@ func gateOf() Gate {
 		Schema: GateSchema, Plan: "plans/gate.yaml", Seed: 5, FalseAlarms: 0.01, Machine: Machine{CPU: "X|Y", Cores: 2, OS: "linux/amd64", Go: "go1.26"},
 		Safety: []GateEntry{
 			{Name: "sound", Kind: "run", Line: 3, Column: 11, Expect: Pass, Verdict: Pass, Cases: []GateCase{{
-				Title: "seckill, lock lua-release, sale plain", Contender: Contender{Lock: "lua-release"}, Verdict: Pass, Runs: 3, Contended: 1284, Of: "contended hand-overs",
+				Title: "seckill, lock lua-release, sale plain", Contender: Contender{Lock: "lua-release"}, Verdict: Pass, Runs: 3, Opportunities: 1284,
 				Properties: []GateProperty{{Name: "no-oversell", Of: "sale", Result: Holds, Why: "sold 500 of 500"}}, Control: control,
 			}}},
 			{Name: "a|b `c`, <d> 100%: *e* & \x01\xff", Kind: "run", Line: 9, Column: 11, Expect: Pass, Verdict: Violated, Cases: []GateCase{{
@@ -46,7 +48,7 @@ func gateOf() Gate {
 				Properties: []GateProperty{{Name: "mutual-exclusion", Of: "lock", Result: Broken, Runs: 1, Why: "two held it"}},
 			}}},
 			{Name: "powerless", Kind: "run", Line: 30, Column: 11, Expect: Pass, Verdict: Inconclusive, Cases: []GateCase{{
-				Title: "mutex, lock fair", Contender: Contender{Lock: "fair"}, Verdict: Inconclusive, Why: "the gate had no power", Runs: 1, Contended: 7, Of: "contended hand-overs",
+				Title: "mutex, lock fair", Contender: Contender{Lock: "fair"}, Verdict: Inconclusive, Why: "the gate had no power", Runs: 1, Opportunities: 7,
 				Control: &GateControl{What: NoControl, Why: "the plan wants none"},
 			}}},
 		},
@@ -87,7 +89,7 @@ func TestGateExitCodes(t *testing.T) {
 
 func TestGateSentences(t *testing.T) {
 	g := gateOf()
-	if got, want := g.Safety[0].Cases[0].Sentence(), "0 violations in 1,284 contended hand-overs (95 %: below 3/1284 = 0.23 % for this schedule distribution), the control (lock none, which broke no-oversell) was caught 3 of 3 times"; got != want {
+	if got, want := g.Safety[0].Cases[0].Sentence(), "no violation seen in 1,284 opportunities (95 %: below 3/1284 = 0.23 % for this schedule distribution), the control (lock none, which broke no-oversell) was caught 3 of 3 times"; got != want {
 		t.Errorf("\n%s\n%s", got, want)
 	}
 	var b strings.Builder
@@ -299,7 +301,7 @@ func TestAnnotations(t *testing.T) {
 			t.Errorf("%s\nmust begin with\n%s", lines[i], want)
 		}
 	}
-	if !strings.Contains(lines[0], "client 2 got it%0Awhile client 1 held it") {
+	if !strings.Contains(lines[0], `client 2 got it\nwhile client 1 held it, \x00%0A`) {
 		t.Errorf("the story is not in %s", lines[0])
 	}
 }
@@ -318,5 +320,29 @@ func TestGateJSON(t *testing.T) {
 	}
 	if err := WriteJSON(&again, g); err != nil || !bytes.Equal(b.Bytes(), again.Bytes()) {
 		t.Errorf("%v\n%s\n%s", err, b.String(), again.String())
+	}
+}
+
+// TestAGateSaysWhatAPassRestsOn, wherever it is shown: how often each promise could have
+// broken, and what is known to break it and was not tried.
+func TestAGateSaysWhatAPassRestsOn(t *testing.T) {
+	c := GateCase{
+		Title: "lock lua-release", Verdict: Pass, Runs: 1, Opportunities: 40,
+		Properties:   []GateProperty{{Name: variant.MutualExclusion, Of: variant.Lock, Result: Holds, Opportunities: 689, Why: "no two holders at once"}},
+		KnownToBreak: []history.Untried{{Under: "failover"}},
+	}
+	g := Gate{Safety: []GateEntry{{Name: "locks", Expect: Pass, Verdict: Pass, Cases: []GateCase{c}}}}
+	var terminal, junit, markdown strings.Builder
+	for _, err := range []error{Terminal{W: &terminal}.Gate(g), g.JUnit(&junit), g.Markdown(&markdown)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for where, text := range map[string]string{"terminal": terminal.String(), "JUnit": junit.String(), "Markdown": markdown.String()} {
+		for _, want := range []string{"no violation seen in 689 opportunities", "3/689 = 0.44 %", "known to break under: failover; not tried"} {
+			if !strings.Contains(strings.ReplaceAll(text, `\`, ""), want) {
+				t.Errorf("%s lacks %q:\n%s", where, want, text)
+			}
+		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"oversell/internal/printable"
 )
 
 // The elements of a JUnit file, as Jenkins and Surefire have them.
@@ -48,6 +50,7 @@ type (
 // What is inconclusive is an error, so that nobody takes it for passed. Characters that XML
 // has not become U+FFFD, as encoding/xml does it.
 func (g Gate) JUnit(w io.Writer) error {
+	g = printable.Of(g)
 	all := junitSuites{Name: "oversell gate " + g.Plan, Time: inSeconds(g.ElapsedMS)}
 	for _, e := range g.Safety {
 		all.add(e.junit())
@@ -124,7 +127,7 @@ func (c GateCase) junit(e GateEntry) (cases []junitCase) {
 	}
 	for _, p := range c.Properties {
 		failure, error := p.junit(e)
-		add(p.label(), "", failure, error)
+		add(p.label(), p.seen(), failure, error)
 	}
 	for _, f := range c.Faults {
 		var error *junitReason

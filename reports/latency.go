@@ -12,12 +12,20 @@ import (
 	"oversell/history"
 )
 
-// Latencies gathers the latencies of a history, per kind of operation.
+// Latencies gathers the latencies of a history, per kind of operation: from the call to
+// the answer, of every operation that ended, apart by outcome.
 type Latencies struct {
 	kinds map[history.Kind]*histograms
 }
 
-type histograms struct{ due, call *hdrhistogram.Histogram }
+// histograms are those of one kind.
+type histograms struct {
+	// outcomes measure from the call; nil: nothing ended that way.
+	outcomes [history.Refused + 1]*hdrhistogram.Histogram
+	// due measures all of them from when they should have started; nil as long as every
+	// operation started when it should.
+	due *hdrhistogram.Histogram
+}
 
 // The histograms' range, in nanoseconds, and their precision.
 const (
@@ -31,46 +39,80 @@ func NewLatencies() *Latencies { return &Latencies{kinds: map[history.Kind]*hist
 
 // timed are the kinds whose duration means something to a user.
 var timed = []history.Kind{
-	history.Acquire, history.Enqueue, history.Pop, history.Dequeue, history.Ack, history.Effect,
+	history.Acquire, history.Enqueue, history.Pop, history.Dequeue, history.Peek, history.Ack, history.Effect,
 	history.Take, history.Submit, history.Buy, history.NextID, history.Extend, history.Release, history.Refund,
 }
 
 // Add counts a client's operation. An unknown one counts with the time after
-// which its client gave up; one that was stopped by the end of the run does not
-// count.
+// which its client gave up; one that was stopped by the end of the run has not ended
+// and does not count.
 func (l *Latencies) Add(op history.Op) {
-	if op.Reason == history.Stopped {
+	if op.Reason == history.Stopped || !slices.Contains(timed, op.Kind) || op.Outcome > history.Refused {
 		return
 	}
-	if !slices.Contains(timed, op.Kind) {
-		return
+	h := l.of(op.Kind)
+	if h.due == nil && op.Due != op.Call {
+		h.due = h.call()
 	}
-	h := l.kinds[op.Kind]
+	if h.due != nil {
+		record(h.due, op.Return-op.Due)
+	}
+	record(h.with(op.Outcome), op.Return-op.Call)
+}
+
+// of are the histograms of a kind.
+func (l *Latencies) of(kind history.Kind) *histograms {
+	h := l.kinds[kind]
 	if h == nil {
-		h = newHistograms()
-		l.kinds[op.Kind] = h
+		h = &histograms{}
+		l.kinds[kind] = h
 	}
-	record(h.due, op.Return-op.Due)
-	record(h.call, op.Return-op.Call)
+	return h
+}
+
+// with is the histogram of an outcome.
+func (h *histograms) with(outcome history.Outcome) *hdrhistogram.Histogram {
+	if h.outcomes[outcome] == nil {
+		h.outcomes[outcome] = newHistogram()
+	}
+	return h.outcomes[outcome]
+}
+
+// call is a histogram of all outcomes, from the call.
+func (h *histograms) call() *hdrhistogram.Histogram {
+	all := newHistogram()
+	for _, o := range h.outcomes {
+		if o != nil {
+			all.Merge(o) // of one range, so that nothing is dropped
+		}
+	}
+	return all
 }
 
 // Merge adds all that another set has counted. Percentiles of several runs come
 // from their values together: an average of percentiles is none.
 func (l *Latencies) Merge(other *Latencies) {
 	for kind, from := range other.kinds {
-		h := l.kinds[kind]
-		if h == nil {
-			h = newHistograms()
-			l.kinds[kind] = h
+		h := l.of(kind)
+		if h.due != nil || from.due != nil {
+			if h.due == nil {
+				h.due = h.call()
+			}
+			if from.due != nil {
+				h.due.Merge(from.due)
+			} else {
+				h.due.Merge(from.call())
+			}
 		}
-		h.due.Merge(from.due) // of one range, so that nothing is dropped
-		h.call.Merge(from.call)
+		for outcome, o := range from.outcomes {
+			if o != nil {
+				h.with(history.Outcome(outcome)).Merge(o)
+			}
+		}
 	}
 }
 
-func newHistograms() *histograms {
-	return &histograms{hdrhistogram.New(shortest, longest, digits), hdrhistogram.New(shortest, longest, digits)}
-}
+func newHistogram() *hdrhistogram.Histogram { return hdrhistogram.New(shortest, longest, digits) }
 
 func record(h *hdrhistogram.Histogram, d time.Duration) {
 	// A value beyond an hour counts as an hour; nothing is ever dropped.
@@ -81,13 +123,28 @@ func record(h *hdrhistogram.Histogram, d time.Duration) {
 func (l *Latencies) Summary() map[string]Latency {
 	s := map[string]Latency{}
 	for kind, h := range l.kinds {
-		s[kind.String()] = Latency{Count: h.call.TotalCount(), Due: percentiles(h.due), Call: percentiles(h.call)}
+		call := h.call()
+		sum := Latency{Count: call.TotalCount(), Call: percentiles(call), Outcomes: map[string]OutcomeLatency{}}
+		for outcome, o := range h.outcomes {
+			if o != nil {
+				sum.Outcomes[history.Outcome(outcome).String()] = OutcomeLatency{Count: o.TotalCount(), Percentiles: percentiles(o)}
+			}
+		}
+		if h.due != nil {
+			due := percentiles(h.due)
+			sum.Due = &due
+		}
+		s[kind.String()] = sum
 	}
 	return s
 }
 
 func percentiles(h *hdrhistogram.Histogram) Percentiles {
-	at := func(p float64) float64 { return inMS(h.ValueAtQuantile(p)) }
+	n := float64(h.TotalCount())
+	at := func(p float64) float64 {
+		rank := math.Ceil(p / 100 * n) // the smallest value that so many do not exceed
+		return inMS(h.ValueAtQuantile(100 * rank / max(n, 1)))
+	}
 	return Percentiles{P50: at(50), P90: at(90), P99: at(99), P999: at(99.9), Max: inMS(h.Max())}
 }
 
@@ -108,30 +165,31 @@ func (l *Latencies) Kinds() []history.Kind {
 // pointsPerDecade is how many points a distribution has for every further nine.
 const pointsPerDecade = 8
 
-// Curve is the distribution of one kind, from when it was due, at some forty shares
-// that come ever closer to all, as far as there are operations for it; nil if there
-// was none. The last point is the largest value.
+// Curve is the distribution of one kind, at some forty shares that come ever closer to
+// all, as far as there are operations for it; nil if there was none. The last point is
+// the largest value.
 func (l *Latencies) Curve(kind history.Kind) (points []Quantile) {
 	h := l.kinds[kind]
-	if h == nil || h.due.TotalCount() == 0 {
+	if h == nil {
 		return nil
 	}
+	all := h.call()
 	for i := 0; ; i++ {
 		rare := math.Pow(10, -float64(i)/pointsPerDecade)
-		if rare*float64(h.due.TotalCount()) <= 1 {
-			return append(points, Quantile{100, inMS(h.due.Max())})
+		if rare*float64(all.TotalCount()) <= 1 {
+			return append(points, Quantile{100, inMS(all.Max())})
 		}
-		points = append(points, Quantile{100 * (1 - rare), inMS(h.due.ValueAtQuantile(100 * (1 - rare)))})
+		points = append(points, Quantile{100 * (1 - rare), inMS(all.ValueAtQuantile(100 * (1 - rare)))})
 	}
 }
 
-// WriteHGRM writes the percentiles of one kind, from when it was due, in the
-// text form of HdrHistogram's own tools, in milliseconds.
+// WriteHGRM writes the percentiles of one kind in the text form of HdrHistogram's own
+// tools, in milliseconds.
 func (l *Latencies) WriteHGRM(w io.Writer, kind history.Kind) error {
 	h := l.kinds[kind]
 	if h == nil {
 		return fmt.Errorf("no %s operations were recorded", kind)
 	}
-	_, err := h.due.PercentilesPrint(w, 5, float64(time.Millisecond))
+	_, err := h.call().PercentilesPrint(w, 5, float64(time.Millisecond))
 	return err
 }

@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 	"unicode/utf8"
+
+	"oversell/internal/printable"
 )
 
 // longestMarkdown is the most that a summary takes, far below the 1 MiB that GitHub
@@ -14,6 +16,7 @@ const longestMarkdown = 64 << 10
 // Markdown writes the gate as GitHub Flavored Markdown: the verdict first, a table, and
 // the stories of what is red.
 func (g Gate) Markdown(w io.Writer) error {
+	g = printable.Of(g)
 	head := fmt.Sprintf("## oversell gate: %s\n\n", escaped(g.Headline()))
 	blocks := []string{g.markdownTable()}
 	for _, e := range g.Safety {
@@ -96,7 +99,7 @@ func shortened(s string, most int) string {
 func (c GateCase) markdown(e GateEntry) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "- **%s**, %s under %s: %s.\n", escaped(e.Name), escaped(c.Title), escaped(c.Under()), escaped(c.Sentence()))
-	for _, s := range c.Control.failed() {
+	for _, s := range append(c.Control.failed(), c.seen()...) {
 		fmt.Fprintf(&b, "  - %s\n", escaped(s))
 	}
 	if c.Verdict == Pass {
@@ -126,9 +129,9 @@ func (c GateCase) markdown(e GateEntry) string {
 
 func (p GatePerformance) markdown() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "- **%s**, %s against %s, %s: %s.\n", escaped(p.Name), escaped(p.Candidate), escaped(p.Baseline), counted(p.Rounds, "round"), p.Verdict)
+	fmt.Fprintf(&b, "- **%s**, %s against %s, %s: %s.\n", escaped(p.Name), escaped(p.Candidate), escaped(p.Baseline), counted(p.Rounds, "round"), escaped(p.Verdict))
 	for _, m := range p.Measures {
-		fmt.Fprintf(&b, "  - %s: %s\n", m.Verdict, escaped(m.Sentence()))
+		fmt.Fprintf(&b, "  - %s: %s\n", escaped(m.Verdict), escaped(m.Sentence()))
 	}
 	if p.Why != "" {
 		fmt.Fprintf(&b, "  - %s\n", escaped(p.Why))

@@ -36,7 +36,7 @@ func browse(t *testing.T) context.Context {
 		t.Skip("no chromium on PATH (./setup.sh installs it)")
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.DisableGPU,
-		chromedp.UserDataDir(t.TempDir()), chromedp.Flag("disable-dev-shm-usage", true),
+		chromedp.UserDataDir(profile(t)), chromedp.Flag("disable-dev-shm-usage", true),
 		chromedp.WSURLReadTimeout(2*time.Minute)) // a browser takes its time to start where much else runs
 	if os.Geteuid() == 0 {
 		options = append(options, chromedp.NoSandbox) // Chromium's own rule for root
@@ -51,6 +51,26 @@ func browse(t *testing.T) context.Context {
 		end()
 	})
 	return ctx
+}
+
+// profile is a directory for a browser. Its helper processes may write there for a moment
+// after it has ended, so it takes more than one attempt to remove it.
+func profile(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "oversell-browser")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for range 1000 {
+			if err = os.RemoveAll(dir); err == nil {
+				return
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		t.Logf("the browser's directory is still there: %v", err)
+	})
+	return dir
 }
 
 // overheard is what a page asked for and complained of.

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"oversell/internal/printable"
 )
 
 // chart is a picture of curves over a common scale. What runs to the right is in per
@@ -24,7 +26,7 @@ type chart struct {
 	Rows                      [][]string
 	// Points are the curves for the script: what it says of the place that somebody
 	// points at.
-	Points string
+	Points plotted
 }
 
 // tick is a mark on a scale; At is in per cent or in pixels.
@@ -35,7 +37,17 @@ type tick struct {
 	Minor bool
 }
 
-type curve struct{ Class, Path, Name string }
+type curve struct {
+	Class string
+	Path  plotted
+	Name  string
+}
+
+// plotted is a path, or points for the script, of any length.
+type plotted string
+
+// Rewrite implements printable.Rewriter: plotted is shown as it is.
+func (g plotted) Rewrite(func(string) string) any { return g }
 
 type chartBand struct {
 	X, W  string
@@ -98,7 +110,7 @@ func newChart(title, unit string, lines []line, x, y scale, xs, format func(floa
 }
 
 // path is a line as SVG, in a box of 1000 by plotHeight.
-func (l line) path(x, y scale) string {
+func (l line) path(x, y scale) plotted {
 	var b strings.Builder
 	last := 0.0
 	for i, p := range l.points {
@@ -120,7 +132,7 @@ func (l line) path(x, y scale) string {
 		}
 		last = py
 	}
-	return b.String()
+	return plotted(b.String())
 }
 
 // alone tells whether a point has no neighbours to draw a line to.
@@ -131,7 +143,7 @@ func alone(points []point, i int) bool {
 func short1(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }
 
 // pointsJSON are the points in words, by place.
-func pointsJSON(lines []line, x scale, xs, format func(float64) string) string {
+func pointsJSON(lines []line, x scale, xs, format func(float64) string) plotted {
 	type told struct {
 		Name  string   `json:"name"`
 		Steps bool     `json:"steps"`
@@ -141,7 +153,7 @@ func pointsJSON(lines []line, x scale, xs, format func(float64) string) string {
 	}
 	var all []told
 	for _, l := range lines {
-		t := told{Name: l.name, Steps: l.steps}
+		t := told{Name: printable.Text(l.name), Steps: l.steps}
 		for _, p := range l.points {
 			if math.IsNaN(p.Y) {
 				continue
@@ -156,7 +168,7 @@ func pointsJSON(lines []line, x scale, xs, format func(float64) string) string {
 	if err != nil {
 		return "[]" // strings and booleans: it cannot be
 	}
-	return string(text)
+	return plotted(text)
 }
 
 // ticksOf are round values on a scale.

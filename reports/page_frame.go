@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+
+	"oversell/internal/printable"
 )
 
 // The charts are SVG of our own: of the modules for Go, gonum/plot writes pictures
@@ -55,11 +57,12 @@ func framed(title string, scripted bool) (frame, error) {
 	return f, nil
 }
 
-// writePage writes the page of a template, with what it shows.
+// writePage writes the page of a template, with what it shows, in which every text is
+// printable.
 func writePage(w io.Writer, name string, data any) error {
 	t, err := template.ParseFS(pageFiles, "page.html.tmpl", name)
 	if err == nil {
-		err = t.ExecuteTemplate(w, name, data)
+		err = t.ExecuteTemplate(w, name, printable.Of(data))
 	}
 	if err != nil {
 		return fmt.Errorf("the page %s: %w", name, err)

@@ -49,6 +49,7 @@ type overviewRow struct {
 	Class, Icon, Verdict      string
 	Sold, Rate, Latency, Main string
 	Broke, Struck             string
+	Without                   string
 	Sentences                 []string
 	Steps                     []string
 	Surprise                  bool
@@ -58,14 +59,17 @@ func (in OverviewInput) runs() (rows []overviewRow) {
 	for i, o := range in.Runs {
 		r := o.Run
 		row := overviewRow{ID: fmt.Sprintf("run-%d", i+1), Name: o.Name, Page: o.Page, Title: r.Title(), Class: r.Verdict, Icon: icons[r.Verdict], Verdict: r.Verdict,
-			Sold: r.sold(), Rate: Thousands(int64(r.Throughput)), Main: r.mainKind(), Latency: r.latency(r.mainKind()), Broke: strings.Join(r.broke(), ", "), Struck: r.struck()}
-		row.Surprise = r.Verdict != Inconclusive && r.Verdict != r.Expected
+			Sold: r.sold(), Rate: Thousands(int64(r.Throughput)), Main: r.mainKind(), Latency: r.latency(r.mainKind()), Broke: r.brokeWord(), Without: r.without(), Struck: r.struck()}
+		row.Surprise = r.Surprise()
+		if r.Verdict == Pass {
+			row.Sentences = append(row.Sentences, upper(r.Seen())+strings.TrimPrefix(r.declared(), ", as declared"))
+		}
 		if r.Why != "" {
-			row.Sentences = append(row.Sentences, r.Why)
+			row.Sentences = append(row.Sentences, joined("; ", r.Why, r.notTried()))
 		}
 		for _, p := range r.Properties {
 			if p.Result == Broken {
-				row.Sentences = append(row.Sentences, string(p.Name)+" ("+string(p.Of)+")"+times(p.Count)+": "+p.Why)
+				row.Sentences = append(row.Sentences, string(p.Name)+" ("+string(p.Of)+")"+extent(p.Count, p.Name)+": "+p.Why)
 			}
 		}
 		row.Sentences = append(row.Sentences, r.Notes...)
@@ -100,7 +104,11 @@ func (in OverviewInput) sum() (class, headline, lead string) {
 		d.Runs = append(d.Runs, o.Run)
 	}
 	for _, e := range in.Explorations {
-		d.Runs = append(d.Runs, Run{Verdict: e.Verdict, Expected: e.Expected})
+		result := Holds
+		if e.Verdict == Violated {
+			result = Broken
+		}
+		d.Runs = append(d.Runs, Run{Verdict: e.Verdict, Expected: e.Expected, Properties: []Property{{Result: result, Declared: e.Expected == Violated}}})
 	}
 	class = map[int]string{ExitPass: Pass, ExitViolated: Violated}[d.ExitCode()]
 	if class == "" {
@@ -120,7 +128,7 @@ func (in OverviewInput) sum() (class, headline, lead string) {
 	}
 	switch class {
 	case Pass:
-		headline = fmt.Sprintf("All %d %s kept every promise", total, words)
+		headline = fmt.Sprintf("No violation seen in %d %s", total, words)
 	case Violated:
 		headline = fmt.Sprintf("%d of %d %s broke a promise", n[Violated], total, words)
 	default:

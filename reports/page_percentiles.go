@@ -38,7 +38,7 @@ func percentileChart(title string, curves []percentileCurve) (chart, bool) {
 		return chart{}, false
 	}
 	x := scale{0, nines, false}
-	c := newChart(title, "ms, from when it was due", lines, x, logScale(ys(lines)), quantileName, millisAxis)
+	c := newChart(title, "ms", lines, x, logScale(ys(lines)), quantileName, millisAxis)
 	for i := 0; float64(i) <= nines; i++ {
 		anchor := "middle"
 		share := 100 * float64(i) / nines

@@ -73,6 +73,9 @@ type fact struct{ Name, Text string }
 type propertyRow struct {
 	Name, Of, Result, Class, Why string
 	Count                        string
+	// Opportunities is how many there were to break it, and Bound bounds how often it
+	// breaks if it was not seen to.
+	Opportunities, Bound string
 }
 
 type faultRow struct{ Name, Level, Story string }
@@ -125,6 +128,9 @@ func (r *Run) facts(h *history.Header, s story) (facts []fact) {
 	if len(struck) > 0 {
 		facts = append(facts, fact{"Faults", strings.Join(struck, "; ")})
 	}
+	if r.Verdict == Inconclusive && len(r.KnownToBreak) > 0 { // of a pass the headline says it
+		facts = append(facts, fact{"Not tried", "known to break under: " + conditions(r.KnownToBreak)})
+	}
 	if r.Verdict != Inconclusive && r.Expected != "" {
 		facts = append(facts, fact{"Expected", r.expectation()})
 	}
@@ -149,12 +155,12 @@ func (r *Run) server() string {
 // expectation is the declared outcome, and how the one that came agrees with it.
 func (r *Run) expectation() string {
 	switch {
+	case r.Surprise():
+		return r.Expected + "; no flaw declares what broke"
 	case r.Verdict == r.Expected:
 		return r.Expected + r.declared()
-	case r.Expected == Violated:
-		return r.Expected + "; the declared flaw did not show in this run"
 	}
-	return r.Expected + "; no flaw is declared that explains this outcome"
+	return joined("; ", r.Expected, r.notSeen())
 }
 
 // listOf joins what is not empty.
@@ -175,7 +181,7 @@ func (in RunInput) percentiles() (chart, bool) {
 		}
 	}
 	for i, kind := range kinds {
-		curves = append(curves, percentileCurve{kind.String(), seriesClass(i), in.Latencies.Curve(kind), in.Run.Latency[kind.String()].Due})
+		curves = append(curves, percentileCurve{kind.String(), seriesClass(i), in.Latencies.Curve(kind), in.Run.Latency[kind.String()].Call})
 	}
 	return percentileChart("Latency by percentile", curves)
 }
@@ -196,11 +202,17 @@ func (r *Run) propertyRows() (rows []propertyRow) {
 			case Broken:
 				row.Result += "; broken"
 			case Holds:
-				row.Result += "; kept"
+				row.Result += "; no violation seen"
+			}
+		}
+		if p.Opportunities > 0 {
+			row.Opportunities = Thousands(p.Opportunities)
+			if p.Measured == Holds {
+				row.Bound = "95 %: below " + Below(p.Opportunities)
 			}
 		}
 		if p.Count > 0 {
-			row.Count = strings.TrimPrefix(times(p.Count), ", ")
+			row.Count = strings.TrimPrefix(extent(p.Count, p.Name), ", ")
 		}
 		rows = append(rows, row)
 	}
@@ -294,6 +306,9 @@ func (r *Run) remarks() (list []string) {
 	}
 	for _, why := range r.ExpectedWhy {
 		list = append(list, "declared: "+why)
+	}
+	for _, u := range r.KnownToBreak {
+		list = append(list, "not tried: "+untriedSentence(u))
 	}
 	return append(list, r.Notes...)
 }

@@ -84,7 +84,7 @@ func takenOver() RunInput {
 	}
 	buy := func(n, left int64) func(*history.Op) {
 		return func(op *history.Op) {
-			op.Key, op.Arg, op.Session, op.Result = history.Text("{ov-1}phone"), history.Int(n), n, history.Int(left)
+			op.Key, op.Arg, op.Session, op.Result = history.Text("{ov-1}phone"), history.Int(n), history.Int(n), history.Int(left)
 		}
 	}
 	ops := []history.Op{
@@ -181,7 +181,7 @@ func givenTwice() RunInput {
 func aComparison() Comparison {
 	latency := func(p50 float64) *Latency {
 		p := Percentiles{p50, 2 * p50, 5 * p50, 9 * p50, 20 * p50}
-		return &Latency{1000, p, p}
+		return &Latency{Count: 1000, Call: p}
 	}
 	spread := func(v float64) *Spread { return &Spread{v, v * 0.8, v * 1.2} }
 	c := Comparison{Schema: ComparisonSchema, Scenario: "seckill", Waiting: "poll", Seed: 7, Rounds: 3, Work: "purchases", Conditions: []string{"--stock=500"}, ElapsedMS: 41000, Command: "oversell compare --seed 7"}
@@ -195,7 +195,7 @@ func aComparison() Comparison {
 			if i == 3 && j == 1 {
 				continue // cannot run there
 			}
-			x := ComparisonCell{Contender: i, Configuration: j, Outcome: Safe, Expected: Pass, AsDeclared: true, Runs: 3, Throughput: *spread(float64(4000 / (i + 1))), Ratio: spread(1 / float64(i+1)),
+			x := ComparisonCell{Contender: i, Configuration: j, Outcome: NoViolation, Expected: Pass, AsDeclared: true, Runs: 3, Throughput: *spread(float64(4000 / (i + 1))), Ratio: spread(1 / float64(i+1)),
 				Request: latency(float64(i + 1)), RequestAlone: latency(0.1), Fairness: 0.6, LongestWaitMS: 120, CommandsPerAcquisition: 5.5, Stock: 500, Sold: spread(500), Dirs: []string{"r1/01 a#b?", "r2"}}
 			if i == 1 {
 				x.Outcome, x.Expected = Broke, Violated

@@ -63,7 +63,7 @@ func seriesOf(h *history.History, r *Run) series {
 			st.add(op)
 		}
 		if op.Kind == s.timedKind {
-			took[at] = append(took[at], op.Return-op.Due)
+			took[at] = append(took[at], op.Return-op.Call)
 		}
 		if op.Kind == s.rated && op.Outcome == history.OK && op.Reason == history.NoReason {
 			done[at]++
@@ -242,7 +242,7 @@ func (s *series) charts(r *Run) (all []chart) {
 	all = append(all, s.timed(c, rate, when, amount))
 
 	lat := []line{{name: "p99", class: seriesClass(1), points: s.p99}, {name: "p50", class: seriesClass(0), points: s.p50}}
-	c = newChart("Latency of "+r.mainKind(), "ms, from when it was due", lat, x, logScale(ys(lat)), when, millisAxis)
+	c = newChart("Latency of "+r.mainKind(), "ms", lat, x, logScale(ys(lat)), when, millisAxis)
 	c.Label = fmt.Sprintf("Latency of %s over time; p99 is %s at the most", r.mainKind(), millisAxis(highest(lat))+" ms")
 	return append(all, s.timed(c, lat, when, millisAxis))
 }

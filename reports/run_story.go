@@ -133,7 +133,7 @@ func meddling(cause *Property) func(*history.Op) bool {
 // holder is a session of a client.
 type holder struct {
 	client  int32
-	session int64
+	session history.Value
 }
 
 // inSection tells whether an operation belongs to a stay under a lock.
@@ -149,7 +149,7 @@ func inSection(op *history.Op) bool {
 func session(op *history.Op) holder {
 	n := op.Session
 	if op.Kind == history.Acquire || op.Kind == history.Extend || op.Kind == history.Release {
-		n, _ = op.Arg.Num()
+		n = op.Arg
 	}
 	return holder{op.Client, n}
 }
@@ -157,7 +157,7 @@ func session(op *history.Op) holder {
 func sessionsOf(ops []history.Op) map[holder]bool {
 	all := map[holder]bool{}
 	for i := range ops {
-		if s := session(&ops[i]); inSection(&ops[i]) && s.session != 0 {
+		if s := session(&ops[i]); inSection(&ops[i]) && s.session != (history.Value{}) {
 			all[s] = true
 		}
 	}
@@ -206,7 +206,7 @@ func spells(ops []history.Op, end time.Duration) (all []spell) {
 			m.holder = session(&op)
 		}
 		i, seen := at[m]
-		if !seen || m.session == 0 && m.task == (history.Value{}) {
+		if !seen || m.session == (history.Value{}) && m.task == (history.Value{}) {
 			at[m] = len(all)
 			all = append(all, x)
 			continue
@@ -267,7 +267,7 @@ func (s story) steps(class func(client int32) string) (steps []narrated) {
 func (r *Run) headline(s story) string {
 	switch {
 	case r.Verdict == Pass:
-		return "Every promise was kept"
+		return upper(r.Seen())
 	case r.Verdict == Inconclusive:
 		return "Inconclusive: " + r.Why
 	case s.effect != nil && s.effect.Name == variant.NoOversell && r.Sold != nil && r.Stock != nil:

@@ -234,9 +234,9 @@ func TestLockThatPromisesNothing(t *testing.T) {
 func TestRunFacts(t *testing.T) {
 	h := promising("mutex")
 	h.Faults = []string{"freeze holder 400ms"}
-	r := Run{Scenario: "mutex", Verdict: Pass, Expected: Violated, Operations: 1, ElapsedMS: 10}
+	r := Run{Scenario: "mutex", Verdict: Pass, Expected: Violated, Operations: 1, ElapsedMS: 10, Properties: []Property{{Name: variant.MutualExclusion, Of: variant.Lock, Result: Holds, Measured: Holds, Declared: true}}}
 	text := fmt.Sprint(r.facts(&h, story{}))
-	for _, want := range []string{"Expected violated; the declared flaw did not show in this run", "freeze holder 400ms", ": 1 operation in"} {
+	for _, want := range []string{"Expected violated; declared, not seen: mutual-exclusion", "freeze holder 400ms", ": 1 operation in"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%s lacks %q", text, want)
 		}

@@ -318,10 +318,10 @@ func (sc *scene) far(from, to time.Duration) time.Duration {
 
 // inHand is what a client has, by what it is.
 type inHand struct {
-	client int32
-	of     variant.Object
-	key    history.Value
-	number int64
+	client  int32
+	of      variant.Object
+	key     history.Value
+	session history.Value
 }
 
 // mostOpen bounds what is remembered of stays that nobody ends.
@@ -378,13 +378,13 @@ func staysIn(h *history.History, w window) (stays []stay) {
 		case history.Release:
 			end(inHand{op.Client, variant.Lock, op.Key, session(op).session}, op, op.Call)
 		case history.Take:
-			begin(inHand{op.Client, variant.Dispatch, op.Result, 0}, stay{client: op.Client, key: op.Result, by: *op, from: op.Return, until: op.Until})
+			begin(inHand{op.Client, variant.Dispatch, op.Result, history.Value{}}, stay{client: op.Client, key: op.Result, by: *op, from: op.Return, until: op.Until})
 		case history.Submit:
-			end(inHand{op.Client, variant.Dispatch, op.Arg, 0}, op, op.Call)
+			end(inHand{op.Client, variant.Dispatch, op.Arg, history.Value{}}, op, op.Call)
 		case history.Pop:
-			begin(inHand{op.Client, variant.Queue, op.Result, 0}, stay{client: op.Client, key: op.Result, by: *op, from: op.Return})
+			begin(inHand{op.Client, variant.Queue, op.Result, history.Value{}}, stay{client: op.Client, key: op.Result, by: *op, from: op.Return})
 		case history.Effect, history.Ack:
-			end(inHand{op.Client, variant.Queue, op.Arg, 0}, op, op.Return)
+			end(inHand{op.Client, variant.Queue, op.Arg, history.Value{}}, op, op.Return)
 		}
 	}
 	for _, st := range open { // never given back

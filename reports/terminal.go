@@ -10,6 +10,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 
+	"oversell/internal/printable"
 	"oversell/variant"
 )
 
@@ -26,6 +27,7 @@ var latencyColumns = []string{"acquire", "enqueue", "pop", "take", "submit", "bu
 
 // Table writes one row per run.
 func (t Terminal) Table(d Document) error {
+	d = printable.Of(d)
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	columns := d.columns()
@@ -73,6 +75,7 @@ func (d Document) columns() []column {
 		{"DISPATCH", "", func(r Run) string { return r.Dispatch }},
 		{"IDS", "", func(r Run) string { return r.IDs }},
 		{"VERDICT", "", Run.verdictWord},
+		{"NO VIOLATION IN", "opportunities", Run.without},
 		{"SOLD", "of stock", Run.sold},
 		{"OPS/S", "", func(r Run) string { return Thousands(int64(r.Throughput)) }},
 	}
@@ -80,18 +83,35 @@ func (d Document) columns() []column {
 		all = append(all, column{strings.ToUpper(kind), "p50 / p99 / p99.9 ms", func(r Run) string { return r.latency(kind) }})
 	}
 	all = append(all, column{"FAULTS", "struck", Run.struck})
-	all = append(all, column{"BROKE", "", func(r Run) string { return strings.Join(r.broke(), ", ") }})
+	all = append(all, column{"BROKE", "", Run.brokeWord})
 	return slices.DeleteFunc(all, func(c column) bool {
 		return !slices.ContainsFunc(d.Runs, func(r Run) bool { return c.cell(r) != "" }) && c.title != "BROKE"
 	})
 }
 
-// verdictWord is the verdict, marked when it is not the declared one.
+// verdictWord is the verdict, marked when no flaw declares what broke.
 func (r Run) verdictWord() string {
-	if r.Verdict == Inconclusive || r.Verdict == r.Expected {
-		return r.Verdict
+	if r.Surprise() {
+		return r.Verdict + "!"
 	}
-	return r.Verdict + "!"
+	return r.Verdict
+}
+
+// without is in how many opportunities nothing broke, of the promise that had the fewest.
+func (r Run) without() string {
+	n, several := r.Fewest()
+	switch {
+	case r.Verdict != Pass || n == 0:
+		return ""
+	case several:
+		return "≥ " + Thousands(n)
+	}
+	return Thousands(n)
+}
+
+// brokeWord is what broke or, where nothing did, what flaws declare to break.
+func (r Run) brokeWord() string {
+	return joined("; ", joined(", ", r.broke()...), r.notSeen(), r.notTried())
 }
 
 func (r Run) sold() string {
@@ -110,7 +130,7 @@ func (r Run) latency(kind string) string {
 	if !ok {
 		return ""
 	}
-	return short(l.Due.P50) + " / " + short(l.Due.P99) + " / " + short(l.Due.P999)
+	return short(l.Call.P50) + " / " + short(l.Call.P99) + " / " + short(l.Call.P999)
 }
 
 // short shows milliseconds with three significant digits.
@@ -158,12 +178,13 @@ func (p Property) label(r Run) string {
 	return string(p.Name)
 }
 
-// Explain writes a paragraph for every run that did not pass, or that broke what
-// nobody promised, and then the sum of it all.
+// Explain writes a paragraph for a single run, for every run that did not pass, or that
+// broke what nobody promised, and then the sum of it all.
 func (t Terminal) Explain(d Document) error {
+	d = printable.Of(d)
 	var b strings.Builder
 	for _, r := range d.Runs {
-		if r.Verdict != Pass || len(r.broke()) > 0 || len(r.Notes)+len(r.Faults) > 0 {
+		if len(d.Runs) == 1 || r.Verdict != Pass || len(r.broke()) > 0 || len(r.Notes)+len(r.Faults) > 0 {
 			r.explain(&b)
 		}
 	}
@@ -174,16 +195,21 @@ func (t Terminal) Explain(d Document) error {
 
 func (r Run) explain(b *strings.Builder) {
 	fmt.Fprintf(b, "\n%s: %s%s\n", r.Title(), r.Verdict, r.declared())
-	if r.Why != "" {
-		fmt.Fprintf(b, "  %s\n", r.Why)
+	switch {
+	case r.Verdict == Pass:
+		fmt.Fprintf(b, "  %s\n", r.Seen())
+	case r.Why != "":
+		fmt.Fprintf(b, "  %s\n", joined("; ", r.Why, r.notTried()))
 	}
 	var others []Property
 	for _, p := range r.Properties {
 		switch {
 		case p.Result == Broken:
-			fmt.Fprintf(b, "  %s%s\n    %s.\n", p.label(r), times(p.Count), p.Why)
+			fmt.Fprintf(b, "  %s%s\n    %s.\n", p.label(r), extent(p.Count, p.Name), p.Why)
 		case p.Result == Unknown:
 			fmt.Fprintf(b, "  %s: unknown\n    %s.\n", p.label(r), p.Why)
+		case p.Result == Holds && r.Verdict != Violated:
+			fmt.Fprintf(b, "  %s\n    %s.\n", joined(": ", p.label(r), p.seen()), p.Why)
 		case p.Result == NotClaimed && p.Measured == Broken && r.promisesOf(p.Of):
 			others = append(others, p)
 		}
@@ -203,13 +229,13 @@ func (r Run) explain(b *strings.Builder) {
 func (r Run) explainOthers(b *strings.Builder, others []Property) {
 	if r.Verdict != Violated {
 		for _, p := range others {
-			fmt.Fprintf(b, "  (%s)%s; nobody promised it here\n    %s.\n", p.label(r), times(p.Count), p.Why)
+			fmt.Fprintf(b, "  (%s)%s; nobody promised it here\n    %s.\n", p.label(r), extent(p.Count, p.Name), p.Why)
 		}
 		return
 	}
 	var brief []string
 	for _, p := range others {
-		brief = append(brief, p.label(r)+times(p.Count))
+		brief = append(brief, p.label(r)+extent(p.Count, p.Name))
 	}
 	if len(brief) > 0 {
 		fmt.Fprintf(b, "  not promised, and not kept: %s\n", strings.Join(brief, "; "))
@@ -226,21 +252,33 @@ func sections(n int) string {
 // sum counts the runs by outcome.
 func (d Document) sum() string {
 	count := map[string]int{}
-	surprises := 0
+	declared, surprises, unseen := 0, 0, 0
 	for _, r := range d.Runs {
 		count[r.Verdict]++
-		if r.Verdict != Inconclusive && r.Verdict != r.Expected {
+		if r.Verdict != Inconclusive && r.Expected != "" {
+			declared++
+		}
+		if r.Surprise() {
 			surprises++
+		}
+		if len(r.NotSeen()) > 0 {
+			unseen++
 		}
 	}
 	s := fmt.Sprintf("%d passed, %d violated, %d inconclusive", count[Pass], count[Violated], count[Inconclusive])
 	switch {
-	case count[Pass]+count[Violated] == 0:
+	case declared == 0:
 		return s
-	case surprises == 0:
-		return s + "; every decided outcome is the one that promises and flaws declare"
+	case surprises > 0:
+		return s + fmt.Sprintf("; %d not as declared (marked with !)", surprises)
+	case unseen > 0:
+		return s + fmt.Sprintf("; nothing broke that no flaw declares, and in %s a declared flaw was not seen", counted(unseen, "run"))
 	}
-	return s + fmt.Sprintf("; %d not as declared (marked with !)", surprises)
+	s += "; every decided outcome is the one that promises and flaws declare"
+	if declared < count[Pass]+count[Violated] {
+		s += ", where they declare one"
+	}
+	return s
 }
 
 // Title says what ran.
@@ -260,25 +298,35 @@ func (r Run) Summary() string {
 	if r.Sold != nil {
 		s += ", sold " + r.sold()
 	}
+	if n := r.without(); n != "" {
+		s += ", no violation in " + n + " opportunities"
+	}
 	if broke := r.broke(); len(broke) > 0 {
 		s += ", broke " + strings.Join(broke, ", ")
 	}
-	return s
+	return joined(", ", s, r.notSeen())
 }
 
 func (r Run) declared() string {
 	switch {
-	case r.Verdict == Inconclusive:
+	case r.Surprise():
+		return ", and no flaw declares that"
+	case r.notSeen() != "":
+		return "; " + r.notSeen()
+	case r.Verdict == Inconclusive || r.Expected == "":
 		return ""
-	case r.Verdict == r.Expected && r.Verdict == Pass:
+	case r.Verdict == Pass:
 		return ", as declared"
-	case r.Verdict == r.Expected:
-		return ", as its flaws declare"
 	}
-	if r.Expected == Violated {
-		return ", and the declared flaw did not show in this run"
+	return ", as its flaws declare"
+}
+
+// extent is how often a property was broken, or by how much.
+func extent(n int, p variant.Property) string {
+	if unit := p.Unit(); unit != "" {
+		return ", by " + count(int64(n), unit)
 	}
-	return ", though no flaw is declared that explains it"
+	return times(n)
 }
 
 func times(n int) string {

@@ -74,7 +74,8 @@ type World struct {
 // need an SQL database.
 //
 // Nothing is left to chance: all orders are for Quantity pieces, all delays are
-// Delay, and the probabilities Refund and Repeat must be 0 or 1. Resend, Die,
+// Delay, and the probabilities Refund and Repeat must be 0 or 1 ([None] leaves them 0
+// when a config is completed). Resend, Die,
 // Faults, Ops and Duration say nothing: a schedule resends by losing a reply, and
 // kills by never coming back. Nor does Hold, since a schedule stretches any section;
 // mutex alone extends its lock every half TTL of it.
@@ -148,6 +149,7 @@ type solo struct {
 }
 
 func (s *solo) enough() bool             { return !s.handed && s.Enough() }
+func (*solo) stopping() bool             { return false } // a schedule ends where it ends
 func (s *solo) turn(c *Client, at place) { s.Turn(at.round > 0, c.memory(at)) }
 func (s *solo) takeStep() bool           { return true }
 func (*solo) quiet(*Client) bool         { return false } // each look is a round of its own

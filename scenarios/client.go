@@ -61,6 +61,9 @@ func (c *Client) become(lc *load.Client) {
 	}
 	if c.stage.config.Scenario.Uses(variant.Sale) {
 		c.sale = c.stage.config.Sale.New(lc.Env, c.stage.product.name)
+		if o, ok := c.sale.(stockimpl.Optimist); ok && c.stage.config.RefuseStale {
+			o.RefuseStale()
+		}
 	}
 	if c.stage.config.Scenario.Uses(variant.IDs) {
 		c.ids = c.stage.config.IDs.New(lc.Env, c.stage.counter.name)
@@ -108,7 +111,7 @@ func (c *Client) acquireOn(ctx context.Context, locker lockimpl.Locker, name str
 	c.tries()
 	session := c.around.number(numberedSession)
 	op := c.begin(history.Op{Kind: history.Acquire, Key: history.Text(name), Arg: history.Int(session)})
-	l, err := locker.Acquire(ctx, name, o)
+	l, err := locker.Acquire(c.Trying(ctx), name, o)
 	if err == nil {
 		op.Fence = l.Fence
 		op.Until = c.leaseEnd(session, l)
@@ -120,17 +123,26 @@ func (c *Client) acquireOn(ctx context.Context, locker lockimpl.Locker, name str
 			c.around.ended(join, nil)
 		}
 	}
-	c.granted(err == nil)
-	if !c.record(op, err) && err == nil {
+	if err != nil {
+		c.givesUp()
+	}
+	ok := c.record(op, err)
+	if ok {
+		c.granted(locker, l)
+	}
+	if err == nil && (!ok || c.dead()) {
 		err = faults.ErrCrashed // nobody is left to enter the section
+		c.lost = c.lost || ok
+		c.replaceLost()
 	}
 	return l, session, err
 }
 
 func (c *Client) extend(ctx context.Context, l lockimpl.Lock, session int64) (lockimpl.Lock, bool) {
 	op := c.begin(history.Op{Kind: history.Extend, Key: c.stage.lock.key, Arg: history.Int(session)})
-	l, err := c.locker.Extend(ctx, l, c.stage.config.TTL)
-	if err == nil {
+	extended, err := c.locker.Extend(ctx, l, c.stage.config.TTL)
+	if err == nil { // else it is given back as it was granted
+		l = extended
 		op.Until = c.leaseEnd(session, l)
 	}
 	return l, c.record(op, err)
@@ -144,17 +156,16 @@ func (c *Client) release(ctx context.Context, l lockimpl.Lock, session int64) {
 // releaseOn gives a lock back. The operation carries the end of the lease as
 // last renewed, so that a section that outlived it can be told.
 func (c *Client) releaseOn(ctx context.Context, locker lockimpl.Locker, l lockimpl.Lock, session int64) error {
+	c.releases()
 	if c.dead() {
 		c.replaced()
 		return faults.ErrCrashed
 	}
-	if r, renews := locker.(lockimpl.Renewer); renews {
-		l = r.Renewed(l)
-	}
+	l = renewed(locker, l)
 	op := c.begin(history.Op{Kind: history.Release, Key: history.Text(l.Key), Arg: history.Int(session), Until: c.leaseEnd(session, l)})
 	delete(c.leases, session)
 	err := locker.Release(ctx, l)
-	c.granted(false)
+	c.givesUp()
 	if c.record(op, err) {
 		c.Released(ctx, l.Key)
 	}
@@ -190,6 +201,11 @@ func (c *Client) leave() {
 	if c.injured != nil {
 		c.injured.Leave()
 	}
+	c.replaceLost()
+}
+
+// replaceLost has another take the place of a client that had no answer.
+func (c *Client) replaceLost() {
 	if c.lost {
 		c.replaced()
 	}
@@ -209,16 +225,37 @@ func (c *Client) replaced() bool {
 // record ends an operation with err, and reports whether it succeeded. Whatever
 // the dead would have been told is unknown.
 func (c *Client) record(op history.Op, err error) bool {
-	op.Return = c.around.now()
 	op.Outcome, op.Reason = outcomeOf(err)
-	if c.dead() {
-		op.Outcome, op.Reason = history.Unknown, history.NoReason
+	ops, errs := [1]history.Op{op}, [1]error{err}
+	return c.recordAll(ops[:], errs[:]) && op.Outcome == history.OK
+}
+
+// recordAll ends one call that is several operations, all of them at the same time, each
+// with its own error. It reports whether it was answered. What the end of the run kept
+// from being sent is not recorded, unless somebody waited for a lock.
+func (c *Client) recordAll(ops []history.Op, errs []error) (answered bool) {
+	if ops[0].Kind != history.Acquire && errors.Is(errs[0], variant.ErrStopped) {
+		for i := range ops {
+			c.around.dropped(ops[i], errs[i])
+		}
+		c.leave()
+		return false
 	}
-	c.around.ended(op, err)
-	c.around.went(c, op, err)
-	c.lost = c.lost || op.Outcome == history.Unknown
+	now := c.around.now()
+	for i := range ops {
+		op := &ops[i]
+		op.Return = now
+		op.Outcome, op.Reason = outcomeOf(errs[i])
+		if c.dead() {
+			op.Outcome, op.Reason = history.Unknown, history.NoReason
+		}
+		c.around.ended(*op, errs[i])
+		c.around.went(c, *op, errs[i])
+		answered = op.Outcome != history.Unknown
+		c.lost = c.lost || !answered
+	}
 	c.leave()
-	return op.Outcome == history.OK
+	return answered
 }
 
 // recordAt records an operation that succeeded and whose times are set.
@@ -260,21 +297,42 @@ func (c *Client) onRunClock(t time.Time) time.Duration {
 // dead tells whether a fault has ended this client.
 func (c *Client) dead() bool { return c.injured != nil && c.injured.Dead() }
 
-// tries and granted tell the faults what the client is about.
+// tries, granted, releases and givesUp tell the faults how the client stands to the
+// lock. Between granted and releases it is in its section.
 func (c *Client) tries() {
 	if c.injured != nil {
 		c.injured.Tries()
 	}
 }
 
-func (c *Client) granted(yes bool) {
-	switch {
-	case c.injured == nil:
-	case yes:
-		c.injured.Granted()
-	default:
+func (c *Client) granted(locker lockimpl.Locker, l lockimpl.Lock) {
+	if c.injured == nil {
+		return
+	}
+	c.injured.Granted(func() bool {
+		until := renewed(locker, l).Until
+		return !until.IsZero() && c.Env.Clock.Now().After(until)
+	})
+}
+
+func (c *Client) releases() {
+	if c.injured != nil {
+		c.injured.Releases()
+	}
+}
+
+func (c *Client) givesUp() {
+	if c.injured != nil {
 		c.injured.GivenUp()
 	}
+}
+
+// renewed is a lock as its renewal, if it has one, last left it.
+func renewed(locker lockimpl.Locker, l lockimpl.Lock) lockimpl.Lock {
+	if r, renews := locker.(lockimpl.Renewer); renews {
+		return r.Renewed(l)
+	}
+	return l
 }
 
 // outcomeOf classifies an error: only declared answers are definite.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 
@@ -13,17 +14,21 @@ import (
 )
 
 // dispatch is document 4's pool of editing tasks: every client is a user who
-// takes a task, works on it, and submits it. By chance a user goes away with a
-// task, and comes back to submit it when the limit is long over.
+// takes a task, works on it, and submits it. Some tasks are abandoned, and by chance a
+// user goes away with a task and comes back to submit it when the limit is long over.
 var dispatch = Scenario{
-	Name:     "dispatch",
-	Summary:  "exclusive dispatch: every client takes a task from a pool in SQL, works on it, and submits it",
-	Objects:  []variant.Object{variant.Dispatch, variant.Lock},
-	NoLine:   true,
-	Defaults: dispatchDefaults,
-	Open:     fillPool,
-	Step:     workOnTask,
-	Audit:    auditPool,
+	Name:       "dispatch",
+	Source:     "document 4",
+	Summary:    "exclusive dispatch: every client takes a task from a pool in SQL, works on it, and submits it",
+	Objects:    []variant.Object{variant.Dispatch, variant.Lock},
+	Operations: []history.Kind{history.Take, history.Submit, history.Acquire, history.Release},
+	NoLine:     true,
+	Lease:      dispatchLease,
+	Defaults:   dispatchDefaults,
+	Takes:      dispatchTakes,
+	Open:       fillPool,
+	Step:       workOnTask,
+	Audit:      auditPool,
 }
 
 // dispatchTasks is how many tasks the pool has when nobody says otherwise, and
@@ -33,16 +38,44 @@ const (
 	categories    = 3
 )
 
+// What makes task-returns a promise that a run puts to the test: some tasks are abandoned,
+// and the limit of a hold is short enough to be waited for.
+const (
+	dispatchAbandons = 5
+	dispatchLease    = 2 * time.Second
+)
+
 func dispatchDefaults(c *Config) {
 	c.Ops = orDefault(c.Ops, dispatchTasks)
 	c.Hold = orDefault(c.Hold, time.Millisecond)
+	if c.Die == 0 { // those who come back too late let holds run out, too
+		c.Abandon = orDefault(c.Abandon, dispatchAbandons)
+	}
 	if c.Duration == 0 {
 		c.cap()
+		c.Duration += 2 * dispatchTakes(*c)
 	}
 }
 
+// dispatchTakes is how long it takes until every task is done. A task whose user
+// goes away is given to another when its limit is over; of these some go away, too, and so
+// on. The last user to go away comes back after two limits.
+func dispatchTakes(c Config) time.Duration {
+	work := time.Duration(float64(c.Ops) * float64(c.Hold) / float64(max(c.Clients, 1)))
+	if c.Abandon > 0 {
+		work += c.TTL
+	}
+	if c.Die <= 0 {
+		return work
+	}
+	chain := max(1, math.Log(float64(max(c.Ops, 1)))/-math.Log(c.Die)) // deaths in a row
+	away := 2 * float64(c.TTL) * float64(c.Ops) * c.Die / (1 - c.Die) / float64(max(c.Clients, 1))
+	return work + time.Duration(max(chain*float64(c.TTL)+float64(c.TTL), away))
+}
+
 // fillPool opens the pool. Every user likes two of the three categories, so that
-// all compete for some of the tasks and none for all.
+// all compete for some of the tasks and none for all. A user who is alone likes them
+// all: somebody has to do each task.
 func fillPool(ctx context.Context, c *Client) error {
 	tasks := make([]dispatchimpl.Task, c.stage.config.Ops)
 	for i := range tasks {
@@ -51,6 +84,9 @@ func fillPool(ctx context.Context, c *Client) error {
 	users := make([]dispatchimpl.User, c.stage.config.Clients)
 	for i := range users {
 		users[i] = dispatchimpl.User{ID: int64(i + 1), Likes: []string{category(i), category(i + 1)}}
+	}
+	if len(users) == 1 {
+		users[0].Likes = append(users[0].Likes, category(2))
 	}
 	if err := c.pool.Open(ctx, tasks, users); err != nil {
 		return fmt.Errorf("fill the pool with %d tasks: %w", len(tasks), err)
@@ -70,6 +106,10 @@ func workOnTask(ctx context.Context, c *Client) (done bool) {
 	case err != nil:
 		return false
 	}
+	if c.stage.given.Add(1) <= int64(c.stage.config.Abandon) {
+		c.die(c.stage.pool.key)
+		return false
+	}
 	work := c.stage.config.Hold
 	if c.chance(c.stage.config.Die) {
 		work = 2 * c.stage.config.TTL // gone, and back too late
@@ -81,7 +121,7 @@ func workOnTask(ctx context.Context, c *Client) (done bool) {
 
 func (c *Client) take(ctx context.Context, user int64) (dispatchimpl.Hold, int64, error) {
 	session := c.around.number(numberedSession)
-	op := c.begin(history.Op{Kind: history.Take, Key: c.stage.pool.key, Arg: history.Int(user), Session: session})
+	op := c.begin(history.Op{Kind: history.Take, Key: c.stage.pool.key, Arg: history.Int(user), Session: history.Int(session)})
 	h, err := c.pool.Take(ctx, user)
 	if err == nil {
 		op.Result = history.Int(h.Task)
@@ -93,13 +133,9 @@ func (c *Client) take(ctx context.Context, user int64) (dispatchimpl.Hold, int64
 }
 
 func (c *Client) submit(ctx context.Context, h dispatchimpl.Hold, session int64) {
-	op := c.begin(history.Op{Kind: history.Submit, Key: c.stage.pool.key, Arg: history.Int(h.Task), Session: session, Fence: h.Lock.Fence})
-	c.stage.finished.Add(1) // it may be done even if nobody hears of it
-	err := c.pool.Submit(ctx, h)
-	c.record(op, err)
-	if outcome, _ := outcomeOf(err); outcome == history.Refused {
-		c.stage.finished.Add(-1)
-	}
+	op := c.begin(history.Op{Kind: history.Submit, Key: c.stage.pool.key, Arg: history.Int(h.Task), Session: history.Int(session), Fence: h.Lock.Fence})
+	c.stage.finished.Add(1) // it may be done even if nobody hears of it, or if the answer is that it was not
+	c.record(op, c.pool.Submit(ctx, h))
 }
 
 // nothingToDo lets the pool take back what is held too long, and waits. It

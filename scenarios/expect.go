@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -56,6 +57,46 @@ func (c Config) Breakable() (byLoad, byFaults []history.Promise) {
 		}
 	}
 	return byLoad, byFaults
+}
+
+// declared are the promises that flaws declare broken in this run.
+func (c Config) declared() []history.Promise {
+	byLoad, byFaults := c.Breakable()
+	return append(byLoad, byFaults...)
+}
+
+// KnownToBreak are the conditions, faults and options, that this run does not bring and
+// under each of which alone flaws declare more promises broken than under what it brings.
+func (c Config) KnownToBreak() (all []history.Untried) {
+	brought, promises := c.offers(c.befalling()), c.Promises()
+	with := func(under string, m match) {
+		u := history.Untried{Under: under}
+		for _, s := range c.Subjects() {
+			for _, f := range s.Flaws {
+				broken := history.Promise{Of: s.Of, Property: f.Property}
+				if slices.Contains(promises, broken) && m.takes(f) && !brought.takes(f) && !slices.Contains(u.Breaks, broken) {
+					u.Breaks = append(u.Breaks, broken)
+					u.Why = cmp.Or(u.Why, f.Why)
+				}
+			}
+		}
+		if len(u.Breaks) > 0 {
+			all = append(all, u)
+		}
+	}
+	for _, f := range variant.Faults {
+		if !slices.Contains(brought.faults, f) {
+			with(string(f), c.offers(append(slices.Clone(brought.faults), f)))
+		}
+	}
+	for _, option := range variant.Options {
+		if !slices.Contains(brought.under, option) {
+			m := brought
+			m.under = append(slices.Clone(m.under), option)
+			with(option, m)
+		}
+	}
+	return all
 }
 
 // befalling are the faults that befall this run, in the vocabulary of flaws.

@@ -1,10 +1,13 @@
 package scenarios
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"oversell/history"
+	"oversell/idimpl"
 	"oversell/lockimpl"
 	"oversell/stockimpl"
 	"oversell/variant"
@@ -24,6 +27,43 @@ func config(t *testing.T, scenario, lock, sale string) Config {
 		}
 	}
 	return c
+}
+
+// TestKnownToBreak names what flaws declare and a run does not bring, and nothing that it
+// brings or that is not promised.
+func TestKnownToBreak(t *testing.T) {
+	for _, c := range []struct {
+		scenario, lock, sale string
+		change               func(*Config)
+		want, not            []string
+	}{
+		{scenario: "seckill", lock: "lua-release", sale: "plain", want: []string{"overrun", "failover", "evict"}, not: []string{"resend", "none", "crash"}},
+		{scenario: "seckill", lock: "lua-release", sale: "plain", change: func(c *Config) { c.Hold = 2 * c.TTL }, want: []string{"failover"}, not: []string{"overrun"}},
+		{scenario: "seckill", lock: "none", sale: "decr", want: []string{"quantity", "refund"}},
+		{scenario: "seckill", lock: "none", sale: "decr", change: func(c *Config) { c.Quantity = 3 }, want: []string{"refund"}, not: []string{"quantity"}},
+		{scenario: "seckill", lock: "none", sale: "check-then-act", want: []string{"resend"}},
+		{scenario: "mutex", lock: "none", not: []string{"overrun", "failover"}}, // nothing is promised
+		{scenario: "mutex", lock: "setnx-expire", want: []string{"crash", "overrun"}},
+	} {
+		config := config(t, c.scenario, c.lock, c.sale)
+		if c.change != nil {
+			c.change(&config)
+		}
+		names := map[string]bool{}
+		for _, u := range config.KnownToBreak() {
+			names[u.Under] = len(u.Breaks) > 0 && u.Why != ""
+		}
+		for _, name := range c.want {
+			if !names[name] {
+				t.Errorf("%s, %s, %s: %v lacks %s", c.scenario, c.lock, c.sale, names, name)
+			}
+		}
+		for _, name := range c.not {
+			if _, told := names[name]; told {
+				t.Errorf("%s, %s, %s: %v has %s", c.scenario, c.lock, c.sale, names, name)
+			}
+		}
+	}
 }
 
 // TestExpect holds the declared outcomes against the table of failure modes.
@@ -85,17 +125,16 @@ func TestCompleteRefusesNonsense(t *testing.T) {
 		masters    int
 		want       string
 	}{
-		{change: func(c *Config) { c.Clients = 0 }, want: "0 clients"},
-		{change: func(c *Config) { c.Clients = -3 }, want: "-3 clients"},
-		{change: func(c *Config) { c.Clients = 2_000_000 }, want: "at most"},
-		{change: func(c *Config) { c.Stock = -1 }, want: "a stock of -1"},
-		{change: func(c *Config) { c.Quantity = -1 }, want: "orders for -1 pieces"},
-		{change: func(c *Config) { c.TTL = 0 }, want: "Redis counts in milliseconds"},
-		{change: func(c *Config) { c.TTL = 999 * time.Microsecond }, want: "Redis counts in milliseconds"},
+		{change: func(c *Config) { c.Clients = 0 }, want: "--clients 0: must be 1 to"},
+		{change: func(c *Config) { c.Clients = -3 }, want: "--clients -3: must be 1 to"},
+		{change: func(c *Config) { c.Clients = 2_000_000 }, want: "must be 1 to 100000"},
+		{change: func(c *Config) { c.Stock = -1 }, want: "--stock -1: must be 0 to"},
+		{change: func(c *Config) { c.Quantity = -1 }, want: "--quantity -1: must be 1 to"},
+		{change: func(c *Config) { c.TTL = 999 * time.Microsecond }, want: "Redis counts in whole milliseconds"},
 		{change: func(c *Config) { c.TTL = 1500 * time.Microsecond }, want: "whole milliseconds"},
-		{change: func(c *Config) { c.Resend = 1.5 }, want: "between 0 and 1"},
-		{change: func(c *Config) { c.Refund = -0.5 }, want: "between 0 and 1"},
-		{change: func(c *Config) { c.Wait = -1 }, want: "waiting time"},
+		{change: func(c *Config) { c.Resend = 1.5 }, want: "must be 0 to 1"},
+		{change: func(c *Config) { c.Refund = -0.5 }, want: "must be 0 to 1"},
+		{change: func(c *Config) { c.Wait = -1 }, want: "--wait -1ns: must be 0 to 24h"},
 		{change: func(c *Config) { c.Pool = -1 }, want: "connection"},
 		{change: func(c *Config) { c.Hold = -1 }, want: "section"},
 		{change: func(c *Config) { c.MaxTries = -1 }, want: "-1 tries"},
@@ -132,5 +171,29 @@ func TestPromisesFollowTheObjects(t *testing.T) {
 	}
 	if got, want := len(c.Promises()), len(c.Lock.Promises); got != want {
 		t.Errorf("%d promises; the lock makes %d", got, want)
+	}
+}
+
+// TestFloorsPromiseNoGaps: what a scenario asks of an object is promised with every
+// variant, and the declared outcome follows.
+func TestFloorsPromiseNoGaps(t *testing.T) {
+	for _, v := range idimpl.Variants {
+		for _, scenario := range []string{"ids", "floors"} {
+			c := config(t, scenario, "lua-release", "")
+			c.IDs = v
+			gapless := slices.Contains(c.Promises(), history.Promise{Of: variant.IDs, Property: variant.NoGaps})
+			want := scenario == "floors" || slices.Contains(v.Promises, variant.NoGaps)
+			if gapless != want {
+				t.Errorf("%s with %s: no-gaps is promised: %v, want %v", scenario, v.Name, gapless, want)
+			}
+			outcome, why := c.Expect()
+			if expected := map[bool]string{true: ExpectViolated, false: ExpectPass}[scenario == "floors" && v.Name == "block"]; outcome != expected {
+				t.Errorf("%s with %s: declared %s (%v), want %s", scenario, v.Name, outcome, why, expected)
+			}
+		}
+	}
+	block, _ := idimpl.Find("block")
+	if slices.Contains(block.Promises, variant.NoGaps) {
+		t.Error("a scenario has changed what a variant promises")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -13,6 +14,7 @@ import (
 	"oversell/faults"
 	"oversell/history"
 	"oversell/lockimpl"
+	"oversell/queueimpl"
 	"oversell/target"
 	"oversell/variant"
 )
@@ -29,6 +31,7 @@ func (r *run) inject(ctx context.Context) (err error) {
 	r.injector, err = faults.New(ctx, faults.Options{
 		Faults: r.config.Faults, Seed: r.config.Seed, Target: r.target,
 		Key: r.lockKey(), Near: r.prefix, Record: r.struck,
+		Masters: r.config.mastersUsed(), Bare: !r.config.commandsInSections(),
 	})
 	if err == nil {
 		counts := r.counts
@@ -40,13 +43,13 @@ func (r *run) inject(ctx context.Context) (err error) {
 	return err
 }
 
-// lockKey is where the lock under test is kept; empty if there is none.
+// lockKey is where the lock under test is kept; empty if there is none, or several.
 func (r *run) lockKey() string {
 	switch {
-	case r.config.Lock.New == nil, len(r.config.Lock.Promises) == 0: // the latter is no lock at all
+	case !r.config.oneLock():
 		return ""
 	case r.config.Scenario.Uses(variant.Queue) && r.config.Queue.Locked:
-		return lockimpl.Key(r.queue.name)
+		return lockimpl.Key(queueimpl.LockName(r.queue.name))
 	}
 	return lockimpl.Key(r.lock.name)
 }
@@ -55,16 +58,74 @@ func (r *run) lockKey() string {
 func (r *run) dial(id int32, connections int) []redis.UniversalClient {
 	o := target.ConnOptions{PoolSize: connections, Timeout: r.config.Timeout}
 	if r.injector != nil && id >= 0 {
-		o.Dialed = func(conn net.Conn) { r.injector.Dialed(int(id), conn) }
+		o.Dialed = func(conn net.Conn) {
+			r.injector.Dialed(int(id), conn)
+			r.lifeline.add(conn)
+		}
 	}
 	return r.target.Clients(o)
+}
+
+// lifeline holds the connections of the clients, so that they can all be broken: what
+// a fault holds up for a minute must not keep a run from ending.
+type lifeline struct {
+	mu    sync.Mutex
+	conns []net.Conn
+	cut   bool
+}
+
+// add takes note of a connection, and breaks it if all are broken.
+func (l *lifeline) add(conn net.Conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cut {
+		conn.Close()
+		return
+	}
+	l.conns = append(l.conns, conn)
+}
+
+// sever breaks all connections, and those that come later.
+func (l *lifeline) sever() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cut = true
+	for _, c := range l.conns {
+		c.Close()
+	}
+	l.conns = nil
+}
+
+// lastWords is how long a run that was interrupted waits for what its faults hold up,
+// and again for what they have to mend.
+const lastWords = 1500 * time.Millisecond
+
+// endSoon ends a run with faults shortly after ctx does, whatever they hold up: the
+// answers that are missing then are never known.
+func (r *run) endSoon(ctx context.Context, over <-chan struct{}) {
+	if r.injector == nil {
+		return
+	}
+	for _, step := range []func(){func() {}, r.lifeline.sever, r.injector.Abandon} {
+		select {
+		case <-ctx.Done():
+			step()
+		case <-over:
+			return
+		}
+		select {
+		case <-time.After(lastWords):
+		case <-over:
+			return
+		}
+	}
 }
 
 // meddle hands a client's world to the faults.
 func (r *run) meddle(id int32, env *variant.Env) redis.Hook {
 	c := r.injector.Client(int(id))
 	r.injured.Store(id, c)
-	env.Clock, env.Wait = c.Clock(env.Clock), c.Wait(env.Wait)
+	env.Clock, env.Wait, env.Go = c.Clock(env.Clock), c.Wait(env.Wait), c.Go(env.Go)
 	return c
 }
 
@@ -130,7 +191,7 @@ func (r *run) followFaults(over <-chan struct{}) {
 			r.recovered.Store(true)
 			return
 		case now > limit:
-			r.unrecovered.Store(fmt.Sprintf("nobody got anything for %v after the last fault was mended", r.config.patience().Round(time.Millisecond)))
+			r.unrecovered.Store(fmt.Sprintf("no client got what it came for in %v after the last fault was mended", r.config.patience().Round(time.Millisecond)))
 			r.recovered.Store(true)
 			r.halt()
 			return
@@ -167,6 +228,9 @@ func (c Config) patience() time.Duration {
 func (c Config) withFaults(usual time.Duration) time.Duration {
 	if len(c.Faults) > 0 {
 		usual += c.patience()
+	}
+	for _, f := range c.Faults {
+		usual = max(usual, f.When.At+c.patience())
 	}
 	return usual
 }
@@ -205,7 +269,7 @@ func (r *run) watchProgress(over <-chan struct{}) {
 			excused = r.since() // not the clients' fault
 		}
 		if still := r.since() - max(excused, time.Duration(r.lastGood.Load())); still > r.config.patience() {
-			text := fmt.Sprintf("nobody got anything for %v, and so the run was ended", still.Round(time.Millisecond))
+			text := fmt.Sprintf("no client got what it came for in %v, and so the run was ended", still.Round(time.Millisecond))
 			r.stuck.CompareAndSwap(nil, &text)
 			r.halt()
 			return
@@ -236,6 +300,9 @@ func (r *run) went(c *Client, op history.Op, err error) {
 	if op.Kind == history.Buy && err == nil {
 		r.live.Sold.Add(op.Pieces())
 	}
+	if op.Kind == history.Submit && err == nil {
+		r.live.Rounds.Add(1)
+	}
 	switch {
 	case op.Outcome != history.Unknown:
 		if r.injector != nil && r.good(&op) {
@@ -256,7 +323,8 @@ func (r *run) counts() (counts []history.FaultCount) {
 	}
 	for _, c := range r.injector.Counts() {
 		counts = append(counts, history.FaultCount{
-			Name: c.Fault.Text, Level: string(c.Fault.Kind.Level), Fired: c.Fired, Holders: c.Holders, Waiters: c.Waiters, Failed: c.Failed,
+			Name: c.Fault.Text, Level: string(c.Fault.Kind.Level), Fired: c.Fired, Holders: c.Holders, Waiters: c.Waiters,
+			Vain: c.Vain, VainWhy: c.VainWhy, Effect: c.Effect(), Failed: c.Failed,
 		})
 	}
 	return counts

@@ -12,23 +12,29 @@ import (
 
 // ids counts, as a shop numbers its orders: numbers must be unique and rise.
 var ids = Scenario{
-	Name:     "ids",
-	Summary:  "globally increasing ids: every client takes the lock, takes the next number, and gives the lock back",
-	Objects:  []variant.Object{variant.IDs, variant.Lock},
-	Defaults: countDefaults,
-	Step:     nextNumber,
-	Audit:    auditCounter,
+	Name:       "ids",
+	Source:     "document 1, which names globally increasing ids among the uses of a lock",
+	Summary:    "globally increasing ids: every client takes the lock, takes the next number, and gives the lock back",
+	Objects:    []variant.Object{variant.IDs, variant.Lock},
+	Operations: []history.Kind{history.Acquire, history.NextID, history.Release},
+	Defaults:   countDefaults,
+	Step:       nextNumber,
+	Audit:      auditCounter,
 }
 
 // floors counts, as a forum numbers the posts of a thread: 1, 2, 3 … without a
-// gap. Every post is a request of its own.
+// gap and without a repeat, whatever the generator promises by itself. Every post is a
+// request of its own.
 var floors = Scenario{
-	Name:     "floors",
-	Summary:  "floor numbers of a forum thread: the same, and no number may be missing",
-	Objects:  []variant.Object{variant.IDs, variant.Lock},
-	Defaults: countDefaults,
-	Step:     nextNumber,
-	Audit:    auditCounter,
+	Name:       "floors",
+	Source:     "document 1, which names the floor numbers of a thread among the uses of a lock",
+	Summary:    "floor numbers of a forum thread: the same, and no number may be missing",
+	Objects:    []variant.Object{variant.IDs, variant.Lock},
+	Operations: []history.Kind{history.Acquire, history.NextID, history.Release},
+	Promises:   []history.Promise{{Of: variant.IDs, Property: variant.UniqueIDs}, {Of: variant.IDs, Property: variant.NoGaps}},
+	Defaults:   countDefaults,
+	Step:       nextNumber,
+	Audit:      auditCounter,
 }
 
 // countSteps is how many numbers are taken when nobody says otherwise.
@@ -48,8 +54,8 @@ func nextNumber(ctx context.Context, c *Client) (done bool) {
 	}
 	request := strconv.FormatInt(c.around.number(numberedOrder), 10)
 	c.section(ctx, place{what: "number", text: request}, func(l lockimpl.Lock, session int64) answer {
-		op := c.begin(history.Op{Kind: history.NextID, Key: c.stage.counter.key, Arg: history.Text(request), Session: session})
-		ctx, done := c.holding(ctx, l)
+		op := c.begin(history.Op{Kind: history.NextID, Key: c.stage.counter.key, Arg: history.Text(request), Session: history.Int(session)})
+		ctx, done := c.holding(c.Trying(ctx), l)
 		defer done()
 		n, err := c.ids.Next(ctx, request, l)
 		if err == nil && c.chance(c.stage.config.Die) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"oversell/history"
 	"oversell/variant"
 )
 
@@ -12,9 +13,10 @@ const mutexName = "mutex"
 
 // mutex exercises the lock alone.
 var mutex = Scenario{
-	Name:    mutexName,
-	Summary: "every client takes the lock, holds it for a time, extends it when that is long, and gives it back",
-	Objects: []variant.Object{variant.Lock},
+	Name:       mutexName,
+	Summary:    "every client takes the lock, holds it for a time, extends it when that is long, and gives it back",
+	Objects:    []variant.Object{variant.Lock},
+	Operations: []history.Kind{history.Acquire, history.Extend, history.Release},
 	Defaults: func(c *Config) {
 		c.Hold = orDefault(c.Hold, time.Millisecond)
 		if c.Ops == 0 {
@@ -34,8 +36,8 @@ var mutex = Scenario{
 		slice := c.stage.config.TTL / 2
 		left := c.stage.config.Hold
 		for ; left > slice; left -= slice {
-			if !c.rest(ctx, l, slice) {
-				break
+			if !c.rest(ctx, l, slice) || c.around.stopping() {
+				break // a long section would go on extending its lock long after the run
 			}
 			if l, ok = c.extend(ctx, l, session); !ok {
 				break

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -18,10 +19,12 @@ import (
 // queue is the documents' task queue: one half of the clients enqueues tasks, the
 // other takes them and works on them.
 var queue = Scenario{
-	Name:     "queue",
-	Summary:  "a task queue: half of the clients enqueue tasks, the other half take them and work on them",
-	Objects:  []variant.Object{variant.Queue, variant.Lock},
-	Defaults: queueDefaults,
+	Name:       "queue",
+	Source:     "documents 0 and 2",
+	Summary:    "a task queue: half of the clients enqueue tasks, the other half take them and work on them",
+	Objects:    []variant.Object{variant.Queue, variant.Lock},
+	Operations: []history.Kind{history.Enqueue, history.Pop, history.Effect, history.Ack, history.Acquire, history.Release},
+	Defaults:   queueDefaults,
 	Step: func(ctx context.Context, c *Client) bool {
 		if c.produces() {
 			return c.produce(ctx)
@@ -39,7 +42,20 @@ const (
 	quietTime  = 300 * time.Millisecond
 )
 
+// By default some tasks are due later and some ids come again, where the queue promises
+// something of these: a promise that nothing can have broken is not kept.
+const (
+	queueDelay  = 50 * time.Millisecond
+	queueRepeat = 0.1
+)
+
 func queueDefaults(c *Config) {
+	if _, delays := c.Queue.New(variant.Env{}, queueimpl.Options{}).(queueimpl.Delayer); delays {
+		c.Delay = orDefault(c.Delay, queueDelay)
+	}
+	if slices.Contains(c.Queue.Promises, variant.OneEntryPerID) {
+		c.Repeat = orDefault(c.Repeat, queueRepeat)
+	}
 	if c.Duration == 0 {
 		c.Ops = orDefault(c.Ops, queueTasks)
 		c.cap()
@@ -52,38 +68,92 @@ func queueDefaults(c *Config) {
 // produces tells whether the client is one of the producers: every other one.
 func (c *Client) produces() bool { return c.index%2 == 0 }
 
-// produce enqueues one task, by chance later than now, or one that was enqueued before.
+// produce makes one enqueue: of a new task, or by chance of several, or of the one that
+// was enqueued before. By chance it withdraws the first of them again.
 func (c *Client) produce(ctx context.Context) (done bool) {
 	if !c.around.takeStep() || c.around.enough() {
 		c.stage.finished.Add(1)
 		return true
 	}
-	id := strconv.FormatInt(c.around.number(numberedOrder), 10)
-	if c.chance(c.stage.config.Repeat) && c.lastTask != "" {
-		id = c.lastTask
+	ids := make([]string, 1+c.upTo(c.stage.batch()-1))
+	for i := range ids {
+		ids[i] = strconv.FormatInt(c.around.number(numberedOrder), 10)
 	}
-	c.lastTask = id
-	c.enqueue(ctx, id)
+	if c.chance(c.stage.config.Repeat) && c.lastTask != "" {
+		ids[0] = c.lastTask
+	}
+	c.lastTask = ids[0]
+	if task, in := c.enqueue(ctx, ids...); in && c.chance(c.stage.config.Withdraw) {
+		c.withdraw(ctx, task)
+	}
 	return false
 }
 
-func (c *Client) enqueue(ctx context.Context, id string) bool {
-	op := c.begin(history.Op{Kind: history.Enqueue, Key: c.stage.queue.key, Arg: history.Text(id)})
+// upTo is a number from 0 to most, drawn by chance.
+func (c *Client) upTo(most int) int {
+	if most <= 0 {
+		return 0
+	}
+	return c.Rand.IntN(most + 1)
+}
+
+// enqueue enters tasks with one call, and records one operation for each. It returns the
+// first that entered, if any did.
+func (c *Client) enqueue(ctx context.Context, ids ...string) (first queueimpl.Task, in bool) {
+	op := c.begin(history.Op{Kind: history.Enqueue, Key: c.stage.queue.key, Arg: history.Text(ids[0])})
+	if len(ids) > 1 {
+		op.Session = history.Int(c.around.number(numberedRequest))
+	}
+	ctx = c.Trying(ctx)
 	var entered []queueimpl.Task
 	var err error
 	if d, delays := c.queue.(queueimpl.Delayer); delays && c.stage.config.Delay > 0 {
 		after := time.Duration(c.Rand.Int64N(int64(c.stage.config.Delay) + 1))
-		entered, err = d.EnqueueAfter(ctx, c.stage.queue.name, after, id)
+		entered, err = d.EnqueueAfter(ctx, c.stage.queue.name, after, ids...)
 	} else {
-		entered, err = c.queue.Enqueue(ctx, c.stage.queue.name, id)
+		entered, err = c.queue.Enqueue(ctx, c.stage.queue.name, ids...)
 	}
-	switch {
-	case err == nil && len(entered) == 0:
-		err = errIgnored
-	case err == nil:
-		op.Until = c.due(entered[0].Score)
+	ops, errs := make([]history.Op, len(ids)), make([]error, len(ids))
+	for i, id := range ids {
+		ops[i], errs[i] = op, err
+		ops[i].Arg = history.Text(id)
+		at := slices.IndexFunc(entered, func(t queueimpl.Task) bool { return t.ID == id })
+		switch {
+		case err == nil && at < 0:
+			errs[i] = errIgnored
+		case at >= 0: // also without an answer, if the client set the score
+			ops[i].Until = c.due(entered[at].Score)
+		}
 	}
-	return c.record(op, err)
+	if ok := c.recordAll(ops, errs); !ok || len(entered) == 0 {
+		return queueimpl.Task{}, false
+	}
+	return entered[0], true
+}
+
+// withdraw dequeues a task by its id and score.
+func (c *Client) withdraw(ctx context.Context, t queueimpl.Task) {
+	d := c.queue.(queueimpl.Dequeuer) // or the run was refused
+	op := c.begin(history.Op{Kind: history.Dequeue, Key: c.stage.queue.key, Arg: history.Text(t.ID)})
+	c.record(op, d.Dequeue(ctx, c.stage.queue.name, t.ID, t.Score))
+}
+
+// peek looks at what is due, and records one operation for each task that it was shown.
+func (c *Client) peek(ctx context.Context) {
+	p := c.queue.(queueimpl.Peeker) // or the run was refused
+	op := c.begin(history.Op{Kind: history.Peek, Key: c.stage.queue.key, Session: history.Int(c.around.number(numberedRequest))})
+	tasks, err := p.Peek(ctx, c.stage.queue.name, c.stage.batch())
+	if err == nil && len(tasks) == 0 {
+		err = queueimpl.ErrEmpty
+	}
+	ops, errs := []history.Op{op}, []error{err}
+	for i, t := range tasks {
+		if i > 0 {
+			ops, errs = append(ops, op), append(errs, nil)
+		}
+		ops[i].Result = history.Text(t.ID)
+	}
+	c.recordAll(ops, errs)
 }
 
 // errIgnored answers an id that is in the queue already: it stands.
@@ -97,6 +167,9 @@ func (c *Client) due(score float64) time.Duration {
 
 // consume takes one task and works on it.
 func (c *Client) consume(ctx context.Context, work func(ctx context.Context, t queueimpl.Task) bool) (done bool) {
+	if c.chance(c.stage.config.Peek) {
+		c.peek(ctx)
+	}
 	tasks, request, err := c.pop(ctx)
 	switch {
 	case errors.Is(err, queueimpl.ErrLocked):
@@ -122,27 +195,24 @@ func (c *Client) consume(ctx context.Context, work func(ctx context.Context, t q
 	return false
 }
 
-// pop takes a task, and records one operation for each that it got.
+// pop takes a task, or up to a batch of them, and records one operation for each that it got.
 func (c *Client) pop(ctx context.Context) ([]queueimpl.Task, int64, error) {
 	request := c.around.number(numberedRequest)
-	op := c.begin(history.Op{Kind: history.Pop, Key: c.stage.queue.key, Session: request})
+	op := c.begin(history.Op{Kind: history.Pop, Key: c.stage.queue.key, Session: history.Int(request)})
+	ctx = c.Trying(ctx)
 	var tasks []queueimpl.Task
 	var err error
 	if j, journals := c.queue.(queueimpl.Journaler); journals {
-		tasks, err = j.PopAs(ctx, c.stage.queue.name, strconv.FormatInt(request, 10), 1)
+		tasks, err = j.PopAs(ctx, c.stage.queue.name, strconv.FormatInt(request, 10), c.stage.batch())
 	} else {
-		tasks, err = c.queue.Pop(ctx, c.stage.queue.name, 1)
+		tasks, err = c.queue.Pop(ctx, c.stage.queue.name, c.stage.batch())
 	}
 	if err != nil {
-		if outcome, _ := outcomeOf(err); outcome == history.Unknown {
-			c.stage.openPops.Store(request, struct{}{})
-		}
-		c.record(op, err)
+		c.recordPop(op, request, err)
 		return nil, request, err
 	}
 	if c.dead() {
-		c.stage.openPops.Store(request, struct{}{})
-		c.record(op, faults.ErrCrashed)
+		c.recordPop(op, request, faults.ErrCrashed)
 		return nil, request, faults.ErrCrashed
 	}
 	op.Return = c.around.now()
@@ -153,6 +223,24 @@ func (c *Client) pop(ctx context.Context) ([]queueimpl.Task, int64, error) {
 	c.leave()
 	return tasks, request, nil
 }
+
+// recordPop records a pop that brought nothing. One without an answer may have taken as
+// many tasks as it asked for: it is that many operations.
+func (c *Client) recordPop(op history.Op, request int64, err error) {
+	n := 1
+	if outcome, _ := outcomeOf(err); outcome == history.Unknown {
+		c.stage.openPops.Store(request, struct{}{})
+		n = c.stage.batch()
+	}
+	ops, errs := make([]history.Op, n), make([]error, n)
+	for i := range ops {
+		ops[i], errs[i] = op, err
+	}
+	c.recordAll(ops, errs)
+}
+
+// batch is how many tasks one call is for at the most.
+func (s *stage) batch() int { return max(s.config.Batch, 1) }
 
 // die ends the client with what it has in its hands; another takes its place.
 func (c *Client) die(at history.Value) {
@@ -184,7 +272,7 @@ func (c *Client) ack(ctx context.Context, t queueimpl.Task, request int64) {
 	if !wants {
 		return
 	}
-	op := c.begin(history.Op{Kind: history.Ack, Key: c.stage.queue.key, Arg: history.Text(t.ID), Session: request})
+	op := c.begin(history.Op{Kind: history.Ack, Key: c.stage.queue.key, Arg: history.Text(t.ID), Session: history.Int(request)})
 	c.record(op, a.Ack(ctx, c.stage.queue.name, t))
 }
 
@@ -195,7 +283,7 @@ func auditQueue(ctx context.Context, c *Client) error {
 	entries := int64(0)
 	list := func(what string, session int64, tasks []queueimpl.Task) {
 		for _, t := range tasks {
-			op := c.begin(history.Op{Kind: history.ReadState, Key: q.key, Arg: history.Text(what), Session: session})
+			op := c.begin(history.Op{Kind: history.ReadState, Key: q.key, Arg: history.Text(what), Session: history.Int(session)})
 			op.Result = history.Text(t.ID)
 			c.record(op, nil)
 			entries++

@@ -2,11 +2,10 @@ package scenarios
 
 import (
 	"context"
-	"crypto/rand"
 	"database/sql"
-	"encoding/hex"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +17,7 @@ import (
 	"oversell/database"
 	"oversell/faults"
 	"oversell/history"
+	"oversell/internal/mark"
 	"oversell/load"
 	"oversell/target"
 	"oversell/variant"
@@ -56,18 +56,8 @@ type Servers struct {
 // error means that the surroundings failed (no server, disk full); what had
 // been recorded by then is in the file.
 func Run(ctx context.Context, c Config, s Servers, path string, live *Live) error {
-	r := &run{stage: newStage(c, newPrefix()), target: s.Redis, db: s.SQL, live: live}
+	r := &run{stage: newStage(c, mark.New()), target: s.Redis, db: s.SQL, live: live}
 	return r.do(ctx, path)
-}
-
-// newPrefix marks the keys of one run, within their names, so that they are
-// recognisable and in one hash slot, and so that only they are removed. It is no
-// choice of the experiment and does not depend on the seed: two runs with one
-// seed may share a server.
-func newPrefix() string {
-	var b [4]byte
-	rand.Read(b[:]) // never fails
-	return "{ov-" + hex.EncodeToString(b[:]) + "}"
 }
 
 // run is a run under way.
@@ -81,8 +71,9 @@ type run struct {
 	log    *history.Log
 
 	injector    *faults.Injector // nil without faults
-	injured     sync.Map         // of *faults.Client by client ID
-	renamed     sync.Map         // present client IDs by the number under which the client was made
+	lifeline    lifeline
+	injured     sync.Map // of *faults.Client by client ID
+	renamed     sync.Map // present client IDs by the number under which the client was made
 	strikes     *history.Recorder
 	began       time.Duration // of the load, since the start of the run
 	lastGood    atomic.Int64  // when somebody last got something, since the start of the run
@@ -95,20 +86,35 @@ type run struct {
 	declined sync.Map     // tasks whose orders were declined for want of stock
 	failing  atomic.Int64 // operations that failed since the last that did not
 	timeUp   atomic.Bool  // the run was ended by its time limit
+	late     atomic.Bool  // the faults kept it going when its time was up
 
 	mu       sync.Mutex
 	failures int64 // operations that ended in an error
 	first    error // the first of them
+	broken   error // one after which nobody can go on
 }
 
 func (r *run) do(ctx context.Context, path string) (err error) {
+	if r.target.Kind == target.Address {
+		r.target.Log(filepath.Dir(path))
+		if err := r.target.Claim(r.prefix); err != nil {
+			return err
+		}
+	}
 	var db *sql.DB
 	if r.db != nil {
 		db = r.db.DB
+		r.db.Log(filepath.Dir(path))
+		if err := r.db.Claim(ctx, r.prefix); err != nil {
+			return err
+		}
 	}
 	if err := r.inject(ctx); err != nil {
 		return err
 	}
+	over := make(chan struct{})
+	defer close(over)
+	go r.endSoon(ctx, over)
 	config := load.Config{
 		SQL: db, InLine: slices.Contains(r.config.Lock.Promises, variant.FIFO), Pool: r.config.Pool, Waiting: r.config.Waiting, Seed: r.config.Seed,
 		Dial: r.dial,
@@ -117,6 +123,9 @@ func (r *run) do(ctx context.Context, path string) (err error) {
 	if r.injector != nil {
 		config.Meddle = r.meddle
 		defer func() { err = errors.Join(err, r.injector.Close()) }()
+	}
+	if err := r.target.Fits(r.connections()); err != nil {
+		return err
 	}
 	engine, err := load.New(ctx, config)
 	if err != nil {
@@ -150,13 +159,31 @@ func (r *run) do(ctx context.Context, path string) (err error) {
 	return err
 }
 
+// connections is how many the clients have to each node, and we ourselves.
+func (r *run) connections() int {
+	n := r.config.Pool
+	if n == 0 {
+		n = r.config.Clients
+		if r.config.twins() {
+			n *= 2
+		}
+	}
+	return n + ourConnections
+}
+
+// twins tells whether each buyer has a twin, who sends an order while the buyer does.
+func (c Config) twins() bool { return c.Resend > 0 && !c.inTurn && !c.Scenario.Uses(variant.Queue) }
+
+// ourConnections are those to look after the run.
+const ourConnections = 2
+
 // dialers bounds how many clients connect at once.
 const dialers = 32
 
 // crowd makes the clients, and a twin for each when orders may be resent.
 func (r *run) crowd(ctx context.Context) ([]*load.Client, error) {
 	n := r.config.Clients
-	if r.config.Resend > 0 {
+	if r.config.twins() {
 		n *= 2
 	}
 	crowd := make([]*load.Client, n)
@@ -189,20 +216,25 @@ func (r *run) record(ctx context.Context, w *history.Writer, crowd []*load.Clien
 		swept <- err
 	}()
 	trailer := r.drive(ctx, crowd)
+	ended := time.Now()
 	if r.injector != nil {
 		r.injector.Stop() // the final state is read when all is mended
 	}
-	stateErr := r.audit(steward)
+	mending := time.Since(ended)
+	stateErr := r.audit(ctx, steward)
 	stopSweeping()
 	err := <-swept
 	trailer.Faults = r.counts()
 	trailer.Unrecovered, _ = r.unrecovered.Load().(string)
-	trailer.Notes = r.notes(stateErr)
+	trailer.Notes = append(r.notes(stateErr), r.overtime(trailer.Elapsed, mending)...)
 	select {
 	case <-r.target.Done():
 		err = errors.Join(err, r.target.Err())
 	default:
 	}
+	r.mu.Lock()
+	err = errors.Join(err, r.broken)
+	r.mu.Unlock()
 	trailer.Aborted = r.aborted(err)
 	return trailer, err
 }
@@ -222,9 +254,10 @@ func (r *run) drive(ctx context.Context, crowd []*load.Client) history.Trailer {
 	if r.injector != nil {
 		over := make(chan struct{})
 		defer close(over)
-		r.began = r.since()
+		now := time.Now()
+		r.began = now.Sub(r.log.Start())
 		r.lastGood.Store(int64(r.began))
-		r.injector.Start()
+		r.injector.StartAt(now)
 		go r.followFaults(over)
 		go r.watchProgress(over)
 	}
@@ -244,6 +277,7 @@ func (r *run) stopWhen(ctx context.Context) (callOff func()) {
 		select {
 		case <-ctx.Done():
 		case <-up:
+			r.late.Store(r.lasting())
 			r.outlast(ctx, over)
 			r.timeUp.Store(true)
 		case <-r.target.Done():
@@ -260,7 +294,7 @@ func (r *run) stopWhen(ctx context.Context) (callOff func()) {
 func (r *run) halt() {
 	r.engine.Stop()
 	if r.injector != nil {
-		go r.injector.Stop()
+		r.injector.Halt()
 	}
 }
 
@@ -307,12 +341,16 @@ const idlePause = 20 * time.Millisecond
 const stateTimeout = 10 * time.Second
 
 // audit records what the server holds when all clients have ended.
-func (r *run) audit(lc *load.Client) error {
+func (r *run) audit(run context.Context, lc *load.Client) error {
 	audit := r.config.Scenario.Audit
 	if audit == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), stateTimeout)
+	limit := stateTimeout
+	if run.Err() != nil && r.injector != nil { // a server that a fault left broken does not answer
+		limit = lastWords
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	return audit(ctx, r.client(lc))
 }
@@ -322,6 +360,10 @@ func (r *run) failed(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.failures++
+	if database.Failing(err) && r.broken == nil {
+		r.broken = fmt.Errorf("the database cannot be written to: %w", err)
+		r.halt()
+	}
 	if r.injector != nil && r.injector.Disturbed() {
 		r.failing.Store(0)
 	}
@@ -337,7 +379,7 @@ func (r *run) failed(err error) {
 func (r *run) aborted(err error) string {
 	switch {
 	case err != nil:
-		return err.Error()
+		return r.target.Hide(err.Error())
 	case r.failing.Load() >= failuresInARow:
 		return fmt.Sprintf("%d operations in a row ended in an error", failuresInARow)
 	case r.stuck.Load() != nil:
@@ -357,7 +399,7 @@ func (r *run) notes(stateErr error) (notes []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.failures > 0 {
-		first := strings.Join(strings.Fields(strings.ReplaceAll(r.first.Error(), r.prefix, "")), " ")
+		first := strings.Join(strings.Fields(r.target.Hide(strings.ReplaceAll(r.first.Error(), r.prefix, ""))), " ")
 		notes = append(notes, fmt.Sprintf("operations that ended in an error: %d; the first: %s", r.failures, first))
 	}
 	if r.config.spreadOut {
@@ -372,10 +414,42 @@ func (r *run) notes(stateErr error) (notes []string) {
 	return notes
 }
 
-// cleanUp removes the run's keys from a server that will outlive the run.
+// overtime are notes about what the faults added to the run's time: elapsed is how long
+// the clients were at work, and mending how long it took after that until all was mended.
+func (r *run) overtime(elapsed, mending time.Duration) (notes []string) {
+	if r.late.Load() {
+		notes = append(notes, fmt.Sprintf("the clients went on for %v instead of %v (see --duration): by then not every fault was over, or they had not recovered",
+			elapsed.Round(time.Millisecond), r.config.Duration))
+	}
+	if mending >= noticeable {
+		notes = append(notes, fmt.Sprintf("the faults were mended %v after the clients had ended", mending.Round(time.Millisecond)))
+	}
+	return notes
+}
+
+// noticeable is how long mending must take to be told of.
+const noticeable = 500 * time.Millisecond
+
+// reinstateTimeout is how long the servers may take to have the masters that they had.
+const reinstateTimeout = time.Minute
+
+// cleanUp removes the run's tables, and its keys from servers that will outlive the run;
+// those have the masters again that they had.
 func (r *run) cleanUp() error {
+	return errors.Join(r.cleanTarget(), r.cleanDatabase())
+}
+
+func (r *run) cleanDatabase() error {
+	if r.db == nil {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), stateTimeout)
 	defer cancel()
+	_, err := r.db.Sweep(ctx, r.prefix)
+	return err
+}
+
+func (r *run) cleanTarget() error {
 	select {
 	case <-r.target.Done():
 		return nil // nothing left to clean
@@ -384,12 +458,13 @@ func (r *run) cleanUp() error {
 	if r.config.BreaksServers() && r.target.Kind != target.Address {
 		return nil // they end with the run, and some have ended before
 	}
-	_, err := r.target.Sweep(ctx, r.prefix)
-	if r.db != nil {
-		_, dropped := r.db.Sweep(ctx, r.prefix)
-		err = errors.Join(err, dropped)
-	}
-	return err
+	ctx, cancel := context.WithTimeout(context.Background(), reinstateTimeout)
+	defer cancel()
+	err := r.target.Reinstate(ctx)
+	ctx, cancel = context.WithTimeout(context.Background(), stateTimeout)
+	defer cancel()
+	_, swept := r.target.Sweep(ctx, r.prefix)
+	return errors.Join(err, swept)
 }
 
 // header describes the run to whoever judges its history.
@@ -403,6 +478,10 @@ func (r *run) header() history.Header {
 		Clients: c.Clients, Pool: c.Pool, Started: time.Now().UTC(),
 		TTL: c.TTL, Wait: c.Wait, Retry: c.Retry, Hold: c.Hold, Grace: Grace, Drift: expiryDrift,
 		Promises: c.Promises(), Expected: expected, ExpectedFlaws: why,
+		Declared: c.declared(), KnownToBreak: c.KnownToBreak(),
+	}
+	for _, s := range c.Subjects() {
+		h.Objects = append(h.Objects, s.Of)
 	}
 	h.Renews = c.Lock.Renews
 	h.Duration, h.Ops, h.Timeout = c.Duration, c.Ops, c.Timeout
@@ -411,10 +490,15 @@ func (r *run) header() history.Header {
 	if r.db != nil {
 		h.SQL = fmt.Sprintf("%s %s", r.db.Kind, r.db.ServerVersion)
 	}
+	h.Abandon = c.Abandon
 	h.Visibility, h.Delay, h.Die, h.Repeat = c.QueueOptions.Visibility, c.Delay, c.Die, c.Repeat
 	h.Overwrite, h.Attempts = c.QueueOptions.Overwrite, c.QueueOptions.MaxAttempts
+	if c.Scenario.Uses(variant.Queue) {
+		h.Batch, h.Withdraw, h.Peek = c.Batch, c.Withdraw, c.Peek
+	}
 	if c.Scenario.Uses(variant.Sale) {
 		h.Sale, h.Stock, h.Quantity, h.Resend, h.Refund = c.Sale.Name, c.Stock, c.Quantity, c.Resend, c.Refund
+		h.RefuseStale = c.RefuseStale
 	}
 	return h
 }

@@ -3,8 +3,10 @@ package scenarios
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,6 +15,7 @@ import (
 	"oversell/history"
 	"oversell/load"
 	"oversell/lockimpl"
+	"oversell/queueimpl"
 	"oversell/stockimpl"
 	"oversell/target"
 	"oversell/variant"
@@ -74,7 +77,7 @@ func state(t *testing.T, h *history.History, what string) int64 {
 }
 
 func TestSeckillSellsOut(t *testing.T) {
-	for _, waiting := range []load.Waiting{load.Poll, load.Exponential, load.PubSub} {
+	for _, waiting := range load.Waitings {
 		for _, pool := range []int{0, 3} {
 			c := config(t, "seckill", "lua-release", "plain")
 			c.Waiting, c.Pool = waiting, pool
@@ -168,6 +171,68 @@ func TestQuantities(t *testing.T) {
 	}
 	if len(sizes) != 3 || sold+state(t, h, "left") != 20 {
 		t.Errorf("orders of sizes %v; sold %d, left %d of 20", sizes, sold, state(t, h, "left"))
+	}
+}
+
+// TestAllOfAQueue: lists of ids, pops of several, withdrawals and peeks are in the history,
+// each with what it was told.
+func TestAllOfAQueue(t *testing.T) {
+	c := config(t, "queue", "lua-release", "")
+	c.Queue, _ = queueimpl.Find("zset-locked")
+	c.Clients, c.Ops, c.Batch, c.Withdraw, c.Peek = 4, 60, 4, 0.3, 0.5
+	c.Repeat = None // an id that comes again may be withdrawn once, and handed out once
+	h := runOn(t, t.Context(), c, server(t, "process", "single"))
+	calls := map[history.Kind]map[string]int{}
+	withdrawn, popped := map[string]bool{}, map[string]bool{}
+	for _, op := range h.Ops {
+		if calls[op.Kind] == nil {
+			calls[op.Kind] = map[string]int{}
+		}
+		if op.Session != (history.Value{}) {
+			calls[op.Kind][op.Session.String()]++
+		}
+		switch {
+		case op.Kind == history.Dequeue && op.Outcome == history.OK:
+			withdrawn[op.Arg.String()] = true
+		case op.Kind == history.Pop && op.Outcome == history.OK:
+			popped[op.Result.String()] = true
+		}
+	}
+	for _, kind := range []history.Kind{history.Enqueue, history.Pop, history.Peek} {
+		if largest := slices.Max(slices.Collect(maps.Values(calls[kind]))); largest < 2 || largest > c.Batch {
+			t.Errorf("the largest %s has %d tasks; want 2 to %d", kind, largest, c.Batch)
+		}
+	}
+	if len(withdrawn) == 0 || tally(h, history.Peek, history.OK) == 0 {
+		t.Errorf("%d tasks withdrawn, %d peeked at", len(withdrawn), tally(h, history.Peek, history.OK))
+	}
+	for id := range withdrawn {
+		if popped[id] {
+			t.Errorf("task %s was withdrawn and handed out", id)
+		}
+	}
+	if h.Header.Batch != 4 || h.Header.Withdraw != 0.3 || h.Header.Peek != 0.5 {
+		t.Errorf("the header says batch %d, withdraw %v, peek %v", h.Header.Batch, h.Header.Withdraw, h.Header.Peek)
+	}
+}
+
+func TestStaleOrdersAreRefused(t *testing.T) {
+	c := config(t, "seckill", "none", "watch")
+	c.Clients, c.Stock, c.RefuseStale = 8, 200, true
+	h := runOn(t, t.Context(), c, server(t, "process", "single"))
+	stale := 0
+	for _, op := range h.Ops {
+		if op.Kind == history.Buy && op.Reason == history.Stale {
+			stale++
+		}
+	}
+	if stale == 0 || tally(h, history.Buy, history.OK) != 200 {
+		t.Errorf("%d orders refused as stale, %d of 200 sold", stale, tally(h, history.Buy, history.OK))
+	}
+	c = config(t, "seckill", "none", "lua")
+	c.RefuseStale = true
+	if err := c.Complete(1); err == nil || !strings.Contains(err.Error(), "--refuse-stale") {
+		t.Errorf("a sale that is not optimistic: %v", err)
 	}
 }
 

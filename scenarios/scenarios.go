@@ -13,6 +13,7 @@ import (
 
 	"oversell/dispatchimpl"
 	"oversell/faults"
+	"oversell/history"
 	"oversell/idimpl"
 	"oversell/load"
 	"oversell/lockimpl"
@@ -25,13 +26,25 @@ import (
 type Scenario struct {
 	Name    string
 	Summary string
+	// Source is where the scenario comes from; empty: from this program.
+	Source string
 	// Objects are what the scenario exercises, and so what is judged.
 	Objects []variant.Object
+	// Promises are what the scenario asks of its objects, whatever their variants promise
+	// by themselves.
+	Promises []history.Promise
+	// Operations are the kinds of operations that clients carry out.
+	Operations []history.Kind
 	// NoLine says that clients ask for a lock once and go elsewhere when it is taken:
 	// nobody stands in line for it, and so nobody is promised a place.
 	NoLine bool
+	// Lease is the lease of a lock, if nobody says otherwise; 0: 10 s.
+	Lease time.Duration
 	// Defaults fills in the settings that are zero in c.
 	Defaults func(c *Config)
+	// Takes estimates from the settings how long a run takes; nil: the sections of all
+	// clients, one after the other.
+	Takes func(c Config) time.Duration
 	// Open prepares the server, through a client of its own, before any other
 	// client starts; nil when there is nothing to prepare.
 	Open func(ctx context.Context, c *Client) error
@@ -58,6 +71,9 @@ func Find(name string) (Scenario, bool) {
 	return Scenario{}, false
 }
 
+// DefaultLease is the lease of a lock where nobody says otherwise.
+func (s Scenario) DefaultLease() time.Duration { return orDefault(s.Lease, 10*time.Second) }
+
 // Config is everything that is chosen about one run.
 type Config struct {
 	Scenario Scenario
@@ -70,14 +86,24 @@ type Config struct {
 	// QueueOptions are the queue's; its lock is Lock.
 	QueueOptions queueimpl.Options
 	// Delay is the longest time after which a task is due: each is due after a
-	// part of it, drawn by chance.
-	Delay time.Duration
-	// Repeat is the probability that a producer enqueues its last id again.
+	// part of it, drawn by chance. Repeat is the probability that a producer enqueues its
+	// last id again. 0 is the scenario's default, and [None] stands for 0.
+	Delay  time.Duration
 	Repeat float64
+	// Batch is how many ids a producer enqueues in one call, and how many tasks a
+	// consumer takes with one pop, at the most; 0: one.
+	Batch int
+	// Withdraw is the probability that a producer dequeues the task that it has just
+	// enqueued, by its id and score; Peek that a consumer peeks before it pops.
+	Withdraw, Peek float64
 	// Die is the probability that a client dies with what it was given, a task or a
 	// number, before it told anybody or, in dispatch, that a user goes away with a
 	// task and comes back too late.
 	Die float64
+	// Abandon is how many tasks of a dispatch are abandoned: the user to whom one is given
+	// never submits it, and its hold ends by its limit. 0 is the scenario's default, and
+	// [None] stands for 0.
+	Abandon int
 
 	Clients int
 	// Pool is the number of shared connections per node; 0: one per client.
@@ -88,10 +114,18 @@ type Config struct {
 	Stock int64
 	// Quantity is the largest order: each is for 1 to Quantity pieces.
 	Quantity int
-	// Resend is the probability that a buyer sends an order twice at once.
+	// Resend is the probability that a buyer sends an order twice at once or, behind a
+	// queue, that a worker sends it again when it has its answer. 0 is the
+	// scenario's default, and [None] stands for 0.
 	Resend float64
+	// inTurn says that an order is sent again only when it has its answer: of orders that
+	// are sent twice at once and refunded, linearizability is hard to decide.
+	inTurn bool
 	// Refund is the probability that a buyer gives a purchase back.
 	Refund float64
+	// RefuseStale has an optimistic sale refuse an order whose data is stale. The buyer
+	// then goes on to another order.
+	RefuseStale bool
 
 	TTL   time.Duration // the lease
 	Wait  time.Duration // how long one acquire keeps trying
@@ -114,6 +148,42 @@ type Config struct {
 	Ops int64
 }
 
+// Takes estimates how long a run of c takes, by its settings alone: it may take longer.
+func (c Config) Takes() time.Duration {
+	takes := time.Duration(0)
+	switch {
+	case c.Scenario.Takes != nil:
+		takes = c.Scenario.Takes(c)
+	case c.Ops > 0:
+		takes = time.Duration(min(float64(c.Ops)*float64(c.Hold), float64(time.Hour)))
+	case c.Scenario.Uses(variant.Sale):
+		takes = time.Duration(min(float64(c.Stock)*float64(c.Hold), float64(time.Hour)))
+	}
+	if c.Duration > 0 && !c.capped {
+		takes = min(takes, c.Duration)
+	}
+	return takes
+}
+
+// Capped is the limit on the duration of a run that was given none of its own; 0: it was given one.
+func (c Config) Capped() time.Duration {
+	if c.capped {
+		return c.Duration
+	}
+	return 0
+}
+
+// None is a setting that is not to have the scenario's default, but to be zero.
+const None = -1
+
+// orNone is zero for [None].
+func orNone[T time.Duration | float64 | int](v T) T {
+	if v == None {
+		return 0
+	}
+	return v
+}
+
 // Grace is what the progress property adds to the lease: how long a healthy
 // system may take to notice that a lock is free.
 const Grace = time.Second
@@ -132,23 +202,32 @@ type Subject struct {
 	Needs    variant.Needs
 }
 
-// Subjects are the variants under test in this run, the lock first, if there is one.
+// Subjects are the variants under test in this run, the lock first, if there is one. Each
+// promises what its variant does, and what the scenario asks of it.
 func (c Config) Subjects() []Subject {
 	var subjects []Subject
+	add := func(s Subject) {
+		for _, p := range c.Scenario.Promises {
+			if p.Of == s.Of && !slices.Contains(s.Promises, p.Property) {
+				s.Promises = append(slices.Clip(s.Promises), p.Property)
+			}
+		}
+		subjects = append(subjects, s)
+	}
 	if c.Lock.New != nil {
-		subjects = append(subjects, Subject{variant.Lock, c.Lock.Name, c.Lock.Promises, c.Lock.Flaws, c.Lock.Needs})
+		add(Subject{variant.Lock, c.Lock.Name, c.Lock.Promises, c.Lock.Flaws, c.Lock.Needs})
 	}
 	if c.Scenario.Uses(variant.Queue) {
-		subjects = append(subjects, Subject{variant.Queue, c.Queue.Name, c.Queue.Promises, c.Queue.Flaws, c.Queue.Needs})
+		add(Subject{variant.Queue, c.Queue.Name, c.Queue.Promises, c.Queue.Flaws, c.Queue.Needs})
 	}
 	if c.Scenario.Uses(variant.Sale) {
-		subjects = append(subjects, Subject{variant.Sale, c.Sale.Name, c.Sale.Promises, c.Sale.Flaws, c.Sale.Needs})
+		add(Subject{variant.Sale, c.Sale.Name, c.Sale.Promises, c.Sale.Flaws, c.Sale.Needs})
 	}
 	if c.Scenario.Uses(variant.Dispatch) {
-		subjects = append(subjects, Subject{variant.Dispatch, c.Dispatch.Name, c.Dispatch.Promises, c.Dispatch.Flaws, c.Dispatch.Needs})
+		add(Subject{variant.Dispatch, c.Dispatch.Name, c.Dispatch.Promises, c.Dispatch.Flaws, c.Dispatch.Needs})
 	}
 	if c.Scenario.Uses(variant.IDs) {
-		subjects = append(subjects, Subject{variant.IDs, c.IDs.Name, c.IDs.Promises, c.IDs.Flaws, c.IDs.Needs})
+		add(Subject{variant.IDs, c.IDs.Name, c.IDs.Promises, c.IDs.Flaws, c.IDs.Needs})
 	}
 	return subjects
 }

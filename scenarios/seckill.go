@@ -3,6 +3,7 @@ package scenarios
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"oversell/history"
@@ -15,14 +16,17 @@ import (
 // seckill is the flash sale: all buyers start at one instant, and each goes on
 // ordering until it is told that the stock is gone.
 var seckill = Scenario{
-	Name:    "seckill",
-	Summary: "a flash sale: every buyer takes the lock, buys, gives the lock back, and comes again until the stock is gone",
-	Objects: []variant.Object{variant.Sale, variant.Lock},
+	Name:       "seckill",
+	Source:     "documents 0, 1 and 2",
+	Summary:    "a flash sale: every buyer takes the lock, buys, gives the lock back, and comes again until the stock is gone",
+	Objects:    []variant.Object{variant.Sale, variant.Lock},
+	Operations: []history.Kind{history.Acquire, history.Buy, history.Refund, history.Release},
 	Defaults: func(c *Config) {
 		if c.Hold == 0 {
 			c.Hold = c.spread()
 			c.spreadOut = c.Hold > 0
 		}
+		resendDefault(c)
 		if c.Duration == 0 {
 			c.cap()
 		}
@@ -30,6 +34,17 @@ var seckill = Scenario{
 	Open:  putOnSale,
 	Step:  buyOnce,
 	Audit: auditStock,
+}
+
+// seckillResend is how many orders are sent twice where the sale promises that each counts
+// once, and nobody says otherwise. A control is sent none: one that shows by resends alone
+// would say nothing of the load.
+const seckillResend = 0.1
+
+func resendDefault(c *Config) {
+	if c.Resend == 0 && !c.Sale.Control && slices.Contains(c.Sale.Promises, variant.OncePerOrder) {
+		c.Resend, c.inTurn = seckillResend, c.Refund > 0
+	}
 }
 
 // putOnSale opens the sale.
@@ -83,6 +98,11 @@ func buyOnce(ctx context.Context, c *Client) (done bool) {
 		return c.order(ctx, o) == soldOut
 	}
 	var second answer
+	if c.stage.config.inTurn {
+		first := c.purchase(ctx, o, 0)
+		second = c.order(ctx, o)
+		return first == soldOut && second == soldOut
+	}
 	var both sync.WaitGroup
 	both.Go(func() { second = c.twin.purchase(ctx, o, 0) })
 	first := c.order(ctx, o)
@@ -121,7 +141,8 @@ func (c *Client) purchase(ctx context.Context, o stockimpl.Order, again int) ans
 }
 
 // section runs f under the lock, and again with a fresh lock while f is told
-// that its token is stale. at is all that the step remembers.
+// that its token is stale, unless stale orders are refused for good. at is all that the
+// step remembers.
 func (c *Client) section(ctx context.Context, at place, f func(l lockimpl.Lock, session int64) answer) answer {
 	for !c.around.enough() {
 		c.around.turn(c, at)
@@ -135,7 +156,7 @@ func (c *Client) section(ctx context.Context, at place, f func(l lockimpl.Lock, 
 			return died // the dead release nothing
 		}
 		c.release(ctx, l, session)
-		if a != stale {
+		if a != stale || c.stage.config.RefuseStale {
 			return a
 		}
 	}
@@ -149,7 +170,7 @@ func (c *Client) buy(ctx context.Context, o stockimpl.Order, l lockimpl.Lock, se
 
 func (c *Client) buyAs(ctx context.Context, o stockimpl.Order, l lockimpl.Lock, session int64) (answer, error) {
 	op := c.stockOp(history.Buy, o, l, session)
-	ctx, done := c.holding(ctx, l)
+	ctx, done := c.holding(c.Trying(ctx), l)
 	defer done()
 	left, err := c.sale.Buy(ctx, o, l)
 	op.Result = history.Int(left)
@@ -183,7 +204,7 @@ func (c *Client) refund(ctx context.Context, o stockimpl.Order, l lockimpl.Lock,
 func (c *Client) stockOp(kind history.Kind, o stockimpl.Order, l lockimpl.Lock, session int64) history.Op {
 	return c.begin(history.Op{
 		Kind: kind, Key: c.stage.product.key, Arg: history.Int(o.ID),
-		Amount: int32(o.Quantity), Fence: l.Fence, Session: session,
+		Amount: int32(o.Quantity), Fence: l.Fence, Session: history.Int(session),
 	})
 }
 

@@ -14,11 +14,13 @@ import (
 // seckillQueued is the flash sale behind a queue: buyers only enqueue orders, and
 // workers, fewer than buyers would be, sell.
 var seckillQueued = Scenario{
-	Name:     "seckill-queued",
-	Summary:  "the flash sale behind a queue: half of the clients enqueue orders, the other half take them and sell",
-	Objects:  []variant.Object{variant.Sale, variant.Queue, variant.Lock},
-	Defaults: queuedSaleDefaults,
-	Open:     putOnSale,
+	Name:       "seckill-queued",
+	Source:     "documents 0 and 2",
+	Summary:    "the flash sale behind a queue: half of the clients enqueue orders, the other half take them and sell",
+	Objects:    []variant.Object{variant.Sale, variant.Queue, variant.Lock},
+	Operations: []history.Kind{history.Enqueue, history.Pop, history.Effect, history.Buy, history.Ack, history.Acquire, history.Release},
+	Defaults:   queuedSaleDefaults,
+	Open:       putOnSale,
 	Step: func(ctx context.Context, c *Client) bool {
 		if c.produces() {
 			return c.produce(ctx)
@@ -39,6 +41,7 @@ func queuedSaleDefaults(c *Config) {
 		c.Ops = orDefault(c.Ops, max(2*c.Stock, 1))
 		c.cap()
 	}
+	resendDefault(c)
 	queueDefaults(c)
 }
 
@@ -53,10 +56,14 @@ func (c *Client) sell(ctx context.Context, t queueimpl.Task) bool {
 	work := func(l lockimpl.Lock, session int64) answer {
 		effect := c.begin(history.Op{Kind: history.Effect, Key: c.stage.queue.key, Arg: history.Text(t.ID)})
 		a, err := c.buyAs(ctx, o, l, session)
-		if a == soldOut {
+		if a == bought && c.chance(c.stage.config.Resend) {
+			_, err = c.buyAs(ctx, o, l, session) // a worker that is not sure
+		}
+		refused := a == soldOut || a == stale && c.stage.config.RefuseStale
+		if refused {
 			err = c.around.decline(t.ID) // and so handled
 		}
-		if a == stale {
+		if a == stale && !refused {
 			c.around.dropped(effect, err) // nothing has happened yet
 			c.leave()
 		} else {
@@ -64,8 +71,12 @@ func (c *Client) sell(ctx context.Context, t queueimpl.Task) bool {
 		}
 		return a
 	}
-	if c.locker == nil {
-		return work(lockimpl.Lock{}, 0) != noAnswer
+	if c.locker != nil {
+		return c.section(ctx, place{what: "task", task: t}, work) != noAnswer
 	}
-	return c.section(ctx, place{what: "task", task: t}, work) != noAnswer
+	a := work(lockimpl.Lock{}, 0)
+	for a == stale && !c.stage.config.RefuseStale && !c.around.enough() {
+		a = work(lockimpl.Lock{}, 0)
+	}
+	return a != noAnswer
 }

@@ -21,8 +21,9 @@ type stage struct {
 	prefix                              string // of every key
 	lock, product, counter, queue, pool object
 
-	finished atomic.Int64 // producers that have nothing more to enqueue, or tasks that were submitted
+	finished atomic.Int64 // producers that have nothing more to enqueue, or tasks that may have been submitted
 	openPops sync.Map     // requests of pops without an answer
+	given    atomic.Int64 // tasks of a dispatch, to whomever
 }
 
 func newStage(c Config, prefix string) *stage {
@@ -55,6 +56,8 @@ const (
 type surroundings interface {
 	// enough tells that nothing more is to be begun.
 	enough() bool
+	// stopping tells that the run is being ended, and that no time passes any more.
+	stopping() bool
 	// takeStep takes one of the steps that there are to take, and reports whether
 	// there was one left.
 	takeStep() bool
@@ -147,7 +150,8 @@ func (s *seat) replace(c *Client) {
 // errorPause keeps clients from hammering a server that answers with errors.
 const errorPause = 20 * time.Millisecond
 
-func (r *run) enough() bool { return r.engine.Stopping() }
+func (r *run) enough() bool   { return r.engine.Stopping() }
+func (r *run) stopping() bool { return r.engine.Stopping() }
 
 // takeStep takes one of the steps that the run is limited to, and reports
 // whether there was one left.

@@ -1,10 +1,10 @@
 package scenarios
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
+	"oversell/internal/limits"
 	"oversell/load"
 	"oversell/queueimpl"
 	"oversell/variant"
@@ -13,52 +13,54 @@ import (
 // Complete fills in what was left zero, for this many independent masters, and
 // says in one line what is wrong with the rest.
 func (c *Config) Complete(masters int) error {
-	if c.Clients <= 0 {
-		return fmt.Errorf("%d clients: there must be at least 1", c.Clients)
+	if err := limits.Run.Check("clients", float64(c.Clients)); err != nil {
+		return err // defaults depend on it
 	}
+	ends := c.Duration
+	if c.capped {
+		ends = 0
+	}
+	c.TTL = orDefault(c.TTL, c.Scenario.DefaultLease())
 	c.Scenario.Defaults(c)
+	c.Resend, c.Delay, c.Repeat, c.Abandon = orNone(c.Resend), orNone(c.Delay), orNone(c.Repeat), orNone(c.Abandon)
 	c.Waiting = orDefault(c.Waiting, load.Poll)
 	c.Retry = orDefault(c.Retry, c.Waiting.DefaultRetry(c.Clients*max(masters, 1)))
 	c.Quantity = orDefault(c.Quantity, 1)
-	for _, check := range []struct {
-		bad bool
-		say string
+	c.Batch = orDefault(c.Batch, 1)
+	for _, number := range []struct { // a timeout of 0 is the target's own
+		flag string
+		is   float64
 	}{
-		{c.Clients > maxClients, fmt.Sprintf("%d clients: at most %d", c.Clients, maxClients)},
-		{c.Stock < 0, fmt.Sprintf("a stock of %d: it must be 0 or more", c.Stock)},
-		{c.Quantity < 1, fmt.Sprintf("orders for %d pieces: it must be 1 or more", c.Quantity)},
-		{c.Pool < 0, fmt.Sprintf("a pool of %d connections: it must be 1 or more, or 0 for a connection each", c.Pool)},
-		{!probability(c.Resend), fmt.Sprintf("a resend probability of %v: it must be between 0 and 1", c.Resend)},
-		{!probability(c.Refund), fmt.Sprintf("a refund probability of %v: it must be between 0 and 1", c.Refund)},
-		{c.TTL < time.Millisecond, fmt.Sprintf("a lease (--ttl) of %v: Redis counts in milliseconds, so it must be 1ms or more", c.TTL)},
-		{c.TTL%time.Millisecond != 0, fmt.Sprintf("a lease (--ttl) of %v: Redis counts in whole milliseconds", c.TTL)},
-		{c.Wait < 0, fmt.Sprintf("a waiting time of %v: it must be 0 or more", c.Wait)},
-		{c.Retry < 0, fmt.Sprintf("a retry interval of %v: it must be 0 (the default) or more", c.Retry)},
-		{c.MaxTries < 0, fmt.Sprintf("%d tries: it must be 0 (no bound) or more", c.MaxTries)},
-		{c.Timeout < 0, fmt.Sprintf("a timeout of %v: it must be 0 (the default) or more", c.Timeout)},
-		{c.Hold < 0, fmt.Sprintf("a section of %v: it must be 0 or more", c.Hold)},
-		{c.Duration < 0, fmt.Sprintf("a duration of %v: it must be 0 or more", c.Duration)},
-		{c.Delay < 0, fmt.Sprintf("a delay of %v: it must be 0 or more", c.Delay)},
-		{!probability(c.Repeat), fmt.Sprintf("a repeat probability of %v: it must be between 0 and 1", c.Repeat)},
-		{!probability(c.Die) || c.Die == 1, fmt.Sprintf("a dying probability of %v: it must be from 0 to below 1", c.Die)},
-		{c.Scenario.Uses(variant.Queue) && c.Clients < 2, fmt.Sprintf("%d client: a queue needs at least 2, one to enqueue and one to take", c.Clients)},
-		{c.Ops < 0, fmt.Sprintf("%d operations: it must be 0 or more", c.Ops)},
+		{"stock", float64(c.Stock)}, {"quantity", float64(c.Quantity)}, {"ops", float64(c.Ops)}, {"pool", float64(c.Pool)},
+		{"resend", c.Resend}, {"refund", c.Refund}, {"repeat", c.Repeat}, {"die", c.Die}, {"abandon", float64(c.Abandon)},
+		{"ttl", float64(c.TTL)}, {"wait", float64(c.Wait)}, {"retry", float64(c.Retry)}, {"hold", float64(c.Hold)},
+		{"timeout", float64(orDefault(c.Timeout, time.Second))}, {"duration", float64(c.Duration)}, {"delay", float64(c.Delay)},
+		{"visibility", float64(c.QueueOptions.Visibility)}, {"attempts", float64(c.QueueOptions.MaxAttempts)},
+		{"batch", float64(c.Batch)}, {"withdraw", c.Withdraw}, {"peek", c.Peek},
 	} {
-		if check.bad {
-			return errors.New(check.say)
+		if err := limits.Run.Check(number.flag, number.is); err != nil {
+			return err
 		}
 	}
-	return c.needs(masters)
+	switch {
+	case c.MaxTries < 0:
+		return fmt.Errorf("%d tries: it must be 0 (no bound) or more", c.MaxTries)
+	case c.Scenario.Uses(variant.Queue) && c.Clients < 2:
+		return fmt.Errorf("--clients %d: a queue needs at least 2, one to enqueue and one to take", c.Clients)
+	case c.Scenario.Uses(variant.Dispatch) && c.Ops > mostTasks:
+		return fmt.Errorf("--ops %d: scenario %s puts a task for each into its database, at most %d", c.Ops, c.Scenario.Name, mostTasks)
+	}
+	if err := c.needs(masters); err != nil {
+		return err
+	}
+	return c.fits(ends)
 }
 
 // cap ends a run that would not end by itself. A run that it ends is inconclusive.
 func (c *Config) cap() { c.Duration, c.capped = c.withFaults(time.Minute), true }
 
-// maxClients keeps identities, successors after errors included, within 31 bits.
-const maxClients = 1_000_000
-
-// probability tells whether p is one; not a number is none.
-func probability(p float64) bool { return p >= 0 && p <= 1 }
+// mostTasks bounds the pool of a dispatch, which is filled before the run.
+const mostTasks = 100_000
 
 // Unmet says that a variant needs what this run does not give it.
 type Unmet struct{ what string }
@@ -80,7 +82,21 @@ func (c *Config) needs(masters int) error {
 			return unmet("%s %s needs a lock that grants fencing tokens, and %s grants none: use --lock fenced", s.Of, s.Name, c.Lock.Name)
 		}
 	}
+	if err := c.saleNeeds(); err != nil {
+		return err
+	}
 	return c.queueNeeds()
+}
+
+// saleNeeds refuses options that the sale would have to ignore.
+func (c *Config) saleNeeds() error {
+	if !c.RefuseStale || c.Sale.New == nil {
+		return nil
+	}
+	if !c.Sale.Optimistic {
+		return unmet("sale %s is not optimistic, so its data is never stale: leave out --refuse-stale", c.Sale.Name)
+	}
+	return nil
 }
 
 // queueNeeds refuses options that the queue would have to ignore.
@@ -88,11 +104,27 @@ func (c *Config) queueNeeds() error {
 	if !c.Scenario.Uses(variant.Queue) {
 		return nil
 	}
+	q := c.Queue.New(variant.Env{}, queueimpl.Options{})
+	if c.QueueOptions.Visibility > 0 && !c.Queue.AtLeastOnce {
+		return unmet("queue %s has no visibility time-out: leave out --visibility", c.Queue.Name)
+	}
+	if _, keeps := q.(queueimpl.DeadLetters); c.QueueOptions.MaxAttempts > 0 && !keeps {
+		return unmet("queue %s has no dead letters: leave out --attempts", c.Queue.Name)
+	}
+	if _, dedupes := q.(queueimpl.Deduper); c.QueueOptions.Overwrite && !dedupes {
+		return unmet("queue %s keeps several entries per id: leave out --overwrite", c.Queue.Name)
+	}
 	if err := c.Queue.Accepts(c.QueueOptions); err != nil {
 		return unmet("%v", err)
 	}
-	if _, delays := c.Queue.New(variant.Env{}, queueimpl.Options{}).(queueimpl.Delayer); c.Delay > 0 && !delays {
+	if _, delays := q.(queueimpl.Delayer); c.Delay > 0 && !delays {
 		return unmet("queue %s cannot delay: leave out --delay", c.Queue.Name)
+	}
+	if _, withdraws := q.(queueimpl.Dequeuer); c.Withdraw > 0 && !withdraws {
+		return unmet("queue %s cannot withdraw tasks: leave out --withdraw", c.Queue.Name)
+	}
+	if _, peeks := q.(queueimpl.Peeker); c.Peek > 0 && !peeks {
+		return unmet("queue %s cannot peek: leave out --peek", c.Queue.Name)
 	}
 	return nil
 }

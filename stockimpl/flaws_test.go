@@ -1,10 +1,14 @@
 package stockimpl_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"oversell/stockimpl"
+	"oversell/variant"
 )
 
 const (
@@ -186,6 +190,83 @@ func TestTicket(t *testing.T) {
 	})
 }
 
+// The same, with a machine that only one uses at a time.
+
+func TestTicketMachine(t *testing.T) {
+	addr := startRedis(t)
+	begin := func(t *testing.T) (s *stage, a, b *buyer) {
+		s = newStage(t, addr, "ticket-machine", 1)
+		a, b = s.start("a", buying(1, 1, 0)), s.start("b", buying(2, 1, 0))
+		for _, c := range []*buyer{a, b} {
+			s.step(c, "incr")
+		}
+		for _, c := range []*buyer{a, b} {
+			s.step(c, "get")
+		}
+		return s, a, b
+	}
+	t.Run("who waits for the machine writes what it read before", func(t *testing.T) {
+		s, a, b := begin(t)
+		s.step(a, "evalsha") // enters
+		s.step(b, "evalsha") // finds it occupied,
+		s.step(b, "evalsha") // and again
+		s.step(a, "evalsha") // leaves
+		s.ends(a, nil, 0)
+		s.step(b, "evalsha")
+		s.step(b, "evalsha")
+		s.ends(b, nil, 0) // two sold, one was there
+		s.holds(uncounted(0))
+	})
+	t.Run("a number below the one on display is refused", func(t *testing.T) {
+		s, a, b := begin(t)
+		s.step(b, "evalsha")
+		s.step(b, "evalsha")
+		s.step(a, "evalsha")
+		s.ends(b, nil, 0)
+		s.ends(a, stockimpl.ErrStale, unsaid)
+		s.holds(uncounted(0))
+	})
+	t.Run("who dies at the machine keeps it", func(t *testing.T) {
+		s, a, b := begin(t)
+		s.step(a, "evalsha")
+		a.Crash()
+		for range 3 {
+			s.step(b, "evalsha")
+		}
+		if b.Next() != "evalsha" {
+			t.Errorf("client b stands before %q; it must still wait", b.Next())
+		}
+		s.holds(uncounted(1))
+	})
+}
+
+func TestWatchRefusesWhatIsStaleIfToldTo(t *testing.T) {
+	addr := startRedis(t)
+	s := newStage(t, addr, "watch", 2)
+	a := s.start("a", func(ctx context.Context, sale stockimpl.Sale) (int64, error) {
+		sale.(stockimpl.Optimist).RefuseStale()
+		return buying(1, 1, 0)(ctx, sale)
+	})
+	s.step(a, "watch")
+	s.step(a, "get")
+	s.answers(buying(2, 1, 0), nil, 1)
+	for a.Next() != "" {
+		a.Step()
+	}
+	s.ends(a, stockimpl.ErrStale, unsaid)
+	s.holds(uncounted(1))
+}
+
+// Optimistic tells whether a sale can refuse what is stale.
+func TestOptimisticIsWhatItSays(t *testing.T) {
+	for _, v := range stockimpl.Variants {
+		env := variant.Env{Redis: []redis.UniversalClient{nil}}
+		if _, is := v.New(env, "phone").(stockimpl.Optimist); is != v.Optimistic {
+			t.Errorf("%s: Optimistic is %v, and its sale says %v", v.Name, v.Optimistic, is)
+		}
+	}
+}
+
 // Two copies of one order at once.
 
 func TestDoubleOrder(t *testing.T) {
@@ -211,7 +292,7 @@ func TestDoubleOrder(t *testing.T) {
 		s.answers(buying(7, 1, 0), nil, 3)
 		s.holds(uncounted(3))
 	})
-	for _, name := range []string{"plain", "watch", "decr", "ticket", "fenced-write", "fenced"} {
+	for _, name := range []string{"plain", "watch", "decr", "ticket", "ticket-machine", "fenced-write", "fenced"} {
 		t.Run(name+" knows no orders", func(t *testing.T) {
 			s := newStage(t, addr, name, 5)
 			s.answers(buying(7, 1, 1), nil, 4)

@@ -2,6 +2,7 @@ package stockimpl_test
 
 import (
 	"bufio"
+	"context"
 	"crypto/rand"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
@@ -121,6 +123,7 @@ func world(t *testing.T, addr string) variant.Env {
 		Redis: []redis.UniversalClient{connect(t, addr)},
 		Clock: clock.Real{},
 		Token: rand.Text,
+		Wait:  func(context.Context, string, time.Duration) error { return nil }, // at once
 	}
 }
 

@@ -144,6 +144,27 @@ func TestSQLLostUpdate(t *testing.T) {
 			a.ends(nil, 1)
 			s.holds(1)
 		})
+		t.Run("sql-version refuses what is stale, if told to", func(t *testing.T) {
+			s := newSQLStage(t, db, "sql-version", 2)
+			a := s.start(func(ctx context.Context, sale stockimpl.Sale) (int64, error) {
+				sale.(stockimpl.Optimist).RefuseStale()
+				return buying(1, 1, 0)(ctx, sale)
+			})
+			a.steps("select")
+			s.answers(buying(2, 1, 0), nil, 1)
+			a.steps("update") // finds no row of its version
+			a.ends(stockimpl.ErrStale, unsaid)
+			s.holds(1)
+		})
+		t.Run("sql-for-update is one step for everybody else", func(t *testing.T) {
+			s := newSQLStage(t, db, "sql-for-update", 1)
+			a, b := s.start(buying(1, 1, 0)), s.start(buying(2, 1, 0))
+			a.steps("begin")
+			b.steps("begin")
+			a.ends(nil, 0)
+			b.ends(stockimpl.ErrSoldOut, soldOut)
+			s.holds(0)
+		})
 		t.Run("sql-conditional has no gap", func(t *testing.T) {
 			s := newSQLStage(t, db, "sql-conditional", 1)
 			a, b := s.start(buying(1, 1, 0)), s.start(buying(2, 1, 0))
@@ -172,7 +193,7 @@ func TestSQLLostUpdate(t *testing.T) {
 			t.Run(v.Name+" changes nothing when it dies before its update", func(t *testing.T) {
 				s := newSQLStage(t, db, v.Name, 5)
 				a := s.start(buying(1, 1, 0))
-				for a.Next() != "update" {
+				for a.Next() != "update" && a.Next() != "begin" { // a transaction is one step
 					a.Step()
 				}
 				a.Crash()

@@ -80,7 +80,17 @@ func (r *sqlRecord) read(ctx context.Context) (pieces, version int64, err error)
 	if r.unfit != nil {
 		return Unsaid, 0, r.unfit
 	}
-	err = r.db.QueryRowContext(ctx, "SELECT pieces, version FROM "+r.table+" WHERE id = 1").Scan(&pieces, &version)
+	return r.scan(r.db.QueryRowContext(ctx, r.selectRecord()))
+}
+
+// selectRecord is the statement that reads the stock record.
+func (r *sqlRecord) selectRecord() string {
+	return "SELECT pieces, version FROM " + r.table + " WHERE id = 1"
+}
+
+// scan reads the answer to selectRecord.
+func (r *sqlRecord) scan(row *sql.Row) (pieces, version int64, err error) {
+	err = row.Scan(&pieces, &version)
 	if errors.Is(err, sql.ErrNoRows) || r.dialect.NoTable(err) {
 		return Unsaid, 0, errNotOnSale
 	}

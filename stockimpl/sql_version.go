@@ -11,11 +11,15 @@ import (
 // version, and write only if the version is still the one that was read, which
 // the same statement raises. Otherwise begin again. Each failure means that
 // somebody else succeeded, so buyers together always get on. It tries until the
-// order is decided or ctx is done.
-type sqlVersion struct{ sqlRecord }
+// order is decided or ctx is done, unless it is to refuse what is stale, which is what
+// the document has it do.
+type sqlVersion struct {
+	sqlRecord
+	optimist
+}
 
 func newSQLVersion(env variant.Env, product string) Sale {
-	return &sqlVersion{newSQLRecord(env, product)}
+	return &sqlVersion{sqlRecord: newSQLRecord(env, product)}
 }
 
 func (s *sqlVersion) Buy(ctx context.Context, o Order, _ lockimpl.Lock) (int64, error) {
@@ -40,6 +44,9 @@ func (s *sqlVersion) change(ctx context.Context, by int64) (int64, error) {
 		current, err := s.update(ctx, "SET pieces = ?, version = version + 1 WHERE id = 1 AND version = ?", left, version)
 		if err != nil || current {
 			return left, err
+		}
+		if s.refuses {
+			return Unsaid, ErrStale
 		}
 		if ctx.Err() != nil {
 			return Unsaid, context.Cause(ctx)

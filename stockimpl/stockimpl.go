@@ -54,6 +54,19 @@ type Sale interface {
 	State(ctx context.Context) (State, error)
 }
 
+// Optimist is a sale that reads, and writes only if nobody wrote in between.
+type Optimist interface {
+	// RefuseStale has Buy and Refund answer ErrStale when somebody did. A sale that
+	// was not told so begins again until the order is decided.
+	RefuseStale()
+}
+
+// optimist is the choice of an Optimist.
+type optimist struct{ refuses bool }
+
+// RefuseStale implements [Optimist].
+func (o *optimist) RefuseStale() { o.refuses = true }
+
 // State is the stock as the server holds it.
 type State struct {
 	Left     int64
@@ -71,6 +84,8 @@ type Variant struct {
 	// Flaws are the ways in which it must be caught.
 	Flaws []variant.Flaw
 	Needs variant.Needs
+	// Optimistic says that New makes an [Optimist].
+	Optimistic bool
 	// Control marks a sale that is wrong on purpose.
 	Control bool
 	// New makes one client's Sale of the product with this name. It must not

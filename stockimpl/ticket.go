@@ -26,7 +26,12 @@ type ticket struct {
 }
 
 func newTicket(env variant.Env, product string) Sale {
-	s := &ticket{record: newRecord(env, product)}
+	s := makeTicket(env, product)
+	return &s
+}
+
+func makeTicket(env variant.Env, product string) ticket {
+	s := ticket{record: newRecord(env, product)}
 	s.numbers, s.display = s.key("Ticket"), s.key("Display")
 	return s
 }
@@ -41,16 +46,21 @@ func (s *ticket) Refund(ctx context.Context, o Order, _ lockimpl.Lock) (int64, e
 	return s.order("refund", o, func(pieces int64) (int64, error) { return s.change(ctx, pieces) })
 }
 
+// take takes a number, and works out what will be left.
+func (s *ticket) take(ctx context.Context, by int64) (number, left int64, err error) {
+	if number, err = s.rdb.Incr(ctx, s.numbers).Result(); err != nil {
+		return 0, Unsaid, err
+	}
+	if left, err = read(ctx, s.rdb, s.stock); err != nil {
+		return 0, Unsaid, err
+	}
+	left, err = changed(left, by)
+	return number, left, err
+}
+
 func (s *ticket) change(ctx context.Context, by int64) (int64, error) {
-	number, err := s.rdb.Incr(ctx, s.numbers).Result()
+	number, left, err := s.take(ctx, by)
 	if err != nil {
-		return Unsaid, err
-	}
-	left, err := read(ctx, s.rdb, s.stock)
-	if err != nil {
-		return Unsaid, err
-	}
-	if left, err = changed(left, by); err != nil {
 		return Unsaid, err
 	}
 	return answer(ticketWriteScript.Run(ctx, s.rdb, []string{s.stock, s.display}, number, left))

@@ -19,6 +19,7 @@ const (
 	whyLostGiveBack   = "a buyer dies between DECRBY and giving back: what it took belongs to nobody"
 	whyNoReply        = "a buyer who gets no reply to a DECRBY cannot tell that pieces must be given back"
 	whyTwice          = "the DECRBY counted though its reply was lost; the order, asked for again, is subtracted again"
+	whyPaidForTwo     = "the write counted though its reply was lost; the order, asked for again, is subtracted again, and its buyer has it once"
 	whyCheckedTooSoon = "both copies of an order look its id up before either has written it"
 	whyRetry          = "a command that the driver sends again counts again, or is answered as if it had counted before"
 	whyFailover       = "purchases were on the lost master only: the promoted replica sells the same pieces again"
@@ -41,7 +42,7 @@ func onOneMaster(more ...variant.Property) (flaws []variant.Flaw) {
 var Variants = []Variant{
 	{
 		Name:    "plain",
-		Source:  "documents 0, 1 and 2",
+		Source:  variant.TextListing + ", " + variant.TextLease,
 		Summary: "GET the stock, subtract in the client, SET it; leans on the lock entirely",
 		Promises: []variant.Property{
 			variant.NoOversell, variant.NoUndersell, variant.Linearizable,
@@ -57,20 +58,23 @@ var Variants = []Variant{
 			{Property: variant.NoUndersell, Fault: variant.LateRequest, Why: whyBooks},
 			{Property: variant.Linearizable, Fault: variant.LateRequest, Why: whyTwoOrders},
 			{Property: variant.OncePerOrder, Fault: variant.Resend, Why: whyNoIDs},
+			{Property: variant.NoUndersell, Fault: variant.DropReply, Why: whyPaidForTwo},
 		}...),
 		New: newPlain,
 	},
 	{
 		Name:    "watch",
-		Source:  "document 4, optimistic locking",
+		Source:  variant.TextDispatch + ", optimistic locking",
 		Summary: "WATCH, GET, MULTI, SET, EXEC, again until nobody wrote in between",
 		Promises: []variant.Property{
 			variant.NoOversell, variant.NoUndersell, variant.Linearizable,
 		},
 		Flaws: append(onOneMaster(), []variant.Flaw{
 			{Property: variant.OncePerOrder, Fault: variant.Resend, Why: whyNoIDs},
+			{Property: variant.NoUndersell, Fault: variant.DropReply, Why: whyPaidForTwo},
 		}...),
-		New: newWatch,
+		Optimistic: true,
+		New:        newWatch,
 	},
 	{
 		Name:    "lua",
@@ -91,6 +95,7 @@ var Variants = []Variant{
 		},
 		Flaws: append(onOneMaster(variant.Fencing), []variant.Flaw{
 			{Property: variant.OncePerOrder, Fault: variant.Resend, Why: whyNoIDs},
+			{Property: variant.NoUndersell, Fault: variant.DropReply, Why: whyPaidForTwo},
 		}...),
 		Needs: variant.Needs{Fence: true},
 		New:   newFenced,
@@ -103,6 +108,7 @@ var Variants = []Variant{
 			variant.NoOversell, variant.NoUndersell, variant.OncePerOrder, variant.Linearizable,
 		},
 		Flaws: onOneMaster(variant.OncePerOrder),
+		Needs: variant.Needs{ServerClock: true},
 		New:   newReserve,
 	},
 	{
@@ -119,8 +125,8 @@ var Variants = []Variant{
 			{Property: variant.Linearizable, Fault: variant.NoFault, Under: variant.WithRefunds + variant.And + variant.Unserialized, Why: whyDebt},
 			{Property: variant.NoUndersell, Fault: variant.Crash, Why: whyLostGiveBack},
 			{Property: variant.NoUndersell, Fault: variant.DropReply, Why: whyNoReply},
-			{Property: variant.Linearizable, Fault: variant.Crash, Under: variant.WithQuantity, Why: whyLostGiveBack},
-			{Property: variant.Linearizable, Fault: variant.DropReply, Under: variant.WithQuantity, Why: whyNoReply},
+			{Property: variant.Linearizable, Fault: variant.Crash, Why: whyLostGiveBack},
+			{Property: variant.Linearizable, Fault: variant.DropReply, Why: whyNoReply},
 			{Property: variant.OncePerOrder, Fault: variant.Resend, Why: whyNoIDs},
 			{Property: variant.OncePerOrder, Fault: variant.DropReply, Why: whyTwice},
 		}...),
@@ -136,6 +142,7 @@ var Variants = []Variant{
 		},
 		Flaws: append(onOneMaster(variant.OncePerOrder), []variant.Flaw{
 			{Property: variant.OncePerOrder, Fault: variant.Resend, Under: variant.Unserialized, Why: whyCheckedTooSoon},
+			{Property: variant.OncePerOrder, Fault: variant.NoFault, Under: variant.WithRepeats + variant.And + variant.Unserialized, Why: whyCheckedTooSoon},
 			{Property: variant.OncePerOrder, Fault: variant.Crash, Why: whyNeverWritten},
 			{Property: variant.OncePerOrder, Fault: variant.DropReply, Why: whyTwice},
 			{Property: variant.NoUndersell, Fault: variant.NoFault, Under: variant.WithQuantity + variant.And + variant.Unserialized, Why: whyBorrowedPieces},
@@ -144,15 +151,15 @@ var Variants = []Variant{
 			{Property: variant.Linearizable, Fault: variant.NoFault, Under: variant.WithRefunds + variant.And + variant.Unserialized, Why: whyDebt},
 			{Property: variant.NoUndersell, Fault: variant.Crash, Why: whyLostGiveBack},
 			{Property: variant.NoUndersell, Fault: variant.DropReply, Why: whyNoReply},
-			{Property: variant.Linearizable, Fault: variant.Crash, Under: variant.WithQuantity, Why: whyLostGiveBack},
-			{Property: variant.Linearizable, Fault: variant.DropReply, Under: variant.WithQuantity, Why: whyNoReply},
+			{Property: variant.Linearizable, Fault: variant.Crash, Why: whyLostGiveBack},
+			{Property: variant.Linearizable, Fault: variant.DropReply, Why: whyNoReply},
 		}...),
 		Control: true,
 		New:     newCheckThenAct,
 	},
 	{
 		Name:    "ticket",
-		Source:  "document 4, the picture of the gym",
+		Source:  variant.TextDispatch + ", the picture of the gym",
 		Summary: "take a number, GET the stock, SET it if the number is above the one on display",
 		Promises: []variant.Property{
 			variant.NoOversell, variant.NoUndersell, variant.Linearizable,
@@ -168,9 +175,33 @@ var Variants = []Variant{
 			{Property: variant.NoUndersell, Fault: variant.LateRequest, Why: whyBooks},
 			{Property: variant.Linearizable, Fault: variant.LateRequest, Why: whyTwoOrders},
 			{Property: variant.OncePerOrder, Fault: variant.Resend, Why: whyNoIDs},
+			{Property: variant.NoUndersell, Fault: variant.DropReply, Why: whyPaidForTwo},
 		}...),
 		Control: true,
 		New:     newTicket,
+	},
+	{
+		Name:    "ticket-machine",
+		Source:  variant.TextDispatch + ", the picture of the gym, with a machine that one at a time uses",
+		Summary: "as ticket, and wait until the machine is free before the SET",
+		Promises: []variant.Property{
+			variant.NoOversell, variant.NoUndersell, variant.Linearizable,
+		},
+		Flaws: append(onOneMaster(), []variant.Flaw{
+			{Property: variant.NoOversell, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyTicket},
+			{Property: variant.NoUndersell, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyBooks},
+			{Property: variant.Linearizable, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyTwoOrders},
+			{Property: variant.NoOversell, Fault: variant.Overrun, Why: whyTicket},
+			{Property: variant.NoUndersell, Fault: variant.Overrun, Why: whyBooks},
+			{Property: variant.Linearizable, Fault: variant.Overrun, Why: whyTwoOrders},
+			{Property: variant.NoOversell, Fault: variant.LateRequest, Why: whyTicket},
+			{Property: variant.NoUndersell, Fault: variant.LateRequest, Why: whyBooks},
+			{Property: variant.Linearizable, Fault: variant.LateRequest, Why: whyTwoOrders},
+			{Property: variant.OncePerOrder, Fault: variant.Resend, Why: whyNoIDs},
+			{Property: variant.NoUndersell, Fault: variant.DropReply, Why: whyPaidForTwo},
+		}...),
+		Control: true,
+		New:     newTicketMachine,
 	},
 	{
 		Name:    "fenced-write",
@@ -190,6 +221,7 @@ var Variants = []Variant{
 			{Property: variant.NoUndersell, Fault: variant.LateRequest, Why: whyBooks},
 			{Property: variant.Linearizable, Fault: variant.LateRequest, Why: whyTwoOrders},
 			{Property: variant.OncePerOrder, Fault: variant.Resend, Why: whyNoIDs},
+			{Property: variant.NoUndersell, Fault: variant.DropReply, Why: whyPaidForTwo},
 		}...),
 		Needs:   variant.Needs{Fence: true},
 		Control: true,
@@ -197,7 +229,7 @@ var Variants = []Variant{
 	},
 	{
 		Name:    "sql-version",
-		Source:  "document 4, optimistic locking",
+		Source:  variant.TextDispatch + ", optimistic locking",
 		Summary: "SELECT stock and version, UPDATE if the version is still that one, again until it is",
 		Promises: []variant.Property{
 			variant.NoOversell, variant.NoUndersell, variant.Linearizable,
@@ -205,8 +237,22 @@ var Variants = []Variant{
 		Flaws: []variant.Flaw{
 			{Property: variant.OncePerOrder, Fault: variant.Resend, Why: whyNoIDs},
 		},
+		Needs:      variant.Needs{SQL: true},
+		Optimistic: true,
+		New:        newSQLVersion,
+	},
+	{
+		Name:    "sql-for-update",
+		Source:  variant.TextDispatch + ", pessimistic locking: the database's own lock",
+		Summary: "a transaction: SELECT … FOR UPDATE, UPDATE, COMMIT",
+		Promises: []variant.Property{
+			variant.NoOversell, variant.NoUndersell, variant.Linearizable,
+		},
+		Flaws: []variant.Flaw{
+			{Property: variant.OncePerOrder, Fault: variant.Resend, Why: whyNoIDs},
+		},
 		Needs: variant.Needs{SQL: true},
-		New:   newSQLVersion,
+		New:   newSQLForUpdate,
 	},
 	{
 		Name:    "sql-conditional",

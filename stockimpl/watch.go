@@ -13,10 +13,14 @@ import (
 // watch is optimistic locking with Redis' own means: WATCH the record, GET it,
 // and SET it in a transaction that fails if anybody wrote it in between; then
 // begin again. Each failure means that somebody else succeeded, so buyers
-// together always get on. It tries until the order is decided or ctx is done.
-type watch struct{ record }
+// together always get on. It tries until the order is decided or ctx is done,
+// unless it is to refuse what is stale.
+type watch struct {
+	record
+	optimist
+}
 
-func newWatch(env variant.Env, product string) Sale { return &watch{newRecord(env, product)} }
+func newWatch(env variant.Env, product string) Sale { return &watch{record: newRecord(env, product)} }
 
 func (s *watch) Buy(ctx context.Context, o Order, _ lockimpl.Lock) (int64, error) {
 	return s.order("buy", o, func(pieces int64) (int64, error) { return s.change(ctx, -pieces) })
@@ -33,6 +37,9 @@ func (s *watch) change(ctx context.Context, by int64) (int64, error) {
 		left, err := s.try(ctx, by)
 		if !errors.Is(err, redis.TxFailedErr) {
 			return left, err
+		}
+		if s.refuses {
+			return Unsaid, ErrStale
 		}
 		if ctx.Err() != nil {
 			return Unsaid, context.Cause(ctx)

@@ -7,7 +7,9 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -22,6 +24,10 @@ type endpoint struct {
 	// login is what go-redis read from the address: credentials, database, TLS.
 	login *redis.Options
 }
+
+// PasswordVariable is the environment variable that holds the password for addresses
+// that have none: a command line can be read by every user of the machine.
+const PasswordVariable = "OVERSELL_REDIS_PASSWORD"
 
 // allowedInQuery are the parameters an address may set. All others of
 // redis.ParseURL would change how the driver behaves (how often it repeats a
@@ -91,9 +97,15 @@ func parseAddress(text string) (endpoint, error) {
 			}
 		}
 	}
+	if n, err := strconv.ParseUint(u.Port(), 10, 16); u.Port() != "" && (err != nil || n == 0) {
+		return endpoint{}, usagef("address %s: the port must be 1 to 65535", redact(text))
+	}
 	login, err := redis.ParseURL(text)
 	if err != nil {
 		return endpoint{}, badAddress(text, err)
+	}
+	if login.Password == "" {
+		login.Password = os.Getenv(PasswordVariable)
 	}
 	host := u.Hostname()
 	if host == "" {
@@ -110,6 +122,9 @@ func badAddress(text string, err error) error {
 	}
 	if inner := (*url.Error)(nil); errors.As(err, &inner) {
 		err = inner.Err
+	}
+	if shown := redact(text); shown != text { // and so might the reason
+		return usagef("address %s cannot be read as redis://host:port/db or redis://user:password@host:port/db", shown)
 	}
 	return usagef("address %s cannot be read as redis://host:port/db: %w", text, err)
 }
@@ -131,9 +146,41 @@ func redact(list string) string {
 			rest = "***@" + rest[at+1:]
 		}
 		rest, _, _ = strings.Cut(rest, "?")
+		rest = withoutSecret(rest)
 		parts[i] = scheme + "://" + rest
 	}
 	return strings.Join(parts, ",")
+}
+
+// withoutSecret hides what stands where a port should be and is none: it may be a
+// password behind which the host was forgotten.
+func withoutSecret(rest string) string {
+	authority, path, hasPath := strings.Cut(rest, "/")
+	at := strings.LastIndex(authority, ":")
+	if at < 0 || strings.HasSuffix(authority, "]") || strings.Trim(authority[at+1:], "0123456789") == "" && len(authority)-at <= len(":65535") {
+		return rest
+	}
+	authority = authority[:at] + ":***"
+	if hasPath {
+		return authority + "/" + path
+	}
+	return authority
+}
+
+// Hide takes the passwords of the servers out of a text: some servers repeat in an
+// error what they were sent.
+func (t *Target) Hide(text string) string {
+	for _, s := range t.servers {
+		text = s.endpoint().hide(text)
+	}
+	return text
+}
+
+func (e endpoint) hide(text string) string {
+	if e.login == nil || e.login.Password == "" {
+		return text
+	}
+	return strings.ReplaceAll(text, e.login.Password, "***")
 }
 
 // lookupTimeout bounds the resolution of all host names together.

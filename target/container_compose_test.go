@@ -72,7 +72,7 @@ func TestContainerCompose(t *testing.T) {
 		"aof":      {1, []int{16380}, func(t *testing.T) { useServer(t, 16380, "appendonly", "yes") }},
 		"replica":  {3, []int{16401, 16402}, useReplica},
 		"sentinel": {7, []int{16501, 16502, 16503, 16511, 16512, 16513}, useSentinel},
-		"cluster":  {7, []int{16601, 16602, 16603, 16604, 16605, 16606}, useCluster},
+		"cluster":  {8, []int{16601, 16602, 16603, 16604, 16605, 16606}, useCluster},
 		"masters":  {5, []int{16701, 16702, 16703, 16704, 16705}, useMasters},
 	} {
 		t.Run(profile, func(t *testing.T) {
@@ -99,6 +99,9 @@ func TestContainerCompose(t *testing.T) {
 				}
 			})
 			run("up", "-d")
+			if profile == "cluster" { // up waits until it is of use
+				slotsAreServed(t)
+			}
 			awaitHealth(t, docker, label, c.containers)
 			c.use(t)
 		})
@@ -187,6 +190,16 @@ func useCluster(t *testing.T) {
 	nodes := c.ClusterNodes(t.Context()).Val()
 	if m, r := strings.Count(nodes, "master -"), strings.Count(nodes, " 127.0.0.1:"); m != 3 || r != 6 {
 		t.Errorf("the cluster has %d masters of %d nodes at 127.0.0.1; want 3 of 6:\n%s", m, r, nodes)
+	}
+}
+
+// slotsAreServed asks every node at once, and does not wait.
+func slotsAreServed(t *testing.T) {
+	for port := 16601; port <= 16606; port++ {
+		text := clientOf(t, port).ClusterInfo(t.Context()).Val()
+		if in := parseInfo(text); in["cluster_state"] != "ok" || in.number("cluster_slots_ok") != slots {
+			t.Errorf("when docker-compose up returns, the node on port %d says: %s", port, text)
+		}
 	}
 }
 

@@ -53,7 +53,11 @@ func (t *Target) Can(ctx context.Context, a Ability) error {
 	case CanStop:
 		return t.canStop()
 	case CanFailOver:
-		return t.shape.canFailOver()
+		err := t.shape.canFailOver()
+		if _, ok := t.shape.(*watched); ok && err == nil && t.Kind == Address && len(t.data()) > 2 {
+			err = t.canAdminister(ctx) // to choose a master again; see Depose
+		}
+		return err
 	case CanJump:
 		return t.canJump()
 	case CanAdminister:

@@ -35,6 +35,9 @@ func openAddresses(ctx context.Context, p plan) (*Target, error) {
 			return nil, err
 		}
 		answers[i] = in
+		if orphan(in) {
+			return e.server(in, Master), nil // see openGiven
+		}
 		return e.server(in, Master), checkMaster(e.addr, in)
 	})
 	if err != nil {
@@ -57,7 +60,7 @@ func openAddresses(ctx context.Context, p plan) (*Target, error) {
 
 // server is the one that gave this answer at the endpoint.
 func (e endpoint) server(in info, r Role) *server {
-	return &server{Server: Server{Addr: e.addr, Role: r}, login: e.login, version: in.version(), maxClients: in.number("maxclients")}
+	return &server{Server: Server{Addr: e.addr, Role: r}, login: e.login, version: in.version(), maxClients: in.number("maxclients"), others: max(0, in.number("connected_clients")-1)}
 }
 
 // allDifferent refuses one server under two names: a lock that counts on
@@ -209,24 +212,24 @@ func explainAnswer(e endpoint, err error) error {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return environmentf("%s closes the connection without an answer: it may not be a Redis%s", e.addr, tryTLS(e))
 	}
-	return environmentf("%s answers, but not in the Redis protocol: %s", e.addr, strings.TrimPrefix(err.Error(), "redis: "))
+	return environmentf("%s answers, but not in the Redis protocol: %s", e.addr, e.hide(strings.TrimPrefix(err.Error(), "redis: ")))
 }
 
-var errNoPassword = errors.New("has no password, but the address has one")
+var errNoPassword = errors.New("has no password, but the address or " + PasswordVariable + " has one")
 
 func explainReply(e endpoint, err error) error {
 	text := strings.TrimPrefix(err.Error(), "failed to authenticate: ")
 	switch {
 	case strings.HasPrefix(text, "NOAUTH"):
-		return environmentf("%s wants a password, and the address has none (redis://user:password@host:port)", e.addr)
+		return environmentf("%s wants a password, and the address has none (redis://user:password@host:port; or set %s)", e.addr, PasswordVariable)
 	case strings.HasPrefix(text, "WRONGPASS"), strings.Contains(text, "invalid password"):
-		return environmentf("%s refuses the user or the password in the address", e.addr)
+		return environmentf("%s refuses the user or the password in the address or in %s", e.addr, PasswordVariable)
 	case strings.Contains(text, "without any password configured"):
 		return environmentf("%s %w", e.addr, errNoPassword)
 	case strings.Contains(text, "DB index is out of range"):
 		return environmentf("%s has no database %d", e.addr, e.login.DB)
 	}
-	return environmentf("%s refuses to talk: %s", e.addr, text)
+	return environmentf("%s refuses to talk: %s", e.addr, e.hide(text))
 }
 
 func tryTLS(e endpoint) string {

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"oversell/internal/workdir"
 )
 
 const (
@@ -31,7 +33,7 @@ type processHost struct {
 	number string // the version as the binary reports it, "7.0.15"
 	// preload is the library that moves the clocks of the servers; empty: none.
 	preload string
-	files   *workDir
+	files   *workdir.Dir
 	// freePorts finds ports that nobody uses. By the time a server asks for one,
 	// somebody may.
 	freePorts func(n int, cluster bool) ([]int, error)
@@ -57,7 +59,7 @@ func newProcessHost(ctx context.Context, clocks bool) (*processHost, error) {
 			return nil, err
 		}
 	}
-	if h.files, err = newWorkDir(); err != nil {
+	if h.files, err = workdir.New(); err != nil {
 		return nil, environmentf("make a folder for the files of the servers: %w", err)
 	}
 	return h, nil
@@ -93,10 +95,10 @@ func (h *processHost) ports(_ context.Context, n int, cluster bool) ([]int, erro
 	return ports, nil
 }
 
-func (h *processHost) close() { h.files.remove() }
+func (h *processHost) close() { h.files.Remove() }
 
 func (h *processHost) launch(ctx context.Context, s settings) (machine, error) {
-	m := &process{host: h, settings: s, dir: filepath.Join(h.files.path, strconv.Itoa(s.port))}
+	m := &process{host: h, settings: s, dir: filepath.Join(h.files.Path, strconv.Itoa(s.port))}
 	if err := os.Mkdir(m.dir, 0o700); err != nil {
 		return nil, environmentf("make a folder for the files of a server: %w", err)
 	}

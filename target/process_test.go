@@ -89,7 +89,7 @@ func TestFiveMasters(t *testing.T) {
 
 func TestCloseStopsTheServerAndLeavesNoFiles(t *testing.T) {
 	tg := mustOpen(t, Spec{Target: "process"})
-	pid, files := tg.PID(0), tg.host.(*processHost).files.path
+	pid, files := tg.PID(0), tg.host.(*processHost).files.Path
 	if _, err := os.Stat(files); err != nil {
 		t.Error(err)
 	}

@@ -14,6 +14,8 @@ var administration = [][]any{
 	{"config", "get", "maxmemory"},
 	{"config", "set", "maxmemory-samples", "5"},
 	{"client", "pause", "0"},
+	{"monitor"},
+	{"replicaof", "no", "one"},
 	{"client", "kill", "type", "pubsub"},
 	{"script", "flush"},
 	{"acl", "setuser", "oversell-nobody"},

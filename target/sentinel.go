@@ -17,9 +17,9 @@ import (
 // masterName is what our sentinels call the group that they look after.
 const masterName = "oversell"
 
-// guard is the shape of a primary with replicas and sentinels that replace it when
+// watched is the shape of a primary with replicas and sentinels that replace it when
 // it fails, and tell clients where the primary is.
-type guard struct {
+type watched struct {
 	t    *Target
 	name string // of the primary and its replicas, for the sentinels
 	// former is the primary as of the last time that somebody was told: a promotion
@@ -27,16 +27,16 @@ type guard struct {
 	former atomic.Pointer[server]
 }
 
-func newGuard(t *Target, name string) *guard {
-	g := &guard{t: t, name: name}
+func newGuard(t *Target, name string) *watched {
+	g := &watched{t: t, name: name}
 	g.former.Store(t.masters[0])
 	return g
 }
 
-func (g *guard) nodes() int { return 1 }
+func (g *watched) nodes() int { return 1 }
 
 // sentinels are those servers.
-func (g *guard) sentinels() []*server {
+func (g *watched) sentinels() []*server {
 	var all []*server
 	for _, s := range g.t.servers {
 		if s.Role == Sentinel {
@@ -48,7 +48,7 @@ func (g *guard) sentinels() []*server {
 
 // options are those of a client without the driver's knowledge of sentinels: each
 // new connection goes to the primary of that moment.
-func (g *guard) options(_ int, o ConnOptions) *redis.Options {
+func (g *watched) options(_ int, o ConnOptions) *redis.Options {
 	first := g.t.masters[0]
 	opts := first.options(o)
 	opts.Dialer = g.t.dialer(opts, o, func(ctx context.Context, addr string) (string, error) {
@@ -67,7 +67,7 @@ func (g *guard) options(_ int, o ConnOptions) *redis.Options {
 // client is the driver's own for sentinels. It asks one for the primary whenever
 // it opens a connection, listens there for a new primary, and then closes its
 // connections to the old one.
-func (g *guard) client(_ int, o ConnOptions) redis.UniversalClient {
+func (g *watched) client(_ int, o ConnOptions) redis.UniversalClient {
 	opts := g.t.masters[0].options(o)
 	f := failoverOptions(opts)
 	f.MasterName = g.name
@@ -106,11 +106,11 @@ func failoverOptions(o *redis.Options) *redis.FailoverOptions {
 const sentinelConnections = 2
 
 // connections reckons with clients that have one connection each, as most do.
-func (g *guard) connections(n int) (each, all int) {
+func (g *watched) connections(n int) (each, all int) {
 	return n * sentinelConnections, n * (1 + sentinelConnections)
 }
 
-func (g *guard) canFailOver() error {
+func (g *watched) canFailOver() error {
 	for _, s := range g.t.servers {
 		if s.Role == Replica {
 			return nil
@@ -120,7 +120,7 @@ func (g *guard) canFailOver() error {
 }
 
 // primary is the server that most sentinels name.
-func (g *guard) primary(ctx context.Context, _ *server) (*server, error) {
+func (g *watched) primary(ctx context.Context, _ *server) (*server, error) {
 	addr, _, err := g.vote(ctx)
 	if err != nil {
 		return nil, err
@@ -129,7 +129,7 @@ func (g *guard) primary(ctx context.Context, _ *server) (*server, error) {
 }
 
 // at is the server at an address.
-func (g *guard) at(addr string) (*server, error) {
+func (g *watched) at(addr string) (*server, error) {
 	for _, s := range g.t.servers {
 		if s.Addr == addr {
 			return s, nil
@@ -140,7 +140,7 @@ func (g *guard) at(addr string) (*server, error) {
 
 // vote asks all sentinels for the primary. It returns the address with most votes,
 // and how many it has.
-func (g *guard) vote(ctx context.Context) (addr string, votes int, err error) {
+func (g *watched) vote(ctx context.Context) (addr string, votes int, err error) {
 	all := g.sentinels()
 	named, errs := make([]string, len(all)), make([]error, len(all))
 	var wg sync.WaitGroup
@@ -171,7 +171,7 @@ func (g *guard) vote(ctx context.Context) (addr string, votes int, err error) {
 }
 
 // ask asks one sentinel for the address of the primary.
-func (g *guard) ask(ctx context.Context, sentinel *server) (addr string, err error) {
+func (g *watched) ask(ctx context.Context, sentinel *server) (addr string, err error) {
 	err = sentinel.visit(ctx, func(ctx context.Context, c *redis.Client) error {
 		at, err := c.Do(ctx, "sentinel", "get-master-addr-by-name", g.name).StringSlice()
 		if err == nil && len(at) == 2 {
@@ -184,7 +184,7 @@ func (g *guard) ask(ctx context.Context, sentinel *server) (addr string, err err
 
 // promote waits for another primary than the former; at an address it asks for
 // one first.
-func (g *guard) promote(ctx context.Context, _ *server) (*server, error) {
+func (g *watched) promote(ctx context.Context, _ *server) (*server, error) {
 	if g.t.Kind == Address {
 		if err := g.demand(ctx); err != nil {
 			return nil, err
@@ -202,7 +202,7 @@ func (g *guard) promote(ctx context.Context, _ *server) (*server, error) {
 }
 
 // demand has a sentinel replace the primary, though nothing is wrong with it.
-func (g *guard) demand(ctx context.Context) error {
+func (g *watched) demand(ctx context.Context) error {
 	now, err := g.primary(ctx, nil)
 	if err != nil {
 		return err
@@ -221,7 +221,7 @@ func (g *guard) demand(ctx context.Context) error {
 
 // successor is the primary that most sentinels agree on and that serves as one, if
 // it is another one than before.
-func (g *guard) successor(ctx context.Context) (*server, error) {
+func (g *watched) successor(ctx context.Context) (*server, error) {
 	addr, votes, err := g.vote(ctx)
 	if err != nil {
 		return nil, err
@@ -248,7 +248,7 @@ func (g *guard) successor(ctx context.Context) (*server, error) {
 }
 
 // settle is done when the servers run: their configuration says all.
-func (g *guard) settle(ctx context.Context) error {
+func (g *watched) settle(ctx context.Context) error {
 	for _, s := range g.sentinels() {
 		if err := g.t.place(ctx, s); err != nil {
 			return err
@@ -275,7 +275,7 @@ const pingPeriod = 300 * time.Millisecond
 
 // revive hurries a sentinel that was started. Other servers are told by the
 // sentinels what to do.
-func (g *guard) revive(ctx context.Context, s *server) error {
+func (g *watched) revive(ctx context.Context, s *server) error {
 	if s.Role != Sentinel {
 		return nil
 	}
@@ -292,7 +292,7 @@ func isReply(err error) bool {
 	return errors.As(err, &reply)
 }
 
-func (g *guard) missing(ctx context.Context) error {
+func (g *watched) missing(ctx context.Context) error {
 	answers, err := g.t.roll(ctx)
 	if err != nil {
 		return err
@@ -326,7 +326,7 @@ func (g *guard) missing(ctx context.Context) error {
 }
 
 // content says what a sentinel finds wrong.
-func (g *guard) content(ctx context.Context, sentinel, primary *server) error {
+func (g *watched) content(ctx context.Context, sentinel, primary *server) error {
 	flags, err := g.view(ctx, sentinel)
 	if err != nil {
 		return sentinel.silent(err)
@@ -352,7 +352,7 @@ func (g *guard) content(ctx context.Context, sentinel, primary *server) error {
 
 // view is what a sentinel says of every server, by address: "master", "slave" or
 // "sentinel", and what is wrong with it, as in "slave,s_down".
-func (g *guard) view(ctx context.Context, sentinel *server) (flags map[string]string, err error) {
+func (g *watched) view(ctx context.Context, sentinel *server) (flags map[string]string, err error) {
 	flags = map[string]string{}
 	err = sentinel.visit(ctx, func(ctx context.Context, c *redis.Client) error {
 		master := redis.NewMapStringStringCmd(ctx, "sentinel", "master", g.name)
@@ -404,7 +404,7 @@ func downAfter(version string) time.Duration {
 
 // become changes how long a server may be silent, and how fast a former primary is
 // corrected.
-func (g *guard) become(ctx context.Context, m mood) error {
+func (g *watched) become(ctx context.Context, m mood) error {
 	limit, greet := downAfter(g.t.masters[0].version), greeting
 	switch m {
 	case patient:

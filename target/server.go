@@ -17,7 +17,9 @@ type server struct {
 	login *redis.Options
 	// maxClients is the server's limit of connections; 0 if unknown.
 	maxClients int
-	version    string
+	// others is how many connections of others there were when it was opened.
+	others  int
+	version string
 	// machine is nil unless we started the server and can break it.
 	machine machine
 	// stop is nil unless we started it.

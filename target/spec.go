@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+
+	"oversell/internal/limits"
 )
 
 // Kind is how a target came to be.
@@ -24,7 +26,7 @@ const (
 )
 
 // MaxMasters is the largest number of masters that a Spec may ask for.
-const MaxMasters = 64
+const MaxMasters = limits.Masters
 
 // Spec says which Redis is wanted. The zero value means: one server, a
 // redis-server of this machine if there is one, else the emulation.
@@ -48,6 +50,10 @@ type Spec struct {
 	Topology string
 	// AllowRemote permits addresses that are not on this machine.
 	AllowRemote bool
+	// Mend repairs what runs that were killed have left on servers at addresses: it
+	// puts back what they changed, and removes their keys. Without it, Open refuses a
+	// server that is not as it was, and notes keys.
+	Mend bool
 	// Persist has the servers that we start keep an append-only file, so that
 	// one that is killed and started again still has its data.
 	Persist bool
@@ -62,8 +68,11 @@ type Spec struct {
 // String is the Spec without passwords.
 func (s Spec) String() string {
 	text := s.Target
-	if s.IsAddress() {
+	switch {
+	case s.IsAddress():
 		text = redact(text)
+	case strings.ContainsAny(text, "@:"): // no address, but it may hold a password
+		text = "***"
 	}
 	if text == "" {
 		text = "auto"
@@ -106,6 +115,17 @@ func (s Spec) Masters(ctx context.Context) (int, error) {
 	return p.masters, err
 }
 
+// Members are the servers that the Spec leads to, as far as can be told before any
+// is started or connected to: none if only they can tell. They have no addresses.
+// It fails as Validate does.
+func (s Spec) Members(ctx context.Context) ([]Server, error) {
+	p, err := s.plan(ctx)
+	if err != nil || p.kind == Address && p.shape != independent {
+		return nil, err
+	}
+	return members(p.shape, p.masters), nil
+}
+
 // plan is a Spec that has been understood.
 type plan struct {
 	Spec
@@ -145,6 +165,9 @@ func (s Spec) plan(ctx context.Context) (plan, error) {
 	case s.IsAddress():
 		p.kind = Address
 	default:
+		if strings.ContainsAny(s.Target, "@:") { // an address, nearly: it may hold a password
+			return plan{}, usagef("unknown target: there are auto, embedded, process, container, and addresses like redis://127.0.0.1:6379 or, for TLS, rediss://127.0.0.1:6379")
+		}
 		return plan{}, usagef("unknown target %q: there are auto, embedded, process, container, and addresses like redis://127.0.0.1:6379", s.Target)
 	}
 	if p.kind == Address {

@@ -33,6 +33,7 @@ func (t *Target) Sweep(ctx context.Context, prefix string) (int, error) {
 			return removed, environmentf("remove the keys containing %q from %s: %w", prefix, s.Addr, err)
 		}
 	}
+	t.unclaim(prefix)
 	return removed, nil
 }
 

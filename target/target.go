@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"oversell/clock"
+	"oversell/internal/guard"
 )
 
 // Target is one Redis: a server, several independent masters, or servers that
@@ -26,6 +27,9 @@ type Target struct {
 	ServerVersion string
 	// Caveat is what a report about this target must not conceal; often empty.
 	Caveat string
+	// Notes are what a user should know besides: what was found, and mended, of runs
+	// that were killed.
+	Notes []string
 	// Addrs are the addresses of those servers that were masters when the target
 	// was opened, host:port, without credentials.
 	Addrs []string
@@ -39,12 +43,15 @@ type Target struct {
 	localOnly        bool // clients may be sent to addresses on this machine only
 	done             chan struct{}
 	watchers         sync.WaitGroup
-	alarmed          atomic.Bool // those who look after the servers are not patient
+	alarmed          atomic.Bool  // those who look after the servers are not patient
+	guard            *guard.Guard // nil unless the servers are somebody else's
 
 	mu      sync.Mutex
 	closing bool
 	err     error
 	via     func(addr string) string
+	claims  map[string]func() // by the prefix of the keys
+	deposed map[int]deposed   // by the number of the master
 }
 
 // shape is what differs between the topologies once their servers run.
@@ -81,7 +88,7 @@ func Open(ctx context.Context, spec Spec) (*Target, error) {
 	var t *Target
 	switch p.kind {
 	case Address:
-		t, err = openAddresses(ctx, p)
+		t, err = openGiven(ctx, p)
 	case Embedded:
 		t, err = openEmbedded(clock.Real{}, p.masters, "the in-memory emulation was asked for")
 	case Process:
@@ -187,10 +194,14 @@ func (t *Target) Close() error {
 	}
 	t.mu.Unlock()
 	if first {
+		unguarded := t.guard.Close()
 		endAll(t.servers)
 		t.watchers.Wait()
 		if t.host != nil {
 			t.host.close()
+		}
+		if unguarded != nil {
+			return environmentf("leave %s as it was: %w", t.Addrs[0], unguarded)
 		}
 	}
 	t.watchers.Wait()

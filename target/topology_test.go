@@ -403,7 +403,7 @@ func keys(t *testing.T, tg *Target) (n int64) {
 // leavesNothingBehind closes a target of which some servers do not run.
 func leavesNothingBehind(t *testing.T, tg *Target) {
 	t.Helper()
-	files := tg.host.(*processHost).files.path
+	files := tg.host.(*processHost).files.Path
 	noError(t, tg.Kill(1))
 	if len(tg.servers) > 1 {
 		noError(t, tg.Freeze(2))

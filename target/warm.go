@@ -127,13 +127,17 @@ func (t *Target) Fits(perNode int) error {
 	if t.Kind == Embedded {
 		need *= 2 // both ends are ours
 	}
+	if t.route() != nil {
+		need *= 3 // and both ends of a proxy
+	}
 	need += filesInReserve
 	if limit := fileLimit(); limit > 0 && need > limit {
-		return environmentf("%d connections need about %d open files, but this process may have only %d; raise the limit with ulimit -n %d", all, need, limit, need)
+		return environmentf("%d connections need about %d open files, but this process may have only %d; raise the limit with ulimit -n %d, or share connections with --pool", all, need, limit, need)
 	}
 	for _, s := range t.servers {
-		if s.maxClients > 0 && each > s.maxClients {
-			return environmentf("%d connections were asked for, but the server on %s accepts only %d (its maxclients)", each, s.Addr, s.maxClients)
+		if s.maxClients > 0 && each > s.maxClients-s.others {
+			return environmentf("%d connections were asked for, but the server on %s accepts only %d (its maxclients), of which others have %d; raise it with CONFIG SET maxclients, or share connections with --pool",
+				each, s.Addr, s.maxClients, s.others)
 		}
 	}
 	return nil

@@ -4,41 +4,13 @@ package target
 
 import (
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
-)
 
-// What a killed program left is removed, what a living one uses is not.
-func TestLeftoversAreRemoved(t *testing.T) {
-	t.Setenv("TMPDIR", t.TempDir())
-	left, err := newWorkDir()
-	noError(t, err)
-	noError(t, os.WriteFile(filepath.Join(left.path, "dump.rdb"), nil, 0o600))
-	used, err := newWorkDir()
-	noError(t, err)
-	for _, w := range []*workDir{left, used} {
-		if _, err := os.Stat(w.path); err != nil {
-			t.Fatal(err)
-		}
-	}
-	noError(t, left.lock.Close()) // which the kernel does when a program is killed
-	next, err := newWorkDir()
-	noError(t, err)
-	if _, err := os.Stat(left.path); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the leftover is still there: %v", err)
-	}
-	if _, err := os.Stat(used.path); err != nil {
-		t.Errorf("a folder in use was removed: %v", err)
-	}
-	next.remove()
-	used.remove()
-	if entries, _ := os.ReadDir(filepath.Dir(used.path)); len(entries) != 1 || entries[0].Name() != "lock" {
-		t.Errorf("left: %v", entries)
-	}
-}
+	"oversell/internal/workdir"
+)
 
 // In a folder where everybody may write, somebody else may have been faster.
 func TestAFolderThatIsNotOursIsRefused(t *testing.T) {
@@ -50,10 +22,10 @@ func TestAFolderThatIsNotOursIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("TMPDIR", t.TempDir())
-			w, err := newWorkDir()
+			w, err := workdir.New()
 			noError(t, err)
-			root := filepath.Dir(w.path)
-			w.remove()
+			root := filepath.Dir(w.Path)
+			w.Remove()
 			noError(t, os.RemoveAll(root))
 			noError(t, prepare(root))
 			_, err = Open(t.Context(), Spec{Target: "process"})

@@ -34,3 +34,6 @@ const (
 	// Evict: the server dropped the lock's key for want of memory.
 	Evict Fault = "evict"
 )
+
+// Faults lists them all but [NoFault], in the order in which reports name them.
+var Faults = []Fault{Overrun, Resend, Crash, DropReply, Retry, LateRequest, FreezeRenewal, Failover, RestartEmpty, ClockSkew, ClockJump, Evict}

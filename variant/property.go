@@ -56,6 +56,14 @@ type PropertyInfo struct {
 	Promise string `json:"promise"`
 }
 
+// Unit is what violations of a property are counted in; empty: how many there are.
+func (p Property) Unit() string {
+	if p == NoOversell || p == NoUndersell {
+		return "piece"
+	}
+	return ""
+}
+
 // Properties lists every property of every object in the order in which
 // reports show them.
 var Properties = []PropertyInfo{

@@ -25,6 +25,10 @@ type Env struct {
 	// Redis is one client or, for algorithms over independent masters, one
 	// client per master.
 	Redis []redis.UniversalClient
+	// Addr is, for each client in Redis, the address (host:port) of its server, or of a
+	// proxy that injects faults on the way there. It is for code that brings its own
+	// Redis client. It is empty where no such address is known.
+	Addr []string
 	// Clock tells the time. Variants use no other.
 	Clock clock.Clock
 	// Token returns a new unique text at each call: 128 random bits, from the
@@ -56,6 +60,9 @@ type Needs struct {
 	Fence bool `json:"fence,omitempty"`
 	// SQL says that the variant keeps its state in an SQL database.
 	SQL bool `json:"sql,omitempty"`
+	// ServerClock says that the variant reads its server's clock, or has it stamp what
+	// it keeps: then a moment may be kept as data, and not only as the end of a key.
+	ServerClock bool `json:"server_clock,omitempty"`
 }
 
 // Flaw is one way in which a variant is known to break, to be caught by the
@@ -87,6 +94,9 @@ const (
 	WithRefunds  = "refund"   // buyers who give pieces back
 	WithRepeats  = "repeats"  // ids that are enqueued again
 )
+
+// Options lists these options.
+var Options = []string{WithQuantity, WithRefunds, WithRepeats}
 
 // ErrStopped is what [Env.Wait] returns when the run is ending: the client is to
 // stop trying, and this is nobody's fault.

@@ -278,7 +278,7 @@ func TestMainOperation(t *testing.T) {
 	if p50, _ := m.quantiles(); m.kind() != history.Buy || p50 < 990*time.Millisecond || p50 > 1010*time.Millisecond {
 		t.Errorf("%v %v", m.kind(), p50)
 	}
-	m.observe(&history.Op{Kind: history.Acquire, Due: time.Second, Return: time.Second + time.Millisecond})
+	m.observe(&history.Op{Kind: history.Acquire, Due: time.Second, Call: time.Second, Return: time.Second + time.Millisecond})
 	m.observe(&history.Op{Kind: history.Acquire, Return: time.Hour, Reason: history.Stopped})
 	if _, p99 := m.quantiles(); m.kind() != history.Acquire || p99 < 990*time.Microsecond || p99 > 1010*time.Microsecond {
 		t.Errorf("%v %v", m.kind(), p99)

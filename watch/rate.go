@@ -141,6 +141,6 @@ func (m *main) observe(op *history.Op) {
 		m.rank, m.spans = better, spans{newSpans().window, m.turned}
 	}
 	if op.Kind == m.kind() {
-		m.add(op.Return - op.Due)
+		m.add(op.Return - op.Call)
 	}
 }

@@ -202,8 +202,7 @@ type Figures struct {
 	Rate  float64
 	Rates []float64
 	// Main is the kind of operation that the run is about, and P50 and P99 its
-	// latencies over the last five seconds, from when it was due; NoKind and 0: none
-	// ended.
+	// latencies over the last five seconds; NoKind and 0: none ended.
 	Main     history.Kind
 	P50, P99 time.Duration
 	// Faults are what has become of each fault.

@@ -38,8 +38,14 @@ const (
 	inText // in a request that is a line
 )
 
-// maxArgs bounds what a request may announce. Redis accepts no more.
-const maxArgs = 1<<31 - 1
+const (
+	// maxArgs bounds what a request may announce. Redis accepts no more.
+	maxArgs = 1<<31 - 1
+	// maxArg bounds the length of an argument. Redis accepts no more, unless it is
+	// configured to (proto-max-bulk-len): it answers "-ERR Protocol error: invalid
+	// bulk length" before it sees the argument, and closes the connection.
+	maxArg = 512 << 20
+)
 
 // restart forgets the request that ended.
 func (s *requestScanner) restart() {
@@ -131,7 +137,7 @@ func (s *requestScanner) announce(c byte) (done, ok bool) {
 
 // beginArg ends the line with an argument's length.
 func (s *requestScanner) beginArg(c byte) bool {
-	if c != '\n' || s.length.negative || s.length.unknown {
+	if c != '\n' || s.length.negative || s.length.unknown || s.length.value > maxArg {
 		return false
 	}
 	s.body, s.state = s.length.value, inArg

@@ -82,7 +82,7 @@ func requestsIn(pieces ...[]byte) (all [][]string, bad int) {
 
 func TestWhatIsNoRequestIsSeen(t *testing.T) {
 	for _, s := range []string{
-		"\x16\x03\x01\x02\x00\x01\x00", "\x00", "*x\r\n", "*01\r\n", "*?\r\n", "*-2\r\n", "*99999999999\r\n", "*1\rx", "*1\r\n+OK\r\n", "*1\r\n$-1\r\n", "*1\r\n$?\r\n",
+		"\x16\x03\x01\x02\x00\x01\x00", "\x00", "*x\r\n", "*01\r\n", "*?\r\n", "*-2\r\n", "*99999999999\r\n", "*1\rx", "*1\r\n+OK\r\n", "*1\r\n$-1\r\n", "*1\r\n$?\r\n", "*1\r\n$536870913\r\n", "*2\r\n$3\r\nGET\r\n$99999999999\r\n",
 		"*1\r\n$4\r\nPINGxx", "*1\r\n$4\r\nPING\rx", "set 'a\r\n", "set \"a\r\n", "set \"a\"b\r\n", "set \"a\\\r\n",
 	} {
 		if _, bad := requestsIn([]byte("PING\r\n" + s)); bad < 0 {

@@ -3,7 +3,6 @@ package claims
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -18,6 +17,7 @@ import (
 	"oversell/clock"
 	"oversell/database"
 	"oversell/history"
+	"oversell/internal/mark"
 	"oversell/lockimpl"
 	"oversell/reports"
 	"oversell/scenarios"
@@ -29,8 +29,9 @@ import (
 // Redis to talk to directly. It remembers what was done, so that the answer can say
 // how to do it again. One goroutine uses it.
 type bench struct {
-	spec  target.Spec // where
-	dir   string      // for histories
+	spec  target.Spec    // where
+	given *target.Target // what runs there already; nil if nothing does
+	dir   string         // for histories
 	quick bool
 
 	prefix   string // marks the keys of this measurement
@@ -41,13 +42,8 @@ type bench struct {
 	versions []string // of the servers that were measured
 }
 
-// prefixBytes make two measurements on one server unlikely to meet.
-const prefixBytes = 4
-
-func newBench(spec target.Spec, dir string, quick bool) *bench {
-	var b [prefixBytes]byte
-	rand.Read(b[:]) // never fails
-	return &bench{spec: spec, dir: dir, quick: quick, prefix: "{ov-" + hex.EncodeToString(b[:]) + "}"}
+func newBench(spec target.Spec, given *target.Target, dir string, quick bool) *bench {
+	return &bench{spec: spec, given: given, dir: dir, quick: quick, prefix: mark.New()}
 }
 
 // times is how often something is done: less often when it has to be quick.
@@ -168,20 +164,24 @@ func (r ran) grants() (map[string]int, error) {
 	return by, nil
 }
 
-// grantsAfter counts the grants of the lock later than d after the last fault began.
-func (r ran) grantsAfter(d time.Duration) (n int, err error) {
+// grantsMeanwhile counts the grants of the lock later than d after the last fault began,
+// and before the first of them ended.
+func (r ran) grantsMeanwhile(d time.Duration) (n int, err error) {
 	h, err := history.Read(r.path)
 	if err != nil {
 		return 0, err
 	}
-	var from time.Duration
+	from, to := time.Duration(0), history.Forever
 	for _, op := range h.Ops {
 		if op.Kind == history.Fault {
 			from = max(from, op.Call+d)
+			if op.Return > op.Call+d { // it lasted
+				to = min(to, op.Return)
+			}
 		}
 	}
 	for _, op := range h.Ops {
-		if op.Kind == history.Acquire && op.Outcome == history.OK && op.Return > from {
+		if op.Kind == history.Acquire && op.Outcome == history.OK && op.Call > from && op.Return < to {
 			n++
 		}
 	}
@@ -245,19 +245,24 @@ func (b *bench) server(ctx context.Context) (*target.Target, error) {
 	if b.opened != nil {
 		return b.opened, nil
 	}
-	t, err := target.Open(ctx, b.spec)
-	if err != nil {
-		return nil, err
-	}
-	b.measured(t.ServerVersion)
-	b.opened = t
-	b.closers = append(b.closers, t.Close)
-	if t.Kind == target.Address {
+	t := b.given
+	if t == nil {
+		var err error
+		if t, err = target.Open(ctx, b.spec); err != nil {
+			return nil, err
+		}
+		b.closers = append(b.closers, t.Close)
+	} else {
+		if err := t.Claim(b.prefix); err != nil {
+			return nil, err
+		}
 		b.closers = append(b.closers, func() error {
 			_, err := t.Sweep(context.WithoutCancel(ctx), b.prefix)
 			return err
 		})
 	}
+	b.measured(t.ServerVersion)
+	b.opened = t
 	return t, nil
 }
 

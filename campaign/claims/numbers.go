@@ -3,6 +3,7 @@ package claims
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -38,14 +39,10 @@ func timed(f func() error) (time.Duration, error) {
 // contest is two ways to do the same, with the time that each took in each round.
 type contest struct{ a, b []float64 }
 
-// ratio is the time of a by that of b, each in its fastest round: what else the machine
-// does makes a round slower, never faster.
-func (c contest) ratio() float64 {
-	if len(c.a) == 0 || len(c.b) == 0 {
-		return 0
-	}
-	return slices.Min(c.a) / slices.Min(c.b)
-}
+// ratio is the time of a by that of b: the median of the ratios, round by round. The two
+// of a round are taken one after the other, so that what else the machine does slows
+// down both.
+func (c contest) ratio() float64 { return median(ratios(c.a, c.b)) }
 
 // quantity is the ratio, with between what the ratios of the middle half of the rounds lie.
 func (c contest) quantity(name string) reports.Quantity {
@@ -53,7 +50,22 @@ func (c contest) quantity(name string) reports.Quantity {
 	if len(rs) == 0 {
 		return number(name, 0, "")
 	}
-	return reports.Quantity{Name: name, Value: c.ratio(), Spread: &reports.Spread{Median: median(rs), Low: rs[len(rs)/4], High: rs[len(rs)*3/4]}}
+	return reports.Quantity{Name: name, Value: c.ratio(), Spread: &reports.Spread{Median: median(rs), Low: rs[len(rs)/4], High: rs[(3*len(rs)-1)/4]}}
+}
+
+// swayed tells whether the rounds leave open on which side of a bound the median of their
+// ratios lies: by the order statistics of n rounds, its 95 % interval has half of them
+// less and more about √n, so that at least half plus √n must be on one side.
+func (c contest) swayed(bound float64) bool {
+	rs := ratios(c.a, c.b)
+	over := 0.0
+	for _, r := range rs {
+		if r >= bound {
+			over++
+		}
+	}
+	n := float64(len(rs))
+	return math.Abs(over-n/2) < math.Sqrt(n)
 }
 
 // ratios are a by b, round by round.

@@ -1,36 +1,30 @@
 <?php
-// Tells, as JSON, whether phpredis gives the next user of a persistent connection the
-// same one: after close(), after the object is gone, and of a plain connection.
+// Answers requests to PHP's own web server, each with the number of the connection that
+// phpredis used for it, and of the database that it found selected.
+//
+//   /persistent/close   pconnect(), then close()
+//   /persistent/leave   pconnect(), select a database, no close()
+//   /plain/close        connect(), then close()
+header('Content-Type: application/json');
 if (!class_exists('Redis')) {
     echo json_encode(['error' => 'this PHP has no redis extension']);
-    exit;
+    return;
 }
-[$host, $port] = [$argv[1], (int)$argv[2]];
-
+[, $how, $end] = explode('/', $_SERVER['REQUEST_URI']);
 $redis = new Redis();
-$redis->pconnect($host, $port);
-$first = $redis->client('id');
-$redis->close();
-$redis->pconnect($host, $port);
-$closed = $redis->client('id');
-
-$redis->select(3);
-$redis = null; // without close()
-$redis = new Redis();
-$redis->pconnect($host, $port);
-$dropped = $redis->client('id');
-$database = strpos($redis->rawCommand('CLIENT', 'INFO'), ' db=3 ') !== false;
-
-$plain = new Redis();
-$plain->connect($host, $port);
-$before = $plain->client('id');
-$plain->close();
-$plain->connect($host, $port);
-
-echo json_encode([
+if ($how === 'persistent') {
+    $redis->pconnect(getenv('REDIS_HOST'), (int)getenv('REDIS_PORT'));
+} else {
+    $redis->connect(getenv('REDIS_HOST'), (int)getenv('REDIS_PORT'));
+}
+$said = [
     'version' => phpversion('redis'),
-    'closed' => $closed === $first,
-    'dropped' => $dropped === $closed,
-    'database' => $database,
-    'plain' => $plain->client('id') === $before,
-]);
+    'id' => $redis->client('id'),
+    'selected' => strpos($redis->rawCommand('CLIENT', 'INFO'), ' db=3 ') !== false,
+];
+if ($end === 'close') {
+    $redis->close();
+} else {
+    $redis->select(3);
+}
+echo json_encode($said);

@@ -220,9 +220,6 @@ type growth struct {
 	bytes   float64 // of memory, more than before
 }
 
-// evicts is the version from which the server evicts scripts that came with EVAL.
-var evicts = [2]int{7, 4}
-
 // inlined is C14.
 func inlined(ctx context.Context, b *bench) (a answer, err error) {
 	t, err := b.server(ctx)
@@ -254,19 +251,10 @@ func inlined(ctx context.Context, b *bench) (a answer, err error) {
 			return a, err
 		}
 	}
-	evicting, err := evictsScripts(t.ServerVersion)
-	if err != nil {
-		return a, err
-	}
-	a.is = grows(first, second, params, evicting)
+	a.is, a.plain = grows(first, second, params), true
 	a.says = fmt.Sprintf("On Redis %s, %s calls with the values inlined left %s scripts and %s more memory, and as many again %s and %s; with KEYS and ARGV they left %d and %s.",
 		t.ServerVersion, reports.Thousands(int64(n)), reports.Thousands(int64(first.scripts)), kilobytes(first.bytes), reports.Thousands(int64(second.scripts)), kilobytes(second.bytes), params.scripts, kilobytes(params.bytes))
-	a.on = "the version: from 7.4 on, the server keeps no more than 500 scripts that came with EVAL and drops the least recently used (redis.io on EVAL; redis/redis pull request 13108); before, it keeps all until a restart or SCRIPT FLUSH."
-	if !evicting {
-		a.also = "A server of 7.4 or later, since this one is older."
-	} else {
-		a.also = "A server before 7.4, since this one is newer."
-	}
+	a.also = "Other versions than this server's: Redis 7.4 is said to keep 500 scripts that came with EVAL, and to drop the least recently used (redis.io on EVAL; redis/redis pull request 13108)."
 	a.numbers = []reports.Quantity{
 		number("scripts sent, each time", n, ""),
 		number("in the cache after the first", first.scripts, "more"),
@@ -339,29 +327,17 @@ func infoOf(ctx context.Context, c *redis.Client, section string) (map[string]st
 	return info, nil
 }
 
-// evictsScripts tells whether a server of this version evicts scripts.
-func evictsScripts(version string) (bool, error) {
-	var major, minor int
-	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err != nil {
-		return false, fmt.Errorf("a version of %q: %w", version, err)
-	}
-	return major > evicts[0] || major == evicts[0] && minor >= evicts[1], nil
-}
-
-// grows decides C14: scripts with inlined values, as many again, the same with
-// parameters, and whether the server is of a version that evicts.
-func grows(first, second, params growth, evicting bool) string {
+// grows decides C14 for the server that was measured: scripts with inlined values, as many
+// again, and the same with parameters.
+func grows(first, second, params growth) string {
 	unbounded := func(g growth) bool { return g.scripts >= g.sent*95/100 && g.bytes > float64(g.sent)*50 }
-	bounded := second.scripts <= second.sent/100 && second.bytes < first.bytes/4
 	switch {
 	case params.scripts > params.sent/100:
 		return reports.Refuted // parameters do not help
-	case unbounded(first) && unbounded(second) && !evicting, bounded && evicting:
-		return reports.Depends // the version does what versions of its kind do
-	case unbounded(second):
-		return reports.Confirmed // in spite of the version
-	case bounded:
-		return reports.Refuted
+	case unbounded(first) && unbounded(second):
+		return reports.Confirmed
+	case second.scripts <= second.sent/100 && second.bytes < first.bytes/4:
+		return reports.Refuted // the server keeps them within bounds
 	}
 	return reports.Inconclusive
 }
@@ -436,20 +412,25 @@ func (b *bench) evalCosts(ctx context.Context, size int) (costs, error) {
 		}
 		*x.bytes = float64(sent.bytes.Load() - before)
 	}
-	const calls = 10
-	often := func(call func() error) func(context.Context) (time.Duration, error) {
-		return func(context.Context) (time.Duration, error) {
+	// In a pipeline, so that the time is that of sending, checking and running the script,
+	// and not that of waking up for each answer.
+	const calls = 20
+	often := func(call func(redis.Pipeliner)) func(context.Context) (time.Duration, error) {
+		return func(ctx context.Context) (time.Duration, error) {
 			return timed(func() error {
-				for range calls {
-					if err := call(); err != nil {
-						return err
+				_, err := c.Pipelined(ctx, func(p redis.Pipeliner) error {
+					for range calls {
+						call(p)
 					}
-				}
-				return nil
+					return nil
+				})
+				return err
 			})
 		}
 	}
-	taken, err := inTurns(ctx, b.times(250, 150), often(byEval), often(bySHA))
+	taken, err := inTurns(ctx, b.times(250, 150),
+		often(func(p redis.Pipeliner) { p.Eval(ctx, script, keys, "token") }),
+		often(func(p redis.Pipeliner) { p.EvalSha(ctx, shaOf(script), keys, "token") }))
 	if err != nil {
 		return costs{}, err
 	}
@@ -466,6 +447,8 @@ func savesSpeed(small, large costs) string {
 	switch {
 	case small.times.ratio() == 0 || large.times.ratio() == 0:
 		return reports.Inconclusive
+	case small.times.swayed(muchSpeed) || large.times.swayed(muchSpeed):
+		return reports.Inconclusive // too noisy
 	case small.sha >= small.eval || large.sha >= large.eval || much(small) && much(large):
 		return reports.Refuted // no bandwidth, or much speed in any case
 	case much(large):

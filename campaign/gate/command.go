@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"oversell/campaign"
-	"oversell/history"
 	"oversell/reports"
 	"oversell/variant"
 )
@@ -142,7 +141,7 @@ func (r *running) execute(ctx context.Context, p program, name string, seed uint
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, fmt.Errorf("make the run directory: %w", err)
 	}
 	before := stamp(p.history)
@@ -234,13 +233,9 @@ func (m *made) judgeHistory(path string, before written, exit int) {
 		m.run = undecidedRun(fmt.Sprintf("the command did not write its history: %s is older than the run (it exited with %d)", path, exit))
 		return
 	}
-	d, err := campaign.Check(path)
+	d, err := campaign.Check(context.Background(), path)
 	if err == nil {
-		var h *history.History
-		if h, err = history.Read(path); err == nil {
-			m.contended, m.of = contended(h)
-			err = keepCopy(path, filepath.Join(m.dir, filepath.Base(path)))
-		}
+		err = keepCopy(path, filepath.Join(m.dir, filepath.Base(path)))
 	}
 	if err != nil {
 		m.run = undecidedRun("the history that the command left cannot be judged: " + oneLine(err.Error()))

@@ -28,7 +28,7 @@ func TestCommandControl(t *testing.T) {
 	sound := write("sound.jsonl", header+`
 {"client":1,"kind":"acquire","key":"order","arg":1,"outcome":"ok","call_ns":0,"return_ns":10,"until_ns":1000000000}
 {"client":1,"kind":"release","key":"order","arg":1,"outcome":"ok","call_ns":20,"return_ns":30,"until_ns":1000000000}
-{"trailer":{"elapsed_ns":100}}
+{"trailer":{"operations":2,"elapsed_ns":100}}
 `)
 	oversold := write("violated.json", jsonOf(t, reports.Violated))
 	for _, c := range []struct {

@@ -12,7 +12,6 @@ import (
 
 	"oversell/campaign"
 	"oversell/database"
-	"oversell/history"
 	"oversell/reports"
 	"oversell/scenarios"
 	"oversell/target"
@@ -215,11 +214,9 @@ func (r *running) guard(ctx context.Context, g *guard) (reports.GateEntry, error
 
 // made is a run that was made, with what its history shows beside the judgement.
 type made struct {
-	run       reports.Run
-	contended int64
-	of        string
-	dir       string
-	seed      uint64
+	run  reports.Run
+	dir  string
+	seed uint64
 }
 
 // make runs one combination with a seed, in a directory of its own. There may be a run
@@ -235,11 +232,6 @@ func (r *running) make(ctx context.Context, p campaign.Plan, c scenarios.Config,
 	}
 	m := &made{run: d.Runs[0], dir: filepath.Dir(r.watcher.history), seed: seed}
 	r.noteServer(m.run.ServerVersion)
-	h, readErr := history.Read(r.watcher.history)
-	if readErr != nil {
-		return m, errors.Join(err, readErr)
-	}
-	m.contended, m.of = contended(h)
 	return m, err
 }
 

@@ -60,11 +60,11 @@ type entry struct {
 	History text `yaml:"history"`
 	Dir     text `yaml:"dir"`
 
-	Control control `yaml:"control"`
-	Repeat  number  `yaml:"repeat"`
-	Budget  span    `yaml:"budget"`
-	Seeds   seeds   `yaml:"seeds"`
-	Limits  limits  `yaml:"limits"`
+	Control control  `yaml:"control"`
+	Repeat  number   `yaml:"repeat"`
+	Budget  span     `yaml:"budget"`
+	Seeds   seeds    `yaml:"seeds"`
+	Limits  ceilings `yaml:"limits"`
 }
 
 // comparison is a candidate whose speed is guarded.
@@ -175,13 +175,13 @@ type limit struct {
 	at                    Position
 }
 
-type limits []limit
+type ceilings []limit
 
 // percentiles are those that reports have.
 var percentiles = []string{"p50", "p90", "p99", "p999", "max"}
 
 // UnmarshalYAML implements yaml.NodeUnmarshaler.
-func (ls *limits) UnmarshalYAML(n ast.Node) error {
+func (ls *ceilings) UnmarshalYAML(n ast.Node) error {
 	pairs, err := pairsOf(n)
 	if err != nil {
 		return err
@@ -242,7 +242,13 @@ func read(path string) (document, error) {
 	return d, nil
 }
 
-func decode(source []byte, d *document) error {
+// decode reads a plan's text. The YAML library panics at some texts that are no plan.
+func decode(source []byte, d *document) (err error) {
+	defer func() {
+		if recover() != nil {
+			err = wrong(Position{1, 1}, "the plan is YAML that cannot be read: a tag (!…) or a list without items may be the reason")
+		}
+	}()
 	file, err := parser.ParseBytes(source, 0)
 	switch {
 	case err != nil:

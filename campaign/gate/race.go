@@ -349,9 +349,9 @@ func measured(r reports.Run, name, operation string) float64 {
 		}
 		return float64(work(r)) / r.ElapsedMS * 1000
 	case p50:
-		return r.Latency[operation].Due.P50
+		return r.Latency[operation].Call.P50
 	}
-	return r.Latency[operation].Due.P99
+	return r.Latency[operation].Call.P99
 }
 
 // work counts what the clients came for: pieces where there is a sale, otherwise effects,

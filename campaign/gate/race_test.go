@@ -29,7 +29,7 @@ func machineOf(seed uint64, slower, noise float64, breaking int) driver {
 			}
 			r := reports.Run{
 				Acquired: int64(1e6 / took), ElapsedMS: 100, Verdict: reports.Pass, ServerVersion: "7",
-				Latency: map[string]reports.Latency{"acquire": {Due: reports.Percentiles{P50: took, P99: 3 * took}}},
+				Latency: map[string]reports.Latency{"acquire": {Call: reports.Percentiles{P50: took, P99: 3 * took}}},
 			}
 			if made == breaking {
 				r.Verdict = reports.Violated
@@ -260,7 +260,7 @@ func TestBuilds(t *testing.T) {
 		path := filepath.Join(dir, name)
 		script := `#!/bin/sh
 case "$*" in run*--lock=lua-release*--seed=*--out=*--json) ;; *) echo "bad arguments: $*" >&2; exit 2;; esac
-echo '{"schema":"oversell-report/1","runs":[{"acquired":` + acquired + `,"elapsed_ms":100,"verdict":"inconclusive","why":"no two clients were ever at work at the same time: such a run shows nothing"}]}'
+echo '{"schema":"oversell-report/1","runs":[{"acquired":` + acquired + `,"elapsed_ms":100,"verdict":"inconclusive","why":"too little happened that could have broken a promise: such a run shows nothing"}]}'
 exit 3
 `
 		if err := os.WriteFile(path, []byte(script), 0o755); err != nil {

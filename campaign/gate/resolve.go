@@ -17,6 +17,7 @@ import (
 
 	"oversell/campaign"
 	"oversell/explore"
+	"oversell/internal/limits"
 	"oversell/reports"
 	"oversell/scenarios"
 )
@@ -370,7 +371,7 @@ func (g *guard) resolveRun(ctx context.Context, d defaults) (err error) {
 		}
 	}
 	g.plan, err = planOf(ctx, g.flags)
-	g.notes = g.plan.Skipped
+	g.notes = append(slices.Clone(g.plan.Skipped), g.plan.Notes...)
 	return err
 }
 
@@ -386,6 +387,7 @@ func planOf(ctx context.Context, f flags) (campaign.Plan, error) {
 	if err := f.parse("run", o.Bind); err != nil {
 		return campaign.Plan{}, err
 	}
+	o.Shared = f.shared
 	plan, err := campaign.NewPlan(ctx, *o)
 	if err != nil {
 		return plan, f.blame(err)
@@ -402,6 +404,7 @@ func searchesOf(f flags) ([]explore.Config, []string, error) {
 	if err := f.parse("explore", o.BindSearch); err != nil {
 		return nil, nil, err
 	}
+	o.Shared = f.shared
 	cs, skipped, err := campaign.Searches(o)
 	if err != nil {
 		err = f.blame(err)
@@ -427,7 +430,7 @@ func (f flags) parse(command string, bind func(*pflag.FlagSet)) error {
 		}
 		for _, v := range i.values {
 			if err := set.Set(i.name, v.V); err != nil {
-				return wrong(v.at, "%s", oneLine(err.Error()))
+				return wrong(v.at, "%s", oneLine(limits.Explain(err).Error()))
 			}
 		}
 	}
@@ -444,7 +447,7 @@ func (f flags) blame(err error) error {
 			switch {
 			case strings.Contains(say, fmt.Sprintf("%q", v.V)):
 				score = 1000 + len(v.V)
-			case strings.Contains(say, "--"+i.name+" ") || strings.HasSuffix(say, "--"+i.name):
+			case strings.Contains(say, "--"+i.name+" ") || strings.Contains(say, "--"+i.name+":") || strings.HasSuffix(say, "--"+i.name):
 				score = 500
 			case strings.Contains(say, v.V):
 				score = len(v.V)

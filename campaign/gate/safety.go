@@ -80,10 +80,10 @@ func unstruck(r reports.Run) string {
 	return ""
 }
 
-// fewestContended is how many contended hand-overs, over all runs of a combination, a pass
-// of an entry of the kind run takes: after fewer not even a violation in every seventh (1 - 0.05^(1/20)) would have
+// fewestOpportunities is how often, over all runs of a combination, each promise must have
+// had an opportunity to break for a pass of an entry of the kind run: after fewer not even a violation in every seventh (1 - 0.05^(1/20)) would have
 // shown, to 95 %.
-const fewestContended = 20
+const fewestOpportunities = 20
 
 // round makes one run of a combination, once more if it has decided nothing, and then
 // the control.
@@ -127,7 +127,7 @@ func (t *tally) again(m *made, last bool) bool {
 	if t.g.Expect.V == reports.Violated {
 		return last && !t.settled()
 	}
-	return m.run.Verdict == reports.Inconclusive || m.run.Verdict == reports.Pass && m.contended == 0 && m.of != ""
+	return m.run.Verdict == reports.Inconclusive
 }
 
 // judge says what the runs of a combination came to.
@@ -140,12 +140,12 @@ func (t *tally) judge(spent time.Duration) reports.GateCase {
 		c.Command = t.command(t.broken[0].seed)
 	}
 	for _, m := range t.kept {
+		c.KnownToBreak = m.run.KnownToBreak
 		c.Dirs = append(c.Dirs, m.dir)
 		c.Operations += m.run.Operations
-		c.Contended += m.contended
-		c.Of = m.of
 	}
 	c.Properties = t.properties()
+	c.Opportunities = fewest(c.Properties)
 	if t.control != nil && (t.control.runs > 0 || len(t.broken) == 0) { // what is broken needs no control
 		control := t.control.told()
 		c.Control = &control
@@ -169,10 +169,8 @@ func (t *tally) verdict(c reports.GateCase, spent time.Duration) (verdict, why s
 		return reports.Violated, firstBroken(c)
 	case undecided >= 0:
 		return reports.Inconclusive, "also at the second try: " + or(t.kept[undecided].run.Why, "nothing was decided")
-	case c.Contended == 0 && c.Of != "":
-		return reports.Inconclusive, fmt.Sprintf("there were no %s, so nothing could go wrong: it takes more clients, or longer sections", c.Of)
-	case g.kind == kindRun && c.Contended < fewestContended && c.Of != "":
-		return reports.Inconclusive, fmt.Sprintf("of %s there were only %d, too few to show anything, and at least %d are wanted: it takes more clients, longer runs or more of them", c.Of, c.Contended, fewestContended)
+	case g.kind == kindRun && c.Opportunities < fewestOpportunities:
+		return reports.Inconclusive, fmt.Sprintf("some promise had only %d opportunities to break, too few to show anything, and at least %d are wanted: it takes more clients, longer runs or more of them", c.Opportunities, fewestOpportunities)
 	case len(t.kept) < g.repeat:
 		return reports.Inconclusive, fmt.Sprintf("%d of %d runs were made in %v (see budget)", len(t.kept), g.repeat, spent.Round(time.Second))
 	case !c.Control.Good:
@@ -236,6 +234,7 @@ func merged(runs []reports.Run) []reports.GateProperty {
 				ps = append(ps, reports.GateProperty{Name: p.Name, Of: p.Of, Result: p.Result, Why: p.Why, Witness: p.Witness})
 			}
 			q := &ps[at]
+			q.Opportunities += p.Opportunities
 			if heavier(p.Result) > heavier(q.Result) {
 				q.Result, q.Why, q.Witness = p.Result, p.Why, p.Witness
 			}
@@ -245,6 +244,16 @@ func merged(runs []reports.Run) []reports.GateProperty {
 		}
 	}
 	return ps
+}
+
+// fewest is the number of opportunities of the promise that had the fewest.
+func fewest(ps []reports.GateProperty) (n int64) {
+	for i, p := range ps {
+		if i == 0 || p.Opportunities < n {
+			n = p.Opportunities
+		}
+	}
+	return n
 }
 
 // heavier orders results: broken weighs more than unknown, and that more than holds.
@@ -278,7 +287,7 @@ func (t *tally) limits() (ls []reports.GateLimit) {
 		var all []float64
 		for _, m := range t.kept {
 			if latency, ok := m.run.Latency[l.operation]; ok {
-				all = append(all, percentileOf(latency.Due, l.percentile))
+				all = append(all, percentileOf(latency.Call, l.percentile))
 			}
 		}
 		if len(all) > 0 {

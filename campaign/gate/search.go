@@ -119,7 +119,7 @@ func searched(e reports.Exploration, look []history.Promise) []reports.GatePrope
 func (r *running) keep(name string, e reports.Exploration) string {
 	r.dirs++
 	dir := filepath.Join(r.options.Dir, fmt.Sprintf("%03d-%s", r.dirs, fileName(name)))
-	err := os.MkdirAll(dir, 0o755)
+	err := os.MkdirAll(dir, 0o777)
 	if err == nil {
 		err = errors.Join(toFile(filepath.Join(dir, "explore.json"), func(f *os.File) error { return reports.WriteJSON(f, e) }),
 			toFile(filepath.Join(dir, "explore.html"), func(f *os.File) error { return e.HTML(f) }))

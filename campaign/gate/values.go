@@ -13,6 +13,8 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/token"
 
+	"oversell/internal/limits"
+	"oversell/internal/printable"
 	"oversell/variant"
 )
 
@@ -56,7 +58,7 @@ func (m *mistake) Error() string {
 }
 
 func wrong(at Position, format string, a ...any) error {
-	return &mistake{at: at, say: fmt.Sprintf(format, a...)}
+	return &mistake{at: at, say: printable.Text(oneLine(fmt.Sprintf(format, a...)))}
 }
 
 // positioned makes an error of the YAML library one of ours: one line, with a place.
@@ -128,15 +130,22 @@ type number struct {
 
 // UnmarshalYAML implements yaml.NodeUnmarshaler.
 func (c *number) UnmarshalYAML(n ast.Node) error {
-	s, at, err := scalar(n, "a whole number")
+	v, at, err := bounded(n, "repeat", "a whole number")
+	c.V, c.at = int(v), at
+	return err
+}
+
+// bounded reads a number that has a limit of this name.
+func bounded(n ast.Node, name, want string) (v float64, at Position, err error) {
+	s, at, err := scalar(n, want)
 	if err != nil {
-		return err
+		return 0, at, err
 	}
-	c.at = at
-	if c.V, err = strconv.Atoi(s); err != nil || c.V < 1 || c.V > 10_000 {
-		return wrong(at, "%s: a whole number from 1 to 10000 is wanted here", s)
+	l, _ := limits.Gate.Find(name)
+	if v, err = l.Read(s); err != nil {
+		return 0, at, wrong(at, "%s %v", printable.Word(s), err)
 	}
-	return nil
+	return v, at, nil
 }
 
 // span is a time; 0: not given.
@@ -147,15 +156,9 @@ type span struct {
 
 // UnmarshalYAML implements yaml.NodeUnmarshaler.
 func (d *span) UnmarshalYAML(n ast.Node) error {
-	s, at, err := scalar(n, "a time like 30s")
-	if err != nil {
-		return err
-	}
-	d.at = at
-	if d.V, err = time.ParseDuration(s); err != nil || d.V <= 0 {
-		return wrong(at, "%s: a time of more than nothing is wanted here, like 500ms, 30s or 2m", s)
-	}
-	return nil
+	v, at, err := bounded(n, "budget", "a time like 30s")
+	d.V, d.at = time.Duration(v), at
+	return err
 }
 
 // share is a part in percent; V is 0.1 for 10%; 0: not given.
@@ -234,6 +237,7 @@ type flag struct {
 	at     Position
 	values []text
 	listed bool
+	shared bool // it was set for several entries, or for another than this
 }
 
 // flags are the flags of `oversell run` or `oversell explore`, in the order of the plan.
@@ -293,6 +297,11 @@ func (f flags) has(name string) bool {
 	return slices.ContainsFunc(f.items, func(i flag) bool { return i.name == name })
 }
 
+// shared tells whether a flag was set for others, too.
+func (f flags) shared(name string) bool {
+	return slices.ContainsFunc(f.items, func(i flag) bool { return i.name == name && i.shared })
+}
+
 // value is what a flag is set to, and whether it is.
 func (f flags) value(name string) (string, bool) {
 	for _, i := range f.items {
@@ -303,11 +312,12 @@ func (f flags) value(name string) (string, bool) {
 	return "", false
 }
 
-// over is f with what is set in it instead of the same in base.
+// over is f with what is set in it instead of the same in base, which others share.
 func (f flags) over(base flags) flags {
 	all := flags{at: f.at}
 	for _, i := range base.items {
 		if !f.has(i.name) {
+			i.shared = true
 			all.items = append(all.items, i)
 		}
 	}

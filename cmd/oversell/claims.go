@@ -76,7 +76,7 @@ wrong usage, 3 when one could not be decided, and 5 when the surroundings failed
 	f.SortFlags = false
 	f.BoolVar(&o.Quick, "quick", false, "fewer repetitions: all claims in less than a minute")
 	f.StringVar(&o.Target.Target, "target", "process", "process, container, or redis://[user:password@]host:port[/db]")
-	f.BoolVar(&o.Target.AllowRemote, "allow-remote", false, "allow a target that is not this machine")
+	campaign.BindAddress(f, &o.Target)
 	f.StringVar(&dest, "out", "", "directory for the histories (default: oversell-runs/ and the time)")
 	f.StringVar(&markdown, "markdown", "", "also write the answers as a page to this file")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document on stdout")
@@ -86,12 +86,13 @@ wrong usage, 3 when one could not be decided, and 5 when the surroundings failed
 // measured measures the claims and tells of each on stderr.
 func measured(cmd *cobra.Command, plan claims.Plan) (reports.Claims, error) {
 	n, stderr := 0, cmd.ErrOrStderr()
+	plan.Opened = newProgress(stderr).Target
 	all, err := claims.Run(cmd.Context(), plan, func(c reports.Claim) {
 		n++
-		fmt.Fprintf(stderr, "%2d/%d %s: %s (%.1f s)\n", n, plan.Claims(), c.Number, c.Answer, c.ElapsedMS/1e3)
+		tellf(stderr, "%2d/%d %s: %s (%.1f s)\n", n, plan.Claims(), c.Number, c.Answer, c.ElapsedMS/1e3)
 	})
 	if all.Interrupted {
-		fmt.Fprintf(stderr, "interrupted: %d of %d claims were answered\n", len(all.Claims), plan.Claims())
+		tellf(stderr, "interrupted: %d of %d claims were answered\n", len(all.Claims), plan.Claims())
 	}
 	return all, err
 }
@@ -101,12 +102,12 @@ func tell(cmd *cobra.Command, all reports.Claims, asJSON bool, markdown string) 
 	switch {
 	case markdown == "":
 	case all.Interrupted:
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s was not written: not every claim was answered\n", markdown)
+		tellf(cmd.ErrOrStderr(), "%s was not written: not every claim was answered\n", markdown)
 	default:
 		if err := toFile(markdown, all.Markdown); err != nil {
 			return environment{err}
 		}
-		fmt.Fprintf(cmd.ErrOrStderr(), "wrote %s\n", markdown)
+		tellf(cmd.ErrOrStderr(), "wrote %s\n", markdown)
 	}
 	if asJSON {
 		return printing(reports.WriteJSON(cmd.OutOrStdout(), all))

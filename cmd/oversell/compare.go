@@ -20,21 +20,21 @@ func compareCommand(code *int) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "compare",
-		Short: "Run variants in turns under the same conditions: which is safe, which is fast",
-		Long: `Run variants in turns under the same conditions: which is safe, which is fast.
+		Short: "Run variants in turns under the same conditions: which break, which are fast",
+		Long: `Run variants in turns under the same conditions: which break, which are fast.
 
 Contenders are combinations of variants; configurations are targets, faults, and
 values of a flag that has several, such as --clients 10,100,1000. In every round
 each contender runs once in each configuration, in an order of the round's own, so
 that noise hits all alike. In every configuration something that is known to break
-must be caught, or nothing in it is called safe.
+must be caught, or the absence of violations in it is inconclusive.
 
 With no flags: a flash sale under every shipped lock, and without a lock where the
 sale needs none, for some minutes; with --quick within one.
 
 The exit code is 0 when every outcome is the declared one, 1 when a promise was
-broken that no flaw explains, 2 for wrong usage, 3 when something was not decided, a
-declared flaw that did not show included, and 5 when the surroundings failed.`,
+broken that no flaw explains, 2 for wrong usage, 3 when something was not decided, and
+5 when the environment failed. A declared flaw that did not show is "declared, not seen".`,
 		Example: `  oversell compare --quick
   oversell compare --lock lua-release,redlock,fenced --clients 10,100,1000
   oversell compare --lock none --sale lua,watch,reserve --quantity 1,5
@@ -58,12 +58,15 @@ declared flaw that did not show included, and 5 when the surroundings failed.`,
 				return err
 			}
 			defer progress.Close()
+			for _, note := range plan.Notes {
+				tellf(cmd.ErrOrStderr(), "note: %s\n", note)
+			}
 			c, err := campaign.Compare(cmd.Context(), plan, newRounds(progress))
 			progress.Close() // before anything else is written
 			if len(c.Cells) == 0 {
 				if cmd.Context().Err() != nil {
 					*code = reports.ExitInconclusive
-					fmt.Fprintln(cmd.ErrOrStderr(), "interrupted before anything was judged")
+					tellf(cmd.ErrOrStderr(), "interrupted before anything was judged\n")
 				}
 				return surroundings(err)
 			}
@@ -71,7 +74,7 @@ declared flaw that did not show included, and 5 when the surroundings failed.`,
 			if err := showComparison(cmd, c, asJSON); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "\nseed %d; the page and all histories are in %s\nagain with: %s\n", o.Seed, quoted(o.Dir), c.Command)
+			tellf(cmd.ErrOrStderr(), "\nseed %d; the page and all histories are in %s\nagain with: %s\n", o.Seed, quoted(o.Dir), c.Command)
 			return surroundings(err)
 		},
 	}
@@ -128,5 +131,5 @@ func (r *rounds) Round(c reports.Comparison) {
 	for _, x := range c.Cells {
 		count[x.Outcome]++
 	}
-	r.say(fmt.Sprintf("round %d, %.0f s: %d safe so far, %d broke, %d inconclusive", c.Rounds, c.ElapsedMS/1e3, count[reports.Safe], count[reports.Broke], count[reports.Undecided]))
+	r.say(fmt.Sprintf("round %d, %.0f s: %d without a violation so far, %d broke, %d inconclusive", c.Rounds, c.ElapsedMS/1e3, count[reports.NoViolation]+count[reports.NotSeen], count[reports.Broke], count[reports.Undecided]))
 }

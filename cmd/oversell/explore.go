@@ -16,6 +16,7 @@ import (
 
 	"oversell/campaign"
 	"oversell/explore"
+	"oversell/internal/limits"
 	"oversell/reports"
 	"oversell/target"
 )
@@ -40,7 +41,9 @@ every order of their commands and every expiry and, as far as the bounds allow,
 crashes, lost and late messages. It ends in the shortest schedule that breaks a
 promise, or in the certainty that within these bounds there is none.
 
-With no flags: every shipped lock, two clients that try twice. The exit code is 0
+With no flags: every shipped lock, two clients that try twice, each with a section that
+lasts for more than half its lease; one of them may crash, one message may be lost and one
+be late, and the clock may move on twice while somebody could run. The exit code is 0
 when no promise can be broken, 1 when one can, 2 for wrong usage, and 3 when the
 search could not decide.
 
@@ -79,7 +82,7 @@ the schedule breaks its promise.`,
 				return fmt.Errorf("--emit-test takes the counterexample of one search, and these are %d: name one lock or queue", len(cs))
 			}
 			for _, why := range skipped {
-				fmt.Fprintln(cmd.ErrOrStderr(), "left out: "+why)
+				tellf(cmd.ErrOrStderr(), "left out: %s\n", why)
 			}
 			if dest == "" {
 				dest = campaign.DefaultDir(time.Now())
@@ -93,7 +96,7 @@ the schedule breaks its promise.`,
 				return err
 			}
 			if cmd.Context().Err() != nil && len(all.Explorations) < len(cs) {
-				fmt.Fprintf(cmd.ErrOrStderr(), "interrupted: %d of %d searches were made\n", len(all.Explorations), len(cs))
+				tellf(cmd.ErrOrStderr(), "interrupted: %d of %d searches were made\n", len(all.Explorations), len(cs))
 				if *code == reports.ExitPass {
 					*code = reports.ExitInconclusive
 				}
@@ -119,6 +122,7 @@ the schedule breaks its promise.`,
 	f.StringVar(&emitTest, "emit-test", "", "write a Go test that replays the schedule to this file, …_test.go")
 	f.StringVar(&dest, "out", "", "directory for pages and traces (default: oversell-runs/ and the time)")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document on stdout")
+	limits.Explore.Bind(f)
 	return cmd
 }
 
@@ -128,7 +132,7 @@ var replayFlags = []string{"target", "times"}
 // emitted writes a test for the counterexample of a search, or says why not.
 func emitted(stderr io.Writer, path string, all reports.Explorations) error {
 	if len(all.Explorations) == 0 || all.Explorations[0].Counterexample == nil {
-		fmt.Fprintf(stderr, "%s was not written: the search found no counterexample\n", path)
+		tellf(stderr, "%s was not written: the search found no counterexample\n", path)
 		return nil
 	}
 	return emit(stderr, path, all.Explorations[0])
@@ -138,7 +142,7 @@ func emitted(stderr io.Writer, path string, all reports.Explorations) error {
 func emit(stderr io.Writer, path string, e reports.Exploration) error {
 	err := campaign.WriteTest(path, e)
 	if err == nil {
-		fmt.Fprintf(stderr, "wrote %s\n", path)
+		tellf(stderr, "wrote %s\n", path)
 	}
 	if errors.As(err, new(*fs.PathError)) {
 		return environment{err}
@@ -153,17 +157,20 @@ func told(cmd *cobra.Command, all reports.Explorations, dest string) {
 		for _, e := range all.Explorations {
 			verdicts[e.Verdict]++
 		}
-		fmt.Fprintf(cmd.OutOrStdout(), "\n%d hold, %d violated, %d inconclusive\n", verdicts[reports.Pass], verdicts[reports.Violated], verdicts[reports.Inconclusive])
+		tellf(cmd.OutOrStdout(), "\n%d hold, %d violated, %d inconclusive\n", verdicts[reports.Pass], verdicts[reports.Violated], verdicts[reports.Inconclusive])
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "\npages and traces in %s\n", dest)
+	tellf(cmd.ErrOrStderr(), "\npages and traces in %s\n", dest)
 	if len(all.Explorations) == 1 && all.Explorations[0].Counterexample != nil {
 		path := filepath.Join(dest, traceName(1, all.Explorations[0])+".json")
-		fmt.Fprintf(cmd.ErrOrStderr(), "on a real Redis: oversell explore --replay %s\n", quoted(path))
+		tellf(cmd.ErrOrStderr(), "on a real Redis: oversell explore --replay %s\n", quoted(path))
 	}
 }
 
 // unsearched refuses a directory in which a search would overwrite an earlier one.
 func unsearched(dir string) error {
+	if err := campaign.Directory(dir); err != nil {
+		return err
+	}
 	files, _ := os.ReadDir(dir) // what cannot be read will not be written to either
 	for _, f := range files {
 		if strings.HasPrefix(f.Name(), tracePrefix) {
@@ -190,7 +197,8 @@ func searchAll(cmd *cobra.Command, cs []explore.Config, dest string, quiet bool)
 	terminal := reports.Terminal{W: cmd.OutOrStdout(), Color: isTerminal(cmd.OutOrStdout())}
 	p := newProgress(cmd.ErrOrStderr())
 	for i := range cs {
-		cs[i].Progress = p.searching
+		limit := time.Duration(cs[i].Bounds.TimeMS * float64(time.Millisecond))
+		cs[i].Progress = func(e reports.Effort) { p.searching(e, limit) }
 	}
 	var failed error
 	err = campaign.Explore(cmd.Context(), cs, func(e reports.Exploration) {
@@ -204,7 +212,7 @@ func searchAll(cmd *cobra.Command, cs []explore.Config, dest string, quiet bool)
 		case len(cs) == 1:
 			failed = errors.Join(failed, terminal.Exploration(e))
 		default:
-			fmt.Fprintf(cmd.OutOrStdout(), "%-20s  %s\n", firstOf(e.Queue, e.Lock), e.Headline())
+			tellf(cmd.OutOrStdout(), "%-20s  %s\n", firstOf(e.Queue, e.Lock), e.Headline())
 		}
 	})
 	if failed != nil {
@@ -275,9 +283,6 @@ func replay(cmd *cobra.Command, code *int, path string, spec target.Spec, times 
 	if err != nil {
 		return err
 	}
-	if times < 1 {
-		return fmt.Errorf("--times %d: a schedule is replayed once or more", times)
-	}
 	e, err := campaign.Trace(path)
 	if err != nil {
 		return err
@@ -296,7 +301,7 @@ func replay(cmd *cobra.Command, code *int, path string, spec target.Spec, times 
 		return err
 	case cmd.Context().Err() != nil:
 		*code = reports.ExitInconclusive
-		fmt.Fprintf(cmd.ErrOrStderr(), "interrupted: replayed %d of %d times, confirmed %d times\n", r.Times, times, r.Confirmed)
+		tellf(cmd.ErrOrStderr(), "interrupted: replayed %d of %d times, confirmed %d times\n", r.Times, times, r.Confirmed)
 		return nil
 	case err != nil:
 		return surroundings(err)
@@ -305,13 +310,13 @@ func replay(cmd *cobra.Command, code *int, path string, spec target.Spec, times 
 	switch {
 	case r.Confirmed == r.Times:
 		*code = reports.ExitViolated
-		fmt.Fprintf(cmd.OutOrStdout(), "confirmed on %s, %d of %d times: the same %d steps break %s\n%s\n", r.On, r.Confirmed, r.Times, len(cx.Steps), cx.Property, r.Why)
+		tellf(cmd.OutOrStdout(), "confirmed on %s, %d of %d times: the same %d steps break %s\n%s\n", r.On, r.Confirmed, r.Times, len(cx.Steps), cx.Property, r.Why)
 	case r.Confirmed == 0:
 		*code = reports.ExitInconclusive
-		fmt.Fprintf(cmd.OutOrStdout(), "not confirmed on %s, in %d of %d times: the %d steps do not break %s there\n%s\n", r.On, r.Times, r.Times, len(cx.Steps), cx.Property, r.Why)
+		tellf(cmd.OutOrStdout(), "not confirmed on %s, in %d of %d times: the %d steps do not break %s there\n%s\n", r.On, r.Times, r.Times, len(cx.Steps), cx.Property, r.Why)
 	default:
 		*code = reports.ExitInconclusive
-		fmt.Fprintf(cmd.OutOrStdout(), "confirmed on %s only %d of %d times: the %d steps do not always break %s there\n%s\n", r.On, r.Confirmed, r.Times, len(cx.Steps), cx.Property, r.Why)
+		tellf(cmd.OutOrStdout(), "confirmed on %s only %d of %d times: the %d steps do not always break %s there\n%s\n", r.On, r.Confirmed, r.Times, len(cx.Steps), cx.Property, r.Why)
 	}
 	return nil
 }

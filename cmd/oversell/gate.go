@@ -13,6 +13,7 @@ import (
 
 	"oversell/campaign"
 	"oversell/campaign/gate"
+	"oversell/internal/limits"
 	"oversell/reports"
 )
 
@@ -60,6 +61,7 @@ several, 5 counts first, then 1, 3 and 4.`,
 	flags.StringVar(&f.out, "out", "", "directory for the histories (default: oversell-runs/ and the time)")
 	f.live.bind(flags)
 	flags.BoolVar(&f.asJSON, "json", false, "print one JSON document on stdout")
+	limits.Gate.Bind(flags)
 	return cmd
 }
 
@@ -84,7 +86,7 @@ func (f gateFlags) run(cmd *cobra.Command, path string, code *int) error {
 	}
 	*code = g.ExitCode()
 	err = errors.Join(f.tell(cmd, g), f.files(g), f.record(cmd, plan, g))
-	fmt.Fprintf(cmd.ErrOrStderr(), "\nseed %d; run directories in %s\n", o.Seed, o.Dir)
+	tellf(cmd.ErrOrStderr(), "\nseed %d; run directories in %s\n", o.Seed, o.Dir)
 	return err
 }
 
@@ -93,6 +95,9 @@ func (f *gateFlags) options(cmd *cobra.Command, path string) (o gate.Options, er
 	o = gate.Options{Dir: f.out, Seed: f.seed, Record: f.write, Command: f.again(cmd, path)}
 	if o.Dir == "" {
 		o.Dir = campaign.DefaultDir(time.Now())
+	}
+	if err := campaign.Directory(o.Dir); err != nil {
+		return o, err
 	}
 	if _, err := os.Stat(o.Dir); err == nil && f.out != "" {
 		if entries, err := os.ReadDir(o.Dir); err != nil || len(entries) > 0 {
@@ -185,7 +190,7 @@ func (f gateFlags) files(g reports.Gate) error {
 }
 
 func appended(path string, write func(io.Writer) error) error {
-	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
 	if err != nil {
 		return err
 	}
@@ -199,13 +204,13 @@ func (f gateFlags) record(cmd *cobra.Command, plan *gate.Plan, g reports.Gate) e
 	}
 	b, err := plan.Record(g, time.Now())
 	if err != nil {
-		fmt.Fprintln(cmd.ErrOrStderr(), err)
+		tellf(cmd.ErrOrStderr(), "%s\n", err)
 		return nil // the exit code says so, too
 	}
 	if err := toFile(f.baseline, func(w io.Writer) error { return reports.WriteJSON(w, b) }); err != nil {
 		return environment{err}
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "wrote %s\n", f.baseline)
+	tellf(cmd.ErrOrStderr(), "wrote %s\n", f.baseline)
 	return nil
 }
 

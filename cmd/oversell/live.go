@@ -44,6 +44,10 @@ func (a about) done(f watch.Figures) (part float64, words string) {
 		return float64(f.Sold) / float64(c.Stock), fmt.Sprintf("sold %s of %s", humanize.Comma(f.Sold), humanize.Comma(c.Stock))
 	case c.Ops > 0:
 		rounds := min(f.Rounds, c.Ops)
+		if takes := c.Takes(); takes >= longRun { // by rounds alone it would seem to stand
+			return min(f.Elapsed.Seconds()/takes.Seconds(), 0.99),
+				fmt.Sprintf("round %s of %s, of about %s", humanize.Comma(rounds), humanize.Comma(c.Ops), span(takes))
+		}
 		return float64(rounds) / float64(c.Ops), fmt.Sprintf("round %s of %s", humanize.Comma(rounds), humanize.Comma(c.Ops))
 	case c.Duration > 0:
 		return f.Elapsed.Seconds() / c.Duration.Seconds(), "of " + c.Duration.String()

@@ -5,10 +5,10 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -17,17 +17,32 @@ import (
 	"github.com/spf13/cobra"
 
 	"oversell/database"
+	"oversell/internal/guard"
+	"oversell/internal/limits"
 	"oversell/reports"
 	"oversell/target"
 )
 
 func main() {
+	if guard.Asked() {
+		os.Exit(guard.Serve(guard.Roles{target.Undoer: target.Undoing, database.Undoer: database.Undoing}))
+	}
 	logging.Disable() // the driver reports failed dials on stderr by itself; ours come as errors
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), stopSignals()...)
 	// The first signal asks for an orderly end. From a moment later on a second one kills:
 	// some send a signal to a process and again to its group.
 	context.AfterFunc(ctx, func() { time.AfterFunc(patience, stop) })
-	os.Exit(execute(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(execute(guard.With(ctx), os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// stopSignals are the signals that ask for an orderly end. SIGHUP is not one of them
+// where it was ignored from the start, as under nohup.
+func stopSignals() []os.Signal {
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGQUIT}
+	if !signal.Ignored(syscall.SIGHUP) {
+		signals = append(signals, syscall.SIGHUP)
+	}
+	return signals
 }
 
 // patience is how long after the first signal another one counts as the same.
@@ -46,16 +61,85 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return limits.Explain(err) })
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(runCommand(&code), compareCommand(&code), exploreCommand(&code), checkCommand(&code), reportCommand(), proxyCommand(&code), listCommand(), versionCommand())
 	root.AddCommand(claimsCommand(&code))
 	root.AddCommand(gateCommand(&code))
 	if err := root.ExecuteContext(ctx); err != nil {
-		// One line, also for what the libraries below say in several.
-		fmt.Fprintln(stderr, "oversell:", strings.Join(strings.Fields(err.Error()), " "))
-		return max(code, exitCode(err))
+		for _, line := range errorLines(err) {
+			tellf(stderr, "oversell: %s\n", line)
+		}
+		return weightier(code, exitCode(err))
 	}
 	return code
+}
+
+// weightier is the one of two exit codes that counts: what was found stands, also where
+// something else was called wrongly.
+func weightier(a, b int) int {
+	for _, code := range []int{reports.ExitEnvironment, reports.ExitViolated, reports.ExitInconclusive, reports.ExitRegression, reports.ExitUsage} {
+		if a == code || b == code {
+			return code
+		}
+	}
+	return reports.ExitPass
+}
+
+// errorLines are the lines in which an error is told: one for each of the errors that
+// were joined, one only for what a library says in several, and one only for all that
+// did not fit on a full disk.
+func errorLines(err error) []string {
+	full := false
+	return linesOf(err, &full)
+}
+
+// linesOf is errorLines; full says that a full disk was told of.
+func linesOf(err error, full *bool) (lines []string) {
+	whole, joined := err.Error(), joinedIn(err)
+	before, after, found := "", "", false
+	if joined != nil {
+		before, after, found = strings.Cut(whole, joined.Error())
+	}
+	if !found {
+		if errors.Is(err, syscall.ENOSPC) {
+			if *full {
+				return nil
+			}
+			*full = true
+		}
+		return []string{strings.Join(strings.Fields(whole), " ")}
+	}
+	for _, part := range joined.(interface{ Unwrap() []error }).Unwrap() {
+		for _, line := range linesOf(part, full) {
+			line = strings.Join(strings.Fields(before+line+after), " ")
+			if !slices.Contains(lines, line) {
+				lines = append(lines, line)
+			}
+		}
+	}
+	return lines
+}
+
+// joinedIn is the outermost error in err that errors.Join has made of several; nil if
+// there is none.
+func joinedIn(err error) error {
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		if inner := e.Unwrap(); inner != nil {
+			return joinedIn(inner)
+		}
+	case interface{ Unwrap() []error }:
+		if parts := e.Unwrap(); len(parts) > 1 && err.Error() == errors.Join(parts...).Error() {
+			return err
+		}
+		for _, inner := range e.Unwrap() {
+			if joined := joinedIn(inner); joined != nil {
+				return joined
+			}
+		}
+	}
+	return nil
 }
 
 // exitCode is the code for an error: everything that is not about the

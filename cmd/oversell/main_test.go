@@ -4,17 +4,22 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"oversell/database/databasetest"
+	"oversell/internal/guard"
 	"oversell/reports"
 )
 
@@ -26,8 +31,10 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asOversell) != "" {
 		main()
 	}
-	os.Exit(m.Run())
+	os.Exit(databases.Run(m))
 }
+
+var databases databasetest.Servers // started when first asked for
 
 // cli runs the command line within this process.
 func cli(t *testing.T, args ...string) (code int, stdout, stderr string) {
@@ -65,26 +72,34 @@ func TestBadInputIsOneLineAndExit2(t *testing.T) {
 		{[]string{"run", "--lock", "xyz"}, "it is one of none, redislock-printed"},
 		{[]string{"run", "--sale", "plian"}, "did you mean plain"},
 		{[]string{"run", "--scenario", "mutx"}, "did you mean mutex"},
-		{[]string{"run", "--scenario", "mutex", "--sale", "plain"}, "has no sale: leave out --sale"},
-		{[]string{"run", "--scenario", "mutex", "--resend", "0.5"}, "has no sale: leave out --resend"},
-		{[]string{"run", "--resend", "NaN"}, "between 0 and 1"},
-		{[]string{"run", "--quantity", "0"}, "--quantity must be 1 or more"},
+		{[]string{"run", "--scenario", "mutex", "--sale", "plain"}, "leave out --sale: in scenario mutex"},
+		{[]string{"run", "--scenario", "mutex", "--resend", "0.5"}, "leave out --resend: in scenario mutex"},
+		{[]string{"run", "--resend", "NaN"}, "--resend NaN: must be 0 to 1"},
+		{[]string{"run", "--quantity", "0"}, "--quantity 0: must be 1 to 1000000"},
 		{[]string{"run", "--lock", ""}, "empty name"},
 		{[]string{"run", "--scenario", "queue", "--queue", "zset-atomic", "--lock", "lua-release"}, "takes no lock"},
 		{[]string{"run", "--scenario", "queue", "--queue", "streams", "--delay", "1s"}, "cannot delay"},
 		{[]string{"run", "--sale", "sql-plain", "--lock", "none", "--sql", "oracle://x"}, "sqlite"},
-		{[]string{"run", "--clients", "0"}, "0 clients: there must be at least 1"},
-		{[]string{"run", "--clients", "-5"}, "-5 clients"},
-		{[]string{"run", "--clients", "many"}, "many"},
-		{[]string{"run", "--stock", "-1"}, "a stock of -1"},
-		{[]string{"run", "--ttl", "1us"}, "Redis counts in milliseconds"},
+		{[]string{"run", "--clients", "0"}, "--clients 0: must be 1 to 100000"},
+		{[]string{"run", "--clients", "-5"}, "--clients -5: must be 1 to"},
+		{[]string{"run", "--clients", "many"}, "--clients many: must be a whole number, 1 to 100000"},
+		{[]string{"run", "--stock", "-1"}, "--stock -1: must be 0 to"},
+		{[]string{"run", "--ttl", "1us"}, "Redis counts in whole milliseconds"},
 		{[]string{"run", "--lock", "redislock", "--ttl", "100ms"}, "whole seconds"},
 		{[]string{"run", "--lock", "redlock", "--topology", "single"}, "--topology masters:5"},
 		{[]string{"run", "--lock", "lua-release", "--sale", "fenced"}, "--lock fenced"},
-		{[]string{"run", "--waiting", "spin"}, "poll, exponential, pubsub"},
+		{[]string{"run", "--waiting", "spin"}, "--waiting spin: waiting strategy"},
 		{[]string{"run", "--target", "nowhere"}, "unknown target"},
 		{[]string{"run", "--topology", "ring"}, "unknown topology"},
 		{[]string{"run", "--target", "redis://192.0.2.1:6379"}, "--allow-remote"},
+		{[]string{"run", "--target", "redis://127.0.0.1:99999"}, "address redis://127.0.0.1:99999: the port must be 1 to 65535"},
+		{[]string{"run", "--timeout", "1ns"}, "--timeout 1ns: must be 1ms to 1h"},
+		{[]string{"run", "--lock", "none,lua-release,none"}, "--lock none is given twice"},
+		{[]string{"compare", "--lock", "none,none"}, "--lock none is given twice"},
+		{[]string{"explore", "--lock", "none,none"}, "--lock none is given twice"},
+		{[]string{"run", "--target", "embedded", "--lock", "none", "--out", os.DevNull}, os.DevNull + " is not a directory: choose another --out"},
+		{[]string{"run", "--target", "embedded", "--lock", "none", "--out", filepath.Join(os.DevNull, "x")}, os.DevNull + " is not a directory: choose another --out"},
+		{[]string{"explore", "--lock", "lua-release", "--out", os.DevNull}, os.DevNull + " is not a directory: choose another --out"},
 		{[]string{"run", "--no-such-flag"}, "no-such-flag"},
 		{[]string{"run", "and", "more"}, "unknown command"},
 		{[]string{"rnu"}, "rnu"},
@@ -94,7 +109,7 @@ func TestBadInputIsOneLineAndExit2(t *testing.T) {
 		{[]string{"check", file("text.bin", "hello, this is no history\n")}, "not a history"},
 		{[]string{"check", file("zero.bin", "")}, "the file is empty"},
 		{[]string{"check", file("future.bin", "OVSHIST\x63........")}, "version"},
-		{[]string{"check", file("cut.bin", "OVSHIST\x01H")}, "header"},
+		{[]string{"check", file("cut.bin", "OVSHIST\x02H")}, "header"},
 	} {
 		code, stdout, stderr := cli(t, c.args...)
 		if code != reports.ExitUsage {
@@ -145,6 +160,28 @@ func TestControlIsCaughtAndSoundSalePasses(t *testing.T) {
 	}
 }
 
+// TestASweepIsADemonstration: without a lock or a queue that somebody named, broken locks
+// that break, and those that happen not to, are what is declared. The verdicts of the
+// histories are what they are.
+func TestASweepIsADemonstration(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "runs")
+	code, stdout, stderr := cli(t, "run", "--scenario", "queue", "--target", "embedded", "--clients", "8", "--ops", "100", "--out", dir)
+	want := reports.ExitPass
+	if !strings.Contains(stdout, " violated, 0 inconclusive") {
+		want = reports.ExitInconclusive // a machine that is busy enough decides little
+	}
+	if code != want || strings.Contains(stdout, "not as declared") {
+		t.Errorf("exit %d; want %d, as all is declared\n%s%s", code, want, stdout, stderr)
+	}
+	page := filepath.Join(dir, "report.html")
+	if html, err := os.ReadFile(page); err != nil || !strings.Contains(stderr, "page: "+page+"\n") || !bytes.Contains(html, []byte("known to break under: overrun")) {
+		t.Errorf("the page of all runs: %v\n%s", err, stderr)
+	}
+	if code, _, stderr := cli(t, "check", dir); code != reports.ExitViolated {
+		t.Errorf("check exits with %d; want 1\n%s", code, stderr)
+	}
+}
+
 // TestCheckGivesTheSameBytes: run, then check, in another process's stead.
 func TestCheckGivesTheSameBytes(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "runs")
@@ -161,7 +198,7 @@ func TestCheckGivesTheSameBytes(t *testing.T) {
 	if err := json.Unmarshal([]byte(first), &d); err != nil {
 		t.Fatal(err)
 	}
-	runs, err := filepath.Glob(filepath.Join(dir, "*"))
+	runs, err := filepath.Glob(filepath.Join(dir, "*-*"))
 	if err != nil || len(runs) != len(d.Runs) {
 		t.Fatalf("%d run directories, %v; want %d", len(runs), err, len(d.Runs))
 	}
@@ -185,11 +222,43 @@ func TestCheckGivesTheSameBytes(t *testing.T) {
 			t.Errorf("%s: the exported history is judged differently: %s", run, stderr)
 		}
 	}
+	// What is no history keeps nothing from being judged, wherever it stands.
+	bad := filepath.Join(t.TempDir(), "bad.bin")
+	if err := os.WriteFile(bad, []byte("hello, this is no history\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	missing := filepath.Join(t.TempDir(), "missing")
+	again, second, stderr = cli(t, "check", "--json", bad, dir, missing)
+	if again != code || second != first {
+		t.Errorf("beside what is no history, check exits with %d (alone: %d); documents differ: %v", again, code, second != first)
+	}
+	if lines := strings.Split(stderr, "\n"); len(lines) != 3 || !strings.Contains(lines[0], "not a history") || !strings.Contains(lines[1], missing) {
+		t.Errorf("what could not be judged is told as %q; want a line for each", stderr)
+	}
+	for i, run := range runs {
+		if d.Runs[i].Verdict != reports.Pass {
+			continue
+		}
+		if code, stdout, stderr := cli(t, "check", run, bad); code != reports.ExitUsage || !strings.Contains(stdout, d.Runs[i].Lock) || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("a history that passes, and what is none: exit %d, %s%s; want 2 and both", code, stdout, stderr)
+		}
+	}
+}
+
+func TestWhichExitCodeCounts(t *testing.T) {
+	order := []int{5, 1, 3, 4, 2, 0}
+	for i, a := range order {
+		for _, b := range order[i:] {
+			if weightier(a, b) != a || weightier(b, a) != a {
+				t.Errorf("of %d and %d, %d and %d count; want %d", a, b, weightier(a, b), weightier(b, a), a)
+			}
+		}
+	}
 }
 
 func TestRunRefusesToOverwrite(t *testing.T) {
 	dir := t.TempDir()
-	args := []string{"run", "--target", "embedded", "--clients", "4", "--stock", "5", "--lock", "lua-release", "--out", dir}
+	args := []string{"run", "--target", "embedded", "--clients", "4", "--stock", "60", "--lock", "lua-release", "--out", dir}
 	if code, _, stderr := cli(t, args...); code != 0 {
 		t.Fatalf("exit %d: %s", code, stderr)
 	}
@@ -222,8 +291,8 @@ func TestListIsComplete(t *testing.T) {
 func process(t *testing.T, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], args...)
-	cmd.Env = append(os.Environ(), asOversell+"=1")
 	cmd.Dir = t.TempDir()
+	cmd.Env = append(os.Environ(), asOversell+"=1", familyOf(cmd))
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Start(); err != nil {
@@ -231,6 +300,34 @@ func process(t *testing.T, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	}
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 	return cmd, &out
+}
+
+// familyOf is a variable that the environment of a process has, and of those that it
+// starts.
+func familyOf(cmd *exec.Cmd) string { return "TEST_FAMILY=" + cmd.Dir }
+
+// family are a process and those that it has started, also when it has ended itself.
+func family(cmd *exec.Cmd) (pids []string) {
+	files, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, f := range files {
+		text, err := os.ReadFile(f) // nothing, of a process that has ended
+		if err == nil && slices.Contains(strings.Split(string(text), "\x00"), familyOf(cmd)) {
+			pids = append(pids, filepath.Base(filepath.Dir(f)))
+		}
+	}
+	return pids
+}
+
+// awaitFamily waits until a process and all that it has started have ended: a guard
+// process goes on for a minute at most.
+func awaitFamily(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	cmd.Wait()
+	for end := time.Now().Add(2 * guard.Patience); len(family(cmd)) > 0; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("the processes %v have outlived the program", family(cmd))
+		}
+	}
 }
 
 // await polls until ok, which must come to be long before the deadline.
@@ -295,6 +392,8 @@ func TestSignals(t *testing.T) {
 	}{
 		{syscall.SIGINT, reports.ExitInconclusive, "stopped before its end"},
 		{syscall.SIGTERM, reports.ExitInconclusive, "stopped before its end"},
+		{syscall.SIGHUP, reports.ExitInconclusive, "stopped before its end"},
+		{syscall.SIGQUIT, reports.ExitInconclusive, "stopped before its end"},
 		{syscall.SIGKILL, -1, "incomplete"},
 	} {
 		t.Run(c.signal.String(), func(t *testing.T) {
@@ -321,5 +420,28 @@ func TestSignals(t *testing.T) {
 				t.Errorf("check exits with %d: %s%s; want 3 and %q", code, stdout, stderr, c.check)
 			}
 		})
+	}
+}
+
+// Errors that come together stand on lines of their own, each with what the errors around
+// them say; what a library says in several lines is one.
+func TestJoinedErrorsStandOnLinesOfTheirOwn(t *testing.T) {
+	first, second := errors.New("the disk is full"), errors.New("the server\n\tis gone")
+	full := func(name string) error { return &fs.PathError{Op: "write", Path: name, Err: syscall.ENOSPC} }
+	for _, c := range []struct {
+		err  error
+		want []string
+	}{
+		{second, []string{"the server is gone"}},
+		{errors.Join(first, second), []string{"the disk is full", "the server is gone"}},
+		{environment{fmt.Errorf("run 01: %w (stopped)", errors.Join(first, second))}, []string{"run 01: the disk is full (stopped)", "run 01: the server is gone (stopped)"}},
+		{errors.Join(first, fmt.Errorf("close: %w", errors.Join(first, second))), []string{"the disk is full", "close: the disk is full", "close: the server is gone"}},
+		{errors.Join(first, first), []string{"the disk is full"}},
+		{fmt.Errorf("%w: %w", first, second), []string{"the disk is full: the server is gone"}},
+		{errors.Join(fmt.Errorf("run 01: %w", full("history.bin")), errors.Join(full("run.json"), second, full("page.html"))), []string{"run 01: write history.bin: no space left on device", "the server is gone"}},
+	} {
+		if got := errorLines(c.err); !slices.Equal(got, c.want) {
+			t.Errorf("%q is told as %q; want %q", c.err, got, c.want)
+		}
 	}
 }

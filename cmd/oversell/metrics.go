@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"oversell/history"
+	"oversell/internal/printable"
 	"oversell/reports"
 	"oversell/variant"
 	"oversell/watch"
@@ -62,7 +63,7 @@ func newMetrics() *metrics {
 	}
 	m.operations = counters("operations_total", "Operations of clients that have ended.", "kind", "outcome")
 	m.durations = prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "oversell", Name: "operation_duration_seconds",
-		Help: "How long operations of clients took, from when they were due.", Buckets: prometheus.ExponentialBuckets(100e-6, 2, 18)}, []string{"kind"})
+		Help: "How long operations of clients took, from call to answer.", Buckets: prometheus.ExponentialBuckets(100e-6, 2, 18)}, []string{"kind"})
 	m.sold = prometheus.NewGauge(gauge("sold_pieces", "Pieces sold in the run under way, as the buyers were told."))
 	m.stock = prometheus.NewGauge(gauge("stock_pieces", "Pieces on sale in the run under way."))
 	m.faults = counters("faults_fired_total", "How often a fault has struck.", "fault")
@@ -126,7 +127,7 @@ func (m *metrics) start(a about) {
 		m.stock.Set(float64(c.Stock))
 	}
 	for _, f := range c.Faults {
-		m.faults.WithLabelValues(f.Text)
+		m.faults.WithLabelValues(printable.Text(f.Text))
 	}
 	for _, p := range c.Promises() {
 		m.violations.WithLabelValues(string(p.Of), string(p.Property))
@@ -143,7 +144,7 @@ func (m *metrics) took(ops []history.Op) {
 		k := m.kind(op.Kind)
 		k.outcomes[op.Outcome].Inc()
 		if op.Reason != history.Stopped {
-			k.duration.Observe((op.Return - op.Due).Seconds())
+			k.duration.Observe((op.Return - op.Call).Seconds())
 		}
 	}
 }
@@ -169,7 +170,7 @@ func (m *metrics) show(f watch.Figures) {
 		fired[c.Name] += c.Fired // one sentence may have been given twice
 	}
 	for name, n := range fired {
-		m.faults.WithLabelValues(name).Add(float64(n - m.fired[name]))
+		m.faults.WithLabelValues(printable.Text(name)).Add(float64(n - m.fired[name]))
 		m.fired[name] = n
 	}
 }

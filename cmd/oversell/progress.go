@@ -13,6 +13,7 @@ import (
 
 	"oversell/database"
 	"oversell/history"
+	"oversell/internal/printable"
 	"oversell/reports"
 	"oversell/scenarios"
 	"oversell/target"
@@ -38,7 +39,7 @@ func (s *showing) open(cmd *cobra.Command, allowRemote bool) (*progress, error) 
 		return nil, err
 	}
 	p.metrics = m
-	fmt.Fprintf(p.w, "metrics at http://%s/metrics\n", m.addr)
+	tellf(p.w, "metrics at http://%s/metrics\n", m.addr)
 	return p, nil
 }
 
@@ -53,6 +54,8 @@ type progress struct {
 	// brief leaves no line of a run behind: whoever makes many runs into one result
 	// tells of them in other words.
 	brief bool
+
+	searched time.Duration // when a line last told of the search under way, since that began
 
 	mu     sync.Mutex // guards what is written while a run goes on
 	view   *view      // nil unless terminal
@@ -90,10 +93,32 @@ func (p *progress) Target(t *target.Target) {
 	if t.Caveat != "" {
 		p.say("note: " + t.Caveat)
 	}
+	p.notes(t.Notes)
+}
+
+func (p *progress) notes(notes []string) {
+	for _, note := range notes {
+		p.say("note: " + note)
+	}
 }
 
 // Database tells which one was chosen.
-func (p *progress) Database(db *database.DB) { p.say(db.Why) }
+func (p *progress) Database(db *database.DB) {
+	p.say(db.Why)
+	p.notes(db.Notes)
+}
+
+// longRun is from when on a run is told to be long before it begins.
+const longRun = 10 * time.Second
+
+// willTake says how long a run will take, and what if that is too long.
+func willTake(takes, capped time.Duration) string {
+	s := fmt.Sprintf("will take about %s by its settings", span(takes))
+	if capped > 0 && takes > capped {
+		s += fmt.Sprintf(", and is ended after %s, undecided: use --duration to let it end", capped)
+	}
+	return s
+}
 
 // refresh is how often the view is drawn, and metrics are brought up to date.
 const refresh = 150 * time.Millisecond
@@ -102,6 +127,9 @@ const refresh = 150 * time.Millisecond
 func (p *progress) Start(i, n int, c scenarios.Config, live *scenarios.Live) {
 	p.end() // of a run that came to no judgement
 	p.started, p.shown, p.told = time.Now(), about{i, n, c}, plain{}
+	if takes := c.Takes(); takes >= longRun && !p.brief {
+		p.say(p.shown.number() + p.shown.title() + ": " + willTake(takes, c.Capped()))
+	}
 	if p.brief && !p.terminal && p.metrics == nil {
 		return // there is nobody to watch for
 	}
@@ -142,12 +170,12 @@ func (p *progress) show(f watch.Figures) {
 	}
 	if p.view == nil {
 		for _, line := range p.told.lines(p.shown, f) {
-			fmt.Fprintln(p.w, line)
+			tellf(p.w, "%s\n", line)
 		}
 		return
 	}
 	width, _ := p.view.size()
-	p.view.draw(style{width - 1, glyphsOf(os.Getenv), p.colour}.lines(p.shown, f))
+	p.view.draw(style{width - 1, glyphsOf(os.Getenv), p.colour}.lines(p.shown, printable.Of(f)))
 }
 
 // broke tells of a promise that is broken, as soon as that is known.
@@ -165,7 +193,7 @@ func (p *progress) say(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.view == nil {
-		fmt.Fprintln(p.w, text)
+		tellf(p.w, "%s\n", text)
 		return
 	}
 	p.view.above(text)
@@ -231,16 +259,31 @@ func (p *progress) Close() {
 	}
 }
 
-// searching tells how far a search is, on a terminal.
-func (p *progress) searching(e reports.Effort) {
-	if p.terminal {
-		fmt.Fprintf(p.w, "\r%d states, %d transitions, %d steps deep ", e.States, e.Transitions, e.Depth)
+// searching tells how far a search is: on a terminal in a line that is written anew, elsewhere
+// in a line now and then. limit is after how long the search is ended; 0: never.
+func (p *progress) searching(e reports.Effort, limit time.Duration) {
+	took := time.Duration(e.ElapsedMS * float64(time.Millisecond))
+	line := fmt.Sprintf("%s states, %d steps deep, %s transitions a second; about %s states wait", reports.Thousands(e.States), e.Depth,
+		reports.Thousands(int64(float64(e.Transitions)/max(took.Seconds(), 0.001))), reports.Thousands(e.Waiting))
+	if limit > 0 {
+		line += fmt.Sprintf("; ends in %s at most", span(max(limit-took, 0).Round(time.Second)))
+	}
+	switch {
+	case p.terminal:
+		tellf(p.w, "\r\x1b[K%s ", line)
+	case took-p.searched >= searchLine:
+		p.searched = took
+		tellf(p.w, "%s\n", line)
 	}
 }
 
+// searchLine is how often a line tells of a search that is not on a terminal.
+const searchLine = 5 * time.Second
+
 // found clears the line of a search that has ended.
 func (p *progress) found() {
+	p.searched = 0
 	if p.terminal {
-		fmt.Fprint(p.w, "\r\x1b[K")
+		tellf(p.w, "\r\x1b[K")
 	}
 }

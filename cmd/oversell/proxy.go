@@ -6,13 +6,14 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"oversell/faults"
+	"oversell/internal/limits"
+	"oversell/internal/printable"
 	"oversell/reports"
 	"oversell/target"
 )
@@ -59,6 +60,7 @@ fault struck, and 3 when one never did.`,
 	f.StringArrayVar(&sentences, "fault", nil, "what to do, as a sentence; may be given several times")
 	f.Uint64Var(&o.Seed, "seed", 0, "fixes every random choice (default: from the clock, and printed)")
 	f.BoolVar(&allowRemote, "allow-remote", false, "allow addresses that are not of this machine")
+	limits.Proxy.Bind(f)
 	return cmd
 }
 
@@ -82,6 +84,9 @@ func parseFaults(sentences []string) (fs []faults.Fault, err error) {
 func checkAddresses(ctx context.Context, o faults.ProxyOptions, allowRemote bool) error {
 	for _, a := range []struct{ flag, addr string }{{"--listen", o.Listen}, {"--to", o.To}} {
 		if _, port, err := net.SplitHostPort(a.addr); err != nil || port == "" {
+			if strings.Contains(a.addr, "@") || strings.Contains(a.addr, "://") { // it may hold a password
+				return fmt.Errorf("%s must be host:port, as 127.0.0.1:6379, without redis:// and password: clients log in through the proxy", a.flag)
+			}
 			return fmt.Errorf("%s %q must be like 127.0.0.1:6379", a.flag, a.addr)
 		}
 	}
@@ -149,17 +154,9 @@ func strikeLine(s faults.ProxyStrike) string {
 		line += fmt.Sprintf(": connection %d, %s", s.Conn, s.Command)
 	}
 	if s.Key != "" {
-		line += " " + readable(s.Key)
+		line += " " + printable.Word(s.Key)
 	}
 	return line
-}
-
-// readable is a key as it is, or quoted where it would not fit into a line.
-func readable(key string) string {
-	if q := strconv.Quote(key); q != `"`+key+`"` || strings.Contains(key, " ") {
-		return q
-	}
-	return key
 }
 
 func countLine(c faults.Count) string {
@@ -186,7 +183,7 @@ func newLineWriter(w io.Writer) *lineWriter {
 	go func() {
 		defer close(l.done)
 		for line := range l.lines {
-			if _, err := fmt.Fprintln(w, line); l.err == nil {
+			if _, err := fmt.Fprintln(w, printable.Text(line)); l.err == nil {
 				l.err = err
 			}
 		}

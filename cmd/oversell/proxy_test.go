@@ -196,7 +196,7 @@ func TestProxyRefuses(t *testing.T) {
 		{[]string{"--fault", "delay node 2 1s"}, reports.ExitUsage, "has one server"},
 		{[]string{"--to", "192.0.2.1:6379"}, reports.ExitUsage, "--allow-remote"},
 		{[]string{"--to", "127.0.0.1"}, reports.ExitUsage, `--to "127.0.0.1" must be like 127.0.0.1:6379`},
-		{[]string{"--to", "redis://127.0.0.1:6379"}, reports.ExitUsage, "must be like"},
+		{[]string{"--to", "redis://127.0.0.1:6379"}, reports.ExitUsage, "must be host:port"},
 		{[]string{"--listen", ":7000"}, reports.ExitUsage, "opens the server to other machines"},
 		{[]string{"--listen", "0.0.0.0:7000"}, reports.ExitUsage, "--allow-remote"},
 		{[]string{"--listen", taken.Addr().String()}, reports.ExitEnvironment, "address already in use"},

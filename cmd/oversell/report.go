@@ -39,7 +39,7 @@ overwritten. A run's directory has its page from the beginning.`,
 				return err
 			}
 			for _, path := range written {
-				fmt.Fprintln(cmd.OutOrStdout(), path)
+				tellf(cmd.OutOrStdout(), "%s\n", path)
 			}
 			if !open {
 				return nil

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 	"unicode"
@@ -10,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"oversell/campaign"
+	"oversell/internal/printable"
 	"oversell/reports"
 	"oversell/target"
 )
@@ -28,13 +28,17 @@ func runCommand(code *int) *cobra.Command {
 
 With no flags: a flash sale of 500 pieces to 64 clients under every shipped lock,
 on a redis-server started for it, or of 200 pieces to 16 clients on an embedded
-emulation where none is installed. The exit code is 0 when every promise was kept, 1 when one was broken,
-2 for wrong usage, 3 when the run could not decide, and 5 when the surroundings
-failed.`,
+emulation where none is installed. A run that names neither a lock nor a queue is a
+demonstration: the exit code is 0 when nothing broke that no flaw declares broken,
+1 when something did, and 3 when a run decided nothing.
+
+With --lock or --queue the exit code is the verdict's: 0 when no violation was seen, 1
+when a promise was broken, 3 when the run could not decide. It is 2 for wrong usage,
+and 5 when the environment failed.`,
 		Example: `  oversell run
   oversell run --lock redislock-printed --clients 64 --stock 500
   oversell run --lock lua-release --ttl 50ms --hold 80ms
-  oversell run --lock setnx-expire --ttl 1s --fault 'crash after SETNX 1%'
+  oversell run --lock setnx-expire --ttl 1s --fault 'crash before EXPIRE nth 20'
   oversell run --scenario queue --die 0.05
   oversell run --scenario mutex --lock redlock --topology masters:5
   oversell run --lock lua-release --target redis://127.0.0.1:6379/5`,
@@ -57,18 +61,25 @@ failed.`,
 			}
 			defer progress.Close()
 			for _, why := range plan.Skipped {
-				fmt.Fprintln(cmd.ErrOrStderr(), "left out: "+why)
+				tellf(cmd.ErrOrStderr(), "left out: %s\n", why)
+			}
+			for _, note := range plan.Notes {
+				tellf(cmd.ErrOrStderr(), "note: %s\n", note)
 			}
 			d, runErr := campaign.Run(cmd.Context(), plan, progress)
 			progress.Close() // before anything else is written
+			outcome := d.ExitCode
+			if o.Sweeps() {
+				outcome = d.DemonstrationCode
+			}
 			switch {
 			case cmd.Context().Err() != nil:
-				*code = interrupted(d)
+				*code = interrupted(outcome())
 			case len(d.Runs) > 0:
-				*code = d.ExitCode()
+				*code = outcome()
 			}
 			if len(d.Runs) < len(plan.Runs) && cmd.Context().Err() != nil {
-				fmt.Fprintf(cmd.ErrOrStderr(), "interrupted: %d of %d runs were judged\n", len(d.Runs), len(plan.Runs))
+				tellf(cmd.ErrOrStderr(), "interrupted: %d of %d runs were judged\n", len(d.Runs), len(plan.Runs))
 			}
 			if len(d.Runs) == 0 && !asJSON {
 				return surroundings(runErr)
@@ -76,7 +87,7 @@ failed.`,
 			if err := show(cmd, d, asJSON); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "\nseed %d; histories in %s; judge them again with: oversell check %s\n", o.Seed, plan.Dir, quoted(plan.Dir))
+			tellf(cmd.ErrOrStderr(), "\nseed %d; histories in %s; judge them again with: oversell check %s\npage: %s\n", o.Seed, plan.Dir, quoted(plan.Dir), plan.Page())
 			return surroundings(runErr)
 		},
 	}
@@ -91,6 +102,9 @@ failed.`,
 
 // quoted is a path as a shell takes it.
 func quoted(path string) string {
+	if text := printable.Text(path); text != path {
+		return "$'" + strings.ReplaceAll(text, "'", `\'`) + "'"
+	}
 	if strings.ContainsFunc(path, func(r rune) bool {
 		return !strings.ContainsRune("/._-+=:,@%", r) && !unicode.IsLetter(r) && !unicode.IsDigit(r)
 	}) {
@@ -101,8 +115,8 @@ func quoted(path string) string {
 
 // interrupted is the exit code of a campaign that was stopped: what it left out
 // was not decided.
-func interrupted(d reports.Document) int {
-	if d.ExitCode() == reports.ExitViolated {
+func interrupted(outcome int) int {
+	if outcome == reports.ExitViolated {
 		return reports.ExitViolated
 	}
 	return reports.ExitInconclusive

@@ -6,10 +6,11 @@ import (
 	"io"
 	"os"
 	"strings"
-	"unicode"
 
 	"github.com/rivo/uniseg"
 	"golang.org/x/term"
+
+	"oversell/internal/printable"
 )
 
 // view keeps a few lines at the end of a terminal up to date, with other lines going by
@@ -54,7 +55,7 @@ func (v *view) above(text string) {
 	width, _ := v.size()
 	var b bytes.Buffer
 	v.up(&b)
-	for _, line := range wrap(printable(text), width-1, "      ") {
+	for _, line := range wrap(printable.Text(text), width-1, "      ") {
 		b.WriteString(line + "\x1b[K\n")
 	}
 	v.put(&b, v.lines)
@@ -177,14 +178,4 @@ func wrap(text string, width int, indent string) (lines []string) {
 		line, begun = line+word, true
 	}
 	return append(lines, strings.TrimRight(line, " "))
-}
-
-// printable is a text without what a terminal would obey.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return '?'
-		}
-		return r
-	}, s)
 }

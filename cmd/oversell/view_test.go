@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/rivo/uniseg"
+
+	"oversell/internal/printable"
 )
 
 // screen is a terminal that takes nothing amiss but what a view must not do: writing
@@ -20,7 +23,7 @@ type screen struct {
 	row     int        // of the cursor
 	col     int
 	problem string
-	long    string // how a line begins that may be longer than the screen is wide
+	long    []string // how lines begin that may be longer than the screen is wide
 }
 
 func newScreen(width int) *screen { return &screen{width: width, rows: [][]string{nil}} }
@@ -77,13 +80,14 @@ func (s *screen) obey(command, number string) {
 }
 
 func (s *screen) put(cell string, width int) {
-	if s.long != "" && strings.HasPrefix(strings.Join(s.rows[s.row], ""), s.long) {
+	line := strings.Join(s.rows[s.row], "")
+	if slices.ContainsFunc(s.long, func(begin string) bool { return strings.HasPrefix(line, begin) }) {
 		s.col++
 		s.rows[s.row] = append(s.rows[s.row], cell)
 		return
 	}
 	if s.col+width > s.width-1 {
-		s.problem = fmt.Sprintf("%q reaches the last column", strings.Join(s.rows[s.row], ""))
+		s.problem = fmt.Sprintf("%q reaches the last column", line)
 		return
 	}
 	row := s.rows[s.row]
@@ -167,7 +171,7 @@ func TestViewOnAnyScreen(t *testing.T) {
 			default:
 				var lines []string
 				for range r.IntN(7) {
-					lines = append(lines, styled([]string{plainly, dimly, loudly}[r.IntN(3)], printable(text())))
+					lines = append(lines, styled([]string{plainly, dimly, loudly}[r.IntN(3)], printable.Text(text())))
 				}
 				v.draw(lines)
 			}

@@ -18,5 +18,5 @@ func TestRedsyncOnThreeMasters(t *testing.T) {
 	v.Needs.Masters = 3
 	// That a release changes another's lock is judged for one master only.
 	v.Promises = []variant.Property{variant.MutualExclusion}
-	locktest.ExploreBubble(t, v, reports.Bounds{Clients: 2, Tries: 1, Advances: -1})
+	locktest.ExploreBubble(t, v, reports.Bounds{Clients: 2, Tries: 1, Advances: -1, Lost: -1, Late: -1})
 }

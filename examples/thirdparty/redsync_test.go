@@ -78,5 +78,5 @@ var redsyncLock = lockimpl.Variant{
 }
 
 func TestRedsync(t *testing.T) {
-	locktest.ExploreBubble(t, redsyncLock, reports.Bounds{Clients: 2, Tries: 2, Advances: 1})
+	locktest.ExploreBubble(t, redsyncLock, reports.Bounds{Clients: 2, Tries: 2, Advances: 1, Lost: -1, Late: -1})
 }

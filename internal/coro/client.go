@@ -61,6 +61,7 @@ type Client struct {
 	events   []any
 	timeouts []*timeout
 	tokens   int
+	watching []*conn // those on which something is watched, by number from 1
 }
 
 // Start makes a client of p. It stands in a Pause "start", before any of p's code

@@ -44,6 +44,10 @@ type Request struct {
 	// case, whose text is in Options.Scripts.
 	Commands [][]string
 	Tx       bool
+	// Conn numbers, from 1, the connections of this client on which something is watched, from
+	// WATCH to EXEC or UNWATCH; 0 is any other, which has no state. When there is no answer the
+	// library closes the connection.
+	Conn int
 	// Until is the end of a Sleep, since the epoch of the clock.
 	Until time.Duration
 	// Deadline is when the request's context ends, since the epoch of the clock; 0:

@@ -7,6 +7,8 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,9 +17,9 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// port is a real redis client whose commands park before they are sent, and whose
-// connections say what the driver has answered. So the library itself reads each
-// reply, whatever type it has.
+// port is a real redis client whose threads park when the library asks one of its connections
+// for an answer, and whose connections then say what the driver has answered. So the library
+// itself chooses and closes connections, and reads each reply, whatever type it has.
 type port struct {
 	rdb   *redis.Client
 	owner atomic.Pointer[Client]
@@ -143,18 +145,48 @@ func (p *port) process(ctx context.Context, cmds []redis.Cmder, tx bool, next fu
 	if len(cmds) == 1 && c.options.Scripts.missing(r.Commands[0]) {
 		return p.say(noScript, send)
 	}
-	switch o := c.park(ctx, r, false); o.Failure {
+	s := &sending{ctx: ctx, request: r, replies: len(cmds)}
+	c.current.sends = s
+	err := send()
+	c.alive()
+	c.current.sends = nil // the library may not have sent it: its connection was closed before
+	switch s.observation.Failure {
 	case NoAnswer:
 		return failAll(cmds, noAnswer{})
 	case TimedOut:
 		return failAll(cmds, context.DeadlineExceeded)
-	default:
-		if !isReplies(o.Reply, len(cmds)) {
-			c.fail(fmt.Errorf("%q are not %d replies to %q", o.Reply, len(cmds), r.Commands))
-			c.alive()
-		}
-		return p.say(o.Reply, send)
 	}
+	return err
+}
+
+// sending is a request that was given to the library, which chooses the connection.
+type sending struct {
+	ctx         context.Context
+	request     Request
+	replies     int // that it takes
+	observation Observation
+}
+
+// number is that of a connection on which something is watched, or is to be.
+func (c *Client) number(n *conn, r *Request) int {
+	if i := slices.Index(c.watching, n); i >= 0 {
+		return i + 1
+	}
+	if len(r.Commands) != 1 || !strings.EqualFold(r.Commands[0][0], "watch") {
+		return 0
+	}
+	i := slices.Index(c.watching, nil)
+	if i < 0 {
+		i = len(c.watching)
+		c.watching = append(c.watching, nil)
+	}
+	c.watching[i] = n
+	return i + 1
+}
+
+// forgets tells that nothing is watched after this request.
+func forgets(r *Request) bool {
+	return r.Tx || len(r.Commands) == 1 && slices.Contains([]string{"unwatch", "exec", "discard"}, strings.ToLower(r.Commands[0][0]))
 }
 
 func failAll(cmds []redis.Cmder, err error) error {
@@ -180,16 +212,55 @@ var errUnasked = errors.New("the program uses a connection in a way that cannot 
 
 func (n *conn) Read(b []byte) (int, error) {
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.answer == "" {
-		if c := n.owner.Load(); c != nil {
-			c.fail(errUnasked)
+	asked := n.answer == ""
+	n.mu.Unlock()
+	if asked {
+		if err := n.ask(); err != nil {
+			return 0, err
 		}
-		return 0, io.ErrUnexpectedEOF
 	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	size := copy(b, n.answer)
 	n.answer = n.answer[size:]
 	return size, nil
+}
+
+// ask parks the thread that reads, until what was sent is answered.
+func (n *conn) ask() error {
+	c := n.owner.Load()
+	if c == nil {
+		return net.ErrClosed
+	}
+	t := c.current
+	if t == nil || t.sends == nil {
+		c.fail(errUnasked)
+		return io.ErrUnexpectedEOF
+	}
+	s := t.sends
+	t.sends = nil
+	r := s.request
+	r.Conn = c.number(n, &r)
+	o := c.stand(s.ctx, r, false)
+	s.observation = o
+	if r.Conn > 0 && (o.Failure != Answered || forgets(&r)) {
+		c.watching[r.Conn-1] = nil
+	}
+	switch {
+	case c.dead.Load() && s.replies == 1: // so the connection can be used again
+		o.Reply = "-ERR the client has crashed\r\n"
+	case c.dead.Load():
+		return net.ErrClosed
+	case o.Failure != Answered:
+		return noAnswer{}
+	case !isReplies(o.Reply, s.replies):
+		c.fail(fmt.Errorf("%q are not %d replies to %q", o.Reply, s.replies, r.Commands))
+		return net.ErrClosed
+	}
+	n.mu.Lock()
+	n.answer = o.Reply
+	n.mu.Unlock()
+	return nil
 }
 
 func (n *conn) Write(b []byte) (int, error) {

@@ -40,6 +40,8 @@ type thread struct {
 	// awaited says that ctx was already given the time to end.
 	awaited bool
 	joins   *thread
+	// sends is what the thread has asked the library to send, until it is sent.
+	sends *sending
 }
 
 func (c *Client) thread(do func()) *thread {
@@ -181,6 +183,13 @@ func (c *Client) alive() {
 // then, lets it go on.
 func (c *Client) park(ctx context.Context, r Request, leaves bool) Observation {
 	c.alive()
+	o := c.stand(ctx, r, leaves)
+	c.alive()
+	return o
+}
+
+// stand is park for a thread that looks itself whether its client is dead then.
+func (c *Client) stand(ctx context.Context, r Request, leaves bool) Observation {
 	t := c.current
 	r.Thread = t.number
 	r.Deadline = c.deadline(ctx)
@@ -189,7 +198,8 @@ func (c *Client) park(ctx context.Context, r Request, leaves bool) Observation {
 		t.last = ctx
 	}
 	t.state = parked
-	t.wait()
+	t.stop()
+	<-t.wake
 	return t.observation
 }
 

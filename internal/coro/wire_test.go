@@ -36,9 +36,9 @@ func TestRequestsAreWhatGoesOnTheWire(t *testing.T) {
 	args := append([]any{"COMMAND"}, values...)
 	c := Start(func(ctx context.Context, w *World) { w.Env().Redis[0].Do(ctx, args...) }, Options{})
 	defer c.Close()
+	c.ports[0].keep = true
 	c.Resume(0, Observation{})
 	got := c.Pending()[0].Commands[0]
-	c.ports[0].keep = true
 	c.Resume(0, Observation{Reply: "+OK\r\n"})
 	sure(t, c)
 	written := string(c.ports[0].written)

@@ -6,11 +6,11 @@ package layout
 // packages of lower levels only, so packages of one level know nothing of each
 // other. Test files and the conformance suites' own tests may look anywhere.
 var Levels = [][]string{
-	{"clock", "variant"},
-	{"history", "internal/stepped", "internal/coro", "internal/redismodel"},
+	{"clock", "variant", "internal/printable", "internal/mark", "internal/names"},
+	{"history", "internal/guard", "internal/workdir", "internal/limits", "internal/stepped", "internal/interrupt", "internal/keyname", "internal/coro", "internal/redismodel"},
 	{"lockimpl", "target", "database", "wire"},
 	{"stockimpl", "queueimpl", "idimpl", "dispatchimpl", "checker", "load", "faults"},
-	{"scenarios", "reports"},
+	{"scenarios", "reports", "internal/mutants"},
 	{"explore", "watch"},
 	{"campaign", "lockimpl/locktest", "stockimpl/stocktest", "queueimpl/queuetest", "database/databasetest"},
 	{"campaign/gate", "campaign/claims"},

@@ -6,6 +6,6 @@
 // not know is named in [Info], and the search that met it is inconclusive.
 //
 // Where Redis leaves the order of a reply open (HGETALL, HKEYS, HVALS, SMEMBERS)
-// the reply is sorted: a small hash or set keeps the order of insertion, which
-// is no part of a state here.
+// the reply is sorted, and [Info] says which parts of it might be in another order: a
+// small hash or set keeps the order of insertion, which is no part of a state here.
 package redismodel

@@ -16,6 +16,18 @@ type Info struct {
 	Clock bool
 	// Touched: something was written, perhaps what was there before.
 	Touched bool
+	// Expiring are the keys that were given an expiry, perhaps the one that they had: it is the
+	// same only as long as no time has passed.
+	Expiring []string
+	// Loose are the parts of the reply whose order a server is free to choose.
+	Loose []Loose
+}
+
+// Loose is an array in a reply that is in no order.
+type Loose struct {
+	At   int // where it begins
+	N    int // how many things are in it
+	Unit int // how many texts each is
 }
 
 // exec is a command, or a transaction, while it runs: a state that may change.
@@ -278,6 +290,9 @@ func (x *exec) setLeft(key string, left int64) {
 	x.own()
 	i, _ := find(x.entries, key)
 	x.entries[i].left = left
+	if left != noExpiry {
+		x.info.Expiring = append(x.info.Expiring, key)
+	}
 	x.touch(key)
 }
 

@@ -83,16 +83,24 @@ func hashList(fields, values bool) func(x *exec, a []string) {
 				texts = append(texts, p.value)
 			}
 		}
-		x.unordered(len(h))
+		unit := 1
+		if fields && values {
+			unit = 2
+		}
+		x.unordered(len(h), unit)
 		x.bulks(texts)
 	}
 }
 
-// unordered is called before a reply of n things in an order that the model
-// cannot know. A script could let anything depend on it.
-func (x *exec) unordered(n int) {
-	if x.inScript && n > 1 {
+// unordered is called before a reply of n things, of so many texts each, in an order
+// that the model cannot know. A script could let anything depend on it.
+func (x *exec) unordered(n, unit int) {
+	switch {
+	case n < 2:
+	case x.inScript:
 		x.unknown("the order of a hash or a set in a script")
+	default:
+		x.info.Loose = append(x.info.Loose, Loose{At: len(x.out), N: n, Unit: unit})
 	}
 }
 

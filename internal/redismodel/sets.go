@@ -53,7 +53,7 @@ func sismember(x *exec, a []string) {
 
 func smembers(x *exec, a []string) {
 	if s, ok := typed[set](x, a[1]); ok {
-		x.unordered(len(s))
+		x.unordered(len(s), 1)
 		x.bulks(s)
 	}
 }

@@ -89,6 +89,46 @@ func (s *State) NextExpiry() (time.Duration, bool) {
 	return time.Duration(least) * time.Microsecond, least >= 0
 }
 
+// Keys are the names of all keys, sorted.
+func (s *State) Keys() []string {
+	keys := make([]string, len(s.entries))
+	for i := range s.entries {
+		keys[i] = s.entries[i].key
+	}
+	return keys
+}
+
+// Expiries appends after how long keys expire, in no order.
+func (s *State) Expiries(to []time.Duration) []time.Duration {
+	for _, e := range s.entries {
+		if e.left >= 0 {
+			to = append(to, time.Duration(e.left)*time.Microsecond)
+		}
+	}
+	return to
+}
+
+// Reconnect has what one connection watches be watched by another, which watches nothing yet;
+// by none, if that is negative: the connection was closed.
+func (s *State) Reconnect(from, to int) *State {
+	i := slices.IndexFunc(s.watches, func(w watch) bool { return w.conn == from })
+	if i < 0 {
+		return s
+	}
+	next := *s
+	moved := s.watches[i]
+	next.watches = slices.Delete(slices.Clone(s.watches), i, i+1)
+	if to >= 0 {
+		moved.conn = to
+		next.watches = append(next.watches, moved)
+		slices.SortFunc(next.watches, func(a, b watch) int { return cmp.Compare(a.conn, b.conn) })
+	}
+	if len(next.watches) == 0 {
+		next.watches = nil
+	}
+	return &next
+}
+
 // Map applies rename to every key, value, field and member, and conn to every
 // connection that watches something. Both must be one-to-one. The result is
 // canonical. Times, scores and the ids of stream entries stay.

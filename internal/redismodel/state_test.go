@@ -2,6 +2,7 @@ package redismodel
 
 import (
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -106,7 +107,7 @@ func TestNothingChangesAState(t *testing.T) {
 		}
 		again, reply2, info2 := s.Do(g.now, 0, cmd)
 		third, reply3, info3 := s.Do(g.now, 0, cmd)
-		if again.Key() != third.Key() || string(reply2) != string(reply3) || info2 != info3 {
+		if again.Key() != third.Key() || string(reply2) != string(reply3) || !reflect.DeepEqual(info2, info3) {
 			t.Fatalf("%q has two outcomes", cmd)
 		}
 		if info.Unknown == "" && string(reply) != string(reply2) {

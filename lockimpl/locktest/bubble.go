@@ -1,9 +1,8 @@
 package locktest
 
 import (
+	"errors"
 	"fmt"
-	"reflect"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,6 +10,7 @@ import (
 
 	"oversell/explore"
 	"oversell/internal/coro"
+	"oversell/internal/names"
 	"oversell/scenarios"
 )
 
@@ -22,12 +22,15 @@ import (
 // Execution is no more than a finger on one of them, and no bubble waits between two
 // steps of the search. Since every run goes the whole way again, every run also checks
 // that the code stands where it stood before.
+//
+// A place is described in canonical names (see package names), and reached by two runs
+// at least, which spell the names of clients differently.
 type bubbles struct {
 	t       *testing.T
 	config  scenarios.Config
 	tries   int
 	masters int
-	index   int
+	who     explore.Who
 	// patience is for how long, in real time, one run may take.
 	patience time.Duration
 
@@ -37,6 +40,7 @@ type bubbles struct {
 
 	mu   sync.Mutex
 	root *place
+	seed uint64 // of the last run with another spelling
 }
 
 // place is where a client stands after a list of steps.
@@ -48,9 +52,13 @@ type place struct {
 	// stands are what its goroutines stand before, and pending the same with the end
 	// of the sleep that ends first, if one sleeps.
 	stands, pending []coro.Request
-	events          []any // on the way here
-	err             error
-	next            map[step]*place
+	events          []explore.Event // on the way here
+	// drawn are the values that the client drew at random on the way here, and values is
+	// how many it has drawn so far.
+	drawn  []names.Value
+	values int
+	err    error
+	next   map[step]*place
 }
 
 // step is what a client is shown: that time has passed until at, and then, unless it
@@ -99,19 +107,66 @@ func (c *bubbles) visit(from *place, by step) *place {
 // runLimit is for how long, in real time, one run may take.
 const runLimit = 10 * time.Second
 
-// run brings a client in a bubble of its own to the place after from, or to the start.
+// run brings clients in bubbles of their own to the place after from, or to the start.
 func (c *bubbles) run(from *place, by step) *place {
+	p := &place{from: from, by: by}
+	if from != nil {
+		p.values = from.values
+	}
+	first := c.once(from, by, 0)
+	if p.err = first.err; p.err != nil {
+		return p
+	}
+	stands := []*names.Stand{first.stand()}
+	for range names.Others {
+		c.seed++
+		other := c.once(from, by, c.seed)
+		if other.err != nil {
+			p.err = other.err
+			if !other.book.Plain() && !errors.Is(other.err, names.ErrNotOpaque) {
+				p.err = fmt.Errorf("%w: with other names: %w", names.ErrNotOpaque, other.err)
+			}
+			return p
+		}
+		stands = append(stands, other.stand())
+	}
+	texts, drawn, err := names.Settle(stands, p.values, func() (*names.Stand, error) {
+		r := c.once(from, by, 0)
+		return r.stand(), r.err
+	})
+	if err != nil {
+		p.err = chance(err)
+		return p
+	}
+	p.now, p.drawn, p.values = first.now, drawn, p.values+len(drawn)
+	p.pending, p.events = explore.Spelled(first.pending, first.events, texts)
+	p.stands = p.pending[:len(first.stands)]
+	return p
+}
+
+// chance says of an error in words of package explore what it means.
+func chance(err error) error {
+	if errors.Is(err, names.ErrChance) && !errors.Is(err, explore.ErrNondeterministic) {
+		return fmt.Errorf("%w: shown the same, %w", explore.ErrNondeterministic, err)
+	}
+	return err
+}
+
+// once is where one run comes to, in its own names, which are spelled in the way of this
+// seed.
+func (c *bubbles) once(from *place, by step, seed uint64) *arrival {
 	var path []*place
 	for p := from; p != nil; p = p.from {
 		path = append(path, p)
 	}
 	began := time.Now()
-	p := &place{from: from, by: by}
-	b := newBubble(c)
+	book := c.who.Names.Book(seed)
+	a := &arrival{book: book}
+	b := newBubble(c, book)
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		b.run(path, p)
+		b.run(path, by, from != nil, a)
 	}()
 	timer := time.NewTimer(c.patience)
 	defer timer.Stop()
@@ -119,11 +174,22 @@ func (c *bubbles) run(from *place, by step) *place {
 	case <-over:
 		c.runs.Add(1)
 		c.spent.Add(int64(time.Since(began)))
-		return p
-	case <-timer.C: // and the run is left to itself, with a place that nobody looks at
-		return &place{from: from, by: by, err: fmt.Errorf("after %v a goroutine of the client still runs, or waits for something that is neither a command nor time, like a mutex that is held during a command", c.patience)}
+		return a
+	case <-timer.C: // and the run is left to itself, with an arrival that nobody looks at
+		return &arrival{book: book, err: fmt.Errorf("after %v a goroutine of the client still runs, or waits for something that is neither a command nor time, like a mutex that is held during a command", c.patience)}
 	}
 }
+
+// arrival is where a run stands in the end, in its own names: see place.
+type arrival struct {
+	book            *names.Book
+	now             time.Duration
+	stands, pending []coro.Request
+	events          []explore.Event
+	err             error
+}
+
+func (a *arrival) stand() *names.Stand { return explore.Said(a.book, a.pending, a.events) }
 
 // execution is a client at a place, or on the way from one to the next.
 type execution struct {
@@ -173,7 +239,9 @@ func (x *execution) Resume(i int, o coro.Observation) {
 
 func (x *execution) arrive(p *place) {
 	x.at = p
-	x.events = append(x.events, p.events...)
+	for _, e := range p.events {
+		x.events = append(x.events, e)
+	}
 }
 
 // Events are what the client came to since the last call.
@@ -189,44 +257,26 @@ func (x *execution) Err() error { return x.at.err }
 // Close does nothing: no run is left under way.
 func (x *execution) Close() {}
 
-// same compares where a run stands with where another stood at the same place.
-func (p *place) same(stands []coro.Request, events []any) error {
-	if reflect.DeepEqual(p.stands, stands) && reflect.DeepEqual(p.events, events) {
-		return nil
-	}
-	return fmt.Errorf("%w: after the same answers at the same times it stood before %s, and now before %s",
-		explore.ErrNondeterministic, described(p.stands, p.events), described(stands, events))
-}
+// Drawn is how many values the client has drawn at random.
+func (x *execution) Drawn() int { return x.at.values }
 
-func described(stands []coro.Request, events []any) string {
-	parts := []string{}
-	for _, r := range stands {
-		if r.Kind == coro.Command {
-			parts = append(parts, fmt.Sprintf("%q on server %d", r.Commands, r.Node+1))
-		} else {
-			parts = append(parts, "the pause "+r.Label)
-		}
-	}
-	if len(parts) == 0 {
-		parts = append(parts, "no command")
-	}
-	if len(events) > 0 {
-		parts = append(parts, fmt.Sprintf("having come to %v", events))
-	}
-	return strings.Join(parts, " and ")
+// same compares where a run stands with where others stood at the same place.
+func (p *place) same(book *names.Book, stands []coro.Request, events []explore.Event) error {
+	is := explore.Said(book, p.stands, p.events)
+	return chance(names.Follow(explore.Said(book, stands, events), is, p.drawn))
 }
 
 // bubblesOf makes the clients of a complete configuration; effort says what their runs
 // took so far.
-func bubblesOf(t *testing.T, c explore.Config) (start func(index int) explore.Execution, effort func() string) {
+func bubblesOf(t *testing.T, c explore.Config) (start func(explore.Who) explore.Execution, effort func() string) {
 	var mu sync.Mutex
-	all := map[int]*bubbles{}
-	start = func(index int) explore.Execution {
+	all := map[explore.Who]*bubbles{}
+	start = func(who explore.Who) explore.Execution {
 		mu.Lock()
-		code := all[index]
+		code := all[who]
 		if code == nil {
-			code = &bubbles{t: t, config: c.Run, tries: c.Bounds.Tries, masters: c.Masters, index: index, patience: runLimit}
-			all[index] = code
+			code = &bubbles{t: t, config: c.Run, tries: c.Bounds.Tries, masters: c.Masters, who: who, patience: runLimit}
+			all[who] = code
 		}
 		mu.Unlock()
 		return &execution{code: code, at: code.start()}

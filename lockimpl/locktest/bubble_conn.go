@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -80,10 +81,15 @@ func (n *conn) ask() error {
 	if last := len(commands) - 1; last > 1 && commands[0][0] == "multi" && commands[last][0] == "exec" {
 		r.Commands, r.Tx = commands[1:last], true
 	}
+	r.Conn = n.bubble.number(n, &r)
 	if !n.deadline.IsZero() {
 		r.Deadline = n.deadline.Sub(explore.Epoch)
 	}
-	switch a := n.bubble.stand(r); {
+	a := n.bubble.stand(r)
+	if r.Conn > 0 && (a.failed != coro.Answered || r.Tx || slices.Contains([]string{"unwatch", "exec", "discard"}, commands[0][0])) {
+		n.bubble.change(func() { n.bubble.watching[r.Conn-1] = nil })
+	}
+	switch {
 	case a.closed:
 		return net.ErrClosed
 	case a.failed != coro.Answered:
@@ -92,6 +98,26 @@ func (n *conn) ask() error {
 		n.answer = a.reply
 		return nil
 	}
+}
+
+// number is that of a connection on which something is watched, or is to be: see
+// [coro.Request].
+func (b *bubble) number(n *conn, r *coro.Request) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if i := slices.Index(b.watching, n); i >= 0 {
+		return i + 1
+	}
+	if len(r.Commands) != 1 || r.Commands[0][0] != "watch" {
+		return 0
+	}
+	i := slices.Index(b.watching, nil)
+	if i < 0 {
+		i = len(b.watching)
+		b.watching = append(b.watching, nil)
+	}
+	b.watching[i] = n
+	return i + 1
 }
 
 // timedOut is a time-out of the network.

@@ -20,6 +20,7 @@ import (
 	"oversell/explore"
 	"oversell/history"
 	"oversell/internal/coro"
+	"oversell/internal/names"
 	"oversell/scenarios"
 	"oversell/variant"
 )
@@ -27,15 +28,17 @@ import (
 // bubble is one run of a client's code.
 type bubble struct {
 	code *bubbles
+	book *names.Book
 	stir chan struct{} // of the bubble: something can be seen
 
-	mu     sync.Mutex // guards all below
-	stands []*stand
-	events []any
-	ended  bool // the client's own goroutine has
-	closed bool
-	late   int // what was asked for after that
-	err    error
+	mu       sync.Mutex // guards all below
+	stands   []*stand
+	events   []explore.Event
+	watching []*conn // see number
+	ended    bool    // the client's own goroutine has
+	closed   bool
+	late     int // what was asked for after that
+	err      error
 }
 
 // stand is a goroutine that waits for the schedule.
@@ -46,13 +49,14 @@ type stand struct {
 	goOn     chan answer
 }
 
-func newBubble(c *bubbles) *bubble { return &bubble{code: c} }
+func newBubble(c *bubbles, book *names.Book) *bubble { return &bubble{code: c, book: book} }
 
-// run goes the path, which is told from its end, one step further, to p.
-func (b *bubble) run(path []*place, p *place) {
+// run goes the path, which is told from its end, and then, unless that is the start
+// already, one step further.
+func (b *bubble) run(path []*place, by step, further bool, a *arrival) {
 	defer func() {
 		if r := recover(); r != nil && !b.closed {
-			p.err = fmt.Errorf("a client's bubble: %v", r)
+			a.err = fmt.Errorf("a client's bubble: %v", r)
 		} // else goroutines were left waiting for each other: a leak, and no more
 	}()
 	synctest.Test(b.code.t, func(*testing.T) {
@@ -61,13 +65,17 @@ func (b *bubble) run(path []*place, p *place) {
 		ctx, end := context.WithCancel(context.Background())
 		go b.live(ctx)
 		synctest.Wait()
-		for i := len(path) - 1; i >= 0 && p.err == nil; i-- {
-			b.take(path[i])
-			p.err = path[i].same(b.standing(), b.came())
+		for i := len(path) - 1; i >= 0 && a.err == nil; i-- {
+			if path[i].from != nil {
+				b.take(path[i].by)
+			}
+			a.err = path[i].same(b.book, b.standing(), b.came())
 		}
-		if p.err == nil {
-			b.take(p)
-			b.describe(p)
+		if a.err == nil {
+			if further {
+				b.take(by)
+			}
+			b.describe(by, a)
 		}
 		b.close()
 		end()
@@ -75,41 +83,39 @@ func (b *bubble) run(path []*place, p *place) {
 }
 
 // take goes a step.
-func (b *bubble) take(p *place) {
-	if p.from == nil {
-		return
-	}
-	if d := time.Until(explore.Epoch.Add(p.by.at)); d > 0 {
+func (b *bubble) take(by step) {
+	if d := time.Until(explore.Epoch.Add(by.at)); d > 0 {
 		time.Sleep(d)
 		synctest.Wait()
 	}
-	if p.by.thread == asleep {
+	if by.thread == asleep {
 		return
 	}
 	b.mu.Lock()
-	i := slices.IndexFunc(b.stands, func(s *stand) bool { return s.numbered && s.request.Thread == p.by.thread })
+	i := slices.IndexFunc(b.stands, func(s *stand) bool { return s.numbered && s.request.Thread == by.thread })
 	s := b.stands[i]
 	b.stands = slices.Delete(b.stands, i, i+1)
+	by.answer.reply = b.book.Reply(by.answer.reply)
 	b.mu.Unlock()
-	s.goOn <- p.by.answer
+	s.goOn <- by.answer
 	synctest.Wait()
 }
 
 // describe says where the client stands now. Nothing goes on after that.
-func (b *bubble) describe(p *place) {
-	p.now = max(p.by.at, time.Since(explore.Epoch))
-	p.stands, p.events = b.standing(), b.came()
-	p.pending = p.stands
+func (b *bubble) describe(by step, a *arrival) {
+	a.now = max(by.at, time.Since(explore.Epoch))
+	a.stands, a.events = b.standing(), b.came()
+	a.pending = a.stands
 	switch wakes, any := b.wakes(); {
 	case b.failed() != nil:
-		p.err = b.failed()
+		a.err = b.failed()
 	case any:
-		p.pending = append(slices.Clip(p.stands), coro.Request{Kind: coro.Sleep, Thread: b.free(), Until: wakes})
-	case len(p.stands) == 0 && !b.over():
-		p.err = errors.New("the client waits for something that is neither a command nor time")
+		a.pending = append(slices.Clip(a.stands), coro.Request{Kind: coro.Sleep, Thread: b.free(), Until: wakes})
+	case len(a.stands) == 0 && !b.over():
+		a.err = errors.New("the client waits for something that is neither a command nor time")
 	}
-	if p.err == nil && len(p.pending) > most {
-		p.err = fmt.Errorf("the client has %d goroutines under way at once; a search takes %d", len(p.pending), most)
+	if a.err == nil && len(a.pending) > most {
+		a.err = fmt.Errorf("the client has %d goroutines under way at once; a search takes %d", len(a.pending), most)
 	}
 }
 
@@ -122,7 +128,7 @@ func (b *bubble) standing() (rs []coro.Request) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	fresh := slices.DeleteFunc(slices.Clone(b.stands), func(s *stand) bool { return s.numbered })
-	slices.SortStableFunc(fresh, func(x, y *stand) int { return compare(&x.request, &y.request) })
+	slices.SortStableFunc(fresh, func(x, y *stand) int { return b.compare(&x.request, &y.request) })
 	for _, s := range fresh {
 		s.request.Thread, s.numbered = b.freeLocked(), true
 	}
@@ -133,9 +139,12 @@ func (b *bubble) standing() (rs []coro.Request) {
 	return rs
 }
 
-func compare(x, y *coro.Request) int {
+// compare is in canonical names, which are the same in all runs.
+func (b *bubble) compare(x, y *coro.Request) int {
+	text := func(s, t string) int { return cmp.Compare(b.book.Canonical(s), b.book.Canonical(t)) }
 	return cmp.Or(cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Node, y.Node), cmp.Compare(x.Label, y.Label),
-		slices.CompareFunc(x.Commands, y.Commands, slices.Compare), cmp.Compare(x.Deadline, y.Deadline))
+		slices.CompareFunc(x.Commands, y.Commands, func(c, d []string) int { return slices.CompareFunc(c, d, text) }),
+		cmp.Compare(x.Deadline, y.Deadline))
 }
 
 func (b *bubble) free() int {
@@ -152,7 +161,7 @@ func (b *bubble) freeLocked() (n int) {
 	return n
 }
 
-func (b *bubble) came() []any {
+func (b *bubble) came() []explore.Event {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	events := b.events
@@ -276,7 +285,7 @@ func (b *bubble) live(ctx context.Context) {
 	tried, numbers := 0, map[string]int64{}
 	over := func() bool { return tried >= b.code.tries }
 	client := scenarios.Alone(b.code.config, scenarios.World{
-		Env: env, Index: b.code.index, Epoch: explore.Epoch, Pause: b.pause, Enough: over,
+		Env: env, Index: b.code.who.Index, Epoch: explore.Epoch, Pause: b.pause, Enough: over,
 		Number: func(of string) int64 {
 			numbers[of]++
 			return ownNumber + numbers[of]
@@ -298,11 +307,9 @@ func (b *bubble) live(ctx context.Context) {
 	}
 }
 
-// Own names, as package explore must have them to exchange clients.
-const (
-	ownToken  = "token9.%d"
-	ownNumber = 9007190000000000 + 9*1000000
-)
+// ownNumber is before a client's own numbers, as package explore must have them to
+// exchange clients.
+const ownNumber = 9007190000000000 + 9*1000000
 
 // env is the client's world: connections that end here, and for the rest what any
 // program has, since a bubble's time is the schedule's.
@@ -310,8 +317,10 @@ func (b *bubble) env(beside context.Context) variant.Env {
 	e := variant.Env{Clock: clock.Real{}}
 	tokens := 0
 	e.Token = func() string {
+		b.mu.Lock()
+		defer b.mu.Unlock()
 		tokens++
-		return fmt.Sprintf(ownToken, tokens-1)
+		return b.book.Token(tokens - 1)
 	}
 	e.Wait = func(ctx context.Context, _ string, _ time.Duration) error {
 		if ctx.Err() == nil {

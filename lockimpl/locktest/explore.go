@@ -23,9 +23,11 @@ import (
 // the lock, and fails as inconclusive when the search says nothing. Otherwise the test's
 // log says what was searched.
 //
-// Zero bounds are 2 clients, 2 tries each, 1 move of the clock while somebody could
-// run, 1 stall and 1 crash; a bound that is negative is 0. Depth, TimeMS and MemoryMB stay as
-// they are. Each try is one attempt, and the lease is a second.
+// Zero bounds are 2 clients, 2 tries each, 2 moves of the clock while somebody could run, 1 stall,
+// 1 crash, 1 lost and 1 late message, and 30 s; a bound that is negative is 0. Depth and MemoryMB
+// stay as they are. Each try is one attempt, the lease is 1.5 s, or 1 s for a lock that takes whole
+// seconds only, and the section lasts for three quarters of it, so the lock is extended once, unless
+// it needs several masters.
 //
 // The lock must keep to its variant.Env: commands, clock, tokens and goroutines. For
 // one that does not, there is [ExploreBubble].
@@ -35,10 +37,20 @@ func Explore(t *testing.T, v lockimpl.Variant, b reports.Bounds) {
 }
 
 // ExploreSale is Explore for clients that buy the last piece under the lock: it looks
-// for broken promises of the sale, too. Zero bounds are those of Explore.
+// for broken promises of the sale, too: with a stock of one piece, and then with two pieces
+// and buyers who send an order again that had no answer. Zero bounds are those of Explore.
 func ExploreSale(t *testing.T, lock lockimpl.Variant, sale stockimpl.Variant, b reports.Bounds) {
 	t.Helper()
-	report(t, func() (string, error) { return search(t.Context(), seckill(lock, sale, b)) })
+	report(t, func() (string, error) {
+		c := seckill(lock, sale, b)
+		first, err := search(t.Context(), c)
+		if err != nil || c.Bounds.Resends > 0 {
+			return first, err
+		}
+		c.Run.Stock, c.Bounds.Resends = 2, 1
+		second, err := search(t.Context(), c)
+		return first + "\n" + second, err
+	})
 }
 
 // ExploreBubble is Explore for a lock that starts goroutines and tells the time by
@@ -63,7 +75,12 @@ func report(t *testing.T, search func() (string, error)) {
 
 func mutex(v lockimpl.Variant, b reports.Bounds) explore.Config {
 	s, _ := scenarios.Find("mutex")
-	return explore.Config{Run: scenarios.Config{Scenario: s, Lock: v}, Bounds: complete(b)}
+	c := explore.Config{Run: scenarios.Config{Scenario: s, Lock: v}, Bounds: complete(b)}
+	c.Run.TTL = explore.DefaultTTL(c.Run)
+	if v.Needs.Masters <= 1 { // on several it would be out of reach
+		c.Run.Hold = c.Run.TTL * 3 / 4
+	}
+	return c
 }
 
 func seckill(lock lockimpl.Variant, sale stockimpl.Variant, b reports.Bounds) explore.Config {
@@ -76,11 +93,14 @@ func complete(b reports.Bounds) reports.Bounds {
 	for _, of := range []struct {
 		bound   *int
 		without int
-	}{{&b.Clients, 2}, {&b.Tries, 2}, {&b.Advances, 1}, {&b.Crashes, 1}, {&b.Stalls, 1}, {&b.Lost, 0}, {&b.Late, 0}} {
+	}{{&b.Clients, 2}, {&b.Tries, 2}, {&b.Advances, 2}, {&b.Crashes, 1}, {&b.Stalls, 1}, {&b.Lost, 1}, {&b.Late, 1}} {
 		if *of.bound == 0 {
 			*of.bound = of.without
 		}
 		*of.bound = max(*of.bound, 0)
+	}
+	if b.TimeMS == 0 {
+		b.TimeMS = 30_000
 	}
 	return b
 }
@@ -145,7 +165,7 @@ func judged(r reports.Exploration, err error) (string, error) {
 //
 // It panics if c cannot be searched. Of a lock that promises progress c.Look must leave
 // that out: a search tries it outside of bubbles.
-func Bubbles(t *testing.T, c explore.Config) func(index int) explore.Execution {
+func Bubbles(t *testing.T, c explore.Config) func(explore.Who) explore.Execution {
 	if err := c.Complete(); err != nil {
 		panic(err)
 	}

@@ -16,6 +16,9 @@
 // discovered; the others belong to the interface, and every queue must keep them.
 // A failure names the promise, and shows what was asked and answered.
 //
+// A queue may leave Task.Attempt and Task.Score 0 where it does not know them, and take empty
+// ids and the like or refuse them.
+//
 // Rules that take time never wait for a fixed one. On a real clock they look until
 // it has happened, and check that it was not too early; on a virtual clock
 // ([Bench.Pass]) they also check that it happens at the very time.
@@ -42,8 +45,7 @@ import (
 // Bench is where one rule is tried.
 type Bench struct {
 	// Env makes the world of one more client, with connections and tokens of its
-	// own. All lead to the same server, which nobody else writes to while a rule is
-	// tried. Wait must not depend on Pass.
+	// own. All lead to the same server. Nobody but the suite writes to it. Wait must not depend on Pass.
 	Env func() variant.Env
 	// Queue names a queue that nobody has used yet. Rules may append to it.
 	Queue string
@@ -52,26 +54,69 @@ type Bench struct {
 	Pass func(time.Duration)
 }
 
-// Run tries every rule that applies to the queue. It calls open once for each,
-// in that rule's subtest.
+// Run tries every rule that applies to the queue. It calls open once for each. On a real
+// clock, most rules are tried side by side, since they wait for time to pass.
 func Run(t *testing.T, v queueimpl.Variant, open func(t *testing.T) Bench) {
 	t.Helper()
+	slots := make(chan struct{}, sideBySide)
+	type check struct {
+		rule
+		result func() error
+	}
+	var checks []check
 	for _, r := range rules {
 		if !r.appliesTo(v) {
 			continue
 		}
-		t.Run(r.name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
-			defer cancel()
-			if err := r.check(ctx, bench{open(t), v}); err != nil {
+		b := bench{open(t), v}
+		if b.Pass != nil || r.alone {
+			t.Run(r.name, func(t *testing.T) {
+				if err := r.try(t.Context(), b); err != nil {
+					t.Errorf("queue %s: %v", v.Name, err)
+				}
+			})
+			continue
+		}
+		result := make(chan error, 1)
+		checks = append(checks, check{r, func() error { return <-result }})
+		go func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			result <- r.try(t.Context(), b)
+		}()
+	}
+	for _, c := range checks {
+		t.Run(c.name, func(t *testing.T) {
+			if err := c.result(); err != nil {
 				t.Errorf("queue %s: %v", v.Name, err)
 			}
 		})
 	}
 }
 
-// patience ends a rule whose queue never answers.
-const patience = time.Minute
+// try ends in a sentence when the queue does not answer.
+func (r rule) try(ctx context.Context, b bench) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	result := make(chan error, 1)
+	go func() { result <- r.check(ctx, b) }()
+	select {
+	case err := <-result:
+		return err
+	case <-time.After(patience + answer):
+		return fmt.Errorf("a call has not returned %v after its context ended, which was after %v", answer, patience)
+	}
+}
+
+// sideBySide is how many rules are tried at once.
+const sideBySide = 8
+
+// patience ends a rule in which something never happens, and answer is for how long a
+// call may go on after its context has ended.
+const (
+	patience = 12 * time.Second
+	answer   = 5 * time.Second
+)
 
 // rule is one thing that a queue must do.
 type rule struct {
@@ -79,13 +124,18 @@ type rule struct {
 	// promise, unless empty, is the promise that the rule belongs to. A flaw that
 	// needs nothing takes it back.
 	promise variant.Property
+	// faults are what the rule does to the queue: a flaw that needs them takes the
+	// promise back, too.
+	faults []variant.Fault
 	// on, unless nil, tells the queues that the rule is for.
 	on    func(queueimpl.Variant) bool
 	check func(context.Context, bench) error
+	// alone says that nobody else may use the server meanwhile.
+	alone bool
 }
 
 func (r rule) appliesTo(v queueimpl.Variant) bool {
-	if r.promise != "" && !keeps(v, r.promise) {
+	if r.promise != "" && loses(v, r.promise, r.faults...) {
 		return false
 	}
 	return r.on == nil || r.on(v)
@@ -112,42 +162,72 @@ func both(a, b func(queueimpl.Variant) bool) func(queueimpl.Variant) bool {
 func lends(v queueimpl.Variant) bool  { return v.AtLeastOnce && can[queueimpl.Acker](v) }
 func locked(v queueimpl.Variant) bool { return v.Locked }
 
+// unlocked tells the queues whose clients need not wait for one that was held up, or died.
+func unlocked(v queueimpl.Variant) bool { return !v.Locked }
+
+// The faults of rules.
+var (
+	crash = []variant.Fault{variant.Crash}
+	skew  = []variant.Fault{variant.ClockSkew}
+)
+
 // once tells the queues that hand a task to one consumer at a time.
 func once(v queueimpl.Variant) bool { return v.AtLeastOnce || keeps(v, variant.NoDuplicateDelivery) }
 
 var rules = []rule{
-	{"an empty queue says so", "", nil, emptySaysSo},
-	{"what is enqueued is popped once", variant.NoLostTask, nil, poppedOnce},
-	{"pops up to count", variant.NoLostTask, once, upToCount},
-	{"tasks come in the order of score and id", variant.InOrder, nil, inOrder},
-	{"tasks of several calls come in their order", variant.InOrder, can[queueimpl.Delayer], inOrderOfDue},
-	{"a delayed task does not come early", variant.NotEarly, can[queueimpl.Delayer], notEarly},
-	{"a delayed task comes", variant.Progress, can[queueimpl.Delayer], delayedComes},
-	{"a repeated id is ignored", variant.OneEntryPerID, can[queueimpl.Deduper], repeatIgnored},
-	{"a repeated id overwrites, as an option", variant.OneEntryPerID, both(can[queueimpl.Deduper], can[queueimpl.Delayer]), repeatOverwrites},
-	{"an id can be enqueued again when it is done", "", nil, againWhenDone},
-	{"the state adds up", "", nil, stateAddsUp},
-	{"dequeue needs the very score", "", both(can[queueimpl.Dequeuer], can[queueimpl.Deduper]), dequeueNeedsScore},
-	{"peek changes nothing", "", can[queueimpl.Peeker], peekChangesNothing},
-	{"a locked queue is not an empty one", "", locked, lockedIsNotEmpty},
-	{"an ack counts once", "", can[queueimpl.Acker], ackOnce},
-	{"a claimed task is hidden, then comes back", variant.NoLostTask, lends, claimHides},
-	{"an ack counts until another has the task", variant.NoLostTask, lends, lateAck},
-	{"an acked task never comes back", "", lends, ackedStaysAway},
-	{"overwriting ends a claim", "", both(lends, can[queueimpl.Deduper]), overwritingEndsClaim},
-	{"a claim can be extended", "", both(lends, can[queueimpl.Extender]), extended},
-	{"reclaim returns what has run out", "", both(lends, can[queueimpl.Reclaimer]), reclaimReturns},
-	{"after its attempts a task is a dead letter", variant.NoLostTask, both(lends, can[queueimpl.DeadLetters]), deadLetter},
-	{"any number of claims that have run out come back", variant.NoLostTask, lends, manyRunOut},
-	{"the journal tells what a request took", "", can[queueimpl.Journaler], journalTells},
-	{"a request sent again takes nothing more", "", can[queueimpl.Journaler], requestAgain},
-	{"concurrent clients lose nothing", variant.NoLostTask, nil, crowdLosesNothing},
-	{"concurrent clients get nothing twice", "", once, crowdGetsNothingTwice},
-	{"copies of one id at once make one entry", variant.OneEntryPerID, can[queueimpl.Deduper], copiesAtOnce},
-	{"two queues do not mix", "", nil, twoQueues},
-	{"every key carries the queue's name", "", nil, keysCarryName},
-	{"a bad call is an error, and changes nothing", "", nil, badCalls},
-	{"a cancelled context is no declared answer", "", nil, cancelled},
+	{"every key carries the queue's name", "", nil, nil, keysCarryName, true},
+	{"an empty queue says so", "", nil, nil, emptySaysSo, false},
+	{"what is enqueued is popped once", variant.NoLostTask, nil, nil, poppedOnce, false},
+	{"pops up to count", variant.NoLostTask, nil, once, upToCount, false},
+	{"tasks come in the order of score and id", variant.InOrder, nil, nil, inOrder, false},
+	{"tasks of several calls come in their order", variant.InOrder, nil, can[queueimpl.Delayer], inOrderOfDue, false},
+	{"a delayed task does not come early", variant.NotEarly, nil, can[queueimpl.Delayer], notEarly, false},
+	{"a delayed task comes", variant.Progress, nil, can[queueimpl.Delayer], delayedComes, false},
+	{"a repeated id is ignored", variant.OneEntryPerID, nil, can[queueimpl.Deduper], repeatIgnored, false},
+	{"a repeated id overwrites, as an option", variant.OneEntryPerID, nil, both(can[queueimpl.Deduper], can[queueimpl.Delayer]), repeatOverwrites, false},
+	{"an id can be enqueued again when it is done", "", nil, nil, againWhenDone, false},
+	{"the state adds up", "", nil, nil, stateAddsUp, false},
+	{"dequeue needs the very score", "", nil, both(can[queueimpl.Dequeuer], can[queueimpl.Deduper]), dequeueNeedsScore, false},
+	{"peek changes nothing", "", nil, can[queueimpl.Peeker], peekChangesNothing, false},
+	{"a locked queue is not an empty one", "", nil, locked, lockedIsNotEmpty, false},
+	{"an ack counts once", "", nil, can[queueimpl.Acker], ackOnce, false},
+	{"a claimed task is hidden, then comes back", variant.NoLostTask, nil, lends, claimHides, false},
+	{"an ack counts until another has the task", variant.NoLostTask, nil, lends, lateAck, false},
+	{"an acked task never comes back", "", nil, lends, ackedStaysAway, false},
+	{"overwriting ends a claim", "", nil, both(lends, can[queueimpl.Deduper]), overwritingEndsClaim, false},
+	{"a claim can be extended", "", nil, both(lends, can[queueimpl.Extender]), extended, false},
+	{"reclaim returns what has run out", "", nil, both(lends, can[queueimpl.Reclaimer]), reclaimReturns, false},
+	{"after its attempts a task is a dead letter", variant.NoLostTask, nil, both(lends, can[queueimpl.DeadLetters]), deadLetter, false},
+	{"any number of claims that have run out come back", variant.NoLostTask, nil, lends, manyRunOut, false},
+	{"the journal tells what a request took", "", nil, can[queueimpl.Journaler], journalTells, false},
+	{"a request sent again takes nothing more", "", nil, can[queueimpl.Journaler], requestAgain, false},
+	{"concurrent clients lose nothing", variant.NoLostTask, nil, nil, crowdLosesNothing, false},
+	{"concurrent clients get nothing twice", "", nil, once, crowdGetsNothingTwice, false},
+	{"copies of one id at once make one entry", variant.OneEntryPerID, nil, can[queueimpl.Deduper], copiesAtOnce, false},
+	{"two queues do not mix", "", nil, nil, twoQueues, false},
+	{"a bad call is an error, and changes nothing", "", nil, nil, badCalls, false},
+	{"a cancelled context is no declared answer", "", nil, nil, cancelled, false},
+	{"ids are texts like any other", variant.NoLostTask, nil, nil, idsAreOpaque, false},
+	{"ids are texts when claims end, too", variant.NoLostTask, nil, lends, strangeReturns, false},
+	{"a claim that is extended keeps no other from ending", variant.NoLostTask, nil, both(lends, can[queueimpl.Extender]), extendedBeside, false},
+	{"a late ack of a task that waits again", variant.EffectOnce, nil, lends, lateAckOfWaiting, false},
+	{"an ack of an earlier entry with the same id", variant.NoLostTask, nil, lends, oldReceipt, false},
+	{"tasks that are all due come in their order", variant.InOrder, nil, nil, allDueInOrder, false},
+	{"queues with similar names do not mix", "", nil, nil, namesAreOpaque, false},
+	{"many tasks", variant.NoLostTask, nil, once, manyTasks, false},
+	{"clients' clocks may differ", variant.NotEarly, skew, can[queueimpl.Delayer], clocksDiffer, false},
+	{"a claim does not end by another client's clock", variant.EffectOnce, skew, lends, claimsAndClocks, false},
+	{"a claim ends by its own time-out while others look", variant.NoLostTask, nil, lends, claimEnds, false},
+	{"a producer that dies between two commands", variant.NoLostTask, nil, unlocked, producerDies, false},
+	{"a consumer that dies between two commands", variant.NoLostTask, nil, unlocked, consumerDies, false},
+	{"a consumer that dies in an ack", variant.NoLostTask, crash, lends, ackerDies, false},
+	{"a client that dies as it ends claims", variant.NoLostTask, crash, lends, reclaimerDies, false},
+	{"answers that are lost", variant.NoLostTask, nil, unlocked, lostAnswers, false},
+	{"a consumer held up between two commands", variant.NoLostTask, nil, both(unlocked, once), stalledPop, false},
+	{"a producer held up between two commands", variant.OneEntryPerID, nil, both(unlocked, can[queueimpl.Deduper]), stalledEnqueue, false},
+	{"an ack held up between two commands", variant.NoLostTask, nil, lends, stalledAck, false},
+	{"the end of a claim held up between two commands", variant.EffectOnce, nil, lends, stalledReclaim, false},
+	{"a dequeue held up between two commands", "", nil, both(unlocked, both(once, can[queueimpl.Dequeuer])), stalledDequeue, false},
 }
 
 // broken reports that a promise, or a rule of the interface, was not kept.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -149,6 +150,31 @@ func (s *saboteur) Popped(ctx context.Context, name, request string) ([]queueimp
 		tasks = s.popped(tasks)
 	}
 	return tasks, err
+}
+
+// inCatalogue are the rules that package internal/mutants has flawed queues for.
+var inCatalogue = []string{
+	"ids are texts like any other",
+	"ids are texts when claims end, too",
+	"a claim that is extended keeps no other from ending",
+	"a late ack of a task that waits again",
+	"an ack of an earlier entry with the same id",
+	"tasks that are all due come in their order",
+	"queues with similar names do not mix",
+	"many tasks",
+	"clients' clocks may differ",
+	"a claim does not end by another client's clock",
+	"a claim ends by its own time-out while others look",
+	"a producer that dies between two commands",
+	"a consumer that dies between two commands",
+	"a consumer that dies in an ack",
+	"a client that dies as it ends claims",
+	"answers that are lost",
+	"a consumer held up between two commands",
+	"a producer held up between two commands",
+	"an ack held up between two commands",
+	"the end of a claim held up between two commands",
+	"a dequeue held up between two commands",
 }
 
 func TestSaboteursAreCaught(t *testing.T) {
@@ -302,14 +328,12 @@ func TestSaboteursAreCaught(t *testing.T) {
 			"two queues do not mix", "is broken"},
 		{"keys of its own naming", hooks{rename: func(string) string { return "the-queue" }},
 			"every key carries the queue's name", "does not carry"},
-		{"a bad id is left out", hooks{enqueue: func(ctx context.Context, q full, name string, after time.Duration, ids []string) (tasks, error) {
-			var good []string
-			for _, id := range ids {
-				if id != "" {
-					good = append(good, id)
-				}
+		{"a bad id is called locked", hooks{enqueue: func(ctx context.Context, q full, name string, after time.Duration, ids []string) (tasks, error) {
+			in, err := q.EnqueueAfter(ctx, name, after, ids...)
+			if errors.Is(err, queueimpl.ErrBadCall) {
+				err = queueimpl.ErrLocked
 			}
-			return q.EnqueueAfter(ctx, name, max(after, 0), good...)
+			return in, err
 		}}, "a bad call is an error, and changes nothing", "contract"},
 		{"an error is called empty", hooks{pop: func(_ context.Context, _ full, _ string, _ int, got tasks, err error) (tasks, error) {
 			if err != nil {
@@ -343,7 +367,7 @@ func TestSaboteursAreCaught(t *testing.T) {
 		})
 	}
 	for _, r := range rules {
-		if r.appliesTo(good) && !tried[r.name] {
+		if r.appliesTo(good) && !tried[r.name] && !slices.Contains(inCatalogue, r.name) {
 			t.Errorf("nobody sabotages the rule %q", r.name)
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"oversell/database"
 	"oversell/stockimpl"
@@ -269,8 +268,6 @@ func concurrentBuyers(ctx context.Context, b bench) error {
 // lock come one at a time.
 func (y *buyer) crowd(ctx context.Context, n int, client func(i int, buy func(id int64) (int64, error)) error) []error {
 	var lock sync.Mutex
-	var fence atomic.Int64
-	fence.Store(y.fence)
 	locked := leansOnLock(y.b.sale)
 	answers := make([]error, n)
 	var all sync.WaitGroup
@@ -281,7 +278,7 @@ func (y *buyer) crowd(ctx context.Context, n int, client func(i int, buy func(id
 				lock.Lock()
 				defer lock.Unlock()
 			}
-			return sale.Buy(ctx, order(id, 1), withFence(fence.Add(1)))
+			return sale.Buy(ctx, order(id, 1), y.lock())
 		}
 		all.Go(func() {
 			answers[i] = client(i, func(id int64) (int64, error) {
@@ -298,7 +295,6 @@ func (y *buyer) crowd(ctx context.Context, n int, client func(i int, buy func(id
 		})
 	}
 	all.Wait()
-	y.fence = fence.Load()
 	return answers
 }
 
@@ -403,7 +399,7 @@ func noQuantity(ctx context.Context, b bench) error {
 }
 
 func neverOpened(ctx context.Context, b bench) error {
-	y := &buyer{b: b, sale: b.sale.New(b.Env(), b.Product)}
+	y := &buyer{b: b, sale: b.sale.New(b.Env(), b.Product), fences: &fences{}}
 	left, err := y.sale.Buy(ctx, order(1, 1), y.lock())
 	if err == nil || errors.Is(err, stockimpl.ErrRepeated) {
 		return broken(variant.NoOversell, "a product that was never opened was sold (%d left, answer %s)", left, say(err))

@@ -39,42 +39,96 @@ import (
 // Bench is where one rule is tried.
 type Bench struct {
 	// Env makes the world of one more client, with connections of its own. All
-	// lead to the same server, which nobody else writes to while a rule is tried.
+	// lead to the same server. Nobody but the suite writes to it.
 	Env func() variant.Env
 	// Product names a product that nobody has opened yet. Rules may append to it.
 	Product string
 }
 
-// Run tries every rule that applies to the sale. It calls open once for each,
-// in that rule's subtest.
+// Run tries every rule that applies to the sale. It calls open once for each. Most rules
+// are tried side by side, since some wait for time to pass.
 func Run(t *testing.T, sale stockimpl.Variant, open func(t *testing.T) Bench) {
 	t.Helper()
+	type check struct {
+		rule
+		result chan error
+	}
+	slots := make(chan struct{}, sideBySide)
+	var checks []check
 	for _, r := range rules {
 		if !r.appliesTo(sale) {
 			continue
 		}
-		t.Run(r.name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
-			defer cancel()
-			if err := r.check(ctx, bench{open(t), sale}); err != nil {
+		b := bench{open(t), sale}
+		c := check{r, make(chan error, 1)}
+		checks = append(checks, c)
+		if r.alone || sale.Needs.SQL {
+			c.result <- r.try(t.Context(), b)
+			continue
+		}
+		go func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			c.result <- r.try(t.Context(), b)
+		}()
+	}
+	for _, c := range checks {
+		t.Run(c.name, func(t *testing.T) {
+			if err := <-c.result; err != nil {
 				t.Errorf("sale %s: %v", sale.Name, err)
 			}
 		})
 	}
 }
 
-// patience ends a rule whose sale never answers.
-const patience = time.Minute
+// sideBySide is how many rules are tried at once.
+const sideBySide = 8
+
+// try ends in a sentence when the sale does not answer.
+func (r rule) try(ctx context.Context, b bench) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	result := make(chan error, 1)
+	go func() { result <- r.check(ctx, b) }()
+	select {
+	case err := <-result:
+		return err
+	case <-time.After(patience + answer):
+		return fmt.Errorf("a call has not returned %v after its context ended, which was after %v", answer, patience)
+	}
+}
+
+// patience ends a rule in which something never happens, and answer is for how long a
+// call may go on after its context has ended.
+const (
+	patience = 12 * time.Second
+	answer   = 5 * time.Second
+)
 
 // rule is one thing that a sale must do. A rule with a promise is tried only
 // on sales that make it.
 type rule struct {
 	name    string
 	promise variant.Property
-	check   func(context.Context, bench) error
+	// faults are what the rule does to the sale: a flaw of any promise that needs one of them takes the
+	// rule back.
+	faults []variant.Fault
+	// beside says that buyers come at once, whether the sale leans on a lock or not.
+	beside bool
+	check  func(context.Context, bench) error
+	// alone says that nobody else may use the server meanwhile.
+	alone bool
 }
 
 func (r rule) appliesTo(sale stockimpl.Variant) bool {
+	if r.beside && leansOnLock(sale) || len(r.faults) > 0 && sale.Needs.SQL {
+		return false
+	}
+	if slices.ContainsFunc(sale.Flaws, func(f variant.Flaw) bool {
+		return slices.Contains(r.faults, f.Fault) && slices.Contains(sale.Promises, f.Property)
+	}) {
+		return false
+	}
 	return r.promise == "" || slices.Contains(sale.Promises, r.promise)
 }
 
@@ -84,23 +138,43 @@ type bench struct {
 	sale stockimpl.Variant
 }
 
+// The faults of rules.
+var (
+	lost  = []variant.Fault{variant.DropReply, variant.Crash}
+	dead  = []variant.Fault{variant.Crash, variant.DropReply}
+	held  = []variant.Fault{variant.Overrun}
+	again = []variant.Fault{variant.Resend}
+)
+
 var rules = []rule{
-	{"sells exactly the stock", "", sellsExactly},
-	{"an empty stock is sold out", "", emptyIsSoldOut},
-	{"refuses more than is left", "", refusesMore},
-	{"a refund returns to the stock", "", refundReturns},
-	{"the books add up", "", booksAddUp},
-	{"a resent order has one effect", variant.OncePerOrder, resentOrder},
-	{"a refunded order stays used up", variant.OncePerOrder, refundedOrder},
-	{"only what was bought is refunded", variant.OncePerOrder, unknownRefund},
-	{"copies of one order at once have one effect", variant.OncePerOrder, copiesAtOnce},
-	{"an older fencing token is refused", variant.Fencing, olderToken},
-	{"concurrent buyers get the stock and no more", "", concurrentBuyers},
-	{"two products do not mix", "", twoProducts},
-	{"every key carries the product's name", "", keysCarryName},
-	{"a quantity below one is an error", "", noQuantity},
-	{"a product that was never opened sells nothing", "", neverOpened},
-	{"a cancelled context is no refusal", "", cancelled},
+	{"every key carries the product's name", "", nil, false, keysCarryName, true},
+	{"sells exactly the stock", "", nil, false, sellsExactly, false},
+	{"an empty stock is sold out", "", nil, false, emptyIsSoldOut, false},
+	{"refuses more than is left", "", nil, false, refusesMore, false},
+	{"a refund returns to the stock", "", nil, false, refundReturns, false},
+	{"the books add up", "", nil, false, booksAddUp, false},
+	{"a resent order has one effect", variant.OncePerOrder, nil, false, resentOrder, false},
+	{"a refunded order stays used up", variant.OncePerOrder, nil, false, refundedOrder, false},
+	{"only what was bought is refunded", variant.OncePerOrder, nil, false, unknownRefund, false},
+	{"copies of one order at once have one effect", variant.OncePerOrder, nil, false, copiesAtOnce, false},
+	{"an older fencing token is refused", variant.Fencing, nil, false, olderToken, false},
+	{"concurrent buyers get the stock and no more", "", nil, false, concurrentBuyers, false},
+	{"two products do not mix", "", nil, false, twoProducts, false},
+	{"a quantity below one is an error", "", nil, false, noQuantity, false},
+	{"a product that was never opened sells nothing", "", nil, false, neverOpened, false},
+	{"a cancelled context is no refusal", "", nil, false, cancelled, false},
+	{"an order sent again for another quantity", variant.OncePerOrder, again, false, otherQuantity, false},
+	{"copies of one refund at once have one effect", variant.OncePerOrder, nil, true, refundsAtOnce, false},
+	{"a crowd with orders of several pieces, and refunds", "", nil, false, mixedCrowd, false},
+	{"many orders", "", nil, false, manyOrders, false},
+	{"what other clients do counts", "", nil, false, otherClients, false},
+	{"very large orders and ids", "", nil, false, extremes, false},
+	{"an hour later", "", nil, false, longAfter, false},
+	{"products with similar names do not mix", "", nil, false, similarProducts, false},
+	{"an order whose answer is lost", variant.OncePerOrder, lost, false, lostOrder, false},
+	{"a buyer that dies between two commands", "", dead, false, deadBuyer, false},
+	{"a buyer held up between two commands", "", held, true, stalledBuyer, false},
+	{"a refund held up between two commands", variant.OncePerOrder, held, true, stalledRefund, false},
 }
 
 // broken reports that a promise, or a rule of the interface, was not kept.
@@ -113,23 +187,27 @@ const theInterface variant.Property = "the contract of stockimpl.Sale"
 
 // buyer is one client of one product, who shows a newer lock at each call.
 type buyer struct {
-	b     bench
-	sale  stockimpl.Sale
-	fence int64
+	b      bench
+	sale   stockimpl.Sale
+	fences *fences
 }
 
 // opened puts product on sale and returns its first client.
 func opened(ctx context.Context, b bench, product string, stock int64) (*buyer, error) {
+	return openedWith(ctx, b, product, stock, &fences{})
+}
+
+// openedWith is opened for clients that share their tokens.
+func openedWith(ctx context.Context, b bench, product string, stock int64, f *fences) (*buyer, error) {
 	s := b.sale.New(b.Env(), product)
 	if err := s.Open(ctx, stock); err != nil {
 		return nil, fmt.Errorf("open %q with %d pieces: %w", product, stock, err)
 	}
-	return &buyer{b: b, sale: s}, nil
+	return &buyer{b: b, sale: s, fences: f}, nil
 }
 
 func (y *buyer) lock() lockimpl.Lock {
-	y.fence++
-	return withFence(y.fence)
+	return withFence(y.fences.last.Add(1))
 }
 
 func withFence(n int64) lockimpl.Lock {

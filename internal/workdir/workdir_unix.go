@@ -1,6 +1,8 @@
 //go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
 
-package target
+// Package workdir makes folders that do not outlive their program for long: what a
+// killed program leaves, the next one removes.
+package workdir
 
 import (
 	"errors"
@@ -11,7 +13,7 @@ import (
 	"syscall"
 )
 
-// workDir is a folder for the files of one target's servers. It lies in one that
+// Dir is a folder for the files of one target's servers, or of a database. It lies in one that
 // belongs to this user's targets:
 //
 //	oversell-1000/lock        held while folders are made and swept
@@ -19,14 +21,14 @@ import (
 //
 // The locks are the kernel's and end with their program, however it ends. So a
 // folder whose lock is free is a leftover, and nothing else is.
-type workDir struct {
-	path string
+type Dir struct {
+	Path string
 	lock *os.File
 }
 
-// newWorkDir makes a folder, and removes those of programs that did not live to
+// New makes a folder, and removes those of programs that did not live to
 // remove theirs.
-func newWorkDir() (*workDir, error) {
+func New() (*Dir, error) {
 	root := filepath.Join(os.TempDir(), fmt.Sprintf("oversell-%d", os.Getuid()))
 	if err := ownFolder(root); err != nil {
 		return nil, err
@@ -46,7 +48,7 @@ func newWorkDir() (*workDir, error) {
 		_ = os.RemoveAll(path)
 		return nil, err
 	}
-	return &workDir{path: path, lock: lock}, nil
+	return &Dir{Path: path, lock: lock}, nil
 }
 
 // ownFolder makes a folder that is ours alone, or makes sure that it is: where
@@ -103,8 +105,8 @@ func lockFile(path string, how int) (*os.File, error) {
 	}
 }
 
-// remove removes the folder and gives up the lock, in this order.
-func (w *workDir) remove() {
-	_ = os.RemoveAll(w.path)
+// Remove removes the folder and gives up the lock, in this order.
+func (w *Dir) Remove() {
+	_ = os.RemoveAll(w.Path)
 	_ = w.lock.Close()
 }

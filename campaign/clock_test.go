@@ -1,0 +1,78 @@
+package campaign
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"oversell/lockimpl"
+	"oversell/queueimpl"
+	"oversell/reports"
+	"oversell/stockimpl"
+	"oversell/target"
+	"oversell/variant"
+)
+
+// Whatever has its server tell the time, or stamp an entry of a stream, says so, and
+// nothing else does: the server counts who asks.
+func TestWhoReadsTheServersClockSaysSo(t *testing.T) {
+	requireRedis(t)
+	check := func(name string, needs variant.Needs, args ...string) {
+		if needs.SQL || needs.Masters > 1 {
+			return
+		}
+		t.Run(name, func(t *testing.T) {
+			o, err := Parse(append(args, "--clients", "4", "--target", "process", "--seed", "1"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := NewPlan(t.Context(), *o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Dir = t.TempDir()
+			w := &asked{t: t}
+			if _, err := Run(t.Context(), p, w); err != nil {
+				t.Fatal(err)
+			}
+			if w.clock != needs.ServerClock {
+				t.Errorf("the server was asked for the time: %t; it is said to be: %t", w.clock, needs.ServerClock)
+			}
+		})
+	}
+	for _, v := range lockimpl.Variants {
+		check("lock "+v.Name, v.Needs, "--scenario", "mutex", "--ops", "20", "--lock", v.Name)
+	}
+	for _, v := range stockimpl.Variants {
+		lock := "lua-release"
+		if v.Needs.Fence {
+			lock = "fenced"
+		}
+		check("sale "+v.Name, v.Needs, "--scenario", "seckill", "--stock", "20", "--lock", lock, "--sale", v.Name)
+	}
+	for _, v := range queueimpl.Variants {
+		args := []string{"--scenario", "queue", "--ops", "20", "--queue", v.Name}
+		if v.Locked {
+			args = append(args, "--lock", "lua-release")
+		}
+		check("queue "+v.Name, v.Needs, args...)
+	}
+}
+
+// asked looks what the server was asked for in a run.
+type asked struct {
+	silent
+	t      *testing.T
+	target *target.Target
+	clock  bool
+}
+
+func (a *asked) Target(t *target.Target) { a.target = t }
+
+func (a *asked) Done(int, int, reports.Run) {
+	text, err := a.target.Admin(1).Info(context.Background(), "commandstats").Result()
+	if err != nil {
+		a.t.Error(err)
+	}
+	a.clock = strings.Contains(text, "cmdstat_time:") || strings.Contains(text, "cmdstat_xadd:")
+}

@@ -1,0 +1,174 @@
+package campaign
+
+import (
+	"fmt"
+	"strings"
+
+	"oversell/queueimpl"
+	"oversell/scenarios"
+	"oversell/target"
+	"oversell/variant"
+)
+
+// A flag that somebody sets and that can have no effect is refused: whoever set it
+// believes that something is tested which is not. One whose value matters only in part
+// is noted. What is shared by several runs, like the defaults of a gate's plan, need
+// not matter to each.
+
+// effect tells where a flag has one.
+type effect struct {
+	flags []string
+	// in tells whether the flags matter to a run on these servers.
+	in func(c scenarios.Config, s target.Spec) bool
+	// otherwise says why they do not matter elsewhere, in a clause.
+	otherwise string
+}
+
+// uses is where an object is.
+func uses(o variant.Object) func(scenarios.Config, target.Spec) bool {
+	return func(c scenarios.Config, _ target.Spec) bool { return c.Scenario.Uses(o) }
+}
+
+// effects are those of the flags of a run. Flags that are not listed always have one,
+// or ask for a permission or a form of the result.
+var effects = []effect{
+	{[]string{"sale", "stock", "resend"}, uses(variant.Sale), "there is no sale"},
+	{[]string{"quantity", "refund"}, sellsToBuyers, "no buyer orders pieces"},
+	{[]string{"ids"}, uses(variant.IDs), "no numbers are generated"},
+	{[]string{"refuse-stale"}, func(c scenarios.Config, _ target.Spec) bool {
+		return c.Scenario.Uses(variant.Sale) && c.Sale.Optimistic
+	}, "no sale is optimistic, so no data is stale"},
+	{[]string{"queue", "repeat", "batch"}, uses(variant.Queue), "there is no queue"},
+	{[]string{"dispatch"}, uses(variant.Dispatch), "nothing is dispatched"},
+	{[]string{"abandon"}, uses(variant.Dispatch), "nothing is dispatched"},
+	{[]string{"delay"}, ofQueue(func(q queueimpl.Queue) bool { _, can := q.(queueimpl.Delayer); return can }), "no queue delays tasks"},
+	{[]string{"withdraw"}, ofQueue(func(q queueimpl.Queue) bool { _, can := q.(queueimpl.Dequeuer); return can }), "no queue withdraws tasks"},
+	{[]string{"peek"}, ofQueue(func(q queueimpl.Queue) bool { _, can := q.(queueimpl.Peeker); return can }), "no queue can be peeked into"},
+	{[]string{"overwrite"}, enqueuesAgain, "no task is enqueued again, which needs --repeat"},
+	{[]string{"visibility"}, func(c scenarios.Config, _ target.Spec) bool {
+		return c.Scenario.Uses(variant.Queue) && c.Queue.AtLeastOnce
+	}, "no queue has a visibility time-out"},
+	{[]string{"attempts"}, ofQueue(func(q queueimpl.Queue) bool { _, can := q.(queueimpl.DeadLetters); return can }), "no queue has dead letters"},
+	{[]string{"die"}, func(c scenarios.Config, _ target.Spec) bool {
+		return c.Scenario.Uses(variant.Queue) || c.Scenario.Uses(variant.IDs) || c.Scenario.Uses(variant.Dispatch)
+	}, "no client is given a task or a number to die with"},
+	{[]string{"lock"}, func(c scenarios.Config, _ target.Spec) bool { return c.Lock.New != nil }, "no lock is taken"},
+	{[]string{"ttl"}, func(c scenarios.Config, _ target.Spec) bool { return locks(c) || c.Scenario.Uses(variant.Dispatch) }, "no lock is taken, so nothing has a lease"},
+	{[]string{"wait"}, func(c scenarios.Config, _ target.Spec) bool { return locks(c) }, "no lock is taken, so nobody waits for one"},
+	{[]string{"retry", "waiting"}, looksAgain, "nobody waits"},
+	{[]string{"hold"}, func(c scenarios.Config, _ target.Spec) bool {
+		return c.Scenario.Uses(variant.Sale) || c.Scenario.Uses(variant.Dispatch) || alone(c)
+	}, "there is no section to lengthen"},
+	{[]string{"sql"}, func(c scenarios.Config, _ target.Spec) bool { return c.NeedsSQL() }, "nothing is kept in a database"},
+	{[]string{"image"}, func(_ scenarios.Config, s target.Spec) bool { return s.Target == string(target.Container) }, "no server is started in a container"},
+}
+
+// searchEffects are those of the flags of a search, where they differ from a run's.
+var searchEffects = []effect{
+	{[]string{"resends"}, sellsToBuyers, "no buyer orders pieces"},
+	{[]string{"hold"}, func(c scenarios.Config, _ target.Spec) bool { return alone(c) }, "only scenario mutex has sections of a length"},
+	{[]string{"masters"}, func(c scenarios.Config, _ target.Spec) bool { return severalMasters(c) }, "everything is on one server"},
+	{[]string{"ttl"}, func(c scenarios.Config, _ target.Spec) bool { return locks(c) }, "no lock is taken, so nothing has a lease"},
+}
+
+// locks tells whether clients exclude each other by a lock: one that promises nothing
+// grants everything.
+func locks(c scenarios.Config) bool { return c.Lock.New != nil && len(c.Lock.Promises) > 0 }
+
+// alone tells whether the scenario exercises the lock alone.
+func alone(c scenarios.Config) bool {
+	return len(c.Scenario.Objects) == 1 && c.Scenario.Uses(variant.Lock)
+}
+
+// sellsToBuyers tells whether buyers order from the sale themselves: behind a queue
+// each order is for one piece, is sent once and is not given back.
+func sellsToBuyers(c scenarios.Config, _ target.Spec) bool {
+	return c.Scenario.Uses(variant.Sale) && !c.Scenario.Uses(variant.Queue)
+}
+
+func enqueuesAgain(c scenarios.Config, _ target.Spec) bool {
+	return c.Scenario.Uses(variant.Queue) && (c.Repeat > 0 || len(c.Faults) > 0)
+}
+
+// looksAgain tells whether anybody looks again for a lock or for work.
+func looksAgain(c scenarios.Config, _ target.Spec) bool {
+	return locks(c) && c.Wait > 0 || c.Scenario.Uses(variant.Queue) || c.Scenario.Uses(variant.Dispatch)
+}
+
+// ofQueue is where there is a queue that can do something.
+func ofQueue(can func(queueimpl.Queue) bool) func(scenarios.Config, target.Spec) bool {
+	return func(c scenarios.Config, _ target.Spec) bool {
+		return c.Scenario.Uses(variant.Queue) && can(c.Queue.New(variant.Env{}, queueimpl.Options{}))
+	}
+}
+
+func severalMasters(c scenarios.Config) bool {
+	for _, s := range c.Subjects() {
+		if s.Needs.Masters > 1 {
+			return true
+		}
+	}
+	return false
+}
+
+// ineffective refuses the first flag that was set and matters to none of the runs.
+func ineffective(set func(flag string) bool, list []effect, runs []subject) error {
+	for _, e := range list {
+		for _, flag := range e.flags {
+			if set(flag) && !anyRun(runs, e.in) {
+				return fmt.Errorf("leave out --%s: in %s %s", flag, scenariosOf(runs), e.otherwise)
+			}
+		}
+	}
+	return nil
+}
+
+func anyRun(runs []subject, in func(scenarios.Config, target.Spec) bool) bool {
+	for _, r := range runs {
+		if in(r.config, r.spec) {
+			return true
+		}
+	}
+	return len(runs) == 0
+}
+
+// scenariosOf names what was chosen: the scenario, and the variants of a single run.
+func scenariosOf(runs []subject) string {
+	c := runs[0].config
+	if len(runs) > 1 {
+		return "scenario " + c.Scenario.Name
+	}
+	parts := []string{"scenario " + c.Scenario.Name}
+	for _, s := range c.Subjects() {
+		parts = append(parts, string(s.Of)+" "+s.Name)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// partly are notes about flags that were set and whose value matters only in part, in
+// every run.
+func partly(set func(flag string) bool, runs []subject) (notes []string) {
+	note := func(flag string, in func(c scenarios.Config) bool, say func(c scenarios.Config) string) {
+		if set(flag) && len(runs) > 0 && !anyRun(runs, func(c scenarios.Config, _ target.Spec) bool { return !in(c) }) {
+			notes = append(notes, say(runs[0].config))
+		}
+	}
+	note("pool", func(c scenarios.Config) bool { return c.Pool > connected(c) }, func(c scenarios.Config) string {
+		return fmt.Sprintf("--pool %d: %d clients use no more than %d connections at once", c.Pool, c.Clients, connected(c))
+	})
+	note("retry", func(c scenarios.Config) bool { return locks(c) && c.Retry > c.Wait }, func(c scenarios.Config) string {
+		return fmt.Sprintf("--retry %v is longer than --wait %v: clients look again when the wait is over", c.Retry, c.Wait)
+	})
+	note("quantity", func(c scenarios.Config) bool { return int64(c.Quantity) > c.Stock }, func(c scenarios.Config) string {
+		return fmt.Sprintf("--quantity %d is more than --stock %d: larger orders are always refused", c.Quantity, c.Stock)
+	})
+	return notes
+}
+
+// connected is how many clients of a run may use a connection at once.
+func connected(c scenarios.Config) int {
+	if c.Resend > 0 {
+		return 2 * c.Clients
+	}
+	return c.Clients
+}

@@ -1,0 +1,184 @@
+package campaign
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+)
+
+// TestFlagsWithoutEffectAreRefused: one policy for all.
+func TestFlagsWithoutEffectAreRefused(t *testing.T) {
+	for _, c := range []struct{ command, want string }{
+		{"run --lock lua-release --target process --image redis:7", "leave out --image: "},
+		{"run --lock lua-release --image redis:7", "leave out --image: "},
+		{"run --lock lua-release --target container --image redis:7", ""},
+		{"run --sale lua --lock none --sql sqlite", "leave out --sql: "},
+		{"run --sale sql-plain --lock none --sql sqlite", ""},
+		{"run --scenario dispatch --sql sqlite", ""},
+		{"run --sale lua --lock none --ttl 1s", "leave out --ttl: in scenario seckill, lock none, sale lua no lock is taken, so nothing has a lease"},
+		{"run --sale lua --lock none --wait 1s", "leave out --wait: "},
+		{"run --sale lua --lock none --retry 1s", "leave out --retry: "},
+		{"run --sale lua --lock none --waiting pubsub", "leave out --waiting: "},
+		{"run --lock lua-release --wait 0 --retry 1s", "leave out --retry: "},
+		{"run --lock none,lua-release --ttl 1s", ""},
+		{"run --lock lua-release --refund 0.1", ""},
+		{"run --scenario mutex --refund 0.1", "leave out --refund: "},
+		{"run --scenario seckill-queued --queue zset-atomic --refund 0.1", "leave out --refund: "},
+		{"run --scenario seckill-queued --queue zset-atomic --quantity 3", "leave out --quantity: "},
+		{"run --scenario seckill-queued --queue zset-atomic --sale lua --stock 3", ""},
+		{"run --scenario queue --hold 1ms", "leave out --hold: "},
+		{"run --scenario ids --lock none --ids incr --hold 1ms", "leave out --hold: "},
+		{"run --scenario mutex --hold 1ms", ""},
+		{"run --scenario mutex --delay 1s", "leave out --delay: "},
+		{"run --scenario queue --queue streams --ttl 1s", "leave out --ttl: "},
+		{"run --scenario queue --overwrite", ""}, // by default ids come again
+		{"run --scenario queue --overwrite --repeat 0", "leave out --overwrite: "},
+		{"run --scenario queue --overwrite --repeat 0.5", ""},
+		{"run --scenario mutex --die 0.5", "leave out --die: "},
+		{"run --scenario mutex --ids incr", "leave out --ids: "},
+		{"compare --sale lua --lock none --ttl 1s,2s", "leave out --ttl: "},
+		{"compare --sale lua --ttl 1s,2s", ""},
+		{"compare --quick --image redis:7", "leave out --image: "},
+		{"compare --quick --target container,process --image redis:7", ""},
+		{"explore --lock lua-release --stock 3", "leave out --stock: "},
+		{"explore --lock lua-release --resends 1", "leave out --resends: "},
+		{"explore --lock lua-release --masters 3", "leave out --masters: "},
+		{"explore --lock redlock --masters 3", ""},
+		{"explore --lock lua-release --sale plain --hold 1s", "leave out --hold: "},
+		{"explore --sale lua --lock none --ttl 1s", "leave out --ttl: "},
+		{"explore --lock lua-release --visibility 1s", "leave out --visibility: "},
+	} {
+		err := planFor(t, strings.Fields(c.command))
+		switch {
+		case c.want == "" && err != nil:
+			t.Errorf("%s: %v", c.command, err)
+		case c.want != "" && (err == nil || !strings.HasPrefix(err.Error(), c.want) || strings.Contains(err.Error(), "\n")):
+			t.Errorf("%s says %v; want %q", c.command, err, c.want)
+		}
+	}
+}
+
+// TestValuesThatMatterInPart: they are noted.
+func TestValuesThatMatterInPart(t *testing.T) {
+	for command, want := range map[string]string{
+		"--lock lua-release --clients 2 --pool 100":            "--pool 100: 2 clients use no more than 2 connections at once",
+		"--lock lua-release --clients 2 --pool 4 --resend 0.5": "",
+		"--lock lua-release --retry 20s":                       "--retry 20s is longer than --wait 10s: clients look again when the wait is over",
+		"--lock lua-release --stock 5 --quantity 9":            "--quantity 9 is more than --stock 5: larger orders are always refused",
+		"--lock lua-release --clients 16 --pool 4":             "",
+	} {
+		o, err := Parse(strings.Fields(command))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := NewPlan(t.Context(), *o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(p.Notes, "\n"); got != want {
+			t.Errorf("%s notes %q; want %q", command, got, want)
+		}
+	}
+}
+
+// planFor makes the plan of a command line, as far as nothing is started, and returns
+// what is wrong with it.
+func planFor(t testing.TB, words []string) error {
+	t.Helper()
+	f := pflag.NewFlagSet(words[0], pflag.ContinueOnError)
+	f.SetOutput(io.Discard)
+	switch words[0] {
+	case "compare":
+		o := CompareOptions{Dir: "unused"}
+		o.Bind(f)
+		f.String("out", "", "")
+		f.Bool("json", false, "")
+		f.String("metrics", "", "")
+		if err := f.Parse(words[1:]); err != nil {
+			return err
+		}
+		_, err := NewComparison(t.Context(), &o)
+		return err
+	case "explore":
+		o := SearchOptions{}
+		o.BindSearch(f)
+		f.String("out", "", "")
+		f.Bool("json", false, "")
+		f.String("emit-test", "", "")
+		if err := f.Parse(words[1:]); err != nil {
+			return err
+		}
+		_, _, err := Searches(o)
+		return err
+	}
+	o := Options{}
+	o.Bind(f)
+	f.String("out", "", "")
+	f.Bool("json", false, "")
+	f.String("metrics", "", "")
+	if err := f.Parse(words[1:]); err != nil {
+		return err
+	}
+	_, err := NewPlan(t.Context(), o)
+	return err
+}
+
+// TestCommandsOfTheDocumentsAreAccepted: no command that the documents show, or that
+// the table of failures has, is refused.
+func TestCommandsOfTheDocumentsAreAccepted(t *testing.T) {
+	seen := map[string]bool{}
+	for _, f := range Failures {
+		for _, c := range f.Cells {
+			if err := planFor(t, append([]string{"run"}, c.Args...)); err != nil {
+				t.Errorf("%s: %q: %v", f.Mode, c.Args, err)
+			}
+		}
+	}
+	files, err := filepath.Glob("../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range append(files, "../README.md", "../docker-compose.yml", "../cmd/oversell/run.go", "../cmd/oversell/compare.go", "../cmd/oversell/explore.go") {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range documented.FindAllString(string(text), -1) {
+			words, ok := splitLine(m)
+			_, fault, faulty := strings.Cut(m, "--fault")
+			prose := faulty && !strings.HasPrefix(fault, " '") || strings.Contains(m, "…") || strings.Contains(m, "--replay")
+			if seen[m] || !ok || prose {
+				continue
+			}
+			seen[m] = true
+			if err := planFor(t, words[1:]); err != nil {
+				t.Errorf("%s: %s: %v", path, m, err)
+			}
+		}
+	}
+	if len(seen) < 100 {
+		t.Errorf("only %d commands were found", len(seen))
+	}
+}
+
+// documented is a command line in a document: it ends with its line, at a comment, at
+// three spaces or where code ends.
+var documented = regexp.MustCompile("oversell (?:run|compare|explore)(?: '[^'\n]*'| --?[^ `|'\n]+| [a-zA-Z0-9][^ `|'\n]*)+")
+
+// splitLine splits a line as a shell does, whose only quotes are single ones.
+func splitLine(line string) (words []string, ok bool) {
+	for i, part := range strings.Split(line, "'") {
+		if i%2 == 1 {
+			words = append(words, part)
+		} else {
+			words = append(words, strings.Fields(part)...)
+		}
+		ok = i%2 == 0
+	}
+	return words, ok
+}

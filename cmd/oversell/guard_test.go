@@ -1,0 +1,497 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"oversell/database"
+	"oversell/database/databasetest"
+	"oversell/target"
+)
+
+// somebodysServer is a redis-server that the program does not own, with a password,
+// settings, data and perhaps a replica.
+func somebodysServer(t *testing.T, args ...string) *redis.Client {
+	t.Helper()
+	needRedis(t)
+	for range 5 { // somebody may take the port
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		addr := l.Addr().String()
+		l.Close()
+		_, port, _ := net.SplitHostPort(addr)
+		cmd := exec.Command("redis-server", append([]string{
+			"--bind", "127.0.0.1", "--port", port, "--save", "", "--dir", t.TempDir(), "--requirepass", password, "--masterauth", password,
+			"--maxmemory", "500mb", "--maxmemory-policy", "volatile-lfu", "--maxmemory-samples", "7", "--repl-diskless-sync-delay", "0",
+		}, args...)...)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		exited := make(chan struct{})
+		go func() { cmd.Wait(); close(exited) }()
+		t.Cleanup(func() { cmd.Process.Kill(); <-exited })
+		c := redis.NewClient(&redis.Options{Addr: addr, Password: password, MaxRetries: -1, ReadTimeout: 200 * time.Millisecond, ContextTimeoutEnabled: true})
+		t.Cleanup(func() { c.Close() })
+		for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+			if in, err := c.Info(t.Context(), "server").Result(); err == nil && strings.Contains(in, fmt.Sprintf("process_id:%d\r\n", cmd.Process.Pid)) {
+				return c
+			}
+		}
+	}
+	t.Fatal("redis-server did not start")
+	return nil
+}
+
+const password = "correct-horse"
+
+func urlOf(c *redis.Client) string { return "redis://:" + password + "@" + c.Options().Addr }
+
+// stateOf is what must not change: settings, data, and who follows whom.
+func stateOf(ctx context.Context, c *redis.Client) (map[string]string, error) {
+	state, err := c.ConfigGet(ctx, "*").Result()
+	if err != nil {
+		return nil, err
+	}
+	keys, err := c.Keys(ctx, "*").Result()
+	if err != nil {
+		return nil, err
+	}
+	for _, key := range keys {
+		if state["key "+key], err = c.Dump(ctx, key).Result(); err != nil {
+			return nil, err
+		}
+	}
+	text, err := c.Info(ctx, "replication").Result()
+	if err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(text) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		if slices.Contains([]string{"role", "master_host", "master_port", "connected_slaves"}, name) {
+			state[name] = value
+		}
+	}
+	return state, nil
+}
+
+// settled is what must not change of a server that answers.
+func settled(t *testing.T, c *redis.Client) (state map[string]string) {
+	t.Helper()
+	await(t, "the server answers", func() (ok bool) {
+		var err error
+		state, err = stateOf(t.Context(), c)
+		return err == nil
+	})
+	return state
+}
+
+// wantState expects a server to be as it was, or soon to be: a replica takes a moment to
+// connect again.
+func wantState(t *testing.T, c *redis.Client, was map[string]string) {
+	t.Helper()
+	left := []string{"it does not answer"}
+	for end := time.Now().Add(30 * time.Second); len(left) > 0 && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if is, err := stateOf(t.Context(), c); err == nil {
+			left = different(was, is)
+		}
+	}
+	if len(left) > 0 {
+		t.Errorf("the server is not as it was: %s", strings.Join(left, "\n"))
+	}
+}
+
+func different(was, is map[string]string) (names []string) {
+	for name := range maps.Keys(was) {
+		if is[name] != was[name] {
+			names = append(names, fmt.Sprintf("%s: %.60q, was %.60q", name, is[name], was[name]))
+		}
+	}
+	for name := range maps.Keys(is) {
+		if _, known := was[name]; !known {
+			names = append(names, name+" is new")
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// What the server faults do to a server at an address is undone, however the program
+// ends, and no key of its is left.
+func TestServersOfOthersAreLeftAsTheyWere(t *testing.T) {
+	withoutMemory := func(ctx context.Context, c *redis.Client) bool {
+		return c.ConfigGet(ctx, "maxmemory").Val()["maxmemory"] == "1"
+	}
+	readOnly := func(ctx context.Context, c *redis.Client) bool {
+		return strings.Contains(c.Info(ctx, "replication").Val(), "role:slave")
+	}
+	paused := func(ctx context.Context, c *redis.Client) bool { return c.Ping(ctx).Err() != nil }
+	begun := func(context.Context, *redis.Client) bool { return true }
+	breaks := []struct {
+		sentence string
+		struck   func(context.Context, *redis.Client) bool
+	}{
+		{"oom for 60s", withoutMemory},
+		{"read-only for 60s", readOnly},
+		{"client-pause 60s", paused},
+		{"oom for 50ms every 120ms", withoutMemory},
+		{"read-only for 50ms every 120ms", readOnly},
+		{"client-pause 50ms every 120ms", begun},
+		{"client-kill every 50ms", begun},
+		{"script-flush every 20ms", begun},
+	}
+	signals := []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGINT}
+	kills := 10
+	if os.Getenv("OVERSELL_LONG") == "1" {
+		kills = 200
+	}
+	random := rand.New(rand.NewPCG(7, 7))
+	for i := range kills {
+		broken, signal := breaks[i%len(breaks)], signals[(i+i/len(signals))%len(signals)]
+		if kills < len(breaks)*len(signals) && i < 3 {
+			signal = syscall.SIGKILL
+		}
+		sentence := broken.sentence
+		later := time.Duration(random.IntN(400)) * time.Millisecond
+		t.Run(fmt.Sprintf("%d %v %s", i+1, signal, sentence), func(t *testing.T) {
+			t.Parallel()
+			c := somebodysServer(t)
+			ctx := t.Context()
+			for n := range 20 {
+				c.Set(ctx, "theirs"+strconv.Itoa(n), strings.Repeat("x", n), 0)
+			}
+			if i%4 == 3 { // a replica that follows it
+				host, port, _ := net.SplitHostPort(c.Options().Addr)
+				r := somebodysServer(t, "--replicaof", host+" "+port)
+				await(t, "the replica is there", func() bool {
+					return strings.Contains(r.Info(ctx, "replication").Val(), "master_link_status:up")
+				})
+			}
+			was := settled(t, c)
+			dir := filepath.Join(t.TempDir(), "runs")
+			cmd, out := process(t, "run", "--target", urlOf(c), "--scenario", "mutex", "--lock", "lua-release", "--clients", "8", "--duration", "1h", "--fault", sentence, "--out", dir)
+			if i%10 != 9 {
+				await(t, "the run has begun", func() bool {
+					_, err := os.Stat(filepath.Join(dir, "01-mutex-lua-release", "history.bin"))
+					return err == nil
+				})
+			}
+			if i%10 != 9 {
+				await(t, "the fault has struck", func() bool { return broken.struck(ctx, c) })
+			}
+			time.Sleep(later) // at a random moment: there is nothing to wait for
+			if err := cmd.Process.Signal(signal); err != nil {
+				t.Fatalf("it ended before: %v\n%s", err, out)
+			}
+			begin := time.Now()
+			awaitFamily(t, cmd)
+			wantState(t, c, was)
+			t.Logf("as it was after %v", time.Since(begin).Round(time.Millisecond))
+			if _, err := os.Stat(dir); err != nil {
+				return // it was killed before it had made one
+			}
+			for _, file := range under(t, dir) {
+				if text, err := os.ReadFile(file); err != nil || bytes.Contains(text, []byte(password)) {
+					t.Errorf("%s holds the password (%v)", file, err)
+				}
+			}
+			if bytes.Contains(out.Bytes(), []byte(password)) {
+				t.Errorf("it prints the password: %s", out)
+			}
+		})
+	}
+}
+
+// So do claims, which make keys besides those of their runs.
+func TestClaimsLeaveServersOfOthersAsTheyWere(t *testing.T) {
+	t.Parallel()
+	c, ctx := somebodysServer(t), t.Context()
+	c.Set(ctx, "theirs", "1", 0)
+	was := settled(t, c)
+	measure := func() *exec.Cmd {
+		cmd, _ := process(t, "claims", "C5", "--target", urlOf(c), "--out", filepath.Join(t.TempDir(), "runs"))
+		await(t, "there are keys", func() bool { return len(c.Keys(ctx, "Lock:*").Val()) > 0 })
+		return cmd
+	}
+	cmd := measure()
+	cmd.Process.Kill()
+	awaitFamily(t, cmd)
+	wantState(t, c, was)
+
+	killWithGuard(t, measure(), c)
+	again := func(args ...string) string {
+		code, _, said := cli(t, append([]string{"claims", "C14", "--quick", "--target", urlOf(c), "--out", filepath.Join(t.TempDir(), "runs")}, args...)...)
+		if code == 2 || code == 5 {
+			t.Errorf("exit %d: %s", code, said)
+		}
+		return said
+	}
+	if said := again(); strings.Count(said, "that was killed") != 1 || !strings.Contains(said, "add --mend to remove the keys containing") {
+		t.Errorf("keys that are left are told as %q", said)
+	}
+	if said := again("--mend"); strings.Count(said, "mended what a run that was killed had left: remove the keys containing") != 1 {
+		t.Errorf("with --mend it says %q", said)
+	}
+	wantState(t, c, was)
+}
+
+// killWithGuard kills a process and its guard, the guard first, and waits until the
+// server knows.
+func killWithGuard(t *testing.T, cmd *exec.Cmd, c *redis.Client) {
+	t.Helper()
+	for _, pid := range append(children(cmd.Process.Pid), strconv.Itoa(cmd.Process.Pid)) {
+		n, _ := strconv.Atoi(pid)
+		syscall.Kill(n, syscall.SIGKILL)
+		await(t, "it is dead", func() bool { return !alive(pid) })
+	}
+	cmd.Wait()
+	await(t, "the server has noticed", func() bool {
+		list, err := c.ClientList(t.Context()).Result()
+		return err == nil && !strings.Contains(list, "name=oversell-")
+	})
+}
+
+// What a run that was killed together with its guard has left is told, and repaired when
+// that is asked for. The keys of a run that lives are left alone.
+func TestLeftoversAreToldAndMended(t *testing.T) {
+	t.Parallel()
+	c, ctx := somebodysServer(t), t.Context()
+	c.Set(ctx, "theirs", "1", 0)
+	was := settled(t, c)
+	start := func(sentence string, struck func() bool) *exec.Cmd {
+		cmd, _ := process(t, "run", "--target", urlOf(c), "--scenario", "mutex", "--lock", "lua-release", "--clients", "4", "--duration", "1h", "--fault", sentence, "--out", filepath.Join(t.TempDir(), "runs"))
+		await(t, "the fault has struck", struck)
+		return cmd
+	}
+	again := func(args ...string) (int, string) {
+		code, _, stderr := cli(t, append([]string{"run", "--target", urlOf(c), "--scenario", "mutex", "--lock", "lua-release", "--clients", "4", "--duration", "100ms", "--out", filepath.Join(t.TempDir(), "runs")}, args...)...)
+		return code, stderr
+	}
+	for _, x := range []struct {
+		sentence, told string
+		struck         func() bool
+	}{
+		{"oom for 60s", "put back maxmemory", func() bool { return c.ConfigGet(ctx, "maxmemory").Val()["maxmemory"] == "1" }},
+		{"read-only for 60s", "end the read-only state", func() bool { return strings.Contains(c.Info(ctx, "replication").Val(), "role:slave") }},
+	} {
+		cmd := start(x.sentence, x.struck)
+		killWithGuard(t, cmd, c)
+		if code, said := again(); code != 2 || !strings.Contains(said, x.told) || !strings.Contains(said, "--mend") || strings.Contains(said, password) || strings.Count(said, "\n") != 1 {
+			t.Errorf("after %q a run exits with %d and says %q; want 2 and a line with %q and --mend", x.sentence, code, said, x.told)
+		}
+		if code, said := again("--mend"); code == 2 || code == 5 || !strings.Contains(said, "note: mended what a run that was killed had left: "+x.told) {
+			t.Errorf("after %q, with --mend, it exits with %d and says %q", x.sentence, code, said)
+		}
+		is, err := stateOf(ctx, c)
+		if left := different(was, is); err != nil || len(left) > 0 {
+			t.Errorf("after %q, mended, the server is not as it was: %v %s", x.sentence, err, strings.Join(left, "\n"))
+		}
+	}
+	// Beside a run that lives, and whose fault does nothing to others.
+	running := start("delay EVALSHA 1ms 1%", func() bool { return c.HLen(ctx, "oversell:undo").Val() > 0 })
+	if code, said := again("--mend"); code == 2 || code == 5 || strings.Contains(said, "mended") {
+		t.Errorf("beside a run that lives, it exits with %d and says %q", code, said)
+	}
+	if c.HLen(ctx, "oversell:undo").Val() == 0 {
+		t.Error("the records of a run that lives are gone")
+	}
+	running.Process.Signal(syscall.SIGTERM)
+	running.Wait()
+	if is, err := stateOf(ctx, c); err != nil || len(different(was, is)) > 0 {
+		t.Errorf("at the end: %v %s", err, strings.Join(different(was, is), "\n"))
+	}
+}
+
+// Too few files, or too few clients that the server takes, are told before the run.
+func TestTooFewConnectionsAreToldBefore(t *testing.T) {
+	t.Parallel()
+	c := somebodysServer(t, "--maxclients", "30")
+	dir := filepath.Join(t.TempDir(), "runs")
+	code, _, said := cli(t, "run", "--target", urlOf(c), "--lock", "lua-release", "--clients", "64", "--out", dir)
+	if code != 5 || !strings.Contains(said, "maxclients") || !strings.Contains(said, "--pool") {
+		t.Errorf("64 clients of a server that takes 30: exit %d, %q", code, said)
+	}
+	cmd := exec.Command("sh", "-c", `ulimit -n 300; exec "$0" "$@"`, os.Args[0], "run", "--target", "process", "--lock", "lua-release", "--clients", "2000", "--out", dir+"2")
+	cmd.Env = append(os.Environ(), asOversell+"=1")
+	out, err := cmd.CombinedOutput()
+	if cmd.ProcessState.ExitCode() != 5 || !strings.Contains(string(out), "ulimit -n 2066") {
+		t.Errorf("2000 clients with 300 files: %v, %q", err, out)
+	}
+}
+
+// The tables of a run are dropped, however the program ends; what it left when it was
+// killed together with its guard is told and mended; and those of a run that lives are
+// left alone.
+func TestDatabasesOfOthersAreLeftAsTheyWere(t *testing.T) {
+	needRedis(t)
+	for _, kind := range databasetest.Kinds {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			dsn := databases.DSN(t, kind)
+			if kind == databasetest.SQLite {
+				dsn = "sqlite:" + filepath.Join(t.TempDir(), "theirs.db")
+			}
+			db, err := database.Open(t.Context(), database.Spec{DSN: dsn})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			if err := db.Dialect.CreateTable(t.Context(), db.DB, "theirs", "id BIGINT PRIMARY KEY"); err != nil {
+				t.Fatal(err)
+			}
+			tables := func() string {
+				var names []string
+				await(t, "the tables are listed", func() bool {
+					names, err = db.Dialect.Tables(t.Context(), db.DB)
+					return err == nil
+				})
+				slices.Sort(names)
+				return strings.Join(names, " ")
+			}
+			start := func() *exec.Cmd {
+				cmd, _ := process(t, "run", "--target", "embedded", "--sql", dsn, "--scenario", "dispatch", "--lock", "lua-release", "--clients", "4", "--ops", "2000", "--hold", "100ms", "--duration", "1h", "--out", "runs")
+				await(t, "there are tables", func() bool { return strings.Contains(tables(), "pool") })
+				return cmd
+			}
+			again := func(args ...string) string {
+				cmd, out := process(t, append([]string{"run", "--target", "embedded", "--sql", dsn, "--scenario", "dispatch", "--lock", "lua-release", "--clients", "4", "--ops", "40", "--out", "runs"}, args...)...)
+				awaitFamily(t, cmd)
+				if code := cmd.ProcessState.ExitCode(); code == 2 || code == 5 || strings.Contains(out.String(), password) {
+					t.Errorf("exit %d: %s", code, out)
+				}
+				return out.String()
+			}
+			for _, signal := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM} {
+				cmd := start()
+				cmd.Process.Signal(signal)
+				awaitFamily(t, cmd)
+				if left := tables(); left != "theirs" {
+					t.Errorf("after %v there are the tables %s; want theirs", signal, left)
+				}
+				log, err := os.ReadFile(filepath.Join(cmd.Dir, "runs", "01-dispatch-lua-release-dispatch-locked", "guard.log"))
+				if signal == syscall.SIGKILL && (err != nil || !strings.Contains(string(log), "drop the tables") || strings.Contains(string(log), password)) {
+					t.Errorf("the guard tells %q, %v", log, err)
+				}
+			}
+			cmd := start()
+			for _, pid := range family(cmd) { // the guard may come last: it is frozen meanwhile
+				n, _ := strconv.Atoi(pid)
+				syscall.Kill(n, syscall.SIGSTOP)
+			}
+			for _, pid := range family(cmd) {
+				n, _ := strconv.Atoi(pid)
+				syscall.Kill(n, syscall.SIGKILL)
+			}
+			awaitFamily(t, cmd)
+			if kind == databasetest.SQLite {
+				if said := again(); !strings.Contains(said, "cannot be told") {
+					t.Errorf("tables that are left are told as %q", said)
+				}
+				return
+			}
+			if said := again(); !strings.Contains(said, "add --mend to drop the tables containing") {
+				t.Errorf("tables that are left are told as %q", said)
+			}
+			living := start()
+			if said := again("--mend"); strings.Count(said, "mended what a run that was killed had left: drop the tables containing") != 1 {
+				t.Errorf("with --mend it says %q", said)
+			}
+			if left := tables(); !strings.Contains(left, "pool") {
+				t.Errorf("beside a run that lives there are the tables %s afterwards", left)
+			}
+			living.Process.Signal(syscall.SIGTERM)
+			awaitFamily(t, living)
+			if left := tables(); left != "theirs" {
+				t.Errorf("at the end there are the tables %s; want theirs", left)
+			}
+		})
+	}
+}
+
+// After a failover, the servers have the roles and the settings that they had, however the
+// program ends.
+func TestMastersOfOthersAreMastersAgain(t *testing.T) {
+	needRedis(t)
+	for _, topology := range []string{"sentinel"} {
+		t.Run(topology, func(t *testing.T) {
+			t.Parallel()
+			ctx := t.Context()
+			own, err := target.Open(ctx, target.Spec{Target: "process", Topology: topology})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer own.Close()
+			was := map[int]map[string]string{}
+			url := "redis://" + own.Addrs[0]
+			for _, s := range own.Servers() {
+				if s.Role != target.Sentinel {
+					was[s.Number] = settled(t, own.Admin(s.Number))
+					continue
+				}
+				url = "redis://" + s.Addr
+				// A former primary is made a replica after four greetings.
+				if err := own.Admin(s.Number).Do(ctx, "sentinel", "debug", "publish-period", 250).Err(); err != nil {
+					t.Skip(err) // before Redis 7, that takes minutes
+				}
+			}
+			start := func() *exec.Cmd {
+				cmd, _ := process(t, "run", "--target", url, "--topology", topology, "--scenario", "mutex", "--lock", "lua-release", "--clients", "4", "--duration", "1h", "--fault", "failover node 1 at 100ms", "--out", "runs")
+				await(t, "another server is the master", func() bool {
+					return strings.Contains(own.Admin(1).Info(ctx, "replication").Val(), "role:slave")
+				})
+				return cmd
+			}
+			asBefore := func() {
+				t.Helper()
+				for n, state := range was {
+					wantState(t, own.Admin(n), state)
+				}
+			}
+			for _, signal := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM} {
+				cmd := start()
+				cmd.Process.Signal(signal)
+				awaitFamily(t, cmd)
+				asBefore()
+			}
+			cmd := start()
+			for _, pid := range family(cmd) {
+				n, _ := strconv.Atoi(pid)
+				syscall.Kill(n, syscall.SIGSTOP)
+			}
+			for _, pid := range family(cmd) {
+				n, _ := strconv.Atoi(pid)
+				syscall.Kill(n, syscall.SIGKILL)
+			}
+			awaitFamily(t, cmd)
+			again := func(args ...string) string {
+				_, _, said := cli(t, append([]string{"run", "--target", url, "--topology", topology, "--scenario", "mutex", "--lock", "lua-release", "--clients", "4", "--duration", "100ms", "--out", filepath.Join(t.TempDir(), "runs")}, args...)...)
+				return said
+			}
+			master := "restore the role of master of " + own.Addrs[0]
+			await(t, "the servers are well again", func() bool { return own.AwaitHealthy(ctx) == nil })
+			if said := again(); !strings.Contains(said, "add --mend to "+master) {
+				t.Errorf("it says %q", said)
+			}
+			if said := again("--mend"); !strings.Contains(said, "mended what a run that was killed had left: "+master) {
+				t.Errorf("with --mend it says %q", said)
+			}
+			asBefore()
+		})
+	}
+}

@@ -1,0 +1,309 @@
+package database
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"oversell/internal/guard"
+	"oversell/internal/mark"
+)
+
+// This file drops the tables of a run, whatever becomes of the program. They are the
+// duties of a guard process; see package guard. The guard can be killed, too. As long as
+// the program lives, it therefore holds a lock on the server for each run: tables
+// of a run that nobody holds the lock of are leftovers.
+
+// Claim says that the tables with prefix in their names are this program's, before there
+// are any. Sweep ends that; if this program ends before, a guard process drops them.
+func (db *DB) Claim(ctx context.Context, prefix string) error {
+	if db.remove != nil {
+		return nil // they end with the file
+	}
+	done, err := db.guard.Intend(prefix)
+	if err != nil {
+		return environmentf("claim the tables containing %q: %w", prefix, err)
+	}
+	h := &hold{pool: db.Pool(unwrapped), kind: db.Kind, prefix: prefix, over: make(chan struct{})}
+	if _, err := h.take(ctx); err != nil {
+		done()
+		_ = h.pool.Close()
+		return environmentf("claim the tables containing %q in %s: %s", prefix, db.where, reason(err))
+	}
+	if h.conn != nil {
+		h.going.Go(h.stay)
+	}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	db.claims = append(db.claims, claim{prefix, func() { h.end(); done() }})
+	return nil
+}
+
+// claim is that of a run, and what ends it.
+type claim struct {
+	prefix string
+	end    func()
+}
+
+// unclaim says that the tables of a run were dropped.
+func (db *DB) unclaim(prefix string) {
+	db.mu.Lock()
+	var over []claim
+	db.claims = slices.DeleteFunc(db.claims, func(c claim) bool {
+		if c.prefix == prefix {
+			over = append(over, c)
+		}
+		return c.prefix == prefix
+	})
+	db.mu.Unlock()
+	for _, c := range over {
+		c.end()
+	}
+}
+
+// Log says in which folder the guard process is to tell what it had to undo.
+func (db *DB) Log(dir string) { db.guard.Log(dir) }
+
+// hold is a lock on the server, on a connection of its own: it ends with that.
+type hold struct {
+	pool   *sql.DB
+	kind   Kind
+	prefix string
+	conn   *sql.Conn
+	over   chan struct{}
+	going  sync.WaitGroup
+}
+
+// take takes the lock, unless somebody else has it.
+func (h *hold) take(ctx context.Context) (free bool, err error) {
+	if h.kind == SQLite {
+		return false, nil // which has no such locks
+	}
+	name := "oversell " + h.prefix
+	sum := fnv.New64a()
+	sum.Write([]byte(name))
+	query, arg := "SELECT pg_try_advisory_lock($1)", any(int64(sum.Sum64()))
+	if h.kind == MySQL {
+		query, arg = "SELECT GET_LOCK(?, 0) = 1", name
+	}
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	conn, err := h.pool.Conn(ctx)
+	if err != nil {
+		return false, err
+	}
+	if err := conn.QueryRowContext(ctx, query, arg).Scan(&free); err != nil {
+		_ = conn.Close()
+		return false, err
+	}
+	if h.conn != nil {
+		_ = h.conn.Close()
+	}
+	h.conn = conn
+	return free, nil
+}
+
+// stay takes the lock again when the server has closed the connection.
+func (h *hold) stay() {
+	look := time.NewTicker(time.Second)
+	defer look.Stop()
+	for held := true; ; {
+		select {
+		case <-h.over:
+			return
+		case <-look.C:
+		}
+		if !held || h.conn.PingContext(context.Background()) != nil {
+			held, _ = h.take(context.Background()) // or the next time
+		}
+	}
+}
+
+func (h *hold) end() {
+	close(h.over)
+	h.going.Wait()
+	if h.conn != nil {
+		_ = h.conn.Close()
+	}
+	_ = h.pool.Close()
+}
+
+// leftovers drops the tables of runs that were killed together with their guards, or says
+// that they are there.
+func (db *DB) leftovers(ctx context.Context, mend bool) error {
+	if db.remove != nil {
+		return nil
+	}
+	names, err := db.Dialect.Tables(ctx, db.DB)
+	if err != nil {
+		return environmentf("list the tables of %s: %s", db.where, reason(err))
+	}
+	marks := map[string]int{}
+	for _, name := range names {
+		if m := mark.In.FindString(name); m != "" {
+			marks[m]++
+		}
+	}
+	for m, n := range marks {
+		if err := db.leftover(ctx, m, n, mend); err != nil {
+			return err
+		}
+	}
+	slices.Sort(db.Notes)
+	return nil
+}
+
+func (db *DB) leftover(ctx context.Context, prefix string, tables int, mend bool) error {
+	what := fmt.Sprintf("drop the tables containing %q (%d)", prefix, tables)
+	if db.Kind == SQLite {
+		db.Notes = append(db.Notes, fmt.Sprintf("%s has tables of a run, and whether that is under way cannot be told: if it is not, %s", db.where, what))
+		return nil
+	}
+	h := &hold{pool: db.Pool(unwrapped), kind: db.Kind, prefix: prefix, over: make(chan struct{})}
+	defer h.end()
+	free, err := h.take(ctx)
+	switch {
+	case err != nil:
+		return environmentf("look for what a run that was killed has left in %s: %s", db.where, reason(err))
+	case !free:
+		return nil // it lives
+	case !mend:
+		db.Notes = append(db.Notes, fmt.Sprintf("a run that was killed has left tables in %s: add --mend to %s", db.where, what))
+		return nil
+	}
+	if _, err := db.Sweep(ctx, prefix); err != nil {
+		return err
+	}
+	db.Notes = append(db.Notes, "mended what a run that was killed had left: "+what)
+	return nil
+}
+
+// Undoer is the role of a guard process that drops tables.
+const Undoer = "sql"
+
+// described is a database, as a guard process is told of it.
+type described struct {
+	DSN         string `json:"dsn"`
+	AllowRemote bool   `json:"allow_remote"`
+	Dir         string `json:"dir"` // which relative paths in the DSN start from
+}
+
+// guarded starts a guard process for a database that outlives the program.
+func (db *DB) guarded(ctx context.Context, spec Spec) (err error) {
+	if db.remove != nil {
+		return nil
+	}
+	d := described{DSN: spec.DSN, AllowRemote: spec.AllowRemote}
+	if d.Dir, err = os.Getwd(); err == nil {
+		db.guard, err = guard.Start(ctx, Undoer, d)
+	}
+	if err != nil {
+		return &classified{ErrEnvironment, err}
+	}
+	return nil
+}
+
+// Undoing makes the keeper of the role Undoer. It is for guard.Serve.
+func Undoing(hello json.RawMessage) (guard.Keeper, error) {
+	var d described
+	if err := json.Unmarshal(hello, &d); err != nil {
+		return nil, err
+	}
+	db, err := d.open()
+	if err != nil {
+		return nil, err
+	}
+	return &undoing{db: db, prefixes: map[int64]string{}}, nil
+}
+
+// open connects to nothing yet. The folder is that of this process for as long as files
+// are looked for.
+func (d described) open() (db *DB, err error) {
+	if err := os.Chdir(d.Dir); err != nil {
+		return nil, err
+	}
+	defer func() { err = cmp.Or(err, os.Chdir(string(filepath.Separator))) }()
+	ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
+	defer cancel()
+	p, err := Spec{DSN: d.DSN, AllowRemote: d.AllowRemote}.plan(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return newDB(p)
+}
+
+// undoing is the keeper in a guard process.
+type undoing struct {
+	db *DB
+
+	mu       sync.Mutex
+	prefixes map[int64]string
+}
+
+// Begin implements guard.Keeper.
+func (k *undoing) Begin(_ context.Context, id int64, body json.RawMessage) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var prefix string
+	err := json.Unmarshal(body, &prefix)
+	k.prefixes[id] = prefix
+	return err
+}
+
+// End implements guard.Keeper.
+func (k *undoing) End(context.Context, int64) {}
+
+// betweenSweeps is how long the server may take to execute what a killed program had
+// sent: tables that are made after a sweep.
+const betweenSweeps = 150 * time.Millisecond
+
+// Undo implements guard.Keeper: there must be no tables, twice in a row.
+func (k *undoing) Undo(ctx context.Context, id int64) (what string, err error) {
+	k.mu.Lock()
+	prefix := k.prefixes[id]
+	k.mu.Unlock()
+	what = fmt.Sprintf("drop the tables containing %q in %s", prefix, k.db.where)
+	for clean := 0; clean < 2; clean++ {
+		if clean > 0 {
+			select {
+			case <-time.After(betweenSweeps):
+			case <-ctx.Done():
+			}
+		}
+		n, err := k.db.Sweep(ctx, prefix)
+		if err != nil {
+			return what, err
+		}
+		if n > 0 {
+			clean = 0
+		}
+	}
+	return what, nil
+}
+
+// Close implements guard.Keeper.
+func (k *undoing) Close() { _ = k.db.DB.Close() }
+
+// end ends what was claimed, and has the guard drop what is left.
+func (db *DB) end() error {
+	db.mu.Lock()
+	claims := db.claims
+	db.claims = nil
+	db.mu.Unlock()
+	err := db.guard.Close()
+	for _, c := range claims {
+		c.end()
+	}
+	if err != nil {
+		return environmentf("leave %s as it was: %w", db.where, err)
+	}
+	return nil
+}

@@ -1,0 +1,177 @@
+package explore
+
+import (
+	"slices"
+	"time"
+
+	"oversell/history"
+	"oversell/internal/coro"
+	"oversell/internal/names"
+	"oversell/internal/redismodel"
+)
+
+// lockKeys are the keys that a lock really uses: those that a client changes by acquiring it,
+// and again by giving it back, or else those that it sets with an expiry by acquiring it. One
+// client is run by itself to find out. A key that it names after itself is not among them.
+func lockKeys(c Config, scripts *coro.Scripts, naming namer) []string {
+	if c.Run.Lock.New == nil {
+		return nil
+	}
+	var all []string
+	s := newServers(Epoch, nil, scripts, naming)
+	c.Run.Hold = 0                         // whether it can be extended does not matter here
+	for client := range c.Bounds.Clients { // not every role takes the lock
+		role := int(roleOf(c.Run, client))
+		if client > 0 && role == int(roleOf(c.Run, client-1)) {
+			continue
+		}
+		who := Who{Index: role, Names: naming.scheme(0)}
+		r := &run{book: who.Names.Book(0)}
+		r.x = c.begin(who, r.book, scripts)
+		r.look()
+		all = append(all, s.changedBy(r, c.Masters)...)
+		r.x.Close()
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// begin starts the code of a client, whose names are in a book.
+func (c *Config) begin(who Who, book *names.Book, scripts *coro.Scripts) Execution {
+	if c.Start != nil {
+		return c.Start(who)
+	}
+	return coro.Start(program(c.Run, who.Index, c.Bounds), coro.Options{Masters: c.Masters, Epoch: Epoch, Token: book.Token, Scripts: scripts})
+}
+
+// aloneLimit is how many steps a client makes at most that is watched by itself.
+const aloneLimit = 300
+
+// changedBy are the keys that an execution, alone on empty servers, changes both between a call
+// of Acquire and the grant, and by the Release that follows.
+func (s *servers) changedBy(x *run, masters int) []string {
+	var keys, expire []string
+	now := time.Duration(0)
+	holds := s.start(masters)
+	var called, granted, released uint32
+	changed := map[string]bool{}
+	for range aloneLimit {
+		for _, e := range x.events {
+			switch {
+			case e.Op.Kind == history.Acquire && !e.End:
+				called = holds
+			case e.Op.Kind == history.Acquire && e.Op.Outcome == history.OK:
+				granted = holds
+				for _, key := range s.changes(called, granted) {
+					changed[key] = true
+					if s.expires(granted, key) && len(s.naming.owners(key)) == 0 {
+						expire = append(expire, key)
+					}
+				}
+			case e.Op.Kind == history.Release && !e.End:
+				released = holds
+			case e.Op.Kind == history.Release:
+				for _, key := range s.changes(released, holds) {
+					if changed[key] && len(s.naming.owners(key)) == 0 {
+						keys = append(keys, key)
+					}
+				}
+				clear(changed)
+			}
+		}
+		pending := x.x.Pending()
+		if len(pending) == 0 || x.x.Err() != nil {
+			break
+		}
+		i := first(pending)
+		r := pending[i]
+		o := coro.Observation{Now: now}
+		switch r.Kind {
+		case coro.Command:
+			e := s.execute(callAt{holds, s.call(call{client: 0, node: r.Node, commands: globally(r.Commands, 0), tx: r.Tx, conn: r.Conn}), now})
+			if e.unknown {
+				return nil
+			}
+			holds, o.Reply = e.servers, s.answers.get(e.answer).Reply
+		case coro.Sleep:
+			by := max(r.Until-now, tickUnit)
+			now += by
+			holds, o.Now = s.pass(tick{holds, by}), now
+		}
+		x.resume(i, o)
+	}
+	if len(keys) == 0 {
+		return expire
+	}
+	return keys
+}
+
+// expires tells whether a key does.
+func (s *servers) expires(servers uint32, key string) bool {
+	return slices.ContainsFunc(s.states.get(servers), func(n *redismodel.State) bool {
+		_, left, exists := n.Value(key)
+		return exists && left >= 0
+	})
+}
+
+// changes are the keys that two situations hold in different ways.
+func (s *servers) changes(before, after uint32) (keys []string) {
+	a, b := s.states.get(before), s.states.get(after)
+	for node := range a {
+		for _, key := range slices.Concat(a[node].Keys(), b[node].Keys()) {
+			if differ(a[node], b[node], key) {
+				keys = append(keys, key)
+			}
+		}
+	}
+	return keys
+}
+
+// globally are commands of a client in everybody's names.
+func globally(commands [][]string, client int) (all [][]string) {
+	for _, cmd := range commands {
+		args := make([]string, len(cmd))
+		for i, arg := range cmd {
+			args[i] = global(arg, client)
+		}
+		all = append(all, args)
+	}
+	return all
+}
+
+// touches tells whether a command of client changed a lock's key that is not its own: of a value
+// that several share, like a line of those who wait, what others have there. Another expiry is
+// a change, whatever the one before was: at another time it would have been a different one.
+func (s *servers) touches(before, after *redismodel.State, key string, client int, expiry bool) bool {
+	if !expiry && !differ(before, after, key) || s.ownedBy(before, key, client) {
+		return false
+	}
+	v, _, _ := before.Value(key)
+	w, _, _ := after.Value(key)
+	return v == w || !s.keepsOthers(v, w, client)
+}
+
+// keepsOthers tells whether after still has every name of others that before has, and it has
+// one.
+func (s *servers) keepsOthers(before, after string, client int) bool {
+	left := map[string]int{}
+	count := func(text string, by int) (n int) {
+		for _, name := range s.naming.found(text) {
+			if name.client != client {
+				left[name.name] += by
+				n++
+			}
+		}
+		return n
+	}
+	count(after, 1)
+	if count(before, -1) == 0 {
+		return false
+	}
+	for _, n := range left {
+		if n < 0 {
+			return false
+		}
+	}
+	return true
+}

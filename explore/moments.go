@@ -1,0 +1,310 @@
+package explore
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"oversell/history"
+	"oversell/internal/coro"
+)
+
+// Time moves from moment to moment. A moment is an instant from which on something may go
+// another way:
+//
+//   - a key expires, a sleep or a time limit ends;
+//   - a lease ends, as it was promised to a client;
+//   - the servers hold a number that is an instant, like the end of a lease that a client
+//     wrote there, or that instant and a lease later;
+//   - a client that is about to look at the clock turns: from then on it does something else
+//     than it would do now. This is found out by running it, so it does not matter how the
+//     client keeps the instant.
+
+// horizon is how far the search's clock goes. Keys that live longer stay, for the search.
+const horizon = time.Hour
+
+// passing is what becomes of facts as time passes.
+type passing struct {
+	facts  uint32
+	lapsed uint8 // leases that ended
+}
+
+// moments are the instants to which time may pass from s, the next one first. The list is the
+// worker's, until the next call.
+func (w *worker) moments(s state) []time.Duration {
+	x, now := w.search, s.time()
+	all := w.ahead[:0]
+	add := func(at time.Duration) {
+		if at = roundUp(at); at > now && at <= horizon {
+			all = append(all, at)
+		}
+	}
+	due := w.next.get(serversID(s.servers))
+	for _, in := range due.in {
+		if in > horizon {
+			x.distant.Store(true)
+			break
+		}
+		if now+in > horizon {
+			x.beyond.Store(true)
+		}
+		add(now + in)
+	}
+	for _, at := range due.at {
+		add(at)
+	}
+	if x.span > 0 {
+		add(now + x.span)
+	}
+	for _, at := range w.untils.get(factsID(s.facts)) {
+		add(at)
+	}
+	for c := range x.clients {
+		n := w.node(c, s.nodes[c])
+		if !n.timed {
+			continue
+		}
+		for i := range n.pending {
+			r := &n.pending[i]
+			switch r.Kind {
+			case coro.Sleep:
+				add(r.Until)
+			case coro.Clock:
+				add(w.turning[x.roles[c]].get(lookAt{lookFrom{s.nodes[c], uint8(i)}, now}))
+			}
+			if r.Deadline > 0 {
+				add(r.Deadline)
+			}
+		}
+	}
+	slices.Sort(all)
+	all = slices.Compact(all)
+	w.ahead = all
+	return all
+}
+
+// passings are the moments to which time may pass. While somebody could run each is a
+// hold-up, which may last for as long as it likes; otherwise time passes to the next.
+func (w *worker) passings(s state, to []action) []action {
+	runnable := w.runnable(s)
+	if runnable {
+		to = w.lasting(s, to)
+	}
+	if runnable && int(s.moved) >= w.search.bounds.Advances || w.over(s) {
+		return to
+	}
+	n := len(w.moments(s))
+	if !runnable {
+		n = min(n, 1)
+	}
+	for i := range min(n, momentLimit) {
+		to = append(to, newPassing(i))
+	}
+	return to
+}
+
+// lasting is that all who could go on have died, if so many may, and time passes for those who
+// wait: nobody waits for the dead.
+func (w *worker) lasting(s state, to []action) []action {
+	then, dead, wait := w.bereft(s)
+	if !wait || dead > w.search.bounds.Crashes || len(w.moments(then)) == 0 {
+		return to
+	}
+	return append(to, newPassing(momentLimit))
+}
+
+// bereft is s with all dead who could go on, how many are dead then, and whether anybody is
+// left who waits for a moment.
+func (w *worker) bereft(s state) (then state, dead int, wait bool) {
+	then = s
+	for c := range w.search.clients {
+		switch n := w.node(c, s.nodes[c]); {
+		case n.dead:
+			dead++
+		case len(n.pending) == 0:
+		case n.ready(s.time()):
+			dead++
+			then.nodes[c] = w.search.tries[w.search.roles[c]].dead()
+		default:
+			wait = true
+		}
+	}
+	return then, dead, wait
+}
+
+// ready tells whether a client could go on now.
+func (n *node) ready(now time.Duration) bool {
+	return slices.ContainsFunc(n.pending, func(r coro.Request) bool { return ready(&r, now) })
+}
+
+// momentLimit is to how many moments time may pass in one step.
+const momentLimit = 64
+
+// instant is a moment that is written down, in a unit.
+type instant struct{ is, unit time.Duration }
+
+// instants are those that text names: whole numbers of seconds, milliseconds, microseconds or
+// nanoseconds since 1970 that fall into the search, which begins at epoch.
+func instants(text string, epoch time.Duration) (all []instant) {
+	for i := 0; i < len(text); i++ {
+		if !isDigit(text[i]) {
+			continue
+		}
+		end := i
+		for end < len(text) && isDigit(text[end]) {
+			end++
+		}
+		for digits, unit := range map[int]time.Duration{10: time.Second, 13: time.Millisecond, 16: time.Microsecond, 19: time.Nanosecond} {
+			if end-i != digits {
+				continue
+			}
+			n, err := strconv.ParseInt(text[i:end], 10, 64)
+			if is := time.Duration(n)*unit - epoch; err == nil && is >= 0 && is <= horizon {
+				all = append(all, instant{is, max(unit, tickUnit)})
+			}
+		}
+		i = end
+	}
+	return all
+}
+
+// lookFrom is a thread of a client that is about to look at the clock.
+type lookFrom struct {
+	from  uint32
+	which uint8
+}
+
+// lookAt is one, at a time.
+type lookAt struct {
+	lookFrom
+	now time.Duration
+}
+
+// stretchOf is a time in which a client that looks at the clock goes on in one way, until it
+// turns; 0: it never does.
+type stretchOf struct{ from, turns time.Duration }
+
+// probeLimit is how often, at most, the code of a client is run to find out when it turns.
+const probeLimit = 50_000
+
+// turnsAt is when a client that is about to look at the clock turns; 0: it never does, or that
+// was not found out.
+func (t *trie) turnsAt(k lookAt) time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, s := range t.level[k.lookFrom] {
+		if s.from <= k.now && (s.turns == 0 || k.now < s.turns) {
+			return s.turns
+		}
+	}
+	s := stretchOf{k.now, t.turn(k)}
+	t.level[k.lookFrom] = append(t.level[k.lookFrom], s)
+	return s.turns
+}
+
+// turn finds out by running the client at several times, and then between two of them at which
+// it does not do the same. The caller holds t.mu.
+func (t *trie) turn(k lookAt) time.Duration {
+	here := t.shape(k, k.now)
+	last := k.now
+	for _, span := range t.spans {
+		at := min(k.now+span, horizon)
+		if at <= last || t.shape(k, at) == here {
+			last = max(at, last)
+			continue
+		}
+		for _, known := range t.turns { // it is often the same instant
+			if last < known && known < at && t.shape(k, known) != here && t.shape(k, known-tickUnit) == here {
+				return known
+			}
+		}
+		for at-last > tickUnit {
+			if middle := roundUp(last + (at-last)/2); middle >= at || t.shape(k, middle) != here {
+				at = min(middle, at-tickUnit)
+			} else {
+				last = middle
+			}
+		}
+		if t.turns = append([]time.Duration{at}, t.turns...); len(t.turns) > 4 {
+			t.turns = t.turns[:4]
+		}
+		return at
+	}
+	return 0
+}
+
+// shape is what a client does that looks at the clock at a time, before anybody else can
+// notice, without the numbers in it: only their signs.
+func (t *trie) shape(k lookAt, now time.Duration) string {
+	if t.probes++; t.probes > probeLimit {
+		t.blind.Store(true)
+		return ""
+	}
+	x, err := t.again(k.from, 0)
+	if err != nil {
+		return "error"
+	}
+	defer x.x.Close()
+	var b strings.Builder
+	x.resume(int(k.which), coro.Observation{Now: now})
+	for {
+		for _, e := range x.events {
+			shapeOfEvent(&b, e, now)
+		}
+		ps := x.x.Pending()
+		if len(ps) != 1 || x.x.Err() != nil || !private(ps[0]) && ps[0].Kind != coro.Boundary {
+			break
+		}
+		x.resume(0, coro.Observation{Now: now})
+	}
+	if x.x.Err() != nil {
+		return "error"
+	}
+	for _, r := range x.x.Pending() {
+		fmt.Fprintf(&b, "%d %d %s %t %t %t", r.Kind, r.Node, shapeOfText(r.Label), r.Tx, r.Until > now, r.Deadline > now)
+		for _, cmd := range r.Commands {
+			for _, arg := range cmd {
+				b.WriteString(" " + shapeOfText(arg))
+			}
+			b.WriteByte(';')
+		}
+	}
+	return b.String()
+}
+
+func shapeOfEvent(b *strings.Builder, e Event, now time.Duration) {
+	if e.Op.Kind == history.Join {
+		return
+	}
+	fmt.Fprintf(b, "%t %d %d %d %t;", e.End, e.Op.Kind, e.Op.Outcome, e.Op.Reason, e.Op.Until > now)
+}
+
+// shapeOfText is a number's sign, or text with its digits out of sight.
+func shapeOfText(text string) string {
+	if n, err := strconv.ParseFloat(text, 64); err == nil {
+		switch {
+		case n < 0:
+			return "-"
+		case n > 0:
+			return "+"
+		}
+		return "0"
+	}
+	var b strings.Builder
+	for i := range len(text) {
+		switch {
+		case !isDigit(text[i]):
+			b.WriteByte(text[i])
+		case i == 0 || !isDigit(text[i-1]):
+			b.WriteByte('#')
+		}
+	}
+	return b.String()
+}
+
+// probeSpans are how far ahead it is looked whether a client turns, in a search with this lease.
+func probeSpans(ttl time.Duration) []time.Duration {
+	return []time.Duration{ttl, 4 * ttl, horizon}
+}

@@ -1,0 +1,68 @@
+package explore
+
+import (
+	"slices"
+	"strings"
+
+	"oversell/internal/redismodel"
+)
+
+// maxOrders is how many answers to one command, which differ in their order, are tried.
+const maxOrders = 24
+
+// alternatives are all replies that a server might give where this one is in no order,
+// this one first. They are no more than maxOrders and one.
+func alternatives(reply string, info redismodel.Info) []string {
+	all := []string{reply}
+	for _, l := range info.Loose {
+		// All orders of a list are of one length, and so places stay.
+		header := strings.Index(reply[l.At:], "\r\n") + 2
+		begin := l.At + header
+		items, end := items(reply, begin, l)
+		var more []string
+		for _, r := range all {
+			permute(items, func(order []string) bool {
+				more = append(more, r[:begin]+strings.Join(order, "")+r[end:])
+				return len(more) <= maxOrders
+			})
+		}
+		all = more
+	}
+	return all
+}
+
+// items are the things in a list that begins there, and where it ends.
+func items(reply string, begin int, l redismodel.Loose) (all []string, end int) {
+	end = begin
+	for range l.N {
+		start := end
+		for range l.Unit {
+			_, rest := value(reply[end:])
+			end = len(reply) - len(rest)
+		}
+		all = append(all, reply[start:end])
+	}
+	return all, end
+}
+
+// permute calls f with all orders of items, the one that they are in first, until it is
+// false.
+func permute(items []string, f func([]string) bool) {
+	items = slices.Clone(items)
+	var place func(i int) bool
+	place = func(i int) bool {
+		if i == len(items) {
+			return f(items)
+		}
+		for j := i; j < len(items); j++ {
+			items[i], items[j] = items[j], items[i]
+			more := place(i + 1)
+			items[i], items[j] = items[j], items[i]
+			if !more {
+				return false
+			}
+		}
+		return true
+	}
+	place(0)
+}

@@ -1,0 +1,60 @@
+package explore
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+
+	"oversell/reports"
+	"oversell/stockimpl"
+	"oversell/variant"
+)
+
+// A buyer without an answer sends the order again. Whatever promise of a sale breaks
+// when any one message of any of its commands is lost, or late, is among the flaws of
+// the sale; and a flaw that says that pieces vanish for want of a reply shows.
+func TestSalesBreakAsDeclaredWithoutAReply(t *testing.T) {
+	for _, v := range stockimpl.Variants {
+		if v.Needs.SQL {
+			continue
+		}
+		lock := "lua-release"
+		if v.Needs.Fence {
+			lock = "fenced"
+		}
+		bounds := []reports.Bounds{{Clients: 1, Tries: 2, Lost: 1, Resends: 1}, {Clients: 1, Tries: 2, Late: 1, Resends: 1}}
+		if os.Getenv("OVERSELL_LONG") != "" {
+			bounds = append(bounds, reports.Bounds{Clients: 2, Tries: 1, Lost: 1, Resends: 1}, reports.Bounds{Clients: 2, Tries: 1, Late: 1, Resends: 1})
+		}
+		for _, b := range bounds {
+			for _, p := range v.Promises {
+				if !judged(variant.Sale, p) {
+					continue
+				}
+				t.Run(fmt.Sprintf("%s/%s/%d clients, %d lost, %d late", v.Name, p, b.Clients, b.Lost, b.Late), func(t *testing.T) {
+					t.Parallel()
+					s := sought{scenario: "seckill", lock: lock, sale: v.Name, stock: 2, bounds: b, look: p, of: variant.Sale}
+					r, err := Run(t.Context(), s.config(t))
+					if err != nil {
+						t.Fatal(err)
+					}
+					declared := slices.ContainsFunc(v.Flaws, func(f variant.Flaw) bool {
+						return f.Property == p && f.Under == "" && slices.Contains(faultsIn(b), f.Fault)
+					})
+					if cx := r.Counterexample; cx != nil && (!declared || r.Expected != reports.Violated) {
+						t.Errorf("no flaw declares it (expected: %s): %s", r.Expected, cx.Sentence)
+					} else if cx == nil && r.Verdict == reports.Violated {
+						t.Errorf("%s without a schedule: %s", r.Verdict, r.Why)
+					}
+					vanishes := slices.ContainsFunc(v.Flaws, func(f variant.Flaw) bool {
+						return f.Property == p && f.Property == variant.NoUndersell && f.Fault == variant.DropReply
+					})
+					if vanishes && r.Counterexample == nil {
+						t.Errorf("no schedule breaks it: %s %s", r.Verdict, r.Why)
+					}
+				})
+			}
+		}
+	}
+}

@@ -1,0 +1,359 @@
+package explore
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"oversell/history"
+	"oversell/lockimpl"
+	"oversell/reports"
+	"oversell/scenarios"
+	"oversell/variant"
+)
+
+// handmade is a lock with a verdict that is known by hand.
+type handmade struct {
+	env     variant.Env
+	acquire func(context.Context, variant.Env, lockimpl.Options) (until time.Time, token string, err error)
+	release func(context.Context, variant.Env, lockimpl.Lock) error
+}
+
+func (h *handmade) Acquire(ctx context.Context, key string, o lockimpl.Options) (lockimpl.Lock, error) {
+	until, token, err := h.acquire(ctx, h.env, o)
+	return lockimpl.Lock{Key: key, Token: token, Until: until}, err
+}
+
+func (h *handmade) Extend(context.Context, lockimpl.Lock, time.Duration) (lockimpl.Lock, error) {
+	return lockimpl.Lock{}, lockimpl.ErrLost
+}
+
+func (h *handmade) Release(ctx context.Context, l lockimpl.Lock) error {
+	if h.release == nil {
+		return nil
+	}
+	return h.release(ctx, h.env, l)
+}
+
+type (
+	acquiring = func(context.Context, variant.Env, lockimpl.Options) (time.Time, string, error)
+	releasing = func(context.Context, variant.Env, lockimpl.Lock) error
+)
+
+var (
+	dropOwn = redis.NewScript(`if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0`)
+	swap    = redis.NewScript(`if (redis.call('get', KEYS[1]) or '') == ARGV[1] then redis.call('set', KEYS[1], ARGV[2]) return 1 end return 0`)
+	// expiryInLua keeps the end of the lease in milliseconds, by the server's clock.
+	expiryInLua = redis.NewScript(`local t = redis.call('time') local now = t[1] * 1000 + math.floor(t[2] / 1000)
+		local v = redis.call('get', KEYS[1]) if v and tonumber(v) > now then return 0 end
+		redis.call('set', KEYS[1], string.format('%.0f', now + ARGV[1])) return 1`)
+)
+
+// put is SET NX PX on a key.
+func put(ctx context.Context, env variant.Env, key, v string, ttl time.Duration) error {
+	switch ok, err := env.Redis[0].SetNX(ctx, key, v, ttl).Result(); {
+	case err != nil:
+		return err
+	case !ok:
+		return lockimpl.ErrHeld
+	}
+	return nil
+}
+
+// granting is SET NX PX on a key, with a lease that until counts.
+func granting(key string, until func(variant.Env, time.Time, time.Duration) time.Time) acquiring {
+	return func(ctx context.Context, env variant.Env, o lockimpl.Options) (time.Time, string, error) {
+		v, start := env.Token(), env.Clock.Now()
+		if err := put(ctx, env, key, v, o.TTL); err != nil {
+			return start, v, err
+		}
+		return until(env, start, o.TTL), v, nil
+	}
+}
+
+func fromStart(_ variant.Env, start time.Time, ttl time.Duration) time.Time { return start.Add(ttl) }
+
+func dropping(keys ...string) releasing {
+	return func(ctx context.Context, env variant.Env, l lockimpl.Lock) (err error) {
+		for _, key := range keys {
+			err = errors.Join(err, dropOwn.Run(ctx, env.Redis[0], []string{key}, l.Token).Err())
+		}
+		return err
+	}
+}
+
+func deleting(keys ...string) releasing {
+	return func(ctx context.Context, env variant.Env, _ lockimpl.Lock) error {
+		return env.Redis[0].Del(ctx, keys...).Err()
+	}
+}
+
+// stamped keeps the end of the lease, or the grant, as a number of milliseconds, and whoever
+// comes after takes the lock over in one script. early is by how much too early.
+func stamped(grant bool, early time.Duration) acquiring {
+	return func(ctx context.Context, env variant.Env, o lockimpl.Options) (time.Time, string, error) {
+		old, err := get(ctx, env.Redis[0], "stamp")
+		if err != nil {
+			return time.Time{}, "", err
+		}
+		now := env.Clock.Now()
+		if n, _ := strconv.ParseInt(old, 10, 64); old != "" {
+			end := time.UnixMilli(n)
+			if grant {
+				end = end.Add(o.TTL)
+			}
+			if now.Add(early).Before(end) {
+				return now, "", lockimpl.ErrHeld
+			}
+		}
+		mark := now.Add(o.TTL)
+		if grant {
+			mark = now
+		}
+		n, err := swap.Run(ctx, env.Redis[0], []string{"stamp"}, old, mark.UnixMilli()).Int()
+		if err == nil && n == 0 {
+			err = lockimpl.ErrHeld
+		}
+		return now.Add(o.TTL), "", err
+	}
+}
+
+// classic is SETNX, GET and GETSET of an expiry, by a reading of the clock that comes first.
+func classic(ctx context.Context, env variant.Env, o lockimpl.Options) (time.Time, string, error) {
+	now := env.Clock.Now()
+	until := now.Add(o.TTL)
+	mark := strconv.FormatInt(until.UnixMilli(), 10)
+	r := env.Redis[0]
+	if ok, err := r.SetNX(ctx, "stamp", mark, 0).Result(); ok || err != nil {
+		return until, "", err
+	}
+	old, err := get(ctx, r, "stamp")
+	if n, _ := strconv.ParseInt(old, 10, 64); err != nil || old == "" || now.Before(time.UnixMilli(n)) {
+		return until, "", errors.Join(err, lockimpl.ErrHeld)
+	}
+	was, err := r.GetSet(ctx, "stamp", mark).Result()
+	if err == nil && was != old {
+		err = lockimpl.ErrHeld
+	}
+	return until, "", err
+}
+
+// watched is a WATCH of a key and a SET in a transaction, on the connection that watches or on
+// any.
+func watched(same bool) acquiring {
+	return func(ctx context.Context, env variant.Env, o lockimpl.Options) (time.Time, string, error) {
+		v, start := env.Token(), env.Clock.Now()
+		err := env.Redis[0].Watch(ctx, func(tx *redis.Tx) error {
+			old, err := get(ctx, env.Redis[0], lockKey)
+			if err == nil && old != "" {
+				return lockimpl.ErrHeld
+			} else if err != nil {
+				return err
+			}
+			within := env.Redis[0].TxPipelined
+			if same {
+				within = tx.TxPipelined
+			}
+			_, err = within(ctx, func(p redis.Pipeliner) error { return p.Set(ctx, lockKey, v, o.TTL).Err() })
+			return err
+		}, lockKey)
+		if errors.Is(err, redis.TxFailedErr) {
+			err = lockimpl.ErrHeld
+		}
+		return start.Add(o.TTL), v, err
+	}
+}
+
+// byHand are searches of locks whose verdicts are known by hand.
+var byHand = []struct {
+	name    string
+	acquire acquiring
+	release releasing
+	bounds  reports.Bounds
+	change  func(*scenarios.Config)
+	look    variant.Property // empty: mutual-exclusion
+	want    string
+	says    string // in what is not checked, or why
+}{
+	{name: "what is left, by two looks", acquire: granting(lockKey, func(env variant.Env, start time.Time, ttl time.Duration) time.Time {
+		left := ttl - env.Clock.Now().Sub(start)
+		return env.Clock.Now().Add(left)
+	}), release: dropping(lockKey), bounds: reports.Bounds{Tries: 1, Advances: 1, Stalls: 1}, want: reports.Violated},
+	{name: "what is left, by one look", acquire: granting(lockKey, func(env variant.Env, start time.Time, ttl time.Duration) time.Time {
+		now := env.Clock.Now()
+		return now.Add(ttl - now.Sub(start))
+	}), release: dropping(lockKey), bounds: reports.Bounds{Tries: 1, Advances: 1, Stalls: 2}, want: reports.Pass},
+	{name: "a look too early", acquire: func(ctx context.Context, env variant.Env, o lockimpl.Options) (time.Time, string, error) {
+		first := env.Clock.Now()
+		lost := env.Clock.Now().Sub(first) // a margin, but for what comes before
+		err := put(ctx, env, lockKey, "x", max(o.TTL-lost, time.Millisecond))
+		return first.Add(o.TTL + lost), "", err
+	}, bounds: reports.Bounds{Tries: 2, Advances: 2, Stalls: 1}, want: reports.Violated},
+
+	{name: "an expiry as value", acquire: stamped(false, 0), bounds: reports.Bounds{Tries: 2, Advances: 2, Stalls: 1}, want: reports.Pass},
+	{name: "an expiry as value, taken 300 ms too early", acquire: stamped(false, 300*time.Millisecond), bounds: reports.Bounds{Tries: 1, Advances: 1}, want: reports.Violated},
+	{name: "an expiry as value, taken 1 ms too early", acquire: stamped(false, time.Millisecond), bounds: reports.Bounds{Tries: 1, Advances: 1}, want: reports.Violated},
+	{name: "a grant as value", acquire: stamped(true, 0), bounds: reports.Bounds{Tries: 2, Advances: 2}, want: reports.Pass},
+	{name: "a grant as value, taken too early", acquire: stamped(true, 900*time.Millisecond), bounds: reports.Bounds{Tries: 1, Advances: 1}, want: reports.Violated},
+	{name: "an expiry as value, GETSET", acquire: classic, bounds: reports.Bounds{Tries: 2, Advances: 2}, want: reports.Violated},
+	{name: "an expiry in Lua", acquire: func(ctx context.Context, env variant.Env, o lockimpl.Options) (time.Time, string, error) {
+		start := env.Clock.Now()
+		n, err := expiryInLua.Run(ctx, env.Redis[0], []string{"stamp"}, o.TTL.Milliseconds()).Int()
+		if err == nil && n == 0 {
+			err = lockimpl.ErrHeld
+		}
+		return start.Add(o.TTL), "", err
+	}, bounds: reports.Bounds{Tries: 2, Advances: 2, Stalls: 1}, want: reports.Pass},
+	{name: "an expiry in Lua, counted from the answer", acquire: func(ctx context.Context, env variant.Env, o lockimpl.Options) (time.Time, string, error) {
+		n, err := expiryInLua.Run(ctx, env.Redis[0], []string{"stamp"}, o.TTL.Milliseconds()).Int()
+		if err == nil && n == 0 {
+			err = lockimpl.ErrHeld
+		}
+		return env.Clock.Now().Add(o.TTL), "", err
+	}, bounds: reports.Bounds{Tries: 2, Advances: 2}, want: reports.Violated},
+
+	{name: "another key", acquire: granting("mutex/order", fromStart), release: dropping("mutex/order"), bounds: reports.Bounds{Tries: 2, Advances: 1}, look: ownerP, want: reports.Pass},
+	{name: "another key, deleted", acquire: granting("mutex/order", fromStart), release: deleting("mutex/order"), bounds: reports.Bounds{Tries: 2, Advances: 1}, look: ownerP, want: reports.Violated},
+	{name: "two keys, one deleted", acquire: func(ctx context.Context, env variant.Env, o lockimpl.Options) (time.Time, string, error) {
+		v, start := env.Token(), env.Clock.Now()
+		err := put(ctx, env, "first", v, o.TTL)
+		if err == nil {
+			err = put(ctx, env, "second", v, o.TTL)
+		}
+		return start.Add(o.TTL), v, err
+	}, release: func(ctx context.Context, env variant.Env, l lockimpl.Lock) error {
+		return errors.Join(dropping("first")(ctx, env, l), deleting("second")(ctx, env, l))
+	}, bounds: reports.Bounds{Tries: 2, Advances: 2}, look: ownerP, want: reports.Violated},
+	{name: "nothing is released", acquire: granting(lockKey, fromStart), bounds: reports.Bounds{Tries: 2, Advances: 1}, look: ownerP, want: reports.Pass},
+	{name: "no key", acquire: func(_ context.Context, env variant.Env, o lockimpl.Options) (time.Time, string, error) {
+		return env.Clock.Now().Add(o.TTL), "", nil
+	}, bounds: reports.Bounds{Tries: 2, Advances: 1}, look: ownerP, want: reports.Inconclusive, says: "owner-only-release was not judged"},
+
+	{name: "a key for a day", acquire: func(ctx context.Context, env variant.Env, o lockimpl.Options) (time.Time, string, error) {
+		v, start := env.Token(), env.Clock.Now()
+		if err := env.Redis[0].Set(ctx, "seen", "1", 24*time.Hour).Err(); err != nil {
+			return start, v, err
+		}
+		return start.Add(o.TTL), v, put(ctx, env, lockKey, v, o.TTL)
+	}, release: dropping(lockKey), bounds: reports.Bounds{Tries: 2, Advances: 2}, want: reports.Pass, says: "lives for more than 1h"},
+	{name: "the wait for the lease", acquire: func(ctx context.Context, env variant.Env, o lockimpl.Options) (time.Time, string, error) {
+		v, start := env.Token(), env.Clock.Now()
+		return start.Add(o.TTL), v, put(ctx, env, lockKey, v, o.Wait)
+	}, release: dropping(lockKey), bounds: reports.Bounds{Tries: 1, Advances: 1}, want: reports.Violated},
+	{name: "whole seconds", acquire: func(ctx context.Context, env variant.Env, o lockimpl.Options) (time.Time, string, error) {
+		v, start := env.Token(), env.Clock.Now()
+		return start.Add(o.TTL), v, put(ctx, env, lockKey, v, o.TTL.Truncate(time.Second))
+	}, release: dropping(lockKey), bounds: reports.Bounds{Tries: 1, Advances: 1}, want: reports.Violated},
+
+	// The lease is over in Redis before it is for the client; nobody finds out unless time
+	// passes, and only the dead could go on.
+	{name: "nobody waits for the dead", acquire: waiting, bounds: reports.Bounds{Tries: 1, Crashes: 1}, change: patient, want: reports.Violated},
+	{name: "somebody waits for the living", acquire: waiting, bounds: reports.Bounds{Tries: 1}, change: patient, want: reports.Pass},
+	// The command is carried out, and its client takes it for lost.
+	{name: "the answer comes after the time limit", acquire: func(ctx context.Context, env variant.Env, _ lockimpl.Options) (time.Time, string, error) {
+		ctx, cancel := env.Clock.WithTimeout(ctx, 50*time.Millisecond)
+		defer cancel()
+		return time.Time{}, "", put(ctx, env, lockKey, "x", 0)
+	}, release: deleting(lockKey), bounds: reports.Bounds{Tries: 1, Advances: 1, Stalls: 1}, look: variant.Progress, want: reports.Violated},
+
+	{name: "watched", acquire: watched(true), release: dropping(lockKey), bounds: reports.Bounds{Tries: 2, Late: 1, Advances: 1}, want: reports.Pass},
+	{name: "watched on another connection", acquire: watched(false), release: dropping(lockKey), bounds: reports.Bounds{Tries: 1}, want: reports.Violated},
+}
+
+// waiting sets a key for half its lease, and sleeps when it is held.
+func waiting(ctx context.Context, env variant.Env, o lockimpl.Options) (time.Time, string, error) {
+	for range 2 {
+		start := env.Clock.Now()
+		err := put(ctx, env, lockKey, "x", o.TTL/2)
+		if !errors.Is(err, lockimpl.ErrHeld) {
+			return start.Add(o.TTL), "", err
+		}
+		if err := env.Clock.Sleep(ctx, o.TTL*3/4); err != nil {
+			return start, "", err
+		}
+	}
+	return time.Time{}, "", lockimpl.ErrHeld
+}
+
+func patient(c *scenarios.Config) { c.MaxTries = 2 }
+
+// TestByHand: what must break does, what must hold does, and the reductions change nothing.
+func TestByHand(t *testing.T) {
+	for _, c := range byHand {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			mutex, _ := scenarios.Find("mutex")
+			if c.bounds.Clients, c.bounds.TimeMS = 2, 60_000; c.look == "" {
+				c.look = mutexP
+			}
+			config := Config{Bounds: c.bounds, Look: []history.Promise{{Of: variant.Lock, Property: c.look}}}
+			config.Run = scenarios.Config{Scenario: mutex, Lock: lockimpl.Variant{Name: "handmade", New: func(env variant.Env) lockimpl.Locker {
+				return &handmade{env, c.acquire, c.release}
+			}}}
+			if c.change != nil {
+				c.change(&config.Run)
+			}
+			var steps []int
+			for _, config.Plain = range []bool{false, true} {
+				r, err := Run(t.Context(), config)
+				if err != nil || r.Verdict != c.want {
+					t.Fatalf("plain %t: %s: %s, %v; want %s", config.Plain, r.Verdict, r.Why, err, c.want)
+				}
+				if !strings.Contains(r.Why+strings.Join(r.NotChecked, "\n"), c.says) {
+					t.Errorf("%s, %q do not say %q", r.Why, r.NotChecked, c.says)
+				}
+				if r.Verdict == reports.Pass && c.bounds.Advances > 0 && r.Stats.Lapses == 0 {
+					t.Error("no lease ran out")
+				}
+				steps = append(steps, outcomeOf(r).actions)
+				t.Logf("plain %t: %d states, %d executions, %.0f ms: %s", config.Plain, r.Stats.States, r.Stats.Executions, r.Stats.ElapsedMS, r.Why)
+			}
+			if steps[0] != steps[1] {
+				t.Errorf("%d steps with reductions, %d without", steps[0], steps[1])
+			}
+		})
+	}
+}
+
+// TestLeasesThatNeverRunOut: of a lease that lasts for longer than the search nothing is proved.
+func TestLeasesThatNeverRunOut(t *testing.T) {
+	mutex, _ := scenarios.Find("mutex")
+	long := func(_ variant.Env, start time.Time, _ time.Duration) time.Time { return start.Add(48 * time.Hour) }
+	acquire := func(ctx context.Context, env variant.Env, o lockimpl.Options) (time.Time, string, error) {
+		o.TTL = 48 * time.Hour
+		return granting(lockKey, long)(ctx, env, o)
+	}
+	c := Config{Bounds: reports.Bounds{Clients: 2, Tries: 1, Advances: 1}, Look: []history.Promise{{Of: variant.Lock, Property: mutexP}}}
+	c.Run = scenarios.Config{Scenario: mutex, Lock: lockimpl.Variant{Name: "handmade", New: func(env variant.Env) lockimpl.Locker {
+		return &handmade{env, acquire, dropping(lockKey)}
+	}}}
+	r, err := Run(t.Context(), c)
+	if err != nil || r.Verdict != reports.Inconclusive || !strings.Contains(r.Why, "no lease that was promised ran out") {
+		t.Errorf("%s: %s, %v", r.Verdict, r.Why, err)
+	}
+}
+
+func TestInstantsInText(t *testing.T) {
+	epoch := time.Duration(Epoch.UnixNano())
+	for text, want := range map[string][]time.Duration{
+		"a=1767225601":                {time.Second},
+		"{x:1767225600250}":           {250 * time.Millisecond},
+		"1767225600000007":            {7 * time.Microsecond},
+		"1767225600000008000 and 12":  {8 * time.Microsecond},
+		"1767225599 1767229201 17672": nil, // before, too late, too short
+		"token1.0 9007190000000001":   nil,
+	} {
+		var got []time.Duration
+		for _, i := range instants(text, epoch) {
+			got = append(got, i.is)
+		}
+		if len(got) != len(want) || len(got) == 1 && got[0] != want[0] {
+			t.Errorf("%q: %v; want %v", text, got, want)
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package faults
+
+import (
+	"slices"
+	"time"
+
+	"oversell/target"
+	"oversell/variant"
+	"oversell/wire"
+)
+
+// Wrong is an error about a part of the fault's sentence, with its position. It
+// points at the first word if the sentence lacks the part.
+func (f Fault) Wrong(p Part, format string, args ...any) error {
+	r := &reader{sentence: f.Text, words: wordsOf(f.Text)}
+	at, _ := r.raw()
+	if parts, err := r.parts(); err == nil {
+		if named := find(parts, p); named != nil {
+			at = named.word
+		}
+	}
+	return r.errorAt(at, format, args...)
+}
+
+// FitsServers is nil if the fault can matter on these servers, or names none of
+// them. others are the faults of the run, and masters is how many of independent
+// masters its clients use; 0: all.
+func (f Fault) FitsServers(all []target.Server, others []Fault, masters int) error {
+	n := f.Where.Node
+	if n == 0 {
+		return nil
+	}
+	if n > len(all) {
+		return f.Wrong(TakesNode, "names node %d, and the servers are node 1 to node %d", n, len(all))
+	}
+	independent := !slices.ContainsFunc(all, func(s target.Server) bool { return s.Role != target.Master })
+	helped := slices.ContainsFunc(others, func(o Fault) bool { return o.Kind.Level == OnServer && o.Text != f.Text })
+	switch role := all[n-1].Role; {
+	case slices.Contains(f.Kind.Provokes(f, forGood), variant.Failover): // it names a master by any of its servers
+	case role == target.Sentinel && f.Kind.Level == OnWire:
+		return f.Wrong(TakesNode, "names node %d, a sentinel: commands go to masters", n)
+	case role != target.Master && !helped:
+		return f.Wrong(TakesNode, "names node %d, a %s: no command goes there, unless another fault makes it a master", n, role)
+	case independent && masters > 0 && n > masters:
+		return f.Wrong(TakesNode, "names node %d, and the clients of this run use node 1 only", n)
+	}
+	return nil
+}
+
+// NeedsCommand tells whether the fault strikes at commands only. The others strike
+// at times, or whoever holds a lock.
+func (f Fault) NeedsCommand() bool {
+	switch {
+	case f.Kind.timed():
+		return false
+	case f.Kind.Strike == nil:
+		return true
+	}
+	blow := f.Kind.Strike(f)
+	if blow.Clock != 0 {
+		return false
+	}
+	w := f.Where
+	return blow.needsCommand() || w.State != Holding || w.Moment != AnyMoment || w.Command != "" || w.Key != ""
+}
+
+// OfThread tells whether the fault passes by what a client runs beside its own
+// thread, such as a renewal.
+func (f Fault) OfThread() bool { return f.Kind.Strike != nil && f.Kind.Strike(f).ofThread() }
+
+// Lateness is how late a command reaches the server whose client has given it up;
+// 0 for other faults.
+func (f Fault) Lateness() time.Duration {
+	if f.Kind.Rule == nil || f.Kind.Rule(f).Verb != wire.Late {
+		return 0
+	}
+	return f.Amount
+}

@@ -1,0 +1,59 @@
+package faults
+
+import (
+	"testing"
+	"time"
+
+	"oversell/target"
+)
+
+// A clock that is put right again changes no lease: neither does a lease that was
+// granted meanwhile last longer by the jump, nor does it end with it.
+func TestMendingAClockKeepsLeases(t *testing.T) {
+	t.Parallel()
+	tg := openServers(t, target.Spec{Target: "process", Clocks: true})
+	c := tg.Admin(1)
+	const lease = 40 * time.Second
+	for _, jump := range []string{"+60s", "-60s", "+1s", "-1s"} {
+		mend := broken(t, Site{Target: tg}, "clock "+jump+" on node 1")
+		if err := c.Set(t.Context(), "lock", "token", lease).Err(); err != nil {
+			t.Fatal(err)
+		}
+		mend()
+		left, err := c.PTTL(t.Context(), "lock").Result()
+		if err != nil || left > lease || left < lease-10*time.Second {
+			t.Errorf("after a jump of %s was mended, a lease of %v has %v left (%v)", jump, lease, left, err)
+		}
+		began := time.Now()
+		wantReply(t, c, "OK", "SET", "k", "v") // nobody is kept from writing
+		if took := time.Since(began); took > pauseWrites {
+			t.Errorf("the first write after a jump of %s was mended took %v", jump, took)
+		}
+	}
+}
+
+// A clock that moves when no key has a lease and nobody asks for the time has done
+// nothing.
+func TestAClockThatNobodyReads(t *testing.T) {
+	t.Parallel()
+	tg := openServers(t, target.Spec{Target: "process", Clocks: true})
+	why := ""
+	on := Site{Target: tg, Vain: func(w string) { why = w }}
+	broken(t, on, "clock +60s on node 1")()
+	if why == "" {
+		t.Error("it is said to have mattered")
+	}
+	wantReply(t, tg.Admin(1), "OK", "SET", "lock", "a", "PX", "60000")
+	why = ""
+	cut := int64(0)
+	on.Brought = func(what string, n int64) {
+		if what == "leases cut short" {
+			cut = n
+		}
+	}
+	broken(t, on, "clock +70s on node 1")()
+	if why != "" || cut != 1 {
+		t.Errorf("with a lease open: %d leases cut short, in vain: %q", cut, why)
+	}
+	wantReply(t, tg.Admin(1), "redis: nil", "GET", "lock")
+}

@@ -1,0 +1,261 @@
+package history
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+)
+
+// unmarshal is json.Unmarshal for texts that may come from other tools. Package json alone
+// reads some of them as something else than they say:
+//
+//   - It takes "Outcome" for "outcome". Here only the exact name of a field is its name.
+//   - Of a field that an object has twice it takes the last. Here that is an error.
+//   - In a text it puts U+FFFD in place of bytes that are not UTF-8 and of half a
+//     surrogate pair, so that different identities become one. Here that is an error.
+//   - A whole number may be spelled 7, 7.0 or 70e-1. Here all of them are read as 7, if it
+//     fits into 64 bits.
+func unmarshal(text []byte, v any) error {
+	if err := json.Unmarshal(text, new(json.RawMessage)); err != nil {
+		return err // not JSON
+	}
+	x := exact{in: text, out: make([]byte, 0, len(text))}
+	if err := x.value(reflect.TypeOf(v).Elem()); err != nil {
+		return err
+	}
+	return json.Unmarshal(x.out, v)
+}
+
+// exact rewrites JSON that is known to be valid so that package json reads it as it is.
+type exact struct{ in, out []byte }
+
+// value rewrites the value that comes next, which is to be read into a type; nil: into
+// none, or into one that reads it by itself.
+func (x *exact) value(t reflect.Type) error {
+	for t != nil && t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	x.blanks()
+	switch x.in[0] {
+	case '{':
+		return x.object(t)
+	case '[':
+		return x.array(t)
+	case '"':
+		text, err := x.text()
+		x.out = append(x.out, text...)
+		return err
+	}
+	size := bytes.IndexAny(x.in, ",]} \t\r\n")
+	if size < 0 {
+		size = len(x.in)
+	}
+	x.out = appendWhole(x.out, x.in[:size])
+	x.in = x.in[size:]
+	return nil
+}
+
+func (x *exact) blanks() { x.in = bytes.TrimLeft(x.in, " \t\r\n") }
+
+// next goes on to the next element, and reports false at the end of all.
+func (x *exact) next() bool {
+	x.blanks()
+	c := x.in[0]
+	if c != ',' && c != ']' && c != '}' {
+		return true // the first
+	}
+	x.in = x.in[1:]
+	return c == ','
+}
+
+func (x *exact) array(t reflect.Type) error {
+	var element reflect.Type
+	if t != nil && t.Kind() == reflect.Slice {
+		element = t.Elem()
+	}
+	x.in, x.out = x.in[1:], append(x.out, '[')
+	for first := true; x.next(); first = false {
+		if !first {
+			x.out = append(x.out, ',')
+		}
+		if err := x.value(element); err != nil {
+			return err
+		}
+	}
+	x.out = append(x.out, ']')
+	return nil
+}
+
+func (x *exact) object(t reflect.Type) error {
+	fields, known := fieldsOf(t)
+	had := make(map[string]bool)
+	x.in, x.out = x.in[1:], append(x.out, '{')
+	begin := len(x.out)
+	for x.next() {
+		x.blanks()
+		text, err := x.text()
+		if err != nil {
+			return err
+		}
+		var name string
+		if err := json.Unmarshal(text, &name); err != nil {
+			return err
+		}
+		if had[name] {
+			return fmt.Errorf("%q is given twice in one object", short(name))
+		}
+		had[name] = true
+		field := len(x.out)
+		if field > begin {
+			x.out = append(x.out, ',')
+		}
+		x.out = append(append(x.out, text...), ':')
+		value := len(x.out)
+		of, ours := fields[name]
+		x.blanks()
+		x.in = x.in[1:] // the colon
+		if err := x.value(of); err != nil {
+			return err
+		}
+		if known && !ours {
+			x.out = x.out[:field]
+		}
+		if of == timeType && new(time.Time).UnmarshalJSON(x.out[value:]) != nil {
+			return fmt.Errorf("%q is %s: it must be a time such as \"2026-01-31T12:00:00Z\"", name, short(string(x.out[value:])))
+		}
+	}
+	x.out = append(x.out, '}')
+	return nil
+}
+
+// text takes a string, with its quotes.
+func (x *exact) text() ([]byte, error) {
+	end := 1
+	unicode, half := true, false // half: of a surrogate pair, right before end
+	for x.in[end] != '"' {
+		size, low := 1, false
+		if x.in[end] == '\\' {
+			size = 2
+			if x.in[end+1] == 'u' {
+				size = 6
+				unit, _ := strconv.ParseUint(string(x.in[end+2:end+6]), 16, 16)
+				low = unit>>10 == 0xdc00>>10
+				if unit>>10 == 0xd800>>10 {
+					unicode = unicode && !half
+					half = true
+					end += size
+					continue
+				}
+			}
+		}
+		unicode = unicode && half == low
+		half = false
+		end += size
+	}
+	text := x.in[:end+1]
+	x.in = x.in[end+1:]
+	if !unicode || half || !utf8.Valid(text) {
+		return nil, fmt.Errorf("the text %s is not Unicode: it has bytes that are not UTF-8 or half of a surrogate pair, and cannot be told from other such texts", short(string(text)))
+	}
+	return text, nil
+}
+
+// appendWhole appends a literal; a whole number of 64 bits in its decimal form.
+func appendWhole(b, literal []byte) []byte {
+	if c := literal[0]; c != '-' && (c < '0' || c > '9') {
+		return append(b, literal...)
+	}
+	digits, negative := strings.CutPrefix(string(literal), "-")
+	digits, exponent, _ := strings.Cut(strings.ToLower(digits), "e")
+	before, behind, _ := strings.Cut(digits, ".")
+	digits = strings.TrimLeft(before+behind, "0")
+	significant := strings.TrimRight(digits, "0")
+	if significant == "" {
+		return append(b, '0')
+	}
+	power, err := 0, error(nil)
+	if exponent != "" {
+		power, err = strconv.Atoi(exponent)
+	}
+	zeros := power - len(behind) + len(digits) - len(significant)
+	if err != nil || zeros < 0 || len(significant)+zeros > len("9223372036854775807") {
+		return append(b, literal...)
+	}
+	text := significant + strings.Repeat("0", zeros)
+	if negative {
+		text = "-" + text
+	}
+	if _, err := strconv.ParseInt(text, 10, 64); err != nil {
+		return append(b, literal...)
+	}
+	return append(b, text...)
+}
+
+var (
+	timeType    = reflect.TypeFor[time.Time]()
+	unmarshaler = reflect.TypeFor[json.Unmarshaler]()
+	fieldTypes  sync.Map // of a struct: what fieldsOf returns
+)
+
+// fieldsOf are the types of the fields that package json knows of a struct, by name. known
+// is false of other types, and of those that read themselves.
+func fieldsOf(t reflect.Type) (fields map[string]reflect.Type, known bool) {
+	if t == nil || t.Kind() != reflect.Struct || reflect.PointerTo(t).Implements(unmarshaler) {
+		return nil, false
+	}
+	if all, ok := fieldTypes.Load(t); ok {
+		return all.(map[string]reflect.Type), true
+	}
+	fields = make(map[string]reflect.Type)
+	for _, f := range reflect.VisibleFields(t) {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
+			fields[name] = f.Type
+		}
+	}
+	fieldTypes.Store(t, fields)
+	return fields, true
+}
+
+// plain puts an error of package json into the words of this format.
+func plain(err error) error {
+	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
+		return fmt.Errorf("not JSON: %w", err)
+	}
+	wrong := (*json.UnmarshalTypeError)(nil)
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	if wrong.Field == "" {
+		return fmt.Errorf("a JSON %s instead of an object", short(wrong.Value))
+	}
+	path := strings.Split(wrong.Field, ".")
+	path = slices.DeleteFunc(path, func(name string) bool { return 'A' <= name[0] && name[0] <= 'Z' }) // embedded structs
+	return fmt.Errorf("%q is a JSON %s, it must be %s", strings.Join(path, "."), short(wrong.Value), wanted(wrong.Type))
+}
+
+// wanted is what JSON must have for a type.
+func wanted(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		return fmt.Sprintf("a whole number of %d bits", t.Bits())
+	case reflect.Uint64:
+		return "a whole number of 64 bits without a sign"
+	case reflect.Float64:
+		return "a number"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice:
+		return "an array"
+	case reflect.Struct:
+		return "an object"
+	}
+	return "a " + t.Kind().String()
+}

@@ -1,0 +1,152 @@
+package history
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"hash"
+)
+
+// frames takes in the frames of a file one after the other, and checks that they are
+// those that were written: each has the next number, and the trailer counts the
+// operations and holds a digest of everything before it.
+type frames struct {
+	h    *History
+	d    decoder
+	next uint32    // the number of the next frame
+	ops  int       // operations taken
+	sum  hash.Hash // of all bytes taken
+}
+
+func newFrames(h *History) *frames { return &frames{h: h, sum: sha256.New()} }
+
+// digest is that of all bytes taken so far.
+func (r *frames) digest() string { return hex.EncodeToString(r.sum.Sum(nil)) }
+
+func noHeader(problem string) error {
+	if problem == incomplete {
+		return fmt.Errorf("%w: the file ends inside it", ErrNoHeader)
+	}
+	return fmt.Errorf("%w: %w: it %s", ErrNoHeader, ErrDamaged, problem)
+}
+
+// header takes in the magic and the header, and returns the offset behind them.
+func (r *frames) header(data []byte) (int, error) {
+	f, problem := nextFrame(data, len(magic))
+	if problem != "" {
+		return 0, noHeader(problem)
+	}
+	if f.kind != headerFrame {
+		return 0, fmt.Errorf("%w: %w: a frame of kind %q stands in its place", ErrNoHeader, ErrDamaged, f.kind)
+	}
+	if err := unmarshal(f.payload, &r.h.Header); err != nil {
+		return 0, fmt.Errorf("%w: %w", ErrNoHeader, plain(err))
+	}
+	r.took(data[:f.end()])
+	return f.end(), checkSchema(r.h.Header.Schema)
+}
+
+// took counts a frame as taken. Its bytes may have others before them.
+func (r *frames) took(b []byte) {
+	r.next++
+	r.sum.Write(b)
+}
+
+// all takes in everything up to the trailer, or to the first frame that cannot be
+// trusted.
+func (r *frames) all(data []byte, at int) {
+	h := r.h
+	defer func() { r.sum.Write(data[at:]) }()
+	for at < len(data) {
+		f, problem := nextFrame(data, at)
+		if problem == "" {
+			problem = r.take(f)
+		}
+		if problem != "" {
+			h.endAt(len(h.Ops), at, len(data), problem)
+			return
+		}
+		r.took(data[at:f.end()])
+		at = f.end()
+		if h.Trailer != nil {
+			if at < len(data) {
+				h.Damage(fmt.Sprintf("damaged: %s follow the trailer at byte %s", plural(len(data)-at, "byte"), group(at)))
+			}
+			return
+		}
+	}
+	h.Cut = fmt.Sprintf("cut off after %s: the file ends at byte %s without a trailer", plural(len(h.Ops), "operation"), group(at))
+}
+
+// take takes in one frame, or tells why it is not what was written.
+func (r *frames) take(f frame) (problem string) {
+	if f.number != r.next {
+		return fmt.Sprintf("has the number %d and not %d: frames are missing, doubled or out of order", f.number, r.next)
+	}
+	r.d.start(f.payload)
+	var err error
+	switch f.kind {
+	case symbolsFrame:
+		err = r.d.symbols()
+	case opsFrame:
+		before := len(r.h.Ops)
+		r.h.Ops, err = r.d.ops(r.h.Ops)
+		r.ops += len(r.h.Ops) - before
+	case trailerFrame:
+		t := new(sealed)
+		if err = unmarshal(f.payload, t); err != nil {
+			break
+		}
+		if problem = t.problem(r.ops, r.digest()); problem != "" {
+			return problem
+		}
+		r.h.Trailer = &t.Trailer
+	default:
+		err = fmt.Errorf("this build does not know its kind, %q", f.kind)
+	}
+	if err != nil {
+		return fmt.Sprintf("makes no sense: %v", err)
+	}
+	return ""
+}
+
+// sealed is a trailer as it stands in a file: with what shows that everything before it
+// is as it was written.
+type sealed struct {
+	Trailer
+	// Operations counts them; nil: nobody did.
+	Operations *int `json:"operations"`
+	// SHA256 is the digest of all bytes before the trailer's frame or, in JSON lines, before
+	// this field; empty: not known.
+	SHA256 string `json:"sha256,omitempty"`
+}
+
+// problem says how a trailer contradicts what came before it.
+func (s *sealed) problem(ops int, digest string) string {
+	switch {
+	case s.Operations == nil:
+		return `does not tell how many operations there are ("operations")`
+	case *s.Operations != ops:
+		return fmt.Sprintf("counts %s, and there are %s: some are missing or doubled", plural(*s.Operations, "operation"), group(ops))
+	case s.SHA256 != "" && s.SHA256 != digest:
+		return "holds another digest than that of the operations before it: something was altered"
+	}
+	return ""
+}
+
+// endAt says that reading stopped at a frame of a file of size bytes, with that many
+// operations before it.
+func (h *History) endAt(ops, at, size int, problem string) {
+	if problem == incomplete {
+		h.Cut = fmt.Sprintf("cut off after %s: the frame at byte %s %s", plural(ops, "operation"), group(at), problem)
+		return
+	}
+	h.Damage(fmt.Sprintf("damaged after %s: the frame at byte %s %s; %s from there on are not read",
+		plural(ops, "operation"), group(at), problem, plural(size-at, "byte")))
+}
+
+// Damage marks the history as one that is not what was written, and says in a sentence
+// how. It has no trailer then.
+func (h *History) Damage(how string) {
+	h.Damaged, h.Trailer, h.Cut = true, nil, how
+}

@@ -1,0 +1,71 @@
+package history
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// TestScanTakesOurLines: what this program writes is read the fast way.
+func TestScanTakesOurLines(t *testing.T) {
+	for _, op := range loadOps(30, 3, 1) {
+		line := appendOpLine(nil, &op)
+		var f fields
+		if !f.scan(line) {
+			t.Fatalf("%s goes to package json", line)
+		}
+		if got, open, err := f.complete(); err != nil || open || *got != op {
+			t.Fatalf("%s is read as %+v, %v", line, got, err)
+		}
+	}
+}
+
+// FuzzScan: what the fast way reads, the slow way reads as the same.
+func FuzzScan(f *testing.F) {
+	for _, op := range loadOps(3, 1, 1) {
+		f.Add(string(appendOpLine(nil, &op)))
+	}
+	for _, line := range []string{
+		`{"client":1,"outcome":"ok","Outcome":"unknown"}`, `{"client":1,"kind":"buy","kind":"buy"}`, `{"arg":7,"arg":null}`, `{"client":4294967297}`,
+		`{"key":"7","arg":-0,"result":"-0","session":1.0}`, `{"key":"\ud800"}`, `{"reason":"","kind":""}`, "{\"key\":\"\u2028\"} ",
+	} {
+		f.Add(line)
+	}
+	f.Fuzz(func(t *testing.T, line string) {
+		var fast fields
+		if !fast.scan([]byte(line)) {
+			return
+		}
+		var o opLine
+		if err := unmarshal([]byte(line), &o); err != nil {
+			t.Fatalf("%s\nis refused the slow way: %v", line, err)
+		}
+		slow := o.fields()
+		slow.has |= fast.has & (fieldKind | fieldOutcome | fieldReason)
+		if *slow != fast {
+			t.Fatalf("%s\nis read the fast way as %+v\nand the slow way as %+v", line, fast, *slow)
+		}
+	})
+}
+
+// FuzzExact: what comes through is what package json reads, if all names are exact.
+func FuzzExact(f *testing.F) {
+	for _, text := range []string{`{"a":[1.0,{"b":null}," x"],"\u0063":{}}`, ` [ ] `, `"\ud83d\ude00"`, `-0`, `{"a":1,"a":2}`, `[[[[{}]]]]`, "{\"a\":\"\xff\"}", `1e9999999999`} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		var got, want any
+		err, wrong := unmarshal([]byte(text), &got), json.Unmarshal([]byte(text), &want)
+		if wrong != nil && err == nil {
+			t.Fatalf("%q is accepted: %v", text, wrong)
+		}
+		if err != nil {
+			return
+		}
+		a, _ := json.Marshal(got)
+		b, _ := json.Marshal(want)
+		if !strings.Contains(text, "-0") && string(a) != string(b) { // -0 is 0
+			t.Fatalf("%q is read as %s, and not as %s", text, a, b)
+		}
+	})
+}

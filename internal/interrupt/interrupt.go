@@ -1,0 +1,174 @@
+// Package interrupt acts on single commands of one client: it holds it up before a
+// command, loses a request or an answer, or lets the client die there.
+//
+// It does so by a hook on the Redis clients in a [variant.Env], so it needs no proxy and
+// no connection of its own, and does not reach code that brings its own Redis client.
+package interrupt
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+
+	"oversell/variant"
+)
+
+// ErrLost is the error of a command whose request or answer was lost.
+var ErrLost = errors.New("connection lost")
+
+// Action is what happens to a command.
+type Action int
+
+// The actions.
+const (
+	Pass        Action = iota
+	LoseRequest        // the server never sees the command
+	LoseReply          // the server executes it, and the client learns nothing
+)
+
+// Line is one client's way to its servers.
+type Line struct {
+	mu   sync.Mutex
+	n    int // commands since the last plan; a pipeline is one
+	act  func(nth int) Action
+	dead bool
+}
+
+// On returns the world of a client whose commands pass through the line.
+func On(env variant.Env) (variant.Env, *Line) {
+	l := &Line{}
+	own := make([]redis.UniversalClient, len(env.Redis))
+	for i, c := range env.Redis {
+		if one, ok := c.(*redis.Client); ok {
+			c = one.WithTimeout(one.Options().ReadTimeout) // the way to share a pool, with hooks of its own
+		}
+		c.AddHook(hook{l})
+		own[i] = c
+	}
+	env.Redis = own
+	return env, l
+}
+
+// Plan says what is to happen to the commands from now on, counted from 1; nil: nothing.
+// The function may block, which holds the client up before the command.
+func (l *Line) Plan(act func(nth int) Action) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.n, l.act = 0, act
+}
+
+// Strike has the n-th command from now on suffer.
+func (l *Line) Strike(n int, a Action) {
+	l.Plan(func(nth int) Action {
+		if nth == n {
+			return a
+		}
+		return Pass
+	})
+}
+
+// Sent is how many commands were sent since the last plan.
+func (l *Line) Sent() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.n
+}
+
+// Die ends the client: nothing that it does from now on arrives.
+func (l *Line) Die() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.dead = true
+}
+
+// decide is about the next command.
+func (l *Line) decide() Action {
+	l.mu.Lock()
+	l.n++
+	n, act, dead := l.n, l.act, l.dead
+	l.mu.Unlock()
+	switch {
+	case dead:
+		return LoseRequest
+	case act == nil:
+		return Pass
+	}
+	return act(n)
+}
+
+// Stall is a client held up before a command.
+type Stall struct {
+	l      *Line
+	resume chan struct{}
+	done   chan struct{}
+	once   sync.Once
+}
+
+// Stalled starts a call and holds it up before its n-th command. It is nil, and the call
+// has returned, if the call has fewer commands.
+func (l *Line) Stalled(ctx context.Context, n int, call func()) *Stall {
+	s := &Stall{l: l, resume: make(chan struct{}), done: make(chan struct{})}
+	reached := make(chan struct{})
+	l.Plan(func(nth int) Action {
+		if nth == n {
+			close(reached)
+			select {
+			case <-s.resume:
+			case <-ctx.Done():
+			}
+		}
+		return Pass
+	})
+	go func() { call(); close(s.done) }()
+	select {
+	case <-reached:
+		return s
+	case <-s.done:
+		l.Plan(nil)
+		return nil
+	}
+}
+
+// GoOn lets the client go on, and returns when its call has.
+func (s *Stall) GoOn() {
+	s.once.Do(func() { close(s.resume) })
+	<-s.done
+	s.l.Plan(nil)
+}
+
+// hook passes commands through a line.
+type hook struct{ l *Line }
+
+func (hook) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (h hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		switch h.l.decide() {
+		case LoseReply:
+			_ = next(ctx, cmd)
+			fallthrough
+		case LoseRequest:
+			cmd.SetErr(ErrLost)
+			return ErrLost
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (h hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		switch h.l.decide() {
+		case LoseReply:
+			_ = next(ctx, cmds)
+			fallthrough
+		case LoseRequest:
+			for _, cmd := range cmds {
+				cmd.SetErr(ErrLost)
+			}
+			return ErrLost
+		}
+		return next(ctx, cmds)
+	}
+}

@@ -1,0 +1,220 @@
+// Package limits holds the least and the most of every number that a user may choose,
+// in one table for each command. Flags, their help, their errors, plans of a gate,
+// sentences about faults and the libraries below take them from here, so that no number
+// is believed before anything starts.
+package limits
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"oversell/internal/printable"
+)
+
+// Unit is what a number counts.
+type Unit uint8
+
+// The units.
+const (
+	Count Unit = iota // a whole number
+	Span              // a duration; numbers are nanoseconds
+	Share             // a probability
+	Seed              // a whole number of 64 bits without a sign
+)
+
+// Limit is the least and the most of one number.
+type Limit struct {
+	// Name is that of the flag, without dashes.
+	Name        string
+	Unit        Unit
+	Least, Most float64
+	// Below says that Most itself is too much.
+	Below bool
+	// Whole is what durations are a multiple of; 0: of nothing.
+	Whole time.Duration
+	// Why says in a clause why there is such a limit.
+	Why string
+}
+
+// Table are the limits of a command.
+type Table []Limit
+
+// Find is the limit of a number, and whether it has one.
+func (t Table) Find(name string) (Limit, bool) {
+	for _, l := range t {
+		if l.Name == name {
+			return l, true
+		}
+	}
+	return Limit{}, false
+}
+
+// Check refuses a number that is out of its limits, under the name of its flag; of
+// durations the number is the nanoseconds.
+func (t Table) Check(name string, v float64) error {
+	l, ok := t.Find(name)
+	if !ok || l.holds(v) {
+		return nil
+	}
+	return fmt.Errorf("--%s %s: %w", name, l.format(v), l.must())
+}
+
+// Within is Check for a number that is no flag's: the error begins with "must be".
+func (t Table) Within(name string, v float64) error {
+	if l, ok := t.Find(name); ok && !l.holds(v) {
+		return l.must()
+	}
+	return nil
+}
+
+// Range is the least and the most in words: "0 to 10000", "1ms to 24h".
+func (l Limit) Range() string {
+	below := ""
+	if l.Below {
+		below = "below "
+	}
+	return l.format(l.Least) + " to " + below + l.format(l.Most)
+}
+
+// Read reads a number as flags do, and refuses one that is out of the limits.
+func (l Limit) Read(text string) (float64, error) {
+	v, err := l.parse(text)
+	switch {
+	case err != nil:
+		return 0, l.form()
+	case !l.holds(v):
+		return 0, l.must()
+	}
+	return v, nil
+}
+
+func (l Limit) parse(text string) (float64, error) {
+	switch l.Unit {
+	case Span:
+		d, err := time.ParseDuration(text)
+		return float64(d), err
+	case Share:
+		return strconv.ParseFloat(text, 64)
+	case Seed:
+		n, err := strconv.ParseUint(text, 0, 64)
+		return float64(n), err
+	}
+	n, err := strconv.ParseInt(text, 0, 64)
+	if errors.Is(err, strconv.ErrRange) {
+		return float64(n), nil // the nearest there is, which no limit allows
+	}
+	return float64(n), err
+}
+
+// holds tells whether a number is within the limits. Not a number is not.
+func (l Limit) holds(v float64) bool {
+	return v >= l.Least && v <= l.Most && !(l.Below && v == l.Most) && (l.Whole == 0 || time.Duration(v)%l.Whole == 0)
+}
+
+func (l Limit) must() error { return fmt.Errorf("must be %s: %s", l.Range(), l.Why) }
+
+// form is the error about what is no number at all.
+func (l Limit) form() error {
+	switch l.Unit {
+	case Span:
+		return fmt.Errorf("must be a duration like 80ms or 3s, %s", l.Range())
+	case Share:
+		return fmt.Errorf("must be a number like 0.05, %s", l.Range())
+	}
+	return fmt.Errorf("must be a whole number, %s", l.Range())
+}
+
+func (l Limit) format(v float64) string {
+	switch l.Unit {
+	case Span:
+		return duration(time.Duration(v))
+	case Share:
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	case Seed:
+		return strconv.FormatUint(saturated(v), 10)
+	}
+	return strconv.FormatInt(int64(v), 10)
+}
+
+func saturated(v float64) uint64 {
+	if v >= math.MaxUint64 {
+		return math.MaxUint64
+	}
+	return uint64(v)
+}
+
+// duration is a time as short as ParseDuration takes it: 24h for 24h0m0s.
+func duration(d time.Duration) string {
+	if d == 0 {
+		return "0"
+	}
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+// Bind has the flags of a set refuse values out of their limits, and say in their help
+// what those are. Flags that have none are left as they are.
+func (t Table) Bind(f *pflag.FlagSet) {
+	f.VisitAll(func(flag *pflag.Flag) {
+		l, ok := t.Find(flag.Name)
+		if _, already := flag.Value.(*bounded); !ok || already {
+			return
+		}
+		flag.Value = &bounded{flag.Value, l}
+		if flag.DefValue == "0s" {
+			flag.DefValue = "0" // for which no default is shown
+		}
+		if l.Unit != Seed {
+			flag.Usage += "; " + l.Range()
+		}
+	})
+}
+
+// bounded is the value of a flag with a limit.
+type bounded struct {
+	pflag.Value
+	limit Limit
+}
+
+// Set implements pflag.Value.
+func (b *bounded) Set(text string) error {
+	if _, err := b.limit.Read(text); err != nil {
+		return err
+	}
+	if b.Value.Set(text) != nil {
+		return b.limit.form()
+	}
+	return nil
+}
+
+// Explain says of what is wrong with a flag's value which flag it is, what it was set
+// to, and what would be right: "--pool 100000000: must be 0 to 10000: …". Other errors
+// are returned as they are.
+func Explain(err error) error {
+	var invalid *pflag.InvalidValueError
+	if !errors.As(err, &invalid) {
+		return err
+	}
+	return fmt.Errorf("--%s %s: %w", invalid.GetFlag().Name, printable.Word(invalid.GetValue()), form(invalid))
+}
+
+// form is the cause, without the names of functions of the standard library.
+func form(e *pflag.InvalidValueError) error {
+	cause := e.Unwrap()
+	if cause == nil || errors.As(cause, new(*strconv.NumError)) {
+		return fmt.Errorf("must be a %s", e.GetFlag().Value.Type())
+	}
+	return cause
+}

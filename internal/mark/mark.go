@@ -1,0 +1,19 @@
+// Package mark marks what belongs to one run, inside the names of keys and tables: so they
+// stay recognisable, share a hash slot, and can be removed without touching others.
+package mark
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"regexp"
+)
+
+// In finds marks in a text.
+var In = regexp.MustCompile(`\{ov-[0-9a-f]{8}\}`)
+
+// New makes a mark. Two on one server are unlikely to be the same.
+func New() string {
+	var b [4]byte
+	rand.Read(b[:]) // never fails
+	return "{ov-" + hex.EncodeToString(b[:]) + "}"
+}

@@ -1,0 +1,578 @@
+package mutants
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"oversell/clock"
+	"oversell/lockimpl/locktest"
+	"oversell/queueimpl/queuetest"
+	"oversell/reports"
+	"oversell/stockimpl/stocktest"
+	"oversell/target"
+	"oversell/variant"
+)
+
+// limit is the time that a suite has for one entry.
+const limit = 90 * time.Second
+
+// A trial is one suite on one entry.
+type trial struct {
+	kind  string // lock, queue or sale
+	suite string // Run or Explore
+	entry Entry
+}
+
+func (t trial) String() string { return t.kind + "/" + t.suite + "/" + t.entry.Name }
+
+// trials are all of them. Those of sound entries come first, for they must not be left
+// out when time is short.
+func trials() (ts []trial) {
+	for _, q := range Queues() {
+		ts = append(ts, trial{"queue", "Run", q.Entry})
+	}
+	for _, s := range Sales() {
+		ts = append(ts, trial{"sale", "Run", s.Entry})
+	}
+	for _, l := range Locks() {
+		ts = append(ts, trial{"lock", "Run", l.Entry}, trial{"lock", "Explore", l.Entry})
+	}
+	slices.SortStableFunc(ts, func(a, b trial) int {
+		switch {
+		case a.entry.Sound() == b.entry.Sound():
+			return 0
+		case a.entry.Sound():
+			return -1
+		}
+		return 1
+	})
+	return ts
+}
+
+// outcome is how a trial ended.
+type outcome struct {
+	verdict string // passed, caught, inconclusive, unfinished
+	named   []variant.Property
+	why     string // the first sentence of the failure
+	steps   int    // of the schedule that Explore showed
+	took    time.Duration
+}
+
+// right tells whether a promise was named that the entry breaks.
+func (o outcome) right(e Entry) bool {
+	return slices.ContainsFunc(o.named, func(p variant.Property) bool { return slices.Contains(e.Breaks, p) })
+}
+
+// run does the trial in a process of its own, so that the suite can fail.
+func (t trial) run(ctx context.Context) (outcome, string, error) {
+	binary, err := os.Executable()
+	if err != nil {
+		return outcome{}, "", err
+	}
+	c := exec.CommandContext(ctx, binary, "-test.run=^TestTrial$", "-test.v", "-test.timeout="+limit.String())
+	c.Env = append(os.Environ(), "OVERSELL_TRIAL="+t.String())
+	var out bytes.Buffer
+	c.Stdout, c.Stderr = &out, &out
+	start := time.Now()
+	err = c.Run()
+	o := outcome{verdict: "passed", took: time.Since(start)}
+	text := out.String()
+	exit := new(exec.ExitError)
+	switch {
+	case err == nil && !strings.Contains(text, "--- PASS: TestTrial"):
+		return o, text, errors.New("the trial did not run")
+	case err == nil:
+		return o, text, nil
+	case !errors.As(err, &exit):
+		return o, text, err
+	}
+	o.verdict, o.named, o.why, o.steps = judged(text)
+	return o, text, nil
+}
+
+var (
+	sentence = regexp.MustCompile(`(?m)^\s*(?:\w+\.go:\d+: )?(.*?(?: promises ([a-z-]+), but|\b([a-z-]+) is broken|\b([a-z-]+) violated).*)$`)
+	// noServer is a failure of the machine: the suite did not reach its own server. It says
+	// nothing about the entry, whatever promise it is told of.
+	noServer = regexp.MustCompile(`connect to \S+: (dial |i/o timeout)`)
+	step     = regexp.MustCompile(`(?m)^\s*violated: .* in (\d+) steps?$`)
+)
+
+// judged reads a suite's failure.
+func judged(text string) (verdict string, named []variant.Property, why string, steps int) {
+	found := map[variant.Property]bool{}
+	unreachable := 0
+	for _, m := range sentence.FindAllStringSubmatch(text, -1) {
+		if noServer.MatchString(m[1]) {
+			unreachable++
+			continue
+		}
+		p := variant.Property(m[2] + m[3] + m[4])
+		if !slices.ContainsFunc(variant.Properties, func(i variant.PropertyInfo) bool { return i.Name == p }) {
+			continue
+		}
+		found[p] = true
+		if why == "" {
+			why = strings.TrimSpace(m[1])
+		}
+	}
+	for _, m := range step.FindAllStringSubmatch(text, -1) {
+		n, _ := strconv.Atoi(m[1])
+		steps = max(steps, n)
+	}
+	named = slices.Sorted(maps.Keys(found))
+	switch {
+	case strings.Contains(text, "panic: test timed out"):
+		verdict = "unfinished"
+	case len(named) > 0:
+		verdict = "caught"
+	case unreachable > 0:
+		verdict = "inconclusive"
+	case strings.Contains(text, "inconclusive") || strings.Contains(text, "search:"):
+		verdict = "inconclusive"
+	default:
+		verdict = "caught" // by a rule of the interface, or a panic
+	}
+	if why == "" {
+		why = firstFailure(text)
+	}
+	return verdict, named, why, steps
+}
+
+// firstFailure is the first line that tells of one.
+func firstFailure(text string) string {
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); regexp.MustCompile(`^\w+\.go:\d+: `).MatchString(line) || strings.HasPrefix(line, "panic:") {
+			_, line, _ = strings.Cut(line, ": ")
+			return line
+		}
+	}
+	return ""
+}
+
+// TestTrial is what a trial's process runs.
+func TestTrial(t *testing.T) {
+	name := os.Getenv("OVERSELL_TRIAL")
+	if name == "" {
+		return
+	}
+	kind, rest, _ := strings.Cut(name, "/")
+	suite, entry, _ := strings.Cut(rest, "/")
+	switch kind {
+	case "lock":
+		all := Locks()
+		i := slices.IndexFunc(all, func(l Lock) bool { return l.Name == entry })
+		lock(t, all[i], suite)
+	case "queue":
+		all := Queues()
+		i := slices.IndexFunc(all, func(q Queue) bool { return q.Name == entry })
+		server := open(t, "single")
+		queuetest.Run(t, all[i].Variant, func(t *testing.T) queuetest.Bench {
+			return queuetest.Bench{Queue: "{" + rand.Text()[:6] + "}mail", Env: func() variant.Env { return world(t, server) }}
+		})
+	case "sale":
+		all := Sales()
+		i := slices.IndexFunc(all, func(s Sale) bool { return s.Name == entry })
+		server := open(t, "single")
+		stocktest.Run(t, all[i].Variant, func(t *testing.T) stocktest.Bench {
+			return stocktest.Bench{Product: "{" + rand.Text()[:6] + "}phone", Env: func() variant.Env { return world(t, server) }}
+		})
+	}
+}
+
+func lock(t *testing.T, l Lock, suite string) {
+	switch {
+	case suite == "Explore" && l.Bubble:
+		locktest.ExploreBubble(t, l.Variant, reports.Bounds{})
+	case suite == "Explore":
+		locktest.Explore(t, l.Variant, reports.Bounds{})
+	case l.Variant.Needs.Masters > 1:
+		locktest.Run(t, l.Variant, locktest.Process("masters:"+strconv.Itoa(l.Variant.Needs.Masters)))
+	default:
+		locktest.Run(t, l.Variant, locktest.Process("single"))
+	}
+}
+
+func open(t *testing.T, topology string) *target.Target {
+	t.Helper()
+	s, err := target.Open(t.Context(), target.Spec{Target: "process", Topology: topology})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// world is the Env of one client of a queue or a sale.
+func world(t *testing.T, server *target.Target) variant.Env {
+	t.Helper()
+	c := server.Client(0, target.ConnOptions{PoolSize: 1}).(*redis.Client)
+	t.Cleanup(func() { c.Close() })
+	if err := c.Ping(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	return variant.Env{
+		Redis: []redis.UniversalClient{c}, Clock: clock.Real{}, Token: rand.Text,
+		Wait: func(ctx context.Context, _ string, atMost time.Duration) error {
+			return clock.Real{}.Sleep(ctx, min(atMost, time.Millisecond))
+		},
+	}
+}
+
+// notTried is the verdict of a trial for which the test's time limit left no time.
+const notTried = "not tried"
+
+// result is a trial and how it ended, the last time of several.
+type result struct {
+	trial
+	outcome
+	accused, times int
+}
+
+// try does trials, several at a time. Sound entries are tried times times by Run.
+func try(t *testing.T, ts []trial, atOnce, times int, logs string) []result {
+	t.Helper()
+	results := make([]result, len(ts))
+	places := make(chan struct{}, atOnce)
+	var group sync.WaitGroup
+	for i, one := range ts {
+		n := 1
+		if one.entry.Sound() && one.suite == "Run" {
+			n = times
+		}
+		results[i] = result{trial: one, times: n}
+		places <- struct{}{}
+		if end, ok := t.Deadline(); ok && time.Until(end) < limit+10*time.Second {
+			results[i].verdict = notTried
+			<-places
+			continue
+		}
+		group.Go(func() {
+			defer func() { <-places }()
+			for range n {
+				o, text, err := one.run(t.Context())
+				if err != nil {
+					t.Errorf("%v: %v\n%s", one, err, text)
+				}
+				if logs != "" && o.verdict != "passed" {
+					path := filepath.Join(logs, strings.ReplaceAll(one.String(), "/", "_")+".txt")
+					if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+						t.Error(err)
+					}
+				}
+				if o.verdict != "passed" {
+					results[i].accused++
+				}
+				if results[i].verdict == "" || o.verdict != "passed" {
+					results[i].outcome = o
+				}
+			}
+			t.Logf("%-50v %-13s %6.1f s %v", one, results[i].verdict, results[i].took.Seconds(), results[i].named)
+		})
+	}
+	group.Wait()
+	return results
+}
+
+// TestConformance measures the suites with the whole catalogue and writes
+// docs/conformance.md. It takes the better part of an hour, so it runs if
+// OVERSELL_CONFORMANCE=1. OVERSELL_CONFORMANCE_OF is a pattern of the trials to do, and
+// nothing is written then; OVERSELL_CONFORMANCE_TIMES is how often a sound entry is tried
+// (20), OVERSELL_CONFORMANCE_LOGS a directory for what the suites said.
+func TestConformance(t *testing.T) {
+	if os.Getenv("OVERSELL_CONFORMANCE") != "1" {
+		return
+	}
+	ts := trials()
+	of := os.Getenv("OVERSELL_CONFORMANCE_OF")
+	if of != "" {
+		pattern := regexp.MustCompile(of)
+		ts = slices.DeleteFunc(ts, func(one trial) bool { return !pattern.MatchString(one.String()) })
+	}
+	number := func(name string, usual int) int {
+		if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
+			return n
+		}
+		return usual
+	}
+	results := try(t, ts, number("OVERSELL_CONFORMANCE_AT_ONCE", 4), number("OVERSELL_CONFORMANCE_TIMES", 20), os.Getenv("OVERSELL_CONFORMANCE_LOGS"))
+	text := document(results)
+	t.Log("\n" + text[:strings.Index(text, "##")])
+	if of != "" {
+		return
+	}
+	if err := os.WriteFile(filepath.Join("..", "..", "docs", "conformance.md"), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestCatalogue: names are unique, and what the entries say is complete.
+func TestCatalogue(t *testing.T) {
+	seen := map[string]bool{}
+	flawed, sound, published := 0, 0, 0
+	check := func(e Entry, promises []variant.Property) {
+		if seen[e.Name] || e.Name == "" || e.Mechanism == "" {
+			t.Errorf("entry %q: its name is not its own, or it lacks a mechanism", e.Name)
+		}
+		seen[e.Name] = true
+		if e.Sound() {
+			sound++
+			return
+		}
+		flawed++
+		if e.Source != "" {
+			published++
+		}
+		if !slices.ContainsFunc(e.Breaks, func(p variant.Property) bool { return slices.Contains(promises, p) }) {
+			t.Errorf("entry %q breaks %v, and promises none of them: %v", e.Name, e.Breaks, promises)
+		}
+	}
+	for _, l := range Locks() {
+		check(l.Entry, l.Variant.Promises)
+	}
+	for _, q := range Queues() {
+		check(q.Entry, q.Variant.Promises)
+	}
+	for _, s := range Sales() {
+		check(s.Entry, s.Variant.Promises)
+	}
+	if flawed < 80 || sound < 15 || published < 20 {
+		t.Errorf("%d flawed entries, %d of them published, and %d sound ones; want 80, 20 and 15", flawed, published, sound)
+	}
+	t.Logf("%d locks, %d queues, %d sales: %d flawed (%d published), %d sound", len(Locks()), len(Queues()), len(Sales()), flawed, published, sound)
+}
+
+// TestSample tries some of every kind.
+func TestSample(t *testing.T) {
+	sample := []string{
+		"lock/Explore/release-get-del", "lock/Explore/lease-from-answer",
+		"queue/Run/pop-in-two-steps", "queue/Run/sound-claims", "sale/Run/checks-for-one", "sale/Run/sound-lua",
+	}
+	ts := slices.DeleteFunc(trials(), func(one trial) bool { return !slices.Contains(sample, one.String()) })
+	if len(ts) != len(sample) {
+		t.Fatalf("%d of %d trials are there", len(ts), len(sample))
+	}
+	for _, r := range try(t, ts, 2, 1, "") {
+		if want := map[bool]string{true: "passed", false: "caught"}[r.entry.Sound()]; r.verdict != want || want == "caught" && !r.right(r.entry) {
+			t.Errorf("%v: %s, naming %v: %s; want %s, naming one of %v", r.trial, r.verdict, r.named, r.why, want, r.entry.Breaks)
+		}
+	}
+}
+
+// shownWithin is how long a suite may take to be of use to somebody who waits for it.
+const shownWithin = 30 * time.Second
+
+// caught tells whether the suite said in time that something is wrong.
+func (r result) caught() bool { return r.verdict == "caught" && r.took <= shownWithin }
+
+// cell tells in a table how a trial ended.
+func (r result) cell() string {
+	if r.kind == "" {
+		return "not tried"
+	}
+	switch took := fmt.Sprintf("%.1f s", r.took.Seconds()); {
+	case r.verdict == "caught" && !r.entry.Sound():
+		names := make([]string, len(r.named))
+		for i, p := range r.named {
+			names[i] = string(p)
+		}
+		what := strings.Join(names, ", ")
+		if what == "" {
+			what = "the interface"
+		}
+		if !r.right(r.entry) {
+			what += " (another promise than it breaks)"
+		}
+		return what + ", " + took
+	case r.entry.Sound() && r.times > 1:
+		return fmt.Sprintf("accused in %d of %d, %s", r.accused, r.times, took)
+	case r.verdict == "caught":
+		return "**accused**, " + took
+	case r.verdict == "passed" && r.entry.Sound():
+		return "passed, " + took
+	default:
+		return map[string]string{"passed": "–", "inconclusive": "inconclusive", "unfinished": "no end", notTried: notTried}[r.verdict] + ", " + took
+	}
+}
+
+// pair is what came of one entry.
+type pair struct {
+	kind         string
+	entry        Entry
+	run, explore result
+}
+
+func (p pair) caught() bool { return p.run.caught() || p.explore.caught() }
+
+// right tells whether the right promise was named in time.
+func (p pair) right() bool {
+	return p.run.caught() && p.run.right(p.entry) || p.explore.caught() && p.explore.right(p.entry)
+}
+
+func paired(results []result) (ps []pair) {
+	for _, r := range results {
+		if len(ps) == 0 || ps[len(ps)-1].entry.Name != r.entry.Name {
+			ps = append(ps, pair{kind: r.kind, entry: r.entry})
+		}
+		last := &ps[len(ps)-1]
+		if r.suite == "Explore" {
+			last.explore = r
+		} else {
+			last.run = r
+		}
+	}
+	return ps
+}
+
+// share counts those of which something is so, as "8 of 10 (80 %)".
+func share(ps []pair, is func(pair) bool) string {
+	n := 0
+	for _, p := range ps {
+		if is(p) {
+			n++
+		}
+	}
+	return fmt.Sprintf("%d of %d (%.0f %%)", n, len(ps), 100*float64(n)/float64(max(len(ps), 1)))
+}
+
+// document tells what came of all trials.
+func document(results []result) string {
+	var b strings.Builder
+	ps := paired(results)
+	untried := len(ps)
+	ps = slices.DeleteFunc(ps, func(p pair) bool { return p.run.verdict == notTried })
+	untried -= len(ps)
+	of := func(sound bool, kinds ...string) (some []pair) {
+		for _, p := range ps {
+			if p.entry.Sound() == sound && slices.Contains(kinds, p.kind) {
+				some = append(some, p)
+			}
+		}
+		return some
+	}
+	kinds := []string{"lock", "queue", "sale"}
+	flawed, sound := of(false, kinds...), of(true, kinds...)
+	run := func(p pair) bool { return p.run.caught() }
+	accused := func(p pair) bool { return p.run.accused > 0 || p.explore.verdict == "caught" }
+	runs := 0
+	for _, p := range sound {
+		runs = max(runs, p.run.times)
+	}
+	fmt.Fprintf(&b, "# The conformance suites catch %s of the flawed implementations within %v and accuse %s of the sound ones in %d runs each\n\n", share(flawed, pair.caught), shownWithin, share(sound, accused), runs)
+	fmt.Fprintf(&b, "The package `internal/mutants` holds implementations with small flaws, of many mechanisms, and sound ones. This document is made from it by\n`OVERSELL_CONFORMANCE=1 go test -timeout 2h -run TestConformance ./internal/mutants`.\nEach suite ran at its defaults, in a process of its own; several ran at once, so the times are upper bounds.\nThe catalogue is a sample: it says nothing about a flaw of another kind.\n\n")
+	if untried > 0 {
+		fmt.Fprintf(&b, "There was no time for %d entries, which are not in the tables.\n\n", untried)
+	}
+	fmt.Fprintln(&b, "| | flawed | caught by `Run` | by `Explore` | by either | with the right promise | sound | accused |")
+	fmt.Fprintln(&b, "|---|---|---|---|---|---|---|---|")
+	for _, k := range append(kinds, "") {
+		name := k + "s"
+		which := []string{k}
+		if k == "" {
+			which, name = kinds, "all"
+		}
+		wrong, right := of(false, which...), of(true, which...)
+		explored := "not searched"
+		if k == "lock" {
+			explored = share(wrong, func(p pair) bool { return p.explore.caught() })
+		}
+		fmt.Fprintf(&b, "| %s | %d | %s | %s | %s | %s | %d | %s |\n", name, len(wrong), share(wrong, run), explored, share(wrong, pair.caught), share(wrong, pair.right), len(right), share(right, accused))
+	}
+	fmt.Fprint(&b, "\nA cell of the tables below tells which promises the suite named, and after how long; – means that it found nothing.\n")
+
+	fmt.Fprint(&b, "\n## Published bugs\n\nEach was described in the tracker of a library and is rebuilt here in code of our own.\n\n| bug | what is wrong | caught by |\n|---|---|---|\n")
+	for _, p := range flawed {
+		if p.entry.Source != "" {
+			fmt.Fprintf(&b, "| [%s](%s) | %s: %s | %s |\n", strings.TrimPrefix(p.entry.Source, "https://github.com/"), p.entry.Source, p.entry.Name, p.entry.Mechanism, p.by())
+		}
+	}
+
+	fmt.Fprint(&b, "\n## Not caught\n\n| entry | breaks | what is wrong | why it is not caught |\n|---|---|---|---|\n")
+	for _, p := range flawed {
+		if !p.caught() {
+			why := missed[p.entry.Name]
+			if why == "" {
+				why = "not looked into"
+			}
+			fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", p.entry.Name, list(p.entry.Breaks), p.entry.Mechanism, why)
+		}
+	}
+
+	for _, k := range kinds {
+		fmt.Fprintf(&b, "\n## %ss\n\n| entry | what is wrong | breaks | `Run` | `Explore` |\n|---|---|---|---|---|\n", strings.ToUpper(k[:1])+k[1:])
+		for _, p := range of(false, k) {
+			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", p.entry.Name, p.entry.Mechanism, list(p.entry.Breaks), p.run.cell(), p.explore.cell())
+		}
+	}
+	fmt.Fprint(&b, "\n## Sound implementations\n\n| entry | what it is | `Run` | `Explore` | what was said |\n|---|---|---|---|---|\n")
+	for _, p := range sound {
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", p.entry.Name, p.entry.Mechanism, p.run.cell(), p.explore.cell(), strings.ReplaceAll(p.run.why, "|", "/"))
+	}
+	return b.String()
+}
+
+// by tells which suite caught an entry, in how many steps or after how long.
+func (p pair) by() string {
+	var by []string
+	if p.run.caught() {
+		by = append(by, "`Run`: "+p.run.cell())
+	}
+	if p.explore.caught() {
+		by = append(by, fmt.Sprintf("`Explore`: %s, in %d steps", p.explore.cell(), p.explore.steps))
+	}
+	if len(by) == 0 {
+		return "nothing"
+	}
+	return strings.Join(by, "; ")
+}
+
+func list(ps []variant.Property) string {
+	names := make([]string, len(ps))
+	for i, p := range ps {
+		names[i] = string(p)
+	}
+	return strings.Join(names, ", ")
+}
+
+// missed are the reasons why an entry is not caught, as far as they are known.
+var missed = map[string]string{
+	"release-again-by-del":    "the first answer of a release must be lost, and another must take the lock before the second",
+	"token-wraps":             "the client must be granted the lock ten more times before its first release comes late",
+	"no-script-no-expiry":     "only the very first attempt on a server that was just started has no expiry",
+	"extend-adds":             "the holder must extend several times before it dies",
+	"extend-error-retakes":    "the answer of an extend must be lost, and another must hold the lock by then",
+	"extend-error-is-success": "the request of an extend must be lost, and the lease must end before the holder leaves",
+	"fence-drawn-before":      "an acquire that is granted an older number overlaps the acquire that was granted the newer one, and numbers of such acquires are not compared, though the first holder had given the lock back in between",
+	"names-of-counter":        "somebody must lock a name that ends in :fence",
+	"error-deletes":           "the answer of an acquire must be lost while another holds the lock",
+	"masters-no-undo":         "the locks that are left have a lease, so somebody gets in within it and the grace",
+	"masters-token-per-node":  "the locks that are left have a lease, so somebody gets in within it and the grace",
+	"claim-from-due-time":     "a task must wait for about as long as a claim lasts before it is popped",
+	"claim-joined-text":       "the claim of an id with a colon must run out",
+	"claim-scan-stops":        "an extended claim must have begun before one that runs out",
+	"ack-leaves-waiting":      "the ack must come when another's pop has ended the claim and taken other tasks",
+	"receipt-per-task":        "an id must be enqueued again after its ack, and be acked by the receipt of its earlier entry",
+	"queues-share-keys":       "another queue must be called like the first one and :claims",
+	"orders-forgotten":        "the copy of an order must come more than a second after it",
+	"fence-kept-for-a-second": "half a second must pass without a purchase before the older number is shown",
+	"abandoned-wait":          "the wait must be cancelled while the lock is held for longer than the rule waits",
+	"reentry-overwrites":      "the lease must end between two commands of an acquire by its holder",
+	"line-drops-living":       "somebody must wait for longer than the lock is patient",
+	"renewal-of-abandoned":    "the answer of an acquire must be lost, and the client must live on",
+}

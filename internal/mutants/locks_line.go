@@ -1,0 +1,246 @@
+package mutants
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"oversell/lockimpl"
+	"oversell/variant"
+)
+
+// joinLine takes the lock for the head of the line, and puts others in it.
+//
+// KEYS[1] the lock, KEYS[2] the line by place, KEYS[3] how long each is waited for,
+// KEYS[4] the last place. ARGV[1] the token of the whole acquire, ARGV[2] the lease and
+// ARGV[3] the patience in ms. Replies 1 granted, 2 joined, 0 waiting.
+const joinLine = `
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local head = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
+while head and head ~= ARGV[1] do
+  local till = tonumber(redis.call('HGET', KEYS[3], head) or '0')
+  if till > now then break end
+  redis.call('ZREM', KEYS[2], head)
+  redis.call('HDEL', KEYS[3], head)
+  head = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
+end
+if redis.call('EXISTS', KEYS[1]) == 0 and (not head or head == ARGV[1]) then
+  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+  redis.call('ZREM', KEYS[2], ARGV[1])
+  redis.call('HDEL', KEYS[3], ARGV[1])
+  return 1
+end
+local joined = 0
+if not redis.call('ZSCORE', KEYS[2], ARGV[1]) then
+  redis.call('ZADD', KEYS[2], redis.call('INCR', KEYS[4]), ARGV[1])
+  joined = 2
+end
+redis.call('HSET', KEYS[3], ARGV[1], string.format('%.0f', now + ARGV[3]))
+return joined
+`
+
+// leaveLine is for who gives up.
+const leaveLine = `
+redis.call('ZREM', KEYS[2], ARGV[1])
+redis.call('HDEL', KEYS[3], ARGV[1])
+if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
+return 1
+`
+
+// line is a lock that serves who came first.
+type line struct {
+	*client
+	join, leave *redis.Script
+}
+
+// inLine makes a variant of the two scripts.
+func inLine(join, leave string) lockimpl.Variant {
+	v := whole(func(env variant.Env) lockimpl.Locker {
+		return line{newClient(steps{}, env), redis.NewScript(join), redis.NewScript(leave)}
+	})
+	v.Promises = append([]variant.Property{variant.FIFO}, usual...)
+	v.Needs.ServerClock = true
+	return v
+}
+
+func (f line) Acquire(ctx context.Context, name string, o lockimpl.Options) (lockimpl.Lock, error) {
+	keys := []string{f.key(name), "Line:" + f.key(name), "Till:" + f.key(name), "Last:" + f.key(name)}
+	token, joined := f.env.Token(), time.Time{}
+	f.client.token = func(*client) string { return token }
+	f.client.attempt = func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
+		n, err := f.join.Run(ctx, c.redis(), keys, token, o.TTL.Milliseconds(), max(5*o.RetryEvery, time.Second).Milliseconds()).Int64()
+		if n == 2 {
+			joined = c.env.Clock.Now()
+		}
+		return n == 1, err
+	}
+	l, err := f.client.Acquire(ctx, name, o)
+	if err != nil {
+		ctx, cancel := f.env.Clock.WithTimeout(context.WithoutCancel(ctx), o.TTL)
+		defer cancel()
+		if left := f.leave.Run(ctx, f.redis(), keys, token).Err(); left != nil {
+			return lockimpl.Lock{}, left
+		}
+	}
+	l.Joined = joined
+	return l, err
+}
+
+// changed is text with one passage replaced.
+func changed(text, from, to string) string {
+	if strings.Count(text, from) != 1 {
+		panic("the passage to change does not stand in the text once: " + from)
+	}
+	return strings.Replace(text, from, to, 1)
+}
+
+// lineMutants serve in another order, or wait for the dead.
+func lineMutants() []Lock {
+	order, progress := breaks(variant.FIFO), breaks(variant.Progress)
+	return []Lock{
+		{Entry: Entry{"line-waits-for-dead", "the time for which a waiter is waited for is counted from the last waiter's, so it drifts, and a dead head blocks the line", progress, "https://github.com/redisson/redisson/issues/1104"},
+			Variant: inLine(changed(joinLine, `redis.call('HSET', KEYS[3], ARGV[1], string.format('%.0f', now + ARGV[3]))`, `
+				local last = now
+				for _, t in ipairs(redis.call('HVALS', KEYS[3])) do last = math.max(last, tonumber(t)) end
+				redis.call('HSET', KEYS[3], ARGV[1], string.format('%.0f', last + ARGV[3]))`), leaveLine)},
+		{Entry: Entry{"line-drops-living", "a waiter's sign of life is written when it joins only, so who waits for longer than the patience goes to the end", order, "https://github.com/redisson/redisson/issues/3004"},
+			Variant: inLine(changed(joinLine, `redis.call('HSET', KEYS[3], ARGV[1], string`, `redis.call('HSETNX', KEYS[3], ARGV[1], string`), leaveLine)},
+		{Entry: Entry{"line-barging", "who finds the lock free takes it, whoever stands in line", order, ""},
+			Variant: inLine(changed(joinLine, `and (not head or head == ARGV[1]) then`, `then`), leaveLine)},
+		{Entry: Entry{"line-by-second", "places are whole seconds, and within one the tokens decide", order, ""},
+			Variant: inLine(changed(joinLine, `redis.call('INCR', KEYS[4])`, `math.floor(now / 1000)`), leaveLine)},
+		{Entry: Entry{"line-last-first", "the line is served from its end", order, ""},
+			Variant: inLine(changed(joinLine, `redis.call('INCR', KEYS[4])`, `-redis.call('INCR', KEYS[4])`), leaveLine)},
+		{Entry: Entry{"line-by-length", "a place is the length of the line, so it comes twice when somebody has left", order, ""},
+			Variant: inLine(changed(joinLine, `redis.call('INCR', KEYS[4])`, `redis.call('ZCARD', KEYS[2])`), leaveLine)},
+		{Entry: Entry{"line-leaver-pops-head", "who gives up removes the head of the line", order, ""},
+			Variant: inLine(joinLine, changed(leaveLine, `redis.call('ZREM', KEYS[2], ARGV[1])`, `redis.call('ZPOPMIN', KEYS[2])`))},
+		{Entry: Entry{"line-leaver-frees", "who gives up frees the lock, in case it was granted in between", breaks(variant.MutualExclusion, variant.OwnerOnlyRelease), ""},
+			Variant: inLine(joinLine, changed(leaveLine, `if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end`, `redis.call('DEL', KEYS[1])`))},
+		{Entry: Entry{"line-never-reaped", "the dead keep their place", progress, ""},
+			Variant: inLine(changed(joinLine, `if till > now then break end`, `break`), leaveLine)},
+	}
+}
+
+// The scripts of a lock that its holder may take again, and must give back as often.
+// KEYS[1] is a hash, ARGV[3] the client.
+const (
+	reenter = `
+local owner = redis.call('HGET', KEYS[1], 'owner')
+if owner and owner ~= ARGV[1] then return 0 end
+redis.call('HSET', KEYS[1], 'owner', ARGV[1])
+redis.call('HINCRBY', KEYS[1], 'count', 1)
+if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
+return 1
+`
+	reextend = `
+if redis.call('HGET', KEYS[1], 'owner') ~= ARGV[1] then return 0 end
+return redis.call('PEXPIRE', KEYS[1], ARGV[2])
+`
+	leave = `
+if redis.call('HGET', KEYS[1], 'owner') ~= ARGV[1] then return 0 end
+if redis.call('HINCRBY', KEYS[1], 'count', -1) <= 0 then redis.call('DEL', KEYS[1]) end
+return 1
+`
+)
+
+// reentrant makes a variant of the three. The client's memory tells how often it holds a
+// lock, and its token is new when it held nothing.
+func reentrant(enter, extend, leave string) lockimpl.Variant {
+	release := releaseBy(leave)
+	return of(steps{
+		attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
+			token := l.Token
+			if held, until, ok := strings.Cut(c.tokens[l.Key], " "); ok {
+				if end, err := time.Parse(time.RFC3339Nano, until); err == nil && c.env.Clock.Now().Before(end) {
+					token = held
+				}
+			}
+			l.Token = token
+			ok, err := takeBy(enter)(ctx, c, l, o)
+			if ok {
+				c.tokens[l.Key] = token + " " + l.Until.Format(time.RFC3339Nano)
+			}
+			return ok, err
+		},
+		extend: extendBy(extend),
+		release: func(ctx context.Context, c *client, l lockimpl.Lock) (bool, error) {
+			ok, err := release(ctx, c, l)
+			if n, look := c.redis().Exists(ctx, c.key(l.Key)).Result(); look == nil && n == 0 {
+				delete(c.tokens, l.Key)
+			}
+			return ok, err
+		},
+	})
+}
+
+// counted is a lock whose client counts by itself how often it holds what.
+func counted() steps {
+	held := func(c *client, name string) (token string, times int) {
+		token, text, _ := strings.Cut(c.tokens[name], " ")
+		times, _ = strconv.Atoi(text)
+		return token, times
+	}
+	return steps{
+		attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
+			token, times := held(c, l.Key)
+			if times > 0 {
+				l.Token = token
+			}
+			ok, err := setNX(ctx, c, l, o)
+			if err != nil {
+				return false, err
+			}
+			if ok {
+				times = 0
+			} else {
+				value, err := get(ctx, c, l.Key)
+				if err != nil || value != l.Token {
+					return false, err
+				}
+				if _, err := set(ctx, c, l, "", o.TTL); err != nil {
+					return false, err
+				}
+			}
+			c.tokens[l.Key] = l.Token + " " + strconv.Itoa(times+1)
+			return true, nil
+		},
+		release: func(ctx context.Context, c *client, l lockimpl.Lock) (bool, error) {
+			token, times := held(c, l.Key)
+			if token == l.Token && times > 1 {
+				c.tokens[l.Key] = token + " " + strconv.Itoa(times-1)
+				value, err := get(ctx, c, l.Key)
+				return value == token, err
+			}
+			if token == l.Token {
+				delete(c.tokens, l.Key)
+			}
+			return releaseBy(compareDelete)(ctx, c, l)
+		},
+	}
+}
+
+// reentryMutants are wrong when their holder takes them again.
+func reentryMutants() []Lock {
+	both := breaks(variant.MutualExclusion, variant.OwnerOnlyRelease)
+	return []Lock{
+		{Entry: Entry{"reentry-first-release-frees", "the first of two releases frees the lock", both, ""},
+			Variant: reentrant(reenter, reextend, changed(leave, `if redis.call('HINCRBY', KEYS[1], 'count', -1) <= 0 then redis.call('DEL', KEYS[1]) end`, `redis.call('DEL', KEYS[1])`))},
+		{Entry: Entry{"reentry-shortens-lease", "taking the lock again with a shorter lease cuts the longer one", breaks(variant.MutualExclusion), ""},
+			Variant: reentrant(changed(reenter, `if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end`, `redis.call('PEXPIRE', KEYS[1], ARGV[2])`), reextend, leave)},
+		{Entry: Entry{"reentry-release-of-others", "a release counts down before it looks whose lock it is", breaks(variant.OwnerOnlyRelease), ""},
+			Variant: reentrant(reenter, reextend, `
+				local left = redis.call('HINCRBY', KEYS[1], 'count', -1)
+				if left <= 0 then redis.call('DEL', KEYS[1]) return 1 end
+				if redis.call('HGET', KEYS[1], 'owner') ~= ARGV[1] then return 0 end
+				return 1`)},
+		{Entry: Entry{"reentry-overwrites", "who finds its own token where it was refused writes it again by a second command, before which the lease can end and another can take the lock", both, "https://github.com/redisson/redisson/issues/84"},
+			Variant: of(counted())},
+		{Entry: Entry{"reentry-count-of-refused", "a refused attempt is counted, so the holder's release does not free the lock", breaks(variant.Progress), ""},
+			Variant: reentrant(changed(reenter, `if owner and owner ~= ARGV[1] then return 0 end`, `if owner and owner ~= ARGV[1] then redis.call('HINCRBY', KEYS[1], 'count', 1) return 0 end`), reextend, leave)},
+	}
+}

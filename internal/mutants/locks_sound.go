@@ -1,0 +1,433 @@
+package mutants
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha1"
+	"encoding/hex"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/bsm/redislock"
+	"github.com/go-redsync/redsync/v4"
+	redsyncredis "github.com/go-redsync/redsync/v4/redis"
+	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/rueidis"
+	"github.com/redis/rueidis/rueidislock"
+
+	"oversell/lockimpl"
+	"oversell/variant"
+)
+
+// soundLocks keep what they promise, and are unlike each other.
+func soundLocks() []Lock {
+	reacquiring := of(steps{attempt: takeBy(`
+		if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('PEXPIRE', KEYS[1], ARGV[2]) return 1 end
+		if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 1 end
+		return 0`)})
+	noExtend := of(steps{extend: func(context.Context, *client, *lockimpl.Lock, time.Duration) (bool, error) {
+		return false, errors.ErrUnsupported
+	}})
+	noWait := whole(func(env variant.Env) lockimpl.Locker { return noWaiting{newClient(steps{}, env)} })
+	self := renewed(soundRenewal())
+	own := lockimpl.Variant{Promises: usual, Renews: true, New: newSelfRenewing}
+	bsm := whole(newBSM)
+	bsm.Promises = []variant.Property{variant.MutualExclusion, variant.OwnerOnlyRelease, variant.Progress}
+	three := whole(newRedsync)
+	three.Needs.Masters = 3
+	rueidis := lockimpl.Variant{Promises: []variant.Property{variant.MutualExclusion, variant.Progress}, Renews: true, New: newRueidis}
+	return []Lock{
+		{Entry: Entry{"sound-set-nx", "SET NX PX, compare and delete", nil, ""}, Variant: of(steps{})},
+		{Entry: Entry{"sound-reacquires", "one script takes the lock or renews what is the caller's already", nil, ""}, Variant: reacquiring},
+		{Entry: Entry{"sound-no-extend", "extend is not supported", nil, ""}, Variant: noExtend},
+		{Entry: Entry{"sound-no-wait", "acquire makes one attempt whatever Options.Wait says", nil, ""}, Variant: noWait},
+		{Entry: Entry{"sound-renewing", "a renewal that compares and ends before the release", nil, ""}, Variant: self},
+		{Entry: Entry{"sound-self-renewing", "a goroutine of the client renews with a timer of its own", nil, ""}, Variant: own, Bubble: true},
+		{Entry: Entry{"sound-sha1", "the value is the hash of the token", nil, ""}, Variant: of(steps{
+			attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
+				return hashed(*l, func(h lockimpl.Lock) (bool, error) { return setNX(ctx, c, &h, o) })
+			},
+			extend: func(ctx context.Context, c *client, l *lockimpl.Lock, ttl time.Duration) (bool, error) {
+				return hashed(*l, func(h lockimpl.Lock) (bool, error) { return extendBy(compareExpire)(ctx, c, &h, ttl) })
+			},
+			release: func(ctx context.Context, c *client, l lockimpl.Lock) (bool, error) {
+				return hashed(l, func(h lockimpl.Lock) (bool, error) { return releaseBy(compareDelete)(ctx, c, h) })
+			}})},
+		{Entry: Entry{"sound-own-random", "tokens come from crypto/rand and not from the environment", nil, ""}, Variant: of(steps{token: func(*client) string { return rand.Text() }})},
+		{Entry: Entry{"sound-watch", "release and extend compare under WATCH and change in a transaction", nil, ""}, Variant: of(steps{
+			extend: func(ctx context.Context, c *client, l *lockimpl.Lock, ttl time.Duration) (bool, error) {
+				return watched(ctx, c, *l, func(p redis.Pipeliner) { p.PExpire(ctx, c.key(l.Key), ttl) })
+			},
+			release: func(ctx context.Context, c *client, l lockimpl.Lock) (bool, error) {
+				return watched(ctx, c, l, func(p redis.Pipeliner) { p.Del(ctx, c.key(l.Key)) })
+			}})},
+		{Entry: Entry{"sound-untold", "release does not tell whether there was anything to release", nil, ""}, Variant: of(steps{
+			release: func(ctx context.Context, c *client, l lockimpl.Lock) (bool, error) {
+				_, err := releaseBy(compareDelete)(ctx, c, l)
+				return true, err
+			}})},
+		{Entry: Entry{"sound-reentrant", "its holder may take it again, and gives it back as often", nil, ""}, Variant: reentrant(reenter, reextend, leave)},
+		{Entry: Entry{"sound-fence", "the script that takes the lock draws a number from a counter without an expiry", nil, ""}, Variant: fencing(steps{attempt: soundFence})},
+		{Entry: Entry{"sound-line", "first come, first served, with a line that drops the dead", nil, ""}, Variant: inLine(joinLine, leaveLine)},
+		{Entry: Entry{"sound-masters", "a majority of three masters, asked one after the other", nil, ""}, Variant: onMasters(nil)},
+		{Entry: Entry{"bsm/redislock", "the library, with its own retries", nil, "https://github.com/bsm/redislock"}, Variant: bsm, Bubble: true},
+		{Entry: Entry{"redsync", "the library, on one master", nil, "https://github.com/go-redsync/redsync"}, Variant: whole(newRedsync), Bubble: true},
+		{Entry: Entry{"redsync-3", "the library, on three masters", nil, "https://github.com/go-redsync/redsync"}, Variant: three, Bubble: true},
+		{Entry: Entry{"rueidislock", "the library, with its own client, lease and renewal", nil, "https://github.com/redis/rueidis"}, Variant: rueidis, Bubble: true},
+	}
+}
+
+// noWaiting makes one attempt.
+type noWaiting struct{ *client }
+
+func (n noWaiting) Acquire(ctx context.Context, name string, o lockimpl.Options) (lockimpl.Lock, error) {
+	o.Wait = 0
+	return n.client.Acquire(ctx, name, o)
+}
+
+// hashed does something with the hash of a lock's token.
+func hashed(l lockimpl.Lock, do func(lockimpl.Lock) (bool, error)) (bool, error) {
+	sum := sha1.Sum([]byte(l.Token))
+	l.Token = hex.EncodeToString(sum[:])
+	return do(l)
+}
+
+// watched changes the lock if it is the caller's, and stays so.
+func watched(ctx context.Context, c *client, l lockimpl.Lock, change func(redis.Pipeliner)) (mine bool, err error) {
+	err = c.redis().Watch(ctx, func(tx *redis.Tx) error {
+		value, err := tx.Get(ctx, c.key(l.Key)).Result()
+		if errors.Is(err, redis.Nil) || err == nil && value != l.Token {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := tx.TxPipelined(ctx, func(p redis.Pipeliner) error { change(p); return nil }); err != nil {
+			return err
+		}
+		mine = true
+		return nil
+	}, c.key(l.Key))
+	if errors.Is(err, redis.TxFailedErr) {
+		return false, nil // the lease ended in between
+	}
+	return mine, err
+}
+
+// selfRenewing renews in a goroutine of its own, by a timer of its own.
+type selfRenewing struct {
+	*client
+	mu   sync.Mutex
+	ends map[string]func()    // by token
+	till map[string]time.Time // by token
+}
+
+func newSelfRenewing(env variant.Env) lockimpl.Locker {
+	return &selfRenewing{client: newClient(steps{}, env), ends: map[string]func(){}, till: map[string]time.Time{}}
+}
+
+func (s *selfRenewing) Acquire(ctx context.Context, name string, o lockimpl.Options) (lockimpl.Lock, error) {
+	l, err := s.client.Acquire(ctx, name, o)
+	if err == nil {
+		s.keep(l, o.TTL)
+	}
+	return l, err
+}
+
+func (s *selfRenewing) keep(l lockimpl.Lock, ttl time.Duration) {
+	ctx, stop := context.WithCancel(context.Background())
+	over := make(chan struct{})
+	// The client's end ends the renewal: a process that dies renews nothing.
+	s.env.Go(func(client context.Context) {
+		defer context.AfterFunc(client, stop)()
+		<-over
+	})
+	go func() {
+		defer close(over)
+		tick := time.NewTicker(ttl / 3)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			now := time.Now()
+			ok, err := extendBy(compareExpire)(ctx, s.client, &l, ttl)
+			if err == nil && !ok {
+				return
+			}
+			if ok {
+				s.mu.Lock()
+				s.till[l.Token] = now.Add(ttl)
+				s.mu.Unlock()
+			}
+		}
+	}()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.till[l.Token] = l.Until
+	s.ends[l.Token] = func() {
+		stop()
+		<-over
+	}
+}
+
+// rest ends the renewal of l.
+func (s *selfRenewing) rest(l lockimpl.Lock) {
+	s.mu.Lock()
+	end := s.ends[l.Token]
+	delete(s.ends, l.Token)
+	s.mu.Unlock()
+	if end != nil {
+		end()
+	}
+}
+
+func (s *selfRenewing) Extend(ctx context.Context, l lockimpl.Lock, ttl time.Duration) (lockimpl.Lock, error) {
+	s.rest(l)
+	l, err := s.client.Extend(ctx, l, ttl)
+	if err == nil {
+		s.keep(l, ttl)
+	}
+	return l, err
+}
+
+func (s *selfRenewing) Release(ctx context.Context, l lockimpl.Lock) error {
+	s.rest(l)
+	return s.client.Release(ctx, l)
+}
+
+// Renewed implements lockimpl.Renewer.
+func (s *selfRenewing) Renewed(l lockimpl.Lock) lockimpl.Lock {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if till, ok := s.till[l.Token]; ok {
+		l.Until = till
+	}
+	return l
+}
+
+// bsm is github.com/bsm/redislock.
+type bsm struct {
+	env    variant.Env
+	client *redislock.Client
+	held   map[string]*redislock.Lock // by token
+}
+
+func newBSM(env variant.Env) lockimpl.Locker {
+	return &bsm{env, redislock.New(env.Redis[0]), map[string]*redislock.Lock{}}
+}
+
+func (b *bsm) Acquire(ctx context.Context, key string, o lockimpl.Options) (lockimpl.Lock, error) {
+	begin := time.Now()
+	for try := 1; ; try++ {
+		start := time.Now()
+		l, err := b.client.Obtain(ctx, lockimpl.Key(key), o.TTL, &redislock.Options{Token: b.env.Token()})
+		if err == nil {
+			b.held[l.Token()] = l
+			return lockimpl.Lock{Key: key, Token: l.Token(), Until: start.Add(o.TTL)}, nil
+		}
+		if !errors.Is(err, redislock.ErrNotObtained) {
+			return lockimpl.Lock{}, err
+		}
+		if err := pause(ctx, begin, try, o); err != nil {
+			return lockimpl.Lock{}, err
+		}
+	}
+}
+
+// pause waits for the next try, or is ErrHeld when there is none.
+func pause(ctx context.Context, begin time.Time, try int, o lockimpl.Options) error {
+	left := o.Wait - time.Since(begin)
+	if left <= 0 || o.MaxTries > 0 && try >= o.MaxTries {
+		return lockimpl.ErrHeld
+	}
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(min(left, max(o.RetryEvery, time.Millisecond))):
+		return nil
+	}
+}
+
+func (b *bsm) Extend(ctx context.Context, l lockimpl.Lock, ttl time.Duration) (lockimpl.Lock, error) {
+	start := time.Now()
+	held := b.held[l.Token]
+	if held == nil {
+		return l, lockimpl.ErrLost
+	}
+	err := held.Refresh(ctx, ttl, nil)
+	if errors.Is(err, redislock.ErrNotObtained) {
+		return l, lockimpl.ErrLost
+	}
+	if err == nil {
+		l.Until = start.Add(ttl)
+	}
+	return l, err
+}
+
+func (b *bsm) Release(ctx context.Context, l lockimpl.Lock) error {
+	held := b.held[l.Token]
+	if held == nil {
+		return lockimpl.ErrLost
+	}
+	err := held.Release(ctx)
+	if errors.Is(err, redislock.ErrLockNotHeld) {
+		return lockimpl.ErrLost
+	}
+	return err
+}
+
+// rsync is github.com/go-redsync/redsync.
+type rsync struct {
+	env  variant.Env
+	rs   *redsync.Redsync
+	held map[string]*redsync.Mutex // by value
+}
+
+func newRedsync(env variant.Env) lockimpl.Locker {
+	var pools []redsyncredis.Pool
+	for _, c := range env.Redis {
+		pools = append(pools, goredis.NewPool(c))
+	}
+	return &rsync{env, redsync.New(pools...), map[string]*redsync.Mutex{}}
+}
+
+func (s *rsync) Acquire(ctx context.Context, key string, o lockimpl.Options) (lockimpl.Lock, error) {
+	begin := time.Now()
+	for try := 1; ; try++ {
+		m := s.rs.NewMutex(lockimpl.Key(key), redsync.WithExpiry(o.TTL), redsync.WithTries(1),
+			redsync.WithGenValueFunc(func() (string, error) { return s.env.Token(), nil }))
+		err := m.LockContext(ctx)
+		if err == nil {
+			s.held[m.Value()] = m
+			return lockimpl.Lock{Key: key, Token: m.Value(), Until: m.Until()}, nil
+		}
+		taken := &redsync.ErrTaken{}
+		if !errors.As(err, &taken) && !errors.Is(err, redsync.ErrFailed) {
+			return lockimpl.Lock{}, err
+		}
+		if err := pause(ctx, begin, try, o); err != nil {
+			return lockimpl.Lock{}, err
+		}
+	}
+}
+
+// Extend takes the first lease's length: the library knows no other.
+func (s *rsync) Extend(ctx context.Context, l lockimpl.Lock, _ time.Duration) (lockimpl.Lock, error) {
+	m := s.held[l.Token]
+	if m == nil {
+		return l, lockimpl.ErrLost
+	}
+	ok, err := m.ExtendContext(ctx)
+	if ok {
+		l.Until = m.Until()
+	}
+	return l, lostUnless(ok, err)
+}
+
+func (s *rsync) Release(ctx context.Context, l lockimpl.Lock) error {
+	m := s.held[l.Token]
+	if m == nil {
+		return lockimpl.ErrLost
+	}
+	ok, err := m.UnlockContext(ctx)
+	return lostUnless(ok, err)
+}
+
+func lostUnless(ok bool, err error) error {
+	taken := &redsync.ErrTaken{}
+	switch {
+	case ok:
+		return nil
+	case err == nil, errors.As(err, &taken), errors.Is(err, redsync.ErrLockAlreadyExpired):
+		return lockimpl.ErrLost
+	}
+	return err
+}
+
+// rlock is github.com/redis/rueidis/rueidislock. It makes its own connections to the
+// addresses in the environment, and has one length of lease, which it renews.
+type rlock struct {
+	env  variant.Env
+	mu   sync.Mutex
+	made rueidislock.Locker
+	held map[string]rueidisHeld // by token
+}
+
+type rueidisHeld struct {
+	ctx    context.Context // ends when the lock is lost
+	cancel context.CancelFunc
+}
+
+func newRueidis(env variant.Env) lockimpl.Locker {
+	return &rlock{env: env, held: map[string]rueidisHeld{}}
+}
+
+// locker makes the library's client on first use, for New must not use the network.
+func (r *rlock) locker(ttl time.Duration) (rueidislock.Locker, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.made != nil {
+		return r.made, nil
+	}
+	addr := r.env.Addr[0]
+	made, err := rueidislock.NewLocker(rueidislock.LockerOption{
+		ClientOption: rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true, ForceSingleClient: true},
+		KeyMajority:  1, KeyValidity: ttl, NoLoopTracking: true, KeyPrefix: "Lock",
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.made = made
+	r.env.Go(func(ctx context.Context) {
+		<-ctx.Done()
+		made.Close()
+	})
+	return made, nil
+}
+
+func (r *rlock) Acquire(ctx context.Context, key string, o lockimpl.Options) (lockimpl.Lock, error) {
+	locker, err := r.locker(o.TTL)
+	if err != nil {
+		return lockimpl.Lock{}, err
+	}
+	begin := time.Now()
+	for try := 1; ; try++ {
+		start := time.Now()
+		held, cancel, err := locker.TryWithContext(context.WithoutCancel(ctx), key)
+		if err == nil {
+			l := lockimpl.Lock{Key: key, Token: r.env.Token(), Until: start.Add(o.TTL)}
+			r.held[l.Token] = rueidisHeld{held, cancel}
+			return l, nil
+		}
+		if !errors.Is(err, rueidislock.ErrNotLocked) {
+			return lockimpl.Lock{}, err
+		}
+		if err := pause(ctx, begin, try, o); err != nil {
+			return lockimpl.Lock{}, err
+		}
+	}
+}
+
+// Extend is not there: the library renews by itself.
+func (r *rlock) Extend(_ context.Context, l lockimpl.Lock, _ time.Duration) (lockimpl.Lock, error) {
+	return l, errors.ErrUnsupported
+}
+
+func (r *rlock) Release(_ context.Context, l lockimpl.Lock) error {
+	h, ok := r.held[l.Token]
+	if !ok {
+		return lockimpl.ErrLost
+	}
+	delete(r.held, l.Token)
+	lost := h.ctx.Err() != nil
+	h.cancel()
+	if lost {
+		return lockimpl.ErrLost
+	}
+	return nil
+}

@@ -1,0 +1,163 @@
+package names
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestOther: of any two names one other spelling has the other order, and one the same,
+// also if only their beginnings are looked at.
+func TestOther(t *testing.T) {
+	var all []string
+	for _, prefix := range []string{RandomPrefix, TokenPrefix} {
+		for _, client := range "0123789" {
+			for n := range 12 {
+				all = append(all, prefix+string(client)+"."+strconv.Itoa(n))
+			}
+		}
+	}
+	for _, wide := range []bool{false, true} {
+		for i, x := range all {
+			for _, y := range all[:i] {
+				if wide {
+					x, y = x+strings.Repeat("~", Width-len(x)), y+strings.Repeat("~", Width-len(y))
+				}
+				falls, rises := Other(1, x)[:4] > Other(1, y)[:4], Other(2, x)[:4] > Other(2, y)[:4]
+				if falls == rises {
+					t.Errorf("%s and %s have one order only", x, y)
+				}
+				if wide && len(Other(1, x)) != len(x) {
+					t.Errorf("%q has another length than %q", Other(1, x), x)
+				}
+			}
+		}
+	}
+	if Other(1, "a token0.1") == Other(3, "a token0.1") || Other(1, "nothing") != "nothing" {
+		t.Error("the seed makes no difference, or a text without names is spelled otherwise")
+	}
+}
+
+// TestConcreteNamings: all names differ, look like real ones, and any two are in both
+// orders.
+func TestConcreteNamings(t *testing.T) {
+	type name struct{ client, n int }
+	orders := map[[2]name]int{}
+	var all []name
+	for client := range 6 {
+		for n := range 4 {
+			all = append(all, name{client, n})
+		}
+	}
+	for naming := Concrete; naming < Namings; naming++ {
+		seen := map[string]bool{}
+		token := func(n name) string { return Scheme{Naming: naming, Client: n.client}.Token(n.n) }
+		for _, n := range all {
+			text := token(n)
+			if seen[text] || len(text) != Width || strings.Trim(text, "0123456789abcdef") != "" {
+				t.Errorf("naming %d: %q", naming, text)
+			}
+			seen[text] = true
+			if v := (Scheme{Naming: naming, Client: n.client}).random(n.n, 22); len(v.Name) != 22 || seen[v.Name] {
+				t.Errorf("naming %d: %q", naming, v.Name)
+			}
+			for _, m := range all {
+				if token(m) < text {
+					orders[[2]name{m, n}]++
+				}
+			}
+		}
+	}
+	if want := len(all) * (len(all) - 1); len(orders) != want {
+		t.Errorf("%d of %d orders of two names", len(orders), want)
+	}
+}
+
+// TestLowBits: the low bits of two clients' names agree in one naming and differ in another.
+func TestLowBits(t *testing.T) {
+	for n := range 4 {
+		for naming, want := range map[Naming]byte{Concrete + 4: 0, Concrete + 5: allLow} {
+			a, b := Scheme{Naming: naming}, Scheme{Naming: naming, Client: 1}
+			if got := lowBits(a.Token(n)) ^ lowBits(b.Token(n)); got != want {
+				t.Errorf("naming %d: %07b", naming, got)
+			}
+		}
+	}
+}
+
+func TestReplies(t *testing.T) {
+	b := Scheme{}.Book(1)
+	long := b.Actual("token3.1")
+	reply := "*2\r\n$10\r\n<token3.1>\r\n$-1\r\n:5\r\n+OK\r\n-ERR token3.1\r\n$0\r\n\r\n"
+	want := fmt.Sprintf("*2\r\n$%d\r\n<%s>\r\n$-1\r\n:5\r\n+OK\r\n-ERR %s\r\n$0\r\n\r\n", len(long)+2, long, long)
+	if got := b.Reply(reply); got != want {
+		t.Errorf("%q; want %q", got, want)
+	}
+	if got := b.Canonical("x" + long + "y"); got != "xtoken3.1y" {
+		t.Errorf("%q", got)
+	}
+	for whole := reply; whole != ""; whole = whole[:len(whole)-1] {
+		_ = b.Reply(whole) // what was cut off does no harm
+	}
+}
+
+// program says things: what it says depends on its token and on what it draws.
+type program func(token string) []string
+
+func (p program) stand(seed uint64) *Stand {
+	b := Scheme{}.Book(seed)
+	return &Stand{Book: b, Texts: p(b.Token(0))}
+}
+
+func TestSettle(t *testing.T) {
+	uuid := func() string {
+		x := fmt.Sprintf("%x", rand.Text()) + "0000"
+		return x[:8] + "-" + x[8:12] + "-4" + x[12:15] + "-" + x[16:28]
+	}
+	count := 1 << 40
+	for name, c := range map[string]struct {
+		says program
+		want string
+		err  error
+	}{
+		"the token":      {func(token string) []string { return []string{"set", "k", token} }, "set k token9.0", nil},
+		"a value":        {func(string) []string { v := rand.Text(); return []string{"set", v, "k:" + v} }, "set random9.0~ k:random9.0~", nil},
+		"a UUID":         {func(string) []string { return []string{"lock:" + uuid() + ":1"} }, "lock:random9.0~:1", nil},
+		"two in a text":  {func(string) []string { v, w := rand.Text(), rand.Text(); return []string{v + ":" + w, w} }, "random9.0~:random9.1~ random9.1~", nil},
+		"beside a token": {func(token string) []string { return []string{token + "/" + rand.Text()} }, "token9.0/random9.0~", nil},
+		"bytes, quoted": {func(string) []string {
+			b := make([]byte, 16)
+			_, _ = rand.Read(b)
+			return []string{`{"k":` + strconv.Quote(string(b)) + `,"n":"` + strconv.Quote(string(b[:1])[:0]) + `"}`}
+		}, `{"k":"random9.0~","n":""""}`, nil},
+		"another length":  {func(token string) []string { return []string{strconv.Itoa(len(token))} }, "", ErrNotOpaque},
+		"a part":          {func(token string) []string { return []string{token[:6]} }, "", ErrNotOpaque},
+		"in upper case":   {func(token string) []string { return []string{strings.ToUpper(token)} }, "", ErrNotOpaque},
+		"a counter":       {func(string) []string { count++; return []string{strconv.Itoa(count)} }, "", ErrChance},
+		"a letter":        {func(string) []string { return []string{rand.Text()[:1]} }, "", ErrChance},
+		"a different end": {func(string) []string { return []string{"x", rand.Text()[:3]} }, "", ErrChance},
+	} {
+		t.Run(name, func(t *testing.T) {
+			texts, drawn, err := Settle([]*Stand{c.says.stand(0), c.says.stand(1), c.says.stand(2)}, 0, func() (*Stand, error) { return c.says.stand(0), nil })
+			got := strings.Join(texts, " ")
+			for strings.Contains(got, "~~") {
+				got = strings.ReplaceAll(got, "~~", "~")
+			}
+			if !errors.Is(err, c.err) || err == nil && got != c.want {
+				t.Fatalf("%q, %v; want %q, %v", got, err, c.want, c.err)
+			}
+			for seed := range uint64(3) { // any run goes the same way
+				if err != nil {
+					break
+				}
+				want := &Stand{Book: Scheme{}.Book(0), Texts: texts}
+				if err := Follow(c.says.stand(seed), want, drawn); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}

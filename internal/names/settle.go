@@ -1,0 +1,337 @@
+package names
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// ErrNotOpaque tells that what a program does depends on how its names are spelled.
+var ErrNotOpaque = errors.New("what the client does depends on how names are spelled")
+
+// ErrChance tells that a program did something else when it was shown the same again,
+// and that the difference is no name.
+var ErrChance = errors.New("it did not do the same again")
+
+// Stand is where a run stands: what it says there.
+type Stand struct {
+	Book *Book
+	// Shape is all in what it says that cannot hold names.
+	Shape string
+	// Texts are in the names of the run.
+	Texts []string
+	// Says tells people what the run is about to do; nil: nobody asks.
+	Says func() string
+}
+
+func (s *Stand) canonical() []string {
+	texts := make([]string, len(s.Texts))
+	for i, t := range s.Texts {
+		texts[i] = s.Book.Canonical(t)
+	}
+	return texts
+}
+
+// differs says in what two runs differ; empty: in nothing but names.
+func (s *Stand) differs(t *Stand) string {
+	if s.Shape != t.Shape {
+		return fmt.Sprintf("once it stood before %s, and then before %s", s.said(), t.said())
+	}
+	a, b := s.canonical(), t.canonical()
+	for i := range a {
+		if a[i] != b[i] {
+			return fmt.Sprintf("once it said %q, and then %q", a[i], b[i])
+		}
+	}
+	return ""
+}
+
+func (s *Stand) said() string {
+	if s.Says == nil {
+		return fmt.Sprintf("%q", s.canonical())
+	}
+	return s.Book.Canonical(s.Says())
+}
+
+// samples is how many runs are compared to see what in a text is random. Two random
+// hexadecimal digits at the same place are equal in all of them once in 16^7 times.
+const samples = 8
+
+// Settle is the canonical form of what runs say that were shown the same. more brings
+// another run with the spelling of the first one there; known is how many values the
+// program has drawn so far. It returns the texts and the values that are new.
+func Settle(stands []*Stand, known int, more func() (*Stand, error)) (texts []string, drawn []Value, err error) {
+	a, unlike := stands[0], ""
+	runs := stands[:1:1] // that spell names like a
+	for _, b := range stands[1:] {
+		if unlike == "" {
+			unlike = a.differs(b)
+		}
+		if a.Book.seed == b.Book.seed {
+			if a.Shape != b.Shape {
+				return nil, nil, fmt.Errorf("%w: %s", ErrChance, unlike)
+			}
+			runs = append(runs, b)
+		}
+	}
+	if unlike == "" {
+		return a.canonical(), nil, nil
+	}
+	for chance := len(runs) > 1; len(runs) < samples; {
+		if !chance && len(runs) > samples/2 {
+			return nil, nil, fmt.Errorf("%w: %s", ErrNotOpaque, unlike)
+		}
+		r, err := more()
+		if err != nil {
+			return nil, nil, err
+		}
+		if a.Shape != r.Shape {
+			return nil, nil, fmt.Errorf("%w: %s", ErrChance, a.differs(r))
+		}
+		chance = chance || a.differs(r) != ""
+		runs = append(runs, r)
+	}
+	for i := range a.Texts {
+		if err := learn(runs, i, known, &drawn); err != nil {
+			return nil, nil, err
+		}
+	}
+	texts = a.canonical()
+	is := &Stand{Book: a.Book, Shape: a.Shape, Texts: texts}
+	for _, b := range stands[1:] {
+		if follow(b, is, drawn) != nil {
+			return nil, nil, fmt.Errorf("%w: %s", ErrNotOpaque, unlike)
+		}
+	}
+	return texts, drawn, nil
+}
+
+// learn makes names of what differs between runs in one of their texts.
+func learn(runs []*Stand, text, known int, drawn *[]Value) error {
+	said := make([]string, len(runs))
+	for i, r := range runs {
+		said[i] = r.Book.Canonical(r.Texts[text])
+	}
+	for _, parts := range varying(said) {
+		if why := notName(parts); why != "" {
+			return fmt.Errorf("%w: once it said %q, and then %q: %s", ErrChance, said[0], said[1], why)
+		}
+		if parts[0] == runs[0].Book.Canonical(parts[0]) { // else a name by now: it is there twice
+			width := len(parts[0])
+			if slices.ContainsFunc(parts, func(p string) bool { return len(p) != width || allDigits(p) }) {
+				width = 0 // a number is shorter now and then
+			}
+			v := runs[0].Book.scheme.random(known+len(*drawn), width)
+			*drawn = append(*drawn, v)
+			for i, r := range runs {
+				r.Book.bind(v.Name, parts[i])
+				r.Book.scheme.Seen.add(v.Name, parts[i])
+			}
+		}
+	}
+	for _, r := range runs[1:] {
+		if r.Book.Canonical(r.Texts[text]) != runs[0].Book.Canonical(runs[0].Texts[text]) {
+			return fmt.Errorf("%w: once it said %q, and then %q", ErrChance, said[0], said[1])
+		}
+	}
+	return nil
+}
+
+// separators stand between values in a text.
+const separators = ":|;, \"{}[]()"
+
+// varying are the parts of texts that differ, each with all that stands in its place.
+func varying(texts []string) (parts [][]string) {
+	begin, end := common(texts)
+	if begin < 0 {
+		return nil
+	}
+	if t := texts[0]; allDigits(t[begin : len(t)-end]) { // a number is one value
+		for begin > 0 && isDigit(t[begin-1]) {
+			begin--
+		}
+		for end > 0 && isDigit(t[len(t)-end]) {
+			end--
+		}
+	}
+	middle := make([]string, len(texts))
+	fields := make([][]string, len(texts))
+	split := func(r rune) bool { return strings.ContainsRune(separators, r) }
+	several := true
+	for i, t := range texts {
+		middle[i] = t[begin : len(t)-end]
+		fields[i] = strings.FieldsFunc(middle[i], split)
+		several = several && len(fields[i]) == len(fields[0]) && len(fields[i]) > 1
+	}
+	if !several {
+		return [][]string{middle}
+	}
+	for f := range fields[0] {
+		var part []string
+		for i := range fields {
+			part = append(part, fields[i][f])
+		}
+		parts = append(parts, varying(part)...)
+	}
+	return parts
+}
+
+func allDigits(s string) bool {
+	return strings.IndexFunc(s, func(r rune) bool { return r < '0' || r > '9' }) < 0
+}
+
+// common is how long the texts' common beginning is and, apart from that, their common
+// end; -1 if they are all the same.
+func common(texts []string) (begin, end int) {
+	first := texts[0]
+	same := true
+	begin, end = len(first), len(first)
+	for _, t := range texts[1:] {
+		same = same && t == first
+		n := 0
+		for n < min(begin, len(t)) && t[n] == first[n] {
+			n++
+		}
+		begin = n
+	}
+	if same {
+		return -1, 0
+	}
+	for _, t := range texts[1:] {
+		n := 0
+		for n < min(end, len(t)-begin, len(first)-begin) && t[len(t)-1-n] == first[len(first)-1-n] {
+			n++
+		}
+		end = n
+	}
+	return begin, end
+}
+
+// leastRandom is how many characters of a value differ at least, if nobody else is to
+// draw the same.
+const leastRandom = 8
+
+// notName says why what stands in one place in several runs cannot be taken for a value
+// that is new each time.
+func notName(parts []string) string {
+	grows := true
+	for i, p := range parts {
+		switch {
+		case len(p) < leastRandom:
+			return "too short to be new each time"
+		case slices.Contains(parts[:i], p):
+			return "drawn twice"
+		}
+		if i > 0 {
+			before := parts[i-1]
+			// Of random values, beginnings and ends do not both rise.
+			grows = grows && before < p && before[len(before)-leastRandom:] <= p[len(p)-leastRandom:]
+		}
+	}
+	if grows {
+		return "a clock or a counter of its own"
+	}
+	return ""
+}
+
+// Follow compares a run with what it should say, in canonical names, and notes its
+// spellings of the values that are new there. The error is ErrChance or, of a run with
+// another spelling than the canonical one, ErrNotOpaque.
+func Follow(s, want *Stand, drawn []Value) error {
+	err := follow(s, want, drawn)
+	if err != nil && s.Book.seed != 0 {
+		return fmt.Errorf("%w: %w", ErrNotOpaque, err)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrChance, err)
+	}
+	return nil
+}
+
+func follow(s, want *Stand, drawn []Value) error {
+	if s.Shape != want.Shape || len(s.Texts) != len(want.Texts) {
+		return fmt.Errorf("once it stood before %s, and then before %s", want.said(), s.said())
+	}
+	for i, t := range want.Texts {
+		said := s.Book.Canonical(s.Texts[i])
+		if said != t && !s.Book.match(t, said, drawn) {
+			return fmt.Errorf("once it said %q, and then %q", t, said)
+		}
+	}
+	return nil
+}
+
+// Values are the random values of a program in what it says, by their canonical names.
+func Values(texts []string) (all []Value) {
+	for _, t := range texts {
+		Scan(t, func(begin, letter, end int) {
+			if t[begin:letter] == RandomPrefix && t[letter] == Self {
+				v := Value{Name: t[begin:end]}
+				if end-begin > leastWidth {
+					v.Width = end - begin
+				}
+				all = append(all, v)
+			}
+		})
+	}
+	return all
+}
+
+// match reads new values off a text.
+func (b *Book) match(canonical, said string, drawn []Value) bool {
+	for canonical != "" {
+		at, v := first(canonical, drawn)
+		if !strings.HasPrefix(said, canonical[:at]) {
+			return false
+		}
+		said, canonical = said[at:], canonical[at:]
+		if v.Name == "" {
+			break
+		}
+		canonical = canonical[len(v.Name):]
+		if b.knows(v.Name) { // and so it is canonical by now
+			if !strings.HasPrefix(said, v.Name) {
+				return false
+			}
+			said = said[len(v.Name):]
+			continue
+		}
+		size := v.Width
+		if size == 0 { // it ends where what follows it begins
+			size = len(said) - len(canonical)
+			if next, another := first(canonical, drawn); another.Name != "" {
+				size = strings.Index(said, canonical[:next])
+			}
+		}
+		if size < leastRandom || size > len(said) {
+			return false
+		}
+		b.bind(v.Name, said[:size])
+		b.scheme.Seen.add(v.Name, said[:size])
+		said = b.Canonical(said[size:])
+	}
+	return said == ""
+}
+
+// first is the value whose name comes first in a text, and where.
+func first(text string, drawn []Value) (at int, v Value) {
+	at = len(text)
+	for _, d := range drawn {
+		if i := strings.Index(text, d.Name); i >= 0 && i < at {
+			at, v = i, d
+		}
+	}
+	return at, v
+}
+
+func number(s string) int {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+func decimal(n int) string { return strconv.Itoa(n) }

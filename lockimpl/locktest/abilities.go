@@ -1,0 +1,181 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"oversell/lockimpl"
+)
+
+// abilities are what a lock can do, as far as the suite has found out. What a lock cannot
+// do is left out of the rules, and said.
+type abilities struct {
+	// lease is the shortest lease in the rules.
+	lease time.Duration
+	// brief says that leases below a second are granted.
+	brief bool
+	// extends says that Extend is supported.
+	extends bool
+	// tells says that a release of what is not held is answered with ErrLost.
+	tells bool
+	// waits says that Acquire keeps trying for Options.Wait.
+	waits bool
+	// reenters says that a holder that asks again is granted the lock again.
+	reenters bool
+	// draws says that the lock asks Env.Token for its tokens.
+	draws bool
+	// reached says that the commands of the lock pass the suite's proxies.
+	reached bool
+}
+
+// The leases in the rules. A lock on several masters has a time limit for each of them
+// that is a small part of its lease.
+const (
+	shortLease   = time.Second
+	mastersLease = 2 * time.Second
+	oddLease     = 1500 * time.Millisecond
+	briefLease   = 400 * time.Millisecond
+)
+
+// probe finds out what the lock can do.
+func (r *run) probe(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, ruleLimit)
+	defer cancel()
+	r.able.lease = shortLease
+	if r.lock.Needs.Masters > 1 {
+		r.able.lease = mastersLease
+	}
+	b := &bench{ctx: ctx, run: r, name: name, ttl: r.able.lease}
+	defer func() { go b.close() }()
+	result := make(chan error, 1)
+	go func() { result <- b.checked(r.explore) }()
+	select {
+	case err := <-result:
+		return err
+	case <-time.After(ruleLimit + commandTimeout):
+		return fmt.Errorf("the lock does not answer: %s", b.stuck())
+	}
+}
+
+// explore tries each ability.
+func (r *run) explore(b *bench) error {
+	c := b.client()
+	// The first of each kind of call meets a server that does not know the lock's scripts.
+	c.forgetScripts()
+	for _, extend := range []bool{false, true} {
+		name := fmt.Sprintf("%s-first-%v", b.name, extend)
+		first := b.client()
+		l, err := first.take(name, b.ttl, 0)
+		if err == nil && extend {
+			c.forgetScripts()
+			_, _ = first.extend(l, b.ttl)
+		}
+		first.die()
+		r.first = append(r.first, name)
+		c.forgetScripts()
+	}
+	c.plan(nil)
+	l, err := c.take(b.name, long, 0)
+	if err != nil {
+		return fmt.Errorf("a free lock was not granted: %w", err)
+	}
+	able := &r.able
+	able.draws = c.asked() > 0
+	able.reached = c.sent() > 0
+	switch {
+	case !able.reached && c.hooked.Load() == 0:
+		r.logf("the lock sends no command by the clients in Env.Redis, nor to Env.Addr: nothing can be lost, held up or cut off, and rules that do so were skipped")
+	case c.hooked.Load() == 0:
+		r.logf("the lock uses a Redis client of its own, which reaches the server by Env.Addr")
+	}
+	if !able.draws {
+		r.logf("the lock does not ask Env.Token for its tokens: tokens that resemble each other were not tried")
+	}
+	able.extends = r.canExtend(c, l)
+	able.waits = r.canWait(b)
+	able.reenters = r.canReenter(c, b.name)
+	if able.reenters {
+		r.logf("the lock is re-entrant: a holder that asks again is granted it again")
+	}
+	_ = c.release(l) // what is wrong with it is for the rules to find out
+	able.tells = r.canTell(b)
+	able.brief = !r.lock.Needs.WholeSeconds && r.lock.Needs.Masters <= 1 && r.canBeBrief(b)
+	return nil
+}
+
+// forgetScripts has the servers forget all scripts. It is for the time in which no rule
+// is tried, whose commands are counted.
+func (c *client) forgetScripts() {
+	for _, rdb := range c.env.Redis {
+		_ = rdb.ScriptFlush(c.b.ctx).Err()
+	}
+}
+
+// canExtend tells apart an Extend that is not supported from one that fails.
+func (r *run) canExtend(c *client, l lockimpl.Lock) bool {
+	for range 5 {
+		_, err := c.extend(l, long)
+		if err == nil {
+			return true
+		}
+		if text := strings.ToLower(err.Error()); errors.Is(err, errors.ErrUnsupported) || strings.Contains(text, "support") || strings.Contains(text, "implement") {
+			r.logf("the lock does not extend (%v): rules about extending were skipped", err)
+			return false
+		}
+		c.b.sleep(pace)
+	}
+	return true // what is wrong with it is for the rules to find out
+}
+
+func (r *run) canWait(b *bench) bool {
+	const wait = 300 * time.Millisecond
+	c := b.client()
+	start := time.Now()
+	_, err := c.acquire(b.ctx, b.name, lockimpl.Options{TTL: b.ttl, Wait: wait, RetryEvery: pace})
+	if took := time.Since(start); err != nil && took < wait/2 {
+		r.logf("Acquire returned after %v (%v) though Options.Wait is %v: the lock does not wait, so the suite tries again for it", took.Round(time.Millisecond), err, wait)
+		return false
+	}
+	return true
+}
+
+// canReenter asks again for a lock that the client holds, and gives that grant back.
+func (r *run) canReenter(c *client, name string) bool {
+	l, err := c.try(name, long)
+	if err != nil {
+		return false
+	}
+	_ = c.release(l)
+	return true
+}
+
+func (r *run) canTell(b *bench) bool {
+	c := b.client()
+	l, err := c.take(b.name+"-twice", long, 0)
+	if err != nil {
+		return true
+	}
+	_ = c.release(l)
+	if err := c.release(l); err == nil {
+		r.logf("a second Release of the same lock was answered with success: the lock does not tell that it is lost, so only the effects of late calls were judged")
+		return false
+	}
+	return true
+}
+
+func (r *run) canBeBrief(b *bench) bool {
+	c := b.client()
+	var err error
+	for range 3 {
+		var l lockimpl.Lock
+		if l, err = c.try(b.name+"-brief", briefLease); err == nil {
+			_ = c.release(l)
+			return true
+		}
+	}
+	r.logf("a lease of %v was not granted (%v): leases are whole seconds", briefLease, err)
+	return false
+}

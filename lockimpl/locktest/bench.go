@@ -1,0 +1,359 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"oversell/lockimpl"
+	"oversell/target"
+	"oversell/variant"
+)
+
+// run is one call of Run.
+type run struct {
+	lock    lockimpl.Variant
+	server  *target.Target
+	seed    uint64
+	able    abilities
+	first   []string     // locks whose holders died, taken when the server knew no scripts
+	clients atomic.Int64 // how many were made
+	healthy atomic.Int64 // for how long the machine and the servers have answered in time
+	logf    func(format string, args ...any)
+}
+
+// breach is a broken promise.
+type breach struct {
+	property variant.Property
+	text     string
+}
+
+func (b *breach) Error() string { return b.text }
+
+// broken reports that a promise was not kept, which need not be the one that the rule
+// was made for.
+func broken(p variant.Property, format string, args ...any) error {
+	return &breach{p, fmt.Sprintf(format, args...)}
+}
+
+// promises tells whether the lock makes a promise, and no flaw takes it back under one
+// of these faults.
+func (r *run) promises(p variant.Property, faults ...variant.Fault) bool {
+	return slices.Contains(r.lock.Promises, p) && !slices.ContainsFunc(r.lock.Flaws, func(f variant.Flaw) bool {
+		return f.Property == p && (f.Fault == variant.NoFault || slices.Contains(faults, f.Fault))
+	})
+}
+
+// rule is one thing that a promise means.
+type rule struct {
+	property variant.Property
+	faults   []variant.Fault // what the rule does to the lock
+	name     string
+	// needs, unless nil, says why the rule cannot be tried on a lock; empty: it can.
+	needs func(*run) string
+	check func(*bench) error
+}
+
+// check is a rule being checked.
+type check struct {
+	rule
+	result chan error
+}
+
+// ruleLimit ends a rule whose lock does not answer. It is longer than any rule takes
+// whose waits all end at their own limits.
+const ruleLimit = 24 * time.Second
+
+// start checks a rule on a name of its own.
+func (r *run) start(ctx context.Context, u rule, name string) check {
+	c := check{u, make(chan error, 1)}
+	go func() { c.result <- r.try(ctx, u, name) }()
+	return c
+}
+
+// try checks a rule, and ends in a sentence when the lock does not answer.
+func (r *run) try(ctx context.Context, u rule, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, ruleLimit)
+	defer cancel()
+	start := r.lasted()
+	b := &bench{ctx: ctx, run: r, name: name, ttl: r.able.lease, faults: u.faults, property: u.property}
+	defer func() { go b.close() }()
+	result := make(chan error, 1)
+	go func() { result <- b.checked(u.check) }()
+	var err error
+	select {
+	case err = <-result:
+	case <-time.After(ruleLimit + commandTimeout):
+		err = broken(u.property, "the rule did not end in %v: %s", ruleLimit+commandTimeout, b.stuck())
+	}
+	if err != nil && ctx.Err() != nil && r.lasted()-start < ruleLimit*3/4 {
+		r.logf("%s/%s: not judged, since the machine is too busy: %v", u.property, u.name, err)
+		return nil
+	}
+	return r.matters(u, err)
+}
+
+// beat measures until ctx ends for how long the machine and the servers answer in time. A
+// promise that something happens is judged by that time.
+func (r *run) beat(ctx context.Context) {
+	const every = 10 * time.Millisecond
+	conns := r.server.Clients(target.ConnOptions{})
+	defer func() {
+		for _, c := range conns {
+			c.Close()
+		}
+	}()
+	last := time.Now()
+	for ctx.Err() == nil {
+		for _, c := range conns {
+			_ = c.Ping(ctx).Err()
+		}
+		time.Sleep(every)
+		now := time.Now()
+		r.healthy.Add(int64(min(now.Sub(last), 2*every)))
+		last = now
+	}
+}
+
+// lasted is the time by beat.
+func (r *run) lasted() time.Duration { return time.Duration(r.healthy.Load()) }
+
+// matters is err unless it is of a promise that the lock does not make.
+func (r *run) matters(u rule, err error) error {
+	var b *breach
+	if errors.As(err, &b) && b.property != u.property && !r.promises(b.property, u.faults...) {
+		r.logf("%s/%s: not judged, since the lock does not promise %s: %v", u.property, u.name, b.property, err)
+		return nil
+	}
+	return err
+}
+
+// bench is one rule's workplace: any number of clients of one lock.
+type bench struct {
+	ctx      context.Context
+	run      *run
+	name     string
+	ttl      time.Duration
+	faults   []variant.Fault
+	property variant.Property
+
+	mu   sync.Mutex
+	made []*client
+}
+
+// with is the bench under another name of a lock.
+func (b *bench) with(name string) *bench {
+	n := &bench{ctx: b.ctx, run: b.run, name: name, ttl: b.ttl, faults: b.faults, property: b.property}
+	return n
+}
+
+// checked runs a check, whose clients may fail to connect.
+func (b *bench) checked(check func(*bench) error) (err error) {
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case failure:
+			err = p
+		default:
+			panic(p)
+		}
+	}()
+	return check(b)
+}
+
+// adopt keeps a client until the end.
+func (b *bench) adopt(c *client) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.made = append(b.made, c)
+}
+
+// close ends all clients.
+func (b *bench) close() {
+	b.mu.Lock()
+	made := b.made
+	b.made = nil
+	b.mu.Unlock()
+	var wg sync.WaitGroup
+	for _, c := range made {
+		wg.Go(c.close)
+	}
+	wg.Wait()
+}
+
+// stuck tells of calls that have not returned.
+func (b *bench) stuck() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var all []string
+	for _, c := range b.made {
+		if s := c.stuck(); s != "" {
+			all = append(all, s)
+		}
+	}
+	if len(all) == 0 {
+		return "no call was under way"
+	}
+	return strings.Join(all, "; ")
+}
+
+func (b *bench) sleep(d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-b.ctx.Done():
+	}
+}
+
+// sleepUntil waits for a moment.
+func (b *bench) sleepUntil(t time.Time) { b.sleep(time.Until(t)) }
+
+// together runs cases on benches of their own, some at a time, and returns the first
+// that failed.
+func (b *bench) together(atOnce int, cases []part) error {
+	errs := make([]error, len(cases))
+	slots := make(chan struct{}, atOnce)
+	var wg sync.WaitGroup
+	for i, c := range cases {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			own := b.with(fmt.Sprintf("%s-%d", b.name, i))
+			defer own.close()
+			if err := own.checked(c.check); err != nil {
+				errs[i] = fmt.Errorf("%s: %w", c.name, err)
+			}
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil && b.run.matters(rule{property: b.property, faults: b.faults, name: b.name}, err) != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// part is one of several cases of a rule.
+type part struct {
+	name  string
+	check func(*bench) error
+}
+
+// long is a lease that does not run out during a rule.
+const long = time.Minute
+
+// held finds out whether a lock keeps a stranger out while its holder has time left.
+func (b *bench) held(holder *client, l lockimpl.Lock, after string) error {
+	stranger := b.client()
+	m, err := stranger.try(l.Key, b.ttl)
+	switch left := time.Until(holder.until(l)); {
+	case err != nil || left <= 0:
+		return nil
+	default:
+		_ = stranger.release(m)
+		return broken(variant.MutualExclusion, "%s, another client got the lock %v before the end of the holder's lease", after, left.Round(time.Millisecond))
+	}
+}
+
+// givesBack has the holder release its lock, which must be there while its lease has
+// time left.
+func (b *bench) givesBack(holder *client, l lockimpl.Lock, after string) error {
+	for n := range 4 {
+		err := holder.release(l)
+		left := time.Until(holder.until(l)) // now, since the answer may have taken its time
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, lockimpl.ErrLost):
+			if n > 0 || left <= 0 {
+				return nil // the first release may have counted
+			}
+			return broken(variant.OwnerOnlyRelease, "%s, the holder's own lock was gone %v before the end of its lease", after, left.Round(time.Millisecond))
+		}
+		b.sleep(pace)
+	}
+	return nil
+}
+
+// intact finds out whether a holder still has its lock, and lets it give it back.
+func (b *bench) intact(holder *client, l lockimpl.Lock, after string) error {
+	if err := b.held(holder, l, after); err != nil {
+		return err
+	}
+	return b.givesBack(holder, l, after)
+}
+
+// free takes a lock that must be free, and gives it back.
+func (b *bench) free(name string, within time.Duration, after string) error {
+	c := b.client()
+	l, err := c.take(name, b.ttl, within)
+	if err != nil {
+		return broken(variant.Progress, "%s, nobody could take the lock: %v", after, err)
+	}
+	return b.givesBack(c, l, after)
+}
+
+// holder is a new client that holds the lock.
+func (b *bench) holder(ttl time.Duration, changes ...change) (*client, lockimpl.Lock, error) {
+	c := b.client(changes...)
+	l, err := c.take(b.name, ttl, 0)
+	if err != nil {
+		return c, l, broken(variant.Progress, "a free lock was not granted: %v", err)
+	}
+	return c, l, nil
+}
+
+// abandoned is a lock whose holder has died, and whose lease runs out.
+func (b *bench) abandoned(ttl time.Duration) (*client, lockimpl.Lock, error) {
+	c, l, err := b.holder(ttl)
+	if err == nil {
+		l.Until = c.until(l)
+		c.die()
+	}
+	return c, l, err
+}
+
+// next waits for the lease of a holder to run out and takes the lock, which must not be
+// granted before.
+func (b *bench) next(holder *client, l lockimpl.Lock, within, ttl time.Duration, what string, changes ...change) (*client, lockimpl.Lock, error) {
+	c := b.client(changes...)
+	m, err := c.take(l.Key, ttl, within)
+	if err != nil {
+		return c, m, broken(variant.Progress, "%s, nobody could take the lock after the lease had run out: %v", what, err)
+	}
+	if left := time.Until(holder.until(l)); left > 0 {
+		return c, m, broken(variant.MutualExclusion, "%s, a second client got the lock %v before the end of the first one's lease", what, left.Round(100*time.Microsecond))
+	}
+	return c, m, nil
+}
+
+// isLate expects that an action of one who has lost the lock is told so, from a lock
+// that tells.
+func (b *bench) isLate(what string, err error) error {
+	if err == nil && b.run.able.tells {
+		return broken(variant.OwnerOnlyRelease, "%s was answered with success; want ErrLost", what)
+	}
+	return nil
+}
+
+// seedText says how to repeat a run.
+func seedText(t *testing.T, seed uint64) string {
+	return fmt.Sprintf("to repeat it: OVERSELL_SEED=%d go test -run '^%s$'", seed, strings.Split(t.Name(), "/")[0])
+}
+
+// told is an error in a sentence: a broken promise, or what kept a rule from being tried.
+func (r *run) told(err error, when string) string {
+	var b *breach
+	if errors.As(err, &b) {
+		return fmt.Sprintf("lock %s promises %s, but%s: %v", r.lock.Name, b.property, when, err)
+	}
+	return fmt.Sprintf("lock %s could not be tried%s: %v", r.lock.Name, when, err)
+}

@@ -1,0 +1,592 @@
+package locktest
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"oversell/lockimpl"
+	"oversell/variant"
+	"oversell/wire"
+)
+
+// The rules in this file act on one command among those of a call: they hold it up until
+// others have done something, lose its answer, or have the client die there.
+
+// steps is up to which command of a call they go: more than the calls of most locks have.
+const steps = 4
+
+// stall is a client held up before a command.
+type stall struct {
+	c       *client
+	reached chan struct{} // closed when the client stands there
+	resume  chan struct{}
+	done    chan struct{} // closed when the call has returned
+}
+
+// stalled starts a call of c and holds it up before its n-th command. It is nil, and the
+// call has returned, if the call has fewer. The command before may suffer something.
+func (b *bench) stalled(c *client, n int, call func(), before ...wire.Action) *stall {
+	s := &stall{c: c, reached: make(chan struct{}), resume: make(chan struct{}), done: make(chan struct{})}
+	var once sync.Once
+	c.plan(func(nth int, _ wire.Command) wire.Action {
+		if len(before) > 0 && nth == n-1 {
+			return before[0]
+		}
+		if nth == n {
+			once.Do(func() { close(s.reached) })
+			select {
+			case <-s.resume:
+			case <-b.ctx.Done():
+			}
+		}
+		return wire.Action{}
+	})
+	go func() { call(); close(s.done) }()
+	select {
+	case <-s.reached:
+		return s
+	case <-s.done:
+		c.plan(nil)
+		return nil
+	case <-b.ctx.Done():
+		return nil
+	}
+}
+
+// goOn lets the client go on, and waits until its call has returned.
+func (s *stall) goOn() {
+	close(s.resume)
+	s.c.plan(nil)
+	select {
+	case <-s.done:
+	case <-s.c.b.ctx.Done():
+	}
+}
+
+// practised is a client that has sent every kind of command once, so that scripts are
+// loaded and set-up is done.
+func (b *bench) practised() *client {
+	c := b.client()
+	if l, err := c.take(b.name+"-practice", b.ttl, 0); err == nil {
+		if b.run.able.extends {
+			_, _ = c.extend(l, b.ttl)
+		}
+		_ = c.release(l)
+	}
+	c.plan(nil)
+	return c
+}
+
+// lostThenStalled is stalled for a call whose n-th command is executed and not answered: it
+// is held up before the next.
+func (b *bench) lostThenStalled(c *client, n int, call func()) *stall {
+	s := b.stalled(c, n+1, call, wire.Action{Verb: wire.DropReply})
+	return s
+}
+
+// lostAndStalled: what a client sends again, or to clean up, may come late.
+func lostAndStalled(b *bench) error {
+	var cases []part
+	acts := []string{"acquire", "release"}
+	if b.run.able.extends {
+		acts = append(acts, "extend")
+	}
+	for _, act := range acts {
+		for n := 1; n <= 2; n++ {
+			cases = append(cases, part{fmt.Sprintf("%s (command %d)", act, n), func(b *bench) error {
+				c := b.practised()
+				var l lockimpl.Lock
+				var err error
+				if act != "acquire" {
+					if l, err = c.take(b.name, b.ttl, 0); err != nil {
+						return broken(variant.Progress, "a free lock was not granted: %v", err)
+					}
+				}
+				s := b.lostThenStalled(c, n, func() {
+					switch act {
+					case "acquire":
+						_, _ = c.acquire(b.ctx, b.name, lockimpl.Options{TTL: b.ttl, RetryEvery: pace})
+					case "release":
+						_ = c.release(l)
+					case "extend":
+						_, _ = c.extend(l, b.ttl)
+					}
+				})
+				if s == nil {
+					return nil
+				}
+				next := b.client()
+				m, e := next.take(b.name, long, 2*b.ttl)
+				s.goOn()
+				if e != nil {
+					return broken(variant.Progress, "after a client had been held up in its %s, nobody could take the lock: %v", act, e)
+				}
+				return b.intact(next, m, fmt.Sprintf("after an earlier client's %s, of which the answer to command %d was lost, and the rest was held up", act, n))
+			}})
+		}
+	}
+	return b.together(8, cases)
+}
+
+// tokensRiseBeside holds up an acquire while another client takes the lock and gives it back.
+func tokensRiseBeside(b *bench) error {
+	var cases []part
+	for n := 2; n <= steps; n++ {
+		cases = append(cases, part{fmt.Sprintf("before command %d", n), func(b *bench) error {
+			slow, other := b.practised(), b.client()
+			var l lockimpl.Lock
+			err := errors.New("the call has not returned")
+			s := b.stalled(slow, n, func() { l, err = slow.acquire(b.ctx, b.name, lockimpl.Options{TTL: b.ttl}) })
+			if s == nil {
+				return nil
+			}
+			m, e := other.takeWithin(b.name, b.ttl, 3*b.ttl)
+			if e == nil {
+				_ = other.release(m)
+			}
+			s.goOn()
+			if e == nil && err == nil && l.Fence <= m.Fence {
+				return broken(variant.Fencing, "token %d was granted after token %d: to a client held up before command %d of its acquire", l.Fence, m.Fence, n)
+			}
+			return nil
+		}})
+	}
+	return b.together(4, cases)
+}
+
+func stalledAcquire(b *bench) error {
+	var cases []part
+	for n := 2; n <= steps; n++ {
+		at := fmt.Sprintf(" (before command %d)", n)
+		cases = append(cases,
+			part{"a free lock, which another takes meanwhile" + at, func(b *bench) error {
+				return b.beside(n, func() error { return nil })
+			}},
+			part{"a free lock, which others take, give back and take meanwhile" + at, func(b *bench) error {
+				return b.beside(n, func() error { return b.free(b.name, b.ttl, "beside a client that was held up") })
+			}},
+			part{"a held lock, which is given back and taken meanwhile" + at, func(b *bench) error {
+				holder, l, err := b.holder(long)
+				if err != nil {
+					return err
+				}
+				return b.beside(n, func() error { return b.givesBack(holder, l, "with a contender that was held up") })
+			}},
+			part{"a lease that runs out, and the lock is taken meanwhile" + at, func(b *bench) error {
+				holder, l, err := b.abandoned(b.ttl)
+				if err != nil {
+					return err
+				}
+				return b.beside(n, func() error { b.sleepUntil(holder.until(l)); return nil })
+			}},
+		)
+	}
+	return b.together(12, cases)
+}
+
+// beside holds up an acquire before its n-th command, until something has happened and
+// another client has taken the lock.
+func (b *bench) beside(n int, meanwhile func() error) error {
+	slow := b.practised()
+	var l lockimpl.Lock
+	err := errors.New("the call has not returned")
+	s := b.stalled(slow, n, func() { l, err = slow.acquire(b.ctx, b.name, lockimpl.Options{TTL: long}) })
+	if s == nil {
+		return nil
+	}
+	if e := meanwhile(); e != nil {
+		s.goOn()
+		return e
+	}
+	other := b.client()
+	m, e := other.takeWithin(b.name, long, 2*time.Second)
+	s.goOn()
+	if e != nil {
+		return nil // what the one that was held up had written by then keeps others out
+	}
+	if err == nil && time.Until(other.until(m)) > 0 && time.Until(slow.until(l)) > 0 {
+		return broken(variant.MutualExclusion, "two clients were granted the lock: one was held up before command %d of its acquire, while another was granted it", n)
+	}
+	return b.intact(other, m, fmt.Sprintf("after a contender that had been held up before command %d of its acquire", n))
+}
+
+func stalledOwner(b *bench) error {
+	var cases []part
+	acts := []string{"release"}
+	if b.run.able.extends {
+		acts = append(acts, "extend")
+	}
+	for _, act := range acts {
+		for n := 1; n <= steps; n++ {
+			cases = append(cases, part{fmt.Sprintf("%s (before command %d)", act, n), func(b *bench) error { return b.ownerHeldUp(act, n) }})
+		}
+	}
+	return b.together(8, cases)
+}
+
+// ownerHeldUp holds up a holder until its lease has run out and another has the lock.
+func (b *bench) ownerHeldUp(act string, n int) error {
+	owner := b.practised()
+	l, err := owner.take(b.name, b.ttl, 0)
+	if err != nil {
+		return broken(variant.Progress, "a free lock was not granted: %v", err)
+	}
+	if b.run.lock.Renews {
+		owner.end()
+	}
+	var extended lockimpl.Lock
+	s := b.stalled(owner, n, func() {
+		if act == "release" {
+			err = owner.release(l)
+		} else {
+			extended, err = owner.extend(l, long)
+		}
+	})
+	if s == nil {
+		return nil
+	}
+	next := b.client()
+	m, e := next.take(b.name, 3*b.ttl, b.ttl)
+	early := time.Until(owner.until(l))
+	s.goOn()
+	switch {
+	case e != nil && act == "extend":
+		return nil // the commands before may have extended the lease
+	case e != nil:
+		return broken(variant.Progress, "nobody could take the lock after the lease of a holder had run out that was held up in its %s: %v", act, e)
+	}
+	if early > 0 && act == "extend" {
+		return broken(variant.MutualExclusion, "a second client got the lock %v before the end of a lease that was being extended", early)
+	}
+	end := next.until(m)
+	if act == "extend" && err == nil && owner.until(extended).After(time.Now()) && time.Until(end) > 0 {
+		return broken(variant.OwnerOnlyRelease, "an extend that was held up before command %d, until another client had the lock, was answered with success; want ErrLost", n)
+	}
+	if err := b.held(next, m, fmt.Sprintf("after a %s that was held up before command %d", act, n)); err != nil {
+		return err
+	}
+	next.die() // what the late call did to the lease shows when nobody renews it
+	return b.free(b.name, time.Until(end), fmt.Sprintf("after a %s that was held up before command %d, and the death of the next holder", act, n))
+}
+
+// diesBetween has clients die before or after a command is executed.
+func diesBetween(b *bench) error {
+	var cases []part
+	acts := []string{"acquire", "release", "a refused acquire"}
+	if b.run.able.extends {
+		acts = append(acts, "extend")
+	}
+	for _, act := range acts {
+		for n := 1; n <= steps; n++ {
+			for _, verb := range []wire.Verb{wire.DropRequest, wire.DropReply} {
+				cases = append(cases, part{fmt.Sprintf("%s (command %d, %s)", act, n, verb), func(b *bench) error { return b.diesIn(act, n, verb) }})
+			}
+		}
+	}
+	return b.together(16, cases)
+}
+
+func (b *bench) diesIn(act string, n int, verb wire.Verb) error {
+	doomed := b.practised()
+	var l, h lockimpl.Lock
+	var holder *client
+	var err error
+	switch act {
+	case "release", "extend":
+		if l, err = doomed.take(b.name, b.ttl, 0); err != nil {
+			return broken(variant.Progress, "a free lock was not granted: %v", err)
+		}
+	case "a refused acquire":
+		if holder, h, err = b.holder(long); err != nil {
+			return err
+		}
+	}
+	fired := make(chan struct{})
+	var once sync.Once
+	doomed.plan(func(nth int, _ wire.Command) wire.Action {
+		switch {
+		case nth < n:
+			return wire.Action{}
+		case nth == n:
+			once.Do(func() { close(fired) })
+			return wire.Action{Verb: verb}
+		}
+		return wire.Action{Verb: wire.DropRequest} // it is dead
+	})
+	go func() {
+		switch act {
+		case "release":
+			_ = doomed.release(l)
+		case "extend":
+			_, _ = doomed.extend(l, 2*b.ttl)
+		default:
+			_, _ = doomed.acquire(doomed.ctx, b.name, lockimpl.Options{TTL: b.ttl, Wait: briefLease, RetryEvery: pace})
+		}
+	}()
+	select {
+	case <-fired:
+		b.sleep(20 * time.Millisecond)
+	case <-time.After(briefLease):
+	}
+	doomed.die()
+	if holder != nil {
+		if err := b.intact(holder, h, "after a contender that died"); err != nil {
+			return err
+		}
+	}
+	return b.free(b.name, 2*b.ttl, fmt.Sprintf("after the death of a client at command %d of its %s", n, act))
+}
+
+// lostAnswers loses requests and answers of clients that live: they try again, or clean up.
+func lostAnswers(b *bench) error {
+	var cases []part
+	for n := 1; n <= 3; n++ {
+		for _, verb := range []wire.Verb{wire.DropReply, wire.DropRequest, wire.Reset} {
+			if verb == wire.Reset && n > 1 {
+				continue
+			}
+			how := fmt.Sprintf(" (command %d, %s)", n, verb)
+			cases = append(cases,
+				part{"acquire" + how, func(b *bench) error { return b.acquireLost(n, verb, false) }},
+				part{"acquire of a held lock" + how, func(b *bench) error { return b.acquireLost(n, verb, true) }},
+				part{"release" + how, func(b *bench) error { return b.releaseLost(n, verb) }})
+			if b.run.able.extends {
+				cases = append(cases, part{"extend" + how, func(b *bench) error { return b.extendLost(n, verb) }})
+			}
+		}
+	}
+	cases = append(cases, part{"a server that does not answer", func(b *bench) error {
+		holder, l, err := b.holder(long)
+		if err != nil {
+			return err
+		}
+		c := b.practised()
+		c.freeze()
+		defer c.thaw()
+		if _, err := c.acquire(c.ctx, b.name, lockimpl.Options{TTL: b.ttl, Wait: briefLease, RetryEvery: pace}); err == nil {
+			return broken(variant.MutualExclusion, "a client that cannot reach the server was granted a lock that is held")
+		}
+		return b.givesBack(holder, l, "with another client cut off")
+	}})
+	return b.together(16, cases)
+}
+
+// strike has one command of the next call suffer.
+func (c *client) strike(n int, verb wire.Verb) {
+	c.plan(func(nth int, _ wire.Command) wire.Action {
+		if nth == n {
+			return wire.Action{Verb: verb}
+		}
+		return wire.Action{}
+	})
+}
+
+func (b *bench) acquireLost(n int, verb wire.Verb, isHeld bool) error {
+	c := b.practised()
+	var holder *client
+	var h lockimpl.Lock
+	if isHeld {
+		var err error
+		if holder, h, err = b.holder(long); err != nil {
+			return err
+		}
+	}
+	c.strike(n, verb)
+	l, err := c.acquire(b.ctx, b.name, lockimpl.Options{TTL: b.ttl, RetryEvery: pace})
+	reach := c.sent() >= n
+	c.plan(nil)
+	after := fmt.Sprintf("after an acquire of which command %d suffered %s", n, verb)
+	if isHeld {
+		if err == nil && time.Until(holder.until(h)) > 0 {
+			return broken(variant.MutualExclusion, "a client was granted a lock that is held when command %d of its acquire suffered %s", n, verb)
+		}
+		return b.intact(holder, h, after)
+	}
+	if !reach {
+		return nil
+	}
+	if err == nil {
+		if err := b.intact(c, l, after); err != nil {
+			return err
+		}
+	}
+	m, err := c.take(b.name, long, b.ttl)
+	if err != nil {
+		return broken(variant.Progress, "%s, the same client could not take the lock: %v", after, err)
+	}
+	return b.intact(c, m, after+" and was repeated")
+}
+
+func (b *bench) releaseLost(n int, verb wire.Verb) error {
+	c := b.practised()
+	l, err := c.take(b.name, b.ttl, 0)
+	if err != nil {
+		return broken(variant.Progress, "a free lock was not granted: %v", err)
+	}
+	c.strike(n, verb)
+	err = c.release(l)
+	reach := c.sent() >= n
+	c.plan(nil)
+	if !reach {
+		return nil
+	}
+	after := fmt.Sprintf("after a release of which command %d suffered %s", n, verb)
+	other := b.client()
+	m, e := other.take(b.name, long, b.ttl)
+	if e != nil {
+		return broken(variant.Progress, "%s, nobody could take the lock: %v", after, e)
+	}
+	if err != nil {
+		for range 2 {
+			_ = c.release(l)
+		}
+	}
+	return b.intact(other, m, after+", and a second one by the same client")
+}
+
+func (b *bench) extendLost(n int, verb wire.Verb) error {
+	c := b.practised()
+	l, err := c.take(b.name, b.ttl, 0)
+	if err != nil {
+		return broken(variant.Progress, "a free lock was not granted: %v", err)
+	}
+	c.strike(n, verb)
+	m, err := c.extend(l, 2*b.ttl)
+	reach := c.sent() >= n
+	c.plan(nil)
+	if !reach {
+		return nil
+	}
+	if err == nil {
+		l = m
+	}
+	l.Until = c.until(l)
+	c.die()
+	_, _, err = b.next(c, l, 2*b.ttl, b.ttl, fmt.Sprintf("after an extend of which command %d suffered %s", n, verb))
+	return err
+}
+
+// lateRequests has the server execute a command after its client has given up.
+func lateRequests(b *bench) error {
+	const late = 250 * time.Millisecond
+	arrives := func(c *client, n int) {
+		c.plan(func(nth int, _ wire.Command) wire.Action {
+			if nth == n {
+				return wire.Action{Verb: wire.Late, After: late}
+			}
+			return wire.Action{}
+		})
+	}
+	var cases []part
+	for n := 1; n <= 2; n++ {
+		at := fmt.Sprintf(" (command %d)", n)
+		cases = append(cases, part{"a release, and another holder" + at, func(b *bench) error {
+			c := b.practised()
+			l, err := c.take(b.name, long, 0)
+			if err != nil {
+				return broken(variant.Progress, "a free lock was not granted: %v", err)
+			}
+			arrives(c, n)
+			err = c.release(l)
+			c.plan(nil)
+			if err != nil {
+				_ = c.release(l)
+			}
+			other, m, err := b.holder(long)
+			if err != nil {
+				return nil
+			}
+			b.sleep(late + 100*time.Millisecond)
+			return b.intact(other, m, "after a release by the earlier holder that arrived late")
+		}})
+		if !b.run.able.reenters {
+			cases = append(cases, part{"a release, and the same holder again" + at, func(b *bench) error {
+				c := b.practised()
+				l, err := c.take(b.name, long, 0)
+				if err != nil {
+					return broken(variant.Progress, "a free lock was not granted: %v", err)
+				}
+				arrives(c, n)
+				err = c.release(l)
+				c.plan(nil)
+				if err != nil {
+					_ = c.release(l)
+				}
+				m, err := c.takeWithin(b.name, long, time.Second)
+				if err != nil {
+					return nil
+				}
+				b.sleep(late + 100*time.Millisecond)
+				return b.intact(c, m, "after a release of the client's earlier grant that arrived late")
+			}})
+		}
+		if b.run.able.extends {
+			cases = append(cases, part{"an extend, and another holder" + at, func(b *bench) error {
+				c := b.practised()
+				l, err := c.take(b.name, long, 0)
+				if err != nil {
+					return broken(variant.Progress, "a free lock was not granted: %v", err)
+				}
+				arrives(c, n)
+				_, _ = c.extend(l, long)
+				c.plan(nil)
+				_ = c.release(l)
+				next, m, err := b.abandoned(b.ttl)
+				if err != nil {
+					return nil
+				}
+				_, _, err = b.next(next, m, b.ttl, b.ttl, "with an extend by the earlier holder that arrived late")
+				return err
+			}})
+		}
+	}
+	return b.together(8, cases)
+}
+
+// leaseFromCall delays answers: a lease counts from the call, or from when the server
+// executes it, and the client cannot know when that was.
+func leaseFromCall(b *bench) error {
+	delayed := func(c *client, d time.Duration) {
+		c.plan(func(nth int, _ wire.Command) wire.Action {
+			if nth == 1 {
+				return wire.Action{Verb: wire.HalfOpen, Direction: wire.Replies, After: d}
+			}
+			return wire.Action{}
+		})
+	}
+	cases := []part{{"acquire", func(b *bench) error {
+		c := b.practised()
+		delayed(c, b.ttl*7/10)
+		l, err := c.acquire(b.ctx, b.name, lockimpl.Options{TTL: b.ttl, RetryEvery: pace})
+		c.plan(nil)
+		if err != nil {
+			return nil
+		}
+		l.Until = c.until(l)
+		c.die()
+		_, _, err = b.next(c, l, b.ttl, b.ttl, "after an acquire that was answered slowly")
+		return err
+	}}}
+	if b.run.able.extends {
+		cases = append(cases, part{"extend", func(b *bench) error {
+			c := b.practised()
+			l, err := c.take(b.name, b.ttl*2, 0)
+			if err != nil {
+				return broken(variant.Progress, "a free lock was not granted: %v", err)
+			}
+			delayed(c, b.ttl*7/10)
+			m, err := c.extend(l, b.ttl*2)
+			c.plan(nil)
+			if err == nil {
+				l = m
+			}
+			l.Until = c.until(l)
+			c.die()
+			_, _, err = b.next(c, l, 2*b.ttl, b.ttl, "after an extend that was answered slowly")
+			return err
+		}})
+	}
+	return b.together(4, cases)
+}

@@ -1,0 +1,28 @@
+package lockimpl
+
+import (
+	"slices"
+	"testing"
+
+	"oversell/variant"
+)
+
+// TestWhatFollowsIsDeclared: a lock that is granted while it is held has no legal history
+// of its answers, either; who declares the one and promises both declares the other.
+func TestWhatFollowsIsDeclared(t *testing.T) {
+	for _, v := range Variants {
+		if !slices.Contains(v.Promises, variant.Linearizable) {
+			continue
+		}
+		for _, f := range v.Flaws {
+			if f.Property != variant.MutualExclusion {
+				continue
+			}
+			if !slices.ContainsFunc(v.Flaws, func(g variant.Flaw) bool {
+				return g.Property == variant.Linearizable && g.Fault == f.Fault && g.Under == f.Under
+			}) {
+				t.Errorf("%s declares that %s breaks %s, and not that it breaks %s", v.Name, f.Fault, f.Property, variant.Linearizable)
+			}
+		}
+	}
+}

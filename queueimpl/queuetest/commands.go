@@ -1,0 +1,502 @@
+package queuetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"oversell/clock"
+	"oversell/internal/interrupt"
+	"oversell/queueimpl"
+	"oversell/variant"
+)
+
+// The rules in this file act on one command among those of a call: they hold a client up
+// before it, lose its request or its answer, or have the client die there.
+
+// steps is up to which command of a call they go.
+const steps = 5
+
+// claim is the visibility time-out in these rules: long enough for a busy machine.
+const claim = 250 * time.Millisecond
+
+func claims(o *queueimpl.Options) { o.Visibility = claim }
+
+// interrupted makes a client whose commands can be acted upon. It has sent one command of
+// each kind, so that scripts are loaded.
+func (b bench) interrupted(ctx context.Context, change ...func(*queueimpl.Options)) (*client, *interrupt.Line) {
+	var o queueimpl.Options
+	if b.v.AtLeastOnce {
+		claims(&o)
+	}
+	for _, c := range change {
+		c(&o)
+	}
+	env, line := interrupt.On(b.Env())
+	c := &client{Queue: b.v.New(env, o), b: b, env: env, name: b.Queue}
+	practice := *c
+	practice.name += "-practice"
+	_, _ = practice.Enqueue(ctx, practice.name, "p")
+	if tasks, err := practice.pop(ctx, 1); err == nil {
+		_ = practice.done(ctx, tasks...)
+	}
+	_, _ = practice.pop(ctx, 1)
+	return c, line
+}
+
+// other makes another client with the same time-out.
+func (b bench) other() *client {
+	if b.v.AtLeastOnce {
+		return b.client(claims)
+	}
+	return b.client()
+}
+
+// passes lets a time pass.
+func (b bench) passes(ctx context.Context, d time.Duration) {
+	if b.Pass != nil {
+		b.Pass(d)
+		return
+	}
+	_ = clock.Real{}.Sleep(ctx, d)
+}
+
+// settled are all deliveries until nothing came for longer than a claim lasts, each
+// acknowledged.
+func (c *client) settled(ctx context.Context) (map[string]int, error) {
+	got := map[string]int{}
+	idle := time.Duration(0)
+	for idle < claim*3/2 {
+		tasks, err := c.pop(ctx, 1)
+		if err != nil {
+			return got, err
+		}
+		for _, t := range tasks {
+			got[t.ID]++
+			if err := c.done(ctx, t); err != nil {
+				return got, err
+			}
+		}
+		switch {
+		case len(tasks) > 0:
+			idle = 0
+		case !c.b.v.AtLeastOnce:
+			return got, nil
+		default:
+			c.b.passes(ctx, claim/10)
+			idle += claim / 10
+		}
+	}
+	return got, nil
+}
+
+// loses tells whether a flaw takes a promise back under a fault.
+func loses(v queueimpl.Variant, p variant.Property, faults ...variant.Fault) bool {
+	return !keeps(v, p) || slices.ContainsFunc(v.Flaws, func(f variant.Flaw) bool {
+		return f.Property == p && slices.Contains(faults, f.Fault)
+	})
+}
+
+// each runs a case for every step and action, on a queue of its own, side by side on a
+// real clock.
+func (b bench) each(ctx context.Context, actions []interrupt.Action, check func(ctx context.Context, b bench, n int, a interrupt.Action) error) error {
+	var mu sync.Mutex
+	var first error
+	var wg sync.WaitGroup
+	for n := 1; n <= steps; n++ {
+		for _, a := range actions {
+			own := b
+			own.Queue = fmt.Sprintf("%s-%d-%d", b.Queue, n, a)
+			try := func() {
+				if err := check(ctx, own, n, a); err != nil {
+					mu.Lock()
+					defer mu.Unlock()
+					if first == nil {
+						first = fmt.Errorf("at command %d%s: %w", n, said[a], err)
+					}
+				}
+			}
+			if b.Pass != nil {
+				try()
+			} else {
+				wg.Go(try)
+			}
+		}
+	}
+	wg.Wait()
+	return first
+}
+
+var said = map[interrupt.Action]string{interrupt.Pass: "", interrupt.LoseRequest: " (not executed)", interrupt.LoseReply: " (executed, not answered)"}
+
+var bothWays = []interrupt.Action{interrupt.LoseRequest, interrupt.LoseReply}
+
+// diesAt runs a call of a client that dies at a command, and tells whether it got there.
+func diesAt(line *interrupt.Line, n int, a interrupt.Action, call func()) bool {
+	line.Plan(func(nth int) interrupt.Action {
+		switch {
+		case nth < n:
+			return interrupt.Pass
+		case nth == n:
+			return a
+		}
+		return interrupt.LoseRequest
+	})
+	call()
+	there := line.Sent() >= n
+	line.Die()
+	return there
+}
+
+// producerDies: what a dead producer leaves must not keep others from entering the task.
+func producerDies(ctx context.Context, b bench) error {
+	return b.each(ctx, bothWays, func(ctx context.Context, b bench, n int, a interrupt.Action) error {
+		doomed, line := b.interrupted(ctx)
+		if !diesAt(line, n, a, func() { _, _ = doomed.Enqueue(ctx, b.Queue, "a") }) {
+			return nil
+		}
+		c := b.other()
+		if _, err := c.Enqueue(ctx, b.Queue, "a"); err != nil {
+			return broken(variant.NoLostTask, "after the death of a producer, enqueue of the same id answered %q", err)
+		}
+		if _, err := c.Enqueue(ctx, b.Queue, "b"); err != nil {
+			return broken(variant.NoLostTask, "after the death of a producer, enqueue of another id answered %q", err)
+		}
+		return c.getsAll(ctx, "after the death of a producer in its enqueue", "a", "b")
+	})
+}
+
+// getsAll expects that each of these tasks is delivered in the end.
+func (c *client) getsAll(ctx context.Context, after string, ids ...string) error {
+	got, err := c.settled(ctx)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if got[id] == 0 {
+			return broken(variant.NoLostTask, "%s, %q was never delivered, but %v (deliveries by id)", after, id, got)
+		}
+	}
+	return nil
+}
+
+// consumerDies: tasks that a consumer did not take must come, and where tasks are lent, all.
+func consumerDies(ctx context.Context, b bench) error {
+	lost := 0
+	if loses(b.v, variant.NoLostTask, variant.Crash) {
+		lost = 1
+	}
+	return b.each(ctx, bothWays, func(ctx context.Context, b bench, n int, a interrupt.Action) error {
+		c := b.other()
+		ids := []string{"a", "b", "c", "d"}
+		for i, id := range ids { // some of them delayed, so that they are moved when they are due
+			if d, ok := c.Queue.(queueimpl.Delayer); ok && i%2 == 1 {
+				if _, err := d.EnqueueAfter(ctx, b.Queue, 20*time.Millisecond, id); err != nil {
+					return broken(theInterface, "enqueue answered %q", err)
+				}
+			} else if _, err := c.Enqueue(ctx, b.Queue, id); err != nil {
+				return broken(theInterface, "enqueue answered %q", err)
+			}
+		}
+		b.passes(ctx, 40*time.Millisecond)
+		doomed, line := b.interrupted(ctx)
+		if !diesAt(line, n, a, func() { _, _ = doomed.Pop(ctx, b.Queue, 1) }) {
+			return nil
+		}
+		got, err := c.settled(ctx)
+		if err != nil {
+			return err
+		}
+		if len(got) < len(ids)-lost {
+			return broken(variant.NoLostTask, "a consumer died in a pop of 1, and of %q only %v were delivered after that", ids, got)
+		}
+		return c.usable(ctx, "after the death of a consumer in its pop")
+	})
+}
+
+// usable enqueues and pops one task.
+func (c *client) usable(ctx context.Context, after string) error {
+	if _, err := c.Enqueue(ctx, c.name, "afterwards"); err != nil {
+		return broken(variant.NoLostTask, "%s, enqueue answered %q", after, err)
+	}
+	return c.getsAll(ctx, after, "afterwards")
+}
+
+// ackerDies: an ack counts or does not.
+func ackerDies(ctx context.Context, b bench) error {
+	return b.each(ctx, bothWays, func(ctx context.Context, b bench, n int, a interrupt.Action) error {
+		doomed, line := b.interrupted(ctx)
+		if _, err := doomed.Enqueue(ctx, b.Queue, "a"); err != nil {
+			return broken(theInterface, "enqueue answered %q", err)
+		}
+		tasks, err := doomed.popped(ctx, variant.NoLostTask, 1, "a")
+		if err != nil {
+			return err
+		}
+		if !diesAt(line, n, a, func() { _ = doomed.done(ctx, tasks...) }) {
+			return nil
+		}
+		c := b.other()
+		if _, err := c.settled(ctx); err != nil {
+			return err
+		}
+		if err := c.holds(ctx, variant.NoLostTask, nil, nil); err != nil {
+			return fmt.Errorf("after the death of a consumer in its ack, and everything else was done: %w", err)
+		}
+		if _, err := c.Enqueue(ctx, b.Queue, "a"); err != nil {
+			return broken(variant.NoLostTask, "the id of a task whose consumer died in its ack cannot be enqueued again: %v", err)
+		}
+		return c.getsAll(ctx, "after the death of an earlier consumer in its ack", "a")
+	})
+}
+
+// reclaimerDies: so does a reclaim.
+func reclaimerDies(ctx context.Context, b bench) error {
+	return b.each(ctx, bothWays, func(ctx context.Context, b bench, n int, a interrupt.Action) error {
+		doomed, line := b.interrupted(ctx)
+		ids := []string{"a", "b", "c"}
+		if _, err := doomed.Enqueue(ctx, b.Queue, ids...); err != nil {
+			return broken(theInterface, "enqueue answered %q", err)
+		}
+		if _, err := doomed.popped(ctx, variant.NoLostTask, 3, slices.Clone(ids)...); err != nil {
+			return err
+		}
+		b.passes(ctx, claim*5/4)
+		reclaim := func() { _, _ = doomed.Pop(ctx, b.Queue, 1) }
+		if r, ok := doomed.Queue.(queueimpl.Reclaimer); ok && n%2 == 1 {
+			reclaim = func() { _, _ = r.Reclaim(ctx, b.Queue) }
+		}
+		if !diesAt(line, n, a, reclaim) {
+			return nil
+		}
+		return b.other().getsAll(ctx, "after the death of a client that ended claims which had run out", ids...)
+	})
+}
+
+// lostAnswers: calls that had no answer are made again.
+func lostAnswers(ctx context.Context, b bench) error {
+	return b.each(ctx, bothWays, func(ctx context.Context, b bench, n int, a interrupt.Action) error {
+		c, line := b.interrupted(ctx)
+		line.Strike(n, a)
+		_, err := c.Enqueue(ctx, b.Queue, "a")
+		line.Plan(nil)
+		if err != nil {
+			if _, err := c.Enqueue(ctx, b.Queue, "a"); err != nil {
+				return broken(variant.NoLostTask, "enqueue, sent again, answered %q", err)
+			}
+		}
+		line.Strike(n, a)
+		first, popErr := c.Pop(ctx, b.Queue, 1)
+		line.Plan(nil)
+		got := 0
+		acked := false
+		if popErr == nil && len(first) > 0 {
+			got++
+			line.Strike(n, a)
+			err := c.done(ctx, first...)
+			line.Plan(nil)
+			if err != nil {
+				if ack, ok := c.Queue.(queueimpl.Acker); ok {
+					if err := ack.Ack(ctx, b.Queue, first[0]); err != nil && !errors.Is(err, queueimpl.ErrLost) {
+						return broken(theInterface, "an ack, sent again, answered %q", err)
+					}
+				}
+			}
+			acked = true
+		}
+		more, err := b.other().settled(ctx)
+		if err != nil {
+			return err
+		}
+		_, dedupes := c.Queue.(queueimpl.Deduper)
+		switch {
+		case got+more["a"] == 0 && !(popErr != nil && loses(b.v, variant.NoLostTask, variant.DropReply)):
+			return broken(variant.NoLostTask, "a task whose producer and consumer had lost answers was never delivered")
+		case acked && more["a"] > 0 && dedupes:
+			return broken(variant.EffectOnce, "a task was delivered again after its ack, which was sent twice since the first had no answer")
+		}
+		return nil
+	})
+}
+
+// stalledPop holds up a consumer while another one takes everything.
+func stalledPop(ctx context.Context, b bench) error {
+	return b.each(ctx, []interrupt.Action{interrupt.Pass}, func(ctx context.Context, b bench, n int, _ interrupt.Action) error {
+		slow, line := b.interrupted(ctx, long)
+		c := b.client()
+		ids := []string{"a", "b", "c"}
+		if _, err := c.Enqueue(ctx, b.Queue, ids...); err != nil {
+			return broken(theInterface, "enqueue answered %q", err)
+		}
+		var mine []queueimpl.Task
+		var err error
+		s := line.Stalled(ctx, n, func() { mine, err = slow.Pop(ctx, b.Queue, 2) })
+		if s == nil {
+			return nil
+		}
+		theirs, popErr := c.pop(ctx, 3)
+		if popErr == nil {
+			popErr = c.done(ctx, theirs...)
+		}
+		// What was taken and done may come again, as a task of its own.
+		var again []queueimpl.Task
+		if popErr == nil && len(theirs) == 3 {
+			again, popErr = c.Enqueue(ctx, b.Queue, "d")
+		}
+		s.GoOn()
+		if popErr != nil {
+			return popErr
+		}
+		if err != nil && !errors.Is(err, queueimpl.ErrEmpty) && !errors.Is(err, queueimpl.ErrLocked) {
+			return broken(theInterface, "a pop that was held up answered %q", err)
+		}
+		count := map[string]int{}
+		for _, t := range append(slices.Clone(mine), theirs...) {
+			if count[t.ID]++; count[t.ID] > 1 {
+				return broken(variant.NoDuplicateDelivery, "%q was delivered to two consumers, one of which was held up in its pop", t.ID)
+			}
+		}
+		if err := slow.done(ctx, mine...); err != nil {
+			return fmt.Errorf("of a pop that was held up: %w", err)
+		}
+		more, err := c.settled(ctx)
+		if err != nil {
+			return err
+		}
+		for _, t := range again {
+			ids = append(ids, t.ID)
+		}
+		for _, id := range ids {
+			if count[id]+more[id] == 0 {
+				return broken(variant.NoLostTask, "%q was delivered to nobody, after two pops at once", id)
+			}
+		}
+		return nil
+	})
+}
+
+func long(o *queueimpl.Options) { o.Visibility = 0 }
+
+// stalledEnqueue holds up a producer while another one enters the same id.
+func stalledEnqueue(ctx context.Context, b bench) error {
+	return b.each(ctx, []interrupt.Action{interrupt.Pass}, func(ctx context.Context, b bench, n int, _ interrupt.Action) error {
+		slow, line := b.interrupted(ctx)
+		c := b.other()
+		var mine []queueimpl.Task
+		var err error
+		s := line.Stalled(ctx, n, func() { mine, err = slow.Enqueue(ctx, b.Queue, "a") })
+		if s == nil {
+			return nil
+		}
+		theirs, e := c.Enqueue(ctx, b.Queue, "a")
+		s.GoOn()
+		if err = errors.Join(err, e); err != nil {
+			return broken(theInterface, "one of two producers at once was answered %q", err)
+		}
+		if len(mine)+len(theirs) != 1 {
+			return broken(variant.OneEntryPerID, "of two producers of one id at once, %d were told that they entered it; want 1", len(mine)+len(theirs))
+		}
+		_, err = c.popped(ctx, variant.OneEntryPerID, 5, "a")
+		return err
+	})
+}
+
+// stalledAck holds up a consumer in its ack until another has the task.
+func stalledAck(ctx context.Context, b bench) error {
+	return b.each(ctx, []interrupt.Action{interrupt.Pass}, func(ctx context.Context, b bench, n int, _ interrupt.Action) error {
+		slow, line := b.interrupted(ctx)
+		if _, err := slow.Enqueue(ctx, b.Queue, "a"); err != nil {
+			return broken(theInterface, "enqueue answered %q", err)
+		}
+		tasks, err := slow.popped(ctx, variant.NoLostTask, 1, "a")
+		if err != nil {
+			return err
+		}
+		s := line.Stalled(ctx, n, func() { err = slow.Queue.(queueimpl.Acker).Ack(ctx, b.Queue, tasks[0]) })
+		if s == nil {
+			return nil
+		}
+		next := b.client() // with a long time-out
+		var again []queueimpl.Task
+		soon, cancel := context.WithTimeout(ctx, 8*claim)
+		defer cancel()
+		e := b.until(soon, "the return of a task whose ack was held up", func() (bool, error) {
+			got, err := next.pop(ctx, 1)
+			again = append(again, got...)
+			return len(again) > 0, err
+		})
+		s.GoOn()
+		if e != nil {
+			return nil // the ack had counted before
+		}
+		if !errors.Is(err, queueimpl.ErrLost) {
+			return broken(theInterface, "an ack that was held up until another had the task answered %s; want %q", say(err), queueimpl.ErrLost)
+		}
+		if err := next.ack(ctx, variant.NoLostTask, again[0], nil); err != nil {
+			return fmt.Errorf("after a late ack by an earlier consumer: %w", err)
+		}
+		return next.holds(ctx, variant.NoLostTask, nil, nil)
+	})
+}
+
+// stalledReclaim holds up a client that ends claims, while their tasks are taken and done.
+func stalledReclaim(ctx context.Context, b bench) error {
+	return b.each(ctx, []interrupt.Action{interrupt.Pass}, func(ctx context.Context, b bench, n int, _ interrupt.Action) error {
+		slow, line := b.interrupted(ctx)
+		holder := b.other()
+		if _, err := holder.Enqueue(ctx, b.Queue, "a"); err != nil {
+			return broken(theInterface, "enqueue answered %q", err)
+		}
+		tasks, err := holder.popped(ctx, variant.NoLostTask, 1, "a")
+		if err != nil {
+			return err
+		}
+		b.passes(ctx, claim*5/4)
+		var mine []queueimpl.Task
+		s := line.Stalled(ctx, n, func() { mine, err = slow.Pop(ctx, b.Queue, 1) })
+		if s == nil {
+			return nil
+		}
+		late := holder.Queue.(queueimpl.Acker).Ack(ctx, b.Queue, tasks[0]) // counts unless another was given the task
+		s.GoOn()
+		if late != nil {
+			return nil
+		}
+		if len(mine) > 0 && err == nil {
+			return broken(variant.EffectOnce, "a task was delivered again after its late ack had counted, by a pop that was held up before command %d", n)
+		}
+		got, err := b.other().settled(ctx)
+		if err == nil && len(got) > 0 {
+			err = broken(variant.EffectOnce, "a task was delivered again after its late ack had counted: %v", got)
+		}
+		return err
+	})
+}
+
+// stalledDequeue holds up a producer that withdraws a task, while a consumer takes it.
+func stalledDequeue(ctx context.Context, b bench) error {
+	return b.each(ctx, []interrupt.Action{interrupt.Pass}, func(ctx context.Context, b bench, n int, _ interrupt.Action) error {
+		slow, line := b.interrupted(ctx)
+		in, err := slow.Enqueue(ctx, b.Queue, "a")
+		if err != nil || len(in) != 1 {
+			return broken(theInterface, "enqueue answered %v and %v", in, err)
+		}
+		s := line.Stalled(ctx, n, func() { err = slow.Queue.(queueimpl.Dequeuer).Dequeue(ctx, b.Queue, "a", in[0].Score) })
+		if s == nil {
+			return nil
+		}
+		c := b.other()
+		got, e := c.pop(ctx, 1)
+		s.GoOn()
+		if e != nil {
+			return e
+		}
+		if err == nil && len(got) > 0 {
+			return broken(variant.NoDuplicateDelivery, "a task was withdrawn and delivered as well: the dequeue was held up before command %d", n)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,447 @@
+package queuetest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"oversell/clock"
+	"oversell/internal/keyname"
+	"oversell/queueimpl"
+	"oversell/variant"
+)
+
+// strangeIDs are ids that careless code cuts, splits, quotes, matches, or reads as numbers.
+var strangeIDs = []string{
+	"1", "01", "1.0", "1e0", "-1", "0x1", "12345678901234567890", "9007199254740993", "9007199254740992", "nan", "inf", "nil", "null", "true",
+	"a:b", "a:b:c", ":", "a,b", "a|b", "a/b", "a b", " a", "a ", "a\tb", "a\nb", "a\r\nb", "a\x00b", "\x00", "\x1f", "a\x01b",
+	`a"b`, `"a"`, `a\b`, `a\nb`, "'a'", "{a}", "[1]", `{"id":"a"}`, "a*", "a?", "*", "%s", "%d", "$1", "a=b", "a&b", "<a>", "é", "日本", "A", "a", strings.Repeat("x", 5000),
+}
+
+func idsAreOpaque(ctx context.Context, b bench) error {
+	producer, consumer := b.client(), b.client()
+	for _, all := range []bool{false, true} {
+		want := map[string]bool{}
+		if all {
+			if _, err := producer.enqueue(ctx, variant.NoLostTask, strangeIDs...); err != nil {
+				return err
+			}
+		}
+		for _, id := range strangeIDs {
+			if !all {
+				if _, err := producer.enqueue(ctx, variant.NoLostTask, id); err != nil {
+					return err
+				}
+			}
+			want[id] = true
+		}
+		for len(want) > 0 {
+			tasks, err := consumer.pop(ctx, 3)
+			if err != nil {
+				return err
+			}
+			if len(tasks) == 0 {
+				return broken(variant.NoLostTask, "nothing is due, and these were not delivered: %q", keysOf(want))
+			}
+			for _, t := range tasks {
+				if !want[t.ID] {
+					return broken(variant.NoLostTask, "%q was delivered, which was not enqueued, or delivered before; missing are %q", t.ID, keysOf(want))
+				}
+				delete(want, t.ID)
+				if err := consumer.done(ctx, t); err != nil {
+					return err
+				}
+			}
+		}
+		if err := consumer.holds(ctx, theInterface, nil, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func keysOf(m map[string]bool) (all []string) {
+	for k := range m {
+		if all = append(all, k); len(all) == 5 {
+			break
+		}
+	}
+	return all
+}
+
+// namesAreOpaque fills queues with names that resemble each other, and ids that would
+// make up for the difference.
+func namesAreOpaque(ctx context.Context, b bench) error {
+	n := b.Queue
+	names := []string{
+		n, n + "2", n + "-", n[:len(n)-1], strings.ToUpper(n), n + ":", n + ":a", n + ":a:b", n + "*", n + "?", n[:len(n)-1] + "?", n + "[a]", n + " ", n + "\n", n + "\x00", n + "%",
+		n + ":claimed", n + ":processing", n + ":delayed", n + ":dead", n + ":ids", n + ":lock", n + ":journal", n + ":meta", n + strings.Repeat("x", 300), n + strings.Repeat("x", 300) + "y",
+	}
+	c := b.client()
+	// The keys tell of names that would use the same.
+	first := *c
+	first.name += "-keys"
+	if _, err := first.enqueue(ctx, theInterface, "a", "b"); err != nil {
+		return err
+	}
+	if _, err := first.pop(ctx, 1); err != nil {
+		return err
+	}
+	if rdb := c.env.Redis; len(rdb) > 0 {
+		found, err := keyname.Of(ctx, rdb[0], first.name)
+		if err != nil {
+			return err
+		}
+		for _, name := range keyname.Collisions(found, first.name) {
+			names = append(names, strings.Replace(name, first.name, n, 1))
+		}
+	}
+	ids := func(i int) []string {
+		return []string{fmt.Sprintf("task-%d", i), "shared", "a:b", "b"}
+	}
+	for i, name := range names {
+		on := *c
+		on.name = name
+		if _, err := on.enqueue(ctx, theInterface, ids(i)...); err != nil {
+			return fmt.Errorf("with queues of similar names, in %q: %w", name, err)
+		}
+	}
+	for i, name := range names {
+		on := *c
+		on.name = name
+		tasks, err := on.pop(ctx, 10)
+		if err != nil {
+			return fmt.Errorf("with queues of similar names, from %q: %w", name, err)
+		}
+		got, want := idsOf(tasks), ids(i)
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			return broken(theInterface, "with queues of similar names, pop from %q answered %q; want %q", name, got, want)
+		}
+		if err := on.done(ctx, tasks...); err != nil {
+			return fmt.Errorf("with queues of similar names, in %q: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// manyTasks are so many that a flaw of one in some hundreds shows.
+func manyTasks(ctx context.Context, b bench) error {
+	tasks := 1500
+	if b.Pass != nil {
+		tasks = 300 // an emulation takes its time
+	}
+	producer, consumer := b.client(), b.client()
+	want := map[string]bool{}
+	for i := 0; i < tasks; {
+		var ids []string
+		for range 1 + i%50 {
+			ids = append(ids, fmt.Sprintf("task-%04d", i))
+			want[ids[len(ids)-1]] = true
+			i++
+		}
+		if _, err := producer.enqueue(ctx, variant.NoLostTask, ids...); err != nil {
+			return err
+		}
+	}
+	for round := 1; len(want) > 0; round++ {
+		got, err := consumer.pop(ctx, 1+round%40)
+		if err != nil {
+			return err
+		}
+		if len(got) == 0 {
+			return broken(variant.NoLostTask, "of %d tasks, %d were not delivered, such as %q", tasks, len(want), keysOf(want))
+		}
+		for _, t := range got {
+			if !want[t.ID] {
+				return broken(variant.NoDuplicateDelivery, "%q was delivered twice", t.ID)
+			}
+			delete(want, t.ID)
+		}
+		if err := consumer.done(ctx, got...); err != nil {
+			return err
+		}
+	}
+	return consumer.holds(ctx, variant.NoLostTask, nil, nil)
+}
+
+// ahead is a clock that is ahead of another, or behind it.
+type ahead struct {
+	clock.Clock
+	by time.Duration
+}
+
+func (a ahead) Now() time.Time { return a.Clock.Now().Add(a.by) }
+
+// skewed makes a client whose clock is wrong.
+func (b bench) skewed(by time.Duration, change ...func(*queueimpl.Options)) *client {
+	own := b
+	own.Env = func() variant.Env {
+		env := b.Env()
+		env.Clock = ahead{env.Clock, by}
+		return env
+	}
+	return own.client(change...)
+}
+
+// clocksDiffer: neither a producer's nor a consumer's clock may make a delayed task come early.
+func clocksDiffer(ctx context.Context, b bench) error {
+	for i, by := range []struct{ producer, consumer time.Duration }{{-time.Hour, 0}, {0, time.Hour}, {-time.Minute, time.Minute}} {
+		own := b
+		own.Queue = fmt.Sprintf("%s-%d", b.Queue, i)
+		producer, consumer := own.skewed(by.producer), own.skewed(by.consumer)
+		if _, err := producer.Queue.(queueimpl.Delayer).EnqueueAfter(ctx, own.Queue, 10*time.Second, "later"); err != nil {
+			return broken(theInterface, "enqueue answered %q", err)
+		}
+		if tasks, err := consumer.pop(ctx, 1); err != nil || len(tasks) > 0 {
+			return broken(variant.NotEarly, "a task with a delay of 10 s was delivered at once: the producer's clock is %v ahead, the consumer's %v (%v)", by.producer, by.consumer, err)
+		}
+	}
+	return nil
+}
+
+// claimsAndClocks: a consumer's clock may not end the claim of another.
+func claimsAndClocks(ctx context.Context, b bench) error {
+	for i, by := range []struct{ first, second time.Duration }{{0, time.Hour}, {-time.Hour, 0}} {
+		own := b
+		own.Queue = fmt.Sprintf("%s-%d", b.Queue, i)
+		first, second := own.skewed(by.first), own.skewed(by.second)
+		if _, err := first.enqueue(ctx, theInterface, "a"); err != nil {
+			return err
+		}
+		if _, err := first.popped(ctx, theInterface, 1, "a"); err != nil {
+			return err
+		}
+		if _, err := second.popped(ctx, variant.NoDuplicateDelivery, 1); err != nil {
+			return fmt.Errorf("a claimed task, with the consumers' clocks %v and %v ahead: %w", by.first, by.second, err)
+		}
+	}
+	return nil
+}
+
+// claimEnds: a claim ends by its own time-out, whatever others do meanwhile, and however
+// long the task had waited.
+func claimEnds(ctx context.Context, b bench) error {
+	c := b.client(claims)
+	if _, err := c.enqueue(ctx, theInterface, "a"); err != nil {
+		return err
+	}
+	b.passes(ctx, claim*5/4)
+	taken, err := c.popped(ctx, variant.NoLostTask, 1, "a")
+	if err != nil {
+		return err
+	}
+	t := taken[0]
+	other := b.client(claims)
+	for n := 0; b.before(c, t.Until.Add(claim)); n++ {
+		got, err := other.pop(ctx, 1)
+		if err != nil {
+			return err
+		}
+		if len(got) > 0 {
+			if b.before(c, t.Until) && got[0].ID == "a" {
+				return broken(variant.NoDuplicateDelivery, "the task was given to another %v before the claim was over", t.Until.Sub(c.env.Clock.Now()))
+			}
+			return nil
+		}
+		b.passes(ctx, claim/20)
+	}
+	_, err = other.comes(ctx, variant.NoLostTask, "a")
+	return err
+}
+
+// strangeReturns: ids are texts to what ends claims, too, and to what moves delayed tasks.
+func strangeReturns(ctx context.Context, b bench) error {
+	c := b.client(claims)
+	for i, id := range strangeIDs {
+		if d, ok := c.Queue.(queueimpl.Delayer); ok && i%2 == 0 {
+			if _, err := d.EnqueueAfter(ctx, b.Queue, 5*time.Millisecond, id); err != nil {
+				return broken(theInterface, "enqueue of %q answered %q", id, err)
+			}
+		} else if _, err := c.enqueue(ctx, variant.NoLostTask, id); err != nil {
+			return err
+		}
+	}
+	b.passes(ctx, 10*time.Millisecond)
+	taken := 0
+	err := b.until(ctx, "the delivery of all tasks", func() (bool, error) {
+		got, err := c.pop(ctx, len(strangeIDs))
+		taken += len(got)
+		return taken >= len(strangeIDs), err
+	})
+	if err != nil {
+		return err
+	}
+	b.passes(ctx, claim*5/4)
+	other := b.client(claims)
+	want := map[string]bool{}
+	for _, id := range strangeIDs {
+		want[id] = true
+	}
+	return b.until(ctx, "the return of all tasks", func() (bool, error) {
+		for {
+			got, err := other.pop(ctx, 5)
+			if err != nil {
+				return false, err
+			}
+			for _, t := range got {
+				if !want[t.ID] {
+					return false, broken(variant.NoLostTask, "when its claim had run out, a task came back as %q; missing are %q", t.ID, keysOf(want))
+				}
+				delete(want, t.ID)
+				if err := other.ack(ctx, variant.NoLostTask, t, nil); err != nil {
+					return false, err
+				}
+			}
+			if len(got) == 0 {
+				return len(want) == 0, nil
+			}
+		}
+	})
+}
+
+// extendedBeside: a claim that is extended must not keep others from ending.
+func extendedBeside(ctx context.Context, b bench) error {
+	c := b.client(claims)
+	x := c.Queue.(queueimpl.Extender)
+	if _, err := c.enqueue(ctx, theInterface, "a"); err != nil {
+		return err
+	}
+	first, err := c.popped(ctx, theInterface, 1, "a")
+	if err != nil {
+		return err
+	}
+	if _, err := c.enqueue(ctx, theInterface, "b"); err != nil {
+		return err
+	}
+	if _, err := c.popped(ctx, theInterface, 1, "b"); err != nil {
+		return err
+	}
+	mine, other := first[0], b.client(claims)
+	for range 30 {
+		longer, err := x.Extend(ctx, b.Queue, mine)
+		if err != nil {
+			return nil // a machine so busy that the claim is over
+		}
+		mine = longer
+		b.passes(ctx, claim/6)
+		got, err := other.pop(ctx, 1)
+		if err != nil {
+			return err
+		}
+		if len(got) > 0 && got[0].ID == "b" {
+			return nil
+		}
+	}
+	return broken(variant.NoLostTask, "a task whose claim had run out did not come back while the claim of an earlier one was being extended")
+}
+
+// lateAckOfWaiting: an ack counts when the claim has ended and the task waits again, and
+// then the task is gone.
+func lateAckOfWaiting(ctx context.Context, b bench) error {
+	c := b.client(claims)
+	for _, id := range []string{"first", "second"} {
+		if _, err := c.enqueue(ctx, theInterface, id); err != nil {
+			return err
+		}
+		b.passes(ctx, 2*time.Millisecond)
+	}
+	taken, err := c.popped(ctx, theInterface, 2, "first", "second")
+	if err != nil {
+		return err
+	}
+	b.passes(ctx, claim*5/4)
+	other := b.client(claims)
+	got, err := other.pop(ctx, 1) // ends both claims, perhaps, and is given one
+	if err != nil {
+		return err
+	}
+	for _, t := range taken {
+		if len(got) > 0 && got[0].ID == t.ID {
+			continue
+		}
+		if err := c.Queue.(queueimpl.Acker).Ack(ctx, b.Queue, t); err != nil {
+			return nil // another was given it
+		}
+		again, err := other.pop(ctx, 2)
+		if err != nil {
+			return err
+		}
+		for _, a := range again {
+			if a.ID == t.ID {
+				return broken(variant.EffectOnce, "%q was delivered again after a late ack, which was answered with success", t.ID)
+			}
+		}
+	}
+	return nil
+}
+
+// oldReceipt: the ack of an entry that is done must not fit a later entry with the same id.
+func oldReceipt(ctx context.Context, b bench) error {
+	c, other := b.client(), b.client()
+	if _, err := c.enqueue(ctx, theInterface, "a"); err != nil {
+		return err
+	}
+	old, err := c.popped(ctx, theInterface, 1, "a")
+	if err != nil {
+		return err
+	}
+	if err := c.done(ctx, old...); err != nil {
+		return err
+	}
+	if _, err := c.enqueue(ctx, theInterface, "a"); err != nil {
+		return err
+	}
+	now, err := other.popped(ctx, theInterface, 1, "a")
+	if err != nil {
+		return err
+	}
+	_ = c.Queue.(queueimpl.Acker).Ack(ctx, b.Queue, old[0])
+	if x, ok := c.Queue.(queueimpl.Extender); ok {
+		if _, err := x.Extend(ctx, b.Queue, old[0]); err == nil {
+			return broken(variant.EffectOnce, "an extend of an earlier entry with the same id was answered with success")
+		}
+	}
+	if err := other.holds(ctx, variant.NoLostTask, nil, []string{"a"}); err != nil {
+		return fmt.Errorf("after a second ack of an earlier entry with the same id: %w", err)
+	}
+	return other.ack(ctx, variant.NoLostTask, now[0], nil)
+}
+
+// allDueInOrder pops one by one when all are due.
+func allDueInOrder(ctx context.Context, b bench) error {
+	c := b.client()
+	scores := map[string]float64{}
+	delayer, delays := c.Queue.(queueimpl.Delayer)
+	for i := range 6 {
+		id := fmt.Sprint("task-", (i*5)%6)
+		var in []queueimpl.Task
+		var err error
+		if delays && i%2 == 0 {
+			in, err = delayer.EnqueueAfter(ctx, b.Queue, 15*time.Millisecond, id)
+		} else {
+			in, err = c.Enqueue(ctx, b.Queue, id)
+		}
+		if err != nil || len(in) != 1 {
+			return broken(theInterface, "enqueue of %q answered %v and %v", id, in, err)
+		}
+		scores[id] = in[0].Score
+		b.passes(ctx, 2*time.Millisecond)
+	}
+	b.passes(ctx, 40*time.Millisecond)
+	last := queueimpl.Task{}
+	for range 6 {
+		t, err := c.next(ctx)
+		if err != nil {
+			return err
+		}
+		if scores[t.ID] < scores[last.ID] {
+			return broken(variant.InOrder, "%q, due at %f, was delivered after %q, due at %f, and both were due", t.ID, scores[t.ID], last.ID, scores[last.ID])
+		}
+		last = t
+	}
+	return nil
+}

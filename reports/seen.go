@@ -1,0 +1,123 @@
+package reports
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"oversell/history"
+)
+
+// A pass says what was seen: no violation, in so many opportunities for one. It does not
+// say that there can be none. What flaws declare to break under conditions that were not
+// brought stands in the same line.
+
+// Below bounds, to 95 %, in what part of all cases something happens that never happened
+// in n: 1 - 0.05^(1/n). From 30 cases on that is the rule of three, 3/n, which is never
+// less.
+func Below(n int64) string {
+	if n < ruleOfThree {
+		return Percent(1 - math.Pow(0.05, 1/float64(n)))
+	}
+	return fmt.Sprintf("3/%d = %s", n, Percent(3/float64(n)))
+}
+
+// ruleOfThree is from how many cases on 3/n is as good as exact.
+const ruleOfThree = 30
+
+// noViolation says that nothing broke in n cases, which are so called.
+func noViolation(n int64, cases string) string {
+	return fmt.Sprintf("no violation seen in %s (95 %%: below %s)", cases, Below(n))
+}
+
+// Fewest is the smallest number of opportunities that any promise had to break, and
+// whether there are several promises.
+func (r Run) Fewest() (n int64, several bool) {
+	promises := 0
+	for _, p := range r.Properties {
+		if p.Result == NotClaimed {
+			continue
+		}
+		if promises++; promises == 1 || p.Opportunities < n {
+			n = p.Opportunities
+		}
+	}
+	return n, promises > 1
+}
+
+// Seen says of a run that passed what that rests on, and what it says nothing about.
+func (r Run) Seen() string {
+	n, several := r.Fewest()
+	return seen(n, several, r.KnownToBreak)
+}
+
+// seen is what a pass rests on: the promise that had the fewest opportunities.
+func seen(fewest int64, several bool, untried []history.Untried) string {
+	s := "no violation seen"
+	switch {
+	case fewest > 0 && several:
+		s = noViolation(fewest, count(fewest, "opportunity")+" or more for each promise")
+	case fewest > 0:
+		s = noViolation(fewest, count(fewest, "opportunity"))
+	}
+	return joined("; ", s, notTried(untried))
+}
+
+// notTried names what is known to break a promise and was not tried; empty if nothing is.
+func notTried(untried []history.Untried) string {
+	if len(untried) == 0 {
+		return ""
+	}
+	return "known to break under: " + conditions(untried) + "; not tried"
+}
+
+// notSeen names the promises that flaws declare broken and that held; empty if there are
+// none.
+func (r Run) notSeen() string {
+	if names := r.NotSeen(); len(names) > 0 {
+		return "declared, not seen: " + strings.Join(names, ", ")
+	}
+	return ""
+}
+
+// notTried is that of a run that broke nothing.
+func (r Run) notTried() string {
+	if r.Verdict == Violated {
+		return ""
+	}
+	return notTried(r.KnownToBreak)
+}
+
+// seen says of a promise that held what that rests on; empty if nothing was counted.
+func (p Property) seen() string {
+	if p.Opportunities == 0 {
+		return ""
+	}
+	return noViolation(p.Opportunities, count(p.Opportunities, "opportunity"))
+}
+
+// untriedSentence tells of a condition that was not tried.
+func untriedSentence(u history.Untried) string {
+	var broken []string
+	for _, p := range u.Breaks {
+		broken = append(broken, fmt.Sprintf("%s of the %s", p.Property, p.Of))
+	}
+	return fmt.Sprintf("%s, which breaks %s: %s", u.Under, strings.Join(broken, ", "), u.Why)
+}
+
+// upper starts with a capital letter.
+func upper(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+// conditions are the names of what was not tried.
+func conditions(untried []history.Untried) string {
+	var names []string
+	for _, u := range untried {
+		names = append(names, u.Under)
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,141 @@
+package scenarios
+
+import (
+	"slices"
+	"time"
+
+	"oversell/faults"
+	"oversell/history"
+	"oversell/target"
+	"oversell/variant"
+)
+
+// fits refuses a fault that can have no effect in this run, whatever happens. ends
+// is when the run was asked to end; 0: when its work is done.
+func (c *Config) fits(ends time.Duration) error {
+	for _, f := range c.Faults {
+		for _, check := range []func(faults.Fault) error{c.inTime(ends), c.whoIsThere, c.whatIsDone, c.whatIsKept} {
+			if err := check(f); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// inTime refuses what would happen after the end of the run.
+func (c *Config) inTime(ends time.Duration) func(faults.Fault) error {
+	return func(f faults.Fault) error {
+		switch {
+		case ends == 0:
+		case f.When.At >= ends:
+			return f.Wrong(faults.TakesAt, "strikes at %v, and the run ends after %v (--duration)", f.When.At, ends)
+		case f.Lateness() >= ends:
+			return f.Wrong(faults.TakesAmount, "has the command executed %v later, and the run ends after %v (--duration)", f.Lateness(), ends)
+		}
+		return nil
+	}
+}
+
+// whoIsThere refuses a fault of a client that there is not.
+func (c *Config) whoIsThere(f faults.Fault) error {
+	w := f.Where
+	locks := c.Lock.New != nil
+	switch {
+	case w.Client > c.Clients:
+		return f.Wrong(faults.TakesClient, "names client %d, and the clients are client 1 to client %d", w.Client, c.Clients)
+	case w.State == faults.Holding && !locks:
+		return f.Wrong(faults.TakesState, "strikes who holds a lock, and this run takes none")
+	case w.State == faults.Waiting && !c.keepsLock():
+		return f.Wrong(faults.TakesState, "strikes who waits for a lock, and in this run nobody does")
+	case w.State == faults.Holding && slices.Contains([]string{history.Acquire.String(), history.Release.String()}, w.During),
+		w.State == faults.Waiting && slices.Contains([]string{history.Release.String(), history.Extend.String()}, w.During):
+		return f.Wrong(faults.TakesDuring, "does not go with %q: no %s is in that operation", w.State, w.State)
+	}
+	return nil
+}
+
+// whatIsDone refuses a fault of operations and commands that there are not.
+func (c *Config) whatIsDone(f faults.Fault) error {
+	w := f.Where
+	switch {
+	case w.During != "" && !slices.ContainsFunc(c.operations(), func(k history.Kind) bool { return k.String() == w.During }):
+		return f.Wrong(faults.TakesDuring, "strikes in %s, and in this run of %s no client does that", w.During, c.Scenario.Name)
+	case w.State == faults.Holding && f.NeedsCommand() && !c.commandsInSections() && (!c.Lock.Renews || f.OfThread()):
+		return f.Wrong(faults.TakesState, "strikes at the commands of who holds the lock, and in this run of %s a holder sends none", c.Scenario.Name)
+	}
+	return nil
+}
+
+// whatIsKept refuses a fault of servers that keep nothing of this run.
+func (c *Config) whatIsKept(f faults.Fault) error {
+	if f.Kind.MendLast && !f.When.ForGood {
+		for _, s := range c.Subjects() {
+			if s.Needs.ServerClock {
+				return f.Wrong(faults.TakesFor, "sets the clock right while clients are at work, and %s %s keeps moments of that clock, which would be wrong from then on: leave out \"for\"", s.Of, s.Name)
+			}
+		}
+	}
+	onServers := f.Kind.Level == faults.OnServer || f.NeedsCommand() || f.Kind.Level == faults.OnWire
+	switch {
+	case f.Kind.OfLock && !c.oneLock():
+		return f.Wrong(faults.TakesCommand, "strikes the key of the one lock of all clients, and this run of %s has none", c.Scenario.Name)
+	case onServers && !c.keepsLock() && !c.inRedis():
+		return f.Wrong(faults.TakesCommand, "strikes at Redis, and this run of %s keeps nothing there", c.Scenario.Name)
+	}
+	return nil
+}
+
+// FitServers refuses faults that name a server that there is not, or that serves
+// nobody.
+func (c Config) FitServers(all []target.Server) error {
+	for _, f := range c.Faults {
+		if err := f.FitsServers(all, c.Faults, c.mastersUsed()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mastersUsed is how many of independent masters the clients use; 0: all.
+func (c Config) mastersUsed() int {
+	if slices.ContainsFunc(c.Subjects(), func(s Subject) bool { return s.Needs.Masters > 1 }) {
+		return 0
+	}
+	return 1
+}
+
+// keepsLock tells whether the run has a lock that is kept anywhere.
+func (c Config) keepsLock() bool { return c.Lock.New != nil && len(c.Lock.Promises) > 0 }
+
+// oneLock tells whether all clients want the same lock. In a dispatch there is one for
+// each task.
+func (c Config) oneLock() bool { return c.keepsLock() && !c.Scenario.Uses(variant.Dispatch) }
+
+// inRedis tells whether anything beside the lock is kept in Redis.
+func (c Config) inRedis() bool {
+	return slices.ContainsFunc(c.Subjects(), func(s Subject) bool { return s.Of != variant.Lock && !s.Needs.SQL })
+}
+
+// commandsInSections tells whether whoever holds the lock sends commands.
+func (c Config) commandsInSections() bool { return c.inRedis() || c.extends() }
+
+// extends tells whether sections are so long for their lease that it is extended.
+func (c Config) extends() bool {
+	return slices.Contains(c.Scenario.Operations, history.Extend) && c.Hold > c.TTL/2
+}
+
+// operations are those that clients of this run may carry out.
+func (c Config) operations() []history.Kind {
+	return slices.DeleteFunc(slices.Clone(c.Scenario.Operations), func(k history.Kind) bool {
+		switch k {
+		case history.Acquire, history.Release:
+			return !c.keepsLock()
+		case history.Extend:
+			return !c.extends()
+		case history.Refund:
+			return c.Refund == 0
+		}
+		return false
+	})
+}

@@ -1,0 +1,32 @@
+package scenarios
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"oversell/faults"
+)
+
+// A run that its faults keep going after its time, or whose faults take long to mend
+// when the clients have ended, says so.
+func TestWhatFaultsAddToTheTime(t *testing.T) {
+	s := server(t, "process", "")
+	f, err := faults.Parse("freeze node 1 600ms at 100ms")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := config(t, "mutex", "lua-release", "")
+	c.Faults, c.Duration = []faults.Fault{f}, 300*time.Millisecond
+	h := runOn(t, t.Context(), c, s)
+	if n := strings.Join(h.Trailer.Notes, "; "); !strings.Contains(n, "instead of 300ms (see --duration)") {
+		t.Errorf("after %v: %q", h.Trailer.Elapsed, n)
+	}
+	r := &run{stage: &stage{}}
+	if n := r.overtime(time.Second, noticeable/2); len(n) != 0 {
+		t.Errorf("%q", n)
+	}
+	if n := r.overtime(time.Second, 3*time.Second); len(n) != 1 || !strings.Contains(n[0], "mended 3s after") {
+		t.Errorf("%q", n)
+	}
+}

@@ -1,0 +1,62 @@
+package stockimpl
+
+import (
+	"context"
+	"database/sql"
+
+	"oversell/database"
+	"oversell/lockimpl"
+	"oversell/variant"
+)
+
+// sqlForUpdate is pessimistic locking by the database itself: a transaction reads the
+// stock record with SELECT … FOR UPDATE, which keeps every other such reader waiting,
+// writes it, and commits. SQLite knows no FOR UPDATE; its transactions, which begin as
+// writers here, exclude each other altogether.
+type sqlForUpdate struct{ sqlRecord }
+
+func newSQLForUpdate(env variant.Env, product string) Sale {
+	return &sqlForUpdate{newSQLRecord(env, product)}
+}
+
+func (s *sqlForUpdate) Buy(ctx context.Context, o Order, _ lockimpl.Lock) (int64, error) {
+	return s.order("buy", o, func(pieces int64) (int64, error) { return s.change(ctx, -pieces) })
+}
+
+// Refund is the same transaction with the other sign. It knows no orders, so
+// whatever is handed in is added.
+func (s *sqlForUpdate) Refund(ctx context.Context, o Order, _ lockimpl.Lock) (int64, error) {
+	return s.order("refund", o, func(pieces int64) (int64, error) { return s.change(ctx, pieces) })
+}
+
+func (s *sqlForUpdate) change(ctx context.Context, by int64) (int64, error) {
+	if s.unfit != nil {
+		return Unsaid, s.unfit
+	}
+	tx, err := s.db.BeginTx(ctx, nil)
+	if err != nil {
+		return Unsaid, err
+	}
+	defer tx.Rollback() // after a Commit it does nothing
+	forUpdate := " FOR UPDATE"
+	if s.dialect.Kind == database.SQLite {
+		forUpdate = ""
+	}
+	left, _, err := s.scan(tx.QueryRowContext(ctx, s.selectRecord()+forUpdate))
+	if err != nil {
+		return Unsaid, err
+	}
+	if left, err = changed(left, by); err != nil {
+		return Unsaid, err
+	}
+	if err := s.set(ctx, tx, left); err != nil {
+		return Unsaid, err
+	}
+	return left, tx.Commit()
+}
+
+// set writes the pieces within a transaction that has read the record.
+func (s *sqlForUpdate) set(ctx context.Context, tx *sql.Tx, pieces int64) error {
+	_, err := tx.ExecContext(ctx, s.dialect.Bind("UPDATE "+s.table+" SET pieces = ?, version = version + 1 WHERE id = 1"), pieces)
+	return err
+}

@@ -1,0 +1,620 @@
+package stocktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"oversell/internal/interrupt"
+	"oversell/internal/keyname"
+	"oversell/stockimpl"
+	"oversell/variant"
+)
+
+// Some rules in this file act on one command among those of a call: they hold a buyer up
+// before it, lose its request or its answer, or have the buyer die there.
+
+// steps is up to which command of a call they go.
+const steps = 5
+
+var said = map[interrupt.Action]string{interrupt.Pass: "", interrupt.LoseRequest: " (not executed)", interrupt.LoseReply: " (executed, not answered)"}
+
+var bothWays = []interrupt.Action{interrupt.LoseRequest, interrupt.LoseReply}
+
+// fences is where the tokens of a product come from, each newer than all before.
+type fences struct{ last atomic.Int64 }
+
+// buyerOf is one more client of a product, whose commands can be acted upon.
+func (b bench) buyerOf(ctx context.Context, product string, f *fences) (*buyer, *interrupt.Line) {
+	env, line := interrupt.On(b.Env())
+	y := &buyer{b: b, sale: b.sale.New(env, product), fences: f}
+	// Its scripts are loaded by the first purchase of another product.
+	practice := &buyer{b: b, sale: b.sale.New(env, product+"-practice"), fences: &fences{}}
+	if practice.sale.Open(ctx, 5) == nil {
+		_, _ = practice.sale.Buy(ctx, order(1, 1), practice.lock())
+		_, _ = practice.sale.Refund(ctx, order(1, 1), practice.lock())
+	}
+	line.Plan(nil)
+	return y, line
+}
+
+// each runs a case for every step and action, on a product of its own.
+func (b bench) each(actions []interrupt.Action, check func(b bench, n int, a interrupt.Action) error) error {
+	errs := make([]error, steps*len(actions))
+	var all sync.WaitGroup
+	for n := 1; n <= steps; n++ {
+		for i, a := range actions {
+			own := b
+			own.Product = fmt.Sprintf("%s-%d-%d", b.Product, n, a)
+			all.Go(func() {
+				if err := check(own, n, a); err != nil {
+					errs[(n-1)*len(actions)+i] = fmt.Errorf("at command %d%s: %w", n, said[a], err)
+				}
+			})
+		}
+	}
+	all.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// decided repeats an order until it is decided: it may be stale, or its answer be lost.
+func (y *buyer) decided(ctx context.Context, id int64, pieces int) error {
+	for {
+		_, err := y.sale.Buy(ctx, order(id, pieces), y.lock())
+		if !errors.Is(err, stockimpl.ErrStale) {
+			return err
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("order %d is stale and stays so: %w", id, context.Cause(ctx))
+		}
+	}
+}
+
+// sellsOut sells single pieces until the stock is sold out, and returns how many.
+func (y *buyer) sellsOut(ctx context.Context, from int64, most int) (int, error) {
+	for n := 0; ; n++ {
+		err := y.decided(ctx, from+int64(n), 1)
+		switch {
+		case errors.Is(err, stockimpl.ErrSoldOut):
+			return n, nil
+		case err != nil:
+			return n, broken(theInterface, "buy of 1 by order %d answered %s", from+int64(n), say(err))
+		case n > most:
+			return n, broken(variant.NoOversell, "%d pieces were sold, of %d", n, most)
+		}
+	}
+}
+
+// lostOrder: an order whose answer was lost is sent again, and counts once.
+func lostOrder(ctx context.Context, b bench) error {
+	const stock, pieces = 6, 2
+	return b.each(bothWays, func(b bench, n int, a interrupt.Action) error {
+		f := &fences{}
+		y, err := openedWith(ctx, b, b.Product, stock, f)
+		if err != nil {
+			return err
+		}
+		c, line := b.buyerOf(ctx, b.Product, f)
+		line.Strike(n, a)
+		_, err = c.sale.Buy(ctx, order(1, pieces), c.lock())
+		reach := line.Sent() >= n
+		line.Plan(nil)
+		if !reach {
+			return nil
+		}
+		what := "an order whose answer was lost"
+		if errors.Is(err, stockimpl.ErrSoldOut) {
+			return broken(variant.NoUndersell, "%s was told that the stock is sold out, with %d pieces left", what, stock)
+		}
+		if err != nil {
+			if err := c.decided(ctx, 1, pieces); err != nil && !errors.Is(err, stockimpl.ErrRepeated) {
+				return broken(variant.NoUndersell, "%s, sent again with %d pieces there, answered %s", what, stock, say(err))
+			}
+		}
+		if err := y.state(ctx, variant.OncePerOrder, stock-pieces, pieces); err != nil {
+			return fmt.Errorf("after %s was sent again: %w", what, err)
+		}
+		line.Strike(n, a)
+		_, err = c.sale.Refund(ctx, order(1, pieces), c.lock())
+		reach = line.Sent() >= n
+		line.Plan(nil)
+		for tries := 0; err != nil && !errors.Is(err, stockimpl.ErrRepeated) && tries < 5; tries++ {
+			_, err = c.sale.Refund(ctx, order(1, pieces), c.lock())
+		}
+		if err != nil && !errors.Is(err, stockimpl.ErrRepeated) {
+			return broken(variant.NoUndersell, "a refund whose answer was lost, sent again, answered %s", say(err))
+		}
+		if !reach {
+			return nil
+		}
+		return y.state(ctx, variant.OncePerOrder, stock, 0)
+	})
+}
+
+// deadBuyer: what a dead buyer leaves must not keep its pieces from being sold, nor sell
+// them twice.
+func deadBuyer(ctx context.Context, b bench) error {
+	const stock, pieces = 5, 2
+	return b.each(bothWays, func(b bench, n int, a interrupt.Action) error {
+		f := &fences{}
+		y, err := openedWith(ctx, b, b.Product, stock, f)
+		if err != nil {
+			return err
+		}
+		c, line := b.buyerOf(ctx, b.Product, f)
+		line.Plan(func(nth int) interrupt.Action {
+			switch {
+			case nth < n:
+				return interrupt.Pass
+			case nth == n:
+				return a
+			}
+			return interrupt.LoseRequest
+		})
+		_, _ = c.sale.Buy(ctx, order(1, pieces), c.lock())
+		reach := line.Sent() >= n
+		line.Die()
+		if !reach {
+			return nil
+		}
+		sold, err := y.sellsOut(ctx, 100, stock)
+		if err != nil {
+			return err
+		}
+		if sold != stock && sold != stock-pieces {
+			return broken(variant.NoUndersell, "a buyer of %d pieces died in its purchase, and of a stock of %d others could buy %d; want %d or %d", pieces, stock, sold, stock-pieces, stock)
+		}
+		s, err := y.sale.State(ctx)
+		if err != nil {
+			return broken(theInterface, "state: %w", err)
+		}
+		if s.Left != 0 || (s.Sold != stockimpl.Unsaid && s.Sold != stock && b.promises(variant.OncePerOrder)) {
+			return broken(variant.NoUndersell, "after the death of a buyer and the sale of all else the server holds %+v; want none left, and %d sold", s, stock)
+		}
+		// The order of the dead comes again: it had its effect, or there is nothing left.
+		if err := y.decided(ctx, 1, pieces); b.promises(variant.OncePerOrder) {
+			if sold == stock && !errors.Is(err, stockimpl.ErrSoldOut) {
+				return broken(variant.NoOversell, "the order of a buyer that died was accepted after all pieces had been sold to others: it answered %s", say(err))
+			}
+			if sold == stock-pieces && !errors.Is(err, stockimpl.ErrRepeated) {
+				return broken(variant.OncePerOrder, "the order of a buyer that died took %d pieces, and sent again it answered %s; want %q", pieces, say(err), stockimpl.ErrRepeated)
+			}
+		}
+		return nil
+	})
+}
+
+// stalledBuyer holds up a buyer while others buy all, give back, or send the same order.
+func stalledBuyer(ctx context.Context, b bench) error {
+	const stock = 4
+	return b.each([]interrupt.Action{interrupt.Pass}, func(b bench, n int, _ interrupt.Action) error {
+		whats := []string{"others buy everything", "others buy one", "the same order is sent by another", "others buy everything and give some back"}
+		errs := make([]error, len(whats))
+		var all sync.WaitGroup
+		for i, what := range whats {
+			if i == 2 && !b.promises(variant.OncePerOrder) {
+				continue
+			}
+			own := b
+			own.Product = fmt.Sprintf("%s-%d", b.Product, i)
+			all.Go(func() { errs[i] = own.stalledWhile(ctx, n, i, what, stock) })
+		}
+		all.Wait()
+		for _, err := range errs {
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// stalledWhile holds up a buyer before its n-th command while something happens.
+func (b bench) stalledWhile(ctx context.Context, n, i int, what string, stock int) error {
+	f := &fences{}
+	y, err := openedWith(ctx, b, b.Product, int64(stock), f)
+	if err != nil {
+		return err
+	}
+	c, line := b.buyerOf(ctx, b.Product, f)
+	var answer error
+	s := line.Stalled(ctx, n, func() { _, answer = c.sale.Buy(ctx, order(1, 1), c.lock()) })
+	if s == nil {
+		return nil
+	}
+	sold := 0
+	switch i {
+	case 0:
+		sold, err = y.sellsOut(ctx, 100, stock)
+	case 1:
+		if err = y.decided(ctx, 100, 1); err == nil {
+			sold++
+		}
+	case 2:
+		if err = y.decided(ctx, 1, 1); err == nil {
+			sold++
+		} else if errors.Is(err, stockimpl.ErrRepeated) {
+			err = nil
+		}
+	case 3:
+		if sold, err = y.sellsOut(ctx, 100, stock); err == nil && sold > 0 {
+			if _, err = y.sale.Refund(ctx, order(100, 1), y.lock()); err == nil {
+				sold--
+			}
+		}
+	}
+	s.GoOn()
+	if err != nil && !errors.Is(err, stockimpl.ErrSoldOut) {
+		return broken(theInterface, "beside a buyer that was held up, while %s: %w", what, err)
+	}
+	switch {
+	case answer == nil:
+		sold++
+	case errors.Is(answer, stockimpl.ErrRepeated) && i == 2, errors.Is(answer, stockimpl.ErrSoldOut), errors.Is(answer, stockimpl.ErrStale):
+	default:
+		return broken(theInterface, "a buyer that was held up, while %s, was answered %s", what, say(answer))
+	}
+	if sold > stock {
+		return broken(variant.NoOversell, "a buyer was held up, while %s: %d pieces were sold, of %d", what, sold, stock)
+	}
+	if i == 2 && sold != 1 {
+		return broken(variant.OncePerOrder, "of two copies of one order, one of them held up, %d were told that they bought; want 1", sold)
+	}
+	more, err := y.sellsOut(ctx, 1000, stock)
+	if err != nil {
+		return fmt.Errorf("after a buyer was held up, while %s: %w", what, err)
+	}
+	if sold+more != stock {
+		p := variant.NoUndersell
+		if sold+more > stock {
+			p = variant.NoOversell
+		}
+		return broken(p, "a buyer was held up, while %s: %d pieces were sold in all, of %d", what, sold+more, stock)
+	}
+	return nil
+}
+
+// stalledRefund holds up a refund while another copy of it is carried out, or others buy.
+func stalledRefund(ctx context.Context, b bench) error {
+	const stock = 4
+	return b.each([]interrupt.Action{interrupt.Pass}, func(b bench, n int, _ interrupt.Action) error {
+		f := &fences{}
+		y, err := openedWith(ctx, b, b.Product, stock, f)
+		if err != nil {
+			return err
+		}
+		c, line := b.buyerOf(ctx, b.Product, f)
+		if err := y.buy(ctx, variant.NoUndersell, 1, 2, nil, stock-2); err != nil {
+			return err
+		}
+		var answer error
+		s := line.Stalled(ctx, n, func() { _, answer = c.sale.Refund(ctx, order(1, 2), c.lock()) })
+		if s == nil {
+			return nil
+		}
+		_, err = y.sale.Refund(ctx, order(1, 2), y.lock())
+		s.GoOn()
+		for _, err := range []error{answer, err} {
+			if err != nil && !errors.Is(err, stockimpl.ErrRepeated) && !errors.Is(err, stockimpl.ErrStale) {
+				return broken(theInterface, "one of two copies of a refund was answered %s", say(err))
+			}
+		}
+		return y.state(ctx, variant.OncePerOrder, stock, 0)
+	})
+}
+
+// otherQuantity sends an order again for another number of pieces.
+func otherQuantity(ctx context.Context, b bench) error {
+	const stock = 10
+	y, err := opened(ctx, b, b.Product, stock)
+	if err != nil {
+		return err
+	}
+	const of = variant.OncePerOrder
+	if err := y.buy(ctx, of, 1, 2, nil, stock-2); err != nil {
+		return err
+	}
+	for _, pieces := range []int{1, 3, stock + 1} {
+		if _, err := y.sale.Buy(ctx, order(1, pieces), y.lock()); err == nil {
+			return broken(of, "order 1 for 2 pieces was sent again for %d, and bought again", pieces)
+		}
+		if err := y.state(ctx, of, stock-2, 2); err != nil {
+			return fmt.Errorf("after order 1 for 2 pieces was sent again for %d: %w", pieces, err)
+		}
+	}
+	// A refund gives back what was bought.
+	if _, err := y.sale.Refund(ctx, order(1, 5), y.lock()); err != nil {
+		return y.state(ctx, of, stock-2, 2)
+	}
+	s, err := y.sale.State(ctx)
+	if err != nil {
+		return broken(of, "state: %w", err)
+	}
+	if s.Left != stock {
+		return broken(of, "order 1 bought 2 pieces and asked for a refund of 5: %d are left of %d; want %d", s.Left, stock, stock)
+	}
+	return nil
+}
+
+// refundsAtOnce sends copies of one refund at the same time.
+func refundsAtOnce(ctx context.Context, b bench) error {
+	const stock, copies = 10, 8
+	f := &fences{}
+	y, err := openedWith(ctx, b, b.Product, stock, f)
+	if err != nil {
+		return err
+	}
+	if err := y.buy(ctx, variant.OncePerOrder, 1, 2, nil, stock-2); err != nil {
+		return err
+	}
+	answers := make([]error, copies)
+	var all sync.WaitGroup
+	for i := range copies {
+		c := &buyer{b: b, sale: b.sale.New(b.Env(), b.Product), fences: f}
+		all.Go(func() {
+			for ctx.Err() == nil {
+				if _, answers[i] = c.sale.Refund(ctx, order(1, 2), c.lock()); !errors.Is(answers[i], stockimpl.ErrStale) {
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	done := 0
+	for _, err := range answers {
+		switch {
+		case err == nil:
+			done++
+		case !errors.Is(err, stockimpl.ErrRepeated):
+			return broken(variant.OncePerOrder, "a copy of a refund was answered %s; want success or %q", say(err), stockimpl.ErrRepeated)
+		}
+	}
+	if err := y.state(ctx, variant.OncePerOrder, stock, 0); err != nil {
+		return fmt.Errorf("after %d copies of a refund at once: %w", copies, err)
+	}
+	if done != 1 {
+		return broken(variant.OncePerOrder, "%d of %d copies of a refund were told that they were the first; want 1", done, copies)
+	}
+	return nil
+}
+
+// mixedCrowd buys different quantities and gives some back, all at once, around the end of
+// the stock. The books must add up afterwards, and what is left be sold.
+func mixedCrowd(ctx context.Context, b bench) error {
+	const stock, buyers, orders = 60, 10, 12
+	f := &fences{}
+	y, err := openedWith(ctx, b, b.Product, stock, f)
+	if err != nil {
+		return err
+	}
+	locked := leansOnLock(b.sale)
+	var lock sync.Mutex
+	call := func(do func() (int64, error)) error {
+		for {
+			if locked {
+				lock.Lock()
+			}
+			_, err := do()
+			if locked {
+				lock.Unlock()
+			}
+			if !errors.Is(err, stockimpl.ErrStale) || ctx.Err() != nil {
+				return err
+			}
+		}
+	}
+	var sold atomic.Int64
+	errs := make([]error, buyers)
+	var all sync.WaitGroup
+	for i := range buyers {
+		c := &buyer{b: b, sale: b.sale.New(b.Env(), b.Product), fences: f}
+		all.Go(func() {
+			for n := range orders {
+				o := order(int64(i*orders+n+1), 1+(i+n)%3)
+				err := call(func() (int64, error) { return c.sale.Buy(ctx, o, c.lock()) })
+				if errors.Is(err, stockimpl.ErrSoldOut) {
+					continue
+				}
+				if err != nil {
+					errs[i] = broken(theInterface, "buy of %d by order %d answered %s", o.Quantity, o.ID, say(err))
+					return
+				}
+				sold.Add(int64(o.Quantity))
+				if n%4 == 3 {
+					if err := call(func() (int64, error) { return c.sale.Refund(ctx, o, c.lock()) }); err != nil {
+						errs[i] = broken(theInterface, "refund of order %d answered %s", o.ID, say(err))
+						return
+					}
+					sold.Add(-int64(o.Quantity))
+				}
+			}
+		})
+	}
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	if n := sold.Load(); n > stock {
+		return broken(variant.NoOversell, "%d pieces were sold and not given back, of %d", n, stock)
+	}
+	if err := y.state(ctx, variant.NoUndersell, stock-sold.Load(), sold.Load()); err != nil {
+		return fmt.Errorf("after a crowd with orders of 1 to 3 pieces, and refunds: %w", err)
+	}
+	more, err := y.sellsOut(ctx, 10_000, stock)
+	if err != nil {
+		return err
+	}
+	if total := sold.Load() + int64(more); total != stock {
+		return broken(variant.NoUndersell, "%d pieces were sold in the end, of %d", total, stock)
+	}
+	return nil
+}
+
+// manyOrders are so many that a flaw of one in some hundreds shows.
+func manyOrders(ctx context.Context, b bench) error {
+	const orders = 1200
+	y, err := opened(ctx, b, b.Product, orders)
+	if err != nil {
+		return err
+	}
+	for id, start := int64(1), time.Now(); id <= orders; id++ {
+		if err := y.buy(ctx, variant.NoUndersell, id, 1, nil, orders-id); err != nil {
+			return err
+		}
+		if time.Since(start) > 2*time.Second { // a slow server
+			return y.state(ctx, variant.NoUndersell, orders-id, id)
+		}
+	}
+	if b.promises(variant.OncePerOrder) {
+		for id := int64(1); id <= orders; id += 7 {
+			if err := y.buy(ctx, variant.OncePerOrder, id, 1, stockimpl.ErrRepeated, 0); err != nil {
+				return err
+			}
+		}
+	}
+	return firstOf(
+		func() error { return y.state(ctx, variant.NoUndersell, 0, orders) },
+		func() error { return y.buy(ctx, variant.NoOversell, orders+1, 1, stockimpl.ErrSoldOut, 0) },
+	)
+}
+
+// otherClients: what one client knows of the stock, others change.
+func otherClients(ctx context.Context, b bench) error {
+	f := &fences{}
+	one, err := openedWith(ctx, b, b.Product, 3, f)
+	if err != nil {
+		return err
+	}
+	client := func() *buyer { return &buyer{b: b, sale: b.sale.New(b.Env(), b.Product), fences: f} }
+	two := client()
+	return firstOf(
+		func() error { return one.buy(ctx, variant.NoUndersell, 1, 1, nil, 2) },
+		func() error { return two.buy(ctx, variant.NoUndersell, 2, 2, nil, 0) },
+		func() error { return one.buy(ctx, variant.NoOversell, 3, 1, stockimpl.ErrSoldOut, 0) },
+		func() error { return client().buy(ctx, variant.NoOversell, 4, 1, stockimpl.ErrSoldOut, 0) },
+		func() error { return two.refund(ctx, variant.NoUndersell, 2, 2, nil, 2) },
+		func() error { return one.buy(ctx, variant.NoUndersell, 5, 1, nil, 1) },
+		func() error { return client().buy(ctx, variant.NoUndersell, 6, 1, nil, 0) },
+		func() error { return two.buy(ctx, variant.NoOversell, 7, 1, stockimpl.ErrSoldOut, 0) },
+		func() error { return one.state(ctx, variant.NoUndersell, 0, 3) },
+	)
+}
+
+// extremes are orders that careless arithmetic accepts, and ids that it takes for the same.
+func extremes(ctx context.Context, b bench) error {
+	const stock = 10
+	y, err := opened(ctx, b, b.Product, stock)
+	if err != nil {
+		return err
+	}
+	for i, pieces := range []int{stock + 1, 1 << 31, 1<<32 + 1, 1 << 53, math.MaxInt64} {
+		if left, err := y.sale.Buy(ctx, order(int64(i+1), pieces), y.lock()); err == nil {
+			return broken(variant.NoOversell, "an order for %d pieces was accepted with %d there (%d left)", pieces, stock, left)
+		}
+		if err := y.state(ctx, variant.NoOversell, stock, 0); err != nil {
+			return fmt.Errorf("after an order for %d pieces: %w", pieces, err)
+		}
+	}
+	ids := []int64{100, 1000, 10000, 1<<31 + 100, 1<<32 + 100, 1 << 53, 1<<53 + 1, math.MaxInt64 - 1, math.MaxInt64}
+	for i, id := range ids {
+		if err := y.buy(ctx, variant.NoUndersell, id, 1, nil, int64(stock-1-i)); err != nil {
+			return fmt.Errorf("with orders %v: %w", ids[:i], err)
+		}
+	}
+	return y.state(ctx, variant.NoUndersell, int64(stock-len(ids)), int64(len(ids)))
+}
+
+// similarProducts have names that resemble each other, and those of keys beside them.
+func similarProducts(ctx context.Context, b bench) error {
+	p := b.Product
+	names := []string{p, p + "-", p[:len(p)-1], p + ":", p + ":1", p + ":sold", p + ":orders", p + ":stock", p + "*", p + "?", p + " ", p + "\n", p + "%", strings.ToUpper(p), p + strings.Repeat("x", 60), p + strings.Repeat("x", 60) + "y"}
+	if b.sale.Needs.SQL {
+		names = []string{p, p + "-", p + "1"}
+	}
+	if rdb := b.Env().Redis; len(rdb) > 0 {
+		// The keys tell of names that would use the same.
+		first := p + "-keys"
+		y, err := opened(ctx, b, first, 5)
+		if err != nil {
+			return err
+		}
+		if err := y.buy(ctx, theInterface, 1, 1, nil, 4); err != nil {
+			return err
+		}
+		found, err := keyname.Of(ctx, rdb[0], first)
+		if err != nil {
+			return err
+		}
+		for _, name := range keyname.Collisions(found, first) {
+			names = append(names, strings.Replace(name, first, p, 1))
+		}
+	}
+	var all []*buyer
+	for i, name := range names {
+		y, err := opened(ctx, b, name, int64(10+i))
+		if err != nil {
+			return err
+		}
+		all = append(all, y)
+	}
+	for i, y := range all {
+		if err := y.buy(ctx, theInterface, 1, i%3+1, nil, int64(10+i-i%3-1)); err != nil {
+			return fmt.Errorf("with products of similar names, %q: %w", names[i], err)
+		}
+	}
+	for i, y := range all {
+		if err := y.state(ctx, theInterface, int64(10+i-i%3-1), int64(i%3+1)); err != nil {
+			return fmt.Errorf("with products of similar names, %q: %w", names[i], err)
+		}
+	}
+	return nil
+}
+
+// longAfter: what a sale knows of orders and tokens must outlast the next hour.
+func longAfter(ctx context.Context, b bench) error {
+	const stock = 5
+	y, err := opened(ctx, b, b.Product, stock)
+	if err != nil {
+		return err
+	}
+	if err := y.buy(ctx, variant.NoUndersell, 1, 2, nil, stock-2); err != nil {
+		return err
+	}
+	if err := y.buy(ctx, variant.NoUndersell, 4, 1, nil, stock-3); err != nil {
+		return err
+	}
+	token := y.fences.last.Load()
+	for _, rdb := range b.Env().Redis {
+		if err := keyname.Expire(ctx, rdb, b.Product, time.Hour); err != nil {
+			return err
+		}
+	}
+	if err := y.state(ctx, variant.NoOversell, stock-3, 3); err != nil {
+		return fmt.Errorf("an hour after a purchase: %w", err)
+	}
+	if b.promises(variant.Fencing) {
+		if _, err := y.sale.Buy(ctx, order(2, 1), withFence(token-1)); !errors.Is(err, stockimpl.ErrStale) && token > 1 {
+			return broken(variant.Fencing, "an hour after a purchase with token %d, one with token %d answered %s; want %q", token, token-1, say(err), stockimpl.ErrStale)
+		}
+	}
+	if b.promises(variant.OncePerOrder) {
+		if err := y.buy(ctx, variant.OncePerOrder, 1, 2, stockimpl.ErrRepeated, stock-3); err != nil {
+			return fmt.Errorf("an hour after a purchase: %w", err)
+		}
+	}
+	return y.buy(ctx, variant.NoUndersell, 3, 1, nil, stock-4)
+}
+
+// promises tells whether the sale makes a promise.
+func (b bench) promises(p variant.Property) bool { return slices.Contains(b.sale.Promises, p) }

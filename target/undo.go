@@ -1,0 +1,471 @@
+package target
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"oversell/internal/guard"
+)
+
+// This file leaves servers of others as they were. What is changed there, and the keys
+// of a run, are the duties of a guard process; see package guard.
+
+// Undo says how a change of servers is undone. What is empty was not changed.
+type Undo struct {
+	// Keys is the prefix of the keys of a run: those are removed.
+	Keys string `json:"keys,omitempty"`
+	// Server is the number of the one that the rest is about.
+	Server int `json:"server,omitempty"`
+	// Settings are put back, in this order.
+	Settings []Setting `json:"settings,omitempty"`
+	// ReadOnly: the server follows nobody (see Nobody), and is to follow Follows
+	// again, or to be a master if that is empty.
+	ReadOnly bool   `json:"read_only,omitempty"`
+	Follows  string `json:"follows,omitempty"`
+	// Paused: the server holds back the commands of its clients.
+	Paused bool `json:"paused,omitempty"`
+	// Master: the server is to be the master of its group again. Priorities are those
+	// by which sentinels choose one, by the numbers of the servers; none if there is no
+	// choice.
+	Master     bool           `json:"master,omitempty"`
+	Priorities map[int]string `json:"priorities,omitempty"`
+}
+
+// Setting is a setting of a server, before and during a change.
+type Setting struct {
+	Name string `json:"name"`
+	Was  string `json:"was"`
+	// Set is the value that the change gives it; empty: none.
+	Set string `json:"set,omitempty"`
+}
+
+// Nobody is the address of a master that a server follows to be read-only: one where
+// nobody answers, who would replace the server's data by his.
+const Nobody = "127.0.0.1:1"
+
+// Intend says what is to be undone before it is done. Until done is called, because it
+// was undone, a guard process sees to it, whatever becomes of this one. Servers that we
+// started need no guard: they end with us.
+func (t *Target) Intend(u Undo) (done func(), err error) { return t.guard.Intend(u) }
+
+// Log says in which folder the guard process is to tell what it had to undo.
+func (t *Target) Log(dir string) { t.guard.Log(dir) }
+
+// Following is the address of the master that a server follows; empty: it is one itself.
+func (t *Target) Following(ctx context.Context, number int) (string, error) {
+	s := t.servers[number-1]
+	text, err := s.admin.Info(ctx, "replication").Result()
+	if err != nil {
+		return "", environmentf("find out whom server %d on %s follows: %w", number, s.Addr, err)
+	}
+	if in := parseInfo(text); in["role"] == "slave" {
+		return net.JoinHostPort(in["master_host"], in["master_port"]), nil
+	}
+	return "", nil
+}
+
+// Claim is Intend for the keys of a run. Sweep is what undoes it.
+func (t *Target) Claim(prefix string) error {
+	done, err := t.Intend(Undo{Keys: prefix})
+	if err != nil {
+		return environmentf("claim the keys containing %q: %w", prefix, err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.claims == nil {
+		t.claims = map[string]func(){}
+	}
+	t.claims[prefix] = done
+	return nil
+}
+
+// unclaim says that the keys of a run were removed.
+func (t *Target) unclaim(prefix string) {
+	t.mu.Lock()
+	done := t.claims[prefix]
+	delete(t.claims, prefix)
+	t.mu.Unlock()
+	if done != nil {
+		done()
+	}
+}
+
+// Undoer is the role of a guard process that undoes changes of servers.
+const Undoer = "redis"
+
+// Undoing makes the keeper of the role Undoer. It is for guard.Serve.
+func Undoing(hello json.RawMessage) (guard.Keeper, error) {
+	var d description
+	if err := json.Unmarshal(hello, &d); err != nil {
+		return nil, err
+	}
+	return &undoing{t: d.target(), id: d.ID, duties: map[int64]*duty{}, named: map[int]bool{}, over: make(chan struct{})}, nil
+}
+
+// description is a target at an address, as a guard process is told of it.
+type description struct {
+	ID      string            `json:"id"` // of the program's use of it
+	Shape   shapeName         `json:"shape"`
+	Master  string            `json:"master,omitempty"` // what sentinels call it
+	Local   bool              `json:"local"`
+	Servers []describedServer `json:"servers"`
+}
+
+type describedServer struct {
+	Server
+	User       string `json:"user,omitempty"`
+	Password   string `json:"password,omitempty"`
+	DB         int    `json:"db,omitempty"`
+	TLS        bool   `json:"tls,omitempty"`
+	SkipVerify bool   `json:"skip_verify,omitempty"`
+	ServerName string `json:"server_name,omitempty"`
+}
+
+// guarded starts a guard process for a target at an address.
+func (t *Target) guarded(ctx context.Context, p plan) error {
+	var b [4]byte
+	rand.Read(b[:]) // never fails
+	d := description{ID: hex.EncodeToString(b[:]), Shape: p.shape, Local: !p.AllowRemote}
+	if g, ok := t.shape.(*watched); ok {
+		d.Master = g.name
+	}
+	for _, s := range t.servers {
+		e := describedServer{Server: s.Server}
+		if l := s.login; l != nil {
+			e.User, e.Password, e.DB = l.Username, l.Password, l.DB
+			if c := l.TLSConfig; c != nil {
+				e.TLS, e.SkipVerify, e.ServerName = true, c.InsecureSkipVerify, c.ServerName
+			}
+		}
+		d.Servers = append(d.Servers, e)
+	}
+	var err error
+	if t.guard, err = guard.Start(ctx, Undoer, d); err != nil {
+		return &classified{ErrEnvironment, err}
+	}
+	return nil
+}
+
+// target is the one that is described. It is not asked whether it is still so.
+func (d description) target() *Target {
+	var servers []*server
+	for _, e := range d.Servers {
+		login := &redis.Options{Username: e.User, Password: e.Password, DB: e.DB}
+		if e.TLS {
+			login.TLSConfig = &tls.Config{ServerName: e.ServerName, InsecureSkipVerify: e.SkipVerify, MinVersion: tls.VersionTLS12}
+		}
+		servers = append(servers, &server{Server: e.Server, login: login})
+	}
+	t := newTarget(Address, servers)
+	t.localOnly = d.Local
+	switch d.Shape {
+	case guarded:
+		t.shape = newGuard(t, d.Master)
+	default:
+		t.shape = newShape(t, d.Shape)
+	}
+	return t
+}
+
+// undoing is the keeper in a guard process.
+type undoing struct {
+	t  *Target
+	id string
+
+	mu     sync.Mutex
+	duties map[int64]*duty
+	named  map[int]bool // servers that know our connection by its name
+	over   chan struct{}
+	once   sync.Once
+}
+
+type duty struct {
+	Undo
+	exempt net.Conn // of a pause
+}
+
+// Begin implements guard.Keeper.
+func (k *undoing) Begin(ctx context.Context, id int64, body json.RawMessage) error {
+	d := &duty{}
+	if err := json.Unmarshal(body, &d.Undo); err != nil {
+		return err
+	}
+	k.once.Do(k.introduce)
+	if d.Paused {
+		var err error
+		if d.exempt, err = exempt(ctx, k.t.servers[d.Server-1]); err != nil {
+			return err
+		}
+	}
+	k.note(ctx, id, d)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.duties[id] = d
+	return nil
+}
+
+// End implements guard.Keeper.
+func (k *undoing) End(ctx context.Context, id int64) {
+	if d := k.duty(id); d != nil {
+		d.close()
+		k.forget(ctx, id, d)
+		k.mu.Lock()
+		delete(k.duties, id)
+		k.mu.Unlock()
+	}
+}
+
+// Undo implements guard.Keeper.
+func (k *undoing) Undo(ctx context.Context, id int64) (what string, err error) {
+	d := k.duty(id)
+	if d == nil {
+		return "nothing", nil
+	}
+	switch {
+	case d.Keys != "":
+		what = fmt.Sprintf("remove the keys containing %q", d.Keys)
+		changed := k.changed()
+		if err = k.t.sweepTwice(ctx, d.Keys); err == nil && changed {
+			err = errChanged
+		}
+	case d.Master:
+		what = fmt.Sprintf("%s %s", d.Undo, k.t.servers[d.Server-1].Addr)
+		err = k.t.reinstate(ctx, d.Undo)
+	default:
+		s := k.t.servers[d.Server-1]
+		what = fmt.Sprintf("%s %s", d.Undo, s.Addr)
+		if d.Paused {
+			if err = resume(ctx, d.exempt, s); err != nil {
+				return what, errors.New(k.t.Hide(err.Error()))
+			}
+		}
+		err = s.visitFor(ctx, talkTimeout, d.Undo.on)
+	}
+	if err != nil {
+		err = errors.New(k.t.Hide(err.Error())) // it may go to a file
+	}
+	if err == nil {
+		k.forget(ctx, id, d)
+		d.close()
+		k.mu.Lock()
+		delete(k.duties, id)
+		k.mu.Unlock()
+	}
+	return what, err
+}
+
+// errChanged: what is written while the servers are not yet as they were may be lost
+// again, with a server that ceases to be the master: keys are removed once more then.
+var errChanged = errors.New("the servers are not yet as they were")
+
+// changed tells whether there is more to undo than keys.
+func (k *undoing) changed() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, d := range k.duties {
+		if d.Keys == "" {
+			return true
+		}
+	}
+	return false
+}
+
+// Close implements guard.Keeper.
+func (k *undoing) Close() {
+	close(k.over)
+	_ = k.t.Close()
+}
+
+func (k *undoing) duty(id int64) *duty {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.duties[id]
+}
+
+func (d *duty) close() {
+	if d.exempt != nil {
+		_ = d.exempt.Close()
+	}
+}
+
+// String says what is done to undo it.
+func (u Undo) String() string {
+	switch {
+	case u.Master:
+		return "restore the role of master of"
+	case u.Paused:
+		return "end the pause of the clients of"
+	case u.ReadOnly && u.Follows != "":
+		return "follow " + u.Follows + " again:"
+	case u.ReadOnly:
+		return "end the read-only state of"
+	}
+	var names []string
+	for _, s := range u.Settings {
+		names = append(names, s.Name)
+	}
+	return "put back " + strings.Join(names, ", ") + " of"
+}
+
+// on undoes it at the server.
+func (u Undo) on(ctx context.Context, c *redis.Client) error {
+	for _, s := range u.Settings {
+		if err := c.ConfigSet(ctx, s.Name, s.Was).Err(); err != nil {
+			return fmt.Errorf("set %s: %w", s.Name, err)
+		}
+	}
+	if !u.ReadOnly {
+		return nil
+	}
+	host, port := "NO", "ONE"
+	if u.Follows != "" {
+		var err error
+		if host, port, err = net.SplitHostPort(u.Follows); err != nil {
+			return err
+		}
+	}
+	return c.ReplicaOf(ctx, host, port).Err()
+}
+
+// betweenSweeps is how long the server may take to execute what a killed program had
+// sent: keys that are made after a sweep.
+const betweenSweeps = 150 * time.Millisecond
+
+// sweepTwice removes keys until there are none, twice in a row.
+func (t *Target) sweepTwice(ctx context.Context, prefix string) error {
+	for clean := 0; ; {
+		n, err := t.Sweep(ctx, prefix)
+		if err != nil {
+			return err
+		}
+		if clean++; n > 0 {
+			clean = 0
+		}
+		if clean == 2 {
+			return nil
+		}
+		select {
+		case <-time.After(betweenSweeps):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// exempt opens a connection whose commands a server executes also while it holds back
+// those of its clients: that of a client that has sent MONITOR. It must be opened
+// before the pause; and as such a connection is told of every command of all others,
+// it is for the pause only.
+func exempt(ctx context.Context, s *server) (net.Conn, error) {
+	conn, err := dial(ctx, s.endpoint())
+	if err != nil {
+		return nil, err
+	}
+	if err := s.loginAnd(ctx, conn, "MONITOR"); err != nil {
+		_ = conn.Close()
+		return nil, fmt.Errorf("monitor %s, to be able to end the pause: %w", s.Addr, err)
+	}
+	return conn, nil // nothing is said on it during the pause
+}
+
+// resume ends a pause on a connection that is exempt from it. Servers before 6.2 cannot
+// be told to.
+func resume(ctx context.Context, exempt net.Conn, s *server) error {
+	err := answered(ctx, exempt, request("CLIENT", "UNPAUSE"), 1)
+	if err != nil {
+		if s.visit(ctx, func(ctx context.Context, c *redis.Client) error { return c.Ping(ctx).Err() }) == nil {
+			return nil // it ended by itself
+		}
+	}
+	return err
+}
+
+// Pause has a server hold back the commands of all clients, for d at most. resume ends
+// that, which no other client could: its command would be held back, too. It may be
+// called when the pause is over, and again when it fails: servers before 6.2 cannot be
+// told, and are waited for.
+func (t *Target) Pause(ctx context.Context, number int, d time.Duration) (resumed func(context.Context) error, err error) {
+	s, err := t.numbered(number)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := exempt(ctx, s)
+	if err == nil {
+		err = answered(ctx, conn, request("CLIENT", "PAUSE", strconv.FormatInt(d.Milliseconds(), 10)), 1)
+		if err != nil {
+			_ = conn.Close()
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("pause the clients of server %d: %w", number, err)
+	}
+	return func(ctx context.Context) error {
+		err := resume(ctx, conn, s)
+		if err == nil || ctx.Err() != nil {
+			_ = conn.Close()
+		}
+		return err
+	}, nil
+}
+
+// loginAnd sends a command on a new connection that is answered by +OK, after logging in.
+func (s *server) loginAnd(ctx context.Context, conn net.Conn, command ...string) error {
+	text, replies := request(command...), 1
+	if l := s.login; l != nil && l.Password != "" {
+		args := []string{"AUTH", l.Username, l.Password}
+		if l.Username == "" {
+			args = []string{"AUTH", l.Password}
+		}
+		text, replies = request(args...)+text, 2
+	}
+	return answered(ctx, conn, text, replies)
+}
+
+// request is a command as it goes over the wire.
+func request(args ...string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "*%d\r\n", len(args))
+	for _, a := range args {
+		fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(a), a)
+	}
+	return b.String()
+}
+
+// answered sends requests that are answered by +OK, n times. What a monitor is told in
+// between is passed over.
+func answered(ctx context.Context, conn net.Conn, requests string, n int) error {
+	end, limited := ctx.Deadline()
+	if most := time.Now().Add(talkTimeout); !limited || end.After(most) {
+		end = most
+	}
+	_ = conn.SetDeadline(end)
+	defer conn.SetDeadline(time.Time{})
+	if _, err := conn.Write([]byte(requests)); err != nil {
+		return err
+	}
+	for lines := bufio.NewReader(conn); n > 0; {
+		line, err := lines.ReadString('\n')
+		switch {
+		case err != nil:
+			return err
+		case line == "+OK\r\n":
+			n--
+		case strings.HasPrefix(line, "-"):
+			return errors.New(strings.TrimSpace(line[1:]))
+		}
+	}
+	return nil
+}
