@@ -170,14 +170,16 @@ type outside struct {
 	conns map[string]bool  // of all clients at once, by their number at the server
 	anew  bool             // none of them was left, and there were others
 	skew  time.Duration    // the farthest that the clock of a client was
-	stop  context.CancelFunc
+	stop  func()           // ends the looking; nothing is written afterwards
 }
 
 func (o *outside) Target(t *target.Target) {
 	ctx, cancel := context.WithCancel(context.Background())
-	o.stop = cancel
+	ended := make(chan struct{})
+	o.stop = func() { cancel(); <-ended }
 	o.look(ctx, t)
 	go func() {
+		defer close(ended)
 		for ctx.Err() == nil {
 			select {
 			case <-t.Done():

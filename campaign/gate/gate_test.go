@@ -47,7 +47,7 @@ func TestExitCodes(t *testing.T) {
 		code       int
 		say        string
 	}{
-		{"a sound combination", "  - name: x\n    expect: pass\n    repeat: 2\n" + run + "lock: lua-release, sale: plain, stock: 400}\n", 0, "which broke no-oversell) was caught 2 of 2 times"},
+		{"a sound combination", "  - name: x\n    expect: pass\n    repeat: 2\n" + run + "lock: lua-release, sale: plain, stock: 150, hold: 2ms}\n", 0, "which broke no-oversell) was caught 2 of 2 times"},
 		{"a lock alone", "  - name: x\n    expect: pass\n    repeat: 1\n" + run + "scenario: mutex, lock: lua-release, duration: 1500ms}\n", 0, "the control (lock none, which broke mutual-exclusion)"},
 		{"a flawed one", "  - name: x\n    expect: pass\n" + run + "lock: none, sale: plain, stock: 150}\n", 1, "no-oversell of the sale"},
 		{"a flawed one that must break", "  - name: x\n    expect: violated\n" + run + "lock: none, sale: plain, stock: 150}\n", 0, "a promise was broken in 1 of"},
@@ -58,7 +58,7 @@ func TestExitCodes(t *testing.T) {
 		{"no control", "  - name: x\n    expect: pass\n    repeat: 1\n    control: none\n" + run + "lock: lua-release, sale: plain, stock: 50}\n", 3, "the plan wants none"},
 		{"a control that is sound", "  - name: x\n    expect: pass\n    repeat: 1\n    control: {lock: fair}\n" + run + "lock: lua-release, sale: plain, stock: 50}\n", 3, "was caught 0 of 2 times"},
 		{"nobody who waits", "  - name: x\n    expect: pass\n    repeat: 1\n    run: {target: process, lock: lua-release, sale: plain, stock: 50, clients: 1}\n", 3, "too little happened"},
-		{"a limit that is exceeded", "  - name: x\n    expect: pass\n    repeat: 2\n    limits: {acquire.max: 1us}\n" + run + "lock: lua-release, sale: plain, stock: 300}\n", 4, "of 0.001 ms at most"},
+		{"a limit that is exceeded", "  - name: x\n    expect: pass\n    repeat: 2\n    limits: {acquire.max: 1us}\n" + run + "lock: lua-release, sale: plain, stock: 150, hold: 2ms}\n", 4, "of 0.001 ms at most"},
 		{"a limit of what does not happen", "  - name: x\n    expect: pass\n    repeat: 1\n    limits: {pop.p50: 1s}\n" + run + "lock: lua-release, sale: plain, stock: 50}\n", 3, "none was made"},
 		{"a sound lock, searched", "  - name: x\n    expect: pass\n    explore: {lock: lua-release}\n", 0, "control (lock none"},
 		{"a flawed lock, searched", "  - name: x\n    expect: pass\n    explore: {lock: set-nx-ex}\n", 1, "client 0"},
