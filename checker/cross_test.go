@@ -430,23 +430,24 @@ func TestCrossTokens(t *testing.T) {
 	})
 	t.Run("accepts", func(t *testing.T) {
 		cross(t, 1, func(h *history.Header) Monitor { return saleOf(h, variant.Fencing) }, func(r *rand.Rand) (*history.Header, []history.Op) {
-			ops := saleNoise(r, &history.Header{}, 2+r.IntN(10), saleMix{refunds: true, unknown: true})
-			fences(r, ops)
-			for i := range ops {
-				if ops[i].Outcome == history.Refused && chance(r, 30) {
-					ops[i].Reason = history.Stale
+			var ops []history.Op
+			for i := range 1 + r.IntN(7) {
+				call := upTo(r, 12)
+				op := withFence(saleOp(history.Buy, int32(i), int64(i), call, call+1+upTo(r, 6), history.OK, history.NoReason), 1+int64(r.IntN(4)))
+				switch r.IntN(8) {
+				case 0, 1:
+					op.Outcome, op.Reason = history.Refused, history.Stale
+				case 2:
+					op.Outcome = history.Unknown
+				case 3:
+					op.Outcome, op.Reason = history.Refused, history.SoldOut
+				case 4:
+					op.Reason = history.Repeated
 				}
+				ops = append(ops, op)
 			}
-			return &history.Header{}, ops
-		}, func(h *history.Header, ops []history.Op) bool {
-			for _, op := range ops {
-				if op.Reason == history.Stale && !slices.ContainsFunc(ops, func(o history.Op) bool { return o.Fence > op.Fence && o.Call <= op.Return }) {
-					return false
-				}
-			}
-			return bruteTokens(ops, false, func(op *history.Op) time.Duration { return op.Call },
-				func(op *history.Op) bool { return op.Outcome == history.OK && op.Reason == history.NoReason })
-		})
+			return &history.Header{}, complete(ops)
+		}, func(_ *history.Header, ops []history.Op) bool { return acceptable(ops, make([]bool, len(ops)), 0, 0) })
 	})
 }
 
@@ -580,4 +581,31 @@ func TestCrossOverlappingRefunds(t *testing.T) {
 	if results[Holds] == 0 || results[Violated] == 0 || results[Unknown] == 0 {
 		t.Errorf("the generator does not make every kind of history: %v", results)
 	}
+}
+
+// acceptable tries every order of what was accepted and refused as stale from now on, and
+// every token for the sale to have registered by each refusal.
+func acceptable(ops []history.Op, done []bool, now time.Duration, registered int64) bool {
+	left := false
+	for i, op := range ops {
+		accepts, refuses := op.Outcome == history.OK && op.Reason == history.NoReason, op.Reason == history.Stale
+		if done[i] || !accepts && !refuses {
+			continue
+		}
+		left = true
+		if max(now, op.Call) > op.Return {
+			return false // nor will it be in time later
+		}
+		done[i] = true
+		if accepts && registered <= op.Fence && acceptable(ops, done, max(now, op.Call), op.Fence) {
+			return true
+		}
+		for _, by := range ops {
+			if refuses && by.Fence > op.Fence && by.Call <= op.Return && acceptable(ops, done, max(now, op.Call, by.Call), max(registered, by.Fence)) {
+				return true
+			}
+		}
+		done[i] = false
+	}
+	return !left
 }

@@ -1,6 +1,8 @@
 package checker
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"oversell/history"
@@ -12,7 +14,9 @@ import (
 // promised for the time after faults have healed.
 type disturbances struct {
 	redial time.Duration
+	lease  time.Duration // how long a strike at a client is remembered that it held up
 	all    []unrest
+	delays []unrest // such strikes, by their ends
 }
 
 type unrest struct{ from, to time.Duration }
@@ -20,7 +24,13 @@ type unrest struct{ from, to time.Duration }
 // observe notes a fault. One that struck clients only is no excuse: the others are
 // well.
 func (d *disturbances) observe(op *history.Op) (s unrest, disturbs bool) {
-	if op.Kind != history.Fault || op.Until == 0 {
+	if op.Kind != history.Fault {
+		return unrest{}, false
+	}
+	if op.Until == 0 {
+		if op.Call < op.Return && op.Return-op.Call <= d.lease {
+			d.delays = append(d.delays, unrest{op.Call, op.Return})
+		}
 		return unrest{}, false
 	}
 	s = unrest{op.Call, after(op.Until, d.redial)}
@@ -40,4 +50,24 @@ func (d *disturbances) calm(from, to time.Duration) time.Duration {
 		}
 	}
 	return from
+}
+
+// heldUp is for how much of a stretch faults held up some client, each for no longer than
+// a lease. Whoever was held up may have held the lock round a queue, which such a delay
+// does not cost it, so that the others wait for as long.
+func (d *disturbances) heldUp(from, to time.Duration) (sum time.Duration) {
+	var within []unrest
+	for i := len(d.delays) - 1; i >= 0 && d.delays[i].to > from; i-- {
+		if s := d.delays[i]; s.from < to {
+			within = append(within, unrest{max(s.from, from), min(s.to, to)})
+		}
+	}
+	slices.SortFunc(within, func(a, b unrest) int { return cmp.Compare(a.from, b.from) })
+	for _, s := range within {
+		if from = max(from, s.from); s.to > from {
+			sum += s.to - from
+			from = s.to
+		}
+	}
+	return sum
 }

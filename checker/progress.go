@@ -36,6 +36,10 @@ import (
 // so a stall that ends with somebody's grant is seen from the calls of those
 // that had returned by then, the granted one included.
 //
+// Whether a lease ends that nobody ends by a release is seen by the grant after it. Where
+// the last session was never released, and no such grant was seen in the whole run, the
+// verdict is unknown: the run ended too early to tell.
+//
 // An opportunity is a grant that followed another client's: had the other one's release
 // or the end of its lease come to nothing, the lock would have been stuck.
 type turns struct {
@@ -54,6 +58,8 @@ type turns struct {
 	refusals  int64
 	longest   time.Duration // the longest stretch free under tries that was no stall
 	stalls    []stall       // they do not overlap, the earliest first
+	deserted  *turn         // the last session that was granted, if it was never released
+	outlived  int64         // grants after a session that had not been released by then
 	renews    bool
 	spare     *spares[turn]
 }
@@ -154,6 +160,10 @@ func (t *turns) acquire(op *history.Op, s *lockSession) {
 		until := leased(op)
 		t.enter(s, op, turnState{since: op.Return, until: until, gone: expiry(t.h, op.Return, until)})
 		t.enliven(s.turn)
+		if t.deserted != nil {
+			t.outlived++
+		}
+		t.deserted = s.turn
 	case op.Outcome == history.Unknown:
 		t.try(op)
 		t.obtained(op, op.Call)
@@ -278,6 +288,9 @@ func (t *turns) release(op *history.Op, s *lockSession) {
 		return // it need not have held the lock
 	}
 	t.fade(o)
+	if t.deserted == o {
+		t.deserted = nil
+	}
 	t.renews = t.renews || op.Until > o.until && o.acq.Outcome == history.OK
 	t.end(op.Return, op)
 	t.held(o, op.Return, op)
@@ -343,6 +356,10 @@ func (t *turns) verdict(cut bool, oldest time.Duration, passes int64) Verdict {
 		}}
 	case passes == 0:
 		return Verdict{Result: Holds, say: func() string { return many(t.grants, "grant") + ", none of them after another client's" }}
+	}
+	if o := t.deserted; o != nil && t.outlived == 0 && t.last > o.acq.Return {
+		return Verdict{Why: fmt.Sprintf("%s never gave %s back, which it was granted at %s, and nobody obtained it until the end of the run at %s: too early to tell whether it is ever free again",
+			client(&o.acq), title(t.key), at(o.acq.Return), at(t.last))}
 	}
 	longest := t.longest
 	if waiting {

@@ -85,7 +85,10 @@ func bruteOrder(h *history.Header, ops []history.Op) bool {
 			continue
 		}
 		from := max(x.op.Call, p.op.Call, x.from)
-		free := from > p.op.Return // too early, or before its enqueue: not a question of order
+		if from > p.op.Return { // too early, which is not a question of order
+			from = max(x.op.Call, p.op.Call)
+		}
+		free := from > p.op.Return // before its enqueue: nor is that
 		for t := from; t <= p.op.Return && !free; t++ {
 			free = true
 			for other, y := range put {

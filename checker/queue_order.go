@@ -150,7 +150,7 @@ func (s *sweep) worst() (*findings, int) {
 		}
 		n += f.count
 	}
-	return out, n
+	return out, n - s.twice
 }
 
 // mostlyLoose is why nothing is said of an order most of which was not judged.

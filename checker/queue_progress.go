@@ -45,7 +45,7 @@ func (s *sweep) poll(r *record) {
 	switch d := r.ret - from; {
 	case d <= bound(h):
 		p.longest = max(p.longest, d)
-	case !p.stuck:
+	case !p.stuck && d-s.q.disturbed.heldUp(from, r.ret) > bound(h):
 		p.stuck = true
 		s.fail(stalled, func() (string, []history.Op) { return s.stall(r, from) })
 	}
@@ -69,7 +69,8 @@ func (s *sweep) stall(r *record, from time.Duration) (string, []history.Op) {
 // A stall is a stretch longer than that in which some task was surely there
 // and surely due at every moment, consumers asked (with pauses up to a grace),
 // all were refused, for want of work or of the lock, and nobody was handed
-// anything. A pop without an answer may have been handed something at any time,
+// anything. What faults held up clients for, each for no longer than a lease, does not
+// count: they may have held the lock that the others waited for. A pop without an answer may have been handed something at any time,
 // so that each excuses one stall. An opportunity is a delivery that contended with another
 // client's operation, see [queues]: what can get stuck is a queue at which several are
 // at once, and that it did not is shown by what it handed out. The smallest bad history,

@@ -36,7 +36,7 @@ func queueJudge(p variant.Property, judge func(*queue) Verdict) func(*Shared) Mo
 }
 
 func newQueues(h *history.Header) *queues {
-	qs := &queues{h: h, crashes: make(map[int32][]history.Op), disturbed: disturbances{redial: h.Redial}}
+	qs := &queues{h: h, crashes: make(map[int32][]history.Op), disturbed: disturbances{redial: h.Redial, lease: h.TTL}}
 	qs.all = newKeyed(func(key history.Value) *queue {
 		q := &queue{queues: qs, key: key, firstAsk: history.Forever, busy: -1, journal: make(map[history.Value][]entryRead)}
 		q.sweep.q = q

@@ -31,6 +31,8 @@ import (
 //   - x is legal iff some moment of P_x lies in no core of a task surely due
 //     earlier: iff the largest m over P_x is not surely due before x, with m(t)
 //     the smallest latest due time of the cores round t.
+//     If x was handed out before it can have been due, P_x begins without that: the
+//     order is wrong, besides the time, if something due earlier was there.
 //   - An empty answer is legal iff some moment of it lies in no core of a task
 //     that is surely due.
 //
@@ -73,6 +75,7 @@ type sweep struct {
 	loose  int64 // tasks enqueued again that were not judged exactly
 	judged int64 // deliveries that were
 	found  [5]findings
+	twice  int // deliveries that were found out of order and too early
 	polls  polls
 
 	latest  waiter // the task that is due last of those that are there, if it is known
@@ -133,6 +136,7 @@ const (
 type state struct {
 	lo, hi, sight time.Duration // when it can be due, must be due, and is seen to be
 	put           int32         // its enqueue
+	asked         int32         // the first moment at which it was being taken
 	since         int32         // the first moment at which it can have been taken; 0: none so far
 	credit        int32         // enqueues called less pops returned
 	flying        int32         // known operations in flight
@@ -342,11 +346,12 @@ func (s *sweep) waits(w waiter) bool {
 
 // take opens the time in which a task can have been taken.
 func (s *sweep) take(st *state, task int32) {
+	st.asked, s.dirty = s.n+1, true
 	if from := st.lo - s.q.h.Drift; st.lo != always && from > s.now {
 		s.opens.push(event{from, task, st.version})
 		return
 	}
-	st.since, s.dirty = s.n+1, true
+	st.since = st.asked
 }
 
 func (s *sweep) open(e event) {
@@ -507,12 +512,14 @@ func (s *sweep) left(st *state, r *record) {
 func (s *sweep) taken(st *state, r *record) {
 	if r.kind == history.Pop {
 		s.judged++
-		switch {
-		case st.since == 0:
+		from := st.since
+		if from == 0 {
 			s.wrongTime(st, r)
-		default:
-			if top := s.most(st.since); top.m < st.lo {
-				s.wrongOrder(st, r, top.put)
+			from = st.asked
+		}
+		if top := s.most(from); top.m < st.lo {
+			if s.wrongOrder(st, r, top.put); st.since == 0 {
+				s.twice++
 			}
 		}
 	}

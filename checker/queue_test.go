@@ -198,6 +198,10 @@ func TestQueueProgress(t *testing.T) {
 	locked := func(client int32, call, ret time.Duration) history.Op {
 		return queueOp(history.Pop, client, 0, call, ret, history.Refused, history.Held)
 	}
+	leased := history.Header{Grace: 8, TTL: 3}
+	slowed := func(client int32, from, to time.Duration) history.Op {
+		return history.Op{Client: client, Kind: history.Fault, Outcome: history.OK, Key: queueKey, Arg: history.Text("slow"), Call: from, Return: to}
+	}
 	list := func(ops ...history.Op) []history.Op { return append([]history.Op{put}, ops...) }
 	runCases(t, openQueue(variant.Progress), []verdictCase{
 		{"asked in vain", h, list(nothingFor(2, 3, 4), nothingFor(2, 13, 14)), Violated, "nothing of"},
@@ -209,6 +213,9 @@ func TestQueueProgress(t *testing.T) {
 		{"another one was handed out", h, list(enqueued(1, 8, 3, 4, 1), nothingFor(2, 3, 4), popped(3, 8, 8, 9), nothingFor(2, 13, 14)), Holds, ""},
 		{"another one was being handed out", h, list(enqueued(1, 8, 1, 2, 1), nothingFor(2, 3, 4), popped(3, 8, 4, 30), nothingFor(2, 13, 14)), Holds, ""},
 		{"perhaps", h, list(nothingFor(2, 3, 4), unsaid(history.Pop, 3, 0, 3, 4), nothingFor(2, 13, 14), nothingFor(2, 23, 24)), Unknown, "without an answer"},
+		{"while a fault held up who may have had the lock", leased, list(locked(2, 3, 4), slowed(3, 5, 8), locked(2, 12, 15), locked(2, 17, 17), popped(3, 7, 18, 19)), Holds, ""},
+		{"for longer than that", leased, list(locked(2, 3, 4), slowed(3, 5, 8), locked(2, 12, 15), locked(2, 17, 18)), Violated, ""},
+		{"while a fault held somebody up for longer than the lease", leased, list(locked(2, 3, 4), slowed(3, 5, 9), locked(2, 12, 15), locked(2, 17, 17)), Violated, ""},
 		{"no grace", history.Header{}, list(nothingFor(2, 3, 4)), Unknown, "neither a lease nor a grace"},
 	})
 }

@@ -43,6 +43,9 @@ func TestAcceptTokens(t *testing.T) {
 		{"refused, a newer one was called in time", history.Header{}, []history.Op{ok(2, 8, 4, 9), stale(1, 7, 3, 4)}, Holds, ""},
 		{"refused, a newer one was called too late", history.Header{}, []history.Op{ok(2, 8, 5, 9), stale(1, 7, 3, 4)}, Violated, ""},
 		{"a newer one without an answer will do", history.Header{}, []history.Op{ok(3, 6, 1, 2), withFence(lostBuyOp(2, 2, 1, 2), 8), stale(1, 7, 3, 4)}, Holds, ""},
+		{"accepted after a refusal that shows a newer one", history.Header{}, []history.Op{withFence(lostBuyOp(3, 3, 1, 2), 9), stale(2, 7, 3, 4), ok(1, 8, 5, 6)}, Violated, "it had refused 7 of client 2 as stale"},
+		{"accepted perhaps before it", history.Header{}, []history.Op{withFence(lostBuyOp(3, 3, 1, 2), 9), stale(2, 7, 3, 5), ok(1, 8, 5, 6)}, Holds, ""},
+		{"accepted after a refusal that a lesser one explains", history.Header{}, []history.Op{withFence(lostBuyOp(3, 3, 1, 2), 9), stale(2, 7, 3, 10), ok(1, 9, 11, 12), withFence(lostBuyOp(4, 4, 8, 13), 8)}, Holds, ""},
 	})
 }
 

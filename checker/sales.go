@@ -179,7 +179,7 @@ func (p *product) advance(lowWater time.Duration) {
 }
 
 func (p *product) idle() bool {
-	return len(p.out.waiting) == 0 && len(p.net.waiting) == 0 && (p.gate == nil || len(p.gate.stale) == 0) &&
+	return len(p.out.waiting) == 0 && len(p.net.waiting) == 0 && (p.gate == nil || len(p.gate.waiting) == 0) &&
 		(!p.live || p.searching == nil || p.searching.idle())
 }
 

@@ -1,8 +1,9 @@
 package checker
 
 import (
+	"cmp"
 	"fmt"
-	"sort"
+	"slices"
 	"time"
 
 	"oversell/history"
@@ -15,13 +16,19 @@ import (
 // greedy schedule t = max(t, call) <= return; equal tokens fit in any order. A
 // refusal of f needs an operation that showed some g > f and was called before
 // the refusal returned; whether it was accepted does not matter, because a
-// fenced sale registers tokens when it reads, too. An answer that an order had
-// been counted before accepts nothing. The smallest bad histories:
+// fenced sale registers tokens when it reads, too. From then on the smallest such
+// g is the least that the sale can have registered, and nothing smaller may be
+// accepted that was called later. An answer that an order had been counted before
+// accepts nothing. The smallest bad histories:
 //
 //	client 2  buy  [3, 4]  fence 8  ok
 //	client 1  buy  [5, 6]  fence 7  ok
 //
 //	client 1  buy  [1, 2]  fence 7  refused (stale)
+//
+//	client 3  buy  [1, 2]  fence 9  unknown
+//	client 2  buy  [3, 4]  fence 7  refused (stale)
+//	client 1  buy  [5, 6]  fence 8  ok
 //
 // One opportunity is an accepted operation that met a rival with another token (see
 // [contest]), which could have been accepted in the wrong order, or a token that was
@@ -36,9 +43,11 @@ func acceptTokens(p *product) Verdict {
 }
 
 type gate struct {
-	largest  rising
-	newest   int64     // the largest token of any operation so far
-	stale    []unshown // refusals that still need a newer token, by return
+	largest rising       // of the accepted tokens
+	implied rising       // of what refusals as stale show to have been registered
+	shown   []history.Op // with tokens larger than every accepted one, by token, the earliest call of each
+	waiting []history.Op // refusals that a later operation may explain, and what was accepted after them, by return
+
 	accepted int64
 	refused  int64
 	chances  int64
@@ -47,25 +56,16 @@ type gate struct {
 	witness  []history.Op
 }
 
-// unshown is a refusal for which no newer token was shown before it returned. An
-// operation that was called by then and returns later may explain it. Such a one explains
-// all refusals from some place on, and is entered there.
-type unshown struct {
-	op    history.Op
-	newer int64 // the largest token shown to this one and all later ones
-}
-
 // show enters an operation with a token; met says that it met a rival with another one.
 func (p *product) show(op *history.Op, met bool) {
 	if p.gate == nil {
 		p.gate = new(gate)
 	}
 	g := p.gate
-	if n := len(g.stale); n > 0 && op.Call <= g.stale[n-1].op.Return {
-		i := sort.Search(n, func(i int) bool { return g.stale[i].op.Return >= op.Call })
-		g.stale[i].newer = max(g.stale[i].newer, op.Fence)
+	newest := g.largest.last()
+	if newest == nil || len(g.waiting) > 0 || op.Fence > newest.value {
+		g.note(op)
 	}
-	g.newest = max(g.newest, op.Fence)
 	switch {
 	case op.Outcome == history.OK && op.Reason == history.NoReason:
 		g.accepted++
@@ -76,16 +76,40 @@ func (p *product) show(op *history.Op, met bool) {
 			g.fail(fmt.Sprintf("the sale accepted the token %s from %s between %s and %s, after it had accepted %s from %s by %s",
 				count(op.Fence), client(op), at(op.Call), at(op.Return), count(newer.value), client(&newer.op), at(newer.op.Return)),
 				newer.op, *op)
+		} else if len(g.waiting) > 0 {
+			g.waiting = append(g.waiting, *op)
+		} else {
+			g.afterRefusals(op)
 		}
 		g.largest.add(op.Fence, op)
 	case op.Outcome == history.Refused && op.Reason == history.Stale:
 		g.refused++
-		if last := g.largest.last(); last != nil && last.value > op.Fence && last.op.Client != op.Client {
+		if newest == nil || newest.value <= op.Fence { // otherwise that one explains it, and implies no less
+			g.waiting = append(g.waiting, *op)
+		} else if newest.op.Client != op.Client {
 			g.chances++
 		}
-		if g.newest <= op.Fence {
-			g.stale = append(g.stale, unshown{op: *op})
-		}
+	}
+}
+
+// note enters the token of op among those that were shown.
+func (g *gate) note(op *history.Op) {
+	i, found := slices.BinarySearchFunc(g.shown, op.Fence, func(o history.Op, fence int64) int { return cmp.Compare(o.Fence, fence) })
+	switch {
+	case !found:
+		g.shown = slices.Insert(g.shown, i, *op)
+	case op.Call < g.shown[i].Call:
+		g.shown[i] = *op
+	}
+}
+
+// afterRefusals judges an accepted operation by the refusals that returned before its call,
+// all of which are decided.
+func (g *gate) afterRefusals(op *history.Op) {
+	if least := g.implied.before(op.Call); least != nil && least.value > op.Fence {
+		g.fail(fmt.Sprintf("the sale accepted the token %s from %s between %s and %s, though it had refused %s of %s as stale by %s, and nobody had shown it a token between that and %s by then",
+			count(op.Fence), client(op), at(op.Call), at(op.Return), count(least.op.Fence), client(&least.op), at(least.op.Return), count(least.value)),
+			least.op, *op)
 	}
 }
 
@@ -102,29 +126,42 @@ func unjustified(op *history.Op) string {
 		count(op.Fence), client(op), at(op.Return))
 }
 
-// advance decides the refusals that no operation can explain any more.
+// advance decides what no operation that is still to come can explain.
 func (g *gate) advance(lowWater time.Duration) {
+	g.decide(lowWater)
 	g.largest.forget(lowWater)
+	if len(g.waiting) > 0 {
+		return // what waits was called before
+	}
+	g.implied.forget(lowWater)
+	if newest := g.largest.last(); newest != nil {
+		g.shown = slices.DeleteFunc(g.shown, func(op history.Op) bool { return op.Fence <= newest.value })
+	}
+}
+
+// decide judges what waits and returned before lowWater, in that order.
+func (g *gate) decide(lowWater time.Duration) {
 	i := 0
-	for newer := int64(0); i < len(g.stale) && g.stale[i].op.Return < lowWater; i++ {
-		s := &g.stale[i]
-		if newer = max(newer, s.newer); newer <= s.op.Fence {
-			g.fail(unjustified(&s.op), s.op)
+	for ; i < len(g.waiting) && g.waiting[i].Return < lowWater; i++ {
+		op := &g.waiting[i]
+		if op.Outcome == history.OK {
+			g.afterRefusals(op)
+			continue
 		}
-		if i+1 < len(g.stale) {
-			g.stale[i+1].newer = max(g.stale[i+1].newer, newer)
+		by := slices.IndexFunc(g.shown, func(o history.Op) bool { return o.Fence > op.Fence && o.Call <= op.Return })
+		if by < 0 {
+			g.fail(unjustified(op), *op)
+			continue
 		}
+		g.implied.add(g.shown[by].Fence, op)
 	}
-	if i > 0 {
-		g.stale = append(g.stale[:0], g.stale[i:]...)
-	}
+	g.waiting = slices.Delete(g.waiting, 0, i)
 }
 
 func (g *gate) verdict(cut bool) Verdict {
 	end := *g
-	end.stale = append([]unshown(nil), g.stale...)
-	end.largest = rising{} // not to be forgotten
-	end.advance(history.Forever)
+	end.waiting, end.implied.steps = slices.Clone(g.waiting), slices.Clone(g.implied.steps)
+	end.decide(history.Forever)
 	open := end.broken - g.broken
 	switch {
 	case !cut && end.broken > 0:
@@ -132,7 +169,7 @@ func (g *gate) verdict(cut bool) Verdict {
 	case g.broken > 0:
 		return Verdict{Result: Violated, Count: g.broken, Why: g.why, Witness: g.witness}
 	case open > 0:
-		return Verdict{Why: fmt.Sprintf("%s as stale without a newer token in sight: %s", many(open, "refusal"), cutOff)}
+		return Verdict{Why: end.why + "; but " + cutOff}
 	case g.accepted == 0:
 		return Verdict{Why: "the sale accepted no token"}
 	}

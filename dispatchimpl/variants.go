@@ -10,6 +10,7 @@ const (
 	whyTwoHolders = "two users find the same candidate, both are told that they locked it, and the later handover overwrites the earlier"
 	whyUnchecked  = "two users find the same candidate, and nothing is asked before it is handed to both"
 	whyTwoCommits = "a task that two users hold is submitted twice: the UPDATE goes by the task's id and asks nobody"
+	whyNoReturn   = "nobody obtains the lock of a task again whose holder went away, so that the task does not return"
 	whyLateCommit = "a user who outlived the limit submits by the task's id, though the task has returned or another has it"
 )
 
@@ -24,6 +25,7 @@ var Variants = []Variant{
 			{Property: variant.OneHolderPerTask, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyTwoHolders},
 			{Property: variant.HolderCommits, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyTwoCommits},
 			{Property: variant.HolderCommits, Fault: variant.Overrun, Why: whyLateCommit},
+			{Property: variant.TaskReturns, Fault: variant.NoFault, Under: variant.Stuck, Why: whyNoReturn},
 		},
 		Needs: variant.Needs{SQL: true},
 		New:   newLocked,
@@ -33,6 +35,7 @@ var Variants = []Variant{
 		Source:   "ours, dispatch-locked corrected",
 		Summary:  "every UPDATE shows the lock's fencing token; that of a hold which is over finds no row",
 		Promises: promises,
+		Flaws:    []variant.Flaw{{Property: variant.TaskReturns, Fault: variant.NoFault, Under: variant.Stuck, Why: whyNoReturn}},
 		Needs:    variant.Needs{SQL: true, Fence: true},
 		New:      newFenced,
 	},

@@ -284,7 +284,7 @@ func (c *codec) past(p *past) {
 	number := func(n *int64) { num(c, n) }
 	c.some(
 		some{p.sale.counts != (stockCounts{}), func() { c.counts(&p.sale.counts) }},
-		some{p.sale.tokens != (tokensPast{}), func() { num(c, &p.sale.tokens.accepted); num(c, &p.sale.tokens.shown) }},
+		some{p.sale.tokens.registered > 0 || len(p.sale.tokens.newer) > 0, func() { num(c, &p.sale.tokens.registered); list(c, &p.sale.tokens.newer, number) }},
 		some{len(p.sale.orders) > 0, func() { list(c, &p.sale.orders, c.order) }},
 		some{len(p.sale.refusals) > 0, func() { list(c, &p.sale.refusals, c.refusal) }},
 		some{p.ids.top+p.ids.unknown > 0 || len(p.ids.given) > 0, func() { c.ids(&p.ids) }},

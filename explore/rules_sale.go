@@ -25,8 +25,11 @@ type stockCounts struct {
 	bought  int64 // ordered and not refused, less what was surely given back
 }
 
-// tokensPast are the largest fencing tokens that the sale accepted, and was shown.
-type tokensPast struct{ accepted, shown int64 }
+// tokensPast are the fencing tokens that the sale was shown.
+type tokensPast struct {
+	registered int64   // the least that it can have registered, as its answers show: one that it accepted, or refused another for
+	newer      []int64 // that it was shown, larger than that, in order
+}
 
 // order is what is known of one order.
 type order struct {
@@ -99,8 +102,11 @@ func (r *rules) buys(p *past, client int, op *history.Op, d *doing) {
 // shows notes the token that an operation shows.
 func (r *rules) shows(p *past, op *history.Op, d *doing) {
 	if r.sale.fencing && op.Fence > 0 {
-		d.floor = p.sale.tokens.accepted
-		p.sale.tokens.shown = max(p.sale.tokens.shown, op.Fence)
+		t := &p.sale.tokens
+		d.floor = t.registered
+		if i, found := slices.BinarySearch(t.newer, op.Fence); !found && op.Fence > t.registered {
+			t.newer = slices.Insert(t.newer, i, op.Fence)
+		}
 	}
 }
 
@@ -217,20 +223,30 @@ func (r *rules) refusedWrongly(f *refusal) *breach {
 }
 
 // accepts judges the token of a purchase or a refund that ended: none is accepted after
-// a newer one, and none refused as stale unless a newer one was shown.
+// a newer one, and none refused as stale unless a newer one was shown, the least of which
+// has then been registered.
 func (r *rules) accepts(p *past, client int, op *history.Op, d *doing) (b *breach) {
 	t := &p.sale.tokens
 	switch {
 	case !r.sale.fencing || op.Fence <= 0:
 	case op.Outcome == history.OK && op.Reason == history.NoReason:
 		if op.Fence < d.floor {
-			b = broken(variant.Sale, variant.Fencing, "the sale accepted the token %d of client %d (order %v), after it had accepted %d", op.Fence, client, labelOf(op.Arg, client), d.floor)
+			b = broken(variant.Sale, variant.Fencing, "the sale accepted the token %d of client %d (order %v), after an answer by which it had been shown %d", op.Fence, client, labelOf(op.Arg, client), d.floor)
 		}
-		t.accepted = max(t.accepted, op.Fence)
-	case op.Outcome == history.Refused && op.Reason == history.Stale && t.shown <= op.Fence:
-		b = broken(variant.Sale, variant.Fencing, "the sale refused the token %d of client %d as stale, though nobody had shown it a newer one", op.Fence, client)
+		t.register(op.Fence)
+	case op.Outcome == history.Refused && op.Reason == history.Stale && t.registered <= op.Fence:
+		i := slices.IndexFunc(t.newer, func(n int64) bool { return n > op.Fence })
+		if i < 0 {
+			return broken(variant.Sale, variant.Fencing, "the sale refused the token %d of client %d as stale, though nobody had shown it a newer one", op.Fence, client)
+		}
+		t.register(t.newer[i])
 	}
 	return b
+}
+
+func (t *tokensPast) register(n int64) {
+	t.registered = max(t.registered, n)
+	t.newer = slices.DeleteFunc(t.newer, func(n int64) bool { return n <= t.registered })
 }
 
 // refund notes the call of a refund, which may have given back by now.
@@ -328,7 +344,8 @@ func (r *rules) forgetOrders(p *past) {
 // soldInTheEnd judges the books of the sale: of the pieces that are gone no more may be
 // missing than were ordered without an answer, each order counted once. If more are
 // gone, an order that was sent again had two effects, if there is one; else they
-// vanished. Fewer gone than sold is the way to oversell, and not judged here.
+// vanished. If fewer are gone than surely were sold, pieces were sold and are still
+// there; that is not judged of sales that take some back.
 func (r *rules) soldInTheEnd(p *past, audit []history.Op) *breach {
 	if !r.books() {
 		return nil
@@ -371,6 +388,9 @@ func (r *rules) soldInTheEnd(p *past, audit []history.Op) *breach {
 	if known {
 		gone = max(gone, r.stock-left)
 	}
+	if there := p.sale.counts.balance - (r.stock - left); known && there > 0 && r.sale.undersell && !r.refunds {
+		return broken(variant.Sale, variant.NoUndersell, "%s sold and still there: of a stock of %d, %d sold and %d left", were(there), r.stock, p.sale.counts.balance, left)
+	}
 	extra := gone - p.sale.counts.balance - untold
 	if extra <= 0 {
 		return nil
@@ -386,6 +406,14 @@ func (r *rules) soldInTheEnd(p *past, audit []history.Op) *breach {
 		return broken(variant.Sale, variant.NoUndersell, "%s vanished: %s", pieces(extra), sum)
 	}
 	return nil
+}
+
+// were is "1 piece was", "2 pieces were".
+func were(n int64) string {
+	if n == 1 {
+		return "1 piece was"
+	}
+	return fmt.Sprintf("%d pieces were", n)
 }
 
 // are is "1 is", "2 are".

@@ -202,7 +202,7 @@ func TestRulesJudge(t *testing.T) {
 			sequence(whole(0, 0, two(buy(0, 1, 0)), history.OK), whole(1, 0, two(buy(1, 1, 1)), history.Refused, history.SoldOut)), []history.Op{reads("left", history.Int(1))}, 0, none},
 		{"an older token", sale, variant.Fencing, "seckill", 3,
 			sequence(whole(0, 0, fenced(buy(0, 1, 0), 8), history.OK), whole(1, 1, fenced(buy(1, 1, 1), 7), history.OK)), nil, 0,
-			"the sale accepted the token 7 of client 1 (order 1.1), after it had accepted 8"},
+			"the sale accepted the token 7 of client 1 (order 1.1), after an answer by which it had been shown 8"},
 		{"an older token meanwhile", sale, variant.Fencing, "seckill", 3,
 			sequence([]said{begun(1, 0, fenced(buy(1, 1, 1), 7))}, whole(0, 0, fenced(buy(0, 1, 0), 8), history.OK), []said{closed(1, 1, fenced(buy(1, 1, 1), 7), history.OK)}), nil, 0, none},
 		{"stale for no reason", sale, variant.Fencing, "seckill", 3, whole(0, 0, fenced(buy(0, 1, 0), 8), history.Refused, history.Stale), nil, 0,

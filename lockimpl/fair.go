@@ -2,6 +2,7 @@ package lockimpl
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -10,7 +11,8 @@ import (
 
 // fair serves waiters in the order in which they came. A waiter keeps its place
 // with every attempt; one that has been silent for longer than the patience is
-// taken for dead and loses it.
+// taken for dead and loses it. Who asks only once does not join the line, and is served
+// only when nobody stands in it.
 type fair struct {
 	luaRelease
 	// reap is false in the control, where a dead head blocks the line.
@@ -31,9 +33,13 @@ func (f fair) Acquire(ctx context.Context, name string, o Options) (Lock, error)
 		silence = patience(o.RetryEvery)
 	}
 	token := f.env.Token()
+	once := 0
+	if o.Wait <= 0 {
+		once = 1
+	}
 	var joined time.Time
 	l, err := acquire(ctx, f.env, name, o, func(start time.Time) (Lock, error) {
-		n, err := fairAcquireScript.Run(ctx, f.env.Redis[0], keys, token, ms(o.TTL), ms(silence)).Int64()
+		n, err := fairAcquireScript.Run(ctx, f.env.Redis[0], keys, token, ms(o.TTL), ms(silence), once).Int64()
 		if err != nil {
 			return Lock{}, err
 		}
@@ -45,7 +51,7 @@ func (f fair) Acquire(ctx context.Context, name string, o Options) (Lock, error)
 		}
 		return Lock{}, ErrHeld
 	})
-	if err != nil {
+	if err != nil && (once == 0 || !errors.Is(err, ErrHeld)) {
 		// The wait is over, perhaps because ctx is: leaving must not fail with it.
 		ctx, cancel := f.env.Clock.WithTimeout(context.WithoutCancel(ctx), o.TTL)
 		defer cancel()

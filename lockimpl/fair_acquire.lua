@@ -4,7 +4,9 @@
 -- ARGV[1] the caller's token, the same in all attempts of one acquire
 -- ARGV[2] the lease in ms
 -- ARGV[3] patience in ms: how long a waiter may be silent; 0: for ever
--- Returns 1 granted, 2 waiting and just put in line, 0 waiting as before.
+-- ARGV[4] 1 if the caller will not ask again: it is not put in line. (Clients that joined,
+-- looked and left would take turns at the head of a line that is never served.)
+-- Returns 1 granted, 2 waiting and just put in line, 0 waiting as before, or refused.
 local token, lease, patience = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -26,6 +28,8 @@ if holder == token or (not holder and (not head or head == token)) then
   redis.call('HDEL', KEYS[3], token)
   return 1
 end
+
+if ARGV[4] == '1' then return 0 end
 
 local joined = 0
 if not redis.call('ZSCORE', KEYS[2], token) then

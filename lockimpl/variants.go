@@ -21,6 +21,7 @@ var sound = []variant.Property{variant.MutualExclusion, variant.OwnerOnlyRelease
 // Why locks break; the same mechanism has the same words everywhere.
 const (
 	whyDel           = "DEL asks nobody: a holder that outlived its lease deletes its successor's lock, and the next contender walks in beside the successor"
+	whyDecades       = "the lease of a dead holder runs for decades"
 	whyBlindExtend   = "extending asks nobody: it prolongs whatever lock stands under the name"
 	whyLine          = "the line stood on the server that lost its data: who comes next begins a new one"
 	whySecondRefused = "the client sees the second answer, by which another holds the lock: nobody sets the expiry of its key"
@@ -102,7 +103,8 @@ var Variants = []Variant{
 		Flaws: flaws([]variant.Flaw{
 			{Property: variant.MutualExclusion, Fault: variant.NoFault, Why: "a contender that looks between the owner's SETNX and EXPIRE sees TTL -1 and takes a live owner's lock; one that looks just after a release sees TTL -2 and overwrites a third client's"},
 			{Property: variant.OwnerOnlyRelease, Fault: variant.NoFault, Why: "isLocking makes any value its own, so unlock deletes whoever holds the lock"},
-			{Property: variant.Progress, Fault: variant.Crash, Why: "the lease of a dead holder runs for decades"},
+			{Property: variant.Progress, Fault: variant.Crash, Why: whyDecades},
+			{Property: variant.Progress, Fault: variant.NoFault, Under: variant.WithAbandoned, Why: whyDecades},
 		}, oneMaster), // a lease of decades outlives every step of a clock
 		Needs: variant.Needs{WholeSeconds: true},
 		New:   newRedislockPrinted,

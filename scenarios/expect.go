@@ -90,6 +90,9 @@ func (c Config) KnownToBreak() (all []history.Untried) {
 		}
 	}
 	for _, option := range variant.Options {
+		if option == variant.WithAbandoned && !c.Scenario.Uses(variant.Dispatch) {
+			continue
+		}
 		if !slices.Contains(brought.under, option) {
 			m := brought
 			m.under = append(slices.Clone(m.under), option)
@@ -143,10 +146,17 @@ func (c Config) offers(faults []variant.Fault) match {
 	if c.Refund > 0 {
 		m.under = append(m.under, variant.WithRefunds)
 	}
-	if !slices.Contains(c.Lock.Promises, variant.MutualExclusion) || slices.ContainsFunc(c.Lock.Flaws, func(f variant.Flaw) bool {
-		return f.Property == variant.MutualExclusion && m.takes(f)
-	}) {
+	if c.Abandon > 0 {
+		m.under = append(m.under, variant.WithAbandoned)
+	}
+	loses := func(p variant.Property) bool {
+		return slices.ContainsFunc(c.Lock.Flaws, func(f variant.Flaw) bool { return f.Property == p && m.takes(f) })
+	}
+	if !slices.Contains(c.Lock.Promises, variant.MutualExclusion) || loses(variant.MutualExclusion) {
 		m.under = append(m.under, variant.Unserialized)
+	}
+	if loses(variant.Progress) {
+		m.under = append(m.under, variant.Stuck)
 	}
 	return m
 }

@@ -73,8 +73,8 @@ type Flaw struct {
 	// Fault is what it takes; [NoFault] means that load alone is enough.
 	Fault Fault `json:"fault"`
 	// Under narrows the flaw to one sale, queue or option by name, or to
-	// [Unserialized], or to several of them together, joined by [And]. Empty
-	// means everywhere.
+	// [Unserialized] or [Stuck], or to several of them together, joined by [And].
+	// Empty means everywhere.
 	Under string `json:"under,omitempty"`
 	// Why tells the mechanism in a sentence.
 	Why string `json:"why"`
@@ -85,18 +85,23 @@ type Flaw struct {
 // exclusion or loses it in this very run.
 const Unserialized = "unserialized"
 
+// Stuck, as a flaw's Under, means: only when the lock round the operation loses its
+// progress in this very run, so that what it guards is never free again.
+const Stuck = "stuck"
+
 // And joins conditions in a flaw's Under.
 const And = "+"
 
 // Options of a run that a flaw can name in Under.
 const (
-	WithQuantity = "quantity" // orders for more than one piece
-	WithRefunds  = "refund"   // buyers who give pieces back
-	WithRepeats  = "repeats"  // ids that are enqueued again
+	WithQuantity  = "quantity" // orders for more than one piece
+	WithRefunds   = "refund"   // buyers who give pieces back
+	WithRepeats   = "repeats"  // ids that are enqueued again
+	WithAbandoned = "abandon"  // tasks of a dispatch whose holders go away for good
 )
 
 // Options lists these options.
-var Options = []string{WithQuantity, WithRefunds, WithRepeats}
+var Options = []string{WithQuantity, WithRefunds, WithRepeats, WithAbandoned}
 
 // ErrStopped is what [Env.Wait] returns when the run is ending: the client is to
 // stop trying, and this is nobody's fault.

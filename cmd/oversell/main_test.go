@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -31,6 +32,8 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asOversell) != "" {
 		main()
 	}
+	// Under nohup SIGHUP is ignored, which children inherit; of one that is noted they do not.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	os.Exit(databases.Run(m))
 }
 
@@ -322,7 +325,12 @@ func family(cmd *exec.Cmd) (pids []string) {
 // process goes on for a minute at most.
 func awaitFamily(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
+	late := time.AfterFunc(2*guard.Patience, func() {
+		t.Errorf("the program has not ended %v after its signal", 2*guard.Patience)
+		cmd.Process.Kill()
+	})
 	cmd.Wait()
+	late.Stop()
 	for end := time.Now().Add(2 * guard.Patience); len(family(cmd)) > 0; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("the processes %v have outlived the program", family(cmd))

@@ -37,7 +37,7 @@ var shippedScripts = []shipped{
 	{files: []string{"lockimpl/incr_atomic_acquire.lua"}, keys: fairKeys[2:], args: "tm"},
 	{files: []string{"lockimpl/incr_atomic_extend.lua"}, keys: fairKeys[2:], args: "tm"},
 	{files: []string{"lockimpl/incr_atomic_release.lua"}, keys: fairKeys[2:], args: "t"},
-	{files: []string{"lockimpl/fair_acquire.lua"}, keys: fairKeys, args: "tmp"},
+	{files: []string{"lockimpl/fair_acquire.lua"}, keys: fairKeys, args: "tmp1"},
 	{files: []string{"lockimpl/fair_leave.lua"}, keys: fairKeys, args: "t"},
 	{files: []string{"stockimpl/fenced_read.lua"}, keys: saleKeys[:1], args: "n"},
 	{files: []string{"stockimpl/fenced_read.lua"}, keys: []string{"s1", "s3"}, args: "n"},
