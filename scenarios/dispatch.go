@@ -106,7 +106,7 @@ func workOnTask(ctx context.Context, c *Client) (done bool) {
 	case err != nil:
 		return false
 	}
-	if c.stage.given.Add(1) <= int64(c.stage.config.Abandon) {
+	if abandons(c.stage.given.Add(1), c.stage.config) {
 		c.die(c.stage.pool.key)
 		return false
 	}
@@ -117,6 +117,14 @@ func workOnTask(ctx context.Context, c *Client) (done bool) {
 	c.around.rest(ctx, work, nil)
 	c.submit(ctx, hold, session)
 	return false
+}
+
+// abandons tells whether the task that is given as the n-th, from 1 on, is abandoned. Such
+// tasks are spread over the run: a user waits for the end of a hold before the next one, so
+// that, of those given first, they would keep a few users from doing anything else.
+func abandons(n int64, c Config) bool {
+	tasks, abandoned := int64(c.Ops), int64(c.Abandon)
+	return n <= tasks && n*abandoned/tasks > (n-1)*abandoned/tasks
 }
 
 func (c *Client) take(ctx context.Context, user int64) (dispatchimpl.Hold, int64, error) {
