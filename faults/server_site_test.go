@@ -301,7 +301,7 @@ func TestServerKindsProvoke(t *testing.T) {
 		"oom for 1s":                  {variant.Crash},
 		"read-only for 1s":            {variant.Crash},
 		"clock +1s on node 1":         {variant.ClockJump},
-		"clock -1s on node 1":         nil,
+		"clock -1s on node 1":         {variant.ClockJump},
 		"clock -1s on node 1 for 10s": {variant.ClockJump},
 	} {
 		f := mustParse(t, sentence)

@@ -65,7 +65,7 @@ func (r *reader) part(w word) ([]part, error) {
 	case "at":
 		return r.time(TakesAt, w, 0, func(f *Fault, d time.Duration) { f.When.At = d })
 	case "every":
-		return r.time(partEvery, w, 1, func(f *Fault, d time.Duration) { f.When.Every = d })
+		return r.time(partEvery, w, briefest, func(f *Fault, d time.Duration) { f.When.Every = d })
 	case "for":
 		return r.lasting(w)
 	case "nth":
@@ -91,6 +91,9 @@ func (r *reader) bare(w word) ([]part, error) {
 		return []part{{TakesChance, w, func(f *Fault) { f.When.Chance = p }}}, err
 	case strings.ContainsRune("+-.0123456789", rune(w.text[0])):
 		d, err := r.duration(w)
+		if err == nil && d != 0 && d.Abs() < briefest {
+			err = r.errorAt(w, "is too short: %v at least", briefest)
+		}
 		return []part{{TakesAmount, w, func(f *Fault) { f.Amount = d }}}, err
 	}
 	name, err := r.command(w)
@@ -177,6 +180,9 @@ func (r *reader) number(p Part, w word, set func(*Fault, int64)) ([]part, error)
 	return one(p, w, func(f *Fault) { set(f, n) })
 }
 
+// briefest is the shortest time that can matter: a command takes about as long.
+const briefest = 100 * time.Microsecond
+
 func (r *reader) time(p Part, w word, least time.Duration, set func(*Fault, time.Duration)) ([]part, error) {
 	d, err := r.durationBehind(w, least)
 	return []part{{p, w, func(f *Fault) { set(f, d) }}}, err
@@ -189,7 +195,7 @@ func (r *reader) lasting(w word) ([]part, error) {
 		*r = rest
 		return one(TakesFor, w, func(f *Fault) { f.When.ForGood = true })
 	}
-	return r.time(TakesFor, w, 1, func(f *Fault, d time.Duration) { f.When.For = d })
+	return r.time(TakesFor, w, briefest, func(f *Fault, d time.Duration) { f.When.For = d })
 }
 
 // atDuration tells whether the next word is a duration, or wants to be one.
@@ -208,7 +214,7 @@ func (r *reader) durationBehind(w word, least time.Duration) (time.Duration, err
 	}
 	d, err := r.duration(v)
 	if err == nil && d < least {
-		err = r.errorAt(v, "is too short")
+		err = r.errorAt(v, "is too short: %v at least", least)
 		if d < 0 {
 			err = r.errorAt(v, "is negative")
 		}

@@ -103,6 +103,9 @@ type GateCase struct {
 	// KnownToBreak are conditions under which flaws declare that promises break, and
 	// which the runs did not bring.
 	KnownToBreak []history.Untried `json:"known_to_break,omitempty"`
+	// NotSeen are the promises that flaws declare broken by what the runs brought, if none
+	// of them broke one.
+	NotSeen []string `json:"declared_not_seen,omitempty"`
 	// Searched says what a search has gone through.
 	Searched   string         `json:"searched,omitempty"`
 	Faults     []Fault        `json:"faults,omitempty"`
@@ -316,7 +319,7 @@ func (c GateCase) Sentence() string {
 		s += ", " + c.Control.sentence()
 	}
 	if c.Broke == 0 {
-		s = joined("; ", s, notTried(c.KnownToBreak))
+		s = joined("; ", s, notSeen(c.NotSeen), notTried(c.KnownToBreak))
 	}
 	return s
 }

@@ -160,7 +160,7 @@ func (r *Run) expectation() string {
 	case r.Verdict == r.Expected:
 		return r.Expected + r.declared()
 	}
-	return joined("; ", r.Expected, r.notSeen())
+	return joined("; ", r.Expected, notSeen(r.NotSeen()))
 }
 
 // listOf joins what is not empty.

@@ -71,13 +71,13 @@ func notTried(untried []history.Untried) string {
 	return "known to break under: " + conditions(untried) + "; not tried"
 }
 
-// notSeen names the promises that flaws declare broken and that held; empty if there are
+// notSeen names promises that flaws declare broken and that held; empty if there are
 // none.
-func (r Run) notSeen() string {
-	if names := r.NotSeen(); len(names) > 0 {
-		return "declared, not seen: " + strings.Join(names, ", ")
+func notSeen(names []string) string {
+	if len(names) == 0 {
+		return ""
 	}
-	return ""
+	return "declared, not seen: " + strings.Join(names, ", ")
 }
 
 // notTried is that of a run that broke nothing.

@@ -111,7 +111,7 @@ func (r Run) without() string {
 
 // brokeWord is what broke or, where nothing did, what flaws declare to break.
 func (r Run) brokeWord() string {
-	return joined("; ", joined(", ", r.broke()...), r.notSeen(), r.notTried())
+	return joined("; ", joined(", ", r.broke()...), notSeen(r.NotSeen()), r.notTried())
 }
 
 func (r Run) sold() string {
@@ -304,15 +304,15 @@ func (r Run) Summary() string {
 	if broke := r.broke(); len(broke) > 0 {
 		s += ", broke " + strings.Join(broke, ", ")
 	}
-	return joined(", ", s, r.notSeen())
+	return joined(", ", s, notSeen(r.NotSeen()))
 }
 
 func (r Run) declared() string {
 	switch {
 	case r.Surprise():
 		return ", and no flaw declares that"
-	case r.notSeen() != "":
-		return "; " + r.notSeen()
+	case notSeen(r.NotSeen()) != "":
+		return "; " + notSeen(r.NotSeen())
 	case r.Verdict == Inconclusive || r.Expected == "":
 		return ""
 	case r.Verdict == Pass:

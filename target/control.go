@@ -38,6 +38,8 @@ type Ability string
 const (
 	// CanStop: servers can be killed, frozen and started again, because they are ours.
 	CanStop Ability = "stop"
+	// CanLose: what the servers hold may be lost, because they are ours.
+	CanLose Ability = "lose"
 	// CanFailOver: there is a replica to promote.
 	CanFailOver Ability = "fail over"
 	// CanJump: the clock of a server can be moved.
@@ -52,6 +54,8 @@ func (t *Target) Can(ctx context.Context, a Ability) error {
 	switch a {
 	case CanStop:
 		return t.canStop()
+	case CanLose:
+		return t.canLose()
 	case CanFailOver:
 		err := t.shape.canFailOver()
 		if _, ok := t.shape.(*watched); ok && err == nil && t.Kind == Address && len(t.data()) > 2 {
@@ -74,6 +78,13 @@ func (t *Target) canStop() error {
 		return usagef("the server at %s cannot be killed or frozen: that needs a server that oversell started, --target process or container", t.Addrs[0])
 	}
 	return nil
+}
+
+func (t *Target) canLose() error {
+	if t.Kind == Address {
+		return usagef("what the server at %s holds is not ours to lose: that needs a server that oversell started, --target process or container", t.Addrs[0])
+	}
+	return t.canStop()
 }
 
 func (t *Target) canJump() error {

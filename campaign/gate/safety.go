@@ -144,6 +144,9 @@ func (t *tally) judge(spent time.Duration) reports.GateCase {
 		c.Dirs = append(c.Dirs, m.dir)
 		c.Operations += m.run.Operations
 	}
+	if c.Broke == 0 && len(t.kept) > 0 {
+		c.NotSeen = t.kept[0].run.NotSeen()
+	}
 	c.Properties = t.properties()
 	c.Opportunities = fewest(c.Properties)
 	if t.control != nil && (t.control.runs > 0 || len(t.broken) == 0) { // what is broken needs no control
