@@ -45,7 +45,7 @@ func acceptTokens(p *product) Verdict {
 type gate struct {
 	largest rising       // of the accepted tokens
 	implied rising       // of what refusals as stale show to have been registered
-	shown   []history.Op // with tokens larger than every accepted one, by token, the earliest call of each
+	shown   []shown      // tokens larger than every accepted one, in order
 	waiting []history.Op // refusals that a later operation may explain, and what was accepted after them, by return
 
 	accepted int64
@@ -56,6 +56,14 @@ type gate struct {
 	witness  []history.Op
 }
 
+// shown is a token, and when it was shown first.
+type shown struct {
+	token int64
+	call  time.Duration
+}
+
+func byToken(s shown, token int64) int { return cmp.Compare(s.token, token) }
+
 // show enters an operation with a token; met says that it met a rival with another one.
 func (p *product) show(op *history.Op, met bool) {
 	if p.gate == nil {
@@ -63,11 +71,12 @@ func (p *product) show(op *history.Op, met bool) {
 	}
 	g := p.gate
 	newest := g.largest.last()
-	if newest == nil || len(g.waiting) > 0 || op.Fence > newest.value {
+	accepted := op.Outcome == history.OK && op.Reason == history.NoReason
+	if len(g.waiting) > 0 || !accepted && (newest == nil || op.Fence > newest.value) {
 		g.note(op)
 	}
 	switch {
-	case op.Outcome == history.OK && op.Reason == history.NoReason:
+	case accepted:
 		g.accepted++
 		if met {
 			g.chances++
@@ -94,13 +103,11 @@ func (p *product) show(op *history.Op, met bool) {
 
 // note enters the token of op among those that were shown.
 func (g *gate) note(op *history.Op) {
-	i, found := slices.BinarySearchFunc(g.shown, op.Fence, func(o history.Op, fence int64) int { return cmp.Compare(o.Fence, fence) })
-	switch {
-	case !found:
-		g.shown = slices.Insert(g.shown, i, *op)
-	case op.Call < g.shown[i].Call:
-		g.shown[i] = *op
+	i, found := slices.BinarySearchFunc(g.shown, op.Fence, byToken)
+	if !found {
+		g.shown = slices.Insert(g.shown, i, shown{op.Fence, op.Call})
 	}
+	g.shown[i].call = min(g.shown[i].call, op.Call)
 }
 
 // afterRefusals judges an accepted operation by the refusals that returned before its call,
@@ -134,8 +141,8 @@ func (g *gate) advance(lowWater time.Duration) {
 		return // what waits was called before
 	}
 	g.implied.forget(lowWater)
-	if newest := g.largest.last(); newest != nil {
-		g.shown = slices.DeleteFunc(g.shown, func(op history.Op) bool { return op.Fence <= newest.value })
+	if newest := g.largest.last(); newest != nil && len(g.shown) > 0 && g.shown[0].token <= newest.value {
+		g.shown = slices.DeleteFunc(g.shown, func(s shown) bool { return s.token <= newest.value })
 	}
 }
 
@@ -148,12 +155,15 @@ func (g *gate) decide(lowWater time.Duration) {
 			g.afterRefusals(op)
 			continue
 		}
-		by := slices.IndexFunc(g.shown, func(o history.Op) bool { return o.Fence > op.Fence && o.Call <= op.Return })
-		if by < 0 {
+		by, _ := slices.BinarySearchFunc(g.shown, op.Fence+1, byToken)
+		for by < len(g.shown) && g.shown[by].call > op.Return {
+			by++
+		}
+		if by == len(g.shown) {
 			g.fail(unjustified(op), *op)
 			continue
 		}
-		g.implied.add(g.shown[by].Fence, op)
+		g.implied.add(g.shown[by].token, op)
 	}
 	g.waiting = slices.Delete(g.waiting, 0, i)
 }
