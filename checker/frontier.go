@@ -89,6 +89,7 @@ type config struct {
 const (
 	mostConfigs = 1 << 12
 	mostSteps   = 1 << 23
+	stepsPerOp  = 1 << 10 // more for each operation
 	mostClasses = 64
 )
 
@@ -353,7 +354,7 @@ func (f *frontier) inFlight() int {
 
 // tooMany gives up when the search has taken too many steps.
 func (f *frontier) tooMany(it *item) bool {
-	if f.steps > mostSteps {
+	if f.steps > mostSteps+stepsPerOp*(f.base+len(f.items)) {
 		f.giveUp(it)
 	}
 	return f.gaveUp != ""
