@@ -50,7 +50,7 @@ func TestDispatch(t *testing.T) {
 					if c.verdict == reports.Violated { // the printed lock's lease would be waited for
 						o.Abandon = scenarios.None
 					}
-					r := ranOnRedis(t, o).Runs[0]
+					r := ranOnce(t, o).Runs[0]
 					b := broken(r)
 					switch {
 					case r.Expected != c.verdict:
@@ -90,7 +90,7 @@ func TestUsersWhoComeBackTooLate(t *testing.T) {
 		t.Run(c.lock, func(t *testing.T) {
 			o := dispatchOptions(t, databasetest.Kinds[0], c.lock)
 			o.TTL, o.Die, o.Ops = 200*time.Millisecond, 0.3, 150
-			r := ranOnRedis(t, o).Runs[0]
+			r := ranOnce(t, o).Runs[0]
 			b := broken(r)
 			// Each task has a lock of its own, which hardly anybody wants, and on a busy machine
 			// leases end before their grants are heard of.
@@ -110,7 +110,7 @@ func TestUsersWhoComeBackTooLate(t *testing.T) {
 func TestSubmittedByTheDead(t *testing.T) {
 	o := dispatchOptions(t, databasetest.Kinds[0], "lua-release")
 	o.Faults = []string{"crash holder 5% times 5"}
-	r := ranOnRedis(t, o).Runs[0]
+	r := ranOnce(t, o).Runs[0]
 	if strings.Contains(r.Why, "cut short") || r.Faults[0].Fired == 0 {
 		t.Errorf("%s: %s; %v", r.Verdict, r.Why, r.Faults)
 	}
@@ -120,7 +120,7 @@ func TestSubmittedByTheDead(t *testing.T) {
 func TestOneUserDoesEveryTask(t *testing.T) {
 	o := dispatchOptions(t, databasetest.Kinds[0], "lua-release")
 	o.Clients = 1
-	r := ranOnRedis(t, o).Runs[0]
+	r := ranOnce(t, o).Runs[0]
 	if n := r.Latency["submit"].Count; n != o.Ops || strings.Contains(r.Why, "not everybody") {
 		t.Errorf("%d of %d tasks were submitted: %s", n, o.Ops, r.Why)
 	}

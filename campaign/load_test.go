@@ -24,6 +24,29 @@ func onRealRedis(locks ...string) Options {
 // ranOnRedis is ran, skipped where no redis-server is installed.
 func ranOnRedis(t *testing.T, o Options) reports.Document {
 	t.Helper()
+	d := ranOnce(t, o)
+	for range luckless {
+		if !slices.ContainsFunc(d.Runs, uncontended) {
+			break
+		}
+		o.Seed++
+		for i, r := range ranOnce(t, o).Runs {
+			if uncontended(d.Runs[i]) {
+				d.Runs[i] = r
+			}
+		}
+	}
+	return d
+}
+
+// luckless is how often a run is made again that decided nothing because clients hardly met,
+// which is a matter of chance, and of how busy the machine is.
+const luckless = 5
+
+func uncontended(r reports.Run) bool { return r.Why == Uncontended }
+
+func ranOnce(t *testing.T, o Options) reports.Document {
+	t.Helper()
 	p, err := NewPlan(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
