@@ -135,8 +135,8 @@ func stockModel(stock int64, ops []history.Op) porcupine.Model {
 	return stockModelAfter(nil, stock, ops)
 }
 
-// stockModelAfter is the same after some operations, as far as they tell. What becomes of
-// an order matters if ops calls it repeated or gives it back.
+// stockModelAfter is stockModel with the effects of the operations before already applied.
+// It tracks an order only if some operation of ops refunds it or calls it repeated.
 func stockModelAfter(before []history.Op, stock int64, ops []history.Op) porcupine.Model {
 	seed := maphash.MakeSeed()
 	places := make(map[history.Value]int) // in shelf.orders

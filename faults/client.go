@@ -76,7 +76,7 @@ func (c *Client) Leave() {
 	c.canceled.Store(false)
 }
 
-// Tries says that the client tries to obtain a lock.
+// Tries marks the client as waiting for a lock.
 func (c *Client) Tries() { c.state.Store(&waiting) }
 
 // Granted says that the client's code has been given a lock: its section begins.

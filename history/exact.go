@@ -18,7 +18,7 @@ import (
 // reads some of them as something else than they say:
 //
 //   - It takes "Outcome" for "outcome". Here only the exact name of a field is its name.
-//   - Of a field that an object has twice it takes the last. Here that is an error.
+//   - If an object has the same field twice, it takes the last. Here that is an error.
 //   - In a text it puts U+FFFD in place of bytes that are not UTF-8 and of half a
 //     surrogate pair, so that different identities become one. Here that is an error.
 //   - A whole number may be spelled 7, 7.0 or 70e-1. Here all of them are read as 7, if it

@@ -22,8 +22,8 @@ type Header struct {
 	Queue    string `json:"queue,omitempty"`
 	IDs      string `json:"ids,omitempty"`
 	Dispatch string `json:"dispatch,omitempty"`
-	// Objects are what the history is about. A name of a variant above, or a promise,
-	// names its object, too; see [Header.Has].
+	// Objects are the kinds of objects that the history has operations on. A variant that is
+	// named above, or a promise, implies its object; see [Header.Has].
 	Objects []variant.Object `json:"objects,omitempty"`
 	// SQL is the kind and version of the database, if there was one.
 	SQL string `json:"sql,omitempty"`

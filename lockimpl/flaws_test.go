@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -409,4 +410,62 @@ func TestBlindExtendChangesAnothersLease(t *testing.T) {
 			t.Errorf("A's late extend was answered %v; want ErrLost", err)
 		}
 	}, "token-get-del", "lua-release", "redislock-atomic", "setnx-expire-atomic", "incr-atomic", "fenced", "fair", "watchdog")
+}
+
+// TestAskingOnceJoinsNoLine: whoever asks only once is served when nobody stands in line, and
+// leaves nothing behind for others to wait for.
+func TestAskingOnceJoinsNoLine(t *testing.T) {
+	on(t, func(s *stage) {
+		ctx := s.Context()
+		holder, once, waiter, other := s.client(), s.client(), s.client(), s.client()
+		waiter.env.Wait = func(ctx context.Context, _ string, _ time.Duration) error { return ctx.Err() }
+		waiter.locker = s.lock.New(waiter.env)
+		ask := func(c *client, wait time.Duration) (lockimpl.Lock, error) {
+			return c.locker.Acquire(ctx, s.name, lockimpl.Options{TTL: time.Minute, Wait: wait, RetryEvery: time.Millisecond})
+		}
+		line := func() int64 {
+			n, err := holder.redis.ZCard(ctx, "Line:Lock:"+s.name).Result()
+			if err != nil {
+				s.Fatal(err)
+			}
+			return n
+		}
+		joins := func() int { // of all clients so far
+			stats, err := holder.redis.Info(ctx, "commandstats").Result()
+			if err != nil {
+				s.Fatal(err)
+			}
+			_, after, _ := strings.Cut(stats, "cmdstat_zadd:calls=")
+			n := 0
+			fmt.Sscan(strings.SplitN(after, ",", 2)[0], &n)
+			return n
+		}
+		held, err := ask(holder, 0)
+		if err != nil {
+			s.Fatal(err)
+		}
+		before := joins()
+		if _, err := ask(once, 0); !errors.Is(err, lockimpl.ErrHeld) || joins() != before {
+			s.Fatalf("asking once for a lock that is held: %v, and %d joined the line; want ErrHeld and nobody", err, joins()-before)
+		}
+		served := make(chan error, 1)
+		go func() {
+			_, err := ask(waiter, time.Minute)
+			served <- err
+		}()
+		for line() == 0 { // until the waiter stands there
+			if ctx.Err() != nil {
+				s.Fatal("the waiter did not join the line")
+			}
+		}
+		if err := holder.locker.Release(ctx, held); err != nil {
+			s.Fatal(err)
+		}
+		if err := <-served; err != nil {
+			s.Fatalf("the waiter: %v", err)
+		}
+		if _, err := ask(other, 0); !errors.Is(err, lockimpl.ErrHeld) {
+			s.Fatalf("asking once while the waiter holds it: %v", err)
+		}
+	}, "fair", "fair-no-reap")
 }

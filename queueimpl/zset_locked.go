@@ -23,7 +23,7 @@ import (
 // As in the documents, the answer to the unlocking is ignored, while an error in
 // between leaves the function there and then, and the lock to its lease.
 //
-// One thing is not as printed. Where the lock is not to be had, the listing logs and
+// This differs from the listing in one place. If the lock is held, the listing logs and
 // returns false; but the line that logs reads "Logger:get(…)" with one colon, which PHP
 // takes for a label and a call of a function "get" that does not exist. So the printed
 // code ends the request with a fatal error there. Here the answer is ErrLocked.

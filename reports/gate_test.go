@@ -92,6 +92,11 @@ func TestGateSentences(t *testing.T) {
 	if got, want := g.Safety[0].Cases[0].Sentence(), "no violation seen in 1,284 opportunities (95 %: below 3/1284 = 0.23 % for this schedule distribution), the control (lock none, which broke no-oversell) was caught 3 of 3 times"; got != want {
 		t.Errorf("\n%s\n%s", got, want)
 	}
+	quiet := g.Safety[0].Cases[0]
+	quiet.NotSeen = []string{"mutual-exclusion"}
+	if got := quiet.Sentence(); !strings.HasSuffix(got, "; declared, not seen: mutual-exclusion") {
+		t.Errorf("a declared flaw that did not show: %s", got)
+	}
 	var b strings.Builder
 	if err := (Terminal{W: &b}).Gate(g); err != nil {
 		t.Fatal(err)

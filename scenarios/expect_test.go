@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"oversell/dispatchimpl"
 	"oversell/history"
 	"oversell/idimpl"
 	"oversell/lockimpl"
@@ -195,5 +196,39 @@ func TestFloorsPromiseNoGaps(t *testing.T) {
 	block, _ := idimpl.Find("block")
 	if slices.Contains(block.Promises, variant.NoGaps) {
 		t.Error("a scenario has changed what a variant promises")
+	}
+}
+
+// TestAbandonedTasksAreDeclared: a lock whose lease is as good as endless breaks its progress,
+// and task-returns with it, where holders go away; without them neither is declared.
+func TestAbandonedTasksAreDeclared(t *testing.T) {
+	stuck := func(abandon int) (of []variant.Object) {
+		c := config(t, "dispatch", "redislock-printed", "")
+		c.Dispatch, _ = dispatchimpl.Find("dispatch-locked")
+		c.Abandon = abandon
+		for _, p := range c.declared() {
+			if p.Property == variant.Progress || p.Property == variant.TaskReturns {
+				of = append(of, p.Of)
+			}
+		}
+		return of
+	}
+	if with, without := stuck(5), stuck(0); len(with) != 2 || len(without) != 0 {
+		t.Errorf("progress or task-returns is declared broken of %v with abandoned tasks, of %v without; want both, and neither", with, without)
+	}
+}
+
+// TestAbandonedTasksAreSpread: as many as were asked for, and few users are out at a time.
+func TestAbandonedTasksAreSpread(t *testing.T) {
+	for _, c := range []Config{{Ops: 400, Abandon: 5}, {Ops: 20, Abandon: 5}, {Ops: 5, Abandon: 5}, {Ops: 7, Abandon: 0}} {
+		var at []int64
+		for n := int64(1); n <= c.Ops+10; n++ {
+			if abandons(n, c) {
+				at = append(at, n)
+			}
+		}
+		if len(at) != c.Abandon || c.Abandon > 0 && at[0] != c.Ops/int64(c.Abandon) {
+			t.Errorf("of %d tasks %d are to be abandoned, and these are: %v", c.Ops, c.Abandon, at)
+		}
 	}
 }

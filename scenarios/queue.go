@@ -68,8 +68,8 @@ func queueDefaults(c *Config) {
 // produces tells whether the client is one of the producers: every other one.
 func (c *Client) produces() bool { return c.index%2 == 0 }
 
-// produce makes one enqueue: of a new task, or by chance of several, or of the one that
-// was enqueued before. By chance it withdraws the first of them again.
+// produce enqueues a new task. At random it enqueues several, or the previous one again,
+// and withdraws the first of them afterwards.
 func (c *Client) produce(ctx context.Context) (done bool) {
 	if !c.around.takeStep() || c.around.enough() {
 		c.stage.finished.Add(1)

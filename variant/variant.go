@@ -60,8 +60,8 @@ type Needs struct {
 	Fence bool `json:"fence,omitempty"`
 	// SQL says that the variant keeps its state in an SQL database.
 	SQL bool `json:"sql,omitempty"`
-	// ServerClock says that the variant reads its server's clock, or has it stamp what
-	// it keeps: then a moment may be kept as data, and not only as the end of a key.
+	// ServerClock says that the variant stores times of its server's clock as data, as in
+	// the scores of a sorted set, and not only as the expiry of a key.
 	ServerClock bool `json:"server_clock,omitempty"`
 }
 

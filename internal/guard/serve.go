@@ -16,8 +16,8 @@ import (
 )
 
 // Keeper does the duties of one role, in a guard process. Begin, End and Close are
-// called one after the other; Undo of different duties at the same time, after the
-// last Begin and End.
+// never called concurrently. Undo is called after the last Begin and End, and concurrently
+// for different duties.
 type Keeper interface {
 	// Begin is told of a duty before what it undoes is done. An error keeps the
 	// program from doing it.

@@ -74,7 +74,7 @@ type outcome struct {
 	took    time.Duration
 }
 
-// right tells whether a promise was named that the entry breaks.
+// right tells whether the suite named a promise that the entry really breaks.
 func (o outcome) right(e Entry) bool {
 	return slices.ContainsFunc(o.named, func(p variant.Property) bool { return slices.Contains(e.Breaks, p) })
 }
@@ -108,8 +108,8 @@ func (t trial) run(ctx context.Context) (outcome, string, error) {
 
 var (
 	sentence = regexp.MustCompile(`(?m)^\s*(?:\w+\.go:\d+: )?(.*?(?: promises ([a-z-]+), but|\b([a-z-]+) is broken|\b([a-z-]+) violated).*)$`)
-	// noServer is a failure of the machine: the suite did not reach its own server. It says
-	// nothing about the entry, whatever promise it is told of.
+	// noServer matches the failure to reach the suite's own server. That is the machine's
+	// fault, not the entry's, even if the message names a promise.
 	noServer = regexp.MustCompile(`connect to \S+: (dial |i/o timeout)`)
 	step     = regexp.MustCompile(`(?m)^\s*violated: .* in (\d+) steps?$`)
 )

@@ -173,7 +173,7 @@ func getDel(ctx context.Context, c *client, l lockimpl.Lock) (bool, error) {
 	return del(ctx, c, l)
 }
 
-// remembering keeps the token of what was granted, by name.
+// remembering wraps an attempt and stores the token of each grant under the lock's name.
 func remembering(attempt func(context.Context, *client, *lockimpl.Lock, lockimpl.Options) (bool, error)) func(context.Context, *client, *lockimpl.Lock, lockimpl.Options) (bool, error) {
 	return func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
 		ok, err := attempt(ctx, c, l, o)

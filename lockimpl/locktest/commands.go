@@ -17,7 +17,7 @@ import (
 // steps is up to which command of a call they go: more than the calls of most locks have.
 const steps = 4
 
-// stall is a client held up before a command.
+// stall is a client that is paused before it sends a command.
 type stall struct {
 	c       *client
 	reached chan struct{} // closed when the client stands there

@@ -415,8 +415,8 @@ func lateExtendLeavesTTL(b *bench) error {
 	return err
 }
 
-// extendsTooLate extends a lease that has run out, with nobody in between: that may fail,
-// or count in full.
+// extendsTooLate extends a lease that has expired, while nobody else has taken the lock. The
+// extension may fail; if it succeeds, the new lease must hold.
 func extendsTooLate(b *bench) error {
 	owner, l, err := b.lapsed()
 	if err != nil || !b.run.able.extends {
