@@ -210,10 +210,10 @@ func Run(ctx context.Context, c Config) (reports.Exploration, error) {
 	began := time.Now()
 	var why error
 	for naming := names.Short; naming < names.Concrete; naming++ {
-		r, again, err := searchOnce(ctx, c.within(began, 1), naming, !c.Plain)
+		r, again, err := c.search(ctx, began, 1, naming, !c.Plain)
 		if errors.Is(again, errOrdered) {
 			// Clients whose names stand in an order that shows cannot be exchanged.
-			r, again, err = searchOnce(ctx, c.within(began, 1), naming, false)
+			r, again, err = c.search(ctx, began, 1, naming, false)
 		}
 		if again == nil {
 			r.Bounds = c.Bounds
@@ -222,6 +222,22 @@ func Run(ctx context.Context, c Config) (reports.Exploration, error) {
 		why = again
 	}
 	return runConcrete(ctx, c, began, why)
+}
+
+// search makes one search, in which clients are exchanged or not, in a part of the time that
+// is left. again tells why it has to be made in another way.
+func (c Config) search(ctx context.Context, began time.Time, parts int, naming names.Naming, exchange bool) (r reports.Exploration, again, err error) {
+	r, again, err = searchOnce(ctx, c.within(began, parts), naming, reductions{exchange: exchange, merge: !c.Plain})
+	if errors.Is(again, errMerged) {
+		r, again, err = searchOnce(ctx, c.within(began, parts), naming, reductions{exchange: exchange})
+	}
+	return r, again, err
+}
+
+// reductions are what a search takes for one.
+type reductions struct {
+	exchange bool // clients, one for another
+	merge    bool // places of a client at which it remembers the same: see trie.child
 }
 
 // within is c with what is left of its time, or a part of that.
@@ -239,13 +255,13 @@ func runConcrete(ctx context.Context, c Config, began time.Time, why error) (rep
 	var open, broken, last *reports.Exploration
 	var all reports.Effort
 	for naming := names.Concrete; naming < names.Namings; naming++ {
-		limited := c.within(began, int(names.Namings-naming))
+		limited := c
 		if broken != nil {
 			if limited.Bounds.Depth = broken.Stats.Depth - 1; limited.Bounds.Depth == 0 {
 				break
 			}
 		}
-		r, again, err := searchOnce(ctx, limited, naming, false)
+		r, again, err := limited.search(ctx, began, int(names.Namings-naming), naming, false)
 		if again != nil {
 			err = fmt.Errorf("%w: %w", ErrNondeterministic, again)
 		}
@@ -294,6 +310,10 @@ func sum(a, b reports.Effort) reports.Effort {
 // exchanged.
 var errOrdered = errors.New("the order of names shows")
 
+// errMerged tells that a client may remember more than could be seen where two of its places
+// were taken for one.
+var errMerged = errors.New("a client may remember more than can be seen")
+
 // again tells why a search must be made again, in another way.
 func (x *search) again() error {
 	if why := x.servers.spelling.failed.Load(); why != nil {
@@ -304,18 +324,21 @@ func (x *search) again() error {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	merged := func(t *trie) bool { return t.merged.Load() > 0 }
+	if (errors.Is(x.err, names.ErrNotOpaque) || errors.Is(x.err, ErrNondeterministic)) && slices.ContainsFunc(x.tries, merged) {
+		return fmt.Errorf("%w: %w", errMerged, x.err)
+	}
 	if errors.Is(x.err, names.ErrNotOpaque) {
 		return x.err
 	}
 	return nil
 }
 
-// searchOnce makes one search, in which clients are exchanged or not. again tells why it has
-// to be made in another way.
-func searchOnce(ctx context.Context, c Config, naming names.Naming, exchange bool) (r reports.Exploration, again, err error) {
+// searchOnce makes one search. again tells why it has to be made in another way.
+func searchOnce(ctx context.Context, c Config, naming names.Naming, by reductions) (r reports.Exploration, again, err error) {
 	scripts := &coro.Scripts{}
 	namer := newNamer(naming, c.Bounds.Clients)
-	x := &search{bounds: c.Bounds, clients: c.Bounds.Clients, reduce: exchange, span: c.Run.QueueOptions.Visibility, masters: c.Masters, entry: entryKind(c.Run.Scenario), scripts: scripts, rules: newRules(c.Run, c.Bounds.Clients, c.Look)}
+	x := &search{bounds: c.Bounds, clients: c.Bounds.Clients, reduce: by.exchange, merge: by.merge, span: c.Run.QueueOptions.Visibility, masters: c.Masters, entry: entryKind(c.Run.Scenario), scripts: scripts, rules: newRules(c.Run, c.Bounds.Clients, c.Look)}
 	x.servers = newServers(Epoch, lockKeys(c, scripts, namer), scripts, namer)
 	x.servers.after = []time.Duration{0}
 	if c.Run.Lock.New != nil {
@@ -362,7 +385,7 @@ func (x *search) begin(c Config, scripts *coro.Scripts) (state, error) {
 			continue
 		}
 		begin := func(book *names.Book) Execution { return c.begin(who, book, scripts) }
-		t, err := newTrie(begin, who.Names, c.Start == nil, x.servers, !c.Plain, probeSpans(c.Run.TTL))
+		t, err := newTrie(begin, who.Names, c.Start == nil, x.servers, x.merge, probeSpans(c.Run.TTL))
 		if err != nil {
 			return state{}, err
 		}

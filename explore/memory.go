@@ -2,6 +2,7 @@ package explore
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"sort"
@@ -78,6 +79,9 @@ var world = map[reflect.Type]bool{
 }
 
 func (d *dump) value(v reflect.Value) {
+	if !d.ok {
+		return // nothing will come of it
+	}
 	if !v.IsValid() {
 		d.b.WriteString("nil")
 		return
@@ -155,7 +159,7 @@ func (d *dump) entries(v reflect.Value) {
 	values := map[string]reflect.Value{}
 	var keys []string
 	for it := v.MapRange(); it.Next(); {
-		key := dump{seen: map[seenAt]int{}, ok: true, ours: d.ours}
+		key := dump{seen: maps.Clone(d.seen), ok: d.ok, ours: d.ours} // a key may lead back to where we come from
 		key.value(it.Key())
 		d.ok = d.ok && key.ok
 		keys = append(keys, key.b.String())

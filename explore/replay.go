@@ -262,7 +262,11 @@ func (r *replay) hangUp(c call) {
 // look lets a client do what it does in private before its next command, or look at the
 // clock so often.
 func (r *replay) look(p *puppet, i, times int) (looked bool, err error) {
-	for p.loud = false; !p.loud && len(p.code.Pending()) > i && private(p.code.Pending()[i]); i = 0 {
+	if i >= len(p.code.Pending()) {
+		return false, nil
+	}
+	before, thread := p.code.Pending(), p.code.Pending()[i].Thread
+	for p.loud = false; !p.loud && private(p.code.Pending()[i]); {
 		looks := p.code.Pending()[i].Kind == coro.Clock
 		r.judge(p)
 		p.code.Resume(i, coro.Observation{Now: r.now})
@@ -273,9 +277,10 @@ func (r *replay) look(p *puppet, i, times int) (looked bool, err error) {
 		if looks {
 			times--
 		}
-		if len(p.code.Pending()) != 1 || looks && times == 0 {
+		if !onlyMoved(before, p.code.Pending(), thread) || looks && times == 0 {
 			break
 		}
+		i = threadAt(p.code.Pending(), thread)
 	}
 	return looked, nil
 }

@@ -30,6 +30,7 @@ type search struct {
 	rules   *rules
 	ends    *ends
 	reduce  bool
+	merge   bool
 	masters int
 	entry   history.Kind // that counts as being put to the test
 	beyond  atomic.Bool  // something would have happened beyond the horizon
@@ -327,6 +328,7 @@ func (w *worker) act(s state, a action) step {
 		if !w.sends(c, s.nodes[c], a.thread(), a.times(), s.time()) {
 			st.next.stalled++
 		}
+		st.next.stalled |= hasLooked
 		w.goOn(&st, c, edge{from: s.nodes[c], which: uint8(a.thread()), answer: goOn, now: s.time(), looks: uint8(a.times())})
 		return st
 	}
@@ -335,7 +337,7 @@ func (w *worker) act(s state, a action) step {
 			st.next.nodes[c] = to.node
 			w.came(&st, c, to.events)
 			n = w.node(c, to.node)
-			r = &n.pending[0]
+			r = &n.pending[to.which]
 			w.came(&st, c, n.held)
 		}
 	}
@@ -513,6 +515,7 @@ func (w *worker) pass(s state, a action) step {
 	by := w.moments(s)[place] - s.time()
 	st := step{next: s}
 	st.next.now += uint32(by / tickUnit)
+	st.next.stalled &^= hasLooked
 	st.next.servers = w.ticked.get(tick{s.servers, by})
 	st.next.facts = w.passed.get(factsAt{s.facts, st.next.now}).facts
 	if w.runnable(s) {
@@ -533,7 +536,7 @@ func (w *worker) sends(client int, at uint32, which, times int, now time.Duratio
 	if !to.fused || times != int(to.looked) {
 		return false
 	}
-	r := &w.node(client, to.node).pending[0]
+	r := &w.node(client, to.node).pending[to.which]
 	return r.Deadline > 0 && !over(r, now)
 }
 
@@ -557,9 +560,12 @@ func ready(r *coro.Request, now time.Duration) bool {
 	return r.Kind != coro.Sleep || roundUp(r.Until) <= now
 }
 
-// actions are all that can happen in s.
+// actions are all that can happen in s. When a client has looked at the clock and is held up,
+// time must pass before anything else happens than that others do the same: until then it may
+// as well not have looked.
 func (w *worker) actions(s state, to []action) []action {
 	x, now := w.search, s.time()
+	looked := s.stalled&hasLooked != 0
 	for c := range x.clients {
 		n := w.node(c, s.nodes[c])
 		for i := range n.pending {
@@ -568,19 +574,21 @@ func (w *worker) actions(s state, to []action) []action {
 				land := w.look(c, s.nodes[c], i, now)
 				most := int(land.looked) - 1 // after the last it may be held up in any case
 				if land.fused {
-					r = &w.node(c, land.node).pending[0]
+					r = &w.node(c, land.node).pending[land.which]
 					most++
 				}
-				for times := 1; times <= most && i < threadLimit; times++ {
-					if int(s.stalled) < x.bounds.Stalls || w.sends(c, s.nodes[c], i, times, now) {
+				for times := 1; times <= most && i < threadLimit && int(s.moved) < x.bounds.Advances; times++ {
+					if s.heldUp() < x.bounds.Stalls || w.sends(c, s.nodes[c], i, times, now) {
 						to = append(to, newLooks(c, i, times))
 					}
 				}
 			}
-			to = x.steps(s, c, i, r, now, to)
+			if !looked {
+				to = x.steps(s, c, i, r, now, to)
+			}
 		}
 	}
-	for i := 0; s.floats != 0 && i < len(x.floats.get(s.floats)); i++ {
+	for i := 0; !looked && s.floats != 0 && i < len(x.floats.get(s.floats)); i++ {
 		to = append(to, newAction(arrives, i&7, i>>3))
 	}
 	return w.passings(s, to)

@@ -16,8 +16,13 @@ type state struct {
 	lost    uint8 // used up
 	late    uint8
 	moved   uint8 // advances used up
-	stalled uint8
+	stalled uint8 // how often a client was held up after a look at the clock, and hasLooked
 }
+
+// hasLooked says that a client has looked at the clock since time last passed, and is held up.
+const hasLooked = 1 << 7
+
+func (s state) heldUp() int { return int(s.stalled &^ hasLooked) }
 
 // tickUnit is the resolution of the search's clock.
 const tickUnit = time.Microsecond

@@ -158,8 +158,8 @@ func (t *teller) describeClient(s *reports.Step, before state, a action, st step
 	s.Thread = a.thread()
 	if private(r) && a.kind() != looks {
 		if to := t.w.look(a.client(), at, which, before.time()); to.fused {
-			at, which = to.node, 0
-			r = t.w.node(a.client(), at).pending[0]
+			at, which = to.node, int(to.which)
+			r = t.w.node(a.client(), at).pending[which]
 		}
 	}
 	s.Clock = st.did && st.effect.clock

@@ -54,7 +54,7 @@ type trie struct {
 	segments *interner[[]Event] // what happens between two observations
 
 	mu         sync.Mutex // guards what follows: one execution at a time
-	children   map[edgeKey]uint32
+	children   map[edgeKey]child
 	end        uint32            // the node of those that have ended; 0: nobody has
 	died       uint32            // see dead
 	rounds     map[string]uint32 // nodes at the start of a round, by what is remembered
@@ -62,6 +62,9 @@ type trie struct {
 	executions atomic.Int64
 	failure    atomic.Pointer[error] // the first
 	merge      bool
+	places     map[string]uint32 // nodes, by what their clients know: see pastOf
+	steps      map[stepOf]uint32
+	merged     atomic.Int64 // how often two places were taken for one
 
 	// Of what a client does with the time: see turnsAt.
 	spans  []time.Duration
@@ -91,6 +94,12 @@ type node struct {
 	// the way here, with those.
 	drawn  []names.Value
 	values int
+	// past is what each thread has seen, and told what the client has come to, both since it
+	// was last known what it remembers: see pastOf.
+	past []uint32
+	told uint32
+	// limits are the client's time-outs, if they are known.
+	limits *coro.Limits
 	// timed: a thread sleeps, has a time limit, or is about to look at the clock.
 	timed bool
 	// dead: the client has died, and nothing waits for it.
@@ -153,6 +162,9 @@ type edge struct {
 // edgeKey is an edge with the time only if it matters.
 type edgeKey edge
 
+// child is the node that an edge leads to, and what happens on the way.
+type child struct{ node, events uint32 }
+
 // settled is where a client comes to stand before something that others can see.
 type settled struct {
 	node   uint32
@@ -160,6 +172,7 @@ type settled struct {
 	// fused: all was private, and the client is about to send a command: that can be one
 	// step with the command.
 	fused  bool
+	which  uint8 // of the node's requests is that of the thread that went on, if fused
 	looked uint8 // at the clock, so often
 	// failed: the code cannot be stepped, or did something else than before: see
 	// trie.failure.
@@ -172,7 +185,7 @@ const goOn = ^uint32(0)
 func newTrie(start func(*names.Book) Execution, scheme names.Scheme, checked bool, s *servers, merge bool, spans []time.Duration) (*trie, error) {
 	t := &trie{
 		start: start, names: scheme, checked: checked, servers: s, nodes: &nodes{}, segments: newInterner[[]Event](), merge: merge, spans: spans,
-		children: map[edgeKey]uint32{}, rounds: map[string]uint32{}, live: map[uint32]runs{},
+		children: map[edgeKey]child{}, places: map[string]uint32{}, steps: map[stepOf]uint32{}, rounds: map[string]uint32{}, live: map[uint32]runs{},
 	}
 	t.segments.id("", func() []Event { return nil }) // number 0
 	t.settled = newMemo(t.settle)
@@ -223,7 +236,7 @@ func (t *trie) place(rs runs, parent *node, by edgeKey, more func() (*run, error
 		n.alive, n.aliveDrawn = parent.alive, parent.aliveDrawn
 		if parent.roundEnds() {
 			n.foreign = foreign(parent.pending[0].Label)
-			n.alive, n.aliveDrawn = alive(parent.pending[0].Label, parent.values)
+			n.alive, n.aliveDrawn = parent.knows(parent.pending[0].Label)
 		}
 	}
 	var events []Event
@@ -251,18 +264,23 @@ func (t *trie) place(rs runs, parent *node, by edgeKey, more func() (*run, error
 	}
 	n.events, n.held = t.segment(events[:last]), t.segment(events[last:])
 	n.calls = make([][maxSlots]atomic.Uint32, len(n.pending))
+	if x, tells := rs[0].x.(interface{ Limits() coro.Limits }); tells && t.checked {
+		l := x.Limits()
+		n.limits = &l
+	}
+	t.remember(n, parent)
 	n.timed = slices.ContainsFunc(n.pending, func(r coro.Request) bool { return r.Kind == coro.Sleep || r.Kind == coro.Clock || r.Deadline > 0 })
 	return n, nil
 }
 
-// alive are the first token and the first of so many random values that a client with
-// this memory may know.
-func alive(memory string, values int) (first, drawn uint8) {
+// knows are the first token and the first random value that a client with this memory may
+// know, who came to it here: none older than those that it may have known before.
+func (n *node) knows(memory string) (first, drawn uint8) {
 	texts := false
-	if n, _ := fmt.Sscanf(memory, "%d %t ", &first, &texts); n < 2 || texts || len(secretsIn(memory)) > 0 {
-		return 0, 0
+	if k, _ := fmt.Sscanf(memory, "%d %t ", &first, &texts); k < 2 || texts || len(secretsIn(memory)) > 0 {
+		return n.alive, n.aliveDrawn
 	}
-	return first, uint8(min(values, math.MaxUint8))
+	return max(n.alive, first), max(n.aliveDrawn, uint8(min(n.values, math.MaxUint8)))
 }
 
 // segment numbers a list of events.
@@ -286,7 +304,8 @@ func (t *trie) settle(e edge) settled {
 	defer t.mu.Unlock()
 	var events []Event
 	looked, most := uint8(0), e.looks
-	quiet := private(t.nodes.get(e.from).pending[e.which])
+	start, thread := t.nodes.get(e.from).pending, t.nodes.get(e.from).pending[e.which].Thread
+	quiet := private(start[e.which])
 	for first := true; ; first = false {
 		held := t.segments.get(t.nodes.get(e.from).held)
 		quiet = quiet && !slices.ContainsFunc(held, noticed)
@@ -301,19 +320,40 @@ func (t *trie) settle(e edge) settled {
 			t.failure.CompareAndSwap(nil, &err)
 			return settled{failed: true}
 		}
-		n := t.nodes.get(at)
-		events = append(events, t.segments.get(n.events)...)
-		quiet = quiet && !slices.ContainsFunc(t.segments.get(n.events), noticed) && len(n.pending) == 1 && (most == 0 || looked < most)
+		n := t.nodes.get(at.node)
+		events = append(events, t.segments.get(at.events)...)
+		quiet = quiet && !slices.ContainsFunc(t.segments.get(at.events), noticed) && onlyMoved(start, n.pending, thread) && (most == 0 || looked < most)
 		which := slices.IndexFunc(n.pending, func(r coro.Request) bool { return r.Kind == coro.Boundary })
-		if quiet && private(n.pending[0]) {
-			which = 0
+		own := 0
+		if quiet {
+			if own = threadAt(n.pending, thread); private(n.pending[own]) {
+				which = own
+			}
 		}
 		if which < 0 {
-			fused := quiet && n.pending[0].Kind == coro.Command
-			return settled{node: t.ended(at, n), events: t.segment(events), fused: fused, looked: looked}
+			fused := quiet && n.pending[own].Kind == coro.Command
+			return settled{node: t.ended(at.node, n), events: t.segment(events), fused: fused, which: uint8(own), looked: looked}
 		}
-		e = edge{from: at, which: uint8(which), answer: goOn, now: e.now}
+		e = edge{from: at.node, which: uint8(which), answer: goOn, now: e.now}
 	}
+}
+
+// onlyMoved tells that of a client's threads only one has moved, and goes on.
+func onlyMoved(before, after []coro.Request, thread int) bool {
+	if len(before) != len(after) {
+		return false
+	}
+	for i := range before {
+		if before[i].Thread != after[i].Thread || before[i].Thread != thread && !reflect.DeepEqual(before[i], after[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// threadAt is the place of a thread's request; -1: it has none.
+func threadAt(rs []coro.Request, thread int) int {
+	return slices.IndexFunc(rs, func(r coro.Request) bool { return r.Thread == thread })
 }
 
 // ended is one node for all clients that have ended, whatever they have seen. The
@@ -354,31 +394,46 @@ func noticed(e Event) bool {
 // or a limit that it has set itself is over.
 func (e edge) key(from *node) edgeKey {
 	k := edgeKey{from: e.from, which: e.which, answer: e.answer}
-	if from.pending[e.which].Kind == coro.Clock || from.limited(e.now) {
+	switch {
+	case from.pending[e.which].Kind == coro.Clock:
 		k.now = e.now
+	case from.limited(e.now):
+		k.now = from.lastLimit(e.now)
 	}
 	return k
+}
+
+// lastLimit is a time at which the same time-outs are over as now.
+func (n *node) lastLimit(now time.Duration) (last time.Duration) {
+	if n.limits == nil {
+		return now
+	}
+	for _, l := range n.limits.Live {
+		if l.At <= now {
+			last = max(last, l.At)
+		}
+	}
+	return last
 }
 
 func (n *node) limited(now time.Duration) bool {
 	return slices.ContainsFunc(n.pending, func(r coro.Request) bool { return r.Deadline > 0 && r.Deadline <= now })
 }
 
-// roundEnds tells that the client is between two rounds, and that what it
-// remembers is known.
+// roundEnds tells that all that the client remembers is known.
 func (n *node) roundEnds() bool {
 	return len(n.pending) == 1 && n.pending[0].Kind == coro.Boundary && n.pending[0].Label != ""
 }
 
-// child is the node that an observation leads to. The caller holds t.mu.
-func (t *trie) child(key edgeKey) (uint32, error) {
-	if id, known := t.children[key]; known {
-		return id, nil
+// child is where an observation leads to. The caller holds t.mu.
+func (t *trie) child(key edgeKey) (child, error) {
+	if to, known := t.children[key]; known {
+		return to, nil
 	}
 	parent := t.nodes.get(key.from)
 	rs, err := t.bring(key.from)
 	if err != nil {
-		return 0, err
+		return child{}, err
 	}
 	for _, r := range rs {
 		r.resume(int(key.which), t.observation(parent, key))
@@ -393,25 +448,39 @@ func (t *trie) child(key edgeKey) (uint32, error) {
 	})
 	if err != nil {
 		rs.close()
-		return 0, err
+		return child{}, err
 	}
+	memory := ""
 	if t.merge && parent.roundEnds() {
 		// What it has seen before matters no more than what it remembers of it.
-		memory := fmt.Sprint(parent.values, " ", parent.pending[0].Label)
+		memory = fmt.Sprint(parent.values, n.alive, n.aliveDrawn, " ", parent.pending[0].Label)
 		if id, known := t.rounds[memory]; known {
-			defer rs.close()
+			defer t.exchange(id, rs)
+			t.merged.Add(1)
 			if err := alike(t.nodes.get(id), n); err != nil {
-				return 0, fmt.Errorf("%w, or remembers more than can be seen: %w", ErrNondeterministic, err)
+				return child{}, fmt.Errorf("%w, or remembers more than can be seen: %w", ErrNondeterministic, err)
 			}
-			t.children[key] = id
-			return id, nil
+			t.children[key] = child{id, n.events}
+			return t.children[key], nil
 		}
-		t.rounds[memory] = uint32(t.nodes.len())
+	}
+	past := t.pastOf(n)
+	if other, known := t.places[past]; known && past != "" {
+		t.merged.Add(1)
+		t.exchange(other, rs)
+		t.children[key] = child{other, n.events}
+		return t.children[key], nil
 	}
 	id := t.nodes.add(n)
-	t.children[key] = id
+	if memory != "" {
+		t.rounds[memory] = id
+	}
+	if past != "" {
+		t.places[past] = id
+	}
+	t.children[key] = child{id, n.events}
 	t.keep(id, rs)
-	return id, nil
+	return t.children[key], nil
 }
 
 // observation is what a key stands for.
@@ -449,12 +518,19 @@ func (t *trie) again(to uint32, seed uint64) (*run, error) {
 	for id := to; id != 0; id = t.nodes.get(id).parent {
 		path = append(path, id)
 	}
+	slices.Reverse(path)
 	r := t.run(seed)
 	err := t.same(r, t.nodes.get(0))
-	for i := len(path) - 1; i >= 0 && err == nil; i-- {
+	for i := 0; i < len(path) && err == nil; {
+		if together := t.together(path[i:]); t.merge && seed != 0 && together > 1 {
+			err = t.shuffled(r, path[i:i+together], seed)
+			i += together
+			continue
+		}
 		n := t.nodes.get(path[i])
 		r.resume(int(n.by.which), t.observation(t.nodes.get(n.parent), n.by))
 		err = t.same(r, n)
+		i++
 	}
 	if err != nil {
 		r.x.Close()
@@ -472,7 +548,11 @@ func (t *trie) same(r *run, n *node) error {
 	if err := r.failed(); err != nil {
 		return err
 	}
-	events := slices.Concat(t.segments.get(n.events), t.segments.get(n.held))
+	return t.sameAfter(r, n, slices.Concat(t.segments.get(n.events), t.segments.get(n.held)))
+}
+
+// sameAfter is same for a run that has come to these events on the way to the node.
+func (t *trie) sameAfter(r *run, n *node, events []Event) error {
 	is := Said(t.names.Book(0), n.pending, events)
 	if err := names.Follow(r.stand(), is, n.drawn); err != nil {
 		return chance(err)

@@ -13,7 +13,7 @@ import (
 
 // World is the surroundings of a client that is not driven by [Run]: those of a
 // search, in which a schedule decides what happens when. Every field but OpenPops
-// must be set.
+// and Turn must be set.
 type World struct {
 	// Env is all of the world that the variants touch. The client itself touches it
 	// with the commands of a queue's effects, and with the waits of a consumer that
@@ -42,13 +42,14 @@ type World struct {
 	Pause func(what string)
 
 	// Turn is told when the client has come to a point at which all that it remembers is
-	// memory: as a round begins, and before each acquisition within one. Two
+	// memory: as a round begins, and before each acquisition within one, each section and
+	// each release. Two
 	// clients of one configuration with equal memories go on alike, whatever they have
 	// seen before. Where it is in a round is a part of it.
 	//
 	// The objects in it hold plumbing, which makes no difference and must be skipped: a
 	// [variant.Env] and what comes from one (redis clients, clocks, functions), and a
-	// pointer to the Client itself.
+	// pointer to the Client itself. It may be nil.
 	Turn func(begins bool, memory []any)
 
 	// Began is told of an operation as it is called, with all that is known by then,
@@ -148,12 +149,18 @@ type solo struct {
 	handed bool // the client has a task in its hands, and has begun nothing since
 }
 
-func (s *solo) enough() bool             { return !s.handed && s.Enough() }
-func (*solo) stopping() bool             { return false } // a schedule ends where it ends
-func (s *solo) turn(c *Client, at place) { s.Turn(at.round > 0, c.memory(at)) }
-func (s *solo) takeStep() bool           { return true }
-func (*solo) quiet(*Client) bool         { return false } // each look is a round of its own
-func (s *solo) number(of string) int64   { return s.Number(of) }
+func (s *solo) enough() bool { return !s.handed && s.Enough() }
+func (*solo) stopping() bool { return false } // a schedule ends where it ends
+
+func (s *solo) turn(c *Client, at place) {
+	if s.Turn != nil {
+		s.Turn(at.round > 0, c.memory(at))
+	}
+}
+
+func (s *solo) takeStep() bool         { return true }
+func (*solo) quiet(*Client) bool       { return false } // each look is a round of its own
+func (s *solo) number(of string) int64 { return s.Number(of) }
 
 // rest pauses whatever the duration is: how long a section lasts is the schedule's.
 func (s *solo) rest(_ context.Context, _ time.Duration, lost <-chan struct{}) bool {

@@ -35,7 +35,11 @@ var mutex = Scenario{
 		// A section that is long for its lease is extended every half lease.
 		slice := c.stage.config.TTL / 2
 		left := c.stage.config.Hold
+		at := func(next string) {
+			c.around.turn(c, place{left: left}.holding(l, session, next))
+		}
 		for ; left > slice; left -= slice {
+			at("rest")
 			if !c.rest(ctx, l, slice) || c.around.stopping() {
 				break // a long section would go on extending its lock long after the run
 			}
@@ -44,8 +48,10 @@ var mutex = Scenario{
 			}
 		}
 		if ok {
+			at("last rest")
 			c.rest(ctx, l, left)
 		}
+		at("release")
 		if c.deaths == lives {
 			c.release(ctx, l, session)
 		}

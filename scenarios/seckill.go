@@ -151,10 +151,14 @@ func (c *Client) section(ctx context.Context, at place, f func(l lockimpl.Lock, 
 			continue
 		}
 		lives := c.deaths
+		c.around.turn(c, at.holding(l, session, "order"))
 		a := f(l, session)
 		if a == died || c.deaths != lives {
 			return died // the dead release nothing
 		}
+		then := at.holding(l, session, "release")
+		then.answer = a
+		c.around.turn(c, then)
 		c.release(ctx, l, session)
 		if a != stale || c.stage.config.RefuseStale {
 			return a

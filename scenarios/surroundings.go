@@ -63,8 +63,8 @@ type surroundings interface {
 	takeStep() bool
 	// quiet tells a consumer that found nothing whether nothing more can come.
 	quiet(c *Client) bool
-	// turn is told before each acquisition within a step where in the step the
-	// client is.
+	// turn is told where in a step the client is: before each acquisition, and before each
+	// thing that it does with the lock.
 	turn(c *Client, at place)
 	// number is a new number, unique among clients, for one of the numbered things.
 	number(of string) int64
@@ -102,6 +102,23 @@ type place struct {
 	text   string
 	again  int
 	task   queueimpl.Task
+	under  *grant // what the client holds
+	left   time.Duration
+	next   string // of what it does under the lock
+	answer answer
+}
+
+// grant is a lock as its holder remembers it.
+type grant struct {
+	lock    lockimpl.Lock
+	session int64
+}
+
+// holding is a place under a lock, and what the client does there next.
+func (at place) holding(l lockimpl.Lock, session int64, next string) place {
+	l.Joined = time.Time{} // nobody looks at it again
+	at.round, at.under, at.next = 0, &grant{l, session}, next
+	return at
 }
 
 // seat is one client's place in a run.

@@ -2,6 +2,7 @@ package coro
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -52,6 +53,8 @@ type Client struct {
 	pending []Request // nil: to be found out
 	order   []*thread // those that pending are of
 
+	// deadlineSeen: a deadline was asked for, maybe by the program.
+	deadlineSeen atomic.Bool
 	// dead says that nothing goes on any more: err is set, or the client was closed.
 	dead     atomic.Bool
 	mu       sync.Mutex  // guards all below: goroutines of the program's own may come by
@@ -60,6 +63,7 @@ type Client struct {
 	err      error
 	events   []any
 	timeouts []*timeout
+	over     []int // numbers of time-outs that are over, and were not cancelled since
 	tokens   int
 	watching []*conn // those on which something is watched, by number from 1
 }
@@ -98,8 +102,12 @@ func (c *Client) Pending() []Request {
 		c.order = c.order[:0]
 		for _, t := range c.threads {
 			if t.state == parked {
-				c.pending, c.order = append(c.pending, t.request), append(c.order, t)
+				c.order = append(c.order, t)
 			}
+		}
+		slices.SortFunc(c.order, func(a, b *thread) int { return a.number - b.number })
+		for _, t := range c.order {
+			c.pending = append(c.pending, t.request)
 		}
 	}
 	return c.pending

@@ -31,11 +31,13 @@ const (
 
 // Request is what one thread of a client stands before.
 type Request struct {
-	// Thread is 0 for the client's own, and counts those made by Env.Go.
+	// Thread is 0 for the client's own. Each that is made by Env.Go has the lowest number
+	// that no other has which has not ended.
 	Thread int
 	Kind   Kind
 	// Label says what a Pause is for, or what a client remembers at a Boundary. It is
-	// "join" for a Sleep that is the time limit of a wait for another thread.
+	// "join" for a Sleep that is the time limit of a wait for another thread, and for a Clock
+	// ForLimit or ForSleep if the program does not see the time, but only what it is for.
 	Label string
 	// Node is the number of the server for which Commands are.
 	Node int
@@ -54,6 +56,12 @@ type Request struct {
 	// never. It is for the driver to bring about, by a Now that is not before it.
 	Deadline time.Duration
 }
+
+// What a Clock is for if the program does not get to see the time.
+const (
+	ForLimit = "limit"
+	ForSleep = "sleep"
+)
 
 // Failure is how a command fails for its client.
 type Failure uint8

@@ -44,8 +44,15 @@ type thread struct {
 	sends *sending
 }
 
+// thread is a new one, with the lowest number that no thread has that goes on.
 func (c *Client) thread(do func()) *thread {
-	t := &thread{c: c, number: len(c.threads), do: do, wake: make(chan struct{}, 1)}
+	taken := func(n int) bool {
+		return slices.ContainsFunc(c.threads, func(t *thread) bool { return t.number == n && t.state != ended })
+	}
+	t := &thread{c: c, do: do, wake: make(chan struct{}, 1)}
+	for taken(t.number) {
+		t.number++
+	}
 	c.threads = append(c.threads, t)
 	return t
 }

@@ -119,7 +119,12 @@ func (k ticker) Now() time.Time {
 }
 
 func (k ticker) now(ctx context.Context) time.Duration {
-	return k.c.park(ctx, Request{Kind: Clock}, false).Now
+	return k.look(ctx, "")
+}
+
+// look is now, with what the time is for, if the program does not get to see it.
+func (k ticker) look(ctx context.Context, what string) time.Duration {
+	return k.c.park(ctx, Request{Kind: Clock, Label: what}, false).Now
 }
 
 // Sleep parks as Clock, for the present, and then as Sleep.
@@ -131,7 +136,7 @@ func (k ticker) Sleep(ctx context.Context, d time.Duration) error {
 	if ctx.Err() != nil || d <= 0 {
 		return context.Cause(ctx)
 	}
-	until := k.now(ctx) + d
+	until := k.look(ctx, ForSleep) + d
 	if ctx.Err() == nil {
 		k.c.park(ctx, Request{Kind: Sleep, Until: until}, true)
 	}
@@ -145,9 +150,10 @@ func (k ticker) WithTimeout(ctx context.Context, d time.Duration) (context.Conte
 		cancel(context.DeadlineExceeded)
 		return inner, func() {}
 	}
-	at := k.now(ctx) + d
+	at := k.look(ctx, ForLimit) + d
 	inner, cancel := context.WithCancelCause(ctx)
-	t := &timeout{Context: inner, cancel: cancel, outer: untimed(ctx), at: at, end: k.c.options.Epoch.Add(at)}
+	t := &timeout{Context: inner, c: k.c, cancel: cancel, outer: untimed(ctx), at: at, end: k.c.options.Epoch.Add(at)}
+	t.id = k.c.current.limit()
 	k.c.mu.Lock()
 	k.c.timeouts = append(k.c.timeouts, t)
 	k.c.mu.Unlock()
@@ -160,6 +166,8 @@ func (k ticker) WithTimeout(ctx context.Context, d time.Duration) (context.Conte
 // timeout is a context whose end the driver brings about.
 type timeout struct {
 	context.Context
+	c      *Client
+	id     int
 	cancel context.CancelCauseFunc
 	outer  context.Context // what was given to the outermost WithTimeout
 	at     time.Duration
@@ -187,16 +195,36 @@ func (t *timeout) Value(key any) any {
 // Deadline is in the time of the client's clock. This way contexts derived from this
 // one pass it on, and those without cancel do not. It never comes to a socket.
 func (t *timeout) Deadline() (time.Time, bool) {
-	if outer, has := t.Context.Deadline(); has && outer.Before(t.end) {
+	t.c.deadlineSeen.Store(true)
+	return t.deadline()
+}
+
+func (t *timeout) deadline() (time.Time, bool) {
+	if outer, has := deadlineOf(t.Context); has && outer.Before(t.end) {
 		return outer, true
 	}
 	return t.end, true
 }
 
+// deadlineOf is ctx.Deadline() for this package's own use.
+func deadlineOf(ctx context.Context) (time.Time, bool) {
+	t, _ := ctx.Value(timed{}).(*timeout)
+	if t == nil {
+		return ctx.Deadline()
+	}
+	seen := t.c.deadlineSeen.Load()
+	end, has := ctx.Deadline() // what derives from it may have one of its own
+	t.c.deadlineSeen.Store(seen)
+	return end, has
+}
+
 // deadline is that of ctx, since the epoch; 0: none.
 func (c *Client) deadline(ctx context.Context) time.Duration {
-	end, has := ctx.Deadline()
-	if !has || ctx.Value(timed{}) == nil {
+	if ctx.Value(timed{}) == nil {
+		return 0
+	}
+	end, has := deadlineOf(ctx)
+	if !has {
 		return 0
 	}
 	return end.Sub(c.options.Epoch)
@@ -207,6 +235,54 @@ func (c *Client) forget(t *timeout) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.timeouts = slices.DeleteFunc(c.timeouts, func(u *timeout) bool { return u == t })
+	c.over = slices.DeleteFunc(c.over, func(id int) bool { return id == t.id })
+}
+
+// limit is a number for one more time-out of this thread: its first that is free.
+func (t *thread) limit() int {
+	l := t.c.Limits()
+	used := func(n int) bool {
+		return slices.Contains(l.Over, n) || slices.ContainsFunc(l.Live, func(l Limit) bool { return l.Number == n })
+	}
+	n := t.number * limitsOfThread
+	for used(n) {
+		n++
+	}
+	return n
+}
+
+// limitsOfThread is how many time-outs a thread may have made that go on.
+const limitsOfThread = 1 << 16
+
+// ThreadOf is the thread that has made the time-out with this number.
+func ThreadOf(limit int) int { return limit / limitsOfThread }
+
+// Limits are what the client's time-outs come to.
+type Limits struct {
+	// Live are those under way, and Over those that are over and were not cancelled since, by
+	// numbers that tell only which thread made them, and as which of its own.
+	Live []Limit
+	Over []int
+	// Seen: the program may have looked at the deadline of one.
+	Seen bool
+}
+
+// Limit is a time-out that ends at a time since the epoch.
+type Limit struct {
+	Number int
+	At     time.Duration
+}
+
+// Limits are those of the client where it stands.
+func (c *Client) Limits() Limits {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l := Limits{Seen: c.deadlineSeen.Load(), Over: slices.Sorted(slices.Values(c.over))}
+	for _, t := range c.timeouts {
+		l.Live = append(l.Live, Limit{t.id, t.at})
+	}
+	slices.SortFunc(l.Live, func(a, b Limit) int { return a.Number - b.Number })
+	return l
 }
 
 // endContexts ends those whose deadline has come.
@@ -215,7 +291,7 @@ func (c *Client) endContexts(now time.Duration) {
 	var due []*timeout
 	c.timeouts = slices.DeleteFunc(c.timeouts, func(t *timeout) bool {
 		if t.at <= now {
-			due = append(due, t)
+			due, c.over = append(due, t), append(c.over, t.id)
 		}
 		return t.at <= now
 	})
