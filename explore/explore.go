@@ -324,8 +324,7 @@ func (x *search) again() error {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	merged := func(t *trie) bool { return t.merged.Load() > 0 }
-	if (errors.Is(x.err, names.ErrNotOpaque) || errors.Is(x.err, ErrNondeterministic)) && slices.ContainsFunc(x.tries, merged) {
+	if x.merge && (errors.Is(x.err, names.ErrNotOpaque) || errors.Is(x.err, ErrNondeterministic)) {
 		return fmt.Errorf("%w: %w", errMerged, x.err)
 	}
 	if errors.Is(x.err, names.ErrNotOpaque) {

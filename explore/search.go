@@ -891,6 +891,8 @@ func (f *finding) before(g *finding) bool {
 		return !f.end // an end is one step more
 	case f.cost != g.cost:
 		return f.cost < g.cost
+	case f.breach.property != g.breach.property:
+		return f.breach.property < g.breach.property // whoever is called what
 	}
 	return strings.Compare(f.breach.why, g.breach.why) < 0
 }

@@ -64,7 +64,6 @@ type trie struct {
 	merge      bool
 	places     map[string]uint32 // nodes, by what their clients know: see pastOf
 	steps      map[stepOf]uint32
-	merged     atomic.Int64 // how often two places were taken for one
 
 	// Of what a client does with the time: see turnsAt.
 	spans  []time.Duration
@@ -456,7 +455,6 @@ func (t *trie) child(key edgeKey) (child, error) {
 		memory = fmt.Sprint(parent.values, n.alive, n.aliveDrawn, " ", parent.pending[0].Label)
 		if id, known := t.rounds[memory]; known {
 			defer t.exchange(id, rs)
-			t.merged.Add(1)
 			if err := alike(t.nodes.get(id), n); err != nil {
 				return child{}, fmt.Errorf("%w, or remembers more than can be seen: %w", ErrNondeterministic, err)
 			}
@@ -466,7 +464,6 @@ func (t *trie) child(key edgeKey) (child, error) {
 	}
 	past := t.pastOf(n)
 	if other, known := t.places[past]; known && past != "" {
-		t.merged.Add(1)
 		t.exchange(other, rs)
 		t.children[key] = child{other, n.events}
 		return t.children[key], nil
