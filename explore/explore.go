@@ -84,6 +84,9 @@ type Config struct {
 	Look []history.Promise
 	// Plain switches the reductions off.
 	Plain bool
+	// Exhaustive ends a search that runs out of time or memory there and then; otherwise it goes
+	// on at random until its time is up, for which it has the last fifth at least.
+	Exhaustive bool
 	// Progress is told from time to time how far the search is; nil: nobody is.
 	Progress func(reports.Effort)
 	// Start makes a run of the code of a client, instead of the scenario's. What the
@@ -301,6 +304,9 @@ func sum(a, b reports.Effort) reports.Effort {
 	a.States, a.Transitions, a.Executions, a.Observed = a.States+b.States, a.Transitions+b.Transitions, a.Executions+b.Executions, a.Observed+b.Observed
 	a.Entered, a.Sold, a.Advances, a.Expiries = a.Entered+b.Entered, a.Sold+b.Sold, a.Advances+b.Advances, a.Expiries+b.Expiries
 	a.Crashes, a.Lost, a.Late, a.Ends = a.Crashes+b.Crashes, a.Lost+b.Lost, a.Late+b.Late, a.Ends+b.Ends
+	if a.Random == nil {
+		a.Random = b.Random
+	}
 	a.Depth, a.BytesPerState = max(a.Depth, b.Depth), max(a.BytesPerState, b.BytesPerState)
 	a.Collision, a.ElapsedMS = a.Collision+b.Collision, a.ElapsedMS+b.ElapsedMS
 	return a
@@ -324,10 +330,7 @@ func (x *search) again() error {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.merge && (errors.Is(x.err, names.ErrNotOpaque) || errors.Is(x.err, ErrNondeterministic)) {
-		return fmt.Errorf("%w: %w", errMerged, x.err)
-	}
-	if errors.Is(x.err, names.ErrNotOpaque) {
+	if errors.Is(x.err, errMerged) || errors.Is(x.err, names.ErrNotOpaque) {
 		return x.err
 	}
 	return nil
@@ -337,7 +340,7 @@ func (x *search) again() error {
 func searchOnce(ctx context.Context, c Config, naming names.Naming, by reductions) (r reports.Exploration, again, err error) {
 	scripts := &coro.Scripts{}
 	namer := newNamer(naming, c.Bounds.Clients)
-	x := &search{bounds: c.Bounds, clients: c.Bounds.Clients, reduce: by.exchange, merge: by.merge, span: c.Run.QueueOptions.Visibility, masters: c.Masters, entry: entryKind(c.Run.Scenario), scripts: scripts, rules: newRules(c.Run, c.Bounds.Clients, c.Look)}
+	x := &search{bounds: c.Bounds, clients: c.Bounds.Clients, reduce: by.exchange, merge: by.merge, exhaustive: c.Exhaustive, span: c.Run.QueueOptions.Visibility, masters: c.Masters, entry: entryKind(c.Run.Scenario), scripts: scripts, rules: newRules(c.Run, c.Bounds.Clients, c.Look)}
 	x.servers = newServers(Epoch, lockKeys(c, scripts, namer), scripts, namer)
 	x.servers.after = []time.Duration{0}
 	if c.Run.Lock.New != nil {
@@ -358,7 +361,19 @@ func searchOnce(ctx context.Context, c Config, naming names.Naming, by reduction
 	if again := x.again(); again != nil {
 		return r, again, nil
 	}
-	r, err = x.result(c, start)
+	stats := x.counted(x.reached)
+	if !c.Exhaustive && c.Bounds.Depth == 0 && x.cut.Load() != nil && ctx.Err() == nil && x.best() == nil && x.err == nil && c.Bounds.TimeMS > 0 {
+		x.visited = visited{} // its memory is for what follows
+		x.wandered = x.wander(ctx, start, x.began.Add(milliseconds(c.Bounds.TimeMS)), c.Progress)
+		if again := x.again(); again != nil {
+			return r, again, nil
+		}
+		now := x.counted(x.reached)
+		now.States, now.BytesPerState, now.Collision = stats.States, stats.BytesPerState, stats.Collision
+		now.Random = x.wandered.report(x.clients)
+		stats = now
+	}
+	r, err = x.result(c, start, stats)
 	return r, nil, err
 }
 
@@ -425,12 +440,12 @@ func (e *ends) look(ps []history.Promise) {
 var atTheEnd = []variant.Property{variant.NoUndersell, variant.OncePerOrder, variant.NoGaps, variant.NoLostTask, variant.OneEntryPerID}
 
 // result is what the search came to.
-func (x *search) result(c Config, start state) (reports.Exploration, error) {
+func (x *search) result(c Config, start state, stats reports.Effort) (reports.Exploration, error) {
 	if x.err != nil && !errors.Is(x.err, errUnknown) {
 		return reports.Exploration{}, x.err
 	}
 	r := c.describe()
-	r.Stats = x.counted(x.reached)
+	r.Stats = stats
 	best, rests := x.best(), ""
 	if x.leased.Load() && r.Stats.Lapses == 0 && c.Bounds.Advances > 0 && (x.rules.lock.mutex || x.rules.lock.owner) {
 		rests = "no lease that was promised ran out before it was given back, so what rests on leases was not put to the test"
@@ -438,8 +453,8 @@ func (x *search) result(c Config, start state) (reports.Exploration, error) {
 	switch {
 	case x.servers.naming.naming >= names.Concrete && x.drawn():
 		r.Verdict, r.Why = reports.Inconclusive, "a client draws values at random by itself, and what is done depends on how names are spelled: let it take them from Env.Token"
-	case best != nil:
-		t, err := x.trace(start, best)
+	case best != nil, x.wandered != nil && x.wandered.found != nil:
+		t, err := x.traceOfBest(start, best)
 		if err != nil {
 			return r, err
 		}
@@ -450,6 +465,9 @@ func (x *search) result(c Config, start state) (reports.Exploration, error) {
 		r.Verdict, r.Why = reports.Inconclusive, x.err.Error()
 	case x.cut.Load() != nil:
 		r.Verdict, r.Why = reports.Inconclusive, *x.cut.Load()
+		if x.wandered != nil {
+			r.Why += "; " + x.wandered.report(x.clients).String() + ", broke nothing"
+		}
 	case rests != "":
 		r.Verdict, r.Why = reports.Inconclusive, rests
 	case x.beyond.Load() && c.Bounds.Advances > 0:
@@ -460,6 +478,9 @@ func (x *search) result(c Config, start state) (reports.Exploration, error) {
 		r.Verdict, r.Why = reports.Inconclusive, "no schedule of one client breaks a promise, and one client contends with nobody"
 	default:
 		r.Verdict, r.Why = reports.Pass, "no schedule within these bounds breaks a promise"
+	}
+	if x.wandered != nil && x.wandered.found != nil {
+		r.NotChecked = append(r.NotChecked, "whether a shorter schedule breaks it: this one was found at random, and made shorter")
 	}
 	if x.servers.pipelined.Load() {
 		r.NotChecked = append(r.NotChecked, "what others do in the middle of a pipeline: one was sent, and taken for a single step")

@@ -280,7 +280,7 @@ func (r *replay) look(p *puppet, i, times int) (looked bool, err error) {
 		if !onlyMoved(before, p.code.Pending(), thread) || looks && times == 0 {
 			break
 		}
-		i = threadAt(p.code.Pending(), thread)
+		i = max(threadAt(p.code.Pending(), thread), 0)
 	}
 	return looked, nil
 }

@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/bits"
 	"runtime"
+	"runtime/metrics"
 	"slices"
 	"sort"
 	"strings"
@@ -31,11 +32,13 @@ type search struct {
 	ends    *ends
 	reduce  bool
 	merge   bool
-	masters int
-	entry   history.Kind // that counts as being put to the test
-	beyond  atomic.Bool  // something would have happened beyond the horizon
-	distant atomic.Bool  // a key lives longer than the whole search
-	leased  atomic.Bool  // a lease was promised that ends
+	// exhaustive: it does not go on at random.
+	exhaustive bool
+	masters    int
+	entry      history.Kind // that counts as being put to the test
+	beyond     atomic.Bool  // something would have happened beyond the horizon
+	distant    atomic.Bool  // a key lives longer than the whole search
+	leased     atomic.Bool  // a lease was promised that ends
 	// span is after how long a deadline that the servers keep as data is over; 0: there is none.
 	span    time.Duration
 	scripts *coro.Scripts
@@ -65,7 +68,8 @@ type search struct {
 	told  atomic.Int64 // when it was told how far it is, since it began
 	peak  int          // the most states that waited to be looked at
 	// reached is how many steps the longest schedules have.
-	reached int
+	reached  int
+	wandered *wandered // what came of going on at random
 }
 
 // finding is a broken promise: the state before, and the action that broke it.
@@ -307,6 +311,7 @@ type step struct {
 	did    bool      // one was
 	events [4]uint32 // that the client came to, of its trie; 0: nothing
 	came   uint8     // how many of them are not
+	edge   edge      // the last that the client went
 	breach *breach
 	err    error
 }
@@ -324,11 +329,14 @@ func (w *worker) act(s state, a action) step {
 	r := &n.pending[a.thread()]
 	st := step{next: s}
 	w.begin(&st, c, n.held)
-	if a.kind() == looks {
+	if a.kind() == looks || a.kind() == looksAhead {
 		if !w.sends(c, s.nodes[c], a.thread(), a.times(), s.time()) {
 			st.next.stalled++
 		}
-		st.next.stalled |= hasLooked
+		st.next.looker = timeMustPass
+		if a.kind() == looksAhead {
+			st.next.looker = uint8(c) + 1
+		}
 		w.goOn(&st, c, edge{from: s.nodes[c], which: uint8(a.thread()), answer: goOn, now: s.time(), looks: uint8(a.times())})
 		return st
 	}
@@ -376,6 +384,7 @@ func (w *worker) act(s state, a action) step {
 			w.charge(&st.next, a.kind(), r)
 		}
 	}
+	st.next.looker = 0
 	w.goOn(&st, c, edge{from: s.nodes[c], which: uint8(which(n, r)), answer: answer, now: s.time()})
 	return st
 }
@@ -442,6 +451,7 @@ func (x *search) silence(r *coro.Request, now time.Duration) uint32 {
 
 // goOn lets a client observe something, and judges what it comes to.
 func (w *worker) goOn(st *step, client int, e edge) {
+	st.edge = e
 	role := w.search.roles[client]
 	to := w.settled[role].get(e)
 	if to.failed {
@@ -515,7 +525,7 @@ func (w *worker) pass(s state, a action) step {
 	by := w.moments(s)[place] - s.time()
 	st := step{next: s}
 	st.next.now += uint32(by / tickUnit)
-	st.next.stalled &^= hasLooked
+	st.next.looker = 0
 	st.next.servers = w.ticked.get(tick{s.servers, by})
 	st.next.facts = w.passed.get(factsAt{s.facts, st.next.now}).facts
 	if w.runnable(s) {
@@ -560,13 +570,14 @@ func ready(r *coro.Request, now time.Duration) bool {
 	return r.Kind != coro.Sleep || roundUp(r.Until) <= now
 }
 
-// actions are all that can happen in s. When a client has looked at the clock and is held up,
-// time must pass before anything else happens than that others do the same: until then it may
-// as well not have looked.
+// actions are all that can happen in s, but for who looks ahead: see lookAheads.
 func (w *worker) actions(s state, to []action) []action {
 	x, now := w.search, s.time()
-	looked := s.stalled&hasLooked != 0
+	looker := s.looker
 	for c := range x.clients {
+		if looker > 0 && looker != timeMustPass && int(looker) != c+1 {
+			continue
+		}
 		n := w.node(c, s.nodes[c])
 		for i := range n.pending {
 			r := &n.pending[i]
@@ -577,21 +588,69 @@ func (w *worker) actions(s state, to []action) []action {
 					r = &w.node(c, land.node).pending[land.which]
 					most++
 				}
-				for times := 1; times <= most && i < threadLimit && int(s.moved) < x.bounds.Advances; times++ {
-					if s.heldUp() < x.bounds.Stalls || w.sends(c, s.nodes[c], i, times, now) {
+				for times := 1; times <= most && i < threadLimit && int(s.moved) < x.bounds.Advances && int(looker) != c+1; times++ {
+					if int(s.stalled) < x.bounds.Stalls || w.sends(c, s.nodes[c], i, times, now) {
 						to = append(to, newLooks(c, i, times))
 					}
 				}
 			}
-			if !looked {
+			if looker != timeMustPass {
 				to = x.steps(s, c, i, r, now, to)
 			}
 		}
 	}
-	for i := 0; !looked && s.floats != 0 && i < len(x.floats.get(s.floats)); i++ {
+	if looker > 0 && looker != timeMustPass {
+		return to
+	}
+	for i := 0; looker == 0 && s.floats != 0 && i < len(x.floats.get(s.floats)); i++ {
 		to = append(to, newAction(arrives, i&7, i>>3))
 	}
 	return w.passings(s, to)
+}
+
+// lookAheads are looks at the clock that must come before a to make a difference to what comes of
+// it: a, which led to st, is the step of another thread of the same client.
+func (w *worker) lookAheads(s state, a action, st *step, to []action) []action {
+	c := a.client()
+	if a.kind() > givesUp || st.err != nil || len(w.node(c, s.nodes[c]).pending) < 2 {
+		return to
+	}
+	n := w.node(c, s.nodes[c])
+	for i := range min(len(n.pending), threadLimit) {
+		b := newLooks(c, i, 1).as(looksAhead)
+		if i != a.thread() && private(n.pending[i]) && !slices.Contains(to, b) && !w.commute(s, c, i, a, st) {
+			to = append(to, b)
+		}
+	}
+	return to
+}
+
+// commute tells that it makes no difference whether a thread looks at the clock before or after
+// another one takes the step a.
+func (w *worker) commute(s state, c, looks int, a action, st *step) bool {
+	now, n := s.time(), w.node(c, s.nodes[c])
+	own, other := n.pending[looks].Thread, n.pending[a.thread()].Thread
+	first := w.look(c, s.nodes[c], looks, now)
+	if !first.fused || w.node(c, first.node).pending[first.which].Thread != own {
+		return true // it does nothing that others can see in any case
+	}
+	from, i := first.node, threadAt(w.node(c, first.node).pending, other)
+	if i >= 0 && private(n.pending[a.thread()]) && st.edge.from != s.nodes[c] {
+		to := w.look(c, from, i, now)
+		if from, i = to.node, int(to.which); !to.fused {
+			return false
+		}
+	}
+	after := w.node(c, st.next.nodes[c])
+	j := threadAt(after.pending, own)
+	if i < 0 || j < 0 || !private(after.pending[j]) {
+		return false
+	}
+	e := st.edge
+	e.from, e.which = from, uint8(i)
+	role := w.search.roles[c]
+	one, two := w.settled[role].get(e), w.look(c, st.next.nodes[c], j, now)
+	return two.fused && !one.failed && one.node == two.node
 }
 
 // steps are what a thread of a client can do.
@@ -646,6 +705,7 @@ func (w *worker) expand(f frontier, actions []action) []action {
 		if a.kind() == losesReply && st.next.servers == f.state.servers {
 			continue // as good as a lost request
 		}
+		actions = w.lookAheads(f.state, a, &st, actions)
 		c := from.cost.plus(a.kind().fault(), from.by.kind() >= arrives || a.kind() >= arrives || from.by.client() != a.client())
 		if st.breach != nil {
 			x.report(finding{from: f.id, by: a, cost: c, breach: st.breach})
@@ -736,12 +796,7 @@ func (w *worker) end(s state, id stateID, c cost) {
 	if !x.ends.lock && !x.ends.books {
 		return
 	}
-	dead := w.busy.get(factsID(s.facts))
-	for c := range x.clients {
-		if w.node(c, s.nodes[c]).dead {
-			dead |= 1 << c
-		}
-	}
+	dead := w.dead(s)
 	if bits.OnesCount16(dead) > x.bounds.Crashes {
 		return
 	}
@@ -752,6 +807,17 @@ func (w *worker) end(s state, id stateID, c cost) {
 	if b := w.ended.get(ending{s.servers, s.facts, s.now}); b != nil {
 		x.report(finding{from: id, end: true, cost: c, dead: dead, breach: b})
 	}
+}
+
+// dead are those who are in the middle of something if everybody stops in s.
+func (w *worker) dead(s state) uint16 {
+	dead := w.busy.get(factsID(s.facts))
+	for c := range w.search.clients {
+		if w.node(c, s.nodes[c]).dead {
+			dead |= 1 << c
+		}
+	}
+	return dead
 }
 
 func (x *search) fail(err error) {
@@ -768,11 +834,14 @@ func (x *search) report(f finding) {
 	x.found = append(x.found, f)
 }
 
+// hands are how many workers a search has.
+func hands() int { return max(1, min(runtime.GOMAXPROCS(0), 8)) }
+
 // run searches from start, layer by layer, so that what is found first is found in the
 // fewest steps.
 func (x *search) run(ctx context.Context, start state, progress func(reports.Effort)) {
 	x.began = time.Now()
-	workers := make([]*worker, max(1, min(runtime.GOMAXPROCS(0), 8)))
+	workers := make([]*worker, hands())
 	for i := range workers {
 		workers[i] = x.worker()
 	}
@@ -861,10 +930,10 @@ func (x *search) stopped(ctx context.Context) bool {
 	switch limit := x.bounds; {
 	case ctx.Err() != nil:
 		why = "the search was interrupted"
-	case limit.TimeMS > 0 && time.Since(x.began) > time.Duration(limit.TimeMS*float64(time.Millisecond)):
-		why = fmt.Sprintf("the search was ended after %v (see --time)", time.Duration(limit.TimeMS*float64(time.Millisecond)))
-	case limit.MemoryMB > 0 && x.visited.bytes() > int64(limit.MemoryMB)<<20:
-		why = fmt.Sprintf("the search was ended when its states took %d MB (see --memory)", limit.MemoryMB)
+	case limit.TimeMS > 0 && time.Since(x.began) > x.most():
+		why = fmt.Sprintf("the search of all schedules was ended after %v (see --time)", x.most().Round(time.Millisecond))
+	case x.full(1):
+		why = fmt.Sprintf("the search of all schedules was ended when it took %d MB (see --memory)", limit.MemoryMB)
 	}
 	if why == "" {
 		return false
@@ -872,6 +941,39 @@ func (x *search) stopped(ctx context.Context) bool {
 	x.cut.Store(&why)
 	return true
 }
+
+// most is the time that the search of all schedules may take.
+func (x *search) most() time.Duration {
+	if x.exhaustive {
+		return milliseconds(x.bounds.TimeMS)
+	}
+	return milliseconds(x.bounds.TimeMS * exhaustively)
+}
+
+// countedMemory is the least limit that the memory of the whole process is held against: for
+// smaller ones, that of the states alone counts.
+const countedMemory = 128 << 20
+
+// full tells that the search takes more than so many times the memory that it may.
+func (x *search) full(times float64) bool {
+	most := int64(float64(int64(x.bounds.MemoryMB)<<20) * times)
+	switch {
+	case most == 0:
+		return false
+	case x.visited.bytes() > most:
+		return true
+	}
+	return most >= countedMemory && processMemory() > most
+}
+
+// processMemory is what the process has of the system's memory.
+func processMemory() int64 {
+	s := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(s)
+	return int64(s[0].Value.Uint64() - s[1].Value.Uint64())
+}
+
+func milliseconds(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
 
 // best is the finding to tell of: the one in the fewest steps with the fewest faults.
 func (x *search) best() *finding {
@@ -891,8 +993,6 @@ func (f *finding) before(g *finding) bool {
 		return !f.end // an end is one step more
 	case f.cost != g.cost:
 		return f.cost < g.cost
-	case f.breach.property != g.breach.property:
-		return f.breach.property < g.breach.property // whoever is called what
 	}
 	return strings.Compare(f.breach.why, g.breach.why) < 0
 }

@@ -16,13 +16,16 @@ type state struct {
 	lost    uint8 // used up
 	late    uint8
 	moved   uint8 // advances used up
-	stalled uint8 // how often a client was held up after a look at the clock, and hasLooked
+	stalled uint8 // how often a client was held up after a look at the clock
+	// looker is set after such a look. Who is held up may as well have looked just before the
+	// next thing with which that does not commute: that time passes or, seldom, that another
+	// thread of the same client goes on. So nothing else may happen first: timeMustPass, or the
+	// client's number and 1; 0: there is none.
+	looker uint8
 }
 
-// hasLooked says that a client has looked at the clock since time last passed, and is held up.
-const hasLooked = 1 << 7
-
-func (s state) heldUp() int { return int(s.stalled &^ hasLooked) }
+// timeMustPass is the looker if time must pass next.
+const timeMustPass = maxSlots + 1
 
 // tickUnit is the resolution of the search's clock.
 const tickUnit = time.Microsecond
@@ -36,7 +39,7 @@ func (s state) fingerprint() fingerprint {
 	for i := 0; i < maxSlots; i += 2 {
 		m.add(uint64(s.nodes[i])<<32 | uint64(s.nodes[i+1]))
 	}
-	m.add(uint64(s.lost)<<24 | uint64(s.late)<<16 | uint64(s.moved)<<8 | uint64(s.stalled))
+	m.add(uint64(s.looker)<<32 | uint64(s.lost)<<24 | uint64(s.late)<<16 | uint64(s.moved)<<8 | uint64(s.stalled))
 	return m.sum()
 }
 
@@ -55,6 +58,7 @@ const (
 	losesReply                   // a request is executed, and its reply lost
 	givesUp                      // a client gives up on a request that is under way
 	looks                        // a client looks at the clock, and is held up before it does anything else
+	looksAhead                   // as looks, before another thread of the client goes on
 	arrives                      // such a request arrives
 	timePasses                   // until something expires or somebody wakes up
 )
@@ -70,6 +74,9 @@ func (a action) order() int       { return int(a >> 10) }
 
 // inOrder is the same action with an answer in another order.
 func (a action) inOrder(n int) action { return a&(1<<10-1) | action(n)<<10 }
+
+// as is the same action of another kind.
+func (a action) as(k actionKind) action { return a&^7 | action(k) }
 
 // Of looks there is, in the place of an order, how often the client looks until it is held up.
 const (
@@ -160,6 +167,9 @@ func (w *worker) canonical(s state) (state, perm) {
 	}
 	for i := range n {
 		best.nodes[by[i]] = s.nodes[i]
+	}
+	if s.looker > 0 && s.looker < timeMustPass {
+		best.looker = by[s.looker-1] + 1
 	}
 	return best, by
 }

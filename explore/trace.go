@@ -14,11 +14,24 @@ import (
 	"oversell/variant"
 )
 
+// traceOfBest is the trace of the best finding or, if there is none, of the one that was made at random.
+func (x *search) traceOfBest(start state, best *finding) (*reports.Counterexample, error) {
+	if best == nil {
+		return x.traceOf(start, x.wandered.actions, x.wandered.found, false)
+	}
+	return x.trace(start, best)
+}
+
 // trace tells how a promise is broken: the schedule from the start, with every
 // client by the number that it began with.
 func (x *search) trace(start state, f *finding) (*reports.Counterexample, error) {
-	actions := x.way(f)
-	t := teller{w: x.worker(), who: same, canonical: start, real: start, sent: map[float][]int{}}
+	return x.traceOf(start, x.way(f), f, true)
+}
+
+// traceOf is trace for a finding to which these actions lead. canonical: in situations that
+// were made canonical one by one.
+func (x *search) traceOf(start state, actions []action, f *finding, canonical bool) (*reports.Counterexample, error) {
+	t := teller{w: x.worker(), renames: canonical, who: same, canonical: start, real: start, sent: map[float][]int{}}
 	c := &reports.Counterexample{Of: f.breach.of, Property: f.breach.property, Sentence: f.breach.why}
 	for i := range x.clients {
 		c.Clients = append(c.Clients, fmt.Sprintf("client %d", i))
@@ -67,6 +80,7 @@ func (x *search) way(f *finding) (actions []action) {
 // beside them, with clients that keep their numbers.
 type teller struct {
 	w         *worker
+	renames   bool // clients change numbers
 	who       perm // from the number that a client began with to its present one
 	canonical state
 	real      state
@@ -90,7 +104,10 @@ func (t *teller) tell(a action) (step, error) {
 		return st, st.err
 	}
 	t.describe(before, real, st)
-	next, p := t.w.canonical(there.next)
+	next, p := there.next, same
+	if t.renames {
+		next, p = t.w.canonical(there.next)
+	}
 	t.canonical, t.who, t.real = next, p.after(t.who), st.next
 	return st, nil
 }
@@ -156,7 +173,7 @@ func (t *teller) describeClient(s *reports.Step, before state, a action, st step
 	at, which := before.nodes[a.client()], a.thread()
 	r := t.w.node(a.client(), at).pending[which]
 	s.Thread = a.thread()
-	if private(r) && a.kind() != looks {
+	if private(r) && a.kind() != looks && a.kind() != looksAhead {
 		if to := t.w.look(a.client(), at, which, before.time()); to.fused {
 			at, which = to.node, int(to.which)
 			r = t.w.node(a.client(), at).pending[which]
@@ -166,9 +183,9 @@ func (t *teller) describeClient(s *reports.Step, before state, a action, st step
 	for _, events := range st.events[:st.came] {
 		s.Marks = append(s.Marks, marks(x.tries[x.roles[a.client()]].segments.get(events), a.client())...)
 	}
-	if a.kind() == looks || private(r) && r.Label != "start" {
+	if a.kind() == looks || a.kind() == looksAhead || private(r) && r.Label != "start" {
 		s.Kind, s.Text = reports.StepLook, "looks at the clock"
-		if a.kind() == looks {
+		if a.kind() == looks || a.kind() == looksAhead {
 			s.Looks = a.times()
 		}
 		return

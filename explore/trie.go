@@ -325,7 +325,7 @@ func (t *trie) settle(e edge) settled {
 		which := slices.IndexFunc(n.pending, func(r coro.Request) bool { return r.Kind == coro.Boundary })
 		own := 0
 		if quiet {
-			if own = threadAt(n.pending, thread); private(n.pending[own]) {
+			if own = max(threadAt(n.pending, thread), 0); private(n.pending[own]) {
 				which = own
 			}
 		}
@@ -337,8 +337,12 @@ func (t *trie) settle(e edge) settled {
 	}
 }
 
-// onlyMoved tells that of a client's threads only one has moved, and goes on.
+// onlyMoved tells that of a client's threads only one has moved, and goes on, or that there
+// is only one left.
 func onlyMoved(before, after []coro.Request, thread int) bool {
+	if len(after) == 1 {
+		return true
+	}
 	if len(before) != len(after) {
 		return false
 	}
@@ -447,7 +451,7 @@ func (t *trie) child(key edgeKey) (child, error) {
 	})
 	if err != nil {
 		rs.close()
-		return child{}, err
+		return child{}, t.blame(err, key)
 	}
 	memory := ""
 	if t.merge && parent.roundEnds() {
@@ -456,7 +460,7 @@ func (t *trie) child(key edgeKey) (child, error) {
 		if id, known := t.rounds[memory]; known {
 			defer t.exchange(id, rs)
 			if err := alike(t.nodes.get(id), n); err != nil {
-				return child{}, fmt.Errorf("%w, or remembers more than can be seen: %w", ErrNondeterministic, err)
+				return child{}, fmt.Errorf("%w: %w, or remembers more than can be seen: %w", errMerged, ErrNondeterministic, err)
 			}
 			t.children[key] = child{id, n.events}
 			return t.children[key], nil
@@ -509,8 +513,53 @@ func (t *trie) bring(to uint32) (runs, error) {
 	return rs, nil
 }
 
-// again is a new run at a node.
+// again is a new run at a node. Those that spell names otherwise go there in another order.
 func (t *trie) again(to uint32, seed uint64) (*run, error) {
+	r, err := t.replay(to, seed, t.merge && seed != 0)
+	if err != nil && t.merge && seed != 0 {
+		if straight, is := t.replay(to, seed, false); is == nil {
+			straight.x.Close()
+			err = fmt.Errorf("%w: %w", errMerged, err)
+		}
+	}
+	return r, err
+}
+
+// blame finds out whether runs differ at the end of key because they came there in different
+// orders.
+func (t *trie) blame(err error, key edgeKey) error {
+	if !t.merge || !errors.Is(err, names.ErrNotOpaque) && !errors.Is(err, ErrNondeterministic) || errors.Is(err, errMerged) {
+		return err
+	}
+	var rs runs
+	defer func() { rs.close() }()
+	parent := t.nodes.get(key.from)
+	one := func(seed uint64) (*run, error) {
+		r, err := t.replay(key.from, seed, false)
+		if err == nil {
+			r.resume(int(key.which), t.observation(parent, key))
+			err = r.x.Err()
+		}
+		return r, err
+	}
+	for _, seed := range t.seeds() {
+		r, other := one(seed)
+		if r != nil {
+			rs = append(rs, r)
+		}
+		if other != nil {
+			return err
+		}
+	}
+	if _, other := t.place(rs, parent, key, func() (*run, error) { return one(0) }); other != nil {
+		return err
+	}
+	return fmt.Errorf("%w: %w", errMerged, err)
+}
+
+// replay is a new run that is fed all observations on the way to a node; shuffled: in another
+// order, where that should make no difference.
+func (t *trie) replay(to uint32, seed uint64, shuffled bool) (*run, error) {
 	var path []uint32
 	for id := to; id != 0; id = t.nodes.get(id).parent {
 		path = append(path, id)
@@ -519,7 +568,7 @@ func (t *trie) again(to uint32, seed uint64) (*run, error) {
 	r := t.run(seed)
 	err := t.same(r, t.nodes.get(0))
 	for i := 0; i < len(path) && err == nil; {
-		if together := t.together(path[i:]); t.merge && seed != 0 && together > 1 {
+		if together := t.together(path[i:]); shuffled && together > 1 {
 			err = t.shuffled(r, path[i:i+together], seed)
 			i += together
 			continue

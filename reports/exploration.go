@@ -114,6 +114,17 @@ type Effort struct {
 	ElapsedMS     float64 `json:"elapsed_ms"`
 	// Waiting is how many states are still to be looked at; 0 at the end.
 	Waiting int64 `json:"waiting,omitempty"`
+	// Random is what was tried at random after the search of all schedules was ended.
+	Random *RandomEffort `json:"random,omitempty"`
+}
+
+// RandomEffort counts schedules that were drawn at random.
+type RandomEffort struct {
+	Schedules int64 `json:"schedules"`
+	Steps     int   `json:"steps"` // of the longest
+	// Chances are the least probabilities with which they met a mistake that needs one thing,
+	// two, three things in one order.
+	Chances []float64 `json:"chances"`
 }
 
 // Counterexample is a shortest schedule that breaks a promise.

@@ -134,6 +134,9 @@ func (e Exploration) numbers() []number {
 	if s.BytesPerState > 0 {
 		list = append(list, number{"memory a state", size(s.BytesPerState)})
 	}
+	if s.Random != nil {
+		list = append(list, number{"schedules at random", Thousands(s.Random.Schedules)})
+	}
 	return list
 }
 

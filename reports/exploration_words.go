@@ -240,7 +240,19 @@ func (e Exploration) effort() []string {
 	if s.BytesPerState > 0 {
 		lines = append(lines, size(s.BytesPerState)+" of memory a state")
 	}
+	if s.Random != nil {
+		lines = append(lines, s.Random.String())
+	}
 	return lines
+}
+
+// String says what was tried, and what that is worth.
+func (r RandomEffort) String() string {
+	text := fmt.Sprintf("%s at random, of up to %s", count(r.Schedules, "schedule"), count(int64(r.Steps), "step"))
+	if len(r.Chances) < 3 {
+		return text
+	}
+	return text + fmt.Sprintf("; they meet a mistake that needs two things in one order with a probability of at least %.2g, and one that needs three with %.2g", r.Chances[1], r.Chances[2])
 }
 
 // happened counts what the search brought about. What it did not is said as well:

@@ -1,0 +1,62 @@
+package explore
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"oversell/reports"
+	"oversell/target"
+)
+
+// TestGoesOnAtRandom: a search that cannot be finished goes on at random, finds what is
+// wrong in a schedule that replays, and says how much it has tried.
+func TestGoesOnAtRandom(t *testing.T) {
+	t.Parallel()
+	for _, s := range []sought{
+		{name: "finds", scenario: "seckill", lock: "redlock", sale: "plain", stock: 1, bounds: reports.Bounds{Clients: 3, Tries: 2, Advances: 2, Lost: 1}},
+		{name: "finds nothing", lock: "redlock", bounds: reports.Bounds{Clients: 3, Tries: 2, Advances: 2, Lost: 1}},
+	} {
+		t.Run(s.name, func(t *testing.T) {
+			c := s.config(t)
+			c.Bounds.TimeMS, c.Bounds.MemoryMB = 60_000, 8
+			if s.name != "finds" {
+				c.Bounds.TimeMS = 3_000
+			}
+			r, err := Run(t.Context(), c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Log(r.Verdict, r.Why, r.Stats.Random)
+			if r.Stats.Random == nil || r.Stats.Random.Schedules == 0 {
+				t.Fatalf("%s, %s: nothing was tried at random", r.Verdict, r.Why)
+			}
+			if s.name != "finds" {
+				if r.Verdict != reports.Inconclusive || !strings.Contains(r.Why, "schedules at random") {
+					t.Errorf("%s: %s", r.Verdict, r.Why)
+				}
+				return
+			}
+			if r.Verdict != reports.Violated {
+				t.Fatalf("%s: %s", r.Verdict, r.Why)
+			}
+			if n := len(r.Counterexample.Steps); n > 20 {
+				t.Errorf("the schedule has %d steps", n)
+			}
+			var servers []*redis.Options
+			for range 3 {
+				server, err := target.Open(t.Context(), target.Spec{Target: "process"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer server.Close()
+				servers = append(servers, server.Options(0, target.ConnOptions{}))
+			}
+			got, err := Replay(t.Context(), c, r.Counterexample, servers)
+			if err != nil || got == nil || got.Name != r.Counterexample.Property {
+				t.Errorf("on real servers: %v, %v", got, err)
+			}
+		})
+	}
+}
