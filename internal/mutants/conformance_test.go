@@ -572,7 +572,5 @@ var missed = map[string]string{
 	"orders-forgotten":        "the copy of an order must come more than a second after it",
 	"fence-kept-for-a-second": "half a second must pass without a purchase before the older number is shown",
 	"abandoned-wait":          "the wait must be cancelled while the lock is held for longer than the rule waits",
-	"reentry-overwrites":      "the lease must end between two commands of an acquire by its holder",
-	"line-drops-living":       "somebody must wait for longer than the lock is patient",
 	"renewal-of-abandoned":    "the answer of an acquire must be lost, and the client must live on",
 }

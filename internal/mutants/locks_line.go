@@ -122,7 +122,7 @@ func lineMutants() []Lock {
 		{Entry: Entry{"line-leaver-frees", "who gives up frees the lock, in case it was granted in between", breaks(variant.MutualExclusion, variant.OwnerOnlyRelease), ""},
 			Variant: inLine(joinLine, changed(leaveLine, `if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end`, `redis.call('DEL', KEYS[1])`))},
 		{Entry: Entry{"line-never-reaped", "the dead keep their place", progress, ""},
-			Variant: inLine(changed(joinLine, `if till > now then break end`, `break`), leaveLine)},
+			Variant: inLine(changed(joinLine, `if till > now then break end`, `do break end`), leaveLine)},
 	}
 }
 

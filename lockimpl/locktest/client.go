@@ -300,6 +300,7 @@ func (c *client) take(name string, ttl, free time.Duration) (lockimpl.Lock, erro
 }
 
 func (c *client) takeWithin(name string, ttl, limit time.Duration) (lockimpl.Lock, error) {
+	var last error // that is not only the end of the time
 	for start := c.b.run.lasted(); ; {
 		left := max(limit-(c.b.run.lasted()-start), 0)
 		ctx, cancel := context.WithTimeout(c.b.ctx, left+pace)
@@ -308,8 +309,11 @@ func (c *client) takeWithin(name string, ttl, limit time.Duration) (lockimpl.Loc
 		if err == nil {
 			return l, nil
 		}
+		if last == nil || !errors.Is(err, context.DeadlineExceeded) {
+			last = err
+		}
 		if c.b.run.lasted()-start >= limit || c.b.ctx.Err() != nil {
-			return l, fmt.Errorf("not granted in %v, the last answer was %w", limit.Round(time.Millisecond), err)
+			return l, fmt.Errorf("not granted in %v, the last answer was %w", limit.Round(time.Millisecond), last)
 		}
 		c.b.sleep(pace)
 	}
