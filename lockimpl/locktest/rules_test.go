@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"oversell/internal/mark"
-	"oversell/internal/mutants"
 	"oversell/variant"
 )
 
@@ -86,10 +85,8 @@ func TestRules(t *testing.T) {
 // trial makes ready to try rules on an entry of the catalogue.
 func trial(t *testing.T, name string) (r *run, end func()) {
 	t.Helper()
-	all := mutants.Locks()
-	i := slices.IndexFunc(all, func(l mutants.Lock) bool { return l.Name == name })
 	ctx, enough := context.WithCancel(t.Context())
-	r = &run{lock: all[i].Variant, server: Process("single")(t), seed: 1, began: time.Now(), enough: enough, logf: func(string, ...any) {}}
+	r = &run{lock: entry(t, name), server: Process("single")(t), seed: 1, began: time.Now(), enough: enough, logf: func(string, ...any) {}}
 	go r.beat(ctx)
 	if err := r.probe(ctx, mark.New()+"probe"); err != nil {
 		t.Fatal(err)
@@ -100,9 +97,7 @@ func trial(t *testing.T, name string) (r *run, end func()) {
 // TestNamesFirst: where names are not independent, no rule can tell anything, and the
 // suite says that before it tries one.
 func TestNamesFirst(t *testing.T) {
-	all := mutants.Locks()
-	i := slices.IndexFunc(all, func(l mutants.Lock) bool { return l.Name == "names-by-tag" })
-	r := &run{lock: all[i].Variant, server: Auto(t), seed: 1, began: time.Now(), logf: t.Logf}
+	r := &run{lock: entry(t, "names-by-tag"), server: Auto(t), seed: 1, began: time.Now(), logf: t.Logf}
 	go r.beat(t.Context())
 	err := r.probe(t.Context(), mark.New()+"probe")
 	var b *breach
