@@ -93,13 +93,18 @@ func heldIsRefused(b *bench) error {
 		return err
 	}
 	ask := func(c *client, who string, ttl time.Duration) error {
-		if m, err := c.try(b.name, ttl); err == nil {
-			_ = m
-			return broken(variant.MutualExclusion, "%s was granted the lock while the first client held it; want ErrHeld", who)
-		} else if !errors.Is(err, lockimpl.ErrHeld) {
-			return broken(variant.MutualExclusion, "%s was answered %v while the first client held the lock; want ErrHeld", who, err)
+		var err error
+		for start := b.run.lasted(); ; {
+			_, err = c.try(b.name, ttl)
+			switch {
+			case err == nil:
+				return broken(variant.MutualExclusion, "%s was granted the lock while the first client held it; want ErrHeld", who)
+			case errors.Is(err, lockimpl.ErrHeld), ttl < long, b.ctx.Err() != nil:
+				return nil // a lock may give the server a small part of the lease to answer
+			case b.run.lasted()-start > patience:
+				return broken(variant.MutualExclusion, "%s was answered %v while the first client held the lock; want ErrHeld", who, err)
+			}
 		}
-		return nil
 	}
 	for i := range 3 {
 		c := b.client()
@@ -710,7 +715,7 @@ func waiterGetsIt(b *bench) error {
 				return err
 			}
 		case <-time.After(limit):
-			return broken(variant.Progress, "a waiter had not got the lock %v after its release (round %d)", limit, i+1)
+			return broken(variant.Progress, "a waiter had not got the lock %v after its release (round %d): %v", limit, i+1, stillHeld)
 		}
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"oversell/internal/mark"
+	"oversell/lockimpl"
 	"oversell/variant"
 )
 
@@ -118,5 +119,28 @@ func TestEnough(t *testing.T) {
 	r.found(sameLock("for a test"))
 	if ctx.Err() == nil {
 		t.Error("the run goes on though names are not independent")
+	}
+}
+
+// TestDoubt: a lock that is refused while an acquire that had no answer may hold it is not
+// accused, and is when that lease is over.
+func TestDoubt(t *testing.T) {
+	b := &bench{run: &run{logf: t.Logf}, name: "order"}
+	refused := broken(variant.Progress, "nobody could take the lock: %v", lockimpl.ErrHeld)
+	if b.certain(refused) == nil {
+		t.Error("a free lock that is refused was let pass, though every acquire had an answer")
+	}
+	b.doubted(time.Minute)
+	if err := b.certain(refused); err != nil {
+		t.Errorf("the lock was accused while an acquire of which nobody knows had time left: %v", err)
+	}
+	for _, err := range []error{broken(variant.Progress, "nobody could take the lock: %v", errNobody), broken(variant.MutualExclusion, "two hold it: %v", lockimpl.ErrHeld)} {
+		if b.certain(err) == nil {
+			t.Errorf("%q was let pass; want only refusals", err)
+		}
+	}
+	b.doubts = time.Now()
+	if b.certain(refused) == nil {
+		t.Error("a free lock that is refused was let pass, though the lease in doubt was over")
 	}
 }
