@@ -45,7 +45,9 @@ func (b *breach) Error() string { return b.text }
 
 // broken reports that a promise was not kept, which need not be the one that the rule
 // was made for.
-func broken(p variant.Property, format string, args ...any) error {
+func broken(p variant.Property, format string, args ...any) error { return breachOf(p, format, args) }
+
+func breachOf(p variant.Property, format string, args []any) *breach {
 	b := &breach{property: p, text: fmt.Sprintf(format, args...)}
 	for _, a := range args {
 		if err, ok := a.(error); ok && errors.Is(err, lockimpl.ErrHeld) {
@@ -61,7 +63,9 @@ var stillHeld = fmt.Errorf("it is still refused: %w", lockimpl.ErrHeld)
 // sameLock reports that a lock was refused because another name is held. The rules need
 // names of their own.
 func sameLock(format string, args ...any) error {
-	return &breach{property: variant.Progress, text: fmt.Sprintf(format, args...), basis: true}
+	b := breachOf(variant.Progress, format, args)
+	b.basis = true
+	return b
 }
 
 // enoughAfter is when a run ends in which a promise was found broken: what else is wrong
