@@ -41,7 +41,7 @@ func TestGoesOnAtRandom(t *testing.T) {
 			if r.Verdict != reports.Violated {
 				t.Fatalf("%s: %s", r.Verdict, r.Why)
 			}
-			if n := len(r.Counterexample.Steps); n > 20 {
+			if n := len(r.Counterexample.Steps); n > 40 {
 				t.Errorf("the schedule has %d steps", n)
 			}
 			var servers []*redis.Options

@@ -122,20 +122,22 @@ func lineMutants() []Lock {
 		{Entry: Entry{"line-leaver-frees", "who gives up frees the lock, in case it was granted in between", breaks(variant.MutualExclusion, variant.OwnerOnlyRelease), ""},
 			Variant: inLine(joinLine, changed(leaveLine, `if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end`, `redis.call('DEL', KEYS[1])`))},
 		{Entry: Entry{"line-never-reaped", "the dead keep their place", progress, ""},
-			Variant: inLine(changed(joinLine, `if till > now then break end`, `break`), leaveLine)},
+			Variant: inLine(changed(joinLine, `if till > now then break end`, `do break end`), leaveLine)},
 	}
 }
 
 // The scripts of a lock that its holder may take again, and must give back as often.
-// KEYS[1] is a hash, ARGV[3] the client.
+// KEYS[1] is a hash, ARGV[1] the token; of an attempt it is a new one, which counts if
+// nobody holds the lock, and ARGV[3] is that of the client's last grant, which counts if
+// that is still there. An attempt replies 1 if the first counts, and 2 if the second does.
 const (
 	reenter = `
 local owner = redis.call('HGET', KEYS[1], 'owner')
-if owner and owner ~= ARGV[1] then return 0 end
-redis.call('HSET', KEYS[1], 'owner', ARGV[1])
+if owner and owner ~= ARGV[3] then return 0 end
+if not owner then redis.call('HSET', KEYS[1], 'owner', ARGV[1]) end
 redis.call('HINCRBY', KEYS[1], 'count', 1)
 if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
-return 1
+return owner and 2 or 1
 `
 	reextend = `
 if redis.call('HGET', KEYS[1], 'owner') ~= ARGV[1] then return 0 end
@@ -148,33 +150,26 @@ return 1
 `
 )
 
-// reentrant makes a variant of the three. The client's memory tells how often it holds a
-// lock, and its token is new when it held nothing.
+// reentrant makes a variant of the three. The token is new for each grant that begins
+// while nobody holds the lock, by the server's word: by the client's clock, a release that
+// comes late would fit the client's next grant.
 func reentrant(enter, extend, leave string) lockimpl.Variant {
-	release := releaseBy(leave)
+	script := redis.NewScript(enter)
 	return of(steps{
 		attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
-			token := l.Token
-			if held, until, ok := strings.Cut(c.tokens[l.Key], " "); ok {
-				if end, err := time.Parse(time.RFC3339Nano, until); err == nil && c.env.Clock.Now().Before(end) {
-					token = held
-				}
+			held := c.tokens[l.Key]
+			n, err := script.Run(ctx, c.redis(), []string{c.key(l.Key)}, l.Token, o.TTL.Milliseconds(), held).Int64()
+			if err != nil || n == 0 {
+				return false, err
 			}
-			l.Token = token
-			ok, err := takeBy(enter)(ctx, c, l, o)
-			if ok {
-				c.tokens[l.Key] = token + " " + l.Until.Format(time.RFC3339Nano)
+			if n == 2 {
+				l.Token = held
 			}
-			return ok, err
+			c.tokens[l.Key] = l.Token
+			return true, nil
 		},
-		extend: extendBy(extend),
-		release: func(ctx context.Context, c *client, l lockimpl.Lock) (bool, error) {
-			ok, err := release(ctx, c, l)
-			if n, look := c.redis().Exists(ctx, c.key(l.Key)).Result(); look == nil && n == 0 {
-				delete(c.tokens, l.Key)
-			}
-			return ok, err
-		},
+		extend:  extendBy(extend),
+		release: releaseBy(leave),
 	})
 }
 
@@ -241,6 +236,6 @@ func reentryMutants() []Lock {
 		{Entry: Entry{"reentry-overwrites", "who finds its own token where it was refused writes it again by a second command, before which the lease can end and another can take the lock", both, "https://github.com/redisson/redisson/issues/84"},
 			Variant: of(counted())},
 		{Entry: Entry{"reentry-count-of-refused", "a refused attempt is counted, so the holder's release does not free the lock", breaks(variant.Progress), ""},
-			Variant: reentrant(changed(reenter, `if owner and owner ~= ARGV[1] then return 0 end`, `if owner and owner ~= ARGV[1] then redis.call('HINCRBY', KEYS[1], 'count', 1) return 0 end`), reextend, leave)},
+			Variant: reentrant(changed(reenter, `if owner and owner ~= ARGV[3] then return 0 end`, `if owner and owner ~= ARGV[3] then redis.call('HINCRBY', KEYS[1], 'count', 1) return 0 end`), reextend, leave)},
 	}
 }

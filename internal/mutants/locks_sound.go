@@ -350,12 +350,12 @@ func lostUnless(ok bool, err error) error {
 }
 
 // rlock is github.com/redis/rueidis/rueidislock. It makes its own connections to the
-// addresses in the environment, and has one length of lease, which it renews.
+// addresses in the environment, for each length of lease, which it renews.
 type rlock struct {
 	env  variant.Env
 	mu   sync.Mutex
-	made rueidislock.Locker
-	held map[string]rueidisHeld // by token
+	made map[time.Duration]rueidislock.Locker // by length of lease
+	held map[string]rueidisHeld               // by token
 }
 
 type rueidisHeld struct {
@@ -364,15 +364,15 @@ type rueidisHeld struct {
 }
 
 func newRueidis(env variant.Env) lockimpl.Locker {
-	return &rlock{env: env, held: map[string]rueidisHeld{}}
+	return &rlock{env: env, made: map[time.Duration]rueidislock.Locker{}, held: map[string]rueidisHeld{}}
 }
 
 // locker makes the library's client on first use, for New must not use the network.
 func (r *rlock) locker(ttl time.Duration) (rueidislock.Locker, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.made != nil {
-		return r.made, nil
+	if made := r.made[ttl]; made != nil {
+		return made, nil
 	}
 	addr := r.env.Addr[0]
 	made, err := rueidislock.NewLocker(rueidislock.LockerOption{
@@ -382,7 +382,7 @@ func (r *rlock) locker(ttl time.Duration) (rueidislock.Locker, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.made = made
+	r.made[ttl] = made
 	r.env.Go(func(ctx context.Context) {
 		<-ctx.Done()
 		made.Close()

@@ -344,7 +344,7 @@ func takeMutants() []Queue {
 // listMutants keep what is due in a list, and what is not in a sorted set.
 func listMutants() []Queue {
 	return []Queue{
-		{Entry{"mover-removes-first", "what has come due is removed from the delayed tasks and then put in the list, between which the mover can die", breaks(variant.NoLostTask), ""},
+		{Entry{"mover-removes-first", "what has come due is removed from the delayed tasks and then put in the list, between which the mover can die; and it comes behind what was put there later", breaks(variant.NoLostTask, variant.InOrder), ""},
 			listed(true, func(ctx context.Context, q *queue, name string, due []redis.Z) error {
 				for _, m := range due {
 					if n, err := q.redis().ZRem(ctx, "Delayed:"+name, m.Member).Result(); n == 0 || err != nil {
@@ -356,7 +356,7 @@ func listMutants() []Queue {
 				}
 				return nil
 			})},
-		{Entry{"mover-pushes-first", "what has come due is put in the list and then removed from the delayed tasks, and two movers both put it there", breaks(variant.NoDuplicateDelivery, variant.EffectOnce), ""},
+		{Entry{"mover-pushes-first", "what has come due is put in the list and then removed from the delayed tasks, and two movers both put it there; and it comes behind what was put there later", breaks(variant.NoDuplicateDelivery, variant.EffectOnce, variant.InOrder), ""},
 			listed(true, func(ctx context.Context, q *queue, name string, due []redis.Z) error {
 				for _, m := range due {
 					if err := q.redis().RPush(ctx, "List:"+name, m.Member).Err(); err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"oversell/lockimpl"
+	"oversell/variant"
 )
 
 // abilities are what a lock can do, as far as the suite has found out. What a lock cannot
@@ -80,7 +81,18 @@ func (r *run) explore(b *bench) error {
 	c.plan(nil)
 	l, err := c.take(b.name, long, 0)
 	if err != nil {
+		if r.promises(variant.Progress) {
+			return broken(variant.Progress, "a free lock was not granted: %v", err)
+		}
 		return fmt.Errorf("a free lock was not granted: %w", err)
+	}
+	if other := b.name + "-beside"; r.promises(variant.Progress) {
+		beside := b.client()
+		m, err := beside.takeWithin(other, b.ttl, 2*b.ttl)
+		if err != nil {
+			return sameLock("while %q was held, the free lock %q was not granted: %v; nothing else was tried, for the rules need names of their own", b.name, other, err)
+		}
+		_ = beside.release(m)
 	}
 	able := &r.able
 	able.draws = c.asked() > 0

@@ -26,20 +26,67 @@ type run struct {
 	clients atomic.Int64 // how many were made
 	healthy atomic.Int64 // for how long the machine and the servers have answered in time
 	logf    func(format string, args ...any)
+
+	mu     sync.Mutex
+	began  time.Time
+	broken bool
+	enough context.CancelFunc // ends what is still being tried
 }
 
 // breach is a broken promise.
 type breach struct {
 	property variant.Property
 	text     string
+	basis    bool // without it, nothing else can be judged
+	refused  bool // somebody was answered with ErrHeld
 }
 
 func (b *breach) Error() string { return b.text }
 
 // broken reports that a promise was not kept, which need not be the one that the rule
 // was made for.
-func broken(p variant.Property, format string, args ...any) error {
-	return &breach{p, fmt.Sprintf(format, args...)}
+func broken(p variant.Property, format string, args ...any) error { return breachOf(p, format, args) }
+
+func breachOf(p variant.Property, format string, args []any) *breach {
+	b := &breach{property: p, text: fmt.Sprintf(format, args...)}
+	for _, a := range args {
+		if err, ok := a.(error); ok && errors.Is(err, lockimpl.ErrHeld) {
+			b.refused = true
+		}
+	}
+	return b
+}
+
+// stillHeld stands for the answer that a waiter would get if it gave up.
+var stillHeld = fmt.Errorf("it is still refused: %w", lockimpl.ErrHeld)
+
+// sameLock reports that a lock was refused because another name is held. The rules need
+// names of their own.
+func sameLock(format string, args ...any) error {
+	b := breachOf(variant.Progress, format, args)
+	b.basis = true
+	return b
+}
+
+// enoughAfter is when a run ends in which a promise was found broken: what else is wrong
+// would be known later than anybody waits.
+const enoughAfter = 20 * time.Second
+
+// found ends the run, soon or at once, after a promise was found broken.
+func (r *run) found(err error) {
+	var b *breach
+	if !errors.As(err, &b) {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case b.basis:
+		r.enough()
+	case !r.broken:
+		time.AfterFunc(time.Until(r.began.Add(enoughAfter)), r.enough)
+	}
+	r.broken = true
 }
 
 // promises tells whether the lock makes a promise, and no flaw takes it back under one
@@ -73,24 +120,34 @@ const ruleLimit = 24 * time.Second
 // start checks a rule on a name of its own.
 func (r *run) start(ctx context.Context, u rule, name string) check {
 	c := check{u, make(chan error, 1)}
-	go func() { c.result <- r.try(ctx, u, name) }()
+	go func() {
+		err := r.try(ctx, u, name)
+		r.found(err)
+		c.result <- err
+	}()
 	return c
 }
 
 // try checks a rule, and ends in a sentence when the lock does not answer.
-func (r *run) try(ctx context.Context, u rule, name string) error {
-	ctx, cancel := context.WithTimeout(ctx, ruleLimit)
+func (r *run) try(run context.Context, u rule, name string) error {
+	ctx, cancel := context.WithTimeout(run, ruleLimit)
 	defer cancel()
 	start := r.lasted()
 	b := &bench{ctx: ctx, run: r, name: name, ttl: r.able.lease, faults: u.faults, property: u.property}
 	defer func() { go b.close() }()
 	result := make(chan error, 1)
-	go func() { result <- b.checked(u.check) }()
+	go func() { result <- b.certain(b.checked(u.check)) }()
 	var err error
 	select {
 	case err = <-result:
+	case <-run.Done():
+		r.logf("%s/%s: not judged, since other promises were found broken", u.property, u.name)
+		return nil
 	case <-time.After(ruleLimit + commandTimeout):
 		err = broken(u.property, "the rule did not end in %v: %s", ruleLimit+commandTimeout, b.stuck())
+	}
+	if run.Err() != nil {
+		return nil // it was cut short
 	}
 	if err != nil && ctx.Err() != nil && r.lasted()-start < ruleLimit*3/4 {
 		r.logf("%s/%s: not judged, since the machine is too busy: %v", u.property, u.name, err)
@@ -145,6 +202,30 @@ type bench struct {
 
 	mu   sync.Mutex
 	made []*client
+	// doubts is until when a lock may be held by nobody who knows: an acquire had no answer.
+	doubts time.Time
+}
+
+// doubted notes an acquire of which nobody knows whether it was granted.
+func (b *bench) doubted(ttl time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if till := time.Now().Add(ttl); till.After(b.doubts) {
+		b.doubts = till
+	}
+}
+
+// certain is err, unless the lock was refused while an acquire that had no answer may hold it:
+// its lease is not over.
+func (b *bench) certain(err error) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var w *breach
+	if errors.As(err, &w) && w.property == variant.Progress && w.refused && time.Now().Before(b.doubts) {
+		b.run.logf("%s: not judged, since an earlier acquire had no answer, and its lease is not over: %v", b.name, err)
+		return nil
+	}
+	return err
 }
 
 // with is the bench under another name of a lock.
@@ -227,7 +308,7 @@ func (b *bench) together(atOnce int, cases []part) error {
 			defer func() { <-slots }()
 			own := b.with(fmt.Sprintf("%s-%d", b.name, i))
 			defer own.close()
-			if err := own.checked(c.check); err != nil {
+			if err := own.certain(own.checked(c.check)); err != nil {
 				errs[i] = fmt.Errorf("%s: %w", c.name, err)
 			}
 		})
@@ -250,6 +331,16 @@ type part struct {
 // long is a lease that does not run out during a rule.
 const long = time.Minute
 
+// blamed is the promise that was broken first when a holder's lock is gone before the end
+// of its lease. In a rule about calls by those who do not hold the lock, it is one of these
+// that removed it; in another, the lock was granted, or kept, wrongly.
+func (b *bench) blamed() variant.Property {
+	if b.property == variant.OwnerOnlyRelease {
+		return variant.OwnerOnlyRelease
+	}
+	return variant.MutualExclusion
+}
+
 // held finds out whether a lock keeps a stranger out while its holder has time left.
 func (b *bench) held(holder *client, l lockimpl.Lock, after string) error {
 	stranger := b.client()
@@ -259,7 +350,7 @@ func (b *bench) held(holder *client, l lockimpl.Lock, after string) error {
 		return nil
 	default:
 		_ = stranger.release(m)
-		return broken(variant.MutualExclusion, "%s, another client got the lock %v before the end of the holder's lease", after, left.Round(time.Millisecond))
+		return broken(b.blamed(), "%s, another client got the lock %v before the end of the holder's lease", after, left.Round(time.Millisecond))
 	}
 }
 
@@ -276,11 +367,26 @@ func (b *bench) givesBack(holder *client, l lockimpl.Lock, after string) error {
 			if n > 0 || left <= 0 {
 				return nil // the first release may have counted
 			}
-			return broken(variant.OwnerOnlyRelease, "%s, the holder's own lock was gone %v before the end of its lease", after, left.Round(time.Millisecond))
+			return b.goneOrKept(holder, l, after)
 		}
 		b.sleep(pace)
 	}
 	return nil
+}
+
+// goneOrKept judges a release that was answered with ErrLost before the end of the lease:
+// the lock is gone, or it is still there and its owner cannot give it back.
+func (b *bench) goneOrKept(holder *client, l lockimpl.Lock, after string) error {
+	stranger := b.client()
+	m, err := stranger.try(l.Key, b.ttl)
+	left := time.Until(holder.until(l)).Round(time.Millisecond)
+	if err == nil {
+		_ = stranger.release(m)
+	}
+	if errors.Is(err, lockimpl.ErrHeld) && left > 0 && b.run.promises(variant.Progress, b.faults...) {
+		return broken(variant.Progress, "%s, the holder's release was answered with ErrLost %v before the end of its lease, and others are still refused", after, left)
+	}
+	return broken(b.blamed(), "%s, the holder's own lock was gone %v before the end of its lease", after, left)
 }
 
 // intact finds out whether a holder still has its lock, and lets it give it back.
@@ -299,6 +405,22 @@ func (b *bench) free(name string, within time.Duration, after string) error {
 		return broken(variant.Progress, "%s, nobody could take the lock: %v", after, err)
 	}
 	return b.givesBack(c, l, after)
+}
+
+// prolonged takes a lock whose holder has died, when its lease is over. If nobody can, late
+// calls by an earlier holder have prolonged the lease: that one's own did end.
+func (b *bench) prolonged(name string, within time.Duration, after string) error {
+	return itsOwn(b.free(name, within, after))
+}
+
+// itsOwn names the promise that was broken first when the lease of a holder does not end
+// after an earlier holder's late call.
+func itsOwn(err error) error {
+	var w *breach
+	if errors.As(err, &w) && w.property == variant.Progress {
+		return broken(variant.OwnerOnlyRelease, "%v: the earlier holder prolonged a lease that was not its own", err)
+	}
+	return err
 }
 
 // holder is a new client that holds the lock.

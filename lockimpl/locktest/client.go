@@ -157,13 +157,31 @@ func (c *client) close() {
 func (c *client) freeze() {
 	for _, l := range c.links {
 		l.proxy.Cut(wire.Both)
+		l.mark(true)
 	}
 }
 
 func (c *client) thaw() {
 	for _, l := range c.links {
 		l.proxy.Restore()
+		l.mark(false)
 	}
+}
+
+// disturbed tells whether the suite does something to what the client sends.
+func (c *client) disturbed() bool {
+	if c.ctx.Err() != nil {
+		return true
+	}
+	for _, l := range c.links {
+		l.mu.Lock()
+		is := l.cut || l.act != nil
+		l.mu.Unlock()
+		if is {
+			return true
+		}
+	}
+	return false
 }
 
 // token is 128 random bits.
@@ -253,10 +271,16 @@ func (c *client) stuck() string {
 // acquire is one call of Acquire.
 func (c *client) acquire(ctx context.Context, name string, o lockimpl.Options) (lockimpl.Lock, error) {
 	defer c.begin(fmt.Sprintf("Acquire of %q with a wait of %v", name, o.Wait))()
-	start := c.env.Clock.Now()
+	start, disturbed := c.env.Clock.Now(), c.disturbed()
 	l, err := c.locker.Acquire(ctx, name, o)
 	if err == nil && l.Until.IsZero() {
 		l.Until = start.Add(o.TTL)
+	}
+	if err != nil && !errors.Is(err, lockimpl.ErrHeld) {
+		// What the suite did, it did to see what the lock makes of it.
+		if end, ends := ctx.Deadline(); !disturbed && ctx.Err() == nil && (!ends || time.Until(end) > commandTimeout/10) {
+			c.b.doubted(o.TTL)
+		}
 	}
 	return l, err
 }
@@ -300,6 +324,7 @@ func (c *client) take(name string, ttl, free time.Duration) (lockimpl.Lock, erro
 }
 
 func (c *client) takeWithin(name string, ttl, limit time.Duration) (lockimpl.Lock, error) {
+	var last error // that is not only the end of the time
 	for start := c.b.run.lasted(); ; {
 		left := max(limit-(c.b.run.lasted()-start), 0)
 		ctx, cancel := context.WithTimeout(c.b.ctx, left+pace)
@@ -308,8 +333,11 @@ func (c *client) takeWithin(name string, ttl, limit time.Duration) (lockimpl.Loc
 		if err == nil {
 			return l, nil
 		}
+		if last == nil || !errors.Is(err, context.DeadlineExceeded) {
+			last = err
+		}
 		if c.b.run.lasted()-start >= limit || c.b.ctx.Err() != nil {
-			return l, fmt.Errorf("not granted in %v, the last answer was %w", limit.Round(time.Millisecond), err)
+			return l, fmt.Errorf("not granted in %v, the last answer was %w", limit.Round(time.Millisecond), last)
 		}
 		c.b.sleep(pace)
 	}
@@ -333,6 +361,13 @@ type link struct {
 	mu  sync.Mutex
 	n   int // commands since the last plan
 	act func(nth int, cmd wire.Command) wire.Action
+	cut bool
+}
+
+func (l *link) mark(cut bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cut = cut
 }
 
 // judge decides about a command. Those that open a connection pass.

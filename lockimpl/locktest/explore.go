@@ -30,10 +30,16 @@ import (
 // it needs several masters.
 //
 // The lock must keep to its variant.Env: commands, clock, tokens and goroutines. For
-// one that does not, there is [ExploreBubble].
+// one that does not, there is [ExploreBubble]. One with a Redis client of its own, which
+// connects to Env.Addr, cannot be stepped by either, and the test fails as inconclusive.
 func Explore(t *testing.T, v lockimpl.Variant, b reports.Bounds) {
 	t.Helper()
-	report(t, func() (string, error) { return search(t.Context(), mutex(v, b)) })
+	report(t, func() (string, error) {
+		if err := steppable(t.Context(), v); err != nil {
+			return "", err
+		}
+		return search(t.Context(), mutex(v, b))
+	})
 }
 
 // ExploreSale is Explore for clients that buy the last piece under the lock: it looks
@@ -42,6 +48,9 @@ func Explore(t *testing.T, v lockimpl.Variant, b reports.Bounds) {
 func ExploreSale(t *testing.T, lock lockimpl.Variant, sale stockimpl.Variant, b reports.Bounds) {
 	t.Helper()
 	report(t, func() (string, error) {
+		if err := steppable(t.Context(), lock); err != nil {
+			return "", err
+		}
 		c := seckill(lock, sale, b)
 		first, err := search(t.Context(), c)
 		if err != nil || c.Bounds.Resends > 0 {
@@ -61,7 +70,12 @@ func ExploreSale(t *testing.T, lock lockimpl.Variant, sale stockimpl.Variant, b 
 // race detector.
 func ExploreBubble(t *testing.T, v lockimpl.Variant, b reports.Bounds) {
 	t.Helper()
-	report(t, func() (string, error) { return searchBubbles(t, mutex(v, b)) })
+	report(t, func() (string, error) {
+		if err := steppable(t.Context(), v); err != nil {
+			return "", err
+		}
+		return searchBubbles(t, mutex(v, b))
+	})
 }
 
 func report(t *testing.T, search func() (string, error)) {

@@ -134,6 +134,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -217,14 +218,29 @@ func Run(t *testing.T, v lockimpl.Variant, open Open) {
 func RunWith(t *testing.T, v lockimpl.Variant, open Open, o Options) {
 	t.Helper()
 	server := open(t)
-	r := &run{lock: v, server: server, seed: o.seed(), logf: t.Logf}
+	var log sync.Mutex
+	over := false // what is left of a rule that was given up may still have something to say
+	r := &run{lock: v, server: server, seed: o.seed(), began: time.Now(), logf: func(format string, args ...any) {
+		log.Lock()
+		defer log.Unlock()
+		if !over {
+			t.Logf(format, args...)
+		}
+	}}
+	defer func() {
+		log.Lock()
+		defer log.Unlock()
+		over = true
+	}()
 	defer func() {
 		if t.Failed() {
 			t.Logf("the seed was %d; %s", r.seed, seedText(t, r.seed))
 		}
 	}()
 	prefix := mark.New()
-	ctx := t.Context()
+	ctx, enough := context.WithCancel(t.Context())
+	defer enough()
+	r.enough = enough
 	if len(v.Promises) == 0 {
 		return
 	}
@@ -232,7 +248,7 @@ func RunWith(t *testing.T, v lockimpl.Variant, open Open, o Options) {
 	defer stop()
 	go r.beat(beating)
 	if err := r.probe(ctx, prefix+"probe"); err != nil {
-		t.Fatalf("lock %s: %v", v.Name, err)
+		t.Fatal(r.told(err, ""))
 	}
 	var checks []check
 	for i, u := range rules {
@@ -249,13 +265,20 @@ func RunWith(t *testing.T, v lockimpl.Variant, open Open, o Options) {
 	}
 	lasts := cmp.Or(o.Load, 5*time.Second)
 	crowded, troubled := make(chan []error, 1), make(chan []error, 1)
+	load := func(p plan, name string) []error {
+		all := r.load(ctx, p, name)
+		for _, err := range all {
+			r.found(err)
+		}
+		return all
+	}
 	go func() {
-		crowded <- r.load(ctx, r.crowded(lasts), prefix+"many-order")
+		crowded <- load(r.crowded(lasts), prefix+"many-order")
 		if !r.able.reached {
 			troubled <- nil
 			return
 		}
-		troubled <- r.load(ctx, r.troubled(lasts), prefix+"trouble-order")
+		troubled <- load(r.troubled(lasts), prefix+"trouble-order")
 	}()
 	for _, c := range checks {
 		t.Run(fmt.Sprintf("%s/%s", c.property, c.name), func(t *testing.T) {

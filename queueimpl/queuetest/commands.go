@@ -213,6 +213,17 @@ func consumerDies(ctx context.Context, b bench) error {
 		if len(got) < len(ids)-lost {
 			return broken(variant.NoLostTask, "a consumer died in a pop of 1, and of %q only %v were delivered after that", ids, got)
 		}
+		// What a dead consumer was handed may be lost, but not what it would not have been handed.
+		for _, id := range ids[1:] {
+			if got[id] == 0 && keeps(b.v, variant.InOrder) {
+				return broken(variant.NoLostTask, "a consumer died in a pop of 1, which was to have %q, and %q was not delivered after that, but %v", ids[0], id, got)
+			}
+		}
+		for id, times := range got {
+			if times > 1 && !b.v.AtLeastOnce && !loses(b.v, variant.NoDuplicateDelivery, variant.Crash) {
+				return broken(variant.NoDuplicateDelivery, "a consumer died in a pop of 1, and %q was delivered %d times after that", id, times)
+			}
+		}
 		return c.usable(ctx, "after the death of a consumer in its pop")
 	})
 }
@@ -328,9 +339,17 @@ func stalledPop(ctx context.Context, b bench) error {
 		slow, line := b.interrupted(ctx, long)
 		c := b.client()
 		ids := []string{"a", "b", "c"}
-		if _, err := c.Enqueue(ctx, b.Queue, ids...); err != nil {
+		now := ids
+		if d, ok := c.Queue.(queueimpl.Delayer); ok { // some of them are moved when they are due
+			now = ids[:1]
+			if _, err := d.EnqueueAfter(ctx, b.Queue, 20*time.Millisecond, ids[1:]...); err != nil {
+				return broken(theInterface, "enqueue answered %q", err)
+			}
+		}
+		if _, err := c.Enqueue(ctx, b.Queue, now...); err != nil {
 			return broken(theInterface, "enqueue answered %q", err)
 		}
+		b.passes(ctx, 40*time.Millisecond)
 		var mine []queueimpl.Task
 		var err error
 		s := line.Stalled(ctx, n, func() { mine, err = slow.Pop(ctx, b.Queue, 2) })

@@ -102,6 +102,9 @@ func (r rule) try(ctx context.Context, b bench) error {
 	go func() { result <- r.check(ctx, b) }()
 	select {
 	case err := <-result:
+		if err != nil && ctx.Err() != nil && r.promise != "" && !errors.As(err, new(*breach)) {
+			return broken(r.promise, "it had not happened after %v: %w", patience, err)
+		}
 		return err
 	case <-time.After(patience + answer):
 		return fmt.Errorf("a call has not returned %v after its context ended, which was after %v", answer, patience)
@@ -232,8 +235,17 @@ var rules = []rule{
 
 // broken reports that a promise, or a rule of the interface, was not kept.
 func broken(promise variant.Property, format string, args ...any) error {
-	return fmt.Errorf("%s is broken: %w", promise, fmt.Errorf(format, args...))
+	return &breach{promise, fmt.Errorf(format, args...)}
 }
+
+// breach is a promise, or a rule of the interface, that was broken.
+type breach struct {
+	promise variant.Property
+	how     error
+}
+
+func (b *breach) Error() string { return fmt.Sprintf("%s is broken: %v", b.promise, b.how) }
+func (b *breach) Unwrap() error { return b.how }
 
 // theInterface stands for what queueimpl.Queue and its companions demand.
 const theInterface variant.Property = "the contract of queueimpl.Queue"
@@ -308,6 +320,8 @@ func (c *client) pop(ctx context.Context, count int) ([]queueimpl.Task, error) {
 	switch {
 	case errors.Is(err, queueimpl.ErrEmpty) && len(tasks) == 0:
 		return nil, nil
+	case err != nil && ctx.Err() != nil:
+		return nil, fmt.Errorf("pop of %d answered %v and %q", count, tasks, err)
 	case err != nil:
 		return nil, broken(theInterface, "pop of %d answered %v and %q", count, tasks, err)
 	case len(tasks) == 0 || len(tasks) > count:

@@ -142,6 +142,35 @@ func lostOrder(ctx context.Context, b bench) error {
 	})
 }
 
+// lostAnswer: a purchase that was sent once takes its pieces once, whatever its client does
+// about an answer that was lost.
+func lostAnswer(ctx context.Context, b bench) error {
+	const stock, pieces = 6, 2
+	return b.each(bothWays, func(b bench, n int, a interrupt.Action) error {
+		f := &fences{}
+		y, err := openedWith(ctx, b, b.Product, stock, f)
+		if err != nil {
+			return err
+		}
+		c, line := b.buyerOf(ctx, b.Product, f)
+		line.Strike(n, a)
+		_, err = c.sale.Buy(ctx, order(1, pieces), c.lock())
+		reach := line.Sent() >= n
+		line.Plan(nil)
+		if !reach {
+			return nil
+		}
+		s, look := y.sale.State(ctx)
+		if look != nil {
+			return fmt.Errorf("state: %w", look)
+		}
+		if s.Left+s.Reserved < stock-pieces {
+			return broken(variant.NoUndersell, "a purchase of %d that had lost an answer (%s) left %+v of %d: pieces are gone that nobody bought", pieces, say(err), s, stock)
+		}
+		return nil
+	})
+}
+
 // deadBuyer: what a dead buyer leaves must not keep its pieces from being sold, nor sell
 // them twice.
 func deadBuyer(ctx context.Context, b bench) error {
@@ -569,7 +598,11 @@ func similarProducts(ctx context.Context, b bench) error {
 		all = append(all, y)
 	}
 	for i, y := range all {
-		if err := y.buy(ctx, theInterface, 1, i%3+1, nil, int64(10+i-i%3-1)); err != nil {
+		of := theInterface
+		if b.promises(variant.NoUndersell) {
+			of = variant.NoUndersell // its pieces cannot be sold beside the others'
+		}
+		if err := y.buy(ctx, of, 1, i%3+1, nil, int64(10+i-i%3-1)); err != nil {
 			return fmt.Errorf("with products of similar names, %q: %w", names[i], err)
 		}
 	}

@@ -171,6 +171,7 @@ var rules = []rule{
 	{"very large orders and ids", "", nil, false, extremes, false},
 	{"an hour later", "", nil, false, longAfter, false},
 	{"products with similar names do not mix", "", nil, false, similarProducts, false},
+	{"an answer that is lost", variant.NoUndersell, lost, false, lostAnswer, false},
 	{"an order whose answer is lost", variant.OncePerOrder, lost, false, lostOrder, false},
 	{"a buyer that dies between two commands", "", dead, false, deadBuyer, false},
 	{"a buyer held up between two commands", "", held, true, stalledBuyer, false},
@@ -218,7 +219,16 @@ func order(id int64, pieces int) stockimpl.Order { return stockimpl.Order{ID: id
 
 // buy expects an answer, nil for success, and what is left when it is told.
 func (y *buyer) buy(ctx context.Context, of variant.Property, id int64, pieces int, want error, left int64) error {
+	first := y.fences.last.Load() == 0
 	got, err := y.sale.Buy(ctx, order(id, pieces), y.lock())
+	if first { // nothing but its own answer can be wrong
+		switch {
+		case want == nil && errors.Is(err, stockimpl.ErrSoldOut) && y.b.promises(variant.NoUndersell):
+			of = variant.NoUndersell
+		case err == nil && errors.Is(want, stockimpl.ErrSoldOut) && y.b.promises(variant.NoOversell):
+			of = variant.NoOversell
+		}
+	}
 	return expect(of, fmt.Sprintf("buy of %d by order %d", pieces, id), got, err, left, want)
 }
 

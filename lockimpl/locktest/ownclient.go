@@ -1,0 +1,118 @@
+package locktest
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"oversell/clock"
+	"oversell/lockimpl"
+	"oversell/variant"
+)
+
+// connectsItself tells whether a lock uses a Redis client of its own, which connects to
+// Env.Addr. A search steps the commands that are sent by the clients in Env.Redis, so
+// there is nothing in such a lock that it could hold up. Nothing answers at either.
+func connectsItself(ctx context.Context, v lockimpl.Variant) (own bool, err error) {
+	const limit = 2 * time.Second // for code that tries again and again
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	env := variant.Env{
+		Clock: clock.Real{}, Token: rand.Text,
+		Wait: func(context.Context, string, time.Duration) error { return variant.ErrStopped },
+	}
+	var beside sync.WaitGroup
+	env.Go = func(f func(context.Context)) func(context.Context) error {
+		over := make(chan struct{})
+		beside.Go(func() {
+			defer close(over)
+			defer func() { _ = recover() }() // what is wrong with it is for the search to find out
+			f(ctx)
+		})
+		return func(ctx context.Context) error {
+			select {
+			case <-over:
+				return nil
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+	}
+	var came atomic.Bool
+	for range max(v.Needs.Masters, 1) {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return false, fmt.Errorf("look whether the lock connects to Env.Addr by itself: %w", err)
+		}
+		defer l.Close()
+		go func() {
+			for {
+				conn, err := l.Accept()
+				if err != nil {
+					return
+				}
+				came.Store(true)
+				conn.Close()
+				cancel()
+			}
+		}()
+		env.Addr = append(env.Addr, l.Addr().String())
+		c := redis.NewClient(&redis.Options{MaxRetries: -1})
+		c.AddHook(unanswered{})
+		defer c.Close()
+		env.Redis = append(env.Redis, c)
+	}
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		defer func() { _ = recover() }()
+		_, _ = v.New(env).Acquire(ctx, rand.Text(), lockimpl.Options{TTL: time.Second, RetryEvery: time.Millisecond})
+	}()
+	select {
+	case <-over:
+	case <-ctx.Done():
+	}
+	return came.Load(), nil
+}
+
+var errNobody = errors.New("nobody answers here")
+
+// unanswered lets no command out of a client.
+type unanswered struct{}
+
+func (unanswered) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (unanswered) ProcessHook(redis.ProcessHook) redis.ProcessHook {
+	return func(_ context.Context, cmd redis.Cmder) error {
+		cmd.SetErr(errNobody)
+		return errNobody
+	}
+}
+
+func (unanswered) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(_ context.Context, cmds []redis.Cmder) error {
+		for _, cmd := range cmds {
+			cmd.SetErr(errNobody)
+		}
+		return errNobody
+	}
+}
+
+// steppable is an error that says why a search cannot step a lock, if it cannot.
+func steppable(ctx context.Context, v lockimpl.Variant) error {
+	own, err := connectsItself(ctx, v)
+	if err != nil {
+		return err
+	}
+	if own {
+		return fmt.Errorf("%w: lock %s cannot be stepped, since it connects to Env.Addr by a Redis client of its own, and a search steps the commands of the clients in Env.Redis; Run tries it, by proxies at Env.Addr", errInconclusive, v.Name)
+	}
+	return nil
+}

@@ -1,0 +1,146 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"oversell/internal/mark"
+	"oversell/lockimpl"
+	"oversell/variant"
+)
+
+// TestRules: each of these rules names the promise that a flawed lock breaks first, and
+// finds nothing in a sound one.
+func TestRules(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it waits for leases")
+	}
+	const (
+		asks   = "a holder that asks again"
+		heldUp = "a client held up between two commands of an acquire"
+		names  = "names are independent"
+		own    = "a late release leaves the client's own next lock alone"
+		late   = "a late release or extend leaves the next holder alone"
+		line   = "served in the order of arrival"
+		lease  = "the lease keeps others out until its end"
+		owner  = "a client held up between two commands of a release or an extend"
+		none   = variant.Property("")
+	)
+	var all sync.WaitGroup
+	defer all.Wait()
+	slots := make(chan struct{}, 8) // they mostly wait
+	for _, tt := range []struct {
+		rule, lock string
+		want       variant.Property
+	}{
+		{asks, "reentry-shortens-lease", variant.MutualExclusion},
+		{asks, "sound-reentrant", none},
+		{asks, "sound-set-nx", none},
+		{heldUp, "reentry-overwrites", variant.MutualExclusion},
+		{heldUp, "sound-reentrant", none},
+		{heldUp, "sound-renewing", none},
+		{names, "names-by-hash", variant.Progress},
+		{names, "names-cut", variant.Progress},
+		{names, "release-one-token-field", variant.Progress},
+		{names, "release-by-pattern", variant.OwnerOnlyRelease},
+		{names, "sound-reentrant", none},
+		{own, "token-of-client", variant.OwnerOnlyRelease},
+		{own, "token-wraps", variant.OwnerOnlyRelease},
+		{own, "release-newest-token", variant.OwnerOnlyRelease},
+		{own, "sound-own-random", none},
+		{late, "extend-never-lost", variant.MutualExclusion},
+		{late, "release-del", variant.OwnerOnlyRelease},
+		{late, "sound-untold", none},
+		{lease, "lease-capped", variant.MutualExclusion},
+		{lease, "sound-set-nx", none},
+		{owner, "release-get-del", variant.OwnerOnlyRelease},
+		{owner, "extend-get-pexpire", variant.OwnerOnlyRelease},
+		{owner, "sound-watch", none},
+		{line, "line-drops-living", variant.FIFO},
+		{line, "line-barging", variant.FIFO},
+		{line, "sound-line", none},
+	} {
+		r, end := trial(t, tt.lock)
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { end(); <-slots }()
+			i := slices.IndexFunc(rules, func(u rule) bool { return u.name == tt.rule })
+			err := r.try(t.Context(), rules[i], mark.New()+"order")
+			var b *breach
+			switch {
+			case tt.want == none && err != nil:
+				t.Errorf("%s, %s: a sound lock was accused: %v", tt.rule, tt.lock, err)
+			case tt.want != none && !errors.As(err, &b):
+				t.Errorf("%s, %s: the rule found %v; want a broken %s", tt.rule, tt.lock, err, tt.want)
+			case tt.want != none && b.property != tt.want:
+				t.Errorf("%s, %s: the rule named %s: %v; want %s", tt.rule, tt.lock, b.property, err, tt.want)
+			}
+		})
+	}
+}
+
+// trial makes ready to try rules on an entry of the catalogue.
+func trial(t *testing.T, name string) (r *run, end func()) {
+	t.Helper()
+	ctx, enough := context.WithCancel(t.Context())
+	r = &run{lock: entry(t, name), server: Process("single")(t), seed: 1, began: time.Now(), enough: enough, logf: func(string, ...any) {}}
+	go r.beat(ctx)
+	if err := r.probe(ctx, mark.New()+"probe"); err != nil {
+		t.Fatal(err)
+	}
+	return r, enough
+}
+
+// TestNamesFirst: where names are not independent, no rule can tell anything, and the
+// suite says that before it tries one.
+func TestNamesFirst(t *testing.T) {
+	r := &run{lock: entry(t, "names-by-tag"), server: Auto(t), seed: 1, began: time.Now(), logf: t.Logf}
+	go r.beat(t.Context())
+	err := r.probe(t.Context(), mark.New()+"probe")
+	var b *breach
+	if !errors.As(err, &b) || b.property != variant.Progress || !b.basis {
+		t.Errorf("the suite said %v of a lock that takes all names for one; want a broken %s", err, variant.Progress)
+	}
+}
+
+// TestEnough: what is still under way ends when a promise was found broken without which
+// nothing can be judged.
+func TestEnough(t *testing.T) {
+	ctx, enough := context.WithCancel(t.Context())
+	r := &run{began: time.Now(), enough: enough}
+	r.found(broken(variant.FIFO, "for a test"))
+	if ctx.Err() != nil {
+		t.Error("the run ended at once when one promise was found broken; the others are of interest, too")
+	}
+	r.found(sameLock("for a test"))
+	if ctx.Err() == nil {
+		t.Error("the run goes on though names are not independent")
+	}
+}
+
+// TestDoubt: a lock that is refused while an acquire that had no answer may hold it is not
+// accused, and is when that lease is over.
+func TestDoubt(t *testing.T) {
+	b := &bench{run: &run{logf: t.Logf}, name: "order"}
+	refused := broken(variant.Progress, "nobody could take the lock: %v", lockimpl.ErrHeld)
+	if b.certain(refused) == nil {
+		t.Error("a free lock that is refused was let pass, though every acquire had an answer")
+	}
+	b.doubted(time.Minute)
+	if err := errors.Join(b.certain(refused), b.certain(sameLock("another name was refused: %v", lockimpl.ErrHeld))); err != nil {
+		t.Errorf("the lock was accused while an acquire of which nobody knows had time left: %v", err)
+	}
+	for _, err := range []error{broken(variant.Progress, "nobody could take the lock: %v", errNobody), broken(variant.MutualExclusion, "two hold it: %v", lockimpl.ErrHeld)} {
+		if b.certain(err) == nil {
+			t.Errorf("%q was let pass; want only refusals", err)
+		}
+	}
+	b.doubts = time.Now()
+	if b.certain(refused) == nil {
+		t.Error("a free lock that is refused was let pass, though the lease in doubt was over")
+	}
+}
