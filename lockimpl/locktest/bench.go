@@ -57,8 +57,8 @@ func breachOf(p variant.Property, format string, args []any) *breach {
 	return b
 }
 
-// stillHeld stands for the answer that a waiter would get if it gave up.
-var stillHeld = fmt.Errorf("it is still refused: %w", lockimpl.ErrHeld)
+// errStillHeld stands for the answer that a waiter would get if it gave up.
+var errStillHeld = fmt.Errorf("it is still refused: %w", lockimpl.ErrHeld)
 
 // sameLock reports that a lock was refused because another name is held. The rules need
 // names of their own.

@@ -715,7 +715,7 @@ func waiterGetsIt(b *bench) error {
 				return err
 			}
 		case <-time.After(limit):
-			return broken(variant.Progress, "a waiter had not got the lock %v after its release (round %d): %v", limit, i+1, stillHeld)
+			return broken(variant.Progress, "a waiter had not got the lock %v after its release (round %d): %v", limit, i+1, errStillHeld)
 		}
 	}
 	return nil
