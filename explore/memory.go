@@ -33,6 +33,16 @@ func remembered(objects []any) (text string, ok bool) {
 	return d.b.String(), d.ok
 }
 
+// crowded tells that a map in what is remembered has several keys: in what order they are
+// depends on how names are spelled.
+func crowded(objects []any) bool {
+	d := dump{seen: map[seenAt]int{}, ok: true}
+	for _, o := range objects {
+		d.value(reflect.ValueOf(o))
+	}
+	return d.crowded
+}
+
 type seenAt struct {
 	at uintptr
 	of reflect.Type
@@ -43,6 +53,8 @@ type dump struct {
 	seen map[seenAt]int
 	ok   bool
 	ours bool // it is in a struct of a shipped variant
+	// crowded: a map has several keys, whose order depends on how names are spelled.
+	crowded bool
 }
 
 // shipped are the packages whose objects hold functions that never change what they do.
@@ -165,6 +177,7 @@ func (d *dump) entries(v reflect.Value) {
 		keys = append(keys, key.b.String())
 		values[key.b.String()] = it.Value()
 	}
+	d.crowded = d.crowded || len(keys) > 1
 	sort.Strings(keys)
 	d.b.WriteByte('{')
 	for _, key := range keys {

@@ -62,7 +62,7 @@ func (l *life) turn(begins bool, memory []any) {
 		l.tried = 0
 	}
 	text, ok := remembered(memory)
-	if ok {
+	if ok = ok && (begins || !crowded(memory)); ok {
 		first, texts := l.w.Tokens(), false // that it may come to know
 		if objects, _ := remembered(memory[1:]); strings.Contains(strings.ReplaceAll(objects, `""`, ""), `"`) {
 			first, texts = 0, true // a text may be made of a token
