@@ -154,12 +154,14 @@ func TestInconclusive(t *testing.T) {
 			return false, r.Set(ctx, noteKey, v, 0).Err()
 		}}, "nobody ever got in"},
 		"time":     {t.Context(), limited(func(b *reports.Bounds) { b.TimeMS = 20 }), sound, "--time"},
-		"memory":   {t.Context(), limited(func(b *reports.Bounds) { b.MemoryMB, b.TimeMS = 7, 3_000 }), sound, "--memory"},
+		"memory":   {t.Context(), limited(func(b *reports.Bounds) { b.MemoryMB = 7 }), sound, "--memory"},
 		"depth":    {t.Context(), limited(func(b *reports.Bounds) { b.Depth = 4 }), sound, "more than 4 steps"},
 		"the user": {over, large, sound, "interrupted"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, err := Run(c.ctx, locked(c.bounds, c.lock))
+			config := locked(c.bounds, c.lock)
+			config.Exhaustive = true
+			r, err := Run(c.ctx, config)
 			if err != nil || r.Verdict != reports.Inconclusive || !strings.Contains(strings.ToLower(r.Why), c.why) {
 				t.Errorf("%s: %s, %v; want %q", r.Verdict, r.Why, err, c.why)
 			}

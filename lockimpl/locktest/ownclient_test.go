@@ -40,7 +40,7 @@ func TestSteppable(t *testing.T) {
 func TestBubblesEnd(t *testing.T) {
 	start := time.Now()
 	_, err := searchBubbles(t, mutex(entry(t, "redsync-3"), reports.Bounds{TimeMS: 500}))
-	if !errors.Is(err, errInconclusive) || !strings.Contains(err.Error(), "the search was ended after") {
+	if !errors.Is(err, errInconclusive) || !strings.Contains(err.Error(), "was ended after") {
 		t.Errorf("the search said %v; want that it is inconclusive, and was ended", err)
 	}
 	if took := time.Since(start); took > runLimit {
