@@ -25,7 +25,9 @@ func TestGoesOnAtRandom(t *testing.T) {
 			c := s.config(t)
 			c.Bounds.TimeMS, c.Bounds.MemoryMB = 60_000, 8
 			if s.name != "finds" {
-				c.Bounds.TimeMS = 3_000
+				if c.Bounds.TimeMS = 3_000; raced {
+					c.Bounds.TimeMS = 30_000
+				}
 			}
 			r, err := Run(t.Context(), c)
 			if err != nil {
