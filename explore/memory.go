@@ -17,30 +17,27 @@ import (
 )
 
 // remembered describes all that a client's objects remember, so that two clients
-// with equal descriptions do the same from here on. ok is false when something in
-// them cannot be looked into.
+// with equal descriptions do the same from here on.
 //
 // The world that they were given (Env, clock, connections, contexts) is the same
 // for all and no memory. Channels and functions cannot be looked into, except that
 // nil is nil, and that those in the shipped variants are put there once and remember
 // nothing.
-func remembered(objects []any) (text string, ok bool) {
+func remembered(objects []any) memory {
 	d := dump{seen: map[seenAt]int{}, ok: true}
 	for _, o := range objects {
 		d.value(reflect.ValueOf(o))
 		d.b.WriteByte(';')
 	}
-	return d.b.String(), d.ok
+	return memory{text: d.b.String(), ok: d.ok, sorted: d.sorted}
 }
 
-// crowded tells that a map in what is remembered has several keys: in what order they are
-// depends on how names are spelled.
-func crowded(objects []any) bool {
-	d := dump{seen: map[seenAt]int{}, ok: true}
-	for _, o := range objects {
-		d.value(reflect.ValueOf(o))
-	}
-	return d.crowded
+// memory describes what objects hold.
+type memory struct {
+	text string
+	ok   bool // everything in them could be looked into
+	// sorted: a map has several keys. Their order in the text depends on how names are spelled.
+	sorted bool
 }
 
 type seenAt struct {
@@ -53,8 +50,8 @@ type dump struct {
 	seen map[seenAt]int
 	ok   bool
 	ours bool // it is in a struct of a shipped variant
-	// crowded: a map has several keys, whose order depends on how names are spelled.
-	crowded bool
+	// sorted: see memory.
+	sorted bool
 }
 
 // shipped are the packages whose objects hold functions that never change what they do.
@@ -177,7 +174,7 @@ func (d *dump) entries(v reflect.Value) {
 		keys = append(keys, key.b.String())
 		values[key.b.String()] = it.Value()
 	}
-	d.crowded = d.crowded || len(keys) > 1
+	d.sorted = d.sorted || len(keys) > 1
 	sort.Strings(keys)
 	d.b.WriteByte('{')
 	for _, key := range keys {

@@ -124,28 +124,27 @@ func TestRemembered(t *testing.T) {
 		{"one thing twice", []*chain{shared, shared}, []*chain{{name: "a"}, {name: "a"}}, false},
 		{"nil and empty", pocket{nested: []*chain{nil}}, pocket{nested: []*chain{{}}}, false},
 	} {
-		a, ok := remembered([]any{c.a})
-		b, ok2 := remembered([]any{c.b})
-		if !ok || !ok2 || (a == b) != c.alike {
-			t.Errorf("%s: %q (%t) and %q (%t)", c.name, a, ok, b, ok2)
+		a, b := remembered([]any{c.a}), remembered([]any{c.b})
+		if !a.ok || !b.ok || (a.text == b.text) != c.alike {
+			t.Errorf("%s: %+v and %+v", c.name, a, b)
 		}
 	}
-	if _, ok := remembered([]any{pocket{ch: make(chan int)}}); ok {
+	if remembered([]any{pocket{ch: make(chan int)}}).ok {
 		t.Error("a channel was looked into")
 	}
-	if _, ok := remembered([]any{map[string]any{"x": []any{make(chan int)}}}); ok {
+	if remembered([]any{map[string]any{"x": []any{make(chan int)}}}).ok {
 		t.Error("a channel deep in a map was looked into")
 	}
-	if a, _ := remembered([]any{1, 2}); a == func() string { b, _ := remembered([]any{12}); return b }() {
+	if remembered([]any{1, 2}).text == remembered([]any{12}).text {
 		t.Error("two objects are as one")
 	}
 	large := map[string]int{}
 	for i := range 100 {
 		large[fmt.Sprint(i)] = i
 	}
-	want, _ := remembered([]any{large})
+	want := remembered([]any{large}).text
 	for range 20 {
-		if got, _ := remembered([]any{large}); got != want {
+		if got := remembered([]any{large}).text; got != want {
 			t.Fatal("the order of a map shows")
 		}
 	}

@@ -57,21 +57,20 @@ func (l *life) world(index int) scenarios.World {
 
 // turn marks a place at which all that the client remembers is known: two clients
 // with the same memory are at the same place.
-func (l *life) turn(begins bool, memory []any) {
+func (l *life) turn(begins bool, objects []any) {
 	if begins {
 		l.tried = 0
 	}
-	text, ok := remembered(memory)
-	if ok = ok && (begins || !crowded(memory)); ok {
+	label := ""
+	// Within a round a map may hold the tokens of several grants, and cannot be compared.
+	if m := remembered(objects); m.ok && (begins || !m.sorted) {
 		first, texts := l.w.Tokens(), false // that it may come to know
-		if objects, _ := remembered(memory[1:]); strings.Contains(strings.ReplaceAll(objects, `""`, ""), `"`) {
+		if strings.Contains(strings.ReplaceAll(remembered(objects[1:]).text, `""`, ""), `"`) {
 			first, texts = 0, true // a text may be made of a token
 		}
-		text = fmt.Sprintf("%d %t %d %d %v|%s", first, texts, l.w.Tokens(), l.tried, l.numbers, text)
-	} else {
-		text = ""
+		label = fmt.Sprintf("%d %t %d %d %v|%s", first, texts, l.w.Tokens(), l.tried, l.numbers, m.text)
 	}
-	l.w.Boundary(text)
+	l.w.Boundary(label)
 }
 
 // entryKind is the kind of operation by which something was put to the test in a scenario.

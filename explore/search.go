@@ -333,9 +333,11 @@ func (w *worker) act(s state, a action) step {
 		if !w.sends(c, s.nodes[c], a.thread(), a.times(), s.time()) {
 			st.next.stalled++
 		}
-		st.next.looker = timeMustPass
-		if a.kind() == looksAhead {
+		switch {
+		case a.kind() == looksAhead:
 			st.next.looker = uint8(c) + 1
+		case x.merge:
+			st.next.looker = timeMustPass
 		}
 		w.goOn(&st, c, edge{from: s.nodes[c], which: uint8(a.thread()), answer: goOn, now: s.time(), looks: uint8(a.times())})
 		return st
@@ -588,7 +590,8 @@ func (w *worker) actions(s state, to []action) []action {
 					r = &w.node(c, land.node).pending[land.which]
 					most++
 				}
-				for times := 1; times <= most && i < threadLimit && int(s.moved) < x.bounds.Advances && int(looker) != c+1; times++ {
+				useful := !x.merge || int(s.moved) < x.bounds.Advances && int(looker) != c+1
+				for times := 1; useful && times <= most && i < threadLimit; times++ {
 					if int(s.stalled) < x.bounds.Stalls || w.sends(c, s.nodes[c], i, times, now) {
 						to = append(to, newLooks(c, i, times))
 					}
@@ -612,7 +615,7 @@ func (w *worker) actions(s state, to []action) []action {
 // it: a, which led to st, is the step of another thread of the same client.
 func (w *worker) lookAheads(s state, a action, st *step, to []action) []action {
 	c := a.client()
-	if a.kind() > givesUp || st.err != nil || len(w.node(c, s.nodes[c]).pending) < 2 {
+	if !w.search.merge || a.kind() > givesUp || st.err != nil || len(w.node(c, s.nodes[c]).pending) < 2 {
 		return to
 	}
 	n := w.node(c, s.nodes[c])

@@ -185,6 +185,9 @@ func (t *teller) describeClient(s *reports.Step, before state, a action, st step
 	}
 	if a.kind() == looks || a.kind() == looksAhead || private(r) && r.Label != "start" {
 		s.Kind, s.Text = reports.StepLook, "looks at the clock"
+		if to := t.w.look(a.client(), at, which, before.time()); len(t.w.node(a.client(), at).pending) > 1 {
+			s.Looks = int(to.looked)
+		}
 		if a.kind() == looks || a.kind() == looksAhead {
 			s.Looks = a.times()
 		}

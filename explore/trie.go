@@ -321,7 +321,7 @@ func (t *trie) settle(e edge) settled {
 		}
 		n := t.nodes.get(at.node)
 		events = append(events, t.segments.get(at.events)...)
-		quiet = quiet && !slices.ContainsFunc(t.segments.get(at.events), noticed) && onlyMoved(start, n.pending, thread) && (most == 0 || looked < most)
+		quiet = quiet && !slices.ContainsFunc(t.segments.get(at.events), noticed) && t.alone(start, n.pending, thread) && (most == 0 || looked < most)
 		which := slices.IndexFunc(n.pending, func(r coro.Request) bool { return r.Kind == coro.Boundary })
 		own := 0
 		if quiet {
@@ -337,8 +337,14 @@ func (t *trie) settle(e edge) settled {
 	}
 }
 
-// onlyMoved tells that of a client's threads only one has moved, and goes on, or that there
-// is only one left.
+// alone tells that a thread can take its next step together with this one: it is the only one
+// left or, if places are merged, the only one that has moved.
+func (t *trie) alone(before, after []coro.Request, thread int) bool {
+	return len(after) == 1 || t.merge && onlyMoved(before, after, thread)
+}
+
+// onlyMoved tells that of a client's threads only one has moved and goes on, or that only one
+// is left.
 func onlyMoved(before, after []coro.Request, thread int) bool {
 	if len(after) == 1 {
 		return true
