@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/bits"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,28 +13,32 @@ import (
 	"oversell/reports"
 )
 
-// A search that has run out of time or memory goes on at random, in the manner of
-// probabilistic concurrency testing (Burckhardt, Kothari, Musuvathi and Nagarakatte, "A
-// randomized scheduler with probabilistic guarantees of finding bugs", ASPLOS 2010): every
-// client has a priority, the client of the highest one that can go on does, and at a few steps
-// drawn in advance the order is broken. Here that is: that client falls behind all others, or
-// something happens that is no client's own step (a message is lost, a request is late, time
-// passes although somebody could go on). With n clients and k steps a mistake that needs d
-// things in one order is met by one schedule with a probability of at least 1/(n·k^(d-1)).
+// A search that has run out of time or memory goes on at random. Half of its schedules are
+// drawn as in probabilistic concurrency testing (Burckhardt, Kothari, Musuvathi and
+// Nagarakatte, "A randomized scheduler with probabilistic guarantees of finding bugs", ASPLOS
+// 2010): every thread has a priority, the thread with the highest one that can go on takes the
+// next step, and at d-1 steps drawn in advance the thread that took it gets a priority below
+// all others. They have no faults, and time passes only when nobody can go on. With n threads
+// and at most k steps, a bug that needs d steps in one order shows in such a schedule with a
+// probability of at least 1/(n·k^(d-1)).
+//
+// In the other half the order is disturbed in other ways as well at those steps: a message is
+// lost, a request is late, or time passes although somebody could go on. Nothing is promised of
+// those.
 
 // exhaustively is the part of a search's time after which it goes on at random.
 const exhaustively = 0.8
 
-// mostOrders is the most orders of things that a random schedule brings about on purpose.
-const mostOrders = 6
+// maxDepth is the greatest d that is drawn.
+const maxDepth = 6
 
 // longest is how many steps a random schedule may have.
 const longest = 2000
 
-// wander searches at random from start until the time is up, and returns the shortest schedule
-// it has made of the first that broke a promise; nil: none did.
+// wander searches at random from start until the time is up. It returns nil if there was no
+// time for a schedule.
 func (x *search) wander(ctx context.Context, start state, until time.Time, progress func(reports.Effort)) *wandered {
-	w := &wandered{length: max(x.reached, 1)}
+	w := &wandered{length: max(x.reached, 1), disturbed: max(x.reached, 1)}
 	var number, left atomic.Int64
 	left.Store(1)
 	var mu sync.Mutex
@@ -42,15 +47,19 @@ func (x *search) wander(ctx context.Context, start state, until time.Time, progr
 		all.Go(func() {
 			walk := walker{w: x.worker(), start: start}
 			for left.Load() > 0 && ctx.Err() == nil && time.Now().Before(until) && !x.full(1.2) {
+				n := uint64(number.Add(1))
+				walk.disturbed = n%2 == 0
 				mu.Lock()
 				length := w.length
+				if walk.disturbed {
+					length = w.disturbed
+				}
 				mu.Unlock()
-				f := walk.schedule(uint64(number.Add(1)), length)
+				f := walk.schedule(n, length)
 				x.effort.add(&walk.w.tally)
 				x.tell(progress, 0)
 				mu.Lock()
-				w.schedules++
-				w.length = max(w.length, len(walk.actions))
+				w.add(&walk, length)
 				mu.Unlock()
 				if walk.err != nil {
 					x.fail(walk.err)
@@ -63,49 +72,74 @@ func (x *search) wander(ctx context.Context, start state, until time.Time, progr
 		})
 	}
 	all.Wait()
+	if w.schedules == 0 {
+		return nil
+	}
 	return w
 }
 
 // wandered is what a random search came to.
 type wandered struct {
 	schedules int
-	length    int // of the longest
+	// faultless are the schedules without faults that were drawn for the final length and number
+	// of threads.
+	faultless int
+	length    int // steps of the longest of them
+	threads   int // the most in one of them
+	disturbed int // steps of the longest of the others
 	found     *finding
 	actions   []action // that lead to it
 }
 
-// chance is the least probability with which so many schedules meet a mistake that needs d
-// things in one order.
-func (w *wandered) chance(clients, d int) float64 {
-	// The number of such things is drawn as well.
-	one := 1 / (float64(clients) * math.Pow(float64(w.length), float64(d-1))) / mostOrders
-	return -math.Expm1(float64(w.schedules) * math.Log1p(-one))
+// add counts a schedule that was drawn for a length.
+func (w *wandered) add(k *walker, drawnFor int) {
+	w.schedules++
+	if k.disturbed {
+		w.disturbed = max(w.disturbed, len(k.actions))
+		return
+	}
+	if len(k.actions) > w.length || len(k.priority) > w.threads {
+		w.length, w.threads = max(w.length, len(k.actions)), max(w.threads, len(k.priority))
+		w.faultless = 0 // the steps to break the order at were drawn from too few
+	}
+	w.faultless += int(flag(drawnFor == w.length))
 }
 
-func (w *wandered) report(clients int) *reports.RandomEffort {
-	r := &reports.RandomEffort{Schedules: int64(w.schedules), Steps: w.length}
+// chance is the least probability with which so many schedules without faults show a bug that
+// needs d steps in one order.
+func (w *wandered) chance(d int) float64 {
+	one := 1 / (float64(w.threads) * math.Pow(float64(w.length), float64(d-1))) / maxDepth // d is drawn as well
+	return -math.Expm1(float64(w.faultless) * math.Log1p(-one))
+}
+
+func (w *wandered) report() *reports.RandomEffort {
+	r := &reports.RandomEffort{Schedules: int64(w.schedules), Faultless: int64(w.faultless), Steps: max(w.length, w.disturbed)}
 	for d := 1; d <= 3; d++ {
-		r.Chances = append(r.Chances, w.chance(clients, d))
+		r.Chances = append(r.Chances, w.chance(d))
 	}
 	return r
 }
 
 // walker makes one schedule after the other.
 type walker struct {
-	w       *worker
-	start   state
-	actions []action
-	err     error
+	w         *worker
+	start     state
+	disturbed bool // the schedule may have faults
+	priority  map[thread]float64
+	actions   []action
+	err       error
 }
+
+// thread is one of a client.
+type thread struct{ client, number int }
 
 // schedule makes one schedule, by its number, of about so many steps, and returns what it broke.
 func (k *walker) schedule(number uint64, length int) *finding {
-	x := k.w.search
 	r := rand.New(rand.NewPCG(number, 0x77616e646572))
-	priority := r.Perm(x.clients)
-	breaks := map[int]bool{}
-	for range r.IntN(mostOrders) {
-		breaks[r.IntN(length)] = true
+	k.priority = map[thread]float64{}
+	changes := map[int]float64{} // the priority that a thread gets at a step
+	for i := range r.IntN(maxDepth) {
+		changes[r.IntN(length)] = -float64(i + 1)
 	}
 	k.actions, k.err = k.actions[:0], nil
 	s := k.start
@@ -115,7 +149,13 @@ func (k *walker) schedule(number uint64, length int) *finding {
 		if len(all) == 0 {
 			break
 		}
-		a := k.choose(s, all, priority, breaks[step], r)
+		low, change := changes[step]
+		a := k.first(s, all, r)
+		if change && k.disturbed && r.IntN(2) == 0 {
+			a = k.disturbance(s, all, a, r)
+		} else if change && a.kind() == goes {
+			k.priority[k.thread(s, a)] = low
+		}
 		next, f := k.take(s, a, r)
 		if f != nil || k.err != nil {
 			return f
@@ -125,53 +165,58 @@ func (k *walker) schedule(number uint64, length int) *finding {
 	return nil
 }
 
-// choose is the next action: a client's own step by priority or, where the order is broken,
-// anything.
-func (k *walker) choose(s state, all []action, priority []int, broken bool, r *rand.Rand) action {
-	if broken {
-		var others []action
-		for _, a := range all {
-			if a.kind() != goes {
-				others = append(others, a)
-			}
-		}
-		if len(others) > 0 && r.IntN(2) == 0 {
-			return others[r.IntN(len(others))]
-		}
-	}
-	var best []action
-	first := len(priority)
+// thread is the one whose step a is.
+func (k *walker) thread(s state, a action) thread {
+	return thread{a.client(), k.w.node(a.client(), s.nodes[a.client()]).pending[a.thread()].Thread}
+}
+
+// first is the step of the thread with the highest priority. A thread that is new draws one.
+// If none can go on, it is what happens by itself.
+func (k *walker) first(s state, all []action, r *rand.Rand) action {
+	best, highest := all[0], math.Inf(-1)
 	for _, a := range all {
 		if a.kind() != goes {
 			continue
 		}
-		switch p := priority[a.client()]; {
-		case p < first:
-			first, best = p, append(best[:0], a)
-		case p == first:
-			best = append(best, a)
+		t := k.thread(s, a)
+		p, known := k.priority[t]
+		if !known {
+			p = r.Float64()
+			k.priority[t] = p
+		}
+		if p > highest {
+			best, highest = a, p
 		}
 	}
-	if len(best) == 0 {
+	if math.IsInf(highest, -1) && k.disturbed {
 		return all[r.IntN(len(all))]
 	}
-	a := best[r.IntN(len(best))]
-	if broken {
-		for c := range priority {
-			if priority[c] > priority[a.client()] {
-				priority[c]--
-			}
+	return best
+}
+
+// disturbance is something else than the step a of a client: a fault, a look at the clock before
+// a, or that time passes. If there is none that changes anything, it is a.
+func (k *walker) disturbance(s state, all []action, a action, r *rand.Rand) action {
+	st := k.w.act(s, a)
+	var others []action
+	for _, b := range k.w.lookAheads(s, a, &st, append([]action(nil), all...)) {
+		if b.kind() != goes {
+			others = append(others, b)
 		}
-		priority[a.client()] = len(priority) - 1
+	}
+	for _, i := range r.Perm(len(others)) {
+		if st := k.w.act(s, others[i]); st.next != s || st.breach != nil {
+			return others[i]
+		}
 	}
 	return a
 }
 
 // take lets an action happen; r, unless it is nil, draws the order of an answer that may have
-// several. It returns what that broke.
+// several, if the schedule is disturbed. It returns what that broke.
 func (k *walker) take(s state, a action, r *rand.Rand) (state, *finding) {
 	st := k.w.act(s, a)
-	if n := len(k.w.search.servers.orders.get(st.effect.orders)); r != nil && st.effect.orders != 0 && a.kind() == goes {
+	if n := len(k.w.search.servers.orders.get(st.effect.orders)); r != nil && k.disturbed && st.effect.orders != 0 && a.kind() == goes {
 		a = a.inOrder(r.IntN(n))
 		st = k.w.act(s, a)
 	}
@@ -193,12 +238,13 @@ func (k *walker) again(actions []action) *finding {
 	s := k.start
 	var all []action
 	for _, a := range actions {
-		all = k.w.actions(s, all[:0])
-		possible := false
-		for _, b := range all {
-			possible = possible || b == a.inOrder(0) || b == a
+		if all = k.w.actions(s, all[:0]); a.kind() == looksAhead {
+			for _, b := range all {
+				st := k.w.act(s, b)
+				all = k.w.lookAheads(s, b, &st, all)
+			}
 		}
-		if !possible {
+		if !slices.Contains(all, a) && (a.kind() != goes || !slices.Contains(all, a.inOrder(0))) {
 			continue
 		}
 		next, f := k.take(s, a, nil)

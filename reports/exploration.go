@@ -121,9 +121,12 @@ type Effort struct {
 // RandomEffort counts schedules that were drawn at random.
 type RandomEffort struct {
 	Schedules int64 `json:"schedules"`
+	// Faultless are those without faults of which Chances speaks. In them time passes only when
+	// nobody can go on.
+	Faultless int64 `json:"faultless"`
 	Steps     int   `json:"steps"` // of the longest
-	// Chances are the least probabilities with which they met a mistake that needs one thing,
-	// two, three things in one order.
+	// Chances are the least probabilities with which they show a bug that needs no fault, and one
+	// step, two, three steps in one order.
 	Chances []float64 `json:"chances"`
 }
 

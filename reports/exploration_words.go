@@ -248,11 +248,23 @@ func (e Exploration) effort() []string {
 
 // String says what was tried, and what that is worth.
 func (r RandomEffort) String() string {
-	text := fmt.Sprintf("%s at random, of up to %s", count(r.Schedules, "schedule"), count(int64(r.Steps), "step"))
-	if len(r.Chances) < 3 {
+	text := fmt.Sprintf("then %s at random, of up to %s", count(r.Schedules, "schedule"), count(int64(r.Steps), "step"))
+	if len(r.Chances) < 3 || r.Faultless == 0 {
 		return text
 	}
-	return text + fmt.Sprintf("; they meet a mistake that needs two things in one order with a probability of at least %.2g, and one that needs three with %.2g", r.Chances[1], r.Chances[2])
+	return text + fmt.Sprintf("; the %s without faults among them show a bug that needs no fault but two steps in one order with a probability of at least %s, and three steps with %s",
+		Thousands(r.Faultless), likely(r.Chances[1]), likely(r.Chances[2]))
+}
+
+// likely writes a probability above 0.
+func likely(p float64) string {
+	switch {
+	case p > 0.9999:
+		return "99.99 %"
+	case p > 0.001:
+		return strconv.FormatFloat(100*p, 'g', 3, 64) + " %"
+	}
+	return "1 in " + Thousands(int64(math.Ceil(1/p)))
 }
 
 // happened counts what the search brought about. What it did not is said as well:
