@@ -762,8 +762,10 @@ const together = 64
 // arrived notes the states that were come to since the last time.
 func (w *worker) arrived() {
 	x := w.search
-	for i := range w.coming {
-		w.near += x.visited.near(w.coming[i].print)
+	for _, twice := range []bool{false, true} {
+		for i := range w.coming {
+			w.near += x.visited.near(w.coming[i].print, twice)
+		}
 	}
 	for i := range w.coming {
 		c := &w.coming[i]

@@ -16,15 +16,16 @@ type visited struct {
 const (
 	shardBits = 6
 	shards    = 1 << shardBits
-	slabBits  = 12
+	placeBits = 32 - shardBits
+	slabBits  = 9
 	slab      = 1 << slabBits // how many states are added at a time
 )
 
 // stateID numbers a visited state: its shard, and its place there.
 type stateID uint32
 
-func (id stateID) shard() int { return int(id >> (32 - shardBits)) }
-func (id stateID) at() uint32 { return uint32(id) & (1<<(32-shardBits) - 1) }
+func (id stateID) shard() int { return int(id >> placeBits) }
+func (id stateID) at() uint32 { return uint32(id) & (1<<placeBits - 1) }
 
 const noState = ^stateID(0)
 
@@ -54,8 +55,9 @@ func unpacked(w uint64) way {
 // came. Everything in it is looked at without its lock, and added to with it.
 type shard struct {
 	mu sync.Mutex
-	// table has open addressing: a part of the fingerprint, and 1 + the place; 0 for free.
-	table atomic.Pointer[[]uint64]
+	// table has open addressing: a part of the fingerprint, and 1 + the place in placeBits; 0 for
+	// free.
+	table atomic.Pointer[[]uint32]
 	slabs atomic.Pointer[[]*[slab]record]
 	n     uint32
 	layer uint32   // places from here on were reached in the present layer
@@ -64,15 +66,26 @@ type shard struct {
 
 func (v *visited) of(f fingerprint) *shard { return &v.shards[f.hi>>(64-shardBits)] }
 
-// near has the memory brought near in which a state is looked for. It returns the first
-// entry there, which means nothing else.
-func (v *visited) near(f fingerprint) uint64 {
-	table := v.of(f).table.Load()
+// near has the memory brought near in which a state is looked for: the table first and, if
+// twice, the state that it names. What it returns means nothing.
+func (v *visited) near(f fingerprint, twice bool) uint64 {
+	s := v.of(f)
+	table := s.table.Load()
 	if table == nil {
 		return 0
 	}
-	return atomic.LoadUint64(&(*table)[uint32(f.lo)&uint32(len(*table)-1)])
+	entry := atomic.LoadUint32(&(*table)[uint32(f.lo)&uint32(len(*table)-1)])
+	if !twice || entry == 0 {
+		return uint64(entry)
+	}
+	return s.at(placeOf(entry)).print.lo
 }
+
+// tag is the part of a fingerprint that stands in the table.
+func (f fingerprint) tag() uint32 { return uint32(f.lo>>32) &^ (1<<placeBits - 1) }
+
+// placeOf is the place that stands in the table.
+func placeOf(entry uint32) uint32 { return entry&(1<<placeBits-1) - 1 }
 
 // knows tells whether a state has been noted. If it was reached in the present layer,
 // it keeps the cheaper way.
@@ -90,14 +103,14 @@ func (v *visited) knows(f fingerprint, w way) bool {
 }
 
 // find is where a state is in the shard, or the slot of the table in which it will be.
-func (s *shard) find(table []uint64, f fingerprint) (at uint32, known bool) {
+func (s *shard) find(table []uint32, f fingerprint) (at uint32, known bool) {
 	mask := uint32(len(table) - 1)
 	for slot := uint32(f.lo) & mask; ; slot = (slot + 1) & mask {
-		entry := atomic.LoadUint64(&table[slot])
+		entry := atomic.LoadUint32(&table[slot])
 		if entry == 0 {
 			return slot, false
 		}
-		if at := uint32(entry) - 1; entry>>32 == f.lo>>32 && s.at(at).print == f {
+		if at := placeOf(entry); entry&^(1<<placeBits-1) == f.tag() && s.at(at).print == f {
 			return at, true
 		}
 	}
@@ -135,13 +148,13 @@ func (v *visited) add(f fingerprint, w way) (stateID, bool) {
 	r := s.at(at)
 	r.print = f
 	r.way.Store(w.packed())
-	atomic.StoreUint64(&table[slot], f.lo>>32<<32|uint64(at+1))
+	atomic.StoreUint32(&table[slot], f.tag()|(at+1))
 	s.n++
 	return v.id(f, at), true
 }
 
 func (v *visited) id(f fingerprint, at uint32) stateID {
-	return stateID(f.hi>>(64-shardBits))<<(32-shardBits) | stateID(at)
+	return stateID(f.hi>>(64-shardBits))<<placeBits | stateID(at)
 }
 
 // at is the record at a place.
@@ -160,21 +173,21 @@ func (s *shard) extend() {
 }
 
 // room is the table, with room for one more.
-func (s *shard) room() []uint64 {
-	var old []uint64
+func (s *shard) room() []uint32 {
+	var old []uint32
 	if t := s.table.Load(); t != nil {
 		old = *t
 	}
 	if 4*(s.n+1) <= 3*uint32(len(old)) {
 		return old
 	}
-	table := make([]uint64, max(64, 2*len(old)))
+	table := make([]uint32, max(64, 2*len(old)))
 	mask := uint32(len(table) - 1)
 	for _, entry := range old {
 		if entry == 0 {
 			continue
 		}
-		slot := uint32(s.at(uint32(entry)-1).print.lo) & mask
+		slot := uint32(s.at(placeOf(entry)).print.lo) & mask
 		for table[slot] != 0 {
 			slot = (slot + 1) & mask
 		}
@@ -211,7 +224,7 @@ func (v *visited) bytes() (n int64) {
 		s := &v.shards[i]
 		s.mu.Lock()
 		if t := s.table.Load(); t != nil {
-			n += int64(len(*t)) * 8
+			n += int64(len(*t)) * 4
 		}
 		n += int64((s.n+slab-1)/slab) * slab * int64(unsafe.Sizeof(record{}))
 		s.mu.Unlock()
