@@ -228,8 +228,8 @@ func Run(ctx context.Context, c Config) (reports.Exploration, error) {
 	return runConcrete(ctx, c, began, why)
 }
 
-// search makes one search, in which clients are exchanged or not, in a part of the time that
-// is left. again tells why it has to be made in another way.
+// search runs one search in 1/parts of the remaining time. If it returns again, the search has to
+// be repeated in another way, for that reason.
 func (c Config) search(ctx context.Context, began time.Time, parts int, naming names.Naming, exchange bool) (r reports.Exploration, again, err error) {
 	r, again, err = searchOnce(ctx, c.within(began, parts), naming, reductions{exchange: exchange, merge: !c.Plain})
 	if errors.Is(again, errMerged) {
@@ -238,10 +238,10 @@ func (c Config) search(ctx context.Context, began time.Time, parts int, naming n
 	return r, again, err
 }
 
-// reductions are what a search takes for one.
+// reductions says which states a search treats as equal.
 type reductions struct {
-	exchange bool // clients, one for another
-	merge    bool // places of a client at which it remembers the same: see trie.child
+	exchange bool // those that differ in a permutation of the clients
+	merge    bool // those that differ in a client's history but not in what it remembers: see trie.child
 }
 
 // within is c with what is left of its time, or a part of that.
@@ -313,15 +313,15 @@ func sum(a, b reports.Effort) reports.Effort {
 	return a
 }
 
-// errOrdered tells that the order of clients' names has shown, so that they must not be
-// exchanged.
+// errOrdered reports that the program depends on the order of clients' names, so that clients
+// must not be permuted.
 var errOrdered = errors.New("the order of names shows")
 
-// errMerged tells that a client may remember more than could be seen where two of its places
-// were taken for one.
+// errMerged reports that two histories of a client were merged after which it behaves
+// differently.
 var errMerged = errors.New("a client may remember more than can be seen")
 
-// again tells why a search must be made again, in another way.
+// again returns the reason why the search must be repeated in another way, or nil.
 func (x *search) again() error {
 	if why := x.servers.spelling.failed.Load(); why != nil {
 		return fmt.Errorf("%w: %s", names.ErrNotOpaque, *why)
@@ -337,7 +337,7 @@ func (x *search) again() error {
 	return nil
 }
 
-// searchOnce makes one search. again tells why it has to be made in another way.
+// searchOnce runs one search. again is as for search.
 func searchOnce(ctx context.Context, c Config, naming names.Naming, by reductions) (r reports.Exploration, again, err error) {
 	scripts := &coro.Scripts{}
 	namer := newNamer(naming, c.Bounds.Clients)

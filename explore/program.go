@@ -39,7 +39,7 @@ func (l *life) world(index int) scenarios.World {
 	return scenarios.World{
 		Env: l.w.Env(), Index: index, Epoch: Epoch,
 		Pause:  l.w.Pause,
-		Turn:   l.turn,
+		Turn:   l.boundary,
 		Enough: func() bool { return l.tried > l.resends },
 		Number: func(of string) int64 {
 			l.numbers[of]++
@@ -57,7 +57,7 @@ func (l *life) world(index int) scenarios.World {
 
 // turn marks a place at which all that the client remembers is known: two clients
 // with the same memory are at the same place.
-func (l *life) turn(begins bool, objects []any) {
+func (l *life) boundary(begins bool, objects []any) {
 	if begins {
 		l.tried = 0
 	}

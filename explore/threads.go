@@ -11,28 +11,28 @@ import (
 	"oversell/internal/coro"
 )
 
-// A client's state is what it has seen. But not all of that can make a difference:
+// A client's state is the list of its observations. Two things in that list usually do not
+// matter:
 //
-//   - in what order different threads got to see something, unless the program looks for it,
-//     like one that counts the first answer;
-//   - when a time-out or a sleep began, if it is over: only the end of it is left.
+//   - the order in which different threads made their observations, unless the program depends
+//     on it, as one does that takes the first answer;
+//   - when a time-out or a sleep began, once it is over.
 //
-// So places at which each thread has seen the same, but for that, are taken to be one if the
-// client has come to the same there and stands before the same. It was executed in both ways
-// to find that out. Whether something else comes of it later is checked as well: of the runs
-// that are compared with one another some come to their places in another order. When they
-// differ the search is made again without this.
+// So two nodes are merged if each thread has observed the same, but for these two things, and
+// if the client has emitted the same events and has the same requests pending. The code has
+// been executed in both orders by then. Later executions are compared as well: some of them
+// reach the node in another order. If they ever differ, the search is repeated without merging.
 
-// stepOf is something that a thread sees after all that it has seen before.
+// stepOf is one observation of a thread, after all the earlier ones.
 type stepOf struct {
 	before, answer uint32
-	now            time.Duration // if it sees the time
-	over           string        // the time-outs that are over then
-	memory         string        // all that is remembered, instead of what was seen before
+	now            time.Duration // if it reads the clock
+	over           string        // the time-outs that have fired by then
+	memory         string        // the contents of all objects, instead of the earlier observations
 }
 
-// remember notes in a new node what its client's threads have seen on the way.
-func (t *trie) remember(n, parent *node) {
+// recordPast stores in a new node what each thread has observed on the way to it.
+func (t *trie) recordPast(n, parent *node) {
 	if !t.merge || parent == nil {
 		return
 	}
@@ -59,7 +59,7 @@ func (t *trie) remember(n, parent *node) {
 	n.told = t.segment(slices.Concat(t.segments.get(parent.told), t.segments.get(parent.held), t.segments.get(n.events)))
 }
 
-// step numbers what a thread has seen.
+// step returns the number of an observation.
 func (t *trie) step(s stepOf) uint32 {
 	id, known := t.steps[s]
 	if !known {
@@ -69,8 +69,8 @@ func (t *trie) step(s stepOf) uint32 {
 	return id
 }
 
-// pastOf is all of a node that can make a difference to what comes after it; "": that is not
-// known.
+// pastOf describes all of a node's history that the client's behaviour can depend on. It is ""
+// if that cannot be told.
 func (t *trie) pastOf(n *node) string {
 	if !t.merge || n.limits == nil || n.limits.Seen || len(n.drawn) > 0 {
 		return ""
@@ -83,8 +83,8 @@ func (t *trie) pastOf(n *node) string {
 	return b.String()
 }
 
-// overAt are the time-outs that are over at a time, of those that a thread has made or the
-// client's own thread. Those of others it knows only if they have told it.
+// overAt lists the time-outs that have fired by a time, of those that were started by the thread
+// or by the client's main thread. A thread learns of others only from another thread.
 func overAt(l *coro.Limits, thread int, now time.Duration) string {
 	var all []int
 	add := func(n int) {
@@ -107,15 +107,15 @@ func overAt(l *coro.Limits, thread int, now time.Duration) string {
 	return fmt.Sprint(all)
 }
 
-// timeless tells that it makes no difference to a client at which of two times it observes
-// something here: they are the same, or one of them does not matter and no limit is over at the
-// other.
-func timeless(n *node, a, b time.Duration) bool {
+// timeIrrelevant reports whether a client at this node cannot distinguish two times of an
+// observation: they are equal, or one of them is 0, which means any time, and no time-out has
+// fired by the other.
+func timeIrrelevant(n *node, a, b time.Duration) bool {
 	return a == b || min(a, b) == 0 && !n.limited(max(a, b))
 }
 
-// standing is the place of a thread that stands before this request.
-func standing(n *node, r coro.Request) (which uint8, known bool) {
+// threadBefore returns the index of the thread whose pending request is r.
+func threadBefore(n *node, r coro.Request) (which uint8, known bool) {
 	if r.Kind == coro.Boundary {
 		return 0, false
 	}
@@ -126,9 +126,9 @@ func standing(n *node, r coro.Request) (which uint8, known bool) {
 	return uint8(i), true
 }
 
-// exchange has one of the runs that wait at a node take the place of one that came there in
-// another way.
-func (t *trie) exchange(at uint32, rs runs) {
+// swapRuns keeps one of the new runs at a node, which reached it in another order, in place of
+// one of those that are kept there, and closes the others.
+func (t *trie) swapRuns(at uint32, rs runs) {
 	if waiting := t.live[at]; len(waiting) == len(rs) && len(rs) > 1 {
 		last := len(rs) - 1
 		waiting[last], rs[last] = rs[last], waiting[last]
@@ -136,17 +136,17 @@ func (t *trie) exchange(at uint32, rs runs) {
 	rs.close()
 }
 
-// together is how many of the nodes at the beginning of a path could be passed in any order:
-// different threads come to them by requests before which all stand from the start.
-func (t *trie) together(path []uint32) int {
+// reorderable returns how many nodes at the beginning of a path can be reached in any order:
+// each by another thread, whose request was pending from the start.
+func (t *trie) reorderable(path []uint32) int {
 	start := t.nodes.get(t.nodes.get(path[0]).parent)
 	var threads []int
 	now := time.Duration(0)
 	for i, id := range path {
 		n := t.nodes.get(id)
 		r := t.nodes.get(n.parent).pending[n.by.which]
-		_, stands := standing(start, r)
-		if !stands || slices.Contains(threads, r.Thread) || len(n.drawn) > 0 || i > 0 && !(timeless(start, now, n.by.now) && timeless(n, now, n.by.now)) {
+		_, stands := threadBefore(start, r)
+		if !stands || slices.Contains(threads, r.Thread) || len(n.drawn) > 0 || i > 0 && !(timeIrrelevant(start, now, n.by.now) && timeIrrelevant(n, now, n.by.now)) {
 			return i
 		}
 		now = max(now, n.by.now)
@@ -155,8 +155,8 @@ func (t *trie) together(path []uint32) int {
 	return len(path)
 }
 
-// shuffled brings a run to the last of these nodes in another order.
-func (t *trie) shuffled(r *run, path []uint32, seed uint64) error {
+// replayReordered brings a run to the last of these nodes in a random order.
+func (t *trie) replayReordered(r *run, path []uint32, seed uint64) error {
 	var events, all []Event
 	for _, id := range path {
 		n := t.nodes.get(id)
@@ -169,7 +169,7 @@ func (t *trie) shuffled(r *run, path []uint32, seed uint64) error {
 		thread := from.pending[n.by.which].Thread
 		which := threadAt(r.x.Pending(), thread)
 		if which < 0 {
-			break // what comes of it is no longer the same
+			break // sameAfter reports the difference
 		}
 		r.resume(which, t.observation(from, n.by))
 		all = append(all, r.events...)

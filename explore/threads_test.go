@@ -18,8 +18,8 @@ import (
 	"oversell/variant"
 )
 
-// threadPlan is a lock of several masters, asked by a thread each, as people write them, and
-// as they should not.
+// threadPlan describes a lock on several masters that are asked by one thread each. Some of the
+// plans are correct, some are flawed in ways that programmers get wrong.
 type threadPlan struct {
 	masters  int
 	grants   int  // what makes a grant: see threaded.Acquire

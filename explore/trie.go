@@ -267,7 +267,7 @@ func (t *trie) place(rs runs, parent *node, by edgeKey, more func() (*run, error
 		l := x.Limits()
 		n.limits = &l
 	}
-	t.remember(n, parent)
+	t.recordPast(n, parent)
 	n.timed = slices.ContainsFunc(n.pending, func(r coro.Request) bool { return r.Kind == coro.Sleep || r.Kind == coro.Clock || r.Deadline > 0 })
 	return n, nil
 }
@@ -464,7 +464,7 @@ func (t *trie) child(key edgeKey) (child, error) {
 		// What it has seen before matters no more than what it remembers of it.
 		memory = fmt.Sprint(parent.values, n.alive, n.aliveDrawn, " ", parent.pending[0].Label)
 		if id, known := t.rounds[memory]; known {
-			defer t.exchange(id, rs)
+			defer t.swapRuns(id, rs)
 			if err := alike(t.nodes.get(id), n); err != nil {
 				return child{}, fmt.Errorf("%w: %w, or remembers more than can be seen: %w", errMerged, ErrNondeterministic, err)
 			}
@@ -474,7 +474,7 @@ func (t *trie) child(key edgeKey) (child, error) {
 	}
 	past := t.pastOf(n)
 	if other, known := t.places[past]; known && past != "" {
-		t.exchange(other, rs)
+		t.swapRuns(other, rs)
 		t.children[key] = child{other, n.events}
 		return t.children[key], nil
 	}
@@ -574,8 +574,8 @@ func (t *trie) replay(to uint32, seed uint64, shuffled bool) (*run, error) {
 	r := t.run(seed)
 	err := t.same(r, t.nodes.get(0))
 	for i := 0; i < len(path) && err == nil; {
-		if together := t.together(path[i:]); shuffled && together > 1 {
-			err = t.shuffled(r, path[i:i+together], seed)
+		if together := t.reorderable(path[i:]); shuffled && together > 1 {
+			err = t.replayReordered(r, path[i:i+together], seed)
 			i += together
 			continue
 		}

@@ -102,7 +102,7 @@ func (c *Client) Step(ctx context.Context) (done bool) { return c.stage.config.S
 // Live is the client's life: so many rounds, unless it is done before.
 func (c *Client) Live(ctx context.Context, rounds int) {
 	for n := 1; n <= rounds; n++ {
-		c.around.turn(c, place{round: n})
+		c.around.boundary(c, place{round: n})
 		if c.Step(ctx) {
 			return
 		}
@@ -152,7 +152,7 @@ type solo struct {
 func (s *solo) enough() bool { return !s.handed && s.Enough() }
 func (*solo) stopping() bool { return false } // a schedule ends where it ends
 
-func (s *solo) turn(c *Client, at place) {
+func (s *solo) boundary(c *Client, at place) {
 	if s.Turn != nil {
 		s.Turn(at.round > 0, c.memory(at))
 	}

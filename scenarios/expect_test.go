@@ -199,8 +199,8 @@ func TestFloorsPromiseNoGaps(t *testing.T) {
 	}
 }
 
-// TestAbandonedTasksAreDeclared: a lock whose lease is as good as endless breaks its progress,
-// and task-returns with it, where holders go away; without them neither is declared.
+// TestAbandonedTasksAreDeclared: where holders abandon the lock, one with a practically endless
+// lease is declared to break its progress and task-returns; elsewhere neither is declared.
 func TestAbandonedTasksAreDeclared(t *testing.T) {
 	stuck := func(abandon int) (of []variant.Object) {
 		c := config(t, "dispatch", "redislock-printed", "")

@@ -36,7 +36,7 @@ var mutex = Scenario{
 		slice := c.stage.config.TTL / 2
 		left := c.stage.config.Hold
 		at := func(next string) {
-			c.around.turn(c, place{left: left}.holding(l, session, next))
+			c.around.boundary(c, place{left: left}.holding(l, session, next))
 		}
 		for ; left > slice; left -= slice {
 			at("rest")

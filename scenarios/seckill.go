@@ -145,20 +145,20 @@ func (c *Client) purchase(ctx context.Context, o stockimpl.Order, again int) ans
 // step remembers.
 func (c *Client) section(ctx context.Context, at place, f func(l lockimpl.Lock, session int64) answer) answer {
 	for !c.around.enough() {
-		c.around.turn(c, at)
+		c.around.boundary(c, at)
 		l, session, ok := c.acquire(ctx)
 		if !ok {
 			continue
 		}
 		lives := c.deaths
-		c.around.turn(c, at.holding(l, session, "order"))
+		c.around.boundary(c, at.holding(l, session, "order"))
 		a := f(l, session)
 		if a == died || c.deaths != lives {
 			return died // the dead release nothing
 		}
 		then := at.holding(l, session, "release")
 		then.answer = a
-		c.around.turn(c, then)
+		c.around.boundary(c, then)
 		c.release(ctx, l, session)
 		if a != stale || c.stage.config.RefuseStale {
 			return a

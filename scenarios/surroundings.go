@@ -65,7 +65,7 @@ type surroundings interface {
 	quiet(c *Client) bool
 	// turn is told where in a step the client is: before each acquisition, and before each
 	// thing that it does with the lock.
-	turn(c *Client, at place)
+	boundary(c *Client, at place)
 	// number is a new number, unique among clients, for one of the numbered things.
 	number(of string) int64
 
@@ -129,7 +129,7 @@ type seat struct {
 
 func (s *seat) now() time.Duration { return s.rec.Now() }
 
-func (s *seat) turn(*Client, place) {}
+func (s *seat) boundary(*Client, place) {}
 
 func (s *seat) began(history.Op) {}
 

@@ -251,29 +251,30 @@ func (t *thread) limit() int {
 	return n
 }
 
-// limitsOfThread is how many time-outs a thread may have made that go on.
+// limitsOfThread bounds the number of time-outs that one thread can have running.
 const limitsOfThread = 1 << 16
 
-// ThreadOf is the thread that has made the time-out with this number.
+// ThreadOf returns the thread that started the time-out with this number.
 func ThreadOf(limit int) int { return limit / limitsOfThread }
 
-// Limits are what the client's time-outs come to.
+// Limits describes the time-outs of a client's contexts.
 type Limits struct {
-	// Live are those under way, and Over those that are over and were not cancelled since, by
-	// numbers that tell only which thread made them, and as which of its own.
+	// Live are the time-outs that are running. Over are the numbers of those that have fired and
+	// whose contexts were not cancelled afterwards. A number depends only on the thread that
+	// started the time-out and on how many that thread had started before.
 	Live []Limit
 	Over []int
-	// Seen: the program may have looked at the deadline of one.
+	// Seen reports that the program may have called Deadline on one of the contexts.
 	Seen bool
 }
 
-// Limit is a time-out that ends at a time since the epoch.
+// Limit is a running time-out. At is when it fires, as a duration since the epoch.
 type Limit struct {
 	Number int
 	At     time.Duration
 }
 
-// Limits are those of the client where it stands.
+// Limits returns the current time-outs of the client.
 func (c *Client) Limits() Limits {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -136,7 +136,7 @@ func (r *run) try(run context.Context, u rule, name string) error {
 	b := &bench{ctx: ctx, run: r, name: name, ttl: r.able.lease, faults: u.faults, property: u.property}
 	defer func() { go b.close() }()
 	result := make(chan error, 1)
-	go func() { result <- b.certain(b.checked(u.check)) }()
+	go func() { result <- b.judged(b.checked(u.check)) }()
 	var err error
 	select {
 	case err = <-result:
@@ -215,9 +215,9 @@ func (b *bench) doubted(ttl time.Duration) {
 	}
 }
 
-// certain is err, unless the lock was refused while an acquire that had no answer may hold it:
-// its lease is not over.
-func (b *bench) certain(err error) error {
+// judged returns err, unless the lock was refused while an earlier Acquire without an answer
+// may hold it, because its lease is not over.
+func (b *bench) judged(err error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var w *breach
@@ -308,7 +308,7 @@ func (b *bench) together(atOnce int, cases []part) error {
 			defer func() { <-slots }()
 			own := b.with(fmt.Sprintf("%s-%d", b.name, i))
 			defer own.close()
-			if err := own.certain(own.checked(c.check)); err != nil {
+			if err := own.judged(own.checked(c.check)); err != nil {
 				errs[i] = fmt.Errorf("%s: %w", c.name, err)
 			}
 		})

@@ -339,14 +339,7 @@ func (b *bubble) env(beside context.Context) variant.Env {
 			}()
 			f(beside)
 		}()
-		return func(ctx context.Context) error {
-			select {
-			case <-over:
-				return nil
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			}
-		}
+		return joins(over)
 	}
 	for node := range b.code.masters {
 		e.Redis = append(e.Redis, b.connect(node))

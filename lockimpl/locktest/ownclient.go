@@ -17,9 +17,21 @@ import (
 	"oversell/variant"
 )
 
-// connectsItself tells whether a lock uses a Redis client of its own, which connects to
-// Env.Addr. A search steps the commands that are sent by the clients in Env.Redis, so
-// there is nothing in such a lock that it could hold up. Nothing answers at either.
+// joins returns what Env.Go returns for a function that closes over when it ends.
+func joins(over <-chan struct{}) func(context.Context) error {
+	return func(ctx context.Context) error {
+		select {
+		case <-over:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// connectsItself reports whether a lock connects to Env.Addr with a Redis client of its own. A
+// search can only step the commands of the clients in Env.Redis. No server answers at either
+// address here.
 func connectsItself(ctx context.Context, v lockimpl.Variant) (own bool, err error) {
 	const limit = 2 * time.Second // for code that tries again and again
 	ctx, cancel := context.WithTimeout(ctx, limit)
@@ -33,17 +45,10 @@ func connectsItself(ctx context.Context, v lockimpl.Variant) (own bool, err erro
 		over := make(chan struct{})
 		beside.Go(func() {
 			defer close(over)
-			defer func() { _ = recover() }() // what is wrong with it is for the search to find out
+			defer func() { _ = recover() }() // the search reports what is wrong with it
 			f(ctx)
 		})
-		return func(ctx context.Context) error {
-			select {
-			case <-over:
-				return nil
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			}
-		}
+		return joins(over)
 	}
 	var came atomic.Bool
 	for range max(v.Needs.Masters, 1) {

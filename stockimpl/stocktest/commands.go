@@ -96,23 +96,37 @@ func (y *buyer) sellsOut(ctx context.Context, from int64, most int) (int, error)
 	}
 }
 
+// interruptedOrder is the first order of a new sale, one command of which was interfered with.
+type interruptedOrder struct {
+	opener, buyer *buyer
+	line          *interrupt.Line
+	answer        error
+	reached       bool // the order sent as many commands
+}
+
+// interrupted has a buyer order so many pieces, and does a to its nth command.
+func interrupted(ctx context.Context, b bench, n int, a interrupt.Action, stock, pieces int) (o interruptedOrder, err error) {
+	f := &fences{}
+	if o.opener, err = openedWith(ctx, b, b.Product, int64(stock), f); err != nil {
+		return o, err
+	}
+	o.buyer, o.line = b.buyerOf(ctx, b.Product, f)
+	o.line.Strike(n, a)
+	_, o.answer = o.buyer.sale.Buy(ctx, order(1, pieces), o.buyer.lock())
+	o.reached = o.line.Sent() >= n
+	o.line.Plan(nil)
+	return o, nil
+}
+
 // lostOrder: an order whose answer was lost is sent again, and counts once.
 func lostOrder(ctx context.Context, b bench) error {
 	const stock, pieces = 6, 2
 	return b.each(bothWays, func(b bench, n int, a interrupt.Action) error {
-		f := &fences{}
-		y, err := openedWith(ctx, b, b.Product, stock, f)
-		if err != nil {
+		o, err := interrupted(ctx, b, n, a, stock, pieces)
+		if err != nil || !o.reached {
 			return err
 		}
-		c, line := b.buyerOf(ctx, b.Product, f)
-		line.Strike(n, a)
-		_, err = c.sale.Buy(ctx, order(1, pieces), c.lock())
-		reach := line.Sent() >= n
-		line.Plan(nil)
-		if !reach {
-			return nil
-		}
+		y, c, err := o.opener, o.buyer, o.answer
 		what := "an order whose answer was lost"
 		if errors.Is(err, stockimpl.ErrSoldOut) {
 			return broken(variant.NoUndersell, "%s was told that the stock is sold out, with %d pieces left", what, stock)
@@ -125,17 +139,17 @@ func lostOrder(ctx context.Context, b bench) error {
 		if err := y.state(ctx, variant.OncePerOrder, stock-pieces, pieces); err != nil {
 			return fmt.Errorf("after %s was sent again: %w", what, err)
 		}
-		line.Strike(n, a)
+		o.line.Strike(n, a)
 		_, err = c.sale.Refund(ctx, order(1, pieces), c.lock())
-		reach = line.Sent() >= n
-		line.Plan(nil)
+		reached := o.line.Sent() >= n
+		o.line.Plan(nil)
 		for tries := 0; err != nil && !errors.Is(err, stockimpl.ErrRepeated) && tries < 5; tries++ {
 			_, err = c.sale.Refund(ctx, order(1, pieces), c.lock())
 		}
 		if err != nil && !errors.Is(err, stockimpl.ErrRepeated) {
 			return broken(variant.NoUndersell, "a refund whose answer was lost, sent again, answered %s", say(err))
 		}
-		if !reach {
+		if !reached {
 			return nil
 		}
 		return y.state(ctx, variant.OncePerOrder, stock, 0)
@@ -147,19 +161,11 @@ func lostOrder(ctx context.Context, b bench) error {
 func lostAnswer(ctx context.Context, b bench) error {
 	const stock, pieces = 6, 2
 	return b.each(bothWays, func(b bench, n int, a interrupt.Action) error {
-		f := &fences{}
-		y, err := openedWith(ctx, b, b.Product, stock, f)
-		if err != nil {
+		o, err := interrupted(ctx, b, n, a, stock, pieces)
+		if err != nil || !o.reached {
 			return err
 		}
-		c, line := b.buyerOf(ctx, b.Product, f)
-		line.Strike(n, a)
-		_, err = c.sale.Buy(ctx, order(1, pieces), c.lock())
-		reach := line.Sent() >= n
-		line.Plan(nil)
-		if !reach {
-			return nil
-		}
+		y, err := o.opener, o.answer
 		s, look := y.sale.State(ctx)
 		if look != nil {
 			return fmt.Errorf("state: %w", look)
