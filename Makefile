@@ -23,7 +23,7 @@ setup:
 test: check-format vet
 	$(GO) test -race -p 2 -parallel 4 -timeout 15m $(filter-out $(LOADED),$(PACKAGES))
 	$(GO) test -race -p 1 -parallel 4 -timeout 15m $(LOADED)
-	$(GO) test -p 2 -timeout 10m ./checker ./explore ./examples/... # what would take too long under the race detector
+	$(GO) test -p 2 -timeout 10m ./checker ./explore/... ./examples/... # what would take too long under the race detector
 
 check-format:
 	@bad=$$(gofmt -l .); if [ -n "$$bad" ]; then echo "not gofmt'd:" $$bad; exit 1; fi
@@ -33,11 +33,11 @@ vet:
 	$(GO) tool staticcheck ./...
 
 long:
-	OVERSELL_LONG=1 $(GO) test -p 1 -timeout 60m ./checker ./internal/redismodel ./explore
+	OVERSELL_LONG=1 $(GO) test -p 1 -timeout 60m ./checker ./internal/redismodel ./explore/...
 	OVERSELL_LONG=1 $(GO) test -p 1 -timeout 90m -run '^(TestTampered|TestEveryFaultInEveryScenario|TestNoPassWithoutOpportunity|TestServersOfOthersAreLeftAsTheyWere)$$' ./campaign ./cmd/oversell
 
 bench:
-	$(GO) test -run '^$$' -bench . -benchmem ./history ./checker ./internal/coro ./internal/redismodel ./explore
+	$(GO) test -run '^$$' -bench . -benchmem ./history ./checker ./internal/coro ./internal/redismodel ./explore/...
 
 image:
 	./image/build.sh $(IMAGE)

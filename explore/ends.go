@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"oversell/explore/rules"
 	"oversell/history"
 	"oversell/internal/coro"
 	"oversell/lockimpl"
@@ -18,15 +19,15 @@ import (
 // dead client is one that is never let go on.
 type ends struct {
 	config  scenarios.Config
-	rules   *rules
+	rules   *rules.Rules
 	servers *servers
-	facts   *interner[facts]
+	facts   *interner[rules.Facts]
 	options coro.Options
 	crashes int
 	// lock and books are what is looked for.
 	lock, books bool
 
-	judged *memo[ending, *breach]
+	judged *memo[ending, *rules.Breach]
 	stuck  *memo[serversAt, bool]
 	audits *memo[uint32, audit]
 	failed func(error)
@@ -48,16 +49,16 @@ func (e *ends) prepare() {
 	e.audits = newMemo(e.read)
 }
 
-func (e *ends) judge(k ending) *breach {
+func (e *ends) judge(k ending) *rules.Breach {
 	f := e.facts.get(k.facts)
-	dead := e.rules.busy(f)
+	dead := e.rules.Busy(f)
 	if e.books {
-		if b := e.rules.end(f, e.audits.get(k.servers).ops, dead); b != nil {
+		if b := e.rules.AtTheEnd(f, e.audits.get(k.servers).ops, dead); b != nil {
 			return b
 		}
 	}
 	if e.lock && e.stuck.get(serversAt{k.servers, k.now}) {
-		return e.rules.stuck(f, dead, e.held(k.servers))
+		return e.rules.Stuck(f, dead, e.held(k.servers))
 	}
 	return nil
 }

@@ -63,6 +63,7 @@ import (
 	"strings"
 	"time"
 
+	"oversell/explore/rules"
 	"oversell/history"
 	"oversell/internal/coro"
 	"oversell/internal/limits"
@@ -127,7 +128,7 @@ func (c *Config) defaults() {
 	}
 	if c.Look == nil {
 		for _, p := range r.Promises() {
-			if judged(p.Of, p.Property) {
+			if rules.CanJudge(p.Of, p.Property) {
 				c.Look = append(c.Look, p)
 			}
 		}
@@ -164,7 +165,7 @@ func (c *Config) check() error {
 		return fmt.Errorf("%w: these variants promise nothing that a search can judge (see --property)", ErrUsage)
 	}
 	for _, p := range c.Look {
-		if !judged(p.Of, p.Property) {
+		if !rules.CanJudge(p.Of, p.Property) {
 			return fmt.Errorf("%w: %s of a %s is no matter of a search: see oversell run", ErrUsage, p.Property, p.Of)
 		}
 	}
@@ -341,7 +342,7 @@ func (x *search) again() error {
 func searchOnce(ctx context.Context, c Config, naming names.Naming, by reductions) (r reports.Exploration, again, err error) {
 	scripts := &coro.Scripts{}
 	namer := newNamer(naming, c.Bounds.Clients)
-	x := &search{bounds: c.Bounds, clients: c.Bounds.Clients, reduce: by.exchange, merge: by.merge, exhaustive: c.Exhaustive, span: c.Run.QueueOptions.Visibility, masters: c.Masters, entry: entryKind(c.Run.Scenario), scripts: scripts, rules: newRules(c.Run, c.Bounds.Clients, c.Look)}
+	x := &search{bounds: c.Bounds, clients: c.Bounds.Clients, reduce: by.exchange, merge: by.merge, exhaustive: c.Exhaustive, span: c.Run.QueueOptions.Visibility, masters: c.Masters, entry: entryKind(c.Run.Scenario), scripts: scripts, rules: rules.New(c.Run, c.Bounds.Clients, c.Look)}
 	x.servers = newServers(Epoch, lockKeys(c, scripts, namer), scripts, namer)
 	x.servers.after = []time.Duration{0}
 	if c.Run.Lock.New != nil {
@@ -408,7 +409,7 @@ func (x *search) begin(c Config, scripts *coro.Scripts) (state, error) {
 		}
 		x.tries = append(x.tries, t)
 	}
-	return state{servers: opened, facts: x.numbered(x.rules.start())}, nil
+	return state{servers: opened, facts: x.numbered(x.rules.Start())}, nil
 }
 
 // roleOf numbers what a client is in a scenario: those with one role run the same
@@ -450,7 +451,7 @@ func (x *search) result(c Config, start state, stats reports.Effort) (reports.Ex
 	r := c.describe()
 	r.Stats = stats
 	best, rests := x.best(), ""
-	if x.leased.Load() && r.Stats.Lapses == 0 && c.Bounds.Advances > 0 && (x.rules.lock.mutex || x.rules.lock.owner) {
+	if x.leased.Load() && r.Stats.Lapses == 0 && c.Bounds.Advances > 0 && (x.rules.LooksFor(variant.Lock, variant.MutualExclusion) || x.rules.LooksFor(variant.Lock, variant.OwnerOnlyRelease)) {
 		rests = "no lease that was promised ran out before it was given back, so what rests on leases was not put to the test"
 	}
 	switch {
@@ -497,7 +498,7 @@ func (x *search) result(c Config, start state, stats reports.Effort) (reports.Ex
 			break
 		}
 	}
-	if r.Verdict == reports.Pass && x.rules.lock.owner && len(x.servers.lockKeys) == 0 {
+	if r.Verdict == reports.Pass && x.rules.LooksFor(variant.Lock, variant.OwnerOnlyRelease) && len(x.servers.lockKeys) == 0 {
 		r.Verdict = reports.Inconclusive
 		r.Why = unkeyed
 	}
@@ -573,7 +574,7 @@ func (c *Config) properties(r reports.Exploration, rests string) (ps []reports.P
 	for _, p := range promised {
 		row := reports.Property{Of: p.Of, Name: p.Property, Result: reports.Unknown, Measured: reports.Unknown, Witness: []history.Op{}}
 		switch cx := r.Counterexample; {
-		case !judged(p.Of, p.Property):
+		case !rules.CanJudge(p.Of, p.Property):
 			row.Why = "a search judges situations, not whole histories: see oversell run"
 		case !slices.Contains(c.Look, p):
 			row.Why = "not looked for"

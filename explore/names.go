@@ -14,32 +14,11 @@ import (
 // clients that have seen the same have seen the same text. Elsewhere, the letter
 // is the client's number. Tokens and random values are those of package names.
 
-// maxClients is how many clients names can tell apart.
-const maxClients = 8
-
-const (
-	numberPrefix = "900719000"      // and the client's digit and six more: exact in a Lua number
-	numberBase   = 9007190000000000 // with all of them 0
-	numberOwner  = int64(1_000_000) // the weight of the client's digit
-	self         = names.Self
-)
-
-// numberOf is the n-th number of a client, by itself.
-func numberOf(n int64) int64 { return numberBase + int64(self-'0')*numberOwner + n }
-
-// owner is whose number n is, self being 9, and which of them; ok tells whether it is one of
-// these names at all.
-func owner(n int64) (client int, number int64, ok bool) {
-	if n < numberBase || n >= numberBase+10*numberOwner {
-		return 0, 0, false
-	}
-	n -= numberBase
-	return int(n / numberOwner), n % numberOwner, true
-}
+const self = names.Self
 
 // rename replaces the letter in every name in text.
 func rename(text string, letter func(byte) byte) string {
-	if !strings.Contains(text, names.TokenPrefix) && !strings.Contains(text, numberPrefix) && !strings.Contains(text, names.RandomPrefix) {
+	if !strings.Contains(text, names.TokenPrefix) && !strings.Contains(text, names.NumberPrefix) && !strings.Contains(text, names.RandomPrefix) {
 		return text
 	}
 	b := []byte(text)
@@ -50,14 +29,14 @@ func rename(text string, letter func(byte) byte) string {
 // each calls found with the place of the letter in every name in text.
 func each(text string, found func(at int)) {
 	names.Scan(text, func(_, letter, _ int) { found(letter) })
-	for i := strings.Index(text, numberPrefix); i >= 0 && i+len(numberPrefix)+7 <= len(text); {
-		if !isDigit(text[i+len(numberPrefix)]) {
+	for i := strings.Index(text, names.NumberPrefix); i >= 0 && i+len(names.NumberPrefix)+7 <= len(text); {
+		if !isDigit(text[i+len(names.NumberPrefix)]) {
 			i++
 		} else {
-			found(i + len(numberPrefix))
-			i += len(numberPrefix) + 7
+			found(i + len(names.NumberPrefix))
+			i += len(names.NumberPrefix) + 7
 		}
-		next := strings.Index(text[i:], numberPrefix)
+		next := strings.Index(text[i:], names.NumberPrefix)
 		if next < 0 {
 			return
 		}
@@ -135,11 +114,11 @@ func readable(text string) string {
 	var b strings.Builder
 	last := 0
 	each(text, func(at int) {
-		if at < len(numberPrefix) || text[at-len(numberPrefix):at] != numberPrefix {
+		if at < len(names.NumberPrefix) || text[at-len(names.NumberPrefix):at] != names.NumberPrefix {
 			return
 		}
 		n, _ := strconv.Atoi(text[at+1 : at+7])
-		b.WriteString(text[last : at-len(numberPrefix)])
+		b.WriteString(text[last : at-len(names.NumberPrefix)])
 		fmt.Fprintf(&b, "#%c.%d", text[at], n)
 		last = at + 7
 	})

@@ -11,12 +11,12 @@ import (
 )
 
 func TestNames(t *testing.T) {
-	number := func(client int, n int64) string { return fmt.Sprint(numberBase + int64(client)*numberOwner + n) }
+	number := func(client int, n int64) string { return fmt.Sprint(names.Number(client, n)) }
 	for _, own := range []string{
 		"", "lock", "token", "token9", "token9.", "tokenx.1", "900719", "90071909",
 		ownToken(0), ownToken(12), "a" + ownToken(3) + "b" + ownToken(4), ownToken(1) + ownToken(2),
-		fmt.Sprint(numberOf(1)), "x" + fmt.Sprint(numberOf(999_999)) + ":" + ownToken(7),
-		"$16\r\n" + fmt.Sprint(numberOf(5)) + "\r\n", ":" + fmt.Sprint(numberOf(5)) + "\r\n",
+		fmt.Sprint(names.OwnNumber(1)), "x" + fmt.Sprint(names.OwnNumber(999_999)) + ":" + ownToken(7),
+		"$16\r\n" + fmt.Sprint(names.OwnNumber(5)) + "\r\n", ":" + fmt.Sprint(names.OwnNumber(5)) + "\r\n",
 	} {
 		for client := range maxSlots {
 			g := global(own, client)
@@ -35,7 +35,7 @@ func TestNames(t *testing.T) {
 			}
 		}
 	}
-	if got, want := global(ownToken(3)+" "+fmt.Sprint(numberOf(4)), 2), "token2.3 "+number(2, 4); got != want {
+	if got, want := global(ownToken(3)+" "+fmt.Sprint(names.OwnNumber(4)), 2), "token2.3 "+number(2, 4); got != want {
 		t.Errorf("%q; want %q", got, want)
 	}
 	if got, want := readable("a"+number(3, 12)+"b"+number(0, 1)+" token1.2"), "a#3.12b#0.1 token1.2"; got != want {
@@ -53,14 +53,14 @@ func TestNames(t *testing.T) {
 		number int64
 		ok     bool
 	}{
-		{numberOf(7), 9, 7, true}, {numberBase + 2*numberOwner + 3, 2, 3, true}, {numberBase, 0, 0, true},
-		{numberBase - 1, 0, 0, false}, {numberBase + 10*numberOwner, 0, 0, false}, {1, 0, 0, false}, {-5, 0, 0, false},
+		{names.OwnNumber(7), 9, 7, true}, {names.Number(2, 3), 2, 3, true}, {names.Number(0, 0), 0, 0, true},
+		{names.Number(0, -1), 0, 0, false}, {names.Number(10, 0), 0, 0, false}, {1, 0, 0, false}, {-5, 0, 0, false},
 	} {
-		if client, n, ok := owner(c.n); ok != c.ok || ok && (client != c.client || n != c.number) {
+		if client, n, ok := names.NumberOwner(c.n); ok != c.ok || ok && (client != c.client || n != c.number) {
 			t.Errorf("owner(%d) = %d, %d, %t", c.n, client, n, ok)
 		}
 	}
-	if n := numberOf(999_999); n != int64(float64(n)) || n >= 1<<53 {
+	if n := names.OwnNumber(999_999); n != int64(float64(n)) || n >= 1<<53 {
 		t.Errorf("%d is not exact in a Lua number", n)
 	}
 }

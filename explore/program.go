@@ -9,6 +9,7 @@ import (
 
 	"oversell/history"
 	"oversell/internal/coro"
+	"oversell/internal/names"
 	"oversell/lockimpl"
 	"oversell/reports"
 	"oversell/scenarios"
@@ -43,7 +44,7 @@ func (l *life) world(index int) scenarios.World {
 		Enough: func() bool { return l.tried > l.resends },
 		Number: func(of string) int64 {
 			l.numbers[of]++
-			return numberOf(l.numbers[of])
+			return names.OwnNumber(l.numbers[of])
 		},
 		Began: func(op history.Op) {
 			if op.Kind == history.Acquire {

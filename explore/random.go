@@ -264,7 +264,7 @@ func (k *walker) shorter(ctx context.Context, f *finding, until time.Time) (*fin
 		for i := len(best) - 1; i >= 0 && ctx.Err() == nil && time.Now().Before(until.Add(shrinking)); i-- {
 			less := append(append([]action(nil), best[:i]...), best[i+1:]...)
 			g := k.again(less)
-			if g != nil && k.err == nil && g.breach.property == f.breach.property && g.breach.of == f.breach.of && len(k.actions) < len(best) {
+			if g != nil && k.err == nil && g.breach.Property == f.breach.Property && g.breach.Of == f.breach.Of && len(k.actions) < len(best) {
 				f, best, changed = g, append([]action(nil), k.actions...), true
 				i = min(i, len(best))
 			}

@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"oversell/clock"
+	"oversell/explore/rules"
 	"oversell/history"
 	"oversell/internal/coro"
 	"oversell/internal/names"
@@ -44,7 +45,7 @@ func Replay(ctx context.Context, c Config, cx *reports.Counterexample, servers [
 		return nil, fmt.Errorf("%w: the schedule needs %d servers", ErrUsage, c.Masters)
 	}
 	c.Look = []history.Promise{{Of: cx.Of, Property: cx.Property}}
-	r := &replay{ctx: ctx, config: c, naming: newNamer(names.Naming(cx.Naming), len(cx.Clients)), servers: servers[:c.Masters], rules: newRules(c.Run, c.Bounds.Clients, c.Look), lines: map[line]*bufio.ReadWriter{}, late: map[int]history.Kind{}}
+	r := &replay{ctx: ctx, config: c, naming: newNamer(names.Naming(cx.Naming), len(cx.Clients)), servers: servers[:c.Masters], rules: rules.New(c.Run, c.Bounds.Clients, c.Look), lines: map[line]*bufio.ReadWriter{}, late: map[int]history.Kind{}}
 	defer r.close()
 	if err := r.open(len(cx.Clients)); err != nil {
 		return nil, err
@@ -55,14 +56,14 @@ func Replay(ctx context.Context, c Config, cx *reports.Counterexample, servers [
 			return nil, fmt.Errorf("step %d (%s): %w", i+1, s.Text, err)
 		}
 		if r.breach != nil {
-			return r.breach.told(), nil
+			return told(r.breach), nil
 		}
 	}
 	return nil, nil
 }
 
-func (b *breach) told() *reports.Property {
-	return &reports.Property{Of: b.of, Name: b.property, Result: reports.Broken, Measured: reports.Broken, Count: 1, Why: b.why, Witness: []history.Op{}}
+func told(b *rules.Breach) *reports.Property {
+	return &reports.Property{Of: b.Of, Name: b.Property, Result: reports.Broken, Measured: reports.Broken, Count: 1, Why: b.Why, Witness: []history.Op{}}
 }
 
 // replay is a schedule under way on real servers.
@@ -71,14 +72,14 @@ type replay struct {
 	config  Config
 	naming  namer
 	servers []*redis.Options
-	rules   *rules
-	facts   facts
+	rules   *rules.Rules
+	facts   rules.Facts
 	scripts *coro.Scripts
 	clients []*puppet
 	lines   map[line]*bufio.ReadWriter
 	conns   []net.Conn
 	now     time.Duration
-	breach  *breach
+	breach  *rules.Breach
 	last    bool                 // this is the last step
 	steps   int                  // done
 	late    map[int]history.Kind // during which operation a late request was sent, by step
@@ -106,7 +107,7 @@ func (r *replay) open(clients int) error {
 	if err := r.do(func(ctx context.Context, client *scenarios.Client) error { return client.Open(ctx) }); err != nil {
 		return fmt.Errorf("open the scenario: %w", err)
 	}
-	r.facts = r.rules.start()
+	r.facts = r.rules.Start()
 	r.scripts = &coro.Scripts{}
 	for i := range clients {
 		who := Who{Index: int(roleOf(r.config.Run, i)), Names: r.naming.scheme(i)}
@@ -169,14 +170,14 @@ func (r *replay) came(p *puppet, e Event) {
 func (r *replay) judge(p *puppet) {
 	for _, e := range p.held {
 		p.loud = p.loud || noticed(e)
-		var b *breach
-		r.facts, b = r.rules.on(r.facts, p.number, e, r.now)
+		var b *rules.Breach
+		r.facts, b = r.rules.Observe(r.facts, p.number, e, r.now)
 		r.broken(b)
 	}
 	p.held = nil
 }
 
-func (r *replay) broken(b *breach) {
+func (r *replay) broken(b *rules.Breach) {
 	if r.breach == nil {
 		r.breach = b
 	}
@@ -338,7 +339,7 @@ func (r *replay) pass(d time.Duration) error {
 		return err
 	}
 	r.now += d
-	r.facts = r.rules.passed(r.facts, r.now)
+	r.facts = r.rules.TimePasses(r.facts, r.now)
 	return nil
 }
 
@@ -366,7 +367,7 @@ func (r *replay) send(c call, s reports.Step) (string, error) {
 	}
 	after, err := r.dump(c.node, keys)
 	if err == nil && before != after {
-		r.broken(r.rules.touched(r.facts, c.client, c.during, r.now))
+		r.broken(r.rules.Touched(r.facts, c.client, c.during, r.now))
 	}
 	return reply, err
 }
@@ -544,7 +545,7 @@ func plainWorld(env variant.Env, ended func(history.Op)) scenarios.World {
 		Env: env, Index: nobody, Epoch: Epoch,
 		Pause:  func(string) {},
 		Enough: func() bool { return false },
-		Number: func(of string) int64 { numbers[of]++; return numberOf(numbers[of]) },
+		Number: func(of string) int64 { numbers[of]++; return names.OwnNumber(numbers[of]) },
 		Began:  func(history.Op) {},
 		Ended: func(op history.Op, _ error) {
 			if ended != nil {
@@ -556,7 +557,7 @@ func plainWorld(env variant.Env, ended func(history.Op)) scenarios.World {
 
 // end judges what the servers hold now, with everybody in the middle of something dead.
 func (r *replay) end() error {
-	dead := r.rules.busy(r.facts)
+	dead := r.rules.Busy(r.facts)
 	if bits.OnesCount16(dead) > r.config.Bounds.Crashes {
 		return fmt.Errorf("%w: more clients are in the middle of something than may die", ErrDiverged)
 	}
@@ -569,7 +570,7 @@ func (r *replay) end() error {
 		if err := scenarios.Alone(r.config.Run, plainWorld(env, func(op history.Op) { ops = append(ops, op) })).Audit(r.ctx); err != nil {
 			return err
 		}
-		r.broken(r.rules.end(r.facts, ops, dead))
+		r.broken(r.rules.AtTheEnd(r.facts, ops, dead))
 	}
 	if looks.lock && r.breach == nil {
 		return r.tryLock(dead)
@@ -600,6 +601,6 @@ func (r *replay) tryLock(dead uint16) error {
 		}
 	}
 	v, _ := env.Redis[0].Get(r.ctx, lockimpl.Key(lockName(r.config.Run))).Result()
-	r.broken(r.rules.stuck(r.facts, dead, v))
+	r.broken(r.rules.Stuck(r.facts, dead, v))
 	return nil
 }

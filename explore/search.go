@@ -16,6 +16,7 @@ import (
 	"time"
 	"unsafe"
 
+	"oversell/explore/rules"
 	"oversell/history"
 	"oversell/internal/coro"
 	"oversell/reports"
@@ -28,7 +29,7 @@ type search struct {
 	roles   [maxSlots]uint8
 	tries   []*trie // by role
 	servers *servers
-	rules   *rules
+	rules   *rules.Rules
 	ends    *ends
 	reduce  bool
 	merge   bool
@@ -43,7 +44,7 @@ type search struct {
 	span    time.Duration
 	scripts *coro.Scripts
 
-	facts    *interner[facts]
+	facts    *interner[rules.Facts]
 	floats   *interner[[]float]
 	judged   *memo[judging, judgement]
 	passed   *memo[factsAt, passing]
@@ -52,7 +53,7 @@ type search struct {
 	permuted *memo[factsRenaming, uint32]
 	floated  *memo[floatChange, uint32]
 	adrift   *memo[floatsRenaming, uint32]
-	breaches *interner[*breach]
+	breaches *interner[*rules.Breach]
 	orders   [1 << (maxSlots - 1)][]perm // see ordersOf
 	silent   uint32                      // the answers of a client that gets none, and of
 	timedOut uint32                      // one whose own time limit is over
@@ -79,7 +80,7 @@ type finding struct {
 	end    bool // it shows at the end of everybody in this state; by means nothing
 	cost   cost
 	dead   uint16
-	breach *breach
+	breach *rules.Breach
 }
 
 // effort counts what a search does.
@@ -130,27 +131,27 @@ type floatChange struct {
 var errUnknown = errors.New("the model of Redis does not know")
 
 func (x *search) prepare() {
-	x.facts = newInterner[facts]()
+	x.facts = newInterner[rules.Facts]()
 	x.floats = newInterner[[]float]()
 	x.floats.id("", func() []float { return nil })
 	x.judged = newMemo(x.judge)
 	x.passed = newMemo(func(k factsAt) passing {
 		before, now := x.facts.get(k.facts), time.Duration(k.now)*tickUnit
-		return passing{x.numbered(x.rules.passed(before, now)), x.rules.lapses(before, now)}
+		return passing{x.numbered(x.rules.TimePasses(before, now)), x.rules.Lapses(before, now)}
 	})
-	x.untils = newMemo(func(k factsID) []time.Duration { return x.rules.untils(x.facts.get(uint32(k))) })
-	x.busy = newMemo(func(k factsID) uint16 { return x.rules.busy(x.facts.get(uint32(k))) })
+	x.untils = newMemo(func(k factsID) []time.Duration { return x.rules.Ends(x.facts.get(uint32(k))) })
+	x.busy = newMemo(func(k factsID) uint16 { return x.rules.Busy(x.facts.get(uint32(k))) })
 	x.permuted = newMemo(func(k factsRenaming) uint32 {
 		p := make([]int, x.clients)
 		for i := range p {
 			p[i] = k.perm.of(i)
 		}
-		return x.numbered(x.rules.permute(x.facts.get(k.facts), p))
+		return x.numbered(x.rules.Permute(x.facts.get(k.facts), p))
 	})
 	x.floated = newMemo(x.changeFloats)
 	x.adrift = newMemo(x.floatsRenamed)
-	x.breaches = newInterner[*breach]()
-	x.breaches.id("", func() *breach { return nil })
+	x.breaches = newInterner[*rules.Breach]()
+	x.breaches.id("", func() *rules.Breach { return nil })
 	for ties := range x.orders {
 		x.orders[ties] = ordersOf(uint8(ties), x.clients)
 	}
@@ -158,17 +159,17 @@ func (x *search) prepare() {
 	x.timedOut = x.servers.answer(coro.Observation{Failure: coro.TimedOut})
 }
 
-func (x *search) numbered(f facts) uint32 {
-	return x.facts.id(string(f), func() facts { return f })
+func (x *search) numbered(f rules.Facts) uint32 {
+	return x.facts.id(string(f), func() rules.Facts { return f })
 }
 
 func (x *search) judge(k judging) (j judgement) {
 	f := x.facts.get(k.facts)
 	for _, e := range x.tries[k.role].segments.get(k.events) {
-		var b *breach
-		f, b = x.rules.on(f, int(k.client), e, time.Duration(k.now)*tickUnit)
+		var b *rules.Breach
+		f, b = x.rules.Observe(f, int(k.client), e, time.Duration(k.now)*tickUnit)
 		if j.breach == 0 && b != nil {
-			j.breach = x.breaches.id(fmt.Sprint(k), func() *breach { return b })
+			j.breach = x.breaches.id(fmt.Sprint(k), func() *rules.Breach { return b })
 		}
 		if e.End && e.Op.Kind == history.Acquire && e.Op.Outcome == history.OK && e.Op.Until > time.Duration(k.now)*tickUnit {
 			x.leased.Store(true)
@@ -224,7 +225,7 @@ type worker struct {
 	permuted cache[factsRenaming, uint32]
 	adrift   cache[floatsRenaming, uint32]
 	buried   cache[burying, uint32]
-	ended    cache[ending, *breach]
+	ended    cache[ending, *rules.Breach]
 	begun    struct { // the last thing that a client was to begin
 		key judging
 		v   judgement
@@ -312,7 +313,7 @@ type step struct {
 	events [4]uint32 // that the client came to, of its trie; 0: nothing
 	came   uint8     // how many of them are not
 	edge   edge      // the last that the client went
-	breach *breach
+	breach *rules.Breach
 	err    error
 }
 
@@ -370,7 +371,7 @@ func (w *worker) act(s state, a action) step {
 			}
 			st.next.servers, answer = st.effect.servers, st.effect.answer
 			if st.effect.touched {
-				st.breach = x.rules.touched(x.facts.get(s.facts), c, n.during(), s.time())
+				st.breach = x.rules.Touched(x.facts.get(s.facts), c, n.during(), s.time())
 			}
 			if a.kind() == losesReply {
 				st.next.servers = x.hangsUp(st.next.servers, r, call)
@@ -512,7 +513,7 @@ func (w *worker) arrive(s state, a action) step {
 	st.next.servers = x.servers.closed(st.effect.servers, c)
 	st.next.floats = w.floated.get(floatChange{list: s.floats, remove: int8(place)})
 	if st.effect.touched {
-		st.breach = x.rules.touched(x.facts.get(s.facts), c.client, c.during, s.time())
+		st.breach = x.rules.Touched(x.facts.get(s.facts), c.client, c.during, s.time())
 	}
 	return st
 }
@@ -999,7 +1000,7 @@ func (f *finding) before(g *finding) bool {
 	case f.cost != g.cost:
 		return f.cost < g.cost
 	}
-	return strings.Compare(f.breach.why, g.breach.why) < 0
+	return strings.Compare(f.breach.Why, g.breach.Why) < 0
 }
 
 func (e *effort) add(t *tallies) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"oversell/explore/rules"
 	"oversell/history"
 	"oversell/internal/coro"
 	"oversell/reports"
@@ -32,7 +33,7 @@ func (x *search) trace(start state, f *finding) (*reports.Counterexample, error)
 // were made canonical one by one.
 func (x *search) traceOf(start state, actions []action, f *finding, canonical bool) (*reports.Counterexample, error) {
 	t := teller{w: x.worker(), renames: canonical, who: same, canonical: start, real: start, sent: map[float][]int{}}
-	c := &reports.Counterexample{Of: f.breach.of, Property: f.breach.property, Sentence: f.breach.why}
+	c := &reports.Counterexample{Of: f.breach.Of, Property: f.breach.Property, Sentence: f.breach.Why}
 	for i := range x.clients {
 		c.Clients = append(c.Clients, fmt.Sprintf("client %d", i))
 	}
@@ -42,18 +43,18 @@ func (x *search) traceOf(start state, actions []action, f *finding, canonical bo
 			return nil, err
 		}
 		if !f.end && i == len(actions)-1 && st.breach == nil {
-			return nil, fmt.Errorf("the broken promise (%s) is not broken when its schedule is told again", f.breach.why)
+			return nil, fmt.Errorf("the broken promise (%s) is not broken when its schedule is told again", f.breach.Why)
 		}
 		if st.breach != nil { // told again, since clients have changed numbers
-			c.Sentence = st.breach.why
+			c.Sentence = st.breach.Why
 		}
 	}
 	if f.end {
 		b := t.end(f)
 		if b == nil {
-			return nil, fmt.Errorf("the broken promise (%s) is not broken when its schedule is told again", f.breach.why)
+			return nil, fmt.Errorf("the broken promise (%s) is not broken when its schedule is told again", f.breach.Why)
 		}
-		c.Sentence = b.why
+		c.Sentence = b.Why
 	}
 	c.Steps = t.steps
 	return c, nil
@@ -255,10 +256,10 @@ func (t *teller) passing(before state, a action, st step) string {
 }
 
 // end describes who died, and what is wrong with what is left.
-func (t *teller) end(f *finding) *breach {
+func (t *teller) end(f *finding) *rules.Breach {
 	x := t.w.search
 	at := millis(t.real.time())
-	dead := x.rules.busy(x.facts.get(t.real.facts))
+	dead := x.rules.Busy(x.facts.get(t.real.facts))
 	for c := range x.clients {
 		if dead>>c&1 == 1 && !t.w.node(c, t.real.nodes[c]).dead {
 			t.steps = append(t.steps, reports.Step{AtMS: at, Kind: reports.StepCrash, Client: c, Redis: x.servers.text(t.real.servers)})
@@ -268,7 +269,7 @@ func (t *teller) end(f *finding) *breach {
 	if b == nil {
 		return nil
 	}
-	t.steps = append(t.steps, reports.Step{AtMS: at, Kind: reports.StepEnd, Client: reports.TheClock, Text: b.why, Redis: x.servers.text(t.real.servers)})
+	t.steps = append(t.steps, reports.Step{AtMS: at, Kind: reports.StepEnd, Client: reports.TheClock, Text: b.Why, Redis: x.servers.text(t.real.servers)})
 	return b
 }
 

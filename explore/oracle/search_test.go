@@ -343,7 +343,8 @@ func (p *place) numbers(text string) {
 				continue
 			}
 			if d := time.Duration(n)*unit - time.Duration(explore.Epoch.UnixNano()); d >= 0 && d < time.Hour {
-				p.instants = append(p.instants, d)
+				// Who compares whole units finds out that it is over when the next one begins.
+				p.instants = append(p.instants, d, d+unit)
 			}
 		}
 	}

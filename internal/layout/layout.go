@@ -11,6 +11,7 @@ var Levels = [][]string{
 	{"lockimpl", "target", "database", "wire"},
 	{"stockimpl", "queueimpl", "idimpl", "dispatchimpl", "checker", "load", "faults"},
 	{"scenarios", "reports", "internal/mutants"},
+	{"explore/rules"},
 	{"explore", "watch"},
 	{"campaign", "lockimpl/locktest", "stockimpl/stocktest", "queueimpl/queuetest", "database/databasetest"},
 	{"campaign/gate", "campaign/claims"},

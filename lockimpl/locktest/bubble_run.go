@@ -288,7 +288,7 @@ func (b *bubble) live(ctx context.Context) {
 		Env: env, Index: b.code.who.Index, Epoch: explore.Epoch, Pause: b.pause, Enough: over,
 		Number: func(of string) int64 {
 			numbers[of]++
-			return ownNumber + numbers[of]
+			return names.OwnNumber(numbers[of])
 		},
 		Began: func(op history.Op) {
 			if op.Kind == history.Acquire {
@@ -306,10 +306,6 @@ func (b *bubble) live(ctx context.Context) {
 		}
 	}
 }
-
-// ownNumber is before a client's own numbers, as package explore must have them to
-// exchange clients.
-const ownNumber = 9007190000000000 + 9*1000000
 
 // env is the client's world: connections that end here, and for the rest what any
 // program has, since a bubble's time is the schedule's.

@@ -1,4 +1,4 @@
-package explore
+package rules
 
 import (
 	"cmp"
@@ -9,11 +9,13 @@ import (
 	"time"
 
 	"oversell/history"
+	"oversell/internal/names"
 )
 
-// facts are what the rules remember, in bytes: equal pasts are equal texts. They are
-// empty when there is nothing to remember.
-type facts string
+// Facts are what Rules must remember of a schedule so far, encoded: two pasts between which no
+// later event makes a difference have equal Facts. They are empty if there is nothing to
+// remember.
+type Facts string
 
 // past is what facts hold.
 type past struct {
@@ -65,7 +67,7 @@ type label struct {
 }
 
 // noClient is whose numbers are that no client made up.
-const noClient = maxClients
+const noClient = names.MaxClients
 
 // labelOf is what value names, in the names of client.
 func labelOf(v history.Value, client int) label {
@@ -76,11 +78,11 @@ func labelOf(v history.Value, client int) label {
 		}
 		return label{noClient, n & (1<<40 - 1)}
 	}
-	of, number, ok := owner(n)
+	of, number, ok := names.NumberOwner(n)
 	switch {
 	case !ok:
 		return label{noClient, n}
-	case of == self-'0':
+	case of == names.Self-'0':
 		of = client
 	}
 	return label{of, number}
@@ -150,7 +152,7 @@ func (p *past) underway(k history.Kind, what *label) (mask int64) {
 
 // forget drops what cannot matter any more, so that pasts with the same future are
 // equal.
-func (r *rules) forget(p *past, now time.Duration) {
+func (r *Rules) forget(p *past, now time.Duration) {
 	for i := range p.people {
 		if me := &p.people[i]; !r.lock.mutex && !r.lock.owner {
 			me.held[0].until, me.held[1].until = 0, 0
@@ -208,7 +210,7 @@ func (p *past) sort() {
 }
 
 // write and read are inverses: both walk the past in the same way.
-func (r *rules) write(p *past) facts {
+func (r *Rules) write(p *past) Facts {
 	p.sort()
 	c := codec{}
 	c.past(p)
@@ -216,10 +218,10 @@ func (r *rules) write(p *past) facts {
 	for n > 0 && c.b[n-1] == 0 { // what is missing reads as 0
 		n--
 	}
-	return facts(c.b[:n])
+	return Facts(c.b[:n])
 }
 
-func (r *rules) read(f facts) *past {
+func (r *Rules) read(f Facts) *past {
 	p := &past{people: make([]person, r.clients)}
 	c := codec{b: []byte(f), reading: true}
 	c.past(p)

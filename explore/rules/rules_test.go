@@ -1,4 +1,4 @@
-package explore
+package rules
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 
 	"oversell/checker"
 	"oversell/history"
+	"oversell/internal/names"
 	"oversell/scenarios"
 	"oversell/variant"
 )
@@ -42,9 +43,9 @@ func sequence(parts ...[]said) []said { return slices.Concat(parts...) }
 // ours is the name of number n of a client as another has it.
 func ours(of int, n int64, as int) history.Value {
 	if of == as {
-		return history.Int(numberOf(n))
+		return history.Int(names.OwnNumber(n))
 	}
-	return history.Int(numberBase + int64(of)*numberOwner + n)
+	return history.Int(names.Number(of, n))
 }
 
 func msec(n int) time.Duration { return time.Duration(n) * time.Millisecond }
@@ -64,10 +65,10 @@ func refund(of int, n int64, as int) history.Op {
 	return history.Op{Kind: history.Refund, Arg: ours(of, n, as)}
 }
 func number(n, result int64) history.Op {
-	return history.Op{Kind: history.NextID, Arg: history.Int(numberOf(n)), Result: history.Int(result)}
+	return history.Op{Kind: history.NextID, Arg: history.Int(names.OwnNumber(n)), Result: history.Int(result)}
 }
 func enqueue(n int64, due int) history.Op {
-	return history.Op{Kind: history.Enqueue, Arg: history.Int(numberOf(n)), Until: msec(due)}
+	return history.Op{Kind: history.Enqueue, Arg: history.Int(names.OwnNumber(n)), Until: msec(due)}
 }
 func popTask(of int, n int64, as int) history.Op {
 	return history.Op{Kind: history.Pop, Result: ours(of, n, as), Amount: 1}
@@ -89,11 +90,11 @@ func ruled(t *testing.T, scenario string, stock int64) scenarios.Config {
 }
 
 // tell has rules judge a sequence: the facts at its end and the breaches on the way.
-func tell(r *rules, seq []said) (facts, []*breach) {
-	f, all := r.start(), []*breach(nil)
+func tell(r *Rules, seq []said) (Facts, []*Breach) {
+	f, all := r.Start(), []*Breach(nil)
 	for _, s := range seq {
-		f = r.passed(f, msec(s.at))
-		g, b := r.on(f, s.client, s.Event, msec(s.at))
+		f = r.TimePasses(f, msec(s.at))
+		g, b := r.Observe(f, s.client, s.Event, msec(s.at))
 		if b != nil {
 			all = append(all, b)
 		}
@@ -264,32 +265,32 @@ func TestRulesJudge(t *testing.T) {
 		{"two tasks", queue, variant.OneEntryPerID, "queue", 0, nil, []history.Op{reads("waiting", ours(0, 1, 1)), reads("waiting", ours(2, 1, 1)), reads("audit", history.Int(2))}, 0, none},
 	} {
 		t.Run(string(c.property)+"/"+c.name, func(t *testing.T) {
-			if !judged(c.of, c.property) {
+			if !CanJudge(c.of, c.property) {
 				t.Error("not judged")
 			}
 			cfg := ruled(t, c.scenario, c.stock)
 			if strings.HasPrefix(c.name, "enqueued again") {
 				cfg.Repeat = 1
 			}
-			r := newRules(cfg, 3, []history.Promise{{Of: c.of, Property: c.property}})
+			r := New(cfg, 3, []history.Promise{{Of: c.of, Property: c.property}})
 			f, all := tell(r, c.seq)
 			if len(all) == 0 && c.audit != nil {
-				if b := r.end(f, c.audit, c.dead); b != nil {
+				if b := r.AtTheEnd(f, c.audit, c.dead); b != nil {
 					all = append(all, b)
 				}
 			}
 			got := ""
 			if len(all) > 0 {
-				got = all[0].why
-				if all[0].of != c.of || all[0].property != c.property {
-					t.Errorf("told of %s %s", all[0].of, all[0].property)
+				got = all[0].Why
+				if all[0].Of != c.of || all[0].Property != c.property {
+					t.Errorf("told of %s %s", all[0].Of, all[0].Property)
 				}
 			}
 			if got != c.want {
 				t.Errorf("said %q\nwant %q", got, c.want)
 			}
-			if _, others := tell(newRules(ruled(t, c.scenario, c.stock), 3, nil), c.seq); len(others) > 0 {
-				t.Errorf("nothing is looked for, yet: %v", others[0].why)
+			if _, others := tell(New(ruled(t, c.scenario, c.stock), 3, nil), c.seq); len(others) > 0 {
+				t.Errorf("nothing is looked for, yet: %v", others[0].Why)
 			}
 		})
 	}
@@ -298,90 +299,84 @@ func TestRulesJudge(t *testing.T) {
 func TestRulesDoNotJudge(t *testing.T) {
 	for _, p := range variant.Properties {
 		want := p.Of != variant.Dispatch && p.Name != variant.Linearizable && p.Name != variant.FIFO && (p.Name != variant.Progress || p.Of == variant.Lock)
-		if got := judged(p.Of, p.Name); got != want {
+		if got := CanJudge(p.Of, p.Name); got != want {
 			t.Errorf("%s %s: judged %v", p.Of, p.Name, got)
 		}
 	}
 }
 
 func TestRulesTouched(t *testing.T) {
-	r := newRules(ruled(t, "mutex", 0), 3, []history.Promise{{Of: variant.Lock, Property: variant.OwnerOnlyRelease}})
+	r := New(ruled(t, "mutex", 0), 3, []history.Promise{{Of: variant.Lock, Property: variant.OwnerOnlyRelease}})
 	seq := sequence(whole(0, 0, acquire(1000), history.OK), whole(1, 1000, acquire(2000), history.OK), []said{begun(0, 1100, release())})
 	f, _ := tell(r, seq)
-	if b := r.touched(f, 0, history.Release, msec(1100)); b == nil || b.why != "client 0's release deleted or changed the lock of client 1, which held it until 2000 ms" {
+	if b := r.Touched(f, 0, history.Release, msec(1100)); b == nil || b.Why != "client 0's release deleted or changed the lock of client 1, which held it until 2000 ms" {
 		t.Errorf("got %+v", b)
 	}
-	if b := r.touched(f, 0, history.Extend, msec(1100)); b == nil || b.why != "client 0's extension changed the lock of client 1, which held it until 2000 ms" {
+	if b := r.Touched(f, 0, history.Extend, msec(1100)); b == nil || b.Why != "client 0's extension changed the lock of client 1, which held it until 2000 ms" {
 		t.Errorf("got %+v", b)
 	}
-	if b := r.touched(f, 0, history.Release, msec(2000)); b != nil {
-		t.Errorf("after the lease: %s", b.why)
+	if b := r.Touched(f, 0, history.Release, msec(2000)); b != nil {
+		t.Errorf("after the lease: %s", b.Why)
 	}
-	if b := r.touched(f, 0, history.Acquire, msec(1100)); b != nil {
-		t.Errorf("by an acquire: %s", b.why)
+	if b := r.Touched(f, 0, history.Acquire, msec(1100)); b != nil {
+		t.Errorf("by an acquire: %s", b.Why)
 	}
-	if b := r.touched(f, 1, history.Release, msec(1100)); b != nil {
-		t.Errorf("its own: %s", b.why)
+	if b := r.Touched(f, 1, history.Release, msec(1100)); b != nil {
+		t.Errorf("its own: %s", b.Why)
 	}
 }
 
 // The lock inside a queue is not the one round a sale.
 func TestRulesTwoLocks(t *testing.T) {
 	look := []history.Promise{{Of: variant.Lock, Property: variant.MutualExclusion}, {Of: variant.Lock, Property: variant.OwnerOnlyRelease}}
-	r := newRules(ruled(t, "seckill-queued", 0), 3, look)
+	r := New(ruled(t, "seckill-queued", 0), 3, look)
 	popping := []said{begun(1, 0, history.Op{Kind: history.Pop}), begun(1, 0, acquire(0)), closed(1, 0, acquire(1000), history.OK)}
 	f, all := tell(r, sequence(whole(0, 0, acquire(1000), history.OK), popping, []said{begun(1, 0, release())}))
-	if len(all) > 0 || r.touched(f, 1, history.Release, 0) != nil {
+	if len(all) > 0 || r.Touched(f, 1, history.Release, 0) != nil {
 		t.Error("they are taken for one")
 	}
 	f, all = tell(r, sequence(popping, []said{begun(2, 0, history.Op{Kind: history.Pop}), begun(2, 0, acquire(0)), closed(2, 0, acquire(1000), history.OK), begun(2, 0, release())}))
-	if len(all) != 1 || r.touched(f, 2, history.Release, 0) == nil {
+	if len(all) != 1 || r.Touched(f, 2, history.Release, 0) == nil {
 		t.Error("two holders inside the queue were not told")
 	}
 }
 
 func TestRulesWhoIsBusy(t *testing.T) {
-	r := newRules(ruled(t, "queue", 0), 3, []history.Promise{{Of: variant.Queue, Property: variant.NoLostTask}})
-	f := r.start()
-	check := func(what string, s []said, busy, inside uint16, doing history.Kind) {
+	r := New(ruled(t, "queue", 0), 3, []history.Promise{{Of: variant.Queue, Property: variant.NoLostTask}})
+	f := r.Start()
+	check := func(what string, s []said, busy uint16) {
 		t.Helper()
 		for _, e := range s {
-			f, _ = r.on(f, e.client, e.Event, 0)
+			f, _ = r.Observe(f, e.client, e.Event, 0)
 		}
-		if got := r.busy(f); got != busy {
+		if got := r.Busy(f); got != busy {
 			t.Errorf("%s: busy %b, want %b", what, got, busy)
 		}
-		if got := r.inside(f); got != inside {
-			t.Errorf("%s: inside %b, want %b", what, got, inside)
-		}
-		if got := r.doing(f, 1); got != doing {
-			t.Errorf("%s: doing %q, want %q", what, got, doing)
-		}
 	}
-	check("start", nil, 0, 0, history.NoKind)
-	check("enqueued", whole(0, 0, enqueue(1, 0), history.OK), 0, 0, history.NoKind)
-	check("pop", []said{begun(1, 0, history.Op{Kind: history.Pop})}, 2, 0, history.Pop)
-	check("acquire in it", []said{begun(1, 0, acquire(5))}, 2, 0, history.Acquire)
-	check("inside", []said{closed(1, 0, acquire(5), history.OK)}, 2, 2, history.Pop)
-	check("release", []said{begun(1, 0, release())}, 2, 0, history.Release)
-	check("released", []said{closed(1, 0, release(), history.OK)}, 2, 0, history.Pop)
-	check("a task in its hands", []said{closed(1, 0, popTask(0, 1, 1), history.OK)}, 2, 0, history.NoKind)
-	check("stale", whole(1, 0, affect(0, 1, 1), history.Refused, history.Stale), 2, 0, history.NoKind)
-	check("done", whole(1, 0, affect(0, 1, 1), history.OK), 0, 0, history.NoKind)
-	if f != r.start() {
+	check("start", nil, 0)
+	check("enqueued", whole(0, 0, enqueue(1, 0), history.OK), 0)
+	check("pop", []said{begun(1, 0, history.Op{Kind: history.Pop})}, 2)
+	check("acquire in it", []said{begun(1, 0, acquire(5))}, 2)
+	check("inside", []said{closed(1, 0, acquire(5), history.OK)}, 2)
+	check("release", []said{begun(1, 0, release())}, 2)
+	check("released", []said{closed(1, 0, release(), history.OK)}, 2)
+	check("a task in its hands", []said{closed(1, 0, popTask(0, 1, 1), history.OK)}, 2)
+	check("stale", whole(1, 0, affect(0, 1, 1), history.Refused, history.Stale), 2)
+	check("done", whole(1, 0, affect(0, 1, 1), history.OK), 0)
+	if f != r.Start() {
 		t.Errorf("what is done is remembered: %q", f)
 	}
 }
 
 func TestRulesStuck(t *testing.T) {
-	r := newRules(ruled(t, "mutex", 0), 3, nil)
+	r := New(ruled(t, "mutex", 0), 3, nil)
 	f, _ := tell(r, sequence(whole(0, 0, acquire(0), history.OK), []said{begun(1, 0, release())}))
 	want := "client 0 died in its section, client 1 died in its release, and nobody can obtain the lock any more: under its key stands x without an expiry"
-	if b := r.stuck(f, 3, "x without an expiry"); b.why != want || b.property != variant.Progress {
-		t.Errorf("got %q", b.why)
+	if b := r.Stuck(f, 3, "x without an expiry"); b.Why != want || b.Property != variant.Progress {
+		t.Errorf("got %q", b.Why)
 	}
-	if b := r.stuck(f, 0, ""); b.why != "nobody can obtain the lock any more" {
-		t.Errorf("got %q", b.why)
+	if b := r.Stuck(f, 0, ""); b.Why != "nobody can obtain the lock any more" {
+		t.Errorf("got %q", b.Why)
 	}
 }
 
@@ -422,7 +417,7 @@ func TestRulesForget(t *testing.T) {
 			sequence(whole(0, 0, enqueue(1, 50), history.OK), whole(2, 100, popTask(0, 1, 2), history.OK), whole(2, 200, affect(0, 1, 2), history.OK))},
 		{"tasks that are done", "queue", only(variant.Queue, variant.NoLostTask), sequence(whole(0, 0, enqueue(1, 0), history.OK), whole(1, 0, popTask(0, 1, 1), history.OK), whole(1, 0, affect(0, 1, 1), history.OK)), nil},
 	} {
-		r := newRules(ruled(t, c.scenario, 2), 3, c.look)
+		r := New(ruled(t, c.scenario, 2), 3, c.look)
 		a, _ := tell(r, c.a)
 		b, _ := tell(r, c.b)
 		if a != b {
@@ -448,7 +443,7 @@ func TestRulesFactsAreShort(t *testing.T) {
 		{"ids", sequence(whole(0, 0, number(1, 1), history.OK), whole(1, 0, number(1, 2), history.OK)), 10},
 		{"queue", sequence(whole(0, 0, enqueue(1, 0), history.OK), whole(0, 0, enqueue(2, 0), history.OK), whole(1, 0, popTask(0, 1, 1), history.OK), whole(1, 0, affect(0, 1, 1), history.OK)), 20},
 	} {
-		if f, _ := tell(newRules(ruled(t, c.scenario, 2), 3, all), c.seq); len(f) > c.most {
+		if f, _ := tell(New(ruled(t, c.scenario, 2), 3, all), c.seq); len(f) > c.most {
 			t.Errorf("%s: %d bytes, more than %d: %q", c.scenario, len(f), c.most, f)
 		}
 	}
@@ -478,8 +473,8 @@ func (c *chaos) say(client int, isEnd bool, op history.Op) {
 
 func localValue(v history.Value, client int) history.Value {
 	if n, ok := v.Num(); ok {
-		if of, number, named := owner(n); named && of == client {
-			return history.Int(numberOf(number))
+		if of, number, named := names.NumberOwner(n); named && of == client {
+			return history.Int(names.OwnNumber(number))
 		}
 	}
 	return v
@@ -833,10 +828,10 @@ func TestRulesAgreeWithMonitors(t *testing.T) {
 				if x.as == "seckill-queued" {
 					cfg.Refund = 1
 				}
-				r := newRules(cfg, 3, promise)
+				r := New(cfg, 3, promise)
 				r.single = false // what has no answer never ends here
 				f, all := tell(r, c.seq)
-				steps := len(all) > 0 || audit != nil && r.end(f, audit, r.busy(f)) != nil
+				steps := len(all) > 0 || audit != nil && r.AtTheEnd(f, audit, r.Busy(f)) != nil
 				h := c.history(history.Header{Objects: []variant.Object{x.of}, Lock: "some", Stock: stock, Promises: promise}, audit)
 				slices.SortStableFunc(h.Ops, func(a, b history.Op) int { return int(a.Return - b.Return) })
 				monitor, why := false, ""
@@ -889,12 +884,12 @@ func showOps(ops []history.Op, stock int64) string {
 	for _, op := range ops {
 		fmt.Fprintf(&b, "  %v x%d\n", op, op.Pieces())
 	}
-	return readable(b.String())
+	return b.String()
 }
 
-func sentences(all []*breach) (s string) {
+func sentences(all []*Breach) (s string) {
 	for _, b := range all {
-		s += "steps: " + b.why + "\n"
+		s += "steps: " + b.Why + "\n"
 	}
 	return s
 }
@@ -920,35 +915,35 @@ func TestRulesPermute(t *testing.T) {
 			make1(c)
 			cfg := ruled(t, scenario, 2)
 			cfg.Repeat, cfg.Refund = float64(seed%2), float64(seed/2%2)
-			r := newRules(cfg, 3, all)
+			r := New(cfg, 3, all)
 			p, q := perms[seed%6], perms[seed/6%6]
-			f, g := r.start(), r.start()
+			f, g := r.Start(), r.Start()
 			for i, s := range c.seq {
 				renamed := s.Event
 				for _, v := range []*history.Value{&renamed.Op.Arg, &renamed.Op.Result} {
 					if n, ok := v.Num(); ok {
-						if of, number, named := owner(n); named && of < 3 {
+						if of, number, named := names.NumberOwner(n); named && of < 3 {
 							*v = ours(p[of], number, -1)
 						}
 					}
 				}
-				var a, b *breach
-				f, a = r.on(f, s.client, s.Event, msec(s.at))
-				g, b = r.on(g, p[s.client], renamed, msec(s.at))
-				if (a == nil) != (b == nil) || a != nil && (a.of != b.of || a.property != b.property) {
+				var a, b *Breach
+				f, a = r.Observe(f, s.client, s.Event, msec(s.at))
+				g, b = r.Observe(g, p[s.client], renamed, msec(s.at))
+				if (a == nil) != (b == nil) || a != nil && (a.Of != b.Of || a.Property != b.Property) {
 					t.Fatalf("%s, seed %d, event %d: %+v, exchanged %+v", scenario, seed, i, a, b)
 				}
-				if r.permute(f, p) != g {
-					t.Fatalf("%s, seed %d, event %d: exchanged %q, was to be %q", scenario, seed, i, r.permute(f, p), g)
+				if r.Permute(f, p) != g {
+					t.Fatalf("%s, seed %d, event %d: exchanged %q, was to be %q", scenario, seed, i, r.Permute(f, p), g)
 				}
 				if back := r.write(r.read(f)); back != f {
 					t.Fatalf("%s, seed %d: %q written again is %q", scenario, seed, f, back)
 				}
 				pq := []int{q[p[0]], q[p[1]], q[p[2]]}
-				if r.permute(r.permute(f, p), q) != r.permute(f, pq) || r.permute(f, perms[0]) != f {
+				if r.Permute(r.Permute(f, p), q) != r.Permute(f, pq) || r.Permute(f, perms[0]) != f {
 					t.Fatalf("%s, seed %d: exchanging twice is not exchanging", scenario, seed)
 				}
-				if r.passed(f, msec(s.at)) != f {
+				if r.TimePasses(f, msec(s.at)) != f {
 					t.Fatalf("%s, seed %d: something is left to forget", scenario, seed)
 				}
 			}

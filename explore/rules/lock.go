@@ -1,4 +1,4 @@
-package explore
+package rules
 
 import (
 	"fmt"
@@ -43,7 +43,7 @@ func (p *past) heldUntil(client, lock int) string {
 
 // granted judges an Acquire that ended: mutual exclusion, as long as nobody else's
 // lease lasts, and that tokens rise. An answer that was lost puts nobody inside.
-func (r *rules) granted(p *past, client int, op *history.Op, d *doing, now time.Duration) (b *breach) {
+func (r *Rules) granted(p *past, client int, op *history.Op, d *doing, now time.Duration) (b *Breach) {
 	if op.Outcome != history.OK {
 		return nil
 	}
@@ -82,7 +82,7 @@ func (r *rules) granted(p *past, client int, op *history.Op, d *doing, now time.
 //
 // The monitor does not blame a grant that falls into an Extend that is then refused. Here
 // it is told at once: the lease was promised until its end.
-func (r *rules) extended(p *past, client int, op *history.Op, d *doing, now time.Duration) *breach {
+func (r *Rules) extended(p *past, client int, op *history.Op, d *doing, now time.Duration) *Breach {
 	h := &p.people[client].held[d.inner]
 	switch {
 	case !h.inside:
@@ -103,7 +103,7 @@ func (r *rules) extended(p *past, client int, op *history.Op, d *doing, now time
 // releases ends a hold at the call of its release. Of a renewal in the background only
 // the release tells: who was granted the lock meanwhile, and still holds it, is told of
 // only then, and who has given it back by then, never.
-func (r *rules) releases(p *past, client int, op *history.Op, lock int, now time.Duration) *breach {
+func (r *Rules) releases(p *past, client int, op *history.Op, lock int, now time.Duration) *Breach {
 	h := &p.people[client].held[lock]
 	was := *h
 	*h = hold{}
@@ -113,11 +113,10 @@ func (r *rules) releases(p *past, client int, op *history.Op, lock int, now time
 	return nil
 }
 
-// touched judges a command of client, sent by an operation of this kind, that changed
-// the lock's key: a release or an extension may do so only while nobody else holds
-// the lock. When the client has given up by then, it is not known which of two locks it
+// Touched judges a command of a client that changed the lock's key, sent by an operation of this
+// kind: a release or an extension may do so only while nobody else holds the lock. When the client has given up by then, it is not known which of two locks it
 // was, and there is one as a rule.
-func (r *rules) touched(f facts, client int, kind history.Kind, now time.Duration) *breach {
+func (r *Rules) Touched(f Facts, client int, kind history.Kind, now time.Duration) *Breach {
 	verb := "release deleted or changed"
 	switch {
 	case !r.lock.owner, kind != history.Release && kind != history.Extend:
@@ -141,7 +140,7 @@ func (r *rules) touched(f facts, client int, kind history.Kind, now time.Duratio
 
 // forgetGrants keeps the largest token, and those of which a grant still to come
 // might be a second one.
-func (r *rules) forgetGrants(p *past) {
+func (r *Rules) forgetGrants(p *past) {
 	for lock := range p.grants {
 		least := highest(p.grants[lock])
 		for _, me := range p.people {
@@ -161,9 +160,9 @@ func highest(l []int64) int64 {
 	return l[len(l)-1]
 }
 
-// stuck is the breach of progress: the lock can no longer be obtained. held is what
-// stands under its key.
-func (r *rules) stuck(f facts, dead uint16, held string) *breach {
+// Stuck returns the breach of progress when the lock can no longer be obtained. held describes the
+// value of its key; it is empty if there is none.
+func (r *Rules) Stuck(f Facts, dead uint16, held string) *Breach {
 	p := r.read(f)
 	var died []string
 	for rest := dead; rest != 0; rest &= rest - 1 {
@@ -185,5 +184,5 @@ func (r *rules) stuck(f facts, dead uint16, held string) *breach {
 	if held != "" {
 		why += ": under its key stands " + held
 	}
-	return &breach{variant.Lock, variant.Progress, why}
+	return &Breach{variant.Lock, variant.Progress, why}
 }

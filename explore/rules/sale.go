@@ -1,4 +1,4 @@
-package explore
+package rules
 
 import (
 	"fmt"
@@ -82,10 +82,10 @@ func (p *past) order(what label) *order {
 }
 
 // books tells whether the end of the sale is judged.
-func (r *rules) books() bool { return r.sale.undersell || r.sale.once }
+func (r *Rules) books() bool { return r.sale.undersell || r.sale.once }
 
 // buys notes the call of a purchase.
-func (r *rules) buys(p *past, client int, op *history.Op, d *doing) {
+func (r *Rules) buys(p *past, client int, op *history.Op, d *doing) {
 	what := labelOf(op.Arg, client)
 	if what.of == client {
 		r.close(p, client, func(o label) bool { return o != what })
@@ -100,7 +100,7 @@ func (r *rules) buys(p *past, client int, op *history.Op, d *doing) {
 }
 
 // shows notes the token that an operation shows.
-func (r *rules) shows(p *past, op *history.Op, d *doing) {
+func (r *Rules) shows(p *past, op *history.Op, d *doing) {
 	if r.sale.fencing && op.Fence > 0 {
 		t := &p.sale.tokens
 		d.floor = t.registered
@@ -111,7 +111,7 @@ func (r *rules) shows(p *past, op *history.Op, d *doing) {
 }
 
 // bought judges a purchase that ended.
-func (r *rules) bought(p *past, client int, op *history.Op, d *doing) (b *breach) {
+func (r *Rules) bought(p *past, client int, op *history.Op, d *doing) (b *Breach) {
 	what := labelOf(op.Arg, client)
 	o, q := p.order(what), op.Pieces()
 	more := int64(0)
@@ -152,7 +152,7 @@ func (r *rules) bought(p *past, client int, op *history.Op, d *doing) (b *breach
 }
 
 // earlier is a, or b if there is no a.
-func earlier(a, b *breach) *breach {
+func earlier(a, b *Breach) *Breach {
 	if a != nil {
 		return a
 	}
@@ -171,7 +171,7 @@ func (o *order) lose(q int64) {
 // close keeps of a client's own orders, if they are of these, no more than what they
 // come to. A buyer who has an answer, or orders anew, does not send the old order
 // again; consumers of a queue may.
-func (r *rules) close(p *past, client int, these func(label) bool) {
+func (r *Rules) close(p *past, client int, these func(label) bool) {
 	if !r.final {
 		return
 	}
@@ -190,7 +190,7 @@ func (r *rules) close(p *past, client int, these func(label) bool) {
 // settle judges whether those who were refused had to be. Pieces were surely
 // left when there were enough even if everybody had got theirs who had ordered by then
 // and was not refused; those who have no answer yet decide it later.
-func (r *rules) settle(p *past, client int, op *history.Op, d *doing) (b *breach) {
+func (r *Rules) settle(p *past, client int, op *history.Op, d *doing) (b *Breach) {
 	counts := &p.sale.counts
 	bit := int64(1) << client
 	none := op.Outcome == history.Refused || op.Reason == history.Repeated // they took nothing
@@ -215,7 +215,7 @@ func (r *rules) settle(p *past, client int, op *history.Op, d *doing) (b *breach
 	return b
 }
 
-func (r *rules) refusedWrongly(f *refusal) *breach {
+func (r *Rules) refusedWrongly(f *refusal) *Breach {
 	if f.left < f.pieces {
 		return nil
 	}
@@ -225,7 +225,7 @@ func (r *rules) refusedWrongly(f *refusal) *breach {
 // accepts judges the token of a purchase or a refund that ended: none is accepted after
 // a newer one, and none refused as stale unless a newer one was shown, the least of which
 // has then been registered.
-func (r *rules) accepts(p *past, client int, op *history.Op, d *doing) (b *breach) {
+func (r *Rules) accepts(p *past, client int, op *history.Op, d *doing) (b *Breach) {
 	t := &p.sale.tokens
 	switch {
 	case !r.sale.fencing || op.Fence <= 0:
@@ -250,7 +250,7 @@ func (t *tokensPast) register(n int64) {
 }
 
 // refund notes the call of a refund, which may have given back by now.
-func (r *rules) refund(p *past, op *history.Op, d *doing) {
+func (r *Rules) refund(p *past, op *history.Op, d *doing) {
 	if r.sale.oversell {
 		p.sale.counts.net -= op.Pieces()
 	}
@@ -258,7 +258,7 @@ func (r *rules) refund(p *past, op *history.Op, d *doing) {
 }
 
 // refunded judges a refund that ended.
-func (r *rules) refunded(p *past, client int, op *history.Op, d *doing) (b *breach) {
+func (r *Rules) refunded(p *past, client int, op *history.Op, d *doing) (b *Breach) {
 	what := labelOf(op.Arg, client)
 	o, q := p.order(what), op.Pieces()
 	counts := &p.sale.counts
@@ -305,7 +305,7 @@ func (r *rules) refunded(p *past, client int, op *history.Op, d *doing) (b *brea
 }
 
 // forgetOrders drops what is known of orders and not needed.
-func (r *rules) forgetOrders(p *past) {
+func (r *Rules) forgetOrders(p *past) {
 	keep := int64(0)
 	if r.sale.oversell || r.books() {
 		keep |= orderSold | orderTold
@@ -346,7 +346,7 @@ func (r *rules) forgetOrders(p *past) {
 // gone, an order that was sent again had two effects, if there is one; else they
 // vanished. If fewer are gone than surely were sold, pieces were sold and are still
 // there; that is not judged of sales that take some back.
-func (r *rules) soldInTheEnd(p *past, audit []history.Op) *breach {
+func (r *Rules) soldInTheEnd(p *past, audit []history.Op) *Breach {
 	if !r.books() {
 		return nil
 	}

@@ -1,4 +1,10 @@
-package explore
+// Package rules judges promises while a search goes on, event by event, on what the present
+// state knows: package checker judges the same promises in whole histories.
+//
+// A search that merges states cannot keep their histories. So what a later judgement needs of
+// the past is a part of the state ([Facts]). It is kept only for the promises that are looked
+// for, and only as long as it can matter.
+package rules
 
 import (
 	"fmt"
@@ -11,15 +17,27 @@ import (
 	"oversell/variant"
 )
 
-// rules judge the operations of a search by what the variants promise: the same
-// promises that the monitors of package checker judge in a history, step by step,
-// and on the present state alone. What a judgement needs of the past are the
-// facts; since they are a part of the state that is searched, they are kept only for
-// the properties that are looked for, and only as long as they can matter.
-//
-// In a search the order of events is total, even at one moment of virtual time: what
-// ended in an earlier step ended before. A breach is told when it is certain.
-type rules struct {
+// Event is the call or the end of an operation of a client.
+type Event struct {
+	// End tells the end from the call.
+	End bool
+	// Op is the operation; its outcome counts only at the end. Of its times only Until
+	// is set, since the epoch.
+	Op history.Op
+}
+
+// Breach is a promise that was broken.
+type Breach struct {
+	Of       variant.Object
+	Property variant.Property
+	// Why says in a sentence what happened.
+	Why string
+}
+
+// Rules judges the events of a search. The order of events is total, even at one moment of
+// virtual time: what ended in an earlier step ended before. A breach is reported as soon as it is
+// certain. Rules does not change after [New], so it can be used concurrently.
+type Rules struct {
 	clients int
 	stock   int64
 	refunds bool // buyers give purchases back
@@ -35,15 +53,15 @@ type rules struct {
 	task struct{ lost, delivered, effect, early, order, one bool }
 }
 
-// judged tells whether rules can judge the property in a search at all. An order that
-// all answers fit, or that of a waiting line, is no matter of the present state.
-func judged(of variant.Object, p variant.Property) bool {
-	var r rules
+// CanJudge reports whether a property can be judged on states. One order that fits all answers, and
+// that of a queue of waiting clients, take a whole history.
+func CanJudge(of variant.Object, p variant.Property) bool {
+	var r Rules
 	return r.look(history.Promise{Of: of, Property: p}) != nil || of == variant.Lock && p == variant.Progress
 }
 
 // look is the switch of a property; nil if it is not judged.
-func (r *rules) look(p history.Promise) *bool {
+func (r *Rules) look(p history.Promise) *bool {
 	switch p.Of {
 	case variant.Lock:
 		switch p.Property {
@@ -93,10 +111,10 @@ func (r *rules) look(p history.Promise) *bool {
 	return nil
 }
 
-// newRules are the rules for a search among these many clients of c, in which these
+// New are the rules for a search among these many clients of c, in which these
 // properties are looked for.
-func newRules(c scenarios.Config, clients int, looked []history.Promise) *rules {
-	r := &rules{
+func New(c scenarios.Config, clients int, looked []history.Promise) *Rules {
+	r := &Rules{
 		clients: clients, single: !c.Scenario.Uses(variant.Sale), stock: c.Stock, refunds: c.Refund > 0, repeats: c.Repeat > 0, renews: c.Lock.Renews,
 		final:   c.Scenario.Uses(variant.Sale) && !c.Scenario.Uses(variant.Queue),
 		replace: c.QueueOptions.Overwrite || slices.Contains(c.Queue.Promises, variant.OneEntryPerID),
@@ -109,16 +127,22 @@ func newRules(c scenarios.Config, clients int, looked []history.Promise) *rules 
 	return r
 }
 
-// start are the facts before anything happened.
-func (r *rules) start() facts { return r.write(&past{people: make([]person, r.clients)}) }
+// LooksFor reports whether the promise is judged.
+func (r *Rules) LooksFor(of variant.Object, p variant.Property) bool {
+	on := r.look(history.Promise{Of: of, Property: p})
+	return on != nil && *on
+}
 
-// on judges an event of client, in its own names, at time now, and returns what is to
-// be remembered then. The call of a purchase tells its pieces and its token.
-func (r *rules) on(f facts, client int, e Event, now time.Duration) (facts, *breach) {
+// Start returns the facts before anything happened.
+func (r *Rules) Start() Facts { return r.write(&past{people: make([]person, r.clients)}) }
+
+// Observe judges an event of a client at a time, and returns the facts after it. Names in the event
+// are the client's own. The call of a purchase has its number of pieces and its token.
+func (r *Rules) Observe(f Facts, client int, e Event, now time.Duration) (Facts, *Breach) {
 	p := r.read(f)
 	p.lapse(now)
 	op := &e.Op
-	var b *breach
+	var b *Breach
 	if e.End {
 		b = r.ended(p, client, op, p.leave(client, op.Kind), now)
 	} else {
@@ -130,7 +154,7 @@ func (r *rules) on(f facts, client int, e Event, now time.Duration) (facts, *bre
 
 // called enters an operation that begins. One of the same kind that never ended came
 // to nothing.
-func (r *rules) called(p *past, client int, op *history.Op, now time.Duration) (b *breach) {
+func (r *Rules) called(p *past, client int, op *history.Op, now time.Duration) (b *Breach) {
 	me := &p.people[client]
 	if i := me.at(op.Kind); i >= 0 {
 		me.doing = me.doing[:i]
@@ -163,7 +187,7 @@ func (r *rules) called(p *past, client int, op *history.Op, now time.Duration) (
 }
 
 // ended judges an operation that ended; d is what was noted at its call.
-func (r *rules) ended(p *past, client int, op *history.Op, d doing, now time.Duration) *breach {
+func (r *Rules) ended(p *past, client int, op *history.Op, d doing, now time.Duration) *Breach {
 	switch op.Kind {
 	case history.Acquire:
 		return r.granted(p, client, op, &d, now)
@@ -185,16 +209,16 @@ func (r *rules) ended(p *past, client int, op *history.Op, d doing, now time.Dur
 	return nil
 }
 
-// passed forgets what has ended at time now.
-func (r *rules) passed(f facts, now time.Duration) facts {
+// TimePasses returns the facts at a later time.
+func (r *Rules) TimePasses(f Facts, now time.Duration) Facts {
 	p := r.read(f)
 	p.lapse(now)
 	r.forget(p, now)
 	return r.write(p)
 }
 
-// untils are the ends of the leases that clients inside were promised, if they are needed.
-func (r *rules) untils(f facts) (all []time.Duration) {
+// Ends returns when the leases end that clients were promised and have not given back.
+func (r *Rules) Ends(f Facts) (all []time.Duration) {
 	for _, me := range r.read(f).people {
 		for _, h := range me.held {
 			if h.inside && h.until > 0 && h.until != forever {
@@ -205,18 +229,19 @@ func (r *rules) untils(f facts) (all []time.Duration) {
 	return all
 }
 
-// lapses is how many of them have ended at time now.
-func (r *rules) lapses(f facts, now time.Duration) (n uint8) {
-	for _, until := range r.untils(f) {
-		n += flag(until <= now)
+// Lapses returns how many of those leases have ended by a time.
+func (r *Rules) Lapses(f Facts, now time.Duration) (n uint8) {
+	for _, until := range r.Ends(f) {
+		if until <= now {
+			n++
+		}
 	}
 	return n
 }
 
-// busy are the clients, a bit each, that are in the middle of something: with an
-// operation under way, inside a section, or with a task in their hands. When nobody
-// is, or those who are have died, the end can be judged.
-func (r *rules) busy(f facts) (mask uint16) {
+// Busy returns a bit set of the clients that have an operation under way, hold a lock or have
+// taken a task. If there are none, or if they have died, the end can be judged.
+func (r *Rules) Busy(f Facts) (mask uint16) {
 	p := r.read(f)
 	for i := range p.people {
 		if me := &p.people[i]; len(me.doing) > 0 || me.held[0].inside || me.held[1].inside {
@@ -229,30 +254,9 @@ func (r *rules) busy(f facts) (mask uint16) {
 	return mask
 }
 
-// inside are the clients, a bit each, that were granted a lock and have not yet called
-// its release, whether their lease has ended or not.
-func (r *rules) inside(f facts) (mask uint16) {
-	for i, me := range r.read(f).people {
-		if me.held[0].inside || me.held[1].inside {
-			mask |= 1 << i
-		}
-	}
-	return mask
-}
-
-// doing is the kind of the operation that client has under way, of several the
-// innermost.
-func (r *rules) doing(f facts, client int) history.Kind {
-	if d := r.read(f).people[client].doing; len(d) > 0 {
-		return d[len(d)-1].kind
-	}
-	return history.NoKind
-}
-
-// end judges what the servers hold, as the scenario's audit reads it, when everybody
-// has stopped for good: the clients in dead in the middle of something. What was under
-// way then has no answer.
-func (r *rules) end(f facts, audit []history.Op, dead uint16) *breach {
+// AtTheEnd judges what the scenario's audit reads when all clients have stopped. Those in the bit
+// set dead died while they were busy; their operations under way have no answer.
+func (r *Rules) AtTheEnd(f Facts, audit []history.Op, dead uint16) *Breach {
 	p := r.read(f)
 	if b := r.soldInTheEnd(p, audit); b != nil {
 		return b
@@ -263,8 +267,8 @@ func (r *rules) end(f facts, audit []history.Op, dead uint16) *breach {
 	return r.queuedInTheEnd(p, audit, dead)
 }
 
-// permute are the facts with client i called perm[i].
-func (r *rules) permute(f facts, perm []int) facts {
+// Permute returns the facts with client i renamed to perm[i].
+func (r *Rules) Permute(f Facts, perm []int) Facts {
 	p := r.read(f)
 	q := *p
 	q.people = make([]person, len(p.people))
@@ -276,8 +280,8 @@ func (r *rules) permute(f facts, perm []int) facts {
 }
 
 // broken is a breach.
-func broken(of variant.Object, p variant.Property, format string, args ...any) *breach {
-	return &breach{of, p, fmt.Sprintf(format, args...)}
+func broken(of variant.Object, p variant.Property, format string, args ...any) *Breach {
+	return &Breach{of, p, fmt.Sprintf(format, args...)}
 }
 
 // ms writes a time in milliseconds, as short as it goes.

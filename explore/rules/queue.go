@@ -1,4 +1,4 @@
-package explore
+package rules
 
 import (
 	"math/bits"
@@ -50,12 +50,12 @@ func (p *past) task(what label) *task {
 }
 
 // queues tells whether anything of a queue is judged that needs its past.
-func (r *rules) queues() bool {
+func (r *Rules) queues() bool {
 	return r.task.lost || r.task.delivered || r.task.effect || r.task.early || r.task.order
 }
 
 // enqueues notes the call of an enqueue.
-func (r *rules) enqueues(p *past, client int, op *history.Op, d *doing) {
+func (r *Rules) enqueues(p *past, client int, op *history.Op, d *doing) {
 	if !r.queues() {
 		return
 	}
@@ -75,7 +75,7 @@ func (r *rules) enqueues(p *past, client int, op *history.Op, d *doing) {
 }
 
 // enqueued notes the end of an enqueue, and judges what was handed out meanwhile.
-func (r *rules) enqueued(p *past, client int, op *history.Op, d *doing) (b *breach) {
+func (r *Rules) enqueued(p *past, client int, op *history.Op, d *doing) (b *Breach) {
 	if !r.queues() {
 		return nil
 	}
@@ -114,7 +114,7 @@ func (r *rules) enqueued(p *past, client int, op *history.Op, d *doing) (b *brea
 }
 
 // dequeues notes that a task may be withdrawn.
-func (r *rules) dequeues(p *past, client int, op *history.Op) {
+func (r *Rules) dequeues(p *past, client int, op *history.Op) {
 	if r.queues() {
 		p.task(labelOf(op.Arg, client)).flags |= taskPerhaps
 	}
@@ -123,7 +123,7 @@ func (r *rules) dequeues(p *past, client int, op *history.Op) {
 // popped judges the delivery of a task: that it was enqueued since the last one, is due,
 // and comes after those surely due earlier. Where operations overlap so that more than
 // one story fits, nothing is said.
-func (r *rules) popped(p *past, client int, op *history.Op, now time.Duration) (b *breach) {
+func (r *Rules) popped(p *past, client int, op *history.Op, now time.Duration) (b *Breach) {
 	bit := int64(1) << client
 	defer func() {
 		for i := range p.tasks {
@@ -171,7 +171,7 @@ func (r *rules) popped(p *past, client int, op *history.Op, now time.Duration) (
 
 // inOrder judges that no task was surely there all the time that was due before this
 // one.
-func (r *rules) inOrder(p *past, t *task, client int, now time.Duration) *breach {
+func (r *Rules) inOrder(p *past, t *task, client int, now time.Duration) *Breach {
 	bit := int64(1) << client
 	if now < t.due || p.lostPops > 0 || p.underway(history.Pop, nil) != 0 || t.due == 0 || t.puts != 1 {
 		return nil
@@ -189,7 +189,7 @@ func (r *rules) inOrder(p *past, t *task, client int, now time.Duration) *breach
 // affected judges the effect of a task: as many as it was enqueued. To be declined for
 // want of stock is an effect, too, the first time; with a stale token nothing
 // happened yet.
-func (r *rules) affected(p *past, client int, op *history.Op) *breach {
+func (r *Rules) affected(p *past, client int, op *history.Op) *Breach {
 	if !r.queues() || op.Outcome == history.Refused && op.Reason != history.SoldOut {
 		return nil
 	}
@@ -209,7 +209,7 @@ func (r *rules) affected(p *past, client int, op *history.Op) *breach {
 	return r.effectOnce(t)
 }
 
-func (r *rules) effectOnce(t *task) *breach {
+func (r *Rules) effectOnce(t *task) *Breach {
 	if !r.task.effect || t.effects <= max(1, t.puts) {
 		return nil
 	}
@@ -217,7 +217,7 @@ func (r *rules) effectOnce(t *task) *breach {
 }
 
 // forgetTasks drops what is known of tasks and not needed.
-func (r *rules) forgetTasks(p *past, now time.Duration) {
+func (r *Rules) forgetTasks(p *past, now time.Duration) {
 	p.tasks = slices.DeleteFunc(p.tasks, func(t task) bool {
 		if r.task.delivered || r.task.effect || r.repeats || t.flags&taskDone == 0 || t.hands != 0 {
 			return false
@@ -277,7 +277,7 @@ func (r *rules) forgetTasks(p *past, now time.Duration) {
 
 // working tells whether the effect of a task may have happened without its client's
 // having been told. One that is a single command cannot have.
-func (r *rules) working(p *past, what label) bool {
+func (r *Rules) working(p *past, what label) bool {
 	for i := range p.people {
 		doing := p.people[i].doing
 		for j, d := range doing {
@@ -291,7 +291,7 @@ func (r *rules) working(p *past, what label) bool {
 
 // queuedInTheEnd judges that every task that was accepted is done or still there, and
 // that none is there twice. An effect that had begun may have happened.
-func (r *rules) queuedInTheEnd(p *past, audit []history.Op, dead uint16) *breach {
+func (r *Rules) queuedInTheEnd(p *past, audit []history.Op, dead uint16) *Breach {
 	if !r.task.lost && !r.task.one {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package explore
+package rules
 
 import (
 	"cmp"
@@ -23,7 +23,7 @@ type stretch struct{ from, to int64 }
 
 // asks notes the call of a request. One that had no answer and is sent again may be
 // answered as of the first time.
-func (r *rules) asks(p *past, client int, op *history.Op, d *doing) {
+func (r *Rules) asks(p *past, client int, op *history.Op, d *doing) {
 	if !r.ids.order {
 		return
 	}
@@ -36,7 +36,7 @@ func (r *rules) asks(p *past, client int, op *history.Op, d *doing) {
 }
 
 // numbered judges a number that was given out.
-func (r *rules) numbered(p *past, client int, op *history.Op, d *doing) (b *breach) {
+func (r *Rules) numbered(p *past, client int, op *history.Op, d *doing) (b *Breach) {
 	n, ok := op.Result.Num()
 	switch {
 	case op.Outcome == history.Unknown:
@@ -91,7 +91,7 @@ func (s *idsPast) give(n int64) bool {
 
 // numberedInTheEnd judges that no number is missing, from 1 to the last that the server
 // knows, but those that requests without an answer may have used up.
-func (r *rules) numberedInTheEnd(p *past, audit []history.Op) *breach {
+func (r *Rules) numberedInTheEnd(p *past, audit []history.Op) *Breach {
 	if !r.ids.gaps {
 		return nil
 	}
