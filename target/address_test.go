@@ -44,8 +44,8 @@ func TestAddressOfARunningServer(t *testing.T) {
 	if got := client.Info(t.Context(), "keyspace").Val(); !strings.Contains(got, "db3:keys=1") {
 		t.Errorf("the database of the address is not used: %q", got)
 	}
-	if err := tg.Close(); err != nil || c.gone() {
-		t.Errorf("close = %v; server of somebody else stopped: %v", err, c.gone())
+	if err := tg.Close(); err != nil || c.Gone() {
+		t.Errorf("close = %v; server of somebody else stopped: %v", err, c.Gone())
 	}
 }
 

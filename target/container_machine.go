@@ -12,6 +12,8 @@ import (
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 	"github.com/testcontainers/testcontainers-go"
+
+	"oversell/internal/child"
 )
 
 const (
@@ -108,9 +110,9 @@ func (m *containerMachine) lastLine() string {
 		return "unknown"
 	}
 	defer logs.Close()
-	var output tail
+	var output child.Tail
 	_, _ = stdcopy.StdCopy(&output, &output, logs)
-	return output.reason()
+	return reason(output.String())
 }
 
 // awaitReady waits until the server answers and has loaded its data. It is the

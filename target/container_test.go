@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"oversell/internal/child"
+
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 	"github.com/redis/go-redis/v9"
@@ -355,7 +357,7 @@ func TestContainerSweep(t *testing.T) {
 
 	cmd := exec.Command(os.Args[0], "-test.run=^TestContainerHelper$")
 	cmd.Env = append(os.Environ(), helperVariable+"=1", "REDIS_IMAGE="+testImage())
-	var words tail
+	var words child.Tail
 	cmd.Stderr = &words
 	out, err := cmd.StdoutPipe()
 	must(t, "pipe", err)

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"oversell/internal/child"
 )
 
 // needServer skips a test where there is no redis-server, unless everything is
@@ -47,7 +49,7 @@ func closeLater(t *testing.T, tg *Target) {
 }
 
 // startServer is a redis-server with settings of the test's own.
-func startServer(t *testing.T, args ...string) (addr string, c *child) {
+func startServer(t *testing.T, args ...string) (addr string, c *child.Process) {
 	t.Helper()
 	needServer(t)
 	port, err := freePort()
@@ -66,14 +68,14 @@ func startServer(t *testing.T, args ...string) (addr string, c *child) {
 		}
 		all = append(all, "--port", "0")
 	}
-	c, err = startChild(serverName, all...)
+	c, err = child.Start(exec.Command(serverName, all...))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(c.stop)
+	t.Cleanup(c.Kill)
 	await(t, "a listener on "+addr, func() bool {
-		if c.gone() {
-			t.Fatalf("redis-server %q: %s", all, c.output.reason())
+		if c.Gone() {
+			t.Fatalf("redis-server %q: %s", all, reason(c.Output.String()))
 		}
 		conn, err := net.Dial("tcp", addr)
 		if err == nil {

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"oversell/internal/child"
 	"oversell/internal/workdir"
 )
 
@@ -123,10 +124,10 @@ type process struct {
 	answer info
 
 	mu    sync.Mutex
-	child *child // the present one, or the last
+	child *child.Process // the present one, or the last
 }
 
-func (p *process) now() *child {
+func (p *process) now() *child.Process {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.child
@@ -135,10 +136,10 @@ func (p *process) now() *child {
 func (p *process) addr() string {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(p.settings.port))
 }
-func (p *process) pid() int                { return p.now().pid() }
+func (p *process) pid() int                { return p.now().PID() }
 func (p *process) info() info              { return p.answer }
-func (p *process) exited() <-chan struct{} { return p.now().exited }
-func (p *process) lastWords() string       { return p.now().lastWords() }
+func (p *process) exited() <-chan struct{} { return p.now().Exited() }
+func (p *process) lastWords() string       { return lastWords(p.now()) }
 
 // run starts the child and waits until it answers.
 func (p *process) run(ctx context.Context) error {
@@ -146,14 +147,16 @@ func (p *process) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c, err := startChildWith(p.environment(), p.host.binary, args...)
+	cmd := exec.Command(p.host.binary, args...)
+	cmd.Env = p.environment()
+	c, err := child.Start(cmd)
 	if err != nil {
 		return err
 	}
-	in, err := c.awaitReady(ctx, p.addr())
+	in, err := awaitReady(ctx, c, p.addr())
 	if err != nil {
-		taken := c.gone() && strings.Contains(c.output.String(), "Address already in use")
-		c.stop()
+		taken := c.Gone() && strings.Contains(c.Output.String(), "Address already in use")
+		c.Stop(stopGrace)
 		if taken {
 			return &takenPort{err}
 		}
@@ -228,9 +231,7 @@ func (p *process) offsetFile() string { return filepath.Join(p.dir, "clock") }
 func (p *process) jump(ahead time.Duration) error { return writeOffset(p.offsetFile(), ahead) }
 
 func (p *process) kill() error {
-	c := p.now()
-	_ = c.cmd.Process.Kill() // fails only if it is gone already
-	<-c.exited
+	p.now().Kill()
 	return nil
 }
 
@@ -256,8 +257,8 @@ func (p *process) forget() error {
 	return err
 }
 
-func (p *process) freeze() error { return p.now().freeze() }
-func (p *process) thaw() error   { return p.now().thaw() }
+func (p *process) freeze() error { return p.now().Freeze() }
+func (p *process) thaw() error   { return p.now().Thaw() }
 
 func (p *process) stop() {
 	_ = p.kill() // there is nothing that it would have to save
@@ -266,14 +267,14 @@ func (p *process) stop() {
 
 // awaitReady waits until the child itself answers. Something else on that port
 // is not taken for it, whatever it says.
-func (c *child) awaitReady(ctx context.Context, addr string) (info, error) {
+func awaitReady(ctx context.Context, c *child.Process, addr string) (info, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("it did not answer within %v", startTimeout))
 	defer cancel()
 	other := ""
 	for pause := time.Millisecond; ; pause = min(pause*5/4, lastPoll) {
 		select {
-		case <-c.exited:
-			return nil, fmt.Errorf("%s", c.output.reason())
+		case <-c.Exited():
+			return nil, fmt.Errorf("%s", reason(c.Output.String()))
 		case <-ctx.Done():
 			return nil, fmt.Errorf("%w%s", context.Cause(ctx), other)
 		case <-time.After(pause):
@@ -281,10 +282,10 @@ func (c *child) awaitReady(ctx context.Context, addr string) (info, error) {
 		in, err := askInfo(ctx, addr)
 		switch {
 		case err != nil:
-		case in.number("process_id") == c.pid():
+		case in.number("process_id") == c.PID():
 			return in, nil
 		default:
-			other = fmt.Sprintf(" (process %s answers there, but ours is %d)", in["process_id"], c.pid())
+			other = fmt.Sprintf(" (process %s answers there, but ours is %d)", in["process_id"], c.PID())
 		}
 	}
 }

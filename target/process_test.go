@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"oversell/internal/child"
 )
 
 // asParent makes the test binary open a process target, say its pid and wait to
@@ -194,10 +196,10 @@ func TestAPortThatIsTakenIsNotOurs(t *testing.T) {
 		t.Fatal(err)
 	}
 	closeLater(t, tg)
-	if tg.PID(0) == foreign.pid() || tg.Addrs[0] == redisAddr || len(taken) != 0 {
+	if tg.PID(0) == foreign.PID() || tg.Addrs[0] == redisAddr || len(taken) != 0 {
 		t.Errorf("took the server of somebody else: %+v", tg)
 	}
-	if foreign.gone() {
+	if foreign.Gone() {
 		t.Error("the other server was stopped")
 	}
 }
@@ -216,12 +218,12 @@ func TestAPortThatStaysTakenIsAnError(t *testing.T) {
 
 func TestAFailedStartGivesTheServersReason(t *testing.T) {
 	needServer(t)
-	c, err := startChild(serverName, "--port", "0", "--no-such-setting", "yes")
+	c, err := child.Start(exec.Command(serverName, "--port", "0", "--no-such-setting", "yes"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	<-c.exited
-	if got, want := c.output.reason(), `'no-such-setting "yes"': Bad directive or wrong number of arguments`; got != want {
+	<-c.Exited()
+	if got, want := reason(c.Output.String()), `'no-such-setting "yes"': Bad directive or wrong number of arguments`; got != want {
 		t.Errorf("reason %q; want %q", got, want)
 	}
 }
@@ -229,14 +231,14 @@ func TestAFailedStartGivesTheServersReason(t *testing.T) {
 // Whatever answers on the port, a child that does not is no server of ours.
 func TestAStrangersAnswerIsNotTakenForTheChilds(t *testing.T) {
 	addr, _ := startServer(t)
-	c, err := startChild("sleep", "60")
+	c, err := child.Start(exec.Command("sleep", "60"))
 	if err != nil {
 		unable(t, err)
 	}
-	defer c.stop()
+	defer c.Kill()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	_, err = c.awaitReady(ctx, addr)
+	_, err = awaitReady(ctx, c, addr)
 	if err == nil || !strings.Contains(err.Error(), "answers there, but ours is") {
 		t.Errorf("awaitReady = %v", err)
 	}

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"oversell/internal/child"
+
 	"github.com/redis/go-redis/v9"
 )
 
@@ -35,23 +37,23 @@ func startShimmed(t *testing.T, args ...string) (c *redis.Client, offset string)
 	}
 	all := append([]string{"LD_PRELOAD=" + lib, offsetFileVar + "=" + offset, serverName,
 		"--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--dir", t.TempDir()}, args...)
-	server, err := startChild("env", all...)
+	server, err := child.Start(exec.Command("env", all...))
 	if err != nil {
 		unable(t, err)
 	}
 	t.Cleanup(func() {
-		if server.gone() {
-			t.Errorf("the server with the shim died: %s", server.lastWords())
+		if server.Gone() {
+			t.Errorf("the server with the shim died: %s", lastWords(server))
 		}
-		server.stop()
+		server.Kill()
 	})
 	c = redis.NewClient(&redis.Options{Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port))})
 	t.Cleanup(func() { c.Close() })
 	await(t, "an answer of the server with the shim", func() bool {
-		return server.gone() || c.Ping(t.Context()).Err() == nil
+		return server.Gone() || c.Ping(t.Context()).Err() == nil
 	})
-	if server.gone() {
-		t.Fatalf("the server did not start: %s", server.lastWords())
+	if server.Gone() {
+		t.Fatalf("the server did not start: %s", lastWords(server))
 	}
 	return c, offset
 }
@@ -257,12 +259,12 @@ func TestTheShimWithoutACacheFolder(t *testing.T) {
 // A server that could not find its offset would keep the right time unnoticed.
 func TestNoOffsetFileNoServer(t *testing.T) {
 	lib := mustShim(t)
-	c, err := startChild("env", "LD_PRELOAD="+lib, offsetFileVar+"="+filepath.Join(t.TempDir(), "none"), "true")
+	c, err := child.Start(exec.Command("env", "LD_PRELOAD="+lib, offsetFileVar+"="+filepath.Join(t.TempDir(), "none"), "true"))
 	if err != nil {
 		unable(t, err)
 	}
-	<-c.exited
-	if got, want := c.output.reason(), "clock shim: OVERSELL_CLOCK_OFFSET_FILE: No such file or directory"; got != want {
+	<-c.Exited()
+	if got, want := reason(c.Output.String()), "clock shim: OVERSELL_CLOCK_OFFSET_FILE: No such file or directory"; got != want {
 		t.Errorf("it says %q; want %q", got, want)
 	}
 }

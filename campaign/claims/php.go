@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"oversell/clock"
+	"oversell/internal/child"
 	"oversell/target"
 )
 
@@ -68,7 +69,7 @@ func phpReuse(ctx context.Context, t *target.Target) (a phpAnswer, why string, e
 
 // phpServer is a web server of PHP that answers one request at a time, in one process.
 type phpServer struct {
-	command *exec.Cmd
+	process *child.Process
 	dir     string
 	url     string
 }
@@ -109,10 +110,9 @@ func startPHP(ctx context.Context, php, redis string) (s *phpServer, err error) 
 		return s, err
 	}
 	s.url = "http://" + addr + "/"
-	s.command = exec.CommandContext(ctx, php, "-S", addr, script)
-	s.command.Env = append(os.Environ(), "REDIS_HOST="+host, "REDIS_PORT="+port, "PHP_CLI_SERVER_WORKERS=")
-	if err := s.command.Start(); err != nil {
-		s.command = nil
+	cmd := exec.Command(php, "-S", addr, script)
+	cmd.Env = append(os.Environ(), "REDIS_HOST="+host, "REDIS_PORT="+port, "PHP_CLI_SERVER_WORKERS=")
+	if s.process, err = child.Start(cmd); err != nil {
 		return s, fmt.Errorf("start php: %w", err)
 	}
 	for {
@@ -145,9 +145,8 @@ func (s *phpServer) ask(ctx context.Context, path string) (r phpRequest, err err
 
 // stop ends the server and removes its directory.
 func (s *phpServer) stop() error {
-	if s.command != nil {
-		_ = s.command.Process.Kill()
-		_ = s.command.Wait() // it was killed
+	if s.process != nil {
+		s.process.Kill()
 	}
 	return os.RemoveAll(s.dir)
 }

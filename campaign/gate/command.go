@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"oversell/campaign"
+	"oversell/internal/child"
 	"oversell/reports"
 	"oversell/variant"
 )
@@ -191,13 +192,7 @@ func (r *running) spawn(ctx context.Context, p program, dir string, seed uint64)
 	cmd := exec.CommandContext(ctx, p.path, p.words[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = p.dir, stdout, stderr
 	cmd.Env = append(os.Environ(), fmt.Sprintf("OVERSELL_SEED=%d", seed))
-	cmd.SysProcAttr = apart()
-	cmd.Cancel = func() error { return interrupt(cmd.Process) }
-	cmd.WaitDelay = patience
-	err = cmd.Run()
-	if ctx.Err() != nil && cmd.Process != nil {
-		end(cmd.Process) // whatever it has started
-	}
+	err = child.Run(cmd, patience)
 	var exited *exec.ExitError
 	switch {
 	case err == nil, ctx.Err() != nil:

@@ -18,6 +18,7 @@ import (
 
 	"oversell/campaign"
 	"oversell/history"
+	"oversell/internal/child"
 	"oversell/reports"
 	"oversell/scenarios"
 	"oversell/variant"
@@ -480,9 +481,8 @@ func process(ctx context.Context, build string, args []string, seed uint64, dir 
 	args = append(append([]string{"run"}, args...), fmt.Sprintf("--seed=%d", seed), "--out="+dir, "--json")
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, build, args...)
-	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr, cmd.WaitDelay = &stdout, &stderr, apart(), patience
-	cmd.Cancel = func() error { return interrupt(cmd.Process) }
-	err = cmd.Run()
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err = child.Run(cmd, patience)
 	var d reports.Document
 	if json.Unmarshal(stdout.Bytes(), &d) == nil && d.Schema == reports.Schema && len(d.Runs) == 1 {
 		runs = d.Runs

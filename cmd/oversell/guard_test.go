@@ -21,6 +21,7 @@ import (
 
 	"oversell/database"
 	"oversell/database/databasetest"
+	"oversell/internal/child"
 	"oversell/target"
 )
 
@@ -37,20 +38,18 @@ func somebodysServer(t *testing.T, args ...string) *redis.Client {
 		addr := l.Addr().String()
 		l.Close()
 		_, port, _ := net.SplitHostPort(addr)
-		cmd := exec.Command("redis-server", append([]string{
+		server, err := child.Start(exec.Command("redis-server", append([]string{
 			"--bind", "127.0.0.1", "--port", port, "--save", "", "--dir", t.TempDir(), "--requirepass", password, "--masterauth", password,
 			"--maxmemory", "500mb", "--maxmemory-policy", "volatile-lfu", "--maxmemory-samples", "7", "--repl-diskless-sync-delay", "0",
-		}, args...)...)
-		if err := cmd.Start(); err != nil {
+		}, args...)...))
+		if err != nil {
 			t.Fatal(err)
 		}
-		exited := make(chan struct{})
-		go func() { cmd.Wait(); close(exited) }()
-		t.Cleanup(func() { cmd.Process.Kill(); <-exited })
+		t.Cleanup(server.Kill)
 		c := redis.NewClient(&redis.Options{Addr: addr, Password: password, MaxRetries: -1, ReadTimeout: 200 * time.Millisecond, ContextTimeoutEnabled: true})
 		t.Cleanup(func() { c.Close() })
 		for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-			if in, err := c.Info(t.Context(), "server").Result(); err == nil && strings.Contains(in, fmt.Sprintf("process_id:%d\r\n", cmd.Process.Pid)) {
+			if in, err := c.Info(t.Context(), "server").Result(); err == nil && strings.Contains(in, fmt.Sprintf("process_id:%d\r\n", server.PID())) {
 				return c
 			}
 		}
