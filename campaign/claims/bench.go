@@ -21,7 +21,7 @@ import (
 	"oversell/lockimpl"
 	"oversell/reports"
 	"oversell/scenarios"
-	"oversell/target"
+	"oversell/server"
 	"oversell/variant"
 )
 
@@ -29,20 +29,20 @@ import (
 // Redis to talk to directly. It remembers what was done, so that the answer can say
 // how to do it again. One goroutine uses it.
 type bench struct {
-	spec  target.Spec    // where
-	given *target.Target // what runs there already; nil if nothing does
+	spec  server.Spec    // where
+	given *server.Target // what runs there already; nil if nothing does
 	dir   string         // for histories
 	quick bool
 
 	prefix   string // marks the keys of this measurement
-	opened   *target.Target
+	opened   *server.Target
 	closers  []func() error
 	plans    int      // made so far
 	commands []string // that show the same
 	versions []string // of the servers that were measured
 }
 
-func newBench(spec target.Spec, given *target.Target, dir string, quick bool) *bench {
+func newBench(spec server.Spec, given *server.Target, dir string, quick bool) *bench {
 	return &bench{spec: spec, given: given, dir: dir, quick: quick, prefix: mark.New()}
 }
 
@@ -90,7 +90,7 @@ func (r ran) powerless() string {
 // watcher notes where histories go.
 type watcher struct{ paths []string }
 
-func (*watcher) Target(*target.Target)      {}
+func (*watcher) Target(*server.Target)      {}
 func (*watcher) Database(*database.DB)      {}
 func (*watcher) Done(int, int, reports.Run) {}
 func (w *watcher) Start(_, _ int, _ scenarios.Config, live *scenarios.Live) {
@@ -223,7 +223,7 @@ func (b *bench) replayed(ctx context.Context, e reports.Exploration) (confirmed,
 
 // done notes a command line that shows the same, once. A search needs no server.
 func (b *bench) done(command string) {
-	if b.spec.Target != string(target.Process) && !strings.HasPrefix(command, "oversell explore") {
+	if b.spec.Target != string(server.Process) && !strings.HasPrefix(command, "oversell explore") {
 		command += " --target " + b.spec.String()
 	}
 	if !slices.Contains(b.commands, command) {
@@ -241,14 +241,14 @@ func (b *bench) measured(version string) {
 }
 
 // server is a Redis for this measurement alone or, where an address was given, that one.
-func (b *bench) server(ctx context.Context) (*target.Target, error) {
+func (b *bench) server(ctx context.Context) (*server.Target, error) {
 	if b.opened != nil {
 		return b.opened, nil
 	}
 	t := b.given
 	if t == nil {
 		var err error
-		if t, err = target.Open(ctx, b.spec); err != nil {
+		if t, err = server.Open(ctx, b.spec); err != nil {
 			return nil, err
 		}
 		b.closers = append(b.closers, t.Close)
@@ -272,7 +272,7 @@ func (b *bench) client(ctx context.Context, hooks ...redis.Hook) (*redis.Client,
 	if err != nil {
 		return nil, err
 	}
-	c := redis.NewClient(t.Options(0, target.ConnOptions{}))
+	c := redis.NewClient(t.Options(0, server.ConnOptions{}))
 	b.closers = append(b.closers, c.Close)
 	for _, h := range hooks {
 		c.AddHook(h)

@@ -29,7 +29,7 @@ import (
 
 	"oversell/campaign"
 	"oversell/reports"
-	"oversell/target"
+	"oversell/server"
 )
 
 // Claim is one statement of the documents.
@@ -67,11 +67,11 @@ type Options struct {
 	// Quick makes fewer repetitions.
 	Quick bool
 	// Target is where; empty: a redis-server that is started for each claim.
-	Target target.Spec
+	Target server.Spec
 	// Dir is where histories go; it is made if need be.
 	Dir string
 	// Opened, unless nil, is told of servers that are running already.
-	Opened func(*target.Target)
+	Opened func(*server.Target)
 }
 
 // Plan is what is to be measured.
@@ -83,7 +83,7 @@ type Plan struct {
 // NewPlan finds the claims, and refuses what cannot be measured before anything is
 // started.
 func NewPlan(ctx context.Context, o Options) (Plan, error) {
-	o.Target.Target = cmp.Or(o.Target.Target, string(target.Process))
+	o.Target.Target = cmp.Or(o.Target.Target, string(server.Process))
 	p := Plan{Options: o, claims: All}
 	if len(o.Numbers) > 0 {
 		p.claims = nil
@@ -98,7 +98,7 @@ func NewPlan(ctx context.Context, o Options) (Plan, error) {
 		}
 		slices.SortFunc(p.claims, func(a, b Claim) int { return place(a) - place(b) })
 	}
-	if o.Target.Target == string(target.Embedded) {
+	if o.Target.Target == string(server.Embedded) {
 		return Plan{}, errors.New("claims are about Redis itself, and the emulation is none: --target process, container or redis://host:port")
 	}
 	return p, o.Target.Validate(ctx)
@@ -163,7 +163,7 @@ func Run(ctx context.Context, p Plan, done func(reports.Claim)) (_ reports.Claim
 	}
 	r := &running{plan: p, all: &all, done: done}
 	if p.Target.IsAddress() {
-		if r.given, err = target.Open(ctx, p.Target); err != nil {
+		if r.given, err = server.Open(ctx, p.Target); err != nil {
 			return all, campaign.Unstopped(ctx, err)
 		}
 		defer func() { err = errors.Join(err, r.given.Close()) }()
@@ -196,9 +196,9 @@ func Run(ctx context.Context, p Plan, done func(reports.Claim)) (_ reports.Claim
 }
 
 // kind says where, without an address.
-func kind(s target.Spec) string {
+func kind(s server.Spec) string {
 	if s.IsAddress() {
-		return string(target.Address)
+		return string(server.Address)
 	}
 	return s.Target
 }
@@ -207,7 +207,7 @@ func kind(s target.Spec) string {
 type running struct {
 	plan  Plan
 	done  func(reports.Claim)
-	given *target.Target // servers that are running already; nil if there are none
+	given *server.Target // servers that are running already; nil if there are none
 
 	mu  sync.Mutex
 	all *reports.Claims
@@ -248,7 +248,7 @@ func (r *running) each(ctx context.Context, workers int, cs []Claim) error {
 // hopeless tells an error after which no other claim can be measured: there is no server,
 // or the disk is full.
 func hopeless(err error) bool {
-	return errors.Is(err, target.ErrEnvironment) || errors.Is(err, syscall.ENOSPC)
+	return errors.Is(err, server.ErrEnvironment) || errors.Is(err, syscall.ENOSPC)
 }
 
 // one measures a claim. What fails makes it inconclusive, unless there is no server at

@@ -13,7 +13,7 @@ import (
 
 	"oversell/campaign"
 	"oversell/reports"
-	"oversell/target"
+	"oversell/server"
 )
 
 func needRedis(t *testing.T) {
@@ -97,7 +97,7 @@ func TestNumbers(t *testing.T) {
 			t.Errorf("claim %q: %v", bad, err)
 		}
 	}
-	if _, err := NewPlan(t.Context(), Options{Target: target.Spec{Target: "embedded"}}); err == nil || !strings.Contains(err.Error(), "emulation") {
+	if _, err := NewPlan(t.Context(), Options{Target: server.Spec{Target: "embedded"}}); err == nil || !strings.Contains(err.Error(), "emulation") {
 		t.Errorf("claims about the emulation: %v", err)
 	}
 }
@@ -194,7 +194,7 @@ func TestFailures(t *testing.T) {
 	if code := all.ExitCode(); code != reports.ExitInconclusive {
 		t.Errorf("exit %d; want %d", code, reports.ExitInconclusive)
 	}
-	p = planned(t, Options{Target: target.Spec{Target: "redis://127.0.0.1:1"}, Numbers: []string{"C24", "C25"}})
+	p = planned(t, Options{Target: server.Spec{Target: "redis://127.0.0.1:1"}, Numbers: []string{"C24", "C25"}})
 	if all, err := Run(t.Context(), p, func(reports.Claim) {}); err == nil || len(all.Claims) > 0 {
 		t.Errorf("no server: %v, %+v", err, all.Claims)
 	}

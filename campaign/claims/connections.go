@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"oversell/reports"
-	"oversell/target"
+	"oversell/server"
 )
 
 // crowd is one way in which C20 measures: so many clients at once.
@@ -257,8 +257,8 @@ func sameOrAnother(same bool) string {
 
 // givenBack takes a connection from a pool, leaves state on it, gives it back and takes
 // the next one.
-func (b *bench) givenBack(ctx context.Context, t *target.Target) (same, state bool, err error) {
-	pool := redis.NewClient(t.Options(0, target.ConnOptions{}))
+func (b *bench) givenBack(ctx context.Context, t *server.Target) (same, state bool, err error) {
+	pool := redis.NewClient(t.Options(0, server.ConnOptions{}))
 	defer func() { err = errors.Join(err, pool.Close()) }()
 	first := pool.Conn()
 	id, err := first.ClientID(ctx).Result()
@@ -290,10 +290,10 @@ func (b *bench) givenBack(ctx context.Context, t *target.Target) (same, state bo
 }
 
 // closedPool tells whether a new pool gets the connection of one that was closed.
-func closedPool(ctx context.Context, t *target.Target) (bool, error) {
+func closedPool(ctx context.Context, t *server.Target) (bool, error) {
 	var ids [2]int64
 	for i := range ids {
-		pool := redis.NewClient(t.Options(0, target.ConnOptions{}))
+		pool := redis.NewClient(t.Options(0, server.ConnOptions{}))
 		id, err := pool.ClientID(ctx).Result()
 		if err := errors.Join(err, pool.Close()); err != nil {
 			return false, err

@@ -15,7 +15,7 @@ import (
 
 	"oversell/clock"
 	"oversell/internal/child"
-	"oversell/target"
+	"oversell/server"
 )
 
 //go:embed pconnect.php
@@ -35,8 +35,8 @@ const phpTime = 10 * time.Second
 
 // phpReuse asks phpredis what becomes of persistent connections, by requests to one
 // process of PHP's own web server, or says why that cannot be done here.
-func phpReuse(ctx context.Context, t *target.Target) (a phpAnswer, why string, err error) {
-	if t.Kind == target.Address {
+func phpReuse(ctx context.Context, t *server.Target) (a phpAnswer, why string, err error) {
+	if t.Kind == server.Address {
 		return a, "it is not measured on servers that run already", nil
 	}
 	php, err := exec.LookPath("php")

@@ -14,7 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"oversell/reports"
-	"oversell/target"
+	"oversell/server"
 )
 
 // shaOf is how the server names a script.
@@ -166,7 +166,7 @@ func (b *bench) rollsBack(ctx context.Context) (bool, error) {
 }
 
 // restarted tells whether a script is cached, and what a restart leaves of it and of data.
-func (b *bench) restarted(ctx context.Context, t *target.Target) (cached, data, cache bool, err error) {
+func (b *bench) restarted(ctx context.Context, t *server.Target) (cached, data, cache bool, err error) {
 	c, err := b.client(ctx)
 	if err != nil {
 		return false, false, false, err
@@ -392,7 +392,7 @@ func (b *bench) evalCosts(ctx context.Context, size int) (costs, error) {
 	if err != nil {
 		return costs{}, err
 	}
-	c := redis.NewClient(sent.counting(t.Options(0, target.ConnOptions{})))
+	c := redis.NewClient(sent.counting(t.Options(0, server.ConnOptions{})))
 	b.closers = append(b.closers, c.Close)
 	script := padded(size)
 	keys := []string{b.key("order")}

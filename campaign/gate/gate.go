@@ -14,7 +14,7 @@ import (
 	"oversell/database"
 	"oversell/reports"
 	"oversell/scenarios"
-	"oversell/target"
+	"oversell/server"
 )
 
 // Options say how a plan is carried out.
@@ -46,7 +46,7 @@ type Watcher interface {
 // went, the rest is left out, and the gate says that it was interrupted. When the
 // surroundings fail, the gate says so and holds what was judged until then. An entry that
 // cannot be carried out as it was meant is inconclusive and says why, and the others go
-// on. An error says the same when nothing at all was carried out: see target.ErrUsage
+// on. An error says the same when nothing at all was carried out: see server.ErrUsage
 // and campaign.ErrUsed.
 func (p *Plan) Run(ctx context.Context, o Options, w Watcher) (reports.Gate, error) {
 	started := time.Now()
@@ -103,7 +103,7 @@ func (p *Plan) possible(ctx context.Context) error {
 // unwatched is a campaign that nobody watches.
 type unwatched struct{}
 
-func (unwatched) Target(*target.Target)                             {}
+func (unwatched) Target(*server.Target)                             {}
 func (unwatched) Database(*database.DB)                             {}
 func (unwatched) Start(int, int, scenarios.Config, *scenarios.Live) {}
 func (unwatched) Done(int, int, reports.Run)                        {}
@@ -122,7 +122,7 @@ type running struct {
 // refused tells whether err says that something was not meant to be run so, and
 // not that it failed.
 func refused(err error) bool {
-	return errors.Is(err, target.ErrUsage) || errors.Is(err, campaign.ErrUsed)
+	return errors.Is(err, server.ErrUsage) || errors.Is(err, campaign.ErrUsed)
 }
 
 // goesOn tells whether the next entry is carried out after one that came to err: an entry
@@ -257,7 +257,7 @@ func (l *listener) Start(i, n int, c scenarios.Config, live *scenarios.Live) {
 }
 
 // Target implements campaign.Watcher.
-func (l *listener) Target(t *target.Target) {
+func (l *listener) Target(t *server.Target) {
 	if l.first(fmt.Sprint(t.Kind, t.ServerVersion, t.Topology)) { // the port is another each time
 		l.Watcher.Target(t)
 	}

@@ -14,7 +14,7 @@ import (
 
 	"oversell/history"
 	"oversell/reports"
-	"oversell/target"
+	"oversell/server"
 	"oversell/variant"
 )
 
@@ -107,7 +107,7 @@ func TestRefused(t *testing.T) {
 	} {
 		dir := filepath.Join(t.TempDir(), "runs")
 		p := mustLoad(t, "safety:\n  - {name: before, expect: pass, run: {target: embedded, lock: none, sale: plain, clients: 16, stock: 200}}\n"+cannot)
-		if _, err := p.Run(t.Context(), Options{Dir: dir}, silent{}); !errors.Is(err, target.ErrUsage) || !strings.Contains(err.Error(), what) {
+		if _, err := p.Run(t.Context(), Options{Dir: dir}, silent{}); !errors.Is(err, server.ErrUsage) || !strings.Contains(err.Error(), what) {
 			t.Errorf("%v; want a refusal that says %q", err, what)
 		}
 		if files, err := os.ReadDir(dir); err == nil {

@@ -22,7 +22,7 @@ import (
 	"oversell/database"
 	"oversell/database/databasetest"
 	"oversell/internal/child"
-	"oversell/target"
+	"oversell/server"
 )
 
 // somebodysServer is a redis-server that the program does not own, with a password,
@@ -38,18 +38,18 @@ func somebodysServer(t *testing.T, args ...string) *redis.Client {
 		addr := l.Addr().String()
 		l.Close()
 		_, port, _ := net.SplitHostPort(addr)
-		server, err := child.Start(exec.Command("redis-server", append([]string{
+		redisServer, err := child.Start(exec.Command("redis-server", append([]string{
 			"--bind", "127.0.0.1", "--port", port, "--save", "", "--dir", t.TempDir(), "--requirepass", password, "--masterauth", password,
 			"--maxmemory", "500mb", "--maxmemory-policy", "volatile-lfu", "--maxmemory-samples", "7", "--repl-diskless-sync-delay", "0",
 		}, args...)...))
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(server.Kill)
+		t.Cleanup(redisServer.Kill)
 		c := redis.NewClient(&redis.Options{Addr: addr, Password: password, MaxRetries: -1, ReadTimeout: 200 * time.Millisecond, ContextTimeoutEnabled: true})
 		t.Cleanup(func() { c.Close() })
 		for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-			if in, err := c.Info(t.Context(), "server").Result(); err == nil && strings.Contains(in, fmt.Sprintf("process_id:%d\r\n", server.PID())) {
+			if in, err := c.Info(t.Context(), "server").Result(); err == nil && strings.Contains(in, fmt.Sprintf("process_id:%d\r\n", redisServer.PID())) {
 				return c
 			}
 		}
@@ -431,7 +431,7 @@ func TestMastersOfOthersAreMastersAgain(t *testing.T) {
 		t.Run(topology, func(t *testing.T) {
 			t.Parallel()
 			ctx := t.Context()
-			own, err := target.Open(ctx, target.Spec{Target: "process", Topology: topology})
+			own, err := server.Open(ctx, server.Spec{Target: "process", Topology: topology})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -439,7 +439,7 @@ func TestMastersOfOthersAreMastersAgain(t *testing.T) {
 			was := map[int]map[string]string{}
 			url := "redis://" + own.Addrs[0]
 			for _, s := range own.Servers() {
-				if s.Role != target.Sentinel {
+				if s.Role != server.Sentinel {
 					was[s.Number] = settled(t, own.Admin(s.Number))
 					continue
 				}

@@ -7,8 +7,10 @@ package layout
 // other. Test files and the conformance suites' own tests may look anywhere.
 var Levels = [][]string{
 	{"clock", "variant", "internal/printable", "internal/mark", "internal/names", "internal/child"},
-	{"history", "internal/guard", "internal/workdir", "internal/limits", "internal/stepped", "internal/interrupt", "internal/keyname", "internal/coro", "internal/redismodel"},
-	{"lockimpl", "target", "database", "wire"},
+	{"history", "internal/guard", "internal/workdir", "internal/limits", "internal/stepped", "internal/interrupt", "internal/keyname", "internal/coro", "internal/redismodel", "internal/servertest"},
+	{"server/instance"},
+	{"server/container", "server/topology"},
+	{"lockimpl", "server", "database", "wire"},
 	{"stockimpl", "queueimpl", "idimpl", "dispatchimpl", "checker", "load", "faults"},
 	{"scenarios", "reports", "internal/mutants"},
 	{"explore", "watch"},
