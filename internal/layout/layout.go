@@ -7,7 +7,8 @@ package layout
 // other. Test files and the conformance suites' own tests may look anywhere.
 var Levels = [][]string{
 	{"clock", "variant", "internal/printable", "internal/mark", "internal/names", "internal/child"},
-	{"history", "internal/guard", "internal/workdir", "internal/limits", "internal/stepped", "internal/interrupt", "internal/keyname", "internal/coro", "internal/redismodel", "internal/servertest"},
+	{"history", "internal/guard", "internal/workdir", "internal/limits", "internal/stepped", "internal/interrupt", "internal/keyname", "internal/coro", "internal/redismodel/lua", "internal/servertest"},
+	{"internal/redismodel"},
 	{"server/instance"},
 	{"server/container", "server/topology"},
 	{"lockimpl", "server", "database", "wire"},

@@ -1,4 +1,4 @@
-package redismodel
+package lua
 
 import (
 	"cmp"
@@ -9,7 +9,7 @@ import (
 
 // sort is table.sort for lists of texts or of numbers. What a script's own order
 // would make of equals depends on the algorithm, so that is unknown.
-func (m *machine) sort(l *lua.LState) int {
+func (m *Machine) sort(l *lua.LState) int {
 	t := m.tableArg(1)
 	if l.Get(2) != lua.LNil {
 		return m.unknown("the Lua function table.sort with an order")

@@ -1,4 +1,4 @@
-package redismodel
+package lua
 
 import (
 	"bytes"
@@ -9,13 +9,34 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// machine is a Lua interpreter with Redis' libraries. Scripts cannot change its
+// Redis is the server that a script calls, and where its reply goes.
+type Redis interface {
+	// Call executes a command and returns its reply, valid until the next.
+	Call(args []string) (reply []byte)
+	// Unknown says that there is something that the model does not know: then the
+	// script ends, and nothing of it counts. stopped is what was said first, or "".
+	Unknown(what string)
+	Stopped() string
+
+	// The parts of a reply.
+	Simple(text string)
+	Err(text string)
+	Int(n int64)
+	Bulk(text string)
+	Array(n int)
+	Null()
+}
+
+// Program is a script, compiled.
+type Program = lua.FunctionProto
+
+// Machine is a Lua interpreter with Redis' libraries. Scripts cannot change its
 // globals, so it can serve one after the other.
-type machine struct {
+type Machine struct {
 	l       *lua.LState
 	globals *lua.LTable // what scripts see as global variables, read-only to them
-	x       *exec       // of the script that runs
-	script  *script
+	x       Redis       // that the script that runs calls
+	sha     string      // of its text
 	calls   int
 	// raised is the last error that a function of ours threw, and line where.
 	raised lua.LValue
@@ -26,21 +47,21 @@ type machine struct {
 // it does not end.
 const maxCalls = 20_000
 
-func (m *machine) count() {
+func (m *Machine) count() {
 	if m.calls++; m.calls > maxCalls {
 		m.unknown("a script that does not end")
 	}
 }
 
 // ownLimit: a limit of our Lua says nothing about Redis'.
-func (m *machine) ownLimit(thrown *lua.ApiError) {
+func (m *Machine) ownLimit(thrown *lua.ApiError) {
 	if text, ok := thrown.Object.(lua.LString); ok && strings.HasSuffix(string(text), "overflow") {
-		m.x.unknown("a Lua script that needs a large stack")
+		m.x.Unknown("a Lua script that needs a large stack")
 	}
 }
 
-func newMachine() *machine {
-	m := &machine{l: lua.NewState(lua.Options{
+func New() *Machine {
+	m := &Machine{l: lua.NewState(lua.Options{
 		SkipOpenLibs: true, RegistrySize: 1024, RegistryMaxSize: 1 << 20, CallStackSize: 200, MinimizeStackMemory: true,
 	})}
 	m.globals = m.l.NewTable()
@@ -78,14 +99,14 @@ func newMachine() *machine {
 }
 
 // behind is the metatable of a table in which a name was not found.
-func (m *machine) behind(missing lua.LGFunction) *lua.LTable {
+func (m *Machine) behind(missing lua.LGFunction) *lua.LTable {
 	mt := m.l.NewTable()
 	mt.RawSetString("__index", m.l.NewFunction(missing))
 	return mt
 }
 
 // front is an empty table through which another one can be read only.
-func (m *machine) front(t *lua.LTable) *lua.LTable {
+func (m *Machine) front(t *lua.LTable) *lua.LTable {
 	mt, front := m.l.NewTable(), m.l.NewTable()
 	mt.RawSetString("__index", t)
 	mt.RawSetString("__newindex", m.l.NewFunction(func(*lua.LState) int {
@@ -99,7 +120,7 @@ func (m *machine) front(t *lua.LTable) *lua.LTable {
 const globalsOfRedis = " bit struct cmsgpack coroutine os getmetatable setmetatable load loadstring rawequal rawget rawset" +
 	" collectgarbage gcinfo xpcall newproxy _G _VERSION server "
 
-func (m *machine) missingGlobal(l *lua.LState) int {
+func (m *Machine) missingGlobal(l *lua.LState) int {
 	name := l.Get(2)
 	if strings.Contains(globalsOfRedis, " "+name.String()+" ") {
 		return m.missing("", name)
@@ -107,19 +128,19 @@ func (m *machine) missingGlobal(l *lua.LState) int {
 	return m.fail("Script attempted to access nonexistent global variable '" + name.String() + "'")
 }
 
-func (m *machine) missing(library string, name lua.LValue) int {
+func (m *Machine) missing(library string, name lua.LValue) int {
 	return m.unknown("the Lua function " + library + name.String())
 }
 
 // unknown ends the script: there is something that the model does not know.
-func (m *machine) unknown(what string) int {
-	m.x.unknown(what)
+func (m *Machine) unknown(what string) int {
+	m.x.Unknown(what)
 	m.l.Error(lua.LString("unknown"), 0)
 	return 0
 }
 
 // where is the line of the Lua code that called the function that runs.
-func (m *machine) where() string {
+func (m *Machine) where() string {
 	parts := strings.SplitN(m.l.Where(1), ":", 3)
 	if len(parts) < 2 {
 		return ""
@@ -128,27 +149,26 @@ func (m *machine) where() string {
 }
 
 // throw throws a value.
-func (m *machine) throw(v lua.LValue) int {
+func (m *Machine) throw(v lua.LValue) int {
 	m.raised, m.line = v, m.where()
 	m.l.Error(v, 0)
 	return 0
 }
 
 // fail throws a text with its position, as a library function does.
-func (m *machine) fail(text string) int {
+func (m *Machine) fail(text string) int {
 	return m.throw(lua.LString(chunk + ":" + m.where() + ": " + text))
 }
 
-func (m *machine) run(x *exec, s *script, keys, argv []string) {
-	m.x, m.script, m.calls, m.raised, m.line = x, s, 0, nil, ""
-	x.inScript = true
+// Run runs a program, whose text has this SHA-1, and replies what it returns or throws.
+func (m *Machine) Run(x Redis, p *Program, sha string, keys, argv []string) {
+	m.x, m.sha, m.calls, m.raised, m.line = x, sha, 0, nil, ""
 	m.globals.RawSetString("KEYS", m.texts(keys))
 	m.globals.RawSetString("ARGV", m.texts(argv))
-	m.l.Push(m.l.NewFunctionFromProto(s.compiled))
+	m.l.Push(m.l.NewFunctionFromProto(p))
 	err := m.l.PCall(0, 1, nil)
-	x.inScript = false
 	switch {
-	case x.info.Unknown != "":
+	case x.Stopped() != "":
 	case err != nil:
 		m.replyError(err)
 	default:
@@ -158,7 +178,7 @@ func (m *machine) run(x *exec, s *script, keys, argv []string) {
 	m.x = nil
 }
 
-func (m *machine) texts(all []string) *lua.LTable {
+func (m *Machine) texts(all []string) *lua.LTable {
 	t := m.l.CreateTable(len(all), 0)
 	for _, s := range all {
 		t.Append(lua.LString(s))
@@ -167,11 +187,11 @@ func (m *machine) texts(all []string) *lua.LTable {
 }
 
 // replyError replies what a script threw.
-func (m *machine) replyError(err error) {
+func (m *Machine) replyError(err error) {
 	thrown, ok := err.(*lua.ApiError)
 	if !ok || thrown.Object == nil || thrown.Type != lua.ApiErrorRun {
 		text, _, _ := strings.Cut(err.Error(), "\n")
-		m.x.unknown("a Lua error: " + text)
+		m.x.Unknown("a Lua error: " + text)
 		return
 	}
 	m.ownLimit(thrown)
@@ -179,7 +199,7 @@ func (m *machine) replyError(err error) {
 	if t, ok := thrown.Object.(*lua.LTable); ok {
 		field, ok := t.RawGetString("err").(lua.LString)
 		if !ok {
-			m.x.unknown("a Lua error that is a table without a text")
+			m.x.Unknown("a Lua error that is a table without a text")
 			return
 		}
 		text = string(field)
@@ -190,7 +210,7 @@ func (m *machine) replyError(err error) {
 		}
 		text = "ERR " + text
 	}
-	m.x.err(cString(text) + " script: " + m.script.sha + ", on @" + chunk + ":" + line + ".")
+	m.x.Err(CString(text) + " script: " + m.sha + ", on @" + chunk + ":" + line + ".")
 }
 
 // lineIn is the line that a message of the interpreter begins with.
@@ -207,47 +227,47 @@ func lineIn(text string) string {
 const maxDepth = 100
 
 // reply replies what a script returned.
-func (m *machine) reply(v lua.LValue, depth int) {
+func (m *Machine) reply(v lua.LValue, depth int) {
 	switch v := v.(type) {
 	case lua.LString:
-		m.x.bulk(string(v))
+		m.x.Bulk(string(v))
 	case lua.LNumber:
 		n, ok := toInt(float64(v))
 		if !ok {
-			m.x.unknown("a script's reply " + v.String())
+			m.x.Unknown("a script's reply " + v.String())
 		}
-		m.x.int(n)
+		m.x.Int(n)
 	case lua.LBool:
 		if v {
-			m.x.int(1)
+			m.x.Int(1)
 		} else {
-			m.x.null()
+			m.x.Null()
 		}
 	case *lua.LTable:
 		m.replyTable(v, depth)
 	case *lua.LNilType:
-		m.x.null()
+		m.x.Null()
 	default: // a function: as nil
-		m.x.null()
+		m.x.Null()
 	}
 }
 
-func (m *machine) replyTable(t *lua.LTable, depth int) {
+func (m *Machine) replyTable(t *lua.LTable, depth int) {
 	if depth > maxDepth {
-		m.x.unknown("a script's reply that is nested too deep")
+		m.x.Unknown("a script's reply that is nested too deep")
 		return
 	}
 	if s, ok := t.RawGetString("err").(lua.LString); ok {
-		m.x.err(cString(string(s)))
+		m.x.Err(CString(string(s)))
 		return
 	}
 	if s, ok := t.RawGetString("ok").(lua.LString); ok {
-		m.x.simple(oneLine(cString(string(s))))
+		m.x.Simple(OneLine(CString(string(s))))
 		return
 	}
 	for _, name := range []string{"double", "map", "set", "big_number", "verbatim_string"} {
 		if t.RawGetString(name) != lua.LNil {
-			m.x.unknown("a script's reply with the field " + name)
+			m.x.Unknown("a script's reply with the field " + name)
 			return
 		}
 	}
@@ -255,7 +275,7 @@ func (m *machine) replyTable(t *lua.LTable, depth int) {
 	for t.RawGetInt(n+1) != lua.LNil {
 		n++
 	}
-	m.x.array(n)
+	m.x.Array(n)
 	for i := range n {
 		m.reply(t.RawGetInt(i+1), depth+1)
 	}
@@ -270,7 +290,7 @@ func toInt(f float64) (int64, bool) {
 }
 
 // tostring is Lua's; what it would make up is unknown.
-func (m *machine) tostring(v lua.LValue) string {
+func (m *Machine) tostring(v lua.LValue) string {
 	switch v := v.(type) {
 	case lua.LString:
 		return string(v)
@@ -283,7 +303,7 @@ func (m *machine) tostring(v lua.LValue) string {
 	return ""
 }
 
-func (m *machine) formatNumber(f float64, precision int) string {
+func (m *Machine) formatNumber(f float64, precision int) string {
 	if math.IsNaN(f) {
 		m.unknown("a text of a number that is none")
 	}
@@ -291,19 +311,19 @@ func (m *machine) formatNumber(f float64, precision int) string {
 	if n := int64(f); f == float64(n) && n > -1e14 && n < 1e14 {
 		return strconv.FormatInt(n, 10)
 	}
-	return formatG(f, precision)
+	return FormatG(f, precision)
 }
 
 // noMinusZero: Lua 5.1 keeps 0 and -0 as one constant of a script, whichever comes
 // first, so what looks like one may be the other.
-func (m *machine) noMinusZero(f float64) {
+func (m *Machine) noMinusZero(f float64) {
 	if f == 0 && math.Signbit(f) {
 		m.unknown("a Lua zero with a minus")
 	}
 }
 
 // call is redis.call and redis.pcall.
-func (m *machine) call(protected bool) lua.LGFunction {
+func (m *Machine) call(protected bool) lua.LGFunction {
 	return func(l *lua.LState) int {
 		m.count()
 		args, ok := m.command()
@@ -313,16 +333,12 @@ func (m *machine) call(protected bool) lua.LGFunction {
 		if len(args) == 0 {
 			return m.callFailed("ERR Please specify at least one argument for this redis lib call", protected)
 		}
-		x := m.x
-		start := len(x.out)
-		x.do(args)
-		reply := x.out[start:]
-		if x.info.Unknown != "" {
-			return m.unknown(x.info.Unknown)
+		reply := m.x.Call(args)
+		if what := m.x.Stopped(); what != "" {
+			return m.unknown(what)
 		}
 		v, _ := m.value(reply)
 		failed := len(reply) > 0 && reply[0] == '-'
-		x.out = x.out[:start]
 		if failed && !protected {
 			return m.throw(v)
 		}
@@ -331,7 +347,7 @@ func (m *machine) call(protected bool) lua.LGFunction {
 	}
 }
 
-func (m *machine) callFailed(text string, protected bool) int {
+func (m *Machine) callFailed(text string, protected bool) int {
 	v := m.field("err", text)
 	if !protected {
 		return m.throw(v)
@@ -341,7 +357,7 @@ func (m *machine) callFailed(text string, protected bool) int {
 }
 
 // command is what a script wants of Redis.
-func (m *machine) command() (args []string, ok bool) {
+func (m *Machine) command() (args []string, ok bool) {
 	n := m.l.GetTop()
 	args = make([]string, n)
 	for i := range args {
@@ -357,14 +373,14 @@ func (m *machine) command() (args []string, ok bool) {
 	return args, true
 }
 
-func (m *machine) field(name, text string) *lua.LTable {
+func (m *Machine) field(name, text string) *lua.LTable {
 	t := m.l.CreateTable(0, 1)
 	t.RawSetString(name, lua.LString(text))
 	return t
 }
 
 // value turns the reply at the beginning of b into a Lua value, and returns the rest.
-func (m *machine) value(b []byte) (lua.LValue, []byte) {
+func (m *Machine) value(b []byte) (lua.LValue, []byte) {
 	end := bytes.IndexByte(b, '\r')
 	line, rest := string(b[1:end]), b[end+2:]
 	switch b[0] {

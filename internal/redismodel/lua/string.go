@@ -1,4 +1,4 @@
-package redismodel
+package lua
 
 import (
 	"bytes"
@@ -13,7 +13,7 @@ import (
 // longText is the longest text that a script may make with one call.
 const longText = 1 << 20
 
-func (m *machine) stringLibrary() map[string]lua.LGFunction {
+func (m *Machine) stringLibrary() map[string]lua.LGFunction {
 	mapped := func(f func(b byte) byte) lua.LGFunction {
 		return func(l *lua.LState) int {
 			b := []byte(m.textArg(1))
@@ -113,7 +113,7 @@ func stringRange(n int, i, j int64) (from, to int) {
 }
 
 // pushCapture pushes what was captured; the whole match if nothing was.
-func (m *machine) pushCapture(p *matcher, i, start, end int) {
+func (m *Machine) pushCapture(p *matcher, i, start, end int) {
 	if i >= len(p.captures) {
 		m.l.Push(lua.LString(p.src[start:end]))
 		return
@@ -129,7 +129,7 @@ func (m *machine) pushCapture(p *matcher, i, start, end int) {
 }
 
 // pushCaptures pushes all captures, the whole match if there are none and whole says so.
-func (m *machine) pushCaptures(p *matcher, start, end int, whole bool) int {
+func (m *Machine) pushCaptures(p *matcher, start, end int, whole bool) int {
 	n := len(p.captures)
 	if n == 0 && whole {
 		n = 1
@@ -141,7 +141,7 @@ func (m *machine) pushCaptures(p *matcher, start, end int, whole bool) int {
 }
 
 // try matches at one place; a wrong pattern is thrown.
-func (m *machine) try(p *matcher, start int) int {
+func (m *Machine) try(p *matcher, start int) int {
 	end := p.at(start)
 	if p.bad != "" {
 		m.fail(p.bad)
@@ -150,7 +150,7 @@ func (m *machine) try(p *matcher, start int) int {
 }
 
 // find is string.find, or string.match.
-func (m *machine) find(positions bool) int {
+func (m *Machine) find(positions bool) int {
 	s, pattern := m.textArg(1), m.textArg(2)
 	start := m.intOr(3, 1)
 	if start < 0 {
@@ -186,7 +186,7 @@ func (m *machine) find(positions bool) int {
 	return 1
 }
 
-func (m *machine) gmatch(l *lua.LState) int {
+func (m *Machine) gmatch(l *lua.LState) int {
 	p := &matcher{src: m.textArg(1), pat: m.textArg(2)}
 	i := 0
 	l.Push(l.NewFunction(func(l *lua.LState) int {
@@ -205,7 +205,7 @@ func (m *machine) gmatch(l *lua.LState) int {
 	return 1
 }
 
-func (m *machine) gsub(l *lua.LState) int {
+func (m *Machine) gsub(l *lua.LState) int {
 	s, pattern := m.textArg(1), m.textArg(2)
 	replacement, ok := m.text(l.Get(3))
 	if !ok {
@@ -240,7 +240,7 @@ func (m *machine) gsub(l *lua.LState) int {
 	return 2
 }
 
-func (m *machine) substitute(b []byte, p *matcher, replacement string, start, end int) []byte {
+func (m *Machine) substitute(b []byte, p *matcher, replacement string, start, end int) []byte {
 	for i := 0; i < len(replacement); i++ {
 		c := replacement[i]
 		if c != '%' || i+1 >= len(replacement) {
@@ -267,7 +267,7 @@ func (m *machine) substitute(b []byte, p *matcher, replacement string, start, en
 }
 
 // format is string.format: C's, with Lua's numbers.
-func (m *machine) format(f string) string {
+func (m *Machine) format(f string) string {
 	var b bytes.Buffer
 	arg := 1
 	for i := 0; i < len(f); i++ {
@@ -293,7 +293,7 @@ func (m *machine) format(f string) string {
 }
 
 // directive writes one argument.
-func (m *machine) directive(b *bytes.Buffer, flags string, verb byte, arg int) {
+func (m *Machine) directive(b *bytes.Buffer, flags string, verb byte, arg int) {
 	width, _, _ := strings.Cut(flags, ".")
 	if strings.Contains(flags, "#") || len(flags) > 6 || strings.Contains(width, "0") && strings.Contains(width, "-") {
 		m.unknown("the Lua format %" + flags + string(verb))
@@ -319,7 +319,7 @@ func (m *machine) directive(b *bytes.Buffer, flags string, verb byte, arg int) {
 			m.unknown("the Lua format of a number that is none")
 		}
 		if math.IsInf(x, 0) {
-			text := formatG(x, 1)
+			text := FormatG(x, 1)
 			if verb < 'a' {
 				text = strings.ToUpper(text)
 			}
@@ -355,7 +355,7 @@ func (m *machine) directive(b *bytes.Buffer, flags string, verb byte, arg int) {
 			b.WriteString(s)
 			return
 		}
-		s = cString(s)
+		s = CString(s)
 		m.padded(b, flags, s)
 	default:
 		m.unknown("the Lua format %" + flags + string(verb))
@@ -363,7 +363,7 @@ func (m *machine) directive(b *bytes.Buffer, flags string, verb byte, arg int) {
 }
 
 // padded writes a text with a width and a precision, which count bytes.
-func (m *machine) padded(b *bytes.Buffer, flags, s string) {
+func (m *Machine) padded(b *bytes.Buffer, flags, s string) {
 	left := strings.HasPrefix(flags, "-")
 	width, precision, cut := strings.Cut(strings.TrimLeft(flags, "-"), ".")
 	if n, _ := strconv.Atoi(precision); cut && n < len(s) {
@@ -379,9 +379,9 @@ func (m *machine) padded(b *bytes.Buffer, flags, s string) {
 }
 
 // formatInt is an argument as C's long.
-func (m *machine) formatInt(arg int) int64 { return m.intArg(arg) }
+func (m *Machine) formatInt(arg int) int64 { return m.intArg(arg) }
 
-func (m *machine) tableLibrary() map[string]lua.LGFunction {
+func (m *Machine) tableLibrary() map[string]lua.LGFunction {
 	return map[string]lua.LGFunction{
 		"insert": func(l *lua.LState) int {
 			t := m.tableArg(1)
@@ -448,7 +448,7 @@ func (m *machine) tableLibrary() map[string]lua.LGFunction {
 }
 
 // listLen is the length of a list without holes.
-func (m *machine) listLen(t *lua.LTable) int {
+func (m *Machine) listLen(t *lua.LTable) int {
 	n := t.Len()
 	for i := 1; i <= n; i++ {
 		if t.RawGetInt(i) == lua.LNil {

@@ -1,4 +1,4 @@
-package redismodel
+package lua
 
 import (
 	"math"
@@ -9,7 +9,7 @@ import (
 )
 
 // operators are what the rewriter puts in the place of Lua's own.
-func (m *machine) operators() map[string]lua.LGFunction {
+func (m *Machine) operators() map[string]lua.LGFunction {
 	arithmetic := func(f func(a, b float64) float64) lua.LGFunction {
 		return func(l *lua.LState) int {
 			a, aok := number(l.Get(1))
@@ -63,7 +63,7 @@ func (m *machine) operators() map[string]lua.LGFunction {
 
 // power is known where its result is an integer that is exact; elsewhere the last
 // bit is a matter of the C library.
-func (m *machine) power(a, b float64) float64 {
+func (m *Machine) power(a, b float64) float64 {
 	p := math.Pow(a, b)
 	if a != math.Trunc(a) || b != math.Trunc(b) || b < 0 || !(math.Abs(p) <= 1<<53) {
 		m.unknown("the last bit of a Lua power")
@@ -71,7 +71,7 @@ func (m *machine) power(a, b float64) float64 {
 	return p
 }
 
-func (m *machine) badOperand(what string, first int, firstIsBad bool) int {
+func (m *Machine) badOperand(what string, first int, firstIsBad bool) int {
 	v := m.l.Get(first)
 	if !firstIsBad {
 		v = m.l.Get(first + 1)
@@ -79,7 +79,7 @@ func (m *machine) badOperand(what string, first int, firstIsBad bool) int {
 	return m.fail("attempt to " + what + " a " + v.Type().String() + " value")
 }
 
-func (m *machine) length(l *lua.LState) int {
+func (m *Machine) length(l *lua.LState) int {
 	switch v := l.Get(1).(type) {
 	case lua.LString:
 		l.Push(lua.LNumber(len(v)))
@@ -103,14 +103,14 @@ func number(v lua.LValue) (float64, bool) {
 	case lua.LNumber:
 		return float64(v), true
 	case lua.LString:
-		f, rest, ok := strtod(cString(string(v)))
+		f, rest, ok := Strtod(CString(string(v)))
 		return f, ok && strings.Trim(rest, " \t\n\v\f\r") == ""
 	}
 	return 0, false
 }
 
 // text is a Lua string, or a number as one.
-func (m *machine) text(v lua.LValue) (string, bool) {
+func (m *Machine) text(v lua.LValue) (string, bool) {
 	switch v.(type) {
 	case lua.LString, lua.LNumber:
 		return m.tostring(v), true
@@ -120,7 +120,7 @@ func (m *machine) text(v lua.LValue) (string, bool) {
 
 // The arguments of library functions.
 
-func (m *machine) badArgument(n int, want string) {
+func (m *Machine) badArgument(n int, want string) {
 	got := "no value"
 	if n <= m.l.GetTop() {
 		got = m.l.Get(n).Type().String()
@@ -128,7 +128,7 @@ func (m *machine) badArgument(n int, want string) {
 	m.fail("bad argument #" + strconv.Itoa(n) + " (" + want + " expected, got " + got + ")")
 }
 
-func (m *machine) textArg(n int) string {
+func (m *Machine) textArg(n int) string {
 	s, ok := m.text(m.l.Get(n))
 	if !ok {
 		m.badArgument(n, "string")
@@ -136,7 +136,7 @@ func (m *machine) textArg(n int) string {
 	return s
 }
 
-func (m *machine) numberArg(n int) float64 {
+func (m *Machine) numberArg(n int) float64 {
 	f, ok := number(m.l.Get(n))
 	if !ok {
 		m.badArgument(n, "number")
@@ -144,7 +144,7 @@ func (m *machine) numberArg(n int) float64 {
 	return f
 }
 
-func (m *machine) intArg(n int) int64 {
+func (m *Machine) intArg(n int) int64 {
 	i, ok := toInt(m.numberArg(n))
 	if !ok {
 		m.unknown("an integer that does not fit")
@@ -152,14 +152,14 @@ func (m *machine) intArg(n int) int64 {
 	return i
 }
 
-func (m *machine) intOr(n int, otherwise int64) int64 {
+func (m *Machine) intOr(n int, otherwise int64) int64 {
 	if m.l.Get(n) == lua.LNil {
 		return otherwise
 	}
 	return m.intArg(n)
 }
 
-func (m *machine) tableArg(n int) *lua.LTable {
+func (m *Machine) tableArg(n int) *lua.LTable {
 	t, ok := m.l.Get(n).(*lua.LTable)
 	if !ok {
 		m.badArgument(n, "table")
@@ -168,7 +168,7 @@ func (m *machine) tableArg(n int) *lua.LTable {
 }
 
 // base are the functions without a library's name.
-func (m *machine) base() map[string]lua.LGFunction {
+func (m *Machine) base() map[string]lua.LGFunction {
 	return map[string]lua.LGFunction{
 		"assert": func(l *lua.LState) int {
 			if l.GetTop() == 0 {
@@ -180,7 +180,7 @@ func (m *machine) base() map[string]lua.LGFunction {
 			if l.Get(2) == lua.LNil {
 				return m.fail("assertion failed!")
 			}
-			return m.fail(cString(m.textArg(2)))
+			return m.fail(CString(m.textArg(2)))
 		},
 		"error": func(l *lua.LState) int {
 			level := m.intOr(2, 1)
@@ -227,7 +227,7 @@ func (m *machine) base() map[string]lua.LGFunction {
 			}
 			if err := l.PCall(l.GetTop()-1, lua.MultRet, nil); err != nil {
 				thrown, ok := err.(*lua.ApiError)
-				if m.x.info.Unknown != "" || !ok || thrown.Type != lua.ApiErrorRun {
+				if m.x.Stopped() != "" || !ok || thrown.Type != lua.ApiErrorRun {
 					return m.unknown("a Lua error")
 				}
 				m.ownLimit(thrown)
@@ -314,7 +314,7 @@ func next(l *lua.LState) int {
 
 // ordered makes sure that the order of a table's entries is no guess: a list
 // has one, and so has a single entry beside it.
-func (m *machine) ordered(t *lua.LTable) *lua.LTable {
+func (m *Machine) ordered(t *lua.LTable) *lua.LTable {
 	if _, others := shape(t); others > 1 {
 		m.unknown("the order of the fields of a Lua table")
 	}
@@ -332,14 +332,14 @@ func shape(t *lua.LTable) (length, others int) {
 	return length, others
 }
 
-func (m *machine) libraries() map[string]map[string]lua.LGFunction {
+func (m *Machine) libraries() map[string]map[string]lua.LGFunction {
 	return map[string]map[string]lua.LGFunction{
 		"redis": m.redisLibrary(), "string": m.stringLibrary(), "table": m.tableLibrary(), "math": m.mathLibrary(),
 		"cjson": m.cjsonLibrary(),
 	}
 }
 
-func (m *machine) redisLibrary() map[string]lua.LGFunction {
+func (m *Machine) redisLibrary() map[string]lua.LGFunction {
 	single := func(field string, text func(string) string) lua.LGFunction {
 		return func(l *lua.LState) int {
 			s, ok := l.Get(1).(lua.LString)
@@ -361,7 +361,7 @@ func (m *machine) redisLibrary() map[string]lua.LGFunction {
 				return m.throw(m.field("err", "ERR wrong number of arguments"))
 			}
 			s, _ := m.text(l.Get(1))
-			l.Push(lua.LString(sha1Hex(s)))
+			l.Push(lua.LString(SHA1(s)))
 			return 1
 		},
 		"log": func(*lua.LState) int { return 0 },
@@ -374,7 +374,7 @@ func (m *machine) redisLibrary() map[string]lua.LGFunction {
 
 // errorText gives an error its code: the first word, or ERR if there is only one.
 func errorText(s string) string {
-	s = strings.TrimPrefix(cString(s), "-")
+	s = strings.TrimPrefix(CString(s), "-")
 	code, text, ok := strings.Cut(s, " ")
 	if !ok {
 		code, text = "ERR", s
@@ -382,7 +382,7 @@ func errorText(s string) string {
 	return code + " " + strings.Trim(text, "\r\n")
 }
 
-func (m *machine) mathLibrary() map[string]lua.LGFunction {
+func (m *Machine) mathLibrary() map[string]lua.LGFunction {
 	unary := func(f func(float64) float64) lua.LGFunction {
 		return func(l *lua.LState) int {
 			l.Push(lua.LNumber(f(m.numberArg(1))))

@@ -1,4 +1,4 @@
-package redismodel
+package lua
 
 import (
 	"math"
@@ -14,12 +14,12 @@ import (
 // chunk is what Redis calls a script in its messages.
 const chunk = "user_script"
 
-// compile makes a script ready to run. unknown says what is in the way.
+// Compile makes a script ready to run. unknown says what is in the way.
 //
 // Our Lua writes and reads numbers in its own way, and Redis' in C's. So the
 // operators that do either are turned into calls of our own functions, under
 // names that no script can write.
-func compile(text string) (proto *lua.FunctionProto, unknown string) {
+func Compile(text string) (proto *lua.FunctionProto, unknown string) {
 	stmts, err := parse.Parse(strings.NewReader(text), chunk)
 	if err != nil {
 		return nil, "a script that does not compile: " + strings.TrimSpace(err.Error())

@@ -1,4 +1,4 @@
-package redismodel
+package lua
 
 import "strings"
 
@@ -305,7 +305,7 @@ func inClass(c, class byte) bool {
 	case 'p':
 		in = c > ' ' && c < 0x7f && !alpha && !isDigit(c)
 	case 's':
-		in = isSpace(c)
+		in = IsSpace(c)
 	case 'u':
 		in = c >= 'A' && c <= 'Z'
 	case 'w':

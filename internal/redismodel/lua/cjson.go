@@ -1,4 +1,4 @@
-package redismodel
+package lua
 
 import (
 	"regexp"
@@ -10,7 +10,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-func (m *machine) cjsonLibrary() map[string]lua.LGFunction {
+func (m *Machine) cjsonLibrary() map[string]lua.LGFunction {
 	return map[string]lua.LGFunction{
 		"encode": func(l *lua.LState) int {
 			if l.GetTop() != 1 {
@@ -36,7 +36,7 @@ func (m *machine) cjsonLibrary() map[string]lua.LGFunction {
 
 // encode writes a value as cjson does: a table whose keys are all positive
 // numbers is an array, and an empty one an object.
-func (m *machine) encode(b []byte, v lua.LValue, depth int) []byte {
+func (m *Machine) encode(b []byte, v lua.LValue, depth int) []byte {
 	if depth > maxDepth {
 		m.unknown("deep JSON")
 	}
@@ -60,7 +60,7 @@ func (m *machine) encode(b []byte, v lua.LValue, depth int) []byte {
 	return b
 }
 
-func (m *machine) encodeTable(b []byte, t *lua.LTable, depth int) []byte {
+func (m *Machine) encodeTable(b []byte, t *lua.LTable, depth int) []byte {
 	n, others := shape(t)
 	switch {
 	case n > 0 && others == 0:
@@ -106,7 +106,7 @@ func appendJSON(b []byte, s string) []byte {
 
 // jsonParser reads JSON as cjson does.
 type jsonParser struct {
-	m *machine
+	m *Machine
 	s string
 	i int
 }
