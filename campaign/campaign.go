@@ -18,6 +18,7 @@ import (
 	"oversell/database"
 	"oversell/lockimpl"
 	"oversell/reports"
+	"oversell/reports/page"
 	"oversell/scenarios"
 	"oversell/server"
 )
@@ -86,7 +87,7 @@ func Run(ctx context.Context, p Plan, w Watcher) (reports.Document, error) {
 	}
 	servers := servers{plan: p, watcher: w, open: map[string]*server.Target{}}
 	defer servers.close()
-	var pages []reports.OverviewRun
+	var pages []page.OverviewRun
 	for i, c := range p.Runs {
 		if ctx.Err() != nil {
 			break
@@ -95,7 +96,7 @@ func Run(ctx context.Context, p Plan, w Watcher) (reports.Document, error) {
 		if r != nil {
 			d.Runs = append(d.Runs, *r)
 			name := runName(i, c)
-			pages = append(pages, reports.OverviewRun{Run: *r, Name: name, Page: path.Join(name, pageFile)})
+			pages = append(pages, page.OverviewRun{Run: *r, Name: name, Page: path.Join(name, pageFile)})
 			w.Done(i, len(p.Runs), *r)
 		}
 		if err := Unstopped(ctx, err); err != nil {
@@ -106,12 +107,12 @@ func Run(ctx context.Context, p Plan, w Watcher) (reports.Document, error) {
 }
 
 // overview writes the page of several runs.
-func (p Plan) overview(runs []reports.OverviewRun) error {
+func (p Plan) overview(runs []page.OverviewRun) error {
 	if len(runs) == 0 || len(p.Runs) == 1 {
 		return nil
 	}
 	return write(p.Dir, pageFile, func(w io.Writer) error {
-		return reports.Overview(w, reports.OverviewInput{Runs: runs})
+		return page.Overview(w, page.OverviewInput{Runs: runs})
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"oversell/reports"
+	"oversell/reports/page"
 	"oversell/scenarios"
 	"oversell/server"
 )
@@ -58,7 +59,7 @@ func Compare(ctx context.Context, p *ComparePlan, w CompareWatcher) (reports.Com
 	if len(d.Cells) == 0 {
 		return d, err
 	}
-	return d, errors.Join(err, c.save(d), write(c.dir, comparisonPage, d.HTML))
+	return d, errors.Join(err, c.save(d), write(c.dir, comparisonPage, func(w io.Writer) error { return page.Comparison(w, d) }))
 }
 
 // save writes the comparison to its file.

@@ -16,6 +16,7 @@ import (
 	"oversell/explore"
 	"oversell/history"
 	"oversell/reports"
+	"oversell/reports/page"
 	"oversell/variant"
 )
 
@@ -122,7 +123,7 @@ func (r *running) keep(name string, e reports.Exploration) string {
 	err := os.MkdirAll(dir, 0o777)
 	if err == nil {
 		err = errors.Join(toFile(filepath.Join(dir, "explore.json"), func(f *os.File) error { return reports.WriteJSON(f, e) }),
-			toFile(filepath.Join(dir, "explore.html"), func(f *os.File) error { return e.HTML(f) }))
+			toFile(filepath.Join(dir, "explore.html"), func(f *os.File) error { return page.Exploration(f, e) }))
 	}
 	if err != nil {
 		r.gate.Notes = append(r.gate.Notes, "a search could not be filed: "+oneLine(err.Error()))

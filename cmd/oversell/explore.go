@@ -18,6 +18,7 @@ import (
 	"oversell/explore"
 	"oversell/internal/limits"
 	"oversell/reports"
+	"oversell/reports/page"
 	"oversell/server"
 )
 
@@ -261,7 +262,7 @@ func fileName(e reports.Exploration) string {
 func fileExploration(path string, e reports.Exploration) error {
 	return errors.Join(
 		toFile(path+".json", func(w io.Writer) error { return reports.WriteJSON(w, e) }),
-		toFile(path+".html", e.HTML),
+		toFile(path+".html", func(w io.Writer) error { return page.Exploration(w, e) }),
 	)
 }
 

@@ -14,7 +14,7 @@ var Levels = [][]string{
 	{"lockimpl", "server", "database", "wire"},
 	{"stockimpl", "queueimpl", "idimpl", "dispatchimpl", "checker", "load", "faults"},
 	{"scenarios", "reports", "internal/mutants"},
-	{"explore", "watch"},
+	{"explore", "watch", "reports/page"},
 	{"campaign", "lockimpl/locktest", "stockimpl/stocktest", "queueimpl/queuetest", "database/databasetest"},
 	{"campaign/gate", "campaign/claims"},
 	{"cmd/oversell"},

@@ -1,4 +1,4 @@
-package reports
+package page
 
 import (
 	"cmp"
@@ -31,7 +31,7 @@ func windowOf(h *history.History, s story) window {
 	switch fault := firstFault(h); {
 	case len(s.ops) > 0:
 		w := spanned(s.deeds())
-		w.about, w.why = s.cause.decisive(), "the time round the first violation"
+		w.about, w.why = decisive(s.cause), "the time round the first violation"
 		return w
 	case fault != nil:
 		w := spanned([]history.Op{*fault})

@@ -1,4 +1,4 @@
-package reports
+package page
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"oversell/reports"
 )
 
 // explorationPages looks at the pages of explorations as people do.
@@ -63,7 +65,7 @@ func showsStep(t *testing.T, ctx context.Context) {
 }
 
 // judge says what is wrong with the page.
-func (m measured) judge(t *testing.T, e Exploration, width int64) {
+func (m measured) judge(t *testing.T, e reports.Exploration, width int64) {
 	steps, diagrams := 0, 0
 	if e.Counterexample != nil {
 		steps, diagrams = len(e.Counterexample.Steps), 1
@@ -84,14 +86,14 @@ func (m measured) judge(t *testing.T, e Exploration, width int64) {
 }
 
 // explorationFile returns where the page is.
-func explorationFile(t *testing.T, name string, e Exploration) string {
+func explorationFile(t *testing.T, name string, e reports.Exploration) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name+".html")
 	f, err := os.Create(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := e.HTML(f); err != nil {
+	if err := Exploration(f, e); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.Close(); err != nil {

@@ -1,4 +1,6 @@
-package reports
+// Package page draws the documents of package reports as HTML pages, each of which
+// stands by itself and loads nothing from anywhere.
+package page
 
 import (
 	"crypto/sha256"
@@ -19,9 +21,9 @@ import (
 //go:embed *.tmpl page.css page.js
 var pageFiles embed.FS
 
-// PageMark stands in the head of every page, by which it is known as one of this
+// Mark stands in the head of every page, by which it is known as one of this
 // program's.
-const PageMark = `<meta name="generator" content="oversell">`
+const Mark = `<meta name="generator" content="oversell">`
 
 // frame is what all pages have round what they tell: they stand by themselves, and
 // load nothing from anywhere.

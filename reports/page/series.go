@@ -1,4 +1,4 @@
-package reports
+package page
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"oversell/history"
+	"oversell/reports"
 	"oversell/variant"
 )
 
@@ -40,13 +41,13 @@ const (
 )
 
 // seriesOf reads a history once.
-func seriesOf(h *history.History, r *Run) series {
-	s := series{timedKind: kindNamed(r.mainKind()), rated: kindNamed(r.usefulKind())}
+func seriesOf(h *history.History, r *reports.Run) series {
+	s := series{timedKind: kindNamed(r.MainKind()), rated: kindNamed(usefulKind(r))}
 	s.end = endOf(h)
 	if s.end <= 0 {
 		return s
 	}
-	n := min(max(int(r.Latency[r.mainKind()].Count)/perBucket, 10), mostBuckets)
+	n := min(max(int(r.Latency[r.MainKind()].Count)/perBucket, 10), mostBuckets)
 	took := make([][]time.Duration, n)
 	done := make([]int, n)
 	st := stockOverTime{stock: h.Header.Stock, every: s.end / mostPoints, returns: returnsOf(h)}
@@ -79,7 +80,7 @@ func seriesOf(h *history.History, r *Run) series {
 	}
 	s.sold, s.left, s.oversold = st.ended(s.end)
 	s.several = st.several
-	if s.several || !r.measuredBroken(variant.Sale, variant.NoOversell) {
+	if s.several || !measuredBroken(r, variant.Sale, variant.NoOversell) {
 		s.oversold = 0 // the verdict says so, and a page never more than it
 	}
 	s.faults = mergedBands(s.faults, s.end/mostPoints)
@@ -106,9 +107,9 @@ func quantile(sorted []time.Duration, q float64) float64 {
 }
 
 // measuredBroken tells whether a property was seen broken, promised or not.
-func (r *Run) measuredBroken(of variant.Object, name variant.Property) bool {
-	return slices.ContainsFunc(r.Properties, func(p Property) bool {
-		return p.Of == of && p.Name == name && p.Measured == Broken
+func measuredBroken(r *reports.Run, of variant.Object, name variant.Property) bool {
+	return slices.ContainsFunc(r.Properties, func(p reports.Property) bool {
+		return p.Of == of && p.Name == name && p.Measured == reports.Broken
 	})
 }
 
@@ -217,7 +218,7 @@ func kindNamed(name string) history.Kind {
 }
 
 // usefulKind is the operation that does what the run is for.
-func (r *Run) usefulKind() string {
+func usefulKind(r *reports.Run) string {
 	for _, kind := range []string{"buy", "pop", "submit", "next-id", "acquire"} {
 		if _, ok := r.Latency[kind]; ok {
 			return kind
@@ -227,7 +228,7 @@ func (r *Run) usefulKind() string {
 }
 
 // charts are the pictures of a run over time.
-func (s *series) charts(r *Run) (all []chart) {
+func (s *series) charts(r *reports.Run) (all []chart) {
 	if s.end <= 0 {
 		return nil
 	}
@@ -237,13 +238,13 @@ func (s *series) charts(r *Run) (all []chart) {
 		all = append(all, s.stockChart(r, x, when))
 	}
 	rate := []line{{name: "done", class: seriesClass(0), points: s.rate}}
-	c := newChart(rateTitle[r.usefulKind()], "a second", rate, x, fromZero(highest(rate)), when, amount)
+	c := newChart(rateTitle[usefulKind(r)], "a second", rate, x, fromZero(highest(rate)), when, amount)
 	c.Label = fmt.Sprintf("%s over time: %s at the most, in %s", c.Title, amount(highest(rate))+" a second", moment(s.end))
 	all = append(all, s.timed(c, rate, when, amount))
 
 	lat := []line{{name: "p99", class: seriesClass(1), points: s.p99}, {name: "p50", class: seriesClass(0), points: s.p50}}
-	c = newChart("Latency of "+r.mainKind(), "ms", lat, x, logScale(ys(lat)), when, millisAxis)
-	c.Label = fmt.Sprintf("Latency of %s over time; p99 is %s at the most", r.mainKind(), millisAxis(highest(lat))+" ms")
+	c = newChart("Latency of "+r.MainKind(), "ms", lat, x, logScale(ys(lat)), when, millisAxis)
+	c.Label = fmt.Sprintf("Latency of %s over time; p99 is %s at the most", r.MainKind(), millisAxis(highest(lat))+" ms")
 	return append(all, s.timed(c, lat, when, millisAxis))
 }
 
@@ -268,7 +269,7 @@ func (s *series) timed(c chart, lines []line, when, format func(float64) string)
 	return c
 }
 
-func (s *series) stockChart(r *Run, x scale, when func(float64) string) chart {
+func (s *series) stockChart(r *reports.Run, x scale, when func(float64) string) chart {
 	if s.several {
 		lines := []line{{name: "sold", class: seriesClass(1), points: s.sold, steps: true}}
 		c := newChart("Sales of all products together", "pieces", lines, x, fromZero(max(highest(lines), 1)), when, amount)
@@ -326,13 +327,13 @@ func amount(v float64) string {
 	if v != math.Trunc(v) && v < 10 {
 		return strconv.FormatFloat(v, 'f', 1, 64)
 	}
-	return Thousands(int64(math.Round(v)))
+	return reports.Thousands(int64(math.Round(v)))
 }
 
 // millisAxis writes milliseconds with three significant digits and no zeros behind.
 func millisAxis(v float64) string {
 	if v >= 100 {
-		return Thousands(int64(math.Round(v)))
+		return reports.Thousands(int64(math.Round(v)))
 	}
 	s := strconv.FormatFloat(v, 'g', 3, 64)
 	if f, err := strconv.ParseFloat(s, 64); err == nil {

@@ -1,4 +1,4 @@
-package reports
+package page
 
 import (
 	"fmt"
@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"oversell/reports"
 )
 
 // diagram is a schedule drawn: a lifeline per client and per node, time running
@@ -114,7 +116,7 @@ func narrow(clients, masters int) geometry {
 type drawing struct {
 	diagram
 	geometry
-	c       Counterexample
+	c       counterexample
 	masters int
 	// tops are the rows' upper edges, and the last one's lower.
 	tops []int
@@ -131,12 +133,12 @@ type bar struct {
 }
 
 // draw draws a counterexample.
-func (c Counterexample) draw(masters int, layout func(clients, masters int) geometry) diagram {
+func (c counterexample) draw(masters int, layout func(clients, masters int) geometry) diagram {
 	masters = max(masters, 1)
 	d := &drawing{c: c, masters: masters, geometry: layout(max(1, len(c.Clients)), masters), ends: map[int]int{}}
 	d.ID = d.id
 	d.Width = d.width
-	d.Label = fmt.Sprintf("Sequence diagram of %s between %s and Redis; the table below it says the same", count(int64(len(c.Steps)), "step"), strings.Join(c.Clients, ", "))
+	d.Label = fmt.Sprintf("Sequence diagram of %s between %s and Redis; the table below it says the same", reports.Count(int64(len(c.Steps)), "step"), strings.Join(c.Clients, ", "))
 	d.place()
 	d.lifelines()
 	d.sections()
@@ -152,13 +154,13 @@ func (d *drawing) place() {
 	for i, s := range d.c.Steps {
 		d.tops = append(d.tops, y)
 		y += d.height(i)
-		if s.Kind == StepCrash {
+		if s.Kind == reports.StepCrash {
 			d.ends[s.Client] = d.tops[i] + 18
 		}
 	}
 	d.tops = append(d.tops, y)
 	d.Height = y + 14
-	if slices.ContainsFunc(d.c.Steps, func(s Step) bool { return s.has(MarkEnter) }) {
+	if slices.ContainsFunc(d.c.Steps, func(s reports.Step) bool { return s.Has(reports.MarkEnter) }) {
 		d.Height = y + tail // to see who is inside after the last step
 	}
 }
@@ -169,7 +171,7 @@ func (d *drawing) height(i int) int {
 	switch {
 	case d.nobodys(s):
 		h += 15 * (len(d.bandLines(s)) - 1)
-	case s.asks() && s.Kind != StepArrive:
+	case s.Asks() && s.Kind != reports.StepArrive:
 		h = 62
 	}
 	if d.holds == 0 && d.changed(i) {
@@ -185,7 +187,9 @@ func (d *drawing) changed(i int) bool {
 
 func (d *drawing) clientX(i int) int { return d.first + i*d.gap }
 
-func (d *drawing) nodeX(s Step) int { return d.node + min(max(s.Node, 0), d.masters-1)*d.nodeGap }
+func (d *drawing) nodeX(s reports.Step) int {
+	return d.node + min(max(s.Node, 0), d.masters-1)*d.nodeGap
+}
 
 // lifelines draws the heads and the lines below them.
 func (d *drawing) lifelines() {
@@ -228,7 +232,7 @@ func (d *drawing) head(x int, name, class string, room int) {
 	if room > 0 {
 		w = min(w, max(room-4, 24))
 	}
-	name = cut(name, max(1, int(float64(w-8)/d.char)))
+	name = reports.Cut(name, max(1, int(float64(w-8)/d.char)))
 	d.Pills = append(d.Pills, pill{rect{x - w/2, headTop, w, headHeight, "head " + class}, x, headTop + 17, name})
 }
 
@@ -252,13 +256,13 @@ func (d *drawing) sections() {
 	}
 	for i, s := range d.c.Steps {
 		switch y := d.tops[i]; {
-		case s.Kind == StepCrash:
+		case s.Kind == reports.StepCrash:
 			leave(s.Client, y+18)
-		case s.has(MarkLeave):
+		case s.Has(reports.MarkLeave):
 			leave(s.Client, y+arrow1)
-		case s.has(MarkEnter) && s.asks():
+		case s.Has(reports.MarkEnter) && s.Asks():
 			open[s.Client] = y + arrow2
-		case s.has(MarkEnter):
+		case s.Has(reports.MarkEnter):
 			open[s.Client] = y + 14
 		}
 	}
@@ -340,7 +344,7 @@ func (d *drawing) pill(x, y int, text, class string) {
 func (d *drawing) step(i int) {
 	s, y := d.c.Steps[i], d.tops[i]
 	height := d.tops[i+1] - y
-	last := i == len(d.c.Steps)-1 && s.Kind != StepEnd
+	last := i == len(d.c.Steps)-1 && s.Kind != reports.StepEnd
 	d.Rows = append(d.Rows, row{Top: y, Height: height, Up: i > 2 && i >= len(d.c.Steps)/2, Entry: d.c.entry(i, d.masters)})
 	if last {
 		d.tinted = y
@@ -352,9 +356,9 @@ func (d *drawing) step(i int) {
 	switch {
 	case d.nobodys(s):
 		d.band(s, y)
-	case s.Kind == StepArrive:
+	case s.Kind == reports.StepArrive:
 		d.arrives(s, y)
-	case s.asks():
+	case s.Asks():
 		d.request(i, y)
 	default:
 		d.alone(s, y)
@@ -370,11 +374,11 @@ func (d *drawing) margin(i, y int) {
 	}
 	if d.holds == 0 {
 		d.text(8, y+line1, "", "number", fmt.Sprint(i+1))
-		d.text(8, y+line1+15, "", class, millis(s.AtMS))
+		d.text(8, y+line1+15, "", class, reports.Millis(s.AtMS))
 		return
 	}
 	d.text(12, y+line1+4, "", "number", fmt.Sprint(i+1))
-	d.text(116, y+line1+4, "end", class, millis(s.AtMS))
+	d.text(116, y+line1+4, "end", class, reports.Millis(s.AtMS))
 }
 
 // contents writes what the server holds after a step.
@@ -382,7 +386,7 @@ func (d *drawing) contents(i, y int) {
 	s := d.c.Steps[i]
 	if d.holds == 0 {
 		if d.changed(i) {
-			text := cut("Redis: "+s.holds(), int(float64(d.width-d.leftmost)/d.char))
+			text := reports.Cut("Redis: "+s.Holds(), int(float64(d.width-d.leftmost)/d.char))
 			d.text(d.width-2, d.tops[i+1]-8, "end", "holds new", text)
 		}
 		return
@@ -392,17 +396,17 @@ func (d *drawing) contents(i, y int) {
 		class = "holds new"
 	}
 	room := int(float64(d.width-d.holds) / d.char)
-	for n, line := range folded(s.holds(), room) {
+	for n, line := range reports.Folded(s.Holds(), room) {
 		if n == 3 {
 			break
 		}
-		d.text(d.holds, y+line1+4+16*n, "", class, cut(line, room))
+		d.text(d.holds, y+line1+4+16*n, "", class, reports.Cut(line, room))
 	}
 }
 
 // nobodys tells whether a step belongs to no client's lifeline.
-func (d *drawing) nobodys(s Step) bool {
-	return s.Kind == StepAdvance || d.c.by(s) == ""
+func (d *drawing) nobodys(s reports.Step) bool {
+	return s.Kind == reports.StepAdvance || d.c.By(s) == ""
 }
 
 // bandEdges are the ends of a band across the lifelines.
@@ -414,15 +418,15 @@ func (d *drawing) bandEdges() (left, right int) {
 }
 
 // bandLines are the words of such a step, in the lines that a band has room for.
-func (d *drawing) bandLines(s Step) []string {
+func (d *drawing) bandLines(s reports.Step) []string {
 	left, right := d.bandEdges()
-	return folded(s.told(d.masters).command, int(float64(right-left-16)/d.char))
+	return reports.Folded(s.Told(d.masters).Command, int(float64(right-left-16)/d.char))
 }
 
 // band draws a step of nobody across the lifelines.
-func (d *drawing) band(s Step, y int) {
+func (d *drawing) band(s reports.Step, y int) {
 	class := "band"
-	if s.Kind == StepEnd {
+	if s.Kind == reports.StepEnd {
 		class = "band end"
 	}
 	left, right := d.bandEdges()
@@ -434,10 +438,10 @@ func (d *drawing) band(s Step, y int) {
 }
 
 // alone draws a step in which a client asks nothing of a server.
-func (d *drawing) alone(s Step, y int) {
+func (d *drawing) alone(s reports.Step, y int) {
 	x := d.clientX(s.Client)
-	text := s.told(d.masters).command
-	if s.Kind == StepCrash {
+	text := s.Told(d.masters).Command
+	if s.Kind == reports.StepCrash {
 		d.Lines = append(d.Lines, segment{x - 11, y + 7, x + 11, y + 29, "crash"}, segment{x - 11, y + 29, x + 11, y + 7, "crash"})
 		d.text(x+18, y+23, "", "note dead", text)
 		return
@@ -458,7 +462,7 @@ func (d *drawing) words(x, y int, class, text string, marks []string) int {
 	for _, m := range marks {
 		right -= d.markWidth(m) + 8
 	}
-	text = cut(text, int(float64(right-d.leftmost)/d.char))
+	text = reports.Cut(text, int(float64(right-d.leftmost)/d.char))
 	w := int(math.Ceil(float64(utf8.RuneCountInString(text)) * d.char))
 	if class == "note" {
 		w = w * 7 / 8 // not in the wider letters of commands
@@ -473,7 +477,7 @@ func (d *drawing) markWidth(text string) int {
 }
 
 // marks draws what the client's operation came to.
-func (d *drawing) marks(s Step, x, y int) {
+func (d *drawing) marks(s reports.Step, x, y int) {
 	for _, m := range s.Marks {
 		w := d.markWidth(m)
 		x += 8
@@ -487,23 +491,23 @@ func (d *drawing) request(i, y int) {
 	s := d.c.Steps[i]
 	class := clientClass(s.Client)
 	x, node := d.clientX(s.Client)+barHalf, d.nodeX(s)
-	t := s.told(d.masters)
-	said := d.words(x+8, y+line1, "command", t.command, nil)
+	t := s.Told(d.masters)
+	said := d.words(x+8, y+line1, "command", t.Command, nil)
 	switch s.Kind {
-	case StepLost:
+	case reports.StepLost:
 		d.loses(x, min(node-14, max(x+(node-x)*3/5, said+14)), y+arrow1, class)
-	case StepLate:
+	case reports.StepLate:
 		d.underWay(i, x, node, y+arrow2, class)
-	case StepNoReply:
+	case reports.StepNoReply:
 		d.arrow(x, y+arrow1, node, y+arrow1, class)
 		d.loses(node, x+(node-x)*2/3, y+arrow2, class+" reply")
 	default:
 		d.arrow(x, y+arrow1, node, y+arrow1, class)
 		d.arrow(node, y+arrow2, x, y+arrow2, class+" reply")
 	}
-	text, kind := t.answer, "answer"
-	if t.note != "" {
-		text, kind = t.note, "note"
+	text, kind := t.Answer, "answer"
+	if t.Note != "" {
+		text, kind = t.Note, "note"
 	}
 	end := d.words(x+8, y+line2, kind, text, s.Marks)
 	d.marks(s, end, y+line2-4)
@@ -531,7 +535,7 @@ func (d *drawing) loses(from, to, y int, class string) {
 // underWay draws a request that arrives in a later step, or not in this schedule.
 func (d *drawing) underWay(i, x, node, y int, class string) {
 	for j := i + 1; j < len(d.c.Steps); j++ {
-		if s := d.c.Steps[j]; s.Kind == StepArrive && s.Of == i {
+		if s := d.c.Steps[j]; s.Kind == reports.StepArrive && s.Of == i {
 			d.arrow(x, y, node, d.tops[j]+arrow1, class+" slow")
 			return
 		}
@@ -540,10 +544,10 @@ func (d *drawing) underWay(i, x, node, y int, class string) {
 }
 
 // arrives words the end of such a request's way, beside the node's lifeline.
-func (d *drawing) arrives(s Step, y int) {
+func (d *drawing) arrives(s reports.Step, y int) {
 	node := d.nodeX(s)
-	t := s.told(d.masters)
-	text := joined(" → ", t.command, t.answer)
+	t := s.Told(d.masters)
+	text := reports.Joined(" → ", t.Command, t.Answer)
 	room := node - 12 - d.leftmost
-	d.text(node-14, y+line1+22-4, "end", "command", cut(text, int(float64(room)/d.char)))
+	d.text(node-14, y+line1+22-4, "end", "command", reports.Cut(text, int(float64(room)/d.char)))
 }

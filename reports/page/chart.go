@@ -1,4 +1,4 @@
-package reports
+package page
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"oversell/internal/printable"
+	"oversell/reports"
 )
 
 // chart is a picture of curves over a common scale. What runs to the right is in per
@@ -286,7 +287,7 @@ func grouped(digits string) string {
 	if err != nil {
 		return digits
 	}
-	return Thousands(n)
+	return reports.Thousands(n)
 }
 
 // figures are the values of lines that share their places, as a table of so many

@@ -1,15 +1,23 @@
-package reports
+package page
 
 import (
 	"fmt"
 	"io"
 	"strings"
+
+	"oversell/reports"
 )
 
-// HTML writes a page that stands by itself: it needs no network, no script and no
-// other file.
-func (e Exploration) HTML(w io.Writer) error {
-	p := e.page()
+// exploration is one as its page tells it, and counterexample that of one.
+type (
+	exploration    struct{ reports.Exploration }
+	counterexample struct{ reports.Counterexample }
+)
+
+// Exploration writes the page of a search, which stands by itself: it needs no
+// network, no script and no other file.
+func Exploration(w io.Writer, e reports.Exploration) error {
+	p := exploration{e}.page()
 	var err error
 	if p.Frame, err = framed(e.Headline(), false); err != nil {
 		return err
@@ -19,7 +27,7 @@ func (e Exploration) HTML(w io.Writer) error {
 
 // page is what the template shows.
 type page struct {
-	Exploration
+	reports.Exploration
 	Frame       frame
 	Class, Icon string
 	Declared    string
@@ -71,17 +79,17 @@ func (e Entry) Name() string {
 	return s + ". Redis then holds " + e.Redis + "."
 }
 
-func (e Exploration) page() page {
-	p := page{Exploration: e, Declared: e.declared(), Limits: e.limits(), Numbers: e.numbers(), Has: map[string]bool{}}
-	p.Class, p.Icon = e.Verdict, map[string]string{Pass: "✓", Violated: "✗"}[e.Verdict]
+func (e exploration) page() page {
+	p := page{Exploration: e.Exploration, Declared: e.Declared(), Limits: e.Limits(), Numbers: e.numbers(), Has: map[string]bool{}}
+	p.Class, p.Icon = e.Verdict, map[string]string{reports.Pass: "✓", reports.Violated: "✗"}[e.Verdict]
 	if p.Icon == "" {
 		p.Icon = "?"
 	}
-	c := e.Counterexample
-	if c == nil || len(c.Steps) == 0 {
+	if e.Counterexample == nil || len(e.Counterexample.Steps) == 0 {
 		return p
 	}
-	p.Promise = c.promise()
+	c := counterexample{*e.Counterexample}
+	p.Promise = c.Promise()
 	for i, s := range c.Steps {
 		p.Entries = append(p.Entries, c.entry(i, e.Masters))
 		p.Has[s.Kind] = true
@@ -97,7 +105,7 @@ func (e Exploration) page() page {
 // Sentence names the mistake or says what was proved.
 func (p page) Sentence() string {
 	if p.Counterexample == nil {
-		if p.Verdict == Inconclusive {
+		if p.Verdict == reports.Inconclusive {
 			return "" // the headline has it
 		}
 		return p.Why
@@ -106,45 +114,45 @@ func (p page) Sentence() string {
 }
 
 // numbers are the measures of the search.
-func (e Exploration) numbers() []number {
+func (e exploration) numbers() []number {
 	s := e.Stats
 	list := []number{
-		{"states", Thousands(s.States)},
-		{"transitions", Thousands(s.Transitions)},
-		{"time", seconds(s.ElapsedMS)},
-		{"transitions a second", perSecond(s)},
-		{"longest schedule", count(int64(s.Depth), "step")},
-		{"runs of the real code", Thousands(s.Executions)},
-		{"different things seen by it", Thousands(s.Observed)},
-		{plural(e.entries()), Thousands(s.Entered)},
+		{"states", reports.Thousands(s.States)},
+		{"transitions", reports.Thousands(s.Transitions)},
+		{"time", reports.Seconds(s.ElapsedMS)},
+		{"transitions a second", reports.PerSecond(s)},
+		{"longest schedule", reports.Count(int64(s.Depth), "step")},
+		{"runs of the real code", reports.Thousands(s.Executions)},
+		{"different things seen by it", reports.Thousands(s.Observed)},
+		{reports.Plural(e.Entries()), reports.Thousands(s.Entered)},
 	}
 	if e.Sale != "" {
-		list = append(list, number{"sales", Thousands(s.Sold)})
+		list = append(list, number{"sales", reports.Thousands(s.Sold)})
 	}
 	list = append(list,
-		number{"advances of the clock", Thousands(s.Advances)},
-		number{"expiries", Thousands(s.Expiries)},
-		number{"crashes", Thousands(s.Crashes)},
-		number{"lost messages", Thousands(s.Lost)},
-		number{"late requests", Thousands(s.Late)},
-		number{"end states judged", Thousands(s.Ends)})
+		number{"advances of the clock", reports.Thousands(s.Advances)},
+		number{"expiries", reports.Thousands(s.Expiries)},
+		number{"crashes", reports.Thousands(s.Crashes)},
+		number{"lost messages", reports.Thousands(s.Lost)},
+		number{"late requests", reports.Thousands(s.Late)},
+		number{"end states judged", reports.Thousands(s.Ends)})
 	if s.Collision > 0 {
-		list = append(list, number{"chance that two states were taken for one, at most", chance(s.Collision)})
+		list = append(list, number{"chance that two states were taken for one, at most", reports.Chance(s.Collision)})
 	}
 	if s.BytesPerState > 0 {
-		list = append(list, number{"memory a state", size(s.BytesPerState)})
+		list = append(list, number{"memory a state", reports.Size(s.BytesPerState)})
 	}
 	if s.Random != nil {
-		list = append(list, number{"schedules at random", Thousands(s.Random.Schedules)})
+		list = append(list, number{"schedules at random", reports.Thousands(s.Random.Schedules)})
 	}
 	return list
 }
 
 // entry puts a step into the page's words.
-func (c Counterexample) entry(i, masters int) Entry {
+func (c counterexample) entry(i, masters int) Entry {
 	s := c.Steps[i]
-	t := s.told(masters)
-	e := Entry{Number: i + 1, At: millis(s.AtMS), Who: c.by(s), Command: t.command, Answer: t.answer, Note: t.note, Redis: s.holds(),
+	t := s.Told(masters)
+	e := Entry{Number: i + 1, At: reports.Millis(s.AtMS), Who: c.By(s), Command: t.Command, Answer: t.Answer, Note: t.Note, Redis: s.Holds(),
 		Changed: i == 0 || s.Redis != c.Steps[i-1].Redis, Breaks: i == len(c.Steps)-1, Marks: s.Marks}
 	if e.Who != "" {
 		e.Class = clientClass(s.Client)

@@ -1,4 +1,4 @@
-package reports
+package page
 
 import (
 	"bytes"
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"oversell/history"
+	"oversell/reports"
 	"oversell/variant"
 )
 
@@ -19,12 +20,12 @@ const ms = time.Millisecond
 // recorded is a history under construction.
 type recorded struct {
 	history.History
-	lat *Latencies
+	lat *reports.Latencies
 }
 
 func recording(h history.Header, ops ...history.Op) *recorded {
 	slices.SortStableFunc(ops, func(a, b history.Op) int { return int(a.Return - b.Return) })
-	r := &recorded{History: history.History{Header: h, Ops: ops, Trailer: &history.Trailer{Elapsed: time.Second}}, lat: NewLatencies()}
+	r := &recorded{History: history.History{Header: h, Ops: ops, Trailer: &history.Trailer{Elapsed: time.Second}}, lat: reports.NewLatencies()}
 	for _, op := range ops {
 		r.lat.Add(op)
 	}
@@ -32,9 +33,9 @@ func recording(h history.Header, ops ...history.Op) *recorded {
 }
 
 // judged is a page's input with these properties.
-func (r *recorded) judged(verdict string, properties ...Property) RunInput {
+func (r *recorded) judged(verdict string, properties ...reports.Property) RunInput {
 	h := r.Header
-	run := Run{Scenario: h.Scenario, Lock: h.Lock, Sale: h.Sale, Queue: h.Queue, IDs: h.IDs, Dispatch: h.Dispatch, Target: "process", Topology: "single", ServerVersion: "7.0.15",
+	run := reports.Run{Scenario: h.Scenario, Lock: h.Lock, Sale: h.Sale, Queue: h.Queue, IDs: h.IDs, Dispatch: h.Dispatch, Target: "process", Topology: "single", ServerVersion: "7.0.15",
 		Clients: h.Clients, Operations: len(r.Ops), ElapsedMS: 1000, Throughput: float64(len(r.Ops)), Latency: r.lat.Summary(), Verdict: verdict, Expected: verdict, Properties: properties, Fairness: 0.5}
 	if h.Sale != "" {
 		sold, unknown := int64(0), int64(0)
@@ -46,13 +47,13 @@ func (r *recorded) judged(verdict string, properties ...Property) RunInput {
 		run.Stock, run.Sold, run.Unknown = &h.Stock, &sold, &unknown
 	}
 	for _, name := range h.Faults {
-		run.Faults = append(run.Faults, Fault{Name: name, Level: "client", Fired: 1, Holders: 1})
+		run.Faults = append(run.Faults, reports.Fault{Name: name, Level: "client", Fired: 1, Holders: 1})
 	}
 	return RunInput{History: &r.History, Run: run, Latencies: r.lat, Command: "oversell run --seed 1", Check: "oversell check run"}
 }
 
-func broken(of variant.Object, p variant.Property, why string, witness ...history.Op) Property {
-	return Property{Of: of, Name: p, Result: Broken, Measured: Broken, Count: 3, Why: why, Witness: witness}
+func broken(of variant.Object, p variant.Property, why string, witness ...history.Op) reports.Property {
+	return reports.Property{Of: of, Name: p, Result: reports.Broken, Measured: reports.Broken, Count: 3, Why: why, Witness: witness}
 }
 
 // at makes an operation that was answered.
@@ -109,8 +110,8 @@ func takenOver() RunInput {
 	}
 	h := promising("seckill", exclusion, history.Promise{Of: variant.Sale, Property: variant.NoOversell})
 	h.Lock, h.Sale, h.Stock, h.Clients = "redislock-printed", "plain", 5, 40
-	in := recording(h, ops...).judged(Violated,
-		Property{Of: variant.Sale, Name: variant.OncePerOrder, Result: NotClaimed, Measured: Broken, Why: "nobody promised it", Witness: ops[:1]},
+	in := recording(h, ops...).judged(reports.Violated,
+		reports.Property{Of: variant.Sale, Name: variant.OncePerOrder, Result: reports.NotClaimed, Measured: reports.Broken, Why: "nobody promised it", Witness: ops[:1]},
 		broken(variant.Sale, variant.NoOversell, "sold 42 of 5: client 4 and client 13 both sold down to 4 left", ops[2], ops[3]),
 		broken(variant.Lock, variant.MutualExclusion, `client 13 was granted "order" at 11.000 ms by SET after TTL -1 (takeover), while client 4 held it since 10.000 ms`, ops[0], ops[1], ops[4], ops[5]),
 		broken(variant.Lock, variant.Linearizable, "no order fits", ops[0]))
@@ -139,9 +140,9 @@ func frozen() RunInput {
 		ops = append(ops, at(i%7+10, history.Acquire, start-50*ms, start, func(op *history.Op) { op.Arg, op.Until = history.Int(int64(20+i)), start+100*ms }),
 			at(i%7+10, history.Release, start+5*ms, start+6*ms, func(op *history.Op) { op.Arg, op.Until = history.Int(int64(20+i)), start+100*ms }))
 	}
-	in := recording(h, ops...).judged(Pass, Property{Of: variant.Lock, Name: variant.MutualExclusion, Result: Holds, Measured: Holds, Why: "31 grants, no two at once"})
+	in := recording(h, ops...).judged(reports.Pass, reports.Property{Of: variant.Lock, Name: variant.MutualExclusion, Result: reports.Holds, Measured: reports.Holds, Why: "31 grants, no two at once"})
 	in.Run.Overruns, in.Run.FirstOverrun = 1, `client 3 gave "order" back late`
-	in.Run.Phases = []Phase{{Name: "during", FromMS: 2, ToMS: 402, Operations: 60, Throughput: 150, Latency: in.Run.Latency}}
+	in.Run.Phases = []reports.Phase{{Name: "during", FromMS: 2, ToMS: 402, Operations: 60, Throughput: 150, Latency: in.Run.Latency}}
 	return in
 }
 
@@ -163,7 +164,7 @@ func handedTwice() RunInput {
 		start := time.Duration(10+i) * ms
 		ops = append(ops, at(2, history.Enqueue, start, start+ms/2, id(int64(i+2))), at(5, history.Pop, start+ms/2, start+ms*3/4, pop(int64(i+2))), at(5, history.Effect, start+ms*3/4+1, start+ms-1, id(int64(i+2))))
 	}
-	return recording(h, ops...).judged(Violated, broken(variant.Queue, variant.NoDuplicateDelivery, "task 1 was handed to client 1 and to client 3", ops[1], ops[2], ops[0]))
+	return recording(h, ops...).judged(reports.Violated, broken(variant.Queue, variant.NoDuplicateDelivery, "task 1 was handed to client 1 and to client 3", ops[1], ops[2], ops[0]))
 }
 
 // givenTwice is a counter that gives a number twice.
@@ -174,36 +175,36 @@ func givenTwice() RunInput {
 	for i := range 60 {
 		ops = append(ops, at(i%6, history.NextID, time.Duration(i)*ms+ms/2, time.Duration(i+1)*ms, func(op *history.Op) { op.Key, op.Result = history.Text("thread"), history.Int(int64(i/2)) }))
 	}
-	return recording(h, ops...).judged(Violated, broken(variant.IDs, variant.UniqueIDs, `0 of "thread" was given to client 0 and to client 1`, ops[0], ops[1]))
+	return recording(h, ops...).judged(reports.Violated, broken(variant.IDs, variant.UniqueIDs, `0 of "thread" was given to client 0 and to client 1`, ops[0], ops[1]))
 }
 
 // aComparison is a comparison with all that can occur in one.
-func aComparison() Comparison {
-	latency := func(p50 float64) *Latency {
-		p := Percentiles{p50, 2 * p50, 5 * p50, 9 * p50, 20 * p50}
-		return &Latency{Count: 1000, Call: p}
+func aComparison() reports.Comparison {
+	latency := func(p50 float64) *reports.Latency {
+		p := reports.Percentiles{P50: p50, P90: 2 * p50, P99: 5 * p50, P999: 9 * p50, Max: 20 * p50}
+		return &reports.Latency{Count: 1000, Call: p}
 	}
-	spread := func(v float64) *Spread { return &Spread{v, v * 0.8, v * 1.2} }
-	c := Comparison{Schema: ComparisonSchema, Scenario: "seckill", Waiting: "poll", Seed: 7, Rounds: 3, Work: "purchases", Conditions: []string{"--stock=500"}, ElapsedMS: 41000, Command: "oversell compare --seed 7"}
+	spread := func(v float64) *reports.Spread { return &reports.Spread{Median: v, Low: v * 0.8, High: v * 1.2} }
+	c := reports.Comparison{Schema: reports.ComparisonSchema, Scenario: "seckill", Waiting: "poll", Seed: 7, Rounds: 3, Work: "purchases", Conditions: []string{"--stock=500"}, ElapsedMS: 41000, Command: "oversell compare --seed 7"}
 	names := []string{"lua-release", "redislock-printed", "fenced", "redlock"}
 	for _, name := range names {
-		c.Contenders = append(c.Contenders, Contender{Lock: name, Sale: "plain"})
+		c.Contenders = append(c.Contenders, reports.Contender{Lock: name, Sale: "plain"})
 	}
 	for j, faults := range [][]string{nil, {"freeze holder 400ms 2%"}} {
-		c.Configurations = append(c.Configurations, Configuration{Target: "process", ServerVersion: "7.0.15", Faults: faults, Fastest: 0, Control: Control{Contender: Contender{Lock: "none", Sale: "plain"}, Of: variant.Sale, Property: variant.NoOversell, Runs: 3, Caught: 3, Why: "sold 700 of 500"}})
+		c.Configurations = append(c.Configurations, reports.Configuration{Target: "process", ServerVersion: "7.0.15", Faults: faults, Fastest: 0, Control: reports.Control{Contender: reports.Contender{Lock: "none", Sale: "plain"}, Of: variant.Sale, Property: variant.NoOversell, Runs: 3, Caught: 3, Why: "sold 700 of 500"}})
 		for i := range names {
 			if i == 3 && j == 1 {
 				continue // cannot run there
 			}
-			x := ComparisonCell{Contender: i, Configuration: j, Outcome: NoViolation, Expected: Pass, AsDeclared: true, Runs: 3, Throughput: *spread(float64(4000 / (i + 1))), Ratio: spread(1 / float64(i+1)),
+			x := reports.ComparisonCell{Contender: i, Configuration: j, Outcome: reports.NoViolation, Expected: reports.Pass, AsDeclared: true, Runs: 3, Throughput: *spread(float64(4000 / (i + 1))), Ratio: spread(1 / float64(i+1)),
 				Request: latency(float64(i + 1)), RequestAlone: latency(0.1), Fairness: 0.6, LongestWaitMS: 120, CommandsPerAcquisition: 5.5, Stock: 500, Sold: spread(500), Dirs: []string{"r1/01 a#b?", "r2"}}
 			if i == 1 {
-				x.Outcome, x.Expected = Broke, Violated
-				x.Broken = []BrokenPromise{{Of: variant.Sale, Property: variant.NoOversell, Runs: 3, Count: 900, SoonestMS: 4.2, MedianMS: 6, Why: "sold 900 of 500"}}
-				x.Rounds = []ComparedRun{{Round: 1, Verdict: Violated, Dir: "r2"}}
+				x.Outcome, x.Expected = reports.Broke, reports.Violated
+				x.Broken = []reports.BrokenPromise{{Of: variant.Sale, Property: variant.NoOversell, Runs: 3, Count: 900, SoonestMS: 4.2, MedianMS: 6, Why: "sold 900 of 500"}}
+				x.Rounds = []reports.ComparedRun{{Round: 1, Verdict: reports.Violated, Dir: "r2"}}
 			}
 			if i == 2 && j == 1 {
-				x.Outcome, x.Why, x.Ratio, x.AsDeclared = Undecided, "the fault never struck", nil, false
+				x.Outcome, x.Why, x.Ratio, x.AsDeclared = reports.Undecided, "the fault never struck", nil, false
 			}
 			c.Cells = append(c.Cells, x)
 		}
@@ -214,9 +215,9 @@ func aComparison() Comparison {
 func pagesForTest(*testing.T) map[string]func(io.Writer) error {
 	pages := map[string]func(io.Writer) error{}
 	for name, in := range map[string]RunInput{"seckill": takenOver(), "fault": frozen(), "queue": handedTwice(), "ids": givenTwice()} {
-		pages[name] = func(w io.Writer) error { return RunPage(w, in) }
+		pages[name] = func(w io.Writer) error { return Run(w, in) }
 	}
-	pages["comparison"] = aComparison().HTML
+	pages["comparison"] = func(w io.Writer) error { return Comparison(w, aComparison()) }
 	pages["overview"] = func(w io.Writer) error {
 		in := OverviewInput{}
 		for _, run := range []RunInput{takenOver(), frozen(), givenTwice()} {
@@ -233,7 +234,7 @@ func pagesForTest(*testing.T) map[string]func(io.Writer) error {
 func written(t *testing.T, in RunInput) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := RunPage(&b, in); err != nil {
+	if err := Run(&b, in); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -262,7 +263,7 @@ func TestStory(t *testing.T) {
 	if !slices.Equal(told, want) {
 		t.Errorf("told\n%s\nwant\n%s", strings.Join(told, "\n"), strings.Join(want, "\n"))
 	}
-	if got := in.Run.headline(s); got != "Oversold: 42 of 5 pieces sold" {
+	if got := headline(&in.Run, s); got != "Oversold: 42 of 5 pieces sold" {
 		t.Errorf("headline %q", got)
 	}
 }
@@ -277,7 +278,7 @@ func TestStoryNamesTheMeddler(t *testing.T) {
 	struck := history.Op{Client: 1, Kind: history.Fault, Key: history.Text("freeze"), Outcome: history.OK, Call: 11 * ms, Return: 12 * ms}
 	elsewhere := struck
 	elsewhere.Client = 9
-	in := recording(promising("mutex", exclusion), a, b, early, meddles, late, other, struck, elsewhere).judged(Violated, broken(variant.Lock, variant.MutualExclusion, "two", a, b))
+	in := recording(promising("mutex", exclusion), a, b, early, meddles, late, other, struck, elsewhere).judged(reports.Violated, broken(variant.Lock, variant.MutualExclusion, "two", a, b))
 	s := storyOf(in.History, &in.Run)
 	if want := []history.Op{a, struck, meddles, b}; !slices.Equal(s.ops, want) {
 		t.Errorf("the story is\n%v\nwant\n%v", s.ops, want)
@@ -352,7 +353,7 @@ func TestTimelineIsBounded(t *testing.T) {
 		ops = append(ops, at(i%40, history.NextID, start, start+9*time.Microsecond, nil))
 	}
 	fault := history.Op{Client: -1, Kind: history.Fault, Key: history.Text("kill"), Outcome: history.OK, Call: 0, Return: 100 * ms, Until: 190 * ms}
-	in := recording(promising("ids"), append(ops, fault)...).judged(Pass)
+	in := recording(promising("ids"), append(ops, fault)...).judged(reports.Pass)
 	w := windowOf(in.History, story{})
 	sc := sceneOf(in.History, story{}, w)
 	if len(sc.clients) != mostLanes || len(sc.ops)+len(sc.stays) > mostMarks || sc.others != 28 || sc.left == 0 {
@@ -391,7 +392,7 @@ func TestBusiest(t *testing.T) {
 	for i := range 50 {
 		grant(i%10, 200*ms+time.Duration(i)*ms)
 	}
-	in := recording(promising("mutex", exclusion), ops...).judged(Pass)
+	in := recording(promising("mutex", exclusion), ops...).judged(reports.Pass)
 	if w := windowOf(in.History, story{}); w.from < 190*ms || w.to > 260*ms {
 		t.Errorf("the window is %v to %v; ten clients took turns from 200 to 250 ms", w.from, w.to)
 	}
@@ -406,7 +407,7 @@ func TestRunPageStandsByItself(t *testing.T) {
 		in.History.Ops[i].Key = history.Text(evil)
 	}
 	in.History.Header.Lock, in.Run.Lock, in.Run.Notes, in.Command = evil, evil, []string{evil}, evil
-	in.Run.Faults = []Fault{{Name: evil}}
+	in.Run.Faults = []reports.Fault{{Name: evil}}
 	page := written(t, in)
 	// Markup has no other script than the one at its end.
 	body, script, ok := strings.Cut(page, "<script>")
@@ -424,7 +425,7 @@ func TestRunPageStandsByItself(t *testing.T) {
 	if !strings.Contains(body, "script-src 'sha256-"+hash+"'") {
 		t.Errorf("the policy does not name the script: sha256-%s", hash)
 	}
-	for _, want := range []string{PageMark, "default-src", "Oversold: 42 of 5 pieces sold", "oversell check run", `href="violation.html"`} {
+	for _, want := range []string{Mark, "default-src", "Oversold: 42 of 5 pieces sold", "oversell check run", `href="violation.html"`} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
 		}
@@ -436,12 +437,12 @@ func TestRunPageStandsByItself(t *testing.T) {
 
 // TestRunPageOfNothing: a history that was cut off at once still has a page.
 func TestRunPageOfNothing(t *testing.T) {
-	in := recording(promising("seckill")).judged(Inconclusive)
+	in := recording(promising("seckill")).judged(reports.Inconclusive)
 	in.Run.Why, in.Latencies = "the history has no end: the run was killed", nil
 	if page := written(t, in); !strings.Contains(page, "Inconclusive: the history has no end") {
 		t.Error("the page lacks its verdict")
 	}
-	if err := RunPage(io.Discard, RunInput{}); err == nil {
+	if err := Run(io.Discard, RunInput{}); err == nil {
 		t.Error("a page without a history")
 	}
 }
@@ -455,7 +456,7 @@ func TestRunPageStaysSmall(t *testing.T) {
 		ops = append(ops, at(i%64, history.Acquire, start, start+5*time.Microsecond, func(op *history.Op) { op.Arg, op.Until = history.Int(int64(i+1)), start+ms }),
 			at(i%64, history.Release, start+10*time.Microsecond, start+15*time.Microsecond, func(op *history.Op) { op.Arg = history.Int(int64(i + 1)) }))
 	}
-	in := recording(promising("mutex", exclusion), ops...).judged(Pass)
+	in := recording(promising("mutex", exclusion), ops...).judged(reports.Pass)
 	if size := len(written(t, in)); size > 1<<20 {
 		t.Errorf("the page of %d operations has %d bytes", n, size)
 	}
@@ -465,7 +466,7 @@ func TestRunPageStaysSmall(t *testing.T) {
 func TestComparisonPage(t *testing.T) {
 	var b bytes.Buffer
 	c := aComparison()
-	if err := c.HTML(&b); err != nil {
+	if err := Comparison(&b, c); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{`href="r1/01%20a%23b%3F/report.html"`, "Inconclusive: 1 outcome of 7 undecided", "sold 900 of 500", "cannot run here", "oversell compare --seed 7", "One client alone", `id="c0-1"`} {
@@ -474,22 +475,22 @@ func TestComparisonPage(t *testing.T) {
 		}
 	}
 	for _, x := range []struct {
-		change func(c *Comparison)
+		change func(c *reports.Comparison)
 		class  string
 		says   string
 	}{
-		{func(c *Comparison) {
-			c.Cells[0].AsDeclared, c.Cells[0].Outcome = false, Broke
-		}, Violated, "1 of 7 outcomes is not as declared"},
-		{func(c *Comparison) { c.Configurations[0].Control.Caught = 0 }, Inconclusive, "Inconclusive: the control was not caught in 1 configuration"},
-		{func(c *Comparison) {
-			c.Cells = slices.DeleteFunc(c.Cells, func(x ComparisonCell) bool { return x.Outcome == Undecided })
-		}, Pass, "All 6 outcomes are as promises and flaws declare"},
-		{func(c *Comparison) { c.Interrupted = true }, Inconclusive, "Inconclusive: the comparison was stopped before its end"},
+		{func(c *reports.Comparison) {
+			c.Cells[0].AsDeclared, c.Cells[0].Outcome = false, reports.Broke
+		}, reports.Violated, "1 of 7 outcomes is not as declared"},
+		{func(c *reports.Comparison) { c.Configurations[0].Control.Caught = 0 }, reports.Inconclusive, "Inconclusive: the control was not caught in 1 configuration"},
+		{func(c *reports.Comparison) {
+			c.Cells = slices.DeleteFunc(c.Cells, func(x reports.ComparisonCell) bool { return x.Outcome == reports.Undecided })
+		}, reports.Pass, "All 6 outcomes are as promises and flaws declare"},
+		{func(c *reports.Comparison) { c.Interrupted = true }, reports.Inconclusive, "Inconclusive: the comparison was stopped before its end"},
 	} {
 		c := aComparison()
 		x.change(&c)
-		if class, says := c.verdict(); class != x.class || says != x.says {
+		if class, says := (comparison{c}).verdict(); class != x.class || says != x.says {
 			t.Errorf("%s: %q, want %s: %q", class, says, x.class, x.says)
 		}
 	}
@@ -497,7 +498,7 @@ func TestComparisonPage(t *testing.T) {
 
 // TestCurve: a distribution rises, and ends at the largest value.
 func TestCurve(t *testing.T) {
-	l := NewLatencies()
+	l := reports.NewLatencies()
 	for i := range 10_000 {
 		l.Add(history.Op{Kind: history.Buy, Outcome: history.OK, Return: time.Duration(i+1) * 10 * time.Microsecond})
 	}
@@ -506,7 +507,7 @@ func TestCurve(t *testing.T) {
 	if len(points) < 30 || len(points) > 60 || last.Percent != 100 || last.MS < 99.9 || last.MS > 100.1 {
 		t.Errorf("%d points, the last %+v", len(points), last)
 	}
-	if !slices.IsSortedFunc(points, func(a, b Quantile) int { return int(1e6*(a.Percent-b.Percent)) + int(1e6*(a.MS-b.MS)) }) {
+	if !slices.IsSortedFunc(points, func(a, b reports.Quantile) int { return int(1e6*(a.Percent-b.Percent)) + int(1e6*(a.MS-b.MS)) }) {
 		t.Errorf("it does not rise: %v", points)
 	}
 	if l.Curve(history.Pop) != nil {

@@ -1,4 +1,4 @@
-package reports
+package page
 
 import (
 	"cmp"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"oversell/history"
+	"oversell/reports"
 	"oversell/variant"
 )
 
@@ -16,7 +17,7 @@ import (
 type story struct {
 	// cause is the broken promise that came first, effect what it led to; the same
 	// property where there is only one. nil in a run that broke nothing.
-	cause, effect *Property
+	cause, effect *reports.Property
 	// ops are the witness, with the grants, releases and purchases of the same
 	// sessions and the faults that struck their clients.
 	ops []history.Op
@@ -36,7 +37,7 @@ func keyOf(op history.Op) opKey { return opKey{op.Client, op.Kind, op.Call, op.R
 
 // decisive is when the second operation of a witness ended: from then on the promise
 // was broken.
-func (p *Property) decisive() time.Duration {
+func decisive(p *reports.Property) time.Duration {
 	if len(p.Witness) > 1 {
 		return p.Witness[1].Return
 	}
@@ -46,17 +47,17 @@ func (p *Property) decisive() time.Duration {
 // violations picks what to tell of: among the broken promises the first one in time
 // as the cause, and the first one in the order of properties as the effect. That an
 // object is not linearizable is told when nothing plainer is.
-func (r *Run) violations() (cause, effect *Property) {
+func violations(r *reports.Run) (cause, effect *reports.Property) {
 	for _, plain := range []bool{true, false} {
 		for i := range r.Properties {
 			p := &r.Properties[i]
-			if p.Result != Broken || len(p.Witness) == 0 || plain == (p.Name == variant.Linearizable) {
+			if p.Result != reports.Broken || len(p.Witness) == 0 || plain == (p.Name == variant.Linearizable) {
 				continue
 			}
 			if effect == nil {
 				effect = p
 			}
-			if cause == nil || p.decisive() < cause.decisive() {
+			if cause == nil || decisive(p) < decisive(cause) {
 				cause = p
 			}
 		}
@@ -68,8 +69,8 @@ func (r *Run) violations() (cause, effect *Property) {
 }
 
 // storyOf finds the story of a run. It reads the history once.
-func storyOf(h *history.History, r *Run) (s story) {
-	s.cause, s.effect = r.violations()
+func storyOf(h *history.History, r *reports.Run) (s story) {
+	s.cause, s.effect = violations(r)
 	if s.cause == nil {
 		return s
 	}
@@ -120,7 +121,7 @@ func storyOf(h *history.History, r *Run) (s story) {
 
 // meddling recognises the releases by which a third session may have taken the lock
 // from its first holder: those that were under way between the two grants.
-func meddling(cause *Property) func(*history.Op) bool {
+func meddling(cause *reports.Property) func(*history.Op) bool {
 	if len(cause.Witness) < 2 || cause.Witness[0].Kind != history.Acquire || cause.Witness[1].Kind != history.Acquire {
 		return func(*history.Op) bool { return false }
 	}
@@ -264,16 +265,16 @@ func (s story) steps(class func(client int32) string) (steps []narrated) {
 }
 
 // headline is the verdict in words.
-func (r *Run) headline(s story) string {
+func headline(r *reports.Run, s story) string {
 	switch {
-	case r.Verdict == Pass:
-		return upper(r.Seen())
-	case r.Verdict == Inconclusive:
+	case r.Verdict == reports.Pass:
+		return reports.Upper(r.Seen())
+	case r.Verdict == reports.Inconclusive:
 		return "Inconclusive: " + r.Why
 	case s.effect != nil && s.effect.Name == variant.NoOversell && r.Sold != nil && r.Stock != nil:
-		return fmt.Sprintf("Oversold: %s of %s pieces sold", Thousands(*r.Sold), Thousands(*r.Stock))
+		return fmt.Sprintf("Oversold: %s of %s pieces sold", reports.Thousands(*r.Sold), reports.Thousands(*r.Stock))
 	}
-	return "Violated: " + strings.Join(r.broke(), ", ")
+	return "Violated: " + strings.Join(r.Broke(), ", ")
 }
 
 // leads are the sentences that tell the violation, the cause first.

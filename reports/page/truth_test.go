@@ -1,4 +1,4 @@
-package reports
+package page
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"oversell/history"
+	"oversell/reports"
 	"oversell/variant"
 )
 
@@ -27,8 +28,8 @@ func sharedBy(tl *timeline) (words []string) {
 	return words
 }
 
-func kept(of variant.Object, p variant.Property) Property {
-	return Property{Of: of, Name: p, Result: Holds, Measured: Holds}
+func kept(of variant.Object, p variant.Property) reports.Property {
+	return reports.Property{Of: of, Name: p, Result: reports.Holds, Measured: reports.Holds}
 }
 
 // TestRefundsCountFromTheirCall: a piece that is on its way back may be sold again. More
@@ -36,11 +37,11 @@ func kept(of variant.Object, p variant.Property) Property {
 func TestRefundsCountFromTheirCall(t *testing.T) {
 	h := promising("seckill", history.Promise{Of: variant.Sale, Property: variant.NoOversell})
 	h.Sale, h.Stock, h.Refund = "lua", 1, 0.5
-	in := recording(h, at(0, history.Buy, 1*ms, 2*ms, nil), at(0, history.Refund, 3*ms, 10*ms, nil), at(1, history.Buy, 4*ms, 5*ms, nil)).judged(Pass, kept(variant.Sale, variant.NoOversell))
+	in := recording(h, at(0, history.Buy, 1*ms, 2*ms, nil), at(0, history.Refund, 3*ms, 10*ms, nil), at(1, history.Buy, 4*ms, 5*ms, nil)).judged(reports.Pass, kept(variant.Sale, variant.NoOversell))
 	if page := written(t, in); strings.Contains(page, "oversold from") || strings.Contains(page, "more than the stock") {
 		t.Error("a page of a run that passed says that it oversold")
 	}
-	in.Run.Properties = []Property{broken(variant.Sale, variant.NoOversell, "two", in.History.Ops[0])}
+	in.Run.Properties = []reports.Property{broken(variant.Sale, variant.NoOversell, "two", in.History.Ops[0])}
 	if s := seriesOf(in.History, &in.Run); s.oversold != 0 {
 		t.Errorf("oversold from %v, though the piece was on its way back", s.oversold)
 	}
@@ -48,7 +49,7 @@ func TestRefundsCountFromTheirCall(t *testing.T) {
 	if s := seriesOf(in.History, &in.Run); s.oversold != 5*ms {
 		t.Errorf("oversold from %v, want 5ms", s.oversold)
 	}
-	in.Run.Properties = []Property{kept(variant.Sale, variant.NoOversell)}
+	in.Run.Properties = []reports.Property{kept(variant.Sale, variant.NoOversell)}
 	if s := seriesOf(in.History, &in.Run); s.oversold != 0 {
 		t.Error("oversold, against the verdict")
 	}
@@ -59,7 +60,7 @@ func TestSeveralProducts(t *testing.T) {
 	h := promising("seckill")
 	h.Sale, h.Stock = "lua", 1
 	other := func(op *history.Op) { op.Key = history.Text("other") }
-	in := recording(h, at(0, history.Buy, 1*ms, 2*ms, nil), at(1, history.Buy, 4*ms, 5*ms, other)).judged(Violated, broken(variant.Sale, variant.NoOversell, "two", history.Op{}))
+	in := recording(h, at(0, history.Buy, 1*ms, 2*ms, nil), at(1, history.Buy, 4*ms, 5*ms, other)).judged(reports.Violated, broken(variant.Sale, variant.NoOversell, "two", history.Op{}))
 	s := seriesOf(in.History, &in.Run)
 	if c := s.charts(&in.Run)[0]; len(c.Marks) > 0 || len(c.Curves) != 1 {
 		t.Errorf("marks %v, %d curves", c.Marks, len(c.Curves))
@@ -75,7 +76,7 @@ func TestLastSaleIsDrawnWhereItWas(t *testing.T) {
 		ops = append(ops, at(0, history.Buy, time.Duration(10+i)*ms, time.Duration(10+i)*ms+ms/2, nil))
 	}
 	refused := at(0, history.Buy, 999*ms, 1000*ms, func(op *history.Op) { op.Outcome, op.Reason = history.Refused, history.SoldOut })
-	in := recording(h, append(ops, refused)...).judged(Pass)
+	in := recording(h, append(ops, refused)...).judged(reports.Pass)
 	s := seriesOf(in.History, &in.Run)
 	i := slices.IndexFunc(s.sold, func(p point) bool { return p.Y == 3 })
 	if i < 0 || time.Duration(s.sold[i].X) > 20*ms {
@@ -87,7 +88,7 @@ func TestLastSaleIsDrawnWhereItWas(t *testing.T) {
 // that lapsed and was prolonged later left the lock to somebody else.
 func TestLegalSharingIsNoAlarm(t *testing.T) {
 	in := handedTwice()
-	in.Run.Verdict, in.Run.Properties = Pass, []Property{kept(variant.Queue, variant.NoDuplicateDelivery)}
+	in.Run.Verdict, in.Run.Properties = reports.Pass, []reports.Property{kept(variant.Queue, variant.NoDuplicateDelivery)}
 	if got := sharedBy(drawn(in)); len(got) > 0 {
 		t.Errorf("alarms in a run that kept its promise: %v", got)
 	}
@@ -104,7 +105,7 @@ func TestLegalSharingIsNoAlarm(t *testing.T) {
 		"refused": {at(0, history.Extend, 16*ms, 17*ms, lost), at(0, history.Release, 50*ms, 51*ms, hold(1, 60*ms))},
 	} {
 		ops := append([]history.Op{a, b, at(1, history.Release, 14*ms, 15*ms, hold(2, 30*ms))}, rest...)
-		in := recording(promising("mutex", exclusion), ops...).judged(Violated, broken(variant.Lock, variant.MutualExclusion, "elsewhere", a, b))
+		in := recording(promising("mutex", exclusion), ops...).judged(reports.Violated, broken(variant.Lock, variant.MutualExclusion, "elsewhere", a, b))
 		if got := sharedBy(drawn(in)); len(got) > 0 {
 			t.Errorf("%s: alarms %v", name, got)
 		}
@@ -138,7 +139,7 @@ func TestEnqueuedAgain(t *testing.T) {
 	have(3, 3*ms, 8*ms, 9*ms)
 	ops = append(ops, task(history.Enqueue, 7, 4, 1*ms, 2*ms)) // once
 	have(4, 4*ms, 8*ms)
-	in := recording(h, ops...).judged(Violated, broken(variant.Queue, variant.NoDuplicateDelivery, "task 4 was handed out twice", task(history.Pop, 0, 4, 4*ms, 4*ms+ms/4), task(history.Pop, 1, 4, 8*ms, 8*ms+ms/4)))
+	in := recording(h, ops...).judged(reports.Violated, broken(variant.Queue, variant.NoDuplicateDelivery, "task 4 was handed out twice", task(history.Pop, 0, 4, 4*ms, 4*ms+ms/4), task(history.Pop, 1, 4, 8*ms, 8*ms+ms/4)))
 	got := sharedBy(drawn(in))
 	slices.Sort(got)
 	if want := []string{"2 have task 3 at once", "2 have task 4 at once"}; !slices.Equal(got, want) {
@@ -153,7 +154,7 @@ func TestClashesCountEverybody(t *testing.T) {
 		ops = append(ops, at(i, history.Acquire, ms, 2*ms+time.Duration(i), func(op *history.Op) { op.Arg, op.Until = history.Int(int64(i+1)), 100*ms }),
 			at(i, history.Release, 5*ms, 6*ms, func(op *history.Op) { op.Arg = history.Int(int64(i + 1)) }))
 	}
-	in := recording(promising("mutex", exclusion), ops...).judged(Violated, broken(variant.Lock, variant.MutualExclusion, "all", ops[0], ops[2]))
+	in := recording(promising("mutex", exclusion), ops...).judged(reports.Violated, broken(variant.Lock, variant.MutualExclusion, "all", ops[0], ops[2]))
 	tl := drawn(in)
 	if got := sharedBy(tl); !slices.Equal(got, []string{`up to 31 hold "order" at once`}) || len(tl.Lanes) != mostLanes {
 		t.Errorf("%d lanes, and %v", len(tl.Lanes), got)
@@ -174,7 +175,7 @@ func TestStoryTakesItsOwnFaults(t *testing.T) {
 	}
 	a, b := buy(1, 10*ms), buy(2, 50*ms)
 	early, own, other := fault(1, 30*ms, 31*ms), fault(2, 50*ms+ms/2, 900*ms), fault(2, 20*ms, 21*ms)
-	in := recording(promising("seckill"), a, b, early, own, other).judged(Violated, broken(variant.Sale, variant.NoOversell, "two", a, b))
+	in := recording(promising("seckill"), a, b, early, own, other).judged(reports.Violated, broken(variant.Sale, variant.NoOversell, "two", a, b))
 	s := storyOf(in.History, &in.Run)
 	if want := []history.Op{a, b, own}; !slices.Equal(s.ops, want) {
 		t.Errorf("the story is\n%v\nwant\n%v", s.ops, want)
@@ -202,7 +203,7 @@ func TestBadgesDoNotCoverEachOther(t *testing.T) {
 // TestNestedMarks: what is within another is drawn upon it.
 func TestNestedMarks(t *testing.T) {
 	short, long := at(1, history.Effect, 4*ms, 5*ms, nil), at(1, history.Effect, 3*ms, 8*ms, nil)
-	in := recording(promising("queue"), short, long).judged(Violated, broken(variant.Queue, variant.NoDuplicateDelivery, "two", short, long))
+	in := recording(promising("queue"), short, long).judged(reports.Violated, broken(variant.Queue, variant.NoDuplicateDelivery, "two", short, long))
 	tl := drawn(in)
 	if len(tl.Marks) != 2 || tl.Marks[0].Label != sentence(long) {
 		t.Errorf("marks %+v", tl.Marks)
@@ -213,7 +214,7 @@ func TestNestedMarks(t *testing.T) {
 func TestLockThatPromisesNothing(t *testing.T) {
 	h := promising("seckill", history.Promise{Of: variant.Sale, Property: variant.NoOversell})
 	h.Lock, h.Sale, h.Stock = "none", "lua", 5
-	in := recording(h, at(1, history.Acquire, 1*ms, 4*ms-1, nil), at(1, history.Buy, 4*ms-1, 4*ms, nil), at(1, history.Release, 4*ms+1, 6*ms, nil)).judged(Pass, kept(variant.Sale, variant.NoOversell))
+	in := recording(h, at(1, history.Acquire, 1*ms, 4*ms-1, nil), at(1, history.Buy, 4*ms-1, 4*ms, nil), at(1, history.Release, 4*ms+1, 6*ms, nil)).judged(reports.Pass, kept(variant.Sale, variant.NoOversell))
 	if page := written(t, in); !strings.Contains(page, "Latency of buy") || strings.Contains(page, "Latency of acquire") {
 		t.Error("the page tells of the latency of a lock that is none")
 	}
@@ -224,7 +225,7 @@ func TestLockThatPromisesNothing(t *testing.T) {
 		t.Errorf("percentiles of %d curves", len(c.Curves))
 	}
 	alone := promising("mutex") // with nothing else to tell of, that is told
-	in = recording(alone, at(1, history.Acquire, 1*ms, 2*ms, nil)).judged(Pass)
+	in = recording(alone, at(1, history.Acquire, 1*ms, 2*ms, nil)).judged(reports.Pass)
 	if c, ok := in.percentiles(); !ok || len(c.Curves) != 1 {
 		t.Errorf("percentiles of %d curves, want that of the lock", len(c.Curves))
 	}
@@ -234,8 +235,8 @@ func TestLockThatPromisesNothing(t *testing.T) {
 func TestRunFacts(t *testing.T) {
 	h := promising("mutex")
 	h.Faults = []string{"freeze holder 400ms"}
-	r := Run{Scenario: "mutex", Verdict: Pass, Expected: Violated, Operations: 1, ElapsedMS: 10, Properties: []Property{{Name: variant.MutualExclusion, Of: variant.Lock, Result: Holds, Measured: Holds, Declared: true}}}
-	text := fmt.Sprint(r.facts(&h, story{}))
+	r := reports.Run{Scenario: "mutex", Verdict: reports.Pass, Expected: reports.Violated, Operations: 1, ElapsedMS: 10, Properties: []reports.Property{{Name: variant.MutualExclusion, Of: variant.Lock, Result: reports.Holds, Measured: reports.Holds, Declared: true}}}
+	text := fmt.Sprint(factsOf(&r, &h, story{}))
 	for _, want := range []string{"Expected violated; declared, not seen: mutual-exclusion", "freeze holder 400ms", ": 1 operation in"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%s lacks %q", text, want)

@@ -1,22 +1,24 @@
-package reports
+package page
 
 import (
 	"fmt"
 	"io"
 	"strings"
+
+	"oversell/reports"
 )
 
 // OverviewInput is what a page about several things tells of.
 type OverviewInput struct {
 	Runs         []OverviewRun
-	Explorations []Exploration
+	Explorations []reports.Exploration
 	// Unreadable are sentences about what was there and could not be read.
 	Unreadable []string
 }
 
 // OverviewRun is one of several runs.
 type OverviewRun struct {
-	Run Run
+	Run reports.Run
 	// Name is where it is, and Page the address of its own page, relative to the
 	// overview; empty if there is none.
 	Name, Page string
@@ -59,17 +61,17 @@ func (in OverviewInput) runs() (rows []overviewRow) {
 	for i, o := range in.Runs {
 		r := o.Run
 		row := overviewRow{ID: fmt.Sprintf("run-%d", i+1), Name: o.Name, Page: o.Page, Title: r.Title(), Class: r.Verdict, Icon: icons[r.Verdict], Verdict: r.Verdict,
-			Sold: r.sold(), Rate: Thousands(int64(r.Throughput)), Main: r.mainKind(), Latency: r.latency(r.mainKind()), Broke: r.brokeWord(), Without: r.without(), Struck: r.struck()}
+			Sold: r.SoldText(), Rate: reports.Thousands(int64(r.Throughput)), Main: r.MainKind(), Latency: r.LatencyText(r.MainKind()), Broke: r.BrokeWord(), Without: r.Without(), Struck: r.FaultsText()}
 		row.Surprise = r.Surprise()
-		if r.Verdict == Pass {
-			row.Sentences = append(row.Sentences, upper(r.Seen())+strings.TrimPrefix(r.declared(), ", as declared"))
+		if r.Verdict == reports.Pass {
+			row.Sentences = append(row.Sentences, reports.Upper(r.Seen())+strings.TrimPrefix(r.DeclaredText(), ", as declared"))
 		}
 		if r.Why != "" {
-			row.Sentences = append(row.Sentences, joined("; ", r.Why, r.notTried()))
+			row.Sentences = append(row.Sentences, reports.Joined("; ", r.Why, r.NotTried()))
 		}
 		for _, p := range r.Properties {
-			if p.Result == Broken {
-				row.Sentences = append(row.Sentences, string(p.Name)+" ("+string(p.Of)+")"+extent(p.Count, p.Name)+": "+p.Why)
+			if p.Result == reports.Broken {
+				row.Sentences = append(row.Sentences, string(p.Name)+" ("+string(p.Of)+")"+reports.Extent(p.Count, p.Name)+": "+p.Why)
 			}
 		}
 		row.Sentences = append(row.Sentences, r.Notes...)
@@ -80,9 +82,9 @@ func (in OverviewInput) runs() (rows []overviewRow) {
 
 func (in OverviewInput) searches() (rows []overviewRow) {
 	for i, e := range in.Explorations {
-		row := overviewRow{ID: fmt.Sprintf("search-%d", i+1), Name: e.Title(), Title: e.Headline(), Class: e.Verdict, Icon: icons[e.Verdict], Verdict: e.Verdict, Rate: Thousands(e.Stats.States), Latency: seconds(e.Stats.ElapsedMS)}
-		row.Surprise = e.Verdict != Inconclusive && e.Verdict != e.Expected
-		p := e.page()
+		row := overviewRow{ID: fmt.Sprintf("search-%d", i+1), Name: e.Title(), Title: e.Headline(), Class: e.Verdict, Icon: icons[e.Verdict], Verdict: e.Verdict, Rate: reports.Thousands(e.Stats.States), Latency: reports.Seconds(e.Stats.ElapsedMS)}
+		row.Surprise = e.Verdict != reports.Inconclusive && e.Verdict != e.Expected
+		p := exploration{e}.page()
 		if s := p.Sentence(); s != "" {
 			row.Sentences = append(row.Sentences, s)
 		}
@@ -99,20 +101,20 @@ func (in OverviewInput) searches() (rows []overviewRow) {
 
 // sum is the outcome of it all in words.
 func (in OverviewInput) sum() (class, headline, lead string) {
-	d := Document{}
+	d := reports.Document{}
 	for _, o := range in.Runs {
 		d.Runs = append(d.Runs, o.Run)
 	}
 	for _, e := range in.Explorations {
-		result := Holds
-		if e.Verdict == Violated {
-			result = Broken
+		result := reports.Holds
+		if e.Verdict == reports.Violated {
+			result = reports.Broken
 		}
-		d.Runs = append(d.Runs, Run{Verdict: e.Verdict, Expected: e.Expected, Properties: []Property{{Result: result, Declared: e.Expected == Violated}}})
+		d.Runs = append(d.Runs, reports.Run{Verdict: e.Verdict, Expected: e.Expected, Properties: []reports.Property{{Result: result, Declared: e.Expected == reports.Violated}}})
 	}
-	class = map[int]string{ExitPass: Pass, ExitViolated: Violated}[d.ExitCode()]
+	class = map[int]string{reports.ExitPass: reports.Pass, reports.ExitViolated: reports.Violated}[d.ExitCode()]
 	if class == "" {
-		class = Inconclusive
+		class = reports.Inconclusive
 	}
 	n := map[string]int{}
 	for _, r := range d.Runs {
@@ -127,12 +129,12 @@ func (in OverviewInput) sum() (class, headline, lead string) {
 		words = "runs and searches"
 	}
 	switch class {
-	case Pass:
+	case reports.Pass:
 		headline = fmt.Sprintf("No violation seen in %d %s", total, words)
-	case Violated:
-		headline = fmt.Sprintf("%d of %d %s broke a promise", n[Violated], total, words)
+	case reports.Violated:
+		headline = fmt.Sprintf("%d of %d %s broke a promise", n[reports.Violated], total, words)
 	default:
-		headline = fmt.Sprintf("%d of %d %s decided nothing", n[Inconclusive], total, words)
+		headline = fmt.Sprintf("%d of %d %s decided nothing", n[reports.Inconclusive], total, words)
 	}
-	return class, headline, strings.ReplaceAll(d.sum(), " (marked with !)", "")
+	return class, headline, strings.ReplaceAll(d.Sum(), " (marked with !)", "")
 }

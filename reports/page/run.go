@@ -1,4 +1,4 @@
-package reports
+package page
 
 import (
 	"errors"
@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"oversell/history"
+	"oversell/reports"
 	"oversell/variant"
 )
 
@@ -16,8 +17,8 @@ import (
 type RunInput struct {
 	History *history.History
 	// Run and Latencies are its judgement.
-	Run       Run
-	Latencies *Latencies
+	Run       reports.Run
+	Latencies *reports.Latencies
 	// Command makes such a run again, Check judges this one again; a command line
 	// each, empty if there is none.
 	Command, Check string
@@ -26,11 +27,11 @@ type RunInput struct {
 	Picture string
 }
 
-// RunPage writes the page of a run: the verdict, the story of the violation, a
+// Run writes the page of a run: the verdict, the story of the violation, a
 // timeline of the time round it, the stock, the load and the latency over time, and
 // all that was measured. It stands by itself, whatever the size of the history: it
 // loads nothing, and holds a summary of the operations, not all of them.
-func RunPage(w io.Writer, in RunInput) error {
+func Run(w io.Writer, in RunInput) error {
 	if in.History == nil {
 		return errors.New("the page of a run needs its history")
 	}
@@ -44,7 +45,7 @@ func RunPage(w io.Writer, in RunInput) error {
 // runPage is what the template shows.
 type runPage struct {
 	Frame       frame
-	Run         Run
+	Run         reports.Run
 	Class, Icon string
 	Headline    string
 	// Leads tell the violation, the cause first.
@@ -83,14 +84,14 @@ type faultRow struct{ Name, Level, Story string }
 type phaseRow struct{ Name, From, To, Rate, Latency string }
 
 // icons stand before verdicts, for those who see no colours.
-var icons = map[string]string{Pass: "✓", Violated: "✗", Inconclusive: "?"}
+var icons = map[string]string{reports.Pass: "✓", reports.Violated: "✗", reports.Inconclusive: "?"}
 
 func (in RunInput) page() (p runPage, err error) {
 	r := &in.Run
 	s := storyOf(in.History, r)
 	w := windowOf(in.History, s)
-	p = runPage{Run: *r, Class: r.Verdict, Icon: icons[r.Verdict], Headline: r.headline(s), Leads: s.leads(), Command: in.Command, Check: in.Check, Picture: in.Picture}
-	p.Facts = r.facts(&in.History.Header, s)
+	p = runPage{Run: *r, Class: r.Verdict, Icon: icons[r.Verdict], Headline: headline(r, s), Leads: s.leads(), Command: in.Command, Check: in.Check, Picture: in.Picture}
+	p.Facts = factsOf(r, &in.History.Header, s)
 	p.Steps = s.steps(func(client int32) string { return storyClass(s, client) })
 	p.Timeline = drawScene(sceneOf(in.History, s, w), s, &in.History.Header, r)
 	over := seriesOf(in.History, r)
@@ -98,29 +99,29 @@ func (in RunInput) page() (p runPage, err error) {
 	if c, ok := in.percentiles(); ok {
 		p.Percentiles = append(p.Percentiles, c)
 	}
-	p.Properties, p.Faults, p.Phases = r.propertyRows(), r.faultRows(), r.phaseRows()
-	p.Numbers, p.Refusals, p.Notes = r.figures(), r.refusals(), r.remarks()
+	p.Properties, p.Faults, p.Phases = propertyRows(r), faultRows(r), phaseRows(r)
+	p.Numbers, p.Refusals, p.Notes = numbersOf(r), refusalsOf(r), remarksOn(r)
 	p.Frame, err = framed(p.Headline, true)
 	return p, err
 }
 
-// facts are the lines below the headline.
-func (r *Run) facts(h *history.Header, s story) (facts []fact) {
-	if broke := strings.Join(r.broke(), ", "); s.cause != nil && !strings.Contains(r.headline(s), broke) {
+// factsOf are the lines below the headline.
+func factsOf(r *reports.Run, h *history.Header, s story) (facts []fact) {
+	if broke := strings.Join(r.Broke(), ", "); s.cause != nil && !strings.Contains(headline(r, s), broke) {
 		facts = append(facts, fact{"Broken promises", broke})
 	}
 	clients := ""
 	if r.Clients > 0 {
-		clients = count(int64(r.Clients), "client")
+		clients = reports.Count(int64(r.Clients), "client")
 	}
-	ran := listOf(clients, count(int64(r.Operations), "operation")) + " in " + seconds(r.ElapsedMS)
-	if what := strings.TrimPrefix(r.Title()+r.server(), ", "); what != "" {
+	ran := listOf(clients, reports.Count(int64(r.Operations), "operation")) + " in " + reports.Seconds(r.ElapsedMS)
+	if what := strings.TrimPrefix(r.Title()+serverOf(r), ", "); what != "" {
 		ran = what + ": " + ran
 	}
 	facts = append(facts, fact{"What ran", ran})
 	var struck []string
 	for _, f := range r.Faults {
-		struck = append(struck, f.Name+", "+f.story())
+		struck = append(struck, f.Name+", "+f.Story())
 	}
 	if len(struck) == 0 {
 		struck = h.Faults // asked for, and how often they struck is not known
@@ -128,20 +129,20 @@ func (r *Run) facts(h *history.Header, s story) (facts []fact) {
 	if len(struck) > 0 {
 		facts = append(facts, fact{"Faults", strings.Join(struck, "; ")})
 	}
-	if r.Verdict == Inconclusive && len(r.KnownToBreak) > 0 { // of a pass the headline says it
-		facts = append(facts, fact{"Not tried", "known to break under: " + conditions(r.KnownToBreak)})
+	if r.Verdict == reports.Inconclusive && len(r.KnownToBreak) > 0 { // of a pass the headline says it
+		facts = append(facts, fact{"Not tried", "known to break under: " + reports.Conditions(r.KnownToBreak)})
 	}
-	if r.Verdict != Inconclusive && r.Expected != "" {
-		facts = append(facts, fact{"Expected", r.expectation()})
+	if r.Verdict != reports.Inconclusive && r.Expected != "" {
+		facts = append(facts, fact{"Expected", expectationOf(r)})
 	}
-	if r.Verdict == Pass && len(r.broke()) > 0 {
-		facts = append(facts, fact{"Not promised, and not kept", strings.Join(r.broke(), ", ")})
+	if r.Verdict == reports.Pass && len(r.Broke()) > 0 {
+		facts = append(facts, fact{"Not promised, and not kept", strings.Join(r.Broke(), ", ")})
 	}
 	return facts
 }
 
-// server is where a run ran, as far as that is known.
-func (r *Run) server() string {
+// serverOf is where a run ran, as far as that is known.
+func serverOf(r *reports.Run) string {
 	on := listOf(r.Target, r.Topology)
 	switch {
 	case r.ServerVersion == "" && on == "":
@@ -152,15 +153,15 @@ func (r *Run) server() string {
 	return ", on " + strings.TrimSpace("Redis "+r.ServerVersion) + " (" + on + ")"
 }
 
-// expectation is the declared outcome, and how the one that came agrees with it.
-func (r *Run) expectation() string {
+// expectationOf is the declared outcome, and how the one that came agrees with it.
+func expectationOf(r *reports.Run) string {
 	switch {
 	case r.Surprise():
 		return r.Expected + "; no flaw declares what broke"
 	case r.Verdict == r.Expected:
-		return r.Expected + r.declared()
+		return r.Expected + r.DeclaredText()
 	}
-	return joined("; ", r.Expected, notSeen(r.NotSeen()))
+	return reports.Joined("; ", r.Expected, reports.NotSeenText(r.NotSeen()))
 }
 
 // listOf joins what is not empty.
@@ -192,72 +193,72 @@ func seriesClass(i int) string {
 	return fmt.Sprintf("k%d d%d", i%6, (i+i/6)%6)
 }
 
-func (r *Run) propertyRows() (rows []propertyRow) {
+func propertyRows(r *reports.Run) (rows []propertyRow) {
 	for _, p := range r.Properties {
 		row := propertyRow{Name: string(p.Name), Of: string(p.Of), Result: p.Result, Class: p.Result, Why: p.Why}
-		if p.Result == NotClaimed {
+		if p.Result == reports.NotClaimed {
 			row.Result = "not promised"
 			row.Class = "plain"
 			switch p.Measured {
-			case Broken:
+			case reports.Broken:
 				row.Result += "; broken"
-			case Holds:
+			case reports.Holds:
 				row.Result += "; no violation seen"
 			}
 		}
 		if p.Opportunities > 0 {
-			row.Opportunities = Thousands(p.Opportunities)
-			if p.Measured == Holds {
-				row.Bound = "95 %: below " + Below(p.Opportunities)
+			row.Opportunities = reports.Thousands(p.Opportunities)
+			if p.Measured == reports.Holds {
+				row.Bound = "95 %: below " + reports.Below(p.Opportunities)
 			}
 		}
 		if p.Count > 0 {
-			row.Count = strings.TrimPrefix(extent(p.Count, p.Name), ", ")
+			row.Count = strings.TrimPrefix(reports.Extent(p.Count, p.Name), ", ")
 		}
 		rows = append(rows, row)
 	}
 	return rows
 }
 
-func (r *Run) faultRows() (rows []faultRow) {
+func faultRows(r *reports.Run) (rows []faultRow) {
 	for _, f := range r.Faults {
-		rows = append(rows, faultRow{f.Name, f.Level, f.story()})
+		rows = append(rows, faultRow{f.Name, f.Level, f.Story()})
 	}
 	return rows
 }
 
-func (r *Run) phaseRows() (rows []phaseRow) {
-	main := r.mainKind()
+func phaseRows(r *reports.Run) (rows []phaseRow) {
+	main := r.MainKind()
 	for _, p := range r.Phases {
-		rows = append(rows, phaseRow{p.Name + " the faults", seconds(p.FromMS), seconds(p.ToMS), p.rate(), p.latency(main)})
+		rows = append(rows, phaseRow{p.Name + " the faults", reports.Seconds(p.FromMS), reports.Seconds(p.ToMS), p.Rate(), p.LatencyText(main)})
 	}
 	return rows
 }
 
 // MainKind names the operation whose latency the phases compare.
-func (p runPage) MainKind() string { return p.Run.mainKind() }
+func (p runPage) MainKind() string { return p.Run.MainKind() }
 
-// figures are the measures of a run.
-func (r *Run) figures() (list []number) {
+// numbersOf are the measures of a run.
+func numbersOf(r *reports.Run) (list []number) {
 	add := func(name, value string) { list = append(list, number{name, value}) }
 	if r.Sold != nil && r.Stock != nil {
-		add("sold, of "+Thousands(*r.Stock), Thousands(*r.Sold))
+		add("sold, of "+reports.Thousands(*r.Stock), reports.Thousands(*r.Sold))
 		if *r.Unknown > 0 {
-			add("more may have been sold", Thousands(*r.Unknown))
+			add("more may have been sold", reports.Thousands(*r.Unknown))
 		}
 		if r.Returned > 0 {
-			add("given back", Thousands(r.Returned))
+			add("given back", reports.Thousands(r.Returned))
 		}
 	}
-	add("operations", Thousands(int64(r.Operations)))
-	add("operations a second", Thousands(int64(r.Throughput)))
-	add("time", seconds(r.ElapsedMS))
-	add("clients", Thousands(int64(r.Clients)))
+	add("operations", reports.Thousands(int64(r.Operations)))
+	add("operations a second", reports.Thousands(int64(r.Throughput)))
+	add("time", reports.Seconds(r.ElapsedMS))
+	add("clients", reports.Thousands(int64(r.Clients)))
 	if r.Acquired > 0 {
-		add("acquisitions", Thousands(r.Acquired))
+		add("acquisitions", reports.Thousands(r.Acquired))
 	}
 	if r.Commands > 0 {
-		add("commands", Thousands(r.Commands))
+		add("commands", reports.Thousands(r.Commands))
 		if r.Acquired > 0 {
 			add("commands an acquisition", strconv.FormatFloat(float64(r.Commands)/float64(r.Acquired), 'f', 1, 64))
 		}
@@ -265,15 +266,15 @@ func (r *Run) figures() (list []number) {
 	if r.Fairness > 0 {
 		add("fairness (Jain's index: 1 is fair)", strconv.FormatFloat(r.Fairness, 'f', 2, 64))
 	}
-	if r.Overruns > 0 || r.promisesOf(variant.Lock) {
-		add("sections that outlived their lease", Thousands(int64(r.Overruns)))
+	if r.Overruns > 0 || r.PromisesOf(variant.Lock) {
+		add("sections that outlived their lease", reports.Thousands(int64(r.Overruns)))
 	}
 	add("seed", strconv.FormatUint(r.Seed, 10))
 	return list
 }
 
-// refusals are the declared refusals by reason, the most frequent first.
-func (r *Run) refusals() (list []number) {
+// refusalsOf are the declared refusals by reason, the most frequent first.
+func refusalsOf(r *reports.Run) (list []number) {
 	var reasons []string
 	for reason := range r.Refusals {
 		reasons = append(reasons, reason)
@@ -285,14 +286,14 @@ func (r *Run) refusals() (list []number) {
 		return strings.Compare(a, b)
 	})
 	for _, reason := range reasons {
-		list = append(list, number{"refused: " + reason, Thousands(r.Refusals[reason])})
+		list = append(list, number{"refused: " + reason, reports.Thousands(r.Refusals[reason])})
 	}
 	return list
 }
 
-// remarks are facts about the run, in sentences.
-func (r *Run) remarks() (list []string) {
-	if r.Why != "" && r.Verdict != Inconclusive {
+// remarksOn are facts about the run, in sentences.
+func remarksOn(r *reports.Run) (list []string) {
+	if r.Why != "" && r.Verdict != reports.Inconclusive {
 		list = append(list, r.Why)
 	}
 	if r.Interrupted {
@@ -302,13 +303,13 @@ func (r *Run) remarks() (list []string) {
 		list = append(list, "the history is incomplete: "+r.Cut)
 	}
 	if r.FirstOverrun != "" {
-		list = append(list, fmt.Sprintf("%s outlived the lease; the first: %s", sections(r.Overruns), r.FirstOverrun))
+		list = append(list, fmt.Sprintf("%s outlived the lease; the first: %s", reports.CriticalSections(r.Overruns), r.FirstOverrun))
 	}
 	for _, why := range r.ExpectedWhy {
 		list = append(list, "declared: "+why)
 	}
 	for _, u := range r.KnownToBreak {
-		list = append(list, "not tried: "+untriedSentence(u))
+		list = append(list, "not tried: "+reports.UntriedSentence(u))
 	}
 	return append(list, r.Notes...)
 }

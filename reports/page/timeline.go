@@ -1,4 +1,4 @@
-package reports
+package page
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"oversell/history"
+	"oversell/reports"
 	"oversell/variant"
 )
 
@@ -97,13 +98,13 @@ type sketch struct {
 	timeline
 	scene
 	header *history.Header
-	run    *Run
+	run    *reports.Run
 	lane   map[int32]int
 	story  story
 }
 
 // drawScene draws what happened in a window.
-func drawScene(sc scene, s story, header *history.Header, r *Run) *timeline {
+func drawScene(sc scene, s story, header *history.Header, r *reports.Run) *timeline {
 	if len(sc.clients) == 0 || sc.to <= sc.from {
 		return nil
 	}
@@ -122,26 +123,26 @@ func drawScene(sc scene, s story, header *history.Header, r *Run) *timeline {
 	d.operations()
 	d.badges()
 	d.Others = d.leftOut()
-	d.Label = fmt.Sprintf("Timeline from %s to %s: %s, %s", moment(sc.from), moment(sc.to), count(int64(len(d.Lanes)), "client"), count(int64(len(d.Marks)+len(d.Bars)), "operation"))
+	d.Label = fmt.Sprintf("Timeline from %s to %s: %s, %s", moment(sc.from), moment(sc.to), reports.Count(int64(len(d.Lanes)), "client"), reports.Count(int64(len(d.Marks)+len(d.Bars)), "operation"))
 	return &d.timeline
 }
 
 // leftOut says what the picture does not show.
 func (sc *scene) leftOut() (s string) {
 	if sc.others > 0 {
-		s = count(int64(sc.others), "more client") + " at work in this time " + isOrAre(sc.others) + " left out"
+		s = reports.Count(int64(sc.others), "more client") + " at work in this time " + isOrAre(sc.others) + " left out"
 	}
 	if sc.unmarked > 0 {
 		if s != "" {
 			s += ", "
 		}
-		s += count(int64(sc.unmarked), "more time") + " in which several had the same " + isOrAre(sc.unmarked) + " not marked"
+		s += reports.Count(int64(sc.unmarked), "more time") + " in which several had the same " + isOrAre(sc.unmarked) + " not marked"
 	}
 	if sc.left > 0 {
 		if s != "" {
 			s += ", and "
 		}
-		s += count(int64(sc.left), "operation") + " of those shown"
+		s += reports.Count(int64(sc.left), "operation") + " of those shown"
 		if sc.others == 0 || sc.unmarked > 0 {
 			s += " " + isOrAre(sc.left) + " left out"
 		}
@@ -198,7 +199,7 @@ func (d *sketch) serverFaults() {
 		}
 		x, w := d.place(op.Call, faultEnd(op))
 		d.Bands = append(d.Bands, band{x, w, "fault", sentence(op)})
-		d.sign(op.Call, 34, cut(op.Key.String(), 40), "note")
+		d.sign(op.Call, 34, reports.Cut(op.Key.String(), 40), "note")
 		d.Has["fault"] = true
 	}
 }
@@ -231,7 +232,7 @@ func (d *sketch) exclusive(by history.Kind) bool {
 	case history.Take:
 		of, name = variant.Dispatch, variant.OneHolderPerTask
 	}
-	return d.header.Promised(of, name) && d.run.measuredBroken(of, name)
+	return d.header.Promised(of, name) && measuredBroken(d.run, of, name)
 }
 
 // thing is what a client has in its hands.
@@ -249,7 +250,7 @@ func (d *sketch) holdings() {
 		x, w := d.place(c.from, c.to)
 		d.Bands = append(d.Bands, band{x, w, "shared", c.words()})
 		if i < 40 {
-			d.sign(c.from, 34, cut(c.words(), 60), "alarm")
+			d.sign(c.from, 34, reports.Cut(c.words(), 60), "alarm")
 		}
 		d.Has["shared"] = true
 	}

@@ -1,4 +1,4 @@
-package reports
+package page
 
 import (
 	"bytes"
@@ -19,6 +19,7 @@ import (
 
 	"oversell/history"
 	"oversell/internal/printable"
+	"oversell/reports"
 )
 
 // hostile is a text that no output may hold as it is.
@@ -87,9 +88,9 @@ func filled(t reflect.Type, word string) reflect.Value {
 // documents that write, are found by themselves.
 func TestHostileTextsAreQuoted(t *testing.T) {
 	rendered := 0
-	for _, word := range []string{Violated, Inconclusive, Pass, hostile} {
-		documents := []reflect.Type{reflect.TypeFor[Explorations]()}
-		terminal := reflect.TypeFor[Terminal]()
+	for _, word := range []string{reports.Violated, reports.Inconclusive, reports.Pass, hostile} {
+		documents := []reflect.Type{reflect.TypeFor[reports.Explorations]()}
+		terminal := reflect.TypeFor[reports.Terminal]()
 		for i := range terminal.NumMethod() {
 			m := terminal.Method(i)
 			if m.Type.NumIn() != 2 {
@@ -97,7 +98,7 @@ func TestHostileTextsAreQuoted(t *testing.T) {
 			}
 			documents = append(documents, m.Type.In(1))
 			var b bytes.Buffer
-			out := m.Func.Call([]reflect.Value{reflect.ValueOf(Terminal{W: &b}), filled(m.Type.In(1), word)})
+			out := m.Func.Call([]reflect.Value{reflect.ValueOf(reports.Terminal{W: &b}), filled(m.Type.In(1), word)})
 			harmless(t, "Terminal."+m.Name, word, b.String(), out)
 			rendered++
 		}
@@ -114,7 +115,9 @@ func TestHostileTextsAreQuoted(t *testing.T) {
 				}
 				out := m.Func.Call(in)
 				harmless(t, d.Name()+"."+m.Name, word, b.String(), out)
-				if m.Name == "JUnit" && xml.Unmarshal(b.Bytes(), new(junitSuites)) != nil {
+				if m.Name == "JUnit" && xml.Unmarshal(b.Bytes(), new(struct {
+					XMLName xml.Name `xml:"testsuites"`
+				})) != nil {
 					t.Errorf("%s: the JUnit file is no XML", word)
 				}
 				rendered++
@@ -125,16 +128,22 @@ func TestHostileTextsAreQuoted(t *testing.T) {
 				return Overview(w, filled(reflect.TypeFor[OverviewInput](), word).Interface().(OverviewInput))
 			},
 			"RunPage": func(w io.Writer) error {
-				in := RunInput{History: hostileHistory(), Latencies: NewLatencies(), Command: hostile, Check: hostile, Picture: hostile}
+				in := RunInput{History: hostileHistory(), Latencies: reports.NewLatencies(), Command: hostile, Check: hostile, Picture: hostile}
 				fill(reflect.ValueOf(&in.Run).Elem(), word, 8)
 				in.Run.Properties[0].Witness = in.History.Ops
 				for _, op := range in.History.Ops {
 					in.Latencies.Add(op)
 				}
-				return RunPage(w, in)
+				return Run(w, in)
+			},
+			"ComparisonPage": func(w io.Writer) error {
+				return Comparison(w, filled(reflect.TypeFor[reports.Comparison](), word).Interface().(reports.Comparison))
+			},
+			"ExplorationPage": func(w io.Writer) error {
+				return Exploration(w, filled(reflect.TypeFor[reports.Exploration](), word).Interface().(reports.Exploration))
 			},
 			"WriteJSON": func(w io.Writer) error {
-				return WriteJSON(w, filled(reflect.TypeFor[Document](), word).Interface())
+				return reports.WriteJSON(w, filled(reflect.TypeFor[reports.Document](), word).Interface())
 			},
 		} {
 			var b bytes.Buffer
@@ -211,7 +220,7 @@ func hostileHistory() *history.History {
 func TestJSONIsExact(t *testing.T) {
 	var b bytes.Buffer
 	in := []string{"\x1b\u202e\u009b\U000e0041 <b> 超卖", "plain"}
-	if err := WriteJSON(&b, in); err != nil {
+	if err := reports.WriteJSON(&b, in); err != nil {
 		t.Fatal(err)
 	}
 	var out []string

@@ -1,16 +1,18 @@
-package reports
+package page
 
 import (
 	"fmt"
 	"math"
 	"strconv"
+
+	"oversell/reports"
 )
 
 // percentileCurve is the latency of one thing by how many operations are faster.
 type percentileCurve struct {
 	name, class string
-	points      []Quantile
-	exact       Percentiles
+	points      []reports.Quantile
+	exact       reports.Percentiles
 }
 
 // percentileChart draws curves over 1/(1-q), so that every nine there is more of has
@@ -89,13 +91,13 @@ func listed(lines []line) (s string) {
 func percentileRows(curves []percentileCurve) (rows [][]string) {
 	for _, row := range []struct {
 		name string
-		of   func(Percentiles) float64
+		of   func(reports.Percentiles) float64
 	}{
-		{"50 %", func(p Percentiles) float64 { return p.P50 }},
-		{"90 %", func(p Percentiles) float64 { return p.P90 }},
-		{"99 %", func(p Percentiles) float64 { return p.P99 }},
-		{"99.9 %", func(p Percentiles) float64 { return p.P999 }},
-		{"all", func(p Percentiles) float64 { return p.Max }},
+		{"50 %", func(p reports.Percentiles) float64 { return p.P50 }},
+		{"90 %", func(p reports.Percentiles) float64 { return p.P90 }},
+		{"99 %", func(p reports.Percentiles) float64 { return p.P99 }},
+		{"99.9 %", func(p reports.Percentiles) float64 { return p.P999 }},
+		{"all", func(p reports.Percentiles) float64 { return p.Max }},
 	} {
 		cells := []string{row.name}
 		for _, c := range curves {

@@ -1,4 +1,4 @@
-package reports
+package page
 
 import (
 	"strconv"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"oversell/history"
+	"oversell/reports"
 )
 
 // moment writes a time of the run or a length of time, as the verdicts' sentences do.
@@ -132,7 +133,7 @@ func released(op history.Op) string {
 	return "gave " + key + " back"
 }
 
-func pieces(op history.Op) string { return count(op.Pieces(), "piece") }
+func pieces(op history.Op) string { return reports.Count(op.Pieces(), "piece") }
 
 func order(op history.Op) string { return " (order " + op.Arg.String() + ")" }
 
@@ -143,7 +144,7 @@ func bought(op history.Op) string {
 	case op.Outcome == history.OK:
 		s := "bought " + pieces(op) + order(op) + interval(op)
 		if left, ok := op.Result.Num(); ok && left >= 0 {
-			s += " and was told that " + Thousands(left) + " " + isOrAre(int(left)) + " left"
+			s += " and was told that " + reports.Thousands(left) + " " + isOrAre(int(left)) + " left"
 		}
 		return s + shown(op)
 	case op.Outcome == history.Refused:
@@ -311,7 +312,7 @@ func tag(op history.Op) string {
 		return quotedKey(op.Key) + said(" by ", op.Result)
 	case history.Buy:
 		if left, ok := op.Result.Num(); ok && left >= 0 && op.Outcome == history.OK {
-			return "buys: " + Thousands(left) + " left"
+			return "buys: " + reports.Thousands(left) + " left"
 		}
 		return "buys" + outcomeTag(op)
 	case history.Pop:

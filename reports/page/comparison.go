@@ -1,4 +1,4 @@
-package reports
+package page
 
 import (
 	"fmt"
@@ -7,12 +7,17 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"oversell/reports"
 )
 
-// HTML writes the page of a comparison, which stands by itself. The run directories that
-// it links to are where the comparison says, relative to the page.
-func (c Comparison) HTML(w io.Writer) error {
-	p := c.page()
+// comparison is one as its page tells it.
+type comparison struct{ reports.Comparison }
+
+// Comparison writes the page of a comparison, which stands by itself. The run
+// directories that it links to are where the comparison says, relative to the page.
+func Comparison(w io.Writer, c reports.Comparison) error {
+	p := comparison{c}.page()
 	var err error
 	if p.Frame, err = framed(p.Headline, true); err != nil {
 		return err
@@ -31,7 +36,7 @@ type comparisonPage struct {
 	Sections              []comparedSection
 	Skipped, Notes        []string
 	Command               string
-	Legend                []explanation
+	Legend                []reports.Explanation
 }
 
 // matrixRow is a contender in all configurations.
@@ -87,23 +92,23 @@ type comparedLink struct {
 }
 
 // outcomeLooks are the classes and icons of outcomes.
-var outcomeLooks = map[string]struct{ class, icon string }{NoViolation: {"holds", "✓"}, NotSeen: {"unknown", "–"}, Broke: {"violated", "✗"}, Undecided: {"unknown", "?"}}
+var outcomeLooks = map[string]struct{ class, icon string }{reports.NoViolation: {"holds", "✓"}, reports.NotSeen: {"unknown", "–"}, reports.Broke: {"violated", "✗"}, reports.Undecided: {"unknown", "?"}}
 
 // cellID names the place in the page where a cell is told of.
-func cellID(x ComparisonCell) string {
+func cellID(x reports.ComparisonCell) string {
 	return fmt.Sprintf("c%d-%d", x.Configuration, x.Contender)
 }
 
-func (c Comparison) page() comparisonPage {
-	p := comparisonPage{Skipped: c.Skipped, Notes: c.Notes, Command: c.Command, Legend: c.explanations(), Lead: c.sum() + "."}
+func (c comparison) page() comparisonPage {
+	p := comparisonPage{Skipped: c.Skipped, Notes: c.Notes, Command: c.Command, Legend: c.Explanations(), Lead: c.Sum() + "."}
 	p.Class, p.Headline = c.verdict()
 	p.Icon = icons[p.Class]
 	p.Facts = []fact{
-		{"Compared", fmt.Sprintf("%s: %s in %s, %s each, in turns", c.Scenario, count(int64(len(c.Contenders)), "contender"), count(int64(len(c.Configurations)), "configuration"), count(int64(c.Rounds), "round"))},
+		{"Compared", fmt.Sprintf("%s: %s in %s, %s each, in turns", c.Scenario, reports.Count(int64(len(c.Contenders)), "contender"), reports.Count(int64(len(c.Configurations)), "configuration"), reports.Count(int64(c.Rounds), "round"))},
 		{"Under", strings.Join(append([]string{"all wait by " + c.Waiting}, append(slices.Clone(c.Conditions), fmt.Sprintf("seed %d", c.Seed))...), ", ")},
-		{"Took", strings.TrimSuffix(fmt.Sprintf("%s in %s; %s", count(int64(c.Rounds), "round"), seconds(c.ElapsedMS), c.Ended), "; ")},
+		{"Took", strings.TrimSuffix(fmt.Sprintf("%s in %s; %s", reports.Count(int64(c.Rounds), "round"), reports.Seconds(c.ElapsedMS), c.Ended), "; ")},
 	}
-	if s := c.recommendation(); s != "" {
+	if s := c.Recommendation(); s != "" {
 		p.Lead += " " + s
 	}
 	for i, f := range c.Configurations {
@@ -121,10 +126,10 @@ func (c Comparison) page() comparisonPage {
 }
 
 // verdict is the outcome of a comparison in words.
-func (c Comparison) verdict() (class, headline string) {
+func (c comparison) verdict() (class, headline string) {
 	surprises, undecided, powerless := len(c.Surprises()), 0, 0
 	for _, x := range c.Cells {
-		if x.Outcome == Undecided {
+		if x.Outcome == reports.Undecided {
 			undecided++
 		}
 	}
@@ -135,27 +140,27 @@ func (c Comparison) verdict() (class, headline string) {
 	}
 	switch {
 	case surprises > 0:
-		return Violated, fmt.Sprintf("%d of %s not as declared", surprises, count(int64(len(c.Cells)), "outcome")+" "+isOrAre(surprises))
+		return reports.Violated, fmt.Sprintf("%d of %s not as declared", surprises, reports.Count(int64(len(c.Cells)), "outcome")+" "+isOrAre(surprises))
 	case c.Interrupted:
-		return Inconclusive, "Inconclusive: the comparison was stopped before its end"
+		return reports.Inconclusive, "Inconclusive: the comparison was stopped before its end"
 	case powerless > 0:
-		return Inconclusive, fmt.Sprintf("Inconclusive: the control was not caught in %s", count(int64(powerless), "configuration"))
+		return reports.Inconclusive, fmt.Sprintf("Inconclusive: the control was not caught in %s", reports.Count(int64(powerless), "configuration"))
 	case undecided > 0:
-		return Inconclusive, fmt.Sprintf("Inconclusive: %s of %d undecided", count(int64(undecided), "outcome"), len(c.Cells))
+		return reports.Inconclusive, fmt.Sprintf("Inconclusive: %s of %d undecided", reports.Count(int64(undecided), "outcome"), len(c.Cells))
 	case len(c.Cells) == 0:
-		return Inconclusive, "Inconclusive: nothing was compared"
+		return reports.Inconclusive, "Inconclusive: nothing was compared"
 	}
 	if len(c.Cells) == 1 {
-		return Pass, "The outcome is the one that promises and flaws declare"
+		return reports.Pass, "The outcome is the one that promises and flaws declare"
 	}
-	return Pass, fmt.Sprintf("All %s are as promises and flaws declare", count(int64(len(c.Cells)), "outcome"))
+	return reports.Pass, fmt.Sprintf("All %s are as promises and flaws declare", reports.Count(int64(len(c.Cells)), "outcome"))
 }
 
 // column is a configuration's name, without what all of them share.
-func (c Comparison) column(i int) string {
+func (c comparison) column(i int) string {
 	f := c.Configurations[i]
 	parts := slices.Clone(f.Swept)
-	if slices.ContainsFunc(c.Configurations, func(g Configuration) bool { return g.Target != f.Target || g.Topology != f.Topology }) {
+	if slices.ContainsFunc(c.Configurations, func(g reports.Configuration) bool { return g.Target != f.Target || g.Topology != f.Topology }) {
 		parts = append(parts, strings.TrimSpace(f.Target+" "+f.Topology))
 	}
 	if len(f.Faults) == 0 {
@@ -164,58 +169,60 @@ func (c Comparison) column(i int) string {
 	return strings.Join(append(parts, f.Faults...), ", ")
 }
 
-func (c Comparison) cell(contender, configuration int) (ComparisonCell, bool) {
-	i := slices.IndexFunc(c.Cells, func(x ComparisonCell) bool { return x.Contender == contender && x.Configuration == configuration })
+func (c comparison) cell(contender, configuration int) (reports.ComparisonCell, bool) {
+	i := slices.IndexFunc(c.Cells, func(x reports.ComparisonCell) bool {
+		return x.Contender == contender && x.Configuration == configuration
+	})
 	if i < 0 {
-		return ComparisonCell{}, false
+		return reports.ComparisonCell{}, false
 	}
 	return c.Cells[i], true
 }
 
-func (c Comparison) matrixCell(contender, configuration int) matrixCell {
+func (c comparison) matrixCell(contender, configuration int) matrixCell {
 	x, ran := c.cell(contender, configuration)
 	if !ran {
 		return matrixCell{Outcome: "–", Note: "cannot run here", Column: c.column(configuration)}
 	}
 	look := outcomeLooks[x.Outcome]
-	m := matrixCell{Link: cellID(x), Icon: look.icon, Class: look.class, Outcome: x.words(), Column: c.column(configuration)}
-	if x.Outcome == Broke && len(x.Broken) > 0 {
-		m.Note = string(x.Broken[0].Property) + " after " + short(x.Broken[0].SoonestMS) + " ms"
+	m := matrixCell{Link: cellID(x), Icon: look.icon, Class: look.class, Outcome: x.Words(), Column: c.column(configuration)}
+	if x.Outcome == reports.Broke && len(x.Broken) > 0 {
+		m.Note = string(x.Broken[0].Property) + " after " + reports.Short(x.Broken[0].SoonestMS) + " ms"
 	}
-	if x.Outcome == NoViolation && x.Ratio != nil {
-		m.Note = "× " + figures3(x.Ratio.Median)
+	if x.Outcome == reports.NoViolation && x.Ratio != nil {
+		m.Note = "× " + reports.Figures3(x.Ratio.Median)
 	}
-	if x.Outcome != Broke {
-		m.Note = joined("; ", m.Note, notTried(x.KnownToBreak))
+	if x.Outcome != reports.Broke {
+		m.Note = reports.Joined("; ", m.Note, reports.NotTried(x.KnownToBreak))
 	}
-	if x.Outcome != Undecided && !x.AsDeclared {
+	if x.Outcome != reports.Undecided && !x.AsDeclared {
 		m.Note = strings.TrimSuffix("not as declared; "+m.Note, "; ")
 	}
 	return m
 }
 
 // section tells of a configuration.
-func (c Comparison) section(i int, f Configuration) comparedSection {
+func (c comparison) section(i int, f reports.Configuration) comparedSection {
 	s := comparedSection{ID: fmt.Sprintf("f%d", i), Name: f.String(), Control: f.Control.String(), ControlClass: "holds", Work: c.Work}
 	if !f.Control.Power() {
 		s.ControlClass = "unknown"
 	}
 	cells := c.In(i)
 	s.Commands = "commands an acquisition"
-	if byWork(cells) {
+	if reports.ByWork(cells) {
 		s.Commands = "commands each"
 	}
 	s.Ratios = c.ratios(cells)
 	s.Charts = c.latencies(cells)
 	for _, x := range cells {
-		s.Rows = append(s.Rows, c.comparedRow(x, byWork(cells)))
+		s.Rows = append(s.Rows, c.comparedRow(x, reports.ByWork(cells)))
 		s.Cells = append(s.Cells, c.detail(x))
 	}
 	return s
 }
 
 // ratios are the bars of a configuration, on one scale.
-func (c Comparison) ratios(cells []ComparisonCell) (bars []ratioBar) {
+func (c comparison) ratios(cells []reports.ComparisonCell) (bars []ratioBar) {
 	widest := 1.0
 	for _, x := range cells {
 		if x.Ratio != nil {
@@ -233,14 +240,14 @@ func (c Comparison) ratios(cells []ComparisonCell) (bars []ratioBar) {
 		}
 		name := c.Contenders[x.Contender].String()
 		bars = append(bars, ratioBar{Name: name, Class: outcomeLooks[x.Outcome].class, Text: text, W: share(x.Ratio.Median), Low: share(x.Ratio.Low), Long: share(x.Ratio.High - x.Ratio.Low), One: share(1),
-			Label: name + ", " + x.words() + ": " + text + " of the throughput of the fastest without a violation"})
+			Label: name + ", " + x.Words() + ": " + text + " of the throughput of the fastest without a violation"})
 	}
 	return bars
 }
 
 // latencies are the percentile curves of a configuration's contenders, and those of
 // one client alone beside them.
-func (c Comparison) latencies(cells []ComparisonCell) (charts []chart) {
+func (c comparison) latencies(cells []reports.ComparisonCell) (charts []chart) {
 	var busy, alone []percentileCurve
 	for _, x := range cells {
 		name, class := c.Contenders[x.Contender].String(), seriesClass(x.Contender)
@@ -261,27 +268,30 @@ func (c Comparison) latencies(cells []ComparisonCell) (charts []chart) {
 }
 
 // orPercentiles is a distribution or, where there is none, what is known of it.
-func orPercentiles(curve []Quantile, l *Latency) []Quantile {
+func orPercentiles(curve []reports.Quantile, l *reports.Latency) []reports.Quantile {
 	if len(curve) > 0 {
 		return curve
 	}
 	p := l.Call
-	return []Quantile{{0, p.P50}, {50, p.P50}, {90, p.P90}, {99, p.P99}, {99.9, p.P999}, {100, p.Max}}
+	return []reports.Quantile{
+		{Percent: 0, MS: p.P50}, {Percent: 50, MS: p.P50}, {Percent: 90, MS: p.P90},
+		{Percent: 99, MS: p.P99}, {Percent: 99.9, MS: p.P999}, {Percent: 100, MS: p.Max},
+	}
 }
 
-func (c Comparison) comparedRow(x ComparisonCell, byWork bool) comparedRow {
+func (c comparison) comparedRow(x reports.ComparisonCell, byWork bool) comparedRow {
 	look := outcomeLooks[x.Outcome]
-	r := comparedRow{Name: c.Contenders[x.Contender].String(), Class: look.class, Icon: look.icon, Outcome: x.words(), Rate: Thousands(int64(x.Throughput.Median)), Latency: percentilesOf(x.Request)}
-	r.Spread = Thousands(int64(x.Throughput.Low)) + "–" + Thousands(int64(x.Throughput.High))
+	r := comparedRow{Name: c.Contenders[x.Contender].String(), Class: look.class, Icon: look.icon, Outcome: x.Words(), Rate: reports.Thousands(int64(x.Throughput.Median)), Latency: reports.PercentilesOf(x.Request)}
+	r.Spread = reports.Thousands(int64(x.Throughput.Low)) + "–" + reports.Thousands(int64(x.Throughput.High))
 	if x.RequestAlone != nil {
-		r.Alone = percentilesOf(x.RequestAlone)
+		r.Alone = reports.PercentilesOf(x.RequestAlone)
 	}
 	if x.LongestWaitMS > 0 {
-		r.Longest = short(x.LongestWaitMS)
+		r.Longest = reports.Short(x.LongestWaitMS)
 	}
-	r.Commands = positive(x.CommandsPerAcquisition, "%.1f")
+	r.Commands = reports.Positive(x.CommandsPerAcquisition, "%.1f")
 	if byWork {
-		r.Commands = positive(x.CommandsPerWork, "%.1f")
+		r.Commands = reports.Positive(x.CommandsPerWork, "%.1f")
 	}
 	if x.Fairness > 0 {
 		r.Fairness = strconv.FormatFloat(x.Fairness, 'f', 2, 64)
@@ -290,35 +300,35 @@ func (c Comparison) comparedRow(x ComparisonCell, byWork bool) comparedRow {
 }
 
 // detail tells all of a cell.
-func (c Comparison) detail(x ComparisonCell) comparedDetail {
+func (c comparison) detail(x reports.ComparisonCell) comparedDetail {
 	look := outcomeLooks[x.Outcome]
-	d := comparedDetail{ID: cellID(x), Name: c.Contenders[x.Contender].String(), Icon: look.icon, Class: look.class, Outcome: x.words()}
+	d := comparedDetail{ID: cellID(x), Name: c.Contenders[x.Contender].String(), Icon: look.icon, Class: look.class, Outcome: x.Words()}
 	declared := "as promises and flaws declare"
 	switch {
-	case x.Outcome == Undecided:
+	case x.Outcome == reports.Undecided:
 		declared = x.Why
 	case !x.AsDeclared:
 		declared = "NOT as promises and flaws declare: expected is " + x.Expected
 		d.Open = true
 	}
-	d.Sentences = append(d.Sentences, fmt.Sprintf("%s, in %s: %s", outcomeWords[x.Outcome], count(int64(x.Runs), "run"), declared))
-	if x.Outcome == NoViolation {
-		d.Sentences = append(d.Sentences, x.seen())
+	d.Sentences = append(d.Sentences, fmt.Sprintf("%s, in %s: %s", reports.OutcomeWords[x.Outcome], reports.Count(int64(x.Runs), "run"), declared))
+	if x.Outcome == reports.NoViolation {
+		d.Sentences = append(d.Sentences, x.Seen())
 	}
 	for _, p := range x.Broken {
-		d.Sentences = append(d.Sentences, fmt.Sprintf("%s of the %s, in %d of %s%s; first after %s ms: %s", p.Property, p.Of, p.Runs, count(int64(x.Runs), "run"), extent(p.Count, p.Property), short(p.SoonestMS), p.Why))
+		d.Sentences = append(d.Sentences, fmt.Sprintf("%s of the %s, in %d of %s%s; first after %s ms: %s", p.Property, p.Of, p.Runs, reports.Count(int64(x.Runs), "run"), reports.Extent(p.Count, p.Property), reports.Short(p.SoonestMS), p.Why))
 	}
 	if x.Sold != nil {
-		d.Sentences = append(d.Sentences, fmt.Sprintf("sold %s (%s to %s) of %s", amount(x.Sold.Median), amount(x.Sold.Low), amount(x.Sold.High), Thousands(x.Stock)))
+		d.Sentences = append(d.Sentences, fmt.Sprintf("sold %s (%s to %s) of %s", amount(x.Sold.Median), amount(x.Sold.Low), amount(x.Sold.High), reports.Thousands(x.Stock)))
 	}
 	for _, f := range x.Faults {
-		d.Sentences = append(d.Sentences, fmt.Sprintf("fault %q: %s", f.Name, f.story()))
+		d.Sentences = append(d.Sentences, fmt.Sprintf("fault %q: %s", f.Name, f.Story()))
 	}
 	for _, why := range x.ExpectedWhy {
 		d.Sentences = append(d.Sentences, "declared: "+why)
 	}
 	for _, u := range x.KnownToBreak {
-		d.Sentences = append(d.Sentences, "not tried: "+untriedSentence(u))
+		d.Sentences = append(d.Sentences, "not tried: "+reports.UntriedSentence(u))
 	}
 	verdicts := map[string]string{}
 	for _, r := range x.Rounds {
