@@ -16,6 +16,6 @@ var Levels = [][]string{
 	{"scenarios", "reports", "internal/mutants"},
 	{"explore", "watch", "reports/page"},
 	{"campaign", "lockimpl/locktest", "stockimpl/stocktest", "queueimpl/queuetest", "database/databasetest"},
-	{"campaign/gate", "campaign/claims"},
+	{"gate", "claims"},
 	{"cmd/oversell"},
 }

@@ -12,7 +12,7 @@ import (
 // FuzzPlan: a plan can be carried out, or is refused in one line with its place. Nothing
 // is started.
 func FuzzPlan(f *testing.F) {
-	example, err := os.ReadFile(filepath.Join("..", "..", "examples", "gate", "gate.yaml"))
+	example, err := os.ReadFile(filepath.Join("..", "examples", "gate", "gate.yaml"))
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -180,7 +180,7 @@ performance:
 // TestSchemaListsTheKeys: the schema for editors has the keys that plans have, no more
 // and no fewer.
 func TestSchemaListsTheKeys(t *testing.T) {
-	source, err := os.ReadFile(filepath.Join("..", "..", "examples", "gate", "plan.schema.json"))
+	source, err := os.ReadFile(filepath.Join("..", "examples", "gate", "plan.schema.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +195,7 @@ func TestSchemaListsTheKeys(t *testing.T) {
 	if err := json.Unmarshal(source, &schema); err != nil {
 		t.Fatal(err)
 	}
-	doc, err := os.ReadFile(filepath.Join("..", "..", "docs", "gate.md"))
+	doc, err := os.ReadFile(filepath.Join("..", "docs", "gate.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 
 // TestExamplePlan: the plan that people copy can be carried out.
 func TestExamplePlan(t *testing.T) {
-	p, err := Load(t.Context(), filepath.Join("..", "..", "examples", "gate", "gate.yaml"))
+	p, err := Load(t.Context(), filepath.Join("..", "examples", "gate", "gate.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func TestExampleWorkflow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := l.LintFile(filepath.Join("..", "..", "examples", "gate", "oversell.yml"), nil)
+	found, err := l.LintFile(filepath.Join("..", "examples", "gate", "oversell.yml"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
