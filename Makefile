@@ -12,7 +12,7 @@
 GO ?= go
 PACKAGES = $(shell $(GO) list ./...)
 # Tests that load a server as much as they can have the machine to themselves.
-LOADED = oversell/campaign oversell/campaign/claims oversell/campaign/gate oversell/cmd/oversell
+LOADED = oversell/campaign oversell/claims oversell/gate oversell/cmd/oversell
 IMAGE ?= oversell-redis:local
 
 .PHONY: setup test check-format vet long bench trials matrix image
@@ -43,7 +43,7 @@ image:
 	./image/build.sh $(IMAGE)
 
 trials:
-	OVERSELL_TRIALS=100 $(GO) test -timeout 90m -run '^TestTrials$$' -v ./campaign/gate
+	OVERSELL_TRIALS=100 $(GO) test -timeout 90m -run '^TestTrials$$' -v ./gate
 
 matrix:
 	OVERSELL_MATRIX=10 $(GO) test -timeout 120m -parallel 3 -run '^TestMatrix$$' -v ./campaign

@@ -18,15 +18,16 @@ import (
 	"oversell/database"
 	"oversell/lockimpl"
 	"oversell/reports"
+	"oversell/reports/page"
 	"oversell/scenarios"
-	"oversell/target"
+	"oversell/server"
 )
 
 // Plan is what to run.
 type Plan struct {
 	Runs []scenarios.Config
 	// Target is where; an empty topology gives each run the one that it needs.
-	Target target.Spec
+	Target server.Spec
 	// SQL is where variants keep what they keep in a database; it is opened only
 	// when one needs it.
 	SQL database.Spec
@@ -44,7 +45,7 @@ type Plan struct {
 // at once.
 type Watcher interface {
 	// Target is called when a server has been opened for the first time.
-	Target(t *target.Target)
+	Target(t *server.Target)
 	// Database is called when a database has been opened.
 	Database(db *database.DB)
 	// Start is called before run i of n; live may be read until Done.
@@ -84,9 +85,9 @@ func Run(ctx context.Context, p Plan, w Watcher) (reports.Document, error) {
 	if err := os.MkdirAll(p.Dir, 0o777); err != nil {
 		return d, fmt.Errorf("make the directory for the histories: %w", err)
 	}
-	servers := servers{plan: p, watcher: w, open: map[string]*target.Target{}}
+	servers := servers{plan: p, watcher: w, open: map[string]*server.Target{}}
 	defer servers.close()
-	var pages []reports.OverviewRun
+	var pages []page.OverviewRun
 	for i, c := range p.Runs {
 		if ctx.Err() != nil {
 			break
@@ -95,7 +96,7 @@ func Run(ctx context.Context, p Plan, w Watcher) (reports.Document, error) {
 		if r != nil {
 			d.Runs = append(d.Runs, *r)
 			name := runName(i, c)
-			pages = append(pages, reports.OverviewRun{Run: *r, Name: name, Page: path.Join(name, pageFile)})
+			pages = append(pages, page.OverviewRun{Run: *r, Name: name, Page: path.Join(name, pageFile)})
 			w.Done(i, len(p.Runs), *r)
 		}
 		if err := Unstopped(ctx, err); err != nil {
@@ -106,12 +107,12 @@ func Run(ctx context.Context, p Plan, w Watcher) (reports.Document, error) {
 }
 
 // overview writes the page of several runs.
-func (p Plan) overview(runs []reports.OverviewRun) error {
+func (p Plan) overview(runs []page.OverviewRun) error {
 	if len(runs) == 0 || len(p.Runs) == 1 {
 		return nil
 	}
 	return write(p.Dir, pageFile, func(w io.Writer) error {
-		return reports.Overview(w, reports.OverviewInput{Runs: runs})
+		return page.Overview(w, page.OverviewInput{Runs: runs})
 	})
 }
 
@@ -205,7 +206,7 @@ func runName(i int, c scenarios.Config) string {
 type servers struct {
 	plan    Plan
 	watcher Watcher
-	open    map[string]*target.Target
+	open    map[string]*server.Target
 	db      *database.DB
 }
 
@@ -223,12 +224,12 @@ func (s *servers) of(ctx context.Context, c scenarios.Config) (scenarios.Servers
 	return scenarios.Servers{Redis: t, SQL: s.db}, nil
 }
 
-func (s *servers) redis(ctx context.Context, c scenarios.Config) (*target.Target, error) {
+func (s *servers) redis(ctx context.Context, c scenarios.Config) (*server.Target, error) {
 	spec := specFor(s.plan.Target, c.Lock)
 	if t := s.open[spec.Topology]; t != nil {
 		return t, nil
 	}
-	t, err := target.Open(ctx, spec)
+	t, err := server.Open(ctx, spec)
 	if err != nil {
 		return nil, err
 	}

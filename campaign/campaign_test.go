@@ -17,21 +17,21 @@ import (
 	"oversell/lockimpl"
 	"oversell/reports"
 	"oversell/scenarios"
-	"oversell/target"
+	"oversell/server"
 	"oversell/variant"
 )
 
 // silent watches nothing.
 type silent struct{}
 
-func (silent) Target(*target.Target)                             {}
+func (silent) Target(*server.Target)                             {}
 func (silent) Database(*database.DB)                             {}
 func (silent) Start(int, int, scenarios.Config, *scenarios.Live) {}
 func (silent) Done(int, int, reports.Run)                        {}
 
 func options(locks ...string) Options {
 	return Options{
-		Scenario: "seckill", Locks: locks, Target: target.Spec{Target: "embedded"},
+		Scenario: "seckill", Locks: locks, Target: server.Spec{Target: "embedded"},
 		Clients: 8, Stock: 30, Quantity: 1, TTL: 10 * time.Second, Wait: 10 * time.Second, Seed: 1,
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"oversell/lockimpl"
 	"oversell/queueimpl"
 	"oversell/reports"
+	"oversell/server"
 	"oversell/stockimpl"
-	"oversell/target"
 	"oversell/variant"
 )
 
@@ -63,11 +63,11 @@ func TestWhoReadsTheServersClockSaysSo(t *testing.T) {
 type asked struct {
 	silent
 	t      *testing.T
-	target *target.Target
+	target *server.Target
 	clock  bool
 }
 
-func (a *asked) Target(t *target.Target) { a.target = t }
+func (a *asked) Target(t *server.Target) { a.target = t }
 
 func (a *asked) Done(int, int, reports.Run) {
 	text, err := a.target.Admin(1).Info(context.Background(), "commandstats").Result()

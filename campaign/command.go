@@ -17,8 +17,8 @@ import (
 	"oversell/lockimpl"
 	"oversell/queueimpl"
 	"oversell/scenarios"
+	"oversell/server"
 	"oversell/stockimpl"
-	"oversell/target"
 )
 
 // Command is the command line that makes a run like the one of a history again. What
@@ -44,7 +44,7 @@ func Command(h history.Header) string {
 	c.text("ids", h.IDs)
 	c.text("dispatch", h.Dispatch)
 	c.server(h)
-	emulated := h.Target == string(target.Embedded) // which has defaults of its own
+	emulated := h.Target == string(server.Embedded) // which has defaults of its own
 	c.size("clients", int64(h.Clients), emulated)
 	if h.Sale != "" {
 		c.size("stock", h.Stock, emulated)
@@ -194,8 +194,8 @@ func (c *command) time(name string, d, byItself time.Duration) {
 
 // server writes where the run took place.
 func (c *command) server(h history.Header) {
-	switch target.Kind(h.Target) {
-	case target.Address:
+	switch server.Kind(h.Target) {
+	case server.Address:
 		c.words = append(c.words, "--target", "redis://HOST:PORT")
 	default:
 		c.text("target", h.Target)

@@ -18,8 +18,8 @@ import (
 	"oversell/queueimpl"
 	"oversell/reports"
 	"oversell/scenarios"
+	"oversell/server"
 	"oversell/stockimpl"
-	"oversell/target"
 	"oversell/variant"
 )
 
@@ -88,7 +88,7 @@ type lone struct {
 // subject is a run that can be made, and where.
 type subject struct {
 	config scenarios.Config
-	spec   target.Spec
+	spec   server.Spec
 }
 
 // NewComparison turns names into a comparison, and refuses what cannot be compared
@@ -542,7 +542,7 @@ func (o *CompareOptions) command() string {
 			words = append(words, "--"+f.Name+"=false")
 		case f.Name == "target":
 			for _, t := range o.targetNames() {
-				add(f.Name, target.Spec{Target: t}.String())
+				add(f.Name, server.Spec{Target: t}.String())
 			}
 		case f.Name == "sql":
 			add(f.Name, o.SQL.String())

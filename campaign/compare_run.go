@@ -12,8 +12,9 @@ import (
 	"time"
 
 	"oversell/reports"
+	"oversell/reports/page"
 	"oversell/scenarios"
-	"oversell/target"
+	"oversell/server"
 )
 
 // The comparison's own files, beside the directories of its runs.
@@ -34,7 +35,7 @@ type comparing struct {
 	*ComparePlan
 	watcher CompareWatcher
 	began   time.Time
-	servers map[target.Spec]*servers
+	servers map[server.Spec]*servers
 	rounds  int // that are over
 	runs    int // of the round under way
 	ended   string
@@ -44,7 +45,7 @@ type comparing struct {
 // found until then is told. An error means that the surroundings failed; the
 // comparison then holds what was found until then, and nothing if no run was judged.
 func Compare(ctx context.Context, p *ComparePlan, w CompareWatcher) (reports.Comparison, error) {
-	c := &comparing{ComparePlan: p, watcher: w, began: time.Now(), servers: map[target.Spec]*servers{}}
+	c := &comparing{ComparePlan: p, watcher: w, began: time.Now(), servers: map[server.Spec]*servers{}}
 	defer func() {
 		for _, s := range c.servers {
 			s.close()
@@ -58,7 +59,7 @@ func Compare(ctx context.Context, p *ComparePlan, w CompareWatcher) (reports.Com
 	if len(d.Cells) == 0 {
 		return d, err
 	}
-	return d, errors.Join(err, c.save(d), write(c.dir, comparisonPage, d.HTML))
+	return d, errors.Join(err, c.save(d), write(c.dir, comparisonPage, func(w io.Writer) error { return page.Comparison(w, d) }))
 }
 
 // save writes the comparison to its file.
@@ -90,7 +91,7 @@ func (c *comparing) prepare(ctx context.Context) error {
 				possible[key] = err
 			}
 			switch {
-			case errors.Is(err, target.ErrUsage):
+			case errors.Is(err, server.ErrUsage):
 				refused = err
 				c.drop(i, x, err)
 			case err != nil:
@@ -117,7 +118,7 @@ func (c *comparing) drop(i int, x *cell, why error) {
 // that want the same.
 func (c *comparing) serversOf(s subject) *servers {
 	if c.servers[s.spec] == nil {
-		c.servers[s.spec] = &servers{plan: Plan{Target: s.spec, SQL: c.sql.SQL, JSONL: c.sql.JSONL}, watcher: c.watcher, open: map[string]*target.Target{}}
+		c.servers[s.spec] = &servers{plan: Plan{Target: s.spec, SQL: c.sql.SQL, JSONL: c.sql.JSONL}, watcher: c.watcher, open: map[string]*server.Target{}}
 	}
 	return c.servers[s.spec]
 }
@@ -244,7 +245,7 @@ func (c *comparing) controls(ctx context.Context, n, runs int) error {
 				break
 			}
 			err := c.make(ctx, n, runs, job{subject: x.subject, tally: x.tally, what: fmt.Sprintf("control%d-", i+1)})
-			if errors.Is(err, target.ErrUsage) { // the servers cannot have the faults that way
+			if errors.Is(err, server.ErrUsage) { // the servers cannot have the faults that way
 				f.control.candidates = slices.DeleteFunc(f.control.candidates, func(y *candidate) bool { return x == y })
 				continue
 			}

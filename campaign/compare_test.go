@@ -18,7 +18,7 @@ import (
 	"oversell/history"
 	"oversell/reports"
 	"oversell/scenarios"
-	"oversell/target"
+	"oversell/server"
 	"oversell/variant"
 )
 
@@ -52,7 +52,7 @@ func planned(t *testing.T, args ...string) (*ComparePlan, error) {
 func compared(t *testing.T, p *ComparePlan) reports.Comparison {
 	t.Helper()
 	c, err := Compare(t.Context(), p, quiet{})
-	if errors.Is(err, target.ErrEnvironment) && os.Getenv("OVERSELL_REQUIRE_ALL") != "1" {
+	if errors.Is(err, server.ErrEnvironment) && os.Getenv("OVERSELL_REQUIRE_ALL") != "1" {
 		t.Skip(err)
 	}
 	if err != nil {
@@ -574,7 +574,7 @@ func TestStoppedComparison(t *testing.T) {
 		plant(p, c.planted)
 		ctx, cancel := context.WithCancel(t.Context())
 		d, err := Compare(ctx, p, &stopping{cancel: cancel, after: 6}) // in the second round
-		if errors.Is(err, target.ErrEnvironment) && os.Getenv("OVERSELL_REQUIRE_ALL") != "1" {
+		if errors.Is(err, server.ErrEnvironment) && os.Getenv("OVERSELL_REQUIRE_ALL") != "1" {
 			t.Skip(err)
 		}
 		if err != nil || !d.Interrupted || d.Rounds != 1 || len(d.Cells) != 2 || d.ExitCode() != c.want {

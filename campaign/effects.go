@@ -6,7 +6,7 @@ import (
 
 	"oversell/queueimpl"
 	"oversell/scenarios"
-	"oversell/target"
+	"oversell/server"
 	"oversell/variant"
 )
 
@@ -19,14 +19,14 @@ import (
 type effect struct {
 	flags []string
 	// in tells whether the flags matter to a run on these servers.
-	in func(c scenarios.Config, s target.Spec) bool
+	in func(c scenarios.Config, s server.Spec) bool
 	// otherwise says why they do not matter elsewhere, in a clause.
 	otherwise string
 }
 
 // uses is where an object is.
-func uses(o variant.Object) func(scenarios.Config, target.Spec) bool {
-	return func(c scenarios.Config, _ target.Spec) bool { return c.Scenario.Uses(o) }
+func uses(o variant.Object) func(scenarios.Config, server.Spec) bool {
+	return func(c scenarios.Config, _ server.Spec) bool { return c.Scenario.Uses(o) }
 }
 
 // effects are those of the flags of a run. Flags that are not listed always have one,
@@ -35,7 +35,7 @@ var effects = []effect{
 	{[]string{"sale", "stock", "resend"}, uses(variant.Sale), "there is no sale"},
 	{[]string{"quantity", "refund"}, sellsToBuyers, "no buyer orders pieces"},
 	{[]string{"ids"}, uses(variant.IDs), "no numbers are generated"},
-	{[]string{"refuse-stale"}, func(c scenarios.Config, _ target.Spec) bool {
+	{[]string{"refuse-stale"}, func(c scenarios.Config, _ server.Spec) bool {
 		return c.Scenario.Uses(variant.Sale) && c.Sale.Optimistic
 	}, "no sale is optimistic, so no data is stale"},
 	{[]string{"queue", "repeat", "batch"}, uses(variant.Queue), "there is no queue"},
@@ -45,30 +45,30 @@ var effects = []effect{
 	{[]string{"withdraw"}, ofQueue(func(q queueimpl.Queue) bool { _, can := q.(queueimpl.Dequeuer); return can }), "no queue withdraws tasks"},
 	{[]string{"peek"}, ofQueue(func(q queueimpl.Queue) bool { _, can := q.(queueimpl.Peeker); return can }), "no queue can be peeked into"},
 	{[]string{"overwrite"}, enqueuesAgain, "no task is enqueued again, which needs --repeat"},
-	{[]string{"visibility"}, func(c scenarios.Config, _ target.Spec) bool {
+	{[]string{"visibility"}, func(c scenarios.Config, _ server.Spec) bool {
 		return c.Scenario.Uses(variant.Queue) && c.Queue.AtLeastOnce
 	}, "no queue has a visibility time-out"},
 	{[]string{"attempts"}, ofQueue(func(q queueimpl.Queue) bool { _, can := q.(queueimpl.DeadLetters); return can }), "no queue has dead letters"},
-	{[]string{"die"}, func(c scenarios.Config, _ target.Spec) bool {
+	{[]string{"die"}, func(c scenarios.Config, _ server.Spec) bool {
 		return c.Scenario.Uses(variant.Queue) || c.Scenario.Uses(variant.IDs) || c.Scenario.Uses(variant.Dispatch)
 	}, "no client is given a task or a number to die with"},
-	{[]string{"lock"}, func(c scenarios.Config, _ target.Spec) bool { return c.Lock.New != nil }, "no lock is taken"},
-	{[]string{"ttl"}, func(c scenarios.Config, _ target.Spec) bool { return locks(c) || c.Scenario.Uses(variant.Dispatch) }, "no lock is taken, so nothing has a lease"},
-	{[]string{"wait"}, func(c scenarios.Config, _ target.Spec) bool { return locks(c) }, "no lock is taken, so nobody waits for one"},
+	{[]string{"lock"}, func(c scenarios.Config, _ server.Spec) bool { return c.Lock.New != nil }, "no lock is taken"},
+	{[]string{"ttl"}, func(c scenarios.Config, _ server.Spec) bool { return locks(c) || c.Scenario.Uses(variant.Dispatch) }, "no lock is taken, so nothing has a lease"},
+	{[]string{"wait"}, func(c scenarios.Config, _ server.Spec) bool { return locks(c) }, "no lock is taken, so nobody waits for one"},
 	{[]string{"retry", "waiting"}, looksAgain, "nobody waits"},
-	{[]string{"hold"}, func(c scenarios.Config, _ target.Spec) bool {
+	{[]string{"hold"}, func(c scenarios.Config, _ server.Spec) bool {
 		return c.Scenario.Uses(variant.Sale) || c.Scenario.Uses(variant.Dispatch) || alone(c)
 	}, "there is no section to lengthen"},
-	{[]string{"sql"}, func(c scenarios.Config, _ target.Spec) bool { return c.NeedsSQL() }, "nothing is kept in a database"},
-	{[]string{"image"}, func(_ scenarios.Config, s target.Spec) bool { return s.Target == string(target.Container) }, "no server is started in a container"},
+	{[]string{"sql"}, func(c scenarios.Config, _ server.Spec) bool { return c.NeedsSQL() }, "nothing is kept in a database"},
+	{[]string{"image"}, func(_ scenarios.Config, s server.Spec) bool { return s.Target == string(server.Container) }, "no server is started in a container"},
 }
 
 // searchEffects are those of the flags of a search, where they differ from a run's.
 var searchEffects = []effect{
 	{[]string{"resends"}, sellsToBuyers, "no buyer orders pieces"},
-	{[]string{"hold"}, func(c scenarios.Config, _ target.Spec) bool { return alone(c) }, "only scenario mutex has sections of a length"},
-	{[]string{"masters"}, func(c scenarios.Config, _ target.Spec) bool { return severalMasters(c) }, "everything is on one server"},
-	{[]string{"ttl"}, func(c scenarios.Config, _ target.Spec) bool { return locks(c) }, "no lock is taken, so nothing has a lease"},
+	{[]string{"hold"}, func(c scenarios.Config, _ server.Spec) bool { return alone(c) }, "only scenario mutex has sections of a length"},
+	{[]string{"masters"}, func(c scenarios.Config, _ server.Spec) bool { return severalMasters(c) }, "everything is on one server"},
+	{[]string{"ttl"}, func(c scenarios.Config, _ server.Spec) bool { return locks(c) }, "no lock is taken, so nothing has a lease"},
 }
 
 // locks tells whether clients exclude each other by a lock: one that promises nothing
@@ -82,22 +82,22 @@ func alone(c scenarios.Config) bool {
 
 // sellsToBuyers tells whether buyers order from the sale themselves: behind a queue
 // each order is for one piece, is sent once and is not given back.
-func sellsToBuyers(c scenarios.Config, _ target.Spec) bool {
+func sellsToBuyers(c scenarios.Config, _ server.Spec) bool {
 	return c.Scenario.Uses(variant.Sale) && !c.Scenario.Uses(variant.Queue)
 }
 
-func enqueuesAgain(c scenarios.Config, _ target.Spec) bool {
+func enqueuesAgain(c scenarios.Config, _ server.Spec) bool {
 	return c.Scenario.Uses(variant.Queue) && (c.Repeat > 0 || len(c.Faults) > 0)
 }
 
 // looksAgain tells whether anybody looks again for a lock or for work.
-func looksAgain(c scenarios.Config, _ target.Spec) bool {
+func looksAgain(c scenarios.Config, _ server.Spec) bool {
 	return locks(c) && c.Wait > 0 || c.Scenario.Uses(variant.Queue) || c.Scenario.Uses(variant.Dispatch)
 }
 
 // ofQueue is where there is a queue that can do something.
-func ofQueue(can func(queueimpl.Queue) bool) func(scenarios.Config, target.Spec) bool {
-	return func(c scenarios.Config, _ target.Spec) bool {
+func ofQueue(can func(queueimpl.Queue) bool) func(scenarios.Config, server.Spec) bool {
+	return func(c scenarios.Config, _ server.Spec) bool {
 		return c.Scenario.Uses(variant.Queue) && can(c.Queue.New(variant.Env{}, queueimpl.Options{}))
 	}
 }
@@ -123,7 +123,7 @@ func ineffective(set func(flag string) bool, list []effect, runs []subject) erro
 	return nil
 }
 
-func anyRun(runs []subject, in func(scenarios.Config, target.Spec) bool) bool {
+func anyRun(runs []subject, in func(scenarios.Config, server.Spec) bool) bool {
 	for _, r := range runs {
 		if in(r.config, r.spec) {
 			return true
@@ -149,7 +149,7 @@ func scenariosOf(runs []subject) string {
 // every run.
 func partly(set func(flag string) bool, runs []subject) (notes []string) {
 	note := func(flag string, in func(c scenarios.Config) bool, say func(c scenarios.Config) string) {
-		if set(flag) && len(runs) > 0 && !anyRun(runs, func(c scenarios.Config, _ target.Spec) bool { return !in(c) }) {
+		if set(flag) && len(runs) > 0 && !anyRun(runs, func(c scenarios.Config, _ server.Spec) bool { return !in(c) }) {
 			notes = append(notes, say(runs[0].config))
 		}
 	}

@@ -20,7 +20,7 @@ import (
 	"oversell/lockimpl"
 	"oversell/reports"
 	"oversell/scenarios"
-	"oversell/target"
+	"oversell/server"
 	"oversell/variant"
 )
 
@@ -173,7 +173,7 @@ type outside struct {
 	stop  func()           // ends the looking; nothing is written afterwards
 }
 
-func (o *outside) Target(t *target.Target) {
+func (o *outside) Target(t *server.Target) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	o.stop = func() { cancel(); <-ended }
@@ -193,7 +193,7 @@ func (o *outside) Target(t *target.Target) {
 
 var told = regexp.MustCompile(`(?m)^(errorstat_\w+:count=|evicted_keys:)(\d+)`)
 
-func (o *outside) look(ctx context.Context, t *target.Target) {
+func (o *outside) look(ctx context.Context, t *server.Target) {
 	ctx, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
 	defer cancel()
 	asked := time.Now()

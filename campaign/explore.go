@@ -18,7 +18,7 @@ import (
 	"oversell/internal/limits"
 	"oversell/reports"
 	"oversell/scenarios"
-	"oversell/target"
+	"oversell/server"
 	"oversell/variant"
 )
 
@@ -247,13 +247,13 @@ type Replayed struct {
 
 // Replay drives the schedule of an exploration's counterexample against servers that
 // are started for it, so often.
-func Replay(ctx context.Context, e reports.Exploration, spec target.Spec, times int) (r Replayed, err error) {
+func Replay(ctx context.Context, e reports.Exploration, spec server.Spec, times int) (r Replayed, err error) {
 	c, err := explore.ConfigOf(e)
 	if err != nil {
 		return r, err
 	}
 	if spec.IsAddress() {
-		return r, fmt.Errorf("%w: a schedule is replayed with its own key names, so only on servers started for it: process, container or embedded", target.ErrUsage)
+		return r, fmt.Errorf("%w: a schedule is replayed with its own key names, so only on servers started for it: process, container or embedded", server.ErrUsage)
 	}
 	if e.Masters > 1 {
 		spec.Topology = fmt.Sprintf("masters:%d", e.Masters)
@@ -278,22 +278,22 @@ func Replay(ctx context.Context, e reports.Exploration, spec target.Spec, times 
 }
 
 // replayOnce starts servers of its own: a replay must find nothing there.
-func replayOnce(ctx context.Context, c explore.Config, cx *reports.Counterexample, spec target.Spec) (*reports.Property, string, error) {
-	t, err := target.Open(ctx, spec)
+func replayOnce(ctx context.Context, c explore.Config, cx *reports.Counterexample, spec server.Spec) (*reports.Property, string, error) {
+	t, err := server.Open(ctx, spec)
 	if err != nil {
 		return nil, "", err
 	}
 	defer t.Close()
 	var servers []*redis.Options
 	for node := range t.Nodes() {
-		servers = append(servers, t.Options(node, target.ConnOptions{}))
+		servers = append(servers, t.Options(node, server.ConnOptions{}))
 	}
 	p, err := explore.Replay(ctx, c, cx, servers)
 	return p, running(t), err
 }
 
 // running says what a schedule was replayed on.
-func running(t *target.Target) string {
+func running(t *server.Target) string {
 	switch t.Kind {
 	case "process":
 		return "redis-server " + t.ServerVersion

@@ -8,7 +8,7 @@ import (
 	"oversell/database"
 	"oversell/internal/limits"
 	"oversell/load"
-	"oversell/target"
+	"oversell/server"
 )
 
 // Bind defines the flags by which a run is chosen, with their defaults, and has
@@ -33,7 +33,7 @@ func (o *Options) Bind(f *pflag.FlagSet) {
 	f.StringVar(&o.Dispatch, "dispatch", "", "how tasks are dispatched (default: dispatch-locked; dispatch-fenced under locks that grant fencing tokens)")
 	f.StringVar(&o.SQL.DSN, "sql", "", "database, for what is kept in one: sqlite, postgres://… or mysql://… (default: sqlite, a temporary file; password also in $"+database.PasswordVariable+")")
 	f.StringVar(&o.IDs, "ids", "", "how numbers are generated, in ids and floors (default: get-set)")
-	f.StringVar(&o.Target.Target, "target", "auto", "auto, embedded, process, container, or redis://[user:password@]host:port[/db] (password also in $"+target.PasswordVariable+")")
+	f.StringVar(&o.Target.Target, "target", "auto", "auto, embedded, process, container, or redis://[user:password@]host:port[/db] (password also in $"+server.PasswordVariable+")")
 	f.StringVar(&o.Target.Topology, "topology", "", "single, replica, sentinel, cluster or masters:N (default: what the lock needs)")
 	f.BoolVar(&o.Target.Persist, "aof", false, "servers started for the run keep an append-only file, and lose nothing when they are killed")
 	f.StringVar(&o.Target.Image, "image", "", "image of the target container (default: $REDIS_IMAGE, or redis:7)")
@@ -60,7 +60,7 @@ func (o *Options) Bind(f *pflag.FlagSet) {
 }
 
 // BindAddress defines the flags about servers that are running already.
-func BindAddress(f *pflag.FlagSet, s *target.Spec) {
+func BindAddress(f *pflag.FlagSet, s *server.Spec) {
 	f.BoolVar(&s.Mend, "mend", false, "first repair what a run that was killed has left on the target and in the database, and remove its keys and tables")
 	f.BoolVar(&s.AllowRemote, "allow-remote", false, "allow a target that is not this machine")
 }

@@ -9,14 +9,14 @@ import (
 
 	"oversell/lockimpl"
 	"oversell/reports"
-	"oversell/target"
+	"oversell/server"
 	"oversell/variant"
 )
 
 // onRealRedis are the settings of the measurements in the README.
 func onRealRedis(locks ...string) Options {
 	o := options(locks...)
-	o.Target = target.Spec{Target: "process"}
+	o.Target = server.Spec{Target: "process"}
 	o.Clients, o.Stock = 64, 500
 	return o
 }
@@ -53,7 +53,7 @@ func ranOnce(t *testing.T, o Options) reports.Document {
 	}
 	p.Dir = t.TempDir()
 	d, err := Run(t.Context(), p, silent{})
-	if errors.Is(err, target.ErrEnvironment) && os.Getenv("OVERSELL_REQUIRE_ALL") != "1" {
+	if errors.Is(err, server.ErrEnvironment) && os.Getenv("OVERSELL_REQUIRE_ALL") != "1" {
 		t.Skip(err)
 	}
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"oversell/idimpl"
 	"oversell/reports"
 	"oversell/scenarios"
+	"oversell/server"
 	"oversell/stockimpl"
-	"oversell/target"
 	"oversell/variant"
 )
 
@@ -57,7 +57,7 @@ func everything(base Options) (os []Options) {
 // client has a key of its own, pass nothing, whatever they are of.
 func TestNoPassWithoutOpportunity(t *testing.T) {
 	base := options()
-	base.Target = target.Spec{Target: "embedded"}
+	base.Target = server.Spec{Target: "embedded"}
 	base.TTL, base.Wait = time.Second, time.Second
 	base.Stock, base.Clients, base.Ops, base.Duration = 6, 2, 12, 50*time.Millisecond
 	alone, brief := base, base

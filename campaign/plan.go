@@ -19,8 +19,8 @@ import (
 	"oversell/lockimpl"
 	"oversell/queueimpl"
 	"oversell/scenarios"
+	"oversell/server"
 	"oversell/stockimpl"
-	"oversell/target"
 	"oversell/variant"
 )
 
@@ -33,7 +33,7 @@ type Options struct {
 	Queue    string   // empty: every shipped one
 	Dispatch string   // empty: the lock's default
 	SQL      database.Spec
-	Target   target.Spec
+	Target   server.Spec
 
 	Clients, Quantity, Pool          int
 	Stock, Ops                       int64
@@ -326,7 +326,7 @@ func orAll[T any](wanted []string, all []T, name func(T) string) []string {
 
 // specFor is the target that a run under this lock gets: where nobody chose a
 // topology and the servers are ours to start, as many masters as the lock needs.
-func specFor(s target.Spec, l lockimpl.Variant) target.Spec {
+func specFor(s server.Spec, l lockimpl.Variant) server.Spec {
 	if s.Topology == "" && !s.IsAddress() && l.Needs.Masters > 1 {
 		s.Topology = fmt.Sprintf("masters:%d", max(l.Needs.Masters, usualMasters))
 	}

@@ -5,14 +5,14 @@ import (
 
 	"oversell/faults"
 	"oversell/scenarios"
-	"oversell/target"
+	"oversell/server"
 )
 
 // Possible starts the servers of the plan's runs and asks them whether they can have the
-// faults that the runs want; nothing befalls them. An error of class target.ErrUsage says
+// faults that the runs want; nothing befalls them. An error of class server.ErrUsage says
 // which they cannot have; another one that the surroundings failed.
 func Possible(ctx context.Context, p Plan, w Watcher) error {
-	s := servers{plan: p, watcher: w, open: map[string]*target.Target{}}
+	s := servers{plan: p, watcher: w, open: map[string]*server.Target{}}
 	defer s.close()
 	for _, c := range p.Runs {
 		if err := s.possible(ctx, c); err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"oversell/history"
 	"oversell/reports"
+	"oversell/reports/page"
 )
 
 // ErrUnwritten says that a page could not be written: the surroundings failed.
@@ -175,23 +176,23 @@ func (s source) tells(dir string) (func(io.Writer) error, error) {
 		if err != nil {
 			return nil, fmt.Errorf("the way from the page to the runs: %w", err)
 		}
-		return c.From(filepath.ToSlash(away)).HTML, nil
+		return func(w io.Writer) error { return page.Comparison(w, c.From(filepath.ToSlash(away))) }, nil
 	case reports.ExplorationSchema:
 		var e reports.Exploration
 		if err := decode(s.path, &e); err != nil {
 			return nil, err
 		}
-		return e.HTML, nil
+		return func(w io.Writer) error { return page.Exploration(w, e) }, nil
 	case reports.ExplorationsSchema:
 		var all reports.Explorations
 		if err := decode(s.path, &all); err != nil {
 			return nil, err
 		}
 		if len(all.Explorations) == 1 {
-			return all.Explorations[0].HTML, nil
+			return func(w io.Writer) error { return page.Exploration(w, all.Explorations[0]) }, nil
 		}
 		return func(w io.Writer) error {
-			return reports.Overview(w, reports.OverviewInput{Explorations: all.Explorations})
+			return page.Overview(w, page.OverviewInput{Explorations: all.Explorations})
 		}, nil
 	}
 	h, err := read(s.path)
@@ -223,11 +224,11 @@ func decode(path string, v any) error {
 // pageOf writes the page of a judged history that is at path, a run directory or a
 // file; the page will be in dir.
 func pageOf(w io.Writer, path, dir string, h *history.History, j Judged) error {
-	in := reports.RunInput{History: h, Run: j.Run, Latencies: j.Latencies, Command: Command(h.Header), Check: "oversell check " + word(path)}
+	in := page.RunInput{History: h, Run: j.Run, Latencies: j.Latencies, Command: Command(h.Header), Check: "oversell check " + word(path)}
 	if picture := filepath.Join(dirOf(path), pictureFile); exists(picture) {
 		in.Picture = linkFrom(dir, picture)
 	}
-	return reports.RunPage(w, in)
+	return page.Run(w, in)
 }
 
 // linkFrom is the address of a file for a page in dir; empty if there is no way.
@@ -245,7 +246,7 @@ func linkFrom(dir, path string) string {
 // have none yet.
 func overview(found []source, out string) (written []string, err error) {
 	dir := filepath.Dir(out)
-	var in reports.OverviewInput
+	var in page.OverviewInput
 	var others []string
 	for _, s := range found {
 		switch s.shape {
@@ -280,17 +281,17 @@ func overview(found []source, out string) (written []string, err error) {
 	if len(in.Runs)+len(in.Explorations) == 0 {
 		return nil, errors.New(in.Unreadable[0])
 	}
-	return append([]string{out}, others...), writeTo(out, func(w io.Writer) error { return reports.Overview(w, in) })
+	return append([]string{out}, others...), writeTo(out, func(w io.Writer) error { return page.Overview(w, in) })
 }
 
 // run judges one of several runs, and writes its page where a run directory has none.
-func (s source) run(dir string) (in reports.OverviewRun, wrote string, err error) {
+func (s source) run(dir string) (in page.OverviewRun, wrote string, err error) {
 	h, err := read(s.path)
 	if err != nil {
 		return in, "", fmt.Errorf("%s: %w", s.path, err)
 	}
 	j := Judge(h)
-	in = reports.OverviewRun{Run: j.Run, Name: s.named()}
+	in = page.OverviewRun{Run: j.Run, Name: s.named()}
 	if filepath.Base(s.path) != historyFile {
 		return in, "", nil
 	}
@@ -339,7 +340,7 @@ func ours(path string) error {
 	if err != nil {
 		return err
 	}
-	if len(head) > 0 && !bytes.Contains(head, []byte(reports.PageMark)) {
+	if len(head) > 0 && !bytes.Contains(head, []byte(page.Mark)) {
 		return fmt.Errorf("%s exists and is no page of oversell's, so it stays: choose another --out", path)
 	}
 	return nil

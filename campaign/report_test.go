@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"oversell/reports"
+	"oversell/reports/page"
 )
 
 // contents reads a file.
@@ -30,9 +31,9 @@ func TestReport(t *testing.T) {
 	o.JSONL, o.Hold = true, time.Millisecond // between reading the stock and writing it
 	p, _ := ran(t, o)
 	dirs := []string{filepath.Join(p.Dir, runName(0, p.Runs[0])), filepath.Join(p.Dir, runName(1, p.Runs[1]))}
-	page := contents(t, filepath.Join(dirs[0], pageFile))
-	for _, want := range []string{reports.PageMark, "Oversold: ", "oversell run --lock none --sale plain --target embedded", "oversell check "} {
-		if !strings.Contains(page, want) {
+	first := contents(t, filepath.Join(dirs[0], pageFile))
+	for _, want := range []string{page.Mark, "Oversold: ", "oversell run --lock none --sale plain --target embedded", "oversell check "} {
+		if !strings.Contains(first, want) {
 			t.Errorf("the page of the run lacks %q", want)
 		}
 	}
@@ -44,7 +45,7 @@ func TestReport(t *testing.T) {
 		}
 		again := contents(t, out)
 		again = strings.ReplaceAll(again, filepath.Join(dirs[0], jsonlFile), dirs[0])
-		if again != page {
+		if again != first {
 			t.Errorf("%s gives another page than the run had", from)
 		}
 	}

@@ -17,8 +17,8 @@ import (
 	"oversell/queueimpl"
 	"oversell/reports"
 	"oversell/scenarios"
+	"oversell/server"
 	"oversell/stockimpl"
-	"oversell/target"
 	"oversell/variant"
 )
 
@@ -232,12 +232,12 @@ func TestCounterexamplesReplay(t *testing.T) {
 }
 
 func replays(ctx context.Context, c Config, cx *reports.Counterexample) error {
-	server, err := target.Open(ctx, target.Spec{Target: "process"})
+	target, err := server.Open(ctx, server.Spec{Target: "process"})
 	if err != nil {
 		return err
 	}
-	defer server.Close()
-	admin := server.Client(0, target.ConnOptions{})
+	defer target.Close()
+	admin := target.Client(0, server.ConnOptions{})
 	defer admin.Close()
 	var all error
 	for n := range again() {
@@ -247,7 +247,7 @@ func replays(ctx context.Context, c Config, cx *reports.Counterexample) error {
 			if err := admin.FlushAll(ctx).Err(); err != nil {
 				return err
 			}
-			got, err = Replay(ctx, c, cx, []*redis.Options{server.Options(0, target.ConnOptions{})})
+			got, err = Replay(ctx, c, cx, []*redis.Options{target.Options(0, server.ConnOptions{})})
 		}
 		switch {
 		case err != nil:

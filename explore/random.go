@@ -279,7 +279,7 @@ const shrinking = 2 * time.Second
 // ending is what is broken if everybody stops in s: see end.
 func (w *worker) ending(s state) *finding {
 	x := w.search
-	if !x.ends.lock && !x.ends.books {
+	if !x.ends.lock && !x.ends.books || s.floats != 0 {
 		return nil
 	}
 	dead := w.dead(s)

@@ -8,7 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"oversell/reports"
-	"oversell/target"
+	"oversell/server"
 )
 
 // TestGoesOnAtRandom: a search that cannot be finished goes on at random, finds what is
@@ -52,12 +52,12 @@ func TestGoesOnAtRandom(t *testing.T) {
 			}
 			var servers []*redis.Options
 			for range 3 {
-				server, err := target.Open(t.Context(), target.Spec{Target: "process"})
+				target, err := server.Open(t.Context(), server.Spec{Target: "process"})
 				if err != nil {
 					t.Fatal(err)
 				}
-				defer server.Close()
-				servers = append(servers, server.Options(0, target.ConnOptions{}))
+				defer target.Close()
+				servers = append(servers, target.Options(0, server.ConnOptions{}))
 			}
 			got, err := Replay(t.Context(), c, r.Counterexample, servers)
 			if err != nil || got == nil || got.Name != r.Counterexample.Property {

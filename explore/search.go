@@ -192,6 +192,9 @@ func (x *search) changeFloats(k floatChange) uint32 {
 }
 
 func (x *search) floatsID(list []float) uint32 {
+	if len(list) == 0 {
+		return 0
+	}
 	sort.Slice(list, func(i, j int) bool { return list[i] < list[j] })
 	return x.floats.id(fmt.Sprint(list)[1:], func() []float { return list })
 }
@@ -796,10 +799,10 @@ func (w *worker) count(s state, a action, st step) {
 }
 
 // end judges what becomes of a state if everybody stops there: those in the middle
-// of something have died, if so many may.
+// of something have died, if so many may. A request under way is late, not lost: it still arrives.
 func (w *worker) end(s state, id stateID, c cost) {
 	x := w.search
-	if !x.ends.lock && !x.ends.books {
+	if !x.ends.lock && !x.ends.books || s.floats != 0 {
 		return
 	}
 	dead := w.dead(s)

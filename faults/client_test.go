@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"oversell/clock"
-	"oversell/target"
+	"oversell/server"
 )
 
 // struckBy is a client of the emulation that the faults may strike, and the
@@ -26,7 +26,7 @@ type struckBy struct {
 
 func underFaults(t *testing.T, sentences ...string) *struckBy {
 	t.Helper()
-	tg, err := target.OpenEmbedded(clock.Real{}, 1)
+	tg, err := server.OpenEmbedded(clock.Real{}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func underFaults(t *testing.T, sentences ...string) *struckBy {
 		t.Fatal(err)
 	}
 	s.Client = s.in.Client(0)
-	s.redis, s.admin = tg.Client(0, target.ConnOptions{}), tg.Client(0, target.ConnOptions{})
+	s.redis, s.admin = tg.Client(0, server.ConnOptions{}), tg.Client(0, server.ConnOptions{})
 	s.redis.AddHook(s.Client)
 	s.in.Start()
 	t.Cleanup(func() {

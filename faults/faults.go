@@ -21,7 +21,7 @@ import (
 	"context"
 	"time"
 
-	"oversell/target"
+	"oversell/server"
 	"oversell/variant"
 	"oversell/wire"
 )
@@ -111,7 +111,7 @@ type Where struct {
 	// State is who is struck; empty: anybody.
 	State State
 	// Client and Node are numbers, counted from 1; 0: any. Servers are numbered as
-	// target.Target.Servers lists them.
+	// server.Target.Servers lists them.
 	Client, Node int
 	// Direction is what a cut stops: wire.Requests, wire.Replies or, empty, both.
 	Direction wire.Direction
@@ -173,7 +173,7 @@ type Kind struct {
 	Cuts bool
 	// Needs says what the target must be able to do, and is nil when any target
 	// will do.
-	Needs func(ctx context.Context, f Fault, t *target.Target) error
+	Needs func(ctx context.Context, f Fault, t *server.Target) error
 	// Lasts is how long the fault is in force before it is mended, when the
 	// sentence does not say "for"; nil: no time.
 	Lasts func(f Fault) time.Duration
@@ -228,7 +228,7 @@ func (b Blow) effect(s State) string {
 
 // Site is what a server fault finds.
 type Site struct {
-	Target *target.Target
+	Target *server.Target
 	// Key is the name of the lock's key under test; empty if there is none.
 	Key string
 	// Await waits until a client holds a lock that was granted after the call of

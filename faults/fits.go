@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"oversell/target"
+	"oversell/server"
 	"oversell/variant"
 	"oversell/wire"
 )
@@ -25,7 +25,7 @@ func (f Fault) Wrong(p Part, format string, args ...any) error {
 // FitsServers is nil if the fault can matter on these servers, or names none of
 // them. others are the faults of the run, and masters is how many of independent
 // masters its clients use; 0: all.
-func (f Fault) FitsServers(all []target.Server, others []Fault, masters int) error {
+func (f Fault) FitsServers(all []server.Member, others []Fault, masters int) error {
 	n := f.Where.Node
 	if n == 0 {
 		return nil
@@ -33,13 +33,13 @@ func (f Fault) FitsServers(all []target.Server, others []Fault, masters int) err
 	if n > len(all) {
 		return f.Wrong(TakesNode, "names node %d, and the servers are node 1 to node %d", n, len(all))
 	}
-	independent := !slices.ContainsFunc(all, func(s target.Server) bool { return s.Role != target.Master })
+	independent := !slices.ContainsFunc(all, func(s server.Member) bool { return s.Role != server.Master })
 	helped := slices.ContainsFunc(others, func(o Fault) bool { return o.Kind.Level == OnServer && o.Text != f.Text })
 	switch role := all[n-1].Role; {
 	case slices.Contains(f.Kind.Provokes(f, forGood), variant.Failover): // it names a master by any of its servers
-	case role == target.Sentinel && f.Kind.Level == OnWire:
+	case role == server.Sentinel && f.Kind.Level == OnWire:
 		return f.Wrong(TakesNode, "names node %d, a sentinel: commands go to masters", n)
-	case role != target.Master && !helped:
+	case role != server.Master && !helped:
 		return f.Wrong(TakesNode, "names node %d, a %s: no command goes there, unless another fault makes it a master", n, role)
 	case independent && masters > 0 && n > masters:
 		return f.Wrong(TakesNode, "names node %d, and the clients of this run use node 1 only", n)

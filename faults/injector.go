@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"oversell/target"
+	"oversell/server"
 )
 
 // Options say what an Injector works on.
@@ -21,7 +21,7 @@ type Options struct {
 	Faults []Fault
 	// Seed fixes every random choice.
 	Seed   uint64
-	Target *target.Target
+	Target *server.Target
 	// Key is the name of the lock's key under test; empty if there is none.
 	Key string
 	// Near is any key in the hash slot of the run: where a cluster keeps what it is
@@ -176,7 +176,7 @@ type hit struct {
 }
 
 // New checks the faults against the target and puts proxies before its servers if
-// a fault of the wire wants them. An error of class target.ErrUsage says which
+// a fault of the wire wants them. An error of class server.ErrUsage says which
 // fault cannot be had there, and where it can. Close ends what New began.
 func New(ctx context.Context, o Options) (*Injector, error) {
 	in := &Injector{o: o, epoch: time.Now(), stop: make(chan struct{}), done: make(chan struct{}), settled: make(chan struct{}), clients: map[int]*Client{}, conns: map[string]int{}, heirs: map[int]int{}}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"oversell/target"
+	"oversell/server"
 	"oversell/variant"
 )
 
@@ -16,7 +16,7 @@ var kindClientKill = Kind{
 	Summary:  "a server closes the connections of all its clients",
 	Takes:    []Part{TakesNode},
 	Provokes: func(Fault, time.Duration) []variant.Fault { return []variant.Fault{variant.DropReply} },
-	Needs:    needsKeys(target.CanAdminister),
+	Needs:    needsKeys(server.CanAdminister),
 	Inject: func(ctx context.Context, _ Fault, on Site) (func(context.Context) error, error) {
 		n, err := on.admin().ClientKillByFilter(ctx, "TYPE", "normal").Result()
 		switch {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"oversell/target"
+	"oversell/server"
 )
 
 // kindClientPause has a server hold back the commands of all clients. It ends early
@@ -16,10 +16,10 @@ var kindClientPause = Kind{
 	Takes:    []Part{TakesNode, TakesAmount},
 	Requires: []Part{TakesAmount},
 	Provokes: stallProvokes,
-	Needs:    needsKeys(target.CanAdminister),
+	Needs:    needsKeys(server.CanAdminister),
 	Lasts:    amount,
 	Inject: func(ctx context.Context, f Fault, on Site) (func(context.Context) error, error) {
-		healed, err := on.Target.Intend(target.Undo{Server: on.Chosen, Paused: true})
+		healed, err := on.Target.Intend(server.Undo{Server: on.Chosen, Paused: true})
 		if err != nil {
 			return nil, err
 		}

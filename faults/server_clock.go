@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"oversell/target"
+	"oversell/server"
 	"oversell/variant"
 )
 
@@ -30,7 +30,7 @@ var kindClockNode = Kind{
 	Requires: []Part{TakesAmount},
 	Complete: func(f *Fault) { f.When.ForGood = f.When.For == 0 },
 	Provokes: clockProvokes,
-	Needs:    needs(target.CanJump),
+	Needs:    needs(server.CanJump),
 	Inject: func(ctx context.Context, f Fault, on Site) (func(context.Context) error, error) {
 		readings := on.clockReadings(ctx)
 		leases := on.awaitLeases(ctx)

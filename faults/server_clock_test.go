@@ -4,14 +4,14 @@ import (
 	"testing"
 	"time"
 
-	"oversell/target"
+	"oversell/server"
 )
 
 // A clock that is put right again changes no lease: neither does a lease that was
 // granted meanwhile last longer by the jump, nor does it end with it.
 func TestMendingAClockKeepsLeases(t *testing.T) {
 	t.Parallel()
-	tg := openServers(t, target.Spec{Target: "process", Clocks: true})
+	tg := openServers(t, server.Spec{Target: "process", Clocks: true})
 	c := tg.Admin(1)
 	const lease = 40 * time.Second
 	for _, jump := range []string{"+60s", "-60s", "+1s", "-1s"} {
@@ -36,7 +36,7 @@ func TestMendingAClockKeepsLeases(t *testing.T) {
 // nothing.
 func TestAClockThatNobodyReads(t *testing.T) {
 	t.Parallel()
-	tg := openServers(t, target.Spec{Target: "process", Clocks: true})
+	tg := openServers(t, server.Spec{Target: "process", Clocks: true})
 	why := ""
 	on := Site{Target: tg, Vain: func(w string) { why = w }}
 	broken(t, on, "clock +60s on node 1")()

@@ -5,13 +5,13 @@ import (
 	"testing"
 	"time"
 
-	"oversell/target"
+	"oversell/server"
 )
 
 func TestScriptFlush(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"embedded", "process"} {
-		tg := openServers(t, target.Spec{Target: kind, Topology: "masters:2"})
+		tg := openServers(t, server.Spec{Target: kind, Topology: "masters:2"})
 		for _, c := range []struct {
 			sentence    string
 			first, last string
@@ -34,7 +34,7 @@ func TestScriptFlush(t *testing.T) {
 // Scripts are flushed where that can be done, as another server may be down.
 func TestScriptFlushWithADeadServer(t *testing.T) {
 	t.Parallel()
-	tg := openServers(t, target.Spec{Target: "process", Topology: "masters:2"})
+	tg := openServers(t, server.Spec{Target: "process", Topology: "masters:2"})
 	if err := tg.Kill(1); err != nil {
 		t.Fatal(err)
 	}
@@ -46,9 +46,9 @@ func TestScriptFlushWithADeadServer(t *testing.T) {
 
 func TestClientKill(t *testing.T) {
 	t.Parallel()
-	tg := openServers(t, target.Spec{Target: "process"})
+	tg := openServers(t, server.Spec{Target: "process"})
 	// One connection: what is not known to be dead yet answers with an error.
-	client := tg.Client(0, target.ConnOptions{})
+	client := tg.Client(0, server.ConnOptions{})
 	defer client.Close()
 	blocked := make(chan error)
 	go func() { blocked <- client.BLPop(context.Background(), 10*time.Second, "nothing").Err() }()
@@ -69,8 +69,8 @@ func TestClientKill(t *testing.T) {
 
 func TestClientPause(t *testing.T) {
 	t.Parallel()
-	tg := openServers(t, target.Spec{Target: "process"})
-	client := tg.Client(0, target.ConnOptions{})
+	tg := openServers(t, server.Spec{Target: "process"})
+	client := tg.Client(0, server.ConnOptions{})
 	defer client.Close()
 	wantReply(t, client, "PONG", "PING")
 	begin := time.Now()
@@ -98,8 +98,8 @@ func TestClientPause(t *testing.T) {
 
 func TestReadOnly(t *testing.T) {
 	t.Parallel()
-	tg := openServers(t, target.Spec{Target: "process", Topology: "masters:2"})
-	client := tg.Client(1, target.ConnOptions{})
+	tg := openServers(t, server.Spec{Target: "process", Topology: "masters:2"})
+	client := tg.Client(1, server.ConnOptions{})
 	defer client.Close()
 	wantReply(t, client, "OK", "SET", "k", "v", "PX", "60000")
 	mend := broken(t, Site{Target: tg}, "read-only node 2 for 1s")
@@ -116,7 +116,7 @@ func TestReadOnly(t *testing.T) {
 
 func TestClockNode(t *testing.T) {
 	t.Parallel()
-	tg := openServers(t, target.Spec{Target: "process", Topology: "masters:2", Clocks: true})
+	tg := openServers(t, server.Spec{Target: "process", Topology: "masters:2", Clocks: true})
 	for n := 1; n <= 2; n++ {
 		wantReply(t, tg.Admin(n), "OK", "SET", "lock", "a", "PX", "10000")
 	}
@@ -135,7 +135,7 @@ func TestClockNode(t *testing.T) {
 	}
 }
 
-func wantAhead(t *testing.T, tg *target.Target, n int, want time.Duration) {
+func wantAhead(t *testing.T, tg *server.Target, n int, want time.Duration) {
 	t.Helper()
 	now, err := tg.Admin(n).Time(t.Context()).Result()
 	if ahead := time.Until(now); err != nil || ahead > want+time.Second || ahead < want-5*time.Second {

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"oversell/target"
+	"oversell/server"
 )
 
 func TestKill(t *testing.T) {
@@ -17,8 +17,8 @@ func TestKill(t *testing.T) {
 		want    string
 	}{{"without an append-only file", false, "redis: nil"}, {"with one", true, "v"}} {
 		t.Run(c.name, func(t *testing.T) {
-			tg := openServers(t, target.Spec{Target: "process", Persist: c.persist})
-			client := tg.Client(0, target.ConnOptions{})
+			tg := openServers(t, server.Spec{Target: "process", Persist: c.persist})
+			client := tg.Client(0, server.ConnOptions{})
 			defer client.Close()
 			wantReply(t, client, "OK", "SET", "k", "v")
 			mend := broken(t, Site{Target: tg}, "kill")
@@ -33,7 +33,7 @@ func TestKill(t *testing.T) {
 
 func TestKillForGood(t *testing.T) {
 	t.Parallel()
-	tg := openServers(t, target.Spec{Target: "process", Topology: "masters:3"})
+	tg := openServers(t, server.Spec{Target: "process", Topology: "masters:3"})
 	heal, err := strikeAt(t, Site{Target: tg}, "kill node 2 for good")
 	if heal != nil || err != nil {
 		t.Fatalf("kill for good heals, or failed: %v", err)
@@ -50,7 +50,7 @@ func TestKillForGood(t *testing.T) {
 
 func TestRestart(t *testing.T) {
 	t.Parallel()
-	tg := openServers(t, target.Spec{Target: "process", Topology: "masters:3", Persist: true})
+	tg := openServers(t, server.Spec{Target: "process", Topology: "masters:3", Persist: true})
 	for _, c := range []struct{ sentence, want string }{
 		{"restart node 3", "v"}, {"restart node 3 empty", "redis: nil"},
 	} {
@@ -66,7 +66,7 @@ func TestRestart(t *testing.T) {
 // A server that shall stay away for a lease does, also when it is mended early.
 func TestRestartTakesItsTime(t *testing.T) {
 	t.Parallel()
-	tg := openServers(t, target.Spec{Target: "process"})
+	tg := openServers(t, server.Spec{Target: "process"})
 	begin := time.Now()
 	broken(t, Site{Target: tg}, "restart after 400ms")()
 	if took := time.Since(begin); took < 400*time.Millisecond {
@@ -85,8 +85,8 @@ func TestRestartTakesItsTime(t *testing.T) {
 
 func TestFreezeNode(t *testing.T) {
 	t.Parallel()
-	tg := openServers(t, target.Spec{Target: "process"})
-	hasty := tg.Client(0, target.ConnOptions{Timeout: 50 * time.Millisecond})
+	tg := openServers(t, server.Spec{Target: "process"})
+	hasty := tg.Client(0, server.ConnOptions{Timeout: 50 * time.Millisecond})
 	defer hasty.Close()
 	wantReply(t, hasty, "OK", "SET", "lock", "a", "PX", "300")
 	mend := broken(t, Site{Target: tg}, "freeze node 1 1s")

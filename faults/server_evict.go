@@ -12,7 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"oversell/target"
+	"oversell/server"
 	"oversell/variant"
 )
 
@@ -26,7 +26,7 @@ var kindEvict = Kind{
 	Summary:  "a server drops the key of a lock that is held, for want of memory",
 	Takes:    []Part{TakesNode},
 	Provokes: func(Fault, time.Duration) []variant.Fault { return []variant.Fault{variant.Evict} },
-	Needs:    needsKeys(target.CanAdminister, target.CanLose),
+	Needs:    needsKeys(server.CanAdminister, server.CanLose),
 	Inject: func(ctx context.Context, _ Fault, on Site) (func(context.Context) error, error) {
 		return nil, evict(ctx, on)
 	},

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"oversell/target"
+	"oversell/server"
 	"oversell/variant"
 )
 
@@ -17,14 +17,14 @@ var kindFailover = Kind{
 	Summary:  "the primary dies as of kill -9 (at an address it is only deposed, and the master again after the run), a replica takes its place, and then the old one comes back as a replica",
 	Takes:    []Part{TakesNode},
 	Provokes: failoverProvokes,
-	Needs:    needsKeys(target.CanFailOver),
+	Needs:    needsKeys(server.CanFailOver),
 	Inject: func(ctx context.Context, _ Fault, on Site) (func(context.Context) error, error) {
 		master := group(on.Target, on.Chosen)
 		old, err := on.Target.Primary(ctx, master)
 		if err != nil {
 			return nil, err
 		}
-		if on.Target.Can(ctx, target.CanStop) != nil {
+		if on.Target.Can(ctx, server.CanStop) != nil {
 			if err := on.Target.Depose(ctx, master); err != nil {
 				return nil, err
 			}

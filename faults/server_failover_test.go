@@ -3,12 +3,13 @@ package faults
 import (
 	"context"
 	"fmt"
-	"github.com/redis/go-redis/v9"
 	"strings"
 	"testing"
 	"time"
 
-	"oversell/target"
+	"github.com/redis/go-redis/v9"
+
+	"oversell/server"
 )
 
 // standIns are the topologies in which a server can take another's place.
@@ -22,8 +23,8 @@ func TestFailover(t *testing.T) {
 	for _, topology := range standIns {
 		t.Run(topology, func(t *testing.T) {
 			t.Parallel()
-			tg := openServers(t, target.Spec{Target: "process", Topology: topology})
-			client := tg.Client(0, target.ConnOptions{Timeout: time.Second})
+			tg := openServers(t, server.Spec{Target: "process", Topology: topology})
+			client := tg.Client(0, server.ConnOptions{Timeout: time.Second})
 			defer client.Close()
 			wantReply(t, client, "OK", "SET", lockIn, "a")
 			if err := tg.AwaitHealthy(t.Context()); err != nil { // the replicas have it, too
@@ -45,7 +46,7 @@ func TestSplitBrain(t *testing.T) {
 	for _, topology := range standIns {
 		t.Run(topology, func(t *testing.T) {
 			t.Parallel()
-			tg := openServers(t, target.Spec{Target: "process", Topology: topology})
+			tg := openServers(t, server.Spec{Target: "process", Topology: topology})
 			people := lockingCrowd(t, tg, 6, lockIn, 20*time.Second, 100*time.Millisecond)
 			if err := people.await(t.Context()); err != nil {
 				t.Fatal(err)
@@ -71,7 +72,7 @@ func TestSplitBrain(t *testing.T) {
 // A primary that nobody deposed stays one, whatever was begun.
 func TestSplitBrainWithoutAGrant(t *testing.T) {
 	t.Parallel()
-	tg := openServers(t, target.Spec{Target: "process", Topology: "replica"})
+	tg := openServers(t, server.Spec{Target: "process", Topology: "replica"})
 	await := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 	f := mustParse(t, "split-brain")
 	ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
@@ -100,7 +101,7 @@ func TestEverythingHeals(t *testing.T) {
 	for _, topology := range standIns {
 		t.Run(topology, func(t *testing.T) {
 			t.Parallel()
-			tg := openServers(t, target.Spec{Target: "process", Topology: topology, Clocks: true, Persist: true})
+			tg := openServers(t, server.Spec{Target: "process", Topology: topology, Clocks: true, Persist: true})
 			people := lockingCrowd(t, tg, 4, "Lock:{a}", 2*time.Second, 20*time.Millisecond) // node 3 of a cluster keeps that
 			if topology == "sentinel" {
 				wantRefusal(t, mustParse(t, "oom for 1s node 4"), tg, "node 4 is a sentinel, which keeps no keys")
@@ -131,7 +132,7 @@ func TestEverythingHeals(t *testing.T) {
 // Without a lock it is the last writes that are lost.
 func TestSplitBrainWithoutALock(t *testing.T) {
 	t.Parallel()
-	tg := openServers(t, target.Spec{Target: "process", Topology: "replica"})
+	tg := openServers(t, server.Spec{Target: "process", Topology: "replica"})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	wantReply(t, tg.Admin(1), "1", "INCR", "id")
@@ -154,7 +155,7 @@ func TestSplitBrainWithoutALock(t *testing.T) {
 }
 
 // wantServed checks whether what was master number is the one still.
-func wantServed(t *testing.T, tg *target.Target, number int, itself bool) {
+func wantServed(t *testing.T, tg *server.Target, number int, itself bool) {
 	t.Helper()
 	now, err := tg.Primary(t.Context(), number)
 	if err != nil || (now == number) != itself {
@@ -162,7 +163,7 @@ func wantServed(t *testing.T, tg *target.Target, number int, itself bool) {
 	}
 }
 
-func wantRole(t *testing.T, tg *target.Target, number int, want string) {
+func wantRole(t *testing.T, tg *server.Target, number int, want string) {
 	t.Helper()
 	text, err := tg.Admin(number).Info(t.Context(), "replication").Result()
 	if err != nil || !strings.Contains(text, "role:"+want+"\r\n") {
@@ -172,7 +173,7 @@ func wantRole(t *testing.T, tg *target.Target, number int, want string) {
 
 // awaitReply waits for an answer to a client that has to find out first where the
 // new master is.
-func awaitReply(t *testing.T, tg *target.Target, c redis.UniversalClient, want string, args ...any) {
+func awaitReply(t *testing.T, tg *server.Target, c redis.UniversalClient, want string, args ...any) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"oversell/target"
+	"oversell/server"
 )
 
 // kindFreezeNode stops a server for a time: its machine is suspended, or swaps.
@@ -16,7 +16,7 @@ var kindFreezeNode = Kind{
 	Takes:    []Part{TakesNode, TakesAmount},
 	Requires: []Part{TakesAmount},
 	Provokes: stallProvokes,
-	Needs:    needs(target.CanStop),
+	Needs:    needs(server.CanStop),
 	Lasts:    amount,
 	Inject: func(_ context.Context, _ Fault, on Site) (func(context.Context) error, error) {
 		if err := on.Target.Freeze(on.Chosen); err != nil {

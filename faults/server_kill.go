@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"oversell/target"
+	"oversell/server"
 	"oversell/variant"
 )
 
@@ -15,7 +15,7 @@ var kindKill = Kind{
 	Summary:  "a server dies as of kill -9, and comes back after D (1s) with what it had on disk",
 	Takes:    []Part{TakesNode, TakesFor},
 	Provokes: deathProvokes,
-	Needs:    needs(target.CanStop),
+	Needs:    needs(server.CanStop),
 	Lasts:    func(Fault) time.Duration { return time.Second },
 	Inject: func(ctx context.Context, f Fault, on Site) (func(context.Context) error, error) {
 		connected := on.connections(ctx)

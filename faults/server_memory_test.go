@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"oversell/target"
+	"oversell/server"
 )
 
-func memoryOf(t *testing.T, tg *target.Target, n int) map[string]string {
+func memoryOf(t *testing.T, tg *server.Target, n int) map[string]string {
 	t.Helper()
 	now, err := settings(t.Context(), tg.Admin(n), "maxmemory*")
 	if err != nil {
@@ -22,7 +22,7 @@ func memoryOf(t *testing.T, tg *target.Target, n int) map[string]string {
 
 func TestOOM(t *testing.T) {
 	t.Parallel()
-	tg := openServers(t, target.Spec{Target: "process"})
+	tg := openServers(t, server.Spec{Target: "process"})
 	c := tg.Admin(1)
 	if err := configure(t.Context(), c, "maxmemory", "1000000000", "maxmemory-policy", "allkeys-lru"); err != nil {
 		t.Fatal(err)
@@ -49,7 +49,7 @@ func TestOOM(t *testing.T) {
 // one, not many besides the lock.
 func TestEvict(t *testing.T) {
 	t.Parallel()
-	tg := openServers(t, target.Spec{Target: "process"})
+	tg := openServers(t, server.Spec{Target: "process"})
 	c := tg.Admin(1)
 	for i := range 300 {
 		wantReply(t, c, "OK", "SET", fmt.Sprintf("order-%d", i), strings.Repeat("x", 100))
@@ -79,7 +79,7 @@ func TestEvict(t *testing.T) {
 
 func TestEvictFails(t *testing.T) {
 	t.Parallel()
-	tg := openServers(t, target.Spec{Target: "process"})
+	tg := openServers(t, server.Spec{Target: "process"})
 	await := func(context.Context) error { return nil }
 	wantReply(t, tg.Admin(1), "OK", "SET", "eternal", "a")
 	for _, c := range []struct {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"oversell/target"
+	"oversell/server"
 )
 
 // kindOOM leaves a server without memory: it refuses what would need more. What
@@ -20,7 +20,7 @@ var kindOOM = Kind{
 	Takes:    []Part{TakesNode, TakesFor},
 	Requires: []Part{TakesFor},
 	Provokes: refusalProvokes,
-	Needs:    needsKeys(target.CanAdminister),
+	Needs:    needsKeys(server.CanAdminister),
 	Inject: func(ctx context.Context, _ Fault, on Site) (func(context.Context) error, error) {
 		c := on.admin()
 		before, err := memorySettings(ctx, c)
@@ -28,7 +28,7 @@ var kindOOM = Kind{
 			return nil, fmt.Errorf("take the memory of server %d: %w", on.Chosen, err)
 		}
 		change := []string{"maxmemory-policy", "noeviction", "maxmemory", noMemory}
-		healed, err := on.Target.Intend(target.Undo{Server: on.Chosen, Settings: memoryUndo(before, change)})
+		healed, err := on.Target.Intend(server.Undo{Server: on.Chosen, Settings: memoryUndo(before, change)})
 		if err != nil {
 			return nil, err
 		}
@@ -48,9 +48,9 @@ var kindOOM = Kind{
 
 // memoryUndo are the settings that are to be put back, with what the change makes of
 // them. The limit comes first, as in restoreMemory.
-func memoryUndo(before map[string]string, change []string) (settings []target.Setting) {
+func memoryUndo(before map[string]string, change []string) (settings []server.Setting) {
 	for _, name := range memorySettingNames {
-		s := target.Setting{Name: name, Was: before[name]}
+		s := server.Setting{Name: name, Was: before[name]}
 		if i := slices.Index(change, name); i >= 0 {
 			s.Set = change[i+1]
 		}

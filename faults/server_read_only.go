@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"oversell/target"
+	"oversell/server"
 )
 
 // kindReadOnly makes a master a replica for a time: it keeps its data, answers
@@ -28,7 +28,7 @@ var kindReadOnly = Kind{
 		if err != nil {
 			return nil, err
 		}
-		healed, err := on.Target.Intend(target.Undo{Server: on.Chosen, ReadOnly: true, Follows: before})
+		healed, err := on.Target.Intend(server.Undo{Server: on.Chosen, ReadOnly: true, Follows: before})
 		if err != nil {
 			return nil, err
 		}
@@ -47,7 +47,7 @@ var kindReadOnly = Kind{
 			told(ctx)
 			return on.settle(ctx, on.Chosen)
 		}
-		return heal, follow(ctx, c, target.Nobody)
+		return heal, follow(ctx, c, server.Nobody)
 	},
 }
 
@@ -63,9 +63,9 @@ func follow(ctx context.Context, c *redis.Client, addr string) error {
 	return nil
 }
 
-var needsReadOnlyServer = needsKeys(target.CanAdminister)
+var needsReadOnlyServer = needsKeys(server.CanAdminister)
 
-func needsReadOnly(ctx context.Context, f Fault, t *target.Target) error {
+func needsReadOnly(ctx context.Context, f Fault, t *server.Target) error {
 	if clustered(t) {
 		return refusef("a cluster decides itself which of its nodes is a replica: use topology single, masters:N, replica or sentinel")
 	}

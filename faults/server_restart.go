@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"oversell/target"
+	"oversell/server"
 )
 
 // kindRestart kills a server and starts it again.
@@ -15,7 +15,7 @@ var kindRestart = Kind{
 	Summary:  "a server dies as of kill -9 and is started again, after D, with what it had on disk or empty",
 	Takes:    []Part{TakesNode, TakesEmpty, TakesAmount},
 	Provokes: deathProvokes,
-	Needs:    needs(target.CanStop),
+	Needs:    needs(server.CanStop),
 	Lasts:    amount,
 	Inject: func(ctx context.Context, f Fault, on Site) (func(context.Context) error, error) {
 		connected := on.connections(ctx)

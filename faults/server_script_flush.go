@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"oversell/target"
+	"oversell/server"
 	"oversell/variant"
 )
 
@@ -23,7 +23,7 @@ var kindScriptFlush = Kind{
 		var errs []error
 		done, counted, scripts := false, true, int64(0)
 		for _, s := range on.Target.Servers() {
-			if s.Role == target.Sentinel || f.Where.Node != 0 && f.Where.Node != s.Number {
+			if s.Role == server.Sentinel || f.Where.Node != 0 && f.Where.Node != s.Number {
 				continue
 			}
 			on.Chosen = s.Number

@@ -11,7 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"oversell/target"
+	"oversell/server"
 	"oversell/variant"
 )
 
@@ -19,8 +19,8 @@ import (
 const timedSyntax = nodeSyntax + " [at D] [every D] [times N|once]"
 
 // needs is a Kind.Needs: what must be possible.
-func needs(abilities ...target.Ability) func(context.Context, Fault, *target.Target) error {
-	return func(ctx context.Context, _ Fault, t *target.Target) error {
+func needs(abilities ...server.Ability) func(context.Context, Fault, *server.Target) error {
+	return func(ctx context.Context, _ Fault, t *server.Target) error {
 		for _, a := range abilities {
 			if err := t.Can(ctx, a); err != nil {
 				return err
@@ -31,23 +31,23 @@ func needs(abilities ...target.Ability) func(context.Context, Fault, *target.Tar
 }
 
 // needsKeys is needs, of a fault that can strike only a server that keeps keys.
-func needsKeys(abilities ...target.Ability) func(context.Context, Fault, *target.Target) error {
+func needsKeys(abilities ...server.Ability) func(context.Context, Fault, *server.Target) error {
 	able := needs(abilities...)
-	return func(ctx context.Context, f Fault, t *target.Target) error {
+	return func(ctx context.Context, f Fault, t *server.Target) error {
 		if err := able(ctx, f, t); err != nil {
 			return err
 		}
-		if n := f.Where.Node; n > 0 && t.Servers()[n-1].Role == target.Sentinel {
+		if n := f.Where.Node; n > 0 && t.Servers()[n-1].Role == server.Sentinel {
 			return refusef("node %d is a sentinel, which keeps no keys", n)
 		}
 		return nil
 	}
 }
 
-// refusal is an error of class target.ErrUsage that does not mention the class.
+// refusal is an error of class server.ErrUsage that does not mention the class.
 type refusal struct{ error }
 
-func (refusal) Is(class error) bool { return class == target.ErrUsage }
+func (refusal) Is(class error) bool { return class == server.ErrUsage }
 
 func (r refusal) Unwrap() error { return r.error }
 
@@ -55,15 +55,15 @@ func refusef(format string, args ...any) error { return refusal{fmt.Errorf(forma
 
 // clustered tells whether the servers share the keys and settle among themselves
 // who serves which.
-func clustered(t *target.Target) bool { return t.Topology == "cluster" }
+func clustered(t *server.Target) bool { return t.Topology == "cluster" }
 
 // linked tells whether servers of the target stand in for each other.
-func linked(t *target.Target) bool {
+func linked(t *server.Target) bool {
 	return t.Topology == "replica" || t.Topology == "sentinel" || clustered(t)
 }
 
 // group is the number of the master that a server was, or followed, at first.
-func group(t *target.Target, number int) int {
+func group(t *server.Target, number int) int {
 	if s := t.Servers()[number-1]; s.Of != 0 {
 		return s.Of
 	}
@@ -72,7 +72,7 @@ func group(t *target.Target, number int) int {
 
 // keeper is the number of the server that serves a key now: of masters that know
 // nothing of each other, and each of which keeps it, the first.
-func keeper(ctx context.Context, t *target.Target, key string) (int, error) {
+func keeper(ctx context.Context, t *server.Target, key string) (int, error) {
 	if !clustered(t) || key == "" {
 		return t.Primary(ctx, 1)
 	}
@@ -210,7 +210,7 @@ func (s Site) settle(ctx context.Context, number int) error {
 func (s Site) rejoin(ctx context.Context, number int) error {
 	t := s.Target
 	all := t.Servers()
-	if clustered(t) || all[number-1].Role == target.Sentinel {
+	if clustered(t) || all[number-1].Role == server.Sentinel {
 		return nil
 	}
 	primary, err := t.Primary(ctx, group(t, number))
@@ -244,7 +244,7 @@ func configure(ctx context.Context, c redis.Cmdable, pairs ...string) error {
 }
 
 // clientPatience is how long clients wait for a reply, unless a deadline of theirs
-// is nearer; see target.ConnOptions.
+// is nearer; see server.ConnOptions.
 const clientPatience = 5 * time.Second
 
 // stallProvokes are the faults that a server brings about which answers nothing for

@@ -15,13 +15,13 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"oversell/target"
+	"oversell/server"
 	"oversell/variant"
 )
 
 // openServers opens a target, and skips the test where there is no redis-server,
 // unless everything must run.
-func openServers(t *testing.T, spec target.Spec) *target.Target {
+func openServers(t *testing.T, spec server.Spec) *server.Target {
 	t.Helper()
 	if _, err := exec.LookPath("redis-server"); err != nil && spec.Target == "process" {
 		if os.Getenv("OVERSELL_REQUIRE_ALL") == "1" {
@@ -29,7 +29,7 @@ func openServers(t *testing.T, spec target.Spec) *target.Target {
 		}
 		t.Skip(err)
 	}
-	tg, err := target.Open(t.Context(), spec)
+	tg, err := server.Open(t.Context(), spec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,10 +147,10 @@ type crowd struct {
 
 // lockingCrowd starts n clients, each with a connection of its own, which hold the
 // lock for a time, with a lease, and then try again. The test stops them at its end.
-func lockingCrowd(t *testing.T, tg *target.Target, n int, key string, lease, section time.Duration) *crowd {
+func lockingCrowd(t *testing.T, tg *server.Target, n int, key string, lease, section time.Duration) *crowd {
 	c := &crowd{key: key, stopped: make(chan struct{})}
 	for i := range n {
-		client := tg.Client(0, target.ConnOptions{Timeout: time.Second})
+		client := tg.Client(0, server.ConnOptions{Timeout: time.Second})
 		c.running.Go(func() {
 			defer client.Close()
 			for c.pause(5 * time.Millisecond) {
@@ -232,8 +232,8 @@ func overlaps(holds []hold) (n int) {
 }
 
 func TestNeeds(t *testing.T) {
-	embedded := openServers(t, target.Spec{Target: "embedded", Topology: "masters:2"})
-	single := openServers(t, target.Spec{Target: "process"})
+	embedded := openServers(t, server.Spec{Target: "embedded", Topology: "masters:2"})
+	single := openServers(t, server.Spec{Target: "process"})
 	const (
 		noKill   = "the in-memory emulation cannot be killed or frozen: that needs a server of its own, --target process or container"
 		noAdmin  = "the in-memory emulation does not know administrative commands: that needs a real server, --target process or container"
@@ -266,7 +266,7 @@ func TestNeeds(t *testing.T) {
 }
 
 // wantRefusal checks the text of a refusal; empty: there is none.
-func wantRefusal(t *testing.T, f Fault, tg *target.Target, want string) {
+func wantRefusal(t *testing.T, f Fault, tg *server.Target, want string) {
 	t.Helper()
 	err := f.Kind.Needs(t.Context(), f, tg)
 	switch {
@@ -275,8 +275,8 @@ func wantRefusal(t *testing.T, f Fault, tg *target.Target, want string) {
 		t.Errorf("%q is not refused on %s %s", f.Text, tg.Kind, tg.Topology)
 	case err.Error() != want:
 		t.Errorf("%q on %s %s is refused with %q; want %q", f.Text, tg.Kind, tg.Topology, err, want)
-	case !errors.Is(err, target.ErrUsage):
-		t.Errorf("%q is not of class %v", err, target.ErrUsage)
+	case !errors.Is(err, server.ErrUsage):
+		t.Errorf("%q is not of class %v", err, server.ErrUsage)
 	}
 }
 
@@ -314,7 +314,7 @@ func TestServerKindsProvoke(t *testing.T) {
 // What cannot be mended at once is tried again until time is up, and then the last
 // reason is told.
 func TestInsist(t *testing.T) {
-	on := Site{Target: openServers(t, target.Spec{Target: "embedded"})}
+	on := Site{Target: openServers(t, server.Spec{Target: "embedded"})}
 	tries := 0
 	err := on.insist(t.Context(), func(context.Context) error {
 		if tries++; tries < 3 {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"oversell/target"
+	"oversell/server"
 )
 
 // kindSplitBrain leaves two masters, of which one does not know of the last lock
@@ -36,7 +36,7 @@ var kindSplitBrain = Kind{
 	Summary:  "a replica that lacks the last lock is promoted, and the old primary goes on as a master, too, for D (2s)",
 	Takes:    []Part{TakesNode, TakesFor},
 	Provokes: failoverProvokes,
-	Needs:    needsKeys(target.CanLose, target.CanFailOver),
+	Needs:    needsKeys(server.CanLose, server.CanFailOver),
 	Lasts:    func(Fault) time.Duration { return 2 * time.Second },
 	Inject: func(ctx context.Context, _ Fault, on Site) (func(context.Context) error, error) {
 		master := group(on.Target, on.Chosen)
@@ -225,7 +225,7 @@ func (b *brain) endLease(ctx context.Context, successor int) error {
 // replicas are the numbers of all others that keep the same keys.
 func (b *brain) replicas() (numbers []int) {
 	for _, s := range b.Target.Servers() {
-		if s.Role != target.Sentinel && s.Number != b.old && group(b.Target, s.Number) == b.master {
+		if s.Role != server.Sentinel && s.Number != b.old && group(b.Target, s.Number) == b.master {
 			numbers = append(numbers, s.Number)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync"
 
-	"oversell/target"
+	"oversell/server"
 	"oversell/wire"
 )
 
@@ -40,19 +40,19 @@ func (in *Injector) interpose(ctx context.Context) error {
 	}
 	in.proxies, in.pending = map[int]*wire.Proxy{}, map[connection][]ordered{}
 	via := map[string]string{}
-	for _, server := range in.o.Target.Servers() {
-		if server.Role == target.Sentinel {
+	for _, s := range in.o.Target.Servers() {
+		if s.Role == server.Sentinel {
 			continue
 		}
-		p, err := wire.Listen(ctx, wire.Options{To: server.Addr,
-			Judge: func(c wire.Command) wire.Action { return in.judge(server.Number, c) },
-			Fired: func(c wire.Command, a wire.Action) { in.tookEffect(server.Number, c, a) },
+		p, err := wire.Listen(ctx, wire.Options{To: s.Addr,
+			Judge: func(c wire.Command) wire.Action { return in.judge(s.Number, c) },
+			Fired: func(c wire.Command, a wire.Action) { in.tookEffect(s.Number, c, a) },
 		})
 		if err != nil {
 			return err
 		}
-		in.proxies[server.Number] = p
-		via[server.Addr] = p.Addr()
+		in.proxies[s.Number] = p
+		via[s.Addr] = p.Addr()
 	}
 	in.o.Target.Route(func(addr string) string {
 		if proxy, known := via[addr]; known {

@@ -14,14 +14,14 @@ import (
 
 	"oversell/internal/stepped"
 	"oversell/lockimpl"
-	"oversell/target"
+	"oversell/server"
 	"oversell/variant"
 )
 
-func server(t *testing.T, kind string) *target.Target {
+func openServer(t *testing.T, kind string) *server.Target {
 	t.Helper()
-	s, err := target.Open(t.Context(), target.Spec{Target: kind})
-	if errors.Is(err, target.ErrEnvironment) && os.Getenv("OVERSELL_REQUIRE_ALL") != "1" {
+	s, err := server.Open(t.Context(), server.Spec{Target: kind})
+	if errors.Is(err, server.ErrEnvironment) && os.Getenv("OVERSELL_REQUIRE_ALL") != "1" {
 		t.Skip(err)
 	}
 	if err != nil {
@@ -31,9 +31,9 @@ func server(t *testing.T, kind string) *target.Target {
 	return s
 }
 
-func client(t *testing.T, s *target.Target) *redis.Client {
+func client(t *testing.T, s *server.Target) *redis.Client {
 	t.Helper()
-	c := s.Client(0, target.ConnOptions{}).(*redis.Client)
+	c := s.Client(0, server.ConnOptions{}).(*redis.Client)
 	t.Cleanup(func() { c.Close() })
 	if err := c.Ping(t.Context()).Err(); err != nil {
 		t.Fatal(err)
@@ -49,7 +49,7 @@ func generator(t *testing.T, v Variant, c *redis.Client, counter string) Generat
 // TestOneClientCounts: alone, every generator gives 1, 2, 3 …
 func TestOneClientCounts(t *testing.T) {
 	for _, kind := range []string{"process", "embedded"} {
-		s := server(t, kind)
+		s := openServer(t, kind)
 		for _, v := range Variants {
 			g := generator(t, v, client(t, s), "{"+v.Name+"}thread")
 			for want := int64(1); want <= 2*blockSize+1; want++ {
@@ -68,7 +68,7 @@ func TestOneClientCounts(t *testing.T) {
 // TestManyClientsCount: what is promised without a lock holds without one, and
 // get-set, which leans on it, holds with one.
 func TestManyClientsCount(t *testing.T) {
-	s := server(t, "process")
+	s := openServer(t, "process")
 	const clients, each = 8, 100
 	for _, v := range Variants {
 		var mu sync.Mutex // stands for a lock that works
@@ -106,7 +106,7 @@ func TestManyClientsCount(t *testing.T) {
 
 // TestTwoReadersGetOneNumber is get-set's flaw, step by step.
 func TestTwoReadersGetOneNumber(t *testing.T) {
-	s := server(t, "process")
+	s := openServer(t, "process")
 	v, _ := Find("get-set")
 	var got [2]int64
 	var cs [2]*stepped.Client
@@ -129,7 +129,7 @@ func TestTwoReadersGetOneNumber(t *testing.T) {
 
 // TestScriptKnowsItsRequests: a request that asks again leaves no gap.
 func TestScriptKnowsItsRequests(t *testing.T) {
-	s := server(t, "process")
+	s := openServer(t, "process")
 	v, _ := Find("script")
 	g := generator(t, v, client(t, s), "{again}thread")
 	for i, want := range []int64{1, 1, 2} {

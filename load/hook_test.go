@@ -8,7 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"oversell/clock"
-	"oversell/target"
+	"oversell/server"
 	"oversell/variant"
 )
 
@@ -35,7 +35,7 @@ func (c counting) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 // Clients that share connections have each a hook of their own, and a section is
 // held up in the middle with one as without.
 func TestEveryClientHasItsOwnHook(t *testing.T) {
-	tg, err := target.OpenEmbedded(clock.Real{}, 1)
+	tg, err := server.OpenEmbedded(clock.Real{}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func TestEveryClientHasItsOwnHook(t *testing.T) {
 		counts := map[int32]*int{}
 		e, err := New(t.Context(), Config{
 			Pool: pool, Waiting: Poll,
-			Dial: func(_ int32, n int) []redis.UniversalClient { return tg.Clients(target.ConnOptions{PoolSize: n}) },
+			Dial: func(_ int32, n int) []redis.UniversalClient { return tg.Clients(server.ConnOptions{PoolSize: n}) },
 			Meddle: func(id int32, _ *variant.Env) redis.Hook {
 				counts[id] = new(int)
 				return counting{counts[id]}

@@ -8,21 +8,21 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"oversell/clock"
-	"oversell/target"
+	"oversell/server"
 	"oversell/variant"
 )
 
 // Who waits for a shared connection with the first command of a try, or with the first
 // after a wait, is sent away when the run is stopped. Whatever follows is sent.
 func TestAStopSendsAwayWhoHasSentNothing(t *testing.T) {
-	tg, err := target.OpenEmbedded(clock.Real{}, 1)
+	tg, err := server.OpenEmbedded(clock.Real{}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer tg.Close()
 	e, err := New(t.Context(), Config{
 		Pool: 1, Waiting: Poll,
-		Dial: func(_ int32, n int) []redis.UniversalClient { return tg.Clients(target.ConnOptions{PoolSize: n}) },
+		Dial: func(_ int32, n int) []redis.UniversalClient { return tg.Clients(server.ConnOptions{PoolSize: n}) },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 	"oversell/internal/stepped"
 	"oversell/lockimpl"
 	"oversell/lockimpl/locktest"
-	"oversell/target"
+	"oversell/server"
 	"oversell/variant"
 )
 
@@ -24,7 +24,7 @@ import (
 // stage is one lock name, and its clients.
 type stage struct {
 	*testing.T
-	server *target.Target
+	target *server.Target
 	lock   lockimpl.Variant
 	name   string
 }
@@ -44,7 +44,7 @@ var stages int
 // on calls play with a fresh stage for each of the locks.
 func on(t *testing.T, play func(*stage), locks ...string) {
 	t.Helper()
-	server := locktest.Process("single")(t)
+	target := locktest.Process("single")(t)
 	for _, name := range locks {
 		t.Run(name, func(t *testing.T) {
 			v, ok := lockimpl.Find(name)
@@ -52,7 +52,7 @@ func on(t *testing.T, play func(*stage), locks ...string) {
 				t.Fatalf("no lock %q", name)
 			}
 			stages++
-			s := &stage{t, server, v, fmt.Sprintf("{flaw-%d}order", stages)}
+			s := &stage{t, target, v, fmt.Sprintf("{flaw-%d}order", stages)}
 			s.loadScripts()
 			play(s)
 		})
@@ -78,7 +78,7 @@ func (s *stage) loadScripts() {
 // tokens counts up, so that every token differs.
 func (s *stage) client() *client {
 	s.Helper()
-	c := s.server.Client(0, target.ConnOptions{PoolSize: 1}).(*redis.Client)
+	c := s.target.Client(0, server.ConnOptions{PoolSize: 1}).(*redis.Client)
 	s.Cleanup(func() { c.Close() })
 	if err := c.Ping(s.Context()).Err(); err != nil {
 		s.Fatal(err)
@@ -163,7 +163,7 @@ func (s *stage) expire() {
 }
 
 func (s *stage) admin() *redis.Client {
-	c := s.server.Client(0, target.ConnOptions{}).(*redis.Client)
+	c := s.target.Client(0, server.ConnOptions{}).(*redis.Client)
 	s.Cleanup(func() { c.Close() })
 	return c
 }

@@ -13,7 +13,7 @@ import (
 	"oversell/clock"
 	"oversell/queueimpl"
 	"oversell/queueimpl/queuetest"
-	"oversell/target"
+	"oversell/server"
 	"oversell/variant"
 )
 
@@ -21,19 +21,19 @@ import (
 // clock, and on the emulation by a virtual one.
 func TestConformance(t *testing.T) {
 	t.Run("redis", func(t *testing.T) {
-		server := startRedis(t)
+		target := startRedis(t)
 		conform(t, func(t *testing.T) queuetest.Bench {
 			return queuetest.Bench{
-				Env:   func() variant.Env { return world(t, server, clock.Real{}) },
+				Env:   func() variant.Env { return world(t, target, clock.Real{}) },
 				Queue: newName(),
 			}
 		})
 	})
 	t.Run("embedded", func(t *testing.T) {
 		conform(t, func(t *testing.T) queuetest.Bench {
-			clk, server := startEmbedded(t)
+			clk, target := startEmbedded(t)
 			return queuetest.Bench{
-				Env:   func() variant.Env { return world(t, server, clk) },
+				Env:   func() variant.Env { return world(t, target, clk) },
 				Queue: newName(),
 				Pass:  clk.Advance,
 			}
@@ -48,10 +48,10 @@ func conform(t *testing.T, open func(*testing.T) queuetest.Bench) {
 }
 
 // startRedis starts a redis-server of this test's own.
-func startRedis(t *testing.T) *target.Target {
+func startRedis(t *testing.T) *server.Target {
 	t.Helper()
-	s, err := target.Open(t.Context(), target.Spec{Target: "process"})
-	if err != nil && os.Getenv("OVERSELL_REQUIRE_ALL") != "1" && errors.Is(err, target.ErrEnvironment) {
+	s, err := server.Open(t.Context(), server.Spec{Target: "process"})
+	if err != nil && os.Getenv("OVERSELL_REQUIRE_ALL") != "1" && errors.Is(err, server.ErrEnvironment) {
 		t.Skip(err)
 	}
 	if err != nil {
@@ -62,10 +62,10 @@ func startRedis(t *testing.T) *target.Target {
 }
 
 // startEmbedded starts an emulation whose clock the test moves.
-func startEmbedded(t *testing.T) (*clock.Virtual, *target.Target) {
+func startEmbedded(t *testing.T) (*clock.Virtual, *server.Target) {
 	t.Helper()
 	clk := clock.NewVirtual(time.Unix(1_700_000_000, 123_456_000))
-	s, err := target.OpenEmbedded(clk, 1)
+	s, err := server.OpenEmbedded(clk, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,9 +74,9 @@ func startEmbedded(t *testing.T) (*clock.Virtual, *target.Target) {
 }
 
 // connect makes a client with one connection of its own, and opens that.
-func connect(t *testing.T, server *target.Target) *redis.Client {
+func connect(t *testing.T, target *server.Target) *redis.Client {
 	t.Helper()
-	c := server.Client(0, target.ConnOptions{PoolSize: 1}).(*redis.Client)
+	c := target.Client(0, server.ConnOptions{PoolSize: 1}).(*redis.Client)
 	t.Cleanup(func() { c.Close() })
 	if err := c.Ping(t.Context()).Err(); err != nil {
 		t.Fatal(err)
@@ -86,10 +86,10 @@ func connect(t *testing.T, server *target.Target) *redis.Client {
 
 // world is the Env of one client. Waiting for a lock is a short look again, by the
 // machine's clock.
-func world(t *testing.T, server *target.Target, clk clock.Clock) variant.Env {
+func world(t *testing.T, target *server.Target, clk clock.Clock) variant.Env {
 	t.Helper()
 	return variant.Env{
-		Redis: []redis.UniversalClient{connect(t, server)},
+		Redis: []redis.UniversalClient{connect(t, target)},
 		Clock: clk,
 		Token: rand.Text,
 		Wait: func(ctx context.Context, _ string, atMost time.Duration) error {

@@ -398,7 +398,7 @@ func TestTimeoutsPerCall(t *testing.T) {
 	on(t, func(s *stage) {
 		var waited []time.Duration
 		env := variant.Env{
-			Redis: []redis.UniversalClient{connect(t, s.server)},
+			Redis: []redis.UniversalClient{connect(t, s.target)},
 			Clock: clock.Real{},
 			Token: func() string { return "b" },
 			Wait: func(_ context.Context, _ string, atMost time.Duration) error {

@@ -16,14 +16,14 @@ import (
 	"oversell/internal/stepped"
 	"oversell/lockimpl"
 	"oversell/queueimpl"
-	"oversell/target"
+	"oversell/server"
 	"oversell/variant"
 )
 
 // stage is one queue, and its clients.
 type stage struct {
 	*testing.T
-	server  *target.Target
+	target  *server.Target
 	v       queueimpl.Variant
 	o       queueimpl.Options
 	name    string
@@ -34,17 +34,17 @@ type stage struct {
 // queue under the lock L.
 func on(t *testing.T, play func(*stage), queues ...string) {
 	t.Helper()
-	server := startRedis(t)
+	target := startRedis(t)
 	for _, name := range queues {
 		t.Run(name, func(t *testing.T) {
-			play(newStage(t, server, name))
+			play(newStage(t, target, name))
 		})
 	}
 }
 
-func newStage(t *testing.T, server *target.Target, name string) *stage {
+func newStage(t *testing.T, target *server.Target, name string) *stage {
 	t.Helper()
-	s := &stage{T: t, server: server, name: newName()}
+	s := &stage{T: t, target: target, name: newName()}
 	queue, lock, _ := strings.Cut(name, "/")
 	var ok bool
 	if s.v, ok = queueimpl.Find(queue); !ok {
@@ -98,7 +98,7 @@ func (s *stage) client() *client { return s.clientAt(clock.Real{}) }
 func (s *stage) clientAt(clk clock.Clock) *client {
 	s.Helper()
 	s.clients++
-	c := &client{stage: s, id: fmt.Sprint("client-", s.clients), redis: connect(s.T, s.server)}
+	c := &client{stage: s, id: fmt.Sprint("client-", s.clients), redis: connect(s.T, s.target)}
 	n := 0
 	c.queue = s.v.New(variant.Env{
 		Redis: []redis.UniversalClient{c.redis},
@@ -231,7 +231,7 @@ func (s *stage) comes(id string) queueimpl.Task {
 // admin is a plain client.
 func (s *stage) admin() *redis.Client {
 	s.Helper()
-	return connect(s.T, s.server)
+	return connect(s.T, s.target)
 }
 
 // endLease lets the lock's lease run out.

@@ -112,7 +112,7 @@ func (c Claims) ExitCode() int {
 
 // Told is the value with its unit and, where there is one, its spread.
 func (q Quantity) Told() string {
-	s := joined(" ", figure(q.Value), q.Unit)
+	s := Joined(" ", figure(q.Value), q.Unit)
 	if q.Spread != nil && q.Spread.Low < q.Spread.High {
 		s += fmt.Sprintf(" (%s to %s)", figure(q.Spread.Low), figure(q.Spread.High))
 	}
@@ -158,7 +158,7 @@ func (t Terminal) Claims(c Claims) error {
 		said += " The numbers of a claim, how it was measured, and commands that show the same: oversell claims " + c.Claims[0].Number
 	}
 	fmt.Fprintln(&b)
-	for _, line := range folded(said, claimsWidth) {
+	for _, line := range Folded(said, claimsWidth) {
 		fmt.Fprintln(&b, line)
 	}
 	for line := range strings.Lines(b.String()) {
@@ -179,7 +179,7 @@ func (c Claim) row(b *strings.Builder) {
 		answer += "!"
 	}
 	head := pad(c.Number, numberWidth) + pad(answer, answerWidth)
-	for _, line := range folded(c.Words+" ("+c.From+")", claimsWidth-claimsIndent) {
+	for _, line := range Folded(c.Words+" ("+c.From+")", claimsWidth-claimsIndent) {
 		fmt.Fprintln(b, head+line)
 		head = pad("", claimsIndent)
 	}
@@ -187,7 +187,7 @@ func (c Claim) row(b *strings.Builder) {
 	if !c.AsDeclared() {
 		said = "Declared: " + c.Declared + ". Measured: " + said
 	}
-	for _, line := range folded(said, claimsWidth-claimsIndent-2) {
+	for _, line := range Folded(said, claimsWidth-claimsIndent-2) {
 		fmt.Fprintln(b, head+"  "+line)
 	}
 }
@@ -204,7 +204,7 @@ func (c Claim) details(b *strings.Builder) {
 	}
 	for _, part := range c.parts() {
 		fmt.Fprintln(b)
-		for _, line := range folded(part[0]+": "+part[1], claimsWidth-numberWidth) {
+		for _, line := range Folded(part[0]+": "+part[1], claimsWidth-numberWidth) {
 			fmt.Fprintln(b, pad("", numberWidth)+line)
 		}
 	}

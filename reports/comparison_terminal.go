@@ -22,22 +22,22 @@ func (t Terminal) Comparison(c Comparison) error {
 	fmt.Fprintf(&b, "\n%s\n", paragraph("", c.legend()))
 	list(&b, "Left out", c.Skipped)
 	list(&b, "Notes", c.Notes)
-	if s := c.recommendation(); s != "" {
+	if s := c.Recommendation(); s != "" {
 		fmt.Fprintf(&b, "\n%s\n", paragraph("", s))
 	}
-	fmt.Fprintf(&b, "\n%s\n", paragraph("", c.sum()))
+	fmt.Fprintf(&b, "\n%s\n", paragraph("", c.Sum()))
 	_, err := io.WriteString(t.W, b.String())
 	return err
 }
 
 // title says what was compared, and how.
 func (c Comparison) title() string {
-	s := fmt.Sprintf("%s: %s", c.Scenario, count(int64(len(c.Contenders)), "contender"))
+	s := fmt.Sprintf("%s: %s", c.Scenario, Count(int64(len(c.Contenders)), "contender"))
 	if n := len(c.Configurations); n != 1 {
 		s += fmt.Sprintf(" in %d configurations", n)
 	}
 	return paragraph("", fmt.Sprintf("%s; %s in %.0f s (%s). All wait by %s; %s; seed %d.",
-		s, count(int64(c.Rounds), "round"), c.ElapsedMS/1e3, c.Ended, c.Waiting, strings.Join(c.Conditions, " "), c.Seed))
+		s, Count(int64(c.Rounds), "round"), c.ElapsedMS/1e3, c.Ended, c.Waiting, strings.Join(c.Conditions, " "), c.Seed))
 }
 
 // configuration writes one table, and what the numbers in it do not tell.
@@ -63,10 +63,10 @@ func (c Control) String() string {
 	case c.Runs == 0:
 		return "control: none; " + c.Why + ". So no outcome here rests on anything."
 	case c.Power():
-		return fmt.Sprintf("control: %s broke %s in %d of %s", c.Contender, c.Property, c.Caught, count(int64(c.Runs), "run"))
+		return fmt.Sprintf("control: %s broke %s in %d of %s", c.Contender, c.Property, c.Caught, Count(int64(c.Runs), "run"))
 	}
 	return fmt.Sprintf("control: NOT CAUGHT: %s is known to break %s and did so in %d of %s (%s). This configuration shows too little, and what broke nothing in it is inconclusive.",
-		c.Contender, c.Property, c.Caught, count(int64(c.Runs), "run"), strings.TrimSuffix(c.Why, "."))
+		c.Contender, c.Property, c.Caught, Count(int64(c.Runs), "run"), strings.TrimSuffix(c.Why, "."))
 }
 
 // comparedColumn is a column of a comparison's table.
@@ -118,26 +118,26 @@ func (c Comparison) comparedColumns(cells []ComparisonCell) []comparedColumn {
 		{"OUTCOME", "", ComparisonCell.outcome},
 		{strings.ToUpper(c.Work), "/s", ComparisonCell.rate},
 		{"RATIO", "(low-high)", ComparisonCell.ratio},
-		{"LATENCY ms", "p50/p99/p99.9", func(x ComparisonCell) string { return percentilesOf(x.Request) }},
+		{"LATENCY ms", "p50/p99/p99.9", func(x ComparisonCell) string { return PercentilesOf(x.Request) }},
 		{"ALONE", "p50", func(x ComparisonCell) string {
 			if x.RequestAlone == nil {
 				return ""
 			}
-			return short(x.RequestAlone.Call.P50)
+			return Short(x.RequestAlone.Call.P50)
 		}},
 		commandsColumn(cells),
-		{"FAIR", "Jain", func(x ComparisonCell) string { return positive(x.Fairness, "%.2f") }},
+		{"FAIR", "Jain", func(x ComparisonCell) string { return Positive(x.Fairness, "%.2f") }},
 		{"LONGEST", "wait ms", func(x ComparisonCell) string {
 			if x.LongestWaitMS == 0 {
 				return ""
 			}
-			return short(x.LongestWaitMS)
+			return Short(x.LongestWaitMS)
 		}},
 		{"KNOWN TO BREAK UNDER", "not tried", func(x ComparisonCell) string {
 			if x.Outcome == Broke {
 				return ""
 			}
-			return conditions(x.KnownToBreak)
+			return Conditions(x.KnownToBreak)
 		}},
 	}
 	return slices.DeleteFunc(all, func(col comparedColumn) bool {
@@ -156,47 +156,47 @@ func (x ComparisonCell) rate() string {
 // commandsColumn are the commands by acquisitions or, where some need none, by pieces
 // of work.
 func commandsColumn(cells []ComparisonCell) comparedColumn {
-	if byWork(cells) {
-		return comparedColumn{"CMDS", "each", func(x ComparisonCell) string { return positive(x.CommandsPerWork, "%.1f") }}
+	if ByWork(cells) {
+		return comparedColumn{"CMDS", "each", func(x ComparisonCell) string { return Positive(x.CommandsPerWork, "%.1f") }}
 	}
-	return comparedColumn{"CMDS", "/turn", func(x ComparisonCell) string { return positive(x.CommandsPerAcquisition, "%.1f") }}
+	return comparedColumn{"CMDS", "/turn", func(x ComparisonCell) string { return Positive(x.CommandsPerAcquisition, "%.1f") }}
 }
 
-func positive(x float64, format string) string {
+func Positive(x float64, format string) string {
 	if x <= 0 {
 		return ""
 	}
 	return fmt.Sprintf(format, x)
 }
 
-func percentilesOf(l *Latency) string {
+func PercentilesOf(l *Latency) string {
 	if l == nil {
 		return ""
 	}
-	return short(l.Call.P50) + "/" + short(l.Call.P99) + "/" + short(l.Call.P999)
+	return Short(l.Call.P50) + "/" + Short(l.Call.P99) + "/" + Short(l.Call.P999)
 }
 
-// outcomeWords are outcomes in words.
-var outcomeWords = map[string]string{NoViolation: "no violation", NotSeen: "declared, not seen", Broke: "broke", Undecided: "inconclusive"}
+// OutcomeWords are outcomes in words.
+var OutcomeWords = map[string]string{NoViolation: "no violation", NotSeen: "declared, not seen", Broke: "broke", Undecided: "inconclusive"}
 
-// words are the outcome, and in how many opportunities nothing broke.
-func (x ComparisonCell) words() string {
-	s := outcomeWords[x.Outcome]
+// Words are the outcome, and in how many opportunities nothing broke.
+func (x ComparisonCell) Words() string {
+	s := OutcomeWords[x.Outcome]
 	if x.Outcome == NoViolation && x.Opportunities > 0 {
 		s += " in " + Thousands(x.Opportunities)
 	}
 	return s
 }
 
-// seen is what an outcome without a violation rests on.
-func (x ComparisonCell) seen() string {
+// Seen is what an outcome without a violation rests on.
+func (x ComparisonCell) Seen() string {
 	return seen(x.Opportunities, x.Promises > 1, x.KnownToBreak)
 }
 
 // outcome is the outcome in words, and in how many runs it broke; marked when it is not
 // the declared one.
 func (x ComparisonCell) outcome() string {
-	s := x.words()
+	s := x.Words()
 	if x.Outcome == Broke {
 		s = fmt.Sprintf("BROKE %d/%d", x.violated(), x.Runs)
 	}
@@ -222,21 +222,21 @@ func (x ComparisonCell) ratio() string {
 	if x.Ratio == nil {
 		return ""
 	}
-	median, spread := figures3(x.Ratio.Median), ""
+	median, spread := Figures3(x.Ratio.Median), ""
 	if x.Ratio.Low != x.Ratio.High {
-		spread = figures3(x.Ratio.Low) + "-" + figures3(x.Ratio.High)
+		spread = Figures3(x.Ratio.Low) + "-" + Figures3(x.Ratio.High)
 	}
 	switch {
 	case x.Outcome == Broke:
-		return "[" + joined(" ", median, spread) + "]"
+		return "[" + Joined(" ", median, spread) + "]"
 	case spread != "":
 		return median + " (" + spread + ")"
 	}
 	return median
 }
 
-// figures3 shows a ratio in at most three figures, unless it is 1,000 or more.
-func figures3(x float64) string {
+// Figures3 shows a ratio in at most three figures, unless it is 1,000 or more.
+func Figures3(x float64) string {
 	switch {
 	case x < 0.095:
 		return fmt.Sprintf("%.3f", x)
@@ -261,13 +261,13 @@ func (c Comparison) broken(b *strings.Builder, cells []ComparisonCell) {
 		}
 		fmt.Fprintf(b, "\n%s\n", head)
 		for _, p := range x.Broken {
-			in := fmt.Sprintf("in %d of %s", p.Runs, count(int64(x.Runs), "run"))
+			in := fmt.Sprintf("in %d of %s", p.Runs, Count(int64(x.Runs), "run"))
 			if p.Alone {
-				in = "in " + count(int64(p.Runs), "run") + " with as few clients as can be"
+				in = "in " + Count(int64(p.Runs), "run") + " with as few clients as can be"
 			}
-			text := fmt.Sprintf("%s of the %s %s, %s; first after %s ms", p.Property, p.Of, in, strings.TrimPrefix(extent(p.Count, p.Property), ", "), short(p.SoonestMS))
+			text := fmt.Sprintf("%s of the %s %s, %s; first after %s ms", p.Property, p.Of, in, strings.TrimPrefix(Extent(p.Count, p.Property), ", "), Short(p.SoonestMS))
 			if p.Runs > 1 {
-				text += fmt.Sprintf(" (median %s)", short(p.MedianMS))
+				text += fmt.Sprintf(" (median %s)", Short(p.MedianMS))
 			}
 			fmt.Fprintf(b, "%s\n", paragraph("  ", text))
 		}
@@ -313,7 +313,7 @@ func struckIn(sentences []string, cells []ComparisonCell) (lines []string) {
 				fired, holders = fired+x.Faults[i].Fired, holders+x.Faults[i].Holders
 			}
 		}
-		lines = append(lines, fmt.Sprintf("the fault %q struck %s in %s, %s of them somebody who held the lock", sentence, count(fired, "time"), count(int64(runs), "run"), Thousands(holders)))
+		lines = append(lines, fmt.Sprintf("the fault %q struck %s in %s, %s of them somebody who held the lock", sentence, Count(fired, "time"), Count(int64(runs), "run"), Thousands(holders)))
 	}
 	return lines
 }
@@ -321,9 +321,9 @@ func struckIn(sentences []string, cells []ComparisonCell) (lines []string) {
 // mostRecommended is how many contenders a recommendation names.
 const mostRecommended = 5
 
-// recommendation says which contenders had no violation in any configuration, and what
+// Recommendation says which contenders had no violation in any configuration, and what
 // they cost; empty if nothing was compared.
-func (c Comparison) recommendation() string {
+func (c Comparison) Recommendation() string {
 	if len(c.Cells) == 0 {
 		return ""
 	}
@@ -355,7 +355,7 @@ func (c Comparison) recommended(fits func(Recommendation) bool) string {
 		}
 		name := c.Contenders[r.Contender].String()
 		if r.Ratio != nil {
-			name += " (" + figures3(r.Ratio.Median) + " of the fastest)"
+			name += " (" + Figures3(r.Ratio.Median) + " of the fastest)"
 		}
 		names = append(names, name)
 	}
@@ -365,16 +365,16 @@ func (c Comparison) recommended(fits func(Recommendation) bool) string {
 	return strings.Join(names, ", ")
 }
 
-// explanation is what a figure of a comparison means.
-type explanation struct {
+// Explanation is what a figure of a comparison means.
+type Explanation struct {
 	column string // on a terminal
 	Name   string // on a page
 	Means  string
 }
 
-// explanations are those of all figures.
-func (c Comparison) explanations() []explanation {
-	return []explanation{
+// Explanations are those of all figures.
+func (c Comparison) Explanations() []Explanation {
+	return []Explanation{
 		{"OUTCOME", "outcome", "no violation in N: of each promise at least N opportunities to break were seen in all runs together, and it broke in none; below 3 in N is then, to 95 %, how often it breaks under these conditions"},
 		{"KNOWN TO BREAK UNDER", "known to break under", "what flaws declare to break a promise here and this configuration did not bring"},
 		{"RATIO", "throughput", "throughput by that of the fastest without a violation in the same round, the median and the range over the rounds; where promises were broken it is speed without what it is for"},
@@ -389,7 +389,7 @@ func (c Comparison) explanations() []explanation {
 // legend explains the columns on a terminal.
 func (c Comparison) legend() string {
 	var sentences []string
-	for _, e := range c.explanations() {
+	for _, e := range c.Explanations() {
 		sentences = append(sentences, e.column+": "+e.Means+".")
 	}
 	sentences = append(sentences, "[In brackets]: promises were broken.")
@@ -399,14 +399,14 @@ func (c Comparison) legend() string {
 	return strings.Join(sentences, " ")
 }
 
-// byWork tells whether commands are counted by pieces of work: where some contenders
+// ByWork tells whether commands are counted by pieces of work: where some contenders
 // need no acquisition.
-func byWork(cells []ComparisonCell) bool {
+func ByWork(cells []ComparisonCell) bool {
 	return slices.ContainsFunc(cells, func(x ComparisonCell) bool { return x.CommandsPerAcquisition == 0 && x.CommandsPerWork > 0 })
 }
 
-// sum counts the outcomes.
-func (c Comparison) sum() string {
+// Sum counts the outcomes.
+func (c Comparison) Sum() string {
 	n := map[string]int{}
 	for _, x := range c.Cells {
 		n[x.Outcome]++
@@ -431,12 +431,12 @@ func (c Comparison) sum() string {
 		s += "; stopped before its end"
 	}
 	if blind > 0 {
-		s += fmt.Sprintf("; the control was not caught in %d of %s", blind, count(int64(len(c.Configurations)), "configuration"))
+		s += fmt.Sprintf("; the control was not caught in %d of %s", blind, Count(int64(len(c.Configurations)), "configuration"))
 	}
 	return s
 }
 
 // paragraph breaks a text into lines that are no wider than a table, with an indent.
 func paragraph(indent, text string) string {
-	return indent + strings.Join(folded(text, tableWidth-len(indent)), "\n"+indent)
+	return indent + strings.Join(Folded(text, tableWidth-len(indent)), "\n"+indent)
 }

@@ -139,10 +139,10 @@ func TestRecommendation(t *testing.T) {
 	}
 	c.Recommended = c.Recommend()
 	want := "No violation in any configuration (2 of 2): b (0.50 of the fastest), a (0.20 of the fastest). No violation, but not run in every configuration: d (1.00 of the fastest)."
-	if got := c.recommendation(); !strings.HasPrefix(got, want) {
+	if got := c.Recommendation(); !strings.HasPrefix(got, want) {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
-	if got := (Comparison{}).recommendation(); got != "" {
+	if got := (Comparison{}).Recommendation(); got != "" {
 		t.Errorf("of nothing: %q", got)
 	}
 }

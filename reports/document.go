@@ -1,5 +1,5 @@
 // Package reports holds what is told about runs: the JSON document and its
-// types, which runs and campaigns fill, and the ways to show it: a terminal
+// types, which runs and campaigns fill, and the ways to show it but for pages: a terminal
 // table with a paragraph per violation, and percentile files of the latencies.
 package reports
 

@@ -58,7 +58,7 @@ func (t Terminal) emphasize(headline, verdict string) string {
 // searched says what was searched and what was to be expected of it.
 func (e Exploration) searched() string {
 	s := "Searched: " + e.Title()
-	if d := e.declared(); d != "" {
+	if d := e.Declared(); d != "" {
 		s += "; the outcome is " + e.Verdict + ", " + d
 	}
 	for _, why := range e.ExpectedWhy {
@@ -155,13 +155,13 @@ func (c Counterexample) grid(masters int) *grid {
 	for i, s := range c.Steps {
 		r := gridRow{number: fmt.Sprint(i + 1), at: plainMillis(s.AtMS), column: s.Client + 2}
 		if s.Redis != before || i == 0 {
-			r.redis = s.holds()
+			r.redis = s.Holds()
 		}
 		before = s.Redis
-		t := s.told(masters)
-		r.command, r.outcome = t.command, joined("  ", t.outcome(), s.stars())
-		if s.Kind == StepAdvance || c.by(s) == "" {
-			r.across = joined(" ", r.command, r.outcome)
+		t := s.Told(masters)
+		r.command, r.outcome = t.Command, Joined("  ", t.outcome(), s.stars())
+		if s.Kind == StepAdvance || c.By(s) == "" {
+			r.across = Joined(" ", r.command, r.outcome)
 		}
 		g.rows = append(g.rows, r)
 	}
@@ -169,8 +169,8 @@ func (c Counterexample) grid(masters int) *grid {
 	return g
 }
 
-// joined joins the parts that are not empty.
-func joined(by string, parts ...string) string {
+// Joined joins the parts that are not empty.
+func Joined(by string, parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), by)
 }
 
@@ -186,7 +186,7 @@ func (g *grid) natural() {
 		widen(1, r.at)
 		widen(len(g.widths)-1, r.redis)
 		if r.across == "" {
-			widen(r.column, joined(" ", r.command, r.outcome))
+			widen(r.column, Joined(" ", r.command, r.outcome))
 		}
 	}
 }
@@ -216,7 +216,7 @@ func (g *grid) fit(width int) {
 // not fit beside the command, or what the server holds beside both.
 func (g *grid) lines(r gridRow) [][]string {
 	last := len(g.widths) - 1
-	step, redis := g.stepLines(r), folded(r.redis, g.widths[last])
+	step, redis := g.stepLines(r), Folded(r.redis, g.widths[last])
 	var out [][]string
 	for i := range max(len(step), len(redis)) {
 		line := make([]string, last+1)
@@ -237,25 +237,25 @@ func (g *grid) lines(r gridRow) [][]string {
 // stepLines are the lines of a step in its client's column.
 func (g *grid) stepLines(r gridRow) []string {
 	width := g.widths[r.column]
-	if whole := joined(" ", r.command, r.outcome); utf8.RuneCountInString(whole) <= width || r.outcome == "" {
+	if whole := Joined(" ", r.command, r.outcome); utf8.RuneCountInString(whole) <= width || r.outcome == "" {
 		return []string{whole}
 	}
 	lines := []string{r.command}
-	for _, part := range folded(r.outcome, width-2) {
+	for _, part := range Folded(r.outcome, width-2) {
 		lines = append(lines, "  "+part)
 	}
 	return lines
 }
 
-// folded breaks text at blanks into lines of at most width, where that can be.
-func folded(text string, width int) (lines []string) {
+// Folded breaks text at blanks into lines of at most width, where that can be.
+func Folded(text string, width int) (lines []string) {
 	line := ""
 	for word := range strings.FieldsSeq(text) {
 		if line != "" && utf8.RuneCountInString(line+" "+word) > width {
 			lines = append(lines, line)
 			line = ""
 		}
-		line = joined(" ", line, word)
+		line = Joined(" ", line, word)
 	}
 	return append(lines, line)
 }
@@ -267,7 +267,7 @@ func (g *grid) row(b *strings.Builder, cells []string) {
 		if i > 0 {
 			line.WriteString(between)
 		}
-		line.WriteString(pad(cut(cell, g.widths[i]), g.widths[i]))
+		line.WriteString(pad(Cut(cell, g.widths[i]), g.widths[i]))
 	}
 	fmt.Fprintln(b, strings.TrimRight(line.String(), " "))
 }
@@ -280,21 +280,21 @@ func (g *grid) band(b *strings.Builder, r gridRow) {
 	for _, w := range g.widths[2:last] {
 		width += w
 	}
-	text, redis := folded(r.across, width-6), folded(r.redis, g.widths[last])
+	text, redis := Folded(r.across, width-6), Folded(r.redis, g.widths[last])
 	for i := range max(len(text), len(redis)) {
 		cells := []string{pad("", g.widths[0]), pad("", g.widths[1]), "", ""}
 		if i == 0 {
 			cells[0], cells[1] = pad(r.number, g.widths[0]), pad(r.at, g.widths[1])
 		}
 		if i < len(text) {
-			cells[2] = "   " + cut(text[i], width-6)
+			cells[2] = "   " + Cut(text[i], width-6)
 		}
 		if i == 0 {
-			cells[2] = "── " + cut(text[0], width-6) + " "
+			cells[2] = "── " + Cut(text[0], width-6) + " "
 			cells[2] += strings.Repeat("─", max(0, width-utf8.RuneCountInString(cells[2])))
 		}
 		if i < len(redis) {
-			cells[3] = cut(redis[i], g.widths[last])
+			cells[3] = Cut(redis[i], g.widths[last])
 		}
 		cells[2] = pad(cells[2], width)
 		fmt.Fprintln(b, strings.TrimRight(strings.Join(cells, between), " "))

@@ -18,7 +18,7 @@ const noAnswer = "no answer"
 func (e Exploration) Headline() string {
 	switch c := e.Counterexample; {
 	case e.Verdict == Violated && c != nil:
-		return fmt.Sprintf("violated: %s of %s, in %s", c.Property, e.object(c.Of), count(int64(len(c.Steps)), "step"))
+		return fmt.Sprintf("violated: %s of %s, in %s", c.Property, e.object(c.Of), Count(int64(len(c.Steps)), "step"))
 	case e.Verdict == Pass:
 		return "holds within these bounds: " + e.Title() + e.untried()
 	case e.Why != "":
@@ -66,8 +66,8 @@ func (e Exploration) object(o variant.Object) string {
 	return strings.TrimSpace(fmt.Sprintf("%s %s", o, name))
 }
 
-// declared compares the verdict with the declared promises and flaws.
-func (e Exploration) declared() string {
+// Declared compares the verdict with the declared promises and flaws.
+func (e Exploration) Declared() string {
 	switch {
 	case e.Verdict == Inconclusive:
 		return ""
@@ -86,8 +86,8 @@ func (c Counterexample) sentence() string {
 	return fmt.Sprintf("%s violated: %s", c.Property, c.Sentence)
 }
 
-// promise is what the property would have meant.
-func (c Counterexample) promise() string {
+// Promise is what the property would have meant.
+func (c Counterexample) Promise() string {
 	for _, info := range variant.Properties {
 		if info.Of == c.Of && info.Name == c.Property {
 			return info.Promise
@@ -96,56 +96,56 @@ func (c Counterexample) promise() string {
 	return ""
 }
 
-// told is a step in words.
-type told struct {
-	command, answer string
-	// note says what became of a request that was not simply answered.
-	note string
+// Words is a step in words.
+type Words struct {
+	Command, Answer string
+	// Note says what became of a request that was not simply answered.
+	Note string
 }
 
-// told puts a step into words. The node is named where there are several.
-func (s Step) told(masters int) told {
+// Told puts a step into words. The node is named where there are several.
+func (s Step) Told(masters int) Words {
 	command, answer, _ := strings.Cut(s.Text, " -> ")
-	t := told{command: command, answer: answer}
+	t := Words{Command: command, Answer: answer}
 	switch s.Kind {
 	case StepStart:
-		t = told{command: orElse(s.Text, "starts")}
+		t = Words{Command: orElse(s.Text, "starts")}
 	case StepPause:
-		t = told{command: orElse(s.Text, "goes on")}
+		t = Words{Command: orElse(s.Text, "goes on")}
 	case StepAdvance:
-		t = told{command: s.passes()}
+		t = Words{Command: s.passes()}
 	case StepCrash:
-		t = told{command: orElse(s.Text, "crashes")}
+		t = Words{Command: orElse(s.Text, "crashes")}
 	case StepEnd:
-		t = told{command: "in the end: " + s.Text}
+		t = Words{Command: "in the end: " + s.Text}
 	case StepLost:
-		t.answer, t.note = noAnswer, "the request is lost"
+		t.Answer, t.Note = noAnswer, "the request is lost"
 	case StepNoReply:
-		t.answer, t.note = noAnswer, "executed, the answer is lost"
+		t.Answer, t.Note = noAnswer, "executed, the answer is lost"
 	case StepLate:
-		t.answer, t.note = noAnswer, "gives up; the request is still under way"
+		t.Answer, t.Note = noAnswer, "gives up; the request is still under way"
 	}
-	if masters > 1 && s.asks() {
-		t.command = fmt.Sprintf("node %d: %s", s.Node, t.command)
+	if masters > 1 && s.Asks() {
+		t.Command = fmt.Sprintf("node %d: %s", s.Node, t.Command)
 	}
 	if s.Kind == StepArrive {
-		t.command = "arrives late: " + t.command
-		t.note = fmt.Sprintf("sent in step %d", s.Of+1)
+		t.Command = "arrives late: " + t.Command
+		t.Note = fmt.Sprintf("sent in step %d", s.Of+1)
 	}
 	if s.Thread > 0 {
-		t.command = fmt.Sprintf("thread %d: %s", s.Thread, t.command)
+		t.Command = fmt.Sprintf("thread %d: %s", s.Thread, t.Command)
 	}
 	return t
 }
 
-// asks tells whether a request was sent in the step, or arrived.
-func (s Step) asks() bool {
+// Asks tells whether a request was sent in the step, or arrived.
+func (s Step) Asks() bool {
 	return slices.Contains([]string{StepCommand, StepLost, StepNoReply, StepLate, StepArrive}, s.Kind)
 }
 
 // passes words an advance of the clock.
 func (s Step) passes() string {
-	text := "time passes: " + millis(s.AdvanceMS)
+	text := "time passes: " + Millis(s.AdvanceMS)
 	if s.Text != "" {
 		text += "; " + s.Text
 	}
@@ -153,13 +153,13 @@ func (s Step) passes() string {
 }
 
 // outcome is what comes after the command.
-func (t told) outcome() string {
+func (t Words) outcome() string {
 	var parts []string
-	if t.answer != "" {
-		parts = append(parts, "-> "+t.answer)
+	if t.Answer != "" {
+		parts = append(parts, "-> "+t.Answer)
 	}
-	if t.note != "" {
-		parts = append(parts, "("+t.note+")")
+	if t.Note != "" {
+		parts = append(parts, "("+t.Note+")")
 	}
 	return strings.Join(parts, " ")
 }
@@ -173,14 +173,14 @@ func (s Step) stars() string {
 	return strings.Join(marks, " ")
 }
 
-// has tells whether the step bears a mark.
-func (s Step) has(mark string) bool { return slices.Contains(s.Marks, mark) }
+// Has tells whether the step bears a mark.
+func (s Step) Has(mark string) bool { return slices.Contains(s.Marks, mark) }
 
-// holds is what the server holds after the step.
-func (s Step) holds() string { return orElse(s.Redis, "(empty)") }
+// Holds is what the server holds after the step.
+func (s Step) Holds() string { return orElse(s.Redis, "(empty)") }
 
-// by is the name of whom the step belongs to; empty where that is nobody.
-func (c Counterexample) by(s Step) string {
+// By is the name of whom the step belongs to; empty where that is nobody.
+func (c Counterexample) By(s Step) string {
 	if s.Client < 0 || s.Client >= len(c.Clients) {
 		return ""
 	}
@@ -188,12 +188,12 @@ func (c Counterexample) by(s Step) string {
 }
 
 // within says in a line what the search was allowed to do.
-func (e Exploration) within() string { return strings.Join(e.limits(), ", ") }
+func (e Exploration) within() string { return strings.Join(e.Limits(), ", ") }
 
-func (e Exploration) limits() []string {
+func (e Exploration) Limits() []string {
 	b := e.Bounds
 	limits := []string{
-		count(int64(b.Clients), "client"),
+		Count(int64(b.Clients), "client"),
 		each(b.Tries),
 		upTo(b.Crashes, "crash"),
 		upTo(b.Lost, "lost message"),
@@ -202,22 +202,22 @@ func (e Exploration) limits() []string {
 	}
 	limits = append(limits, upTo(b.Stalls, "hold-up")+" between a look at the clock and what follows")
 	if b.Resends > 0 {
-		limits = append(limits, "orders without an answer sent again "+count(int64(b.Resends), "time"))
+		limits = append(limits, "orders without an answer sent again "+Count(int64(b.Resends), "time"))
 	}
 	if e.TTLMS > 0 {
-		limits = append(limits, "leases of "+millis(e.TTLMS))
+		limits = append(limits, "leases of "+Millis(e.TTLMS))
 	}
 	if e.HoldMS > 0 {
-		limits = append(limits, "sections of "+millis(e.HoldMS))
+		limits = append(limits, "sections of "+Millis(e.HoldMS))
 	}
 	if e.Stock > 0 {
 		limits = append(limits, "a stock of "+Thousands(e.Stock))
 	}
 	if e.Quantity > 0 {
-		limits = append(limits, "orders for "+count(int64(e.Quantity), "piece"))
+		limits = append(limits, "orders for "+Count(int64(e.Quantity), "piece"))
 	}
 	if b.Depth > 0 {
-		limits = append(limits, "schedules of up to "+count(int64(b.Depth), "step"))
+		limits = append(limits, "schedules of up to "+Count(int64(b.Depth), "step"))
 	}
 	return limits
 }
@@ -225,20 +225,20 @@ func (e Exploration) limits() []string {
 // effort are sentences that say what the search did.
 func (e Exploration) effort() []string {
 	s := e.Stats
-	done := fmt.Sprintf("%s and %s in %s", count(s.States, "state"), count(s.Transitions, "transition"), seconds(s.ElapsedMS))
+	done := fmt.Sprintf("%s and %s in %s", Count(s.States, "state"), Count(s.Transitions, "transition"), Seconds(s.ElapsedMS))
 	if s.ElapsedMS > 0 {
-		done += ", which is " + perSecond(s) + " transitions a second"
+		done += ", which is " + PerSecond(s) + " transitions a second"
 	}
 	lines := []string{
-		done + "; the longest schedule has " + count(int64(s.Depth), "step"),
-		fmt.Sprintf("the real code was run %s, and saw %s", count(s.Executions, "time"), count(s.Observed, "different thing")),
+		done + "; the longest schedule has " + Count(int64(s.Depth), "step"),
+		fmt.Sprintf("the real code was run %s, and saw %s", Count(s.Executions, "time"), Count(s.Observed, "different thing")),
 		"along the way: " + strings.Join(e.happened(), ", "),
 	}
 	if s.Collision > 0 {
-		lines = append(lines, "two different states were taken for one with a probability of at most "+chance(s.Collision))
+		lines = append(lines, "two different states were taken for one with a probability of at most "+Chance(s.Collision))
 	}
 	if s.BytesPerState > 0 {
-		lines = append(lines, size(s.BytesPerState)+" of memory a state")
+		lines = append(lines, Size(s.BytesPerState)+" of memory a state")
 	}
 	if s.Random != nil {
 		lines = append(lines, s.Random.String())
@@ -248,7 +248,7 @@ func (e Exploration) effort() []string {
 
 // String says what was tried, and what that is worth.
 func (r RandomEffort) String() string {
-	text := fmt.Sprintf("then %s at random, of up to %s", count(r.Schedules, "schedule"), count(int64(r.Steps), "step"))
+	text := fmt.Sprintf("then %s at random, of up to %s", Count(r.Schedules, "schedule"), Count(int64(r.Steps), "step"))
 	if len(r.Chances) < 3 || r.Faultless == 0 {
 		return text
 	}
@@ -271,13 +271,13 @@ func likely(p float64) string {
 // a promise about crashes means little when nothing crashed.
 func (e Exploration) happened() []string {
 	s := e.Stats
-	list := []string{count(s.Entered, e.entries())}
-	return append(list, count(s.Advances, "advance")+" of the clock", count(s.Expiries, "expiry"), count(s.Lapses, "lease")+" run out", count(s.Crashes, "crash"),
-		count(s.Lost, "lost message"), count(s.Late, "late request"), count(s.Ends, "end state")+" judged")
+	list := []string{Count(s.Entered, e.Entries())}
+	return append(list, Count(s.Advances, "advance")+" of the clock", Count(s.Expiries, "expiry"), Count(s.Lapses, "lease")+" run out", Count(s.Crashes, "crash"),
+		Count(s.Lost, "lost message"), Count(s.Late, "late request"), Count(s.Ends, "end state")+" judged")
 }
 
-// entries is what Effort.Entered counts here.
-func (e Exploration) entries() string {
+// Entries is what Effort.Entered counts here.
+func (e Exploration) Entries() string {
 	switch {
 	case e.Sale != "":
 		return "purchase"
@@ -289,19 +289,19 @@ func (e Exploration) entries() string {
 	return "entry into the critical section"
 }
 
-// count writes a number and its noun, in the plural unless it is one.
-func count(n int64, noun string) string {
+// Count writes a number and its noun, in the plural unless it is one.
+func Count(n int64, noun string) string {
 	if n != 1 {
-		noun = plural(noun)
+		noun = Plural(noun)
 	}
 	return Thousands(n) + " " + noun
 }
 
-// plural of a noun, which may be followed by more words that stay as they are.
-func plural(noun string) string {
+// Plural of a noun, which may be followed by more words that stay as they are.
+func Plural(noun string) string {
 	for _, tail := range []string{" given out", " into the critical section"} {
 		if head, ok := strings.CutSuffix(noun, tail); ok {
-			return plural(head) + tail
+			return Plural(head) + tail
 		}
 	}
 	switch {
@@ -326,18 +326,18 @@ func upTo(n int, noun string) string {
 	if n == 0 {
 		return "no " + noun
 	}
-	return "up to " + count(int64(n), noun)
+	return "up to " + Count(int64(n), noun)
 }
 
-// millis shows milliseconds, to the microsecond.
-func millis(ms float64) string { return plainMillis(ms) + " ms" }
+// Millis shows milliseconds, to the microsecond.
+func Millis(ms float64) string { return plainMillis(ms) + " ms" }
 
 func plainMillis(ms float64) string {
 	return strconv.FormatFloat(math.Round(ms*1000)/1000, 'f', -1, 64)
 }
 
-// seconds shows a time that was measured.
-func seconds(ms float64) string {
+// Seconds shows a time that was measured.
+func Seconds(ms float64) string {
 	switch {
 	case ms < 1000:
 		return strconv.FormatFloat(ms, 'g', 3, 64) + " ms"
@@ -347,23 +347,23 @@ func seconds(ms float64) string {
 	return time.Duration(ms * float64(time.Millisecond)).Round(time.Second).String()
 }
 
-// perSecond is the rate of transitions; "-" if no time was measured.
-func perSecond(s Effort) string {
+// PerSecond is the rate of transitions; "-" if no time was measured.
+func PerSecond(s Effort) string {
 	if s.ElapsedMS <= 0 {
 		return "-"
 	}
 	return Thousands(int64(float64(s.Transitions) / s.ElapsedMS * 1000))
 }
 
-// chance shows a tiny probability.
-func chance(p float64) string { return strconv.FormatFloat(p, 'e', 1, 64) }
+// Chance shows a tiny probability.
+func Chance(p float64) string { return strconv.FormatFloat(p, 'e', 1, 64) }
 
-// size shows the memory a state takes.
-func size(bytes float64) string { return strconv.FormatFloat(bytes, 'f', 0, 64) + " bytes" }
+// Size shows the memory a state takes.
+func Size(bytes float64) string { return strconv.FormatFloat(bytes, 'f', 0, 64) + " bytes" }
 
-// cut shortens text to a number of runes by an ellipsis in its middle, where
+// Cut shortens text to a number of runes by an ellipsis in its middle, where
 // commands and tokens differ least.
-func cut(text string, width int) string {
+func Cut(text string, width int) string {
 	runes := []rune(text)
 	if len(runes) <= width {
 		return text

@@ -8,8 +8,8 @@ import (
 	"oversell/variant"
 )
 
-// struck is how often the faults struck, in their order.
-func (r Run) struck() string {
+// FaultsText is how often the faults struck, in their order.
+func (r Run) FaultsText() string {
 	var counts []string
 	for _, f := range r.Faults {
 		counts = append(counts, Thousands(f.Fired))
@@ -21,25 +21,25 @@ func (r Run) struck() string {
 // and after that.
 func (r Run) explainFaults(b *strings.Builder) {
 	for _, f := range r.Faults {
-		fmt.Fprintf(b, "  fault %q: %s\n", f.Name, f.story())
+		fmt.Fprintf(b, "  fault %q: %s\n", f.Name, f.Story())
 	}
 	if len(r.Phases) == 0 {
 		return
 	}
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
-	main := r.mainKind()
+	main := r.MainKind()
 	fmt.Fprintf(w, "  \tops/s\t%s p50 / p99 / p99.9 ms\n", main)
 	for _, p := range r.Phases {
 		if p.ToMS-p.FromMS < 10 && p.Operations == 0 {
 			continue
 		}
-		fmt.Fprintf(w, "  %s the faults, %.2fs\t%s\t%s\n", p.Name, (p.ToMS-p.FromMS)/1e3, p.rate(), p.latency(main))
+		fmt.Fprintf(w, "  %s the faults, %.2fs\t%s\t%s\n", p.Name, (p.ToMS-p.FromMS)/1e3, p.Rate(), p.LatencyText(main))
 	}
 	w.Flush()
 }
 
-// story tells how often a fault struck and whom it hit.
-func (f Fault) story() string {
+// Story tells how often a fault struck and whom it hit.
+func (f Fault) Story() string {
 	var hit []string
 	if f.Holders > 0 {
 		hit = append(hit, Thousands(f.Holders)+" hit a holder")
@@ -68,26 +68,26 @@ func (f Fault) story() string {
 	return s
 }
 
-// rate is the throughput of a phase; of one too short to tell, a dash.
-func (p Phase) rate() string {
+// Rate is the throughput of a phase; of one too short to tell, a dash.
+func (p Phase) Rate() string {
 	if p.ToMS-p.FromMS < 1 {
 		return "-"
 	}
 	return Thousands(int64(p.Throughput))
 }
 
-func (p Phase) latency(kind string) string {
+func (p Phase) LatencyText(kind string) string {
 	l, ok := p.Latency[kind]
 	if !ok {
 		return "-"
 	}
-	return short(l.Call.P50) + " / " + short(l.Call.P99) + " / " + short(l.Call.P999)
+	return Short(l.Call.P50) + " / " + Short(l.Call.P99) + " / " + Short(l.Call.P999)
 }
 
-// mainKind is the operation whose latency tells most of a run.
-func (r Run) mainKind() string {
+// MainKind is the operation whose latency tells most of a run.
+func (r Run) MainKind() string {
 	for _, kind := range []string{"acquire", "pop", "take", "buy", "next-id"} {
-		if _, ok := r.Latency[kind]; ok && (kind != "acquire" || r.promisesOf(variant.Lock)) { // no lock is obtained in no time
+		if _, ok := r.Latency[kind]; ok && (kind != "acquire" || r.PromisesOf(variant.Lock)) { // no lock is obtained in no time
 			return kind
 		}
 	}

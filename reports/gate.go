@@ -319,7 +319,7 @@ func (c GateCase) Sentence() string {
 		s += ", " + c.Control.sentence()
 	}
 	if c.Broke == 0 {
-		s = joined("; ", s, notSeen(c.NotSeen), notTried(c.KnownToBreak))
+		s = Joined("; ", s, NotSeenText(c.NotSeen), NotTried(c.KnownToBreak))
 	}
 	return s
 }
@@ -434,7 +434,7 @@ func (p GateProperty) seen() string {
 	if p.Result != Holds || p.Opportunities == 0 {
 		return ""
 	}
-	return noViolation(p.Opportunities, count(p.Opportunities, "opportunity"))
+	return noViolation(p.Opportunities, Count(p.Opportunities, "opportunity"))
 }
 
 // label names a property, with its object where that is not plain.

@@ -106,7 +106,7 @@ func TestNothingIsSaidOfWhatIsNotDeclared(t *testing.T) {
 		"1 passed, 0 violated, 0 inconclusive": {undeclared},
 		"2 passed, 0 violated, 0 inconclusive; every decided outcome is the one that promises and flaws declare, where they declare one": {r, undeclared},
 	} {
-		if got := (Document{Runs: runs}).sum(); got != want {
+		if got := (Document{Runs: runs}).Sum(); got != want {
 			t.Errorf("%q; want %q", got, want)
 		}
 	}

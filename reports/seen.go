@@ -56,36 +56,36 @@ func seen(fewest int64, several bool, untried []history.Untried) string {
 	s := "no violation seen"
 	switch {
 	case fewest > 0 && several:
-		s = noViolation(fewest, count(fewest, "opportunity")+" or more for each promise")
+		s = noViolation(fewest, Count(fewest, "opportunity")+" or more for each promise")
 	case fewest > 0:
-		s = noViolation(fewest, count(fewest, "opportunity"))
+		s = noViolation(fewest, Count(fewest, "opportunity"))
 	}
-	return joined("; ", s, notTried(untried))
+	return Joined("; ", s, NotTried(untried))
 }
 
-// notTried names what is known to break a promise and was not tried; empty if nothing is.
-func notTried(untried []history.Untried) string {
+// NotTried names what is known to break a promise and was not tried; empty if nothing is.
+func NotTried(untried []history.Untried) string {
 	if len(untried) == 0 {
 		return ""
 	}
-	return "known to break under: " + conditions(untried) + "; not tried"
+	return "known to break under: " + Conditions(untried) + "; not tried"
 }
 
-// notSeen names promises that flaws declare broken and that held; empty if there are
+// NotSeenText names promises that flaws declare broken and that held; empty if there are
 // none.
-func notSeen(names []string) string {
+func NotSeenText(names []string) string {
 	if len(names) == 0 {
 		return ""
 	}
 	return "declared, not seen: " + strings.Join(names, ", ")
 }
 
-// notTried is that of a run that broke nothing.
-func (r Run) notTried() string {
+// NotTried is that of a run that broke nothing.
+func (r Run) NotTried() string {
 	if r.Verdict == Violated {
 		return ""
 	}
-	return notTried(r.KnownToBreak)
+	return NotTried(r.KnownToBreak)
 }
 
 // seen says of a promise that held what that rests on; empty if nothing was counted.
@@ -93,11 +93,11 @@ func (p Property) seen() string {
 	if p.Opportunities == 0 {
 		return ""
 	}
-	return noViolation(p.Opportunities, count(p.Opportunities, "opportunity"))
+	return noViolation(p.Opportunities, Count(p.Opportunities, "opportunity"))
 }
 
-// untriedSentence tells of a condition that was not tried.
-func untriedSentence(u history.Untried) string {
+// UntriedSentence tells of a condition that was not tried.
+func UntriedSentence(u history.Untried) string {
 	var broken []string
 	for _, p := range u.Breaks {
 		broken = append(broken, fmt.Sprintf("%s of the %s", p.Property, p.Of))
@@ -105,16 +105,16 @@ func untriedSentence(u history.Untried) string {
 	return fmt.Sprintf("%s, which breaks %s: %s", u.Under, strings.Join(broken, ", "), u.Why)
 }
 
-// upper starts with a capital letter.
-func upper(s string) string {
+// Upper starts with a capital letter.
+func Upper(s string) string {
 	if s == "" {
 		return s
 	}
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// conditions are the names of what was not tried.
-func conditions(untried []history.Untried) string {
+// Conditions are the names of what was not tried.
+func Conditions(untried []history.Untried) string {
 	var names []string
 	for _, u := range untried {
 		names = append(names, u.Under)

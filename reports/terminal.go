@@ -75,15 +75,15 @@ func (d Document) columns() []column {
 		{"DISPATCH", "", func(r Run) string { return r.Dispatch }},
 		{"IDS", "", func(r Run) string { return r.IDs }},
 		{"VERDICT", "", Run.verdictWord},
-		{"NO VIOLATION IN", "opportunities", Run.without},
-		{"SOLD", "of stock", Run.sold},
+		{"NO VIOLATION IN", "opportunities", Run.Without},
+		{"SOLD", "of stock", Run.SoldText},
 		{"OPS/S", "", func(r Run) string { return Thousands(int64(r.Throughput)) }},
 	}
 	for _, kind := range latencyColumns {
-		all = append(all, column{strings.ToUpper(kind), "p50 / p99 / p99.9 ms", func(r Run) string { return r.latency(kind) }})
+		all = append(all, column{strings.ToUpper(kind), "p50 / p99 / p99.9 ms", func(r Run) string { return r.LatencyText(kind) }})
 	}
-	all = append(all, column{"FAULTS", "struck", Run.struck})
-	all = append(all, column{"BROKE", "", Run.brokeWord})
+	all = append(all, column{"FAULTS", "struck", Run.FaultsText})
+	all = append(all, column{"BROKE", "", Run.BrokeWord})
 	return slices.DeleteFunc(all, func(c column) bool {
 		return !slices.ContainsFunc(d.Runs, func(r Run) bool { return c.cell(r) != "" }) && c.title != "BROKE"
 	})
@@ -97,8 +97,8 @@ func (r Run) verdictWord() string {
 	return r.Verdict
 }
 
-// without is in how many opportunities nothing broke, of the promise that had the fewest.
-func (r Run) without() string {
+// Without is in how many opportunities nothing broke, of the promise that had the fewest.
+func (r Run) Without() string {
 	n, several := r.Fewest()
 	switch {
 	case r.Verdict != Pass || n == 0:
@@ -109,12 +109,12 @@ func (r Run) without() string {
 	return Thousands(n)
 }
 
-// brokeWord is what broke or, where nothing did, what flaws declare to break.
-func (r Run) brokeWord() string {
-	return joined("; ", joined(", ", r.broke()...), notSeen(r.NotSeen()), r.notTried())
+// BrokeWord is what broke or, where nothing did, what flaws declare to break.
+func (r Run) BrokeWord() string {
+	return Joined("; ", Joined(", ", r.Broke()...), NotSeenText(r.NotSeen()), r.NotTried())
 }
 
-func (r Run) sold() string {
+func (r Run) SoldText() string {
 	if r.Sold == nil || r.Stock == nil {
 		return ""
 	}
@@ -125,16 +125,16 @@ func (r Run) sold() string {
 	return s
 }
 
-func (r Run) latency(kind string) string {
+func (r Run) LatencyText(kind string) string {
 	l, ok := r.Latency[kind]
 	if !ok {
 		return ""
 	}
-	return short(l.Call.P50) + " / " + short(l.Call.P99) + " / " + short(l.Call.P999)
+	return Short(l.Call.P50) + " / " + Short(l.Call.P99) + " / " + Short(l.Call.P999)
 }
 
-// short shows milliseconds with three significant digits.
-func short(ms float64) string {
+// Short shows milliseconds with three significant digits.
+func Short(ms float64) string {
 	switch {
 	case ms >= 100:
 		return strconv.FormatFloat(ms, 'f', 0, 64)
@@ -144,15 +144,15 @@ func short(ms float64) string {
 	return strconv.FormatFloat(ms, 'f', 2, 64)
 }
 
-// broke names the promised properties that were broken or, when none was, the
+// Broke names the promised properties that were broken or, when none was, the
 // others that were, in brackets.
-func (r Run) broke() []string {
+func (r Run) Broke() []string {
 	var promised, others []string
 	for _, p := range r.Properties {
 		switch {
 		case p.Result == Broken:
 			promised = append(promised, p.label(r))
-		case p.Result == NotClaimed && p.Measured == Broken && r.promisesOf(p.Of):
+		case p.Result == NotClaimed && p.Measured == Broken && r.PromisesOf(p.Of):
 			others = append(others, "("+p.label(r)+")")
 		}
 	}
@@ -162,9 +162,9 @@ func (r Run) broke() []string {
 	return others
 }
 
-// promisesOf tells whether anything at all was promised about an object. Of one
+// PromisesOf tells whether anything at all was promised about an object. Of one
 // that promises nothing, such as no lock, it goes without saying what it broke.
-func (r Run) promisesOf(o variant.Object) bool {
+func (r Run) PromisesOf(o variant.Object) bool {
 	return slices.ContainsFunc(r.Properties, func(p Property) bool { return p.Of == o && p.Result != NotClaimed })
 }
 
@@ -184,40 +184,40 @@ func (t Terminal) Explain(d Document) error {
 	d = printable.Of(d)
 	var b strings.Builder
 	for _, r := range d.Runs {
-		if len(d.Runs) == 1 || r.Verdict != Pass || len(r.broke()) > 0 || len(r.Notes)+len(r.Faults) > 0 {
+		if len(d.Runs) == 1 || r.Verdict != Pass || len(r.Broke()) > 0 || len(r.Notes)+len(r.Faults) > 0 {
 			r.explain(&b)
 		}
 	}
-	fmt.Fprintf(&b, "\n%s\n", d.sum())
+	fmt.Fprintf(&b, "\n%s\n", d.Sum())
 	_, err := io.WriteString(t.W, b.String())
 	return err
 }
 
 func (r Run) explain(b *strings.Builder) {
-	fmt.Fprintf(b, "\n%s: %s%s\n", r.Title(), r.Verdict, r.declared())
+	fmt.Fprintf(b, "\n%s: %s%s\n", r.Title(), r.Verdict, r.DeclaredText())
 	switch {
 	case r.Verdict == Pass:
 		fmt.Fprintf(b, "  %s\n", r.Seen())
 	case r.Why != "":
-		fmt.Fprintf(b, "  %s\n", joined("; ", r.Why, r.notTried()))
+		fmt.Fprintf(b, "  %s\n", Joined("; ", r.Why, r.NotTried()))
 	}
 	var others []Property
 	for _, p := range r.Properties {
 		switch {
 		case p.Result == Broken:
-			fmt.Fprintf(b, "  %s%s\n    %s.\n", p.label(r), extent(p.Count, p.Name), p.Why)
+			fmt.Fprintf(b, "  %s%s\n    %s.\n", p.label(r), Extent(p.Count, p.Name), p.Why)
 		case p.Result == Unknown:
 			fmt.Fprintf(b, "  %s: unknown\n    %s.\n", p.label(r), p.Why)
 		case p.Result == Holds && r.Verdict != Violated:
-			fmt.Fprintf(b, "  %s\n    %s.\n", joined(": ", p.label(r), p.seen()), p.Why)
-		case p.Result == NotClaimed && p.Measured == Broken && r.promisesOf(p.Of):
+			fmt.Fprintf(b, "  %s\n    %s.\n", Joined(": ", p.label(r), p.seen()), p.Why)
+		case p.Result == NotClaimed && p.Measured == Broken && r.PromisesOf(p.Of):
 			others = append(others, p)
 		}
 	}
 	r.explainOthers(b, others)
 	r.explainFaults(b)
 	if r.Overruns > 0 {
-		fmt.Fprintf(b, "  overruns: %s outlived the lease\n    %s.\n", sections(r.Overruns), r.FirstOverrun)
+		fmt.Fprintf(b, "  overruns: %s outlived the lease\n    %s.\n", CriticalSections(r.Overruns), r.FirstOverrun)
 	}
 	for _, n := range r.Notes {
 		fmt.Fprintf(b, "  note: %s\n", n)
@@ -229,28 +229,28 @@ func (r Run) explain(b *strings.Builder) {
 func (r Run) explainOthers(b *strings.Builder, others []Property) {
 	if r.Verdict != Violated {
 		for _, p := range others {
-			fmt.Fprintf(b, "  (%s)%s; nobody promised it here\n    %s.\n", p.label(r), extent(p.Count, p.Name), p.Why)
+			fmt.Fprintf(b, "  (%s)%s; nobody promised it here\n    %s.\n", p.label(r), Extent(p.Count, p.Name), p.Why)
 		}
 		return
 	}
 	var brief []string
 	for _, p := range others {
-		brief = append(brief, p.label(r)+extent(p.Count, p.Name))
+		brief = append(brief, p.label(r)+Extent(p.Count, p.Name))
 	}
 	if len(brief) > 0 {
 		fmt.Fprintf(b, "  not promised, and not kept: %s\n", strings.Join(brief, "; "))
 	}
 }
 
-func sections(n int) string {
+func CriticalSections(n int) string {
 	if n == 1 {
 		return "1 section"
 	}
 	return Thousands(int64(n)) + " sections"
 }
 
-// sum counts the runs by outcome.
-func (d Document) sum() string {
+// Sum counts the runs by outcome.
+func (d Document) Sum() string {
 	count := map[string]int{}
 	declared, surprises, unseen := 0, 0, 0
 	for _, r := range d.Runs {
@@ -296,23 +296,23 @@ func (r Run) Title() string {
 func (r Run) Summary() string {
 	s := r.Verdict
 	if r.Sold != nil {
-		s += ", sold " + r.sold()
+		s += ", sold " + r.SoldText()
 	}
-	if n := r.without(); n != "" {
+	if n := r.Without(); n != "" {
 		s += ", no violation in " + n + " opportunities"
 	}
-	if broke := r.broke(); len(broke) > 0 {
+	if broke := r.Broke(); len(broke) > 0 {
 		s += ", broke " + strings.Join(broke, ", ")
 	}
-	return joined(", ", s, notSeen(r.NotSeen()))
+	return Joined(", ", s, NotSeenText(r.NotSeen()))
 }
 
-func (r Run) declared() string {
+func (r Run) DeclaredText() string {
 	switch {
 	case r.Surprise():
 		return ", and no flaw declares that"
-	case notSeen(r.NotSeen()) != "":
-		return "; " + notSeen(r.NotSeen())
+	case NotSeenText(r.NotSeen()) != "":
+		return "; " + NotSeenText(r.NotSeen())
 	case r.Verdict == Inconclusive || r.Expected == "":
 		return ""
 	case r.Verdict == Pass:
@@ -321,10 +321,10 @@ func (r Run) declared() string {
 	return ", as its flaws declare"
 }
 
-// extent is how often a property was broken, or by how much.
-func extent(n int, p variant.Property) string {
+// Extent is how often a property was broken, or by how much.
+func Extent(n int, p variant.Property) string {
 	if unit := p.Unit(); unit != "" {
-		return ", by " + count(int64(n), unit)
+		return ", by " + Count(int64(n), unit)
 	}
 	return times(n)
 }

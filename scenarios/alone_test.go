@@ -17,7 +17,7 @@ import (
 	"oversell/history"
 	"oversell/idimpl"
 	"oversell/queueimpl"
-	"oversell/target"
+	"oversell/server"
 	"oversell/variant"
 )
 
@@ -70,11 +70,11 @@ type told struct {
 }
 
 // world is one on t in which there are three rounds.
-func (w *told) world(t *target.Target, index int, epoch time.Time) World {
+func (w *told) world(t *server.Target, index int, epoch time.Time) World {
 	if w.counts == nil {
 		w.counts = []history.Kind{history.Acquire}
 	}
-	conns := t.Clients(target.ConnOptions{})
+	conns := t.Clients(server.ConnOptions{})
 	numbers := int64(0)
 	env := variant.Env{
 		Redis: conns,
@@ -319,9 +319,9 @@ func alone(t *testing.T, scenario, lock, sale, queue, ids string) Config {
 	return c
 }
 
-func embedded(t *testing.T) *target.Target {
+func embedded(t *testing.T) *server.Target {
 	t.Helper()
-	s, err := target.OpenEmbedded(clock.Real{}, 1)
+	s, err := server.OpenEmbedded(clock.Real{}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 	"oversell/history"
 	"oversell/lockimpl"
 	"oversell/queueimpl"
-	"oversell/target"
+	"oversell/server"
 	"oversell/variant"
 )
 
@@ -38,7 +38,7 @@ func (r *run) inject(ctx context.Context) (err error) {
 		r.live.faults.Store(&counts)
 	}
 	if err == nil && r.injector.StrikesClients() && r.config.Pool > 0 && r.target.Topology == "cluster" {
-		return errors.Join(fmt.Errorf("%w: on a cluster, faults of clients need a connection for each of them: leave out --pool", target.ErrUsage), r.injector.Close())
+		return errors.Join(fmt.Errorf("%w: on a cluster, faults of clients need a connection for each of them: leave out --pool", server.ErrUsage), r.injector.Close())
 	}
 	return err
 }
@@ -56,7 +56,7 @@ func (r *run) lockKey() string {
 
 // dial makes the redis clients of a client.
 func (r *run) dial(id int32, connections int) []redis.UniversalClient {
-	o := target.ConnOptions{PoolSize: connections, Timeout: r.config.Timeout}
+	o := server.ConnOptions{PoolSize: connections, Timeout: r.config.Timeout}
 	if r.injector != nil && id >= 0 {
 		o.Dialed = func(conn net.Conn) {
 			r.injector.Dialed(int(id), conn)

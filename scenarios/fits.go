@@ -6,7 +6,7 @@ import (
 
 	"oversell/faults"
 	"oversell/history"
-	"oversell/target"
+	"oversell/server"
 	"oversell/variant"
 )
 
@@ -88,7 +88,7 @@ func (c *Config) whatIsKept(f faults.Fault) error {
 
 // FitServers refuses faults that name a server that there is not, or that serves
 // nobody.
-func (c Config) FitServers(all []target.Server) error {
+func (c Config) FitServers(all []server.Member) error {
 	for _, f := range c.Faults {
 		if err := f.FitsServers(all, c.Faults, c.mastersUsed()); err != nil {
 			return err

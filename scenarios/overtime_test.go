@@ -11,7 +11,7 @@ import (
 // A run that its faults keep going after its time, or whose faults take long to mend
 // when the clients have ended, says so.
 func TestWhatFaultsAddToTheTime(t *testing.T) {
-	s := server(t, "process", "")
+	s := openServer(t, "process", "")
 	f, err := faults.Parse("freeze node 1 600ms at 100ms")
 	if err != nil {
 		t.Fatal(err)

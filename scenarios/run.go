@@ -19,7 +19,7 @@ import (
 	"oversell/history"
 	"oversell/internal/mark"
 	"oversell/load"
-	"oversell/target"
+	"oversell/server"
 	"oversell/variant"
 )
 
@@ -46,7 +46,7 @@ func (l *Live) Faults() []history.FaultCount {
 
 // Servers are what a run works against.
 type Servers struct {
-	Redis *target.Target
+	Redis *server.Target
 	SQL   *database.DB // nil unless a variant needs one
 }
 
@@ -63,7 +63,7 @@ func Run(ctx context.Context, c Config, s Servers, path string, live *Live) erro
 // run is a run under way.
 type run struct {
 	*stage
-	target *target.Target
+	target *server.Target
 	db     *database.DB // nil unless a variant needs one
 	live   *Live
 
@@ -95,7 +95,7 @@ type run struct {
 }
 
 func (r *run) do(ctx context.Context, path string) (err error) {
-	if r.target.Kind == target.Address {
+	if r.target.Kind == server.Address {
 		r.target.Log(filepath.Dir(path))
 		if err := r.target.Claim(r.prefix); err != nil {
 			return err
@@ -118,7 +118,7 @@ func (r *run) do(ctx context.Context, path string) (err error) {
 	config := load.Config{
 		SQL: db, InLine: slices.Contains(r.config.Lock.Promises, variant.FIFO), Pool: r.config.Pool, Waiting: r.config.Waiting, Seed: r.config.Seed,
 		Dial: r.dial,
-		Warm: target.Warm,
+		Warm: server.Warm,
 	}
 	if r.injector != nil {
 		config.Meddle = r.meddle
@@ -455,7 +455,7 @@ func (r *run) cleanTarget() error {
 		return nil // nothing left to clean
 	default:
 	}
-	if r.config.BreaksServers() && r.target.Kind != target.Address {
+	if r.config.BreaksServers() && r.target.Kind != server.Address {
 		return nil // they end with the run, and some have ended before
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), reinstateTimeout)

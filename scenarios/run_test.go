@@ -16,14 +16,14 @@ import (
 	"oversell/load"
 	"oversell/lockimpl"
 	"oversell/queueimpl"
+	"oversell/server"
 	"oversell/stockimpl"
-	"oversell/target"
 	"oversell/variant"
 )
 
-func server(t *testing.T, kind, topology string) *target.Target {
+func openServer(t *testing.T, kind, topology string) *server.Target {
 	t.Helper()
-	s, err := target.Open(t.Context(), target.Spec{Target: kind, Topology: topology})
+	s, err := server.Open(t.Context(), server.Spec{Target: kind, Topology: topology})
 	if err != nil && kind == "process" && os.Getenv("OVERSELL_REQUIRE_ALL") != "1" {
 		t.Skip(err)
 	}
@@ -35,7 +35,7 @@ func server(t *testing.T, kind, topology string) *target.Target {
 }
 
 // run completes and runs c and reads its history back.
-func runOn(t *testing.T, ctx context.Context, c Config, s *target.Target) *history.History {
+func runOn(t *testing.T, ctx context.Context, c Config, s *server.Target) *history.History {
 	t.Helper()
 	if err := c.Complete(s.Nodes()); err != nil {
 		t.Fatal(err)
@@ -81,7 +81,7 @@ func TestSeckillSellsOut(t *testing.T) {
 		for _, pool := range []int{0, 3} {
 			c := config(t, "seckill", "lua-release", "plain")
 			c.Waiting, c.Pool = waiting, pool
-			h := runOn(t, t.Context(), c, server(t, "process", "single"))
+			h := runOn(t, t.Context(), c, openServer(t, "process", "single"))
 			if sold := tally(h, history.Buy, history.OK); sold != 20 {
 				t.Errorf("%s, pool %d: sold %d of 20", waiting, pool, sold)
 			}
@@ -112,7 +112,7 @@ func TestLessThanNothingLeft(t *testing.T) {
 	c.Clients, c.Stock = 4, 20
 	open := c.Sale.New
 	c.Sale.New = func(env variant.Env, product string) stockimpl.Sale { return owing{open(env, product)} }
-	if left := state(t, runOn(t, t.Context(), c, server(t, "embedded", "single")), "left"); left != -1 {
+	if left := state(t, runOn(t, t.Context(), c, openServer(t, "embedded", "single")), "left"); left != -1 {
 		t.Errorf("%d left, want -1", left)
 	}
 }
@@ -120,7 +120,7 @@ func TestLessThanNothingLeft(t *testing.T) {
 func TestTimesOfAClientRise(t *testing.T) {
 	c := config(t, "seckill", "none", "lua")
 	c.Stock, c.Resend = 300, 0.3
-	h := runOn(t, t.Context(), c, server(t, "embedded", "single"))
+	h := runOn(t, t.Context(), c, openServer(t, "embedded", "single"))
 	last := map[int32]time.Duration{}
 	for _, op := range h.Ops {
 		if op.Kind == history.Join {
@@ -139,7 +139,7 @@ func TestTimesOfAClientRise(t *testing.T) {
 func TestResentOrdersAndRefunds(t *testing.T) {
 	c := config(t, "seckill", "lua-release", "lua")
 	c.Stock, c.Resend, c.Refund = 60, 0.5, 0.5
-	h := runOn(t, t.Context(), c, server(t, "process", "single"))
+	h := runOn(t, t.Context(), c, openServer(t, "process", "single"))
 	repeated := 0
 	for _, op := range h.Ops {
 		if op.Reason == history.Repeated {
@@ -157,7 +157,7 @@ func TestResentOrdersAndRefunds(t *testing.T) {
 func TestQuantities(t *testing.T) {
 	c := config(t, "seckill", "lua-release", "plain")
 	c.Quantity = 3
-	h := runOn(t, t.Context(), c, server(t, "process", "single"))
+	h := runOn(t, t.Context(), c, openServer(t, "process", "single"))
 	sizes := map[int64]bool{}
 	var sold int64
 	for _, op := range h.Ops {
@@ -181,7 +181,7 @@ func TestAllOfAQueue(t *testing.T) {
 	c.Queue, _ = queueimpl.Find("zset-locked")
 	c.Clients, c.Ops, c.Batch, c.Withdraw, c.Peek = 4, 60, 4, 0.3, 0.5
 	c.Repeat = None // an id that comes again may be withdrawn once, and handed out once
-	h := runOn(t, t.Context(), c, server(t, "process", "single"))
+	h := runOn(t, t.Context(), c, openServer(t, "process", "single"))
 	calls := map[history.Kind]map[string]int{}
 	withdrawn, popped := map[string]bool{}, map[string]bool{}
 	for _, op := range h.Ops {
@@ -219,7 +219,7 @@ func TestAllOfAQueue(t *testing.T) {
 func TestStaleOrdersAreRefused(t *testing.T) {
 	c := config(t, "seckill", "none", "watch")
 	c.Clients, c.Stock, c.RefuseStale = 8, 200, true
-	h := runOn(t, t.Context(), c, server(t, "process", "single"))
+	h := runOn(t, t.Context(), c, openServer(t, "process", "single"))
 	stale := 0
 	for _, op := range h.Ops {
 		if op.Kind == history.Buy && op.Reason == history.Stale {
@@ -239,7 +239,7 @@ func TestStaleOrdersAreRefused(t *testing.T) {
 func TestMutexExtendsLongSections(t *testing.T) {
 	c := config(t, "mutex", "lua-release", "")
 	c.TTL, c.Hold, c.Ops, c.Clients = 100*time.Millisecond, 120*time.Millisecond, 3, 2
-	h := runOn(t, t.Context(), c, server(t, "process", "single"))
+	h := runOn(t, t.Context(), c, openServer(t, "process", "single"))
 	if n := tally(h, history.Extend, history.OK); n < 6 {
 		t.Errorf("%d extends in 3 sections of 120 ms with a lease of 100 ms; want 2 or more each", n)
 	}
@@ -253,7 +253,7 @@ func TestMutexExtendsLongSections(t *testing.T) {
 func TestWatchdogRenewsTheRecordedLease(t *testing.T) {
 	c := config(t, "seckill", "watchdog", "plain")
 	c.TTL, c.Hold, c.Stock, c.Clients = 150*time.Millisecond, 300*time.Millisecond, 2, 2
-	h := runOn(t, t.Context(), c, server(t, "process", "single"))
+	h := runOn(t, t.Context(), c, openServer(t, "process", "single"))
 	for _, op := range h.Ops {
 		if op.Kind == history.Release && op.Outcome == history.OK && op.Until < op.Call {
 			t.Errorf("a renewed lock was given back after the lease that the history shows: %v", op)
@@ -265,7 +265,7 @@ func TestStopLetsClientsFinish(t *testing.T) {
 	c := config(t, "mutex", "lua-release", "")
 	c.Duration = time.Hour
 	ctx, stop := context.WithCancel(t.Context())
-	s := server(t, "process", "single")
+	s := openServer(t, "process", "single")
 	live := new(Live)
 	if err := c.Complete(1); err != nil {
 		t.Fatal(err)
@@ -308,7 +308,7 @@ func underWay(live *Live) {
 func TestServerDeath(t *testing.T) {
 	c := config(t, "mutex", "lua-release", "")
 	c.Duration = time.Hour
-	s := server(t, "process", "single")
+	s := openServer(t, "process", "single")
 	live := new(Live)
 	if err := c.Complete(1); err != nil {
 		t.Fatal(err)
@@ -320,7 +320,7 @@ func TestServerDeath(t *testing.T) {
 	if err := syscall.Kill(s.PID(0), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-done; !errors.Is(err, target.ErrEnvironment) || !strings.Contains(err.Error(), "died") {
+	if err := <-done; !errors.Is(err, server.ErrEnvironment) || !strings.Contains(err.Error(), "died") {
 		t.Errorf("the run ended with %v; want to hear of the server's death", err)
 	}
 	h, err := history.Read(path)
@@ -353,8 +353,8 @@ func TestErrorsAreUnknown(t *testing.T) {
 
 // TestKeysAreRemoved from a server that outlives the run, and no others.
 func TestKeysAreRemoved(t *testing.T) {
-	s := server(t, "process", "single")
-	admin := s.Client(0, target.ConnOptions{})
+	s := openServer(t, "process", "single")
+	admin := s.Client(0, server.ConnOptions{})
 	defer admin.Close()
 	if err := admin.Set(t.Context(), "somebody-elses", 1, 0).Err(); err != nil {
 		t.Fatal(err)
@@ -371,7 +371,7 @@ func TestKeysAreRemoved(t *testing.T) {
 
 func TestRedlockOnFiveMasters(t *testing.T) {
 	c := config(t, "seckill", "redlock", "plain")
-	h := runOn(t, t.Context(), c, server(t, "process", "masters:5"))
+	h := runOn(t, t.Context(), c, openServer(t, "process", "masters:5"))
 	if sold := tally(h, history.Buy, history.OK); sold != 20 {
 		t.Errorf("sold %d of 20", sold)
 	}

@@ -12,13 +12,12 @@ import (
 
 	"oversell/campaign"
 	"oversell/checker"
+	"oversell/database"
 	"oversell/history"
 	"oversell/reports"
 	"oversell/scenarios"
-	"oversell/target"
+	"oversell/server"
 	"oversell/variant"
-
-	"oversell/database"
 )
 
 var aLock = history.Header{Scenario: "mutex", TTL: time.Hour, Promises: []history.Promise{{Of: variant.Lock, Property: variant.MutualExclusion}}}
@@ -98,7 +97,7 @@ func TestJudgeTakesPlacesInALineLate(t *testing.T) {
 // silent is a campaign.Watcher.
 type silent struct{}
 
-func (silent) Target(*target.Target)                             {}
+func (silent) Target(*server.Target)                             {}
 func (silent) Database(*database.DB)                             {}
 func (silent) Start(int, int, scenarios.Config, *scenarios.Live) {}
 func (silent) Done(int, int, reports.Run)                        {}

@@ -10,18 +10,19 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"oversell/internal/child"
 )
 
 // startRedis starts a redis-server of the test's own and returns its address and
 // its process. Where there is none the test is skipped, unless everything is
 // required, as in CI.
-func startRedis(t testing.TB, args ...string) (addr string, server *os.Process) {
+func startRedis(t testing.TB, args ...string) (addr string, server *child.Process) {
 	t.Helper()
 	binary, err := exec.LookPath("redis-server")
 	if err != nil {
@@ -46,33 +47,22 @@ func startRedis(t testing.TB, args ...string) (addr string, server *os.Process) 
 }
 
 // tryRedis starts a server on an address, and returns nil if that is taken.
-func tryRedis(t testing.TB, binary, addr string, args ...string) *os.Process {
+func tryRedis(t testing.TB, binary, addr string, args ...string) *child.Process {
 	t.Helper()
 	_, port, _ := net.SplitHostPort(addr)
 	all := append([]string{"--bind", "127.0.0.1", "--port", port, "--save", "", "--appendonly", "no", "--dir", t.TempDir()}, args...)
-	cmd := exec.Command(binary, all...)
-	diesWithParent(cmd)
-	started, exited := make(chan error), make(chan struct{})
-	go func() {
-		runtime.LockOSThread() // the thread counts as the child's parent
-		defer close(exited)
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			cmd.Wait()
-		}
-	}()
-	if err := <-started; err != nil {
+	c, err := child.Start(exec.Command(binary, all...))
+	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { cmd.Process.Kill(); <-exited })
+	t.Cleanup(c.Kill)
 	for {
 		select {
-		case <-exited:
+		case <-c.Exited():
 			return nil
 		case <-time.After(2 * time.Millisecond):
-			if strings.Contains(info(addr), fmt.Sprintf("process_id:%d\r\n", cmd.Process.Pid)) {
-				return cmd.Process
+			if strings.Contains(info(addr), fmt.Sprintf("process_id:%d\r\n", c.PID())) {
+				return c
 			}
 		}
 	}

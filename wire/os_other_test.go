@@ -3,12 +3,8 @@
 package wire
 
 import (
-	"os/exec"
 	"strings"
 )
-
-// diesWithParent does nothing here: only Linux can do that.
-func diesWithParent(*exec.Cmd) {}
 
 // isReset says that a connection ended with a TCP reset.
 func isReset(err error) bool {

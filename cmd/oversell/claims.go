@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"oversell/campaign"
-	"oversell/campaign/claims"
+	"oversell/claims"
 	"oversell/reports"
 )
 

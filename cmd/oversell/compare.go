@@ -9,7 +9,7 @@ import (
 	"oversell/campaign"
 	"oversell/database"
 	"oversell/reports"
-	"oversell/target"
+	"oversell/server"
 )
 
 func compareCommand(code *int) *cobra.Command {
@@ -109,7 +109,7 @@ func newRounds(p *progress) *rounds {
 }
 
 // Target tells of a kind of servers once: a comparison starts many.
-func (r *rounds) Target(t *target.Target) {
+func (r *rounds) Target(t *server.Target) {
 	what := fmt.Sprint(t.Kind, t.Topology)
 	if !r.told[what] {
 		r.progress.Target(t)

@@ -18,7 +18,8 @@ import (
 	"oversell/explore"
 	"oversell/internal/limits"
 	"oversell/reports"
-	"oversell/target"
+	"oversell/reports/page"
+	"oversell/server"
 )
 
 func exploreCommand(code *int) *cobra.Command {
@@ -27,7 +28,7 @@ func exploreCommand(code *int) *cobra.Command {
 		asJSON   bool
 		dest     string
 		trace    string
-		spec     target.Spec
+		spec     server.Spec
 		times    int
 		emitTest string
 	)
@@ -261,7 +262,7 @@ func fileName(e reports.Exploration) string {
 func fileExploration(path string, e reports.Exploration) error {
 	return errors.Join(
 		toFile(path+".json", func(w io.Writer) error { return reports.WriteJSON(w, e) }),
-		toFile(path+".html", e.HTML),
+		toFile(path+".html", func(w io.Writer) error { return page.Exploration(w, e) }),
 	)
 }
 
@@ -274,7 +275,7 @@ func toFile(path string, write func(io.Writer) error) error {
 }
 
 // replay drives a schedule that was found before against real servers.
-func replay(cmd *cobra.Command, code *int, path string, spec target.Spec, times int, emitTest string) (err error) {
+func replay(cmd *cobra.Command, code *int, path string, spec server.Spec, times int, emitTest string) (err error) {
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		if err == nil && !slices.Contains(append([]string{"replay", "emit-test"}, replayFlags...), f.Name) {
 			err = fmt.Errorf("--%s has no effect on --replay, which drives the schedule in the file: leave it out", f.Name)

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"oversell/campaign"
-	"oversell/campaign/gate"
+	"oversell/gate"
 	"oversell/internal/limits"
 	"oversell/reports"
 )

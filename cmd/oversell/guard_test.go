@@ -21,7 +21,8 @@ import (
 
 	"oversell/database"
 	"oversell/database/databasetest"
-	"oversell/target"
+	"oversell/internal/child"
+	"oversell/server"
 )
 
 // somebodysServer is a redis-server that the program does not own, with a password,
@@ -37,20 +38,18 @@ func somebodysServer(t *testing.T, args ...string) *redis.Client {
 		addr := l.Addr().String()
 		l.Close()
 		_, port, _ := net.SplitHostPort(addr)
-		cmd := exec.Command("redis-server", append([]string{
+		redisServer, err := child.Start(exec.Command("redis-server", append([]string{
 			"--bind", "127.0.0.1", "--port", port, "--save", "", "--dir", t.TempDir(), "--requirepass", password, "--masterauth", password,
 			"--maxmemory", "500mb", "--maxmemory-policy", "volatile-lfu", "--maxmemory-samples", "7", "--repl-diskless-sync-delay", "0",
-		}, args...)...)
-		if err := cmd.Start(); err != nil {
+		}, args...)...))
+		if err != nil {
 			t.Fatal(err)
 		}
-		exited := make(chan struct{})
-		go func() { cmd.Wait(); close(exited) }()
-		t.Cleanup(func() { cmd.Process.Kill(); <-exited })
+		t.Cleanup(redisServer.Kill)
 		c := redis.NewClient(&redis.Options{Addr: addr, Password: password, MaxRetries: -1, ReadTimeout: 200 * time.Millisecond, ContextTimeoutEnabled: true})
 		t.Cleanup(func() { c.Close() })
 		for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-			if in, err := c.Info(t.Context(), "server").Result(); err == nil && strings.Contains(in, fmt.Sprintf("process_id:%d\r\n", cmd.Process.Pid)) {
+			if in, err := c.Info(t.Context(), "server").Result(); err == nil && strings.Contains(in, fmt.Sprintf("process_id:%d\r\n", redisServer.PID())) {
 				return c
 			}
 		}
@@ -432,7 +431,7 @@ func TestMastersOfOthersAreMastersAgain(t *testing.T) {
 		t.Run(topology, func(t *testing.T) {
 			t.Parallel()
 			ctx := t.Context()
-			own, err := target.Open(ctx, target.Spec{Target: "process", Topology: topology})
+			own, err := server.Open(ctx, server.Spec{Target: "process", Topology: topology})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -440,7 +439,7 @@ func TestMastersOfOthersAreMastersAgain(t *testing.T) {
 			was := map[int]map[string]string{}
 			url := "redis://" + own.Addrs[0]
 			for _, s := range own.Servers() {
-				if s.Role != target.Sentinel {
+				if s.Role != server.Sentinel {
 					was[s.Number] = settled(t, own.Admin(s.Number))
 					continue
 				}

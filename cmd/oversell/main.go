@@ -20,12 +20,12 @@ import (
 	"oversell/internal/guard"
 	"oversell/internal/limits"
 	"oversell/reports"
-	"oversell/target"
+	"oversell/server"
 )
 
 func main() {
 	if guard.Asked() {
-		os.Exit(guard.Serve(guard.Roles{target.Undoer: target.Undoing, database.Undoer: database.Undoing}))
+		os.Exit(guard.Serve(guard.Roles{server.Undoer: server.Undoing, database.Undoer: database.Undoing}))
 	}
 	logging.Disable() // the driver reports failed dials on stderr by itself; ours come as errors
 	ctx, stop := signal.NotifyContext(context.Background(), stopSignals()...)
@@ -145,7 +145,7 @@ func joinedIn(err error) error {
 // exitCode is the code for an error: everything that is not about the
 // surroundings is about how the program was called.
 func exitCode(err error) int {
-	if errors.Is(err, target.ErrEnvironment) || errors.Is(err, database.ErrEnvironment) || errors.As(err, new(environment)) {
+	if errors.Is(err, server.ErrEnvironment) || errors.Is(err, database.ErrEnvironment) || errors.As(err, new(environment)) {
 		return reports.ExitEnvironment
 	}
 	return reports.ExitUsage

@@ -16,7 +16,7 @@ import (
 	"oversell/internal/printable"
 	"oversell/reports"
 	"oversell/scenarios"
-	"oversell/target"
+	"oversell/server"
 	"oversell/watch"
 )
 
@@ -88,7 +88,7 @@ func draws(w io.Writer) bool {
 }
 
 // Target tells what was chosen, and why.
-func (p *progress) Target(t *target.Target) {
+func (p *progress) Target(t *server.Target) {
 	p.say(t.Why)
 	if t.Caveat != "" {
 		p.say("note: " + t.Caveat)

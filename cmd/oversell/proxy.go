@@ -15,7 +15,7 @@ import (
 	"oversell/internal/limits"
 	"oversell/internal/printable"
 	"oversell/reports"
-	"oversell/target"
+	"oversell/server"
 )
 
 func proxyCommand(code *int) *cobra.Command {
@@ -96,7 +96,7 @@ func checkAddresses(ctx context.Context, o faults.ProxyOptions, allowRemote bool
 	if !opensLocally(ctx, o.Listen) {
 		return fmt.Errorf("--listen %s opens the server to other machines; that needs --allow-remote", o.Listen)
 	}
-	if err := (target.Spec{Target: "redis://" + o.To}).Validate(ctx); err != nil {
+	if err := (server.Spec{Target: "redis://" + o.To}).Validate(ctx); err != nil {
 		return fmt.Errorf("--to: %w", err)
 	}
 	return nil

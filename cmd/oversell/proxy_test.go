@@ -14,7 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"oversell/reports"
-	"oversell/target"
+	"oversell/server"
 )
 
 // proxy is a running oversell proxy before a redis-server of its own.
@@ -29,18 +29,18 @@ type proxy struct {
 func startProxy(t *testing.T, args ...string) *proxy {
 	t.Helper()
 	needRedis(t)
-	server, err := target.Open(t.Context(), target.Spec{Target: string(target.Process)})
+	redisServer, err := server.Open(t.Context(), server.Spec{Target: string(server.Process)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { server.Close() })
+	t.Cleanup(func() { redisServer.Close() })
 	ctx, stop := context.WithCancel(t.Context())
 	t.Cleanup(stop)
 	out, in := io.Pipe()
-	p := &proxy{server: client(t, server.Addrs[0]), stop: stop, lines: bufio.NewScanner(out), code: make(chan int, 1)}
+	p := &proxy{server: client(t, redisServer.Addrs[0]), stop: stop, lines: bufio.NewScanner(out), code: make(chan int, 1)}
 	go func() {
 		var stderr strings.Builder
-		code := execute(ctx, append([]string{"proxy", "--to", server.Addrs[0]}, args...), in, &stderr)
+		code := execute(ctx, append([]string{"proxy", "--to", redisServer.Addrs[0]}, args...), in, &stderr)
 		fmt.Fprint(in, stderr.String())
 		in.Close()
 		p.code <- code

@@ -11,7 +11,7 @@ import (
 	"oversell/campaign"
 	"oversell/internal/printable"
 	"oversell/reports"
-	"oversell/target"
+	"oversell/server"
 )
 
 func runCommand(code *int) *cobra.Command {
@@ -125,7 +125,7 @@ func interrupted(outcome int) int {
 // surroundings marks an error that came up while running: unless it says that
 // the call was wrong, something around the program failed.
 func surroundings(err error) error {
-	if err == nil || errors.Is(err, target.ErrUsage) || errors.Is(err, campaign.ErrUsed) {
+	if err == nil || errors.Is(err, server.ErrUsage) || errors.Is(err, campaign.ErrUsed) {
 		return err
 	}
 	return environment{err}

@@ -1,6 +1,7 @@
 package databasetest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"oversell/internal/child"
 )
 
 // errNotInstalled: the machine has no such server.
@@ -29,12 +32,12 @@ const (
 // server is one database server that we started.
 type server struct {
 	dsn, admin string
-	child      *child
+	child      *child.Process
 	dir        string
 }
 
 func (s *server) stop() {
-	s.child.stop()
+	stopChild(s.child)
 	_ = os.RemoveAll(s.dir) // what is left is in the temporary directory
 }
 
@@ -102,11 +105,11 @@ func (r recipe) start(ctx context.Context, as account, dir string) (*server, err
 		return nil, err
 	}
 	s := &server{child: c, dir: dir}
-	if s.admin, err = c.await(ctx, func() (string, error) { return r.admin(ctx, dir, port) }); err == nil {
+	if s.admin, err = await(ctx, c, func() (string, error) { return r.admin(ctx, dir, port) }); err == nil {
 		s.dsn, err = r.prepare(ctx, s.admin, port)
 	}
 	if err != nil {
-		c.stop()
+		stopChild(c)
 		return nil, err
 	}
 	return s, nil
@@ -166,10 +169,11 @@ func lookUp(names []string) (account, error) {
 func run(ctx context.Context, as account, dir, binary string, args ...string) error {
 	cmd := exec.CommandContext(ctx, binary, args...)
 	cmd.Dir = dir
-	cmd.SysProcAttr = attributes(as)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("%s: %w: %s", filepath.Base(binary), err, lastLines(string(out)))
+	runAs(cmd, as)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := child.Run(cmd, time.Second); err != nil {
+		return fmt.Errorf("%s: %w: %s", filepath.Base(binary), err, lastLines(out.String()))
 	}
 	return nil
 }

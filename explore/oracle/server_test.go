@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"oversell/internal/coro"
-	"oversell/target"
+	"oversell/server"
 )
 
 // sent is a request that the server executed in a step.
@@ -35,15 +35,15 @@ func (s *situation) steps() (all []*situation) {
 // there is time.
 func TestSchedulesOnAServer(t *testing.T) {
 	t.Parallel()
-	server, err := target.Open(t.Context(), target.Spec{Target: "process"})
+	target, err := server.Open(t.Context(), server.Spec{Target: "process"})
 	if err != nil {
-		if errors.Is(err, target.ErrEnvironment) && os.Getenv("OVERSELL_REQUIRE_ALL") != "1" {
+		if errors.Is(err, server.ErrEnvironment) && os.Getenv("OVERSELL_REQUIRE_ALL") != "1" {
 			t.Skip(err)
 		}
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = server.Close() })
-	admin := redis.NewClient(server.Options(0, target.ConnOptions{}))
+	t.Cleanup(func() { _ = target.Close() })
+	admin := redis.NewClient(target.Options(0, server.ConnOptions{}))
 	defer admin.Close()
 	tried := 0
 	for i := range programs {
@@ -60,7 +60,7 @@ func TestSchedulesOnAServer(t *testing.T) {
 			if err := admin.FlushAll(t.Context()).Err(); err != nil {
 				t.Fatal(err)
 			}
-			if err := drive(t, server, r.scripts, s); err != nil {
+			if err := drive(t, target, r.scripts, s); err != nil {
 				t.Errorf("%s, %s: %v\n%s", p.name, q, err, strings.Join(s.trace(), "\n"))
 			}
 			tried++
@@ -73,9 +73,9 @@ func TestSchedulesOnAServer(t *testing.T) {
 }
 
 // drive has a server execute what is executed on the way to a situation.
-func drive(t *testing.T, server *target.Target, scripts *coro.Scripts, to *situation) error {
+func drive(t *testing.T, target *server.Target, scripts *coro.Scripts, to *situation) error {
 	conns := map[int]*redis.Conn{}
-	client := redis.NewClient(server.Options(0, target.ConnOptions{PoolSize: 32}))
+	client := redis.NewClient(target.Options(0, server.ConnOptions{PoolSize: 32}))
 	defer client.Close()
 	began := time.Now()
 	for _, s := range to.steps() {

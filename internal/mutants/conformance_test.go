@@ -24,8 +24,8 @@ import (
 	"oversell/lockimpl/locktest"
 	"oversell/queueimpl/queuetest"
 	"oversell/reports"
+	"oversell/server"
 	"oversell/stockimpl/stocktest"
-	"oversell/target"
 	"oversell/variant"
 )
 
@@ -182,16 +182,16 @@ func TestTrial(t *testing.T) {
 	case "queue":
 		all := Queues()
 		i := slices.IndexFunc(all, func(q Queue) bool { return q.Name == entry })
-		server := open(t, "single")
+		target := open(t, "single")
 		queuetest.Run(t, all[i].Variant, func(t *testing.T) queuetest.Bench {
-			return queuetest.Bench{Queue: "{" + rand.Text()[:6] + "}mail", Env: func() variant.Env { return world(t, server) }}
+			return queuetest.Bench{Queue: "{" + rand.Text()[:6] + "}mail", Env: func() variant.Env { return world(t, target) }}
 		})
 	case "sale":
 		all := Sales()
 		i := slices.IndexFunc(all, func(s Sale) bool { return s.Name == entry })
-		server := open(t, "single")
+		target := open(t, "single")
 		stocktest.Run(t, all[i].Variant, func(t *testing.T) stocktest.Bench {
-			return stocktest.Bench{Product: "{" + rand.Text()[:6] + "}phone", Env: func() variant.Env { return world(t, server) }}
+			return stocktest.Bench{Product: "{" + rand.Text()[:6] + "}phone", Env: func() variant.Env { return world(t, target) }}
 		})
 	}
 }
@@ -209,9 +209,9 @@ func lock(t *testing.T, l Lock, suite string) {
 	}
 }
 
-func open(t *testing.T, topology string) *target.Target {
+func open(t *testing.T, topology string) *server.Target {
 	t.Helper()
-	s, err := target.Open(t.Context(), target.Spec{Target: "process", Topology: topology})
+	s, err := server.Open(t.Context(), server.Spec{Target: "process", Topology: topology})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,9 +220,9 @@ func open(t *testing.T, topology string) *target.Target {
 }
 
 // world is the Env of one client of a queue or a sale.
-func world(t *testing.T, server *target.Target) variant.Env {
+func world(t *testing.T, target *server.Target) variant.Env {
 	t.Helper()
-	c := server.Client(0, target.ConnOptions{PoolSize: 1}).(*redis.Client)
+	c := target.Client(0, server.ConnOptions{PoolSize: 1}).(*redis.Client)
 	t.Cleanup(func() { c.Close() })
 	if err := c.Ping(t.Context()).Err(); err != nil {
 		t.Fatal(err)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"oversell/internal/redismodel/lua"
 )
 
 // step is one thing that happens: a command or a transaction of a connection, or
@@ -158,7 +160,7 @@ func (d *differ) epoch(seed uint64) (n int, ok bool) {
 	d.reset(g.now)
 	m := d.empty(seed)
 	for _, s := range d.scripts {
-		g.sent = append(g.sent, sha1Hex(s.text))
+		g.sent = append(g.sent, lua.SHA1(s.text))
 	}
 	for next := d.batch(g, &m); ; {
 		batch, after := next, m
@@ -277,7 +279,7 @@ func (d *differ) command(g *generator) []string {
 		}
 		cmd := []string{"EVAL", g.lua(), "1", g.key("s"), g.value(), g.value()}
 		if len(g.sent) < 200 {
-			g.sent = append(g.sent, sha1Hex(cmd[1]))
+			g.sent = append(g.sent, lua.SHA1(cmd[1]))
 		}
 		return cmd
 	}

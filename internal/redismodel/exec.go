@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"oversell/internal/redismodel/lua"
 )
 
 // Info is what the sender of a command should know besides the reply.
@@ -97,19 +99,19 @@ func (x *exec) do(args []string) {
 // lookup finds a command and checks how many words it has. What is wrong is replied.
 func (x *exec) lookup(args []string) *command {
 	if len(args) == 0 {
-		x.unknown("a command without a name")
+		x.Unknown("a command without a name")
 		return nil
 	}
 	c := x.find(args)
 	switch {
 	case c == nil && x.command(args[0]) != nil:
-		x.unknown("the command " + args[0] + " " + args[1])
+		x.Unknown("the command " + args[0] + " " + args[1])
 	case c == nil:
-		x.unknown("the command " + args[0])
+		x.Unknown("the command " + args[0])
 	case x.inScript && c.noScript:
-		x.err("ERR This Redis command is not allowed from script")
+		x.Err("ERR This Redis command is not allowed from script")
 	case !c.fits(len(args)) && x.inScript:
-		x.err("ERR Wrong number of args calling Redis command from script")
+		x.Err("ERR Wrong number of args calling Redis command from script")
 	case !c.fits(len(args)):
 		x.wrongArity(c.name)
 	default:
@@ -148,20 +150,20 @@ func (s *State) Transaction(now time.Duration, conn int, cmds [][]string) (*Stat
 		case c == nil:
 			refused = refused || len(x.out) > replies
 		case c.name == "watch":
-			x.err("ERR WATCH inside MULTI is not allowed")
+			x.Err("ERR WATCH inside MULTI is not allowed")
 		default:
 			queued = append(queued, cmd)
-			x.simple("QUEUED")
+			x.Simple("QUEUED")
 		}
 	}
 	dirty := x.unwatch()
 	switch {
 	case refused:
-		x.err("EXECABORT Transaction discarded because of previous errors.")
+		x.Err("EXECABORT Transaction discarded because of previous errors.")
 	case dirty:
 		x.nullArray()
 	default:
-		x.array(len(queued))
+		x.Array(len(queued))
 		for _, cmd := range queued {
 			x.do(cmd)
 		}
@@ -313,25 +315,11 @@ func (x *exec) clock() int64 {
 	return x.now.Microseconds()
 }
 
-// unknown says what the model does not know. The first one counts.
-func (x *exec) unknown(what string) {
+// Unknown says what the model does not know. The first one counts.
+func (x *exec) Unknown(what string) {
 	if x.info.Unknown == "" {
 		x.info.Unknown = what
 	}
-}
-
-// cString is what a C function makes of a text.
-func cString(s string) string {
-	s, _, _ = strings.Cut(s, "\x00")
-	return s
-}
-
-// oneLine is what may stand in an error.
-func oneLine(s string) string {
-	if !strings.ContainsAny(s, "\r\n") {
-		return s
-	}
-	return strings.NewReplacer("\r", " ", "\n", " ").Replace(s)
 }
 
 // The replies.
@@ -345,49 +333,49 @@ func (x *exec) number(kind byte, n int64) {
 }
 
 func (x *exec) ok()             { x.out = append(x.out, "+OK\r\n"...) }
-func (x *exec) simple(s string) { x.line('+', s) }
-func (x *exec) err(s string)    { x.line('-', oneLine(s)) }
-func (x *exec) int(n int64)     { x.number(':', n) }
-func (x *exec) array(n int)     { x.number('*', int64(n)) }
-func (x *exec) null()           { x.out = append(x.out, "$-1\r\n"...) }
+func (x *exec) Simple(s string) { x.line('+', s) }
+func (x *exec) Err(s string)    { x.line('-', lua.OneLine(s)) }
+func (x *exec) Int(n int64)     { x.number(':', n) }
+func (x *exec) Array(n int)     { x.number('*', int64(n)) }
+func (x *exec) Null()           { x.out = append(x.out, "$-1\r\n"...) }
 func (x *exec) nullArray()      { x.out = append(x.out, "*-1\r\n"...) }
 
-func (x *exec) bulk(s string) {
+func (x *exec) Bulk(s string) {
 	x.number('$', int64(len(s)))
 	x.out = append(append(x.out, s...), "\r\n"...)
 }
 
 func (x *exec) bulkOrNull(s string, ok bool) {
 	if !ok {
-		x.null()
+		x.Null()
 		return
 	}
-	x.bulk(s)
+	x.Bulk(s)
 }
 
 func (x *exec) bulks(texts []string) {
-	x.array(len(texts))
+	x.Array(len(texts))
 	for _, t := range texts {
-		x.bulk(t)
+		x.Bulk(t)
 	}
 }
 
 func (x *exec) bool(b bool) {
 	if b {
-		x.int(1)
+		x.Int(1)
 	} else {
-		x.int(0)
+		x.Int(0)
 	}
 }
 
-func (x *exec) double(f float64) { x.bulk(formatDouble(f)) }
+func (x *exec) double(f float64) { x.Bulk(formatDouble(f)) }
 
 func (x *exec) wrongArity(name string) {
-	x.err("ERR wrong number of arguments for '" + name + "' command")
+	x.Err("ERR wrong number of arguments for '" + name + "' command")
 }
 func (x *exec) wrongType() {
-	x.err("WRONGTYPE Operation against a key holding the wrong kind of value")
+	x.Err("WRONGTYPE Operation against a key holding the wrong kind of value")
 }
-func (x *exec) syntax()     { x.err("ERR syntax error") }
-func (x *exec) notInteger() { x.err("ERR value is not an integer or out of range") }
-func (x *exec) notFloat()   { x.err("ERR value is not a valid float") }
+func (x *exec) syntax()     { x.Err("ERR syntax error") }
+func (x *exec) notInteger() { x.Err("ERR value is not an integer or out of range") }
+func (x *exec) notFloat()   { x.Err("ERR value is not a valid float") }

@@ -36,7 +36,7 @@ func hset(x *exec, a []string, name string) {
 		x.ok()
 		return
 	}
-	x.int(int64(len(h) - before))
+	x.Int(int64(len(h) - before))
 }
 
 func hsetnx(x *exec, a []string) {
@@ -62,7 +62,7 @@ func hmget(x *exec, a []string) {
 	if !ok {
 		return
 	}
-	x.array(len(a) - 2)
+	x.Array(len(a) - 2)
 	for _, field := range a[2:] {
 		x.bulkOrNull(h.get(field))
 	}
@@ -98,7 +98,7 @@ func (x *exec) unordered(n, unit int) {
 	switch {
 	case n < 2:
 	case x.inScript:
-		x.unknown("the order of a hash or a set in a script")
+		x.Unknown("the order of a hash or a set in a script")
 	default:
 		x.info.Loose = append(x.info.Loose, Loose{At: len(x.out), N: n, Unit: unit})
 	}
@@ -116,7 +116,7 @@ func hdel(x *exec, a []string) {
 	if len(h) < before {
 		putOrDelete(x, a[1], h)
 	}
-	x.int(int64(before - len(h)))
+	x.Int(int64(before - len(h)))
 }
 
 func hexists(x *exec, a []string) {
@@ -128,14 +128,14 @@ func hexists(x *exec, a []string) {
 
 func hlen(x *exec, a []string) {
 	if h, ok := typed[hash](x, a[1]); ok {
-		x.int(int64(len(h)))
+		x.Int(int64(len(h)))
 	}
 }
 
 func hstrlen(x *exec, a []string) {
 	if h, ok := typed[hash](x, a[1]); ok {
 		text, _ := h.get(a[2])
-		x.int(int64(len(text)))
+		x.Int(int64(len(text)))
 	}
 }
 
@@ -151,7 +151,7 @@ func hincrby(x *exec, a []string) {
 	n := int64(0)
 	if text, there := h.get(a[2]); there {
 		if n, ok = parseInt(text); !ok {
-			x.err("ERR hash value is not an integer")
+			x.Err("ERR hash value is not an integer")
 			return
 		}
 	}
@@ -160,5 +160,5 @@ func hincrby(x *exec, a []string) {
 		return
 	}
 	x.put(a[1], h.with(a[2], strconv.FormatInt(sum, 10)))
-	x.int(sum)
+	x.Int(sum)
 }

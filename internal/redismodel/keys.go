@@ -4,6 +4,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"oversell/internal/redismodel/lua"
 )
 
 var keyCommands = []command{
@@ -22,8 +24,8 @@ var keyCommands = []command{
 	{name: "persist", arity: 2, run: persist},
 	{name: "time", arity: 1, run: timeOf},
 	{name: "ping", arity: -1, run: ping},
-	{name: "echo", arity: 2, run: func(x *exec, a []string) { x.bulk(a[1]) }},
-	{name: "publish", arity: 3, run: func(x *exec, _ []string) { x.int(0) }}, // nobody listens
+	{name: "echo", arity: 2, run: func(x *exec, a []string) { x.Bulk(a[1]) }},
+	{name: "publish", arity: 3, run: func(x *exec, _ []string) { x.Int(0) }}, // nobody listens
 	{name: "watch", arity: -2, noScript: true, run: func(x *exec, a []string) { x.watch(a[1:]); x.ok() }},
 	{name: "unwatch", arity: 1, noScript: true, run: func(x *exec, _ []string) { x.unwatch(); x.ok() }},
 }
@@ -44,7 +46,7 @@ func del(x *exec, a []string) {
 			n++
 		}
 	}
-	x.int(int64(n))
+	x.Int(int64(n))
 }
 
 func exists(x *exec, a []string) {
@@ -54,15 +56,15 @@ func exists(x *exec, a []string) {
 			n++
 		}
 	}
-	x.int(int64(n))
+	x.Int(int64(n))
 }
 
 func typeOf(x *exec, a []string) {
 	if v := x.get(a[1]); v != nil {
-		x.simple(v.kind())
+		x.Simple(v.kind())
 		return
 	}
-	x.simple("none")
+	x.Simple("none")
 }
 
 // mstime is Redis' time: whole milliseconds.
@@ -83,14 +85,14 @@ func (x *exec) leftFor(n, unit int64, absolute bool) (left int64, ok bool) {
 		return 0, false
 	}
 	if n > farFuture {
-		x.unknown("an expiry of " + strconv.FormatInt(n, 10) + " ms")
+		x.Unknown("an expiry of " + strconv.FormatInt(n, 10) + " ms")
 		n = farFuture
 	}
 	return max(n, 0) * 1000, true
 }
 
 func (x *exec) invalidExpire(name string) {
-	x.err("ERR invalid expire time in '" + strings.ToLower(name) + "' command")
+	x.Err("ERR invalid expire time in '" + strings.ToLower(name) + "' command")
 }
 
 func expire(unit int64, absolute bool) func(x *exec, a []string) {
@@ -110,11 +112,11 @@ func expire(unit int64, absolute bool) func(x *exec, a []string) {
 		}
 		i, found := find(x.entries, a[1])
 		if !found || !o.allow(x.entries[i].left, left) {
-			x.int(0)
+			x.Int(0)
 			return
 		}
 		x.setLeft(a[1], left)
-		x.int(1)
+		x.Int(1)
 	}
 }
 
@@ -133,15 +135,15 @@ func expireOptions(x *exec, a []string) (o expiryOptions, ok bool) {
 		case "lt":
 			o.lt = true
 		default:
-			x.err("ERR Unsupported option " + cString(option))
+			x.Err("ERR Unsupported option " + lua.CString(option))
 			return o, false
 		}
 	}
 	switch {
 	case o.nx && (o.xx || o.gt || o.lt):
-		x.err("ERR NX and XX, GT or LT options at the same time are not compatible")
+		x.Err("ERR NX and XX, GT or LT options at the same time are not compatible")
 	case o.gt && o.lt:
-		x.err("ERR GT and LT options at the same time are not compatible")
+		x.Err("ERR GT and LT options at the same time are not compatible")
 	default:
 		return o, true
 	}
@@ -166,15 +168,15 @@ func ttl(unit int64, absolute bool) func(x *exec, a []string) {
 		i, found := find(x.entries, a[1])
 		switch {
 		case !found:
-			x.int(-2)
+			x.Int(-2)
 		case x.entries[i].left == noExpiry:
-			x.int(-1)
+			x.Int(-1)
 		default:
 			ms := (x.entries[i].left + 999) / 1000
 			if absolute {
 				ms += x.mstime()
 			}
-			x.int((ms + unit/2) / unit)
+			x.Int((ms + unit/2) / unit)
 		}
 	}
 }
@@ -182,26 +184,26 @@ func ttl(unit int64, absolute bool) func(x *exec, a []string) {
 func persist(x *exec, a []string) {
 	i, found := find(x.entries, a[1])
 	if !found || x.entries[i].left == noExpiry {
-		x.int(0)
+		x.Int(0)
 		return
 	}
 	x.setLeft(a[1], noExpiry)
-	x.int(1)
+	x.Int(1)
 }
 
 func timeOf(x *exec, _ []string) {
 	us := x.clock()
-	x.array(2)
-	x.bulk(strconv.FormatInt(us/1e6, 10))
-	x.bulk(strconv.FormatInt(us%1e6, 10))
+	x.Array(2)
+	x.Bulk(strconv.FormatInt(us/1e6, 10))
+	x.Bulk(strconv.FormatInt(us%1e6, 10))
 }
 
 func ping(x *exec, a []string) {
 	switch len(a) {
 	case 1:
-		x.simple("PONG")
+		x.Simple("PONG")
 	case 2:
-		x.bulk(a[1])
+		x.Bulk(a[1])
 	default:
 		x.wrongArity("ping")
 	}

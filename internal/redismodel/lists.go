@@ -44,14 +44,14 @@ func push(left, onlyIfThere bool) func(x *exec, a []string) {
 			return
 		}
 		if onlyIfThere && l == nil {
-			x.int(0)
+			x.Int(0)
 			return
 		}
 		for _, text := range a[2:] {
 			l = l.pushed(text, left)
 		}
 		x.put(a[1], l)
-		x.int(int64(len(l)))
+		x.Int(int64(len(l)))
 	}
 }
 
@@ -83,11 +83,11 @@ func pop(name string, left bool) func(x *exec, a []string) {
 		case x.get(a[1]) == nil && many:
 			x.nullArray()
 		case x.get(a[1]) == nil:
-			x.null()
+			x.Null()
 		case many:
 			x.bulks(taken)
 		default:
-			x.bulk(taken[0])
+			x.Bulk(taken[0])
 		}
 		if len(taken) > 0 {
 			putOrDelete(x, a[1], l)
@@ -97,7 +97,7 @@ func pop(name string, left bool) func(x *exec, a []string) {
 
 func llen(x *exec, a []string) {
 	if l, ok := typed[list](x, a[1]); ok {
-		x.int(int64(len(l)))
+		x.Int(int64(len(l)))
 	}
 }
 
@@ -118,7 +118,7 @@ func lindex(x *exec, a []string) {
 		return
 	}
 	if l == nil {
-		x.null()
+		x.Null()
 		return
 	}
 	n, ok := x.int64Arg(a[2])
@@ -129,10 +129,10 @@ func lindex(x *exec, a []string) {
 		n += int64(len(l))
 	}
 	if n < 0 || n >= int64(len(l)) {
-		x.null()
+		x.Null()
 		return
 	}
-	x.bulk(l[n])
+	x.Bulk(l[n])
 }
 
 func lrem(x *exec, a []string) {
@@ -163,7 +163,7 @@ func lrem(x *exec, a []string) {
 	if removed > 0 {
 		putOrDelete(x, a[1], rest)
 	}
-	x.int(removed)
+	x.Int(removed)
 }
 
 func lmove(x *exec, a []string) {
@@ -188,7 +188,7 @@ func (x *exec) move(from, to string, fromLeft, toLeft bool) {
 		return
 	}
 	if l == nil {
-		x.null()
+		x.Null()
 		return
 	}
 	if _, ok := typed[list](x, to); !ok {
@@ -202,5 +202,5 @@ func (x *exec) move(from, to string, fromLeft, toLeft bool) {
 		x.put(to, target.pushed(text, toLeft))
 		putOrDelete(x, from, rest)
 	}
-	x.bulk(text)
+	x.Bulk(text)
 }

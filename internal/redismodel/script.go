@@ -1,12 +1,10 @@
 package redismodel
 
 import (
-	"crypto/sha1"
-	"encoding/hex"
 	"strings"
 	"sync"
 
-	lua "github.com/yuin/gopher-lua"
+	"oversell/internal/redismodel/lua"
 )
 
 var scriptCommands = []command{
@@ -30,7 +28,7 @@ type family struct {
 // script is one text. Either it is compiled, or unknown says what is in the way.
 type script struct {
 	text, sha string
-	compiled  *lua.FunctionProto
+	compiled  *lua.Program
 	unknown   string
 	// loaded: the server knows it.
 	loaded bool
@@ -40,25 +38,20 @@ func newFamily() *family {
 	return &family{scripts: map[string]*script{}, shas: map[string]string{}}
 }
 
-func sha1Hex(text string) string {
-	sum := sha1.Sum([]byte(text))
-	return hex.EncodeToString(sum[:])
-}
-
 // script returns a text's script, compiled.
 func (f *family) script(text string) *script {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	sha, ok := f.shas[text]
 	if !ok {
-		sha = sha1Hex(text)
+		sha = lua.SHA1(text)
 		f.shas[text] = sha
 	}
 	if s := f.scripts[sha]; s != nil {
 		return s
 	}
 	s := &script{text: text, sha: sha}
-	s.compiled, s.unknown = compile(text)
+	s.compiled, s.unknown = lua.Compile(text)
 	f.scripts[sha] = s
 	return s
 }
@@ -133,7 +126,7 @@ func evalsha(x *exec, a []string) {
 	x.run(s, a[3:3+n], a[3+n:])
 }
 
-func (x *exec) noScript() { x.err("NOSCRIPT No matching script. Please use EVAL.") }
+func (x *exec) noScript() { x.Err("NOSCRIPT No matching script. Please use EVAL.") }
 
 // keyCount reads how many of the words of EVAL are keys.
 func (x *exec) keyCount(a []string) (int, bool) {
@@ -142,10 +135,10 @@ func (x *exec) keyCount(a []string) (int, bool) {
 	case !ok:
 		return 0, false
 	case n > int64(len(a)-3):
-		x.err("ERR Number of keys can't be greater than number of args")
+		x.Err("ERR Number of keys can't be greater than number of args")
 		return 0, false
 	case n < 0:
-		x.err("ERR Number of keys can't be negative")
+		x.Err("ERR Number of keys can't be negative")
 		return 0, false
 	}
 	return int(n), true
@@ -153,29 +146,43 @@ func (x *exec) keyCount(a []string) (int, bool) {
 
 func (x *exec) run(s *script, keys, argv []string) {
 	if s.unknown != "" {
-		x.unknown(s.unknown)
+		x.Unknown(s.unknown)
 		return
 	}
-	m, _ := x.family.idle.Get().(*machine)
+	m, _ := x.family.idle.Get().(*lua.Machine)
 	if m == nil {
-		m = newMachine()
+		m = lua.New()
 	}
-	m.run(x, s, keys, argv)
+	x.inScript = true
+	m.Run(x, s.compiled, s.sha, keys, argv)
+	x.inScript = false
 	x.family.idle.Put(m)
 }
+
+// Call executes a command of a script. The reply is valid until the next one.
+func (x *exec) Call(args []string) []byte {
+	start := len(x.out)
+	x.do(args)
+	reply := x.out[start:]
+	x.out = x.out[:start]
+	return reply
+}
+
+// Stopped names what the model does not know, if there was something.
+func (x *exec) Stopped() string { return x.info.Unknown }
 
 func scriptLoad(x *exec, a []string) {
 	s := x.family.script(a[2])
 	if s.unknown != "" {
-		x.unknown(s.unknown)
+		x.Unknown(s.unknown)
 		return
 	}
 	x.loaded = append(x.loaded, s)
-	x.bulk(s.sha)
+	x.Bulk(s.sha)
 }
 
 func scriptExists(x *exec, a []string) {
-	x.array(len(a) - 2)
+	x.Array(len(a) - 2)
 	for _, sha := range a[2:] {
 		x.bool(x.known(sha) != nil)
 	}
@@ -183,7 +190,7 @@ func scriptExists(x *exec, a []string) {
 
 func scriptFlush(x *exec, a []string) {
 	if len(a) > 2 {
-		x.unknown("the option " + a[2] + " of SCRIPT FLUSH")
+		x.Unknown("the option " + a[2] + " of SCRIPT FLUSH")
 		return
 	}
 	x.loaded = nil

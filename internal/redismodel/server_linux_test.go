@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 	"unsafe"
+
+	"oversell/internal/child"
 )
 
 // server is a real Redis whose wall clock stands still until it is set. So every
@@ -48,14 +50,11 @@ func startServer(t *testing.T) *server {
 	socket := filepath.Join(dir, "s")
 	cmd := osexec.Command(binary, "--port", "0", "--unixsocket", socket, "--save", "", "--appendonly", "no", "--dir", dir)
 	cmd.Env = append(os.Environ(), "LD_PRELOAD="+shim, "FROZEN_CLOCK="+filepath.Join(dir, "now"))
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
+	redis, err := child.Start(cmd)
+	if err != nil {
 		unavailable(t, err)
 	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
+	t.Cleanup(redis.Kill)
 	for range connections {
 		s.conns = append(s.conns, dial(t, socket))
 	}

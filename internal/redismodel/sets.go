@@ -24,7 +24,7 @@ func sadd(x *exec, a []string) {
 	if len(s) > before {
 		x.put(a[1], s)
 	}
-	x.int(int64(len(s) - before))
+	x.Int(int64(len(s) - before))
 }
 
 func srem(x *exec, a []string) {
@@ -41,7 +41,7 @@ func srem(x *exec, a []string) {
 	if len(s) < before {
 		putOrDelete(x, a[1], s)
 	}
-	x.int(int64(before - len(s)))
+	x.Int(int64(before - len(s)))
 }
 
 func sismember(x *exec, a []string) {
@@ -60,6 +60,6 @@ func smembers(x *exec, a []string) {
 
 func scard(x *exec, a []string) {
 	if s, ok := typed[set](x, a[1]); ok {
-		x.int(int64(len(s)))
+		x.Int(int64(len(s)))
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"os"
 	"strconv"
 	"testing"
+
+	"oversell/internal/redismodel/lua"
 )
 
 // shipped is a script of the variants: its keys and what its arguments are like.
@@ -77,7 +79,7 @@ func loadShipped(t testing.TB) []shipped {
 			}
 			s.text += string(text)
 		}
-		s.sha = sha1Hex(s.text)
+		s.sha = lua.SHA1(s.text)
 		all[i] = s
 	}
 	return all

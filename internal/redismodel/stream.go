@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"oversell/internal/redismodel/lua"
 )
 
 // stream is a stream with its groups. An empty one is still a key.
@@ -189,9 +191,9 @@ func (x *exec) parseID(s string, seq uint64) (streamID, bool) {
 		return id, true
 	}
 	if strings.ContainsAny(s, "+ \t\r\n\v\f") && strings.ContainsAny(s, "0123456789") {
-		x.unknown("the stream id " + s)
+		x.Unknown("the stream id " + s)
 	}
-	x.err("ERR Invalid stream ID specified as stream command argument")
+	x.Err("ERR Invalid stream ID specified as stream command argument")
 	return id, false
 }
 
@@ -213,7 +215,7 @@ func (x *exec) from(s string) (streamID, bool) {
 	id, open, ok := x.parseIDBound(s, 0)
 	if ok && open {
 		if id, ok = id.next(); !ok {
-			x.err("ERR invalid start ID for the interval")
+			x.Err("ERR invalid start ID for the interval")
 		}
 	}
 	return id, ok
@@ -224,7 +226,7 @@ func (x *exec) to(s string) (streamID, bool) {
 	id, open, ok := x.parseIDBound(s, math.MaxUint64)
 	if ok && open {
 		if id, ok = id.before(); !ok {
-			x.err("ERR invalid end ID for the interval")
+			x.Err("ERR invalid end ID for the interval")
 		}
 	}
 	return id, ok
@@ -243,6 +245,6 @@ func (x *exec) group(key, name, context string) (s *stream, i int, ok bool) {
 			return s, i, true
 		}
 	}
-	x.err("NOGROUP No such key '" + cString(key) + "' or consumer group '" + cString(name) + "'" + context)
+	x.Err("NOGROUP No such key '" + lua.CString(key) + "' or consumer group '" + lua.CString(name) + "'" + context)
 	return nil, 0, false
 }

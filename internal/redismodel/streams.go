@@ -29,7 +29,7 @@ func xadd(x *exec, a []string) {
 	}
 	switch strings.ToLower(a[i]) {
 	case "maxlen", "minid", "limit", "nomkstream":
-		x.unknown("the option " + a[i] + " of XADD")
+		x.Unknown("the option " + a[i] + " of XADD")
 		return
 	}
 	want, auto, ok := x.newID(a[i])
@@ -42,7 +42,7 @@ func xadd(x *exec, a []string) {
 		return
 	}
 	if auto == autoNothing && want == (streamID{}) {
-		x.err("ERR The ID specified in XADD must be greater than 0-0")
+		x.Err("ERR The ID specified in XADD must be greater than 0-0")
 		return
 	}
 	s, ok := x.stream(a[1])
@@ -51,25 +51,25 @@ func xadd(x *exec, a []string) {
 	}
 	if s == nil {
 		if !create {
-			x.null()
+			x.Null()
 			return
 		}
 		s = &stream{}
 	}
 	if s.last == maxID {
-		x.err("ERR The stream has exhausted the last possible ID, unable to add more items")
+		x.Err("ERR The stream has exhausted the last possible ID, unable to add more items")
 		return
 	}
 	id, ok := x.nextID(s.last, want, auto)
 	if !ok {
-		x.err("ERR The ID specified in XADD is equal or smaller than the target stream top item")
+		x.Err("ERR The ID specified in XADD is equal or smaller than the target stream top item")
 		return
 	}
 	next := *s
 	next.entries = insert(s.entries, len(s.entries), streamEntry{id, slices.Clone(texts)})
 	next.last = id
 	x.put(a[1], &next)
-	x.bulk(id.String())
+	x.Bulk(id.String())
 }
 
 // What of an id the server is to find.
@@ -101,7 +101,7 @@ func (x *exec) nextID(last, want streamID, auto int) (streamID, bool) {
 		}
 	case auto == autoSeq && want.ms == last.ms:
 		if last.seq == math.MaxUint64 { // what Redis replies depends on what failed before
-			x.unknown("the end of a millisecond's stream ids")
+			x.Unknown("the end of a millisecond's stream ids")
 		}
 		return streamID{last.ms, last.seq + 1}, last.seq < math.MaxUint64
 	}
@@ -113,17 +113,17 @@ func xlen(x *exec, a []string) {
 	switch {
 	case !ok:
 	case s == nil:
-		x.int(0)
+		x.Int(0)
 	default:
-		x.int(int64(len(s.entries)))
+		x.Int(int64(len(s.entries)))
 	}
 }
 
 func (x *exec) streamEntries(entries []streamEntry) {
-	x.array(len(entries))
+	x.Array(len(entries))
 	for _, e := range entries {
-		x.array(2)
-		x.bulk(e.id.String())
+		x.Array(2)
+		x.Bulk(e.id.String())
 		x.bulks(e.texts)
 	}
 }
@@ -157,7 +157,7 @@ func xrange(rev bool) func(x *exec, a []string) {
 		case !ok:
 			return
 		case s == nil:
-			x.array(0)
+			x.Array(0)
 			return
 		case count <= 0:
 			x.nullArray()
@@ -190,7 +190,7 @@ func xdel(x *exec, a []string) {
 		return
 	}
 	if s == nil {
-		x.int(0)
+		x.Int(0)
 		return
 	}
 	ids, ok := x.ids(a[2:])
@@ -207,14 +207,14 @@ func xdel(x *exec, a []string) {
 	if n > 0 {
 		x.put(a[1], &next)
 	}
-	x.int(int64(n))
+	x.Int(int64(n))
 }
 
 func xgroupCreate(x *exec, a []string) {
 	makeStream := false
 	for _, option := range a[5:] {
 		if !strings.EqualFold(option, "mkstream") {
-			x.unknown("the option " + option + " of XGROUP CREATE")
+			x.Unknown("the option " + option + " of XGROUP CREATE")
 			return
 		}
 		makeStream = true
@@ -224,7 +224,7 @@ func xgroupCreate(x *exec, a []string) {
 		return
 	}
 	if s == nil && !makeStream {
-		x.err("ERR The XGROUP subcommand requires the key to exist. Note that for CREATE you may want to use the MKSTREAM option to create an empty stream automatically.")
+		x.Err("ERR The XGROUP subcommand requires the key to exist. Note that for CREATE you may want to use the MKSTREAM option to create an empty stream automatically.")
 		return
 	}
 	isNew := s == nil
@@ -239,7 +239,7 @@ func xgroupCreate(x *exec, a []string) {
 	}
 	i, there := s.group(a[3])
 	if there {
-		x.err("BUSYGROUP Consumer Group name already exists")
+		x.Err("BUSYGROUP Consumer Group name already exists")
 		return
 	}
 	next := *s
@@ -262,7 +262,7 @@ func (x *exec) putSilently(key string, v *stream, isNew bool) {
 
 func xreadgroup(x *exec, a []string) {
 	if !strings.EqualFold(a[1], "group") {
-		x.unknown("XREADGROUP with " + a[1] + " in front of GROUP")
+		x.Unknown("XREADGROUP with " + a[1] + " in front of GROUP")
 		return
 	}
 	groupName, consumer := a[2], a[3]
@@ -270,7 +270,7 @@ func xreadgroup(x *exec, a []string) {
 	i := 4
 	for ; i < len(a) && !strings.EqualFold(a[i], "streams"); i += 2 {
 		if !strings.EqualFold(a[i], "count") || i+1 == len(a) {
-			x.unknown("the option " + a[i] + " of XREADGROUP")
+			x.Unknown("the option " + a[i] + " of XREADGROUP")
 			return
 		}
 		var ok bool
@@ -279,7 +279,7 @@ func xreadgroup(x *exec, a []string) {
 		}
 	}
 	if i >= len(a)-1 || (len(a)-i-1)%2 == 1 {
-		x.unknown("XREADGROUP whose streams and ids do not go together")
+		x.Unknown("XREADGROUP whose streams and ids do not go together")
 		return
 	}
 	n := (len(a) - i - 1) / 2
@@ -290,7 +290,7 @@ func xreadgroup(x *exec, a []string) {
 		}
 		if ids[j] != ">" {
 			if _, ok := x.parseID(ids[j], 0); ok {
-				x.unknown("XREADGROUP with the id " + ids[j])
+				x.Unknown("XREADGROUP with the id " + ids[j])
 			}
 			return
 		}
@@ -327,8 +327,8 @@ func (x *exec) readNew(keys []string, groupName, consumer string, count int64) {
 		}
 		x.putSilently(key, s.withGroup(i, g), false)
 		streams++
-		x.array(2)
-		x.bulk(key)
+		x.Array(2)
+		x.Bulk(key)
 		x.streamEntries(entries)
 	}
 	if streams == 0 {
@@ -337,7 +337,7 @@ func (x *exec) readNew(keys []string, groupName, consumer string, count int64) {
 	}
 	body := slices.Clone(x.out[start:])
 	x.out = x.out[:start]
-	x.array(streams)
+	x.Array(streams)
 	x.out = append(x.out, body...)
 }
 
@@ -347,12 +347,12 @@ func xack(x *exec, a []string) {
 		return
 	}
 	if s == nil {
-		x.int(0)
+		x.Int(0)
 		return
 	}
 	i, there := s.group(a[2])
 	if !there {
-		x.int(0)
+		x.Int(0)
 		return
 	}
 	ids, ok := x.ids(a[3:])
@@ -369,7 +369,7 @@ func xack(x *exec, a []string) {
 	if len(g.pending) < before {
 		x.putSilently(a[1], s.withGroup(i, g), false)
 	}
-	x.int(int64(before - len(g.pending)))
+	x.Int(int64(before - len(g.pending)))
 }
 
 // pendingRange is what the long form of XPENDING asks for.
@@ -434,28 +434,28 @@ func xpending(x *exec, a []string) {
 		}
 		found = append(found, p)
 	}
-	x.array(len(found))
+	x.Array(len(found))
 	for _, p := range found {
-		x.array(4)
-		x.bulk(p.id.String())
-		x.bulk(p.consumer)
-		x.int(p.idle / 1000)
-		x.int(p.count)
+		x.Array(4)
+		x.Bulk(p.id.String())
+		x.Bulk(p.consumer)
+		x.Int(p.idle / 1000)
+		x.Int(p.count)
 	}
 }
 
 func (x *exec) pendingSummary(g group) {
 	n := len(g.pending)
-	x.array(4)
-	x.int(int64(n))
+	x.Array(4)
+	x.Int(int64(n))
 	if n == 0 {
-		x.null()
-		x.null()
+		x.Null()
+		x.Null()
 		x.nullArray()
 		return
 	}
-	x.bulk(g.pending[0].id.String())
-	x.bulk(g.pending[n-1].id.String())
+	x.Bulk(g.pending[0].id.String())
+	x.Bulk(g.pending[n-1].id.String())
 	var names []string
 	counts := map[string]int{}
 	for _, p := range g.pending {
@@ -464,7 +464,7 @@ func (x *exec) pendingSummary(g group) {
 		}
 	}
 	slices.Sort(names)
-	x.array(len(names))
+	x.Array(len(names))
 	for _, name := range names {
 		x.bulks([]string{name, strconv.Itoa(counts[name])})
 	}
@@ -473,7 +473,7 @@ func (x *exec) pendingSummary(g group) {
 func xautoclaim(x *exec, a []string) {
 	minIdle, ok := parseInt(a[4])
 	if !ok {
-		x.err("ERR Invalid min-idle-time argument for XAUTOCLAIM")
+		x.Err("ERR Invalid min-idle-time argument for XAUTOCLAIM")
 		return
 	}
 	from, ok := x.from(a[5])
@@ -483,11 +483,11 @@ func xautoclaim(x *exec, a []string) {
 	count := int64(100)
 	for i := 6; i < len(a); i += 2 {
 		if !strings.EqualFold(a[i], "count") || i+1 == len(a) {
-			x.unknown("the option " + a[i] + " of XAUTOCLAIM")
+			x.Unknown("the option " + a[i] + " of XAUTOCLAIM")
 			return
 		}
 		if count, ok = parseInt(a[i+1]); !ok || count < 1 || count > math.MaxInt64/16 {
-			x.err("ERR COUNT must be > 0")
+			x.Err("ERR COUNT must be > 0")
 			return
 		}
 	}
@@ -524,8 +524,8 @@ func xautoclaim(x *exec, a []string) {
 	if at < len(g.pending) {
 		next = g.pending[at].id
 	}
-	x.array(3)
-	x.bulk(next.String())
+	x.Array(3)
+	x.Bulk(next.String())
 	x.streamEntries(claimed)
 	x.bulks(gone)
 }

@@ -54,7 +54,7 @@ func getrange(x *exec, a []string) {
 	}
 	n := int64(len(v))
 	if from < 0 && to < 0 && from > to {
-		x.bulk("")
+		x.Bulk("")
 		return
 	}
 	if from < 0 {
@@ -65,10 +65,10 @@ func getrange(x *exec, a []string) {
 	}
 	to = min(to, n-1)
 	if n == 0 || from > to {
-		x.bulk("")
+		x.Bulk("")
 		return
 	}
-	x.bulk(string(v[from : to+1]))
+	x.Bulk(string(v[from : to+1]))
 }
 
 // stringOptions are those of SET and GETEX.
@@ -147,7 +147,7 @@ func setString(x *exec, a []string) {
 	i, found := find(x.entries, a[1])
 	if o.nx && found || o.xx && !found {
 		if !o.get {
-			x.null()
+			x.Null()
 		}
 		return
 	}
@@ -162,11 +162,11 @@ func setString(x *exec, a []string) {
 
 func setnx(x *exec, a []string) {
 	if x.get(a[1]) != nil {
-		x.int(0)
+		x.Int(0)
 		return
 	}
 	x.put(a[1], str(a[2]))
-	x.int(1)
+	x.Int(1)
 }
 
 func setex(unit int64) func(x *exec, a []string) {
@@ -202,14 +202,14 @@ func getex(x *exec, a []string) {
 		return
 	}
 	if !found {
-		x.null()
+		x.Null()
 		return
 	}
 	left, ok := o.left(x, a[0])
 	if !ok {
 		return
 	}
-	x.bulk(string(v))
+	x.Bulk(string(v))
 	if o.expires != "" || o.persist && x.entries[i].left != noExpiry {
 		x.setLeft(a[1], left)
 	}
@@ -221,17 +221,17 @@ func appendTo(x *exec, a []string) {
 		return
 	}
 	x.put(a[1], v+str(a[2]))
-	x.int(int64(len(v) + len(a[2])))
+	x.Int(int64(len(v) + len(a[2])))
 }
 
 func strlen(x *exec, a []string) {
 	if v, ok := typed[str](x, a[1]); ok {
-		x.int(int64(len(v)))
+		x.Int(int64(len(v)))
 	}
 }
 
 func mget(x *exec, a []string) {
-	x.array(len(a) - 1)
+	x.Array(len(a) - 1)
 	for _, key := range a[1:] {
 		v, ok := x.get(key).(str)
 		x.bulkOrNull(string(v), ok)
@@ -260,12 +260,12 @@ func msetnx(x *exec, a []string) {
 	}
 	for i := 1; i < len(a); i += 2 {
 		if x.get(a[i]) != nil {
-			x.int(0)
+			x.Int(0)
 			return
 		}
 	}
 	x.setAll(a[1:])
-	x.int(1)
+	x.Int(1)
 }
 
 func incrby(x *exec, a []string) {
@@ -280,7 +280,7 @@ func decrby(x *exec, a []string) {
 		return
 	}
 	if by == math.MinInt64 {
-		x.err("ERR decrement would overflow")
+		x.Err("ERR decrement would overflow")
 		return
 	}
 	x.count(a[1], -by)
@@ -303,13 +303,13 @@ func (x *exec) count(key string, by int64) {
 		return
 	}
 	x.put(key, str(strconv.FormatInt(sum, 10)))
-	x.int(sum)
+	x.Int(sum)
 }
 
 // sum adds, or replies that it cannot.
 func (x *exec) sum(a, b int64) (int64, bool) {
 	if b < 0 && a < math.MinInt64-b || b > 0 && a > math.MaxInt64-b {
-		x.err("ERR increment or decrement would overflow")
+		x.Err("ERR increment or decrement would overflow")
 		return 0, false
 	}
 	return a + b, true

@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"oversell/internal/redismodel/lua"
 )
 
 var zsetCommands = []command{
@@ -58,13 +60,13 @@ func zadd(x *exec, a []string, o zaddOptions) {
 		x.syntax()
 		return
 	case o.nx && o.xx:
-		x.err("ERR XX and NX options at the same time are not compatible")
+		x.Err("ERR XX and NX options at the same time are not compatible")
 		return
 	case o.gt && o.nx || o.lt && o.nx || o.gt && o.lt:
-		x.err("ERR GT, LT, and/or NX options at the same time are not compatible")
+		x.Err("ERR GT, LT, and/or NX options at the same time are not compatible")
 		return
 	case o.incr && len(pairs) > 2:
-		x.err("ERR INCR option supports a single increment-element pair")
+		x.Err("ERR INCR option supports a single increment-element pair")
 		return
 	}
 	scores := make([]float64, len(pairs)/2)
@@ -83,7 +85,7 @@ func zadd(x *exec, a []string, o zaddOptions) {
 	var score float64
 	for i, by := range scores {
 		if z, score, ok = o.enter(z, pairs[2*i+1], by, &n); !ok {
-			x.err("ERR resulting score is not a number (NaN)")
+			x.Err("ERR resulting score is not a number (NaN)")
 			return
 		}
 	}
@@ -92,13 +94,13 @@ func zadd(x *exec, a []string, o zaddOptions) {
 	}
 	switch {
 	case o.incr && n.done == 0:
-		x.null()
+		x.Null()
 	case o.incr:
 		x.double(score)
 	case o.ch:
-		x.int(n.added + n.updated)
+		x.Int(n.added + n.updated)
 	default:
-		x.int(n.added)
+		x.Int(n.added)
 	}
 }
 
@@ -153,7 +155,7 @@ func zrem(x *exec, a []string) {
 	if len(z) < before {
 		putOrDelete(x, a[1], z)
 	}
-	x.int(int64(before - len(z)))
+	x.Int(int64(before - len(z)))
 }
 
 func (x *exec) score(z zset, name string) {
@@ -161,7 +163,7 @@ func (x *exec) score(z zset, name string) {
 		x.double(z[i].score)
 		return
 	}
-	x.null()
+	x.Null()
 }
 
 func zscore(x *exec, a []string) {
@@ -175,7 +177,7 @@ func zmscore(x *exec, a []string) {
 	if !ok {
 		return
 	}
-	x.array(len(a) - 2)
+	x.Array(len(a) - 2)
 	for _, name := range a[2:] {
 		x.score(z, name)
 	}
@@ -183,7 +185,7 @@ func zmscore(x *exec, a []string) {
 
 func zcard(x *exec, a []string) {
 	if z, ok := typed[zset](x, a[1]); ok {
-		x.int(int64(len(z)))
+		x.Int(int64(len(z)))
 	}
 }
 
@@ -196,11 +198,11 @@ func zrank(rev bool) func(x *exec, a []string) {
 		i := z.find(a[2])
 		switch {
 		case i < 0:
-			x.null()
+			x.Null()
 		case rev:
-			x.int(int64(len(z) - 1 - i))
+			x.Int(int64(len(z) - 1 - i))
 		default:
-			x.int(int64(i))
+			x.Int(int64(i))
 		}
 	}
 }
@@ -215,8 +217,8 @@ func parseBound(s string) (b bound, ok bool) {
 	if strings.HasPrefix(s, "(") {
 		b.open, s = true, s[1:]
 	}
-	s = cString(s)
-	f, rest, ok := strtod(s)
+	s = lua.CString(s)
+	f, rest, ok := lua.Strtod(s)
 	// What is no number at all is 0 to strtod, and wrong only if something is left.
 	if !ok {
 		rest = s
@@ -239,7 +241,7 @@ func (x *exec) span(from, to string, byScore bool) (s span, ok bool) {
 		var ok2 bool
 		s.min, ok = parseBound(from)
 		if s.max, ok2 = parseBound(to); !ok || !ok2 {
-			x.err("ERR min or max is not a float")
+			x.Err("ERR min or max is not a float")
 			return s, false
 		}
 		return s, true
@@ -286,7 +288,7 @@ func zcount(x *exec, a []string) {
 	}
 	if z, ok := typed[zset](x, a[1]); ok {
 		i, j := s.in(z)
-		x.int(int64(j - i))
+		x.Int(int64(j - i))
 	}
 }
 
@@ -304,7 +306,7 @@ func zremrange(byScore bool) func(x *exec, a []string) {
 		if i < j {
 			putOrDelete(x, a[1], cutRange(z, i, j))
 		}
-		x.int(int64(j - i))
+		x.Int(int64(j - i))
 	}
 }
 
@@ -338,7 +340,7 @@ func (o *rangeOptions) parse(x *exec, a []string) (ok bool) {
 		case option == "byscore" && o.free && !byScore:
 			o.byScore, byScore = true, true
 		case option == "bylex" && o.free && !byScore:
-			x.unknown("the option BYLEX of ZRANGE")
+			x.Unknown("the option BYLEX of ZRANGE")
 			return false
 		default:
 			x.syntax()
@@ -347,7 +349,7 @@ func (o *rangeOptions) parse(x *exec, a []string) (ok bool) {
 	}
 	// LIMIT 0 -1 is as good as none.
 	if !o.byScore && o.limited && o.count != -1 {
-		x.err("ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX")
+		x.Err("ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX")
 		return false
 	}
 	return true
@@ -411,9 +413,9 @@ func (x *exec) members(z zset, withScores bool) {
 	if withScores {
 		n *= 2
 	}
-	x.array(n)
+	x.Array(n)
 	for _, m := range z {
-		x.bulk(m.name)
+		x.Bulk(m.name)
 		if withScores {
 			x.double(m.score)
 		}
@@ -454,7 +456,7 @@ func zpop(highest bool) func(x *exec, a []string) {
 func (x *exec) countArg(s string) (int64, bool) {
 	n, ok := parseInt(s)
 	if !ok || n < 0 {
-		x.err("ERR value is out of range, must be positive")
+		x.Err("ERR value is out of range, must be positive")
 		return 0, false
 	}
 	return n, true

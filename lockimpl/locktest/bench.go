@@ -12,14 +12,14 @@ import (
 	"time"
 
 	"oversell/lockimpl"
-	"oversell/target"
+	"oversell/server"
 	"oversell/variant"
 )
 
 // run is one call of Run.
 type run struct {
 	lock    lockimpl.Variant
-	server  *target.Target
+	server  *server.Target
 	seed    uint64
 	able    abilities
 	first   []string     // locks whose holders died, taken when the server knew no scripts
@@ -160,7 +160,7 @@ func (r *run) try(run context.Context, u rule, name string) error {
 // promise that something happens is judged by that time.
 func (r *run) beat(ctx context.Context) {
 	const every = 10 * time.Millisecond
-	conns := r.server.Clients(target.ConnOptions{})
+	conns := r.server.Clients(server.ConnOptions{})
 	defer func() {
 		for _, c := range conns {
 			c.Close()

@@ -13,7 +13,7 @@ import (
 
 	"oversell/clock"
 	"oversell/lockimpl"
-	"oversell/target"
+	"oversell/server"
 	"oversell/variant"
 	"oversell/wire"
 )
@@ -81,7 +81,7 @@ func (b *bench) newClient(changes ...change) (*client, error) {
 	c.env = variant.Env{Clock: clock.Real{}, Token: c.token, Wait: c.wait, Go: c.spawn}
 	b.adopt(c)
 	for node := range b.run.server.Nodes() {
-		o := b.run.server.Options(node, target.ConnOptions{PoolSize: 4, Timeout: commandTimeout})
+		o := b.run.server.Options(node, server.ConnOptions{PoolSize: 4, Timeout: commandTimeout})
 		l := &link{}
 		p, err := wire.Listen(b.ctx, wire.Options{To: o.Addr, Judge: l.judge})
 		if err != nil {

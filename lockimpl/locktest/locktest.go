@@ -140,11 +140,11 @@ import (
 
 	"oversell/internal/mark"
 	"oversell/lockimpl"
-	"oversell/target"
+	"oversell/server"
 )
 
 // Open opens the server, or the servers, of one test.
-type Open func(t *testing.T) *target.Target
+type Open func(t *testing.T) *server.Target
 
 // Process opens redis-server children of this topology ("single", "masters:5").
 // The test is skipped where none is installed, and fails if OVERSELL_REQUIRE_ALL=1.
@@ -155,14 +155,14 @@ func Embedded(topology string) Open { return opener("embedded", topology) }
 
 // Auto opens a redis-server child if there is one on PATH, and otherwise the emulation.
 // Then the test's log says so, or the test fails if OVERSELL_REQUIRE_SERVER=1.
-func Auto(t *testing.T) *target.Target { t.Helper(); return AutoOf("single")(t) }
+func Auto(t *testing.T) *server.Target { t.Helper(); return AutoOf("single")(t) }
 
 // AutoOf is Auto for a topology.
 func AutoOf(topology string) Open {
-	return func(t *testing.T) *target.Target {
+	return func(t *testing.T) *server.Target {
 		t.Helper()
 		s := opener("auto", topology)(t)
-		if s.Kind != target.Embedded {
+		if s.Kind != server.Embedded {
 			return s
 		}
 		if os.Getenv("OVERSELL_REQUIRE_SERVER") == "1" {
@@ -174,10 +174,10 @@ func AutoOf(topology string) Open {
 }
 
 func opener(kind, topology string) Open {
-	return func(t *testing.T) *target.Target {
+	return func(t *testing.T) *server.Target {
 		t.Helper()
-		s, err := target.Open(t.Context(), target.Spec{Target: kind, Topology: topology})
-		if err != nil && os.Getenv("OVERSELL_REQUIRE_ALL") != "1" && errors.Is(err, target.ErrEnvironment) {
+		s, err := server.Open(t.Context(), server.Spec{Target: kind, Topology: topology})
+		if err != nil && os.Getenv("OVERSELL_REQUIRE_ALL") != "1" && errors.Is(err, server.ErrEnvironment) {
 			t.Skip(err)
 		}
 		if err != nil {
@@ -217,10 +217,10 @@ func Run(t *testing.T, v lockimpl.Variant, open Open) {
 // RunWith is Run with options.
 func RunWith(t *testing.T, v lockimpl.Variant, open Open, o Options) {
 	t.Helper()
-	server := open(t)
+	target := open(t)
 	var log sync.Mutex
 	over := false // what is left of a rule that was given up may still have something to say
-	r := &run{lock: v, server: server, seed: o.seed(), began: time.Now(), logf: func(format string, args ...any) {
+	r := &run{lock: v, server: target, seed: o.seed(), began: time.Now(), logf: func(format string, args ...any) {
 		log.Lock()
 		defer log.Unlock()
 		if !over {

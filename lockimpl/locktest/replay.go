@@ -12,7 +12,7 @@ import (
 
 	"oversell/explore"
 	"oversell/reports"
-	"oversell/target"
+	"oversell/server"
 )
 
 // Replay drives the schedule of a counterexample that oversell explore found against
@@ -40,14 +40,14 @@ func Replay(t *testing.T, trace []byte) {
 
 // replay says why the schedule breaks nothing any more; the error is errBroken if it
 // does.
-func replay(ctx context.Context, e reports.Exploration, servers *target.Target) (string, error) {
+func replay(ctx context.Context, e reports.Exploration, servers *server.Target) (string, error) {
 	c, err := explore.ConfigOf(e)
 	if err != nil {
 		return "", err
 	}
 	var options []*redis.Options
 	for node := range servers.Nodes() {
-		options = append(options, servers.Options(node, target.ConnOptions{}))
+		options = append(options, servers.Options(node, server.ConnOptions{}))
 	}
 	cx := e.Counterexample
 	broken, err := explore.Replay(ctx, c, cx, options)

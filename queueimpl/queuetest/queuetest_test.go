@@ -14,7 +14,7 @@ import (
 
 	"oversell/clock"
 	"oversell/queueimpl"
-	"oversell/target"
+	"oversell/server"
 	"oversell/variant"
 )
 
@@ -418,16 +418,16 @@ func find(t *testing.T, name string) rule {
 func newBench(t *testing.T) Bench {
 	t.Helper()
 	clk := clock.NewVirtual(time.Unix(1_700_000_000, 0))
-	server, err := target.OpenEmbedded(clk, 1)
+	target, err := server.OpenEmbedded(clk, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { server.Close() })
+	t.Cleanup(func() { target.Close() })
 	return Bench{
 		Queue: "{ov}mail",
 		Pass:  clk.Advance,
 		Env: func() variant.Env {
-			c := server.Client(0, target.ConnOptions{PoolSize: 1})
+			c := target.Client(0, server.ConnOptions{PoolSize: 1})
 			t.Cleanup(func() { c.Close() })
 			return variant.Env{
 				Redis: []redis.UniversalClient{c}, Clock: clk, Token: rand.Text,

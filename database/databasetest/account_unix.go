@@ -1,0 +1,15 @@
+//go:build unix
+
+package databasetest
+
+import (
+	"os/exec"
+	"syscall"
+)
+
+// runAs has a command run as an account.
+func runAs(cmd *exec.Cmd, as account) {
+	if as.other {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(as.uid), Gid: uint32(as.gid)}}
+	}
+}

@@ -1,0 +1,321 @@
+package gate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"oversell/campaign"
+	"oversell/database"
+	"oversell/reports"
+	"oversell/scenarios"
+	"oversell/server"
+)
+
+// Options say how a plan is carried out.
+type Options struct {
+	// Dir is where the run directories go.
+	Dir string
+	// Seed fixes the choices that the plan leaves open.
+	Seed uint64
+	// Baseline is what an earlier gate has recorded; nil: nothing.
+	Baseline *Baseline
+	// Record measures speed for a new baseline: whatever it is, is accepted.
+	Record bool
+	// Self is the oversell that is compared with another build; empty: this program.
+	Self string
+	// Command is the command line, for reports.
+	Command string
+}
+
+// Watcher is told how a gate goes on. Its methods are called in turn, never at once.
+type Watcher interface {
+	campaign.Watcher
+	// Entry is called before entry i of n of the plan.
+	Entry(i, n int, name string)
+	// Said is called with what is worth knowing meanwhile.
+	Said(line string)
+}
+
+// Run carries the plan out. When ctx ends, what is under way is judged as far as it
+// went, the rest is left out, and the gate says that it was interrupted. When the
+// surroundings fail, the gate says so and holds what was judged until then. An entry that
+// cannot be carried out as it was meant is inconclusive and says why, and the others go
+// on. An error says the same when nothing at all was carried out: see server.ErrUsage
+// and campaign.ErrUsed.
+func (p *Plan) Run(ctx context.Context, o Options, w Watcher) (reports.Gate, error) {
+	started := time.Now()
+	if err := p.possible(ctx); err != nil {
+		return reports.Gate{}, err
+	}
+	r := &running{plan: p, options: o, watcher: &listener{Watcher: w}}
+	r.gate = reports.Gate{
+		Schema: reports.GateSchema, Plan: p.Path, Seed: o.Seed, FalseAlarms: falseAlarms, Command: o.Command,
+		Safety: []reports.GateEntry{}, Performance: []reports.GatePerformance{}, Machine: thisMachine(),
+	}
+	err := r.all(ctx)
+	r.gate.Interrupted = ctx.Err() != nil
+	switch {
+	case refused(err) && r.judged == 0:
+		return r.gate, err // there is nothing to lose
+	case refused(err): // the entry says so
+	case err != nil:
+		r.gate.Failed = oneLine(err.Error())
+	}
+	if !o.Record {
+		r.gate.Missing = o.Baseline.missing(p)
+	}
+	r.gate.ElapsedMS = milliseconds(time.Since(started))
+	r.gate.Verdict = r.gate.Judged()
+	return r.gate, nil
+}
+
+// possible refuses a plan of which an entry wants faults that its servers cannot have,
+// before anything is run. Servers that do not start are no business of its: the run that
+// needs them says so.
+func (p *Plan) possible(ctx context.Context) error {
+	ask := func(name text, plans ...campaign.Plan) error {
+		for _, plan := range plans {
+			if err := campaign.Possible(ctx, plan, unwatched{}); refused(err) && ctx.Err() == nil {
+				return inFile(p.Path, &mistake{at: name.at, say: fmt.Sprintf("entry %q: %s", name.V, oneLine(err.Error())), of: err})
+			}
+		}
+		return nil
+	}
+	for _, g := range p.safety {
+		if err := ask(g.Name, g.plan); err != nil {
+			return err
+		}
+	}
+	for _, c := range p.speed {
+		if err := ask(c.Name, c.candidate, c.baseline); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unwatched is a campaign that nobody watches.
+type unwatched struct{}
+
+func (unwatched) Target(*server.Target)                             {}
+func (unwatched) Database(*database.DB)                             {}
+func (unwatched) Start(int, int, scenarios.Config, *scenarios.Live) {}
+func (unwatched) Done(int, int, reports.Run)                        {}
+
+// running is a gate under way.
+type running struct {
+	plan    *Plan
+	options Options
+	watcher *listener
+	gate    reports.Gate
+	dirs    int
+	signs   signs
+	judged  int // how many entries were carried out, be it in part
+}
+
+// refused tells whether err says that something was not meant to be run so, and
+// not that it failed.
+func refused(err error) bool {
+	return errors.Is(err, server.ErrUsage) || errors.Is(err, campaign.ErrUsed)
+}
+
+// goesOn tells whether the next entry is carried out after one that came to err: an entry
+// that is refused says nothing of the others, while surroundings that fail would fail
+// them all.
+func (r *running) goesOn(ctx context.Context, err error) bool {
+	return ctx.Err() == nil && (err == nil || refused(err))
+}
+
+// all carries out entry after entry. The error is the first that came up; what was found
+// before it and in other entries is kept.
+func (r *running) all(ctx context.Context) error {
+	n := len(r.plan.safety) + len(r.plan.speed)
+	var first error
+	for i := range r.plan.safety {
+		if !r.goesOn(ctx, first) {
+			return first
+		}
+		g := &r.plan.safety[i]
+		r.watcher.Entry(i, n, g.Name.V)
+		e, err := r.guard(ctx, g)
+		if e.Verdict != "" {
+			r.judged++
+		}
+		if err = campaign.Unstopped(ctx, err); err != nil {
+			e.Verdict = reports.Inconclusive
+			for _, c := range e.Cases { // what was found counts all the same
+				e.Verdict = reports.Worst(e.Verdict, c.Verdict)
+			}
+			e.Notes = append(slices.Clone(e.Notes), "it was not carried out to its end: "+oneLine(err.Error()))
+			first = cmp.Or(first, fmt.Errorf("entry %q: %w", g.Name.V, err))
+		}
+		if e.Verdict != "" {
+			r.gate.Safety = append(r.gate.Safety, e)
+		}
+	}
+	for i := range r.plan.speed {
+		if !r.goesOn(ctx, first) {
+			return first
+		}
+		c := &r.plan.speed[i]
+		r.watcher.Entry(len(r.plan.safety)+i, n, c.Name.V)
+		e, err := r.race(ctx, c)
+		if e.Verdict != "" {
+			r.judged++
+		}
+		if err = campaign.Unstopped(ctx, err); err != nil {
+			e.Verdict = reports.Worst(or(e.Verdict, reports.Inconclusive), reports.Inconclusive)
+			if why := "it was not carried out to its end: " + oneLine(err.Error()); e.Verdict == reports.Violated {
+				e.Notes = append(e.Notes, why)
+			} else {
+				e.Why = why
+			}
+			first = cmp.Or(first, fmt.Errorf("entry %q: %w", c.Name.V, err))
+		}
+		if e.Verdict != "" {
+			r.gate.Performance = append(r.gate.Performance, e)
+		}
+	}
+	return first
+}
+
+// guard carries out an entry under safety.
+func (r *running) guard(ctx context.Context, g *guard) (reports.GateEntry, error) {
+	e := reports.GateEntry{
+		Name: g.Name.V, Kind: g.kind, Line: g.Name.at.Line, Column: g.Name.at.Column, Expect: g.Expect.V,
+		Cases: []reports.GateCase{}, Notes: g.notes,
+	}
+	var err error
+	switch g.kind {
+	case kindRun:
+		e.Cases, err = r.runs(ctx, g)
+	case kindExplore:
+		e.Cases, err = r.searches(ctx, g)
+	default:
+		e.Cases, err = r.commands(ctx, g)
+	}
+	if len(e.Cases) == 0 {
+		e.Cases = []reports.GateCase{}
+		return e, err
+	}
+	var verdicts []string
+	for _, c := range e.Cases {
+		verdicts = append(verdicts, c.Verdict)
+	}
+	e.Verdict = reports.Worst(verdicts...)
+	return e, err
+}
+
+// made is a run that was made, with what its history shows beside the judgement.
+type made struct {
+	run  reports.Run
+	dir  string
+	seed uint64
+}
+
+// make runs one combination with a seed, in a directory of its own. There may be a run
+// though there is an error; without either, ctx has ended.
+func (r *running) make(ctx context.Context, p campaign.Plan, c scenarios.Config, seed uint64, name string) (*made, error) {
+	r.dirs++
+	p.Dir = filepath.Join(r.options.Dir, fmt.Sprintf("%03d-%s", r.dirs, fileName(name)))
+	c.Seed = seed
+	p.Runs = []scenarios.Config{c}
+	d, err := campaign.Run(ctx, p, r.watcher)
+	if len(d.Runs) == 0 {
+		return nil, err
+	}
+	m := &made{run: d.Runs[0], dir: filepath.Dir(r.watcher.history), seed: seed}
+	r.noteServer(m.run.ServerVersion)
+	return m, err
+}
+
+// noteServer notes the version of the server, once.
+func (r *running) noteServer(version string) {
+	if r.gate.Machine.Redis == "" {
+		r.gate.Machine.Redis = version
+	}
+}
+
+// listener is a Watcher that also remembers where the last history went, and tells of
+// each server once.
+type listener struct {
+	Watcher
+	history string
+	told    map[string]bool
+}
+
+// Start implements campaign.Watcher.
+func (l *listener) Start(i, n int, c scenarios.Config, live *scenarios.Live) {
+	l.history = live.History
+	l.Watcher.Start(i, n, c, live)
+}
+
+// Target implements campaign.Watcher.
+func (l *listener) Target(t *server.Target) {
+	if l.first(fmt.Sprint(t.Kind, t.ServerVersion, t.Topology)) { // the port is another each time
+		l.Watcher.Target(t)
+	}
+}
+
+// Database implements campaign.Watcher.
+func (l *listener) Database(db *database.DB) {
+	if l.first(db.Why) {
+		l.Watcher.Database(db)
+	}
+}
+
+func (l *listener) first(line string) bool {
+	if l.told == nil {
+		l.told = map[string]bool{}
+	}
+	defer func() { l.told[line] = true }()
+	return !l.told[line]
+}
+
+// seedOf is the seed of a round of an entry; those of retries differ from all others.
+func (r *running) seedOf(g *guard, round int, retry bool) uint64 {
+	var s uint64
+	switch {
+	case round < len(g.seeds):
+		s = g.seeds[round]
+	default:
+		s = r.options.Seed + uint64(round)
+	}
+	if retry {
+		s += 1_000_003
+	}
+	return s
+}
+
+func milliseconds(d time.Duration) float64 {
+	return float64(d.Round(time.Millisecond)) / float64(time.Millisecond)
+}
+
+// fileName is a name as part of a path.
+func fileName(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r == '-' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
+			return r
+		}
+		return '-'
+	}, s)
+	return s[:min(len(s), 60)]
+}
+
+// shell is a command line as a shell takes it.
+func shell(words []string) string {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		quoted[i] = w
+		if w == "" || strings.ContainsAny(w, " \t\n'\"\\$`*?[]{}()<>|&;!#~") {
+			quoted[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(quoted, " ")
+}

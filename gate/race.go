@@ -1,0 +1,508 @@
+package gate
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"oversell/campaign"
+	"oversell/history"
+	"oversell/internal/child"
+	"oversell/reports"
+	"oversell/scenarios"
+	"oversell/variant"
+)
+
+// The three runs of a round: the candidate, the baseline, and the baseline again.
+const (
+	theCandidate = iota
+	theBaseline
+	itsTwin
+	inARound
+)
+
+// round is what the three runs of a round came to.
+type round [inARound]reports.Run
+
+// driver makes the runs of rounds: sides says, run by run, which it is, and seeds with
+// which seed. When ctx ends it returns those that came to an end.
+type driver func(ctx context.Context, sides []int, seeds []uint64) ([]reports.Run, error)
+
+// race carries out an entry under performance.
+func (r *running) race(ctx context.Context, c *race) (reports.GatePerformance, error) {
+	return r.raceWith(ctx, c, r.driverOf(c))
+}
+
+// raceWith carries it out with runs that drive makes.
+func (r *running) raceWith(ctx context.Context, c *race, drive driver) (reports.GatePerformance, error) {
+	e := reports.GatePerformance{
+		Name: c.Name.V, Line: c.Name.at.Line, Column: c.Name.at.Column, Measures: []reports.GateMeasure{},
+		MostRounds: c.procedure.looks[len(c.procedure.looks)-1],
+	}
+	e.Candidate, e.Baseline = c.titles()
+	t := &timing{race: c, running: r, entry: &e, random: rand.New(rand.NewPCG(r.options.Seed, 1)), differences: map[string][2][]float64{}}
+	started := time.Now()
+	within, cancel := context.WithTimeout(ctx, c.budget)
+	defer cancel()
+	err := t.run(within, drive)
+	e.ElapsedMS = milliseconds(time.Since(started))
+	if len(t.rounds) == 0 && err != nil && e.Verdict != reports.Violated {
+		e.Verdict = "" // nothing to tell
+	}
+	return e, err
+}
+
+// titles say what is compared.
+func (c *race) titles() (candidate, baseline string) {
+	a, b := c.candidate.Runs[0], c.baseline.Runs[0]
+	candidate = named(combination(a))
+	if c.build != "" {
+		return candidate + " of this build", "that of " + c.Build.V
+	}
+	if digest(c.args[0]) == digest(c.args[1]) {
+		return candidate, "itself"
+	}
+	return candidate, differs(b, a, *c.Baseline)
+}
+
+// named is a combination in words.
+func named(c reports.Contender) string {
+	var parts []string
+	for _, v := range []struct{ what, name string }{{"queue", c.Queue}, {"lock", c.Lock}, {"sale", c.Sale}, {"ids", c.IDs}, {"dispatch", c.Dispatch}} {
+		if v.name != "" {
+			parts = append(parts, v.what+" "+v.name)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// timing is a comparison under way.
+type timing struct {
+	race    *race
+	running *running
+	entry   *reports.GatePerformance
+	random  *rand.Rand
+
+	rounds   []round
+	violated []reports.Run // of the candidate, also of rounds that did not come to their end
+	accepted *Accepted
+	foreign  string // why what the baseline accepts does not count
+
+	// differences are, by measure, the slow-downs of the candidate and of the baseline
+	// against itself, as logarithms, a round each.
+	differences map[string][2][]float64
+}
+
+// run makes rounds until every measure is fast enough, or one is too slow, or there are
+// no more to make. ctx ends with the budget, or with the gate.
+func (t *timing) run(ctx context.Context, drive driver) error {
+	looks := t.race.procedure.looks
+	if t.running.options.Record {
+		looks = looks[len(looks)-2 : len(looks)-1] // all that are to be, at once
+	}
+	for i, look := range looks {
+		err := t.advance(ctx, drive, look)
+		if len(t.rounds) == 0 {
+			if !t.breaks() {
+				t.entry.Verdict, t.entry.Why = reports.Inconclusive, "not one round was made "+t.until(ctx)
+			}
+			return err
+		}
+		t.entry.Rounds, t.entry.Retried = len(t.rounds), i == len(t.race.procedure.looks)-1
+		if done := t.look(); done || err != nil || ctx.Err() != nil || i == len(looks)-1 {
+			if !done && ctx.Err() != nil {
+				t.entry.Why = fmt.Sprintf("of at most %d rounds %d were made %s, and they cannot tell it from what is allowed", t.entry.MostRounds, len(t.rounds), t.until(ctx))
+			}
+			t.conclude()
+			return err
+		}
+	}
+	return nil
+}
+
+// until says what ended the rounds: ctx ends by itself with the budget, and is ended with
+// the gate.
+func (t *timing) until(ctx context.Context) string {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return "until the gate was stopped"
+	}
+	return fmt.Sprintf("within the budget of %v", t.race.budget)
+}
+
+// conclude tells how large everything is, and accepts it if it is to be recorded.
+func (t *timing) conclude() {
+	for i := range t.entry.Measures {
+		m, ds := &t.entry.Measures[i], t.differences[t.race.measures[i]]
+		m.Slowdown = t.running.signs.estimate(ds[0], t.race.procedure.miss)
+		m.Noise = t.running.signs.estimate(ds[1], t.race.procedure.miss)
+	}
+	if t.running.options.Record && len(t.entry.Measures) == len(t.race.measures) && t.entry.Verdict != reports.Violated {
+		t.recorded()
+	}
+}
+
+// advance makes rounds until there are so many.
+func (t *timing) advance(ctx context.Context, drive driver, upTo int) error {
+	var sides []int
+	var seeds []uint64
+	for n := len(t.rounds); n < upTo; n++ {
+		sides = append(sides, t.random.Perm(inARound)...)
+		for range inARound {
+			seeds = append(seeds, t.running.options.Seed+uint64(n))
+		}
+	}
+	runs, err := drive(ctx, sides, seeds)
+	for i, run := range runs {
+		if sides[i] == theCandidate && run.Verdict == reports.Violated {
+			t.violated = append(t.violated, run)
+		}
+	}
+	for whole := range slices.Chunk(runs, inARound) {
+		if len(whole) < inARound || slices.ContainsFunc(whole, func(r reports.Run) bool { return r.Interrupted }) {
+			break
+		}
+		var x round
+		for i, run := range whole {
+			x[sides[i]] = run
+		}
+		sides = sides[inARound:]
+		t.rounds = append(t.rounds, x)
+	}
+	if ctx.Err() != nil {
+		return nil // what failed because of that is no failure
+	}
+	return err
+}
+
+// look decides what can be decided by now, and reports whether that is all.
+func (t *timing) look() (done bool) {
+	e, r := t.entry, t.running
+	r.noteServer(t.rounds[0][theCandidate].ServerVersion)
+	t.accepted, t.foreign = r.options.Baseline.accepted(t.race, r.gate.Machine)
+	e.Notes = nil
+	if t.foreign != "" {
+		e.Notes = []string{t.foreign}
+	}
+	if t.breaks() {
+		return true
+	}
+	e.Measures = e.Measures[:0]
+	if why := t.undecided(); why != "" {
+		e.Verdict, e.Why = reports.Inconclusive, why
+		return true
+	}
+	var verdicts []string
+	for _, name := range t.race.measures {
+		m, failed := t.measure(name)
+		if failed != "" {
+			e.Verdict, e.Why = reports.Inconclusive, failed
+			return true
+		}
+		e.Measures = append(e.Measures, m)
+		verdicts = append(verdicts, m.Verdict)
+	}
+	e.Why = ""
+	switch {
+	case slices.Contains(verdicts, reports.Slower) && t.foreign != "":
+		e.Verdict, e.Why = reports.Inconclusive, "it is slower than allowed, but the baseline file has accepted that it is slower, and cannot be compared with: "+t.foreign
+		return true
+	case slices.Contains(verdicts, reports.Slower):
+		e.Verdict = reports.Slower
+		e.Why = fmt.Sprintf("with a rate of false alarms of at most %s over the whole plan", reports.Percent(falseAlarms))
+		return true
+	case !slices.Contains(verdicts, reports.Inconclusive):
+		e.Verdict = reports.Pass
+		return true
+	}
+	e.Verdict = reports.Inconclusive
+	e.Why = fmt.Sprintf("%d rounds cannot tell it from what is allowed: the noise is too large; more rounds, longer runs or a quieter machine would tell", len(t.rounds))
+	return false
+}
+
+// recorded accepts what was measured, if it was measured well enough to be accepted.
+func (t *timing) recorded() {
+	e := t.entry
+	e.Verdict, e.Why = reports.Pass, ""
+	for i := range e.Measures {
+		m := &e.Measures[i]
+		m.Verdict = reports.Pass
+		if m.Slowdown.High == nil || *m.Slowdown.High-m.Slowdown.Middle > m.Allowed {
+			m.Verdict, e.Verdict = reports.Inconclusive, reports.Inconclusive
+			e.Why = fmt.Sprintf("the noise of %s is too large to record it: more rounds, longer runs or a quieter machine are needed", m.Name)
+		}
+	}
+}
+
+// breaks tells whether the candidate broke a promise in any run, and says which.
+func (t *timing) breaks() bool {
+	if len(t.violated) == 0 {
+		return false
+	}
+	t.entry.Verdict, t.entry.Why = reports.Violated, "the candidate broke a promise while its speed was measured"
+	t.entry.Broken = slices.DeleteFunc(merged(t.violated), func(p reports.GateProperty) bool { return p.Result != reports.Broken })
+	return true
+}
+
+// undecided says why speed was not measured as it was meant to be: in some run no fault
+// struck, or it was cut short, or the baseline owes its speed to what it breaks.
+func (t *timing) undecided() string {
+	for i, x := range t.rounds {
+		for side, run := range x {
+			who := "the candidate"
+			if side != theCandidate {
+				who = "the baseline"
+			}
+			switch {
+			case run.Verdict == reports.Inconclusive && run.Why != campaign.Uncontended:
+				return fmt.Sprintf("%s decided nothing in round %d, and so its speed says nothing: %s", who, i+1, or(run.Why, "it gave no reason"))
+			case run.Verdict == reports.Violated:
+				return fmt.Sprintf("%s broke a promise in round %d: what it gains by that is no speed to be compared with", who, i+1)
+			}
+		}
+	}
+	return ""
+}
+
+// measure compares one measure over all rounds. What was fast enough after fewer rounds
+// has to be so after all.
+func (t *timing) measure(name string) (m reports.GateMeasure, failed string) {
+	operation := or(t.race.Operation.V, mainOperation(t.race.candidate.Runs[0]))
+	m = reports.GateMeasure{Name: name + " of " + operation, Unit: "ms", Allowed: t.race.slower[name], Verdict: reports.Inconclusive}
+	if name == throughput {
+		m.Name, m.Unit = throughput, "a second"
+	}
+	var values [inARound][]float64
+	for i, x := range t.rounds {
+		for side, run := range x {
+			v := measured(run, name, operation)
+			if !(v > 0) {
+				return m, fmt.Sprintf("%s could not be measured in round %d: nothing of the kind was done (%s)", m.Name, i+1, or(run.Why, run.Verdict))
+			}
+			values[side] = append(values[side], v)
+		}
+	}
+	slow := slowdowns(values[theCandidate], values[theBaseline], name)
+	noise := slowdowns(values[itsTwin], values[theBaseline], name)
+	t.differences[name] = [2][]float64{slow, noise}
+	m.Candidate, m.Baseline = median(values[theCandidate]), median(append(slices.Clone(values[theBaseline]), values[itsTwin]...))
+	p, s := t.race.procedure, &t.running.signs
+	border := math.Log1p(m.Allowed)
+	if m.Accepted = t.accepted.slowdown(m.Name); m.Accepted != nil {
+		border += math.Log1p(*m.Accepted)
+		p = p.halved()
+	}
+	switch p.decide(s, slow, border) {
+	case fastEnough:
+		m.Verdict = reports.Pass
+	case tooSlow:
+		m.Verdict = reports.Slower
+	}
+	if p.differs(s, noise, math.Log1p(m.Allowed)) {
+		return m, fmt.Sprintf("the baseline differs from itself by more than is allowed (%s of %s): what is measured here is not the candidate", reports.Percent(s.estimate(noise, p.miss).Middle), m.Name)
+	}
+	return m, ""
+}
+
+// slowdowns are, round by round, the logarithms of how many times as long a takes as b.
+func slowdowns(a, b []float64, measure string) []float64 {
+	ds := make([]float64, len(a))
+	for i := range a {
+		ds[i] = math.Log(a[i] / b[i])
+		if measure == throughput { // more is faster
+			ds[i] = -ds[i]
+		}
+	}
+	return ds
+}
+
+// estimate tells differences of logarithms as parts.
+func (s *signs) estimate(differences []float64, miss float64) reports.Estimate {
+	low, middle, high := s.interval(differences, miss)
+	part := func(x float64) *float64 {
+		if math.IsInf(x, 0) {
+			return nil
+		}
+		p := rounded(math.Expm1(x))
+		return &p
+	}
+	return reports.Estimate{Middle: rounded(math.Expm1(middle)), Low: part(low), High: part(high)}
+}
+
+func rounded(x float64) float64 { return math.Round(x*1e4) / 1e4 }
+
+// measured is one measure of a run; 0: it has none.
+func measured(r reports.Run, name, operation string) float64 {
+	switch name {
+	case throughput:
+		if r.ElapsedMS <= 0 {
+			return 0
+		}
+		return float64(work(r)) / r.ElapsedMS * 1000
+	case p50:
+		return r.Latency[operation].Call.P50
+	}
+	return r.Latency[operation].Call.P99
+}
+
+// work counts what the clients came for: pieces where there is a sale, otherwise effects,
+// submissions, numbers or tenures of the lock.
+func work(r reports.Run) int64 {
+	switch {
+	case r.Sold != nil:
+		return *r.Sold + r.Returned
+	case r.Queue != "":
+		return r.Latency[history.Effect.String()].Count
+	case r.Dispatch != "":
+		return r.Latency[history.Submit.String()].Count
+	case r.IDs != "":
+		return r.Latency[history.NextID.String()].Count
+	}
+	return r.Acquired
+}
+
+// mainOperation is the operation whose latency is compared when nobody says otherwise:
+// the acquisition where a lock keeps clients apart, since there they wait.
+func mainOperation(c scenarios.Config) string {
+	s := c.Scenario
+	switch {
+	case slices.Contains(c.Lock.Promises, variant.MutualExclusion):
+		return history.Acquire.String()
+	case s.Uses(variant.Queue):
+		return history.Pop.String()
+	case s.Uses(variant.Sale):
+		return history.Buy.String()
+	case s.Uses(variant.IDs):
+		return history.NextID.String()
+	case s.Uses(variant.Dispatch):
+		return history.Take.String()
+	}
+	return history.Acquire.String()
+}
+
+// driverOf makes the runs of an entry: in this process or, where builds are compared, both
+// in processes of their own, so that they are treated alike.
+func (r *running) driverOf(c *race) driver {
+	if c.build != "" {
+		return r.processes(c)
+	}
+	if reflect.DeepEqual(c.candidate.Target, c.baseline.Target) && reflect.DeepEqual(c.candidate.SQL, c.baseline.SQL) {
+		return r.together(c)
+	}
+	return r.each(c)
+}
+
+// newDir is a directory for the runs of an entry.
+func (r *running) newDir(name string) string {
+	r.dirs++
+	return filepath.Join(r.options.Dir, fmt.Sprintf("%03d-%s", r.dirs, fileName(name)))
+}
+
+// together makes all runs on the same servers.
+func (r *running) together(c *race) driver {
+	return func(ctx context.Context, sides []int, seeds []uint64) ([]reports.Run, error) {
+		p := c.candidate
+		p.Dir, p.Runs = r.newDir(c.Name.V), nil
+		for i, side := range sides {
+			p.Runs = append(p.Runs, c.config(side, seeds[i]))
+		}
+		d, err := campaign.Run(ctx, p, muted{r.watcher})
+		return d.Runs, err
+	}
+}
+
+// each gives every run servers of its own, since the two sides need different ones.
+func (r *running) each(c *race) driver {
+	return func(ctx context.Context, sides []int, seeds []uint64) (runs []reports.Run, err error) {
+		for i, side := range sides {
+			p := c.candidate
+			if side != theCandidate {
+				p = c.baseline
+			}
+			p.Dir, p.Runs = r.newDir(c.Name.V), []scenarios.Config{c.config(side, seeds[i])}
+			d, err := campaign.Run(ctx, p, muted{r.watcher})
+			runs = append(runs, d.Runs...)
+			if err != nil || ctx.Err() != nil {
+				return runs, err
+			}
+		}
+		return runs, nil
+	}
+}
+
+// config is one side's combination with a seed.
+func (c *race) config(side int, seed uint64) scenarios.Config {
+	config := c.baseline.Runs[0]
+	if side == theCandidate {
+		config = c.candidate.Runs[0]
+	}
+	config.Seed = seed
+	return config
+}
+
+// processes runs both builds as processes.
+func (r *running) processes(c *race) driver {
+	return func(ctx context.Context, sides []int, seeds []uint64) (runs []reports.Run, err error) {
+		self := r.options.Self
+		if self == "" {
+			if self, err = os.Executable(); err != nil {
+				return nil, err
+			}
+		}
+		for i, side := range sides {
+			build, args := c.build, c.args[1]
+			if side == theCandidate {
+				build, args = self, c.args[0]
+			}
+			made, err := process(ctx, build, args, seeds[i], r.newDir(c.Name.V))
+			runs = append(runs, made...)
+			if err != nil || ctx.Err() != nil || len(made) == 0 {
+				return runs, err
+			}
+		}
+		return runs, nil
+	}
+}
+
+// process makes one run with a build of oversell. There may be a run though there is an
+// error.
+func process(ctx context.Context, build string, args []string, seed uint64, dir string) (runs []reports.Run, err error) {
+	args = slices.DeleteFunc(slices.Clone(args), func(a string) bool { return strings.HasPrefix(a, "--seed=") })
+	args = append(append([]string{"run"}, args...), fmt.Sprintf("--seed=%d", seed), "--out="+dir, "--json")
+	var stdout, stderr bytes.Buffer
+	cmd := exec.CommandContext(ctx, build, args...)
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err = child.Run(cmd, patience)
+	var d reports.Document
+	if json.Unmarshal(stdout.Bytes(), &d) == nil && d.Schema == reports.Schema && len(d.Runs) == 1 {
+		runs = d.Runs
+	}
+	// But for surroundings that failed, the exit code says what the document does.
+	if len(runs) == 1 && (cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != reports.ExitEnvironment) {
+		return runs, nil
+	}
+	if err == nil {
+		err = fmt.Errorf("it does not print one run as %s", reports.Schema)
+	}
+	said := oneLine(stderr.String())
+	return runs, fmt.Errorf("%s: %w: %s", shell(append([]string{build}, args...)), err, said[max(0, len(said)-300):])
+}
+
+// muted is told of servers only: a comparison makes too many runs to tell of each.
+type muted struct{ *listener }
+
+// Start implements campaign.Watcher.
+func (muted) Start(int, int, scenarios.Config, *scenarios.Live) {}
+
+// Done implements campaign.Watcher.
+func (muted) Done(int, int, reports.Run) {}

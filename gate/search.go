@@ -1,0 +1,239 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"oversell/campaign"
+	"oversell/explore"
+	"oversell/history"
+	"oversell/reports"
+	"oversell/reports/page"
+	"oversell/variant"
+)
+
+// searches carries out an entry in which every interleaving is tried.
+func (r *running) searches(ctx context.Context, g *guard) (cases []reports.GateCase, err error) {
+	for _, s := range g.searches {
+		if ctx.Err() != nil {
+			return cases, nil
+		}
+		c, err := r.search(ctx, g, s)
+		if err != nil {
+			return cases, err
+		}
+		cases = append(cases, c)
+	}
+	return cases, nil
+}
+
+// search makes one search, once more if it could not decide, and its control.
+func (r *running) search(ctx context.Context, g *guard, s explore.Config) (c reports.GateCase, err error) {
+	started := time.Now()
+	e, err := r.explored(ctx, s)
+	if err != nil {
+		return c, err
+	}
+	c = reports.GateCase{Contender: combination(s.Run), Runs: 1}
+	if e.Verdict == reports.Inconclusive && ctx.Err() == nil {
+		c.Runs, c.Retried = 2, 1
+		if e, err = r.explored(ctx, s); err != nil {
+			return c, err
+		}
+	}
+	c.Title, c.Operations = e.Title(), int(e.Stats.Entered)
+	c.Command = shell(append([]string{"oversell", "explore"}, naming(g.flags, s.Run).args()...))
+	c.Searched = e.Headline()
+	if e.Verdict == reports.Pass {
+		c.Searched = fmt.Sprintf("%s (%s states, %s steps between them, %s entries into what is guarded)", e.Why,
+			reports.Thousands(e.Stats.States), reports.Thousands(e.Stats.Transitions), reports.Thousands(e.Stats.Entered))
+	}
+	c.Properties = searched(e, s.Look)
+	if e.Verdict == reports.Violated {
+		c.Broke = 1
+		c.Dirs = []string{r.keep(g.Name.V, e)}
+	}
+	if g.Expect.V == reports.Pass && c.Broke == 0 && ctx.Err() == nil {
+		control := r.searchControl(ctx, g, s)
+		c.Control = &control
+	}
+	c.Verdict, c.Why = searchVerdict(g, e, c)
+	c.ElapsedMS = milliseconds(time.Since(started))
+	return c, nil
+}
+
+func searchVerdict(g *guard, e reports.Exploration, c reports.GateCase) (verdict, why string) {
+	switch {
+	case g.Expect.V == reports.Violated && c.Broke > 0:
+		return reports.Pass, ""
+	case g.Expect.V == reports.Violated:
+		return reports.Inconclusive, "it must break, and the search found no way: " + e.Why
+	case c.Broke > 0:
+		return reports.Violated, firstBroken(c)
+	case e.Verdict != reports.Pass:
+		return reports.Inconclusive, "also at the second try: " + e.Why
+	case c.Control == nil:
+		return reports.Inconclusive, "it was stopped before the control was searched"
+	case !c.Control.Good:
+		return reports.Inconclusive, "the gate had no power: " + c.Control.Why
+	}
+	return reports.Pass, ""
+}
+
+// explored makes a search.
+func (r *running) explored(ctx context.Context, s explore.Config) (e reports.Exploration, err error) {
+	err = campaign.Explore(ctx, []explore.Config{s}, func(found reports.Exploration) { e = found })
+	return e, err
+}
+
+// searched are the properties that a search looks for, with the schedule that breaks one.
+func searched(e reports.Exploration, look []history.Promise) []reports.GateProperty {
+	ps := []reports.GateProperty{}
+	for _, p := range e.Properties {
+		if !slices.Contains(look, history.Promise{Of: p.Of, Property: p.Name}) {
+			continue // a matter of whole histories
+		}
+		q := reports.GateProperty{Name: p.Name, Of: p.Of, Result: p.Result, Why: p.Why, Witness: p.Witness}
+		if q.Result == reports.Broken {
+			q.Runs = 1
+			if e.Counterexample != nil && e.Counterexample.Property == p.Name && e.Counterexample.Of == p.Of {
+				var b strings.Builder
+				reports.Terminal{W: &b}.Exploration(e) // a builder takes everything
+				q.Story = b.String()
+			}
+		}
+		ps = append(ps, q)
+	}
+	return ps
+}
+
+// keep files a search that found something, so that it can be replayed, and returns
+// where; a disk that is full does not change what was found.
+func (r *running) keep(name string, e reports.Exploration) string {
+	r.dirs++
+	dir := filepath.Join(r.options.Dir, fmt.Sprintf("%03d-%s", r.dirs, fileName(name)))
+	err := os.MkdirAll(dir, 0o777)
+	if err == nil {
+		err = errors.Join(toFile(filepath.Join(dir, "explore.json"), func(f *os.File) error { return reports.WriteJSON(f, e) }),
+			toFile(filepath.Join(dir, "explore.html"), func(f *os.File) error { return page.Exploration(f, e) }))
+	}
+	if err != nil {
+		r.gate.Notes = append(r.gate.Notes, "a search could not be filed: "+oneLine(err.Error()))
+	}
+	return dir
+}
+
+func toFile(path string, write func(*os.File) error) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(f), f.Close())
+}
+
+// searchControl searches something known to be broken, within the same bounds, for what
+// the entry looks for.
+func (r *running) searchControl(ctx context.Context, g *guard, s explore.Config) reports.GateControl {
+	switch {
+	case g.control.word.V == noControl:
+		return reports.GateControl{What: reports.NoControl, Why: "the plan wants none (control: none), and without one nobody knows whether a violation would have been found"}
+	case g.control.flags != nil:
+		c := r.searchSuspects(ctx, s, []flags{g.control.flags.over(naming(g.flags, s.Run))}, *g.control.flags)
+		c.Caveats = elsewhere(altered("explore", func(s *pflag.FlagSet) { new(campaign.SearchOptions).BindSearch(s) }, g.control.flags.over(g.flags), g.flags))
+		return c
+	}
+	return r.searchSuspects(ctx, s, searchSuspects(g.flags, s), flags{})
+}
+
+// searchSuspects are flags of searches of variants that are known to break by what the
+// bounds allow.
+func searchSuspects(f flags, s explore.Config) (found []flags) {
+	for _, x := range exchanges(s.Run) {
+		changed := naming(f, s.Run).without(x.flag).with(x.flag, x.name)
+		cs, _, err := searchesOf(looking(changed, s))
+		if err != nil || len(cs) != 1 {
+			continue
+		}
+		if breaks(promising(cs[0].Run, s.Run).ExpectUnder(possible(s.Bounds))) {
+			found = append(found, changed)
+		}
+	}
+	return found[:min(len(found), mostSuspects)]
+}
+
+// looking has a search look for what s looks for, promised or not.
+func looking(f flags, s explore.Config) flags {
+	var names []string
+	for _, p := range s.Look {
+		if !slices.Contains(names, string(p.Property)) {
+			names = append(names, string(p.Property))
+		}
+	}
+	return f.without("property").with("property", strings.Join(names, ","))
+}
+
+// possible is what can befall a search within its bounds.
+func possible(b reports.Bounds) []variant.Fault {
+	fs := []variant.Fault{variant.NoFault}
+	for _, x := range []struct {
+		allowed bool
+		fault   variant.Fault
+	}{
+		{b.Advances > 0, variant.Overrun}, {b.Crashes > 0, variant.Crash}, {b.Lost > 0, variant.DropReply},
+		{b.Late > 0, variant.LateRequest}, {b.Resends > 0, variant.Resend},
+	} {
+		if x.allowed {
+			fs = append(fs, x.fault)
+		}
+	}
+	return fs
+}
+
+// searchSuspects searches one after the other until one is found to break.
+func (r *running) searchSuspects(ctx context.Context, s explore.Config, all []flags, given flags) reports.GateControl {
+	c := reports.GateControl{What: "none found", Why: "no shipped variant is known to break within these bounds what this entry looks for: name one (control: {lock: …})"}
+	for _, f := range all {
+		cs, _, err := searchesOf(looking(f, s))
+		if err != nil || len(cs) != 1 {
+			c.Why = "the control cannot be searched"
+			if err != nil {
+				c.Why += ": " + err.Error()
+			}
+			continue
+		}
+		c.What = differs(cs[0].Run, s.Run, given)
+		c.Runs = 1
+		e, err := r.explored(ctx, cs[0])
+		if err != nil {
+			c.Why = oneLine(err.Error())
+		} else if p := foundAt(s.Look, e); p != nil {
+			c.Of, c.Property, c.Why, c.Caught, c.Good = p.Of, p.Name, p.Why, 1, true
+			return c
+		} else {
+			c.Why = "it must break, and the search found no way: " + e.Why
+		}
+		c.Tried = append(c.Tried, c.What+": "+c.Why)
+		if ctx.Err() != nil {
+			return c
+		}
+	}
+	return c
+}
+
+func foundAt(look []history.Promise, e reports.Exploration) *reports.Property {
+	for i := range e.Properties {
+		p := &e.Properties[i]
+		if p.Result == reports.Broken && slices.Contains(look, history.Promise{Of: p.Of, Property: p.Name}) {
+			return p
+		}
+	}
+	return nil
+}

@@ -1,0 +1,15 @@
+package child
+
+import (
+	"os/exec"
+	"syscall"
+)
+
+// tie has the kernel kill the child when the thread that started it ends, and gives
+// it a process group of its own. Other attributes of the command remain.
+func tie(cmd *exec.Cmd) {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Pdeathsig, cmd.SysProcAttr.Setpgid = syscall.SIGKILL, true
+}

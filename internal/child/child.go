@@ -1,0 +1,168 @@
+// Package child starts programs that do not outlive this one.
+//
+// On Linux the kernel kills a child when this program ends, even if that is killed
+// with SIGKILL. Elsewhere nothing can promise that. Everywhere a child leads a
+// process group of its own: the terminal's signals do not reach it, because Ctrl-C
+// is for this program to handle, and the child must still be there meanwhile.
+//
+// [Start] is for servers, which run until they are stopped, and [Run] for programs
+// that come to an end by themselves.
+package child
+
+import (
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// outputDelay is how long the output of a child that is gone may take to end: what
+// the child has started may hold it open.
+const outputDelay = time.Second
+
+// Process is a program that Start has started. Its methods are safe for concurrent
+// use.
+type Process struct {
+	// Output is the end of what the program has printed, unless the command had
+	// an output of its own.
+	Output Tail
+
+	cmd     *exec.Cmd
+	exited  chan struct{}
+	waitErr error
+}
+
+// Start starts a command. It sets those of its attributes that keep it from
+// outliving this program, and captures its output unless that goes elsewhere.
+func Start(cmd *exec.Cmd) (*Process, error) {
+	p := &Process{cmd: cmd, exited: make(chan struct{})}
+	if cmd.Stdout == nil && cmd.Stderr == nil {
+		cmd.Stdout, cmd.Stderr = &p.Output, &p.Output
+	}
+	if cmd.WaitDelay == 0 {
+		cmd.WaitDelay = outputDelay
+	}
+	tie(cmd)
+	started := make(chan error)
+	go onThread(func() {
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			p.waitErr = cmd.Wait()
+			close(p.exited)
+		}
+	})
+	if err := <-started; err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// Run runs a command to its end. The command is one of exec.CommandContext: when its
+// context ends, Run interrupts the program and all that it has started, and kills
+// what is left after patience.
+func Run(cmd *exec.Cmd, patience time.Duration) error {
+	var interrupted atomic.Bool
+	cmd.Cancel = func() error {
+		interrupted.Store(true)
+		return interruptGroup(cmd.Process)
+	}
+	cmd.WaitDelay = patience
+	tie(cmd)
+	ended := make(chan error)
+	go onThread(func() { ended <- cmd.Run() })
+	err := <-ended
+	if interrupted.Load() {
+		killGroup(cmd.Process)
+	}
+	return err
+}
+
+// onThread calls f on a thread that ends no earlier than f. On Linux the signal that
+// a parent's death sends is bound to the thread that started the child, not to the
+// process: were the thread to end, the child would die.
+func onThread(f func()) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	f()
+}
+
+// PID is the process id.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Exited is closed when the process is gone and has been waited for.
+func (p *Process) Exited() <-chan struct{} { return p.exited }
+
+// Gone reports whether the process has exited.
+func (p *Process) Gone() bool {
+	select {
+	case <-p.exited:
+		return true
+	default:
+		return false
+	}
+}
+
+// Err is what exec.Cmd.Wait returned. It waits for the process to exit.
+func (p *Process) Err() error {
+	<-p.exited
+	return p.waitErr
+}
+
+// Kill ends the process as kill -9 does, and waits until it is gone.
+func (p *Process) Kill() {
+	_ = p.cmd.Process.Kill() // fails only if it is gone already
+	<-p.exited
+}
+
+// Stop asks the process to end, by the signals in turn or else by SIGTERM, kills it
+// if it is still there after grace, and waits until it is gone.
+func (p *Process) Stop(grace time.Duration, signals ...os.Signal) {
+	if len(signals) == 0 {
+		signals = []os.Signal{syscall.SIGTERM}
+	}
+	asked := false
+	for _, s := range signals {
+		asked = p.cmd.Process.Signal(s) == nil || asked
+	}
+	if asked {
+		t := time.NewTimer(grace)
+		defer t.Stop()
+		select {
+		case <-p.exited:
+			return
+		case <-t.C:
+		}
+	}
+	p.Kill()
+}
+
+// Tail is a writer that keeps the end of what was written. It is safe for
+// concurrent use.
+type Tail struct {
+	mu   sync.Mutex
+	kept []byte
+}
+
+const tailSize = 4 << 10
+
+// Write implements io.Writer. It never fails.
+func (t *Tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.kept = append(t.kept, p...)
+	if n := len(t.kept); n > tailSize {
+		t.kept = append(t.kept[:0], t.kept[n-tailSize:]...)
+	}
+	return len(p), nil
+}
+
+// String is the last 4 KiB of what was written.
+func (t *Tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(t.kept)
+}

@@ -1,0 +1,21 @@
+//go:build !unix
+
+package child
+
+import (
+	"errors"
+	"os"
+)
+
+var errNoFreeze = errors.New("this system cannot stop a process and let it go on")
+
+// Freeze is refused.
+func (p *Process) Freeze() error { return errNoFreeze }
+
+// Thaw is refused.
+func (p *Process) Thaw() error { return errNoFreeze }
+
+// interruptGroup and killGroup both kill the process: there are no groups here.
+func interruptGroup(p *os.Process) error { return p.Kill() }
+
+func killGroup(p *os.Process) { _ = p.Kill() }

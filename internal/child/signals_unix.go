@@ -1,0 +1,50 @@
+//go:build unix
+
+package child
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// stopWithin is how long a process may take to stand still; it is a matter of
+// microseconds.
+const stopWithin = time.Second
+
+// Freeze stops the process as SIGSTOP does and waits until it stands still, as far
+// as the system tells: a signal is only on its way when kill returns.
+func (p *Process) Freeze() error {
+	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	for begin := time.Now(); time.Since(begin) < stopWithin; time.Sleep(100 * time.Microsecond) {
+		if state := processState(p.PID()); state == "" || state == "T" {
+			return nil
+		}
+	}
+	return fmt.Errorf("process %d still runs %v after SIGSTOP", p.PID(), stopWithin)
+}
+
+// Thaw lets a frozen process go on.
+func (p *Process) Thaw() error { return p.cmd.Process.Signal(syscall.SIGCONT) }
+
+// processState is the letter of a process's state as Linux shows it: R, S, T for
+// stopped, Z for gone and not waited for; empty where it cannot be told.
+func processState(pid int) string {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return ""
+	}
+	_, state, _ := strings.Cut(string(stat), ") ") // the name before it may contain anything
+	state, _, _ = strings.Cut(state, " ")
+	return state
+}
+
+// interruptGroup asks a process and all that it has started to end, and killGroup
+// ends them.
+func interruptGroup(p *os.Process) error { return syscall.Kill(-p.Pid, syscall.SIGINT) }
+
+func killGroup(p *os.Process) { _ = syscall.Kill(-p.Pid, syscall.SIGKILL) }

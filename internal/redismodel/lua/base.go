@@ -1,0 +1,422 @@
+package lua
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	lua "github.com/yuin/gopher-lua"
+)
+
+// operators are what the rewriter puts in the place of Lua's own.
+func (m *Machine) operators() map[string]lua.LGFunction {
+	arithmetic := func(f func(a, b float64) float64) lua.LGFunction {
+		return func(l *lua.LState) int {
+			a, aok := number(l.Get(1))
+			b, bok := number(l.Get(2))
+			if !aok || !bok {
+				return m.badOperand("perform arithmetic on", 1, !aok)
+			}
+			l.Push(lua.LNumber(f(a, b)))
+			return 1
+		}
+	}
+	return map[string]lua.LGFunction{
+		"+": arithmetic(func(a, b float64) float64 { return a + b }),
+		"-": arithmetic(func(a, b float64) float64 { return a - b }),
+		"*": arithmetic(func(a, b float64) float64 { return a * b }),
+		"/": arithmetic(func(a, b float64) float64 { m.noMinusZero(b); return a / b }),
+		"%": arithmetic(func(a, b float64) float64 { return a - float64(math.Floor(a/b)*b) }),
+		"^": arithmetic(m.power),
+		"neg": func(l *lua.LState) int {
+			a, ok := number(l.Get(1))
+			if !ok {
+				return m.badOperand("perform arithmetic on", 1, true)
+			}
+			l.Push(lua.LNumber(-a))
+			return 1
+		},
+		"..": func(l *lua.LState) int {
+			a, aok := m.text(l.Get(1))
+			b, bok := m.text(l.Get(2))
+			if !aok || !bok {
+				return m.badOperand("concatenate", 1, !aok)
+			}
+			l.Push(lua.LString(a + b))
+			return 1
+		},
+		"#": m.length,
+		"loop": func(*lua.LState) int {
+			m.count()
+			return 0
+		},
+		"for": func(l *lua.LState) int {
+			n, ok := number(l.Get(1))
+			if !ok {
+				return m.fail("'for' " + l.Get(2).String() + " must be a number")
+			}
+			l.Push(lua.LNumber(n))
+			return 1
+		},
+	}
+}
+
+// power is known where its result is an integer that is exact; elsewhere the last
+// bit is a matter of the C library.
+func (m *Machine) power(a, b float64) float64 {
+	p := math.Pow(a, b)
+	if a != math.Trunc(a) || b != math.Trunc(b) || b < 0 || !(math.Abs(p) <= 1<<53) {
+		m.unknown("the last bit of a Lua power")
+	}
+	return p
+}
+
+func (m *Machine) badOperand(what string, first int, firstIsBad bool) int {
+	v := m.l.Get(first)
+	if !firstIsBad {
+		v = m.l.Get(first + 1)
+	}
+	return m.fail("attempt to " + what + " a " + v.Type().String() + " value")
+}
+
+func (m *Machine) length(l *lua.LState) int {
+	switch v := l.Get(1).(type) {
+	case lua.LString:
+		l.Push(lua.LNumber(len(v)))
+	case *lua.LTable:
+		n := v.Len()
+		for i := 1; i <= n; i++ {
+			if v.RawGetInt(i) == lua.LNil {
+				return m.unknown("the length of a Lua list with holes")
+			}
+		}
+		l.Push(lua.LNumber(n))
+	default:
+		return m.badOperand("get length of", 1, true)
+	}
+	return 1
+}
+
+// number is a Lua number, or a text that is one.
+func number(v lua.LValue) (float64, bool) {
+	switch v := v.(type) {
+	case lua.LNumber:
+		return float64(v), true
+	case lua.LString:
+		f, rest, ok := Strtod(CString(string(v)))
+		return f, ok && strings.Trim(rest, " \t\n\v\f\r") == ""
+	}
+	return 0, false
+}
+
+// text is a Lua string, or a number as one.
+func (m *Machine) text(v lua.LValue) (string, bool) {
+	switch v.(type) {
+	case lua.LString, lua.LNumber:
+		return m.tostring(v), true
+	}
+	return "", false
+}
+
+// The arguments of library functions.
+
+func (m *Machine) badArgument(n int, want string) {
+	got := "no value"
+	if n <= m.l.GetTop() {
+		got = m.l.Get(n).Type().String()
+	}
+	m.fail("bad argument #" + strconv.Itoa(n) + " (" + want + " expected, got " + got + ")")
+}
+
+func (m *Machine) textArg(n int) string {
+	s, ok := m.text(m.l.Get(n))
+	if !ok {
+		m.badArgument(n, "string")
+	}
+	return s
+}
+
+func (m *Machine) numberArg(n int) float64 {
+	f, ok := number(m.l.Get(n))
+	if !ok {
+		m.badArgument(n, "number")
+	}
+	return f
+}
+
+func (m *Machine) intArg(n int) int64 {
+	i, ok := toInt(m.numberArg(n))
+	if !ok {
+		m.unknown("an integer that does not fit")
+	}
+	return i
+}
+
+func (m *Machine) intOr(n int, otherwise int64) int64 {
+	if m.l.Get(n) == lua.LNil {
+		return otherwise
+	}
+	return m.intArg(n)
+}
+
+func (m *Machine) tableArg(n int) *lua.LTable {
+	t, ok := m.l.Get(n).(*lua.LTable)
+	if !ok {
+		m.badArgument(n, "table")
+	}
+	return t
+}
+
+// base are the functions without a library's name.
+func (m *Machine) base() map[string]lua.LGFunction {
+	return map[string]lua.LGFunction{
+		"assert": func(l *lua.LState) int {
+			if l.GetTop() == 0 {
+				m.badArgument(1, "value")
+			}
+			if lua.LVAsBool(l.Get(1)) {
+				return l.GetTop()
+			}
+			if l.Get(2) == lua.LNil {
+				return m.fail("assertion failed!")
+			}
+			return m.fail(CString(m.textArg(2)))
+		},
+		"error": func(l *lua.LState) int {
+			level := m.intOr(2, 1)
+			v := l.Get(1)
+			if level > 1 {
+				return m.unknown("the level of a Lua error")
+			}
+			if s, ok := m.text(v); ok && level == 1 {
+				return m.fail(s)
+			}
+			return m.throw(v)
+		},
+		"ipairs": func(l *lua.LState) int {
+			t := m.tableArg(1)
+			l.Push(l.NewFunction(func(l *lua.LState) int {
+				i := m.intArg(2) + 1
+				v := m.tableArg(1).RawGetInt(int(i))
+				if v == lua.LNil {
+					l.Push(lua.LNil)
+					return 1
+				}
+				l.Push(lua.LNumber(i))
+				l.Push(v)
+				return 2
+			}))
+			l.Push(t)
+			l.Push(lua.LNumber(0))
+			return 3
+		},
+		"pairs": func(l *lua.LState) int {
+			t := m.ordered(m.tableArg(1))
+			l.Push(l.NewFunction(next))
+			l.Push(t)
+			l.Push(lua.LNil)
+			return 3
+		},
+		"next": func(l *lua.LState) int {
+			m.ordered(m.tableArg(1))
+			return next(l)
+		},
+		"pcall": func(l *lua.LState) int {
+			if l.GetTop() == 0 {
+				m.badArgument(1, "value")
+			}
+			if err := l.PCall(l.GetTop()-1, lua.MultRet, nil); err != nil {
+				thrown, ok := err.(*lua.ApiError)
+				if m.x.Stopped() != "" || !ok || thrown.Type != lua.ApiErrorRun {
+					return m.unknown("a Lua error")
+				}
+				m.ownLimit(thrown)
+				l.Push(lua.LFalse)
+				l.Push(errorOrText(thrown.Object))
+				return 2
+			}
+			l.Insert(lua.LTrue, 1)
+			return l.GetTop()
+		},
+		"select": func(l *lua.LState) int {
+			if l.Get(1) == lua.LString("#") {
+				l.Push(lua.LNumber(l.GetTop() - 1))
+				return 1
+			}
+			i := m.intArg(1)
+			if i < 1 {
+				return m.unknown("the Lua function select with a position below 1")
+			}
+			return max(l.GetTop()-int(min(i, 1<<20)), 0)
+		},
+		"tonumber": func(l *lua.LState) int {
+			if l.GetTop() == 0 {
+				m.badArgument(1, "value")
+			}
+			if m.intOr(2, 10) != 10 {
+				return m.unknown("the base of Lua's tonumber")
+			}
+			if f, ok := number(l.Get(1)); ok {
+				l.Push(lua.LNumber(f))
+			} else {
+				l.Push(lua.LNil)
+			}
+			return 1
+		},
+		"tostring": func(l *lua.LState) int {
+			if l.GetTop() == 0 {
+				m.badArgument(1, "value")
+			}
+			l.Push(lua.LString(m.tostring(l.Get(1))))
+			return 1
+		},
+		"type": func(l *lua.LState) int {
+			if l.GetTop() == 0 {
+				m.badArgument(1, "value")
+			}
+			l.Push(lua.LString(l.Get(1).Type().String()))
+			return 1
+		},
+		"unpack": func(l *lua.LState) int {
+			t := m.tableArg(1)
+			from, to := m.intOr(2, 1), m.intOr(3, int64(t.Len()))
+			if to-from > 1000 {
+				return m.unknown("a long unpack")
+			}
+			for i := from; i <= to; i++ {
+				l.Push(t.RawGetInt(int(i)))
+			}
+			return int(max(to-from+1, 0))
+		},
+	}
+}
+
+// errorOrText is what pcall returns of an error: of Redis' own, the text.
+func errorOrText(v lua.LValue) lua.LValue {
+	if t, ok := v.(*lua.LTable); ok {
+		if text, ok := t.RawGetString("err").(lua.LString); ok {
+			return text
+		}
+	}
+	return v
+}
+
+func next(l *lua.LState) int {
+	k, v := l.CheckTable(1).Next(l.Get(2))
+	if k == lua.LNil {
+		l.Push(lua.LNil)
+		return 1
+	}
+	l.Push(k)
+	l.Push(v)
+	return 2
+}
+
+// ordered makes sure that the order of a table's entries is no guess: a list
+// has one, and so has a single entry beside it.
+func (m *Machine) ordered(t *lua.LTable) *lua.LTable {
+	if _, others := shape(t); others > 1 {
+		m.unknown("the order of the fields of a Lua table")
+	}
+	return t
+}
+
+// shape is how many entries a table has as a list, and how many besides.
+func shape(t *lua.LTable) (length, others int) {
+	length = t.Len()
+	t.ForEach(func(k, _ lua.LValue) {
+		if n, ok := k.(lua.LNumber); !ok || n < 1 || float64(n) > float64(length) || n != lua.LNumber(int(n)) {
+			others++
+		}
+	})
+	return length, others
+}
+
+func (m *Machine) libraries() map[string]map[string]lua.LGFunction {
+	return map[string]map[string]lua.LGFunction{
+		"redis": m.redisLibrary(), "string": m.stringLibrary(), "table": m.tableLibrary(), "math": m.mathLibrary(),
+		"cjson": m.cjsonLibrary(),
+	}
+}
+
+func (m *Machine) redisLibrary() map[string]lua.LGFunction {
+	single := func(field string, text func(string) string) lua.LGFunction {
+		return func(l *lua.LState) int {
+			s, ok := l.Get(1).(lua.LString)
+			if !ok || l.GetTop() != 1 {
+				l.Push(m.field("err", "ERR wrong number or type of arguments"))
+				return 1
+			}
+			l.Push(m.field(field, text(string(s))))
+			return 1
+		}
+	}
+	return map[string]lua.LGFunction{
+		"call":         m.call(false),
+		"pcall":        m.call(true),
+		"status_reply": single("ok", func(s string) string { return s }),
+		"error_reply":  single("err", errorText),
+		"sha1hex": func(l *lua.LState) int {
+			if l.GetTop() != 1 {
+				return m.throw(m.field("err", "ERR wrong number of arguments"))
+			}
+			s, _ := m.text(l.Get(1))
+			l.Push(lua.LString(SHA1(s)))
+			return 1
+		},
+		"log": func(*lua.LState) int { return 0 },
+		"replicate_commands": func(l *lua.LState) int {
+			l.Push(lua.LTrue)
+			return 1
+		},
+	}
+}
+
+// errorText gives an error its code: the first word, or ERR if there is only one.
+func errorText(s string) string {
+	s = strings.TrimPrefix(CString(s), "-")
+	code, text, ok := strings.Cut(s, " ")
+	if !ok {
+		code, text = "ERR", s
+	}
+	return code + " " + strings.Trim(text, "\r\n")
+}
+
+func (m *Machine) mathLibrary() map[string]lua.LGFunction {
+	unary := func(f func(float64) float64) lua.LGFunction {
+		return func(l *lua.LState) int {
+			l.Push(lua.LNumber(f(m.numberArg(1))))
+			return 1
+		}
+	}
+	most := func(better func(a, b float64) bool) lua.LGFunction {
+		return func(l *lua.LState) int {
+			best := m.numberArg(1)
+			for i := 2; i <= l.GetTop(); i++ {
+				if f := m.numberArg(i); better(f, best) {
+					best = f
+				}
+			}
+			l.Push(lua.LNumber(best))
+			return 1
+		}
+	}
+	return map[string]lua.LGFunction{
+		"floor": unary(math.Floor),
+		"ceil":  unary(math.Ceil),
+		"abs":   unary(math.Abs),
+		"sqrt":  unary(math.Sqrt),
+		"max":   most(func(a, b float64) bool { return a > b }),
+		"min":   most(func(a, b float64) bool { return a < b }),
+		"fmod": func(l *lua.LState) int {
+			l.Push(lua.LNumber(math.Mod(m.numberArg(1), m.numberArg(2))))
+			return 1
+		},
+		"modf": func(l *lua.LState) int {
+			whole, part := math.Modf(m.numberArg(1))
+			l.Push(lua.LNumber(whole))
+			l.Push(lua.LNumber(part))
+			return 2
+		},
+	}
+}

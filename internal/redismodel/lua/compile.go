@@ -1,0 +1,236 @@
+package lua
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	lua "github.com/yuin/gopher-lua"
+	"github.com/yuin/gopher-lua/ast"
+	"github.com/yuin/gopher-lua/parse"
+)
+
+// chunk is what Redis calls a script in its messages.
+const chunk = "user_script"
+
+// Compile makes a script ready to run. unknown says what is in the way.
+//
+// Our Lua writes and reads numbers in its own way, and Redis' in C's. So the
+// operators that do either are turned into calls of our own functions, under
+// names that no script can write.
+func Compile(text string) (proto *lua.FunctionProto, unknown string) {
+	stmts, err := parse.Parse(strings.NewReader(text), chunk)
+	if err != nil {
+		return nil, "a script that does not compile: " + strings.TrimSpace(err.Error())
+	}
+	var r rewriter
+	r.stmts(stmts)
+	if r.unknown != "" {
+		return nil, r.unknown
+	}
+	proto, err = lua.Compile(stmts, chunk)
+	if err != nil {
+		return nil, "a script that does not compile: " + strings.TrimSpace(err.Error())
+	}
+	return proto, ""
+}
+
+// hidden begins the names of our operators.
+const hidden = "\x00"
+
+type rewriter struct{ unknown string }
+
+// call is an expression that calls the operator with this name.
+func call(at ast.Expr, name string, args ...ast.Expr) ast.Expr {
+	fn := &ast.IdentExpr{Value: hidden + name}
+	e := &ast.FuncCallExpr{Func: fn, Args: args}
+	for _, p := range []ast.PositionHolder{fn, e} {
+		p.SetLine(at.Line())
+		p.SetLastLine(at.LastLine())
+	}
+	return e
+}
+
+func (r *rewriter) stmts(all []ast.Stmt) {
+	for i, s := range all {
+		r.stmt(s)
+		if a, ok := s.(*ast.AssignStmt); ok && len(a.Lhs) > 1 {
+			all[i] = separate(a)
+		}
+	}
+}
+
+// separate makes an assignment to several variables evaluate everything first.
+// Our Lua's own does not: in a, b = 1, a it gives the new a to b.
+func separate(s *ast.AssignStmt) ast.Stmt {
+	block := &ast.DoBlockStmt{}
+	line := func(p ast.PositionHolder) {
+		p.SetLine(s.Line())
+		p.SetLastLine(s.LastLine())
+	}
+	variable := func(name string) ast.Expr {
+		e := &ast.IdentExpr{Value: hidden + name}
+		line(e)
+		return e
+	}
+	local := func(names []string, exprs []ast.Expr) {
+		hiddenNames := make([]string, len(names))
+		for i, name := range names {
+			hiddenNames[i] = hidden + name
+		}
+		l := &ast.LocalAssignStmt{Names: hiddenNames, Exprs: exprs}
+		line(l)
+		block.Stmts = append(block.Stmts, l)
+	}
+	var values []string
+	var assigned []ast.Stmt
+	for i, target := range s.Lhs {
+		n := strconv.Itoa(i)
+		if field, ok := target.(*ast.AttrGetExpr); ok {
+			local([]string{"table" + n, "key" + n}, []ast.Expr{field.Object, field.Key})
+			field.Object, field.Key = variable("table"+n), variable("key"+n)
+		}
+		values = append(values, "value"+n)
+		a := &ast.AssignStmt{Lhs: []ast.Expr{target}, Rhs: []ast.Expr{variable("value" + n)}}
+		line(a)
+		assigned = append(assigned, a)
+	}
+	local(values, s.Rhs)
+	slices.Reverse(assigned) // as Lua does
+	block.Stmts = append(block.Stmts, assigned...)
+	line(block)
+	return block
+}
+
+func (r *rewriter) stmt(s ast.Stmt) {
+	switch s := s.(type) {
+	case *ast.AssignStmt:
+		r.exprs(s.Lhs)
+		r.exprs(s.Rhs)
+	case *ast.LocalAssignStmt:
+		r.exprs(s.Exprs)
+	case *ast.FuncCallStmt:
+		s.Expr = r.expr(s.Expr)
+	case *ast.DoBlockStmt:
+		r.stmts(s.Stmts)
+	case *ast.WhileStmt:
+		s.Condition = r.expr(s.Condition)
+		r.stmts(s.Stmts)
+		s.Stmts = counted(s.Condition, s.Stmts)
+	case *ast.RepeatStmt:
+		s.Condition = r.expr(s.Condition)
+		r.stmts(s.Stmts)
+		s.Stmts = counted(s.Condition, s.Stmts)
+	case *ast.IfStmt:
+		s.Condition = r.expr(s.Condition)
+		r.stmts(s.Then)
+		r.stmts(s.Else)
+	case *ast.NumberForStmt:
+		s.Init = r.bound(s.Init, "initial")
+		s.Limit = r.bound(s.Limit, "limit")
+		if s.Step != nil {
+			s.Step = r.bound(s.Step, "step")
+		}
+		r.stmts(s.Stmts)
+	case *ast.GenericForStmt:
+		r.exprs(s.Exprs)
+		r.stmts(s.Stmts)
+	case *ast.FuncDefStmt:
+		r.stmts(s.Func.Stmts)
+	case *ast.ReturnStmt:
+		r.exprs(s.Exprs)
+	case *ast.BreakStmt:
+	default: // goto, which Redis' Lua has not
+		r.unknown = "a Lua statement that Redis does not have"
+	}
+}
+
+// counted is the body of a loop that might not end.
+func counted(at ast.Expr, body []ast.Stmt) []ast.Stmt {
+	s := &ast.FuncCallStmt{Expr: call(at, "loop")}
+	s.SetLine(at.Line())
+	s.SetLastLine(at.LastLine())
+	return slices.Insert(body, 0, ast.Stmt(s))
+}
+
+// bound is a bound of a for loop; a text that is a number will do.
+func (r *rewriter) bound(e ast.Expr, what string) ast.Expr {
+	if _, ok := e.(*ast.NumberExpr); ok {
+		return e
+	}
+	return call(e, "for", r.expr(e), &ast.StringExpr{Value: what})
+}
+
+func (r *rewriter) exprs(all []ast.Expr) {
+	for i, e := range all {
+		all[i] = r.expr(e)
+	}
+}
+
+func (r *rewriter) expr(e ast.Expr) ast.Expr {
+	if v, ok := constant(e); ok && v == 0 && math.Signbit(v) {
+		r.unknown = "a script with the constant -0, which Lua 5.1 confuses with 0"
+	}
+	switch e := e.(type) {
+	case *ast.AttrGetExpr:
+		e.Object, e.Key = r.expr(e.Object), r.expr(e.Key)
+	case *ast.TableExpr:
+		for _, f := range e.Fields {
+			if f.Key != nil {
+				f.Key = r.expr(f.Key)
+			}
+			f.Value = r.expr(f.Value)
+		}
+	case *ast.FuncCallExpr:
+		if e.Func != nil {
+			e.Func = r.expr(e.Func)
+		}
+		if e.Receiver != nil {
+			e.Receiver = r.expr(e.Receiver)
+		}
+		r.exprs(e.Args)
+	case *ast.LogicalOpExpr:
+		e.Lhs, e.Rhs = r.expr(e.Lhs), r.expr(e.Rhs)
+	case *ast.RelationalOpExpr:
+		e.Lhs, e.Rhs = r.expr(e.Lhs), r.expr(e.Rhs)
+	case *ast.StringConcatOpExpr:
+		return call(e, "..", r.expr(e.Lhs), r.expr(e.Rhs))
+	case *ast.ArithmeticOpExpr:
+		return call(e, e.Operator, r.expr(e.Lhs), r.expr(e.Rhs))
+	case *ast.UnaryMinusOpExpr:
+		if _, ok := e.Expr.(*ast.NumberExpr); !ok {
+			return call(e, "neg", r.expr(e.Expr))
+		}
+	case *ast.UnaryNotOpExpr:
+		e.Expr = r.expr(e.Expr)
+	case *ast.UnaryLenOpExpr:
+		return call(e, "#", r.expr(e.Expr))
+	case *ast.FunctionExpr:
+		r.stmts(e.Stmts)
+	}
+	return e
+}
+
+// constant is the value of an expression that Lua's compiler works out. Of equal ones it
+// keeps the first for all, and 0 equals -0: so 1/0 may be negative in a script that says
+// 0 * -1 somewhere.
+func constant(e ast.Expr) (float64, bool) {
+	switch e := e.(type) {
+	case *ast.NumberExpr:
+		v, err := strconv.ParseFloat(e.Value, 64)
+		return v, err == nil
+	case *ast.UnaryMinusOpExpr:
+		v, ok := constant(e.Expr)
+		return -v, ok
+	case *ast.ArithmeticOpExpr:
+		a, ok1 := constant(e.Lhs)
+		b, ok2 := constant(e.Rhs)
+		if !ok1 || !ok2 || b == 0 && (e.Operator == "/" || e.Operator == "%") {
+			return 0, false
+		}
+		v := map[string]float64{"+": a + b, "-": a - b, "*": a * b, "/": a / b, "%": a - math.Floor(a/b)*b, "^": math.Pow(a, b)}[e.Operator]
+		return v, !math.IsNaN(v)
+	}
+	return 0, false
+}

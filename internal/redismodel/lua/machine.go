@@ -1,0 +1,410 @@
+package lua
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+	"strings"
+
+	lua "github.com/yuin/gopher-lua"
+)
+
+// Redis is the server that a script calls, and where its reply goes.
+type Redis interface {
+	// Call executes a command and returns its reply, valid until the next.
+	Call(args []string) (reply []byte)
+	// Unknown says that there is something that the model does not know: then the
+	// script ends, and nothing of it counts. stopped is what was said first, or "".
+	Unknown(what string)
+	Stopped() string
+
+	// The parts of a reply.
+	Simple(text string)
+	Err(text string)
+	Int(n int64)
+	Bulk(text string)
+	Array(n int)
+	Null()
+}
+
+// Program is a script, compiled.
+type Program = lua.FunctionProto
+
+// Machine is a Lua interpreter with Redis' libraries. Scripts cannot change its
+// globals, so it can serve one after the other.
+type Machine struct {
+	l       *lua.LState
+	globals *lua.LTable // what scripts see as global variables, read-only to them
+	x       Redis       // that the script that runs calls
+	sha     string      // of its text
+	calls   int
+	// raised is the last error that a function of ours threw, and line where.
+	raised lua.LValue
+	line   string
+}
+
+// maxCalls bounds how often a script may call Redis and go round in a loop, in case
+// it does not end.
+const maxCalls = 20_000
+
+func (m *Machine) count() {
+	if m.calls++; m.calls > maxCalls {
+		m.unknown("a script that does not end")
+	}
+}
+
+// ownLimit: a limit of our Lua says nothing about Redis'.
+func (m *Machine) ownLimit(thrown *lua.ApiError) {
+	if text, ok := thrown.Object.(lua.LString); ok && strings.HasSuffix(string(text), "overflow") {
+		m.x.Unknown("a Lua script that needs a large stack")
+	}
+}
+
+func New() *Machine {
+	m := &Machine{l: lua.NewState(lua.Options{
+		SkipOpenLibs: true, RegistrySize: 1024, RegistryMaxSize: 1 << 20, CallStackSize: 200, MinimizeStackMemory: true,
+	})}
+	m.globals = m.l.NewTable()
+	for name, f := range m.base() {
+		m.globals.RawSetString(name, m.l.NewFunction(f))
+	}
+	for name, lib := range m.libraries() {
+		t := m.l.NewTable()
+		for f, fn := range lib {
+			t.RawSetString(f, m.l.NewFunction(fn))
+		}
+		if name == "math" {
+			t.RawSetString("huge", lua.LNumber(math.Inf(1)))
+			t.RawSetString("pi", lua.LNumber(math.Pi))
+		}
+		if name == "redis" {
+			for i, level := range []string{"LOG_DEBUG", "LOG_VERBOSE", "LOG_NOTICE", "LOG_WARNING"} {
+				t.RawSetString(level, lua.LNumber(i))
+			}
+		}
+		t.Metatable = m.behind(func(l *lua.LState) int { return m.missing(name+".", l.Get(2)) })
+		m.globals.RawSetString(name, m.front(t))
+		if name == "string" {
+			mt := m.l.NewTable()
+			mt.RawSetString("__index", t)
+			m.l.SetMetatable(lua.LString(""), mt)
+		}
+	}
+	m.globals.Metatable = m.behind(m.missingGlobal)
+	m.l.G.Global.Metatable = m.front(m.globals).Metatable
+	for name, f := range m.operators() {
+		m.l.G.Global.RawSetString(hidden+name, m.l.NewFunction(f))
+	}
+	return m
+}
+
+// behind is the metatable of a table in which a name was not found.
+func (m *Machine) behind(missing lua.LGFunction) *lua.LTable {
+	mt := m.l.NewTable()
+	mt.RawSetString("__index", m.l.NewFunction(missing))
+	return mt
+}
+
+// front is an empty table through which another one can be read only.
+func (m *Machine) front(t *lua.LTable) *lua.LTable {
+	mt, front := m.l.NewTable(), m.l.NewTable()
+	mt.RawSetString("__index", t)
+	mt.RawSetString("__newindex", m.l.NewFunction(func(*lua.LState) int {
+		return m.fail("Attempt to modify a readonly table")
+	}))
+	front.Metatable = mt
+	return front
+}
+
+// globalsOfRedis are names that a script may use, and that the model has not.
+const globalsOfRedis = " bit struct cmsgpack coroutine os getmetatable setmetatable load loadstring rawequal rawget rawset" +
+	" collectgarbage gcinfo xpcall newproxy _G _VERSION server "
+
+func (m *Machine) missingGlobal(l *lua.LState) int {
+	name := l.Get(2)
+	if strings.Contains(globalsOfRedis, " "+name.String()+" ") {
+		return m.missing("", name)
+	}
+	return m.fail("Script attempted to access nonexistent global variable '" + name.String() + "'")
+}
+
+func (m *Machine) missing(library string, name lua.LValue) int {
+	return m.unknown("the Lua function " + library + name.String())
+}
+
+// unknown ends the script: there is something that the model does not know.
+func (m *Machine) unknown(what string) int {
+	m.x.Unknown(what)
+	m.l.Error(lua.LString("unknown"), 0)
+	return 0
+}
+
+// where is the line of the Lua code that called the function that runs.
+func (m *Machine) where() string {
+	parts := strings.SplitN(m.l.Where(1), ":", 3)
+	if len(parts) < 2 {
+		return ""
+	}
+	return parts[1]
+}
+
+// throw throws a value.
+func (m *Machine) throw(v lua.LValue) int {
+	m.raised, m.line = v, m.where()
+	m.l.Error(v, 0)
+	return 0
+}
+
+// fail throws a text with its position, as a library function does.
+func (m *Machine) fail(text string) int {
+	return m.throw(lua.LString(chunk + ":" + m.where() + ": " + text))
+}
+
+// Run runs a program, whose text has this SHA-1, and replies what it returns or throws.
+func (m *Machine) Run(x Redis, p *Program, sha string, keys, argv []string) {
+	m.x, m.sha, m.calls, m.raised, m.line = x, sha, 0, nil, ""
+	m.globals.RawSetString("KEYS", m.texts(keys))
+	m.globals.RawSetString("ARGV", m.texts(argv))
+	m.l.Push(m.l.NewFunctionFromProto(p))
+	err := m.l.PCall(0, 1, nil)
+	switch {
+	case x.Stopped() != "":
+	case err != nil:
+		m.replyError(err)
+	default:
+		m.reply(m.l.Get(-1), 0)
+	}
+	m.l.SetTop(0)
+	m.x = nil
+}
+
+func (m *Machine) texts(all []string) *lua.LTable {
+	t := m.l.CreateTable(len(all), 0)
+	for _, s := range all {
+		t.Append(lua.LString(s))
+	}
+	return t
+}
+
+// replyError replies what a script threw.
+func (m *Machine) replyError(err error) {
+	thrown, ok := err.(*lua.ApiError)
+	if !ok || thrown.Object == nil || thrown.Type != lua.ApiErrorRun {
+		text, _, _ := strings.Cut(err.Error(), "\n")
+		m.x.Unknown("a Lua error: " + text)
+		return
+	}
+	m.ownLimit(thrown)
+	text, line := "", m.line
+	if t, ok := thrown.Object.(*lua.LTable); ok {
+		field, ok := t.RawGetString("err").(lua.LString)
+		if !ok {
+			m.x.Unknown("a Lua error that is a table without a text")
+			return
+		}
+		text = string(field)
+	} else {
+		text = m.tostring(thrown.Object)
+		if m.raised != thrown.Object {
+			line = lineIn(text)
+		}
+		text = "ERR " + text
+	}
+	m.x.Err(CString(text) + " script: " + m.sha + ", on @" + chunk + ":" + line + ".")
+}
+
+// lineIn is the line that a message of the interpreter begins with.
+func lineIn(text string) string {
+	rest, ok := strings.CutPrefix(text, chunk+":")
+	if !ok {
+		return "1"
+	}
+	line, _, _ := strings.Cut(rest, ":")
+	return line
+}
+
+// maxDepth is how deep a reply may be nested.
+const maxDepth = 100
+
+// reply replies what a script returned.
+func (m *Machine) reply(v lua.LValue, depth int) {
+	switch v := v.(type) {
+	case lua.LString:
+		m.x.Bulk(string(v))
+	case lua.LNumber:
+		n, ok := toInt(float64(v))
+		if !ok {
+			m.x.Unknown("a script's reply " + v.String())
+		}
+		m.x.Int(n)
+	case lua.LBool:
+		if v {
+			m.x.Int(1)
+		} else {
+			m.x.Null()
+		}
+	case *lua.LTable:
+		m.replyTable(v, depth)
+	case *lua.LNilType:
+		m.x.Null()
+	default: // a function: as nil
+		m.x.Null()
+	}
+}
+
+func (m *Machine) replyTable(t *lua.LTable, depth int) {
+	if depth > maxDepth {
+		m.x.Unknown("a script's reply that is nested too deep")
+		return
+	}
+	if s, ok := t.RawGetString("err").(lua.LString); ok {
+		m.x.Err(CString(string(s)))
+		return
+	}
+	if s, ok := t.RawGetString("ok").(lua.LString); ok {
+		m.x.Simple(OneLine(CString(string(s))))
+		return
+	}
+	for _, name := range []string{"double", "map", "set", "big_number", "verbatim_string"} {
+		if t.RawGetString(name) != lua.LNil {
+			m.x.Unknown("a script's reply with the field " + name)
+			return
+		}
+	}
+	n := 0
+	for t.RawGetInt(n+1) != lua.LNil {
+		n++
+	}
+	m.x.Array(n)
+	for i := range n {
+		m.reply(t.RawGetInt(i+1), depth+1)
+	}
+}
+
+// toInt is C's conversion of a double that fits.
+func toInt(f float64) (int64, bool) {
+	if !(math.Abs(f) < 1<<63) {
+		return 0, false
+	}
+	return int64(f), true
+}
+
+// tostring is Lua's; what it would make up is unknown.
+func (m *Machine) tostring(v lua.LValue) string {
+	switch v := v.(type) {
+	case lua.LString:
+		return string(v)
+	case lua.LNumber:
+		return m.formatNumber(float64(v), 14)
+	case *lua.LNilType, lua.LBool:
+		return v.String()
+	}
+	m.unknown("a text of a " + v.Type().String())
+	return ""
+}
+
+func (m *Machine) formatNumber(f float64, precision int) string {
+	if math.IsNaN(f) {
+		m.unknown("a text of a number that is none")
+	}
+	m.noMinusZero(f)
+	if n := int64(f); f == float64(n) && n > -1e14 && n < 1e14 {
+		return strconv.FormatInt(n, 10)
+	}
+	return FormatG(f, precision)
+}
+
+// noMinusZero: Lua 5.1 keeps 0 and -0 as one constant of a script, whichever comes
+// first, so what looks like one may be the other.
+func (m *Machine) noMinusZero(f float64) {
+	if f == 0 && math.Signbit(f) {
+		m.unknown("a Lua zero with a minus")
+	}
+}
+
+// call is redis.call and redis.pcall.
+func (m *Machine) call(protected bool) lua.LGFunction {
+	return func(l *lua.LState) int {
+		m.count()
+		args, ok := m.command()
+		if !ok {
+			return m.callFailed("ERR Lua redis lib command arguments must be strings or integers", protected)
+		}
+		if len(args) == 0 {
+			return m.callFailed("ERR Please specify at least one argument for this redis lib call", protected)
+		}
+		reply := m.x.Call(args)
+		if what := m.x.Stopped(); what != "" {
+			return m.unknown(what)
+		}
+		v, _ := m.value(reply)
+		failed := len(reply) > 0 && reply[0] == '-'
+		if failed && !protected {
+			return m.throw(v)
+		}
+		l.Push(v)
+		return 1
+	}
+}
+
+func (m *Machine) callFailed(text string, protected bool) int {
+	v := m.field("err", text)
+	if !protected {
+		return m.throw(v)
+	}
+	m.l.Push(v)
+	return 1
+}
+
+// command is what a script wants of Redis.
+func (m *Machine) command() (args []string, ok bool) {
+	n := m.l.GetTop()
+	args = make([]string, n)
+	for i := range args {
+		switch v := m.l.Get(i + 1).(type) {
+		case lua.LString:
+			args[i] = string(v)
+		case lua.LNumber:
+			args[i] = m.formatNumber(float64(v), 17)
+		default:
+			return nil, false
+		}
+	}
+	return args, true
+}
+
+func (m *Machine) field(name, text string) *lua.LTable {
+	t := m.l.CreateTable(0, 1)
+	t.RawSetString(name, lua.LString(text))
+	return t
+}
+
+// value turns the reply at the beginning of b into a Lua value, and returns the rest.
+func (m *Machine) value(b []byte) (lua.LValue, []byte) {
+	end := bytes.IndexByte(b, '\r')
+	line, rest := string(b[1:end]), b[end+2:]
+	switch b[0] {
+	case '+':
+		return m.field("ok", line), rest
+	case '-':
+		t := m.field("err", line)
+		t.RawSetString("ignore_error_stats_update", lua.LTrue)
+		return t, rest
+	}
+	n, _ := strconv.ParseInt(line, 10, 64)
+	switch {
+	case b[0] == ':':
+		return lua.LNumber(n), rest
+	case n < 0:
+		return lua.LFalse, rest
+	case b[0] == '$':
+		return lua.LString(rest[:n]), rest[n+2:]
+	}
+	t := m.l.CreateTable(int(n), 0)
+	for range n {
+		var v lua.LValue
+		v, rest = m.value(rest)
+		t.Append(v)
+	}
+	return t, rest
+}

@@ -1,0 +1,341 @@
+package page
+
+import (
+	"fmt"
+	"io"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"oversell/reports"
+)
+
+// comparison is one as its page tells it.
+type comparison struct{ reports.Comparison }
+
+// Comparison writes the page of a comparison, which stands by itself. The run
+// directories that it links to are where the comparison says, relative to the page.
+func Comparison(w io.Writer, c reports.Comparison) error {
+	p := comparison{c}.page()
+	var err error
+	if p.Frame, err = framed(p.Headline, true); err != nil {
+		return err
+	}
+	return writePage(w, "comparison.html.tmpl", p)
+}
+
+// comparisonPage is what the template shows.
+type comparisonPage struct {
+	Frame                 frame
+	Class, Icon, Headline string
+	Lead                  string
+	Facts                 []fact
+	Columns               []string
+	Rows                  []matrixRow
+	Sections              []comparedSection
+	Skipped, Notes        []string
+	Command               string
+	Legend                []reports.Explanation
+}
+
+// matrixRow is a contender in all configurations.
+type matrixRow struct {
+	Name  string
+	Cells []matrixCell
+}
+
+// matrixCell is an outcome, and where more is told of it; its zero value stands for
+// what could not run.
+type matrixCell struct {
+	Link, Icon, Class, Outcome, Note, Column string
+}
+
+// comparedSection is a configuration.
+type comparedSection struct {
+	ID, Name, Control string
+	ControlClass      string
+	Ratios            []ratioBar
+	Charts            []chart
+	Rows              []comparedRow
+	Work              string
+	Commands          string // the title of the column of commands
+	Cells             []comparedDetail
+}
+
+// ratioBar is a throughput by that of the fastest contender without a violation.
+type ratioBar struct {
+	Name, Class, Text, Label string
+	// W, Low and High are in per cent of the widest.
+	W, Low, Long string
+	// One is where a ratio of 1 is.
+	One string
+}
+
+// comparedRow is a contender in the table of numbers.
+type comparedRow struct {
+	Name, Class, Icon, Outcome            string
+	Rate, Spread, Latency, Alone, Longest string
+	Commands, Fairness                    string
+}
+
+// comparedDetail is what is told of a cell when it is unfolded.
+type comparedDetail struct {
+	ID, Name, Icon, Class, Outcome string
+	Open                           bool
+	Sentences                      []string
+	Runs                           []comparedLink
+}
+
+type comparedLink struct {
+	Address, Name, Verdict string
+}
+
+// outcomeLooks are the classes and icons of outcomes.
+var outcomeLooks = map[string]struct{ class, icon string }{reports.NoViolation: {"holds", "✓"}, reports.NotSeen: {"unknown", "–"}, reports.Broke: {"violated", "✗"}, reports.Undecided: {"unknown", "?"}}
+
+// cellID names the place in the page where a cell is told of.
+func cellID(x reports.ComparisonCell) string {
+	return fmt.Sprintf("c%d-%d", x.Configuration, x.Contender)
+}
+
+func (c comparison) page() comparisonPage {
+	p := comparisonPage{Skipped: c.Skipped, Notes: c.Notes, Command: c.Command, Legend: c.Explanations(), Lead: c.Sum() + "."}
+	p.Class, p.Headline = c.verdict()
+	p.Icon = icons[p.Class]
+	p.Facts = []fact{
+		{"Compared", fmt.Sprintf("%s: %s in %s, %s each, in turns", c.Scenario, reports.Count(int64(len(c.Contenders)), "contender"), reports.Count(int64(len(c.Configurations)), "configuration"), reports.Count(int64(c.Rounds), "round"))},
+		{"Under", strings.Join(append([]string{"all wait by " + c.Waiting}, append(slices.Clone(c.Conditions), fmt.Sprintf("seed %d", c.Seed))...), ", ")},
+		{"Took", strings.TrimSuffix(fmt.Sprintf("%s in %s; %s", reports.Count(int64(c.Rounds), "round"), reports.Seconds(c.ElapsedMS), c.Ended), "; ")},
+	}
+	if s := c.Recommendation(); s != "" {
+		p.Lead += " " + s
+	}
+	for i, f := range c.Configurations {
+		p.Columns = append(p.Columns, c.column(i))
+		p.Sections = append(p.Sections, c.section(i, f))
+	}
+	for i, contender := range c.Contenders {
+		row := matrixRow{Name: contender.String()}
+		for j := range c.Configurations {
+			row.Cells = append(row.Cells, c.matrixCell(i, j))
+		}
+		p.Rows = append(p.Rows, row)
+	}
+	return p
+}
+
+// verdict is the outcome of a comparison in words.
+func (c comparison) verdict() (class, headline string) {
+	surprises, undecided, powerless := len(c.Surprises()), 0, 0
+	for _, x := range c.Cells {
+		if x.Outcome == reports.Undecided {
+			undecided++
+		}
+	}
+	for _, f := range c.Configurations {
+		if !f.Control.Power() {
+			powerless++
+		}
+	}
+	switch {
+	case surprises > 0:
+		return reports.Violated, fmt.Sprintf("%d of %s not as declared", surprises, reports.Count(int64(len(c.Cells)), "outcome")+" "+isOrAre(surprises))
+	case c.Interrupted:
+		return reports.Inconclusive, "Inconclusive: the comparison was stopped before its end"
+	case powerless > 0:
+		return reports.Inconclusive, fmt.Sprintf("Inconclusive: the control was not caught in %s", reports.Count(int64(powerless), "configuration"))
+	case undecided > 0:
+		return reports.Inconclusive, fmt.Sprintf("Inconclusive: %s of %d undecided", reports.Count(int64(undecided), "outcome"), len(c.Cells))
+	case len(c.Cells) == 0:
+		return reports.Inconclusive, "Inconclusive: nothing was compared"
+	}
+	if len(c.Cells) == 1 {
+		return reports.Pass, "The outcome is the one that promises and flaws declare"
+	}
+	return reports.Pass, fmt.Sprintf("All %s are as promises and flaws declare", reports.Count(int64(len(c.Cells)), "outcome"))
+}
+
+// column is a configuration's name, without what all of them share.
+func (c comparison) column(i int) string {
+	f := c.Configurations[i]
+	parts := slices.Clone(f.Swept)
+	if slices.ContainsFunc(c.Configurations, func(g reports.Configuration) bool { return g.Target != f.Target || g.Topology != f.Topology }) {
+		parts = append(parts, strings.TrimSpace(f.Target+" "+f.Topology))
+	}
+	if len(f.Faults) == 0 {
+		parts = append(parts, "no fault")
+	}
+	return strings.Join(append(parts, f.Faults...), ", ")
+}
+
+func (c comparison) cell(contender, configuration int) (reports.ComparisonCell, bool) {
+	i := slices.IndexFunc(c.Cells, func(x reports.ComparisonCell) bool {
+		return x.Contender == contender && x.Configuration == configuration
+	})
+	if i < 0 {
+		return reports.ComparisonCell{}, false
+	}
+	return c.Cells[i], true
+}
+
+func (c comparison) matrixCell(contender, configuration int) matrixCell {
+	x, ran := c.cell(contender, configuration)
+	if !ran {
+		return matrixCell{Outcome: "–", Note: "cannot run here", Column: c.column(configuration)}
+	}
+	look := outcomeLooks[x.Outcome]
+	m := matrixCell{Link: cellID(x), Icon: look.icon, Class: look.class, Outcome: x.Words(), Column: c.column(configuration)}
+	if x.Outcome == reports.Broke && len(x.Broken) > 0 {
+		m.Note = string(x.Broken[0].Property) + " after " + reports.Short(x.Broken[0].SoonestMS) + " ms"
+	}
+	if x.Outcome == reports.NoViolation && x.Ratio != nil {
+		m.Note = "× " + reports.Figures3(x.Ratio.Median)
+	}
+	if x.Outcome != reports.Broke {
+		m.Note = reports.Joined("; ", m.Note, reports.NotTried(x.KnownToBreak))
+	}
+	if x.Outcome != reports.Undecided && !x.AsDeclared {
+		m.Note = strings.TrimSuffix("not as declared; "+m.Note, "; ")
+	}
+	return m
+}
+
+// section tells of a configuration.
+func (c comparison) section(i int, f reports.Configuration) comparedSection {
+	s := comparedSection{ID: fmt.Sprintf("f%d", i), Name: f.String(), Control: f.Control.String(), ControlClass: "holds", Work: c.Work}
+	if !f.Control.Power() {
+		s.ControlClass = "unknown"
+	}
+	cells := c.In(i)
+	s.Commands = "commands an acquisition"
+	if reports.ByWork(cells) {
+		s.Commands = "commands each"
+	}
+	s.Ratios = c.ratios(cells)
+	s.Charts = c.latencies(cells)
+	for _, x := range cells {
+		s.Rows = append(s.Rows, c.comparedRow(x, reports.ByWork(cells)))
+		s.Cells = append(s.Cells, c.detail(x))
+	}
+	return s
+}
+
+// ratios are the bars of a configuration, on one scale.
+func (c comparison) ratios(cells []reports.ComparisonCell) (bars []ratioBar) {
+	widest := 1.0
+	for _, x := range cells {
+		if x.Ratio != nil {
+			widest = max(widest, x.Ratio.High)
+		}
+	}
+	share := func(v float64) string { return percent(100 * v / widest) }
+	for _, x := range cells {
+		if x.Ratio == nil {
+			continue
+		}
+		text := fmt.Sprintf("%.2f", x.Ratio.Median)
+		if x.Ratio.Low != x.Ratio.High {
+			text += fmt.Sprintf(" (%.2f–%.2f)", x.Ratio.Low, x.Ratio.High)
+		}
+		name := c.Contenders[x.Contender].String()
+		bars = append(bars, ratioBar{Name: name, Class: outcomeLooks[x.Outcome].class, Text: text, W: share(x.Ratio.Median), Low: share(x.Ratio.Low), Long: share(x.Ratio.High - x.Ratio.Low), One: share(1),
+			Label: name + ", " + x.Words() + ": " + text + " of the throughput of the fastest without a violation"})
+	}
+	return bars
+}
+
+// latencies are the percentile curves of a configuration's contenders, and those of
+// one client alone beside them.
+func (c comparison) latencies(cells []reports.ComparisonCell) (charts []chart) {
+	var busy, alone []percentileCurve
+	for _, x := range cells {
+		name, class := c.Contenders[x.Contender].String(), seriesClass(x.Contender)
+		if x.Request != nil {
+			busy = append(busy, percentileCurve{name, class, orPercentiles(x.Curve, x.Request), x.Request.Call})
+		}
+		if x.RequestAlone != nil {
+			alone = append(alone, percentileCurve{name, class, orPercentiles(nil, x.RequestAlone), x.RequestAlone.Call})
+		}
+	}
+	if chart, ok := percentileChart("Latency by percentile", busy); ok {
+		charts = append(charts, chart)
+	}
+	if chart, ok := percentileChart("One client alone", alone); ok {
+		charts = append(charts, chart)
+	}
+	return charts
+}
+
+// orPercentiles is a distribution or, where there is none, what is known of it.
+func orPercentiles(curve []reports.Quantile, l *reports.Latency) []reports.Quantile {
+	if len(curve) > 0 {
+		return curve
+	}
+	p := l.Call
+	return []reports.Quantile{
+		{Percent: 0, MS: p.P50}, {Percent: 50, MS: p.P50}, {Percent: 90, MS: p.P90},
+		{Percent: 99, MS: p.P99}, {Percent: 99.9, MS: p.P999}, {Percent: 100, MS: p.Max},
+	}
+}
+
+func (c comparison) comparedRow(x reports.ComparisonCell, byWork bool) comparedRow {
+	look := outcomeLooks[x.Outcome]
+	r := comparedRow{Name: c.Contenders[x.Contender].String(), Class: look.class, Icon: look.icon, Outcome: x.Words(), Rate: reports.Thousands(int64(x.Throughput.Median)), Latency: reports.PercentilesOf(x.Request)}
+	r.Spread = reports.Thousands(int64(x.Throughput.Low)) + "–" + reports.Thousands(int64(x.Throughput.High))
+	if x.RequestAlone != nil {
+		r.Alone = reports.PercentilesOf(x.RequestAlone)
+	}
+	if x.LongestWaitMS > 0 {
+		r.Longest = reports.Short(x.LongestWaitMS)
+	}
+	r.Commands = reports.Positive(x.CommandsPerAcquisition, "%.1f")
+	if byWork {
+		r.Commands = reports.Positive(x.CommandsPerWork, "%.1f")
+	}
+	if x.Fairness > 0 {
+		r.Fairness = strconv.FormatFloat(x.Fairness, 'f', 2, 64)
+	}
+	return r
+}
+
+// detail tells all of a cell.
+func (c comparison) detail(x reports.ComparisonCell) comparedDetail {
+	look := outcomeLooks[x.Outcome]
+	d := comparedDetail{ID: cellID(x), Name: c.Contenders[x.Contender].String(), Icon: look.icon, Class: look.class, Outcome: x.Words()}
+	declared := "as promises and flaws declare"
+	switch {
+	case x.Outcome == reports.Undecided:
+		declared = x.Why
+	case !x.AsDeclared:
+		declared = "NOT as promises and flaws declare: expected is " + x.Expected
+		d.Open = true
+	}
+	d.Sentences = append(d.Sentences, fmt.Sprintf("%s, in %s: %s", reports.OutcomeWords[x.Outcome], reports.Count(int64(x.Runs), "run"), declared))
+	if x.Outcome == reports.NoViolation {
+		d.Sentences = append(d.Sentences, x.Seen())
+	}
+	for _, p := range x.Broken {
+		d.Sentences = append(d.Sentences, fmt.Sprintf("%s of the %s, in %d of %s%s; first after %s ms: %s", p.Property, p.Of, p.Runs, reports.Count(int64(x.Runs), "run"), reports.Extent(p.Count, p.Property), reports.Short(p.SoonestMS), p.Why))
+	}
+	if x.Sold != nil {
+		d.Sentences = append(d.Sentences, fmt.Sprintf("sold %s (%s to %s) of %s", amount(x.Sold.Median), amount(x.Sold.Low), amount(x.Sold.High), reports.Thousands(x.Stock)))
+	}
+	for _, f := range x.Faults {
+		d.Sentences = append(d.Sentences, fmt.Sprintf("fault %q: %s", f.Name, f.Story()))
+	}
+	for _, why := range x.ExpectedWhy {
+		d.Sentences = append(d.Sentences, "declared: "+why)
+	}
+	for _, u := range x.KnownToBreak {
+		d.Sentences = append(d.Sentences, "not tried: "+reports.UntriedSentence(u))
+	}
+	verdicts := map[string]string{}
+	for _, r := range x.Rounds {
+		verdicts[r.Dir] = fmt.Sprintf("round %d, %s, %s a second", r.Round, r.Verdict, amount(r.Throughput))
+	}
+	for _, dir := range x.Dirs {
+		d.Runs = append(d.Runs, comparedLink{Address: (&url.URL{Path: dir + "/report.html"}).String(), Name: dir, Verdict: verdicts[dir]})
+	}
+	return d
+}

@@ -1,0 +1,140 @@
+package page
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"oversell/reports"
+)
+
+// OverviewInput is what a page about several things tells of.
+type OverviewInput struct {
+	Runs         []OverviewRun
+	Explorations []reports.Exploration
+	// Unreadable are sentences about what was there and could not be read.
+	Unreadable []string
+}
+
+// OverviewRun is one of several runs.
+type OverviewRun struct {
+	Run reports.Run
+	// Name is where it is, and Page the address of its own page, relative to the
+	// overview; empty if there is none.
+	Name, Page string
+}
+
+// Overview writes a page with a table of runs or searches, and a section for each with
+// what it broke. It stands by itself, as all pages do.
+func Overview(w io.Writer, in OverviewInput) error {
+	p := overviewPage{Runs: in.runs(), Searches: in.searches(), Unreadable: in.Unreadable}
+	p.Class, p.Headline, p.Lead = in.sum()
+	p.Icon = icons[p.Class]
+	var err error
+	if p.Frame, err = framed(p.Headline, true); err != nil {
+		return err
+	}
+	return writePage(w, "overview.html.tmpl", p)
+}
+
+type overviewPage struct {
+	Frame                       frame
+	Class, Icon, Headline, Lead string
+	Runs                        []overviewRow
+	Searches                    []overviewRow
+	Unreadable                  []string
+}
+
+// overviewRow is a run or a search in the table, with the section that tells of it.
+type overviewRow struct {
+	ID, Name, Page, Title     string
+	Class, Icon, Verdict      string
+	Sold, Rate, Latency, Main string
+	Broke, Struck             string
+	Without                   string
+	Sentences                 []string
+	Steps                     []string
+	Surprise                  bool
+}
+
+func (in OverviewInput) runs() (rows []overviewRow) {
+	for i, o := range in.Runs {
+		r := o.Run
+		row := overviewRow{ID: fmt.Sprintf("run-%d", i+1), Name: o.Name, Page: o.Page, Title: r.Title(), Class: r.Verdict, Icon: icons[r.Verdict], Verdict: r.Verdict,
+			Sold: r.SoldText(), Rate: reports.Thousands(int64(r.Throughput)), Main: r.MainKind(), Latency: r.LatencyText(r.MainKind()), Broke: r.BrokeWord(), Without: r.Without(), Struck: r.FaultsText()}
+		row.Surprise = r.Surprise()
+		if r.Verdict == reports.Pass {
+			row.Sentences = append(row.Sentences, reports.Upper(r.Seen())+strings.TrimPrefix(r.DeclaredText(), ", as declared"))
+		}
+		if r.Why != "" {
+			row.Sentences = append(row.Sentences, reports.Joined("; ", r.Why, r.NotTried()))
+		}
+		for _, p := range r.Properties {
+			if p.Result == reports.Broken {
+				row.Sentences = append(row.Sentences, string(p.Name)+" ("+string(p.Of)+")"+reports.Extent(p.Count, p.Name)+": "+p.Why)
+			}
+		}
+		row.Sentences = append(row.Sentences, r.Notes...)
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func (in OverviewInput) searches() (rows []overviewRow) {
+	for i, e := range in.Explorations {
+		row := overviewRow{ID: fmt.Sprintf("search-%d", i+1), Name: e.Title(), Title: e.Headline(), Class: e.Verdict, Icon: icons[e.Verdict], Verdict: e.Verdict, Rate: reports.Thousands(e.Stats.States), Latency: reports.Seconds(e.Stats.ElapsedMS)}
+		row.Surprise = e.Verdict != reports.Inconclusive && e.Verdict != e.Expected
+		p := exploration{e}.page()
+		if s := p.Sentence(); s != "" {
+			row.Sentences = append(row.Sentences, s)
+		}
+		for _, step := range p.Entries {
+			row.Steps = append(row.Steps, step.Name())
+		}
+		if e.Command != "" {
+			row.Page = e.Command
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// sum is the outcome of it all in words.
+func (in OverviewInput) sum() (class, headline, lead string) {
+	d := reports.Document{}
+	for _, o := range in.Runs {
+		d.Runs = append(d.Runs, o.Run)
+	}
+	for _, e := range in.Explorations {
+		result := reports.Holds
+		if e.Verdict == reports.Violated {
+			result = reports.Broken
+		}
+		d.Runs = append(d.Runs, reports.Run{Verdict: e.Verdict, Expected: e.Expected, Properties: []reports.Property{{Result: result, Declared: e.Expected == reports.Violated}}})
+	}
+	class = map[int]string{reports.ExitPass: reports.Pass, reports.ExitViolated: reports.Violated}[d.ExitCode()]
+	if class == "" {
+		class = reports.Inconclusive
+	}
+	n := map[string]int{}
+	for _, r := range d.Runs {
+		n[r.Verdict]++
+	}
+	total := len(d.Runs)
+	words := "runs"
+	switch {
+	case len(in.Runs) == 0:
+		words = "searches"
+	case len(in.Explorations) > 0:
+		words = "runs and searches"
+	}
+	switch class {
+	case reports.Pass:
+		headline = fmt.Sprintf("No violation seen in %d %s", total, words)
+	case reports.Violated:
+		headline = fmt.Sprintf("%d of %d %s broke a promise", n[reports.Violated], total, words)
+	default:
+		headline = fmt.Sprintf("%d of %d %s decided nothing", n[reports.Inconclusive], total, words)
+	}
+	return class, headline, strings.ReplaceAll(d.Sum(), " (marked with !)", "")
+}

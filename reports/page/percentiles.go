@@ -1,0 +1,111 @@
+package page
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"oversell/reports"
+)
+
+// percentileCurve is the latency of one thing by how many operations are faster.
+type percentileCurve struct {
+	name, class string
+	points      []reports.Quantile
+	exact       reports.Percentiles
+}
+
+// percentileChart draws curves over 1/(1-q), so that every nine there is more of has
+// as much room as the one before.
+func percentileChart(title string, curves []percentileCurve) (chart, bool) {
+	var lines []line
+	nines := 1.0
+	for _, c := range curves {
+		l := line{name: c.name, class: c.class}
+		x := 0.0
+		for _, p := range c.points {
+			if p.Percent < 100 {
+				x = rarity(p.Percent)
+			} else {
+				x += 0.15 // the largest value, of which there is one
+			}
+			nines = max(nines, x)
+			l.points = append(l.points, point{x, max(p.MS, 0.001)})
+		}
+		if len(l.points) > 0 {
+			lines = append(lines, l)
+		}
+	}
+	if len(lines) == 0 {
+		return chart{}, false
+	}
+	x := scale{0, nines, false}
+	c := newChart(title, "ms", lines, x, logScale(ys(lines)), quantileName, millisAxis)
+	for i := 0; float64(i) <= nines; i++ {
+		anchor := "middle"
+		share := 100 * float64(i) / nines
+		switch {
+		case i == 0:
+			anchor = "start"
+		case share > 96:
+			anchor = "end"
+		}
+		c.XTicks = append(c.XTicks, tick{At: percent(share), Text: quantileName(float64(i)), Anchor: anchor})
+	}
+	c.Label = fmt.Sprintf("%s: percentiles of %s", title, listed(lines))
+	c.XName = "faster than"
+	c.Foot = "to the right: the share of operations that were faster"
+	c.Rows = percentileRows(curves)
+	return c, true
+}
+
+// rarity is log10 of 1/(1-q): 1 for 90 %, 2 for 99 %.
+func rarity(percent float64) float64 {
+	return -math.Log10(1 - min(percent/100, 1-1e-12))
+}
+
+// quantileName writes a place on the axis as a share.
+func quantileName(x float64) string {
+	if x <= 0 {
+		return "0 %"
+	}
+	x = math.Round(x*1e6) / 1e6
+	digits := max(0, int(math.Ceil(x))-2)
+	if x != math.Trunc(x) {
+		digits = max(digits, 1)
+	}
+	return strconv.FormatFloat(100*(1-math.Pow(10, -x)), 'f', digits, 64) + " %"
+}
+
+func listed(lines []line) (s string) {
+	for i, l := range lines {
+		if i > 0 {
+			s += ", "
+		}
+		s += l.name
+	}
+	return s
+}
+
+// percentileRows are the usual percentiles of curves.
+func percentileRows(curves []percentileCurve) (rows [][]string) {
+	for _, row := range []struct {
+		name string
+		of   func(reports.Percentiles) float64
+	}{
+		{"50 %", func(p reports.Percentiles) float64 { return p.P50 }},
+		{"90 %", func(p reports.Percentiles) float64 { return p.P90 }},
+		{"99 %", func(p reports.Percentiles) float64 { return p.P99 }},
+		{"99.9 %", func(p reports.Percentiles) float64 { return p.P999 }},
+		{"all", func(p reports.Percentiles) float64 { return p.Max }},
+	} {
+		cells := []string{row.name}
+		for _, c := range curves {
+			if len(c.points) > 0 {
+				cells = append(cells, millisAxis(row.of(c.exact)))
+			}
+		}
+		rows = append(rows, cells)
+	}
+	return rows
+}

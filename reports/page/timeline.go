@@ -1,0 +1,488 @@
+package page
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"oversell/history"
+	"oversell/reports"
+	"oversell/variant"
+)
+
+// timeline is a scene drawn: a lane per client, time running to the right. All that
+// has to do with time is in per cent of the width, so that one drawing fits every
+// screen, and zooming is nothing but making it wider.
+type timeline struct {
+	Height   int
+	From, To int64 // nanoseconds since the start of the run
+	Why      string
+	Label    string
+	Lanes    []laneName
+	Ticks    []tick
+	Bands    []band
+	Pills    []sign
+	Bars     []strip
+	Faults   []strip
+	Marks    []mark
+	Leases   []sign
+	Badges   []sign
+	// Others says what is not shown; empty if nothing is left out.
+	Others string
+	// Has are the things that occur, for the legend.
+	Has map[string]bool
+}
+
+// laneName stands before a lane.
+type laneName struct {
+	Top         int
+	Name, Class string
+}
+
+// band runs across all lanes.
+type band struct {
+	X, W  string
+	Class string
+	Text  string
+}
+
+// strip is a stay of a client, or a fault that struck it.
+type strip struct {
+	X, W        string
+	Y, H, Lane  int
+	Class, Text string
+	TextY       int
+	Label       string
+	// Parts are the hatched parts, in per cent of the bar.
+	Parts []part
+}
+
+type part struct{ X, W, Class string }
+
+// mark is an operation.
+type mark struct {
+	X, W        string
+	Y, H, Lane  int
+	Class, Text string
+	TextY       int
+	Label       string
+}
+
+// sign is a sign of fixed size at a moment.
+type sign struct {
+	X     string
+	Y     int
+	Shift int // to the right, in pixels
+	Text  string
+	Pill  pill
+	Label string
+}
+
+// The geometry of a lane, in pixels.
+const (
+	laneTop    = 46 // above the first lane: the scale and the words on bands
+	laneHeight = 54
+	holdTop    = 5
+	holdHeight = 21
+	opTop      = 29
+	opHeight   = 15
+	waitTop    = 47
+)
+
+// sketch is a timeline while it is drawn.
+type sketch struct {
+	timeline
+	scene
+	header *history.Header
+	run    *reports.Run
+	lane   map[int32]int
+	story  story
+}
+
+// drawScene draws what happened in a window.
+func drawScene(sc scene, s story, header *history.Header, r *reports.Run) *timeline {
+	if len(sc.clients) == 0 || sc.to <= sc.from {
+		return nil
+	}
+	d := &sketch{scene: sc, header: header, run: r, lane: map[int32]int{}, story: s}
+	d.From, d.To, d.Why = int64(sc.from), int64(sc.to), sc.why
+	d.Has = map[string]bool{}
+	d.Height = laneTop + laneHeight*len(sc.clients) + 4
+	for i, c := range sc.clients {
+		d.lane[c] = i
+		d.Lanes = append(d.Lanes, laneName{laneTop + i*laneHeight, strconv.Itoa(int(c)), d.class(c)})
+	}
+	d.Ticks = timeTicks(sc.from, sc.to)
+	d.serverFaults()
+	d.clientFaults()
+	d.holdings()
+	d.operations()
+	d.badges()
+	d.Others = d.leftOut()
+	d.Label = fmt.Sprintf("Timeline from %s to %s: %s, %s", moment(sc.from), moment(sc.to), reports.Count(int64(len(d.Lanes)), "client"), reports.Count(int64(len(d.Marks)+len(d.Bars)), "operation"))
+	return &d.timeline
+}
+
+// leftOut says what the picture does not show.
+func (sc *scene) leftOut() (s string) {
+	if sc.others > 0 {
+		s = reports.Count(int64(sc.others), "more client") + " at work in this time " + isOrAre(sc.others) + " left out"
+	}
+	if sc.unmarked > 0 {
+		if s != "" {
+			s += ", "
+		}
+		s += reports.Count(int64(sc.unmarked), "more time") + " in which several had the same " + isOrAre(sc.unmarked) + " not marked"
+	}
+	if sc.left > 0 {
+		if s != "" {
+			s += ", and "
+		}
+		s += reports.Count(int64(sc.left), "operation") + " of those shown"
+		if sc.others == 0 || sc.unmarked > 0 {
+			s += " " + isOrAre(sc.left) + " left out"
+		}
+	}
+	return s
+}
+
+func isOrAre(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
+}
+
+// class is the colour of a client: those of the story have one of their own.
+func (d *sketch) class(client int32) string {
+	return storyClass(d.story, client)
+}
+
+func storyClass(s story, client int32) string {
+	var seen []int32
+	for _, op := range s.ops {
+		if op.Client >= 0 && op.Kind != history.Fault && !slices.Contains(seen, op.Client) {
+			seen = append(seen, op.Client)
+		}
+	}
+	if i := slices.Index(seen, client); i >= 0 && i < 4 {
+		return clientClass(i)
+	}
+	return "server"
+}
+
+// share is where in the window a moment is, in per cent.
+func (d *sketch) share(at time.Duration) float64 {
+	at = min(max(at, d.scene.from), d.scene.to)
+	return 100 * float64(at-d.scene.from) / float64(d.scene.to-d.scene.from)
+}
+
+func percent(x float64) string { return strconv.FormatFloat(x, 'f', 4, 64) }
+
+// place is where something stands that takes time.
+func (d *sketch) place(from, to time.Duration) (x, w string) {
+	a, b := d.share(from), d.share(to)
+	return percent(a), percent(max(b-a, 0.0005))
+}
+
+func (d *sketch) top(client int32) int { return laneTop + d.lane[client]*laneHeight }
+
+// serverFaults are bands across all lanes.
+func (d *sketch) serverFaults() {
+	for _, op := range d.faults {
+		if op.Client >= 0 {
+			continue
+		}
+		x, w := d.place(op.Call, faultEnd(op))
+		d.Bands = append(d.Bands, band{x, w, "fault", sentence(op)})
+		d.sign(op.Call, 34, reports.Cut(op.Key.String(), 40), "note")
+		d.Has["fault"] = true
+	}
+}
+
+// clientFaults stand in the lane of the client that they struck.
+func (d *sketch) clientFaults() {
+	for _, op := range d.faults {
+		if op.Client < 0 {
+			continue
+		}
+		x, w := d.place(op.Call, faultEnd(op))
+		name := op.Key.String()
+		if op.Result == (history.Value{}) {
+			name = op.Arg.String()
+		}
+		top := d.top(op.Client)
+		d.Faults = append(d.Faults, strip{X: x, W: w, Y: top + 2, H: laneHeight - 4, Lane: d.lane[op.Client], Class: "fault", Text: name, TextY: opTop + 10, Label: sentence(op)})
+		d.Has["fault"] = true
+	}
+}
+
+// exclusive tells whether two clients must never have the same thing at once, and
+// were seen to have it. Where the checkers saw nothing wrong there was a reason for
+// what looks alike, such as a task that was enqueued again.
+func (d *sketch) exclusive(by history.Kind) bool {
+	of, name := variant.Queue, variant.NoDuplicateDelivery
+	switch by {
+	case history.Acquire:
+		of, name = variant.Lock, variant.MutualExclusion
+	case history.Take:
+		of, name = variant.Dispatch, variant.OneHolderPerTask
+	}
+	return d.header.Promised(of, name) && measuredBroken(d.run, of, name)
+}
+
+// thing is what a client has in its hands.
+func (s *stay) thing() string {
+	if s.by.Kind == history.Acquire {
+		return quotedKey(s.key)
+	}
+	return task(s.key)
+}
+
+// holdings draws who had what, and where two had the same.
+func (d *sketch) holdings() {
+	clashes := d.nearest(d.clashes())
+	for i, c := range clashes {
+		x, w := d.place(c.from, c.to)
+		d.Bands = append(d.Bands, band{x, w, "shared", c.words()})
+		if i < 40 {
+			d.sign(c.from, 34, reports.Cut(c.words(), 60), "alarm")
+		}
+		d.Has["shared"] = true
+	}
+	bars := slices.Clone(d.stays)
+	slices.SortStableFunc(bars, func(a, b stay) int { return cmp.Compare(b.to-b.from, a.to-a.from) }) // none hides another
+	for i := range bars {
+		d.hold(&bars[i], clashes)
+	}
+}
+
+// mostClashes is how many are drawn.
+const mostClashes = 400
+
+// nearest are those clashes that are nearest to the moment that matters, in the order
+// of time. What is left out is told.
+func (d *sketch) nearest(all []clash) []clash {
+	if len(all) <= mostClashes {
+		return all
+	}
+	slices.SortStableFunc(all, func(a, b clash) int { return cmp.Compare(d.far(a.from, a.to), d.far(b.from, b.to)) })
+	d.unmarked = len(all) - mostClashes
+	all = all[:mostClashes]
+	slices.SortStableFunc(all, func(a, b clash) int { return cmp.Compare(a.from, b.from) })
+	return all
+}
+
+// hold draws one stay.
+func (d *sketch) hold(s *stay, clashes []clash) {
+	top := d.top(s.client)
+	x, w := d.place(s.from, s.to)
+	b := strip{X: x, W: w, Y: top + holdTop, H: holdHeight, Lane: d.lane[s.client], Class: "hold " + d.class(s.client), Text: tag(s.by), TextY: 13, Label: s.sentence()}
+	if s.to <= s.from {
+		return // it is told as a mark
+	}
+	inner := func(from, to time.Duration) (string, string) {
+		whole := float64(min(s.to, d.scene.to) - max(s.from, d.scene.from))
+		a := 100 * float64(max(from, d.scene.from)-max(s.from, d.scene.from)) / whole
+		return percent(a), percent(100*float64(min(to, d.scene.to)-max(s.from, d.scene.from))/whole - a)
+	}
+	from, to := s.core()
+	for _, c := range clashes {
+		if c.key == s.key && c.kind == s.by.Kind && c.from < to && c.to > from {
+			px, pw := inner(max(c.from, from), min(c.to, to))
+			b.Parts = append(b.Parts, part{px, pw, "clash"})
+		}
+	}
+	if s.until > 0 && s.until < s.to && s.until < d.scene.to && s.to > d.scene.from {
+		px, pw := inner(s.until, s.to)
+		b.Parts = append(b.Parts, part{px, pw, "over"})
+		d.Has["over"] = true
+	}
+	if s.until > max(d.scene.from, s.from) && s.until <= min(d.scene.to, s.to) {
+		d.Leases = append(d.Leases, sign{X: percent(d.share(s.until)), Y: top + holdTop, Label: fmt.Sprintf("the lease of %s on %s ended at %s", who(s.by), s.thing(), moment(s.until))})
+		d.Has["lease"] = true
+	}
+	if s.by.Kind == history.Acquire {
+		d.Has["hold"] = true
+	} else {
+		d.Has["task"] = true
+	}
+	d.Bars = append(d.Bars, b)
+}
+
+// sentence tells a stay.
+func (s *stay) sentence() string {
+	t := sentence(s.by) + "; "
+	if s.from > s.by.Return {
+		t += "it had it again from " + moment(s.from) + "; "
+	}
+	switch {
+	case s.end.Kind == history.Extend && s.end.Outcome == history.Refused:
+		return t + "at " + moment(s.end.Return) + " it was told that it was no longer its own"
+	case s.end.Kind == history.Extend:
+		return t + "the lease ended at " + moment(s.until) + ", and was prolonged only at " + moment(s.end.Return)
+	case s.end.Kind == history.NoKind:
+		return t + "it never gave it back"
+	case s.end.Kind == history.Effect || s.end.Kind == history.Ack:
+		return t + "it was done with it at " + moment(s.to)
+	case s.until > 0 && s.until < s.to:
+		return t + "it gave it back only at " + moment(s.to) + ", " + moment(s.to-s.until) + " after the end of its lease"
+	}
+	return t + "it gave it back at " + moment(s.to)
+}
+
+// clash is a time in which more than one client had the same thing.
+type clash struct {
+	key      history.Value
+	kind     history.Kind
+	thing    string
+	from, to time.Duration
+	clients  int // the most at once
+}
+
+func (c clash) words() string {
+	verb := " hold "
+	if c.kind != history.Acquire {
+		verb = " have "
+	}
+	n := strconv.Itoa(c.clients)
+	if c.clients > 2 {
+		n = "up to " + n
+	}
+	return n + verb + c.thing + " at once"
+}
+
+// clashes finds where stays of the same thing overlap, by time. A task that was enqueued
+// again is another one, which may be had beside the first.
+func (d *sketch) clashes() (all []clash) {
+	type thing struct {
+		kind     history.Kind
+		key      history.Value
+		enqueued int
+	}
+	type edge struct {
+		at    time.Duration
+		delta int
+	}
+	edges := map[thing][]edge{}
+	named := map[thing]string{}
+	for i := range d.every {
+		s := &d.every[i]
+		if from, to := s.core(); to > from && d.exclusive(s.by.Kind) {
+			k := thing{s.by.Kind, s.key, s.enqueued}
+			edges[k] = append(edges[k], edge{from, 1}, edge{to, -1})
+			named[k] = s.thing()
+		}
+	}
+	for k, es := range edges {
+		slices.SortFunc(es, func(a, b edge) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.delta, b.delta)) })
+		holding, mayBe := 0, 1
+		if k.enqueued > 1 { // so often since those who took it before
+			mayBe = k.enqueued
+			for other := range edges {
+				if other.kind == k.kind && other.key == k.key && other.enqueued < k.enqueued {
+					mayBe = min(mayBe, k.enqueued-other.enqueued)
+				}
+			}
+		}
+		var now *clash
+		for _, e := range es {
+			holding += e.delta
+			switch {
+			case holding > mayBe && now == nil:
+				now = &clash{k.key, k.kind, named[k], e.at, e.at, holding}
+			case holding > mayBe:
+				now.clients = max(now.clients, holding)
+			case now != nil:
+				now.to = e.at
+				if now.to > d.scene.from && now.from < d.scene.to {
+					all = append(all, *now)
+				}
+				now = nil
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b clash) int { return cmp.Compare(a.from, b.from) })
+	return all
+}
+
+// sign writes a word in a box at a moment.
+func (d *sketch) sign(at time.Duration, y int, text, class string) {
+	w := textWidth(text) + 12
+	share := d.share(at)
+	d.Pills = append(d.Pills, sign{X: percent(share), Y: y, Pill: pill{rect{0, -9, w, 18, class}, w / 2, 4, text}})
+}
+
+// textWidth is an estimate on the high side, in pixels.
+func textWidth(s string) int { return int(math.Ceil(float64(utf8.RuneCountInString(s)) * 7.3)) }
+
+// operations draws what is no stay, and how one was obtained.
+func (d *sketch) operations() {
+	wanted := map[opKey]bool{}
+	for _, op := range d.story.ops {
+		wanted[keyOf(op)] = true
+	}
+	ops := slices.Clone(d.scene.ops)
+	slices.SortStableFunc(ops, func(a, b history.Op) int { return cmp.Compare(b.Return-b.Call, a.Return-a.Call) }) // what is within another is drawn upon it
+	for _, op := range ops {
+		x, w := d.place(op.Call, op.Return)
+		m := mark{X: x, W: w, Lane: d.lane[op.Client], Label: sentence(op), Y: d.top(op.Client) + opTop, H: opHeight, TextY: 11}
+		m.Class, m.Text = op.Outcome.String(), tag(op)
+		switch {
+		case op.Kind == history.Acquire || op.Kind == history.Take:
+			m.Class, m.Y, m.H, m.Text = "wait "+m.Class, d.top(op.Client)+waitTop, 5, ""
+			d.Has["wait"] = d.Has["wait"] || op.Outcome == history.OK
+		case op.Kind == history.Release || op.Kind == history.Extend || op.Kind == history.Submit || op.Kind == history.Ack:
+			m.Class = "minor " + m.Class
+			d.Has["minor"] = true
+		case op.Outcome != history.OK: // tries in vain are thin
+			m.Class, m.Y, m.H, m.Text = "wait "+m.Class, d.top(op.Client)+waitTop, 5, ""
+		default:
+			m.Class = "work " + m.Class
+			d.Has["work"] = true
+		}
+		if op.Outcome == history.Unknown || op.Outcome == history.Refused && m.Text == "" {
+			d.Has[op.Outcome.String()] = true
+		}
+		m.Class += " " + d.class(op.Client)
+		if wanted[keyOf(op)] {
+			m.Class += " told"
+		}
+		d.Marks = append(d.Marks, m)
+	}
+	slices.SortStableFunc(d.Marks, func(a, b mark) int { return cmp.Compare(a.Lane, b.Lane) })
+}
+
+// badges number the story's operations as the story does.
+func (d *sketch) badges() {
+	taken := map[int][]float64{}
+	for i, op := range d.story.ops {
+		lane, shown := d.lane[op.Client]
+		if at := startOf(op); shown && at >= d.scene.from && at <= d.scene.to {
+			y := laneTop + lane*laneHeight + holdTop + 6
+			if op.Kind != history.Acquire && op.Kind != history.Take && op.Kind != history.Pop && op.Kind != history.Fault {
+				y = laneTop + lane*laneHeight + opTop + 7
+			}
+			b := sign{X: percent(d.share(at)), Y: y, Text: strconv.Itoa(i + 1), Label: d.class(op.Client)}
+			place := d.share(at) * smallPlot / 100
+			for _, other := range taken[y] { // in the order of time
+				if room := other + badgeWidth - place; room > float64(b.Shift) {
+					b.Shift = int(math.Ceil(room))
+				}
+			}
+			taken[y] = append(taken[y], place+float64(b.Shift))
+			d.Badges = append(d.Badges, b)
+		}
+	}
+}
+
+// badgeWidth is that of a badge, and smallPlot the width in pixels of a timeline on a
+// small screen. Badges that do not cover each other there do so nowhere.
+const (
+	badgeWidth = 16
+	smallPlot  = 320
+)

@@ -1,0 +1,254 @@
+package page
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"oversell/history"
+	"oversell/reports"
+	"oversell/variant"
+)
+
+// drawn is the timeline of a run's page.
+func drawn(in RunInput) *timeline {
+	s := storyOf(in.History, &in.Run)
+	return drawScene(sceneOf(in.History, s, windowOf(in.History, s)), s, &in.History.Header, &in.Run)
+}
+
+// sharedBy are the words of the times in which several had the same.
+func sharedBy(tl *timeline) (words []string) {
+	for _, b := range tl.Bands {
+		if b.Class == "shared" {
+			words = append(words, b.Text)
+		}
+	}
+	return words
+}
+
+func kept(of variant.Object, p variant.Property) reports.Property {
+	return reports.Property{Of: of, Name: p, Result: reports.Holds, Measured: reports.Holds}
+}
+
+// TestRefundsCountFromTheirCall: a piece that is on its way back may be sold again. More
+// than the stock is told only where the checker found that.
+func TestRefundsCountFromTheirCall(t *testing.T) {
+	h := promising("seckill", history.Promise{Of: variant.Sale, Property: variant.NoOversell})
+	h.Sale, h.Stock, h.Refund = "lua", 1, 0.5
+	in := recording(h, at(0, history.Buy, 1*ms, 2*ms, nil), at(0, history.Refund, 3*ms, 10*ms, nil), at(1, history.Buy, 4*ms, 5*ms, nil)).judged(reports.Pass, kept(variant.Sale, variant.NoOversell))
+	if page := written(t, in); strings.Contains(page, "oversold from") || strings.Contains(page, "more than the stock") {
+		t.Error("a page of a run that passed says that it oversold")
+	}
+	in.Run.Properties = []reports.Property{broken(variant.Sale, variant.NoOversell, "two", in.History.Ops[0])}
+	if s := seriesOf(in.History, &in.Run); s.oversold != 0 {
+		t.Errorf("oversold from %v, though the piece was on its way back", s.oversold)
+	}
+	in.History.Ops[2].Call = 6 * ms // the refund
+	if s := seriesOf(in.History, &in.Run); s.oversold != 5*ms {
+		t.Errorf("oversold from %v, want 5ms", s.oversold)
+	}
+	in.Run.Properties = []reports.Property{kept(variant.Sale, variant.NoOversell)}
+	if s := seriesOf(in.History, &in.Run); s.oversold != 0 {
+		t.Error("oversold, against the verdict")
+	}
+}
+
+// TestSeveralProducts: the sum of several sales is not held against the stock of one.
+func TestSeveralProducts(t *testing.T) {
+	h := promising("seckill")
+	h.Sale, h.Stock = "lua", 1
+	other := func(op *history.Op) { op.Key = history.Text("other") }
+	in := recording(h, at(0, history.Buy, 1*ms, 2*ms, nil), at(1, history.Buy, 4*ms, 5*ms, other)).judged(reports.Violated, broken(variant.Sale, variant.NoOversell, "two", history.Op{}))
+	s := seriesOf(in.History, &in.Run)
+	if c := s.charts(&in.Run)[0]; len(c.Marks) > 0 || len(c.Curves) != 1 {
+		t.Errorf("marks %v, %d curves", c.Marks, len(c.Curves))
+	}
+}
+
+// TestLastSaleIsDrawnWhereItWas: not at the end of the run.
+func TestLastSaleIsDrawnWhereItWas(t *testing.T) {
+	h := promising("seckill")
+	h.Sale, h.Stock = "lua", 5
+	var ops []history.Op
+	for i := range 3 {
+		ops = append(ops, at(0, history.Buy, time.Duration(10+i)*ms, time.Duration(10+i)*ms+ms/2, nil))
+	}
+	refused := at(0, history.Buy, 999*ms, 1000*ms, func(op *history.Op) { op.Outcome, op.Reason = history.Refused, history.SoldOut })
+	in := recording(h, append(ops, refused)...).judged(reports.Pass)
+	s := seriesOf(in.History, &in.Run)
+	i := slices.IndexFunc(s.sold, func(p point) bool { return p.Y == 3 })
+	if i < 0 || time.Duration(s.sold[i].X) > 20*ms {
+		t.Errorf("3 are sold at the %dth point of %v", i, s.sold)
+	}
+}
+
+// TestLegalSharingIsNoAlarm: a task that was enqueued again may be had by two, and a lease
+// that lapsed and was prolonged later left the lock to somebody else.
+func TestLegalSharingIsNoAlarm(t *testing.T) {
+	in := handedTwice()
+	in.Run.Verdict, in.Run.Properties = reports.Pass, []reports.Property{kept(variant.Queue, variant.NoDuplicateDelivery)}
+	if got := sharedBy(drawn(in)); len(got) > 0 {
+		t.Errorf("alarms in a run that kept its promise: %v", got)
+	}
+	hold := func(n int64, until time.Duration) func(*history.Op) {
+		return func(op *history.Op) { op.Arg, op.Until = history.Int(n), until }
+	}
+	lost := func(op *history.Op) {
+		hold(1, 0)(op)
+		op.Outcome, op.Reason = history.Refused, history.Lost
+	}
+	a, b := at(0, history.Acquire, 1*ms, 2*ms, hold(1, 10*ms)), at(1, history.Acquire, 11*ms, 12*ms, hold(2, 30*ms))
+	for name, rest := range map[string][]history.Op{
+		"lapsed":  {at(0, history.Extend, 16*ms, 17*ms, hold(1, 40*ms)), at(0, history.Release, 20*ms, 21*ms, hold(1, 40*ms))},
+		"refused": {at(0, history.Extend, 16*ms, 17*ms, lost), at(0, history.Release, 50*ms, 51*ms, hold(1, 60*ms))},
+	} {
+		ops := append([]history.Op{a, b, at(1, history.Release, 14*ms, 15*ms, hold(2, 30*ms))}, rest...)
+		in := recording(promising("mutex", exclusion), ops...).judged(reports.Violated, broken(variant.Lock, variant.MutualExclusion, "elsewhere", a, b))
+		if got := sharedBy(drawn(in)); len(got) > 0 {
+			t.Errorf("%s: alarms %v", name, got)
+		}
+	}
+}
+
+// TestEnqueuedAgain: in a run that broke its promise, too, a task that was enqueued again
+// may be had by two. Who had it without that is marked.
+func TestEnqueuedAgain(t *testing.T) {
+	h := promising("queue", history.Promise{Of: variant.Queue, Property: variant.NoDuplicateDelivery})
+	h.Queue = "range-run-remove"
+	task := func(kind history.Kind, client int, n int64, call, ret time.Duration) history.Op {
+		return at(client, kind, call, ret, func(op *history.Op) {
+			op.Key, op.Arg = history.Text("orders"), history.Int(n)
+			if kind == history.Pop {
+				op.Arg, op.Result, op.Amount = history.Value{}, history.Int(n), 1
+			}
+		})
+	}
+	var ops []history.Op
+	have := func(n int64, takes ...time.Duration) {
+		for client, from := range takes {
+			ops = append(ops, task(history.Pop, client, n, from, from+ms/4), task(history.Effect, client, n, from+ms/2, 30*ms))
+		}
+	}
+	ops = append(ops, task(history.Enqueue, 7, 1, 1*ms, 2*ms), task(history.Enqueue, 7, 1, 5*ms, 6*ms)) // once more between the two
+	have(1, 3*ms, 8*ms)
+	ops = append(ops, task(history.Enqueue, 7, 2, 1*ms, 2*ms), task(history.Enqueue, 7, 2, 2*ms, 3*ms)) // twice before both
+	have(2, 4*ms, 8*ms)
+	ops = append(ops, task(history.Enqueue, 7, 3, 1*ms, 2*ms), task(history.Enqueue, 7, 3, 5*ms, 6*ms)) // once more, and then taken by two
+	have(3, 3*ms, 8*ms, 9*ms)
+	ops = append(ops, task(history.Enqueue, 7, 4, 1*ms, 2*ms)) // once
+	have(4, 4*ms, 8*ms)
+	in := recording(h, ops...).judged(reports.Violated, broken(variant.Queue, variant.NoDuplicateDelivery, "task 4 was handed out twice", task(history.Pop, 0, 4, 4*ms, 4*ms+ms/4), task(history.Pop, 1, 4, 8*ms, 8*ms+ms/4)))
+	got := sharedBy(drawn(in))
+	slices.Sort(got)
+	if want := []string{"2 have task 3 at once", "2 have task 4 at once"}; !slices.Equal(got, want) {
+		t.Errorf("alarms %q, want %q", got, want)
+	}
+}
+
+// TestClashesCountEverybody: those without a lane too.
+func TestClashesCountEverybody(t *testing.T) {
+	var ops []history.Op
+	for i := range 31 {
+		ops = append(ops, at(i, history.Acquire, ms, 2*ms+time.Duration(i), func(op *history.Op) { op.Arg, op.Until = history.Int(int64(i+1)), 100*ms }),
+			at(i, history.Release, 5*ms, 6*ms, func(op *history.Op) { op.Arg = history.Int(int64(i + 1)) }))
+	}
+	in := recording(promising("mutex", exclusion), ops...).judged(reports.Violated, broken(variant.Lock, variant.MutualExclusion, "all", ops[0], ops[2]))
+	tl := drawn(in)
+	if got := sharedBy(tl); !slices.Equal(got, []string{`up to 31 hold "order" at once`}) || len(tl.Lanes) != mostLanes {
+		t.Errorf("%d lanes, and %v", len(tl.Lanes), got)
+	}
+	many := make([]clash, mostClashes+7)
+	d := &sketch{}
+	if got := d.nearest(many); len(got) != mostClashes || !strings.Contains(d.leftOut(), "7 more times in which several had the same are not marked") {
+		t.Errorf("%d clashes are marked; %q", len(got), d.leftOut())
+	}
+}
+
+// TestStoryTakesItsOwnFaults: what struck a client at another time is none of the story,
+// and a fault that goes on does not widen the picture.
+func TestStoryTakesItsOwnFaults(t *testing.T) {
+	buy := func(client int, from time.Duration) history.Op { return at(client, history.Buy, from, from+ms, nil) }
+	fault := func(client int32, from, to time.Duration) history.Op {
+		return history.Op{Client: client, Kind: history.Fault, Key: history.Text("freeze"), Outcome: history.OK, Call: from, Return: to}
+	}
+	a, b := buy(1, 10*ms), buy(2, 50*ms)
+	early, own, other := fault(1, 30*ms, 31*ms), fault(2, 50*ms+ms/2, 900*ms), fault(2, 20*ms, 21*ms)
+	in := recording(promising("seckill"), a, b, early, own, other).judged(reports.Violated, broken(variant.Sale, variant.NoOversell, "two", a, b))
+	s := storyOf(in.History, &in.Run)
+	if want := []history.Op{a, b, own}; !slices.Equal(s.ops, want) {
+		t.Errorf("the story is\n%v\nwant\n%v", s.ops, want)
+	}
+	if w := windowOf(in.History, s); w.to > 100*ms {
+		t.Errorf("the window goes to %v", w.to)
+	}
+}
+
+// TestBadgesDoNotCoverEachOther: on a small screen neither.
+func TestBadgesDoNotCoverEachOther(t *testing.T) {
+	d := &sketch{lane: map[int32]int{1: 0}}
+	d.scene.to = 100 * ms
+	for i := range 5 {
+		d.story.ops = append(d.story.ops, at(1, history.Buy, 50*ms+time.Duration(i), 60*ms, nil))
+	}
+	d.badges()
+	for i, b := range d.Badges {
+		if b.Shift != i*badgeWidth {
+			t.Errorf("badge %s is shifted by %d", b.Text, b.Shift)
+		}
+	}
+}
+
+// TestNestedMarks: what is within another is drawn upon it.
+func TestNestedMarks(t *testing.T) {
+	short, long := at(1, history.Effect, 4*ms, 5*ms, nil), at(1, history.Effect, 3*ms, 8*ms, nil)
+	in := recording(promising("queue"), short, long).judged(reports.Violated, broken(variant.Queue, variant.NoDuplicateDelivery, "two", short, long))
+	tl := drawn(in)
+	if len(tl.Marks) != 2 || tl.Marks[0].Label != sentence(long) {
+		t.Errorf("marks %+v", tl.Marks)
+	}
+}
+
+// TestLockThatPromisesNothing: to obtain it is neither measured nor marked.
+func TestLockThatPromisesNothing(t *testing.T) {
+	h := promising("seckill", history.Promise{Of: variant.Sale, Property: variant.NoOversell})
+	h.Lock, h.Sale, h.Stock = "none", "lua", 5
+	in := recording(h, at(1, history.Acquire, 1*ms, 4*ms-1, nil), at(1, history.Buy, 4*ms-1, 4*ms, nil), at(1, history.Release, 4*ms+1, 6*ms, nil)).judged(reports.Pass, kept(variant.Sale, variant.NoOversell))
+	if page := written(t, in); !strings.Contains(page, "Latency of buy") || strings.Contains(page, "Latency of acquire") {
+		t.Error("the page tells of the latency of a lock that is none")
+	}
+	if tl := drawn(in); len(tl.Marks) != 1 {
+		t.Errorf("%d marks, want the purchase only", len(tl.Marks))
+	}
+	if c, ok := in.percentiles(); !ok || len(c.Curves) != 1 || c.Curves[0].Name != "buy" {
+		t.Errorf("percentiles of %d curves", len(c.Curves))
+	}
+	alone := promising("mutex") // with nothing else to tell of, that is told
+	in = recording(alone, at(1, history.Acquire, 1*ms, 2*ms, nil)).judged(reports.Pass)
+	if c, ok := in.percentiles(); !ok || len(c.Curves) != 1 {
+		t.Errorf("percentiles of %d curves, want that of the lock", len(c.Curves))
+	}
+}
+
+// TestRunFacts: they say what is known, and no more.
+func TestRunFacts(t *testing.T) {
+	h := promising("mutex")
+	h.Faults = []string{"freeze holder 400ms"}
+	r := reports.Run{Scenario: "mutex", Verdict: reports.Pass, Expected: reports.Violated, Operations: 1, ElapsedMS: 10, Properties: []reports.Property{{Name: variant.MutualExclusion, Of: variant.Lock, Result: reports.Holds, Measured: reports.Holds, Declared: true}}}
+	text := fmt.Sprint(factsOf(&r, &h, story{}))
+	for _, want := range []string{"Expected violated; declared, not seen: mutual-exclusion", "freeze holder 400ms", ": 1 operation in"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%s lacks %q", text, want)
+		}
+	}
+	for _, bad := range []string{"Redis", "client"} {
+		if strings.Contains(text, bad) {
+			t.Errorf("%s has %q", text, bad)
+		}
+	}
+	one := at(1, history.Buy, ms, 2*ms, func(op *history.Op) { op.Result = history.Int(1) })
+	if s := sentence(one); !strings.Contains(s, "that 1 is left") {
+		t.Error(s)
+	}
+}

@@ -1,0 +1,401 @@
+package page
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"oversell/history"
+	"oversell/variant"
+)
+
+// window is the part of a run that the timeline shows.
+type window struct {
+	from, to time.Duration
+	// about is the moment that matters most, and first the client that does; -1: none.
+	about time.Duration
+	first int32
+	// why says what the part is.
+	why string
+}
+
+// What a timeline shows at most: a page is to be read.
+const (
+	mostLanes = 12
+	mostMarks = 1500
+)
+
+// windowOf chooses the window: round the story if there is one, else round the first
+// fault, else where the most hands change.
+func windowOf(h *history.History, s story) window {
+	switch fault := firstFault(h); {
+	case len(s.ops) > 0:
+		w := spanned(s.deeds())
+		w.about, w.why = decisive(s.cause), "the time round the first violation"
+		return w
+	case fault != nil:
+		w := spanned([]history.Op{*fault})
+		w.about, w.first, w.why = fault.Call, fault.Client, "the time round the first fault"
+		return w
+	}
+	return busiest(h)
+}
+
+func firstFault(h *history.History) *history.Op {
+	var first *history.Op
+	for i := range h.Ops {
+		if op := &h.Ops[i]; op.Kind == history.Fault && (first == nil || op.Call < first.Call) {
+			first = op
+		}
+	}
+	return first
+}
+
+// spanned is a window that holds these operations with as much again on both sides.
+func spanned(ops []history.Op) window {
+	w := window{from: history.Forever, first: -1}
+	for _, op := range ops {
+		start := op.Call
+		if op.Kind == history.Acquire || op.Kind == history.Take { // the wait for one may be long
+			start = op.Return
+		}
+		w.from, w.to = min(w.from, start), max(w.to, op.Return)
+	}
+	margin := max((w.to-w.from)/2, 100*time.Microsecond)
+	w.from, w.to = max(0, w.from-margin), w.to+margin
+	return w
+}
+
+// changes is how many hand-overs the busiest window holds.
+const changes = 24
+
+// busiest is the window in which so many hand-overs took the shortest time, counted
+// by how many clients took part in them.
+func busiest(h *history.History) window {
+	kind := mainHandOver(h)
+	w := window{why: "a busy moment", first: -1}
+	var at []time.Duration
+	var by []int32
+	taking, best, bestLong := map[int32]int{}, 0, history.Forever
+	for i := range h.Ops {
+		op := &h.Ops[i]
+		if op.Kind != kind || op.Outcome != history.OK {
+			continue
+		}
+		at, by = append(at, op.Return), append(by, op.Client)
+		taking[op.Client]++
+		if len(at) > changes {
+			first := by[len(by)-changes-1]
+			if taking[first]--; taking[first] == 0 {
+				delete(taking, first)
+			}
+		}
+		first := at[max(0, len(at)-changes)]
+		if long := op.Return - first; len(taking) > best || len(taking) == best && len(at) > changes && long < bestLong {
+			best, bestLong = len(taking), long
+			w.from, w.to = first, op.Return
+		}
+	}
+	margin := max((w.to-w.from)/8, 100*time.Microsecond)
+	w.from, w.to = max(0, w.from-margin), w.to+margin
+	w.about = (w.from + w.to) / 2
+	return w
+}
+
+// handOvers are the kinds of operations by which something comes into a client's
+// hands, that which tells most of a run first.
+var handOvers = []history.Kind{history.Take, history.Pop, history.Acquire, history.NextID, history.Buy}
+
+// mainHandOver is the one that this run is about.
+func mainHandOver(h *history.History) history.Kind {
+	has := map[history.Kind]bool{}
+	for i := range h.Ops {
+		if op := &h.Ops[i]; op.Outcome == history.OK && (op.Kind != history.Acquire || h.Header.PromisedOf(variant.Lock)) {
+			has[op.Kind] = true
+		}
+	}
+	for _, kind := range handOvers {
+		if has[kind] {
+			return kind
+		}
+	}
+	return history.Acquire
+}
+
+// stay is a time in which a client has something in its hands: a lock, a task.
+type stay struct {
+	client int32
+	key    history.Value
+	// what is the kind of the operation that began it.
+	by       history.Op
+	from, to time.Duration
+	// until is the end of the lease; 0: there is none.
+	until time.Duration
+	// end is the operation that ended it; of kind NoKind if none did.
+	end history.Op
+	// enqueued is, of a task, how often it may have been enqueued until it was taken: so
+	// often may it be handed out.
+	enqueued int
+}
+
+// core is the part of a stay in which it was promised to be alone.
+func (s *stay) core() (from, to time.Duration) {
+	if s.until > 0 {
+		return s.from, min(s.to, s.until)
+	}
+	return s.from, s.to
+}
+
+// scene is what happened in a window.
+type scene struct {
+	window
+	// clients are the lanes, those of the story first.
+	clients []int32
+	// others is how many more clients were at work, and left how many operations of
+	// the clients shown are left out.
+	others, left int
+	// unmarked is how many clashes are not marked.
+	unmarked int
+	ops      []history.Op
+	// every is all the stays, of all clients; stays those that are drawn.
+	every, stays []stay
+	faults       []history.Op
+}
+
+// sceneOf collects a window, in two passes over the history.
+func sceneOf(h *history.History, s story, w window) scene {
+	stays := staysIn(h, w)
+	sc := scene{window: w}
+	idle := idleLock(&h.Header, s)
+	busy := map[int32]int{}
+	for i := range h.Ops {
+		if op := &h.Ops[i]; w.shows(op) && op.Client >= 0 && !idle(op) {
+			busy[op.Client]++
+		}
+	}
+	for _, st := range stays {
+		busy[st.client] += 1000 // who has something in its hands comes before who waits
+	}
+	sc.choose(s, busy)
+	lane := map[int32]bool{}
+	for _, c := range sc.clients {
+		lane[c] = true
+	}
+	count := enqueuing(stays)
+	for i := range h.Ops {
+		op := &h.Ops[i]
+		count(op)
+		switch {
+		case !w.shows(op) || idle(op):
+		case op.Kind == history.Fault:
+			if op.Client < 0 || lane[op.Client] {
+				sc.faults = append(sc.faults, *op)
+			}
+		case lane[op.Client]:
+			sc.ops = append(sc.ops, *op)
+		}
+	}
+	sc.every = stays
+	for _, st := range stays {
+		if lane[st.client] {
+			sc.stays = append(sc.stays, st)
+		}
+	}
+	sc.thin(s)
+	return sc
+}
+
+// enqueuing gives a function that, told of all operations, counts how often the tasks in
+// these stays may have been enqueued.
+func enqueuing(stays []stay) func(*history.Op) {
+	of := map[history.Value][]*stay{}
+	for i := range stays {
+		if s := &stays[i]; s.by.Kind == history.Pop {
+			of[s.key] = append(of[s.key], s)
+		}
+	}
+	return func(op *history.Op) {
+		if op.Kind != history.Enqueue || op.Outcome == history.Refused || op.Reason == history.Repeated {
+			return
+		}
+		for _, s := range of[op.Arg] {
+			if op.Call <= s.by.Return {
+				s.enqueued++
+			}
+		}
+	}
+}
+
+// idleLock recognises what is done with a lock that promises nothing: it is not worth
+// a mark, unless the story tells of it.
+func idleLock(h *history.Header, s story) func(*history.Op) bool {
+	if h.PromisedOf(variant.Lock) {
+		return func(*history.Op) bool { return false }
+	}
+	told := map[opKey]bool{}
+	for _, op := range s.ops {
+		told[keyOf(op)] = true
+	}
+	return func(op *history.Op) bool {
+		switch op.Kind {
+		case history.Acquire, history.Extend, history.Release:
+			return !told[keyOf(*op)]
+		}
+		return false
+	}
+}
+
+// shows tells whether an operation reaches into the window. What was noted after the
+// load does not count.
+func (w window) shows(op *history.Op) bool {
+	end := op.Return
+	if op.Kind == history.Fault {
+		end = faultEnd(*op)
+	}
+	return op.Kind != history.ReadState && op.Kind != history.Join && op.Call <= w.to && end >= w.from
+}
+
+// choose picks the lanes.
+func (sc *scene) choose(s story, busy map[int32]int) {
+	for _, op := range s.ops {
+		if op.Client >= 0 && op.Kind != history.Fault && !slices.Contains(sc.clients, op.Client) && len(sc.clients) < mostLanes {
+			sc.clients = append(sc.clients, op.Client)
+		}
+	}
+	if len(sc.clients) == 0 && sc.first >= 0 {
+		sc.clients = append(sc.clients, sc.first)
+	}
+	var rest []int32
+	for c := range busy {
+		if !slices.Contains(sc.clients, c) {
+			rest = append(rest, c)
+		}
+	}
+	slices.SortFunc(rest, func(a, b int32) int { return cmp.Or(cmp.Compare(busy[b], busy[a]), cmp.Compare(a, b)) })
+	n := min(len(rest), mostLanes-len(sc.clients))
+	slices.Sort(rest[:n])
+	sc.clients = append(sc.clients, rest[:n]...)
+	sc.others = len(rest) - n
+}
+
+// thin leaves out what is farthest from the moment that matters, and waits first.
+func (sc *scene) thin(s story) {
+	room := mostMarks - len(sc.stays)
+	if len(sc.stays) > mostMarks/2 {
+		slices.SortFunc(sc.stays, func(a, b stay) int { return cmp.Compare(sc.far(a.from, a.to), sc.far(b.from, b.to)) })
+		sc.left += len(sc.stays) - mostMarks/2
+		sc.stays = sc.stays[:mostMarks/2]
+		room = mostMarks / 2
+	}
+	if len(sc.ops) <= room {
+		return
+	}
+	wanted := map[opKey]bool{}
+	for _, op := range s.ops {
+		wanted[keyOf(op)] = true
+	}
+	rank := func(op history.Op) int {
+		switch {
+		case wanted[keyOf(op)]:
+			return 0
+		case op.Outcome == history.Refused:
+			return 2
+		}
+		return 1
+	}
+	slices.SortStableFunc(sc.ops, func(a, b history.Op) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(sc.far(a.Call, a.Return), sc.far(b.Call, b.Return)))
+	})
+	sc.left += len(sc.ops) - room
+	sc.ops = sc.ops[:room]
+	slices.SortStableFunc(sc.ops, func(a, b history.Op) int { return cmp.Compare(a.Return, b.Return) })
+}
+
+// far is how far something is from the moment that matters.
+func (sc *scene) far(from, to time.Duration) time.Duration {
+	return max(0, from-sc.about, sc.about-to)
+}
+
+// inHand is what a client has, by what it is.
+type inHand struct {
+	client  int32
+	of      variant.Object
+	key     history.Value
+	session history.Value
+}
+
+// mostOpen bounds what is remembered of stays that nobody ends.
+const mostOpen = 1 << 16
+
+// staysIn are the stays that reach into the window.
+func staysIn(h *history.History, w window) (stays []stay) {
+	open := map[inHand]stay{}
+	locks := h.Header.PromisedOf(variant.Lock)
+	keep := func(st stay) {
+		if st.from <= w.to && st.to >= w.from {
+			stays = append(stays, st)
+		}
+	}
+	begin := func(k inHand, st stay) {
+		if st.from <= w.to && (len(open) < mostOpen || st.from >= w.from) {
+			open[k] = st
+		}
+	}
+	end := func(k inHand, op *history.Op, at time.Duration) {
+		if st, ok := open[k]; ok {
+			st.to, st.end = at, *op
+			if op.Kind != history.Extend {
+				st.until = max(st.until, op.Until)
+			}
+			delete(open, k)
+			keep(st)
+		}
+	}
+	for i := range h.Ops {
+		op := &h.Ops[i]
+		if op.Outcome != history.OK && op.Kind != history.Release && op.Kind != history.Extend && op.Kind != history.Submit {
+			continue
+		}
+		switch op.Kind {
+		case history.Acquire:
+			if locks {
+				begin(inHand{op.Client, variant.Lock, op.Key, session(op).session}, stay{client: op.Client, key: op.Key, by: *op, from: op.Return, until: op.Until})
+			}
+		case history.Extend:
+			k := inHand{op.Client, variant.Lock, op.Key, session(op).session}
+			st, ok := open[k]
+			switch {
+			case !ok:
+			case op.Outcome == history.OK && (st.until == 0 || op.Return <= st.until):
+				st.until = max(st.until, op.Until)
+				open[k] = st
+			case op.Outcome == history.OK: // the lease was over meanwhile
+				end(k, op, max(st.until, op.Call))
+				begin(k, stay{client: op.Client, key: op.Key, by: st.by, from: op.Return, until: op.Until})
+			case op.Outcome == history.Refused && op.Reason == history.Lost:
+				end(k, op, op.Call)
+			}
+		case history.Release:
+			end(inHand{op.Client, variant.Lock, op.Key, session(op).session}, op, op.Call)
+		case history.Take:
+			begin(inHand{op.Client, variant.Dispatch, op.Result, history.Value{}}, stay{client: op.Client, key: op.Result, by: *op, from: op.Return, until: op.Until})
+		case history.Submit:
+			end(inHand{op.Client, variant.Dispatch, op.Arg, history.Value{}}, op, op.Call)
+		case history.Pop:
+			begin(inHand{op.Client, variant.Queue, op.Result, history.Value{}}, stay{client: op.Client, key: op.Result, by: *op, from: op.Return})
+		case history.Effect, history.Ack:
+			end(inHand{op.Client, variant.Queue, op.Arg, history.Value{}}, op, op.Return)
+		}
+	}
+	for _, st := range open { // never given back
+		st.to = cmp.Or(st.until, w.to)
+		if st.by.Kind == history.Pop {
+			st.to = st.from // what became of it nobody knows
+		}
+		keep(st)
+	}
+	slices.SortFunc(stays, func(a, b stay) int {
+		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.client, b.client))
+	})
+	return stays
+}

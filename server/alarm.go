@@ -1,0 +1,30 @@
+package server
+
+import (
+	"context"
+
+	"oversell/server/topology"
+)
+
+// alarm makes them watchful.
+func (t *Target) alarm(ctx context.Context) {
+	if t.Kind == Address {
+		return
+	}
+	t.alarmed.Store(true)
+	_ = t.shape.Become(ctx, topology.Watchful) // whoever did not hear is only slower
+}
+
+// mend has them repair what they were made watchful for.
+func (t *Target) mend(ctx context.Context) {
+	if t.alarmed.Load() {
+		_ = t.shape.Become(ctx, topology.Mending)
+	}
+}
+
+// calm makes them patient again.
+func (t *Target) calm(ctx context.Context) {
+	if t.alarmed.Load() && t.shape.Become(ctx, topology.Patient) == nil {
+		t.alarmed.Store(false)
+	}
+}

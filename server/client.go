@@ -1,0 +1,36 @@
+package server
+
+import (
+	"github.com/redis/go-redis/v9"
+)
+
+// Options are the settings with which every client of this program talks to a
+// master. It is the only place that states them, and hands out a fresh copy, so
+// that a caller can put a proxy's address into it. It contains the password:
+// never print it. It panics if there is no such node.
+//
+// Where the address is that of the first primary, new connections lead to whoever
+// is the primary then. On a cluster they lead to its first master, which answers
+// for its share of the keys only.
+//
+// An error on the wire leaves the outcome of its command unknown: the server may
+// have executed it, may do so later, or never.
+func (t *Target) Options(node int, o ConnOptions) *redis.Options {
+	return t.shape.Options(node, o)
+}
+
+// Client makes a client of one node, with the settings of [Target.Options], that
+// finds its way on the target's topology; see the package comment. It does not
+// connect yet; see [Warm]. The caller closes it.
+func (t *Target) Client(node int, o ConnOptions) redis.UniversalClient {
+	return t.shape.Client(node, o)
+}
+
+// Clients makes one client for each node. The caller closes them.
+func (t *Target) Clients(o ConnOptions) []redis.UniversalClient {
+	all := make([]redis.UniversalClient, t.Nodes())
+	for i := range all {
+		all[i] = t.Client(i, o)
+	}
+	return all
+}

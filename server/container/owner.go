@@ -1,0 +1,79 @@
+package container
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+)
+
+// A child dies with this program, even by SIGKILL; a container does not. Each
+// therefore bears a label that says which process it belongs to, and whoever
+// opens a host removes those whose process is dead.
+
+// ownerLabel names the process that a container belongs to, as machine/pid/start.
+const ownerLabel = "oversell.owner"
+
+// ownLabel is the value for our own containers. The time of our start tells us
+// from a later process with the same id.
+func ownLabel() string {
+	start, err := processStart(os.Getpid())
+	if err != nil {
+		start = "unknown"
+	}
+	return fmt.Sprintf("%s/%d/%s", thisMachine(), os.Getpid(), start)
+}
+
+// orphaned tells whether the process that a label names is surely dead. Of
+// processes on other machines, or in other containers, we know nothing.
+func orphaned(label string) bool {
+	rest, start, _ := cutLast(label)
+	machine, text, _ := cutLast(rest)
+	pid, err := strconv.Atoi(text)
+	if err != nil || machine != thisMachine() || start == "unknown" {
+		return false
+	}
+	now, err := processStart(pid)
+	if err != nil {
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	return now != start
+}
+
+func cutLast(s string) (before, after string, found bool) {
+	if i := strings.LastIndexByte(s, '/'); i >= 0 {
+		return s[:i], s[i+1:], true
+	}
+	return "", s, false
+}
+
+// sweepContainers removes the containers whose owner was killed. It is called
+// whenever a host is opened. It does what it can: a failure is the next one's to
+// mend.
+func sweepContainers(ctx context.Context, c client.APIClient) {
+	ctx, cancel := context.WithTimeout(ctx, cleanTimeout)
+	defer cancel()
+	removeLabelled(ctx, c, ownerLabel, func(s container.Summary) bool { return orphaned(s.Labels[ownerLabel]) })
+}
+
+// removeLabelled removes the containers with a label that a condition holds for.
+func removeLabelled(ctx context.Context, c client.APIClient, label string, which func(container.Summary) bool) {
+	list, err := c.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: make(client.Filters).Add("label", label)})
+	if err != nil {
+		return
+	}
+	var wg sync.WaitGroup
+	for _, s := range list.Items {
+		if which(s) {
+			wg.Go(func() { removeContainer(ctx, c, s.ID) })
+		}
+	}
+	wg.Wait()
+}

@@ -1,0 +1,6 @@
+//go:build !unix
+
+package server
+
+// fileLimit is how many files this process may have open, 0 if unknown.
+func fileLimit() int { return 0 }

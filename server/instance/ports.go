@@ -1,0 +1,65 @@
+package instance
+
+import (
+	"errors"
+	"math/rand/v2"
+	"net"
+	"strconv"
+)
+
+const (
+	// Ports are taken from below those that systems hand out for connections
+	// (from 32768 on Linux, higher elsewhere): while a server is away, a
+	// connection that somebody else opens could get its port, and a client that
+	// dials it could be connected to itself.
+	lowestPort, highestPort = 10000, 32767
+	// busOffset is how much higher a cluster's node listens for the others.
+	busOffset = 10000
+	// portAttempts is how many ports are looked at for each that is needed.
+	portAttempts = 200
+)
+
+// FreePort is one of FreePorts.
+func FreePort() (int, error) {
+	p, err := FreePorts(1, false)
+	if err != nil {
+		return 0, err
+	}
+	return p[0], nil
+}
+
+// FreePorts are n different ports of 127.0.0.1 on which nobody listens, for
+// nodes of a cluster also 10000 further.
+func FreePorts(n int, cluster bool) ([]int, error) {
+	highest := highestPort
+	if cluster {
+		highest -= busOffset
+	}
+	var held []net.Listener
+	defer func() {
+		for _, l := range held {
+			l.Close()
+		}
+	}()
+	hold := func(port int) bool {
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err == nil {
+			held = append(held, l) // to the end, lest it be found twice
+		}
+		return err == nil
+	}
+	var ports []int
+	for range portAttempts * n {
+		if len(ports) == n {
+			return ports, nil
+		}
+		p := lowestPort + rand.IntN(highest-lowestPort+1)
+		if hold(p) && (!cluster || hold(p+busOffset)) {
+			ports = append(ports, p)
+		}
+	}
+	if len(ports) == n {
+		return ports, nil
+	}
+	return nil, errors.New("all that were tried are in use")
+}

@@ -1,0 +1,190 @@
+package instance
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Server is one server of a target: a machine of ours, an emulation, or somebody
+// else's.
+type Server struct {
+	Member
+	// Login holds credentials, database and TLS; nil when there are none.
+	Login *redis.Options
+	// MaxClients is the server's limit of connections; 0 if unknown.
+	MaxClients int
+	// Others is how many connections of others there were when it was opened.
+	Others  int
+	Version string
+	// Machine is nil unless we started the server and can break it.
+	Machine Machine
+	// Stop is nil unless we started it.
+	Stop  func()
+	Admin *redis.Client
+
+	// doing: one thing at a time is done to the machine. What was done to it last
+	// can be read meanwhile.
+	doing  sync.Mutex
+	Killed atomic.Bool
+	Frozen atomic.Bool
+	Life   atomic.Pointer[Life]
+}
+
+// Life is that of a server from a start to the next.
+type Life struct{ Ended atomic.Bool } // by us
+
+// Up tells whether the server is neither killed nor frozen by us.
+func (s *Server) Up() bool { return !s.Killed.Load() && !s.Frozen.Load() }
+
+const (
+	// adminPool: a pool whose dials failed that often looks only every second
+	// whether the server is back. An administrator polls a dead server.
+	adminPool  = 4096
+	adminDials = 16
+)
+
+// ConnectAdmin makes the client for administrative commands. It does not connect yet.
+func (s *Server) ConnectAdmin() {
+	opts := s.Options(ConnOptions{PoolSize: adminPool})
+	opts.MaxConcurrentDials = adminDials
+	s.Admin = redis.NewClient(opts)
+}
+
+// Options are those of a client of this very server.
+func (s *Server) Options(o ConnOptions) *redis.Options {
+	opts := Options(s.Addr, o)
+	if s.Login != nil {
+		opts.Username, opts.Password = s.Login.Username, s.Login.Password
+		opts.DB = s.Login.DB
+		if s.Login.TLSConfig != nil {
+			opts.TLSConfig = s.Login.TLSConfig.Clone()
+		}
+	}
+	return opts
+}
+
+// TalkTimeout is how long a server may take to say how it is or to do as it is
+// told. On a busy machine, a quarter of a second is sometimes not enough.
+const TalkTimeout = time.Second
+
+// Ask returns what INFO says. A server that still loads its data does not count
+// as answering.
+func (s *Server) Ask(ctx context.Context) (Info, error) {
+	var in Info
+	err := s.Visit(ctx, func(ctx context.Context, c *redis.Client) (err error) {
+		in, err = askWho(ctx, c)
+		return err
+	})
+	return in, err
+}
+
+// Visit talks to the server on a connection of its own, so that neither a pool's
+// memory of failures nor a connection of a former life of the server gets in
+// between. All of it may take TalkTimeout.
+func (s *Server) Visit(ctx context.Context, talk func(context.Context, *redis.Client) error) error {
+	return s.VisitFor(ctx, TalkTimeout, talk)
+}
+
+func (s *Server) VisitFor(ctx context.Context, limit time.Duration, talk func(context.Context, *redis.Client) error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	conn, err := Dial(ctx, s.Endpoint())
+	if err != nil {
+		return err
+	}
+	return converse(ctx, conn, s.Login, talk)
+}
+
+func (s *Server) Endpoint() Endpoint {
+	login := s.Login
+	if login == nil {
+		login = &redis.Options{}
+	}
+	return Endpoint{Addr: s.Addr, Login: login}
+}
+
+func (s *Server) Kill() error {
+	s.doing.Lock()
+	defer s.doing.Unlock()
+	if s.Killed.Load() {
+		return Usagef("kill server %d on %s: it was killed before", s.Number, s.Addr)
+	}
+	life := s.Life.Load()
+	life.Ended.Store(true) // before it dies: its death is expected from now on
+	s.Killed.Store(true)
+	if err := s.Machine.Kill(); err != nil {
+		life.Ended.Store(false)
+		s.Killed.Store(false)
+		return Environmentf("kill server %d on %s: %w", s.Number, s.Addr, err)
+	}
+	s.Frozen.Store(false)
+	return nil
+}
+
+func (s *Server) Start(ctx context.Context, empty bool) error {
+	s.doing.Lock()
+	defer s.doing.Unlock()
+	if !s.Killed.Load() {
+		return Usagef("start server %d on %s: it runs; only a killed one can be started again", s.Number, s.Addr)
+	}
+	if err := s.Machine.Start(ctx, empty); err != nil {
+		return Environmentf("start server %d on %s again: %w", s.Number, s.Addr, err)
+	}
+	s.Life.Store(new(Life))
+	s.Killed.Store(false)
+	return nil
+}
+
+func (s *Server) Freeze() error {
+	s.doing.Lock()
+	defer s.doing.Unlock()
+	switch {
+	case s.Killed.Load():
+		return Usagef("freeze server %d on %s: it was killed", s.Number, s.Addr)
+	case s.Frozen.Load():
+		return Usagef("freeze server %d on %s: it is frozen already", s.Number, s.Addr)
+	}
+	if err := s.Machine.Freeze(); err != nil {
+		return Environmentf("freeze server %d on %s: %w", s.Number, s.Addr, err)
+	}
+	s.Frozen.Store(true)
+	return nil
+}
+
+func (s *Server) Thaw() error {
+	s.doing.Lock()
+	defer s.doing.Unlock()
+	if !s.Frozen.Load() {
+		return nil // it runs, or was killed meanwhile
+	}
+	if err := s.Machine.Thaw(); err != nil {
+		return Environmentf("thaw server %d on %s: %w", s.Number, s.Addr, err)
+	}
+	s.Frozen.Store(false)
+	return nil
+}
+
+func (s *Server) Jump(ahead time.Duration) error {
+	s.doing.Lock()
+	defer s.doing.Unlock()
+	return s.Machine.Jump(ahead)
+}
+
+// end stops what is ours for good.
+func (s *Server) end() {
+	if s.Admin != nil {
+		_ = s.Admin.Close()
+	}
+	s.doing.Lock()
+	defer s.doing.Unlock()
+	switch {
+	case s.Machine != nil:
+		s.Machine.Stop()
+	case s.Stop != nil:
+		s.Stop()
+	}
+}

@@ -1,0 +1,21 @@
+//go:build !linux
+
+package instance
+
+import (
+	"context"
+	"time"
+)
+
+// offsetFileVar is the environment variable that tells the shim its file.
+const offsetFileVar = "OVERSELL_CLOCK_OFFSET_FILE"
+
+// Shim is the library that moves a server's clock; it exists for Linux only.
+func Shim(context.Context) (string, error) {
+	return "", Environmentf("moving a server's clock works on Linux only")
+}
+
+// writeOffset is for servers that have the shim; here none has.
+func writeOffset(string, time.Duration) error {
+	return Environmentf("moving a server's clock works on Linux only")
+}

@@ -1,0 +1,60 @@
+package server
+
+import (
+	"context"
+
+	"github.com/redis/go-redis/v9"
+
+	"oversell/server/instance"
+	"oversell/server/topology"
+)
+
+// standalone is the shape of one server, or of several that know nothing of each
+// other.
+type standalone struct{ t *Target }
+
+func (s *standalone) Nodes() int { return len(s.t.group.Masters) }
+
+func (s *standalone) Options(node int, o ConnOptions) *redis.Options {
+	opts := s.t.group.Masters[node].Options(o)
+	opts.Dialer = s.t.group.Dialer(opts, o, nil)
+	return opts
+}
+
+func (s *standalone) Client(node int, o ConnOptions) redis.UniversalClient {
+	return redis.NewClient(s.Options(node, o))
+}
+
+func (s *standalone) Connections(n int) (each, all int) { return n, n * s.Nodes() }
+
+func (s *standalone) CanFailOver() error {
+	if s.t.Kind == Embedded {
+		return instance.Usagef("the in-memory emulation has no replicas to fail over to: use --target process or container, with --topology replica, sentinel or cluster")
+	}
+	return instance.Usagef("a failover needs a replica, which topology %s has not: use --topology replica, sentinel or cluster", s.t.Topology)
+}
+
+func (s *standalone) Primary(_ context.Context, master *instance.Server) (*instance.Server, error) {
+	return master, nil
+}
+
+func (s *standalone) Promote(context.Context, *instance.Server) (*instance.Server, error) {
+	return nil, s.CanFailOver()
+}
+
+func (s *standalone) Revive(context.Context, *instance.Server) error { return nil }
+
+func (s *standalone) Become(context.Context, topology.Vigilance) error { return nil }
+
+func (s *standalone) Missing(ctx context.Context) error {
+	_, err := s.t.group.Roll(ctx)
+	if err != nil {
+		return err
+	}
+	for _, m := range s.t.group.Masters {
+		if m.Killed.Load() {
+			return m.IsGone()
+		}
+	}
+	return nil
+}

@@ -1,0 +1,87 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"oversell/server/instance"
+)
+
+// minPrefix guards against a Sweep that would fit other people's keys.
+const minPrefix = 4
+
+// Sweep removes the keys whose names contain prefix, which marks the keys of one
+// run, from every master, in the database that the address names, and nothing
+// else. It returns how many it removed, also together with an error. Keys made
+// while it works may survive. A prefix shorter than 4 bytes is refused with
+// [ErrUsage]. For servers that we started it is not worth calling: their data
+// ends with them.
+func (t *Target) Sweep(ctx context.Context, prefix string) (int, error) {
+	if len(prefix) < minPrefix {
+		return 0, instance.Usagef("remove the keys of a run: the prefix %q is too short to be told from other people's keys", prefix)
+	}
+	removed := 0
+	for _, m := range t.group.Masters {
+		s, err := t.shape.Primary(ctx, m)
+		if err != nil {
+			return removed, instance.Environmentf("remove the keys containing %q: find out which server serves as master %d: %w", prefix, m.Number, err)
+		}
+		n, err := sweepServer(ctx, s.Admin, prefix)
+		removed += n
+		if err != nil {
+			return removed, instance.Environmentf("remove the keys containing %q from %s: %w", prefix, s.Addr, err)
+		}
+	}
+	t.unclaim(prefix)
+	return removed, nil
+}
+
+func sweepServer(ctx context.Context, c *redis.Client, prefix string) (removed int, err error) {
+	cursor := uint64(0)
+	for {
+		var keys []string
+		keys, cursor, err = c.Scan(ctx, cursor, "*"+escapeGlob(prefix)+"*", 1000).Result()
+		if err != nil {
+			return removed, fmt.Errorf("scan: %w", err)
+		}
+		own := keys[:0]
+		for _, k := range keys {
+			if strings.Contains(k, prefix) { // whatever a server makes of the pattern
+				own = append(own, k)
+			}
+		}
+		if len(own) > 0 {
+			n, err := unlink(ctx, c, own)
+			removed += n
+			if err != nil {
+				return removed, fmt.Errorf("unlink %d keys: %w", len(own), err)
+			}
+		}
+		if cursor == 0 {
+			return removed, nil
+		}
+	}
+}
+
+// unlink removes keys one by one, because a cluster refuses a command about keys
+// from different slots.
+func unlink(ctx context.Context, c *redis.Client, keys []string) (removed int, err error) {
+	cmds, err := c.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for _, k := range keys {
+			p.Unlink(ctx, k)
+		}
+		return nil
+	})
+	for _, cmd := range cmds {
+		removed += int(cmd.(*redis.IntCmd).Val())
+	}
+	return removed, err
+}
+
+// escapeGlob makes a text stand for itself in a pattern of Redis.
+func escapeGlob(text string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(text)
+}

@@ -1,0 +1,186 @@
+package server
+
+import (
+	"context"
+	"os/exec"
+	"sync"
+	"sync/atomic"
+
+	"oversell/clock"
+	"oversell/internal/guard"
+	"oversell/server/instance"
+	"oversell/server/topology"
+)
+
+// Target is one Redis: a server, several independent masters, or servers that
+// stand in for each other. Its exported fields are set by [Open] and do not
+// change. Its methods are safe for concurrent use.
+type Target struct {
+	Kind Kind
+	// Topology is single, masters:N, replica, sentinel or cluster.
+	Topology string
+	// Why says in one sentence what was chosen and why.
+	Why string
+	// ServerVersion is what the server calls itself, like "7.0.15"; different
+	// versions of several masters are separated by commas.
+	ServerVersion string
+	// Caveat is what a report about this target must not conceal; often empty.
+	Caveat string
+	// Notes are what a user should know besides: what was found, and mended, of runs
+	// that were killed.
+	Notes []string
+	// Addrs are the addresses of those servers that were masters when the target
+	// was opened, host:port, without credentials.
+	Addrs []string
+
+	group    *topology.Group
+	shape    topology.Shape
+	host     instance.Host // nil unless the servers are ours
+	clocks   bool          // the servers' clocks can be moved
+	done     chan struct{}
+	watchers sync.WaitGroup
+	alarmed  atomic.Bool  // those who look after the servers are not patient
+	guard    *guard.Guard // nil unless the servers are somebody else's
+
+	mu      sync.Mutex
+	closing bool
+	err     error
+	claims  map[string]func() // by the prefix of the keys
+	deposed map[int]deposed   // by the number of the master
+}
+
+// Open finds or starts the Redis that spec asks for and makes sure that it
+// answers and is what it should be. ctx bounds the opening only. On an error,
+// of class [ErrUsage] or [ErrEnvironment], nothing is left running.
+func Open(ctx context.Context, spec Spec) (*Target, error) {
+	p, err := spec.plan(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var t *Target
+	switch p.kind {
+	case Address:
+		t, err = openGiven(ctx, p)
+	case Embedded:
+		t, err = openEmbedded(clock.Real{}, p.masters, "the in-memory emulation was asked for")
+	case Process:
+		t, err = openProcess(ctx, p)
+	case Container:
+		t, err = openContainer(ctx, p)
+	default:
+		t, err = openAuto(ctx, p)
+	}
+	if err != nil {
+		return nil, err
+	}
+	t.Topology = p.topology
+	t.group.LocalOnly = !p.AllowRemote
+	return t, nil
+}
+
+func openAuto(ctx context.Context, p plan) (*Target, error) {
+	if _, err := exec.LookPath(instance.ServerName); err == nil {
+		return openProcess(ctx, p)
+	}
+	if err := p.checkEmbedded(); err != nil {
+		return nil, instance.Environmentf("no %s was found on PATH, and %w", instance.ServerName, err)
+	}
+	return openEmbedded(clock.Real{}, p.masters, "no "+instance.ServerName+" was found on PATH, so the in-memory emulation is used")
+}
+
+// newTarget makes a target of its servers, and watches
+// over those that are ours.
+func newTarget(kind Kind, g *topology.Group) *Target {
+	t := &Target{Kind: kind, group: g, done: make(chan struct{})}
+	for _, m := range g.Masters {
+		t.Addrs = append(t.Addrs, m.Addr)
+	}
+	t.ServerVersion = instance.Versions(g.Servers)
+	for _, s := range g.Servers {
+		t.watch(s)
+	}
+	return t
+}
+
+// watch ends the target when a server of ours dies that nobody killed.
+func (t *Target) watch(s *instance.Server) {
+	if s.Machine == nil {
+		return
+	}
+	exited, life := s.Machine.Exited(), s.Life.Load()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closing {
+		return // and Close waits for those who watch
+	}
+	t.watchers.Go(func() {
+		<-exited
+		if !life.Ended.Load() {
+			t.end(instance.Environmentf("the server on %s died: %s", s.Addr, s.Machine.LastWords()))
+		}
+	})
+}
+
+// end closes Done, and keeps err if this is not our own doing.
+func (t *Target) end(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closing || t.err != nil {
+		return
+	}
+	t.err = err
+	close(t.done)
+}
+
+// Done is closed when the target is gone: because Close was called, or because
+// a server that we started died. Err tells which.
+func (t *Target) Done() <-chan struct{} { return t.done }
+
+// Err is nil while the target is well and after an orderly Close, and says which
+// server died otherwise, with class [ErrEnvironment]. Only servers that we
+// started are watched, and not for what Kill does to them.
+func (t *Target) Err() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.err
+}
+
+// Close stops what Open started, killed and frozen servers included, and waits
+// until it is gone. It leaves other servers alone, and the clients it handed out,
+// too: those are their owners'. Further calls do nothing. If a server had died
+// before, Close reports that.
+func (t *Target) Close() error {
+	t.mu.Lock()
+	first := !t.closing
+	t.closing = true
+	if first && t.err == nil {
+		close(t.done)
+	}
+	t.mu.Unlock()
+	if first {
+		unguarded := t.guard.Close()
+		instance.EndAll(t.group.Servers)
+		t.watchers.Wait()
+		if t.host != nil {
+			t.host.Close()
+		}
+		if unguarded != nil {
+			return instance.Environmentf("leave %s as it was: %w", t.Addrs[0], unguarded)
+		}
+	}
+	t.watchers.Wait()
+	return t.Err()
+}
+
+// Nodes is the number of independent masters, at least 1. A primary with
+// replicas counts as one, and so does a cluster.
+func (t *Target) Nodes() int { return t.shape.Nodes() }
+
+// PID is the process id of what was a master when the target was opened, if we
+// started it as a child, otherwise 0. It panics if there is no such node.
+func (t *Target) PID(node int) int {
+	if m := t.group.Masters[node].Machine; m != nil {
+		return m.PID()
+	}
+	return 0
+}

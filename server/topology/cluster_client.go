@@ -1,0 +1,143 @@
+package topology
+
+import (
+	"context"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"oversell/server/instance"
+)
+
+const (
+	// maxRedirects is how often a client follows a node that sends it to another
+	// one, or tries again what a node refused without executing it, because it is
+	// no master (any more), has none, or is still loading. Two are needed when a
+	// client's idea of the cluster and that of the node are both out of date.
+	maxRedirects = 2
+	// slotsTimeout is how long a node may take to say who has which keys; the next
+	// one is asked then.
+	slotsTimeout = 250 * time.Millisecond
+)
+
+// Options are those of a client of the first master that follows no redirections.
+func (c *Cluster) Options(_ int, o instance.ConnOptions) *redis.Options {
+	opts := c.t.Masters[0].Options(o)
+	opts.Dialer = c.t.Dialer(opts, o, nil)
+	return opts
+}
+
+// Client is the driver's own for clusters. Where it would repeat a command whose
+// outcome is unknown, its connections keep it from that; see final.
+func (c *Cluster) Client(_ int, o instance.ConnOptions) redis.UniversalClient {
+	opts := c.t.Masters[0].Options(o)
+	co := clusterClientOptions(opts)
+	for _, s := range c.t.Servers {
+		co.Addrs = append(co.Addrs, s.Addr)
+	}
+	open := c.t.Dialer(opts, o, nil)
+	co.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := open(ctx, network, addr)
+		if err != nil {
+			return nil, finally(err)
+		}
+		return rewrap(conn, &final{Conn: conn}), nil
+	}
+	client := redis.NewClusterClient(co)
+	client.OnNewNode(func(node *redis.Client) { node.AddHook(&nodeHook{client, &c.commands}) })
+	return client
+}
+
+// clusterClientOptions are options for the driver's client for clusters, which has
+// a type of its own for them.
+func clusterClientOptions(o *redis.Options) *redis.ClusterOptions {
+	return &redis.ClusterOptions{
+		Username: o.Username, Password: o.Password, TLSConfig: o.TLSConfig,
+		MaxRedirects: maxRedirects,
+		PoolSize:     o.PoolSize, MaxRetries: o.MaxRetries, DialerRetries: o.DialerRetries, DialTimeout: o.DialTimeout,
+		ContextTimeoutEnabled: o.ContextTimeoutEnabled, ReadTimeout: o.ReadTimeout, WriteTimeout: o.WriteTimeout,
+		PoolTimeout: o.PoolTimeout, ConnMaxIdleTime: o.ConnMaxIdleTime, PipelinePoolSize: o.PipelinePoolSize,
+		ReadBufferSize: o.ReadBufferSize, WriteBufferSize: o.WriteBufferSize,
+		Protocol: o.Protocol, DisableIdentity: o.DisableIdentity, MaintNotificationsConfig: o.MaintNotificationsConfig,
+	}
+}
+
+// Connections reckons with a pool for each master, and one more connection of each
+// client to any node, to ask who has which keys.
+func (c *Cluster) Connections(n int) (each, all int) {
+	return 2 * n, n * (len(c.t.Masters) + 1)
+}
+
+// nodeHook corrects what the driver's client for clusters does at each node.
+type nodeHook struct {
+	client   *redis.ClusterClient
+	commands *sharedCommands
+}
+
+// DialHook asks anew who has which keys when a node cannot be reached. By itself
+// the driver does so once a minute, and when a node that lives tells it to.
+func (h *nodeHook) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := next(ctx, network, addr)
+		if err != nil {
+			h.client.ReloadState(ctx)
+		}
+		return conn, err
+	}
+}
+
+// ProcessHook does the same when a node does not answer, and bounds how long the
+// question itself may take, lest a frozen node keep the client from knowing
+// better. What commands there are is asked once for all clients: they would each
+// spend milliseconds and a hundred kilobytes on it.
+func (h *nodeHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		switch cmd := cmd.(type) {
+		case *redis.ClusterSlotsCmd:
+			ctx, cancel := context.WithTimeout(ctx, slotsTimeout)
+			defer cancel()
+			return next(ctx, cmd)
+		case *redis.CommandsInfoCmd:
+			return h.commands.answer(ctx, cmd, next)
+		}
+		err := next(ctx, cmd)
+		h.look(ctx, err)
+		return err
+	}
+}
+
+// ProcessPipelineHook is ProcessHook for pipelines.
+func (h *nodeHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		err := next(ctx, cmds)
+		h.look(ctx, err)
+		return err
+	}
+}
+
+func (h *nodeHook) look(ctx context.Context, err error) {
+	if err != nil && !instance.IsReply(err) {
+		h.client.ReloadState(ctx)
+	}
+}
+
+// sharedCommands is what a server says of its commands.
+type sharedCommands struct {
+	mu    sync.Mutex
+	known map[string]*redis.CommandInfo
+}
+
+func (s *sharedCommands) answer(ctx context.Context, cmd *redis.CommandsInfoCmd, ask redis.ProcessHook) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.known == nil {
+		if err := ask(ctx, cmd); err != nil {
+			return err
+		}
+		s.known = cmd.Val()
+	}
+	cmd.SetVal(s.known)
+	return nil
+}

@@ -1,0 +1,124 @@
+package topology
+
+import (
+	"cmp"
+	"context"
+	"net"
+	"slices"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+
+	"oversell/server/instance"
+)
+
+// Group are the servers of one target, and how its clients get to them. Its methods
+// are safe for concurrent use.
+type Group struct {
+	// Servers are all, in the order of their numbers, and masters those that were
+	// masters at first.
+	Servers, Masters []*instance.Server
+	// given: the servers are somebody else's.
+	given bool
+	// LocalOnly: clients may be sent to addresses on this machine only.
+	LocalOnly bool
+
+	mu  sync.Mutex
+	via func(addr string) string
+}
+
+// NewGroup numbers the servers and makes the clients for administrative commands.
+func NewGroup(servers []*instance.Server, given bool) *Group {
+	t := &Group{Servers: servers, given: given}
+	for i, s := range servers {
+		s.Number = i + 1
+		s.Life.Store(new(instance.Life))
+		s.ConnectAdmin()
+		if s.Role == instance.Master {
+			t.Masters = append(t.Masters, s)
+		}
+	}
+	return t
+}
+
+// Route has new connections go through via; nil: straight.
+func (t *Group) Route(via func(addr string) string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.via = via
+}
+
+// Routed is what route was told, nil at first.
+func (t *Group) Routed() func(addr string) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.via
+}
+
+// Data are the servers that keep data.
+func (t *Group) Data() []*instance.Server {
+	return slices.DeleteFunc(slices.Clone(t.Servers), func(s *instance.Server) bool { return s.Role == instance.Sentinel })
+}
+
+// DialFunc is how a client gets its connections.
+type DialFunc func(ctx context.Context, network, addr string) (net.Conn, error)
+
+// Dialer opens connections as the driver would, but to where the group's route
+// leads. With current, the server that serves now stands for those at the
+// addresses that are asked for. Sentinels and nodes of a cluster may name other
+// servers than they did at first: load must not follow them to another machine.
+func (t *Group) Dialer(opts *redis.Options, o instance.ConnOptions, current func(ctx context.Context, addr string) (string, error)) DialFunc {
+	open, via := redis.NewDialer(opts), t.Routed()
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if current != nil {
+			var err error
+			if addr, err = current(ctx, addr); err != nil {
+				return nil, err
+			}
+		}
+		if err := t.allowed(ctx, addr); err != nil {
+			return nil, err
+		}
+		if via != nil {
+			addr = via(addr)
+		}
+		conn, err := open(ctx, network, addr)
+		if err == nil && o.Dialed != nil {
+			o.Dialed(conn)
+		}
+		return conn, err
+	}
+}
+
+func (t *Group) allowed(ctx context.Context, addr string) error {
+	if !t.LocalOnly || slices.ContainsFunc(t.Servers, func(s *instance.Server) bool { return s.Addr == addr }) {
+		return nil
+	}
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return err
+	}
+	return instance.AllLoopback(ctx, []instance.Endpoint{{Host: host, Addr: addr}})
+}
+
+// Roll asks every server that was not killed how it is, all at once. The answers
+// are in the order of the servers, and nil for those that were killed.
+func (t *Group) Roll(ctx context.Context) ([]instance.Info, error) {
+	answers, errs := make([]instance.Info, len(t.Servers)), make([]error, len(t.Servers))
+	var wg sync.WaitGroup
+	for i, s := range t.Servers {
+		if s.Killed.Load() {
+			continue
+		}
+		if errs[i] = s.Away(); errs[i] != nil {
+			continue
+		}
+		wg.Go(func() {
+			if answers[i], errs[i] = s.Ask(ctx); errs[i] != nil {
+				errs[i] = s.Silent(errs[i])
+			}
+		})
+	}
+	wg.Wait()
+	return answers, cmp.Or(errs...)
+}

@@ -1,0 +1,250 @@
+package topology
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync/atomic"
+
+	"github.com/redis/go-redis/v9"
+
+	"oversell/server/instance"
+)
+
+// Pair is the shape of a primary with replicas and nobody who looks after them:
+// whoever promotes a replica tells the clients, too. Here that is this program.
+type Pair struct {
+	t *Group
+	// now is the server that serves as the primary.
+	now atomic.Pointer[instance.Server]
+}
+
+func NewPair(t *Group) *Pair {
+	p := &Pair{t: t}
+	p.now.Store(t.Masters[0])
+	return p
+}
+
+func (p *Pair) Nodes() int { return 1 }
+
+// Options are those of a client to whoever is the primary when it connects. Its
+// connections stay where they are when another one becomes the primary.
+func (p *Pair) Options(_ int, o instance.ConnOptions) *redis.Options {
+	first := p.t.Masters[0]
+	opts := first.Options(o)
+	opts.Dialer = p.t.Dialer(opts, o, func(_ context.Context, addr string) (string, error) {
+		if addr == first.Addr {
+			return p.now.Load().Addr, nil
+		}
+		return addr, nil // a caller's own proxy, say
+	})
+	return opts
+}
+
+func (p *Pair) Client(node int, o instance.ConnOptions) redis.UniversalClient {
+	return redis.NewClient(p.Options(node, o))
+}
+
+func (p *Pair) Connections(n int) (each, all int) { return n, n }
+
+func (p *Pair) CanFailOver() error {
+	if p.t.given {
+		return instance.Usagef("the replicas of %s are not promoted, because nothing would tell its other clients: use --target process or container, or --topology sentinel or cluster", p.t.Masters[0].Addr)
+	}
+	return nil
+}
+
+func (p *Pair) Primary(context.Context, *instance.Server) (*instance.Server, error) {
+	return p.now.Load(), nil
+}
+
+func (p *Pair) Promote(ctx context.Context, _ *instance.Server) (*instance.Server, error) {
+	var s *instance.Server
+	err := instance.Poll(ctx, func(ctx context.Context) (err error) {
+		if s, err = p.candidate(ctx); err != nil {
+			return err
+		}
+		if err := s.Visit(ctx, beMaster); err != nil {
+			return s.Silent(err)
+		}
+		p.now.Store(s)
+		return nil
+	})
+	return s, err
+}
+
+func beMaster(ctx context.Context, c *redis.Client) error {
+	return c.ReplicaOf(ctx, "NO", "ONE").Err()
+}
+
+// candidate is the server, other than the primary, that knows most.
+func (p *Pair) candidate(ctx context.Context) (*instance.Server, error) {
+	var best *instance.Server
+	most := -1
+	why := errors.New("it has no replica")
+	for _, s := range p.t.Servers {
+		if s == p.now.Load() {
+			continue
+		}
+		if why = s.Away(); why != nil {
+			continue
+		}
+		in, err := s.Ask(ctx)
+		if err != nil {
+			why = s.Silent(err)
+			continue
+		}
+		if offset := in.Number("slave_repl_offset"); offset > most {
+			best, most = s, offset
+		}
+	}
+	if best == nil {
+		return nil, why
+	}
+	return best, nil
+}
+
+// Settle makes the replicas follow the primary.
+func (p *Pair) Settle(ctx context.Context) error {
+	for _, s := range p.t.Servers {
+		if err := Place(ctx, p, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Revive makes a server follow the primary, unless it is the primary. All servers
+// start as masters.
+func (p *Pair) Revive(ctx context.Context, s *instance.Server) error {
+	primary := p.now.Load()
+	if s == primary {
+		return nil
+	}
+	if err := s.Visit(ctx, lead(primary)); err != nil {
+		return s.Silent(err)
+	}
+	return nil
+}
+
+// lead makes another server follow s.
+func lead(s *instance.Server) func(ctx context.Context, follower *redis.Client) error {
+	return func(ctx context.Context, follower *redis.Client) error {
+		host, port, err := net.SplitHostPort(s.Addr)
+		if err != nil {
+			return err
+		}
+		return follower.ReplicaOf(ctx, host, port).Err()
+	}
+}
+
+func (p *Pair) Become(context.Context, Vigilance) error { return nil }
+
+func (p *Pair) Missing(ctx context.Context) error {
+	answers, err := p.t.Roll(ctx)
+	if err != nil {
+		return err
+	}
+	primary := p.now.Load()
+	for i, s := range p.t.Servers {
+		if s != primary && answers[i]["role"] == "master" && !p.t.given {
+			if err := p.Revive(ctx, s); err != nil {
+				return err
+			}
+		}
+	}
+	return p.t.follow(ctx, primary, p.t.Servers, answers)
+}
+
+// follow says what is wrong with a group of which primary should be the master and
+// all others that were not killed its replicas. Servers of other roles are none of
+// its business.
+func (t *Group) follow(ctx context.Context, primary *instance.Server, group []*instance.Server, answers []instance.Info) error {
+	if primary.Killed.Load() {
+		return primary.IsGone()
+	}
+	leader := answers[primary.Number-1]
+	if leader["role"] != "master" {
+		return fmt.Errorf("server %d on %s is to serve as a master, but its role is %s", primary.Number, primary.Addr, leader["role"])
+	}
+	if !t.given && hasDeafReplica(leader) {
+		return reconnectReplicas(ctx, primary)
+	}
+	followers := 0
+	for _, s := range group {
+		in := answers[s.Number-1]
+		if s == primary || s.Role == instance.Sentinel || in == nil {
+			continue
+		}
+		followers++
+		if err := follows(ctx, s, primary, in, leader.Number("master_repl_offset")); err != nil {
+			return err
+		}
+	}
+	if n := len(connectedReplicas(leader)); n < followers {
+		return fmt.Errorf("server %d on %s sends to %d of %s", primary.Number, primary.Addr, n, count(followers, "replica"))
+	}
+	return nil
+}
+
+// hasDeafReplica tells whether a replica follows a master by the protocol from
+// before Redis 2.8, in which neither knows how much the other has. That happens
+// when the replica was kept from asking for a partial copy and then let in when it
+// asked for a full one. The master does not know its port then.
+func hasDeafReplica(master instance.Info) bool {
+	for i := range master.Number("connected_slaves") {
+		if strings.Contains(master[fmt.Sprintf("slave%d", i)], ",port=0,") {
+			return true
+		}
+	}
+	return false
+}
+
+// reconnectReplicas has the replicas of a master ask again.
+func reconnectReplicas(ctx context.Context, s *instance.Server) error {
+	err := s.Visit(ctx, func(ctx context.Context, c *redis.Client) error {
+		return c.ClientKillByFilter(ctx, "type", "replica").Err()
+	})
+	if err != nil {
+		return s.Silent(err)
+	}
+	return fmt.Errorf("server %d on %s had a replica that could not tell how much it has received", s.Number, s.Addr)
+}
+
+// follows says what keeps a server from being a replica of primary that has
+// received all of what the primary had written when it was asked.
+func follows(ctx context.Context, s, primary *instance.Server, in instance.Info, written int) error {
+	of := net.JoinHostPort(in["master_host"], in["master_port"])
+	switch {
+	case in["role"] == "master":
+		return fmt.Errorf("server %d on %s serves as a master besides server %d", s.Number, s.Addr, primary.Number)
+	case !SameAddr(of, primary.Addr):
+		return fmt.Errorf("server %d on %s is a replica of %s, not of server %d on %s", s.Number, s.Addr, of, primary.Number, primary.Addr)
+	case in["master_link_status"] != "up" || in["master_sync_in_progress"] != "0":
+		return fmt.Errorf("server %d on %s is not connected to its master, server %d", s.Number, s.Addr, primary.Number)
+	}
+	if in.Number("slave_repl_offset") >= written {
+		return nil
+	}
+	in, err := s.Ask(ctx) // it may have been asked a little before its master
+	if err != nil {
+		return s.Silent(err)
+	}
+	if lag := written - in.Number("slave_repl_offset"); lag > 0 {
+		return fmt.Errorf("server %d on %s is %d bytes behind its master, server %d", s.Number, s.Addr, lag, primary.Number)
+	}
+	return nil
+}
+
+// SameAddr compares addresses of servers. A server may know another one by
+// another name than we do, but then it is on its port.
+func SameAddr(a, b string) bool {
+	if a == b {
+		return true
+	}
+	_, portA, _ := net.SplitHostPort(a)
+	_, portB, _ := net.SplitHostPort(b)
+	return portA == portB && portA != ""
+}

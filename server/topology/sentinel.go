@@ -1,0 +1,432 @@
+package topology
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"oversell/server/instance"
+)
+
+// MasterName is what our sentinels call the group that they look after.
+const MasterName = "oversell"
+
+// Watched is the shape of a primary with replicas and sentinels that replace it when
+// it fails, and tell clients where the primary is.
+type Watched struct {
+	t    *Group
+	Name string // of the primary and its replicas, for the sentinels
+	// former is the primary as of the last time that somebody was told: a promotion
+	// is over when there is another one.
+	former atomic.Pointer[instance.Server]
+}
+
+func NewWatched(t *Group, name string) *Watched {
+	g := &Watched{t: t, Name: name}
+	g.former.Store(t.Masters[0])
+	return g
+}
+
+func (g *Watched) Nodes() int { return 1 }
+
+// sentinels are those servers.
+func (g *Watched) sentinels() []*instance.Server {
+	var all []*instance.Server
+	for _, s := range g.t.Servers {
+		if s.Role == instance.Sentinel {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// Options are those of a client without the driver's knowledge of sentinels: each
+// new connection goes to the primary of that moment.
+func (g *Watched) Options(_ int, o instance.ConnOptions) *redis.Options {
+	first := g.t.Masters[0]
+	opts := first.Options(o)
+	opts.Dialer = g.t.Dialer(opts, o, func(ctx context.Context, addr string) (string, error) {
+		if addr != first.Addr {
+			return addr, nil
+		}
+		s, err := g.Primary(ctx, first)
+		if err != nil {
+			return "", err
+		}
+		return s.Addr, nil
+	})
+	return opts
+}
+
+// Client is the driver's own for sentinels. It asks one for the primary whenever
+// it opens a connection, listens there for a new primary, and then closes its
+// connections to the old one.
+func (g *Watched) Client(_ int, o instance.ConnOptions) redis.UniversalClient {
+	opts := g.t.Masters[0].Options(o)
+	f := failoverOptions(opts)
+	f.MasterName = g.Name
+	for _, s := range g.sentinels() {
+		f.SentinelAddrs = append(f.SentinelAddrs, s.Addr)
+		if s.Login != nil {
+			f.SentinelUsername, f.SentinelPassword = s.Login.Username, s.Login.Password
+		}
+	}
+	open := g.t.Dialer(opts, o, nil)
+	f.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := open(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return calledBy(addr, conn), nil
+	}
+	return redis.NewFailoverClient(f)
+}
+
+// failoverOptions are options for the driver's client for sentinels, which has a
+// type of its own for them. What that lacks it sets as we do.
+func failoverOptions(o *redis.Options) *redis.FailoverOptions {
+	return &redis.FailoverOptions{
+		Username: o.Username, Password: o.Password, DB: o.DB, TLSConfig: o.TLSConfig,
+		PoolSize: o.PoolSize, MaxRetries: o.MaxRetries, DialerRetries: o.DialerRetries, DialTimeout: o.DialTimeout,
+		ContextTimeoutEnabled: o.ContextTimeoutEnabled, ReadTimeout: o.ReadTimeout, WriteTimeout: o.WriteTimeout,
+		PoolTimeout: o.PoolTimeout, ConnMaxIdleTime: o.ConnMaxIdleTime, PipelinePoolSize: o.PipelinePoolSize,
+		ReadBufferSize: o.ReadBufferSize, WriteBufferSize: o.WriteBufferSize,
+		Protocol: o.Protocol, DisableIdentity: o.DisableIdentity,
+	}
+}
+
+// sentinelConnections is how many a client opens besides those to the primary: to
+// ask, and to listen.
+const sentinelConnections = 2
+
+// Connections reckons with clients that have one connection each, as most do.
+func (g *Watched) Connections(n int) (each, all int) {
+	return n * sentinelConnections, n * (1 + sentinelConnections)
+}
+
+func (g *Watched) CanFailOver() error {
+	for _, s := range g.t.Servers {
+		if s.Role == instance.Replica {
+			return nil
+		}
+	}
+	return instance.Usagef("a failover needs a replica, but the sentinels know none of %s", g.t.Masters[0].Addr)
+}
+
+// Primary is the server that most sentinels name.
+func (g *Watched) Primary(ctx context.Context, _ *instance.Server) (*instance.Server, error) {
+	addr, _, err := g.vote(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return g.at(addr)
+}
+
+// at is the server at an address.
+func (g *Watched) at(addr string) (*instance.Server, error) {
+	for _, s := range g.t.Servers {
+		if s.Addr == addr {
+			return s, nil
+		}
+	}
+	return nil, fmt.Errorf("the sentinels name %s, which was no server of the target when it was opened", addr)
+}
+
+// vote asks all sentinels for the primary. It returns the address with most votes,
+// and how many it has.
+func (g *Watched) vote(ctx context.Context) (addr string, votes int, err error) {
+	all := g.sentinels()
+	named, errs := make([]string, len(all)), make([]error, len(all))
+	var wg sync.WaitGroup
+	for i, s := range all {
+		if errs[i] = s.Away(); errs[i] != nil {
+			continue
+		}
+		wg.Go(func() {
+			if named[i], errs[i] = g.ask(ctx, s); errs[i] != nil {
+				errs[i] = s.Silent(errs[i])
+			}
+		})
+	}
+	wg.Wait()
+	count := map[string]int{}
+	for _, a := range named {
+		if a == "" {
+			continue
+		}
+		if count[a]++; count[a] > votes {
+			addr, votes = a, count[a]
+		}
+	}
+	if votes == 0 {
+		return "", 0, cmp.Or(cmp.Or(errs...), fmt.Errorf("no sentinel knows %q", g.Name))
+	}
+	return addr, votes, nil
+}
+
+// ask asks one sentinel for the address of the primary.
+func (g *Watched) ask(ctx context.Context, sentinel *instance.Server) (addr string, err error) {
+	err = sentinel.Visit(ctx, func(ctx context.Context, c *redis.Client) error {
+		at, err := c.Do(ctx, "sentinel", "get-master-addr-by-name", g.Name).StringSlice()
+		if err == nil && len(at) == 2 {
+			addr = net.JoinHostPort(at[0], at[1])
+		}
+		return err
+	})
+	return addr, err
+}
+
+// Promote waits for another primary than the former; at an address it asks for
+// one first.
+func (g *Watched) Promote(ctx context.Context, _ *instance.Server) (*instance.Server, error) {
+	if g.t.given {
+		if err := g.demand(ctx); err != nil {
+			return nil, err
+		}
+	}
+	var s *instance.Server
+	err := instance.Poll(ctx, func(ctx context.Context) (err error) {
+		s, err = g.successor(ctx)
+		return err
+	})
+	if err == nil {
+		g.former.Store(s)
+	}
+	return s, err
+}
+
+// demand has a sentinel replace the primary, though nothing is wrong with it.
+func (g *Watched) demand(ctx context.Context) error {
+	now, err := g.Primary(ctx, nil)
+	if err != nil {
+		return err
+	}
+	g.former.Store(now)
+	for _, s := range g.sentinels() {
+		err = s.Visit(ctx, func(ctx context.Context, c *redis.Client) error {
+			return c.Do(ctx, "sentinel", "failover", g.Name).Err()
+		})
+		if err == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("no sentinel starts a failover: %w", err)
+}
+
+// successor is the primary that most sentinels agree on and that serves as one, if
+// it is another one than before.
+func (g *Watched) successor(ctx context.Context) (*instance.Server, error) {
+	addr, votes, err := g.vote(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s, err := g.at(addr)
+	switch {
+	case err != nil:
+		return nil, err
+	case s == g.former.Load():
+		return nil, fmt.Errorf("the sentinels have not replaced server %d on %s", s.Number, s.Addr)
+	case votes*2 <= len(g.sentinels()):
+		return nil, errors.New("the sentinels do not agree yet on a new primary")
+	case !s.Up():
+		return nil, fmt.Errorf("the sentinels name server %d on %s, which does not run", s.Number, s.Addr)
+	}
+	in, err := s.Ask(ctx)
+	if err != nil {
+		return nil, s.Silent(err)
+	}
+	if in["role"] != "master" {
+		return nil, fmt.Errorf("server %d on %s was chosen, but its role is %s", s.Number, s.Addr, in["role"])
+	}
+	return s, nil
+}
+
+// Settle is done when the servers run: their configuration says all.
+func (g *Watched) Settle(ctx context.Context) error {
+	for _, s := range g.sentinels() {
+		if err := Place(ctx, g, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hurry makes a sentinel look more often. By default it asks servers every 10 s
+// for their role, and does nothing for 30 s after it was frozen itself. Sentinels
+// before 7.0 cannot be told.
+//
+// The ping period has less to do with pings, which are sent as often as downAfter
+// demands, than with two other times. A sentinel that has learnt of a new primary
+// connects to it only after one such period, and gives it up after downAfter: if
+// that were shorter, each failover would bring about the next. And it does not
+// promote a replica from which it has not heard for five periods, while it asks
+// replicas once a second during a failover.
+var hurry = []any{
+	"sentinel", "debug", "ping-period", pingPeriod.Milliseconds(), "ask-period", 100, "info-period", 200, "tilt-period", 1000,
+}
+
+const pingPeriod = 300 * time.Millisecond
+
+// Revive hurries a sentinel that was started. Other servers are told by the
+// sentinels what to do.
+func (g *Watched) Revive(ctx context.Context, s *instance.Server) error {
+	if s.Role != instance.Sentinel {
+		return nil
+	}
+	err := s.Visit(ctx, func(ctx context.Context, c *redis.Client) error { return c.Do(ctx, hurry...).Err() })
+	if err != nil && !instance.IsReply(err) {
+		return s.Silent(err)
+	}
+	return nil
+}
+
+func (g *Watched) Missing(ctx context.Context) error {
+	answers, err := g.t.Roll(ctx)
+	if err != nil {
+		return err
+	}
+	addr, votes, err := g.vote(ctx)
+	if err != nil {
+		return err
+	}
+	primary, err := g.at(addr)
+	if err != nil {
+		return err
+	}
+	if err := g.t.follow(ctx, primary, g.t.Servers, answers); err != nil {
+		return err
+	}
+	alive := 0
+	for _, s := range g.sentinels() {
+		if s.Killed.Load() {
+			continue
+		}
+		alive++
+		if err := g.content(ctx, s, primary); err != nil {
+			return err
+		}
+	}
+	if votes < alive {
+		return errors.New("the sentinels name different primaries")
+	}
+	g.former.Store(primary)
+	return nil
+}
+
+// content says what a sentinel finds wrong.
+func (g *Watched) content(ctx context.Context, sentinel, primary *instance.Server) error {
+	flags, err := g.view(ctx, sentinel)
+	if err != nil {
+		return sentinel.Silent(err)
+	}
+	for _, s := range g.t.Servers {
+		want := "slave"
+		switch {
+		case s == sentinel || s.Killed.Load(): // it may say of a dead one what it likes
+			continue
+		case s == primary:
+			want = "master"
+		case s.Role == instance.Sentinel:
+			want = "sentinel"
+		}
+		if got := flags[s.Addr]; got == "" {
+			return fmt.Errorf("sentinel %d on %s does not know server %d on %s", sentinel.Number, sentinel.Addr, s.Number, s.Addr)
+		} else if got != want {
+			return fmt.Errorf("sentinel %d on %s says of server %d on %s: %s", sentinel.Number, sentinel.Addr, s.Number, s.Addr, got)
+		}
+	}
+	return nil
+}
+
+// view is what a sentinel says of every server, by address: "master", "slave" or
+// "sentinel", and what is wrong with it, as in "slave,s_down".
+func (g *Watched) view(ctx context.Context, sentinel *instance.Server) (flags map[string]string, err error) {
+	flags = map[string]string{}
+	err = sentinel.Visit(ctx, func(ctx context.Context, c *redis.Client) error {
+		master := redis.NewMapStringStringCmd(ctx, "sentinel", "master", g.Name)
+		replicas := redis.NewMapStringStringSliceCmd(ctx, "sentinel", "replicas", g.Name)
+		others := redis.NewMapStringStringSliceCmd(ctx, "sentinel", "sentinels", g.Name)
+		for _, cmd := range []redis.Cmder{master, replicas, others} {
+			if err := c.Process(ctx, cmd); err != nil {
+				return err
+			}
+		}
+		for _, e := range slices.Concat([]map[string]string{master.Val()}, replicas.Val(), others.Val()) {
+			flags[net.JoinHostPort(e["ip"], e["port"])] = e["flags"]
+		}
+		return nil
+	})
+	return flags, err
+}
+
+// sentinelLines are the configuration of a sentinel. It knows everybody from the
+// start: by itself it would take seconds to get acquainted.
+func (b blueprint) sentinelLines(i int) []string {
+	lines := []string{
+		fmt.Sprintf("sentinel monitor %s 127.0.0.1 %d %d", MasterName, b.ports[0], quorum),
+		fmt.Sprintf("sentinel down-after-milliseconds %s %d", MasterName, downAfter(b.version).Milliseconds()),
+		fmt.Sprintf("sentinel failover-timeout %s %d", MasterName, failoverTimeout.Milliseconds()),
+		fmt.Sprintf("sentinel parallel-syncs %s %d", MasterName, b.count(instance.Replica)),
+		"sentinel myid " + sentinelID(b.ports[i]),
+	}
+	for j, m := range b.members {
+		switch {
+		case m.Role == instance.Replica:
+			lines = append(lines, fmt.Sprintf("sentinel known-replica %s 127.0.0.1 %d", MasterName, b.ports[j]))
+		case m.Role == instance.Sentinel && j != i:
+			lines = append(lines, fmt.Sprintf("sentinel known-sentinel %s 127.0.0.1 %d %s", MasterName, b.ports[j], sentinelID(b.ports[j])))
+		}
+	}
+	return lines
+}
+
+// downAfter is how long a server may be silent before a watchful sentinel gives it
+// up. It is longer than what a sentinel needs to connect to a new primary: its ping
+// period, and up to 100 ms until it looks again. See hurry.
+func downAfter(version string) time.Duration {
+	if version != "" && !instance.SinceVersion(version, 7) {
+		return 1500 * time.Millisecond // the ping period is 1 s
+	}
+	return 500 * time.Millisecond
+}
+
+// Become changes how long a server may be silent, and how fast a former primary is
+// corrected.
+func (g *Watched) Become(ctx context.Context, m Vigilance) error {
+	limit, greet := downAfter(g.t.Masters[0].Version), greeting
+	switch m {
+	case Patient:
+		limit = patience
+	case Mending:
+		greet = hastyGreeting
+	}
+	return g.t.toAll(ctx, func(ctx context.Context, c *redis.Client) error {
+		err := c.Do(ctx, "sentinel", "debug", "publish-period", greet.Milliseconds()).Err()
+		if err != nil && !instance.IsReply(err) {
+			return err
+		}
+		return c.Do(ctx, "sentinel", "set", g.Name, "down-after-milliseconds", limit.Milliseconds()).Err()
+	}, instance.Sentinel)
+}
+
+const (
+	quorum = 2
+	// failoverTimeout is after how long sentinels give up an attempt to replace the
+	// primary, and half of the time until they make another.
+	failoverTimeout = 2 * time.Second
+	// greeting is how often sentinels greet each other, as they do by default. After
+	// four greetings they correct a former primary that came back.
+	greeting      = 2 * time.Second
+	hastyGreeting = 250 * time.Millisecond
+)
+
+// sentinelID is a name that no other sentinel of the topology has.
+func sentinelID(port int) string { return fmt.Sprintf("%040x", port) }

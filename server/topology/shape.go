@@ -1,0 +1,54 @@
+package topology
+
+import (
+	"context"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"oversell/server/instance"
+)
+
+// Shape is what differs between the topologies once their servers run.
+type Shape interface {
+	// Nodes is the number of independent masters.
+	Nodes() int
+	// Options and client are those of a node; see Target.Options and Client.
+	Options(node int, o instance.ConnOptions) *redis.Options
+	Client(node int, o instance.ConnOptions) redis.UniversalClient
+	// Connections is how many connections are open, at most, to any server when
+	// a node's clients have n, and how many to all servers together.
+	Connections(n int) (each, all int)
+	// CanFailOver says what keeps a failover from happening.
+	CanFailOver() error
+	// Primary and promote are as in Target, for a server that was a master.
+	Primary(ctx context.Context, master *instance.Server) (*instance.Server, error)
+	Promote(ctx context.Context, master *instance.Server) (*instance.Server, error)
+	// Revive puts a server into its place that was started again.
+	Revive(ctx context.Context, s *instance.Server) error
+	// Become tells those who look after the servers. It may fail for some of them.
+	Become(ctx context.Context, m Vigilance) error
+	// Missing says what is not yet as AwaitHealthy wants it, nil if nothing.
+	Missing(ctx context.Context) error
+}
+
+// placeTimeout is how long a server that was just started may take to do as it is
+// told.
+const placeTimeout = 10 * time.Second
+
+// Place revives a server, again until it succeeds or placeTimeout has passed.
+func Place(ctx context.Context, shape Shape, s *instance.Server) error {
+	ctx, cancel := context.WithTimeout(ctx, placeTimeout)
+	defer cancel()
+	return instance.Poll(ctx, func(ctx context.Context) error { return shape.Revive(ctx, s) })
+}
+
+// ShapeName is a topology without its numbers.
+type ShapeName string
+
+const (
+	Independent ShapeName = "masters" // one or several
+	Replicated  ShapeName = "replica"
+	Guarded     ShapeName = "sentinel"
+	Clustered   ShapeName = "cluster"
+)

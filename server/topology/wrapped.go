@@ -1,0 +1,110 @@
+package topology
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"sync/atomic"
+	"syscall"
+)
+
+// calledBy is a connection that names as its other end the address that the driver
+// knows, if it leads elsewhere: through a proxy, or because the address is a name.
+// The driver's client for sentinels closes connections to any address but the new
+// primary's.
+func calledBy(addr string, conn net.Conn) net.Conn {
+	if conn.RemoteAddr().String() == addr {
+		return conn
+	}
+	return rewrap(conn, &aliased{conn, addr})
+}
+
+// aliased is a connection under the name that the driver knows.
+type aliased struct {
+	net.Conn
+	addr string
+}
+
+func (a *aliased) RemoteAddr() net.Addr { return alias(a.addr) }
+
+type alias string
+
+func (a alias) Network() string { return "tcp" }
+func (a alias) String() string  { return string(a) }
+
+// rewrap lets the driver look at the socket below a wrapped connection, by which
+// it finds out that the server hung up, unless it could not before.
+func rewrap(inner, wrapped net.Conn) net.Conn {
+	if raw, ok := inner.(syscall.Conn); ok {
+		return &withSocket{wrapped, raw}
+	}
+	return wrapped
+}
+
+type withSocket struct {
+	net.Conn
+	raw syscall.Conn
+}
+
+func (w *withSocket) SyscallConn() (syscall.RawConn, error) { return w.raw.SyscallConn() }
+
+// final is a connection whose errors the driver does not take for an invitation to
+// send a command again. The one for clusters repeats commands after an end of file
+// and after most other errors on the wire, even if they may have been executed,
+// and cannot be told not to without losing the redirections.
+type final struct {
+	net.Conn
+	// listening: the connection subscribes to channels. Nothing is repeated there,
+	// and a timeout must be seen to be one: it only means that there is no news.
+	listening atomic.Bool
+}
+
+func (f *final) Read(p []byte) (int, error) {
+	n, err := f.Conn.Read(p)
+	if f.listening.Load() {
+		return n, err
+	}
+	return n, finally(err)
+}
+
+func (f *final) Write(p []byte) (int, error) {
+	if subscribes(p) {
+		f.listening.Store(true)
+	}
+	n, err := f.Conn.Write(p)
+	return n, finally(err)
+}
+
+// subscribes tells whether a request begins with a command like SUBSCRIBE:
+//
+//	*2\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n
+func subscribes(request []byte) bool {
+	parts := bytes.SplitN(request, []byte("\r\n"), 4)
+	return len(parts) == 4 && bytes.HasSuffix(bytes.ToLower(parts[2]), []byte("subscribe"))
+}
+
+// finally hides from the driver what kind of error this is.
+func finally(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &finalError{err}
+}
+
+// finalError is an error that tells people all and the driver little: neither that
+// it is an end of file, nor that it is a timeout.
+type finalError struct{ err error }
+
+func (e *finalError) Error() string {
+	if errors.Is(e.err, io.EOF) {
+		return "the server closed the connection"
+	}
+	return e.err.Error()
+}
+
+// Is answers for all that was wrapped, except for what the driver repeats commands
+// after.
+func (e *finalError) Is(target error) bool {
+	return target != io.EOF && target != io.ErrUnexpectedEOF && errors.Is(e.err, target)
+}

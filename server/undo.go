@@ -1,0 +1,390 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"oversell/internal/guard"
+	"oversell/server/instance"
+	"oversell/server/topology"
+)
+
+// This file leaves servers of others as they were. What is changed there, and the keys
+// of a run, are the duties of a guard process; see package guard.
+
+// Undo says how a change of servers is undone. What is empty was not changed.
+type Undo struct {
+	// Keys is the prefix of the keys of a run: those are removed.
+	Keys string `json:"keys,omitempty"`
+	// Server is the number of the one that the rest is about.
+	Server int `json:"server,omitempty"`
+	// Settings are put back, in this order.
+	Settings []Setting `json:"settings,omitempty"`
+	// ReadOnly: the server follows nobody (see Nobody), and is to follow Follows
+	// again, or to be a master if that is empty.
+	ReadOnly bool   `json:"read_only,omitempty"`
+	Follows  string `json:"follows,omitempty"`
+	// Paused: the server holds back the commands of its clients.
+	Paused bool `json:"paused,omitempty"`
+	// Master: the server is to be the master of its group again. Priorities are those
+	// by which sentinels choose one, by the numbers of the servers; none if there is no
+	// choice.
+	Master     bool           `json:"master,omitempty"`
+	Priorities map[int]string `json:"priorities,omitempty"`
+}
+
+// Setting is a setting of a server, before and during a change.
+type Setting struct {
+	Name string `json:"name"`
+	Was  string `json:"was"`
+	// Set is the value that the change gives it; empty: none.
+	Set string `json:"set,omitempty"`
+}
+
+// Nobody is the address of a master that a server follows to be read-only: one where
+// nobody answers, who would replace the server's data by his.
+const Nobody = "127.0.0.1:1"
+
+// Intend says what is to be undone before it is done. Until done is called, because it
+// was undone, a guard process sees to it, whatever becomes of this one. Servers that we
+// started need no guard: they end with us.
+func (t *Target) Intend(u Undo) (done func(), err error) { return t.guard.Intend(u) }
+
+// Log says in which folder the guard process is to tell what it had to undo.
+func (t *Target) Log(dir string) { t.guard.Log(dir) }
+
+// Following is the address of the master that a server follows; empty: it is one itself.
+func (t *Target) Following(ctx context.Context, number int) (string, error) {
+	s := t.group.Servers[number-1]
+	text, err := s.Admin.Info(ctx, "replication").Result()
+	if err != nil {
+		return "", instance.Environmentf("find out whom server %d on %s follows: %w", number, s.Addr, err)
+	}
+	if in := instance.ParseInfo(text); in["role"] == "slave" {
+		return net.JoinHostPort(in["master_host"], in["master_port"]), nil
+	}
+	return "", nil
+}
+
+// Claim is Intend for the keys of a run. Sweep is what undoes it.
+func (t *Target) Claim(prefix string) error {
+	done, err := t.Intend(Undo{Keys: prefix})
+	if err != nil {
+		return instance.Environmentf("claim the keys containing %q: %w", prefix, err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.claims == nil {
+		t.claims = map[string]func(){}
+	}
+	t.claims[prefix] = done
+	return nil
+}
+
+// unclaim says that the keys of a run were removed.
+func (t *Target) unclaim(prefix string) {
+	t.mu.Lock()
+	done := t.claims[prefix]
+	delete(t.claims, prefix)
+	t.mu.Unlock()
+	if done != nil {
+		done()
+	}
+}
+
+// Undoer is the role of a guard process that undoes changes of servers.
+const Undoer = "redis"
+
+// Undoing makes the keeper of the role Undoer. It is for guard.Serve.
+func Undoing(hello json.RawMessage) (guard.Keeper, error) {
+	var d description
+	if err := json.Unmarshal(hello, &d); err != nil {
+		return nil, err
+	}
+	return &undoing{t: d.target(), id: d.ID, duties: map[int64]*duty{}, named: map[int]bool{}, over: make(chan struct{})}, nil
+}
+
+// description is a target at an address, as a guard process is told of it.
+type description struct {
+	ID      string             `json:"id"` // of the program's use of it
+	Shape   topology.ShapeName `json:"shape"`
+	Master  string             `json:"master,omitempty"` // what sentinels call it
+	Local   bool               `json:"local"`
+	Servers []describedServer  `json:"servers"`
+}
+
+type describedServer struct {
+	Member
+	User       string `json:"user,omitempty"`
+	Password   string `json:"password,omitempty"`
+	DB         int    `json:"db,omitempty"`
+	TLS        bool   `json:"tls,omitempty"`
+	SkipVerify bool   `json:"skip_verify,omitempty"`
+	ServerName string `json:"server_name,omitempty"`
+}
+
+// guarded starts a guard process for a target at an address.
+func (t *Target) guarded(ctx context.Context, p plan) error {
+	var b [4]byte
+	rand.Read(b[:]) // never fails
+	d := description{ID: hex.EncodeToString(b[:]), Shape: p.shape, Local: !p.AllowRemote}
+	if g, ok := t.shape.(*topology.Watched); ok {
+		d.Master = g.Name
+	}
+	for _, s := range t.group.Servers {
+		e := describedServer{Member: s.Member}
+		if l := s.Login; l != nil {
+			e.User, e.Password, e.DB = l.Username, l.Password, l.DB
+			if c := l.TLSConfig; c != nil {
+				e.TLS, e.SkipVerify, e.ServerName = true, c.InsecureSkipVerify, c.ServerName
+			}
+		}
+		d.Servers = append(d.Servers, e)
+	}
+	var err error
+	if t.guard, err = guard.Start(ctx, Undoer, d); err != nil {
+		return instance.Environmentf("%w", err)
+	}
+	return nil
+}
+
+// target is the one that is described. It is not asked whether it is still so.
+func (d description) target() *Target {
+	var servers []*instance.Server
+	for _, e := range d.Servers {
+		login := &redis.Options{Username: e.User, Password: e.Password, DB: e.DB}
+		if e.TLS {
+			login.TLSConfig = &tls.Config{ServerName: e.ServerName, InsecureSkipVerify: e.SkipVerify, MinVersion: tls.VersionTLS12}
+		}
+		servers = append(servers, &instance.Server{Member: e.Member, Login: login})
+	}
+	t := newTarget(Address, topology.NewGroup(servers, true))
+	t.group.LocalOnly = d.Local
+	t.shape = newShape(t, d.Shape, d.Master)
+	return t
+}
+
+// undoing is the keeper in a guard process.
+type undoing struct {
+	t  *Target
+	id string
+
+	mu     sync.Mutex
+	duties map[int64]*duty
+	named  map[int]bool // servers that know our connection by its name
+	over   chan struct{}
+	once   sync.Once
+}
+
+type duty struct {
+	Undo
+	exempt net.Conn // of a pause
+}
+
+// Begin implements guard.Keeper.
+func (k *undoing) Begin(ctx context.Context, id int64, body json.RawMessage) error {
+	d := &duty{}
+	if err := json.Unmarshal(body, &d.Undo); err != nil {
+		return err
+	}
+	k.once.Do(k.introduce)
+	if d.Paused {
+		var err error
+		if d.exempt, err = instance.Exempt(ctx, k.t.group.Servers[d.Server-1]); err != nil {
+			return err
+		}
+	}
+	k.note(ctx, id, d)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.duties[id] = d
+	return nil
+}
+
+// End implements guard.Keeper.
+func (k *undoing) End(ctx context.Context, id int64) {
+	if d := k.duty(id); d != nil {
+		d.close()
+		k.forget(ctx, id, d)
+		k.mu.Lock()
+		delete(k.duties, id)
+		k.mu.Unlock()
+	}
+}
+
+// Undo implements guard.Keeper.
+func (k *undoing) Undo(ctx context.Context, id int64) (what string, err error) {
+	d := k.duty(id)
+	if d == nil {
+		return "nothing", nil
+	}
+	switch {
+	case d.Keys != "":
+		what = fmt.Sprintf("remove the keys containing %q", d.Keys)
+		changed := k.changed()
+		if err = k.t.sweepTwice(ctx, d.Keys); err == nil && changed {
+			err = errChanged
+		}
+	case d.Master:
+		what = fmt.Sprintf("%s %s", d.Undo, k.t.group.Servers[d.Server-1].Addr)
+		err = k.t.reinstate(ctx, d.Undo)
+	default:
+		s := k.t.group.Servers[d.Server-1]
+		what = fmt.Sprintf("%s %s", d.Undo, s.Addr)
+		if d.Paused {
+			if err = instance.Resume(ctx, d.exempt, s); err != nil {
+				return what, errors.New(k.t.Hide(err.Error()))
+			}
+		}
+		err = s.VisitFor(ctx, instance.TalkTimeout, d.Undo.on)
+	}
+	if err != nil {
+		err = errors.New(k.t.Hide(err.Error())) // it may go to a file
+	}
+	if err == nil {
+		k.forget(ctx, id, d)
+		d.close()
+		k.mu.Lock()
+		delete(k.duties, id)
+		k.mu.Unlock()
+	}
+	return what, err
+}
+
+// errChanged: what is written while the servers are not yet as they were may be lost
+// again, with a server that ceases to be the master: keys are removed once more then.
+var errChanged = errors.New("the servers are not yet as they were")
+
+// changed tells whether there is more to undo than keys.
+func (k *undoing) changed() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, d := range k.duties {
+		if d.Keys == "" {
+			return true
+		}
+	}
+	return false
+}
+
+// Close implements guard.Keeper.
+func (k *undoing) Close() {
+	close(k.over)
+	_ = k.t.Close()
+}
+
+func (k *undoing) duty(id int64) *duty {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.duties[id]
+}
+
+func (d *duty) close() {
+	if d.exempt != nil {
+		_ = d.exempt.Close()
+	}
+}
+
+// String says what is done to undo it.
+func (u Undo) String() string {
+	switch {
+	case u.Master:
+		return "restore the role of master of"
+	case u.Paused:
+		return "end the pause of the clients of"
+	case u.ReadOnly && u.Follows != "":
+		return "follow " + u.Follows + " again:"
+	case u.ReadOnly:
+		return "end the read-only state of"
+	}
+	var names []string
+	for _, s := range u.Settings {
+		names = append(names, s.Name)
+	}
+	return "put back " + strings.Join(names, ", ") + " of"
+}
+
+// on undoes it at the server.
+func (u Undo) on(ctx context.Context, c *redis.Client) error {
+	for _, s := range u.Settings {
+		if err := c.ConfigSet(ctx, s.Name, s.Was).Err(); err != nil {
+			return fmt.Errorf("set %s: %w", s.Name, err)
+		}
+	}
+	if !u.ReadOnly {
+		return nil
+	}
+	host, port := "NO", "ONE"
+	if u.Follows != "" {
+		var err error
+		if host, port, err = net.SplitHostPort(u.Follows); err != nil {
+			return err
+		}
+	}
+	return c.ReplicaOf(ctx, host, port).Err()
+}
+
+// betweenSweeps is how long the server may take to execute what a killed program had
+// sent: keys that are made after a sweep.
+const betweenSweeps = 150 * time.Millisecond
+
+// sweepTwice removes keys until there are none, twice in a row.
+func (t *Target) sweepTwice(ctx context.Context, prefix string) error {
+	for clean := 0; ; {
+		n, err := t.Sweep(ctx, prefix)
+		if err != nil {
+			return err
+		}
+		if clean++; n > 0 {
+			clean = 0
+		}
+		if clean == 2 {
+			return nil
+		}
+		select {
+		case <-time.After(betweenSweeps):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Pause has a server hold back the commands of all clients, for d at most. resume ends
+// that, which no other client could: its command would be held back, too. It may be
+// called when the pause is over, and again when it fails: servers before 6.2 cannot be
+// told, and are waited for.
+func (t *Target) Pause(ctx context.Context, number int, d time.Duration) (resumed func(context.Context) error, err error) {
+	s, err := t.numbered(number)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := instance.Exempt(ctx, s)
+	if err == nil {
+		err = instance.Answered(ctx, conn, instance.Request("CLIENT", "PAUSE", strconv.FormatInt(d.Milliseconds(), 10)), 1)
+		if err != nil {
+			_ = conn.Close()
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("pause the clients of server %d: %w", number, err)
+	}
+	return func(ctx context.Context) error {
+		err := instance.Resume(ctx, conn, s)
+		if err == nil || ctx.Err() != nil {
+			_ = conn.Close()
+		}
+		return err
+	}, nil
+}
