@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	_ "time/tzdata" // $TZ works where no time zones are installed, as in an image from scratch
 
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/spf13/cobra"

@@ -6,7 +6,7 @@ package layout
 // packages of lower levels only, so packages of one level know nothing of each
 // other. Test files and the conformance suites' own tests may look anywhere.
 var Levels = [][]string{
-	{"clock", "variant", "internal/printable", "internal/mark", "internal/names"},
+	{"clock", "variant", "internal/printable", "internal/mark", "internal/names", "internal/rename"},
 	{"history", "internal/guard", "internal/workdir", "internal/limits", "internal/stepped", "internal/interrupt", "internal/keyname", "internal/coro", "internal/redismodel"},
 	{"lockimpl", "target", "database", "wire"},
 	{"stockimpl", "queueimpl", "idimpl", "dispatchimpl", "checker", "load", "faults"},
