@@ -2,7 +2,8 @@
 # make test    everything that CI checks
 # make long    the long cross-validation: checkers against porcupine, the model of
 #              Redis against a real one, rules against checkers, schedules replayed;
-#              1M tampered histories, every fault in every scenario, 200 kills
+#              1M tampered histories, every fault in every scenario, 200 kills;
+#              a renamed module as a whole, a release for all platforms
 # make bench   the benchmarks
 # make trials  the gate, 100 times with a lock that is slower by 30 % and 100 times without
 # make matrix  every failure with ten seeds, and docs/faults.md from what came of it
@@ -42,7 +43,7 @@ vet:
 	$(STATIC) $(GO) tool staticcheck ./...
 
 long:
-	OVERSELL_LONG=1 $(GO) test -p 1 -timeout 60m ./checker ./internal/redismodel ./explore
+	OVERSELL_LONG=1 $(GO) test -p 1 -timeout 60m ./checker ./internal/redismodel ./explore ./internal/release
 	OVERSELL_LONG=1 $(GO) test -p 1 -timeout 90m -run '^(TestTampered|TestEveryFaultInEveryScenario|TestNoPassWithoutOpportunity|TestServersOfOthersAreLeftAsTheyWere)$$' ./campaign ./cmd/oversell
 
 bench:

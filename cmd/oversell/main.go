@@ -63,10 +63,11 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return limits.Explain(err) })
-	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(runCommand(&code), compareCommand(&code), exploreCommand(&code), checkCommand(&code), reportCommand(), proxyCommand(&code), listCommand(), versionCommand())
 	root.AddCommand(claimsCommand(&code))
 	root.AddCommand(gateCommand(&code))
+	root.AddCommand(manCommand())
+	completed(root)
 	if err := root.ExecuteContext(ctx); err != nil {
 		for _, line := range errorLines(err) {
 			tellf(stderr, "oversell: %s\n", line)

@@ -453,3 +453,62 @@ func TestJoinedErrorsStandOnLinesOfTheirOwn(t *testing.T) {
 		}
 	}
 }
+
+// TestCompletion: the shell completes the names of what there is, and each of several
+// behind commas.
+func TestCompletion(t *testing.T) {
+	for _, test := range []struct{ line, want string }{
+		{"run --lock lua-", "lua-release\tSET token NX EX"},
+		{"run --lock lua-release,fair-", "lua-release,fair-no-reap\t"},
+		{"explore --sale fenced-", "fenced-write\t"},
+		{"compare --queue re", "reliable\t"},
+		{"run --dispatch dispatch-", "dispatch-fenced\t"},
+		{"run --ids get", "get-set\t"},
+		{"compare --scenario sec", "seckill-queued\t"},
+		{"run --fault fre", "freeze\tfreeze [before|after]"},
+		{"proxy --fault dr", "drop-reply\t"},
+		{"run --waiting pub", "pubsub"},
+		{"run --topology sen", "sentinel"},
+		{"run --target emb", "embedded"},
+		{"claims C26", "C26\t"},
+		{"list fau", "faults"},
+		{"gate pl", "yaml\nyml\n:8"},
+	} {
+		code, stdout, stderr := cli(t, append([]string{"__complete"}, strings.Fields(test.line)...)...)
+		if code != 0 || !strings.HasPrefix(stdout, test.want) && !strings.Contains(stdout, "\n"+test.want) {
+			t.Errorf("%s: exit code %d, no %q in\n%s%s", test.line, code, test.want, stdout, stderr)
+		}
+	}
+	if code, stdout, stderr := cli(t, "completion", "bash"); code != 0 || !strings.Contains(stdout, "__complete") {
+		t.Errorf("completion bash: exit code %d\n%.200s%s", code, stdout, stderr)
+	}
+}
+
+// TestManPages: there is one for each command, with its text, flags and examples, and the
+// same twice if the date is given.
+func TestManPages(t *testing.T) {
+	t.Setenv("SOURCE_DATE_EPOCH", "1700000000")
+	dir := filepath.Join(t.TempDir(), "man1")
+	if code, _, stderr := cli(t, "man", dir); code != 0 {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	for _, name := range []string{"", "-run", "-compare", "-explore", "-check", "-gate", "-claims", "-list", "-report", "-proxy", "-version"} {
+		page, err := os.ReadFile(filepath.Join(dir, "oversell"+name+".1"))
+		if err != nil || !strings.Contains(string(page), `.TH "OVERSELL`) || !strings.Contains(string(page), `"Nov 2023"`) {
+			t.Errorf("oversell%s.1: %v\n%.300s", name, err, page)
+		}
+	}
+	page, _ := os.ReadFile(filepath.Join(dir, "oversell-run.1"))
+	for _, want := range []string{".SH EXAMPLE", `\fB--lock\fP`, "oversell run --scenario queue --die 0.05", "With no flags: a flash sale"} {
+		if !strings.Contains(string(page), want) {
+			t.Errorf("oversell-run.1 does not have %q:\n%s", want, page)
+		}
+	}
+	if code, _, _ := cli(t, "man", "/proc/self/man"); code != reports.ExitEnvironment {
+		t.Errorf("a directory that cannot be written: exit code %d", code)
+	}
+	t.Setenv("SOURCE_DATE_EPOCH", "yesterday")
+	if code, _, stderr := cli(t, "man", dir); code != reports.ExitUsage || !strings.Contains(stderr, "SOURCE_DATE_EPOCH") {
+		t.Errorf("a wrong date: exit code %d: %s", code, stderr)
+	}
+}
