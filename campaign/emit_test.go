@@ -36,9 +36,9 @@ func TestEmittedTestsFailWhileTheBugIsThere(t *testing.T) {
 	if _, err := exec.LookPath("redis-server"); err != nil && os.Getenv("OVERSELL_REQUIRE_ALL") != "1" {
 		t.Skip(err)
 	}
-	flawed := counterexample(t, "redislock-printed")
+	flawed := counterexample(t, "php-lock-printed")
 	mended := flawed
-	mended.Lock = "redislock-atomic"
+	mended.Lock = "php-lock-atomic"
 	dir := scratchModule(t)
 	for name, e := range map[string]reports.Exploration{"flawed": flawed, "mended": mended} {
 		path := filepath.Join(dir, name+"_test.go")
@@ -65,10 +65,10 @@ func TestEmittedTestsFailWhileTheBugIsThere(t *testing.T) {
 	if err == nil {
 		t.Error("the tests pass")
 	}
-	property := testName(flawed)[len("RedislockPrinted"):]
+	property := testName(flawed)[len("PhpLockPrinted"):]
 	for _, want := range []string{
-		"--- FAIL: TestRedislockPrinted" + property,
-		"--- PASS: TestRedislockAtomic" + property,
+		"--- FAIL: TestPhpLockPrinted" + property,
+		"--- PASS: TestPhpLockAtomic" + property,
 		"setnx Lock:order",
 		flawed.Counterexample.Sentence,
 		"that bug is gone",

@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/spf13/cobra"
 
+	"oversell/campaign"
 	"oversell/database"
 	"oversell/internal/guard"
 	"oversell/internal/limits"
@@ -67,6 +68,11 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.AddCommand(claimsCommand(&code))
 	root.AddCommand(gateCommand(&code))
 	root.AddCommand(manCommand())
+	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) {
+		for _, note := range campaign.Notes(cmd.Flags()) {
+			tellf(cmd.ErrOrStderr(), "note: %s\n", note)
+		}
+	}
 	completed(root)
 	if err := root.ExecuteContext(ctx); err != nil {
 		for _, line := range errorLines(err) {

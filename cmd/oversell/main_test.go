@@ -72,7 +72,7 @@ func TestBadInputIsOneLineAndExit2(t *testing.T) {
 		want string
 	}{
 		{[]string{"run", "--lock", "lua-relase"}, `did you mean lua-release`},
-		{[]string{"run", "--lock", "xyz"}, "it is one of none, redislock-printed"},
+		{[]string{"run", "--lock", "xyz"}, "it is one of none, php-lock-printed"},
 		{[]string{"run", "--sale", "plian"}, "did you mean plain"},
 		{[]string{"run", "--scenario", "mutx"}, "did you mean mutex"},
 		{[]string{"run", "--scenario", "mutex", "--sale", "plain"}, "leave out --sale: in scenario mutex"},
@@ -88,7 +88,7 @@ func TestBadInputIsOneLineAndExit2(t *testing.T) {
 		{[]string{"run", "--clients", "many"}, "--clients many: must be a whole number, 1 to 100000"},
 		{[]string{"run", "--stock", "-1"}, "--stock -1: must be 0 to"},
 		{[]string{"run", "--ttl", "1us"}, "Redis counts in whole milliseconds"},
-		{[]string{"run", "--lock", "redislock", "--ttl", "100ms"}, "whole seconds"},
+		{[]string{"run", "--lock", "php-lock", "--ttl", "100ms"}, "whole seconds"},
 		{[]string{"run", "--lock", "redlock", "--topology", "single"}, "--topology masters:5"},
 		{[]string{"run", "--lock", "lua-release", "--sale", "fenced"}, "--lock fenced"},
 		{[]string{"run", "--waiting", "spin"}, "--waiting spin: waiting strategy"},
@@ -189,7 +189,7 @@ func TestASweepIsADemonstration(t *testing.T) {
 func TestCheckGivesTheSameBytes(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "runs")
 	code, first, stderr := cli(t, "run", "--target", "embedded", "--clients", "8", "--stock", "40",
-		"--lock", "none,redislock-printed,lua-release,fair", "--jsonl", "--json", "--out", dir)
+		"--lock", "none,php-lock-printed,lua-release,fair", "--jsonl", "--json", "--out", dir)
 	if code != reports.ExitViolated {
 		t.Fatalf("exit %d: %s", code, stderr)
 	}
@@ -510,5 +510,31 @@ func TestManPages(t *testing.T) {
 	t.Setenv("SOURCE_DATE_EPOCH", "yesterday")
 	if code, _, stderr := cli(t, "man", dir); code != reports.ExitUsage || !strings.Contains(stderr, "SOURCE_DATE_EPOCH") {
 		t.Errorf("a wrong date: exit code %d: %s", code, stderr)
+	}
+}
+
+// TestEarlierNamesOfLocks: every command takes them, and says on stderr what they are now.
+func TestEarlierNamesOfLocks(t *testing.T) {
+	dir := t.TempDir()
+	plan := filepath.Join(dir, "gate.yaml")
+	text := "safety:\n  - name: it breaks\n    expect: violated\n    explore: {lock: redislock-printed}\n"
+	if err := os.WriteFile(plan, []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"run", "--lock", "redislock-printed", "--target", "embedded", "--scenario", "mutex", "--clients", "2", "--duration", "50ms"},
+		{"explore", "--lock", "redislock-printed"},
+		{"gate", plan},
+	} {
+		code, stdout, stderr := cli(t, append(args, "--json", "--out", filepath.Join(dir, args[0]))...)
+		if code == reports.ExitUsage || code == reports.ExitEnvironment {
+			t.Errorf("%s: exit code %d: %s", args[0], code, stderr)
+		}
+		if strings.Contains(stdout, `"redislock`) || !strings.Contains(stdout, "php-lock-printed") {
+			t.Errorf("%s --json does not have the name of today:\n%s", args[0], stdout)
+		}
+		if !strings.Contains(stderr, "note: lock redislock-printed is called php-lock-printed now\n") {
+			t.Errorf("%s says\n%s", args[0], stderr)
+		}
 	}
 }
