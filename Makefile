@@ -23,7 +23,7 @@ DOCKER_IMAGE ?= oversell
 
 # As a release is compiled. Whatever needs no race detector is compiled like this, so
 # that the libraries are compiled once for all of it.
-STATIC = CGO_ENABLED=0 GOFLAGS="$(GOFLAGS) -trimpath"
+STATIC = CGO_ENABLED=0 GOFLAGS="$$($(GO) env GOFLAGS) -trimpath"
 
 .PHONY: setup test check-format vet long bench trials matrix image rename release docker man
 

@@ -82,7 +82,8 @@ func TestEmittedTestsFailWhileTheBugIsThere(t *testing.T) {
 // asReleased has the go command compile as it does for a release, and in make vet, so that
 // the libraries are compiled once for all of it.
 func asReleased() []string {
-	return append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS="+os.Getenv("GOFLAGS")+" -trimpath")
+	flags, _ := exec.Command("go", "env", "GOFLAGS").Output() // no more than the defaults would be lost
+	return append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS="+strings.TrimSpace(string(flags))+" -trimpath")
 }
 
 // scratchModule is a module that requires this one, in this state.

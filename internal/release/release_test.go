@@ -34,7 +34,8 @@ func environment(more ...string) []string {
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, "GITHUB_") || strings.HasPrefix(v, "MAKE") || strings.HasPrefix(v, "OVERSELL_LONG=")
 	})
-	env = append(env, "CGO_ENABLED=0", "GOFLAGS="+os.Getenv("GOFLAGS")+" -trimpath", "VERSION="+version, "COMMIT="+commit)
+	flags, _ := exec.Command("go", "env", "GOFLAGS").Output() // no more than the defaults would be lost
+	env = append(env, "CGO_ENABLED=0", "GOFLAGS="+strings.TrimSpace(string(flags))+" -trimpath", "VERSION="+version, "COMMIT="+commit)
 	return append(env, more...)
 }
 
@@ -61,7 +62,8 @@ func copied(t *testing.T) (dir string) {
 		if d.IsDir() && slices.Contains([]string{".git", "dist", "oversell-runs"}, d.Name()) {
 			return filepath.SkipDir
 		}
-		if !d.Type().IsRegular() || path == root+"/oversell" {
+		// In a work tree of its own .git is a file, by which a copy would be that work tree.
+		if !d.Type().IsRegular() || d.Name() == ".git" || path == root+"/oversell" {
 			return nil
 		}
 		to := filepath.Join(dir, strings.TrimPrefix(path, root))
