@@ -2,20 +2,30 @@
 # make test    everything that CI checks
 # make long    the long cross-validation: checkers against porcupine, the model of
 #              Redis against a real one, rules against checkers, schedules replayed;
-#              1M tampered histories, every fault in every scenario, 200 kills
+#              1M tampered histories, every fault in every scenario, 200 kills;
+#              a renamed module as a whole, a release for all platforms
 # make bench   the benchmarks
 # make trials  the gate, 100 times with a lock that is slower by 30 % and 100 times without
 # make matrix  every failure with ten seeds, and docs/faults.md from what came of it
 # make image   a small Redis image from Debian packages, for
 #              machines without a registry; IMAGE=name:tag names it
+# make rename  MODULE=example.com/you/oversell: the module's path, everywhere
+# make release static programs for linux and darwin, amd64 and arm64, and checksums, in dist
+# make docker  an image of oversell itself, from the linux program of this machine
+# make man     man pages in dist/man
 
 GO ?= go
 PACKAGES = $(shell $(GO) list ./...)
 # Tests that load a server as much as they can have the machine to themselves.
 LOADED = oversell/campaign oversell/claims oversell/gate oversell/cmd/oversell
 IMAGE ?= oversell-redis:local
+DOCKER_IMAGE ?= oversell
 
-.PHONY: setup test check-format vet long bench trials matrix image
+# As a release is compiled. Whatever needs no race detector is compiled like this, so
+# that the libraries are compiled once for all of it.
+STATIC = CGO_ENABLED=0 GOFLAGS="$$($(GO) env GOFLAGS) -trimpath"
+
+.PHONY: setup test check-format vet long bench trials matrix image rename release docker man
 
 setup:
 	./setup.sh
@@ -23,17 +33,17 @@ setup:
 test: check-format vet
 	$(GO) test -race -p 2 -parallel 4 -timeout 15m $(filter-out $(LOADED),$(PACKAGES))
 	$(GO) test -race -p 1 -parallel 4 -timeout 15m $(LOADED)
-	$(GO) test -p 2 -timeout 10m ./checker ./explore/... ./examples/... # what would take too long under the race detector
+	$(STATIC) $(GO) test -p 2 -timeout 10m ./checker ./explore/... ./examples/... # what would take too long under the race detector
 
 check-format:
 	@bad=$$(gofmt -l .); if [ -n "$$bad" ]; then echo "not gofmt'd:" $$bad; exit 1; fi
 
 vet:
-	$(GO) vet ./...
-	$(GO) tool staticcheck ./...
+	$(STATIC) $(GO) vet ./...
+	$(STATIC) $(GO) tool staticcheck ./...
 
 long:
-	OVERSELL_LONG=1 $(GO) test -p 1 -timeout 60m ./checker ./internal/redismodel ./explore/...
+	OVERSELL_LONG=1 $(GO) test -p 1 -timeout 60m ./checker ./internal/redismodel ./explore/... ./internal/release
 	OVERSELL_LONG=1 $(GO) test -p 1 -timeout 90m -run '^(TestTampered|TestEveryFaultInEveryScenario|TestNoPassWithoutOpportunity|TestServersOfOthersAreLeftAsTheyWere)$$' ./campaign ./cmd/oversell
 
 bench:
@@ -47,3 +57,19 @@ trials:
 
 matrix:
 	OVERSELL_MATRIX=10 $(GO) test -timeout 120m -parallel 3 -run '^TestMatrix$$' -v ./campaign
+
+rename:
+	@$(GO) run ./internal/rename "$(MODULE)"
+
+release:
+	GO="$(GO)" ./release.sh
+
+# Directories in an image have the rights of those that are copied.
+docker:
+	PLATFORMS=linux/$$($(GO) env GOARCH) GO="$(GO)" ./release.sh
+	rm -rf dist/root && mkdir -p dist/root/tmp dist/root/work dist/root/etc/ssl/certs && chmod 1777 dist/root/tmp dist/root/work
+	@if [ -e /etc/ssl/certs/ca-certificates.crt ]; then cp /etc/ssl/certs/ca-certificates.crt dist/root/etc/ssl/certs/; fi
+	docker build --build-arg TARGETARCH=$$($(GO) env GOARCH) --tag $(DOCKER_IMAGE) .
+
+man:
+	$(STATIC) $(GO) run ./cmd/oversell man dist/man

@@ -79,7 +79,7 @@ func TestSweepLeavesOutWhatCannotRun(t *testing.T) {
 		}
 	}
 	// A lock that was asked for by name must not be left out silently.
-	o.Locks = []string{"redislock"}
+	o.Locks = []string{"php-lock"}
 	if _, err := NewPlan(t.Context(), o); !errors.As(err, new(scenarios.Unmet)) {
 		t.Errorf("a lock by name that cannot run: %v", err)
 	}
@@ -212,7 +212,7 @@ func (s stopAfterFirst) Done(int, int, reports.Run) { s.cancel() }
 
 // TestJudgingIsDeterministic: the same file, the same bytes.
 func TestJudgingIsDeterministic(t *testing.T) {
-	p, _ := ran(t, options("none", "redislock-printed"))
+	p, _ := ran(t, options("none", "php-lock-printed"))
 	var first []byte
 	for range 3 {
 		d, err := Check(t.Context(), p.Dir)

@@ -79,7 +79,7 @@ func TestContenders(t *testing.T) {
 		with, not []string
 		n         int // 0: any number
 	}{
-		{nil, []string{"lua-release + plain", "fenced + fenced", "redislock-printed + plain", "none + lua", "none + watch"},
+		{nil, []string{"lua-release + plain", "fenced + fenced", "php-lock-printed + plain", "none + lua", "none + watch"},
 			[]string{"none + plain", "fair-no-reap + plain", "none + decr", "none + sql-version"}, 0},
 		{[]string{"--lock=none,lua-release", "--sale=plain,lua"}, []string{"none + plain", "lua-release + lua"}, nil, 4},
 		{[]string{"--lock=fair-no-reap"}, []string{"fair-no-reap + plain"}, nil, 1}, // asked for
@@ -108,7 +108,7 @@ func TestContenders(t *testing.T) {
 }
 
 func TestConfigurations(t *testing.T) {
-	p := comparison(t, "--lock=lua-release,redislock", "--target=process,embedded", "--clients=10,20", "--ttl=1s,500ms",
+	p := comparison(t, "--lock=lua-release,php-lock", "--target=process,embedded", "--clients=10,20", "--ttl=1s,500ms",
 		"--fault=slow 600ms 5%", "--fault=crash after SETNX 1%; freeze holder 600ms")
 	if n := 2 * 3 * 2 * 2; len(p.configurations) != n {
 		t.Fatalf("%d configurations; want %d", len(p.configurations), n)
@@ -130,7 +130,7 @@ func TestConfigurations(t *testing.T) {
 				t.Errorf("%s waits by %s", f.report, x.config.Waiting)
 			}
 		}
-		// redislock counts whole seconds.
+		// php-lock counts whole seconds.
 		if want := 1 + strings.Count(f.report.Swept[1], "1s"); len(p.in(i)) != want {
 			t.Errorf("%s has %d cells; want %d", f.report, len(p.in(i)), want)
 		}
@@ -466,18 +466,18 @@ func TestCommandsAreCounted(t *testing.T) {
 }
 
 func TestComparison(t *testing.T) {
-	p := comparison(t, small("--lock=lua-release,redislock-printed,set-nx-ex", "--rounds=3")...)
+	p := comparison(t, small("--lock=lua-release,php-lock-printed,set-nx-ex", "--rounds=3")...)
 	c := compared(t, p)
 	if c.Rounds != 3 || c.ExitCode() != reports.ExitPass || len(c.Cells) != 3 {
 		t.Fatalf("%d rounds, exit code %d, cells %+v", c.Rounds, c.ExitCode(), c.Cells)
 	}
 	f := c.Configurations[0]
-	if f.Control.Contender.Lock != "redislock-printed" || f.Control.Runs != 3 || !f.Control.Power() || f.Fastest < 0 {
+	if f.Control.Contender.Lock != "php-lock-printed" || f.Control.Runs != 3 || !f.Control.Power() || f.Fastest < 0 {
 		t.Errorf("the configuration: %+v", f)
 	}
 	for _, x := range c.Cells {
 		who := c.Contenders[x.Contender]
-		if want := map[bool]string{true: reports.Broke, false: reports.NoViolation}[who.Lock == "redislock-printed"]; x.Outcome != want {
+		if want := map[bool]string{true: reports.Broke, false: reports.NoViolation}[who.Lock == "php-lock-printed"]; x.Outcome != want {
 			t.Errorf("%s: %s (%s)", who, x.Outcome, x.Why)
 		}
 		if x.Runs != 3 || len(x.Rounds) != 3 || x.Throughput.Median <= 0 || x.Ratio == nil || x.Request == nil || x.RequestAlone == nil ||
@@ -519,10 +519,10 @@ func plant(p *ComparePlan, lock string) {
 }
 
 func TestASurpriseIsExit1(t *testing.T) {
-	p := comparison(t, small("--lock=redislock-printed,lua-release", "--rounds=1")...)
-	plant(p, "redislock-printed")
+	p := comparison(t, small("--lock=php-lock-printed,lua-release", "--rounds=1")...)
+	plant(p, "php-lock-printed")
 	c := compared(t, p)
-	if s := c.Surprises(); c.ExitCode() != reports.ExitViolated || len(s) != 1 || c.Contenders[s[0].Contender].Lock != "redislock-printed" {
+	if s := c.Surprises(); c.ExitCode() != reports.ExitViolated || len(s) != 1 || c.Contenders[s[0].Contender].Lock != "php-lock-printed" {
 		t.Errorf("exit code %d, surprises %+v", c.ExitCode(), s)
 	}
 }
@@ -569,8 +569,8 @@ func TestStoppedComparison(t *testing.T) {
 	for _, c := range []struct {
 		planted string
 		want    int
-	}{{"", reports.ExitInconclusive}, {"redislock-printed", reports.ExitViolated}} {
-		p := comparison(t, small("--lock=lua-release,redislock-printed", "--rounds=9")...)
+	}{{"", reports.ExitInconclusive}, {"php-lock-printed", reports.ExitViolated}} {
+		p := comparison(t, small("--lock=lua-release,php-lock-printed", "--rounds=9")...)
 		plant(p, c.planted)
 		ctx, cancel := context.WithCancel(t.Context())
 		d, err := Compare(ctx, p, &stopping{cancel: cancel, after: 6}) // in the second round

@@ -15,6 +15,7 @@ import (
 
 	"oversell/checker"
 	"oversell/history"
+	"oversell/lockimpl"
 	"oversell/reports"
 	"oversell/variant"
 )
@@ -198,12 +199,19 @@ func checked(ctx context.Context, path string) (reports.Run, error) {
 	}
 }
 
-// read reads a saved history. One in a run directory must be the one that its run.json
+// read reads a saved history, with the names of today. One in a run directory must be the one that its run.json
 // was written for.
 func read(path string) (*history.History, error) {
 	h, err := history.Read(path)
-	if err != nil || filepath.Base(path) != historyFile {
+	if err != nil {
 		return h, err
+	}
+	if note := Renamed(h.Header.Lock); note != "" {
+		h.Header.Lock = lockimpl.Today(h.Header.Lock)
+		h.Remarks = append(h.Remarks, note)
+	}
+	if filepath.Base(path) != historyFile {
+		return h, nil
 	}
 	beside := filepath.Join(filepath.Dir(path), runFile)
 	if err := ordinary(beside); err != nil {

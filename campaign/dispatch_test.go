@@ -38,9 +38,9 @@ func TestDispatch(t *testing.T) {
 	for _, kind := range databasetest.Kinds {
 		for _, c := range []struct{ lock, verdict string }{
 			{"none", reports.Violated},
-			{"redislock-printed", reports.Violated},
+			{"php-lock-printed", reports.Violated},
 			{"lua-release", reports.Pass},
-			{"redislock-atomic", reports.Pass},
+			{"php-lock-atomic", reports.Pass},
 			{"fair", reports.Pass}, // it has a line, in which nobody stands
 		} {
 			t.Run(kind+" "+c.lock, func(t *testing.T) {

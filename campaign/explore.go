@@ -16,6 +16,7 @@ import (
 	"oversell/explore"
 	"oversell/history"
 	"oversell/internal/limits"
+	"oversell/lockimpl"
 	"oversell/reports"
 	"oversell/scenarios"
 	"oversell/server"
@@ -47,7 +48,7 @@ func (o *SearchOptions) BindSearch(f *pflag.FlagSet) {
 	o.Set = f.Changed
 	b := &o.Bounds
 	f.StringVar(&o.Scenario, "scenario", "", "what the clients do: mutex, seckill, queue, seckill-queued, ids or floors (default: what the variants named are for; mutex)")
-	f.StringSliceVar(&o.Locks, "lock", nil, "the lock, or several: a,b (default: every shipped one)")
+	bindLocks(f, &o.Locks)
 	f.StringVar(&o.Sale, "sale", "", "how the sale is written (default: plain; fenced under locks that grant fencing tokens)")
 	f.StringVar(&o.Queue, "queue", "", "the task queue (default: every shipped one)")
 	f.StringVar(&o.IDs, "ids", "", "how numbers are generated, in ids and floors (default: get-set)")
@@ -303,8 +304,15 @@ func running(t *server.Target) string {
 	return "the embedded emulation"
 }
 
-// Trace reads an exploration from what explore --json or --out wrote.
-func Trace(path string) (e reports.Exploration, err error) {
+// Trace reads an exploration from what explore --json or --out wrote. A lock that had
+// another name then has its name of today, and renamed says so.
+func Trace(path string) (e reports.Exploration, renamed string, err error) {
+	e, err = trace(path)
+	renamed, e.Lock = Renamed(e.Lock), lockimpl.Today(e.Lock)
+	return e, renamed, err
+}
+
+func trace(path string) (e reports.Exploration, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return e, err

@@ -72,14 +72,14 @@ var Failures = []Failure{
 			holds(variant.Lock, variant.Progress, with(mutexOf1s, "--lock", "lua-release", "--fault", "crash after SETNX 5% times 20")...),
 			holds(variant.Lock, variant.Progress, with(mutexOf1s, "--lock", "setnx-expire-atomic", "--fault", "crash after EVAL in acquire 5% times 20")...),
 			holds(variant.Lock, variant.Progress, with(mutexOf1s, "--lock", "incr-atomic", "--fault", "crash after EVAL in acquire 5% times 20")...),
-			holds(variant.Lock, variant.Progress, with(mutexOf1s, "--lock", "redislock-atomic", "--fault", "crash after EVAL in acquire 5% times 20")...),
+			holds(variant.Lock, variant.Progress, with(mutexOf1s, "--lock", "php-lock-atomic", "--fault", "crash after EVAL in acquire 5% times 20")...),
 		},
 	},
 	{
 		Mode: "live owner robbed", Trigger: "load alone: a contender looks between SETNX and EXPIRE, or just after a release",
 		Cells: join(
-			each(breaks, variant.Lock, variant.MutualExclusion, "--lock", []string{"redislock-printed", "redislock"}, "--scenario", "mutex"),
-			each(holds, variant.Lock, variant.MutualExclusion, "--lock", []string{"lua-release", "redislock-atomic"}, "--scenario", "mutex"),
+			each(breaks, variant.Lock, variant.MutualExclusion, "--lock", []string{"php-lock-printed", "php-lock"}, "--scenario", "mutex"),
+			each(holds, variant.Lock, variant.MutualExclusion, "--lock", []string{"lua-release", "php-lock-atomic"}, "--scenario", "mutex"),
 		),
 	},
 	{
@@ -108,7 +108,7 @@ var Failures = []Failure{
 	{
 		Mode: "same token twice", Trigger: "two clients call in one second and get the same token",
 		Cells: join(
-			each(breaks, variant.Lock, variant.OwnerOnlyRelease, "--lock", []string{"redislock"}, "--scenario", "mutex"),
+			each(breaks, variant.Lock, variant.OwnerOnlyRelease, "--lock", []string{"php-lock"}, "--scenario", "mutex"),
 			each(holds, variant.Lock, variant.OwnerOnlyRelease, "--lock", []string{"lua-release"}, "--scenario", "mutex"),
 		),
 	},
@@ -135,7 +135,7 @@ var Failures = []Failure{
 	{
 		Mode: "failover", Trigger: "a lock is granted by a master that is lost before it has told its replica",
 		Cells: join(
-			each(breaks, variant.Lock, variant.MutualExclusion, "--lock", []string{"setnx-expire", "incr", "set-nx-ex", "token-del", "token-get-del", "lua-release", "redislock-atomic", "setnx-expire-atomic", "incr-atomic", "watchdog", "fenced", "fair"},
+			each(breaks, variant.Lock, variant.MutualExclusion, "--lock", []string{"setnx-expire", "incr", "set-nx-ex", "token-del", "token-get-del", "lua-release", "php-lock-atomic", "setnx-expire-atomic", "incr-atomic", "watchdog", "fenced", "fair"},
 				with(splitHold, "--fault", "split-brain at 300ms for 1s")...),
 			each(breaks, variant.Sale, variant.NoOversell, "--sale", []string{"lua"}, "--lock", "none", "--clients", "16", "--stock", "3000", "--hold", "20ms", "--timeout", "1s", "--topology", "sentinel", "--fault", "split-brain at 600ms for 1s"),
 			each(holds, variant.Lock, variant.MutualExclusion, "--lock", []string{"redlock"}, with(longHolds, "--topology", "masters:5", "--fault", "kill node 4 at 300ms for good", "--fault", "kill node 5 at 300ms for good")...),
@@ -167,8 +167,8 @@ var Failures = []Failure{
 	{
 		Mode: "server restarts empty", Trigger: "a server without persistence is killed while a lock is held, and comes back",
 		Cells: join(
-			each(breaks, variant.Lock, variant.MutualExclusion, "--lock", []string{"lua-release", "set-nx-ex", "redislock-atomic"}, with(longHolds, "--fault", "restart empty at 600ms")...),
-			each(holds, variant.Lock, variant.MutualExclusion, "--lock", []string{"lua-release", "redislock-atomic"}, "--scenario", "mutex", "--clients", "8", "--ttl", "6s", "--wait", "3s", "--hold", "800ms", "--timeout", "1s", "--duration", "5s", "--aof", "--fault", "restart at 600ms"),
+			each(breaks, variant.Lock, variant.MutualExclusion, "--lock", []string{"lua-release", "set-nx-ex", "php-lock-atomic"}, with(longHolds, "--fault", "restart empty at 600ms")...),
+			each(holds, variant.Lock, variant.MutualExclusion, "--lock", []string{"lua-release", "php-lock-atomic"}, "--scenario", "mutex", "--clients", "8", "--ttl", "6s", "--wait", "3s", "--hold", "800ms", "--timeout", "1s", "--duration", "5s", "--aof", "--fault", "restart at 600ms"),
 			each(holds, variant.Sale, variant.NoOversell, "--sale", []string{"lua"}, "--lock", "none", "--clients", "16", "--stock", "1000", "--hold", "20ms", "--aof", "--fault", "kill at 300ms for 200ms"),
 		),
 	},
@@ -211,7 +211,7 @@ var Failures = []Failure{
 	{
 		Mode: "oversell", Trigger: "load alone: a small stock and many buyers",
 		Cells: join(
-			each(breaks, variant.Sale, variant.NoOversell, "--lock", []string{"none", "redislock-printed", "redislock", "incr-max"}, "--sale", "plain"),
+			each(breaks, variant.Sale, variant.NoOversell, "--lock", []string{"none", "php-lock-printed", "php-lock", "incr-max"}, "--sale", "plain"),
 			each(holds, variant.Sale, variant.NoOversell, "--lock", []string{"set-nx-ex", "lua-release", "fair"}, "--sale", "plain"),
 			each(holds, variant.Sale, variant.NoOversell, "--sale", []string{"lua", "watch"}, "--lock", "none"),
 			each(holds, variant.Sale, variant.NoOversell, "--sale", []string{"fenced"}, "--lock", "fenced"),
@@ -280,7 +280,7 @@ var Failures = []Failure{
 			surviving("delay 20ms 1%"), surviving("drop-request 1%"), surviving("drop-reply 1%"), surviving("late 20ms 1%"),
 			surviving("reset 1%"), surviving("reset after EVAL 1%"), surviving("half-open nth 50"), surviving("trickle 1ms 1%"),
 			surviving("cut replies at 300ms for 200ms"), surviving("cut requests at 300ms for 200ms"), surviving("cancel 1%"),
-			[]Cell{breaks(variant.Sale, variant.NoOversell, "--clients", "16", "--stock", "300", "--lock", "redislock", "--sale", "plain", "--fault", "delay 20ms 1%")},
+			[]Cell{breaks(variant.Sale, variant.NoOversell, "--clients", "16", "--stock", "300", "--lock", "php-lock", "--sale", "plain", "--fault", "delay 20ms 1%")},
 		),
 	},
 }

@@ -1,6 +1,7 @@
 package campaign
 
 import (
+	"slices"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -8,6 +9,8 @@ import (
 	"oversell/database"
 	"oversell/internal/limits"
 	"oversell/load"
+	"oversell/lockimpl"
+	"oversell/reports"
 	"oversell/server"
 )
 
@@ -17,7 +20,7 @@ func (o *Options) Bind(f *pflag.FlagSet) {
 	o.Set = f.Changed
 	o.Waiting = load.Poll
 	f.StringVar(&o.Scenario, "scenario", "seckill", "what the clients do: seckill, mutex, queue, seckill-queued, ids, floors or dispatch")
-	f.StringSliceVar(&o.Locks, "lock", nil, "the lock, or several: a,b (default: every shipped one)")
+	bindLocks(f, &o.Locks)
 	f.StringVar(&o.Sale, "sale", "", "how the sale is written (default: plain; fenced under locks that grant fencing tokens)")
 	f.StringVar(&o.Queue, "queue", "", "the task queue (default: every shipped one)")
 	f.DurationVar(&o.Delay, "delay", 0, "tasks are due after a part of this, drawn by chance (default, where the queue can delay: 50ms; given as 0: none)")
@@ -57,6 +60,68 @@ func (o *Options) Bind(f *pflag.FlagSet) {
 	f.BoolVar(&o.JSONL, "jsonl", false, "also write each history as JSON lines")
 	BindAddress(f, &o.Target)
 	limits.Run.Bind(f)
+}
+
+// bindLocks defines the flag that names locks.
+func bindLocks(f *pflag.FlagSet, names *[]string) {
+	f.StringSliceVar(names, "lock", nil, "the lock, or several: a,b (default: every shipped one)")
+	flag := f.Lookup("lock")
+	flag.Value = &lockNames{Value: flag.Value, SliceValue: flag.Value.(pflag.SliceValue), names: names}
+}
+
+// lockNames is the value of a flag that names locks. Names of earlier versions are
+// turned into those of today.
+type lockNames struct {
+	pflag.Value
+	pflag.SliceValue
+	names *[]string
+	notes []string
+}
+
+// Set implements pflag.Value.
+func (l *lockNames) Set(text string) error {
+	if err := l.Value.Set(text); err != nil {
+		return err
+	}
+	for i, name := range *l.names {
+		if note := Renamed(name); note != "" {
+			(*l.names)[i] = lockimpl.Today(name)
+			l.notes = append(l.notes, note)
+		}
+	}
+	return nil
+}
+
+// Renamed says what a lock is called today if name is one of an earlier version; else it
+// says nothing.
+func Renamed(name string) string {
+	if today := lockimpl.Today(name); today != name {
+		return "lock " + name + " is called " + today + " now"
+	}
+	return ""
+}
+
+// RenamedIn says which locks had other names when the histories of runs were written.
+func RenamedIn(d reports.Document) (notes []string) {
+	for _, v := range lockimpl.Variants {
+		for _, was := range v.Was {
+			note := Renamed(was)
+			if slices.ContainsFunc(d.Runs, func(r reports.Run) bool { return slices.Contains(r.Notes, note) }) {
+				notes = append(notes, note)
+			}
+		}
+	}
+	return notes
+}
+
+// Notes are what is worth saying about how flags were given.
+func Notes(f *pflag.FlagSet) (notes []string) {
+	f.Visit(func(flag *pflag.Flag) {
+		if l, ok := flag.Value.(*lockNames); ok {
+			notes = append(notes, l.notes...)
+		}
+	})
+	return notes
 }
 
 // BindAddress defines the flags about servers that are running already.

@@ -75,7 +75,7 @@ func broken(r reports.Run) (names []variant.Property) {
 // one of a few seeds. It is measured in the README how often.
 func TestFlawedLocksAreCaughtByLoadAlone(t *testing.T) {
 	const seeds = 5
-	for _, lock := range []string{"none", "redislock-printed", "redislock", "incr-max"} {
+	for _, lock := range []string{"none", "php-lock-printed", "php-lock", "incr-max"} {
 		t.Run(lock, func(t *testing.T) {
 			for seed := range uint64(seeds) {
 				o := onRealRedis(lock)

@@ -247,7 +247,7 @@ func (o Options) combinations(base scenarios.Config) (cs []scenarios.Config, err
 	}
 	for _, name := range orAll(o.Locks, lockimpl.Variants, lockName) {
 		c := base
-		if c.Lock, err = find("lock", name, lockimpl.Variants, lockName); err != nil {
+		if c.Lock, err = find("lock", lockimpl.Today(name), lockimpl.Variants, lockName); err != nil {
 			return nil, err
 		}
 		if c, err = o.withSale(c, orDefault(o.Sale, DefaultSale(c.Lock))); err != nil {
@@ -270,7 +270,7 @@ func (o Options) combinations(base scenarios.Config) (cs []scenarios.Config, err
 
 // queueLocks are the locks under which a queue that needs one runs when nobody
 // says otherwise: the one it was printed with, and the corrected one.
-var queueLocks = []string{"redislock-printed", "lua-release"}
+var queueLocks = []string{"php-lock-printed", "lua-release"}
 
 // queues are the combinations of queues and, for those that take one, locks.
 func (o Options) queues(base scenarios.Config) (cs []scenarios.Config, err error) {
@@ -297,7 +297,7 @@ func (o Options) queues(base scenarios.Config) (cs []scenarios.Config, err error
 			locks = queueLocks
 		}
 		for _, name := range locks {
-			if c.Lock, err = find("lock", name, lockimpl.Variants, lockName); err != nil {
+			if c.Lock, err = find("lock", lockimpl.Today(name), lockimpl.Variants, lockName); err != nil {
 				return nil, err
 			}
 			if c, err = o.withSale(c, orDefault(o.Sale, DefaultSale(c.Lock))); err != nil {

@@ -21,7 +21,7 @@ func queueOptions(queue string, locks ...string) Options {
 // TestQueueUnderThePrintedLock: load alone breaks the queue that leans on it.
 func TestQueueUnderThePrintedLock(t *testing.T) {
 	for seed := range uint64(5) {
-		o := queueOptions("zset-locked", "redislock-printed")
+		o := queueOptions("zset-locked", "php-lock-printed")
 		o.Seed = seed
 		r := ranOnRedis(t, o).Runs[0]
 		if r.Expected != reports.Violated {
@@ -111,10 +111,10 @@ func TestNumbers(t *testing.T) {
 		breaks                       variant.Property
 	}{
 		{"ids", "get-set", "none", reports.Violated, variant.UniqueIDs},
-		{"ids", "get-set", "redislock-printed", reports.Violated, variant.UniqueIDs},
-		{"floors", "get-set", "redislock-printed", reports.Violated, variant.UniqueIDs},
+		{"ids", "get-set", "php-lock-printed", reports.Violated, variant.UniqueIDs},
+		{"floors", "get-set", "php-lock-printed", reports.Violated, variant.UniqueIDs},
 		{"ids", "get-set", "lua-release", reports.Pass, ""},
-		{"floors", "get-set", "redislock-atomic", reports.Pass, ""},
+		{"floors", "get-set", "php-lock-atomic", reports.Pass, ""},
 		{"floors", "incr", "none", reports.Pass, ""},
 		{"floors", "script", "none", reports.Pass, ""},
 		{"ids", "block", "none", reports.Pass, ""},

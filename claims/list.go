@@ -24,7 +24,7 @@ var All = []Claim{
 		Number: "C3", From: variant.TextLease, Declared: reports.Refuted,
 		Words:   "The second listing's lock prevents oversell",
 		Method:  "As C2, under the lock of the second listing.",
-		measure: redislockPrevents,
+		measure: phpLockPrevents,
 	},
 	{
 		Number: "C4", From: variant.TextListing + ", " + variant.TextLease, Declared: reports.Refuted,

@@ -128,12 +128,12 @@ func oversells(open, atomic, alone tally) string {
 	return reports.Confirmed
 }
 
-// printedLockPrevents is C2, and redislockPrevents C3.
+// printedLockPrevents is C2, and phpLockPrevents C3.
 func printedLockPrevents(ctx context.Context, b *bench) (answer, error) {
-	return lockPrevents(ctx, b, "redislock-printed")
+	return lockPrevents(ctx, b, "php-lock-printed")
 }
-func redislockPrevents(ctx context.Context, b *bench) (answer, error) {
-	return lockPrevents(ctx, b, "redislock")
+func phpLockPrevents(ctx context.Context, b *bench) (answer, error) {
+	return lockPrevents(ctx, b, "php-lock")
 }
 
 // lockPrevents measures whether a sale under a lock oversells, between one that must and
@@ -185,7 +185,7 @@ func prevents(locked, open, sound tally) string {
 func takeovers(ctx context.Context, b *bench) (a answer, err error) {
 	alive, total := 0, 0
 	var by [2]int // TTL -1, -2
-	for _, lock := range []string{"redislock-printed", "redislock"} {
+	for _, lock := range []string{"php-lock-printed", "php-lock"} {
 		rs, err := b.runs(ctx, []string{"--scenario", "mutex", "--lock", lock, "--clients", "16", "--duration", "1s"})
 		if err != nil {
 			return a, err
@@ -208,7 +208,7 @@ func takeovers(ctx context.Context, b *bench) (a answer, err error) {
 	if err != nil {
 		return a, err
 	}
-	e, err := b.search(ctx, "--lock", "redislock", "--property", "mutual-exclusion")
+	e, err := b.search(ctx, "--lock", "php-lock", "--property", "mutual-exclusion")
 	if err != nil {
 		return a, err
 	}
@@ -242,7 +242,7 @@ func afterDeath(ctx context.Context, b *bench) (int, error) {
 	if err := c.Set(ctx, lockimpl.Key(b.key("order")), time.Now().Unix()+1, 0).Err(); err != nil {
 		return 0, err
 	}
-	l, err := b.locker(ctx, "redislock")
+	l, err := b.locker(ctx, "php-lock")
 	if err != nil {
 		return 0, err
 	}
@@ -284,7 +284,7 @@ func crashedHolder(ctx context.Context, b *bench) (a answer, err error) {
 	for _, x := range []struct {
 		lock string
 		h    *healing
-	}{{"redislock", &short}, {"redislock", &long}, {"redislock-printed", &printed}} {
+	}{{"php-lock", &short}, {"php-lock", &long}, {"php-lock-printed", &printed}} {
 		measure, err := b.heal(ctx, x.lock, fmt.Sprintf("%s-%v", x.lock, x.h.lease), x.h)
 		if err != nil {
 			return a, err
@@ -304,7 +304,7 @@ func crashedHolder(ctx context.Context, b *bench) (a answer, err error) {
 		number("printed lock, lease 1 s: expiry on the server", seconds(printed.ttl), "s"),
 		number("printed lock: free after (0: not within the measurement)", seconds(printed.after), "s"),
 	}
-	b.done(commandLine("run", []string{"--scenario", "mutex", "--lock", "redislock-printed", "--clients", "4", "--ttl", "1s", "--wait", "500ms", "--fault", "crash holder"}))
+	b.done(commandLine("run", []string{"--scenario", "mutex", "--lock", "php-lock-printed", "--clients", "4", "--ttl", "1s", "--wait", "500ms", "--fault", "crash holder"}))
 	return a, nil
 }
 
@@ -387,12 +387,12 @@ const (
 // renewing is C6.
 func renewing(ctx context.Context, b *bench) (a answer, err error) {
 	jobs := []*job{
-		{lock: "redislock-printed", renew: true},
-		{lock: "redislock", renew: true},
-		{lock: "redislock"},
-		{lock: "redislock-printed", renew: true, pause: jobPause},
-		{lock: "redislock", renew: true, pause: jobPause},
-		{lock: "redislock", renew: true, pause: jobPause, sameSecond: true},
+		{lock: "php-lock-printed", renew: true},
+		{lock: "php-lock", renew: true},
+		{lock: "php-lock"},
+		{lock: "php-lock-printed", renew: true, pause: jobPause},
+		{lock: "php-lock", renew: true, pause: jobPause},
+		{lock: "php-lock", renew: true, pause: jobPause, sameSecond: true},
 	}
 	var g errgroup.Group
 	for i, j := range jobs {

@@ -89,7 +89,7 @@ func enqueuedTwice(ctx context.Context, b *bench) (a answer, err error) {
 
 // The lock that the queue was printed with, and one that keeps clients apart.
 const (
-	ownLock   = "redislock-printed"
+	ownLock   = "php-lock-printed"
 	soundLock = "lua-release"
 )
 

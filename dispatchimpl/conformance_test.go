@@ -69,7 +69,7 @@ func TestUsersGetWhatTheyLike(t *testing.T) {
 func TestManyUsersAtOnce(t *testing.T) {
 	each(t, func(t *testing.T, db *database.DB) {
 		for _, c := range []struct{ dispatch, lock string }{
-			{"dispatch-locked", "lua-release"}, {"dispatch-locked", "redislock-atomic"}, {"dispatch-fenced", "fenced"},
+			{"dispatch-locked", "lua-release"}, {"dispatch-locked", "php-lock-atomic"}, {"dispatch-fenced", "fenced"},
 		} {
 			t.Run(c.dispatch+" under "+c.lock, func(t *testing.T) {
 				const users, tasks = 9, 60

@@ -32,8 +32,8 @@ func TestATaskIsHandedToTwoUsers(t *testing.T) {
 			b.steps("begin")
 			bothSubmit(s, a, b)
 		})
-		t.Run("dispatch-locked under redislock-printed", func(t *testing.T) {
-			s := newStage(t, db, "dispatch-locked", "redislock-printed", 1)
+		t.Run("dispatch-locked under php-lock-printed", func(t *testing.T) {
+			s := newStage(t, db, "dispatch-locked", "php-lock-printed", 1)
 			a, b := s.taking(1), s.taking(2)
 			a.steps("select", "select", "setnx") // A owns the lock, and it has no expiry yet
 			b.steps("select", "select", "setnx", "ttl")
@@ -54,7 +54,7 @@ func TestATaskIsHandedToTwoUsers(t *testing.T) {
 		}
 		for _, c := range []struct{ dispatch, lock, acquire string }{
 			{"dispatch-locked", "lua-release", "set"},
-			{"dispatch-locked", "redislock-atomic", "evalsha"},
+			{"dispatch-locked", "php-lock-atomic", "evalsha"},
 			{"dispatch-fenced", "fenced", "evalsha"},
 		} {
 			t.Run("not by "+c.dispatch+" under "+c.lock, func(t *testing.T) {
@@ -149,8 +149,8 @@ func TestATaskReturnsAfterTheLimit(t *testing.T) {
 			s, _, _ := late(t, "dispatch-locked", "lua-release")
 			s.cannotTake(1, dispatchimpl.ErrEmpty) // not busy
 		})
-		t.Run("but never under redislock-printed", func(t *testing.T) {
-			s := newStage(t, db, "dispatch-locked", "redislock-printed", 1)
+		t.Run("but never under php-lock-printed", func(t *testing.T) {
+			s := newStage(t, db, "dispatch-locked", "php-lock-printed", 1)
 			s.take(1, 1)
 			s.pass(limit)
 			s.expires(1)

@@ -81,7 +81,7 @@ func TestControlElsewhere(t *testing.T) {
 	for _, c := range []struct{ control, want string }{
 		{"{lock: none, clients: 100, stock: 200}", "not the same configuration: clients 100 instead of 2, stock 200 instead of 20"},
 		{"{lock: none, fault: slow 1ms 5%}", "not the same configuration: fault slow 1ms 5% instead of none"},
-		{"{lock: redislock-printed, ttl: 1000ms, seed: 4}", ""},
+		{"{lock: php-lock-printed, ttl: 1000ms, seed: 4}", ""},
 		{"{lock: none}", ""},
 	} {
 		w, _ := watched(t, run+c.control+"\n")

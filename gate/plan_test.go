@@ -42,7 +42,7 @@ func TestWrongPlans(t *testing.T) {
 		{safety("    run: {lock: lua-release, ttl: }\n"), "4:", "a value of the flag ttl"},
 		{safety("    run: {lock: lua-release, ttl: 100}\n"), "4:35", "--ttl 100: must be a duration like 80ms"},
 		{safety("    run: {scenario: mutex, stock: 5, lock: lua-release}\n"), "4:35", "leave out --stock: in scenario mutex"},
-		{safety("    run: {lock: redislock, ttl: 100ms}\n"), "4:", "whole seconds"},
+		{safety("    run: {lock: php-lock, ttl: 100ms}\n"), "4:", "whole seconds"},
 		{safety("    run: lua-release\n"), "4:10", "keys with values"},
 		{safety("    run: *shared\n"), "4:11", "shared"},
 		{safety("    run: {lock: lua-release, lock: none}\n"), "4:", "lock"},

@@ -304,7 +304,9 @@ performance:
 func TestRealBuilds(t *testing.T) {
 	needRedis(t)
 	build := filepath.Join(t.TempDir(), "oversell")
-	if out, err := exec.Command("go", "build", "-o", build, "oversell/cmd/oversell").CombinedOutput(); err != nil {
+	cmd := exec.Command("go", "build", "-trimpath", "-o", build, "oversell/cmd/oversell")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as in make vet, which has compiled the libraries
+	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	g := gated(t, mustLoad(t, `

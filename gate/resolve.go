@@ -31,6 +31,30 @@ type Plan struct {
 	speed  []race
 }
 
+// Renamed says which locks the plan calls by names of earlier versions, and what they are
+// called today.
+func (p *Plan) Renamed() (notes []string) {
+	var args []string
+	for _, g := range p.safety {
+		args = append(args, g.flags.args()...)
+		if g.control.flags != nil {
+			args = append(args, g.control.flags.args()...)
+		}
+	}
+	for _, r := range p.speed {
+		args = append(append(args, r.args[0]...), r.args[1]...)
+	}
+	for _, arg := range args {
+		names, _ := strings.CutPrefix(arg, "--lock=")
+		for name := range strings.SplitSeq(names, ",") {
+			if note := campaign.Renamed(name); note != "" && !slices.Contains(notes, note) {
+				notes = append(notes, note)
+			}
+		}
+	}
+	return notes
+}
+
 // guard is an entry whose promises are guarded.
 type guard struct {
 	entry

@@ -315,7 +315,7 @@ func median(xs []float64) float64 {
 // again is the command line that makes a run of an entry once more.
 func (g *guard) again(c scenarios.Config, seed uint64) string {
 	f := naming(g.flags, c).without("seed").with("seed", fmt.Sprint(seed))
-	return shell(append([]string{"oversell", "run"}, f.args()...))
+	return shell(append([]string{"oversell", "run"}, f.today().args()...))
 }
 
 // naming is flags that name the variants of a combination, whatever they named.

@@ -50,7 +50,7 @@ func (r *running) search(ctx context.Context, g *guard, s explore.Config) (c rep
 		}
 	}
 	c.Title, c.Operations = e.Title(), int(e.Stats.Entered)
-	c.Command = shell(append([]string{"oversell", "explore"}, naming(g.flags, s.Run).args()...))
+	c.Command = shell(append([]string{"oversell", "explore"}, naming(g.flags, s.Run).today().args()...))
 	c.Searched = e.Headline()
 	if e.Verdict == reports.Pass {
 		c.Searched = fmt.Sprintf("%s (%s states, %s steps between them, %s entries into what is guarded)", e.Why,

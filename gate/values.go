@@ -15,6 +15,7 @@ import (
 
 	"oversell/internal/limits"
 	"oversell/internal/printable"
+	"oversell/lockimpl"
 	"oversell/variant"
 )
 
@@ -336,6 +337,26 @@ func (f flags) with(name, value string) flags {
 // without is f without one flag.
 func (f flags) without(name string) flags {
 	f.items = slices.DeleteFunc(slices.Clone(f.items), func(i flag) bool { return i.name == name })
+	return f
+}
+
+// today is f with the names that locks have today.
+func (f flags) today() flags {
+	f.items = slices.Clone(f.items)
+	for i, item := range f.items {
+		if item.name != "lock" {
+			continue
+		}
+		item.values = slices.Clone(item.values)
+		for k, v := range item.values {
+			names := strings.Split(v.V, ",")
+			for n := range names {
+				names[n] = lockimpl.Today(names[n])
+			}
+			item.values[k].V = strings.Join(names, ",")
+		}
+		f.items[i] = item
+	}
 	return f
 }
 

@@ -196,7 +196,7 @@ func TestLiveOwnerRobbedBetweenSetnxAndExpire(t *testing.T) {
 		if b.lock.Via != "SET after TTL -1 (takeover)" {
 			t.Errorf("B was granted the lock by %q", b.lock.Via)
 		}
-	}, "redislock-printed", "redislock")
+	}, "php-lock-printed", "php-lock")
 }
 
 func TestReleaseBetweenSetnxAndTTLRobsAThird(t *testing.T) {
@@ -215,7 +215,7 @@ func TestReleaseBetweenSetnxAndTTLRobsAThird(t *testing.T) {
 			t.Errorf("B was granted the lock by %q", b.lock.Via)
 		}
 		_ = c // holds it, too
-	}, "redislock-printed", "redislock")
+	}, "php-lock-printed", "php-lock")
 }
 
 func TestPrintedLeaseIsDecades(t *testing.T) {
@@ -228,7 +228,7 @@ func TestPrintedLeaseIsDecades(t *testing.T) {
 		if years := left.Hours() / 24 / 365; years < 50 {
 			t.Errorf("the lease is %v; the printed EXPIRE gives it the age of the epoch", left)
 		}
-	}, "redislock-printed")
+	}, "php-lock-printed")
 }
 
 func TestPrintedTakeoverLosesTheExpiry(t *testing.T) {
@@ -242,7 +242,7 @@ func TestPrintedTakeoverLosesTheExpiry(t *testing.T) {
 		b.ends(nil)
 		s.wantEntry(nil, "no expiry is left, so every contender takes the lock over")
 		s.wantEntry(nil, "and the next one, too")
-	}, "redislock-printed")
+	}, "php-lock-printed")
 }
 
 func TestPrintedUnlockDeletesAnybodysLock(t *testing.T) {
@@ -254,7 +254,7 @@ func TestPrintedUnlockDeletesAnybodysLock(t *testing.T) {
 			t.Errorf("A's late unlock was answered %v; the printed one deletes B's lock", err)
 		}
 		s.wantEntry(nil, "B's lock is gone")
-	}, "redislock-printed")
+	}, "php-lock-printed")
 }
 
 func TestTwoClientsOfOneSecondHaveOneToken(t *testing.T) {
@@ -274,7 +274,7 @@ func TestTwoClientsOfOneSecondHaveOneToken(t *testing.T) {
 			s.wantEntry(nil, "B's lock is gone")
 			return
 		}
-	}, "redislock")
+	}, "php-lock")
 }
 
 func TestCrashBeforeTheExpiryBlocksForEver(t *testing.T) {
@@ -296,7 +296,7 @@ func TestCrashBeforeTheExpiryBlocksForEver(t *testing.T) {
 		if err != nil || left <= 0 || left > lease {
 			t.Errorf("PTTL = %v, %v; the first command must have set the lease", left, err)
 		}
-	}, "set-nx-ex", "token-del", "lua-release", "redislock-atomic", "setnx-expire-atomic", "incr-atomic", "fenced", "fair", "watchdog")
+	}, "set-nx-ex", "token-del", "lua-release", "php-lock-atomic", "setnx-expire-atomic", "incr-atomic", "fenced", "fair", "watchdog")
 }
 
 func TestCrowdForcesALiveOwnerOut(t *testing.T) {
@@ -341,7 +341,7 @@ func TestLateReleaseByDEL(t *testing.T) {
 			t.Errorf("A's late release was answered %v; want ErrLost", err)
 		}
 		s.wantEntry(lockimpl.ErrHeld, "B holds the lock")
-	}, "token-get-del", "lua-release", "redislock-atomic", "setnx-expire-atomic", "incr-atomic", "fenced", "fair", "watchdog")
+	}, "token-get-del", "lua-release", "php-lock-atomic", "setnx-expire-atomic", "incr-atomic", "fenced", "fair", "watchdog")
 }
 
 func TestLeaseEndsBetweenGetAndDel(t *testing.T) {
@@ -354,7 +354,7 @@ func TestLeaseEndsBetweenGetAndDel(t *testing.T) {
 		a.step("del")
 		a.ends(nil)
 		s.wantEntry(nil, "B's lock is gone")
-	}, "token-get-del", "redislock")
+	}, "token-get-del", "php-lock")
 	on(t, func(s *stage) {
 		a := s.holder()
 		a.releasing()
@@ -409,7 +409,7 @@ func TestBlindExtendChangesAnothersLease(t *testing.T) {
 		if err := play(s); !errors.Is(err, lockimpl.ErrLost) {
 			t.Errorf("A's late extend was answered %v; want ErrLost", err)
 		}
-	}, "token-get-del", "lua-release", "redislock-atomic", "setnx-expire-atomic", "incr-atomic", "fenced", "fair", "watchdog")
+	}, "token-get-del", "lua-release", "php-lock-atomic", "setnx-expire-atomic", "incr-atomic", "fenced", "fair", "watchdog")
 }
 
 // TestAskingOnceJoinsNoLine: whoever asks only once is served when nobody stands in line, and

@@ -99,6 +99,9 @@ type Renewer interface {
 type Variant struct {
 	// Name is how the command line and reports call it.
 	Name string
+	// Was are names that it had in earlier versions. They are understood where a name is
+	// given, and are never printed as its name.
+	Was []string
 	// Source says where the code comes from.
 	Source string
 	// Summary says in one line how it works.

@@ -17,17 +17,17 @@ var (
 	extendLua    string
 	extendScript = redis.NewScript(extendLua)
 
-	//go:embed redislock_atomic_acquire.lua
-	redislockAtomicAcquireLua    string
-	redislockAtomicAcquireScript = redis.NewScript(redislockAtomicAcquireLua)
+	//go:embed php_lock_atomic_acquire.lua
+	phpLockAtomicAcquireLua    string
+	phpLockAtomicAcquireScript = redis.NewScript(phpLockAtomicAcquireLua)
 
-	//go:embed redislock_atomic_extend.lua
-	redislockAtomicExtendLua    string
-	redislockAtomicExtendScript = redis.NewScript(redislockAtomicExtendLua)
+	//go:embed php_lock_atomic_extend.lua
+	phpLockAtomicExtendLua    string
+	phpLockAtomicExtendScript = redis.NewScript(phpLockAtomicExtendLua)
 
-	//go:embed redislock_atomic_release.lua
-	redislockAtomicReleaseLua    string
-	redislockAtomicReleaseScript = redis.NewScript(redislockAtomicReleaseLua)
+	//go:embed php_lock_atomic_release.lua
+	phpLockAtomicReleaseLua    string
+	phpLockAtomicReleaseScript = redis.NewScript(phpLockAtomicReleaseLua)
 
 	//go:embed setnx_expire_atomic.lua
 	setnxExpireAtomicLua    string

@@ -1,6 +1,10 @@
 package lockimpl
 
-import "oversell/variant"
+import (
+	"slices"
+
+	"oversell/variant"
+)
 
 // Where the locks come from.
 const (
@@ -97,7 +101,7 @@ var Variants = []Variant{
 		New:     newNone,
 	},
 	{
-		Name: "redislock-printed", Source: doc02,
+		Name: "php-lock-printed", Was: []string{"redislock-printed"}, Source: doc02,
 		Summary:  "SETNX, EXPIRE with an absolute time (a lease of some 55 years), takeover when TTL < 0, isLocking assigns",
 		Promises: demands,
 		Flaws: flaws([]variant.Flaw{
@@ -107,10 +111,10 @@ var Variants = []Variant{
 			{Property: variant.Progress, Fault: variant.NoFault, Under: variant.WithAbandoned, Why: whyDecades},
 		}, oneMaster), // a lease of decades outlives every step of a clock
 		Needs: variant.Needs{WholeSeconds: true},
-		New:   newRedislockPrinted,
+		New:   newPHPLockPrinted,
 	},
 	{
-		Name: "redislock", Source: doc1,
+		Name: "php-lock", Was: []string{"redislock"}, Source: doc1,
 		Summary:  "SETNX, EXPIRE, takeover with an expiry when TTL < 0, release by GET, compare, DEL",
 		Promises: demands,
 		Flaws: flaws([]variant.Flaw{
@@ -118,7 +122,7 @@ var Variants = []Variant{
 			{Property: variant.OwnerOnlyRelease, Fault: variant.NoFault, Why: "the value is a whole second: two clients that called in the same second cannot tell their locks apart, so one deletes the other's"},
 		}, expiring),
 		Needs: variant.Needs{WholeSeconds: true},
-		New:   newRedislock,
+		New:   newPHPLock,
 	},
 	{
 		Name: "setnx-expire", Source: doc4,
@@ -195,12 +199,12 @@ var Variants = []Variant{
 		New:   newRedlock,
 	},
 	{
-		Name: "redislock-atomic", Source: ours + ", the printed lock corrected",
+		Name: "php-lock-atomic", Was: []string{"redislock-atomic"}, Source: ours + ", the printed lock corrected",
 		Summary:  "SETNX, expiry and takeover of a dead owner in one script, by the server's clock",
 		Promises: sound,
 		Flaws:    expiring,
 		Needs:    variant.Needs{ServerClock: true},
-		New:      newRedislockAtomic,
+		New:      newPHPLockAtomic,
 	},
 	{
 		Name: "setnx-expire-atomic", Source: ours + ", setnx-expire corrected",
@@ -275,12 +279,21 @@ var Variants = []Variant{
 	},
 }
 
-// Find returns the variant with this name.
+// Find returns the variant that has this name, or had it in an earlier version.
 func Find(name string) (Variant, bool) {
 	for _, v := range Variants {
-		if v.Name == name {
+		if v.Name == name || slices.Contains(v.Was, name) {
 			return v, true
 		}
 	}
 	return Variant{}, false
+}
+
+// Today is the name of today for one that a variant had in an earlier version; any other
+// name is as it was.
+func Today(name string) string {
+	if v, ok := Find(name); ok {
+		return v.Name
+	}
+	return name
 }

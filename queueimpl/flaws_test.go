@@ -41,7 +41,7 @@ func TestPrintedLockLosesATaskAndPopsOneTwice(t *testing.T) {
 			t.Fatal("the two entries have one score; the schedule shows nothing")
 		}
 		s.lost() // the second entry
-	}, "zset-locked", "zset-locked/redislock")
+	}, "zset-locked", "zset-locked/php-lock")
 
 	on(t, func(s *stage) {
 		s.client().enqueue("x")

@@ -98,7 +98,7 @@ var Variants = []Variant{
 				{Property: variant.NotEarly, Fault: variant.ClockSkew, Why: whyOwnClock},
 				{Property: variant.Linearizable, Fault: variant.ClockSkew, Why: whyOwnClockLag},
 			},
-			stuckUnder("redislock-printed", "setnx-expire", "incr"),
+			stuckUnder("php-lock-printed", "setnx-expire", "incr"),
 			handsOutOnce,
 		),
 		Locked:        true,

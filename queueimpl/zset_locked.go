@@ -39,9 +39,9 @@ func newZsetLocked(env variant.Env, o Options) Queue {
 
 // printedLock is the documents' own lock.
 func printedLock(env variant.Env) lockimpl.Locker {
-	v, ok := lockimpl.Find("redislock-printed")
+	v, ok := lockimpl.Find("php-lock-printed")
 	if !ok {
-		panic("queueimpl: no lock redislock-printed")
+		panic("queueimpl: no lock php-lock-printed")
 	}
 	return v.New(env)
 }

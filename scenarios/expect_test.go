@@ -75,8 +75,8 @@ func TestExpect(t *testing.T) {
 		want                 string
 	}{
 		{scenario: "seckill", lock: "none", sale: "plain", want: ExpectViolated},
-		{scenario: "seckill", lock: "redislock-printed", sale: "plain", want: ExpectViolated},
-		{scenario: "seckill", lock: "redislock", sale: "plain", want: ExpectViolated},
+		{scenario: "seckill", lock: "php-lock-printed", sale: "plain", want: ExpectViolated},
+		{scenario: "seckill", lock: "php-lock", sale: "plain", want: ExpectViolated},
 		{scenario: "seckill", lock: "incr-max", sale: "plain", want: ExpectViolated},
 		{scenario: "seckill", lock: "incr", sale: "plain", want: ExpectPass},
 		{scenario: "seckill", lock: "set-nx-ex", sale: "plain", want: ExpectPass},
@@ -102,7 +102,7 @@ func TestExpect(t *testing.T) {
 		{scenario: "seckill", lock: "lua-release", sale: "decr", change: func(c *Config) { c.Quantity = 3 }, want: ExpectPass},
 		// Long sections are extended in mutex.
 		{scenario: "mutex", lock: "set-nx-ex", change: func(c *Config) { c.Hold = 2 * c.TTL }, want: ExpectPass},
-		{scenario: "mutex", lock: "redislock", want: ExpectViolated},
+		{scenario: "mutex", lock: "php-lock", want: ExpectViolated},
 	} {
 		cfg := config(t, c.scenario, c.lock, c.sale)
 		if c.change != nil {
@@ -139,7 +139,7 @@ func TestCompleteRefusesNonsense(t *testing.T) {
 		{change: func(c *Config) { c.Pool = -1 }, want: "connection"},
 		{change: func(c *Config) { c.Hold = -1 }, want: "section"},
 		{change: func(c *Config) { c.MaxTries = -1 }, want: "-1 tries"},
-		{lock: "redislock", change: func(c *Config) { c.TTL = 200 * time.Millisecond }, want: "whole seconds"},
+		{lock: "php-lock", change: func(c *Config) { c.TTL = 200 * time.Millisecond }, want: "whole seconds"},
 		{lock: "redlock", masters: 1, want: "independent masters"},
 		{lock: "lua-release", sale: "fenced", want: "fencing tokens"},
 	} {
@@ -203,7 +203,7 @@ func TestFloorsPromiseNoGaps(t *testing.T) {
 // lease is declared to break its progress and task-returns; elsewhere neither is declared.
 func TestAbandonedTasksAreDeclared(t *testing.T) {
 	stuck := func(abandon int) (of []variant.Object) {
-		c := config(t, "dispatch", "redislock-printed", "")
+		c := config(t, "dispatch", "php-lock-printed", "")
 		c.Dispatch, _ = dispatchimpl.Find("dispatch-locked")
 		c.Abandon = abandon
 		for _, p := range c.declared() {

@@ -359,7 +359,7 @@ func TestKeysAreRemoved(t *testing.T) {
 	if err := admin.Set(t.Context(), "somebody-elses", 1, 0).Err(); err != nil {
 		t.Fatal(err)
 	}
-	for _, lock := range []string{"fair", "fenced", "redislock-printed"} {
+	for _, lock := range []string{"fair", "fenced", "php-lock-printed"} {
 		c := config(t, "seckill", lock, "lua")
 		runOn(t, t.Context(), c, s)
 	}

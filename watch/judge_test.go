@@ -160,9 +160,9 @@ func sweeps(r *rand.Rand, ops []history.Op) (batches [][]history.Op) {
 func TestLiveIsConfirmed(t *testing.T) {
 	told := map[string]int{}
 	for seed := range uint64(10) {
-		hs := recorded(t, "--seed", fmt.Sprint(seed), "--clients", "8", "--stock", "20", "--lock", "none,redislock-printed,redislock")
+		hs := recorded(t, "--seed", fmt.Sprint(seed), "--clients", "8", "--stock", "20", "--lock", "none,php-lock-printed,php-lock")
 		hs = append(hs, recorded(t, "--seed", fmt.Sprint(seed), "--clients", "8", "--scenario", "mutex", "--ops", "150", "--hold", "1ms", "--duration", "100ms",
-			"--lock", "redislock-printed,incr-max")...)
+			"--lock", "php-lock-printed,incr-max")...)
 		for _, h := range hs {
 			if h.Trailer == nil {
 				t.Fatal(h.Cut)

@@ -39,6 +39,9 @@ printed; of several, 5 counts first, then 1, 3 and 2.`,
 			default:
 				*code = d.ExitCode()
 			}
+			for _, note := range campaign.RenamedIn(d) {
+				tellf(cmd.ErrOrStderr(), "note: %s\n", note)
+			}
 			return errors.Join(show(cmd, d, asJSON), err)
 		},
 	}

@@ -28,8 +28,8 @@ func TestCompareRefusesBadInput(t *testing.T) {
 		{[]string{"--clients", "10,-5"}, "--clients 10,-5: -5 must be 1 to 100000"},
 		{[]string{"--clients", "10,10"}, "10 is given twice"},
 		{[]string{"--ttl", "1s,soon"}, "soon"},
-		{[]string{"--ttl", "100ms", "--lock", "redislock"}, "whole seconds"},
-		{[]string{"--ttl", "100ms", "--lock", "redislock,lua-release"}, "whole seconds"}, // named, and can run nowhere
+		{[]string{"--ttl", "100ms", "--lock", "php-lock"}, "whole seconds"},
+		{[]string{"--ttl", "100ms", "--lock", "php-lock,lua-release"}, "whole seconds"}, // named, and can run nowhere
 		{[]string{"--lock", "lua-release", "--sale", "fenced"}, "--lock fenced"},
 		{[]string{"--fault", "explode"}, "explode"},
 		{[]string{"--fault", "slow 10ms; "}, "empty sentence"},

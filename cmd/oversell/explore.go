@@ -52,7 +52,7 @@ With --replay, the schedule that an earlier search found is driven against a rea
 Redis, command by command. With --emit-test, it becomes a Go test that fails as long as
 the schedule breaks its promise.`,
 		Example: `  oversell explore
-  oversell explore --lock redislock-printed
+  oversell explore --lock php-lock-printed
   oversell explore --lock lua-release --clients 3 --crashes 2
   oversell explore --lock lua-release --sale plain
   oversell explore --lock fenced --sale fenced --clients 3 --advances 2 --lost 1
@@ -284,9 +284,12 @@ func replay(cmd *cobra.Command, code *int, path string, spec server.Spec, times 
 	if err != nil {
 		return err
 	}
-	e, err := campaign.Trace(path)
+	e, renamed, err := campaign.Trace(path)
 	if err != nil {
 		return err
+	}
+	if renamed != "" {
+		tellf(cmd.ErrOrStderr(), "note: %s\n", renamed)
 	}
 	if emitTest != "" {
 		if err := emit(cmd.ErrOrStderr(), emitTest, e); err != nil {

@@ -42,13 +42,13 @@ func TestExploreExitCodes(t *testing.T) {
 		code int
 		want string
 	}{
-		{"--lock redislock-printed", reports.ExitViolated, "violated: mutual-exclusion of lock redislock-printed"},
+		{"--lock php-lock-printed", reports.ExitViolated, "violated: mutual-exclusion of lock php-lock-printed"},
 		{"--lock lua-release --sale plain", reports.ExitViolated, "*SOLD"},
 		{"--lock none --property mutual-exclusion", reports.ExitViolated, "mutual-exclusion violated"},
 		{"--lock lua-release --tries 1", reports.ExitPass, "holds within these bounds"},
 		{"--queue range-run-remove", reports.ExitViolated, "violated: "},
 		{"--lock lua-release --clients 6 --tries 5 --stalls 2 --time 1ms", reports.ExitInconclusive, "ended after 1ms (see --time)"},
-		{"--lock lua-release,redislock-printed --tries 1", reports.ExitViolated, "1 hold, 1 violated, 0 inconclusive"},
+		{"--lock lua-release,php-lock-printed --tries 1", reports.ExitViolated, "1 hold, 1 violated, 0 inconclusive"},
 	} {
 		code, stdout, stderr, _ := exploring(t, strings.Fields(c.args)...)
 		if code != c.code || !strings.Contains(stdout, c.want) {
@@ -60,8 +60,8 @@ func TestExploreExitCodes(t *testing.T) {
 func TestExploreRefusesInOneLine(t *testing.T) {
 	_, _, _, searched := exploring(t, "--lock", "lua-release", "--tries", "1")
 	proved := filepath.Join(searched, "explore-01-mutex-lua-release.json")
-	_, _, _, searched = exploring(t, "--lock", "redislock-printed")
-	trace := filepath.Join(searched, "explore-01-mutex-redislock-printed.json")
+	_, _, _, searched = exploring(t, "--lock", "php-lock-printed")
+	trace := filepath.Join(searched, "explore-01-mutex-php-lock-printed.json")
 	dir := t.TempDir()
 	file := func(name, content string) string {
 		path := filepath.Join(dir, name)
@@ -105,8 +105,8 @@ func TestExploreRefusesInOneLine(t *testing.T) {
 		{"--queue reliable --property mutual-exclusion", "oversell list properties"},
 		{"--lock fair --property fifo", "cannot judge fifo"},
 		{"--lock none", "promise nothing that a search can judge (see --property)"},
-		{"--lock redislock --ttl 1500ms", "leases of whole seconds, not of 1.5s"},
-		{"--lock redislock,lua-release --ttl 1500ms", "leases of whole seconds, not of 1.5s"},
+		{"--lock php-lock --ttl 1500ms", "leases of whole seconds, not of 1.5s"},
+		{"--lock php-lock,lua-release --ttl 1500ms", "leases of whole seconds, not of 1.5s"},
 		{"--ttl 0s", "Redis counts in whole milliseconds"},
 		{"--ttl 100h", "--ttl 100h: must be 1ms to 15m"},
 		{"--times 2", "--times goes with --replay"},
@@ -160,7 +160,7 @@ func TestExploreWhereNothingCanBeWritten(t *testing.T) {
 }
 
 func TestExploreJSONIsOneDocument(t *testing.T) {
-	for _, locks := range []string{"lua-release", "redislock-printed", "lua-release,redislock-printed"} {
+	for _, locks := range []string{"lua-release", "php-lock-printed", "lua-release,php-lock-printed"} {
 		_, stdout, stderr, _ := exploring(t, "--json", "--tries", "1", "--lock", locks)
 		d := json.NewDecoder(strings.NewReader(stdout))
 		var all reports.Explorations
@@ -233,7 +233,7 @@ func TestExploreInterrupted(t *testing.T) {
 		// redlock, on three masters, takes longer than anybody waits.
 		{"redlock", reports.ExitInconclusive, []string{"inconclusive: "}},
 		{"lua-release,redlock", reports.ExitInconclusive, []string{"lua-release           holds", "1 hold, 0 violated, 1 inconclusive"}},
-		{"redislock-printed,redlock,lua-release", reports.ExitViolated, []string{"violated: progress", "1 violated, 1 inconclusive"}},
+		{"php-lock-printed,redlock,lua-release", reports.ExitViolated, []string{"violated: progress", "1 violated, 1 inconclusive"}},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		var stdout, stderr strings.Builder

@@ -70,6 +70,9 @@ func (f gateFlags) run(cmd *cobra.Command, path string, code *int) error {
 	if err != nil {
 		return err
 	}
+	for _, note := range plan.Renamed() {
+		tellf(cmd.ErrOrStderr(), "note: %s\n", note)
+	}
 	o, err := f.options(cmd, path)
 	if err != nil {
 		return err

@@ -28,7 +28,7 @@ import (
 func seckillOf(stock int64) about {
 	s, _ := scenarios.Find("seckill")
 	c := scenarios.Config{Scenario: s, Stock: stock, Clients: 16, Sale: stockimpl.Variant{Name: "plain"}}
-	c.Lock.Name = "redislock-printed"
+	c.Lock.Name = "php-lock-printed"
 	return about{i: 2, n: 20, c: c}
 }
 
@@ -46,13 +46,13 @@ func TestLinesOfTheView(t *testing.T) {
 		width int
 		want  string
 	}{
-		{79, ` 3/20 seckill, lock redislock-printed, sale plain
+		{79, ` 3/20 seckill, lock php-lock-printed, sale plain
       ###############...............  sold 250 of 500, 1.2 s
       12,345 ops/s _=%#  acquire p50 1.23 ms, p99 98.7 ms
       struck 3 times: freeze holder 3s every 2s
       has not struck: reset 1%; failed: no proxy
       broken: no-oversell`},
-		{39, ` 3/20 seckill, lock redislock-printed, sale plain
+		{39, ` 3/20 seckill, lock php-lock-printed, sale plain
   ######.......  sold 250 of 500, 1.2 s
   12,345 ops/s  p50 1.23 ms, p99 98.7 ms
   struck 3 times: freeze holder 3s every 2s
@@ -106,9 +106,9 @@ func TestPlainLines(t *testing.T) {
 	}{
 		{1200 * time.Millisecond, ` 3/20 fault "freeze holder 3s every 2s" had struck by 1.20 s after the start`},
 		{1400 * time.Millisecond, ""},
-		{5100 * time.Millisecond, " 3/20 seckill, lock redislock-printed, sale plain: 5.10 s sold 250 of 500, 45,678 operations, 12,345 ops/s, acquire p50 1.23 ms, p99 98.7 ms"},
+		{5100 * time.Millisecond, " 3/20 seckill, lock php-lock-printed, sale plain: 5.10 s sold 250 of 500, 45,678 operations, 12,345 ops/s, acquire p50 1.23 ms, p99 98.7 ms"},
 		{9900 * time.Millisecond, ""},
-		{10 * time.Second, " 3/20 seckill, lock redislock-printed, sale plain: 10.0 s sold 250 of 500, 45,678 operations, 12,345 ops/s, acquire p50 1.23 ms, p99 98.7 ms"},
+		{10 * time.Second, " 3/20 seckill, lock php-lock-printed, sale plain: 10.0 s sold 250 of 500, 45,678 operations, 12,345 ops/s, acquire p50 1.23 ms, p99 98.7 ms"},
 	} {
 		if got := tell(c.elapsed); got != c.want {
 			t.Errorf("after %v: %q\nwant %q", c.elapsed, got, c.want)
@@ -232,7 +232,7 @@ func TestLiveOnATerminal(t *testing.T) {
 					shown, stopped = text, true
 					cmd.Process.Signal(os.Interrupt)
 				}
-			}, "run", "--target", "embedded", "--scenario", "mutex", "--lock", "redislock-printed", "--clients", "8", "--duration", "1h",
+			}, "run", "--target", "embedded", "--scenario", "mutex", "--lock", "php-lock-printed", "--clients", "8", "--duration", "1h",
 				"--fault", "pause holder 5ms 1%", "--out", dir)
 			if code != reports.ExitViolated || !stopped {
 				t.Fatalf("exit %d\n%s", code, s.text())
@@ -247,7 +247,7 @@ func TestLiveOnATerminal(t *testing.T) {
 				}
 			}
 			text := strings.Join(strings.Fields(s.text()), " ")
-			for _, want := range []string{"1/1 mutual-exclusion of the lock broken within ", "1/1 mutex, lock redislock-printed: violated, broke mutual-exclusion", "histories in"} {
+			for _, want := range []string{"1/1 mutual-exclusion of the lock broken within ", "1/1 mutex, lock php-lock-printed: violated, broke mutual-exclusion", "histories in"} {
 				if !strings.Contains(text, want) {
 					t.Errorf("what stays lacks %q:\n%s", want, s.text())
 				}
@@ -266,7 +266,7 @@ func TestLiveOnATerminal(t *testing.T) {
 
 // TestLiveInPlainLines: what is no terminal gets lines, and stdout nothing of them.
 func TestLiveInPlainLines(t *testing.T) {
-	code, stdout, stderr := cli(t, "run", "--target", "embedded", "--scenario", "mutex", "--lock", "redislock-printed", "--clients", "8", "--duration", "2s",
+	code, stdout, stderr := cli(t, "run", "--target", "embedded", "--scenario", "mutex", "--lock", "php-lock-printed", "--clients", "8", "--duration", "2s",
 		"--fault", "pause holder 5ms 1%", "--json", "--out", t.TempDir())
 	if code != reports.ExitViolated || !strings.HasPrefix(stdout, "{") {
 		t.Fatalf("exit %d\n%s%s", code, stdout, stderr)
@@ -274,7 +274,7 @@ func TestLiveInPlainLines(t *testing.T) {
 	for _, want := range []string{
 		" 1/1 mutual-exclusion of the lock broken within ",
 		` 1/1 fault "pause holder 5ms 1%" had struck by `,
-		" 1/1 mutex, lock redislock-printed: violated, broke mutual-exclusion",
+		" 1/1 mutex, lock php-lock-printed: violated, broke mutual-exclusion",
 	} {
 		if strings.Count(stderr, want) != 1 {
 			t.Errorf("stderr says %q %d times; want once:\n%s", want, strings.Count(stderr, want), stderr)

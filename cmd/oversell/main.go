@@ -12,10 +12,12 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	_ "time/tzdata" // $TZ works where no time zones are installed, as in an image from scratch
 
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/spf13/cobra"
 
+	"oversell/campaign"
 	"oversell/database"
 	"oversell/internal/guard"
 	"oversell/internal/limits"
@@ -62,10 +64,16 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return limits.Explain(err) })
-	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(runCommand(&code), compareCommand(&code), exploreCommand(&code), checkCommand(&code), reportCommand(), proxyCommand(&code), listCommand(), versionCommand())
 	root.AddCommand(claimsCommand(&code))
 	root.AddCommand(gateCommand(&code))
+	root.AddCommand(manCommand())
+	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) {
+		for _, note := range campaign.Notes(cmd.Flags()) {
+			tellf(cmd.ErrOrStderr(), "note: %s\n", note)
+		}
+	}
+	completed(root)
 	if err := root.ExecuteContext(ctx); err != nil {
 		for _, line := range errorLines(err) {
 			tellf(stderr, "oversell: %s\n", line)

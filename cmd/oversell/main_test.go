@@ -72,7 +72,7 @@ func TestBadInputIsOneLineAndExit2(t *testing.T) {
 		want string
 	}{
 		{[]string{"run", "--lock", "lua-relase"}, `did you mean lua-release`},
-		{[]string{"run", "--lock", "xyz"}, "it is one of none, redislock-printed"},
+		{[]string{"run", "--lock", "xyz"}, "it is one of none, php-lock-printed"},
 		{[]string{"run", "--sale", "plian"}, "did you mean plain"},
 		{[]string{"run", "--scenario", "mutx"}, "did you mean mutex"},
 		{[]string{"run", "--scenario", "mutex", "--sale", "plain"}, "leave out --sale: in scenario mutex"},
@@ -88,7 +88,7 @@ func TestBadInputIsOneLineAndExit2(t *testing.T) {
 		{[]string{"run", "--clients", "many"}, "--clients many: must be a whole number, 1 to 100000"},
 		{[]string{"run", "--stock", "-1"}, "--stock -1: must be 0 to"},
 		{[]string{"run", "--ttl", "1us"}, "Redis counts in whole milliseconds"},
-		{[]string{"run", "--lock", "redislock", "--ttl", "100ms"}, "whole seconds"},
+		{[]string{"run", "--lock", "php-lock", "--ttl", "100ms"}, "whole seconds"},
 		{[]string{"run", "--lock", "redlock", "--topology", "single"}, "--topology masters:5"},
 		{[]string{"run", "--lock", "lua-release", "--sale", "fenced"}, "--lock fenced"},
 		{[]string{"run", "--waiting", "spin"}, "--waiting spin: waiting strategy"},
@@ -189,7 +189,7 @@ func TestASweepIsADemonstration(t *testing.T) {
 func TestCheckGivesTheSameBytes(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "runs")
 	code, first, stderr := cli(t, "run", "--target", "embedded", "--clients", "8", "--stock", "40",
-		"--lock", "none,redislock-printed,lua-release,fair", "--jsonl", "--json", "--out", dir)
+		"--lock", "none,php-lock-printed,lua-release,fair", "--jsonl", "--json", "--out", dir)
 	if code != reports.ExitViolated {
 		t.Fatalf("exit %d: %s", code, stderr)
 	}
@@ -450,6 +450,91 @@ func TestJoinedErrorsStandOnLinesOfTheirOwn(t *testing.T) {
 	} {
 		if got := errorLines(c.err); !slices.Equal(got, c.want) {
 			t.Errorf("%q is told as %q; want %q", c.err, got, c.want)
+		}
+	}
+}
+
+// TestCompletion: the shell completes the names of what there is, and each of several
+// behind commas.
+func TestCompletion(t *testing.T) {
+	for _, test := range []struct{ line, want string }{
+		{"run --lock lua-", "lua-release\tSET token NX EX"},
+		{"run --lock lua-release,fair-", "lua-release,fair-no-reap\t"},
+		{"explore --sale fenced-", "fenced-write\t"},
+		{"compare --queue re", "reliable\t"},
+		{"run --dispatch dispatch-", "dispatch-fenced\t"},
+		{"run --ids get", "get-set\t"},
+		{"compare --scenario sec", "seckill-queued\t"},
+		{"run --fault fre", "freeze\tfreeze [before|after]"},
+		{"proxy --fault dr", "drop-reply\t"},
+		{"run --waiting pub", "pubsub"},
+		{"run --topology sen", "sentinel"},
+		{"run --target emb", "embedded"},
+		{"claims C26", "C26\t"},
+		{"list fau", "faults"},
+		{"gate pl", "yaml\nyml\n:8"},
+	} {
+		code, stdout, stderr := cli(t, append([]string{"__complete"}, strings.Fields(test.line)...)...)
+		if code != 0 || !strings.HasPrefix(stdout, test.want) && !strings.Contains(stdout, "\n"+test.want) {
+			t.Errorf("%s: exit code %d, no %q in\n%s%s", test.line, code, test.want, stdout, stderr)
+		}
+	}
+	if code, stdout, stderr := cli(t, "completion", "bash"); code != 0 || !strings.Contains(stdout, "__complete") {
+		t.Errorf("completion bash: exit code %d\n%.200s%s", code, stdout, stderr)
+	}
+}
+
+// TestManPages: there is one for each command, with its text, flags and examples, and the
+// same twice if the date is given.
+func TestManPages(t *testing.T) {
+	t.Setenv("SOURCE_DATE_EPOCH", "1700000000")
+	dir := filepath.Join(t.TempDir(), "man1")
+	if code, _, stderr := cli(t, "man", dir); code != 0 {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	for _, name := range []string{"", "-run", "-compare", "-explore", "-check", "-gate", "-claims", "-list", "-report", "-proxy", "-version"} {
+		page, err := os.ReadFile(filepath.Join(dir, "oversell"+name+".1"))
+		if err != nil || !strings.Contains(string(page), `.TH "OVERSELL`) || !strings.Contains(string(page), `"Nov 2023"`) {
+			t.Errorf("oversell%s.1: %v\n%.300s", name, err, page)
+		}
+	}
+	page, _ := os.ReadFile(filepath.Join(dir, "oversell-run.1"))
+	for _, want := range []string{".SH EXAMPLE", `\fB--lock\fP`, "oversell run --scenario queue --die 0.05", "With no flags: a flash sale"} {
+		if !strings.Contains(string(page), want) {
+			t.Errorf("oversell-run.1 does not have %q:\n%s", want, page)
+		}
+	}
+	if code, _, _ := cli(t, "man", "/proc/self/man"); code != reports.ExitEnvironment {
+		t.Errorf("a directory that cannot be written: exit code %d", code)
+	}
+	t.Setenv("SOURCE_DATE_EPOCH", "yesterday")
+	if code, _, stderr := cli(t, "man", dir); code != reports.ExitUsage || !strings.Contains(stderr, "SOURCE_DATE_EPOCH") {
+		t.Errorf("a wrong date: exit code %d: %s", code, stderr)
+	}
+}
+
+// TestEarlierNamesOfLocks: every command takes them, and says on stderr what they are now.
+func TestEarlierNamesOfLocks(t *testing.T) {
+	dir := t.TempDir()
+	plan := filepath.Join(dir, "gate.yaml")
+	text := "safety:\n  - name: it breaks\n    expect: violated\n    explore: {lock: redislock-printed}\n"
+	if err := os.WriteFile(plan, []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"run", "--lock", "redislock-printed", "--target", "embedded", "--scenario", "mutex", "--clients", "2", "--duration", "50ms"},
+		{"explore", "--lock", "redislock-printed"},
+		{"gate", plan},
+	} {
+		code, stdout, stderr := cli(t, append(args, "--json", "--out", filepath.Join(dir, args[0]))...)
+		if code == reports.ExitUsage || code == reports.ExitEnvironment {
+			t.Errorf("%s: exit code %d: %s", args[0], code, stderr)
+		}
+		if strings.Contains(stdout, `"redislock`) || !strings.Contains(stdout, "php-lock-printed") {
+			t.Errorf("%s --json does not have the name of today:\n%s", args[0], stdout)
+		}
+		if !strings.Contains(stderr, "note: lock redislock-printed is called php-lock-printed now\n") {
+			t.Errorf("%s says\n%s", args[0], stderr)
 		}
 	}
 }

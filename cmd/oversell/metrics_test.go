@@ -94,7 +94,7 @@ func TestMetricsCount(t *testing.T) {
 		`oversell_runs_total{verdict="violated"}`:                          1,
 		`oversell_runs_total{verdict="pass"}`:                              0,
 		`oversell_operations_total{kind="fault",outcome="ok"}`:             -1,
-		`oversell_run_info{dispatch="",ids="",lock="redislock-printed",queue="",run="3",runs="20",sale="plain",scenario="seckill"}`: 1,
+		`oversell_run_info{dispatch="",ids="",lock="php-lock-printed",queue="",run="3",runs="20",sale="plain",scenario="seckill"}`: 1,
 	} {
 		if v := value(got, series); math.Abs(v-want) > 1e-9 {
 			t.Errorf("%s is %v; want %v", series, v, want)
@@ -142,7 +142,7 @@ func TestMetricsOfARun(t *testing.T) {
 	var stderr lockedBuffer
 	ended := make(chan int, 1)
 	go func() {
-		ended <- execute(ctx, []string{"run", "--target", "embedded", "--scenario", "mutex", "--lock", "redislock-printed", "--clients", "8", "--duration", "1h",
+		ended <- execute(ctx, []string{"run", "--target", "embedded", "--scenario", "mutex", "--lock", "php-lock-printed", "--clients", "8", "--duration", "1h",
 			"--json", "--metrics", ":0", "--out", filepath.Join(t.TempDir(), "runs")}, &stdout, &stderr)
 	}()
 	address := regexp.MustCompile(`metrics at http://([\d.:]+)/metrics`)

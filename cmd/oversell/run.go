@@ -36,7 +36,7 @@ With --lock or --queue the exit code is the verdict's: 0 when no violation was s
 when a promise was broken, 3 when the run could not decide. It is 2 for wrong usage,
 and 5 when the environment failed.`,
 		Example: `  oversell run
-  oversell run --lock redislock-printed --clients 64 --stock 500
+  oversell run --lock php-lock-printed --clients 64 --stock 500
   oversell run --lock lua-release --ttl 50ms --hold 80ms
   oversell run --lock setnx-expire --ttl 1s --fault 'crash before EXPIRE nth 20'
   oversell run --scenario queue --die 0.05

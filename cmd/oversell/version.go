@@ -11,8 +11,8 @@ import (
 	"oversell/reports"
 )
 
-// version is set by release builds with -ldflags.
-var version = ""
+// version and commit are set by release builds with -ldflags.
+var version, commit string
 
 func versionCommand() *cobra.Command {
 	return &cobra.Command{
@@ -20,13 +20,14 @@ func versionCommand() *cobra.Command {
 		Short: "Print the version, and those of the formats it reads and writes",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "oversell %s (%s %s/%s), %s, %s\n",
-				buildVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH, history.Schema, reports.Schema)
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "oversell %s (commit %s, %s %s/%s), %s, %s\n",
+				buildVersion(), buildCommit(), runtime.Version(), runtime.GOOS, runtime.GOARCH, history.Schema, reports.Schema)
 			return printing(err)
 		},
 	}
 }
 
+// buildVersion is the version of a release, or what the go command recorded.
 func buildVersion() string {
 	if version != "" {
 		return version
@@ -35,4 +36,24 @@ func buildVersion() string {
 		return info.Main.Version
 	}
 	return "(devel)"
+}
+
+// buildCommit is the commit of a release, or what the go command recorded, which is
+// nothing outside a repository.
+func buildCommit() string {
+	if commit != "" {
+		return commit
+	}
+	revision, modified := "unknown", ""
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			switch {
+			case s.Key == "vcs.revision":
+				revision = s.Value
+			case s.Key == "vcs.modified" && s.Value == "true":
+				modified = "+changes"
+			}
+		}
+	}
+	return revision + modified
 }

@@ -7,11 +7,11 @@ import (
 	"oversell/variant"
 )
 
-// newRedislockPrinted is L1, the code of documents 0 and 2 exactly as printed,
+// newPHPLockPrinted is L1, the code of documents 0 and 2 exactly as printed,
 // with its three slips: EXPIRE is given an absolute time as a number of seconds
 // (a lease of some 55 years), the takeover sets no expiry, and isLocking
 // assigns where a comparison was meant.
-func newRedislockPrinted(env variant.Env) Locker {
+func newPHPLockPrinted(env variant.Env) Locker {
 	h := &held{env: env, values: map[string]string{}}
 	h.setExpiry = func(ctx context.Context, key string, _ time.Duration, expireAt int64) error {
 		return env.Redis[0].Expire(ctx, key, time.Duration(expireAt)*time.Second).Err()

@@ -7,10 +7,10 @@ import (
 	"oversell/variant"
 )
 
-// newRedislock is L2, the code of document 1: the lease is the right number,
+// newPHPLock is L2, the code of document 1: the lease is the right number,
 // the takeover sets an expiry, and isLocking compares. The value is still a
 // whole-second time fixed at the call, so it identifies nobody.
-func newRedislock(env variant.Env) Locker {
+func newPHPLock(env variant.Env) Locker {
 	h := &held{env: env, values: map[string]string{}}
 	h.setExpiry = func(ctx context.Context, key string, expire time.Duration, _ int64) error {
 		return env.Redis[0].Expire(ctx, key, expire).Err()

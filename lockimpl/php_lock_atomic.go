@@ -2,14 +2,14 @@ package lockimpl
 
 import "oversell/variant"
 
-// newRedislockAtomic is the documents' lock with its idea kept: SETNX, then an
+// newPHPLockAtomic is the documents' lock with its idea kept: SETNX, then an
 // expiry, and takeover of a dead owner, in one script with the server's time.
-func newRedislockAtomic(env variant.Env) Locker {
+func newPHPLockAtomic(env variant.Env) Locker {
 	return scripted{
 		env:       env,
-		onAcquire: redislockAtomicAcquireScript,
-		onExtend:  redislockAtomicExtendScript,
-		onRelease: redislockAtomicReleaseScript,
+		onAcquire: phpLockAtomicAcquireScript,
+		onExtend:  phpLockAtomicExtendScript,
+		onRelease: phpLockAtomicReleaseScript,
 		via:       map[int64]string{1: "script (SETNX, PEXPIRE)", 2: "script (takeover of a dead owner)"},
 	}
 }

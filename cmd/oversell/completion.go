@@ -1,0 +1,85 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"oversell/campaign"
+	"oversell/claims"
+	"oversell/load"
+	"oversell/reports"
+)
+
+// completed teaches the shell what the flags and arguments of all commands can be.
+func completed(root *cobra.Command) {
+	c := campaign.Catalogue()
+	values := map[string][]cobra.Completion{
+		"lock": variants(c.Locks), "sale": variants(c.Sales), "queue": variants(c.Queues), "ids": variants(c.IDs), "dispatch": variants(c.Dispatches),
+		"target":   {"auto", "embedded", "process", "container", "redis://"},
+		"topology": {"single", "replica", "sentinel", "cluster", "masters:5"},
+	}
+	for _, s := range c.Scenarios {
+		values["scenario"] = append(values["scenario"], cobra.CompletionWithDesc(s.Name, s.Summary))
+	}
+	values["fault"] = sentences(c.Faults)
+	for _, w := range load.Waitings {
+		values["waiting"] = append(values["waiting"], string(w))
+	}
+	for _, cmd := range root.Commands() {
+		for flag, all := range values {
+			if cmd.Flags().Lookup(flag) != nil {
+				// The flag is there and has no completions yet, so this cannot fail.
+				_ = cmd.RegisterFlagCompletionFunc(flag, listed(all))
+			}
+		}
+		switch cmd.Name() {
+		case "gate":
+			cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+				return []cobra.Completion{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
+			}
+		case "claims":
+			for _, claim := range claims.All {
+				cmd.ValidArgs = append(cmd.ValidArgs, cobra.CompletionWithDesc(claim.Number, claim.Words))
+			}
+		}
+	}
+}
+
+func variants(all []reports.VariantInfo) (names []cobra.Completion) {
+	for _, v := range all {
+		names = append(names, cobra.CompletionWithDesc(v.Name, v.Summary))
+	}
+	return names
+}
+
+// sentences are the first words of the sentences that ask for faults. Several faults
+// share one, such as freeze, of a client and of a node.
+func sentences(all []reports.FaultInfo) (words []cobra.Completion) {
+	syntax := map[string][]string{}
+	var order []string
+	for _, f := range all {
+		word, _, _ := strings.Cut(f.Syntax, " ")
+		if syntax[word] == nil {
+			order = append(order, word)
+		}
+		syntax[word] = append(syntax[word], f.Syntax)
+	}
+	for _, word := range order {
+		words = append(words, cobra.CompletionWithDesc(word, strings.Join(syntax[word], "; or ")))
+	}
+	return words
+}
+
+// listed completes one of these values, or the last of several behind commas.
+func listed(all []cobra.Completion) cobra.CompletionFunc {
+	return func(_ *cobra.Command, _ []string, typed string) (matching []cobra.Completion, _ cobra.ShellCompDirective) {
+		before := typed[:strings.LastIndex(typed, ",")+1]
+		for _, value := range all {
+			if strings.HasPrefix(before+value, typed) {
+				matching = append(matching, before+value)
+			}
+		}
+		return matching, cobra.ShellCompDirectiveNoFileComp
+	}
+}

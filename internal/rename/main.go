@@ -1,0 +1,169 @@
+// Command rename gives this module another path, the one under which its owner
+// publishes it:
+//
+//	go run ./internal/rename example.com/acme/oversell
+//
+// It is run in the root of the module, and changes imports, strings and links of the
+// documentation that name a package, commands and directives that name the module, and
+// go.mod. The command's name, the schemas of files and words in prose stay: what is
+// renamed is the module's path where a directory of the module follows it, as in
+// "oversell/lockimpl", or where it stands behind a directive, as in "require oversell".
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"go/format"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: go run ./internal/rename MODULE\n(make rename MODULE=example.com/acme/oversell does the same)")
+		os.Exit(2)
+	}
+	changed, err := rename(".", os.Args[1])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "rename:", err)
+		os.Exit(1)
+	}
+	fmt.Printf("%d files changed; the module is %s\n", changed, os.Args[1])
+}
+
+// rename changes the path of the module in dir, and tells how many files it changed.
+func rename(dir, path string) (changed int, err error) {
+	old, err := command(dir, "list", "-m")
+	if err != nil {
+		return 0, err
+	}
+	if old == path {
+		return 0, nil
+	}
+	// It refuses what cannot be the path of a module, before anything is changed.
+	if _, err := command(dir, "mod", "edit", "-module="+path); err != nil {
+		return 0, err
+	}
+	files, err := textFiles(dir)
+	if err != nil {
+		return 0, err
+	}
+	r := newRenaming(old, path, topLevel(dir, files))
+	for _, file := range files {
+		did, err := r.file(filepath.Join(dir, file))
+		if err != nil {
+			return changed, err
+		}
+		if did {
+			changed++
+		}
+	}
+	return changed + 1, nil // and go.mod
+}
+
+// command is what the go command prints. It looks at this module only, also where it
+// belongs to a workspace.
+func command(dir string, args ...string) (string, error) {
+	var stderr bytes.Buffer
+	cmd := exec.Command("go", args...)
+	cmd.Dir, cmd.Stderr = dir, &stderr
+	cmd.Env = append(os.Environ(), "GOWORK=off")
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("go %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(stderr.String()))
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// textFiles lists the files in dir that may name the module, relative to dir.
+func textFiles(dir string) (files []string, err error) {
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		switch name := d.Name(); {
+		case d.IsDir() && slices.Contains([]string{".git", "oversell-runs", "dist"}, name):
+			return filepath.SkipDir
+		case d.Type().IsRegular():
+			relative, err := filepath.Rel(dir, path)
+			files = append(files, relative)
+			return err
+		}
+		return nil
+	})
+	return files, err
+}
+
+// topLevel are the directories in the root that hold Go files, however deep.
+func topLevel(dir string, files []string) (dirs []string) {
+	for _, file := range files {
+		first, _, below := strings.Cut(filepath.ToSlash(file), "/")
+		if below && strings.HasSuffix(file, ".go") && !slices.Contains(dirs, first) {
+			dirs = append(dirs, first)
+		}
+	}
+	return dirs
+}
+
+// renaming is what to look for, and what to write in its place.
+type renaming struct {
+	old, path string
+	// packages finds the path of a package: where it begins, and what stands before it.
+	packages *regexp.Regexp
+	// directives finds the module behind a word or a flag that takes one, as in go.mod
+	// and in the arguments of go mod edit.
+	directives *regexp.Regexp
+}
+
+func newRenaming(old, path string, dirs []string) renaming {
+	for i, d := range dirs {
+		dirs[i] = regexp.QuoteMeta(d)
+	}
+	quoted := regexp.QuoteMeta(old)
+	return renaming{
+		old: old, path: path,
+		packages:   regexp.MustCompile(`(^|[^\w./-])` + quoted + `/((?:` + strings.Join(dirs, "|") + `)\b)`),
+		directives: regexp.MustCompile(`((?:\b|\\n)(?:module|require|replace|go get) |-(?:module|require|replace)=)` + quoted + `([\s@="'\\]|$)`),
+	}
+}
+
+// file renames in one file, and tells whether anything changed.
+func (r renaming) file(path string) (bool, error) {
+	text, err := os.ReadFile(path)
+	if err != nil || bytes.IndexByte(text, 0) >= 0 || !bytes.Contains(text, []byte(r.old)) {
+		return false, err
+	}
+	renamed, err := r.text(text, strings.HasSuffix(path, ".go"))
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", path, err)
+	}
+	if bytes.Equal(renamed, text) {
+		return false, nil
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return false, err
+	}
+	return true, os.WriteFile(path, renamed, info.Mode().Perm())
+}
+
+func (r renaming) text(text []byte, isGo bool) ([]byte, error) {
+	to := []byte("${1}" + strings.ReplaceAll(r.path, "$", "$$"))
+	renamed := r.packages.ReplaceAll(text, append(to, "/${2}"...))
+	renamed = r.directives.ReplaceAll(renamed, append(to, "${2}"...))
+	if !isGo {
+		return renamed, nil
+	}
+	renamed = bytes.ReplaceAll(renamed, []byte(`"`+r.old+`/"`), []byte(`"`+r.path+`/"`))
+	formatted, err := format.Source(renamed) // imports are sorted
+	if err != nil {
+		return nil, errors.Join(errors.New("not Go after the renaming"), err)
+	}
+	return formatted, nil
+}
