@@ -94,12 +94,12 @@ const (
 // counterexamples are what a search must find, in so many steps. Those that can be are
 // searched naively as well, so that the numbers are known from a second source.
 var counterexamples = []sought{
-	{name: "printed", lock: "redislock-printed", bounds: reports.Bounds{Tries: 2}, look: mutexP, steps: 5, naive: true},
-	{name: "printed, all it promises", lock: "redislock-printed", bounds: reports.Bounds{Tries: 2}, steps: 5},
-	{name: "printed, wrong release", lock: "redislock-printed", bounds: reports.Bounds{Tries: 2}, look: ownerP, steps: 8, naive: true},
-	{name: "printed, a crash", lock: "redislock-printed", bounds: reports.Bounds{Tries: 1, Crashes: 1}, look: variant.Progress, steps: 4},
-	{name: "redislock", lock: "redislock", bounds: reports.Bounds{Tries: 2}, look: mutexP, steps: 5, naive: true},
-	{name: "redislock, wrong release", lock: "redislock", bounds: reports.Bounds{Tries: 2}, look: ownerP, steps: 8, naive: true},
+	{name: "printed", lock: "php-lock-printed", bounds: reports.Bounds{Tries: 2}, look: mutexP, steps: 5, naive: true},
+	{name: "printed, all it promises", lock: "php-lock-printed", bounds: reports.Bounds{Tries: 2}, steps: 5},
+	{name: "printed, wrong release", lock: "php-lock-printed", bounds: reports.Bounds{Tries: 2}, look: ownerP, steps: 8, naive: true},
+	{name: "printed, a crash", lock: "php-lock-printed", bounds: reports.Bounds{Tries: 1, Crashes: 1}, look: variant.Progress, steps: 4},
+	{name: "php-lock", lock: "php-lock", bounds: reports.Bounds{Tries: 2}, look: mutexP, steps: 5, naive: true},
+	{name: "php-lock, wrong release", lock: "php-lock", bounds: reports.Bounds{Tries: 2}, look: ownerP, steps: 8, naive: true},
 	{name: "setnx-expire", lock: "setnx-expire", bounds: reports.Bounds{Tries: 2, Crashes: 1}, look: variant.Progress, steps: 3, naive: true},
 	{name: "incr", lock: "incr", bounds: reports.Bounds{Tries: 2, Crashes: 1}, look: variant.Progress, steps: 3, naive: true},
 	// The owner's is the first count; another counts four times more, which forces the lock
@@ -134,7 +134,7 @@ var counterexamples = []sought{
 	{name: "floors get-set", scenario: "floors", lock: "none", ids: "get-set", bounds: reports.Bounds{Tries: 1}, look: variant.UniqueIDs, of: variant.IDs, steps: 6},
 	{name: "floors block", scenario: "floors", lock: "none", ids: "block", bounds: reports.Bounds{Tries: 1}, look: variant.NoGaps, of: variant.IDs, steps: 3},
 	{name: "ids block", scenario: "ids", lock: "none", ids: "block", bounds: reports.Bounds{Tries: 2}, look: variant.RealTimeOrder, of: variant.IDs, steps: 5},
-	{name: "queue zset-locked", scenario: "queue", lock: "redislock-printed", queue: "zset-locked", bounds: reports.Bounds{Clients: 4, Tries: 1}, look: variant.NoDuplicateDelivery, of: variant.Queue, steps: 20},
+	{name: "queue zset-locked", scenario: "queue", lock: "php-lock-printed", queue: "zset-locked", bounds: reports.Bounds{Clients: 4, Tries: 1}, look: variant.NoDuplicateDelivery, of: variant.Queue, steps: 20},
 	{name: "queue zset-locked, no lock", scenario: "queue", lock: "none", queue: "zset-locked", bounds: reports.Bounds{Clients: 4, Tries: 1}, look: variant.NoDuplicateDelivery, of: variant.Queue, steps: 9},
 	{name: "queue zset-atomic", scenario: "queue", lock: "none", queue: "zset-atomic", bounds: reports.Bounds{Tries: 1, Crashes: 1}, look: variant.NoLostTask, of: variant.Queue, steps: 5},
 	// By design, when the visibility time-out is over. A pop looks at the clock first.

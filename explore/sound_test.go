@@ -21,7 +21,7 @@ import (
 var sounds = []sought{
 	{name: "lua-release", lock: "lua-release", bounds: reports.Bounds{Clients: 3, Tries: 2, Crashes: 2, Advances: 1}},
 	{name: "lua-release, mutex alone", lock: "lua-release", bounds: reports.Bounds{Clients: 3, Tries: 2, Advances: 1, Late: 1}, look: mutexP},
-	{name: "redislock-atomic", lock: "redislock-atomic", bounds: reports.Bounds{Tries: 2, Crashes: 1, Advances: 1}},
+	{name: "php-lock-atomic", lock: "php-lock-atomic", bounds: reports.Bounds{Tries: 2, Crashes: 1, Advances: 1}},
 	{name: "setnx-expire-atomic", lock: "setnx-expire-atomic", bounds: reports.Bounds{Tries: 2, Crashes: 1, Advances: 1, Lost: 1}},
 	{name: "incr-atomic", lock: "incr-atomic", bounds: reports.Bounds{Tries: 2, Crashes: 1, Advances: 1, Lost: 1}},
 	{name: "fenced", lock: "fenced", bounds: reports.Bounds{Tries: 2, Crashes: 1, Advances: 1, Lost: 1}},

@@ -26,7 +26,7 @@ func everyOutcome() Comparison {
 	}
 	return Comparison{
 		Scenario: "seckill", Waiting: "poll", Rounds: 3, Ended: "as many as were wanted", Work: "purchases", Conditions: []string{"--stock=200"},
-		Contenders: []Contender{{Lock: "setnx-expire-atomic", Sale: "plain"}, {Lock: "lua-release", Sale: "plain"}, {Lock: "redislock-printed", Sale: "plain"}, {Lock: "none", Sale: "lua"}},
+		Contenders: []Contender{{Lock: "setnx-expire-atomic", Sale: "plain"}, {Lock: "lua-release", Sale: "plain"}, {Lock: "php-lock-printed", Sale: "plain"}, {Lock: "none", Sale: "lua"}},
 		Configurations: []Configuration{
 			{Target: "process", ServerVersion: "7.0.15", Swept: []string{"--clients=10"}, Control: control, Fastest: 1},
 			{Target: "process", ServerVersion: "7.0.15", Swept: []string{"--clients=10"}, Faults: []string{"slow 150ms 5%"}, Control: blind, Fastest: -1},
@@ -58,9 +58,9 @@ func TestComparisonOnATerminal(t *testing.T) {
 		"PURCHASES",
 		"lua-release + plain no violation in 1,204 148 1.00 - - 5.0 - - overrun, failover",
 		"setnx-expire-atomic + plain no violation 9.2 0.062 (0.050-0.50)",
-		"redislock-printed + plain BROKE 2/3 100,000 [12.3 10.1-15.5] 0.12/1234/20000",
+		"php-lock-printed + plain BROKE 2/3 100,000 [12.3 10.1-15.5] 0.12/1234/20000",
 		"none + lua BROKE 0/3!",
-		"redislock-printed + plain broke\n  no-oversell of the sale in 2 of 3 runs, by 1,234 pieces; first after 3.14 ms (median 5.00)",
+		"php-lock-printed + plain broke\n  no-oversell of the sale in 2 of 3 runs, by 1,234 pieces; first after 3.14 ms (median 5.00)",
 		"none + lua broke, THOUGH NO FLAW IS DECLARED",
 		"once-per-order of the sale in 1 run with as few clients as can be, once",
 		"fault: slow 150ms 5%",

@@ -38,7 +38,7 @@ func written(t *testing.T, v any) []byte {
 
 func TestReplayFailsWhileTheBugIsThere(t *testing.T) {
 	needServer(t)
-	r := found(t, "redislock-printed", reports.Bounds{Tries: 1})
+	r := found(t, "php-lock-printed", reports.Bounds{Tries: 1})
 	pass := reports.Exploration{Schema: reports.ExplorationSchema, Verdict: reports.Pass}
 	for name, trace := range map[string]any{
 		"one":     r,
@@ -58,8 +58,8 @@ func TestReplayFailsWhileTheBugIsThere(t *testing.T) {
 // TestReplayPassesWhenTheBugIsGone: with a sound lock in the flawed one's place.
 func TestReplayPassesWhenTheBugIsGone(t *testing.T) {
 	needServer(t)
-	r := found(t, "redislock-printed", reports.Bounds{Tries: 1})
-	r.Lock = "redislock-atomic"
+	r := found(t, "php-lock-printed", reports.Bounds{Tries: 1})
+	r.Lock = "php-lock-atomic"
 	trace := written(t, r)
 	said, err := replay(t.Context(), r, Process("single")(t))
 	if err != nil || !strings.Contains(said, "step 1") || !strings.Contains(said, "that bug is gone") {

@@ -41,7 +41,7 @@ func explorations() map[string]reports.Exploration {
 func takeover() reports.Exploration {
 	why := "client 1 took the lock over while client 0, alive, had not yet set its expiry"
 	return reports.Exploration{
-		Schema: reports.ExplorationSchema, Scenario: "mutex", Lock: "redislock-printed", Masters: 1, TTLMS: 1000,
+		Schema: reports.ExplorationSchema, Scenario: "mutex", Lock: "php-lock-printed", Masters: 1, TTLMS: 1000,
 		Bounds:  reports.Bounds{Clients: 2, Tries: 1, Crashes: 1, Lost: 1, Late: 1, Advances: 2},
 		Verdict: reports.Violated, Why: why, Expected: reports.Violated,
 		ExpectedWhy: []string{"SETNX and EXPIRE are two commands: between them the lock looks abandoned"},
@@ -61,7 +61,7 @@ func takeover() reports.Exploration {
 			},
 		},
 		Stats:   reports.Effort{States: 311, Transitions: 702, Depth: 5, Executions: 28, Observed: 19, Entered: 3, Expiries: 4, Advances: 6, Crashes: 40, Lost: 22, Late: 8, Collision: 1.4e-34, BytesPerState: 88, ElapsedMS: 0.231},
-		Command: "oversell explore --scenario mutex --lock redislock-printed --clients 2 --tries 1",
+		Command: "oversell explore --scenario mutex --lock php-lock-printed --clients 2 --tries 1",
 	}
 }
 
@@ -299,7 +299,7 @@ func TestPagesStandByThemselves(t *testing.T) {
 			t.Errorf("the page has %q", bad)
 		}
 	}
-	for _, want := range []string{"<html lang=\"en\">", "default-src 'none'", "&lt;script&gt;", "violated: mutual-exclusion of lock redislock-printed, in 5 steps", "both inside", "oversell explore --replay trace.json --target process"} {
+	for _, want := range []string{"<html lang=\"en\">", "default-src 'none'", "&lt;script&gt;", "violated: mutual-exclusion of lock php-lock-printed, in 5 steps", "both inside", "oversell explore --replay trace.json --target process"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("the page lacks %q", want)
 		}

@@ -109,7 +109,7 @@ func takenOver() RunInput {
 		ops = append(ops, at(client, history.Acquire, ms, start, session(n, "SETNX")), at(client, history.Buy, start+1, start+ms/2, buy(n, max(0, 3-n/12))), at(client, history.Release, start+ms/2+1, start+ms*3/4, session(n, "")))
 	}
 	h := promising("seckill", exclusion, history.Promise{Of: variant.Sale, Property: variant.NoOversell})
-	h.Lock, h.Sale, h.Stock, h.Clients = "redislock-printed", "plain", 5, 40
+	h.Lock, h.Sale, h.Stock, h.Clients = "php-lock-printed", "plain", 5, 40
 	in := recording(h, ops...).judged(reports.Violated,
 		reports.Property{Of: variant.Sale, Name: variant.OncePerOrder, Result: reports.NotClaimed, Measured: reports.Broken, Why: "nobody promised it", Witness: ops[:1]},
 		broken(variant.Sale, variant.NoOversell, "sold 42 of 5: client 4 and client 13 both sold down to 4 left", ops[2], ops[3]),
@@ -186,7 +186,7 @@ func aComparison() reports.Comparison {
 	}
 	spread := func(v float64) *reports.Spread { return &reports.Spread{Median: v, Low: v * 0.8, High: v * 1.2} }
 	c := reports.Comparison{Schema: reports.ComparisonSchema, Scenario: "seckill", Waiting: "poll", Seed: 7, Rounds: 3, Work: "purchases", Conditions: []string{"--stock=500"}, ElapsedMS: 41000, Command: "oversell compare --seed 7"}
-	names := []string{"lua-release", "redislock-printed", "fenced", "redlock"}
+	names := []string{"lua-release", "php-lock-printed", "fenced", "redlock"}
 	for _, name := range names {
 		c.Contenders = append(c.Contenders, reports.Contender{Lock: name, Sale: "plain"})
 	}
