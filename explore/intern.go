@@ -72,10 +72,13 @@ func (m *memo[K, V]) get(k K) V {
 }
 
 // cache is one worker's view of a memo: a table in which each key has one place, and
-// the last to come keeps it. It is not for concurrent use.
+// the last to come keeps it. It begins small and grows as keys take places from one
+// another. It is not for concurrent use.
 type cache[K hashed, V any] struct {
 	places []entry[K, V]
 	shift  int
+	most   int // places, as a power of two
+	taken  int // places that another key has taken since the table has grown
 	from   *memo[K, V]
 }
 
@@ -91,24 +94,44 @@ type hashed interface {
 	hash() uint64
 }
 
-// How many places a cache has, as a power of two: so many as are used in searches of
-// millions of states, and no more than a processor keeps near.
+// How many places a cache has at most, as a power of two: so many as are used in searches of
+// millions of states, and no more than a processor keeps near. It begins with firstCache.
 const (
+	firstCache  = 6
 	smallCache  = 11
 	mediumCache = 15
 	largeCache  = 17
 )
 
-func cached[K hashed, V any](m *memo[K, V], bits int) cache[K, V] {
-	return cache[K, V]{make([]entry[K, V], 1<<bits), 64 - bits, m}
+func cached[K hashed, V any](m *memo[K, V], most int) cache[K, V] {
+	return cache[K, V]{places: make([]entry[K, V], 1<<firstCache), shift: 64 - firstCache, most: most, from: m}
 }
 
 func (c *cache[K, V]) get(k K) V {
 	e := &c.places[k.hash()>>c.shift]
 	if !e.used || e.key != k {
+		if e.used {
+			e = c.take(k, e)
+		}
 		e.key, e.v, e.used = k, c.from.get(k), true
 	}
 	return e.v
+}
+
+// take is the place for a key that another one has. If that has happened often there are more
+// places.
+func (c *cache[K, V]) take(k K, e *entry[K, V]) *entry[K, V] {
+	if c.taken++; c.taken < len(c.places)/2 || c.shift <= 64-c.most {
+		return e
+	}
+	old, bits := c.places, min(64-c.shift+2, c.most)
+	c.taken, c.shift, c.places = 0, 64-bits, make([]entry[K, V], 1<<bits)
+	for i := range old {
+		if old[i].used {
+			c.places[old[i].key.hash()>>c.shift] = old[i]
+		}
+	}
+	return &c.places[k.hash()>>c.shift]
 }
 
 // spread mixes words into a hash whose upper bits are good.

@@ -308,3 +308,20 @@ func TestRepliesForPeople(t *testing.T) {
 
 // ownToken is a token of a client's own, as it says it.
 func ownToken(n int) string { return names.Scheme{}.Token(n) }
+
+// TestCacheGrows: a cache knows what its memo says, however often keys take places from one
+// another, and has no more places than it may.
+func TestCacheGrows(t *testing.T) {
+	m := newMemo(func(k serversID) uint32 { return uint32(k) * 3 })
+	c := cached(m, 9)
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 20_000 {
+		k := serversID(r.IntN(5_000))
+		if got := c.get(k); got != uint32(k)*3 {
+			t.Fatalf("%d: %d", k, got)
+		}
+	}
+	if len(c.places) != 1<<9 {
+		t.Errorf("%d places", len(c.places))
+	}
+}
