@@ -66,7 +66,7 @@ func (e *ends) judge(k ending) *rules.Breach {
 // read has the scenario's own audit read what the servers hold.
 func (e *ends) read(servers uint32) (a audit) {
 	var failed error
-	events, _, err := e.servers.alone(e.options, servers, 0, time.Hour, time.Hour, steward(e.config, func(ctx context.Context, c *scenarios.Client) error {
+	events, _, err := e.servers.alone(e.options, servers, 0, time.Hour, time.Hour, administrator(e.config, func(ctx context.Context, c *scenarios.Client) error {
 		return c.Audit(ctx)
 	}, &failed))
 	if err = errors.Join(err, failed); err != nil {

@@ -166,7 +166,7 @@ func (c *Config) check() error {
 	}
 	for _, p := range c.Look {
 		if !rules.CanJudge(p.Of, p.Property) {
-			return fmt.Errorf("%w: %s of a %s is no matter of a search: see oversell run", ErrUsage, p.Property, p.Of)
+			return fmt.Errorf("%w: a search cannot judge %s of a %s: use oversell run", ErrUsage, p.Property, p.Of)
 		}
 	}
 	for _, s := range c.Run.Subjects() {
@@ -384,7 +384,7 @@ func searchOnce(ctx context.Context, c Config, naming names.Naming, by reduction
 // begin opens the scenario and sets up the clients' tries.
 func (x *search) begin(c Config, scripts *coro.Scripts) (state, error) {
 	var failed error
-	_, opened, err := x.servers.alone(x.ends.options, x.servers.start(c.Masters), 0, time.Hour, time.Hour, steward(c.Run, func(ctx context.Context, client *scenarios.Client) error {
+	_, opened, err := x.servers.alone(x.ends.options, x.servers.start(c.Masters), 0, time.Hour, time.Hour, administrator(c.Run, func(ctx context.Context, client *scenarios.Client) error {
 		return client.Open(ctx)
 	}, &failed))
 	if err := errors.Join(err, failed); err != nil {

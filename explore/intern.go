@@ -156,15 +156,15 @@ func (k lookAt) hash() uint64 { return spread(uint64(k.from)<<8|uint64(k.which),
 func (k judging) hash() uint64 {
 	return spread(pair(k.facts, k.events), pair(k.now, uint32(k.role)<<8|uint32(k.client)))
 }
-func (k factsAt) hash() uint64        { return spread(pair(k.facts, k.now), 0) }
-func (k callAt) hash() uint64         { return spread(pair(k.servers, k.call), uint64(k.now)) }
-func (k tick) hash() uint64           { return spread(uint64(k.servers), uint64(k.by)) }
-func (k serversID) hash() uint64      { return spread(uint64(k), 1) }
-func (k floatChange) hash() uint64    { return spread(pair(k.list, uint32(k.add)), uint64(k.remove)) }
-func (k ending) hash() uint64         { return spread(pair(k.servers, k.facts), uint64(k.now)) }
-func (k renaming) hash() uint64       { return spread(uint64(k.servers), k.perm.word()) }
-func (k factsRenaming) hash() uint64  { return spread(uint64(k.facts), k.perm.word()) }
-func (k floatsRenaming) hash() uint64 { return spread(uint64(k.floats), k.perm.word()) }
+func (k factsAt) hash() uint64          { return spread(pair(k.facts, k.now), 0) }
+func (k callAt) hash() uint64           { return spread(pair(k.servers, k.call), uint64(k.now)) }
+func (k tick) hash() uint64             { return spread(uint64(k.servers), uint64(k.by)) }
+func (k serversID) hash() uint64        { return spread(uint64(k), 1) }
+func (k inFlightChange) hash() uint64   { return spread(pair(k.list, uint32(k.add)), uint64(k.remove)) }
+func (k ending) hash() uint64           { return spread(pair(k.servers, k.facts), uint64(k.now)) }
+func (k renaming) hash() uint64         { return spread(uint64(k.servers), k.perm.word()) }
+func (k factsRenaming) hash() uint64    { return spread(uint64(k.facts), k.perm.word()) }
+func (k inFlightRenaming) hash() uint64 { return spread(uint64(k.inFlight), k.perm.word()) }
 func (k burying) hash() uint64 {
 	return spread(uint64(k.servers), perm(k.alive).word()^perm(k.drawn).word()<<16)
 }

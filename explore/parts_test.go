@@ -208,7 +208,7 @@ func TestVisited(t *testing.T) {
 func TestFingerprints(t *testing.T) {
 	seen := map[fingerprint]state{}
 	for i := range uint32(20_000) {
-		for _, s := range []state{{servers: i + 1}, {facts: i + 1}, {floats: i + 1}, {now: i + 1}, {nodes: [maxSlots]uint32{0: i + 1}}, {nodes: [maxSlots]uint32{1: i + 1}}, {nodes: [maxSlots]uint32{maxSlots - 1: i + 1}}} {
+		for _, s := range []state{{servers: i + 1}, {facts: i + 1}, {inFlight: i + 1}, {now: i + 1}, {nodes: [maxSlots]uint32{0: i + 1}}, {nodes: [maxSlots]uint32{1: i + 1}}, {nodes: [maxSlots]uint32{maxSlots - 1: i + 1}}} {
 			f := s.fingerprint()
 			if old, known := seen[f]; known {
 				t.Fatalf("%+v and %+v are one", old, s)

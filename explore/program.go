@@ -175,9 +175,9 @@ func apart(masters int, scripts *coro.Scripts, naming *namer) coro.Options {
 	return coro.Options{Masters: masters, Epoch: Epoch, Scripts: scripts, Token: naming.outsider}
 }
 
-// steward runs f as a client of c that is no part of the search, with what its
+// administrator runs f as a client of c that is no part of the search, with what its
 // operations were.
-func steward(c scenarios.Config, f func(ctx context.Context, client *scenarios.Client) error, failed *error) coro.Program {
+func administrator(c scenarios.Config, f func(ctx context.Context, client *scenarios.Client) error, failed *error) coro.Program {
 	return func(ctx context.Context, w *coro.World) {
 		l := &life{w: w, numbers: map[string]int64{}}
 		*failed = f(ctx, scenarios.Alone(c, l.world(nobody)))

@@ -43,7 +43,7 @@ func (x *search) wander(ctx context.Context, start state, until time.Time, progr
 	left.Store(1)
 	var mu sync.Mutex
 	var all sync.WaitGroup
-	for range hands() {
+	for range workerCount() {
 		all.Go(func() {
 			walk := walker{w: x.worker(), start: start}
 			for left.Load() > 0 && ctx.Err() == nil && time.Now().Before(until) && !x.full(1.2) {
@@ -279,7 +279,7 @@ const shrinking = 2 * time.Second
 // ending is what is broken if everybody stops in s: see end.
 func (w *worker) ending(s state) *finding {
 	x := w.search
-	if !x.ends.lock && !x.ends.books || s.floats != 0 {
+	if !x.ends.lock && !x.ends.books || s.inFlight != 0 {
 		return nil
 	}
 	dead := w.dead(s)

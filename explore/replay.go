@@ -75,7 +75,7 @@ type replay struct {
 	rules   *rules.Rules
 	facts   rules.Facts
 	scripts *coro.Scripts
-	clients []*puppet
+	clients []*replayedClient
 	lines   map[line]*bufio.ReadWriter
 	conns   []net.Conn
 	now     time.Duration
@@ -91,8 +91,8 @@ type line struct{ client, node, conn int }
 
 func lateLine(step int) int { return -1 - step }
 
-// puppet is a client in a replay.
-type puppet struct {
+// replayedClient is a client of the schedule.
+type replayedClient struct {
 	number int
 	code   Execution
 	book   *names.Book
@@ -111,7 +111,7 @@ func (r *replay) open(clients int) error {
 	r.scripts = &coro.Scripts{}
 	for i := range clients {
 		who := Who{Index: int(roleOf(r.config.Run, i)), Names: r.naming.scheme(i)}
-		p := &puppet{number: i, book: who.Names.Book(0)}
+		p := &replayedClient{number: i, book: who.Names.Book(0)}
 		if r.config.Start != nil {
 			p.code = r.config.Start(who)
 		} else {
@@ -135,7 +135,7 @@ func (r *replay) close() {
 }
 
 // settle hands on what the client came to, and answers its looks at the clock.
-func (r *replay) settle(p *puppet) error {
+func (r *replay) settle(p *replayedClient) error {
 	for {
 		if err := p.code.Err(); err != nil {
 			return err
@@ -152,7 +152,7 @@ func (r *replay) settle(p *puppet) error {
 	}
 }
 
-func (r *replay) came(p *puppet, e Event) {
+func (r *replay) came(p *replayedClient, e Event) {
 	if e.Op.Kind != history.Join {
 		if e.End {
 			p.under = p.under[:max(len(p.under)-1, 0)]
@@ -167,7 +167,7 @@ func (r *replay) came(p *puppet, e Event) {
 }
 
 // judge judges what the client came to; calls only when it goes on.
-func (r *replay) judge(p *puppet) {
+func (r *replay) judge(p *replayedClient) {
 	for _, e := range p.held {
 		p.loud = p.loud || noticed(e)
 		var b *rules.Breach
@@ -262,7 +262,7 @@ func (r *replay) hangUp(c call) {
 
 // look lets a client do what it does in private before its next command, or look at the
 // clock so often.
-func (r *replay) look(p *puppet, i, times int) (looked bool, err error) {
+func (r *replay) look(p *replayedClient, i, times int) (looked bool, err error) {
 	if i >= len(p.code.Pending()) {
 		return false, nil
 	}
@@ -295,7 +295,7 @@ func (r *replay) happens(s reports.Step, c call) (string, error) {
 }
 
 // same compares what the client is about to send with what the schedule says.
-func (r *replay) same(p *puppet, q coro.Request, s reports.Step) error {
+func (r *replay) same(p *replayedClient, q coro.Request, s reports.Step) error {
 	// What the client has drawn at random is in the schedule by its name.
 	want := Said(p.book, []coro.Request{{Commands: localCommands(s.Commands, p.number)}}, nil)
 	if err := names.Follow(Said(p.book, []coro.Request{{Commands: q.Commands}}, nil), want, names.Values(want.Texts)); err != nil && !s.Clock {

@@ -44,19 +44,19 @@ type search struct {
 	span    time.Duration
 	scripts *coro.Scripts
 
-	facts    *interner[rules.Facts]
-	floats   *interner[[]float]
-	judged   *memo[judging, judgement]
-	passed   *memo[factsAt, passing]
-	untils   *memo[factsID, []time.Duration]
-	busy     *memo[factsID, uint16]
-	permuted *memo[factsRenaming, uint32]
-	floated  *memo[floatChange, uint32]
-	adrift   *memo[floatsRenaming, uint32]
-	breaches *interner[*rules.Breach]
-	orders   [1 << (maxSlots - 1)][]perm // see ordersOf
-	silent   uint32                      // the answers of a client that gets none, and of
-	timedOut uint32                      // one whose own time limit is over
+	facts           *interner[rules.Facts]
+	inFlight        *interner[[]lateRequest]
+	judged          *memo[judging, judgement]
+	passed          *memo[factsAt, passing]
+	untils          *memo[factsID, []time.Duration]
+	busy            *memo[factsID, uint16]
+	permuted        *memo[factsRenaming, uint32]
+	inFlightChanged *memo[inFlightChange, uint32]
+	inFlightRenamed *memo[inFlightRenaming, uint32]
+	breaches        *interner[*rules.Breach]
+	orders          [1 << (maxSlots - 1)][]perm // see ordersOf
+	silent          uint32                      // the answers of a client that gets none, and of
+	timedOut        uint32                      // one whose own time limit is over
 
 	visited visited
 	effort  effort
@@ -115,15 +115,15 @@ type factsRenaming struct {
 	perm  perm
 }
 
-type floatsRenaming struct {
-	floats uint32
-	perm   perm
+type inFlightRenaming struct {
+	inFlight uint32
+	perm     perm
 }
 
-// floatChange adds a float to a list, or takes the one at a place out of it, or renames all.
-type floatChange struct {
+// inFlightChange adds a request to a list, or takes the one at a place out of it, or renames all.
+type inFlightChange struct {
 	list   uint32
-	add    float
+	add    lateRequest
 	remove int8 // -1: add
 }
 
@@ -132,8 +132,8 @@ var errUnknown = errors.New("the model of Redis does not know")
 
 func (x *search) prepare() {
 	x.facts = newInterner[rules.Facts]()
-	x.floats = newInterner[[]float]()
-	x.floats.id("", func() []float { return nil })
+	x.inFlight = newInterner[[]lateRequest]()
+	x.inFlight.id("", func() []lateRequest { return nil })
 	x.judged = newMemo(x.judge)
 	x.passed = newMemo(func(k factsAt) passing {
 		before, now := x.facts.get(k.facts), time.Duration(k.now)*tickUnit
@@ -148,8 +148,8 @@ func (x *search) prepare() {
 		}
 		return x.numbered(x.rules.Permute(x.facts.get(k.facts), p))
 	})
-	x.floated = newMemo(x.changeFloats)
-	x.adrift = newMemo(x.floatsRenamed)
+	x.inFlightChanged = newMemo(x.changeInFlight)
+	x.inFlightRenamed = newMemo(x.renameInFlight)
 	x.breaches = newInterner[*rules.Breach]()
 	x.breaches.id("", func() *rules.Breach { return nil })
 	for ties := range x.orders {
@@ -181,55 +181,55 @@ func (x *search) judge(k judging) (j judgement) {
 	return j
 }
 
-func (x *search) changeFloats(k floatChange) uint32 {
-	list := append([]float(nil), x.floats.get(k.list)...)
+func (x *search) changeInFlight(k inFlightChange) uint32 {
+	list := append([]lateRequest(nil), x.inFlight.get(k.list)...)
 	if k.remove >= 0 {
 		list = append(list[:k.remove], list[k.remove+1:]...)
 	} else {
 		list = append(list, k.add)
 	}
-	return x.floatsID(list)
+	return x.inFlightID(list)
 }
 
-func (x *search) floatsID(list []float) uint32 {
+func (x *search) inFlightID(list []lateRequest) uint32 {
 	if len(list) == 0 {
 		return 0
 	}
 	sort.Slice(list, func(i, j int) bool { return list[i] < list[j] })
-	return x.floats.id(fmt.Sprint(list)[1:], func() []float { return list })
+	return x.inFlight.id(fmt.Sprint(list)[1:], func() []lateRequest { return list })
 }
 
-func (x *search) floatsRenamed(k floatsRenaming) uint32 {
-	var list []float
-	for _, f := range x.floats.get(k.floats) {
-		list = append(list, float(x.servers.callRenamed(uint32(f), k.perm)))
+func (x *search) renameInFlight(k inFlightRenaming) uint32 {
+	var list []lateRequest
+	for _, f := range x.inFlight.get(k.inFlight) {
+		list = append(list, lateRequest(x.servers.callRenamed(uint32(f), k.perm)))
 	}
-	return x.floatsID(list)
+	return x.inFlightID(list)
 }
 
-// worker is one of the search's hands, with what it remembers for itself.
+// worker expands states in a goroutine of its own, with caches that need no locks.
 type worker struct {
-	search   *search
-	nodes    [][]*node // by role: a copy of the trie's list
-	brief    [][]brief // the same, with what is asked of all nodes of a state
-	settled  []cache[edge, settled]
-	judged   cache[judging, judgement]
-	passed   cache[factsAt, passing]
-	untils   cache[factsID, []time.Duration]
-	turning  []cache[lookAt, time.Duration]
-	ahead    []time.Duration // the moments of the last state
-	busy     cache[factsID, uint16]
-	done     cache[callAt, effect]
-	doneNow  cache[callAt, effect]
-	ticked   cache[tick, uint32]
-	next     cache[serversID, *dues]
-	floated  cache[floatChange, uint32]
-	renamed  cache[renaming, uint32]
-	permuted cache[factsRenaming, uint32]
-	adrift   cache[floatsRenaming, uint32]
-	buried   cache[burying, uint32]
-	ended    cache[ending, *rules.Breach]
-	begun    struct { // the last thing that a client was to begin
+	search          *search
+	nodes           [][]*node // by role: a copy of the trie's list
+	brief           [][]brief // the same, with what is asked of all nodes of a state
+	settled         []cache[edge, settled]
+	judged          cache[judging, judgement]
+	passed          cache[factsAt, passing]
+	untils          cache[factsID, []time.Duration]
+	turning         []cache[lookAt, time.Duration]
+	ahead           []time.Duration // the moments of the last state
+	busy            cache[factsID, uint16]
+	done            cache[callAt, effect]
+	doneNow         cache[callAt, effect]
+	ticked          cache[tick, uint32]
+	next            cache[serversID, *dues]
+	inFlightChanged cache[inFlightChange, uint32]
+	renamed         cache[renaming, uint32]
+	permuted        cache[factsRenaming, uint32]
+	inFlightRenamed cache[inFlightRenaming, uint32]
+	buried          cache[burying, uint32]
+	ended           cache[ending, *rules.Breach]
+	begun           struct { // the last thing that a client was to begin
 		key judging
 		v   judgement
 	}
@@ -255,8 +255,8 @@ func (x *search) worker() *worker {
 	w := &worker{
 		search: x, judged: cached(x.judged, largeCache), passed: cached(x.passed, smallCache), untils: cached(x.untils, smallCache), busy: cached(x.busy, smallCache),
 		done: cached(x.servers.done, mediumCache), doneNow: cached(x.servers.doneNow, mediumCache),
-		ticked: cached(x.servers.ticked, smallCache), next: cached(x.servers.next, smallCache), floated: cached(x.floated, smallCache),
-		renamed: cached(x.servers.renamed, mediumCache), permuted: cached(x.permuted, mediumCache), adrift: cached(x.adrift, smallCache),
+		ticked: cached(x.servers.ticked, smallCache), next: cached(x.servers.next, smallCache), inFlightChanged: cached(x.inFlightChanged, smallCache),
+		renamed: cached(x.servers.renamed, mediumCache), permuted: cached(x.permuted, mediumCache), inFlightRenamed: cached(x.inFlightRenamed, smallCache),
 		buried: cached(x.servers.buried, mediumCache), ended: cached(x.ends.judged, mediumCache),
 		nodes: make([][]*node, len(x.tries)), brief: make([][]brief, len(x.tries)), coming: make([]coming, 0, together),
 	}
@@ -383,7 +383,7 @@ func (w *worker) act(s state, a action) step {
 			st.next.servers = x.hangsUp(s.servers, r, call)
 		case givesUp:
 			st.next.servers, call = x.leaves(s, r, call)
-			st.next.floats = w.floated.get(floatChange{s.floats, float(call), -1})
+			st.next.inFlight = w.inFlightChanged.get(inFlightChange{s.inFlight, lateRequest(call), -1})
 		}
 		if a.kind() != goes {
 			answer = x.silence(r, s.time())
@@ -413,7 +413,7 @@ func (x *search) leaves(s state, r *coro.Request, id uint32) (servers, under uin
 	c := x.servers.calls.get(id)
 	old := c.connection()
 	taken := func(conn int) bool {
-		return slices.ContainsFunc(x.floats.get(s.floats), func(f float) bool {
+		return slices.ContainsFunc(x.inFlight.get(s.inFlight), func(f lateRequest) bool {
 			d := x.servers.calls.get(uint32(f))
 			return d.client == c.client && d.conn == conn
 		})
@@ -505,7 +505,7 @@ func (w *worker) took(st *step, events uint32, j judgement) {
 func (w *worker) arrive(s state, a action) step {
 	x := w.search
 	place := a.client() | a.which()<<3
-	call := x.floats.get(s.floats)[place]
+	call := x.inFlight.get(s.inFlight)[place]
 	st := step{next: s, did: true}
 	st.effect = w.execute(s.servers, uint32(call), s.time())
 	if st.effect.unknown {
@@ -514,7 +514,7 @@ func (w *worker) arrive(s state, a action) step {
 	}
 	c := x.servers.calls.get(uint32(call))
 	st.next.servers = x.servers.closed(st.effect.servers, c)
-	st.next.floats = w.floated.get(floatChange{list: s.floats, remove: int8(place)})
+	st.next.inFlight = w.inFlightChanged.get(inFlightChange{list: s.inFlight, remove: int8(place)})
 	if st.effect.touched {
 		st.breach = x.rules.Touched(x.facts.get(s.facts), c.client, c.during, s.time())
 	}
@@ -609,7 +609,7 @@ func (w *worker) actions(s state, to []action) []action {
 	if looker > 0 && looker != timeMustPass {
 		return to
 	}
-	for i := 0; looker == 0 && s.floats != 0 && i < len(x.floats.get(s.floats)); i++ {
+	for i := 0; looker == 0 && s.inFlight != 0 && i < len(x.inFlight.get(s.inFlight)); i++ {
 		to = append(to, newAction(arrives, i&7, i>>3))
 	}
 	return w.passings(s, to)
@@ -688,7 +688,7 @@ func (w *worker) over(s state) bool {
 			return false
 		}
 	}
-	return s.floats == 0
+	return s.inFlight == 0
 }
 
 // expand looks at everything that can happen in a state.
@@ -802,7 +802,7 @@ func (w *worker) count(s state, a action, st step) {
 // of something have died, if so many may. A request under way is late, not lost: it still arrives.
 func (w *worker) end(s state, id stateID, c cost) {
 	x := w.search
-	if !x.ends.lock && !x.ends.books || s.floats != 0 {
+	if !x.ends.lock && !x.ends.books || s.inFlight != 0 {
 		return
 	}
 	dead := w.dead(s)
@@ -843,14 +843,14 @@ func (x *search) report(f finding) {
 	x.found = append(x.found, f)
 }
 
-// hands are how many workers a search has.
-func hands() int { return max(1, min(runtime.GOMAXPROCS(0), 8)) }
+// workerCount is how many workers a search has.
+func workerCount() int { return max(1, min(runtime.GOMAXPROCS(0), 8)) }
 
 // run searches from start, layer by layer, so that what is found first is found in the
 // fewest steps.
 func (x *search) run(ctx context.Context, start state, progress func(reports.Effort)) {
 	x.began = time.Now()
-	workers := make([]*worker, hands())
+	workers := make([]*worker, workerCount())
 	for i := range workers {
 		workers[i] = x.worker()
 	}

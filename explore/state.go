@@ -8,15 +8,15 @@ import (
 // client has seen, what must be remembered to judge it, the time, and what is left
 // of the bounds. All but the time are numbers of things that are stored once.
 type state struct {
-	servers uint32
-	facts   uint32
-	floats  uint32 // requests under way whose clients have given up
-	now     uint32 // in units of the search's clock
-	nodes   [maxSlots]uint32
-	lost    uint8 // used up
-	late    uint8
-	moved   uint8 // advances used up
-	stalled uint8 // how often a client was held up after a look at the clock
+	servers  uint32
+	facts    uint32
+	inFlight uint32 // requests under way whose clients have given up
+	now      uint32 // in units of the search's clock
+	nodes    [maxSlots]uint32
+	lost     uint8 // used up
+	late     uint8
+	moved    uint8 // advances used up
+	stalled  uint8 // how often a client was held up after a look at the clock
 	// looker is set after such a look. Who is held up may as well have looked just before the
 	// next thing with which that does not commute: that time passes or, seldom, that another
 	// thread of the same client goes on. So nothing else may happen first: timeMustPass, or the
@@ -35,7 +35,7 @@ func (s state) time() time.Duration { return time.Duration(s.now) * tickUnit }
 func (s state) fingerprint() fingerprint {
 	m := newMixer()
 	m.add(uint64(s.servers)<<32 | uint64(s.facts))
-	m.add(uint64(s.floats)<<32 | uint64(s.now))
+	m.add(uint64(s.inFlight)<<32 | uint64(s.now))
 	for i := 0; i < maxSlots; i += 2 {
 		m.add(uint64(s.nodes[i])<<32 | uint64(s.nodes[i+1]))
 	}
@@ -43,10 +43,10 @@ func (s state) fingerprint() fingerprint {
 	return m.sum()
 }
 
-// float is a request under way whose client has given up.
-type float uint32 // the number of its call
+// lateRequest is a request in flight whose client has given up: the number of its call.
+type lateRequest uint32
 
-// action is one thing that can happen next: its kind, the client or the float, which of its
+// action is one thing that can happen next: its kind, the client or the request, which of its
 // threads, and which of the orders that an answer may have.
 type action uint16
 
@@ -146,7 +146,7 @@ func (w *worker) canonical(s state) (state, perm) {
 			}
 		}
 	}
-	if s.floats == 0 && !foreign && (b.alive != [maxSlots]uint8{} || b.drawn != [maxSlots]uint8{}) {
+	if s.inFlight == 0 && !foreign && (b.alive != [maxSlots]uint8{} || b.drawn != [maxSlots]uint8{}) {
 		s.servers = w.buried.get(b)
 	}
 	if foreign {
@@ -179,8 +179,8 @@ func (w *worker) exchanged(s state, p perm) state {
 	if p != same {
 		s.servers = w.renamed.get(renaming{s.servers, p})
 		s.facts = w.permuted.get(factsRenaming{s.facts, p})
-		if s.floats != 0 {
-			s.floats = w.adrift.get(floatsRenaming{s.floats, p})
+		if s.inFlight != 0 {
+			s.inFlight = w.inFlightRenamed.get(inFlightRenaming{s.inFlight, p})
 		}
 	}
 	return s
@@ -194,7 +194,7 @@ func (s *state) less(t *state) bool {
 	if s.facts != t.facts {
 		return s.facts < t.facts
 	}
-	return s.floats < t.floats
+	return s.inFlight < t.inFlight
 }
 
 // ordersOf are the perms of n clients that move places only among those who stand at

@@ -32,7 +32,7 @@ func (x *search) trace(start state, f *finding) (*reports.Counterexample, error)
 // traceOf is trace for a finding to which these actions lead. canonical: in situations that
 // were made canonical one by one.
 func (x *search) traceOf(start state, actions []action, f *finding, canonical bool) (*reports.Counterexample, error) {
-	t := teller{w: x.worker(), renames: canonical, who: same, canonical: start, real: start, sent: map[float][]int{}}
+	t := teller{w: x.worker(), renames: canonical, who: same, canonical: start, real: start, sent: map[lateRequest][]int{}}
 	c := &reports.Counterexample{Of: f.breach.Of, Property: f.breach.Property, Sentence: f.breach.Why}
 	for i := range x.clients {
 		c.Clients = append(c.Clients, fmt.Sprintf("client %d", i))
@@ -86,7 +86,7 @@ type teller struct {
 	canonical state
 	real      state
 	steps     []reports.Step
-	sent      map[float][]int // in which steps the requests that are still under way were sent
+	sent      map[lateRequest][]int // in which steps the requests that are still under way were sent
 }
 
 // tell goes one action further.
@@ -135,9 +135,9 @@ func (t *teller) translate(a action) (action, bool) {
 		return a, true
 	case arrives:
 		x := t.w.search
-		call := x.floats.get(t.canonical.floats)[a.client()|a.which()<<3]
-		call = float(x.servers.callRenamed(uint32(call), back))
-		place := slices.Index(x.floats.get(t.real.floats), call)
+		call := x.inFlight.get(t.canonical.inFlight)[a.client()|a.which()<<3]
+		call = lateRequest(x.servers.callRenamed(uint32(call), back))
+		place := slices.Index(x.inFlight.get(t.real.inFlight), call)
 		return newAction(arrives, place&7, place>>3), place >= 0
 	}
 	return newAction(a.kind(), back.of(a.client()), a.which()).inOrder(a.order()), true
@@ -156,7 +156,7 @@ func (t *teller) describe(before state, a action, st step) {
 		s.Thread = 0
 		s.Text = t.passing(before, a, st)
 	case arrives:
-		f := x.floats.get(before.floats)[a.client()|a.which()<<3]
+		f := x.inFlight.get(before.inFlight)[a.client()|a.which()<<3]
 		c := x.servers.calls.get(uint32(f))
 		s.Kind, s.Client, s.Thread, s.Of, s.Clock = reports.StepArrive, c.client, 0, t.sent[f][0], st.effect.clock
 		t.sent[f] = t.sent[f][1:]
@@ -223,7 +223,7 @@ func (t *teller) describeClient(s *reports.Step, before state, a action, st step
 	case givesUp:
 		s.Kind = reports.StepLate
 		_, under := x.leaves(before, &r, id)
-		t.sent[float(under)] = append(t.sent[float(under)], len(t.steps))
+		t.sent[lateRequest(under)] = append(t.sent[lateRequest(under)], len(t.steps))
 	}
 }
 

@@ -45,7 +45,7 @@ func TestEveryClientHasItsOwnHook(t *testing.T) {
 		e, err := New(t.Context(), Config{
 			Pool: pool, Waiting: Poll,
 			Dial: func(_ int32, n int) []redis.UniversalClient { return tg.Clients(server.ConnOptions{PoolSize: n}) },
-			Meddle: func(id int32, _ *variant.Env) redis.Hook {
+			Inject: func(id int32, _ *variant.Env) redis.Hook {
 				counts[id] = new(int)
 				return counting{counts[id]}
 			},

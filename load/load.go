@@ -43,9 +43,9 @@ type Config struct {
 	// called once for a shared pool, with -1, and otherwise once per client, with
 	// the client's ID.
 	Dial func(client int32, connections int) []redis.UniversalClient
-	// Meddle is told of each client when it is made, and may change its world, and
+	// Inject is told of each client when it is made, and may change its world, and
 	// return a hook that every command of it passes through; nil: neither.
-	Meddle func(id int32, env *variant.Env) redis.Hook
+	Inject func(id int32, env *variant.Env) redis.Hook
 	// Warm opens that many connections of each redis client before the load
 	// starts, so that dialling is not measured; nil leaves that to the first command.
 	Warm func(ctx context.Context, connections int, cs ...redis.UniversalClient) error
@@ -99,7 +99,7 @@ func (e *Engine) dial(ctx context.Context, id int32, connections int) ([]redis.U
 	e.mu.Lock()
 	for _, c := range cs {
 		c.AddHook(attending{e})
-		if _, single := c.(*redis.Client); !single && e.config.Meddle != nil {
+		if _, single := c.(*redis.Client); !single && e.config.Inject != nil {
 			e.relays[c] = &relay{}
 			c.AddHook(e.relays[c])
 		}
@@ -140,9 +140,9 @@ func (e *Engine) Client(ctx context.Context) (*Client, error) {
 	return e.client(id, conns), nil
 }
 
-// Steward is a client apart from the crowd, which nothing meddles with: for what
+// Administrator is a client apart from the crowd, which nothing alters: for what
 // comes before and after the load.
-func (e *Engine) Steward(ctx context.Context) (*Client, error) {
+func (e *Engine) Administrator(ctx context.Context) (*Client, error) {
 	conns, err := e.dial(ctx, nobody, 1)
 	if err != nil {
 		return nil, err
@@ -152,15 +152,15 @@ func (e *Engine) Steward(ctx context.Context) (*Client, error) {
 
 func (e *Engine) client(id int32, conns []redis.UniversalClient) *Client {
 	c := e.plain(id, conns)
-	if e.config.Meddle != nil {
-		if hook := e.config.Meddle(id, &c.Env); hook != nil {
+	if e.config.Inject != nil {
+		if hook := e.config.Inject(id, &c.Env); hook != nil {
 			c.Env.Redis = e.hooked(conns, hook)
 		}
 	}
 	return c
 }
 
-// plain is a client that nothing has meddled with.
+// plain is a client that nothing has altered.
 func (e *Engine) plain(id int32, conns []redis.UniversalClient) *Client {
 	c := &Client{ID: id, engine: e, conns: conns, Rand: rand.New(rand.NewPCG(e.config.Seed, uint64(id)))}
 	c.ctx, c.end = context.WithCancel(context.Background())

@@ -188,8 +188,8 @@ func TestAlone(t *testing.T) {
 			}
 			s := embedded(t)
 			epoch := time.Now()
-			steward := new(told)
-			if err := Alone(cfg, steward.world(s, 9, epoch)).Open(t.Context()); err != nil {
+			administrator := new(told)
+			if err := Alone(cfg, administrator.world(s, 9, epoch)).Open(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			requests := []int64{}
@@ -220,19 +220,19 @@ func TestAlone(t *testing.T) {
 					}
 				}
 			}
-			world := steward.world(s, 9, epoch)
+			world := administrator.world(s, 9, epoch)
 			world.OpenPops = requests[min(2, len(requests)):] // as if no answer had come
-			steward.lines, steward.ops = nil, nil
+			administrator.lines, administrator.ops = nil, nil
 			if err := Alone(cfg, world).Audit(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			var read []string
-			for i, op := range steward.ops {
+			for i, op := range administrator.ops {
 				n := op.Result.String()
 				if op.Arg.String() == "popped" {
 					n = "1" // whatever the task's number is
 				}
-				read = append(read, steward.lines[i]+" "+op.Arg.String()+"="+n)
+				read = append(read, administrator.lines[i]+" "+op.Arg.String()+"="+n)
 			}
 			if got := strings.Join(read, ", "); got != c.audit {
 				t.Errorf("audit: %s\nwant: %s", got, c.audit)

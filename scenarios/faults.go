@@ -121,8 +121,8 @@ func (r *run) endSoon(ctx context.Context, over <-chan struct{}) {
 	}
 }
 
-// meddle hands a client's world to the faults.
-func (r *run) meddle(id int32, env *variant.Env) redis.Hook {
+// injectClient lets the faults change a client's world.
+func (r *run) injectClient(id int32, env *variant.Env) redis.Hook {
 	c := r.injector.Client(int(id))
 	r.injured.Store(id, c)
 	env.Clock, env.Wait, env.Go = c.Clock(env.Clock), c.Wait(env.Wait), c.Go(env.Go)
@@ -132,8 +132,8 @@ func (r *run) meddle(id int32, env *variant.Env) redis.Hook {
 // injuredBy is what the faults know of a client that takes the place of old, if
 // that is not nil.
 func (r *run) injuredBy(id int32, old *faults.Client) *faults.Client {
-	c, meddled := r.injured.Load(id)
-	if !meddled {
+	c, injected := r.injured.Load(id)
+	if !injected {
 		return nil
 	}
 	if old != nil {

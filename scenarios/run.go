@@ -121,7 +121,7 @@ func (r *run) do(ctx context.Context, path string) (err error) {
 		Warm: server.Warm,
 	}
 	if r.injector != nil {
-		config.Meddle = r.meddle
+		config.Inject = r.injectClient
 		defer func() { err = errors.Join(err, r.injector.Close()) }()
 	}
 	if err := r.target.Fits(r.connections()); err != nil {
@@ -138,13 +138,13 @@ func (r *run) do(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	steward, err := engine.Steward(ctx)
+	administrator, err := engine.Administrator(ctx)
 	if err != nil {
 		return err
 	}
 	r.log = history.NewLog(time.Now())
 	if open := r.config.Scenario.Open; open != nil {
-		if err := open(ctx, r.client(steward)); err != nil {
+		if err := open(ctx, r.client(administrator)); err != nil {
 			return err
 		}
 	}
@@ -152,7 +152,7 @@ func (r *run) do(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	trailer, err := r.record(ctx, w, crowd, steward)
+	trailer, err := r.record(ctx, w, crowd, administrator)
 	if finished := w.Finish(trailer); err == nil { // a writer that failed once says so again
 		err = finished
 	}
@@ -205,7 +205,7 @@ func (r *run) crowd(ctx context.Context) ([]*load.Client, error) {
 const sweepEvery = 50 * time.Millisecond
 
 // record runs the load while its operations go to w, and reads the final state.
-func (r *run) record(ctx context.Context, w *history.Writer, crowd []*load.Client, steward *load.Client) (history.Trailer, error) {
+func (r *run) record(ctx context.Context, w *history.Writer, crowd []*load.Client, administrator *load.Client) (history.Trailer, error) {
 	sweeping, stopSweeping := context.WithCancel(context.Background())
 	swept := make(chan error, 1)
 	go func() {
@@ -221,7 +221,7 @@ func (r *run) record(ctx context.Context, w *history.Writer, crowd []*load.Clien
 		r.injector.Stop() // the final state is read when all is mended
 	}
 	mending := time.Since(ended)
-	stateErr := r.audit(ctx, steward)
+	stateErr := r.audit(ctx, administrator)
 	stopSweeping()
 	err := <-swept
 	trailer.Faults = r.counts()
