@@ -1,3 +1,4 @@
+# make help    this list
 # make setup   install what a machine lacks (Debian packages)
 # make test    everything that CI checks
 # make long    the long cross-validation: checkers against porcupine, the model of
@@ -25,7 +26,10 @@ DOCKER_IMAGE ?= oversell
 # that the libraries are compiled once for all of it.
 STATIC = CGO_ENABLED=0 GOFLAGS="$$($(GO) env GOFLAGS) -trimpath"
 
-.PHONY: setup test check-format vet long bench trials matrix image rename release docker man
+.PHONY: help setup test check-format vet long bench trials matrix image rename release docker man
+
+help:
+	@sed -n '/^# make/,/^$$/s/^# //p' Makefile
 
 setup:
 	./setup.sh

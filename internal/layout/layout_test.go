@@ -4,6 +4,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -105,4 +106,22 @@ func importsOf(t *testing.T, path string) (paths []string) {
 		paths = append(paths, strings.TrimPrefix(p, "oversell/"))
 	}
 	return paths
+}
+
+// TestDocumented: CONTRIBUTING.md names every package that is not internal.
+func TestDocumented(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "CONTRIBUTING.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, names := range Levels {
+		for _, n := range names {
+			if strings.HasPrefix(n, "internal/") || strings.HasPrefix(n, "server/") || n == "database/databasetest" {
+				continue
+			}
+			if !strings.Contains(string(text), "`"+n+"`") {
+				t.Errorf("CONTRIBUTING.md does not name %s", n)
+			}
+		}
+	}
 }
