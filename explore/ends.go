@@ -13,10 +13,9 @@ import (
 	"oversell/variant"
 )
 
-// ends judge what is left when everybody has stopped: whether the lock can still be
-// obtained, and what the servers hold. A client that has stopped in the middle of
-// something has died, and so crashes need no transitions of their own: a
-// dead client is one that is never let go on.
+// ends judges a state as the last one: whether the lock can still be obtained, and what the servers
+// hold. Clients that are busy in it have crashed. So crashes need no transitions of their own: a
+// crashed client is one that is never resumed.
 type ends struct {
 	config  scenarios.Config
 	rules   *rules.Rules
@@ -63,7 +62,7 @@ func (e *ends) judge(k ending) *rules.Breach {
 	return nil
 }
 
-// read has the scenario's own audit read what the servers hold.
+// read runs the scenario's audit on the servers.
 func (e *ends) read(servers uint32) (a audit) {
 	var failed error
 	events, _, err := e.servers.alone(e.options, servers, 0, time.Hour, time.Hour, administrator(e.config, func(ctx context.Context, c *scenarios.Client) error {
@@ -81,9 +80,9 @@ func (e *ends) read(servers uint32) (a audit) {
 	return a
 }
 
-// cannotBeTaken lets a client try for the lock until its lease and a grace are over. One that
-// waits for the next expiry before it tries again must get it, and so must one that tries at
-// every interval: what an attempt leaves behind may be in the way of the next one.
+// cannotBeTaken reports whether a new client fails to obtain the lock within a lease and a grace. It
+// must succeed both if it waits for the next expiry before it tries again, and if it tries at every
+// interval: one attempt may leave something behind that blocks the next.
 func (e *ends) cannotBeTaken(k serversAt) bool {
 	wait := e.config.TTL + scenarios.Grace
 	for _, every := range []time.Duration{2 * wait, max(e.config.Retry, tickUnit)} {
@@ -103,7 +102,7 @@ func (e *ends) cannotBeTaken(k serversAt) bool {
 	return false
 }
 
-// held shows what stands under the lock's keys.
+// held describes the values of the lock's keys.
 func (e *ends) held(servers uint32) string {
 	var all string
 	for _, n := range e.servers.states.get(servers) {
@@ -126,7 +125,7 @@ func (e *ends) held(servers uint32) string {
 	return all
 }
 
-// lockName is the name of the lock that the clients of c compete for.
+// lockName returns the name of the lock that the clients compete for.
 func lockName(c scenarios.Config) string {
 	if c.Scenario.Uses(variant.Queue) {
 		return "Queue:orders"

@@ -10,9 +10,9 @@ import (
 	"oversell/internal/redismodel"
 )
 
-// lockKeys are the keys that a lock really uses: those that a client changes by acquiring it,
-// and again by giving it back, or else those that it sets with an expiry by acquiring it. One
-// client is run by itself to find out. A key that it names after itself is not among them.
+// lockKeys returns the keys that hold a lock: those that a client changes both by Acquire and by
+// Release or, if there are none, those that Acquire sets with an expiry. They are found by running
+// one client alone. Keys with the client's own names in them do not count.
 func lockKeys(c Config, scripts *coro.Scripts, naming namer) []string {
 	if c.Run.Lock.New == nil {
 		return nil
@@ -36,7 +36,7 @@ func lockKeys(c Config, scripts *coro.Scripts, naming namer) []string {
 	return slices.Compact(all)
 }
 
-// begin starts the code of a client, whose names are in a book.
+// begin starts the code of a client.
 func (c *Config) begin(who Who, book *names.Book, scripts *coro.Scripts) Execution {
 	if c.Start != nil {
 		return c.Start(who)
@@ -44,11 +44,11 @@ func (c *Config) begin(who Who, book *names.Book, scripts *coro.Scripts) Executi
 	return coro.Start(program(c.Run, who.Index, c.Bounds), coro.Options{Masters: c.Masters, Epoch: Epoch, Token: book.Token, Scripts: scripts})
 }
 
-// aloneLimit is how many steps a client makes at most that is watched by itself.
+// aloneLimit bounds the steps of a client that runs alone.
 const aloneLimit = 300
 
-// changedBy are the keys that an execution, alone on empty servers, changes both between a call
-// of Acquire and the grant, and by the Release that follows.
+// changedBy returns the keys that an execution, alone on empty servers, changes both between a call
+// of Acquire and its grant, and in the Release that follows.
 func (s *servers) changedBy(x *run, masters int) []string {
 	var keys, expire []string
 	now := time.Duration(0)
@@ -114,7 +114,7 @@ func (s *servers) expires(servers uint32, key string) bool {
 	})
 }
 
-// changes are the keys that two situations hold in different ways.
+// changes returns the keys whose values differ between two states of the servers.
 func (s *servers) changes(before, after uint32) (keys []string) {
 	a, b := s.states.get(before), s.states.get(after)
 	for node := range a {
@@ -127,7 +127,7 @@ func (s *servers) changes(before, after uint32) (keys []string) {
 	return keys
 }
 
-// globally are commands of a client in everybody's names.
+// globally returns commands of a client in global names.
 func globally(commands [][]string, client int) (all [][]string) {
 	for _, cmd := range commands {
 		args := make([]string, len(cmd))
@@ -139,9 +139,9 @@ func globally(commands [][]string, client int) (all [][]string) {
 	return all
 }
 
-// touches tells whether a command of client changed a lock's key that is not its own: of a value
-// that several share, like a line of those who wait, what others have there. Another expiry is
-// a change, whatever the one before was: at another time it would have been a different one.
+// touches reports whether a command changed what other clients have under a lock's key. In a value
+// that several clients share, such as a wait line, only their own entries count. Setting the expiry
+// counts even if it was the same before: at another time it would have been different.
 func (s *servers) touches(before, after *redismodel.State, key string, client int, expiry bool) bool {
 	if !expiry && !differ(before, after, key) || s.ownedBy(before, key, client) {
 		return false
@@ -151,8 +151,7 @@ func (s *servers) touches(before, after *redismodel.State, key string, client in
 	return v == w || !s.keepsOthers(v, w, client)
 }
 
-// keepsOthers tells whether after still has every name of others that before has, and it has
-// one.
+// keepsOthers reports whether before has names of other clients, and after still has all of them.
 func (s *servers) keepsOthers(before, after string, client int) bool {
 	left := map[string]int{}
 	count := func(text string, by int) (n int) {

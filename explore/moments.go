@@ -11,28 +11,28 @@ import (
 	"oversell/internal/coro"
 )
 
-// Time moves from moment to moment. A moment is an instant from which on something may go
-// another way:
+// Time moves from one moment to the next. A moment is an instant from which on something may
+// happen differently:
 //
 //   - a key expires, a sleep or a time limit ends;
 //   - a lease ends, as it was promised to a client;
 //   - the servers hold a number that is an instant, like the end of a lease that a client
 //     wrote there, or that instant and a lease later;
-//   - a client that is about to look at the clock turns: from then on it does something else
-//     than it would do now. This is found out by running it, so it does not matter how the
-//     client keeps the instant.
+//   - a client that is about to read the clock behaves differently from then on than it would
+//     now. The search finds these instants by running the client, so it does not matter how the
+//     client stores them.
 
-// horizon is how far the search's clock goes. Keys that live longer stay, for the search.
+// horizon is how far the search's clock goes. Keys that live longer never expire in a search.
 const horizon = time.Hour
 
-// passing is what becomes of facts as time passes.
+// passing is the facts after some time, and what happened meanwhile.
 type passing struct {
 	facts  uint32
 	lapsed uint8 // leases that ended
 }
 
-// moments are the instants to which time may pass from s, the next one first. The list is the
-// worker's, until the next call.
+// moments returns the instants to which time may pass from s, in order. The slice is valid until
+// the next call.
 func (w *worker) moments(s state) []time.Duration {
 	x, now := w.search, s.time()
 	all := w.ahead[:0]
@@ -85,8 +85,8 @@ func (w *worker) moments(s state) []time.Duration {
 	return all
 }
 
-// passings are the moments to which time may pass. While somebody could run each is a
-// hold-up, which may last for as long as it likes; otherwise time passes to the next.
+// passings appends an action for each moment to which time may pass. While some client can run, it
+// is delayed until that moment, whichever it is; otherwise time passes to the next moment.
 func (w *worker) passings(s state, to []action) []action {
 	runnable := w.runnable(s)
 	if runnable {
@@ -105,8 +105,8 @@ func (w *worker) passings(s state, to []action) []action {
 	return to
 }
 
-// lasting is that all who could go on have died, if so many may, and time passes for those who
-// wait: nobody waits for the dead.
+// lasting appends the action by which all clients that can run have crashed, if the bounds allow so
+// many crashes, and time passes for those that wait: nobody waits for a crashed client.
 func (w *worker) lasting(s state, to []action) []action {
 	then, dead, wait := w.bereft(s)
 	if !wait || dead > w.search.bounds.Crashes || len(w.moments(then)) == 0 {
@@ -115,8 +115,8 @@ func (w *worker) lasting(s state, to []action) []action {
 	return append(to, newPassing(momentLimit))
 }
 
-// bereft is s with all dead who could go on, how many are dead then, and whether anybody is
-// left who waits for a moment.
+// bereft returns s after a crash of all clients that can run, how many have crashed by then, and
+// whether some other client waits.
 func (w *worker) bereft(s state) (then state, dead int, wait bool) {
 	then = s
 	for c := range w.search.clients {
@@ -134,19 +134,19 @@ func (w *worker) bereft(s state) (then state, dead int, wait bool) {
 	return then, dead, wait
 }
 
-// ready tells whether a client could go on now.
+// ready reports whether a thread of the client can run now.
 func (n *node) ready(now time.Duration) bool {
 	return slices.ContainsFunc(n.pending, func(r coro.Request) bool { return ready(&r, now) })
 }
 
-// momentLimit is to how many moments time may pass in one step.
+// momentLimit is how many moments are considered in one state.
 const momentLimit = 64
 
-// instant is a moment that is written down, in a unit.
+// instant is a point in time that is stored as a number of units.
 type instant struct{ is, unit time.Duration }
 
-// instants are those that text names: whole numbers of seconds, milliseconds, microseconds or
-// nanoseconds since 1970 that fall into the search, which begins at epoch.
+// instants returns the numbers in a text that can be points in time within the search: seconds,
+// milliseconds, microseconds or nanoseconds since 1970. The search begins at epoch.
 func instants(text string, epoch time.Duration) (all []instant) {
 	for i := 0; i < len(text); i++ {
 		if !isDigit(text[i]) {
@@ -170,27 +170,27 @@ func instants(text string, epoch time.Duration) (all []instant) {
 	return all
 }
 
-// lookFrom is a thread of a client that is about to look at the clock.
+// lookFrom is a thread of a client that is about to read the clock.
 type lookFrom struct {
 	from  uint32
 	which uint8
 }
 
-// lookAt is one, at a time.
+// lookAt is such a thread, and when it reads the clock.
 type lookAt struct {
 	lookFrom
 	now time.Duration
 }
 
-// stretchOf is a time in which a client that looks at the clock goes on in one way, until it
-// turns; 0: it never does.
+// stretchOf is a span of time in which a client behaves in one way when it reads the clock, until
+// it turns; 0: it never does.
 type stretchOf struct{ from, turns time.Duration }
 
-// probeLimit is how often, at most, the code of a client is run to find out when it turns.
+// probeLimit bounds the number of executions that look for turns.
 const probeLimit = 50_000
 
-// turnsAt is when a client that is about to look at the clock turns; 0: it never does, or that
-// was not found out.
+// turnsAt returns the next instant from which on a client that is about to read the clock behaves
+// differently; 0: there is none, or it was not found.
 func (t *trie) turnsAt(k lookAt) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -204,8 +204,8 @@ func (t *trie) turnsAt(k lookAt) time.Duration {
 	return s.turns
 }
 
-// turn finds out by running the client at several times, and then between two of them at which
-// it does not do the same. The caller holds t.mu.
+// turn runs the client at several times, and then bisects between two at which it behaves
+// differently. The caller holds t.mu.
 func (t *trie) turn(k lookAt) time.Duration {
 	here := t.shape(k, k.now)
 	last := k.now
@@ -235,8 +235,8 @@ func (t *trie) turn(k lookAt) time.Duration {
 	return 0
 }
 
-// shape is what a client does that looks at the clock at a time, before anybody else can
-// notice, without the numbers in it: only their signs.
+// shape describes what a client does after reading the clock at a time, until others can notice. Of
+// numbers it has only the sign.
 func (t *trie) shape(k lookAt, now time.Duration) string {
 	if t.probes++; t.probes > probeLimit {
 		t.blind.Store(true)
@@ -281,7 +281,7 @@ func shapeOfEvent(b *strings.Builder, e Event, now time.Duration) {
 	fmt.Fprintf(b, "%t %d %d %d %t;", e.End, e.Op.Kind, e.Op.Outcome, e.Op.Reason, e.Op.Until > now)
 }
 
-// shapeOfText is a number's sign, or text with its digits out of sight.
+// shapeOfText returns the sign of a number, or a text with its digits masked.
 func shapeOfText(text string) string {
 	if n, err := strconv.ParseFloat(text, 64); err == nil {
 		switch {
@@ -304,7 +304,7 @@ func shapeOfText(text string) string {
 	return b.String()
 }
 
-// probeSpans are how far ahead it is looked whether a client turns, in a search with this lease.
+// probeSpans are how far ahead of the present turn tries, in a search with this lease.
 func probeSpans(ttl time.Duration) []time.Duration {
 	return []time.Duration{ttl, 4 * ttl, horizon}
 }

@@ -20,7 +20,7 @@ import (
 // seconds come out even.
 var Epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// program is a client's life in a search: the scenario's own steps.
+// program returns the code of a client in a search: the steps of the scenario.
 func program(c scenarios.Config, index int, b reports.Bounds) coro.Program {
 	return func(ctx context.Context, w *coro.World) {
 		l := &life{w: w, resends: b.Resends, numbers: map[string]int64{}}
@@ -28,7 +28,7 @@ func program(c scenarios.Config, index int, b reports.Bounds) coro.Program {
 	}
 }
 
-// life is what is kept of one client beside its code.
+// life is the state of one client's execution that is not in its own objects.
 type life struct {
 	w       *coro.World
 	tried   int // acquisitions begun in this round
@@ -56,8 +56,8 @@ func (l *life) world(index int) scenarios.World {
 	}
 }
 
-// turn marks a place at which all that the client remembers is known: two clients
-// with the same memory are at the same place.
+// boundary marks a point at which the client's future depends only on its objects: two clients whose
+// objects have equal contents there behave in the same way.
 func (l *life) boundary(begins bool, objects []any) {
 	if begins {
 		l.tried = 0
@@ -74,7 +74,7 @@ func (l *life) boundary(begins bool, objects []any) {
 	l.w.Boundary(label)
 }
 
-// entryKind is the kind of operation by which something was put to the test in a scenario.
+// entryKind is the kind of operation that shows that a scenario tested something.
 func entryKind(s scenarios.Scenario) history.Kind {
 	switch {
 	case s.Uses(variant.Sale):
@@ -87,7 +87,7 @@ func entryKind(s scenarios.Scenario) history.Kind {
 	return history.Acquire
 }
 
-// tally tells whether an event is such an entry, and a purchase.
+// tally counts such entries, and purchases.
 func (x *search) tally(e Event) (entered, sold uint8) {
 	if e.End && e.Op.Outcome == history.OK {
 		return flag(e.Op.Kind == x.entry), flag(e.Op.Kind == history.Buy)
@@ -95,10 +95,9 @@ func (x *search) tally(e Event) (entered, sold uint8) {
 	return 0, 0
 }
 
-// alone runs a client's code by itself against what the servers hold: all commands
-// are executed as they come, and waits are over at the next moment at which
-// anything changes, or after at most so long. It returns the events, and what the servers
-// hold then.
+// alone runs the code of one client on the servers without any other: commands are executed in
+// order, and a wait ends at the next moment at which something changes, or after every. It returns
+// the events and the state of the servers.
 func (s *servers) alone(o coro.Options, from uint32, now, patience, most time.Duration, p coro.Program) (events []Event, to uint32, err error) {
 	x := coro.Start(p, o)
 	defer x.Close()
@@ -139,7 +138,7 @@ func (s *servers) alone(o coro.Options, from uint32, now, patience, most time.Du
 	return events, from, x.Err()
 }
 
-// first is the thread that can go on soonest.
+// first returns the thread that can run first.
 func first(rs []coro.Request) (best int) {
 	for i, r := range rs {
 		switch {
@@ -152,13 +151,13 @@ func first(rs []coro.Request) (best int) {
 	return best
 }
 
-// errImpatient ends a client whose time is up.
+// errImpatient ends a client that has run out of time.
 var errImpatient = errors.New("it waits for too long")
 
-// nobody is the client's number of what is done apart from the clients.
+// nobody is the client number of commands that no client of the search sends.
 const nobody = 8
 
-// until is how long a wait lasts: to the next expiry, the end of a sleep, or the end of all.
+// until returns when a wait ends: at the next expiry, the end of a sleep, or the end of the run.
 func (s *servers) until(servers uint32, now, wake, end time.Duration) time.Duration {
 	by := end - now
 	if due := s.next.get(serversID(servers)); len(due.in) > 0 {
@@ -170,13 +169,12 @@ func (s *servers) until(servers uint32, now, wake, end time.Duration) time.Durat
 	return max(by, tickUnit)
 }
 
-// apart are the options of a client that is no part of the search.
+// apart returns the options of a client that is no part of the search.
 func apart(masters int, scripts *coro.Scripts, naming *namer) coro.Options {
 	return coro.Options{Masters: masters, Epoch: Epoch, Scripts: scripts, Token: naming.outsider}
 }
 
-// administrator runs f as a client of c that is no part of the search, with what its
-// operations were.
+// administrator runs f as the administrative client of c.
 func administrator(c scenarios.Config, f func(ctx context.Context, client *scenarios.Client) error, failed *error) coro.Program {
 	return func(ctx context.Context, w *coro.World) {
 		l := &life{w: w, numbers: map[string]int64{}}
@@ -184,8 +182,8 @@ func administrator(c scenarios.Config, f func(ctx context.Context, client *scena
 	}
 }
 
-// probe tries for the scenario's lock, as a client that comes last, for so long. It tells
-// whether it got it, and whether it had to wait.
+// probe is a new client that tries to obtain the scenario's lock for so long. got and waited tell
+// whether it did, and whether it had to wait.
 func probe(c scenarios.Config, wait time.Duration, got, waited *bool) coro.Program {
 	return func(ctx context.Context, w *coro.World) {
 		o := lockOptions(c)

@@ -14,8 +14,7 @@ import (
 	"oversell/internal/redismodel"
 )
 
-// servers are all that the masters can hold, each situation with a number, and
-// what commands make of them.
+// servers numbers the states of the masters, and remembers the effects of commands on them.
 type servers struct {
 	epoch     time.Duration   // of the search's clock, since 1970
 	after     []time.Duration // how long after an instant that is written down something may be due
@@ -41,7 +40,7 @@ type servers struct {
 	reclosed *memo[reconnecting, uint32] // with a connection closed
 }
 
-// call is a command of a client as the servers see it, in everybody's names.
+// call is a command of a client in global names.
 type call struct {
 	client   int
 	node     int
@@ -65,17 +64,17 @@ func (c call) key() string {
 	return b.String()
 }
 
-// connClients is how many clients connections are told apart by.
+// connClients is the number of clients in the numbers of connections.
 const connClients = 16
 
-// lateConn is the first of the numbers of connections that their clients have closed while a
-// request was under way.
+// lateConn is the first number for connections that were closed by their clients with a request in
+// flight.
 const lateConn = 64
 
-// connection is the number by which a server knows the connection of a call.
+// connection returns the number of a call's connection on its server.
 func (c call) connection() int { return c.client + connClients*c.conn }
 
-// reconnecting asks for what the servers hold when a connection is closed by its client: what
+// reconnecting is the key for the state of the servers after a client has closed a connection: what
 // it watched is forgotten, or goes with the request that is still under way.
 type reconnecting struct {
 	servers  uint32
@@ -94,7 +93,7 @@ func (s *servers) reconnect(k reconnecting) uint32 {
 	return s.id(nodes)
 }
 
-// closed is what the servers hold after the client of a call has closed its connection.
+// closed returns the servers after the client of a call has closed its connection.
 func (s *servers) closed(servers uint32, c call) uint32 {
 	if c.conn == 0 {
 		return servers
@@ -114,7 +113,7 @@ type callAt struct {
 	now           time.Duration
 }
 
-// effect is what a call does.
+// effect is the result of a call.
 type effect struct {
 	servers uint32 // afterwards
 	answer  uint32 // in the names of the client
@@ -130,16 +129,16 @@ type tick struct {
 	by      time.Duration
 }
 
-// serversID is the number of what the servers hold.
+// serversID is the number of a state of the servers.
 type serversID uint32
 
-// dues is what comes by itself of what the servers hold: after how long keys expire, and
-// what instants are written there. Both are sorted.
+// dues are the times after which keys expire, and the points in time that are stored as values. Both
+// are sorted.
 type dues struct {
 	in, at []time.Duration
 }
 
-// expires tells whether a key does after so long.
+// expires reports whether a key expires within so long.
 func (d *dues) expires(in time.Duration) bool {
 	_, found := slices.BinarySearch(d.in, in)
 	return found
@@ -170,7 +169,7 @@ func newServers(epoch time.Time, lockKeys []string, scripts *coro.Scripts, namin
 	return s
 }
 
-// start is n servers that hold nothing.
+// start returns n empty servers.
 func (s *servers) start(n int) uint32 {
 	nodes := make([]*redismodel.State, n)
 	for i := range nodes {
@@ -199,7 +198,7 @@ func (s *servers) id(nodes []*redismodel.State) uint32 {
 	})
 }
 
-// ofOthers tells whether two texts name different clients.
+// ofOthers reports whether two texts name different clients.
 func ofOthers(a, b string) (yes bool) {
 	each(a, func(i int) {
 		each(b, func(j int) { yes = yes || a[i] != b[j] })
@@ -266,7 +265,7 @@ func (s *servers) execute(k callAt) effect {
 	return e
 }
 
-// unknown is the error of an effect that the model does not know.
+// unknown returns the error for a command that the model does not know.
 func (s *servers) unknown() error { return fmt.Errorf("%w %s", errUnknown, *s.missing.Load()) }
 
 // perform has one server do what the call asks for, and replies as it does.
@@ -322,7 +321,7 @@ func (s *servers) pass(k tick) uint32 {
 	return s.id(nodes)
 }
 
-// comes is what comes by itself when the servers hold this.
+// comes returns the dues of a state.
 func (s *servers) comes(id serversID) *dues {
 	d := &dues{}
 	for _, n := range s.states.get(uint32(id)) {
@@ -348,7 +347,7 @@ func (s *servers) exchange(k renaming) uint32 {
 	return s.id(nodes)
 }
 
-// text shows what the servers hold, for people.
+// text describes a state of the servers for people.
 func (s *servers) text(id uint32) string {
 	nodes := s.states.get(id)
 	parts := make([]string, len(nodes))
@@ -358,7 +357,7 @@ func (s *servers) text(id uint32) string {
 	return strings.Join(parts, " | ")
 }
 
-// callRenamed is a call with clients exchanged.
+// callRenamed returns a call with its clients permuted.
 func (s *servers) callRenamed(id uint32, p perm) uint32 {
 	c := s.calls.get(id)
 	c.client = p.of(c.client)
@@ -373,19 +372,18 @@ func (s *servers) callRenamed(id uint32, p perm) uint32 {
 	return s.call(c)
 }
 
-// burying asks for what the servers hold with dead names called by one name: those
-// that their clients made before their first one that is alive.
+// burying is the key for a state of the servers in which dead names have been replaced by one name.
+// A name is dead if its client made it before the oldest one that it may still hold.
 type burying struct {
 	servers uint32
 	alive   [maxSlots]uint8 // of tokens
 	drawn   [maxSlots]uint8 // of random values
 }
 
-// grave is the letter of a name that no client remembers.
+// grave is the client's letter in dead names.
 const grave = '7'
 
-// bury gives a dead name that of nobody, if there is one only: whose it was, and
-// which of his, can make no difference any more.
+// bury replaces a dead name, if there is only one: whose name it was can make no difference any more.
 func (s *servers) bury(k burying) uint32 {
 	var dead secret
 	for _, n := range s.states.get(k.servers) {

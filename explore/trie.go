@@ -19,96 +19,95 @@ import (
 // Execution is one run of a client's code, stepped from outside: a coro.Client, or
 // whatever else can be brought to the same place twice.
 type Execution interface {
-	// Pending is what the client's threads stand before, in a fixed order; nothing:
-	// it has ended.
+	// Pending returns the request of each thread of the client, in a fixed order. It is empty when
+	// the client has ended.
 	Pending() []coro.Request
-	// Resume lets one of them go on, and returns when all stand again.
+	// Resume answers request i, and returns when all threads wait for an answer again.
 	Resume(i int, o coro.Observation)
-	// Events are what the client came to since the last call.
+	// Events returns the events since the last call.
 	Events() []any
-	// Err tells that the code cannot be stepped.
+	// Err returns why the code cannot be stepped, or nil.
 	Err() error
-	// Close abandons it, as a crash does.
+	// Close stops the client where it is, as a crash does.
 	Close()
 }
 
-// trie holds all that clients of one role can have seen. What a client has seen is
-// all that its next command depends on, so its code is run once for every list of
-// observations, and the search works with numbers of lists.
+// trie holds every list of observations that a client of one role can make. The next command of
+// a client depends on nothing else, so its code is executed once for each list, and the search
+// works with the numbers of the lists.
 //
-// A node is such a list. It is made by running the code from the start, feeding it
-// the list again and then one observation more; whatever is fed again must lead to
-// the same commands as before, or the client is not deterministic, which ends the
-// search.
+// A node is such a list. It is made by running the code from the start, with the observations of
+// its parent and then one more. Observations that are repeated must lead to the same requests;
+// otherwise the client is not deterministic, and the search ends with an error.
 type trie struct {
 	start func(*names.Book) Execution
 	names names.Scheme
-	// checked: runs are made twice, since their names may be spelled otherwise. Else the
-	// executions see to that.
+	// checked: each node is reached by several runs that spell names differently, to see whether
+	// that makes a difference. If false, the Execution checks that itself.
 	checked  bool
-	seed     uint64 // of the last other spelling
+	seed     uint64 // of the last spelling
 	servers  *servers
 	settled  *memo[edge, settled]
 	turning  *memo[lookAt, time.Duration]
 	nodes    *nodes
-	segments *interner[[]Event] // what happens between two observations
+	segments *interner[[]Event] // the events between two observations
 
 	mu         sync.Mutex // guards what follows: one execution at a time
 	children   map[edgeKey]child
 	end        uint32            // the node of those that have ended; 0: nobody has
 	died       uint32            // see dead
-	rounds     map[string]uint32 // nodes at the start of a round, by what is remembered
+	rounds     map[string]uint32 // nodes at the start of a round, by the contents of the client's objects
 	live       map[uint32]runs
 	executions atomic.Int64
 	failure    atomic.Pointer[error] // the first
 	merge      bool
-	places     map[string]uint32 // nodes, by what their clients know: see pastOf
+	places     map[string]uint32 // nodes, by their history: see pastOf
 	steps      map[stepOf]uint32
 
-	// Of what a client does with the time: see turnsAt.
+	// How a client depends on the time: see turnsAt.
 	spans  []time.Duration
 	level  map[lookFrom][]stretchOf
-	turns  []time.Duration // where others turned, the last first
+	turns  []time.Duration // found for other nodes, the latest first
 	probes int
-	blind  atomic.Bool // some were not looked for
+	blind  atomic.Bool // not all were looked for
 }
 
-// node is a place in a client's code.
+// node is a list of observations of a client, and what the client does after it.
 type node struct {
 	pending []coro.Request
 	parent  uint32
 	by      edgeKey // from the parent
-	events  uint32  // on the way from the parent, up to where held begin
-	// held are the calls of operations that the client is about to begin: it may be held
-	// up before them, so they count when it goes on. That is never too late to judge.
+	events  uint32  // since the parent, without held
+	// held are the calls of operations that the client makes without waiting for anything. It may be
+	// delayed before them, so they count when the client is resumed, which is early enough to judge
+	// them.
 	held uint32
-	// under are the kinds of the operations under way, the outermost first.
+	// under are the kinds of the operations that have not returned, the outermost first.
 	under []history.Kind
-	// foreign: the client has seen a name of another client.
+	// foreign: the client has received a name of another client.
 	foreign bool
-	// alive is the first of the client's tokens that it may remember, and aliveDrawn the
-	// first of the random values.
+	// alive is the number of the oldest token of the client that its code may still hold, and
+	// aliveDrawn that of the oldest random value.
 	alive, aliveDrawn uint8
-	// drawn are the random values that are new here, and values is how many there were on
-	// the way here, with those.
+	// drawn are the random values that first appear here. values counts all up to here.
 	drawn  []names.Value
 	values int
-	// past is what each thread has seen, and told what the client has come to, both since it
-	// was last known what it remembers: see pastOf.
+	// past is the history of each thread, and told the events of the client, both since the last
+	// boundary at which the contents of its objects were known: see pastOf.
 	past []uint32
 	told uint32
-	// limits are the client's time-outs, if they are known.
+	// limits describes the client's time-outs; nil if they are not known.
 	limits *coro.Limits
-	// timed: a thread sleeps, has a time limit, or is about to look at the clock.
+	// timed: a thread sleeps, has a time-out, or is about to read the clock.
 	timed bool
-	// dead: the client has died, and nothing waits for it.
+	// dead: the client has crashed.
 	dead bool
-	// calls are the numbers of the pending commands as each client sends them, plus 1;
-	// 0: not yet known.
+	// calls are 1 + the numbers of the pending commands as each client sends them; 0 if not yet
+	// numbered.
 	calls [][maxSlots]atomic.Uint32
 }
 
-// during is the kind of the operation that sends the node's commands.
+// during returns the kind of the innermost operation that has not returned.
 func (n *node) during() history.Kind {
 	if len(n.under) == 0 {
 		return history.NoKind
@@ -116,7 +115,7 @@ func (n *node) during() history.Kind {
 	return n.under[len(n.under)-1]
 }
 
-// nodes are a trie's, by number, 0 being the start.
+// nodes are the nodes of a trie by number. The root is 0. It is safe for concurrent use.
 type nodes struct {
 	mu  sync.RWMutex
 	all []*node
@@ -135,7 +134,7 @@ func (n *nodes) add(x *node) uint32 {
 	return uint32(len(n.all) - 1)
 }
 
-// snapshot is the list as it is now; what is in it stays as it is.
+// snapshot returns the nodes as they are now. They do not change.
 func (n *nodes) snapshot() []*node {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
@@ -148,37 +147,37 @@ func (n *nodes) len() int {
 	return len(n.all)
 }
 
-// edge is an observation of one of a node's pending threads, at a time.
+// edge is an observation that one of a node's threads makes at a time.
 type edge struct {
 	from   uint32
-	which  uint8
-	answer uint32 // of a command; goOn for all else
+	which  uint8  // of the pending requests
+	answer uint32 // to a command; goOn otherwise
 	now    time.Duration
-	// looks, unless it is 0, is after how many looks at the clock the client is held up.
+	// looks is after how many readings of the clock the client is delayed; 0: it is not.
 	looks uint8
 }
 
-// edgeKey is an edge with the time only if it matters.
+// edgeKey is an edge whose time is 0 unless the client can notice it.
 type edgeKey edge
 
-// child is the node that an edge leads to, and what happens on the way.
+// child is the node that an edge leads to, and the events on the way.
 type child struct{ node, events uint32 }
 
-// settled is where a client comes to stand before something that others can see.
+// settled is the node at which a client next does something that others can notice.
 type settled struct {
 	node   uint32
-	events uint32 // all on the way
-	// fused: all was private, and the client is about to send a command: that can be one
-	// step with the command.
+	events uint32 // on the way
+	// fused: nothing on the way could be noticed, and the client sends a command next. It takes one
+	// step together with the command.
 	fused  bool
-	which  uint8 // of the node's requests is that of the thread that went on, if fused
-	looked uint8 // at the clock, so often
+	which  uint8 // if fused, the request of the thread that was resumed
+	looked uint8 // how often it has read the clock
 	// failed: the code cannot be stepped, or did something else than before: see
 	// trie.failure.
 	failed bool
 }
 
-// goOn is the answer number that stands for being let go on without one.
+// goOn is the answer to requests that have none.
 const goOn = ^uint32(0)
 
 func newTrie(start func(*names.Book) Execution, scheme names.Scheme, checked bool, s *servers, merge bool, spans []time.Duration) (*trie, error) {
@@ -199,7 +198,7 @@ func newTrie(start func(*names.Book) Execution, scheme names.Scheme, checked boo
 	return t, nil
 }
 
-// run is a new one, whose names are spelled in the way of this seed.
+// run starts an execution whose names are spelled as the seed says.
 func (t *trie) run(seed uint64) *run {
 	t.executions.Add(1)
 	r := &run{book: t.names.Book(seed)}
@@ -208,7 +207,7 @@ func (t *trie) run(seed uint64) *run {
 	return r
 }
 
-// runs are new ones: if need be, several that spell names differently.
+// runs starts the executions for one node: several, with different spellings, if t.checked.
 func (t *trie) runs() (rs runs) {
 	for _, seed := range t.seeds() {
 		rs = append(rs, t.run(seed))
@@ -216,7 +215,7 @@ func (t *trie) runs() (rs runs) {
 	return rs
 }
 
-// seeds are the seeds, one for each run, by which the runs to a node spell their names.
+// seeds returns the seeds for the runs of one node.
 func (t *trie) seeds() []uint64 {
 	all := []uint64{0}
 	for i := 0; t.checked && i < names.Others; i++ {
@@ -226,7 +225,7 @@ func (t *trie) seeds() []uint64 {
 	return all
 }
 
-// place describes where runs stand. more brings another one there.
+// place makes the node at which runs are. more returns another run that has come there.
 func (t *trie) place(rs runs, parent *node, by edgeKey, more func() (*run, error)) (*node, error) {
 	n := &node{parent: by.from, by: by}
 	if parent != nil {
@@ -272,8 +271,8 @@ func (t *trie) place(rs runs, parent *node, by edgeKey, more func() (*run, error
 	return n, nil
 }
 
-// knows are the first token and the first random value that a client with this memory may
-// know, who came to it here: none older than those that it may have known before.
+// knows returns the oldest token and the oldest random value that a client may still hold whose
+// objects have these contents at node n.
 func (n *node) knows(memory string) (first, drawn uint8) {
 	texts := false
 	if k, _ := fmt.Sscanf(memory, "%d %t ", &first, &texts); k < 2 || texts || len(secretsIn(memory)) > 0 {
@@ -282,7 +281,7 @@ func (n *node) knows(memory string) (first, drawn uint8) {
 	return max(n.alive, first), max(n.aliveDrawn, uint8(min(n.values, math.MaxUint8)))
 }
 
-// segment numbers a list of events.
+// segment returns the number of a list of events.
 func (t *trie) segment(list []Event) uint32 {
 	if len(list) == 0 {
 		return 0
@@ -295,9 +294,9 @@ func (t *trie) segment(list []Event) uint32 {
 	return t.segments.id(key.String(), func() []Event { return list })
 }
 
-// settle follows an observation, and then all that the client does without others
-// noticing: turns from one round to the next and, if it began in private, what it
-// does in private before its next command.
+// settle follows an observation and then everything that the client does without others
+// noticing: it passes boundaries between rounds and, if it began with a step of that kind, takes
+// more of them until its next command.
 func (t *trie) settle(e edge) settled {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -308,7 +307,7 @@ func (t *trie) settle(e edge) settled {
 	for first := true; ; first = false {
 		held := t.segments.get(t.nodes.get(e.from).held)
 		quiet = quiet && !slices.ContainsFunc(held, noticed)
-		if !first { // what the client was about to do where it stood, it has done
+		if !first { // it has been resumed, so these have happened
 			events = append(events, held...)
 		}
 		if t.nodes.get(e.from).pending[e.which].Kind == coro.Clock && looked < looksLimit {
@@ -337,14 +336,13 @@ func (t *trie) settle(e edge) settled {
 	}
 }
 
-// alone tells that a thread can take its next step together with this one: it is the only one
-// left or, if places are merged, the only one that has moved.
+// alone reports whether a thread may take its next step together with this one: it is the only
+// thread or, if nodes are merged, the only one that has changed its request.
 func (t *trie) alone(before, after []coro.Request, thread int) bool {
 	return len(after) == 1 || t.merge && onlyMoved(before, after, thread)
 }
 
-// onlyMoved tells that of a client's threads only one has moved and goes on, or that only one
-// is left.
+// onlyMoved reports whether only this thread has changed its request, or is the only one left.
 func onlyMoved(before, after []coro.Request, thread int) bool {
 	if len(after) == 1 {
 		return true
@@ -360,13 +358,13 @@ func onlyMoved(before, after []coro.Request, thread int) bool {
 	return true
 }
 
-// threadAt is the place of a thread's request; -1: it has none.
+// threadAt returns the index of a thread's request, or -1.
 func threadAt(rs []coro.Request, thread int) int {
 	return slices.IndexFunc(rs, func(r coro.Request) bool { return r.Thread == thread })
 }
 
-// ended is one node for all clients that have ended, whatever they have seen. The
-// caller holds t.mu.
+// ended returns the one node for all clients that have ended, or at if n has not ended. The caller
+// holds t.mu.
 func (t *trie) ended(at uint32, n *node) uint32 {
 	if len(n.pending) > 0 || !t.merge {
 		return at
@@ -377,7 +375,7 @@ func (t *trie) ended(at uint32, n *node) uint32 {
 	return t.end
 }
 
-// dead is the one node of all clients that have died where others can wait for them.
+// dead returns the one node for all clients that have crashed.
 func (t *trie) dead() uint32 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -387,20 +385,19 @@ func (t *trie) dead() uint32 {
 	return t.died
 }
 
-// private tells that a client goes on from here without others noticing.
+// private reports whether others cannot notice that this request is answered.
 func private(r coro.Request) bool {
 	return r.Kind == coro.Clock || r.Kind == coro.Pause && r.Label == "start"
 }
 
-// noticed tells whether it makes a difference when an event comes, among those of
-// others. That an acquisition begins, or ends without a grant, may as well be said
-// when its client does something next.
+// noticed reports whether the order of an event among those of others matters. The beginning of an
+// acquisition, or its end without a grant, counts as well when its client takes its next step.
 func noticed(e Event) bool {
 	return e.Op.Kind != history.Acquire || e.End && e.Op.Outcome == history.OK
 }
 
-// key is the edge with the time only if the client notices it: it reads the clock,
-// or a limit that it has set itself is over.
+// key is the edge with the time only if the client can notice it: it reads the clock, or one of its
+// time-outs has fired.
 func (e edge) key(from *node) edgeKey {
 	k := edgeKey{from: e.from, which: e.which, answer: e.answer}
 	switch {
@@ -412,7 +409,7 @@ func (e edge) key(from *node) edgeKey {
 	return k
 }
 
-// lastLimit is a time at which the same time-outs are over as now.
+// lastLimit returns the earliest time at which the same time-outs have fired as now.
 func (n *node) lastLimit(now time.Duration) (last time.Duration) {
 	if n.limits == nil {
 		return now
@@ -429,12 +426,14 @@ func (n *node) limited(now time.Duration) bool {
 	return slices.ContainsFunc(n.pending, func(r coro.Request) bool { return r.Deadline > 0 && r.Deadline <= now })
 }
 
-// roundEnds tells that all that the client remembers is known.
+// roundEnds reports whether the node is a boundary at which the contents of the client's objects
+// are known.
 func (n *node) roundEnds() bool {
 	return len(n.pending) == 1 && n.pending[0].Kind == coro.Boundary && n.pending[0].Label != ""
 }
 
-// child is where an observation leads to. The caller holds t.mu.
+// child returns the node that an observation leads to, and makes it if it is new. The caller holds
+// t.mu.
 func (t *trie) child(key edgeKey) (child, error) {
 	if to, known := t.children[key]; known {
 		return to, nil
@@ -461,7 +460,7 @@ func (t *trie) child(key edgeKey) (child, error) {
 	}
 	memory := ""
 	if t.merge && parent.roundEnds() {
-		// What it has seen before matters no more than what it remembers of it.
+		// Earlier observations matter only as far as they are in the objects.
 		memory = fmt.Sprint(parent.values, n.alive, n.aliveDrawn, " ", parent.pending[0].Label)
 		if id, known := t.rounds[memory]; known {
 			defer t.swapRuns(id, rs)
@@ -490,7 +489,7 @@ func (t *trie) child(key edgeKey) (child, error) {
 	return t.children[key], nil
 }
 
-// observation is what a key stands for.
+// observation returns what the client observes.
 func (t *trie) observation(from *node, key edgeKey) coro.Observation {
 	var o coro.Observation
 	if key.answer != goOn {
@@ -500,8 +499,8 @@ func (t *trie) observation(from *node, key edgeKey) coro.Observation {
 	return o
 }
 
-// bring are runs that stand at a node: those that were left there, or new ones that
-// are fed all observations on the way again.
+// bring returns runs at a node: those that were kept there, or new ones that repeat all
+// observations on the way.
 func (t *trie) bring(to uint32) (runs, error) {
 	if rs := t.live[to]; rs != nil {
 		delete(t.live, to)
@@ -519,7 +518,7 @@ func (t *trie) bring(to uint32) (runs, error) {
 	return rs, nil
 }
 
-// again is a new run at a node. Those that spell names otherwise go there in another order.
+// again brings a new run to a node. Runs with other spellings go there in another order.
 func (t *trie) again(to uint32, seed uint64) (*run, error) {
 	r, err := t.replay(to, seed, t.merge && seed != 0)
 	if err != nil && t.merge && seed != 0 {
@@ -531,7 +530,7 @@ func (t *trie) again(to uint32, seed uint64) (*run, error) {
 	return r, err
 }
 
-// blame finds out whether runs differ at the end of key because they came there in different
+// blame turns err into errMerged if the runs differ only because they reached the node in different
 // orders.
 func (t *trie) blame(err error, key edgeKey) error {
 	if !t.merge || !errors.Is(err, names.ErrNotOpaque) && !errors.Is(err, ErrNondeterministic) || errors.Is(err, errMerged) {
@@ -563,8 +562,8 @@ func (t *trie) blame(err error, key edgeKey) error {
 	return fmt.Errorf("%w: %w", errMerged, err)
 }
 
-// replay is a new run that is fed all observations on the way to a node; shuffled: in another
-// order, where that should make no difference.
+// replay brings a new run to a node by repeating all observations on the way, in another order if
+// shuffled, where that should make no difference.
 func (t *trie) replay(to uint32, seed uint64, shuffled bool) (*run, error) {
 	var path []uint32
 	for id := to; id != 0; id = t.nodes.get(id).parent {
@@ -591,11 +590,10 @@ func (t *trie) replay(to uint32, seed uint64, shuffled bool) (*run, error) {
 	return r, nil
 }
 
-// ErrNondeterministic tells that a client did something else when it was shown the
-// same again.
+// ErrNondeterministic reports that a client behaved differently after the same observations.
 var ErrNondeterministic = errors.New("this client is not deterministic")
 
-// same compares where a run stands with what is known of the node.
+// same checks that a run is where the node says.
 func (t *trie) same(r *run, n *node) error {
 	if err := r.failed(); err != nil {
 		return err
@@ -603,7 +601,7 @@ func (t *trie) same(r *run, n *node) error {
 	return t.sameAfter(r, n, slices.Concat(t.segments.get(n.events), t.segments.get(n.held)))
 }
 
-// sameAfter is same for a run that has come to these events on the way to the node.
+// sameAfter is same for a run with these events on the way to the node.
 func (t *trie) sameAfter(r *run, n *node, events []Event) error {
 	is := Said(t.names.Book(0), n.pending, events)
 	if err := names.Follow(r.stand(), is, n.drawn); err != nil {
@@ -616,7 +614,7 @@ func alike(known, now *node) error {
 	if known.events == now.events && known.held == now.held && reflect.DeepEqual(known.pending, now.pending) {
 		return nil
 	}
-	return fmt.Errorf("after the same observations it stood before %s, and now before %s", requests(known.pending), requests(now.pending))
+	return fmt.Errorf("after the same observations its next step was %s, and is now %s", requests(known.pending), requests(now.pending))
 }
 
 func requests(rs []coro.Request) string {
@@ -647,11 +645,10 @@ func request(r coro.Request) string {
 	return "a pause: " + r.Label
 }
 
-// keptAlive bounds how many executions wait at their nodes to be brought further.
+// keptAlive is how many nodes may have runs kept at them.
 const keptAlive = 256
 
-// keep leaves runs at their node, since the next observation there is likely
-// to be asked for soon.
+// keep stores runs at their node: a child of it is likely to be wanted soon.
 func (t *trie) keep(id uint32, rs runs) {
 	if len(rs[0].x.Pending()) == 0 {
 		rs.close()
@@ -676,7 +673,7 @@ func (t *trie) close() {
 	}
 }
 
-// call numbers a pending command of a client as the servers see it.
+// call returns the number of a pending command as the servers see it from a client.
 func (t *trie) call(n *node, which, client int) uint32 {
 	known := &n.calls[which][client]
 	if id := known.Load(); id != 0 {

@@ -37,7 +37,7 @@ func (s *Stand) canonical() []string {
 // differs says in what two runs differ; empty: in nothing but names.
 func (s *Stand) differs(t *Stand) string {
 	if s.Shape != t.Shape {
-		return fmt.Sprintf("once it stood before %s, and then before %s", s.said(), t.said())
+		return fmt.Sprintf("its next step was once %s, and another time %s", s.said(), t.said())
 	}
 	a, b := s.canonical(), t.canonical()
 	for i := range a {
@@ -252,7 +252,7 @@ func Follow(s, want *Stand, drawn []Value) error {
 
 func follow(s, want *Stand, drawn []Value) error {
 	if s.Shape != want.Shape || len(s.Texts) != len(want.Texts) {
-		return fmt.Errorf("once it stood before %s, and then before %s", want.said(), s.said())
+		return fmt.Errorf("its next step was once %s, and another time %s", want.said(), s.said())
 	}
 	for i, t := range want.Texts {
 		said := s.Book.Canonical(s.Texts[i])
