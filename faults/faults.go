@@ -1,4 +1,4 @@
-// Package faults breaks things on purpose, counts what it broke, and mends it.
+// Package faults breaks things on purpose, counts what it broke, and heals it.
 //
 // A [Fault] is a sentence: what is done, to whom, and when.
 //
@@ -14,7 +14,7 @@
 //
 // An [Injector] carries out the faults of one run. It keeps a count of how often
 // each fault really fired and whom it hit, because a fault that never fired has
-// shown nothing; it mends what it broke, and says when a system did not recover.
+// shown nothing; it heals what it broke, and says when a system did not recover.
 package faults
 
 import (
@@ -59,7 +59,7 @@ type Fault struct {
 // forGood is longer than any run.
 const forGood = 1000 * time.Hour
 
-// lasts is how long the fault is in force before it is mended.
+// lasts is how long the fault is in force before it is healed.
 func (f Fault) lasts() time.Duration {
 	switch {
 	case f.When.ForGood:
@@ -157,9 +157,9 @@ type Kind struct {
 	Complete func(f *Fault)
 	// OfLock says that it strikes the key of the lock under test, and so needs one.
 	OfLock bool
-	// MendLast says that what lasts for good is mended only when all clients have
-	// ended, as mending it is no less of a disturbance.
-	MendLast bool
+	// HealLast says that what lasts for good is healed only when all clients have
+	// ended, as healing it is no less of a disturbance.
+	HealLast bool
 	// Provokes are the faults in the vocabulary of the variants' flaws that this
 	// one brings about under a lease of this length.
 	Provokes func(f Fault, lease time.Duration) []variant.Fault
@@ -174,11 +174,11 @@ type Kind struct {
 	// Needs says what the target must be able to do, and is nil when any target
 	// will do.
 	Needs func(ctx context.Context, f Fault, t *server.Target) error
-	// Lasts is how long the fault is in force before it is mended, when the
+	// Lasts is how long the fault is in force before it is healed, when the
 	// sentence does not say "for"; nil: no time.
 	Lasts func(f Fault) time.Duration
-	// Inject breaks something, and returns how to mend it. heal is called once,
-	// at the latest when the run ends; nil when nothing needs mending. It may come
+	// Inject breaks something, and returns how to heal it. heal is called once,
+	// at the latest when the run ends; nil when nothing needs healing. It may come
 	// with an error, too, when something was broken before that. What heal
 	// returns is nil only when the system has recovered.
 	Inject func(ctx context.Context, f Fault, on Site) (heal func(context.Context) error, err error)
@@ -239,7 +239,7 @@ type Site struct {
 	Chosen int
 	// Brought is told what the strike did to the run, in a few words, and how often;
 	// Vain why it could do nothing, so that it does not count. Both may be called
-	// while it is mended, too.
+	// while it is healed, too.
 	Brought func(what string, n int64)
 	Vain    func(why string)
 }

@@ -46,7 +46,7 @@ type Strike struct {
 	// nobody knows.
 	Client int
 	// From and To are the times since the start of the load at which the fault
-	// struck and at which it was mended.
+	// struck and at which it was healed.
 	From, To time.Duration
 	// Until is when the system had no excuse any more: To, or, of a fault that lasts
 	// for good, the time at which what was to be broken was broken. 0 for faults of
@@ -67,7 +67,7 @@ type Count struct {
 	VainWhy string
 	// Effects are what the strikes did to the run, as far as that can be told.
 	Effects []Effect
-	// Failed says what went wrong when it was to strike, or when it was mended:
+	// Failed says what went wrong when it was to strike, or when it was healed:
 	// the first such error.
 	Failed string
 }
@@ -104,7 +104,7 @@ type Injector struct {
 	inForce atomic.Int32 // faults of servers and of the wire
 	calm    atomic.Int64 // until when errors are put down to one that is over
 
-	// alive ends when nobody waits any more until things are mended.
+	// alive ends when nobody waits any more until things are healed.
 	alive   context.Context
 	abandon context.CancelFunc
 
@@ -307,11 +307,11 @@ func (in *Injector) StartAt(began time.Time) {
 }
 
 // Settled is closed when every fault that has a time has struck, once at least, and
-// was mended: before that, the run must not end.
+// was healed: before that, the run must not end.
 func (in *Injector) Settled() <-chan struct{} { return in.settled }
 
 // Halt has the faults stop: nothing strikes any more, whoever is held up goes on, and
-// what is broken is mended in the background. Clients may still be at work.
+// what is broken is healed in the background. Clients may still be at work.
 func (in *Injector) Halt() {
 	in.startStop.Lock()
 	defer in.startStop.Unlock()
@@ -319,14 +319,14 @@ func (in *Injector) Halt() {
 	in.active.Store(false)
 }
 
-// Stop is Halt, when all clients have ended, and waits until all is mended.
+// Stop is Halt, when all clients have ended, and waits until all is healed.
 func (in *Injector) Stop() {
 	in.Halt()
 	in.doneOnce.Do(func() { close(in.done) })
 	in.running.Wait()
 }
 
-// Abandon has Stop wait no longer: what is not mended by now stays as it is, and every
+// Abandon has Stop wait no longer: what is not healed by now stays as it is, and every
 // connection through the proxies breaks. It is for a run that must end at once.
 func (in *Injector) Abandon() {
 	in.abandon()

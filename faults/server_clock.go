@@ -16,14 +16,14 @@ import (
 // timed by the server's monotonic clock goes on undisturbed. It strikes while the lock
 // under test has a lease, if it gets one in time.
 //
-// Mending it is a jump, too, the other way, and must not be taken for a fault of what
+// Healing it is a jump, too, the other way, and must not be taken for a fault of what
 // is under test: every key keeps the time that it had left. Moments that are kept as
 // data, as in the scores of a sorted set, look like any other number and stay what they
 // are; with variants that keep some, "for" is refused. Unless the sentence says
 // "for", it is put off until all clients have ended. A node of a cluster that was set
 // back does not look at the others until it is as late again as it was.
 var kindClockNode = Kind{
-	Name: "clock-node", Level: OnServer, MendLast: true,
+	Name: "clock-node", Level: OnServer, HealLast: true,
 	Syntax:   "clock +D|-D node N [at D] [for D|for good]",
 	Summary:  "the clock of a server jumps ahead by D, or back, and stays so to the end of the run, or is set right after a time, when every key keeps the time that it had left",
 	Takes:    []Part{TakesNode, TakesAmount, TakesFor},

@@ -15,19 +15,19 @@ func TestMendingAClockKeepsLeases(t *testing.T) {
 	c := tg.Admin(1)
 	const lease = 40 * time.Second
 	for _, jump := range []string{"+60s", "-60s", "+1s", "-1s"} {
-		mend := broken(t, Site{Target: tg}, "clock "+jump+" on node 1")
+		heal := broken(t, Site{Target: tg}, "clock "+jump+" on node 1")
 		if err := c.Set(t.Context(), "lock", "token", lease).Err(); err != nil {
 			t.Fatal(err)
 		}
-		mend()
+		heal()
 		left, err := c.PTTL(t.Context(), "lock").Result()
 		if err != nil || left > lease || left < lease-10*time.Second {
-			t.Errorf("after a jump of %s was mended, a lease of %v has %v left (%v)", jump, lease, left, err)
+			t.Errorf("after a jump of %s was healed, a lease of %v has %v left (%v)", jump, lease, left, err)
 		}
 		began := time.Now()
 		wantReply(t, c, "OK", "SET", "k", "v") // nobody is kept from writing
 		if took := time.Since(began); took > pauseWrites {
-			t.Errorf("the first write after a jump of %s was mended took %v", jump, took)
+			t.Errorf("the first write after a jump of %s was healed took %v", jump, took)
 		}
 	}
 }

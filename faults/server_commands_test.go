@@ -74,12 +74,12 @@ func TestClientPause(t *testing.T) {
 	defer client.Close()
 	wantReply(t, client, "PONG", "PING")
 	begin := time.Now()
-	mend := broken(t, Site{Target: tg}, "client-pause 400ms")
+	heal := broken(t, Site{Target: tg}, "client-pause 400ms")
 	wantReply(t, client, "PONG", "PING")
 	if took := time.Since(begin); took < 390*time.Millisecond || took > 3*time.Second {
 		t.Errorf("during a pause of 400ms a PING took %v", took)
 	}
-	mend()
+	heal()
 	begin = time.Now()
 	broken(t, Site{Target: tg}, "client-pause 1m")() // at once
 	wantReply(t, client, "PONG", "PING")
@@ -87,13 +87,13 @@ func TestClientPause(t *testing.T) {
 		t.Errorf("a pause of 1m was ended after %v; want at once", took)
 	}
 	// One that is longer than a bit is prolonged without a gap.
-	mend = broken(t, Site{Target: tg}, "client-pause 1500ms")
+	heal = broken(t, Site{Target: tg}, "client-pause 1500ms")
 	begin = time.Now()
 	wantReply(t, client, "PONG", "PING")
 	if took := time.Since(begin); took < 1400*time.Millisecond {
 		t.Errorf("during a pause of 1500ms a PING took %v", took)
 	}
-	mend()
+	heal()
 }
 
 func TestReadOnly(t *testing.T) {
@@ -102,14 +102,14 @@ func TestReadOnly(t *testing.T) {
 	client := tg.Client(1, server.ConnOptions{})
 	defer client.Close()
 	wantReply(t, client, "OK", "SET", "k", "v", "PX", "60000")
-	mend := broken(t, Site{Target: tg}, "read-only node 2 for 1s")
+	heal := broken(t, Site{Target: tg}, "read-only node 2 for 1s")
 	for range 50 { // long enough for the server to look for its master
 		wantReply(t, client, "READONLY", "SET", "k", "w")
 		time.Sleep(30 * time.Millisecond)
 	}
 	wantReply(t, client, "v", "GET", "k")
 	wantReply(t, tg.Admin(1), "OK", "SET", "k", "w")
-	mend()
+	heal()
 	wantReply(t, client, "v", "GET", "k")
 	wantReply(t, client, "OK", "SET", "k", "w")
 }
@@ -120,12 +120,12 @@ func TestClockNode(t *testing.T) {
 	for n := 1; n <= 2; n++ {
 		wantReply(t, tg.Admin(n), "OK", "SET", "lock", "a", "PX", "10000")
 	}
-	mend := broken(t, Site{Target: tg}, "clock +60s on node 2")
+	heal := broken(t, Site{Target: tg}, "clock +60s on node 2")
 	wantAhead(t, tg, 2, time.Minute)
 	wantAhead(t, tg, 1, 0)
 	wantReply(t, tg.Admin(2), "redis: nil", "GET", "lock")
 	wantReply(t, tg.Admin(1), "a", "GET", "lock")
-	mend()
+	heal()
 	wantAhead(t, tg, 2, 0)
 	if f := mustParse(t, "clock +60s on node 2"); !f.When.ForGood {
 		t.Error("a clock jumps back before the end")

@@ -21,11 +21,11 @@ func TestKill(t *testing.T) {
 			client := tg.Client(0, server.ConnOptions{})
 			defer client.Close()
 			wantReply(t, client, "OK", "SET", "k", "v")
-			mend := broken(t, Site{Target: tg}, "kill")
+			heal := broken(t, Site{Target: tg}, "kill")
 			if err := client.Get(t.Context(), "k").Err(); err == nil {
 				t.Error("a killed server answers")
 			}
-			mend()
+			heal()
 			wantReply(t, tg.Admin(1), c.want, "GET", "k")
 		})
 	}
@@ -41,7 +41,7 @@ func TestKillForGood(t *testing.T) {
 	if err := tg.Admin(2).Ping(t.Context()).Err(); err == nil {
 		t.Error("the server answers")
 	}
-	// Another fault is mended nevertheless.
+	// Another fault is healed nevertheless.
 	broken(t, Site{Target: tg}, "freeze node 1 100ms")()
 	if _, err := strikeAt(t, Site{Target: tg}, "restart node 2"); err == nil {
 		t.Error("a dead server was killed again")
@@ -63,7 +63,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// A server that shall stay away for a lease does, also when it is mended early.
+// A server that shall stay away for a lease does, also when it is healed early.
 func TestRestartTakesItsTime(t *testing.T) {
 	t.Parallel()
 	tg := openServers(t, server.Spec{Target: "process"})
@@ -79,7 +79,7 @@ func TestRestartTakesItsTime(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	if err := heal(ctx); !errors.Is(err, context.DeadlineExceeded) || err.Error() != "server 1 was to stay away for 1m0s: context deadline exceeded" {
-		t.Errorf("mended too early: %v", err)
+		t.Errorf("healed too early: %v", err)
 	}
 }
 
@@ -89,12 +89,12 @@ func TestFreezeNode(t *testing.T) {
 	hasty := tg.Client(0, server.ConnOptions{Timeout: 50 * time.Millisecond})
 	defer hasty.Close()
 	wantReply(t, hasty, "OK", "SET", "lock", "a", "PX", "300")
-	mend := broken(t, Site{Target: tg}, "freeze node 1 1s")
+	heal := broken(t, Site{Target: tg}, "freeze node 1 1s")
 	if err := hasty.Incr(t.Context(), "late").Err(); err == nil {
 		t.Error("a frozen server answers")
 	}
 	time.Sleep(300 * time.Millisecond)
-	mend()
+	heal()
 	wantReply(t, tg.Admin(1), "1", "GET", "late")          // executed after its client gave up
 	wantReply(t, tg.Admin(1), "redis: nil", "GET", "lock") // the lease went on
 }

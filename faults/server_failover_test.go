@@ -51,14 +51,14 @@ func TestSplitBrain(t *testing.T) {
 			if err := people.await(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			mend := broken(t, Site{Target: tg, Key: lockIn, Await: people.awaitAndKeep}, "split-brain")
+			heal := broken(t, Site{Target: tg, Key: lockIn, Await: people.awaitAndKeep}, "split-brain")
 			wantServed(t, tg, 1, false)
 			if topology != "cluster" {
 				wantRole(t, tg, 1, "master")
 				wantReply(t, tg.Admin(1), "OK", "SET", "{b}who", "old")
 			}
 			time.Sleep(time.Second)
-			mend()
+			heal()
 			wantRole(t, tg, 1, "slave")
 			if holds := people.stop(); overlaps(holds) == 0 {
 				t.Errorf("nobody obtained a lock that was held: %v", holds)
@@ -118,9 +118,9 @@ func TestEverythingHeals(t *testing.T) {
 				if err := people.await(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				mend := broken(t, Site{Target: tg, Key: people.key, Await: people.await}, sentence)
+				heal := broken(t, Site{Target: tg, Key: people.key, Await: people.await}, sentence)
 				time.Sleep(f.lasts())
-				mend()
+				heal()
 				if err := tg.AwaitHealthy(t.Context()); err != nil {
 					t.Fatalf("after %q: %v", sentence, err)
 				}
@@ -142,8 +142,8 @@ func TestSplitBrainWithoutALock(t *testing.T) {
 			tg.Admin(1).Incr(ctx, "id")
 		}
 	}()
-	mend := broken(t, Site{Target: tg}, "split-brain")
-	defer mend()
+	heal := broken(t, Site{Target: tg}, "split-brain")
+	defer heal()
 	before, errOld := tg.Admin(1).Get(ctx, "id").Int()
 	after, errNew := tg.Admin(2).Get(ctx, "id").Int()
 	if errOld != nil || errNew != nil || after >= before {

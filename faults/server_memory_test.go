@@ -29,7 +29,7 @@ func TestOOM(t *testing.T) {
 	}
 	before := memoryOf(t, tg, 1)
 	wantReply(t, c, "OK", "SET", "k", "1")
-	mend := broken(t, Site{Target: tg}, "oom for 1s")
+	heal := broken(t, Site{Target: tg}, "oom for 1s")
 	wantReply(t, c, "OOM", "SET", "lock", "a", "NX", "PX", "1000")
 	wantReply(t, c, "OOM", "DECR", "k")
 	wantReply(t, c, "OOM", "EVAL", "return redis.call('SET', KEYS[1], 'a')", 1, "lock")
@@ -38,7 +38,7 @@ func TestOOM(t *testing.T) {
 	if heal, err := strikeAt(t, Site{Target: tg}, "oom for 1s"); heal != nil || err == nil || err.Error() != "take the memory of server 1: it has none already, by another fault" {
 		t.Errorf("a second time: %v", err)
 	}
-	mend()
+	heal()
 	wantReply(t, c, "0", "DECR", "k")
 	if after := memoryOf(t, tg, 1); !maps.Equal(before, after) {
 		t.Errorf("the settings are %v; they were %v", after, before)

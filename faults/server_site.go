@@ -89,7 +89,7 @@ func keeper(ctx context.Context, t *server.Target, key string) (int, error) {
 func (s Site) admin() *redis.Client { return s.Target.Admin(s.Chosen) }
 
 const (
-	// retryAfter is the pause between two tries to mend something.
+	// retryAfter is the pause between two tries to heal something.
 	retryAfter = 50 * time.Millisecond
 	// patience is how long a system may take to settle, before it is told again
 	// who follows whom.
@@ -159,7 +159,7 @@ func (s Site) refusals(ctx context.Context, class, otherwise string) (told func(
 	}
 }
 
-// insist tries until it succeeds, or ctx or the target ends. What is to be mended
+// insist tries until it succeeds, or ctx or the target ends. What is to be healed
 // may be out of reach for a while, because another fault is in force there.
 func (s Site) insist(ctx context.Context, try func(context.Context) error) error {
 	for {

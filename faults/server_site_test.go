@@ -78,28 +78,28 @@ func strikeAt(t *testing.T, on Site, sentence string) (heal func(context.Context
 	return heal, err
 }
 
-// broken is strikeAt, and the returned function mends; both must succeed.
-func broken(t *testing.T, on Site, sentence string) (mend func()) {
+// broken is strikeAt, and the returned function heals; both must succeed.
+func broken(t *testing.T, on Site, sentence string) (healed func()) {
 	t.Helper()
 	heal, err := strikeAt(t, on, sentence)
 	if heal == nil {
 		heal = func(context.Context) error { return nil }
 	}
-	mend = func() {
+	healed = func() {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), healing)
 		defer cancel()
 		begin := time.Now()
 		if err := heal(ctx); err != nil {
-			t.Errorf("mend %q: %v", sentence, err)
+			t.Errorf("heal %q: %v", sentence, err)
 		}
-		t.Logf("%q mended after %v", sentence, time.Since(begin).Round(time.Millisecond))
+		t.Logf("%q healed after %v", sentence, time.Since(begin).Round(time.Millisecond))
 	}
 	if err != nil {
-		mend()
+		healed()
 		t.Fatalf("%q: %v", sentence, err)
 	}
-	return mend
+	return healed
 }
 
 // wantReply checks what a command answers: a value, or the beginning of an error.
@@ -311,7 +311,7 @@ func TestServerKindsProvoke(t *testing.T) {
 	}
 }
 
-// What cannot be mended at once is tried again until time is up, and then the last
+// What cannot be healed at once is tried again until time is up, and then the last
 // reason is told.
 func TestInsist(t *testing.T) {
 	on := Site{Target: openServers(t, server.Spec{Target: "embedded"})}

@@ -21,7 +21,7 @@ const (
 )
 
 // follow strikes whenever the schedule says so. It calls first when the fault has
-// struck and was mended once, or never will.
+// struck and was healed once, or never will.
 func (in *Injector) follow(s *strike, first func()) {
 	defer first()
 	w := s.fault.When
@@ -77,7 +77,7 @@ func (in *Injector) breakAndMend(s *strike, first func()) {
 			defer in.inForce.Add(1)
 		}
 		in.sleep(context.Background(), s.fault.lasts())
-		if s.fault.When.ForGood && s.fault.Kind.MendLast {
+		if s.fault.When.ForGood && s.fault.Kind.HealLast {
 			<-in.done
 		}
 	}
@@ -85,7 +85,7 @@ func (in *Injector) breakAndMend(s *strike, first func()) {
 		ctx, cancel := context.WithTimeout(in.alive, healing)
 		defer cancel()
 		if err := heal(ctx); err != nil {
-			s.fail(fmt.Errorf("mend it: %w", err))
+			s.fail(fmt.Errorf("heal it: %w", err))
 		}
 	}
 	if why := vain.Load(); why != nil && err == nil {

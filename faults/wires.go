@@ -64,7 +64,7 @@ func (in *Injector) interpose(ctx context.Context) error {
 }
 
 // cut stops what passes between the clients and one server or all of them. It comes
-// to nothing if nothing wants to pass until it is mended.
+// to nothing if nothing wants to pass until it is healed.
 func (in *Injector) cut(f Fault, on Site) (at string, heal func(context.Context) error, err error) {
 	at = "every node"
 	if f.Where.Node != 0 {

@@ -218,7 +218,7 @@ type FaultCount struct {
 	Vain    int64  `json:"vain,omitempty"`
 	VainWhy string `json:"vain_why,omitempty"`
 	Effect  string `json:"effect,omitempty"`
-	// Failed says what went wrong when it was to strike or to be mended.
+	// Failed says what went wrong when it was to strike or to be healed.
 	Failed string `json:"failed,omitempty"`
 }
 

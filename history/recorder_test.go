@@ -65,7 +65,7 @@ func TestRecordMendsTheReturn(t *testing.T) {
 			t.Errorf("recorded %v, want client 7, call %v, return %v", op, call, call+1)
 		}
 		if next <= op.Return {
-			t.Errorf("the next reading, %v, is not after the mended return, %v", next, op.Return)
+			t.Errorf("the next reading, %v, is not after the healed return, %v", next, op.Return)
 		}
 	}
 	if len(ops) != 4 {

@@ -97,7 +97,7 @@ func (l *lifeline) sever() {
 }
 
 // lastWords is how long a run that was interrupted waits for what its faults hold up,
-// and again for what they have to mend.
+// and again for what they have to heal.
 const lastWords = 1500 * time.Millisecond
 
 // endSoon ends a run with faults shortly after ctx does, whatever they hold up: the
@@ -191,7 +191,7 @@ func (r *run) followFaults(over <-chan struct{}) {
 			r.recovered.Store(true)
 			return
 		case now > limit:
-			r.unrecovered.Store(fmt.Sprintf("no client got what it came for in %v after the last fault was mended", r.config.patience().Round(time.Millisecond)))
+			r.unrecovered.Store(fmt.Sprintf("no client got what it came for in %v after the last fault was healed", r.config.patience().Round(time.Millisecond)))
 			r.recovered.Store(true)
 			r.halt()
 			return

@@ -69,7 +69,7 @@ func (c *Config) whatIsDone(f faults.Fault) error {
 
 // whatIsKept refuses a fault of servers that keep nothing of this run.
 func (c *Config) whatIsKept(f faults.Fault) error {
-	if f.Kind.MendLast && !f.When.ForGood {
+	if f.Kind.HealLast && !f.When.ForGood {
 		for _, s := range c.Subjects() {
 			if s.Needs.ServerClock {
 				return f.Wrong(faults.TakesFor, "sets the clock right while clients are at work, and %s %s keeps moments of that clock, which would be wrong from then on: leave out \"for\"", s.Of, s.Name)

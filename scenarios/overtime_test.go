@@ -8,7 +8,7 @@ import (
 	"oversell/faults"
 )
 
-// A run that its faults keep going after its time, or whose faults take long to mend
+// A run that its faults keep going after its time, or whose faults take long to heal
 // when the clients have ended, says so.
 func TestWhatFaultsAddToTheTime(t *testing.T) {
 	s := openServer(t, "process", "")
@@ -26,7 +26,7 @@ func TestWhatFaultsAddToTheTime(t *testing.T) {
 	if n := r.overtime(time.Second, noticeable/2); len(n) != 0 {
 		t.Errorf("%q", n)
 	}
-	if n := r.overtime(time.Second, 3*time.Second); len(n) != 1 || !strings.Contains(n[0], "mended 3s after") {
+	if n := r.overtime(time.Second, 3*time.Second); len(n) != 1 || !strings.Contains(n[0], "healed 3s after") {
 		t.Errorf("%q", n)
 	}
 }

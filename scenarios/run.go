@@ -218,15 +218,15 @@ func (r *run) record(ctx context.Context, w *history.Writer, crowd []*load.Clien
 	trailer := r.drive(ctx, crowd)
 	ended := time.Now()
 	if r.injector != nil {
-		r.injector.Stop() // the final state is read when all is mended
+		r.injector.Stop() // the final state is read when all is healed
 	}
-	mending := time.Since(ended)
+	healing := time.Since(ended)
 	stateErr := r.audit(ctx, administrator)
 	stopSweeping()
 	err := <-swept
 	trailer.Faults = r.counts()
 	trailer.Unrecovered, _ = r.unrecovered.Load().(string)
-	trailer.Notes = append(r.notes(stateErr), r.overtime(trailer.Elapsed, mending)...)
+	trailer.Notes = append(r.notes(stateErr), r.overtime(trailer.Elapsed, healing)...)
 	select {
 	case <-r.target.Done():
 		err = errors.Join(err, r.target.Err())
@@ -415,19 +415,19 @@ func (r *run) notes(stateErr error) (notes []string) {
 }
 
 // overtime are notes about what the faults added to the run's time: elapsed is how long
-// the clients were at work, and mending how long it took after that until all was mended.
-func (r *run) overtime(elapsed, mending time.Duration) (notes []string) {
+// the clients were at work, and healing how long it took after that until all was healed.
+func (r *run) overtime(elapsed, healing time.Duration) (notes []string) {
 	if r.late.Load() {
 		notes = append(notes, fmt.Sprintf("the clients went on for %v instead of %v (see --duration): by then not every fault was over, or they had not recovered",
 			elapsed.Round(time.Millisecond), r.config.Duration))
 	}
-	if mending >= noticeable {
-		notes = append(notes, fmt.Sprintf("the faults were mended %v after the clients had ended", mending.Round(time.Millisecond)))
+	if healing >= noticeable {
+		notes = append(notes, fmt.Sprintf("the faults were healed %v after the clients had ended", healing.Round(time.Millisecond)))
 	}
 	return notes
 }
 
-// noticeable is how long mending must take to be told of.
+// noticeable is how long healing must take to be told of.
 const noticeable = 500 * time.Millisecond
 
 // reinstateTimeout is how long the servers may take to have the masters that they had.

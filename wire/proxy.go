@@ -122,7 +122,7 @@ func (p *Proxy) Cut(d Direction) {
 	}
 }
 
-// Restore mends what Cut has cut, in both directions; what was held goes on its
+// Restore heals what Cut has cut, in both directions; what was held goes on its
 // way.
 func (p *Proxy) Restore() {
 	p.requests.open()
