@@ -51,7 +51,7 @@ func (s sought) config(t testing.TB) Config {
 	if s.scenario == "" {
 		s.scenario = "mutex"
 	}
-	c := Config{Bounds: s.bounds}
+	c := Config{Bounds: s.bounds, Exhaustive: true}
 	var ok bool
 	c.Run.Scenario, ok = scenarios.Find(s.scenario)
 	found("scenario", s.scenario, ok)
@@ -67,7 +67,7 @@ func (s sought) config(t testing.TB) Config {
 		c.Bounds.Clients = 2
 	}
 	if c.Bounds.TimeMS == 0 {
-		c.Bounds.TimeMS = 20_000
+		c.Bounds.TimeMS = 40_000 // on a busy machine, under the race detector
 	}
 	if s.look != "" {
 		of := s.of

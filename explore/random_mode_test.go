@@ -19,8 +19,12 @@ func TestGoesOnAtRandom(t *testing.T) {
 		{name: "finds", scenario: "seckill", lock: "redlock", sale: "plain", stock: 1, bounds: reports.Bounds{Clients: 3, Tries: 2, Advances: 2, Lost: 1}},
 		{name: "finds nothing", lock: "redlock", bounds: reports.Bounds{Clients: 3, Tries: 2, Advances: 2, Lost: 1}},
 	} {
+		if raced && s.name == "finds" {
+			continue // it takes minutes under the race detector
+		}
 		t.Run(s.name, func(t *testing.T) {
 			c := s.config(t)
+			c.Exhaustive = false
 			c.Bounds.TimeMS, c.Bounds.MemoryMB = 600_000, 1 // memory ends the search of all schedules
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()

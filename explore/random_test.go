@@ -267,7 +267,7 @@ func draw(seed uint64) (plan, Config) {
 	if r.IntN(6) == 0 {
 		p.value = own(r.IntN(3))
 	}
-	b := reports.Bounds{Clients: 2, Tries: 1 + r.IntN(2), TimeMS: 60_000, MemoryMB: 8}
+	b := reports.Bounds{Clients: 2, Tries: 1 + r.IntN(2), TimeMS: 120_000, MemoryMB: 8}
 	if b.Tries == 1 && r.IntN(2) == 0 {
 		b.Clients = 3
 	}

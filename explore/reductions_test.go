@@ -88,10 +88,10 @@ func (s *actor) Release(ctx context.Context, l lockimpl.Lock) error {
 func locked(b reports.Bounds, s scripted, look ...variant.Property) Config {
 	mutex, _ := scenarios.Find("mutex")
 	if b.TimeMS == 0 {
-		b.TimeMS = 30_000
+		b.TimeMS = 60_000 // on a busy machine, under the race detector
 	}
 	on := onStage(s)
-	c := Config{Bounds: b, Run: scenarios.Config{Scenario: mutex, TTL: time.Second, Wait: time.Second, Lock: lockimpl.Variant{Name: "scripted", New: func(env variant.Env) lockimpl.Locker {
+	c := Config{Bounds: b, Exhaustive: true, Run: scenarios.Config{Scenario: mutex, TTL: time.Second, Wait: time.Second, Lock: lockimpl.Variant{Name: "scripted", New: func(env variant.Env) lockimpl.Locker {
 		return &actor{env: env, plays: on}
 	}}}}
 	if look == nil {
