@@ -35,7 +35,7 @@ func TestSalesBreakAsDeclaredWithoutAReply(t *testing.T) {
 				}
 				t.Run(fmt.Sprintf("%s/%s/%d clients, %d lost, %d late", v.Name, p, b.Clients, b.Lost, b.Late), func(t *testing.T) {
 					t.Parallel()
-					b.MemoryMB = 8 // a ticket-machine's clients look at it without end
+					b.MemoryMB, b.TimeMS = 8, 15_000 // clients of a ticket-machine look at it without end
 					s := sought{scenario: "seckill", lock: lock, sale: v.Name, stock: 2, bounds: b, look: p, of: variant.Sale}
 					r, err := Run(t.Context(), s.config(t))
 					if err != nil {
