@@ -17,6 +17,11 @@ type Command struct {
 	// Name is in capitals. A command within a container is named by both its words, like
 	// SCRIPT|LOAD. Only those of which somebody asks something are in the table.
 	Name string
+	// Lower is the name in small letters, as drivers send it.
+	Lower string
+	// OtherScript is the command that runs by text what this one runs by SHA, or the
+	// other way round; nil if this one runs neither.
+	OtherScript *Command
 	// Arity is how many words it takes, its name among them; below zero it is the least.
 	// 0: the table does not know.
 	Arity  int
@@ -62,18 +67,6 @@ func (c *Command) Does(e Effect) bool { return c.effect&e != 0 }
 // Fits tells whether the command takes so many words, its name among them.
 func (c *Command) Fits(words int) bool { return words == c.Arity || c.Arity <= 0 && words >= -c.Arity }
 
-// OtherScript is the command that runs by text what this one runs by SHA, or the other
-// way round; empty if this one runs neither.
-func (c *Command) OtherScript() string {
-	switch {
-	case c.Does(RunsText):
-		return strings.Replace(c.Name, "EVAL", "EVALSHA", 1)
-	case c.Does(RunsHash):
-		return strings.Replace(c.Name, "EVALSHA", "EVAL", 1)
-	}
-	return ""
-}
-
 // Is tells whether a command is known by this name and has one of these effects.
 func Is[T string | []byte](name T, e Effect) bool {
 	c, known := Find(name)
@@ -83,16 +76,25 @@ func Is[T string | []byte](name T, e Effect) bool {
 // longest is more than the length of any name in the table.
 const longest = 32
 
-var byName = func() map[string]*Command {
-	all := make(map[string]*Command, len(table))
-	for i := range table {
-		all[table[i].Name] = &table[i]
+var commands, byName = build()
+
+func build() (all []Command, byName map[string]*Command) {
+	all, byName = make([]Command, len(table)), make(map[string]*Command, len(table))
+	for i, r := range table {
+		all[i] = Command{Name: r.name, Lower: strings.ToLower(r.name), Arity: r.arity, effect: r.effect, keys: r.keys}
+		byName[r.name] = &all[i]
 	}
-	return all
-}()
+	for i := range all {
+		if c := &all[i]; c.Does(RunsText) {
+			other := byName[strings.Replace(c.Name, "EVAL", "EVALSHA", 1)]
+			c.OtherScript, other.OtherScript = other, c
+		}
+	}
+	return all, byName
+}
 
 // All are the commands in the table.
-func All() []Command { return table[:] }
+func All() []Command { return commands }
 
 // Find finds a command by its name in any case. One that is not known, as those of modules
 // and of servers to come, is taken for one that has its key first, like nearly all.
@@ -119,9 +121,9 @@ func Find[T string | []byte](name T) (c *Command, known bool) {
 // guess is a command that is not in the table.
 func guess(name string) *Command {
 	if strings.HasPrefix(name, "FT.") { // its first argument is an index, or nothing
-		return &Command{Name: name}
+		return &Command{Name: name, Lower: strings.ToLower(name)}
 	}
-	return &Command{Name: name, keys: first}
+	return &Command{Name: name, Lower: strings.ToLower(name), keys: first}
 }
 
 // rule says how a command's keys are found.

@@ -21,9 +21,17 @@ func counted(at int8) keys     { return keys{rule: counts, from: at, step: 1} }
 func storing(behind int8) keys { return keys{rule: stores, from: behind} }
 func streams(behind int8) keys { return keys{rule: readsStreams, from: behind} }
 
+// row is what is written down about a command.
+type row struct {
+	name   string
+	arity  int
+	effect Effect
+	keys   keys
+}
+
 // table has the commands of Redis up to 8 and of Valkey. Of those that came after
 // Redis 7.0 it does not know how many arguments they take.
-var table = [...]Command{
+var table = [...]row{
 	// Keys of any type.
 	{"COPY", -3, Writes, firstTwo},
 	{"DBSIZE", 1, Reads, none},
