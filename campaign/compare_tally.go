@@ -252,11 +252,3 @@ func judge(x *reports.ComparisonCell, runs, alone []sample, power bool, declared
 		x.Outcome, x.AsDeclared = reports.NoViolation, true
 	}
 }
-
-// count is a number of things.
-func count(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
-}

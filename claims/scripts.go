@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"oversell/internal/phrase"
 	"oversell/reports"
 	"oversell/server"
 )
@@ -35,7 +36,7 @@ func refusal(err error) (string, error) {
 	if err == nil || !errors.As(err, &refused) {
 		return "", err
 	}
-	return strings.Join(strings.Fields(err.Error()), " "), nil
+	return phrase.OneLine(err.Error()), nil
 }
 
 // atomicity is what C13 finds.

@@ -19,6 +19,7 @@ import (
 	"oversell/campaign"
 	"oversell/history"
 	"oversell/internal/child"
+	"oversell/internal/phrase"
 	"oversell/reports"
 	"oversell/scenarios"
 	"oversell/variant"
@@ -494,7 +495,7 @@ func process(ctx context.Context, build string, args []string, seed uint64, dir 
 	if err == nil {
 		err = fmt.Errorf("it does not print one run as %s", reports.Schema)
 	}
-	said := oneLine(stderr.String())
+	said := phrase.OneLine(stderr.String())
 	return runs, fmt.Errorf("%s: %w: %s", shell(append([]string{build}, args...)), err, said[max(0, len(said)-300):])
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"oversell/internal/phrase"
 	"oversell/variant"
 )
 
@@ -290,28 +291,7 @@ func (e Exploration) Entries() string {
 }
 
 // Count writes a number and its noun, in the plural unless it is one.
-func Count(n int64, noun string) string {
-	if n != 1 {
-		noun = Plural(noun)
-	}
-	return Thousands(n) + " " + noun
-}
-
-// Plural of a noun, which may be followed by more words that stay as they are.
-func Plural(noun string) string {
-	for _, tail := range []string{" given out", " into the critical section"} {
-		if head, ok := strings.CutSuffix(noun, tail); ok {
-			return Plural(head) + tail
-		}
-	}
-	switch {
-	case strings.HasSuffix(noun, "ry"), strings.HasSuffix(noun, "ty"):
-		return strings.TrimSuffix(noun, "y") + "ies"
-	case strings.HasSuffix(noun, "sh"):
-		return noun + "es"
-	}
-	return noun + "s"
-}
+func Count(n int64, noun string) string { return phrase.Count(n, noun) }
 
 // each says how often each client tries.
 func each(tries int) string {

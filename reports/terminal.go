@@ -10,6 +10,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 
+	"oversell/internal/phrase"
 	"oversell/internal/printable"
 	"oversell/variant"
 )
@@ -272,7 +273,7 @@ func (d Document) Sum() string {
 	case surprises > 0:
 		return s + fmt.Sprintf("; %d not as declared (marked with !)", surprises)
 	case unseen > 0:
-		return s + fmt.Sprintf("; nothing broke that no flaw declares, and in %s a declared flaw was not seen", counted(unseen, "run"))
+		return s + fmt.Sprintf("; nothing broke that no flaw declares, and in %s a declared flaw was not seen", phrase.Count(unseen, "run"))
 	}
 	s += "; every decided outcome is the one that promises and flaws declare"
 	if declared < count[Pass]+count[Violated] {
