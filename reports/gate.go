@@ -524,7 +524,7 @@ func (t Terminal) Gate(g Gate) error {
 	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "ENTRY\tWHAT\tUNDER\tVERDICT\tMEASURED\t")
 	for _, r := range g.rows() {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t\n", r.entry, r.what, orDash(r.under), r.verdict, orDash(r.measured))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t\n", r.entry, r.what, cmp.Or(r.under, "-"), r.verdict, cmp.Or(r.measured, "-"))
 	}
 	w.Flush()
 	for line := range strings.Lines(table.String()) {

@@ -1,6 +1,7 @@
 package reports
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -42,7 +43,7 @@ func (t Terminal) Table(d Document) error {
 	fmt.Fprintln(w)
 	for _, r := range d.Runs {
 		for _, c := range columns {
-			fmt.Fprintf(w, "%s\t", orDash(c.cell(r)))
+			fmt.Fprintf(w, "%s\t", cmp.Or(c.cell(r), "-"))
 		}
 		fmt.Fprintln(w)
 	}
@@ -335,13 +336,6 @@ func times(n int) string {
 		return ", once"
 	}
 	return fmt.Sprintf(", %s times", Thousands(int64(n)))
-}
-
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
 }
 
 // Thousands writes a number with separators.
