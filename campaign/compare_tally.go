@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"oversell/history"
+	"oversell/internal/stats"
 	"oversell/reports"
 	"oversell/variant"
 )
@@ -175,11 +176,7 @@ func spreadOf(values []float64) reports.Spread {
 		return reports.Spread{}
 	}
 	s := slices.Sorted(slices.Values(values))
-	median := s[len(s)/2]
-	if len(s)%2 == 0 {
-		median = (s[len(s)/2-1] + median) / 2
-	}
-	return reports.Spread{Median: round(median), Low: round(s[0]), High: round(s[len(s)-1])}
+	return reports.Spread{Median: round(stats.Middle(s)), Low: round(s[0]), High: round(s[len(s)-1])}
 }
 
 // measure is a measure of every run.
