@@ -82,7 +82,7 @@ func build() (all []Command, byName map[string]*Command) {
 	all, byName = make([]Command, len(table)), make(map[string]*Command, len(table))
 	for i, r := range table {
 		all[i] = Command{Name: r.name, Lower: strings.ToLower(r.name), Arity: r.arity, effect: r.effect, keys: r.keys}
-		byName[r.name] = &all[i]
+		byName[all[i].Name], byName[all[i].Lower] = &all[i], &all[i]
 	}
 	for i := range all {
 		if c := &all[i]; c.Does(RunsText) {
@@ -100,6 +100,9 @@ func All() []Command { return commands }
 // and of servers to come, is taken for one that has its key first, like nearly all.
 // Nothing is allocated for those that are known.
 func Find[T string | []byte](name T) (c *Command, known bool) {
+	if c = byName[string(name)]; c != nil { // as nearly all are sent
+		return c, true
+	}
 	if len(name) > longest {
 		return guess(strings.ToUpper(string(name))), false
 	}
