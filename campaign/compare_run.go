@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"oversell/internal/phrase"
 	"oversell/reports"
 	"oversell/reports/page"
 	"oversell/scenarios"
@@ -420,7 +421,7 @@ func (c *comparing) notes(d reports.Comparison) (notes []string) {
 		repeated += x.Repeated
 	}
 	if repeated > 0 {
-		notes = append(notes, fmt.Sprintf("made once more, because they had decided nothing: %s", count(repeated, "run")))
+		notes = append(notes, fmt.Sprintf("made once more, because they had decided nothing: %s", phrase.Count(repeated, "run")))
 	}
 	if i := slices.IndexFunc(c.configurations, func(f *configuration) bool { return f.added }); i >= 0 {
 		f := c.configurations[i]

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"oversell/history"
+	"oversell/internal/stats"
 	"oversell/reports"
 	"oversell/variant"
 )
@@ -175,11 +176,7 @@ func spreadOf(values []float64) reports.Spread {
 		return reports.Spread{}
 	}
 	s := slices.Sorted(slices.Values(values))
-	median := s[len(s)/2]
-	if len(s)%2 == 0 {
-		median = (s[len(s)/2-1] + median) / 2
-	}
-	return reports.Spread{Median: round(median), Low: round(s[0]), High: round(s[len(s)-1])}
+	return reports.Spread{Median: round(stats.Middle(s)), Low: round(s[0]), High: round(s[len(s)-1])}
 }
 
 // measure is a measure of every run.
@@ -251,12 +248,4 @@ func judge(x *reports.ComparisonCell, runs, alone []sample, power bool, declared
 	default:
 		x.Outcome, x.AsDeclared = reports.NoViolation, true
 	}
-}
-
-// count is a number of things.
-func count(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
 }

@@ -16,6 +16,7 @@ import (
 	"unicode"
 
 	"oversell/explore"
+	"oversell/internal/phrase"
 	"oversell/reports"
 )
 
@@ -91,7 +92,7 @@ func testSource(name string, e reports.Exploration) ([]byte, error) {
 		"Package":  name,
 		"Name":     testName(e),
 		"Title":    e.Title(),
-		"Sentence": strings.Join(strings.Fields(e.Counterexample.Sentence), " "),
+		"Sentence": phrase.OneLine(e.Counterexample.Sentence),
 		"Steps":    len(e.Counterexample.Steps),
 		"Property": e.Counterexample.Property,
 		"Trace":    "`" + strings.ReplaceAll(string(trace), "`", "` + \"`\" + `") + "`",

@@ -78,7 +78,7 @@ func (o *SearchOptions) BindSearch(f *pflag.FlagSet) {
 // sentences tell what a sweep leaves out.
 func Searches(o SearchOptions) (cs []explore.Config, skipped []string, err error) {
 	base := scenarios.Config{Stock: o.Stock, Quantity: o.Quantity, TTL: o.TTL, Hold: o.Hold, QueueOptions: o.QueueOptions}
-	name := orDefault(o.Scenario, o.suggested())
+	name := cmp.Or(o.Scenario, o.suggested())
 	if base.Scenario, err = find("scenario", name, scenarios.All, func(s scenarios.Scenario) string { return s.Name }); err != nil {
 		return nil, nil, err
 	}

@@ -250,16 +250,16 @@ func (o Options) combinations(base scenarios.Config) (cs []scenarios.Config, err
 		if c.Lock, err = find("lock", lockimpl.Today(name), lockimpl.Variants, lockName); err != nil {
 			return nil, err
 		}
-		if c, err = o.withSale(c, orDefault(o.Sale, DefaultSale(c.Lock))); err != nil {
+		if c, err = o.withSale(c, cmp.Or(o.Sale, DefaultSale(c.Lock))); err != nil {
 			return nil, err
 		}
 		if c.Scenario.Uses(variant.IDs) {
-			if c.IDs, err = find("generator (--ids)", orDefault(o.IDs, DefaultIDs), idimpl.Variants, idsName); err != nil {
+			if c.IDs, err = find("generator (--ids)", cmp.Or(o.IDs, DefaultIDs), idimpl.Variants, idsName); err != nil {
 				return nil, err
 			}
 		}
 		if c.Scenario.Uses(variant.Dispatch) {
-			if c.Dispatch, err = find("dispatch", orDefault(o.Dispatch, DefaultDispatch(c.Lock)), dispatchimpl.Variants, dispatchName); err != nil {
+			if c.Dispatch, err = find("dispatch", cmp.Or(o.Dispatch, DefaultDispatch(c.Lock)), dispatchimpl.Variants, dispatchName); err != nil {
 				return nil, err
 			}
 		}
@@ -288,7 +288,7 @@ func (o Options) queues(base scenarios.Config) (cs []scenarios.Config, err error
 		case !c.Queue.Locked && len(locks) > 0 && o.Queue != "":
 			return nil, fmt.Errorf("queue %s takes no lock: leave out --lock", name)
 		case !c.Queue.Locked:
-			if c, err = o.withSale(c, orDefault(o.Sale, "lua")); err != nil {
+			if c, err = o.withSale(c, cmp.Or(o.Sale, "lua")); err != nil {
 				return nil, err
 			}
 			cs = append(cs, c)
@@ -300,7 +300,7 @@ func (o Options) queues(base scenarios.Config) (cs []scenarios.Config, err error
 			if c.Lock, err = find("lock", lockimpl.Today(name), lockimpl.Variants, lockName); err != nil {
 				return nil, err
 			}
-			if c, err = o.withSale(c, orDefault(o.Sale, DefaultSale(c.Lock))); err != nil {
+			if c, err = o.withSale(c, cmp.Or(o.Sale, DefaultSale(c.Lock))); err != nil {
 				return nil, err
 			}
 			cs = append(cs, c)
@@ -342,13 +342,6 @@ func saleName(v stockimpl.Variant) string { return v.Name }
 func dispatchName(v dispatchimpl.Variant) string { return v.Name }
 func queueName(v queueimpl.Variant) string       { return v.Name }
 func idsName(v idimpl.Variant) string            { return v.Name }
-
-func orDefault(s, def string) string {
-	if s == "" {
-		return def
-	}
-	return s
-}
 
 func names[T any](all []T, name func(T) string) []string {
 	var ns []string

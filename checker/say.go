@@ -8,28 +8,14 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"oversell/history"
+	"oversell/internal/phrase"
 )
 
 // count writes a number with thousands separators: 1,204.
 func count[N ~int | ~int32 | ~int64](n N) string { return humanize.Comma(int64(n)) }
 
 // many writes a number with its noun: "1 grant", "1,204 grants".
-func many[N ~int | ~int32 | ~int64](n N, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	switch {
-	case noun == "release or extension":
-		noun = "releases and extensions"
-	case strings.HasSuffix(noun, "y") && !strings.HasSuffix(noun, "ey"):
-		noun = noun[:len(noun)-1] + "ies"
-	case strings.HasSuffix(noun, "s"), strings.HasSuffix(noun, "ch"):
-		noun += "es"
-	default:
-		noun += "s"
-	}
-	return count(n) + " " + noun
-}
+func many[N ~int | ~int32 | ~int64](n N, noun string) string { return phrase.Count(n, noun) }
 
 // at writes a time of the run or a length of time.
 func at(d time.Duration) string { return history.Moment(d) }

@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"oversell/campaign"
+	"oversell/internal/phrase"
 	"oversell/reports"
 	"oversell/server"
 )
@@ -293,7 +294,7 @@ func bare(numbers []reports.Quantity) string {
 
 // oneLine is an error without line breaks and the full stop.
 func oneLine(err error) string {
-	return strings.TrimRight(strings.Join(strings.Fields(err.Error()), " "), ".")
+	return strings.TrimRight(phrase.OneLine(err.Error()), ".")
 }
 
 // report is the claim with its answer.

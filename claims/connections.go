@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
 
+	"oversell/internal/stats"
 	"oversell/reports"
 	"oversell/server"
 )
@@ -62,7 +63,7 @@ func competing(ctx context.Context, b *bench) (a answer, err error) {
 	a.is, a.plain = neverCompete(total, longer), true
 	a.says = fmt.Sprintf("Not for the data: %s INCR of %d connections counted %s (GET and SET, two commands, counted %s). But for time: a command that one connection alone had answered in %.2f ms took %.2f ms among %d, %s as long, since they queue for the one thread, which was busy for %s of the time.",
 		reports.Thousands(total.sent), len(cs), reports.Thousands(total.commands), reports.Thousands(total.control),
-		median(alone.latency), median(most.latency), most.clients, times(median(longer)), percent(median(most.busy)))
+		stats.Median(alone.latency), stats.Median(most.latency), most.clients, times(stats.Median(longer)), percent(stats.Median(most.busy)))
 	a.on = "what competing means: commands never run into each other, but they wait for each other."
 	a.numbers = []reports.Quantity{
 		number("increments sent by 16 connections", total.sent, ""),
@@ -153,7 +154,7 @@ func (x *crowd) press(ctx context.Context, cs []*redis.Client, key string) error
 	if err != nil {
 		return err
 	}
-	x.latency = append(x.latency, median(first))
+	x.latency = append(x.latency, stats.Median(first))
 	x.rate = append(x.rate, float64(answered.Load())/passed)
 	x.busy = append(x.busy, (after-before)/passed)
 	return nil

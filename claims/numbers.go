@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"oversell/internal/stats"
 	"oversell/reports"
 )
 
@@ -42,7 +43,7 @@ type contest struct{ a, b []float64 }
 // ratio is the time of a by that of b: the median of the ratios, round by round. The two
 // of a round are taken one after the other, so that what else the machine does slows
 // down both.
-func (c contest) ratio() float64 { return median(ratios(c.a, c.b)) }
+func (c contest) ratio() float64 { return stats.Median(ratios(c.a, c.b)) }
 
 // quantity is the ratio, with between what the ratios of the middle half of the rounds lie.
 func (c contest) quantity(name string) reports.Quantity {
@@ -50,7 +51,7 @@ func (c contest) quantity(name string) reports.Quantity {
 	if len(rs) == 0 {
 		return number(name, 0, "")
 	}
-	return reports.Quantity{Name: name, Value: c.ratio(), Spread: &reports.Spread{Median: median(rs), Low: rs[len(rs)/4], High: rs[(3*len(rs)-1)/4]}}
+	return reports.Quantity{Name: name, Value: c.ratio(), Spread: &reports.Spread{Median: stats.Median(rs), Low: rs[len(rs)/4], High: rs[(3*len(rs)-1)/4]}}
 }
 
 // swayed tells whether the rounds leave open on which side of a bound the median of their
@@ -77,25 +78,12 @@ func ratios(a, b []float64) []float64 {
 	return rs
 }
 
-// median is the middle one of xs, or the mean of the two in the middle; 0 of none.
-func median(xs []float64) float64 {
-	s := slices.Sorted(slices.Values(xs))
-	n := len(s)
-	switch {
-	case n == 0:
-		return 0
-	case n%2 == 1:
-		return s[n/2]
-	}
-	return (s[n/2-1] + s[n/2]) / 2
-}
-
 // spread is the median of xs with the least and the greatest.
 func spread(xs []float64) *reports.Spread {
 	if len(xs) == 0 {
 		return &reports.Spread{}
 	}
-	return &reports.Spread{Median: median(xs), Low: slices.Min(xs), High: slices.Max(xs)}
+	return &reports.Spread{Median: stats.Median(xs), Low: slices.Min(xs), High: slices.Max(xs)}
 }
 
 // number is a quantity that was measured once, or counted.

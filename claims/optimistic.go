@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"oversell/internal/stats"
 	"oversell/lockimpl"
 	"oversell/reports"
 	"oversell/stockimpl"
@@ -22,7 +23,7 @@ import (
 type rates struct{ locked, optimistic []float64 }
 
 // advantage is what optimistic locking did by what pessimistic locking did.
-func (r rates) advantage() float64 { return median(ratios(r.optimistic, r.locked)) }
+func (r rates) advantage() float64 { return stats.Median(ratios(r.optimistic, r.locked)) }
 
 // comparison is one pair of C17.
 type comparison struct {

@@ -13,6 +13,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"oversell/internal/phrase"
+	"oversell/internal/stats"
 	"oversell/reports"
 	"oversell/server"
 )
@@ -35,7 +37,7 @@ func refusal(err error) (string, error) {
 	if err == nil || !errors.As(err, &refused) {
 		return "", err
 	}
-	return strings.Join(strings.Fields(err.Error()), " "), nil
+	return phrase.OneLine(err.Error()), nil
 }
 
 // atomicity is what C13 finds.
@@ -649,7 +651,7 @@ func stalled(ctx context.Context, b *bench) (a answer, err error) {
 	}
 	a.is = stallsOthers(s)
 	a.says = fmt.Sprintf("While a script ran for %.0f ms, each of four other clients waited up to %.0f ms for a PING (the luckiest of them, in the median of %d rounds); without it, %.1f ms.",
-		median(s.script), median(s.ping), len(s.ping), median(s.without))
+		stats.Median(s.script), stats.Median(s.ping), len(s.ping), stats.Median(s.without))
 	a.numbers = []reports.Quantity{
 		repeated("the script", s.script, "ms"),
 		repeated("longest PING of the luckiest of four others", s.ping, "ms"),
@@ -727,7 +729,7 @@ func longestPing(ctx context.Context, cs []*redis.Client, loops int) (script, pi
 // stallsOthers decides C22: the stall must be most of the script's time, and not be
 // there without it.
 func stallsOthers(s stall) string {
-	script, ping, without := median(s.script), median(s.ping), median(s.without)
+	script, ping, without := stats.Median(s.script), stats.Median(s.ping), stats.Median(s.without)
 	switch {
 	case len(s.ping) == 0 || script < millis(scriptLength)/4 || without > script/4:
 		return reports.Inconclusive // no long script, or others wait anyway

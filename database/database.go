@@ -12,6 +12,7 @@ import (
 
 	"oversell/internal/guard"
 	"oversell/internal/mark"
+	"oversell/internal/phrase"
 )
 
 // DB is an open database, and what is known about it. Its exported fields are
@@ -219,14 +220,12 @@ func (db *DB) explain() string {
 func reason(err error) string {
 	for _, of := range []func(error) (string, bool){sqliteReason, postgresReason, mysqlReason} {
 		if text, ok := of(err); ok {
-			return oneLine(text)
+			return phrase.OneLine(text)
 		}
 	}
-	text := oneLine(err.Error())
+	text := phrase.OneLine(err.Error())
 	if i := strings.LastIndex(text, "dial "); i >= 0 { // of several addresses, the last
 		text = text[i:]
 	}
 	return text
 }
-
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -55,6 +55,7 @@
 package explore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -108,16 +109,16 @@ func (c *Config) Complete() error {
 // defaults fills in what is zero.
 func (c *Config) defaults() {
 	r := &c.Run
-	r.TTL = orDefault(r.TTL, DefaultTTL(*r))
-	r.Wait = orDefault(r.Wait, (r.TTL * 2 / 3).Truncate(time.Millisecond))
-	r.Retry = orDefault(r.Retry, 100*time.Millisecond)
-	r.MaxTries = orDefault(r.MaxTries, 1)
-	r.Quantity = orDefault(r.Quantity, 1)
+	r.TTL = cmp.Or(r.TTL, DefaultTTL(*r))
+	r.Wait = cmp.Or(r.Wait, (r.TTL * 2 / 3).Truncate(time.Millisecond))
+	r.Retry = cmp.Or(r.Retry, 100*time.Millisecond)
+	r.MaxTries = cmp.Or(r.MaxTries, 1)
+	r.Quantity = cmp.Or(r.Quantity, 1)
 	if r.Scenario.Uses(variant.Queue) && r.Queue.AtLeastOnce {
-		r.QueueOptions.Visibility = orDefault(r.QueueOptions.Visibility, time.Second)
+		r.QueueOptions.Visibility = cmp.Or(r.QueueOptions.Visibility, time.Second)
 	}
 	if r.Scenario.Uses(variant.Sale) {
-		r.Stock = orDefault(r.Stock, 1)
+		r.Stock = cmp.Or(r.Stock, 1)
 	}
 	r.Clients = c.Bounds.Clients
 	if c.Masters == 0 {
@@ -144,14 +145,6 @@ func DefaultTTL(c scenarios.Config) time.Duration {
 		}
 	}
 	return 1500 * time.Millisecond
-}
-
-func orDefault[T comparable](v, def T) T {
-	var zero T
-	if v == zero {
-		return def
-	}
-	return v
 }
 
 func (c *Config) check() error {

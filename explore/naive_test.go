@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -449,7 +450,7 @@ func (s *simple) stuck(at situation) bool {
 		return false
 	}
 	// Whoever waits for the next expiry must obtain it, and whoever tries at every interval.
-	return !s.obtains(at, time.Hour) || !s.obtains(at, orDefault(s.config.Run.Retry, 100*time.Millisecond))
+	return !s.obtains(at, time.Hour) || !s.obtains(at, cmp.Or(s.config.Run.Retry, 100*time.Millisecond))
 }
 
 // obtains tells whether the lock is obtained by somebody who waits at most so long before each

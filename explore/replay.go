@@ -20,6 +20,7 @@ import (
 	"oversell/history"
 	"oversell/internal/coro"
 	"oversell/internal/names"
+	"oversell/internal/rediscmd"
 	"oversell/lockimpl"
 	"oversell/reports"
 	"oversell/scenarios"
@@ -391,9 +392,9 @@ func (r *replay) wire(c call) string {
 		b.WriteString(command("MULTI"))
 	}
 	for _, cmd := range c.commands {
-		if strings.EqualFold(cmd[0], "evalsha") {
+		if c, _ := rediscmd.Find(cmd[0]); c.Does(rediscmd.RunsHash) {
 			if text, known := r.scripts.Text(cmd[1]); known {
-				cmd = append([]string{"EVAL", text}, cmd[2:]...)
+				cmd = append([]string{c.OtherScript.Name, text}, cmd[2:]...)
 			}
 		}
 		b.WriteString(command(cmd...))

@@ -11,6 +11,7 @@ import (
 	"oversell/history"
 	"oversell/internal/coro"
 	"oversell/internal/names"
+	"oversell/internal/rediscmd"
 	"oversell/internal/redismodel"
 )
 
@@ -214,7 +215,7 @@ func (s *servers) call(c call) uint32 {
 			s.pipelined.Store(true)
 		}
 		for _, cmd := range c.commands {
-			if len(cmd) > 1 && strings.EqualFold(cmd[0], "evalsha") {
+			if len(cmd) > 1 && rediscmd.Is(cmd[0], rediscmd.RunsHash) {
 				if text, known := s.scripts.Text(cmd[1]); known {
 					s.empty.Load(text)
 				}

@@ -11,6 +11,7 @@ import (
 	"oversell/explore/rules"
 	"oversell/history"
 	"oversell/internal/coro"
+	"oversell/internal/rediscmd"
 	"oversell/reports"
 	"oversell/variant"
 )
@@ -296,7 +297,7 @@ func (t *teller) commands(c call) string {
 
 func (t *teller) command(cmd []string) string {
 	name, args := cmd[0], cmd[1:]
-	if (strings.EqualFold(name, "evalsha") || strings.EqualFold(name, "eval")) && len(cmd) > 2 {
+	if rediscmd.Is(name, rediscmd.RunsHash|rediscmd.RunsText) && len(cmd) > 2 {
 		text, known := t.w.search.scripts.Text(cmd[1])
 		if !known {
 			text = cmd[1]

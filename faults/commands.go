@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"oversell/internal/rediscmd"
 	"oversell/wire"
 )
 
@@ -53,62 +54,15 @@ var setAnswersTo = [...][]string{
 	withNX | withEX | withPX: {"SET", "SETNX", "SETEX", "PSETEX"},
 }
 
-// Where commands have their first key: nowhere, at a place counted from the name,
-// or behind the number of keys that stands at such a place. XREAD and XREADGROUP
-// have it behind a word.
-const (
-	noKeys   = "ACL ASKING AUTH BGREWRITEAOF BGSAVE CLIENT CLUSTER COMMAND CONFIG DBSIZE DEBUG DISCARD ECHO EXEC FAILOVER FLUSHALL FLUSHDB FUNCTION HELLO INFO KEYS LASTSAVE LATENCY LOLWUT MODULE MONITOR MULTI PING PSUBSCRIBE PSYNC PUBLISH PUBSUB PUNSUBSCRIBE QUIT RANDOMKEY READONLY READWRITE REPLCONF REPLICAOF RESET ROLE SAVE SCAN SCRIPT SELECT SHUTDOWN SLAVEOF SLOWLOG SUBSCRIBE SWAPDB SYNC TIME UNSUBSCRIBE UNWATCH WAIT WAITAOF"
-	keyAt1   = "APPEND BITCOUNT BITFIELD BITFIELD_RO BITPOS BLMOVE BLPOP BRPOP BRPOPLPUSH BZPOPMAX BZPOPMIN COPY DECR DECRBY DEL DELEX DIGEST DUMP EXISTS EXPIRE EXPIREAT EXPIRETIME GEOADD GEODIST GEOHASH GEOPOS GEORADIUS GEORADIUSBYMEMBER GEORADIUSBYMEMBER_RO GEORADIUS_RO GEOSEARCH GEOSEARCHSTORE GET GETBIT GETDEL GETEX GETRANGE GETSET HDEL HEXISTS HEXPIRE HEXPIREAT HEXPIRETIME HGET HGETALL HGETDEL HGETEX HINCRBY HINCRBYFLOAT HKEYS HLEN HMGET HMSET HPERSIST HPEXPIRE HPEXPIREAT HPEXPIRETIME HPTTL HRANDFIELD HSCAN HSET HSETEX HSETNX HSTRLEN HTTL HVALS INCR INCRBY INCRBYFLOAT LCS LINDEX LINSERT LLEN LMOVE LPOP LPOS LPUSH LPUSHX LRANGE LREM LSET LTRIM MGET MOVE MSET MSETNX PERSIST PEXPIRE PEXPIREAT PEXPIRETIME PFADD PFCOUNT PFMERGE PSETEX PTTL RENAME RENAMENX RESTORE RPOP RPOPLPUSH RPUSH RPUSHX SADD SCARD SDIFF SDIFFSTORE SET SETBIT SETEX SETNX SETRANGE SINTER SINTERSTORE SISMEMBER SMEMBERS SMISMEMBER SMOVE SORT SORT_RO SPOP SPUBLISH SRANDMEMBER SREM SSCAN SSUBSCRIBE STRLEN SUBSTR SUNION SUNIONSTORE SUNSUBSCRIBE TOUCH TTL TYPE UNLINK WATCH XACK XACKDEL XADD XAUTOCLAIM XCLAIM XDEL XDELEX XLEN XPENDING XRANGE XREVRANGE XSETID XTRIM ZADD ZCARD ZCOUNT ZDIFFSTORE ZINCRBY ZINTERSTORE ZLEXCOUNT ZMSCORE ZPOPMAX ZPOPMIN ZRANDMEMBER ZRANGE ZRANGEBYLEX ZRANGEBYSCORE ZRANGESTORE ZRANK ZREM ZREMRANGEBYLEX ZREMRANGEBYRANK ZREMRANGEBYSCORE ZREVRANGE ZREVRANGEBYLEX ZREVRANGEBYSCORE ZREVRANK ZSCAN ZSCORE ZUNIONSTORE"
-	keyAt2   = "BITOP MEMORY OBJECT XGROUP XINFO"
-	keyAt3   = "MIGRATE"
-	countAt1 = "LMPOP MSETEX SINTERCARD ZDIFF ZINTER ZINTERCARD ZMPOP ZUNION"
-	countAt2 = "BLMPOP BZMPOP EVAL EVALSHA EVALSHA_RO EVAL_RO FCALL FCALL_RO"
-	streams  = "XREAD XREADGROUP"
-)
-
-// containers have commands within them, which answer to CLIENT|KILL and the like.
-const containers = "ACL CLIENT CLUSTER COMMAND CONFIG DEBUG FUNCTION LATENCY MEMORY MODULE OBJECT PUBSUB SCRIPT SLOWLOG XGROUP XINFO"
-
-// known is what is known of a command.
-type known struct {
-	names     []string // its own first
-	key       int      // the place of its first key; 0: none
-	counted   bool     // the number of keys stands in front of it
-	streams   bool     // it stands behind the word STREAMS
-	container bool
-}
-
-// commands are the known ones, in capitals and in small letters, which is how
-// drivers spell them.
-var commands = func() map[string]*known {
-	all := map[string]*known{}
-	add := func(list string, k known) {
-		for name := range strings.FieldsSeq(list) {
-			k.names = append([]string{name}, alsoAnswersTo[name]...)
-			c := k
-			all[name], all[strings.ToLower(name)] = &c, &c
-		}
-	}
-	add(noKeys, known{})
-	add(keyAt1, known{key: 1})
-	add(keyAt2, known{key: 2})
-	add(keyAt3, known{key: 3})
-	add(countAt1, known{key: 2, counted: true})
-	add(countAt2, known{key: 3, counted: true})
-	add(streams, known{streams: true})
-	for name := range strings.FieldsSeq(containers) {
-		all[name].container = true
+// answersTo are the names that the commands of the table answer to, their own first.
+var answersTo = func() map[*rediscmd.Command][]string {
+	all := map[*rediscmd.Command][]string{}
+	for _, c := range rediscmd.All() {
+		known, _ := rediscmd.Find(c.Name)
+		all[known] = append([]string{c.Name}, alsoAnswersTo[c.Name]...)
 	}
 	return all
 }()
-
-// lookUp finds a command in any spelling; nil if it is not known.
-func lookUp(name string) *known {
-	if k := commands[name]; k != nil {
-		return k
-	}
-	return commands[strings.ToUpper(name)]
-}
 
 // namesOf are the names that a client's command answers to.
 func namesOf(args []any) []string {
@@ -130,16 +84,16 @@ func namesOnWire(c wire.Command) []string {
 
 // names allocates nothing for the commands that locks and sales are made of.
 func names[T any](name string, args []T, is func(T, string) bool, text func(T) string) []string {
-	k := lookUp(name)
+	c, known := rediscmd.Find(name)
 	switch {
-	case k == nil:
-		return []string{strings.ToUpper(name)}
-	case k.container && len(args) > 1:
-		return []string{k.names[0], k.names[0] + "|" + strings.ToUpper(text(args[1]))}
-	case k.names[0] == "SET":
+	case !known:
+		return []string{c.Name}
+	case c.Does(rediscmd.Container) && len(args) > 1:
+		return []string{c.Name, c.Name + "|" + strings.ToUpper(text(args[1]))}
+	case c.Name == "SET":
 		return setAnswersTo[setOptions(args, is)]
 	}
-	return k.names
+	return answersTo[c]
 }
 
 func setOptions[T any](args []T, is func(T, string) bool) (options int) {
@@ -156,36 +110,17 @@ func setOptions[T any](args []T, is func(T, string) bool) (options int) {
 	return options
 }
 
-// keyOf is the first key of a client's command; empty if it has none. Of a command
-// that is not known it is the first argument.
+// keyOf is the first key of a client's command; empty if it has none.
 func keyOf(args []any) string {
-	if len(args) < 2 {
+	if len(args) == 0 {
 		return ""
 	}
-	k := lookUp(text(args[0]))
-	at := 1
-	switch {
-	case k == nil:
-	case k.streams:
-		at = behindStreams(args)
-	case k.counted && len(args) > k.key && text(args[k.key-1]) == "0":
-		return ""
-	default:
-		at = k.key
-	}
-	if at == 0 || at >= len(args) {
+	c, _ := rediscmd.Find(text(args[0]))
+	at := c.Key(len(args), func(i int) string { return text(args[i]) })
+	if at == 0 {
 		return ""
 	}
 	return text(args[at])
-}
-
-func behindStreams(args []any) int {
-	for i, arg := range args {
-		if s, ok := arg.(string); ok && strings.EqualFold(s, "STREAMS") {
-			return i + 1
-		}
-	}
-	return 0
 }
 
 // text is an argument as it goes over the wire, as far as names and keys need it.

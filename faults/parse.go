@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"oversell/internal/limits"
+	"oversell/internal/rediscmd"
 )
 
 // Parse reads a sentence: a verb, and then the parts that its kind takes, in any
@@ -250,9 +251,9 @@ func (r *reader) checkAmount(f *Fault, amount *part) error {
 
 // commandNames are the known commands, in capitals.
 func commandNames() (names []string) {
-	for name := range commands {
-		if name == strings.ToUpper(name) {
-			names = append(names, name)
+	for _, c := range rediscmd.All() {
+		if !strings.Contains(c.Name, "|") {
+			names = append(names, c.Name)
 		}
 	}
 	slices.Sort(names)

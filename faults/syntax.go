@@ -10,6 +10,7 @@ import (
 
 	"oversell/history"
 	"oversell/internal/limits"
+	"oversell/internal/rediscmd"
 	"oversell/variant"
 	"oversell/wire"
 )
@@ -106,10 +107,9 @@ func (r *reader) side(w word, m Moment) ([]part, error) {
 	if !ok {
 		return nil, r.errorAt(w, "needs a command behind it, as in: %s SETNX", m)
 	}
-	k := lookUp(c.text)
 	name := ""
-	if k != nil { // CLIENT, say, which is a keyword elsewhere
-		name = k.names[0]
+	if k, known := rediscmd.Find(c.text); known { // CLIENT, say, which is a keyword elsewhere
+		name = k.Name
 	} else {
 		var err error
 		if name, err = r.command(c); err != nil {
@@ -261,7 +261,7 @@ func (r *reader) command(w word) (string, error) {
 	if !commandForm.MatchString(upper) {
 		return "", r.notUnderstood(w)
 	}
-	if k := lookUp(name); k != nil {
+	if _, known := rediscmd.Find(name); known {
 		return upper, nil
 	}
 	deliberate := strings.Contains(upper, ".") || upper == w.text

@@ -15,6 +15,7 @@ import (
 
 	"oversell/campaign"
 	"oversell/internal/child"
+	"oversell/internal/phrase"
 	"oversell/reports"
 	"oversell/variant"
 )
@@ -233,7 +234,7 @@ func (m *made) judgeHistory(path string, before written, exit int) {
 		err = keepCopy(path, filepath.Join(m.dir, filepath.Base(path)))
 	}
 	if err != nil {
-		m.run = undecidedRun("the history that the command left cannot be judged: " + oneLine(err.Error()))
+		m.run = undecidedRun("the history that the command left cannot be judged: " + phrase.OneLine(err.Error()))
 		return
 	}
 	m.run = combined(d.Runs)
@@ -315,7 +316,7 @@ func tail(dir string) string {
 		said, err := os.ReadFile(filepath.Join(dir, name))
 		if err == nil && len(said) > 0 {
 			said = slices.Clone(said[max(0, len(said)-most):])
-			return oneLine(string(said))
+			return phrase.OneLine(string(said))
 		}
 	}
 	return "it said nothing"

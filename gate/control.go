@@ -12,6 +12,7 @@ import (
 	"oversell/dispatchimpl"
 	"oversell/history"
 	"oversell/idimpl"
+	"oversell/internal/phrase"
 	"oversell/lockimpl"
 	"oversell/queueimpl"
 	"oversell/reports"
@@ -275,7 +276,7 @@ func (r *running) catch(ctx context.Context, w *watch, s suspect, round, try int
 	w.runs++
 	switch {
 	case err != nil:
-		return oneLine(err.Error()), false
+		return phrase.OneLine(err.Error()), false
 	case m == nil:
 		return "it was not run", false
 	}

@@ -12,6 +12,7 @@ import (
 
 	"oversell/campaign"
 	"oversell/database"
+	"oversell/internal/phrase"
 	"oversell/reports"
 	"oversell/scenarios"
 	"oversell/server"
@@ -65,7 +66,7 @@ func (p *Plan) Run(ctx context.Context, o Options, w Watcher) (reports.Gate, err
 		return r.gate, err // there is nothing to lose
 	case refused(err): // the entry says so
 	case err != nil:
-		r.gate.Failed = oneLine(err.Error())
+		r.gate.Failed = phrase.OneLine(err.Error())
 	}
 	if !o.Record {
 		r.gate.Missing = o.Baseline.missing(p)
@@ -82,7 +83,7 @@ func (p *Plan) possible(ctx context.Context) error {
 	ask := func(name text, plans ...campaign.Plan) error {
 		for _, plan := range plans {
 			if err := campaign.Possible(ctx, plan, unwatched{}); refused(err) && ctx.Err() == nil {
-				return inFile(p.Path, &mistake{at: name.at, say: fmt.Sprintf("entry %q: %s", name.V, oneLine(err.Error())), of: err})
+				return inFile(p.Path, &mistake{at: name.at, say: fmt.Sprintf("entry %q: %s", name.V, phrase.OneLine(err.Error())), of: err})
 			}
 		}
 		return nil
@@ -152,7 +153,7 @@ func (r *running) all(ctx context.Context) error {
 			for _, c := range e.Cases { // what was found counts all the same
 				e.Verdict = reports.Worst(e.Verdict, c.Verdict)
 			}
-			e.Notes = append(slices.Clone(e.Notes), "it was not carried out to its end: "+oneLine(err.Error()))
+			e.Notes = append(slices.Clone(e.Notes), "it was not carried out to its end: "+phrase.OneLine(err.Error()))
 			first = cmp.Or(first, fmt.Errorf("entry %q: %w", g.Name.V, err))
 		}
 		if e.Verdict != "" {
@@ -171,7 +172,7 @@ func (r *running) all(ctx context.Context) error {
 		}
 		if err = campaign.Unstopped(ctx, err); err != nil {
 			e.Verdict = reports.Worst(or(e.Verdict, reports.Inconclusive), reports.Inconclusive)
-			if why := "it was not carried out to its end: " + oneLine(err.Error()); e.Verdict == reports.Violated {
+			if why := "it was not carried out to its end: " + phrase.OneLine(err.Error()); e.Verdict == reports.Violated {
 				e.Notes = append(e.Notes, why)
 			} else {
 				e.Why = why

@@ -19,6 +19,8 @@ import (
 	"oversell/campaign"
 	"oversell/history"
 	"oversell/internal/child"
+	"oversell/internal/phrase"
+	"oversell/internal/stats"
 	"oversell/reports"
 	"oversell/scenarios"
 	"oversell/variant"
@@ -295,7 +297,7 @@ func (t *timing) measure(name string) (m reports.GateMeasure, failed string) {
 	slow := slowdowns(values[theCandidate], values[theBaseline], name)
 	noise := slowdowns(values[itsTwin], values[theBaseline], name)
 	t.differences[name] = [2][]float64{slow, noise}
-	m.Candidate, m.Baseline = median(values[theCandidate]), median(append(slices.Clone(values[theBaseline]), values[itsTwin]...))
+	m.Candidate, m.Baseline = stats.Median(values[theCandidate]), stats.Median(append(slices.Clone(values[theBaseline]), values[itsTwin]...))
 	p, s := t.race.procedure, &t.running.signs
 	border := math.Log1p(m.Allowed)
 	if m.Accepted = t.accepted.slowdown(m.Name); m.Accepted != nil {
@@ -494,7 +496,7 @@ func process(ctx context.Context, build string, args []string, seed uint64, dir 
 	if err == nil {
 		err = fmt.Errorf("it does not print one run as %s", reports.Schema)
 	}
-	said := oneLine(stderr.String())
+	said := phrase.OneLine(stderr.String())
 	return runs, fmt.Errorf("%s: %w: %s", shell(append([]string{build}, args...)), err, said[max(0, len(said)-300):])
 }
 

@@ -18,6 +18,7 @@ import (
 	"oversell/campaign"
 	"oversell/explore"
 	"oversell/internal/limits"
+	"oversell/internal/phrase"
 	"oversell/reports"
 	"oversell/scenarios"
 )
@@ -454,7 +455,7 @@ func (f flags) parse(command string, bind func(*pflag.FlagSet)) error {
 		}
 		for _, v := range i.values {
 			if err := set.Set(i.name, v.V); err != nil {
-				return wrong(v.at, "%s", oneLine(limits.Explain(err).Error()))
+				return wrong(v.at, "%s", phrase.OneLine(limits.Explain(err).Error()))
 			}
 		}
 	}
@@ -464,7 +465,7 @@ func (f flags) parse(command string, bind func(*pflag.FlagSet)) error {
 // blame puts the place before what is wrong with the values of flags: that of the
 // flag that the sentence is about, as far as one can tell, or else that of all of them.
 func (f flags) blame(err error) error {
-	say, at, best := oneLine(err.Error()), f.at, 0
+	say, at, best := phrase.OneLine(err.Error()), f.at, 0
 	for _, i := range f.items {
 		for _, v := range i.values {
 			score := 0
@@ -537,7 +538,7 @@ func (p *Plan) race(ctx context.Context, d defaults, c comparison) (r race, err 
 	if c.Build.V != "" {
 		r.build = beside(p.Path, c.Build.V)
 		if _, err := exec.LookPath(r.build); err != nil {
-			return r, wrong(c.Build.at, "the build to compare with cannot be run: %s", oneLine(err.Error()))
+			return r, wrong(c.Build.at, "the build to compare with cannot be run: %s", phrase.OneLine(err.Error()))
 		}
 	}
 	r.args = [2][]string{candidate.args(), baseline.args()}
@@ -609,7 +610,7 @@ func resolveCommand(plan string, words argument, history, dir text) (program, er
 	}
 	found, err := exec.LookPath(path)
 	if err != nil {
-		return p, wrong(words.V[0].at, "the command cannot be run: %s", oneLine(err.Error()))
+		return p, wrong(words.V[0].at, "the command cannot be run: %s", phrase.OneLine(err.Error()))
 	}
 	if p.path, err = filepath.Abs(found); err != nil {
 		return p, err

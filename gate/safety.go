@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"oversell/campaign"
+	"oversell/internal/stats"
 	"oversell/reports"
 	"oversell/scenarios"
 )
@@ -294,7 +295,7 @@ func (t *tally) limits() (ls []reports.GateLimit) {
 			}
 		}
 		if len(all) > 0 {
-			middle := median(all)
+			middle := stats.Median(all)
 			told.MeasuredMS = &middle
 		}
 		ls = append(ls, told)
@@ -304,12 +305,6 @@ func (t *tally) limits() (ls []reports.GateLimit) {
 
 func percentileOf(p reports.Percentiles, name string) float64 {
 	return map[string]float64{"p50": p.P50, "p90": p.P90, "p99": p.P99, "p999": p.P999, "max": p.Max}[name]
-}
-
-func median(xs []float64) float64 {
-	xs = slices.Sorted(slices.Values(xs))
-	n := len(xs)
-	return (xs[(n-1)/2] + xs[n/2]) / 2
 }
 
 // again is the command line that makes a run of an entry once more.

@@ -15,6 +15,7 @@ import (
 	"oversell/campaign"
 	"oversell/explore"
 	"oversell/history"
+	"oversell/internal/phrase"
 	"oversell/reports"
 	"oversell/reports/page"
 	"oversell/variant"
@@ -126,7 +127,7 @@ func (r *running) keep(name string, e reports.Exploration) string {
 			toFile(filepath.Join(dir, "explore.html"), func(f *os.File) error { return page.Exploration(f, e) }))
 	}
 	if err != nil {
-		r.gate.Notes = append(r.gate.Notes, "a search could not be filed: "+oneLine(err.Error()))
+		r.gate.Notes = append(r.gate.Notes, "a search could not be filed: "+phrase.OneLine(err.Error()))
 	}
 	return dir
 }
@@ -213,7 +214,7 @@ func (r *running) searchSuspects(ctx context.Context, s explore.Config, all []fl
 		c.Runs = 1
 		e, err := r.explored(ctx, cs[0])
 		if err != nil {
-			c.Why = oneLine(err.Error())
+			c.Why = phrase.OneLine(err.Error())
 		} else if p := foundAt(s.Look, e); p != nil {
 			c.Of, c.Property, c.Why, c.Caught, c.Good = p.Of, p.Name, p.Why, 1, true
 			return c

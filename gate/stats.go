@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"oversell/internal/stats"
 )
 
 // signs is the exact null distribution of Wilcoxon's signed-rank statistic, for
@@ -116,7 +118,7 @@ func (s *signs) interval(differences []float64, miss float64) (low, middle, high
 	}
 	slices.Sort(means)
 	m := len(means)
-	middle = (means[(m-1)/2] + means[m/2]) / 2
+	middle = stats.Middle(means)
 	plain := make([]int, n)
 	for i := range plain {
 		plain[i] = 2 * (i + 1)

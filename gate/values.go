@@ -14,6 +14,7 @@ import (
 	"github.com/goccy/go-yaml/token"
 
 	"oversell/internal/limits"
+	"oversell/internal/phrase"
 	"oversell/internal/printable"
 	"oversell/lockimpl"
 	"oversell/variant"
@@ -59,7 +60,7 @@ func (m *mistake) Error() string {
 }
 
 func wrong(at Position, format string, a ...any) error {
-	return &mistake{at: at, say: printable.Text(oneLine(fmt.Sprintf(format, a...)))}
+	return &mistake{at: at, say: printable.Text(phrase.OneLine(fmt.Sprintf(format, a...)))}
 }
 
 // positioned makes an error of the YAML library one of ours: one line, with a place.
@@ -69,9 +70,9 @@ func positioned(err error) error {
 	}
 	var e yaml.Error
 	if !errors.As(err, &e) {
-		return &mistake{say: oneLine(err.Error())}
+		return &mistake{say: phrase.OneLine(err.Error())}
 	}
-	say := oneLine(e.GetMessage())
+	say := phrase.OneLine(e.GetMessage())
 	if m := unknownField.FindStringSubmatch(say); m != nil {
 		say = unknownKey(m[1], planKeys())
 	}
@@ -79,8 +80,6 @@ func positioned(err error) error {
 }
 
 var unknownField = regexp.MustCompile(`^unknown field "(.*)"$`)
-
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // unknownKey says that a key is not known, and what may have been meant.
 func unknownKey(key string, known []string) string {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"oversell/internal/phrase"
 )
 
 // decoder reads one payload after the other. The first thing that does not fit
@@ -120,7 +122,7 @@ func (d *decoder) ops(ops []Op) ([]Op, error) {
 		}
 	}
 	if d.left() > 0 {
-		return ops[:before], fmt.Errorf("its operations end %s early", plural(d.left(), "byte"))
+		return ops[:before], fmt.Errorf("its operations end %s early", phrase.Count(d.left(), "byte"))
 	}
 	return ops, nil
 }

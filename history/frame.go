@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+
+	"oversell/internal/phrase"
 )
 
 // magic begins every history file; its last byte is the version.
@@ -95,7 +97,7 @@ func headAt(data []byte, at int) (f frame, size int, problem string) {
 		limit = maxHeader
 	}
 	if length > limit {
-		return frame{}, 0, fmt.Sprintf("is %s long, and at most %s are allowed", plural(int(length), "byte"), group(int(limit)))
+		return frame{}, 0, fmt.Sprintf("is %s long, and at most %s are allowed", phrase.Count(int(length), "byte"), group(int(limit)))
 	}
 	return f, int(length), ""
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"hash"
+
+	"oversell/internal/phrase"
 )
 
 // frames takes in the frames of a file one after the other, and checks that they are
@@ -70,12 +72,12 @@ func (r *frames) all(data []byte, at int) {
 		at = f.end()
 		if h.Trailer != nil {
 			if at < len(data) {
-				h.Damage(fmt.Sprintf("damaged: %s follow the trailer at byte %s", plural(len(data)-at, "byte"), group(at)))
+				h.Damage(fmt.Sprintf("damaged: %s follow the trailer at byte %s", phrase.Count(len(data)-at, "byte"), group(at)))
 			}
 			return
 		}
 	}
-	h.Cut = fmt.Sprintf("cut off after %s: the file ends at byte %s without a trailer", plural(len(h.Ops), "operation"), group(at))
+	h.Cut = fmt.Sprintf("cut off after %s: the file ends at byte %s without a trailer", phrase.Count(len(h.Ops), "operation"), group(at))
 }
 
 // take takes in one frame, or tells why it is not what was written.
@@ -127,7 +129,7 @@ func (s *sealed) problem(ops int, digest string) string {
 	case s.Operations == nil:
 		return `does not tell how many operations there are ("operations")`
 	case *s.Operations != ops:
-		return fmt.Sprintf("counts %s, and there are %s: some are missing or doubled", plural(*s.Operations, "operation"), group(ops))
+		return fmt.Sprintf("counts %s, and there are %s: some are missing or doubled", phrase.Count(*s.Operations, "operation"), group(ops))
 	case s.SHA256 != "" && s.SHA256 != digest:
 		return "holds another digest than that of the operations before it: something was altered"
 	}
@@ -138,11 +140,11 @@ func (s *sealed) problem(ops int, digest string) string {
 // operations before it.
 func (h *History) endAt(ops, at, size int, problem string) {
 	if problem == incomplete {
-		h.Cut = fmt.Sprintf("cut off after %s: the frame at byte %s %s", plural(ops, "operation"), group(at), problem)
+		h.Cut = fmt.Sprintf("cut off after %s: the frame at byte %s %s", phrase.Count(ops, "operation"), group(at), problem)
 		return
 	}
 	h.Damage(fmt.Sprintf("damaged after %s: the frame at byte %s %s; %s from there on are not read",
-		plural(ops, "operation"), group(at), problem, plural(size-at, "byte")))
+		phrase.Count(ops, "operation"), group(at), problem, phrase.Count(size-at, "byte")))
 }
 
 // Damage marks the history as one that is not what was written, and says in a sentence

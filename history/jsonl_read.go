@@ -13,6 +13,7 @@ import (
 	"slices"
 	"time"
 
+	"oversell/internal/phrase"
 	"oversell/variant"
 )
 
@@ -41,7 +42,7 @@ func decodeJSONL(r io.Reader) (*History, *places, error) {
 		return nil, nil, l.err
 	}
 	if h.Trailer == nil && h.Cut == "" {
-		h.Cut = fmt.Sprintf("cut off after %s: the file ends at line %s without a trailer", plural(len(h.Ops), "operation"), group(l.number))
+		h.Cut = fmt.Sprintf("cut off after %s: the file ends at line %s without a trailer", phrase.Count(len(h.Ops), "operation"), group(l.number))
 	}
 	h.SHA256 = l.digest()
 	giveUp(h.Ops, l.open)
@@ -172,7 +173,7 @@ func (l *lineReader) take(h *History) error {
 			if ended {
 				return errors.New("nothing may follow the trailer")
 			}
-			h.Cut = fmt.Sprintf("cut off after %s: line %s is incomplete", plural(len(h.Ops), "operation"), group(l.number))
+			h.Cut = fmt.Sprintf("cut off after %s: line %s is incomplete", phrase.Count(len(h.Ops), "operation"), group(l.number))
 			return nil
 		}
 		var o opLine

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"oversell/internal/phrase"
 )
 
 const headerLine = `{"schema":"oversell-history/1","scenario":"seckill","stock":5}` + "\n"
@@ -332,13 +334,13 @@ func TestJSONLCutAnywhere(t *testing.T) {
 		last := bytes.LastIndexByte(data[:size], '\n')
 		rest := strings.TrimSpace(string(data[last+1 : size]))
 		whole := rest == "" || data[size] == '\n'
-		wantCut := fmt.Sprintf("cut off after %s: line %d is incomplete", plural(len(h.Ops), "operation"), bytes.Count(data[:size], []byte("\n"))+1)
+		wantCut := fmt.Sprintf("cut off after %s: line %d is incomplete", phrase.Count(len(h.Ops), "operation"), bytes.Count(data[:size], []byte("\n"))+1)
 		if whole {
 			n := bytes.Count(data[:size], []byte("\n"))
 			if rest != "" {
 				n++
 			}
-			wantCut = fmt.Sprintf("cut off after %s: the file ends at line %d without a trailer", plural(len(h.Ops), "operation"), n)
+			wantCut = fmt.Sprintf("cut off after %s: the file ends at line %d without a trailer", phrase.Count(len(h.Ops), "operation"), n)
 		}
 		if len(h.Ops) == len(ops) && h.Trailer != nil {
 			wantCut = ""

@@ -8,6 +8,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+
+	"oversell/internal/phrase"
 )
 
 // The ways in which something is no history that this build can judge. A
@@ -109,7 +111,7 @@ func checkMagic(data []byte) error {
 	case string(data[:n]) != magic[:n]:
 		return fmt.Errorf("%w: it begins with %q, neither with %q nor with a line of JSON", ErrNotHistory, data[:n], magic[:name])
 	case len(data) <= name:
-		return fmt.Errorf("%w: the file ends after %s", ErrNoHeader, plural(len(data), "byte"))
+		return fmt.Errorf("%w: the file ends after %s", ErrNoHeader, phrase.Count(len(data), "byte"))
 	case data[name] != magic[name]:
 		return fmt.Errorf("%w: file version %d, this build reads %d", ErrVersion, data[name], magic[name])
 	}

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"oversell/internal/phrase"
 )
 
 func TestRoundTrip(t *testing.T) {
@@ -140,7 +142,7 @@ func checkCuts(t *testing.T, m *memoryFile, frames [][]Op, step int) {
 				t.Fatal("a cut file cannot have a trailer")
 			}
 		}
-		if h.Trailer != nil || !strings.HasPrefix(h.Cut, fmt.Sprintf("cut off after %s: the ", plural(len(want), "operation"))) {
+		if h.Trailer != nil || !strings.HasPrefix(h.Cut, fmt.Sprintf("cut off after %s: the ", phrase.Count(len(want), "operation"))) {
 			t.Fatalf("cut at %d: trailer %v, %q", size, h.Trailer, h.Cut)
 		}
 		wantOps(t, h.Ops, completed(want))

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"oversell/internal/phrase"
 	"oversell/variant"
 )
 
@@ -395,7 +396,7 @@ func (v *validator) buy(i int, op *Op) error {
 	}
 	first := &v.h.Ops[*slot-1]
 	if first.Pieces() != op.Pieces() {
-		return fmt.Errorf("order %q is of %s, and on %s of %s: an order sent again must be the same", short(op.Arg.String()), plural(int(op.Pieces()), "piece"), v.at.of(int(*slot-1)), group(int(first.Pieces())))
+		return fmt.Errorf("order %q is of %s, and on %s of %s: an order sent again must be the same", short(op.Arg.String()), phrase.Count(int(op.Pieces()), "piece"), v.at.of(int(*slot-1)), group(int(first.Pieces())))
 	}
 	if op.Outcome != Refused && (first.Outcome == Refused || op.Call < first.Call) {
 		*slot = int32(i) + 1
@@ -414,7 +415,7 @@ func (v *validator) refund(n int, op *Op) error {
 	buy := &v.h.Ops[i]
 	switch {
 	case op.Pieces() > buy.Pieces():
-		return fmt.Errorf("order %q gives back %s, and was of %s on %s", short(op.Arg.String()), plural(int(op.Pieces()), "piece"), group(int(buy.Pieces())), v.at.of(i))
+		return fmt.Errorf("order %q gives back %s, and was of %s on %s", short(op.Arg.String()), phrase.Count(int(op.Pieces()), "piece"), group(int(buy.Pieces())), v.at.of(i))
 	case v.cut:
 	case buy.Outcome == Refused:
 		return fmt.Errorf("order %q is refunded, and every purchase of it was refused, as on %s", short(op.Arg.String()), v.at.of(i))
@@ -444,7 +445,7 @@ func (v *validator) sum(n, bought int, op *Op) error {
 	most := v.h.Ops[bought].Pieces()
 	if v.returned[first] += op.Pieces(); v.returned[first] > most {
 		return fmt.Errorf("order %q gives back %s in all, with that on %s, and was of %s on %s: what is given back twice is judged only where %s is promised",
-			short(op.Arg.String()), plural(int(v.returned[first]), "piece"), v.at.of(first), group(int(most)), v.at.of(bought), variant.OncePerOrder)
+			short(op.Arg.String()), phrase.Count(int(v.returned[first]), "piece"), v.at.of(first), group(int(most)), v.at.of(bought), variant.OncePerOrder)
 	}
 	return nil
 }

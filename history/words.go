@@ -29,14 +29,6 @@ func Moment(d time.Duration) string {
 // group writes a number with a comma between thousands.
 func group(n int) string { return humanize.Comma(int64(n)) }
 
-// plural writes a number of things.
-func plural(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return group(n) + " " + thing + "s"
-}
-
 // short is a text of any length as an error quotes it.
 func short(text string) string {
 	const most = 80

@@ -1,6 +1,7 @@
 package reports
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -144,7 +145,7 @@ func variants(b *strings.Builder, title string, vs []VariantInfo) {
 	}
 	for _, v := range vs {
 		fmt.Fprintf(b, "  %s (%s)\n    %s\n", v.Name, v.Source, v.Summary)
-		fmt.Fprintf(b, "    promises: %s\n", orNothing(join(v.Promises)))
+		fmt.Fprintf(b, "    promises: %s\n", cmp.Or(join(v.Promises), "nothing"))
 		if len(v.Can) > 0 {
 			fmt.Fprintf(b, "    can: %s\n", strings.Join(v.Can, ", "))
 		}
@@ -176,13 +177,6 @@ func join(ps []variant.Property) string {
 		names[i] = string(p)
 	}
 	return strings.Join(names, ", ")
-}
-
-func orNothing(s string) string {
-	if s == "" {
-		return "nothing"
-	}
-	return s
 }
 
 func needs(n variant.Needs) string {

@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"oversell/internal/phrase"
 	"oversell/internal/printable"
 )
 
@@ -322,5 +323,5 @@ func (c Claim) section(b *strings.Builder) {
 
 // cell is text as a cell of a Markdown table takes it.
 func cell(text string) string {
-	return strings.ReplaceAll(strings.Join(strings.Fields(text), " "), "|", `\|`)
+	return strings.ReplaceAll(phrase.OneLine(text), "|", `\|`)
 }

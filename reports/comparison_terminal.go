@@ -1,6 +1,7 @@
 package reports
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -89,7 +90,7 @@ func (t Terminal) compared(b *strings.Builder, c Comparison, cells []ComparisonC
 	row(func(col comparedColumn) string { return col.title })
 	row(func(col comparedColumn) string { return col.unit })
 	for _, x := range cells {
-		row(func(col comparedColumn) string { return orDash(col.cell(x)) })
+		row(func(col comparedColumn) string { return cmp.Or(col.cell(x), "-") })
 	}
 	w.Flush() // to memory
 	for line := range strings.Lines(text.String()) {

@@ -1,6 +1,7 @@
 package reports
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"oversell/internal/phrase"
 	"oversell/variant"
 )
 
@@ -109,13 +111,13 @@ func (s Step) Told(masters int) Words {
 	t := Words{Command: command, Answer: answer}
 	switch s.Kind {
 	case StepStart:
-		t = Words{Command: orElse(s.Text, "starts")}
+		t = Words{Command: cmp.Or(s.Text, "starts")}
 	case StepPause:
-		t = Words{Command: orElse(s.Text, "goes on")}
+		t = Words{Command: cmp.Or(s.Text, "goes on")}
 	case StepAdvance:
 		t = Words{Command: s.passes()}
 	case StepCrash:
-		t = Words{Command: orElse(s.Text, "crashes")}
+		t = Words{Command: cmp.Or(s.Text, "crashes")}
 	case StepEnd:
 		t = Words{Command: "in the end: " + s.Text}
 	case StepLost:
@@ -177,7 +179,7 @@ func (s Step) stars() string {
 func (s Step) Has(mark string) bool { return slices.Contains(s.Marks, mark) }
 
 // Holds is what the server holds after the step.
-func (s Step) Holds() string { return orElse(s.Redis, "(empty)") }
+func (s Step) Holds() string { return cmp.Or(s.Redis, "(empty)") }
 
 // By is the name of whom the step belongs to; empty where that is nobody.
 func (c Counterexample) By(s Step) string {
@@ -290,28 +292,7 @@ func (e Exploration) Entries() string {
 }
 
 // Count writes a number and its noun, in the plural unless it is one.
-func Count(n int64, noun string) string {
-	if n != 1 {
-		noun = Plural(noun)
-	}
-	return Thousands(n) + " " + noun
-}
-
-// Plural of a noun, which may be followed by more words that stay as they are.
-func Plural(noun string) string {
-	for _, tail := range []string{" given out", " into the critical section"} {
-		if head, ok := strings.CutSuffix(noun, tail); ok {
-			return Plural(head) + tail
-		}
-	}
-	switch {
-	case strings.HasSuffix(noun, "ry"), strings.HasSuffix(noun, "ty"):
-		return strings.TrimSuffix(noun, "y") + "ies"
-	case strings.HasSuffix(noun, "sh"):
-		return noun + "es"
-	}
-	return noun + "s"
-}
+func Count(n int64, noun string) string { return phrase.Count(n, noun) }
 
 // each says how often each client tries.
 func each(tries int) string {
@@ -373,11 +354,4 @@ func Cut(text string, width int) string {
 	}
 	left := width / 2
 	return string(runes[:left]) + "…" + string(runes[len(runes)-(width-1-left):])
-}
-
-func orElse(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
 }

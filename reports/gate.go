@@ -12,6 +12,7 @@ import (
 	"text/tabwriter"
 
 	"oversell/history"
+	"oversell/internal/phrase"
 	"oversell/internal/printable"
 	"oversell/variant"
 )
@@ -307,13 +308,13 @@ func (c GateCase) Sentence() string {
 	case c.Searched != "":
 		s = c.Searched
 	case c.Broke > 0:
-		s = fmt.Sprintf("a promise was broken in %d of %s", c.Broke, counted(c.Runs, "run"))
+		s = fmt.Sprintf("a promise was broken in %d of %s", c.Broke, phrase.Count(c.Runs, "run"))
 	case c.Opportunities > 0:
 		s = strings.TrimSuffix(seen(c.Opportunities, len(c.Properties) > 1, nil), ")") + " for this schedule distribution)"
 	case len(c.Properties) > 0:
 		s = "no violation seen, and no opportunity for one"
 	default:
-		s = fmt.Sprintf("no violation in %s", counted(c.Runs, "run"))
+		s = fmt.Sprintf("no violation in %s", phrase.Count(c.Runs, "run"))
 	}
 	if c.Control != nil {
 		s += ", " + c.Control.sentence()
@@ -375,13 +376,6 @@ func (c *GateControl) failed() (sentences []string) {
 		sentences = append(sentences, "tried as a control, and not caught: "+s)
 	}
 	return sentences
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return Thousands(int64(n)) + " " + what + "s"
 }
 
 // Under names the faults that a case was under, or says that there were none.
@@ -530,7 +524,7 @@ func (t Terminal) Gate(g Gate) error {
 	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "ENTRY\tWHAT\tUNDER\tVERDICT\tMEASURED\t")
 	for _, r := range g.rows() {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t\n", r.entry, r.what, orDash(r.under), r.verdict, orDash(r.measured))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t\n", r.entry, r.what, cmp.Or(r.under, "-"), r.verdict, cmp.Or(r.measured, "-"))
 	}
 	w.Flush()
 	for line := range strings.Lines(table.String()) {
@@ -609,7 +603,7 @@ func (l GateLimit) Sentence() string {
 func (l GateLimit) Exceeded() bool { return l.MeasuredMS != nil && *l.MeasuredMS > l.LimitMS }
 
 func (p GatePerformance) explain(b *strings.Builder) {
-	fmt.Fprintf(b, "\n%s: %s against %s, %s\n", p.Name, p.Candidate, p.Baseline, counted(p.Rounds, "round"))
+	fmt.Fprintf(b, "\n%s: %s against %s, %s\n", p.Name, p.Candidate, p.Baseline, phrase.Count(p.Rounds, "round"))
 	for _, m := range p.Measures {
 		fmt.Fprintf(b, "  %s: %s\n", m.Verdict, m.Sentence())
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"oversell/internal/phrase"
 	"oversell/internal/printable"
 )
 
@@ -40,7 +41,7 @@ func (g Gate) Markdown(w io.Writer) error {
 
 // String is the machine in a few words.
 func (m Machine) String() string {
-	s := fmt.Sprintf("%s, %s, %s, %s", m.CPU, counted(m.Cores, "core"), m.OS, m.Go)
+	s := fmt.Sprintf("%s, %s, %s, %s", m.CPU, phrase.Count(m.Cores, "core"), m.OS, m.Go)
 	if m.Redis != "" {
 		s += ", Redis " + m.Redis
 	}
@@ -129,7 +130,7 @@ func (c GateCase) markdown(e GateEntry) string {
 
 func (p GatePerformance) markdown() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "- **%s**, %s against %s, %s: %s.\n", escaped(p.Name), escaped(p.Candidate), escaped(p.Baseline), counted(p.Rounds, "round"), escaped(p.Verdict))
+	fmt.Fprintf(&b, "- **%s**, %s against %s, %s: %s.\n", escaped(p.Name), escaped(p.Candidate), escaped(p.Baseline), phrase.Count(p.Rounds, "round"), escaped(p.Verdict))
 	for _, m := range p.Measures {
 		fmt.Fprintf(&b, "  - %s: %s\n", escaped(m.Verdict), escaped(m.Sentence()))
 	}
@@ -145,7 +146,7 @@ func (p GatePerformance) markdown() string {
 // escaped makes a text mean itself in Markdown, also in a cell of a table, on one line.
 func escaped(s string) string {
 	var b strings.Builder
-	for _, r := range strings.Join(strings.Fields(s), " ") {
+	for _, r := range phrase.OneLine(s) {
 		if strings.ContainsRune("\\`*_{}[]<>()#+!|~$&@", r) {
 			b.WriteByte('\\')
 		}
@@ -167,7 +168,7 @@ func fenced(s string) string {
 // code is a span of code on one line.
 func code(s string) string {
 	fence := strings.Repeat("`", longestRun(s, '`')+1)
-	return fence + " " + strings.Join(strings.Fields(s), " ") + " " + fence
+	return fence + " " + phrase.OneLine(s) + " " + fence
 }
 
 func longestRun(s string, of rune) (longest int) {

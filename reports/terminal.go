@@ -1,6 +1,7 @@
 package reports
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 
+	"oversell/internal/phrase"
 	"oversell/internal/printable"
 	"oversell/variant"
 )
@@ -41,7 +43,7 @@ func (t Terminal) Table(d Document) error {
 	fmt.Fprintln(w)
 	for _, r := range d.Runs {
 		for _, c := range columns {
-			fmt.Fprintf(w, "%s\t", orDash(c.cell(r)))
+			fmt.Fprintf(w, "%s\t", cmp.Or(c.cell(r), "-"))
 		}
 		fmt.Fprintln(w)
 	}
@@ -272,7 +274,7 @@ func (d Document) Sum() string {
 	case surprises > 0:
 		return s + fmt.Sprintf("; %d not as declared (marked with !)", surprises)
 	case unseen > 0:
-		return s + fmt.Sprintf("; nothing broke that no flaw declares, and in %s a declared flaw was not seen", counted(unseen, "run"))
+		return s + fmt.Sprintf("; nothing broke that no flaw declares, and in %s a declared flaw was not seen", phrase.Count(unseen, "run"))
 	}
 	s += "; every decided outcome is the one that promises and flaws declare"
 	if declared < count[Pass]+count[Violated] {
@@ -334,13 +336,6 @@ func times(n int) string {
 		return ", once"
 	}
 	return fmt.Sprintf(", %s times", Thousands(int64(n)))
-}
-
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
 }
 
 // Thousands writes a number with separators.

@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -301,7 +302,7 @@ func TestMemory(t *testing.T) {
 // alone is a config for clients that no engine drives.
 func alone(t *testing.T, scenario, lock, sale, queue, ids string) Config {
 	t.Helper()
-	c := config(t, scenario, orDefault(lock, "none"), sale)
+	c := config(t, scenario, cmp.Or(lock, "none"), sale)
 	if lock == "" {
 		c.Lock.New = nil
 	}

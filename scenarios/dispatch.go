@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,10 +47,10 @@ const (
 )
 
 func dispatchDefaults(c *Config) {
-	c.Ops = orDefault(c.Ops, dispatchTasks)
-	c.Hold = orDefault(c.Hold, time.Millisecond)
+	c.Ops = cmp.Or(c.Ops, dispatchTasks)
+	c.Hold = cmp.Or(c.Hold, time.Millisecond)
 	if c.Die == 0 { // those who come back too late let holds run out, too
-		c.Abandon = orDefault(c.Abandon, dispatchAbandons)
+		c.Abandon = cmp.Or(c.Abandon, dispatchAbandons)
 	}
 	if c.Duration == 0 {
 		c.cap()

@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 
@@ -42,7 +43,7 @@ const countSteps = 2000
 
 func countDefaults(c *Config) {
 	if c.Duration == 0 {
-		c.Ops = orDefault(c.Ops, countSteps)
+		c.Ops = cmp.Or(c.Ops, countSteps)
 		c.cap()
 	}
 }

@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -18,9 +19,9 @@ var mutex = Scenario{
 	Objects:    []variant.Object{variant.Lock},
 	Operations: []history.Kind{history.Acquire, history.Extend, history.Release},
 	Defaults: func(c *Config) {
-		c.Hold = orDefault(c.Hold, time.Millisecond)
+		c.Hold = cmp.Or(c.Hold, time.Millisecond)
 		if c.Ops == 0 {
-			c.Duration = orDefault(c.Duration, c.withFaults(2*time.Second))
+			c.Duration = cmp.Or(c.Duration, c.withFaults(2*time.Second))
 		}
 	},
 	Step: func(ctx context.Context, c *Client) bool {

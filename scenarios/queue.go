@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,17 +52,17 @@ const (
 
 func queueDefaults(c *Config) {
 	if _, delays := c.Queue.New(variant.Env{}, queueimpl.Options{}).(queueimpl.Delayer); delays {
-		c.Delay = orDefault(c.Delay, queueDelay)
+		c.Delay = cmp.Or(c.Delay, queueDelay)
 	}
 	if slices.Contains(c.Queue.Promises, variant.OneEntryPerID) {
-		c.Repeat = orDefault(c.Repeat, queueRepeat)
+		c.Repeat = cmp.Or(c.Repeat, queueRepeat)
 	}
 	if c.Duration == 0 {
-		c.Ops = orDefault(c.Ops, queueTasks)
+		c.Ops = cmp.Or(c.Ops, queueTasks)
 		c.cap()
 	}
 	if c.Queue.AtLeastOnce {
-		c.QueueOptions.Visibility = orDefault(c.QueueOptions.Visibility, time.Second)
+		c.QueueOptions.Visibility = cmp.Or(c.QueueOptions.Visibility, time.Second)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"oversell/faults"
 	"oversell/history"
 	"oversell/internal/mark"
+	"oversell/internal/phrase"
 	"oversell/load"
 	"oversell/server"
 	"oversell/variant"
@@ -399,7 +400,7 @@ func (r *run) notes(stateErr error) (notes []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.failures > 0 {
-		first := strings.Join(strings.Fields(r.target.Hide(strings.ReplaceAll(r.first.Error(), r.prefix, ""))), " ")
+		first := phrase.OneLine(r.target.Hide(strings.ReplaceAll(r.first.Error(), r.prefix, "")))
 		notes = append(notes, fmt.Sprintf("operations that ended in an error: %d; the first: %s", r.failures, first))
 	}
 	if r.config.spreadOut {

@@ -7,6 +7,7 @@
 package scenarios
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -72,7 +73,7 @@ func Find(name string) (Scenario, bool) {
 }
 
 // DefaultLease is the lease of a lock where nobody says otherwise.
-func (s Scenario) DefaultLease() time.Duration { return orDefault(s.Lease, 10*time.Second) }
+func (s Scenario) DefaultLease() time.Duration { return cmp.Or(s.Lease, 10*time.Second) }
 
 // Config is everything that is chosen about one run.
 type Config struct {

@@ -80,14 +80,6 @@ func auditStock(ctx context.Context, c *Client) error {
 	return nil
 }
 
-func orDefault[T comparable](v, def T) T {
-	var zero T
-	if v == zero {
-		return def
-	}
-	return v
-}
-
 // buyOnce makes one order and, by chance, sends it twice at once or gives it back.
 func buyOnce(ctx context.Context, c *Client) (done bool) {
 	if !c.around.takeStep() {

@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 
@@ -38,7 +39,7 @@ var seckillQueued = Scenario{
 // queuedSaleDefaults lets twice as many orders come as there are pieces.
 func queuedSaleDefaults(c *Config) {
 	if c.Duration == 0 {
-		c.Ops = orDefault(c.Ops, max(2*c.Stock, 1))
+		c.Ops = cmp.Or(c.Ops, max(2*c.Stock, 1))
 		c.cap()
 	}
 	resendDefault(c)

@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -20,13 +21,13 @@ func (c *Config) Complete(masters int) error {
 	if c.capped {
 		ends = 0
 	}
-	c.TTL = orDefault(c.TTL, c.Scenario.DefaultLease())
+	c.TTL = cmp.Or(c.TTL, c.Scenario.DefaultLease())
 	c.Scenario.Defaults(c)
 	c.Resend, c.Delay, c.Repeat, c.Abandon = orNone(c.Resend), orNone(c.Delay), orNone(c.Repeat), orNone(c.Abandon)
-	c.Waiting = orDefault(c.Waiting, load.Poll)
-	c.Retry = orDefault(c.Retry, c.Waiting.DefaultRetry(c.Clients*max(masters, 1)))
-	c.Quantity = orDefault(c.Quantity, 1)
-	c.Batch = orDefault(c.Batch, 1)
+	c.Waiting = cmp.Or(c.Waiting, load.Poll)
+	c.Retry = cmp.Or(c.Retry, c.Waiting.DefaultRetry(c.Clients*max(masters, 1)))
+	c.Quantity = cmp.Or(c.Quantity, 1)
+	c.Batch = cmp.Or(c.Batch, 1)
 	for _, number := range []struct { // a timeout of 0 is the target's own
 		flag string
 		is   float64
@@ -34,7 +35,7 @@ func (c *Config) Complete(masters int) error {
 		{"stock", float64(c.Stock)}, {"quantity", float64(c.Quantity)}, {"ops", float64(c.Ops)}, {"pool", float64(c.Pool)},
 		{"resend", c.Resend}, {"refund", c.Refund}, {"repeat", c.Repeat}, {"die", c.Die}, {"abandon", float64(c.Abandon)},
 		{"ttl", float64(c.TTL)}, {"wait", float64(c.Wait)}, {"retry", float64(c.Retry)}, {"hold", float64(c.Hold)},
-		{"timeout", float64(orDefault(c.Timeout, time.Second))}, {"duration", float64(c.Duration)}, {"delay", float64(c.Delay)},
+		{"timeout", float64(cmp.Or(c.Timeout, time.Second))}, {"duration", float64(c.Duration)}, {"delay", float64(c.Delay)},
 		{"visibility", float64(c.QueueOptions.Visibility)}, {"attempts", float64(c.QueueOptions.MaxAttempts)},
 		{"batch", float64(c.Batch)}, {"withdraw", c.Withdraw}, {"peek", c.Peek},
 	} {

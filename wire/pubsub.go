@@ -69,16 +69,7 @@ func bulk(b []byte) (text, rest []byte, ok bool) {
 	return rest[:n], rest[n+2:], true
 }
 
-// isConfirmation says that a word begins the confirmation of a subscription, or
-// of its end, and isMessage that it begins a message to a subscriber.
-func isConfirmation(word string) bool {
-	switch word {
-	case "subscribe", "psubscribe", "ssubscribe", "unsubscribe", "punsubscribe", "sunsubscribe":
-		return true
-	}
-	return false
-}
-
+// isMessage says that a word begins a message to a subscriber.
 func isMessage(word string) bool {
 	return word == "message" || word == "pmessage" || word == "smessage"
 }

@@ -3,6 +3,8 @@ package wire
 import (
 	"errors"
 	"io"
+
+	"oversell/internal/rediscmd"
 )
 
 // replies pumps from the server to the client. As long as nothing is to happen
@@ -153,7 +155,7 @@ func (r *replies) decide(done bool) bool {
 		}
 		word, channel, whole := announced(r.buf[r.at:r.pos])
 		switch {
-		case isConfirmation(word):
+		case rediscmd.Is(word, rediscmd.Subscribes): // confirmed by its name
 			r.confirmed(word, channel, whole, next)
 			return true
 		case isMessage(word):

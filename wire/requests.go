@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io"
 	"os"
+
+	"oversell/internal/rediscmd"
 )
 
 // requests pumps from the client to the server.
@@ -179,9 +181,9 @@ func (r *requests) judge(done bool) bool {
 		r.session.empty()
 		return true
 	}
-	known := know(args[0])
-	cmd := Command{Conn: r.c.number, Client: r.c.name, Name: known.name, Args: args}
-	if at := known.key(args); at > 0 && r.whole(at, done) {
+	known, _ := rediscmd.Find(args[0])
+	cmd := Command{Conn: r.c.number, Client: r.c.name, Name: known.Name, Args: args}
+	if at := known.Key(len(args), func(i int) string { return string(args[i]) }); at > 0 && r.whole(at, done) {
 		cmd.Key = string(args[at])
 	}
 	r.c.stats.commands.Add(1)

@@ -1,27 +1,10 @@
 package wire
 
-// turn is what a command does to its connection beyond having one reply.
-type turn uint8
+import (
+	"bytes"
 
-const (
-	noTurn      turn = iota
-	subscribes       // one confirmation for each channel
-	turnsReply       // CLIENT REPLY, if it is that
-	turnsScript      // SCRIPT DEBUG, if it is that
-	saysHello        // may change the protocol
-	resets           // RESET
-	begins           // MULTI
-	ends             // EXEC, DISCARD
-	leaves           // no more commands and replies from here on
+	"oversell/internal/rediscmd"
 )
-
-var turns = map[string]turn{
-	"SUBSCRIBE": subscribes, "PSUBSCRIBE": subscribes, "SSUBSCRIBE": subscribes,
-	"UNSUBSCRIBE": subscribes, "PUNSUBSCRIBE": subscribes, "SUNSUBSCRIBE": subscribes,
-	"CLIENT": turnsReply, "SCRIPT": turnsScript, "HELLO": saysHello, "RESET": resets,
-	"MULTI": begins, "EXEC": ends, "DISCARD": ends,
-	"MONITOR": leaves, "SYNC": leaves, "PSYNC": leaves,
-}
 
 // session is what the commands of a connection so far mean for the replies to
 // the next ones.
@@ -35,30 +18,31 @@ type session struct {
 // expect is what the server will answer to a command. owed is false if nothing;
 // the kind is opaque if the proxy does not follow the connection from here on.
 // argc is the number of its arguments, of which args may be only the first ones.
-func (s *session) expect(k *knownCommand, args [][]byte, argc int64) (e expectation, owed bool) {
+func (s *session) expect(c *rediscmd.Command, args [][]byte, argc int64) (e expectation, owed bool) {
 	skipped := s.skip
 	s.skip = false
 	mute := s.silent || skipped
-	switch k.turn {
-	case begins, ends:
-		s.multi = k.turn == begins
-	case leaves:
+	switch {
+	case !c.Does(rediscmd.Connection):
+	case c.Does(rediscmd.Begins | rediscmd.Ends):
+		s.multi = c.Does(rediscmd.Begins)
+	case c.Does(rediscmd.Leaves):
 		return unfollowed, true
-	case turnsScript:
+	case c.Does(rediscmd.Debugs):
 		if argc == 3 && isWord(args[1], "DEBUG") && !isWord(args[2], "NO") {
 			return unfollowed, true
 		}
-	case turnsReply:
+	case c.Does(rediscmd.Mutes):
 		if argc == 3 && isWord(args[1], "REPLY") {
 			return s.turnReply(args[2], mute)
 		}
-	case resets:
+	case c.Does(rediscmd.Resets):
 		return s.reset(skipped)
-	case saysHello:
+	case c.Does(rediscmd.Greets):
 		return s.unlessHidden(expectation{kind: aHello, n: 1}, mute)
-	case subscribes:
+	case c.Does(rediscmd.Subscribes):
 		s.subscribed = true
-		return s.unlessHidden(confirmationsOf(k.name, argc-1), mute)
+		return s.unlessHidden(confirmationsOf(c.Name, argc-1), mute)
 	}
 	return expectation{kind: aReply, n: 1}, !mute
 }
@@ -102,4 +86,9 @@ func (s *session) turnReply(to []byte, mute bool) (expectation, bool) {
 		mute = true
 	}
 	return expectation{kind: aReply, n: 1}, !mute
+}
+
+// isWord compares an argument with a word in capitals.
+func isWord(arg []byte, word string) bool {
+	return len(arg) == len(word) && bytes.EqualFold(arg, []byte(word))
 }

@@ -405,7 +405,7 @@ func (s *speaker) plain(name, key string, args []string, reply string, done func
 		}
 	}
 	judged := strings.ToUpper(name)
-	if key != "" && judged != "NOSUCH" {
+	if key != "" {
 		judged += " " + key
 	}
 	off := s.off

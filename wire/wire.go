@@ -105,8 +105,9 @@ type Command struct {
 	// and Client that connection's address as the proxy sees it.
 	Conn   int64
 	Client string
-	// Name is the command in capitals; Key its first key, empty if it has none or
-	// the proxy does not know the command; Args all of it as sent, its name first.
+	// Name is the command in capitals; Key its first key, empty if it has none, and
+	// the first argument of a command that the proxy does not know; Args all of it as
+	// sent, its name first.
 	// Args are valid during the call only.
 	Name, Key string
 	Args      [][]byte

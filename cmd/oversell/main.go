@@ -21,6 +21,7 @@ import (
 	"oversell/database"
 	"oversell/internal/guard"
 	"oversell/internal/limits"
+	"oversell/internal/phrase"
 	"oversell/reports"
 	"oversell/server"
 )
@@ -116,11 +117,11 @@ func linesOf(err error, full *bool) (lines []string) {
 			}
 			*full = true
 		}
-		return []string{strings.Join(strings.Fields(whole), " ")}
+		return []string{phrase.OneLine(whole)}
 	}
 	for _, part := range joined.(interface{ Unwrap() []error }).Unwrap() {
 		for _, line := range linesOf(part, full) {
-			line = strings.Join(strings.Fields(before+line+after), " ")
+			line = phrase.OneLine(before + line + after)
 			if !slices.Contains(lines, line) {
 				lines = append(lines, line)
 			}

@@ -8,13 +8,14 @@ import (
 	"net"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"oversell/internal/rediscmd"
 )
 
 // port is a real redis client whose threads park when the library asks one of its connections
@@ -172,7 +173,7 @@ func (c *Client) number(n *conn, r *Request) int {
 	if i := slices.Index(c.watching, n); i >= 0 {
 		return i + 1
 	}
-	if len(r.Commands) != 1 || !strings.EqualFold(r.Commands[0][0], "watch") {
+	if len(r.Commands) != 1 || !rediscmd.Is(r.Commands[0][0], rediscmd.Watches) {
 		return 0
 	}
 	i := slices.Index(c.watching, nil)
@@ -186,7 +187,7 @@ func (c *Client) number(n *conn, r *Request) int {
 
 // forgets tells that nothing is watched after this request.
 func forgets(r *Request) bool {
-	return r.Tx || len(r.Commands) == 1 && slices.Contains([]string{"unwatch", "exec", "discard"}, strings.ToLower(r.Commands[0][0]))
+	return r.Tx || len(r.Commands) == 1 && rediscmd.Is(r.Commands[0][0], rediscmd.Unwatches)
 }
 
 func failAll(cmds []redis.Cmder, err error) error {

@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"strings"
 	"sync"
+
+	"oversell/internal/rediscmd"
 )
 
 // Scripts are the texts of scripts that clients sent, by their SHA. The zero value
@@ -54,23 +56,19 @@ func (s *Scripts) normalize(command []string) {
 	if len(command) < 2 {
 		return
 	}
-	switch name := strings.ToLower(command[0]); name {
-	case "eval":
-		command[0], command[1] = "evalsha", s.learn(command[1])
-	case "eval_ro":
-		command[0], command[1] = "evalsha_ro", s.learn(command[1])
-	case "evalsha", "evalsha_ro":
-		command[0], command[1] = name, strings.ToLower(command[1])
-	case "script":
-		if len(command) == 3 && strings.EqualFold(command[1], "load") {
-			s.learn(command[2])
-		}
+	switch c, _ := rediscmd.Find(command[0]); {
+	case c.Does(rediscmd.RunsText):
+		command[0], command[1] = c.OtherScript.Lower, s.learn(command[1])
+	case c.Does(rediscmd.RunsHash):
+		command[0], command[1] = c.Lower, strings.ToLower(command[1])
+	case c.Name == "SCRIPT" && len(command) == 3 && strings.EqualFold(command[1], "load"):
+		s.learn(command[2])
 	}
 }
 
 // missing reports whether a command asks for a script that was not seen.
 func (s *Scripts) missing(command []string) bool {
-	if len(command) < 2 || (command[0] != "evalsha" && command[0] != "evalsha_ro") {
+	if len(command) < 2 || !rediscmd.Is(command[0], rediscmd.RunsHash) {
 		return false
 	}
 	_, known := s.Text(command[1])

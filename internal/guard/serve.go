@@ -10,9 +10,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
+
+	"oversell/internal/phrase"
 )
 
 // Keeper does the duties of one role, in a guard process. Begin, End and Close are
@@ -162,6 +163,6 @@ func (s *service) log(lines []string) {
 	defer f.Close()
 	now := time.Now().UTC().Format(time.RFC3339)
 	for _, line := range lines {
-		fmt.Fprintf(f, "%s the program ended without undoing this: %s\n", now, strings.Join(strings.Fields(line), " "))
+		fmt.Fprintf(f, "%s the program ended without undoing this: %s\n", now, phrase.OneLine(line))
 	}
 }

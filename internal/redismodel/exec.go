@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"oversell/internal/rediscmd"
 	"oversell/internal/redismodel/lua"
 )
 
@@ -50,20 +51,13 @@ type exec struct {
 	loaded []*script
 }
 
-// command is one entry of the table of commands.
+// command is one entry of the table of commands that the model knows. What all
+// servers say about it is in the table of package rediscmd.
 type command struct {
+	*rediscmd.Command
 	name string
-	// arity counts the name; below zero it is the least.
-	arity int
-	// noScript: refused in scripts.
-	noScript bool
-	// family: the next word says which command it is.
-	family bool
-	run    func(x *exec, args []string)
+	run  func(x *exec, args []string)
 }
-
-// fits tells whether the command takes n words.
-func (c *command) fits(n int) bool { return n == c.arity || c.arity < 0 && n >= -c.arity }
 
 // Do executes one command of a connection at a time since the Unix epoch. A
 // command that the model does not know leaves the state and has no reply.
@@ -108,11 +102,11 @@ func (x *exec) lookup(args []string) *command {
 		x.Unknown("the command " + args[0] + " " + args[1])
 	case c == nil:
 		x.Unknown("the command " + args[0])
-	case x.inScript && c.noScript:
-		x.Err("ERR This Redis command is not allowed from script")
-	case !c.fits(len(args)) && x.inScript:
+	case !c.Fits(len(args)) && x.inScript:
 		x.Err("ERR Wrong number of args calling Redis command from script")
-	case !c.fits(len(args)):
+	case x.inScript && c.Does(rediscmd.NoScript):
+		x.Err("ERR This Redis command is not allowed from script")
+	case !c.Fits(len(args)):
 		x.wrongArity(c.name)
 	default:
 		return c
@@ -123,7 +117,7 @@ func (x *exec) lookup(args []string) *command {
 // find finds a command. One of a family (XGROUP, SCRIPT) goes by both its words.
 func (x *exec) find(args []string) *command {
 	c := x.command(args[0])
-	if c != nil && c.family && len(args) > 1 {
+	if c != nil && c.Does(rediscmd.Container) && len(args) > 1 {
 		return x.command(args[0] + "|" + args[1])
 	}
 	return c
@@ -149,7 +143,7 @@ func (s *State) Transaction(now time.Duration, conn int, cmds [][]string) (*Stat
 		switch {
 		case c == nil:
 			refused = refused || len(x.out) > replies
-		case c.name == "watch":
+		case c.Does(rediscmd.Watches):
 			x.Err("ERR WATCH inside MULTI is not allowed")
 		default:
 			queued = append(queued, cmd)

@@ -3,19 +3,19 @@ package redismodel
 import "strconv"
 
 var hashCommands = []command{
-	{name: "hset", arity: -4, run: func(x *exec, a []string) { hset(x, a, "hset") }},
-	{name: "hmset", arity: -4, run: func(x *exec, a []string) { hset(x, a, "hmset") }},
-	{name: "hsetnx", arity: 4, run: hsetnx},
-	{name: "hget", arity: 3, run: hget},
-	{name: "hmget", arity: -3, run: hmget},
-	{name: "hgetall", arity: 2, run: hashList(true, true)},
-	{name: "hkeys", arity: 2, run: hashList(true, false)},
-	{name: "hvals", arity: 2, run: hashList(false, true)},
-	{name: "hdel", arity: -3, run: hdel},
-	{name: "hexists", arity: 3, run: hexists},
-	{name: "hlen", arity: 2, run: hlen},
-	{name: "hstrlen", arity: 3, run: hstrlen},
-	{name: "hincrby", arity: 4, run: hincrby},
+	{name: "hset", run: func(x *exec, a []string) { hset(x, a, "hset") }},
+	{name: "hmset", run: func(x *exec, a []string) { hset(x, a, "hmset") }},
+	{name: "hsetnx", run: hsetnx},
+	{name: "hget", run: hget},
+	{name: "hmget", run: hmget},
+	{name: "hgetall", run: hashList(true, true)},
+	{name: "hkeys", run: hashList(true, false)},
+	{name: "hvals", run: hashList(false, true)},
+	{name: "hdel", run: hdel},
+	{name: "hexists", run: hexists},
+	{name: "hlen", run: hlen},
+	{name: "hstrlen", run: hstrlen},
+	{name: "hincrby", run: hincrby},
 }
 
 func hset(x *exec, a []string, name string) {

@@ -9,25 +9,25 @@ import (
 )
 
 var keyCommands = []command{
-	{name: "del", arity: -2, run: del},
-	{name: "unlink", arity: -2, run: del},
-	{name: "exists", arity: -2, run: exists},
-	{name: "type", arity: 2, run: typeOf},
-	{name: "expire", arity: -3, run: expire(seconds, false)},
-	{name: "pexpire", arity: -3, run: expire(milliseconds, false)},
-	{name: "expireat", arity: -3, run: expire(seconds, true)},
-	{name: "pexpireat", arity: -3, run: expire(milliseconds, true)},
-	{name: "ttl", arity: 2, run: ttl(seconds, false)},
-	{name: "pttl", arity: 2, run: ttl(milliseconds, false)},
-	{name: "expiretime", arity: 2, run: ttl(seconds, true)},
-	{name: "pexpiretime", arity: 2, run: ttl(milliseconds, true)},
-	{name: "persist", arity: 2, run: persist},
-	{name: "time", arity: 1, run: timeOf},
-	{name: "ping", arity: -1, run: ping},
-	{name: "echo", arity: 2, run: func(x *exec, a []string) { x.Bulk(a[1]) }},
-	{name: "publish", arity: 3, run: func(x *exec, _ []string) { x.Int(0) }}, // nobody listens
-	{name: "watch", arity: -2, noScript: true, run: func(x *exec, a []string) { x.watch(a[1:]); x.ok() }},
-	{name: "unwatch", arity: 1, noScript: true, run: func(x *exec, _ []string) { x.unwatch(); x.ok() }},
+	{name: "del", run: del},
+	{name: "unlink", run: del},
+	{name: "exists", run: exists},
+	{name: "type", run: typeOf},
+	{name: "expire", run: expire(seconds, false)},
+	{name: "pexpire", run: expire(milliseconds, false)},
+	{name: "expireat", run: expire(seconds, true)},
+	{name: "pexpireat", run: expire(milliseconds, true)},
+	{name: "ttl", run: ttl(seconds, false)},
+	{name: "pttl", run: ttl(milliseconds, false)},
+	{name: "expiretime", run: ttl(seconds, true)},
+	{name: "pexpiretime", run: ttl(milliseconds, true)},
+	{name: "persist", run: persist},
+	{name: "time", run: timeOf},
+	{name: "ping", run: ping},
+	{name: "echo", run: func(x *exec, a []string) { x.Bulk(a[1]) }},
+	{name: "publish", run: func(x *exec, _ []string) { x.Int(0) }}, // nobody listens
+	{name: "watch", run: func(x *exec, a []string) { x.watch(a[1:]); x.ok() }},
+	{name: "unwatch", run: func(x *exec, _ []string) { x.unwatch(); x.ok() }},
 }
 
 // The units of expiries, in milliseconds.

@@ -7,18 +7,18 @@ import (
 )
 
 var listCommands = []command{
-	{name: "lpush", arity: -3, run: push(true, false)},
-	{name: "rpush", arity: -3, run: push(false, false)},
-	{name: "lpushx", arity: -3, run: push(true, true)},
-	{name: "rpushx", arity: -3, run: push(false, true)},
-	{name: "lpop", arity: -2, run: pop("lpop", true)},
-	{name: "rpop", arity: -2, run: pop("rpop", false)},
-	{name: "llen", arity: 2, run: llen},
-	{name: "lrange", arity: 4, run: lrange},
-	{name: "lindex", arity: 3, run: lindex},
-	{name: "lrem", arity: 4, run: lrem},
-	{name: "lmove", arity: 5, run: lmove},
-	{name: "rpoplpush", arity: 3, run: func(x *exec, a []string) { x.move(a[1], a[2], false, true) }},
+	{name: "lpush", run: push(true, false)},
+	{name: "rpush", run: push(false, false)},
+	{name: "lpushx", run: push(true, true)},
+	{name: "rpushx", run: push(false, true)},
+	{name: "lpop", run: pop("lpop", true)},
+	{name: "rpop", run: pop("rpop", false)},
+	{name: "llen", run: llen},
+	{name: "lrange", run: lrange},
+	{name: "lindex", run: lindex},
+	{name: "lrem", run: lrem},
+	{name: "lmove", run: lmove},
+	{name: "rpoplpush", run: func(x *exec, a []string) { x.move(a[1], a[2], false, true) }},
 }
 
 // pushed is a list with one element more.

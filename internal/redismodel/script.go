@@ -8,12 +8,12 @@ import (
 )
 
 var scriptCommands = []command{
-	{name: "eval", arity: -3, noScript: true, run: eval},
-	{name: "evalsha", arity: -3, noScript: true, run: evalsha},
-	{name: "script", arity: -2, noScript: true, family: true},
-	{name: "script|load", arity: 3, noScript: true, run: scriptLoad},
-	{name: "script|exists", arity: -3, noScript: true, run: scriptExists},
-	{name: "script|flush", arity: -2, noScript: true, run: scriptFlush},
+	{name: "eval", run: eval},
+	{name: "evalsha", run: evalsha},
+	{name: "script"},
+	{name: "script|load", run: scriptLoad},
+	{name: "script|exists", run: scriptExists},
+	{name: "script|flush", run: scriptFlush},
 }
 
 // family is what states made from the same Empty share: the texts of scripts,

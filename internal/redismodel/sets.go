@@ -3,11 +3,11 @@ package redismodel
 import "slices"
 
 var setCommands = []command{
-	{name: "sadd", arity: -3, run: sadd},
-	{name: "srem", arity: -3, run: srem},
-	{name: "sismember", arity: 3, run: sismember},
-	{name: "smembers", arity: 2, run: smembers},
-	{name: "scard", arity: 2, run: scard},
+	{name: "sadd", run: sadd},
+	{name: "srem", run: srem},
+	{name: "sismember", run: sismember},
+	{name: "smembers", run: smembers},
+	{name: "scard", run: scard},
 }
 
 func sadd(x *exec, a []string) {

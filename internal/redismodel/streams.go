@@ -8,17 +8,17 @@ import (
 )
 
 var streamCommands = []command{
-	{name: "xadd", arity: -5, run: xadd},
-	{name: "xlen", arity: 2, run: xlen},
-	{name: "xrange", arity: -4, run: xrange(false)},
-	{name: "xrevrange", arity: -4, run: xrange(true)},
-	{name: "xdel", arity: -3, run: xdel},
-	{name: "xgroup", arity: -2, family: true},
-	{name: "xgroup|create", arity: -5, run: xgroupCreate},
-	{name: "xreadgroup", arity: -7, run: xreadgroup},
-	{name: "xack", arity: -4, run: xack},
-	{name: "xpending", arity: -3, run: xpending},
-	{name: "xautoclaim", arity: -6, run: xautoclaim},
+	{name: "xadd", run: xadd},
+	{name: "xlen", run: xlen},
+	{name: "xrange", run: xrange(false)},
+	{name: "xrevrange", run: xrange(true)},
+	{name: "xdel", run: xdel},
+	{name: "xgroup"},
+	{name: "xgroup|create", run: xgroupCreate},
+	{name: "xreadgroup", run: xreadgroup},
+	{name: "xack", run: xack},
+	{name: "xpending", run: xpending},
+	{name: "xautoclaim", run: xautoclaim},
 }
 
 func xadd(x *exec, a []string) {

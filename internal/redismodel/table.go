@@ -1,5 +1,7 @@
 package redismodel
 
+import "oversell/internal/rediscmd"
+
 // table is every command that the model knows, by its name in small letters.
 var table = commandTable(
 	keyCommands, stringCommands, hashCommands, zsetCommands, listCommands, setCommands, streamCommands, scriptCommands,
@@ -9,7 +11,9 @@ func commandTable(groups ...[]command) map[string]*command {
 	all := map[string]*command{}
 	for _, g := range groups {
 		for i := range g {
-			all[g[i].name] = &g[i]
+			c := &g[i]
+			c.Command, _ = rediscmd.Find(c.name)
+			all[c.name] = c
 		}
 	}
 	return all

@@ -17,6 +17,7 @@ import (
 
 	"oversell/explore"
 	"oversell/internal/coro"
+	"oversell/internal/rediscmd"
 )
 
 // conn is a client's connection. What is written to it is a command as soon as the
@@ -86,7 +87,7 @@ func (n *conn) ask() error {
 		r.Deadline = n.deadline.Sub(explore.Epoch)
 	}
 	a := n.bubble.stand(r)
-	if r.Conn > 0 && (a.failed != coro.Answered || r.Tx || slices.Contains([]string{"unwatch", "exec", "discard"}, commands[0][0])) {
+	if r.Conn > 0 && (a.failed != coro.Answered || r.Tx || rediscmd.Is(commands[0][0], rediscmd.Unwatches)) {
 		n.bubble.change(func() { n.bubble.watching[r.Conn-1] = nil })
 	}
 	switch {
@@ -108,7 +109,7 @@ func (b *bubble) number(n *conn, r *coro.Request) int {
 	if i := slices.Index(b.watching, n); i >= 0 {
 		return i + 1
 	}
-	if len(r.Commands) != 1 || r.Commands[0][0] != "watch" {
+	if len(r.Commands) != 1 || !rediscmd.Is(r.Commands[0][0], rediscmd.Watches) {
 		return 0
 	}
 	i := slices.Index(b.watching, nil)
@@ -183,19 +184,17 @@ func (s *scripts) spell(command []string) bool {
 	if len(command) < 2 {
 		return true
 	}
-	switch command[0] {
-	case "eval", "eval_ro":
+	switch c, _ := rediscmd.Find(command[0]); {
+	case c.Does(rediscmd.RunsText):
 		s.learn(command[1])
-	case "script":
-		if len(command) == 3 && strings.EqualFold(command[1], "load") {
-			s.learn(command[2])
-		}
-	case "evalsha", "evalsha_ro":
+	case c.Name == "SCRIPT" && len(command) == 3 && strings.EqualFold(command[1], "load"):
+		s.learn(command[2])
+	case c.Does(rediscmd.RunsHash):
 		text, known := s.texts.Load(strings.ToLower(command[1]))
 		if !known {
 			return false
 		}
-		command[0], command[1] = strings.Replace(command[0], "sha", "", 1), text.(string)
+		command[0], command[1] = c.OtherScript.Lower, text.(string)
 	}
 	return true
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"oversell/clock"
+	"oversell/internal/rediscmd"
 	"oversell/lockimpl"
 	"oversell/server"
 	"oversell/variant"
@@ -372,8 +373,7 @@ func (l *link) mark(cut bool) {
 
 // judge decides about a command. Those that open a connection pass.
 func (l *link) judge(cmd wire.Command) wire.Action {
-	switch cmd.Name {
-	case "HELLO", "CLIENT", "AUTH", "SELECT", "PING", "COMMAND", "INFO":
+	if rediscmd.Is(cmd.Name, rediscmd.Opens) {
 		return wire.Action{}
 	}
 	l.mu.Lock()

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"oversell/internal/phrase"
 	"oversell/reports"
 )
 
@@ -124,7 +125,7 @@ func (e exploration) numbers() []number {
 		{"longest schedule", reports.Count(int64(s.Depth), "step")},
 		{"runs of the real code", reports.Thousands(s.Executions)},
 		{"different things seen by it", reports.Thousands(s.Observed)},
-		{reports.Plural(e.Entries()), reports.Thousands(s.Entered)},
+		{phrase.Plural(e.Entries()), reports.Thousands(s.Entered)},
 	}
 	if e.Sale != "" {
 		list = append(list, number{"sales", reports.Thousands(s.Sold)})

@@ -25,6 +25,7 @@ import (
 	"github.com/testcontainers/testcontainers-go"
 	"github.com/testcontainers/testcontainers-go/log"
 
+	"oversell/internal/phrase"
 	"oversell/server/instance"
 )
 
@@ -240,7 +241,7 @@ func pullImage(ctx context.Context, c client.APIClient, image string) error {
 // it in.
 func inOneLine(err error) string {
 	text := strings.TrimPrefix(err.Error(), "Error response from daemon: ")
-	return strings.Join(strings.Fields(text), " ")
+	return phrase.OneLine(text)
 }
 
 // Version is what the image says, until a server has been asked.
@@ -251,7 +252,7 @@ func (h *Host) Version() string {
 }
 
 func (h *Host) Describe() string {
-	return strings.Join(strings.Fields(fmt.Sprintf("%s %s started in containers of the image %s, by Docker %s", instance.ServerName, h.Version(), h.image, h.engine)), " ")
+	return phrase.OneLine(fmt.Sprintf("%s %s started in containers of the image %s, by Docker %s", instance.ServerName, h.Version(), h.image, h.engine))
 }
 
 // holderAttempts is how often ports are chosen, as others choose ports, too.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"oversell/internal/phrase"
 	"oversell/server/instance"
 )
 
@@ -44,7 +45,7 @@ func FindPair(ctx context.Context, e instance.Endpoint, remote bool) (f Found, e
 	}
 	f.Group = NewGroup(append([]*instance.Server{e.Server(in, instance.Master)}, replicas...), true)
 	f.Shape = NewPair(f.Group)
-	f.Why = fmt.Sprintf("%s answers at the given address %s, and has %s", instance.Named(instance.Versions(f.Group.Servers)), e.Addr, count(len(replicas), "replica"))
+	f.Why = fmt.Sprintf("%s answers at the given address %s, and has %s", instance.Named(instance.Versions(f.Group.Servers)), e.Addr, phrase.Count(len(replicas), "replica"))
 	return f, nil
 }
 
@@ -193,16 +194,8 @@ func assembleWatched(ctx context.Context, remote bool, data, sentinel instance.E
 	f.Group = NewGroup(all, true)
 	f.Shape = NewWatched(f.Group, g.name)
 	f.Why = fmt.Sprintf("%s on %s is the master %q of the sentinel at the given address %s, with %s and %s",
-		instance.Named(instance.Versions(all)), g.master, g.name, sentinel.Addr, count(len(g.replicas), "replica"), count(len(sentinels), "sentinel"))
+		instance.Named(instance.Versions(all)), g.master, g.name, sentinel.Addr, phrase.Count(len(g.replicas), "replica"), phrase.Count(len(sentinels), "sentinel"))
 	return f, nil
-}
-
-// count is a number of things: "1 replica", "2 replicas".
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // FindCluster finds the nodes of a cluster from the addresses of some.
@@ -301,6 +294,6 @@ func assembleCluster(ctx context.Context, remote bool, first instance.Endpoint, 
 	f.Group = NewGroup(append(all, more...), true)
 	f.Shape = NewCluster(f.Group)
 	f.Why = fmt.Sprintf("%s answers at the given address %s, in a cluster of %s and %s", instance.Named(instance.Versions(f.Group.Servers)), first.Addr,
-		count(len(masters), "master"), count(len(replicas), "replica"))
+		phrase.Count(len(masters), "master"), phrase.Count(len(replicas), "replica"))
 	return f, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"oversell/internal/phrase"
 	"oversell/server/instance"
 )
 
@@ -184,7 +185,7 @@ func (t *Group) follow(ctx context.Context, primary *instance.Server, group []*i
 		}
 	}
 	if n := len(connectedReplicas(leader)); n < followers {
-		return fmt.Errorf("server %d on %s sends to %d of %s", primary.Number, primary.Addr, n, count(followers, "replica"))
+		return fmt.Errorf("server %d on %s sends to %d of %s", primary.Number, primary.Addr, n, phrase.Count(followers, "replica"))
 	}
 	return nil
 }

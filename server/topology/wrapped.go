@@ -7,6 +7,8 @@ import (
 	"net"
 	"sync/atomic"
 	"syscall"
+
+	"oversell/internal/rediscmd"
 )
 
 // calledBy is a connection that names as its other end the address that the driver
@@ -81,7 +83,7 @@ func (f *final) Write(p []byte) (int, error) {
 //	*2\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n
 func subscribes(request []byte) bool {
 	parts := bytes.SplitN(request, []byte("\r\n"), 4)
-	return len(parts) == 4 && bytes.HasSuffix(bytes.ToLower(parts[2]), []byte("subscribe"))
+	return len(parts) == 4 && rediscmd.Is(parts[2], rediscmd.Subscribes)
 }
 
 // finally hides from the driver what kind of error this is.

@@ -1,0 +1,31 @@
+// Package phrase words what sentences everywhere are made of: how many there are of
+// something, and a text on one line.
+package phrase
+
+import (
+	"strings"
+
+	"github.com/dustin/go-humanize"
+	"github.com/dustin/go-humanize/english"
+)
+
+// Count is a number and its noun: "1 grant", "1,204 grants".
+func Count[N ~int | ~int32 | ~int64](n N, noun string) string {
+	if n != 1 {
+		noun = Plural(noun)
+	}
+	return humanize.Comma(int64(n)) + " " + noun
+}
+
+// plurals are those of nouns that do not change at their ends.
+var plurals = map[string]string{
+	"entry into the critical section": "entries into the critical section",
+	"number given out":                "numbers given out",
+	"release or extension":            "releases and extensions",
+}
+
+// Plural is the plural of a noun.
+func Plural(noun string) string { return english.PluralWord(2, noun, plurals[noun]) }
+
+// OneLine is a text with single spaces for all its white space.
+func OneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
