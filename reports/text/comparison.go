@@ -5,7 +5,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"oversell/internal/printable"
 	"oversell/reports"
@@ -47,7 +46,7 @@ func (t Terminal) configuration(b *strings.Builder, c reports.Comparison, i int)
 	cells := c.In(i)
 	fmt.Fprintf(b, "\n%s\n", paragraph("", f.String()))
 	fmt.Fprintf(b, "%s\n\n", paragraph("  ", f.Control.String()))
-	t.compared(b, c, cells)
+	table(t, b, comparedColumns(c, cells), cells, paintOutcome)
 	explainBroken(b, c, cells)
 	explainUndecided(b, c, cells)
 	if len(f.Faults) > 0 {
@@ -55,38 +54,6 @@ func (t Terminal) configuration(b *strings.Builder, c reports.Comparison, i int)
 	}
 	for _, line := range struckIn(f.Faults, cells) {
 		fmt.Fprintf(b, "%s\n", paragraph("  ", line))
-	}
-}
-
-// comparedColumn is a column of a comparison's table.
-type comparedColumn struct {
-	title, unit string
-	cell        func(reports.ComparisonCell) string
-}
-
-// compared writes the table.
-func (t Terminal) compared(b *strings.Builder, c reports.Comparison, cells []reports.ComparisonCell) {
-	columns := comparedColumns(c, cells)
-	var text strings.Builder
-	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	row := func(cell func(comparedColumn) string) {
-		for _, col := range columns {
-			fmt.Fprintf(w, "%s\t", cell(col))
-		}
-		fmt.Fprintln(w)
-	}
-	row(func(col comparedColumn) string { return col.title })
-	row(func(col comparedColumn) string { return col.unit })
-	for _, x := range cells {
-		row(func(col comparedColumn) string { return orDash(col.cell(x)) })
-	}
-	w.Flush() // to memory
-	for line := range strings.Lines(text.String()) {
-		line = strings.TrimRight(line, " \n")
-		if t.Color {
-			line = paintOutcome(line)
-		}
-		fmt.Fprintln(b, line)
 	}
 }
 
@@ -101,8 +68,8 @@ func paintOutcome(line string) string {
 }
 
 // comparedColumns are those that say something about at least one cell.
-func comparedColumns(c reports.Comparison, cells []reports.ComparisonCell) []comparedColumn {
-	all := []comparedColumn{
+func comparedColumns(c reports.Comparison, cells []reports.ComparisonCell) []column[reports.ComparisonCell] {
+	all := []column[reports.ComparisonCell]{
 		{"CONTENDER", "", func(x reports.ComparisonCell) string { return c.Contenders[x.Contender].String() }},
 		{"OUTCOME", "", outcomeCell},
 		{strings.ToUpper(c.Work), "/s", rateCell},
@@ -129,7 +96,7 @@ func comparedColumns(c reports.Comparison, cells []reports.ComparisonCell) []com
 			return reports.Conditions(x.KnownToBreak)
 		}},
 	}
-	return slices.DeleteFunc(all, func(col comparedColumn) bool {
+	return slices.DeleteFunc(all, func(col column[reports.ComparisonCell]) bool {
 		return !slices.ContainsFunc(cells, func(x reports.ComparisonCell) bool { return col.cell(x) != "" })
 	})
 }
@@ -144,11 +111,11 @@ func rateCell(x reports.ComparisonCell) string {
 
 // commandsColumn are the commands by acquisitions or, where some need none, by pieces
 // of work.
-func commandsColumn(cells []reports.ComparisonCell) comparedColumn {
+func commandsColumn(cells []reports.ComparisonCell) column[reports.ComparisonCell] {
 	if reports.ByWork(cells) {
-		return comparedColumn{"CMDS", "each", func(x reports.ComparisonCell) string { return reports.Positive(x.CommandsPerWork, "%.1f") }}
+		return column[reports.ComparisonCell]{"CMDS", "each", func(x reports.ComparisonCell) string { return reports.Positive(x.CommandsPerWork, "%.1f") }}
 	}
-	return comparedColumn{"CMDS", "/turn", func(x reports.ComparisonCell) string { return reports.Positive(x.CommandsPerAcquisition, "%.1f") }}
+	return column[reports.ComparisonCell]{"CMDS", "/turn", func(x reports.ComparisonCell) string { return reports.Positive(x.CommandsPerAcquisition, "%.1f") }}
 }
 
 // outcomeCell is the outcome in words, and in how many runs it broke; marked when it is not

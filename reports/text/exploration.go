@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"unicode/utf8"
 
 	"oversell/internal/printable"
@@ -72,19 +71,11 @@ func (t Terminal) properties(b *strings.Builder, ps []reports.Property) {
 	if len(ps) == 0 {
 		return
 	}
-	var text strings.Builder
-	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	for _, p := range ps {
-		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", p.Of, p.Name, p.Result, p.Why)
-	}
-	w.Flush() // to memory
-	for line := range strings.Lines(text.String()) {
-		line = strings.TrimRight(line, " \n")
-		if t.Color {
-			line = paintResult(line)
+	t.align(b, paintResult, func(w io.Writer) {
+		for _, p := range ps {
+			fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", p.Of, p.Name, p.Result, p.Why)
 		}
-		fmt.Fprintln(b, line)
-	}
+	})
 }
 
 // paintResult colours the result of a property.

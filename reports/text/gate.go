@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"oversell/internal/printable"
 	"oversell/reports"
@@ -63,20 +62,13 @@ func briefPerformance(p reports.GatePerformance) string {
 // Gate writes a table, a paragraph for every entry, and the verdict last.
 func (t Terminal) Gate(g reports.Gate) error {
 	g = printable.Of(g)
-	var table, b strings.Builder
-	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "ENTRY\tWHAT\tUNDER\tVERDICT\tMEASURED\t")
-	for _, r := range gateRows(g) {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t\n", r.entry, r.what, orDash(r.under), r.verdict, orDash(r.measured))
-	}
-	w.Flush()
-	for line := range strings.Lines(table.String()) {
-		line = strings.TrimRight(line, " \n")
-		if t.Color {
-			line = paint(line)
+	var b strings.Builder
+	t.align(&b, paint, func(w io.Writer) {
+		fmt.Fprintln(w, "ENTRY\tWHAT\tUNDER\tVERDICT\tMEASURED\t")
+		for _, r := range gateRows(g) {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t\n", r.entry, r.what, orDash(r.under), r.verdict, orDash(r.measured))
 		}
-		fmt.Fprintln(&b, line)
-	}
+	})
 	for _, e := range g.Safety {
 		explainEntry(&b, e)
 	}

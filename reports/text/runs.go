@@ -18,47 +18,15 @@ var latencyColumns = []string{"acquire", "enqueue", "pop", "take", "submit", "bu
 // Table writes one row per run.
 func (t Terminal) Table(d reports.Document) error {
 	d = printable.Of(d)
-	var text strings.Builder
-	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	columns := columnsOf(d)
-	for _, c := range columns {
-		fmt.Fprintf(w, "%s\t", c.title)
-	}
-	fmt.Fprintln(w)
-	for _, c := range columns {
-		fmt.Fprintf(w, "%s\t", c.unit)
-	}
-	fmt.Fprintln(w)
-	for _, r := range d.Runs {
-		for _, c := range columns {
-			fmt.Fprintf(w, "%s\t", orDash(c.cell(r)))
-		}
-		fmt.Fprintln(w)
-	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	for line := range strings.Lines(text.String()) {
-		line = strings.TrimRight(line, " \n")
-		if t.Color {
-			line = paint(line)
-		}
-		if _, err := fmt.Fprintln(t.W, line); err != nil {
-			return err
-		}
-	}
-	return nil
+	var b strings.Builder
+	table(t, &b, runColumns(d), d.Runs, paint)
+	_, err := io.WriteString(t.W, b.String())
+	return err
 }
 
-// column is one column of the table.
-type column struct {
-	title, unit string
-	cell        func(reports.Run) string
-}
-
-// columnsOf are those that say something about at least one run.
-func columnsOf(d reports.Document) []column {
-	all := []column{
+// runColumns are those that say something about at least one run.
+func runColumns(d reports.Document) []column[reports.Run] {
+	all := []column[reports.Run]{
 		{"LOCK", "", func(r reports.Run) string { return r.Lock }},
 		{"SALE", "", func(r reports.Run) string { return r.Sale }},
 		{"QUEUE", "", func(r reports.Run) string { return r.Queue }},
@@ -70,11 +38,11 @@ func columnsOf(d reports.Document) []column {
 		{"OPS/S", "", func(r reports.Run) string { return reports.Thousands(int64(r.Throughput)) }},
 	}
 	for _, kind := range latencyColumns {
-		all = append(all, column{strings.ToUpper(kind), "p50 / p99 / p99.9 ms", func(r reports.Run) string { return r.LatencySummary(kind) }})
+		all = append(all, column[reports.Run]{strings.ToUpper(kind), "p50 / p99 / p99.9 ms", func(r reports.Run) string { return r.LatencySummary(kind) }})
 	}
-	all = append(all, column{"FAULTS", "struck", reports.Run.FaultCounts})
-	all = append(all, column{"BROKE", "", reports.Run.BrokeWord})
-	return slices.DeleteFunc(all, func(c column) bool {
+	all = append(all, column[reports.Run]{"FAULTS", "struck", reports.Run.FaultCounts})
+	all = append(all, column[reports.Run]{"BROKE", "", reports.Run.BrokeWord})
+	return slices.DeleteFunc(all, func(c column[reports.Run]) bool {
 		return !slices.ContainsFunc(d.Runs, func(r reports.Run) bool { return c.cell(r) != "" }) && c.title != "BROKE"
 	})
 }

@@ -26,8 +26,7 @@ func orDash(s string) string {
 	return s
 }
 
-// paint colours the verdict words of a line; done after the layout, because
-// colours have no width.
+// paint colours the verdict words of a line.
 func paint(line string) string {
 	for _, c := range []struct{ word, color string }{
 		{" " + reports.Violated, "31"}, {" " + reports.Inconclusive, "33"}, {" " + reports.Pass, "32"},
