@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"oversell/reports"
+	"oversell/reports/text"
 )
 
 // The matrix runs every cell of every failure on real servers. In CI a sample runs with
@@ -107,7 +108,7 @@ func judgeCell(t *testing.T, c Cell, seed uint64, patience bool) reports.Run {
 // story is how a run is told on a terminal.
 func story(r reports.Run) string {
 	var b strings.Builder
-	reports.Terminal{W: &b}.Explain(reports.Document{Runs: []reports.Run{r}})
+	text.Terminal{W: &b}.Explain(reports.Document{Runs: []reports.Run{r}})
 	return b.String()
 }
 

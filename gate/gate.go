@@ -80,7 +80,7 @@ func (p *Plan) Run(ctx context.Context, o Options, w Watcher) (reports.Gate, err
 // before anything is run. Servers that do not start are no business of its: the run that
 // needs them says so.
 func (p *Plan) possible(ctx context.Context) error {
-	ask := func(name text, plans ...campaign.Plan) error {
+	ask := func(name textValue, plans ...campaign.Plan) error {
 		for _, plan := range plans {
 			if err := campaign.Possible(ctx, plan, unwatched{}); refused(err) && ctx.Err() == nil {
 				return inFile(p.Path, &mistake{at: name.at, say: fmt.Sprintf("entry %q: %s", name.V, phrase.OneLine(err.Error())), of: err})

@@ -14,6 +14,8 @@ import (
 
 	"oversell/history"
 	"oversell/reports"
+	"oversell/reports/ci"
+	"oversell/reports/text"
 	"oversell/server"
 	"oversell/variant"
 )
@@ -34,7 +36,7 @@ func gated(t *testing.T, p *Plan, o Options) reports.Gate {
 // story is how a gate is told on a terminal.
 func story(g reports.Gate) string {
 	var b strings.Builder
-	reports.Terminal{W: &b}.Gate(g)
+	text.Terminal{W: &b}.Gate(g)
 	return b.String()
 }
 
@@ -137,7 +139,7 @@ func TestRefusedLater(t *testing.T) {
 		t.Fatalf("%v, want %v, exit code %d:\n%s", verdicts, want, g.ExitCode(), story(g))
 	}
 	var xml strings.Builder
-	if err := g.JUnit(&xml); err != nil {
+	if err := ci.JUnit(&xml, g); err != nil {
 		t.Fatal(err)
 	}
 	for _, said := range []string{story(g), xml.String()} {
@@ -332,7 +334,7 @@ func TestPassIsNoFailure(t *testing.T) {
 		c.Verdict = verdict
 		var b strings.Builder
 		e := reports.GateEntry{Name: "x", Expect: reports.Violated, Verdict: verdict, Cases: []reports.GateCase{c}}
-		if err := (reports.Gate{Safety: []reports.GateEntry{e}}).JUnit(&b); err != nil {
+		if err := ci.JUnit(&b, reports.Gate{Safety: []reports.GateEntry{e}}); err != nil {
 			t.Fatal(err)
 		}
 		if got := strings.Contains(b.String(), "<failure") && strings.Contains(b.String(), "<error"); got != want {

@@ -23,7 +23,7 @@ const PlanSchema = "oversell-gate-plan/1"
 // document is a plan as it is written. Its fields are the plan's schema: docs/gate.md
 // explains them, and examples/gate/plan.schema.json lists them for editors.
 type document struct {
-	Schema      text          `yaml:"schema"`
+	Schema      textValue     `yaml:"schema"`
 	Defaults    defaults      `yaml:"defaults"`
 	Controls    namedControls `yaml:"controls"`
 	Safety      []entry       `yaml:"safety"`
@@ -48,8 +48,8 @@ type defaults struct {
 type entry struct {
 	at Position
 
-	Name   text `yaml:"name"`
-	Expect text `yaml:"expect"`
+	Name   textValue `yaml:"name"`
+	Expect textValue `yaml:"expect"`
 
 	// One of the three says what is done.
 	Run     *flags    `yaml:"run"`
@@ -57,8 +57,8 @@ type entry struct {
 	Command *argument `yaml:"command"`
 
 	// History and Dir go with Command: what it writes, and where it is run.
-	History text `yaml:"history"`
-	Dir     text `yaml:"dir"`
+	History textValue `yaml:"history"`
+	Dir     textValue `yaml:"dir"`
 
 	Control control  `yaml:"control"`
 	Repeat  number   `yaml:"repeat"`
@@ -71,31 +71,31 @@ type entry struct {
 type comparison struct {
 	at Position
 
-	Name     text   `yaml:"name"`
-	Run      *flags `yaml:"run"`
-	Baseline *flags `yaml:"baseline"`
-	Build    text   `yaml:"build"`
+	Name     textValue `yaml:"name"`
+	Run      *flags    `yaml:"run"`
+	Baseline *flags    `yaml:"baseline"`
+	Build    textValue `yaml:"build"`
 
-	Measure        list[text, *text] `yaml:"measure"`
-	Operation      text              `yaml:"operation"`
-	MaxSlowdown    share             `yaml:"max_slowdown"`
-	MaxP99Slowdown share             `yaml:"max_p99_slowdown"`
-	Rounds         number            `yaml:"rounds"`
-	Budget         span              `yaml:"budget"`
+	Measure        list[textValue, *textValue] `yaml:"measure"`
+	Operation      textValue                   `yaml:"operation"`
+	MaxSlowdown    share                       `yaml:"max_slowdown"`
+	MaxP99Slowdown share                       `yaml:"max_p99_slowdown"`
+	Rounds         number                      `yaml:"rounds"`
+	Budget         span                        `yaml:"budget"`
 }
 
 type (
-	argument = list[text, *text]
+	argument = list[textValue, *textValue]
 	seeds    = list[seed, *seed]
 )
 
 // control is what must be caught for an entry to count: none, auto, a name, flags that
 // are set differently, or another command.
 type control struct {
-	word    text
+	word    textValue
 	flags   *flags
 	command *argument
-	history text
+	history textValue
 	at      Position
 }
 

@@ -139,7 +139,7 @@ func (p *Plan) resolve(ctx context.Context, d document) error {
 		return err
 	}
 	names := map[string]bool{}
-	named := func(name text, at Position, what string, i int) error {
+	named := func(name textValue, at Position, what string, i int) error {
 		switch {
 		case name.V == "":
 			return wrong(at, "entry %d under %s has no name: give it one, such as name: the sale under our lock", i+1, what)
@@ -225,12 +225,12 @@ func (c control) check(path string) error {
 	if c.command == nil || strings.ContainsRune(c.command.V[0].V, filepath.Separator) && !filepath.IsAbs(c.command.V[0].V) {
 		return nil
 	}
-	_, err := resolveCommand(path, *c.command, c.history, text{})
+	_, err := resolveCommand(path, *c.command, c.history, textValue{})
 	return err
 }
 
 // knows refuses a word for a control that means none.
-func (d document) knows(word text) error {
+func (d document) knows(word textValue) error {
 	if _, ok := d.Controls[word.V]; ok || word.V == "" {
 		return nil
 	}
@@ -271,7 +271,7 @@ func (p *Plan) guard(ctx context.Context, d document, e entry) (g guard, err err
 		return g, err
 	}
 	if g.kind != kindCommand {
-		for _, x := range []text{e.History, e.Dir} {
+		for _, x := range []textValue{e.History, e.Dir} {
 			if x.V != "" {
 				return g, wrong(x.at, "history and dir go with command only")
 			}
@@ -345,7 +345,7 @@ func (g *guard) controlled(d document) error {
 	if !g.control.given() {
 		g.control = d.Defaults.Control
 		if g.kind == kindCommand && g.control.command == nil && g.control.word.V != noControl || g.kind != kindCommand && g.control.command != nil {
-			g.control = control{word: text{V: autoControl}, at: g.entry.Name.at} // it is for another kind of entries
+			g.control = control{word: textValue{V: autoControl}, at: g.entry.Name.at} // it is for another kind of entries
 		}
 	}
 	switch word := g.control.word; word.V {
@@ -547,7 +547,7 @@ func (p *Plan) race(ctx context.Context, d defaults, c comparison) (r race, err 
 }
 
 // single is the plan of flags that are one combination of variants.
-func (p *Plan) single(ctx context.Context, f *flags, name text) (campaign.Plan, error) {
+func (p *Plan) single(ctx context.Context, f *flags, name textValue) (campaign.Plan, error) {
 	plan, err := planOf(ctx, *f)
 	if err != nil {
 		return plan, err
@@ -596,7 +596,7 @@ func (g guard) identifier() string {
 }
 
 // resolveCommand finds a program and where it is run.
-func resolveCommand(plan string, words argument, history, dir text) (program, error) {
+func resolveCommand(plan string, words argument, history, dir textValue) (program, error) {
 	p := program{dir: beside(plan, or(dir.V, "."))}
 	for _, w := range words.V {
 		p.words = append(p.words, w.V)

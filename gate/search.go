@@ -18,6 +18,7 @@ import (
 	"oversell/internal/phrase"
 	"oversell/reports"
 	"oversell/reports/page"
+	"oversell/reports/text"
 	"oversell/variant"
 )
 
@@ -107,7 +108,7 @@ func searched(e reports.Exploration, look []history.Promise) []reports.GatePrope
 			q.Runs = 1
 			if e.Counterexample != nil && e.Counterexample.Property == p.Name && e.Counterexample.Of == p.Of {
 				var b strings.Builder
-				reports.Terminal{W: &b}.Exploration(e) // a builder takes everything
+				text.Terminal{W: &b}.Exploration(e) // a builder takes everything
 				q.Story = b.String()
 			}
 		}

@@ -107,14 +107,14 @@ func scalar(n ast.Node, want string) (string, Position, error) {
 	return "", at, wrong(at, "%s is wanted here, and this is a %s", want, strings.ToLower(n.Type().String()))
 }
 
-// text is a word or a sentence.
-type text struct {
+// textValue is a word or a sentence.
+type textValue struct {
 	V  string
 	at Position
 }
 
 // UnmarshalYAML implements yaml.NodeUnmarshaler.
-func (t *text) UnmarshalYAML(n ast.Node) (err error) {
+func (t *textValue) UnmarshalYAML(n ast.Node) (err error) {
 	t.V, t.at, err = scalar(n, "a text")
 	if err == nil && strings.TrimSpace(t.V) == "" {
 		return wrong(t.at, "a text is wanted here, and this is empty")
@@ -235,7 +235,7 @@ func (x *seed) UnmarshalYAML(n ast.Node) error {
 type flag struct {
 	name   string
 	at     Position
-	values []text
+	values []textValue
 	listed bool
 	shared bool // it was set for several entries, or for another than this
 }
@@ -268,7 +268,7 @@ func (f *flags) UnmarshalYAML(n ast.Node) error {
 			if err != nil {
 				return err
 			}
-			item.values = append(item.values, text{v, at})
+			item.values = append(item.values, textValue{v, at})
 		}
 		if f.has(name) {
 			return wrong(at, "the flag %s is given twice", name)
@@ -330,7 +330,7 @@ func (f flags) over(base flags) flags {
 
 // with is f with one flag set.
 func (f flags) with(name, value string) flags {
-	return flags{items: []flag{{name: name, values: []text{{V: value}}}}, at: f.at}.over(f)
+	return flags{items: []flag{{name: name, values: []textValue{{V: value}}}}, at: f.at}.over(f)
 }
 
 // without is f without one flag.

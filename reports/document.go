@@ -1,6 +1,7 @@
-// Package reports holds what is told about runs: the JSON document and its
-// types, which runs and campaigns fill, and the ways to show it but for pages: a terminal
-// table with a paragraph per violation, and percentile files of the latencies.
+// Package reports holds what is told about runs, searches, comparisons, gates and claims:
+// the JSON documents, which runs and campaigns fill, their exit codes, and the sentences in
+// which every drawing tells of them. What draws the documents is apart: reports/text for a
+// terminal and in Markdown, reports/page as HTML, reports/ci for continuous integration.
 package reports
 
 import (
@@ -239,7 +240,7 @@ func (r Run) NotSeen() (names []string) {
 	}
 	for _, p := range r.Properties {
 		if p.Declared && p.Result == Holds {
-			names = append(names, p.label(r))
+			names = append(names, p.Label(r))
 		}
 	}
 	return names

@@ -7,9 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
-	"oversell/internal/phrase"
 	"oversell/variant"
 )
 
@@ -83,11 +81,6 @@ func (e Exploration) Declared() string {
 	return "though no flaw is declared that explains it"
 }
 
-// sentence is the one that names the mistake.
-func (c Counterexample) sentence() string {
-	return fmt.Sprintf("%s violated: %s", c.Property, c.Sentence)
-}
-
 // Promise is what the property would have meant.
 func (c Counterexample) Promise() string {
 	for _, info := range variant.Properties {
@@ -98,28 +91,28 @@ func (c Counterexample) Promise() string {
 	return ""
 }
 
-// Words is a step in words.
-type Words struct {
+// StepWords is a step in words.
+type StepWords struct {
 	Command, Answer string
 	// Note says what became of a request that was not simply answered.
 	Note string
 }
 
-// Told puts a step into words. The node is named where there are several.
-func (s Step) Told(masters int) Words {
+// Words puts a step into words. The node is named where there are several.
+func (s Step) Words(masters int) StepWords {
 	command, answer, _ := strings.Cut(s.Text, " -> ")
-	t := Words{Command: command, Answer: answer}
+	t := StepWords{Command: command, Answer: answer}
 	switch s.Kind {
 	case StepStart:
-		t = Words{Command: cmp.Or(s.Text, "starts")}
+		t = StepWords{Command: cmp.Or(s.Text, "starts")}
 	case StepPause:
-		t = Words{Command: cmp.Or(s.Text, "goes on")}
+		t = StepWords{Command: cmp.Or(s.Text, "goes on")}
 	case StepAdvance:
-		t = Words{Command: s.passes()}
+		t = StepWords{Command: s.passes()}
 	case StepCrash:
-		t = Words{Command: cmp.Or(s.Text, "crashes")}
+		t = StepWords{Command: cmp.Or(s.Text, "crashes")}
 	case StepEnd:
-		t = Words{Command: "in the end: " + s.Text}
+		t = StepWords{Command: "in the end: " + s.Text}
 	case StepLost:
 		t.Answer, t.Note = noAnswer, "the request is lost"
 	case StepNoReply:
@@ -154,27 +147,6 @@ func (s Step) passes() string {
 	return text
 }
 
-// outcome is what comes after the command.
-func (t Words) outcome() string {
-	var parts []string
-	if t.Answer != "" {
-		parts = append(parts, "-> "+t.Answer)
-	}
-	if t.Note != "" {
-		parts = append(parts, "("+t.Note+")")
-	}
-	return strings.Join(parts, " ")
-}
-
-// stars are the marks as the text shows them.
-func (s Step) stars() string {
-	var marks []string
-	for _, m := range s.Marks {
-		marks = append(marks, "*"+m+"*")
-	}
-	return strings.Join(marks, " ")
-}
-
 // Has tells whether the step bears a mark.
 func (s Step) Has(mark string) bool { return slices.Contains(s.Marks, mark) }
 
@@ -189,9 +161,7 @@ func (c Counterexample) By(s Step) string {
 	return c.Clients[s.Client]
 }
 
-// within says in a line what the search was allowed to do.
-func (e Exploration) within() string { return strings.Join(e.Limits(), ", ") }
-
+// Limits says, a phrase each, what the search was allowed to do.
 func (e Exploration) Limits() []string {
 	b := e.Bounds
 	limits := []string{
@@ -224,30 +194,6 @@ func (e Exploration) Limits() []string {
 	return limits
 }
 
-// effort are sentences that say what the search did.
-func (e Exploration) effort() []string {
-	s := e.Stats
-	done := fmt.Sprintf("%s and %s in %s", Count(s.States, "state"), Count(s.Transitions, "transition"), Seconds(s.ElapsedMS))
-	if s.ElapsedMS > 0 {
-		done += ", which is " + PerSecond(s) + " transitions a second"
-	}
-	lines := []string{
-		done + "; the longest schedule has " + Count(int64(s.Depth), "step"),
-		fmt.Sprintf("the real code was run %s, and saw %s", Count(s.Executions, "time"), Count(s.Observed, "different thing")),
-		"along the way: " + strings.Join(e.happened(), ", "),
-	}
-	if s.Collision > 0 {
-		lines = append(lines, "two different states were taken for one with a probability of at most "+Chance(s.Collision))
-	}
-	if s.BytesPerState > 0 {
-		lines = append(lines, Size(s.BytesPerState)+" of memory a state")
-	}
-	if s.Random != nil {
-		lines = append(lines, s.Random.String())
-	}
-	return lines
-}
-
 // String says what was tried, and what that is worth.
 func (r RandomEffort) String() string {
 	text := fmt.Sprintf("then %s at random, of up to %s", Count(r.Schedules, "schedule"), Count(int64(r.Steps), "step"))
@@ -269,15 +215,6 @@ func likely(p float64) string {
 	return "1 in " + Thousands(int64(math.Ceil(1/p)))
 }
 
-// happened counts what the search brought about. What it did not is said as well:
-// a promise about crashes means little when nothing crashed.
-func (e Exploration) happened() []string {
-	s := e.Stats
-	list := []string{Count(s.Entered, e.Entries())}
-	return append(list, Count(s.Advances, "advance")+" of the clock", Count(s.Expiries, "expiry"), Count(s.Lapses, "lease")+" run out", Count(s.Crashes, "crash"),
-		Count(s.Lost, "lost message"), Count(s.Late, "late request"), Count(s.Ends, "end state")+" judged")
-}
-
 // Entries is what Effort.Entered counts here.
 func (e Exploration) Entries() string {
 	switch {
@@ -290,9 +227,6 @@ func (e Exploration) Entries() string {
 	}
 	return "entry into the critical section"
 }
-
-// Count writes a number and its noun, in the plural unless it is one.
-func Count(n int64, noun string) string { return phrase.Count(n, noun) }
 
 // each says how often each client tries.
 func each(tries int) string {
@@ -310,48 +244,10 @@ func upTo(n int, noun string) string {
 	return "up to " + Count(int64(n), noun)
 }
 
-// Millis shows milliseconds, to the microsecond.
-func Millis(ms float64) string { return plainMillis(ms) + " ms" }
-
-func plainMillis(ms float64) string {
-	return strconv.FormatFloat(math.Round(ms*1000)/1000, 'f', -1, 64)
-}
-
-// Seconds shows a time that was measured.
-func Seconds(ms float64) string {
-	switch {
-	case ms < 1000:
-		return strconv.FormatFloat(ms, 'g', 3, 64) + " ms"
-	case ms < 60_000:
-		return strconv.FormatFloat(ms/1000, 'g', 3, 64) + " s"
-	}
-	return time.Duration(ms * float64(time.Millisecond)).Round(time.Second).String()
-}
-
 // PerSecond is the rate of transitions; "-" if no time was measured.
 func PerSecond(s Effort) string {
 	if s.ElapsedMS <= 0 {
 		return "-"
 	}
 	return Thousands(int64(float64(s.Transitions) / s.ElapsedMS * 1000))
-}
-
-// Chance shows a tiny probability.
-func Chance(p float64) string { return strconv.FormatFloat(p, 'e', 1, 64) }
-
-// Size shows the memory a state takes.
-func Size(bytes float64) string { return strconv.FormatFloat(bytes, 'f', 0, 64) + " bytes" }
-
-// Cut shortens text to a number of runes by an ellipsis in its middle, where
-// commands and tokens differ least.
-func Cut(text string, width int) string {
-	runes := []rune(text)
-	if len(runes) <= width {
-		return text
-	}
-	if width < 1 {
-		return ""
-	}
-	left := width / 2
-	return string(runes[:left]) + "…" + string(runes[len(runes)-(width-1-left):])
 }

@@ -1,41 +1,14 @@
 package reports
 
-import (
-	"fmt"
-	"strings"
-	"text/tabwriter"
+import "strings"
 
-	"oversell/variant"
-)
-
-// FaultsText is how often the faults struck, in their order.
-func (r Run) FaultsText() string {
+// FaultCounts is how often each fault struck, in their order: "12+3".
+func (r Run) FaultCounts() string {
 	var counts []string
 	for _, f := range r.Faults {
 		counts = append(counts, Thousands(f.Fired))
 	}
 	return strings.Join(counts, "+")
-}
-
-// explainFaults tells what was done to the run, and how it went on before, during
-// and after that.
-func (r Run) explainFaults(b *strings.Builder) {
-	for _, f := range r.Faults {
-		fmt.Fprintf(b, "  fault %q: %s\n", f.Name, f.Story())
-	}
-	if len(r.Phases) == 0 {
-		return
-	}
-	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
-	main := r.MainKind()
-	fmt.Fprintf(w, "  \tops/s\t%s p50 / p99 / p99.9 ms\n", main)
-	for _, p := range r.Phases {
-		if p.ToMS-p.FromMS < 10 && p.Operations == 0 {
-			continue
-		}
-		fmt.Fprintf(w, "  %s the faults, %.2fs\t%s\t%s\n", p.Name, (p.ToMS-p.FromMS)/1e3, p.Rate(), p.LatencyText(main))
-	}
-	w.Flush()
 }
 
 // Story tells how often a fault struck and whom it hit.
@@ -76,20 +49,12 @@ func (p Phase) Rate() string {
 	return Thousands(int64(p.Throughput))
 }
 
-func (p Phase) LatencyText(kind string) string {
+// LatencySummary is p50 / p99 / p99.9 of one kind of operation, in milliseconds; a dash if
+// there was none.
+func (p Phase) LatencySummary(kind string) string {
 	l, ok := p.Latency[kind]
 	if !ok {
 		return "-"
 	}
 	return Short(l.Call.P50) + " / " + Short(l.Call.P99) + " / " + Short(l.Call.P999)
-}
-
-// MainKind is the operation whose latency tells most of a run.
-func (r Run) MainKind() string {
-	for _, kind := range []string{"acquire", "pop", "take", "buy", "next-id"} {
-		if _, ok := r.Latency[kind]; ok && (kind != "acquire" || r.PromisesOf(variant.Lock)) { // no lock is obtained in no time
-			return kind
-		}
-	}
-	return "acquire"
 }

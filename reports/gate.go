@@ -3,17 +3,11 @@ package reports
 import (
 	"cmp"
 	"fmt"
-	"io"
-	"math"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"oversell/history"
-	"oversell/internal/phrase"
-	"oversell/internal/printable"
 	"oversell/variant"
 )
 
@@ -65,6 +59,15 @@ type Machine struct {
 	Go    string `json:"go"`
 	// Redis is the version of the server; empty if none was needed.
 	Redis string `json:"redis,omitempty"`
+}
+
+// String is the machine in a few words.
+func (m Machine) String() string {
+	s := fmt.Sprintf("%s, %s, %s, %s", m.CPU, Count(int64(m.Cores), "core"), m.OS, m.Go)
+	if m.Redis != "" {
+		s += ", Redis " + m.Redis
+	}
+	return s
 }
 
 // GateEntry is an entry of the plan under safety.
@@ -308,48 +311,35 @@ func (c GateCase) Sentence() string {
 	case c.Searched != "":
 		s = c.Searched
 	case c.Broke > 0:
-		s = fmt.Sprintf("a promise was broken in %d of %s", c.Broke, phrase.Count(c.Runs, "run"))
+		s = fmt.Sprintf("a promise was broken in %d of %s", c.Broke, Count(int64(c.Runs), "run"))
 	case c.Opportunities > 0:
 		s = strings.TrimSuffix(seen(c.Opportunities, len(c.Properties) > 1, nil), ")") + " for this schedule distribution)"
 	case len(c.Properties) > 0:
 		s = "no violation seen, and no opportunity for one"
 	default:
-		s = fmt.Sprintf("no violation in %s", phrase.Count(c.Runs, "run"))
+		s = fmt.Sprintf("no violation in %s", Count(int64(c.Runs), "run"))
 	}
 	if c.Control != nil {
-		s += ", " + c.Control.sentence()
+		s += ", " + c.Control.Sentence()
 	}
 	if c.Broke == 0 {
-		s = Joined("; ", s, NotSeenText(c.NotSeen), NotTried(c.KnownToBreak))
+		s = Joined("; ", s, DeclaredNotSeen(c.NotSeen), NotTried(c.KnownToBreak))
 	}
 	return s
 }
 
-// seen says of every promise that held how often it could have been broken.
-func (c GateCase) seen() (sentences []string) {
+// Seen says of every promise that held how often it could have been broken.
+func (c GateCase) Seen() (sentences []string) {
 	for _, p := range c.Properties {
-		if s := p.seen(); s != "" {
-			sentences = append(sentences, p.label()+": "+s)
+		if s := p.Seen(); s != "" {
+			sentences = append(sentences, p.Label()+": "+s)
 		}
 	}
 	return sentences
 }
 
-// Percent writes a part in percent, with two digits that count.
-func Percent(x float64) string {
-	switch size := math.Abs(x) * 100; {
-	case size == 0:
-		return "0 %"
-	case size >= 10:
-		return strconv.FormatFloat(x*100, 'f', 0, 64) + " %"
-	case size >= 1:
-		return strconv.FormatFloat(x*100, 'f', 1, 64) + " %"
-	default:
-		return strconv.FormatFloat(x*100, 'g', 2, 64) + " %"
-	}
-}
-
-func (c GateControl) sentence() string {
+// Sentence says whether the control was caught, in words that follow a comma.
+func (c GateControl) Sentence() string {
 	if c.Runs == 0 {
 		return "there was no control: " + c.Why
 	}
@@ -367,8 +357,8 @@ func (c GateControl) sentence() string {
 	return s
 }
 
-// failed tells of those that were tried as a control before this one, a sentence each.
-func (c *GateControl) failed() (sentences []string) {
+// TriedInVain tells of those that were tried as a control before this one, a sentence each.
+func (c *GateControl) TriedInVain() (sentences []string) {
 	if c == nil {
 		return nil
 	}
@@ -393,8 +383,8 @@ func (c GateCase) Under() string {
 	return cmp.Or(strings.Join(names, " + "), "load alone")
 }
 
-// struck says what became of the faults.
-func (c GateCase) struck() string {
+// Struck says what became of the faults; empty if there were none.
+func (c GateCase) Struck() string {
 	var parts []string
 	for _, f := range c.Faults {
 		s := fmt.Sprintf("%q struck %s times", f.Name, Thousands(f.Fired))
@@ -422,17 +412,17 @@ func (p GateProperty) Text() string {
 	return b.String()
 }
 
-// seen says of a promise that held how often it could have been broken; empty if that was
+// Seen says of a promise that held how often it could have been broken; empty if that was
 // not counted.
-func (p GateProperty) seen() string {
+func (p GateProperty) Seen() string {
 	if p.Result != Holds || p.Opportunities == 0 {
 		return ""
 	}
 	return noViolation(p.Opportunities, Count(p.Opportunities, "opportunity"))
 }
 
-// label names a property, with its object where that is not plain.
-func (p GateProperty) label() string { return fmt.Sprintf("%s of the %s", p.Name, p.Of) }
+// Label names a property, with its object where that is not plain.
+func (p GateProperty) Label() string { return fmt.Sprintf("%s of the %s", p.Name, p.Of) }
 
 // Sentence says how much slower a measure is, and how much noise there was.
 func (m GateMeasure) Sentence() string {
@@ -460,137 +450,6 @@ func (e Estimate) span() string {
 	return fmt.Sprintf("%s to %s", Percent(*e.Low), Percent(*e.High))
 }
 
-func significant(x float64) string {
-	if x >= 1000 {
-		return Thousands(int64(math.Round(x)))
-	}
-	return strconv.FormatFloat(x, 'g', 3, 64)
-}
-
-// gateRow is a row of a gate's table.
-type gateRow struct{ entry, what, under, verdict, measured string }
-
-func (g Gate) rows() (rows []gateRow) {
-	for _, e := range g.Safety {
-		if len(e.Cases) == 0 {
-			rows = append(rows, gateRow{e.Name, e.Kind, "", e.Verdict, strings.Join(e.Notes, "; ")})
-		}
-		for _, c := range e.Cases {
-			verdict := c.Verdict
-			if e.Expect == Violated && verdict == Pass {
-				verdict = "pass (broke, as it must)"
-			}
-			rows = append(rows, gateRow{e.Name, c.Title, c.Under(), verdict, c.brief()})
-		}
-	}
-	for _, p := range g.Performance {
-		rows = append(rows, gateRow{p.Name, p.Candidate + " against " + p.Baseline, fmt.Sprintf("%d rounds", p.Rounds), p.Verdict, p.brief()})
-	}
-	return rows
-}
-
-// brief is what was measured in a few words.
-func (c GateCase) brief() string {
-	var parts []string
-	switch {
-	case c.Broke > 0 && c.Searched == "":
-		parts = append(parts, fmt.Sprintf("broke in %d of %d", c.Broke, c.Runs))
-	case c.Searched == "" && len(c.Properties) > 0:
-		parts = append(parts, fmt.Sprintf("0 in %s", Thousands(c.Opportunities)))
-	}
-	for _, p := range c.Properties {
-		if p.Result == Broken {
-			parts = append(parts, string(p.Name))
-		}
-	}
-	if c.Control != nil {
-		parts = append(parts, fmt.Sprintf("control %d/%d", c.Control.Caught, c.Control.Runs))
-	}
-	return strings.Join(parts, ", ")
-}
-
-func (p GatePerformance) brief() string {
-	var parts []string
-	for _, m := range p.Measures {
-		parts = append(parts, fmt.Sprintf("%s %+.1f %%", m.Name, m.Slowdown.Middle*100))
-	}
-	return strings.Join(parts, ", ")
-}
-
-// Gate writes a table, a paragraph for every entry, and the verdict last.
-func (t Terminal) Gate(g Gate) error {
-	g = printable.Of(g)
-	var table, b strings.Builder
-	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "ENTRY\tWHAT\tUNDER\tVERDICT\tMEASURED\t")
-	for _, r := range g.rows() {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t\n", r.entry, r.what, cmp.Or(r.under, "-"), r.verdict, cmp.Or(r.measured, "-"))
-	}
-	w.Flush()
-	for line := range strings.Lines(table.String()) {
-		line = strings.TrimRight(line, " \n")
-		if t.Color {
-			line = paint(line)
-		}
-		fmt.Fprintln(&b, line)
-	}
-	for _, e := range g.Safety {
-		e.explain(&b)
-	}
-	for _, p := range g.Performance {
-		p.explain(&b)
-	}
-	for _, s := range g.Missing {
-		fmt.Fprintf(&b, "\nmissing: %s\n", s)
-	}
-	for _, s := range g.Notes {
-		fmt.Fprintf(&b, "\nnote: %s\n", s)
-	}
-	fmt.Fprintf(&b, "\n%s\n", g.Headline())
-	_, err := io.WriteString(t.W, b.String())
-	return err
-}
-
-func (e GateEntry) explain(b *strings.Builder) {
-	if len(e.Cases) == 0 {
-		fmt.Fprintf(b, "\n%s: %s\n", e.Name, e.Verdict)
-	}
-	for _, c := range e.Cases {
-		fmt.Fprintf(b, "\n%s: %s\n  %s\n", e.Name, c.Title, c.Sentence())
-		for _, s := range c.Control.failed() {
-			fmt.Fprintf(b, "  %s\n", s)
-		}
-		for _, s := range c.seen() {
-			fmt.Fprintf(b, "  %s\n", s)
-		}
-		if c.Verdict == Pass {
-			continue
-		}
-		fmt.Fprintf(b, "  %s", c.Verdict)
-		if c.Why != "" {
-			fmt.Fprintf(b, ": %s", c.Why)
-		}
-		fmt.Fprintln(b)
-		for _, p := range c.Properties {
-			if p.Result == Broken && e.Expect == Pass {
-				fmt.Fprintf(b, "  %s\n%s", p.label(), indented(p.Text()))
-			}
-		}
-		if s := c.struck(); s != "" {
-			fmt.Fprintf(b, "  %s\n", s)
-		}
-		for _, l := range c.Limits {
-			fmt.Fprintf(b, "  %s\n", l.Sentence())
-		}
-		if c.Command != "" {
-			fmt.Fprintf(b, "  again: %s\n", c.Command)
-		}
-	}
-	for _, n := range e.Notes {
-		fmt.Fprintf(b, "  note: %s\n", n)
-	}
-}
-
 // Sentence says what a limit was and what was measured.
 func (l GateLimit) Sentence() string {
 	if l.MeasuredMS == nil {
@@ -601,27 +460,3 @@ func (l GateLimit) Sentence() string {
 
 // Exceeded tells whether more was measured than is allowed.
 func (l GateLimit) Exceeded() bool { return l.MeasuredMS != nil && *l.MeasuredMS > l.LimitMS }
-
-func (p GatePerformance) explain(b *strings.Builder) {
-	fmt.Fprintf(b, "\n%s: %s against %s, %s\n", p.Name, p.Candidate, p.Baseline, phrase.Count(p.Rounds, "round"))
-	for _, m := range p.Measures {
-		fmt.Fprintf(b, "  %s: %s\n", m.Verdict, m.Sentence())
-	}
-	if p.Why != "" {
-		fmt.Fprintf(b, "  %s: %s\n", p.Verdict, p.Why)
-	}
-	for _, q := range p.Broken {
-		fmt.Fprintf(b, "  %s\n%s", q.label(), indented(q.Text()))
-	}
-	for _, n := range p.Notes {
-		fmt.Fprintf(b, "  note: %s\n", n)
-	}
-}
-
-func indented(s string) string {
-	var b strings.Builder
-	for line := range strings.Lines(s) {
-		fmt.Fprintf(&b, "    %s\n", strings.TrimRight(line, "\n"))
-	}
-	return b.String()
-}

@@ -30,9 +30,9 @@ func noViolation(n int64, cases string) string {
 	return fmt.Sprintf("no violation seen in %s (95 %%: below %s)", cases, Below(n))
 }
 
-// Fewest is the smallest number of opportunities that any promise had to break, and
+// fewest is the smallest number of opportunities that any promise had to break, and
 // whether there are several promises.
-func (r Run) Fewest() (n int64, several bool) {
+func (r Run) fewest() (n int64, several bool) {
 	promises := 0
 	for _, p := range r.Properties {
 		if p.Result == NotClaimed {
@@ -47,7 +47,7 @@ func (r Run) Fewest() (n int64, several bool) {
 
 // Seen says of a run that passed what that rests on, and what it says nothing about.
 func (r Run) Seen() string {
-	n, several := r.Fewest()
+	n, several := r.fewest()
 	return seen(n, several, r.KnownToBreak)
 }
 
@@ -71,9 +71,9 @@ func NotTried(untried []history.Untried) string {
 	return "known to break under: " + Conditions(untried) + "; not tried"
 }
 
-// NotSeenText names promises that flaws declare broken and that held; empty if there are
-// none.
-func NotSeenText(names []string) string {
+// DeclaredNotSeen is the sentence about promises that flaws declare broken and that held;
+// empty if there are none.
+func DeclaredNotSeen(names []string) string {
 	if len(names) == 0 {
 		return ""
 	}
@@ -88,29 +88,12 @@ func (r Run) NotTried() string {
 	return NotTried(r.KnownToBreak)
 }
 
-// seen says of a promise that held what that rests on; empty if nothing was counted.
-func (p Property) seen() string {
+// Seen says of a promise that held what that rests on; empty if nothing was counted.
+func (p Property) Seen() string {
 	if p.Opportunities == 0 {
 		return ""
 	}
 	return noViolation(p.Opportunities, Count(p.Opportunities, "opportunity"))
-}
-
-// UntriedSentence tells of a condition that was not tried.
-func UntriedSentence(u history.Untried) string {
-	var broken []string
-	for _, p := range u.Breaks {
-		broken = append(broken, fmt.Sprintf("%s of the %s", p.Property, p.Of))
-	}
-	return fmt.Sprintf("%s, which breaks %s: %s", u.Under, strings.Join(broken, ", "), u.Why)
-}
-
-// Upper starts with a capital letter.
-func Upper(s string) string {
-	if s == "" {
-		return s
-	}
-	return strings.ToUpper(s[:1]) + s[1:]
 }
 
 // Conditions are the names of what was not tried.

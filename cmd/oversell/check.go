@@ -8,6 +8,7 @@ import (
 
 	"oversell/campaign"
 	"oversell/reports"
+	"oversell/reports/text"
 )
 
 func checkCommand(code *int) *cobra.Command {
@@ -55,7 +56,7 @@ func show(cmd *cobra.Command, d reports.Document, asJSON bool) error {
 	if asJSON {
 		return printing(reports.WriteJSON(out, d))
 	}
-	t := reports.Terminal{W: out, Color: isTerminal(out)}
+	t := text.Terminal{W: out, Color: isTerminal(out)}
 	if err := t.Table(d); err != nil {
 		return printing(err)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"oversell/campaign"
 	"oversell/claims"
 	"oversell/reports"
+	"oversell/reports/text"
 )
 
 func claimsCommand(code *int) *cobra.Command {
@@ -104,7 +106,7 @@ func tell(cmd *cobra.Command, all reports.Claims, asJSON bool, markdown string) 
 	case all.Interrupted:
 		tellf(cmd.ErrOrStderr(), "%s was not written: not every claim was answered\n", markdown)
 	default:
-		if err := toFile(markdown, all.Markdown); err != nil {
+		if err := toFile(markdown, func(w io.Writer) error { return text.ClaimsMarkdown(w, all) }); err != nil {
 			return environment{err}
 		}
 		tellf(cmd.ErrOrStderr(), "wrote %s\n", markdown)
@@ -112,7 +114,7 @@ func tell(cmd *cobra.Command, all reports.Claims, asJSON bool, markdown string) 
 	if asJSON {
 		return printing(reports.WriteJSON(cmd.OutOrStdout(), all))
 	}
-	return printing(reports.Terminal{W: cmd.OutOrStdout(), Color: isTerminal(cmd.OutOrStdout())}.Claims(all))
+	return printing(text.Terminal{W: cmd.OutOrStdout(), Color: isTerminal(cmd.OutOrStdout())}.Claims(all))
 }
 
 // writable refuses a file that could not be written when all is measured.

@@ -9,6 +9,7 @@ import (
 	"oversell/campaign"
 	"oversell/database"
 	"oversell/reports"
+	"oversell/reports/text"
 	"oversell/server"
 )
 
@@ -92,7 +93,7 @@ func showComparison(cmd *cobra.Command, c reports.Comparison, asJSON bool) error
 	if asJSON {
 		return printing(reports.WriteJSON(cmd.OutOrStdout(), c))
 	}
-	t := reports.Terminal{W: cmd.OutOrStdout(), Color: isTerminal(cmd.OutOrStdout())}
+	t := text.Terminal{W: cmd.OutOrStdout(), Color: isTerminal(cmd.OutOrStdout())}
 	return printing(t.Comparison(c))
 }
 

@@ -19,6 +19,7 @@ import (
 	"oversell/internal/limits"
 	"oversell/reports"
 	"oversell/reports/page"
+	"oversell/reports/text"
 	"oversell/server"
 )
 
@@ -195,7 +196,7 @@ func searchAll(cmd *cobra.Command, cs []explore.Config, dest string, quiet bool)
 	if err := os.MkdirAll(dest, 0o777); err != nil {
 		return all, environment{err}
 	}
-	terminal := reports.Terminal{W: cmd.OutOrStdout(), Color: isTerminal(cmd.OutOrStdout())}
+	terminal := text.Terminal{W: cmd.OutOrStdout(), Color: isTerminal(cmd.OutOrStdout())}
 	p := newProgress(cmd.ErrOrStderr())
 	for i := range cs {
 		limit := time.Duration(cs[i].Bounds.TimeMS * float64(time.Millisecond))

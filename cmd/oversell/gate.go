@@ -15,6 +15,8 @@ import (
 	"oversell/gate"
 	"oversell/internal/limits"
 	"oversell/reports"
+	"oversell/reports/ci"
+	"oversell/reports/text"
 )
 
 // gateFlags are what a user says of a gate.
@@ -150,10 +152,10 @@ func (f gateFlags) tell(cmd *cobra.Command, g reports.Gate) error {
 		annotations = cmd.ErrOrStderr() // GitHub reads both
 		err = reports.WriteJSON(cmd.OutOrStdout(), g)
 	} else {
-		err = reports.Terminal{W: cmd.OutOrStdout(), Color: isTerminal(cmd.OutOrStdout())}.Gate(g)
+		err = text.Terminal{W: cmd.OutOrStdout(), Color: isTerminal(cmd.OutOrStdout())}.Gate(g)
 	}
 	if f.annotations || inActions() {
-		err = errors.Join(err, g.Annotations(annotations, inRepository(g.Plan)))
+		err = errors.Join(err, ci.Annotations(annotations, g, inRepository(g.Plan)))
 	}
 	if err != nil {
 		return environment{err}
@@ -176,15 +178,16 @@ func inRepository(path string) string {
 
 // files writes what was asked for, and in GitHub Actions the step's summary.
 func (f gateFlags) files(g reports.Gate) error {
+	markdown := func(w io.Writer) error { return text.GateMarkdown(w, g) }
 	var errs []error
 	if f.junit != "" {
-		errs = append(errs, toFile(f.junit, g.JUnit))
+		errs = append(errs, toFile(f.junit, func(w io.Writer) error { return ci.JUnit(w, g) }))
 	}
 	if f.markdown != "" {
-		errs = append(errs, toFile(f.markdown, g.Markdown))
+		errs = append(errs, toFile(f.markdown, markdown))
 	}
 	if summary := os.Getenv("GITHUB_STEP_SUMMARY"); summary != "" && inActions() {
-		errs = append(errs, appended(summary, g.Markdown))
+		errs = append(errs, appended(summary, markdown))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return environment{err}

@@ -5,6 +5,7 @@ import (
 
 	"oversell/campaign"
 	"oversell/reports"
+	"oversell/reports/text"
 )
 
 func listCommand() *cobra.Command {
@@ -29,7 +30,7 @@ dispatches, faults or properties.`,
 			if asJSON {
 				return printing(reports.WriteJSON(cmd.OutOrStdout(), c))
 			}
-			return printing(reports.Terminal{W: cmd.OutOrStdout()}.Catalogue(c))
+			return printing(text.Terminal{W: cmd.OutOrStdout()}.Catalogue(c))
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document on stdout")

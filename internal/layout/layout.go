@@ -14,7 +14,7 @@ var Levels = [][]string{
 	{"lockimpl", "server", "database", "wire"},
 	{"stockimpl", "queueimpl", "idimpl", "dispatchimpl", "checker", "load", "faults"},
 	{"scenarios", "reports", "internal/mutants"},
-	{"explore/rules", "reports/page"},
+	{"explore/rules", "reports/text", "reports/page", "reports/ci", "reports/reportstest"},
 	{"explore", "watch"},
 	{"campaign", "lockimpl/locktest", "stockimpl/stocktest", "queueimpl/queuetest", "database/databasetest"},
 	{"gate", "claims"},

@@ -12,6 +12,7 @@ import (
 	"oversell/history"
 	"oversell/lockimpl"
 	"oversell/reports"
+	"oversell/reports/text"
 	"oversell/scenarios"
 	"oversell/stockimpl"
 	"oversell/variant"
@@ -157,7 +158,7 @@ func judged(r reports.Exploration, err error) (string, error) {
 		return "", fmt.Errorf("search: %w", err)
 	}
 	var b strings.Builder
-	if err := (reports.Terminal{W: &b}).Exploration(r); err != nil {
+	if err := (text.Terminal{W: &b}).Exploration(r); err != nil {
 		return "", err
 	}
 	switch r.Verdict {

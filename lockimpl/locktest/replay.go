@@ -12,6 +12,7 @@ import (
 
 	"oversell/explore"
 	"oversell/reports"
+	"oversell/reports/text"
 	"oversell/server"
 )
 
@@ -60,7 +61,7 @@ func replay(ctx context.Context, e reports.Exploration, servers *server.Target) 
 		return fmt.Sprintf("the code still goes the way on which it broke %s, and nothing is broken there now, so that bug is gone; whether there is another, a new search tells", cx.Property), nil
 	}
 	var b strings.Builder
-	if err := (reports.Terminal{W: &b}).Exploration(e); err != nil {
+	if err := (text.Terminal{W: &b}).Exploration(e); err != nil {
 		return "", err
 	}
 	return "", fmt.Errorf("%w on redis-server %s: %s\n%s", errBroken, servers.ServerVersion, broken.Why, &b)

@@ -328,7 +328,7 @@ func (c comparison) detail(x reports.ComparisonCell) comparedDetail {
 		d.Sentences = append(d.Sentences, "declared: "+why)
 	}
 	for _, u := range x.KnownToBreak {
-		d.Sentences = append(d.Sentences, "not tried: "+reports.UntriedSentence(u))
+		d.Sentences = append(d.Sentences, "not tried: "+untriedSentence(u))
 	}
 	verdicts := map[string]string{}
 	for _, r := range x.Rounds {

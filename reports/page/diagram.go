@@ -420,7 +420,7 @@ func (d *drawing) bandEdges() (left, right int) {
 // bandLines are the words of such a step, in the lines that a band has room for.
 func (d *drawing) bandLines(s reports.Step) []string {
 	left, right := d.bandEdges()
-	return reports.Folded(s.Told(d.masters).Command, int(float64(right-left-16)/d.char))
+	return reports.Folded(s.Words(d.masters).Command, int(float64(right-left-16)/d.char))
 }
 
 // band draws a step of nobody across the lifelines.
@@ -440,7 +440,7 @@ func (d *drawing) band(s reports.Step, y int) {
 // alone draws a step in which a client asks nothing of a server.
 func (d *drawing) alone(s reports.Step, y int) {
 	x := d.clientX(s.Client)
-	text := s.Told(d.masters).Command
+	text := s.Words(d.masters).Command
 	if s.Kind == reports.StepCrash {
 		d.Lines = append(d.Lines, segment{x - 11, y + 7, x + 11, y + 29, "crash"}, segment{x - 11, y + 29, x + 11, y + 7, "crash"})
 		d.text(x+18, y+23, "", "note dead", text)
@@ -491,7 +491,7 @@ func (d *drawing) request(i, y int) {
 	s := d.c.Steps[i]
 	class := clientClass(s.Client)
 	x, node := d.clientX(s.Client)+barHalf, d.nodeX(s)
-	t := s.Told(d.masters)
+	t := s.Words(d.masters)
 	said := d.words(x+8, y+line1, "command", t.Command, nil)
 	switch s.Kind {
 	case reports.StepLost:
@@ -546,7 +546,7 @@ func (d *drawing) underWay(i, x, node, y int, class string) {
 // arrives words the end of such a request's way, beside the node's lifeline.
 func (d *drawing) arrives(s reports.Step, y int) {
 	node := d.nodeX(s)
-	t := s.Told(d.masters)
+	t := s.Words(d.masters)
 	text := reports.Joined(" → ", t.Command, t.Answer)
 	room := node - 12 - d.leftmost
 	d.text(node-14, y+line1+22-4, "end", "command", reports.Cut(text, int(float64(room)/d.char)))

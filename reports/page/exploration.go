@@ -152,7 +152,7 @@ func (e exploration) numbers() []number {
 // entry puts a step into the page's words.
 func (c counterexample) entry(i, masters int) Entry {
 	s := c.Steps[i]
-	t := s.Told(masters)
+	t := s.Words(masters)
 	e := Entry{Number: i + 1, At: reports.Millis(s.AtMS), Who: c.By(s), Command: t.Command, Answer: t.Answer, Note: t.Note, Redis: s.Holds(),
 		Changed: i == 0 || s.Redis != c.Steps[i-1].Redis, Breaks: i == len(c.Steps)-1, Marks: s.Marks}
 	if e.Who != "" {

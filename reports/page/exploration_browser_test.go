@@ -10,11 +10,12 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"oversell/reports"
+	"oversell/reports/reportstest"
 )
 
 // explorationPages looks at the pages of explorations as people do.
 func explorationPages(t *testing.T, ctx context.Context, o *overheard) {
-	for name, e := range explorations() {
+	for name, e := range reportstest.Explorations() {
 		url := "file://" + explorationFile(t, name, e)
 		if err := chromedp.Run(ctx, chromedp.Navigate(url)); err != nil {
 			t.Fatal(err)

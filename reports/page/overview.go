@@ -61,10 +61,10 @@ func (in OverviewInput) runs() (rows []overviewRow) {
 	for i, o := range in.Runs {
 		r := o.Run
 		row := overviewRow{ID: fmt.Sprintf("run-%d", i+1), Name: o.Name, Page: o.Page, Title: r.Title(), Class: r.Verdict, Icon: icons[r.Verdict], Verdict: r.Verdict,
-			Sold: r.SoldText(), Rate: reports.Thousands(int64(r.Throughput)), Main: r.MainKind(), Latency: r.LatencyText(r.MainKind()), Broke: r.BrokeWord(), Without: r.Without(), Struck: r.FaultsText()}
+			Sold: r.SoldOfStock(), Rate: reports.Thousands(int64(r.Throughput)), Main: r.MainKind(), Latency: r.LatencySummary(r.MainKind()), Broke: r.BrokeWord(), Without: r.Without(), Struck: r.FaultCounts()}
 		row.Surprise = r.Surprise()
 		if r.Verdict == reports.Pass {
-			row.Sentences = append(row.Sentences, reports.Upper(r.Seen())+strings.TrimPrefix(r.DeclaredText(), ", as declared"))
+			row.Sentences = append(row.Sentences, upper(r.Seen())+strings.TrimPrefix(r.VersusDeclared(), ", as declared"))
 		}
 		if r.Why != "" {
 			row.Sentences = append(row.Sentences, reports.Joined("; ", r.Why, r.NotTried()))

@@ -159,9 +159,9 @@ func expectationOf(r *reports.Run) string {
 	case r.Surprise():
 		return r.Expected + "; no flaw declares what broke"
 	case r.Verdict == r.Expected:
-		return r.Expected + r.DeclaredText()
+		return r.Expected + r.VersusDeclared()
 	}
-	return reports.Joined("; ", r.Expected, reports.NotSeenText(r.NotSeen()))
+	return reports.Joined("; ", r.Expected, reports.DeclaredNotSeen(r.NotSeen()))
 }
 
 // listOf joins what is not empty.
@@ -230,7 +230,7 @@ func faultRows(r *reports.Run) (rows []faultRow) {
 func phaseRows(r *reports.Run) (rows []phaseRow) {
 	main := r.MainKind()
 	for _, p := range r.Phases {
-		rows = append(rows, phaseRow{p.Name + " the faults", reports.Seconds(p.FromMS), reports.Seconds(p.ToMS), p.Rate(), p.LatencyText(main)})
+		rows = append(rows, phaseRow{p.Name + " the faults", reports.Seconds(p.FromMS), reports.Seconds(p.ToMS), p.Rate(), p.LatencySummary(main)})
 	}
 	return rows
 }
@@ -303,13 +303,13 @@ func remarksOn(r *reports.Run) (list []string) {
 		list = append(list, "the history is incomplete: "+r.Cut)
 	}
 	if r.FirstOverrun != "" {
-		list = append(list, fmt.Sprintf("%s outlived the lease; the first: %s", reports.CriticalSections(r.Overruns), r.FirstOverrun))
+		list = append(list, fmt.Sprintf("%s outlived the lease; the first: %s", reports.Count(int64(r.Overruns), "section"), r.FirstOverrun))
 	}
 	for _, why := range r.ExpectedWhy {
 		list = append(list, "declared: "+why)
 	}
 	for _, u := range r.KnownToBreak {
-		list = append(list, "not tried: "+reports.UntriedSentence(u))
+		list = append(list, "not tried: "+untriedSentence(u))
 	}
 	return append(list, r.Notes...)
 }

@@ -12,6 +12,7 @@ import (
 
 	"oversell/history"
 	"oversell/reports"
+	"oversell/reports/reportstest"
 	"oversell/variant"
 )
 
@@ -223,7 +224,7 @@ func pagesForTest(*testing.T) map[string]func(io.Writer) error {
 		for _, run := range []RunInput{takenOver(), frozen(), givenTwice()} {
 			in.Runs = append(in.Runs, OverviewRun{Run: run.Run, Name: "runs/" + run.Run.Scenario, Page: "01/report.html"})
 		}
-		for _, e := range explorations() {
+		for _, e := range reportstest.Explorations() {
 			in.Explorations = append(in.Explorations, e)
 		}
 		return Overview(w, in)

@@ -268,7 +268,7 @@ func (s story) steps(class func(client int32) string) (steps []narrated) {
 func headline(r *reports.Run, s story) string {
 	switch {
 	case r.Verdict == reports.Pass:
-		return reports.Upper(r.Seen())
+		return upper(r.Seen())
 	case r.Verdict == reports.Inconclusive:
 		return "Inconclusive: " + r.Why
 	case s.effect != nil && s.effect.Name == variant.NoOversell && r.Sold != nil && r.Stock != nil:

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -339,4 +340,21 @@ func outcomeTag(op history.Op) string {
 		return ": refused"
 	}
 	return ""
+}
+
+// upper starts with a capital letter.
+func upper(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+// untriedSentence tells of a condition that was not tried.
+func untriedSentence(u history.Untried) string {
+	var broken []string
+	for _, p := range u.Breaks {
+		broken = append(broken, fmt.Sprintf("%s of the %s", p.Property, p.Of))
+	}
+	return fmt.Sprintf("%s, which breaks %s: %s", u.Under, strings.Join(broken, ", "), u.Why)
 }

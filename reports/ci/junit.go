@@ -1,4 +1,6 @@
-package reports
+// Package ci draws a gate for continuous integration: as a JUnit file and as annotations
+// that GitHub Actions shows beside the plan. The sentences are those of package reports.
+package ci
 
 import (
 	"encoding/xml"
@@ -8,6 +10,7 @@ import (
 	"strings"
 
 	"oversell/internal/printable"
+	"oversell/reports"
 )
 
 // The elements of a JUnit file, as Jenkins and Surefire have them.
@@ -49,16 +52,16 @@ type (
 // combination of variants × property × fault, with the witness in the body of a failure.
 // What is inconclusive is an error, so that nobody takes it for passed. Characters that XML
 // has not become U+FFFD, as encoding/xml does it.
-func (g Gate) JUnit(w io.Writer) error {
+func JUnit(w io.Writer, g reports.Gate) error {
 	g = printable.Of(g)
 	all := junitSuites{Name: "oversell gate " + g.Plan, Time: inSeconds(g.ElapsedMS)}
 	for _, e := range g.Safety {
-		all.add(e.junit())
+		all.add(entrySuite(e))
 	}
 	for _, p := range g.Performance {
-		all.add(p.junit())
+		all.add(performanceSuite(p))
 	}
-	if rest := g.junitRest(); len(rest.Cases) > 0 {
+	if rest := gateSuite(g); len(rest.Cases) > 0 {
 		all.add(rest)
 	}
 	if _, err := io.WriteString(w, xml.Header); err != nil {
@@ -96,42 +99,42 @@ func (all *junitSuites) add(s junitSuite) {
 	all.Suites = append(all.Suites, s)
 }
 
-func (e GateEntry) junit() junitSuite {
+func entrySuite(e reports.GateEntry) junitSuite {
 	s := junitSuite{Name: e.Name}
 	total := 0.0
 	for _, c := range e.Cases {
 		total += c.ElapsedMS
-		s.Cases = append(s.Cases, c.junit(e)...)
+		s.Cases = append(s.Cases, caseResults(e, c)...)
 	}
 	if len(s.Cases) == 0 {
-		s.Cases = []junitCase{{Name: e.Kind, Classname: e.class(), Error: undecidedCase(strings.Join(e.Notes, "; "))}}
-	} else if e.Verdict == Inconclusive && !slices.ContainsFunc(e.Cases, func(c GateCase) bool { return c.Verdict == Inconclusive }) {
-		s.Cases = append(s.Cases, junitCase{Name: "ran to its end", Classname: e.class(), Error: undecidedCase(strings.Join(e.Notes, "; "))})
+		s.Cases = []junitCase{{Name: e.Kind, Classname: class(e), Error: undecidedCase(strings.Join(e.Notes, "; "))}}
+	} else if e.Verdict == reports.Inconclusive && !slices.ContainsFunc(e.Cases, func(c reports.GateCase) bool { return c.Verdict == reports.Inconclusive }) {
+		s.Cases = append(s.Cases, junitCase{Name: "ran to its end", Classname: class(e), Error: undecidedCase(strings.Join(e.Notes, "; "))})
 	}
 	s.Time = inSeconds(total)
 	return s
 }
 
-func (e GateEntry) class() string { return "oversell." + e.Name }
+func class(e reports.GateEntry) string { return "oversell." + e.Name }
 
 func undecidedCase(why string) *junitReason {
-	return &junitReason{Type: Inconclusive, Message: why, Text: why}
+	return &junitReason{Type: reports.Inconclusive, Message: why, Text: why}
 }
 
-// junit are the cases of a combination: its properties, its faults, its control, its
+// caseResults are the cases of a combination: its properties, its faults, its control, its
 // limits, and whether it decided anything at all.
-func (c GateCase) junit(e GateEntry) (cases []junitCase) {
+func caseResults(e reports.GateEntry, c reports.GateCase) (cases []junitCase) {
 	name := func(what string) string { return fmt.Sprintf("%s: %s under %s", c.Title, what, c.Under()) }
 	add := func(what, out string, failure, error *junitReason) {
-		cases = append(cases, junitCase{Name: name(what), Classname: e.class(), Failure: failure, Error: error, Output: out})
+		cases = append(cases, junitCase{Name: name(what), Classname: class(e), Failure: failure, Error: error, Output: out})
 	}
 	for _, p := range c.Properties {
-		failure, error := p.junit(e)
-		add(p.label(), p.seen(), failure, error)
+		failure, error := propertyReason(e, p)
+		add(p.Label(), p.Seen(), failure, error)
 	}
 	for _, f := range c.Faults {
 		var error *junitReason
-		if c.Verdict == Pass { // what became of it did not matter
+		if c.Verdict == reports.Pass { // what became of it did not matter
 		} else if f.Fired == 0 {
 			error = undecidedCase(fmt.Sprintf("the fault %q never struck", f.Name))
 		} else if f.Failed != "" {
@@ -142,16 +145,16 @@ func (c GateCase) junit(e GateEntry) (cases []junitCase) {
 	if c.Control != nil {
 		var error *junitReason
 		if !c.Control.Good {
-			error = undecidedCase(c.Control.sentence())
+			error = undecidedCase(c.Control.Sentence())
 		}
-		add("the control is caught", strings.Join(c.Control.failed(), "\n"), nil, error)
+		add("the control is caught", strings.Join(c.Control.TriedInVain(), "\n"), nil, error)
 	}
 	for _, l := range c.Limits {
 		var failure, error *junitReason
 		switch {
-		case c.Verdict == Pass:
+		case c.Verdict == reports.Pass:
 		case l.Exceeded():
-			failure = &junitReason{Type: Slower, Message: l.Sentence(), Text: l.Sentence()}
+			failure = &junitReason{Type: reports.Slower, Message: l.Sentence(), Text: l.Sentence()}
 		case l.MeasuredMS == nil:
 			error = undecidedCase(l.Sentence())
 		}
@@ -159,9 +162,9 @@ func (c GateCase) junit(e GateEntry) (cases []junitCase) {
 	}
 	var failure, error *junitReason
 	switch c.Verdict {
-	case Violated:
-		failure = &junitReason{Type: Violated, Message: c.Why, Text: c.Sentence()}
-	case Inconclusive:
+	case reports.Violated:
+		failure = &junitReason{Type: reports.Violated, Message: c.Why, Text: c.Sentence()}
+	case reports.Inconclusive:
 		error = undecidedCase(c.Why)
 	}
 	add("verdict", c.Sentence(), failure, error)
@@ -169,45 +172,45 @@ func (c GateCase) junit(e GateEntry) (cases []junitCase) {
 	return cases
 }
 
-// junit is what a property of an entry came to. Of one that must break, any may.
-func (p GateProperty) junit(e GateEntry) (failure, error *junitReason) {
+// propertyReason is what a property of an entry came to. Of one that must break, any may.
+func propertyReason(e reports.GateEntry, p reports.GateProperty) (failure, error *junitReason) {
 	switch {
-	case e.Expect == Violated:
+	case e.Expect == reports.Violated:
 		return nil, nil
-	case p.Result == Broken:
-		return &junitReason{Type: Violated, Message: p.Why, Text: p.Text()}, nil
-	case p.Result == Unknown:
+	case p.Result == reports.Broken:
+		return &junitReason{Type: reports.Violated, Message: p.Why, Text: p.Text()}, nil
+	case p.Result == reports.Unknown:
 		return nil, undecidedCase(p.Why)
 	}
 	return nil, nil
 }
 
-func (p GatePerformance) junit() junitSuite {
+func performanceSuite(p reports.GatePerformance) junitSuite {
 	s := junitSuite{Name: p.Name, Time: inSeconds(p.ElapsedMS)}
 	class := "oversell." + p.Name
 	for _, m := range p.Measures {
 		c := junitCase{Name: m.Name, Classname: class, Output: m.Sentence()}
 		switch m.Verdict {
-		case Slower:
-			c.Failure = &junitReason{Type: Slower, Message: m.Sentence(), Text: m.Sentence()}
-		case Inconclusive:
+		case reports.Slower:
+			c.Failure = &junitReason{Type: reports.Slower, Message: m.Sentence(), Text: m.Sentence()}
+		case reports.Inconclusive:
 			c.Error = undecidedCase(m.Sentence())
 		}
 		s.Cases = append(s.Cases, c)
 	}
 	for _, b := range p.Broken {
-		s.Cases = append(s.Cases, junitCase{Name: b.label(), Classname: class, Failure: &junitReason{Type: Violated, Message: b.Why, Text: b.Text()}})
+		s.Cases = append(s.Cases, junitCase{Name: b.Label(), Classname: class, Failure: &junitReason{Type: reports.Violated, Message: b.Why, Text: b.Text()}})
 	}
 	verdict := junitCase{Name: "verdict", Classname: class, Time: s.Time}
-	if p.Verdict == Inconclusive {
+	if p.Verdict == reports.Inconclusive {
 		verdict.Error = undecidedCase(p.Why)
 	}
 	s.Cases = append(s.Cases, verdict)
 	return s
 }
 
-// junitRest is what concerns the gate as a whole.
-func (g Gate) junitRest() (s junitSuite) {
+// gateSuite is what concerns the gate as a whole.
+func gateSuite(g reports.Gate) (s junitSuite) {
 	s = junitSuite{Name: "the gate itself", Time: inSeconds(0)}
 	for _, m := range g.Missing {
 		s.Cases = append(s.Cases, junitCase{Name: "guarded by the baseline", Classname: "oversell.gate", Error: undecidedCase(m)})
@@ -216,7 +219,7 @@ func (g Gate) junitRest() (s junitSuite) {
 		s.Cases = append(s.Cases, junitCase{Name: "ran to its end", Classname: "oversell.gate", Error: undecidedCase("the gate was stopped before its end")})
 	}
 	if g.Failed != "" {
-		s.Cases = append(s.Cases, junitCase{Name: "surroundings", Classname: "oversell.gate", Error: &junitReason{Type: Failed, Message: g.Failed, Text: g.Failed}})
+		s.Cases = append(s.Cases, junitCase{Name: "surroundings", Classname: "oversell.gate", Error: &junitReason{Type: reports.Failed, Message: g.Failed, Text: g.Failed}})
 	}
 	return s
 }

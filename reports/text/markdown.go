@@ -1,4 +1,4 @@
-package reports
+package text
 
 import (
 	"fmt"
@@ -8,25 +8,26 @@ import (
 
 	"oversell/internal/phrase"
 	"oversell/internal/printable"
+	"oversell/reports"
 )
 
 // longestMarkdown is the most that a summary takes, far below the 1 MiB that GitHub
 // shows of a step.
 const longestMarkdown = 64 << 10
 
-// Markdown writes the gate as GitHub Flavored Markdown: the verdict first, a table, and
+// GateMarkdown writes the gate as GitHub Flavored Markdown: the verdict first, a table, and
 // the stories of what is red.
-func (g Gate) Markdown(w io.Writer) error {
+func GateMarkdown(w io.Writer, g reports.Gate) error {
 	g = printable.Of(g)
 	head := fmt.Sprintf("## oversell gate: %s\n\n", escaped(g.Headline()))
-	blocks := []string{g.markdownTable()}
+	blocks := []string{markdownTable(g)}
 	for _, e := range g.Safety {
 		for _, c := range e.Cases {
-			blocks = append(blocks, c.markdown(e))
+			blocks = append(blocks, markdownCase(e, c))
 		}
 	}
 	for _, p := range g.Performance {
-		blocks = append(blocks, p.markdown())
+		blocks = append(blocks, markdownPerformance(p))
 	}
 	for _, m := range g.Missing {
 		blocks = append(blocks, fmt.Sprintf("- missing: %s\n", escaped(m)))
@@ -37,15 +38,6 @@ func (g Gate) Markdown(w io.Writer) error {
 	foot := fmt.Sprintf("\nPlan %s, seed %d, %s; again with:\n\n%s", code(g.Plan), g.Seed, escaped(g.Machine.String()), fenced(g.Command))
 	_, err := io.WriteString(w, head+fitting(blocks, longestMarkdown-len(head)-len(foot))+foot)
 	return err
-}
-
-// String is the machine in a few words.
-func (m Machine) String() string {
-	s := fmt.Sprintf("%s, %s, %s, %s", m.CPU, phrase.Count(m.Cores, "core"), m.OS, m.Go)
-	if m.Redis != "" {
-		s += ", Redis " + m.Redis
-	}
-	return s
 }
 
 // fitting joins what fits, in order, and says how much does not.
@@ -65,19 +57,19 @@ func fitting(blocks []string, room int) string {
 // mostRows bounds the table.
 const mostRows = 100
 
-func (g Gate) markdownTable() string {
+func markdownTable(g reports.Gate) string {
 	var b strings.Builder
 	b.WriteString("| | entry | what | under | verdict | measured |\n|---|---|---|---|---|---|\n")
-	rows := g.rows()
+	rows := gateRows(g)
 	for i, r := range rows {
 		if i == mostRows {
 			fmt.Fprintf(&b, "\n…and %d rows more.\n", len(rows)-i)
 			break
 		}
 		mark := "❌"
-		if strings.HasPrefix(r.verdict, Pass) {
+		if strings.HasPrefix(r.verdict, reports.Pass) {
 			mark = "✅"
-		} else if r.verdict == Inconclusive {
+		} else if r.verdict == reports.Inconclusive {
 			mark = "❔"
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", mark, tableCell(r.entry), tableCell(r.what), tableCell(r.under), tableCell(r.verdict), tableCell(r.measured))
@@ -86,7 +78,7 @@ func (g Gate) markdownTable() string {
 	return b.String()
 }
 
-// cell shortens and escapes what stands in a cell of a table.
+// tableCell shortens and escapes what stands in a cell of a table.
 func tableCell(s string) string { return escaped(shortened(s, 200)) }
 
 func shortened(s string, most int) string {
@@ -96,14 +88,14 @@ func shortened(s string, most int) string {
 	return string([]rune(s)[:most-1]) + "…"
 }
 
-// markdown is the sentence of a case and, of a red one, its story, folded.
-func (c GateCase) markdown(e GateEntry) string {
+// markdownCase is the sentence of a case and, of a red one, its story, folded.
+func markdownCase(e reports.GateEntry, c reports.GateCase) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "- **%s**, %s under %s: %s.\n", escaped(e.Name), escaped(c.Title), escaped(c.Under()), escaped(c.Sentence()))
-	for _, s := range append(c.Control.failed(), c.seen()...) {
+	for _, s := range append(c.Control.TriedInVain(), c.Seen()...) {
 		fmt.Fprintf(&b, "  - %s\n", escaped(s))
 	}
-	if c.Verdict == Pass {
+	if c.Verdict == reports.Pass {
 		return b.String()
 	}
 	fmt.Fprintf(&b, "\n<details><summary>%s: %s, %s</summary>\n\n", htmlEscaped(e.Name), htmlEscaped(c.Title), htmlEscaped(c.Verdict))
@@ -111,11 +103,11 @@ func (c GateCase) markdown(e GateEntry) string {
 		fmt.Fprintf(&b, "%s\n\n", escaped(c.Why))
 	}
 	for _, p := range c.Properties {
-		if p.Result == Broken && e.Expect == Pass {
-			fmt.Fprintf(&b, "**%s**\n\n%s\n", escaped(p.label()), fenced(shortened(p.Text(), 8000)))
+		if p.Result == reports.Broken && e.Expect == reports.Pass {
+			fmt.Fprintf(&b, "**%s**\n\n%s\n", escaped(p.Label()), fenced(shortened(p.Text(), 8000)))
 		}
 	}
-	if s := c.struck(); s != "" {
+	if s := c.Struck(); s != "" {
 		fmt.Fprintf(&b, "%s\n\n", escaped(s))
 	}
 	for _, l := range c.Limits {
@@ -128,9 +120,9 @@ func (c GateCase) markdown(e GateEntry) string {
 	return b.String()
 }
 
-func (p GatePerformance) markdown() string {
+func markdownPerformance(p reports.GatePerformance) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "- **%s**, %s against %s, %s: %s.\n", escaped(p.Name), escaped(p.Candidate), escaped(p.Baseline), phrase.Count(p.Rounds, "round"), escaped(p.Verdict))
+	fmt.Fprintf(&b, "- **%s**, %s against %s, %s: %s.\n", escaped(p.Name), escaped(p.Candidate), escaped(p.Baseline), reports.Count(int64(p.Rounds), "round"), escaped(p.Verdict))
 	for _, m := range p.Measures {
 		fmt.Fprintf(&b, "  - %s: %s\n", escaped(m.Verdict), escaped(m.Sentence()))
 	}
@@ -138,7 +130,7 @@ func (p GatePerformance) markdown() string {
 		fmt.Fprintf(&b, "  - %s\n", escaped(p.Why))
 	}
 	for _, q := range p.Broken {
-		fmt.Fprintf(&b, "\n<details><summary>%s</summary>\n\n%s\n</details>\n\n", htmlEscaped(q.label()), fenced(shortened(q.Text(), 8000)))
+		fmt.Fprintf(&b, "\n<details><summary>%s</summary>\n\n%s\n</details>\n\n", htmlEscaped(q.Label()), fenced(shortened(q.Text(), 8000)))
 	}
 	return b.String()
 }

@@ -1,14 +1,13 @@
-package reports
+package text
 
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strings"
-	"text/tabwriter"
 	"unicode/utf8"
 
 	"oversell/internal/printable"
+	"oversell/reports"
 )
 
 const (
@@ -22,20 +21,20 @@ const (
 
 // Exploration writes what a search found: the verdict, the schedule that breaks
 // the promise, if there is one, and what was searched.
-func (t Terminal) Exploration(e Exploration) error {
+func (t Terminal) Exploration(e reports.Exploration) error {
 	e = printable.Of(e)
 	var b strings.Builder
 	fmt.Fprintln(&b, t.emphasize(e.Headline(), e.Verdict))
-	if e.Verdict == Pass && e.Why != "" {
+	if e.Verdict == reports.Pass && e.Why != "" {
 		fmt.Fprintln(&b, e.Why)
 	}
 	if c := e.Counterexample; c != nil {
-		fmt.Fprintf(&b, "\n%s\n%s\n", c.table(e.Masters), c.sentence())
+		fmt.Fprintf(&b, "\n%s\n%s\n", scheduleTable(*c, e.Masters), fmt.Sprintf("%s violated: %s", c.Property, c.Sentence))
 	}
-	fmt.Fprintf(&b, "\n%s\n", e.searched())
+	fmt.Fprintf(&b, "\n%s\n", searched(e))
 	t.properties(&b, e.Properties)
-	e.bounds(&b)
-	if e.Verdict != Violated {
+	writeBounds(&b, e)
+	if e.Verdict != reports.Violated {
 		list(&b, "Not checked", e.NotChecked)
 	}
 	if e.Command != "" {
@@ -47,7 +46,7 @@ func (t Terminal) Exploration(e Exploration) error {
 
 // emphasize colours the start of a headline, up to the colon.
 func (t Terminal) emphasize(headline, verdict string) string {
-	color, ok := map[string]string{Pass: "32", Violated: "31", Inconclusive: "33"}[verdict]
+	color, ok := map[string]string{reports.Pass: "32", reports.Violated: "31", reports.Inconclusive: "33"}[verdict]
 	if !t.Color || !ok {
 		return headline
 	}
@@ -56,7 +55,7 @@ func (t Terminal) emphasize(headline, verdict string) string {
 }
 
 // searched says what was searched and what was to be expected of it.
-func (e Exploration) searched() string {
+func searched(e reports.Exploration) string {
 	s := "Searched: " + e.Title()
 	if d := e.Declared(); d != "" {
 		s += "; the outcome is " + e.Verdict + ", " + d
@@ -68,28 +67,20 @@ func (e Exploration) searched() string {
 }
 
 // properties writes a line for each property.
-func (t Terminal) properties(b *strings.Builder, ps []Property) {
+func (t Terminal) properties(b *strings.Builder, ps []reports.Property) {
 	if len(ps) == 0 {
 		return
 	}
-	var text strings.Builder
-	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	for _, p := range ps {
-		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", p.Of, p.Name, p.Result, p.Why)
-	}
-	w.Flush() // to memory
-	for line := range strings.Lines(text.String()) {
-		line = strings.TrimRight(line, " \n")
-		if t.Color {
-			line = paintResult(line)
+	t.align(b, paintResult, func(w io.Writer) {
+		for _, p := range ps {
+			fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", p.Of, p.Name, p.Result, p.Why)
 		}
-		fmt.Fprintln(b, line)
-	}
+	})
 }
 
 // paintResult colours the result of a property.
 func paintResult(line string) string {
-	for _, c := range []struct{ word, color string }{{" " + Holds, "32"}, {" " + Broken, "31"}, {" " + Unknown, "33"}} {
+	for _, c := range []struct{ word, color string }{{" " + reports.Holds, "32"}, {" " + reports.Broken, "31"}, {" " + reports.Unknown, "33"}} {
 		if before, after, ok := strings.Cut(line, c.word); ok && (after == "" || after[0] == ' ') {
 			return before + "\x1b[" + c.color + "m" + c.word + "\x1b[0m" + after
 		}
@@ -97,26 +88,15 @@ func paintResult(line string) string {
 	return line
 }
 
-// bounds writes the limits of the search and what it did within them.
-func (e Exploration) bounds(b *strings.Builder) {
-	fmt.Fprintf(b, "\nBounds: %s\n", e.within())
-	list(b, "Effort", e.effort())
+// writeBounds writes the limits of the search and what it did within them.
+func writeBounds(b *strings.Builder, e reports.Exploration) {
+	fmt.Fprintf(b, "\nBounds: %s\n", strings.Join(e.Limits(), ", "))
+	list(b, "Effort", effort(e))
 }
 
-// list writes a headed list, unless it is empty.
-func list(b *strings.Builder, head string, items []string) {
-	if len(items) == 0 {
-		return
-	}
-	fmt.Fprintf(b, "\n%s:\n", head)
-	for _, item := range items {
-		fmt.Fprintf(b, "  - %s\n", item)
-	}
-}
-
-// table is the schedule: a column per client, and what the server held.
-func (c Counterexample) table(masters int) string {
-	g := c.grid(masters)
+// scheduleTable is the schedule: a column per client, and what the server held.
+func scheduleTable(c reports.Counterexample, masters int) string {
+	g := gridOf(c, masters)
 	g.fit(tableWidth)
 	var b strings.Builder
 	g.row(&b, g.titles)
@@ -148,30 +128,25 @@ type gridRow struct {
 	across            string
 }
 
-// grid words the steps. What the server holds is said where it changed.
-func (c Counterexample) grid(masters int) *grid {
+// gridOf words the steps. What the server holds is said where it changed.
+func gridOf(c reports.Counterexample, masters int) *grid {
 	g := &grid{titles: append(append([]string{"#", "t(ms)"}, c.Clients...), "redis")}
 	before := ""
 	for i, s := range c.Steps {
-		r := gridRow{number: fmt.Sprint(i + 1), at: plainMillis(s.AtMS), column: s.Client + 2}
+		r := gridRow{number: fmt.Sprint(i + 1), at: reports.MillisFigure(s.AtMS), column: s.Client + 2}
 		if s.Redis != before || i == 0 {
 			r.redis = s.Holds()
 		}
 		before = s.Redis
-		t := s.Told(masters)
-		r.command, r.outcome = t.Command, Joined("  ", t.outcome(), s.stars())
-		if s.Kind == StepAdvance || c.By(s) == "" {
-			r.across = Joined(" ", r.command, r.outcome)
+		t := s.Words(masters)
+		r.command, r.outcome = t.Command, reports.Joined("  ", outcomeOf(t), stars(s))
+		if s.Kind == reports.StepAdvance || c.By(s) == "" {
+			r.across = reports.Joined(" ", r.command, r.outcome)
 		}
 		g.rows = append(g.rows, r)
 	}
 	g.natural()
 	return g
-}
-
-// Joined joins the parts that are not empty.
-func Joined(by string, parts ...string) string {
-	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), by)
 }
 
 // natural gives every column the width of what stands in it.
@@ -186,7 +161,7 @@ func (g *grid) natural() {
 		widen(1, r.at)
 		widen(len(g.widths)-1, r.redis)
 		if r.across == "" {
-			widen(r.column, Joined(" ", r.command, r.outcome))
+			widen(r.column, reports.Joined(" ", r.command, r.outcome))
 		}
 	}
 }
@@ -216,7 +191,7 @@ func (g *grid) fit(width int) {
 // not fit beside the command, or what the server holds beside both.
 func (g *grid) lines(r gridRow) [][]string {
 	last := len(g.widths) - 1
-	step, redis := g.stepLines(r), Folded(r.redis, g.widths[last])
+	step, redis := g.stepLines(r), reports.Folded(r.redis, g.widths[last])
 	var out [][]string
 	for i := range max(len(step), len(redis)) {
 		line := make([]string, last+1)
@@ -237,27 +212,14 @@ func (g *grid) lines(r gridRow) [][]string {
 // stepLines are the lines of a step in its client's column.
 func (g *grid) stepLines(r gridRow) []string {
 	width := g.widths[r.column]
-	if whole := Joined(" ", r.command, r.outcome); utf8.RuneCountInString(whole) <= width || r.outcome == "" {
+	if whole := reports.Joined(" ", r.command, r.outcome); utf8.RuneCountInString(whole) <= width || r.outcome == "" {
 		return []string{whole}
 	}
 	lines := []string{r.command}
-	for _, part := range Folded(r.outcome, width-2) {
+	for _, part := range reports.Folded(r.outcome, width-2) {
 		lines = append(lines, "  "+part)
 	}
 	return lines
-}
-
-// Folded breaks text at blanks into lines of at most width, where that can be.
-func Folded(text string, width int) (lines []string) {
-	line := ""
-	for word := range strings.FieldsSeq(text) {
-		if line != "" && utf8.RuneCountInString(line+" "+word) > width {
-			lines = append(lines, line)
-			line = ""
-		}
-		line = Joined(" ", line, word)
-	}
-	return append(lines, line)
 }
 
 // row writes cells, cut to their columns.
@@ -267,7 +229,7 @@ func (g *grid) row(b *strings.Builder, cells []string) {
 		if i > 0 {
 			line.WriteString(between)
 		}
-		line.WriteString(pad(Cut(cell, g.widths[i]), g.widths[i]))
+		line.WriteString(pad(reports.Cut(cell, g.widths[i]), g.widths[i]))
 	}
 	fmt.Fprintln(b, strings.TrimRight(line.String(), " "))
 }
@@ -280,27 +242,77 @@ func (g *grid) band(b *strings.Builder, r gridRow) {
 	for _, w := range g.widths[2:last] {
 		width += w
 	}
-	text, redis := Folded(r.across, width-6), Folded(r.redis, g.widths[last])
+	text, redis := reports.Folded(r.across, width-6), reports.Folded(r.redis, g.widths[last])
 	for i := range max(len(text), len(redis)) {
 		cells := []string{pad("", g.widths[0]), pad("", g.widths[1]), "", ""}
 		if i == 0 {
 			cells[0], cells[1] = pad(r.number, g.widths[0]), pad(r.at, g.widths[1])
 		}
 		if i < len(text) {
-			cells[2] = "   " + Cut(text[i], width-6)
+			cells[2] = "   " + reports.Cut(text[i], width-6)
 		}
 		if i == 0 {
-			cells[2] = "── " + Cut(text[0], width-6) + " "
+			cells[2] = "── " + reports.Cut(text[0], width-6) + " "
 			cells[2] += strings.Repeat("─", max(0, width-utf8.RuneCountInString(cells[2])))
 		}
 		if i < len(redis) {
-			cells[3] = Cut(redis[i], g.widths[last])
+			cells[3] = reports.Cut(redis[i], g.widths[last])
 		}
 		cells[2] = pad(cells[2], width)
 		fmt.Fprintln(b, strings.TrimRight(strings.Join(cells, between), " "))
 	}
 }
 
-func pad(text string, width int) string {
-	return text + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(text)))
+// outcomeOf is what comes after the command.
+func outcomeOf(t reports.StepWords) string {
+	var parts []string
+	if t.Answer != "" {
+		parts = append(parts, "-> "+t.Answer)
+	}
+	if t.Note != "" {
+		parts = append(parts, "("+t.Note+")")
+	}
+	return strings.Join(parts, " ")
+}
+
+// stars are the marks as the text shows them.
+func stars(s reports.Step) string {
+	var marks []string
+	for _, m := range s.Marks {
+		marks = append(marks, "*"+m+"*")
+	}
+	return strings.Join(marks, " ")
+}
+
+// effort are sentences that say what the search did.
+func effort(e reports.Exploration) []string {
+	s := e.Stats
+	done := fmt.Sprintf("%s and %s in %s", reports.Count(s.States, "state"), reports.Count(s.Transitions, "transition"), reports.Seconds(s.ElapsedMS))
+	if s.ElapsedMS > 0 {
+		done += ", which is " + reports.PerSecond(s) + " transitions a second"
+	}
+	lines := []string{
+		done + "; the longest schedule has " + reports.Count(int64(s.Depth), "step"),
+		fmt.Sprintf("the real code was run %s, and saw %s", reports.Count(s.Executions, "time"), reports.Count(s.Observed, "different thing")),
+		"along the way: " + strings.Join(happened(e), ", "),
+	}
+	if s.Collision > 0 {
+		lines = append(lines, "two different states were taken for one with a probability of at most "+reports.Chance(s.Collision))
+	}
+	if s.BytesPerState > 0 {
+		lines = append(lines, reports.Size(s.BytesPerState)+" of memory a state")
+	}
+	if s.Random != nil {
+		lines = append(lines, s.Random.String())
+	}
+	return lines
+}
+
+// happened counts what the search brought about. What it did not is said as well:
+// a promise about crashes means little when nothing crashed.
+func happened(e reports.Exploration) []string {
+	s := e.Stats
+	list := []string{reports.Count(s.Entered, e.Entries())}
+	return append(list, reports.Count(s.Advances, "advance")+" of the clock", reports.Count(s.Expiries, "expiry"), reports.Count(s.Lapses, "lease")+" run out", reports.Count(s.Crashes, "crash"),
+		reports.Count(s.Lost, "lost message"), reports.Count(s.Late, "late request"), reports.Count(s.Ends, "end state")+" judged")
 }

@@ -1,4 +1,4 @@
-package reports
+package ci
 
 import (
 	"fmt"
@@ -6,11 +6,12 @@ import (
 	"strings"
 
 	"oversell/internal/printable"
+	"oversell/reports"
 )
 
 // Annotations writes a line for each red entry that GitHub Actions shows at the entry's
 // place in the plan. file is the plan's path from the root of the repository.
-func (g Gate) Annotations(w io.Writer, file string) error {
+func Annotations(w io.Writer, g reports.Gate, file string) error {
 	g = printable.Of(g)
 	var b strings.Builder
 	annotate := func(line, column int, title, message string) {
@@ -18,17 +19,17 @@ func (g Gate) Annotations(w io.Writer, file string) error {
 	}
 	for _, e := range g.Safety {
 		for _, c := range e.Cases {
-			if c.Verdict != Pass {
-				annotate(e.Line, e.Column, e.Name+": "+c.Verdict, c.annotation(e))
+			if c.Verdict != reports.Pass {
+				annotate(e.Line, e.Column, e.Name+": "+c.Verdict, caseMessage(e, c))
 			}
 		}
-		if len(e.Cases) == 0 && e.Verdict != Pass {
+		if len(e.Cases) == 0 && e.Verdict != reports.Pass {
 			annotate(e.Line, e.Column, e.Name+": "+e.Verdict, strings.Join(e.Notes, "; "))
 		}
 	}
 	for _, p := range g.Performance {
-		if p.Verdict != Pass {
-			annotate(p.Line, p.Column, p.Name+": "+p.Verdict, p.annotation())
+		if p.Verdict != reports.Pass {
+			annotate(p.Line, p.Column, p.Name+": "+p.Verdict, performanceMessage(p))
 		}
 	}
 	for _, m := range g.Missing {
@@ -41,11 +42,11 @@ func (g Gate) Annotations(w io.Writer, file string) error {
 	return err
 }
 
-func (c GateCase) annotation(e GateEntry) string {
+func caseMessage(e reports.GateEntry, c reports.GateCase) string {
 	lines := []string{c.Title + " under " + c.Under()}
 	for _, p := range c.Properties {
-		if p.Result == Broken && e.Expect == Pass {
-			lines = append(lines, p.label()+": "+p.Why)
+		if p.Result == reports.Broken && e.Expect == reports.Pass {
+			lines = append(lines, p.Label()+": "+p.Why)
 		}
 	}
 	if c.Why != "" {
@@ -54,13 +55,13 @@ func (c GateCase) annotation(e GateEntry) string {
 	return strings.Join(append(lines, c.Sentence()), "\n")
 }
 
-func (p GatePerformance) annotation() string {
+func performanceMessage(p reports.GatePerformance) string {
 	lines := []string{p.Candidate + " against " + p.Baseline}
 	for _, m := range p.Measures {
 		lines = append(lines, m.Verdict+": "+m.Sentence())
 	}
 	for _, b := range p.Broken {
-		lines = append(lines, b.label()+": "+b.Why)
+		lines = append(lines, b.Label()+": "+b.Why)
 	}
 	if p.Why != "" {
 		lines = append(lines, p.Why)

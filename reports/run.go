@@ -1,0 +1,167 @@
+package reports
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"oversell/variant"
+)
+
+// Title says what ran.
+func (r Run) Title() string {
+	s := r.Scenario
+	for _, part := range []struct{ what, name string }{{"lock", r.Lock}, {"sale", r.Sale}, {"queue", r.Queue}, {"ids", r.IDs}, {"dispatch", r.Dispatch}, {"on", r.SQL}} {
+		if part.name != "" {
+			s += fmt.Sprintf(", %s %s", part.what, part.name)
+		}
+	}
+	return s
+}
+
+// Summary is the outcome in a few words.
+func (r Run) Summary() string {
+	s := r.Verdict
+	if r.Sold != nil {
+		s += ", sold " + r.SoldOfStock()
+	}
+	if n := r.Without(); n != "" {
+		s += ", no violation in " + n + " opportunities"
+	}
+	if broke := r.Broke(); len(broke) > 0 {
+		s += ", broke " + strings.Join(broke, ", ")
+	}
+	return Joined(", ", s, DeclaredNotSeen(r.NotSeen()))
+}
+
+// VersusDeclared compares the verdict with what promises and flaws declare, in words that
+// follow it: ", as declared"; empty where there is nothing to compare.
+func (r Run) VersusDeclared() string {
+	switch {
+	case r.Surprise():
+		return ", and no flaw declares that"
+	case DeclaredNotSeen(r.NotSeen()) != "":
+		return "; " + DeclaredNotSeen(r.NotSeen())
+	case r.Verdict == Inconclusive || r.Expected == "":
+		return ""
+	case r.Verdict == Pass:
+		return ", as declared"
+	}
+	return ", as its flaws declare"
+}
+
+// Without is in how many opportunities nothing broke, of the promise that had the fewest.
+func (r Run) Without() string {
+	n, several := r.fewest()
+	switch {
+	case r.Verdict != Pass || n == 0:
+		return ""
+	case several:
+		return "≥ " + Thousands(n)
+	}
+	return Thousands(n)
+}
+
+// BrokeWord is what broke or, where nothing did, what flaws declare to break.
+func (r Run) BrokeWord() string {
+	return Joined("; ", Joined(", ", r.Broke()...), DeclaredNotSeen(r.NotSeen()), r.NotTried())
+}
+
+// Broke names the promised properties that were broken or, when none was, the
+// others that were, in brackets.
+func (r Run) Broke() []string {
+	var promised, others []string
+	for _, p := range r.Properties {
+		switch {
+		case p.Result == Broken:
+			promised = append(promised, p.Label(r))
+		case p.Result == NotClaimed && p.Measured == Broken && r.PromisesOf(p.Of):
+			others = append(others, "("+p.Label(r)+")")
+		}
+	}
+	if len(promised) > 0 {
+		return promised
+	}
+	return others
+}
+
+// PromisesOf tells whether anything at all was promised about an object. Of one
+// that promises nothing, such as no lock, it goes without saying what it broke.
+func (r Run) PromisesOf(o variant.Object) bool {
+	return slices.ContainsFunc(r.Properties, func(p Property) bool { return p.Of == o && p.Result != NotClaimed })
+}
+
+// Label is the property's name, with the object where two objects share it.
+func (p Property) Label(r Run) string {
+	for _, q := range r.Properties {
+		if q.Name == p.Name && q.Of != p.Of {
+			return fmt.Sprintf("%s (%s)", p.Name, p.Of)
+		}
+	}
+	return string(p.Name)
+}
+
+// SoldOfStock is how much was sold of how much: "500/500", or "499/500 +1?" where the
+// outcome of one purchase is unknown; empty without a sale.
+func (r Run) SoldOfStock() string {
+	if r.Sold == nil || r.Stock == nil {
+		return ""
+	}
+	s := fmt.Sprintf("%d/%d", *r.Sold, *r.Stock)
+	if *r.Unknown > 0 {
+		s += fmt.Sprintf(" +%d?", *r.Unknown)
+	}
+	return s
+}
+
+// LatencySummary is p50 / p99 / p99.9 of one kind of operation, in milliseconds; empty if
+// there was none.
+func (r Run) LatencySummary(kind string) string {
+	l, ok := r.Latency[kind]
+	if !ok {
+		return ""
+	}
+	return Short(l.Call.P50) + " / " + Short(l.Call.P99) + " / " + Short(l.Call.P999)
+}
+
+// MainKind is the operation whose latency tells most of a run.
+func (r Run) MainKind() string {
+	for _, kind := range []string{"acquire", "pop", "take", "buy", "next-id"} {
+		if _, ok := r.Latency[kind]; ok && (kind != "acquire" || r.PromisesOf(variant.Lock)) { // no lock is obtained in no time
+			return kind
+		}
+	}
+	return "acquire"
+}
+
+// Sum counts the runs by outcome.
+func (d Document) Sum() string {
+	count := map[string]int{}
+	declared, surprises, unseen := 0, 0, 0
+	for _, r := range d.Runs {
+		count[r.Verdict]++
+		if r.Verdict != Inconclusive && r.Expected != "" {
+			declared++
+		}
+		if r.Surprise() {
+			surprises++
+		}
+		if len(r.NotSeen()) > 0 {
+			unseen++
+		}
+	}
+	s := fmt.Sprintf("%d passed, %d violated, %d inconclusive", count[Pass], count[Violated], count[Inconclusive])
+	switch {
+	case declared == 0:
+		return s
+	case surprises > 0:
+		return s + fmt.Sprintf("; %d not as declared (marked with !)", surprises)
+	case unseen > 0:
+		return s + fmt.Sprintf("; nothing broke that no flaw declares, and in %s a declared flaw was not seen", Count(int64(unseen), "run"))
+	}
+	s += "; every decided outcome is the one that promises and flaws declare"
+	if declared < count[Pass]+count[Violated] {
+		s += ", where they declare one"
+	}
+	return s
+}

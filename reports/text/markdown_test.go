@@ -1,0 +1,79 @@
+package text
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/renderer/html"
+
+	"oversell/reports"
+	"oversell/reports/reportstest"
+)
+
+// TestMarkdown: rendered as GitHub does, it has the verdict first, a table whose rows all
+// have six cells, and no tag but its own.
+func TestMarkdown(t *testing.T) {
+	g := reportstest.Gate()
+	page, source := rendered(t, g)
+	if !strings.HasPrefix(page, "<h2>oversell gate: RED: violated") {
+		t.Errorf("it does not begin with the verdict:\n%s", page)
+	}
+	rows := strings.Count(page, "<tr>")
+	if rows != 6 || strings.Count(page, "<td>")+strings.Count(page, "<td ") != (rows-1)*6 {
+		t.Errorf("%d rows with %d cells:\n%s", rows, strings.Count(page, "<td"), page)
+	}
+	for _, want := range []string{
+		"a|b `c`, &lt;d&gt; 100%: *e* &amp;", "3/1284 = 0.23 %", "<details><summary>", "client 2 acquire order", "*a story*", "<td>a|b `c`, ", "lock lua-release, sale plain",
+		"crash after `ZREM`",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("%q is not in\n%s\n%s", want, page, source)
+		}
+	}
+	for _, never := range []string{"<d>", "<em>", "<strong>e", "<p>|"} {
+		if strings.Contains(page, never) {
+			t.Errorf("%q is in\n%s", never, page)
+		}
+	}
+	if strings.Count(page, "<details>") != strings.Count(page, "</details>") {
+		t.Errorf("unbalanced details:\n%s", page)
+	}
+}
+
+func rendered(t *testing.T, g reports.Gate) (page, source string) {
+	t.Helper()
+	var b, out bytes.Buffer
+	if err := GateMarkdown(&b, g); err != nil {
+		t.Fatal(err)
+	}
+	// Unsafe, as GitHub, which lets details and summary through.
+	if err := goldmark.New(goldmark.WithExtensions(extension.GFM), goldmark.WithRendererOptions(html.WithUnsafe())).Convert(b.Bytes(), &out); err != nil {
+		t.Fatal(err)
+	}
+	return out.String(), b.String()
+}
+
+// TestMarkdownIsCut: however much there is to tell, a summary stays small and says what
+// it leaves out.
+func TestMarkdownIsCut(t *testing.T) {
+	g := reportstest.Gate()
+	long := strings.Repeat("a long story | ", 2000)
+	for i := range 300 {
+		e := g.Safety[1]
+		e.Name = fmt.Sprintf("%s %d", e.Name, i)
+		e.Cases = []reports.GateCase{g.Safety[1].Cases[0]}
+		e.Cases[0].Properties = []reports.GateProperty{{Name: "mutual-exclusion", Of: "lock", Result: reports.Broken, Why: long}}
+		g.Safety = append(g.Safety, e)
+	}
+	page, source := rendered(t, g)
+	if len(source) > longestMarkdown || !strings.Contains(page, "sections are left out") || !strings.Contains(page, "rows more") || !strings.HasPrefix(page, "<h2>oversell gate: RED") {
+		t.Errorf("%d bytes, which end in …%s", len(source), source[max(0, len(source)-600):])
+	}
+	if strings.Count(page, "<details>") != strings.Count(page, "</details>") {
+		t.Error("it was cut within details")
+	}
+}

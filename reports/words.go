@@ -1,0 +1,167 @@
+package reports
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/dustin/go-humanize"
+
+	"oversell/internal/phrase"
+	"oversell/variant"
+)
+
+// Thousands writes a number with separators.
+func Thousands(n int64) string { return humanize.Comma(n) }
+
+// Count writes a number and its noun, in the plural unless it is one.
+func Count(n int64, noun string) string { return phrase.Count(n, noun) }
+
+// Short shows milliseconds with three significant digits.
+func Short(ms float64) string {
+	switch {
+	case ms >= 100:
+		return strconv.FormatFloat(ms, 'f', 0, 64)
+	case ms >= 10:
+		return strconv.FormatFloat(ms, 'f', 1, 64)
+	}
+	return strconv.FormatFloat(ms, 'f', 2, 64)
+}
+
+// Percent writes a part in percent, with two digits that count.
+func Percent(x float64) string {
+	switch size := math.Abs(x) * 100; {
+	case size == 0:
+		return "0 %"
+	case size >= 10:
+		return strconv.FormatFloat(x*100, 'f', 0, 64) + " %"
+	case size >= 1:
+		return strconv.FormatFloat(x*100, 'f', 1, 64) + " %"
+	default:
+		return strconv.FormatFloat(x*100, 'g', 2, 64) + " %"
+	}
+}
+
+// Positive formats x; empty if it is not above 0, which stands for not measured.
+func Positive(x float64, format string) string {
+	if x <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(format, x)
+}
+
+// Figures3 shows a ratio in at most three figures, unless it is 1,000 or more.
+func Figures3(x float64) string {
+	switch {
+	case x < 0.095:
+		return fmt.Sprintf("%.3f", x)
+	case x < 9.995:
+		return fmt.Sprintf("%.2f", x)
+	case x < 99.95:
+		return fmt.Sprintf("%.1f", x)
+	}
+	return fmt.Sprintf("%.0f", x)
+}
+
+func significant(x float64) string {
+	if x >= 1000 {
+		return Thousands(int64(math.Round(x)))
+	}
+	return strconv.FormatFloat(x, 'g', 3, 64)
+}
+
+// figure writes a number with at most three significant digits after the point,
+// and with separators when it is large.
+func figure(x float64) string {
+	switch a := math.Abs(x); {
+	case a >= 1000 || x == math.Trunc(x):
+		return Thousands(int64(math.Round(x)))
+	case a >= 10:
+		return strconv.FormatFloat(x, 'f', 1, 64)
+	}
+	return strconv.FormatFloat(x, 'g', 3, 64)
+}
+
+// Extent is how often a property was broken, or by how much.
+func Extent(n int, p variant.Property) string {
+	if unit := p.Unit(); unit != "" {
+		return ", by " + Count(int64(n), unit)
+	}
+	return times(n)
+}
+
+func times(n int) string {
+	if n == 1 {
+		return ", once"
+	}
+	return fmt.Sprintf(", %s times", Thousands(int64(n)))
+}
+
+// Millis shows milliseconds, to the microsecond.
+func Millis(ms float64) string { return MillisFigure(ms) + " ms" }
+
+// MillisFigure is the same without the unit.
+func MillisFigure(ms float64) string {
+	return strconv.FormatFloat(math.Round(ms*1000)/1000, 'f', -1, 64)
+}
+
+// Seconds shows a time that was measured.
+func Seconds(ms float64) string {
+	switch {
+	case ms < 1000:
+		return strconv.FormatFloat(ms, 'g', 3, 64) + " ms"
+	case ms < 60_000:
+		return strconv.FormatFloat(ms/1000, 'g', 3, 64) + " s"
+	}
+	return time.Duration(ms * float64(time.Millisecond)).Round(time.Second).String()
+}
+
+// Chance shows a tiny probability.
+func Chance(p float64) string { return strconv.FormatFloat(p, 'e', 1, 64) }
+
+// Size shows the memory a state takes.
+func Size(bytes float64) string { return strconv.FormatFloat(bytes, 'f', 0, 64) + " bytes" }
+
+// PercentilesOf is p50/p99/p99.9 of a latency, in milliseconds; empty without one.
+func PercentilesOf(l *Latency) string {
+	if l == nil {
+		return ""
+	}
+	return Short(l.Call.P50) + "/" + Short(l.Call.P99) + "/" + Short(l.Call.P999)
+}
+
+// Joined joins the parts that are not empty.
+func Joined(by string, parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), by)
+}
+
+// Folded breaks text at blanks into lines of at most width, where that can be.
+func Folded(text string, width int) (lines []string) {
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		if line != "" && utf8.RuneCountInString(line+" "+word) > width {
+			lines = append(lines, line)
+			line = ""
+		}
+		line = Joined(" ", line, word)
+	}
+	return append(lines, line)
+}
+
+// Cut shortens text to a number of runes by an ellipsis in its middle, where
+// commands and tokens differ least.
+func Cut(text string, width int) string {
+	runes := []rune(text)
+	if len(runes) <= width {
+		return text
+	}
+	if width < 1 {
+		return ""
+	}
+	left := width / 2
+	return string(runes[:left]) + "…" + string(runes[len(runes)-(width-1-left):])
+}
