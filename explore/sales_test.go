@@ -29,13 +29,13 @@ func TestSalesBreakAsDeclaredWithoutAReply(t *testing.T) {
 			bounds = append(bounds, reports.Bounds{Clients: 2, Tries: 1, Lost: 1, Resends: 1}, reports.Bounds{Clients: 2, Tries: 1, Late: 1, Resends: 1})
 		}
 		for _, b := range bounds {
+			b.MemoryMB, b.TimeMS = 8, 15_000 // clients of a ticket-machine look at it without end
 			for _, p := range v.Promises {
 				if !rules.CanJudge(variant.Sale, p) {
 					continue
 				}
 				t.Run(fmt.Sprintf("%s/%s/%d clients, %d lost, %d late", v.Name, p, b.Clients, b.Lost, b.Late), func(t *testing.T) {
 					t.Parallel()
-					b.MemoryMB, b.TimeMS = 8, 15_000 // clients of a ticket-machine look at it without end
 					s := sought{scenario: "seckill", lock: lock, sale: v.Name, stock: 2, bounds: b, look: p, of: variant.Sale}
 					r, err := Run(t.Context(), s.config(t))
 					if err != nil {
