@@ -29,7 +29,7 @@ func TestSalesBreakAsDeclaredWithoutAReply(t *testing.T) {
 			bounds = append(bounds, reports.Bounds{Clients: 2, Tries: 1, Lost: 1, Resends: 1}, reports.Bounds{Clients: 2, Tries: 1, Late: 1, Resends: 1})
 		}
 		for _, b := range bounds {
-			b.MemoryMB, b.TimeMS = 8, 15_000 // clients of a ticket-machine look at it without end
+			b.MemoryMB, b.TimeMS = 8, 8_000 // clients of a ticket-machine look at it without end
 			for _, p := range v.Promises {
 				if !rules.CanJudge(variant.Sale, p) {
 					continue
