@@ -280,30 +280,51 @@ func (s *strike) picks(c *Client) bool {
 func (in *Injector) Start() { in.StartAt(time.Now()) }
 
 // StartAt is Start, and the load began at a time. Strikes are told by the time since
-// then.
+// then. It returns when the faults that strike at 0s have done so, or after beforeLoad: the
+// clients start after that.
 func (in *Injector) StartAt(began time.Time) {
+	select {
+	case <-in.start(began):
+	case <-in.stop:
+	case <-time.After(beforeLoad):
+	}
+}
+
+// beforeLoad is how long the clients wait at most for the faults that strike at 0s.
+const beforeLoad = 250 * time.Millisecond
+
+// start lets the faults strike. The channel is closed when those at 0s have struck.
+func (in *Injector) start(began time.Time) <-chan struct{} {
 	in.startStop.Lock()
 	defer in.startStop.Unlock()
+	struck := make(chan struct{})
 	select {
 	case <-in.stop:
-		return
+		return struck
 	default:
 	}
 	in.began.Store(int64(began.Sub(in.epoch)))
 	in.active.Store(true)
-	var first sync.WaitGroup
+	var first, atOnce sync.WaitGroup
 	for _, s := range in.clocks {
 		in.running.Go(func() { in.moveClocks(s) })
 	}
 	for _, s := range in.timed {
 		first.Add(1)
-		in.running.Go(func() { in.follow(s, sync.OnceFunc(first.Done)) })
+		broke := func() {}
+		if s.fault.When.At == 0 {
+			atOnce.Add(1)
+			broke = sync.OnceFunc(atOnce.Done)
+		}
+		in.running.Go(func() { in.follow(s, broke, sync.OnceFunc(first.Done)) })
 	}
 	for _, s := range append(in.onClients[:len(in.onClients):len(in.onClients)], in.onWire...) {
 		first.Add(1)
 		in.running.Go(func() { defer first.Done(); in.awaitFirst(s) })
 	}
 	in.running.Go(func() { first.Wait(); close(in.settled) })
+	in.running.Go(func() { atOnce.Wait(); close(struck) })
+	return struck
 }
 
 // Settled is closed when every fault that has a time has struck, once at least, and

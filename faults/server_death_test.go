@@ -98,3 +98,29 @@ func TestFreezeNode(t *testing.T) {
 	wantReply(t, tg.Admin(1), "1", "GET", "late")          // executed after its client gave up
 	wantReply(t, tg.Admin(1), "redis: nil", "GET", "lock") // the lease went on
 }
+
+// TestAtOnceIsBeforeTheLoad: a fault at 0s has struck when the clients start, or the first of them
+// may still find what it takes away.
+func TestAtOnceIsBeforeTheLoad(t *testing.T) {
+	t.Parallel()
+	tg := openServers(t, server.Spec{Target: "process", Topology: "masters:3"})
+	in, err := New(t.Context(), Options{Target: tg, Record: func(Strike) {}, Faults: []Fault{mustParse(t, "kill node 3 at 0s for good"), mustParse(t, "kill node 2")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := tg.Client(2, server.ConnOptions{})
+	defer client.Close()
+	if err := client.Ping(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	in.Start()
+	if err := client.Ping(t.Context()).Err(); err == nil {
+		t.Error("the server answers after the start")
+	}
+	if err := tg.Admin(2).Ping(t.Context()).Err(); err != nil {
+		t.Errorf("the fault without a time has struck already: %v", err)
+	}
+	if err := in.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -20,17 +20,18 @@ const (
 	opportunity = 2 * time.Second
 )
 
-// follow strikes whenever the schedule says so. It calls first when the fault has
-// struck and was healed once, or never will.
-func (in *Injector) follow(s *strike, first func()) {
+// follow strikes whenever the schedule says so. It calls broke when the fault has struck, and first
+// when it has been healed as well, or when neither will happen.
+func (in *Injector) follow(s *strike, broke, first func()) {
 	defer first()
+	defer broke()
 	w := s.fault.When
 	for n, tried := 0, int64(0); w.Times == 0 || tried < w.Times; n++ {
 		at, more := w.schedule(n)
 		if !more || !in.sleep(context.Background(), at-in.now()) {
 			return
 		}
-		in.breakAndMend(s, first)
+		in.breakAndHeal(s, broke, first)
 		tried++ // dates that were missed are none of its times
 		for {   // what fell into the time of this strike is left out
 			next, more := w.schedule(n + 1)
@@ -45,8 +46,8 @@ func (in *Injector) follow(s *strike, first func()) {
 	}
 }
 
-// breakAndMend is one strike at a server, or at all connections.
-func (in *Injector) breakAndMend(s *strike, first func()) {
+// breakAndHeal is one strike at a server, or at all connections.
+func (in *Injector) breakAndHeal(s *strike, broke, first func()) {
 	in.inForce.Add(1)
 	defer func() {
 		in.calm.Store(int64(in.now() + afterShock))
@@ -59,6 +60,7 @@ func (in *Injector) breakAndMend(s *strike, first func()) {
 		Brought: s.brought, Vain: func(why string) { vain.Store(&why) },
 	}
 	at, heal, err := in.inject(s, site)
+	broke()
 	until := in.now()
 	if why := vain.Load(); why != nil && heal == nil && err == nil {
 		s.vain(*why)
