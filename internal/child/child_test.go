@@ -3,46 +3,66 @@
 package child
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 )
 
-// asParent has the test binary start a program that would run for a minute, tell its
-// process id, and wait to be killed.
+// asParent has the test binary start a program that would run for a minute, write a line to
+// descriptor 3, which that program has as well, and wait to be killed.
 const asParent = "OVERSELL_CHILD_PARENT"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asParent) != "" {
-		p, err := Start(exec.Command("sleep", "60"))
-		if err != nil {
-			fmt.Println(err)
+		pipe := os.NewFile(3, "pipe")
+		cmd := exec.Command("sleep", "60")
+		cmd.ExtraFiles = []*os.File{pipe}
+		if _, err := Start(cmd); err != nil {
+			fmt.Fprintln(pipe, err)
 			os.Exit(1)
 		}
-		fmt.Println(p.PID())
+		fmt.Fprintln(pipe, "started")
 		select {}
 	}
 	os.Exit(m.Run())
 }
 
-// start starts a shell script, or skips the test where there is no shell.
-func start(t *testing.T, script string) *Process {
+// start starts a program.
+func start(t *testing.T, cmd *exec.Cmd) *Process {
 	t.Helper()
-	p, err := Start(exec.Command("sh", "-c", script))
+	p, err := Start(cmd)
 	if err != nil {
-		t.Skip(err)
+		t.Fatal(err)
 	}
 	t.Cleanup(p.Kill)
 	return p
 }
 
+// piped gives a program descriptor 3, and returns what it and its children write there. It ends
+// when they all have.
+func piped(t *testing.T, cmd *exec.Cmd) (*Process, *bufio.Reader) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close() })
+	if err := r.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	cmd.ExtraFiles = []*os.File{w}
+	p := start(t, cmd)
+	w.Close()
+	return p, bufio.NewReader(r)
+}
+
 func TestHowAProgramEndsAndWhatItPrints(t *testing.T) {
-	p := start(t, "echo one; echo two >&2; exit 3")
+	p := start(t, exec.Command("sh", "-c", "echo one; echo two >&2; exit 3"))
 	if err := p.Err(); err == nil || err.Error() != "exit status 3" {
 		t.Errorf("Err = %v", err)
 	}
@@ -62,9 +82,9 @@ func TestAProgramThatDoesNotExist(t *testing.T) {
 
 // A program may ignore the signal that asks it to end.
 func TestStopEndsAProgramThatWillNot(t *testing.T) {
-	p := start(t, "trap '' TERM; echo ready; while :; do sleep 0.05; done")
-	for p.Output.String() == "" && !p.Gone() {
-		time.Sleep(time.Millisecond)
+	p, says := piped(t, exec.Command("sh", "-c", "trap '' TERM; echo ready >&3; while :; do sleep 0.05; done"))
+	if line, err := says.ReadString('\n'); line != "ready\n" {
+		t.Fatalf("it says %q (%v)", line, err)
 	}
 	p.Stop(20 * time.Millisecond)
 	if !p.Gone() {
@@ -95,35 +115,5 @@ func TestRunEndsAllWithItsContext(t *testing.T) {
 	err := Run(cmd, 100*time.Millisecond)
 	if took := time.Since(begin); err == nil || took > 30*time.Second {
 		t.Errorf("Run = %v after %v", err, took)
-	}
-}
-
-func TestAChildDiesWithItsParent(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("only Linux can do that")
-	}
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), asParent+"=1")
-	parent, err := Start(cmd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer parent.Kill()
-	var pid int
-	for pid == 0 && !parent.Gone() {
-		fmt.Sscan(parent.Output.String(), &pid)
-		time.Sleep(time.Millisecond)
-	}
-	if state := processState(pid); pid == 0 || state == "" || state == "Z" {
-		t.Fatalf("the parent says %q; its child's state is %q", parent.Output.String(), state)
-	}
-	parent.Kill()
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
-		if state := processState(pid); state == "" || state == "Z" {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("process %d outlives its parent", pid)
-		}
 	}
 }
