@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"oversell/internal/errclass"
 	"oversell/internal/guard"
 	"oversell/internal/mark"
 	"oversell/internal/phrase"
@@ -93,7 +94,7 @@ func (db *DB) openFile(path string) (err error) {
 		}
 	}
 	if db.connector, err = sqliteConnector(path); err != nil {
-		return environmentf("open %s: %w", db.where, err)
+		return errclass.Environmentf("open %s: %w", db.where, err)
 	}
 	return nil
 }
@@ -128,11 +129,11 @@ func (db *DB) examine(ctx context.Context, spec Spec) error {
 		if parent.Err() == nil && ctx.Err() != nil {
 			err = fmt.Errorf("no answer within %v", probeTimeout)
 		}
-		return environmentf("open %s: %s", db.where, reason(err))
+		return errclass.Environmentf("open %s: %s", db.where, reason(err))
 	}
 	db.ServerVersion = version
 	if err := db.fitPool(ctx); err != nil {
-		return environmentf("ask %s for its connections: %s", db.where, reason(err))
+		return errclass.Environmentf("ask %s for its connections: %s", db.where, reason(err))
 	}
 	if err := db.leftovers(ctx, spec.Mend); err != nil {
 		return err
@@ -187,15 +188,15 @@ func (db *DB) tryRights(ctx context.Context) error {
 		return err
 	}
 	if err := db.Dialect.CreateTable(ctx, db.DB, table, "id BIGINT PRIMARY KEY"); err != nil {
-		return environmentf("create a table in %s, as a run will: %s", db.where, reason(err))
+		return errclass.Environmentf("create a table in %s, as a run will: %s", db.where, reason(err))
 	}
 	_, err = db.ExecContext(ctx, "INSERT INTO "+table+" VALUES (1)")
 	_, dropErr := db.ExecContext(ctx, "DROP TABLE "+table)
 	switch {
 	case err != nil:
-		return environmentf("write to a table in %s, as a run will: %s", db.where, reason(err))
+		return errclass.Environmentf("write to a table in %s, as a run will: %s", db.where, reason(err))
 	case dropErr != nil:
-		return environmentf("drop the table %s in %s, as a run will: %s", table, db.where, reason(dropErr))
+		return errclass.Environmentf("drop the table %s in %s, as a run will: %s", table, db.where, reason(dropErr))
 	}
 	db.unclaim(own)
 	return nil

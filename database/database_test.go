@@ -17,6 +17,7 @@ import (
 
 	"oversell/database"
 	"oversell/database/databasetest"
+	"oversell/internal/servertest"
 )
 
 var servers databasetest.Servers // started when first asked for
@@ -166,25 +167,6 @@ func TestSweepDropsOwnTablesOnly(t *testing.T) {
 	})
 }
 
-// wantError checks class and text of an error, and that it is one line without
-// the password.
-func wantError(t *testing.T, err, class error, parts ...string) {
-	t.Helper()
-	if err == nil || !errors.Is(err, class) {
-		t.Fatalf("error %v is not of class %v", err, class)
-	}
-	for _, p := range parts {
-		if !strings.Contains(err.Error(), p) {
-			t.Errorf("error %q does not contain %q", err, p)
-		}
-	}
-	for _, bad := range []string{"\n", "correct-horse", "secret"} {
-		if strings.Contains(err.Error(), bad) {
-			t.Errorf("error %q contains %q", err, bad)
-		}
-	}
-}
-
 func open(t *testing.T, dsn string) error {
 	t.Helper()
 	db, err := database.Open(t.Context(), database.Spec{DSN: dsn})
@@ -204,10 +186,10 @@ func TestServersThatRefuse(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			dsn := servers.DSN(t, kind)
 			err := open(t, strings.Replace(dsn, "correct-horse", "secret", 1))
-			wantError(t, err, database.ErrEnvironment, says.password, "127.0.0.1")
+			servertest.WantError(t, err, database.ErrEnvironment, says.password, "127.0.0.1")
 			i := strings.LastIndex(dsn, "/")
-			wantError(t, open(t, dsn[:i]+"/nonesuch"), database.ErrEnvironment, says.database)
-			wantError(t, open(t, readersDSN(t, kind)), database.ErrEnvironment, "create a table in", "as a run will", says.rights)
+			servertest.WantError(t, open(t, dsn[:i]+"/nonesuch"), database.ErrEnvironment, says.database)
+			servertest.WantError(t, open(t, readersDSN(t, kind)), database.ErrEnvironment, "create a table in", "as a run will", says.rights)
 		})
 	}
 }
@@ -249,7 +231,7 @@ func TestServersThatAreDown(t *testing.T) {
 	addr := l.Addr().String()
 	l.Close()
 	for _, dsn := range []string{"postgres://u:secret@" + addr + "/db", "mysql://u:secret@" + addr + "/db", "mysql://u:secret@tcp(" + addr + ")/db"} {
-		wantError(t, open(t, dsn), database.ErrEnvironment, addr, "connection refused")
+		servertest.WantError(t, open(t, dsn), database.ErrEnvironment, addr, "connection refused")
 	}
 }
 
@@ -263,7 +245,7 @@ func TestServersThatDoNotAnswer(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		_, err := database.Open(ctx, database.Spec{DSN: kind + "://u:secret@" + l.Addr().String() + "/db"})
 		cancel()
-		wantError(t, err, database.ErrEnvironment, l.Addr().String())
+		servertest.WantError(t, err, database.ErrEnvironment, l.Addr().String())
 	}
 }
 
@@ -323,10 +305,10 @@ func TestSQLiteFilesThatWillNotDo(t *testing.T) {
 	if err := os.WriteFile(text, []byte(strings.Repeat("no database at all. ", 100)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	wantError(t, open(t, "sqlite:"+text), database.ErrEnvironment, text, "not a database")
-	wantError(t, open(t, "sqlite:"+dir), database.ErrEnvironment, dir, "unable to open database file")
-	wantError(t, open(t, "sqlite:"+dir+"/no/such.db"), database.ErrEnvironment, "unable to open database file")
+	servertest.WantError(t, open(t, "sqlite:"+text), database.ErrEnvironment, text, "not a database")
+	servertest.WantError(t, open(t, "sqlite:"+dir), database.ErrEnvironment, dir, "unable to open database file")
+	servertest.WantError(t, open(t, "sqlite:"+dir+"/no/such.db"), database.ErrEnvironment, "unable to open database file")
 	if runtime.GOOS == "linux" && os.Getuid() == 0 {
-		wantError(t, open(t, "sqlite:/proc/oversell.db"), database.ErrEnvironment, "/proc/oversell.db")
+		servertest.WantError(t, open(t, "sqlite:/proc/oversell.db"), database.ErrEnvironment, "/proc/oversell.db")
 	}
 }

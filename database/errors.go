@@ -1,32 +1,11 @@
 package database
 
-import (
-	"errors"
-	"fmt"
-)
+import "oversell/internal/errclass"
 
-// The two classes of errors of this package, for errors.Is. The class decides a
-// program's exit code; it is not part of the message.
+// The two classes of errors of this package, for errors.Is.
 var (
 	// ErrUsage: what was asked for makes no sense or is not allowed.
-	ErrUsage = errors.New("usage")
-	// ErrEnvironment: the machine or the server does not provide what is needed.
-	ErrEnvironment = errors.New("environment")
+	ErrUsage = errclass.ErrUsage
+	// ErrEnvironment: the machine or the database does not provide what is needed.
+	ErrEnvironment = errclass.ErrEnvironment
 )
-
-// classified is an error that belongs to a class without mentioning it.
-type classified struct {
-	class error
-	err   error
-}
-
-func (e *classified) Error() string   { return e.err.Error() }
-func (e *classified) Unwrap() []error { return []error{e.class, e.err} }
-
-func usagef(format string, args ...any) error {
-	return &classified{ErrUsage, fmt.Errorf(format, args...)}
-}
-
-func environmentf(format string, args ...any) error {
-	return &classified{ErrEnvironment, fmt.Errorf(format, args...)}
-}

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"oversell/internal/errclass"
 	"oversell/internal/guard"
 	"oversell/internal/mark"
 )
@@ -30,13 +31,13 @@ func (db *DB) Claim(ctx context.Context, prefix string) error {
 	}
 	done, err := db.guard.Intend(prefix)
 	if err != nil {
-		return environmentf("claim the tables containing %q: %w", prefix, err)
+		return errclass.Environmentf("claim the tables containing %q: %w", prefix, err)
 	}
 	h := &hold{pool: db.Pool(unwrapped), kind: db.Kind, prefix: prefix, over: make(chan struct{})}
 	if _, err := h.take(ctx); err != nil {
 		done()
 		_ = h.pool.Close()
-		return environmentf("claim the tables containing %q in %s: %s", prefix, db.where, reason(err))
+		return errclass.Environmentf("claim the tables containing %q in %s: %s", prefix, db.where, reason(err))
 	}
 	if h.conn != nil {
 		h.going.Go(h.stay)
@@ -144,7 +145,7 @@ func (db *DB) leftovers(ctx context.Context, mend bool) error {
 	}
 	names, err := db.Dialect.Tables(ctx, db.DB)
 	if err != nil {
-		return environmentf("list the tables of %s: %s", db.where, reason(err))
+		return errclass.Environmentf("list the tables of %s: %s", db.where, reason(err))
 	}
 	marks := map[string]int{}
 	for _, name := range names {
@@ -172,7 +173,7 @@ func (db *DB) leftover(ctx context.Context, prefix string, tables int, mend bool
 	free, err := h.take(ctx)
 	switch {
 	case err != nil:
-		return environmentf("look for what a run that was killed has left in %s: %s", db.where, reason(err))
+		return errclass.Environmentf("look for what a run that was killed has left in %s: %s", db.where, reason(err))
 	case !free:
 		return nil // it lives
 	case !mend:
@@ -206,7 +207,7 @@ func (db *DB) guarded(ctx context.Context, spec Spec) (err error) {
 		db.guard, err = guard.Start(ctx, Undoer, d)
 	}
 	if err != nil {
-		return &classified{ErrEnvironment, err}
+		return errclass.Environmentf("%w", err)
 	}
 	return nil
 }
@@ -303,7 +304,7 @@ func (db *DB) end() error {
 		c.end()
 	}
 	if err != nil {
-		return environmentf("leave %s as it was: %w", db.where, err)
+		return errclass.Environmentf("leave %s as it was: %w", db.where, err)
 	}
 	return nil
 }

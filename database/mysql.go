@@ -8,33 +8,35 @@ import (
 	"strings"
 
 	"github.com/go-sql-driver/mysql"
+
+	"oversell/internal/errclass"
 )
 
 func parseMySQL(dsn string) (plan, error) {
 	_, rest, _ := strings.Cut(dsn, ":")
 	rest, found := strings.CutPrefix(rest, "//")
 	if !found {
-		return plan{}, usagef("database %s: must begin with mysql://", redact(dsn))
+		return plan{}, errclass.Usagef("database %s: must begin with mysql://", redact(dsn))
 	}
 	config, err := readMySQL(rest)
 	if err != nil { // the reason may quote a part of the password
-		return plan{}, usagef("database %s: cannot be read as mysql://user:password@host:port/db or mysql://user:password@tcp(host:port)/db", redact(dsn))
+		return plan{}, errclass.Usagef("database %s: cannot be read as mysql://user:password@host:port/db or mysql://user:password@tcp(host:port)/db", redact(dsn))
 	}
 	if config.Passwd == "" {
 		config.Passwd = os.Getenv(PasswordVariable)
 	}
 	if config.DBName == "" {
-		return plan{}, usagef("database %s: names no database: add /name at the end", redact(dsn))
+		return plan{}, errclass.Usagef("database %s: names no database: add /name at the end", redact(dsn))
 	}
 	host := config.Addr
 	switch config.Net {
 	case "tcp":
 		if host, _, err = net.SplitHostPort(config.Addr); err != nil {
-			return plan{}, usagef("database %s: %s is not host:port", redact(dsn), config.Addr)
+			return plan{}, errclass.Usagef("database %s: %s is not host:port", redact(dsn), config.Addr)
 		}
 	case "unix":
 	default:
-		return plan{}, usagef("database %s: connects by tcp or unix, not by %q", redact(dsn), config.Net)
+		return plan{}, errclass.Usagef("database %s: connects by tcp or unix, not by %q", redact(dsn), config.Net)
 	}
 	// A statement reports the rows that it found, as on the other databases, and
 	// not only those that it changed.
@@ -45,7 +47,7 @@ func parseMySQL(dsn string) (plan, error) {
 	config.Logger = quiet{}
 	connector, err := mysql.NewConnector(config)
 	if err != nil {
-		return plan{}, usagef("database %s: its parameters contradict each other", redact(dsn))
+		return plan{}, errclass.Usagef("database %s: its parameters contradict each other", redact(dsn))
 	}
 	return plan{kind: MySQL, where: "MySQL on " + config.Addr, hosts: []string{host}, connector: connector}, nil
 }

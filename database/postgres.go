@@ -11,17 +11,19 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
+
+	"oversell/internal/errclass"
 )
 
 func parsePostgres(dsn string) (plan, error) {
 	if _, rest, _ := strings.Cut(dsn, ":"); !strings.HasPrefix(rest, "//") {
-		return plan{}, usagef("database %s: must begin with postgres://", redact(dsn))
+		return plan{}, errclass.Usagef("database %s: must begin with postgres://", redact(dsn))
 	}
 	// The driver's own reasons quote what it could not read, which may be a part
 	// of the password.
 	config, err := pgx.ParseConfig(dsn)
 	if u, urlErr := url.Parse(dsn); err != nil || urlErr != nil || u.Fragment != "" || strings.Contains(dsn, "@") && u.User == nil {
-		return plan{}, usagef("database %s: cannot be read as postgres://user:password@host:port/db (special characters in a password must be written as %%xx)", redact(dsn))
+		return plan{}, errclass.Usagef("database %s: cannot be read as postgres://user:password@host:port/db (special characters in a password must be written as %%xx)", redact(dsn))
 	}
 	if password := os.Getenv(PasswordVariable); password != "" && !namesPassword(dsn) {
 		config.Password = password

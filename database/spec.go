@@ -3,11 +3,11 @@ package database
 import (
 	"context"
 	"database/sql/driver"
-	"errors"
-	"net"
-	"net/netip"
 	"strings"
 	"time"
+
+	"oversell/internal/errclass"
+	"oversell/internal/loopback"
 )
 
 // Kind is the family of a database.
@@ -105,7 +105,7 @@ func parse(dsn string) (plan, error) {
 	case "mysql", "mariadb":
 		return parseMySQL(dsn)
 	}
-	return plan{}, usagef("database %s: unknown kind; the known ones are sqlite, sqlite:PATH, postgres://user:password@host:port/db and mysql://user:password@host:port/db", redact(dsn))
+	return plan{}, errclass.Usagef("database %s: unknown kind; the known ones are sqlite, sqlite:PATH, postgres://user:password@host:port/db and mysql://user:password@host:port/db", redact(dsn))
 }
 
 // redact hides the credentials in a DSN, be it well formed or not: everything
@@ -145,34 +145,18 @@ func allLoopback(ctx context.Context, hosts []string) error {
 		if strings.HasPrefix(host, "/") || strings.HasPrefix(host, "@") {
 			continue // a Unix socket
 		}
-		addrs, err := resolve(ctx, host)
-		if err != nil {
-			return environmentf("look up the host %s of the database: %w", host, withoutServer(err))
+		outside, err := loopback.Outside(ctx, host)
+		switch {
+		case err != nil:
+			return errclass.Environmentf("look up the host %s of the database: %w", host, err)
+		case outside == "":
+			continue
 		}
-		for _, a := range addrs {
-			if !a.Unmap().IsLoopback() {
-				where := host
-				if a.String() != host {
-					where += " (" + a.String() + ")"
-				}
-				return usagef("the database on %s is not on this machine; load goes to loopback only, unless --allow-remote is given", where)
-			}
+		where := host
+		if outside != host {
+			where += " (" + outside + ")"
 		}
+		return errclass.Usagef("the database on %s is not on this machine; load goes to loopback only, unless --allow-remote is given", where)
 	}
 	return nil
-}
-
-func resolve(ctx context.Context, host string) ([]netip.Addr, error) {
-	if a, err := netip.ParseAddr(host); err == nil {
-		return []netip.Addr{a}, nil
-	}
-	return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
-}
-
-// withoutServer shortens a DNS error to its reason.
-func withoutServer(err error) error {
-	if dns := (*net.DNSError)(nil); errors.As(err, &dns) {
-		return errors.New(dns.Err)
-	}
-	return err
 }

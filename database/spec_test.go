@@ -1,30 +1,12 @@
 package database
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
-)
 
-// wantError checks class and text of an error.
-func wantError(t *testing.T, err, class error, parts ...string) {
-	t.Helper()
-	if err == nil {
-		t.Fatalf("no error; want one with %q", parts)
-	}
-	if !errors.Is(err, class) {
-		t.Errorf("error %q is not of class %v", err, class)
-	}
-	for _, p := range parts {
-		if !strings.Contains(err.Error(), p) {
-			t.Errorf("error %q does not contain %q", err, p)
-		}
-	}
-	if strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "secret") {
-		t.Errorf("error %q has several lines or shows a password", err)
-	}
-}
+	"oversell/internal/servertest"
+)
 
 func TestSpecIsRefusedBeforeAnythingIsOpened(t *testing.T) {
 	for _, c := range []struct{ dsn, want string }{
@@ -58,9 +40,9 @@ func TestSpecIsRefusedBeforeAnythingIsOpened(t *testing.T) {
 	} {
 		t.Run(Spec{DSN: c.dsn}.String(), func(t *testing.T) {
 			s := Spec{DSN: c.dsn}
-			wantError(t, s.Validate(t.Context()), ErrUsage, c.want)
+			servertest.WantError(t, s.Validate(t.Context()), ErrUsage, c.want)
 			_, err := Open(t.Context(), s)
-			wantError(t, err, ErrUsage, c.want)
+			servertest.WantError(t, err, ErrUsage, c.want)
 		})
 	}
 }

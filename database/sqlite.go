@@ -10,6 +10,7 @@ import (
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
+	"oversell/internal/errclass"
 	"oversell/internal/workdir"
 )
 
@@ -23,11 +24,11 @@ const sqliteConns = 4
 func parseSQLite(path string) (plan, error) {
 	switch {
 	case path == "":
-		return plan{}, usagef("database sqlite: names no file; without the colon it is a temporary one")
+		return plan{}, errclass.Usagef("database sqlite: names no file; without the colon it is a temporary one")
 	case strings.ContainsRune(path, 0):
-		return plan{}, usagef("database sqlite: the file name %q contains a zero byte", path)
+		return plan{}, errclass.Usagef("database sqlite: the file name %q contains a zero byte", path)
 	case strings.HasPrefix(path, ":memory:"), strings.HasPrefix(path, "//"):
-		return plan{}, usagef("database sqlite:%s: wants the path of a file, like sqlite:/tmp/pool.db", path)
+		return plan{}, errclass.Usagef("database sqlite:%s: wants the path of a file, like sqlite:/tmp/pool.db", path)
 	}
 	return plan{kind: SQLite, path: path, where: "SQLite in " + path}, nil
 }
@@ -37,7 +38,7 @@ func parseSQLite(path string) (plan, error) {
 func temporaryFile() (path string, remove func() error, err error) {
 	dir, err := workdir.New()
 	if err != nil {
-		return "", nil, environmentf("make a directory for SQLite: %w", err)
+		return "", nil, errclass.Environmentf("make a directory for SQLite: %w", err)
 	}
 	return filepath.Join(dir.Path, "oversell.db"), func() error { dir.Remove(); return nil }, nil
 }

@@ -3,6 +3,8 @@ package database
 import (
 	"context"
 	"strings"
+
+	"oversell/internal/errclass"
 )
 
 // minPrefix guards against a Sweep that would fit other people's tables.
@@ -13,11 +15,11 @@ const minPrefix = 4
 // error. A prefix shorter than 4 bytes is refused with [ErrUsage].
 func (db *DB) Sweep(ctx context.Context, prefix string) (int, error) {
 	if len(prefix) < minPrefix {
-		return 0, usagef("drop the tables of a run: the prefix %q is too short to be told from other people's tables", prefix)
+		return 0, errclass.Usagef("drop the tables of a run: the prefix %q is too short to be told from other people's tables", prefix)
 	}
 	names, err := db.Dialect.Tables(ctx, db.DB)
 	if err != nil {
-		return 0, environmentf("list the tables of %s: %s", db.where, reason(err))
+		return 0, errclass.Environmentf("list the tables of %s: %s", db.where, reason(err))
 	}
 	dropped := 0
 	for _, name := range names {
@@ -25,7 +27,7 @@ func (db *DB) Sweep(ctx context.Context, prefix string) (int, error) {
 			continue
 		}
 		if _, err := db.ExecContext(ctx, "DROP TABLE IF EXISTS "+db.Dialect.quoted(name)); err != nil {
-			return dropped, environmentf("drop the table %s of %s: %s", name, db.where, reason(err))
+			return dropped, errclass.Environmentf("drop the table %s of %s: %s", name, db.where, reason(err))
 		}
 		dropped++
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"oversell/internal/errclass"
 	"oversell/server/instance"
 	"oversell/server/topology"
 )
@@ -48,22 +49,22 @@ func (t *Target) Can(ctx context.Context, a Ability) error {
 	case CanAdminister:
 		return t.canAdminister(ctx)
 	}
-	return instance.Usagef("unknown ability %q", a)
+	return errclass.Usagef("unknown ability %q", a)
 }
 
 func (t *Target) canStop() error {
 	switch t.Kind {
 	case Embedded:
-		return instance.Usagef("the in-memory emulation cannot be killed or frozen: that needs a server of its own, --target process or container")
+		return errclass.Usagef("the in-memory emulation cannot be killed or frozen: that needs a server of its own, --target process or container")
 	case Address:
-		return instance.Usagef("the server at %s cannot be killed or frozen: that needs a server that oversell started, --target process or container", t.Addrs[0])
+		return errclass.Usagef("the server at %s cannot be killed or frozen: that needs a server that oversell started, --target process or container", t.Addrs[0])
 	}
 	return nil
 }
 
 func (t *Target) canLose() error {
 	if t.Kind == Address {
-		return instance.Usagef("what the server at %s holds is not ours to lose: that needs a server that oversell started, --target process or container", t.Addrs[0])
+		return errclass.Usagef("what the server at %s holds is not ours to lose: that needs a server that oversell started, --target process or container", t.Addrs[0])
 	}
 	return t.canStop()
 }
@@ -73,9 +74,9 @@ func (t *Target) canJump() error {
 		return nil
 	}
 	if t.Kind == Process {
-		return instance.Usagef("the clocks of these servers cannot be moved, because they were started without preparing for it (Spec.Clocks)")
+		return errclass.Usagef("the clocks of these servers cannot be moved, because they were started without preparing for it (Spec.Clocks)")
 	}
-	return instance.Usagef("the clock of a server of kind %s cannot be moved: that needs --target process", t.Kind)
+	return errclass.Usagef("the clock of a server of kind %s cannot be moved: that needs --target process", t.Kind)
 }
 
 // Servers lists every server of the target, sentinels included.
@@ -128,7 +129,7 @@ func (t *Target) Start(ctx context.Context, number int, empty bool) error {
 	t.watch(s)
 	t.alarm(ctx)
 	if err := topology.Place(ctx, t.shape, s); err != nil {
-		return instance.Environmentf("put server %d on %s back into its place: %w", s.Number, s.Addr, err)
+		return errclass.Environmentf("put server %d on %s back into its place: %w", s.Number, s.Addr, err)
 	}
 	return nil
 }
@@ -186,7 +187,7 @@ func (t *Target) Primary(ctx context.Context, master int) (int, error) {
 	}
 	s, err := t.shape.Primary(ctx, m)
 	if err != nil {
-		return 0, instance.Environmentf("find out which server serves as master %d: %w", master, err)
+		return 0, errclass.Environmentf("find out which server serves as master %d: %w", master, err)
 	}
 	return s.Number, nil
 }
@@ -209,7 +210,7 @@ func (t *Target) Promote(ctx context.Context, master int) (int, error) {
 	t.alarm(ctx)
 	s, err := t.shape.Promote(ctx, m)
 	if err != nil {
-		return 0, instance.Environmentf("promote a replica of master %d: %w", master, err)
+		return 0, errclass.Environmentf("promote a replica of master %d: %w", master, err)
 	}
 	t.calm(ctx)
 	return s.Number, nil
@@ -227,7 +228,7 @@ func (t *Target) AwaitHealthy(ctx context.Context) error {
 	defer cancel()
 	t.mend(ctx)
 	if err := instance.Poll(ctx, t.shape.Missing); err != nil {
-		return instance.Environmentf("wait until the servers are well again: %w", err)
+		return errclass.Environmentf("wait until the servers are well again: %w", err)
 	}
 	t.calm(ctx)
 	return nil
@@ -243,7 +244,7 @@ func (t *Target) Route(via func(addr string) string) {
 // numbered is the server of that number.
 func (t *Target) numbered(number int) (*instance.Server, error) {
 	if number < 1 || number > len(t.group.Servers) {
-		return nil, instance.Usagef("there is no server %d: the target has %d, counted from 1", number, len(t.group.Servers))
+		return nil, errclass.Usagef("there is no server %d: the target has %d, counted from 1", number, len(t.group.Servers))
 	}
 	return t.group.Servers[number-1], nil
 }
@@ -267,7 +268,7 @@ func (t *Target) master(number int) (*instance.Server, error) {
 		return nil, err
 	}
 	if s.Role != Master {
-		return nil, instance.Usagef("server %d is a %s: number a master, 1 to %d", number, s.Role, len(t.group.Masters))
+		return nil, errclass.Usagef("server %d is a %s: number a master, 1 to %d", number, s.Role, len(t.group.Masters))
 	}
 	return s, nil
 }

@@ -11,6 +11,7 @@ import (
 	miniserver "github.com/alicebob/miniredis/v2/server"
 
 	"oversell/clock"
+	"oversell/internal/errclass"
 	"oversell/server/instance"
 	"oversell/server/topology"
 )
@@ -23,7 +24,7 @@ const embeddedCaveat = "miniredis emulates Redis in memory: its throughput and l
 // or [ErrUsage] if n is not between 1 and [MaxMasters].
 func OpenEmbedded(clk clock.Clock, n int) (*Target, error) {
 	if n < 1 || n > MaxMasters {
-		return nil, instance.Usagef("start %d emulations: the number of masters must be between 1 and %d", n, MaxMasters)
+		return nil, errclass.Usagef("start %d emulations: the number of masters must be between 1 and %d", n, MaxMasters)
 	}
 	t, err := openEmbedded(clk, n, "the in-memory emulation was asked for")
 	if err != nil {
@@ -40,7 +41,7 @@ func openEmbedded(clk clock.Clock, n int, why string) (*Target, error) {
 	servers, err := instance.OpenAll(n, func(int) (*instance.Server, error) {
 		m := miniredis.NewMiniRedis()
 		if err := m.Start(); err != nil {
-			return nil, instance.Environmentf("start the in-memory emulation: %w", err)
+			return nil, errclass.Environmentf("start the in-memory emulation: %w", err)
 		}
 		follow(m, clk)
 		s := &instance.Server{Member: Member{Addr: m.Addr(), Role: Master}, Version: embeddedVersion(), Stop: m.Close}

@@ -6,6 +6,7 @@ import (
 	"net"
 	"strings"
 
+	"oversell/internal/errclass"
 	"oversell/server/instance"
 	"oversell/server/topology"
 )
@@ -93,7 +94,7 @@ func allDifferent(endpoints []instance.Endpoint, answers []instance.Info) error 
 			continue
 		}
 		if first, ok := seen[id]; ok {
-			return instance.Usagef("%s and %s are the same server: independent masters must be different servers", first, endpoints[i].Addr)
+			return errclass.Usagef("%s and %s are the same server: independent masters must be different servers", first, endpoints[i].Addr)
 		}
 		seen[id] = endpoints[i].Addr
 	}

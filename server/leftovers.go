@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"oversell/internal/errclass"
 	"oversell/server/instance"
 	"oversell/server/topology"
 )
@@ -299,7 +300,7 @@ func (l *leftover) settle(ctx context.Context, t *Target, mend bool) error {
 	var err error
 	if u.Keys == "" {
 		if still, err = u.inForce(ctx, s.Admin); err != nil {
-			return instance.Environmentf("look for what a run that was killed has left on %s: %w", s.Addr, err)
+			return errclass.Environmentf("look for what a run that was killed has left on %s: %w", s.Addr, err)
 		}
 	}
 	switch {
@@ -307,7 +308,7 @@ func (l *leftover) settle(ctx context.Context, t *Target, mend bool) error {
 		t.Notes = append(t.Notes, fmt.Sprintf("a run on %s that was killed (since %s) has left another server as the master: add --mend to %s", l.Host, l.Since, l.remedy(t)))
 		return nil
 	case !mend && still:
-		return instance.Usagef("%s was left changed by a run on %s that was killed (since %s): add --mend to %s", s.Addr, l.Host, l.Since, l.remedy(t))
+		return errclass.Usagef("%s was left changed by a run on %s that was killed (since %s): add --mend to %s", s.Addr, l.Host, l.Since, l.remedy(t))
 	case !mend && u.Keys != "":
 		t.Notes = append(t.Notes, fmt.Sprintf("a run on %s that was killed (since %s) has left keys: add --mend to %s", l.Host, l.Since, l.remedy(t)))
 		return nil
@@ -321,7 +322,7 @@ func (l *leftover) settle(ctx context.Context, t *Target, mend bool) error {
 		err = t.sweepTwice(ctx, u.Keys)
 	}
 	if err != nil {
-		return instance.Environmentf("mend what a run that was killed has left: %s: %w", l.remedy(t), err)
+		return errclass.Environmentf("mend what a run that was killed has left: %s: %w", l.remedy(t), err)
 	}
 	if !mend && !still || mend {
 		for _, at := range l.at {

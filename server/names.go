@@ -1,6 +1,7 @@
 package server
 
 import (
+	"oversell/internal/errclass"
 	"oversell/server/instance"
 	"oversell/server/topology"
 )
@@ -34,7 +35,7 @@ const PasswordVariable = instance.PasswordVariable
 // The two classes of errors of this package, for errors.Is.
 var (
 	// ErrUsage: what was asked for makes no sense or is not allowed.
-	ErrUsage = instance.ErrUsage
+	ErrUsage = errclass.ErrUsage
 	// ErrEnvironment: the machine or the server does not provide what is needed.
-	ErrEnvironment = instance.ErrEnvironment
+	ErrEnvironment = errclass.ErrEnvironment
 )

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"oversell/internal/errclass"
 	"oversell/server/container"
 	"oversell/server/instance"
 	"oversell/server/topology"
@@ -85,7 +86,7 @@ func (t *Target) settle(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
 	if err := s.Settle(ctx); err != nil {
-		return instance.Environmentf("set up the topology: %w", err)
+		return errclass.Environmentf("set up the topology: %w", err)
 	}
 	return t.AwaitHealthy(ctx)
 }

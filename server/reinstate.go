@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"oversell/internal/errclass"
 	"oversell/server/instance"
 	"oversell/server/topology"
 )
@@ -30,7 +31,7 @@ func (t *Target) Depose(ctx context.Context, master int) error {
 	}
 	now, err := t.shape.Primary(ctx, m)
 	if err != nil {
-		return instance.Environmentf("find out which server serves as master %d: %w", master, err)
+		return errclass.Environmentf("find out which server serves as master %d: %w", master, err)
 	}
 	u := Undo{Server: now.Number, Master: true}
 	if g, ok := t.shape.(*topology.Watched); ok {
@@ -70,7 +71,7 @@ func (t *Target) Reinstate(ctx context.Context) error {
 		err := instance.Poll(ctx, func(ctx context.Context) error { return t.reinstate(ctx, d.undo) })
 		if err != nil {
 			s := t.group.Servers[d.undo.Server-1]
-			errs = append(errs, instance.Environmentf("make server %d on %s the master again: %w", s.Number, s.Addr, err))
+			errs = append(errs, errclass.Environmentf("make server %d on %s the master again: %w", s.Number, s.Addr, err))
 			continue // a guard process goes on
 		}
 		d.done()
@@ -81,7 +82,7 @@ func (t *Target) Reinstate(ctx context.Context) error {
 func (t *Target) reinstate(ctx context.Context, u Undo) error {
 	r, ok := t.shape.(topology.Reinstater)
 	if !ok {
-		return instance.Usagef("topology %s has nobody to make a server the master again", t.Topology)
+		return errclass.Usagef("topology %s has nobody to make a server the master again", t.Topology)
 	}
 	return r.Reinstate(ctx, t.group.Servers[u.Server-1], u.Priorities)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"oversell/internal/errclass"
 	"oversell/server/instance"
 )
 
@@ -29,7 +30,7 @@ var administration = [][]any{
 func (t *Target) canAdminister(ctx context.Context) error {
 	switch t.Kind {
 	case Embedded:
-		return instance.Usagef("the in-memory emulation does not know administrative commands: that needs a real server, --target process or container")
+		return errclass.Usagef("the in-memory emulation does not know administrative commands: that needs a real server, --target process or container")
 	case Process, Container:
 		return nil
 	}
@@ -43,10 +44,10 @@ func (t *Target) canAdminister(ctx context.Context) error {
 			return err
 		})
 		if err != nil {
-			return instance.Environmentf("find out what is allowed at %s: %w", s.Addr, s.Silent(err))
+			return errclass.Environmentf("find out what is allowed at %s: %w", s.Addr, s.Silent(err))
 		}
 		if denied != "" {
-			return instance.Usagef("the account in the address may not administer %s (%s): give one that may, or use --target process or container", s.Addr, denied)
+			return errclass.Usagef("the account in the address may not administer %s (%s): give one that may, or use --target process or container", s.Addr, denied)
 		}
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"oversell/internal/errclass"
 	"oversell/internal/limits"
 	"oversell/server/container"
 	"oversell/server/instance"
@@ -159,9 +160,9 @@ func (s Spec) plan(ctx context.Context) (plan, error) {
 		p.kind = Address
 	default:
 		if strings.ContainsAny(s.Target, "@:") { // an address, nearly: it may hold a password
-			return plan{}, instance.Usagef("unknown target: there are auto, embedded, process, container, and addresses like redis://127.0.0.1:6379 or, for TLS, rediss://127.0.0.1:6379")
+			return plan{}, errclass.Usagef("unknown target: there are auto, embedded, process, container, and addresses like redis://127.0.0.1:6379 or, for TLS, rediss://127.0.0.1:6379")
 		}
-		return plan{}, instance.Usagef("unknown target %q: there are auto, embedded, process, container, and addresses like redis://127.0.0.1:6379", s.Target)
+		return plan{}, errclass.Usagef("unknown target %q: there are auto, embedded, process, container, and addresses like redis://127.0.0.1:6379", s.Target)
 	}
 	if p.kind == Address {
 		if err := p.addresses(ctx); err != nil {
@@ -189,11 +190,11 @@ func (p *plan) addresses(ctx context.Context) error {
 	}
 	switch {
 	case p.Persist:
-		return instance.Usagef("keeping an append-only file is up to the server at an address; only servers that oversell starts can be asked to: --target process or container")
+		return errclass.Usagef("keeping an append-only file is up to the server at an address; only servers that oversell starts can be asked to: --target process or container")
 	case p.shape == topology.Replicated && len(p.endpoints) > 1:
-		return instance.Usagef("topology replica needs one address, that of the primary, but the target has %d", len(p.endpoints))
+		return errclass.Usagef("topology replica needs one address, that of the primary, but the target has %d", len(p.endpoints))
 	case p.shape == topology.Clustered && p.endpoints[0].Login.DB != 0:
-		return instance.Usagef("a cluster has only database 0, but the address asks for %d", p.endpoints[0].Login.DB)
+		return errclass.Usagef("a cluster has only database 0, but the address asks for %d", p.endpoints[0].Login.DB)
 	case p.shape == topology.Independent:
 		if p.masters, err = mastersOf(len(p.endpoints), p.Topology, p.masters); err != nil {
 			return err
@@ -208,10 +209,10 @@ func (p *plan) addresses(ctx context.Context) error {
 // checkEmbedded refuses what only real servers can do.
 func (p *plan) checkEmbedded() error {
 	if p.shape != topology.Independent {
-		return instance.Usagef("the in-memory emulation has no topology %s, only single and masters:N: use --target process or container", p.topology)
+		return errclass.Usagef("the in-memory emulation has no topology %s, only single and masters:N: use --target process or container", p.topology)
 	}
 	if p.Persist {
-		return instance.Usagef("the in-memory emulation keeps no append-only file: use --target process or container")
+		return errclass.Usagef("the in-memory emulation keeps no append-only file: use --target process or container")
 	}
 	return nil
 }
@@ -230,11 +231,11 @@ func parseTopology(text string) (topology.ShapeName, int, error) {
 	}
 	count, ok := strings.CutPrefix(text, "masters:")
 	if !ok {
-		return "", 0, instance.Usagef("unknown topology %q: there are %s", text, knownTopologies)
+		return "", 0, errclass.Usagef("unknown topology %q: there are %s", text, knownTopologies)
 	}
 	n, err := strconv.Atoi(count)
 	if err != nil || n < 1 || n > MaxMasters {
-		return "", 0, instance.Usagef("topology %q: the number of masters must be between 1 and %d", text, MaxMasters)
+		return "", 0, errclass.Usagef("topology %q: the number of masters must be between 1 and %d", text, MaxMasters)
 	}
 	return topology.Independent, n, nil
 }
@@ -244,5 +245,5 @@ func mastersOf(addresses int, topology string, n int) (int, error) {
 	if topology == "" || n == addresses {
 		return addresses, nil
 	}
-	return 0, instance.Usagef("topology %s needs %d addresses separated by commas, but the target has %d", topology, n, addresses)
+	return 0, errclass.Usagef("topology %s needs %d addresses separated by commas, but the target has %d", topology, n, addresses)
 }

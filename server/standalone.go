@@ -5,6 +5,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"oversell/internal/errclass"
 	"oversell/server/instance"
 	"oversell/server/topology"
 )
@@ -29,9 +30,9 @@ func (s *standalone) Connections(n int) (each, all int) { return n, n * s.Nodes(
 
 func (s *standalone) CanFailOver() error {
 	if s.t.Kind == Embedded {
-		return instance.Usagef("the in-memory emulation has no replicas to fail over to: use --target process or container, with --topology replica, sentinel or cluster")
+		return errclass.Usagef("the in-memory emulation has no replicas to fail over to: use --target process or container, with --topology replica, sentinel or cluster")
 	}
-	return instance.Usagef("a failover needs a replica, which topology %s has not: use --topology replica, sentinel or cluster", s.t.Topology)
+	return errclass.Usagef("a failover needs a replica, which topology %s has not: use --topology replica, sentinel or cluster", s.t.Topology)
 }
 
 func (s *standalone) Primary(_ context.Context, master *instance.Server) (*instance.Server, error) {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"oversell/server/instance"
+	"oversell/internal/errclass"
 )
 
 // minPrefix guards against a Sweep that would fit other people's keys.
@@ -21,18 +21,18 @@ const minPrefix = 4
 // ends with them.
 func (t *Target) Sweep(ctx context.Context, prefix string) (int, error) {
 	if len(prefix) < minPrefix {
-		return 0, instance.Usagef("remove the keys of a run: the prefix %q is too short to be told from other people's keys", prefix)
+		return 0, errclass.Usagef("remove the keys of a run: the prefix %q is too short to be told from other people's keys", prefix)
 	}
 	removed := 0
 	for _, m := range t.group.Masters {
 		s, err := t.shape.Primary(ctx, m)
 		if err != nil {
-			return removed, instance.Environmentf("remove the keys containing %q: find out which server serves as master %d: %w", prefix, m.Number, err)
+			return removed, errclass.Environmentf("remove the keys containing %q: find out which server serves as master %d: %w", prefix, m.Number, err)
 		}
 		n, err := sweepServer(ctx, s.Admin, prefix)
 		removed += n
 		if err != nil {
-			return removed, instance.Environmentf("remove the keys containing %q from %s: %w", prefix, s.Addr, err)
+			return removed, errclass.Environmentf("remove the keys containing %q from %s: %w", prefix, s.Addr, err)
 		}
 	}
 	t.unclaim(prefix)

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"oversell/clock"
+	"oversell/internal/errclass"
 	"oversell/internal/guard"
 	"oversell/server/instance"
 	"oversell/server/topology"
@@ -83,7 +84,7 @@ func openAuto(ctx context.Context, p plan) (*Target, error) {
 		return openProcess(ctx, p)
 	}
 	if err := p.checkEmbedded(); err != nil {
-		return nil, instance.Environmentf("no %s was found on PATH, and %w", instance.ServerName, err)
+		return nil, errclass.Environmentf("no %s was found on PATH, and %w", instance.ServerName, err)
 	}
 	return openEmbedded(clock.Real{}, p.masters, "no "+instance.ServerName+" was found on PATH, so the in-memory emulation is used")
 }
@@ -116,7 +117,7 @@ func (t *Target) watch(s *instance.Server) {
 	t.watchers.Go(func() {
 		<-exited
 		if !life.Ended.Load() {
-			t.end(instance.Environmentf("the server on %s died: %s", s.Addr, s.Machine.LastWords()))
+			t.end(errclass.Environmentf("the server on %s died: %s", s.Addr, s.Machine.LastWords()))
 		}
 	})
 }
@@ -165,7 +166,7 @@ func (t *Target) Close() error {
 			t.host.Close()
 		}
 		if unguarded != nil {
-			return instance.Environmentf("leave %s as it was: %w", t.Addrs[0], unguarded)
+			return errclass.Environmentf("leave %s as it was: %w", t.Addrs[0], unguarded)
 		}
 	}
 	t.watchers.Wait()

@@ -16,6 +16,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"oversell/internal/errclass"
 	"oversell/internal/guard"
 	"oversell/server/instance"
 	"oversell/server/topology"
@@ -70,7 +71,7 @@ func (t *Target) Following(ctx context.Context, number int) (string, error) {
 	s := t.group.Servers[number-1]
 	text, err := s.Admin.Info(ctx, "replication").Result()
 	if err != nil {
-		return "", instance.Environmentf("find out whom server %d on %s follows: %w", number, s.Addr, err)
+		return "", errclass.Environmentf("find out whom server %d on %s follows: %w", number, s.Addr, err)
 	}
 	if in := instance.ParseInfo(text); in["role"] == "slave" {
 		return net.JoinHostPort(in["master_host"], in["master_port"]), nil
@@ -82,7 +83,7 @@ func (t *Target) Following(ctx context.Context, number int) (string, error) {
 func (t *Target) Claim(prefix string) error {
 	done, err := t.Intend(Undo{Keys: prefix})
 	if err != nil {
-		return instance.Environmentf("claim the keys containing %q: %w", prefix, err)
+		return errclass.Environmentf("claim the keys containing %q: %w", prefix, err)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -155,7 +156,7 @@ func (t *Target) guarded(ctx context.Context, p plan) error {
 	}
 	var err error
 	if t.guard, err = guard.Start(ctx, Undoer, d); err != nil {
-		return instance.Environmentf("%w", err)
+		return errclass.Environmentf("%w", err)
 	}
 	return nil
 }

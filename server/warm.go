@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"oversell/server/instance"
+	"oversell/internal/errclass"
 )
 
 // concurrentDials is how many connections Warm opens at a time: more would
@@ -41,7 +41,7 @@ func Warm(ctx context.Context, perClient int, clients ...redis.UniversalClient) 
 		case *redis.ClusterClient:
 			wg.Go(func() { cancelOn(explainCluster(c.ForEachMaster(ctx, warm)), cancel) })
 		default:
-			cancel(instance.Usagef("open connections in advance: a %T has no pool that is known here", c))
+			cancel(errclass.Usagef("open connections in advance: a %T has no pool that is known here", c))
 		}
 	}
 	wg.Wait()
@@ -59,7 +59,7 @@ func explainCluster(err error) error {
 	if err == nil || errors.Is(err, ErrEnvironment) || errors.Is(err, context.Canceled) {
 		return err
 	}
-	return instance.Environmentf("open connections to the cluster: find out who has which keys: %w", err)
+	return errclass.Environmentf("open connections to the cluster: find out who has which keys: %w", err)
 }
 
 // warmOne takes n connections out of the pool, which makes the pool open them,
@@ -110,13 +110,13 @@ func explainWarm(addr string, err error) error {
 	case errors.Is(err, ErrEnvironment), errors.Is(err, context.Canceled):
 		return err
 	case errors.Is(err, syscall.EMFILE):
-		return instance.Environmentf("open connections to %s: this process may open only %d files; raise the limit with ulimit -n", addr, fileLimit())
+		return errclass.Environmentf("open connections to %s: this process may open only %d files; raise the limit with ulimit -n", addr, fileLimit())
 	case strings.Contains(err.Error(), "max number of clients reached"):
-		return instance.Environmentf("open connections to %s: the server accepts no more clients (its maxclients is reached)", addr)
+		return errclass.Environmentf("open connections to %s: the server accepts no more clients (its maxclients is reached)", addr)
 	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		return instance.Environmentf("open connections to %s: the server closes them at once; it may accept no more clients (its maxclients)", addr)
+		return errclass.Environmentf("open connections to %s: the server closes them at once; it may accept no more clients (its maxclients)", addr)
 	}
-	return instance.Environmentf("open connections to %s: %w", addr, err)
+	return errclass.Environmentf("open connections to %s: %w", addr, err)
 }
 
 // Fits reports, with class [ErrEnvironment], if perNode connections to each
@@ -134,11 +134,11 @@ func (t *Target) Fits(perNode int) error {
 	}
 	need += filesInReserve
 	if limit := fileLimit(); limit > 0 && need > limit {
-		return instance.Environmentf("%d connections need about %d open files, but this process may have only %d; raise the limit with ulimit -n %d, or share connections with --pool", all, need, limit, need)
+		return errclass.Environmentf("%d connections need about %d open files, but this process may have only %d; raise the limit with ulimit -n %d, or share connections with --pool", all, need, limit, need)
 	}
 	for _, s := range t.group.Servers {
 		if s.MaxClients > 0 && each > s.MaxClients-s.Others {
-			return instance.Environmentf("%d connections were asked for, but the server on %s accepts only %d (its maxclients), of which others have %d; raise it with CONFIG SET maxclients, or share connections with --pool",
+			return errclass.Environmentf("%d connections were asked for, but the server on %s accepts only %d (its maxclients), of which others have %d; raise it with CONFIG SET maxclients, or share connections with --pool",
 				each, s.Addr, s.MaxClients, s.Others)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"oversell/internal/child"
+	"oversell/internal/errclass"
 	"oversell/internal/servertest"
 	"oversell/server/instance"
 )
@@ -142,7 +143,7 @@ func TestContainerKillAndStart(t *testing.T) {
 			t.Errorf("persist %v: after kill and start GET answers %q, %v", m == keeping, got, err)
 		}
 	}
-	servertest.WantError(t, keeping.Start(t.Context(), true), instance.ErrEnvironment, "it runs")
+	servertest.WantError(t, keeping.Start(t.Context(), true), errclass.ErrEnvironment, "it runs")
 	must(t, "kill", keeping.Kill())
 	must(t, "start empty", keeping.Start(t.Context(), true))
 	if err := adminOf(t, keeping).Get(t.Context(), "k").Err(); !errors.Is(err, redis.Nil) {
@@ -150,10 +151,10 @@ func TestContainerKillAndStart(t *testing.T) {
 	}
 
 	_, err := h.Ports(t.Context(), 1, false)
-	servertest.WantError(t, err, instance.ErrEnvironment, "while servers run")
+	servertest.WantError(t, err, errclass.ErrEnvironment, "while servers run")
 	_, err = h.Launch(t.Context(), instance.Settings{Port: 1})
-	servertest.WantError(t, err, instance.ErrEnvironment, "port 1 was not reserved")
-	servertest.WantError(t, forgetful.Jump(time.Second), instance.ErrUsage, "--target process")
+	servertest.WantError(t, err, errclass.ErrEnvironment, "port 1 was not reserved")
+	servertest.WantError(t, forgetful.Jump(time.Second), errclass.ErrUsage, "--target process")
 
 	last := forgetful.Exited()
 	forgetful.Stop()
@@ -215,7 +216,7 @@ func TestContainerThatEndsByItself(t *testing.T) {
 	must(t, "start after its end", m.Start(t.Context(), false))
 
 	_, err := h.Launch(t.Context(), instance.Settings{Port: ports[1], Options: []string{"maxmemory", "much"}})
-	servertest.WantError(t, err, instance.ErrEnvironment, "maxmemory", fmt.Sprint(ports[1]))
+	servertest.WantError(t, err, errclass.ErrEnvironment, "maxmemory", fmt.Sprint(ports[1]))
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("enough"))
 	if _, err := h.Launch(ctx, instance.Settings{Port: ports[1]}); err == nil {
@@ -382,7 +383,7 @@ func TestContainerErrors(t *testing.T) {
 		t.Helper()
 		begin := time.Now()
 		_, err := New(t.Context(), image)
-		servertest.WantError(t, err, instance.ErrEnvironment, parts...)
+		servertest.WantError(t, err, errclass.ErrEnvironment, parts...)
 		if d := time.Since(begin); d > 3*time.Second {
 			t.Errorf("%s: it took %v to find out", class, d)
 		}
@@ -404,7 +405,7 @@ func TestContainerErrors(t *testing.T) {
 	t.Run("no image", func(t *testing.T) {
 		needDocker(t)
 		_, err := New(t.Context(), "localhost:1/oversell-none:0")
-		servertest.WantError(t, err, instance.ErrEnvironment, "Docker has no image localhost:1/oversell-none:0 and cannot pull it", "docker pull redis:7", "make image", "REDIS_IMAGE="+localImage)
+		servertest.WantError(t, err, errclass.ErrEnvironment, "Docker has no image localhost:1/oversell-none:0 and cannot pull it", "docker pull redis:7", "make image", "REDIS_IMAGE="+localImage)
 	})
 	t.Run("not a Redis", func(t *testing.T) {
 		docker := needDocker(t)
@@ -412,10 +413,10 @@ func TestContainerErrors(t *testing.T) {
 		port := mustPorts(t, h, 1, false)[0]
 		h.image = "localhost:1/oversell-none:0"
 		_, err := h.Launch(t.Context(), instance.Settings{Port: port})
-		servertest.WantError(t, err, instance.ErrEnvironment, "create a container of the image localhost:1/oversell-none:0")
+		servertest.WantError(t, err, errclass.ErrEnvironment, "create a container of the image localhost:1/oversell-none:0")
 		removeLabelled(t.Context(), docker, hostLabel+"="+h.id, func(s container.Summary) bool { return true })
 		h.image = servertest.Image(t)
 		_, err = h.Launch(t.Context(), instance.Settings{Port: port})
-		servertest.WantError(t, err, instance.ErrEnvironment, "start redis-server on 127.0.0.1") // its network is gone
+		servertest.WantError(t, err, errclass.ErrEnvironment, "start redis-server on 127.0.0.1") // its network is gone
 	})
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/testcontainers/testcontainers-go"
 	"github.com/testcontainers/testcontainers-go/log"
 
+	"oversell/internal/errclass"
 	"oversell/internal/phrase"
 	"oversell/server/instance"
 )
@@ -79,7 +80,7 @@ type Host struct {
 
 // New makes sure that there is a Docker daemon on this machine that
 // has the image, or can get it. It also removes what programs left behind that
-// were killed. Errors are of class [instance.ErrEnvironment].
+// were killed. Errors are of class [errclass.ErrEnvironment].
 func New(ctx context.Context, image string) (instance.Host, error) {
 	docker, engine, err := connectDocker(ctx)
 	if err != nil {
@@ -99,7 +100,7 @@ func New(ctx context.Context, image string) (instance.Host, error) {
 func connectDocker(ctx context.Context) (*testcontainers.DockerProvider, string, error) {
 	c, err := client.New(client.FromEnv)
 	if err != nil {
-		return nil, "", instance.Environmentf("connect to Docker: %s", inOneLine(err))
+		return nil, "", errclass.Environmentf("connect to Docker: %s", inOneLine(err))
 	}
 	defer c.Close()
 	err = onThisMachine(c.DaemonHost())
@@ -113,7 +114,7 @@ func connectDocker(ctx context.Context) (*testcontainers.DockerProvider, string,
 	docker, libraryErr := testcontainers.NewDockerProvider(
 		testcontainers.WithLogger(log.NewNoopLogger()), testcontainers.WithDefaultBridgeNetwork(testcontainers.Bridge))
 	if libraryErr != nil {
-		return nil, "", cmp.Or(err, instance.Environmentf("connect to Docker: %s", inOneLine(libraryErr)))
+		return nil, "", cmp.Or(err, errclass.Environmentf("connect to Docker: %s", inOneLine(libraryErr)))
 	}
 	if err := onThisMachine(docker.Client().DaemonHost()); err != nil {
 		_ = docker.Close()
@@ -122,7 +123,7 @@ func connectDocker(ctx context.Context) (*testcontainers.DockerProvider, string,
 	v, err := docker.Client().ServerVersion(ctx, client.ServerVersionOptions{})
 	if err != nil {
 		_ = docker.Close()
-		return nil, "", instance.Environmentf("ask Docker at %s for its version: %s", docker.Client().DaemonHost(), inOneLine(err))
+		return nil, "", errclass.Environmentf("ask Docker at %s for its version: %s", docker.Client().DaemonHost(), inOneLine(err))
 	}
 	return docker, v.Version, nil
 }
@@ -147,7 +148,7 @@ func onThisMachine(daemon string) error {
 	if ip, err := netip.ParseAddr(u.Hostname()); err == nil && ip.IsLoopback() {
 		return nil
 	}
-	return instance.Environmentf("the Docker daemon at %s is not on this machine: servers in its containers would not be reachable at 127.0.0.1", daemon)
+	return errclass.Environmentf("the Docker daemon at %s is not on this machine: servers in its containers would not be reachable at 127.0.0.1", daemon)
 }
 
 func pingDocker(ctx context.Context, c *client.Client) error {
@@ -159,11 +160,11 @@ func pingDocker(ctx context.Context, c *client.Client) error {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
-		return instance.Environmentf("connect to Docker at %s: %w", c.DaemonHost(), context.Cause(ctx))
+		return errclass.Environmentf("connect to Docker at %s: %w", c.DaemonHost(), context.Cause(ctx))
 	case client.IsErrConnectionFailed(err), short.Err() != nil:
-		return instance.Environmentf("no Docker daemon answers at %s: %s", c.DaemonHost(), advice)
+		return errclass.Environmentf("no Docker daemon answers at %s: %s", c.DaemonHost(), advice)
 	}
-	return instance.Environmentf("no Docker daemon answers at %s (%s): %s", c.DaemonHost(), inOneLine(err), advice)
+	return errclass.Environmentf("no Docker daemon answers at %s (%s): %s", c.DaemonHost(), inOneLine(err), advice)
 }
 
 // libraryPrepared guards state that is the library's, not ours: its default
@@ -206,7 +207,7 @@ func findImage(ctx context.Context, c client.APIClient, image string) (string, e
 		in, err = c.ImageInspect(ctx, image)
 	}
 	if err != nil {
-		return "", instance.Environmentf("look for the image %s: %s", image, inOneLine(err))
+		return "", errclass.Environmentf("look for the image %s: %s", image, inOneLine(err))
 	}
 	if in.Config != nil {
 		for _, e := range in.Config.Env {
@@ -233,7 +234,7 @@ func pullImage(ctx context.Context, c client.APIClient, image string) error {
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	return instance.Environmentf("Docker has no image %s and cannot pull it (%s): run docker pull %s where there is a registry, or make image and set REDIS_IMAGE=%s",
+	return errclass.Environmentf("Docker has no image %s and cannot pull it (%s): run docker pull %s where there is a registry, or make image and set REDIS_IMAGE=%s",
 		image, inOneLine(err), officialImage, localImage)
 }
 
@@ -264,12 +265,12 @@ func (h *Host) Ports(ctx context.Context, n int, cluster bool) ([]int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.machines > 0 {
-		return nil, instance.Environmentf("reserve %d ports: the ports of containers cannot be added to while servers run", n)
+		return nil, errclass.Environmentf("reserve %d ports: the ports of containers cannot be added to while servers run", n)
 	}
 	for attempt := 1; ; attempt++ {
 		picked, err := instance.FreePorts(n, cluster)
 		if err != nil {
-			return nil, instance.Environmentf("find %d free ports on 127.0.0.1: %w", n, err)
+			return nil, errclass.Environmentf("find %d free ports on 127.0.0.1: %w", n, err)
 		}
 		all := slices.Concat(h.reserved, picked)
 		h.dropHolder()
@@ -279,7 +280,7 @@ func (h *Host) Ports(ctx context.Context, n int, cluster bool) ([]int, error) {
 			h.reserved = all
 			return picked, nil
 		case !publishedByOthers(err) || attempt == holderAttempts:
-			return nil, instance.Environmentf("publish %d ports on 127.0.0.1 with Docker: %s", n, inOneLine(err))
+			return nil, errclass.Environmentf("publish %d ports on 127.0.0.1 with Docker: %s", n, inOneLine(err))
 		}
 	}
 }
@@ -341,12 +342,12 @@ func (h *Host) Launch(ctx context.Context, s instance.Settings) (instance.Machin
 	if err != nil {
 		h.remove(c)
 		h.leave()
-		return nil, instance.Environmentf("create a container of the image %s: %s", h.image, inOneLine(err))
+		return nil, errclass.Environmentf("create a container of the image %s: %s", h.image, inOneLine(err))
 	}
 	m := &machine{host: h, port: s.Port, container: c, docker: h.docker.Client(), stopped: make(chan struct{})}
 	if err := m.run(ctx); err != nil {
 		m.Stop()
-		return nil, instance.Environmentf("start redis-server on %s in a container of the image %s: %w", m.Addr(), h.image, err)
+		return nil, errclass.Environmentf("start redis-server on %s in a container of the image %s: %w", m.Addr(), h.image, err)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -359,7 +360,7 @@ func (h *Host) join(port int) (testcontainers.Container, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.holder == nil || !slices.Contains(h.reserved, port) {
-		return nil, instance.Environmentf("start redis-server in a container: port %d was not reserved", port)
+		return nil, errclass.Environmentf("start redis-server in a container: port %d was not reserved", port)
 	}
 	h.machines++
 	return h.holder, nil

@@ -14,6 +14,7 @@ import (
 	"github.com/testcontainers/testcontainers-go"
 
 	"oversell/internal/child"
+	"oversell/internal/errclass"
 	"oversell/server/instance"
 )
 
@@ -233,11 +234,11 @@ func (m *machine) Thaw() error {
 
 // Jump is refused: a container has the clock of the machine.
 func (m *machine) Jump(time.Duration) error {
-	return instance.Usagef("move the clock of %s: a container shares the clock of its machine; clock jumps need --target process", m.Addr())
+	return errclass.Usagef("move the clock of %s: a container shares the clock of its machine; clock jumps need --target process", m.Addr())
 }
 
 func (m *machine) failed(what string, err error) error {
-	return instance.Environmentf("%s the server on %s in the container %.12s: %s", what, m.Addr(), m.id(), inOneLine(err))
+	return errclass.Environmentf("%s the server on %s in the container %.12s: %s", what, m.Addr(), m.id(), inOneLine(err))
 }
 
 func (m *machine) Stop() {

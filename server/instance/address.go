@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"net"
-	"net/netip"
 	"net/url"
 	"os"
 	"slices"
@@ -14,6 +12,9 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"oversell/internal/errclass"
+	"oversell/internal/loopback"
 )
 
 // Endpoint is one server given by its address.
@@ -49,7 +50,7 @@ func ParseAddresses(list string, sentinels bool) (all []Endpoint, master string,
 		if sentinels {
 			var name string
 			if text, name = cutMaster(text); name != "" && master != "" && name != master {
-				return nil, "", Usagef("the addresses name two masters, %s and %s: give one", master, name)
+				return nil, "", errclass.Usagef("the addresses name two masters, %s and %s: give one", master, name)
 			}
 			master = cmp.Or(master, name)
 		}
@@ -58,7 +59,7 @@ func ParseAddresses(list string, sentinels bool) (all []Endpoint, master string,
 			return nil, "", err
 		}
 		if slices.ContainsFunc(all, func(o Endpoint) bool { return o.Addr == e.Addr }) {
-			return nil, "", Usagef("the address %s is given twice: name every server once", e.Addr)
+			return nil, "", errclass.Usagef("the address %s is given twice: name every server once", e.Addr)
 		}
 		all = append(all, e)
 	}
@@ -88,17 +89,17 @@ func parseAddress(text string) (Endpoint, error) {
 		return Endpoint{}, badAddress(text, errors.New("unexpected # or @"))
 	}
 	if u.Scheme != "redis" && u.Scheme != "rediss" {
-		return Endpoint{}, Usagef("address %s: must begin with redis:// or, for TLS, rediss://", Redact(text))
+		return Endpoint{}, errclass.Usagef("address %s: must begin with redis:// or, for TLS, rediss://", Redact(text))
 	}
 	if u.RawQuery != "" {
 		for name := range u.Query() {
 			if !slices.Contains(allowedInQuery, name) {
-				return Endpoint{}, Usagef("address %s: may set %s, not %q", Redact(text), strings.Join(allowedInQuery, " and "), name)
+				return Endpoint{}, errclass.Usagef("address %s: may set %s, not %q", Redact(text), strings.Join(allowedInQuery, " and "), name)
 			}
 		}
 	}
 	if n, err := strconv.ParseUint(u.Port(), 10, 16); u.Port() != "" && (err != nil || n == 0) {
-		return Endpoint{}, Usagef("address %s: the port must be 1 to 65535", Redact(text))
+		return Endpoint{}, errclass.Usagef("address %s: the port must be 1 to 65535", Redact(text))
 	}
 	login, err := redis.ParseURL(text)
 	if err != nil {
@@ -118,15 +119,15 @@ func parseAddress(text string) (Endpoint, error) {
 // go-redis quote what they could not read, which may be part of a password.
 func badAddress(text string, err error) error {
 	if strings.Contains(text, "@") {
-		return Usagef("address %s cannot be read as redis://user:password@host:port/db (special characters in a password must be written as %%xx)", Redact(text))
+		return errclass.Usagef("address %s cannot be read as redis://user:password@host:port/db (special characters in a password must be written as %%xx)", Redact(text))
 	}
 	if inner := (*url.Error)(nil); errors.As(err, &inner) {
 		err = inner.Err
 	}
 	if shown := Redact(text); shown != text { // and so might the reason
-		return Usagef("address %s cannot be read as redis://host:port/db or redis://user:password@host:port/db", shown)
+		return errclass.Usagef("address %s cannot be read as redis://host:port/db or redis://user:password@host:port/db", shown)
 	}
-	return Usagef("address %s cannot be read as redis://host:port/db: %w", text, err)
+	return errclass.Usagef("address %s cannot be read as redis://host:port/db: %w", text, err)
 }
 
 // Redact hides the credentials in a list of addresses, be they well formed or
@@ -183,34 +184,18 @@ func AllLoopback(ctx context.Context, endpoints []Endpoint) error {
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
 	for _, e := range endpoints {
-		addrs, err := resolve(ctx, e.Host)
-		if err != nil {
-			return Environmentf("look up the host %s of the target: %w", e.Host, withoutServer(err))
+		outside, err := loopback.Outside(ctx, e.Host)
+		switch {
+		case err != nil:
+			return errclass.Environmentf("look up the host %s of the target: %w", e.Host, err)
+		case outside == "":
+			continue
 		}
-		for _, a := range addrs {
-			if !a.Unmap().IsLoopback() {
-				where := e.Addr
-				if a.String() != e.Host {
-					where += " (" + a.String() + ")"
-				}
-				return Usagef("%s is not on this machine; load goes to loopback only, unless --allow-remote is given", where)
-			}
+		where := e.Addr
+		if outside != e.Host {
+			where += " (" + outside + ")"
 		}
+		return errclass.Usagef("%s is not on this machine; load goes to loopback only, unless --allow-remote is given", where)
 	}
 	return nil
-}
-
-func resolve(ctx context.Context, host string) ([]netip.Addr, error) {
-	if a, err := netip.ParseAddr(host); err == nil {
-		return []netip.Addr{a}, nil
-	}
-	return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
-}
-
-// withoutServer shortens a DNS error to its reason.
-func withoutServer(err error) error {
-	if dns := (*net.DNSError)(nil); errors.As(err, &dns) {
-		return errors.New(dns.Err)
-	}
-	return err
 }

@@ -7,6 +7,8 @@ import (
 	"net"
 
 	"github.com/redis/go-redis/v9"
+
+	"oversell/internal/errclass"
 )
 
 // neighbour is the endpoint of a server that another one told us of. The
@@ -14,7 +16,7 @@ import (
 func (e Endpoint) neighbour(addr string) (Endpoint, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
-		return Endpoint{}, Environmentf("%s names a server at %q, which is no address", e.Addr, addr)
+		return Endpoint{}, errclass.Environmentf("%s names a server at %q, which is no address", e.Addr, addr)
 	}
 	n := Endpoint{Host: host, Addr: addr, Login: e.loginFor(host)}
 	return n, nil
@@ -69,7 +71,7 @@ func (e Endpoint) Neighbours(ctx context.Context, remote bool, addrs []string, r
 func Talk(ctx context.Context, e Endpoint, what string, say func(context.Context, *redis.Client) error) error {
 	s := &Server{Member: Member{Addr: e.Addr}, Login: e.Login}
 	if err := s.VisitFor(ctx, ProbeTimeout, say); err != nil {
-		return Environmentf("ask %s for %s: %w", e.Addr, what, err)
+		return errclass.Environmentf("ask %s for %s: %w", e.Addr, what, err)
 	}
 	return nil
 }

@@ -13,6 +13,9 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"oversell/internal/errclass"
+	"oversell/internal/loopback"
 )
 
 // ProbeTimeout is how long an address may take to answer.
@@ -37,7 +40,7 @@ func Probe(ctx context.Context, e Endpoint) (Info, error) {
 		err = explainAnswer(e, err)
 	}
 	if parent.Err() != nil {
-		return nil, Environmentf("connect to %s: %w", e.Addr, context.Cause(parent))
+		return nil, errclass.Environmentf("connect to %s: %w", e.Addr, context.Cause(parent))
 	}
 	return nil, err
 }
@@ -47,7 +50,7 @@ func Dial(ctx context.Context, e Endpoint) (net.Conn, error) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", e.Addr)
 	if err != nil {
-		return nil, Environmentf("no Redis answers at %s: %w", e.Addr, rootCause(err))
+		return nil, errclass.Environmentf("no Redis answers at %s: %w", e.Addr, rootCause(err))
 	}
 	if e.Login.TLSConfig == nil {
 		return conn, nil
@@ -117,12 +120,12 @@ func AskInfo(ctx context.Context, addr string) (Info, error) {
 func CheckMaster(addr string, in Info) error {
 	switch in["redis_mode"] {
 	case "sentinel":
-		return Environmentf("%s is a sentinel, which keeps no data: to test the servers that it looks after, add --topology sentinel", addr)
+		return errclass.Environmentf("%s is a sentinel, which keeps no data: to test the servers that it looks after, add --topology sentinel", addr)
 	case "cluster":
-		return Environmentf("%s is a node of a cluster: to test the cluster, add --topology cluster", addr)
+		return errclass.Environmentf("%s is a node of a cluster: to test the cluster, add --topology cluster", addr)
 	}
 	if in["role"] == "slave" {
-		return Environmentf("%s is a replica (its role is slave) of %s: give the address of that, with --topology replica to test them both",
+		return errclass.Environmentf("%s is a replica (its role is slave) of %s: give the address of that, with --topology replica to test them both",
 			addr, net.JoinHostPort(in["master_host"], in["master_port"]))
 	}
 	return checkLoaded(addr, in)
@@ -130,7 +133,7 @@ func CheckMaster(addr string, in Info) error {
 
 func checkLoaded(addr string, in Info) error {
 	if in["loading"] == "1" {
-		return Environmentf("%s is still loading its data: try again when it has finished", addr)
+		return errclass.Environmentf("%s is still loading its data: try again when it has finished", addr)
 	}
 	return nil
 }
@@ -138,7 +141,7 @@ func checkLoaded(addr string, in Info) error {
 // CheckMode refuses a server that is not what the addresses of a topology must be.
 func CheckMode(addr string, in Info, mode, what string) error {
 	if in["redis_mode"] != mode {
-		return Environmentf("%s is no %s (its redis_mode is %q): with --topology %s, give the addresses of those", addr, what, in["redis_mode"], mode)
+		return errclass.Environmentf("%s is no %s (its redis_mode is %q): with --topology %s, give the addresses of those", addr, what, in["redis_mode"], mode)
 	}
 	return nil
 }
@@ -151,11 +154,11 @@ func explainAnswer(e Endpoint, err error) error {
 	case errors.As(err, &reply):
 		return explainReply(e, err)
 	case errors.As(err, &network) && network.Timeout(), errors.Is(err, context.DeadlineExceeded):
-		return Environmentf("%s accepts connections but did not answer within %v: it may not be a Redis", e.Addr, ProbeTimeout)
+		return errclass.Environmentf("%s accepts connections but did not answer within %v: it may not be a Redis", e.Addr, ProbeTimeout)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		return Environmentf("%s closes the connection without an answer: it may not be a Redis%s", e.Addr, tryTLS(e))
+		return errclass.Environmentf("%s closes the connection without an answer: it may not be a Redis%s", e.Addr, tryTLS(e))
 	}
-	return Environmentf("%s answers, but not in the Redis protocol: %s", e.Addr, e.Hide(strings.TrimPrefix(err.Error(), "redis: ")))
+	return errclass.Environmentf("%s answers, but not in the Redis protocol: %s", e.Addr, e.Hide(strings.TrimPrefix(err.Error(), "redis: ")))
 }
 
 var errNoPassword = errors.New("has no password, but the address or " + PasswordVariable + " has one")
@@ -164,15 +167,15 @@ func explainReply(e Endpoint, err error) error {
 	text := strings.TrimPrefix(err.Error(), "failed to authenticate: ")
 	switch {
 	case strings.HasPrefix(text, "NOAUTH"):
-		return Environmentf("%s wants a password, and the address has none (redis://user:password@host:port; or set %s)", e.Addr, PasswordVariable)
+		return errclass.Environmentf("%s wants a password, and the address has none (redis://user:password@host:port; or set %s)", e.Addr, PasswordVariable)
 	case strings.HasPrefix(text, "WRONGPASS"), strings.Contains(text, "invalid password"):
-		return Environmentf("%s refuses the user or the password in the address or in %s", e.Addr, PasswordVariable)
+		return errclass.Environmentf("%s refuses the user or the password in the address or in %s", e.Addr, PasswordVariable)
 	case strings.Contains(text, "without any password configured"):
-		return Environmentf("%s %w", e.Addr, errNoPassword)
+		return errclass.Environmentf("%s %w", e.Addr, errNoPassword)
 	case strings.Contains(text, "DB index is out of range"):
-		return Environmentf("%s has no database %d", e.Addr, e.Login.DB)
+		return errclass.Environmentf("%s has no database %d", e.Addr, e.Login.DB)
 	}
-	return Environmentf("%s refuses to talk: %s", e.Addr, e.Hide(text))
+	return errclass.Environmentf("%s refuses to talk: %s", e.Addr, e.Hide(text))
 }
 
 func tryTLS(e Endpoint) string {
@@ -190,15 +193,15 @@ func explainTLS(addr string, err error) error {
 	)
 	switch {
 	case errors.As(err, &notTLS):
-		return Environmentf("%s does not speak TLS (for a connection without it write redis://)", addr)
+		return errclass.Environmentf("%s does not speak TLS (for a connection without it write redis://)", addr)
 	case errors.As(err, &unknown):
-		return Environmentf("the certificate of %s is signed by an unknown authority (?skip_verify=true accepts it)", addr)
+		return errclass.Environmentf("the certificate of %s is signed by an unknown authority (?skip_verify=true accepts it)", addr)
 	case errors.As(err, &network) && network.Timeout(), errors.Is(err, context.DeadlineExceeded):
-		return Environmentf("%s accepts connections but did not answer the TLS handshake within %v (for a connection without TLS write redis://)", addr, ProbeTimeout)
+		return errclass.Environmentf("%s accepts connections but did not answer the TLS handshake within %v (for a connection without TLS write redis://)", addr, ProbeTimeout)
 	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
-		return Environmentf("%s closes the connection during the TLS handshake (for a connection without TLS write redis://)", addr)
+		return errclass.Environmentf("%s closes the connection during the TLS handshake (for a connection without TLS write redis://)", addr)
 	}
-	return Environmentf("shake hands with %s over TLS: %w", addr, err)
+	return errclass.Environmentf("shake hands with %s over TLS: %w", addr, err)
 }
 
 // rootCause shortens "dial tcp 127.0.0.1:6390: connect: connection refused".
@@ -211,7 +214,7 @@ func rootCause(err error) error {
 	case errors.As(err, &network) && network.Timeout(), errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("no connection within %v", ProbeTimeout)
 	}
-	return withoutServer(err)
+	return loopback.Reason(err)
 }
 
 // IsReply tells an error that a server answered with from one on the way.

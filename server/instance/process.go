@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"oversell/internal/child"
+	"oversell/internal/errclass"
 	"oversell/internal/workdir"
 )
 
@@ -45,10 +46,10 @@ type ProcessHost struct {
 func NewProcessHost(ctx context.Context, clocks bool) (*ProcessHost, error) {
 	binary, err := exec.LookPath(ServerName)
 	if err != nil {
-		return nil, Environmentf("no %s was found on PATH: install Redis, or use the target embedded or an address", ServerName)
+		return nil, errclass.Environmentf("no %s was found on PATH: install Redis, or use the target embedded or an address", ServerName)
 	}
 	if binary, err = filepath.Abs(binary); err != nil {
-		return nil, Environmentf("locate %s: %w", ServerName, err)
+		return nil, errclass.Environmentf("locate %s: %w", ServerName, err)
 	}
 	number, err := binaryVersion(ctx, binary)
 	if err != nil {
@@ -61,7 +62,7 @@ func NewProcessHost(ctx context.Context, clocks bool) (*ProcessHost, error) {
 		}
 	}
 	if h.Files, err = workdir.New(); err != nil {
-		return nil, Environmentf("make a folder for the files of the servers: %w", err)
+		return nil, errclass.Environmentf("make a folder for the files of the servers: %w", err)
 	}
 	return h, nil
 }
@@ -73,11 +74,11 @@ func binaryVersion(ctx context.Context, binary string) (string, error) {
 	defer cancel()
 	out, err := exec.CommandContext(ctx, binary, "--version").Output()
 	if err != nil {
-		return "", Environmentf("ask %s for its version: %w", binary, err)
+		return "", errclass.Environmentf("ask %s for its version: %w", binary, err)
 	}
 	m := versionText.FindSubmatch(out)
 	if m == nil {
-		return "", Environmentf("ask %s for its version: it answers %q", binary, strings.TrimSpace(string(out)))
+		return "", errclass.Environmentf("ask %s for its version: it answers %q", binary, strings.TrimSpace(string(out)))
 	}
 	return string(m[1]), nil
 }
@@ -91,7 +92,7 @@ func (h *ProcessHost) Describe() string {
 func (h *ProcessHost) Ports(_ context.Context, n int, cluster bool) ([]int, error) {
 	ports, err := h.FreePorts(n, cluster)
 	if err != nil {
-		return nil, Environmentf("find %d free ports on 127.0.0.1: %w", n, err)
+		return nil, errclass.Environmentf("find %d free ports on 127.0.0.1: %w", n, err)
 	}
 	return ports, nil
 }
@@ -101,7 +102,7 @@ func (h *ProcessHost) Close() { h.Files.Remove() }
 func (h *ProcessHost) Launch(ctx context.Context, s Settings) (Machine, error) {
 	m := &process{host: h, settings: s, dir: filepath.Join(h.Files.Path, strconv.Itoa(s.Port))}
 	if err := os.Mkdir(m.dir, 0o700); err != nil {
-		return nil, Environmentf("make a folder for the files of a server: %w", err)
+		return nil, errclass.Environmentf("make a folder for the files of a server: %w", err)
 	}
 	if h.preload != "" {
 		if err := m.Jump(0); err != nil {
@@ -110,7 +111,7 @@ func (h *ProcessHost) Launch(ctx context.Context, s Settings) (Machine, error) {
 	}
 	if err := m.run(ctx); err != nil {
 		_ = os.RemoveAll(m.dir)
-		return nil, Environmentf("start %s on %s: %w", h.binary, m.Addr(), err)
+		return nil, errclass.Environmentf("start %s on %s: %w", h.binary, m.Addr(), err)
 	}
 	return m, nil
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"oversell/internal/errclass"
 )
 
 // Server is one server of a target: a machine of ours, an emulation, or somebody
@@ -111,7 +113,7 @@ func (s *Server) Kill() error {
 	s.doing.Lock()
 	defer s.doing.Unlock()
 	if s.Killed.Load() {
-		return Usagef("kill server %d on %s: it was killed before", s.Number, s.Addr)
+		return errclass.Usagef("kill server %d on %s: it was killed before", s.Number, s.Addr)
 	}
 	life := s.Life.Load()
 	life.Ended.Store(true) // before it dies: its death is expected from now on
@@ -119,7 +121,7 @@ func (s *Server) Kill() error {
 	if err := s.Machine.Kill(); err != nil {
 		life.Ended.Store(false)
 		s.Killed.Store(false)
-		return Environmentf("kill server %d on %s: %w", s.Number, s.Addr, err)
+		return errclass.Environmentf("kill server %d on %s: %w", s.Number, s.Addr, err)
 	}
 	s.Frozen.Store(false)
 	return nil
@@ -129,10 +131,10 @@ func (s *Server) Start(ctx context.Context, empty bool) error {
 	s.doing.Lock()
 	defer s.doing.Unlock()
 	if !s.Killed.Load() {
-		return Usagef("start server %d on %s: it runs; only a killed one can be started again", s.Number, s.Addr)
+		return errclass.Usagef("start server %d on %s: it runs; only a killed one can be started again", s.Number, s.Addr)
 	}
 	if err := s.Machine.Start(ctx, empty); err != nil {
-		return Environmentf("start server %d on %s again: %w", s.Number, s.Addr, err)
+		return errclass.Environmentf("start server %d on %s again: %w", s.Number, s.Addr, err)
 	}
 	s.Life.Store(new(Life))
 	s.Killed.Store(false)
@@ -144,12 +146,12 @@ func (s *Server) Freeze() error {
 	defer s.doing.Unlock()
 	switch {
 	case s.Killed.Load():
-		return Usagef("freeze server %d on %s: it was killed", s.Number, s.Addr)
+		return errclass.Usagef("freeze server %d on %s: it was killed", s.Number, s.Addr)
 	case s.Frozen.Load():
-		return Usagef("freeze server %d on %s: it is frozen already", s.Number, s.Addr)
+		return errclass.Usagef("freeze server %d on %s: it is frozen already", s.Number, s.Addr)
 	}
 	if err := s.Machine.Freeze(); err != nil {
-		return Environmentf("freeze server %d on %s: %w", s.Number, s.Addr, err)
+		return errclass.Environmentf("freeze server %d on %s: %w", s.Number, s.Addr, err)
 	}
 	s.Frozen.Store(true)
 	return nil
@@ -162,7 +164,7 @@ func (s *Server) Thaw() error {
 		return nil // it runs, or was killed meanwhile
 	}
 	if err := s.Machine.Thaw(); err != nil {
-		return Environmentf("thaw server %d on %s: %w", s.Number, s.Addr, err)
+		return errclass.Environmentf("thaw server %d on %s: %w", s.Number, s.Addr, err)
 	}
 	s.Frozen.Store(false)
 	return nil

@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"time"
 	"unsafe"
+
+	"oversell/internal/errclass"
 )
 
 // A server's clock is moved by a small library that is preloaded into it. (The
@@ -33,14 +35,14 @@ const offsetFileVar = "OVERSELL_CLOCK_OFFSET_FILE"
 func Shim(ctx context.Context) (string, error) {
 	dir, err := shimDir()
 	if err != nil {
-		return "", Environmentf("find a place for the library that moves a server's clock: %w", err)
+		return "", errclass.Environmentf("find a place for the library that moves a server's clock: %w", err)
 	}
 	path := filepath.Join(dir, fmt.Sprintf("clock-%x.so", sha256.Sum256(shimSource)))
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
 	}
 	if err := compileShim(ctx, path); err != nil {
-		return "", Environmentf("compile the library that moves a server's clock: %w", err)
+		return "", errclass.Environmentf("compile the library that moves a server's clock: %w", err)
 	}
 	return path, nil
 }
@@ -100,19 +102,19 @@ const offsetSize = 8
 func writeOffset(file string, ahead time.Duration) error {
 	f, err := os.OpenFile(file, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return Environmentf("set a server's clock: %w", err)
+		return errclass.Environmentf("set a server's clock: %w", err)
 	}
 	defer f.Close()
 	if err := reserve(f); err != nil {
-		return Environmentf("set a server's clock: %w", err)
+		return errclass.Environmentf("set a server's clock: %w", err)
 	}
 	shared, err := syscall.Mmap(int(f.Fd()), 0, offsetSize, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
 	if err != nil {
-		return Environmentf("set a server's clock: map %s: %w", file, err)
+		return errclass.Environmentf("set a server's clock: map %s: %w", file, err)
 	}
 	atomic.StoreInt64((*int64)(unsafe.Pointer(&shared[0])), int64(ahead))
 	if err := syscall.Munmap(shared); err != nil {
-		return Environmentf("set a server's clock: unmap %s: %w", file, err)
+		return errclass.Environmentf("set a server's clock: unmap %s: %w", file, err)
 	}
 	return nil
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"oversell/internal/child"
+	"oversell/internal/errclass"
 	"oversell/internal/servertest"
 )
 
@@ -219,7 +220,7 @@ func TestNoCompiler(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	t.Setenv("PATH", t.TempDir())
 	_, err := Shim(t.Context())
-	servertest.WantError(t, err, ErrEnvironment, "compile the library that moves a server's clock: no C compiler was found on PATH (cc)")
+	servertest.WantError(t, err, errclass.ErrEnvironment, "compile the library that moves a server's clock: no C compiler was found on PATH (cc)")
 }
 
 func TestACompilerThatFailsIsQuoted(t *testing.T) {
@@ -231,7 +232,7 @@ func TestACompilerThatFailsIsQuoted(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", cache)
 	t.Setenv("PATH", bin)
 	_, err := Shim(t.Context())
-	servertest.WantError(t, err, ErrEnvironment, "exit status 1: dlfcn.h: no such file")
+	servertest.WantError(t, err, errclass.ErrEnvironment, "exit status 1: dlfcn.h: no such file")
 	if left, _ := filepath.Glob(filepath.Join(cache, "oversell", "*")); len(left) != 0 {
 		t.Errorf("left behind: %v", left)
 	}
@@ -254,7 +255,7 @@ func TestTheShimWithoutACacheFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Shim(t.Context())
-	servertest.WantError(t, err, ErrEnvironment, dir+" is not a folder that only we can write to")
+	servertest.WantError(t, err, errclass.ErrEnvironment, dir+" is not a folder that only we can write to")
 }
 
 // A server that could not find its offset would keep the right time unnoticed.
@@ -272,5 +273,5 @@ func TestNoOffsetFileNoServer(t *testing.T) {
 
 func TestAnOffsetThatCannotBeWritten(t *testing.T) {
 	err := writeOffset(filepath.Join(t.TempDir(), "none", "offset"), time.Second)
-	servertest.WantError(t, err, ErrEnvironment, "set a server's clock: ", syscall.ENOENT.Error())
+	servertest.WantError(t, err, errclass.ErrEnvironment, "set a server's clock: ", syscall.ENOENT.Error())
 }

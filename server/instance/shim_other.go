@@ -12,10 +12,10 @@ const offsetFileVar = "OVERSELL_CLOCK_OFFSET_FILE"
 
 // Shim is the library that moves a server's clock; it exists for Linux only.
 func Shim(context.Context) (string, error) {
-	return "", Environmentf("moving a server's clock works on Linux only")
+	return "", errclass.Environmentf("moving a server's clock works on Linux only")
 }
 
 // writeOffset is for servers that have the shim; here none has.
 func writeOffset(string, time.Duration) error {
-	return Environmentf("moving a server's clock works on Linux only")
+	return errclass.Environmentf("moving a server's clock works on Linux only")
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"oversell/internal/errclass"
 	"oversell/server/instance"
 )
 
@@ -42,7 +43,7 @@ func (c *Cluster) Nodes() int { return 1 }
 func (c *Cluster) CanFailOver() error {
 	for _, m := range c.t.Masters {
 		if len(c.group(m)) < 2 {
-			return instance.Usagef("a failover needs a replica of each master, but server %d on %s has none", m.Number, m.Addr)
+			return errclass.Usagef("a failover needs a replica of each master, but server %d on %s has none", m.Number, m.Addr)
 		}
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"oversell/internal/errclass"
 	"oversell/internal/phrase"
 	"oversell/server/instance"
 )
@@ -38,7 +39,7 @@ func FindPair(ctx context.Context, e instance.Endpoint, remote bool) (f Found, e
 		return f, err
 	}
 	if len(replicas) == 0 {
-		return f, instance.Environmentf("%s has no connected replica: topology replica needs one", e.Addr)
+		return f, errclass.Environmentf("%s has no connected replica: topology replica needs one", e.Addr)
 	}
 	for _, r := range replicas {
 		r.Of = 1
@@ -119,11 +120,11 @@ func chooseMaster(ctx context.Context, sentinel instance.Endpoint, wanted string
 	case err != nil:
 		return "", err
 	case wanted != "" && !slices.Contains(names, wanted):
-		return "", instance.Usagef("the sentinel %s looks after %s, not %q", sentinel.Addr, listed(names), wanted)
+		return "", errclass.Usagef("the sentinel %s looks after %s, not %q", sentinel.Addr, listed(names), wanted)
 	case wanted != "":
 		return wanted, nil
 	case len(names) != 1:
-		return "", instance.Usagef("the sentinel %s looks after %s: choose a master, as in redis://%s?master=NAME", sentinel.Addr, listed(names), sentinel.Addr)
+		return "", errclass.Usagef("the sentinel %s looks after %s: choose a master, as in redis://%s?master=NAME", sentinel.Addr, listed(names), sentinel.Addr)
 	}
 	return names[0], nil
 }
@@ -217,7 +218,7 @@ func FindCluster(ctx context.Context, nodes []instance.Endpoint, remote bool) (f
 		if i == 0 {
 			v = own
 		} else if !v.overlaps(own) {
-			return f, instance.Usagef("%s and %s belong to different clusters", first.Addr, e.Addr)
+			return f, errclass.Usagef("%s and %s belong to different clusters", first.Addr, e.Addr)
 		}
 	}
 	return assembleCluster(ctx, remote, first, v)
@@ -237,7 +238,7 @@ func clusterAt(ctx context.Context, e instance.Endpoint) (v view, err error) {
 		return err
 	})
 	if err == nil && (state["cluster_state"] != "ok" || state.Number("cluster_slots_assigned") != slots) {
-		err = instance.Environmentf("the cluster of %s does not serve all keys: its cluster_state is %s, and %s of %d slots have a master",
+		err = errclass.Environmentf("the cluster of %s does not serve all keys: its cluster_state is %s, and %s of %d slots have a master",
 			e.Addr, state["cluster_state"], state["cluster_slots_assigned"], slots)
 	}
 	return v.reachedAt(e.Addr), err

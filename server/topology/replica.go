@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"oversell/internal/errclass"
 	"oversell/internal/phrase"
 	"oversell/server/instance"
 )
@@ -52,7 +53,7 @@ func (p *Pair) Connections(n int) (each, all int) { return n, n }
 
 func (p *Pair) CanFailOver() error {
 	if p.t.given {
-		return instance.Usagef("the replicas of %s are not promoted, because nothing would tell its other clients: use --target process or container, or --topology sentinel or cluster", p.t.Masters[0].Addr)
+		return errclass.Usagef("the replicas of %s are not promoted, because nothing would tell its other clients: use --target process or container, or --topology sentinel or cluster", p.t.Masters[0].Addr)
 	}
 	return nil
 }

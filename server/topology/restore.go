@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"oversell/internal/errclass"
 	"oversell/server/instance"
 )
 
@@ -71,7 +72,7 @@ func (g *Watched) Priorities(ctx context.Context) (map[int]string, error) {
 	for _, s := range g.t.Data() {
 		settings, err := s.Admin.ConfigGet(ctx, replicaPriority).Result()
 		if err != nil && len(g.t.Data()) > 2 {
-			return nil, instance.Environmentf("ask server %d on %s for its %s: %w", s.Number, s.Addr, replicaPriority, err)
+			return nil, errclass.Environmentf("ask server %d on %s for its %s: %w", s.Number, s.Addr, replicaPriority, err)
 		}
 		was[s.Number] = settings[replicaPriority]
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"oversell/internal/errclass"
 	"oversell/server/instance"
 )
 
@@ -118,7 +119,7 @@ func (g *Watched) CanFailOver() error {
 			return nil
 		}
 	}
-	return instance.Usagef("a failover needs a replica, but the sentinels know none of %s", g.t.Masters[0].Addr)
+	return errclass.Usagef("a failover needs a replica, but the sentinels know none of %s", g.t.Masters[0].Addr)
 }
 
 // Primary is the server that most sentinels name.

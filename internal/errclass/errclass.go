@@ -1,20 +1,20 @@
-package instance
+// Package errclass has the two classes of errors that decide a program's exit code. A class is not
+// part of an error's message; test for it with errors.Is.
+package errclass
 
 import (
 	"errors"
 	"fmt"
 )
 
-// The two classes of errors of this package, for errors.Is. The class decides a
-// program's exit code; it is not part of the message.
 var (
-	// ErrUsage: what was asked for makes no sense or is not allowed.
+	// ErrUsage: the request makes no sense or is not allowed.
 	ErrUsage = errors.New("usage")
-	// ErrEnvironment: the machine or the server does not provide what is needed.
+	// ErrEnvironment: the machine or a server does not provide what is needed.
 	ErrEnvironment = errors.New("environment")
 )
 
-// classified is an error that belongs to a class without mentioning it.
+// classified is an error of a class.
 type classified struct {
 	class error
 	err   error
@@ -23,10 +23,12 @@ type classified struct {
 func (e *classified) Error() string   { return e.err.Error() }
 func (e *classified) Unwrap() []error { return []error{e.class, e.err} }
 
+// Usagef is fmt.Errorf for an error of class ErrUsage.
 func Usagef(format string, args ...any) error {
 	return &classified{ErrUsage, fmt.Errorf(format, args...)}
 }
 
+// Environmentf is fmt.Errorf for an error of class ErrEnvironment.
 func Environmentf(format string, args ...any) error {
 	return &classified{ErrEnvironment, fmt.Errorf(format, args...)}
 }
