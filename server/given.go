@@ -84,8 +84,8 @@ func openFound(f topology.Found, err error) (*Target, error) {
 	return t, nil
 }
 
-// allDifferent refuses one server under two names: a lock that counts on
-// independent masters would count one of them twice.
+// allDifferent returns an error if two endpoints are the same server: a lock that needs a majority
+// of independent masters would count it twice.
 func allDifferent(endpoints []instance.Endpoint, answers []instance.Info) error {
 	seen := map[string]string{}
 	for i, in := range answers {

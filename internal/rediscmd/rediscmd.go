@@ -1,10 +1,9 @@
-// Package rediscmd is the one table of Redis commands: how they are named, how many
-// arguments they take, which of these are keys, and what a command does, to the data
-// and to its connection.
+// Package rediscmd is the table of Redis commands: their names, their number of arguments, which
+// arguments are keys, and their effects on the data and on the connection.
 //
-// The proxy follows connections by it, faults find by it which commands they are meant
-// for, and the model of a server takes from it what it refuses. What a command computes
-// is not here but in the model. A test compares the table with what a server itself says.
+// The proxy uses it to follow the state of connections, faults to find the commands that they
+// apply to, and the model of Redis to refuse wrong calls. What a command computes is in the model.
+// A test compares the table with COMMAND INFO and COMMAND GETKEYS of a real server.
 package rediscmd
 
 import (

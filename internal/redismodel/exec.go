@@ -309,7 +309,7 @@ func (x *exec) clock() int64 {
 	return x.now.Microseconds()
 }
 
-// Unknown says what the model does not know. The first one counts.
+// Unknown records something that the model does not implement. Only the first is kept.
 func (x *exec) Unknown(what string) {
 	if x.info.Unknown == "" {
 		x.info.Unknown = what

@@ -146,7 +146,7 @@ func ClaimsMarkdown(w io.Writer, c reports.Claims) error {
 // otherwise Markdown.
 var markup = regexp.MustCompile(`<([A-Za-z!?/])`)
 
-// circumstances say on what, and when, the claims were measured.
+// circumstances describes the machine, the server and the date of the measurements.
 func circumstances(c reports.Claims) string {
 	how := ""
 	if c.Quick {

@@ -128,7 +128,7 @@ type gridRow struct {
 	across            string
 }
 
-// gridOf words the steps. What the server holds is said where it changed.
+// gridOf makes a table of the steps. The values on the server are shown where they changed.
 func gridOf(c reports.Counterexample, masters int) *grid {
 	g := &grid{titles: append(append([]string{"#", "t(ms)"}, c.Clients...), "redis")}
 	before := ""
@@ -263,7 +263,7 @@ func (g *grid) band(b *strings.Builder, r gridRow) {
 	}
 }
 
-// outcomeOf is what comes after the command.
+// outcomeOf returns the answer and the marks that follow a command.
 func outcomeOf(t reports.StepWords) string {
 	var parts []string
 	if t.Answer != "" {

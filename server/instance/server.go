@@ -11,11 +11,11 @@ import (
 	"oversell/internal/errclass"
 )
 
-// Server is one server of a target: a machine of ours, an emulation, or somebody
-// else's.
+// Server is one Redis server of a target: one that we started, the emulation, or one that was
+// running before.
 type Server struct {
 	Member
-	// Login holds credentials, database and TLS; nil when there are none.
+	// Login has the user, password, database number and TLS settings for the server; nil: none.
 	Login *redis.Options
 	// MaxClients is the server's limit of connections; 0 if unknown.
 	MaxClients int
@@ -39,7 +39,7 @@ type Server struct {
 // Life is that of a server from a start to the next.
 type Life struct{ Ended atomic.Bool } // by us
 
-// Up tells whether the server is neither killed nor frozen by us.
+// Up reports whether the server runs: no fault has killed or frozen it.
 func (s *Server) Up() bool { return !s.Killed.Load() && !s.Frozen.Load() }
 
 const (

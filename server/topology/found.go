@@ -244,8 +244,7 @@ func clusterAt(ctx context.Context, e instance.Endpoint) (v view, err error) {
 	return v.reachedAt(e.Addr), err
 }
 
-// reachedAt gives the node that was asked the address at which it was, if it does
-// not know its own.
+// reachedAt fills in the address of the node that answered, if it does not know its own.
 func (v view) reachedAt(addr string) view {
 	for at, m := range v {
 		if host, _, err := net.SplitHostPort(at); m.is("myself") && (err != nil || host == "") {

@@ -63,9 +63,9 @@ func (t *Group) Data() []*instance.Server {
 // DialFunc is how a client gets its connections.
 type DialFunc func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// Dialer opens connections as the driver would, but to where the group's route
-// leads. With current, the server that serves now stands for those at the
-// addresses that are asked for. Sentinels and nodes of a cluster may name other
+// Dialer returns a dial function for go-redis that connects to the server to which the group routes
+// an address. If current, it connects to the present master instead of the address that it is
+// given. Sentinels and nodes of a cluster may name other
 // servers than they did at first: load must not follow them to another machine.
 func (t *Group) Dialer(opts *redis.Options, o instance.ConnOptions, current func(ctx context.Context, addr string) (string, error)) DialFunc {
 	open, via := redis.NewDialer(opts), t.Routed()
