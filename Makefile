@@ -48,7 +48,7 @@ vet:
 
 long:
 	OVERSELL_LONG=1 $(GO) test -p 1 -timeout 60m ./checker ./internal/redismodel ./explore/... ./internal/release
-	OVERSELL_LONG=1 $(GO) test -p 1 -timeout 90m -run '^(TestTampered|TestEveryFaultInEveryScenario|TestNoPassWithoutOpportunity|TestServersOfOthersAreLeftAsTheyWere)$$' ./campaign ./cmd/oversell
+	OVERSELL_LONG=1 $(GO) test -p 1 -timeout 90m -run '^(TestTampered|TestEveryFaultInEveryScenario|TestNoPassWithoutOpportunity|TestServersOfOthersAreLeftAsTheyWere|TestCommandsOfTheDocumentsRun)$$' ./campaign ./cmd/oversell
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem ./history ./checker ./internal/coro ./internal/redismodel ./explore/...

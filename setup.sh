@@ -10,6 +10,10 @@ compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || missing+=(postgresql
 command -v chromium >/dev/null || missing+=(chromium)
 # One claim is about PHP's persistent connections.
 command -v php >/dev/null && php -m | grep -qi '^redis$' || missing+=(php-cli php-redis)
+# A program in another language writes a history.
+command -v python3 >/dev/null || missing+=(python3)
+# Systems outside of oversell are tested with one in Python.
+/usr/bin/python3 -c "import redis" 2>/dev/null || missing+=(python3-redis)
 # Containers are tested only where a Docker daemon runs. To install one is not for
 # a script like this.
 if command -v docker >/dev/null && timeout 10 docker version >/dev/null 2>&1; then

@@ -14,6 +14,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"time"
 
 	"oversell/database"
 	"oversell/lockimpl"
@@ -122,6 +123,20 @@ func (p Plan) Page() string {
 		return filepath.Join(p.Dir, runName(0, p.Runs[0]), pageFile)
 	}
 	return filepath.Join(p.Dir, pageFile)
+}
+
+// Takes is about how long the runs take, by their settings and what each takes besides: to
+// start its server, to connect and to judge.
+func (p Plan) Takes() (all time.Duration) {
+	const besides = 800 * time.Millisecond
+	for _, c := range p.Runs {
+		takes := c.Takes()
+		if capped := c.Capped(); capped > 0 {
+			takes = min(takes, capped)
+		}
+		all += takes + besides
+	}
+	return all
 }
 
 // fresh refuses a directory in which a run would overwrite an earlier one.

@@ -20,7 +20,7 @@ func Catalogue() reports.Catalogue {
 	}
 	for _, v := range lockimpl.Variants {
 		c.Locks = append(c.Locks, reports.VariantInfo{
-			Name: v.Name, Source: v.Source, Summary: v.Summary, Control: v.Control,
+			Name: v.Name, Was: v.Was, Source: v.Source, Summary: v.Summary, Control: v.Control,
 			Promises: v.Promises, Flaws: v.Flaws, Needs: v.Needs, Fences: v.Fences,
 		})
 	}

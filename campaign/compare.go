@@ -28,6 +28,10 @@ import (
 // in an order of that round's own, so that whatever else the machine does hits all
 // alike, and with the same seed, so that contenders can be compared round by round.
 //
+// What shows whether promises are kept, a sale to its last piece, is over within
+// milliseconds, and such a run says little about speed. So each cell is run twice a
+// round where there are no faults: once to its end, and once for a time that is measured.
+//
 // What nobody could have caught proves nothing. So each configuration has a control:
 // something that the lists of variants declare to break under these very settings and
 // faults. Where it is not caught, the absence of violations shows nothing.
@@ -38,12 +42,12 @@ type ComparePlan struct {
 	Notes []string
 
 	rounds  int           // 0: no bound
-	chosen  bool          // somebody said how many
 	time    time.Duration // 0: no bound
 	dir     string
 	sql     Plan // what the database is, and whether JSON lines are written
 	work    string
 	quick   bool
+	window  window // zero: runs are measured as they are
 	waiting string
 	seed    uint64
 	name    string // of the scenario
@@ -74,7 +78,8 @@ func (f *configuration) in(n int) bool { return f.rounds == 0 || n <= f.rounds }
 type cell struct {
 	contender, configuration int
 	subject
-	lone *lone
+	timed *subject // the same for a time; nil: the run to its end is measured
+	lone  *lone
 	tally
 }
 
@@ -89,6 +94,7 @@ type lone struct {
 type subject struct {
 	config scenarios.Config
 	spec   server.Spec
+	window window // what is measured of it; zero: all
 }
 
 // NewComparison turns names into a comparison, and refuses what cannot be compared
@@ -103,8 +109,8 @@ func NewComparison(ctx context.Context, o *CompareOptions) (*ComparePlan, error)
 	}
 	o.scale(scenario)
 	p := &ComparePlan{
-		rounds: o.Rounds, chosen: o.flags.Changed("rounds"), time: o.Time, quick: o.Quick, dir: o.Dir, sql: Plan{SQL: o.database(), JSONL: o.JSONL},
-		waiting: string(o.Waiting), seed: o.Seed, name: scenario.Name, command: o.command(), conditions: o.conditions(scenario),
+		rounds: o.Rounds, time: o.Time, quick: o.Quick, dir: o.Dir, sql: Plan{SQL: o.database(), JSONL: o.JSONL},
+		window: o.window(), waiting: string(o.Waiting), seed: o.Seed, name: scenario.Name, command: o.command(), conditions: o.conditions(scenario),
 	}
 	_, p.work = workIn(scenario.Uses)
 	if p.configurations, err = o.configurations(); err != nil {
@@ -151,17 +157,25 @@ func (o *CompareOptions) scale(s scenarios.Scenario) {
 		o.Ops = quickTasks
 	case s.Uses(variant.Queue), s.Uses(variant.IDs):
 		o.Ops = quickOps
-	case len(s.Objects) == 1 && len(o.Faults) == 0: // the lock alone, which knows no end
-		o.Duration = quickDuration
+	}
+	// The lock alone knows no end: each of its runs is for a time.
+	if w := o.window(); len(s.Objects) == 1 && len(o.Faults) == 0 && !bounded && w != (window{}) {
+		o.Duration = w.ends()
 	}
 }
 
 // How large the runs of a quick comparison are.
 const (
-	quickStock    = 200
-	quickOps      = 400
-	quickTasks    = 100
-	quickDuration = 500 * time.Millisecond
+	quickStock = 200
+	quickOps   = 400
+	quickTasks = 100
+)
+
+// Of what nobody named, a quick comparison has the locks that one chooses from first, one
+// that is known to break, and the one sale that needs no lock.
+var (
+	quickLocks = []string{"lua-release", "watchdog", "fenced", "php-lock-printed"}
+	quickSales = []string{"lua"}
 )
 
 func (o *CompareOptions) targetNames() []string {
@@ -210,7 +224,7 @@ func (f *configuration) outliving(o *CompareOptions) *configuration {
 		x.Duration = outlivedFor // of runs that have no end of their own; a sale is over before
 	}
 	told.Swept, told.Faults = append(slices.Clone(told.Swept), fmt.Sprintf("--ttl=%v", shortLease)), x.Faults
-	rounds := aloneRounds
+	rounds := addedRounds
 	if o.Quick {
 		rounds = 1
 	}
@@ -259,7 +273,8 @@ func (o *CompareOptions) contenders(x Options, base scenarios.Config) (all []rep
 		for _, c := range cs {
 			// What is wrong on purpose is compared if somebody asks for it.
 			onPurpose := len(o.Locks) == 0 && c.Lock.Control || len(o.queues.values) == 0 && c.Queue.Control
-			if !onPurpose {
+			beyond := o.Quick && len(o.Locks) == 0 && c.Lock.New != nil && !slices.Contains(quickLocks, c.Lock.Name)
+			if !onPurpose && !beyond {
 				add(c)
 			}
 		}
@@ -297,7 +312,8 @@ func lockFree(o *CompareOptions, x Options, base scenarios.Config) (cs []scenari
 		outcome, _ := c.Expect()
 		foreign := len(o.sales.values) > 0 && !slices.Contains(o.sales.values, c.Sale.Name) || len(o.ids.values) > 0 && !slices.Contains(o.ids.values, c.IDs.Name)
 		onPurpose := len(o.sales.values) == 0 && (c.Sale.Control || c.Sale.Needs.SQL) || c.Dispatch.Control
-		if outcome == scenarios.ExpectPass && len(c.Promises()) > 0 && !foreign && !onPurpose {
+		beyond := o.Quick && c.Sale.Name != "" && len(o.sales.values) == 0 && !slices.Contains(quickSales, c.Sale.Name)
+		if outcome == scenarios.ExpectPass && len(c.Promises()) > 0 && !foreign && !onPurpose && !beyond {
 			cs = append(cs, c)
 		}
 	}
@@ -352,7 +368,7 @@ func (o Options) subject(ctx context.Context, c reports.Contender) (subject, err
 	if err != nil {
 		return subject{}, err
 	}
-	return subject{p.Runs[0], p.Target}, nil // all is named, so it is one run
+	return subject{config: p.Runs[0], spec: p.Target}, nil // all is named, so it is one run
 }
 
 // fill makes the cells.
@@ -375,6 +391,9 @@ func (p *ComparePlan) fill(ctx context.Context) error {
 				return err
 			}
 			x := &cell{contender: j, configuration: i, subject: s}
+			if err := p.addTimed(ctx, f, x); err != nil {
+				return err
+			}
 			if x.lone, err = p.loneOf(ctx, f, who); err != nil {
 				return err
 			}
@@ -422,7 +441,8 @@ func (p *ComparePlan) skip(who reports.Contender, why error) {
 	}
 }
 
-// How long a contender is run alone, and for how many pieces of work.
+// How long a contender is run alone, and for how many pieces of work, where runs are measured
+// as they are.
 const (
 	aloneOps  = 400
 	aloneTime = 300 * time.Millisecond
@@ -443,6 +463,10 @@ func (p *ComparePlan) loneOf(ctx context.Context, f *configuration, who reports.
 	x := f.options
 	x.Faults, x.Clients, x.Pool, x.Resend, x.Die = nil, 1, 0, scenarios.None, 0
 	x.Ops, x.Duration, x.Stock = aloneOps, aloneTime, aloneOps
+	w := p.windowOf(who).half()
+	if w != (window{}) {
+		x = w.timed(x)
+	}
 	if who.Queue != "" {
 		x.Clients = 2 // one to enqueue, one to take
 	}
@@ -450,6 +474,7 @@ func (p *ComparePlan) loneOf(ctx context.Context, f *configuration, who reports.
 	if err != nil {
 		return nil, err
 	}
+	s.window = w
 	l := &lone{key: key, subject: s}
 	p.alone = append(p.alone, l)
 	return l, nil
@@ -498,7 +523,7 @@ func (o *CompareOptions) conditions(s scenarios.Scenario) (settings []string) {
 	if s.Uses(variant.Sale) {
 		notable = append(notable, "stock")
 	}
-	other := []string{"scenario", "lock", "sale", "queue", "ids", "dispatch", "target", "fault", "faults-only", "rounds", "time", "quick", "plain", "seed", "waiting", "out", "json", "jsonl", "allow-remote", "sql"}
+	other := []string{"scenario", "lock", "sale", "queue", "ids", "dispatch", "target", "fault", "faults-only", "rounds", "time", "measure", "quick", "plain", "seed", "waiting", "out", "json", "jsonl", "allow-remote", "sql"}
 	o.flags.VisitAll(func(f *pflag.Flag) {
 		if several, ok := f.Value.(*several); ok && several.sweeps() || slices.Contains(other, f.Name) {
 			return

@@ -31,7 +31,10 @@ type candidate struct {
 	extra  bool   // it is no contender
 }
 
-func (c *candidate) runs() []sample { return c.tally.telling() }
+// runs are those that could show it: one for a time need not.
+func (c *candidate) runs() []sample {
+	return slices.DeleteFunc(c.tally.telling(), func(s sample) bool { return !s.part.proves() })
+}
 
 // caught is in how many of its runs it was seen to break what it is known to break.
 func (c *candidate) caught() (n int) {

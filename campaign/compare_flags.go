@@ -24,7 +24,10 @@ type CompareOptions struct {
 	// is likely to end by then. 0 is no limit; at least one round is made.
 	Rounds int
 	Time   time.Duration
-	// Quick makes small runs, and few.
+	// Measure is for how long a contender is measured in each round, after a warm-up; 0: runs
+	// are measured as they are.
+	Measure time.Duration
+	// Quick makes small runs of few contenders, and few rounds.
 	Quick bool
 	// FaultsOnly leaves out the configuration without faults.
 	FaultsOnly bool
@@ -46,7 +49,9 @@ type CompareOptions struct {
 // What a comparison does when nobody says otherwise.
 const (
 	fullRounds, fullTime   = 10, 5 * time.Minute
-	quickRounds, quickTime = 5, 50 * time.Second
+	quickRounds, quickTime = 5, 52 * time.Second
+
+	measureTime = time.Second
 )
 
 // In the configuration that is added, a section outlives its lease, which is the shortest
@@ -82,7 +87,8 @@ func (o *CompareOptions) Bind(f *pflag.FlagSet) {
 	f.BoolVar(&o.Plain, "plain", false, fmt.Sprintf("leave out the configuration that is added without --fault, --ttl and --hold, in which a section outlives its lease (--ttl %v --fault '%s')", shortLease, outlived))
 	f.IntVar(&o.Rounds, "rounds", 0, fmt.Sprintf("how often each contender is run in each configuration (default: as many as fit into --time, at most %d; quick: %d)", fullRounds, quickRounds))
 	f.DurationVar(&o.Time, "time", 0, fmt.Sprintf("begin no round that would end after this time (default: %v; quick: %v; none with --rounds)", fullTime, quickTime))
-	f.BoolVar(&o.Quick, "quick", false, "small runs, and at most a minute for a comparison without other flags")
+	f.DurationVar(&o.Measure, "measure", measureTime, fmt.Sprintf("for how long each contender is measured in a round, after a warm-up of 1/%d of it; 0: only while it sells out, or whatever else ends a run (configurations with faults: always)", warmUpPart))
+	f.BoolVar(&o.Quick, "quick", false, "fewer contenders and rounds: at most a minute for a comparison without other flags")
 	limits.Compare.Bind(f)
 }
 

@@ -1,6 +1,7 @@
 package campaign
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"oversell/history"
 	"oversell/internal/phrase"
 	"oversell/reports"
 	"oversell/reports/page"
@@ -150,10 +152,10 @@ func (c *comparing) allRounds(ctx context.Context) error {
 	}
 }
 
-// likely is how long round n will take, as far as its runs have been made before.
+// likely is how long round n will take, by how long its runs took before.
 func (c *comparing) likely(n int) (took time.Duration) {
 	for _, j := range c.jobs(n) {
-		took += j.tally.took
+		took += cmp.Or(j.tally.took[j.part], j.takes())
 	}
 	return took
 }
@@ -176,6 +178,7 @@ func (c *comparing) enough(n int, longest, likely time.Duration) string {
 type job struct {
 	subject
 	tally   *tally
+	part    part
 	what    string // for the name of the directory
 	instead bool   // it stands for one that decided nothing
 	again   bool   // it is made once more if it decides nothing
@@ -191,7 +194,7 @@ func (c *comparing) round(ctx context.Context, n int) error {
 		}
 	}
 	for _, j := range jobs {
-		if !j.again || !j.tally.undecided() {
+		if !j.again || !j.tally.undecided(j.part) {
 			continue
 		}
 		j.instead = true
@@ -208,9 +211,15 @@ func (c *comparing) jobs(n int) (jobs []job) {
 		if !c.configurations[x.configuration].in(n) {
 			continue
 		}
-		jobs = append(jobs, job{subject: x.subject, tally: &x.tally, what: fmt.Sprintf("c%d-", x.configuration+1), again: true})
+		what := fmt.Sprintf("c%d-", x.configuration+1)
+		if x.timed == nil {
+			jobs = append(jobs, job{subject: x.subject, tally: &x.tally, what: what, again: true})
+			continue
+		}
+		jobs = append(jobs, job{subject: x.subject, tally: &x.tally, part: toItsEnd, what: what, again: true},
+			job{subject: *x.timed, tally: &x.tally, part: forATime, what: what + "timed-"})
 	}
-	if n == 1 || n <= aloneRounds && !c.quick {
+	if n <= aloneRounds {
 		for _, l := range c.alone {
 			jobs = append(jobs, job{subject: l.subject, tally: &l.tally, what: "alone-"})
 		}
@@ -222,12 +231,17 @@ func (c *comparing) jobs(n int) (jobs []job) {
 	}
 	order := rand.New(rand.NewPCG(c.seed, uint64(n)))
 	order.Shuffle(len(jobs), func(i, j int) { jobs[i], jobs[j] = jobs[j], jobs[i] })
+	// Runs that are compared with each other take place close together in time.
+	slices.SortStableFunc(jobs, func(a, b job) int { return cmp.Compare(a.part, b.part) })
 	return jobs
 }
 
-// aloneRounds is in how many rounds contenders are run alone as well; in quick ones,
-// the first must do.
-const aloneRounds = 3
+// In how many rounds contenders are run alone as well, and the configuration that was added
+// is run; in quick comparisons the first must do for it.
+const (
+	aloneRounds = 1
+	addedRounds = 2
+)
 
 // controlTries is how many more candidates for the control of a configuration are
 // tried in a round, while none has been caught.
@@ -271,12 +285,27 @@ func (c *comparing) make(ctx context.Context, n, of int, j job) error {
 	name := fmt.Sprintf("r%02d-%03d-%s%s", n, i+1, j.what, subjects(config))
 	began := time.Now()
 	judged, err := runIn(ctx, filepath.Join(c.dir, name), config, i, max(of, i+1), c.watcher, c.serversOf(j.subject))
-	if judged != nil {
-		j.tally.add(n, name, judged, j.instead)
-		j.tally.took = time.Since(began)
-		c.watcher.Done(i, max(of, i+1), judged.Run)
+	if judged == nil {
+		return err
 	}
+	err = errors.Join(err, judged.narrow(filepath.Join(c.dir, name), j.window))
+	j.tally.add(n, name, judged, j)
+	j.tally.took[j.part] = time.Since(began)
+	c.watcher.Done(i, max(of, i+1), judged.Run)
 	return err
+}
+
+// narrow has the work of a run that went to its end, and its latencies, be those of the window.
+func (j *Judged) narrow(dir string, w window) error {
+	if w == (window{}) || j.Run.Interrupted {
+		return nil
+	}
+	h, err := history.Read(filepath.Join(dir, historyFile))
+	if err != nil {
+		return err
+	}
+	j.Work, j.Latencies = w.measure(h)
+	return nil
 }
 
 // subjects names what runs.
@@ -297,6 +326,10 @@ func (c *comparing) report(interrupted bool) reports.Comparison {
 		Conditions: c.conditions, Contenders: c.contenders, Configurations: []reports.Configuration{}, Cells: []reports.ComparisonCell{},
 		Skipped: c.skipped, ElapsedMS: round(float64(time.Since(c.began)) / 1e6), Interrupted: interrupted, Command: c.command,
 	}
+	if len(c.contenders) > 0 {
+		w := c.windowOf(c.contenders[0]) // all are of one scenario
+		d.WarmUpMS, d.MeasuredMS = float64(w.warmUp)/1e6, float64(w.lasts)/1e6
+	}
 	for i, f := range c.configurations {
 		f.control.choose()
 		f.report.Control = f.control.report()
@@ -312,8 +345,10 @@ func (c *comparing) report(interrupted bool) reports.Comparison {
 		if fastest := fastestOf(cells); fastest >= 0 {
 			f.report.Fastest = cells[fastest].Contender
 			for j := range cells {
-				cells[j].Ratio = ratio(cells[j].Rounds, cells[fastest].Rounds)
+				ratios := paired(cells[j].Rounds, cells[fastest].Rounds)
+				cells[j].Ratio, cells[j].Estimate = spreadOrNil(ratios), estimateOf(ratios)
 			}
+			rank(cells)
 		}
 		d.Configurations = append(d.Configurations, f.report)
 	}
@@ -324,13 +359,13 @@ func (c *comparing) report(interrupted bool) reports.Comparison {
 
 // report sums up the runs of a cell.
 func (x *cell) report(power bool) reports.ComparisonCell {
-	whole, telling := x.whole(), x.telling()
+	whole, telling := x.measured(), x.telling()
 	r := reports.ComparisonCell{
 		Contender: x.contender, Configuration: x.configuration, Runs: len(telling), Repeated: x.repeated,
 		Throughput: spreadOf(measure(whole, func(s sample) float64 { return s.rate })),
 		Latency:    x.summary(), Uncontended: x.lone.summary(), Request: x.request(), RequestAlone: x.lone.request(),
 		Fairness: spreadOf(measure(whole, func(s sample) float64 { return s.run.Fairness })).Median,
-		Faults:   faultsOf(whole), Dirs: []string{}, Rounds: []reports.ComparedRun{},
+		Faults:   faultsOf(x.whole()), Dirs: []string{}, Rounds: []reports.ComparedRun{},
 	}
 	r.Expected, r.ExpectedWhy = x.config.Expect()
 	r.KnownToBreak = x.config.KnownToBreak()
@@ -341,21 +376,15 @@ func (x *cell) report(power bool) reports.ComparisonCell {
 	commands, acquired, done := int64(0), int64(0), int64(0)
 	for _, s := range telling {
 		r.Dirs = append(r.Dirs, s.dir)
-		r.Rounds = append(r.Rounds, reports.ComparedRun{Round: s.round, Verdict: s.run.Verdict, Why: s.why, Throughput: round(s.rate), Seed: s.run.Seed, Dir: s.dir, Interrupted: s.interrupted})
+		r.Rounds = append(r.Rounds, reports.ComparedRun{Round: s.round, Verdict: s.run.Verdict, Why: s.why, Throughput: round(s.rate), Seed: s.run.Seed, Dir: s.dir, Interrupted: s.interrupted, Measured: s.part.measured()})
 	}
 	for _, s := range whole {
 		commands, acquired, done = commands+s.run.Commands, acquired+s.run.Acquired, done+s.done
 		if len(x.config.Lock.Promises) > 0 { // otherwise nobody waits
 			r.LongestWaitMS = max(r.LongestWaitMS, s.longest)
 		}
-		if s.run.Sold != nil {
-			r.Stock = *s.run.Stock
-		}
 	}
-	if len(whole) > 0 && whole[0].run.Sold != nil {
-		sold := spreadOf(measure(whole, func(s sample) float64 { return float64(*s.run.Sold) }))
-		r.Sold = &sold
-	}
+	r.Sold, r.Stock = soldIn(x.proving())
 	if acquired > 0 {
 		r.CommandsPerAcquisition = round(float64(commands) / float64(acquired))
 	}
@@ -390,28 +419,11 @@ func faultsOf(runs []sample) (all []reports.Fault) {
 func fastestOf(cells []reports.ComparisonCell) int {
 	best := -1
 	for i, x := range cells {
-		if x.Outcome == reports.NoViolation && (best < 0 || x.Throughput.Median > cells[best].Throughput.Median) {
+		if x.Outcome == reports.NoViolation && (best < 0 || typical(x.Rounds) > typical(cells[best].Rounds)) {
 			best = i
 		}
 	}
 	return best
-}
-
-// ratio compares two cells round by round; nil if they share none.
-func ratio(of, to []reports.ComparedRun) *reports.Spread {
-	var values []float64
-	for _, a := range of {
-		for _, b := range to {
-			if a.Round == b.Round && b.Throughput > 0 && !a.Interrupted && !b.Interrupted {
-				values = append(values, a.Throughput/b.Throughput)
-			}
-		}
-	}
-	if values == nil {
-		return nil
-	}
-	s := spreadOf(values)
-	return &s
 }
 
 // notes are what the tables do not show.
@@ -427,8 +439,8 @@ func (c *comparing) notes(d reports.Comparison) (notes []string) {
 		f := c.configurations[i]
 		notes = append(notes, fmt.Sprintf("a section outlives its lease (%s, fault: %s) in %s only; --plain leaves that out", f.report.Swept[len(f.report.Swept)-1], outlived, first(f.rounds)))
 	}
-	if c.rounds == 1 && !c.chosen && !d.Interrupted {
-		notes = append(notes, "there was time for one round only, so nothing shows how much chance is in the numbers: give it more --time, or --rounds")
+	if c.rounds > 0 && c.rounds < fewestRounds && !d.Interrupted {
+		notes = append(notes, fmt.Sprintf("%s cannot show how much chance is in the numbers, so there are no intervals and no ranks: give it more --time, or --rounds %d", phrase.Count(c.rounds, "round"), fewestRounds))
 	}
 	return notes
 }

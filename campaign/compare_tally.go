@@ -18,15 +18,33 @@ import (
 type tally struct {
 	runs      []sample
 	repeated  int
-	took      time.Duration // the last of them
+	took      [parts]time.Duration // the last of each
 	latencies *reports.Latencies
 	requests  *reports.Latencies
 	kind      history.Kind // of requests
 	last      *Judged      // the last run, whose latencies are not merged yet: it may be replaced
 }
 
+// part is what a run of a subject is for.
+type part uint8
+
+// The parts.
+const (
+	wholly   part = iota // everything
+	toItsEnd             // it shows whether promises are kept; how fast that was means little
+	forATime             // it is measured; what breaks there is broken, and the rest is not its task
+	parts
+)
+
+// measured tells whether speed and latency are those of such a run.
+func (p part) measured() bool { return p != toItsEnd }
+
+// proves tells whether such a run shows that promises are kept.
+func (p part) proves() bool { return p != forATime }
+
 // sample is what is kept of one run.
 type sample struct {
+	part         part
 	round        int
 	dir          string
 	run          reports.Run // without its properties
@@ -48,10 +66,10 @@ type brokenOnce struct {
 	why   string
 }
 
-// add counts a run. With instead, it stands for the last one, which decided nothing.
-func (t *tally) add(round int, dir string, j *Judged, instead bool) {
+// add counts a run of job of. It may stand for the last one, which decided nothing.
+func (t *tally) add(round int, dir string, j *Judged, of job) {
 	s := sample{
-		round: round, dir: dir, run: j.Run, why: whyNot(j.Run), done: j.Work.Done, rate: j.Work.Rate(), interrupted: j.Run.Interrupted,
+		part: of.part, round: round, dir: dir, run: j.Run, why: whyNot(j.Run), done: j.Work.Done, rate: j.Work.Rate(), interrupted: j.Run.Interrupted,
 		inconclusive: j.Run.Verdict == reports.Inconclusive, longest: j.Run.Latency[history.Acquire.String()].Call.Max,
 	}
 	end := time.Duration(j.Run.ElapsedMS * float64(time.Millisecond))
@@ -74,16 +92,30 @@ func (t *tally) add(round int, dir string, j *Judged, instead bool) {
 		s.broken = append(s.broken, b)
 	}
 	s.run.Properties, s.run.Latency, s.run.Request, s.run.Phases = nil, nil, nil, nil // they are many
-	if instead {
-		t.runs = t.runs[:len(t.runs)-1]
+	if i := t.latest(of.part); of.instead && i >= 0 {
+		t.runs = slices.Delete(t.runs, i, i+1)
 		t.repeated++
-		t.last = nil
+		if of.part.measured() {
+			t.last = nil
+		}
 	}
-	t.settle()
 	t.runs = append(t.runs, s)
-	if !s.interrupted { // such a one was measured on its way out
-		t.last = j
+	if s.part.measured() {
+		t.settle()
+		if !s.interrupted { // such a one was measured on its way out
+			t.last = j
+		}
 	}
+}
+
+// latest is the index of the last run of this part; -1: there was none.
+func (t *tally) latest(p part) int {
+	for i, s := range slices.Backward(t.runs) {
+		if s.part == p {
+			return i
+		}
+	}
+	return -1
 }
 
 // settle merges the latencies of the last run, which can then not be replaced.
@@ -110,19 +142,30 @@ func whyNot(r reports.Run) string {
 	return r.Why
 }
 
-// undecided tells whether the last run decided nothing and another may: one that was cut
+// undecided tells whether the last run of a part decided nothing and another may: one that was cut
 // short would most likely be so again, after as long a time.
-func (t *tally) undecided() bool {
-	if len(t.runs) == 0 {
+func (t *tally) undecided(p part) bool {
+	i := t.latest(p)
+	if i < 0 {
 		return false
 	}
-	last := t.runs[len(t.runs)-1]
+	last := t.runs[i]
 	return last.inconclusive && !last.interrupted && !strings.HasPrefix(last.why, cutShort)
 }
 
 // whole are the runs that went to their end.
 func (t *tally) whole() []sample {
 	return slices.DeleteFunc(slices.Clone(t.runs), func(s sample) bool { return s.interrupted })
+}
+
+// measured are those of the whole runs that are measured.
+func (t *tally) measured() []sample {
+	return slices.DeleteFunc(t.whole(), func(s sample) bool { return !s.part.measured() })
+}
+
+// proving are those of the whole runs that show whether promises are kept.
+func (t *tally) proving() []sample {
+	return slices.DeleteFunc(t.whole(), func(s sample) bool { return !s.part.proves() })
 }
 
 // telling are the runs that say something about promises: those that went to their end,
@@ -168,6 +211,15 @@ func brokenIn(runs []sample) (all []reports.BrokenPromise) {
 		}
 	}
 	return all
+}
+
+// soldIn is what was sold in these runs, and of how much; nil where nothing is on sale.
+func soldIn(runs []sample) (sold *reports.Spread, stock int64) {
+	if len(runs) == 0 || runs[0].run.Sold == nil {
+		return nil, 0
+	}
+	s := spreadOf(measure(runs, func(s sample) float64 { return float64(*s.run.Sold) }))
+	return &s, *runs[0].run.Stock
 }
 
 // spreadOf sums up a measure over the rounds; zero if there were none.
@@ -217,8 +269,12 @@ func judge(x *reports.ComparisonCell, runs, alone []sample, power bool, declared
 		}
 	}
 	x.Outcome = reports.Undecided
-	unclear := ""
+	unclear, proving := "", 0
 	for _, r := range runs {
+		if !r.part.proves() {
+			continue
+		}
+		proving++
 		if r.inconclusive {
 			x.Unclear++
 			unclear = cmp.Or(unclear, r.why)
@@ -235,12 +291,12 @@ func judge(x *reports.ComparisonCell, runs, alone []sample, power bool, declared
 				x.Why = fmt.Sprintf("no flaw declares that it breaks %s of the %s", b.Property, b.Of)
 			}
 		}
-	case len(runs) == 0:
+	case proving == 0:
 		x.Why = "it was not run"
-	case x.Unclear == len(runs):
+	case x.Unclear == proving:
 		x.Why = unclear
 	case x.Unclear > 0:
-		x.Why = fmt.Sprintf("%d of %d runs decided nothing: %s", x.Unclear, len(runs), unclear)
+		x.Why = fmt.Sprintf("%d of %d runs decided nothing: %s", x.Unclear, proving, unclear)
 	case !power:
 		x.Why = "no violation was seen, but the control was not caught, so this configuration shows nothing"
 	case x.Expected == reports.Violated:

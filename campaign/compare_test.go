@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -63,7 +64,7 @@ func compared(t *testing.T, p *ComparePlan) reports.Comparison {
 
 // small is a comparison that takes a second or two.
 func small(more ...string) []string {
-	return append([]string{"--quick", "--plain", "--target=process", "--clients=24", "--stock=60"}, more...)
+	return append([]string{"--quick", "--plain", "--target=process", "--clients=24", "--stock=60", "--measure=100ms"}, more...)
 }
 
 func (p *ComparePlan) names() (names []string) {
@@ -79,6 +80,8 @@ func TestContenders(t *testing.T) {
 		with, not []string
 		n         int // 0: any number
 	}{
+		{[]string{"--quick"}, []string{"lua-release + plain", "fenced + fenced", "none + lua", "php-lock-printed + plain"}, []string{"none + watch"}, 5},
+		{[]string{"--quick", "--lock=redlock,none", "--sale=plain,watch"}, []string{"redlock + plain", "none + watch"}, nil, 4}, // asked for
 		{nil, []string{"lua-release + plain", "fenced + fenced", "php-lock-printed + plain", "none + lua", "none + watch"},
 			[]string{"none + plain", "fair-no-reap + plain", "none + decr", "none + sql-version"}, 0},
 		{[]string{"--lock=none,lua-release", "--sale=plain,lua"}, []string{"none + plain", "lua-release + lua"}, nil, 4},
@@ -171,7 +174,7 @@ func TestASectionThatOutlivesItsLease(t *testing.T) {
 		}
 	}
 	c := &comparing{ComparePlan: p}
-	for n, want := range map[int]int{1: len(p.cells), 2: len(p.in(0)) + len(p.in(1))} {
+	for n, want := range map[int]int{1: 2*(len(p.in(0))+len(p.in(1))) + len(p.in(2)) + len(p.in(3)), 2: 2 * (len(p.in(0)) + len(p.in(1)))} {
 		got := 0
 		for _, j := range c.jobs(n) {
 			if strings.HasPrefix(j.what, "c") && !strings.HasPrefix(j.what, "control") {
@@ -317,25 +320,26 @@ func TestWhatIsMadeOnceMore(t *testing.T) {
 		return &Judged{Run: reports.Run{Verdict: verdict, Why: why}, Latencies: l, Work: Work{Kind: history.Buy, Done: done, Requests: l}}
 	}
 	var x tally
-	x.add(1, "a", judged(reports.Pass, "", 5), false)
-	if x.undecided() {
+	once, more := job{}, job{instead: true}
+	x.add(1, "a", judged(reports.Pass, "", 5), once)
+	if x.undecided(wholly) {
 		t.Error("a decided run would be made once more")
 	}
-	x.add(2, "b", judged(reports.Inconclusive, cutShort+"it took too long", 7), false)
-	if x.undecided() {
+	x.add(2, "b", judged(reports.Inconclusive, cutShort+"it took too long", 7), once)
+	if x.undecided(wholly) {
 		t.Error("a run that was cut short would be made once more")
 	}
-	x.add(3, "c", judged(reports.Inconclusive, "the fault never struck", 100), false)
-	if !x.undecided() {
+	x.add(3, "c", judged(reports.Inconclusive, "the fault never struck", 100), once)
+	if !x.undecided(wholly) {
 		t.Error("a run whose fault never struck would not be made once more")
 	}
-	x.add(3, "d", judged(reports.Pass, "", 11), true)
+	x.add(3, "d", judged(reports.Pass, "", 11), more)
 	if len(x.runs) != 3 || x.runs[2].dir != "d" || x.repeated != 1 || x.summary()["buy"].Count != 23 || x.request().Count != 23 {
 		t.Errorf("%d runs, %d repeated, latencies of %d; want 3, 1, 5 + 7 + 11", len(x.runs), x.repeated, x.summary()["buy"].Count)
 	}
 	stopped := judged(reports.Violated, "", 100)
 	stopped.Run.Interrupted = true
-	x.add(4, "e", stopped, false)
+	x.add(4, "e", stopped, once)
 	if len(x.runs) != 4 || x.summary()["buy"].Count != 23 || x.request().Count != 23 {
 		t.Errorf("latencies of %d; want 23: a run that was stopped was measured on its way out", x.summary()["buy"].Count)
 	}
@@ -354,10 +358,10 @@ func TestWhatStoppedRunsTell(t *testing.T) {
 // TestTheFastestIsSafe: what broke may be as fast as it likes.
 func TestTheFastestIsSafe(t *testing.T) {
 	cells := []reports.ComparisonCell{
-		{Outcome: reports.Broke, Throughput: reports.Spread{Median: 9}},
-		{Outcome: reports.NoViolation, Throughput: reports.Spread{Median: 2}},
-		{Outcome: reports.NoViolation, Throughput: reports.Spread{Median: 3}},
-		{Outcome: reports.Undecided, Throughput: reports.Spread{Median: 8}},
+		{Outcome: reports.Broke, Rounds: ratesOf(9, 9)},
+		{Outcome: reports.NoViolation, Rounds: ratesOf(2, 2)},
+		{Outcome: reports.NoViolation, Rounds: ratesOf(3, 2)},
+		{Outcome: reports.Undecided, Rounds: ratesOf(8, 8)},
 	}
 	if got := fastestOf(cells); got != 2 {
 		t.Errorf("the fastest is %d; want 2", got)
@@ -367,25 +371,170 @@ func TestTheFastestIsSafe(t *testing.T) {
 	}
 }
 
+// ratesOf are runs of one round each with these throughputs.
+func ratesOf(rates ...float64) (rs []reports.ComparedRun) {
+	for i, r := range rates {
+		rs = append(rs, reports.ComparedRun{Round: i + 1, Throughput: r, Measured: true})
+	}
+	return rs
+}
+
 // TestRatioIsPairedByRound: a round in which the machine was slow for both says nothing
 // about either.
 func TestRatioIsPairedByRound(t *testing.T) {
-	runs := func(rates ...float64) (rs []reports.ComparedRun) {
-		for i, r := range rates {
-			rs = append(rs, reports.ComparedRun{Round: i + 1, Throughput: r})
-		}
-		return rs
-	}
-	if r := ratio(runs(50, 5, 400), runs(100, 10, 800)); *r != (reports.Spread{Median: 0.5, Low: 0.5, High: 0.5}) {
+	ratio := func(of, to []reports.ComparedRun) *reports.Spread { return spreadOrNil(paired(of, to)) }
+	half := reports.Spread{Median: 0.5, Low: 0.5, High: 0.5}
+	if r := ratio(ratesOf(50, 5, 400), ratesOf(100, 10, 800)); *r != half {
 		t.Errorf("half as fast in each round: %+v", r)
 	}
-	if r := ratio(runs(50), nil); r != nil {
+	if r := ratio(ratesOf(50), nil); r != nil {
 		t.Errorf("no round in common: %+v", r)
 	}
-	stopped := runs(100, 10)
+	stopped := ratesOf(100, 10)
 	stopped[1].Interrupted = true
-	if r := ratio(runs(50, 10), stopped); *r != (reports.Spread{Median: 0.5, Low: 0.5, High: 0.5}) {
+	if r := ratio(ratesOf(50, 10), stopped); *r != half {
 		t.Errorf("a run that was stopped is compared: %+v", r)
+	}
+	proof := append(ratesOf(100), reports.ComparedRun{Round: 1, Throughput: 1})
+	if r := ratio(ratesOf(50), proof); *r != half {
+		t.Errorf("a run that is not measured is compared: %+v", r)
+	}
+}
+
+// TestEstimate: the geometric mean of the ratios, and an interval that one round does not
+// give.
+func TestEstimate(t *testing.T) {
+	e := estimateOf([]float64{0.5, 2, 1})
+	if e.Ratio != 1 || e.Rounds != 3 || *e.Low >= 0.5 || *e.High <= 2 || math.Abs(*e.Low**e.High-1) > 1e-3 {
+		t.Errorf("%+v, %v to %v; want 1, and as much below it as above", e, *e.Low, *e.High)
+	}
+	for _, few := range [][]float64{{0.25}, {0.25, 0.25}} {
+		if e := estimateOf(few); e.Ratio != 0.25 || e.Low != nil || e.High != nil {
+			t.Errorf("of %d rounds: %+v", len(few), e)
+		}
+	}
+	if e := estimateOf([]float64{0.25, 0}); e.Ratio != 0 || e.Low != nil {
+		t.Errorf("of one in which nothing was done: %+v", e)
+	}
+	if e := estimateOf(nil); e != nil {
+		t.Errorf("of none: %+v", e)
+	}
+}
+
+// TestRank: whose intervals overlap have one rank, and so has a chain of them.
+func TestRank(t *testing.T) {
+	cell := func(outcome string, ratio, low, high float64) reports.ComparisonCell {
+		return reports.ComparisonCell{Outcome: outcome, Estimate: &reports.RatioEstimate{Ratio: ratio, Low: &low, High: &high}}
+	}
+	cells := []reports.ComparisonCell{
+		cell(reports.NoViolation, 0.2, 0.15, 0.25),
+		cell(reports.NoViolation, 0.5, 0.3, 0.6),
+		cell(reports.NoViolation, 1, 1, 1),
+		cell(reports.Broke, 0.9, 0.8, 1.1),
+		cell(reports.NoViolation, 0.4, 0.35, 0.45), // overlaps the wide one before it
+		cell(reports.NoViolation, 0.3, 0.28, 0.31), // which reaches down to this one, too
+		cell(reports.NoViolation, 0.1, 0.09, 0.12),
+	}
+	rank(cells)
+	var got []string
+	for _, x := range cells {
+		got = append(got, x.Place())
+	}
+	if want := []string{"5", "2=", "1", "", "2=", "2=", "6"}; !slices.Equal(got, want) {
+		t.Errorf("ranks %q; want %q", got, want)
+	}
+	once := []reports.ComparisonCell{cell(reports.NoViolation, 1, 1, 1), {Outcome: reports.NoViolation, Estimate: &reports.RatioEstimate{Ratio: 0.5}}}
+	if rank(once); once[0].Rank != 0 {
+		t.Error("one round, and there is an order")
+	}
+}
+
+// TestWindow: what counts is what was done after the warm-up and before the time was up, and
+// the latency of all who tried: whoever still waited at the end has waited so long.
+func TestWindow(t *testing.T) {
+	ms := time.Millisecond
+	op := func(client int32, kind history.Kind, outcome history.Outcome, reason history.Reason, call, returned time.Duration) history.Op {
+		return history.Op{Client: client, Kind: kind, Outcome: outcome, Reason: reason, Due: call * ms, Call: call * ms, Return: returned * ms}
+	}
+	h := &history.History{
+		Header: history.Header{Objects: []variant.Object{variant.Lock, variant.Sale}, Stock: endless},
+		Ops: []history.Op{
+			op(1, history.Acquire, history.OK, 0, 10, 11),
+			op(1, history.Buy, history.OK, 0, 11, 20), // while it warms up
+			op(1, history.Release, history.OK, 0, 20, 21),
+			op(2, history.Acquire, history.OK, 0, 10, 22),
+			op(2, history.Buy, history.OK, 0, 22, 40), // waited since before
+			op(2, history.Release, history.OK, 0, 40, 41),
+			op(1, history.Acquire, history.OK, 0, 21, 60),
+			op(1, history.Buy, history.OK, 0, 60, 112), // after the time was up
+			op(1, history.Release, history.OK, 0, 112, 113),
+			op(3, history.Acquire, history.Refused, history.Stopped, 10, 114), // in vain, all the time
+			{Client: 1, Kind: history.ReadState, Outcome: history.OK, Call: 120 * ms, Return: 121 * ms},
+		},
+		Trailer: &history.Trailer{Elapsed: 104 * ms},
+	}
+	w, l := window{20 * ms, 80 * ms}.measure(h)
+	if w.Done != 1 || w.Within != 80*ms {
+		t.Errorf("%d purchases in %v; want 1 in 80 ms", w.Done, w.Within)
+	}
+	if got := w.Requests.Summary()["buy"]; got.Count != 3 || got.Call.Max < 103.9 || got.Call.Max > 104.1 || got.Call.P50 < 90 {
+		t.Errorf("requests: %+v; want those of 30, 91 and 104 ms", got)
+	}
+	if got := l.Summary()["acquire"]; got.Count != 1 {
+		t.Errorf("%d acquisitions; want the one that was granted after the warm-up", got.Count)
+	}
+}
+
+// TestWhatIsMeasured: a sale to its end and one for a time; a lock alone for a time; what
+// somebody said how long it is to be, and what has faults, as it is.
+func TestWhatIsMeasured(t *testing.T) {
+	for _, c := range []struct {
+		args  []string
+		timed bool // besides
+		lasts time.Duration
+		of    window
+	}{
+		{nil, true, 1250 * time.Millisecond, window{250 * time.Millisecond, time.Second}},
+		{[]string{"--measure=2s"}, true, 2500 * time.Millisecond, window{500 * time.Millisecond, 2 * time.Second}},
+		{[]string{"--scenario=queue", "--queue=zset-atomic"}, true, 1250 * time.Millisecond, window{250 * time.Millisecond, time.Second}},
+		{[]string{"--scenario=mutex"}, false, 1250 * time.Millisecond, window{250 * time.Millisecond, time.Second}},
+		{[]string{"--measure=0"}, false, 0, window{}},
+		{[]string{"--duration=3s"}, false, 3 * time.Second, window{}},
+		{[]string{"--faults-only", "--fault=slow 10ms 1%"}, false, 0, window{}},
+		{[]string{"--scenario=dispatch"}, false, 0, window{}},
+		{[]string{"--scenario=seckill-queued", "--queue=zset-locked"}, false, 0, window{}},
+	} {
+		args := append([]string{"--quick", "--plain", "--target=embedded"}, c.args...)
+		if !slices.Contains(c.args, "--queue=zset-atomic") {
+			args = append(args, "--lock=lua-release")
+		}
+		p := comparison(t, args...)
+		x := p.cells[0]
+		s := x.subject
+		if (x.timed != nil) != c.timed {
+			t.Fatalf("%v: a run for a time besides: %v; want %v", c.args, x.timed != nil, c.timed)
+		}
+		if c.timed {
+			s = *x.timed
+		}
+		if s.window != c.of || c.lasts > 0 && s.config.Duration != c.lasts || c.timed && s.config.Ops != 0 {
+			t.Errorf("%v: measured %+v of %v; want %+v of %v", c.args, s.window, s.config.Duration, c.of, c.lasts)
+		}
+	}
+}
+
+// TestExpected: what a comparison says of its time before it runs.
+func TestExpected(t *testing.T) {
+	e := comparison(t, "--quick", "--target=embedded").Expected()
+	if e.Total > 55*time.Second || e.Rounds < 3 || e.First >= e.Total {
+		t.Errorf("a quick comparison is expected to take %+v; want 3 rounds or more within 55 s", e)
+	}
+	p := comparison(t, "--rounds=3", "--plain", "--lock=lua-release", "--target=embedded", "--measure=4s")
+	if e := p.Expected(); e.Rounds != 3 || e.Total < 15*time.Second || e.Total > 25*time.Second {
+		t.Errorf("3 rounds of 5 s, and one alone: %+v", e)
+	}
+	if s := p.Announcement(); !strings.Contains(s, "1 contender in 1 configuration: this takes about") || strings.Contains(s, "--time") {
+		t.Errorf("announced: %s", s)
 	}
 }
 
@@ -480,19 +629,28 @@ func TestComparison(t *testing.T) {
 		if want := map[bool]string{true: reports.Broke, false: reports.NoViolation}[who.Lock == "php-lock-printed"]; x.Outcome != want {
 			t.Errorf("%s: %s (%s)", who, x.Outcome, x.Why)
 		}
-		if x.Runs != 3 || len(x.Rounds) != 3 || x.Throughput.Median <= 0 || x.Ratio == nil || x.Request == nil || x.RequestAlone == nil ||
+		if x.Runs != 6 || len(x.Rounds) != 6 || x.Throughput.Median <= 0 || x.Ratio == nil || x.Request == nil || x.RequestAlone == nil ||
 			x.Fairness <= 0 || x.LongestWaitMS <= 0 || x.CommandsPerAcquisition < 3 || x.Uncontended["acquire"].Count == 0 {
 			t.Errorf("%s: %+v", who, x)
 		}
-		// Merged from all rounds: every purchase of every run is in it.
-		if want := int64(3 * x.Sold.Median); who.Lock == "set-nx-ex" && x.Request.Outcomes["ok"].Count != want {
-			t.Errorf("%s: latencies of %d purchases; want %d", who, x.Request.Outcomes["ok"].Count, want)
+		// Merged from all rounds: every purchase that was measured is in it, and more that ended late.
+		measured := 0.0
+		for _, r := range x.Rounds {
+			if r.Measured {
+				measured += r.Throughput * c.MeasuredMS / 1e3
+			}
+		}
+		if got := float64(x.Request.Outcomes["ok"].Count); got < measured-0.5 || got > measured+3*24 {
+			t.Errorf("%s: latencies of %v purchases; want %v", who, got, measured)
 		}
 		if x.Contender == f.Fastest && *x.Ratio != (reports.Spread{Median: 1, Low: 1, High: 1}) {
 			t.Errorf("the fastest by itself: %+v", x.Ratio)
 		}
-		for i, r := range x.Rounds {
-			if r.Seed != uint64(7+i) && x.Repeated == 0 {
+		if x.Estimate == nil || x.Estimate.Rounds != 3 || (x.Rank > 0) != (x.Outcome == reports.NoViolation) {
+			t.Errorf("%s: rank %d by %+v", who, x.Rank, x.Estimate)
+		}
+		for _, r := range x.Rounds {
+			if r.Seed != uint64(6+r.Round) && x.Repeated == 0 {
 				t.Errorf("%s, round %d: seed %d", who, r.Round, r.Seed)
 			}
 			if _, err := os.Stat(filepath.Join(p.dir, r.Dir, historyFile)); err != nil {
@@ -573,7 +731,7 @@ func TestStoppedComparison(t *testing.T) {
 		p := comparison(t, small("--lock=lua-release,php-lock-printed", "--rounds=9")...)
 		plant(p, c.planted)
 		ctx, cancel := context.WithCancel(t.Context())
-		d, err := Compare(ctx, p, &stopping{cancel: cancel, after: 6}) // in the second round
+		d, err := Compare(ctx, p, &stopping{cancel: cancel, after: 9}) // in the second round
 		if errors.Is(err, server.ErrEnvironment) && os.Getenv("OVERSELL_REQUIRE_ALL") != "1" {
 			t.Skip(err)
 		}

@@ -79,22 +79,18 @@ func workIn(has func(variant.Object) bool) (kind history.Kind, words string) {
 // workOf reads a history for the work in it, of which so much was sold, perhaps.
 func workOf(h *history.History, sold int64) Work {
 	kind, _ := workIn(h.Header.Has)
-	w := Work{Kind: kind, Requests: reports.NewLatencies(), Began: history.Forever}
+	w := Work{Kind: kind, Requests: reports.NewLatencies(), Began: began(h)}
 	last := time.Duration(0)
 	requests := requests{kind: kind, asked: map[int32]time.Duration{}, took: w.Requests}
 	for _, op := range h.Ops {
 		if !measured(op) {
 			continue
 		}
-		w.Began = min(w.Began, op.Call)
 		if done(op, kind) {
 			w.Done++
 			last = max(last, op.Return)
 		}
 		requests.add(op)
-	}
-	if w.Began == history.Forever {
-		w.Began = 0
 	}
 	w.Within = elapsed(h)
 	soldOut := h.Header.Has(variant.Sale) && sold >= h.Header.Stock

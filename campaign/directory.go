@@ -29,6 +29,8 @@ const (
 	hgrmFile    = "latency.hgrm" // of the scenario's main operation
 	pictureFile = "violation.html"
 	pageFile    = "report.html"
+	// differenceFile is what changed from this run to another.
+	differenceFile = "difference.html"
 )
 
 // runInfo is run.json: what was run, readable without this program.

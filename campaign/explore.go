@@ -312,6 +312,12 @@ func Trace(path string) (e reports.Exploration, renamed string, err error) {
 	return e, renamed, err
 }
 
+// ReplayCommand is the command line that drives the schedule in a file, which explore wrote, on a
+// real Redis.
+func ReplayCommand(path string) string {
+	return "oversell explore --replay " + word(path) + " --target process"
+}
+
 func trace(path string) (e reports.Exploration, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -23,6 +23,7 @@ func (o *Options) Bind(f *pflag.FlagSet) {
 	bindLocks(f, &o.Locks)
 	f.StringVar(&o.Sale, "sale", "", "how the sale is written (default: plain; fenced under locks that grant fencing tokens)")
 	f.StringVar(&o.Queue, "queue", "", "the task queue (default: every shipped one)")
+	f.StringVar(&o.System, "system", "", "a file that describes a lock, sale, queue or number generator outside of oversell, in place of a variant (see docs/systems.md)")
 	f.DurationVar(&o.Delay, "delay", 0, "tasks are due after a part of this, drawn by chance (default, where the queue can delay: 50ms; given as 0: none)")
 	f.Float64Var(&o.Repeat, "repeat", 0, "probability that a producer enqueues its last id again (default, where the queue promises one entry per id: 0.1; given as 0: none)")
 	f.BoolVar(&o.QueueOptions.Overwrite, "overwrite", false, "an id that is enqueued again replaces its entry, instead of being ignored")

@@ -56,12 +56,13 @@ func Judge(h *history.History) Judged {
 	}
 	r.Acquired = j.Acquired
 	if t := h.Trailer; t != nil {
-		r.Interrupted, r.Notes, r.Commands = t.Interrupted, t.Notes, t.Commands
+		r.Interrupted, r.Notes, r.Commands, r.Servers = t.Interrupted, t.Notes, t.Commands, serverLoads(t)
 	}
-	if h.Header.Sale != "" {
+	if h.Header.Has(variant.Sale) {
 		j.Sold -= returned
 		r.Returned = returned
-		r.Stock, r.Sold, r.Unknown = &h.Header.Stock, &j.Sold, &j.Unknown
+		stock := h.Header.Stock * products(h.Ops)
+		r.Stock, r.Sold, r.Unknown = &stock, &j.Sold, &j.Unknown
 	}
 	r.Notes = append(r.Notes[:len(r.Notes):len(r.Notes)], h.Remarks...)
 	if h.Damaged {
@@ -74,6 +75,17 @@ func Judge(h *history.History) Judged {
 	return Judged{r, lat, j.Verdicts, work}
 }
 
+// products is how many products there were to sell, each with the stock of the header.
+func products(ops []history.Op) int64 {
+	keys := map[history.Value]bool{}
+	for i := range ops {
+		if ops[i].Kind == history.Buy {
+			keys[ops[i].Key] = true
+		}
+	}
+	return int64(max(len(keys), 1))
+}
+
 func byName(refusals map[history.Reason]int64) map[string]int64 {
 	names := map[string]int64{}
 	for reason, n := range refusals {
@@ -82,15 +94,20 @@ func byName(refusals map[history.Reason]int64) map[string]int64 {
 	return names
 }
 
-// elapsed is how long the load ran.
+// elapsed is how long the load ran: of a history that does not tell, from the first call
+// to the last return.
 func elapsed(h *history.History) time.Duration {
-	if h.Trailer != nil {
+	if h.Trailer != nil && h.Trailer.Elapsed > 0 {
 		return h.Trailer.Elapsed
 	}
-	if n := len(h.Ops); n > 0 {
-		return h.Ops[n-1].Return
+	if len(h.Ops) == 0 {
+		return 0
 	}
-	return 0
+	first := h.Ops[0].Call
+	for i := range h.Ops {
+		first = min(first, h.Ops[i].Call)
+	}
+	return h.Ops[len(h.Ops)-1].Return - first
 }
 
 // round keeps three decimals, enough for any figure here.

@@ -21,6 +21,7 @@ import (
 	"oversell/scenarios"
 	"oversell/server"
 	"oversell/stockimpl"
+	"oversell/system"
 	"oversell/variant"
 )
 
@@ -32,8 +33,10 @@ type Options struct {
 	IDs      string   // empty: the default
 	Queue    string   // empty: every shipped one
 	Dispatch string   // empty: the lock's default
-	SQL      database.Spec
-	Target   server.Spec
+	// System is the path of a system's file, which takes the place of one of them.
+	System string
+	SQL    database.Spec
+	Target server.Spec
 
 	Clients, Quantity, Pool          int
 	Stock, Ops                       int64
@@ -60,6 +63,8 @@ type Options struct {
 	Batch          int
 	Withdraw, Peek float64
 	RefuseStale    bool
+
+	system *system.System // that System names
 }
 
 // DefaultDir is where the run directories of a campaign begun now go: a directory
@@ -78,13 +83,16 @@ func DefaultDir(now time.Time) string {
 // anything is started.
 func NewPlan(ctx context.Context, o Options) (Plan, error) {
 	o.suitEmulation()
+	if err := o.readSystem(); err != nil {
+		return Plan{}, err
+	}
 	p, err := o.plan(ctx)
 	if err != nil {
 		return p, err
 	}
 	var runs []subject
 	for _, c := range p.Runs {
-		runs = append(runs, subject{c, p.Target})
+		runs = append(runs, subject{config: c, spec: p.Target})
 	}
 	if err := ineffective(o.meant, effects, runs); err != nil {
 		return Plan{}, err
@@ -247,14 +255,14 @@ func (o Options) combinations(base scenarios.Config) (cs []scenarios.Config, err
 	}
 	for _, name := range orAll(o.Locks, lockimpl.Variants, lockName) {
 		c := base
-		if c.Lock, err = find("lock", lockimpl.Today(name), lockimpl.Variants, lockName); err != nil {
+		if c.Lock, err = find("lock", lockimpl.Today(name), o.lockVariants(), lockName); err != nil {
 			return nil, err
 		}
 		if c, err = o.withSale(c, cmp.Or(o.Sale, DefaultSale(c.Lock))); err != nil {
 			return nil, err
 		}
 		if c.Scenario.Uses(variant.IDs) {
-			if c.IDs, err = find("generator (--ids)", cmp.Or(o.IDs, DefaultIDs), idimpl.Variants, idsName); err != nil {
+			if c.IDs, err = find("generator (--ids)", cmp.Or(o.IDs, DefaultIDs), o.idsVariants(), idsName); err != nil {
 				return nil, err
 			}
 		}
@@ -280,7 +288,7 @@ func (o Options) queues(base scenarios.Config) (cs []scenarios.Config, err error
 	}
 	for _, name := range wanted {
 		c := base
-		if c.Queue, err = find("queue", name, queueimpl.Variants, queueName); err != nil {
+		if c.Queue, err = find("queue", name, o.queueVariants(), queueName); err != nil {
 			return nil, err
 		}
 		locks := o.Locks
@@ -297,7 +305,7 @@ func (o Options) queues(base scenarios.Config) (cs []scenarios.Config, err error
 			locks = queueLocks
 		}
 		for _, name := range locks {
-			if c.Lock, err = find("lock", lockimpl.Today(name), lockimpl.Variants, lockName); err != nil {
+			if c.Lock, err = find("lock", lockimpl.Today(name), o.lockVariants(), lockName); err != nil {
 				return nil, err
 			}
 			if c, err = o.withSale(c, cmp.Or(o.Sale, DefaultSale(c.Lock))); err != nil {
@@ -312,7 +320,7 @@ func (o Options) queues(base scenarios.Config) (cs []scenarios.Config, err error
 // withSale is c with the sale of this name, if its scenario sells.
 func (o Options) withSale(c scenarios.Config, name string) (_ scenarios.Config, err error) {
 	if c.Scenario.Uses(variant.Sale) {
-		c.Sale, err = find("sale", name, stockimpl.Variants, saleName)
+		c.Sale, err = find("sale", name, o.saleVariants(), saleName)
 	}
 	return c, err
 }

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"oversell/history"
 	"oversell/reports"
@@ -23,9 +24,12 @@ var ErrUnwritten = errors.New("write the page")
 // first. Each path is a run directory, a directory of run directories, a history (also
 // as JSON lines), a comparison or its directory, or what explore wrote as JSON. Several
 // runs or searches become one page with a table; each run's own page is then written
-// into its directory, unless it is there.
+// into its directory, unless it is there. Two paths with a run each become a page of what
+// changed from the first to the second.
 //
-// out is the page's file; empty: report.html beside what is at the first path. A file
+// out is the page's file; empty: report.html, or of what changed difference.html, beside
+// what is at the first path. If it ends in .svg, it becomes the sequence diagram of a
+// search's counterexample alone. A file
 // that is no page of this program's is never overwritten.
 func Report(paths []string, out string) (written []string, err error) {
 	if len(paths) == 0 {
@@ -44,16 +48,86 @@ func Report(paths []string, out string) (written []string, err error) {
 			}
 		}
 	}
+	two := len(paths) == 2 && len(found) == 2 && !slices.ContainsFunc(found, func(s source) bool { return s.shape != history.Schema })
 	if out == "" {
-		out = filepath.Join(dirOf(paths[0]), pageFile)
+		name := pageFile
+		if two {
+			name = differenceFile // the first one's own page stays
+		}
+		out = filepath.Join(dirOf(paths[0]), name)
 	}
 	if err := ours(out); err != nil {
 		return nil, err
 	}
-	if len(found) == 1 {
+	switch {
+	case filepath.Ext(out) == drawingExt:
+		return []string{out}, drawing(found, out)
+	case len(found) == 1:
 		return []string{out}, found[0].page(out)
+	case two:
+		return []string{out}, difference(found[0], found[1], out)
 	}
 	return overview(found, out)
+}
+
+// difference writes the page of what changed from one run to another.
+func difference(a, b source, out string) error {
+	var in page.DifferenceInput
+	var judged [2]Judged
+	var histories [2]*history.History
+	for i, s := range []source{a, b} {
+		h, err := read(s.path)
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.path, err)
+		}
+		histories[i], judged[i] = h, Judge(h)
+		in.Runs[i] = page.DifferenceRun{History: h, Latencies: judged[i].Latencies, Name: s.named()}
+		if own := filepath.Join(s.named(), pageFile); filepath.Base(s.path) == historyFile && exists(own) && ours(own) == nil {
+			in.Runs[i].Page = linkFrom(filepath.Dir(out), own)
+		}
+	}
+	var err error
+	if in.Difference, err = Differ(histories[0], histories[1], judged[0], judged[1]); err != nil {
+		return err
+	}
+	return writeTo(out, func(w io.Writer) error { return page.Difference(w, in) })
+}
+
+// drawingExt is the extension of a drawing, which stands in documents.
+const drawingExt = ".svg"
+
+// drawing writes the sequence diagram of the one search in found to a file.
+func drawing(found []source, out string) error {
+	var all []reports.Exploration
+	for _, s := range found {
+		more, err := s.explorations()
+		if err != nil {
+			return err
+		}
+		all = append(all, more...)
+	}
+	if len(found) != 1 || len(all) != 1 {
+		return fmt.Errorf("--out %s: only what explore wrote about one search is drawn as %s; of all else there are pages (.html)", out, drawingExt)
+	}
+	var b bytes.Buffer
+	if err := page.Diagram(&b, all[0]); err != nil {
+		return fmt.Errorf("%s: %w", found[0].path, err)
+	}
+	return writeTo(out, func(w io.Writer) error { _, err := b.WriteTo(w); return err })
+}
+
+// explorations are the searches that a file tells of; none if it tells of something else.
+func (s source) explorations() ([]reports.Exploration, error) {
+	switch s.shape {
+	case reports.ExplorationSchema:
+		e := make([]reports.Exploration, 1)
+		return e, decode(s.path, &e[0])
+	case reports.ExplorationsSchema:
+		var all reports.Explorations
+		err := decode(s.path, &all)
+		return all.Explorations, err
+	}
+	return nil, nil
 }
 
 // dirOf is a directory itself, or that of a file.
@@ -177,23 +251,15 @@ func (s source) tells(dir string) (func(io.Writer) error, error) {
 			return nil, fmt.Errorf("the way from the page to the runs: %w", err)
 		}
 		return func(w io.Writer) error { return page.Comparison(w, c.From(filepath.ToSlash(away))) }, nil
-	case reports.ExplorationSchema:
-		var e reports.Exploration
-		if err := decode(s.path, &e); err != nil {
+	case reports.ExplorationSchema, reports.ExplorationsSchema:
+		all, err := s.explorations()
+		if err != nil {
 			return nil, err
 		}
-		return func(w io.Writer) error { return page.Exploration(w, e) }, nil
-	case reports.ExplorationsSchema:
-		var all reports.Explorations
-		if err := decode(s.path, &all); err != nil {
-			return nil, err
+		if len(all) == 1 {
+			return func(w io.Writer) error { return page.Exploration(w, all[0], ReplayCommand(s.path)) }, nil
 		}
-		if len(all.Explorations) == 1 {
-			return func(w io.Writer) error { return page.Exploration(w, all.Explorations[0]) }, nil
-		}
-		return func(w io.Writer) error {
-			return page.Overview(w, page.OverviewInput{Explorations: all.Explorations})
-		}, nil
+		return func(w io.Writer) error { return page.Overview(w, page.OverviewInput{Explorations: all}) }, nil
 	}
 	h, err := read(s.path)
 	if err != nil {
@@ -250,18 +316,12 @@ func overview(found []source, out string) (written []string, err error) {
 	var others []string
 	for _, s := range found {
 		switch s.shape {
-		case reports.ExplorationSchema:
-			var e reports.Exploration
-			if err := decode(s.path, &e); err != nil {
+		case reports.ExplorationSchema, reports.ExplorationsSchema:
+			all, err := s.explorations()
+			if err != nil {
 				return nil, err
 			}
-			in.Explorations = append(in.Explorations, e)
-		case reports.ExplorationsSchema:
-			var all reports.Explorations
-			if err := decode(s.path, &all); err != nil {
-				return nil, err
-			}
-			in.Explorations = append(in.Explorations, all.Explorations...)
+			in.Explorations = append(in.Explorations, all...)
 		case reports.ComparisonSchema:
 			return nil, fmt.Errorf("%s: a comparison has a page of its own: name nothing else beside it", s.path)
 		default:

@@ -3,6 +3,7 @@ package checker
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"oversell/history"
@@ -106,7 +107,17 @@ func (unjudged) Advance(time.Duration) {}
 
 // Verdict implements [Monitor].
 func (u unjudged) Verdict() Verdict {
-	return Verdict{Of: u.Of, Property: u.Property, Why: fmt.Sprintf("no monitor judges %q of %q", u.Property, u.Of)}
+	why := fmt.Sprintf("no monitor judges %q of %q", u.Property, u.Of)
+	var known []string
+	for _, j := range All {
+		if j.Of == u.Of {
+			known = append(known, string(j.Property))
+		}
+	}
+	if near := variant.Nearest(string(u.Property), known); len(near) > 0 {
+		why += "; perhaps " + strings.Join(near, " or ") + " is meant"
+	}
+	return Verdict{Of: u.Of, Property: u.Property, Why: why}
 }
 
 // Unwitnessed tells whether the verdict is Unknown because nothing in the history could

@@ -161,27 +161,25 @@ func (p *product) explain(net *balance) (string, []history.Op) {
 // toldBits is the size of the table of what buyers were told: 1,024 entries.
 const toldBits = 10
 
-// sale is a purchase without its texts, which would cost the garbage collector.
+// sale is what is remembered of a purchase.
 type sale struct {
 	call, ret                time.Duration
-	left, order              int64
-	fence, session           int64
+	left, fence              int64
+	order, session           history.Value
 	product                  int32
 	client, amount, occupied int32
 }
 
 func (s *sale) op(like *history.Op) *history.Op {
-	return &history.Op{Client: s.client, Amount: s.amount, Kind: history.Buy, Outcome: history.OK, Key: like.Key, Arg: history.Int(s.order),
-		Result: history.Int(s.left), Fence: s.fence, Session: history.Int(s.session), Due: s.call, Call: s.call, Return: s.ret}
+	return &history.Op{Client: s.client, Amount: s.amount, Kind: history.Buy, Outcome: history.OK, Key: like.Key, Arg: s.order,
+		Result: history.Int(s.left), Fence: s.fence, Session: s.session, Due: s.call, Call: s.call, Return: s.ret}
 }
 
 // tell looks for a purchase at the same time that was told that the same number is left:
 // a lost update. Recent purchases are remembered for it.
 func (p *product) tell(op *history.Op) {
 	left, said := op.Result.Num()
-	order, numbered := op.Arg.Num()
-	session, _ := op.Session.Num()
-	if !said || left < 0 || !numbered {
+	if !said || left < 0 {
 		return
 	}
 	s := &p.told[(left+int64(p.number)*31)&(1<<toldBits-1)]
@@ -189,7 +187,7 @@ func (p *product) tell(op *history.Op) {
 		p.update = &[2]history.Op{*s.op(op), *op}
 		return
 	}
-	*s = sale{op.Call, op.Return, left, order, op.Fence, session, p.number, op.Client, op.Amount, 1}
+	*s = sale{op.Call, op.Return, left, op.Fence, op.Arg, op.Session, p.number, op.Client, op.Amount, 1}
 }
 
 // leases are the ends of the leases under which purchases were made, by session.

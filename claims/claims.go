@@ -126,6 +126,15 @@ func exists(path string) bool {
 // Claims is how many claims are to be measured.
 func (p Plan) Claims() int { return len(p.claims) }
 
+// Takes is about how long the measurements take.
+func (p Plan) Takes() time.Duration {
+	each := 6 * time.Second
+	if p.Quick {
+		each = 2 * time.Second
+	}
+	return time.Duration(len(p.claims)) * each
+}
+
 // find finds a claim by its number: C14, c14 or 14.
 func find(number string) (Claim, bool) {
 	number = strings.ToUpper(number)

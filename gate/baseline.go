@@ -44,9 +44,12 @@ type Guarded struct {
 
 // Accepted is an entry whose speed was measured.
 type Accepted struct {
-	Name     string                `json:"name"`
-	Digest   string                `json:"digest"`
-	Rounds   int                   `json:"rounds"`
+	Name   string `json:"name"`
+	Digest string `json:"digest"`
+	Rounds int    `json:"rounds"`
+	// Length is how long the runs were, in the unit of what ends them (nanoseconds or
+	// pieces), if the gate chose it.
+	Length   int64                 `json:"length,omitempty"`
 	Measures []reports.GateMeasure `json:"measures"`
 }
 
@@ -69,19 +72,58 @@ func ReadBaseline(path string) (*Baseline, error) {
 	return &b, nil
 }
 
-// Record turns a gate that went well into a baseline. An error says what did not.
-func (p *Plan) Record(g reports.Gate, now time.Time) (Baseline, error) {
-	b := Baseline{Schema: BaselineSchema, Written: now.UTC().Truncate(time.Second), Plan: filepath.Base(p.Path), Machine: g.Machine, Safety: []Guarded{}, Performance: []Accepted{}}
-	if v := g.Judged(); v != reports.Pass {
-		return b, fmt.Errorf("no baseline was written: the gate is red (%s), and nothing red is accepted", v)
+// Record turns a gate into a baseline. An entry that decided nothing is left out, and a
+// sentence says so and why. Where anything is red for another reason, or nothing was
+// decided at all, there is no baseline: the error says what went wrong.
+func (p *Plan) Record(g reports.Gate, now time.Time) (b Baseline, left []string, err error) {
+	b = Baseline{Schema: BaselineSchema, Written: now.UTC().Truncate(time.Second), Plan: filepath.Base(p.Path), Machine: g.Machine, Safety: []Guarded{}, Performance: []Accepted{}}
+	switch v := g.Judged(); {
+	case g.Interrupted:
+		return b, nil, errors.New("no baseline was written: the gate was stopped before its end")
+	case v != reports.Pass && v != reports.Inconclusive:
+		return b, nil, fmt.Errorf("no baseline was written: the gate is red (%s), and nothing red is accepted", v)
 	}
-	for i, e := range g.Safety {
+	leave := func(name, section, why string) {
+		left = append(left, fmt.Sprintf("%q under %s is not in the baseline, because it decided nothing: %s", name, section, or(why, "it gave no reason")))
+	}
+	for i := range p.safety {
+		e, made := carriedOut(g.Safety, p.safety[i].Name.V, func(e reports.GateEntry) string { return e.Name })
+		if !made || e.Verdict != reports.Pass {
+			leave(p.safety[i].Name.V, "safety", undecidedBecause(e))
+			continue
+		}
 		b.Safety = append(b.Safety, Guarded{Name: e.Name, Digest: p.safety[i].mark(), Expect: e.Expect, Verdict: e.Verdict})
 	}
-	for i, e := range g.Performance {
-		b.Performance = append(b.Performance, Accepted{Name: e.Name, Digest: p.speed[i].mark(), Rounds: e.Rounds, Measures: e.Measures})
+	for i := range p.speed {
+		e, made := carriedOut(g.Performance, p.speed[i].Name.V, func(e reports.GatePerformance) string { return e.Name })
+		if !made || e.Verdict != reports.Pass {
+			leave(p.speed[i].Name.V, "performance", e.Why)
+			continue
+		}
+		b.Performance = append(b.Performance, Accepted{Name: e.Name, Digest: p.speed[i].mark(), Rounds: e.Rounds, Length: e.Length, Measures: e.Measures})
 	}
-	return b, nil
+	if len(b.Safety)+len(b.Performance) == 0 {
+		return b, left, errors.New("no baseline was written: no entry decided anything")
+	}
+	return b, left, nil
+}
+
+// carriedOut is what came of an entry of this name, and whether anything did.
+func carriedOut[E any](all []E, name string, nameOf func(E) string) (e E, made bool) {
+	if i := slices.IndexFunc(all, func(e E) bool { return nameOf(e) == name }); i >= 0 {
+		return all[i], true
+	}
+	return e, false
+}
+
+// undecidedBecause is why an entry decided nothing.
+func undecidedBecause(e reports.GateEntry) string {
+	for _, c := range e.Cases {
+		if c.Verdict != reports.Pass {
+			return or(c.Why, strings.Join(e.Notes, "; "))
+		}
+	}
+	return strings.Join(e.Notes, "; ")
 }
 
 // missing says which entries the baseline has and the plan has not, or has no more as
@@ -167,6 +209,15 @@ func (b *Baseline) accepted(r *race, m reports.Machine) (*Accepted, string) {
 		return nil, fmt.Sprintf("the baseline is of another machine (%s; this is %s): what it accepts does not count here; write one on this machine", b.Machine, m)
 	}
 	return &b.Performance[i], ""
+}
+
+// recorded is what the baseline accepts of an entry, before any server has told its version.
+func (b *Baseline) recorded(r *race, m reports.Machine) *Accepted {
+	if b != nil && m.Redis == "" {
+		m.Redis = b.Machine.Redis
+	}
+	a, _ := b.accepted(r, m)
+	return a
 }
 
 // slowdown is the largest slow-down of a measure that was measured; nil if it was none.

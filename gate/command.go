@@ -20,8 +20,9 @@ import (
 	"oversell/variant"
 )
 
-// commands carries out an entry in which a program of the user's own is run.
-func (r *running) commands(ctx context.Context, g *guard) ([]reports.GateCase, error) {
+// commands carries out an entry in which a program of the user's own is run. The notes are
+// those of all its runs.
+func (r *running) commands(ctx context.Context, g *guard) (cases []reports.GateCase, notes []string, err error) {
 	t := &tally{g: g, title: shell(g.command.words), command: func(seed uint64) string {
 		return fmt.Sprintf("OVERSELL_SEED=%d %s", seed, shell(g.command.words))
 	}}
@@ -40,13 +41,24 @@ func (r *running) commands(ctx context.Context, g *guard) ([]reports.GateCase, e
 	started := time.Now()
 	for round := 0; g.goesOn(round, time.Since(started)) && ctx.Err() == nil && !t.settled(); round++ {
 		if err := r.commandRound(ctx, t, round); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	if t.total == 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
-	return []reports.GateCase{t.judge(time.Since(started))}, nil
+	return []reports.GateCase{t.judge(time.Since(started))}, t.notes(), nil
+}
+
+// notes are what the history of every run says of itself, such as what it is judged by.
+func (t *tally) notes() (all []string) {
+	for i, m := range t.kept {
+		if i == 0 {
+			all = slices.Clone(m.run.Notes)
+		}
+		all = slices.DeleteFunc(all, func(n string) bool { return !slices.Contains(m.run.Notes, n) })
+	}
+	return all
 }
 
 // commandRound runs the program, once more if it has decided nothing, and then the

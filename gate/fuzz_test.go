@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"oversell/internal/yamlfile"
 )
 
 // FuzzPlan: a plan can be carried out, or is refused in one line with its place. Nothing
@@ -42,7 +44,7 @@ func FuzzPlan(f *testing.F) {
 		if err == nil {
 			return
 		}
-		if m := (*mistake)(nil); !errors.As(err, &m) && !strings.Contains(err.Error(), "no such") {
+		if m := (*yamlfile.Mistake)(nil); !errors.As(err, &m) && !strings.Contains(err.Error(), "no such") {
 			t.Errorf("%q is refused without a place: %v", source, err)
 		}
 		if strings.Contains(err.Error(), "\n") {

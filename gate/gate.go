@@ -13,6 +13,7 @@ import (
 	"oversell/campaign"
 	"oversell/database"
 	"oversell/internal/phrase"
+	"oversell/internal/yamlfile"
 	"oversell/reports"
 	"oversell/scenarios"
 	"oversell/server"
@@ -83,7 +84,7 @@ func (p *Plan) possible(ctx context.Context) error {
 	ask := func(name textValue, plans ...campaign.Plan) error {
 		for _, plan := range plans {
 			if err := campaign.Possible(ctx, plan, unwatched{}); refused(err) && ctx.Err() == nil {
-				return inFile(p.Path, &mistake{at: name.at, say: fmt.Sprintf("entry %q: %s", name.V, phrase.OneLine(err.Error())), of: err})
+				return inFile(p.Path, &yamlfile.Mistake{At: name.at, Say: fmt.Sprintf("entry %q: %s", name.V, phrase.OneLine(err.Error())), Of: err})
 			}
 		}
 		return nil
@@ -193,13 +194,15 @@ func (r *running) guard(ctx context.Context, g *guard) (reports.GateEntry, error
 		Cases: []reports.GateCase{}, Notes: g.notes,
 	}
 	var err error
+	var notes []string
 	switch g.kind {
 	case kindRun:
 		e.Cases, err = r.runs(ctx, g)
 	case kindExplore:
 		e.Cases, err = r.searches(ctx, g)
 	default:
-		e.Cases, err = r.commands(ctx, g)
+		e.Cases, notes, err = r.commands(ctx, g)
+		e.Notes = append(slices.Clone(e.Notes), notes...)
 	}
 	if len(e.Cases) == 0 {
 		e.Cases = []reports.GateCase{}

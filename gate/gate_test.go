@@ -36,7 +36,7 @@ func gated(t *testing.T, p *Plan, o Options) reports.Gate {
 // story is how a gate is told on a terminal.
 func story(g reports.Gate) string {
 	var b strings.Builder
-	text.Terminal{W: &b}.Gate(g)
+	text.Terminal{W: &b, Width: 10_000}.Gate(g) // each sentence on one line
 	return b.String()
 }
 
@@ -267,7 +267,7 @@ func TestBaselineFile(t *testing.T) {
 	if g.ExitCode() != 0 {
 		t.Fatalf("a slower candidate is recorded:\n%s", story(g))
 	}
-	b, err := p.Record(g, time.Unix(0, 0))
+	b, _, err := p.Record(g, time.Unix(0, 0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -304,7 +304,7 @@ func TestBaselineFile(t *testing.T) {
 	if g := timed(t, mustLoad(t, trialPlan), Options{Record: true}, 0, 2); g.ExitCode() != 3 || !strings.Contains(story(g), "too large to record") {
 		t.Errorf("noise was recorded:\n%s", story(g))
 	}
-	if _, err := p.Record(timed(t, p, Options{}, 0.4, 0.02), time.Now()); err == nil {
+	if _, _, err := p.Record(timed(t, p, Options{}, 0.4, 0.02), time.Now()); err == nil {
 		t.Error("a red gate was recorded")
 	}
 	for name, text := range map[string]string{

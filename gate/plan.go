@@ -14,6 +14,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 
 	"oversell/history"
+	"oversell/internal/yamlfile"
 	"oversell/variant"
 )
 
@@ -46,7 +47,7 @@ type defaults struct {
 
 // entry is something whose promises are guarded.
 type entry struct {
-	at Position
+	at yamlfile.Position
 
 	Name   textValue `yaml:"name"`
 	Expect textValue `yaml:"expect"`
@@ -69,7 +70,7 @@ type entry struct {
 
 // comparison is a candidate whose speed is guarded.
 type comparison struct {
-	at Position
+	at yamlfile.Position
 
 	Name     textValue `yaml:"name"`
 	Run      *flags    `yaml:"run"`
@@ -96,7 +97,7 @@ type control struct {
 	flags   *flags
 	command *argument
 	history textValue
-	at      Position
+	at      yamlfile.Position
 }
 
 // The words for controls.
@@ -107,7 +108,7 @@ const (
 
 // UnmarshalYAML implements yaml.NodeUnmarshaler.
 func (c *control) UnmarshalYAML(n ast.Node) error {
-	c.at = positionOf(n)
+	c.at = yamlfile.PositionOf(n)
 	pairs, err := pairsOf(n)
 	if err != nil {
 		return c.word.UnmarshalYAML(n)
@@ -124,7 +125,7 @@ func (c *control) UnmarshalYAML(n ast.Node) error {
 		case "history":
 			err = c.history.UnmarshalYAML(p.Value)
 		default:
-			err = wrong(tokenAt(p.Key.GetToken()), "%s", unknownKey(key, []string{"command", "history"}))
+			err = yamlfile.Wrong(yamlfile.TokenAt(p.Key.GetToken()), "%s", yamlfile.UnknownKey(key, []string{"command", "history"}, docs))
 		}
 		if err != nil {
 			return err
@@ -156,11 +157,11 @@ func (cs *namedControls) UnmarshalYAML(n ast.Node) error {
 		}
 		switch _, twice := (*cs)[name]; {
 		case twice:
-			return wrong(at, "the control %q is given twice", name)
+			return yamlfile.Wrong(at, "the control %q is given twice", name)
 		case name == noControl, name == autoControl:
-			return wrong(at, "a control cannot be called %s, which means something else", name)
+			return yamlfile.Wrong(at, "a control cannot be called %s, which means something else", name)
 		case c.word.V != "":
-			return wrong(c.at, "what a control sets differently is wanted here, like {lock: none}")
+			return yamlfile.Wrong(c.at, "what a control sets differently is wanted here, like {lock: none}")
 		}
 		(*cs)[name] = c
 	}
@@ -172,7 +173,7 @@ func (cs *namedControls) UnmarshalYAML(n ast.Node) error {
 type limit struct {
 	operation, percentile string
 	most                  span
-	at                    Position
+	at                    yamlfile.Position
 }
 
 type ceilings []limit
@@ -219,14 +220,14 @@ func operations() (names []string) {
 }
 
 // known refuses a name that is none of those that there are.
-func known(at Position, what, name string, all []string) error {
+func known(at yamlfile.Position, what, name string, all []string) error {
 	if slices.Contains(all, name) {
 		return nil
 	}
 	if near := variant.Nearest(name, all); len(near) > 0 {
-		return wrong(at, "%s %q is not known: did you mean %s?", what, name, strings.Join(near, " or "))
+		return yamlfile.Wrong(at, "%s %q is not known: did you mean %s?", what, name, strings.Join(near, " or "))
 	}
-	return wrong(at, "%s %q is not known: it is one of %s", what, name, strings.Join(all, ", "))
+	return yamlfile.Wrong(at, "%s %q is not known: it is one of %s", what, name, strings.Join(all, ", "))
 }
 
 // read reads a plan's text, and refuses what is not one.
@@ -246,22 +247,22 @@ func read(path string) (document, error) {
 func decode(source []byte, d *document) (err error) {
 	defer func() {
 		if recover() != nil {
-			err = wrong(Position{1, 1}, "the plan is YAML that cannot be read: a tag (!…) or a list without items may be the reason")
+			err = yamlfile.Wrong(yamlfile.Position{Line: 1, Column: 1}, "the plan is YAML that cannot be read: a tag (!…) or a list without items may be the reason")
 		}
 	}()
 	file, err := parser.ParseBytes(source, 0)
 	switch {
 	case err != nil:
-		return positioned(err)
+		return yamlfile.Positioned(err, planKeys(), docs)
 	case len(file.Docs) == 0 || file.Docs[0].Body == nil || file.Docs[0].Body.Type() == ast.NullType:
-		return wrong(Position{1, 1}, "the plan is empty: it lists entries under safety and performance")
+		return yamlfile.Wrong(yamlfile.Position{Line: 1, Column: 1}, "the plan is empty: it lists entries under safety and performance")
 	case len(file.Docs) > 1:
-		return wrong(positionOf(file.Docs[1].Body), "a second document begins here: a plan is one")
+		return yamlfile.Wrong(yamlfile.PositionOf(file.Docs[1].Body), "a second document begins here: a plan is one")
 	}
 	if err := yaml.NodeToValue(file.Docs[0].Body, d, yaml.Strict()); err != nil {
-		return positioned(err)
+		return yamlfile.Positioned(err, planKeys(), docs)
 	}
-	if err := empty(file.Docs[0].Body, "", Position{}); err != nil {
+	if err := empty(file.Docs[0].Body, "", yamlfile.Position{}); err != nil {
 		return err
 	}
 	place(file.Docs[0].Body, d)
@@ -270,15 +271,15 @@ func decode(source []byte, d *document) (err error) {
 
 // empty refuses what was begun and not said: a key without a value, or an item
 // without anything. Nobody knows whether it means nothing or was forgotten.
-func empty(n ast.Node, key string, at Position) error {
+func empty(n ast.Node, key string, at yamlfile.Position) error {
 	switch v := n.(type) {
 	case *ast.NullNode:
-		return wrong(at, "%s has no value: give it one, or leave it out", key)
+		return yamlfile.Wrong(at, "%s has no value: give it one, or leave it out", key)
 	case *ast.AnchorNode:
 		return empty(v.Value, key, at)
 	case *ast.SequenceNode:
 		for _, item := range v.Values {
-			if err := empty(item, "an item of "+or(key, "the list"), positionOf(item)); err != nil {
+			if err := empty(item, "an item of "+or(key, "the list"), yamlfile.PositionOf(item)); err != nil {
 				return err
 			}
 		}
@@ -289,7 +290,7 @@ func empty(n ast.Node, key string, at Position) error {
 		return nil // it has no keys
 	}
 	for _, p := range pairs {
-		if err := empty(p.Value, p.Key.String(), tokenAt(p.Key.GetToken())); err != nil {
+		if err := empty(p.Value, p.Key.String(), yamlfile.TokenAt(p.Key.GetToken())); err != nil {
 			return err
 		}
 	}
@@ -307,9 +308,9 @@ func place(n ast.Node, d *document) {
 		for i, item := range items.Values {
 			switch key := p.Key.String(); {
 			case key == "safety" && i < len(d.Safety):
-				d.Safety[i].at = positionOf(item)
+				d.Safety[i].at = yamlfile.PositionOf(item)
 			case key == "performance" && i < len(d.Performance):
-				d.Performance[i].at = positionOf(item)
+				d.Performance[i].at = yamlfile.PositionOf(item)
 			}
 		}
 	}
@@ -317,9 +318,9 @@ func place(n ast.Node, d *document) {
 
 // inFile puts the file's name before what is wrong in it.
 func inFile(path string, err error) error {
-	if m := (*mistake)(nil); errors.As(err, &m) {
-		if m.at.Line == 0 {
-			m.at = Position{1, 1}
+	if m := (*yamlfile.Mistake)(nil); errors.As(err, &m) {
+		if m.At.Line == 0 {
+			m.At = yamlfile.Position{Line: 1, Column: 1}
 		}
 		return fmt.Errorf("%s:%w", path, m)
 	}

@@ -43,11 +43,12 @@ type driver func(ctx context.Context, sides []int, seeds []uint64) ([]reports.Ru
 
 // race carries out an entry under performance.
 func (r *running) race(ctx context.Context, c *race) (reports.GatePerformance, error) {
-	return r.raceWith(ctx, c, r.driverOf(c))
+	return r.raceWith(ctx, c, r.driverOf)
 }
 
-// raceWith carries it out with runs that drive makes.
-func (r *running) raceWith(ctx context.Context, c *race, drive driver) (reports.GatePerformance, error) {
+// raceWith carries it out with runs that the drivers make that open returns, for an entry
+// of one length.
+func (r *running) raceWith(ctx context.Context, c *race, open func(*race) driver) (reports.GatePerformance, error) {
 	e := reports.GatePerformance{
 		Name: c.Name.V, Line: c.Name.at.Line, Column: c.Name.at.Column, Measures: []reports.GateMeasure{},
 		MostRounds: c.procedure.looks[len(c.procedure.looks)-1],
@@ -57,7 +58,10 @@ func (r *running) raceWith(ctx context.Context, c *race, drive driver) (reports.
 	started := time.Now()
 	within, cancel := context.WithTimeout(ctx, c.budget)
 	defer cancel()
-	err := t.run(within, drive)
+	drive, err := t.settle(within, open)
+	if err == nil {
+		err = t.run(within, drive)
+	}
 	e.ElapsedMS = milliseconds(time.Since(started))
 	if len(t.rounds) == 0 && err != nil && e.Verdict != reports.Violated {
 		e.Verdict = "" // nothing to tell
@@ -100,6 +104,7 @@ type timing struct {
 	violated []reports.Run // of the candidate, also of rounds that did not come to their end
 	accepted *Accepted
 	foreign  string // why what the baseline accepts does not count
+	sized    string // how the length of the runs was chosen
 
 	// differences are, by measure, the slow-downs of the candidate and of the baseline
 	// against itself, as logarithms, a round each.
@@ -192,10 +197,7 @@ func (t *timing) look() (done bool) {
 	e, r := t.entry, t.running
 	r.noteServer(t.rounds[0][theCandidate].ServerVersion)
 	t.accepted, t.foreign = r.options.Baseline.accepted(t.race, r.gate.Machine)
-	e.Notes = nil
-	if t.foreign != "" {
-		e.Notes = []string{t.foreign}
-	}
+	e.Notes = slices.DeleteFunc([]string{t.sized, t.foreign}, func(n string) bool { return n == "" })
 	if t.breaks() {
 		return true
 	}
@@ -239,7 +241,8 @@ func (t *timing) recorded() {
 	for i := range e.Measures {
 		m := &e.Measures[i]
 		m.Verdict = reports.Pass
-		if m.Slowdown.High == nil || *m.Slowdown.High-m.Slowdown.Middle > m.Allowed {
+		// What is accepted and what is allowed beside it are factors.
+		if m.Slowdown.High == nil || (1+*m.Slowdown.High)/(1+m.Slowdown.Middle) > 1+m.Allowed {
 			m.Verdict, e.Verdict = reports.Inconclusive, reports.Inconclusive
 			e.Why = fmt.Sprintf("the noise of %s is too large to record it: more rounds, longer runs or a quieter machine are needed", m.Name)
 		}

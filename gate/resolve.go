@@ -19,6 +19,7 @@ import (
 	"oversell/explore"
 	"oversell/internal/limits"
 	"oversell/internal/phrase"
+	"oversell/internal/yamlfile"
 	"oversell/reports"
 	"oversell/scenarios"
 )
@@ -89,7 +90,9 @@ type race struct {
 	slower     map[string]float64 // the largest slow-down by measure, as a part
 	candidate  campaign.Plan
 	baseline   campaign.Plan
-	args       [2][]string // of candidate and baseline
+	flags      [2]flags    // of candidate and baseline
+	args       [2][]string // the same, as a command line has them
+	length     length      // of a run, if the gate chooses it
 	build      string      // the other build; empty: both are run in this process
 	procedure  procedure
 	identifier string
@@ -131,20 +134,20 @@ func Load(ctx context.Context, path string) (*Plan, error) {
 func (p *Plan) resolve(ctx context.Context, d document) error {
 	switch {
 	case d.Schema.V != "" && d.Schema.V != PlanSchema:
-		return wrong(d.Schema.at, "a plan of the schema %q, and this build reads %q", d.Schema.V, PlanSchema)
+		return yamlfile.Wrong(d.Schema.at, "a plan of the schema %q, and this build reads %q", d.Schema.V, PlanSchema)
 	case len(d.Safety)+len(d.Performance) == 0:
-		return wrong(Position{1, 1}, "the plan guards nothing: it lists entries under safety and performance")
+		return yamlfile.Wrong(yamlfile.Position{Line: 1, Column: 1}, "the plan guards nothing: it lists entries under safety and performance")
 	}
 	if err := d.shared(p.Path); err != nil {
 		return err
 	}
 	names := map[string]bool{}
-	named := func(name textValue, at Position, what string, i int) error {
+	named := func(name textValue, at yamlfile.Position, what string, i int) error {
 		switch {
 		case name.V == "":
-			return wrong(at, "entry %d under %s has no name: give it one, such as name: the sale under our lock", i+1, what)
+			return yamlfile.Wrong(at, "entry %d under %s has no name: give it one, such as name: the sale under our lock", i+1, what)
 		case names[name.V]:
-			return wrong(name.at, "two entries are called %q: reports tell them apart by name", name.V)
+			return yamlfile.Wrong(name.at, "two entries are called %q: reports tell them apart by name", name.V)
 		}
 		names[name.V] = true
 		return nil
@@ -178,7 +181,7 @@ func (p *Plan) resolve(ctx context.Context, d document) error {
 			if at.Line == 0 {
 				at = d.Defaults.Rounds.at
 			}
-			return wrong(at, "%d rounds: with the %d measures of this plan, no alarm with a rate of false ones of %s can be raised in fewer than %d", r.rounds, all, reports.Percent(falseAlarms), least)
+			return yamlfile.Wrong(at, "%d rounds: with the %d measures of this plan, no alarm with a rate of false ones of %s can be raised in fewer than %d", r.rounds, all, reports.Percent(falseAlarms), least)
 		}
 		r.procedure = newProcedure(r.rounds, all)
 	}
@@ -246,7 +249,7 @@ func (d document) knows(word textValue) error {
 func (p *Plan) guard(ctx context.Context, d document, e entry) (g guard, err error) {
 	g = guard{entry: e}
 	if e.Expect.V == "" {
-		return g, wrong(e.Name.at, "entry %q does not say what must come of it: add expect: pass or expect: violated", e.Name.V)
+		return g, yamlfile.Wrong(e.Name.at, "entry %q does not say what must come of it: add expect: pass or expect: violated", e.Name.V)
 	}
 	if err := known(e.Expect.at, "outcome", e.Expect.V, []string{reports.Pass, reports.Violated}); err != nil {
 		return g, err
@@ -262,7 +265,7 @@ func (p *Plan) guard(ctx context.Context, d document, e entry) (g guard, err err
 		}
 	}
 	if given != 1 {
-		return g, wrong(e.Name.at, "entry %q has %d of run, explore and command: it takes one", e.Name.V, given)
+		return g, yamlfile.Wrong(e.Name.at, "entry %q has %d of run, explore and command: it takes one", e.Name.V, given)
 	}
 	if err := g.often(d.Defaults); err != nil {
 		return g, err
@@ -273,7 +276,7 @@ func (p *Plan) guard(ctx context.Context, d document, e entry) (g guard, err err
 	if g.kind != kindCommand {
 		for _, x := range []textValue{e.History, e.Dir} {
 			if x.V != "" {
-				return g, wrong(x.at, "history and dir go with command only")
+				return g, yamlfile.Wrong(x.at, "history and dir go with command only")
 			}
 		}
 	}
@@ -296,15 +299,15 @@ func (g *guard) often(d defaults) error {
 	e := g.entry
 	if g.kind == kindExplore {
 		for _, x := range []struct {
-			at   Position
+			at   yamlfile.Position
 			what string
 		}{{e.Repeat.at, "repeat"}, {e.Budget.at, "budget"}, {e.Seeds.at, "seeds"}} {
 			if x.at.Line > 0 {
-				return wrong(x.at, "a search is made once and for all: leave out %s (its own flag time bounds it)", x.what)
+				return yamlfile.Wrong(x.at, "a search is made once and for all: leave out %s (its own flag time bounds it)", x.what)
 			}
 		}
 		if len(e.Limits) > 0 {
-			return wrong(e.Limits[0].at, "a search has no latencies: leave out limits")
+			return yamlfile.Wrong(e.Limits[0].at, "a search has no latencies: leave out limits")
 		}
 		g.repeat = 1
 		return nil
@@ -314,7 +317,7 @@ func (g *guard) often(d defaults) error {
 		repeat, seeds = d.Repeat, d.Seeds
 	}
 	if repeat.V > 0 && len(seeds.V) > 0 && repeat.V != len(seeds.V) {
-		return wrong(repeat.at, "repeat says %d, and %d seeds are listed: give one of the two", repeat.V, len(seeds.V))
+		return yamlfile.Wrong(repeat.at, "repeat says %d, and %d seeds are listed: give one of the two", repeat.V, len(seeds.V))
 	}
 	for _, s := range seeds.V {
 		g.seeds = append(g.seeds, s.V)
@@ -335,10 +338,10 @@ func (g *guard) controlled(d document) error {
 	g.control = g.entry.Control
 	if g.entry.Expect.V == reports.Violated {
 		if g.control.given() {
-			return wrong(g.control.at, "an entry that must break is a control itself: leave out control")
+			return yamlfile.Wrong(g.control.at, "an entry that must break is a control itself: leave out control")
 		}
 		if len(g.Limits) > 0 {
-			return wrong(g.Limits[0].at, "how fast something is that must break does not matter: leave out limits")
+			return yamlfile.Wrong(g.Limits[0].at, "how fast something is that must break does not matter: leave out limits")
 		}
 		return nil
 	}
@@ -362,16 +365,16 @@ func (g *guard) checkControl(ctx context.Context, path string) error {
 	c := g.control
 	switch {
 	case c.command != nil && g.kind != kindCommand:
-		return wrong(c.at, "the control of a %s is what its flags are set to instead, like {lock: none}", g.kind)
+		return yamlfile.Wrong(c.at, "the control of a %s is what its flags are set to instead, like {lock: none}", g.kind)
 	case c.flags != nil && g.kind == kindCommand:
-		return wrong(c.at, "the control of a command is another command, which is known to break, like {command: […]}")
+		return yamlfile.Wrong(c.at, "the control of a command is another command, which is known to break, like {command: […]}")
 	case c.command != nil:
 		_, err := resolveCommand(path, *c.command, c.history, g.Dir)
 		return err
 	case c.flags != nil && g.kind == kindRun:
 		plan, err := planOf(ctx, c.flags.over(g.flags))
 		if err == nil && len(plan.Runs) != len(g.plan.Runs) && len(plan.Runs) != 1 {
-			return wrong(c.at, "the control is %d combinations of variants: it takes one", len(plan.Runs))
+			return yamlfile.Wrong(c.at, "the control is %d combinations of variants: it takes one", len(plan.Runs))
 		}
 		return err
 	case c.flags != nil:
@@ -385,11 +388,11 @@ func (g *guard) resolveRun(ctx context.Context, d defaults) (err error) {
 	g.flags = g.entry.Run.over(d.Run)
 	if s, ok := g.flags.value("seed"); ok {
 		if len(g.seeds) > 0 {
-			return wrong(g.entry.Run.at, "a seed among the flags and seeds beside them: give one of the two")
+			return yamlfile.Wrong(g.entry.Run.at, "a seed among the flags and seeds beside them: give one of the two")
 		}
 		var x seed
 		if _, err := fmt.Sscan(s, &x.V); err != nil {
-			return wrong(g.entry.Run.at, "%s: a seed is a whole number of 0 or more", s)
+			return yamlfile.Wrong(g.entry.Run.at, "%s: a seed is a whole number of 0 or more", s)
 		}
 		for i := range max(g.repeat, 1) {
 			g.seeds = append(g.seeds, x.V+uint64(i))
@@ -418,7 +421,7 @@ func planOf(ctx context.Context, f flags) (campaign.Plan, error) {
 		return plan, f.blame(err)
 	}
 	if len(plan.Runs) == 0 {
-		return plan, wrong(f.at, "nothing is left to run: %s", strings.Join(plan.Skipped, "; "))
+		return plan, yamlfile.Wrong(f.at, "nothing is left to run: %s", strings.Join(plan.Skipped, "; "))
 	}
 	return plan, nil
 }
@@ -448,14 +451,14 @@ func (f flags) parse(command string, bind func(*pflag.FlagSet)) error {
 			return err
 		}
 		if _, several := set.Lookup(i.name).Value.(pflag.SliceValue); i.listed && !several {
-			return wrong(i.at, "the flag %s takes one value, and this is a list", i.name)
+			return yamlfile.Wrong(i.at, "the flag %s takes one value, and this is a list", i.name)
 		}
 		if len(i.values) == 0 {
-			return wrong(i.at, "the flag %s has no value", i.name)
+			return yamlfile.Wrong(i.at, "the flag %s has no value", i.name)
 		}
 		for _, v := range i.values {
 			if err := set.Set(i.name, v.V); err != nil {
-				return wrong(v.at, "%s", phrase.OneLine(limits.Explain(err).Error()))
+				return yamlfile.Wrong(v.at, "%s", phrase.OneLine(limits.Explain(err).Error()))
 			}
 		}
 	}
@@ -484,7 +487,7 @@ func (f flags) blame(err error) error {
 			}
 		}
 	}
-	return wrong(at, "%s", say)
+	return yamlfile.Wrong(at, "%s", say)
 }
 
 // race resolves an entry under performance.
@@ -492,9 +495,9 @@ func (p *Plan) race(ctx context.Context, d defaults, c comparison) (r race, err 
 	r = race{comparison: c, budget: defaultRaceBudget, rounds: defaultRounds, slower: map[string]float64{}}
 	switch {
 	case c.Run == nil:
-		return r, wrong(c.Name.at, "entry %q does not say what is run: add run: with the candidate's flags", c.Name.V)
+		return r, yamlfile.Wrong(c.Name.at, "entry %q does not say what is run: add run: with the candidate's flags", c.Name.V)
 	case (c.Baseline == nil) == (c.Build.V == ""):
-		return r, wrong(c.Name.at, "entry %q needs something to be compared with: baseline: with what its flags are set to instead, or build: with another build of oversell", c.Name.V)
+		return r, yamlfile.Wrong(c.Name.at, "entry %q needs something to be compared with: baseline: with what its flags are set to instead, or build: with another build of oversell", c.Name.V)
 	}
 	if c.Rounds.V > 0 || d.Rounds.V > 0 {
 		r.rounds = or(c.Rounds.V, d.Rounds.V)
@@ -510,7 +513,7 @@ func (p *Plan) race(ctx context.Context, d defaults, c comparison) (r race, err 
 				return r, err
 			}
 			if slices.Contains(r.measures, m.V) {
-				return r, wrong(m.at, "the measure %s is listed twice", m.V)
+				return r, yamlfile.Wrong(m.at, "the measure %s is listed twice", m.V)
 			}
 			r.measures = append(r.measures, m.V)
 		}
@@ -538,10 +541,15 @@ func (p *Plan) race(ctx context.Context, d defaults, c comparison) (r race, err 
 	if c.Build.V != "" {
 		r.build = beside(p.Path, c.Build.V)
 		if _, err := exec.LookPath(r.build); err != nil {
-			return r, wrong(c.Build.at, "the build to compare with cannot be run: %s", phrase.OneLine(err.Error()))
+			return r, yamlfile.Wrong(c.Build.at, "the build to compare with cannot be run: %s", phrase.OneLine(err.Error()))
 		}
 	}
+	given := c.Run.over(d.Run)
+	r.flags = [2]flags{candidate, baseline}
 	r.args = [2][]string{candidate.args(), baseline.args()}
+	if c.Baseline == nil || !c.Baseline.has("duration") && !c.Baseline.has("ops") && !c.Baseline.has("stock") {
+		r.length = growing(given, &r)
+	}
 	r.identifier = digest(r.args[0], r.args[1], []string{c.Build.V, c.Operation.V})
 	return r, nil
 }
@@ -553,7 +561,7 @@ func (p *Plan) single(ctx context.Context, f *flags, name textValue) (campaign.P
 		return plan, err
 	}
 	if len(plan.Runs) != 1 {
-		return plan, wrong(name.at, "entry %q is %d combinations of variants, and speed is compared of one: name a lock, or a queue, in run", name.V, len(plan.Runs))
+		return plan, yamlfile.Wrong(name.at, "entry %q is %d combinations of variants, and speed is compared of one: name a lock, or a queue, in run", name.V, len(plan.Runs))
 	}
 	if plan.Runs[0].Scenario.Name == "mutex" && !f.has("duration") && !f.has("ops") {
 		*f = f.with("duration", defaultRaceRun.String())
@@ -602,7 +610,7 @@ func resolveCommand(plan string, words argument, history, dir textValue) (progra
 		p.words = append(p.words, w.V)
 	}
 	if info, err := os.Stat(p.dir); err != nil || !info.IsDir() {
-		return p, wrong(dir.at, "%s is no directory in which a command could be run", p.dir)
+		return p, yamlfile.Wrong(dir.at, "%s is no directory in which a command could be run", p.dir)
 	}
 	path := p.words[0]
 	if strings.ContainsRune(path, filepath.Separator) && !filepath.IsAbs(path) {
@@ -610,7 +618,7 @@ func resolveCommand(plan string, words argument, history, dir textValue) (progra
 	}
 	found, err := exec.LookPath(path)
 	if err != nil {
-		return p, wrong(words.V[0].at, "the command cannot be run: %s", phrase.OneLine(err.Error()))
+		return p, yamlfile.Wrong(words.V[0].at, "the command cannot be run: %s", phrase.OneLine(err.Error()))
 	}
 	if p.path, err = filepath.Abs(found); err != nil {
 		return p, err

@@ -124,8 +124,9 @@ func (r *running) keep(name string, e reports.Exploration) string {
 	dir := filepath.Join(r.options.Dir, fmt.Sprintf("%03d-%s", r.dirs, fileName(name)))
 	err := os.MkdirAll(dir, 0o777)
 	if err == nil {
-		err = errors.Join(toFile(filepath.Join(dir, "explore.json"), func(f *os.File) error { return reports.WriteJSON(f, e) }),
-			toFile(filepath.Join(dir, "explore.html"), func(f *os.File) error { return page.Exploration(f, e) }))
+		trace := filepath.Join(dir, "explore.json")
+		err = errors.Join(toFile(trace, func(f *os.File) error { return reports.WriteJSON(f, e) }),
+			toFile(filepath.Join(dir, "explore.html"), func(f *os.File) error { return page.Exploration(f, e, campaign.ReplayCommand(trace)) }))
 	}
 	if err != nil {
 		r.gate.Notes = append(r.gate.Notes, "a search could not be filed: "+phrase.OneLine(err.Error()))

@@ -1,9 +1,6 @@
 package gate
 
 import (
-	"errors"
-	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,87 +8,18 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/token"
-
 	"oversell/internal/limits"
-	"oversell/internal/phrase"
 	"oversell/internal/printable"
+	"oversell/internal/yamlfile"
 	"oversell/lockimpl"
-	"oversell/variant"
 )
 
-// Position is a place in a plan, from 1; the zero value is nowhere.
-type Position struct{ Line, Column int }
-
-func positionOf(n ast.Node) Position {
-	// A mapping's own token is the colon of its first pair.
-	if m, ok := n.(*ast.MappingNode); ok && len(m.Values) > 0 {
-		return tokenAt(m.Values[0].Key.GetToken())
-	}
-	if m, ok := n.(*ast.MappingValueNode); ok {
-		return tokenAt(m.Key.GetToken())
-	}
-	return tokenAt(n.GetToken())
-}
-
-func tokenAt(t *token.Token) Position {
-	if t == nil || t.Position == nil {
-		return Position{}
-	}
-	return Position{t.Position.Line, t.Position.Column}
-}
-
-// mistake is what is wrong at a place of a plan.
-type mistake struct {
-	at  Position
-	say string
-	of  error // what it came from, if anything
-}
-
-// Unwrap tells what kind of mistake it is.
-func (m *mistake) Unwrap() error { return m.of }
-
-// Error implements error, without the file, which the plan's reader knows.
-func (m *mistake) Error() string {
-	if m.at.Line == 0 {
-		return m.say
-	}
-	return fmt.Sprintf("%d:%d: %s", m.at.Line, m.at.Column, m.say)
-}
-
-func wrong(at Position, format string, a ...any) error {
-	return &mistake{at: at, say: printable.Text(phrase.OneLine(fmt.Sprintf(format, a...)))}
-}
-
-// positioned makes an error of the YAML library one of ours: one line, with a place.
-func positioned(err error) error {
-	if m := (*mistake)(nil); errors.As(err, &m) {
-		return m
-	}
-	var e yaml.Error
-	if !errors.As(err, &e) {
-		return &mistake{say: phrase.OneLine(err.Error())}
-	}
-	say := phrase.OneLine(e.GetMessage())
-	if m := unknownField.FindStringSubmatch(say); m != nil {
-		say = unknownKey(m[1], planKeys())
-	}
-	return &mistake{at: tokenAt(e.GetToken()), say: say}
-}
-
-var unknownField = regexp.MustCompile(`^unknown field "(.*)"$`)
-
-// unknownKey says that a key is not known, and what may have been meant.
-func unknownKey(key string, known []string) string {
-	if near := variant.Nearest(key, known); len(near) > 0 {
-		return fmt.Sprintf("the key %q is not known here: did you mean %s?", key, strings.Join(near, " or "))
-	}
-	return fmt.Sprintf("the key %q is not known here: see docs/gate.md for those that are", key)
-}
+// docs explains the plan.
+const docs = "docs/gate.md"
 
 // scalar is a single value as it was written, with its place.
-func scalar(n ast.Node, want string) (string, Position, error) {
-	at := positionOf(n)
+func scalar(n ast.Node, want string) (string, yamlfile.Position, error) {
+	at := yamlfile.PositionOf(n)
 	switch v := n.(type) {
 	case *ast.StringNode:
 		return v.Value, at, nil
@@ -102,22 +30,22 @@ func scalar(n ast.Node, want string) (string, Position, error) {
 	case *ast.AnchorNode:
 		return scalar(v.Value, want)
 	case *ast.AliasNode:
-		return "", at, wrong(at, "aliases are not supported in plans: say what is shared under defaults")
+		return "", at, yamlfile.Wrong(at, "aliases are not supported in plans: say what is shared under defaults")
 	}
-	return "", at, wrong(at, "%s is wanted here, and this is a %s", want, strings.ToLower(n.Type().String()))
+	return "", at, yamlfile.Wrong(at, "%s is wanted here, and this is a %s", want, strings.ToLower(n.Type().String()))
 }
 
 // textValue is a word or a sentence.
 type textValue struct {
 	V  string
-	at Position
+	at yamlfile.Position
 }
 
 // UnmarshalYAML implements yaml.NodeUnmarshaler.
 func (t *textValue) UnmarshalYAML(n ast.Node) (err error) {
 	t.V, t.at, err = scalar(n, "a text")
 	if err == nil && strings.TrimSpace(t.V) == "" {
-		return wrong(t.at, "a text is wanted here, and this is empty")
+		return yamlfile.Wrong(t.at, "a text is wanted here, and this is empty")
 	}
 	return err
 }
@@ -125,7 +53,7 @@ func (t *textValue) UnmarshalYAML(n ast.Node) (err error) {
 // number is a whole number of 1 or more; 0: not given.
 type number struct {
 	V  int
-	at Position
+	at yamlfile.Position
 }
 
 // UnmarshalYAML implements yaml.NodeUnmarshaler.
@@ -136,14 +64,14 @@ func (c *number) UnmarshalYAML(n ast.Node) error {
 }
 
 // bounded reads a number that has a limit of this name.
-func bounded(n ast.Node, name, want string) (v float64, at Position, err error) {
+func bounded(n ast.Node, name, want string) (v float64, at yamlfile.Position, err error) {
 	s, at, err := scalar(n, want)
 	if err != nil {
 		return 0, at, err
 	}
 	l, _ := limits.Gate.Find(name)
 	if v, err = l.Read(s); err != nil {
-		return 0, at, wrong(at, "%s %v", printable.Word(s), err)
+		return 0, at, yamlfile.Wrong(at, "%s %v", printable.Word(s), err)
 	}
 	return v, at, nil
 }
@@ -151,7 +79,7 @@ func bounded(n ast.Node, name, want string) (v float64, at Position, err error) 
 // span is a time; 0: not given.
 type span struct {
 	V  time.Duration
-	at Position
+	at yamlfile.Position
 }
 
 // UnmarshalYAML implements yaml.NodeUnmarshaler.
@@ -164,7 +92,7 @@ func (d *span) UnmarshalYAML(n ast.Node) error {
 // share is a part in percent; V is 0.1 for 10%; 0: not given.
 type share struct {
 	V  float64
-	at Position
+	at yamlfile.Position
 }
 
 // UnmarshalYAML implements yaml.NodeUnmarshaler.
@@ -178,9 +106,9 @@ func (p *share) UnmarshalYAML(n ast.Node) error {
 	v, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
 	switch {
 	case err != nil, !percent:
-		return wrong(at, "%s: a percentage is wanted here, with its sign, like 10%%", s)
+		return yamlfile.Wrong(at, "%s: a percentage is wanted here, with its sign, like 10%%", s)
 	case !(v >= 1 && v <= 1000):
-		return wrong(at, "%s: a slow-down is allowed from 1%% (less cannot be told from noise) to 1000%%", s)
+		return yamlfile.Wrong(at, "%s: a slow-down is allowed from 1%% (less cannot be told from noise) to 1000%%", s)
 	}
 	p.V = v / 100
 	return nil
@@ -192,17 +120,17 @@ type list[T any, P interface {
 	yaml.NodeUnmarshaler
 }] struct {
 	V  []T
-	at Position
+	at yamlfile.Position
 }
 
 // UnmarshalYAML implements yaml.NodeUnmarshaler.
 func (l *list[T, P]) UnmarshalYAML(n ast.Node) error {
-	l.at = positionOf(n)
+	l.at = yamlfile.PositionOf(n)
 	nodes := []ast.Node{n}
 	if s, ok := n.(*ast.SequenceNode); ok {
 		nodes = s.Values
 		if len(nodes) == 0 {
-			return wrong(l.at, "an empty list says nothing: leave it out")
+			return yamlfile.Wrong(l.at, "an empty list says nothing: leave it out")
 		}
 	}
 	l.V = nil
@@ -226,7 +154,7 @@ func (x *seed) UnmarshalYAML(n ast.Node) error {
 		return err
 	}
 	if x.V, err = strconv.ParseUint(s, 10, 64); err != nil {
-		return wrong(at, "%s: a seed is a whole number of 0 or more", s)
+		return yamlfile.Wrong(at, "%s: a seed is a whole number of 0 or more", s)
 	}
 	return nil
 }
@@ -234,7 +162,7 @@ func (x *seed) UnmarshalYAML(n ast.Node) error {
 // flag is one flag of a command, by name, with what it is set to.
 type flag struct {
 	name   string
-	at     Position
+	at     yamlfile.Position
 	values []textValue
 	listed bool
 	shared bool // it was set for several entries, or for another than this
@@ -243,12 +171,12 @@ type flag struct {
 // flags are the flags of `oversell run` or `oversell explore`, in the order of the plan.
 type flags struct {
 	items []flag
-	at    Position
+	at    yamlfile.Position
 }
 
 // UnmarshalYAML implements yaml.NodeUnmarshaler.
 func (f *flags) UnmarshalYAML(n ast.Node) error {
-	f.at = positionOf(n)
+	f.at = yamlfile.PositionOf(n)
 	pairs, err := pairsOf(n)
 	if err != nil {
 		return err
@@ -271,7 +199,7 @@ func (f *flags) UnmarshalYAML(n ast.Node) error {
 			item.values = append(item.values, textValue{v, at})
 		}
 		if f.has(name) {
-			return wrong(at, "the flag %s is given twice", name)
+			return yamlfile.Wrong(at, "the flag %s is given twice", name)
 		}
 		f.items = append(f.items, item)
 	}
@@ -288,9 +216,9 @@ func pairsOf(n ast.Node) ([]*ast.MappingValueNode, error) {
 	case *ast.AnchorNode:
 		return pairsOf(m.Value)
 	case *ast.AliasNode:
-		return nil, wrong(positionOf(n), "aliases are not supported in plans: say what is shared under defaults")
+		return nil, yamlfile.Wrong(yamlfile.PositionOf(n), "aliases are not supported in plans: say what is shared under defaults")
 	}
-	return nil, wrong(positionOf(n), "keys with values are wanted here, like {lock: lua-release}, and this is a %s", strings.ToLower(n.Type().String()))
+	return nil, yamlfile.Wrong(yamlfile.PositionOf(n), "keys with values are wanted here, like {lock: lua-release}, and this is a %s", strings.ToLower(n.Type().String()))
 }
 
 func (f flags) has(name string) bool {

@@ -105,8 +105,13 @@
 // off. One with another number of operations, or another digest, is damaged.
 // No line is longer than 1 MiB.
 //
-// Names of fields are exact: "Outcome" is not "outcome". Other fields are ignored, and
-// no object has a field twice. Texts are Unicode: a line is refused that has bytes that are
+// docs/history.md explains all fields, and tests compare it with this package. In histories
+// of other programs, [ReadJSONL] completes what the header leaves out: the objects and
+// promises that the operations suggest ([Assumed]), and from when times count. It tells so in
+// [History].Remarks.
+//
+// Names of fields are exact: "Outcome" is not "outcome". Other fields are ignored, with a
+// remark; one that looks like a field that the line lacks is an error. No object has a field twice. Texts are Unicode: a line is refused that has bytes that are
 // not UTF-8, or half of a surrogate pair, because two identities could become one. For the
 // same reason, identities are strings or whole numbers of 64 bits: 7, 7.0 and "7" are one
 // identity, "7.0" is another, and 7.5 is refused. A byte order mark before the header is

@@ -24,18 +24,34 @@ import (
 //   - A whole number may be spelled 7, 7.0 or 70e-1. Here all of them are read as 7, if it
 //     fits into 64 bits.
 func unmarshal(text []byte, v any) error {
+	_, err := unmarshalNoting(text, v)
+	return err
+}
+
+// names are those of the fields of an object.
+type names struct {
+	given   []string // all of them
+	unknown []string // those that the type that is read does not have
+}
+
+// unmarshalNoting is unmarshal, and tells the fields of the outermost object.
+func unmarshalNoting(text []byte, v any) (names, error) {
 	if err := json.Unmarshal(text, new(json.RawMessage)); err != nil {
-		return err // not JSON
+		return names{}, err // not JSON
 	}
 	x := exact{in: text, out: make([]byte, 0, len(text))}
 	if err := x.value(reflect.TypeOf(v).Elem()); err != nil {
-		return err
+		return names{}, err
 	}
-	return json.Unmarshal(x.out, v)
+	return x.names, json.Unmarshal(x.out, v)
 }
 
 // exact rewrites JSON that is known to be valid so that package json reads it as it is.
-type exact struct{ in, out []byte }
+type exact struct {
+	in, out []byte
+	depth   int // in objects
+	names   names
+}
 
 // value rewrites the value that comes next, which is to be read into a type; nil: into
 // none, or into one that reads it by itself.
@@ -97,6 +113,8 @@ func (x *exact) array(t reflect.Type) error {
 func (x *exact) object(t reflect.Type) error {
 	fields, known := fieldsOf(t)
 	had := make(map[string]bool)
+	x.depth++
+	defer func() { x.depth-- }()
 	x.in, x.out = x.in[1:], append(x.out, '{')
 	begin := len(x.out)
 	for x.next() {
@@ -120,6 +138,9 @@ func (x *exact) object(t reflect.Type) error {
 		x.out = append(append(x.out, text...), ':')
 		value := len(x.out)
 		of, ours := fields[name]
+		if x.depth == 1 {
+			x.names.note(name, ours || !known)
+		}
 		x.blanks()
 		x.in = x.in[1:] // the colon
 		if err := x.value(of); err != nil {
@@ -134,6 +155,12 @@ func (x *exact) object(t reflect.Type) error {
 	}
 	x.out = append(x.out, '}')
 	return nil
+}
+
+func (n *names) note(name string, known bool) {
+	if n.given = append(n.given, name); !known {
+		n.unknown = append(n.unknown, name)
+	}
 }
 
 // text takes a string, with its quotes.
@@ -227,6 +254,9 @@ func fieldsOf(t reflect.Type) (fields map[string]reflect.Type, known bool) {
 // plain puts an error of package json into the words of this format.
 func plain(err error) error {
 	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
+		if syntax.Error() == "unexpected end of JSON input" {
+			return errors.New("not JSON: it ends within an object, and each line holds a whole one")
+		}
 		return fmt.Errorf("not JSON: %w", err)
 	}
 	wrong := (*json.UnmarshalTypeError)(nil)
@@ -238,11 +268,18 @@ func plain(err error) error {
 	}
 	path := strings.Split(wrong.Field, ".")
 	path = slices.DeleteFunc(path, func(name string) bool { return 'A' <= name[0] && name[0] <= 'Z' }) // embedded structs
-	return fmt.Errorf("%q is a JSON %s, it must be %s", strings.Join(path, "."), short(wrong.Value), wanted(wrong.Type))
+	name, want := strings.Join(path, "."), wanted(wrong.Type)
+	if strings.HasSuffix(name, "_ns") {
+		want = "a whole number of nanoseconds, of 64 bits"
+	}
+	return fmt.Errorf("%q is a JSON %s, it must be %s", name, short(wrong.Value), want)
 }
 
 // wanted is what JSON must have for a type.
 func wanted(t reflect.Type) string {
+	if t == reflect.TypeFor[Promise]() {
+		return `an object such as {"of":"sale","property":"no-oversell"}`
+	}
 	switch t.Kind() {
 	case reflect.Int, reflect.Int32, reflect.Int64:
 		return fmt.Sprintf("a whole number of %d bits", t.Bits())

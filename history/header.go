@@ -200,6 +200,27 @@ type Trailer struct {
 	Notes []string `json:"notes,omitempty"`
 	// Faults tell what became of each fault of the header, in that order.
 	Faults []FaultCount `json:"faults,omitempty"`
+	// Servers is what the servers said of their own work meanwhile; of those that say
+	// nothing of it there is none.
+	Servers []ServerLoad `json:"servers,omitempty"`
+}
+
+// ServerLoad is what a server said of its own work during a run, in the order of time.
+type ServerLoad struct {
+	// Server names it: "server 1".
+	Server  string       `json:"server"`
+	Samples []LoadSample `json:"samples"`
+}
+
+// LoadSample is how much a server has done since it was started.
+type LoadSample struct {
+	// At is when it said so, since the start of the run.
+	At time.Duration `json:"at_ns"`
+	// CPU is the processor time that its process has used.
+	CPU time.Duration `json:"cpu_ns"`
+	// Commands is how many commands it has executed: of all its clients, and those
+	// within scripts, too.
+	Commands int64 `json:"commands"`
 }
 
 // FaultCount is what became of one fault in a run.

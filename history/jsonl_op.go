@@ -114,6 +114,9 @@ func (f *fields) names() (err error) {
 		return oneOf("kind", f.kind, kindNames[1:])
 	}
 	if f.op.Outcome, err = ParseOutcome(f.outcome); err != nil {
+		if r, err := ParseReason(f.outcome); err == nil && r != NoReason {
+			return fmt.Errorf(`"outcome" is %q, which is a reason: say "outcome":"refused","reason":%q`, f.outcome, f.outcome)
+		}
 		return oneOf("outcome", f.outcome, outcomeNames[:])
 	}
 	if f.op.Reason, err = ParseReason(f.reason); err != nil {

@@ -43,9 +43,18 @@ func decodeJSONL(r io.Reader) (*History, *places, error) {
 	}
 	if h.Trailer == nil && h.Cut == "" {
 		h.Cut = fmt.Sprintf("cut off after %s: the file ends at line %s without a trailer", phrase.Count(len(h.Ops), "operation"), group(l.number))
+		if !l.sealed {
+			h.Remarks = append(h.Remarks, `the last line of a whole history counts its operations: {"trailer":{"operations":N}}`)
+		}
+	}
+	if err := l.complete(h); err != nil {
+		return nil, nil, err
 	}
 	h.SHA256 = l.digest()
 	giveUp(h.Ops, l.open)
+	if !l.sealed {
+		rebase(h)
+	}
 	return h, &places{true, l.lines}, nil
 }
 
@@ -65,6 +74,8 @@ type lineReader struct {
 	lines  []int32 // of the operations
 	sealed bool    // the header says that the trailer holds a digest
 	open   []int32 // operations of which nobody told when their clients gave up
+	told   names   // the header's fields
+	others strangers
 }
 
 // next goes on to the next line that is not blank.
@@ -147,18 +158,22 @@ func (l *lineReader) header(h *Header) error {
 	if err := unmarshal(l.line, &schema); err != nil {
 		return fmt.Errorf("%w: line 1: %w", ErrNotHistory, plain(err))
 	}
+	if schema.Schema == "" {
+		return fmt.Errorf("%w: line 1 must be the header, such as {\"schema\":%q,\"stock\":100}, and it has no \"schema\"", ErrNotHistory, Schema)
+	}
 	if err := checkSchema(schema.Schema); err != nil {
 		return fmt.Errorf("line 1: %w", err)
 	}
 	var sealed sealedHeader
-	if err := unmarshal(l.line, &sealed); err != nil {
+	var err error
+	if l.told, err = unmarshalNoting(l.line, &sealed); err != nil {
 		return fmt.Errorf("%w: line 1: %w", ErrNoHeader, plain(err))
 	}
 	*h, l.sealed = sealed.Header, sealed.Sealed
-	var told struct {
-		Stock *int64 `json:"stock"`
+	if err := l.foreign(l.told, headerFields); err != nil {
+		return fmt.Errorf("line 1: %w: %w", ErrInvalid, err)
 	}
-	if err := unmarshal(l.line, &told); err == nil && told.Stock == nil && h.Has(variant.Sale) {
+	if !slices.Contains(l.told.given, "stock") && h.Has(variant.Sale) {
 		return fmt.Errorf("line 1: %w: it is about a sale and does not tell its \"stock\"", ErrInvalid)
 	}
 	return nil
@@ -177,7 +192,8 @@ func (l *lineReader) take(h *History) error {
 			return nil
 		}
 		var o opLine
-		if err := unmarshal(l.line, &o); err != nil {
+		told, err := unmarshalNoting(l.line, &o)
+		if err != nil {
 			return plain(err)
 		}
 		if o.Trailer != nil || o.Cut != "" {
@@ -186,6 +202,9 @@ func (l *lineReader) take(h *History) error {
 			}
 			l.end(h, &o)
 			return nil
+		}
+		if err := l.foreign(told, opFields); err != nil {
+			return err
 		}
 		f = o.fields()
 	}

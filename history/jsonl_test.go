@@ -158,7 +158,7 @@ func TestJSONLErrors(t *testing.T) {
 		{`{"client":1,"kind":"buy","outcome":"ok","call_ns":10}`, `"return_ns" is missing: only operations whose outcome is "unknown" go without, and this one is "ok"`},
 		{`{"client":1,"kind":"buy","outcome":"ok","call_ns":10,"return_ns":9}`, `"return_ns" is 9, before the call at 10`},
 		{`{"client":1,"kind":"buy","outcome":"unknown","call_ns":10,"gave_up_ns":9}`, `"gave_up_ns" is 9, before the call at 10`},
-		{`{"client":1,"kind":"buy","outcome":"ok","call_ns":"10","return_ns":20}`, `"call_ns" is a JSON string, it must be a whole number of 64 bits`},
+		{`{"client":1,"kind":"buy","outcome":"ok","call_ns":"10","return_ns":20}`, `"call_ns" is a JSON string, it must be a whole number of nanoseconds`},
 		{`{"client":1.5}`, `"client" is a JSON number 1.5, it must be a whole number of 32 bits`},
 		{`{"client":1,"key":["a"]}`, `"key", "arg", "result" and "session" must be strings or whole numbers of 64 bits, not ["a"]`},
 		{`{"client":1,"key":1.5}`, `must be strings or whole numbers of 64 bits, not 1.5`},
@@ -166,7 +166,12 @@ func TestJSONLErrors(t *testing.T) {
 		{`{"client":1,"Client":2,"client":1}`, `"client" is given twice in one object`},
 		{`{"client":1,"more":[{"a":1,"\u0061":2}]}`, `"a" is given twice in one object`},
 		{`{"client":1,"kind":"buy","outcome":"ok","outcome":"unknown","call_ns":30}`, `"outcome" is given twice in one object`},
-		{`{"client":1,"kind":"buy","Outcome":"ok","arg":1,"call_ns":30,"return_ns":40}`, `"outcome" is "", it must be one of`},
+		{`{"client":1,"kind":"buy","Outcome":"ok","arg":1,"call_ns":30,"return_ns":40}`, `there is no field "Outcome": did you mean "outcome"?`},
+		{`{"client":1,"kind":"buy","arg":1,"quantity":3,"outcome":"ok","call_ns":30,"return_ns":40}`, `there is no field "quantity": did you mean "amount"?`},
+		{`{"client":1,"kind":"buy","arg":1,"ammount":3,"outcome":"ok","call_ns":30,"return_ns":40}`, `there is no field "ammount": did you mean "amount"?`},
+		{`{"client":1,"kind":"buy","arg":1,"outcome":"ok","call":30,"return_ns":40}`, `there is no field "call": did you mean "call_ns"?`},
+		{`{"client":1,"kind":"buy","arg":1,"outcome":"ok","call_ns":1764000000.25,"return_ns":40}`, `"call_ns" is a JSON number 1764000000.25, it must be a whole number of nanoseconds`},
+		{`{"client":1,"kind":"buy","arg":1,"outcome":"sold-out","call_ns":30,"return_ns":40}`, `"outcome" is "sold-out", which is a reason: say "outcome":"refused","reason":"sold-out"`},
 		{`{"client":1,"key":"\udcff"}`, `the text "\udcff" is not Unicode`},
 		{`{"client":1,"arg":"a\ud800\u0041"}`, `the text "a\ud800\u0041" is not Unicode`},
 		{`{"client":1,"result":"\ud83d\ud83d\ude00"}`, `is not Unicode`},
@@ -199,15 +204,18 @@ func TestJSONLErrors(t *testing.T) {
 func TestJSONLHeaders(t *testing.T) {
 	for text, want := range map[string]error{
 		`{"schema":"` + strings.Repeat("x", 1<<20): ErrNoHeader, // and no end in sight
-		"":                                   ErrNoHeader,
-		"\n\n":                               ErrNoHeader,
-		`{"schema":"oversell-his`:            ErrNoHeader,
-		`{"scenario":"seckill"}` + "\n":      ErrVersion,
-		`{"schema":"oversell-history/2"}`:    ErrVersion,
-		"{nonsense}\n":                       ErrNotHistory,
-		"client,kind\n":                      ErrNotHistory,
-		`{"schema":1}` + "\n":                ErrNotHistory,
-		headerLine[:17] + `/1","stock":"x"}`: ErrVersion,
+		"":                                            ErrNoHeader,
+		"\n\n":                                        ErrNoHeader,
+		`{"schema":"oversell-his`:                     ErrNoHeader,
+		`{"scenario":"seckill"}` + "\n":               ErrNotHistory,
+		`[{"schema":"oversell-history/1"}]`:           ErrNotHistory,
+		"\x1f\x8b\x08\x00":                            ErrNotHistory,
+		"{\n\"schema\":\"oversell-history/1\"":        ErrNotHistory,
+		`{"schema":"oversell-history/2"}`:             ErrVersion,
+		"{nonsense}\n":                                ErrNotHistory,
+		"client,kind\n":                               ErrNotHistory,
+		`{"schema":1}` + "\n":                         ErrNotHistory,
+		headerLine[:17] + `/1","stock":"x"}`:          ErrVersion,
 		`{"schema":"oversell-history/1","stock":"x"}`: ErrNoHeader,
 	} {
 		if _, err := rawJSONL(strings.NewReader(text)); !errors.Is(err, want) {
@@ -231,6 +239,10 @@ func TestJSONLHeaderErrors(t *testing.T) {
 		`"stock":1,"stock":2`:                   `"stock" is given twice in one object`,
 		`"promises":[{"of":"lock","of":"ids"}]`: `"of" is given twice in one object`,
 		`"lock":"\ud800"`:                       `the text "\ud800" is not Unicode`,
+		`"Stock":3`:                             `there is no field "Stock": did you mean "stock"?`,
+		`"stok":3`:                              `there is no field "stok": did you mean "stock"?`,
+		`"ttl":3`:                               `there is no field "ttl": did you mean "ttl_ns"?`,
+		`"promises":["fencing"]`:                `"promises" is a JSON string, it must be an object such as {"of":`,
 		`"expected":"banana"`:                   `line 1: invalid history: "expected" is "banana": it must be "pass" or "violated"`,
 	} {
 		_, err := ReadFrom(strings.NewReader(`{"schema":"oversell-history/1",` + more + "}\n"))
@@ -238,7 +250,7 @@ func TestJSONLHeaderErrors(t *testing.T) {
 			t.Errorf("%s: %v\nwant %s", more, err, says)
 		}
 	}
-	h, err := ReadFrom(strings.NewReader(`{"schema":"oversell-history/1","Clients":7,"clients":2e1,"Stock":3,"seed":18446744073709551615,"resend":0.5}` + "\n"))
+	h, err := ReadFrom(strings.NewReader(`{"schema":"oversell-history/1","Clients":7,"clients":2e1,"seed":18446744073709551615,"resend":0.5}` + "\n"))
 	if err != nil || h.Header.Clients != 20 || h.Header.Stock != 0 || h.Header.Seed != math.MaxUint64 || h.Header.Resend != 0.5 {
 		t.Errorf("%+v, %v", h, err)
 	}

@@ -195,7 +195,10 @@ func ParseKind(s string) (Kind, error) { return parse[Kind]("kind", kindNames[:]
 
 // String shows the operation in one line, for logs and failed tests.
 func (o Op) String() string {
-	s := fmt.Sprintf("[%v..%v] client %d %s %s", o.Call, o.Return, o.Client, o.Kind, o.Key)
+	s := fmt.Sprintf("[%v..%v] client %d %s", o.Call, o.Return, o.Client, o.Kind)
+	if o.Key != (Value{}) {
+		s += " " + o.Key.String()
+	}
 	if o.Arg != (Value{}) {
 		s += " " + o.Arg.String()
 	}
@@ -203,7 +206,7 @@ func (o Op) String() string {
 	if o.Reason != NoReason {
 		s += " (" + o.Reason.String() + ")"
 	}
-	if o.Result != (Value{}) {
+	if o.Result != (Value{}) && (o.Result != Int(-1) || o.Kind != Buy && o.Kind != Refund) { // -1: not told
 		s += " " + o.Result.String()
 	}
 	if o.Until != 0 {

@@ -108,6 +108,10 @@ func checkMagic(data []byte) error {
 		return fmt.Errorf("%w: the file is empty", ErrNoHeader)
 	case bytes.HasPrefix(data, []byte("\xff\xfe")), bytes.HasPrefix(data, []byte("\xfe\xff")):
 		return fmt.Errorf("%w: it is a text in UTF-16: save it as UTF-8", ErrNotHistory)
+	case bytes.HasPrefix(data, []byte("\x1f\x8b")):
+		return fmt.Errorf("%w: it is compressed: unpack it first, as gunzip does", ErrNotHistory)
+	case data[0] == '[':
+		return fmt.Errorf("%w: it is a JSON array: write one object a line, the header first", ErrNotHistory)
 	case string(data[:n]) != magic[:n]:
 		return fmt.Errorf("%w: it begins with %q, neither with %q nor with a line of JSON", ErrNotHistory, data[:n], magic[:name])
 	case len(data) <= name:

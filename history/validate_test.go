@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -77,7 +78,7 @@ func TestWhatMakesNoSense(t *testing.T) {
 		"negative lease 2": {says: `line 1: invalid history: "ttl_ns" is -5: it must be from 0 to`, header: `,"ttl_ns":-5`},
 		"improbable":       {says: `line 1: invalid history: "resend" is 1.5: a probability is from 0 to 1`, header: `,"resend":1.5`},
 	} {
-		text := strings.Join(slices.Concat([]string{`{"schema":"oversell-history/1"` + c.header + "}"}, c.lines), "\n") + "\n"
+		text := strings.Join(slices.Concat([]string{`{"schema":"oversell-history/1"` + cmp.Or(c.header, `,"promises":[]`) + "}"}, c.lines), "\n") + "\n"
 		for _, cut := range []bool{false, true} {
 			whole := text
 			if !cut {

@@ -39,6 +39,8 @@ type Config struct {
 	InLine bool
 	// SQL is handed to every client; nil unless a variant needs a database.
 	SQL *sql.DB
+	// Addr is handed to every client, for code with a Redis client of its own.
+	Addr []string
 	// Dial makes one redis client per node with this many connections. It is
 	// called once for a shared pool, with -1, and otherwise once per client, with
 	// the client's ID.
@@ -164,7 +166,7 @@ func (e *Engine) client(id int32, conns []redis.UniversalClient) *Client {
 func (e *Engine) plain(id int32, conns []redis.UniversalClient) *Client {
 	c := &Client{ID: id, engine: e, conns: conns, Rand: rand.New(rand.NewPCG(e.config.Seed, uint64(id)))}
 	c.ctx, c.end = context.WithCancel(context.Background())
-	c.Env = variant.Env{Redis: conns, SQL: e.config.SQL, Clock: e.clock, Token: c.token, Wait: c.wait, Go: c.spawn}
+	c.Env = variant.Env{Redis: conns, Addr: e.config.Addr, SQL: e.config.SQL, Clock: e.clock, Token: c.token, Wait: c.wait, Go: c.spawn}
 	return c
 }
 

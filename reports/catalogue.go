@@ -2,6 +2,7 @@ package reports
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"oversell/history"
@@ -54,6 +55,64 @@ func (c Catalogue) Only(section string) (Catalogue, error) {
 	return only, nil
 }
 
+// variants are the sections of variants.
+func (c *Catalogue) variants() []*[]VariantInfo {
+	return []*[]VariantInfo{&c.Locks, &c.Sales, &c.Queues, &c.IDs, &c.Dispatches}
+}
+
+// Names are those of all that c has, in its order.
+func (c Catalogue) Names() (names []string) {
+	for _, s := range c.Scenarios {
+		names = append(names, s.Name)
+	}
+	for _, section := range c.variants() {
+		for _, v := range *section {
+			names = append(names, v.Name)
+		}
+	}
+	for _, f := range c.Faults {
+		names = append(names, f.Name)
+	}
+	for _, p := range c.Properties {
+		names = append(names, string(p.Name))
+	}
+	return names
+}
+
+// Named keeps of every section only what has one of the names, today or in earlier
+// versions. Every name must be that of something.
+func (c Catalogue) Named(names ...string) (Catalogue, error) {
+	known := c.Names()
+	found := map[string]bool{}
+	is := func(name string) bool {
+		found[name] = true
+		return slices.Contains(names, name)
+	}
+	c.Scenarios = kept(c.Scenarios, func(s ScenarioInfo) bool { return is(s.Name) })
+	for _, section := range c.variants() {
+		*section = kept(*section, func(v VariantInfo) bool {
+			return slices.ContainsFunc(append([]string{v.Name}, v.Was...), is)
+		})
+	}
+	c.Faults = kept(c.Faults, func(f FaultInfo) bool { return is(f.Name) })
+	c.Properties = kept(c.Properties, func(p variant.PropertyInfo) bool { return is(string(p.Name)) })
+	for _, name := range names {
+		if found[name] {
+			continue
+		}
+		if near := variant.Nearest(name, known); len(near) > 0 {
+			return Catalogue{}, fmt.Errorf("the list has no %q: did you mean %s?", name, strings.Join(near, " or "))
+		}
+		return Catalogue{}, fmt.Errorf("the list has no %q: it has %s", name, strings.Join(known, ", "))
+	}
+	return c, nil
+}
+
+// kept are the elements that are asked for.
+func kept[T any](all []T, is func(T) bool) []T {
+	return slices.DeleteFunc(slices.Clone(all), func(x T) bool { return !is(x) })
+}
+
 func noSection(name string) error {
 	if near := variant.Nearest(name, Sections); len(near) > 0 {
 		return fmt.Errorf("the list has no section %q: did you mean %s?", name, strings.Join(near, " or "))
@@ -83,7 +142,9 @@ type FaultInfo struct {
 
 // VariantInfo describes a lock or a sale.
 type VariantInfo struct {
-	Name     string             `json:"name"`
+	Name string `json:"name"`
+	// Was are names that it had in earlier versions.
+	Was      []string           `json:"was,omitempty"`
 	Source   string             `json:"source"`
 	Summary  string             `json:"summary"`
 	Control  bool               `json:"control,omitempty"`

@@ -37,6 +37,10 @@ type Comparison struct {
 	Ended  string `json:"ended"`
 	// Work is a word for what throughput counts, such as "purchases".
 	Work string `json:"work"`
+	// MeasuredMS is for how long contenders are measured in each round, after a warm-up of
+	// WarmUpMS; 0: runs are measured as they are. Configurations with faults have no such runs.
+	WarmUpMS   float64 `json:"warm_up_ms,omitempty"`
+	MeasuredMS float64 `json:"measured_ms,omitempty"`
 	// Conditions are the settings that all share, as flags, such as "--stock=500".
 	Conditions []string `json:"conditions"`
 
@@ -153,6 +157,12 @@ type ComparisonCell struct {
 	// Ratio is the throughput by that of the fastest contender without a violation in the
 	// same round, over the rounds; nil if there is none.
 	Ratio *Spread `json:"ratio,omitempty"`
+	// Estimate is the same as it is printed and sorted by, with an interval.
+	Estimate *RatioEstimate `json:"estimate,omitempty"`
+	// Rank is the place among the contenders without a violation, from 1; 0: it has none. Tied
+	// ones have the same, because their intervals overlap, and their order is not told.
+	Rank int  `json:"rank,omitempty"`
+	Tied bool `json:"tied,omitempty"`
 	// Latency is per kind of operation, of all rounds together.
 	Latency map[string]Latency `json:"latency"`
 	// Uncontended is the same for one client alone, without faults.
@@ -194,6 +204,9 @@ type ComparedRun struct {
 	// Interrupted says that the run was stopped before its end: its throughput is that
 	// of a part, and is compared with none.
 	Interrupted bool `json:"interrupted,omitempty"`
+	// Measured says that speed and latency of the contender are those of this run. Another one
+	// shows only whether promises are kept.
+	Measured bool `json:"measured,omitempty"`
 }
 
 // Quantile is a point of a distribution: this share of the values, in percent, is
@@ -226,6 +239,30 @@ type Spread struct {
 	Median float64 `json:"median"`
 	Low    float64 `json:"low"`
 	High   float64 `json:"high"`
+}
+
+// RatioEstimate is a ratio by several rounds.
+type RatioEstimate struct {
+	// Ratio is the geometric mean.
+	Ratio float64 `json:"ratio"`
+	// Low and High are where a comparison of as many further rounds would have it, in 95 of
+	// 100 cases; nil if there are too few rounds to say.
+	Low    *float64 `json:"low,omitempty"`
+	High   *float64 `json:"high,omitempty"`
+	Rounds int      `json:"rounds"`
+}
+
+// bySpeed sorts the fastest first, by the printed ratio; those without one, by throughput, last.
+func bySpeed(a, b ComparisonCell) int {
+	speed := func(x ComparisonCell) (ratio, throughput float64) {
+		if x.Estimate != nil {
+			return x.Estimate.Ratio, 0
+		}
+		return -1, x.Throughput.Median
+	}
+	ra, ta := speed(a)
+	rb, tb := speed(b)
+	return cmp.Or(cmp.Compare(rb, ra), cmp.Compare(tb, ta))
 }
 
 // String names the variants of a contender, the lock first.
@@ -271,7 +308,7 @@ func (c Comparison) In(configuration int) []ComparisonCell {
 	}
 	rank := []string{NoViolation, NotSeen, Broke, Undecided}
 	slices.SortStableFunc(cells, func(a, b ComparisonCell) int {
-		return cmp.Or(cmp.Compare(slices.Index(rank, a.Outcome), slices.Index(rank, b.Outcome)), cmp.Compare(b.Throughput.Median, a.Throughput.Median))
+		return cmp.Or(cmp.Compare(slices.Index(rank, a.Outcome), slices.Index(rank, b.Outcome)), bySpeed(a, b))
 	})
 	return cells
 }

@@ -36,14 +36,14 @@ func TestExitCodeOfAComparison(t *testing.T) {
 	}
 }
 
-// TestRecommendation: who broke nothing anywhere, and what that costs; then those that did
-// not run everywhere.
+// TestRecommendation: who broke nothing anywhere, the fastest first, and what that costs; those
+// that did not run everywhere say so.
 func TestRecommendation(t *testing.T) {
 	cell := func(configuration, contender int, outcome string, ratio float64) ComparisonCell {
-		return ComparisonCell{Configuration: configuration, Contender: contender, Outcome: outcome, Ratio: &Spread{Median: ratio}}
+		return ComparisonCell{Configuration: configuration, Contender: contender, Outcome: outcome, Estimate: &RatioEstimate{Ratio: ratio}}
 	}
 	c := Comparison{
-		Contenders:     []Contender{{Lock: "a"}, {Lock: "b"}, {Lock: "c"}, {Lock: "d"}, {Lock: "e"}},
+		Contenders:     []Contender{{Lock: "a"}, {Lock: "b"}, {Lock: "c"}, {Lock: "d"}, {Lock: "e"}, {Lock: "f"}},
 		Configurations: make([]Configuration, 2),
 		Cells: []ComparisonCell{
 			cell(0, 0, NoViolation, 0.2), cell(1, 0, NoViolation, 1),
@@ -51,15 +51,26 @@ func TestRecommendation(t *testing.T) {
 			cell(0, 2, NoViolation, 0.9), cell(1, 2, Broke, 2),
 			cell(0, 3, NoViolation, 1),
 			cell(0, 4, NoViolation, 0.7), cell(1, 4, NotSeen, 2), // declared to break
+			cell(1, 5, NoViolation, 3),
 		},
 	}
 	c.Recommended = c.Recommend()
-	want := "No violation in any configuration (2 of 2): b (0.50 of the fastest), a (0.20 of the fastest). No violation, but not run in every configuration: d (1.00 of the fastest)."
-	if got := c.Recommendation(); !strings.HasPrefix(got, want) {
+	want := "No violation seen in any configuration, fastest first: d (1.00×, runs in 1 of 2 configurations), b (0.50×), a (0.20×), f (runs in 1 of 2 configurations)"
+	if got := c.Choice(); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
+	}
+	if got := c.Recommendation(); !strings.HasPrefix(got, want+". What is known") {
+		t.Errorf("without a tie: %s", got)
+	}
+	c.Cells[0].Tied, c.Cells[2].Tied = true, true
+	if got := c.Recommendation(); !strings.Contains(got, "b (=0.50×), a (=0.20×)") || !strings.Contains(got, "those marked = cannot be told") {
+		t.Errorf("with a tie: %s", got)
 	}
 	if got := (Comparison{}).Recommendation(); got != "" {
 		t.Errorf("of nothing: %q", got)
+	}
+	if got := (Comparison{Cells: []ComparisonCell{cell(0, 0, Broke, 1)}}).Choice(); got != "No contender was without a violation in every configuration" {
+		t.Errorf("of one that broke: %q", got)
 	}
 }
 

@@ -3,6 +3,7 @@ package reports
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -44,47 +45,99 @@ func (c Comparison) Recommendation() string {
 	if len(c.Cells) == 0 {
 		return ""
 	}
-	whole, part := c.recommended(func(r Recommendation) bool { return r.Configurations == len(c.Configurations) }), c.recommended(func(r Recommendation) bool { return r.Configurations < len(c.Configurations) })
-	s := "No contender was without a violation in every configuration."
-	if whole != "" {
-		s = fmt.Sprintf("No violation in any configuration (%d of %d): %s.", len(c.Configurations), len(c.Configurations), whole)
-	}
-	if part != "" {
-		s += " No violation, but not run in every configuration: " + part + "."
-	}
-	if whole+part == "" {
+	s := c.Choice() + "."
+	if len(c.Recommended) == 0 {
 		return s
+	}
+	if slices.ContainsFunc(c.fastestFirst(), func(x recommended) bool { return x.cell.Tied }) {
+		s += " The order of those marked = cannot be told from so few rounds."
 	}
 	return s + " What is known to break them and was not tried stands beside them."
 }
 
-// recommended names those that fit, with what they cost.
-func (c Comparison) recommended(fits func(Recommendation) bool) string {
+// Choice answers who has to choose: the contenders without a violation in any configuration,
+// the fastest first, with what they cost.
+func (c Comparison) Choice() string {
+	all := c.fastestFirst()
+	if len(all) == 0 {
+		return "No contender was without a violation in every configuration"
+	}
 	var names []string
-	more := 0
+	for i, x := range all {
+		if i == mostRecommended {
+			names = append(names, fmt.Sprintf("and %d more", len(all)-i))
+			break
+		}
+		names = append(names, x.words(c))
+	}
+	return "No violation seen in any configuration, fastest first: " + strings.Join(names, ", ")
+}
+
+// recommended is a contender without a violation, with its cell in the first configuration, if
+// it ran there.
+type recommended struct {
+	Recommendation
+	cell ComparisonCell
+}
+
+// fastestFirst are the contenders without a violation, by their speed in the first
+// configuration.
+func (c Comparison) fastestFirst() (all []recommended) {
 	for _, r := range c.Recommended {
-		if !fits(r) {
-			continue
+		x := recommended{Recommendation: r}
+		if i := slices.IndexFunc(c.Cells, func(x ComparisonCell) bool { return x.Configuration == 0 && x.Contender == r.Contender }); i >= 0 {
+			x.cell = c.Cells[i]
 		}
-		if len(names) == mostRecommended {
-			more++
-			continue
-		}
-		name := c.Contenders[r.Contender].String()
-		if r.Ratio != nil {
-			name += " (" + Figures3(r.Ratio.Median) + " of the fastest)"
-		}
-		names = append(names, name)
+		all = append(all, x)
 	}
-	if more > 0 {
-		names = append(names, fmt.Sprintf("and %d more", more))
+	slices.SortStableFunc(all, func(a, b recommended) int { return bySpeed(a.cell, b.cell) })
+	return all
+}
+
+// words name the contender, with its speed, and in how many configurations it ran if that was
+// not in all.
+func (r recommended) words(c Comparison) string {
+	var told []string
+	if x := r.cell; x.Estimate != nil {
+		mark := ""
+		if x.Tied {
+			mark = "="
+		}
+		told = append(told, mark+Figures3(x.Estimate.Ratio)+"×")
 	}
-	return strings.Join(names, ", ")
+	if r.Configurations < len(c.Configurations) {
+		told = append(told, fmt.Sprintf("runs in %d of %d configurations", r.Configurations, len(c.Configurations)))
+	}
+	name := c.Contenders[r.Contender].String()
+	if told != nil {
+		name += " (" + strings.Join(told, ", ") + ")"
+	}
+	return name
+}
+
+// Place is the rank of a cell, with = where others share it; empty: it has none.
+func (x ComparisonCell) Place() string {
+	switch {
+	case x.Rank == 0:
+		return ""
+	case x.Tied:
+		return fmt.Sprintf("%d=", x.Rank)
+	}
+	return strconv.Itoa(x.Rank)
+}
+
+// Words are the ratio and its interval: "1.32× (1.21–1.45)".
+func (e RatioEstimate) Words() string {
+	s := Figures3(e.Ratio) + "×"
+	if e.Low != nil && e.High != nil && *e.Low != *e.High {
+		s += " (" + Figures3(*e.Low) + "–" + Figures3(*e.High) + ")"
+	}
+	return s
 }
 
 // Explanation is what a figure of a comparison means.
 type Explanation struct {
-	Column string // on a terminal
+	Column string // on a terminal; empty: it has none
 	Name   string // on a page
 	Means  string
 }
@@ -93,14 +146,23 @@ type Explanation struct {
 func (c Comparison) Explanations() []Explanation {
 	return []Explanation{
 		{"OUTCOME", "outcome", "no violation in N: of each promise at least N opportunities to break were seen in all runs together, and it broke in none; below 3 in N is then, to 95 %, how often it breaks under these conditions"},
-		{"KNOWN TO BREAK UNDER", "known to break under", "what flaws declare to break a promise here and this configuration did not bring"},
-		{"RATIO", "throughput", "throughput by that of the fastest without a violation in the same round, the median and the range over the rounds; where promises were broken it is speed without what it is for"},
-		{"LATENCY", "latency", "from asking for the lock, if there is one, until the client had what it came for or was refused it, over all requests that ended in all rounds"},
+		{"", "known to break under", "what flaws declare to break a promise here and this configuration did not bring"},
+		{"#", "rank", "the place by the ratio; those with = overlap a neighbour's interval, and their order cannot be told"},
+		{"RATIO", "throughput", "throughput by that of the fastest without a violation in the same round: the geometric mean over the rounds, and in parentheses where as many rounds again would have it, in 95 of 100 cases; where promises were broken it is speed without what it is for"},
+		{"LATENCY", "latency", "from asking for the lock, if there is one, until the client had what it came for, was refused it, gave up, or the time was up; of all who tried, in all rounds"},
 		{"ALONE", "alone", "the latency of one client that has everything to itself"},
 		{"CMDS", "commands", "what all clients sent, those who waited included, for each turn that one of them got, or (each) for each of the " + c.Work},
 		{"FAIR", "fairness", "Jain's index of who got how many turns, 1 = all equally many"},
 		{"LONGEST", "longest wait", "the longest that anybody waited for the lock"},
 	}
+}
+
+// Measurement says what of the runs is measured; empty if it is all of them.
+func (c Comparison) Measurement() string {
+	if c.MeasuredMS == 0 || !slices.ContainsFunc(c.Configurations, func(f Configuration) bool { return len(f.Faults) == 0 }) {
+		return ""
+	}
+	return fmt.Sprintf("Without faults, speed and latency are of %s in each round, after %s of warm-up.", Seconds(c.MeasuredMS), Seconds(c.WarmUpMS))
 }
 
 // ByWork tells whether commands are counted by pieces of work: where some contenders

@@ -106,6 +106,9 @@ type Run struct {
 	// Fairness is Jain's index over the clients' grants: 1 when all had equally
 	// many, 1/clients when one had them all.
 	Fairness float64 `json:"fairness"`
+	// Servers is how much the servers did, as they said themselves; absent where they do
+	// not say.
+	Servers []ServerLoad `json:"servers,omitempty"`
 	// Interrupted says that the run was stopped before its end.
 	Interrupted bool `json:"interrupted,omitempty"`
 	// Cut says where a damaged history ended.
@@ -132,6 +135,24 @@ type Fault struct {
 	Effect  string `json:"effect,omitempty"`
 	// Failed says what went wrong when it was to strike or to be mended.
 	Failed string `json:"failed,omitempty"`
+}
+
+// ServerLoad is how much a server did during a run, according to its INFO: CPU is the
+// processor time of its process in per cent of one core, and Commands is how many commands
+// it executed a second, those within scripts and those of other clients included.
+type ServerLoad struct {
+	Server    string         `json:"server"`
+	CPU       float64        `json:"cpu_percent"`
+	Commands  float64        `json:"commands_per_s"`
+	Intervals []LoadInterval `json:"intervals"`
+}
+
+// LoadInterval is a ServerLoad between two moments.
+type LoadInterval struct {
+	FromMS   float64 `json:"from_ms"`
+	ToMS     float64 `json:"to_ms"`
+	CPU      float64 `json:"cpu_percent"`
+	Commands float64 `json:"commands_per_s"`
 }
 
 // Phase is the part of a run before its first fault, from there to the end of the

@@ -191,6 +191,11 @@ type GatePerformance struct {
 	Rounds     int  `json:"rounds"`
 	MostRounds int  `json:"most_rounds"`
 	Retried    bool `json:"retried,omitempty"`
+	// RunLength is what the gate chose to end a run, from the noise that it measured, such
+	// as "duration 400ms"; empty if the plan says it.
+	RunLength string `json:"run_length,omitempty"`
+	// Length is the number in it, in nanoseconds or pieces.
+	Length int64 `json:"length,omitempty"`
 
 	Measures []GateMeasure `json:"measures"`
 	// Broken are the promises that the candidate broke meanwhile.

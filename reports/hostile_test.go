@@ -104,22 +104,31 @@ func onTerminal[D any](draw func(text.Terminal, D) error) drawing {
 // drawings are all functions that write a document, by their names. TestEveryDrawingIsLookedAt
 // fails when one is missing.
 var drawings = map[string]drawing{
-	"text.Terminal.Table":       onTerminal(text.Terminal.Table),
-	"text.Terminal.Explain":     onTerminal(text.Terminal.Explain),
-	"text.Terminal.Comparison":  onTerminal(text.Terminal.Comparison),
-	"text.Terminal.Exploration": onTerminal(text.Terminal.Exploration),
-	"text.Terminal.Gate":        onTerminal(text.Terminal.Gate),
-	"text.Terminal.Claims":      onTerminal(text.Terminal.Claims),
-	"text.Terminal.Catalogue":   onTerminal(text.Terminal.Catalogue),
-	"text.GateMarkdown":         of(text.GateMarkdown),
-	"text.ClaimsMarkdown":       of(text.ClaimsMarkdown),
-	"ci.JUnit":                  of(ci.JUnit),
+	"text.Terminal.Table":            onTerminal(text.Terminal.Table),
+	"text.Terminal.Explain":          onTerminal(text.Terminal.Explain),
+	"text.Terminal.Comparison":       onTerminal(text.Terminal.Comparison),
+	"text.Terminal.Exploration":      onTerminal(text.Terminal.Exploration),
+	"text.Terminal.Explorations":     onTerminal(text.Terminal.Explorations),
+	"text.Terminal.Gate":             onTerminal(text.Terminal.Gate),
+	"text.Terminal.Claims":           onTerminal(text.Terminal.Claims),
+	"text.Terminal.CatalogueDetails": onTerminal(text.Terminal.CatalogueDetails),
+	"text.Terminal.Catalogue":        onTerminal(text.Terminal.Catalogue),
+	"text.GateMarkdown":              of(text.GateMarkdown),
+	"text.ClaimsMarkdown":            of(text.ClaimsMarkdown),
+	"ci.JUnit":                       of(ci.JUnit),
 	"ci.Annotations": func(w io.Writer, word string) error {
 		return ci.Annotations(w, filled[reports.Gate](word), hostile)
 	},
-	"page.Overview":    of(page.Overview),
-	"page.Comparison":  of(page.Comparison),
-	"page.Exploration": of(page.Exploration),
+	"page.Overview":   of(page.Overview),
+	"page.Comparison": of(page.Comparison),
+	"page.Diagram":    of(page.Diagram),
+	"page.Exploration": func(w io.Writer, word string) error {
+		return page.Exploration(w, filled[reports.Exploration](word), hostile)
+	},
+	"page.Difference": func(w io.Writer, word string) error {
+		run := page.DifferenceRun{History: hostileHistory(), Latencies: reports.NewLatencies(), Name: hostile, Page: hostile}
+		return page.Difference(w, page.DifferenceInput{Difference: filled[reports.Difference](word), Runs: [2]page.DifferenceRun{run, run}})
+	},
 	"page.Run": func(w io.Writer, word string) error {
 		in := page.RunInput{History: hostileHistory(), Latencies: reports.NewLatencies(), Command: hostile, Check: hostile, Picture: hostile}
 		in.Run = filled[reports.Run](word)

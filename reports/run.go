@@ -1,6 +1,7 @@
 package reports
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,7 +11,7 @@ import (
 
 // Title says what ran.
 func (r Run) Title() string {
-	s := r.Scenario
+	s := cmp.Or(r.Scenario, "history")
 	for _, part := range []struct{ what, name string }{{"lock", r.Lock}, {"sale", r.Sale}, {"queue", r.Queue}, {"ids", r.IDs}, {"dispatch", r.Dispatch}, {"on", r.SQL}} {
 		if part.name != "" {
 			s += fmt.Sprintf(", %s %s", part.what, part.name)
@@ -133,6 +134,22 @@ func (r Run) MainKind() string {
 	}
 	return "acquire"
 }
+
+// UsefulKind is the operation that does what the run is for.
+func (r Run) UsefulKind() string {
+	for _, kind := range []string{"buy", "pop", "submit", "next-id", "acquire"} {
+		if _, ok := r.Latency[kind]; ok {
+			return kind
+		}
+	}
+	return "acquire"
+}
+
+// usefulWork names what is done, by the kind of operation.
+var usefulWork = map[string]string{"buy": "Purchases", "pop": "Deliveries", "submit": "Tasks submitted", "next-id": "Numbers given", "acquire": "Acquisitions"}
+
+// UsefulWork names what the run is for.
+func (r Run) UsefulWork() string { return usefulWork[r.UsefulKind()] }
 
 // Sum counts the runs by outcome.
 func (d Document) Sum() string {

@@ -3,6 +3,7 @@ package reports
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dustin/go-humanize"
+	"github.com/rivo/uniseg"
 
 	"oversell/internal/phrase"
 	"oversell/variant"
@@ -139,29 +141,86 @@ func Joined(by string, parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), by)
 }
 
-// Folded breaks text at blanks into lines of at most width, where that can be.
+// Width is how many columns a text takes on a terminal: two for a Chinese character or an
+// emoji, none for a colour.
+func Width(text string) int {
+	if strings.Contains(text, "\x1b") {
+		text = colours.ReplaceAllString(text, "")
+	}
+	return uniseg.StringWidth(text)
+}
+
+// colours are what sets the colour of the text that follows.
+var colours = regexp.MustCompile("\x1b\\[[0-9;]*m")
+
+// Folded breaks text into lines of at most width columns, at blanks and between Chinese
+// characters. It breaks no word: one that is wider than width is alone on its line.
 func Folded(text string, width int) (lines []string) {
 	line := ""
 	for word := range strings.FieldsSeq(text) {
-		if line != "" && utf8.RuneCountInString(line+" "+word) > width {
-			lines = append(lines, line)
-			line = ""
+		between := " "
+		for _, piece := range Pieces(word) {
+			if line != "" && Width(line+between+piece) > width {
+				lines = append(lines, line)
+				line = ""
+			}
+			line = Joined(between, line, piece)
+			between = ""
 		}
-		line = Joined(" ", line, word)
 	}
 	return append(lines, line)
 }
 
-// Cut shortens text to a number of runes by an ellipsis in its middle, where
+// Pieces are the parts of a word between which a line may end. There is more than one only
+// where the word has wide characters, as Chinese has, which is written without blanks.
+func Pieces(word string) (pieces []string) {
+	if !strings.ContainsFunc(word, func(r rune) bool { return r >= utf8.RuneSelf }) {
+		return []string{word}
+	}
+	state, wide := -1, false // wide: the last character is
+	for rest := word; rest != ""; {
+		var segment string
+		segment, rest, _, state = uniseg.FirstLineSegmentInString(rest, state)
+		first, _, width, _ := uniseg.FirstGraphemeClusterInString(segment, -1)
+		if len(pieces) > 0 && !wide && width < 2 {
+			pieces[len(pieces)-1] += segment // after a hyphen, for example
+		} else {
+			pieces = append(pieces, segment)
+		}
+		for more := segment[len(first):]; more != ""; {
+			_, more, width, _ = uniseg.FirstGraphemeClusterInString(more, -1)
+		}
+		wide = width > 1
+	}
+	return pieces
+}
+
+// Cut shortens text to a number of columns by an ellipsis in its middle, where
 // commands and tokens differ least.
 func Cut(text string, width int) string {
-	runes := []rune(text)
-	if len(runes) <= width {
+	if Width(text) <= width {
 		return text
 	}
 	if width < 1 {
 		return ""
 	}
-	left := width / 2
-	return string(runes[:left]) + "…" + string(runes[len(runes)-(width-1-left):])
+	var ends []int // of the characters
+	for g := uniseg.NewGraphemes(text); g.Next(); {
+		_, end := g.Positions()
+		ends = append(ends, end)
+	}
+	left, right := 0, len(text)
+	for _, end := range ends {
+		if Width(text[:end]) > width/2 {
+			break
+		}
+		left = end
+	}
+	for _, end := range slices.Backward(ends) {
+		if Width(text[end:]) > width-1-Width(text[:left]) {
+			break
+		}
+		right = end
+	}
+	return text[:left] + "…" + text[right:]
 }

@@ -115,7 +115,9 @@ func (c *Client) acquireOn(ctx context.Context, locker lockimpl.Locker, name str
 	if err == nil {
 		op.Fence = l.Fence
 		op.Until = c.leaseEnd(session, l)
-		op.Result = history.Text(l.Via)
+		if l.Via != "" {
+			op.Result = history.Text(l.Via)
+		}
 		if !l.Joined.IsZero() {
 			join := op
 			join.Kind, join.Fence, join.Until, join.Result = history.Join, 0, 0, history.Value{}

@@ -118,7 +118,7 @@ func (r *run) do(ctx context.Context, path string) (err error) {
 	go r.endSoon(ctx, over)
 	config := load.Config{
 		SQL: db, InLine: slices.Contains(r.config.Lock.Promises, variant.FIFO), Pool: r.config.Pool, Waiting: r.config.Waiting, Seed: r.config.Seed,
-		Dial: r.dial,
+		Dial: r.dial, Addr: r.target.Addresses(),
 		Warm: server.Warm,
 	}
 	if r.injector != nil {
@@ -175,8 +175,8 @@ func (r *run) connections() int {
 // twins tells whether each buyer has a twin, who sends an order while the buyer does.
 func (c Config) twins() bool { return c.Resend > 0 && !c.inTurn && !c.Scenario.Uses(variant.Queue) }
 
-// ourConnections are those to look after the run.
-const ourConnections = 2
+// ourConnections are those to look after the run, and to ask the server how much it does.
+const ourConnections = 3
 
 // dialers bounds how many clients connect at once.
 const dialers = 32
@@ -241,7 +241,7 @@ func (r *run) record(ctx context.Context, w *history.Writer, crowd []*load.Clien
 }
 
 // drive runs the clients to their end.
-func (r *run) drive(ctx context.Context, crowd []*load.Client) history.Trailer {
+func (r *run) drive(ctx context.Context, crowd []*load.Client) (t history.Trailer) {
 	clients := make(map[*load.Client]*Client, len(crowd))
 	for i, lc := range crowd[:r.config.Clients] {
 		clients[lc] = r.client(lc)
@@ -250,6 +250,8 @@ func (r *run) drive(ctx context.Context, crowd []*load.Client) history.Trailer {
 	for i, lc := range crowd[r.config.Clients:] {
 		clients[crowd[i]].twin = r.client(lc)
 	}
+	gauge := r.gaugeServers()
+	defer func() { t.Servers = gauge.end() }()
 	defer r.stopWhen(ctx)()
 	began, commands := time.Now(), r.engine.Commands()
 	if r.injector != nil {

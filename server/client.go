@@ -34,3 +34,16 @@ func (t *Target) Clients(o ConnOptions) []redis.UniversalClient {
 	}
 	return all
 }
+
+// Addresses are those of the nodes (host:port) for programs with a Redis client of their own:
+// a proxy's where connections go through one (see [Target.Route]).
+func (t *Target) Addresses() []string {
+	all := make([]string, t.Nodes())
+	for i := range all {
+		all[i] = t.Options(i, ConnOptions{}).Addr
+		if via := t.group.Routed(); via != nil {
+			all[i] = via(all[i])
+		}
+	}
+	return all
+}

@@ -15,7 +15,7 @@ func Nearest(name string, names []string) []string {
 	}
 	var near []scored
 	for _, n := range names {
-		cost := edits(name, n)
+		cost := Edits(name, n)
 		if name != "" && (strings.Contains(n, name) || strings.Contains(name, n)) {
 			cost = min(cost, 1)
 		}
@@ -31,8 +31,8 @@ func Nearest(name string, names []string) []string {
 	return out
 }
 
-// edits is the Levenshtein distance.
-func edits(a, b string) int {
+// Edits is the Levenshtein distance.
+func Edits(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j

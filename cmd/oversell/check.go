@@ -8,7 +8,6 @@ import (
 
 	"oversell/campaign"
 	"oversell/reports"
-	"oversell/reports/text"
 )
 
 func checkCommand(code *int) *cobra.Command {
@@ -56,7 +55,7 @@ func show(cmd *cobra.Command, d reports.Document, asJSON bool) error {
 	if asJSON {
 		return printing(reports.WriteJSON(out, d))
 	}
-	t := text.Terminal{W: out, Color: isTerminal(out)}
+	t := terminal(cmd)
 	if err := t.Table(d); err != nil {
 		return printing(err)
 	}

@@ -88,11 +88,16 @@ wrong usage, 3 when one could not be decided, and 5 when the surroundings failed
 // measured measures the claims and tells of each on stderr.
 func measured(cmd *cobra.Command, plan claims.Plan) (reports.Claims, error) {
 	n, stderr := 0, cmd.ErrOrStderr()
-	plan.Opened = newProgress(stderr).Target
+	p := newProgress(stderr)
+	defer p.Close()
+	plan.Opened = p.Target
+	p.begin(&course{noun: "claim", n: plan.Claims(), takes: plan.Takes()})
 	all, err := claims.Run(cmd.Context(), plan, func(c reports.Claim) {
 		n++
-		tellf(stderr, "%2d/%d %s: %s (%.1f s)\n", n, plan.Claims(), c.Number, c.Answer, c.ElapsedMS/1e3)
+		p.did(1, "")
+		p.say(fmt.Sprintf("%2d/%d %s: %s (%.1f s)", n, plan.Claims(), c.Number, c.Answer, c.ElapsedMS/1e3))
 	})
+	p.Close()
 	if all.Interrupted {
 		tellf(stderr, "interrupted: %d of %d claims were answered\n", len(all.Claims), plan.Claims())
 	}
@@ -114,7 +119,7 @@ func tell(cmd *cobra.Command, all reports.Claims, asJSON bool, markdown string) 
 	if asJSON {
 		return printing(reports.WriteJSON(cmd.OutOrStdout(), all))
 	}
-	return printing(text.Terminal{W: cmd.OutOrStdout(), Color: isTerminal(cmd.OutOrStdout())}.Claims(all))
+	return printing(terminal(cmd).Claims(all))
 }
 
 // writable refuses a file that could not be written when all is measured.

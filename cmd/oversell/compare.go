@@ -9,7 +9,7 @@ import (
 	"oversell/campaign"
 	"oversell/database"
 	"oversell/reports"
-	"oversell/reports/text"
+	"oversell/scenarios"
 	"oversell/server"
 )
 
@@ -27,11 +27,13 @@ func compareCommand(code *int) *cobra.Command {
 Contenders are combinations of variants; configurations are targets, faults, and
 values of a flag that has several, such as --clients 10,100,1000. In every round
 each contender runs once in each configuration, in an order of the round's own, so
-that noise hits all alike. In every configuration something that is known to break
-must be caught, or the absence of violations in it is inconclusive.
+that noise hits all alike: a sale to its last piece, which shows whether promises
+are kept, and a second that is measured (--measure). In every configuration something
+that is known to break must be caught, or the absence of violations in it is
+inconclusive. Contenders whose intervals overlap have the same rank, marked with =.
 
 With no flags: a flash sale under every shipped lock, and without a lock where the
-sale needs none, for some minutes; with --quick within one.
+sale needs none, for some minutes; with --quick under a few of them, within one.
 
 The exit code is 0 when every outcome is the declared one, 1 when a promise was
 broken that no flaw explains, 2 for wrong usage, 3 when something was not decided, and
@@ -62,6 +64,7 @@ broken that no flaw explains, 2 for wrong usage, 3 when something was not decide
 			for _, note := range plan.Notes {
 				tellf(cmd.ErrOrStderr(), "note: %s\n", note)
 			}
+			tellf(cmd.ErrOrStderr(), "%s\n", plan.Announcement())
 			c, err := campaign.Compare(cmd.Context(), plan, newRounds(progress))
 			progress.Close() // before anything else is written
 			if len(c.Cells) == 0 {
@@ -93,7 +96,7 @@ func showComparison(cmd *cobra.Command, c reports.Comparison, asJSON bool) error
 	if asJSON {
 		return printing(reports.WriteJSON(cmd.OutOrStdout(), c))
 	}
-	t := text.Terminal{W: cmd.OutOrStdout(), Color: isTerminal(cmd.OutOrStdout())}
+	t := terminal(cmd)
 	return printing(t.Comparison(c))
 }
 
@@ -101,11 +104,13 @@ func showComparison(cmd *cobra.Command, c reports.Comparison, asJSON bool) error
 // everywhere in a line for each round.
 type rounds struct {
 	*progress
-	told map[string]bool
+	told   map[string]bool
+	rounds int // that are over
 }
 
 func newRounds(p *progress) *rounds {
 	p.brief = true
+	p.begin(&course{label: "round 1"})
 	return &rounds{progress: p, told: map[string]bool{}}
 }
 
@@ -126,8 +131,15 @@ func (r *rounds) Database(db *database.DB) {
 	r.told[db.Why] = true
 }
 
+// Start tells which run of the round is under way.
+func (r *rounds) Start(i, n int, c scenarios.Config, live *scenarios.Live) {
+	r.did(0, fmt.Sprintf("round %d, run %d of %d", r.rounds+1, i+1, n))
+	r.progress.Start(i, n, c, live)
+}
+
 // Round tells how things stand.
 func (r *rounds) Round(c reports.Comparison) {
+	r.rounds = c.Rounds
 	count := map[string]int{}
 	for _, x := range c.Cells {
 		count[x.Outcome]++

@@ -58,7 +58,7 @@ func TestCompareRefusesBadInput(t *testing.T) {
 
 // TestCompareUndecided: the exit code is the comparison's.
 func TestCompareUndecided(t *testing.T) {
-	code, stdout, stderr := cli(t, "compare", "--target", "embedded", "--lock", "lua-release", "--clients", "1", "--stock", "10", "--rounds", "1", "--plain", "--out", filepath.Join(t.TempDir(), "out"))
+	code, stdout, stderr := cli(t, "compare", "--target", "embedded", "--lock", "lua-release", "--clients", "1", "--stock", "10", "--rounds", "1", "--measure", "100ms", "--plain", "--out", filepath.Join(t.TempDir(), "out"))
 	if code != reports.ExitInconclusive || !strings.Contains(stdout, "too little happened") {
 		t.Errorf("exit code %d, want 3\n%s\n%s", code, stdout, stderr)
 	}
@@ -67,7 +67,7 @@ func TestCompareUndecided(t *testing.T) {
 func TestCompare(t *testing.T) {
 	needRedis(t)
 	dir := t.TempDir()
-	code, stdout, stderr := cli(t, "compare", "--quick", "--plain", "--target", "process", "--lock", "lua-release,none", "--sale", "plain", "--clients", "16,32", "--stock", "60", "--rounds", "1", "--out", dir, "--json")
+	code, stdout, stderr := cli(t, "compare", "--quick", "--plain", "--target", "process", "--lock", "lua-release,none", "--sale", "plain", "--clients", "16,32", "--stock", "60", "--rounds", "1", "--measure", "100ms", "--out", dir, "--json")
 	var c reports.Comparison
 	if err := json.Unmarshal([]byte(stdout), &c); err != nil || code != reports.ExitPass || c.Schema != reports.ComparisonSchema || len(c.Cells) != 4 || c.ExitCode() != code {
 		t.Fatalf("exit code %d, %v\n%s\n%s", code, err, stdout, stderr)

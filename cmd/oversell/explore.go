@@ -19,7 +19,6 @@ import (
 	"oversell/internal/limits"
 	"oversell/reports"
 	"oversell/reports/page"
-	"oversell/reports/text"
 	"oversell/server"
 )
 
@@ -111,8 +110,7 @@ the schedule breaks its promise.`,
 			if asJSON {
 				return printing(reports.WriteJSON(cmd.OutOrStdout(), all))
 			}
-			told(cmd, all, dest)
-			return nil
+			return told(cmd, all, dest)
 		},
 	}
 	f := cmd.Flags()
@@ -153,19 +151,18 @@ func emit(stderr io.Writer, path string, e reports.Exploration) error {
 }
 
 // told says after searches what there is now, and what to do with it.
-func told(cmd *cobra.Command, all reports.Explorations, dest string) {
+func told(cmd *cobra.Command, all reports.Explorations, dest string) error {
 	if len(all.Explorations) > 1 {
-		verdicts := map[string]int{}
-		for _, e := range all.Explorations {
-			verdicts[e.Verdict]++
+		if err := terminal(cmd).Explorations(all); err != nil {
+			return printing(err)
 		}
-		tellf(cmd.OutOrStdout(), "\n%d hold, %d violated, %d inconclusive\n", verdicts[reports.Pass], verdicts[reports.Violated], verdicts[reports.Inconclusive])
 	}
 	tellf(cmd.ErrOrStderr(), "\npages and traces in %s\n", dest)
 	if len(all.Explorations) == 1 && all.Explorations[0].Counterexample != nil {
 		path := filepath.Join(dest, traceName(1, all.Explorations[0])+".json")
 		tellf(cmd.ErrOrStderr(), "on a real Redis: oversell explore --replay %s\n", quoted(path))
 	}
+	return nil
 }
 
 // unsearched refuses a directory in which a search would overwrite an earlier one.
@@ -196,8 +193,12 @@ func searchAll(cmd *cobra.Command, cs []explore.Config, dest string, quiet bool)
 	if err := os.MkdirAll(dest, 0o777); err != nil {
 		return all, environment{err}
 	}
-	terminal := text.Terminal{W: cmd.OutOrStdout(), Color: isTerminal(cmd.OutOrStdout())}
 	p := newProgress(cmd.ErrOrStderr())
+	defer p.Close()
+	if len(cs) > 1 {
+		p.begin(&course{noun: "search", n: len(cs)})
+		p.say(longestSearch(cs))
+	}
 	for i := range cs {
 		limit := time.Duration(cs[i].Bounds.TimeMS * float64(time.Millisecond))
 		cs[i].Progress = func(e reports.Effort) { p.searching(e, limit) }
@@ -212,15 +213,30 @@ func searchAll(cmd *cobra.Command, cs []explore.Config, dest string, quiet bool)
 		switch {
 		case quiet:
 		case len(cs) == 1:
-			failed = errors.Join(failed, terminal.Exploration(e))
+			failed = errors.Join(failed, terminal(cmd).Exploration(e))
 		default:
-			tellf(cmd.OutOrStdout(), "%-20s  %s\n", firstOf(e.Queue, e.Lock), e.Headline())
+			p.did(1, "")
+			p.say(fmt.Sprintf("%2d/%d %s: %s", len(all.Explorations), len(cs), firstOf(e.Queue, e.Lock), e.Headline()))
 		}
 	})
 	if failed != nil {
 		failed = environment{failed}
 	}
 	return all, errors.Join(err, failed)
+}
+
+// longestSearch says how long searches take, which nobody knows beforehand: but there are
+// limits.
+func longestSearch(cs []explore.Config) string {
+	longest := 0.0
+	for _, c := range cs {
+		if c.Bounds.TimeMS == 0 {
+			return "most take seconds, and none has a limit: --time sets one"
+		}
+		longest = max(longest, c.Bounds.TimeMS)
+	}
+	limit := time.Duration(longest * float64(time.Millisecond))
+	return fmt.Sprintf("most take seconds; each is ended after %s (--time), and all after %s at the latest", roughly(limit), roughly(limit*time.Duration(len(cs))))
 }
 
 func firstOf(names ...string) string {
@@ -263,7 +279,7 @@ func fileName(e reports.Exploration) string {
 func fileExploration(path string, e reports.Exploration) error {
 	return errors.Join(
 		toFile(path+".json", func(w io.Writer) error { return reports.WriteJSON(w, e) }),
-		toFile(path+".html", func(w io.Writer) error { return page.Exploration(w, e) }),
+		toFile(path+".html", func(w io.Writer) error { return page.Exploration(w, e, campaign.ReplayCommand(path+".json")) }),
 	)
 }
 

@@ -14,6 +14,7 @@ import (
 	"oversell/campaign"
 	"oversell/gate"
 	"oversell/internal/limits"
+	"oversell/internal/phrase"
 	"oversell/reports"
 	"oversell/reports/ci"
 	"oversell/reports/text"
@@ -55,7 +56,7 @@ several, 5 counts first, then 1, 3 and 4.`,
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&f.baseline, "baseline", "", "what an earlier gate has recorded")
-	flags.BoolVar(&f.write, "write-baseline", false, "record this gate, if it is green, in the file of --baseline (default: beside the plan, with the ending .baseline.json)")
+	flags.BoolVar(&f.write, "write-baseline", false, "record what this gate decided, unless a promise was broken, in the file of --baseline (default: beside the plan, with the ending .baseline.json)")
 	flags.StringVar(&f.junit, "junit", "", "write JUnit XML to this file")
 	flags.StringVar(&f.markdown, "markdown", "", "write a summary in Markdown to this file (in GitHub Actions also to the step's summary)")
 	flags.BoolVar(&f.annotations, "annotations", false, "print annotations for GitHub (default: in GitHub Actions)")
@@ -152,7 +153,7 @@ func (f gateFlags) tell(cmd *cobra.Command, g reports.Gate) error {
 		annotations = cmd.ErrOrStderr() // GitHub reads both
 		err = reports.WriteJSON(cmd.OutOrStdout(), g)
 	} else {
-		err = text.Terminal{W: cmd.OutOrStdout(), Color: isTerminal(cmd.OutOrStdout())}.Gate(g)
+		err = terminal(cmd).Gate(g)
 	}
 	if f.annotations || inActions() {
 		err = errors.Join(err, ci.Annotations(annotations, g, inRepository(g.Plan)))
@@ -203,20 +204,24 @@ func appended(path string, write func(io.Writer) error) error {
 	return errors.Join(write(file), file.Close())
 }
 
-// record writes the baseline, or says why it is not written.
+// record writes the baseline, or says why it is not written, or what it lacks.
 func (f gateFlags) record(cmd *cobra.Command, plan *gate.Plan, g reports.Gate) error {
 	if !f.write {
 		return nil
 	}
-	b, err := plan.Record(g, time.Now())
+	b, left, err := plan.Record(g, time.Now())
+	for _, sentence := range left { // of which the exit code tells, too
+		tellf(cmd.ErrOrStderr(), "%s\n", sentence)
+	}
 	if err != nil {
 		tellf(cmd.ErrOrStderr(), "%s\n", err)
-		return nil // the exit code says so, too
+		return nil
 	}
 	if err := toFile(f.baseline, func(w io.Writer) error { return reports.WriteJSON(w, b) }); err != nil {
 		return environment{err}
 	}
-	tellf(cmd.ErrOrStderr(), "wrote %s\n", f.baseline)
+	recorded := len(b.Safety) + len(b.Performance)
+	tellf(cmd.ErrOrStderr(), "wrote %s with %s of %d\n", f.baseline, phrase.Count(recorded, "entry"), recorded+len(left))
 	return nil
 }
 

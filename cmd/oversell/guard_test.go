@@ -329,7 +329,7 @@ func TestTooFewConnectionsAreToldBefore(t *testing.T) {
 	cmd := exec.Command("sh", "-c", `ulimit -n 300; exec "$0" "$@"`, os.Args[0], "run", "--target", "process", "--lock", "lua-release", "--clients", "2000", "--out", dir+"2")
 	cmd.Env = append(os.Environ(), asOversell+"=1")
 	out, err := cmd.CombinedOutput()
-	if cmd.ProcessState.ExitCode() != 5 || !strings.Contains(string(out), "ulimit -n 2066") {
+	if cmd.ProcessState.ExitCode() != 5 || !strings.Contains(string(out), "ulimit -n 2067") {
 		t.Errorf("2000 clients with 300 files: %v, %q", err, out)
 	}
 }

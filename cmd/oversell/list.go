@@ -5,32 +5,48 @@ import (
 
 	"oversell/campaign"
 	"oversell/reports"
-	"oversell/reports/text"
 )
 
 func listCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "list [SECTION]",
+		Use:   "list [SECTION [NAME…]]",
 		Short: "List scenarios, variants with their promises and flaws, faults, and properties",
 		Long: `List what there is, or one section of it: scenarios, locks, sales, queues, ids,
-dispatches, faults or properties.`,
+dispatches, faults or properties.
+
+A section is an overview: what several variants share, such as a flaw, is said once below
+the table. With names, everything is told of these: source, promises, needs, and each flaw
+with its reason.`,
 		Example: `  oversell list
-  oversell list faults
+  oversell list locks
+  oversell list locks php-lock-printed redlock
+  oversell list faults failover
   oversell list locks --json`,
-		Args:      cobra.MaximumNArgs(1),
-		ValidArgs: reports.Sections,
-		RunE: func(cmd *cobra.Command, section []string) (err error) {
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			if len(args) == 0 {
+				return reports.Sections, cobra.ShellCompDirectiveNoFileComp
+			}
+			c, _ := campaign.Catalogue().Only(args[0])
+			return c.Names(), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			c := campaign.Catalogue()
-			if len(section) > 0 {
-				if c, err = c.Only(section[0]); err != nil {
-					return err
-				}
+			if len(args) > 0 {
+				c, err = c.Only(args[0])
 			}
-			if asJSON {
+			if err == nil && len(args) > 1 {
+				c, err = c.Named(args[1:]...)
+			}
+			switch {
+			case err != nil:
+				return err
+			case asJSON:
 				return printing(reports.WriteJSON(cmd.OutOrStdout(), c))
+			case len(args) > 1:
+				return printing(terminal(cmd).CatalogueDetails(c))
 			}
-			return printing(text.Terminal{W: cmd.OutOrStdout()}.Catalogue(c))
+			return printing(terminal(cmd).Catalogue(c))
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document on stdout")

@@ -243,12 +243,7 @@ func (s style) bar(a about, f watch.Figures) string {
 	if strings.HasPrefix(words, "of ") {
 		text = clock + " " + words
 	}
-	width := min(s.room()-uniseg.StringWidth(text)-2, mostBar)
-	if width < leastBar {
-		return text
-	}
-	full := int(max(0, min(part, 1)) * float64(width))
-	return strings.Repeat(s.full, full) + strings.Repeat(s.empty, width-full) + "  " + text
+	return s.gauge(part, text, s.room())
 }
 
 // pace shows how fast it goes, with what there is room for.

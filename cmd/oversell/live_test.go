@@ -189,7 +189,7 @@ func onTerminal(t *testing.T, width int, env []string, each func(cmd *exec.Cmd, 
 	deadline := time.AfterFunc(time.Minute, stop)
 	defer deadline.Stop()
 	s = newScreen(width)
-	s.long = []string{"seed ", "page: "} // lines to copy, which are not broken by us
+	s.long = []string{"page: ", "judge again: ", "seed "} // lines to copy, which are not broken by us
 	var all bytes.Buffer
 	for b := make([]byte, 1<<16); ; {
 		n, err := master.Read(b)

@@ -68,7 +68,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.AddCommand(runCommand(&code), compareCommand(&code), exploreCommand(&code), checkCommand(&code), reportCommand(), proxyCommand(&code), listCommand(), versionCommand())
 	root.AddCommand(claimsCommand(&code))
 	root.AddCommand(gateCommand(&code))
-	root.AddCommand(manCommand())
+	root.AddCommand(manCommand(), systemCommand(&code))
 	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) {
 		for _, note := range campaign.Notes(cmd.Flags()) {
 			tellf(cmd.ErrOrStderr(), "note: %s\n", note)

@@ -270,26 +270,6 @@ func TestRunRefusesToOverwrite(t *testing.T) {
 	}
 }
 
-func TestListIsComplete(t *testing.T) {
-	code, text, _ := cli(t, "list")
-	if code != 0 {
-		t.Fatalf("exit %d", code)
-	}
-	_, doc, _ := cli(t, "list", "--json")
-	var c reports.Catalogue
-	if err := json.Unmarshal([]byte(doc), &c); err != nil {
-		t.Fatal(err)
-	}
-	if len(c.Locks) < 20 || len(c.Sales) < 9 || len(c.Scenarios) < 2 || len(c.Properties) < 11 {
-		t.Errorf("the list has %d locks, %d sales, %d scenarios, %d properties", len(c.Locks), len(c.Sales), len(c.Scenarios), len(c.Properties))
-	}
-	for _, v := range append(c.Locks, c.Sales...) {
-		if !strings.Contains(text, v.Name) {
-			t.Errorf("the text does not name %s", v.Name)
-		}
-	}
-}
-
 // process starts this test binary as the program.
 func process(t *testing.T, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()

@@ -57,9 +57,12 @@ type progress struct {
 
 	searched time.Duration // when a line last told of the search under way, since that began
 
-	mu     sync.Mutex // guards what is written while a run goes on
+	mu     sync.Mutex // guards what is written while a run goes on, and the next four
 	view   *view      // nil unless terminal
 	colour bool
+	course *course  // nil: it is a single run
+	lines  []string // of the view, about the run or search under way
+	ended  func()   // ends the showing of the course
 
 	// Of the run under way; nil and zero between two runs.
 	run     *watch.Run
@@ -171,11 +174,79 @@ func (p *progress) show(f watch.Figures) {
 	if p.view == nil {
 		for _, line := range p.told.lines(p.shown, f) {
 			tellf(p.w, "%s\n", line)
+			if p.course != nil {
+				p.course.said = time.Now()
+			}
 		}
 		return
 	}
+	p.lines = p.style().lines(p.shown, printable.Of(f))
+	p.draw()
+}
+
+// style is how the view is drawn now.
+func (p *progress) style() style {
 	width, _ := p.view.size()
-	p.view.draw(style{width - 1, glyphsOf(os.Getenv), p.colour}.lines(p.shown, printable.Of(f)))
+	return style{width - 1, glyphsOf(os.Getenv), p.colour}
+}
+
+// draw draws the view; the caller holds the lock.
+func (p *progress) draw() {
+	lines := p.lines
+	if p.course != nil {
+		lines = append([]string{p.style().course(p.course, time.Now())}, lines...)
+	}
+	p.view.draw(lines)
+}
+
+// begin says how much there is to do and how long that will take, and shows from now on how
+// far it is.
+func (p *progress) begin(c *course) {
+	c.began = time.Now()
+	if c.n > 1 {
+		p.say(c.announced())
+	}
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	p.mu.Lock()
+	p.course = c
+	p.ended = sync.OnceFunc(func() { close(stop); <-stopped })
+	p.mu.Unlock()
+	go func() {
+		defer close(stopped)
+		tick := time.NewTicker(refresh)
+		defer tick.Stop()
+		for {
+			select {
+			case <-stop:
+				return
+			case now := <-tick.C:
+				p.onward(now)
+			}
+		}
+	}()
+}
+
+// onward shows how far it is.
+func (p *progress) onward(now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.view != nil:
+		p.draw()
+	case p.course.due(now):
+		p.course.said = now
+		tellf(p.w, "%s\n", p.course.words(now))
+	}
+}
+
+// did counts what is done, and says what is under way, if that says more.
+func (p *progress) did(n int, label string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.course != nil {
+		p.course.done += n
+		p.course.label = label
+	}
 }
 
 // broke tells of a promise that is broken, as soon as that is known.
@@ -192,6 +263,9 @@ func (p *progress) broke(v watch.Violation) {
 func (p *progress) say(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.course != nil {
+		p.course.said = time.Now()
+	}
 	if p.view == nil {
 		tellf(p.w, "%s\n", text)
 		return
@@ -211,6 +285,7 @@ func (p *progress) Done(i, n int, r reports.Run) {
 	for _, v := range unconfirmed(broken, r) {
 		p.say(p.shown.number() + fmt.Sprintf("taken back: that %s of the %s was broken is not confirmed by the whole history", v.Property, v.Of))
 	}
+	p.did(1, "")
 	p.say(fmt.Sprintf("%2d/%d %s: %s (%.1f s)", i+1, n, r.Title(), r.Summary(), time.Since(p.started).Seconds()))
 }
 
@@ -230,9 +305,7 @@ func (p *progress) end() []watch.Violation {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.view != nil {
-		p.view.clear()
-	}
+	p.forget()
 	return f.Broken
 }
 
@@ -251,9 +324,28 @@ func unconfirmed(broken []watch.Violation, r reports.Run) (vs []watch.Violation)
 	return vs
 }
 
+// forget takes the run or search under way off the view; the caller holds the lock.
+func (p *progress) forget() {
+	p.lines = nil
+	switch {
+	case p.view == nil:
+	case p.course != nil:
+		p.draw()
+	default:
+		p.view.clear()
+	}
+}
+
 // Close ends the showing, also of a run that has not come to its end.
 func (p *progress) Close() {
 	p.end()
+	if p.ended != nil {
+		p.ended()
+		p.mu.Lock()
+		p.course = nil
+		p.forget()
+		p.mu.Unlock()
+	}
 	if p.metrics != nil {
 		p.metrics.close()
 	}
@@ -268,9 +360,12 @@ func (p *progress) searching(e reports.Effort, limit time.Duration) {
 	if limit > 0 {
 		line += fmt.Sprintf("; ends in %s at most", span(max(limit-took, 0).Round(time.Second)))
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	switch {
-	case p.terminal:
-		tellf(p.w, "\r\x1b[K%s ", line)
+	case p.view != nil:
+		p.lines = []string{line}
+		p.draw()
 	case took-p.searched >= searchLine:
 		p.searched = took
 		tellf(p.w, "%s\n", line)
@@ -280,10 +375,10 @@ func (p *progress) searching(e reports.Effort, limit time.Duration) {
 // searchLine is how often a line tells of a search that is not on a terminal.
 const searchLine = 5 * time.Second
 
-// found clears the line of a search that has ended.
+// found takes the line of a search that has ended off the view.
 func (p *progress) found() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.searched = 0
-	if p.terminal {
-		tellf(p.w, "\r\x1b[K")
-	}
+	p.forget()
 }

@@ -208,25 +208,3 @@ func TestProxyRefuses(t *testing.T) {
 		}
 	}
 }
-
-func TestListSections(t *testing.T) {
-	for _, section := range reports.Sections {
-		code, text, stderr := cli(t, "list", section)
-		if code != reports.ExitPass || strings.Count(text, "\n\n") != 0 || strings.Count(text, "\n") < 5 {
-			t.Errorf("list %s exits with %d, %s, and prints\n%s", section, code, stderr, text)
-		}
-		_, doc, _ := cli(t, "list", section, "--json")
-		if !strings.Contains(doc, fmt.Sprintf("%q: [", section)) || strings.Count(doc, "\n  \"") != 2 {
-			t.Errorf("list %s --json prints\n%.300s", section, doc)
-		}
-	}
-	_, text, _ := cli(t, "list", "faults")
-	for _, want := range []string{"  drop-reply (wire)\n", "  failover (server)\n", "    crash [before|after] [COMMAND]"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("the list of faults lacks %q:\n%s", want, text)
-		}
-	}
-	if code, _, stderr := cli(t, "list", "fults"); code != reports.ExitUsage || !strings.Contains(stderr, "did you mean faults?") {
-		t.Errorf("list fults exits with %d: %s", code, stderr)
-	}
-}

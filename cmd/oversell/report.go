@@ -26,8 +26,16 @@ Each path is a run directory, a directory of run directories, a history (binary 
 JSON lines), a comparison (its directory or comparison.json), or what explore wrote
 as JSON. Several become one page with a table. The page is report.html beside the
 first path unless --out says otherwise; a file that is no such page is never
-overwritten. A run's directory has its page from the beginning.`,
+overwritten. A run's directory has its page from the beginning.
+
+Two runs become a page of what changed from the first to the second: verdicts,
+throughput and latencies with intervals, and whether the runs are comparable at all.
+It is difference.html beside the first.
+
+With --out FILE.svg, the sequence diagram of a search's counterexample alone is
+written, to stand in a document.`,
 		Example: `  oversell report oversell-runs/20260102-150405
+  oversell report before/01-seckill-lua-release-plain after/01-seckill-lua-release-plain
   oversell report trace.jsonl --out trace.html --open`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, paths []string) error {
@@ -47,7 +55,7 @@ overwritten. A run's directory has its page from the beginning.`,
 			return openPage(written[0])
 		},
 	}
-	cmd.Flags().StringVar(&out, "out", "", "file for the page (default: report.html beside the first path)")
+	cmd.Flags().StringVar(&out, "out", "", "file for the page, or with .svg for the diagram of a search (default: report.html beside the first path)")
 	cmd.Flags().BoolVar(&open, "open", false, "open the page in a browser")
 	return cmd
 }

@@ -66,6 +66,9 @@ and 5 when the environment failed.`,
 			for _, note := range plan.Notes {
 				tellf(cmd.ErrOrStderr(), "note: %s\n", note)
 			}
+			if n := len(plan.Runs); n > 1 {
+				progress.begin(&course{noun: "run", n: n, takes: plan.Takes()})
+			}
 			d, runErr := campaign.Run(cmd.Context(), plan, progress)
 			progress.Close() // before anything else is written
 			outcome := d.ExitCode
@@ -87,7 +90,7 @@ and 5 when the environment failed.`,
 			if err := show(cmd, d, asJSON); err != nil {
 				return err
 			}
-			tellf(cmd.ErrOrStderr(), "\nseed %d; histories in %s; judge them again with: oversell check %s\npage: %s\n", o.Seed, plan.Dir, quoted(plan.Dir), plan.Page())
+			tellf(cmd.ErrOrStderr(), "\npage: %s\njudge again: oversell check %s\nseed %d; histories in %s\n", plan.Page(), quoted(plan.Dir), o.Seed, plan.Dir)
 			return surroundings(runErr)
 		},
 	}

@@ -41,6 +41,7 @@ var Run = Table{
 var Compare = Table{
 	count("rounds", 1, 10_000, "each round runs every contender once in every configuration"),
 	span("time", time.Millisecond, 7*day, "a comparison ends within a week"),
+	span("measure", 0, time.Hour, "a comparison ends within a week"),
 }
 
 // Explore are the limits of searches.

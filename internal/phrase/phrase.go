@@ -17,11 +17,12 @@ func Count[N ~int | ~int32 | ~int64](n N, noun string) string {
 	return humanize.Comma(int64(n)) + " " + noun
 }
 
-// plurals are those of nouns that do not change at their ends.
+// plurals are those that are not made by the rules of package english.
 var plurals = map[string]string{
 	"entry into the critical section": "entries into the critical section",
 	"number given out":                "numbers given out",
 	"release or extension":            "releases and extensions",
+	"search":                          "searches",
 }
 
 // Plural is the plural of a noun.

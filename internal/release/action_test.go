@@ -119,9 +119,24 @@ func (r *runner) run() {
 		}
 		if s.Uses != "" {
 			r.used = append(r.used, s.Uses)
+			if s.With["repository"] != "" {
+				r.checkout(s.With["path"])
+			}
 			continue
 		}
 		r.shell(i, s)
+	}
+}
+
+// checkout puts this repository where the action would put another one.
+func (r *runner) checkout(path string) {
+	r.t.Helper()
+	from, err := filepath.Abs(root)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if err := os.Symlink(from, filepath.Join(r.workspace, path)); err != nil {
+		r.t.Fatal(err)
 	}
 }
 
@@ -141,7 +156,7 @@ func (r *runner) shell(i int, s step) {
 	output, paths := file("output", ""), file("path", "")
 	cmd := exec.CommandContext(r.t.Context(), "bash", "--noprofile", "--norc", "-e", "-o", "pipefail", file("step.sh", s.Run))
 	cmd.Dir = r.workspace
-	cmd.Env = environment("GITHUB_ACTIONS=true", "GITHUB_WORKSPACE="+r.workspace, "GITHUB_OUTPUT="+output,
+	cmd.Env = environment("GITHUB_ACTIONS=true", "GITHUB_WORKSPACE="+r.workspace, "RUNNER_TEMP="+r.temp, "GITHUB_OUTPUT="+output,
 		"GITHUB_PATH="+paths, "GITHUB_STEP_SUMMARY="+r.summary, "PATH="+r.path)
 	for name, value := range s.Env {
 		cmd.Env = append(cmd.Env, name+"="+r.value(value))
@@ -294,6 +309,47 @@ func TestWorkflow(t *testing.T) {
 		found, err := l.LintFile(filepath.Join(project, ".github", "workflows", file), nil)
 		if err != nil || (len(found) > 0) != wrong {
 			t.Errorf("%s: %v, %v", file, err, found)
+		}
+	}
+}
+
+// TestExampleWorkflow: examples/gate/oversell.yml, as it was copied into an empty directory,
+// and a plan beside it: its steps build oversell and carry out the gate.
+func TestExampleWorkflow(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "examples", "gate", "oversell.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for lock, want := range map[string]string{"lua-release": "oversell gate: GREEN", "none": "oversell gate: RED"} {
+		r := newRunner(t, nil, "")
+		copied := filepath.Join(r.workspace, ".github", "workflows", "oversell.yml")
+		if err := os.MkdirAll(filepath.Dir(copied), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(copied, text, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		var workflow struct {
+			Jobs map[string]struct{ Steps []step }
+		}
+		if err := yaml.Unmarshal(text, &workflow); err != nil {
+			t.Fatal(err)
+		}
+		r.action.Runs.Steps = workflow.Jobs["gate"].Steps
+		r.plan(lock)
+		r.run()
+		summary, err := os.ReadFile(r.summary)
+		if err != nil || !strings.Contains(string(summary), want) || r.failed != (lock == "none") {
+			t.Errorf("%s: failed %v, %v, want %s:\n%s\n%s", lock, r.failed, err, want, summary, r.out)
+		}
+		kept := r.action.Runs.Steps[len(r.action.Runs.Steps)-1]
+		if !strings.HasPrefix(kept.Uses, "actions/upload-artifact@") {
+			t.Errorf("the last step is %q", kept.Uses)
+		}
+		for _, path := range strings.Fields(kept.With["path"]) {
+			if _, err := os.Stat(path); err != nil {
+				t.Errorf("%s: what is to be kept is not there: %v", lock, err)
+			}
 		}
 	}
 }

@@ -36,7 +36,7 @@ func code(t *testing.T, path, heading string) (blocks []string) {
 	return blocks
 }
 
-// TestInstall does what README.md says under Install, and docs/install.md about
+// TestInstall does what README.md says under Install and Test your own, and docs/install.md about
 // workspaces and the shell, line by line, in a directory that has nothing to do with
 // this repository.
 func TestInstall(t *testing.T) {
@@ -49,7 +49,7 @@ func TestInstall(t *testing.T) {
 	}
 	modules := code(t, "docs/install.md", "In your module")
 	lines := append([]string{"set -euxo pipefail"}, code(t, "README.md", "Install")...)
-	lines = append(lines, modules[1])
+	lines = append(lines, code(t, "README.md", "Test your own")[0], modules[1])
 	lines = append(lines, code(t, "docs/install.md", "Completion and man pages")...)
 	home := t.TempDir()
 	bin := filepath.Join(home, "bin")

@@ -165,14 +165,16 @@ func (s strange) Acquire(ctx context.Context, _ string, _ lockimpl.Options) (loc
 	return lockimpl.Lock{}, s.env.Redis[0].Do(ctx, "acquire.lock").Err()
 }
 
-// wants fails the test unless err is what it should be, with these words.
+// wants fails the test unless err is what it should be, with these words, on however many
+// lines.
 func wants(t *testing.T, err, is error, words ...string) {
 	t.Helper()
 	if err == nil || is != nil && !errors.Is(err, is) {
 		t.Fatalf("got %v; want %v", err, is)
 	}
+	said := strings.Join(strings.Fields(err.Error()), " ")
 	for _, w := range words {
-		if !strings.Contains(err.Error(), w) {
+		if !strings.Contains(said, w) {
 			t.Errorf("the error does not say %q:\n%v", w, err)
 		}
 	}

@@ -142,6 +142,15 @@ const measure = `(() => {
     const r = e.getBoundingClientRect(), plot = e.closest('.plot');
     for (const [q, o] of seen) if (o === plot && q.left < r.right - 1 && r.left < q.right - 1 && q.top < r.bottom - 1 && r.top < q.bottom - 1) covered.push(e.textContent);
     seen.push([r, plot]);
+    const card = e.closest('.chart')?.getBoundingClientRect();
+    if (card && (r.left < card.left || r.right > card.right)) covered.push(e.textContent + ' beyond its card');
+  }
+  for (const e of all('.timeline .item:not(.tight) text')) {
+    const r = e.getBoundingClientRect(), item = e.closest('.item');
+    for (const o of all('.timeline .item .body, .timeline .badge circle, .timeline .lease path')) {
+      const q = o.getBoundingClientRect(), after = item.compareDocumentPosition(o) & Node.DOCUMENT_POSITION_FOLLOWING;
+      if (after && !item.contains(o) && q.left < r.right - 1 && r.left < q.right - 1 && q.top < r.bottom - 3 && r.top < q.bottom - 3) covered.push(e.textContent + ' under ' + (o.closest('[aria-label]')?.getAttribute('aria-label') ?? o.tagName));
+    }
   }
   return {
     Covered: covered,
@@ -154,12 +163,16 @@ const measure = `(() => {
   };
 })()`
 
+// redrawn waits until the page has been drawn again in its new size.
+const redrawn = `new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))`
+
 // look measures the page that is open on a screen of some size.
 func look(t *testing.T, ctx context.Context, name, scheme string, size [2]int64) (m measured) {
 	t.Helper()
 	actions := []chromedp.Action{
 		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}),
 		chromedp.EmulateViewport(size[0], size[1]),
+		chromedp.Evaluate(redrawn, nil, func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }),
 		chromedp.Evaluate(measure, &m),
 	}
 	var picture []byte

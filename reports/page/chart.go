@@ -24,7 +24,9 @@ type chart struct {
 	Marks                     []chartMark
 	Keys                      []key
 	Foot                      string
-	Rows                      [][]string
+	// Note explains what the curves show, in sentences; empty if nothing needs it.
+	Note string
+	Rows [][]string
 	// Points are the curves for the script: what it says of the place that somebody
 	// points at.
 	Points plotted

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"oversell/history"
 	"oversell/reports"
 )
 
@@ -19,7 +20,7 @@ type comparison struct{ reports.Comparison }
 func Comparison(w io.Writer, c reports.Comparison) error {
 	p := comparison{c}.page()
 	var err error
-	if p.Frame, err = framed(p.Headline, true); err != nil {
+	if p.Frame, err = framed(p.Headline); err != nil {
 		return err
 	}
 	return writePage(w, "comparison.html.tmpl", p)
@@ -33,6 +34,7 @@ type comparisonPage struct {
 	Facts                 []fact
 	Columns               []string
 	Rows                  []matrixRow
+	Swept                 []sweptSection
 	Sections              []comparedSection
 	Skipped, Notes        []string
 	Command               string
@@ -43,6 +45,8 @@ type comparisonPage struct {
 type matrixRow struct {
 	Name  string
 	Cells []matrixCell
+	// Untried is what is known to break it and no configuration brought.
+	Untried string
 }
 
 // matrixCell is an outcome, and where more is told of it; its zero value stands for
@@ -56,7 +60,7 @@ type comparedSection struct {
 	ID, Name, Control string
 	ControlClass      string
 	Ratios            []ratioBar
-	Charts            []chart
+	Latencies         []panels
 	Rows              []comparedRow
 	Work              string
 	Commands          string // the title of the column of commands
@@ -65,7 +69,7 @@ type comparedSection struct {
 
 // ratioBar is a throughput by that of the fastest contender without a violation.
 type ratioBar struct {
-	Name, Class, Text, Label string
+	Place, Name, Class, Text, Label string
 	// W, Low and High are in per cent of the widest.
 	W, Low, Long string
 	// One is where a ratio of 1 is.
@@ -74,7 +78,8 @@ type ratioBar struct {
 
 // comparedRow is a contender in the table of numbers.
 type comparedRow struct {
-	Name, Class, Icon, Outcome            string
+	Place, Name, Class, Icon, Outcome     string
+	Ratio                                 string
 	Rate, Spread, Latency, Alone, Longest string
 	Commands, Fairness                    string
 }
@@ -100,23 +105,26 @@ func cellID(x reports.ComparisonCell) string {
 }
 
 func (c comparison) page() comparisonPage {
-	p := comparisonPage{Skipped: c.Skipped, Notes: c.Notes, Command: c.Command, Legend: c.Explanations(), Lead: c.Sum() + "."}
-	p.Class, p.Headline = c.verdict()
+	p := comparisonPage{Skipped: c.Skipped, Notes: c.Notes, Command: c.Command, Legend: c.Explanations()}
+	p.Class, p.Headline, p.Lead = c.answer()
 	p.Icon = icons[p.Class]
 	p.Facts = []fact{
 		{"Compared", fmt.Sprintf("%s: %s in %s, %s each, in turns", c.Scenario, reports.Count(int64(len(c.Contenders)), "contender"), reports.Count(int64(len(c.Configurations)), "configuration"), reports.Count(int64(c.Rounds), "round"))},
 		{"Under", strings.Join(append([]string{"all wait by " + c.Waiting}, append(slices.Clone(c.Conditions), fmt.Sprintf("seed %d", c.Seed))...), ", ")},
 		{"Took", strings.TrimSuffix(fmt.Sprintf("%s in %s; %s", reports.Count(int64(c.Rounds), "round"), reports.Seconds(c.ElapsedMS), c.Ended), "; ")},
 	}
-	if s := c.Recommendation(); s != "" {
-		p.Lead += " " + s
+	if s := c.Measurement(); s != "" {
+		p.Facts = append(p.Facts, fact{"Measured", s})
+	}
+	for i, s := range c.sweeps() {
+		p.Swept = append(p.Swept, c.swept(i, s))
 	}
 	for i, f := range c.Configurations {
 		p.Columns = append(p.Columns, c.column(i))
 		p.Sections = append(p.Sections, c.section(i, f))
 	}
-	for i, contender := range c.Contenders {
-		row := matrixRow{Name: contender.String()}
+	for _, i := range c.bestFirst() {
+		row := matrixRow{Name: c.Contenders[i].String(), Untried: reports.Conditions(c.untried(i))}
 		for j := range c.Configurations {
 			row.Cells = append(row.Cells, c.matrixCell(i, j))
 		}
@@ -125,7 +133,56 @@ func (c comparison) page() comparisonPage {
 	return p
 }
 
-// verdict is the outcome of a comparison in words.
+// untried is what is known to break a contender that broke nothing, and no configuration in
+// which it ran brought.
+func (c comparison) untried(contender int) (all []history.Untried) {
+	first := true
+	for _, x := range c.Cells {
+		switch {
+		case x.Contender != contender:
+			continue
+		case x.Outcome == reports.Broke:
+			return nil
+		case first:
+			all, first = slices.Clone(x.KnownToBreak), false
+		}
+		all = slices.DeleteFunc(all, func(u history.Untried) bool {
+			return !slices.ContainsFunc(x.KnownToBreak, func(v history.Untried) bool { return v.Under == u.Under })
+		})
+	}
+	return all
+}
+
+// bestFirst are all contenders, those who broke nothing first, and of these and of the others
+// those that are fastest in the first configuration in which they ran.
+func (c comparison) bestFirst() (all []int) {
+	for _, recommended := range []bool{true, false} {
+		for i := range c.Configurations {
+			for _, x := range c.In(i) {
+				is := slices.ContainsFunc(c.Recommended, func(r reports.Recommendation) bool { return r.Contender == x.Contender })
+				if is == recommended && !slices.Contains(all, x.Contender) {
+					all = append(all, x.Contender)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// answer is the headline, which is for whoever has to choose, and what there is to say besides:
+// whether the outcomes are those that the variants declare.
+func (c comparison) answer() (class, headline, lead string) {
+	class, verdict := c.verdict()
+	if len(c.Cells) == 0 {
+		return class, verdict, c.Sum() + "."
+	}
+	if class == reports.Pass && len(c.Recommended) == 0 {
+		class = reports.Inconclusive
+	}
+	return class, c.Choice(), verdict + ": " + c.Sum() + "."
+}
+
+// verdict is the outcome of a comparison in words, for those who look after the variants.
 func (c comparison) verdict() (class, headline string) {
 	surprises, undecided, powerless := len(c.Surprises()), 0, 0
 	for _, x := range c.Cells {
@@ -189,11 +246,8 @@ func (c comparison) matrixCell(contender, configuration int) matrixCell {
 	if x.Outcome == reports.Broke && len(x.Broken) > 0 {
 		m.Note = string(x.Broken[0].Property) + " after " + reports.Short(x.Broken[0].SoonestMS) + " ms"
 	}
-	if x.Outcome == reports.NoViolation && x.Ratio != nil {
-		m.Note = "× " + reports.Figures3(x.Ratio.Median)
-	}
-	if x.Outcome != reports.Broke {
-		m.Note = reports.Joined("; ", m.Note, reports.NotTried(x.KnownToBreak))
+	if x.Outcome == reports.NoViolation && x.Estimate != nil {
+		m.Note = reports.Figures3(x.Estimate.Ratio) + "×"
 	}
 	if x.Outcome != reports.Undecided && !x.AsDeclared {
 		m.Note = strings.TrimSuffix("not as declared; "+m.Note, "; ")
@@ -213,7 +267,7 @@ func (c comparison) section(i int, f reports.Configuration) comparedSection {
 		s.Commands = "commands each"
 	}
 	s.Ratios = c.ratios(cells)
-	s.Charts = c.latencies(cells)
+	s.Latencies = c.latencies(i, cells)
 	for _, x := range cells {
 		s.Rows = append(s.Rows, c.comparedRow(x, reports.ByWork(cells)))
 		s.Cells = append(s.Cells, c.detail(x))
@@ -221,50 +275,29 @@ func (c comparison) section(i int, f reports.Configuration) comparedSection {
 	return s
 }
 
-// ratios are the bars of a configuration, on one scale.
+// ratios are the bars of a configuration, on one scale. An interval that goes beyond it is cut:
+// one of few rounds may be very wide.
 func (c comparison) ratios(cells []reports.ComparisonCell) (bars []ratioBar) {
 	widest := 1.0
 	for _, x := range cells {
-		if x.Ratio != nil {
-			widest = max(widest, x.Ratio.High)
+		if x.Estimate != nil {
+			widest = max(widest, 1.25*x.Estimate.Ratio)
 		}
 	}
-	share := func(v float64) string { return percent(100 * v / widest) }
+	share := func(v float64) string { return percent(100 * min(v/widest, 1)) }
 	for _, x := range cells {
-		if x.Ratio == nil {
+		if x.Estimate == nil {
 			continue
 		}
-		text := fmt.Sprintf("%.2f", x.Ratio.Median)
-		if x.Ratio.Low != x.Ratio.High {
-			text += fmt.Sprintf(" (%.2f–%.2f)", x.Ratio.Low, x.Ratio.High)
+		e, name := *x.Estimate, c.Contenders[x.Contender].String()
+		low, high := e.Ratio, e.Ratio
+		if e.Low != nil && e.High != nil {
+			low, high = *e.Low, min(*e.High, widest)
 		}
-		name := c.Contenders[x.Contender].String()
-		bars = append(bars, ratioBar{Name: name, Class: outcomeLooks[x.Outcome].class, Text: text, W: share(x.Ratio.Median), Low: share(x.Ratio.Low), Long: share(x.Ratio.High - x.Ratio.Low), One: share(1),
-			Label: name + ", " + x.Words() + ": " + text + " of the throughput of the fastest without a violation"})
+		bars = append(bars, ratioBar{Place: x.Place(), Name: name, Class: outcomeLooks[x.Outcome].class, Text: e.Words(), W: share(e.Ratio), Low: share(low), Long: share(high - low), One: share(1),
+			Label: name + ", " + x.Words() + ": " + e.Words() + " the throughput of the fastest without a violation"})
 	}
 	return bars
-}
-
-// latencies are the percentile curves of a configuration's contenders, and those of
-// one client alone beside them.
-func (c comparison) latencies(cells []reports.ComparisonCell) (charts []chart) {
-	var busy, alone []percentileCurve
-	for _, x := range cells {
-		name, class := c.Contenders[x.Contender].String(), seriesClass(x.Contender)
-		if x.Request != nil {
-			busy = append(busy, percentileCurve{name, class, orPercentiles(x.Curve, x.Request), x.Request.Call})
-		}
-		if x.RequestAlone != nil {
-			alone = append(alone, percentileCurve{name, class, orPercentiles(nil, x.RequestAlone), x.RequestAlone.Call})
-		}
-	}
-	if chart, ok := percentileChart("Latency by percentile", busy); ok {
-		charts = append(charts, chart)
-	}
-	if chart, ok := percentileChart("One client alone", alone); ok {
-		charts = append(charts, chart)
-	}
-	return charts
 }
 
 // orPercentiles is a distribution or, where there is none, what is known of it.
@@ -281,8 +314,11 @@ func orPercentiles(curve []reports.Quantile, l *reports.Latency) []reports.Quant
 
 func (c comparison) comparedRow(x reports.ComparisonCell, byWork bool) comparedRow {
 	look := outcomeLooks[x.Outcome]
-	r := comparedRow{Name: c.Contenders[x.Contender].String(), Class: look.class, Icon: look.icon, Outcome: x.Words(), Rate: reports.Thousands(int64(x.Throughput.Median)), Latency: reports.PercentilesOf(x.Request)}
+	r := comparedRow{Place: x.Place(), Name: c.Contenders[x.Contender].String(), Class: look.class, Icon: look.icon, Outcome: x.Words(), Rate: reports.Thousands(int64(x.Throughput.Median)), Latency: reports.PercentilesOf(x.Request)}
 	r.Spread = reports.Thousands(int64(x.Throughput.Low)) + "–" + reports.Thousands(int64(x.Throughput.High))
+	if x.Estimate != nil {
+		r.Ratio = x.Estimate.Words()
+	}
 	if x.RequestAlone != nil {
 		r.Alone = reports.PercentilesOf(x.RequestAlone)
 	}

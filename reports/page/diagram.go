@@ -1,7 +1,10 @@
 package page
 
 import (
+	"errors"
 	"fmt"
+	"html/template"
+	"io"
 	"math"
 	"slices"
 	"strings"
@@ -17,6 +20,8 @@ type diagram struct {
 	ID            string
 	Width, Height int
 	Label         string
+	// Style is that of a diagram in a file of its own; a page has it already.
+	Style template.CSS
 
 	// Under are below the lifelines, Over on them.
 	Under, Over []rect
@@ -146,6 +151,25 @@ func (c counterexample) draw(masters int, layout func(clients, masters int) geom
 		d.step(i)
 	}
 	return d.diagram
+}
+
+// ErrNoSchedule is the error of a search that found no schedule to draw.
+var ErrNoSchedule = errors.New("the search found no counterexample, so there is no schedule to draw")
+
+// Diagram writes the sequence diagram of a search's counterexample as an SVG file, which
+// stands by itself and follows the reader's choice of light or dark. It returns
+// ErrNoSchedule if there is none.
+func Diagram(w io.Writer, e reports.Exploration) error {
+	if e.Counterexample == nil || len(e.Counterexample.Steps) == 0 {
+		return ErrNoSchedule
+	}
+	css, err := style("colours.css", "diagram.css")
+	if err != nil {
+		return err
+	}
+	d := counterexample{*e.Counterexample}.draw(e.Masters, wide)
+	d.Style, d.Label = css, "Sequence diagram: "+e.Headline()
+	return writePage(w, "diagram", d)
 }
 
 // place finds room for each step.

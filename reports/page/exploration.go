@@ -16,11 +16,15 @@ type (
 )
 
 // Exploration writes the page of a search, which stands by itself: it needs no
-// network, no script and no other file.
-func Exploration(w io.Writer, e reports.Exploration) error {
+// network and no other file. replay is the command line that drives the schedule
+// that was found on a real Redis; empty if there is none.
+func Exploration(w io.Writer, e reports.Exploration, replay string) error {
 	p := exploration{e}.page()
+	if len(p.Entries) > 0 {
+		p.Replay = replay
+	}
 	var err error
-	if p.Frame, err = framed(e.Headline(), false); err != nil {
+	if p.Frame, err = framed(e.Headline()); err != nil {
 		return err
 	}
 	return writePage(w, "exploration.html.tmpl", p)
@@ -39,6 +43,8 @@ type page struct {
 	Breaking *Entry
 	Limits   []string
 	Numbers  []number
+	// Replay is a command line.
+	Replay string
 	// Has are the kinds of steps that occur, for the legend.
 	Has map[string]bool
 }

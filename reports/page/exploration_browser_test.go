@@ -94,7 +94,7 @@ func explorationFile(t *testing.T, name string, e reports.Exploration) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Exploration(f, e); err != nil {
+	if err := Exploration(f, e, "oversell explore --replay explore-01.json --target process"); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.Close(); err != nil {

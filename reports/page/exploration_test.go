@@ -80,15 +80,15 @@ func TestPagesStandByThemselves(t *testing.T) {
 	e.Counterexample.Steps[2].Text = `get <script>alert(1)</script> -> "&`
 	e.Command = `oversell explore --lock "<b>"`
 	var b bytes.Buffer
-	if err := Exploration(&b, e); err != nil {
+	if err := Exploration(&b, e, "oversell explore --replay 'my runs/explore-01.json' --target process"); err != nil {
 		t.Fatal(err)
 	}
-	for _, bad := range []string{"<script", "<b>\"", "http:", "https:", "src=", "ZgotmplZ", "@import"} {
+	for _, bad := range []string{"<script>alert", "<b>\"", "http://", "https://", "src=", "ZgotmplZ", "@import"} {
 		if strings.Contains(b.String(), bad) {
 			t.Errorf("the page has %q", bad)
 		}
 	}
-	for _, want := range []string{"<html lang=\"en\">", "default-src 'none'", "&lt;script&gt;", "violated: mutual-exclusion of lock php-lock-printed, in 5 steps", "both inside", "oversell explore --replay trace.json --target process"} {
+	for _, want := range []string{"<html lang=\"en\">", "default-src 'none'", "&lt;script&gt;", "violated: mutual-exclusion of lock php-lock-printed, in 5 steps", "both inside", "oversell explore --replay &#39;my runs/explore-01.json&#39; --target process</code>", `class="copy"`} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("the page lacks %q", want)
 		}

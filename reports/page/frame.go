@@ -18,12 +18,12 @@ import (
 // and go-echarts writes pages that fetch a script from the network and draw on a
 // canvas, which a screen reader cannot see.
 
-//go:embed *.tmpl page.css page.js
+//go:embed *.tmpl *.css page.js
 var pageFiles embed.FS
 
-// Mark stands in the head of every page, by which it is known as one of this
+// Mark stands in the head of every page and drawing, by which it is known as one of this
 // program's.
-const Mark = `<meta name="generator" content="oversell">`
+const Mark = `name="generator" content="oversell"`
 
 // frame is what all pages have round what they tell: they stand by themselves, and
 // load nothing from anywhere.
@@ -37,32 +37,40 @@ type frame struct {
 }
 
 // framed is the frame of a page with this title.
-func framed(title string, scripted bool) (frame, error) {
-	css, err := pageFiles.ReadFile("page.css")
+func framed(title string) (frame, error) {
+	css, err := style("colours.css", "diagram.css", "page.css")
 	if err != nil {
 		return frame{}, err
 	}
-	f := frame{Title: title, Style: template.CSS(css)}
-	policy := "default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'unsafe-inline'"
-	if !scripted {
-		f.Policy = template.HTMLAttr(`content="` + policy + `"`)
-		return f, nil
-	}
+	f := frame{Title: title, Style: css}
 	js, err := pageFiles.ReadFile("page.js")
 	if err != nil {
 		return frame{}, err
 	}
 	sum := sha256.Sum256(js)
 	f.Script = template.JS(js)
-	policy += "; script-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+	policy := "default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'unsafe-inline'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 	f.Policy = template.HTMLAttr(`content="` + policy + `"`)
 	return f, nil
+}
+
+// style is what style sheets say together.
+func style(names ...string) (template.CSS, error) {
+	var all template.CSS
+	for _, name := range names {
+		css, err := pageFiles.ReadFile(name)
+		if err != nil {
+			return "", err
+		}
+		all += template.CSS(css)
+	}
+	return all, nil
 }
 
 // writePage writes the page of a template, with what it shows, in which every text is
 // printable.
 func writePage(w io.Writer, name string, data any) error {
-	t, err := template.ParseFS(pageFiles, "page.html.tmpl", name)
+	t, err := template.ParseFS(pageFiles, "*.tmpl")
 	if err == nil {
 		err = t.ExecuteTemplate(w, name, printable.Of(data))
 	}

@@ -30,8 +30,9 @@ func Overview(w io.Writer, in OverviewInput) error {
 	p := overviewPage{Runs: in.runs(), Searches: in.searches(), Unreadable: in.Unreadable}
 	p.Class, p.Headline, p.Lead = in.sum()
 	p.Icon = icons[p.Class]
+	p.Glance = glanceOf(p.Runs, in.Runs)
 	var err error
-	if p.Frame, err = framed(p.Headline, true); err != nil {
+	if p.Frame, err = framed(p.Headline); err != nil {
 		return err
 	}
 	return writePage(w, "overview.html.tmpl", p)
@@ -40,6 +41,7 @@ func Overview(w io.Writer, in OverviewInput) error {
 type overviewPage struct {
 	Frame                       frame
 	Class, Icon, Headline, Lead string
+	Glance                      *glance
 	Runs                        []overviewRow
 	Searches                    []overviewRow
 	Unreadable                  []string
@@ -61,7 +63,7 @@ func (in OverviewInput) runs() (rows []overviewRow) {
 	for i, o := range in.Runs {
 		r := o.Run
 		row := overviewRow{ID: fmt.Sprintf("run-%d", i+1), Name: o.Name, Page: o.Page, Title: r.Title(), Class: r.Verdict, Icon: icons[r.Verdict], Verdict: r.Verdict,
-			Sold: r.SoldOfStock(), Rate: reports.Thousands(int64(r.Throughput)), Main: r.MainKind(), Latency: r.LatencySummary(r.MainKind()), Broke: r.BrokeWord(), Without: r.Without(), Struck: r.FaultCounts()}
+			Sold: r.SoldOfStock(), Rate: reports.Thousands(int64(r.Throughput)), Main: r.MainKind(), Latency: r.LatencySummary(r.MainKind()), Broke: reports.Joined("; ", strings.Join(r.Broke(), ", "), reports.DeclaredNotSeen(r.NotSeen())), Without: r.Without(), Struck: r.FaultCounts()}
 		row.Surprise = r.Surprise()
 		if r.Verdict == reports.Pass {
 			row.Sentences = append(row.Sentences, upper(r.Seen())+strings.TrimPrefix(r.VersusDeclared(), ", as declared"))

@@ -34,15 +34,26 @@
       return [a, a + long / zoom];
     };
 
-    // Words that do not fit a bar, or would cover each other, are left out.
-    const sizes = new WeakMap();
+    // Words that do not fit a bar, that something is drawn upon, or that would cover each
+    // other, are left out.
+    const boxed = [...items, ...all('.badge, .lease', plot)].map(e => {
+      const share = name => parseFloat(e.getAttribute(name)) / 100, y = +e.getAttribute('y');
+      if (e.matches('.badge')) return { at: share('x'), dx: +e.firstElementChild.getAttribute('cx') - 9, long: 18, top: y - 8, bottom: y + 8 };
+      if (e.matches('.lease')) return { at: share('x'), dx: -1, long: 8, top: y - 4, bottom: y + 25 };
+      const text = e.querySelector('text'), base = text && y + +text.getAttribute('y');
+      return { item: e, at: share('x'), dx: 0, long: 0, wide: share('width'), top: y, bottom: y + +e.getAttribute('height'),
+        words: text && { dx: +text.getAttribute('x'), long: text.textContent.length * 6.4 + 6, top: base - 9, bottom: base + 3 } };
+    });
     const fit = () => {
-      for (const item of items) {
-        const text = item.querySelector('text');
-        if (!text) continue;
-        if (!sizes.has(text)) sizes.set(text, text.textContent.length * 6.4 + 18);
-        item.classList.toggle('tight', parseFloat(item.getAttribute('width')) / 100 * width() < sizes.get(text));
-      }
+      const w = width();
+      boxed.forEach((b, i) => {
+        if (!b.words) return;
+        const start = b.at * w + b.words.dx, end = start + b.words.long;
+        const upon = o => o.top < b.words.bottom && o.bottom > b.words.top && o.at * w + o.dx < end && o.at * w + o.dx + Math.max(o.long, (o.wide ?? 0) * w) > start;
+        let tight = end > (b.at + b.wide) * w;
+        for (let j = i + 1; !tight && j < boxed.length; j++) tight = upon(boxed[j]);
+        b.item.classList.toggle('tight', tight);
+      });
       const right = new Map();
       for (const word of words) {
         const box = word.querySelector('rect'), row = word.getAttribute('y'), long = +box.getAttribute('width');

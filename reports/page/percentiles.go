@@ -21,17 +21,8 @@ func percentileChart(title string, curves []percentileCurve) (chart, bool) {
 	var lines []line
 	nines := 1.0
 	for _, c := range curves {
-		l := line{name: c.name, class: c.class}
-		x := 0.0
-		for _, p := range c.points {
-			if p.Percent < 100 {
-				x = rarity(p.Percent)
-			} else {
-				x += 0.15 // the largest value, of which there is one
-			}
-			nines = max(nines, x)
-			l.points = append(l.points, point{x, max(p.MS, 0.001)})
-		}
+		l, most := percentileLine(c.name, c.class, c.points)
+		nines = max(nines, most)
 		if len(l.points) > 0 {
 			lines = append(lines, l)
 		}
@@ -57,6 +48,20 @@ func percentileChart(title string, curves []percentileCurve) (chart, bool) {
 	c.Foot = "to the right: the share of operations that were faster"
 	c.Rows = percentileRows(curves)
 	return c, true
+}
+
+// percentileLine is a distribution as a curve, and the largest place in it.
+func percentileLine(name, class string, points []reports.Quantile) (l line, most float64) {
+	l = line{name: name, class: class}
+	for _, p := range points {
+		if p.Percent < 100 {
+			most = rarity(p.Percent)
+		} else {
+			most += 0.15 // the largest value, of which there is one
+		}
+		l.points = append(l.points, point{most, max(p.MS, 0.001)})
+	}
+	return l, most
 }
 
 // rarity is log10 of 1/(1-q): 1 for 90 %, 2 for 99 %.

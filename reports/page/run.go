@@ -101,7 +101,7 @@ func (in RunInput) page() (p runPage, err error) {
 	}
 	p.Properties, p.Faults, p.Phases = propertyRows(r), faultRows(r), phaseRows(r)
 	p.Numbers, p.Refusals, p.Notes = numbersOf(r), refusalsOf(r), remarksOn(r)
-	p.Frame, err = framed(p.Headline, true)
+	p.Frame, err = framed(p.Headline)
 	return p, err
 }
 
@@ -263,6 +263,7 @@ func numbersOf(r *reports.Run) (list []number) {
 			add("commands an acquisition", strconv.FormatFloat(float64(r.Commands)/float64(r.Acquired), 'f', 1, 64))
 		}
 	}
+	list = append(list, serverNumbers(r.Servers)...)
 	if r.Fairness > 0 {
 		add("fairness (Jain's index: 1 is fair)", strconv.FormatFloat(r.Fairness, 'f', 2, 64))
 	}

@@ -191,31 +191,40 @@ func aComparison() reports.Comparison {
 	for _, name := range names {
 		c.Contenders = append(c.Contenders, reports.Contender{Lock: name, Sale: "plain"})
 	}
-	for j, faults := range [][]string{nil, {"freeze holder 400ms 2%"}} {
-		c.Configurations = append(c.Configurations, reports.Configuration{Target: "process", ServerVersion: "7.0.15", Faults: faults, Fastest: 0, Control: reports.Control{Contender: reports.Contender{Lock: "none", Sale: "plain"}, Of: variant.Sale, Property: variant.NoOversell, Runs: 3, Caught: 3, Why: "sold 700 of 500"}})
+	estimate := func(v float64) *reports.RatioEstimate {
+		low, high := v*0.8, v*1.2
+		return &reports.RatioEstimate{Ratio: v, Low: &low, High: &high, Rounds: 3}
+	}
+	for j, faults := range [][]string{nil, {"freeze holder 400ms 2%"}, nil} {
+		clients := "--clients=" + []string{"10", "10", "1000"}[j]
+		c.Configurations = append(c.Configurations, reports.Configuration{Target: "process", ServerVersion: "7.0.15", Swept: []string{clients}, Faults: faults, Fastest: 0, Control: reports.Control{Contender: reports.Contender{Lock: "none", Sale: "plain"}, Of: variant.Sale, Property: variant.NoOversell, Runs: 3, Caught: 3, Why: "sold 700 of 500"}})
 		for i := range names {
 			if i == 3 && j == 1 {
 				continue // cannot run there
 			}
-			x := reports.ComparisonCell{Contender: i, Configuration: j, Outcome: reports.NoViolation, Expected: reports.Pass, AsDeclared: true, Runs: 3, Throughput: *spread(float64(4000 / (i + 1))), Ratio: spread(1 / float64(i+1)),
+			x := reports.ComparisonCell{Contender: i, Configuration: j, Outcome: reports.NoViolation, Expected: reports.Pass, AsDeclared: true, Runs: 3, Throughput: *spread(float64(4000 / (i + 1))), Ratio: spread(1 / float64(i+1)), Estimate: estimate(1 / float64(i+1)),
 				Request: latency(float64(i + 1)), RequestAlone: latency(0.1), Fairness: 0.6, LongestWaitMS: 120, CommandsPerAcquisition: 5.5, Stock: 500, Sold: spread(500), Dirs: []string{"r1/01 a#b?", "r2"}}
 			if i == 1 {
 				x.Outcome, x.Expected = reports.Broke, reports.Violated
 				x.Broken = []reports.BrokenPromise{{Of: variant.Sale, Property: variant.NoOversell, Runs: 3, Count: 900, SoonestMS: 4.2, MedianMS: 6, Why: "sold 900 of 500"}}
 				x.Rounds = []reports.ComparedRun{{Round: 1, Verdict: reports.Violated, Dir: "r2"}}
 			}
+			if i == 0 || i == 3 {
+				x.Rank, x.Tied = 1+i/2, i == 3
+			}
 			if i == 2 && j == 1 {
-				x.Outcome, x.Why, x.Ratio, x.AsDeclared = reports.Undecided, "the fault never struck", nil, false
+				x.Outcome, x.Why, x.Ratio, x.Estimate, x.AsDeclared = reports.Undecided, "the fault never struck", nil, nil, false
 			}
 			c.Cells = append(c.Cells, x)
 		}
 	}
+	c.Recommended = c.Recommend()
 	return c
 }
 
 func pagesForTest(*testing.T) map[string]func(io.Writer) error {
 	pages := map[string]func(io.Writer) error{}
-	for name, in := range map[string]RunInput{"seckill": takenOver(), "fault": frozen(), "queue": handedTwice(), "ids": givenTwice()} {
+	for name, in := range map[string]RunInput{"seckill": takenOver(), "fault": frozen(), "queue": handedTwice(), "ids": givenTwice(), "servers": served()} {
 		pages[name] = func(w io.Writer) error { return Run(w, in) }
 	}
 	pages["comparison"] = func(w io.Writer) error { return Comparison(w, aComparison()) }
@@ -229,6 +238,7 @@ func pagesForTest(*testing.T) map[string]func(io.Writer) error {
 		}
 		return Overview(w, in)
 	}
+	pages["difference"] = func(w io.Writer) error { return Difference(w, differing()) }
 	return pages
 }
 
@@ -470,7 +480,7 @@ func TestComparisonPage(t *testing.T) {
 	if err := Comparison(&b, c); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`href="r1/01%20a%23b%3F/report.html"`, "Inconclusive: 1 outcome of 7 undecided", "sold 900 of 500", "cannot run here", "oversell compare --seed 7", "One client alone", `id="c0-1"`} {
+	for _, want := range []string{`href="r1/01%20a%23b%3F/report.html"`, "Inconclusive: 1 outcome of 11 undecided", "sold 900 of 500", "cannot run here", "oversell compare --seed 7", "one client alone", `id="c0-1"`, "By the number of clients: process 7.0.15, no fault", "0.50× (0.40–0.60)", "2= ", "No violation seen in any configuration, fastest first: lua-release"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("the page lacks %q", want)
 		}
@@ -482,11 +492,11 @@ func TestComparisonPage(t *testing.T) {
 	}{
 		{func(c *reports.Comparison) {
 			c.Cells[0].AsDeclared, c.Cells[0].Outcome = false, reports.Broke
-		}, reports.Violated, "1 of 7 outcomes is not as declared"},
+		}, reports.Violated, "1 of 11 outcomes is not as declared"},
 		{func(c *reports.Comparison) { c.Configurations[0].Control.Caught = 0 }, reports.Inconclusive, "Inconclusive: the control was not caught in 1 configuration"},
 		{func(c *reports.Comparison) {
 			c.Cells = slices.DeleteFunc(c.Cells, func(x reports.ComparisonCell) bool { return x.Outcome == reports.Undecided })
-		}, reports.Pass, "All 6 outcomes are as promises and flaws declare"},
+		}, reports.Pass, "All 10 outcomes are as promises and flaws declare"},
 		{func(c *reports.Comparison) { c.Interrupted = true }, reports.Inconclusive, "Inconclusive: the comparison was stopped before its end"},
 	} {
 		c := aComparison()
@@ -548,5 +558,96 @@ func TestScales(t *testing.T) {
 		if got := quantileName(rarity(percent)); got != want {
 			t.Errorf("%v is written %q", percent, got)
 		}
+	}
+}
+
+// TestLanesAreOfThoseWhoMatter: after the story's come the clients who had something in
+// their hands, in the order in which they came in; who only waits is counted.
+func TestLanesAreOfThoseWhoMatter(t *testing.T) {
+	in := takenOver()
+	s := storyOf(in.History, &in.Run)
+	sc := sceneOf(in.History, s, window{from: 0, to: 23 * ms, first: -1, about: 11 * ms})
+	if want := []int32{4, 13, 0, 1, 2, 3}; !slices.Equal(sc.clients, want) { // the next four are served at 20, 21, 22 and 23 ms
+		t.Errorf("lanes of %v; want %v", sc.clients, want)
+	}
+	if sc.others != 0 || sc.waiting != 16 { // of the other 20 clients, four are served
+		t.Errorf("%d others and %d who wait; want 0 and 16", sc.others, sc.waiting)
+	}
+	if got, want := sc.leftOut(), "16 more clients that only asked and waited are not shown"; got != want {
+		t.Errorf("it says %q; want %q", got, want)
+	}
+}
+
+// TestMomentaryFaultIsSeenAmongHandOvers: the time round a fault that takes no time holds
+// some hand-overs before it and after it.
+func TestMomentaryFaultIsSeenAmongHandOvers(t *testing.T) {
+	in := givenTwice()
+	in.History.Ops = append(in.History.Ops, history.Op{Client: 2, Kind: history.Fault, Arg: history.Text("crash"), Outcome: history.OK, Call: 30 * ms, Return: 30 * ms})
+	if w := windowOf(in.History, story{}); w.from > 19*ms || w.to < 42*ms || w.first != 2 {
+		t.Errorf("from %v to %v of client %d; want 12 numbers before and 12 after, of client 2", w.from, w.to, w.first)
+	}
+}
+
+// TestShadeIsWhereTheFaultActed: what disturbs a server shades the charts, what strikes
+// one client is a mark, and what comes after the load is not there.
+func TestShadeIsWhereTheFaultActed(t *testing.T) {
+	in := frozen()
+	in.History.Ops = append(in.History.Ops, history.Op{Client: -1, Kind: history.Fault, Key: history.Text("kill"), Outcome: history.OK, Call: time.Second, Return: 2 * time.Second})
+	s := seriesOf(in.History, &in.Run)
+	if want := [][2]time.Duration{{300 * ms, s.end}}; !slices.Equal(s.faults, want) {
+		t.Errorf("shades %v; want %v", s.faults, want)
+	}
+	if want := [][2]time.Duration{{2 * ms, 402 * ms}}; !slices.Equal(s.struck, want) {
+		t.Errorf("marks %v; want %v", s.struck, want)
+	}
+	for _, b := range s.charts(&in.Run)[0].Bands {
+		if b.Class == "struck" && b.H == plotHeight {
+			t.Errorf("a fault at one client shades all: %+v", b)
+		}
+	}
+}
+
+// TestSoldOutIsExplained: where the median jumps when the stock is gone, the page says
+// what the jump comes from; where it does not jump, nothing.
+func TestSoldOutIsExplained(t *testing.T) {
+	sale := func(waited time.Duration) RunInput {
+		h := promising("seckill", exclusion, history.Promise{Of: variant.Sale, Property: variant.NoOversell})
+		h.Sale, h.Stock = "plain", 20
+		var ops []history.Op
+		for i := range 30 {
+			client, start, asked, buys := 1, time.Duration(i+1)*ms, time.Duration(i+1)*ms-20*time.Microsecond, func(op *history.Op) { op.Arg = history.Int(int64(i)) }
+			if i >= 20 {
+				client, asked = i, max(0, start-waited)
+				buys = func(op *history.Op) {
+					op.Arg, op.Outcome, op.Reason = history.Int(int64(i)), history.Refused, history.SoldOut
+				}
+			}
+			ops = append(ops, at(client, history.Acquire, asked, start, nil), at(client, history.Buy, start, start+ms/2, buys))
+		}
+		return recording(h, ops...).judged(reports.Pass, reports.Property{Of: variant.Lock, Name: variant.MutualExclusion, Result: reports.Holds})
+	}
+	note := func(in RunInput) (note string, marks int) {
+		s := seriesOf(in.History, &in.Run)
+		for _, c := range s.charts(&in.Run) {
+			marks += len(c.Marks)
+			note += c.Note
+		}
+		return note, marks
+	}
+	got, marks := note(sale(20 * ms))
+	for _, want := range []string{"gone at 20.500 ms", "is 0.02 ms", "after it 20 ms (20 and 10 of them)", "95 % of them were of the buyer who had just been served"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the note %q lacks %q", got, want)
+		}
+	}
+	if marks != 3 {
+		t.Errorf("%d marks; want one in each chart", marks)
+	}
+	if got, _ := note(sale(20 * time.Microsecond)); got != "" {
+		t.Errorf("no jump is explained: %q", got)
+	}
+	open := takenOver()
+	if s := seriesOf(open.History, &open.Run); s.gone != nil {
+		t.Errorf("nobody was told that nothing was left, and it is gone at %v", s.gone.at)
 	}
 }

@@ -30,7 +30,11 @@ type series struct {
 	several bool
 	// oversold is when more had been sold than there was; 0: never.
 	oversold time.Duration
-	faults   [][2]time.Duration
+	// faults are when the servers or the wire were disturbed for all, and struck when a
+	// fault was on for one client only.
+	faults, struck [][2]time.Duration
+	// gone is when the stock was, and what that changed; nil if it was never gone.
+	gone *soldOut
 }
 
 // A curve has so many points at most; quantiles need more operations each.
@@ -42,7 +46,7 @@ const (
 
 // seriesOf reads a history once.
 func seriesOf(h *history.History, r *reports.Run) series {
-	s := series{timedKind: kindNamed(r.MainKind()), rated: kindNamed(usefulKind(r))}
+	s := series{timedKind: kindNamed(r.MainKind()), rated: kindNamed(r.UsefulKind())}
 	s.end = endOf(h)
 	if s.end <= 0 {
 		return s
@@ -58,7 +62,7 @@ func seriesOf(h *history.History, r *reports.Run) series {
 		case op.Kind == history.ReadState || op.Kind == history.Join || op.Reason == history.Stopped:
 			continue
 		case op.Kind == history.Fault:
-			s.faults = append(s.faults, [2]time.Duration{op.Call, min(faultEnd(*op), s.end)})
+			s.disturbed(op)
 			continue
 		case op.Kind == history.Buy || op.Kind == history.Refund:
 			st.add(op)
@@ -83,8 +87,21 @@ func seriesOf(h *history.History, r *reports.Run) series {
 	if s.several || !measuredBroken(r, variant.Sale, variant.NoOversell) {
 		s.oversold = 0 // the verdict says so, and a page never more than it
 	}
-	s.faults = mergedBands(s.faults, s.end/mostPoints)
+	s.faults, s.struck = mergedBands(s.faults, s.end/mostPoints), mergedBands(s.struck, s.end/mostPoints)
+	s.gone = soldOutIn(h, s.timedKind)
 	return s
+}
+
+// disturbed notes a fault. What began after the load disturbed nothing.
+func (s *series) disturbed(op *history.Op) {
+	on := [2]time.Duration{op.Call, min(faultEnd(*op), s.end)}
+	switch {
+	case op.Call > s.end:
+	case op.Client < 0:
+		s.faults = append(s.faults, on)
+	default:
+		s.struck = append(s.struck, on)
+	}
 }
 
 // endOf is when the last of the clients' operations ended.
@@ -217,16 +234,6 @@ func kindNamed(name string) history.Kind {
 	return k
 }
 
-// usefulKind is the operation that does what the run is for.
-func usefulKind(r *reports.Run) string {
-	for _, kind := range []string{"buy", "pop", "submit", "next-id", "acquire"} {
-		if _, ok := r.Latency[kind]; ok {
-			return kind
-		}
-	}
-	return "acquire"
-}
-
 // charts are the pictures of a run over time.
 func (s *series) charts(r *reports.Run) (all []chart) {
 	if s.end <= 0 {
@@ -238,35 +245,43 @@ func (s *series) charts(r *reports.Run) (all []chart) {
 		all = append(all, s.stockChart(r, x, when))
 	}
 	rate := []line{{name: "done", class: seriesClass(0), points: s.rate}}
-	c := newChart(rateTitle[usefulKind(r)], "a second", rate, x, fromZero(highest(rate)), when, amount)
+	c := newChart(r.UsefulWork(), "a second", rate, x, fromZero(highest(rate)), when, amount)
 	c.Label = fmt.Sprintf("%s over time: %s at the most, in %s", c.Title, amount(highest(rate))+" a second", moment(s.end))
 	all = append(all, s.timed(c, rate, when, amount))
+	all = append(all, s.serverCharts(r, x, when)...)
 
 	lat := []line{{name: "p99", class: seriesClass(1), points: s.p99}, {name: "p50", class: seriesClass(0), points: s.p50}}
 	c = newChart("Latency of "+r.MainKind(), "ms", lat, x, logScale(ys(lat)), when, millisAxis)
 	c.Label = fmt.Sprintf("Latency of %s over time; p99 is %s at the most", r.MainKind(), millisAxis(highest(lat))+" ms")
+	c.Note = s.gone.note()
 	return append(all, s.timed(c, lat, when, millisAxis))
 }
-
-// rateTitle names what is done, by the kind of operation.
-var rateTitle = map[string]string{"buy": "Purchases", "pop": "Deliveries", "submit": "Tasks submitted", "next-id": "Numbers given", "acquire": "Acquisitions"}
 
 // timed adds what all charts over time have.
 func (s *series) timed(c chart, lines []line, when, format func(float64) string) chart {
 	c.XTicks, c.XName = timeTicks(0, s.end), "time"
 	c.Rows = figures(lines, 20, when, format)
-	for i, f := range s.faults {
-		if i == mostPoints {
-			break
-		}
-		a, b := 100*float64(f[0])/float64(s.end), 100*float64(f[1])/float64(s.end)
-		x, w, text := percent(a), percent(max(b-a, 0.1)), "a fault, "+moment(f[0])+" to "+moment(f[1])
+	for _, f := range s.faults[:min(len(s.faults), mostPoints)] {
+		x, w, text := s.within(f, "a fault, ")
 		c.Bands = append(c.Bands, chartBand{x, w, 0, plotHeight, "shade", text}, chartBand{x, w, 0, 9, "fault", text})
+	}
+	for _, f := range s.struck[:min(len(s.struck), mostPoints)] {
+		x, w, text := s.within(f, "a fault at one client, ")
+		c.Bands = append(c.Bands, chartBand{x, w, 0, 9, "struck", text})
 	}
 	if len(s.faults) > 0 {
 		c.Keys = append(c.Keys, key{"fault", "a fault was on"})
 	}
-	return c
+	if len(s.struck) > 0 {
+		c.Keys = append(c.Keys, key{"struck", "a fault struck one client"})
+	}
+	return s.gone.marked(c, s.end)
+}
+
+// within is where a length of time is in a chart, and what it is.
+func (s *series) within(f [2]time.Duration, what string) (x, w, text string) {
+	a, b := 100*float64(f[0])/float64(s.end), 100*float64(f[1])/float64(s.end)
+	return percent(a), percent(max(b-a, 0.1)), what + moment(f[0]) + " to " + moment(f[1])
 }
 
 func (s *series) stockChart(r *reports.Run, x scale, when func(float64) string) chart {
@@ -284,33 +299,38 @@ func (s *series) stockChart(r *reports.Run, x scale, when func(float64) string) 
 	}
 	y := fromZero(max(highest(lines), 1))
 	c := newChart("Stock and sales", "pieces", lines, x, y, when, amount)
-	c = s.timed(c, lines[:2], when, amount)
 	c.Label = fmt.Sprintf("Stock over time: %s sold of %s", amount(s.sold[len(s.sold)-1].Y), amount(stock))
 	if s.oversold > 0 {
 		at := 100 * float64(s.oversold) / float64(s.end)
-		c.Marks = append(c.Marks, moments(at, int((1-y.at(stock))*plotHeight), "oversold from "+moment(s.oversold)))
+		c.Marks = append(c.Marks, moments(at, int((1-y.at(stock))*plotHeight), "alarm", "oversold from "+moment(s.oversold)))
 		c.Label += ", more than there was from " + moment(s.oversold)
 		c.Bands = append(c.Bands, chartBand{percent(0), percent(100), 0, int((1 - y.at(stock)) * plotHeight), "beyond", "more than the stock"})
 		c.Keys = append(c.Keys, key{"beyond", "more than the stock"})
 	}
+	c = s.timed(c, lines[:2], when, amount)
 	for i := range c.Rows { // the stock is the same in all of them
 		c.Rows[i] = append(c.Rows[i], amount(stock))
 	}
 	return c
 }
 
+// smallChart is the width of a chart's plot on a small screen, in pixels.
+const smallChart = 296
+
 // moments is a mark at a place of a chart, with words beside it.
-func moments(share float64, y int, text string) chartMark {
+func moments(share float64, y int, class, text string) chartMark {
 	w := textWidth(text) + 12
 	left := 10
 	if share > 50 {
 		left = -10 - w
 	}
+	at := share * smallChart / 100 // inside the plot also on a small screen
+	left = max(min(left, int(smallChart-at)-w), -int(at))
 	top := -24
 	if y < 30 {
 		top = 8
 	}
-	return chartMark{percent(share), y, pill{rect{left, top, w, 18, "alarm"}, left + w/2, top + 13, text}}
+	return chartMark{percent(share), y, pill{rect{left, top, w, 18, class}, left + w/2, top + 13, text}}
 }
 
 func highest(lines []line) (most float64) {

@@ -132,6 +132,9 @@ func (sc *scene) leftOut() (s string) {
 	if sc.others > 0 {
 		s = reports.Count(int64(sc.others), "more client") + " at work in this time " + isOrAre(sc.others) + " left out"
 	}
+	if sc.waiting > 0 {
+		s = reports.Joined(", ", s, reports.Count(int64(sc.waiting), "more client")+" that only asked and waited "+isOrAre(sc.waiting)+" not shown")
+	}
 	if sc.unmarked > 0 {
 		if s != "" {
 			s += ", "
@@ -143,7 +146,7 @@ func (sc *scene) leftOut() (s string) {
 			s += ", and "
 		}
 		s += reports.Count(int64(sc.left), "operation") + " of those shown"
-		if sc.others == 0 || sc.unmarked > 0 {
+		if sc.others == 0 || sc.waiting > 0 || sc.unmarked > 0 {
 			s += " " + isOrAre(sc.left) + " left out"
 		}
 	}
@@ -469,6 +472,11 @@ func (d *sketch) badges() {
 			}
 			b := sign{X: percent(d.share(at)), Y: y, Text: strconv.Itoa(i + 1), Label: d.class(op.Client)}
 			place := d.share(at) * smallPlot / 100
+			if place < badgeWidth/2 { // not half outside
+				b.Shift = int(math.Ceil(badgeWidth/2 - place))
+			} else if room := smallPlot - badgeWidth/2 - place; room < 0 {
+				b.Shift = int(math.Floor(room))
+			}
 			for _, other := range taken[y] { // in the order of time
 				if room := other + badgeWidth - place; room > float64(b.Shift) {
 					b.Shift = int(math.Ceil(room))

@@ -19,15 +19,25 @@ type window struct {
 	why string
 }
 
-// What a timeline shows at most: a page is to be read.
+// What a timeline shows at most: a page is to be read. With fewer lanes than few, some
+// of clients that only wait are shown, too.
 const (
 	mostLanes = 12
+	fewLanes  = 4
 	mostMarks = 1500
 )
 
 // windowOf chooses the window: round the story if there is one, else round the first
 // fault, else where the most hands change.
 func windowOf(h *history.History, s story) window {
+	w := momentOf(h, s)
+	if end := endOf(h); end > w.from {
+		w.to = min(w.to, end) // there is nothing after it
+	}
+	return w
+}
+
+func momentOf(h *history.History, s story) window {
 	switch fault := firstFault(h); {
 	case len(s.ops) > 0:
 		w := spanned(s.deeds())
@@ -36,9 +46,36 @@ func windowOf(h *history.History, s story) window {
 	case fault != nil:
 		w := spanned([]history.Op{*fault})
 		w.about, w.first, w.why = fault.Call, fault.Client, "the time round the first fault"
+		if faultEnd(*fault)-fault.Call < time.Millisecond { // a moment, which says nothing by itself
+			w.widen(h)
+		}
 		return w
 	}
 	return busiest(h)
+}
+
+// widen makes a window hold half as many hand-overs as the busiest has before the moment
+// that matters, and as many after it.
+func (w *window) widen(h *history.History) {
+	kind := mainHandOver(h)
+	var before []time.Duration
+	after, last := 0, w.about
+	for i := range h.Ops {
+		op := &h.Ops[i]
+		switch {
+		case op.Kind != kind || op.Outcome != history.OK:
+		case op.Return <= w.about:
+			before = append(before, op.Return)
+		case after < changes/2:
+			after, last = after+1, op.Return
+		}
+	}
+	first := w.about
+	if n := len(before); n > 0 {
+		first = before[max(0, n-changes/2)]
+	}
+	margin := (last - first) / 8
+	w.from, w.to = min(w.from, max(0, first-margin)), max(w.to, last+margin)
 }
 
 func firstFault(h *history.History) *history.Op {
@@ -70,16 +107,18 @@ func spanned(ops []history.Op) window {
 const changes = 24
 
 // busiest is the window in which so many hand-overs took the shortest time, counted
-// by how many clients took part in them.
+// by how many clients took part in them. What comes after the last purchase does not
+// count: then everybody comes once more, to be told that nothing is left.
 func busiest(h *history.History) window {
 	kind := mainHandOver(h)
 	w := window{why: "a busy moment", first: -1}
 	var at []time.Duration
 	var by []int32
+	over := lastPurchase(h)
 	taking, best, bestLong := map[int32]int{}, 0, history.Forever
 	for i := range h.Ops {
 		op := &h.Ops[i]
-		if op.Kind != kind || op.Outcome != history.OK {
+		if op.Kind != kind || op.Outcome != history.OK || op.Return > over {
 			continue
 		}
 		at, by = append(at, op.Return), append(by, op.Client)
@@ -100,6 +139,17 @@ func busiest(h *history.History) window {
 	w.from, w.to = max(0, w.from-margin), w.to+margin
 	w.about = (w.from + w.to) / 2
 	return w
+}
+
+// lastPurchase is when the last purchase that succeeded was answered; Forever where
+// nothing is bought.
+func lastPurchase(h *history.History) time.Duration {
+	for i := len(h.Ops) - 1; i >= 0; i-- {
+		if op := &h.Ops[i]; op.Kind == history.Buy && op.Outcome == history.OK && op.Reason == history.NoReason {
+			return op.Return
+		}
+	}
+	return history.Forever
 }
 
 // handOvers are the kinds of operations by which something comes into a client's
@@ -151,9 +201,9 @@ type scene struct {
 	window
 	// clients are the lanes, those of the story first.
 	clients []int32
-	// others is how many more clients were at work, and left how many operations of
-	// the clients shown are left out.
-	others, left int
+	// others is how many more clients were at work, waiting how many more only asked and
+	// waited, and left how many operations of the clients shown are left out.
+	others, waiting, left int
 	// unmarked is how many clashes are not marked.
 	unmarked int
 	ops      []history.Op
@@ -167,16 +217,16 @@ func sceneOf(h *history.History, s story, w window) scene {
 	stays := staysIn(h, w)
 	sc := scene{window: w}
 	idle := idleLock(&h.Header, s)
-	busy := map[int32]int{}
+	part := cast{}
 	for i := range h.Ops {
-		if op := &h.Ops[i]; w.shows(op) && op.Client >= 0 && !idle(op) {
-			busy[op.Client]++
+		if op := &h.Ops[i]; w.shows(op) && op.Client >= 0 && op.Kind != history.Fault && !idle(op) {
+			part.add(op.Client, sc.roleOf(op))
 		}
 	}
-	for _, st := range stays {
-		busy[st.client] += 1000 // who has something in its hands comes before who waits
+	for i := range stays {
+		part.add(stays[i].client, role{holds, sc.far(stays[i].core()), stays[i].from})
 	}
-	sc.choose(s, busy)
+	sc.choose(s, part)
 	lane := map[int32]bool{}
 	for _, c := range sc.clients {
 		lane[c] = true
@@ -255,8 +305,53 @@ func (w window) shows(op *history.Op) bool {
 	return op.Kind != history.ReadState && op.Kind != history.Join && op.Call <= w.to && end >= w.from
 }
 
-// choose picks the lanes.
-func (sc *scene) choose(s story, busy map[int32]int) {
+// role is what a client does in a window, how far from the moment that matters, and
+// since when.
+type role struct {
+	doing      doing
+	far, since time.Duration
+}
+
+// doing is what says more of a client, the most first.
+type doing int
+
+const (
+	holds doing = iota // it has something in its hands
+	works              // it does something
+	waits              // it only asks, and waits
+)
+
+// roleOf is what an operation makes of its client.
+func (sc *scene) roleOf(op *history.Op) role {
+	if op.Kind == history.Acquire || op.Kind == history.Take || op.Outcome != history.OK {
+		return role{waits, 0, op.Call}
+	}
+	return role{works, sc.far(op.Call, op.Return), op.Call}
+}
+
+// before tells which of two says more.
+func (r role) before(other role) int {
+	return cmp.Or(cmp.Compare(r.doing, other.doing), cmp.Compare(r.far, other.far))
+}
+
+// cast are the clients in a window with what says most of each.
+type cast map[int32]role
+
+// add notes that a client had a role.
+func (c cast) add(client int32, r role) {
+	known, met := c[client]
+	switch {
+	case !met || r.doing < known.doing:
+		c[client] = r
+	case r.doing == known.doing:
+		c[client] = role{r.doing, min(known.far, r.far), min(known.since, r.since)}
+	}
+}
+
+// choose picks the lanes: those of the story, then those who had something in their
+// hands nearest to the moment that matters, in the order in which they come in. Who only
+// waits is counted.
+func (sc *scene) choose(s story, part cast) {
 	for _, op := range s.ops {
 		if op.Client >= 0 && op.Kind != history.Fault && !slices.Contains(sc.clients, op.Client) && len(sc.clients) < mostLanes {
 			sc.clients = append(sc.clients, op.Client)
@@ -266,16 +361,22 @@ func (sc *scene) choose(s story, busy map[int32]int) {
 		sc.clients = append(sc.clients, sc.first)
 	}
 	var rest []int32
-	for c := range busy {
+	active := 0
+	for c, r := range part {
 		if !slices.Contains(sc.clients, c) {
 			rest = append(rest, c)
+			if r.doing != waits {
+				active++
+			}
 		}
 	}
-	slices.SortFunc(rest, func(a, b int32) int { return cmp.Or(cmp.Compare(busy[b], busy[a]), cmp.Compare(a, b)) })
-	n := min(len(rest), mostLanes-len(sc.clients))
-	slices.Sort(rest[:n])
-	sc.clients = append(sc.clients, rest[:n]...)
-	sc.others = len(rest) - n
+	slices.SortFunc(rest, func(a, b int32) int { return cmp.Or(part[a].before(part[b]), cmp.Compare(a, b)) })
+	n := min(max(active, fewLanes-len(sc.clients)), len(rest), mostLanes-len(sc.clients))
+	chosen := rest[:n]
+	sc.others = max(0, active-n)
+	sc.waiting = len(rest) - n - sc.others
+	slices.SortFunc(chosen, func(a, b int32) int { return cmp.Or(cmp.Compare(part[a].since, part[b].since), cmp.Compare(a, b)) })
+	sc.clients = append(sc.clients, chosen...)
 }
 
 // thin leaves out what is farthest from the moment that matters, and waits first.

@@ -11,89 +11,234 @@ import (
 	"oversell/variant"
 )
 
-// Catalogue writes c for people.
+// Catalogue writes an overview of c: a table for each section and, below it, once, what its
+// entries share.
 func (t Terminal) Catalogue(c reports.Catalogue) error {
 	c = printable.Of(c)
-	var b strings.Builder
-	if len(c.Scenarios) > 0 {
-		b.WriteString("\nScenarios\n")
+	s := t.sheet()
+	scenarios(s, c.Scenarios)
+	for _, k := range kindsOf(c) {
+		overview(s, k)
 	}
-	for _, s := range c.Scenarios {
-		fmt.Fprintf(&b, "  %-20s %s\n", s.Name, s.Summary)
-		if s.Source != "" {
-			fmt.Fprintf(&b, "  %-20s source: %s\n", "", s.Source)
-		}
-		for _, p := range s.Promises {
-			fmt.Fprintf(&b, "  %-20s promises of the %s, whatever the variant: %s\n", "", p.Of, p.Property)
-		}
-	}
-	variants(&b, "Locks", c.Locks)
-	variants(&b, "Sales", c.Sales)
-	variants(&b, "Queues", c.Queues)
-	variants(&b, "Number generators", c.IDs)
-	variants(&b, "Task dispatch", c.Dispatches)
-	listFaults(&b, c.Faults)
-	if len(c.Properties) > 0 {
-		b.WriteString("\nProperties\n")
-	}
-	for _, p := range c.Properties {
-		fmt.Fprintf(&b, "  %-20s %s: %s\n", p.Name, p.Of, p.Promise)
-	}
-	_, err := fmt.Fprint(t.W, strings.TrimPrefix(b.String(), "\n"))
-	return err
+	faults(s, c.Faults)
+	properties(s, c.Properties)
+	return t.show(s)
 }
 
-func listFaults(b *strings.Builder, fs []reports.FaultInfo) {
-	if len(fs) > 0 {
-		b.WriteString("\nFaults\n")
+// CatalogueDetails writes all that is known of the entries of c.
+func (t Terminal) CatalogueDetails(c reports.Catalogue) error {
+	c = printable.Of(c)
+	s := t.sheet()
+	scenarios(s, c.Scenarios)
+	for _, k := range kindsOf(c) {
+		for _, v := range k.variants {
+			details(s, v)
+		}
 	}
-	for _, f := range fs {
-		fmt.Fprintf(b, "  %s (%s)\n    %s\n    %s\n", f.Name, f.Level, f.Summary, f.Syntax)
+	for _, f := range c.Faults {
+		s.entry(f.Name+" ("+f.Level+")", f.Summary, "syntax: "+f.Syntax)
+	}
+	properties(s, c.Properties)
+	return t.show(s)
+}
+
+// entry writes a headed paragraph, of the lines that are not empty.
+func (s *sheet) entry(head string, lines ...string) {
+	s.section(head)
+	for _, line := range lines {
+		if line != "" {
+			s.linef("  %s", line)
+		}
 	}
 }
 
-func variants(b *strings.Builder, title string, vs []reports.VariantInfo) {
-	if len(vs) > 0 {
-		fmt.Fprintf(b, "\n%s\n", title)
+// section writes a headline, after an empty line unless it is the first.
+func (s *sheet) section(head string) {
+	if s.Len() > 0 {
+		s.linef("")
 	}
-	for _, v := range vs {
-		fmt.Fprintf(b, "  %s (%s)\n    %s\n", v.Name, v.Source, v.Summary)
-		fmt.Fprintf(b, "    promises: %s\n", cmp.Or(join(v.Promises), "nothing"))
-		if len(v.Can) > 0 {
-			fmt.Fprintf(b, "    can: %s\n", strings.Join(v.Can, ", "))
+	s.linef("%s", head)
+}
+
+// kind is a section of variants.
+type kind struct {
+	title, section string
+	variants       []reports.VariantInfo
+}
+
+func kindsOf(c reports.Catalogue) []kind {
+	all := []kind{
+		{"Locks", "locks", c.Locks}, {"Sales", "sales", c.Sales}, {"Queues", "queues", c.Queues},
+		{"Number generators", "ids", c.IDs}, {"Task dispatch", "dispatches", c.Dispatches},
+	}
+	return slices.DeleteFunc(all, func(k kind) bool { return len(k.variants) == 0 })
+}
+
+func scenarios(s *sheet, all []reports.ScenarioInfo) {
+	if len(all) == 0 {
+		return
+	}
+	s.section("Scenarios")
+	table[reports.ScenarioInfo]{indent: "  ", columns: []column[reports.ScenarioInfo]{
+		{cell: func(x reports.ScenarioInfo) string { return x.Name }},
+		{prose: true, cell: func(x reports.ScenarioInfo) string {
+			lines := []string{x.Summary}
+			if x.Source != "" {
+				lines = append(lines, "source: "+x.Source)
+			}
+			for _, p := range x.Promises {
+				lines = append(lines, fmt.Sprintf("promises of the %s, whatever the variant: %s", p.Of, p.Property))
+			}
+			return strings.Join(lines, "\n")
+		}},
+	}}.write(s, all)
+}
+
+func properties(s *sheet, all []variant.PropertyInfo) {
+	if len(all) == 0 {
+		return
+	}
+	s.section("Properties")
+	table[variant.PropertyInfo]{indent: "  ", columns: []column[variant.PropertyInfo]{
+		{cell: func(p variant.PropertyInfo) string { return string(p.Name) }},
+		{cell: func(p variant.PropertyInfo) string { return string(p.Of) }},
+		{prose: true, cell: func(p variant.PropertyInfo) string { return p.Promise }},
+	}}.write(s, all)
+}
+
+// overview writes a row for each variant and, below, once, what several of them share.
+func overview(s *sheet, k kind) {
+	common := k.common()
+	s.section(k.title)
+	table[reports.VariantInfo]{indent: "  ", columns: []column[reports.VariantInfo]{
+		{title: "NAME", cell: func(v reports.VariantInfo) string { return v.Name }},
+		{title: "WHAT IT IS", prose: true, cell: func(v reports.VariantInfo) string { return v.Summary }},
+		{title: "BREAKS UNDER", rank: 1, prose: true, cell: func(v reports.VariantInfo) string {
+			said := conditions(v.Flaws, func(f variant.Flaw) bool { return slices.Contains(common, f.Why) })
+			return strings.Join(conditions(v.Flaws, func(f variant.Flaw) bool { return !slices.Contains(said, condition(f)) }), ", ")
+		}},
+	}}.write(s, k.variants)
+	var names []string
+	for _, v := range k.variants {
+		names = append(names, v.Name)
+	}
+	s.linef("")
+	s.traits("  promises", names, func(i int) []string { return words(k.variants[i].Promises) })
+	s.traits("  needs", names, func(i int) []string { return needs(k.variants[i].Needs) })
+	s.traits("  can", names, func(i int) []string { return k.variants[i].Can })
+	s.traits("  old names", names, func(i int) []string { return k.variants[i].Was })
+	if len(common) > 0 {
+		s.linef("  most break under")
+	}
+	for _, why := range common {
+		var having, under []string
+		for _, v := range k.variants {
+			if here := conditions(v.Flaws, func(f variant.Flaw) bool { return f.Why == why }); len(here) > 0 {
+				having, under = append(having, v.Name), append(under, here...)
+			}
 		}
-		if n := needs(v.Needs); n != "" {
-			fmt.Fprintf(b, "    needs: %s\n", n)
-		}
-		for i, f := range v.Flaws {
-			if same := alike(v.Flaws, f); same[0] == f.Property && !slices.Contains(v.Flaws[:i], f) {
-				fmt.Fprintf(b, "    breaks %s %s: %s\n", join(same), when(f), f.Why)
+		slices.Sort(under)
+		s.linef("  - %s: %s (%s)", strings.Join(slices.Compact(under), ", "), why, rowSet(having, names))
+	}
+	s.linef("  source, promises and every flaw of one: oversell list %s %s", k.section, names[len(names)/2])
+}
+
+// common holds the reasons of flaws that at least half of the variants share.
+func (k kind) common() (reasons []string) {
+	n := map[string]int{}
+	for _, v := range k.variants {
+		for _, why := range reasonsOf(v.Flaws) {
+			if n[why]++; n[why] > 1 && 2*n[why] >= len(k.variants) && !slices.Contains(reasons, why) {
+				reasons = append(reasons, why)
 			}
 		}
 	}
+	return reasons
 }
 
-// alike are the properties that the same mechanism breaks under the same
-// conditions, in the order of the flaws.
-func alike(flaws []variant.Flaw, f variant.Flaw) (ps []variant.Property) {
-	for _, g := range flaws {
-		if g.Fault == f.Fault && g.Under == f.Under && g.Why == f.Why {
-			ps = append(ps, g.Property)
+// reasonsOf are the reasons of flaws, each once.
+func reasonsOf(flaws []variant.Flaw) (reasons []string) {
+	for _, f := range flaws {
+		if !slices.Contains(reasons, f.Why) {
+			reasons = append(reasons, f.Why)
 		}
 	}
-	return ps
+	return reasons
 }
 
-func join(ps []variant.Property) string {
-	names := make([]string, len(ps))
-	for i, p := range ps {
-		names[i] = string(p)
+// conditions are what some of the flaws take, each once.
+func conditions(flaws []variant.Flaw, some func(variant.Flaw) bool) (all []string) {
+	for _, f := range flaws {
+		if c := condition(f); some(f) && !slices.Contains(all, c) {
+			all = append(all, c)
+		}
 	}
-	return strings.Join(names, ", ")
+	return all
 }
 
-func needs(n variant.Needs) string {
-	var parts []string
+// condition is what a flaw takes.
+func condition(f variant.Flaw) string {
+	under := strings.ReplaceAll(f.Under, variant.And, " and ")
+	switch {
+	case f.Fault == variant.NoFault:
+		return cmp.Or(under, "load alone")
+	case under != "":
+		return string(f.Fault) + " with " + under
+	}
+	return string(f.Fault)
+}
+
+// details writes all that is known of a variant.
+func details(s *sheet, v reports.VariantInfo) {
+	head := v.Name
+	if len(v.Was) > 0 {
+		head += " (was " + strings.Join(v.Was, ", ") + ")"
+	}
+	lines := []string{v.Summary, "source: " + v.Source, "promises: " + cmp.Or(strings.Join(words(v.Promises), ", "), "nothing")}
+	if len(v.Can) > 0 {
+		lines = append(lines, "can: "+strings.Join(v.Can, ", "))
+	}
+	if n := needs(v.Needs); len(n) > 0 {
+		lines = append(lines, "needs: "+strings.Join(n, ", "))
+	}
+	for _, why := range reasonsOf(v.Flaws) {
+		lines = append(lines, "breaks "+breaks(v.Flaws, why)+": "+why)
+	}
+	s.entry(head, lines...)
+}
+
+// breaks says which properties break for one reason, and under which conditions.
+func breaks(flaws []variant.Flaw, why string) string {
+	because := func(f variant.Flaw) bool { return f.Why == why }
+	under := map[string][]string{} // by properties
+	var order []string
+	for _, c := range conditions(flaws, because) {
+		var ps []string
+		for _, f := range flaws {
+			if because(f) && condition(f) == c && !slices.Contains(ps, string(f.Property)) {
+				ps = append(ps, string(f.Property))
+			}
+		}
+		properties := strings.Join(ps, ", ")
+		if under[properties] == nil {
+			order = append(order, properties)
+		}
+		under[properties] = append(under[properties], c)
+	}
+	for i, properties := range order {
+		order[i] = properties + " under " + strings.Join(under[properties], ", ")
+	}
+	return strings.Join(order, "; ")
+}
+
+func words(ps []variant.Property) (names []string) {
+	for _, p := range ps {
+		names = append(names, string(p))
+	}
+	return names
+}
+
+func needs(n variant.Needs) (parts []string) {
 	if n.Masters > 1 {
 		parts = append(parts, fmt.Sprintf("%d or more independent masters", n.Masters))
 	}
@@ -106,17 +251,50 @@ func needs(n variant.Needs) string {
 	if n.Fence {
 		parts = append(parts, "a lock that grants fencing tokens")
 	}
-	return strings.Join(parts, ", ")
+	return parts
 }
 
-// when says what a flaw takes.
-func when(f variant.Flaw) string {
-	s := "by load alone"
-	if f.Fault != variant.NoFault {
-		s = "on " + string(f.Fault)
+// faults writes what each fault does and how its sentence begins and, below, once, what
+// the sentences of several can go on with.
+func faults(s *sheet, all []reports.FaultInfo) {
+	if len(all) == 0 {
+		return
 	}
-	if f.Under != "" {
-		s += ", " + f.Under
+	var names []string
+	for _, f := range all {
+		names = append(names, f.Name)
 	}
-	return s
+	s.section("Faults")
+	table[reports.FaultInfo]{indent: "  ", columns: []column[reports.FaultInfo]{
+		{title: "SENTENCE", prose: true, cell: func(f reports.FaultInfo) string {
+			begin, _ := clauses(f.Syntax)
+			return begin
+		}},
+		{title: "AT", cell: func(f reports.FaultInfo) string { return f.Level }},
+		{title: "WHAT IT DOES", prose: true, cell: func(f reports.FaultInfo) string { return f.Summary }},
+	}}.write(s, all)
+	s.linef("")
+	s.traits("  may go on with", names, func(i int) []string {
+		_, more := clauses(all[i].Syntax)
+		return more
+	})
+	s.linef("  the whole syntax of one: oversell list faults %s", names[0])
 }
+
+// clauses parts the syntax of a fault: what is its own, and the clauses that many faults
+// have, which say whom it strikes and when.
+func clauses(syntax string) (own string, shared []string) {
+	var kept []string
+	for part := range strings.SplitSeq(syntax, " [") {
+		clause := "[" + part
+		if len(kept) > 0 && slices.ContainsFunc(clauseWords, func(w string) bool { return strings.HasPrefix(part, w) }) {
+			shared = append(shared, clause)
+			continue
+		}
+		kept = append(kept, part)
+	}
+	return strings.Join(kept, " ["), shared
+}
+
+// clauseWords begin the clauses of a fault's sentence that many faults have.
+var clauseWords = []string{"key ", "in ", "holder|", "client ", "node ", "at ", "every ", "nth ", "times "}

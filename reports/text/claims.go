@@ -7,19 +7,10 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"oversell/internal/phrase"
 	"oversell/internal/printable"
 	"oversell/reports"
-)
-
-// The columns of the table of claims.
-const (
-	claimsWidth  = 100 // of all
-	numberWidth  = 5
-	answerWidth  = 14
-	claimsIndent = numberWidth + answerWidth
 )
 
 // detailed is up to how many claims are told with everything that is known of them.
@@ -29,73 +20,57 @@ const detailed = 3
 // says how to see those of one.
 func (t Terminal) Claims(c reports.Claims) error {
 	c = printable.Of(c)
-	var b strings.Builder
-	for _, x := range c.Claims {
-		claimRow(&b, x)
-		if len(c.Claims) <= detailed {
-			claimDetails(&b, x)
+	s := t.sheet()
+	rows := table[reports.Claim]{columns: claimColumns()}
+	if len(c.Claims) <= detailed {
+		for _, x := range c.Claims {
+			rows.write(s, []reports.Claim{x})
+			claimDetails(s, x)
 		}
+		s.linef("%s.", c.Sum())
+		return t.show(s)
 	}
-	said := c.Sum() + "."
-	if len(c.Claims) > detailed {
-		said += " The numbers of a claim, how it was measured, and commands that show the same: oversell claims " + c.Claims[0].Number
-	}
-	fmt.Fprintln(&b)
-	for _, line := range reports.Folded(said, claimsWidth) {
-		fmt.Fprintln(&b, line)
-	}
-	for line := range strings.Lines(b.String()) {
-		if t.Color {
-			line = paintAnswer(line)
-		}
-		if _, err := io.WriteString(t.W, line); err != nil {
-			return err
-		}
-	}
-	return nil
+	rows.write(s, c.Claims)
+	s.linef("\n%s. The numbers of a claim, how it was measured, and commands that show the same: oversell claims %s", c.Sum(), c.Claims[0].Number)
+	return t.show(s)
 }
 
-// claimRow is the claim, its answer and the sentence.
-func claimRow(b *strings.Builder, c reports.Claim) {
-	answer := c.Answer
-	if !c.AsDeclared() {
-		answer += "!"
-	}
-	head := pad(c.Number, numberWidth) + pad(answer, answerWidth)
-	for _, line := range reports.Folded(c.Words+" ("+c.From+")", claimsWidth-claimsIndent) {
-		fmt.Fprintln(b, head+line)
-		head = pad("", claimsIndent)
-	}
-	said := c.Sentence
-	if !c.AsDeclared() {
-		said = "Declared: " + c.Declared + ". Measured: " + said
-	}
-	for _, line := range reports.Folded(said, claimsWidth-claimsIndent-2) {
-		fmt.Fprintln(b, head+"  "+line)
+// claimColumns are the claim, its answer and the sentence.
+func claimColumns() []column[reports.Claim] {
+	return []column[reports.Claim]{
+		{cell: func(c reports.Claim) string { return c.Number }},
+		{cell: func(c reports.Claim) string {
+			if c.AsDeclared() {
+				return c.Answer
+			}
+			return c.Answer + "!"
+		}, tone: func(c reports.Claim) tone { return toneOf(c.Answer) }},
+		{prose: true, cell: func(c reports.Claim) string {
+			said := c.Sentence
+			if !c.AsDeclared() {
+				said = "Declared: " + c.Declared + ". Measured: " + said
+			}
+			return c.Words + " (" + c.From + ")\n  " + said
+		}},
 	}
 }
 
 // claimDetails are everything else that is known of a claim.
-func claimDetails(b *strings.Builder, c reports.Claim) {
-	fmt.Fprintln(b)
-	width := 0
-	for _, q := range c.Numbers {
-		width = max(width, utf8.RuneCountInString(q.Name))
-	}
-	for _, q := range c.Numbers {
-		fmt.Fprintf(b, "     %s  %s\n", pad(q.Name, width), q.Told())
-	}
+func claimDetails(s *sheet, c reports.Claim) {
+	const indent = "     "
+	s.linef("")
+	table[reports.Quantity]{indent: indent, columns: []column[reports.Quantity]{
+		{prose: true, cell: func(q reports.Quantity) string { return q.Name }},
+		{prose: true, cell: reports.Quantity.Told},
+	}}.write(s, c.Numbers)
 	for _, part := range claimParts(c) {
-		fmt.Fprintln(b)
-		for _, line := range reports.Folded(part[0]+": "+part[1], claimsWidth-numberWidth) {
-			fmt.Fprintln(b, pad("", numberWidth)+line)
-		}
+		s.linef("\n%s%s: %s", indent, part[0], part[1])
 	}
-	fmt.Fprintf(b, "\n     Repeat:\n")
+	s.linef("\n%sRepeat:", indent)
 	for _, command := range c.Repeat {
-		fmt.Fprintf(b, "       %s\n", command)
+		s.commandLine(indent+"  ", command)
 	}
-	fmt.Fprintln(b)
+	s.linef("")
 }
 
 // claimParts are the paragraphs about a claim, each with its title.
@@ -109,19 +84,6 @@ func claimParts(c reports.Claim) [][2]string {
 		{"Measured", c.Method + on},
 		{"Not measured", c.NotMeasured},
 	}, func(p [2]string) bool { return p[1] == "" })
-}
-
-// paintAnswer colours the answer in a claim's first line.
-func paintAnswer(line string) string {
-	if !strings.HasPrefix(line, "C") {
-		return line
-	}
-	for answer, color := range map[string]string{reports.Confirmed: "32", reports.Refuted: "31", reports.Depends: "33", reports.Inconclusive: "33"} {
-		if at := strings.Index(line, answer); at == numberWidth {
-			return line[:at] + "\x1b[" + color + "m" + answer + "\x1b[0m" + line[at+len(answer):]
-		}
-	}
-	return line
 }
 
 // ClaimsMarkdown writes the claims as a page: a table, and then a section for each.

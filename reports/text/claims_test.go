@@ -33,7 +33,7 @@ func TestClaimsOnATerminal(t *testing.T) {
 		return b.String()
 	}
 	many := shown(someClaims(reports.Confirmed, reports.Refuted, reports.Depends, reports.Inconclusive))
-	for _, want := range []string{"C1   confirmed ", "C2   refuted! ", "C4   inconclusive! ", "Declared: confirmed. Measured: word", "\n4 claims: 1 confirmed, 1 refuted, 1 depend on something, 1 inconclusive; 3 not as declared (marked"} {
+	for _, want := range []string{"C1  confirmed ", "C2  refuted! ", "C4  inconclusive! ", "Declared: confirmed. Measured: word", "\n4 claims: 1 confirmed, 1 refuted, 1 depend on something, 1 inconclusive; 3 not as declared"} {
 		if !strings.Contains(many, want) {
 			t.Errorf("missing %q in\n%s", want, many)
 		}
@@ -42,12 +42,12 @@ func TestClaimsOnATerminal(t *testing.T) {
 		t.Errorf("of many claims, not the details but how to see them:\n%s", many)
 	}
 	for line := range strings.Lines(many) {
-		if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > claimsWidth {
+		if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > DefaultWidth {
 			t.Errorf("%d columns: %s", n, line)
 		}
 	}
 	few := shown(someClaims(reports.Depends))
-	for _, want := range []string{"a | b  1,234 ms (0.25 to 2,000)", "Depends on: the weather.", "Measured: by hand", "       oversell run --lock none\n"} {
+	for _, want := range []string{"a | b  1,234 ms (0.25 to 2,000)", "Depends on: the weather.", "Measured: by hand", "\n       oversell run --lock none\n"} {
 		if !strings.Contains(few, want) {
 			t.Errorf("missing %q in\n%s", want, few)
 		}

@@ -2,10 +2,9 @@ package text
 
 import (
 	"fmt"
-	"io"
-	"slices"
 	"strings"
 
+	"oversell/history"
 	"oversell/internal/printable"
 	"oversell/reports"
 )
@@ -14,20 +13,19 @@ import (
 // sum of it all.
 func (t Terminal) Comparison(c reports.Comparison) error {
 	c = printable.Of(c)
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n", comparisonTitle(c))
+	s := t.sheet()
+	s.linef("%s", comparisonTitle(c))
 	for i := range c.Configurations {
-		t.configuration(&b, c, i)
+		configuration(s, c, i)
 	}
-	fmt.Fprintf(&b, "\n%s\n", paragraph("", legend(c)))
-	list(&b, "Left out", c.Skipped)
-	list(&b, "Notes", c.Notes)
-	if s := c.Recommendation(); s != "" {
-		fmt.Fprintf(&b, "\n%s\n", paragraph("", s))
+	s.linef("\n%s", legend(c))
+	s.list("Left out", c.Skipped)
+	s.list("Notes", c.Notes)
+	if r := c.Recommendation(); r != "" {
+		s.linef("\n%s", r)
 	}
-	fmt.Fprintf(&b, "\n%s\n", paragraph("", c.Sum()))
-	_, err := io.WriteString(t.W, b.String())
-	return err
+	s.linef("\n%s", c.Sum())
+	return t.show(s)
 }
 
 // comparisonTitle says what was compared, and how.
@@ -36,69 +34,66 @@ func comparisonTitle(c reports.Comparison) string {
 	if n := len(c.Configurations); n != 1 {
 		s += fmt.Sprintf(" in %d configurations", n)
 	}
-	return paragraph("", fmt.Sprintf("%s; %s in %.0f s (%s). All wait by %s; %s; seed %d.",
-		s, reports.Count(int64(c.Rounds), "round"), c.ElapsedMS/1e3, c.Ended, c.Waiting, strings.Join(c.Conditions, " "), c.Seed))
+	return fmt.Sprintf("%s; %s in %.0f s (%s). All wait by %s; %s; seed %d. %s",
+		s, reports.Count(int64(c.Rounds), "round"), c.ElapsedMS/1e3, c.Ended, c.Waiting, strings.Join(c.Conditions, " "), c.Seed, c.Measurement())
 }
 
 // configuration writes one table, and what the numbers in it do not tell.
-func (t Terminal) configuration(b *strings.Builder, c reports.Comparison, i int) {
+func configuration(s *sheet, c reports.Comparison, i int) {
 	f := c.Configurations[i]
 	cells := c.In(i)
-	fmt.Fprintf(b, "\n%s\n", paragraph("", f.String()))
-	fmt.Fprintf(b, "%s\n\n", paragraph("  ", f.Control.String()))
-	table(t, b, comparedColumns(c, cells), cells, paintOutcome)
-	explainBroken(b, c, cells)
-	explainUndecided(b, c, cells)
+	s.linef("\n%s\n  %s\n", f, f.Control)
+	table[reports.ComparisonCell]{columns: comparedColumns(c, cells)}.write(s, cells)
+	notTried(s, c, cells)
+	explainBroken(s, c, cells)
+	explainUndecided(s, c, cells)
 	if len(f.Faults) > 0 {
-		fmt.Fprintln(b)
+		s.linef("")
 	}
 	for _, line := range struckIn(f.Faults, cells) {
-		fmt.Fprintf(b, "%s\n", paragraph("  ", line))
+		s.linef("  %s", line)
 	}
 }
 
-// paintOutcome colours the outcome in a line of the table.
-func paintOutcome(line string) string {
-	for _, c := range []struct{ word, color string }{{" no violation", "32"}, {" declared, not seen", "33"}, {" BROKE", "31"}, {" " + reports.Undecided, "33"}} {
-		if before, after, ok := strings.Cut(line, c.word); ok && (after == "" || strings.ContainsRune(" !", rune(after[0]))) {
-			return before + "\x1b[" + c.color + "m" + c.word + "\x1b[0m" + after
-		}
+// outcomeTone is the colour of an outcome.
+func outcomeTone(x reports.ComparisonCell) tone {
+	switch x.Outcome {
+	case reports.NoViolation:
+		return good
+	case reports.Broke:
+		return bad
 	}
-	return line
+	return unclear
 }
 
-// comparedColumns are those that say something about at least one cell.
+// comparedColumns are all columns of a comparison. When there is too little room they are
+// left out in this order: the commands, the longest wait, the fairness, the latency alone, the
+// throughput, the latency, and the place.
 func comparedColumns(c reports.Comparison, cells []reports.ComparisonCell) []column[reports.ComparisonCell] {
-	all := []column[reports.ComparisonCell]{
-		{"CONTENDER", "", func(x reports.ComparisonCell) string { return c.Contenders[x.Contender].String() }},
-		{"OUTCOME", "", outcomeCell},
-		{strings.ToUpper(c.Work), "/s", rateCell},
-		{"RATIO", "(low-high)", ratioCell},
-		{"LATENCY ms", "p50/p99/p99.9", func(x reports.ComparisonCell) string { return reports.PercentilesOf(x.Request) }},
-		{"ALONE", "p50", func(x reports.ComparisonCell) string {
+	commands := commandsColumn(cells)
+	commands.rank = 7
+	return []column[reports.ComparisonCell]{
+		{title: "#", rank: 1, blank: true, cell: reports.ComparisonCell.Place},
+		{title: "CONTENDER", prose: true, cell: func(x reports.ComparisonCell) string { return c.Contenders[x.Contender].String() }},
+		{title: "OUTCOME", prose: true, cell: outcomeCell, tone: outcomeTone},
+		{title: "RATIO", unit: "(95 %)", prose: true, cell: ratioCell},
+		{title: strings.ToUpper(c.Work), unit: "/s", rank: 3, cell: rateCell},
+		{title: "LATENCY ms", unit: "p50/p99/p99.9", rank: 2, cell: func(x reports.ComparisonCell) string { return reports.PercentilesOf(x.Request) }},
+		{title: "ALONE", unit: "p50", rank: 4, cell: func(x reports.ComparisonCell) string {
 			if x.RequestAlone == nil {
 				return ""
 			}
 			return reports.Short(x.RequestAlone.Call.P50)
 		}},
-		commandsColumn(cells),
-		{"FAIR", "Jain", func(x reports.ComparisonCell) string { return reports.Positive(x.Fairness, "%.2f") }},
-		{"LONGEST", "wait ms", func(x reports.ComparisonCell) string {
+		commands,
+		{title: "FAIR", unit: "Jain", rank: 5, cell: func(x reports.ComparisonCell) string { return reports.Positive(x.Fairness, "%.2f") }},
+		{title: "LONGEST", unit: "wait ms", rank: 6, cell: func(x reports.ComparisonCell) string {
 			if x.LongestWaitMS == 0 {
 				return ""
 			}
 			return reports.Short(x.LongestWaitMS)
 		}},
-		{"KNOWN TO BREAK UNDER", "not tried", func(x reports.ComparisonCell) string {
-			if x.Outcome == reports.Broke {
-				return ""
-			}
-			return reports.Conditions(x.KnownToBreak)
-		}},
 	}
-	return slices.DeleteFunc(all, func(col column[reports.ComparisonCell]) bool {
-		return !slices.ContainsFunc(cells, func(x reports.ComparisonCell) bool { return col.cell(x) != "" })
-	})
 }
 
 // rateCell is the throughput, a small one to the tenth.
@@ -113,9 +108,9 @@ func rateCell(x reports.ComparisonCell) string {
 // of work.
 func commandsColumn(cells []reports.ComparisonCell) column[reports.ComparisonCell] {
 	if reports.ByWork(cells) {
-		return column[reports.ComparisonCell]{"CMDS", "each", func(x reports.ComparisonCell) string { return reports.Positive(x.CommandsPerWork, "%.1f") }}
+		return column[reports.ComparisonCell]{title: "CMDS", unit: "each", cell: func(x reports.ComparisonCell) string { return reports.Positive(x.CommandsPerWork, "%.1f") }}
 	}
-	return column[reports.ComparisonCell]{"CMDS", "/turn", func(x reports.ComparisonCell) string { return reports.Positive(x.CommandsPerAcquisition, "%.1f") }}
+	return column[reports.ComparisonCell]{title: "CMDS", unit: "/turn", cell: func(x reports.ComparisonCell) string { return reports.Positive(x.CommandsPerAcquisition, "%.1f") }}
 }
 
 // outcomeCell is the outcome in words, and in how many runs it broke; marked when it is not
@@ -144,25 +139,30 @@ func violatedRuns(x reports.ComparisonCell) (n int) {
 // ratioCell is the throughput by that of the fastest without a violation; in brackets where the
 // work was not done as promised.
 func ratioCell(x reports.ComparisonCell) string {
-	if x.Ratio == nil {
-		return ""
-	}
-	median, spread := reports.Figures3(x.Ratio.Median), ""
-	if x.Ratio.Low != x.Ratio.High {
-		spread = reports.Figures3(x.Ratio.Low) + "-" + reports.Figures3(x.Ratio.High)
-	}
 	switch {
+	case x.Estimate == nil:
+		return ""
 	case x.Outcome == reports.Broke:
-		return "[" + reports.Joined(" ", median, spread) + "]"
-	case spread != "":
-		return median + " (" + spread + ")"
+		return "[" + x.Estimate.Words() + "]"
 	}
-	return median
+	return x.Estimate.Words()
+}
+
+// notTried tells what is known to break those that did not, and was not tried.
+func notTried(s *sheet, c reports.Comparison, cells []reports.ComparisonCell) {
+	var names []string
+	var untried [][]history.Untried
+	for _, x := range cells {
+		if x.Outcome != reports.Broke {
+			names, untried = append(names, c.Contenders[x.Contender].String()), append(untried, x.KnownToBreak)
+		}
+	}
+	s.untried(names, untried)
 }
 
 // explainBroken tells of what broke: which promises, how often and how soon, and the first
 // of them in a sentence.
-func explainBroken(b *strings.Builder, c reports.Comparison, cells []reports.ComparisonCell) {
+func explainBroken(s *sheet, c reports.Comparison, cells []reports.ComparisonCell) {
 	for _, x := range cells {
 		if x.Outcome != reports.Broke {
 			continue
@@ -171,7 +171,7 @@ func explainBroken(b *strings.Builder, c reports.Comparison, cells []reports.Com
 		if !x.AsDeclared {
 			head += ", THOUGH NO FLAW IS DECLARED that explains it"
 		}
-		fmt.Fprintf(b, "\n%s\n", head)
+		s.linef("\n%s", head)
 		for _, p := range x.Broken {
 			in := fmt.Sprintf("in %d of %s", p.Runs, reports.Count(int64(x.Runs), "run"))
 			if p.Alone {
@@ -181,17 +181,17 @@ func explainBroken(b *strings.Builder, c reports.Comparison, cells []reports.Com
 			if p.Runs > 1 {
 				text += fmt.Sprintf(" (median %s)", reports.Short(p.MedianMS))
 			}
-			fmt.Fprintf(b, "%s\n", paragraph("  ", text))
+			s.linef("  %s", text)
 		}
-		fmt.Fprintf(b, "%s\n", paragraph("    ", strings.TrimSuffix(x.Broken[0].Why, ".")+"."))
+		s.linef("    %s.", strings.TrimSuffix(x.Broken[0].Why, "."))
 		if x.Why != "" {
-			fmt.Fprintf(b, "%s\n", paragraph("  ", "Not as declared: "+x.Why+"."))
+			s.linef("  Not as declared: %s.", x.Why)
 		}
 	}
 }
 
 // explainUndecided tells why cells were not decided.
-func explainUndecided(b *strings.Builder, c reports.Comparison, cells []reports.ComparisonCell) {
+func explainUndecided(s *sheet, c reports.Comparison, cells []reports.ComparisonCell) {
 	said := map[string][]string{} // by reason
 	var reasons []string
 	for _, x := range cells {
@@ -208,10 +208,7 @@ func explainUndecided(b *strings.Builder, c reports.Comparison, cells []reports.
 		said[why] = append(said[why], c.Contenders[x.Contender].String())
 	}
 	for _, why := range reasons {
-		fmt.Fprintf(b, "\n%s\n", paragraph("", strings.Join(said[why], ", ")+": inconclusive"))
-		for line := range strings.Lines(why) {
-			fmt.Fprintf(b, "%s\n", paragraph("  ", strings.TrimSpace(line)))
-		}
+		s.linef("\n%s: inconclusive\n  %s", strings.Join(said[why], ", "), why)
 	}
 }
 
@@ -234,7 +231,9 @@ func struckIn(sentences []string, cells []reports.ComparisonCell) (lines []strin
 func legend(c reports.Comparison) string {
 	var sentences []string
 	for _, e := range c.Explanations() {
-		sentences = append(sentences, e.Column+": "+e.Means+".")
+		if e.Column != "" {
+			sentences = append(sentences, e.Column+": "+e.Means+".")
+		}
 	}
 	sentences = append(sentences, "[In brackets]: promises were broken.")
 	if len(c.Surprises()) > 0 {

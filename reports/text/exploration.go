@@ -1,20 +1,18 @@
 package text
 
 import (
+	"cmp"
 	"fmt"
-	"io"
 	"strings"
-	"unicode/utf8"
 
 	"oversell/internal/printable"
 	"oversell/reports"
 )
 
 const (
-	// tableWidth is what the table of a counterexample is kept to, if its columns
-	// need not be narrower than narrowest for that.
-	tableWidth = 120
-	narrowest  = 24
+	// narrowest is what the columns of clients and the server are not narrowed below, nor, if
+	// they have wider words, below those, up to shortenedTo, to which wider words are shortened.
+	narrowest, shortenedTo = 18, 24
 	// between separates columns.
 	between = " | "
 )
@@ -23,35 +21,54 @@ const (
 // the promise, if there is one, and what was searched.
 func (t Terminal) Exploration(e reports.Exploration) error {
 	e = printable.Of(e)
-	var b strings.Builder
-	fmt.Fprintln(&b, t.emphasize(e.Headline(), e.Verdict))
+	s := t.sheet()
+	s.linef("%s%s", s.toned(toneOf(e.Verdict), verdictOf(e)), strings.TrimPrefix(e.Headline(), verdictOf(e)))
 	if e.Verdict == reports.Pass && e.Why != "" {
-		fmt.Fprintln(&b, e.Why)
+		s.linef("%s", e.Why)
 	}
 	if c := e.Counterexample; c != nil {
-		fmt.Fprintf(&b, "\n%s\n%s\n", scheduleTable(*c, e.Masters), fmt.Sprintf("%s violated: %s", c.Property, c.Sentence))
+		s.linef("")
+		schedule(s, *c, e.Masters)
+		s.linef("\n%s violated: %s", c.Property, c.Sentence)
 	}
-	fmt.Fprintf(&b, "\n%s\n", searched(e))
-	t.properties(&b, e.Properties)
-	writeBounds(&b, e)
+	s.linef("\n%s", searched(e))
+	table[reports.Property]{indent: "  ", columns: propertyColumns()}.write(s, e.Properties)
+	s.linef("\nBounds: %s", strings.Join(e.Limits(), ", "))
+	s.list("Effort", effort(e))
 	if e.Verdict != reports.Violated {
-		list(&b, "Not checked", e.NotChecked)
+		s.list("Not checked", e.NotChecked)
 	}
 	if e.Command != "" {
-		fmt.Fprintf(&b, "\nAgain: %s\n", e.Command)
+		s.linef("")
+		s.commandLine("Again:", e.Command)
 	}
-	_, err := io.WriteString(t.W, b.String())
-	return err
+	return t.show(s)
 }
 
-// emphasize colours the start of a headline, up to the colon.
-func (t Terminal) emphasize(headline, verdict string) string {
-	color, ok := map[string]string{reports.Pass: "32", reports.Violated: "31", reports.Inconclusive: "33"}[verdict]
-	if !t.Color || !ok {
-		return headline
+// Explorations writes a line or two for each of several searches, and counts the verdicts.
+func (t Terminal) Explorations(all reports.Explorations) error {
+	all = printable.Of(all)
+	s := t.sheet()
+	table[reports.Exploration]{columns: []column[reports.Exploration]{
+		{prose: true, cell: func(e reports.Exploration) string { return cmp.Or(e.Queue, e.Lock) }},
+		{prose: true, cell: verdictOf, tone: func(e reports.Exploration) tone { return toneOf(e.Verdict) }},
+		{prose: true, cell: func(e reports.Exploration) string {
+			_, rest, _ := strings.Cut(e.Headline(), ": ")
+			return rest
+		}},
+	}}.write(s, all.Explorations)
+	verdicts := map[string]int{}
+	for _, e := range all.Explorations {
+		verdicts[e.Verdict]++
 	}
-	word, rest, _ := strings.Cut(headline, ":")
-	return "\x1b[" + color + "m" + word + "\x1b[0m" + headline[len(headline)-len(rest)-min(len(rest), 1):]
+	s.linef("\n%d hold, %d violated, %d inconclusive", verdicts[reports.Pass], verdicts[reports.Violated], verdicts[reports.Inconclusive])
+	return t.show(s)
+}
+
+// verdictOf is the start of a headline, up to the colon.
+func verdictOf(e reports.Exploration) string {
+	verdict, _, _ := strings.Cut(e.Headline(), ":")
+	return verdict
 }
 
 // searched says what was searched and what was to be expected of it.
@@ -66,50 +83,52 @@ func searched(e reports.Exploration) string {
 	return s
 }
 
-// properties writes a line for each property.
-func (t Terminal) properties(b *strings.Builder, ps []reports.Property) {
-	if len(ps) == 0 {
+// propertyColumns are a property of an object, what became of it, and why.
+func propertyColumns() []column[reports.Property] {
+	return []column[reports.Property]{
+		{cell: func(p reports.Property) string { return string(p.Of) }},
+		{cell: func(p reports.Property) string { return string(p.Name) }},
+		{cell: func(p reports.Property) string { return p.Result }, tone: func(p reports.Property) tone { return toneOf(p.Result) }},
+		{prose: true, blank: true, cell: func(p reports.Property) string { return p.Why }},
+	}
+}
+
+// schedule writes the steps: in a column per client, and what the server held, or, where
+// that has no room, in a table that names the client of each step.
+func schedule(s *sheet, c reports.Counterexample, masters int) {
+	g := gridOf(c, masters)
+	if g.fit(s.width) {
+		g.write(s)
 		return
 	}
-	t.align(b, paintResult, func(w io.Writer) {
-		for _, p := range ps {
-			fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", p.Of, p.Name, p.Result, p.Why)
-		}
-	})
+	table[gridRow]{columns: []column[gridRow]{
+		{title: "#", cell: func(r gridRow) string { return r.number }},
+		{title: "t(ms)", rank: 2, cell: func(r gridRow) string { return r.at }},
+		{title: "who", blank: true, cell: func(r gridRow) string {
+			if r.across != "" {
+				return ""
+			}
+			return g.titles[r.column]
+		}},
+		{title: "step", prose: true, cell: func(r gridRow) string {
+			return cmp.Or(r.across, reports.Joined(" ", r.command, r.outcome))
+		}},
+		{title: "redis", rank: 1, prose: true, blank: true, cell: func(r gridRow) string { return r.redis }},
+	}}.write(s, g.rows)
 }
 
-// paintResult colours the result of a property.
-func paintResult(line string) string {
-	for _, c := range []struct{ word, color string }{{" " + reports.Holds, "32"}, {" " + reports.Broken, "31"}, {" " + reports.Unknown, "33"}} {
-		if before, after, ok := strings.Cut(line, c.word); ok && (after == "" || after[0] == ' ') {
-			return before + "\x1b[" + c.color + "m" + c.word + "\x1b[0m" + after
-		}
-	}
-	return line
-}
-
-// writeBounds writes the limits of the search and what it did within them.
-func writeBounds(b *strings.Builder, e reports.Exploration) {
-	fmt.Fprintf(b, "\nBounds: %s\n", strings.Join(e.Limits(), ", "))
-	list(b, "Effort", effort(e))
-}
-
-// scheduleTable is the schedule: a column per client, and what the server held.
-func scheduleTable(c reports.Counterexample, masters int) string {
-	g := gridOf(c, masters)
-	g.fit(tableWidth)
-	var b strings.Builder
-	g.row(&b, g.titles)
+// write draws the grid.
+func (g *grid) write(s *sheet) {
+	g.row(&s.Builder, g.titles)
 	for _, r := range g.rows {
 		if r.across != "" {
-			g.band(&b, r)
+			g.band(&s.Builder, r)
 			continue
 		}
 		for _, line := range g.lines(r) {
-			g.row(&b, line)
+			g.row(&s.Builder, line)
 		}
 	}
-	return b.String()
 }
 
 // grid is a table before it is laid out. Its columns are the number, the time,
@@ -117,6 +136,7 @@ func scheduleTable(c reports.Counterexample, masters int) string {
 type grid struct {
 	titles []string
 	widths []int
+	least  []int
 	rows   []gridRow
 }
 
@@ -149,10 +169,13 @@ func gridOf(c reports.Counterexample, masters int) *grid {
 	return g
 }
 
-// natural gives every column the width of what stands in it.
+// natural gives every column the width of what stands in it, and the least that it may have.
 func (g *grid) natural() {
-	g.widths = make([]int, len(g.titles))
-	widen := func(i int, text string) { g.widths[i] = max(g.widths[i], utf8.RuneCountInString(text)) }
+	g.widths, g.least = make([]int, len(g.titles)), make([]int, len(g.titles))
+	widen := func(i int, text string) {
+		g.widths[i] = max(g.widths[i], reports.Width(text))
+		g.least[i] = max(g.least[i], narrowest, min(widestWord(text), shortenedTo))
+	}
 	for i, title := range g.titles {
 		widen(i, title)
 	}
@@ -166,25 +189,26 @@ func (g *grid) natural() {
 	}
 }
 
-// fit narrows the widest columns until the table has the width it may have.
-func (g *grid) fit(width int) {
-	total := len(between) * (len(g.widths) - 1)
+// fit narrows the widest columns until the grid has the width it may have. It is false if it
+// would have to narrow them too much.
+func (g *grid) fit(width int) bool {
+	over := len(between)*(len(g.widths)-1) - width
 	for _, w := range g.widths {
-		total += w
+		over += w
 	}
-	for total > width {
-		widest := 2
-		for i := range g.widths[2:] {
-			if g.widths[i+2] > g.widths[widest] {
-				widest = i + 2
+	for ; over > 0; over-- {
+		widest := -1
+		for i := range g.widths {
+			if g.widths[i] > g.least[i] && (widest < 0 || g.widths[i] > g.widths[widest]) {
+				widest = i
 			}
 		}
-		if g.widths[widest] <= narrowest {
-			return
+		if widest < 0 {
+			return false
 		}
 		g.widths[widest]--
-		total--
 	}
+	return true
 }
 
 // lines are the cells of a step, which takes several lines where its outcome does
@@ -212,10 +236,10 @@ func (g *grid) lines(r gridRow) [][]string {
 // stepLines are the lines of a step in its client's column.
 func (g *grid) stepLines(r gridRow) []string {
 	width := g.widths[r.column]
-	if whole := reports.Joined(" ", r.command, r.outcome); utf8.RuneCountInString(whole) <= width || r.outcome == "" {
+	if whole := reports.Joined(" ", r.command, r.outcome); reports.Width(whole) <= width {
 		return []string{whole}
 	}
-	lines := []string{r.command}
+	lines := reports.Folded(r.command, width)
 	for _, part := range reports.Folded(r.outcome, width-2) {
 		lines = append(lines, "  "+part)
 	}
@@ -253,7 +277,7 @@ func (g *grid) band(b *strings.Builder, r gridRow) {
 		}
 		if i == 0 {
 			cells[2] = "── " + reports.Cut(text[0], width-6) + " "
-			cells[2] += strings.Repeat("─", max(0, width-utf8.RuneCountInString(cells[2])))
+			cells[2] += strings.Repeat("─", max(0, width-reports.Width(cells[2])))
 		}
 		if i < len(redis) {
 			cells[3] = reports.Cut(redis[i], g.widths[last])

@@ -25,12 +25,18 @@ func TestColumnsStayAligned(t *testing.T) {
 				reports.Step{Kind: reports.StepLate, Client: i, Text: "del " + long},
 				reports.Step{Kind: reports.StepAdvance, Client: reports.TheClock, AdvanceMS: 1e9, Text: long})
 		}
-		table := scheduleTable(c, 1)
+		g := gridOf(c, 1)
+		s := Terminal{Width: 200}.sheet()
+		if !g.fit(s.width) {
+			t.Fatalf("%d clients have no room", len(clients))
+		}
+		g.write(s)
+		table := s.String()
 		var bars []int
 		for line := range strings.Lines(table) {
 			runes := []rune(strings.TrimRight(line, "\n"))
-			if most := max(tableWidth, (len(clients)+1)*(narrowest+3)+20); len(runes) > most {
-				t.Errorf("%d runes wide, and may be %d: %s", len(runes), most, line)
+			if len(runes) > s.width {
+				t.Errorf("%d runes wide, and may be %d: %s", len(runes), s.width, line)
 			}
 			var here []int
 			for i, r := range runes {

@@ -1,9 +1,7 @@
 package text
 
 import (
-	"cmp"
 	"fmt"
-	"io"
 	"strings"
 
 	"oversell/internal/printable"
@@ -60,85 +58,89 @@ func briefPerformance(p reports.GatePerformance) string {
 	return strings.Join(parts, ", ")
 }
 
+// gateColumns are all columns of a gate. When there is too little room they are left out in
+// this order: what it ran under, what was run, and what was measured.
+func gateColumns() []column[gateRow] {
+	return []column[gateRow]{
+		{title: "ENTRY", prose: true, cell: func(r gateRow) string { return r.entry }},
+		{title: "WHAT", rank: 2, prose: true, cell: func(r gateRow) string { return r.what }},
+		{title: "UNDER", rank: 3, prose: true, cell: func(r gateRow) string { return r.under }},
+		{title: "VERDICT", prose: true, cell: func(r gateRow) string { return r.verdict }, tone: func(r gateRow) tone { return toneOf(r.verdict) }},
+		{title: "MEASURED", rank: 1, prose: true, cell: func(r gateRow) string { return r.measured }},
+	}
+}
+
 // Gate writes a table, a paragraph for every entry, and the verdict last.
 func (t Terminal) Gate(g reports.Gate) error {
 	g = printable.Of(g)
-	var b strings.Builder
-	t.align(&b, paint, func(w io.Writer) {
-		fmt.Fprintln(w, "ENTRY\tWHAT\tUNDER\tVERDICT\tMEASURED\t")
-		for _, r := range gateRows(g) {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t\n", r.entry, r.what, cmp.Or(r.under, "-"), r.verdict, cmp.Or(r.measured, "-"))
-		}
-	})
+	s := t.sheet()
+	table[gateRow]{columns: gateColumns()}.write(s, gateRows(g))
 	for _, e := range g.Safety {
-		explainEntry(&b, e)
+		explainEntry(s, e)
 	}
 	for _, p := range g.Performance {
-		explainPerformance(&b, p)
+		explainPerformance(s, p)
 	}
-	for _, s := range g.Missing {
-		fmt.Fprintf(&b, "\nmissing: %s\n", s)
+	for _, m := range g.Missing {
+		s.linef("\nmissing: %s", m)
 	}
-	for _, s := range g.Notes {
-		fmt.Fprintf(&b, "\nnote: %s\n", s)
+	for _, n := range g.Notes {
+		s.linef("\nnote: %s", n)
 	}
-	fmt.Fprintf(&b, "\n%s\n", g.Headline())
-	_, err := io.WriteString(t.W, b.String())
-	return err
+	s.linef("\n%s", g.Headline())
+	return t.show(s)
 }
 
-func explainEntry(b *strings.Builder, e reports.GateEntry) {
+func explainEntry(s *sheet, e reports.GateEntry) {
 	if len(e.Cases) == 0 {
-		fmt.Fprintf(b, "\n%s: %s\n", e.Name, e.Verdict)
+		s.linef("\n%s: %s", e.Name, s.verdict(e.Verdict))
 	}
 	for _, c := range e.Cases {
-		fmt.Fprintf(b, "\n%s: %s\n  %s\n", e.Name, c.Title, c.Sentence())
-		for _, s := range c.Control.TriedInVain() {
-			fmt.Fprintf(b, "  %s\n", s)
-		}
-		for _, s := range c.Seen() {
-			fmt.Fprintf(b, "  %s\n", s)
+		s.linef("\n%s: %s\n  %s", e.Name, c.Title, c.Sentence())
+		for _, line := range append(c.Control.TriedInVain(), c.Seen()...) {
+			s.linef("  %s", line)
 		}
 		if c.Verdict == reports.Pass {
 			continue
 		}
-		fmt.Fprintf(b, "  %s", c.Verdict)
-		if c.Why != "" {
-			fmt.Fprintf(b, ": %s", c.Why)
-		}
-		fmt.Fprintln(b)
+		s.linef("  %s", reports.Joined(": ", s.verdict(c.Verdict), c.Why))
 		for _, p := range c.Properties {
 			if p.Result == reports.Broken && e.Expect == reports.Pass {
-				fmt.Fprintf(b, "  %s\n%s", p.Label(), indented(p.Text()))
+				s.linef("  %s\n%s", p.Label(), indented(p.Text()))
 			}
 		}
-		if s := c.Struck(); s != "" {
-			fmt.Fprintf(b, "  %s\n", s)
+		if struck := c.Struck(); struck != "" {
+			s.linef("  %s", struck)
 		}
 		for _, l := range c.Limits {
-			fmt.Fprintf(b, "  %s\n", l.Sentence())
+			s.linef("  %s", l.Sentence())
 		}
 		if c.Command != "" {
-			fmt.Fprintf(b, "  again: %s\n", c.Command)
+			s.commandLine("  again:", c.Command)
 		}
 	}
 	for _, n := range e.Notes {
-		fmt.Fprintf(b, "  note: %s\n", n)
+		s.linef("  note: %s", n)
 	}
 }
 
-func explainPerformance(b *strings.Builder, p reports.GatePerformance) {
-	fmt.Fprintf(b, "\n%s: %s against %s, %s\n", p.Name, p.Candidate, p.Baseline, reports.Count(int64(p.Rounds), "round"))
+func explainPerformance(s *sheet, p reports.GatePerformance) {
+	s.linef("\n%s: %s against %s, %s", p.Name, p.Candidate, p.Baseline, reports.Count(int64(p.Rounds), "round"))
 	for _, m := range p.Measures {
-		fmt.Fprintf(b, "  %s: %s\n", m.Verdict, m.Sentence())
+		s.linef("  %s: %s", m.Verdict, m.Sentence())
 	}
 	if p.Why != "" {
-		fmt.Fprintf(b, "  %s: %s\n", p.Verdict, p.Why)
+		s.linef("  %s: %s", s.verdict(p.Verdict), p.Why)
 	}
 	for _, q := range p.Broken {
-		fmt.Fprintf(b, "  %s\n%s", q.Label(), indented(q.Text()))
+		s.linef("  %s\n%s", q.Label(), indented(q.Text()))
 	}
 	for _, n := range p.Notes {
-		fmt.Fprintf(b, "  note: %s\n", n)
+		s.linef("  note: %s", n)
 	}
+}
+
+// indented sets a text of several lines off.
+func indented(text string) string {
+	return "    " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n    ")
 }

@@ -2,11 +2,10 @@ package text
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
+	"oversell/history"
 	"oversell/internal/printable"
 	"oversell/reports"
 )
@@ -15,36 +14,107 @@ import (
 // where they occur.
 var latencyColumns = []string{"acquire", "enqueue", "pop", "take", "submit", "buy", "next-id", "release"}
 
-// Table writes one row per run.
+// Table writes one row per run, and below several what was not tried.
 func (t Terminal) Table(d reports.Document) error {
 	d = printable.Of(d)
-	var b strings.Builder
-	table(t, &b, runColumns(d), d.Runs, paint)
-	_, err := io.WriteString(t.W, b.String())
-	return err
+	s := t.sheet()
+	table[reports.Run]{columns: runColumns(d)}.write(s, d.Runs)
+	if len(d.Runs) > 1 {
+		naming := namedBy(d.Runs)
+		var names []string
+		var conditions [][]history.Untried
+		for _, r := range d.Runs {
+			names, conditions = append(names, called(r, naming)), append(conditions, r.KnownToBreak)
+		}
+		s.untried(names, conditions)
+	}
+	return t.show(s)
 }
 
-// runColumns are those that say something about at least one run.
-func runColumns(d reports.Document) []column[reports.Run] {
-	all := []column[reports.Run]{
-		{"LOCK", "", func(r reports.Run) string { return r.Lock }},
-		{"SALE", "", func(r reports.Run) string { return r.Sale }},
-		{"QUEUE", "", func(r reports.Run) string { return r.Queue }},
-		{"DISPATCH", "", func(r reports.Run) string { return r.Dispatch }},
-		{"IDS", "", func(r reports.Run) string { return r.IDs }},
-		{"VERDICT", "", verdictWord},
-		{"NO VIOLATION IN", "opportunities", reports.Run.Without},
-		{"SOLD", "of stock", reports.Run.SoldOfStock},
-		{"OPS/S", "", func(r reports.Run) string { return reports.Thousands(int64(r.Throughput)) }},
+// nameColumns name what a run was of.
+var nameColumns = []struct {
+	title string
+	name  func(reports.Run) string
+}{
+	{"LOCK", func(r reports.Run) string { return r.Lock }},
+	{"SALE", func(r reports.Run) string { return r.Sale }},
+	{"QUEUE", func(r reports.Run) string { return r.Queue }},
+	{"DISPATCH", func(r reports.Run) string { return r.Dispatch }},
+	{"IDS", func(r reports.Run) string { return r.IDs }},
+}
+
+// The ranks of columns of runs.
+const (
+	latencyRank   = 5
+	otherNameRank = 100 // of a name that is not needed to tell runs apart
+)
+
+// runColumns are all columns of runs. When there is too little room they are left out in
+// this order: names that are not needed to tell runs apart, the faults, the latencies from the last kind to the
+// first, the throughput, what the verdict rests on, the pieces sold, and what broke.
+func runColumns(d reports.Document) (all []column[reports.Run]) {
+	naming := namedBy(d.Runs)
+	for i, n := range nameColumns {
+		c := column[reports.Run]{title: n.title, cell: n.name}
+		if !slices.Contains(naming, i) {
+			c.rank = otherNameRank
+		}
+		all = append(all, c)
 	}
-	for _, kind := range latencyColumns {
-		all = append(all, column[reports.Run]{strings.ToUpper(kind), "p50 / p99 / p99.9 ms", func(r reports.Run) string { return r.LatencySummary(kind) }})
+	all = append(all,
+		column[reports.Run]{title: "VERDICT", cell: verdictWord, tone: func(r reports.Run) tone { return toneOf(r.Verdict) }},
+		column[reports.Run]{title: "NO VIOLATION IN", unit: "opportunities", rank: 3, cell: reports.Run.Without},
+		column[reports.Run]{title: "SOLD", unit: "of stock", rank: 2, cell: reports.Run.SoldOfStock},
+		column[reports.Run]{title: "OPS/S", rank: 4, cell: func(r reports.Run) string { return reports.Thousands(int64(r.Throughput)) }})
+	for i, kind := range latencyColumns {
+		all = append(all, column[reports.Run]{title: strings.ToUpper(kind) + " ms", unit: "p50/p99/p99.9", rank: latencyRank + i, cell: func(r reports.Run) string {
+			l, ok := r.Latency[kind]
+			if !ok {
+				return ""
+			}
+			return reports.PercentilesOf(&l)
+		}})
 	}
-	all = append(all, column[reports.Run]{"FAULTS", "struck", reports.Run.FaultCounts})
-	all = append(all, column[reports.Run]{"BROKE", "", reports.Run.BrokeWord})
-	return slices.DeleteFunc(all, func(c column[reports.Run]) bool {
-		return !slices.ContainsFunc(d.Runs, func(r reports.Run) bool { return c.cell(r) != "" }) && c.title != "BROKE"
-	})
+	return append(all,
+		column[reports.Run]{title: "FAULTS", unit: "struck", rank: latencyRank + len(latencyColumns), prose: true, cell: reports.Run.FaultCounts},
+		column[reports.Run]{title: "BROKE", rank: 1, prose: true, cell: func(r reports.Run) string {
+			return reports.Joined("; ", strings.Join(r.Broke(), ", "), reports.DeclaredNotSeen(r.NotSeen()))
+		}})
+}
+
+// namedBy are the name columns, by index, that tell runs apart: of those in which they
+// differ, as many from the first on as are needed. Where runs have all names in common, it is
+// the first that they have.
+func namedBy(runs []reports.Run) (columns []int) {
+	first := -1
+	for i, n := range nameColumns {
+		if first < 0 && slices.ContainsFunc(runs, func(r reports.Run) bool { return n.name(r) != "" }) {
+			first = i
+		}
+		if slices.ContainsFunc(runs, func(r reports.Run) bool { return n.name(r) != n.name(runs[0]) }) {
+			columns = append(columns, i)
+		}
+		names := map[string]bool{}
+		for _, r := range runs {
+			names[called(r, columns)] = true
+		}
+		if len(names) == len(runs) && len(columns) > 0 {
+			break
+		}
+	}
+	if len(columns) == 0 && first >= 0 {
+		return []int{first}
+	}
+	return columns
+}
+
+// called is what a run is called by some of the name columns.
+func called(r reports.Run, columns []int) string {
+	var parts []string
+	for _, i := range columns {
+		parts = append(parts, nameColumns[i].name(r))
+	}
+	return reports.Joined(" + ", parts...)
 }
 
 // verdictWord is the verdict, marked when no flaw declares what broke.
@@ -59,54 +129,58 @@ func verdictWord(r reports.Run) string {
 // broke what nobody promised, and then the sum of it all.
 func (t Terminal) Explain(d reports.Document) error {
 	d = printable.Of(d)
-	var b strings.Builder
+	s := t.sheet()
 	for _, r := range d.Runs {
 		if len(d.Runs) == 1 || r.Verdict != reports.Pass || len(r.Broke()) > 0 || len(r.Notes)+len(r.Faults) > 0 {
-			explainRun(&b, r)
+			explainRun(s, r, len(d.Runs) > 1)
 		}
 	}
-	fmt.Fprintf(&b, "\n%s\n", d.Sum())
-	_, err := io.WriteString(t.W, b.String())
-	return err
+	s.linef("\n%s", d.Sum())
+	return t.show(s)
 }
 
-func explainRun(b *strings.Builder, r reports.Run) {
-	fmt.Fprintf(b, "\n%s: %s%s\n", r.Title(), r.Verdict, r.VersusDeclared())
+// explainRun tells of a run; of one among others not what was not tried, which is said once
+// for all.
+func explainRun(s *sheet, r reports.Run, among bool) {
+	s.linef("\n%s: %s%s", r.Title(), s.verdict(r.Verdict), r.VersusDeclared())
+	if among {
+		r.KnownToBreak = nil
+	}
 	switch {
 	case r.Verdict == reports.Pass:
-		fmt.Fprintf(b, "  %s\n", r.Seen())
+		s.linef("  %s", r.Seen())
 	case r.Why != "":
-		fmt.Fprintf(b, "  %s\n", reports.Joined("; ", r.Why, r.NotTried()))
+		s.linef("  %s", reports.Joined("; ", r.Why, r.NotTried()))
 	}
 	var others []reports.Property
 	for _, p := range r.Properties {
 		switch {
 		case p.Result == reports.Broken:
-			fmt.Fprintf(b, "  %s%s\n    %s.\n", p.Label(r), reports.Extent(p.Count, p.Name), p.Why)
+			s.linef("  %s%s\n    %s.", p.Label(r), reports.Extent(p.Count, p.Name), p.Why)
 		case p.Result == reports.Unknown:
-			fmt.Fprintf(b, "  %s: unknown\n    %s.\n", p.Label(r), p.Why)
+			s.linef("  %s: unknown\n    %s.", p.Label(r), p.Why)
 		case p.Result == reports.Holds && r.Verdict != reports.Violated:
-			fmt.Fprintf(b, "  %s\n    %s.\n", reports.Joined(": ", p.Label(r), p.Seen()), p.Why)
+			s.linef("  %s\n    %s.", reports.Joined(": ", p.Label(r), p.Seen()), p.Why)
 		case p.Result == reports.NotClaimed && p.Measured == reports.Broken && r.PromisesOf(p.Of):
 			others = append(others, p)
 		}
 	}
-	explainOthers(b, r, others)
-	explainFaults(b, r)
+	explainOthers(s, r, others)
+	explainFaults(s, r)
 	if r.Overruns > 0 {
-		fmt.Fprintf(b, "  overruns: %s outlived the lease\n    %s.\n", reports.Count(int64(r.Overruns), "section"), r.FirstOverrun)
+		s.linef("  overruns: %s outlived the lease\n    %s.", reports.Count(int64(r.Overruns), "section"), r.FirstOverrun)
 	}
 	for _, n := range r.Notes {
-		fmt.Fprintf(b, "  note: %s\n", n)
+		s.linef("  note: %s", n)
 	}
 }
 
 // explainOthers tells what was broken that nobody had promised: in full where
 // that is all that broke, and briefly beside broken promises.
-func explainOthers(b *strings.Builder, r reports.Run, others []reports.Property) {
+func explainOthers(s *sheet, r reports.Run, others []reports.Property) {
 	if r.Verdict != reports.Violated {
 		for _, p := range others {
-			fmt.Fprintf(b, "  (%s)%s; nobody promised it here\n    %s.\n", p.Label(r), reports.Extent(p.Count, p.Name), p.Why)
+			s.linef("  (%s)%s; nobody promised it here\n    %s.", p.Label(r), reports.Extent(p.Count, p.Name), p.Why)
 		}
 		return
 	}
@@ -115,27 +189,26 @@ func explainOthers(b *strings.Builder, r reports.Run, others []reports.Property)
 		brief = append(brief, p.Label(r)+reports.Extent(p.Count, p.Name))
 	}
 	if len(brief) > 0 {
-		fmt.Fprintf(b, "  not promised, and not kept: %s\n", strings.Join(brief, "; "))
+		s.linef("  not promised, and not kept: %s", strings.Join(brief, "; "))
 	}
 }
 
 // explainFaults tells what was done to the run, and how it went on before, during
 // and after that.
-func explainFaults(b *strings.Builder, r reports.Run) {
+func explainFaults(s *sheet, r reports.Run) {
 	for _, f := range r.Faults {
-		fmt.Fprintf(b, "  fault %q: %s\n", f.Name, f.Story())
+		s.linef("  fault %q: %s", f.Name, f.Story())
 	}
 	if len(r.Phases) == 0 {
 		return
 	}
-	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	main := r.MainKind()
-	fmt.Fprintf(w, "  \tops/s\t%s p50 / p99 / p99.9 ms\n", main)
-	for _, p := range r.Phases {
-		if p.ToMS-p.FromMS < 10 && p.Operations == 0 {
-			continue
-		}
-		fmt.Fprintf(w, "  %s the faults, %.2fs\t%s\t%s\n", p.Name, (p.ToMS-p.FromMS)/1e3, p.Rate(), p.LatencySummary(main))
-	}
-	w.Flush()
+	phases := table[reports.Phase]{indent: "  ", columns: []column[reports.Phase]{
+		{blank: true, cell: func(p reports.Phase) string {
+			return fmt.Sprintf("%s the faults, %.2fs", p.Name, (p.ToMS-p.FromMS)/1e3)
+		}},
+		{title: "ops/s", cell: reports.Phase.Rate},
+		{title: main + " p50 / p99 / p99.9 ms", rank: 1, cell: func(p reports.Phase) string { return p.LatencySummary(main) }},
+	}}
+	phases.write(s, slices.DeleteFunc(slices.Clone(r.Phases), func(p reports.Phase) bool { return p.ToMS-p.FromMS < 10 && p.Operations == 0 }))
 }

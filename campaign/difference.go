@@ -1,0 +1,248 @@
+package campaign
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"oversell/history"
+	"oversell/reports"
+)
+
+// Differ tells what changed from one judged history to another.
+func Differ(a, b *history.History, ja, jb Judged) (reports.Difference, error) {
+	d := reports.Difference{A: ja.Run, B: jb.Run}
+	var err error
+	if d.Chosen, d.Unlike, err = settings(a.Header, b.Header); err != nil {
+		return d, err
+	}
+	if d.Kind = ja.Run.MainKind(); jb.Run.MainKind() != d.Kind { // such as where one has no lock
+		d.Kind = ja.Run.UsefulKind()
+	}
+	if a.Header.Scenario == b.Header.Scenario {
+		d.Measures = measures(blocksOf(a, &ja.Run, d.Kind), blocksOf(b, &jb.Run, d.Kind), &d)
+	}
+	return d, nil
+}
+
+// chosen are the fields of a header that say what was tried, and derived those that follow
+// from it or differ between any two runs.
+var (
+	chosen  = []string{"lock", "sale", "queue", "ids", "dispatch"}
+	derived = []string{"schema", "objects", "seed", "started", "grace_ns", "drift_ns", "renews", "redial_ns", "promises", "expected", "expected_flaws", "declared", "known_to_break"}
+)
+
+// settings are the fields of two headers that differ: what was tried, and all others.
+func settings(a, b history.Header) (variants, others []reports.Setting, err error) {
+	of, err := fieldsOf(a)
+	if err != nil {
+		return nil, nil, err
+	}
+	and, err := fieldsOf(b)
+	if err != nil {
+		return nil, nil, err
+	}
+	all := maps.Clone(of)
+	maps.Copy(all, and)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		s := reports.Setting{Name: strings.ReplaceAll(strings.TrimSuffix(name, "_ns"), "_", " "), A: setting(name, of[name]), B: setting(name, and[name])}
+		switch {
+		case slices.Contains(derived, name) || s.A == s.B:
+		case slices.Contains(chosen, name):
+			variants = append(variants, s)
+		default:
+			others = append(others, s)
+		}
+	}
+	return variants, others, nil
+}
+
+func fieldsOf(h history.Header) (fields map[string]any, err error) {
+	text, err := json.Marshal(h)
+	if err == nil {
+		err = json.Unmarshal(text, &fields)
+	}
+	return fields, err
+}
+
+// setting is a field's value in words.
+func setting(name string, v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "none"
+	case float64:
+		if strings.HasSuffix(name, "_ns") {
+			return time.Duration(v).String()
+		}
+		return fmt.Sprint(v)
+	case []any:
+		words := make([]string, len(v))
+		for i := range v {
+			words[i] = fmt.Sprint(v[i])
+		}
+		return strings.Join(words, "; ")
+	}
+	return fmt.Sprint(v)
+}
+
+// The block bootstrap; reports.DifferenceMethod tells of it.
+const (
+	blocks    = 20
+	resamples = 1000
+	// bucket is by how much a latency is larger than the next smaller one that is told
+	// from it, and tail how many operations must be slower than a quantile, so that an
+	// interval of it means something.
+	bucket = 1.01
+	tail   = 10
+)
+
+// blocked is a run in parts of equal length.
+type blocked struct {
+	kind string
+	long float64 // seconds of a part
+	done [blocks]float64
+	// slow are the latencies by part and bucket.
+	slow  [blocks][]int32
+	count int
+	run   *reports.Run
+}
+
+// blocksOf cuts a run into its parts.
+func blocksOf(h *history.History, r *reports.Run, kind string) *blocked {
+	b := &blocked{kind: kind, run: r}
+	useful := r.UsefulKind()
+	end := time.Duration(1)
+	for _, op := range h.Ops {
+		if measured(op) {
+			end = max(end, op.Return)
+		}
+	}
+	b.long = end.Seconds() / blocks
+	for _, op := range h.Ops {
+		if !measured(op) {
+			continue
+		}
+		part := min(int(float64(op.Return)/float64(end)*blocks), blocks-1)
+		if op.Kind.String() == useful && op.Outcome == history.OK && op.Reason == history.NoReason {
+			b.done[part]++
+		}
+		if op.Kind.String() == b.kind {
+			b.add(part, op.Return-op.Call)
+		}
+	}
+	return b
+}
+
+func (b *blocked) add(part int, d time.Duration) {
+	i := int(math.Log(max(float64(d)/float64(time.Microsecond), 1)) / math.Log(bucket))
+	for len(b.slow[part]) <= i {
+		b.slow[part] = append(b.slow[part], 0)
+	}
+	b.slow[part][i]++
+	b.count++
+}
+
+// quantiles are those that are compared.
+var quantiles = []float64{0.5, 0.9, 0.99, 0.999}
+
+// sample is what a choice of parts gives: the rate, and the quantiles in milliseconds.
+func (b *blocked) sample(parts []int) []float64 {
+	done, all, total := 0.0, []int32{}, int32(0)
+	for _, p := range parts {
+		done += b.done[p]
+		for len(all) < len(b.slow[p]) {
+			all = append(all, 0)
+		}
+		for i, n := range b.slow[p] {
+			all[i] += n
+			total += n
+		}
+	}
+	values := []float64{done / (b.long * float64(len(parts)))}
+	seen, i := int32(0), 0
+	for _, q := range quantiles {
+		rank := int32(math.Ceil(q * float64(total)))
+		for i < len(all) && seen+all[i] < rank {
+			seen += all[i]
+			i++
+		}
+		values = append(values, math.Pow(bucket, float64(i)+0.5)/1e3)
+	}
+	return values
+}
+
+// resampled are the values of many choices of parts. The choices are the same each time, so
+// that a report made twice says the same.
+func (b *blocked) resampled(seed uint64) (samples [][]float64) {
+	random := rand.New(rand.NewPCG(seed, 0))
+	parts := make([]int, blocks)
+	for range resamples {
+		for i := range parts {
+			parts[i] = random.IntN(blocks)
+		}
+		samples = append(samples, b.sample(parts))
+	}
+	return samples
+}
+
+// told are the values as the run itself reports them.
+func (b *blocked) told() []float64 {
+	done := 0.0
+	for _, n := range b.done {
+		done += n
+	}
+	p := b.run.Latency[b.kind].Call
+	return []float64{done / (b.long * blocks), p.P50, p.P90, p.P99, p.P999}
+}
+
+// measures compares two runs of one scenario.
+func measures(a, b *blocked, d *reports.Difference) (all []reports.Measure) {
+	as, bs := a.resampled(1), b.resampled(2)
+	at, bt := a.told(), b.told()
+	names := []string{a.run.UsefulWork(), a.kind + " p50", a.kind + " p90", a.kind + " p99", a.kind + " p99.9"}
+	for i, name := range names {
+		m := reports.Measure{Name: name, Unit: "ms", Sure: min(a.count, b.count) >= blocks}
+		if i == 0 {
+			m.Unit = "a second"
+		} else {
+			m.Sure = float64(min(a.count, b.count))*(1-quantiles[i-1]) >= tail
+		}
+		m.A, m.B = spread(at[i], column(as, i)), spread(bt[i], column(bs, i))
+		if m.Sure && d.Alike() && at[i] > 0 && bt[i] > 0 {
+			ratios := make([]float64, resamples)
+			for j := range ratios {
+				ratios[j] = bs[j][i] / as[j][i]
+			}
+			if ratio := spread(bt[i]/at[i], ratios); !math.IsInf(ratio.High, 0) { // A did nothing in too many of its parts
+				m.Ratio = &ratio
+			}
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
+func column(samples [][]float64, i int) []float64 {
+	xs := make([]float64, len(samples))
+	for j := range samples {
+		xs[j] = samples[j][i]
+	}
+	return xs
+}
+
+// spread is a value with the middle 95 % of its resamples, which hold it.
+func spread(value float64, xs []float64) reports.Interval {
+	for i, x := range xs {
+		if math.IsNaN(x) { // nothing by nothing, which bounds nothing
+			xs[i] = math.Inf(1)
+		}
+	}
+	slices.Sort(xs)
+	n := float64(len(xs))
+	return reports.Interval{Value: value, Low: min(value, xs[int(0.025*n)]), High: max(value, xs[int(0.975*n)])}
+}

@@ -1,0 +1,102 @@
+package campaign
+
+import (
+	"math/rand/v2"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"oversell/history"
+	"oversell/reports"
+	"oversell/variant"
+)
+
+// steady is a history of so many numbers, one every so often, each of which took about so
+// long.
+func steady(n int, every, took time.Duration, seed uint64) *history.History {
+	random := rand.New(rand.NewPCG(seed, 0))
+	h := &history.History{Header: history.Header{Schema: history.Schema, Scenario: "ids", IDs: "incr", Clients: 4, Target: "process", Topology: "single", Seed: seed}}
+	for i := range n {
+		end := time.Duration(i+1) * every
+		d := time.Duration(float64(took) * (0.5 + random.Float64()))
+		h.Ops = append(h.Ops, history.Op{Client: int32(i % 4), Kind: history.NextID, Key: history.Text("thread"), Result: history.Int(int64(i)), Outcome: history.OK, Due: max(0, end-d), Call: max(0, end-d), Return: end})
+	}
+	h.Trailer = &history.Trailer{Elapsed: time.Duration(n) * every}
+	return h
+}
+
+func differ(t *testing.T, a, b *history.History) reports.Difference {
+	t.Helper()
+	d, err := Differ(a, b, Judge(a), Judge(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// TestDifferMeasures: what is alike has a ratio whose interval holds 1, what is twice as
+// fast one that holds 2, and of a quantile with too few operations beyond it there is none.
+func TestDifferMeasures(t *testing.T) {
+	a := steady(4000, time.Millisecond, 300*time.Microsecond, 1)
+	d := differ(t, a, steady(4000, time.Millisecond, 300*time.Microsecond, 2))
+	if !d.Alike() || len(d.Moved()) != 0 || len(d.Measures) != 5 {
+		t.Errorf("of two runs that are alike %v, %d measures, unlike in %v", d.Moved(), len(d.Measures), d.Unlike)
+	}
+	d = differ(t, a, steady(4000, time.Millisecond/2, 600*time.Microsecond, 2))
+	for i, want := range []float64{2, 2, 2, 2} {
+		m := d.Measures[i]
+		if m.Ratio == nil || m.Ratio.Low > want || m.Ratio.High < want || !m.Moved() {
+			t.Errorf("%s: %+v; want an interval round %v", m.Name, m.Ratio, want)
+		}
+	}
+	if m := d.Measures[4]; m.Sure || m.Ratio != nil || m.A.Value == 0 {
+		t.Errorf("%s: %+v; four operations are slower, too few for an interval", m.Name, m)
+	}
+	if again := differ(t, a, steady(4000, time.Millisecond/2, 600*time.Microsecond, 2)); !reflect.DeepEqual(again, d) {
+		t.Error("the second time it says something else")
+	}
+}
+
+// TestDifferSettings: another variant is what is tried, another number of clients makes two
+// runs incomparable, and another seed is nothing.
+func TestDifferSettings(t *testing.T) {
+	a, b := steady(100, time.Millisecond, time.Microsecond, 1), steady(100, time.Millisecond, time.Microsecond, 2)
+	b.Header.IDs = "get-set"
+	b.Header.Promises = []history.Promise{{Of: variant.IDs, Property: variant.UniqueIDs}}
+	if d := differ(t, a, b); !d.Alike() || !reflect.DeepEqual(d.Chosen, []reports.Setting{{Name: "ids", A: "incr", B: "get-set"}}) {
+		t.Errorf("tried %v, unlike in %v", d.Chosen, d.Unlike)
+	}
+	b.Header.Clients, b.Header.Hold, b.Header.Faults = 8, 2*time.Millisecond, []string{"kill at 1s"}
+	want := []reports.Setting{{Name: "clients", A: "4", B: "8"}, {Name: "faults", A: "none", B: "kill at 1s"}, {Name: "hold", A: "none", B: "2ms"}}
+	if d := differ(t, a, b); !reflect.DeepEqual(d.Unlike, want) || d.Measures[0].Ratio != nil {
+		t.Errorf("unlike in %v, want %v, and no ratio: %v", d.Unlike, want, d.Measures[0].Ratio)
+	}
+	b.Header.Scenario = "floors"
+	if d := differ(t, a, b); len(d.Measures) != 0 {
+		t.Errorf("of different scenarios: %v", d.Measures)
+	}
+}
+
+// TestReportOfTwoRuns: two paths with a run each become a page of what changed, beside the
+// first run, the page of which stays.
+func TestReportOfTwoRuns(t *testing.T) {
+	o := options("none", "lua-release")
+	p, _ := ran(t, o)
+	a, b := filepath.Join(p.Dir, runName(0, p.Runs[0])), filepath.Join(p.Dir, runName(1, p.Runs[1]))
+	before := contents(t, filepath.Join(a, pageFile))
+	written, err := Report([]string{a, b}, "")
+	if err != nil || len(written) != 1 || written[0] != filepath.Join(a, differenceFile) {
+		t.Fatalf("wrote %q, %v", written, err)
+	}
+	text := contents(t, written[0])
+	for _, want := range []string{"What was set otherwise", `href="report.html"`, `href="../` + filepath.Base(b) + `/report.html"`, "block bootstrap"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	if contents(t, filepath.Join(a, pageFile)) != before {
+		t.Error("the page of the first run was overwritten")
+	}
+}

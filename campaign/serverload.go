@@ -1,0 +1,53 @@
+package campaign
+
+import (
+	"time"
+
+	"oversell/history"
+	"oversell/reports"
+)
+
+// shortestLoad is the shortest interval in which a server's load means something; what is
+// shorter at the end of a run belongs to the one before.
+const shortestLoad = 50 * time.Millisecond
+
+// serverLoads are what the servers said in a history's trailer.
+func serverLoads(t *history.Trailer) (loads []reports.ServerLoad) {
+	for _, s := range t.Servers {
+		if l, ok := serverLoad(s); ok {
+			loads = append(loads, l)
+		}
+	}
+	return loads
+}
+
+// serverLoad makes rates of a server's counts. Between two of which the later one is
+// smaller, the server was started again: nothing is known of that time.
+func serverLoad(s history.ServerLoad) (reports.ServerLoad, bool) {
+	l := reports.ServerLoad{Server: s.Server}
+	var all history.LoadSample // the sum of what is known
+	samples := s.Samples
+	if n := len(samples); n > 2 && samples[n-1].At-samples[n-2].At < shortestLoad {
+		samples = append(samples[:n-2:n-2], samples[n-1])
+	}
+	for i := 1; i < len(samples); i++ {
+		a, b := samples[i-1], samples[i]
+		d := history.LoadSample{At: b.At - a.At, CPU: b.CPU - a.CPU, Commands: b.Commands - a.Commands}
+		if d.At <= 0 || d.CPU < 0 || d.Commands < 0 {
+			continue
+		}
+		all = history.LoadSample{At: all.At + d.At, CPU: all.CPU + d.CPU, Commands: all.Commands + d.Commands}
+		cpu, commands := rates(d)
+		l.Intervals = append(l.Intervals, reports.LoadInterval{FromMS: round(float64(a.At) / 1e6), ToMS: round(float64(b.At) / 1e6), CPU: cpu, Commands: commands})
+	}
+	if all.At <= 0 {
+		return l, false
+	}
+	l.CPU, l.Commands = rates(all)
+	return l, true
+}
+
+// rates are what was done by the time that it took.
+func rates(d history.LoadSample) (cpuPercent, commandsPerSecond float64) {
+	return round(100 * float64(d.CPU) / float64(d.At)), round(float64(d.Commands) / d.At.Seconds())
+}

@@ -1,0 +1,106 @@
+package campaign
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"oversell/reports"
+	"oversell/server"
+	"oversell/variant"
+)
+
+// withPython has python3 be one that has redis-py: Debian's, if another comes first.
+func withPython(t *testing.T) {
+	t.Helper()
+	t.Setenv("PATH", "/usr/bin:"+os.Getenv("PATH"))
+	if err := exec.Command("python3", "-c", "import redis").Run(); err != nil && os.Getenv("OVERSELL_REQUIRE_ALL") != "1" {
+		t.Skip("python3 has no redis (Debian: python3-redis)")
+	}
+}
+
+// system runs the system of a file of examples.
+func runSystem(t *testing.T, file, scenario string, alter func(*Options)) reports.Run {
+	t.Helper()
+	o := Options{Scenario: scenario, System: filepath.Join("..", "examples", file), Target: server.Spec{Target: "process"}, Clients: 16, Stock: 200, Quantity: 1, Seed: 1, Waiting: "poll",
+		Set: func(flag string) bool { return flag == "clients" }}
+	alter(&o)
+	p, err := NewPlan(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Dir = filepath.Join(t.TempDir(), "runs")
+	d, err := Run(t.Context(), p, silent{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d.Runs[0]
+}
+
+// TestSystemsAreJudged: a flawed lock in Python and a flawed shop behind HTTP are caught, and
+// the sound ones pass.
+func TestSystemsAreJudged(t *testing.T) {
+	withPython(t)
+	dir := t.TempDir()
+	if out, err := exec.Command("go", "build", "-o", dir, "../examples/shop").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	for _, name := range []string{"shop.yaml", "shop-flawed.yaml"} {
+		text, err := os.ReadFile(filepath.Join("..", "examples", "shop", name))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), []byte(strings.ReplaceAll(string(text), "./shop", filepath.Join(dir, "shop"))), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	shop := func(name string) func(*Options) {
+		return func(o *Options) { o.System, o.Resend = filepath.Join(dir, name), 0.1 }
+	}
+	short := func(o *Options) { o.TTL, o.Hold, o.Wait, o.Stock, o.Sale = 50e6, 80e6, 10e9, 40, "plain" }
+	for _, c := range []struct {
+		file, scenario string
+		alter          func(*Options)
+		verdict        string
+		broke          variant.Property
+	}{
+		{"python/lock.yaml", "mutex", func(o *Options) { o.Wait, o.Ops = 10e9, 200 }, reports.Pass, ""},
+		{"python/lock-flawed.yaml", "seckill", short, reports.Violated, variant.OwnerOnlyRelease},
+		{"shop.yaml", "seckill", shop("shop.yaml"), reports.Pass, ""},
+		{"shop-flawed.yaml", "seckill", shop("shop-flawed.yaml"), reports.Violated, variant.NoOversell},
+	} {
+		r := runSystem(t, c.file, c.scenario, c.alter)
+		broke := slices.ContainsFunc(r.Properties, func(p reports.Property) bool { return p.Name == c.broke && p.Result == "violated" })
+		if r.Verdict != c.verdict || c.broke != "" && !broke {
+			t.Errorf("%s: %s, want %s (%s): %+v", c.file, r.Verdict, c.verdict, c.broke, r.Properties)
+		}
+	}
+}
+
+// TestSystemsAreRefused: a system that cannot take the place that it is given is refused before
+// anything is started.
+func TestSystemsAreRefused(t *testing.T) {
+	lock := filepath.Join("..", "examples", "python", "lock.yaml")
+	remote := filepath.Join(t.TempDir(), "remote.yaml")
+	if err := os.WriteFile(remote, []byte("name: far\nobject: sale\nhttp: {base: 'http://192.0.2.1', buy: {path: /b}, reset: {path: /r}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		o    Options
+		want string
+	}{
+		{Options{System: lock, Scenario: "seckill", Locks: []string{"none"}, Set: func(f string) bool { return f == "lock" }}, "the system is a lock: leave out --lock"},
+		{Options{System: filepath.Join("..", "examples", "shop", "shop.yaml"), Scenario: "mutex"}, "scenario mutex has no sale"},
+		{Options{System: remote, Scenario: "seckill"}, "--allow-remote"},
+		{Options{System: "nowhere.yaml", Scenario: "seckill"}, "nowhere.yaml"},
+	} {
+		if _, err := NewPlan(context.Background(), c.o); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v; want %q", c.o.System, err, c.want)
+		}
+	}
+}

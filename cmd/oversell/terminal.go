@@ -1,0 +1,32 @@
+package main
+
+import (
+	"io"
+	"os"
+	"strconv"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"oversell/reports/text"
+)
+
+// terminal draws documents on a command's output: as wide as that is, and in colour where
+// colours are welcome.
+func terminal(cmd *cobra.Command) text.Terminal {
+	out := cmd.OutOrStdout()
+	return text.Terminal{W: out, Color: isTerminal(out), Width: widthOf(out, os.Getenv("COLUMNS"))}
+}
+
+// widthOf is how many columns an output has: as many as $COLUMNS says, or as the terminal
+// has; 0 if it is none.
+func widthOf(w io.Writer, columns string) int {
+	if n, err := strconv.Atoi(columns); err == nil && n > 0 {
+		return n
+	}
+	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		width, _ := sizeOf(f)()
+		return width
+	}
+	return 0
+}

@@ -1,0 +1,217 @@
+package gate
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"oversell/reports"
+	"oversell/variant"
+)
+
+// length is what says how long a run takes: a flag and its value, a duration in
+// nanoseconds. The zero value: nothing that a gate could choose.
+type length struct {
+	flag  string
+	value int64
+}
+
+// String is the length as a plan would give it.
+func (l length) String() string {
+	if l.flag == "" {
+		return ""
+	}
+	return l.flag + " " + l.text()
+}
+
+func (l length) text() string {
+	if l.flag == "duration" {
+		return time.Duration(l.value).String()
+	}
+	return strconv.FormatInt(l.value, 10)
+}
+
+func (l length) times(n int64) length { return length{l.flag, l.value * n} }
+
+const (
+	// pilotPairs is how many pairs of runs of the baseline tell the noise of one length.
+	pilotPairs = 8
+	// mostGrowth is how many times as long as the first a run may become.
+	mostGrowth = 64
+	// shareOfBudget is what part of the budget the rounds may take at the most, as far as
+	// the pilot tells. The rest is for a retry.
+	shareOfBudget = 0.6
+)
+
+// growing is the first length of an entry whose runs may become longer: one that does not
+// say itself how long they are, and without faults, which strike at times of their own.
+func growing(f flags, r *race) length {
+	config := r.candidate.Runs[0]
+	switch {
+	case len(config.Faults) > 0 || len(r.baseline.Runs[0].Faults) > 0:
+		return length{}
+	case config.Scenario.Name == "mutex" && config.Duration == defaultRaceRun && !f.has("duration") && !f.has("ops"):
+		return length{"duration", int64(defaultRaceRun / 2)}
+	case config.Scenario.Uses(variant.Sale) && config.Stock > 0 && !f.has("stock") && !f.has("ops") && !f.has("duration"):
+		return length{"stock", config.Stock}
+	}
+	return length{}
+}
+
+// lengthened is the entry with runs of another length. It is the same entry: what
+// identifies it stays.
+func (c *race) lengthened(ctx context.Context, l length) (*race, error) {
+	longer := *c
+	longer.length = l
+	for side, f := range c.flags {
+		f = f.with(l.flag, l.text())
+		plan, err := planOf(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		longer.args[side] = f.args()
+		if side == 0 {
+			longer.candidate = plan
+		} else {
+			longer.baseline = plan
+		}
+	}
+	return &longer, nil
+}
+
+// settle chooses how long the runs of an entry are, and makes the driver of its rounds: as
+// long as where the baseline file has accepted what came of them, or else so long that
+// the baseline hardly differs from itself. Of the candidate the choice knows nothing, so that
+// the rates of error are what they are with a length that is given.
+func (t *timing) settle(ctx context.Context, open func(*race) driver) (driver, error) {
+	c := t.race
+	if c.length.flag == "" {
+		return open(c), nil
+	}
+	if a := t.running.options.Baseline.recorded(c, t.running.gate.Machine); a != nil && a.Length > 0 {
+		l := length{c.length.flag, a.Length}
+		return t.chosen(ctx, open, l, fmt.Sprintf("runs of %s, as in the baseline file", l))
+	}
+	for l := c.length; ; {
+		drive, err := t.chosen(ctx, open, l, "")
+		if err != nil {
+			return nil, err
+		}
+		p, err := t.pilot(ctx, drive)
+		if err != nil || !p.decided || ctx.Err() != nil {
+			return drive, err
+		}
+		grow := p.growth()
+		if grow == 1 {
+			t.sized = fmt.Sprintf("runs of %s, long enough for the noise of this machine: %s", l, p.say())
+			return drive, nil
+		}
+		for grow > 1 && (l.value*grow > c.length.value*mostGrowth || t.wouldTake(p.each*time.Duration(grow)) > t.affordable()) {
+			grow /= 2
+		}
+		if grow == 1 {
+			t.sized = fmt.Sprintf("runs of %s, the longest within a budget of %v, and too short for the noise of this machine: %s", l, c.budget, p.say())
+			return drive, nil
+		}
+		l = l.times(grow)
+	}
+}
+
+// chosen makes the entry's runs so long.
+func (t *timing) chosen(ctx context.Context, open func(*race) driver, l length, say string) (driver, error) {
+	longer, err := t.race.lengthened(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	t.race, t.sized, t.entry.RunLength = longer, say, l.String()
+	t.entry.Length = l.value
+	return open(longer), nil
+}
+
+// wouldTake is how long all rounds take if a run takes so long.
+func (t *timing) wouldTake(each time.Duration) time.Duration {
+	return time.Duration(inARound*t.race.rounds) * each
+}
+
+// affordable is how long the rounds may take.
+func (t *timing) affordable() time.Duration {
+	return time.Duration(shareOfBudget * float64(t.race.budget))
+}
+
+// pilot is what runs of the baseline told of the noise of a length.
+type pilot struct {
+	decided bool
+	each    time.Duration // what a run took, its surroundings included
+	worst   string        // the measure that is the noisiest beside what is allowed
+	noise   float64       // its noise: how much two runs differ, as a logarithm
+	needed  float64       // the noise that would be small enough
+}
+
+// pilot runs the baseline against itself.
+func (t *timing) pilot(ctx context.Context, drive driver) (p pilot, err error) {
+	var sides []int
+	var seeds []uint64
+	for i := range pilotPairs {
+		sides = append(sides, theBaseline, itsTwin)
+		seed := t.running.options.Seed + 2_000_003 + uint64(i)
+		seeds = append(seeds, seed, seed)
+	}
+	started := time.Now()
+	runs, err := drive(ctx, sides, seeds)
+	if err != nil || len(runs) < len(sides) || slices.ContainsFunc(runs, func(r reports.Run) bool { return r.Verdict == reports.Violated || r.Interrupted }) {
+		return p, err // the rounds will tell
+	}
+	p.each = time.Since(started) / time.Duration(len(runs))
+	operation := or(t.race.Operation.V, mainOperation(t.race.candidate.Runs[0]))
+	for _, name := range t.race.measures {
+		values := [2][]float64{}
+		for i, run := range runs {
+			v := measured(run, name, operation)
+			if !(v > 0) {
+				return p, nil
+			}
+			values[i%2] = append(values[i%2], v)
+		}
+		noise, needed := spread(slowdowns(values[0], values[1], name)), t.race.procedure.tolerable(t.race.rounds, t.race.slower[name])
+		if p.worst == "" || noise/needed > p.noise/p.needed {
+			p.worst, p.noise, p.needed = name, noise, needed
+		}
+	}
+	p.decided = true
+	return p, nil
+}
+
+// growth is how many times as long runs must be, a power of two: noise falls with the root
+// of their length.
+func (p pilot) growth() int64 {
+	n := int64(1)
+	for n < 8 && p.noise > p.needed*math.Sqrt(float64(n)) {
+		n *= 2
+	}
+	return n
+}
+
+func (p pilot) say() string {
+	return fmt.Sprintf("the %s of the baseline differs from itself by %s from run to run, and up to %s is tolerable", p.worst, reports.Percent(math.Expm1(p.noise)), reports.Percent(math.Expm1(p.needed)))
+}
+
+// spread is the standard deviation of differences around 0, from their mean size, which
+// single outliers move less than their mean square.
+func spread(differences []float64) float64 {
+	sum := 0.0
+	for _, d := range differences {
+		sum += math.Abs(d)
+	}
+	return sum / float64(len(differences)) * math.Sqrt(math.Pi/2)
+}
+
+// tolerable is how much two runs may differ for the interval of what so many rounds
+// measure to reach half way to what is allowed: a candidate that is like the baseline is
+// then told from one that is at the border.
+func (p procedure) tolerable(rounds int, allowed float64) float64 {
+	surely := math.Sqrt2 * math.Erfinv(1-2*min(p.alarm, p.pass))
+	return math.Log1p(allowed) / 2 * math.Sqrt(float64(rounds)) / surely
+}

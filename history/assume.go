@@ -1,0 +1,214 @@
+package history
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize/english"
+
+	"oversell/variant"
+)
+
+// Assumed are the promises that a history of JSON lines is judged by when its header has no
+// "promises", by the object that its operations are about: of each object the one that
+// a single count shows to be broken. Every other property is measured all the same.
+var Assumed = []Promise{
+	{variant.Lock, variant.MutualExclusion},
+	{variant.Sale, variant.NoOversell},
+	{variant.Queue, variant.NoDuplicateDelivery},
+	{variant.IDs, variant.UniqueIDs},
+	{variant.Dispatch, variant.OneHolderPerTask},
+}
+
+// objectOf is the object that operations of a class are about.
+var objectOf = [classes]variant.Object{onLock: variant.Lock, onSale: variant.Sale, onQueue: variant.Queue, onIDs: variant.IDs, onPool: variant.Dispatch}
+
+// complete completes a history that this program did not write: what its header leaves
+// out, and from when its times count. What was assumed or ignored is remarked.
+func (l *lineReader) complete(h *History) error {
+	if l.sealed || h.Damaged {
+		return nil
+	}
+	if err := l.guess(h); err != nil {
+		return err
+	}
+	if remark := l.others.remark(); remark != "" {
+		h.Remarks = append(h.Remarks, remark)
+	}
+	return nil
+}
+
+// foreign looks at the fields of a line that there are not: one that was mistaken for one
+// that there is, is an error, and the others are told in the end.
+func (l *lineReader) foreign(told names, fields []string) error {
+	if l.sealed || len(told.unknown) == 0 {
+		return nil
+	}
+	absent := slices.DeleteFunc(slices.Clone(fields), func(f string) bool { return slices.Contains(told.given, f) })
+	if err := mistaken(told.unknown, absent); err != nil {
+		return err
+	}
+	l.others.add(l.number, told.unknown)
+	return nil
+}
+
+// headerFields and opFields are the fields that a header and an operation have.
+var (
+	headerFields = fieldNames[Header]()
+	opFields     = slices.DeleteFunc(fieldNames[opLine](), func(f string) bool { return f == "trailer" || f == "cut" || f == "damaged" })
+)
+
+func fieldNames[T any]() []string {
+	fields, _ := fieldsOf(reflect.TypeFor[T]())
+	return slices.Sorted(maps.Keys(fields))
+}
+
+// guess completes what the header of a history from another tool leaves out, and remarks
+// on it: which objects the operations are about, and what is promised of them. given are
+// the fields that the header has.
+func (l *lineReader) guess(h *History) error {
+	var first [classes]int // operation, plus one
+	for i := range h.Ops {
+		if c := h.Ops[i].Kind.class(); first[c] == 0 {
+			first[c] = i + 1
+		}
+	}
+	given := func(field string) bool { return slices.Contains(l.told.given, field) }
+	stock, promises := given("stock"), given("promises")
+	silent := !promises && !given("objects") // about what it holds
+	for c, of := range objectOf {
+		if first[c] == 0 || of == "" || h.Header.Has(of) || !silent && (of != variant.Sale || !stock) {
+			continue
+		}
+		if of == variant.Sale && !stock {
+			return fmt.Errorf(`line 1: %w: the header has no "stock", and line %s is a %s: tell how many pieces there were to sell, such as "stock":100`,
+				ErrInvalid, group(int(l.lines[first[c]-1])), h.Ops[first[c]-1].Kind)
+		}
+		h.Header.Objects = append(h.Header.Objects, of)
+	}
+	if promises {
+		return nil
+	}
+	var told []string
+	for _, p := range Assumed {
+		if h.Header.Has(p.Of) {
+			h.Header.Promises = append(h.Header.Promises, p)
+			told = append(told, fmt.Sprintf("%s of the %s", p.Property, p.Of))
+		}
+	}
+	if len(told) > 0 {
+		h.Remarks = append(h.Remarks, `the header has no "promises": `+english.WordSeries(told, "and")+" is assumed to be promised")
+	}
+	return nil
+}
+
+// lateStart is how late the first operation of a history may be for its times to count
+// from the start of the run. Nothing happens for so long only where a clock is told that
+// counts from something else.
+const lateStart = time.Minute
+
+// rebase counts the times of a history from its first operation, if they count from
+// something long before it, such as the start of the machine or of the year 1970.
+func rebase(h *History) {
+	if len(h.Ops) == 0 {
+		return
+	}
+	start := Forever
+	for i := range h.Ops {
+		start = min(start, h.Ops[i].Due, h.Ops[i].Call)
+	}
+	if start <= lateStart {
+		return
+	}
+	for i := range h.Ops {
+		op := &h.Ops[i]
+		op.Due, op.Call, op.Return = op.Due-start, op.Call-start, op.Return-start
+		if op.Until >= start && op.Until != Forever {
+			op.Until -= start
+		}
+	}
+	h.Remarks = append(h.Remarks, fmt.Sprintf("the first operation is at %d ns: all times here count from it", int64(start)))
+}
+
+// strangers are fields of a history that its format does not have, in the order in which
+// they come up.
+type strangers struct {
+	names []string
+	at    []int // the line of the first
+}
+
+// mostStrangers is how many of them are told.
+const mostStrangers = 5
+
+func (s *strangers) add(line int, names []string) {
+	for _, name := range names {
+		if known := len(s.names); known > mostStrangers || slices.Contains(s.names, name) {
+			continue
+		}
+		s.names, s.at = append(s.names, name), append(s.at, line)
+	}
+}
+
+// remark says that they were ignored; empty if there is none.
+func (s *strangers) remark() string {
+	if len(s.names) == 0 {
+		return ""
+	}
+	var told []string
+	for i, name := range s.names[:min(mostStrangers, len(s.names))] {
+		told = append(told, fmt.Sprintf("%q (line %s)", short(name), group(s.at[i])))
+	}
+	if len(s.names) > mostStrangers {
+		told = append(told, "others")
+	}
+	return "ignored what histories have no fields for: " + english.WordSeries(told, "and")
+}
+
+// meant are names under which other tools may know fields whose absence changes verdicts.
+var meant = map[string]string{
+	"quantity": "amount", "qty": "amount", "count": "amount", "pieces": "amount",
+	"order": "arg", "orderid": "arg", "task": "arg", "taskid": "arg",
+	"product": "key", "item": "key", "sku": "key",
+	"start": "call_ns", "begin": "call_ns", "end": "return_ns", "finish": "return_ns",
+	"type": "kind", "op": "kind", "status": "outcome", "thread": "client", "worker": "client",
+	"inventory": "stock", "promise": "promises",
+}
+
+// mistaken says which field somebody meant who gave one that there is not: one of about
+// the same spelling, or the same sense, that is absent. Read without it, the history could
+// be judged otherwise than it was meant.
+func mistaken(unknown, absent []string) error {
+	for _, name := range unknown {
+		if of := intended(name, absent); of != "" {
+			return fmt.Errorf("there is no field %q: did you mean %q?", short(name), of)
+		}
+	}
+	return nil
+}
+
+// intended is the absent field that a name seems to mean; empty if there is none.
+func intended(name string, absent []string) string {
+	plain := bare(name)
+	if of := meant[plain]; slices.Contains(absent, of) {
+		return of
+	}
+	for _, of := range absent {
+		if known := bare(of); plain == known || len(plain) > 3 && variant.Edits(plain, known) == 1 {
+			return of
+		}
+	}
+	return ""
+}
+
+// bare is a name without its case, its separators and its unit.
+func bare(name string) string {
+	name = strings.ToLower(name)
+	for _, unit := range []string{"_ns", "_us", "_ms", "_s"} {
+		name = strings.TrimSuffix(name, unit)
+	}
+	return strings.NewReplacer("_", "", "-", "", " ", "").Replace(name)
+}

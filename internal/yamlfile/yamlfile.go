@@ -1,0 +1,169 @@
+// Package yamlfile reads YAML files that people write, and says in one line, with the line
+// and the column, what is wrong in them.
+//
+// The types that a file is decoded into say what it may hold: keys that they do not have, keys
+// without a value, aliases and second documents are refused. The parser is goccy/go-yaml's,
+// which keeps the position of every node.
+package yamlfile
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+
+	"oversell/internal/phrase"
+	"oversell/internal/printable"
+	"oversell/variant"
+)
+
+// Position is a place in a file, from 1; the zero value is nowhere.
+type Position struct{ Line, Column int }
+
+// PositionOf is where a node begins.
+func PositionOf(n ast.Node) Position {
+	// A mapping's own token is the colon of its first pair.
+	if m, ok := n.(*ast.MappingNode); ok && len(m.Values) > 0 {
+		return TokenAt(m.Values[0].Key.GetToken())
+	}
+	if m, ok := n.(*ast.MappingValueNode); ok {
+		return TokenAt(m.Key.GetToken())
+	}
+	return TokenAt(n.GetToken())
+}
+
+// TokenAt is where a token stands.
+func TokenAt(t *token.Token) Position {
+	if t == nil || t.Position == nil {
+		return Position{}
+	}
+	return Position{t.Position.Line, t.Position.Column}
+}
+
+// Mistake is what is wrong at a place of a file.
+type Mistake struct {
+	At  Position
+	Say string
+	Of  error // what it came from, if anything
+}
+
+// Unwrap tells what kind of mistake it is.
+func (m *Mistake) Unwrap() error { return m.Of }
+
+// Error implements error: the place, if it is known, and what is wrong. The file's name is
+// the reader's to add.
+func (m *Mistake) Error() string {
+	if m.At.Line == 0 {
+		return m.Say
+	}
+	return fmt.Sprintf("%d:%d: %s", m.At.Line, m.At.Column, m.Say)
+}
+
+// Wrong is a mistake at a place.
+func Wrong(at Position, format string, a ...any) error {
+	return &Mistake{At: at, Say: printable.Text(phrase.OneLine(fmt.Sprintf(format, a...)))}
+}
+
+// Decode decodes the one document of a file. what is what a reader calls it, such as "plan",
+// and docs the document that explains it.
+func Decode(source []byte, into any, what, docs string) (err error) {
+	defer func() { // the library panics at some texts that are no YAML
+		if recover() != nil {
+			err = Wrong(Position{1, 1}, "the %s is YAML that cannot be read: a tag (!…) or a list without items may be the reason", what)
+		}
+	}()
+	file, err := parser.ParseBytes(source, 0)
+	switch {
+	case err != nil:
+		return Positioned(err, keysOf(reflect.TypeOf(into)), docs)
+	case len(file.Docs) == 0 || file.Docs[0].Body == nil || file.Docs[0].Body.Type() == ast.NullType:
+		return Wrong(Position{1, 1}, "the %s is empty: %s says what it may hold", what, docs)
+	case len(file.Docs) > 1:
+		return Wrong(PositionOf(file.Docs[1].Body), "a second document begins here: a %s is one", what)
+	}
+	body := file.Docs[0].Body
+	if err := plain(body, "", Position{}); err != nil {
+		return err
+	}
+	if err := yaml.NodeToValue(body, into, yaml.Strict()); err != nil {
+		return Positioned(err, keysOf(reflect.TypeOf(into)), docs)
+	}
+	return nil
+}
+
+// plain refuses aliases, and what was begun and not said: a key without a value, or an item
+// without anything. Nobody knows whether it means nothing or was forgotten.
+func plain(n ast.Node, key string, at Position) error {
+	switch v := n.(type) {
+	case *ast.NullNode:
+		return Wrong(at, "%s has no value: give it one, or leave it out", key)
+	case *ast.AliasNode, *ast.AnchorNode:
+		return Wrong(PositionOf(n), "anchors and aliases are not supported here: write the value out")
+	case *ast.SequenceNode:
+		for _, item := range v.Values {
+			if err := plain(item, "an item of "+key, PositionOf(item)); err != nil {
+				return err
+			}
+		}
+	case *ast.MappingNode:
+		for _, p := range v.Values {
+			if err := plain(p.Value, p.Key.String(), TokenAt(p.Key.GetToken())); err != nil {
+				return err
+			}
+		}
+	case *ast.MappingValueNode:
+		return plain(v.Value, v.Key.String(), TokenAt(v.Key.GetToken()))
+	}
+	return nil
+}
+
+// Positioned makes an error of the YAML library a [Mistake]: one line, with a place. known are
+// the keys that the file may have, and docs the document that explains them.
+func Positioned(err error, known []string, docs string) error {
+	if m := (*Mistake)(nil); errors.As(err, &m) {
+		return m
+	}
+	var e yaml.Error
+	if !errors.As(err, &e) {
+		return &Mistake{Say: phrase.OneLine(err.Error())}
+	}
+	say := phrase.OneLine(e.GetMessage())
+	if m := unknownField.FindStringSubmatch(say); m != nil {
+		say = UnknownKey(m[1], known, docs)
+	}
+	return &Mistake{At: TokenAt(e.GetToken()), Say: say}
+}
+
+var unknownField = regexp.MustCompile(`^unknown field "(.*)"$`)
+
+// UnknownKey says that a key is not known, and what may have been meant.
+func UnknownKey(key string, known []string, docs string) string {
+	if near := variant.Nearest(key, known); len(near) > 0 {
+		return fmt.Sprintf("the key %q is not known here: did you mean %s?", key, strings.Join(near, " or "))
+	}
+	return fmt.Sprintf("the key %q is not known here: see %s for those that are", key, docs)
+}
+
+// keysOf are the keys of a type and of those in it.
+func keysOf(t reflect.Type) (keys []string) {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct {
+		return nil
+	}
+	for i := range t.NumField() {
+		if name, _, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ","); name != "" {
+			keys = append(append(keys, name), keysOf(t.Field(i).Type)...)
+		}
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}

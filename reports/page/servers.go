@@ -1,0 +1,80 @@
+package page
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"oversell/reports"
+)
+
+// serverCharts are the pictures of how much the servers did; none of a run so short that
+// there is nothing to see over time.
+func (s *series) serverCharts(r *reports.Run, x scale, when func(float64) string) (all []chart) {
+	cpu := serverLines(r.Servers, func(i reports.LoadInterval) float64 { return i.CPU })
+	commands := serverLines(r.Servers, func(i reports.LoadInterval) float64 { return i.Commands })
+	if len(cpu) == 0 {
+		return nil
+	}
+	percent := func(v float64) string { return amount(v) + " %" }
+	c := newChart("Redis: processor time", "per cent of one core", cpu, x, scale{0, max(100, fromZero(highest(cpu)).high), false}, when, percent)
+	c.Label = fmt.Sprintf("Processor time of Redis over time: %s of one core at the most", percent(highest(cpu)))
+	c.Foot = "as INFO tells, every half second or less often in a long run"
+	all = append(all, s.timed(c, alike(cpu), when, percent))
+	c = newChart("Redis: commands executed", "a second", commands, x, fromZero(highest(commands)), when, amount)
+	c.Label = fmt.Sprintf("Commands that Redis executed over time: %s a second at the most", amount(highest(commands)))
+	c.Foot = "as INFO tells; those within scripts, and those of other clients, count"
+	return append(all, s.timed(c, alike(commands), when, amount))
+}
+
+// alike are lines that share their places, so that they make one table.
+func alike(lines []line) []line {
+	if len(lines) > 1 {
+		return nil // each server was asked at moments of its own
+	}
+	return lines
+}
+
+// serverLines are a line for each server with more than one interval.
+func serverLines(servers []reports.ServerLoad, of func(reports.LoadInterval) float64) (lines []line) {
+	for i, s := range servers {
+		if len(s.Intervals) < 2 {
+			continue
+		}
+		l := line{name: "Redis", class: seriesClass(i), steps: true}
+		if len(servers) > 1 {
+			l.name = s.Server
+		}
+		last := math.NaN()
+		for _, v := range s.Intervals {
+			if !math.IsNaN(last) && v.FromMS > last { // it said nothing meanwhile
+				l.points = append(l.points, point{inRun(last), math.NaN()})
+			}
+			l.points = append(l.points, point{inRun(v.FromMS), of(v)}, point{inRun(v.ToMS), of(v)})
+			last = v.ToMS
+		}
+		lines = append(lines, l)
+	}
+	return lines
+}
+
+// inRun is a moment on the scale of the time of a run.
+func inRun(ms float64) float64 { return ms * float64(time.Millisecond) }
+
+// serverNumbers tell of the server that did most.
+func serverNumbers(servers []reports.ServerLoad) (list []number) {
+	if len(servers) == 0 {
+		return nil
+	}
+	most := servers[0]
+	for _, s := range servers[1:] {
+		if s.CPU > most.CPU {
+			most = s
+		}
+	}
+	whose := "Redis"
+	if len(servers) > 1 {
+		whose = "Redis (" + most.Server + ", the busiest)"
+	}
+	return []number{{"processor time of " + whose + ", of one core", amount(most.CPU) + " %"}, {"commands a second by " + whose, reports.Thousands(int64(math.Round(most.Commands)))}}
+}

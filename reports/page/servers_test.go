@@ -1,0 +1,51 @@
+package page
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"oversell/reports"
+)
+
+// served is a run whose servers say how much they do; the second one was down for a while.
+func served() RunInput {
+	in := takenOver()
+	part := func(from, to, cpu, commands float64) reports.LoadInterval {
+		return reports.LoadInterval{FromMS: from, ToMS: to, CPU: cpu, Commands: commands}
+	}
+	in.Run.Servers = []reports.ServerLoad{
+		{Server: "server 1", CPU: 40, Commands: 5000, Intervals: []reports.LoadInterval{part(0, 20, 30, 4000), part(20, 40, 50, 6000)}},
+		{Server: "server 2", CPU: 120, Commands: 7000, Intervals: []reports.LoadInterval{part(0, 10, 90, 1000), part(30, 40, 150, 13000)}},
+	}
+	return in
+}
+
+// TestServerCharts: each server has a line, which is not drawn over a time of which it
+// said nothing; a run with one interval has the number only.
+func TestServerCharts(t *testing.T) {
+	in := served()
+	s := seriesOf(in.History, &in.Run)
+	all := s.serverCharts(&in.Run, scale{0, float64(s.end), false}, func(v float64) string { return moment(time.Duration(v)) })
+	if len(all) != 2 || len(all[0].Curves) != 2 || all[0].Curves[1].Name != "server 2" {
+		t.Fatalf("%+v; want two charts of two servers", all)
+	}
+	if path := string(all[0].Curves[1].Path); strings.Count(path, "M") != 2 {
+		t.Errorf("the path %q has no gap", path)
+	}
+	if !strings.Contains(all[0].Label, "150 % of one core at the most") {
+		t.Errorf("the label is %q", all[0].Label)
+	}
+	var names []string
+	for _, n := range numbersOf(&in.Run) {
+		names = append(names, n.Name+"="+n.Value)
+	}
+	if told := strings.Join(names, "; "); !strings.Contains(told, "processor time of Redis (server 2, the busiest), of one core=120 %") {
+		t.Errorf("the numbers are %s", told)
+	}
+	in.Run.Servers = in.Run.Servers[:1]
+	in.Run.Servers[0].Intervals = in.Run.Servers[0].Intervals[:1]
+	if all := s.serverCharts(&in.Run, scale{0, 1, false}, millisAxis); len(all) != 0 || len(serverNumbers(in.Run.Servers)) != 2 {
+		t.Errorf("of a run with one interval %d charts and %v", len(all), serverNumbers(in.Run.Servers))
+	}
+}

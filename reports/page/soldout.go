@@ -1,0 +1,105 @@
+package page
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"oversell/history"
+	"oversell/reports"
+)
+
+// soldOut is the moment from which on a sale had nothing left. Buyers then stop coming,
+// which changes who is measured.
+type soldOut struct {
+	at   time.Duration
+	kind history.Kind
+	// before and after are the latencies of operations of the kind that ended before or
+	// after it.
+	before, after []time.Duration
+	// again is how many of those before were of the client that had ended the last one,
+	// too.
+	again int
+}
+
+// enough is how many operations a median needs on either side, and jump by how much it
+// changes at least, so that it is worth a sentence.
+const (
+	enough = 5
+	jump   = 2
+)
+
+// soldOutIn finds when the stock of a sale was gone: at the last purchase that succeeded,
+// if later ones were told so. nil: it was not.
+func soldOutIn(h *history.History, kind history.Kind) *soldOut {
+	at := lastPurchase(h)
+	if at == history.Forever {
+		return nil
+	}
+	s := soldOut{at: at, kind: kind}
+	refused, last := false, int32(-1)
+	for i := range h.Ops {
+		op := &h.Ops[i]
+		refused = refused || op.Kind == history.Buy && op.Reason == history.SoldOut && op.Return > at
+		switch {
+		case op.Kind != kind || op.Reason == history.Stopped:
+		case op.Return <= at:
+			if op.Client == last {
+				s.again++
+			}
+			last = op.Client
+			s.before = append(s.before, op.Return-op.Call)
+		default:
+			s.after = append(s.after, op.Return-op.Call)
+		}
+	}
+	if !refused {
+		return nil
+	}
+	slices.Sort(s.before)
+	slices.Sort(s.after)
+	return &s
+}
+
+// marked adds the moment to a chart over time that ends at end.
+func (s *soldOut) marked(c chart, end time.Duration) chart {
+	if s == nil {
+		return c
+	}
+	y := 2 // the mark's words stand below it
+	if len(c.Marks) > 0 && c.Marks[0].Y < plotHeight/2 {
+		y = plotHeight - 4 // and here above it, away from those of the other mark
+	}
+	c.Marks = append(c.Marks, moments(100*float64(s.at)/float64(end), y, "note", "sold out at "+moment(s.at)))
+	return c
+}
+
+// note explains why the median jumps at that moment; empty if it does not.
+func (s *soldOut) note() string {
+	if s == nil || len(s.before) < enough || len(s.after) < enough {
+		return ""
+	}
+	before, after := quantile(s.before, 0.5), quantile(s.after, 0.5)
+	if after < jump*before && before < jump*after {
+		return ""
+	}
+	why := "From then on each buyer is told that nothing is left and comes no more"
+	switch again := float64(s.again) / float64(len(s.before)); {
+	case after < before:
+		why += ", so that fewer and fewer compete."
+	case again > 0.5:
+		why = fmt.Sprintf("Before, %s of them were of the buyer who had just been served, who came again and did not have to wait. %s: what ends then are the last attempts of those who had been waiting.", reports.Percent(again), why)
+	default:
+		why += ", so that what ends then are the last attempts of those who had been waiting."
+	}
+	return fmt.Sprintf("The stock was gone at %s. The median of the %s that ended before is %s ms, and of those that ended after it %s ms (%s and %s of them). %s",
+		moment(s.at), kindPlural(s.kind), millisAxis(before), millisAxis(after), reports.Thousands(int64(len(s.before))), reports.Thousands(int64(len(s.after))), why)
+}
+
+// kindPlural names operations of a kind.
+func kindPlural(kind history.Kind) string {
+	if kind == history.Acquire {
+		return "acquisitions"
+	}
+	return kind.String() + " operations"
+}

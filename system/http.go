@@ -1,0 +1,448 @@
+package system
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"oversell/internal/child"
+	"oversell/internal/printable"
+	"oversell/variant"
+)
+
+// service is how a sale that is an HTTP service is reached.
+type service struct {
+	// Base is the address that all paths are relative to.
+	Base string `yaml:"base"`
+	// Start is the program that serves it; empty if it runs already.
+	Start []string `yaml:"start"`
+
+	Reset  *endpoint `yaml:"reset"`
+	Buy    *endpoint `yaml:"buy"`
+	Refund *endpoint `yaml:"refund"`
+	Left   *endpoint `yaml:"left"`
+	Orders *endpoint `yaml:"orders"`
+}
+
+// endpoint is one request and what its answers mean.
+type endpoint struct {
+	Method  string            `yaml:"method"`
+	Path    string            `yaml:"path"`
+	Body    string            `yaml:"body"`
+	Headers map[string]string `yaml:"headers"`
+
+	OK       *match `yaml:"ok"`
+	SoldOut  *match `yaml:"sold-out"`
+	Repeated *match `yaml:"repeated"`
+	Stale    *match `yaml:"stale"`
+
+	// Result is where the answer stands in JSON: "left", "stock.left", "[].id".
+	Result string `yaml:"result"`
+	// Quantity is where an order's pieces stand; empty: each order is for one.
+	Quantity string `yaml:"quantity"`
+}
+
+// match says which responses mean something.
+type match struct {
+	Status []int          `yaml:"status"`
+	JSON   map[string]any `yaml:"json"`
+}
+
+// longestBody is the longest body that is read.
+const longestBody = 16 << 20
+
+// complete checks what a file says of a service, and fills in what it leaves out.
+func (s *service) complete(of variant.Object) error {
+	switch u, err := url.Parse(strings.ReplaceAll(s.Base, "{port}", "1")); {
+	case of != variant.Sale:
+		return fmt.Errorf("http is for a sale; a %s is reached by command", of)
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return fmt.Errorf("http.base %q: an address is wanted, such as http://127.0.0.1:8080", s.Base)
+	case strings.Contains(s.Base, "{port}") && len(s.Start) == 0:
+		return errors.New("http.base has {port}, which is a free port for what http.start starts; there is no start")
+	case s.Buy == nil || s.Reset == nil:
+		return errors.New("http needs buy and reset: how an order is placed, and how the stock is set")
+	}
+	for name, e := range s.endpoints() {
+		if e == nil {
+			continue
+		}
+		e.Method = strings.ToUpper(e.Method)
+		if e.Method == "" {
+			e.Method = http.MethodGet
+		}
+		if !strings.HasPrefix(e.Path, "/") {
+			return fmt.Errorf("http.%s.path %q: a path begins with /", name, e.Path)
+		}
+		if e.OK == nil {
+			e.OK = &match{Status: []int{200, 201, 204}}
+		}
+		if err := known(append(slices.Collect(maps.Values(e.Headers)), e.Path, e.Body)); err != nil {
+			return fmt.Errorf("http.%s: %w", name, err)
+		}
+	}
+	if s.Left != nil && s.Left.Result == "" || s.Orders != nil && s.Orders.Result == "" {
+		return errors.New(`http.left and http.orders need result: where the number, or the ids, stand in the JSON, such as "left" and "[].id"`)
+	}
+	return nil
+}
+
+func (s *service) endpoints() map[string]*endpoint {
+	return map[string]*endpoint{"reset": s.Reset, "buy": s.Buy, "refund": s.Refund, "left": s.Left, "orders": s.Orders}
+}
+
+// Local reports whether the system is on this machine, as far as its address tells.
+func (s *System) Local() bool {
+	if s.service == nil {
+		return true
+	}
+	u, err := url.Parse(strings.ReplaceAll(s.service.Base, "{port}", "1"))
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// visitor is one client of a service.
+type visitor struct {
+	system  *System
+	http    *http.Client
+	base    string
+	program *process // nil if the service ran already
+}
+
+// gone implements caller.
+func (v *visitor) gone() bool { return v.program != nil && v.program.gone() }
+
+// call implements caller.
+func (v *visitor) call(ctx context.Context, r request) (answer, error) {
+	s := v.system.service
+	if v.gone() {
+		return answer{}, v.program.err(r)
+	}
+	fill := strings.NewReplacer("{order}", strconv.FormatInt(r.Order, 10), "{client}", strconv.Itoa(r.Client), "{quantity}", strconv.Itoa(r.Quantity),
+		"{stock}", strconv.FormatInt(r.Stock, 10), "{product}", url.PathEscape(r.Product))
+	switch r.Op {
+	case "open":
+		return v.send(ctx, s.Reset, fill)
+	case "buy":
+		return v.send(ctx, s.Buy, fill)
+	case "refund":
+		if s.Refund == nil {
+			return answer{}, fmt.Errorf("%s has no refund: http.refund says how pieces are given back", v.system.Name)
+		}
+		return v.send(ctx, s.Refund, fill)
+	}
+	return v.state(ctx, fill)
+}
+
+// state asks for what is left, and for the orders, if the service tells either.
+func (v *visitor) state(ctx context.Context, fill *strings.Replacer) (answer, error) {
+	s := v.system.service
+	if s.Left == nil {
+		return answer{}, fmt.Errorf("%s does not tell what is left: http.left says where it stands", v.system.Name)
+	}
+	a := answer{OK: true}
+	left, err := v.numbers(ctx, s.Left, s.Left.Result, fill)
+	if err != nil {
+		return a, err
+	}
+	if len(left) != 1 {
+		return a, fmt.Errorf("%s: %d numbers stand at %s of the answer to %s; one is wanted", v.system.Name, len(left), s.Left.Result, s.Left.Path)
+	}
+	a.Left = &left[0]
+	if s.Orders == nil {
+		return a, nil
+	}
+	var sold int64
+	if s.Orders.Quantity != "" {
+		pieces, err := v.numbers(ctx, s.Orders, s.Orders.Quantity, fill)
+		if err != nil {
+			return a, err
+		}
+		for _, n := range pieces {
+			sold += n
+		}
+	} else {
+		ids, err := v.values(ctx, s.Orders, s.Orders.Result, fill)
+		if err != nil {
+			return a, err
+		}
+		sold = int64(len(ids))
+	}
+	a.Sold = &sold
+	return a, nil
+}
+
+// send sends a request and tells what its answer means.
+func (v *visitor) send(ctx context.Context, e *endpoint, fill *strings.Replacer) (answer, error) {
+	status, body, err := v.exchange(ctx, e, fill)
+	if err != nil {
+		return answer{}, err
+	}
+	a := answer{OK: true}
+	switch {
+	case e.Repeated.matches(status, body):
+		a.Repeated = true
+	case e.SoldOut.matches(status, body):
+		a.OK, a.Refused = false, "sold-out"
+	case e.Stale.matches(status, body):
+		a.OK, a.Refused = false, "stale"
+	case e.OK.matches(status, body):
+	default:
+		return answer{}, fmt.Errorf("%s %s of %s: an answer that the file does not declare: %d %s", e.Method, e.Path, v.system.Name, status, printable.Word(short(string(body))))
+	}
+	if e.Result != "" && a.OK {
+		if n, err := numbersAt(body, e.Result); err == nil && len(n) == 1 {
+			a.Left = &n[0]
+		}
+	}
+	return a, nil
+}
+
+// exchange makes one request.
+func (v *visitor) exchange(ctx context.Context, e *endpoint, fill *strings.Replacer) (status int, body []byte, err error) {
+	r, err := http.NewRequestWithContext(ctx, e.Method, strings.TrimSuffix(v.base, "/")+fill.Replace(e.Path), strings.NewReader(fill.Replace(e.Body)))
+	if err != nil {
+		return 0, nil, err
+	}
+	if e.Body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for name, value := range e.Headers {
+		r.Header.Set(name, fill.Replace(value))
+	}
+	answered, err := v.http.Do(r)
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		return 0, nil, fmt.Errorf("%s %s of %s: %w", e.Method, e.Path, v.system.Name, err)
+	}
+	defer answered.Body.Close()
+	if body, err = io.ReadAll(io.LimitReader(answered.Body, longestBody)); err != nil {
+		return 0, nil, fmt.Errorf("%s %s of %s: %w", e.Method, e.Path, v.system.Name, err)
+	}
+	return answered.StatusCode, body, nil
+}
+
+// matches reports whether a response is one of those that m describes; nil describes none.
+func (m *match) matches(status int, body []byte) bool {
+	if m == nil || len(m.Status) > 0 && !slices.Contains(m.Status, status) {
+		return false
+	}
+	if len(m.JSON) == 0 {
+		return true
+	}
+	var doc map[string]any
+	if json.Unmarshal(body, &doc) != nil {
+		return false
+	}
+	for key, want := range m.JSON {
+		if got, ok := doc[key]; !ok || !same(got, want) {
+			return false
+		}
+	}
+	return true
+}
+
+// same compares a value of JSON with one of YAML, whose numbers have other types.
+func same(got, want any) bool {
+	n, isNumber := got.(float64)
+	if !isNumber {
+		return reflect.DeepEqual(got, want)
+	}
+	return fmt.Sprint(n) == fmt.Sprint(want)
+}
+
+// numbers asks for whole numbers that stand somewhere in an answer.
+func (v *visitor) numbers(ctx context.Context, e *endpoint, at string, fill *strings.Replacer) ([]int64, error) {
+	status, body, err := v.exchange(ctx, e, fill)
+	if err != nil {
+		return nil, err
+	}
+	ns, err := numbersAt(body, at)
+	if err != nil || !e.OK.matches(status, nil) && len(e.OK.JSON) == 0 {
+		return nil, fmt.Errorf("%s %s of %s: %d %s: %v", e.Method, e.Path, v.system.Name, status, printable.Word(short(string(body))), err)
+	}
+	return ns, nil
+}
+
+// values is numbers, of values of any type.
+func (v *visitor) values(ctx context.Context, e *endpoint, at string, fill *strings.Replacer) ([]any, error) {
+	status, body, err := v.exchange(ctx, e, fill)
+	if err != nil {
+		return nil, err
+	}
+	all, err := valuesAt(body, at)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s of %s: %d %s: %w", e.Method, e.Path, v.system.Name, status, printable.Word(short(string(body))), err)
+	}
+	return all, nil
+}
+
+func numbersAt(body []byte, at string) (ns []int64, err error) {
+	all, err := valuesAt(body, at)
+	for _, v := range all {
+		n, ok := v.(json.Number)
+		if !ok {
+			return nil, fmt.Errorf("%v at %s is no number", v, at)
+		}
+		i, err := n.Int64()
+		if err != nil {
+			return nil, fmt.Errorf("%v at %s is no whole number", v, at)
+		}
+		ns = append(ns, i)
+	}
+	return ns, err
+}
+
+// valuesAt are the values at a path in JSON: names joined by dots, and [] for each element of
+// a list.
+func valuesAt(body []byte, at string) ([]any, error) {
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.UseNumber()
+	var doc any
+	if err := decoder.Decode(&doc); err != nil {
+		return nil, fmt.Errorf("the answer is no JSON: %w", err)
+	}
+	found := []any{doc}
+	for _, step := range strings.Split(strings.TrimPrefix(strings.ReplaceAll(at, "[]", ".[]"), "."), ".") {
+		var next []any
+		for _, v := range found {
+			switch v := v.(type) {
+			case []any:
+				if step != "[]" {
+					return nil, fmt.Errorf("there is a list before %q of %s: [] stands for its elements", step, at)
+				}
+				next = append(next, v...)
+			case map[string]any:
+				of, ok := v[step]
+				if !ok {
+					return nil, fmt.Errorf("the answer has no %q of %s", step, at)
+				}
+				next = append(next, of)
+			default:
+				return nil, fmt.Errorf("there is no %q of %s in %v", step, at, v)
+			}
+		}
+		found = next
+	}
+	return found, nil
+}
+
+// visit is a client's way to the service, which is started if the file says how.
+func (s *System) visit(ctx context.Context, env variant.Env) (caller, error) {
+	v := &visitor{system: s, http: s.http, base: s.service.Base}
+	if len(s.service.Start) == 0 {
+		return v, nil
+	}
+	p, err := s.join(ctx, env, (*process).serve)
+	if err != nil {
+		return nil, err
+	}
+	v.program, v.base = p, p.filled(v.base)
+	return v, nil
+}
+
+// serve starts the program of a service, and waits until it takes connections.
+func (p *process) serve(ctx context.Context) {
+	defer close(p.ready)
+	s := p.system
+	err := p.choosePort()
+	if err != nil {
+		p.fail(err)
+		return
+	}
+	cmd := p.command(s.service.Start)
+	if p.child, err = child.Start(cmd); err != nil {
+		p.fail(err)
+		return
+	}
+	go func() {
+		<-p.child.Exited()
+		p.fail(fmt.Errorf("it ended%s", p.lastWords()))
+	}()
+	limited, cancel := context.WithTimeoutCause(ctx, s.limit, fmt.Errorf("nothing listens at %s after %v", p.filled(s.service.Base), s.limit))
+	defer cancel()
+	if err := p.listens(limited); err != nil {
+		p.fail(err)
+		p.child.Kill()
+	}
+}
+
+// choosePort finds a port that is free.
+func (p *process) choosePort() error {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	p.port = l.Addr().(*net.TCPAddr).Port
+	return l.Close()
+}
+
+// listens waits until something takes connections at the base address.
+func (p *process) listens(ctx context.Context) error {
+	u, err := url.Parse(p.filled(p.system.service.Base))
+	if err != nil {
+		return err
+	}
+	addr := u.Host
+	if u.Port() == "" {
+		addr = net.JoinHostPort(u.Hostname(), u.Scheme)
+	}
+	for {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+		if err == nil {
+			return conn.Close()
+		}
+		select {
+		case <-time.After(listenEvery):
+		case <-p.over:
+			return p.why()
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// listenEvery is how often a service that starts is tried.
+const listenEvery = 20 * time.Millisecond
+
+// newHTTP makes the HTTP client that all clients of a service share.
+func newHTTP() *http.Client {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.MaxIdleConns, t.MaxIdleConnsPerHost = 0, mostClients
+	t.Proxy = nil
+	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
+// command is the program of a process or a service, with its environment.
+func (p *process) command(words []string) *exec.Cmd {
+	s := p.system
+	args := slices.Clone(words)
+	for i := range args {
+		args[i] = p.filled(args[i])
+	}
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Dir, cmd.Stderr, cmd.Env = s.dir, &p.stderr, os.Environ()
+	for name, value := range s.env {
+		cmd.Env = append(cmd.Env, name+"="+p.filled(value))
+	}
+	return cmd
+}

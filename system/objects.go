@@ -1,0 +1,197 @@
+package system
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"oversell/lockimpl"
+	"oversell/queueimpl"
+	"oversell/stockimpl"
+)
+
+// refusals are the declared refusals of each operation, by the word of the protocol.
+var refusals = map[string]map[string]error{
+	"acquire": {"held": lockimpl.ErrHeld},
+	"extend":  {"lost": lockimpl.ErrLost},
+	"release": {"lost": lockimpl.ErrLost},
+	"buy":     {"sold-out": stockimpl.ErrSoldOut, "stale": stockimpl.ErrStale},
+	"refund":  {"stale": stockimpl.ErrStale},
+	"pop":     {"empty": queueimpl.ErrEmpty, "locked": queueimpl.ErrLocked},
+	"enqueue": {"locked": queueimpl.ErrLocked},
+	"ack":     {"lost": queueimpl.ErrLost},
+}
+
+// ask is call, with a refusal as the error that it is declared to be. A word that is not
+// declared leaves the outcome open.
+func (c *client) ask(ctx context.Context, r request, wait time.Duration) (answer, error) {
+	a, err := c.call(ctx, r, wait)
+	if err != nil || a.Refused == "" {
+		return a, err
+	}
+	if declared, ok := refusals[r.Op][a.Refused]; ok {
+		return a, declared
+	}
+	return a, fmt.Errorf("%s of %s was refused with %q, which is no refusal of %s", r.Op, c.system.Name, a.Refused, r.Op)
+}
+
+// lock is a client's view of a system that is a lock.
+type lock struct{ *client }
+
+// Acquire implements [lockimpl.Locker].
+func (l *lock) Acquire(ctx context.Context, key string, o lockimpl.Options) (lockimpl.Lock, error) {
+	sent := time.Now()
+	a, err := l.ask(ctx, request{Op: "acquire", Key: key, TTLMS: o.TTL.Milliseconds(), WaitMS: o.Wait.Milliseconds(), RetryMS: o.RetryEvery.Milliseconds()}, o.Wait)
+	if err != nil {
+		return lockimpl.Lock{}, err
+	}
+	return lockimpl.Lock{Key: key, Token: string(a.Lock), Fence: a.Fence, Until: a.until(sent, o.TTL), Via: a.Via}, nil
+}
+
+// Extend implements [lockimpl.Locker].
+func (l *lock) Extend(ctx context.Context, held lockimpl.Lock, ttl time.Duration) (lockimpl.Lock, error) {
+	sent := time.Now()
+	a, err := l.ask(ctx, request{Op: "extend", Key: held.Key, TTLMS: ttl.Milliseconds(), Lock: raw(held.Token)}, 0)
+	if err != nil {
+		return lockimpl.Lock{}, err
+	}
+	held.Until = a.until(sent, ttl)
+	if len(a.Lock) > 0 {
+		held.Token = string(a.Lock)
+	}
+	return held, nil
+}
+
+// Release implements [lockimpl.Locker].
+func (l *lock) Release(ctx context.Context, held lockimpl.Lock) error {
+	_, err := l.ask(ctx, request{Op: "release", Key: held.Key, Lock: raw(held.Token)}, 0)
+	return err
+}
+
+// raw is what a system gave back as its lock; nil if it gave nothing.
+func raw(token string) []byte {
+	if token == "" {
+		return nil
+	}
+	return []byte(token)
+}
+
+// sale is a client's view of a system that is a sale.
+type sale struct {
+	*client
+	product string
+}
+
+// Open implements [stockimpl.Sale].
+func (s *sale) Open(ctx context.Context, stock int64) error {
+	_, err := s.ask(ctx, request{Op: "open", Product: s.product, Stock: stock}, 0)
+	return err
+}
+
+// Buy implements [stockimpl.Sale].
+func (s *sale) Buy(ctx context.Context, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
+	return s.order(ctx, "buy", o, l)
+}
+
+// Refund implements [stockimpl.Sale].
+func (s *sale) Refund(ctx context.Context, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
+	return s.order(ctx, "refund", o, l)
+}
+
+func (s *sale) order(ctx context.Context, op string, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
+	a, err := s.ask(ctx, request{Op: op, Product: s.product, Order: o.ID, Quantity: o.Quantity, Fence: l.Fence}, 0)
+	left := int64(stockimpl.Unsaid)
+	if a.Left != nil {
+		left = *a.Left
+	}
+	if err == nil && a.Repeated {
+		err = stockimpl.ErrRepeated
+	}
+	return left, err
+}
+
+// State implements [stockimpl.Sale].
+func (s *sale) State(ctx context.Context) (stockimpl.State, error) {
+	a, err := s.ask(ctx, request{Op: "state", Product: s.product}, 0)
+	if err != nil {
+		return stockimpl.State{}, err
+	}
+	if a.Left == nil {
+		return stockimpl.State{}, fmt.Errorf("state of %s: the answer has no %q", s.system.Name, "left")
+	}
+	state := stockimpl.State{Left: *a.Left, Reserved: a.Reserved, Sold: stockimpl.Unsaid}
+	if a.Sold != nil {
+		state.Sold = *a.Sold
+	}
+	return state, nil
+}
+
+// queue is a client's view of a system that is a queue.
+type queue struct{ *client }
+
+// ackedQueue is one whose tasks stay in it until they are acknowledged.
+type ackedQueue struct{ queue }
+
+// Enqueue implements [queueimpl.Queue].
+func (q *queue) Enqueue(ctx context.Context, name string, ids ...string) ([]queueimpl.Task, error) {
+	a, err := q.ask(ctx, request{Op: "enqueue", Queue: name, Tasks: ids}, 0)
+	if err != nil {
+		return nil, err
+	}
+	if a.Entered == nil { // all of them
+		for _, id := range ids {
+			a.Entered = append(a.Entered, task{ID: id})
+		}
+	}
+	return tasks(a.Entered), nil
+}
+
+// Pop implements [queueimpl.Queue].
+func (q *queue) Pop(ctx context.Context, name string, count int) ([]queueimpl.Task, error) {
+	a, err := q.ask(ctx, request{Op: "pop", Queue: name, Count: count}, 0)
+	if err == nil && len(a.Tasks) == 0 {
+		err = queueimpl.ErrEmpty
+	}
+	return tasks(a.Tasks), err
+}
+
+// Ack implements [queueimpl.Acker].
+func (q *ackedQueue) Ack(ctx context.Context, name string, t queueimpl.Task) error {
+	_, err := q.ask(ctx, request{Op: "ack", Queue: name, Task: &task{ID: t.ID, Score: t.Score, Attempt: t.Attempt, Receipt: t.Receipt}}, 0)
+	return err
+}
+
+// State implements [queueimpl.Queue].
+func (q *queue) State(ctx context.Context, name string) (queueimpl.State, error) {
+	a, err := q.ask(ctx, request{Op: "state", Queue: name}, 0)
+	return queueimpl.State{Waiting: tasks(a.Tasks), Claimed: tasks(a.Claimed)}, err
+}
+
+func tasks(ts []task) (all []queueimpl.Task) {
+	for _, t := range ts {
+		q := queueimpl.Task{ID: t.ID, Score: t.Score, Attempt: t.Attempt, Receipt: t.Receipt}
+		if t.UntilMS > 0 {
+			q.Until = time.UnixMicro(int64(t.UntilMS * 1000))
+		}
+		all = append(all, q)
+	}
+	return all
+}
+
+// generator is a client's view of a system that generates numbers.
+type generator struct {
+	*client
+	counter string
+}
+
+// Next implements [idimpl.Generator].
+func (g *generator) Next(ctx context.Context, id string, _ lockimpl.Lock) (int64, error) {
+	a, err := g.ask(ctx, request{Op: "next", Counter: g.counter, Request: id}, 0)
+	return a.Number, err
+}
+
+// Last implements [idimpl.Generator].
+func (g *generator) Last(ctx context.Context) (int64, error) {
+	a, err := g.ask(ctx, request{Op: "last", Counter: g.counter}, 0)
+	return a.Number, err
+}

@@ -1,0 +1,413 @@
+package system
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"oversell/internal/child"
+	"oversell/internal/phrase"
+	"oversell/internal/printable"
+	"oversell/variant"
+)
+
+// longestLine is the longest line that is read from a process.
+const longestLine = 1 << 20
+
+// ending is how long a process may take to end when its input ends.
+const ending = 2 * time.Second
+
+// process is a program that serves some clients. Its methods are safe for concurrent use.
+type process struct {
+	system *System
+	redis  []string
+	port   int // for a service whose file asks for a free one; else 0
+	// ready is closed when the process has answered init, or failed.
+	ready  chan struct{}
+	child  *child.Process // nil if it could not be started
+	stdout *os.File       // its output; nil for a service
+	lines  chan []byte    // to be written
+	stderr child.Tail
+
+	mu        sync.Mutex
+	clients   int                   // attached
+	next      int64                 // id of the next request
+	waiting   map[int64]chan answer // requests without an answer
+	abandoned map[int64]bool        // requests that were given up, with whether they were answered since
+	failed    error                 // why it serves nobody any longer
+	over      chan struct{}         // closed when failed is set
+}
+
+// attach finds the client's way to the system.
+func (s *System) attach(ctx context.Context, env variant.Env) (caller, error) {
+	if s.service != nil {
+		return s.visit(ctx, env)
+	}
+	p, err := s.join(ctx, env, (*process).start)
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// join finds a process for a client, or has begin start one, waits until it is ready, and gives
+// the client's place back when the client ends.
+func (s *System) join(ctx context.Context, env variant.Env, begin func(*process, context.Context)) (*process, error) {
+	p, first, err := s.place(urls(env))
+	if err != nil {
+		return nil, err
+	}
+	if first {
+		begin(p, ctx)
+	}
+	<-p.ready
+	if err := p.why(); err != nil {
+		s.detach(p)
+		return nil, fmt.Errorf("start %s: %w", s.Name, err)
+	}
+	env.Go(func(ctx context.Context) {
+		<-ctx.Done()
+		s.detach(p)
+	})
+	return p, nil
+}
+
+// place is a place at a process that has one free, or at a new one, which the caller is to
+// start.
+func (s *System) place(addresses []string) (p *process, first bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failed != nil {
+		return nil, false, s.failed
+	}
+	for _, p := range s.processes {
+		if slices.Equal(p.redis, addresses) && p.admit(s.most()) {
+			return p, false, nil
+		}
+	}
+	p = &process{system: s, redis: addresses, clients: 1, ready: make(chan struct{}), lines: make(chan []byte, s.clients),
+		waiting: map[int64]chan answer{}, abandoned: map[int64]bool{}, over: make(chan struct{})}
+	s.processes = append(s.processes, p)
+	return p, true, nil
+}
+
+// most is how many clients one process takes: a service serves all of them.
+func (s *System) most() int {
+	if s.service != nil {
+		return mostClients
+	}
+	return s.clients
+}
+
+// admit takes one more client unless the process is full or has failed.
+func (p *process) admit(most int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.failed != nil || p.clients == most {
+		return false
+	}
+	p.clients++
+	return true
+}
+
+// detach gives a client's place back, and ends a process that serves nobody.
+func (s *System) detach(p *process) {
+	p.mu.Lock()
+	p.clients--
+	idle := p.clients == 0
+	if idle && p.failed == nil {
+		p.failed = errors.New("it serves nobody any longer")
+		close(p.over)
+	}
+	p.mu.Unlock()
+	if idle {
+		s.forget(p)
+		p.end()
+	}
+}
+
+// forget leaves a process to those that it serves.
+func (s *System) forget(p *process) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.processes = slices.DeleteFunc(s.processes, func(q *process) bool { return q == p })
+}
+
+// end waits until the process has ended, whose input is closed, and kills it if it does not. A
+// service, which has no input, is asked to end.
+func (p *process) end() {
+	if p.child == nil {
+		return
+	}
+	if p.system.service != nil {
+		p.child.Stop(ending)
+		return
+	}
+	defer p.stdout.Close() // what the process has started may hold the other end open
+	select {
+	case <-p.child.Exited():
+	case <-time.After(ending):
+		p.child.Kill()
+	}
+}
+
+// fail says that the process serves nobody any longer, and counts its failure against the
+// system. The first reason counts.
+func (p *process) fail(err error) {
+	p.mu.Lock()
+	known := p.failed != nil
+	if !known {
+		p.failed = err
+		close(p.over)
+	}
+	p.mu.Unlock()
+	if known {
+		return
+	}
+	s := p.system
+	s.forget(p)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failures++; s.failures == mostFailures {
+		s.failed = fmt.Errorf("%s: %d processes failed; the last: %w", s.Name, mostFailures, err)
+	}
+}
+
+// urls are the addresses of the servers as a client library takes them.
+func urls(env variant.Env) (all []string) {
+	for i, addr := range env.Addr {
+		u := url.URL{Scheme: "redis", Host: addr}
+		if i < len(env.Redis) {
+			if c, ok := env.Redis[i].(*redis.Client); ok {
+				o := c.Options()
+				if o.Password != "" {
+					u.User = url.UserPassword(o.Username, o.Password)
+				}
+				if o.DB != 0 {
+					u.Path = "/" + strconv.Itoa(o.DB)
+				}
+			}
+		}
+		all = append(all, u.String())
+	}
+	return all
+}
+
+// filled is a text in which {redis} and {port} are replaced.
+func (p *process) filled(text string) string {
+	return strings.NewReplacer("{redis}", strings.Join(p.redis, ","), "{port}", strconv.Itoa(p.port)).Replace(text)
+}
+
+// start starts the process and has it answer init.
+func (p *process) start(ctx context.Context) {
+	defer close(p.ready)
+	s := p.system
+	if err := p.launch(); err != nil {
+		p.fail(err)
+		return
+	}
+	go p.read()
+	limited, cancel := context.WithTimeoutCause(ctx, s.limit, fmt.Errorf("no answer to init within %v", s.limit))
+	defer cancel()
+	a, err := p.call(limited, request{Op: "init", Schema: Schema, Object: string(s.Object), Redis: p.redis})
+	if err == nil && !a.OK {
+		err = fmt.Errorf("it answered init with %q", a.Refused+a.Unknown)
+	}
+	if err != nil {
+		p.fail(err)
+		p.child.Kill()
+	}
+}
+
+// launch starts the program, with its input written from p.lines.
+func (p *process) launch() error {
+	cmd := p.command(p.system.command)
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	out, in, err := os.Pipe()
+	if err != nil {
+		return errors.Join(err, stdin.Close())
+	}
+	defer in.Close()
+	cmd.Stdout, p.stdout = in, out
+	if p.child, err = child.Start(cmd); err != nil {
+		return errors.Join(err, out.Close(), stdin.Close())
+	}
+	go p.write(stdin)
+	return nil
+}
+
+// write writes requests until the process serves nobody any longer. A process that does not
+// read blocks it, and those who ask in vain wait no longer than for an answer.
+func (p *process) write(stdin io.WriteCloser) {
+	defer stdin.Close()
+	for {
+		select {
+		case line := <-p.lines:
+			if _, err := stdin.Write(line); err != nil {
+				return // the process has ended, which its reader notices
+			}
+		case <-p.over:
+			return
+		}
+	}
+}
+
+// read reads answers until the process ends or prints something else.
+func (p *process) read() {
+	lines := bufio.NewScanner(p.stdout)
+	lines.Buffer(make([]byte, 0, 4<<10), longestLine)
+	for lines.Scan() {
+		if err := p.take(lines.Bytes()); err != nil {
+			p.fail(fmt.Errorf("%w: %s", err, printable.Word(short(lines.Text()))))
+			p.child.Kill()
+			return
+		}
+	}
+	switch err := lines.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		p.fail(fmt.Errorf("it printed a line of more than %d bytes", longestLine))
+		p.child.Kill()
+	default:
+		p.fail(fmt.Errorf("it ended%s", p.lastWords()))
+	}
+}
+
+// short is the beginning of a line.
+func short(line string) string {
+	const most = 200
+	if len(line) > most {
+		return line[:most] + "…"
+	}
+	return line
+}
+
+// lastWords are how a process ended and the last line that it printed on stderr.
+func (p *process) lastWords() string {
+	said := ""
+	select {
+	case <-p.child.Exited():
+		if err := p.child.Err(); err != nil {
+			said = " with " + err.Error()
+		}
+	case <-time.After(ending):
+	}
+	if lines := strings.Split(strings.TrimSpace(p.stderr.String()), "\n"); lines[len(lines)-1] != "" {
+		said += ": " + printable.Text(phrase.OneLine(short(lines[len(lines)-1])))
+	}
+	return said
+}
+
+// take hands an answer to whoever waits for it.
+func (p *process) take(line []byte) error {
+	var a answer
+	decoder := json.NewDecoder(bytes.NewReader(line))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&a); err != nil {
+		return fmt.Errorf("it printed a line that is no answer (%v)", err)
+	}
+	if decoder.More() {
+		return errors.New("it printed two answers on a line")
+	}
+	a.came = time.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case a.ID == nil:
+		return errors.New("it printed an answer without an id")
+	case p.waiting[*a.ID] != nil:
+		p.waiting[*a.ID] <- a // there is room for one
+		delete(p.waiting, *a.ID)
+		return a.check()
+	}
+	came, asked := p.abandoned[*a.ID]
+	switch {
+	case asked && !came:
+		p.abandoned[*a.ID] = true
+		return nil
+	case *a.ID > 0 && *a.ID <= p.next:
+		return fmt.Errorf("it answered request %d twice", *a.ID)
+	}
+	return fmt.Errorf("it answered request %d, which it was never asked", *a.ID)
+}
+
+// call sends a request and waits for its answer.
+func (p *process) call(ctx context.Context, r request) (answer, error) {
+	came := make(chan answer, 1)
+	p.mu.Lock()
+	if p.failed != nil {
+		p.mu.Unlock()
+		return answer{}, p.err(r)
+	}
+	p.next++
+	r.ID = p.next
+	p.waiting[r.ID] = came
+	p.mu.Unlock()
+	line, err := json.Marshal(r)
+	if err != nil {
+		return answer{}, fmt.Errorf("%s of %s: %w", r.Op, p.system.Name, err)
+	}
+	select {
+	case p.lines <- append(line, '\n'):
+	case <-p.over:
+	case <-ctx.Done():
+	}
+	select {
+	case a := <-came:
+		if err := a.check(); err != nil {
+			return answer{}, fmt.Errorf("%s of %s: %w", r.Op, p.system.Name, err)
+		}
+		return a, nil
+	case <-p.over:
+		select {
+		case a := <-came: // it was there when the process ended
+			if a.check() == nil {
+				return a, nil
+			}
+		default:
+		}
+		return answer{}, p.err(r)
+	case <-ctx.Done():
+		p.mu.Lock()
+		delete(p.waiting, r.ID)
+		p.abandoned[r.ID] = false
+		p.mu.Unlock()
+		return answer{}, fmt.Errorf("%s of %s: %w", r.Op, p.system.Name, context.Cause(ctx))
+	}
+}
+
+func (p *process) err(r request) error {
+	return fmt.Errorf("%s of %s: the process failed: %w", r.Op, p.system.Name, p.why())
+}
+
+// why is why the process serves nobody any longer; nil if it does.
+func (p *process) why() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.failed
+}
+
+// gone implements caller.
+func (p *process) gone() bool {
+	select {
+	case <-p.over:
+		return true
+	default:
+		return false
+	}
+}

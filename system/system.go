@@ -1,0 +1,137 @@
+// Package system makes variants of what is not written in Go, or runs elsewhere: a lock, a
+// sale, a queue or a number generator that is reached through a process, which speaks JSON
+// lines, or an HTTP service. A file describes it (see [Read]), and docs/systems.md explains the
+// file and the protocol.
+//
+// A system is a variant like any other: its operations are recorded and judged, its promises
+// are those of its file. Only answers that the protocol declares are definite. A process that
+// ends, prints something else or answers twice is stopped, and what it had been asked and not
+// answered is unknown; another is started for what follows.
+package system
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"oversell/idimpl"
+	"oversell/lockimpl"
+	"oversell/queueimpl"
+	"oversell/stockimpl"
+	"oversell/variant"
+)
+
+// System is what a file describes. It is safe for concurrent use.
+type System struct {
+	// Name is how reports call it.
+	Name string
+	// Object is what it is.
+	Object variant.Object
+	// Summary says in one line how it works.
+	Summary string
+	// Promises are what it is judged by.
+	Promises []variant.Property
+	// Fences says that it is a lock that grants fencing tokens.
+	Fences bool
+	// Acks says that it is a queue that hands a task out again unless it is acknowledged.
+	Acks bool
+
+	command []string
+	clients int           // that one process serves at once
+	limit   time.Duration // for one answer, beyond what the call itself allows to wait
+	env     map[string]string
+	service *service
+	http    *http.Client // of a service
+	dir     string       // of the file: where the process runs
+	source  string       // the file's name
+
+	made atomic.Int64 // clients
+
+	mu        sync.Mutex
+	processes []*process
+	failures  int
+	failed    error // why no more processes are started
+}
+
+// Lock is the variant of a system that is a lock.
+func (s *System) Lock() lockimpl.Variant {
+	return lockimpl.Variant{Name: s.Name, Source: s.source, Summary: s.Summary, Promises: s.Promises, Fences: s.Fences,
+		New: func(env variant.Env) lockimpl.Locker { return &lock{s.client(env)} }}
+}
+
+// Sale is the variant of a system that is a sale.
+func (s *System) Sale() stockimpl.Variant {
+	return stockimpl.Variant{Name: s.Name, Source: s.source, Summary: s.Summary, Promises: s.Promises,
+		New: func(env variant.Env, product string) stockimpl.Sale { return &sale{s.client(env), product} }}
+}
+
+// Queue is the variant of a system that is a queue.
+func (s *System) Queue() queueimpl.Variant {
+	return queueimpl.Variant{Name: s.Name, Source: s.source, Summary: s.Summary, Promises: s.Promises, AtLeastOnce: s.Acks,
+		New: func(env variant.Env, _ queueimpl.Options) queueimpl.Queue {
+			if s.Acks {
+				return &ackedQueue{queue{s.client(env)}}
+			}
+			return &queue{s.client(env)}
+		}}
+}
+
+// IDs is the variant of a system that generates numbers.
+func (s *System) IDs() idimpl.Variant {
+	return idimpl.Variant{Name: s.Name, Source: s.source, Summary: s.Summary, Promises: s.Promises,
+		New: func(env variant.Env, counter string) idimpl.Generator { return &generator{s.client(env), counter} }}
+}
+
+// errAnswer is the error of an answer that the protocol does not have.
+var errAnswer = errors.New("the answer is none of the protocol")
+
+// mostFailures is how many processes of a run may fail before no more are started.
+const mostFailures = 20
+
+// client is one client's way to the system. It is used by one goroutine at a time.
+type client struct {
+	system *System
+	number int // among the system's clients, from 1
+	env    variant.Env
+	way    caller
+}
+
+// caller is one client's process or service.
+type caller interface {
+	// call sends a request and returns the answer, or an error that leaves the outcome open.
+	call(ctx context.Context, r request) (answer, error)
+	// gone reports whether it serves nobody any longer, so that the client needs another.
+	gone() bool
+}
+
+func (s *System) client(env variant.Env) *client {
+	return &client{system: s, number: int(s.made.Add(1)), env: env}
+}
+
+// call asks the system. wait is how long the operation itself may take. What is called when the
+// process has failed is not sent, and is open like what had been: whoever reads the history is
+// to see that something was wrong. The next call goes to another process.
+func (c *client) call(ctx context.Context, r request, wait time.Duration) (answer, error) {
+	if c.way == nil {
+		way, err := c.system.attach(ctx, c.env)
+		if err != nil {
+			return answer{}, err
+		}
+		c.way = way
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, wait+c.system.limit, fmt.Errorf("no answer to %s within %v", r.Op, wait+c.system.limit))
+	defer cancel()
+	r.Client = c.number
+	a, err := c.way.call(ctx, r)
+	if err != nil && c.way.gone() {
+		c.way = nil
+	}
+	if err == nil && a.Unknown != "" {
+		err = fmt.Errorf("%s: %s", c.system.Name, a.Unknown)
+	}
+	return a, err
+}

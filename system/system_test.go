@@ -1,0 +1,504 @@
+package system
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"oversell/clock"
+	"oversell/lockimpl"
+	"oversell/queueimpl"
+	"oversell/stockimpl"
+	"oversell/variant"
+)
+
+// asSystem makes the test binary behave as a system; its value says how it misbehaves, and at
+// which request.
+const asSystem = "TEST_AS_SYSTEM"
+
+func TestMain(m *testing.M) {
+	if how := os.Getenv(asSystem); how != "" {
+		behave(how)
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// behave is a lock, a sale and a queue without a server: a process of its own keeps what it
+// holds. From the request with the number on, it misbehaves.
+func behave(how string) {
+	var from int64
+	how, at, _ := strings.Cut(how, "@")
+	fmt.Sscan(at, &from)
+	holder, left, tasks := "", int64(0), []string{}
+	lines := bufio.NewScanner(os.Stdin)
+	for lines.Scan() {
+		var r request
+		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
+			panic(err)
+		}
+		said := map[string]any{"id": r.ID, "ok": true}
+		refuse := func(word string) { said = map[string]any{"id": r.ID, "refused": word} }
+		switch r.Op {
+		case "acquire":
+			if holder != "" {
+				refuse("held")
+				break
+			}
+			holder = fmt.Sprintf("token-%d", r.ID)
+			said["lock"], said["valid_ms"], said["fence"] = map[string]string{"token": holder}, r.TTLMS, r.ID
+		case "release":
+			if !strings.Contains(string(r.Lock), `"`+holder+`"`) || holder == "" {
+				refuse("lost")
+				break
+			}
+			holder = ""
+		case "open":
+			left = r.Stock
+		case "buy":
+			if left < int64(r.Quantity) {
+				refuse("sold-out")
+				break
+			}
+			left -= int64(r.Quantity)
+			said["left"] = left
+		case "state":
+			said["left"] = left
+		case "enqueue":
+			tasks = append(tasks, r.Tasks...)
+		case "pop":
+			if len(tasks) == 0 {
+				refuse("empty")
+				break
+			}
+			said["tasks"], tasks = []task{{ID: tasks[0]}}, tasks[1:]
+		}
+		line, err := json.Marshal(said)
+		if err != nil {
+			panic(err)
+		}
+		if r.ID >= from && from > 0 {
+			line = misbehaviours[how](r, line)
+		}
+		os.Stdout.Write(append(line, '\n'))
+	}
+	if how == "stays" {
+		select {}
+	}
+}
+
+// misbehaviours alter an answer, or do something worse.
+var misbehaviours = map[string]func(r request, line []byte) []byte{
+	"well":     func(_ request, line []byte) []byte { return line },
+	"stays":    func(_ request, line []byte) []byte { return line },
+	"exits":    func(request, []byte) []byte { fmt.Fprintln(os.Stderr, "out of luck"); os.Exit(3); return nil },
+	"exits-0":  func(request, []byte) []byte { os.Exit(0); return nil },
+	"panics":   func(request, []byte) []byte { panic("a mistake") },
+	"hangs":    func(request, []byte) []byte { select {} },
+	"silent":   func(request, []byte) []byte { os.Stdout.Close(); select {} },
+	"garbage":  func(request, []byte) []byte { return []byte("<html>\x1b[31moh no") },
+	"half":     func(_ request, line []byte) []byte { os.Stdout.Write(line[:len(line)/2]); os.Exit(0); return nil },
+	"twice":    func(_ request, line []byte) []byte { return append(append(line, '\n'), line...) },
+	"two":      func(_ request, line []byte) []byte { return append(append(line, ' '), line...) },
+	"another":  func(r request, _ []byte) []byte { return fmt.Appendf(nil, `{"id":%d,"ok":true}`, r.ID+100) },
+	"no-id":    func(request, []byte) []byte { return []byte(`{"ok":true}`) },
+	"says-nil": func(r request, _ []byte) []byte { return fmt.Appendf(nil, `{"id":%d}`, r.ID) },
+	"says-two": func(r request, _ []byte) []byte {
+		return fmt.Appendf(nil, `{"id":%d,"ok":true,"refused":"held"}`, r.ID)
+	},
+	"unknown": func(r request, _ []byte) []byte { return fmt.Appendf(nil, `{"id":%d,"unknown":"read timeout"}`, r.ID) },
+	"word":    func(r request, _ []byte) []byte { return fmt.Appendf(nil, `{"id":%d,"refused":"no mood"}`, r.ID) },
+	"field":   func(r request, _ []byte) []byte { return fmt.Appendf(nil, `{"id":%d,"ok":true,"okay":1}`, r.ID) },
+	"null":    func(request, []byte) []byte { return []byte("null") },
+	"list":    func(request, []byte) []byte { return []byte("[1,2]") },
+	"text-id": func(request, []byte) []byte { return []byte(`{"id":"7","ok":true}`) },
+	"empty":   func(request, []byte) []byte { return nil },
+	"long":    func(request, []byte) []byte { return []byte(strings.Repeat("x", 2*longestLine)) },
+	"bom":     func(_ request, line []byte) []byte { return append([]byte("\ufeff"), line...) },
+	"binary":  func(request, []byte) []byte { return []byte{0, 1, 2, 0xff, 0xfe} },
+}
+
+// read makes a system from a file's text.
+func read(t *testing.T, text string) (*System, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "system.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return Read(path)
+}
+
+// behaving is a system that is this binary, and the world of its clients.
+func behaving(t *testing.T, object, how, more string) (*System, func() variant.Env) {
+	t.Helper()
+	binary, err := filepath.Abs(os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := read(t, fmt.Sprintf("name: mine\nobject: %s\ncommand: [%q]\nenv: {%s: %q}\n%s", object, binary, asSystem, how, more))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, world(t)
+}
+
+// world makes the worlds of clients that end with the test.
+func world(t *testing.T) func() variant.Env {
+	ctx, end := context.WithCancel(context.Background())
+	var beside sync.WaitGroup
+	t.Cleanup(func() { end(); beside.Wait() })
+	return func() variant.Env {
+		return variant.Env{Addr: []string{"127.0.0.1:1"}, Clock: clock.Real{}, Go: func(f func(context.Context)) func(context.Context) error {
+			beside.Go(func() { f(ctx) })
+			return func(context.Context) error { return nil }
+		}}
+	}
+}
+
+// TestFaultySystems: whatever a process does, from whichever request on, each call ends, with
+// an answer that the process gave or with an error that leaves the outcome open, and the
+// process ends with its clients.
+func TestFaultySystems(t *testing.T) {
+	for how := range misbehaviours {
+		for at := int64(1); at <= 8; at++ {
+			if at != 1 && at != 3 && os.Getenv("OVERSELL_LONG") == "" {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s@%d", how, at), func(t *testing.T) {
+				t.Parallel()
+				s, env := behaving(t, "lock", fmt.Sprintf("%s@%d", how, at), "limit: 150ms")
+				v := s.Lock()
+				clients := []lockimpl.Locker{v.New(env()), v.New(env())}
+				open := 0
+				for i := range 5 {
+					l, err := clients[i%2].Acquire(t.Context(), "order", lockimpl.Options{TTL: time.Minute})
+					open += isOpen(t, how, err)
+					if err == nil {
+						open += isOpen(t, how, clients[i%2].Release(t.Context(), l))
+					}
+				}
+				if harmless := how == "well" || how == "stays"; harmless != (open == 0) {
+					t.Errorf("%d calls were left open", open)
+				}
+			})
+		}
+	}
+}
+
+// isOpen is 1 for an error that leaves the outcome open, and 0 for an answer.
+func isOpen(t *testing.T, how string, err error) int {
+	t.Helper()
+	if err == nil || errors.Is(err, lockimpl.ErrHeld) || errors.Is(err, lockimpl.ErrLost) {
+		return 0
+	}
+	if !strings.Contains(err.Error(), "mine") || strings.ContainsAny(err.Error(), "\n\x1b") {
+		t.Errorf("%s: %q does not name the system on one line", how, err)
+	}
+	return 1
+}
+
+// TestFailuresAreTold: what went wrong stands in the error.
+func TestFailuresAreTold(t *testing.T) {
+	for how, want := range map[string]string{
+		"exits@3":    "acquire of mine: the process failed: it ended with exit status 3: out of luck",
+		"hangs@3":    "no answer to acquire within 300ms",
+		"garbage@3":  `it printed a line that is no answer`,
+		"twice@2":    "it answered request 2 twice",
+		"another@3":  "it answered request 103, which it was never asked",
+		"no-id@3":    "it printed an answer without an id",
+		"says-two@3": `one of "ok": true, "refused": "…" and "unknown": "…" is wanted`,
+		"unknown@3":  "mine: read timeout",
+		"word@3":     `acquire of mine was refused with "no mood", which is no refusal of acquire`,
+		"field@3":    `unknown field "okay"`,
+		"long@3":     "it printed a line of more than 1048576 bytes",
+		"hangs@1":    "start mine: init of mine: no answer to init within 300ms",
+		"exits@1":    "start mine: it ended with exit status 3: out of luck",
+	} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			s, env := behaving(t, "lock", how, "limit: 300ms")
+			l := s.Lock().New(env())
+			var last error
+			for range 30 {
+				if _, err := l.Acquire(t.Context(), "order", lockimpl.Options{TTL: time.Minute}); isOpen(t, how, err) == 1 {
+					last = err
+					break
+				}
+			}
+			if last == nil || !strings.Contains(last.Error(), want) {
+				t.Errorf("the error is %v; want %q in it", last, want)
+			}
+		})
+	}
+}
+
+// TestNoMoreProcesses: after some failures no more processes are started, so that a run with a
+// system that always fails comes to an end.
+func TestNoMoreProcesses(t *testing.T) {
+	s, env := behaving(t, "lock", "exits@1", "clients: 1")
+	for range mostFailures + 5 {
+		if _, err := s.Lock().New(env()).Acquire(t.Context(), "order", lockimpl.Options{TTL: time.Minute}); isOpen(t, "exits", err) == 0 {
+			t.Fatal("a process that fails has answered")
+		}
+	}
+	if s.failures != mostFailures {
+		t.Errorf("%d processes failed; want %d and no more", s.failures, mostFailures)
+	}
+}
+
+// TestProcessesServeSomeClients: as many processes as the clients need, and none after them.
+func TestProcessesServeSomeClients(t *testing.T) {
+	s, _ := behaving(t, "sale", "well", "clients: 3")
+	ctx, end := context.WithCancel(t.Context())
+	var beside sync.WaitGroup
+	env := variant.Env{Clock: clock.Real{}, Go: func(f func(context.Context)) func(context.Context) error {
+		beside.Go(func() { f(ctx) })
+		return nil
+	}}
+	for range 7 {
+		if err := s.Sale().New(env, "phone").Open(t.Context(), 5); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(s.processes) != 3 {
+		t.Errorf("%d processes for 7 clients, 3 each", len(s.processes))
+	}
+	started := slices.Clone(s.processes)
+	end()
+	beside.Wait()
+	for _, p := range started {
+		if !p.child.Gone() {
+			t.Errorf("a process outlives its clients")
+		}
+	}
+}
+
+// TestObjects: what a system answers is what a variant returns.
+func TestObjects(t *testing.T) {
+	ctx := t.Context()
+	t.Run("sale", func(t *testing.T) {
+		s, env := behaving(t, "sale", "well", "clients: 100")
+		one := s.Sale().New(env(), "phone")
+		if err := one.Open(ctx, 2); err != nil {
+			t.Fatal(err)
+		}
+		left, err := one.Buy(ctx, stockimpl.Order{ID: 1, Quantity: 2}, lockimpl.Lock{})
+		if left != 0 || err != nil {
+			t.Errorf("%d left, %v", left, err)
+		}
+		if left, err := one.Buy(ctx, stockimpl.Order{ID: 2, Quantity: 1}, lockimpl.Lock{}); left != stockimpl.Unsaid || !errors.Is(err, stockimpl.ErrSoldOut) {
+			t.Errorf("%d left, %v; want nothing said, and sold out", left, err)
+		}
+		if state, err := one.State(ctx); state != (stockimpl.State{Sold: stockimpl.Unsaid}) || err != nil {
+			t.Errorf("the state is %v, %v", state, err)
+		}
+	})
+	t.Run("queue", func(t *testing.T) {
+		s, env := behaving(t, "queue", "well", "")
+		one := s.Queue().New(env(), queueimpl.Options{})
+		if entered, err := one.Enqueue(ctx, "q", "a"); len(entered) != 1 || entered[0].ID != "a" || err != nil {
+			t.Errorf("entered %v, %v", entered, err)
+		}
+		if got, err := one.Pop(ctx, "q", 1); len(got) != 1 || got[0].ID != "a" || err != nil {
+			t.Errorf("popped %v, %v", got, err)
+		}
+		if _, err := one.Pop(ctx, "q", 1); !errors.Is(err, queueimpl.ErrEmpty) {
+			t.Errorf("popped from an empty queue: %v", err)
+		}
+		if _, acks := one.(queueimpl.Acker); acks {
+			t.Error("a queue that does not say so has acks")
+		}
+	})
+	t.Run("lock", func(t *testing.T) {
+		s, env := behaving(t, "lock", "well", "fences: true")
+		one := s.Lock().New(env())
+		before := time.Now()
+		l, err := one.Acquire(ctx, "order", lockimpl.Options{TTL: time.Minute})
+		if err != nil || l.Fence == 0 || !strings.HasPrefix(l.Token, `{"token":"token-`) {
+			t.Fatalf("%v, %v", l, err)
+		}
+		if l.Until.Before(before.Add(50*time.Second)) || l.Until.After(time.Now().Add(time.Minute)) {
+			t.Errorf("the lease ends %v from now", time.Until(l.Until))
+		}
+		if err := one.Release(ctx, l); err != nil {
+			t.Error(err)
+		}
+		if err := one.Release(ctx, l); !errors.Is(err, lockimpl.ErrLost) {
+			t.Errorf("released twice: %v", err)
+		}
+	})
+}
+
+// TestWrongFiles: what is wrong in a file is told on one line, with its place.
+func TestWrongFiles(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                                      "system.yaml:1:1: the system is empty",
+		"name: x\nobject: lock":                 "there is neither command nor http",
+		"name: x\nobject: lok\ncommand: [a]":    `object "lok" is not known: it is one of lock, sale, queue, ids`,
+		"name: x\nobjekt: lock":                 `system.yaml:2:1: the key "objekt" is not known here: did you mean object?`,
+		"object: lock\ncommand: [a]":            `name "": a name of letters`,
+		"name: a b\nobject: lock\ncommand: [a]": `name "a b"`,
+		"name: x\nobject: lock\ncommand: [a]\npromises: [no-oversell]":                    `"no-oversell" is no promise of a lock`,
+		"name: x\nobject: lock\ncommand: [a]\npromises: [mutual-exclusio]":                "did you mean mutual-exclusion?",
+		"name: x\nobject: lock\ncommand: [a]\nenv: {A: \"{reddis}\"}":                     "the placeholder {reddis}",
+		"name: x\nobject: lock\ncommand: [a]\nlimit: 3":                                   `limit "3": a time`,
+		"name: x\nobject: lock\ncommand: [a]\nclients: -1":                                "clients -1",
+		"name: x\nobject: lock\ncommand:":                                                 "system.yaml:3:1: command has no value",
+		"name: x\nobject: lock\ncommand: {a: b}":                                          "system.yaml:3:",
+		"name: x\nobject: lock\nhttp: {base: http://h}":                                   "http is for a sale",
+		"name: x\nobject: sale\nhttp: {base: h}":                                          `http.base "h"`,
+		"name: x\nobject: sale\nhttp: {base: http://h}":                                   "http needs buy and reset",
+		"name: x\nobject: sale\nhttp: {base: http://h, buy: {path: x}, reset: {path: /}}": "a path begins with /",
+		"name: x\nschema: oversell-system/2\nobject: lock\ncommand: [a]":                  `schema "oversell-system/2" is not known`,
+		"name: x\nobject: sale\nacks: true\ncommand: [a]":                                 "acks is for a queue",
+		"name: x\n---\nname: y":                                                           "system.yaml:3:1: a second document begins here",
+		"a: *b":                                                                           "anchors and aliases",
+		"\t":                                                                              "system.yaml:",
+	} {
+		_, err := read(t, text)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%q: %v; want %q on one line", text, err, want)
+		}
+	}
+}
+
+// shop is an HTTP service that answers in some way.
+func shop(t *testing.T, handle http.HandlerFunc) stockimpl.Sale {
+	t.Helper()
+	server := httptest.NewServer(handle)
+	t.Cleanup(server.Close)
+	s, err := read(t, fmt.Sprintf(`
+name: shop
+object: sale
+limit: 300ms
+http:
+  base: %s
+  reset: {method: POST, path: /reset, body: '{"stock": {stock}}'}
+  buy: {method: POST, path: '/orders/{order}', ok: {status: [201]}, sold-out: {status: [409], json: {code: SOLD_OUT, n: 3}}, repeated: {status: [200]}}
+  left: {path: /stock, result: stock.left}
+  orders: {path: /orders, result: "orders[].id", quantity: "orders[].n"}
+`, server.URL))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Sale().New(world(t)(), "phone")
+}
+
+// TestServices: what HTTP answers mean, and those that mean nothing leave the outcome open.
+func TestServices(t *testing.T) {
+	for _, c := range []struct {
+		status int
+		body   string
+		want   error // nil and "" for a purchase
+		open   string
+	}{
+		{status: 201},
+		{status: 200, body: "whatever", want: stockimpl.ErrRepeated},
+		{status: 409, body: `{"code":"SOLD_OUT","n":3}`, want: stockimpl.ErrSoldOut},
+		{status: 409, body: `{"code":"OTHER","n":3}`, open: "an answer that the file does not declare: 409"},
+		{status: 409, body: `{"code":"SOLD_OUT","n":4}`, open: "409"},
+		{status: 409, body: `<html>`, open: "409 <html>"},
+		{status: 500, body: "a\nb", open: "500"},
+		{status: 302, open: "302"},
+	} {
+		sale := shop(t, func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(c.status)
+			fmt.Fprint(w, c.body)
+		})
+		_, err := sale.Buy(t.Context(), stockimpl.Order{ID: 7, Quantity: 1}, lockimpl.Lock{})
+		switch {
+		case c.open == "" && !errors.Is(err, c.want):
+			t.Errorf("%d %q: %v; want %v", c.status, c.body, err, c.want)
+		case c.open != "" && (err == nil || !strings.Contains(err.Error(), c.open) || errors.Is(err, stockimpl.ErrSoldOut)):
+			t.Errorf("%d %q: %v; want %q", c.status, c.body, err, c.open)
+		}
+	}
+	hung := shop(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	if _, err := hung.Buy(t.Context(), stockimpl.Order{ID: 7, Quantity: 1}, lockimpl.Lock{}); err == nil || !strings.Contains(err.Error(), "no answer to buy within 300ms") {
+		t.Errorf("a service that hangs: %v", err)
+	}
+	broken := shop(t, func(w http.ResponseWriter, _ *http.Request) { panic(http.ErrAbortHandler) })
+	if _, err := broken.Buy(t.Context(), stockimpl.Order{ID: 7, Quantity: 1}, lockimpl.Lock{}); err == nil {
+		t.Error("a service that closes the connection has sold")
+	}
+}
+
+// TestClientsAreNumbered: a system can tell its clients apart.
+func TestClientsAreNumbered(t *testing.T) {
+	var paths []string
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { paths = append(paths, r.URL.Path) }))
+	defer server.Close()
+	s, err := read(t, fmt.Sprintf("name: shop\nobject: sale\nhttp: {base: %q, reset: {path: /}, buy: {path: '/{client}'}}", server.URL))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		sale := s.Sale().New(world(t)(), "phone")
+		for range 2 {
+			if _, err := sale.Buy(t.Context(), stockimpl.Order{ID: 7, Quantity: 1}, lockimpl.Lock{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if want := []string{"/1", "/1", "/2", "/2"}; !slices.Equal(paths, want) {
+		t.Errorf("the clients are %v; want %v", paths, want)
+	}
+}
+
+// TestServiceStates: what is left, and what the shop says it has sold.
+func TestServiceStates(t *testing.T) {
+	for stock, want := range map[string]string{
+		`{"stock":{"left":5}}`:   "",
+		`{"stock":{"left":"5"}}`: "5 at stock.left is no number",
+		`{"stock":{"left":1.5}}`: "no whole number",
+		`{"stock":{}}`:           `the answer has no "left" of stock.left`,
+		`[]`:                     "there is a list",
+		`5`:                      `there is no "stock"`,
+		`oops`:                   "the answer is no JSON",
+	} {
+		sale := shop(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/stock" {
+				fmt.Fprint(w, stock)
+				return
+			}
+			fmt.Fprint(w, `{"orders":[{"id":"1","n":2},{"id":"2","n":3}]}`)
+		})
+		state, err := sale.State(t.Context())
+		if want == "" && (err != nil || state.Left != 5 || state.Sold != 5) || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, %v; want %q", stock, state, err, want)
+		}
+	}
+}
+
+// FuzzAnswers: no line that a process prints is taken for an answer that it is not.
+func FuzzAnswers(f *testing.F) {
+	for _, line := range []string{`{"id":1,"ok":true}`, `{"id":1,"refused":"held"}`, `{"id":1}`, `{"id":2,"ok":true}`, `{"id":1,"ok":true} {"id":1,"ok":true}`, `{"id":null}`} {
+		f.Add(line)
+	}
+	f.Fuzz(func(t *testing.T, line string) {
+		came := make(chan answer, 1)
+		p := &process{system: &System{Name: "x"}, waiting: map[int64]chan answer{1: came}, abandoned: map[int64]bool{}, next: 1, over: make(chan struct{})}
+		err := p.take([]byte(line))
+		select {
+		case a := <-came:
+			if a.ID == nil || *a.ID != 1 || err == nil && a.check() != nil {
+				t.Errorf("%q was taken for an answer: %v", line, err)
+			}
+		default:
+			if err == nil {
+				t.Errorf("%q was taken for nothing, without an error", line)
+			}
+		}
+	})
+}
