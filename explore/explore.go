@@ -336,7 +336,11 @@ func searchOnce(ctx context.Context, c Config, naming names.Naming, by reduction
 	scripts := &coro.Scripts{}
 	namer := newNamer(naming, c.Bounds.Clients)
 	x := &search{bounds: c.Bounds, clients: c.Bounds.Clients, reduce: by.exchange, merge: by.merge, exhaustive: c.Exhaustive, span: c.Run.QueueOptions.Visibility, masters: c.Masters, entry: entryKind(c.Run.Scenario), scripts: scripts, rules: rules.New(c.Run, c.Bounds.Clients, c.Look)}
-	x.servers = newServers(Epoch, lockKeys(c, scripts, namer), scripts, namer)
+	keys, clocked := lockKeys(c, scripts, namer)
+	x.servers = newServers(Epoch, keys, scripts, namer)
+	if clocked {
+		x.starts = oddStarts
+	}
 	x.servers.after = []time.Duration{0}
 	if c.Run.Lock.New != nil {
 		x.servers.after = append(x.servers.after, c.Run.TTL) // the instant may be that of a grant

@@ -12,12 +12,12 @@ import (
 
 // lockKeys returns the keys that hold a lock: those that a client changes both by Acquire and by
 // Release or, if there are none, those that Acquire sets with an expiry. They are found by running
-// one client alone. Keys with the client's own names in them do not count.
-func lockKeys(c Config, scripts *coro.Scripts, naming namer) []string {
+// one client alone. Keys with the client's own names in them do not count. clocked reports whether
+// the lock's commands depend on the servers' clocks.
+func lockKeys(c Config, scripts *coro.Scripts, naming namer) (all []string, clocked bool) {
 	if c.Run.Lock.New == nil {
-		return nil
+		return nil, false
 	}
-	var all []string
 	s := newServers(Epoch, nil, scripts, naming)
 	c.Run.Hold = 0                         // whether it can be extended does not matter here
 	for client := range c.Bounds.Clients { // not every role takes the lock
@@ -29,11 +29,12 @@ func lockKeys(c Config, scripts *coro.Scripts, naming namer) []string {
 		r := &run{book: who.Names.Book(0)}
 		r.x = c.begin(who, r.book, scripts)
 		r.look()
-		all = append(all, s.changedBy(r, c.Masters)...)
+		keys, timed := s.changedBy(r, c.Masters)
+		all, clocked = append(all, keys...), clocked || timed
 		r.x.Close()
 	}
 	slices.Sort(all)
-	return slices.Compact(all)
+	return slices.Compact(all), clocked
 }
 
 // begin starts the code of a client.
@@ -48,9 +49,9 @@ func (c *Config) begin(who Who, book *names.Book, scripts *coro.Scripts) Executi
 const aloneLimit = 300
 
 // changedBy returns the keys that an execution, alone on empty servers, changes both between a call
-// of Acquire and its grant, and in the Release that follows.
-func (s *servers) changedBy(x *run, masters int) []string {
-	var keys, expire []string
+// of Acquire and its grant, and in the Release that follows. clocked is as for lockKeys.
+func (s *servers) changedBy(x *run, masters int) (keys []string, clocked bool) {
+	var expire []string
 	now := time.Duration(0)
 	holds := s.start(masters)
 	var called, granted, released uint32
@@ -90,8 +91,9 @@ func (s *servers) changedBy(x *run, masters int) []string {
 		case coro.Command:
 			e := s.execute(callAt{holds, s.call(call{client: 0, node: r.Node, commands: globally(r.Commands, 0), tx: r.Tx, conn: r.Conn}), now})
 			if e.unknown {
-				return nil
+				return nil, clocked
 			}
+			clocked = clocked || e.clock
 			holds, o.Reply = e.servers, s.answers.get(e.answer).Reply
 		case coro.Sleep:
 			by := max(r.Until-now, tickUnit)
@@ -101,9 +103,9 @@ func (s *servers) changedBy(x *run, masters int) []string {
 		x.resume(i, o)
 	}
 	if len(keys) == 0 {
-		return expire
+		return expire, clocked
 	}
-	return keys
+	return keys, clocked
 }
 
 // expires tells whether a key does.

@@ -17,10 +17,14 @@ import (
 //   - a key expires, a sleep or a time limit ends;
 //   - a lease ends, as it was promised to a client;
 //   - the servers hold a number that is an instant, like the end of a lease that a client
-//     wrote there, or that instant and a lease later;
+//     wrote there, or that instant and a lease later, or the whole second before or after;
 //   - a client that is about to read the clock behaves differently from then on than it would
 //     now. The search finds these instants by running the client, so it does not matter how the
 //     client stores them.
+
+// oddStarts are moments late in a second: late for code that cuts the clock of a server to whole
+// seconds, or that rounds it. Searches begin with a whole second.
+var oddStarts = []time.Duration{400 * time.Millisecond, 900 * time.Millisecond}
 
 // horizon is how far the search's clock goes. Keys that live longer never expire in a search.
 const horizon = time.Hour
@@ -57,6 +61,11 @@ func (w *worker) moments(s state) []time.Duration {
 	}
 	if x.span > 0 {
 		add(now + x.span)
+	}
+	if now == 0 {
+		for _, at := range x.starts {
+			add(at)
+		}
 	}
 	for _, at := range w.untils.get(factsID(s.facts)) {
 		add(at)

@@ -349,7 +349,7 @@ func (r *replay) send(c call, s reports.Step) (string, error) {
 	var keys []string
 	// Whose lock it is, the search has told; here it is enough to see that it changed.
 	if r.last && (c.during == history.Release || c.during == history.Extend) {
-		keys = lockKeys(r.config, r.scripts, r.naming)
+		keys, _ = lockKeys(r.config, r.scripts, r.naming)
 		// An expiry is told from the one before by the millisecond in which it was set.
 		if err := (clock.Real{}).Sleep(r.ctx, 2*time.Millisecond); err != nil {
 			return "", err

@@ -40,6 +40,8 @@ type search struct {
 	beyond     atomic.Bool  // something would have happened beyond the horizon
 	distant    atomic.Bool  // a key lives longer than the whole search
 	leased     atomic.Bool  // a lease was promised that ends
+	// starts are moments at which the first client may begin, besides 0.
+	starts []time.Duration
 	// span is after how long a deadline that the servers keep as data is over; 0: there is none.
 	span    time.Duration
 	scripts *coro.Scripts

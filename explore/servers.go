@@ -329,7 +329,9 @@ func (s *servers) comes(id serversID) *dues {
 		d.in = n.Expiries(d.in)
 		for _, at := range instants(n.Text(nil), s.epoch) {
 			for _, later := range s.after {
-				d.at = append(d.at, at.is+later, at.is+later+at.unit)
+				then := at.is + later
+				second := then.Truncate(time.Second) // a clock may be read in whole seconds, begun or over
+				d.at = append(d.at, then, then+at.unit, second, second+time.Second)
 			}
 		}
 	}

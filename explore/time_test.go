@@ -20,6 +20,7 @@ import (
 // handmade is a lock with a verdict that is known by hand.
 type handmade struct {
 	env     variant.Env
+	extend  func(context.Context, variant.Env, time.Duration) (until time.Time, err error)
 	acquire func(context.Context, variant.Env, lockimpl.Options) (until time.Time, token string, err error)
 	release func(context.Context, variant.Env, lockimpl.Lock) error
 }
@@ -29,8 +30,12 @@ func (h *handmade) Acquire(ctx context.Context, key string, o lockimpl.Options) 
 	return lockimpl.Lock{Key: key, Token: token, Until: until}, err
 }
 
-func (h *handmade) Extend(context.Context, lockimpl.Lock, time.Duration) (lockimpl.Lock, error) {
-	return lockimpl.Lock{}, lockimpl.ErrLost
+func (h *handmade) Extend(ctx context.Context, l lockimpl.Lock, ttl time.Duration) (_ lockimpl.Lock, err error) {
+	if h.extend == nil {
+		return lockimpl.Lock{}, lockimpl.ErrLost
+	}
+	l.Until, err = h.extend(ctx, h.env, ttl)
+	return l, err
 }
 
 func (h *handmade) Release(ctx context.Context, l lockimpl.Lock) error {
@@ -174,6 +179,7 @@ var byHand = []struct {
 	name    string
 	acquire acquiring
 	release releasing
+	extend  func(context.Context, variant.Env, time.Duration) (time.Time, error)
 	bounds  reports.Bounds
 	change  func(*scenarios.Config)
 	look    variant.Property // empty: mutual-exclusion
@@ -216,6 +222,13 @@ var byHand = []struct {
 		}
 		return env.Clock.Now().Add(o.TTL), "", err
 	}, bounds: reports.Bounds{Tries: 2, Advances: 2}, want: reports.Violated},
+
+	// From the grant, kept in whole seconds, the lease of 1.5 s is over half a second early at most.
+	{name: "a grant in whole seconds of the server", acquire: seconds(grantInSeconds, 0), bounds: reports.Bounds{Tries: 2, Advances: 2}, want: reports.Violated},
+	{name: "a grant in whole seconds of the server, and an extension", acquire: seconds(grantInSeconds, 0), extend: secondsAgain, change: extending, bounds: reports.Bounds{Tries: 1, Advances: 2}, want: reports.Violated},
+	{name: "a grant in whole seconds of the server, with a second to spare", acquire: seconds(grantInSeconds, time.Second), extend: secondsAgain, change: extending, bounds: reports.Bounds{Tries: 2, Advances: 2}, want: reports.Pass},
+	{name: "an end in milliseconds, compared with seconds that are begun", acquire: seconds(endAndBegunSeconds, 0), bounds: reports.Bounds{Tries: 1, Advances: 1}, want: reports.Violated},
+	{name: "an end in milliseconds, compared with seconds that are over", acquire: seconds(endAndSecondsOver, 0), bounds: reports.Bounds{Tries: 2, Advances: 2}, want: reports.Pass},
 
 	{name: "another key", acquire: granting("mutex/order", fromStart), release: dropping("mutex/order"), bounds: reports.Bounds{Tries: 2, Advances: 1}, look: ownerP, want: reports.Pass},
 	{name: "another key, deleted", acquire: granting("mutex/order", fromStart), release: deleting("mutex/order"), bounds: reports.Bounds{Tries: 2, Advances: 1}, look: ownerP, want: reports.Violated},
@@ -265,6 +278,37 @@ var byHand = []struct {
 	{name: "watched on another connection", acquire: watched(false), release: dropping(lockKey), bounds: reports.Bounds{Tries: 1}, want: reports.Violated},
 }
 
+// Locks that keep a time and compare it with the server's in whole seconds. ARGV[2] is "1" for
+// an extension.
+var (
+	grantInSeconds = redis.NewScript(`local now = tonumber(redis.call('time')[1])
+		if ARGV[2] ~= '1' then
+			redis.call('zremrangebyscore', KEYS[1], '-inf', now - ARGV[1] / 1000)
+			if redis.call('zcard', KEYS[1]) > 0 then return 0 end
+		end
+		redis.call('zadd', KEYS[1], now, 'holder') return 1`)
+	endAndBegunSeconds = endCompared("(t[1] + 1) * 1000")
+	endAndSecondsOver  = endCompared("t[1] * 1000")
+)
+
+func endCompared(now string) *redis.Script {
+	return redis.NewScript(`local t = redis.call('time')
+		local v = redis.call('get', KEYS[1]) if v and tonumber(v) > ` + now + ` then return 0 end
+		redis.call('set', KEYS[1], string.format('%.0f', t[1] * 1000 + math.floor(t[2] / 1000) + ARGV[1])) return 1`)
+}
+
+// seconds takes a lock by such a script, which keeps it for longer than is promised.
+func seconds(script *redis.Script, longer time.Duration) acquiring {
+	return func(ctx context.Context, env variant.Env, o lockimpl.Options) (time.Time, string, error) {
+		start := env.Clock.Now()
+		n, err := script.Run(ctx, env.Redis[0], []string{"times"}, (o.TTL + longer).Milliseconds(), 0).Int()
+		if err == nil && n == 0 {
+			err = lockimpl.ErrHeld
+		}
+		return start.Add(o.TTL), "", err
+	}
+}
+
 // waiting sets a key for half its lease, and sleeps when it is held.
 func waiting(ctx context.Context, env variant.Env, o lockimpl.Options) (time.Time, string, error) {
 	for range 2 {
@@ -280,7 +324,16 @@ func waiting(ctx context.Context, env variant.Env, o lockimpl.Options) (time.Tim
 	return time.Time{}, "", lockimpl.ErrHeld
 }
 
+// secondsAgain extends a lock of grantInSeconds.
+func secondsAgain(ctx context.Context, env variant.Env, ttl time.Duration) (time.Time, error) {
+	start := env.Clock.Now()
+	return start.Add(ttl), grantInSeconds.Run(ctx, env.Redis[0], []string{"times"}, ttl.Milliseconds(), 1).Err()
+}
+
 func patient(c *scenarios.Config) { c.MaxTries = 2 }
+
+// extending makes sections for which a lease is extended.
+func extending(c *scenarios.Config) { c.Hold = time.Second }
 
 // TestByHand: what must break does, what must hold does, and the reductions change nothing.
 func TestByHand(t *testing.T) {
@@ -293,7 +346,7 @@ func TestByHand(t *testing.T) {
 			}
 			config := Config{Bounds: c.bounds, Look: []history.Promise{{Of: variant.Lock, Property: c.look}}}
 			config.Run = scenarios.Config{Scenario: mutex, Lock: lockimpl.Variant{Name: "handmade", New: func(env variant.Env) lockimpl.Locker {
-				return &handmade{env, c.acquire, c.release}
+				return &handmade{env, c.extend, c.acquire, c.release}
 			}}}
 			if c.change != nil {
 				c.change(&config.Run)
@@ -330,7 +383,7 @@ func TestLeasesThatNeverRunOut(t *testing.T) {
 	}
 	c := Config{Bounds: reports.Bounds{Clients: 2, Tries: 1, Advances: 1}, Look: []history.Promise{{Of: variant.Lock, Property: mutexP}}}
 	c.Run = scenarios.Config{Scenario: mutex, Lock: lockimpl.Variant{Name: "handmade", New: func(env variant.Env) lockimpl.Locker {
-		return &handmade{env, acquire, dropping(lockKey)}
+		return &handmade{env, nil, acquire, dropping(lockKey)}
 	}}}
 	r, err := Run(t.Context(), c)
 	if err != nil || r.Verdict != reports.Inconclusive || !strings.Contains(r.Why, "no lease that was promised ran out") {
