@@ -157,6 +157,10 @@ func acquireMutants() []Lock {
 			Variant: of(steps{attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
 				return set(ctx, c, l, "NX", min(o.TTL, 3*time.Second))
 			}})},
+		{Entry: Entry{"lease-capped-at-an-hour", "leases of more than an hour are cut to one, as by a limit in a configuration", exclusion, ""},
+			Variant: of(steps{attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
+				return set(ctx, c, l, "NX", min(o.TTL, time.Hour))
+			}})},
 		{Entry: Entry{"wait-as-lease", "a client that waits gets a lease as long as its wait", breaks(variant.MutualExclusion, variant.Progress), ""},
 			Variant: of(steps{attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
 				if o.Wait > 0 {

@@ -58,6 +58,23 @@ func extendMutants() []Lock {
 					}
 					return script(ctx, c, l, ttl)
 				}})},
+		{Entry: Entry{"extend-keeps-longer-promise", "an extension by less than is left shortens the lease, and the client goes by the longer one", exclusion, ""},
+			Variant: of(steps{
+				attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
+					ok, err := setNX(ctx, c, l, o)
+					c.tokens[l.Token] = l.Until.Format(time.RFC3339Nano)
+					return ok, err
+				},
+				extend: func(ctx context.Context, c *client, l *lockimpl.Lock, ttl time.Duration) (bool, error) {
+					if was, err := time.Parse(time.RFC3339Nano, c.tokens[l.Token]); err == nil && was.After(l.Until) {
+						l.Until = was
+					}
+					return script(ctx, c, l, ttl)
+				}})},
+		{Entry: Entry{"extend-by-first-lease", "a lease of more than ten seconds is extended by ten, however long the extension is to be", exclusion, ""},
+			Variant: of(steps{extend: func(ctx context.Context, c *client, l *lockimpl.Lock, ttl time.Duration) (bool, error) {
+				return script(ctx, c, l, min(ttl, 10*time.Second))
+			}})},
 		{Entry: Entry{"extend-never-lost", "extend reports success when the lock is another's, or nobody's", exclusion, "https://github.com/samcook/RedLock.net/issues/93"},
 			Variant: of(steps{extend: func(ctx context.Context, c *client, l *lockimpl.Lock, ttl time.Duration) (bool, error) {
 				_, err := script(ctx, c, l, ttl)

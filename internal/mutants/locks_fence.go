@@ -48,6 +48,13 @@ func fenceMutants() []Lock {
 				local n = redis.call('INCR', KEYS[2])
 				redis.call('PEXPIRE', KEYS[2], ARGV[2] * 2)
 				return n`, counterKey)})},
+		{Entry: Entry{"fence-of-16-bits", "the number is kept in 16 bits, and begins anew after 65,535", falls, ""},
+			Variant: fencing(steps{attempt: fenceBy(`
+				if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 0 end
+				local n = redis.call('INCR', KEYS[2]) % 65536
+				if n == 0 then n = 1 end
+				redis.call('SET', KEYS[2], n)
+				return n`, counterKey)})},
 		{Entry: Entry{"fence-drawn-before", "the number is drawn before the lock is taken, so a slow client is granted an old one", falls, ""},
 			Variant: fencing(steps{attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
 				n, err := c.redis().Incr(ctx, counterKey(c, l.Key)).Result()

@@ -29,6 +29,7 @@ var rules = []rule{
 	{variant.MutualExclusion, overrun, "the lease keeps others out until its end", nil, leaseKeepsOut},
 	{variant.MutualExclusion, overrun, "an extended lease keeps others out until its new end", canExtend, extendKeepsOut},
 	{variant.MutualExclusion, overrun, "the lease counts from the call", reached, leaseFromCall},
+	{variant.MutualExclusion, overrun, "long leases", nil, longLeases},
 	{variant.MutualExclusion, nil, "a holder that asks again", nil, asksAgain},
 	{variant.MutualExclusion, skew, "clients' clocks may differ", nil, clocksDiffer},
 	{variant.MutualExclusion, overrun, "a client held up between two commands of an acquire", reached, stalledAcquire},
@@ -54,6 +55,7 @@ var rules = []rule{
 	{variant.Fencing, overrun, "tokens rise", nil, tokensRise},
 	{variant.Fencing, skew, "tokens rise though clocks differ", nil, tokensRiseAcrossClocks},
 	{variant.Fencing, nil, "tokens rise though a client is held up in its acquire", reached, tokensRiseBeside},
+	{variant.Fencing, nil, "tokens of a lock that is old", nil, oldCounters},
 	{variant.FIFO, nil, "served in the order of arrival", nil, servedInOrder},
 }
 

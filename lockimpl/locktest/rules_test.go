@@ -25,6 +25,8 @@ func TestRules(t *testing.T) {
 		line   = "served in the order of arrival"
 		lease  = "the lease keeps others out until its end"
 		owner  = "a client held up between two commands of a release or an extend"
+		far    = "long leases"
+		old    = "tokens of a lock that is old"
 		none   = variant.Property("")
 	)
 	var all sync.WaitGroup
@@ -60,6 +62,21 @@ func TestRules(t *testing.T) {
 		{line, "line-drops-living", variant.FIFO},
 		{line, "line-barging", variant.FIFO},
 		{line, "sound-line", none},
+		{far, "lease-capped-at-an-hour", variant.MutualExclusion},
+		{far, "extend-keeps-longer-promise", variant.MutualExclusion},
+		{far, "extend-by-first-lease", variant.MutualExclusion},
+		{far, "extend-adds", variant.Progress},
+		{far, "sound-set-nx", none},
+		{far, "sound-reentrant", none},
+		{far, "sound-line", none},
+		{far, "sound-renewing", none},
+		{far, "sound-own-random", none},
+		{far, "bsm/redislock", none},
+		{far, "redsync", none},
+		{far, "rueidislock", none},
+		{old, "fence-of-16-bits", variant.Fencing},
+		{old, "fence-by-client-clock", none},
+		{old, "sound-fence", none},
 	} {
 		r, end := trial(t, tt.lock)
 		slots <- struct{}{}

@@ -1,0 +1,392 @@
+package locktest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"oversell/clock"
+	"oversell/lockimpl"
+	"oversell/server"
+	"oversell/variant"
+	"oversell/wire"
+)
+
+// A moved world is a lock on the emulation, on a clock that the suite moves: a lease of a day
+// is over in no time. It stands far ahead of the real clock, so that code that reads the real
+// one can be told from code that reads Env.Clock.
+type moved struct {
+	*bench
+	clock *clock.Virtual
+	// own says that the lock wrote times of the real clock, which does not move.
+	own atomic.Bool
+}
+
+// yearsAhead is how far the moved clock is ahead of the real one.
+const yearsAhead = 1000 * 24 * time.Hour
+
+// errUnfit says that a lock cannot be judged on a clock that is moved.
+var errUnfit = errors.New("the lock cannot be judged on a clock that is moved")
+
+// movedWorld opens the emulation for one case of a rule.
+func (b *bench) movedWorld() (*moved, error) {
+	clk := clock.NewVirtual(time.Now().Add(yearsAhead).Truncate(time.Second).Add(300 * time.Millisecond))
+	target, err := server.OpenEmbedded(clk, b.run.server.Nodes())
+	if err != nil {
+		return nil, err
+	}
+	r := &run{lock: b.run.lock, server: target, seed: b.run.seed, able: b.run.able, logf: b.run.logf, began: b.run.began}
+	r.clients.Store(b.run.clients.Add(16) - 16) // tokens of its own
+	return &moved{bench: &bench{ctx: b.ctx, run: r, name: b.name, ttl: b.ttl, faults: b.faults, property: b.property}, clock: clk}, nil
+}
+
+func (w *moved) close() {
+	w.bench.close()
+	w.run.server.Close()
+}
+
+// client is a client in the moved world.
+func (w *moved) client() *client {
+	c := w.bench.client(func(c *client) { c.env.Clock = w.clock })
+	c.plan(func(_ int, cmd wire.Command) wire.Action {
+		now := time.Now()
+		if slices.ContainsFunc(cmd.Args, func(arg []byte) bool { return namesTime(string(arg), now) }) {
+			w.own.Store(true)
+		}
+		return wire.Action{}
+	})
+	return c
+}
+
+// call runs what may sleep on the moved clock, which is moved on for it.
+func (w *moved) call(f func()) {
+	done := make(chan struct{})
+	go func() { defer close(done); f() }()
+	for {
+		patience := time.NewTimer(400 * time.Millisecond) // a time limit must not pass because the machine is busy
+		select {
+		case <-done:
+			patience.Stop()
+			return
+		case <-patience.C:
+			if in, sleeps := w.clock.Next(); sleeps {
+				w.clock.Advance(in)
+			}
+		}
+	}
+}
+
+// promised is the end of a lease by the moved clock, whichever clock the lock reads. It is no later
+// than what was promised.
+func (w *moved) promised(l lockimpl.Lock) time.Time {
+	if real := time.Now(); real.Add(yearsAhead / 2).After(l.Until) {
+		return w.clock.Now().Add(l.Until.Sub(real))
+	}
+	return l.Until
+}
+
+// take is an attempt, and the end of the lease by the moved clock.
+func (w *moved) take(c *client, ttl time.Duration) (l lockimpl.Lock, until time.Time, err error) {
+	w.call(func() { l, err = c.try(w.name, ttl) })
+	if err == nil {
+		until = w.promised(l)
+	}
+	return l, until, err
+}
+
+// extendBy extends a lease.
+func (w *moved) extendBy(c *client, l lockimpl.Lock, ttl time.Duration) (m lockimpl.Lock, until time.Time, err error) {
+	w.call(func() { m, err = w.extend(c, l, ttl) })
+	if err == nil {
+		until = w.promised(m)
+	}
+	return m, until, err
+}
+
+// to moves the clock to a time, which is not before now.
+func (w *moved) to(t time.Time) { w.clock.Advance(max(t.Sub(w.clock.Now()), 0)) }
+
+// refused has a client ask, which must be refused until the end of a lease.
+func (w *moved) refused(c *client, until time.Time, what string) error {
+	l, _, err := w.take(c, w.ttl)
+	left := until.Sub(w.clock.Now())
+	switch {
+	case err == nil && left > 0:
+		w.call(func() { _ = c.release(l) })
+		return broken(variant.MutualExclusion, "%s, another client got the lock %v before the end of the lease", what, left.Round(time.Millisecond))
+	case err != nil && !errors.Is(err, lockimpl.ErrHeld):
+		return fmt.Errorf("%w: it was answered %w", errUnfit, err)
+	}
+	return nil
+}
+
+// granted has new clients ask after a lease is over.
+func (w *moved) granted(length time.Duration, what string) error {
+	var err error
+	for range 2 {
+		c := w.client()
+		var l lockimpl.Lock
+		if l, _, err = w.take(c, w.ttl); err == nil {
+			w.call(func() { _ = c.release(l) })
+			return nil
+		}
+		w.clock.Advance(w.ttl)
+	}
+	if !errors.Is(err, lockimpl.ErrHeld) {
+		return fmt.Errorf("%w: it was answered %w", errUnfit, err)
+	}
+	return broken(variant.Progress, "%s: %v after its end nobody could take the lock, whose holder had died", what, (length + afterLease).Round(time.Second))
+}
+
+// afterLease is how long after the end of a lease, besides the length of the lease, nobody needs
+// to be granted the lock.
+const afterLease = 10 * time.Second
+
+// prolonging is an extension: the time after which it is made, and the lease that is asked for.
+type prolonging struct{ after, by time.Duration }
+
+// leaseOf has a lease run out, and looks again and again whether it keeps others out.
+func (w *moved) leaseOf(ttl time.Duration, extensions ...prolonging) error {
+	holder := w.client()
+	what := fmt.Sprintf("a lease of %v", ttl)
+	l, until, err := w.take(holder, ttl)
+	if err != nil {
+		return fmt.Errorf("%w: a free lock was answered %w", errUnfit, err)
+	}
+	longest := ttl
+	for i, x := range extensions {
+		w.clock.Advance(x.after)
+		m, then, err := w.extendBy(holder, l, x.by)
+		switch {
+		case errors.Is(err, lockimpl.ErrLost) && until.After(w.clock.Now()):
+			return broken(variant.MutualExclusion, "%s, extended by %v after %v: the holder was told that its lock is lost %v before the end of its lease",
+				what, x.by, x.after, until.Sub(w.clock.Now()).Round(time.Millisecond))
+		case err != nil:
+			return fmt.Errorf("%w: an extension was answered %w", errUnfit, err)
+		}
+		l, until, longest = m, then, max(longest, x.by)
+		if i == len(extensions)-1 {
+			what = fmt.Sprintf("%s, extended %s, last by %v", what, times(len(extensions)), x.by)
+		}
+	}
+	from := w.clock.Now()
+	length := until.Sub(from)
+	stranger := w.client()
+	for _, at := range looks(length) {
+		w.to(from.Add(at))
+		if err := w.refused(stranger, until, fmt.Sprintf("%s, %v later", what, at.Round(time.Millisecond))); err != nil {
+			return err
+		}
+	}
+	holder.die()
+	w.to(until.Add(longest + afterLease))
+	return w.granted(longest, what)
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return strconv.Itoa(n) + " times"
+}
+
+// looks are the times at which it is looked whether a lease keeps others out: after the units in
+// which somebody might have capped or cut it, and by its parts.
+func looks(length time.Duration) (all []time.Duration) {
+	for _, at := range []time.Duration{
+		10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, time.Hour, 24 * time.Hour, 7 * 24 * time.Hour,
+	} {
+		all = append(all, at+500*time.Millisecond)
+	}
+	all = append(all, length/4, length/2, length*9/10, length-1200*time.Millisecond, length-20*time.Millisecond)
+	all = slices.DeleteFunc(all, func(at time.Duration) bool { return at <= 0 || at >= length })
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// namesTime reports whether a text has a number of seconds, or of a smaller unit, since 1970 that is
+// within a year of now.
+func namesTime(text string, now time.Time) bool {
+	for i := 0; i < len(text); i++ {
+		end := i
+		for end < len(text) && '0' <= text[end] && text[end] <= '9' {
+			end++
+		}
+		if end == i {
+			continue
+		}
+		for digits, unit := range map[int]time.Duration{10: time.Second, 13: time.Millisecond, 16: time.Microsecond, 19: time.Nanosecond} {
+			if n, err := strconv.ParseInt(text[i:end], 10, 64); err == nil && end-i == digits && time.Duration(n)*unit > 0 {
+				if d := time.Unix(0, 0).Add(time.Duration(n) * unit).Sub(now).Abs(); d < 365*24*time.Hour {
+					return true
+				}
+			}
+		}
+		i = end
+	}
+	return false
+}
+
+// longLeases lets leases run out that are too long for a test on the real clock.
+func longLeases(b *bench) error {
+	if why := b.renews(); why != "" {
+		b.run.logf("%s/long leases was not tried: %s", b.property, why)
+		return nil
+	}
+	if err := b.inMovedWorld(func(w *moved) error { return w.leaseOf(b.ttl) }); err != nil {
+		return nil // by the real clock, other rules find out what is wrong with it
+	}
+	const day = 24 * time.Hour
+	cases := []struct {
+		ttl        time.Duration
+		extensions []prolonging
+	}{
+		{ttl: 15 * time.Second}, {ttl: 45 * time.Second}, {ttl: 11 * time.Minute}, {ttl: 100 * time.Minute}, {ttl: 26 * time.Hour}, {ttl: 40 * day},
+	}
+	if b.run.able.extends {
+		for _, more := range []struct {
+			ttl        time.Duration
+			extensions []prolonging
+		}{
+			{15 * time.Second, []prolonging{{10 * time.Second, 15 * time.Second}}},
+			{10 * time.Second, []prolonging{{5 * time.Second, time.Minute}}},
+			{time.Minute, []prolonging{{20 * time.Second, 20 * time.Second}}},
+			{10 * time.Minute, []prolonging{{time.Minute, 2 * time.Hour}, {time.Hour, 3 * day}}},
+			{20 * time.Second, []prolonging{{15 * time.Second, 20 * time.Second}, {15 * time.Second, 20 * time.Second}, {15 * time.Second, 30 * time.Second}, {25 * time.Second, 20 * time.Second}}},
+			{2 * time.Hour, slices.Repeat([]prolonging{{time.Hour, 2 * time.Hour}}, 12)},
+		} {
+			cases = append(cases, more)
+		}
+	}
+	var parts []part
+	for i, c := range cases {
+		parts = append(parts, part{fmt.Sprintf("case %d", i+1), func(b *bench) error {
+			return b.fit(b.inMovedWorld(func(w *moved) error { return w.leaseOf(c.ttl, c.extensions...) }))
+		}})
+	}
+	return b.together(4, parts)
+}
+
+// fit returns err unless it says that the lock cannot be judged; that is said.
+func (b *bench) fit(err error) error {
+	if errors.Is(err, errUnfit) {
+		b.run.logf("%s: not judged: %v", b.property, err)
+		return nil
+	}
+	return err
+}
+
+// inMovedWorld runs one case. What a lock does that mixes two clocks is not judged.
+func (b *bench) inMovedWorld(f func(*moved) error) error {
+	w, err := b.movedWorld()
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	err = f(w)
+	if err != nil && w.own.Load() {
+		return fmt.Errorf("%w: it tells the server what time it is by a clock of its own", errUnfit)
+	}
+	return err
+}
+
+// renews says whether something keeps a lock for longer than its lease, like a renewal that the
+// lock does not tell of.
+func (b *bench) renews() string {
+	if b.run.lock.Renews {
+		return "leases are renewed in the background, by the real clock"
+	}
+	holder, l, err := b.holder(b.ttl)
+	if err != nil {
+		return "a free lock was not granted"
+	}
+	b.sleepUntil(holder.until(l).Add(b.ttl / 2))
+	c := b.client()
+	m, err := c.try(b.name, b.ttl)
+	if err != nil {
+		return "the lock outlives its lease while its holder lives"
+	}
+	_ = c.release(m)
+	return ""
+}
+
+// oldCounters gives tokens of a lock that is old: its counter, a number in the servers that is the
+// last token, is set to one that is about to get longer, or too large for some type.
+func oldCounters(b *bench) error {
+	return b.fit(b.inMovedWorld(func(w *moved) error {
+		last, err := w.token(w.client())
+		if err != nil {
+			return err
+		}
+		for _, at := range []int64{9, 99, 127, 255, 999, 9_999, 32_767, 65_535, 99_999, 999_999, 16_777_215, 1<<31 - 1, 1<<32 - 1, 99_999_999_999} {
+			if at-2 <= last {
+				continue
+			}
+			found, err := w.setCounter(last, at-2)
+			if err != nil {
+				return err
+			}
+			if found == 0 {
+				return fmt.Errorf("%w: the servers hold no counter of its tokens", errUnfit)
+			}
+			last = 0
+			for range 4 {
+				next, err := w.token(w.client())
+				if err != nil {
+					return err
+				}
+				if next <= last {
+					return broken(variant.Fencing, "after some %d grants, the token %d was followed by %d", at, last, next)
+				}
+				last = next
+			}
+		}
+		return nil
+	}))
+}
+
+// token takes the lock, gives it back, and returns the token of the grant.
+func (w *moved) token(c *client) (int64, error) {
+	defer c.close()
+	l, _, err := w.take(c, w.ttl)
+	if err != nil {
+		return 0, fmt.Errorf("%w: a free lock was answered %w", errUnfit, err)
+	}
+	w.call(func() { err = c.release(l) })
+	if err != nil {
+		return 0, fmt.Errorf("%w: a release was answered %w", errUnfit, err)
+	}
+	if l.Fence <= 0 {
+		return 0, fmt.Errorf("%w: a grant has no token", errUnfit)
+	}
+	return l.Fence, nil
+}
+
+// setCounter replaces a number wherever the servers hold it as a value or in a hash. It returns
+// how often they did.
+func (w *moved) setCounter(from, to int64) (found int, err error) {
+	for _, rdb := range w.run.server.Clients(server.ConnOptions{}) {
+		keys, e := rdb.Keys(w.ctx, "*").Result()
+		err = errors.Join(err, e)
+		for _, key := range keys {
+			if n, e := rdb.Get(w.ctx, key).Int64(); e == nil && n == from {
+				err = errors.Join(err, rdb.Set(w.ctx, key, to, redis.KeepTTL).Err())
+				found++
+			}
+			fields, _ := rdb.HGetAll(w.ctx, key).Result() // an error: it is no hash
+			for field, v := range fields {
+				if n, e := strconv.ParseInt(v, 10, 64); e == nil && n == from {
+					err = errors.Join(err, rdb.HSet(w.ctx, key, field, to).Err())
+					found++
+				}
+			}
+		}
+		err = errors.Join(err, rdb.Close())
+	}
+	return found, err
+}
