@@ -71,7 +71,7 @@ func extendMutants() []Lock {
 					}
 					return script(ctx, c, l, ttl)
 				}})},
-		{Entry: Entry{"extend-by-first-lease", "a lease of more than ten seconds is extended by ten, however long the extension is to be", exclusion, ""},
+		{Entry: Entry{"extend-capped", "an extension of more than ten seconds is cut to ten", exclusion, ""},
 			Variant: of(steps{extend: func(ctx context.Context, c *client, l *lockimpl.Lock, ttl time.Duration) (bool, error) {
 				return script(ctx, c, l, min(ttl, 10*time.Second))
 			}})},

@@ -97,6 +97,10 @@ func claimMutants() []Queue {
 			lending(func(s *queueScripts) {
 				s.pop = changed(s.pop, `ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', score(now)))`, `ipairs({})`)
 			})},
+		{Entry{"claim-16-times", "a task that was handed out 16 times is dropped, though nobody set a limit", lost, ""},
+			lending(func(s *queueScripts) {
+				s.pop = changed(s.pop, `redis.call('ZADD', KEYS[2], score(now + ARGV[2]), id)`, `if attempt < 16 then redis.call('ZADD', KEYS[2], score(now + ARGV[2]), id) end`)
+			})},
 		{Entry{"claim-from-due-time", "a claim lasts from the task's due time, so one that is popped late is handed out again at once", again, "https://github.com/celery/kombu/issues/337"},
 			lending(func(s *queueScripts) {
 				s.pop = changed(s.pop, `redis.call('ZADD', KEYS[2], score(now + ARGV[2]), id)`, `redis.call('ZADD', KEYS[2], score(due[i + 1] * 1000000 + ARGV[2]), id)`)
@@ -295,6 +299,10 @@ func takeMutants() []Queue {
 		{Entry{"due-in-whole-seconds", "due times are cut to whole seconds, so a delayed task comes early", early, ""},
 			handing(func(s *queueScripts) {
 				s.enqueue = changed(s.enqueue, `local due = score(now + tonumber(ARGV[1]))`, `local due = score(math.floor((now + tonumber(ARGV[1])) / 1000000) * 1000000)`)
+			})},
+		{Entry{"delay-capped", "delays of more than a quarter of an hour are cut to that, as a broker's maximum", early, ""},
+			handing(func(s *queueScripts) {
+				s.enqueue = changed(s.enqueue, `local due = score(now + tonumber(ARGV[1]))`, `local due = score(now + math.min(tonumber(ARGV[1]), 900000000))`)
 			})},
 		{Entry{"due-by-client-clock", "whoever pops decides by its own clock what is due", early, ""},
 			handing(func(s *queueScripts) {

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"oversell/clock"
+	"oversell/internal/realtime"
 	"oversell/lockimpl"
 	"oversell/server"
 	"oversell/variant"
@@ -27,15 +28,12 @@ type moved struct {
 	own atomic.Bool
 }
 
-// yearsAhead is how far the moved clock is ahead of the real one.
-const yearsAhead = 1000 * 24 * time.Hour
-
 // errUnfit says that a lock cannot be judged on a clock that is moved.
 var errUnfit = errors.New("the lock cannot be judged on a clock that is moved")
 
 // movedWorld opens the emulation for one case of a rule.
 func (b *bench) movedWorld() (*moved, error) {
-	clk := clock.NewVirtual(time.Now().Add(yearsAhead).Truncate(time.Second).Add(300 * time.Millisecond))
+	clk := clock.NewVirtual(time.Now().Add(realtime.Ahead).Truncate(time.Second).Add(300 * time.Millisecond))
 	target, err := server.OpenEmbedded(clk, b.run.server.Nodes())
 	if err != nil {
 		return nil, err
@@ -54,8 +52,7 @@ func (w *moved) close() {
 func (w *moved) client() *client {
 	c := w.bench.client(func(c *client) { c.env.Clock = w.clock })
 	c.plan(func(_ int, cmd wire.Command) wire.Action {
-		now := time.Now()
-		if slices.ContainsFunc(cmd.Args, func(arg []byte) bool { return namesTime(string(arg), now) }) {
+		if slices.ContainsFunc(cmd.Args, func(arg []byte) bool { return realtime.In(string(arg)) }) {
 			w.own.Store(true)
 		}
 		return wire.Action{}
@@ -84,8 +81,8 @@ func (w *moved) call(f func()) {
 // promised is the end of a lease by the moved clock, whichever clock the lock reads. It is no later
 // than what was promised.
 func (w *moved) promised(l lockimpl.Lock) time.Time {
-	if real := time.Now(); real.Add(yearsAhead / 2).After(l.Until) {
-		return w.clock.Now().Add(l.Until.Sub(real))
+	if realtime.Of(l.Until) {
+		return w.clock.Now().Add(time.Until(l.Until))
 	}
 	return l.Until
 }
@@ -207,29 +204,6 @@ func looks(length time.Duration) (all []time.Duration) {
 	all = slices.DeleteFunc(all, func(at time.Duration) bool { return at <= 0 || at >= length })
 	slices.Sort(all)
 	return slices.Compact(all)
-}
-
-// namesTime reports whether a text has a number of seconds, or of a smaller unit, since 1970 that is
-// within a year of now.
-func namesTime(text string, now time.Time) bool {
-	for i := 0; i < len(text); i++ {
-		end := i
-		for end < len(text) && '0' <= text[end] && text[end] <= '9' {
-			end++
-		}
-		if end == i {
-			continue
-		}
-		for digits, unit := range map[int]time.Duration{10: time.Second, 13: time.Millisecond, 16: time.Microsecond, 19: time.Nanosecond} {
-			if n, err := strconv.ParseInt(text[i:end], 10, 64); err == nil && end-i == digits && time.Duration(n)*unit > 0 {
-				if d := time.Unix(0, 0).Add(time.Duration(n) * unit).Sub(now).Abs(); d < 365*24*time.Hour {
-					return true
-				}
-			}
-		}
-		i = end
-	}
-	return false
 }
 
 // longLeases lets leases run out that are too long for a test on the real clock.

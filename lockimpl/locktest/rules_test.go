@@ -64,7 +64,7 @@ func TestRules(t *testing.T) {
 		{line, "sound-line", none},
 		{far, "lease-capped-at-an-hour", variant.MutualExclusion},
 		{far, "extend-keeps-longer-promise", variant.MutualExclusion},
-		{far, "extend-by-first-lease", variant.MutualExclusion},
+		{far, "extend-capped", variant.MutualExclusion},
 		{far, "extend-adds", variant.Progress},
 		{far, "sound-set-nx", none},
 		{far, "sound-reentrant", none},

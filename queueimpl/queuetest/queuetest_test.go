@@ -241,6 +241,17 @@ func TestSaboteursAreCaught(t *testing.T) {
 			}
 			return in, err
 		}}, "a delayed task does not come early", "not-early is broken"},
+		{"delays of a quarter of an hour at most", hooks{enqueue: func(ctx context.Context, q full, name string, after time.Duration, ids []string) (tasks, error) {
+			return q.EnqueueAfter(ctx, name, min(after, 15*time.Minute), ids...)
+		}}, "long delays", "not-early is broken"},
+		{"claims of an hour at most", hooks{options: func(o *queueimpl.Options) { o.Visibility = min(o.Visibility, time.Hour) }},
+			"long claims", "contract"},
+		{"the hundredth delivery is the last", hooks{pop: func(ctx context.Context, q full, name string, nth int, got tasks, err error) (tasks, error) {
+			if nth >= 100 {
+				return removing(ctx, q, name, nth, got, err)
+			}
+			return got, err
+		}}, "a task that nobody finishes comes back every time", "delivery 101 of a task"},
 		{"a delayed task is not kept", hooks{state: func(queueimpl.State) queueimpl.State { return queueimpl.State{} }},
 			"a delayed task comes", "no-lost-task is broken"},
 		{"always overwrites", hooks{options: overwriting}, "a repeated id is ignored", "contract"},

@@ -1,0 +1,79 @@
+// Package realtime tells whether commands carry times of the real clock. Code under test that runs
+// on a virtual clock must not: what it writes would be compared with times of the other.
+package realtime
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Ahead is how far ahead of the real clock a virtual one should stand, so that their times can be
+// told apart.
+const Ahead = 1000 * 24 * time.Hour
+
+// near is how far from the real time a number may be that is taken for a time.
+const near = Ahead / 2
+
+// units are those in which a time since 1970 is written, by the number of digits.
+var units = map[int]time.Duration{10: time.Second, 13: time.Millisecond, 16: time.Microsecond, 19: time.Nanosecond}
+
+// In reports whether a text holds a number of seconds, or of a smaller unit, since 1970 that is
+// near the real time.
+func In(text string) bool {
+	now := time.Now().UnixNano()
+	for i := 0; i < len(text); i++ {
+		end := i
+		for end < len(text) && '0' <= text[end] && text[end] <= '9' {
+			end++
+		}
+		if unit, is := units[end-i]; is {
+			n, err := strconv.ParseInt(text[i:end], 10, 64)
+			if at := time.Duration(n) * unit; err == nil && (at-time.Duration(now)).Abs() < near {
+				return true
+			}
+		}
+		i = max(i, end)
+	}
+	return false
+}
+
+// Of reports whether a time is one of the real clock, and not one of a clock that is ahead of it.
+func Of(t time.Time) bool { return time.Until(t) < near }
+
+// Hook sets a flag when a command carries a time of the real clock.
+type Hook struct{ Seen *atomic.Bool }
+
+func (h Hook) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (h Hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		h.look(cmd)
+		return next(ctx, cmd)
+	}
+}
+
+func (h Hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		for _, cmd := range cmds {
+			h.look(cmd)
+		}
+		return next(ctx, cmds)
+	}
+}
+
+func (h Hook) look(cmd redis.Cmder) {
+	for _, arg := range cmd.Args() {
+		text := fmt.Sprint(arg)
+		if f, is := arg.(float64); is {
+			text = strconv.FormatFloat(f, 'f', -1, 64) // as it is sent
+		}
+		if In(text) {
+			h.Seen.Store(true)
+		}
+	}
+}

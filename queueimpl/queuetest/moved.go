@@ -1,0 +1,178 @@
+package queuetest
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"oversell/clock"
+	"oversell/internal/realtime"
+	"oversell/queueimpl"
+	"oversell/server"
+	"oversell/variant"
+)
+
+// moved has a check run on the emulation, on a clock that stands far ahead of the real one and that
+// only the check moves: a day is over in no time. Code that tells the server the time of the real
+// clock cannot be judged there, nor can code that the emulation does not understand; both are tried
+// first with short times.
+func (b bench) moved(check func(bench) error) error {
+	clk := clock.NewVirtual(time.Now().Add(realtime.Ahead).Truncate(time.Second))
+	target, err := server.OpenEmbedded(clk, 1)
+	if err != nil {
+		return err
+	}
+	defer target.Close()
+	var real atomic.Bool
+	var mu sync.Mutex
+	var conns []redis.UniversalClient
+	defer func() {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, c := range conns {
+			c.Close()
+		}
+	}()
+	on := func(queue string) bench {
+		return bench{Bench{Queue: b.Queue + queue, Pass: clk.Advance, Env: func() variant.Env {
+			c := target.Client(0, server.ConnOptions{PoolSize: 4})
+			c.AddHook(realtime.Hook{Seen: &real})
+			mu.Lock()
+			defer mu.Unlock()
+			conns = append(conns, c)
+			return variant.Env{Redis: []redis.UniversalClient{c}, Clock: clk, Token: rand.Text, Addr: target.Addrs,
+				Wait: func(ctx context.Context, _ string, atMost time.Duration) error {
+					return clock.Real{}.Sleep(ctx, min(atMost, time.Millisecond))
+				}}
+		}}, b.v}
+	}
+	if err := shortTimes(on("-short")); err != nil || real.Load() {
+		return nil // other rules find out what is wrong with short times
+	}
+	if err := check(on("-long")); err != nil && !real.Load() {
+		return err
+	}
+	return nil
+}
+
+// shortTimes finds out whether a queue works at all on a clock that is moved.
+func shortTimes(b bench) error {
+	ctx := context.Background()
+	if can[queueimpl.Delayer](b.v) {
+		if err := delayOf(ctx, b, 20*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	if lends(b.v) {
+		return claimOf(ctx, b, "claimed", visibility)
+	}
+	return nil
+}
+
+// longDelays delays tasks for longer than a test on the real clock can wait.
+func longDelays(ctx context.Context, b bench) error {
+	return b.moved(func(b bench) error {
+		for _, after := range []time.Duration{16 * time.Minute, 100 * time.Minute, 26 * time.Hour, 40 * 24 * time.Hour} {
+			if err := delayOf(ctx, b, after); err != nil {
+				return fmt.Errorf("with a delay of %v: %w", after, err)
+			}
+		}
+		return nil
+	})
+}
+
+// parts are the moments of a long time at which it is looked whether it is over too early.
+func parts(of time.Duration) []time.Duration {
+	return []time.Duration{of / 1000, of / 60, of / 4, of / 2, of * 9 / 10, of - of/1000 - time.Millisecond}
+}
+
+func delayOf(ctx context.Context, b bench, after time.Duration) error {
+	c := b.client()
+	id := "delayed by " + after.String()
+	if _, err := c.enqueueAfter(ctx, variant.NotEarly, after, id); err != nil {
+		return err
+	}
+	gone := time.Duration(0)
+	for _, at := range parts(after) {
+		b.Pass(at - gone)
+		gone = at
+		if _, err := c.popped(ctx, variant.NotEarly, 1); err != nil {
+			return fmt.Errorf("after %v: %w", at, err)
+		}
+	}
+	b.Pass(after - gone + grain)
+	tasks, err := c.popped(ctx, variant.Progress, 1, id)
+	if err != nil {
+		return err
+	}
+	return c.done(ctx, tasks...)
+}
+
+// longClaims hides tasks for longer than a test on the real clock can wait.
+func longClaims(ctx context.Context, b bench) error {
+	return b.moved(func(b bench) error {
+		for _, hidden := range []time.Duration{16 * time.Minute, 100 * time.Minute, 26 * time.Hour} {
+			if err := claimOf(ctx, b, "hidden for "+hidden.String(), hidden); err != nil {
+				return fmt.Errorf("with a visibility time-out of %v: %w", hidden, err)
+			}
+		}
+		return nil
+	})
+}
+
+func claimOf(ctx context.Context, b bench, id string, hidden time.Duration) error {
+	lasting := func(o *queueimpl.Options) { o.Visibility = hidden }
+	c, other := b.client(lasting), b.client(lasting)
+	if _, err := c.enqueue(ctx, theInterface, id); err != nil {
+		return err
+	}
+	if _, err := c.popped(ctx, theInterface, 1, id); err != nil {
+		return err
+	}
+	gone := time.Duration(0)
+	for _, at := range parts(hidden) {
+		b.Pass(at - gone)
+		gone = at
+		if _, err := other.popped(ctx, theInterface, 1); err != nil {
+			return fmt.Errorf("after %v: %w", at, err)
+		}
+	}
+	b.Pass(hidden - gone + grain)
+	tasks, err := other.popped(ctx, variant.NoLostTask, 1, id)
+	if err != nil {
+		return fmt.Errorf("after it was over: %w", err)
+	}
+	return other.done(ctx, tasks...)
+}
+
+// manyDeliveries has the claims of one task run out again and again. Nobody asked for a limit.
+func manyDeliveries(ctx context.Context, b bench) error {
+	const deliveries = 300
+	return b.moved(func(b bench) error {
+		c := b.client(impatient)
+		if _, err := c.enqueue(ctx, theInterface, "a"); err != nil {
+			return err
+		}
+		for n := 1; n <= deliveries; n++ {
+			tasks, err := c.popped(ctx, variant.NoLostTask, 1, "a")
+			if err != nil {
+				var w *breach
+				if n > 2 && errors.As(err, &w) {
+					return broken(w.promise, "delivery %d of a task whose claims run out: %w", n, w.how)
+				}
+				return err
+			}
+			if n == deliveries {
+				return c.done(ctx, tasks...)
+			}
+			b.Pass(visibility + grain)
+		}
+		return nil
+	})
+}
