@@ -10,7 +10,8 @@ import (
 
 // lost judges that every task that was accepted, and not withdrawn, is at the
 // end done (its effect happened, or had happened) or still there: waiting,
-// claimed by a consumer, or set aside as dead, as the final audit lists them.
+// claimed by a consumer, or set aside as dead, as the final audit lists them, or in the
+// hands of a client that the end of the run kept from beginning with it.
 //
 // An enqueue without an answer is not owed. An effect or a withdrawal that ended before
 // the last enqueue was called is none of that. Without an audit nothing is
@@ -26,17 +27,18 @@ import (
 //	client 2  fault    [5, 5]  crash
 //	final audit: nothing
 func (q *queue) lost() Verdict {
-	var c struct{ owed, atRisk, done, dropped, waiting, claimed, dead, open int64 }
+	var c struct{ owed, atRisk, done, dropped, waiting, claimed, dead, stopped, open int64 }
 	var lost []*task
 	for i := range q.tasks {
 		t := &q.tasks[i]
 		if t.puts+t.repeats == 0 {
 			continue
 		}
-		if c.owed++; t.met || t.pops > 1 {
+		c.owed++
+		done, dropped, open := q.accounted(t)
+		if (t.met || t.pops > 1) && (done || !t.stopped) {
 			c.atRisk++
 		}
-		done, dropped, open := q.accounted(t)
 		switch {
 		case done:
 			c.done++
@@ -48,6 +50,8 @@ func (q *queue) lost() Verdict {
 			c.claimed++
 		case t.dead > 0:
 			c.dead++
+		case t.stopped:
+			c.stopped++
 		case open:
 			c.open++
 		default:
@@ -78,7 +82,7 @@ func (q *queue) lost() Verdict {
 	for _, p := range []struct {
 		n    int64
 		what string
-	}{{c.dropped, "withdrawn"}, {c.waiting, "waiting"}, {c.claimed, "claimed"}, {c.dead, "dead"}} {
+	}{{c.dropped, "withdrawn"}, {c.waiting, "waiting"}, {c.claimed, "claimed"}, {c.dead, "dead"}, {c.stopped, "in a client's hands when the run ended"}} {
 		if p.n > 0 {
 			parts = append(parts, count(p.n)+" "+p.what)
 		}

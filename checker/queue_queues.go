@@ -179,6 +179,7 @@ type task struct {
 	pops, takes                     int32 // deliveries, and first ones among them
 	drops, maybeDrops               int32
 	effects, repeated, maybeEffects int32
+	stopped                         bool  // the run was ended while a client had it in its hands
 	done, maybeDone                 int32 // effects of any kind
 	waiting, claimed, dead          int32 // in the audit
 	delayed                         bool
@@ -224,6 +225,10 @@ func (q *queue) add(op *history.Op, t int32) *record {
 }
 
 func (q *queue) observe(op *history.Op) {
+	if op.Kind == history.Effect && op.Reason == history.Stopped {
+		q.tasks[q.task(op.Arg)].stopped = true
+		return
+	}
 	if op.Outcome == history.Refused && !(op.Kind == history.Pop && (op.Reason == history.Empty || op.Reason == history.Held)) &&
 		!(op.Kind == history.Buy && op.Reason == history.SoldOut) {
 		return // it did nothing, and tells nothing

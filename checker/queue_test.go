@@ -68,10 +68,17 @@ func TestNoLostTask(t *testing.T) {
 	list := func(ops ...history.Op) []history.Op { return ops }
 	put, pop := enqueued(1, 7, 1, 2, 1), popped(2, 7, 3, 4)
 	buy := history.Op{Client: 2, Kind: history.Buy, Outcome: history.Refused, Reason: history.SoldOut, Key: shopKey, Arg: history.Int(7), Call: 5, Return: 6}
+	inHand := func(task int64) history.Op {
+		op := popped(2, task, 7, 8)
+		op.Kind, op.Outcome, op.Reason, op.Arg, op.Result = history.Effect, history.Refused, history.Stopped, history.Int(task), history.Value{}
+		return op
+	}
 	runCases(t, openQueue(variant.NoLostTask), []verdictCase{
 		{"taken by one that died", h, withAudit(list(put, pop, crashed(2, 5))), Violated, "task is lost: 7 (handed to client 2 by 0.000 ms, which died"},
 		{"handed to nobody", h, withAudit(list(put)), Violated, "handed to nobody"},
 		{"not done", h, withAudit(list(put, pop)), Violated, "which did not do it"},
+		{"in hand when the run ended", h, withAudit(list(put, pop, inHand(7))), Holds, "1 in a client's hands when the run ended"},
+		{"another one in hand when the run ended", h, withAudit(list(put, pop, enqueued(1, 8, 3, 4, 1), popped(2, 8, 5, 6), inHand(8))), Violated, "lost: 7"},
 		{"without an audit nobody knows", h, list(put, pop, crashed(2, 5)), Unknown, "there is no final audit"},
 		{"with half an audit", h, append(list(put, pop), auditing(100, []int64{8})[1]), Unknown, "lists 0 of 1 entry"},
 		{"went on after the audit", h, append(withAudit(list(put)), popped(2, 7, 2000, 2001)), Unknown, "no final audit"},

@@ -234,9 +234,9 @@ func (c *Client) record(op history.Op, err error) bool {
 
 // recordAll ends one call that is several operations, all of them at the same time, each
 // with its own error. It reports whether it was answered. What the end of the run kept
-// from being sent is not recorded, unless somebody waited for a lock.
+// from being sent is not recorded, unless somebody waited for a lock or had a task in its hands.
 func (c *Client) recordAll(ops []history.Op, errs []error) (answered bool) {
-	if ops[0].Kind != history.Acquire && errors.Is(errs[0], variant.ErrStopped) {
+	if k := ops[0].Kind; k != history.Acquire && k != history.Effect && errors.Is(errs[0], variant.ErrStopped) {
 		for i := range ops {
 			c.around.dropped(ops[i], errs[i])
 		}

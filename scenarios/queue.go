@@ -253,7 +253,7 @@ func (c *Client) die(at history.Value) {
 // effect works on a task: it counts it as done. Consumers of a queue that may
 // deliver twice count each id once; the others rely on the queue.
 func (c *Client) effect(ctx context.Context, t queueimpl.Task) bool {
-	op := c.begin(history.Op{Kind: history.Effect, Key: c.stage.queue.key, Arg: history.Text(t.ID)})
+	op := c.taskEffect(t)
 	key := "Done:" + c.stage.queue.name
 	var err error
 	if c.stage.config.Queue.AtLeastOnce {

@@ -263,25 +263,7 @@ func TestWatchdogRenewsTheRecordedLease(t *testing.T) {
 
 func TestStopLetsClientsFinish(t *testing.T) {
 	c := config(t, "mutex", "lua-release", "")
-	c.Duration = time.Hour
-	ctx, stop := context.WithCancel(t.Context())
-	s := openServer(t, "process", "single")
-	live := new(Live)
-	if err := c.Complete(1); err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "history.bin")
-	done := make(chan error)
-	go func() { done <- Run(ctx, c, Servers{Redis: s}, path, live) }()
-	underWay(live)
-	stop()
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
-	h, err := history.Read(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := stoppedRun(t, c, 100)
 	if !h.Trailer.Interrupted {
 		t.Error("the history does not say that it was interrupted")
 	}
@@ -295,10 +277,61 @@ func TestStopLetsClientsFinish(t *testing.T) {
 	}
 }
 
-// underWay waits until a hundred operations have been recorded.
-func underWay(live *Live) {
+// TestStopLeavesTasksInHand: a worker that is stopped while it waits for the lock, with a task in
+// its hands, has not lost it.
+func TestStopLeavesTasksInHand(t *testing.T) {
+	c := config(t, "seckill-queued", "lua-release", "plain")
+	c.Queue, _ = queueimpl.Find("zset-atomic")
+	c.Clients, c.Stock, c.Delay, c.Hold = 24, 1_000_000, time.Microsecond, 5*time.Millisecond // so that all but one of the workers wait
+	h := stoppedRun(t, c, 2000)
+	handled, stopped := map[string]bool{}, 0
+	for _, op := range h.Ops {
+		if op.Kind == history.Effect {
+			handled[op.Arg.String()] = true
+			if op.Reason == history.Stopped {
+				stopped++
+			}
+		}
+	}
+	for _, op := range h.Ops {
+		if op.Kind == history.Pop && op.Outcome == history.OK && !handled[op.Result.String()] {
+			t.Errorf("of task %s nothing is known after %v", op.Result, op)
+		}
+	}
+	if stopped == 0 {
+		t.Error("nobody was stopped with a task in its hands")
+	}
+}
+
+// stoppedRun is a run without an end that is stopped after so many operations.
+func stoppedRun(t *testing.T, c Config, ops int64) *history.History {
+	t.Helper()
+	c.Duration = time.Hour
+	ctx, stop := context.WithCancel(t.Context())
+	s := openServer(t, "process", "single")
+	live := new(Live)
+	if err := c.Complete(1); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "history.bin")
+	done := make(chan error)
+	go func() { done <- Run(ctx, c, Servers{Redis: s}, path, live) }()
+	underWay(live, ops)
+	stop()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	h, err := history.Read(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// underWay waits until so many operations have been recorded.
+func underWay(live *Live, ops int64) {
 	for range time.Tick(time.Millisecond) {
-		if live.Ops.Load() >= 100 {
+		if live.Ops.Load() >= ops {
 			return
 		}
 	}
@@ -316,7 +349,7 @@ func TestServerDeath(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history.bin")
 	done := make(chan error)
 	go func() { done <- Run(t.Context(), c, Servers{Redis: s}, path, live) }()
-	underWay(live)
+	underWay(live, 100)
 	if err := syscall.Kill(s.PID(0), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}

@@ -54,8 +54,9 @@ func (c *Client) sell(ctx context.Context, t queueimpl.Task) bool {
 		return false // not one of ours
 	}
 	o := stockimpl.Order{ID: id, Quantity: 1}
+	begun := false
 	work := func(l lockimpl.Lock, session int64) answer {
-		effect := c.begin(history.Op{Kind: history.Effect, Key: c.stage.queue.key, Arg: history.Text(t.ID)})
+		effect := c.taskEffect(t)
 		a, err := c.buyAs(ctx, o, l, session)
 		if a == bought && c.chance(c.stage.config.Resend) {
 			_, err = c.buyAs(ctx, o, l, session) // a worker that is not sure
@@ -67,17 +68,28 @@ func (c *Client) sell(ctx context.Context, t queueimpl.Task) bool {
 		if a == stale && !refused {
 			c.around.dropped(effect, err) // nothing has happened yet
 			c.leave()
+			begun = false
 		} else {
 			c.record(effect, err)
+			begun = true
 		}
 		return a
 	}
+	a := noAnswer
 	if c.locker != nil {
-		return c.section(ctx, place{what: "task", task: t}, work) != noAnswer
-	}
-	a := work(lockimpl.Lock{}, 0)
-	for a == stale && !c.stage.config.RefuseStale && !c.around.enough() {
+		a = c.section(ctx, place{what: "task", task: t}, work)
+	} else {
 		a = work(lockimpl.Lock{}, 0)
+		for a == stale && !c.stage.config.RefuseStale && !c.around.enough() {
+			a = work(lockimpl.Lock{}, 0)
+		}
 	}
-	return a != noAnswer
+	if !begun && a != died && c.around.stopping() {
+		c.record(c.taskEffect(t), variant.ErrStopped) // it has the task in its hands
+	}
+	return begun && a != noAnswer && a != died
+}
+
+func (c *Client) taskEffect(t queueimpl.Task) history.Op {
+	return c.begin(history.Op{Kind: history.Effect, Key: c.stage.queue.key, Arg: history.Text(t.ID)})
 }
