@@ -340,10 +340,18 @@ func (l *lock) ownership(ls *locks) Verdict {
 		v.Why, v.idle = "nobody gave the lock back or extended it", l.grants == 0
 	default:
 		v.Result, v.say = Holds, func() string {
-			return many(o.changes, "release or extension") + ", none provably of another's lock" + met()
+			return many(o.changes+o.late, "release or extension") + tooLate(o.late) + ", none provably of another's lock" + met()
 		}
 	}
 	return v
+}
+
+// tooLate tells of releases and extensions that were refused.
+func tooLate(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%s refused as too late)", count(n))
 }
 
 // robbed is the sentence about a change of another's lock.

@@ -278,6 +278,7 @@ func faults(s *sheet, all []reports.FaultInfo) {
 		_, more := clauses(all[i].Syntax)
 		return more
 	})
+	s.linef("  node N and client N count from 1; client 1 is client 0 in histories and reports")
 	s.linef("  the whole syntax of one: oversell list faults %s", names[0])
 }
 
