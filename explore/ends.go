@@ -57,7 +57,7 @@ func (e *ends) judge(k ending) *rules.Breach {
 		}
 	}
 	if e.lock && e.stuck.get(serversAt{k.servers, k.now}) {
-		return e.rules.Stuck(f, dead, e.held(k.servers))
+		return e.rules.Stuck(f, dead, e.config.TTL+scenarios.Grace, e.held(k.servers))
 	}
 	return nil
 }

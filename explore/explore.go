@@ -600,6 +600,9 @@ func (c *Config) notChecked() []string {
 	if c.Bounds.Stalls == 0 {
 		s = append(s, "clients that are held up between a look at the clock and what they do next (see --stalls)")
 	}
+	if c.Run.Scenario.Uses(variant.Sale) && c.Run.Refund <= 0 {
+		s = append(s, "orders that are given back: see oversell run --refund")
+	}
 	if c.Run.MaxTries == 1 {
 		s = append(s, "waiting for the lock: each try is one attempt")
 	}

@@ -602,6 +602,6 @@ func (r *replay) tryLock(dead uint16) error {
 		}
 	}
 	v, _ := env.Redis[0].Get(r.ctx, lockimpl.Key(lockName(r.config.Run))).Result()
-	r.broken(r.rules.Stuck(r.facts, dead, v))
+	r.broken(r.rules.Stuck(r.facts, dead, r.config.Run.TTL+scenarios.Grace, v))
 	return nil
 }

@@ -160,9 +160,9 @@ func highest(l []int64) int64 {
 	return l[len(l)-1]
 }
 
-// Stuck returns the breach of progress when the lock can no longer be obtained. held describes the
-// value of its key; it is empty if there is none.
-func (r *Rules) Stuck(f Facts, dead uint16, held string) *Breach {
+// Stuck returns the breach of progress when somebody who asked for the lock for so long has not
+// obtained it. held describes the value of its key; it is empty if there is none.
+func (r *Rules) Stuck(f Facts, dead uint16, long time.Duration, held string) *Breach {
 	p := r.read(f)
 	var died []string
 	for rest := dead; rest != 0; rest &= rest - 1 {
@@ -177,12 +177,12 @@ func (r *Rules) Stuck(f Facts, dead uint16, held string) *Breach {
 		}
 		died = append(died, fmt.Sprintf("client %d died %s", i, where))
 	}
-	why := "nobody can obtain the lock any more"
+	why := "a new client that asks for " + long.String() + ", a lease and a grace, does not obtain the lock"
 	if len(died) > 0 {
 		why = strings.Join(died, ", ") + ", and " + why
 	}
 	if held != "" {
-		why += ": under its key stands " + held
+		why += ": its key holds " + held
 	}
 	return &Breach{variant.Lock, variant.Progress, why}
 }

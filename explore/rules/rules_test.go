@@ -371,11 +371,11 @@ func TestRulesWhoIsBusy(t *testing.T) {
 func TestRulesStuck(t *testing.T) {
 	r := New(ruled(t, "mutex", 0), 3, nil)
 	f, _ := tell(r, sequence(whole(0, 0, acquire(0), history.OK), []said{begun(1, 0, release())}))
-	want := "client 0 died in its section, client 1 died in its release, and nobody can obtain the lock any more: under its key stands x without an expiry"
-	if b := r.Stuck(f, 3, "x without an expiry"); b.Why != want || b.Property != variant.Progress {
+	want := "client 0 died in its section, client 1 died in its release, and a new client that asks for 2.5s, a lease and a grace, does not obtain the lock: its key holds x without an expiry"
+	if b := r.Stuck(f, 3, 2500*time.Millisecond, "x without an expiry"); b.Why != want || b.Property != variant.Progress {
 		t.Errorf("got %q", b.Why)
 	}
-	if b := r.Stuck(f, 0, ""); b.Why != "nobody can obtain the lock any more" {
+	if b := r.Stuck(f, 0, 2*time.Second, ""); b.Why != "a new client that asks for 2s, a lease and a grace, does not obtain the lock" {
 		t.Errorf("got %q", b.Why)
 	}
 }
