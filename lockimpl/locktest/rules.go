@@ -852,6 +852,7 @@ func waitersDie(b *bench) error {
 		{"one", dies(1, 1, 30*time.Millisecond)},
 		{"several", dies(3, 2, 50*time.Millisecond)},
 		{"at once", dies(2, 1, time.Millisecond)},
+		{"many", dies(30, 1, 2*time.Millisecond)},
 	})
 }
 

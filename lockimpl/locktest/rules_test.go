@@ -25,6 +25,7 @@ func TestRules(t *testing.T) {
 		line   = "served in the order of arrival"
 		lease  = "the lease keeps others out until its end"
 		owner  = "a client held up between two commands of a release or an extend"
+		dying  = "waiters that die"
 		far    = "long leases"
 		old    = "tokens of a lock that is old"
 		none   = variant.Property("")
@@ -62,6 +63,9 @@ func TestRules(t *testing.T) {
 		{line, "line-drops-living", variant.FIFO},
 		{line, "line-barging", variant.FIFO},
 		{line, "sound-line", none},
+		{dying, "line-never-reaped", variant.Progress},
+		{dying, "sound-line", none},
+		{dying, "sound-set-nx", none},
 		{far, "lease-capped-at-an-hour", variant.MutualExclusion},
 		{far, "extend-keeps-longer-promise", variant.MutualExclusion},
 		{far, "extend-capped", variant.MutualExclusion},
