@@ -3,6 +3,7 @@ package page
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -75,6 +76,7 @@ func storyOf(h *history.History, r *reports.Run) (s story) {
 		return s
 	}
 	sessions := sessionsOf(s.cause.Witness)
+	told := heldBy(h, sessions)
 	witness := slices.Clone(s.cause.Witness)
 	if s.effect != s.cause && within(sessionsOf(s.effect.Witness), sessions) {
 		witness = append(witness, s.effect.Witness...)
@@ -83,7 +85,7 @@ func storyOf(h *history.History, r *reports.Run) (s story) {
 	from, to := history.Forever, time.Duration(0)
 	for _, op := range witness {
 		seen[keyOf(op)] = true
-		from, to = min(from, startOf(op)), max(to, op.Return)
+		from, to = min(from, tried(&h.Header, op)), max(to, op.Return)
 	}
 	meddles := meddling(s.cause)
 	var related, faults []history.Op
@@ -97,7 +99,7 @@ func storyOf(h *history.History, r *reports.Run) (s story) {
 			if op.Call < to && faultEnd(*op) > from && strikes(op, witness) {
 				faults = append(faults, *op)
 			}
-		case inSection(op) && (sessions[session(op)] || meddles(op)):
+		case inSection(op) && (told.have(op) || meddles(op)):
 			related = append(related, *op)
 		}
 	}
@@ -149,7 +151,7 @@ func inSection(op *history.Op) bool {
 // session is the acquisition to which an operation belongs; its zero value is none.
 func session(op *history.Op) holder {
 	n := op.Session
-	if op.Kind == history.Acquire || op.Kind == history.Extend || op.Kind == history.Release {
+	if lockKind(op.Kind) {
 		n = op.Arg
 	}
 	return holder{op.Client, n}
@@ -163,6 +165,37 @@ func sessionsOf(ops []history.Op) map[holder]bool {
 		}
 	}
 	return all
+}
+
+// sections are sessions under all the numbers that their clients had: one that had no answer
+// goes on under a new number, and gives back under that what it was granted under the old one.
+type sections struct {
+	holders map[holder]bool
+	grants  map[inHand]bool
+}
+
+// heldBy finds those of these sessions. What is said of a lock names it and its session,
+// whoever says it; a purchase names the session only, which may be that of another lock, too.
+func heldBy(h *history.History, sessions map[holder]bool) sections {
+	s := sections{maps.Clone(sessions), map[inHand]bool{}}
+	if len(sessions) == 0 {
+		return s
+	}
+	for i := range h.Ops {
+		if op := &h.Ops[i]; lockKind(op.Kind) && s.have(op) {
+			s.holders[session(op)], s.grants[lockInHand(op)] = true, true
+		}
+	}
+	return s
+}
+
+func (s sections) have(op *history.Op) bool {
+	return s.holders[session(op)] || lockKind(op.Kind) && s.grants[lockInHand(op)]
+}
+
+// lockKind tells whether operations of this kind are about a lock that somebody holds.
+func lockKind(kind history.Kind) bool {
+	return kind == history.Acquire || kind == history.Extend || kind == history.Release
 }
 
 // within tells whether a has something, and b all of it.
@@ -213,8 +246,14 @@ func spells(ops []history.Op, end time.Duration) (all []spell) {
 			continue
 		}
 		switch all[i].from = min(all[i].from, x.from); op.Kind {
-		case history.Release, history.Ack, history.Submit:
+		case history.Ack, history.Submit:
 			all[i].to = op.Return
+		case history.Release: // perhaps under a new number
+			for other, j := range at {
+				if other.session == m.session {
+					all[j].to = op.Return
+				}
+			}
 		default:
 			all[i].to = max(all[i].to, x.to)
 		}
@@ -238,13 +277,27 @@ func strikes(fault *history.Op, ops []history.Op) bool {
 }
 
 // startOf is when an operation began to matter: what is granted from the answer on,
-// everything else from the call.
+// everything else from the call, and so what had no answer or was refused.
 func startOf(op history.Op) time.Duration {
-	switch op.Kind {
-	case history.Acquire, history.Pop, history.Take, history.NextID, history.Join:
-		return op.Return
+	if op.Outcome == history.OK {
+		switch op.Kind {
+		case history.Acquire, history.Pop, history.Take, history.NextID, history.Join:
+			return op.Return
+		}
 	}
 	return op.Call
+}
+
+// tried is from when on a fault may have changed what an operation came to. A lock is waited
+// for, perhaps for long, and the attempt that got it began when its lease did.
+func tried(h *history.Header, op history.Op) time.Duration {
+	switch {
+	case op.Kind != history.Acquire || op.Outcome != history.OK:
+		return op.Call
+	case h.TTL > 0 && op.Until > 0:
+		return min(max(op.Call, op.Until-h.TTL), op.Return)
+	}
+	return op.Return
 }
 
 // narrated is a step of the story.

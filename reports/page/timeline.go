@@ -33,6 +33,8 @@ type timeline struct {
 	Badges   []sign
 	// Others says what is not shown; empty if nothing is left out.
 	Others string
+	// Numbers explains the numbers of clients; empty if they need it not.
+	Numbers string
 	// Has are the things that occur, for the legend.
 	Has map[string]bool
 }
@@ -122,7 +124,7 @@ func drawScene(sc scene, s story, header *history.Header, r *reports.Run) *timel
 	d.holdings()
 	d.operations()
 	d.badges()
-	d.Others = d.leftOut()
+	d.Others, d.Numbers = d.leftOut(), d.numbers(header)
 	d.Label = fmt.Sprintf("Timeline from %s to %s: %s, %s", moment(sc.from), moment(sc.to), reports.Count(int64(len(d.Lanes)), "client"), reports.Count(int64(len(d.Marks)+len(d.Bars)), "operation"))
 	return &d.timeline
 }
@@ -323,19 +325,25 @@ func (s *stay) sentence() string {
 	if s.from > s.by.Return {
 		t += "it had it again from " + moment(s.from) + "; "
 	}
+	it := "it"
+	if s.end.Client != s.client {
+		it = who(s.end)
+	}
 	switch {
+	case s.end.Kind == history.Release && s.end.Outcome == history.Unknown:
+		return t + it + " wanted to give it back at " + moment(s.to) + " and had no answer"
 	case s.end.Kind == history.Extend && s.end.Outcome == history.Refused:
-		return t + "at " + moment(s.end.Return) + " it was told that it was no longer its own"
+		return t + "at " + moment(s.end.Return) + " " + it + " was told that it was no longer its own"
 	case s.end.Kind == history.Extend:
 		return t + "the lease ended at " + moment(s.until) + ", and was prolonged only at " + moment(s.end.Return)
 	case s.end.Kind == history.NoKind:
 		return t + "it never gave it back"
 	case s.end.Kind == history.Effect || s.end.Kind == history.Ack:
-		return t + "it was done with it at " + moment(s.to)
+		return t + it + " was done with it at " + moment(s.to)
 	case s.until > 0 && s.until < s.to:
-		return t + "it gave it back only at " + moment(s.to) + ", " + moment(s.to-s.until) + " after the end of its lease"
+		return t + it + " gave it back only at " + moment(s.to) + ", " + moment(s.to-s.until) + " after the end of its lease"
 	}
-	return t + "it gave it back at " + moment(s.to)
+	return t + it + " gave it back at " + moment(s.to)
 }
 
 // clash is a time in which more than one client had the same thing.
