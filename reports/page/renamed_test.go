@@ -130,3 +130,20 @@ func TestFaultWithinTheFirstStep(t *testing.T) {
 		t.Errorf("the story is\n%v", s.ops)
 	}
 }
+
+// TestShortFaultsAreSeen: a fault of a moment is as wide as can be seen, and in the legend.
+func TestShortFaultsAreSeen(t *testing.T) {
+	in := frozen()
+	for i := range in.History.Ops {
+		if op := &in.History.Ops[i]; op.Kind == history.Fault && op.Client >= 0 {
+			op.Return = op.Call
+		}
+	}
+	tl := drawn(in)
+	if len(tl.Faults) != 1 || tl.Faults[0].Class != "fault short" || !tl.Has["short"] {
+		t.Errorf("faults %+v, has %v", tl.Faults, tl.Has)
+	}
+	if tl := drawn(frozen()); len(tl.Faults) != 1 || tl.Faults[0].Class != "fault" || tl.Has["short"] {
+		t.Errorf("faults %+v, has %v", tl.Faults, tl.Has)
+	}
+}

@@ -220,11 +220,18 @@ func (d *sketch) clientFaults() {
 		if op.Result == (history.Value{}) {
 			name = op.Arg.String()
 		}
-		top := d.top(op.Client)
-		d.Faults = append(d.Faults, strip{X: x, W: w, Y: top + 2, H: laneHeight - 4, Lane: d.lane[op.Client], Class: "fault", Text: name, TextY: opTop + 10, Label: sentence(op)})
-		d.Has["fault"] = true
+		top, class, seen := d.top(op.Client), "fault", "fault"
+		if d.share(faultEnd(op))-d.share(op.Call) < leastFault {
+			class, seen = "fault short", "short"
+		}
+		d.Faults = append(d.Faults, strip{X: x, W: w, Y: top + 2, H: laneHeight - 4, Lane: d.lane[op.Client], Class: class, Text: name, TextY: opTop + 10, Label: sentence(op)})
+		d.Has[seen] = true
 	}
 }
+
+// leastFault is the part of the window, in per cent, below which a fault is drawn as wide as a
+// moment can be seen.
+const leastFault = 1
 
 // exclusive tells whether two clients must never have the same thing at once, and
 // were seen to have it. Where the checkers saw nothing wrong there was a reason for
