@@ -646,6 +646,14 @@ func TestSoldOutIsExplained(t *testing.T) {
 	if got, _ := note(sale(20 * time.Microsecond)); got != "" {
 		t.Errorf("no jump is explained: %q", got)
 	}
+	on := sale(20 * ms) // the sale goes on: those who were told come again
+	for i := range 10 {
+		start := time.Duration(40+i) * ms
+		on.History.Ops = append(on.History.Ops, at(20+i, history.Acquire, start-20*ms, start, nil))
+	}
+	if got, _ := note(on); !strings.Contains(got, "10 of the 20 are of buyers who had been told before") || strings.Contains(got, "comes no more") || strings.Contains(got, "last attempts") {
+		t.Errorf("the note is untrue when buyers come again: %q", got)
+	}
 	open := takenOver()
 	if s := seriesOf(open.History, &open.Run); s.gone != nil {
 		t.Errorf("nobody was told that nothing was left, and it is gone at %v", s.gone.at)
