@@ -132,7 +132,7 @@ func factsOf(r *reports.Run, h *history.Header, s story) (facts []fact) {
 	if r.Verdict == reports.Inconclusive && len(r.KnownToBreak) > 0 { // of a pass the headline says it
 		facts = append(facts, fact{"Not tried", "known to break under: " + reports.Conditions(r.KnownToBreak)})
 	}
-	if r.Verdict != reports.Inconclusive && r.Expected != "" {
+	if r.Expected != "" {
 		facts = append(facts, fact{"Expected", expectationOf(r)})
 	}
 	if r.Verdict == reports.Pass && len(r.Broke()) > 0 {

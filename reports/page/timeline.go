@@ -103,6 +103,8 @@ type sketch struct {
 	run    *reports.Run
 	lane   map[int32]int
 	story  story
+	// row is the height of a second row of things in hand; 0: one row has all.
+	row int
 }
 
 // drawScene draws what happened in a window.
@@ -113,10 +115,13 @@ func drawScene(sc scene, s story, header *history.Header, r *reports.Run) *timel
 	d := &sketch{scene: sc, header: header, run: r, lane: map[int32]int{}, story: s}
 	d.From, d.To, d.Why = int64(sc.from), int64(sc.to), sc.why
 	d.Has = map[string]bool{}
-	d.Height = laneTop + laneHeight*len(sc.clients) + 4
+	if twoKinds(sc.stays) {
+		d.row = holdHeight + 1
+	}
+	d.Height = laneTop + d.laneHeight()*len(sc.clients) + 4
 	for i, c := range sc.clients {
 		d.lane[c] = i
-		d.Lanes = append(d.Lanes, laneName{laneTop + i*laneHeight, strconv.Itoa(int(c)), d.class(c)})
+		d.Lanes = append(d.Lanes, laneName{laneTop + i*d.laneHeight(), strconv.Itoa(int(c)), d.class(c)})
 	}
 	d.Ticks = timeTicks(sc.from, sc.to)
 	d.serverFaults()
@@ -194,7 +199,15 @@ func (d *sketch) place(from, to time.Duration) (x, w string) {
 	return percent(a), percent(max(b-a, 0.0005))
 }
 
-func (d *sketch) top(client int32) int { return laneTop + d.lane[client]*laneHeight }
+func (d *sketch) top(client int32) int { return laneTop + d.lane[client]*d.laneHeight() }
+
+func (d *sketch) laneHeight() int { return laneHeight + d.row }
+
+// twoKinds tells whether clients have locks and tasks, which then have a row each.
+func twoKinds(stays []stay) bool {
+	locks := func(s stay) bool { return s.by.Kind == history.Acquire }
+	return slices.ContainsFunc(stays, locks) && slices.ContainsFunc(stays, func(s stay) bool { return !locks(s) })
+}
 
 // serverFaults are bands across all lanes.
 func (d *sketch) serverFaults() {
@@ -224,7 +237,7 @@ func (d *sketch) clientFaults() {
 		if d.share(faultEnd(op))-d.share(op.Call) < leastFault {
 			class, seen = "fault short", "short"
 		}
-		d.Faults = append(d.Faults, strip{X: x, W: w, Y: top + 2, H: laneHeight - 4, Lane: d.lane[op.Client], Class: class, Text: name, TextY: opTop + 10, Label: sentence(op)})
+		d.Faults = append(d.Faults, strip{X: x, W: w, Y: top + 2, H: d.laneHeight() - 4, Lane: d.lane[op.Client], Class: class, Text: name, TextY: d.row + opTop + 10, Label: sentence(op)})
 		d.Has[seen] = true
 	}
 }
@@ -293,7 +306,11 @@ func (d *sketch) nearest(all []clash) []clash {
 func (d *sketch) hold(s *stay, clashes []clash) {
 	top := d.top(s.client)
 	x, w := d.place(s.from, s.to)
-	b := strip{X: x, W: w, Y: top + holdTop, H: holdHeight, Lane: d.lane[s.client], Class: "hold " + d.class(s.client), Text: tag(s.by), TextY: 13, Label: s.sentence()}
+	class := "hold "
+	if s.by.Kind != history.Acquire {
+		top, class = top+d.row, "hold task "
+	}
+	b := strip{X: x, W: w, Y: top + holdTop, H: holdHeight, Lane: d.lane[s.client], Class: class + d.class(s.client), Text: tag(s.by), TextY: 13, Label: s.sentence()}
 	if s.to <= s.from {
 		return // it is told as a mark
 	}
@@ -448,17 +465,17 @@ func (d *sketch) operations() {
 	slices.SortStableFunc(ops, func(a, b history.Op) int { return cmp.Compare(b.Return-b.Call, a.Return-a.Call) }) // what is within another is drawn upon it
 	for _, op := range ops {
 		x, w := d.place(op.Call, op.Return)
-		m := mark{X: x, W: w, Lane: d.lane[op.Client], Label: sentence(op), Y: d.top(op.Client) + opTop, H: opHeight, TextY: 11}
+		m := mark{X: x, W: w, Lane: d.lane[op.Client], Label: sentence(op), Y: d.top(op.Client) + d.row + opTop, H: opHeight, TextY: 11}
 		m.Class, m.Text = op.Outcome.String(), tag(op)
 		switch {
 		case op.Kind == history.Acquire || op.Kind == history.Take:
-			m.Class, m.Y, m.H, m.Text = "wait "+m.Class, d.top(op.Client)+waitTop, 5, ""
+			m.Class, m.Y, m.H, m.Text = "wait "+m.Class, d.top(op.Client)+d.row+waitTop, 5, ""
 			d.Has["wait"] = d.Has["wait"] || op.Outcome == history.OK
 		case op.Kind == history.Release || op.Kind == history.Extend || op.Kind == history.Submit || op.Kind == history.Ack:
 			m.Class = "minor " + m.Class
 			d.Has["minor"] = true
 		case op.Outcome != history.OK: // tries in vain are thin
-			m.Class, m.Y, m.H, m.Text = "wait "+m.Class, d.top(op.Client)+waitTop, 5, ""
+			m.Class, m.Y, m.H, m.Text = "wait "+m.Class, d.top(op.Client)+d.row+waitTop, 5, ""
 		default:
 			m.Class = "work " + m.Class
 			d.Has["work"] = true
@@ -481,9 +498,13 @@ func (d *sketch) badges() {
 	for i, op := range d.story.ops {
 		lane, shown := d.lane[op.Client]
 		if at := startOf(op); shown && at >= d.scene.from && at <= d.scene.to {
-			y := laneTop + lane*laneHeight + holdTop + 6
-			if op.Kind != history.Acquire && op.Kind != history.Take && op.Kind != history.Pop && op.Kind != history.Fault {
-				y = laneTop + lane*laneHeight + opTop + 7
+			y := laneTop + lane*d.laneHeight() + holdTop + 6
+			switch op.Kind {
+			case history.Acquire, history.Fault:
+			case history.Take, history.Pop:
+				y += d.row
+			default:
+				y += d.row + opTop - holdTop + 1
 			}
 			b := sign{X: percent(d.share(at)), Y: y, Text: strconv.Itoa(i + 1), Label: d.class(op.Client)}
 			place := d.share(at) * smallPlot / 100

@@ -247,8 +247,31 @@ func TestRunFacts(t *testing.T) {
 			t.Errorf("%s has %q", text, bad)
 		}
 	}
+	r.Verdict, r.Why = reports.Inconclusive, "too little happened"
+	if text := fmt.Sprint(factsOf(&r, &h, story{})); !strings.Contains(text, "Expected violated; declared, not seen: mutual-exclusion") {
+		t.Errorf("of a run that decided nothing: %s", text)
+	}
 	one := at(1, history.Buy, ms, 2*ms, func(op *history.Op) { op.Result = history.Int(1) })
 	if s := sentence(one); !strings.Contains(s, "that 1 is left") {
 		t.Error(s)
+	}
+}
+
+// TestLocksAndTasksHaveRows: who has a lock and a task under it is drawn in two rows, so that
+// the end of each is seen.
+func TestLocksAndTasksHaveRows(t *testing.T) {
+	h := promising("dispatch", exclusion, history.Promise{Of: variant.Dispatch, Property: variant.OneHolderPerTask})
+	take := at(1, history.Take, 2*ms, 3*ms, func(op *history.Op) { op.Result, op.Session = history.Int(5), history.Int(1) })
+	in := recording(h, at(1, history.Acquire, 1*ms, 2*ms, nil), take,
+		at(1, history.Submit, 5*ms, 6*ms, func(op *history.Op) { op.Arg, op.Session = history.Int(5), history.Int(1) }),
+		at(1, history.Release, 7*ms, 8*ms, nil)).judged(reports.Pass)
+	tl := drawn(in)
+	if len(tl.Bars) != 2 || tl.Bars[0].Y+tl.Bars[0].H > tl.Bars[1].Y || tl.Bars[0].Class == tl.Bars[1].Class {
+		t.Errorf("bars %+v", tl.Bars)
+	}
+	for _, m := range tl.Marks {
+		if m.Y < tl.Bars[1].Y+tl.Bars[1].H {
+			t.Errorf("%s is drawn at %d, upon the task", m.Label, m.Y)
+		}
 	}
 }
