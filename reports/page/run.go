@@ -253,7 +253,9 @@ func numbersOf(r *reports.Run) (list []number) {
 	add("operations", reports.Thousands(int64(r.Operations)))
 	add("operations a second", reports.Thousands(int64(r.Throughput)))
 	add("time", reports.Seconds(r.ElapsedMS))
-	add("clients", reports.Thousands(int64(r.Clients)))
+	if r.Clients > 0 { // histories of other programs need not tell
+		add("clients", reports.Thousands(int64(r.Clients)))
+	}
 	if r.Acquired > 0 {
 		add("acquisitions", reports.Thousands(r.Acquired))
 	}
@@ -270,7 +272,9 @@ func numbersOf(r *reports.Run) (list []number) {
 	if r.Overruns > 0 || r.PromisesOf(variant.Lock) {
 		add("sections that outlived their lease", reports.Thousands(int64(r.Overruns)))
 	}
-	add("seed", strconv.FormatUint(r.Seed, 10))
+	if r.Engine != "" || r.Seed > 0 {
+		add("seed", strconv.FormatUint(r.Seed, 10))
+	}
 	return list
 }
 

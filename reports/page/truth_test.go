@@ -275,3 +275,30 @@ func TestLocksAndTasksHaveRows(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatIsNotKnownIsLeftOut: the histories of other programs need to tell neither clients
+// nor a seed, and a shop need not tell how much is left.
+func TestWhatIsNotKnownIsLeftOut(t *testing.T) {
+	h := history.Header{Schema: history.Schema, Stock: 1, Sale: "shop", Promises: []history.Promise{{Of: variant.Sale, Property: variant.NoOversell}}}
+	untold := func(op *history.Op) { op.Result = history.Int(-1) }
+	in := recording(h, at(1, history.Buy, 0, ms, untold), at(2, history.Buy, ms/2, 2*ms, untold)).judged(reports.Violated)
+	for _, n := range numbersOf(&in.Run) {
+		if n.Name == "clients" || n.Name == "seed" {
+			t.Errorf("%s: %s, of a history that does not tell", n.Name, n.Value)
+		}
+	}
+	s := seriesOf(in.History, &in.Run)
+	if c := s.charts(&in.Run)[0]; len(c.Curves) != 2 || c.Curves[1].Name != "stock" || len(c.Rows[0]) != 3 {
+		t.Errorf("curves %+v, rows %v; want what is sold and the stock", c.Curves, c.Rows[:1])
+	}
+	in.Run.Clients, in.Run.Engine = 2, "goroutine"
+	known := 0
+	for _, n := range numbersOf(&in.Run) {
+		if n.Name == "clients" || n.Name == "seed" {
+			known++
+		}
+	}
+	if known != 2 {
+		t.Errorf("%d of clients and seed are told", known)
+	}
+}
