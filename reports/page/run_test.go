@@ -233,6 +233,7 @@ func pagesForTest(*testing.T) map[string]func(io.Writer) error {
 		for _, run := range []RunInput{takenOver(), frozen(), givenTwice()} {
 			in.Runs = append(in.Runs, OverviewRun{Run: run.Run, Name: "runs/" + run.Run.Scenario, Page: "01/report.html"})
 		}
+		in.Runs[1].Run.Lock = strings.Repeat("L", 300)
 		for _, e := range reportstest.Explorations() {
 			in.Explorations = append(in.Explorations, e)
 		}

@@ -348,9 +348,13 @@ func highest(lines []line) (most float64) {
 	return most
 }
 
-// amount writes a number of things, with a digit behind the point if it is small.
+// amount writes a number of things, with a digit behind the point if it is small, and two
+// that say something if it is below one.
 func amount(v float64) string {
-	if v != math.Trunc(v) && v < 10 {
+	switch {
+	case v != math.Trunc(v) && v < 1:
+		return powers.Replace(strconv.FormatFloat(v, 'g', 2, 64))
+	case v != math.Trunc(v) && v < 10:
 		return strconv.FormatFloat(v, 'f', 1, 64)
 	}
 	return reports.Thousands(int64(math.Round(v)))

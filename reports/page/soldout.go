@@ -74,11 +74,27 @@ func (s *soldOut) marked(c chart, end time.Duration) chart {
 	if s == nil {
 		return c
 	}
-	y := 2 // the mark's words stand below it
-	if len(c.Marks) > 0 && c.Marks[0].Y < plotHeight/2 {
-		y = plotHeight - 4 // and here above it, away from those of the other mark
+	share, text := 100*float64(s.at)/float64(end), "sold out at "+moment(s.at)
+	best := -1
+	for y := 2; y < plotHeight; y += 22 { // the mark's words are within that much of it
+		m := moments(share, y, "note", text)
+		top := float64(y + m.Pill.Y)
+		bottom := top + float64(m.Pill.H)
+		if bottom > plotHeight || slices.ContainsFunc(c.Marks, func(o chartMark) bool {
+			return float64(o.Y+o.Pill.Y) < bottom+4 && float64(o.Y+o.Pill.Y+o.Pill.H) > top-4
+		}) {
+			continue
+		}
+		if best < 0 {
+			best = y
+		}
+		left := share + 100*float64(m.Pill.X)/smallChart
+		if !c.covers(left, left+100*float64(m.Pill.W)/smallChart, top-2, bottom+2) {
+			best = y
+			break
+		}
 	}
-	c.Marks = append(c.Marks, moments(100*float64(s.at)/float64(end), y, "note", "sold out at "+moment(s.at)))
+	c.Marks = append(c.Marks, moments(share, max(best, 2), "note", text))
 	return c
 }
 

@@ -302,3 +302,37 @@ func TestWhatIsNotKnownIsLeftOut(t *testing.T) {
 		t.Errorf("%d of clients and seed are told", known)
 	}
 }
+
+// TestNumbersFitBesideCharts: whatever their size, and none is shown as zero that is not.
+func TestNumbersFitBesideCharts(t *testing.T) {
+	for v, want := range map[float64]string{0: "0", 0.25: "0.25", 2.5: "2.5", 0.00002: "2e-5", 150_000: "150,000", 1e6: "1e6", 1.5e9: "1.5e9"} {
+		if got := brief(v, amount(v)); got != want {
+			t.Errorf("%v is %q, want %q", v, got, want)
+		}
+	}
+}
+
+// TestSoldOutCoversNoCurve: its words stand where no curve is.
+func TestSoldOutCoversNoCurve(t *testing.T) {
+	flat := func(y float64) line { return line{points: []point{{0, y}, {100, y}}} }
+	x, y := scale{0, 100, false}, scale{0, 100, false}
+	for _, lines := range [][]line{{flat(95)}, {flat(95), flat(80)}, {flat(95), flat(60), flat(20)}, {{points: []point{{0, 0}, {100, 100}}}}} {
+		c := newChart("", "", lines, x, y, amount, amount)
+		c = (&soldOut{at: 60}).marked(c, 100)
+		m := c.Marks[0]
+		top := float64(m.Y + m.Pill.Y)
+		if left := 60 + 100*float64(m.Pill.X)/smallChart; c.covers(left, left+100*float64(m.Pill.W)/smallChart, top, top+18) || top < 0 || top+18 > plotHeight {
+			t.Errorf("the words at %v to %v cover one of %v", top, top+18, lines)
+		}
+	}
+}
+
+// TestNamesKeepTheirDirection: a name that is written from right to left does not turn what
+// follows it.
+func TestNamesKeepTheirDirection(t *testing.T) {
+	in := takenOver()
+	in.Run.Lock, in.Run.Sale, in.Run.ServerVersion, in.Run.Target, in.Run.Topology = "שלום", "", "", "", ""
+	if page := written(t, in); !strings.Contains(page, "<bdi>seckill, lock שלום</bdi>: 40 clients") {
+		t.Error("the name is not isolated")
+	}
+}
