@@ -22,6 +22,9 @@ type story struct {
 	// ops are the witness, with the grants, releases and purchases of the same
 	// sessions and the faults that struck their clients.
 	ops []history.Op
+	// about is when the promise was broken, and why says so of the time round it.
+	about time.Duration
+	why   string
 }
 
 // storyLength bounds the operations of a story: more than that nobody reads.
@@ -78,6 +81,11 @@ func storyOf(h *history.History, r *reports.Run) (s story) {
 	sessions := sessionsOf(s.cause.Witness)
 	told := heldBy(h, sessions)
 	witness := slices.Clone(s.cause.Witness)
+	s.about, s.why = decisive(s.cause), "the time round the first violation"
+	if beside := besideGap(h, s.cause); len(beside) > 0 {
+		witness, s.why = beside, "the time round the first gap, which is known only at the end"
+		s.about = beside[0].Return
+	}
 	if s.effect != s.cause && within(sessionsOf(s.effect.Witness), sessions) {
 		witness = append(witness, s.effect.Witness...)
 	}
@@ -131,6 +139,51 @@ func meddling(cause *reports.Property) func(*history.Op) bool {
 	return func(op *history.Op) bool {
 		return op.Kind == history.Release && op.Outcome != history.Refused && op.Key == a.Key && op.Return > a.Return && op.Call < b.Return
 	}
+}
+
+// besideGap are the operations round the first number that nobody was given: those that were
+// given the numbers beside it, and those at that time that had no answer. That it is missing
+// the history shows only at its end, where the witness is. None if the promise is another.
+func besideGap(h *history.History, cause *reports.Property) (ops []history.Op) {
+	if cause.Name != variant.NoGaps {
+		return nil
+	}
+	key := cause.Witness[0].Key
+	given := func(op *history.Op) (int64, bool) {
+		n, is := op.Result.Num()
+		return n, is && n > 0 && op.Kind == history.NextID && op.Outcome == history.OK && op.Key == key
+	}
+	var numbers []int64
+	for i := range h.Ops {
+		if n, ok := given(&h.Ops[i]); ok {
+			numbers = append(numbers, n)
+		}
+	}
+	slices.Sort(numbers)
+	before, after := int64(0), int64(0)
+	for _, n := range numbers {
+		if n > before+1 {
+			after = n
+			break
+		}
+		before = n
+	}
+	from, to := history.Forever, time.Duration(0)
+	beside := map[int64]bool{before: true, after: true}
+	for i := range h.Ops {
+		op := &h.Ops[i]
+		if n, ok := given(op); ok && beside[n] {
+			delete(beside, n) // the first that was given it
+			ops, from, to = append(ops, *op), min(from, op.Call), max(to, op.Return)
+		}
+	}
+	for i := range h.Ops {
+		op := &h.Ops[i]
+		if op.Kind == history.NextID && op.Outcome == history.Unknown && op.Key == key && op.Call < to && op.Return > from && len(ops) < storyLength {
+			ops = append(ops, *op)
+		}
+	}
+	return ops
 }
 
 // holder is a session of a client.

@@ -336,3 +336,27 @@ func TestNamesKeepTheirDirection(t *testing.T) {
 		t.Error("the name is not isolated")
 	}
 }
+
+// TestStoryOfAGap: it tells who was given the numbers beside the first one that is missing, and
+// who had no answer then, though the witness is at the end of the run.
+func TestStoryOfAGap(t *testing.T) {
+	var ops []history.Op
+	for i := range int64(100) {
+		if n := i + 1; n != 40 && n != 70 {
+			ops = append(ops, at(int(i%3), history.NextID, time.Duration(i)*ms, time.Duration(i+1)*ms, func(op *history.Op) { op.Result = history.Int(n) }))
+		}
+	}
+	unknown := func(op *history.Op) { op.Outcome = history.Unknown }
+	lost := at(7, history.NextID, 39*ms, 41*ms, unknown)
+	late := at(8, history.NextID, 90*ms, 95*ms, unknown)
+	other := at(9, history.NextID, 39*ms, 39*ms+ms/2, func(op *history.Op) { op.Key, op.Result = history.Text("other"), history.Int(40) })
+	top := ops[len(ops)-1]
+	in := recording(promising("ids", history.Promise{Of: variant.IDs, Property: variant.NoGaps}), append(ops, lost, late, other)...).judged(reports.Violated, broken(variant.IDs, variant.NoGaps, "nobody was given 40, 70", top))
+	s := storyOf(in.History, &in.Run)
+	if len(s.ops) != 3 || s.ops[0].Result != history.Int(39) || s.ops[1] != lost || s.ops[2].Result != history.Int(41) {
+		t.Errorf("the story is\n%v", s.ops)
+	}
+	if w := windowOf(in.History, s); w.from > 39*ms || w.to < 41*ms || w.to > 60*ms || w.about > w.to || !strings.Contains(w.why, "gap") {
+		t.Errorf("the window is %+v", w)
+	}
+}

@@ -43,7 +43,7 @@ func momentOf(h *history.History, s story) window {
 	switch fault := firstFault(h); {
 	case len(s.ops) > 0:
 		w := spanned(s.deeds())
-		w.about, w.why = decisive(s.cause), "the time round the first violation"
+		w.about, w.why = s.about, s.why
 		return w
 	case fault != nil:
 		w := spanned([]history.Op{*fault})
