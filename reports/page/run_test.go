@@ -224,7 +224,7 @@ func aComparison() reports.Comparison {
 
 func pagesForTest(*testing.T) map[string]func(io.Writer) error {
 	pages := map[string]func(io.Writer) error{}
-	for name, in := range map[string]RunInput{"seckill": takenOver(), "fault": frozen(), "queue": handedTwice(), "ids": givenTwice(), "servers": served()} {
+	for name, in := range map[string]RunInput{"seckill": takenOver(), "fault": frozen(), "queue": handedTwice(), "ids": givenTwice(), "servers": served(), "dispatch": dispatched()} {
 		pages[name] = func(w io.Writer) error { return Run(w, in) }
 	}
 	pages["comparison"] = func(w io.Writer) error { return Comparison(w, aComparison()) }

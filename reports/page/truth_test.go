@@ -257,14 +257,23 @@ func TestRunFacts(t *testing.T) {
 	}
 }
 
+// dispatched is a user who takes a task under a lock, and submits it under a new number. A
+// fault of a moment strikes meanwhile.
+func dispatched() RunInput {
+	h := promising("dispatch", exclusion, history.Promise{Of: variant.Dispatch, Property: variant.OneHolderPerTask})
+	h.Lock, h.Dispatch, h.Engine, h.Faults = "lua-release", "dispatch-locked", "goroutine", []string{"drop-reply 2%"}
+	session := func(op *history.Op) { op.Arg = history.Int(1) }
+	return recording(h, at(1, history.Acquire, 1*ms, 2*ms, session),
+		at(1, history.Take, 2*ms, 3*ms, func(op *history.Op) { op.Result, op.Session = history.Int(5), history.Int(1) }),
+		history.Op{Client: 1, Kind: history.Fault, Key: history.Text("drop-reply 2%"), Arg: history.Text("drop-reply"), Outcome: history.OK, Call: 4 * ms, Return: 4 * ms},
+		at(8, history.Submit, 5*ms, 6*ms, func(op *history.Op) { op.Arg, op.Session = history.Int(5), history.Int(1) }),
+		at(8, history.Release, 7*ms, 8*ms, session)).judged(reports.Pass)
+}
+
 // TestLocksAndTasksHaveRows: who has a lock and a task under it is drawn in two rows, so that
 // the end of each is seen.
 func TestLocksAndTasksHaveRows(t *testing.T) {
-	h := promising("dispatch", exclusion, history.Promise{Of: variant.Dispatch, Property: variant.OneHolderPerTask})
-	take := at(1, history.Take, 2*ms, 3*ms, func(op *history.Op) { op.Result, op.Session = history.Int(5), history.Int(1) })
-	in := recording(h, at(1, history.Acquire, 1*ms, 2*ms, nil), take,
-		at(1, history.Submit, 5*ms, 6*ms, func(op *history.Op) { op.Arg, op.Session = history.Int(5), history.Int(1) }),
-		at(1, history.Release, 7*ms, 8*ms, nil)).judged(reports.Pass)
+	in := dispatched()
 	tl := drawn(in)
 	if len(tl.Bars) != 2 || tl.Bars[0].Y+tl.Bars[0].H > tl.Bars[1].Y || tl.Bars[0].Class == tl.Bars[1].Class {
 		t.Errorf("bars %+v", tl.Bars)
