@@ -91,14 +91,14 @@ func TestNumbersAreExplained(t *testing.T) {
 		in := recording(h, at(1, history.Buy, 1*ms, 2*ms, nil), at(highest, history.Buy, 1*ms, 2*ms, nil)).judged(reports.Pass)
 		return drawn(in).Numbers
 	}
-	again, renamed := "Clients 8 to 15 send orders of clients 0 to 7 a second time.", "A client that dies or has no answer goes on under a new number, from "
+	again, renamed := "Clients 8 to 15 send orders of clients 0 to 7 a second time.", "A client that dies or has no answer goes on under a new number, above "
 	for _, test := range []struct {
 		highest int
 		resend  float64
 		engine  string
 		want    string
 	}{
-		{7, 0.1, "goroutine", ""}, {8, 0, "goroutine", renamed + "8 on."}, {9, 0.1, "goroutine", again}, {16, 0.1, "goroutine", renamed + "16 on."}, {4000, 0, "", ""},
+		{7, 0.1, "goroutine", ""}, {8, 0, "goroutine", renamed + "7."}, {9, 0.1, "goroutine", again}, {16, 0.1, "goroutine", renamed + "15."}, {4000, 0, "", ""},
 	} {
 		if got := draw(test.highest, test.resend, test.engine); got != test.want {
 			t.Errorf("%+v: %q", test, got)

@@ -314,10 +314,15 @@ func spells(ops []history.Op, end time.Duration) (all []spell) {
 	return all
 }
 
+// atEnd tells whether the story rests on nothing but what the servers held at the end.
+func (s story) atEnd() bool {
+	return len(s.ops) > 0 && !slices.ContainsFunc(s.ops, func(op history.Op) bool { return op.Kind != history.ReadState })
+}
+
 // deeds are the story's operations without the faults, which may go on for long after
-// it; with them if there is nothing else.
+// it, and what was read at the end; with them if there is nothing else.
 func (s story) deeds() []history.Op {
-	ops := slices.DeleteFunc(slices.Clone(s.ops), func(op history.Op) bool { return op.Kind == history.Fault })
+	ops := slices.DeleteFunc(slices.Clone(s.ops), func(op history.Op) bool { return op.Kind == history.Fault || op.Kind == history.ReadState })
 	if len(ops) == 0 {
 		return s.ops
 	}

@@ -369,3 +369,20 @@ func TestStoryOfAGap(t *testing.T) {
 		t.Errorf("the window is %+v", w)
 	}
 }
+
+// TestKnownOnlyAtTheEnd: where a violation is known from the last readings alone, the timeline
+// shows the clients at work, and not who read.
+func TestKnownOnlyAtTheEnd(t *testing.T) {
+	h := promising("seckill", history.Promise{Of: variant.Sale, Property: variant.NoUndersell})
+	h.Sale, h.Stock = "plain", 5
+	left := at(9, history.ReadState, 900*ms, 901*ms, func(op *history.Op) { op.Arg, op.Result = history.Text("left"), history.Int(1) })
+	bought := at(1, history.Buy, 1*ms, 2*ms, nil)
+	in := recording(h, bought, at(2, history.Buy, 3*ms, 4*ms, nil), left).judged(reports.Violated, broken(variant.Sale, variant.NoUndersell, "2 pieces vanished", left))
+	if tl := drawn(in); len(tl.Marks) != 2 || tl.Lanes[0].Name == "9" || !strings.Contains(tl.Why, "only from the end") {
+		t.Errorf("%q, lanes %v, marks %v", tl.Why, tl.Lanes, tl.Marks)
+	}
+	in.Run.Properties[0].Witness = []history.Op{bought, left}
+	if tl := drawn(in); tl.To > int64(10*ms) || strings.Contains(tl.Why, "end") {
+		t.Errorf("%q, to %v", tl.Why, time.Duration(tl.To))
+	}
+}

@@ -33,6 +33,9 @@ const (
 // fault, else where the most hands change.
 func windowOf(h *history.History, s story) window {
 	w := momentOf(h, s)
+	if s.atEnd() {
+		w.why += "; what broke is known only from the end"
+	}
 	if end := endOf(h); end > w.from {
 		w.to = min(w.to, end) // there is nothing after it
 	}
@@ -41,9 +44,9 @@ func windowOf(h *history.History, s story) window {
 
 func momentOf(h *history.History, s story) window {
 	switch fault := firstFault(h); {
-	case len(s.ops) > 0:
+	case len(s.ops) > 0 && !s.atEnd():
 		w := spanned(s.deeds())
-		w.about, w.why = s.about, s.why
+		w.about, w.why = min(max(s.about, w.from), w.to), s.why
 		return w
 	case fault != nil:
 		w := spanned([]history.Op{*fault})
@@ -360,7 +363,7 @@ func (sc *scene) numbers(h *history.Header) (s string) {
 		s = fmt.Sprintf("Clients %d to %d send orders of clients 0 to %d a second time. ", h.Clients, next-1, h.Clients-1)
 	}
 	if int(sc.highest) >= next {
-		s += fmt.Sprintf("A client that dies or has no answer goes on under a new number, from %d on.", next)
+		s += fmt.Sprintf("A client that dies or has no answer goes on under a new number, above %d.", next-1)
 	}
 	return strings.TrimSpace(s)
 }
@@ -370,7 +373,7 @@ func (sc *scene) numbers(h *history.Header) (s string) {
 // waits is counted.
 func (sc *scene) choose(s story, part cast) {
 	for _, op := range s.ops {
-		if op.Client >= 0 && op.Kind != history.Fault && !slices.Contains(sc.clients, op.Client) && len(sc.clients) < mostLanes {
+		if op.Client >= 0 && op.Kind != history.Fault && op.Kind != history.ReadState && !slices.Contains(sc.clients, op.Client) && len(sc.clients) < mostLanes {
 			sc.clients = append(sc.clients, op.Client)
 		}
 	}
