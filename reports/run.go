@@ -11,7 +11,7 @@ import (
 
 // Title says what ran.
 func (r Run) Title() string {
-	s := cmp.Or(r.Scenario, "history")
+	s := cmp.Or(r.Scenario, nameless)
 	for _, part := range []struct{ what, name string }{{"lock", r.Lock}, {"sale", r.Sale}, {"queue", r.Queue}, {"ids", r.IDs}, {"dispatch", r.Dispatch}, {"on", r.SQL}} {
 		if part.name != "" {
 			s += fmt.Sprintf(", %s %s", part.what, part.name)
@@ -19,6 +19,12 @@ func (r Run) Title() string {
 	}
 	return s
 }
+
+// nameless is the title of what says nothing of itself.
+const nameless = "history"
+
+// Named tells whether a run says what ran.
+func (r Run) Named() bool { return r.Title() != nameless }
 
 // Summary is the outcome in a few words.
 func (r Run) Summary() string {
@@ -122,6 +128,11 @@ func (r Run) LatencySummary(kind string) string {
 	if !ok {
 		return ""
 	}
+	return l.Summary()
+}
+
+// Summary is p50 / p99 / p99.9, in milliseconds.
+func (l Latency) Summary() string {
 	return Short(l.Call.P50) + " / " + Short(l.Call.P99) + " / " + Short(l.Call.P999)
 }
 

@@ -109,12 +109,12 @@ func (c comparison) page() comparisonPage {
 	p.Class, p.Headline, p.Lead = c.answer()
 	p.Icon = icons[p.Class]
 	p.Facts = []fact{
-		{"Compared", fmt.Sprintf("%s: %s in %s, %s each, in turns", c.Scenario, reports.Count(int64(len(c.Contenders)), "contender"), reports.Count(int64(len(c.Configurations)), "configuration"), reports.Count(int64(c.Rounds), "round"))},
-		{"Under", strings.Join(append([]string{"all wait by " + c.Waiting}, append(slices.Clone(c.Conditions), fmt.Sprintf("seed %d", c.Seed))...), ", ")},
-		{"Took", strings.TrimSuffix(fmt.Sprintf("%s in %s; %s", reports.Count(int64(c.Rounds), "round"), reports.Seconds(c.ElapsedMS), c.Ended), "; ")},
+		{Name: "Compared", Text: fmt.Sprintf("%s: %s in %s, %s each, in turns", c.Scenario, reports.Count(int64(len(c.Contenders)), "contender"), reports.Count(int64(len(c.Configurations)), "configuration"), reports.Count(int64(c.Rounds), "round"))},
+		{Name: "Under", Text: strings.Join(append([]string{"all wait by " + c.Waiting}, append(slices.Clone(c.Conditions), fmt.Sprintf("seed %d", c.Seed))...), ", ")},
+		{Name: "Took", Text: strings.TrimSuffix(fmt.Sprintf("%s in %s; %s", reports.Count(int64(c.Rounds), "round"), reports.Seconds(c.ElapsedMS), c.Ended), "; ")},
 	}
 	if s := c.Measurement(); s != "" {
-		p.Facts = append(p.Facts, fact{"Measured", s})
+		p.Facts = append(p.Facts, fact{Name: "Measured", Text: s})
 	}
 	for i, s := range c.sweeps() {
 		p.Swept = append(p.Swept, c.swept(i, s))
