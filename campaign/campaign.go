@@ -156,26 +156,6 @@ func (p Plan) fresh() error {
 	return nil
 }
 
-// ErrUsed says that the plan's directory cannot be used: another run is in it, or it is
-// none.
-var ErrUsed = errors.New("the directory cannot be used")
-
-// Directory refuses a path at which there can be no directory, because it leads to
-// something else or through it. That there is none yet is no error.
-func Directory(path string) error {
-	for at := filepath.Clean(path); ; at = filepath.Dir(at) {
-		if info, err := os.Stat(at); err == nil {
-			if info.IsDir() {
-				return nil
-			}
-			return fmt.Errorf("%w: %s is not a directory: choose another --out", ErrUsed, at)
-		}
-		if at == filepath.Dir(at) {
-			return nil
-		}
-	}
-}
-
 func runOne(ctx context.Context, p Plan, c scenarios.Config, i int, w Watcher, s *servers) (*reports.Run, error) {
 	j, err := runIn(ctx, filepath.Join(p.Dir, runName(i, c)), c, i, len(p.Runs), w, s)
 	if j == nil {

@@ -3,6 +3,7 @@ package campaign
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -13,18 +14,24 @@ import (
 	"oversell/variant"
 )
 
-// CheckSystem reads the file of a system, and tries each of its operations on a server.
-func CheckSystem(ctx context.Context, path string, spec server.Spec) (findings []system.Finding, err error) {
+// ReadSystem reads the file of a system that is to be checked.
+func ReadSystem(path string, spec server.Spec) (*system.System, error) {
 	s, err := system.Read(path)
 	if err != nil {
 		return nil, err
 	}
-	if err := (&Options{Target: spec}).takes(s); err != nil && !spec.AllowRemote && !s.Local() {
-		return nil, err
+	if !s.Local() && !spec.AllowRemote {
+		return nil, fmt.Errorf("%s: %w", path, errFar)
 	}
+	return s, nil
+}
+
+// CheckSystem tries each operation of a system on a server. When ctx ends, it returns what was
+// found until then.
+func CheckSystem(ctx context.Context, s *system.System, spec server.Spec) (findings []system.Finding, err error) {
 	t, err := server.Open(ctx, spec)
 	if err != nil {
-		return nil, err
+		return nil, Unstopped(ctx, err)
 	}
 	defer func() { err = errors.Join(err, t.Close()) }()
 	prefix := mark.New()

@@ -31,8 +31,10 @@ func CheckTest(path string) error {
 	if _, err := os.Lstat(path); err == nil {
 		return fmt.Errorf("%w to %s: it is there already", ErrEmit, path)
 	}
-	_, err := packageIn(filepath.Dir(path))
-	return err
+	if _, err := packageIn(filepath.Dir(path)); err != nil {
+		return err
+	}
+	return Writable("--emit-test", path)
 }
 
 // WriteTest writes a Go test that drives the schedule of a counterexample again, and

@@ -246,7 +246,7 @@ func (p *process) launch() error {
 	defer in.Close()
 	cmd.Stdout, p.stdout = in, out
 	if p.child, err = child.Start(cmd); err != nil {
-		return errors.Join(err, out.Close(), stdin.Close())
+		return errors.Join(err, out.Close()) // and stdin is closed
 	}
 	go p.write(stdin)
 	return nil

@@ -91,10 +91,10 @@ the schedule breaks its promise.`,
 			if err := unsearched(dest); err != nil {
 				return err
 			}
-			all, err := searchAll(cmd, cs, dest, asJSON)
+			all, unfiled := searchAll(cmd, cs, dest, asJSON)
 			*code = all.ExitCode()
-			if err != nil {
-				return err
+			if unfiled != nil && len(all.Explorations) == 0 {
+				return unfiled
 			}
 			if cmd.Context().Err() != nil && len(all.Explorations) < len(cs) {
 				tellf(cmd.ErrOrStderr(), "interrupted: %d of %d searches were made\n", len(all.Explorations), len(cs))
@@ -102,15 +102,12 @@ the schedule breaks its promise.`,
 					*code = reports.ExitInconclusive
 				}
 			}
-			if emitTest != "" {
-				if err := emitted(cmd.ErrOrStderr(), emitTest, all); err != nil {
-					return err
-				}
-			}
 			if asJSON {
-				return printing(reports.WriteJSON(cmd.OutOrStdout(), all))
+				err = printing(reports.WriteJSON(cmd.OutOrStdout(), all))
+			} else {
+				err = told(cmd, all, dest)
 			}
-			return told(cmd, all, dest)
+			return errors.Join(unfiled, err, emitted(cmd.ErrOrStderr(), emitTest, all))
 		},
 	}
 	f := cmd.Flags()
@@ -131,6 +128,9 @@ var replayFlags = []string{"target", "times"}
 
 // emitted writes a test for the counterexample of a search, or says why not.
 func emitted(stderr io.Writer, path string, all reports.Explorations) error {
+	if path == "" {
+		return nil
+	}
 	if len(all.Explorations) == 0 || all.Explorations[0].Counterexample == nil {
 		tellf(stderr, "%s was not written: the search found no counterexample\n", path)
 		return nil
