@@ -22,6 +22,8 @@ import (
 	"oversell/reports/page"
 	"oversell/scenarios"
 	"oversell/server"
+	"oversell/system"
+	"oversell/variant"
 )
 
 // Plan is what to run.
@@ -40,6 +42,8 @@ type Plan struct {
 	Notes []string
 	// JSONL also writes each history as JSON lines.
 	JSONL bool
+
+	system *system.System // that takes part, if any
 }
 
 // Watcher is told how a campaign goes on. Its methods are called in turn, never
@@ -203,6 +207,7 @@ type servers struct {
 	watcher Watcher
 	open    map[string]*server.Target
 	db      *database.DB
+	started bool // the plan's system has been started once
 }
 
 func (s *servers) of(ctx context.Context, c scenarios.Config) (scenarios.Servers, error) {
@@ -230,7 +235,11 @@ func (s *servers) redis(ctx context.Context, c scenarios.Config) (*server.Target
 	}
 	s.open[spec.Topology] = t
 	s.watcher.Target(t)
-	return t, nil
+	if s.plan.system == nil || s.started {
+		return t, nil
+	}
+	s.started = true
+	return t, lend(ctx, t, func(env func() variant.Env) error { return s.plan.system.Start(ctx, env()) })
 }
 
 // retire closes what a run has broken: it is of no use to another.

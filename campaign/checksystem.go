@@ -35,23 +35,33 @@ func CheckSystem(ctx context.Context, s *system.System, spec server.Spec) (findi
 	}
 	defer func() { err = errors.Join(err, t.Close()) }()
 	prefix := mark.New()
+	defer func() {
+		_, swept := t.Sweep(context.WithoutCancel(ctx), prefix)
+		err = errors.Join(err, swept)
+	}()
+	err = lend(ctx, t, func(env func() variant.Env) error {
+		findings = s.Check(ctx, env, prefix)
+		return nil
+	})
+	return findings, err
+}
+
+// lend lends f clients of a target, for the time until it returns.
+func lend(ctx context.Context, t *server.Target, f func(env func() variant.Env) error) (err error) {
 	clients := t.Clients(server.ConnOptions{PoolSize: 1, Timeout: 5 * time.Second})
 	defer func() {
 		for _, c := range clients {
 			err = errors.Join(err, c.Close())
 		}
-		_, swept := t.Sweep(context.WithoutCancel(ctx), prefix)
-		err = errors.Join(err, swept)
 	}()
 	var beside sync.WaitGroup
 	defer beside.Wait()
 	lasting, end := context.WithCancel(ctx)
 	defer end()
-	findings = s.Check(ctx, func() variant.Env {
+	return f(func() variant.Env {
 		return variant.Env{Redis: clients, Addr: t.Addresses(), Clock: clock.Real{}, Go: func(f func(context.Context)) func(context.Context) error {
 			beside.Go(func() { f(lasting) })
 			return func(context.Context) error { return nil }
 		}}
-	}, prefix)
-	return findings, nil
+	})
 }

@@ -52,6 +52,21 @@ func TestHelpFits(t *testing.T) {
 	}
 }
 
+// TestEmittedPackage: a test that is written where there is no other Go says that none of another
+// package may be put beside it.
+func TestEmittedPackage(t *testing.T) {
+	alone, beside := t.TempDir(), t.TempDir()
+	if err := os.WriteFile(filepath.Join(beside, "a.go"), []byte("package a\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for dir, want := range map[string]bool{alone: true, beside: false} {
+		_, _, stderr := cli(t, "explore", "--lock", "set-nx-ex", "--out", t.TempDir(), "--emit-test", filepath.Join(dir, "x_test.go"))
+		if !strings.Contains(stderr, "wrote ") || strings.Contains(stderr, "of package regression: Go of another package needs another directory") != want {
+			t.Errorf("%s: %s", dir, stderr)
+		}
+	}
+}
+
 // full is a disk on which nothing has room.
 type full struct{}
 

@@ -142,7 +142,11 @@ func emitted(stderr io.Writer, path string, all reports.Explorations) error {
 func emit(stderr io.Writer, path string, e reports.Exploration) error {
 	err := campaign.WriteTest(path, e)
 	if err == nil {
-		tellf(stderr, "wrote %s\n", path)
+		told := "wrote " + path
+		if own := campaign.OwnPackage(path); own != "" {
+			told += ", of package " + own + ": Go of another package needs another directory"
+		}
+		tellf(stderr, "%s\n", told)
 	}
 	if errors.As(err, new(*fs.PathError)) {
 		return environment{err}
