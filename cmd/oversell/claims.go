@@ -92,7 +92,7 @@ func measured(cmd *cobra.Command, plan claims.Plan) (reports.Claims, error) {
 		p.say(fmt.Sprintf("%2d/%d %s: %s (%.1f s)", n, plan.Claims(), c.Number, c.Answer, c.ElapsedMS/1e3))
 	})
 	p.Close()
-	if all.Interrupted {
+	if cmd.Context().Err() != nil && all.Interrupted {
 		tellf(stderr, "interrupted: %d of %d claims were answered\n", len(all.Claims), plan.Claims())
 	}
 	return all, err

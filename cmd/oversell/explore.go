@@ -240,7 +240,7 @@ func longestSearch(cs []explore.Config) string {
 		longest = max(longest, c.Bounds.TimeMS)
 	}
 	limit := time.Duration(longest * float64(time.Millisecond))
-	return fmt.Sprintf("most take seconds; each is ended after %s (--time), and all after %s at the latest", roughly(limit), roughly(limit*time.Duration(len(cs))))
+	return fmt.Sprintf("most take seconds; each is ended after %s (--time), of which the last part is for random schedules, and all after %s at the latest", roughly(limit), roughly(limit*time.Duration(len(cs))))
 }
 
 func firstOf(names ...string) string {

@@ -251,7 +251,7 @@ func numbersOf(r *reports.Run) (list []number) {
 		}
 	}
 	add("operations", reports.Thousands(int64(r.Operations)))
-	add("operations a second", reports.Thousands(int64(r.Throughput)))
+	add("operations a second", reports.Rate(r.Throughput))
 	add("time", reports.Seconds(r.ElapsedMS))
 	add("clients", reports.Thousands(int64(r.Clients)))
 	if r.Acquired > 0 {
