@@ -34,7 +34,11 @@ func CheckTest(path string) error {
 	if _, err := packageIn(filepath.Dir(path)); err != nil {
 		return err
 	}
-	return Writable("--emit-test", path)
+	err := Writable("--emit-test", path)
+	if err != nil && !errors.Is(err, ErrUnwritable) {
+		return fmt.Errorf("%w: %w", ErrUnwritable, err)
+	}
+	return err
 }
 
 // WriteTest writes a Go test that drives the schedule of a counterexample again, and

@@ -96,7 +96,7 @@ func TestSystemsThatCannotStart(t *testing.T) {
 	}
 	p.Dir = filepath.Join(t.TempDir(), "runs")
 	d, err := Run(t.Context(), p, silent{})
-	if len(d.Runs) != 0 || err == nil || err.Error() != "start s: it ended with exit status 1; the last that it printed:\nTraceback\nModuleNotFoundError" {
+	if len(d.Runs) != 0 || err == nil || err.Error() != "start s: it ended with exit status 1, and the last that it printed is this\nTraceback\nModuleNotFoundError" {
 		t.Errorf("%d runs, %v", len(d.Runs), err)
 	}
 }

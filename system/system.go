@@ -120,7 +120,7 @@ func (s *System) Start(ctx context.Context, env variant.Env) error {
 	if err == nil || ctx.Err() != nil || !errors.As(err, &e) || len(e.printed) < 2 {
 		return err
 	}
-	parts := []error{fmt.Errorf("start %s: it ended%s; the last that it printed:", s.Name, e.how)}
+	parts := []error{fmt.Errorf("start %s: it ended%s, and the last that it printed is this", s.Name, e.how)}
 	for _, line := range e.printed {
 		parts = append(parts, errors.New(line))
 	}
