@@ -341,7 +341,7 @@ func TestExploreEmitsTests(t *testing.T) {
 		t.Errorf("exit %d, %q, %v; want 0, and that there is nothing to write", code, stderr, err)
 	}
 	code, _, stderr, _ = exploring(t, "--lock", "set-nx-ex", "--emit-test", filepath.Join(dir, "no", "where_test.go"))
-	if code != reports.ExitEnvironment || !strings.Contains(stderr, "no such file") {
+	if code != reports.ExitEnvironment || !strings.Contains(stderr, "there is no directory") {
 		t.Errorf("exit %d, %q; want 5, since there is no such directory", code, stderr)
 	}
 }
