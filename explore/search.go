@@ -958,7 +958,7 @@ func (x *search) rest() string {
 	if x.exhaustive {
 		return ""
 	}
-	return fmt.Sprintf(", and the rest of %v is for random schedules", milliseconds(x.bounds.TimeMS))
+	return fmt.Sprintf(", and the rest of %v is for random schedules", milliseconds(x.bounds.TimeMS).Round(time.Millisecond))
 }
 
 // most is the time that the search of all schedules may take.

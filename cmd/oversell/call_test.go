@@ -135,6 +135,16 @@ func TestUnwrittenPage(t *testing.T) {
 	}
 }
 
+// TestClaimsWithoutRedis: where there is no server nobody interrupted anything, and no target is
+// advised that claims refuse.
+func TestClaimsWithoutRedis(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	code, _, stderr := cli(t, "claims", "C1", "--out", filepath.Join(t.TempDir(), "runs"))
+	if code != reports.ExitEnvironment || strings.Contains(stderr, "interrupted") || strings.Contains(stderr, "embedded") || !strings.Contains(stderr, "install Redis") {
+		t.Errorf("%d, want 5\n%s", code, stderr)
+	}
+}
+
 // TestSystemCheckCalls: a file that is wrong is wrong usage, and one who stops a check does not
 // make the system wrong.
 func TestSystemCheckCalls(t *testing.T) {

@@ -50,7 +50,7 @@ func TestExploreExitCodes(t *testing.T) {
 		{"--lock none --property mutual-exclusion", reports.ExitViolated, "mutual-exclusion violated"},
 		{"--lock lua-release --tries 1", reports.ExitPass, "holds within these bounds"},
 		{"--queue range-run-remove", reports.ExitViolated, "violated: "},
-		{"--lock lua-release --clients 6 --tries 5 --stalls 2 --time 1ms", reports.ExitInconclusive, "ended after 1ms (see --time)"},
+		{"--lock lua-release --clients 6 --tries 5 --stalls 2 --time 1ms", reports.ExitInconclusive, "ended after 1ms (see --time), and"},
 		{"--lock lua-release,php-lock-printed --tries 1", reports.ExitViolated, "1 hold, 1 violated, 0 inconclusive"},
 	} {
 		code, stdout, stderr, _ := exploring(t, strings.Fields(c.args)...)

@@ -44,7 +44,7 @@ func configuration(s *sheet, c reports.Comparison, i int) {
 	f := c.Configurations[i]
 	cells := c.In(i)
 	if !slices.ContainsFunc(cells, func(x reports.ComparisonCell) bool { return x.Runs > 0 || x.RequestAlone != nil }) {
-		s.linef("\n%s\n  Nothing was run here before the comparison was stopped.", f)
+		s.linef("\n%s\n  Nothing here was run to its end before the comparison was stopped.", f)
 		return
 	}
 	s.linef("\n%s\n  %s\n", f, f.Control)

@@ -1,6 +1,23 @@
 package text
 
-import "testing"
+import (
+	"strings"
+	"testing"
+
+	"oversell/reports"
+)
+
+// TestComparisonWithoutRuns: where nothing was run to its end there is no table, and no control.
+func TestComparisonWithoutRuns(t *testing.T) {
+	var b strings.Builder
+	c := reports.Comparison{Interrupted: true, Contenders: []reports.Contender{{Lock: "lua-release"}}, Configurations: []reports.Configuration{{Target: "auto"}}}
+	if err := (Terminal{W: &b}).Comparison(c); err != nil {
+		t.Fatal(err)
+	}
+	if out := b.String(); !strings.Contains(out, "Nothing here was run to its end") || strings.Contains(out, "CONTENDER ") || strings.Contains(out, "control:") {
+		t.Error(out)
+	}
+}
 
 // TestRowSet: a set of rows is never named by what it is not, where there is nothing that it is
 // not.
