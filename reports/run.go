@@ -38,6 +38,12 @@ func (r Run) Summary() string {
 	if broke := r.Broke(); len(broke) > 0 {
 		s += ", broke " + strings.Join(broke, ", ")
 	}
+	if !slices.ContainsFunc(r.Properties, func(p Property) bool { return p.Result != NotClaimed }) {
+		s += ", for it promises nothing"
+		if broke := r.unpromised(); len(broke) > 0 {
+			s += "; it would have broken " + strings.Join(broke, ", ")
+		}
+	}
 	return Joined(", ", s, DeclaredNotSeen(r.NotSeen()))
 }
 
@@ -92,6 +98,16 @@ func (r Run) Broke() []string {
 	return others
 }
 
+// unpromised is what was broken that nobody had promised.
+func (r Run) unpromised() (names []string) {
+	for _, p := range r.Properties {
+		if p.Result == NotClaimed && p.Measured == Broken {
+			names = append(names, p.Label(r))
+		}
+	}
+	return names
+}
+
 // PromisesOf tells whether anything at all was promised about an object. Of one
 // that promises nothing, such as no lock, it goes without saying what it broke.
 func (r Run) PromisesOf(o variant.Object) bool {
@@ -114,9 +130,9 @@ func (r Run) SoldOfStock() string {
 	if r.Sold == nil || r.Stock == nil {
 		return ""
 	}
-	s := fmt.Sprintf("%d/%d", *r.Sold, *r.Stock)
+	s := Thousands(*r.Sold) + "/" + Thousands(*r.Stock)
 	if *r.Unknown > 0 {
-		s += fmt.Sprintf(" +%d?", *r.Unknown)
+		s += fmt.Sprintf(" +%s?", Thousands(*r.Unknown))
 	}
 	return s
 }

@@ -257,7 +257,7 @@ func numbersOf(r *reports.Run) (list []number) {
 		}
 	}
 	add("operations", reports.Thousands(int64(r.Operations)))
-	add("operations a second", reports.Thousands(int64(r.Throughput)))
+	add("operations a second", reports.Rate(r.Throughput))
 	add("time", reports.Seconds(r.ElapsedMS))
 	if r.Clients > 0 { // histories of other programs need not tell
 		add("clients", reports.Thousands(int64(r.Clients)))
