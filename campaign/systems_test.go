@@ -41,10 +41,20 @@ func runSystem(t *testing.T, file, scenario string, alter func(*Options)) report
 	return d.Runs[0]
 }
 
-// TestSystemsAreJudged: a flawed lock in Python and a flawed shop behind HTTP are caught, and
-// the sound ones pass.
+// withPHP skips where there is no PHP with phpredis.
+func withPHP(t *testing.T) {
+	t.Helper()
+	out, _ := exec.Command("php", "-m").Output()
+	if !slices.Contains(strings.Fields(string(out)), "redis") && os.Getenv("OVERSELL_REQUIRE_ALL") != "1" {
+		t.Skip("there is no php with phpredis (Debian: php-cli php-redis)")
+	}
+}
+
+// TestSystemsAreJudged: flawed locks in Python and PHP and a flawed shop behind HTTP are caught,
+// and the sound ones pass.
 func TestSystemsAreJudged(t *testing.T) {
 	withPython(t)
+	withPHP(t)
 	dir := t.TempDir()
 	if out, err := exec.Command("go", "build", "-o", dir, "../examples/shop").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -71,6 +81,8 @@ func TestSystemsAreJudged(t *testing.T) {
 	}{
 		{"python/lock.yaml", "mutex", func(o *Options) { o.Wait, o.Ops = 10e9, 200 }, reports.Pass, ""},
 		{"python/lock-flawed.yaml", "seckill", short, reports.Violated, variant.OwnerOnlyRelease},
+		{"php/lock.yaml", "seckill", func(*Options) {}, reports.Pass, ""},
+		{"php/lock-printed.yaml", "seckill", func(*Options) {}, reports.Violated, variant.NoOversell},
 		{"shop.yaml", "seckill", shop("shop.yaml"), reports.Pass, ""},
 		{"shop-flawed.yaml", "seckill", shop("shop-flawed.yaml"), reports.Violated, variant.NoOversell},
 	} {
