@@ -269,11 +269,12 @@ const shortest = 20 * time.Millisecond
 // one that is undecided.
 func fewestOf(promised []checker.Verdict) checker.Verdict {
 	return slices.MinFunc(promised, func(a, b checker.Verdict) int {
-		return cmp.Or(cmp.Compare(a.Opportunities, b.Opportunities), cmp.Compare(order(a), order(b)))
+		return cmp.Or(cmp.Compare(a.Opportunities, b.Opportunities), cmp.Compare(decided(a), decided(b)))
 	})
 }
 
-func order(v checker.Verdict) int {
+// decided is 0 for a verdict that is Unknown, and else 1.
+func decided(v checker.Verdict) int {
 	if v.Result == checker.Unknown {
 		return 0
 	}
