@@ -22,6 +22,8 @@ import (
 	"oversell/reports/page"
 	"oversell/scenarios"
 	"oversell/server"
+	"oversell/system"
+	"oversell/variant"
 )
 
 // Plan is what to run.
@@ -40,6 +42,8 @@ type Plan struct {
 	Notes []string
 	// JSONL also writes each history as JSON lines.
 	JSONL bool
+
+	system *system.System // that takes part, if any
 }
 
 // Watcher is told how a campaign goes on. Its methods are called in turn, never
@@ -156,26 +160,6 @@ func (p Plan) fresh() error {
 	return nil
 }
 
-// ErrUsed says that the plan's directory cannot be used: another run is in it, or it is
-// none.
-var ErrUsed = errors.New("the directory cannot be used")
-
-// Directory refuses a path at which there can be no directory, because it leads to
-// something else or through it. That there is none yet is no error.
-func Directory(path string) error {
-	for at := filepath.Clean(path); ; at = filepath.Dir(at) {
-		if info, err := os.Stat(at); err == nil {
-			if info.IsDir() {
-				return nil
-			}
-			return fmt.Errorf("%w: %s is not a directory: choose another --out", ErrUsed, at)
-		}
-		if at == filepath.Dir(at) {
-			return nil
-		}
-	}
-}
-
 func runOne(ctx context.Context, p Plan, c scenarios.Config, i int, w Watcher, s *servers) (*reports.Run, error) {
 	j, err := runIn(ctx, filepath.Join(p.Dir, runName(i, c)), c, i, len(p.Runs), w, s)
 	if j == nil {
@@ -223,6 +207,7 @@ type servers struct {
 	watcher Watcher
 	open    map[string]*server.Target
 	db      *database.DB
+	started bool // the plan's system has been started once
 }
 
 func (s *servers) of(ctx context.Context, c scenarios.Config) (scenarios.Servers, error) {
@@ -250,7 +235,11 @@ func (s *servers) redis(ctx context.Context, c scenarios.Config) (*server.Target
 	}
 	s.open[spec.Topology] = t
 	s.watcher.Target(t)
-	return t, nil
+	if s.plan.system == nil || s.started {
+		return t, nil
+	}
+	s.started = true
+	return t, lend(ctx, t, func(env func() variant.Env) error { return s.plan.system.Start(ctx, env()) })
 }
 
 // retire closes what a run has broken: it is of no use to another.

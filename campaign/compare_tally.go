@@ -292,7 +292,7 @@ func judge(x *reports.ComparisonCell, runs, alone []sample, power bool, declared
 			}
 		}
 	case proving == 0:
-		x.Why = "it was not run"
+		x.Why = "no run of it was made to its end"
 	case x.Unclear == proving:
 		x.Why = unclear
 	case x.Unclear > 0:

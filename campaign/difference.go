@@ -50,9 +50,10 @@ func settings(a, b history.Header) (variants, others []reports.Setting, err erro
 	all := maps.Clone(of)
 	maps.Copy(all, and)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		s := reports.Setting{Name: strings.ReplaceAll(strings.TrimSuffix(name, "_ns"), "_", " "), A: setting(name, of[name]), B: setting(name, and[name])}
+		s := reports.Setting{Name: strings.ReplaceAll(strings.TrimSuffix(name, "_ns"), "_", " "), A: setting(a, name, of[name]), B: setting(b, name, and[name])}
 		switch {
 		case slices.Contains(derived, name) || s.A == s.B:
+		case name == "duration_ns" && unsetDuration(a) && unsetDuration(b): // each follows from the rest
 		case slices.Contains(chosen, name):
 			variants = append(variants, s)
 		default:
@@ -70,8 +71,15 @@ func fieldsOf(h history.Header) (fields map[string]any, err error) {
 	return fields, err
 }
 
-// setting is a field's value in words.
-func setting(name string, v any) string {
+// unsetDuration tells whether a run ended when it does if nobody says when.
+func unsetDuration(h history.Header) bool { return h.Duration == completed(h, h.TTL).Duration }
+
+// setting is the value of a header's field in words. Histories of other programs leave out
+// what they do not know.
+func setting(h history.Header, name string, v any) string {
+	if h.Engine == "" && (v == nil || v == 0.0 || v == "") {
+		return "not known"
+	}
 	switch v := v.(type) {
 	case nil:
 		return "none"

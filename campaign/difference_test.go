@@ -2,8 +2,10 @@ package campaign
 
 import (
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +19,7 @@ import (
 // long.
 func steady(n int, every, took time.Duration, seed uint64) *history.History {
 	random := rand.New(rand.NewPCG(seed, 0))
-	h := &history.History{Header: history.Header{Schema: history.Schema, Scenario: "ids", IDs: "incr", Clients: 4, Target: "process", Topology: "single", Seed: seed}}
+	h := &history.History{Header: history.Header{Schema: history.Schema, Scenario: "ids", IDs: "incr", Clients: 4, Target: "process", Topology: "single", Engine: "goroutine", Seed: seed}}
 	for i := range n {
 		end := time.Duration(i+1) * every
 		d := time.Duration(float64(took) * (0.5 + random.Float64()))
@@ -76,6 +78,61 @@ func TestDifferSettings(t *testing.T) {
 	b.Header.Scenario = "floors"
 	if d := differ(t, a, b); len(d.Measures) != 0 {
 		t.Errorf("of different scenarios: %v", d.Measures)
+	}
+}
+
+// TestDurationThatNobodySet: a run with faults lasts longer by itself; that is no setting. A
+// duration that was asked for is one.
+func TestDurationThatNobodySet(t *testing.T) {
+	a, b := steady(100, time.Millisecond, time.Microsecond, 1), steady(100, time.Millisecond, time.Microsecond, 2)
+	for _, h := range []*history.History{a, b} {
+		h.Header.Scenario, h.Header.IDs, h.Header.Lock, h.Header.TTL = "mutex", "", "lua-release", time.Second
+		h.Header.Duration = completed(h.Header, h.Header.TTL).Duration
+	}
+	b.Header.Faults = []string{"kill at 5s for 1s"}
+	b.Header.Duration = completed(b.Header, b.Header.TTL).Duration
+	if a.Header.Duration == b.Header.Duration {
+		t.Fatalf("both last %v", a.Header.Duration)
+	}
+	names := func() (all []string) {
+		for _, s := range differ(t, a, b).Unlike {
+			all = append(all, s.Name)
+		}
+		return all
+	}
+	if got := names(); !slices.Equal(got, []string{"faults"}) {
+		t.Errorf("unlike in %v, want the faults only", got)
+	}
+	a.Header.Duration++
+	if got := names(); !slices.Equal(got, []string{"duration", "faults"}) {
+		t.Errorf("unlike in %v, want the duration, too", got)
+	}
+}
+
+// TestSettingsOfOtherPrograms: what a history of another program does not tell is not known,
+// and no number.
+func TestSettingsOfOtherPrograms(t *testing.T) {
+	a, b := steady(100, time.Millisecond, time.Microsecond, 1), steady(100, time.Millisecond, time.Microsecond, 2)
+	b.Header = history.Header{Schema: history.Schema, Scenario: "ids"}
+	for _, s := range differ(t, a, b).Unlike {
+		if s.B != "not known" {
+			t.Errorf("%s is %q", s.Name, s.B)
+		}
+	}
+}
+
+// TestReportOfTheSameRun: two names of one run are a mistake, and no question about it.
+func TestReportOfTheSameRun(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "h.jsonl")
+	text := `{"schema":"oversell-history/1","stock":1}
+{"client":1,"kind":"buy","arg":"1","outcome":"ok","call_ns":0,"return_ns":900}
+{"trailer":{"operations":1}}
+`
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if written, err := Report([]string{path, path}, ""); err == nil || !strings.Contains(err.Error(), "are the same: ") {
+		t.Errorf("wrote %q, %v", written, err)
 	}
 }
 

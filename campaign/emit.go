@@ -31,7 +31,13 @@ func CheckTest(path string) error {
 	if _, err := os.Lstat(path); err == nil {
 		return fmt.Errorf("%w to %s: it is there already", ErrEmit, path)
 	}
-	_, err := packageIn(filepath.Dir(path))
+	if _, err := packageIn(filepath.Dir(path)); err != nil {
+		return err
+	}
+	err := Writable("--emit-test", path)
+	if err != nil && !errors.Is(err, ErrUnwritable) {
+		return fmt.Errorf("%w: %w", ErrUnwritable, err)
+	}
 	return err
 }
 
@@ -75,7 +81,20 @@ func packageIn(dir string) (string, error) {
 		}
 		return strings.TrimSuffix(parsed.Name.Name, "_test") + "_test", nil
 	}
-	return "regression", nil
+	return ownPackage, nil
+}
+
+// ownPackage is that of a test beside which there is no other Go.
+const ownPackage = "regression"
+
+// OwnPackage is the package of a test that was written to path where there is no other Go. It
+// is empty where there is.
+func OwnPackage(path string) string {
+	files, _ := filepath.Glob(filepath.Join(globEscape(filepath.Dir(path)), "*.go"))
+	if len(files) > 1 {
+		return ""
+	}
+	return ownPackage
 }
 
 // testSource is the text of the test, formatted.

@@ -140,7 +140,7 @@ func (o Options) plan(ctx context.Context) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
-	p := Plan{Target: o.Target, SQL: o.SQL, JSONL: o.JSONL}
+	p := Plan{Target: o.Target, SQL: o.SQL, JSONL: o.JSONL, system: o.system}
 	var unfit error // of the first combination that cannot have a fault
 	if slices.ContainsFunc(combinations, scenarios.Config.NeedsSQL) {
 		if err := o.SQL.Validate(ctx); err != nil {
@@ -163,7 +163,7 @@ func (o Options) plan(ctx context.Context) (Plan, error) {
 			p.Runs = append(p.Runs, c)
 		case o.Sweeps() && errors.As(err, new(scenarios.Unmet)):
 			p.Skipped = append(p.Skipped, err.Error())
-		case o.Sweeps() && errors.As(err, new(*faults.ParseError)):
+		case o.Sweeps() && (errors.As(err, new(*faults.ParseError)) || errors.Is(err, server.ErrUsage)):
 			p.Skipped = append(p.Skipped, fmt.Sprintf("%s: %v", runName(0, c)[3:], err))
 			unfit = cmp.Or(unfit, err)
 		default:
@@ -183,7 +183,16 @@ func (o Options) Sweeps() bool { return len(o.Locks) == 0 && o.Queue == "" }
 // fitServers refuses faults of servers that there are not, as far as that is known
 // before any is started.
 func (o Options) fitServers(ctx context.Context, c scenarios.Config) error {
-	all, err := specFor(o.Target, c.Lock).Members(ctx)
+	spec := specFor(o.Target, c.Lock)
+	for _, f := range c.Faults {
+		if !f.Kind.Replica {
+			continue
+		}
+		if err := spec.CanFailOver(ctx); err != nil {
+			return err
+		}
+	}
+	all, err := spec.Members(ctx)
 	if err != nil || len(all) == 0 {
 		return err
 	}

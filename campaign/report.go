@@ -48,6 +48,9 @@ func Report(paths []string, out string) (written []string, err error) {
 			}
 		}
 	}
+	if len(paths) == 2 && len(found) == 1 {
+		return nil, fmt.Errorf("%s and %s are the same: name two runs to see what changed, or one for its page", paths[0], paths[1])
+	}
 	two := len(paths) == 2 && len(found) == 2 && !slices.ContainsFunc(found, func(s source) bool { return s.shape != history.Schema })
 	if out == "" {
 		name := pageFile

@@ -1,6 +1,7 @@
 package campaign
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -29,6 +30,9 @@ func (o *Options) readSystem() error {
 	return nil
 }
 
+// errFar refuses a system on another machine.
+var errFar = errors.New("the system is not on this machine: load goes there with --allow-remote only")
+
 // takes names the system where a variant of its kind is named.
 func (o *Options) takes(s *system.System) error {
 	set := func(flag string) bool { return o.Set != nil && o.Set(flag) }
@@ -36,7 +40,7 @@ func (o *Options) takes(s *system.System) error {
 		return fmt.Errorf("the system is a %s: leave out --%s", s.Object, flag)
 	}
 	if !s.Local() && !o.Target.AllowRemote {
-		return fmt.Errorf("the system is not on this machine: load goes there with --allow-remote only")
+		return errFar
 	}
 	shipped := map[variant.Object][]string{
 		variant.Lock: names(lockimpl.Variants, lockName), variant.Sale: names(stockimpl.Variants, saleName),

@@ -82,6 +82,42 @@ func TestSystemsAreJudged(t *testing.T) {
 	}
 }
 
+// TestSystemsThatCannotStart: a system that ends before it has answered is told of at once, with
+// what it printed, and no run is made.
+func TestSystemsThatCannotStart(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "s.yaml")
+	if err := os.WriteFile(file, []byte("name: s\nobject: lock\ncommand: [sh, -c, 'echo Traceback >&2; echo ModuleNotFoundError >&2; exit 1']\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := Options{Scenario: "mutex", System: file, Target: server.Spec{Target: "embedded"}, Clients: 4, Quantity: 1, Seed: 1, Waiting: "poll", Timeout: 5e9}
+	p, err := NewPlan(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Dir = filepath.Join(t.TempDir(), "runs")
+	d, err := Run(t.Context(), p, silent{})
+	if len(d.Runs) != 0 || err == nil || err.Error() != "start s: it ended with exit status 1, and the last that it printed is this\nTraceback\nModuleNotFoundError" {
+		t.Errorf("%d runs, %v", len(d.Runs), err)
+	}
+}
+
+// TestFailoversNeedReplicas: a failover is refused before any server is started, by every lock
+// of a sweep.
+func TestFailoversNeedReplicas(t *testing.T) {
+	for target, want := range map[string]string{"process": "use --topology replica, sentinel or cluster", "embedded": "has no replicas"} {
+		o := Options{Scenario: "seckill", Faults: []string{"failover at 1s"}, Target: server.Spec{Target: target}, Clients: 4, Stock: 10, Quantity: 1, Waiting: "poll", Timeout: 5e9}
+		for _, o.Locks = range [][]string{nil, {"lua-release"}} {
+			if p, err := NewPlan(t.Context(), o); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s, locks %v: %d runs, %v; want %q", target, o.Locks, len(p.Runs), err, want)
+			}
+		}
+		o.Target.Topology = "replica"
+		if _, err := NewPlan(t.Context(), o); target == "process" && err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestSystemsAreRefused: a system that cannot take the place that it is given is refused before
 // anything is started.
 func TestSystemsAreRefused(t *testing.T) {

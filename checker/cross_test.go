@@ -451,6 +451,44 @@ func TestCrossTokens(t *testing.T) {
 	})
 }
 
+// TestCrossTold: what buyers are told to be left, with answers that are missing, repeated, or tell
+// nothing, and with refunds.
+func TestCrossTold(t *testing.T) {
+	cross(t, 0.02, openSale, func(r *rand.Rand) (*history.Header, []history.Op) {
+		h := &history.Header{Stock: 1 + int64(r.IntN(6))}
+		left, now := h.Stock, time.Duration(0)
+		var ops []history.Op
+		for i := range 1 + r.IntN(8) {
+			now += upTo(r, 3)
+			op := saleOp(history.Buy, int32(i), int64(i), max(0, now-upTo(r, 6)), now+upTo(r, 6), history.OK, history.NoReason)
+			op.Amount = 1 + int32(r.IntN(8)/7)
+			if q := op.Pieces(); left >= q {
+				left -= q
+				op.Result = history.Int(left)
+			} else {
+				op.Outcome, op.Reason = history.Refused, history.SoldOut
+			}
+			switch r.IntN(16) {
+			case 0:
+				op.Outcome, op.Reason, op.Return, op.Result = history.Unknown, history.NoReason, history.Forever, history.Value{}
+			case 1:
+				op.Result = history.Value{}
+			case 2:
+				op.Result = history.Int(max(0, left-1+int64(r.IntN(3))))
+			case 3:
+				if i > 0 {
+					back := ops[r.IntN(i)]
+					op.Kind, op.Arg, op.Amount, op.Outcome, op.Reason = history.Refund, back.Arg, back.Amount, history.OK, history.NoReason
+					left += back.Pieces()
+					op.Result = history.Int(left)
+				}
+			}
+			ops = append(ops, op)
+		}
+		return h, complete(ops)
+	}, porcupineStock)
+}
+
 // bruteNet is the most that was surely sold at any moment, and bruteRefusals
 // whether somebody was refused while stock was surely left.
 func bruteNet(ops []history.Op) int64 {

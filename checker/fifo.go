@@ -2,10 +2,12 @@ package checker
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"time"
 
 	"oversell/history"
+	"oversell/variant"
 )
 
 // line judges that who joined the line of a lock first is served first.
@@ -19,14 +21,25 @@ import (
 //	client 2  acquire  [3, 4]
 //	client 1  acquire  [1, 7]  until 5 + TTL: the winning attempt began at 5
 //
+// Without leases the wait is all that is known of a grant, but what others held in between it did
+// not: where mutual exclusion is promised as well, a lock that was given back while a client waited
+// was granted to that client only after that. So this is broken, too:
+//
+//	client 1  join     [1, 2]
+//	client 2  acquire  [3, 4]
+//	client 2  release  [5, 6]
+//	client 1  acquire  [1, 7]
+//
 // An opportunity is a grant to a client that called while another one was waiting, which
 // had its place in the line by then: it could have overtaken that one.
 type line struct {
 	h       *history.Header
 	key     history.Value
-	grants  rising // by the call: who called last among those served before t
-	waits   []wait // in the line, by the return of the grant
-	head    int    // waits[:head] can matter to no grant to come
+	grants  rising   // by the call: who called last among those served before t
+	freed   [2]given // the last times at which two clients were done with the lock
+	asking  []wait   // in the line and not served, by the time at which they joined it
+	waits   []wait   // in the line, by the return of the grant
+	head    int      // waits[:head] can matter to no grant to come
 	served  int64
 	inLine  int64
 	met     int64 // opportunities
@@ -38,7 +51,14 @@ type line struct {
 // wait is the time in which a client waited in the line.
 type wait struct {
 	client         int32
+	session        history.Value
 	joined, served time.Duration
+}
+
+// given is when a client was done with the lock: it gave it back then, or its lease had ended.
+type given struct {
+	client int32
+	at     time.Duration
 }
 
 // fewWaits is how many waits are looked at for a grant.
@@ -52,9 +72,18 @@ func (l *line) observe(op *history.Op, t *lockSession) {
 		if t != nil && op.Outcome == history.OK {
 			joined := *op
 			t.joined = &joined
+			l.asking = append(l.asking, wait{client: op.Client, session: op.Arg, joined: op.Return})
+		}
+	case history.Release:
+		if t != nil && op.Outcome == history.OK {
+			l.free(given{op.Client, min(op.Call, t.leased)})
 		}
 	case history.Acquire:
+		l.asking = slices.DeleteFunc(l.asking, func(w wait) bool { return w.client == op.Client && w.session == op.Arg })
 		if op.Outcome == history.OK {
+			if t.leased = leased(op); t.leased < op.Return {
+				t.leased = 0 // it may have been granted after that
+			}
 			l.acquire(op, t.joined)
 		}
 		if t != nil {
@@ -67,20 +96,52 @@ func (l *line) acquire(op, joined *history.Op) {
 	l.served++
 	if joined != nil {
 		l.inLine++
-		from := granted(l.h, op)
+		from := l.earliest(op)
 		if other := l.grants.before(from); other != nil && time.Duration(other.value) > joined.Return {
 			l.overtaken(joined, op, &other.op, from)
 		}
 	}
 	l.meet(op)
 	if joined != nil {
-		l.waits = append(l.waits, wait{op.Client, joined.Return, op.Return})
+		l.waits = append(l.waits, wait{op.Client, op.Arg, joined.Return, op.Return})
 	}
 	l.grants.add(int64(op.Call), op)
 }
 
+// free notes that a client was done with the lock. For each of the two clients with the last such
+// times it is the last.
+func (l *line) free(g given) {
+	switch {
+	case g.client == l.freed[0].client:
+		l.freed[0].at = max(l.freed[0].at, g.at)
+	case g.at > l.freed[0].at:
+		l.freed = [2]given{g, l.freed[0]}
+	case g.at > l.freed[1].at:
+		l.freed[1] = g
+	}
+}
+
+// earliest is when a lock can have been granted at the earliest.
+func (l *line) earliest(op *history.Op) time.Duration {
+	from := granted(l.h, op)
+	if !l.h.Promised(variant.Lock, variant.MutualExclusion) || leased(op) < op.Return {
+		return from
+	}
+	other := l.freed[0]
+	if other.client == op.Client {
+		other = l.freed[1]
+	}
+	return max(from, min(other.at, op.Return))
+}
+
 // meet counts op if another client waited when it called.
 func (l *line) meet(op *history.Op) {
+	for _, w := range l.asking[:min(len(l.asking), 2)] {
+		if w.client != op.Client && w.joined < op.Call {
+			l.met++
+			return
+		}
+	}
 	waits := l.waits[l.head:]
 	i := sort.Search(len(waits), func(i int) bool { return waits[i].served > op.Call })
 	for _, w := range waits[i:min(len(waits), i+fewWaits)] {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"oversell/history"
+	"oversell/variant"
 )
 
 // verdictCase is a hand-made history and what a monitor must say to it.
@@ -128,12 +129,18 @@ func TestFirstCome(t *testing.T) {
 	join := func(client int32, session int64, call, ret time.Duration) history.Op {
 		return lockOp(history.Join, client, session, call, ret, history.OK, history.NoReason)
 	}
+	exclusive := history.Header{Promises: []history.Promise{{Of: variant.Lock, Property: variant.FIFO}, {Of: variant.Lock, Property: variant.MutualExclusion}}}
 	runCases(t, newFirstCome, []verdictCase{
 		{"no line", h, []history.Op{acquired(1, 1, 1, 2, 0)}, Unknown, "nobody was served from a line"},
 		{"overtaken", h, []history.Op{join(1, 1, 1, 2), acquired(2, 2, 3, 4, 0), acquired(1, 1, 1, 7, 105)}, Violated, "called only at"},
 		{"called when the place was given", h, []history.Op{join(1, 1, 1, 2), acquired(2, 2, 2, 4, 0), acquired(1, 1, 1, 7, 105)}, Holds, "1 grant from the line"},
 		{"granted perhaps before", h, []history.Op{join(1, 1, 1, 2), acquired(2, 2, 3, 5, 0), acquired(1, 1, 1, 7, 105)}, Holds, ""},
 		{"without a lease the wait is all that is known", h, []history.Op{join(1, 1, 1, 2), acquired(2, 2, 3, 4, 0), acquired(1, 1, 1, 7, 0)}, Holds, ""},
+		{"overtaken by one that gave it back", exclusive, []history.Op{join(1, 1, 1, 2), acquired(2, 2, 3, 4, 0), released(2, 2, 5, 6), acquired(1, 1, 1, 7, 0)}, Violated, "called only at"},
+		{"the same by a lock that several may hold", history.Header{}, []history.Op{join(1, 1, 1, 2), acquired(2, 2, 3, 4, 0), released(2, 2, 5, 6), acquired(1, 1, 1, 7, 0)}, Holds, "though 1 were called"},
+		{"given back before it called", exclusive, []history.Op{acquired(2, 2, 1, 2, 0), join(1, 1, 3, 4), released(2, 2, 5, 6), acquired(1, 1, 3, 7, 0)}, Holds, ""},
+		{"its lease had ended long before it gave it back", exclusive, []history.Op{join(1, 1, 1, 2), acquired(2, 2, 3, 4, 4), acquired(1, 1, 1, 7, 0), released(2, 2, 8, 9)}, Holds, ""},
+		{"its own lease was over when it was told", exclusive, []history.Op{join(1, 1, 1, 2), acquired(2, 2, 3, 4, 0), released(2, 2, 5, 6), acquired(1, 1, 1, 7, 3)}, Holds, ""},
 		{"never served", h, []history.Op{join(1, 1, 1, 2), acquired(2, 2, 3, 4, 0), held(1, 1, 1, 7)}, Unknown, ""},
 	})
 }

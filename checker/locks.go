@@ -271,6 +271,7 @@ type lockSession struct {
 	owner  *owner
 	turn   *turn
 	joined *history.Op
+	leased time.Duration // of line: the end of the lease that was granted, 0 if it was over by then
 
 	linear   *span // what the answers imply
 	lost     bool  // its acquire had no answer, and nothing tells that it worked

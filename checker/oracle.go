@@ -155,7 +155,7 @@ func stockModelAfter(before []history.Op, stock int64, ops []history.Op) porcupi
 			bought, given = binary.LittleEndian.Uint64(o), binary.LittleEndian.Uint64(o[8:])
 		}
 		q := op.Pieces()
-		switch number, _ := op.Result.Num(); {
+		switch number, told := op.Result.Num(); {
 		case op.Kind == history.ReadState && op.Arg == isSold:
 			return stock-s.left == number, s
 		case op.Kind == history.ReadState:
@@ -171,7 +171,7 @@ func stockModelAfter(before []history.Op, stock int64, ops []history.Op) porcupi
 			return s.left < q, s
 		case op.Reason == history.Repeated:
 			return bought > 0, s
-		case s.left >= q:
+		case s.left >= q && (op.Outcome == history.Unknown || !told || number < 0 || number == s.left-q):
 			bought += uint64(q)
 			s.left -= q
 		default:

@@ -31,6 +31,7 @@ import (
 //     refusal of q pieces while q were surely left; see [soldOut].
 //   - Refunds, but no sold-out answers: what is surely sold at any moment, net of
 //     refunds called, is at most S; see [balance].
+//   - What buyers were told to be left, unless there are refunds; see [tale].
 //   - Everything else: a search; see [frontier]. It needs all operations from
 //     the first on. It runs along when the header announces refunds or amounts;
 //     otherwise the first 8,192 operations are kept for it.
@@ -57,10 +58,39 @@ import (
 // asked for than there was.
 func saleLinear(p *product) Verdict {
 	v := p.ordering(p.ended)
+	if v.Result == Holds {
+		v = p.tales(v)
+	}
 	if p.soldOuts > 0 || p.repetitions > 0 || p.demand > p.h.Stock {
 		v.Opportunities = p.contest.count
 	}
 	return v
+}
+
+// tales judges also what buyers were told to be left, of answers that fit an order otherwise: with
+// refunds, or together with sold-out answers, by porcupine, in small histories.
+func (p *product) tales(good Verdict) Verdict {
+	if p.tale.told == 0 {
+		return good
+	}
+	refunds := p.refundCount > 0 || p.h.Refund > 0
+	if !refunds {
+		if v := p.tale.verdict(p, good, p.ended); v.Result != Holds {
+			return v
+		}
+	}
+	if p.noted == len(p.early) && (refunds || p.soldOuts > 0 || p.tale.untold > 0) {
+		if v := p.asked(good, p.ended, ""); v.Result != Unknown {
+			return v
+		}
+	}
+	if refunds {
+		say := good.say
+		good.say = func() string {
+			return say() + "; what buyers were told to be left was not compared, since orders were given back"
+		}
+	}
+	return good
 }
 
 // saleOrder is what a product remembers for its linearizability alone.
@@ -76,6 +106,7 @@ type saleOrder struct {
 	lastSale     *history.Op    // the purchase that went beyond the stock
 	second       *[2]history.Op // the first answers that show an order counted twice
 
+	tale      tale
 	searching *frontier // nil at first, and once it is too late
 	live      bool      // searching runs along
 	gone      bool      // operations are missing from searching
@@ -97,6 +128,9 @@ func (l *saleOrder) buy(p *product, op *history.Op, fresh bool) {
 	p.note(op)
 	if op.Pieces() != 1 && (op.Outcome != history.Refused || op.Reason == history.SoldOut) && op.Reason != history.Repeated {
 		l.mixedAmounts = true
+	}
+	if op.Outcome == history.Unknown || fresh {
+		p.tale.observe(p, op)
 	}
 	switch {
 	case op.Outcome == history.Unknown:

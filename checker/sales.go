@@ -170,6 +170,7 @@ func (p *product) catchUp() {
 func (p *product) advance(lowWater time.Duration) {
 	p.out.advance(lowWater)
 	p.net.advance(lowWater)
+	p.tale.advance(p, lowWater)
 	if p.gate != nil {
 		p.gate.advance(lowWater)
 	}
@@ -179,7 +180,7 @@ func (p *product) advance(lowWater time.Duration) {
 }
 
 func (p *product) idle() bool {
-	return len(p.out.waiting) == 0 && len(p.net.waiting) == 0 && (p.gate == nil || len(p.gate.waiting) == 0) &&
+	return len(p.out.waiting) == 0 && len(p.net.waiting) == 0 && len(p.tale.pending) == 0 && (p.gate == nil || len(p.gate.waiting) == 0) &&
 		(!p.live || p.searching == nil || p.searching.idle())
 }
 

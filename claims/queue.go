@@ -165,8 +165,8 @@ func consistent(ctx context.Context, b *bench) (a answer, err error) {
 	delivered := runs[locks[1]].broke(variant.Queue, variant.NoDuplicateDelivery)
 	sound := runs[locks[2]].broke(variant.Queue, variant.NoDuplicateDelivery)
 	a.is = keepsConsistent(by[locks[0]], by[locks[1]], by[locks[2]], delivered, sound, stale, fresh)
-	a.says = fmt.Sprintf("Under the lock that the queue was printed with, %s of %s entries were both withdrawn and handed out, or handed out twice, and a run delivered %s of 1,000 tasks more than once. One client alone was refused a stale score there. Under lua-release, which keeps clients apart, no entry was taken twice (of %d).",
-		reports.Thousands(int64(by[ownLock].twice)), reports.Thousands(int64(by[ownLock].entries)), reports.Thousands(int64(delivered)), by[soundLock].entries)
+	a.says = fmt.Sprintf("Under the lock that the queue was printed with, %s of %s entries were both withdrawn and handed out, or handed out twice, and a run delivered %s of 1,000 tasks more than once. One client alone was refused a stale score there. Under lua-release, which keeps clients apart, no entry was taken twice (of %s).",
+		reports.Thousands(int64(by[ownLock].twice)), reports.Thousands(int64(by[ownLock].entries)), reports.Thousands(int64(delivered)), reports.Thousands(int64(by[soundLock].entries)))
 	for _, lock := range locks {
 		a.numbers = append(a.numbers, number("entries taken twice, lock "+lock, by[lock].twice, fmt.Sprintf("of %d", by[lock].entries)))
 	}

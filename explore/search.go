@@ -942,7 +942,7 @@ func (x *search) stopped(ctx context.Context) bool {
 	case ctx.Err() != nil:
 		why = "the search was interrupted"
 	case limit.TimeMS > 0 && time.Since(x.began) > x.most():
-		why = fmt.Sprintf("the search of all schedules was ended after %v (see --time)", x.most().Round(time.Millisecond))
+		why = fmt.Sprintf("the search of all schedules was ended after %v (see --time)%s", x.most().Round(time.Millisecond), x.rest())
 	case x.full(1):
 		why = fmt.Sprintf("the search of all schedules was ended when it took %d MB (see --memory)", limit.MemoryMB)
 	}
@@ -951,6 +951,14 @@ func (x *search) stopped(ctx context.Context) bool {
 	}
 	x.cut.Store(&why)
 	return true
+}
+
+// rest says what becomes of the time that the search of all schedules leaves.
+func (x *search) rest() string {
+	if x.exhaustive {
+		return ""
+	}
+	return fmt.Sprintf(", and the rest of %v is for random schedules", milliseconds(x.bounds.TimeMS).Round(time.Millisecond))
 }
 
 // most is the time that the search of all schedules may take.

@@ -171,6 +171,9 @@ type Kind struct {
 	// Cuts says of a kind of the wire that it acts on all connections at a time,
 	// instead of on commands, and has no Rule.
 	Cuts bool
+	// Replica says that it needs a replica to promote, as Needs tells in more words once the
+	// servers run.
+	Replica bool
 	// Needs says what the target must be able to do, and is nil when any target
 	// will do.
 	Needs func(ctx context.Context, f Fault, t *server.Target) error

@@ -17,6 +17,7 @@ var kindFailover = Kind{
 	Summary:  "the primary dies as of kill -9 (at an address it is only deposed, and the master again after the run), a replica takes its place, and then the old one comes back as a replica",
 	Takes:    []Part{TakesNode},
 	Provokes: failoverProvokes,
+	Replica:  true,
 	Needs:    needsKeys(server.CanFailOver),
 	Inject: func(ctx context.Context, _ Fault, on Site) (func(context.Context) error, error) {
 		master := group(on.Target, on.Chosen)

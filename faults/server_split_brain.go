@@ -36,6 +36,7 @@ var kindSplitBrain = Kind{
 	Summary:  "a replica that lacks the last lock is promoted, and the old primary goes on as a master, too, for D (2s)",
 	Takes:    []Part{TakesNode, TakesFor},
 	Provokes: failoverProvokes,
+	Replica:  true,
 	Needs:    needsKeys(server.CanLose, server.CanFailOver),
 	Lasts:    func(Fault) time.Duration { return 2 * time.Second },
 	Inject: func(ctx context.Context, _ Fault, on Site) (func(context.Context) error, error) {

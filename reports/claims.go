@@ -2,6 +2,8 @@ package reports
 
 import (
 	"fmt"
+	"regexp"
+	"strconv"
 	"time"
 )
 
@@ -103,11 +105,25 @@ func (c Claims) ExitCode() int {
 
 // Told is the value with its unit and, where there is one, its spread.
 func (q Quantity) Told() string {
-	s := Joined(" ", figure(q.Value), q.Unit)
+	s := Joined(" ", figure(q.Value), separated(q.Unit))
 	if q.Spread != nil && q.Spread.Low < q.Spread.High {
 		s += fmt.Sprintf(" (%s to %s)", figure(q.Spread.Low), figure(q.Spread.High))
 	}
 	return s
+}
+
+// ofSoMany is how a unit says of how many the value is a part.
+var ofSoMany = regexp.MustCompile(`^of [0-9]+`)
+
+// separated is a unit whose number is written as all others are.
+func separated(unit string) string {
+	return ofSoMany.ReplaceAllStringFunc(unit, func(s string) string {
+		n, err := strconv.ParseInt(s[len("of "):], 10, 64)
+		if err != nil {
+			return s
+		}
+		return "of " + Thousands(n)
+	})
 }
 
 // Sum counts the answers.
@@ -120,7 +136,10 @@ func (c Claims) Sum() string {
 			other++
 		}
 	}
-	s := fmt.Sprintf("%d claims: %d confirmed, %d refuted, %d depend on something", len(c.Claims), counts[Confirmed], counts[Refuted], counts[Depends])
+	if len(c.Claims) == 0 {
+		return "No claim was answered"
+	}
+	s := fmt.Sprintf("%s: %d confirmed, %d refuted, %d depend on something", Count(int64(len(c.Claims)), "claim"), counts[Confirmed], counts[Refuted], counts[Depends])
 	if n := counts[Inconclusive]; n > 0 {
 		s += fmt.Sprintf(", %d inconclusive", n)
 	}

@@ -13,7 +13,7 @@ func (c Control) String() string {
 	case c.Runs == 0:
 		return "control: none; " + c.Why + ". So no outcome here rests on anything."
 	case c.Power():
-		return fmt.Sprintf("control: %s broke %s in %d of %s", c.Contender, c.Property, c.Caught, Count(int64(c.Runs), "run"))
+		return fmt.Sprintf("control: %s broke %s in %d of %s to the end", c.Contender, c.Property, c.Caught, Count(int64(c.Runs), "run"))
 	}
 	return fmt.Sprintf("control: NOT CAUGHT: %s is known to break %s and did so in %d of %s (%s). This configuration shows too little, and what broke nothing in it is inconclusive.",
 		c.Contender, c.Property, c.Caught, Count(int64(c.Runs), "run"), strings.TrimSuffix(c.Why, "."))
@@ -162,7 +162,7 @@ func (c Comparison) Measurement() string {
 	if c.MeasuredMS == 0 || !slices.ContainsFunc(c.Configurations, func(f Configuration) bool { return len(f.Faults) == 0 }) {
 		return ""
 	}
-	return fmt.Sprintf("Without faults, speed and latency are of %s in each round, after %s of warm-up.", Seconds(c.MeasuredMS), Seconds(c.WarmUpMS))
+	return fmt.Sprintf("Without faults, speed and latency are of %s in each round, after %s of warm-up, in runs of their own. These count as runs, too, but need not show what a control is known to break: that is for the runs to the end.", Seconds(c.MeasuredMS), Seconds(c.WarmUpMS))
 }
 
 // ByWork tells whether commands are counted by pieces of work: where some contenders

@@ -18,7 +18,7 @@ import (
 
 func TestGateSentences(t *testing.T) {
 	g := reportstest.Gate()
-	if got, want := g.Safety[0].Cases[0].Sentence(), "no violation seen in 1,284 opportunities (95 %: below 3/1284 = 0.23 % for this schedule distribution), the control (lock none, which broke no-oversell) was caught 3 of 3 times"; got != want {
+	if got, want := g.Safety[0].Cases[0].Sentence(), "no violation seen in 1,284 opportunities (95 %: below 3/1,284 = 0.23 % for this schedule distribution), the control (lock none, which broke no-oversell) was caught 3 of 3 times"; got != want {
 		t.Errorf("\n%s\n%s", got, want)
 	}
 	quiet := g.Safety[0].Cases[0]

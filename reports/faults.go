@@ -46,7 +46,7 @@ func (p Phase) Rate() string {
 	if p.ToMS-p.FromMS < 1 {
 		return "-"
 	}
-	return Thousands(int64(p.Throughput))
+	return Rate(p.Throughput)
 }
 
 // LatencySummary is p50 / p99 / p99.9 of one kind of operation, in milliseconds; a dash if

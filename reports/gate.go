@@ -473,14 +473,15 @@ func (p GateProperty) Seen() string {
 // Label names a property, with its object where that is not plain.
 func (p GateProperty) Label() string { return fmt.Sprintf("%s of the %s", p.Name, p.Of) }
 
-// Sentence says how much slower a measure is, and how much noise there was.
+// Sentence says how much slower a measure is, and how much noise there was. Candidate and
+// baseline are compared round by round, so that the medians of all rounds, which are told last,
+// need not be as far apart.
 func (m GateMeasure) Sentence() string {
 	slower := m.Slowdown.Span()
 	if m.Slowdown.whole() {
 		slower += " slower"
 	}
-	s := fmt.Sprintf("%s: %s instead of %s %s, %s (%s), the baseline against itself %s; ", m.Name, significant(m.Candidate), significant(m.Baseline), m.Unit,
-		faster(m.Slowdown.Middle), slower, m.Noise.Span())
+	s := fmt.Sprintf("%s: round by round %s (%s), the baseline against itself %s; ", m.Name, faster(m.Slowdown.Middle), slower, m.Noise.Span())
 	switch {
 	case m.exceeds():
 		s += "accepted to be recorded, and otherwise "
@@ -491,7 +492,7 @@ func (m GateMeasure) Sentence() string {
 	if m.Accepted != nil {
 		s += fmt.Sprintf(" beyond the %s that the baseline file accepts", Percent(*m.Accepted))
 	}
-	return s
+	return s + fmt.Sprintf("; the medians of all rounds, which differ for the noise between rounds, too, are %s and, of the baseline, %s %s", significant(m.Candidate), significant(m.Baseline), m.Unit)
 }
 
 // faster is a slow-down in words.

@@ -11,7 +11,7 @@ import (
 
 // Title says what ran.
 func (r Run) Title() string {
-	s := cmp.Or(r.Scenario, "history")
+	s := cmp.Or(r.Scenario, nameless)
 	for _, part := range []struct{ what, name string }{{"lock", r.Lock}, {"sale", r.Sale}, {"queue", r.Queue}, {"ids", r.IDs}, {"dispatch", r.Dispatch}, {"on", r.SQL}} {
 		if part.name != "" {
 			s += fmt.Sprintf(", %s %s", part.what, part.name)
@@ -19,6 +19,12 @@ func (r Run) Title() string {
 	}
 	return s
 }
+
+// nameless is the title of what says nothing of itself.
+const nameless = "history"
+
+// Named tells whether a run says what ran.
+func (r Run) Named() bool { return r.Title() != nameless }
 
 // Summary is the outcome in a few words.
 func (r Run) Summary() string {
@@ -31,6 +37,12 @@ func (r Run) Summary() string {
 	}
 	if broke := r.Broke(); len(broke) > 0 {
 		s += ", broke " + strings.Join(broke, ", ")
+	}
+	if !slices.ContainsFunc(r.Properties, func(p Property) bool { return p.Result != NotClaimed }) {
+		s += ", for it promises nothing"
+		if broke := r.unpromised(); len(broke) > 0 {
+			s += "; it would have broken " + strings.Join(broke, ", ")
+		}
 	}
 	return Joined(", ", s, DeclaredNotSeen(r.NotSeen()))
 }
@@ -86,6 +98,16 @@ func (r Run) Broke() []string {
 	return others
 }
 
+// unpromised is what was broken that nobody had promised.
+func (r Run) unpromised() (names []string) {
+	for _, p := range r.Properties {
+		if p.Result == NotClaimed && p.Measured == Broken {
+			names = append(names, p.Label(r))
+		}
+	}
+	return names
+}
+
 // PromisesOf tells whether anything at all was promised about an object. Of one
 // that promises nothing, such as no lock, it goes without saying what it broke.
 func (r Run) PromisesOf(o variant.Object) bool {
@@ -108,9 +130,9 @@ func (r Run) SoldOfStock() string {
 	if r.Sold == nil || r.Stock == nil {
 		return ""
 	}
-	s := fmt.Sprintf("%d/%d", *r.Sold, *r.Stock)
+	s := Thousands(*r.Sold) + "/" + Thousands(*r.Stock)
 	if *r.Unknown > 0 {
-		s += fmt.Sprintf(" +%d?", *r.Unknown)
+		s += fmt.Sprintf(" +%s?", Thousands(*r.Unknown))
 	}
 	return s
 }
@@ -122,6 +144,11 @@ func (r Run) LatencySummary(kind string) string {
 	if !ok {
 		return ""
 	}
+	return l.Summary()
+}
+
+// Summary is p50 / p99 / p99.9, in milliseconds.
+func (l Latency) Summary() string {
 	return Short(l.Call.P50) + " / " + Short(l.Call.P99) + " / " + Short(l.Call.P999)
 }
 

@@ -19,7 +19,7 @@ func Below(n int64) string {
 	if n < ruleOfThree {
 		return Percent(1 - math.Pow(0.05, 1/float64(n)))
 	}
-	return fmt.Sprintf("3/%d = %s", n, Percent(3/float64(n)))
+	return fmt.Sprintf("3/%s = %s", Thousands(n), Percent(3/float64(n)))
 }
 
 // ruleOfThree is from how many cases on 3/n is as good as exact.

@@ -20,6 +20,15 @@ import (
 // Thousands writes a number with separators.
 func Thousands(n int64) string { return humanize.Comma(n) }
 
+// Rate is how much there is of something a second, a small rate to the tenth. It is rounded
+// here and nowhere else, so that all that tell of a rate tell the same.
+func Rate(perSecond float64) string {
+	if perSecond > 0 && perSecond < 9.95 {
+		return strconv.FormatFloat(perSecond, 'f', 1, 64)
+	}
+	return Thousands(int64(math.Round(perSecond)))
+}
+
 // Count writes a number and its noun, in the plural unless it is one.
 func Count(n int64, noun string) string { return phrase.Count(n, noun) }
 
@@ -27,7 +36,7 @@ func Count(n int64, noun string) string { return phrase.Count(n, noun) }
 func Short(ms float64) string {
 	switch {
 	case ms >= 100:
-		return strconv.FormatFloat(ms, 'f', 0, 64)
+		return Thousands(int64(math.Round(ms)))
 	case ms >= 10:
 		return strconv.FormatFloat(ms, 'f', 1, 64)
 	}
@@ -104,9 +113,10 @@ func times(n int) string {
 }
 
 // Millis shows milliseconds, to the microsecond.
-func Millis(ms float64) string { return MillisFigure(ms) + " ms" }
+func Millis(ms float64) string { return humanize.Commaf(math.Round(ms*1000)/1000) + " ms" }
 
-// MillisFigure is the same without the unit.
+// MillisFigure is the same without the unit and without separators, for a column so narrow that
+// each counts.
 func MillisFigure(ms float64) string {
 	return strconv.FormatFloat(math.Round(ms*1000)/1000, 'f', -1, 64)
 }
@@ -154,22 +164,45 @@ func Width(text string) int {
 var colours = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
 // Folded breaks text into lines of at most width columns, at blanks and between Chinese
-// characters. It breaks no word: one that is wider than width is alone on its line.
+// characters. It breaks no word: one that is wider than width is alone on its line. A number
+// stays with its unit where both have room.
 func Folded(text string, width int) (lines []string) {
 	line := ""
-	for word := range strings.FieldsSeq(text) {
-		between := " "
-		for _, piece := range Pieces(word) {
-			if line != "" && Width(line+between+piece) > width {
-				lines = append(lines, line)
-				line = ""
+	for _, word := range Words(text) {
+		if Width(word) > width {
+			word = strings.ReplaceAll(word, " ", "\n")
+		}
+		for part := range strings.SplitSeq(word, "\n") {
+			between := " "
+			for _, piece := range Pieces(part) {
+				if line != "" && Width(line+between+piece) > width {
+					lines = append(lines, line)
+					line = ""
+				}
+				line = Joined(between, line, piece)
+				between = ""
 			}
-			line = Joined(between, line, piece)
-			between = ""
 		}
 	}
 	return append(lines, line)
 }
+
+// Words are the words of a text, a number and its unit as one.
+func Words(text string) (words []string) {
+	for word := range strings.FieldsSeq(text) {
+		if n := len(words); n > 0 && aUnit.MatchString(word) && aNumber.MatchString(words[n-1]) {
+			words[n-1] += " " + word
+			continue
+		}
+		words = append(words, word)
+	}
+	return words
+}
+
+var (
+	aNumber = regexp.MustCompile(`[0-9]$`)
+	aUnit   = regexp.MustCompile(`^(%|ns|µs|us|ms|s|min|h|bytes?|[KMG]i?B)[]).,;:!?]*$`)
+)
 
 // Pieces are the parts of a word between which a line may end. There is more than one only
 // where the word has wide characters, as Chinese has, which is written without blanks.

@@ -130,6 +130,20 @@ func (s Spec) Members(ctx context.Context) ([]Member, error) {
 	return topology.Members(p.shape, p.masters), nil
 }
 
+// CanFailOver is nil if the servers that the Spec leads to may have a replica to promote, as
+// far as can be told before any is started or connected to. Otherwise it fails as
+// [Target.Can] does.
+func (s Spec) CanFailOver(ctx context.Context) error {
+	p, err := s.plan(ctx)
+	if err != nil || p.shape != topology.Independent {
+		return err
+	}
+	if s.Embeds() {
+		p.kind = Embedded
+	}
+	return noReplica(p.kind, p.topology)
+}
+
 // plan is a Spec that has been understood.
 type plan struct {
 	Spec

@@ -28,11 +28,14 @@ func (s *standalone) Client(node int, o ConnOptions) redis.UniversalClient {
 
 func (s *standalone) Connections(n int) (each, all int) { return n, n * s.Nodes() }
 
-func (s *standalone) CanFailOver() error {
-	if s.t.Kind == Embedded {
+func (s *standalone) CanFailOver() error { return noReplica(s.t.Kind, s.t.Topology) }
+
+// noReplica says what keeps independent masters from failing over.
+func noReplica(kind Kind, topology string) error {
+	if kind == Embedded {
 		return errclass.Usagef("the in-memory emulation has no replicas to fail over to: use --target process or container, with --topology replica, sentinel or cluster")
 	}
-	return errclass.Usagef("a failover needs a replica, which topology %s has not: use --topology replica, sentinel or cluster", s.t.Topology)
+	return errclass.Usagef("a failover needs a replica, which topology %s has not: use --topology replica, sentinel or cluster", topology)
 }
 
 func (s *standalone) Primary(_ context.Context, master *instance.Server) (*instance.Server, error) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"oversell/idimpl"
+	"oversell/internal/phrase"
 	"oversell/lockimpl"
 	"oversell/queueimpl"
 	"oversell/stockimpl"
@@ -68,24 +69,40 @@ func told(err error) string {
 	if errors.Is(err, stockimpl.ErrRepeated) {
 		return "ok, repeated"
 	}
-	return err.Error()
+	return phrase.OneLine(err.Error())
 }
 
 // expect notes what came of a call, of which any of wanted is right.
 func (c *checking) expect(tried string, err error, wanted ...error) {
+	c.found(finding(tried, err, wanted...))
+}
+
+// optional is expect for something that a run can do without.
+func (c *checking) optional(tried string, err error, wanted ...error) {
+	f := finding(tried, err, wanted...)
+	f.Optional = true
+	c.found(f)
+}
+
+// failed is expect for a value that is wrong.
+func (c *checking) failed(tried, want, got string) {
+	c.found(Finding{Tried: tried, Want: want, Got: got, OK: want == got})
+}
+
+// found notes a finding. What goes wrong once the check was stopped is no fault of the system.
+func (c *checking) found(f Finding) {
+	if f.OK || c.ctx.Err() == nil {
+		c.findings = append(c.findings, f)
+	}
+}
+
+// finding is what came of a call, of which any of wanted is right.
+func finding(tried string, err error, wanted ...error) Finding {
 	f := Finding{Tried: tried, Want: told(wanted[0]), Got: told(err)}
 	for _, w := range wanted {
 		f.OK = f.OK || f.Got == told(w)
 	}
-	c.findings = append(c.findings, f)
-}
-
-// optional says that the last finding is of something that a run can do without.
-func (c *checking) optional() { c.findings[len(c.findings)-1].Optional = true }
-
-// failed is expect for a value that is wrong.
-func (c *checking) failed(tried, want, got string) {
-	c.findings = append(c.findings, Finding{Tried: tried, Want: want, Got: got, OK: want == got})
+	return f
 }
 
 // checkedLease is long enough for the calls of a check, and not long to wait for.
@@ -106,8 +123,7 @@ func (c *checking) lock(key string) {
 	_, err = other.Acquire(c.ctx, key, long)
 	c.expect("acquire a lock that another client holds, without waiting", err, lockimpl.ErrHeld)
 	_, err = one.Extend(c.ctx, held, long.TTL)
-	c.expect("extend a lock that is held", err, nil)
-	c.optional()
+	c.optional("extend a lock that is held", err, nil)
 	c.expect("release a lock that is held", one.Release(c.ctx, held), nil)
 	c.expect("release it again", one.Release(c.ctx, held), lockimpl.ErrLost)
 	next, err := other.Acquire(c.ctx, key, long)
@@ -147,8 +163,7 @@ func (c *checking) sale(product string) {
 	_, err = one.Buy(c.ctx, stockimpl.Order{ID: 3, Quantity: 1}, lockimpl.Lock{})
 	c.expect("buy when nothing is left", err, stockimpl.ErrSoldOut)
 	_, err = one.Refund(c.ctx, stockimpl.Order{ID: 1, Quantity: 1}, lockimpl.Lock{})
-	c.expect("give 1 piece back (for runs with --refund)", err, nil)
-	c.optional()
+	c.optional("give 1 piece back (for runs with --refund)", err, nil)
 }
 
 func (c *checking) left(s stockimpl.Sale, want int64) {
@@ -197,6 +212,5 @@ func (c *checking) ids(counter string) {
 		c.failed("the second number", fmt.Sprintf("another than %d", ns[0]), fmt.Sprint(ns[1]))
 	}
 	_, err := gs[0].Last(c.ctx)
-	c.expect("ask for the highest number", err, nil)
-	c.optional()
+	c.optional("ask for the highest number", err, nil)
 }

@@ -376,7 +376,7 @@ func (p *process) serve(ctx context.Context) {
 	}
 	go func() {
 		<-p.child.Exited()
-		p.fail(fmt.Errorf("it ended%s", p.lastWords()))
+		p.fail(p.ended())
 	}()
 	limited, cancel := context.WithTimeoutCause(ctx, s.limit, fmt.Errorf("nothing listens at %s after %v", p.filled(s.service.Base), s.limit))
 	defer cancel()

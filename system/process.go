@@ -246,7 +246,7 @@ func (p *process) launch() error {
 	defer in.Close()
 	cmd.Stdout, p.stdout = in, out
 	if p.child, err = child.Start(cmd); err != nil {
-		return errors.Join(err, out.Close(), stdin.Close())
+		return errors.Join(err, out.Close()) // and stdin is closed
 	}
 	go p.write(stdin)
 	return nil
@@ -284,7 +284,7 @@ func (p *process) read() {
 		p.fail(fmt.Errorf("it printed a line of more than %d bytes", longestLine))
 		p.child.Kill()
 	default:
-		p.fail(fmt.Errorf("it ended%s", p.lastWords()))
+		p.fail(p.ended())
 	}
 }
 
@@ -297,20 +297,41 @@ func short(line string) string {
 	return line
 }
 
-// lastWords are how a process ended and the last line that it printed on stderr.
-func (p *process) lastWords() string {
-	said := ""
+// endError says that a process ended by itself.
+type endError struct {
+	how     string
+	printed []string // the last lines on stderr
+}
+
+// Error says how it ended, with the last line.
+func (e *endError) Error() string {
+	s := "it ended" + e.how
+	if n := len(e.printed); n > 0 {
+		s += ": " + e.printed[n-1]
+	}
+	return s
+}
+
+// mostPrinted is how many lines of what a process has printed are told.
+const mostPrinted = 10
+
+// ended is how the process ended, and what it printed last on stderr.
+func (p *process) ended() error {
+	e := &endError{}
 	select {
 	case <-p.child.Exited():
 		if err := p.child.Err(); err != nil {
-			said = " with " + err.Error()
+			e.how = " with " + err.Error()
 		}
 	case <-time.After(ending):
 	}
-	if lines := strings.Split(strings.TrimSpace(p.stderr.String()), "\n"); lines[len(lines)-1] != "" {
-		said += ": " + printable.Text(phrase.OneLine(short(lines[len(lines)-1])))
+	for line := range strings.Lines(p.stderr.String()) {
+		if line = phrase.OneLine(short(line)); line != "" {
+			e.printed = append(e.printed, printable.Text(line))
+		}
 	}
-	return said
+	e.printed = e.printed[max(0, len(e.printed)-mostPrinted):]
+	return e
 }
 
 // take hands an answer to whoever waits for it.

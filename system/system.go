@@ -112,6 +112,21 @@ func (s *System) client(env variant.Env) *client {
 	return &client{system: s, number: int(s.made.Add(1)), env: env}
 }
 
+// Start starts the system for a client and ends it again. The error says why it serves nobody,
+// with what a program printed last: it is joined of a part for each line.
+func (s *System) Start(ctx context.Context, env variant.Env) error {
+	_, err := s.attach(ctx, env)
+	e := (*endError)(nil)
+	if err == nil || ctx.Err() != nil || !errors.As(err, &e) || len(e.printed) < 2 {
+		return err
+	}
+	parts := []error{fmt.Errorf("start %s: it ended%s, and the last that it printed is this", s.Name, e.how)}
+	for _, line := range e.printed {
+		parts = append(parts, errors.New(line))
+	}
+	return errors.Join(parts...)
+}
+
 // call asks the system. wait is how long the operation itself may take. What is called when the
 // process has failed is not sent, and is open like what had been: whoever reads the history is
 // to see that something was wrong. The next call goes to another process.

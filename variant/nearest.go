@@ -6,7 +6,8 @@ import (
 )
 
 // Nearest returns up to three of names that are most like name, best first:
-// those that contain it or are contained in it, and those within a few edits.
+// those that contain it or are contained in it, and those within a few edits, of
+// a short name within one: everything short is like everything else.
 // It is for telling somebody what they may have meant.
 func Nearest(name string, names []string) []string {
 	type scored struct {
@@ -16,10 +17,10 @@ func Nearest(name string, names []string) []string {
 	var near []scored
 	for _, n := range names {
 		cost := Edits(name, n)
-		if name != "" && (strings.Contains(n, name) || strings.Contains(name, n)) {
+		if min(len(name), len(n)) >= 3 && (strings.Contains(n, name) || strings.Contains(name, n)) {
 			cost = min(cost, 1)
 		}
-		if cost <= max(2, len(name)/3) {
+		if cost <= slips(min(len(name), len(n))) {
 			near = append(near, scored{n, cost})
 		}
 	}
@@ -31,14 +32,25 @@ func Nearest(name string, names []string) []string {
 	return out
 }
 
-// Edits is the Levenshtein distance.
+// slips is how many edits a name of some letters may be from another to be like it.
+func slips(letters int) int {
+	if letters < 5 {
+		return letters / 3
+	}
+	return max(2, letters/3)
+}
+
+// Edits is how many letters must be added, left out, replaced, or put in the place of their
+// neighbour to make one text of another.
 func Edits(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
 	}
+	above := slices.Clone(row) // the row before row
 	for i := range len(a) {
 		diagonal := row[0]
+		before := slices.Clone(row)
 		row[0] = i + 1
 		for j := range len(b) {
 			cost := diagonal
@@ -47,7 +59,11 @@ func Edits(a, b string) int {
 			}
 			diagonal = row[j+1]
 			row[j+1] = min(cost, row[j+1]+1, row[j]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], above[j-1]+1)
+			}
 		}
+		above = before
 	}
 	return row[len(b)]
 }

@@ -4,9 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -54,7 +51,7 @@ wrong usage, 3 when one could not be decided, and 5 when the surroundings failed
 				return err
 			}
 			if cmd.Flags().Changed("markdown") {
-				if err := writable(markdown); err != nil {
+				if err := campaign.Writable("--markdown", markdown); err != nil {
 					return err
 				}
 			}
@@ -68,10 +65,7 @@ wrong usage, 3 when one could not be decided, and 5 when the surroundings failed
 			}
 			*code = all.ExitCode()
 			all.Command = asTyped(args, o.Quick, o.Target.String(), cmd.Flags().Changed("target"))
-			if err := tell(cmd, all, asJSON, markdown); err != nil {
-				return err
-			}
-			return surroundings(runErr)
+			return errors.Join(tell(cmd, all, asJSON, markdown), surroundings(runErr))
 		},
 	}
 	f := cmd.Flags()
@@ -98,41 +92,34 @@ func measured(cmd *cobra.Command, plan claims.Plan) (reports.Claims, error) {
 		p.say(fmt.Sprintf("%2d/%d %s: %s (%.1f s)", n, plan.Claims(), c.Number, c.Answer, c.ElapsedMS/1e3))
 	})
 	p.Close()
-	if all.Interrupted {
+	if cmd.Context().Err() != nil && all.Interrupted {
 		tellf(stderr, "interrupted: %d of %d claims were answered\n", len(all.Claims), plan.Claims())
 	}
 	return all, err
 }
 
-// tell shows the answers and, unless some are missing, writes the page.
+// tell shows the answers and, unless some are missing, writes the page. One that fails does
+// not keep the other from being done.
 func tell(cmd *cobra.Command, all reports.Claims, asJSON bool, markdown string) error {
-	switch {
-	case markdown == "":
-	case all.Interrupted:
-		tellf(cmd.ErrOrStderr(), "%s was not written: not every claim was answered\n", markdown)
-	default:
-		if err := toFile(markdown, func(w io.Writer) error { return text.ClaimsMarkdown(w, all) }); err != nil {
-			return environment{err}
-		}
-		tellf(cmd.ErrOrStderr(), "wrote %s\n", markdown)
-	}
 	if asJSON {
-		return printing(reports.WriteJSON(cmd.OutOrStdout(), all))
+		return errors.Join(printing(reports.WriteJSON(cmd.OutOrStdout(), all)), claimsPage(cmd, all, markdown))
 	}
-	return printing(terminal(cmd).Claims(all))
+	return errors.Join(printing(terminal(cmd).Claims(all)), claimsPage(cmd, all, markdown))
 }
 
-// writable refuses a file that could not be written when all is measured.
-func writable(path string) error {
-	if path == "" {
-		return errors.New("--markdown needs the name of a file")
+// claimsPage writes the page, if one was asked for.
+func claimsPage(cmd *cobra.Command, all reports.Claims, path string) error {
+	switch {
+	case path == "":
+		return nil
+	case all.Interrupted:
+		tellf(cmd.ErrOrStderr(), "%s was not written: not every claim was answered\n", path)
+		return nil
 	}
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return fmt.Errorf("--markdown %s: that is a directory, and a file is needed", path)
+	if err := toFile(path, func(w io.Writer) error { return text.ClaimsMarkdown(w, all) }); err != nil {
+		return environment{err}
 	}
-	if info, err := os.Stat(filepath.Dir(path)); errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
-		return fmt.Errorf("--markdown %s: there is no directory %s", path, filepath.Dir(path))
-	}
+	tellf(cmd.ErrOrStderr(), "wrote %s\n", path)
 	return nil
 }
 

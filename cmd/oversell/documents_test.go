@@ -137,7 +137,7 @@ func documentsDirectory(t *testing.T) string {
 	for _, line := range []string{
 		"oversell run --target embedded --clients 4 --stock 20 --jsonl --out oversell-runs/20260102-150405",
 		"oversell explore --lock php-lock --property mutual-exclusion --json >trace.json",
-		"ln -s oversell-runs/20260102-150405 before && ln -s oversell-runs/20260102-150405 after",
+		"ln -s oversell-runs/20260102-150405 before && cp -r oversell-runs/20260102-150405 after",
 		"cp trace.json explore-01-mutex-php-lock.json",
 		"cp oversell-runs/20260102-150405/01-seckill-none-plain/history.jsonl history.jsonl",
 		"oversell compare --lock none --sale lua,plain --clients 4 --stock 20 --target embedded --quick --rounds 1 --measure 100ms --json >comparison.json",

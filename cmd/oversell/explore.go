@@ -91,10 +91,10 @@ the schedule breaks its promise.`,
 			if err := unsearched(dest); err != nil {
 				return err
 			}
-			all, err := searchAll(cmd, cs, dest, asJSON)
+			all, unfiled := searchAll(cmd, cs, dest, asJSON)
 			*code = all.ExitCode()
-			if err != nil {
-				return err
+			if unfiled != nil && len(all.Explorations) == 0 {
+				return unfiled
 			}
 			if cmd.Context().Err() != nil && len(all.Explorations) < len(cs) {
 				tellf(cmd.ErrOrStderr(), "interrupted: %d of %d searches were made\n", len(all.Explorations), len(cs))
@@ -102,15 +102,12 @@ the schedule breaks its promise.`,
 					*code = reports.ExitInconclusive
 				}
 			}
-			if emitTest != "" {
-				if err := emitted(cmd.ErrOrStderr(), emitTest, all); err != nil {
-					return err
-				}
-			}
 			if asJSON {
-				return printing(reports.WriteJSON(cmd.OutOrStdout(), all))
+				err = printing(reports.WriteJSON(cmd.OutOrStdout(), all))
+			} else {
+				err = told(cmd, all, dest)
 			}
-			return told(cmd, all, dest)
+			return errors.Join(unfiled, err, emitted(cmd.ErrOrStderr(), emitTest, all))
 		},
 	}
 	f := cmd.Flags()
@@ -131,6 +128,9 @@ var replayFlags = []string{"target", "times"}
 
 // emitted writes a test for the counterexample of a search, or says why not.
 func emitted(stderr io.Writer, path string, all reports.Explorations) error {
+	if path == "" {
+		return nil
+	}
 	if len(all.Explorations) == 0 || all.Explorations[0].Counterexample == nil {
 		tellf(stderr, "%s was not written: the search found no counterexample\n", path)
 		return nil
@@ -142,7 +142,11 @@ func emitted(stderr io.Writer, path string, all reports.Explorations) error {
 func emit(stderr io.Writer, path string, e reports.Exploration) error {
 	err := campaign.WriteTest(path, e)
 	if err == nil {
-		tellf(stderr, "wrote %s\n", path)
+		told := "wrote " + path
+		if own := campaign.OwnPackage(path); own != "" {
+			told += ", of package " + own + ": Go of another package needs another directory"
+		}
+		tellf(stderr, "%s\n", told)
 	}
 	if errors.As(err, new(*fs.PathError)) {
 		return environment{err}
@@ -236,7 +240,7 @@ func longestSearch(cs []explore.Config) string {
 		longest = max(longest, c.Bounds.TimeMS)
 	}
 	limit := time.Duration(longest * float64(time.Millisecond))
-	return fmt.Sprintf("most take seconds; each is ended after %s (--time), and all after %s at the latest", roughly(limit), roughly(limit*time.Duration(len(cs))))
+	return fmt.Sprintf("most take seconds; each is ended after %s (--time), of which the last part is for random schedules, and all after %s at the latest", roughly(limit), roughly(limit*time.Duration(len(cs))))
 }
 
 func firstOf(names ...string) string {

@@ -113,18 +113,24 @@ func (f *gateFlags) options(cmd *cobra.Command, path string) (o gate.Options, er
 	if !cmd.Flags().Changed("seed") {
 		o.Seed = uint64(time.Now().UnixNano() % 1e9)
 	}
-	for _, file := range []string{f.junit, f.markdown, f.baseline} {
-		if file == "" {
-			continue
-		}
-		if info, err := os.Stat(filepath.Dir(file)); err != nil || !info.IsDir() {
-			return o, fmt.Errorf("%s: there is no directory %s to write to", file, filepath.Dir(file))
+	if f.write && f.baseline == "" {
+		f.baseline = strings.TrimSuffix(path, filepath.Ext(path)) + ".baseline.json"
+	}
+	for _, file := range []struct {
+		flag, path string
+		asked      bool
+	}{
+		{"--junit", f.junit, cmd.Flags().Changed("junit")},
+		{"--markdown", f.markdown, cmd.Flags().Changed("markdown")},
+		{"--baseline", f.baseline, f.write},
+	} {
+		if file.asked {
+			if err := campaign.Writable(file.flag, file.path); err != nil {
+				return o, err
+			}
 		}
 	}
-	switch {
-	case f.write && f.baseline == "":
-		f.baseline = strings.TrimSuffix(path, filepath.Ext(path)) + ".baseline.json"
-	case !f.write && f.baseline != "":
+	if !f.write && f.baseline != "" {
 		o.Baseline, err = gate.ReadBaseline(f.baseline)
 	}
 	o.Command = f.again(path, o.Seed)

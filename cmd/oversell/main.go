@@ -73,6 +73,7 @@ const patience = time.Second
 // execute runs the command line and returns the exit code.
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	code := reports.ExitPass
+	out := &output{Writer: stdout}
 	root := &cobra.Command{
 		Use:           "oversell",
 		Short:         "Can we oversell? Runs locks and sales on a real Redis and judges what happened",
@@ -81,7 +82,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		SilenceErrors: true,
 	}
 	root.SetArgs(args)
-	root.SetOut(stdout)
+	root.SetOut(out)
 	root.SetErr(stderr)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return limits.Explain(err) })
 	root.AddCommand(runCommand(&code), compareCommand(&code), exploreCommand(&code), checkCommand(&code), reportCommand(), proxyCommand(&code), listCommand(), versionCommand())
@@ -94,13 +95,36 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		}
 	}
 	completed(root)
-	if err := root.ExecuteContext(ctx); err != nil {
+	helpful(root, helpWidth(stdout))
+	err := root.ExecuteContext(ctx)
+	if out.err != nil && !errors.Is(err, out.err) {
+		err = errors.Join(err, printing(out.err))
+	}
+	if out.err != nil {
+		code = weightier(code, reports.ExitEnvironment)
+	}
+	if err != nil {
 		for _, line := range errorLines(err) {
 			tellf(stderr, "oversell: %s\n", line)
 		}
 		return weightier(code, exitCode(err))
 	}
 	return code
+}
+
+// output is stdout. It remembers the first error of a write: whoever prints a result need not
+// look at each, and no result is lost without a word.
+type output struct {
+	io.Writer
+	err error
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	n, err := o.Writer.Write(p)
+	if o.err == nil {
+		o.err = err
+	}
+	return n, err
 }
 
 // weightier is the one of two exit codes that counts: what was found stands, also where
@@ -173,7 +197,7 @@ func joinedIn(err error) error {
 // exitCode is the code for an error: everything that is not about the
 // surroundings is about how the program was called.
 func exitCode(err error) int {
-	if errors.Is(err, server.ErrEnvironment) || errors.Is(err, database.ErrEnvironment) || errors.As(err, new(environment)) {
+	if errors.Is(err, server.ErrEnvironment) || errors.Is(err, database.ErrEnvironment) || errors.Is(err, campaign.ErrUnwritable) || errors.As(err, new(environment)) {
 		return reports.ExitEnvironment
 	}
 	return reports.ExitUsage

@@ -106,6 +106,8 @@ func TestBadInputIsOneLineAndExit2(t *testing.T) {
 		{[]string{"run", "--no-such-flag"}, "no-such-flag"},
 		{[]string{"run", "and", "more"}, "unknown command"},
 		{[]string{"rnu"}, "rnu"},
+		{[]string{"proxy", "--listen", "127.0.0.1:99999"}, "--listen 127.0.0.1:99999: the port must be 0 to 65535"},
+		{[]string{"proxy", "--allow-remote", "--to", "127.0.0.1:0"}, "--to 127.0.0.1:0: the port must be 1 to 65535"},
 		{[]string{"check"}, "requires at least 1 arg"},
 		{[]string{"check", filepath.Join(dir, "missing")}, "no such file"},
 		{[]string{"check", empty}, "holds no history.bin"},

@@ -16,5 +16,5 @@ func tellf(w io.Writer, format string, args ...any) {
 		}
 		args[i] = printable.Of(a)
 	}
-	fmt.Fprintf(w, format, args...) // a terminal that is gone is no reason to end
+	fmt.Fprintf(w, format, args...) // a terminal that is gone is no reason to end; of stdout, output remembers it
 }

@@ -82,12 +82,17 @@ func parseFaults(sentences []string) (fs []faults.Fault, err error) {
 // checkAddresses refuses other machines, unless they are allowed: the proxy would
 // break what is not ours, or open a Redis to everybody.
 func checkAddresses(ctx context.Context, o faults.ProxyOptions, allowRemote bool) error {
-	for _, a := range []struct{ flag, addr string }{{"--listen", o.Listen}, {"--to", o.To}} {
+	for _, a := range []struct {
+		flag, addr string
+		least      int
+	}{{"--listen", o.Listen, 0}, {"--to", o.To, 1}} {
 		if _, port, err := net.SplitHostPort(a.addr); err != nil || port == "" {
 			if strings.Contains(a.addr, "@") || strings.Contains(a.addr, "://") { // it may hold a password
 				return fmt.Errorf("%s must be host:port, as 127.0.0.1:6379, without redis:// and password: clients log in through the proxy", a.flag)
 			}
 			return fmt.Errorf("%s %q must be like 127.0.0.1:6379", a.flag, a.addr)
+		} else if n, err := net.DefaultResolver.LookupPort(ctx, "tcp", port); err != nil || n < a.least {
+			return fmt.Errorf("%s %s: the port must be %d to 65535", a.flag, printable.Word(a.addr), a.least)
 		}
 	}
 	if allowRemote {

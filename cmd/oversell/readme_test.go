@@ -7,12 +7,16 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
 	extast "github.com/yuin/goldmark/extension/ast"
 	"github.com/yuin/goldmark/text"
+
+	"oversell/campaign"
+	"oversell/server"
 )
 
 // TestReadmesInStep: README.zh-CN.md says in Chinese what README.md says. Whether it
@@ -39,6 +43,24 @@ func TestReadmesInStep(t *testing.T) {
 		if strings.Count(string(text), word) < 2 {
 			t.Errorf("README.zh-CN.md hardly says %s, by which people look for it", word)
 		}
+	}
+}
+
+// TestFaultsOfReadme: the faults that the README names can be given as they are.
+func TestFaultsOfReadme(t *testing.T) {
+	source, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile("`--fault '([^']*)'`").FindAllStringSubmatch(string(source), -1)
+	for _, m := range found {
+		o := campaign.Options{Scenario: "seckill", Faults: []string{m[1]}, Target: server.Spec{Target: "process"}, Clients: 64, Stock: 500, Quantity: 1, Waiting: "poll", Wait: 10 * time.Second, Timeout: time.Second}
+		if p, err := campaign.NewPlan(t.Context(), o); err != nil || len(p.Skipped) > 0 {
+			t.Errorf("%s: %v %v", m[0], p.Skipped, err)
+		}
+	}
+	if len(found) == 0 {
+		t.Error("there is none")
 	}
 }
 

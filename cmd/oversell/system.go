@@ -1,14 +1,19 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"oversell/campaign"
+	"oversell/internal/phrase"
 	"oversell/internal/printable"
 	"oversell/reports"
+	"oversell/reports/text"
 	"oversell/server"
 	"oversell/system"
 )
@@ -34,32 +39,30 @@ func systemCheckCommand(code *int) *cobra.Command {
 
 The file is that of oversell run --system; docs/systems.md explains it and the
 protocol. The exit code is 0 when every answer is one that a run can use, 1 when one
-is not, 2 when the file is wrong, and 5 when there is no server.`,
+is not, 2 when the file is wrong, 3 when it was stopped before everything was tried, and 5
+when there is no server.`,
 		Example: `  oversell system check examples/python/lock.yaml`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			findings, err := campaign.CheckSystem(cmd.Context(), args[0], spec)
+			s, err := campaign.ReadSystem(args[0], spec)
 			if err != nil {
+				return err
+			}
+			findings, err := campaign.CheckSystem(cmd.Context(), s, spec)
+			stopped := cmd.Context().Err() != nil
+			if err != nil && len(findings) == 0 && !stopped {
 				return surroundings(err)
 			}
-			*code = reports.ExitPass
 			for _, f := range findings {
 				if !f.OK && !f.Optional {
 					*code = reports.ExitViolated
 				}
 			}
-			if asJSON {
-				encoder := json.NewEncoder(cmd.OutOrStdout())
-				encoder.SetIndent("", "  ")
-				return encoder.Encode(struct {
-					Schema   string           `json:"schema"`
-					Findings []system.Finding `json:"findings"`
-				}{"oversell-system-check/1", findings})
+			if stopped {
+				*code = interrupted(*code)
+				tellf(cmd.ErrOrStderr(), "stopped before everything was tried: %s answered\n", phrase.Count(len(findings), "call"))
 			}
-			for _, f := range findings {
-				tellf(cmd.OutOrStdout(), "%s\n", findingLine(f))
-			}
-			return nil
+			return errors.Join(showFindings(cmd, findings, asJSON), surroundings(err))
 		},
 	}
 	f := cmd.Flags()
@@ -69,13 +72,34 @@ is not, 2 when the file is wrong, and 5 when there is no server.`,
 	return cmd
 }
 
-// findingLine is a finding on a line.
-func findingLine(f system.Finding) string {
+// showFindings prints what came of a check.
+func showFindings(cmd *cobra.Command, findings []system.Finding, asJSON bool) error {
+	if asJSON {
+		encoder := json.NewEncoder(cmd.OutOrStdout())
+		encoder.SetIndent("", "  ")
+		return printing(encoder.Encode(struct {
+			Schema   string           `json:"schema"`
+			Findings []system.Finding `json:"findings"`
+		}{"oversell-system-check/1", findings}))
+	}
+	width := cmp.Or(terminal(cmd).Width, text.DefaultWidth)
+	for _, f := range findings {
+		word, said := findingWords(f)
+		for _, line := range reports.Folded(printable.Text(said), max(width-len(word), len(word))) {
+			tellf(cmd.OutOrStdout(), "%s%s\n", word, line)
+			word = strings.Repeat(" ", len(word))
+		}
+	}
+	return nil
+}
+
+// findingWords are the word for a finding, with which its lines begin, and what it says.
+func findingWords(f system.Finding) (word, said string) {
 	switch {
 	case f.OK:
-		return fmt.Sprintf("ok       %s: %s", f.Tried, f.Got)
+		return "ok       ", fmt.Sprintf("%s: %s", f.Tried, f.Got)
 	case f.Optional:
-		return fmt.Sprintf("without  %s: %s", f.Tried, printable.Text(f.Got))
+		return "without  ", fmt.Sprintf("%s: %s", f.Tried, f.Got)
 	}
-	return fmt.Sprintf("WRONG    %s: want %s, got: %s", f.Tried, f.Want, printable.Text(f.Got))
+	return "WRONG    ", fmt.Sprintf("%s: want %s, got: %s", f.Tried, f.Want, f.Got)
 }

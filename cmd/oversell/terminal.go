@@ -15,7 +15,10 @@ import (
 // colours are welcome.
 func terminal(cmd *cobra.Command) text.Terminal {
 	out := cmd.OutOrStdout()
-	return text.Terminal{W: out, Color: isTerminal(out), Width: widthOf(out, os.Getenv("COLUMNS"))}
+	if o, ok := out.(*output); ok {
+		out = o.Writer
+	}
+	return text.Terminal{W: cmd.OutOrStdout(), Color: isTerminal(out), Width: widthOf(out, os.Getenv("COLUMNS"))}
 }
 
 // widthOf is how many columns an output has: as many as $COLUMNS says, or as the terminal

@@ -9,8 +9,9 @@ package rules
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
+
+	"github.com/dustin/go-humanize"
 
 	"oversell/history"
 	"oversell/scenarios"
@@ -286,7 +287,7 @@ func broken(of variant.Object, p variant.Property, format string, args ...any) *
 
 // ms writes a time in milliseconds, as short as it goes.
 func ms(d time.Duration) string {
-	return strconv.FormatFloat(float64(d)/float64(time.Millisecond), 'f', -1, 64) + " ms"
+	return humanize.Commaf(float64(d)/float64(time.Millisecond)) + " ms"
 }
 
 // pieces writes a number of pieces.
@@ -294,5 +295,5 @@ func pieces(n int64) string {
 	if n == 1 {
 		return "1 piece"
 	}
-	return strconv.FormatInt(n, 10) + " pieces"
+	return humanize.Comma(n) + " pieces"
 }

@@ -128,7 +128,7 @@ func TestRulesJudge(t *testing.T) {
 	}{
 		{"two holders", lock, variant.MutualExclusion, "mutex", 0,
 			sequence(whole(0, 0, acquire(1000), history.OK), whole(1, 10, acquire(1010), history.OK)), nil, 0,
-			"client 1 was granted the lock (by SET NX EX) while client 0 held it until 1000 ms"},
+			"client 1 was granted the lock (by SET NX EX) while client 0 held it until 1,000 ms"},
 		{"the lease is over", lock, variant.MutualExclusion, "mutex", 0,
 			sequence(whole(0, 0, acquire(1000), history.OK), whole(1, 1000, acquire(2000), history.OK)), nil, 0, none},
 		{"the release is called", lock, variant.MutualExclusion, "mutex", 0,
@@ -137,10 +137,10 @@ func TestRulesJudge(t *testing.T) {
 			sequence(whole(0, 0, acquire(1000), history.Unknown), whole(1, 1, acquire(1001), history.OK)), nil, 0, none},
 		{"extended meanwhile", lock, variant.MutualExclusion, "mutex", 0,
 			sequence(whole(0, 0, acquire(1000), history.OK), whole(0, 500, extend(1500), history.OK), whole(1, 1000, acquire(2000), history.OK)), nil, 0,
-			"client 1 was granted the lock (by SET NX EX) while client 0 held it until 1500 ms"},
+			"client 1 was granted the lock (by SET NX EX) while client 0 held it until 1,500 ms"},
 		{"extended too late", lock, variant.MutualExclusion, "mutex", 0,
 			sequence(whole(0, 0, acquire(1000), history.OK), whole(1, 1000, acquire(2000), history.OK), whole(0, 1100, extend(2100), history.OK)), nil, 0,
-			"client 0 extended its lease on the lock, which was over, while client 1 held it until 2000 ms"},
+			"client 0 extended its lease on the lock, which was over, while client 1 held it until 2,000 ms"},
 		{"found out in time", lock, variant.MutualExclusion, "mutex", 0,
 			sequence(whole(0, 0, acquire(1000), history.OK), whole(0, 500, extend(0), history.Refused, history.Lost), whole(1, 600, acquire(1600), history.OK)), nil, 0, none},
 		{"tokens fall", lock, variant.Fencing, "mutex", 0,
@@ -309,10 +309,10 @@ func TestRulesTouched(t *testing.T) {
 	r := New(ruled(t, "mutex", 0), 3, []history.Promise{{Of: variant.Lock, Property: variant.OwnerOnlyRelease}})
 	seq := sequence(whole(0, 0, acquire(1000), history.OK), whole(1, 1000, acquire(2000), history.OK), []said{begun(0, 1100, release())})
 	f, _ := tell(r, seq)
-	if b := r.Touched(f, 0, history.Release, msec(1100)); b == nil || b.Why != "client 0's release deleted or changed the lock of client 1, which held it until 2000 ms" {
+	if b := r.Touched(f, 0, history.Release, msec(1100)); b == nil || b.Why != "client 0's release deleted or changed the lock of client 1, which held it until 2,000 ms" {
 		t.Errorf("got %+v", b)
 	}
-	if b := r.Touched(f, 0, history.Extend, msec(1100)); b == nil || b.Why != "client 0's extension changed the lock of client 1, which held it until 2000 ms" {
+	if b := r.Touched(f, 0, history.Extend, msec(1100)); b == nil || b.Why != "client 0's extension changed the lock of client 1, which held it until 2,000 ms" {
 		t.Errorf("got %+v", b)
 	}
 	if b := r.Touched(f, 0, history.Release, msec(2000)); b != nil {

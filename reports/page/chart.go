@@ -30,6 +30,8 @@ type chart struct {
 	// Points are the curves for the script: what it says of the place that somebody
 	// points at.
 	Points plotted
+	// drawn are the points of the curves in the plot.
+	drawn [][]point
 }
 
 // tick is a mark on a scale; At is in per cent or in pixels.
@@ -103,13 +105,73 @@ func newChart(title, unit string, lines []line, x, y scale, xs, format func(floa
 	c := chart{Title: title, Unit: unit, Height: plotHeight + 24, Base: plotHeight, Bottom: plotHeight + 16}
 	for _, v := range ticksOf(y) {
 		at := int(math.Round((1 - y.at(v)) * plotHeight))
-		c.YTicks = append(c.YTicks, tick{At: strconv.Itoa(at), Text: format(v), TextY: at + 4})
+		c.YTicks = append(c.YTicks, tick{At: strconv.Itoa(at), Text: brief(v, format(v)), TextY: at + 4})
 	}
 	for _, l := range lines {
+		c.drawn = append(c.drawn, l.places(x, y))
 		c.Curves = append(c.Curves, curve{l.class, l.path(x, y), l.name})
 	}
 	c.Points = pointsJSON(lines, x, xs, format)
 	return c
+}
+
+// longestLabel is how many characters of a number have room beside a chart.
+const longestLabel = 7
+
+// brief is a number as it was written, or as a power of ten where that is too long.
+func brief(v float64, written string) string {
+	if len(written) <= longestLabel {
+		return written
+	}
+	return powers.Replace(strconv.FormatFloat(v, 'g', 3, 64))
+}
+
+// powers writes 1e+06 as 1e6.
+var powers = strings.NewReplacer("e+0", "e", "e+", "e", "e-0", "e-")
+
+// places are the points of a line in the plot: to the right in per cent, down in pixels. A
+// line that stays where it is has a point where it leaves.
+func (l line) places(x, y scale) (all []point) {
+	for _, p := range l.points {
+		if math.IsNaN(p.Y) {
+			continue
+		}
+		at := point{100 * x.at(p.X), (1 - y.at(p.Y)) * plotHeight}
+		if n := len(all); l.steps && n > 0 {
+			all = append(all, point{at.X, all[n-1].Y})
+		}
+		all = append(all, at)
+	}
+	return all
+}
+
+// covers tells whether a curve runs through a part of the plot.
+func (c *chart) covers(left, right, top, bottom float64) bool {
+	for _, places := range c.drawn {
+		for i, b := range places {
+			a := b
+			if i > 0 {
+				a = places[i-1]
+			}
+			if b.X < left || a.X > right {
+				continue
+			}
+			y := func(x float64) float64 { // of the line from a to b
+				if b.X <= a.X {
+					return b.Y
+				}
+				return a.Y + (b.Y-a.Y)*(min(max(x, a.X), b.X)-a.X)/(b.X-a.X)
+			}
+			from, to := y(left), y(right)
+			if a.X == b.X {
+				from = a.Y
+			}
+			if max(from, to) >= top && min(from, to) <= bottom {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // path is a line as SVG, in a box of 1000 by plotHeight.

@@ -109,12 +109,12 @@ func (c comparison) page() comparisonPage {
 	p.Class, p.Headline, p.Lead = c.answer()
 	p.Icon = icons[p.Class]
 	p.Facts = []fact{
-		{"Compared", fmt.Sprintf("%s: %s in %s, %s each, in turns", c.Scenario, reports.Count(int64(len(c.Contenders)), "contender"), reports.Count(int64(len(c.Configurations)), "configuration"), reports.Count(int64(c.Rounds), "round"))},
-		{"Under", strings.Join(append([]string{"all wait by " + c.Waiting}, append(slices.Clone(c.Conditions), fmt.Sprintf("seed %d", c.Seed))...), ", ")},
-		{"Took", strings.TrimSuffix(fmt.Sprintf("%s in %s; %s", reports.Count(int64(c.Rounds), "round"), reports.Seconds(c.ElapsedMS), c.Ended), "; ")},
+		{Name: "Compared", Text: fmt.Sprintf("%s: %s in %s, %s each, in turns", c.Scenario, reports.Count(int64(len(c.Contenders)), "contender"), reports.Count(int64(len(c.Configurations)), "configuration"), reports.Count(int64(c.Rounds), "round"))},
+		{Name: "Under", Text: strings.Join(append([]string{"all wait by " + c.Waiting}, append(slices.Clone(c.Conditions), fmt.Sprintf("seed %d", c.Seed))...), ", ")},
+		{Name: "Took", Text: strings.TrimSuffix(fmt.Sprintf("%s in %s; %s", reports.Count(int64(c.Rounds), "round"), reports.Seconds(c.ElapsedMS), c.Ended), "; ")},
 	}
 	if s := c.Measurement(); s != "" {
-		p.Facts = append(p.Facts, fact{"Measured", s})
+		p.Facts = append(p.Facts, fact{Name: "Measured", Text: s})
 	}
 	for i, s := range c.sweeps() {
 		p.Swept = append(p.Swept, c.swept(i, s))
@@ -314,8 +314,8 @@ func orPercentiles(curve []reports.Quantile, l *reports.Latency) []reports.Quant
 
 func (c comparison) comparedRow(x reports.ComparisonCell, byWork bool) comparedRow {
 	look := outcomeLooks[x.Outcome]
-	r := comparedRow{Place: x.Place(), Name: c.Contenders[x.Contender].String(), Class: look.class, Icon: look.icon, Outcome: x.Words(), Rate: reports.Thousands(int64(x.Throughput.Median)), Latency: reports.PercentilesOf(x.Request)}
-	r.Spread = reports.Thousands(int64(x.Throughput.Low)) + "–" + reports.Thousands(int64(x.Throughput.High))
+	r := comparedRow{Place: x.Place(), Name: c.Contenders[x.Contender].String(), Class: look.class, Icon: look.icon, Outcome: x.Words(), Rate: reports.Rate(x.Throughput.Median), Latency: reports.PercentilesOf(x.Request)}
+	r.Spread = reports.Rate(x.Throughput.Low) + "–" + reports.Rate(x.Throughput.High)
 	if x.Estimate != nil {
 		r.Ratio = x.Estimate.Words()
 	}

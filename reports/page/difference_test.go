@@ -2,6 +2,7 @@ package page
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 
@@ -75,5 +76,32 @@ func TestGlance(t *testing.T) {
 	}
 	if g := glanceOf(in.runs()[:1], in.Runs[:1]); g != nil {
 		t.Errorf("one run is compared with nothing: %+v", g)
+	}
+}
+
+// TestGlanceComparesLikeWithLike: latencies of different kinds do not share an axis under one
+// name: those of requests do, and where there are none each says what it is of.
+func TestGlanceComparesLikeWithLike(t *testing.T) {
+	in := OverviewInput{Runs: []OverviewRun{{Run: frozen().Run}, {Run: givenTwice().Run}}}
+	g := glanceOf(in.runs(), in.Runs)
+	if g.Latency != "latency, of what is named" || !strings.HasPrefix(g.Rows[0].Latency, "next-id ") && !strings.HasPrefix(g.Rows[1].Latency, "next-id ") {
+		t.Errorf("%q, %q and %q", g.Latency, g.Rows[0].Latency, g.Rows[1].Latency)
+	}
+	for i := range in.Runs {
+		in.Runs[i].Run.Request = &reports.Latency{Count: 9, Call: reports.Percentiles{P50: float64(i + 1), P99: 7, P999: 9}}
+	}
+	g = glanceOf(in.runs(), in.Runs)
+	if !strings.HasPrefix(g.Latency, "latency of a request") || !strings.HasSuffix(g.Rows[0].Latency, " / 7.00 / 9.00") || !strings.Contains(g.Rows[0].Label, "of a request") {
+		t.Errorf("%q: %+v", g.Latency, g.Rows[0])
+	}
+}
+
+// TestOverviewTellsRunsApart: by what ran, and where that is the same or nothing by where it is.
+func TestOverviewTellsRunsApart(t *testing.T) {
+	run := func(lock, name string) OverviewRun { return OverviewRun{Run: reports.Run{Lock: lock}, Name: name} }
+	in := OverviewInput{Runs: []OverviewRun{run("", "a/h1.jsonl"), run("", "a/h2.jsonl"), run("lua", "a/h3.jsonl"), run("lua", "b/h3.jsonl"), run("none", "b/h4.jsonl")}}
+	want := []string{"h1.jsonl", "h2.jsonl", "history, lock lua (a/h3.jsonl)", "history, lock lua (b/h3.jsonl)", "history, lock none"}
+	if got := in.titles(); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

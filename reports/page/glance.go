@@ -39,42 +39,94 @@ func glanceOf(rows []overviewRow, runs []OverviewRun) *glance {
 		return nil
 	}
 	g := glance{Label: fmt.Sprintf("%d runs, the fastest first: throughput, latency and sales", len(runs))}
-	fastest, latencies, kinds := 0.0, []float64{}, map[string]bool{}
+	fastest, latencies, of := 0.0, []float64{}, timedIn(runs)
 	for _, o := range runs {
 		fastest = max(fastest, o.Run.Throughput)
-		if l, ok := o.Run.Latency[o.Run.MainKind()]; ok {
+		if l := of.latency(&o.Run); l != nil {
 			latencies = append(latencies, max(l.Call.P50, 0.001), max(l.Call.P999, 0.001))
-			kinds[o.Run.MainKind()] = true
 		}
 		g.Sales = g.Sales || o.Run.Sold != nil
 	}
 	y := logScale(latencies)
 	g.Scale = fmt.Sprintf("from %s to %s ms, logarithmic", millisAxis(y.low), millisAxis(y.high))
-	g.Latency = "latency"
-	if len(kinds) == 1 {
-		for kind := range kinds {
-			g.Latency = "latency of " + kind
-		}
-	}
+	g.Latency = of.heading()
 	order := make([]int, len(runs))
 	for i := range order {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(runs[b].Run.Throughput, runs[a].Run.Throughput) })
 	for _, i := range order {
-		g.Rows = append(g.Rows, glanceRowOf(&rows[i], &runs[i].Run, fastest, y))
+		g.Rows = append(g.Rows, glanceRowOf(&rows[i], &runs[i].Run, fastest, y, of))
 	}
 	return &g
 }
 
-func glanceRowOf(row *overviewRow, r *reports.Run, fastest float64, y scale) glanceRow {
+// compared is what the latencies of several runs are of: the kind that tells most of each
+// where that is the same for all, else the requests, which are of all that a client waits for.
+// Where a run does not tell of requests, each is of a kind of its own, and says so.
+type compared struct {
+	kind     string
+	requests bool
+}
+
+func timedIn(runs []OverviewRun) (c compared) {
+	kinds := map[string]bool{}
+	c.requests = true
+	for i := range runs {
+		r := &runs[i].Run
+		if _, ok := r.Latency[r.MainKind()]; ok {
+			c.kind = r.MainKind()
+			kinds[c.kind] = true
+			c.requests = c.requests && r.Request != nil
+		}
+	}
+	if len(kinds) == 1 {
+		return compared{kind: c.kind}
+	}
+	return compared{requests: c.requests}
+}
+
+// latency is that of a run; nil if it has none.
+func (c compared) latency(r *reports.Run) *reports.Latency {
+	if c.requests {
+		return r.Request
+	}
+	if l, ok := r.Latency[r.MainKind()]; ok {
+		return &l
+	}
+	return nil
+}
+
+// heading says what all latencies are of.
+func (c compared) heading() string {
+	switch {
+	case c.requests:
+		return "latency of a request, the wait for a lock included"
+	case c.kind != "":
+		return "latency of " + c.kind
+	}
+	return "latency, of what is named"
+}
+
+// of names what the latency of a run is of.
+func (c compared) of(r *reports.Run) string {
+	if c.requests {
+		return "a request"
+	}
+	return r.MainKind()
+}
+
+func glanceRowOf(row *overviewRow, r *reports.Run, fastest float64, y scale, of compared) glanceRow {
 	g := glanceRow{Link: row.ID, Name: row.Title, Class: row.Class, Icon: row.Icon, Rate: row.Rate, RateW: percent(100 * r.Throughput / max(fastest, 1))}
 	g.Label = fmt.Sprintf("%s: %s, %s operations a second", row.Title, row.Verdict, row.Rate)
-	if l, ok := r.Latency[r.MainKind()]; ok {
+	if l := of.latency(r); l != nil {
 		from, to := 100*y.at(max(l.Call.P50, 0.001)), 100*y.at(max(l.Call.P999, 0.001))
 		g.From, g.Long, g.Middle = percent(from), percent(max(to-from, 0.5)), percent(100*y.at(max(l.Call.P99, 0.001)))
-		g.Latency = r.LatencySummary(r.MainKind())
-		g.Label += fmt.Sprintf("; p50 / p99 / p99.9 of %s %s ms", r.MainKind(), g.Latency)
+		g.Latency = l.Summary()
+		g.Label += fmt.Sprintf("; p50 / p99 / p99.9 of %s %s ms", of.of(r), g.Latency)
+		if of == (compared{}) {
+			g.Latency = r.MainKind() + " " + g.Latency
+		}
 	}
 	if r.Sold == nil || r.Stock == nil || *r.Stock <= 0 {
 		return g

@@ -3,6 +3,7 @@ package page
 import (
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 
 	"oversell/reports"
@@ -60,10 +61,11 @@ type overviewRow struct {
 }
 
 func (in OverviewInput) runs() (rows []overviewRow) {
+	titles := in.titles()
 	for i, o := range in.Runs {
 		r := o.Run
-		row := overviewRow{ID: fmt.Sprintf("run-%d", i+1), Name: o.Name, Page: o.Page, Title: r.Title(), Class: r.Verdict, Icon: icons[r.Verdict], Verdict: r.Verdict,
-			Sold: r.SoldOfStock(), Rate: reports.Thousands(int64(r.Throughput)), Main: r.MainKind(), Latency: r.LatencySummary(r.MainKind()), Broke: reports.Joined("; ", strings.Join(r.Broke(), ", "), reports.DeclaredNotSeen(r.NotSeen())), Without: r.Without(), Struck: r.FaultCounts()}
+		row := overviewRow{ID: fmt.Sprintf("run-%d", i+1), Name: o.Name, Page: o.Page, Title: titles[i], Class: r.Verdict, Icon: icons[r.Verdict], Verdict: r.Verdict,
+			Sold: r.SoldOfStock(), Rate: reports.Rate(r.Throughput), Main: r.MainKind(), Latency: r.LatencySummary(r.MainKind()), Broke: reports.Joined("; ", strings.Join(r.Broke(), ", "), reports.DeclaredNotSeen(r.NotSeen())), Without: r.Without(), Struck: r.FaultCounts()}
 		row.Surprise = r.Surprise()
 		if r.Verdict == reports.Pass {
 			row.Sentences = append(row.Sentences, upper(r.Seen())+strings.TrimPrefix(r.VersusDeclared(), ", as declared"))
@@ -80,6 +82,30 @@ func (in OverviewInput) runs() (rows []overviewRow) {
 		rows = append(rows, row)
 	}
 	return rows
+}
+
+// titles say what ran. Where several runs say the same, or nothing, they say where each is.
+func (in OverviewInput) titles() []string {
+	titles, same, bases := make([]string, len(in.Runs)), map[string]int{}, map[string]int{}
+	for _, o := range in.Runs {
+		same[o.Run.Title()]++
+		bases[filepath.Base(o.Name)]++
+	}
+	for i, o := range in.Runs {
+		titles[i] = o.Run.Title()
+		where := o.Name
+		if bases[filepath.Base(o.Name)] == 1 {
+			where = filepath.Base(o.Name)
+		}
+		switch {
+		case o.Name == "" || o.Run.Named() && same[titles[i]] == 1:
+		case o.Run.Named():
+			titles[i] += " (" + where + ")"
+		default:
+			titles[i] = where
+		}
+	}
+	return titles
 }
 
 func (in OverviewInput) searches() (rows []overviewRow) {

@@ -68,7 +68,12 @@ type runPage struct {
 }
 
 // fact is a line of the verdict.
-type fact struct{ Name, Text string }
+type fact struct {
+	Name, Text string
+	// Of is the beginning of the text that somebody named, such as in a script that is
+	// written from right to left: it keeps its own direction.
+	Of string
+}
 
 // propertyRow is a property in the table.
 type propertyRow struct {
@@ -108,17 +113,18 @@ func (in RunInput) page() (p runPage, err error) {
 // factsOf are the lines below the headline.
 func factsOf(r *reports.Run, h *history.Header, s story) (facts []fact) {
 	if broke := strings.Join(r.Broke(), ", "); s.cause != nil && !strings.Contains(headline(r, s), broke) {
-		facts = append(facts, fact{"Broken promises", broke})
+		facts = append(facts, fact{Name: "Broken promises", Text: broke})
 	}
 	clients := ""
 	if r.Clients > 0 {
 		clients = reports.Count(int64(r.Clients), "client")
 	}
 	ran := listOf(clients, reports.Count(int64(r.Operations), "operation")) + " in " + reports.Seconds(r.ElapsedMS)
-	if what := strings.TrimPrefix(r.Title()+serverOf(r), ", "); what != "" {
-		ran = what + ": " + ran
+	what := strings.TrimPrefix(r.Title()+serverOf(r), ", ")
+	if what != "" {
+		ran = ": " + ran
 	}
-	facts = append(facts, fact{"What ran", ran})
+	facts = append(facts, fact{Name: "What ran", Of: what, Text: ran})
 	var struck []string
 	for _, f := range r.Faults {
 		struck = append(struck, f.Name+", "+f.Story())
@@ -127,16 +133,16 @@ func factsOf(r *reports.Run, h *history.Header, s story) (facts []fact) {
 		struck = h.Faults // asked for, and how often they struck is not known
 	}
 	if len(struck) > 0 {
-		facts = append(facts, fact{"Faults", strings.Join(struck, "; ")})
+		facts = append(facts, fact{Name: "Faults", Text: strings.Join(struck, "; ")})
 	}
 	if r.Verdict == reports.Inconclusive && len(r.KnownToBreak) > 0 { // of a pass the headline says it
-		facts = append(facts, fact{"Not tried", "known to break under: " + reports.Conditions(r.KnownToBreak)})
+		facts = append(facts, fact{Name: "Not tried", Text: "known to break under: " + reports.Conditions(r.KnownToBreak)})
 	}
-	if r.Verdict != reports.Inconclusive && r.Expected != "" {
-		facts = append(facts, fact{"Expected", expectationOf(r)})
+	if r.Expected != "" {
+		facts = append(facts, fact{Name: "Expected", Text: expectationOf(r)})
 	}
 	if r.Verdict == reports.Pass && len(r.Broke()) > 0 {
-		facts = append(facts, fact{"Not promised, and not kept", strings.Join(r.Broke(), ", ")})
+		facts = append(facts, fact{Name: "Not promised, and not kept", Text: strings.Join(r.Broke(), ", ")})
 	}
 	return facts
 }
@@ -251,9 +257,11 @@ func numbersOf(r *reports.Run) (list []number) {
 		}
 	}
 	add("operations", reports.Thousands(int64(r.Operations)))
-	add("operations a second", reports.Thousands(int64(r.Throughput)))
+	add("operations a second", reports.Rate(r.Throughput))
 	add("time", reports.Seconds(r.ElapsedMS))
-	add("clients", reports.Thousands(int64(r.Clients)))
+	if r.Clients > 0 { // histories of other programs need not tell
+		add("clients", reports.Thousands(int64(r.Clients)))
+	}
 	if r.Acquired > 0 {
 		add("acquisitions", reports.Thousands(r.Acquired))
 	}
@@ -270,7 +278,9 @@ func numbersOf(r *reports.Run) (list []number) {
 	if r.Overruns > 0 || r.PromisesOf(variant.Lock) {
 		add("sections that outlived their lease", reports.Thousands(int64(r.Overruns)))
 	}
-	add("seed", strconv.FormatUint(r.Seed, 10))
+	if r.Engine != "" || r.Seed > 0 {
+		add("seed", strconv.FormatUint(r.Seed, 10))
+	}
 	return list
 }
 

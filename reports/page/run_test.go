@@ -224,7 +224,7 @@ func aComparison() reports.Comparison {
 
 func pagesForTest(*testing.T) map[string]func(io.Writer) error {
 	pages := map[string]func(io.Writer) error{}
-	for name, in := range map[string]RunInput{"seckill": takenOver(), "fault": frozen(), "queue": handedTwice(), "ids": givenTwice(), "servers": served()} {
+	for name, in := range map[string]RunInput{"seckill": takenOver(), "fault": frozen(), "queue": handedTwice(), "ids": givenTwice(), "servers": served(), "dispatch": dispatched()} {
 		pages[name] = func(w io.Writer) error { return Run(w, in) }
 	}
 	pages["comparison"] = func(w io.Writer) error { return Comparison(w, aComparison()) }
@@ -233,6 +233,7 @@ func pagesForTest(*testing.T) map[string]func(io.Writer) error {
 		for _, run := range []RunInput{takenOver(), frozen(), givenTwice()} {
 			in.Runs = append(in.Runs, OverviewRun{Run: run.Run, Name: "runs/" + run.Run.Scenario, Page: "01/report.html"})
 		}
+		in.Runs[1].Run.Lock = strings.Repeat("L", 300)
 		for _, e := range reportstest.Explorations() {
 			in.Explorations = append(in.Explorations, e)
 		}
@@ -645,6 +646,14 @@ func TestSoldOutIsExplained(t *testing.T) {
 	}
 	if got, _ := note(sale(20 * time.Microsecond)); got != "" {
 		t.Errorf("no jump is explained: %q", got)
+	}
+	on := sale(20 * ms) // the sale goes on: those who were told come again
+	for i := range 10 {
+		start := time.Duration(40+i) * ms
+		on.History.Ops = append(on.History.Ops, at(20+i, history.Acquire, start-20*ms, start, nil))
+	}
+	if got, _ := note(on); !strings.Contains(got, "10 of the 20 are of buyers who had been told before") || strings.Contains(got, "comes no more") || strings.Contains(got, "last attempts") {
+		t.Errorf("the note is untrue when buyers come again: %q", got)
 	}
 	open := takenOver()
 	if s := seriesOf(open.History, &open.Run); s.gone != nil {

@@ -23,7 +23,7 @@ type series struct {
 	rate      []point
 	p50, p99  []point
 	// sold is what buyers were told they had bought, less what they gave back, and
-	// left what they were last told is left.
+	// left what they were last told is left; empty if they were told nothing.
 	sold, left []point
 	// several: more than one product was sold, so that sold is a sum and the stock of
 	// one is no measure for it.
@@ -140,7 +140,9 @@ type stockOverTime struct {
 	sales, lefts []point
 	oversold     time.Duration
 	any, several bool
-	product      history.Value
+	// says: buyers were told how many are left.
+	says    bool
+	product history.Value
 	// returns are the refunds that are still to come.
 	returns []returned
 }
@@ -180,7 +182,7 @@ func (s *stockOverTime) add(op *history.Op) {
 		s.sold += op.Pieces()
 	}
 	if left, ok := op.Result.Num(); ok && left >= 0 {
-		s.told = left
+		s.told, s.says = left, true
 	}
 	if s.sold-s.back > s.stock && s.oversold == 0 {
 		s.oversold = op.Return
@@ -222,6 +224,9 @@ func (s *stockOverTime) ended(end time.Duration) (sold, left []point, oversold t
 		s.takeBack(end)
 		s.keep(min(s.next, end)) // what the last operations changed is seen where they did
 		s.keep(end)
+	}
+	if !s.says {
+		s.lefts = nil
 	}
 	return s.sales, s.lefts, s.oversold
 }
@@ -292,11 +297,12 @@ func (s *series) stockChart(r *reports.Run, x scale, when func(float64) string) 
 		return s.timed(c, lines, when, amount)
 	}
 	stock := float64(*r.Stock)
-	lines := []line{
-		{name: "sold", class: seriesClass(1), points: s.sold, steps: true},
-		{name: "left, as buyers were told", class: seriesClass(0), points: s.left, steps: true},
-		{name: "stock", class: seriesClass(3), points: []point{{0, stock}, {float64(s.end), stock}}},
+	lines := []line{{name: "sold", class: seriesClass(1), points: s.sold, steps: true}}
+	if len(s.left) > 0 {
+		lines = append(lines, line{name: "left, as buyers were told", class: seriesClass(0), points: s.left, steps: true})
 	}
+	told := lines
+	lines = append(lines, line{name: "stock", class: seriesClass(3), points: []point{{0, stock}, {float64(s.end), stock}}})
 	y := fromZero(max(highest(lines), 1))
 	c := newChart("Stock and sales", "pieces", lines, x, y, when, amount)
 	c.Label = fmt.Sprintf("Stock over time: %s sold of %s", amount(s.sold[len(s.sold)-1].Y), amount(stock))
@@ -307,7 +313,7 @@ func (s *series) stockChart(r *reports.Run, x scale, when func(float64) string) 
 		c.Bands = append(c.Bands, chartBand{percent(0), percent(100), 0, int((1 - y.at(stock)) * plotHeight), "beyond", "more than the stock"})
 		c.Keys = append(c.Keys, key{"beyond", "more than the stock"})
 	}
-	c = s.timed(c, lines[:2], when, amount)
+	c = s.timed(c, told, when, amount)
 	for i := range c.Rows { // the stock is the same in all of them
 		c.Rows[i] = append(c.Rows[i], amount(stock))
 	}
@@ -342,9 +348,13 @@ func highest(lines []line) (most float64) {
 	return most
 }
 
-// amount writes a number of things, with a digit behind the point if it is small.
+// amount writes a number of things, with a digit behind the point if it is small, and two
+// that say something if it is below one.
 func amount(v float64) string {
-	if v != math.Trunc(v) && v < 10 {
+	switch {
+	case v != math.Trunc(v) && v < 1:
+		return powers.Replace(strconv.FormatFloat(v, 'g', 2, 64))
+	case v != math.Trunc(v) && v < 10:
 		return strconv.FormatFloat(v, 'f', 1, 64)
 	}
 	return reports.Thousands(int64(math.Round(v)))

@@ -9,8 +9,8 @@ import (
 	"oversell/reports"
 )
 
-// soldOut is the moment from which on a sale had nothing left. Buyers then stop coming,
-// which changes who is measured.
+// soldOut is the moment from which on a sale had nothing left. Buyers then stop coming
+// as a rule, which changes who is measured.
 type soldOut struct {
 	at   time.Duration
 	kind history.Kind
@@ -20,6 +20,9 @@ type soldOut struct {
 	// again is how many of those before were of the client that had ended the last one,
 	// too.
 	again int
+	// back is how many of those after were of clients that had been told by then that
+	// nothing was left.
+	back int
 }
 
 // enough is how many operations a median needs on either side, and jump by how much it
@@ -37,10 +40,9 @@ func soldOutIn(h *history.History, kind history.Kind) *soldOut {
 		return nil
 	}
 	s := soldOut{at: at, kind: kind}
-	refused, last := false, int32(-1)
+	told, last := map[int32]bool{}, int32(-1)
 	for i := range h.Ops {
 		op := &h.Ops[i]
-		refused = refused || op.Kind == history.Buy && op.Reason == history.SoldOut && op.Return > at
 		switch {
 		case op.Kind != kind || op.Reason == history.Stopped:
 		case op.Return <= at:
@@ -51,9 +53,15 @@ func soldOutIn(h *history.History, kind history.Kind) *soldOut {
 			s.before = append(s.before, op.Return-op.Call)
 		default:
 			s.after = append(s.after, op.Return-op.Call)
+			if told[op.Client] {
+				s.back++
+			}
+		}
+		if op.Kind == history.Buy && op.Reason == history.SoldOut && op.Return > at {
+			told[op.Client] = true
 		}
 	}
-	if !refused {
+	if len(told) == 0 {
 		return nil
 	}
 	slices.Sort(s.before)
@@ -66,11 +74,27 @@ func (s *soldOut) marked(c chart, end time.Duration) chart {
 	if s == nil {
 		return c
 	}
-	y := 2 // the mark's words stand below it
-	if len(c.Marks) > 0 && c.Marks[0].Y < plotHeight/2 {
-		y = plotHeight - 4 // and here above it, away from those of the other mark
+	share, text := 100*float64(s.at)/float64(end), "sold out at "+moment(s.at)
+	best := -1
+	for y := 2; y < plotHeight; y += 22 { // the mark's words are within that much of it
+		m := moments(share, y, "note", text)
+		top := float64(y + m.Pill.Y)
+		bottom := top + float64(m.Pill.H)
+		if bottom > plotHeight || slices.ContainsFunc(c.Marks, func(o chartMark) bool {
+			return float64(o.Y+o.Pill.Y) < bottom+4 && float64(o.Y+o.Pill.Y+o.Pill.H) > top-4
+		}) {
+			continue
+		}
+		if best < 0 {
+			best = y
+		}
+		left := share + 100*float64(m.Pill.X)/smallChart
+		if !c.covers(left, left+100*float64(m.Pill.W)/smallChart, top-2, bottom+2) {
+			best = y
+			break
+		}
 	}
-	c.Marks = append(c.Marks, moments(100*float64(s.at)/float64(end), y, "note", "sold out at "+moment(s.at)))
+	c.Marks = append(c.Marks, moments(share, max(best, 2), "note", text))
 	return c
 }
 
@@ -85,6 +109,8 @@ func (s *soldOut) note() string {
 	}
 	why := "From then on each buyer is told that nothing is left and comes no more"
 	switch again := float64(s.again) / float64(len(s.before)); {
+	case s.back > 0:
+		why = fmt.Sprintf("From then on each buyer is told that nothing is left, and buyers come again all the same: %s of the %s are of buyers who had been told before.", reports.Thousands(int64(s.back)), reports.Thousands(int64(len(s.after))))
 	case after < before:
 		why += ", so that fewer and fewer compete."
 	case again > 0.5:

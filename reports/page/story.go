@@ -3,6 +3,7 @@ package page
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -21,6 +22,9 @@ type story struct {
 	// ops are the witness, with the grants, releases and purchases of the same
 	// sessions and the faults that struck their clients.
 	ops []history.Op
+	// about is when the promise was broken, and why says so of the time round it.
+	about time.Duration
+	why   string
 }
 
 // storyLength bounds the operations of a story: more than that nobody reads.
@@ -75,7 +79,13 @@ func storyOf(h *history.History, r *reports.Run) (s story) {
 		return s
 	}
 	sessions := sessionsOf(s.cause.Witness)
+	told := heldBy(h, sessions)
 	witness := slices.Clone(s.cause.Witness)
+	s.about, s.why = decisive(s.cause), "the time round the first violation"
+	if beside := besideGap(h, s.cause); len(beside) > 0 {
+		witness, s.why = beside, "the time round the first gap, which is known only at the end"
+		s.about = beside[0].Return
+	}
 	if s.effect != s.cause && within(sessionsOf(s.effect.Witness), sessions) {
 		witness = append(witness, s.effect.Witness...)
 	}
@@ -83,7 +93,7 @@ func storyOf(h *history.History, r *reports.Run) (s story) {
 	from, to := history.Forever, time.Duration(0)
 	for _, op := range witness {
 		seen[keyOf(op)] = true
-		from, to = min(from, startOf(op)), max(to, op.Return)
+		from, to = min(from, tried(&h.Header, op)), max(to, op.Return)
 	}
 	meddles := meddling(s.cause)
 	var related, faults []history.Op
@@ -97,7 +107,7 @@ func storyOf(h *history.History, r *reports.Run) (s story) {
 			if op.Call < to && faultEnd(*op) > from && strikes(op, witness) {
 				faults = append(faults, *op)
 			}
-		case inSection(op) && (sessions[session(op)] || meddles(op)):
+		case inSection(op) && (told.have(op) || meddles(op)):
 			related = append(related, *op)
 		}
 	}
@@ -131,6 +141,51 @@ func meddling(cause *reports.Property) func(*history.Op) bool {
 	}
 }
 
+// besideGap are the operations round the first number that nobody was given: those that were
+// given the numbers beside it, and those at that time that had no answer. That it is missing
+// the history shows only at its end, where the witness is. None if the promise is another.
+func besideGap(h *history.History, cause *reports.Property) (ops []history.Op) {
+	if cause.Name != variant.NoGaps {
+		return nil
+	}
+	key := cause.Witness[0].Key
+	given := func(op *history.Op) (int64, bool) {
+		n, is := op.Result.Num()
+		return n, is && n > 0 && op.Kind == history.NextID && op.Outcome == history.OK && op.Key == key
+	}
+	var numbers []int64
+	for i := range h.Ops {
+		if n, ok := given(&h.Ops[i]); ok {
+			numbers = append(numbers, n)
+		}
+	}
+	slices.Sort(numbers)
+	before, after := int64(0), int64(0)
+	for _, n := range numbers {
+		if n > before+1 {
+			after = n
+			break
+		}
+		before = n
+	}
+	from, to := history.Forever, time.Duration(0)
+	beside := map[int64]bool{before: true, after: true}
+	for i := range h.Ops {
+		op := &h.Ops[i]
+		if n, ok := given(op); ok && beside[n] {
+			delete(beside, n) // the first that was given it
+			ops, from, to = append(ops, *op), min(from, op.Call), max(to, op.Return)
+		}
+	}
+	for i := range h.Ops {
+		op := &h.Ops[i]
+		if op.Kind == history.NextID && op.Outcome == history.Unknown && op.Key == key && op.Call < to && op.Return > from && len(ops) < storyLength {
+			ops = append(ops, *op)
+		}
+	}
+	return ops
+}
+
 // holder is a session of a client.
 type holder struct {
 	client  int32
@@ -149,7 +204,7 @@ func inSection(op *history.Op) bool {
 // session is the acquisition to which an operation belongs; its zero value is none.
 func session(op *history.Op) holder {
 	n := op.Session
-	if op.Kind == history.Acquire || op.Kind == history.Extend || op.Kind == history.Release {
+	if lockKind(op.Kind) {
 		n = op.Arg
 	}
 	return holder{op.Client, n}
@@ -163,6 +218,37 @@ func sessionsOf(ops []history.Op) map[holder]bool {
 		}
 	}
 	return all
+}
+
+// sections are sessions under all the numbers that their clients had: one that had no answer
+// goes on under a new number, and gives back under that what it was granted under the old one.
+type sections struct {
+	holders map[holder]bool
+	grants  map[inHand]bool
+}
+
+// heldBy finds those of these sessions. What is said of a lock names it and its session,
+// whoever says it; a purchase names the session only, which may be that of another lock, too.
+func heldBy(h *history.History, sessions map[holder]bool) sections {
+	s := sections{maps.Clone(sessions), map[inHand]bool{}}
+	if len(sessions) == 0 {
+		return s
+	}
+	for i := range h.Ops {
+		if op := &h.Ops[i]; lockKind(op.Kind) && s.have(op) {
+			s.holders[session(op)], s.grants[lockInHand(op)] = true, true
+		}
+	}
+	return s
+}
+
+func (s sections) have(op *history.Op) bool {
+	return s.holders[session(op)] || lockKind(op.Kind) && s.grants[lockInHand(op)]
+}
+
+// lockKind tells whether operations of this kind are about a lock that somebody holds.
+func lockKind(kind history.Kind) bool {
+	return kind == history.Acquire || kind == history.Extend || kind == history.Release
 }
 
 // within tells whether a has something, and b all of it.
@@ -213,8 +299,14 @@ func spells(ops []history.Op, end time.Duration) (all []spell) {
 			continue
 		}
 		switch all[i].from = min(all[i].from, x.from); op.Kind {
-		case history.Release, history.Ack, history.Submit:
+		case history.Ack, history.Submit:
 			all[i].to = op.Return
+		case history.Release: // perhaps under a new number
+			for other, j := range at {
+				if other.session == m.session {
+					all[j].to = op.Return
+				}
+			}
 		default:
 			all[i].to = max(all[i].to, x.to)
 		}
@@ -222,10 +314,15 @@ func spells(ops []history.Op, end time.Duration) (all []spell) {
 	return all
 }
 
+// atEnd tells whether the story rests on nothing but what the servers held at the end.
+func (s story) atEnd() bool {
+	return len(s.ops) > 0 && !slices.ContainsFunc(s.ops, func(op history.Op) bool { return op.Kind != history.ReadState })
+}
+
 // deeds are the story's operations without the faults, which may go on for long after
-// it; with them if there is nothing else.
+// it, and what was read at the end; with them if there is nothing else.
 func (s story) deeds() []history.Op {
-	ops := slices.DeleteFunc(slices.Clone(s.ops), func(op history.Op) bool { return op.Kind == history.Fault })
+	ops := slices.DeleteFunc(slices.Clone(s.ops), func(op history.Op) bool { return op.Kind == history.Fault || op.Kind == history.ReadState })
 	if len(ops) == 0 {
 		return s.ops
 	}
@@ -238,13 +335,27 @@ func strikes(fault *history.Op, ops []history.Op) bool {
 }
 
 // startOf is when an operation began to matter: what is granted from the answer on,
-// everything else from the call.
+// everything else from the call, and so what had no answer or was refused.
 func startOf(op history.Op) time.Duration {
-	switch op.Kind {
-	case history.Acquire, history.Pop, history.Take, history.NextID, history.Join:
-		return op.Return
+	if op.Outcome == history.OK {
+		switch op.Kind {
+		case history.Acquire, history.Pop, history.Take, history.NextID, history.Join:
+			return op.Return
+		}
 	}
 	return op.Call
+}
+
+// tried is from when on a fault may have changed what an operation came to. A lock is waited
+// for, perhaps for long, and the attempt that got it began when its lease did.
+func tried(h *history.Header, op history.Op) time.Duration {
+	switch {
+	case op.Kind != history.Acquire || op.Outcome != history.OK:
+		return op.Call
+	case h.TTL > 0 && op.Until > 0:
+		return min(max(op.Call, op.Until-h.TTL), op.Return)
+	}
+	return op.Return
 }
 
 // narrated is a step of the story.

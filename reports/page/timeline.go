@@ -33,6 +33,8 @@ type timeline struct {
 	Badges   []sign
 	// Others says what is not shown; empty if nothing is left out.
 	Others string
+	// Numbers explains the numbers of clients; empty if they need it not.
+	Numbers string
 	// Has are the things that occur, for the legend.
 	Has map[string]bool
 }
@@ -101,6 +103,8 @@ type sketch struct {
 	run    *reports.Run
 	lane   map[int32]int
 	story  story
+	// row is the height of a second row of things in hand; 0: one row has all.
+	row int
 }
 
 // drawScene draws what happened in a window.
@@ -111,10 +115,13 @@ func drawScene(sc scene, s story, header *history.Header, r *reports.Run) *timel
 	d := &sketch{scene: sc, header: header, run: r, lane: map[int32]int{}, story: s}
 	d.From, d.To, d.Why = int64(sc.from), int64(sc.to), sc.why
 	d.Has = map[string]bool{}
-	d.Height = laneTop + laneHeight*len(sc.clients) + 4
+	if twoKinds(sc.stays) {
+		d.row = holdHeight + 1
+	}
+	d.Height = laneTop + d.laneHeight()*len(sc.clients) + 4
 	for i, c := range sc.clients {
 		d.lane[c] = i
-		d.Lanes = append(d.Lanes, laneName{laneTop + i*laneHeight, strconv.Itoa(int(c)), d.class(c)})
+		d.Lanes = append(d.Lanes, laneName{laneTop + i*d.laneHeight(), strconv.Itoa(int(c)), d.class(c)})
 	}
 	d.Ticks = timeTicks(sc.from, sc.to)
 	d.serverFaults()
@@ -122,7 +129,7 @@ func drawScene(sc scene, s story, header *history.Header, r *reports.Run) *timel
 	d.holdings()
 	d.operations()
 	d.badges()
-	d.Others = d.leftOut()
+	d.Others, d.Numbers = d.leftOut(), d.numbers(header)
 	d.Label = fmt.Sprintf("Timeline from %s to %s: %s, %s", moment(sc.from), moment(sc.to), reports.Count(int64(len(d.Lanes)), "client"), reports.Count(int64(len(d.Marks)+len(d.Bars)), "operation"))
 	return &d.timeline
 }
@@ -192,7 +199,15 @@ func (d *sketch) place(from, to time.Duration) (x, w string) {
 	return percent(a), percent(max(b-a, 0.0005))
 }
 
-func (d *sketch) top(client int32) int { return laneTop + d.lane[client]*laneHeight }
+func (d *sketch) top(client int32) int { return laneTop + d.lane[client]*d.laneHeight() }
+
+func (d *sketch) laneHeight() int { return laneHeight + d.row }
+
+// twoKinds tells whether clients have locks and tasks, which then have a row each.
+func twoKinds(stays []stay) bool {
+	locks := func(s stay) bool { return s.by.Kind == history.Acquire }
+	return slices.ContainsFunc(stays, locks) && slices.ContainsFunc(stays, func(s stay) bool { return !locks(s) })
+}
 
 // serverFaults are bands across all lanes.
 func (d *sketch) serverFaults() {
@@ -218,11 +233,18 @@ func (d *sketch) clientFaults() {
 		if op.Result == (history.Value{}) {
 			name = op.Arg.String()
 		}
-		top := d.top(op.Client)
-		d.Faults = append(d.Faults, strip{X: x, W: w, Y: top + 2, H: laneHeight - 4, Lane: d.lane[op.Client], Class: "fault", Text: name, TextY: opTop + 10, Label: sentence(op)})
-		d.Has["fault"] = true
+		top, class, seen := d.top(op.Client), "fault", "fault"
+		if d.share(faultEnd(op))-d.share(op.Call) < leastFault {
+			class, seen = "fault short", "short"
+		}
+		d.Faults = append(d.Faults, strip{X: x, W: w, Y: top + 2, H: d.laneHeight() - 4, Lane: d.lane[op.Client], Class: class, Text: name, TextY: d.row + opTop + 10, Label: sentence(op)})
+		d.Has[seen] = true
 	}
 }
+
+// leastFault is the part of the window, in per cent, below which a fault is drawn as wide as a
+// moment can be seen.
+const leastFault = 1
 
 // exclusive tells whether two clients must never have the same thing at once, and
 // were seen to have it. Where the checkers saw nothing wrong there was a reason for
@@ -284,7 +306,11 @@ func (d *sketch) nearest(all []clash) []clash {
 func (d *sketch) hold(s *stay, clashes []clash) {
 	top := d.top(s.client)
 	x, w := d.place(s.from, s.to)
-	b := strip{X: x, W: w, Y: top + holdTop, H: holdHeight, Lane: d.lane[s.client], Class: "hold " + d.class(s.client), Text: tag(s.by), TextY: 13, Label: s.sentence()}
+	class := "hold "
+	if s.by.Kind != history.Acquire {
+		top, class = top+d.row, "hold task "
+	}
+	b := strip{X: x, W: w, Y: top + holdTop, H: holdHeight, Lane: d.lane[s.client], Class: class + d.class(s.client), Text: tag(s.by), TextY: 13, Label: s.sentence()}
 	if s.to <= s.from {
 		return // it is told as a mark
 	}
@@ -323,19 +349,25 @@ func (s *stay) sentence() string {
 	if s.from > s.by.Return {
 		t += "it had it again from " + moment(s.from) + "; "
 	}
+	it := "it"
+	if s.end.Client != s.client {
+		it = who(s.end)
+	}
 	switch {
+	case s.end.Kind == history.Release && s.end.Outcome == history.Unknown:
+		return t + it + " wanted to give it back at " + moment(s.to) + " and had no answer"
 	case s.end.Kind == history.Extend && s.end.Outcome == history.Refused:
-		return t + "at " + moment(s.end.Return) + " it was told that it was no longer its own"
+		return t + "at " + moment(s.end.Return) + " " + it + " was told that it was no longer its own"
 	case s.end.Kind == history.Extend:
 		return t + "the lease ended at " + moment(s.until) + ", and was prolonged only at " + moment(s.end.Return)
 	case s.end.Kind == history.NoKind:
 		return t + "it never gave it back"
 	case s.end.Kind == history.Effect || s.end.Kind == history.Ack:
-		return t + "it was done with it at " + moment(s.to)
+		return t + it + " was done with it at " + moment(s.to)
 	case s.until > 0 && s.until < s.to:
-		return t + "it gave it back only at " + moment(s.to) + ", " + moment(s.to-s.until) + " after the end of its lease"
+		return t + it + " gave it back only at " + moment(s.to) + ", " + moment(s.to-s.until) + " after the end of its lease"
 	}
-	return t + "it gave it back at " + moment(s.to)
+	return t + it + " gave it back at " + moment(s.to)
 }
 
 // clash is a time in which more than one client had the same thing.
@@ -433,17 +465,17 @@ func (d *sketch) operations() {
 	slices.SortStableFunc(ops, func(a, b history.Op) int { return cmp.Compare(b.Return-b.Call, a.Return-a.Call) }) // what is within another is drawn upon it
 	for _, op := range ops {
 		x, w := d.place(op.Call, op.Return)
-		m := mark{X: x, W: w, Lane: d.lane[op.Client], Label: sentence(op), Y: d.top(op.Client) + opTop, H: opHeight, TextY: 11}
+		m := mark{X: x, W: w, Lane: d.lane[op.Client], Label: sentence(op), Y: d.top(op.Client) + d.row + opTop, H: opHeight, TextY: 11}
 		m.Class, m.Text = op.Outcome.String(), tag(op)
 		switch {
 		case op.Kind == history.Acquire || op.Kind == history.Take:
-			m.Class, m.Y, m.H, m.Text = "wait "+m.Class, d.top(op.Client)+waitTop, 5, ""
+			m.Class, m.Y, m.H, m.Text = "wait "+m.Class, d.top(op.Client)+d.row+waitTop, 5, ""
 			d.Has["wait"] = d.Has["wait"] || op.Outcome == history.OK
 		case op.Kind == history.Release || op.Kind == history.Extend || op.Kind == history.Submit || op.Kind == history.Ack:
 			m.Class = "minor " + m.Class
 			d.Has["minor"] = true
 		case op.Outcome != history.OK: // tries in vain are thin
-			m.Class, m.Y, m.H, m.Text = "wait "+m.Class, d.top(op.Client)+waitTop, 5, ""
+			m.Class, m.Y, m.H, m.Text = "wait "+m.Class, d.top(op.Client)+d.row+waitTop, 5, ""
 		default:
 			m.Class = "work " + m.Class
 			d.Has["work"] = true
@@ -466,9 +498,13 @@ func (d *sketch) badges() {
 	for i, op := range d.story.ops {
 		lane, shown := d.lane[op.Client]
 		if at := startOf(op); shown && at >= d.scene.from && at <= d.scene.to {
-			y := laneTop + lane*laneHeight + holdTop + 6
-			if op.Kind != history.Acquire && op.Kind != history.Take && op.Kind != history.Pop && op.Kind != history.Fault {
-				y = laneTop + lane*laneHeight + opTop + 7
+			y := laneTop + lane*d.laneHeight() + holdTop + 6
+			switch op.Kind {
+			case history.Acquire, history.Fault:
+			case history.Take, history.Pop:
+				y += d.row
+			default:
+				y += d.row + opTop - holdTop + 1
 			}
 			b := sign{X: percent(d.share(at)), Y: y, Text: strconv.Itoa(i + 1), Label: d.class(op.Client)}
 			place := d.share(at) * smallPlot / 100

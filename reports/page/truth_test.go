@@ -247,8 +247,142 @@ func TestRunFacts(t *testing.T) {
 			t.Errorf("%s has %q", text, bad)
 		}
 	}
+	r.Verdict, r.Why = reports.Inconclusive, "too little happened"
+	if text := fmt.Sprint(factsOf(&r, &h, story{})); !strings.Contains(text, "Expected violated; declared, not seen: mutual-exclusion") {
+		t.Errorf("of a run that decided nothing: %s", text)
+	}
 	one := at(1, history.Buy, ms, 2*ms, func(op *history.Op) { op.Result = history.Int(1) })
 	if s := sentence(one); !strings.Contains(s, "that 1 is left") {
 		t.Error(s)
+	}
+}
+
+// dispatched is a user who takes a task under a lock, and submits it under a new number. A
+// fault of a moment strikes meanwhile.
+func dispatched() RunInput {
+	h := promising("dispatch", exclusion, history.Promise{Of: variant.Dispatch, Property: variant.OneHolderPerTask})
+	h.Lock, h.Dispatch, h.Engine, h.Faults = "lua-release", "dispatch-locked", "goroutine", []string{"drop-reply 2%"}
+	session := func(op *history.Op) { op.Arg = history.Int(1) }
+	return recording(h, at(1, history.Acquire, 1*ms, 2*ms, session),
+		at(1, history.Take, 2*ms, 3*ms, func(op *history.Op) { op.Result, op.Session = history.Int(5), history.Int(1) }),
+		history.Op{Client: 1, Kind: history.Fault, Key: history.Text("drop-reply 2%"), Arg: history.Text("drop-reply"), Outcome: history.OK, Call: 4 * ms, Return: 4 * ms},
+		at(8, history.Submit, 5*ms, 6*ms, func(op *history.Op) { op.Arg, op.Session = history.Int(5), history.Int(1) }),
+		at(8, history.Release, 7*ms, 8*ms, session)).judged(reports.Pass)
+}
+
+// TestLocksAndTasksHaveRows: who has a lock and a task under it is drawn in two rows, so that
+// the end of each is seen.
+func TestLocksAndTasksHaveRows(t *testing.T) {
+	in := dispatched()
+	tl := drawn(in)
+	if len(tl.Bars) != 2 || tl.Bars[0].Y+tl.Bars[0].H > tl.Bars[1].Y || tl.Bars[0].Class == tl.Bars[1].Class {
+		t.Errorf("bars %+v", tl.Bars)
+	}
+	for _, m := range tl.Marks {
+		if m.Y < tl.Bars[1].Y+tl.Bars[1].H {
+			t.Errorf("%s is drawn at %d, upon the task", m.Label, m.Y)
+		}
+	}
+}
+
+// TestWhatIsNotKnownIsLeftOut: the histories of other programs need to tell neither clients
+// nor a seed, and a shop need not tell how much is left.
+func TestWhatIsNotKnownIsLeftOut(t *testing.T) {
+	h := history.Header{Schema: history.Schema, Stock: 1, Sale: "shop", Promises: []history.Promise{{Of: variant.Sale, Property: variant.NoOversell}}}
+	untold := func(op *history.Op) { op.Result = history.Int(-1) }
+	in := recording(h, at(1, history.Buy, 0, ms, untold), at(2, history.Buy, ms/2, 2*ms, untold)).judged(reports.Violated)
+	for _, n := range numbersOf(&in.Run) {
+		if n.Name == "clients" || n.Name == "seed" {
+			t.Errorf("%s: %s, of a history that does not tell", n.Name, n.Value)
+		}
+	}
+	s := seriesOf(in.History, &in.Run)
+	if c := s.charts(&in.Run)[0]; len(c.Curves) != 2 || c.Curves[1].Name != "stock" || len(c.Rows[0]) != 3 {
+		t.Errorf("curves %+v, rows %v; want what is sold and the stock", c.Curves, c.Rows[:1])
+	}
+	in.Run.Clients, in.Run.Engine = 2, "goroutine"
+	known := 0
+	for _, n := range numbersOf(&in.Run) {
+		if n.Name == "clients" || n.Name == "seed" {
+			known++
+		}
+	}
+	if known != 2 {
+		t.Errorf("%d of clients and seed are told", known)
+	}
+}
+
+// TestNumbersFitBesideCharts: whatever their size, and none is shown as zero that is not.
+func TestNumbersFitBesideCharts(t *testing.T) {
+	for v, want := range map[float64]string{0: "0", 0.25: "0.25", 2.5: "2.5", 0.00002: "2e-5", 150_000: "150,000", 1e6: "1e6", 1.5e9: "1.5e9"} {
+		if got := brief(v, amount(v)); got != want {
+			t.Errorf("%v is %q, want %q", v, got, want)
+		}
+	}
+}
+
+// TestSoldOutCoversNoCurve: its words stand where no curve is.
+func TestSoldOutCoversNoCurve(t *testing.T) {
+	flat := func(y float64) line { return line{points: []point{{0, y}, {100, y}}} }
+	x, y := scale{0, 100, false}, scale{0, 100, false}
+	for _, lines := range [][]line{{flat(95)}, {flat(95), flat(80)}, {flat(95), flat(60), flat(20)}, {{points: []point{{0, 0}, {100, 100}}}}} {
+		c := newChart("", "", lines, x, y, amount, amount)
+		c = (&soldOut{at: 60}).marked(c, 100)
+		m := c.Marks[0]
+		top := float64(m.Y + m.Pill.Y)
+		if left := 60 + 100*float64(m.Pill.X)/smallChart; c.covers(left, left+100*float64(m.Pill.W)/smallChart, top, top+18) || top < 0 || top+18 > plotHeight {
+			t.Errorf("the words at %v to %v cover one of %v", top, top+18, lines)
+		}
+	}
+}
+
+// TestNamesKeepTheirDirection: a name that is written from right to left does not turn what
+// follows it.
+func TestNamesKeepTheirDirection(t *testing.T) {
+	in := takenOver()
+	in.Run.Lock, in.Run.Sale, in.Run.ServerVersion, in.Run.Target, in.Run.Topology = "שלום", "", "", "", ""
+	if page := written(t, in); !strings.Contains(page, "<bdi>seckill, lock שלום</bdi>: 40 clients") {
+		t.Error("the name is not isolated")
+	}
+}
+
+// TestStoryOfAGap: it tells who was given the numbers beside the first one that is missing, and
+// who had no answer then, though the witness is at the end of the run.
+func TestStoryOfAGap(t *testing.T) {
+	var ops []history.Op
+	for i := range int64(100) {
+		if n := i + 1; n != 40 && n != 70 {
+			ops = append(ops, at(int(i%3), history.NextID, time.Duration(i)*ms, time.Duration(i+1)*ms, func(op *history.Op) { op.Result = history.Int(n) }))
+		}
+	}
+	unknown := func(op *history.Op) { op.Outcome = history.Unknown }
+	lost := at(7, history.NextID, 39*ms, 41*ms, unknown)
+	late := at(8, history.NextID, 90*ms, 95*ms, unknown)
+	other := at(9, history.NextID, 39*ms, 39*ms+ms/2, func(op *history.Op) { op.Key, op.Result = history.Text("other"), history.Int(40) })
+	top := ops[len(ops)-1]
+	in := recording(promising("ids", history.Promise{Of: variant.IDs, Property: variant.NoGaps}), append(ops, lost, late, other)...).judged(reports.Violated, broken(variant.IDs, variant.NoGaps, "nobody was given 40, 70", top))
+	s := storyOf(in.History, &in.Run)
+	if len(s.ops) != 3 || s.ops[0].Result != history.Int(39) || s.ops[1] != lost || s.ops[2].Result != history.Int(41) {
+		t.Errorf("the story is\n%v", s.ops)
+	}
+	if w := windowOf(in.History, s); w.from > 39*ms || w.to < 41*ms || w.to > 60*ms || w.about > w.to || !strings.Contains(w.why, "gap") {
+		t.Errorf("the window is %+v", w)
+	}
+}
+
+// TestKnownOnlyAtTheEnd: where a violation is known from the last readings alone, the timeline
+// shows the clients at work, and not who read.
+func TestKnownOnlyAtTheEnd(t *testing.T) {
+	h := promising("seckill", history.Promise{Of: variant.Sale, Property: variant.NoUndersell})
+	h.Sale, h.Stock = "plain", 5
+	left := at(9, history.ReadState, 900*ms, 901*ms, func(op *history.Op) { op.Arg, op.Result = history.Text("left"), history.Int(1) })
+	bought := at(1, history.Buy, 1*ms, 2*ms, nil)
+	in := recording(h, bought, at(2, history.Buy, 3*ms, 4*ms, nil), left).judged(reports.Violated, broken(variant.Sale, variant.NoUndersell, "2 pieces vanished", left))
+	if tl := drawn(in); len(tl.Marks) != 2 || tl.Lanes[0].Name == "9" || !strings.Contains(tl.Why, "only from the end") {
+		t.Errorf("%q, lanes %v, marks %v", tl.Why, tl.Lanes, tl.Marks)
+	}
+	in.Run.Properties[0].Witness = []history.Op{bought, left}
+	if tl := drawn(in); tl.To > int64(10*ms) || strings.Contains(tl.Why, "end") {
+		t.Errorf("%q, to %v", tl.Why, time.Duration(tl.To))
 	}
 }

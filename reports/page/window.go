@@ -2,7 +2,9 @@ package page
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"oversell/history"
@@ -31,6 +33,9 @@ const (
 // fault, else where the most hands change.
 func windowOf(h *history.History, s story) window {
 	w := momentOf(h, s)
+	if s.atEnd() {
+		w.why += "; what broke is known only from the end"
+	}
 	if end := endOf(h); end > w.from {
 		w.to = min(w.to, end) // there is nothing after it
 	}
@@ -39,9 +44,9 @@ func windowOf(h *history.History, s story) window {
 
 func momentOf(h *history.History, s story) window {
 	switch fault := firstFault(h); {
-	case len(s.ops) > 0:
+	case len(s.ops) > 0 && !s.atEnd():
 		w := spanned(s.deeds())
-		w.about, w.why = decisive(s.cause), "the time round the first violation"
+		w.about, w.why = min(max(s.about, w.from), w.to), s.why
 		return w
 	case fault != nil:
 		w := spanned([]history.Op{*fault})
@@ -93,7 +98,7 @@ func spanned(ops []history.Op) window {
 	w := window{from: history.Forever, first: -1}
 	for _, op := range ops {
 		start := op.Call
-		if op.Kind == history.Acquire || op.Kind == history.Take { // the wait for one may be long
+		if op.Outcome == history.OK && (op.Kind == history.Acquire || op.Kind == history.Take) { // the wait for one may be long
 			start = op.Return
 		}
 		w.from, w.to = min(w.from, start), max(w.to, op.Return)
@@ -172,30 +177,6 @@ func mainHandOver(h *history.History) history.Kind {
 	return history.Acquire
 }
 
-// stay is a time in which a client has something in its hands: a lock, a task.
-type stay struct {
-	client int32
-	key    history.Value
-	// what is the kind of the operation that began it.
-	by       history.Op
-	from, to time.Duration
-	// until is the end of the lease; 0: there is none.
-	until time.Duration
-	// end is the operation that ended it; of kind NoKind if none did.
-	end history.Op
-	// enqueued is, of a task, how often it may have been enqueued until it was taken: so
-	// often may it be handed out.
-	enqueued int
-}
-
-// core is the part of a stay in which it was promised to be alone.
-func (s *stay) core() (from, to time.Duration) {
-	if s.until > 0 {
-		return s.from, min(s.to, s.until)
-	}
-	return s.from, s.to
-}
-
 // scene is what happened in a window.
 type scene struct {
 	window
@@ -204,6 +185,10 @@ type scene struct {
 	// others is how many more clients were at work, waiting how many more only asked and
 	// waited, and left how many operations of the clients shown are left out.
 	others, waiting, left int
+	// highest is the highest number of a client in the window, and again whether one of
+	// them is that of a client that sends orders again.
+	highest int32
+	again   bool
 	// unmarked is how many clashes are not marked.
 	unmarked int
 	ops      []history.Op
@@ -226,6 +211,7 @@ func sceneOf(h *history.History, s story, w window) scene {
 	for i := range stays {
 		part.add(stays[i].client, role{holds, sc.far(stays[i].core()), stays[i].from})
 	}
+	sc.number(&h.Header, part)
 	sc.choose(s, part)
 	lane := map[int32]bool{}
 	for _, c := range sc.clients {
@@ -348,12 +334,46 @@ func (c cast) add(client int32, r role) {
 	}
 }
 
+// number notes which numbers are not those of the clients that a run began with.
+func (sc *scene) number(h *history.Header, part cast) {
+	clients := int32(h.Clients)
+	for c := range part {
+		sc.highest = max(sc.highest, c)
+		sc.again = sc.again || sentAgain(h) && c >= clients && c < 2*clients
+	}
+}
+
+// sentAgain tells whether each client of a run has another beside it, which sends some of
+// its orders a second time at once.
+func sentAgain(h *history.Header) bool {
+	return h.Resend > 0 && h.Refund == 0 && h.Has(variant.Sale) && !h.Has(variant.Queue)
+}
+
+// numbers explains numbers of clients of which the run had none when it began. Histories of
+// other programs number them as they like.
+func (sc *scene) numbers(h *history.Header) (s string) {
+	if h.Engine == "" || h.Clients == 0 {
+		return ""
+	}
+	next := h.Clients
+	if sentAgain(h) {
+		next *= 2
+	}
+	if sc.again {
+		s = fmt.Sprintf("Clients %d to %d send orders of clients 0 to %d a second time. ", h.Clients, next-1, h.Clients-1)
+	}
+	if int(sc.highest) >= next {
+		s += fmt.Sprintf("A client that dies or has no answer goes on under a new number, above %d.", next-1)
+	}
+	return strings.TrimSpace(s)
+}
+
 // choose picks the lanes: those of the story, then those who had something in their
 // hands nearest to the moment that matters, in the order in which they come in. Who only
 // waits is counted.
 func (sc *scene) choose(s story, part cast) {
 	for _, op := range s.ops {
-		if op.Client >= 0 && op.Kind != history.Fault && !slices.Contains(sc.clients, op.Client) && len(sc.clients) < mostLanes {
+		if op.Client >= 0 && op.Kind != history.Fault && op.Kind != history.ReadState && !slices.Contains(sc.clients, op.Client) && len(sc.clients) < mostLanes {
 			sc.clients = append(sc.clients, op.Client)
 		}
 	}
@@ -415,88 +435,4 @@ func (sc *scene) thin(s story) {
 // far is how far something is from the moment that matters.
 func (sc *scene) far(from, to time.Duration) time.Duration {
 	return max(0, from-sc.about, sc.about-to)
-}
-
-// inHand is what a client has, by what it is.
-type inHand struct {
-	client  int32
-	of      variant.Object
-	key     history.Value
-	session history.Value
-}
-
-// mostOpen bounds what is remembered of stays that nobody ends.
-const mostOpen = 1 << 16
-
-// staysIn are the stays that reach into the window.
-func staysIn(h *history.History, w window) (stays []stay) {
-	open := map[inHand]stay{}
-	locks := h.Header.PromisedOf(variant.Lock)
-	keep := func(st stay) {
-		if st.from <= w.to && st.to >= w.from {
-			stays = append(stays, st)
-		}
-	}
-	begin := func(k inHand, st stay) {
-		if st.from <= w.to && (len(open) < mostOpen || st.from >= w.from) {
-			open[k] = st
-		}
-	}
-	end := func(k inHand, op *history.Op, at time.Duration) {
-		if st, ok := open[k]; ok {
-			st.to, st.end = at, *op
-			if op.Kind != history.Extend {
-				st.until = max(st.until, op.Until)
-			}
-			delete(open, k)
-			keep(st)
-		}
-	}
-	for i := range h.Ops {
-		op := &h.Ops[i]
-		if op.Outcome != history.OK && op.Kind != history.Release && op.Kind != history.Extend && op.Kind != history.Submit {
-			continue
-		}
-		switch op.Kind {
-		case history.Acquire:
-			if locks {
-				begin(inHand{op.Client, variant.Lock, op.Key, session(op).session}, stay{client: op.Client, key: op.Key, by: *op, from: op.Return, until: op.Until})
-			}
-		case history.Extend:
-			k := inHand{op.Client, variant.Lock, op.Key, session(op).session}
-			st, ok := open[k]
-			switch {
-			case !ok:
-			case op.Outcome == history.OK && (st.until == 0 || op.Return <= st.until):
-				st.until = max(st.until, op.Until)
-				open[k] = st
-			case op.Outcome == history.OK: // the lease was over meanwhile
-				end(k, op, max(st.until, op.Call))
-				begin(k, stay{client: op.Client, key: op.Key, by: st.by, from: op.Return, until: op.Until})
-			case op.Outcome == history.Refused && op.Reason == history.Lost:
-				end(k, op, op.Call)
-			}
-		case history.Release:
-			end(inHand{op.Client, variant.Lock, op.Key, session(op).session}, op, op.Call)
-		case history.Take:
-			begin(inHand{op.Client, variant.Dispatch, op.Result, history.Value{}}, stay{client: op.Client, key: op.Result, by: *op, from: op.Return, until: op.Until})
-		case history.Submit:
-			end(inHand{op.Client, variant.Dispatch, op.Arg, history.Value{}}, op, op.Call)
-		case history.Pop:
-			begin(inHand{op.Client, variant.Queue, op.Result, history.Value{}}, stay{client: op.Client, key: op.Result, by: *op, from: op.Return})
-		case history.Effect, history.Ack:
-			end(inHand{op.Client, variant.Queue, op.Arg, history.Value{}}, op, op.Return)
-		}
-	}
-	for _, st := range open { // never given back
-		st.to = cmp.Or(st.until, w.to)
-		if st.by.Kind == history.Pop {
-			st.to = st.from // what became of it nobody knows
-		}
-		keep(st)
-	}
-	slices.SortFunc(stays, func(a, b stay) int {
-		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.client, b.client))
-	})
-	return stays
 }

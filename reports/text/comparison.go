@@ -2,6 +2,7 @@ package text
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"oversell/history"
@@ -42,6 +43,10 @@ func comparisonTitle(c reports.Comparison) string {
 func configuration(s *sheet, c reports.Comparison, i int) {
 	f := c.Configurations[i]
 	cells := c.In(i)
+	if !slices.ContainsFunc(cells, func(x reports.ComparisonCell) bool { return x.Runs > 0 || x.RequestAlone != nil }) {
+		s.linef("\n%s\n  Nothing here was run to its end before the comparison was stopped.", f)
+		return
+	}
 	s.linef("\n%s\n  %s\n", f, f.Control)
 	table[reports.ComparisonCell]{columns: comparedColumns(c, cells)}.write(s, cells)
 	notTried(s, c, cells)
@@ -96,13 +101,8 @@ func comparedColumns(c reports.Comparison, cells []reports.ComparisonCell) []col
 	}
 }
 
-// rateCell is the throughput, a small one to the tenth.
-func rateCell(x reports.ComparisonCell) string {
-	if r := x.Throughput.Median; r < 9.95 {
-		return fmt.Sprintf("%.1f", r)
-	}
-	return reports.Thousands(int64(x.Throughput.Median + 0.5))
-}
+// rateCell is the throughput.
+func rateCell(x reports.ComparisonCell) string { return reports.Rate(x.Throughput.Median) }
 
 // commandsColumn are the commands by acquisitions or, where some need none, by pieces
 // of work.

@@ -60,7 +60,7 @@ func TestComparisonOnATerminal(t *testing.T) {
 		"PURCHASES",
 		"1= lua-release + plain no violation in 1,204 1.00× 148 - - 5.0 - -",
 		"2 setnx-expire-atomic + plain no violation 0.062× (0.050–0.50) 9.2",
-		"php-lock-printed + plain BROKE 2/3 [12.3× (10.1–15.5)] 100,000 0.12/1234/20000",
+		"php-lock-printed + plain BROKE 2/3 [12.3× (10.1–15.5)] 100,000 0.12/1,235/20,000",
 		"none + lua BROKE 0/3!",
 		"conditions that were not tried here:\n  overrun, failover lua-release + plain",
 		"php-lock-printed + plain broke\n  no-oversell of the sale in 2 of 3 runs, by 1,234 pieces; first after 3.14 ms (median 5.00)",

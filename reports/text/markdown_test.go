@@ -27,7 +27,7 @@ func TestMarkdown(t *testing.T) {
 		t.Errorf("%d rows with %d cells:\n%s", rows, strings.Count(page, "<td"), page)
 	}
 	for _, want := range []string{
-		"a|b `c`, &lt;d&gt; 100%: *e* &amp;", "3/1284 = 0.23 %", "<details><summary>", "client 2 acquire order", "*a story*", "<td>a|b `c`, ", "lock lua-release, sale plain",
+		"a|b `c`, &lt;d&gt; 100%: *e* &amp;", "3/1,284 = 0.23 %", "<details><summary>", "client 2 acquire order", "*a story*", "<td>a|b `c`, ", "lock lua-release, sale plain",
 		"crash after `ZREM`",
 	} {
 		if !strings.Contains(page, want) {

@@ -65,7 +65,7 @@ func runColumns(d reports.Document) (all []column[reports.Run]) {
 		column[reports.Run]{title: "VERDICT", cell: verdictWord, tone: func(r reports.Run) tone { return toneOf(r.Verdict) }},
 		column[reports.Run]{title: "NO VIOLATION IN", unit: "opportunities", rank: 3, cell: reports.Run.Without},
 		column[reports.Run]{title: "SOLD", unit: "of stock", rank: 2, cell: reports.Run.SoldOfStock},
-		column[reports.Run]{title: "OPS/S", rank: 4, cell: func(r reports.Run) string { return reports.Thousands(int64(r.Throughput)) }})
+		column[reports.Run]{title: "OPS/S", rank: 4, cell: func(r reports.Run) string { return reports.Rate(r.Throughput) }})
 	for i, kind := range latencyColumns {
 		all = append(all, column[reports.Run]{title: strings.ToUpper(kind) + " ms", unit: "p50/p99/p99.9", rank: latencyRank + i, cell: func(r reports.Run) string {
 			l, ok := r.Latency[kind]

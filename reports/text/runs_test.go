@@ -54,7 +54,7 @@ func TestTableSaysWhatBroke(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"none         plain  violated      -                15569/500  71,081",
+		"none         plain  violated      -                15,569/500  71,081",
 		"2.42/8.66/120  no-oversell\n",
 		"lua-release  plain  pass          ≥ 499            500/500",
 		"\nDeclared to break them under conditions that were not tried here:\n  overrun, failover  lua-release\n",
@@ -128,7 +128,7 @@ func TestAPassSaysWhatItRestsOn(t *testing.T) {
 	}
 	for _, want := range []string{
 		"seckill, lock lua-release, sale plain: pass, as declared\n  " + rests + "\n",
-		"mutual-exclusion: no violation seen in 1,204 opportunities (95 %: below 3/1204 = 0.25 %)\n    no two holders at once.",
+		"mutual-exclusion: no violation seen in 1,204 opportunities (95 %: below 3/1,204 = 0.25 %)\n    no two holders at once.",
 		"1 passed, 0 violated, 0 inconclusive; every decided outcome is the one that promises and flaws declare",
 	} {
 		if !strings.Contains(b.String(), want) {

@@ -50,9 +50,9 @@ func rowSet(some, all []string) string {
 		}
 	}
 	switch {
-	case len(others) == 0 && len(all) > 1:
+	case len(others) == 0 && len(some) > 1:
 		return "all"
-	case len(others) < len(some):
+	case len(others) > 0 && len(others) < len(some):
 		return "all but " + strings.Join(others, ", ")
 	}
 	return strings.Join(some, ", ")

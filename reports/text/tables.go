@@ -111,7 +111,7 @@ func (c column[R]) extent(rows []R) extent {
 
 // widestWord is the width of the widest part of a text that is not broken.
 func widestWord(text string) (width int) {
-	for word := range strings.FieldsSeq(text) {
+	for _, word := range reports.Words(text) {
 		for _, piece := range reports.Pieces(word) {
 			width = max(width, reports.Width(piece))
 		}

@@ -46,7 +46,7 @@ type ProcessHost struct {
 func NewProcessHost(ctx context.Context, clocks bool) (*ProcessHost, error) {
 	binary, err := exec.LookPath(ServerName)
 	if err != nil {
-		return nil, errclass.Environmentf("no %s was found on PATH: install Redis, or use the target embedded or an address", ServerName)
+		return nil, errclass.Environmentf("no %s was found on PATH: install Redis, or give another --target (the help of the command lists them)", ServerName)
 	}
 	if binary, err = filepath.Abs(binary); err != nil {
 		return nil, errclass.Environmentf("locate %s: %w", ServerName, err)

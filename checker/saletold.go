@@ -1,0 +1,167 @@
+package checker
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"oversell/history"
+)
+
+// tale judges what buyers were told: a purchase that leaves r pieces took the pieces r+1 to r+q,
+// counted from the last. Without refunds each piece is sold once, so what was told gives the order
+// of the purchases, and each must fit it: in that order, t = max(t, call) may not pass a return. A
+// piece that nobody was told to have bought went to a purchase that did not tell, or had no answer.
+// The smallest bad histories, with a stock of 9:
+//
+//	client 1  buy  [1, 4]  8 left
+//	client 2  buy  [2, 3]  8 left
+//
+//	client 1  buy  [1, 2]  7 left
+//	client 2  buy  [3, 4]  8 left
+//
+// What follows on from the stock is settled as it comes, so that little is remembered.
+type tale struct {
+	next    int64         // the largest piece that is not settled
+	t       time.Duration // the greedy schedule of what is settled
+	latest  history.Op    // the purchase that set t
+	pending []sale        // told, and not settled; piece next is not the first of any
+	untold  int64         // pieces bought that may be any: without an answer, or without a number
+	told    int64         // pieces told
+	lost    bool          // too many were pending: nothing is judged
+	wrong   int
+	twice   bool // a piece was told to two
+	why     string
+	witness []history.Op
+}
+
+// mostPending bounds what a tale remembers: 6 MB.
+const mostPending = 1 << 16
+
+// observe takes in a purchase that had no answer or succeeded anew.
+func (w *tale) observe(p *product, op *history.Op) {
+	left, said := op.Result.Num()
+	if op.Outcome == history.Unknown || !said || left < 0 {
+		w.untold += op.Pieces()
+		return
+	}
+	w.told += op.Pieces()
+	if w.lost || w.wrong > 0 {
+		return
+	}
+	if w.told == op.Pieces() {
+		w.next = p.h.Stock
+	}
+	w.pending = append(w.pending, sale{call: op.Call, ret: op.Return, left: left, order: op.Arg, session: op.Session, fence: op.Fence, client: op.Client, amount: op.Amount})
+	if first := left + op.Pieces(); first < w.next {
+		if w.lost = len(w.pending) > mostPending; w.lost {
+			w.pending = nil
+		}
+		return
+	}
+	w.settle(p, 0)
+}
+
+// advance settles what no purchase can come before any more: one that was called after the answer
+// to another has a smaller number.
+func (w *tale) advance(p *product, lowWater time.Duration) {
+	if !slices.ContainsFunc(w.pending, func(s sale) bool { return s.ret < lowWater }) {
+		return
+	}
+	w.order()
+	last := len(w.pending)
+	for last > 0 && w.pending[last-1].ret >= lowWater {
+		last--
+	}
+	w.settle(p, last)
+}
+
+func (w *tale) order() {
+	slices.SortStableFunc(w.pending, func(a, b sale) int { return cmp.Compare(b.left, a.left) })
+}
+
+// settle takes the pending purchases in the order in which they were told, as far as they follow on
+// one another; and so many whatever is missing between them.
+func (w *tale) settle(p *product, many int) {
+	w.order()
+	n := 0
+	for ; n < len(w.pending) && w.wrong == 0; n++ {
+		s := &w.pending[n]
+		op := s.op(&history.Op{Key: p.key})
+		switch first := s.left + op.Pieces(); {
+		case first > w.next:
+			w.twice = w.next < p.h.Stock
+			w.fail(op, fmt.Sprintf("%s was told at %s that %s left of %s after order %s, but %s", client(op), at(op.Return), were(s.left), count(p.h.Stock), op.Arg, w.sold(p)))
+			return
+		case first < w.next && n >= many:
+			w.pending = slices.Delete(w.pending, 0, n)
+			return
+		}
+		if s.call > w.t {
+			w.t, w.latest = s.call, *op
+		}
+		if w.t > s.ret {
+			w.fail(op, fmt.Sprintf("%s was told by %s that %s left after order %s, but %s, which was told that %s left, bought only from %s on",
+				client(op), at(op.Return), were(s.left), op.Arg, client(&w.latest), were(leftAfter(&w.latest)), at(w.latest.Call)))
+			return
+		}
+		w.next = s.left
+	}
+	w.pending = slices.Delete(w.pending, 0, n)
+}
+
+// sold says why a purchase cannot have been told what it was.
+func (w *tale) sold(p *product) string {
+	if w.next == p.h.Stock {
+		return "there were no more than " + count(p.h.Stock)
+	}
+	return "a piece of it was told to be sold already"
+}
+
+func (w *tale) fail(op *history.Op, why string) {
+	w.wrong, w.why = 1, why
+	if w.latest.Kind != history.NoKind && w.latest.Arg != op.Arg {
+		w.witness = append(w.witness, w.latest)
+	}
+	w.witness = inOrder(append(w.witness, *op)...)
+	w.pending = nil
+}
+
+// verdict judges what was told so far. good is what is so if nothing is wrong with it.
+func (w *tale) verdict(p *product, good Verdict, cut bool) Verdict {
+	switch {
+	case w.told == 0:
+		return good
+	case w.lost:
+		return Verdict{Why: fmt.Sprintf("what buyers were told was not judged: too many numbers are missing between those that were told, of %s", many(w.told, "piece"))}
+	}
+	end := *w
+	end.pending, end.witness = slices.Clone(w.pending), slices.Clone(w.witness)
+	end.settle(p, len(end.pending))
+	switch missing := p.h.Stock - end.next - w.told; {
+	case end.wrong > 0:
+		v := Verdict{Result: Violated, Count: 1, Why: end.why, Witness: end.witness}
+		if u := p.update; end.twice && u != nil {
+			v.Why = fmt.Sprintf("%s and %s were both told that %s left, after orders %s and %s", client(&u[0]), client(&u[1]), were(leftAfter(&u[0])), u[0].Arg, u[1].Arg)
+			v.Witness = inOrder(u[0], u[1])
+		}
+		return v
+	case missing > w.untold && !cut:
+		return Verdict{Result: Violated, Count: 1, Why: fmt.Sprintf("a buyer was told that %s left, but only %s of %s can have been sold by then", were(end.next), count(w.told+w.untold), count(p.h.Stock)), Witness: end.last()}
+	}
+	return good
+}
+
+// leftAfter is how many pieces a buyer was told are left.
+func leftAfter(op *history.Op) int64 {
+	left, _ := op.Result.Num()
+	return left
+}
+
+func (w *tale) last() []history.Op {
+	if w.latest.Kind == history.NoKind {
+		return nil
+	}
+	return []history.Op{w.latest}
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"oversell/internal/phrase"
+	"oversell/reports"
+	"oversell/reports/text"
+	"oversell/variant"
+)
+
+// helpWidth is how wide help is: as its output, but no wider than what is read well.
+func helpWidth(stdout io.Writer) int {
+	width := widthOf(stdout, os.Getenv("COLUMNS"))
+	if width == 0 || width > text.DefaultWidth {
+		return text.DefaultWidth
+	}
+	return width
+}
+
+// helpful has all commands fold their help to a width, and those that have commands below them
+// refuse what is none of these.
+func helpful(root *cobra.Command, width int) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "Flags.FlagUsages", fmt.Sprintf("Flags.FlagUsagesWrapped %d", width)))
+	each(root, func(cmd *cobra.Command) {
+		cmd.Long = foldedHelp(cmd.Long, width)
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if f.DefValue == "[]" { // of which the usage tells what it means
+				f.DefValue = ""
+			}
+		})
+		if cmd.HasSubCommands() && !cmd.Runnable() {
+			cmd.Args = unknownCommand
+			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		}
+		if cmd.Name() == "help" {
+			cmd.Run = nil
+			cmd.RunE = help
+		}
+	})
+}
+
+// each calls f for a command and all below it.
+func each(cmd *cobra.Command, f func(*cobra.Command)) {
+	f(cmd)
+	for _, below := range cmd.Commands() {
+		each(below, f)
+	}
+}
+
+// unknownCommand refuses arguments of a command that takes only the commands below it.
+func unknownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var names []string
+	for _, below := range cmd.Commands() {
+		if below.IsAvailableCommand() || below.Name() == "help" {
+			names = append(names, below.Name())
+		}
+	}
+	if near := variant.Nearest(args[0], names); len(near) > 0 {
+		return fmt.Errorf("unknown command %q for %q: did you mean %s?", args[0], cmd.CommandPath(), strings.Join(near, " or "))
+	}
+	return fmt.Errorf("unknown command %q for %q: it is one of %s", args[0], cmd.CommandPath(), strings.Join(names, ", "))
+}
+
+// help shows the help of the command that the arguments name.
+func help(cmd *cobra.Command, args []string) error {
+	of, rest, err := cmd.Root().Find(args)
+	if of.HasSubCommands() && len(rest) > 0 {
+		return unknownCommand(of, rest)
+	}
+	if err != nil {
+		return err
+	}
+	of.InitDefaultHelpFlag()
+	return of.Help()
+}
+
+// foldedHelp folds the paragraphs of a text that are too wide. Lines that are indented stay as
+// they are.
+func foldedHelp(long string, width int) string {
+	paragraphs := strings.Split(long, "\n\n")
+	for i, p := range paragraphs {
+		if fits(p, width) || strings.HasPrefix(p, "\t") || strings.HasPrefix(p, " ") || strings.Contains(p, "\n\t") || strings.Contains(p, "\n ") {
+			continue
+		}
+		paragraphs[i] = strings.Join(reports.Folded(phrase.OneLine(p), width), "\n")
+	}
+	return strings.Join(paragraphs, "\n\n")
+}
+
+// fits tells whether no line of a text is wider than width.
+func fits(text string, width int) bool {
+	for line := range strings.SplitSeq(text, "\n") {
+		if reports.Width(line) > width {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,199 @@
+package page
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"oversell/history"
+	"oversell/variant"
+)
+
+// stay is a time in which a client has something in its hands: a lock, a task.
+type stay struct {
+	client int32
+	key    history.Value
+	// what is the kind of the operation that began it.
+	by       history.Op
+	from, to time.Duration
+	// until is the end of the lease; 0: there is none.
+	until time.Duration
+	// end is the operation that ended it; of kind NoKind if none did.
+	end history.Op
+	// enqueued is, of a task, how often it may have been enqueued until it was taken: so
+	// often may it be handed out.
+	enqueued int
+}
+
+// core is the part of a stay in which it was promised to be alone.
+func (s *stay) core() (from, to time.Duration) {
+	if s.until > 0 {
+		return s.from, min(s.to, s.until)
+	}
+	return s.from, s.to
+}
+
+// inHand names what somebody has, as the checkers do: a lock or a hold by its session, whoever
+// ends it. A client that had no answer goes on under a new number, and gives back under that
+// what it was granted under the old one. What a queue handed out goes by client and task, since
+// the effect of a task names no request.
+type inHand struct {
+	of      variant.Object
+	key     history.Value
+	session history.Value
+	client  int32
+}
+
+// lockInHand is what an operation of a lock is about.
+func lockInHand(op *history.Op) inHand {
+	return inHand{of: variant.Lock, key: op.Key, session: op.Arg}
+}
+
+// holdInHand is what an operation of a dispatch is about; task is its task.
+func holdInHand(op *history.Op, task history.Value) inHand {
+	if op.Session == (history.Value{}) {
+		return inHand{of: variant.Dispatch, key: task, client: op.Client}
+	}
+	return inHand{of: variant.Dispatch, session: op.Session}
+}
+
+func taskInHand(client int32, task history.Value) inHand {
+	return inHand{of: variant.Queue, key: task, client: client}
+}
+
+// mostOpen bounds what is remembered of stays that nobody ends.
+const mostOpen = 1 << 16
+
+// hands follows who has what.
+type hands struct {
+	window
+	locks bool // the lock promises something
+	open  map[inHand]stay
+	// poppers are the clients that have a task of a queue.
+	poppers map[history.Value][]int32
+	stays   []stay
+}
+
+// staysIn are the stays that reach into the window.
+func staysIn(h *history.History, w window) []stay {
+	in := &hands{window: w, locks: h.Header.PromisedOf(variant.Lock), open: map[inHand]stay{}, poppers: map[history.Value][]int32{}}
+	for i := range h.Ops {
+		switch op := &h.Ops[i]; op.Kind {
+		case history.Acquire, history.Extend, history.Release:
+			if in.locks {
+				in.lock(op)
+			}
+		case history.Take, history.Submit:
+			in.dispatch(op)
+		case history.Pop, history.Effect, history.Ack:
+			if op.Outcome == history.OK {
+				in.queue(op)
+			}
+		}
+	}
+	for _, st := range in.open {
+		in.never(st, cmp.Or(st.until, w.to))
+	}
+	slices.SortFunc(in.stays, func(a, b stay) int {
+		if n := cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.client, b.client)); n != 0 {
+			return n
+		}
+		return strings.Compare(a.key.String(), b.key.String())
+	})
+	return in.stays
+}
+
+// never keeps a stay that nobody ended, as one until to.
+func (in *hands) never(st stay, to time.Duration) {
+	st.to = to
+	if st.by.Kind == history.Pop {
+		st.to = st.from // what became of it nobody knows
+	}
+	in.keep(st)
+}
+
+func (in *hands) keep(st stay) {
+	if st.from <= in.to && st.to >= in.from {
+		in.stays = append(in.stays, st)
+	}
+}
+
+// begin opens a stay. Under a name that is used twice the first is over.
+func (in *hands) begin(k inHand, st stay) {
+	if first, ok := in.open[k]; ok {
+		delete(in.open, k)
+		in.never(first, min(st.by.Call, cmp.Or(first.until, history.Forever)))
+	}
+	if st.from <= in.to && (len(in.open) < mostOpen || st.from >= in.from) {
+		in.open[k] = st
+	}
+}
+
+func (in *hands) end(k inHand, op *history.Op, at time.Duration) {
+	st, ok := in.open[k]
+	if !ok {
+		return
+	}
+	st.to, st.end = at, *op
+	if op.Kind != history.Extend {
+		st.until = max(st.until, op.Until)
+	}
+	delete(in.open, k)
+	in.keep(st)
+}
+
+func (in *hands) lock(op *history.Op) {
+	k := lockInHand(op)
+	st, ok := in.open[k]
+	switch {
+	case op.Kind == history.Acquire:
+		if op.Outcome == history.OK {
+			in.begin(k, stay{client: op.Client, key: op.Key, by: *op, from: op.Return, until: op.Until})
+		}
+	case op.Kind == history.Release:
+		in.end(k, op, op.Call)
+	case !ok:
+	case op.Outcome == history.OK && (st.until == 0 || op.Return <= st.until):
+		st.until = max(st.until, op.Until)
+		in.open[k] = st
+	case op.Outcome == history.OK: // the lease was over meanwhile
+		in.end(k, op, max(st.until, op.Call))
+		in.begin(k, stay{client: st.client, key: op.Key, by: st.by, from: op.Return, until: op.Until})
+	case op.Outcome == history.Refused && op.Reason == history.Lost:
+		in.end(k, op, op.Call)
+	}
+}
+
+func (in *hands) dispatch(op *history.Op) {
+	switch {
+	case op.Kind == history.Submit:
+		in.end(holdInHand(op, op.Arg), op, op.Call)
+	case op.Outcome == history.OK:
+		in.begin(holdInHand(op, op.Result), stay{client: op.Client, key: op.Result, by: *op, from: op.Return, until: op.Until})
+	}
+}
+
+func (in *hands) queue(op *history.Op) {
+	if op.Kind == history.Pop {
+		k := taskInHand(op.Client, op.Result)
+		if _, again := in.open[k]; !again {
+			in.poppers[op.Result] = append(in.poppers[op.Result], op.Client)
+		}
+		in.begin(k, stay{client: op.Client, key: op.Result, by: *op, from: op.Return})
+		return
+	}
+	has, who := in.poppers[op.Arg], op.Client
+	if !slices.Contains(has, who) {
+		if len(has) != 1 {
+			return // whose it was is not known
+		}
+		who = has[0]
+	}
+	in.end(taskInHand(who, op.Arg), op, op.Return)
+	if has = slices.DeleteFunc(has, func(c int32) bool { return c == who }); len(has) == 0 {
+		delete(in.poppers, op.Arg)
+	} else {
+		in.poppers[op.Arg] = has
+	}
+}

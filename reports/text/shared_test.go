@@ -1,0 +1,39 @@
+package text
+
+import (
+	"strings"
+	"testing"
+
+	"oversell/reports"
+)
+
+// TestComparisonWithoutRuns: where nothing was run to its end there is no table, and no control.
+func TestComparisonWithoutRuns(t *testing.T) {
+	var b strings.Builder
+	c := reports.Comparison{Interrupted: true, Contenders: []reports.Contender{{Lock: "lua-release"}}, Configurations: []reports.Configuration{{Target: "auto"}}}
+	if err := (Terminal{W: &b}).Comparison(c); err != nil {
+		t.Fatal(err)
+	}
+	if out := b.String(); !strings.Contains(out, "Nothing here was run to its end") || strings.Contains(out, "CONTENDER ") || strings.Contains(out, "control:") {
+		t.Error(out)
+	}
+}
+
+// TestRowSet: a set of rows is never named by what it is not, where there is nothing that it is
+// not.
+func TestRowSet(t *testing.T) {
+	for _, c := range []struct {
+		some, all []string
+		want      string
+	}{
+		{[]string{"a"}, []string{"a"}, "a"},
+		{[]string{"a"}, []string{"a", "a"}, "a"},
+		{[]string{"a", "b"}, []string{"a", "b"}, "all"},
+		{[]string{"a", "b"}, []string{"a", "b", "c"}, "all but c"},
+		{[]string{"a"}, []string{"a", "b"}, "a"},
+	} {
+		if got := rowSet(c.some, c.all); got != c.want {
+			t.Errorf("%v of %v: %q, want %q", c.some, c.all, got, c.want)
+		}
+	}
+}
