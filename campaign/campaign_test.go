@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -185,8 +186,21 @@ func TestVerdictNeverPassesByDefault(t *testing.T) {
 		}
 	}
 	few := []checker.Verdict{{Of: variant.Lock, Property: variant.MutualExclusion, Result: checker.Holds, Opportunities: 2}}
-	if got, why := verdict(&history.History{Ops: busy, Trailer: whole}, few); got != reports.Inconclusive || why != Uncontended {
+	if got, why := verdict(&history.History{Ops: busy, Trailer: whole}, few); got != reports.Inconclusive || !Uncontended(why) || !strings.Contains(why, "mutual-exclusion of the lock had 2 opportunities, and a pass takes 3 for each promise") {
 		t.Errorf("two opportunities: %s (%s); the bound 3/n says nothing then", got, why)
+	}
+}
+
+// TestDocumentedThresholds: docs/verdicts.md has the numbers of the code.
+func TestDocumentedThresholds(t *testing.T) {
+	text, err := os.ReadFile("../docs/verdicts.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{fmt.Sprintf("a promise had fewer than %d opportunities", needed), fmt.Sprintf("less than %d ms", shortest.Milliseconds())} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("docs/verdicts.md does not say %q", want)
+		}
 	}
 }
 

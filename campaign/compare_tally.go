@@ -135,7 +135,7 @@ func (t *tally) settle() {
 // if it was that.
 func whyNot(r reports.Run) string {
 	for _, p := range r.Properties {
-		if (r.Why == notDecided || r.Why == Uncontended) && p.Result == reports.Unknown {
+		if (r.Why == notDecided || Uncontended(r.Why)) && p.Result == reports.Unknown {
 			return fmt.Sprintf("%s; %s of the %s: %s", r.Why, p.Name, p.Of, p.Why)
 		}
 	}

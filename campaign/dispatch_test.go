@@ -59,7 +59,7 @@ func TestDispatch(t *testing.T) {
 						return
 					case c.verdict == reports.Pass && r.Verdict == c.verdict:
 						return
-					case r.Why == Uncontended: // each task has a lock of its own, which hardly anybody wants
+					case Uncontended(r.Why): // each task has a lock of its own, which hardly anybody wants
 						continue
 					case c.verdict == reports.Pass:
 						t.Errorf("%s, broke %v; %s %q", r.Verdict, b, r.Why, r.Notes)
@@ -94,7 +94,7 @@ func TestUsersWhoComeBackTooLate(t *testing.T) {
 			b := broken(r)
 			// Each task has a lock of its own, which hardly anybody wants, and on a busy machine
 			// leases end before their grants are heard of.
-			open := c.verdict == reports.Pass && (r.Why == Uncontended || r.Why == notDecided)
+			open := c.verdict == reports.Pass && (Uncontended(r.Why) || r.Why == notDecided)
 			if r.Verdict != c.verdict && !open || r.Expected != c.verdict || (c.breaks != "" && !slices.Contains(b, c.breaks)) || slices.Contains(b, variant.TaskReturns) {
 				t.Errorf("%s (declared %s), broke %v; want %s %s; %s %q", r.Verdict, r.Expected, b, c.verdict, c.breaks, r.Why, r.Notes)
 				for _, p := range r.Properties {

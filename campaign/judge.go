@@ -1,14 +1,17 @@
 package campaign
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"oversell/checker"
 	"oversell/history"
+	"oversell/internal/phrase"
 	"oversell/reports"
 	"oversell/variant"
 )
@@ -242,10 +245,11 @@ func verdict(h *history.History, promised []checker.Verdict) (verdict, why strin
 		return reports.Inconclusive, "nothing was promised, and so nothing could be broken"
 	case merged == checker.Unknown && open:
 		return reports.Inconclusive, notDecided
-	case merged == checker.Unknown:
-		return reports.Inconclusive, Uncontended
-	case !contended(h), leastOpportunities(promised) < needed:
-		return reports.Inconclusive, Uncontended
+	case !contended(h):
+		return reports.Inconclusive, tooLittle + ": no two clients were at work at the same time"
+	case merged == checker.Unknown, fewestOf(promised).Opportunities < needed:
+		few := fewestOf(promised)
+		return reports.Inconclusive, fmt.Sprintf("%s: %s of the %s had %s, and a pass takes %d for each promise", tooLittle, few.Property, few.Of, phrase.Count(few.Opportunities, "opportunity"), needed)
 	case h.Header.Duration > 0 && h.Header.Duration < shortest:
 		return reports.Inconclusive, fmt.Sprintf("the load lasted %v, in which clients are hardly interrupted: a pass takes %v or more", h.Header.Duration, shortest)
 	}
@@ -261,25 +265,33 @@ const needed = 3
 // the clients is what their start made of it.
 const shortest = 20 * time.Millisecond
 
-// leastOpportunities is that of the promise that had the fewest.
-func leastOpportunities(promised []checker.Verdict) int64 {
-	least := int64(math.MaxInt64)
-	for _, v := range promised {
-		least = min(least, v.Opportunities)
+// fewestOf is the verdict on the promise that had the fewest opportunities, of several such
+// one that is undecided.
+func fewestOf(promised []checker.Verdict) checker.Verdict {
+	return slices.MinFunc(promised, func(a, b checker.Verdict) int {
+		return cmp.Or(cmp.Compare(a.Opportunities, b.Opportunities), cmp.Compare(decided(a), decided(b)))
+	})
+}
+
+// decided is 0 for a verdict that is Unknown, and else 1.
+func decided(v checker.Verdict) int {
+	if v.Result == checker.Unknown {
+		return 0
 	}
-	return least
+	return 1
 }
 
 // Why runs are inconclusive: a history leaves a promise open, or what follows ended the
 // run before its time.
 const (
-	// Uncontended is why a run decides nothing in which too little could have broken a
-	// promise, because its clients hardly met. Its speed is what it is.
-	Uncontended = "too little happened that could have broken a promise: such a run shows nothing"
-
+	tooLittle  = "too little happened that could have broken a promise"
 	notDecided = "a promised property could not be decided"
 	cutShort   = "the run was cut short: "
 )
+
+// Uncontended tells whether this is why a run decides nothing in which too little could have
+// broken a promise, because its clients hardly met. Its speed is what it is.
+func Uncontended(why string) bool { return strings.HasPrefix(why, tooLittle) }
 
 // contended tells whether operations of two clients ever overlapped.
 func contended(h *history.History) bool {

@@ -158,7 +158,7 @@ func (l *line) overtaken(joined, op, other *history.Op, from time.Duration) {
 		return
 	}
 	l.why = fmt.Sprintf("%s joined the line for %s at %s; %s called only at %s and was served at %s, before %s, served at %s at the earliest",
-		client(op), title(l.key), at(joined.Return), client(other), at(other.Call), at(other.Return), client(op), at(from))
+		client(op), titled("lock", l.key), at(joined.Return), client(other), at(other.Call), at(other.Return), client(op), at(from))
 	l.witness = inOrder(*joined, *other, *op)
 }
 

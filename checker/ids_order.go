@@ -103,7 +103,7 @@ func (c *counter) inRealTime() Verdict {
 		before := c.op(&d.before.slot, history.Int(d.before.number))
 		return Verdict{Result: Violated, Count: broken, Opportunities: c.followed, Witness: inOrder(before, d.op),
 			Why: fmt.Sprintf("%s asked for a number of %s only at %s and was given %s, though %s had been given %s by %s",
-				client(&d.op), title(c.key), at(d.op.Call), count(d.number), client(&before), count(d.before.number), at(before.Return))}
+				client(&d.op), titled("counter", c.key), at(d.op.Call), count(d.number), client(&before), count(d.before.number), at(before.Return))}
 	case len(c.order.suspects) > 0:
 		return Verdict{Why: fmt.Sprintf("%s was given a lower number than one received before it asked; but %s", client(&c.order.suspects[0].op), cutOff)}
 	case len(c.told) > 0:

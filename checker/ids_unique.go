@@ -28,7 +28,7 @@ func (t *twice) add(c *counter, first *slot, op *history.Op) {
 		return
 	}
 	before := c.op(first, op.Result)
-	t.why = fmt.Sprintf("%s of %s was given to %s between %s and %s, and to %s between %s and %s", op.Result, title(c.key),
+	t.why = fmt.Sprintf("%s of %s was given to %s between %s and %s, and to %s between %s and %s", op.Result, titled("counter", c.key),
 		client(&before), at(before.Call), at(before.Return), client(op), at(op.Call), at(op.Return))
 	t.witness = inOrder(before, *op)
 }

@@ -135,7 +135,7 @@ func (f *facts) observe(op *history.Op) {
 	case history.Release:
 		if op.Until > 0 && op.Call > op.Until {
 			if f.overruns++; f.overruns == 1 {
-				f.first = fmt.Sprintf("%s gave %s back at %s, %s after the end of its lease", client(op), title(op.Key), at(op.Call), at(op.Call-op.Until))
+				f.first = fmt.Sprintf("%s gave %s back at %s, %s after the end of its lease", client(op), titled("lock", op.Key), at(op.Call), at(op.Call-op.Until))
 			}
 		}
 	case history.Acquire:

@@ -238,9 +238,33 @@ func TestSay(t *testing.T) {
 		{at(15003 * time.Millisecond), "15.003 s"}, {at(10 * time.Second), "10.000 s"}, {at(-1500 * time.Microsecond), "-1.500 ms"},
 		{at(1999500 * time.Microsecond), "1,999.500 ms"}, {at(999600 * time.Nanosecond), "1.000 ms"},
 		{title(history.Text("Lock:{run-7}order")), `"Lock:order"`}, {title(history.Text("order")), `"order"`}, {title(history.Text("{x}")), `"{x}"`},
+		{titled("lock", history.Value{}), "the lock"}, {titled("counter", history.Text("order")), `"order"`},
 	} {
 		if c[0] != c[1] {
 			t.Errorf("%q, want %q", c[0], c[1])
+		}
+	}
+}
+
+// TestSayWithoutKeys: what a history without keys is about is not called by a name that
+// nobody gave it.
+func TestSayWithoutKeys(t *testing.T) {
+	const two = time.Millisecond
+	lock := &history.History{Header: history.Header{Clients: 2, Lock: "own"}, Trailer: &history.Trailer{}, Ops: []history.Op{
+		{Client: 1, Kind: history.Acquire, Outcome: history.OK, Arg: history.Int(1), Call: 0, Return: two},
+		{Client: 2, Kind: history.Acquire, Outcome: history.OK, Arg: history.Int(2), Call: two, Return: 2 * two},
+	}}
+	ids := &history.History{Header: history.Header{Clients: 2, IDs: "own"}, Trailer: &history.Trailer{}, Ops: []history.Op{
+		{Client: 1, Kind: history.NextID, Outcome: history.OK, Arg: history.Int(1), Result: history.Int(7), Call: 0, Return: two},
+		{Client: 2, Kind: history.NextID, Outcome: history.OK, Arg: history.Int(2), Result: history.Int(7), Call: 0, Return: 2 * two},
+	}}
+	for want, h := range map[string]*history.History{"was granted the lock at": lock, "7 of the counter was given to": ids} {
+		var said []string
+		for _, v := range Judge(h).Verdicts {
+			said = append(said, v.told().Why)
+		}
+		if all := strings.Join(said, "\n"); !strings.Contains(all, want) || strings.Contains(all, `"0"`) {
+			t.Errorf("%q is not in\n%s", want, all)
 		}
 	}
 }

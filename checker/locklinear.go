@@ -169,7 +169,7 @@ func (t *tryLock) acquire(op *history.Op, s *lockSession) {
 // lasts until a time unless it is released before.
 func (t *tryLock) grant(op *history.Op, n *lockSession, from, until time.Duration) {
 	if n.linear != nil {
-		t.fail("%s obtained %s at %s in a session that is in use", []history.Op{*op}, client(op), title(t.key), at(op.Return))
+		t.fail("%s obtained %s at %s in a session that is in use", []history.Op{*op}, client(op), titled("lock", t.key), at(op.Return))
 		return
 	}
 	s := t.spans.start(op, 0, until)
@@ -214,7 +214,7 @@ func (t *tryLock) extend(op *history.Op, n *lockSession) {
 		t.renewed(s, op)
 		if op.Call > s.gone {
 			t.fail("%s extended its lease on %s at %s, though it was over by %s at the latest", inOrder(s.acq, *op),
-				client(op), title(t.key), at(op.Return), at(s.gone))
+				client(op), titled("lock", t.key), at(op.Return), at(s.gone))
 		}
 		until := leased(op)
 		s.gone = max(s.gone, expiry(t.h, op.Return, until))
@@ -266,7 +266,7 @@ func (t *tryLock) release(op *history.Op, n *lockSession) {
 		t.renewed(s, op)
 		if op.Call > s.gone {
 			t.fail("%s released %s at %s, though its lease was over by %s at the latest", inOrder(s.acq, *op),
-				client(op), title(t.key), at(op.Return), at(s.gone))
+				client(op), titled("lock", t.key), at(op.Return), at(s.gone))
 		}
 		t.end(n, op.Call, min(op.Return, s.gone), op)
 	case op.Outcome == history.Unknown:
@@ -306,7 +306,7 @@ func (t *tryLock) stray(op *history.Op, n *lockSession) {
 			verb = "extended"
 		}
 		t.fail("%s %s %s at %s in session %s, which did not hold it", []history.Op{*op},
-			client(op), verb, title(t.key), at(op.Return), strconv.Quote(op.Arg.String()))
+			client(op), verb, titled("lock", t.key), at(op.Return), strconv.Quote(op.Arg.String()))
 	}
 }
 
@@ -315,7 +315,7 @@ func (t *tryLock) lose(op *history.Op, n *lockSession) {
 	s := n.linear
 	if op.Return < s.until {
 		t.fail("%s was granted %s at %s until %s, and told at %s that it was lost", inOrder(s.acq, *op),
-			client(op), title(t.key), at(s.start), at(s.until), at(op.Return))
+			client(op), titled("lock", t.key), at(s.start), at(s.until), at(op.Return))
 	}
 	t.end(n, min(s.until, op.Return), min(op.Return, s.gone), op)
 }
@@ -500,7 +500,7 @@ func (t *tryLock) homeless(f *float) (string, []history.Op) {
 		op = &f.rel
 	}
 	return fmt.Sprintf("%s had %s at some moment between %s and %s, all of which another session held it for",
-		client(op), title(t.key), at(f.in.from), at(f.in.to)), inOrder(f.acq, f.rel)
+		client(op), titled("lock", t.key), at(f.in.from), at(f.in.to)), inOrder(f.acq, f.rel)
 }
 
 // uncovered is the first refusal of every gap that nobody can have filled, and
@@ -565,7 +565,7 @@ func (t *tryLock) bare(r *refusal) (string, []history.Op) {
 	if r.freeSince > -1<<63 {
 		since = "nobody can have held it after " + at(r.freeSince)
 	}
-	return fmt.Sprintf("client %d was refused %s, which it asked for from %s to %s, though %s", r.client, title(t.key), at(r.call), at(r.ret), since),
+	return fmt.Sprintf("client %d was refused %s, which it asked for from %s to %s, though %s", r.client, titled("lock", t.key), at(r.call), at(r.ret), since),
 		[]history.Op{{Client: r.client, Kind: history.Acquire, Outcome: history.Refused, Reason: history.Held,
 			Key: t.key, Arg: r.arg, Due: r.call, Call: r.call, Return: r.ret}}
 }

@@ -65,10 +65,10 @@ func (t *tokens) fail(op, before *history.Op) {
 	}
 	t.witness = []history.Op{*op}
 	t.why = fmt.Sprintf("%s was granted %s at %s with the token %s, which had been granted before",
-		client(op), title(t.key), at(op.Return), count(op.Fence))
+		client(op), titled("lock", t.key), at(op.Return), count(op.Fence))
 	if before != nil {
 		t.why = fmt.Sprintf("%s was granted %s at %s with the token %s, after %s had been granted it at %s with the token %s",
-			client(op), title(t.key), at(op.Return), count(op.Fence), client(before), at(before.Return), count(before.Fence))
+			client(op), titled("lock", t.key), at(op.Return), count(op.Fence), client(before), at(before.Return), count(before.Fence))
 		t.witness = inOrder(*before, *op)
 	}
 }

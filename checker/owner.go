@@ -373,6 +373,6 @@ func robbed(key history.Value, t *trespass, victim *owner) string {
 		own = fmt.Sprintf("session %s did not hold it: it was not granted, or given back", session(&t.x))
 	}
 	return fmt.Sprintf("%s %s %s between %s and %s, but %s, and %s held the lock since %s%s and %s",
-		client(&t.x), verb, title(key), at(t.x.Call), at(t.x.Return), own,
+		client(&t.x), verb, titled("lock", key), at(t.x.Call), at(t.x.Return), own,
 		client(&victim.acq), at(victim.acq.Return), via(&victim.acq), end)
 }

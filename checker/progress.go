@@ -342,24 +342,24 @@ func (t *turns) verdict(cut bool, oldest time.Duration, passes int64) Verdict {
 	case bound(h) <= 0:
 		return Verdict{Why: "the history names neither a lease nor a grace"}
 	case len(stalls) > 0 && cut:
-		return Verdict{Why: fmt.Sprintf("nobody seems to have obtained %s from %s to %s; %s", title(t.key), at(stalls[0].from), at(stalls[0].to), cutOff)}
+		return Verdict{Why: fmt.Sprintf("nobody seems to have obtained %s from %s to %s; %s", titled("lock", t.key), at(stalls[0].from), at(stalls[0].to), cutOff)}
 	case len(stalls) > 0:
 		return Verdict{Result: Violated, Count: len(stalls), Why: stalls[0].why(t.key, h), Witness: inOrder(stalls[0].freed, stalls[0].next)}
 	case certain > 0:
 		return Verdict{Why: "nobody obtained the lock for long, but a session that was never released may have been renewed in the background"}
 	case t.tooRestless():
 		return Verdict{Why: fmt.Sprintf("nobody obtained %s from %s on, though clients kept trying; but the servers were never left in peace for %s",
-			title(t.key), at(t.freeAt), at(bound(h)))}
+			titled("lock", t.key), at(t.freeAt), at(bound(h)))}
 	case t.grants == 0:
 		return Verdict{idle: true, say: func() string {
-			return fmt.Sprintf("nobody obtained %s, but clients tried for %s only", title(t.key), at(max(0, t.last-t.start)))
+			return fmt.Sprintf("nobody obtained %s, but clients tried for %s only", titled("lock", t.key), at(max(0, t.last-t.start)))
 		}}
 	case passes == 0:
 		return Verdict{Result: Holds, say: func() string { return many(t.grants, "grant") + ", none of them after another client's" }}
 	}
 	if o := t.deserted; o != nil && t.outlived == 0 && t.last > o.acq.Return {
 		return Verdict{Why: fmt.Sprintf("%s never gave %s back, which it was granted at %s, and nobody obtained it until the end of the run at %s: too early to tell whether it is ever free again",
-			client(&o.acq), title(t.key), at(o.acq.Return), at(t.last))}
+			client(&o.acq), titled("lock", t.key), at(o.acq.Return), at(t.last))}
 	}
 	longest := t.longest
 	if waiting {
@@ -395,5 +395,5 @@ func (s *stall) why(key history.Value, h *history.Header) string {
 		since = fmt.Sprintf("after %s gave up without an answer at %s", client(&s.freed), at(s.freed.Return))
 	}
 	return fmt.Sprintf("nobody obtained %s for %s, from %s to %s, %s, though clients kept trying; lease and grace are %s",
-		title(key), at(s.to-s.from), at(s.from), at(s.to), since, at(bound(h)))
+		titled("lock", key), at(s.to-s.from), at(s.from), at(s.to), since, at(bound(h)))
 }

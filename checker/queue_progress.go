@@ -60,7 +60,7 @@ func (s *sweep) stall(r *record, from time.Duration) (string, []history.Op) {
 		witness = inOrder(s.q.op(y), op)
 	}
 	return fmt.Sprintf("nothing of %s was handed out for %s, from %s to %s, when %s was refused (%s), though consumers kept asking and %s; lease and grace are %s",
-		title(s.q.key), at(r.ret-from), at(from), at(r.ret), client(&op), op.Reason, what, at(bound(s.q.h))), witness
+		titled("queue", s.q.key), at(r.ret-from), at(from), at(r.ret), client(&op), op.Reason, what, at(bound(s.q.h))), witness
 }
 
 // progress judges that, while consumers ask, some task that is due is handed out

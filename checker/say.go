@@ -22,6 +22,15 @@ func at(d time.Duration) string { return history.Moment(d) }
 
 func client(op *history.Op) string { return "client " + strconv.Itoa(int(op.Client)) }
 
+// titled is the key of a thing for readers, such as a lock. In a history without keys there
+// is one thing of the kind, which has no name: "the lock".
+func titled(thing string, key history.Value) string {
+	if key == (history.Value{}) {
+		return "the " + thing
+	}
+	return title(key)
+}
+
 // title is a key for readers: quoted, and without the run's prefix in braces.
 func title(key history.Value) string {
 	s := key.String()

@@ -81,9 +81,9 @@ func seem(s *span) string {
 
 // overlapped is the sentence about two spans that overlap.
 func overlapped(key history.Value, a, b *span) (string, []history.Op) {
-	verb := fmt.Sprintf("was granted %s at %s%s", title(key), at(b.start), via(&b.acq))
+	verb := fmt.Sprintf("was granted %s at %s%s", titled("lock", key), at(b.start), via(&b.acq))
 	if b.acq.Kind == history.Extend {
-		verb = fmt.Sprintf("extended its lease on %s at %s", title(key), at(b.start))
+		verb = fmt.Sprintf("extended its lease on %s at %s", titled("lock", key), at(b.start))
 	}
 	end := "and never gave it back"
 	switch {

@@ -69,6 +69,9 @@ func ReadBaseline(path string) (*Baseline, error) {
 	if b.Schema != BaselineSchema {
 		return nil, fmt.Errorf("%s: its schema is %q, and this build reads %q: nothing was compared; write it again with --write-baseline", path, b.Schema, BaselineSchema)
 	}
+	if err := b.check(); err != nil {
+		return nil, fmt.Errorf("%s is no baseline that a gate has written: %w: nothing was compared; write it again with --write-baseline", path, err)
+	}
 	return &b, nil
 }
 
@@ -77,11 +80,8 @@ func ReadBaseline(path string) (*Baseline, error) {
 // decided at all, there is no baseline: the error says what went wrong.
 func (p *Plan) Record(g reports.Gate, now time.Time) (b Baseline, left []string, err error) {
 	b = Baseline{Schema: BaselineSchema, Written: now.UTC().Truncate(time.Second), Plan: filepath.Base(p.Path), Machine: g.Machine, Safety: []Guarded{}, Performance: []Accepted{}}
-	switch v := g.Judged(); {
-	case g.Interrupted:
-		return b, nil, errors.New("no baseline was written: the gate was stopped before its end")
-	case v != reports.Pass && v != reports.Inconclusive:
-		return b, nil, fmt.Errorf("no baseline was written: the gate is red (%s), and nothing red is accepted", v)
+	if why := unrecordable(g); why != "" {
+		return b, nil, errors.New("no baseline was written: " + why)
 	}
 	leave := func(name, section, why string) {
 		left = append(left, fmt.Sprintf("%q under %s is not in the baseline, because it decided nothing: %s", name, section, or(why, "it gave no reason")))
@@ -100,12 +100,28 @@ func (p *Plan) Record(g reports.Gate, now time.Time) (b Baseline, left []string,
 			leave(p.speed[i].Name.V, "performance", e.Why)
 			continue
 		}
-		b.Performance = append(b.Performance, Accepted{Name: e.Name, Digest: p.speed[i].mark(), Rounds: e.Rounds, Length: e.Length, Measures: e.Measures})
+		a := Accepted{Name: e.Name, Digest: p.speed[i].mark(), Rounds: e.Rounds, Length: e.Length, Measures: e.Measures}
+		if err := a.check(); err != nil { // it could not be read again
+			leave(e.Name, "performance", err.Error())
+			continue
+		}
+		b.Performance = append(b.Performance, a)
 	}
 	if len(b.Safety)+len(b.Performance) == 0 {
 		return b, left, errors.New("no baseline was written: no entry decided anything")
 	}
 	return b, left, nil
+}
+
+// unrecordable says why nothing of a gate is recorded; empty: what it decided is.
+func unrecordable(g reports.Gate) string {
+	switch v := g.Judged(); {
+	case g.Interrupted:
+		return "the gate was stopped before its end"
+	case v != reports.Pass && v != reports.Inconclusive:
+		return fmt.Sprintf("the gate is red (%s), and nothing red is accepted", v)
+	}
+	return ""
 }
 
 // carriedOut is what came of an entry of this name, and whether anything did.

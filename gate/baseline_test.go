@@ -1,12 +1,240 @@
 package gate
 
 import (
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"oversell/reports"
+	"oversell/reports/ci"
+	"oversell/reports/text"
 )
+
+// recordedMeasures are measures of a comparison as a gate records them.
+func recordedMeasures() []reports.GateMeasure {
+	part := func(x float64) *float64 { return &x }
+	return []reports.GateMeasure{{
+		Name: throughput, Unit: "a second", Candidate: 700, Baseline: 1000, Allowed: 0.2, Verdict: reports.Pass, Recorded: true,
+		Slowdown: reports.Estimate{Middle: 0.43, Low: part(0.38), High: part(0.5)}, Noise: reports.Estimate{Low: part(-0.03), High: part(0.04)},
+	}}
+}
+
+const comparedPlan = `
+safety:
+  - {name: the sale, expect: pass, run: {lock: lua-release, target: embedded}}
+  - {name: the search, expect: pass, explore: {lock: lua-release}}
+performance:
+  - {name: the speed, run: {scenario: mutex, lock: fenced, target: embedded}, baseline: {lock: lua-release}, measure: throughput, max_slowdown: 20%}
+`
+
+// baselineFile is a baseline of comparedPlan, in a file.
+func baselineFile(t *testing.T) (p *Plan, path, text string) {
+	t.Helper()
+	p = mustLoad(t, comparedPlan)
+	b, left, err := p.Record(reports.Gate{
+		Machine: reports.Machine{Cores: 2},
+		Safety: []reports.GateEntry{
+			{Name: "the sale", Expect: reports.Pass, Verdict: reports.Pass}, {Name: "the search", Expect: reports.Pass, Verdict: reports.Pass},
+		},
+		Performance: []reports.GatePerformance{{Name: "the speed", Verdict: reports.Pass, Rounds: 40, Length: int64(200 * time.Millisecond), Measures: recordedMeasures()}},
+	}, time.Unix(0, 0))
+	if err != nil || len(left) > 0 {
+		t.Fatal(left, err)
+	}
+	whole, err := json.Marshal(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, filepath.Join(t.TempDir(), "baseline.json"), string(whole)
+}
+
+// readAs reads a baseline file with this text.
+func readAs(t *testing.T, path, text string) (*Baseline, error) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return ReadBaseline(path)
+}
+
+// TestAlteredBaseline: a file with numbers, names or verdicts that no gate records is
+// refused in one line, and one with a field more is not.
+func TestAlteredBaseline(t *testing.T) {
+	_, path, good := baselineFile(t)
+	for _, c := range []struct{ what, old, new, say string }{
+		{"nothing", "", "", ""},
+		{"a field more", `"rounds":40`, `"rounds":40,"more":1`, ""},
+		{"an end below -100 %", `"low":0.38,"high":0.5`, `"low":-5,"high":-9`, "-5 is no slow-down"},
+		{"an end of -100 %", `"low":0.38`, `"low":-1`, "-1 is no slow-down"},
+		{"an end without end", `"high":0.5`, `"high":1e9`, "1e+09 is no slow-down"},
+		{"an end beyond what is recorded", `"high":0.5`, `"high":0.9`, "such noise is not recorded"},
+		{"a middle beside its interval", `"middle":0.43`, `"middle":0.3`, "not in order"},
+		{"ends that are exchanged", `"low":-0.03,"high":0.04`, `"low":0.04,"high":-0.03`, "noise: low 0.04"},
+		{"noise below -100 %", `"low":-0.03`, `"low":-2`, "noise: -2 is no slow-down"},
+		{"no interval", `"high":0.5`, `"high":null`, "no interval"},
+		{"a word for a number", `"high":0.5`, `"high":"x"`, "is no baseline"},
+		{"a number too large for any", `"high":0.5`, `"high":1e999`, "is no baseline"},
+		{"a negative speed", `"candidate":700`, `"candidate":-700`, "must be above 0"},
+		{"no speed", `"baseline":1000`, `"baseline":0`, "must be above 0"},
+		{"nothing allowed", `"allowed":0.2`, `"allowed":0`, "must be above 0"},
+		{"another verdict of a measure", `"allowed":0.2,"verdict":"pass"`, `"allowed":0.2,"verdict":"slower"`, "only \"pass\" is recorded"},
+		{"another verdict", `"expect":"pass","verdict":"pass"`, `"expect":"pass","verdict":"violated"`, "only \"pass\" is recorded"},
+		{"another expectation", `"expect":"pass"`, `"expect":"maybe"`, `expect is "maybe"`},
+		{"no rounds", `"rounds":40`, `"rounds":0`, "0 rounds"},
+		{"a negative length", `"length":200000000`, `"length":-1`, "length of -1"},
+		{"no measure", `"measures":[`, `"measures":[],"was":[`, "no measure"},
+		{"a measure twice", `"measures":[`, `"measures":[` + measureOf(good) + ",", `the measure "throughput" is there twice`},
+		{"a measure without a name", `"name":"throughput"`, `"name":""`, "it has no name"},
+		{"an entry twice", `"name":"the search"`, `"name":"the sale"`, `the entry "the sale" under safety is there twice`},
+		{"an entry without a name", `"name":"the speed"`, `"name":""`, "an entry under performance has no name"},
+		{"a digest that is cut", `"digest":"`, `"digest":"0","was":"`, "16 hexadecimal digits"},
+		{"no entries", `"safety":[`, `"safety":null,"performance":null,"was":[`, ""}, // the later key counts
+		{"a machine without cores", `"cores":2`, `"cores":-2`, "-2 cores"},
+	} {
+		_, err := readAs(t, path, strings.Replace(good, c.old, c.new, 1))
+		if c.say == "" && err != nil || c.say != "" && (err == nil || !strings.Contains(err.Error(), c.say) || strings.Contains(err.Error(), "\n")) {
+			t.Errorf("%s: %v, want %q", c.what, err, c.say)
+		}
+		if c.old != "" && !strings.Contains(good, c.old) {
+			t.Errorf("%s: %q is not in %s", c.what, c.old, good)
+		}
+	}
+	if _, err := readAs(t, path, `{"schema":"oversell-baseline/1","machine":{"cores":1},"safety":null,"performance":[]}`); err == nil || !strings.Contains(err.Error(), "no entry") {
+		t.Errorf("no entries: %v", err)
+	}
+}
+
+// measureOf is the measure in a baseline of baselineFile.
+func measureOf(text string) string {
+	_, after, _ := strings.Cut(text, `"measures":[`)
+	return after[:strings.Index(after, "]")]
+}
+
+// TestBaselineThatDoesNotFit: what a file accepts of an entry is refused, before anything
+// is run, where the gate would not have recorded it so.
+func TestBaselineThatDoesNotFit(t *testing.T) {
+	p, path, good := baselineFile(t)
+	for _, c := range []struct{ what, old, new, say string }{
+		{"nothing", "", "", ""},
+		{"another entry", `"name":"the speed","digest":"`, `"name":"the speed","digest":"0123456789abcdef","was":"`, ""},
+		{"runs without end", `"length":200000000`, `"length":9000000000000000000`, "which the gate does not choose"},
+		{"runs of another length", `"length":200000000`, `"length":200000001`, "which the gate does not choose"},
+		{"another measure", `"name":"throughput"`, `"name":"p50 of acquire"`, "without its measure throughput"},
+		{"another allowance", `"allowed":0.2`, `"allowed":0.3`, "of which 20 % is allowed"},
+	} {
+		b, err := readAs(t, path, strings.Replace(good, c.old, c.new, 1))
+		if err != nil {
+			t.Fatalf("%s: %v", c.what, err)
+		}
+		if err := b.fits(p); c.say == "" && err != nil || c.say != "" && (err == nil || !strings.Contains(err.Error(), c.say)) {
+			t.Errorf("%s: %v, want %q", c.what, err, c.say)
+		}
+	}
+	b, _ := readAs(t, path, strings.Replace(good, `"allowed":0.2`, `"allowed":0.3`, 1))
+	dir := filepath.Join(t.TempDir(), "runs")
+	if _, err := p.Run(t.Context(), Options{Dir: dir, Baseline: b}, silent{}); err == nil {
+		t.Error("it was carried out")
+	}
+	if _, err := os.Stat(dir); err == nil {
+		t.Error("something was run")
+	}
+}
+
+// TestUnguardedEntries: what the plan has and the baseline has not is told wherever the
+// gate is, and is not red.
+func TestUnguardedEntries(t *testing.T) {
+	p, path, good := baselineFile(t)
+	b, err := readAs(t, path, good)
+	if err != nil || len(b.unguarded(p)) > 0 || (*Baseline)(nil).unguarded(p) != nil {
+		t.Fatal(err, b.unguarded(p))
+	}
+	b.Safety, b.Performance = b.Safety[:1], nil
+	g := reports.Gate{Safety: []reports.GateEntry{{Verdict: reports.Pass}}, Notes: b.unguarded(p)}
+	var md strings.Builder
+	if err := text.GateMarkdown(&md, g); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"the search", "the speed"} {
+		for where, told := range map[string]string{"terminal": story(g), "Markdown": md.String(), "document": strings.Join(g.Notes, "; ")} {
+			if want := `the baseline file lacks the entry "` + name + `"`; !strings.Contains(told, want) {
+				t.Errorf("%s: %q is not in\n%s", where, want, told)
+			}
+		}
+	}
+	if len(g.Notes) != 2 || g.ExitCode() != reports.ExitPass {
+		t.Errorf("exit code %d, %q", g.ExitCode(), g.Notes)
+	}
+}
+
+// TestNoNumbers: where a difference is no number, the statistics end, and nothing is
+// decided.
+func TestNoNumbers(t *testing.T) {
+	s, p := &signs{}, newProcedure(defaultRounds, 1)
+	ds := make([]float64, defaultRounds)
+	for i := range ds {
+		ds[i] = -1 - float64(i)
+	}
+	for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+		ds[3] = bad
+		low, middle, high := s.interval(ds, p.miss)
+		if !math.IsInf(low, -1) || !math.IsInf(high, 1) || middle != 0 {
+			t.Errorf("%v: %v to %v round %v", bad, low, high, middle)
+		}
+		if d := p.decide(s, ds, 0.1); d == fastEnough || p.resolves(s, ds, 0.1) {
+			t.Errorf("%v: %v", bad, d)
+		}
+	}
+	ds[3] = math.NaN()
+	if p.decide(s, ds, math.NaN()) != undecided || p.differs(s, ds, 0.1) {
+		t.Error("NaN is evidence")
+	}
+}
+
+// TestAccepted: a slow-down that is recorded is called accepted wherever the gate is told;
+// if nothing is recorded, nothing is accepted.
+func TestAccepted(t *testing.T) {
+	p := mustLoad(t, trialPlan)
+	for slower, words := range map[float64][2]string{
+		0.4: {"pass (slower than allowed, accepted)", "accepted to be recorded, and otherwise allowed 10 %"}, 0: {"pass (recorded)", "recorded; allowed 10 %"},
+	} {
+		g := timed(t, p, Options{Record: true}, slower, 0.02)
+		var md, junit strings.Builder
+		if err := text.GateMarkdown(&md, g); err != nil {
+			t.Fatal(err)
+		}
+		if err := ci.JUnit(&junit, g); err != nil {
+			t.Fatal(err)
+		}
+		plain := strings.ReplaceAll(md.String(), `\`, "")
+		for where, told := range map[string]string{"terminal": story(g), "Markdown": plain} {
+			if !strings.Contains(told, words[0]) || !strings.Contains(told, words[1]) {
+				t.Errorf("%v slower, %s: %q are not in\n%s", slower, where, words, told)
+			}
+		}
+		if !strings.Contains(junit.String(), words[1]) || strings.Contains(junit.String(), "<failure") || g.ExitCode() != reports.ExitPass {
+			t.Errorf("%v slower: exit code %d\n%s", slower, g.ExitCode(), junit.String())
+		}
+		if accepted := slower > 0; strings.Contains(plain, "⚠️") != accepted || strings.Contains(plain, "✅") == accepted || strings.Contains(g.Headline(), "1 slower than allowed and accepted") != accepted {
+			t.Errorf("%v slower: %s\n%s", slower, g.Headline(), plain)
+		}
+	}
+	for red, say := range map[string]string{reports.Violated: "the gate is red (violated)", reports.Pass: "stopped before its end"} {
+		r := &running{plan: p, options: Options{Record: true}, watcher: &listener{Watcher: silent{}}}
+		e, err := r.raceWith(t.Context(), &p.speed[0], func(*race) driver { return machineOf(1, 0.4, 0.02, 0) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.gate = reports.Gate{Safety: []reports.GateEntry{{Verdict: red}}, Performance: []reports.GatePerformance{e}, Interrupted: red == reports.Pass}
+		r.takeBack()
+		if got := r.gate.Performance[0]; got.Verdict != reports.Slower || got.Recorded || got.Measures[0].Recorded || got.Measures[0].Slowdown.High == nil || !strings.Contains(story(r.gate), say) || strings.Contains(story(r.gate), "accepted to be recorded") {
+			t.Errorf("beside %s: %+v\n%s", red, got, story(r.gate))
+		}
+	}
+}
 
 // TestChangedEntries: an entry of the same name that guards less than when the baseline
 // was recorded, or the contrary, is told, and the gate is red.
@@ -29,7 +257,7 @@ performance:
 	p := mustLoad(t, plan)
 	b, left, err := p.Record(reports.Gate{
 		Safety:      []reports.GateEntry{{Name: "the sale", Expect: reports.Pass, Verdict: reports.Pass}},
-		Performance: []reports.GatePerformance{{Name: "the speed", Verdict: reports.Pass}},
+		Performance: []reports.GatePerformance{{Name: "the speed", Verdict: reports.Pass, Rounds: 40, Measures: recordedMeasures()}},
 	}, time.Unix(0, 0))
 	if err != nil || len(left) > 0 {
 		t.Fatal(left, err)
@@ -83,7 +311,7 @@ performance:
 				{Name: "the sale", Expect: reports.Pass, Verdict: sale, Cases: []reports.GateCase{{Verdict: reports.Pass}, {Verdict: sale, Why: "too few waited"}}},
 				{Name: "the search", Expect: reports.Pass, Verdict: search, Notes: []string{"it was not carried out to its end"}},
 			},
-			Performance: []reports.GatePerformance{{Name: "the speed", Verdict: speed, Why: "the noise of p50 is too large to record it"}},
+			Performance: []reports.GatePerformance{{Name: "the speed", Verdict: speed, Rounds: 40, Measures: recordedMeasures(), Why: "the noise of p50 is too large to record it"}},
 		}
 	}
 	stopped := gate(reports.Pass, reports.Pass, reports.Pass)

@@ -52,6 +52,9 @@ type Watcher interface {
 // and campaign.ErrUsed.
 func (p *Plan) Run(ctx context.Context, o Options, w Watcher) (reports.Gate, error) {
 	started := time.Now()
+	if err := o.Baseline.fits(p); err != nil {
+		return reports.Gate{}, err
+	}
 	if err := p.possible(ctx); err != nil {
 		return reports.Gate{}, err
 	}
@@ -69,8 +72,10 @@ func (p *Plan) Run(ctx context.Context, o Options, w Watcher) (reports.Gate, err
 	case err != nil:
 		r.gate.Failed = phrase.OneLine(err.Error())
 	}
-	if !o.Record {
-		r.gate.Missing = o.Baseline.missing(p)
+	if o.Record {
+		r.takeBack()
+	} else {
+		r.gate.Missing, r.gate.Notes = o.Baseline.missing(p), o.Baseline.unguarded(p)
 	}
 	r.gate.ElapsedMS = milliseconds(time.Since(started))
 	r.gate.Verdict = r.gate.Judged()
@@ -119,6 +124,24 @@ type running struct {
 	dirs    int
 	signs   signs
 	judged  int // how many entries were carried out, be it in part
+	// unaccepted are comparisons that were accepted to be recorded, as they were before.
+	unaccepted []reports.GatePerformance
+}
+
+// takeBack judges what was accepted to be recorded, if nothing is recorded.
+func (r *running) takeBack() {
+	why := unrecordable(r.gate)
+	if why == "" {
+		return
+	}
+	for i := range r.gate.Performance {
+		e := &r.gate.Performance[i]
+		if before, ok := carriedOut(r.unaccepted, e.Name, func(e reports.GatePerformance) string { return e.Name }); ok {
+			before.ElapsedMS = e.ElapsedMS
+			before.Notes = append(slices.Clone(e.Notes), "nothing of it was recorded or accepted: "+why)
+			*e = before
+		}
+	}
 }
 
 // refused tells whether err says that something was not meant to be run so, and

@@ -165,12 +165,12 @@ func (t *timing) pilot(ctx context.Context, drive driver) (p pilot, err error) {
 		return p, err // the rounds will tell
 	}
 	p.each = time.Since(started) / time.Duration(len(runs))
-	operation := or(t.race.Operation.V, mainOperation(t.race.candidate.Runs[0]))
+	operation := t.race.operation()
 	for _, name := range t.race.measures {
 		values := [2][]float64{}
 		for i, run := range runs {
 			v := measured(run, name, operation)
-			if !(v > 0) {
+			if !(v > 0) || math.IsInf(v, 1) {
 				return p, nil
 			}
 			values[i%2] = append(values[i%2], v)

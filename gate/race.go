@@ -105,6 +105,7 @@ type timing struct {
 	accepted *Accepted
 	foreign  string // why what the baseline accepts does not count
 	sized    string // how the length of the runs was chosen
+	open     string // what the rounds made so far cannot tell
 
 	// differences are, by measure, the slow-downs of the candidate and of the baseline
 	// against itself, as logarithms, a round each.
@@ -129,7 +130,7 @@ func (t *timing) run(ctx context.Context, drive driver) error {
 		t.entry.Rounds, t.entry.Retried = len(t.rounds), i == len(t.race.procedure.looks)-1
 		if done := t.look(); done || err != nil || ctx.Err() != nil || i == len(looks)-1 {
 			if !done && ctx.Err() != nil {
-				t.entry.Why = fmt.Sprintf("of at most %d rounds %d were made %s, and they cannot tell it from what is allowed", t.entry.MostRounds, len(t.rounds), t.until(ctx))
+				t.entry.Why = fmt.Sprintf("of at most %d rounds %d were made %s, and %s", t.entry.MostRounds, len(t.rounds), t.until(ctx), t.open)
 			}
 			t.conclude()
 			return err
@@ -207,6 +208,7 @@ func (t *timing) look() (done bool) {
 		return true
 	}
 	var verdicts []string
+	t.open = ""
 	for _, name := range t.race.measures {
 		m, failed := t.measure(name)
 		if failed != "" {
@@ -230,21 +232,25 @@ func (t *timing) look() (done bool) {
 		return true
 	}
 	e.Verdict = reports.Inconclusive
-	e.Why = fmt.Sprintf("%d rounds cannot tell it from what is allowed: the noise is too large; more rounds, longer runs or a quieter machine would tell", len(t.rounds))
+	e.Why = fmt.Sprintf("%s were made, and %s", reports.Count(int64(len(t.rounds)), "round"), t.open)
 	return false
 }
 
 // recorded accepts what was measured, if it was measured well enough to be accepted.
 func (t *timing) recorded() {
 	e := t.entry
-	e.Verdict, e.Why = reports.Pass, ""
+	before := *e
+	before.Measures = slices.Clone(e.Measures)
+	t.running.unaccepted = append(t.running.unaccepted, before)
+	e.Verdict, e.Why, e.Recorded = reports.Pass, "", true
 	for i := range e.Measures {
 		m := &e.Measures[i]
-		m.Verdict = reports.Pass
-		// What is accepted and what is allowed beside it are factors.
-		if m.Slowdown.High == nil || (1+*m.Slowdown.High)/(1+m.Slowdown.Middle) > 1+m.Allowed {
-			m.Verdict, e.Verdict = reports.Inconclusive, reports.Inconclusive
-			e.Why = fmt.Sprintf("the noise of %s is too large to record it: more rounds, longer runs or a quieter machine are needed", m.Name)
+		m.Verdict, m.Recorded = reports.Pass, true
+		noise := t.differences[t.race.measures[i]][1]
+		if !m.Slowdown.Within(m.Allowed) || !t.race.procedure.resolves(&t.running.signs, noise, math.Log1p(m.Allowed)) {
+			m.Verdict, m.Recorded = reports.Inconclusive, false
+			e.Verdict, e.Recorded = reports.Inconclusive, false
+			e.Why = fmt.Sprintf("the noise of %s is too large to record it (the baseline against itself %s, and %s is allowed): %s", m.Name, m.Noise.Span(), reports.Percent(m.Allowed), quieter)
 		}
 	}
 }
@@ -269,7 +275,7 @@ func (t *timing) undecided() string {
 				who = "the baseline"
 			}
 			switch {
-			case run.Verdict == reports.Inconclusive && run.Why != campaign.Uncontended:
+			case run.Verdict == reports.Inconclusive && !campaign.Uncontended(run.Why):
 				return fmt.Sprintf("%s decided nothing in round %d, and so its speed says nothing: %s", who, i+1, or(run.Why, "it gave no reason"))
 			case run.Verdict == reports.Violated:
 				return fmt.Sprintf("%s broke a promise in round %d: what it gains by that is no speed to be compared with", who, i+1)
@@ -282,16 +288,16 @@ func (t *timing) undecided() string {
 // measure compares one measure over all rounds. What was fast enough after fewer rounds
 // has to be so after all.
 func (t *timing) measure(name string) (m reports.GateMeasure, failed string) {
-	operation := or(t.race.Operation.V, mainOperation(t.race.candidate.Runs[0]))
-	m = reports.GateMeasure{Name: name + " of " + operation, Unit: "ms", Allowed: t.race.slower[name], Verdict: reports.Inconclusive}
+	operation := t.race.operation()
+	m = reports.GateMeasure{Name: t.race.called(name), Unit: "ms", Allowed: t.race.slower[name], Verdict: reports.Inconclusive}
 	if name == throughput {
-		m.Name, m.Unit = throughput, "a second"
+		m.Unit = "a second"
 	}
 	var values [inARound][]float64
 	for i, x := range t.rounds {
 		for side, run := range x {
 			v := measured(run, name, operation)
-			if !(v > 0) {
+			if !(v > 0) || math.IsInf(v, 1) {
 				return m, fmt.Sprintf("%s could not be measured in round %d: nothing of the kind was done (%s)", m.Name, i+1, or(run.Why, run.Verdict))
 			}
 			values[side] = append(values[side], v)
@@ -307,16 +313,37 @@ func (t *timing) measure(name string) (m reports.GateMeasure, failed string) {
 		border += math.Log1p(*m.Accepted)
 		p = p.halved()
 	}
-	switch p.decide(s, slow, border) {
-	case fastEnough:
-		m.Verdict = reports.Pass
-	case tooSlow:
+	resolved := p.resolves(s, noise, math.Log1p(m.Allowed))
+	switch decided := p.decide(s, slow, border); {
+	case decided == tooSlow:
 		m.Verdict = reports.Slower
+	case decided == fastEnough && resolved:
+		m.Verdict = reports.Pass
+	case t.open == "" && !resolved:
+		t.open = fmt.Sprintf("they cannot show a slow-down as small as the %s that are allowed, since the noise is too large: the %s of the baseline against itself is known as %s only; %s", reports.Percent(m.Allowed), m.Name, s.estimate(noise, p.miss).Span(), quieter)
+	case t.open == "":
+		t.open = fmt.Sprintf("they cannot tell the %s from what is allowed; more rounds would, unless it is just as slow as that", m.Name)
 	}
 	if p.differs(s, noise, math.Log1p(m.Allowed)) {
 		return m, fmt.Sprintf("the baseline differs from itself by more than is allowed (%s of %s): what is measured here is not the candidate", reports.Percent(s.estimate(noise, p.miss).Middle), m.Name)
 	}
 	return m, ""
+}
+
+// quieter is what to do about noise.
+const quieter = "longer runs (duration, ops or stock, or a larger budget where the gate chooses), more rounds or a quieter machine would"
+
+// operation is the one whose latency is compared.
+func (c *race) operation() string {
+	return or(c.Operation.V, mainOperation(c.candidate.Runs[0]))
+}
+
+// called is what reports call a measure.
+func (c *race) called(measure string) string {
+	if measure == throughput {
+		return throughput
+	}
+	return measure + " of " + c.operation()
 }
 
 // slowdowns are, round by round, the logarithms of how many times as long a takes as b.

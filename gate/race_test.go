@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"oversell/campaign"
 	"oversell/reports"
 )
 
@@ -74,7 +73,7 @@ func TestRaces(t *testing.T) {
 		{"equal", 0, 0.05, 0, "pass: throughput"},
 		{"slower by 30 %", 0.30, 0.05, 4, "slower: p50 of acquire"},
 		{"faster", -0.30, 0.05, 0, "% faster"},
-		{"as slow as is allowed", 0.10, 0.005, 3, "cannot tell it from what is allowed"},
+		{"as slow as is allowed", 0.10, 0.005, 3, "cannot tell the throughput from what is allowed"},
 		{"too much noise", 0, 2, 3, "the noise is too large"},
 	} {
 		g := timed(t, mustLoad(t, trialPlan), Options{Seed: 3}, c.slower, c.noise)
@@ -83,6 +82,48 @@ func TestRaces(t *testing.T) {
 		}
 		if e := g.Performance[0]; e.Retried != (c.code == 3) {
 			t.Errorf("%s: %d rounds, retried %v", c.what, e.Rounds, e.Retried)
+		}
+	}
+}
+
+// TestResolution: a comparison passes only if a slow-down of the allowed size would have
+// shown, which the baseline against itself tells.
+func TestResolution(t *testing.T) {
+	for _, c := range []struct {
+		what  string
+		twin  []float64 // what the baseline takes the second time, a round each, in turns
+		takes float64   // what the candidate takes
+		code  int
+		say   string
+	}{
+		{"no noise", []float64{1}, 1, 0, "the baseline against itself 0 % to 0 %"},
+		{"little noise", []float64{0.98, 1.03, 0.99, 1.01}, 1, 0, "the baseline against itself -2.0 % to 3.0 %"},
+		{"noise that reaches far above", []float64{0.98, 0.99, 1, 0.97, 2.4, 1.6}, 1, 3, "they cannot show a slow-down as small as the 10 % that are allowed, since the noise is too large: the throughput of the baseline against itself is known as"},
+		{"noise that reaches far below", []float64{1.01, 1.02, 1, 1.03, 0.4, 0.6}, 1, 3, "they cannot show a slow-down as small as"},
+		{"noise to both sides", []float64{0.5, 2, 0.9, 1.1}, 0.5, 3, "a quieter machine would"},
+		{"noise to both sides, and far slower", []float64{0.5, 2, 0.9, 1.1}, 3, 4, "slower: throughput"},
+		{"noise that differs from nothing", []float64{1.5, 1.6, 1.4}, 1, 3, "the baseline differs from itself by more than is allowed"},
+	} {
+		made := 0
+		drive := func(_ context.Context, sides []int, _ []uint64) (runs []reports.Run, err error) {
+			for _, side := range sides {
+				took := [inARound]float64{c.takes, 1, c.twin[made/inARound%len(c.twin)]}[side]
+				made++
+				runs = append(runs, reports.Run{
+					Acquired: int64(1e6/took + 0.5), ElapsedMS: 100, Verdict: reports.Pass, ServerVersion: "7",
+					Latency: map[string]reports.Latency{"acquire": {Call: reports.Percentiles{P50: took, P99: took}}},
+				})
+			}
+			return runs, nil
+		}
+		g := driven(t, mustLoad(t, trialPlan+"    measure: throughput\n"), Options{}, drive)
+		if said := story(g); g.ExitCode() != c.code || !strings.Contains(said, c.say) {
+			t.Errorf("%s: exit code %d, want %d, and to be told of %q:\n%s", c.what, g.ExitCode(), c.code, c.say, said)
+		}
+		for _, m := range g.Performance[0].Measures {
+			if within := m.Slowdown.High != nil && *m.Slowdown.High <= m.Allowed && m.Noise.High != nil && *m.Noise.High <= m.Allowed && *m.Noise.Low >= -m.Allowed; m.Verdict == reports.Pass && !within {
+				t.Errorf("%s: it passes, and what is told says otherwise: %s", c.what, m.Sentence())
+			}
 		}
 	}
 }
@@ -127,7 +168,7 @@ func TestNothingDecided(t *testing.T) {
 		{theCandidate, reports.Inconclusive, "the fault never struck", reports.ExitInconclusive, "the candidate decided nothing in round 3, and so its speed says nothing: the fault never struck"},
 		{itsTwin, reports.Inconclusive, "the run was cut short", reports.ExitInconclusive, "the baseline decided nothing in round 3, and so its speed says nothing: the run was cut short"},
 		{theBaseline, reports.Violated, "", reports.ExitInconclusive, "the baseline broke a promise in round 3"},
-		{theCandidate, reports.Inconclusive, campaign.Uncontended, reports.ExitPass, "GREEN"},
+		{theCandidate, reports.Inconclusive, "too little happened that could have broken a promise: progress of the lock had 0 opportunities", reports.ExitPass, "GREEN"},
 	} {
 		drive := func(ctx context.Context, sides []int, seeds []uint64) ([]reports.Run, error) {
 			runs, err := machineOf(1, 0, 0.01, 0)(ctx, sides, seeds)

@@ -588,8 +588,11 @@ func digest(parts ...[]string) string {
 		slices.Sort(p)
 		fmt.Fprintf(h, "%q\n", p)
 	}
-	return hex.EncodeToString(h.Sum(nil))[:16]
+	return hex.EncodeToString(h.Sum(nil))[:digestLength]
 }
+
+// digestLength is how many hexadecimal digits a digest has.
+const digestLength = 16
 
 // identifier identifies what is guarded.
 func (g guard) identifier() string {

@@ -23,8 +23,12 @@ type signs struct{ tails map[int][]float64 }
 
 // atLeast is the probability that so large a sum of positive ranks, or a larger one,
 // comes by chance, and the same of the negative ranks. A difference of
-// zero counts against both, for it is no evidence.
+// zero counts against both, for it is no evidence. Where a difference is no number, nothing
+// is evidence.
 func (s *signs) atLeast(differences []float64) (positive, negative float64) {
+	if slices.ContainsFunc(differences, math.IsNaN) {
+		return 1, 1
+	}
 	ranks, tied := doubledRanks(differences)
 	up, down := 0, 0
 	for i, d := range differences {
@@ -90,7 +94,7 @@ func doubledRanks(differences []float64) (ranks []int, tied bool) {
 	ranks = make([]int, len(differences))
 	for from := 0; from < len(order); {
 		to := from
-		for to < len(order) && size(order[to]) == size(order[from]) {
+		for to < len(order) && cmp.Compare(size(order[to]), size(order[from])) == 0 {
 			to++
 		}
 		for _, i := range order[from:to] {
@@ -104,10 +108,10 @@ func doubledRanks(differences []float64) (ranks []int, tied bool) {
 
 // interval is the Hodges-Lehmann estimate of the middle of the differences, and the
 // interval that holds it but in a share of 2×miss of all cases; the ends are infinite
-// when there are too few differences to say.
+// when there are too few differences to say, or one of them is not finite.
 func (s *signs) interval(differences []float64, miss float64) (low, middle, high float64) {
 	n := len(differences)
-	if n == 0 {
+	if n == 0 || slices.ContainsFunc(differences, func(d float64) bool { return math.IsNaN(d - d) }) {
 		return math.Inf(-1), 0, math.Inf(1)
 	}
 	var means []float64
@@ -154,7 +158,8 @@ type procedure struct {
 	looks []int
 	// alarm and pass are the error rates of one look at one measure.
 	alarm, pass float64
-	// miss is the error rate of one end of the interval of one measure that is recorded.
+	// miss is the error rate of one end of the interval of one measure: of what is told, of
+	// what is recorded, and of what passes.
 	miss float64
 }
 
@@ -162,8 +167,8 @@ type procedure struct {
 func newProcedure(rounds, measures int) procedure {
 	p := procedure{looks: []int{(rounds + 3) / 4, (rounds + 1) / 2, (3*rounds + 3) / 4, rounds, 2 * rounds}}
 	p.alarm = falseAlarms / float64(len(p.looks)*max(measures, 1))
-	p.pass = falsePasses / float64(len(p.looks))
 	p.miss = falseAlarms / 2 / float64(max(measures, 1))
+	p.pass = min(falsePasses/float64(len(p.looks)), p.miss)
 	return p
 }
 
@@ -192,8 +197,9 @@ const (
 // baseline took, one a round, beyond how much there may be.
 //
 // Two tests share one border: it is too slow if "at most as slow as allowed" is
-// refuted, and fast enough if "at least as slow as allowed" is. What is neither has not
-// been measured well enough, and never passes.
+// refuted, and fast enough if "at least as slow as allowed" is and the interval that is
+// told ends within what is allowed. What is neither has not been measured well enough, and
+// never passes.
 func (p procedure) decide(s *signs, differences []float64, allowed float64) decision {
 	beyond := make([]float64, len(differences))
 	for i, d := range differences {
@@ -203,9 +209,19 @@ func (p procedure) decide(s *signs, differences []float64, allowed float64) deci
 	case slower <= p.alarm:
 		return tooSlow
 	case faster <= p.pass:
-		return fastEnough
+		if _, _, high := s.interval(differences, p.miss); high <= allowed { // ties may make it wider
+			return fastEnough
+		}
 	}
 	return undecided
+}
+
+// resolves tells whether a slow-down of the allowed size could have been told from nothing:
+// whether the interval of what the baseline differs from itself lies within what is allowed,
+// upward and downward.
+func (p procedure) resolves(s *signs, noise []float64, allowed float64) bool {
+	low, _, high := s.interval(noise, p.miss)
+	return -allowed <= low && high <= allowed
 }
 
 // differs tells whether something is too slow beside itself, one way or the other. A false

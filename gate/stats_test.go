@@ -209,6 +209,36 @@ func TestPower(t *testing.T) {
 	}
 }
 
+// TestTolerableNoiseDecides: with runs as long as the gate chooses them, a candidate that is
+// like the baseline passes in nearly every gate, and without the retry; with three times the
+// noise hardly ever by then.
+func TestTolerableNoiseDecides(t *testing.T) {
+	random, s := rand.New(rand.NewPCG(11, 12)), &signs{}
+	p := newProcedure(defaultRounds, len(measures))
+	border := math.Log1p(0.10)
+	passes := func(noise float64) (n int) {
+		for range 300 {
+			var slow, twin []float64
+			for range defaultRounds {
+				baseline := noise / math.Sqrt2 * random.NormFloat64()
+				slow = append(slow, noise/math.Sqrt2*random.NormFloat64()-baseline)
+				twin = append(twin, noise/math.Sqrt2*random.NormFloat64()-baseline)
+			}
+			if p.decide(s, slow, border) == fastEnough && p.resolves(s, twin, border) {
+				n++
+			}
+		}
+		return n
+	}
+	tolerable := p.tolerable(defaultRounds, 0.10)
+	if n := passes(tolerable); n < 290 {
+		t.Errorf("with noise that is tolerable %d of 300 pass", n)
+	}
+	if n := passes(3 * tolerable); n > 30 {
+		t.Errorf("with three times the noise %d of 300 pass", n)
+	}
+}
+
 // Noise that hides what is allowed lets nothing pass.
 func TestTooMuchNoisePassesNothing(t *testing.T) {
 	random, s := rand.New(rand.NewPCG(9, 10)), &signs{}

@@ -68,8 +68,8 @@ type Recommendation struct {
 	Contender int `json:"contender"` // index in Contenders
 	// Configurations is in how many no violation was seen: in all in which it ran.
 	Configurations int `json:"configurations"`
-	// Ratio is what it costs: its throughput by that of the fastest without a violation
-	// in the first configuration; nil if it did not run there.
+	// Ratio is what it costs: its throughput by that of the Fastest of the first
+	// configuration; nil if it did not run there.
 	Ratio *Spread `json:"ratio,omitempty"`
 }
 
@@ -95,8 +95,9 @@ type Configuration struct {
 	// Control is a run, or several, of something that is known to be broken, which
 	// this configuration must catch; if it does not, it has no power.
 	Control Control `json:"control"`
-	// Fastest is the index of the contender with the highest throughput of those without
-	// a violation, to which Ratio refers; -1: there is none.
+	// Fastest is the index of the contender with the highest throughput over all rounds (the
+	// geometric mean) of those without a violation, to which Ratio refers in every round; -1:
+	// there is none.
 	Fastest int `json:"fastest"`
 }
 
@@ -154,8 +155,8 @@ type ComparisonCell struct {
 	// Throughput is in operations a second of useful work (purchases where there is
 	// a sale, otherwise acquisitions, deliveries or numbers), over the rounds.
 	Throughput Spread `json:"throughput_per_s"`
-	// Ratio is the throughput by that of the fastest contender without a violation in the
-	// same round, over the rounds; nil if there is none.
+	// Ratio is the throughput by that of the configuration's Fastest in the same round, over
+	// the rounds; nil if there is none.
 	Ratio *Spread `json:"ratio,omitempty"`
 	// Estimate is the same as it is printed and sorted by, with an interval.
 	Estimate *RatioEstimate `json:"estimate,omitempty"`

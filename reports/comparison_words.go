@@ -148,7 +148,7 @@ func (c Comparison) Explanations() []Explanation {
 		{"OUTCOME", "outcome", "no violation in N: of each promise at least N opportunities to break were seen in all runs together, and it broke in none; below 3 in N is then, to 95 %, how often it breaks under these conditions"},
 		{"", "known to break under", "what flaws declare to break a promise here and this configuration did not bring"},
 		{"#", "rank", "the place by the ratio; those with = overlap a neighbour's interval, and their order cannot be told"},
-		{"RATIO", "throughput", "throughput by that of the fastest without a violation in the same round: the geometric mean over the rounds, and in parentheses where as many rounds again would have it, in 95 of 100 cases; where promises were broken it is speed without what it is for"},
+		{"RATIO", "throughput", "throughput by that of one contender, the fastest without a violation over all rounds, whose ratio is 1: each round by that contender's in the same round, the geometric mean over the rounds, and in parentheses where as many rounds again would have it, in 95 of 100 cases; where promises were broken it is speed without what it is for"},
 		{"LATENCY", "latency", "from asking for the lock, if there is one, until the client had what it came for, was refused it, gave up, or the time was up; of all who tried, in all rounds"},
 		{"ALONE", "alone", "the latency of one client that has everything to itself"},
 		{"CMDS", "commands", "what all clients sent, those who waited included, for each turn that one of them got, or (each) for each of the " + c.Work},

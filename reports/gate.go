@@ -198,6 +198,8 @@ type GatePerformance struct {
 	Length int64 `json:"length,omitempty"`
 
 	Measures []GateMeasure `json:"measures"`
+	// Recorded says that its slow-downs are not judged, but recorded for a baseline file.
+	Recorded bool `json:"recorded,omitempty"`
 	// Broken are the promises that the candidate broke meanwhile.
 	Broken    []GateProperty `json:"broken,omitempty"`
 	Notes     []string       `json:"notes,omitempty"`
@@ -221,6 +223,39 @@ type GateMeasure struct {
 	Allowed  float64  `json:"allowed"`
 	Accepted *float64 `json:"accepted,omitempty"`
 	Verdict  string   `json:"verdict"`
+	// Recorded says that it is not judged: the gate records a baseline file, and what it
+	// holds is accepted, however large.
+	Recorded bool `json:"recorded,omitempty"`
+}
+
+// exceeds tells of a measure that is recorded whether it is slower than allowed.
+func (m GateMeasure) exceeds() bool { return m.Recorded && m.Slowdown.Middle > m.Allowed }
+
+// Outcome is the verdict in a word, and of what is recorded the word for that.
+func (m GateMeasure) Outcome() string {
+	switch {
+	case m.exceeds():
+		return "accepted"
+	case m.Recorded:
+		return "recorded"
+	}
+	return m.Verdict
+}
+
+// Accepts tells whether a slow-down beyond what is allowed was accepted to be recorded.
+func (p GatePerformance) Accepts() bool {
+	return p.Recorded && slices.ContainsFunc(p.Measures, GateMeasure.exceeds)
+}
+
+// Outcome is the verdict, with what a pass is if nothing was judged.
+func (p GatePerformance) Outcome() string {
+	switch {
+	case p.Accepts():
+		return Pass + " (slower than allowed, accepted)"
+	case p.Recorded:
+		return Pass + " (recorded)"
+	}
+	return p.Verdict
 }
 
 // Estimate is a measured part with an interval that holds it in 99 of 100 cases; the
@@ -295,6 +330,15 @@ func (g Gate) Headline() string {
 	word := "RED"
 	if g.Judged() == Pass {
 		word = "GREEN"
+	}
+	accepted := 0
+	for _, p := range g.Performance {
+		if p.Accepts() {
+			accepted++
+		}
+	}
+	if accepted > 0 {
+		parts = append(parts, fmt.Sprintf("of which %d slower than allowed and accepted", accepted))
 	}
 	s := fmt.Sprintf("%s: %s", word, g.Judged())
 	if len(parts) > 0 {
@@ -433,8 +477,18 @@ func (p GateProperty) Label() string { return fmt.Sprintf("%s of the %s", p.Name
 // baseline are compared round by round, so that the medians of all rounds, which are told last,
 // need not be as far apart.
 func (m GateMeasure) Sentence() string {
-	s := fmt.Sprintf("%s: round by round %s (%s slower), the baseline against itself %s; allowed %s", m.Name,
-		faster(m.Slowdown.Middle), m.Slowdown.span(), m.Noise.span(), Percent(m.Allowed))
+	slower := m.Slowdown.Span()
+	if m.Slowdown.whole() {
+		slower += " slower"
+	}
+	s := fmt.Sprintf("%s: round by round %s (%s), the baseline against itself %s; ", m.Name, faster(m.Slowdown.Middle), slower, m.Noise.Span())
+	switch {
+	case m.exceeds():
+		s += "accepted to be recorded, and otherwise "
+	case m.Recorded:
+		s += "recorded; "
+	}
+	s += "allowed " + Percent(m.Allowed)
 	if m.Accepted != nil {
 		s += fmt.Sprintf(" beyond the %s that the baseline file accepts", Percent(*m.Accepted))
 	}
@@ -449,9 +503,18 @@ func faster(slowdown float64) string {
 	return Percent(slowdown) + " slower"
 }
 
-// span is the interval in words.
-func (e Estimate) span() string {
-	if e.Low == nil || e.High == nil {
+// whole tells whether both ends of the interval are known.
+func (e Estimate) whole() bool { return e.Low != nil && e.High != nil }
+
+// Within tells whether the upper end of the interval is beyond the middle by no more than a
+// part, as factors, up to rounding.
+func (e Estimate) Within(part float64) bool {
+	return e.High != nil && (1+*e.High)/(1+e.Middle) <= (1+part)*1.0001
+}
+
+// Span is the interval in words.
+func (e Estimate) Span() string {
+	if !e.whole() {
 		return "too few rounds for an interval"
 	}
 	return fmt.Sprintf("%s to %s", Percent(*e.Low), Percent(*e.High))

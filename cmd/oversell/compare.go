@@ -30,7 +30,9 @@ each contender runs once in each configuration, in an order of the round's own, 
 that noise hits all alike: a sale to its last piece, which shows whether promises
 are kept, and a second that is measured (--measure). In every configuration something
 that is known to break must be caught, or the absence of violations in it is
-inconclusive. Contenders whose intervals overlap have the same rank, marked with =.
+inconclusive. A ratio is the throughput by that of one contender, the fastest over all
+rounds of those without a violation, in the same round. Contenders whose intervals
+overlap have the same rank, marked with =.
 
 With no flags: a flash sale under every shipped lock, and without a lock where the
 sale needs none, for some minutes; with --quick under a few of them, within one.

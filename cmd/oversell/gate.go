@@ -98,7 +98,7 @@ func (f gateFlags) run(cmd *cobra.Command, path string, code *int) error {
 
 // options are those of the gate, and refuse what it could not use.
 func (f *gateFlags) options(cmd *cobra.Command, path string) (o gate.Options, err error) {
-	o = gate.Options{Dir: f.out, Seed: f.seed, Record: f.write, Command: f.again(cmd, path)}
+	o = gate.Options{Dir: f.out, Seed: f.seed, Record: f.write}
 	if o.Dir == "" {
 		o.Dir = campaign.DefaultDir(time.Now())
 	}
@@ -133,17 +133,18 @@ func (f *gateFlags) options(cmd *cobra.Command, path string) (o gate.Options, er
 	if !f.write && f.baseline != "" {
 		o.Baseline, err = gate.ReadBaseline(f.baseline)
 	}
+	o.Command = f.again(path, o.Seed)
 	return o, err
 }
 
 // again is the command line that makes the gate once more.
-func (f gateFlags) again(cmd *cobra.Command, path string) string {
-	words := []string{"oversell gate", quoted(path)}
-	if f.baseline != "" && !f.write {
+func (f gateFlags) again(path string, seed uint64) string {
+	words := []string{"oversell gate", quoted(path), fmt.Sprintf("--seed=%d", seed)}
+	if f.baseline != "" {
 		words = append(words, "--baseline="+quoted(f.baseline))
 	}
-	if cmd.Flags().Changed("seed") {
-		words = append(words, fmt.Sprintf("--seed=%d", f.seed))
+	if f.write {
+		words = append(words, "--write-baseline")
 	}
 	return strings.Join(words, " ")
 }
@@ -151,18 +152,20 @@ func (f gateFlags) again(cmd *cobra.Command, path string) string {
 // inActions tells whether this runs in GitHub Actions.
 func inActions() bool { return os.Getenv("GITHUB_ACTIONS") == "true" }
 
-// tell prints the gate.
+// tell prints the gate, annotations first: the verdict is the last line.
 func (f gateFlags) tell(cmd *cobra.Command, g reports.Gate) error {
 	annotations := cmd.OutOrStdout()
-	var err error
 	if f.asJSON {
 		annotations = cmd.ErrOrStderr() // GitHub reads both
-		err = reports.WriteJSON(cmd.OutOrStdout(), g)
-	} else {
-		err = terminal(cmd).Gate(g)
 	}
+	var err error
 	if f.annotations || inActions() {
-		err = errors.Join(err, ci.Annotations(annotations, g, inRepository(g.Plan)))
+		err = ci.Annotations(annotations, g, inRepository(g.Plan))
+	}
+	if f.asJSON {
+		err = errors.Join(err, reports.WriteJSON(cmd.OutOrStdout(), g))
+	} else {
+		err = errors.Join(err, terminal(cmd).Gate(g))
 	}
 	if err != nil {
 		return environment{err}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -38,6 +39,11 @@ func TestGateBadInput(t *testing.T) {
 	if err := os.WriteFile(other, []byte(`{"schema":"oversell-baseline/99"}`), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	altered := filepath.Join(full, "altered.json")
+	if err := os.WriteFile(altered, []byte(`{"schema":"oversell-baseline/1","machine":{"cores":2},"performance":[{"name":"x","digest":"0123456789abcdef","rounds":12,"measures":[`+
+		`{"name":"throughput","candidate":1,"baseline":1,"slowdown":{"middle":0.8,"low":-5,"high":-9},"noise":{"middle":0,"low":0,"high":0},"allowed":0.1,"verdict":"pass"}]}]}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		args []string
 		want string
@@ -47,6 +53,7 @@ func TestGateBadInput(t *testing.T) {
 		{[]string{"gate", planFile(t, "safety:\n  - name: x\n    expcet: pass\n")}, `gate.yaml:3:5: the key "expcet" is not known here: did you mean expect?`},
 		{[]string{"gate", good, "--baseline", other}, `its schema is "oversell-baseline/99"`},
 		{[]string{"gate", good, "--baseline", filepath.Join(full, "none.json")}, "--write-baseline"},
+		{[]string{"gate", good, "--baseline", altered}, "is no slow-down: it must be above -1"},
 		{[]string{"gate", good, "--junit", filepath.Join(full, "no", "such", "dir.xml")}, "no directory"},
 		{[]string{"gate", good, "--out", full}, "not empty"},
 	} {
@@ -84,6 +91,10 @@ func TestGateInActions(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, stdout)
 		}
 	}
+	lines := strings.Split(strings.TrimSpace(stdout), "\n")
+	if last := lines[len(lines)-1]; last != "RED: violated (1 violated)" {
+		t.Errorf("the last line is no verdict: %s", last)
+	}
 	for file, want := range map[string]string{"gate.xml": `<failure type="violated"`, "gate.md": "## oversell gate: RED", "summary.md": "what an earlier step said\n\n## oversell gate: RED"} {
 		if text, err := os.ReadFile(filepath.Join(dir, file)); err != nil || !strings.Contains(string(text), want) {
 			t.Errorf("%s: %v; %q is not in\n%s", file, err, want, text)
@@ -115,10 +126,47 @@ func TestGateBaseline(t *testing.T) {
 	if code, stdout, _ = cli(t, "gate", planFile(t, must), "--out", filepath.Join(dir, "2"), "--baseline", baseline); code != reports.ExitInconclusive || !strings.Contains(stdout, `has "search" under safety`) {
 		t.Errorf("an entry that is gone: exit code %d:\n%s", code, stdout)
 	}
+	if code, stdout, _ = cli(t, "gate", planFile(t, must+search+"  - {name: another, expect: pass, explore: {lock: fenced}}\n"), "--out", filepath.Join(dir, "4"), "--baseline", baseline, "--json"); code != reports.ExitPass || !strings.Contains(stdout, `the baseline file lacks the entry \"another\" under safety`) {
+		t.Errorf("an entry that is new: exit code %d:\n%s", code, stdout)
+	}
 	red := filepath.Join(dir, "red.json")
 	code, _, stderr = cli(t, "gate", planFile(t, brokenPlan), "--out", filepath.Join(dir, "3"), "--baseline", red, "--write-baseline")
 	if _, err := os.Stat(red); code != reports.ExitViolated || err == nil || !strings.Contains(stderr, "nothing red is accepted") {
 		t.Errorf("a red gate: exit code %d, %v:\n%s", code, err, stderr)
+	}
+}
+
+// TestGateCommand: the command line that is told makes the same gate again.
+func TestGateCommand(t *testing.T) {
+	path := planFile(t, brokenPlan)
+	base := filepath.Join(t.TempDir(), "base line.json")
+	for _, c := range []struct{ args, want []string }{
+		{nil, []string{"--seed="}},
+		{[]string{"--seed=7"}, []string{"--seed=7"}},
+		{[]string{"--write-baseline"}, []string{"--baseline=" + strings.TrimSuffix(path, ".yaml") + ".baseline.json --write-baseline", "--seed="}},
+		{[]string{"--write-baseline", "--baseline", base}, []string{"--baseline='" + base + "' --write-baseline"}},
+	} {
+		var f gateFlags
+		code := 0
+		cmd := gateCommand(&code)
+		if err := cmd.ParseFlags(c.args); err != nil {
+			t.Fatal(err)
+		}
+		f.seed, _ = cmd.Flags().GetUint64("seed")
+		f.write, _ = cmd.Flags().GetBool("write-baseline")
+		f.baseline, _ = cmd.Flags().GetString("baseline")
+		o, err := f.options(cmd, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range append(c.want, "oversell gate "+path) {
+			if !strings.Contains(o.Command, want) {
+				t.Errorf("%q: %s; want %s", c.args, o.Command, want)
+			}
+		}
+		if strings.Contains(o.Command, "--seed=0") || !strings.Contains(o.Command, fmt.Sprint(o.Seed)) {
+			t.Errorf("%q: the seed is %d: %s", c.args, o.Seed, o.Command)
+		}
 	}
 }
 

@@ -31,11 +31,30 @@ func main() {
 		os.Exit(guard.Serve(guard.Roles{server.Undoer: server.Undoing, database.Undoer: database.Undoing}))
 	}
 	logging.Disable() // the driver reports failed dials on stderr by itself; ours come as errors
+	ignored := signal.Ignored(os.Interrupt)
 	ctx, stop := signal.NotifyContext(context.Background(), stopSignals()...)
 	// The first signal asks for an orderly end. From a moment later on a second one kills:
 	// some send a signal to a process and again to its group.
-	context.AfterFunc(ctx, func() { time.AfterFunc(patience, stop) })
+	context.AfterFunc(ctx, func() {
+		time.AfterFunc(patience, func() {
+			if stop(); ignored {
+				endOnInterrupt(os.Exit)
+			}
+		})
+	})
 	os.Exit(execute(guard.With(ctx), os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// endOnInterrupt ends the process at the next interrupt. It is for one that was started with
+// interrupts ignored, as shells start what runs in the background: there the default, which
+// comes back once nobody waits for them, is to go on.
+func endOnInterrupt(exit func(int)) {
+	interrupts := make(chan os.Signal, 1)
+	signal.Notify(interrupts, os.Interrupt)
+	go func() {
+		<-interrupts
+		exit(128 + int(syscall.SIGINT))
+	}()
 }
 
 // stopSignals are the signals that ask for an orderly end. SIGHUP is not one of them

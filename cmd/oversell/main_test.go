@@ -413,6 +413,24 @@ func TestSignals(t *testing.T) {
 	}
 }
 
+// TestEndOnInterrupt: the second interrupt ends a process that was started with interrupts
+// ignored, too.
+func TestEndOnInterrupt(t *testing.T) {
+	t.Cleanup(func() { signal.Reset(os.Interrupt) })
+	ended := make(chan int)
+	endOnInterrupt(func(code int) { ended <- code })
+	self, err := os.FindProcess(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := self.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if code := <-ended; code != 130 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
 // Errors that come together stand on lines of their own, each with what the errors around
 // them say; what a library says in several lines is one.
 func TestJoinedErrorsStandOnLinesOfTheirOwn(t *testing.T) {

@@ -9,23 +9,27 @@ import (
 )
 
 // gateRow is a row of a gate's table.
-type gateRow struct{ entry, what, under, verdict, measured string }
+type gateRow struct {
+	entry, what, under, verdict, measured string
+	// accepted: it is slower than allowed, and recorded.
+	accepted bool
+}
 
 func gateRows(g reports.Gate) (rows []gateRow) {
 	for _, e := range g.Safety {
 		if len(e.Cases) == 0 {
-			rows = append(rows, gateRow{e.Name, e.Kind, "", e.Verdict, strings.Join(e.Notes, "; ")})
+			rows = append(rows, gateRow{entry: e.Name, what: e.Kind, verdict: e.Verdict, measured: strings.Join(e.Notes, "; ")})
 		}
 		for _, c := range e.Cases {
 			verdict := c.Verdict
 			if e.Expect == reports.Violated && verdict == reports.Pass {
 				verdict = "pass (broke, as it must)"
 			}
-			rows = append(rows, gateRow{e.Name, c.Title, c.Under(), verdict, briefCase(c)})
+			rows = append(rows, gateRow{e.Name, c.Title, c.Under(), verdict, briefCase(c), false})
 		}
 	}
 	for _, p := range g.Performance {
-		rows = append(rows, gateRow{p.Name, p.Candidate + " against " + p.Baseline, fmt.Sprintf("%d rounds", p.Rounds), p.Verdict, briefPerformance(p)})
+		rows = append(rows, gateRow{p.Name, p.Candidate + " against " + p.Baseline, fmt.Sprintf("%d rounds", p.Rounds), p.Outcome(), briefPerformance(p), p.Accepts()})
 	}
 	return rows
 }
@@ -127,7 +131,7 @@ func explainEntry(s *sheet, e reports.GateEntry) {
 func explainPerformance(s *sheet, p reports.GatePerformance) {
 	s.linef("\n%s: %s against %s, %s", p.Name, p.Candidate, p.Baseline, reports.Count(int64(p.Rounds), "round"))
 	for _, m := range p.Measures {
-		s.linef("  %s: %s", m.Verdict, m.Sentence())
+		s.linef("  %s: %s", m.Outcome(), m.Sentence())
 	}
 	if p.Why != "" {
 		s.linef("  %s: %s", s.verdict(p.Verdict), p.Why)

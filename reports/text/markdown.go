@@ -67,7 +67,9 @@ func markdownTable(g reports.Gate) string {
 			break
 		}
 		mark := "❌"
-		if strings.HasPrefix(r.verdict, reports.Pass) {
+		if r.accepted {
+			mark = "⚠️"
+		} else if strings.HasPrefix(r.verdict, reports.Pass) {
 			mark = "✅"
 		} else if r.verdict == reports.Inconclusive {
 			mark = "❔"
@@ -122,9 +124,9 @@ func markdownCase(e reports.GateEntry, c reports.GateCase) string {
 
 func markdownPerformance(p reports.GatePerformance) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "- **%s**, %s against %s, %s: %s.\n", escaped(p.Name), escaped(p.Candidate), escaped(p.Baseline), reports.Count(int64(p.Rounds), "round"), escaped(p.Verdict))
+	fmt.Fprintf(&b, "- **%s**, %s against %s, %s: %s.\n", escaped(p.Name), escaped(p.Candidate), escaped(p.Baseline), reports.Count(int64(p.Rounds), "round"), escaped(p.Outcome()))
 	for _, m := range p.Measures {
-		fmt.Fprintf(&b, "  - %s: %s\n", escaped(m.Verdict), escaped(m.Sentence()))
+		fmt.Fprintf(&b, "  - %s: %s\n", escaped(m.Outcome()), escaped(m.Sentence()))
 	}
 	if p.Why != "" {
 		fmt.Fprintf(&b, "  - %s\n", escaped(p.Why))
