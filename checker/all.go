@@ -124,7 +124,7 @@ func (u unjudged) Verdict() Verdict {
 // have broken the property.
 func (v Verdict) Unwitnessed() bool {
 	_, judged := find(v.Of, v.Property)
-	return judged && v.Result == Unknown && v.Opportunities == 0
+	return judged && v.Result == Unknown && v.Opportunities == 0 && !v.open
 }
 
 // witnessed is the verdict as a history can support it: Holds without an opportunity to

@@ -92,9 +92,14 @@ type Verdict struct {
 
 	// idle says that a key had nothing to judge, so that the other keys decide.
 	idle bool
+	// open says that something happened that would decide, if it were known: see [undecided].
+	open bool
 	// say says why, where that is not in Why: most verdicts of many keys are never told.
 	say func() string
 }
+
+// undecided is Unknown for the reason that something happened of which too little is known.
+func undecided(why string) Verdict { return Verdict{Why: why, open: true} }
 
 // told is the verdict with its sentence.
 func (v Verdict) told() Verdict {

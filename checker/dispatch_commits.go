@@ -276,7 +276,7 @@ func (c *commits) verdict(cut bool) Verdict {
 	case len(bad) > 0:
 		why, witness := c.tell(bad[0])
 		if cut && !slices.ContainsFunc(bad, func(d *doubt) bool { return d.before.Kind != history.NoKind }) {
-			return Verdict{Why: why + "; but " + cutOff}
+			return undecided(why + "; but " + cutOff)
 		}
 		if len(bad) > 1 {
 			why += fmt.Sprintf("; %s late or without a hold and %s second ones in all", count(len(bad)-second), count(second))

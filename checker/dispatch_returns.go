@@ -236,13 +236,13 @@ func (l *lendings) verdict(grace time.Duration, cut bool) Verdict {
 	case len(l.takes) == 0:
 		return Verdict{Why: nothingTaken}
 	case len(r.bad) > 0 && cut:
-		return Verdict{Why: r.bad[0].why + "; but " + cutOff}
+		return undecided(r.bad[0].why + "; but " + cutOff)
 	case int64(len(r.bad)) > l.lost:
 		return Verdict{Result: Violated, Count: len(r.bad), Opportunities: r.shown + int64(len(r.bad)), Why: stuckTasks(r.bad), Witness: r.bad[0].witness}
 	case len(r.bad) > 0:
-		return Verdict{Why: fmt.Sprintf("%s; but %s without an answer may hold as many tasks", r.bad[0].why, many(l.lost, "request"))}
+		return undecided(fmt.Sprintf("%s; but %s without an answer may hold as many tasks", r.bad[0].why, many(l.lost, "request")))
 	case r.open > 0 && r.shown == 0:
-		return Verdict{Why: fmt.Sprintf("%s ended by the limit, and whether a task returned is not known: nobody asked for long enough, and there is no final audit that tells", many(r.open, "hold"))}
+		return undecided(fmt.Sprintf("%s ended by the limit, and whether a task returned is not known: nobody asked for long enough, and there is no final audit that tells", many(r.open, "hold")))
 	case r.submitted+r.shown+r.unheard == 0:
 		return Verdict{Why: "no hold is known to have ended"}
 	}

@@ -101,11 +101,17 @@ func (l *line) acquire(op, joined *history.Op) {
 			l.overtaken(joined, op, &other.op, from)
 		}
 	}
-	l.meet(op)
+	called := op.Call // or it joined before, by a call of its own
+	if joined != nil {
+		called = min(called, joined.Call)
+	}
+	l.meet(op, called)
 	if joined != nil {
 		l.waits = append(l.waits, wait{op.Client, op.Arg, joined.Return, op.Return})
 	}
-	l.grants.add(int64(op.Call), op)
+	asked := *op
+	asked.Call = called
+	l.grants.add(int64(called), &asked)
 }
 
 // free notes that a client was done with the lock. For each of the two clients with the last such
@@ -134,18 +140,18 @@ func (l *line) earliest(op *history.Op) time.Duration {
 	return max(from, min(other.at, op.Return))
 }
 
-// meet counts op if another client waited when it called.
-func (l *line) meet(op *history.Op) {
+// meet counts op, whose client called by then, if another client waited at that time.
+func (l *line) meet(op *history.Op, called time.Duration) {
 	for _, w := range l.asking[:min(len(l.asking), 2)] {
-		if w.client != op.Client && w.joined < op.Call {
+		if w.client != op.Client && w.joined < called {
 			l.met++
 			return
 		}
 	}
 	waits := l.waits[l.head:]
-	i := sort.Search(len(waits), func(i int) bool { return waits[i].served > op.Call })
+	i := sort.Search(len(waits), func(i int) bool { return waits[i].served > called })
 	for _, w := range waits[i:min(len(waits), i+fewWaits)] {
-		if w.client != op.Client && w.joined < op.Call {
+		if w.client != op.Client && w.joined < called {
 			l.met++
 			return
 		}
@@ -187,7 +193,7 @@ func (l *lock) order(*locks) Verdict {
 		}
 	default:
 		v.Result, v.say = Holds, func() string {
-			return fmt.Sprintf("%s from the line, nobody provably overtaken, though %s were called while another client waited in it", many(f.inLine, "grant"), count(f.met))
+			return fmt.Sprintf("%s from the line, %s of a call that came while another client waited in it; nobody was provably overtaken", many(f.inLine, "grant"), count(f.met))
 		}
 	}
 	return v

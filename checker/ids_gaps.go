@@ -32,7 +32,7 @@ func (c *counter) noGaps() Verdict {
 	case c.n == c.odd && end == 0:
 		return Verdict{Why: nothingNumbered}
 	case missing > 0 && c.ended:
-		return Verdict{Why: fmt.Sprintf("missing from 1 to %s: %s; but %s", count(end), c.gaps(end), cutOff)}
+		return undecided(fmt.Sprintf("missing from 1 to %s: %s; but %s", count(end), c.gaps(end), cutOff))
 	case missing > c.unknown+int64(len(c.told)):
 		why := fmt.Sprintf("nobody was given %s of the numbers from 1 to %s: %s", count(missing), count(end), c.gaps(end))
 		if c.unknown > 0 {
@@ -40,11 +40,11 @@ func (c *counter) noGaps() Verdict {
 		}
 		return Verdict{Result: Violated, Count: int(missing - c.unknown), Opportunities: c.contended, Why: why, Witness: inOrder(witness...)}
 	case len(c.told) > 0:
-		return Verdict{Why: c.unclear()}
+		return undecided(c.unclear())
 	case missing > 0:
-		return Verdict{Why: fmt.Sprintf("nobody is known to have been given %s, which %s without an answer may have used up", c.gaps(end), many(c.unknown, "request"))}
+		return undecided(fmt.Sprintf("nobody is known to have been given %s, which %s without an answer may have used up", c.gaps(end), many(c.unknown, "request")))
 	case c.odd > 0:
-		return Verdict{Why: fmt.Sprintf("%s that are no numbers from 1 on", many(c.odd, "answer"))}
+		return undecided(fmt.Sprintf("%s that are no numbers from 1 on", many(c.odd, "answer")))
 	}
 	return Verdict{Result: Holds, Opportunities: c.contended, Why: fmt.Sprintf("every number from 1 to %s was given out, in %s", count(end), c.inContention())}
 }

@@ -224,9 +224,9 @@ func (c *counter) linear() Verdict {
 	unclear := c.unclear()
 	switch {
 	case unclear != "" && c.twice.count == 0 && c.later() == nil:
-		return Verdict{Why: unclear}
+		return undecided(unclear)
 	case end.stuck && c.ended:
-		return Verdict{Why: end.why + "; but " + cutOff}
+		return undecided(end.why + "; but " + cutOff)
 	case end.stuck:
 		return Verdict{Result: Violated, Count: 1, Opportunities: c.contended, Why: end.why, Witness: end.ops}
 	case c.n == 0:

@@ -105,13 +105,13 @@ func (c *counter) inRealTime() Verdict {
 			Why: fmt.Sprintf("%s asked for a number of %s only at %s and was given %s, though %s had been given %s by %s",
 				client(&d.op), titled("counter", c.key), at(d.op.Call), count(d.number), client(&before), count(d.before.number), at(before.Return))}
 	case len(c.order.suspects) > 0:
-		return Verdict{Why: fmt.Sprintf("%s was given a lower number than one received before it asked; but %s", client(&c.order.suspects[0].op), cutOff)}
+		return undecided(fmt.Sprintf("%s was given a lower number than one received before it asked; but %s", client(&c.order.suspects[0].op), cutOff))
 	case len(c.told) > 0:
-		return Verdict{Why: c.unclear()}
+		return undecided(c.unclear())
 	case c.n == 0:
 		return Verdict{Why: nothingNumbered}
 	case c.texts > 0:
-		return Verdict{Why: fmt.Sprintf("%s that are no numbers, and have no order", many(c.texts, "answer"))}
+		return undecided(fmt.Sprintf("%s that are no numbers, and have no order", many(c.texts, "answer")))
 	}
 	return Verdict{Result: Holds, Opportunities: c.followed,
 		Why: fmt.Sprintf("%s, none lower than one received before it was asked for, in %s after another client had one", many(c.n, "number"), many(c.followed, "request"))}

@@ -47,11 +47,11 @@ func (c *counter) unique() Verdict {
 	unclear := c.unclear()
 	switch {
 	case c.twice.count == 0 && t.count > 0 && c.ended:
-		return Verdict{Why: t.why + "; but " + cutOff}
+		return undecided(t.why + "; but " + cutOff)
 	case t.count > 0:
 		return Verdict{Result: Violated, Count: t.count, Opportunities: c.contended, Why: t.why, Witness: t.witness}
 	case unclear != "":
-		return Verdict{Why: unclear}
+		return undecided(unclear)
 	case c.n == 0:
 		return Verdict{Why: nothingNumbered}
 	}

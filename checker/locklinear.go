@@ -416,15 +416,15 @@ func (t *tryLock) verdict(cut bool) Verdict {
 	case t.grants == 0 && len(t.floats) == 0 && t.refusals == 0:
 		return Verdict{idle: true, Why: "nobody obtained the lock, and nobody was refused it"}
 	case len(bare) > 0 && cut:
-		return Verdict{Why: fmt.Sprintf("%s at times when nobody is known to have held the lock: %s", many(len(bare), "refusal"), cutOff)}
+		return undecided(fmt.Sprintf("%s at times when nobody is known to have held the lock: %s", many(len(bare), "refusal"), cutOff))
 	case (doubt || hopeful || t.odd) && t.h.TTL <= 0 && !cut && !t.lined && len(t.early) <= oracleOps && t.asked() != Unknown:
 		if t.asked() == Violated {
 			return Verdict{Result: Violated, Count: 1, Why: fmt.Sprintf("no order explains the %s", many(len(t.early), "answer")), Witness: t.early[len(t.early)-1:]}
 		}
 	case doubt, hopeful:
-		return Verdict{Why: fmt.Sprintf("%s came back after its lease was over or without an answer, and refusals close by leave its place in the order open", many(len(floats), "grant"))}
+		return undecided(fmt.Sprintf("%s came back after its lease was over or without an answer, and refusals close by leave its place in the order open", many(len(floats), "grant")))
 	case t.odd:
-		return Verdict{Why: "the lease of a session was over before its grant returned, and extended later, which leaves its place in the order open"}
+		return undecided("the lease of a session was over before its grant returned, and extended later, which leaves its place in the order open")
 	}
 	return Verdict{Result: Holds, say: t.fits}
 }

@@ -77,7 +77,7 @@ func (p *product) ordered() Verdict {
 	case p.buys.sent == 0:
 		return Verdict{Why: "nothing was ordered"}
 	case doubtful > 0 && !shown:
-		return Verdict{Why: fmt.Sprintf("%s may have been counted twice: it was sent again, and not every time answered", many(doubtful, "order"))}
+		return undecided(fmt.Sprintf("%s may have been counted twice: it was sent again, and not every time answered", many(doubtful, "order")))
 	}
 	return Verdict{Result: Holds, say: func() string {
 		why := many(p.buys.sent, "order") + ", no order was sent twice"

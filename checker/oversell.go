@@ -57,7 +57,7 @@ func (p *product) oversold() Verdict {
 	booked, _ := p.final.mostSold()
 	switch {
 	case net.peak > stock && p.ended && (p.h.Refund > 0 || p.refunds.sent > 0): // the first refund of all may be in flight
-		return Verdict{Why: state() + ": refunds may explain it, but " + cutOff}
+		return undecided(state() + ": refunds may explain it, but " + cutOff)
 	case net.peak > stock:
 		why, witness := p.explain(&net)
 		return Verdict{Result: Violated, Count: int(net.peak - stock), Why: state() + ": " + why, Witness: witness}
@@ -69,9 +69,9 @@ func (p *product) oversold() Verdict {
 	case p.buys.sent == 0 || most == 0 && p.contest.count == 0:
 		return Verdict{Why: "nothing was sold"}
 	case most > stock:
-		return Verdict{Why: fmt.Sprintf("%s: oversell is possible, it depends on %s without an answer", state(), many(p.buys.unknown+p.buys.undated, "piece"))}
+		return undecided(fmt.Sprintf("%s: oversell is possible, it depends on %s without an answer", state(), many(p.buys.unknown+p.buys.undated, "piece")))
 	case p.vague > 0 && peak+p.vague > stock:
-		return Verdict{Why: fmt.Sprintf("%s: oversell is possible, it depends on when %s were sold that were refunded while they were bought", state(), many(p.vague, "piece"))}
+		return undecided(fmt.Sprintf("%s: oversell is possible, it depends on when %s were sold that were refunded while they were bought", state(), many(p.vague, "piece")))
 	}
 	return Verdict{Result: Holds, say: func() string {
 		why := state()
@@ -91,7 +91,7 @@ func (p *product) squeezed(unfit int, first *passage, state string) Verdict {
 	op := first.op
 	why := fmt.Sprintf("%s, but order %s of %s was bought and refunded by %s, and at no moment before that were so many left", state, op.Arg, many(first.pieces, "piece"), at(op.Return))
 	if p.ended {
-		return Verdict{Why: why + ": " + cutOff}
+		return undecided(why + ": " + cutOff)
 	}
 	return Verdict{Result: Violated, Count: unfit, Why: why, Witness: []history.Op{*op}}
 }

@@ -342,13 +342,13 @@ func (t *turns) verdict(cut bool, oldest time.Duration, passes int64) Verdict {
 	case bound(h) <= 0:
 		return Verdict{Why: "the history names neither a lease nor a grace"}
 	case len(stalls) > 0 && cut:
-		return Verdict{Why: fmt.Sprintf("nobody seems to have obtained %s from %s to %s; %s", titled("lock", t.key), at(stalls[0].from), at(stalls[0].to), cutOff)}
+		return undecided(fmt.Sprintf("nobody seems to have obtained %s from %s to %s; %s", titled("lock", t.key), at(stalls[0].from), at(stalls[0].to), cutOff))
 	case len(stalls) > 0:
 		return Verdict{Result: Violated, Count: len(stalls), Why: stalls[0].why(t.key, h), Witness: inOrder(stalls[0].freed, stalls[0].next)}
 	case certain > 0:
-		return Verdict{Why: "nobody obtained the lock for long, but a session that was never released may have been renewed in the background"}
+		return undecided("nobody obtained the lock for long, but a session that was never released may have been renewed in the background")
 	case t.tooRestless():
-		return Verdict{Why: fmt.Sprintf("nobody obtained %s from %s on, though clients kept trying; but the servers were never left in peace for %s",
+		return Verdict{open: true, Why: fmt.Sprintf("nobody obtained %s from %s on, though clients kept trying; but the servers were never left in peace for %s",
 			titled("lock", t.key), at(t.freeAt), at(bound(h)))}
 	case t.grants == 0:
 		return Verdict{idle: true, say: func() string {
@@ -358,7 +358,7 @@ func (t *turns) verdict(cut bool, oldest time.Duration, passes int64) Verdict {
 		return Verdict{Result: Holds, say: func() string { return many(t.grants, "grant") + ", none of them after another client's" }}
 	}
 	if o := t.deserted; o != nil && t.outlived == 0 && t.last > o.acq.Return {
-		return Verdict{Why: fmt.Sprintf("%s never gave %s back, which it was granted at %s, and nobody obtained it until the end of the run at %s: too early to tell whether it is ever free again",
+		return Verdict{open: true, Why: fmt.Sprintf("%s never gave %s back, which it was granted at %s, and nobody obtained it until the end of the run at %s: too early to tell whether it is ever free again",
 			client(&o.acq), titled("lock", t.key), at(o.acq.Return), at(t.last))}
 	}
 	longest := t.longest

@@ -54,7 +54,7 @@ func (q *queue) duplicates() Verdict {
 	}
 	switch {
 	case bad > 0 && q.ended:
-		return Verdict{Why: why + "; but " + cutOff}
+		return undecided(why + "; but " + cutOff)
 	case bad > 0:
 		if bad > 1 || announced > 0 {
 			why += fmt.Sprintf("; %s in all, %s of them announced as another attempt", many(bad, "task"), count(announced))
@@ -288,13 +288,13 @@ func (q *queue) effectsOnce() Verdict {
 	}
 	switch {
 	case bad > 0 && q.ended:
-		return Verdict{Why: why + "; but " + cutOff}
+		return undecided(why + "; but " + cutOff)
 	case bad > 0:
 		return Verdict{Result: Violated, Count: int(bad), Opportunities: opportunities, Why: why, Witness: witness}
 	case q.effects+q.maybeEffects == 0:
 		return Verdict{Why: "no effect of a task is known"}
 	case doubtful > 0:
-		return Verdict{Why: fmt.Sprintf("%s may have taken effect twice: not every effect was answered", many(doubtful, "task"))}
+		return undecided(fmt.Sprintf("%s may have taken effect twice: not every effect was answered", many(doubtful, "task")))
 	}
 	return Verdict{Result: Holds, Opportunities: opportunities, Why: fmt.Sprintf("%s, none twice; %s told to be done already; %s could have been double",
 		many(q.effects, "effect"), count(again), count(opportunities))}
@@ -376,7 +376,7 @@ func (q *queue) early() Verdict {
 	}
 	switch {
 	case bad > 0 && q.ended:
-		return Verdict{Why: why + "; but " + cutOff}
+		return undecided(why + "; but " + cutOff)
 	case bad > 0:
 		return Verdict{Result: Violated, Count: int(bad), Opportunities: strict.tooSoon + bad, Why: why, Witness: witness}
 	case q.takes == 0:
@@ -496,7 +496,7 @@ func (q *queue) oneEntry() Verdict {
 	case q.puts == 0:
 		return Verdict{Why: "no task was enqueued for certain"}
 	case !q.audited():
-		return Verdict{Why: q.noAudit()}
+		return undecided(q.noAudit())
 	}
 	return Verdict{Result: Holds, Opportunities: q.returned, Why: fmt.Sprintf("%s enqueued, ids enqueued again %s, %s of these in contention; none is waiting twice",
 		many(q.puts, "task"), times(q.again), count(q.returned))}

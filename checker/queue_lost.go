@@ -62,7 +62,7 @@ func (q *queue) lost() Verdict {
 	case c.owed == 0:
 		return Verdict{Why: "no task was enqueued for certain"}
 	case len(lost) > 0 && !q.audited():
-		return Verdict{Why: fmt.Sprintf("%s of %s neither done nor withdrawn as far as is known (%s), and %s",
+		return Verdict{open: true, Why: fmt.Sprintf("%s of %s neither done nor withdrawn as far as is known (%s), and %s",
 			count(len(lost)), many(c.owed, "task"), q.names(lost, false), q.noAudit())}
 	case len(lost) > 0:
 		var witness []history.Op
@@ -76,7 +76,7 @@ func (q *queue) lost() Verdict {
 		return Verdict{Result: Violated, Count: len(lost), Opportunities: c.atRisk, Witness: inOrder(witness...),
 			Why: fmt.Sprintf("%s of %s %s lost: %s", count(len(lost)), many(c.owed, "task"), verb, q.names(lost, true))}
 	case c.open > 0:
-		return Verdict{Why: fmt.Sprintf("%s of %s only known from an effect or a withdrawal that had no answer", count(c.open), many(c.owed, "task"))}
+		return undecided(fmt.Sprintf("%s of %s only known from an effect or a withdrawal that had no answer", count(c.open), many(c.owed, "task")))
 	}
 	parts := []string{count(c.done) + " done"}
 	for _, p := range []struct {

@@ -22,15 +22,15 @@ func (q *queue) inOrder() Verdict {
 	f := &lax.found[outOfOrder]
 	switch {
 	case s.count > 0 && q.ended:
-		return Verdict{Why: s.why + "; but " + cutOff}
+		return Verdict{Opportunities: strict.choices, Why: s.why + "; but " + cutOff}
 	case f.count > 0:
 		return Verdict{Result: Violated, Count: f.count, Opportunities: strict.choices, Why: f.why, Witness: f.witness}
 	case s.count > 0:
-		return Verdict{Why: s.why + "; but a pop without an answer may have taken that before"}
+		return Verdict{Opportunities: strict.choices, Why: s.why + "; but a pop without an answer may have taken that before"}
 	case q.takes == 0:
 		return Verdict{Why: "nobody was handed a task"}
 	case 2*strict.judged < q.takes:
-		return Verdict{Why: strict.mostlyLoose()}
+		return Verdict{Opportunities: strict.choices, Why: strict.mostlyLoose()}
 	}
 	return Verdict{Result: Holds, Opportunities: strict.choices, Why: fmt.Sprintf("%s, %s of them with another task at hand, none before a task surely due earlier%s", first(q.takes), count(strict.choices), strict.aside())}
 }
@@ -66,15 +66,15 @@ func (q *queue) linear() Verdict {
 	}
 	switch {
 	case bad > 0 && q.ended:
-		return Verdict{Why: s.why + "; but " + cutOff}
+		return undecided(s.why + "; but " + cutOff)
 	case count > 0:
 		return Verdict{Result: Violated, Count: count, Opportunities: q.contended, Why: f.why, Witness: f.witness}
 	case bad > 0:
-		return Verdict{Why: fmt.Sprintf("%s; but %s without an answer may have taken tasks", s.why, many(q.asks, "pop"))}
+		return undecided(fmt.Sprintf("%s; but %s without an answer may have taken tasks", s.why, many(q.asks, "pop")))
 	case q.puts+q.takes+strict.polls.tries == 0:
 		return Verdict{Why: "nobody enqueued a task or was handed one"}
 	case 2*strict.judged < q.takes:
-		return Verdict{Why: strict.mostlyLoose()}
+		return undecided(strict.mostlyLoose())
 	}
 	return Verdict{Result: Holds, Opportunities: q.contended, Why: fmt.Sprintf("%s, %s and %s fit one order, %s%s",
 		many(q.puts, "enqueue"), first(q.takes), refusedPops(strict.polls.tries), many(q.contended, "contended operation"), strict.aside())}

@@ -86,11 +86,11 @@ func (q *queue) progress() Verdict {
 	case bound(q.h) <= 0:
 		return Verdict{Why: "the history names neither a lease nor a grace"}
 	case f.count > 0 && q.ended:
-		return Verdict{Why: f.why + "; but " + cutOff}
+		return undecided(f.why + "; but " + cutOff)
 	case int64(f.count) > q.asks:
 		return Verdict{Result: Violated, Count: f.count, Opportunities: q.served + int64(f.count), Why: f.why, Witness: f.witness}
 	case strict.found[stalled].count > 0:
-		return Verdict{Why: strict.found[stalled].why + "; but a pop without an answer may have been handed it"}
+		return undecided(strict.found[stalled].why + "; but a pop without an answer may have been handed it")
 	case s.polls.handed == 0:
 		return Verdict{Why: fmt.Sprintf("nobody was handed a task; %s", refusedPops(s.polls.tries))}
 	}

@@ -219,7 +219,7 @@ func (p *product) ordering(cut bool) Verdict {
 	case p.refundCount > 0:
 		net := p.net.final()
 		if net.peak > p.h.Stock && cut {
-			return Verdict{Why: "more sold than there were, unless refunds explain it: " + cutOff}
+			return undecided("more sold than there were, unless refunds explain it: " + cutOff)
 		}
 		if net.peak > p.h.Stock {
 			return Verdict{Result: Violated, Count: int(net.peak - p.h.Stock), Why: fmt.Sprintf("sold %s of %s at one time, all refunds called by then deducted", count(net.peak), count(p.h.Stock)),
@@ -230,7 +230,7 @@ func (p *product) ordering(cut bool) Verdict {
 		}
 		return p.asked(good, cut, "")
 	case cut && p.h.Refund > 0:
-		return Verdict{Why: "the first refund of all may be in flight: " + cutOff}
+		return undecided("the first refund of all may be in flight: " + cutOff)
 	case p.buys.sure > p.h.Stock:
 		op := p.lastSale
 		return Verdict{Result: Violated, Count: int(p.buys.sure - p.h.Stock), Witness: inOrder(*op),
@@ -257,7 +257,7 @@ func (p *product) fits(good Verdict, cut bool) Verdict {
 		return p.asked(good, cut, manySums)
 	}
 	if n := p.final.passed; n > 0 {
-		return Verdict{Why: fmt.Sprintf("what was read before the last purchase or refund had ended, in %s, was not judged", many(n, "reading"))}
+		return undecided(fmt.Sprintf("what was read before the last purchase or refund had ended, in %s, was not judged", many(n, "reading")))
 	}
 	return good
 }
@@ -269,7 +269,7 @@ const manySums = "there are too many sums of operations without an answer that c
 func (p *product) repeatedNothing(cut bool) Verdict {
 	wrong := len(p.buys.unexplained) + len(p.refunds.unexplained)
 	if cut {
-		return Verdict{Why: fmt.Sprintf("%s called counted without a trace of it: %s", many(wrong, "order"), cutOff)}
+		return undecided(fmt.Sprintf("%s called counted without a trace of it: %s", many(wrong, "order"), cutOff))
 	}
 	var op history.Op
 	var said string
@@ -297,7 +297,7 @@ func (p *product) returnedNothing(b *back, cut bool) Verdict {
 	why := fmt.Sprintf("%s gave back %s of order %s from %s to %s, which makes %s in all, but no more than %s bought of it",
 		client(op), many(op.Pieces(), "piece"), op.Arg, at(op.Call), at(op.Return), count(b.given), were(b.bought+b.lost))
 	if cut {
-		return Verdict{Why: why + ": " + cutOff}
+		return undecided(why + ": " + cutOff)
 	}
 	return Verdict{Result: Violated, Count: int(b.excess()), Witness: []history.Op{*op}, Why: why}
 }
@@ -324,7 +324,7 @@ func (p *product) single(good Verdict, cut bool) Verdict {
 	}
 	if left := p.h.Stock - p.buys.sure - open; left > 0 {
 		if cut {
-			return Verdict{Why: fmt.Sprintf("%s was told that nothing was left when %s: %s", client(p.first), were(left), cutOff)}
+			return undecided(fmt.Sprintf("%s was told that nothing was left when %s: %s", client(p.first), were(left), cutOff))
 		}
 		return Verdict{Result: Violated, Count: 1, Witness: []history.Op{*p.first},
 			Why: fmt.Sprintf("%s was told at %s that nothing was left, but only %s of %s can have been sold by then", client(p.first), at(p.first.Return),
@@ -342,7 +342,7 @@ func (p *product) amounts(good Verdict, cut bool) Verdict {
 		return Verdict{Result: Violated, Count: wrong, Witness: []history.Op{*op},
 			Why: fmt.Sprintf("%s was told between %s and %s that fewer than %s left, but at least %s", client(op), at(op.Call), at(op.Return), were(op.Pieces()), were(first.left))}
 	case cut && len(p.out.waiting) > 0:
-		return Verdict{Why: "a refusal came while stock seemed to be left: " + cutOff}
+		return undecided("a refusal came while stock seemed to be left: " + cutOff)
 	}
 	return good
 }
@@ -350,14 +350,14 @@ func (p *product) amounts(good Verdict, cut bool) Verdict {
 // searched judges by a search.
 func (p *product) searched(good Verdict, cut bool) Verdict {
 	if p.gone {
-		return Verdict{Why: fmt.Sprintf("refunds or amounts together with sold-out answers need a search from the first operation on, and only the first %s are kept when the header announces neither", count(int64(keptOps)))}
+		return undecided(fmt.Sprintf("refunds or amounts together with sold-out answers need a search from the first operation on, and only the first %s are kept when the header announces neither", count(int64(keptOps))))
 	}
 	end := p.searching.final()
 	switch {
 	case end.gaveUp != "":
 		return p.asked(good, cut, end.gaveUp)
 	case end.stuck != nil && cut:
-		return Verdict{Why: "no order was found: " + cutOff}
+		return undecided("no order was found: " + cutOff)
 	case end.stuck != nil:
 		it := end.stuck
 		cl := end.classes[it.class]
@@ -413,5 +413,5 @@ func (p *product) asked(good Verdict, cut bool, reason string) Verdict {
 			return Verdict{Result: Violated, Count: 1, Why: fmt.Sprintf("no order explains the %s", many(len(p.early), "answer")), Witness: p.early[len(p.early)-1:]}
 		}
 	}
-	return Verdict{Why: "no order was found, and none is excluded: " + reason}
+	return undecided("no order was found, and none is excluded: " + reason)
 }

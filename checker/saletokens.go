@@ -179,7 +179,7 @@ func (g *gate) verdict(cut bool) Verdict {
 	case g.broken > 0:
 		return Verdict{Result: Violated, Count: g.broken, Why: g.why, Witness: g.witness}
 	case open > 0:
-		return Verdict{Why: end.why + "; but " + cutOff}
+		return undecided(end.why + "; but " + cutOff)
 	case g.accepted == 0:
 		return Verdict{Why: "the sale accepted no token"}
 	}

@@ -134,7 +134,7 @@ func (w *tale) verdict(p *product, good Verdict, cut bool) Verdict {
 	case w.told == 0:
 		return good
 	case w.lost:
-		return Verdict{Why: fmt.Sprintf("what buyers were told was not judged: too many numbers are missing between those that were told, of %s", many(w.told, "piece"))}
+		return undecided(fmt.Sprintf("what buyers were told was not judged: too many numbers are missing between those that were told, of %s", many(w.told, "piece")))
 	}
 	end := *w
 	end.pending, end.witness = slices.Clone(w.pending), slices.Clone(w.witness)

@@ -52,10 +52,13 @@ func (p *product) undersold() Verdict {
 	}
 	if !p.final.haveLeft || p.ended {
 		why := "the final state was not read"
-		if p.ended {
+		switch n := p.final.passed; {
+		case p.ended:
 			why = cutOff
+		case n > 0:
+			why = fmt.Sprintf("%s had been made before the last purchase or refund ended; one without an answer ends when its client gives up (gave_up_ns)", many(n, "reading"))
 		}
-		return Verdict{Why: "what is left in the end is not known: " + why}
+		return undecided("what is left in the end is not known: " + why)
 	}
 	if len(p.buys.unexplained)+len(p.refunds.unexplained) > 0 {
 		return p.repeatedNothing(p.ended)
@@ -120,7 +123,7 @@ func (p *product) undersold() Verdict {
 		return Verdict{Result: Violated, Count: 1, Witness: f.readings,
 			Why: "the books do not balance: " + books + ", which no choice of the operations without an answer accounts for"}
 	case Unknown:
-		return Verdict{Why: manySums}
+		return undecided(manySums)
 	}
 	return Verdict{Result: Holds, say: func() string {
 		books := sum()

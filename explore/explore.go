@@ -462,6 +462,7 @@ func (x *search) result(c Config, start state, stats reports.Effort) (reports.Ex
 		t.Naming = int(x.servers.naming.naming)
 		r.Verdict, r.Counterexample = reports.Violated, t
 		r.Why = t.Sentence
+		r.Stats.Depth = max(r.Stats.Depth, len(t.Steps)) // with what happens in the end
 	case x.err != nil:
 		r.Verdict, r.Why = reports.Inconclusive, x.err.Error()
 	case x.cut.Load() != nil:

@@ -216,7 +216,7 @@ func (b Blow) holdsUp() bool { return b.Pause > 0 || b.Freeze > 0 }
 func (b Blow) effect(s State) string {
 	switch {
 	case b.Crash && s == Holding:
-		return "locks left to their lease"
+		return "clients dead that held something"
 	case b.Crash:
 		return "clients dead"
 	case b.Cancel:

@@ -52,9 +52,9 @@ func Percent(x float64) string {
 		return strconv.FormatFloat(x*100, 'f', 0, 64) + " %"
 	case size >= 1:
 		return strconv.FormatFloat(x*100, 'f', 1, 64) + " %"
-	default:
-		return strconv.FormatFloat(x*100, 'g', 2, 64) + " %"
 	}
+	digits := 1 - int(math.Floor(math.Log10(math.Abs(x)*100)))
+	return strconv.FormatFloat(x*100, 'f', digits, 64) + " %"
 }
 
 // Positive formats x; empty if it is not above 0, which stands for not measured.

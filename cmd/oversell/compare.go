@@ -21,8 +21,8 @@ func compareCommand(code *int) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "compare",
-		Short: "Run variants in turns under the same conditions: which break, which are fast",
-		Long: `Run variants in turns under the same conditions: which break, which are fast.
+		Short: "Compare variants: which break, and which are fast",
+		Long: `Compare variants: which break, and which are fast.
 
 Contenders are combinations of variants; configurations are targets, faults, and
 values of a flag that has several, such as --clients 10,100,1000. In every round

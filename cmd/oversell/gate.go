@@ -32,8 +32,8 @@ func gateCommand(code *int) *cobra.Command {
 	var f gateFlags
 	cmd := &cobra.Command{
 		Use:   "gate PLAN.yaml",
-		Short: "Guard a repository: what must hold, what must break, and what must be fast",
-		Long: `Guard a repository: what must hold, what must break, and what must be fast.
+		Short: "Guard a repository by what must hold, break and be fast",
+		Long: `Guard a repository by what must hold, break and be fast.
 
 The plan lists entries. Those under safety say what is run or searched, or which
 command of your own, and what must come of it; each has a control, something known to

@@ -11,7 +11,7 @@ func listCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "list [SECTION [NAME…]]",
-		Short: "List scenarios, variants with their promises and flaws, faults, and properties",
+		Short: "List scenarios, variants, faults and properties",
 		Long: `List what there is, or one section of it: scenarios, locks, sales, queues, ids,
 dispatches, faults or properties.
 

@@ -26,7 +26,7 @@ func proxyCommand(code *int) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "proxy",
-		Short: "Stand between any client and a Redis, and lose or delay what they say",
+		Short: "Lose or delay what any client and a Redis say",
 		Long: `Stand between any client, in any language, and a Redis, and lose, delay or
 garble what they say to each other. Have the client connect to the address that is
 printed. Every strike is a line on stdout; Ctrl-C ends the proxy, and tells how

@@ -21,7 +21,7 @@ import (
 func systemCommand(code *int) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "system",
-		Short: "Try a lock, sale or queue outside of oversell that a file describes",
+		Short: "Try a system outside of oversell that a file describes",
 	}
 	cmd.AddCommand(systemCheckCommand(code))
 	return cmd
@@ -34,8 +34,8 @@ func systemCheckCommand(code *int) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "check FILE",
-		Short: "Try each operation of a system, legal and illegal, and say what is missing",
-		Long: `Try each operation of a system, legal and illegal, and say what is missing.
+		Short: "Try each operation of a system, and say what is missing",
+		Long: `Try each operation of a system, and say what is missing.
 
 The file is that of oversell run --system; docs/systems.md explains it and the
 protocol. The exit code is 0 when every answer is one that a run can use, 1 when one

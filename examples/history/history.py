@@ -25,6 +25,7 @@ class History:
         except Refused as e:
             op.update(outcome="refused", reason=str(e), return_ns=time.monotonic_ns())
         except Exception as e:  # no answer, or none that is sure: it may have had its effect
+            op.update(gave_up_ns=time.monotonic_ns())
             print(f"client {client}: {kind} {arg}: {e}")
         with self.mutex:
             self.write(op)

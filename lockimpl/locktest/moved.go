@@ -216,26 +216,22 @@ func longLeases(b *bench) error {
 		return nil // by the real clock, other rules find out what is wrong with it
 	}
 	const day = 24 * time.Hour
-	cases := []struct {
+	type lease struct {
 		ttl        time.Duration
 		extensions []prolonging
-	}{
+	}
+	cases := []lease{
 		{ttl: 15 * time.Second}, {ttl: 45 * time.Second}, {ttl: 11 * time.Minute}, {ttl: 100 * time.Minute}, {ttl: 26 * time.Hour}, {ttl: 40 * day},
 	}
 	if b.run.able.extends {
-		for _, more := range []struct {
-			ttl        time.Duration
-			extensions []prolonging
-		}{
+		cases = append(cases, []lease{
 			{15 * time.Second, []prolonging{{10 * time.Second, 15 * time.Second}}},
 			{10 * time.Second, []prolonging{{5 * time.Second, time.Minute}}},
 			{time.Minute, []prolonging{{20 * time.Second, 20 * time.Second}}},
 			{10 * time.Minute, []prolonging{{time.Minute, 2 * time.Hour}, {time.Hour, 3 * day}}},
 			{20 * time.Second, []prolonging{{15 * time.Second, 20 * time.Second}, {15 * time.Second, 20 * time.Second}, {15 * time.Second, 30 * time.Second}, {25 * time.Second, 20 * time.Second}}},
 			{2 * time.Hour, slices.Repeat([]prolonging{{time.Hour, 2 * time.Hour}}, 12)},
-		} {
-			cases = append(cases, more)
-		}
+		}...)
 	}
 	var parts []part
 	for i, c := range cases {

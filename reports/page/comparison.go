@@ -124,13 +124,24 @@ func (c comparison) page() comparisonPage {
 		p.Sections = append(p.Sections, c.section(i, f))
 	}
 	for _, i := range c.bestFirst() {
-		row := matrixRow{Name: c.Contenders[i].String(), Untried: reports.Conditions(c.untried(i))}
+		row := matrixRow{Name: c.Contenders[i].String(), Untried: c.untriedWords(i)}
 		for j := range c.Configurations {
 			row.Cells = append(row.Cells, c.matrixCell(i, j))
 		}
 		p.Rows = append(p.Rows, row)
 	}
 	return p
+}
+
+// untriedWords are the conditions that untried names, or why there are none.
+func (c comparison) untriedWords(contender int) string {
+	switch all := c.untried(contender); {
+	case len(all) > 0:
+		return reports.Conditions(all)
+	case slices.ContainsFunc(c.Cells, func(x reports.ComparisonCell) bool { return x.Contender == contender && x.Outcome == reports.Broke }):
+		return "it broke in what was tried"
+	}
+	return "nothing is known"
 }
 
 // untried is what is known to break a contender that broke nothing, and no configuration in

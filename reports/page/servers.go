@@ -3,6 +3,7 @@ package page
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"oversell/reports"
@@ -35,10 +36,14 @@ func alike(lines []line) []line {
 	return lines
 }
 
-// serverLines are a line for each server with more than one interval.
+// serverLines are a line for each server that was measured, if one was more than once: beside it,
+// one that was down for most of the time shows as well.
 func serverLines(servers []reports.ServerLoad, of func(reports.LoadInterval) float64) (lines []line) {
+	if !slices.ContainsFunc(servers, func(s reports.ServerLoad) bool { return len(s.Intervals) > 1 }) {
+		return nil
+	}
 	for i, s := range servers {
-		if len(s.Intervals) < 2 {
+		if len(s.Intervals) == 0 {
 			continue
 		}
 		l := line{name: "Redis", class: seriesClass(i), steps: true}
