@@ -138,6 +138,8 @@ func TestFirstCome(t *testing.T) {
 		{"without a lease the wait is all that is known", h, []history.Op{join(1, 1, 1, 2), acquired(2, 2, 3, 4, 0), acquired(1, 1, 1, 7, 0)}, Holds, ""},
 		{"overtaken by one that gave it back", exclusive, []history.Op{join(1, 1, 1, 2), acquired(2, 2, 3, 4, 0), released(2, 2, 5, 6), acquired(1, 1, 1, 7, 0)}, Violated, "called only at"},
 		{"the same by a lock that several may hold", history.Header{}, []history.Op{join(1, 1, 1, 2), acquired(2, 2, 3, 4, 0), released(2, 2, 5, 6), acquired(1, 1, 1, 7, 0)}, Holds, "1 of a call that came"},
+		{"joined first, by a call of its own", exclusive, []history.Op{join(1, 1, 1, 2), join(2, 2, 3, 4), acquired(1, 1, 6, 7, 0), released(1, 1, 8, 9), acquired(2, 2, 5, 10, 0), released(2, 2, 11, 12)}, Holds, "1 of a call that came"},
+		{"joined later, by a call of its own", exclusive, []history.Op{join(2, 2, 1, 2), join(1, 1, 3, 4), acquired(1, 1, 6, 7, 0), released(1, 1, 8, 9), acquired(2, 2, 5, 10, 0), released(2, 2, 11, 12)}, Violated, "called only at"},
 		{"given back before it called", exclusive, []history.Op{acquired(2, 2, 1, 2, 0), join(1, 1, 3, 4), released(2, 2, 5, 6), acquired(1, 1, 3, 7, 0)}, Holds, ""},
 		{"its lease had ended long before it gave it back", exclusive, []history.Op{join(1, 1, 1, 2), acquired(2, 2, 3, 4, 4), acquired(1, 1, 1, 7, 0), released(2, 2, 8, 9)}, Holds, ""},
 		{"its own lease was over when it was told", exclusive, []history.Op{join(1, 1, 1, 2), acquired(2, 2, 3, 4, 0), released(2, 2, 5, 6), acquired(1, 1, 1, 7, 3)}, Holds, ""},

@@ -126,7 +126,7 @@ func TestNoUndersell(t *testing.T) {
 		{"sold and still there", two, []history.Op{bought(1, 1, 1, 2), read("left", 2, 3)}, Violated, "1 piece too many: of 2, 1 sold, 2 left"},
 		{"returned twice to the stock", two, []history.Op{bought(1, 1, 1, 2), refunded(1, 1, 3, 4), read("left", 3, 5)}, Violated, "1 piece too many"},
 		{"a refund without an answer may be there", two, []history.Op{bought(1, 1, 1, 2), saleOp(history.Refund, 1, 1, 3, 4, history.Unknown, history.NoReason), read("left", 2, 5)}, Holds, "if 1 piece without an answer came back"},
-		{"a reading that a refund overlapped is not final", one, []history.Op{bought(1, 1, 1, 2), refunded(1, 1, 3, 4), read("left", 0, 3)}, Unknown, "was not read"},
+		{"a reading that a refund overlapped is not final", one, []history.Op{bought(1, 1, 1, 2), refunded(1, 1, 3, 4), read("left", 0, 3)}, Unknown, "had been made before"},
 		{"the server's own count does not balance", two, []history.Op{bought(1, 1, 1, 2), read("left", 1, 3), read("sold", 0, 3)}, Violated, "1 piece vanished"},
 		{"the server counts what is still there", two, []history.Op{bought(1, 1, 1, 2), read("left", 1, 3), read("sold", 2, 3)}, Violated, "1 piece too many"},
 		{"refunded, so the lost one had taken it", history.Header{Stock: 4}, refundedLost, Violated, "1 piece too many"},

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dustin/go-humanize"
+
 	"oversell/server"
 )
 
@@ -83,7 +85,7 @@ type Effect struct {
 func (c Count) Effect() string {
 	parts := make([]string, len(c.Effects))
 	for i, e := range c.Effects {
-		parts[i] = fmt.Sprintf("%s: %d", e.What, e.N)
+		parts[i] = e.What + ": " + humanize.Comma(e.N)
 	}
 	return strings.Join(parts, ", ")
 }

@@ -115,7 +115,7 @@ func TestNothingIsSaidOfWhatIsNotDeclared(t *testing.T) {
 func TestAPassSaysWhatItRestsOn(t *testing.T) {
 	d := example()
 	r := d.Runs[1]
-	const rests = "no violation seen in 499 opportunities or more for each promise (95 %: below 3/499 = 0.6 %); known to break under: overrun, failover; not tried"
+	const rests = "no violation seen in 499 opportunities or more for each promise (95 %: below 3/499 = 0.60 %); known to break under: overrun, failover; not tried"
 	if got := r.Seen(); got != rests {
 		t.Errorf("%q; want %q", got, rests)
 	}
