@@ -286,7 +286,7 @@ func TestOutcomeOfACell(t *testing.T) {
 		{name: "the control was not caught", runs: []sample{pass}, expected: reports.Pass, blind: true, outcome: reports.Undecided, why: "control"},
 		{name: "one decided nothing", runs: []sample{pass, vague}, expected: reports.Pass, outcome: reports.Undecided, why: "1 of 2 runs decided nothing: for want of luck"},
 		{name: "nothing was decided", runs: []sample{vague}, expected: reports.Pass, outcome: reports.Undecided, why: "for want of luck"},
-		{name: "not run", expected: reports.Pass, outcome: reports.Undecided, why: "not run"},
+		{name: "not run", expected: reports.Pass, outcome: reports.Undecided, why: "no run of it was made to its end"},
 		{name: "broken alone", runs: []sample{pass}, alone: []sample{broke}, expected: reports.Pass, outcome: reports.Broke},
 		{name: "alone nothing shows", runs: []sample{pass}, alone: []sample{vague}, expected: reports.Pass, outcome: reports.NoViolation, declared: true},
 	} {
