@@ -25,8 +25,8 @@ import (
 type tale struct {
 	next    int64         // the largest piece that is not settled
 	t       time.Duration // the greedy schedule of what is settled
-	latest  history.Op    // the purchase that set t
-	pending []sale        // told, and not settled; piece next is not the first of any
+	latest  sale          // the purchase that set t, if it is occupied
+	pending []sale        // told, and not settled, the largest number first
 	untold  int64         // pieces bought that may be any: without an answer, or without a number
 	told    int64         // pieces told
 	lost    bool          // too many were pending: nothing is judged
@@ -53,14 +53,27 @@ func (w *tale) observe(p *product, op *history.Op) {
 	if w.told == op.Pieces() {
 		w.next = p.h.Stock
 	}
-	w.pending = append(w.pending, sale{call: op.Call, ret: op.Return, left: left, order: op.Arg, session: op.Session, fence: op.Fence, client: op.Client, amount: op.Amount})
-	if first := left + op.Pieces(); first < w.next {
-		if w.lost = len(w.pending) > mostPending; w.lost {
-			w.pending = nil
+	first := left + op.Pieces()
+	if first == w.next && max(w.t, op.Call) <= op.Return { // as almost always
+		if op.Call > w.t {
+			w.t, w.latest = op.Call, taleOf(op, left)
+		}
+		if w.next = left; len(w.pending) > 0 {
+			w.settle(p, 0)
 		}
 		return
 	}
-	w.settle(p, 0)
+	at, _ := slices.BinarySearchFunc(w.pending, left, func(s sale, left int64) int { return cmp.Compare(left, s.left) })
+	w.pending = slices.Insert(w.pending, at, taleOf(op, left))
+	if first >= w.next {
+		w.settle(p, 0)
+	} else if w.lost = len(w.pending) > mostPending; w.lost {
+		w.pending = nil
+	}
+}
+
+func taleOf(op *history.Op, left int64) sale {
+	return sale{call: op.Call, ret: op.Return, left: left, order: op.Arg, session: op.Session, fence: op.Fence, client: op.Client, amount: op.Amount, occupied: 1}
 }
 
 // advance settles what no purchase can come before any more: one that was called after the answer
@@ -69,7 +82,6 @@ func (w *tale) advance(p *product, lowWater time.Duration) {
 	if !slices.ContainsFunc(w.pending, func(s sale) bool { return s.ret < lowWater }) {
 		return
 	}
-	w.order()
 	last := len(w.pending)
 	for last > 0 && w.pending[last-1].ret >= lowWater {
 		last--
@@ -77,33 +89,29 @@ func (w *tale) advance(p *product, lowWater time.Duration) {
 	w.settle(p, last)
 }
 
-func (w *tale) order() {
-	slices.SortStableFunc(w.pending, func(a, b sale) int { return cmp.Compare(b.left, a.left) })
-}
-
 // settle takes the pending purchases in the order in which they were told, as far as they follow on
 // one another; and so many whatever is missing between them.
 func (w *tale) settle(p *product, many int) {
-	w.order()
 	n := 0
 	for ; n < len(w.pending) && w.wrong == 0; n++ {
 		s := &w.pending[n]
-		op := s.op(&history.Op{Key: p.key})
-		switch first := s.left + op.Pieces(); {
+		switch first := s.left + max(int64(s.amount), 1); {
 		case first > w.next:
 			w.twice = w.next < p.h.Stock
-			w.fail(op, fmt.Sprintf("%s was told at %s that %s left of %s after order %s, but %s", client(op), at(op.Return), were(s.left), count(p.h.Stock), op.Arg, w.sold(p)))
+			op := s.op(&history.Op{Key: p.key})
+			w.fail(p, op, fmt.Sprintf("%s was told at %s that %s left of %s after order %s, but %s", client(op), at(op.Return), were(s.left), count(p.h.Stock), op.Arg, w.others(p)))
 			return
 		case first < w.next && n >= many:
 			w.pending = slices.Delete(w.pending, 0, n)
 			return
 		}
 		if s.call > w.t {
-			w.t, w.latest = s.call, *op
+			w.t, w.latest = s.call, *s
 		}
 		if w.t > s.ret {
-			w.fail(op, fmt.Sprintf("%s was told by %s that %s left after order %s, but %s, which was told that %s left, bought only from %s on",
-				client(op), at(op.Return), were(s.left), op.Arg, client(&w.latest), were(leftAfter(&w.latest)), at(w.latest.Call)))
+			op, before := s.op(&history.Op{Key: p.key}), w.latest.op(&history.Op{Key: p.key})
+			w.fail(p, op, fmt.Sprintf("%s was told by %s that %s left after order %s, but %s, which was told that %s left, bought only from %s on",
+				client(op), at(op.Return), were(s.left), op.Arg, client(before), were(w.latest.left), at(before.Call)))
 			return
 		}
 		w.next = s.left
@@ -111,18 +119,18 @@ func (w *tale) settle(p *product, many int) {
 	w.pending = slices.Delete(w.pending, 0, n)
 }
 
-// sold says why a purchase cannot have been told what it was.
-func (w *tale) sold(p *product) string {
+// others says with what other purchases were told a purchase does not fit.
+func (w *tale) others(p *product) string {
 	if w.next == p.h.Stock {
 		return "there were no more than " + count(p.h.Stock)
 	}
-	return "a piece of it was told to be sold already"
+	return "that fits no order with what others were told: the last of them that " + were(w.next) + " left"
 }
 
-func (w *tale) fail(op *history.Op, why string) {
+func (w *tale) fail(p *product, op *history.Op, why string) {
 	w.wrong, w.why = 1, why
-	if w.latest.Kind != history.NoKind && w.latest.Arg != op.Arg {
-		w.witness = append(w.witness, w.latest)
+	if w.latest.occupied != 0 && w.latest.order != op.Arg {
+		w.witness = append(w.witness, *w.latest.op(&history.Op{Key: p.key}))
 	}
 	w.witness = inOrder(append(w.witness, *op)...)
 	w.pending = nil
@@ -148,7 +156,7 @@ func (w *tale) verdict(p *product, good Verdict, cut bool) Verdict {
 		}
 		return v
 	case missing > w.untold && !cut:
-		return Verdict{Result: Violated, Count: 1, Why: fmt.Sprintf("a buyer was told that %s left, but only %s of %s can have been sold by then", were(end.next), count(w.told+w.untold), count(p.h.Stock)), Witness: end.last()}
+		return Verdict{Result: Violated, Count: 1, Why: fmt.Sprintf("a buyer was told that %s left, but only %s of %s can have been sold by then", were(end.next), count(w.told+w.untold), count(p.h.Stock)), Witness: end.last(p)}
 	}
 	return good
 }
@@ -159,9 +167,10 @@ func leftAfter(op *history.Op) int64 {
 	return left
 }
 
-func (w *tale) last() []history.Op {
-	if w.latest.Kind == history.NoKind {
+// last is the purchase that set the time of the schedule, if there is one.
+func (w *tale) last(p *product) []history.Op {
+	if w.latest.occupied == 0 {
 		return nil
 	}
-	return []history.Op{w.latest}
+	return []history.Op{*w.latest.op(&history.Op{Key: p.key})}
 }
