@@ -301,3 +301,26 @@ func TestTableOfIDsFarApart(t *testing.T) {
 		t.Errorf("%d bytes for an id", bytes/ids)
 	}
 }
+
+// TestUndecided: what too little is known of is told apart from what could not have gone wrong.
+func TestUndecided(t *testing.T) {
+	h := &history.Header{Stock: 2}
+	lost := bought(2, 2, 1, 9)
+	lost.Outcome = history.Unknown
+	for _, c := range []struct {
+		what     string
+		property variant.Property
+		ops      []history.Op
+		want     bool
+	}{
+		{"nothing was ordered", variant.Linearizable, nil, true},
+		{"one buyer alone", variant.NoUndersell, []history.Op{bought(1, 1, 1, 2), read("left", 1, 3)}, true},
+		{"nobody read what is left", variant.NoUndersell, []history.Op{bought(1, 1, 1, 2)}, false},
+		{"one without an answer may have been too many", variant.NoOversell, []history.Op{bought(1, 1, 1, 2), bought(1, 3, 3, 4), lost}, false},
+	} {
+		v := feed(saleOf(h, c.property), c.ops)
+		if v = witnessed(v); v.Result != Unknown || v.Unwitnessed() != c.want {
+			t.Errorf("%s: %v, nothing could have broken it: %t; want unknown, %t (%s)", c.what, v.Result, v.Unwitnessed(), c.want, v.Why)
+		}
+	}
+}
