@@ -119,7 +119,7 @@ func drawing(found []source, out string) error {
 	return writeTo(out, func(w io.Writer) error { _, err := b.WriteTo(w); return err })
 }
 
-// explorations are the searches that a file tells of; none if it tells of something else.
+// explorations returns the explorations in a file, and none if the file holds something else.
 func (s source) explorations() ([]reports.Exploration, error) {
 	switch s.shape {
 	case reports.ExplorationSchema:

@@ -41,8 +41,8 @@ const (
 	pilotPairs = 8
 	// mostGrowth is how many times as long as the first a run may become.
 	mostGrowth = 64
-	// shareOfBudget is what part of the budget the rounds may take at the most, as far as
-	// the pilot tells. The rest is for a retry.
+	// shareOfBudget is the part of the budget that the rounds may take, by the estimate of
+	// the pilot. The rest is for a retry.
 	shareOfBudget = 0.6
 )
 

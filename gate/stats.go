@@ -196,10 +196,10 @@ const (
 // decide looks at the differences of the logarithms of what the candidate and the
 // baseline took, one a round, beyond how much there may be.
 //
-// Two tests share one border: it is too slow if "at most as slow as allowed" is
-// refuted, and fast enough if "at least as slow as allowed" is and the interval that is
-// told ends within what is allowed. What is neither has not been measured well enough, and
-// never passes.
+// Two tests share one border. The candidate is too slow if the hypothesis "at most as slow
+// as allowed" is rejected. It is fast enough if "at least as slow as allowed" is rejected
+// and the interval in the report ends within what is allowed. Otherwise it has not been
+// measured well enough, and never passes.
 func (p procedure) decide(s *signs, differences []float64, allowed float64) decision {
 	beyond := make([]float64, len(differences))
 	for i, d := range differences {

@@ -10,7 +10,7 @@ import (
 	"oversell/stockimpl"
 )
 
-// refusals are the declared refusals of each operation, by the word of the protocol.
+// refusals maps, for each operation, the words by which it may be refused to their errors.
 var refusals = map[string]map[string]error{
 	"acquire": {"held": lockimpl.ErrHeld},
 	"extend":  {"lost": lockimpl.ErrLost},

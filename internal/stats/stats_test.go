@@ -62,7 +62,7 @@ func TestGeometricMeanIsSeenAgain(t *testing.T) {
 			}
 		}
 		if share := float64(within) / tries; math.Abs(share-0.95) > 0.015 {
-			t.Errorf("%d numbers: seen again in %.3f of the cases; want 0.95", n, share)
+			t.Errorf("%d numbers: the interval held the next one in %.3f of the cases; want 0.95", n, share)
 		}
 	}
 }

@@ -223,7 +223,7 @@ func headed[R any](s *sheet, indent string, columns []column[R], widths []int) {
 	s.cells(indent, widths, heads, nil)
 }
 
-// cells writes a row: as many lines as its highest cell has.
+// cells writes a row of cells, which takes as many lines as its tallest cell.
 func (s *sheet) cells(indent string, widths []int, cells [][]string, tones []tone) {
 	height := 0
 	for _, c := range cells {
