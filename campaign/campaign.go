@@ -182,6 +182,9 @@ func runIn(ctx context.Context, dir string, c scenarios.Config, i, n int, w Watc
 	live := scenarios.Live{History: filepath.Join(dir, historyFile)}
 	w.Start(i, n, c, &live)
 	runErr := scenarios.Run(ctx, c, servers, live.History, &live)
+	if live.Stopped() != "" {
+		runErr = unstopped(runErr)
+	}
 	if runErr != nil {
 		runErr = fmt.Errorf("run %s: %w", filepath.Base(dir), runErr)
 		if info, err := os.Stat(live.History); err != nil || info.Size() == 0 {

@@ -180,13 +180,15 @@ func TestVerdictNeverPassesByDefault(t *testing.T) {
 		for _, r := range c.promised {
 			promised = append(promised, checker.Verdict{Of: variant.Lock, Property: variant.MutualExclusion, Result: r, Opportunities: 3})
 		}
-		got, why := verdict(&c.h, promised)
+		counted := newCounting(&c.h)
+		counted.read(c.h.Ops)
+		got, why := verdict(&c.h, promised, counted.contended)
 		if got != c.want || (got == reports.Inconclusive) != (why != "") {
 			t.Errorf("%s: %s (%s); want %s", c.name, got, why, c.want)
 		}
 	}
 	few := []checker.Verdict{{Of: variant.Lock, Property: variant.MutualExclusion, Result: checker.Holds, Opportunities: 2}}
-	if got, why := verdict(&history.History{Ops: busy, Trailer: whole}, few); got != reports.Inconclusive || !Uncontended(why) || !strings.Contains(why, "mutual-exclusion of the lock had 2 opportunities, and a pass takes 3 for each promise") {
+	if got, why := verdict(&history.History{Ops: busy, Trailer: whole}, few, true); got != reports.Inconclusive || !Uncontended(why) || !strings.Contains(why, "mutual-exclusion of the lock had 2 opportunities, and a pass takes 3 for each promise") {
 		t.Errorf("two opportunities: %s (%s); the bound 3/n says nothing then", got, why)
 	}
 }

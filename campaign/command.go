@@ -14,6 +14,7 @@ import (
 	"oversell/history"
 	"oversell/idimpl"
 	"oversell/load"
+	"oversell/load/arrival"
 	"oversell/lockimpl"
 	"oversell/queueimpl"
 	"oversell/scenarios"
@@ -80,6 +81,18 @@ func Command(h history.Header) string {
 	c.time("timeout", h.Timeout, 0)
 	c.text("waiting", h.Waiting)
 	c.number("pool", int64(h.Pool))
+	if rate, err := arrival.ParseStages(h.Rate); err == nil {
+		c.words = append(c.words, "--stages", rate.String())
+	} else {
+		c.text("rate", h.Rate)
+	}
+	if h.Arrival != string(arrival.Constant) {
+		c.text("arrival", h.Arrival)
+	}
+	if h.Engine == load.Coroutines {
+		c.text("engine", h.Engine)
+		c.words = append(c.words, "--rtt", h.RTT.String())
+	}
 	c.time("duration", h.Duration, defaults.Duration)
 	if h.Ops != defaults.Ops {
 		c.number("ops", h.Ops)
@@ -134,6 +147,9 @@ func completed(h history.Header, ttl time.Duration) scenarios.Config {
 		if f, err := faults.Parse(sentence); err == nil {
 			c.Faults = append(c.Faults, f)
 		}
+	}
+	if c.Rate, _ = arrival.ParseStages(h.Rate); c.Rate == nil {
+		c.Rate, _ = arrival.ParseRate(h.Rate)
 	}
 	masters := 1
 	if n, ok := strings.CutPrefix(h.Topology, "masters:"); ok {

@@ -51,6 +51,9 @@ func TestCommandMakesTheSameRun(t *testing.T) {
 		{"--scenario", "ids", "--lock", "lua-release", "--ids", "incr", "--ops", "30"},
 		{"--scenario", "floors", "--lock", "lua-release", "--ops", "30", "--timeout", "4s"},
 		{"--scenario", "dispatch", "--lock", "lua-release", "--ops", "20"},
+		{"--lock", "none", "--sale", "lua", "--rate", "0.2k/s"},
+		{"--lock", "none", "--sale", "lua", "--stages", "0:100,100ms:400", "--arrival", "poisson"},
+		{"--scenario", "ids", "--lock", "none", "--ids", "incr", "--ops", "30", "--rate", "300"},
 	} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			args = append(args, "--target", "embedded", "--clients", "4", "--seed", "11")

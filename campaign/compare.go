@@ -20,6 +20,7 @@ import (
 	"oversell/scenarios"
 	"oversell/server"
 	"oversell/stockimpl"
+	"oversell/system"
 	"oversell/variant"
 )
 
@@ -106,6 +107,11 @@ func NewComparison(ctx context.Context, o *CompareOptions) (*ComparePlan, error)
 	scenario, err := find("scenario", o.Scenario, scenarios.All, func(s scenarios.Scenario) string { return s.Name })
 	if err != nil {
 		return nil, err
+	}
+	if o.System != "" {
+		if o.system, err = system.Read(o.System); err != nil {
+			return nil, err
+		}
 	}
 	o.scale(scenario)
 	p := &ComparePlan{
@@ -281,6 +287,32 @@ func (o *CompareOptions) contenders(x Options, base scenarios.Config) (all []rep
 	}
 	for _, c := range free {
 		add(c)
+	}
+	outside, err := o.outside(x, base)
+	for _, c := range outside {
+		add(c)
+	}
+	return all, err
+}
+
+// outside are the combinations of the system, if there is one, with the variants that are named beside it.
+func (o *CompareOptions) outside(x Options, base scenarios.Config) (all []scenarios.Config, err error) {
+	if o.system == nil {
+		return nil, nil
+	}
+	for x := range o.named(x) {
+		x.Set = nil // what is named besides is compared with it
+		if o.system.Object != variant.Lock && len(o.Locks) == 0 {
+			x.Locks = nil
+		}
+		if err := x.takes(o.system); err != nil {
+			return nil, fmt.Errorf("--system %s: %w", o.System, err)
+		}
+		cs, err := x.combinations(base)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, cs...)
 	}
 	return all, nil
 }

@@ -68,9 +68,10 @@ const (
 var sweepable = []string{"int", "int64", "float64", "duration"}
 
 // Bind defines the flags by which a comparison is chosen: those of a run, most of
-// which take several values, and its own.
+// which take several values, and its own. It measures how much work is done in a time, which
+// an open load settles in advance, so it has none of its flags.
 func (o *CompareOptions) Bind(f *pflag.FlagSet) {
-	o.Options.Bind(f)
+	o.Options.bind(f)
 	o.flags = f
 	for name, to := range map[string]**several{"sale": &o.sales, "queue": &o.queues, "ids": &o.ids, "dispatch": &o.dispatches, "target": &o.targets} {
 		*to = takeSeveral(f.Lookup(name))

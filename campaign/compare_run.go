@@ -300,12 +300,13 @@ func (j *Judged) narrow(dir string, w window) error {
 	if w == (window{}) || j.Run.Interrupted {
 		return nil
 	}
-	h, err := history.Read(filepath.Join(dir, historyFile))
+	h, err := history.Open(filepath.Join(dir, historyFile))
 	if err != nil {
 		return err
 	}
+	defer h.Close()
 	j.Work, j.Latencies = w.measure(h)
-	return nil
+	return h.Err()
 }
 
 // subjects names what runs.

@@ -553,7 +553,7 @@ func TestWorkOfASale(t *testing.T) {
 		},
 		Trailer: &history.Trailer{Elapsed: 100 * ms},
 	}
-	w := workOf(h, 2)
+	w := countedWork(h, 2)
 	l := w.Requests.Summary()["buy"]
 	if w.Done != 2 || w.Within != 20*ms || w.Rate() != 100 || l.Outcomes["ok"].Count != 3 || l.Outcomes["ok"].Max < 19.9 || l.Outcomes["ok"].Max > 20.1 {
 		t.Errorf("%+v, %+v; want 2 purchases in 20 ms, after 20 ms at the latest", w, l)
@@ -561,7 +561,7 @@ func TestWorkOfASale(t *testing.T) {
 	if l.Count != 4 || l.Call.Max < 20.9 || l.Outcomes["refused"].Count != 1 || l.Due != nil {
 		t.Errorf("%+v; want the one that was refused after 21 ms to count, too", l)
 	}
-	if w := workOf(h, 1); w.Within != 100*ms { // with a piece left, it lasted as long as it did
+	if w := countedWork(h, 1); w.Within != 100*ms { // with a piece left, it lasted as long as it did
 		t.Errorf("not sold out: %+v", w)
 	}
 }
@@ -579,7 +579,7 @@ func TestWorkOfAQueue(t *testing.T) {
 		},
 		Trailer: &history.Trailer{Elapsed: 400 * ms},
 	}
-	if w := workOf(h, 0); w.Done != 1 || w.Within != 11*ms || w.Requests.Summary()["pop"].Outcomes["ok"].Max > 1.1 || w.Requests.Summary()["pop"].Call.Max < 277 {
+	if w := countedWork(h, 0); w.Done != 1 || w.Within != 11*ms || w.Requests.Summary()["pop"].Outcomes["ok"].Max > 1.1 || w.Requests.Summary()["pop"].Call.Max < 277 {
 		t.Errorf("%+v, %+v; want 1 delivery in 11 ms, after 1 ms, and a look in vain of 278 ms", w, w.Requests.Summary()["pop"])
 	}
 }
@@ -787,4 +787,11 @@ func TestCommandOfAComparison(t *testing.T) {
 	if p.command != want {
 		t.Errorf("%s\nwant\n%s", p.command, want)
 	}
+}
+
+// countedWork is the work in a history.
+func countedWork(h *history.History, sold int64) Work {
+	c := newCounting(h)
+	c.read(h.Ops)
+	return c.work(h, sold)
 }

@@ -79,7 +79,8 @@ func (w window) measure(h *history.History) (Work, *reports.Latencies) {
 	from, to := work.Began+w.warmUp, work.Began+w.ends()
 	early, all := reports.NewLatencies(), reports.NewLatencies()
 	requests := requests{kind: kind, asked: map[int32]time.Duration{}, took: early}
-	for _, op := range h.Ops { // in the order of their ends
+	for o := range h.Each() { // in the order of their ends
+		op := *o
 		if !ofAClient(op) {
 			continue
 		}
@@ -106,8 +107,8 @@ func ofAClient(op history.Op) bool { return measured(op) || op.Reason == history
 // began is when the load did, since the start of the run.
 func began(h *history.History) time.Duration {
 	first := history.Forever
-	for _, op := range h.Ops {
-		if measured(op) {
+	for op := range h.Each() {
+		if measured(*op) {
 			first = min(first, op.Call)
 		}
 	}

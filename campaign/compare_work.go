@@ -76,30 +76,6 @@ func workIn(has func(variant.Object) bool) (kind history.Kind, words string) {
 	return history.Acquire, "acquisitions"
 }
 
-// workOf reads a history for the work in it, of which so much was sold, perhaps.
-func workOf(h *history.History, sold int64) Work {
-	kind, _ := workIn(h.Header.Has)
-	w := Work{Kind: kind, Requests: reports.NewLatencies(), Began: began(h)}
-	last := time.Duration(0)
-	requests := requests{kind: kind, asked: map[int32]time.Duration{}, took: w.Requests}
-	for _, op := range h.Ops {
-		if !measured(op) {
-			continue
-		}
-		if done(op, kind) {
-			w.Done++
-			last = max(last, op.Return)
-		}
-		requests.add(op)
-	}
-	w.Within = elapsed(h)
-	soldOut := h.Header.Has(variant.Sale) && sold >= h.Header.Stock
-	if drained := !h.Header.Has(variant.Sale) && h.Header.Has(variant.Queue); w.Done > 0 && (soldOut || drained) {
-		w.Within = last - w.Began
-	}
-	return w
-}
-
 // requests measures how long clients waited for what they came for.
 type requests struct {
 	kind  history.Kind

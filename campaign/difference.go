@@ -34,7 +34,7 @@ func Differ(a, b *history.History, ja, jb Judged) (reports.Difference, error) {
 // from it or differ between any two runs.
 var (
 	chosen  = []string{"lock", "sale", "queue", "ids", "dispatch"}
-	derived = []string{"schema", "objects", "seed", "started", "grace_ns", "drift_ns", "renews", "redial_ns", "promises", "expected", "expected_flaws", "declared", "known_to_break"}
+	derived = []string{"schema", "objects", "seed", "started", "pipelines", "grace_ns", "drift_ns", "renews", "redial_ns", "promises", "expected", "expected_flaws", "declared", "known_to_break"}
 )
 
 // settings are the fields of two headers that differ: what was tried, and all others.
@@ -125,14 +125,14 @@ func blocksOf(h *history.History, r *reports.Run, kind string) *blocked {
 	b := &blocked{kind: kind, run: r}
 	useful := r.UsefulKind()
 	end := time.Duration(1)
-	for _, op := range h.Ops {
-		if measured(op) {
+	for op := range h.Each() {
+		if measured(*op) {
 			end = max(end, op.Return)
 		}
 	}
 	b.long = end.Seconds() / blocks
-	for _, op := range h.Ops {
-		if !measured(op) {
+	for op := range h.Each() {
+		if !measured(*op) {
 			continue
 		}
 		part := min(int(float64(op.Return)/float64(end)*blocks), blocks-1)

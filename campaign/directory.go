@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"oversell/checker"
+	"oversell/checker/linear"
 	"oversell/history"
 	"oversell/lockimpl"
 	"oversell/reports"
@@ -44,15 +45,16 @@ type runInfo struct {
 
 // file judges the history in dir and writes everything else beside it.
 func file(dir string, jsonl bool) (*Judged, error) {
-	h, err := history.Read(filepath.Join(dir, historyFile))
+	h, err := history.Open(filepath.Join(dir, historyFile))
 	if err != nil {
 		return nil, err
 	}
+	defer h.Close()
 	j := Judge(h)
 	r, lat := j.Run, j.Latencies
 	errs := []error{
 		write(dir, runFile, func(w io.Writer) error {
-			return reports.WriteJSON(w, runInfo{h.Header, h.Trailer, len(h.Ops), h.SHA256})
+			return reports.WriteJSON(w, runInfo{h.Header, h.Trailer, h.Len(), h.SHA256})
 		}),
 		write(dir, verdictFile, func(w io.Writer) error { return reports.WriteJSON(w, r) }),
 	}
@@ -68,7 +70,7 @@ func file(dir string, jsonl bool) (*Judged, error) {
 	}
 	errs = append(errs, picture(dir, h, j.Verdicts))
 	errs = append(errs, write(dir, pageFile, func(w io.Writer) error { return pageOf(w, dir, dir, h, j) }))
-	return &j, errors.Join(errs...)
+	return &j, errors.Join(append(errs, h.Err())...)
 }
 
 // main is the index of the operation that the run is about: buying if
@@ -91,8 +93,8 @@ func picture(dir string, h *history.History, vs []checker.Verdict) error {
 		if v.Result != checker.Violated || len(v.Witness) == 0 || !drawn || !h.Header.Promised(v.Of, v.Property) {
 			continue
 		}
-		err := write(dir, pictureFile, func(w io.Writer) error { return checker.Picture(w, h, v) })
-		if !errors.Is(err, checker.ErrNothingToDraw) {
+		err := write(dir, pictureFile, func(w io.Writer) error { return linear.Picture(w, h, v) })
+		if !errors.Is(err, linear.ErrNothingToDraw) {
 			return err
 		}
 	}
@@ -174,24 +176,32 @@ func Check(ctx context.Context, paths ...string) (reports.Document, error) {
 	return d, errors.Join(errs...)
 }
 
-// checked judges one history, unless ctx ends before. Reading and judging go on then,
-// for nobody: there is nothing in them that could be left half done.
+// checked judges one history, unless ctx ends before.
 func checked(ctx context.Context, path string) (reports.Run, error) {
+	return unlessStopped(ctx, path, func(path string) (reports.Run, error) {
+		h, err := read(path)
+		switch {
+		case errors.Is(err, history.ErrDamaged):
+			return unreadable(err), nil
+		case err != nil:
+			return reports.Run{}, err
+		}
+		defer h.Close()
+		return Judge(h).Run, h.Err()
+	})
+}
+
+// unlessStopped judges a file, unless ctx ends before. Reading and judging go on then, for
+// nobody: there is nothing in them that could be left half done.
+func unlessStopped(ctx context.Context, path string, judge func(string) (reports.Run, error)) (reports.Run, error) {
 	type result struct {
 		run reports.Run
 		err error
 	}
 	done := make(chan result, 1)
 	go func() {
-		h, err := read(path)
-		switch {
-		case errors.Is(err, history.ErrDamaged):
-			done <- result{run: unreadable(err)}
-		case err != nil:
-			done <- result{err: err}
-		default:
-			done <- result{run: Judge(h).Run}
-		}
+		run, err := judge(path)
+		done <- result{run, err}
 	}()
 	select {
 	case r := <-done:
@@ -201,10 +211,10 @@ func checked(ctx context.Context, path string) (reports.Run, error) {
 	}
 }
 
-// read reads a saved history, with the names of today. One in a run directory must be the one that its run.json
+// read opens a saved history, with the names of today; the caller closes it. One in a run directory must be the one that its run.json
 // was written for.
 func read(path string) (*history.History, error) {
-	h, err := history.Read(path)
+	h, err := history.Open(path)
 	if err != nil {
 		return h, err
 	}
@@ -217,7 +227,7 @@ func read(path string) (*history.History, error) {
 	}
 	beside := filepath.Join(filepath.Dir(path), runFile)
 	if err := ordinary(beside); err != nil {
-		return nil, err
+		return nil, errors.Join(err, h.Close())
 	}
 	var info runInfo
 	text, err := os.ReadFile(beside)

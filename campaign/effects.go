@@ -60,6 +60,7 @@ var effects = []effect{
 		return c.Scenario.Uses(variant.Sale) || c.Scenario.Uses(variant.Dispatch) || alone(c)
 	}, "there is no section to lengthen"},
 	{[]string{"sql"}, func(c scenarios.Config, _ server.Spec) bool { return c.NeedsSQL() }, "nothing is kept in a database"},
+	{[]string{"arrival"}, func(c scenarios.Config, _ server.Spec) bool { return c.OpenLoop() }, "the load is closed, without --rate or --stages, so nothing arrives"},
 	{[]string{"image"}, func(_ scenarios.Config, s server.Spec) bool { return s.Target == string(server.Container) }, "no server is started in a container"},
 }
 
@@ -98,7 +99,7 @@ func looksAgain(c scenarios.Config, _ server.Spec) bool {
 // ofQueue is where there is a queue that can do something.
 func ofQueue(can func(queueimpl.Queue) bool) func(scenarios.Config, server.Spec) bool {
 	return func(c scenarios.Config, _ server.Spec) bool {
-		return c.Scenario.Uses(variant.Queue) && can(c.Queue.New(variant.Env{}, queueimpl.Options{}))
+		return c.Scenario.Uses(variant.Queue) && can(c.Queue.Sample())
 	}
 }
 

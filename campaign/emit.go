@@ -99,6 +99,9 @@ func OwnPackage(path string) string {
 
 // testSource is the text of the test, formatted.
 func testSource(name string, e reports.Exploration) ([]byte, error) {
+	if e.System != "" {
+		return nil, fmt.Errorf("%w: the schedule is one of %s, whose code is not Go: replay it with %s", ErrEmit, e.System, "oversell explore --replay")
+	}
 	if _, err := explore.ConfigOf(e); err != nil {
 		return nil, err
 	}

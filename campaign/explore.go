@@ -52,6 +52,7 @@ func (o *SearchOptions) BindSearch(f *pflag.FlagSet) {
 	f.StringVar(&o.Sale, "sale", "", "how the sale is written (default: plain; fenced under locks that grant fencing tokens)")
 	f.StringVar(&o.Queue, "queue", "", "the task queue (default: every shipped one)")
 	f.StringVar(&o.IDs, "ids", "", "how numbers are generated, in ids and floors (default: get-set)")
+	f.StringVar(&o.System, "system", "", "a file that describes a lock or sale outside of oversell, a program that speaks JSON lines, in place of a variant (see docs/systems.md)")
 	f.IntVar(&b.Clients, "clients", 2, "clients; of a queue the first produces and the others consume (default there: 3)")
 	f.IntVar(&b.Tries, "tries", 2, "acquisitions, or rounds, of each client")
 	f.IntVar(&b.Crashes, "crashes", 1, "clients that may die")
@@ -77,6 +78,9 @@ func (o *SearchOptions) BindSearch(f *pflag.FlagSet) {
 // Searches turns names into searches, and refuses what cannot be searched. The
 // sentences tell what a sweep leaves out.
 func Searches(o SearchOptions) (cs []explore.Config, skipped []string, err error) {
+	if err := o.readSystem(); err != nil {
+		return nil, nil, err
+	}
 	base := scenarios.Config{Stock: o.Stock, Quantity: o.Quantity, TTL: o.TTL, Hold: o.Hold, QueueOptions: o.QueueOptions}
 	name := cmp.Or(o.Scenario, o.suggested())
 	if base.Scenario, err = find("scenario", name, scenarios.All, func(s scenarios.Scenario) string { return s.Name }); err != nil {
@@ -107,7 +111,7 @@ func Searches(o SearchOptions) (cs []explore.Config, skipped []string, err error
 		return nil, nil, err
 	}
 	for _, run := range runs {
-		c := explore.Config{Run: run, Bounds: o.Bounds, Masters: o.Masters, Plain: o.Plain}
+		c := explore.Config{Run: run, Bounds: o.Bounds, Masters: o.Masters, Plain: o.Plain, System: o.system}
 		if c.Look, err = o.looked(run); err != nil {
 			return nil, nil, err
 		}

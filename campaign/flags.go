@@ -1,6 +1,7 @@
 package campaign
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -11,12 +12,19 @@ import (
 	"oversell/load"
 	"oversell/lockimpl"
 	"oversell/reports"
+	"oversell/scenarios"
 	"oversell/server"
 )
 
 // Bind defines the flags by which a run is chosen, with their defaults, and has
 // them fill o when f is parsed.
 func (o *Options) Bind(f *pflag.FlagSet) {
+	o.bind(f)
+	o.bindArrivals(f)
+}
+
+// bind defines the flags that runs and comparisons share.
+func (o *Options) bind(f *pflag.FlagSet) {
 	o.Set = f.Changed
 	o.Waiting = load.Poll
 	f.StringVar(&o.Scenario, "scenario", "seckill", "what the clients do: seckill, mutex, queue, seckill-queued, ids, floors or dispatch")
@@ -42,6 +50,8 @@ func (o *Options) Bind(f *pflag.FlagSet) {
 	f.BoolVar(&o.Target.Persist, "aof", false, "servers started for the run keep an append-only file, and lose nothing when they are killed")
 	f.StringVar(&o.Target.Image, "image", "", "image of the target container (default: $REDIS_IMAGE, or redis:7)")
 	f.DurationVar(&o.Timeout, "timeout", 5*time.Second, "how long a client waits for an answer")
+	f.StringVar(&o.Engine, "engine", load.Goroutines, "how clients are driven: goroutine (one each, on connections of their own or a pool) or mux (as coroutines on a few pipelines, for scale; see docs/engine.md)")
+	f.DurationVar(&o.RTT, "rtt", 0, fmt.Sprintf("mean of the virtual round-trip time that --engine mux adds to every reply (default: %v; given as 0: none)", scenarios.DefaultRTT))
 	f.IntVar(&o.Clients, "clients", 64, "concurrent clients (on the emulation: 16)")
 	f.Int64Var(&o.Stock, "stock", 500, "pieces on sale (on the emulation: 200)")
 	f.IntVar(&o.Quantity, "quantity", 1, "largest order: each is for 1 to N pieces")

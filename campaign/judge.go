@@ -6,10 +6,12 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
+	"github.com/HdrHistogram/hdrhistogram-go"
+
 	"oversell/checker"
+	"oversell/checker/monitor"
 	"oversell/history"
 	"oversell/internal/phrase"
 	"oversell/reports"
@@ -25,30 +27,18 @@ type Judged struct {
 	Work Work
 }
 
-// Judge judges a history.
+// Judge judges a history. It reads one that is on the disk as seldom as it can.
 func Judge(h *history.History) Judged {
-	var j checker.Judgement
-	var judging sync.WaitGroup
-	judging.Go(func() { j = checker.Judge(h) })
-	lat := reports.NewLatencies()
-	ops, returned := 0, int64(0)
-	for _, op := range h.Ops {
-		if !measured(op) {
-			continue
-		}
-		ops++
-		lat.Add(op)
-		if op.Kind == history.Refund && op.Outcome == history.OK && op.Reason == history.NoReason {
-			returned += op.Pieces()
-		}
-	}
-	judging.Wait()
+	t := newCounting(h)
+	j := checker.Judge(h, t.read)
+	lat, ops := t.latencies, t.ops
 	elapsed := elapsed(h)
 	r := reports.Run{
 		Scenario: h.Header.Scenario, Lock: h.Header.Lock, Sale: h.Header.Sale, Queue: h.Header.Queue, IDs: h.Header.IDs, Dispatch: h.Header.Dispatch, SQL: h.Header.SQL,
 		Target: h.Header.Target, Topology: h.Header.Topology, ServerVersion: h.Header.ServerVersion,
 		Engine: h.Header.Engine, Waiting: h.Header.Waiting, Seed: h.Header.Seed,
 		Clients: h.Header.Clients, Pool: h.Header.Pool,
+		RTT: round(float64(h.Header.RTT) / 1e6), Pipelines: h.Header.Pipelines, Intervals: intervals(h, t.widths),
 		Operations: ops, ElapsedMS: round(float64(elapsed) / 1e6), Latency: lat.Summary(), Faults: struck(h), Phases: phases(h),
 		Expected: h.Header.Expected, ExpectedWhy: h.Header.ExpectedFlaws,
 		KnownToBreak: h.Header.KnownToBreak,
@@ -61,10 +51,14 @@ func Judge(h *history.History) Judged {
 	if t := h.Trailer; t != nil {
 		r.Interrupted, r.Notes, r.Commands, r.Servers = t.Interrupted, t.Notes, t.Commands, serverLoads(t)
 	}
+	r.Arrivals, r.PoolWait = arrivalsOf(h), poolWaitOf(h)
+	if note := engineNote(&r); note != "" {
+		r.Notes = append([]string{note}, r.Notes...)
+	}
 	if h.Header.Has(variant.Sale) {
-		j.Sold -= returned
-		r.Returned = returned
-		stock := h.Header.Stock * products(h.Ops)
+		j.Sold -= t.returned
+		r.Returned = t.returned
+		stock := h.Header.Stock * int64(max(len(t.products), 1))
 		r.Stock, r.Sold, r.Unknown = &stock, &j.Sold, &j.Unknown
 	}
 	r.Notes = append(r.Notes[:len(r.Notes):len(r.Notes)], h.Remarks...)
@@ -72,21 +66,10 @@ func Judge(h *history.History) Judged {
 		j.Verdicts = undecided(j.Verdicts, "the history is "+h.Cut)
 	}
 	results := properties(&r, h, j.Verdicts)
-	r.Verdict, r.Why = verdict(h, results)
-	work := workOf(h, j.Sold+j.Unknown)
+	r.Verdict, r.Why = verdict(h, results, t.contended)
+	work := t.work(h, j.Sold+j.Unknown)
 	r.Request = work.request()
 	return Judged{r, lat, j.Verdicts, work}
-}
-
-// products is how many products there were to sell, each with the stock of the header.
-func products(ops []history.Op) int64 {
-	keys := map[history.Value]bool{}
-	for i := range ops {
-		if ops[i].Kind == history.Buy {
-			keys[ops[i].Key] = true
-		}
-	}
-	return int64(max(len(keys), 1))
 }
 
 func byName(refusals map[history.Reason]int64) map[string]int64 {
@@ -103,14 +86,44 @@ func elapsed(h *history.History) time.Duration {
 	if h.Trailer != nil && h.Trailer.Elapsed > 0 {
 		return h.Trailer.Elapsed
 	}
-	if len(h.Ops) == 0 {
-		return 0
+	first, last := history.Forever, history.Forever
+	for op := range h.Each() {
+		first, last = min(first, op.Call), op.Return
 	}
-	first := h.Ops[0].Call
-	for i := range h.Ops {
-		first = min(first, h.Ops[i].Call)
+	return last - first
+}
+
+// intervals says how wide the recorded intervals are.
+func intervals(h *history.History, operations *hdrhistogram.Histogram) (i reports.Intervals) {
+	if operations.TotalCount() > 0 {
+		i.Operations = widthsOf(time.Duration(operations.ValueAtQuantile(50)), time.Duration(operations.ValueAtQuantile(99)))
 	}
-	return h.Ops[len(h.Ops)-1].Return - first
+	if t := h.Trailer; t != nil && t.CommandTail > 0 {
+		i.Commands = widthsOf(t.CommandMedian, t.CommandTail)
+	}
+	return i
+}
+
+func widthsOf(p50, p99 time.Duration) *reports.Widths {
+	return &reports.Widths{P50: round(float64(p50) / 1e6), P99: round(float64(p99) / 1e6)}
+}
+
+// engineNote tells of an engine that is not the usual one, and of what it means for the
+// verdict.
+func engineNote(r *reports.Run) string {
+	if r.Pipelines == 0 {
+		return ""
+	}
+	note := fmt.Sprintf("engine %s: %s on %s", r.Engine, phrase.Count(r.Clients, "client"), phrase.Count(r.Pipelines, "pipeline"))
+	if r.RTT > 0 {
+		note += fmt.Sprintf(", every reply held back for %g ms on average", r.RTT)
+	} else {
+		note += ", with no virtual round-trip time, which hides races"
+	}
+	if c := r.Intervals.Commands; c != nil {
+		note += fmt.Sprintf("; commands took %g ms (p50) and %g ms (p99) from call to reply, and the wider that is the weaker the check", c.P50, c.P99)
+	}
+	return note
 }
 
 // round keeps three decimals, enough for any figure here.
@@ -123,7 +136,7 @@ func struck(h *history.History) []reports.Fault {
 	if h.Trailer == nil {
 		for _, name := range h.Header.Faults {
 			f := reports.Fault{Name: name}
-			for _, op := range h.Ops {
+			for op := range h.Each() {
 				if op.Kind == history.Fault && op.Key.String() == name {
 					f.Fired++
 				}
@@ -216,14 +229,14 @@ func undecided(vs []checker.Verdict, why string) []checker.Verdict {
 
 // verdict merges the promised results. A run passes when every promise held and
 // something happened that could have broken it; see [checker.Verdict.Opportunities].
-func verdict(h *history.History, promised []checker.Verdict) (verdict, why string) {
+func verdict(h *history.History, promised []checker.Verdict, contended bool) (verdict, why string) {
 	var results []checker.Result
 	open := false // for another reason than that nothing could have broken the promise
 	for _, v := range promised {
 		results = append(results, v.Result)
 		open = open || v.Result == checker.Unknown && !v.Unwitnessed()
 	}
-	merged := checker.Merge(results...)
+	merged := monitor.Merge(results...)
 	switch {
 	case h.Damaged:
 		return reports.Inconclusive, "the history is " + h.Cut
@@ -241,11 +254,13 @@ func verdict(h *history.History, promised []checker.Verdict) (verdict, why strin
 		return reports.Inconclusive, unlisted(h)
 	case idle(h.Trailer) != "":
 		return reports.Inconclusive, idle(h.Trailer)
+	case unoffered(h) != "":
+		return reports.Inconclusive, unoffered(h)
 	case len(promised) == 0:
 		return reports.Inconclusive, "nothing was promised, and so nothing could be broken"
 	case merged == checker.Unknown && open:
 		return reports.Inconclusive, notDecided
-	case !contended(h):
+	case !contended:
 		return reports.Inconclusive, tooLittle + ": no two clients were at work at the same time"
 	case merged == checker.Unknown, fewestOf(promised).Opportunities < needed:
 		few := fewestOf(promised)
@@ -292,13 +307,3 @@ const (
 // Uncontended tells whether this is why a run decides nothing in which too little could have
 // broken a promise, because its clients hardly met. Its speed is what it is.
 func Uncontended(why string) bool { return strings.HasPrefix(why, tooLittle) }
-
-// contended tells whether operations of two clients ever overlapped.
-func contended(h *history.History) bool {
-	for i := 1; i < len(h.Ops); i++ {
-		if a, b := h.Ops[i-1], h.Ops[i]; a.Client != b.Client && b.Call < a.Return && a.Kind != history.Fault && b.Kind != history.Fault && b.Kind != history.ReadState {
-			return true
-		}
-	}
-	return false
-}

@@ -15,11 +15,11 @@ func phases(h *history.History) []reports.Phase {
 	}
 	first, last := history.Forever, time.Duration(0)
 	began := history.Forever
-	for _, op := range h.Ops {
+	for op := range h.Each() {
 		switch {
 		case op.Kind == history.Fault:
 			first, last = min(first, op.Call), max(last, op.Return)
-		case measured(op):
+		case measured(*op):
 			began = min(began, op.Call)
 		}
 	}
@@ -36,12 +36,12 @@ func phases(h *history.History) []reports.Phase {
 	for i := range parts {
 		parts[i].latencies = reports.NewLatencies()
 	}
-	for _, op := range h.Ops { // in the order of their ends
+	for op := range h.Each() { // in the order of their ends
 		for at < len(parts)-1 && op.Return > parts[at].to {
 			at++
 		}
-		if measured(op) {
-			parts[at].add(op)
+		if measured(*op) {
+			parts[at].add(*op)
 		}
 	}
 	return summaries(parts)

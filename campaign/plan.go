@@ -16,6 +16,7 @@ import (
 	"oversell/faults"
 	"oversell/idimpl"
 	"oversell/load"
+	"oversell/load/arrival"
 	"oversell/lockimpl"
 	"oversell/queueimpl"
 	"oversell/scenarios"
@@ -38,6 +39,10 @@ type Options struct {
 	SQL    database.Spec
 	Target server.Spec
 
+	// Engine and RTT are those of scenarios.Config.
+	Engine string
+	RTT    time.Duration
+
 	Clients, Quantity, Pool          int
 	Stock, Ops                       int64
 	Resend, Refund                   float64
@@ -46,6 +51,11 @@ type Options struct {
 	Waiting                          load.Waiting
 	Seed                             uint64
 	JSONL                            bool
+
+	// Rate or Stages, one of them, is the rate of arrivals of an open load, and Arrival how
+	// they are spread; see scenarios.Config.
+	Rate, Stages arrival.Rate
+	Arrival      arrival.Process
 
 	// Faults are sentences of package faults: what is done to the run on purpose.
 	Faults []string
@@ -155,6 +165,9 @@ func (o Options) plan(ctx context.Context) (Plan, error) {
 		// A sweep leaves out what cannot run there; what was asked for by name
 		// must be able to.
 		err = c.Complete(masters)
+		if err == nil {
+			err = o.fitEngine(c)
+		}
 		if err == nil && len(c.Faults) > 0 {
 			err = o.fitServers(ctx, c)
 		}
@@ -180,6 +193,19 @@ func (o Options) plan(ctx context.Context) (Plan, error) {
 // lock or a queue: they demonstrate what is declared of it.
 func (o Options) Sweeps() bool { return len(o.Locks) == 0 && o.Queue == "" }
 
+// fitEngine refuses what the engine cannot reach.
+func (o Options) fitEngine(c scenarios.Config) error {
+	switch {
+	case c.Engine != load.Coroutines:
+		return nil
+	case o.System != "":
+		return errors.New("--system does not go with --engine mux: clients would block while they wait for the system; use --engine goroutine")
+	case o.Target.Topology == "cluster":
+		return scenarios.ErrClusterMux
+	}
+	return nil
+}
+
 // fitServers refuses faults of servers that there are not, as far as that is known
 // before any is started.
 func (o Options) fitServers(ctx context.Context, c scenarios.Config) error {
@@ -202,17 +228,23 @@ func (o Options) fitServers(ctx context.Context, c scenarios.Config) error {
 // base is what all runs have in common: everything but the variants.
 func (o Options) base() (c scenarios.Config, err error) {
 	c = scenarios.Config{
-		Clients: o.Clients, Pool: o.Pool, Waiting: o.Waiting, Seed: o.Seed,
+		Engine: o.Engine, RTT: o.RTT, Clients: o.Clients, Pool: o.Pool, Waiting: o.Waiting, Seed: o.Seed,
 		Stock: o.Stock, Quantity: o.Quantity, Resend: o.Resend, Refund: o.Refund,
 		TTL: o.TTL, Wait: o.Wait, Retry: o.Retry, Hold: o.Hold, Duration: o.Duration, Ops: o.Ops,
 		Timeout: o.Timeout, QueueOptions: o.QueueOptions, Delay: o.Delay, Repeat: o.Repeat, Die: o.Die, Abandon: o.Abandon,
-		Batch: o.Batch, Withdraw: o.Withdraw, Peek: o.Peek, RefuseStale: o.RefuseStale,
+		Batch: o.Batch, Withdraw: o.Withdraw, Peek: o.Peek, RefuseStale: o.RefuseStale, Arrival: o.Arrival,
+	}
+	if c.Rate, err = o.openLoad(); err != nil {
+		return c, err
 	}
 	if c.Scenario, err = find("scenario", o.Scenario, scenarios.All, func(s scenarios.Scenario) string { return s.Name }); err != nil {
 		return c, err
 	}
 	if err := wellNamed(o.Locks, o.Set != nil && o.Set("lock")); err != nil {
 		return c, err
+	}
+	if o.Set != nil && o.Set("rtt") && o.RTT == 0 {
+		c.RTT = scenarios.None
 	}
 	if o.Set != nil && o.Set("delay") && o.Delay == 0 {
 		c.Delay = scenarios.None

@@ -83,6 +83,7 @@ func difference(a, b source, out string) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.path, err)
 		}
+		defer h.Close()
 		histories[i], judged[i] = h, Judge(h)
 		in.Runs[i] = page.DifferenceRun{History: h, Latencies: judged[i].Latencies, Name: s.named()}
 		if own := filepath.Join(s.named(), pageFile); filepath.Base(s.path) == historyFile && exists(own) && ours(own) == nil {
@@ -268,7 +269,10 @@ func (s source) tells(dir string) (func(io.Writer) error, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.path, err)
 	}
-	return func(w io.Writer) error { return pageOf(w, s.named(), dir, h, Judge(h)) }, nil
+	return func(w io.Writer) error {
+		defer h.Close()
+		return errors.Join(pageOf(w, s.named(), dir, h, Judge(h)), h.Err())
+	}, nil
 }
 
 // named is how a user names the source: the run directory, if it is one's history.
@@ -353,6 +357,7 @@ func (s source) run(dir string) (in page.OverviewRun, wrote string, err error) {
 	if err != nil {
 		return in, "", fmt.Errorf("%s: %w", s.path, err)
 	}
+	defer h.Close()
 	j := Judge(h)
 	in = page.OverviewRun{Run: j.Run, Name: s.named()}
 	if filepath.Base(s.path) != historyFile {

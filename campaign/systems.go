@@ -49,6 +49,9 @@ func (o *Options) takes(s *system.System) error {
 	if slices.Contains(shipped[s.Object], s.Name) {
 		return fmt.Errorf("the name %s is that of a %s that is shipped: give the system another", s.Name, s.Object)
 	}
+	if today := lockimpl.Today(s.Name); s.Object == variant.Lock && today != s.Name {
+		return fmt.Errorf("the name %s was that of the lock %s, which is shipped, and still means it: give the system another", s.Name, today)
+	}
 	if scenario, known := scenarios.Find(o.Scenario); known && !scenario.Uses(s.Object) {
 		return fmt.Errorf("scenario %s has no %s: choose one that has, with --scenario (see: oversell list scenarios)", o.Scenario, s.Object)
 	}

@@ -50,11 +50,20 @@ func withPHP(t *testing.T) {
 	}
 }
 
+// withNode skips where there is no Node.js.
+func withNode(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("node"); err != nil && os.Getenv("OVERSELL_REQUIRE_ALL") != "1" {
+		t.Skip("there is no node (Debian: nodejs)")
+	}
+}
+
 // TestSystemsAreJudged: flawed locks in Python and PHP and a flawed shop behind HTTP are caught,
 // and the sound ones pass.
 func TestSystemsAreJudged(t *testing.T) {
 	withPython(t)
 	withPHP(t)
+	withNode(t)
 	dir := t.TempDir()
 	if out, err := exec.Command("go", "build", "-o", dir, "../examples/shop").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -81,6 +90,8 @@ func TestSystemsAreJudged(t *testing.T) {
 	}{
 		{"python/lock.yaml", "mutex", func(o *Options) { o.Wait, o.Ops = 10e9, 200 }, reports.Pass, ""},
 		{"python/lock-flawed.yaml", "seckill", short, reports.Violated, variant.OwnerOnlyRelease},
+		{"node/lock.yaml", "mutex", func(o *Options) { o.Wait, o.Ops = 10e9, 200 }, reports.Pass, ""},
+		{"node/lock-flawed.yaml", "seckill", short, reports.Violated, variant.OwnerOnlyRelease},
 		{"php/lock.yaml", "seckill", func(*Options) {}, reports.Pass, ""},
 		{"php/lock-printed.yaml", "seckill", func(*Options) {}, reports.Violated, variant.NoOversell},
 		{"shop.yaml", "seckill", shop("shop.yaml"), reports.Pass, ""},
@@ -138,10 +149,15 @@ func TestSystemsAreRefused(t *testing.T) {
 	if err := os.WriteFile(remote, []byte("name: far\nobject: sale\nhttp: {base: 'http://192.0.2.1', buy: {path: /b}, reset: {path: /r}}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	renamed := filepath.Join(t.TempDir(), "renamed.yaml")
+	if err := os.WriteFile(renamed, []byte("name: redislock\nobject: lock\ncommand: [true]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		o    Options
 		want string
 	}{
+		{Options{System: renamed, Scenario: "mutex"}, "the name redislock was that of the lock php-lock"},
 		{Options{System: lock, Scenario: "seckill", Locks: []string{"none"}, Set: func(f string) bool { return f == "lock" }}, "the system is a lock: leave out --lock"},
 		{Options{System: filepath.Join("..", "examples", "shop", "shop.yaml"), Scenario: "mutex"}, "scenario mutex has no sale"},
 		{Options{System: remote, Scenario: "seckill"}, "--allow-remote"},

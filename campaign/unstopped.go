@@ -12,6 +12,11 @@ func Unstopped(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		return err
 	}
+	return unstopped(err)
+}
+
+// unstopped is Unstopped of a run that was stopped.
+func unstopped(err error) error {
 	if f := (*fs.PathError)(nil); errors.As(err, &f) && f.Op != "fork/exec" {
 		return f
 	}

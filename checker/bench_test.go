@@ -9,6 +9,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
+	"oversell/checker/linear"
 	"oversell/history"
 	"oversell/variant"
 )
@@ -208,7 +209,7 @@ func BenchmarkLock(b *testing.B) {
 	})
 	for _, n := range []int{1000, 10_000} {
 		ops := lockHistory(n, 10)
-		b.Run(fmt.Sprintf("porcupine/%d/clients=10", n), func(b *testing.B) { benchPorcupine(b, lockModel(), ops) })
+		b.Run(fmt.Sprintf("porcupine/%d/clients=10", n), func(b *testing.B) { benchPorcupine(b, linear.LockModel(), ops) })
 	}
 }
 
@@ -267,7 +268,7 @@ func plainStock(stock int64) porcupine.Model {
 }
 
 func benchPorcupine(b *testing.B, model porcupine.Model, ops []history.Op) {
-	list := operations(ops)
+	list := linear.Operations(ops)
 	for b.Loop() {
 		if porcupine.CheckOperationsTimeout(model, list, time.Minute) != porcupine.Ok {
 			b.Fatal("porcupine found no order")

@@ -3,6 +3,8 @@ package checker
 import (
 	"time"
 
+	"oversell/checker/linear"
+	"oversell/checker/monitor"
 	"oversell/history"
 )
 
@@ -16,7 +18,7 @@ import (
 func legalLease(h *history.Header, ops []history.Op) bool {
 	b := brute{h: h, ops: ops, seen: make(map[bruteState]bool)}
 	for i, op := range ops {
-		if modelled(&op) && op.Outcome != history.Unknown {
+		if linear.Modelled(&op) && op.Outcome != history.Unknown {
 			b.needed |= 1 << i
 		}
 	}
@@ -57,7 +59,7 @@ func (b *brute) search(s bruteState) bool {
 		}
 	}
 	for i := range b.ops {
-		if s.done&(1<<i) != 0 || !modelled(&b.ops[i]) {
+		if s.done&(1<<i) != 0 || !linear.Modelled(&b.ops[i]) {
 			continue
 		}
 		if n, ok := b.step(s, &b.ops[i]); ok {
@@ -82,7 +84,7 @@ func (b *brute) step(s bruteState, op *history.Op) (bruteState, bool) {
 	if s.now > to || s.held && s.now > s.gone {
 		return s, false
 	}
-	mine := s.held && s.holder == session(op)
+	mine := s.held && s.holder == monitor.Session(op)
 	late := func() time.Duration {
 		if b.h.TTL <= 0 || op.Outcome == history.Unknown {
 			return history.Forever
@@ -98,8 +100,8 @@ func (b *brute) step(s bruteState, op *history.Op) (bruteState, bool) {
 		if s.held {
 			return s, false
 		}
-		s.held, s.holder = true, session(op)
-		s.until, s.gone = leased(op), max(late(), leased(op))
+		s.held, s.holder = true, monitor.Session(op)
+		s.until, s.gone = monitor.Leased(op), max(late(), monitor.Leased(op))
 		if op.Outcome == history.Unknown {
 			s.until, s.gone = s.now, history.Forever
 		}
@@ -110,7 +112,7 @@ func (b *brute) step(s bruteState, op *history.Op) (bruteState, bool) {
 		s.gone = history.Forever
 		return s, true
 	case op.Kind == history.Extend:
-		s.until = max(s.until, leased(op))
+		s.until = max(s.until, monitor.Leased(op))
 		s.gone = max(s.gone, late(), s.until)
 		return s, true
 	}

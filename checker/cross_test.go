@@ -11,6 +11,8 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
+	"oversell/checker/linear"
+	"oversell/checker/monitor"
 	"oversell/history"
 	"oversell/variant"
 )
@@ -74,11 +76,11 @@ func cross(t *testing.T, mostUnknown float64, open func(*history.Header) Monitor
 }
 
 func porcupineLock(_ *history.Header, ops []history.Op) bool {
-	return porcupine.CheckOperations(lockModel(), operations(ops))
+	return porcupine.CheckOperations(linear.LockModel(), linear.Operations(ops))
 }
 
 func porcupineStock(h *history.Header, ops []history.Op) bool {
-	return porcupine.CheckOperations(stockModel(h.Stock, ops), operations(ops))
+	return porcupine.CheckOperations(linear.StockModel(h.Stock, ops), linear.Operations(ops))
 }
 
 func openLock(h *history.Header) Monitor { return newLockLinear(h) }
@@ -196,12 +198,12 @@ func bruteCores(_ *history.Header, ops []history.Op) bool {
 		case a.Kind == history.Extend: // it begins a core if none goes on
 			var last *history.Op
 			for j := range ops[:i] {
-				if op := &ops[j]; session(op) == session(&a) && (op.Kind != history.Extend || op.Outcome == history.OK || op.Reason == history.Lost) {
+				if op := &ops[j]; monitor.Session(op) == monitor.Session(&a) && (op.Kind != history.Extend || op.Outcome == history.OK || op.Reason == history.Lost) {
 					last = op
 				}
 			}
 			vague := func(op history.Op) bool {
-				return session(&op) == session(&a) && op.Outcome == history.Unknown && (op.Kind == history.Acquire || op.Kind == history.Release)
+				return monitor.Session(&op) == monitor.Session(&a) && op.Outcome == history.Unknown && (op.Kind == history.Acquire || op.Kind == history.Release)
 			}
 			lost := last != nil && last.Kind == history.Extend && last.Reason == history.Lost
 			if last == nil || last.Outcome == history.OK || !slices.ContainsFunc(ops[:i], vague) && !(lost && a.Call > last.Return) {
@@ -210,10 +212,10 @@ func bruteCores(_ *history.Header, ops []history.Op) bool {
 		case a.Kind != history.Acquire:
 			continue
 		}
-		until, start, ended := leased(&a), a.Return, false
-		add := func(end time.Duration) { cores = append(cores, core{session(&a), start, end}) }
+		until, start, ended := monitor.Leased(&a), a.Return, false
+		add := func(end time.Duration) { cores = append(cores, core{monitor.Session(&a), start, end}) }
 		for _, op := range ops[i+1:] {
-			if session(&op) != session(&a) || ended {
+			if monitor.Session(&op) != monitor.Session(&a) || ended {
 				continue
 			}
 			switch {
@@ -225,9 +227,9 @@ func bruteCores(_ *history.Header, ops []history.Op) bool {
 				ended = true
 			case op.Kind == history.Extend && op.Outcome == history.OK && op.Return > until:
 				add(until)
-				start, until = op.Return, leased(&op)
+				start, until = op.Return, monitor.Leased(&op)
 			case op.Kind == history.Extend && op.Outcome == history.OK:
-				until = max(until, leased(&op))
+				until = max(until, monitor.Leased(&op))
 			}
 		}
 		if !ended {
@@ -272,9 +274,9 @@ func bruteOwners(h *history.Header, ops []history.Op) bool {
 		if a.Kind != history.Acquire || a.Outcome != history.OK {
 			continue
 		}
-		l := life{from: granted(h, &a), granted: a.Return, until: leased(&a), end: history.Forever}
+		l := life{from: monitor.Granted(h, &a), granted: a.Return, until: monitor.Leased(&a), end: history.Forever}
 		for _, op := range ops[i+1:] {
-			if session(&op) != session(&a) || l.end != history.Forever {
+			if monitor.Session(&op) != monitor.Session(&a) || l.end != history.Forever {
 				continue
 			}
 			switch {
@@ -285,21 +287,21 @@ func bruteOwners(h *history.Header, ops []history.Op) bool {
 			case op.Kind == history.Extend && op.Outcome == history.OK && op.Return > l.until:
 				l.end = l.until
 			case op.Kind == history.Extend && op.Outcome == history.OK:
-				l.until = max(l.until, leased(&op))
+				l.until = max(l.until, monitor.Leased(&op))
 			}
 		}
 		l.end = min(l.end, l.until)
-		lives[session(&a)] = l
+		lives[monitor.Session(&a)] = l
 	}
 	for i, x := range ops {
-		a := lives[session(&x)]
+		a := lives[monitor.Session(&x)]
 		if x.Outcome != history.OK || x.Kind != history.Release && x.Kind != history.Extend {
 			continue
 		}
 		owned, until := a.granted, time.Duration(0)
 		over, vague := true, false
 		for j, op := range ops {
-			if session(&op) != session(&x) {
+			if monitor.Session(&op) != monitor.Session(&x) {
 				continue
 			}
 			if op.Kind == history.Acquire && op.Call <= x.Return && (op.Outcome == history.Unknown || op.Outcome == history.OK && j > i) {
@@ -329,7 +331,7 @@ func bruteOwners(h *history.Header, ops []history.Op) bool {
 			continue
 		}
 		for n, b := range lives {
-			if n != session(&x) && b.from > owned && b.granted < x.Call && x.Return < b.end {
+			if n != monitor.Session(&x) && b.from > owned && b.granted < x.Call && x.Return < b.end {
 				return false
 			}
 		}
@@ -424,7 +426,7 @@ func TestCrossTokens(t *testing.T) {
 			fences(r, ops)
 			return h, ops
 		}, func(h *history.Header, ops []history.Op) bool {
-			return bruteTokens(ops, true, func(op *history.Op) time.Duration { return granted(h, op) },
+			return bruteTokens(ops, true, func(op *history.Op) time.Duration { return monitor.Granted(h, op) },
 				func(op *history.Op) bool { return op.Kind == history.Acquire && op.Outcome == history.OK })
 		})
 	})

@@ -55,7 +55,7 @@ func TestOneHolder(t *testing.T) {
 	h := history.Header{}
 	first := took(1, 1, 7, 1, 2, 10)
 	list := func(ops ...history.Op) []history.Op { return append([]history.Op{first}, ops...) }
-	runCases(t, func(*history.Header) Monitor { return newOneHolder() }, []verdictCase{
+	runCases(t, monitorOf(variant.Dispatch, variant.OneHolderPerTask), []verdictCase{
 		{"two at once", h, list(took(2, 2, 7, 3, 4, 12)), Violated, "while client 1 held it"},
 		{"two tasks", h, list(took(2, 2, 8, 3, 4, 12)), Holds, "2 holds of 2 tasks"},
 		{"after the limit", h, list(took(2, 2, 7, 9, 10, 19)), Holds, ""},
@@ -76,7 +76,7 @@ func TestHolderCommits(t *testing.T) {
 	held9 := noTask(9, 3, 4)
 	held9.Session = history.Int(9)
 	list := func(ops ...history.Op) []history.Op { return append(append([]history.Op(nil), lapsed...), ops...) }
-	runCases(t, func(*history.Header) Monitor { return newHolderCommits() }, []verdictCase{
+	runCases(t, monitorOf(variant.Dispatch, variant.HolderCommits), []verdictCase{
 		{"late", h, list(submitted(1, 1, 7, 14, 15)), Violated, "late commit: client 1 was given task 7 until"},
 		{"late even after the other one's limit", h, list(submitted(1, 1, 7, 40, 50)), Violated, ""},
 		{"declined", h, list(declined(submitted(1, 1, 7, 14, 15)), submitted(2, 2, 7, 16, 17)), Holds, "1 commit landed, none after another user was given the task; 1 submit refused"},
@@ -122,7 +122,7 @@ func TestTaskReturns(t *testing.T) {
 	lost := took(1, 1, 7, 1, 2, 10)
 	list := func(ops ...history.Op) []history.Op { return append([]history.Op{lost}, ops...) }
 	with := func(ops []history.Op, more ...history.Op) []history.Op { return append(list(more...), ops...) }
-	runCases(t, func(h *history.Header) Monitor { return newTaskReturns(h) }, []verdictCase{
+	runCases(t, monitorOf(variant.Dispatch, variant.TaskReturns), []verdictCase{
 		{"refused twice", h, list(noTask(1, 12, 13), noTask(1, 15, 16)), Violated, "and client 1 again at"},
 		{"refused once", h, list(noTask(1, 12, 13)), Unknown, "is not known"},
 		{"refused twice within the grace", h, list(noTask(1, 12, 13), noTask(1, 14, 15)), Unknown, ""},
@@ -325,8 +325,9 @@ func TestCrossDispatch(t *testing.T) {
 		}
 		commits := bruteCommits(ops)
 		want := map[variant.Property]Result{variant.OneHolderPerTask: held, variant.HolderCommits: commits}
-		for _, open := range []func() Monitor{func() Monitor { return newOneHolder() }, func() Monitor { return newHolderCommits() }} {
-			v, w := feed(open(), ops), feedAdvancing(open(), ops)
+		for p := range want {
+			open := monitorOf(variant.Dispatch, p)
+			v, w := feed(open(&history.Header{}), ops), feedAdvancing(open(&history.Header{}), ops)
 			if v.Result != want[v.Property] || w.Result != v.Result || w.Count != v.Count {
 				t.Fatalf("seed %d: %s: %v (%s), advancing %v, want %v\n%s", seed, v.Property, v.Result, v.Why, w.Result, want[v.Property], showTasks(&history.Header{}, ops))
 			}

@@ -158,3 +158,19 @@ var (
 	newProgress         = monitorOf(variant.Lock, variant.Progress)
 	newLockLinear       = monitorOf(variant.Lock, variant.Linearizable)
 )
+
+// lowWaters is, for the start of every block, the earliest call from there on.
+func lowWaters(ops []history.Op) []time.Duration {
+	low := []time.Duration{history.Forever}
+	if len(ops) > 0 {
+		low[0] = ops[0].Call
+	}
+	for i := range ops {
+		low[0] = min(low[0], ops[i].Call)
+	}
+	h := history.History{Ops: ops}
+	for _, next := range h.Batches(judgeBlock) {
+		low = append(low, next)
+	}
+	return low
+}

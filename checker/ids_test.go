@@ -9,6 +9,8 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
+	"oversell/checker/linear"
+	"oversell/checker/monitor"
 	"oversell/history"
 	"oversell/variant"
 )
@@ -29,7 +31,7 @@ func unnumbered(client int32, call, ret time.Duration) history.Op {
 }
 
 func lastNumber(n int64, call time.Duration) history.Op {
-	return history.Op{Client: 99, Kind: history.ReadState, Outcome: history.OK, Key: counterKey, Arg: theLast, Result: history.Int(n), Call: call, Return: call + 1}
+	return history.Op{Client: 99, Kind: history.ReadState, Outcome: history.OK, Key: counterKey, Arg: monitor.TheLast, Result: history.Int(n), Call: call, Return: call + 1}
 }
 
 func onRequest(op history.Op, request string) history.Op { op.Arg = history.Text(request); return op }
@@ -206,7 +208,7 @@ func legalCounter(_ *history.Header, ops []history.Op) bool {
 	for _, op := range ops {
 		ret := int64(op.Return)
 		if op.Outcome == history.Unknown {
-			ret = endOfOpen
+			ret = linear.EndOfOpen
 		}
 		list = append(list, porcupine.Operation{ClientId: int(op.Client), Input: op, Call: int64(op.Call), Return: ret})
 	}

@@ -2,9 +2,12 @@ package checker
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
+	"oversell/checker/monitor"
+	"oversell/checker/say"
 	"oversell/history"
 )
 
@@ -39,81 +42,83 @@ const judgeBlock = 4096
 
 // Judge judges a history with all its monitors. Those of one object share what they know
 // and read it once, at the same time as those of other objects do. The same history gives
-// the same judgement every time.
+// the same judgement every time. The history is read once, a batch at a time; also are
+// given the batches, too, each while the monitors have it.
 //
 // A history that was cut off (without a trailer) is judged as far as it goes:
 // operations that were in flight at the cut are missing from it, so that
 // nothing is concluded from the absence of an operation, and what needs the
 // final state is Unknown.
-func Judge(h *history.History) Judgement {
+func Judge(h *history.History, also ...func([]history.Op)) Judgement {
 	monitors := Monitors(h.Header)
-	low := lowWaters(h.Ops)
 	verdicts := make([]Verdict, len(monitors))
 	for i, m := range monitors {
 		verdicts[i] = m.Verdict() // to know its object
 	}
-	var work sync.WaitGroup
+	facts := newFacts()
+	readers := append(slices.Clone(also), facts.read)
+	cut := h.Trailer == nil
+	var low time.Duration                  // of the batch under way
 	for from := 0; from < len(monitors); { // those of one object share state
 		to := from + 1
 		for to < len(monitors) && verdicts[to].Of == verdicts[from].Of {
 			to++
 		}
-		group, told := monitors[from:to], verdicts[from:to]
-		work.Go(func() { judge(h, low, group, told) })
+		group := monitors[from:to]
+		readers = append(readers, func(ops []history.Op) { judge(group, ops, low, cut) })
 		from = to
 	}
-	facts := newFacts()
-	for i := range h.Ops {
-		facts.observe(&h.Ops[i])
+	out := Judgement{}
+	for ops, next := range h.Batches(judgeBlock) {
+		low, out.Ops = next, out.Ops+len(ops)
+		atOnce(readers, ops)
 	}
-	work.Wait()
-	out := Judgement{Verdicts: verdicts, Ops: len(h.Ops), Overruns: facts.overruns, FirstOverrun: facts.first, Refusals: facts.refusals, Fairness: facts.fairness(), Acquired: facts.acquired()}
+	for i, m := range monitors {
+		if c, ok := m.(monitor.Cutter); ok && cut {
+			c.Cut(true)
+		} else if !cut {
+			m.Advance(history.Forever)
+		}
+		verdicts[i] = witnessed(m.Verdict())
+	}
+	out.Verdicts, out.Overruns, out.FirstOverrun, out.Refusals, out.Fairness, out.Acquired = verdicts, facts.overruns, facts.first, facts.refusals, facts.fairness(), facts.acquired()
 	for _, m := range monitors {
-		if n, ok := m.(*saleMonitor); ok {
-			out.Sold, out.Unknown = n.soldPieces()
+		if n, ok := m.(seller); ok {
+			out.Sold, out.Unknown = n.SoldPieces()
 			break
 		}
 	}
 	return out
 }
 
-// judge feeds monitors and asks for their verdicts.
-func judge(h *history.History, low []time.Duration, monitors []Monitor, verdicts []Verdict) {
-	cut := h.Trailer == nil
-	for i := range h.Ops {
-		for _, m := range monitors {
-			m.Observe(&h.Ops[i])
-		}
-		if (i+1)%judgeBlock == 0 && !cut {
-			for _, m := range monitors {
-				m.Advance(low[(i+1)/judgeBlock])
-			}
-		}
-	}
-	for i, m := range monitors {
-		if c, ok := m.(cutter); ok && cut {
-			c.cut()
-		} else if !cut {
-			m.Advance(history.Forever)
-		}
-		verdicts[i] = witnessed(m.Verdict())
-	}
+// seller is a monitor that counts what was sold: for certain, and perhaps besides.
+type seller interface {
+	SoldPieces() (certain, perhaps int64)
 }
 
-// lowWaters is, for the start of every block, the earliest call from there on.
-func lowWaters(ops []history.Op) []time.Duration {
-	low := make([]time.Duration, len(ops)/judgeBlock+1)
-	earliest := history.Forever
-	for i := len(ops) - 1; i >= 0; i-- {
-		earliest = min(earliest, ops[i].Call)
-		if i%judgeBlock == 0 {
-			low[i/judgeBlock] = earliest
+// atOnce gives all readers a batch, each in a goroutine of its own, and waits for them.
+func atOnce(readers []func([]history.Op), ops []history.Op) {
+	var work sync.WaitGroup
+	for _, read := range readers[1:] {
+		work.Go(func() { read(ops) })
+	}
+	readers[0](ops)
+	work.Wait()
+}
+
+// judge feeds monitors a batch; low is the earliest call behind it.
+func judge(monitors []Monitor, ops []history.Op, low time.Duration, cut bool) {
+	for i := range ops {
+		for _, m := range monitors {
+			m.Observe(&ops[i])
 		}
 	}
-	if len(ops)%judgeBlock == 0 {
-		low[len(ops)/judgeBlock] = history.Forever
+	if len(ops) < judgeBlock || cut {
+		return
 	}
-	return low
+	for _, m := range monitors {
+		m.Advance(low)
+	}
 }
 
 // facts are the measures that are no judgements.
@@ -127,6 +132,12 @@ type facts struct {
 
 func newFacts() *facts { return &facts{refusals: make(map[history.Reason]int64)} }
 
+func (f *facts) read(ops []history.Op) {
+	for i := range ops {
+		f.observe(&ops[i])
+	}
+}
+
 func (f *facts) observe(op *history.Op) {
 	if op.Outcome == history.Refused {
 		f.refusals[op.Reason]++
@@ -135,7 +146,7 @@ func (f *facts) observe(op *history.Op) {
 	case history.Release:
 		if op.Until > 0 && op.Call > op.Until {
 			if f.overruns++; f.overruns == 1 {
-				f.first = fmt.Sprintf("%s gave %s back at %s, %s after the end of its lease", client(op), titled("lock", op.Key), at(op.Call), at(op.Call-op.Until))
+				f.first = fmt.Sprintf("%s gave %s back at %s, %s after the end of its lease", say.Client(op), say.Titled("lock", op.Key), say.At(op.Call), say.At(op.Call-op.Until))
 			}
 		}
 	case history.Acquire:

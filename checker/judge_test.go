@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"oversell/checker/linear"
+	"oversell/checker/monitor"
+	"oversell/checker/say"
 	"oversell/history"
 	"oversell/variant"
 )
@@ -176,17 +179,17 @@ func TestPicture(t *testing.T) {
 			t.Fatalf("%v: %s", v.Result, v.Why)
 		}
 		var page bytes.Buffer
-		if err := Picture(&page, bad, v); err != nil {
+		if err := linear.Picture(&page, bad, v); err != nil {
 			t.Fatal(err)
 		}
 		if !bytes.Contains(page.Bytes(), []byte("witness: ")) || page.Len() < 10_000 || page.Len() > 3_000_000 {
 			t.Errorf("%s: a page of %d bytes", v.Property, page.Len())
 		}
 	}
-	if err := Picture(new(bytes.Buffer), h, Verdict{}); err == nil {
+	if err := linear.Picture(new(bytes.Buffer), h, Verdict{}); err == nil {
 		t.Error("a verdict without a witness has a picture")
 	}
-	if err := Picture(new(bytes.Buffer), h, Verdict{Of: variant.Lock, Witness: []history.Op{{Key: history.Text("nothing")}}}); err == nil {
+	if err := linear.Picture(new(bytes.Buffer), h, Verdict{Of: variant.Lock, Witness: []history.Op{{Key: history.Text("nothing")}}}); err == nil {
 		t.Error("a key without operations has a picture")
 	}
 }
@@ -201,10 +204,10 @@ func TestOracleGivesUp(t *testing.T) {
 	ops = append(ops, released(99, 999, 2, 3))
 	for range 2 {
 		start := time.Now()
-		if r := ask(lockModel(), operations(ops)); r != Unknown {
+		if r := linear.Ask(linear.LockModel(), linear.Operations(ops)); r != Unknown {
 			t.Errorf("the oracle says %v", r)
 		}
-		if d := time.Since(start); d > 2*oracleLimit {
+		if d := time.Since(start); d > 2*linear.OracleLimit {
 			t.Errorf("it took %v", d)
 		}
 	}
@@ -232,13 +235,13 @@ func TestFrontierGivesUp(t *testing.T) {
 
 func TestSay(t *testing.T) {
 	for _, c := range [][2]string{
-		{count(int64(0)), "0"}, {count(int64(999)), "999"}, {count(int64(1204)), "1,204"}, {count(int64(-1234567)), "-1,234,567"},
-		{many(int64(1), "grant"), "1 grant"}, {many(int64(1204), "grant"), "1,204 grants"}, {many(int64(2), "key"), "2 keys"}, {many(int64(2), "entry"), "2 entries"},
-		{at(3123 * time.Microsecond), "3.123 ms"}, {at(9999*time.Millisecond + 999*time.Microsecond), "9,999.999 ms"},
-		{at(15003 * time.Millisecond), "15.003 s"}, {at(10 * time.Second), "10.000 s"}, {at(-1500 * time.Microsecond), "-1.500 ms"},
-		{at(1999500 * time.Microsecond), "1,999.500 ms"}, {at(999600 * time.Nanosecond), "1.000 ms"},
-		{title(history.Text("Lock:{run-7}order")), `"Lock:order"`}, {title(history.Text("order")), `"order"`}, {title(history.Text("{x}")), `"{x}"`},
-		{titled("lock", history.Value{}), "the lock"}, {titled("counter", history.Text("order")), `"order"`},
+		{say.Count(int64(0)), "0"}, {say.Count(int64(999)), "999"}, {say.Count(int64(1204)), "1,204"}, {say.Count(int64(-1234567)), "-1,234,567"},
+		{say.Many(int64(1), "grant"), "1 grant"}, {say.Many(int64(1204), "grant"), "1,204 grants"}, {say.Many(int64(2), "key"), "2 keys"}, {say.Many(int64(2), "entry"), "2 entries"},
+		{say.At(3123 * time.Microsecond), "3.123 ms"}, {say.At(9999*time.Millisecond + 999*time.Microsecond), "9,999.999 ms"},
+		{say.At(15003 * time.Millisecond), "15.003 s"}, {say.At(10 * time.Second), "10.000 s"}, {say.At(-1500 * time.Microsecond), "-1.500 ms"},
+		{say.At(1999500 * time.Microsecond), "1,999.500 ms"}, {say.At(999600 * time.Nanosecond), "1.000 ms"},
+		{say.Title(history.Text("Lock:{run-7}order")), `"Lock:order"`}, {say.Title(history.Text("order")), `"order"`}, {say.Title(history.Text("{x}")), `"{x}"`},
+		{say.Titled("lock", history.Value{}), "the lock"}, {say.Titled("counter", history.Text("order")), `"order"`},
 	} {
 		if c[0] != c[1] {
 			t.Errorf("%q, want %q", c[0], c[1])
@@ -261,7 +264,7 @@ func TestSayWithoutKeys(t *testing.T) {
 	for want, h := range map[string]*history.History{"was granted the lock at": lock, "7 of the counter was given to": ids} {
 		var said []string
 		for _, v := range Judge(h).Verdicts {
-			said = append(said, v.told().Why)
+			said = append(said, v.Told().Why)
 		}
 		if all := strings.Join(said, "\n"); !strings.Contains(all, want) || strings.Contains(all, `"0"`) {
 			t.Errorf("%q is not in\n%s", want, all)
@@ -270,7 +273,7 @@ func TestSayWithoutKeys(t *testing.T) {
 }
 
 func TestTable(t *testing.T) {
-	var tab table[int]
+	var tab monitor.Table[int]
 	ids := []history.Value{history.Int(0), history.Int(5), history.Int(15), history.Int(16), history.Int(1 << 40), history.Int(-3), history.Text("a"), history.Int(1 << 23),
 		history.Int(100_000), history.Int(-1 << 63), history.Int(1<<63 - 1), history.Text("b")}
 	for i := range int64(1000) {
@@ -278,7 +281,7 @@ func TestTable(t *testing.T) {
 	}
 	for round := range 2 {
 		for i, id := range ids {
-			if p := tab.at(id); *p != round*(i+1) {
+			if p := tab.At(id); *p != round*(i+1) {
 				t.Fatalf("round %d: %s holds %d", round, id, *p)
 			} else {
 				*p = i + 1
@@ -292,9 +295,9 @@ func TestTableOfIDsFarApart(t *testing.T) {
 	const ids = 1000
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	var tab table[int64]
+	var tab monitor.Table[int64]
 	for i := range int64(ids) {
-		*tab.at(history.Int(i << 12)) = i
+		*tab.At(history.Int(i << 12)) = i
 	}
 	runtime.ReadMemStats(&after)
 	if bytes := after.TotalAlloc - before.TotalAlloc; bytes > ids*512 {

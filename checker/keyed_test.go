@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"oversell/checker/monitor"
 	"oversell/history"
 	"oversell/variant"
 )
@@ -11,11 +12,11 @@ import (
 // keyedVerdict merges these verdicts of as many keys.
 func keyedVerdict(vs ...Verdict) Verdict {
 	next := 0
-	k := newKeyed(func(history.Value) *Verdict { next++; return &vs[next-1] })
+	k := monitor.NewKeyed(func(history.Value) *Verdict { next++; return &vs[next-1] })
 	for i := range vs {
-		k.at(history.Text(string(rune('a' + i))))
+		k.At(history.Text(string(rune('a' + i))))
 	}
-	return k.verdict(variant.Sale, variant.NoOversell, "nothing was sold", func(v *Verdict) Verdict { return *v })
+	return k.Verdict(variant.Sale, variant.NoOversell, "nothing was sold", func(v *Verdict) Verdict { return *v })
 }
 
 func TestKeyedVerdict(t *testing.T) {

@@ -10,9 +10,32 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
+	"oversell/checker/monitor"
 	"oversell/history"
 	"oversell/variant"
 )
+
+// dueTask is a task that waits.
+type dueTask struct {
+	due  time.Duration
+	task int32
+}
+
+func byDue(a, b dueTask) int { return cmp.Or(cmp.Compare(a.due, b.due), cmp.Compare(a.task, b.task)) }
+
+// dueLine holds the tasks that wait, by due time.
+type dueLine []dueTask
+
+func (l *dueLine) push(e dueTask) {
+	i, _ := slices.BinarySearchFunc(*l, e, byDue)
+	*l = slices.Insert(*l, i, e)
+}
+
+func (l *dueLine) pop() dueTask {
+	e := (*l)[0]
+	*l = (*l)[1:]
+	return e
+}
 
 // queueHistory is a correct queue's history of n operations: enqueues, half of
 // them delayed, pops, a tenth of them in vain, effects, and the final audit.
@@ -20,7 +43,7 @@ func queueHistory(n, clients int) []history.Op {
 	r := rand.New(rand.NewPCG(5, 5))
 	ops := make([]history.Op, 0, n+1000)
 	free := make([]time.Duration, clients)
-	var in eventHeap // by due time; few are due at the same time
+	var in dueLine // by due time; few are due at the same time
 	now, task, request := time.Duration(1), int32(0), int64(0)
 	for len(ops) < n {
 		c := int32(r.IntN(clients))
@@ -33,18 +56,18 @@ func queueHistory(n, clients int) []history.Op {
 			if r.IntN(2) == 0 {
 				op.Until += time.Duration(r.IntN(300_000))
 			}
-			in.push(event{when: op.Until, id: task})
+			in.push(dueTask{op.Until, task})
 		default:
 			request++
 			op.Kind, op.Session = history.Pop, history.Int(request)
-			if in.first() > now {
+			if len(in) == 0 || in[0].due > now {
 				if r.IntN(5) > 0 {
 					continue
 				}
 				op.Outcome, op.Reason = history.Refused, history.Empty
 				break
 			}
-			op.Result, op.Amount = history.Int(int64(in.pop().id)), 1
+			op.Result, op.Amount = history.Int(int64(in.pop().task)), 1
 			done := history.Op{Client: c, Kind: history.Effect, Outcome: history.OK, Key: queueKey, Arg: op.Result, Call: op.Return + 1, Return: op.Return + 1000}
 			free[c] = done.Return
 			ops = append(ops, done)
@@ -59,9 +82,9 @@ func queueHistory(n, clients int) []history.Op {
 		ops = append(ops, history.Op{Client: -1, Kind: history.ReadState, Outcome: history.OK, Key: queueKey, Arg: what, Result: result, Call: end - 1, Return: end})
 	}
 	for _, e := range in {
-		audit(isWaiting, history.Int(int64(e.id)))
+		audit(monitor.IsWaiting, history.Int(int64(e.task)))
 	}
-	audit(theAudit, history.Int(int64(len(in))))
+	audit(monitor.TheAudit, history.Int(int64(len(in))))
 	return ops
 }
 
@@ -85,25 +108,25 @@ func BenchmarkQueue(b *testing.B) {
 // waitingRoom is the state of a queue whose tasks are all due: a sorted list of them.
 func waitingRoom() porcupine.Model {
 	return porcupine.Model{
-		Init: func() any { return []event(nil) },
+		Init: func() any { return []dueTask(nil) },
 		Step: func(state, input, _ any) (bool, any) {
-			in, op := state.([]event), input.(history.Op)
+			in, op := state.([]dueTask), input.(history.Op)
 			switch {
 			case op.Kind == history.Enqueue:
 				n, _ := op.Arg.Num()
-				e := event{when: op.Until, id: int32(n)}
-				i, _ := slices.BinarySearchFunc(in, e, func(a, b event) int { return cmp.Or(cmp.Compare(a.when, b.when), cmp.Compare(a.id, b.id)) })
+				e := dueTask{op.Until, int32(n)}
+				i, _ := slices.BinarySearchFunc(in, e, byDue)
 				return true, slices.Insert(slices.Clone(in), i, e)
 			case op.Outcome == history.Refused:
 				return true, in // with delays, what is there need not be due
 			}
 			n, _ := op.Result.Num()
-			if len(in) == 0 || int64(in[0].id) != n {
+			if len(in) == 0 || int64(in[0].task) != n {
 				return false, in
 			}
 			return true, in[1:]
 		},
-		Equal: func(a, b any) bool { return slices.Equal(a.([]event), b.([]event)) },
+		Equal: func(a, b any) bool { return slices.Equal(a.([]dueTask), b.([]dueTask)) },
 	}
 }
 

@@ -1,10 +1,8 @@
 package checker
 
 import (
-	"cmp"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -196,106 +194,6 @@ func TestCrossDuplicates(t *testing.T) {
 		}
 		return &history.Header{}, ops
 	}, bruteDeliveries, func(Verdict) bool { return false })
-}
-
-// bruteSource is the enqueue that a delivery can stem from by the definition in the comment
-// of queue.early: the one due first.
-func bruteSource(p *record, puts, pops []*record, replaces bool) *record {
-	used := always
-	for i, e := range puts {
-		taken := 0
-		for _, o := range pops {
-			if o.ret < e.call {
-				taken++
-			}
-		}
-		if e.end() < p.call && (replaces || taken >= i) {
-			used = max(used, e.call)
-		}
-	}
-	var out *record
-	for _, e := range puts {
-		if e.call <= p.ret && e.end() >= used && (out == nil || e.due < out.due) {
-			out = e
-		}
-	}
-	return out
-}
-
-// bruteTwice tells whether some stretch of time has two deliveries more than enqueues, or
-// the time up to some moment one more.
-func bruteTwice(puts, pops []*record) bool {
-	between := func(list []*record, from, to time.Duration, within bool) (n int) {
-		for _, r := range list {
-			if within && r.call >= from && r.ret <= to || !within && r.call <= to && r.end() >= from {
-				n++
-			}
-		}
-		return n
-	}
-	for _, b := range pops {
-		if between(pops, always, b.ret, true) > between(puts, always, b.ret, false) {
-			return true
-		}
-		for _, a := range pops {
-			if a.call <= b.ret && between(pops, a.call, b.ret, true)-1 > between(puts, a.call, b.ret, false) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// TestCrossOneID compares the procedures for an id that is enqueued and handed out many
-// times with their definitions.
-func TestCrossOneID(t *testing.T) {
-	t.Parallel()
-	var seen [2]int
-	for seed := range uint64(crossRuns() / 4) {
-		r := rand.New(rand.NewPCG(seed, 15))
-		m := newQueues(&history.Header{Overwrite: chance(r, 30)})
-		var ops []history.Op
-		for i := range 2 + r.IntN(20) {
-			call := time.Duration(4*i) + upTo(r, 20)
-			op := popped(int32(i), 7, call, call+upTo(r, 20))
-			if chance(r, 55) {
-				op = enqueued(int32(i), 7, call, call+upTo(r, 20), 1+upTo(r, 50))
-				if chance(r, 20) {
-					op.Outcome = history.Unknown
-				}
-			}
-			ops = append(ops, op)
-		}
-		for _, op := range complete(ops) {
-			m.observe(&op)
-		}
-		q := m.all.at(queueKey)
-		task := &q.tasks[0]
-		var puts, pops []*record
-		q.each(task, func(r *record) {
-			if r.kind == history.Pop {
-				pops = append(pops, r)
-			} else {
-				puts = append(puts, r)
-			}
-		})
-		slices.SortStableFunc(puts, func(a, b *record) int { return cmp.Compare(a.call, b.call) })
-		for i, got := range q.sources(puts, pops) {
-			want := bruteSource(pops[i], puts, pops, q.h.Overwrite)
-			if (got == nil) != (want == nil) || got != nil && got.due != want.due {
-				t.Fatalf("seed %d: the source of delivery %d is %+v, want %+v\n%s", seed, i, got, want, showTasks(q.h, ops))
-			}
-		}
-		_, b := q.twice(task)
-		want := bruteTwice(puts, pops)
-		if (b != nil) != want {
-			t.Fatalf("seed %d: a delivery without an enqueue of its own: %v, want %v\n%s", seed, b != nil, want, showTasks(q.h, ops))
-		}
-		seen[b2i(want)]++
-	}
-	if seen[0] == 0 || seen[1] == 0 {
-		t.Errorf("the generator makes only one kind of history: %v", seen)
-	}
 }
 
 // TestCorrectQueueIsNeverBlamed runs everything over correct queues.

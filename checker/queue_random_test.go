@@ -11,6 +11,8 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
+	"oversell/checker/linear"
+	"oversell/checker/monitor"
 	"oversell/history"
 )
 
@@ -184,7 +186,7 @@ func queueRun(r *rand.Rand, h *history.Header, n int, m queueMix, corrupt bool) 
 			}
 			if e := in[0]; lost {
 				if chance(r, 50) {
-					journal = append(journal, history.Op{Client: 99, Kind: history.ReadState, Outcome: history.OK, Key: queueKey, Arg: wasPopped, Session: history.Int(requests), Result: history.Int(e.id)})
+					journal = append(journal, history.Op{Client: 99, Kind: history.ReadState, Outcome: history.OK, Key: queueKey, Arg: monitor.WasPopped, Session: history.Int(requests), Result: history.Int(e.id)})
 				}
 			} else {
 				op.Result, op.Amount = history.Int(e.id), int32(r.IntN(2))
@@ -206,9 +208,9 @@ func queueRun(r *rand.Rand, h *history.Header, n int, m queueMix, corrupt bool) 
 			in = append(in, entry{id: 1 + r.Int64N(tasks+1)}) // perhaps one that is not there, or that nobody enqueued
 		}
 		for _, e := range in {
-			journal = append(journal, history.Op{Client: 99, Kind: history.ReadState, Outcome: history.OK, Key: queueKey, Arg: isWaiting, Result: history.Int(e.id)})
+			journal = append(journal, history.Op{Client: 99, Kind: history.ReadState, Outcome: history.OK, Key: queueKey, Arg: monitor.IsWaiting, Result: history.Int(e.id)})
 		}
-		journal = append(journal, history.Op{Client: 99, Kind: history.ReadState, Outcome: history.OK, Key: queueKey, Arg: theAudit, Result: history.Int(int64(len(journal)))})
+		journal = append(journal, history.Op{Client: 99, Kind: history.ReadState, Outcome: history.OK, Key: queueKey, Arg: monitor.TheAudit, Result: history.Int(int64(len(journal)))})
 	}
 	for i := range journal {
 		journal[i].Call, journal[i].Return = end+2*time.Duration(i), end+2*time.Duration(i)+1
@@ -293,7 +295,7 @@ func queueNoise(r *rand.Rand, n int, m queueMix) []history.Op {
 				op.Outcome = history.Unknown
 				if len(left) > 0 && chance(r, 50) {
 					j := r.IntN(len(left))
-					journal = append(journal, history.Op{Client: 99, Kind: history.ReadState, Outcome: history.OK, Key: queueKey, Arg: wasPopped, Session: history.Int(requests), Result: history.Int(left[j])})
+					journal = append(journal, history.Op{Client: 99, Kind: history.ReadState, Outcome: history.OK, Key: queueKey, Arg: monitor.WasPopped, Session: history.Int(requests), Result: history.Int(left[j])})
 					left = slices.Delete(left, j, j+1)
 				}
 			case len(left) == 0 && !chance(r, 5), chance(r, 20):
@@ -337,22 +339,22 @@ func queueSteps(h *history.Header, ops []history.Op) []queueStep {
 	for _, op := range ops {
 		s := queueStep{op: op, end: op.End()}
 		switch {
-		case op.Kind == history.ReadState && op.Arg == isWaiting:
+		case op.Kind == history.ReadState && op.Arg == monitor.IsWaiting:
 		case op.Kind == history.ReadState, op.Outcome == history.Refused && op.Reason != history.Empty:
 			continue
 		case op.Kind == history.Enqueue && op.Outcome == history.Unknown && op.Until == 0:
-			s.lo, s.hi, s.from, s.seen = always, history.Forever, always, history.Forever
+			s.lo, s.hi, s.from, s.seen = monitor.Always, history.Forever, monitor.Always, history.Forever
 		case op.Kind == history.Enqueue && op.Until == 0:
-			s.lo, s.hi, s.from, s.seen = always, op.Return+h.Drift, always, op.Return+h.Drift
+			s.lo, s.hi, s.from, s.seen = monitor.Always, op.Return+h.Drift, monitor.Always, op.Return+h.Drift
 		case op.Kind == history.Enqueue:
 			s.lo, s.hi, s.from, s.seen = op.Until, op.Until, op.Until-h.Drift, op.Until+h.Drift
 		case op.Kind == history.Pop && op.Outcome == history.Unknown:
 			for _, line := range ops {
 				id, _ := line.Result.Num()
-				if line.Arg == wasPopped && line.Session == op.Session {
+				if line.Arg == monitor.WasPopped && line.Session == op.Session {
 					s.takes, s.end = append(s.takes, id), min(s.end, line.Return)
 				}
-				if line.Arg == isWaiting && untold(ops, id) == 1 {
+				if line.Arg == monitor.IsWaiting && untold(ops, id) == 1 {
 					s.stays[id] = 1
 				}
 			}
@@ -477,7 +479,7 @@ func legalQueue(h *history.Header, ops []history.Op) bool {
 	}
 	var list []porcupine.Operation
 	for i, s := range steps {
-		list = append(list, porcupine.Operation{ClientId: int(s.op.Client), Input: i, Call: int64(s.op.Call), Return: min(int64(s.end), endOfOpen)})
+		list = append(list, porcupine.Operation{ClientId: int(s.op.Client), Input: i, Call: int64(s.op.Call), Return: min(int64(s.end), linear.EndOfOpen)})
 	}
 	return porcupine.CheckOperations(model.ToModel(), list)
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"oversell/checker/monitor"
 	"oversell/history"
 	"oversell/variant"
 )
@@ -29,7 +30,7 @@ func withdrawn(client int32, task int64, call, ret time.Duration) history.Op {
 }
 
 func crashed(client int32, when time.Duration) history.Op {
-	return history.Op{Client: client, Kind: history.Fault, Outcome: history.OK, Key: queueKey, Arg: crash, Call: when, Return: when}
+	return history.Op{Client: client, Kind: history.Fault, Outcome: history.OK, Key: queueKey, Arg: monitor.Crash, Call: when, Return: when}
 }
 
 // auditing is a final audit from a time on: what is waiting, and what the journal
@@ -41,19 +42,19 @@ func auditing(from time.Duration, waiting []int64, journal ...[2]int64) []histor
 		from += 2
 	}
 	for _, task := range waiting {
-		line(isWaiting, task, 0)
+		line(monitor.IsWaiting, task, 0)
 	}
 	for _, j := range journal {
-		line(wasPopped, j[1], j[0])
+		line(monitor.WasPopped, j[1], j[0])
 	}
-	line(theAudit, int64(len(ops)), 0)
+	line(monitor.TheAudit, int64(len(ops)), 0)
 	return ops
 }
 
 func onlyClaimed(ops []history.Op) []history.Op {
 	for i := range ops {
-		if ops[i].Arg == isWaiting {
-			ops[i].Arg = isClaimed
+		if ops[i].Arg == monitor.IsWaiting {
+			ops[i].Arg = monitor.IsClaimed
 		}
 	}
 	return ops

@@ -49,6 +49,28 @@ var runningRuns = map[string]func(r *rand.Rand) *history.History{
 		h.Ops = saleNoise(r, &h.Header, 10, m)
 		return h
 	},
+	"queues": func(r *rand.Rand) *history.History {
+		m := queueMix{timed: chance(r, 50), lost: chance(r, 30), asks: chance(r, 30), withdraws: chance(r, 50), again: chance(r, 50), audit: chance(r, 50)}
+		h := &history.History{Header: history.Header{Objects: []variant.Object{variant.Queue}, Drift: 1, Grace: 5}}
+		h.Ops = queueRun(r, &h.Header, 30, m, chance(r, 70))
+		return h
+	},
+	"noise of queues": func(r *rand.Rand) *history.History {
+		m := queueMix{timed: chance(r, 50), lost: chance(r, 30), asks: chance(r, 30), withdraws: chance(r, 50), again: chance(r, 50)}
+		h := &history.History{Header: history.Header{Objects: []variant.Object{variant.Queue}, Drift: 1, Grace: 5}}
+		h.Ops = queueNoise(r, 12, m)
+		return h
+	},
+	"noise of pools": func(r *rand.Rand) *history.History {
+		h := &history.History{Header: history.Header{Objects: []variant.Object{variant.Dispatch}, Grace: 5}}
+		h.Ops = dispatchNoise(r, 12)
+		return h
+	},
+	"noise of numbers": func(r *rand.Rand) *history.History {
+		h := &history.History{Header: history.Header{Objects: []variant.Object{variant.IDs}}}
+		h.Ops = withRetries(r, counterNoise(r, 12))
+		return h
+	},
 	"numbers": func(r *rand.Rand) *history.History {
 		h := &history.History{Header: history.Header{Objects: []variant.Object{variant.IDs}}}
 		last := int64(0)
@@ -64,12 +86,14 @@ var runningRuns = map[string]func(r *rand.Rand) *history.History{
 	},
 }
 
-// TestRunningNeverSpeaksTooEarly asks after every operation, and then judges the whole
+// TestRunningNeverSpeaksTooEarly hands histories over in random batches, with a random
+// legal low water after each, as a run that goes on does, and then judges the whole
 // history: whatever was called broken on the way must be so in the end.
 func TestRunningNeverSpeaksTooEarly(t *testing.T) {
 	for name, run := range runningRuns {
 		t.Run(name, func(t *testing.T) {
-			told := map[string]int{}
+			t.Parallel()
+			told, missed := map[string]int{}, map[string]int{}
 			for seed := range uint64(crossRuns() / 20) {
 				r := rand.New(rand.NewPCG(seed, 17))
 				h := run(r)
@@ -79,23 +103,96 @@ func TestRunningNeverSpeaksTooEarly(t *testing.T) {
 				for _, v := range Judge(h).Verdicts {
 					final[fmt.Sprint(v.Of, " ", v.Property)] = v
 				}
-				running := NewRunning(h.Header)
-				for i := range h.Ops {
-					running.Observe(&h.Ops[i])
-					for _, v := range running.Broken() {
-						what := fmt.Sprint(v.Of, " ", v.Property)
-						told[what]++
-						if f := final[what]; f.Result != Violated {
-							t.Fatalf("seed %d: after %d operations %s is called broken: %s\nin the end it is %v: %s\n%s",
-								seed, i+1, what, v.Why, f.Result, f.Why, show(&h.Header, h.Ops))
-						}
+				for what, v := range inBatches(r, h) {
+					told[what]++
+					if f := final[what]; f.Result != Violated {
+						t.Fatalf("seed %d: %s is called broken: %s\n%s\nin the end it is %v: %s\n%s\n%s",
+							seed, what, v.Why, showTasks(&h.Header, v.Witness), f.Result, f.Why, show(&h.Header, h.Ops), showTasks(&h.Header, h.Ops))
+					}
+					delete(final, what)
+				}
+				for what, f := range final {
+					if f.Result == Violated {
+						missed[what]++
 					}
 				}
 			}
 			if len(told) == 0 {
 				t.Error("nothing was ever called broken: this test shows nothing")
 			}
-			t.Log(told)
+			t.Log("told", told, "at the end only", missed)
+		})
+	}
+}
+
+// inBatches has a history judged as it would come from a run that goes on, and returns
+// what was called broken on the way.
+func inBatches(r *rand.Rand, h *history.History) map[string]Verdict {
+	told := map[string]Verdict{}
+	running := NewRunning(h.Header)
+	low := exactLows(h.Ops)
+	water := time.Duration(0)
+	for i := range h.Ops {
+		running.Observe(&h.Ops[i])
+		if chance(r, 60) {
+			continue
+		}
+		if next := min(low[i+1], h.Ops[i].Return+1); next > water {
+			water += time.Duration(r.Int64N(int64(next-water)) + 1)
+		}
+		running.Advance(water)
+		for _, v := range running.Broken() {
+			told[fmt.Sprint(v.Of, " ", v.Property)] = v
+		}
+	}
+	return told
+}
+
+// exactLows is, for each place in a history and its end, the earliest call from there on.
+func exactLows(ops []history.Op) []time.Duration {
+	low := make([]time.Duration, len(ops)+1)
+	low[len(ops)] = history.Forever
+	for i := len(ops) - 1; i >= 0; i-- {
+		low[i] = min(low[i+1], ops[i].Call)
+	}
+	return low
+}
+
+// TestBatchesDoNotMatter: whatever low water is told, and when, the monitors come to the
+// results of Judge. Which of several violations they tell may differ: Judge always tells the
+// same low waters at the same places.
+func TestBatchesDoNotMatter(t *testing.T) {
+	for name, run := range runningRuns {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for seed := range uint64(crossRuns() / 20) {
+				r := rand.New(rand.NewPCG(seed, 18))
+				h := run(r)
+				h.Ops, h.Trailer = complete(h.Ops), &history.Trailer{}
+				promiseAll(&h.Header)
+				monitors, low, water := Monitors(h.Header), exactLows(h.Ops), time.Duration(0)
+				for i := range h.Ops {
+					for _, m := range monitors {
+						m.Observe(&h.Ops[i])
+					}
+					if chance(r, 60) {
+						continue
+					}
+					if next := min(low[i+1], h.Ops[i].Return+1); next > water {
+						water += time.Duration(r.Int64N(int64(next-water)) + 1)
+					}
+					for _, m := range monitors {
+						m.Advance(water)
+						m.Verdict() // asking changes nothing
+					}
+				}
+				for i, want := range Judge(h).Verdicts {
+					monitors[i].Advance(history.Forever)
+					if got := witnessed(monitors[i].Verdict()); got.Result != want.Result || got.Opportunities != want.Opportunities {
+						t.Fatalf("seed %d: in batches %+v\nfrom the file %+v\n%s", seed, got, want, showTasks(&h.Header, h.Ops))
+					}
+				}
+			}
 		})
 	}
 }

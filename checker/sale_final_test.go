@@ -175,9 +175,9 @@ func TestCrossFinalReadings(t *testing.T) {
 				}
 			}
 		}
-		m := saleOf(h, variant.NoOversell).(*saleMonitor)
+		m := saleOf(h, variant.NoOversell)
 		feed(m, ops)
-		if sure, more := m.soldPieces(); sure != least || sure+more != most {
+		if sure, more := m.(seller).SoldPieces(); sure != least || sure+more != most {
 			t.Fatalf("seed %d: sold %d and %d perhaps, want %d to %d\n%s", seed, sure, more, least, most, show(h, ops))
 		}
 	}

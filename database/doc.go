@@ -1,6 +1,6 @@
 // Package database gets an SQL database to test against, through database/sql.
 //
-// A [Spec] says which one is wanted: SQLite inside this program, in a file of
+// A [Spec] says which one: SQLite inside this program, in a file of
 // its own that is gone afterwards, or a PostgreSQL, MySQL or MariaDB server that
 // runs already. [Open] makes sure that it answers and lets us create tables, and
 // hands back a [DB] that says in words what was chosen.

@@ -23,7 +23,7 @@ const (
 	MySQL Kind = "mysql"
 )
 
-// Spec says which database is wanted. The zero value means: SQLite, in a
+// Spec says which database to use. The zero value is SQLite, in a
 // temporary file.
 type Spec struct {
 	// DSN is one of

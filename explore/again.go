@@ -11,6 +11,8 @@ import (
 	"oversell/reports"
 	"oversell/scenarios"
 	"oversell/stockimpl"
+	"oversell/system"
+	"oversell/variant"
 )
 
 // ConfigOf is the search that an exploration of shipped variants tells of, so that
@@ -28,16 +30,25 @@ func ConfigOf(e reports.Exploration) (Config, error) {
 		Run:  scenarios.Config{Stock: e.Stock, Quantity: e.Quantity, TTL: duration(e.TTLMS), Hold: duration(e.HoldMS)},
 	}
 	c.Run.QueueOptions.Visibility = duration(e.VisibilityMS)
+	system, err := systemOf(e)
+	if err != nil {
+		return c, err
+	}
+	c.System = system
 	known := true
 	if c.Run.Scenario, known = scenarios.Find(e.Scenario); !known {
 		return c, unknownName("scenario", e.Scenario)
 	}
-	if e.Lock != "" {
+	if system != nil && system.Object == variant.Lock {
+		c.Run.Lock = system.Lock()
+	} else if e.Lock != "" {
 		if c.Run.Lock, known = lockimpl.Find(e.Lock); !known {
 			return c, unknownName("lock", e.Lock)
 		}
 	}
-	if e.Sale != "" {
+	if system != nil && system.Object == variant.Sale {
+		c.Run.Sale = system.Sale()
+	} else if e.Sale != "" {
 		if c.Run.Sale, known = stockimpl.Find(e.Sale); !known {
 			return c, unknownName("sale", e.Sale)
 		}
@@ -53,6 +64,18 @@ func ConfigOf(e reports.Exploration) (Config, error) {
 		}
 	}
 	return c, c.Complete()
+}
+
+// systemOf reads the system that an exploration is of; nil if it is of none.
+func systemOf(e reports.Exploration) (*system.System, error) {
+	if e.System == "" {
+		return nil, nil
+	}
+	s, err := system.Read(e.System)
+	if err != nil {
+		return nil, fmt.Errorf("%w: the system of the exploration: %w", ErrUsage, err)
+	}
+	return s, nil
 }
 
 func unknownName(what, name string) error {

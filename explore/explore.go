@@ -67,10 +67,13 @@ import (
 	"oversell/explore/rules"
 	"oversell/history"
 	"oversell/internal/coro"
+	"oversell/internal/errclass"
 	"oversell/internal/limits"
 	"oversell/internal/names"
+	"oversell/internal/phrase"
 	"oversell/reports"
 	"oversell/scenarios"
+	"oversell/system"
 	"oversell/variant"
 )
 
@@ -92,6 +95,9 @@ type Config struct {
 	Exhaustive bool
 	// Progress is told from time to time how far the search is; nil: nobody is.
 	Progress func(reports.Effort)
+	// System is what takes the place of a variant of Run, if its code is outside of this program; nil otherwise.
+	// Run ends the processes that it starts.
+	System *system.System
 	// Start makes a run of the code of a client, instead of the scenario's. What the
 	// execution says is in canonical names: it sees itself to what a program draws at random.
 	Start func(Who) Execution
@@ -152,6 +158,8 @@ func (c *Config) check() error {
 		return fmt.Errorf("%w: %w", ErrUsage, err)
 	}
 	switch {
+	case c.System != nil && c.System.CannotStep() != nil:
+		return fmt.Errorf("%w: system %s: %w", ErrUsage, c.System.Name, c.System.CannotStep())
 	case c.Run.NeedsSQL():
 		return fmt.Errorf("%w: a variant keeps its state in an SQL database, which only run can drive", ErrUsage)
 	case len(c.Look) == 0:
@@ -205,6 +213,27 @@ func Run(ctx context.Context, c Config) (reports.Exploration, error) {
 	if err := c.Complete(); err != nil {
 		return reports.Exploration{}, err
 	}
+	if c.System == nil {
+		return c.run(ctx)
+	}
+	r, err := c.run(ctx)
+	return c.misbehaved(r, errors.Join(err, c.System.CloseSearches()))
+}
+
+// misbehaved makes of the error of a program outside of this one an exploration that decided nothing.
+func (c Config) misbehaved(r reports.Exploration, err error) (reports.Exploration, error) {
+	if err == nil || errors.Is(err, ErrUsage) || errors.Is(err, errclass.ErrEnvironment) {
+		return r, err
+	}
+	r = c.describe()
+	r.Verdict, r.Why = reports.Inconclusive, phrase.OneLine(err.Error())
+	r.Properties = c.properties(r, "")
+	r.Expected, r.ExpectedWhy = c.Run.ExpectUnder(faultsIn(c.Bounds))
+	return r, nil
+}
+
+// run searches with one kind of names after the other, until one suits the program.
+func (c Config) run(ctx context.Context) (reports.Exploration, error) {
 	began := time.Now()
 	var why error
 	for naming := names.Short; naming < names.Concrete; naming++ {
@@ -226,6 +255,9 @@ func Run(ctx context.Context, c Config) (reports.Exploration, error) {
 // be repeated in another way, for that reason.
 func (c Config) search(ctx context.Context, began time.Time, parts int, naming names.Naming, exchange bool) (r reports.Exploration, again, err error) {
 	r, again, err = searchOnce(ctx, c.within(began, parts), naming, reductions{exchange: exchange, merge: !c.Plain})
+	if errors.Is(again, errMerged) && c.System != nil {
+		return r, nil, fmt.Errorf("%s keeps state from one request to the next: its file must not say stateless: %w", c.System.Name, again)
+	}
 	if errors.Is(again, errMerged) {
 		r, again, err = searchOnce(ctx, c.within(began, parts), naming, reductions{exchange: exchange})
 	}
@@ -400,7 +432,7 @@ func (x *search) begin(c Config, scripts *coro.Scripts) (state, error) {
 			continue
 		}
 		begin := func(book *names.Book) Execution { return c.begin(who, book, scripts) }
-		t, err := newTrie(begin, who.Names, c.Start == nil, x.servers, x.merge, probeSpans(c.Run.TTL))
+		t, err := newTrie(begin, who.Names, c.Start == nil, x.servers, x.merge, c.probeSpans())
 		if err != nil {
 			return state{}, err
 		}
@@ -558,6 +590,9 @@ func (c *Config) describe() reports.Exploration {
 	if c.Run.Scenario.Uses(variant.IDs) {
 		r.IDs = c.Run.IDs.Name
 	}
+	if c.System != nil {
+		r.System = c.System.Path
+	}
 	return r
 }
 
@@ -603,6 +638,9 @@ func (c *Config) notChecked() []string {
 	}
 	if c.Run.Scenario.Uses(variant.Sale) && c.Run.Refund <= 0 {
 		s = append(s, "orders that are given back: see oversell run --refund")
+	}
+	if c.System != nil {
+		s = append(s, c.System.NotSearched()...)
 	}
 	if c.Run.MaxTries == 1 {
 		s = append(s, "waiting for the lock: each try is one attempt")

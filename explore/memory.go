@@ -13,6 +13,7 @@ import (
 
 	"oversell/clock"
 	"oversell/scenarios"
+	"oversell/system"
 	"oversell/variant"
 )
 
@@ -85,6 +86,8 @@ var world = map[reflect.Type]bool{
 	reflect.TypeFor[*redis.Client]():           true,
 	reflect.TypeFor[*scenarios.Client]():       true,
 	reflect.TypeFor[*redis.Script]():           true,
+	reflect.TypeFor[*system.System]():          true,
+	reflect.TypeFor[*system.Session]():         true,
 }
 
 func (d *dump) value(v reflect.Value) {

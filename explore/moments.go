@@ -2,6 +2,7 @@ package explore
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -224,7 +225,7 @@ func (t *trie) turn(k lookAt) time.Duration {
 			last = max(at, last)
 			continue
 		}
-		for _, known := range t.turns { // it is often the same instant
+		for _, known := range t.likely(k.now) {
 			if last < known && known < at && t.shape(k, known) != here && t.shape(k, known-tickUnit) == here {
 				return known
 			}
@@ -236,12 +237,26 @@ func (t *trie) turn(k lookAt) time.Duration {
 				last = middle
 			}
 		}
-		if t.turns = append([]time.Duration{at}, t.turns...); len(t.turns) > 4 {
-			t.turns = t.turns[:4]
-		}
+		t.turns, t.delays = latest(at, t.turns), latest(at-k.now, t.delays)
 		return at
 	}
 	return 0
+}
+
+// likely are instants at which a client often behaves differently that reads the clock now: those at which
+// others did, and those that are as far away.
+func (t *trie) likely(now time.Duration) []time.Duration {
+	all := slices.Clone(t.turns)
+	for _, d := range t.delays {
+		all = append(all, now+d)
+	}
+	return all
+}
+
+// latest puts d before the others, of which it keeps the latest few.
+func latest(d time.Duration, others []time.Duration) []time.Duration {
+	all := append([]time.Duration{d}, slices.DeleteFunc(slices.Clone(others), func(o time.Duration) bool { return o == d })...)
+	return all[:min(len(all), 4)]
 }
 
 // shape describes what a client does after reading the clock at a time, until others can notice. Of
@@ -290,7 +305,8 @@ func shapeOfEvent(b *strings.Builder, e Event, now time.Duration) {
 	fmt.Fprintf(b, "%t %d %d %d %t;", e.End, e.Op.Kind, e.Op.Outcome, e.Op.Reason, e.Op.Until > now)
 }
 
-// shapeOfText returns the sign of a number, or a text with its digits masked.
+// shapeOfText is what two executions must have in common: the sign of a number, or a text in
+// which digits, and what may be random, are masked.
 func shapeOfText(text string) string {
 	if n, err := strconv.ParseFloat(text, 64); err == nil {
 		switch {
@@ -301,19 +317,20 @@ func shapeOfText(text string) string {
 		}
 		return "0"
 	}
-	var b strings.Builder
-	for i := range len(text) {
-		switch {
-		case !isDigit(text[i]):
-			b.WriteByte(text[i])
-		case i == 0 || !isDigit(text[i-1]):
-			b.WriteByte('#')
-		}
-	}
-	return b.String()
+	return digitsIn.ReplaceAllString(drawnText.ReplaceAllString(text, "*"), "#")
 }
 
-// probeSpans are how far ahead of the present turn tries, in a search with this lease.
-func probeSpans(ttl time.Duration) []time.Duration {
+// drawnText is what a value that was drawn at random may look like: each execution has another. Two of them are no
+// different behaviours.
+var drawnText = regexp.MustCompile(`(?s:.*[^ -~\s].*)|[0-9A-Za-z+/=_-]{16,}|[0-9A-Za-z]*(?:[0-9][A-Za-z]|[A-Za-z][0-9])[0-9A-Za-z]*`)
+
+var digitsIn = regexp.MustCompile(`[0-9]+`)
+
+// probeSpans are how far ahead of the present turn tries. Where each try takes a process, it is one.
+func (c *Config) probeSpans() []time.Duration {
+	ttl := c.Run.TTL
+	if c.System != nil {
+		return []time.Duration{horizon}
+	}
 	return []time.Duration{ttl, 4 * ttl, horizon}
 }

@@ -42,6 +42,9 @@ func Replay(ctx context.Context, c Config, cx *reports.Counterexample, servers [
 	if err := c.Complete(); err != nil {
 		return nil, err
 	}
+	if c.System != nil {
+		defer func() { _ = c.System.CloseSearches() }() // nothing is lost with it
+	}
 	if len(servers) < c.Masters {
 		return nil, fmt.Errorf("%w: the schedule needs %d servers", ErrUsage, c.Masters)
 	}
@@ -512,6 +515,7 @@ func (r *replay) do(f func(ctx context.Context, client *scenarios.Client) error)
 // plain is the world of a client that nobody steps.
 func (r *replay) plain() (variant.Env, func()) {
 	env := variant.Env{Clock: clock.Real{}}
+	live, end := context.WithCancel(r.ctx)
 	n := 0
 	env.Token = func() string { n++; return r.naming.outsider(n) }
 	env.Wait = func(ctx context.Context, _ string, atMost time.Duration) error {
@@ -519,7 +523,7 @@ func (r *replay) plain() (variant.Env, func()) {
 	}
 	env.Go = func(f func(context.Context)) func(context.Context) error {
 		over := make(chan struct{})
-		go func() { defer close(over); f(r.ctx) }()
+		go func() { defer close(over); f(live) }()
 		return func(ctx context.Context) error {
 			select {
 			case <-over:
@@ -531,8 +535,10 @@ func (r *replay) plain() (variant.Env, func()) {
 	}
 	for _, o := range r.servers {
 		env.Redis = append(env.Redis, redis.NewClient(o))
+		env.Addr = append(env.Addr, o.Addr)
 	}
 	return env, func() {
+		end()
 		for _, c := range env.Redis {
 			c.Close()
 		}

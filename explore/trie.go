@@ -68,6 +68,7 @@ type trie struct {
 	spans  []time.Duration
 	level  map[lookFrom][]stretchOf
 	turns  []time.Duration // found for other nodes, the latest first
+	delays []time.Duration // how far they were ahead
 	probes int
 	blind  atomic.Bool // not all were looked for
 }
@@ -648,13 +649,20 @@ func request(r coro.Request) string {
 // keptAlive is how many nodes may have runs kept at them.
 const keptAlive = 256
 
+// keptHolding is keptAlive for runs that hold processes.
+const keptHolding = 32
+
 // keep stores runs at their node: a child of it is likely to be wanted soon.
 func (t *trie) keep(id uint32, rs runs) {
 	if len(rs[0].x.Pending()) == 0 {
 		rs.close()
 		return
 	}
-	if len(t.live) >= keptAlive {
+	most := keptAlive
+	if h, tells := rs[0].x.(interface{ Holds() bool }); tells && h.Holds() {
+		most = keptHolding
+	}
+	if len(t.live) >= most {
 		for old, others := range t.live { // any
 			others.close()
 			delete(t.live, old)

@@ -24,6 +24,8 @@ var ErrCrashed = errors.New("the client has crashed")
 type Client struct {
 	in *Injector
 	id int // counted from 1, as in the sentences
+	// base is the clock on which the client is held up; nil: the machine's.
+	base clock.Clock
 
 	during   atomic.Pointer[doing]
 	state    atomic.Pointer[State]
@@ -132,7 +134,19 @@ func (c *Client) stateNow() State {
 
 // Clock is the client's own clock: base, ahead of it or behind by what the faults
 // say.
-func (c *Client) Clock(base clock.Clock) clock.Clock { return skewed{base, c} }
+func (c *Client) Clock(base clock.Clock) clock.Clock {
+	c.base = base
+	return skewed{base, c}
+}
+
+// sleep holds the client up, and reports false when the faults were stopped before the time
+// was over.
+func (c *Client) sleep(d time.Duration) bool {
+	if c.base == nil || d <= 0 {
+		return c.in.sleep(context.Background(), d)
+	}
+	return c.base.Sleep(c.in.acting, d) == nil
+}
 
 type skewed struct {
 	clock.Clock
@@ -360,7 +374,7 @@ func (c *Client) suffer(s *strike) {
 		}
 		c.thawed()
 	case blow.Pause > 0:
-		c.in.sleep(context.Background(), blow.Pause)
+		c.sleep(blow.Pause)
 	}
 	s.brought(blow.effect(state), 1)
 	if over := c.over.Load(); blow.holdsUp() && state == Holding && over != nil && *over != nil && (*over)() && c.outlived.Swap(over) != over {
@@ -387,7 +401,7 @@ func (c *Client) freeze(until time.Duration) bool {
 func (c *Client) thawed() {
 	for {
 		left := time.Duration(c.frozen.Load()) - c.in.now()
-		if left <= 0 || !c.in.sleep(context.Background(), left) {
+		if left <= 0 || !c.sleep(left) {
 			return
 		}
 	}

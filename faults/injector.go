@@ -110,6 +110,10 @@ type Injector struct {
 	alive   context.Context
 	abandon context.CancelFunc
 
+	// acting ends when the faults are stopped.
+	acting context.Context
+	rest   context.CancelFunc
+
 	startStop sync.Mutex
 	stop      chan struct{} // closed by Halt
 	stopOnce  sync.Once
@@ -183,6 +187,7 @@ type hit struct {
 func New(ctx context.Context, o Options) (*Injector, error) {
 	in := &Injector{o: o, epoch: time.Now(), stop: make(chan struct{}), done: make(chan struct{}), settled: make(chan struct{}), clients: map[int]*Client{}, conns: map[string]int{}, heirs: map[int]int{}}
 	in.alive, in.abandon = context.WithCancel(context.Background())
+	in.acting, in.rest = context.WithCancel(context.Background())
 	for i, f := range o.Faults {
 		if err := in.possible(ctx, f); err != nil {
 			if !errors.As(err, new(*ParseError)) { // which quotes the sentence itself
@@ -338,7 +343,10 @@ func (in *Injector) Settled() <-chan struct{} { return in.settled }
 func (in *Injector) Halt() {
 	in.startStop.Lock()
 	defer in.startStop.Unlock()
-	in.stopOnce.Do(func() { close(in.stop) })
+	in.stopOnce.Do(func() {
+		close(in.stop)
+		in.rest()
+	})
 	in.active.Store(false)
 }
 

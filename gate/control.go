@@ -57,8 +57,8 @@ func (r *running) watchOver(ctx context.Context, g *guard, c scenarios.Config) *
 	case g.control.word.V == noControl:
 		w.none = "the plan wants none (control: none), and without one nobody knows whether a violation would have shown"
 	case g.control.flags != nil:
-		// Of several combinations in an entry each has the control in its own surroundings.
-		p, config, err := planFor(ctx, g.control.flags.over(naming(g.flags, c)))
+		// Of several combinations in an entry each runs the control under its own conditions.
+		p, config, err := planFor(ctx, g.control.flags.beside(c, g.flags))
 		if err != nil {
 			// what the control sets may not go with the names of this combination
 			p, config, err = planFor(ctx, g.control.flags.over(g.flags))
@@ -122,7 +122,7 @@ func altered(command string, bind func(*pflag.FlagSet), control, entry flags) (p
 	return parts
 }
 
-// elsewhere says that a control ran in other surroundings than the entry; nothing if it
+// elsewhere says that a control ran under other conditions than the entry; nothing if it
 // did not.
 func elsewhere(altered []string) []string {
 	if len(altered) == 0 {
@@ -148,13 +148,13 @@ func differs(control, c scenarios.Config, f flags) string {
 	return strings.Join(parts, ", ")
 }
 
-// suspects are the variants that declare, for the surroundings of c, to break what c
+// suspects are the variants that declare, under the conditions of c, to break what c
 // promises: first two that take the faults of c to break, which shows that the faults
 // bite, then such as break by load alone.
 func suspects(ctx context.Context, f flags, c scenarios.Config) (found []suspect) {
 	var byFault, byLoad []suspect
 	for _, x := range exchanges(c) {
-		changed := naming(f, c).without(x.flag).with(x.flag, x.name)
+		changed := f.instead(c, x)
 		p, config, err := planFor(ctx, changed)
 		if err != nil && x.flag == "lock" { // what goes on under it may need another one, too
 			p, config, err = planFor(ctx, changed.without("sale").without("dispatch"))
@@ -191,12 +191,55 @@ func exchanges(c scenarios.Config) (xs []exchange) {
 			}
 		}
 	}
-	add("sale", is.Sale, namesOf(stockimpl.Variants, func(v stockimpl.Variant) string { return v.Name }))
-	add("queue", is.Queue, namesOf(queueimpl.Variants, func(v queueimpl.Variant) string { return v.Name }))
-	add("ids", is.IDs, namesOf(idimpl.Variants, func(v idimpl.Variant) string { return v.Name }))
-	add("dispatch", is.Dispatch, namesOf(dispatchimpl.Variants, func(v dispatchimpl.Variant) string { return v.Name }))
-	add("lock", is.Lock, namesOf(lockimpl.Variants, func(v lockimpl.Variant) string { return v.Name }))
+	for _, s := range shipped(is) {
+		add(s.flag, s.present, s.names)
+	}
 	return xs
+}
+
+// choice is a flag that names a variant, the one that it names in a combination, and all that are shipped.
+type choice struct {
+	flag, present string
+	names         []string
+}
+
+func shipped(is reports.Contender) []choice {
+	return []choice{
+		{"sale", is.Sale, namesOf(stockimpl.Variants, func(v stockimpl.Variant) string { return v.Name })},
+		{"queue", is.Queue, namesOf(queueimpl.Variants, func(v queueimpl.Variant) string { return v.Name })},
+		{"ids", is.IDs, namesOf(idimpl.Variants, func(v idimpl.Variant) string { return v.Name })},
+		{"dispatch", is.Dispatch, namesOf(dispatchimpl.Variants, func(v dispatchimpl.Variant) string { return v.Name })},
+		{"lock", is.Lock, namesOf(lockimpl.Variants, func(v lockimpl.Variant) string { return v.Name })},
+	}
+}
+
+// outside is the flag in whose place a combination has a system; empty if it has none.
+func outside(c scenarios.Config) string {
+	for _, s := range shipped(combination(c)) {
+		if s.present != "" && !slices.Contains(s.names, s.present) {
+			return s.flag
+		}
+	}
+	return ""
+}
+
+// instead is flags that name another variant than the combination c has.
+func (f flags) instead(c scenarios.Config, x exchange) flags {
+	f = naming(f, c).without(x.flag).with(x.flag, x.name)
+	if x.flag == outside(c) {
+		f = f.without("system")
+	}
+	return f
+}
+
+// beside is the flags of a control over those of the combination c. A variant that it names takes the place of a
+// system.
+func (f flags) beside(c scenarios.Config, of flags) flags {
+	all := naming(of, c)
+	if _, names := f.value(outside(c)); names {
+		all = all.without("system")
+	}
+	return f.over(all)
 }
 
 func namesOf[T any](all []T, name func(T) string) (names []string) {

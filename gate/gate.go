@@ -45,8 +45,8 @@ type Watcher interface {
 }
 
 // Run carries the plan out. When ctx ends, what is under way is judged as far as it
-// went, the rest is left out, and the gate says that it was interrupted. When the
-// surroundings fail, the gate says so and holds what was judged until then. An entry that
+// went, the rest is left out, and the gate says that it was interrupted. After an
+// environment error the gate says so and holds what was judged until then. An entry that
 // cannot be carried out as it was meant is inconclusive and says why, and the others go
 // on. An error says the same when nothing at all was carried out: see server.ErrUsage
 // and campaign.ErrUsed.
@@ -151,7 +151,7 @@ func refused(err error) bool {
 }
 
 // goesOn tells whether the next entry is carried out after one that came to err: an entry
-// that is refused says nothing of the others, while surroundings that fail would fail
+// that is refused says nothing of the others, while an environment error would stop
 // them all.
 func (r *running) goesOn(ctx context.Context, err error) bool {
 	return ctx.Err() == nil && (err == nil || refused(err))

@@ -54,7 +54,7 @@ func TestExitCodes(t *testing.T) {
 		{"a flawed one", "  - name: x\n    expect: pass\n" + run + "lock: none, sale: plain, stock: 150}\n", 1, "no-oversell of the sale"},
 		{"a flawed one that must break", "  - name: x\n    expect: violated\n" + run + "lock: none, sale: plain, stock: 150}\n", 0, "a promise was broken in 1 of"},
 		{"one that must break, and does without its fault", "  - name: x\n    expect: violated\n    repeat: 1\n" + run + "lock: none, sale: plain, stock: 150, fault: crash before EXPIRE}\n", 3, "what broke had nothing to do with it"},
-		{"hardly anybody who waits", "  - name: x\n    expect: pass\n    repeat: 1\n    control: {lock: none, clients: 32, stock: 200}\n    run: {target: process, clients: 4, lock: lua-release, sale: plain, stock: 8, hold: 5ms}\n", 3, "at least 20 are wanted"},
+		{"hardly anybody who waits", "  - name: x\n    expect: pass\n    repeat: 1\n    control: {lock: none, clients: 32, stock: 200}\n    run: {target: process, clients: 4, lock: lua-release, sale: plain, stock: 8, hold: 5ms}\n", 3, "at least 20 are needed"},
 		{"a sound one that must break", "  - name: x\n    expect: violated\n    repeat: 1\n" + run + "lock: lua-release, sale: plain, stock: 50}\n", 3, "it must break, and did not in 2 runs"},
 		{"a fault that cannot fire", "  - name: x\n    expect: pass\n    repeat: 1\n" + run + "lock: lua-release, sale: plain, stock: 50, fault: crash after ZREM 3%}\n", 3, "never struck"},
 		{"no control", "  - name: x\n    expect: pass\n    repeat: 1\n    control: none\n" + run + "lock: lua-release, sale: plain, stock: 50}\n", 3, "the plan wants none"},
@@ -179,7 +179,7 @@ func (s stopper) Entry(_, _ int, name string) {
 	}
 }
 
-// TestNoServer: the surroundings fail, and that is told as what it is.
+// TestNoServer: no server is an environment error.
 func TestNoServer(t *testing.T) {
 	p := mustLoad(t, `
 safety:

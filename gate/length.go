@@ -144,7 +144,7 @@ func (t *timing) affordable() time.Duration {
 // pilot is what runs of the baseline told of the noise of a length.
 type pilot struct {
 	decided bool
-	each    time.Duration // what a run took, its surroundings included
+	each    time.Duration // what a run took, with starting its servers and judging it
 	worst   string        // the measure that is the noisiest beside what is allowed
 	noise   float64       // its noise: how much two runs differ, as a logarithm
 	needed  float64       // the noise that would be small enough

@@ -161,7 +161,7 @@ func (cs *namedControls) UnmarshalYAML(n ast.Node) error {
 		case name == noControl, name == autoControl:
 			return yamlfile.Wrong(at, "a control cannot be called %s, which means something else", name)
 		case c.word.V != "":
-			return yamlfile.Wrong(c.at, "what a control sets differently is wanted here, like {lock: none}")
+			return yamlfile.Wrong(c.at, "want what the control sets differently, like {lock: none}")
 		}
 		(*cs)[name] = c
 	}

@@ -519,7 +519,7 @@ func process(ctx context.Context, build string, args []string, seed uint64, dir 
 	if json.Unmarshal(stdout.Bytes(), &d) == nil && d.Schema == reports.Schema && len(d.Runs) == 1 {
 		runs = d.Runs
 	}
-	// But for surroundings that failed, the exit code says what the document does.
+	// Except after an environment error, the exit code says what the document does.
 	if len(runs) == 1 && (cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != reports.ExitEnvironment) {
 		return runs, nil
 	}

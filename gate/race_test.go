@@ -329,7 +329,7 @@ performance:
 	}
 	g := gated(t, mustLoad(t, text), Options{Self: filepath.Join(dir, "gone")})
 	if g.ExitCode() != reports.ExitEnvironment || !strings.Contains(g.Failed, "the server is gone") {
-		t.Errorf("a build whose surroundings fail: exit code %d: %s", g.ExitCode(), g.Failed)
+		t.Errorf("a build with an environment error: exit code %d: %s", g.ExitCode(), g.Failed)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "other"), []byte("#!/bin/sh\necho unknown flag: --lock >&2\nexit 2\n"), 0o755); err != nil {
 		t.Fatal(err)

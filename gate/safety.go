@@ -54,7 +54,7 @@ func (r *running) runs(ctx context.Context, g *guard) (cases []reports.GateCase,
 	return cases, err
 }
 
-// goesOn tells whether there is another round: so many as are wanted, and until the
+// goesOn tells whether there is another round: as many as the plan asks for, and until the
 // budget is spent.
 func (g *guard) goesOn(round int, spent time.Duration) bool {
 	if g.repeat > 0 && round >= g.repeat {
@@ -174,7 +174,7 @@ func (t *tally) verdict(c reports.GateCase, spent time.Duration) (verdict, why s
 	case undecided >= 0:
 		return reports.Inconclusive, "also at the second try: " + or(t.kept[undecided].run.Why, "nothing was decided")
 	case g.kind == kindRun && c.Opportunities < fewestOpportunities:
-		return reports.Inconclusive, fmt.Sprintf("some promise had only %d opportunities to break, too few to show anything, and at least %d are wanted: it takes more clients, longer runs or more of them", c.Opportunities, fewestOpportunities)
+		return reports.Inconclusive, fmt.Sprintf("some promise had only %d opportunities to break, too few to show anything, and at least %d are needed: it takes more clients, longer runs or more of them", c.Opportunities, fewestOpportunities)
 	case len(t.kept) < g.repeat:
 		return reports.Inconclusive, fmt.Sprintf("%d of %d runs were made in %v (see budget)", len(t.kept), g.repeat, spent.Round(time.Second))
 	case !c.Control.Good:
@@ -313,18 +313,21 @@ func (g *guard) again(c scenarios.Config, seed uint64) string {
 	return shell(append([]string{"oversell", "run"}, f.today().args()...))
 }
 
-// naming is flags that name the variants of a combination, whatever they named.
+// naming is flags that name the variants of a combination, whatever they named. A system stays named by its file.
 func naming(f flags, c scenarios.Config) flags {
-	is := combination(c)
+	is, system := combination(c), outside(c)
+	if system == "" {
+		f = f.without("system")
+	}
 	for _, v := range []struct{ flag, name string }{{"lock", is.Lock}, {"sale", is.Sale}, {"queue", is.Queue}, {"ids", is.IDs}, {"dispatch", is.Dispatch}} {
-		if f = f.without(v.flag); v.name != "" {
+		if f = f.without(v.flag); v.name != "" && v.flag != system {
 			f = f.with(v.flag, v.name)
 		}
 	}
 	return f
 }
 
-// planFor is a plan of the combination's surroundings, for another that is to run in them.
+// planFor is a plan with the conditions of the combination, for another variant.
 func planFor(ctx context.Context, f flags) (campaign.Plan, scenarios.Config, error) {
 	p, err := planOf(ctx, f)
 	if err != nil {

@@ -149,7 +149,7 @@ func (r *running) searchControl(ctx context.Context, g *guard, s explore.Config)
 	case g.control.word.V == noControl:
 		return reports.GateControl{What: reports.NoControl, Why: "the plan wants none (control: none), and without one nobody knows whether a violation would have been found"}
 	case g.control.flags != nil:
-		c := r.searchSuspects(ctx, s, []flags{g.control.flags.over(naming(g.flags, s.Run))}, *g.control.flags)
+		c := r.searchSuspects(ctx, s, []flags{g.control.flags.beside(s.Run, g.flags)}, *g.control.flags)
 		c.Caveats = elsewhere(altered("explore", func(s *pflag.FlagSet) { new(campaign.SearchOptions).BindSearch(s) }, g.control.flags.over(g.flags), g.flags))
 		return c
 	}
@@ -160,7 +160,7 @@ func (r *running) searchControl(ctx context.Context, g *guard, s explore.Config)
 // bounds allow.
 func searchSuspects(f flags, s explore.Config) (found []flags) {
 	for _, x := range exchanges(s.Run) {
-		changed := naming(f, s.Run).without(x.flag).with(x.flag, x.name)
+		changed := f.instead(s.Run, x)
 		cs, _, err := searchesOf(looking(changed, s))
 		if err != nil || len(cs) != 1 {
 			continue

@@ -32,7 +32,7 @@ func scalar(n ast.Node, want string) (string, yamlfile.Position, error) {
 	case *ast.AliasNode:
 		return "", at, yamlfile.Wrong(at, "aliases are not supported in plans: say what is shared under defaults")
 	}
-	return "", at, yamlfile.Wrong(at, "%s is wanted here, and this is a %s", want, strings.ToLower(n.Type().String()))
+	return "", at, yamlfile.Wrong(at, "want %s, not a %s", want, strings.ToLower(n.Type().String()))
 }
 
 // textValue is a word or a sentence.
@@ -45,7 +45,7 @@ type textValue struct {
 func (t *textValue) UnmarshalYAML(n ast.Node) (err error) {
 	t.V, t.at, err = scalar(n, "a text")
 	if err == nil && strings.TrimSpace(t.V) == "" {
-		return yamlfile.Wrong(t.at, "a text is wanted here, and this is empty")
+		return yamlfile.Wrong(t.at, "want a text; this is empty")
 	}
 	return err
 }
@@ -106,7 +106,7 @@ func (p *share) UnmarshalYAML(n ast.Node) error {
 	v, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
 	switch {
 	case err != nil, !percent:
-		return yamlfile.Wrong(at, "%s: a percentage is wanted here, with its sign, like 10%%", s)
+		return yamlfile.Wrong(at, "want a percentage with its sign, like 10%%, not %s", s)
 	case !(v >= 1 && v <= 1000):
 		return yamlfile.Wrong(at, "%s: a slow-down is allowed from 1%% (less cannot be told from noise) to 1000%%", s)
 	}
@@ -218,7 +218,7 @@ func pairsOf(n ast.Node) ([]*ast.MappingValueNode, error) {
 	case *ast.AliasNode:
 		return nil, yamlfile.Wrong(yamlfile.PositionOf(n), "aliases are not supported in plans: say what is shared under defaults")
 	}
-	return nil, yamlfile.Wrong(yamlfile.PositionOf(n), "keys with values are wanted here, like {lock: lua-release}, and this is a %s", strings.ToLower(n.Type().String()))
+	return nil, yamlfile.Wrong(yamlfile.PositionOf(n), "want keys with values, like {lock: lua-release}, not a %s", strings.ToLower(n.Type().String()))
 }
 
 func (f flags) has(name string) bool {

@@ -28,6 +28,10 @@
 //	stop() // when all clients have returned: cancels ctx, which brings the last sweep
 //	err = errors.Join(<-drained, file.Finish(trailer))
 //
+// [Log.Water] tells after each sweep how far the file is complete, so that it can be judged
+// in completion order while it grows. [Open] reads a long one from the disk, a few thousand
+// operations at a time.
+//
 // What a sweep has handed over survives a kill -9 of the process; what was
 // recorded after the last sweep does not.
 //

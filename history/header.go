@@ -32,9 +32,13 @@ type Header struct {
 	Topology      string `json:"topology"`
 	ServerVersion string `json:"server_version"`
 	Engine        string `json:"engine"`
-	Waiting       string `json:"waiting"`
-	Seed          uint64 `json:"seed"`
-	Clients       int    `json:"clients"`
+	// RTT is the mean of the virtual round-trip time by which the engine mux held back every
+	// reply; 0: none. Pipelines is how many connections its clients shared, to all servers.
+	RTT       time.Duration `json:"rtt_ns,omitempty"`
+	Pipelines int           `json:"pipelines,omitempty"`
+	Waiting   string        `json:"waiting"`
+	Seed      uint64        `json:"seed"`
+	Clients   int           `json:"clients"`
 	// Pool is the number of shared connections; 0: a connection each.
 	Pool    int       `json:"pool"`
 	Started time.Time `json:"started"`
@@ -81,6 +85,10 @@ type Header struct {
 	Duration time.Duration `json:"duration_ns,omitempty"`
 	Ops      int64         `json:"ops,omitempty"`
 	Timeout  time.Duration `json:"timeout_ns,omitempty"`
+	// Rate is the rate of arrivals of an open load, as --rate or --stages reads it, and
+	// Arrival how they are spread; empty: the load is closed.
+	Rate    string `json:"rate,omitempty"`
+	Arrival string `json:"arrival,omitempty"`
 	// Grace is what the progress property adds to the TTL.
 	Grace time.Duration `json:"grace_ns,omitempty"`
 	// Drift is how far the clients' clock and the servers' may disagree, and
@@ -194,6 +202,11 @@ type Trailer struct {
 	// Commands is how many commands the clients sent meanwhile, those within a
 	// pipeline included, those within a script not; 0: not counted.
 	Commands int64 `json:"commands,omitempty"`
+	// CommandMedian and CommandTail are the median and the 99th percentile of how long
+	// commands took, from when clients asked for them until replies were delivered, in an
+	// engine that measures it; 0: not measured.
+	CommandMedian time.Duration `json:"command_p50_ns,omitempty"`
+	CommandTail   time.Duration `json:"command_p99_ns,omitempty"`
 	// Unrecovered says what had not recovered from a fault when the run ended.
 	Unrecovered string `json:"unrecovered,omitempty"`
 	// Notes are facts about the run that no operation shows, in sentences.
@@ -203,6 +216,54 @@ type Trailer struct {
 	// Servers is what the servers said of their own work meanwhile; of those that say
 	// nothing of it there is none.
 	Servers []ServerLoad `json:"servers,omitempty"`
+	// Arrivals are how the arrivals of an open load were begun; nil: the load was closed.
+	Arrivals *Arrivals `json:"arrivals,omitempty"`
+	// Pool is what it cost the clients that they shared connections; nil: it is not known, or
+	// each had its own.
+	Pool *PoolUse `json:"pool,omitempty"`
+}
+
+// PoolUse is what shared connections cost clients.
+type PoolUse struct {
+	// Sent is how many commands and pipelines they sent, and Took how long all of them
+	// together took, until the answers.
+	Sent int64         `json:"sent"`
+	Took time.Duration `json:"took_ns"`
+	// Waited is how many had to wait for a connection, and Wait for how long all together,
+	// which is a part of Took.
+	Waited int64         `json:"waited"`
+	Wait   time.Duration `json:"wait_ns"`
+}
+
+// Arrivals are how the arrivals of an open load were begun: a step of a client each.
+type Arrivals struct {
+	// Begun is how many were, and Missed how many were due and never were. Waited is how
+	// many of those begun were due when no client was free.
+	Begun  int64 `json:"begun"`
+	Missed int64 `json:"missed,omitempty"`
+	Waited int64 `json:"waited,omitempty"`
+	// Offered is the rate a second at which those that were begun were due, Achieved the
+	// one at which they were begun, and Highest the highest that the load was to have.
+	Offered  float64 `json:"offered_per_s"`
+	Achieved float64 `json:"achieved_per_s"`
+	Highest  float64 `json:"highest_per_s"`
+	// Late is how much later than due they were begun. That is ForClient, how long they
+	// waited until a client was free, and Driver, how long it took from there, or from when
+	// they were due, until the client began.
+	Late      Spans `json:"late_ns"`
+	ForClient Spans `json:"for_client_ns"`
+	Driver    Spans `json:"driver_ns"`
+	// Step is how long a client was busy with one.
+	Step Spans `json:"step_ns"`
+}
+
+// Spans are percentiles of lengths of time.
+type Spans struct {
+	P50  time.Duration `json:"p50"`
+	P90  time.Duration `json:"p90"`
+	P99  time.Duration `json:"p99"`
+	P999 time.Duration `json:"p999"`
+	Max  time.Duration `json:"max"`
 }
 
 // ServerLoad is what a server said of its own work during a run, in the order of time.
@@ -247,7 +308,8 @@ type FaultCount struct {
 type History struct {
 	Header Header
 	// Ops are all the operations in completion order: by Return, with an
-	// unknown operation standing where its client gave up.
+	// unknown operation standing where its client gave up. Of a history that [Open] left
+	// on the disk it is nil: see [History.Each].
 	Ops []Op
 	// Trailer is nil when the history was cut off before it or is damaged, and when it
 	// came as JSON lines without one that counts the operations.
@@ -263,4 +325,6 @@ type History struct {
 	SHA256 string
 	// Remarks are facts about the file, in sentences.
 	Remarks []string
+
+	stream *stream // nil: all of it is in memory
 }

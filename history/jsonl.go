@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash"
 	"io"
@@ -26,11 +27,12 @@ func WriteJSONL(w io.Writer, h *History) error {
 		return err
 	}
 	var b []byte
-	for i := range h.Ops {
-		op := &h.Ops[i]
+	n := 0
+	for op := range h.Each() {
+		n++
 		for _, v := range []Value{op.Key, op.Arg, op.Result, op.Session} {
 			if !v.unicode() {
-				return fmt.Errorf("operation %s: %q is not UTF-8: JSON lines cannot hold it", group(i+1), short(v.String()))
+				return fmt.Errorf("operation %s: %q is not UTF-8: JSON lines cannot hold it", group(n), short(v.String()))
 			}
 		}
 		b = appendOpLine(b[:0], op)
@@ -38,7 +40,7 @@ func WriteJSONL(w io.Writer, h *History) error {
 			return err
 		}
 	}
-	if err := out.Flush(); err != nil { // everything before the trailer is in sum then
+	if err := errors.Join(h.Err(), out.Flush()); err != nil { // everything before the trailer is in sum then
 		return err
 	}
 	if err := writeEnd(out, h, sum); err != nil {
@@ -64,7 +66,7 @@ func writeEnd(out *bufio.Writer, h *History, sum hash.Hash) error {
 			Damaged bool   `json:"damaged,omitempty"`
 		}{h.Cut, h.Damaged})
 	}
-	n := len(h.Ops)
+	n := h.Len()
 	b, err := json.Marshal(struct {
 		Trailer sealed `json:"trailer"`
 	}{sealed{Trailer: *h.Trailer, Operations: &n}})

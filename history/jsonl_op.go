@@ -177,7 +177,7 @@ func (f *fields) leased() error {
 	return errors.New(`"until_ns" is missing: the header has a "ttl_ns", and so it must tell until when this was granted, counted from the start of the attempt that succeeded; 0 if it has no end`)
 }
 
-// missing is the name of a field that is wanted and absent; empty if there is none.
+// missing is the name of a required field that is absent; empty if there is none.
 func (f *fields) missing(n need) string {
 	switch {
 	case n&needsArg != 0 && f.has&fieldArg == 0:

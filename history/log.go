@@ -14,9 +14,10 @@ type Log struct {
 	clock clock.Clock // nil: the machine's
 	start time.Time
 
-	mu        sync.Mutex // guards the two below
+	mu        sync.Mutex // guards the three below
 	recorders []*Recorder
 	free      [chunkSizes][]*chunk
+	water     Water
 
 	sweeping sync.Mutex // held during a sweep; guards batch and the recorders' tails
 	batch    batch
@@ -81,12 +82,19 @@ func (l *Log) Drain(sink func([]Op) error) error {
 	if err := l.batch.flush(); err != nil { // what an earlier sink refused
 		return err
 	}
+	now := l.now() // before the recorders are listed: a later one records what is called later
+	level := Water{Returned: now, Called: now}
 	for _, r := range l.all() {
+		level.lower(r) // before its operations are taken
 		if err := r.takeInto(&l.batch); err != nil {
 			return err
 		}
 	}
-	return l.batch.flush()
+	if err := l.batch.flush(); err != nil {
+		return err
+	}
+	l.raise(level)
+	return nil
 }
 
 // DrainEvery calls Drain every d (at least a millisecond) until ctx is done,
@@ -138,8 +146,9 @@ func (l *Log) recycle(c *chunk) {
 // batch gathers the few operations of each of many clients into slices worth a
 // call of the sink. Operations stay in it until the sink has taken them.
 type batch struct {
-	ops  []Op
-	sink func([]Op) error
+	ops   []Op
+	sink  func([]Op) error
+	taken int64 // operations that sinks took
 }
 
 // add takes as many operations as fit, and flushes when full.
@@ -159,6 +168,7 @@ func (b *batch) flush() error {
 	if err := b.sink(b.ops); err != nil {
 		return err
 	}
+	b.taken += int64(len(b.ops))
 	b.ops = b.ops[:0]
 	return nil
 }

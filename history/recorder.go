@@ -1,13 +1,26 @@
 package history
 
-import "time"
+import (
+	"cmp"
+	"slices"
+	"sync/atomic"
+	"time"
+)
 
-// Recorder is one client's way into a [Log]. All its methods belong to one
-// goroutine, the client's.
+// Recorder is the way into a [Log] of one client, or of several that take turns. All its
+// methods belong to one goroutine at a time.
 type Recorder struct {
 	log    *Log
 	client int32
 	last   time.Duration // the latest reading of Now
+
+	// What a sweep must know of operations that are not recorded yet; 0: nothing. See Water.
+	read atomic.Int64 // the reading of Now under way, or not yet used, is this or later
+	open atomic.Int64 // of the operations under way, the earliest was called then
+
+	// under are the calls of the operations under way, in the order of their times; those
+	// that ended before an earlier one are negative.
+	under []time.Duration
 
 	// The client's end of its queue of chunks.
 	head *chunk
@@ -23,11 +36,47 @@ type Recorder struct {
 // Now is the time since the start of the run. It is strictly greater than every
 // earlier reading of this recorder: where the clock stands still, or ticks too
 // coarsely, it moves on by a nanosecond. Call and Return of every operation are
-// to be such readings.
+// to be such readings. Noted says that Begun, Settled or Record has been told of the reading;
+// until then [Log.Water] takes it for the return of an operation that is about to be recorded.
 func (r *Recorder) Now() time.Duration {
+	r.read.Store(int64(r.last + 1))
 	r.last = max(r.log.now(), r.last+1)
 	return r.last
 }
+
+// Begun says that an operation began at call, a reading of Now. Several may be under way,
+// where a recorder serves several clients.
+func (r *Recorder) Begun(call time.Duration) {
+	if r.under = append(r.under, call); len(r.under) == 1 {
+		r.open.Store(int64(call))
+	}
+}
+
+// Settled says that the operation that began at call is over, and has been recorded.
+func (r *Recorder) Settled(call time.Duration) {
+	at, _ := slices.BinarySearchFunc(r.under, call, func(c, call time.Duration) int { return cmp.Compare(c.Abs(), call) })
+	if at < len(r.under) {
+		r.under[at] = -call
+	}
+	over := 0
+	for over < len(r.under) && r.under[over] < 0 {
+		over++
+	}
+	switch {
+	case over == 0:
+		return
+	case over == len(r.under):
+		r.under = r.under[:0]
+		r.open.Store(0)
+		return
+	}
+	r.under = r.under[over:]
+	r.open.Store(int64(r.under[0]))
+}
+
+// Noted says that the log knows what the last reading of Now was for: the operation that
+// began with it, or that ended.
+func (r *Recorder) Noted() { r.read.Store(0) }
 
 // Record keeps a copy of op as an operation of this recorder's client; it sets
 // op.Client. It neither blocks nor fails and, once the log has grown to what

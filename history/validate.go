@@ -208,7 +208,7 @@ func (v *validator) op(i int, op *Op) error {
 
 func times(op *Op) error {
 	// One comparison for all of them: what is negative is very large without its sign.
-	if t := uint64(op.Due) | uint64(op.Call) | uint64(op.Return); t > uint64(latest) || op.Return < op.Call || op.Until < 0 || op.Until > latest && op.Until != Forever {
+	if t := uint64(op.Due) | uint64(op.Call) | uint64(op.Return); t > uint64(latest) || op.Return < op.Call || op.Call < op.Due || op.Until < 0 || op.Until > latest && op.Until != Forever {
 		for _, t := range []struct {
 			name string
 			is   time.Duration
@@ -222,6 +222,9 @@ func times(op *Op) error {
 		}
 		if op.Return < op.Call {
 			return fmt.Errorf("it returns at %d ns, before its call at %d ns", op.Return, op.Call)
+		}
+		if op.Call < op.Due {
+			return fmt.Errorf("it is called at %d ns, before it was due at %d ns", op.Call, op.Due)
 		}
 	}
 	return nil

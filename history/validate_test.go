@@ -42,6 +42,8 @@ func TestWhatMakesNoSense(t *testing.T) {
 		"half within":      {says: "line 2: invalid history: client 1 calls acquire at 5 ns, and its pop on line 3 returned at 9 ns only", lines: []string{grant(1, "1", 5, 12), op(1, "pop", `"result":5,"outcome":"ok"`, 1, 9)}},
 		"within itself":    {says: "line 2: invalid history: client 1 calls buy at 5 ns", lines: []string{op(1, "buy", `"arg":1,"outcome":"ok"`, 5, 6), op(1, "buy", `"arg":2,"outcome":"ok"`, 1, 9)}},
 		"negative call":    {says: "line 2: invalid history: the due is at -1 ns: no time may be before", lines: []string{op(1, "buy", `"arg":1,"outcome":"ok"`, -1, 5)}},
+		"called too early": {says: "line 2: invalid history: it is called at 3 ns, before it was due at 4 ns", lines: []string{op(1, "buy", `"arg":1,"due_ns":4,"outcome":"ok"`, 3, 5)}},
+		"called when due":  {lines: []string{op(1, "buy", `"arg":1,"due_ns":3,"outcome":"ok"`, 3, 5)}},
 		"negative lease":   {says: "the end of the lease is at -1 ns", lines: []string{op(1, "acquire", `"arg":1,"until_ns":-1,"outcome":"ok"`, 1, 5)}},
 		"endless":          {says: "the return is at 2305843009213693953 ns: no time may be after", lines: []string{op(1, "buy", `"arg":1,"outcome":"ok"`, 1, huge)}},
 		"no session":       {says: "the identity of the session is missing or 0: every acquire needs one", lines: []string{grant(1, "0", 1, 2)}},

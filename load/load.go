@@ -2,8 +2,9 @@
 // starts them all at one instant, and lets them wait for a busy lock by one
 // strategy, the same for everything that is compared.
 //
-// The engine is part of the experiment. This one runs a goroutine per client in
-// a closed loop, on a shared pool of connections or on a connection each.
+// The engine is part of the experiment. One runs a goroutine per client in a closed
+// loop, on a shared pool of connections or on a connection each. The other, of package
+// load/mux, runs clients as coroutines on a few pipelines.
 package load
 
 import (
@@ -19,14 +20,31 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"oversell/clock"
+	"oversell/internal/coro"
+	"oversell/load/mux"
 	"oversell/variant"
 )
 
-// Goroutines is the name of this engine in reports.
-const Goroutines = "goroutine"
+// The engines, by their names in flags and reports.
+const (
+	// Goroutines runs a goroutine per client, on connections of its own or on a shared pool.
+	Goroutines = "goroutine"
+	// Coroutines runs clients as coroutines on a few pipelines; see package load/mux.
+	Coroutines = "mux"
+)
+
+// Engines lists the names of the engines.
+var Engines = []string{Goroutines, Coroutines}
 
 // Config says how to drive the load.
 type Config struct {
+	// Engine is one of Engines; empty: Goroutines.
+	Engine string
+	// RTT is the mean of the virtual round-trip time of Coroutines; 0: none.
+	RTT time.Duration
+	// Clients is how many clients there are. Those of Coroutines are spread by it: one whose
+	// ID is that of another plus Clients has the same worker.
+	Clients int
 	// Pool is the number of connections that all clients share, to each node;
 	// 0 gives every client connections of its own.
 	Pool int
@@ -43,7 +61,7 @@ type Config struct {
 	Addr []string
 	// Dial makes one redis client per node with this many connections. It is
 	// called once for a shared pool, with -1, and otherwise once per client, with
-	// the client's ID.
+	// the client's ID. Coroutines have it called for each pipeline, with [Pipeline].
 	Dial func(client int32, connections int) []redis.UniversalClient
 	// Inject is told of each client when it is made, and may change its world, and
 	// return a hook that every command of it passes through; nil: neither.
@@ -60,20 +78,28 @@ type Engine struct {
 	stopping chan struct{}
 	stopOnce sync.Once
 	hub      *hub // nil unless Waiting is PubSub
+	pacer    pacer
 
 	shared []redis.UniversalClient // nil with connections of their own
+	mux    *mux.Mux                // nil unless the engine is Coroutines
 
 	mu      sync.Mutex
 	opened  []redis.UniversalClient
 	relays  map[redis.UniversalClient]*relay
 	clients atomic.Int32 // how many have been made
 
-	commands atomic.Int64 // sent, by whatever client
+	commands    atomic.Int64 // sent, by whatever client
+	trips, took atomic.Int64 // of commands and pipelines over shared connections, and their nanoseconds
 }
 
 // New makes an engine. Close it after use.
 func New(ctx context.Context, c Config) (*Engine, error) {
 	e := &Engine{config: c, clock: clock.Real{}, stopping: make(chan struct{}), relays: map[redis.UniversalClient]*relay{}}
+	if c.Engine == Coroutines {
+		if err := e.multiplex(ctx); err != nil {
+			return nil, errors.Join(err, e.Close())
+		}
+	}
 	if c.Pool > 0 {
 		var err error
 		if e.shared, err = e.dial(ctx, nobody, c.Pool); err != nil {
@@ -124,14 +150,20 @@ type Client struct {
 	engine *Engine                 // nil for one that is Apart
 	conns  []redis.UniversalClient // Env.Redis is these, or these with a hook
 	waits  int                     // since the last Begin
-	ctx    context.Context
+	ctx    context.Context         // of what runs beside; nil: to be made
 	end    context.CancelFunc
 	beside sync.WaitGroup
+
+	worker *mux.Worker // nil for one with a goroutine of its own
+	group  mux.Group   // of what runs beside, in the worker
 }
 
 // Client makes the next client; IDs count from 0.
 func (e *Engine) Client(ctx context.Context) (*Client, error) {
 	id := e.clients.Add(1) - 1
+	if e.mux != nil {
+		return e.seated(id, e.workerOf(id)), nil
+	}
 	conns := e.shared
 	if conns == nil {
 		var err error
@@ -199,7 +231,11 @@ func (c *Client) Rename() { c.ID = c.engine.clients.Add(1) - 1 }
 // that has died.
 func (c *Client) Successor() *Client {
 	c.end()
-	return c.engine.client(c.engine.clients.Add(1)-1, c.conns)
+	id := c.engine.clients.Add(1) - 1
+	if c.worker != nil {
+		return c.engine.seated(id, c.worker)
+	}
+	return c.engine.client(id, c.conns)
 }
 
 // Begin says that a new acquisition begins: back-off starts afresh.
@@ -216,6 +252,9 @@ func (c *Client) Released(ctx context.Context, name string) {
 // End ends what the client runs beside itself, and waits for it.
 func (c *Client) End() {
 	c.end()
+	if c.worker != nil {
+		c.worker.Await(&c.group)
+	}
 	c.beside.Wait()
 }
 
@@ -240,25 +279,49 @@ func (c *Client) spawn(f func(context.Context)) func(context.Context) error {
 
 // Stop asks the clients to end: nobody waits for a lock any more, and Stopping
 // turns true. What is under way is finished.
-func (e *Engine) Stop() { e.stopOnce.Do(func() { close(e.stopping) }) }
+func (e *Engine) Stop() {
+	e.stopOnce.Do(func() { close(e.stopping) })
+	if e.mux != nil {
+		e.mux.Stop()
+	}
+}
 
 // Commands is how many commands the clients have sent until now, those within a
 // pipeline included, those within a script not, to whichever server.
-func (e *Engine) Commands() int64 { return e.commands.Load() }
+func (e *Engine) Commands() int64 {
+	n := e.commands.Load()
+	if e.mux != nil {
+		n += e.mux.Commands()
+	}
+	return n
+}
 
-// Stopping tells whether Stop was called.
+// Stopping tells whether Stop was called, or the engine cannot go on: see Err.
 func (e *Engine) Stopping() bool {
 	select {
 	case <-e.stopping:
 		return true
 	default:
-		return false
+		return e.Err() != nil
 	}
+}
+
+// Err says why the clients cannot be run by this engine, if they cannot. It is of class
+// errclass.ErrUsage.
+func (e *Engine) Err() error {
+	if e.mux == nil {
+		return nil
+	}
+	return e.mux.Err()
 }
 
 // Run starts body for every client at one instant, the thundering start of a
 // flash sale, and returns when all have returned.
 func (e *Engine) Run(clients []*Client, body func(*Client)) {
+	if e.mux != nil {
+		e.runSeated(clients, body)
+		return
+	}
 	var ready, done sync.WaitGroup
 	start := make(chan struct{})
 	for _, c := range clients {
@@ -275,8 +338,15 @@ func (e *Engine) Run(clients []*Client, body func(*Client)) {
 }
 
 // Sleep waits for d and reports true. It ends early, and reports false, when
-// until is closed; when the run is stopping or ctx ends it just ends early.
+// until is closed; when the run is stopping or ctx ends it just ends early. ctx must be,
+// or be derived from, the Context of the client that sleeps.
 func (e *Engine) Sleep(ctx context.Context, d time.Duration, until <-chan struct{}) bool {
+	if w := mux.Of(ctx); w != nil {
+		return w.Sleep(ctx, d, until)
+	}
+	if e.mux != nil && coro.Marked() {
+		panic("load: a client sleeps without its Context")
+	}
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -295,9 +365,13 @@ func (e *Engine) Close() error {
 	if e.hub != nil {
 		e.hub.close()
 	}
+	e.pacer.close()
+	var errs []error
+	if e.mux != nil {
+		errs = append(errs, e.mux.Close())
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	var errs []error
 	for _, c := range e.opened {
 		errs = append(errs, c.Close())
 	}

@@ -41,7 +41,9 @@ func (attending) DialHook(next redis.DialHook) redis.DialHook {
 
 func (a attending) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
+		sent := a.leaves()
 		err := next(a.unlessStopped(ctx), cmd)
+		a.trip(sent, err)
 		a.sent(1, err)
 		afterCommand(ctx)
 		return err
@@ -50,7 +52,9 @@ func (a attending) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 
 func (a attending) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
+		sent := a.leaves()
 		err := next(a.unlessStopped(ctx), cmds)
+		a.trip(sent, err)
 		a.sent(len(cmds), err)
 		afterCommand(ctx)
 		return err

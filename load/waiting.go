@@ -77,6 +77,9 @@ func pollEvery(clients int) time.Duration {
 
 // wait is a client's variant.Env.Wait.
 func (c *Client) wait(ctx context.Context, key string, atMost time.Duration) error {
+	if c.worker != nil {
+		return c.worker.Wait(ctx, c.pause(c.engine.config.Waiting, atMost))
+	}
 	if c.engine.Stopping() {
 		return variant.ErrStopped
 	}

@@ -24,6 +24,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
+	"oversell/clock"
 	"oversell/lockimpl"
 	"oversell/variant"
 )
@@ -245,9 +248,26 @@ type Variant struct {
 	New func(variant.Env, Options) Queue
 }
 
+// Sample is a Queue to find out by type assertions what the queue can do. Its Env leads
+// nowhere, so that New may look at it; no call is to be made on it.
+func (v Variant) Sample(change ...func(*Options)) Queue {
+	env := variant.Env{Clock: clock.Real{}, Token: func() string { return "sample" }}
+	for range max(v.Needs.Masters, 1) {
+		env.Redis, env.Addr = append(env.Redis, redis.NewClient(&redis.Options{Addr: nowhere})), append(env.Addr, nowhere)
+	}
+	var o Options
+	for _, c := range change {
+		c(&o)
+	}
+	return v.New(env, o)
+}
+
+// nowhere is an address at which nobody listens. A Redis client connects at its first command.
+const nowhere = "127.0.0.1:0"
+
 // Can lists what the queue can do beyond [Queue], in words for reports.
 func (v Variant) Can() []string {
-	q := v.New(variant.Env{}, Options{})
+	q := v.Sample()
 	var can []string
 	for _, c := range []struct {
 		name string
@@ -279,7 +299,7 @@ func is[T any](q Queue) bool {
 // Accepts reports, as an ErrBadCall, an option that makes no sense, or that
 // this queue would have to ignore.
 func (v Variant) Accepts(o Options) error {
-	q := v.New(variant.Env{}, Options{})
+	q := v.Sample()
 	l := o.LockOptions
 	for _, bad := range []struct {
 		is  bool

@@ -57,6 +57,12 @@ type Run struct {
 	Seed          uint64 `json:"seed"`
 	Clients       int    `json:"clients"`
 	Pool          int    `json:"pool"`
+	// RTT is the mean of the virtual round-trip time, in ms, and Pipelines is how many
+	// connections all clients shared, of the engine mux; 0: none.
+	RTT       float64 `json:"rtt_ms,omitempty"`
+	Pipelines int     `json:"pipelines,omitempty"`
+	// Intervals says how wide recorded intervals are: the wider, the weaker a check.
+	Intervals Intervals `json:"intervals"`
 
 	// Operations is the number recorded, those of the clients only.
 	Operations int     `json:"operations"`
@@ -73,7 +79,12 @@ type Run struct {
 	// asked for the lock, if there is one, until it had what it came for, or was told that
 	// it gets nothing, or gave up; nil: no request ended.
 	Request *Latency `json:"request,omitempty"`
-	Faults  []Fault  `json:"faults"`
+	// Arrivals is how an open load was offered; nil: the load was closed.
+	Arrivals *Arrivals `json:"arrivals,omitempty"`
+	// PoolWait is what it cost clients to share connections; nil: they did not, or it is not
+	// known.
+	PoolWait *PoolWait `json:"pool_wait,omitempty"`
+	Faults   []Fault   `json:"faults"`
 	// Phases compare the times before, during and after the faults; absent when
 	// none struck.
 	Phases []Phase `json:"phases,omitempty"`
@@ -116,6 +127,20 @@ type Run struct {
 	Notes []string `json:"notes,omitempty"`
 }
 
+// Intervals are the times from call to return in ms.
+type Intervals struct {
+	// Operations are those that were answered, Commands what clients sent for them; nil: there
+	// were none, or they were not measured.
+	Operations *Widths `json:"operations,omitempty"`
+	Commands   *Widths `json:"commands,omitempty"`
+}
+
+// Widths is a distribution of times in ms.
+type Widths struct {
+	P50 float64 `json:"p50"`
+	P99 float64 `json:"p99"`
+}
+
 // Fault is an injected fault and what became of it.
 type Fault struct {
 	// Name is the sentence that asked for it, Level where it strikes: client, wire
@@ -153,6 +178,41 @@ type LoadInterval struct {
 	ToMS     float64 `json:"to_ms"`
 	CPU      float64 `json:"cpu_percent"`
 	Commands float64 `json:"commands_per_s"`
+}
+
+// Arrivals is how an open load was offered: each is a step that a client was to begin at a time
+// that was fixed in advance.
+type Arrivals struct {
+	// Rate is the rate a second, or its stages, and Process how arrivals were spread.
+	Rate    string `json:"rate"`
+	Process string `json:"process"`
+	// Begun is how many a client began, Missed how many more were due, and Waited how many
+	// of those begun were due when no client was free.
+	Begun  int64 `json:"begun"`
+	Missed int64 `json:"missed"`
+	Waited int64 `json:"waited"`
+	// Offered is how many a second were due, and Achieved how many were begun.
+	Offered  float64 `json:"offered_per_s"`
+	Achieved float64 `json:"achieved_per_s"`
+	// Late is how much later than due they were begun, in milliseconds. That is ForClient,
+	// for how long no client was free, and Driver, what passed from there until a client
+	// began. Step is for how long one kept a client busy.
+	Late      Percentiles `json:"late_ms"`
+	ForClient Percentiles `json:"for_client_ms"`
+	Driver    Percentiles `json:"driver_ms"`
+	Step      Percentiles `json:"step_ms"`
+}
+
+// PoolWait is what it cost clients to share connections.
+type PoolWait struct {
+	// Sent is how many commands and pipelines they sent, and Waited how many of those had to
+	// wait for a connection.
+	Sent   int64 `json:"sent"`
+	Waited int64 `json:"waited"`
+	// Took is the mean time until the answer, in milliseconds, and Wait the part of it for
+	// which there was no connection, over all that were sent.
+	Took float64 `json:"took_mean_ms"`
+	Wait float64 `json:"wait_mean_ms"`
 }
 
 // Phase is the part of a run before its first fault, from there to the end of the

@@ -15,6 +15,8 @@ type Exploration struct {
 	Sale     string `json:"sale,omitempty"`
 	Queue    string `json:"queue,omitempty"`
 	IDs      string `json:"ids,omitempty"`
+	// System is the file of what takes the place of one of these, if its code is outside of oversell.
+	System string `json:"system,omitempty"`
 	// Masters is the number of independent servers.
 	Masters int   `json:"masters"`
 	Stock   int64 `json:"stock,omitempty"`

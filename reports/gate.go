@@ -15,7 +15,7 @@ import (
 const GateSchema = "oversell-gate/1"
 
 // Slower is the verdict of what is slower than allowed; the others of a gate are those of
-// runs. Failed is the verdict of a gate whose surroundings failed.
+// runs. Failed is the verdict of a gate that met an environment error.
 const (
 	Slower = "slower"
 	Failed = "environment"
@@ -44,7 +44,7 @@ type Gate struct {
 
 	// Interrupted says that the gate was stopped before its end.
 	Interrupted bool `json:"interrupted,omitempty"`
-	// Failed says what went wrong in the surroundings; what was judged until then stands.
+	// Failed is the environment error; what was judged until then stands.
 	Failed    string  `json:"failed,omitempty"`
 	ElapsedMS float64 `json:"elapsed_ms"`
 	// Command is the command line that makes this gate again.
@@ -346,7 +346,7 @@ func (g Gate) Headline() string {
 	}
 	switch {
 	case g.Failed != "":
-		s += "; the surroundings failed: " + g.Failed
+		s += "; environment error: " + g.Failed
 	case g.Interrupted:
 		s += "; it was stopped before its end"
 	}

@@ -160,6 +160,8 @@ func (s *solo) boundary(c *Client, at place) {
 
 func (s *solo) takeStep() bool         { return true }
 func (*solo) quiet(*Client) bool       { return false } // each look is a round of its own
+func (*solo) comes() bool              { return true }
+func (*solo) keepsComing() bool        { return false }
 func (s *solo) number(of string) int64 { return s.Number(of) }
 
 // rest pauses whatever the duration is: how long a section lasts is the schedule's.
@@ -182,6 +184,8 @@ func closed(ch <-chan struct{}) bool {
 
 func (s *solo) now() time.Duration { return 0 }
 
+func (*solo) due(call time.Duration) time.Duration { return call }
+
 func (s *solo) at(t time.Time) time.Duration {
 	if t.IsZero() {
 		return 0
@@ -193,6 +197,8 @@ func (s *solo) began(op history.Op) {
 	s.handed = false
 	s.Began(op)
 }
+
+func (s *solo) settled(bool) {}
 
 func (s *solo) ended(op history.Op, err error) {
 	s.handed = op.Kind == history.Pop && op.Outcome == history.OK

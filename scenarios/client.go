@@ -47,7 +47,7 @@ type Client struct {
 }
 
 func (r *run) client(lc *load.Client) *Client {
-	c := &Client{stage: r.stage, around: &seat{run: r}}
+	c := &Client{stage: r.stage, around: &seat{run: r, ctx: lc.Context(), rec: r.recorder(lc)}}
 	c.become(lc)
 	return c
 }
@@ -132,6 +132,7 @@ func (c *Client) acquireOn(ctx context.Context, locker lockimpl.Locker, name str
 	if ok {
 		c.granted(locker, l)
 	}
+	c.Holds(ok)
 	if err == nil && (!ok || c.dead()) {
 		err = faults.ErrCrashed // nobody is left to enter the section
 		c.lost = c.lost || ok
@@ -171,6 +172,7 @@ func (c *Client) releaseOn(ctx context.Context, locker lockimpl.Locker, l lockim
 	if c.record(op, err) {
 		c.Released(ctx, l.Key)
 	}
+	c.Holds(false)
 	return err
 }
 
@@ -191,7 +193,7 @@ func (c *Client) begin(op history.Op) history.Op {
 		c.injured.Enter(op.Kind.String())
 	}
 	now := c.around.now()
-	op.Client, op.Due, op.Call = c.ID, now, now
+	op.Client, op.Due, op.Call = c.ID, c.around.due(now), now
 	c.around.began(op)
 	return op
 }
@@ -200,6 +202,7 @@ func (c *Client) begin(op history.Op) history.Op {
 // under a new identity, since what the old one asked for may still happen.
 func (c *Client) leave() {
 	c.depth--
+	c.around.settled(c.depth > 0)
 	if c.injured != nil {
 		c.injured.Leave()
 	}

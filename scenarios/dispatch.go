@@ -99,6 +99,9 @@ func category(i int) string { return "category-" + strconv.Itoa(i%categories) }
 
 // workOnTask is one round of a user.
 func workOnTask(ctx context.Context, c *Client) (done bool) {
+	if !c.around.comes() {
+		return true
+	}
 	user := int64(c.index + 1)
 	hold, session, err := c.take(ctx, user)
 	switch {

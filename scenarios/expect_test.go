@@ -14,7 +14,7 @@ import (
 	"oversell/variant"
 )
 
-func config(t *testing.T, scenario, lock, sale string) Config {
+func config(t testing.TB, scenario, lock, sale string) Config {
 	t.Helper()
 	s, ok := Find(scenario)
 	l, ok2 := lockimpl.Find(lock)

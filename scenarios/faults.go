@@ -13,6 +13,7 @@ import (
 
 	"oversell/faults"
 	"oversell/history"
+	"oversell/load"
 	"oversell/lockimpl"
 	"oversell/queueimpl"
 	"oversell/server"
@@ -57,9 +58,11 @@ func (r *run) lockKey() string {
 // dial makes the redis clients of a client.
 func (r *run) dial(id int32, connections int) []redis.UniversalClient {
 	o := server.ConnOptions{PoolSize: connections, Timeout: r.config.Timeout}
-	if r.injector != nil && id >= 0 {
+	if r.injector != nil && (id >= 0 || id == load.Pipeline) {
 		o.Dialed = func(conn net.Conn) {
-			r.injector.Dialed(int(id), conn)
+			if id >= 0 {
+				r.injector.Dialed(int(id), conn)
+			}
 			r.lifeline.add(conn)
 		}
 	}

@@ -51,7 +51,7 @@ const (
 )
 
 func queueDefaults(c *Config) {
-	if _, delays := c.Queue.New(variant.Env{}, queueimpl.Options{}).(queueimpl.Delayer); delays {
+	if _, delays := c.Queue.Sample().(queueimpl.Delayer); delays {
 		c.Delay = cmp.Or(c.Delay, queueDelay)
 	}
 	if slices.Contains(c.Queue.Promises, variant.OneEntryPerID) {

@@ -20,6 +20,7 @@ import (
 	"oversell/internal/mark"
 	"oversell/internal/phrase"
 	"oversell/load"
+	"oversell/load/arrival"
 	"oversell/server"
 	"oversell/variant"
 )
@@ -34,6 +35,11 @@ type Live struct {
 	Rounds atomic.Int64 // rounds taken, in a run that is limited to a number of them
 
 	faults atomic.Pointer[func() []history.FaultCount]
+	log    atomic.Pointer[history.Log]
+
+	mu      sync.Mutex
+	cancel  context.CancelFunc // of the run under way
+	stopped string             // why it was stopped; empty: it was not
 }
 
 // Faults are what has become of each fault so far, in the order of the run's; nil when
@@ -43,6 +49,51 @@ func (l *Live) Faults() []history.FaultCount {
 		return (*counts)()
 	}
 	return nil
+}
+
+// Water is how far the file is complete; the zero value as long as nothing is recorded. It
+// is safe for concurrent use.
+func (l *Live) Water() history.Water {
+	if log := l.log.Load(); log != nil {
+		return log.Water()
+	}
+	return history.Water{}
+}
+
+// Follow says which log the file is written from.
+func (l *Live) Follow(log *history.Log) { l.log.Store(log) }
+
+// Stop ends the run as a signal would: operations under way finish, faults are healed, and
+// the history is closed. The history notes why. It is safe for concurrent use; only the
+// first call counts.
+func (l *Live) Stop(why string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.stopped != "" {
+		return
+	}
+	l.stopped = why
+	if l.cancel != nil {
+		l.cancel()
+	}
+}
+
+// Stopped is why Stop was called; empty: it was not. It is safe for concurrent use.
+func (l *Live) Stopped() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.stopped
+}
+
+// until returns a context that ends with ctx, or when the run is stopped.
+func (l *Live) until(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cancel = cancel; l.stopped != "" {
+		cancel()
+	}
+	return ctx, cancel
 }
 
 // Servers are what a run works against.
@@ -57,7 +108,7 @@ type Servers struct {
 // error means that the surroundings failed (no server, disk full); what had
 // been recorded by then is in the file.
 func Run(ctx context.Context, c Config, s Servers, path string, live *Live) error {
-	r := &run{stage: newStage(c, mark.New()), target: s.Redis, db: s.SQL, live: live}
+	r := &run{stage: newStage(c, mark.New()), target: s.Redis, db: s.SQL, live: live, book: c.arrivals()}
 	return r.do(ctx, path)
 }
 
@@ -70,6 +121,8 @@ type run struct {
 
 	engine *load.Engine
 	log    *history.Log
+	book   *arrival.Book       // nil in a closed load
+	shared []*history.Recorder // of clients that live in a worker, by its number
 
 	injector    *faults.Injector // nil without faults
 	lifeline    lifeline
@@ -96,6 +149,8 @@ type run struct {
 }
 
 func (r *run) do(ctx context.Context, path string) (err error) {
+	ctx, cancel := r.live.until(ctx)
+	defer cancel()
 	if r.target.Kind == server.Address {
 		r.target.Log(filepath.Dir(path))
 		if err := r.target.Claim(r.prefix); err != nil {
@@ -110,6 +165,9 @@ func (r *run) do(ctx context.Context, path string) (err error) {
 			return err
 		}
 	}
+	if r.config.Engine == load.Coroutines && r.target.Topology == "cluster" {
+		return ErrClusterMux
+	}
 	if err := r.inject(ctx); err != nil {
 		return err
 	}
@@ -117,6 +175,7 @@ func (r *run) do(ctx context.Context, path string) (err error) {
 	defer close(over)
 	go r.endSoon(ctx, over)
 	config := load.Config{
+		Engine: r.config.Engine, RTT: r.config.RTT, Clients: r.config.Clients,
 		SQL: db, InLine: slices.Contains(r.config.Lock.Promises, variant.FIFO), Pool: r.config.Pool, Waiting: r.config.Waiting, Seed: r.config.Seed,
 		Dial: r.dial, Addr: r.target.Addresses(),
 		Warm: server.Warm,
@@ -144,6 +203,7 @@ func (r *run) do(ctx context.Context, path string) (err error) {
 		return err
 	}
 	r.log = history.NewLog(time.Now())
+	r.live.Follow(r.log)
 	if open := r.config.Scenario.Open; open != nil {
 		if err := open(ctx, r.client(administrator)); err != nil {
 			return err
@@ -163,6 +223,9 @@ func (r *run) do(ctx context.Context, path string) (err error) {
 // connections is how many the clients have to each node, and we ourselves.
 func (r *run) connections() int {
 	n := r.config.Pool
+	if r.config.Engine == load.Coroutines {
+		n = load.PipelinesPerNode()
+	}
 	if n == 0 {
 		n = r.config.Clients
 		if r.config.twins() {
@@ -202,6 +265,19 @@ func (r *run) crowd(ctx context.Context) ([]*load.Client, error) {
 	return crowd, g.Wait()
 }
 
+// recorder is what records a client's operations. The clients of a worker are never at work
+// at the same moment, and share one.
+func (r *run) recorder(lc *load.Client) *history.Recorder {
+	n := lc.Worker()
+	if n < 0 {
+		return r.log.Recorder(lc.ID)
+	}
+	for len(r.shared) <= n {
+		r.shared = append(r.shared, r.log.Recorder(lc.ID))
+	}
+	return r.shared[n]
+}
+
 // sweepEvery is how often recorded operations go to the file: what a kill -9 can lose.
 const sweepEvery = 50 * time.Millisecond
 
@@ -234,7 +310,7 @@ func (r *run) record(ctx context.Context, w *history.Writer, crowd []*load.Clien
 	default:
 	}
 	r.mu.Lock()
-	err = errors.Join(err, r.broken)
+	err = errors.Join(err, r.broken, r.engine.Err())
 	r.mu.Unlock()
 	trailer.Aborted = r.aborted(err)
 	return trailer, err
@@ -248,12 +324,14 @@ func (r *run) drive(ctx context.Context, crowd []*load.Client) (t history.Traile
 		clients[lc].index = i
 	}
 	for i, lc := range crowd[r.config.Clients:] {
-		clients[crowd[i]].twin = r.client(lc)
+		twin := r.client(lc)
+		clients[crowd[i]].twin = twin
+		seatOf(clients[crowd[i]]).twin, seatOf(twin).isTwin = seatOf(twin), true
 	}
 	gauge := r.gaugeServers()
 	defer func() { t.Servers = gauge.end() }()
 	defer r.stopWhen(ctx)()
-	began, commands := time.Now(), r.engine.Commands()
+	began, commands, pool := time.Now(), r.engine.Commands(), r.engine.PoolUse()
 	if r.injector != nil {
 		over := make(chan struct{})
 		defer close(over)
@@ -265,7 +343,18 @@ func (r *run) drive(ctx context.Context, crowd []*load.Client) (t history.Traile
 		go r.watchProgress(over)
 	}
 	r.engine.Run(crowd[:r.config.Clients], func(lc *load.Client) { r.body(clients[lc]) })
-	return history.Trailer{Interrupted: ctx.Err() != nil, Elapsed: time.Since(began), Commands: r.engine.Commands() - commands}
+	t = history.Trailer{Interrupted: ctx.Err() != nil, Elapsed: time.Since(began), Commands: r.engine.Commands() - commands, Arrivals: r.arrived(), Pool: r.sharing(pool)}
+	t.CommandMedian, t.CommandTail = r.engine.CommandTimes()
+	return t
+}
+
+// sharing is what it has cost the clients since before that they share connections.
+func (r *run) sharing(before load.PoolUse) *history.PoolUse {
+	u := r.engine.PoolUse().Less(before)
+	if u.Sent == 0 {
+		return nil
+	}
+	return &history.PoolUse{Sent: u.Sent, Took: u.Took, Waited: u.Waited, Wait: u.Wait}
 }
 
 // stopWhen stops the engine when ctx ends, the time is up, or the server is
@@ -281,6 +370,7 @@ func (r *run) stopWhen(ctx context.Context) (callOff func()) {
 		case <-ctx.Done():
 		case <-up:
 			r.late.Store(r.lasting())
+			r.awaitServed(ctx, over)
 			r.outlast(ctx, over)
 			r.timeUp.Store(true)
 		case <-r.target.Done():
@@ -318,7 +408,7 @@ func (r *run) outlast(ctx context.Context, over <-chan struct{}) {
 
 // body is one client's life.
 func (r *run) body(c *Client) {
-	ctx := context.Background() // what is under way is finished, also when the run is stopped
+	ctx := c.Context() // what is under way is finished, also when the run is stopped
 	defer func() {
 		c.End()
 		if c.twin != nil {
@@ -326,7 +416,10 @@ func (r *run) body(c *Client) {
 		}
 	}()
 	for !r.engine.Stopping() {
-		if !c.Step(ctx) {
+		c.Turn()
+		done := c.Step(ctx)
+		seatOf(c).stepped()
+		if !done {
 			continue
 		}
 		if !r.lasting() {
@@ -401,6 +494,9 @@ const failuresInARow = 1000
 func (r *run) notes(stateErr error) (notes []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if why := r.live.Stopped(); why != "" {
+		notes = append(notes, "stopped at a violation: "+why)
+	}
 	if r.failures > 0 {
 		first := phrase.OneLine(r.target.Hide(strings.ReplaceAll(r.first.Error(), r.prefix, "")))
 		notes = append(notes, fmt.Sprintf("operations that ended in an error: %d; the first: %s", r.failures, first))
@@ -411,7 +507,7 @@ func (r *run) notes(stateErr error) (notes []string) {
 	if stateErr != nil {
 		notes = append(notes, fmt.Sprintf("the final state could not be read: %v", stateErr))
 	}
-	if r.config.Scenario.Uses(variant.Sale) && r.timeUp.Load() && !r.config.capped {
+	if r.config.Scenario.Uses(variant.Sale) && r.timeUp.Load() && !r.config.capped && (r.book == nil || !r.book.Served()) {
 		notes = append(notes, fmt.Sprintf("the sale was ended after %v, before everybody had an answer", r.config.Duration))
 	}
 	return notes
@@ -477,7 +573,7 @@ func (r *run) header() history.Header {
 	h := history.Header{
 		Schema: history.Schema, Scenario: c.Scenario.Name, Lock: c.Lock.Name,
 		Target: string(r.target.Kind), Topology: r.target.Topology, ServerVersion: r.target.ServerVersion,
-		Engine: load.Goroutines, Waiting: string(c.Waiting), Seed: c.Seed,
+		Engine: c.Engine, RTT: c.RTT, Pipelines: r.engine.Pipelines(), Waiting: string(c.Waiting), Seed: c.Seed,
 		Clients: c.Clients, Pool: c.Pool, Started: time.Now().UTC(),
 		TTL: c.TTL, Wait: c.Wait, Retry: c.Retry, Hold: c.Hold, Grace: Grace, Drift: expiryDrift,
 		Promises: c.Promises(), Expected: expected, ExpectedFlaws: why,
@@ -488,6 +584,9 @@ func (r *run) header() history.Header {
 	}
 	h.Renews = c.Lock.Renews
 	h.Duration, h.Ops, h.Timeout = c.Duration, c.Ops, c.Timeout
+	if c.OpenLoop() {
+		h.Rate, h.Arrival = c.Rate.String(), string(c.Arrival)
+	}
 	h.Faults, h.Redial = c.sentences(), Redial
 	h.IDs, h.Queue, h.Dispatch = c.IDs.Name, c.Queue.Name, c.Dispatch.Name
 	if r.db != nil {

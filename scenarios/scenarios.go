@@ -17,6 +17,7 @@ import (
 	"oversell/history"
 	"oversell/idimpl"
 	"oversell/load"
+	"oversell/load/arrival"
 	"oversell/lockimpl"
 	"oversell/queueimpl"
 	"oversell/stockimpl"
@@ -106,6 +107,11 @@ type Config struct {
 	// [None] stands for 0.
 	Abandon int
 
+	// Engine is one of load.Engines; empty: load.Goroutines. RTT is the mean of the virtual
+	// round-trip time of load.Coroutines; 0: the default, and [None] stands for 0.
+	Engine string
+	RTT    time.Duration
+
 	Clients int
 	// Pool is the number of shared connections per node; 0: one per client.
 	Pool    int
@@ -147,6 +153,12 @@ type Config struct {
 	capped, spreadOut bool
 	// Ops ends the run after this many steps of all clients together; 0 means no limit.
 	Ops int64
+
+	// Rate is how many steps begin a second, whatever becomes of those before, and Arrival
+	// how they are spread; nil: a client begins a step when the one before has ended. In a
+	// queue it is the rate at which producers enqueue.
+	Rate    arrival.Rate
+	Arrival arrival.Process
 }
 
 // Takes estimates how long a run of c takes, by its settings alone: it may take longer.
@@ -159,6 +171,12 @@ func (c Config) Takes() time.Duration {
 		takes = time.Duration(min(float64(c.Ops)*float64(c.Hold), float64(time.Hour)))
 	case c.Scenario.Uses(variant.Sale):
 		takes = time.Duration(min(float64(c.Stock)*float64(c.Hold), float64(time.Hour)))
+	}
+	if c.OpenLoop() {
+		takes = max(takes, c.arriving())
+		if c.Ops == 0 && !c.capped {
+			takes = c.Duration
+		}
 	}
 	if c.Duration > 0 && !c.capped {
 		takes = min(takes, c.Duration)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 
 	"oversell/history"
 	"oversell/load"
@@ -31,8 +30,10 @@ var seckill = Scenario{
 			c.cap()
 		}
 	},
-	Open:  putOnSale,
-	Step:  buyOnce,
+	Open: putOnSale,
+	Step: func(ctx context.Context, c *Client) bool {
+		return buyOnce(ctx, c) && !c.around.keepsComing()
+	},
 	Audit: auditStock,
 }
 
@@ -95,10 +96,8 @@ func buyOnce(ctx context.Context, c *Client) (done bool) {
 		second = c.order(ctx, o)
 		return first == soldOut && second == soldOut
 	}
-	var both sync.WaitGroup
-	both.Go(func() { second = c.twin.purchase(ctx, o, 0) })
-	first := c.order(ctx, o)
-	both.Wait()
+	var first answer
+	c.Both(func() { first = c.order(ctx, o) }, func() { second = c.twin.purchase(ctx, o, 0) })
 	return first == soldOut && second == soldOut
 }
 

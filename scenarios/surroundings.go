@@ -59,8 +59,12 @@ type surroundings interface {
 	// stopping tells that the run is being ended, and that no time passes any more.
 	stopping() bool
 	// takeStep takes one of the steps that there are to take, and reports whether
-	// there was one left.
+	// there was one left. comes is the same where the number of steps is not limited. In
+	// an open load both wait until the step is due.
 	takeStep() bool
+	comes() bool
+	// keepsComing tells whether buyers come although the stock is gone.
+	keepsComing() bool
 	// quiet tells a consumer that found nothing whether nothing more can come.
 	quiet(c *Client) bool
 	// turn is told where in a step the client is: before each acquisition, and before each
@@ -73,6 +77,8 @@ type surroundings interface {
 	rest(ctx context.Context, d time.Duration, lost <-chan struct{}) bool
 	// now is the time since the start; it rises with every call, or stands still.
 	now() time.Duration
+	// due is when an operation that is called now should have started.
+	due(call time.Duration) time.Duration
 	// at converts a reading of the clock to the time since the start.
 	at(t time.Time) time.Duration
 
@@ -81,6 +87,9 @@ type surroundings interface {
 	began(op history.Op)
 	dropped(op history.Op, err error)
 	ended(op history.Op, err error)
+	// settled is told that everything that has ended was told of, and whether another
+	// operation is under way around it.
+	settled(within bool)
 	// went and failed are told how things go.
 	went(c *Client, op history.Op, err error)
 	failed(err error)
@@ -124,41 +133,61 @@ func (at place) holding(l lockimpl.Lock, session int64, next string) place {
 // seat is one client's place in a run.
 type seat struct {
 	*run
-	rec *history.Recorder
+	ctx  context.Context   // the client's: what is under way is finished, also when the run is stopped
+	id   int32             // the client's
+	rec  *history.Recorder // of the client, or of all clients of a worker
+	call time.Duration     // of the operation under way; 0: there is none
+	turn turn
+	// twin is the seat of the client's twin; nil: it has none, or isTwin itself.
+	twin   *seat
+	isTwin bool
 }
 
 func (s *seat) now() time.Duration { return s.rec.Now() }
 
 func (s *seat) boundary(*Client, place) {}
 
-func (s *seat) began(history.Op) {}
+// began notes the call of an operation; of those within another one it notes nothing.
+func (s *seat) began(op history.Op) {
+	if s.call == 0 {
+		s.call = op.Call
+		s.rec.Begun(op.Call)
+	}
+	s.rec.Noted()
+}
+
+func (s *seat) settled(within bool) {
+	if !within && s.call != 0 {
+		s.rec.Settled(s.call)
+		s.call = 0
+	}
+	s.rec.Noted()
+}
 
 func (s *seat) dropped(history.Op, error) {}
 
 func (s *seat) ended(op history.Op, _ error) {
+	s.rec.As(s.id)
 	s.rec.Record(&op)
 	s.live.Ops.Add(1)
 }
 
 func (s *seat) arrive(id int32, old *faults.Client) *faults.Client {
-	if s.rec == nil {
-		s.rec = s.log.Recorder(id)
-	}
-	s.rec.As(id)
+	s.id = id
 	return s.injuredBy(id, old)
 }
 
 // replace gives the client a new identity: what the old one asked for may still
 // happen.
 func (s *seat) replace(c *Client) {
-	s.engine.Sleep(context.Background(), errorPause, nil)
+	s.engine.Sleep(c.Context(), errorPause, nil)
 	if c.dead() {
 		c.deaths++
 		c.become(c.Successor())
 		return
 	}
 	c.Rename()
-	s.rec.As(c.ID)
+	s.id = c.ID
 	if c.injured != nil {
 		s.renamed.Store(c.injured.Number(), c.ID)
 	}

@@ -17,6 +17,7 @@ func (c *Config) Complete(masters int) error {
 	if err := limits.Run.Check("clients", float64(c.Clients)); err != nil {
 		return err // defaults depend on it
 	}
+	c.endsWithStages()
 	ends := c.Duration
 	if c.capped {
 		ends = 0
@@ -43,6 +44,9 @@ func (c *Config) Complete(masters int) error {
 			return err
 		}
 	}
+	if err := c.completeRate(); err != nil {
+		return err
+	}
 	switch {
 	case c.MaxTries < 0:
 		return fmt.Errorf("%d tries: it must be 0 (no bound) or more", c.MaxTries)
@@ -52,6 +56,9 @@ func (c *Config) Complete(masters int) error {
 		return fmt.Errorf("--ops %d: scenario %s puts a task for each into its database, at most %d", c.Ops, c.Scenario.Name, mostTasks)
 	}
 	if err := c.needs(masters); err != nil {
+		return err
+	}
+	if err := c.engineFits(); err != nil {
 		return err
 	}
 	return c.fits(ends)
@@ -105,7 +112,7 @@ func (c *Config) queueNeeds() error {
 	if !c.Scenario.Uses(variant.Queue) {
 		return nil
 	}
-	q := c.Queue.New(variant.Env{}, queueimpl.Options{})
+	q := c.Queue.Sample()
 	if c.QueueOptions.Visibility > 0 && !c.Queue.AtLeastOnce {
 		return unmet("queue %s has no visibility time-out: leave out --visibility", c.Queue.Name)
 	}

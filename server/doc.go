@@ -1,6 +1,6 @@
 // Package server gets a Redis to test against, and breaks it on request.
 //
-// A [Spec] says which one is wanted: a redis-server started as a child of this
+// A [Spec] says which one: a redis-server started as a child of this
 // program or in a container, an in-memory emulation inside it, or servers that run
 // already; and in which topology: one server, several independent masters, or
 // servers that stand in for each other. [Open] finds or starts it and hands back a

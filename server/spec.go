@@ -32,7 +32,7 @@ const (
 // MaxMasters is the largest number of masters that a Spec may ask for.
 const MaxMasters = limits.Masters
 
-// Spec says which Redis is wanted. The zero value means: one server, a
+// Spec says which Redis to use. The zero value is one server, a
 // redis-server of this machine if there is one, else the emulation.
 type Spec struct {
 	// Target is auto (or empty), embedded, process, container, or the address of

@@ -34,7 +34,8 @@ const Unsaid = -1
 // Order is one buyer's wish. Sending the same ID twice is sending the same
 // order twice.
 type Order struct {
-	ID       int64
+	ID int64
+	// Quantity is at least 1. A sale sells no other: it answers with an error.
 	Quantity int
 }
 

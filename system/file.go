@@ -22,18 +22,20 @@ const docs = "docs/systems.md"
 
 // file is a system's file as it is written.
 type file struct {
-	Schema   string            `yaml:"schema"`
-	Name     string            `yaml:"name"`
-	Object   string            `yaml:"object"`
-	Summary  string            `yaml:"summary"`
-	Promises []string          `yaml:"promises"`
-	Fences   bool              `yaml:"fences"`
-	Acks     bool              `yaml:"acks"`
-	Command  []string          `yaml:"command"`
-	Clients  int               `yaml:"clients"`
-	Limit    string            `yaml:"limit"`
-	Env      map[string]string `yaml:"env"`
-	HTTP     *service          `yaml:"http"`
+	Schema    string            `yaml:"schema"`
+	Name      string            `yaml:"name"`
+	Object    string            `yaml:"object"`
+	Summary   string            `yaml:"summary"`
+	Promises  []string          `yaml:"promises"`
+	Fences    bool              `yaml:"fences"`
+	Acks      bool              `yaml:"acks"`
+	Command   []string          `yaml:"command"`
+	Clients   int               `yaml:"clients"`
+	Limit     string            `yaml:"limit"`
+	Env       map[string]string `yaml:"env"`
+	Monotonic bool              `yaml:"monotonic"`
+	Stateless bool              `yaml:"stateless"`
+	HTTP      *service          `yaml:"http"`
 }
 
 // Read reads a system's file, and refuses what is not one.
@@ -50,7 +52,7 @@ func Read(path string) (*System, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	s.dir = filepath.Dir(path)
+	s.Path, s.dir = path, filepath.Dir(path)
 	s.source = filepath.Base(path)
 	return s, nil
 }
@@ -70,12 +72,12 @@ var wellNamed = regexp.MustCompile(`^[\pL\pN][\pL\pN._-]{0,62}$`)
 // system checks what a file says.
 func (f file) system() (*System, error) {
 	s := &System{Name: f.Name, Object: variant.Object(f.Object), Summary: f.Summary, Fences: f.Fences, Acks: f.Acks,
-		command: f.Command, clients: f.Clients, limit: defaultLimit, env: f.Env, service: f.HTTP}
+		command: f.Command, clients: f.Clients, limit: defaultLimit, monotonic: f.Monotonic, stateless: f.Stateless, env: f.Env, service: f.HTTP}
 	switch {
 	case f.Schema != "" && f.Schema != Schema:
 		return nil, fmt.Errorf("schema %q is not known: it is %s", f.Schema, Schema)
 	case !wellNamed.MatchString(f.Name):
-		return nil, fmt.Errorf("name %q: a name of letters, digits, dots and dashes is wanted, such as our-shop", f.Name)
+		return nil, fmt.Errorf("name %q: want letters, digits, dots and dashes, such as our-shop", f.Name)
 	case !slices.Contains(objects, s.Object):
 		return nil, fmt.Errorf("object %q is not known: it is one of %s", f.Object, joined(objects))
 	case len(f.Command) == 0 && f.HTTP == nil:
@@ -98,7 +100,7 @@ func (f file) system() (*System, error) {
 	if f.Limit != "" {
 		d, err := time.ParseDuration(f.Limit)
 		if err != nil || d < time.Millisecond || d > time.Hour {
-			return nil, fmt.Errorf("limit %q: a time from 1ms to 1h is wanted, such as 10s", f.Limit)
+			return nil, fmt.Errorf("limit %q: want a time from 1ms to 1h, such as 10s", f.Limit)
 		}
 		s.limit = d
 	}

@@ -41,6 +41,9 @@ type lock struct{ *client }
 // Acquire implements [lockimpl.Locker].
 func (l *lock) Acquire(ctx context.Context, key string, o lockimpl.Options) (lockimpl.Lock, error) {
 	sent := time.Now()
+	if o.MaxTries == 1 {
+		o.Wait = 0
+	}
 	a, err := l.ask(ctx, request{Op: "acquire", Key: key, TTLMS: o.TTL.Milliseconds(), WaitMS: o.Wait.Milliseconds(), RetryMS: o.RetryEvery.Milliseconds()}, o.Wait)
 	if err != nil {
 		return lockimpl.Lock{}, err

@@ -334,23 +334,32 @@ func (p *process) ended() error {
 	return e
 }
 
-// take hands an answer to whoever waits for it.
-func (p *process) take(line []byte) error {
-	var a answer
+// parse reads an answer.
+func parse(line []byte) (a answer, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(line))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&a); err != nil {
-		return fmt.Errorf("it printed a line that is no answer (%v)", err)
+		return a, fmt.Errorf("it printed a line that is no answer (%v)", err)
 	}
-	if decoder.More() {
-		return errors.New("it printed two answers on a line")
+	switch {
+	case decoder.More():
+		return a, errors.New("it printed two answers on a line")
+	case a.ID == nil:
+		return a, errors.New("it printed an answer without an id")
+	}
+	return a, nil
+}
+
+// take hands an answer to whoever waits for it.
+func (p *process) take(line []byte) error {
+	a, err := parse(line)
+	if err != nil {
+		return err
 	}
 	a.came = time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case a.ID == nil:
-		return errors.New("it printed an answer without an id")
 	case p.waiting[*a.ID] != nil:
 		p.waiting[*a.ID] <- a // there is room for one
 		delete(p.waiting, *a.ID)

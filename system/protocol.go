@@ -3,6 +3,7 @@ package system
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -77,8 +78,14 @@ type answer struct {
 
 	Number int64 `json:"number"`
 
-	came time.Time
+	came  time.Time
+	exact bool // came is when it was written
+	// began is, in a search, when the process began with the request.
+	began time.Time
 }
+
+// latest is the largest until_ms, the year 2090.
+const latest = 3786912000000
 
 // check refuses an answer that says nothing, or two things.
 func (a answer) check() error {
@@ -87,6 +94,9 @@ func (a answer) check() error {
 		if is {
 			said++
 		}
+	}
+	if a.UntilMS > latest {
+		return fmt.Errorf("%w: until_ms %.0f is after the year 2090; it counts milliseconds since 1970", errAnswer, a.UntilMS)
 	}
 	if said != 1 {
 		return fmt.Errorf(`%w: one of "ok": true, "refused": "…" and "unknown": "…" is wanted`, errAnswer)
@@ -100,11 +110,21 @@ const arrivalMargin = 10 * time.Millisecond
 
 // until is the end of a lease that an answer grants to a request that was sent at sent.
 func (a answer) until(sent time.Time, ttl time.Duration) time.Time {
+	if !a.began.IsZero() {
+		sent = a.began
+	}
 	switch {
 	case a.UntilMS > 0:
-		return time.UnixMicro(int64(a.UntilMS * 1000))
+		until := time.UnixMicro(int64(math.Round(a.UntilMS * 1000)))
+		if until.Before(sent) {
+			return sent // it was over already
+		}
+		return until
 	case a.ValidMS > 0:
 		valid := time.Duration(a.ValidMS * float64(time.Millisecond))
+		if a.exact {
+			return a.came.Add(valid.Round(time.Microsecond))
+		}
 		return a.came.Add(valid - max(arrivalMargin, valid/100))
 	}
 	return sent.Add(ttl)

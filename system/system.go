@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"oversell/idimpl"
+	"oversell/internal/remote"
 	"oversell/lockimpl"
 	"oversell/queueimpl"
 	"oversell/stockimpl"
@@ -27,6 +28,8 @@ import (
 
 // System is what a file describes. It is safe for concurrent use.
 type System struct {
+	// Path is its file.
+	Path string
 	// Name is how reports call it.
 	Name string
 	// Object is what it is.
@@ -40,18 +43,21 @@ type System struct {
 	// Acks says that it is a queue that hands a task out again unless it is acknowledged.
 	Acks bool
 
-	command []string
-	clients int           // that one process serves at once
-	limit   time.Duration // for one answer, beyond what the call itself allows to wait
-	env     map[string]string
-	service *service
-	http    *http.Client // of a service
-	dir     string       // of the file: where the process runs
-	source  string       // the file's name
+	command   []string
+	clients   int           // that one process serves at once
+	limit     time.Duration // for one answer, beyond what the call itself allows to wait
+	env       map[string]string
+	stateless bool // a process remembers nothing from one request to the next
+	monotonic bool // a search steps looks at monotonic clocks, too
+	service   *service
+	http      *http.Client // of a service
+	dir       string       // of the file: where the process runs
+	source    string       // the file's name
 
 	made atomic.Int64 // clients
 
 	mu        sync.Mutex
+	stage     *remote.Stage // of a search
 	processes []*process
 	failures  int
 	failed    error // why no more processes are started
@@ -94,10 +100,10 @@ const mostFailures = 20
 
 // client is one client's way to the system. It is used by one goroutine at a time.
 type client struct {
+	way    caller
 	system *System
 	number int // among the system's clients, from 1
 	env    variant.Env
-	way    caller
 }
 
 // caller is one client's process or service.
@@ -109,6 +115,9 @@ type caller interface {
 }
 
 func (s *System) client(env variant.Env) *client {
+	if env.Step != nil {
+		return &client{system: s, number: 1, env: env, way: s.step(env)}
+	}
 	return &client{system: s, number: int(s.made.Add(1)), env: env}
 }
 
@@ -138,8 +147,11 @@ func (c *client) call(ctx context.Context, r request, wait time.Duration) (answe
 		}
 		c.way = way
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, wait+c.system.limit, fmt.Errorf("no answer to %s within %v", r.Op, wait+c.system.limit))
-	defer cancel()
+	if c.env.Step == nil {
+		limited, cancel := context.WithTimeoutCause(ctx, wait+c.system.limit, fmt.Errorf("no answer to %s within %v", r.Op, wait+c.system.limit))
+		defer cancel()
+		ctx = limited
+	}
 	r.Client = c.number
 	a, err := c.way.call(ctx, r)
 	if err != nil && c.way.gone() {

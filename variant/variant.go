@@ -42,9 +42,37 @@ type Env struct {
 	// Go runs f beside the client, with a context that ends when the client
 	// does. join waits until f has returned.
 	Go func(f func(context.Context)) (join func(context.Context) error)
+	// Step is, in a search, how code sends commands that has no use for Redis: what another
+	// process sends. It is nil elsewhere.
+	Step Stepper
 	// SQL is a database for the variants that keep their state in one; nil
 	// otherwise.
 	SQL *sql.DB
+}
+
+// Stepper lets a search step code outside of this program.
+type Stepper interface {
+	// Send has a server execute what a connection sent, when its turn comes, and returns the replies in
+	// RESP2, of a transaction what EXEC answers. It is not answered if the connection breaks first.
+	Send(s Sent) (replies string, answered bool)
+	// Await calls f, which waits for something outside of this program, and sees itself that it does not
+	// wait for ever.
+	Await(f func())
+	// Fail ends the client, and the search, with an error. It does not return.
+	Fail(err error)
+	// AtEnd has f called once the client has ended, in whatever way.
+	AtEnd(f func())
+}
+
+// Sent is what a connection sent: a command, or those between MULTI and EXEC.
+type Sent struct {
+	// Node is the number of the server.
+	Node int
+	// Conn tells connections apart. Equal values are one connection.
+	Conn any
+	// Commands are names, in lower case, and arguments.
+	Commands [][]string
+	Tx       bool
 }
 
 // Needs is what a variant cannot run without. An unmet need refuses the run

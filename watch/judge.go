@@ -2,140 +2,104 @@ package watch
 
 import (
 	"fmt"
+	"math"
+	"sort"
 	"time"
 
 	"oversell/checker"
 	"oversell/history"
+	"oversell/variant"
 )
 
 // judge looks for broken promises while a run goes on, with the monitors that judge it
 // in the end (see [checker.Running]).
 //
 // Monitors read operations in completion order. The file has the operations of one
-// client in order, but those of different clients as the sweeps found them. So the judge
-// holds operations back until none can come any more that returned before them. A sweep
-// hands over all that was recorded before it, and operations are recorded right after
-// their return; sweeps come every 50 ms. An operation may therefore be judged once the file has
-// been read to its end, several times, 100 ms apart, since it first told of something as
-// late: whatever returned before that has been recorded and swept meanwhile. Counting
-// looks and not time allows for a process that was stopped as a whole: its sweeps stood
-// still, too.
-//
-// Nothing guarantees that, because a goroutine may stand still between the return of an
-// operation and its record. When an operation comes too late all the same, the judge
-// gives up, rather than say anything of a history that it has seen in the wrong order.
+// client in order, but those of different clients as the sweeps found them. The log knows
+// up to when what it has written is complete ([history.Water]): what returned before that
+// is judged, and the rest held back. The same knowledge tells the monitors what they may
+// forget, so that neither the judge nor the monitors of locks grow with the run.
 type judge struct {
 	running *checker.Running
-	// batches are the operations held back, a batch for each look, in a ring; at is the
-	// one that is being filled, and the next one is the oldest.
-	batches [looks + 1]batch
-	at      int
-	latest  time.Duration // return of all operations taken
-	judged  time.Duration // all that returned by then has been judged
+	held    []history.Op  // taken, and not judged
+	taken   int64         // operations of the file
+	water   history.Water // that is waited for: what it speaks of has not been read
+	judged  time.Duration // all that returned before has been judged
 	count   int
 	last    time.Duration // return of the operation observed last
 	unheard time.Duration // the same, when the monitors were last asked
 	ask     time.Time     // when they may be asked again
+	rest    int           // asking is followed by a pause of so many times its own length
+	most    int           // of operations that are judged
 	found   []Violation   // and not yet told
 	quit    string
-}
-
-// batch is what one look has found.
-type batch struct {
-	ops     []history.Op  // in completion order, once the look is over
-	next    int           // the first that has not been judged
-	reached time.Duration // the latest return of all operations taken by then
 }
 
 const (
 	// never is before all times.
 	never time.Duration = -1 << 63
-	// looks is how many looks an operation is held back.
-	looks = 6
 	// block is how many operations are observed before the monitors may be asked.
 	block = 512
-	// mostJudged bounds the memory of monitors that are never told what they may
-	// forget.
-	mostJudged = 4_000_000
+	// mostRemembered bounds the memory of monitors that remember each order, task or number, in
+	// operations: some hundred bytes each.
+	mostRemembered = 4_000_000
 )
 
 func newJudge(h history.Header) *judge {
-	j := &judge{running: checker.NewRunning(h), judged: never, latest: never, last: never, unheard: never}
-	for i := range j.batches {
-		j.batches[i].reached = never
+	j := &judge{running: checker.NewRunning(h), last: never, unheard: never, rest: 2 * pauses, most: math.MaxInt}
+	if h.Has(variant.Queue) || h.Has(variant.Dispatch) || h.Has(variant.Sale) || h.Has(variant.IDs) {
+		j.most = mostRemembered
 	}
 	return j
 }
 
 // take holds new operations back.
 func (j *judge) take(ops []history.Op) {
-	b := &j.batches[j.at]
-	for i := range ops {
-		op := &ops[i]
-		switch {
-		case op.Return > j.judged:
-			b.ops = append(b.ops, *op)
-			j.latest = max(j.latest, op.Return)
-		case op.Kind == history.Join:
-			// A client records its place in the line when it is served, long after. It
-			// is looked up by the acquisition that it belongs to only, which comes later.
-			j.running.Observe(op)
-		default:
-			j.giveUp("an operation was recorded too late to be judged in order")
-			return
-		}
-	}
+	j.taken += int64(len(ops))
+	j.held = append(j.held, ops...)
 }
 
-// looked says that the file was read to its end. Then the oldest batch is ripe, and with
-// it what has returned as early and was found later.
-func (j *judge) looked() {
-	if j.quit != "" {
-		return
+// ripen judges what the water says is complete, once all that it speaks of was taken. It
+// reports whether it did.
+func (j *judge) ripen(w history.Water) bool {
+	if j.quit != "" || j.taken < w.Ops || w == (history.Water{}) {
+		return false
 	}
-	b := &j.batches[j.at]
-	b.reached = j.latest
-	history.SortByCompletion(b.ops)
-	j.at = (j.at + 1) % len(j.batches)
-	oldest := &j.batches[j.at]
-	if oldest.reached > j.judged {
-		j.judged = oldest.reached
-		j.observe()
+	history.SortByCompletion(j.held)
+	n := sort.Search(len(j.held), func(i int) bool { return j.held[i].Return >= w.Returned })
+	for i := range n {
+		if !j.observe(&j.held[i]) {
+			return false
+		}
+	}
+	j.judged = max(j.judged, w.Returned)
+	j.held = append(j.held[:0], j.held[n:]...)
+	low := w.Called
+	for i := range j.held {
+		low = min(low, j.held[i].Call)
+	}
+	j.running.Advance(low)
+	j.asks()
+	if j.count > j.most {
+		j.giveUp(fmt.Sprintf("more than %d operations are judged at the end only, because each order, task and number is remembered", j.most))
+	}
+	return true
+}
+
+// observe judges the next operation in completion order. Places in a line and faults are
+// recorded after they happened: a place is looked up by the acquisition that it belongs to
+// only, which comes later, and no promise that is judged here depends on faults.
+func (j *judge) observe(op *history.Op) bool {
+	if op.Return < j.judged && op.Kind != history.Join && op.Kind != history.Fault {
+		j.giveUp("an operation was recorded too late to be judged in order")
+		return false
+	}
+	j.running.Observe(op)
+	j.last = max(j.last, op.Return)
+	if j.count++; j.count%block == 0 {
 		j.asks()
 	}
-	oldest.ops, oldest.next = oldest.ops[:0], 0
-	if j.count > mostJudged {
-		j.giveUp(fmt.Sprintf("more than %d operations are judged at the end only", mostJudged))
-	}
-}
-
-// observe judges what returned by j.judged, in completion order.
-func (j *judge) observe() {
-	for op := j.first(); op != nil; op = j.first() {
-		j.running.Observe(op)
-		j.last = op.Return
-		if j.count++; j.count%block == 0 {
-			j.asks()
-		}
-	}
-}
-
-// first takes the operation that comes first of those that are ripe; nil: none is left.
-func (j *judge) first() (op *history.Op) {
-	var from *batch
-	for i := range j.batches {
-		b := &j.batches[i]
-		if b.next == len(b.ops) || b.ops[b.next].Return > j.judged {
-			continue
-		}
-		if o := &b.ops[b.next]; op == nil || history.ByCompletion(o, op) < 0 {
-			op, from = o, b
-		}
-	}
-	if from != nil {
-		from.next++
-	}
-	return op
+	return true
 }
 
 // asks asks the monitors what is broken. When that takes long, it is done seldom.
@@ -148,7 +112,7 @@ func (j *judge) asks() {
 		j.found = append(j.found, Violation{Verdict: v, Within: j.when(v)})
 	}
 	j.unheard = j.last
-	j.ask = time.Now().Add(2 * pauses * time.Since(began))
+	j.ask = time.Now().Add(time.Duration(j.rest) * time.Since(began))
 }
 
 // when is by when a promise was broken: when the last operation had returned that shows
@@ -173,5 +137,5 @@ func (j *judge) broken() (vs []Violation) {
 
 func (j *judge) giveUp(why string) {
 	j.quit = why
-	j.batches, j.running = [looks + 1]batch{}, nil
+	j.held, j.running = nil, nil
 }

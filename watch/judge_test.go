@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -32,24 +33,25 @@ func section(client int32, session int64, from, to time.Duration) []history.Op {
 	}
 }
 
-// settle lets everything that was taken become ripe.
+// settle judges everything that was taken.
 func settle(j *judge) (vs []Violation) {
-	for range looks + 1 {
-		j.ask = time.Time{}
-		j.looked()
-	}
+	j.ask = time.Time{}
+	j.ripen(history.Water{Ops: j.taken, Returned: time.Hour, Called: j.judged})
 	return j.broken()
 }
 
 func TestJudgeTellsWhatIsBroken(t *testing.T) {
 	j := newJudge(aLock)
 	j.take(slices.Concat(section(1, 1, 10, 20), section(2, 2, 15, 30)))
-	for range looks {
-		if j.looked(); len(j.found) > 0 {
-			t.Fatal("it did not hold back")
-		}
+	if j.ripen(history.Water{Ops: j.taken + 1, Returned: time.Hour}) {
+		t.Error("it judged though it had not taken all that the water speaks of")
 	}
-	vs := settle(j)
+	if j.ripen(history.Water{Ops: j.taken, Returned: 15}); len(j.found) > 0 {
+		t.Error("it judged what may not be complete")
+	}
+	j.ask = time.Time{}
+	j.ripen(history.Water{Ops: j.taken, Returned: 32})
+	vs := j.broken()
 	if len(vs) != 1 || vs[0].Property != variant.MutualExclusion || vs[0].Within < 15 || vs[0].Within > 31 || j.quit != "" {
 		t.Errorf("%+v, %q", vs, j.quit)
 	}
@@ -60,14 +62,12 @@ func TestJudgeTellsWhatIsBroken(t *testing.T) {
 }
 
 // TestJudgeWaitsForSweeps: the release of one client is swept after the grant of the
-// next, which is no violation, and too late only when it was judged meanwhile.
+// next, which is no violation, and too late only when the water was wrong.
 func TestJudgeWaitsForSweeps(t *testing.T) {
 	first, second := section(1, 1, 10, 20), section(2, 2, 21, 30)
 	j := newJudge(aLock)
 	j.take(append(first[:1:1], second...))
-	for range looks - 1 {
-		j.looked()
-	}
+	j.ripen(history.Water{Ops: 3, Returned: 21})
 	j.take(first[1:])
 	if vs := settle(j); len(vs) > 0 || j.quit != "" {
 		t.Errorf("in time: %+v, %q", vs, j.quit)
@@ -91,6 +91,32 @@ func TestJudgeTakesPlacesInALineLate(t *testing.T) {
 	j.take([]history.Op{joined})
 	if vs := settle(j); len(vs) > 0 || j.quit != "" {
 		t.Errorf("%+v, %q", vs, j.quit)
+	}
+}
+
+// TestJudgeForgets: what it holds back, and what the monitors of locks remember, does not
+// grow with the run.
+func TestJudgeForgets(t *testing.T) {
+	j := newJudge(aLock)
+	heap := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	var before int64
+	now := time.Duration(1)
+	for i := range int64(200_000) {
+		if i == 20_000 {
+			before = heap()
+		}
+		j.take(section(int32(i%8), i+1, now, now+5))
+		if now += 10; i%100 == 0 {
+			j.ripen(history.Water{Ops: j.taken, Returned: now, Called: now})
+		}
+	}
+	if grown := heap() - before; grown > 4<<20 || len(j.held) > 1000 || j.quit != "" {
+		t.Errorf("%d bytes more after 10 times the operations, %d held back, %q", grown, len(j.held), j.quit)
 	}
 }
 
@@ -155,6 +181,17 @@ func sweeps(r *rand.Rand, ops []history.Op) (batches [][]history.Op) {
 	return batches
 }
 
+// waterOf is what a log knows that has handed over so many operations, and these are to come.
+func waterOf(taken int64, batches [][]history.Op) history.Water {
+	w := history.Water{Ops: taken, Returned: history.Forever, Called: history.Forever}
+	for _, op := range slices.Concat(batches...) {
+		if op.Kind != history.Join && op.Kind != history.Fault {
+			w.Returned, w.Called = min(w.Returned, op.Return), min(w.Called, op.Call)
+		}
+	}
+	return w
+}
+
 // TestLiveIsConfirmed judges real runs of broken variants as if they went on, in sweeps
 // of all sorts: whatever is called broken is so in the judgement of the whole.
 func TestLiveIsConfirmed(t *testing.T) {
@@ -175,10 +212,11 @@ func TestLiveIsConfirmed(t *testing.T) {
 			for range 2 {
 				j := newJudge(h.Header)
 				var vs []Violation
-				for _, batch := range append(sweeps(r, h.Ops), make([][]history.Op, looks+1)...) {
+				batches := sweeps(r, h.Ops)
+				for i, batch := range batches {
 					j.take(batch)
 					j.ask = time.Time{}
-					j.looked()
+					j.ripen(waterOf(j.taken, batches[i+1:]))
 					vs = append(vs, j.broken()...)
 				}
 				if j.quit != "" {
@@ -209,7 +247,12 @@ func TestRunFollows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Append(slices.Concat(section(1, 1, 10, 20), section(2, 2, 15, 30))); err != nil {
+	log := history.NewLog(time.Now())
+	live.Follow(log)
+	for _, op := range slices.Concat(section(1, 1, 10, 20), section(2, 2, 15, 30)) {
+		log.Recorder(op.Client).Record(&op)
+	}
+	if err := log.Drain(w.Append); err != nil {
 		t.Fatal(err)
 	}
 	live.Ops.Add(4)

@@ -12,6 +12,7 @@
 package watch
 
 import (
+	"fmt"
 	"io"
 	"sync"
 	"time"
@@ -29,6 +30,9 @@ type Options struct {
 	Took func(ops []history.Op)
 	// Found is told of each promise that is found broken, once.
 	Found func(Violation)
+	// Stop stops the run at the first promise that is found broken. Then judging keeps up
+	// with the load, whatever that costs.
+	Stop bool
 }
 
 // Violation is a promise that was found broken while the run went on.
@@ -39,11 +43,17 @@ type Violation struct {
 	Within time.Duration
 }
 
+// sentence says which promise is broken, by when and how.
+func (v Violation) sentence() string {
+	return fmt.Sprintf("%s of the %s was broken by %s: %s", v.Property, v.Of, history.Moment(v.Within), v.Why)
+}
+
 // Run is a run that is being watched. Its methods are safe for concurrent use.
 //
 // The history is looked at every 100 ms. A look that took long is followed by a pause
 // so long that looking takes a tenth of one processor at the most. When it falls behind
-// the load for that reason, judging ends, and only counting goes on.
+// the load for that reason, judging ends, and only counting goes on. Where the run is to be
+// stopped at a violation there is no such bound.
 type Run struct {
 	live *scenarios.Live
 	o    Options
@@ -63,6 +73,8 @@ const (
 	lookEvery = 100 * time.Millisecond
 	// A look is followed by a pause of that many times its own length.
 	pauses = 9
+	// pausesToStop is the same for asking the monitors, where the run is to be stopped.
+	pausesToStop = 3
 	// farBehind is how many bytes of history may wait to be read before judging ends:
 	// some 400,000 operations.
 	farBehind = 8 << 20
@@ -101,6 +113,9 @@ func (r *Run) follow() {
 		j = r.look(f, j)
 		took := time.Since(began)
 		pause := pauses * took
+		if r.o.Stop {
+			pause = 0
+		}
 		if f.Behind() == 0 {
 			pause = max(pause, lookEvery)
 		}
@@ -111,6 +126,7 @@ func (r *Run) follow() {
 // look takes what is new. It returns the judge that goes on, which is nil as long as
 // there is nothing to judge.
 func (r *Run) look(f *history.Follower, j *judge) *judge {
+	water := r.live.Water() // before reading: it speaks of what is in the file by now
 	ops, err := f.Poll()
 	r.take(f, ops)
 	behind := f.Behind()
@@ -122,14 +138,20 @@ func (r *Run) look(f *history.Follower, j *judge) *judge {
 		return nil
 	case j == nil && f.Header() != nil && !r.over():
 		j = newJudge(*f.Header())
+		if r.o.Stop {
+			j.rest = pausesToStop
+		}
 	}
 	if j == nil {
 		return nil
 	}
-	j.take(ops)
-	if behind == 0 {
-		j.looked()
-	} else if behind > farBehind {
+	if j.water == (history.Water{}) {
+		j.water = water
+	}
+	if j.take(ops); j.ripen(j.water) {
+		j.water = history.Water{}
+	}
+	if behind > farBehind && !r.o.Stop {
 		j.giveUp("the load is faster than it can be judged meanwhile")
 	}
 	for _, v := range j.broken() {
@@ -138,6 +160,9 @@ func (r *Run) look(f *history.Follower, j *judge) *judge {
 		r.mu.Unlock()
 		if r.o.Found != nil {
 			r.o.Found(v)
+		}
+		if r.o.Stop {
+			r.live.Stop(v.sentence())
 		}
 	}
 	if j.quit != "" {

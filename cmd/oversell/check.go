@@ -3,15 +3,21 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"oversell/campaign"
+	"oversell/foreign"
 	"oversell/reports"
 )
 
 func checkCommand(code *int) *cobra.Command {
-	var asJSON bool
+	var (
+		asJSON bool
+		how    campaign.Reading
+	)
 	cmd := &cobra.Command{
 		Use:   "check DIR|FILE…",
 		Short: "Judge saved histories again",
@@ -24,13 +30,24 @@ moved or altered, or it is not the one that its run.json was written for) is
 damaged: the verdict is inconclusive. A history that contradicts itself, such as
 one with two grants of a lock under one identity, is refused with its line.
 
+With --format jepsen-edn or porcupine-log, files are histories that Jepsen recorded: EDN,
+or the lines of its older logs. They are judged by a model, which --model names or
+their operations suggest: whether a register, a mutex, a counter, a set or a queue
+may have behaved so. With --map, files are production logs; the map says which columns
+are what, and which values are ok, refused or unknown. docs/history.md explains both.
+What is wrong in a file is told with its line, and with the column where that is known.
+
 A file that is refused, or is no history, does not keep the others from being judged.
 The exit code is 1 when a promise was broken, 3 when a history decided nothing, 2 when
 something could not be judged and all else passed, and 5 when the result could not be
 printed; of several, 5 counts first, then 1, 3 and 2.`,
+		Example: `  oversell check oversell-runs/20260102-150405
+  oversell check --format jepsen-edn store/latest/history.edn
+  oversell check --map orders.yaml orders.csv
+  oversell check --export history.edn oversell-runs/20260102-150405/01-seckill-fenced-fenced`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, paths []string) error {
-			d, err := campaign.Check(cmd.Context(), paths...)
+			d, err := campaign.CheckAs(cmd.Context(), how, paths...)
 			switch {
 			case errors.Is(err, campaign.ErrStopped):
 				*code = interrupted(d.ExitCode())
@@ -45,7 +62,14 @@ printed; of several, 5 counts first, then 1, 3 and 2.`,
 			return errors.Join(show(cmd, d, asJSON), err)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document on stdout")
+	f := cmd.Flags()
+	f.BoolVar(&asJSON, "json", false, "print one JSON document on stdout")
+	f.StringVar(&how.Format, "format", "", "format of the files: "+strings.Join(campaign.Formats, ", ")+" (default: oversell's own, binary or JSON lines)")
+	f.StringVar(&how.Map, "map", "", "file that maps the columns of production logs, CSV or JSON lines, to fields")
+	f.StringVar(&how.Model, "model", "", "model of a history of Jepsen: "+strings.Join(foreign.Names(), ", ")+" (default: the one that its operations suggest)")
+	f.StringVar(&how.Initial, "initial", "", "value of a register or a counter in the beginning (default: nil, or 0)")
+	f.DurationVar(&how.TimeLimit, "time-limit", 30*time.Second, "how long the search for a legal order of a history of Jepsen may take")
+	f.StringVar(&how.Export, "export", "", "write the history to a file, too: FILE.edn as Jepsen has it, FILE.jsonl as JSON lines")
 	return cmd
 }
 

@@ -65,7 +65,7 @@ func commandsShown(t *testing.T) (all []shown) {
 
 // longRunning are commands that run for more than some seconds, or need more than a
 // redis-server. The long tests run them.
-var longRunning = regexp.MustCompile(`^oversell (compare|claims|gate|explore$|run$|run --clients 5000|run --scenario (queue|ids|dispatch)\b)|--lock fenced --sale fenced|--lock redlock|--fault|lock-flawed.yaml|--target container|--times 20|--clients 3\b|--queue reliable --crashes|--topology sentinel`)
+var longRunning = regexp.MustCompile(`^oversell (compare|claims|gate|explore$|run$|run --clients 5000|run --scenario (queue|ids|dispatch)\b)|--lock fenced --sale fenced|--lock redlock|--fault|lock-flawed.yaml|--target container|--times 20|--clients 3\b|--queue reliable --crashes|--topology sentinel|--engine mux|--stages|explore --system`)
 
 // notRun are commands that other tests run: those that go on until they are stopped, open a
 // browser, or alter the home directory.
@@ -131,7 +131,7 @@ func documentsDirectory(t *testing.T) string {
 		os.WriteFile(filepath.Join(dir, "bin", "oversell"), []byte(script), 0o755),
 		os.Symlink(filepath.Join(repository, "examples"), filepath.Join(dir, "examples")),
 		os.Symlink(filepath.Join(repository, "examples/gate/gate.yaml"), filepath.Join(dir, "gate.yaml")))
-	if err != nil {
+	if err := errors.Join(err, ownLock(filepath.Join(repository, "docs", "systems.md"), dir)); err != nil {
 		t.Fatal(err)
 	}
 	for _, line := range []string{
@@ -147,6 +147,26 @@ func documentsDirectory(t *testing.T) string {
 		}
 	}
 	return dir
+}
+
+// ownLock writes the lock that docs/systems.md shows, and its file, to dir.
+func ownLock(document, dir string) error {
+	text, err := os.ReadFile(document)
+	if err != nil {
+		return err
+	}
+	_, section, _ := strings.Cut(string(text), "## A lock of one's own\n")
+	for language, name := range map[string]string{"python": "lock.py", "yaml": "lock.yaml"} {
+		_, code, _ := strings.Cut(section, "```"+language+"\n")
+		code, _, shown := strings.Cut(code, "```")
+		if !shown {
+			return fmt.Errorf("%s shows no %s", document, name)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(code), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // TestDocumentedProperties: docs/properties.md lists what is judged.

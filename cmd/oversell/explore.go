@@ -57,6 +57,7 @@ the schedule breaks its promise.`,
   oversell explore --lock lua-release --sale plain
   oversell explore --lock fenced --sale fenced --clients 3 --advances 2 --lost 1
   oversell explore --queue reliable --crashes 1
+  oversell explore --system examples/php/lock-printed.yaml
   oversell explore --lock set-nx-ex --emit-test lock_test.go
   oversell explore --replay trace.json --target process --times 20
   oversell explore --replay trace.json --emit-test lock_test.go`,
@@ -262,7 +263,7 @@ func again(cmd *cobra.Command, e reports.Exploration) string {
 		words = append(words, "--"+f.Name+"="+quoted(strings.Trim(f.Value.String(), "[]")))
 	})
 	for _, named := range [][2]string{{"lock", e.Lock}, {"queue", e.Queue}} {
-		if named[1] != "" {
+		if named[1] != "" && e.System == "" {
 			words = append(words, "--"+named[0]+"="+named[1])
 		}
 	}

@@ -7,10 +7,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
+	"oversell/checker"
 	"oversell/database"
 	"oversell/history"
 	"oversell/internal/printable"
@@ -51,6 +53,8 @@ type progress struct {
 	w        io.Writer
 	terminal bool
 	metrics  *metrics // nil: nobody asked
+	// stopping stops each run at the first promise that is found broken.
+	stopping bool
 	// brief leaves no line of a run behind: whoever makes many runs into one result
 	// tells of them in other words.
 	brief bool
@@ -136,7 +140,10 @@ func (p *progress) Start(i, n int, c scenarios.Config, live *scenarios.Live) {
 	if p.brief && !p.terminal && p.metrics == nil {
 		return // there is nobody to watch for
 	}
-	o := watch.Options{Found: p.broke}
+	o := watch.Options{Found: p.broke, Stop: p.stopping}
+	if only := atEnd(c.Promises()); p.stopping && only != "" {
+		p.say(p.shown.number() + "judged at the end only: " + only)
+	}
 	if p.metrics != nil {
 		p.metrics.start(p.shown)
 		o.Took = p.metrics.took
@@ -144,6 +151,17 @@ func (p *progress) Start(i, n int, c scenarios.Config, live *scenarios.Live) {
 	p.run = watch.Start(live, o)
 	p.stop, p.stopped = make(chan struct{}), make(chan struct{})
 	go p.keepShowing(p.run, p.stop, p.stopped)
+}
+
+// atEnd names the promises whose violation nothing shows before the end of a run.
+func atEnd(promises []history.Promise) string {
+	var names []string
+	for _, p := range promises {
+		if checker.AtEnd(p.Of, p.Property) {
+			names = append(names, fmt.Sprintf("%s of the %s", p.Property, p.Of))
+		}
+	}
+	return english.WordSeries(names, "and")
 }
 
 // keepShowing shows a run until it is told to stop.

@@ -18,6 +18,7 @@ func runCommand(code *int) *cobra.Command {
 	var (
 		o      campaign.Options
 		asJSON bool
+		stop   bool
 		dest   string
 		live   showing
 	)
@@ -38,6 +39,7 @@ and 5 when the environment failed.`,
 		Example: `  oversell run
   oversell run --lock php-lock-printed --clients 64 --stock 500
   oversell run --lock lua-release --ttl 50ms --hold 80ms
+  oversell run --scenario mutex --lock incr-max --duration 1h --stop-on-violation
   oversell run --lock setnx-expire --ttl 1s --fault 'crash before EXPIRE nth 20'
   oversell run --scenario queue --die 0.05
   oversell run --scenario mutex --lock redlock --topology masters:5
@@ -60,6 +62,7 @@ and 5 when the environment failed.`,
 				return err
 			}
 			defer progress.Close()
+			progress.stopping = stop
 			for _, why := range plan.Skipped {
 				tellf(cmd.ErrOrStderr(), "left out: %s\n", why)
 			}
@@ -98,6 +101,7 @@ and 5 when the environment failed.`,
 	f.SortFlags = false
 	o.Bind(f)
 	f.StringVar(&dest, "out", "", "directory for the histories (default: oversell-runs/ and the time)")
+	f.BoolVar(&stop, "stop-on-violation", false, "judge promises while the run goes on, and stop it at the first that is broken, as Ctrl-C would; of several runs, each stops at its own")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document on stdout")
 	live.bind(f)
 	return cmd

@@ -58,6 +58,7 @@ final class PrintedLock
 final class CorrectedLock
 {
     private const RELEASE = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+    private const EXTEND = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pexpire', KEYS[1], ARGV[2]) end return 0";
 
     public function __construct(private Redis $redis)
     {
@@ -66,17 +67,25 @@ final class CorrectedLock
     public function acquire(array $r): array
     {
         $token = bin2hex(random_bytes(16));
-        $timeoutAt = microtime(true) + $r['wait_ms'] / 1000;
+        $timeoutAt = null;
         while (true) {
-            $until = microtime(true) * 1000 + $r['ttl_ms']; // before the command, or the lease ends later here than there
+            $now = microtime(true); // before the command, or the lease ends later here than there
+            $timeoutAt ??= $now + $r['wait_ms'] / 1000;
             if ($this->redis->set('Lock:' . $r['key'], $token, ['nx', 'px' => $r['ttl_ms']])) {
-                return ['ok' => true, 'lock' => $token, 'until_ms' => $until];
+                return ['ok' => true, 'lock' => $token, 'until_ms' => $now * 1000 + $r['ttl_ms']];
             }
-            if (microtime(true) > $timeoutAt) {
+            if (microtime(true) >= $timeoutAt) {
                 return ['refused' => 'held'];
             }
             usleep(1000 * max(1, $r['retry_ms']));
         }
+    }
+
+    public function extend(array $r): array
+    {
+        $now = microtime(true);
+        $extended = $this->redis->eval(self::EXTEND, ['Lock:' . $r['key'], $r['lock'], $r['ttl_ms']], 1);
+        return $extended ? ['ok' => true, 'until_ms' => $now * 1000 + $r['ttl_ms']] : ['refused' => 'lost'];
     }
 
     public function release(array $r): array
@@ -99,6 +108,7 @@ while (($line = fgets(STDIN)) !== false) {
             'init' => ['ok' => true],
             'acquire' => $lock->acquire($r),
             'release' => $lock->release($r),
+            'extend' => $lock instanceof CorrectedLock ? $lock->extend($r) : ['unknown' => 'extend is not implemented'],
             default => ['unknown' => $r['op'] . ' is not implemented'],
         };
     } catch (RedisException $e) {

@@ -14,12 +14,13 @@ printing = threading.Lock()
 
 
 def acquire(r):
-    token, give_up = uuid.uuid4().hex, time.time() + r.get("wait_ms", 0) / 1000
+    token, give_up = uuid.uuid4().hex, None
     while True:
-        until = time.time() * 1000 + r["ttl_ms"]
+        now = time.time()
+        give_up = give_up or now + r.get("wait_ms", 0) / 1000
         if server.set("Lock:" + r["key"], token, nx=True, px=r["ttl_ms"]):
-            return {"ok": True, "lock": token, "until_ms": until}
-        if time.time() > give_up:
+            return {"ok": True, "lock": token, "until_ms": now * 1000 + r["ttl_ms"]}
+        if time.time() >= give_up:
             return {"refused": "held"}
         time.sleep(0.01)
 

@@ -46,9 +46,11 @@ type Client struct {
 	// back tells that the current thread stopped: 0, or else the step that got stuck.
 	back chan uint64
 	// step is odd while a thread runs.
-	step   atomic.Uint64
-	lost   bool // a thread got stuck
-	closed bool
+	step atomic.Uint64
+	lost bool // a thread got stuck
+	// outside: the current thread waits for something outside of this program, which has a limit of its own.
+	outside atomic.Bool
+	closed  bool
 
 	pending []Request // nil: to be found out
 	order   []*thread // those that pending are of
@@ -65,7 +67,8 @@ type Client struct {
 	timeouts []*timeout
 	over     []int // numbers of time-outs that are over, and were not cancelled since
 	tokens   int
-	watching []*conn // those on which something is watched, by number from 1
+	watching []any // connections on which something is watched, by number from 1
+	atEnd    []func()
 }
 
 // Start makes a client of p. It stands in a Pause "start", before any of p's code
@@ -169,10 +172,17 @@ func (c *Client) Close() {
 	}
 	c.end()
 	c.unwatch()
+	for _, f := range c.atEnd {
+		f()
+	}
 	for _, p := range c.ports {
 		p.release(c.options.Scripts, c.Err() == nil && !c.lost)
 	}
 }
+
+// Holds reports whether the client holds something outside of this program, so that it is not cheap
+// to keep.
+func (c *Client) Holds() bool { return len(c.atEnd) > 0 }
 
 // fail ends the client with its first error.
 func (c *Client) fail(err error) {

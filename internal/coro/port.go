@@ -123,7 +123,7 @@ func (p *port) process(ctx context.Context, cmds []redis.Cmder, tx bool, next fu
 		return failAll(cmds, net.ErrClosed) // a goroutine that outlived its client
 	}
 	if !c.own() {
-		return failAll(cmds, errAlone)
+		return failAll(cmds, ErrAlone)
 	}
 	c.alive()
 	if ctx.Err() != nil {
@@ -169,7 +169,7 @@ type sending struct {
 }
 
 // number is that of a connection on which something is watched, or is to be.
-func (c *Client) number(n *conn, r *Request) int {
+func (c *Client) number(n any, r *Request) int {
 	if i := slices.Index(c.watching, n); i >= 0 {
 		return i + 1
 	}

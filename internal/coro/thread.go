@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"time"
 )
@@ -114,7 +113,7 @@ func (c *Client) look() {
 		return
 	}
 	now := c.step.Load()
-	if now%2 == 1 && now == c.seen {
+	if now%2 == 1 && now == c.seen && !c.outside.Load() {
 		select {
 		case c.back <- now:
 		default: // it has just stopped
@@ -124,15 +123,9 @@ func (c *Client) look() {
 	c.watch.Reset(c.options.Patience)
 }
 
-// errAlone is what goroutines get that are not the client's threads.
-var errAlone = errors.New("the program starts goroutines of its own, which cannot be parked: it must use Env.Go")
-
-// crashed is what a thread of a dead client panics with.
-type crashed struct{}
-
 // main is a thread's goroutine.
 func (t *thread) main() {
-	debug.SetPanicOnFault(true) // the mark of threads: see own
+	Mark()
 	grow()
 	returned := false
 	defer func() {
@@ -168,21 +161,19 @@ func (t *thread) stop() {
 }
 
 // own reports whether the calling goroutine is a thread, and fails the client if it
-// is not. The mark is a harmless setting that every goroutine has for itself and
-// that none inherits; looking at the stack would take a thousand times as long.
+// is not.
 func (c *Client) own() bool {
-	if debug.SetPanicOnFault(true) {
+	if Marked() {
 		return true
 	}
-	debug.SetPanicOnFault(false)
-	c.fail(errAlone)
+	c.fail(ErrAlone)
 	return false
 }
 
 // alive panics in the threads of a dead client.
 func (c *Client) alive() {
 	if c.dead.Load() {
-		panic(crashed{})
+		panic(Crashed{})
 	}
 }
 

@@ -63,7 +63,7 @@ func (w *World) Tokens() int {
 }
 
 func (w *World) makeEnv() variant.Env {
-	env := variant.Env{Clock: ticker{w.c}, Token: w.token, Wait: w.wait, Go: w.spawn}
+	env := variant.Env{Clock: ticker{w.c}, Token: w.token, Wait: w.wait, Go: w.spawn, Step: stepper{w.c}}
 	for _, p := range w.c.ports {
 		env.Redis = append(env.Redis, redis.UniversalClient(p.rdb))
 	}
@@ -83,7 +83,7 @@ func (w *World) token() string {
 
 func (w *World) wait(ctx context.Context, _ string, _ time.Duration) error {
 	if !w.c.own() {
-		return errAlone
+		return ErrAlone
 	}
 	w.c.alive()
 	if ctx.Err() == nil {
@@ -95,13 +95,13 @@ func (w *World) wait(ctx context.Context, _ string, _ time.Duration) error {
 func (w *World) spawn(f func(context.Context)) func(context.Context) error {
 	c := w.c
 	if !c.own() {
-		return func(context.Context) error { return errAlone }
+		return func(context.Context) error { return ErrAlone }
 	}
 	c.alive()
 	t := c.thread(func() { f(c.beside) })
 	return func(ctx context.Context) error {
 		if !c.own() {
-			return errAlone
+			return ErrAlone
 		}
 		return c.join(ctx, t)
 	}
@@ -130,7 +130,7 @@ func (k ticker) look(ctx context.Context, what string) time.Duration {
 // Sleep parks as Clock, for the present, and then as Sleep.
 func (k ticker) Sleep(ctx context.Context, d time.Duration) error {
 	if !k.c.own() {
-		return errAlone
+		return ErrAlone
 	}
 	k.c.alive()
 	if ctx.Err() != nil || d <= 0 {

@@ -6,17 +6,22 @@ package layout
 // packages of lower levels only, so packages of one level know nothing of each
 // other. Test files and the conformance suites' own tests may look anywhere.
 var Levels = [][]string{
-	{"clock", "variant", "internal/printable", "internal/mark", "internal/names", "internal/errclass", "internal/loopback", "internal/child", "internal/rename", "internal/rediscmd", "internal/phrase", "internal/stats", "internal/realtime"},
-	{"history", "internal/yamlfile", "internal/guard", "internal/workdir", "internal/limits", "internal/stepped", "internal/interrupt", "internal/keyname", "internal/coro", "internal/redismodel/lua", "internal/servertest"},
-	{"internal/redismodel"},
+	{"clock", "variant", "internal/printable", "internal/mark", "internal/names", "internal/errclass", "internal/loopback", "internal/child", "internal/rename", "internal/rediscmd", "internal/phrase", "internal/stats", "internal/realtime", "internal/edn"},
+	{"history", "internal/yamlfile", "internal/guard", "internal/workdir", "internal/limits", "internal/stepped", "internal/interrupt", "internal/keyname", "internal/coro", "internal/redismodel/lua", "internal/servertest", "internal/preload"},
+	{"internal/redismodel", "internal/remote", "load/arrival", "load/mux"},
 	{"server/instance"},
 	{"server/container", "server/topology"},
 	{"lockimpl", "server", "database", "wire"},
+	{"checker/say"},
+	{"checker/monitor"},
+	{"checker/linear"},
+	{"checker/locks", "checker/sales", "checker/queues", "checker/ids", "checker/dispatch"},
 	{"stockimpl", "queueimpl", "idimpl", "dispatchimpl", "checker", "load", "faults"},
-	{"scenarios", "system", "reports", "internal/mutants"},
+	{"scenarios", "system", "reports", "foreign", "internal/mutants"},
+	{"reports/page/chart"},
 	{"explore/rules", "reports/text", "reports/page", "reports/ci", "reports/reportstest"},
 	{"explore", "watch"},
-	{"campaign", "lockimpl/locktest", "stockimpl/stocktest", "queueimpl/queuetest", "database/databasetest"},
+	{"campaign", "lockimpl/locktest", "stockimpl/stocktest", "queueimpl/queuetest", "database/databasetest", "adapters/golocks"},
 	{"gate", "claims"},
-	{"cmd/oversell", "examples/shop"},
+	{"cmd/oversell", "examples/shop", "adapters", "adapters/golang", "adapters/asynq"},
 }

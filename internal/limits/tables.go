@@ -12,10 +12,11 @@ const day = 24 * time.Hour
 
 // Run are the limits of what runs and comparisons are told.
 var Run = Table{
-	count("clients", 1, 100_000, "each is a goroutine with connections, or a share of a pool"),
+	count("clients", 1, 100_000, "each is a goroutine with connections or a share of them, or a coroutine"),
 	count("stock", 0, 1_000_000_000, "sums of all orders must stay exact"),
 	count("quantity", 1, 1_000_000, "sums of all orders must stay exact"),
 	count("ops", 0, 100_000_000, "a history of more does not fit on most disks"),
+	span("rtt", 0, time.Minute, "no network takes longer"),
 	count("pool", 0, 10_000, "each is a connection to every server"),
 	count("attempts", 0, 1_000_000, "more never happen in a run"),
 	share("repeat", "it is a probability"),

@@ -23,6 +23,8 @@ type majority struct {
 	until func(began, ended time.Time, ttl time.Duration) time.Time
 	// free chooses the nodes to which a release is sent.
 	free func(nodes []redis.UniversalClient) []redis.UniversalClient
+	// retries says that all attempts of an acquire have one token, and that a node that holds it counts.
+	retries bool
 	// token makes the token for a node.
 	token func(token string, node int) string
 }
@@ -57,7 +59,8 @@ var (
 // masters is one client of such a lock. It asks one node after the other.
 type masters struct {
 	majority
-	env variant.Env
+	env  variant.Env
+	took []bool // which nodes said yes in the last attempt; nil: it is not noted
 }
 
 // each asks nodes, each for a tenth of the lease at most, and counts what they said.
@@ -76,17 +79,28 @@ func (m *masters) each(ctx context.Context, nodes []redis.UniversalClient, ttl t
 }
 
 func (m *masters) Acquire(ctx context.Context, name string, o lockimpl.Options) (lockimpl.Lock, error) {
-	first := m.env.Clock.Now()
+	first, token := m.env.Clock.Now(), m.env.Token()
 	for try := 1; ; try++ {
 		began := m.env.Clock.Now()
-		l := lockimpl.Lock{Key: name, Token: m.env.Token()}
+		l := lockimpl.Lock{Key: name, Token: token}
 		n, no := m.each(ctx, m.env.Redis, o.TTL, func(ctx context.Context, r redis.UniversalClient, i int) (bool, error) {
-			return did(r.SetArgs(ctx, lockimpl.Key(name), m.token(l.Token, i), redis.SetArgs{Mode: "NX", TTL: o.TTL}).Err())
+			ok, err := did(r.SetArgs(ctx, lockimpl.Key(name), m.token(l.Token, i), redis.SetArgs{Mode: "NX", TTL: o.TTL}).Err())
+			if m.took != nil {
+				m.took[i] = ok
+			}
+			if !ok && err == nil && m.retries {
+				value, _ := r.Get(ctx, lockimpl.Key(name)).Result()
+				return value == l.Token, nil
+			}
+			return ok, err
 		})
 		now := m.env.Clock.Now()
 		l.Until = m.until(began, now, o.TTL)
 		if n >= m.quorum(len(m.env.Redis)) && now.Before(l.Until) {
 			return l, nil
+		}
+		if !m.retries {
+			token = m.env.Token()
 		}
 		if m.undo != nil {
 			m.undo(context.WithoutCancel(ctx), m, l)
@@ -150,7 +164,7 @@ func onMasters(change func(*majority)) lockimpl.Variant {
 		if change != nil {
 			change(&m)
 		}
-		return &masters{m, env}
+		return &masters{majority: m, env: env}
 	})
 	v.Needs.Masters = 3
 	return v
@@ -184,6 +198,8 @@ func masterMutants() []Lock {
 			Variant: onMasters(func(m *majority) {
 				m.free = func(nodes []redis.UniversalClient) []redis.UniversalClient { return nodes[:1] }
 			})},
+		{Entry: Entry{"masters-retry-keeps-token", "the attempts of an acquire have one token, and what an earlier one took counts in a later one, though its lease ends sooner", exclusion, "https://github.com/mike-marcacci/node-redlock/pull/369"},
+			Variant: onMasters(func(m *majority) { m.retries, m.undo = true, nil })},
 		{Entry: Entry{"masters-token-per-node", "each master gets its own token, and an attempt without a majority takes back by the first one's", progress, ""},
 			Variant: onMasters(func(m *majority) {
 				m.token = func(token string, node int) string { return fmt.Sprintf("%s-%d", token, node) }

@@ -272,6 +272,32 @@ func takeMutants() []Queue {
 	twice := breaks(variant.NoDuplicateDelivery, variant.EffectOnce)
 	early := breaks(variant.NotEarly)
 	return []Queue{
+		{Entry{"pop-drops-what-it-has", "a pop takes its tasks one by one, and an error at one of them loses those before it", breaks(variant.NoLostTask), ""},
+			handing(func(s *queueScripts) {
+				s.popBy = func(ctx context.Context, q *queue, name string, count int) (tasks []queueimpl.Task, err error) {
+					for range count {
+						t, err := tasksIn(q.run(ctx, takePop, name, 1).StringSlice())
+						if err != nil {
+							return nil, err
+						}
+						tasks = append(tasks, t...)
+					}
+					return tasks, nil
+				}
+			})},
+		{Entry{"ids-marked-as-there", "the ids that are there are marked in a set, from which a pop removes them by a second command, which a consumer that dies never sends", breaks(variant.NoLostTask), ""},
+			handing(func(s *queueScripts) {
+				s.enqueue = changed(takeEnqueue, `not redis.call('ZSCORE', KEYS[1], ARGV[i])`, `redis.call('SADD', KEYS[3], ARGV[i]) == 1`)
+				s.popBy = func(ctx context.Context, q *queue, name string, count int) ([]queueimpl.Task, error) {
+					tasks, err := tasksIn(q.run(ctx, takePop, name, count).StringSlice())
+					for _, t := range tasks {
+						if err == nil {
+							err = q.redis().SRem(ctx, q.keys(name)[2], t.ID).Err()
+						}
+					}
+					return tasks, err
+				}
+			})},
 		{Entry{"pop-in-two-steps", "a pop reads what is due and removes it by a second command, without a look whether it was there", twice, ""},
 			handing(func(s *queueScripts) {
 				s.popBy = func(ctx context.Context, q *queue, name string, count int) ([]queueimpl.Task, error) {
@@ -330,6 +356,10 @@ func takeMutants() []Queue {
 					}
 					return enteredAs(reply[0], reply[1:])
 				}
+			})},
+		{Entry{"ids-cut-at-hash", "what follows a # in an id is read as a count of attempts", breaks(variant.NoLostTask, variant.OneEntryPerID), ""},
+			handing(func(s *queueScripts) {
+				s.pop = changed(takePop, `ipairs({due[i], `, `ipairs({string.match(due[i], '^[^#]*'), `)
 			})},
 		{Entry{"ids-trimmed", "spaces and newlines round an id are removed", breaks(variant.NoLostTask, variant.OneEntryPerID), ""},
 			handing(func(s *queueScripts) {
@@ -646,8 +676,20 @@ func streamMutants() []Queue {
 func soundQueues() []Queue {
 	return []Queue{
 		{Entry{"sound-claims", "tasks are lent until an end and removed by an ack", nil, ""}, lending(nil)},
+		{Entry{"sound-claims-ignore", "as sound-claims, and Options.Overwrite is not heeded", nil, ""}, ignoring()},
 		{Entry{"sound-zset", "a sorted set by due time, each change in one script", nil, ""}, handing(nil)},
 		{Entry{"sound-list", "a list with a journal of what each request took", nil, ""}, listed(true, nil)},
 		{Entry{"sound-stream", "a stream with acks, which does not count deliveries", nil, ""}, newStream(nil)},
 	}
+}
+
+// ignoring is a queue that ignores repeated ids, whatever is asked for, and says so.
+func ignoring() queueimpl.Variant {
+	v := lending(nil)
+	n := v.New
+	v.New = func(env variant.Env, o queueimpl.Options) queueimpl.Queue {
+		o.Overwrite = false
+		return n(env, o)
+	}
+	return v
 }

@@ -243,6 +243,12 @@ func saleMutants() []Sale {
 				s.buy = changed(s.buy, `redis.call('INCRBY', KEYS[3], ARGV[2])`, `redis.call('PEXPIRE', KEYS[2], 1000)
 				redis.call('INCRBY', KEYS[3], ARGV[2])`)
 			})},
+		{Entry{"orders-kept-for-a-day", "each order is kept for a day under a key of its own", once, ""},
+			selling(func(s *saleSteps) {
+				s.buy = changed(s.buy, `redis.call('HEXISTS', KEYS[2], ARGV[1]) == 1`, `redis.call('EXISTS', KEYS[2] .. '/' .. ARGV[1]) == 1`)
+				s.buy = changed(s.buy, `redis.call('INCRBY', KEYS[3], ARGV[2])`, `redis.call('SET', KEYS[2] .. '/' .. ARGV[1], 1, 'EX', 86400)
+				redis.call('INCRBY', KEYS[3], ARGV[2])`)
+			})},
 		{Entry{"refund-repeats", "a refund does not look whether it was refunded before", breaks(variant.OncePerOrder, variant.NoUndersell, variant.NoOversell), ""},
 			selling(func(s *saleSteps) {
 				s.refund = changed(s.refund, `if state ~= 'sold' then return {'repeated', -1} end`, ``)
@@ -357,6 +363,8 @@ func saleMutants() []Sale {
 			})},
 		{Entry{"fence-in-refund-missing", "a refund is not fenced", breaks(variant.Fencing), ""},
 			fenced(func(s *saleSteps) { s.refund = refundLua })},
+		{Entry{"fence-of-refund-not-kept", "a refund with an older fencing token is refused, and one with a newer is not remembered", breaks(variant.Fencing), ""},
+			fenced(func(s *saleSteps) { s.refund = changed(s.refund, `redis.call('SET', KEYS[4], ARGV[3])`, ``) })},
 		{Entry{"fence-kept-for-a-second", "the newest fencing token is forgotten after half a second without a purchase", breaks(variant.Fencing), ""},
 			fenced(func(s *saleSteps) {
 				s.buy = changed(s.buy, `redis.call('SET', KEYS[4], ARGV[3])`, `redis.call('SET', KEYS[4], ARGV[3], 'PX', 500)`)

@@ -16,6 +16,7 @@ var listCommands = []command{
 	{name: "llen", run: llen},
 	{name: "lrange", run: lrange},
 	{name: "lindex", run: lindex},
+	{name: "lpos", run: lpos},
 	{name: "lrem", run: lrem},
 	{name: "lmove", run: lmove},
 	{name: "rpoplpush", run: func(x *exec, a []string) { x.move(a[1], a[2], false, true) }},
@@ -133,6 +134,23 @@ func lindex(x *exec, a []string) {
 		return
 	}
 	x.Bulk(l[n])
+}
+
+// lpos knows no options.
+func lpos(x *exec, a []string) {
+	if len(a) > 3 {
+		x.Unknown("LPOS with " + strings.ToUpper(a[3]))
+		return
+	}
+	l, ok := typed[list](x, a[1])
+	if !ok {
+		return
+	}
+	if n := slices.Index(l, a[2]); n >= 0 {
+		x.Int(int64(n))
+		return
+	}
+	x.Null()
 }
 
 func lrem(x *exec, a []string) {

@@ -28,6 +28,8 @@ type abilities struct {
 	reenters bool
 	// draws says that the lock asks Env.Token for its tokens.
 	draws bool
+	// renewed says that the lock tells until when it has renewed a lease.
+	renewed bool
 	// reached says that the commands of the lock pass the suite's proxies.
 	reached bool
 }
@@ -97,6 +99,7 @@ func (r *run) explore(b *bench) error {
 	able := &r.able
 	able.draws = c.asked() > 0
 	able.reached = c.sent() > 0
+	_, able.renewed = c.locker.(lockimpl.Renewer)
 	switch {
 	case !able.reached && c.hooked.Load() == 0:
 		r.logf("the lock sends no command by the clients in Env.Redis, nor to Env.Addr: nothing can be lost, held up or cut off, and rules that do so were skipped")

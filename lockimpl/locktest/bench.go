@@ -202,11 +202,12 @@ type bench struct {
 
 	mu   sync.Mutex
 	made []*client
-	// doubts is until when a lock may be held by nobody who knows: an acquire had no answer.
+	// doubts is until when a lock may be held by nobody who knows: an acquire, or a release, had
+	// no answer.
 	doubts time.Time
 }
 
-// doubted notes an acquire of which nobody knows whether it was granted.
+// doubted notes a lease of which nobody knows whether it was granted, or given back.
 func (b *bench) doubted(ttl time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -215,14 +216,14 @@ func (b *bench) doubted(ttl time.Duration) {
 	}
 }
 
-// judged returns err, unless the lock was refused while an earlier Acquire without an answer
-// may hold it, because its lease is not over.
+// judged returns err, unless the lock was refused while an earlier Acquire or Release without
+// an answer may have left it held, because its lease is not over.
 func (b *bench) judged(err error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var w *breach
 	if errors.As(err, &w) && w.property == variant.Progress && w.refused && time.Now().Before(b.doubts) {
-		b.run.logf("%s: not judged, since an earlier acquire had no answer, and its lease is not over: %v", b.name, err)
+		b.run.logf("%s: not judged, since an earlier call had no answer, and the lease is not over: %v", b.name, err)
 		return nil
 	}
 	return err
@@ -291,6 +292,18 @@ func (b *bench) sleep(d time.Duration) {
 	case <-t.C:
 	case <-b.ctx.Done():
 	}
+}
+
+// after is closed when the machine and the servers have answered in time for as long.
+func (b *bench) after(d time.Duration) <-chan struct{} {
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		for start := b.run.lasted(); b.run.lasted()-start < d && b.ctx.Err() == nil; {
+			b.sleep(pace)
+		}
+	}()
+	return over
 }
 
 // sleepUntil waits for a moment.
@@ -371,6 +384,7 @@ func (b *bench) givesBack(holder *client, l lockimpl.Lock, after string) error {
 		}
 		b.sleep(pace)
 	}
+	b.doubted(time.Until(holder.until(l))) // it may never have arrived
 	return nil
 }
 

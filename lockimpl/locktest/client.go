@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -84,7 +85,7 @@ func (b *bench) newClient(changes ...change) (*client, error) {
 	for node := range b.run.server.Nodes() {
 		o := b.run.server.Options(node, server.ConnOptions{PoolSize: 4, Timeout: commandTimeout})
 		l := &link{}
-		p, err := wire.Listen(b.ctx, wire.Options{To: o.Addr, Judge: l.judge})
+		p, err := wire.Listen(b.ctx, wire.Options{To: o.Addr, Judge: l.judge, Fired: l.happened})
 		if err != nil {
 			return nil, err
 		}
@@ -334,7 +335,7 @@ func (c *client) takeWithin(name string, ttl, limit time.Duration) (lockimpl.Loc
 		if err == nil {
 			return l, nil
 		}
-		if last == nil || !errors.Is(err, context.DeadlineExceeded) {
+		if last == nil || !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, os.ErrDeadlineExceeded) {
 			last = err
 		}
 		if c.b.run.lasted()-start >= limit || c.b.ctx.Err() != nil {
@@ -362,7 +363,25 @@ type link struct {
 	mu  sync.Mutex
 	n   int // commands since the last plan
 	act func(nth int, cmd wire.Command) wire.Action
-	cut bool
+	// after, unless nil, is called when something was done to a command, before the client can see it.
+	after func()
+	cut   bool
+}
+
+// plan says what is to be done to the commands on this link from now on.
+func (l *link) plan(act func(nth int, cmd wire.Command) wire.Action, after func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.n, l.act, l.after = 0, act, after
+}
+
+func (l *link) happened(wire.Command, wire.Action) {
+	l.mu.Lock()
+	after := l.after
+	l.mu.Unlock()
+	if after != nil {
+		after()
+	}
 }
 
 func (l *link) mark(cut bool) {
@@ -390,9 +409,7 @@ func (l *link) judge(cmd wire.Command) wire.Action {
 // each of its links; nil: nothing.
 func (c *client) plan(act func(nth int, cmd wire.Command) wire.Action) {
 	for _, l := range c.links {
-		l.mu.Lock()
-		l.n, l.act = 0, act
-		l.mu.Unlock()
+		l.plan(act, nil)
 	}
 }
 

@@ -108,10 +108,11 @@ func lostAndStalled(b *bench) error {
 						return broken(variant.Progress, "a free lock was not granted: %v", err)
 					}
 				}
+				granted := errors.New("it did not acquire")
 				s := b.lostThenStalled(c, n, func() {
 					switch act {
 					case "acquire":
-						_, _ = c.acquire(b.ctx, b.name, lockimpl.Options{TTL: b.ttl, RetryEvery: pace})
+						l, granted = c.acquire(b.ctx, b.name, lockimpl.Options{TTL: b.ttl, RetryEvery: pace})
 					case "release":
 						_ = c.release(l)
 					case "extend":
@@ -126,6 +127,9 @@ func lostAndStalled(b *bench) error {
 				s.goOn()
 				if e != nil {
 					return broken(variant.Progress, "after a client had been held up in its %s, nobody could take the lock: %v", act, e)
+				}
+				if granted == nil && time.Until(c.until(l)) > 0 && time.Until(next.until(m)) > 0 {
+					return broken(variant.MutualExclusion, "two clients were granted the lock: one lost the answer to command %d of its acquire, and was held up before the next, while another was granted it", n)
 				}
 				return b.intact(next, m, fmt.Sprintf("after an earlier client's %s, of which the answer to command %d was lost, and the rest was held up", act, n))
 			}})
@@ -155,9 +159,28 @@ func tokensRiseBeside(b *bench) error {
 				return broken(variant.Fencing, "token %d was granted after token %d: to a client held up before command %d of its acquire", l.Fence, m.Fence, n)
 			}
 			return nil
-		}})
+		}}, part{fmt.Sprintf("until the lease is over, before command %d", n), func(b *bench) error { return b.olderGrant(n) }})
 	}
 	return b.together(4, cases)
+}
+
+// olderGrant holds up an acquire until its lease is over and another client holds the lock. If
+// it is granted all the same, too late to be of use, its token must not be newer than that of
+// the one who holds the lock: a resource would refuse that one.
+func (b *bench) olderGrant(n int) error {
+	slow, other := b.practised(), b.client()
+	var l lockimpl.Lock
+	err := errors.New("the call has not returned")
+	s := b.stalled(slow, n, func() { l, err = slow.acquire(b.ctx, b.name, lockimpl.Options{TTL: b.ttl}) })
+	if s == nil {
+		return nil
+	}
+	m, e := other.takeWithin(b.name, long, 3*b.ttl)
+	s.goOn()
+	if e == nil && err == nil && l.Fence > m.Fence {
+		return broken(variant.Fencing, "token %d was granted to a client whose lease was over, held up before command %d of its acquire, and the older token %d to the one that holds the lock", l.Fence, n, m.Fence)
+	}
+	return nil
 }
 
 func stalledAcquire(b *bench) error {

@@ -87,6 +87,9 @@ func (w *moved) promised(l lockimpl.Lock) time.Time {
 	return l.Until
 }
 
+// ofRealTime tells whether the end of a lease is by the real clock.
+func ofRealTime(l lockimpl.Lock) bool { return realtime.Of(l.Until) }
+
 // take is an attempt, and the end of the lease by the moved clock.
 func (w *moved) take(c *client, ttl time.Duration) (l lockimpl.Lock, until time.Time, err error) {
 	w.call(func() { l, err = c.try(w.name, ttl) })

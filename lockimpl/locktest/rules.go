@@ -21,6 +21,8 @@ var (
 	lost    = []variant.Fault{variant.DropReply, variant.LateRequest, variant.Overrun, variant.Crash}
 	stale   = []variant.Fault{variant.LateRequest, variant.Overrun}
 	skew    = []variant.Fault{variant.ClockSkew, variant.Crash}
+	// sameTime is a clock that was set back, or a request that was held up.
+	sameTime = []variant.Fault{variant.ClockSkew, variant.Overrun}
 )
 
 var rules = []rule{
@@ -34,12 +36,16 @@ var rules = []rule{
 	{variant.MutualExclusion, skew, "clients' clocks may differ", nil, clocksDiffer},
 	{variant.MutualExclusion, overrun, "a client held up between two commands of an acquire", reached, stalledAcquire},
 	{variant.MutualExclusion, lost, "answers that are lost", reached, lostAnswers},
+	{variant.MutualExclusion, lost, "time that passes within an acquire or an extend", reached, timePasses},
+	{variant.MutualExclusion, lost, "masters that do not answer", several, someMasters},
+	{variant.MutualExclusion, frozen, "a renewal that is answered late, or fails", tellsRenewals, renewalsSuffer},
 	{variant.OwnerOnlyRelease, lost, "an answer that is lost, and a client held up after it", reached, lostAndStalled},
 	{variant.OwnerOnlyRelease, overrun, "a client held up between two commands of a release or an extend", reached, stalledOwner},
 	{variant.OwnerOnlyRelease, overrun, "a late release or extend leaves the next holder alone", nil, lateCalls},
 	{variant.OwnerOnlyRelease, stale, "a lock given back leaves the next holder alone", nil, staleCalls},
 	{variant.OwnerOnlyRelease, stale, "a late release leaves the client's own next lock alone", distinct, ownNextLock},
 	{variant.OwnerOnlyRelease, overrun, "tokens that resemble each other", draws, similarTokens},
+	{variant.OwnerOnlyRelease, sameTime, "two grants at one time by the clients' clocks", nil, grantsAtOneTime},
 	{variant.OwnerOnlyRelease, frozen, "a holder cut off from the server until another has the lock", reached, frozenHolder},
 	{variant.OwnerOnlyRelease, lost, "a request that arrives late", reached, lateRequests},
 	{variant.Progress, nil, "a released lock can be taken", nil, releasedCanBeTaken},
@@ -308,6 +314,11 @@ func clocksDiffer(b *bench) error {
 				if err != nil {
 					return err
 				}
+				if b.run.able.extends {
+					if m, err := b.extend(holder, l, min(long, b.ttl*10)); err == nil {
+						l = m
+					}
+				}
 				c := b.client(clockAhead(asks))
 				for range 3 {
 					if _, err := c.try(b.name, b.ttl); err == nil && time.Until(holder.until(l)) > 0 {
@@ -518,6 +529,9 @@ func ownNextLock(b *bench) error {
 			if err != nil {
 				return broken(variant.Progress, "nobody could take the lock after the lease had run out: %v", err)
 			}
+			if err := b.staleExtend(c, l); err != nil {
+				return err
+			}
 			_ = c.release(l)
 			return b.intact(c, m, "after a late release of the client's earlier grant")
 		}},
@@ -532,6 +546,9 @@ func ownNextLock(b *bench) error {
 			m, err := c.take(b.name, long, 0)
 			if err != nil {
 				return broken(variant.Progress, "a released lock could not be taken again by the same client: %v", err)
+			}
+			if err := b.staleExtend(c, l); err != nil {
+				return err
 			}
 			_ = c.release(l)
 			return b.intact(c, m, "after a second release of the client's earlier grant")
@@ -562,6 +579,17 @@ func ownNextLock(b *bench) error {
 			return b.intact(c, m, fmt.Sprintf("after second releases of %d earlier grants to the same client", len(old)))
 		}},
 	})
+}
+
+// staleExtend extends a grant that is over, while the same client has another.
+func (b *bench) staleExtend(c *client, l lockimpl.Lock) error {
+	if !b.run.able.extends {
+		return nil
+	}
+	if _, err := c.extend(l, b.ttl); err == nil {
+		return broken(variant.OwnerOnlyRelease, "an extend of the client's earlier grant, which is over, was answered with success while the client held another; want ErrLost")
+	}
+	return nil
 }
 
 // similarTokens are pairs of tokens that a careless comparison takes for the same.
@@ -716,7 +744,7 @@ func waiterGetsIt(b *bench) error {
 			if err := b.givesBack(waiter, a.m, "after a wait"); err != nil {
 				return err
 			}
-		case <-time.After(limit):
+		case <-b.after(limit):
 			return broken(variant.Progress, "a waiter had not got the lock %v after its release (round %d): %v", limit, i+1, errStillHeld)
 		}
 	}
@@ -753,7 +781,26 @@ func deadUnderTries(b *bench) error {
 		{"for a long lease", under(b.ttl, lockimpl.Options{TTL: long})},
 		{"for a short lease", under(b.ttl*2, lockimpl.Options{TTL: b.ttl})},
 		{"with a wait", under(b.ttl, lockimpl.Options{TTL: long, Wait: 20 * time.Millisecond, RetryEvery: pace})},
+		{"with one long wait", waitsOut},
 	})
+}
+
+// waitsOut waits in one call for longer than the lease of a dead holder lasts, of whose end
+// nobody tells.
+func waitsOut(b *bench) error {
+	const more = 5 * time.Second // after the end of the lease
+	holder, l, err := b.abandoned(b.ttl)
+	if err != nil || !b.run.able.waits {
+		return err
+	}
+	c := b.client()
+	left := max(time.Until(holder.until(l)), 0)
+	start := b.run.lasted()
+	_, err = c.acquire(b.ctx, b.name, lockimpl.Options{TTL: b.ttl, Wait: left + more, RetryEvery: pace})
+	if over := b.run.lasted() - start - left; errors.Is(err, lockimpl.ErrHeld) && over > more/4 {
+		return broken(variant.Progress, "a client that had waited for %v was refused, though nobody had held the lock for %v: the lease of the last holder, which had died, was over", (left + more).Round(time.Millisecond), over.Round(time.Millisecond))
+	}
+	return nil
 }
 
 // renewalEnds: what keeps a lease alive must end with the release, and not go on for
@@ -899,7 +946,7 @@ func cancelledWait(b *bench) error {
 					if e == nil {
 						_ = waiter.release(m)
 					}
-				case <-time.After(patience):
+				case <-b.after(patience):
 					return broken(variant.Progress, "a wait had not returned %v after its context was cancelled", patience)
 				}
 				_ = err

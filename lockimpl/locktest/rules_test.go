@@ -28,6 +28,13 @@ func TestRules(t *testing.T) {
 		dying  = "waiters that die"
 		far    = "long leases"
 		old    = "tokens of a lock that is old"
+		passes = "time that passes within an acquire or an extend"
+		some   = "masters that do not answer"
+		suffer = "a renewal that is answered late, or fails"
+		atOnce = "two grants at one time by the clients' clocks"
+		clocks = "clients' clocks may differ"
+		beside = "tokens rise though a client is held up in its acquire"
+		dead   = "a dead holder's lease can be taken while others keep asking"
 		none   = variant.Property("")
 	)
 	var all sync.WaitGroup
@@ -78,6 +85,29 @@ func TestRules(t *testing.T) {
 		{far, "bsm/redislock", none},
 		{far, "redsync", none},
 		{far, "rueidislock", none},
+		{passes, "lost-answer-counts-anew", variant.MutualExclusion},
+		{passes, "masters-grant-late", variant.MutualExclusion},
+		{passes, "masters-retry-keeps-token", variant.MutualExclusion},
+		{passes, "sound-masters", none},
+		{passes, "sound-answer-lost", none},
+		{passes, "sound-masters-leftover", none},
+		{passes, "redsync", none},
+		{some, "masters-extend-one", variant.MutualExclusion},
+		{some, "sound-masters", none},
+		{suffer, "renewal-from-answer", variant.MutualExclusion},
+		{suffer, "renewal-error-is-success", variant.MutualExclusion},
+		{suffer, "sound-renewing", none},
+		{atOnce, "token-milliseconds", variant.OwnerOnlyRelease},
+		{atOnce, "sound-set-nx", none},
+		{atOnce, "sound-extend-retakes", none},
+		{clocks, "extend-until-client-time", variant.MutualExclusion},
+		{clocks, "sound-extend-retakes", none},
+		{beside, "fence-drawn-after", variant.Fencing},
+		{beside, "sound-fence", none},
+		{own, "extend-newest-token", variant.OwnerOnlyRelease},
+		{own, "sound-extend-retakes", none},
+		{dead, "waits-for-message-only", variant.Progress},
+		{dead, "sound-line", none},
 		{old, "fence-of-16-bits", variant.Fencing},
 		{old, "fence-by-client-clock", none},
 		{old, "sound-fence", none},
@@ -105,7 +135,11 @@ func TestRules(t *testing.T) {
 func trial(t *testing.T, name string) (r *run, end func()) {
 	t.Helper()
 	ctx, enough := context.WithCancel(t.Context())
-	r = &run{lock: entry(t, name), server: Process("single")(t), seed: 1, began: time.Now(), enough: enough, logf: func(string, ...any) {}}
+	topology := "single"
+	if entry(t, name).Needs.Masters > 1 {
+		topology = "masters:3"
+	}
+	r = &run{lock: entry(t, name), server: Process(topology)(t), seed: 1, began: time.Now(), enough: enough, logf: func(string, ...any) {}}
 	go r.beat(ctx)
 	if err := r.probe(ctx, mark.New()+"probe"); err != nil {
 		t.Fatal(err)

@@ -224,16 +224,51 @@ func consumerDies(ctx context.Context, b bench) error {
 				return broken(variant.NoDuplicateDelivery, "a consumer died in a pop of 1, and %q was delivered %d times after that", id, times)
 			}
 		}
-		return c.usable(ctx, "after the death of a consumer in its pop")
+		return c.usable(ctx, "after the death of a consumer in its pop", ids...)
 	})
 }
 
-// usable enqueues and pops one task.
-func (c *client) usable(ctx context.Context, after string) error {
-	if _, err := c.Enqueue(ctx, c.name, "afterwards"); err != nil {
-		return broken(variant.NoLostTask, "%s, enqueue answered %q", after, err)
+// usable enqueues and pops a new task, and tasks with ids that were used before.
+func (c *client) usable(ctx context.Context, after string, ids ...string) error {
+	ids = append(ids, "afterwards")
+	if _, err := c.Enqueue(ctx, c.name, ids...); err != nil {
+		return broken(variant.NoLostTask, "%s, enqueue of %q answered %q", after, ids, err)
 	}
-	return c.getsAll(ctx, after, "afterwards")
+	return c.getsAll(ctx, after+", and enqueued again", ids...)
+}
+
+// lostRequest: a pop of several tasks of which a command was never executed. Whatever else it
+// had taken by then must come.
+func lostRequest(ctx context.Context, b bench) error {
+	return b.each(ctx, []interrupt.Action{interrupt.LoseRequest}, func(ctx context.Context, b bench, n int, a interrupt.Action) error {
+		c, line := b.interrupted(ctx)
+		ids := []string{"a", "b", "c", "d"}
+		if _, err := c.Enqueue(ctx, b.Queue, ids...); err != nil {
+			return broken(theInterface, "enqueue answered %q", err)
+		}
+		line.Strike(n, a)
+		first, err := c.Pop(ctx, b.Queue, len(ids))
+		line.Plan(nil)
+		if err := c.done(ctx, first...); err != nil {
+			return err
+		}
+		if err == nil {
+			return nil
+		}
+		got, e := b.other().settled(ctx)
+		if e != nil {
+			return e
+		}
+		for _, t := range first {
+			got[t.ID]++
+		}
+		for _, id := range ids {
+			if got[id] == 0 {
+				return broken(variant.NoLostTask, "a pop of %d, of which a command was not executed, answered %q, and %q was never delivered, but %v (deliveries by id)", len(ids), err, id, got)
+			}
+		}
+		return nil
+	})
 }
 
 // ackerDies: an ack counts or does not.

@@ -14,10 +14,21 @@ import (
 )
 
 // strangeIDs are ids that careless code cuts, splits, quotes, matches, or reads as numbers.
-var strangeIDs = []string{
+var strangeIDs = append(separated(), []string{
 	"1", "01", "1.0", "1e0", "-1", "0x1", "12345678901234567890", "9007199254740993", "9007199254740992", "nan", "inf", "nil", "null", "true",
 	"a:b", "a:b:c", ":", "a,b", "a|b", "a/b", "a b", " a", "a ", "a\tb", "a\nb", "a\r\nb", "a\x00b", "\x00", "\x1f", "a\x01b",
 	`a"b`, `"a"`, `a\b`, `a\nb`, "'a'", "{a}", "[1]", `{"id":"a"}`, "a*", "a?", "*", "%s", "%d", "$1", "a=b", "a&b", "<a>", "é", "日本", "A", "a", strings.Repeat("x", 5000),
+}...)
+
+// separated are ids with each sign that somebody might put between an id and something else.
+func separated() (ids []string) {
+	for sign := byte(1); sign < 0x80; sign++ {
+		letter := sign|0x20 >= 'a' && sign|0x20 <= 'z' || sign >= '0' && sign <= '9'
+		if !letter {
+			ids = append(ids, "x"+string(sign)+"y", "x"+strings.Repeat(string(sign), 2)+"1")
+		}
+	}
+	return ids
 }
 
 func idsAreOpaque(ctx context.Context, b bench) error {

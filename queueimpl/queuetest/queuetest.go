@@ -154,12 +154,19 @@ func keeps(v queueimpl.Variant, p variant.Property) bool {
 
 // can tells whether the queue has a capability.
 func can[T any](v queueimpl.Variant) bool {
-	_, ok := v.New(variant.Env{}, queueimpl.Options{}).(T)
+	_, ok := v.Sample().(T)
 	return ok
 }
 
 func both(a, b func(queueimpl.Variant) bool) func(queueimpl.Variant) bool {
 	return func(v queueimpl.Variant) bool { return a(v) && b(v) }
+}
+
+// overwrites tells the queues that follow Options.Overwrite. A queue may always ignore a
+// repeated id, and says so.
+func overwrites(v queueimpl.Variant) bool {
+	d, ok := v.Sample(overwriting).(queueimpl.Deduper)
+	return ok && d.Repeats() == queueimpl.Overwritten
 }
 
 func lends(v queueimpl.Variant) bool  { return v.AtLeastOnce && can[queueimpl.Acker](v) }
@@ -190,7 +197,7 @@ var rules = []rule{
 	{"long claims", variant.NoLostTask, nil, lends, longClaims, false},
 	{"a task that nobody finishes comes back every time", variant.NoLostTask, nil, lends, manyDeliveries, false},
 	{"a repeated id is ignored", variant.OneEntryPerID, nil, can[queueimpl.Deduper], repeatIgnored, false},
-	{"a repeated id overwrites, as an option", variant.OneEntryPerID, nil, both(can[queueimpl.Deduper], can[queueimpl.Delayer]), repeatOverwrites, false},
+	{"a repeated id overwrites, as an option", variant.OneEntryPerID, nil, both(overwrites, can[queueimpl.Delayer]), repeatOverwrites, false},
 	{"an id can be enqueued again when it is done", "", nil, nil, againWhenDone, false},
 	{"the state adds up", "", nil, nil, stateAddsUp, false},
 	{"dequeue needs the very score", "", nil, both(can[queueimpl.Dequeuer], can[queueimpl.Deduper]), dequeueNeedsScore, false},
@@ -200,7 +207,7 @@ var rules = []rule{
 	{"a claimed task is hidden, then comes back", variant.NoLostTask, nil, lends, claimHides, false},
 	{"an ack counts until another has the task", variant.NoLostTask, nil, lends, lateAck, false},
 	{"an acked task never comes back", "", nil, lends, ackedStaysAway, false},
-	{"overwriting ends a claim", "", nil, both(lends, can[queueimpl.Deduper]), overwritingEndsClaim, false},
+	{"overwriting ends a claim", "", nil, both(lends, overwrites), overwritingEndsClaim, false},
 	{"a claim can be extended", "", nil, both(lends, can[queueimpl.Extender]), extended, false},
 	{"reclaim returns what has run out", "", nil, both(lends, can[queueimpl.Reclaimer]), reclaimReturns, false},
 	{"after its attempts a task is a dead letter", variant.NoLostTask, nil, both(lends, can[queueimpl.DeadLetters]), deadLetter, false},
@@ -229,6 +236,7 @@ var rules = []rule{
 	{"a consumer that dies in an ack", variant.NoLostTask, crash, lends, ackerDies, false},
 	{"a client that dies as it ends claims", variant.NoLostTask, crash, lends, reclaimerDies, false},
 	{"answers that are lost", variant.NoLostTask, nil, unlocked, lostAnswers, false},
+	{"a pop of which a request is lost", variant.NoLostTask, nil, unlocked, lostRequest, false},
 	{"a consumer held up between two commands", variant.NoLostTask, nil, both(unlocked, once), stalledPop, false},
 	{"a producer held up between two commands", variant.OneEntryPerID, nil, both(unlocked, can[queueimpl.Deduper]), stalledEnqueue, false},
 	{"an ack held up between two commands", variant.NoLostTask, nil, lends, stalledAck, false},

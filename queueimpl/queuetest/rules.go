@@ -242,9 +242,6 @@ func repeatIgnored(ctx context.Context, b bench) error {
 func repeatOverwrites(ctx context.Context, b bench) error {
 	const of = variant.OneEntryPerID
 	c := b.client(overwriting)
-	if r := c.Queue.(queueimpl.Deduper).Repeats(); r != queueimpl.Overwritten {
-		return broken(theInterface, "with Overwrite a repeated id is %s", r)
-	}
 	if _, err := c.enqueue(ctx, of, "a"); err != nil {
 		return err
 	}
@@ -453,8 +450,8 @@ func claimHides(ctx context.Context, b bench) error {
 	if err := early(other, t, theInterface); err != nil {
 		return err
 	}
-	if (again.Attempt != 2 && again.Attempt != 0) || again.Score != t.Score || again.Receipt == t.Receipt {
-		return broken(theInterface, "after %+v it was delivered as %+v; want attempt 2, the same score and another receipt", t, again)
+	if (again.Attempt != 2 && again.Attempt != 0) || again.Score != t.Score {
+		return broken(theInterface, "after %+v it was delivered as %+v; want attempt 2 and the same score", t, again)
 	}
 	return nil
 }

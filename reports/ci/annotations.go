@@ -36,7 +36,7 @@ func Annotations(w io.Writer, g reports.Gate, file string) error {
 		annotate(1, 1, "missing in the plan", m)
 	}
 	if g.Failed != "" {
-		annotate(1, 1, "the surroundings failed", g.Failed)
+		annotate(1, 1, "environment error", g.Failed)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -219,7 +219,7 @@ func gateSuite(g reports.Gate) (s junitSuite) {
 		s.Cases = append(s.Cases, junitCase{Name: "ran to its end", Classname: "oversell.gate", Error: undecidedCase("the gate was stopped before its end")})
 	}
 	if g.Failed != "" {
-		s.Cases = append(s.Cases, junitCase{Name: "surroundings", Classname: "oversell.gate", Error: &junitReason{Type: reports.Failed, Message: g.Failed, Text: g.Failed}})
+		s.Cases = append(s.Cases, junitCase{Name: "environment", Classname: "oversell.gate", Error: &junitReason{Type: reports.Failed, Message: g.Failed, Text: g.Failed}})
 	}
 	return s
 }

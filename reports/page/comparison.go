@@ -10,6 +10,7 @@ import (
 
 	"oversell/history"
 	"oversell/reports"
+	"oversell/reports/page/chart"
 )
 
 // comparison is one as its page tells it.
@@ -295,7 +296,7 @@ func (c comparison) ratios(cells []reports.ComparisonCell) (bars []ratioBar) {
 			widest = max(widest, 1.25*x.Estimate.Ratio)
 		}
 	}
-	share := func(v float64) string { return percent(100 * min(v/widest, 1)) }
+	share := func(v float64) string { return chart.Percent(100 * min(v/widest, 1)) }
 	for _, x := range cells {
 		if x.Estimate == nil {
 			continue

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"oversell/reports"
+	"oversell/reports/page/chart"
 )
 
 // diagram is a schedule drawn: a lifeline per client and per node, time running
@@ -24,18 +25,13 @@ type diagram struct {
 	Style template.CSS
 
 	// Under are below the lifelines, Over on them.
-	Under, Over []rect
+	Under, Over []chart.Rect
 
 	Lines  []segment
 	Arrows []arrow
-	Pills  []pill
+	Pills  []chart.Pill
 	Texts  []label
 	Rows   []row
-}
-
-type rect struct {
-	X, Y, W, H int
-	Class      string
 }
 
 type segment struct {
@@ -47,13 +43,6 @@ type segment struct {
 type arrow struct {
 	segment
 	Head string
-}
-
-// pill is a word in a box; the box is centred at X, Y.
-type pill struct {
-	rect
-	TextX, TextY int
-	Text         string
 }
 
 type label struct {
@@ -257,7 +246,7 @@ func (d *drawing) head(x int, name, class string, room int) {
 		w = min(w, max(room-4, 24))
 	}
 	name = reports.Cut(name, max(1, int(float64(w-8)/d.char)))
-	d.Pills = append(d.Pills, pill{rect{x - w/2, headTop, w, headHeight, "head " + class}, x, headTop + 17, name})
+	d.Pills = append(d.Pills, chart.Pill{Rect: chart.Rect{X: x - w/2, Y: headTop, W: w, H: headHeight, Class: "head " + class}, TextX: x, TextY: headTop + 17, Text: name})
 }
 
 func clientClass(i int) string { return fmt.Sprint("c", i%4) }
@@ -297,11 +286,11 @@ func (d *drawing) sections() {
 		d.overlap(o)
 	}
 	for _, b := range d.bars {
-		d.Over = append(d.Over, rect{d.clientX(b.client) - barHalf, b.from, 2 * barHalf, b.to - b.from, "bar " + clientClass(b.client)})
+		d.Over = append(d.Over, chart.Rect{X: d.clientX(b.client) - barHalf, Y: b.from, W: 2 * barHalf, H: b.to - b.from, Class: "bar " + clientClass(b.client)})
 	}
 	for _, o := range overlaps(d.bars) {
 		for _, client := range o.clients {
-			d.Over = append(d.Over, rect{d.clientX(client) - barHalf, o.from, 2 * barHalf, o.to - o.from, "hatch"})
+			d.Over = append(d.Over, chart.Rect{X: d.clientX(client) - barHalf, Y: o.from, W: 2 * barHalf, H: o.to - o.from, Class: "hatch"})
 		}
 	}
 }
@@ -339,7 +328,7 @@ func overlaps(bars []bar) (out []shared) {
 // below the last step, or else between two steps, where there is room.
 func (d *drawing) overlap(o shared) {
 	left, right := d.clientX(o.clients[0]), d.clientX(o.clients[len(o.clients)-1])
-	d.Under = append(d.Under, rect{left, o.from, right - left, o.to - o.from, "between"})
+	d.Under = append(d.Under, chart.Rect{X: left, Y: o.from, W: right - left, H: o.to - o.from, Class: "between"})
 	y := d.tops[len(d.tops)-1] + tail/2
 	if o.to < y {
 		y = (o.from + o.to) / 2
@@ -361,7 +350,7 @@ func (d *drawing) overlap(o shared) {
 func (d *drawing) pill(x, y int, text, class string) {
 	w := d.markWidth(text)
 	x = min(x, d.width-w/2-2)
-	d.Pills = append(d.Pills, pill{rect{x - w/2, y - 9, w, 18, class}, x, y + 4, text})
+	d.Pills = append(d.Pills, chart.Pill{Rect: chart.Rect{X: x - w/2, Y: y - 9, W: w, H: 18, Class: class}, TextX: x, TextY: y + 4, Text: text})
 }
 
 // step draws one step.
@@ -372,8 +361,8 @@ func (d *drawing) step(i int) {
 	d.Rows = append(d.Rows, row{Top: y, Height: height, Up: i > 2 && i >= len(d.c.Steps)/2, Entry: d.c.entry(i, d.masters)})
 	if last {
 		d.tinted = y
-		d.Under = append(d.Under, rect{0, y + 2, d.width, height - 2, "breaks"})
-		d.Under = append(d.Under, rect{0, y + 2, 4, height - 2, "edge"})
+		d.Under = append(d.Under, chart.Rect{X: 0, Y: y + 2, W: d.width, H: height - 2, Class: "breaks"})
+		d.Under = append(d.Under, chart.Rect{X: 0, Y: y + 2, W: 4, H: height - 2, Class: "edge"})
 	}
 	d.margin(i, y)
 	d.contents(i, y)
@@ -455,7 +444,7 @@ func (d *drawing) band(s reports.Step, y int) {
 	}
 	left, right := d.bandEdges()
 	lines := d.bandLines(s)
-	d.Under = append(d.Under, rect{left, y + 5, right - left, 28 + 15*(len(lines)-1), class})
+	d.Under = append(d.Under, chart.Rect{X: left, Y: y + 5, W: right - left, H: 28 + 15*(len(lines)-1), Class: class})
 	for i, line := range lines {
 		d.text((left+right)/2, y+24+15*i, "middle", class, line)
 	}
@@ -470,7 +459,7 @@ func (d *drawing) alone(s reports.Step, y int) {
 		d.text(x+18, y+23, "", "note dead", text)
 		return
 	}
-	d.Over = append(d.Over, rect{x - 4, y + 10, 8, 8, "dot " + clientClass(s.Client)})
+	d.Over = append(d.Over, chart.Rect{X: x - 4, Y: y + 10, W: 8, H: 8, Class: "dot " + clientClass(s.Client)})
 	end := d.words(x+14, y+line1, "note", text, s.Marks)
 	d.marks(s, end, y+line1-4)
 }

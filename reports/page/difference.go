@@ -9,6 +9,7 @@ import (
 
 	"oversell/history"
 	"oversell/reports"
+	"oversell/reports/page/chart"
 )
 
 // DifferenceInput is the content of a page that compares two runs.
@@ -51,7 +52,7 @@ type differencePage struct {
 	Properties            []propertyPairRow
 	Measures              []measureRow
 	Method                string
-	Charts                []chart
+	Charts                []chart.Chart
 }
 
 // differentRun is one of the two runs in the table.
@@ -149,9 +150,9 @@ func measureRowOf(m reports.Measure) measureRow {
 		return row
 	}
 	row.Ratio, row.SpreadR = reports.Figures3(m.Ratio.Value), reports.Figures3(m.Ratio.Low)+" to "+reports.Figures3(m.Ratio.High)
-	x := scale{0.25, 4, true}
-	from, to := 100*x.at(m.Ratio.Low), 100*x.at(m.Ratio.High)
-	row.From, row.Long, row.At = percent(from), percent(max(to-from, 0.5)), percent(100*x.at(m.Ratio.Value))
+	x := chart.Scale{Low: 0.25, High: 4, Log: true}
+	from, to := 100*x.At(m.Ratio.Low), 100*x.At(m.Ratio.High)
+	row.From, row.Long, row.At = chart.Percent(from), chart.Percent(max(to-from, 0.5)), chart.Percent(100*x.At(m.Ratio.Value))
 	row.Says = "no change beyond the interval"
 	if m.Moved() {
 		row.Class, row.Says = "moved", "less than A"
@@ -163,7 +164,7 @@ func measureRowOf(m reports.Measure) measureRow {
 }
 
 // charts are those of both runs, drawn together from the start of each.
-func (in DifferenceInput) charts() (all []chart) {
+func (in DifferenceInput) charts() (all []chart.Chart) {
 	d := &in.Difference
 	if d.A.Scenario != d.B.Scenario {
 		return nil
@@ -173,24 +174,24 @@ func (in DifferenceInput) charts() (all []chart) {
 	if end <= 0 {
 		return nil
 	}
-	x, when := scale{0, float64(end), false}, func(v float64) string { return moment(time.Duration(v)) }
-	both := func(of func(*series) []point) (lines []line) {
+	x, when := chart.Linear(0, float64(end)), func(v float64) string { return moment(time.Duration(v)) }
+	both := func(of func(*series) []chart.Point) (lines []chart.Line) {
 		for i := range over {
-			lines = append(lines, line{name: letters[i], class: seriesClass(i), points: of(&over[i])})
+			lines = append(lines, chart.Line{Name: letters[i], Class: seriesClass(i), Points: of(&over[i])})
 		}
 		return lines
 	}
-	add := func(title, unit string, lines []line, y scale, format func(float64) string) {
-		c := newChart(title, unit, lines, x, y, when, format)
+	add := func(title, unit string, lines []chart.Line, y chart.Scale, format func(float64) string) {
+		c := chart.New(title, unit, lines, x, y, when, format)
 		c.Label = fmt.Sprintf("%s of A and of B over time: %s and %s at the most", title, format(highest(lines[:1])), format(highest(lines[1:])))
-		c.XTicks, c.XName = timeTicks(0, end), "time"
+		c.XTicks, c.XName = chart.TimeTicks(0, end), "time"
 		all = append(all, c)
 	}
-	rate := both(func(s *series) []point { return s.rate })
-	add(d.A.UsefulWork(), "a second", rate, fromZero(highest(rate)), amount)
+	rate := both(func(s *series) []chart.Point { return s.rate })
+	add(d.A.UsefulWork(), "a second", rate, chart.FromZero(highest(rate)), amount)
 	if over[0].timedKind == over[1].timedKind {
-		median := both(func(s *series) []point { return s.p50 })
-		add("Median of "+d.A.MainKind(), "ms", median, logScale(ys(median)), millisAxis)
+		median := both(func(s *series) []chart.Point { return s.p50 })
+		add("Median of "+d.A.MainKind(), "ms", median, chart.LogScale(chart.Ys(median)), millisAxis)
 	}
 	var curves []percentileCurve
 	for i, r := range []*reports.Run{&d.A, &d.B} {

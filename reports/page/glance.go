@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"oversell/reports"
+	"oversell/reports/page/chart"
 )
 
 // glance are several runs drawn side by side, the fastest first: how fast each was, how
@@ -47,8 +48,8 @@ func glanceOf(rows []overviewRow, runs []OverviewRun) *glance {
 		}
 		g.Sales = g.Sales || o.Run.Sold != nil
 	}
-	y := logScale(latencies)
-	g.Scale = fmt.Sprintf("from %s to %s ms, logarithmic", millisAxis(y.low), millisAxis(y.high))
+	y := chart.LogScale(latencies)
+	g.Scale = fmt.Sprintf("from %s to %s ms, logarithmic", millisAxis(y.Low), millisAxis(y.High))
 	g.Latency = of.heading()
 	order := make([]int, len(runs))
 	for i := range order {
@@ -116,12 +117,12 @@ func (c compared) of(r *reports.Run) string {
 	return r.MainKind()
 }
 
-func glanceRowOf(row *overviewRow, r *reports.Run, fastest float64, y scale, of compared) glanceRow {
-	g := glanceRow{Link: row.ID, Name: row.Title, Class: row.Class, Icon: row.Icon, Rate: row.Rate, RateW: percent(100 * r.Throughput / max(fastest, 1))}
+func glanceRowOf(row *overviewRow, r *reports.Run, fastest float64, y chart.Scale, of compared) glanceRow {
+	g := glanceRow{Link: row.ID, Name: row.Title, Class: row.Class, Icon: row.Icon, Rate: row.Rate, RateW: chart.Percent(100 * r.Throughput / max(fastest, 1))}
 	g.Label = fmt.Sprintf("%s: %s, %s operations a second", row.Title, row.Verdict, row.Rate)
 	if l := of.latency(r); l != nil {
-		from, to := 100*y.at(max(l.Call.P50, 0.001)), 100*y.at(max(l.Call.P999, 0.001))
-		g.From, g.Long, g.Middle = percent(from), percent(max(to-from, 0.5)), percent(100*y.at(max(l.Call.P99, 0.001)))
+		from, to := 100*y.At(max(l.Call.P50, 0.001)), 100*y.At(max(l.Call.P999, 0.001))
+		g.From, g.Long, g.Middle = chart.Percent(from), chart.Percent(max(to-from, 0.5)), chart.Percent(100*y.At(max(l.Call.P99, 0.001)))
 		g.Latency = l.Summary()
 		g.Label += fmt.Sprintf("; p50 / p99 / p99.9 of %s %s ms", of.of(r), g.Latency)
 		if of == (compared{}) {
@@ -132,7 +133,7 @@ func glanceRowOf(row *overviewRow, r *reports.Run, fastest float64, y scale, of 
 		return g
 	}
 	share := stockAt * float64(*r.Sold) / float64(*r.Stock)
-	g.Stock, g.Sold, g.Over = percent(stockAt), percent(min(share, stockAt)), percent(max(0, min(share, 100)-stockAt))
+	g.Stock, g.Sold, g.Over = chart.Percent(stockAt), chart.Percent(min(share, stockAt)), chart.Percent(max(0, min(share, 100)-stockAt))
 	g.SoldText = reports.Thousands(*r.Sold)
 	if over := *r.Sold - *r.Stock; over > 0 {
 		g.SoldText += fmt.Sprintf(", %s too many", reports.Thousands(over))

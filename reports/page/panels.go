@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"oversell/reports"
+	"oversell/reports/page/chart"
 )
 
 // panels are small multiples: a small picture for each contender, all on the same scales, with
@@ -16,7 +17,7 @@ import (
 type panels struct {
 	// ID names the curves of all, which are written once.
 	ID, Title, Unit, Foot string
-	Behind                []plotted
+	Behind                []chart.Plotted
 	Panels                []panel
 	Height, Base, Bottom  int
 }
@@ -24,9 +25,9 @@ type panels struct {
 // panel is the picture of one contender.
 type panel struct {
 	Name, Class, Icon, Text, Label string
-	Own                            []curve
+	Own                            []chart.Curve
 	Behind                         string // the ID of the curves of all
-	XTicks, YTicks                 []tick
+	XTicks, YTicks                 []chart.Tick
 	Height, Base, Bottom           int
 }
 
@@ -36,29 +37,29 @@ const panelHeight = 96
 // pictured is a contender with its curves, the first of which stands behind the others' too.
 type pictured struct {
 	name, outcome, text string
-	lines               []line
+	lines               []chart.Line
 }
 
 // newPanels draws contenders on common scales.
-func newPanels(p panels, all []pictured, x, y scale, xticks []tick, format func(float64) string) panels {
-	ticks := ticksOf(y)
+func newPanels(p panels, all []pictured, x, y chart.Scale, xticks []chart.Tick, format func(float64) string) panels {
+	ticks := chart.Ticks(y)
 	if len(ticks) > 4 { // every second one has room
 		ticks = slices.DeleteFunc(ticks, func(v float64) bool { return slices.Index(ticks, v)%2 == len(ticks)%2 })
 	}
-	var yticks []tick
+	var yticks []chart.Tick
 	for _, v := range ticks {
-		at := int(math.Round((1 - y.at(v)) * panelHeight))
-		yticks = append(yticks, tick{At: strconv.Itoa(at), Text: format(v), TextY: at + 4})
+		at := int(math.Round((1 - y.At(v)) * panelHeight))
+		yticks = append(yticks, chart.Tick{At: strconv.Itoa(at), Text: format(v), TextY: at + 4})
 	}
 	for _, d := range all {
-		p.Behind = append(p.Behind, d.lines[0].path(x, y))
+		p.Behind = append(p.Behind, d.lines[0].Path(x, y))
 	}
 	for _, d := range all {
 		look := outcomeLooks[d.outcome]
 		n := panel{Name: d.name, Class: look.class, Icon: look.icon, Text: d.text, Behind: p.ID, XTicks: xticks, YTicks: yticks,
 			Label: d.name + ", " + p.Title + ": " + d.text, Height: panelHeight + 20, Base: panelHeight, Bottom: panelHeight + 15}
 		for _, l := range d.lines {
-			n.Own = append(n.Own, curve{l.class, l.path(x, y), l.name})
+			n.Own = append(n.Own, chart.Curve{Class: l.Class, Path: l.Path(x, y), Name: l.Name})
 		}
 		p.Panels = append(p.Panels, n)
 	}
@@ -70,7 +71,7 @@ func newPanels(p panels, all []pictured, x, y scale, xticks []tick, format func(
 func (c comparison) latencies(configuration int, cells []reports.ComparisonCell) []panels {
 	var all []pictured
 	nines := 1.0
-	curve := func(name, class string, points []reports.Quantile) line {
+	curve := func(name, class string, points []reports.Quantile) chart.Line {
 		l, most := percentileLine(name, class, points)
 		nines = max(nines, most)
 		return l
@@ -92,16 +93,16 @@ func (c comparison) latencies(configuration int, cells []reports.ComparisonCell)
 	}
 	var values []float64
 	for _, d := range all {
-		values = append(values, ys(d.lines)...)
+		values = append(values, chart.Ys(d.lines)...)
 	}
-	x := scale{0, nines, false}
-	var xticks []tick
+	x := chart.Linear(0, nines)
+	var xticks []chart.Tick
 	for i := 0; float64(i) <= nines; i++ {
-		xticks = append(xticks, tick{At: percent(100 * float64(i) / nines), Text: quantileName(float64(i)), Anchor: anchored(float64(i) / nines), Minor: i%2 == 0 && i > 0})
+		xticks = append(xticks, chart.Tick{At: chart.Percent(100 * float64(i) / nines), Text: quantileName(float64(i)), Anchor: anchored(float64(i) / nines), Minor: i%2 == 0 && i > 0})
 	}
 	p := panels{ID: "latency" + strconv.Itoa(configuration), Title: "Latency", Unit: "ms, by the share of requests that were faster",
 		Foot: "dashed: one client alone; faint: all others"}
-	return []panels{newPanels(p, all, x, logScale(values), xticks, millisAxis)}
+	return []panels{newPanels(p, all, x, chart.LogScale(values), xticks, millisAxis)}
 }
 
 // anchored is how a label stands that is at this share of the width.
@@ -170,11 +171,11 @@ type sweptSection struct {
 
 // swept draws throughput and latency of a sweep.
 func (c comparison) swept(i int, s sweep) sweptSection {
-	x := scale{s.clients[0], s.clients[len(s.clients)-1], s.clients[len(s.clients)-1] >= 8*s.clients[0]}
-	var xticks []tick
+	x := chart.Scale{Low: s.clients[0], High: s.clients[len(s.clients)-1], Log: s.clients[len(s.clients)-1] >= 8*s.clients[0]}
+	var xticks []chart.Tick
 	for i, n := range s.clients {
-		share := x.at(n)
-		xticks = append(xticks, tick{At: percent(100 * share), Text: reports.Thousands(int64(n)), Anchor: anchored(share), Minor: i > 0 && i < len(s.clients)-1 && len(s.clients) > 4})
+		share := x.At(n)
+		xticks = append(xticks, chart.Tick{At: chart.Percent(100 * share), Text: reports.Thousands(int64(n)), Anchor: anchored(share), Minor: i > 0 && i < len(s.clients)-1 && len(s.clients) > 4})
 	}
 	rate := func(x reports.ComparisonCell) float64 { return x.Throughput.Median }
 	rates := c.against(s, []figure{{"", "", rate}}, func(v float64) string { return reports.Thousands(int64(math.Round(v))) + "/s" })
@@ -185,18 +186,18 @@ func (c comparison) swept(i int, s sweep) sweptSection {
 	id := strconv.Itoa(i)
 	of := func(all []pictured) (values []float64) {
 		for _, d := range all {
-			values = append(values, ys(d.lines)...)
+			values = append(values, chart.Ys(d.lines)...)
 		}
 		return values
 	}
 	out := sweptSection{Name: s.name}
 	if rates != nil {
 		out.Panels = append(out.Panels, newPanels(panels{ID: "rates" + id, Title: "Throughput", Unit: c.Work + " a second, by the number of clients", Foot: "faint: all others"},
-			rates, x, logScale(of(rates)), xticks, func(v float64) string { return amount(v) }))
+			rates, x, chart.LogScale(of(rates)), xticks, func(v float64) string { return amount(v) }))
 	}
 	if waits != nil {
 		out.Panels = append(out.Panels, newPanels(panels{ID: "waits" + id, Title: "Latency", Unit: "ms, by the number of clients", Foot: "p99; dashed: p50; faint: p99 of all others"},
-			waits, x, logScale(of(waits)), xticks, millisAxis))
+			waits, x, chart.LogScale(of(waits)), xticks, millisAxis))
 	}
 	return out
 }
@@ -213,7 +214,7 @@ func (c comparison) against(s sweep, measures []figure, words func(float64) stri
 	for _, i := range c.bestFirst() {
 		d := pictured{name: c.Contenders[i].String(), outcome: reports.NoViolation}
 		for _, m := range measures {
-			d.lines = append(d.lines, line{name: m.name, class: m.class})
+			d.lines = append(d.lines, chart.Line{Name: m.name, Class: m.class})
 		}
 		any := false
 		for n, configuration := range s.indexes {
@@ -223,7 +224,7 @@ func (c comparison) against(s sweep, measures []figure, words func(float64) stri
 				if ran && x.Request != nil && m.of(x) > 0 {
 					v, any = m.of(x), true
 				}
-				d.lines[k].points = append(d.lines[k].points, point{s.clients[n], v})
+				d.lines[k].Points = append(d.lines[k].Points, chart.Point{X: s.clients[n], Y: v})
 			}
 			if ran && x.Outcome != reports.NoViolation && d.outcome != reports.Broke {
 				d.outcome = x.Outcome
@@ -234,7 +235,7 @@ func (c comparison) against(s sweep, measures []figure, words func(float64) stri
 		}
 		var told []string
 		for _, n := range []int{0, len(s.clients) - 1} {
-			if p := d.lines[0].points[n]; !math.IsNaN(p.Y) {
+			if p := d.lines[0].Points[n]; !math.IsNaN(p.Y) {
 				told = append(told, words(p.Y)+" with "+reports.Count(int64(p.X), "client"))
 			}
 		}

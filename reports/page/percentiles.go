@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"oversell/reports"
+	"oversell/reports/page/chart"
 )
 
 // percentileCurve is the latency of one thing by how many operations are faster.
@@ -17,21 +18,21 @@ type percentileCurve struct {
 
 // percentileChart draws curves over 1/(1-q), so that every nine there is more of has
 // as much room as the one before.
-func percentileChart(title string, curves []percentileCurve) (chart, bool) {
-	var lines []line
+func percentileChart(title string, curves []percentileCurve) (chart.Chart, bool) {
+	var lines []chart.Line
 	nines := 1.0
 	for _, c := range curves {
 		l, most := percentileLine(c.name, c.class, c.points)
 		nines = max(nines, most)
-		if len(l.points) > 0 {
+		if len(l.Points) > 0 {
 			lines = append(lines, l)
 		}
 	}
 	if len(lines) == 0 {
-		return chart{}, false
+		return chart.Chart{}, false
 	}
-	x := scale{0, nines, false}
-	c := newChart(title, "ms", lines, x, logScale(ys(lines)), quantileName, millisAxis)
+	x := chart.Linear(0, nines)
+	c := chart.New(title, "ms", lines, x, chart.LogScale(chart.Ys(lines)), quantileName, millisAxis)
 	for i := 0; float64(i) <= nines; i++ {
 		anchor := "middle"
 		share := 100 * float64(i) / nines
@@ -41,7 +42,7 @@ func percentileChart(title string, curves []percentileCurve) (chart, bool) {
 		case share > 96:
 			anchor = "end"
 		}
-		c.XTicks = append(c.XTicks, tick{At: percent(share), Text: quantileName(float64(i)), Anchor: anchor})
+		c.XTicks = append(c.XTicks, chart.Tick{At: chart.Percent(share), Text: quantileName(float64(i)), Anchor: anchor})
 	}
 	c.Label = fmt.Sprintf("%s: percentiles of %s", title, listed(lines))
 	c.XName = "faster than"
@@ -51,15 +52,15 @@ func percentileChart(title string, curves []percentileCurve) (chart, bool) {
 }
 
 // percentileLine is a distribution as a curve, and the largest place in it.
-func percentileLine(name, class string, points []reports.Quantile) (l line, most float64) {
-	l = line{name: name, class: class}
+func percentileLine(name, class string, points []reports.Quantile) (l chart.Line, most float64) {
+	l = chart.Line{Name: name, Class: class}
 	for _, p := range points {
 		if p.Percent < 100 {
 			most = rarity(p.Percent)
 		} else {
 			most += 0.15 // the largest value, of which there is one
 		}
-		l.points = append(l.points, point{most, max(p.MS, 0.001)})
+		l.Points = append(l.Points, chart.Point{X: most, Y: max(p.MS, 0.001)})
 	}
 	return l, most
 }
@@ -82,12 +83,12 @@ func quantileName(x float64) string {
 	return strconv.FormatFloat(100*(1-math.Pow(10, -x)), 'f', digits, 64) + " %"
 }
 
-func listed(lines []line) (s string) {
+func listed(lines []chart.Line) (s string) {
 	for i, l := range lines {
 		if i > 0 {
 			s += ", "
 		}
-		s += l.name
+		s += l.Name
 	}
 	return s
 }

@@ -10,6 +10,7 @@ import (
 
 	"oversell/history"
 	"oversell/reports"
+	"oversell/reports/page/chart"
 	"oversell/variant"
 )
 
@@ -53,9 +54,9 @@ type runPage struct {
 	Facts    []fact
 	Steps    []narrated
 	Timeline *timeline
-	Charts   []chart
+	Charts   []chart.Chart
 	// Percentiles is the picture of the latencies, if there are any.
-	Percentiles []chart
+	Percentiles []chart.Chart
 	Properties  []propertyRow
 	Faults      []faultRow
 	Phases      []phaseRow
@@ -135,6 +136,12 @@ func factsOf(r *reports.Run, h *history.Header, s story) (facts []fact) {
 	if len(struck) > 0 {
 		facts = append(facts, fact{Name: "Faults", Text: strings.Join(struck, "; ")})
 	}
+	if wait := r.PoolWaiting(); wait != "" {
+		facts = append(facts, fact{Name: "Connections", Text: wait})
+	}
+	if open := r.OpenLoad(); open != nil {
+		facts = append(facts, fact{Name: "Open load", Text: strings.Join(open, "; ")})
+	}
 	if r.Verdict == reports.Inconclusive && len(r.KnownToBreak) > 0 { // of a pass the headline says it
 		facts = append(facts, fact{Name: "Not tried", Text: "known to break under: " + reports.Conditions(r.KnownToBreak)})
 	}
@@ -176,9 +183,9 @@ func listOf(parts ...string) string {
 }
 
 // percentiles is the picture of the run's latencies, a curve for each kind.
-func (in RunInput) percentiles() (chart, bool) {
+func (in RunInput) percentiles() (chart.Chart, bool) {
 	if in.Latencies == nil {
-		return chart{}, false
+		return chart.Chart{}, false
 	}
 	var curves []percentileCurve
 	kinds := in.Latencies.Kinds()
@@ -270,6 +277,12 @@ func numbersOf(r *reports.Run) (list []number) {
 		if r.Acquired > 0 {
 			add("commands an acquisition", strconv.FormatFloat(float64(r.Commands)/float64(r.Acquired), 'f', 1, 64))
 		}
+	}
+	if r.Pipelines > 0 {
+		add("engine", fmt.Sprintf("%s, %s, round-trip time %g ms", r.Engine, reports.Count(int64(r.Pipelines), "pipeline"), r.RTT))
+	}
+	if i := r.Intervals.Operations; i != nil {
+		add("intervals of operations, p50 and p99", fmt.Sprintf("%g ms, %g ms", i.P50, i.P99))
 	}
 	list = append(list, serverNumbers(r.Servers)...)
 	if r.Fairness > 0 {

@@ -12,6 +12,7 @@ import (
 
 	"oversell/history"
 	"oversell/reports"
+	"oversell/reports/page/chart"
 	"oversell/reports/reportstest"
 	"oversell/variant"
 )
@@ -538,14 +539,14 @@ func TestScales(t *testing.T) {
 		{0, 90 * time.Second, "0 s 10 s 20 s 30 s 40 s 50 s 60 s 70 s 80 s 90 s"},
 	} {
 		var got []string
-		for _, tick := range timeTicks(x.from, x.to) {
+		for _, tick := range chart.TimeTicks(x.from, x.to) {
 			got = append(got, tick.Text)
 		}
 		if s := strings.Join(got, " "); s != x.want {
 			t.Errorf("%v to %v: %s; want %s", x.from, x.to, s, x.want)
 		}
 	}
-	if s := logScale([]float64{0.07, 42}); s.low != 0.01 || s.high != 100 {
+	if s := chart.LogScale([]float64{0.07, 42}); s.Low != 0.01 || s.High != 100 {
 		t.Errorf("the scale of 0.07 to 42 is %+v", s)
 	}
 	seen := map[string]bool{}
@@ -602,7 +603,7 @@ func TestShadeIsWhereTheFaultActed(t *testing.T) {
 		t.Errorf("marks %v; want %v", s.struck, want)
 	}
 	for _, b := range s.charts(&in.Run)[0].Bands {
-		if b.Class == "struck" && b.H == plotHeight {
+		if b.Class == "struck" && b.H == chart.Height {
 			t.Errorf("a fault at one client shades all: %+v", b)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"oversell/history"
 	"oversell/reports"
+	"oversell/reports/page/chart"
 	"oversell/variant"
 )
 
@@ -20,11 +21,11 @@ type series struct {
 	// latency, per part.
 	rated     history.Kind
 	timedKind history.Kind
-	rate      []point
-	p50, p99  []point
+	rate      []chart.Point
+	p50, p99  []chart.Point
 	// sold is what buyers were told they had bought, less what they gave back, and
 	// left what they were last told is left; empty if they were told nothing.
-	sold, left []point
+	sold, left []chart.Point
 	// several: more than one product was sold, so that sold is a sum and the stock of
 	// one is no measure for it.
 	several bool
@@ -52,11 +53,18 @@ func seriesOf(h *history.History, r *reports.Run) series {
 		return s
 	}
 	n := min(max(int(r.Latency[r.MainKind()].Count)/perBucket, 10), mostBuckets)
-	took := make([][]time.Duration, n)
+	var took []time.Duration // in the part under way
+	s.p50, s.p99 = make([]chart.Point, n), make([]chart.Point, n)
+	middle := func(i int) float64 { return (float64(i) + 0.5) / float64(n) * float64(s.end) }
+	part := 0
+	next := func() {
+		slices.Sort(took)
+		s.p50[part], s.p99[part] = chart.Point{X: middle(part), Y: quantile(took, 0.5)}, chart.Point{X: middle(part), Y: quantile(took, 0.99)}
+		part, took = part+1, took[:0]
+	}
 	done := make([]int, n)
 	st := stockOverTime{stock: h.Header.Stock, every: s.end / mostPoints, returns: returnsOf(h)}
-	for i := range h.Ops {
-		op := &h.Ops[i]
+	for op := range h.Each() {
 		at := min(max(int(int64(op.Return)*int64(n)/int64(s.end)), 0), n-1)
 		switch {
 		case op.Kind == history.ReadState || op.Kind == history.Join || op.Reason == history.Stopped:
@@ -68,26 +76,28 @@ func seriesOf(h *history.History, r *reports.Run) series {
 			st.add(op)
 		}
 		if op.Kind == s.timedKind {
-			took[at] = append(took[at], op.Return-op.Call)
+			for part < at { // operations come in the order of their ends
+				next()
+			}
+			took = append(took, op.Return-op.Call)
 		}
 		if op.Kind == s.rated && op.Outcome == history.OK && op.Reason == history.NoReason {
 			done[at]++
 		}
 	}
+	for part < n {
+		next()
+	}
 	long := s.end.Seconds() / float64(n)
 	for i := range n {
-		x := (float64(i) + 0.5) / float64(n) * float64(s.end)
-		slices.Sort(took[i])
-		s.rate = append(s.rate, point{x, float64(done[i]) / long})
-		s.p50 = append(s.p50, point{x, quantile(took[i], 0.5)})
-		s.p99 = append(s.p99, point{x, quantile(took[i], 0.99)})
+		s.rate = append(s.rate, chart.Point{X: middle(i), Y: float64(done[i]) / long})
 	}
 	s.sold, s.left, s.oversold = st.ended(s.end)
 	s.several = st.several
 	if s.several || !measuredBroken(r, variant.Sale, variant.NoOversell) {
 		s.oversold = 0 // the verdict says so, and a page never more than it
 	}
-	s.faults, s.struck = mergedBands(s.faults, s.end/mostPoints), mergedBands(s.struck, s.end/mostPoints)
+	s.faults, s.struck = chart.MergedBands(s.faults, s.end/mostPoints), chart.MergedBands(s.struck, s.end/mostPoints)
 	s.gone = soldOutIn(h, s.timedKind)
 	return s
 }
@@ -106,12 +116,13 @@ func (s *series) disturbed(op *history.Op) {
 
 // endOf is when the last of the clients' operations ended.
 func endOf(h *history.History) time.Duration {
-	for i := len(h.Ops) - 1; i >= 0; i-- {
-		if k := h.Ops[i].Kind; k != history.ReadState && k != history.Fault {
-			return h.Ops[i].Return
+	end := time.Duration(0)
+	for op := range h.Each() {
+		if op.Kind != history.ReadState && op.Kind != history.Fault {
+			end = op.Return
 		}
 	}
-	return 0
+	return end
 }
 
 // quantile of sorted lengths of time, in milliseconds; not a number if there are none.
@@ -137,7 +148,7 @@ type stockOverTime struct {
 	back         int64
 	every        time.Duration
 	next         time.Duration
-	sales, lefts []point
+	sales, lefts []chart.Point
 	oversold     time.Duration
 	any, several bool
 	// says: buyers were told how many are left.
@@ -158,8 +169,8 @@ type returned struct {
 // returnsOf are the refunds of a history that gave something back, or may have done
 // so, in the order of their calls.
 func returnsOf(h *history.History) (all []returned) {
-	for i := range h.Ops {
-		if op := &h.Ops[i]; op.Kind == history.Refund && op.Outcome != history.Refused && op.Reason == history.NoReason {
+	for op := range h.Each() {
+		if op.Kind == history.Refund && op.Outcome != history.Refused && op.Reason == history.NoReason {
 			all = append(all, returned{op.Call, op.Pieces(), op.Outcome == history.OK})
 		}
 	}
@@ -215,11 +226,11 @@ func (s *stockOverTime) takeBack(to time.Duration) {
 }
 
 func (s *stockOverTime) keep(at time.Duration) {
-	s.sales = append(s.sales, point{float64(at), float64(s.sold)})
-	s.lefts = append(s.lefts, point{float64(at), float64(s.told)})
+	s.sales = append(s.sales, chart.Point{X: float64(at), Y: float64(s.sold)})
+	s.lefts = append(s.lefts, chart.Point{X: float64(at), Y: float64(s.told)})
 }
 
-func (s *stockOverTime) ended(end time.Duration) (sold, left []point, oversold time.Duration) {
+func (s *stockOverTime) ended(end time.Duration) (sold, left []chart.Point, oversold time.Duration) {
 	if s.any {
 		s.takeBack(end)
 		s.keep(min(s.next, end)) // what the last operations changed is seen where they did
@@ -240,45 +251,45 @@ func kindNamed(name string) history.Kind {
 }
 
 // charts are the pictures of a run over time.
-func (s *series) charts(r *reports.Run) (all []chart) {
+func (s *series) charts(r *reports.Run) (all []chart.Chart) {
 	if s.end <= 0 {
 		return nil
 	}
-	x := scale{0, float64(s.end), false}
+	x := chart.Linear(0, float64(s.end))
 	when := func(v float64) string { return moment(time.Duration(v)) }
 	if len(s.sold) > 0 && r.Stock != nil {
 		all = append(all, s.stockChart(r, x, when))
 	}
-	rate := []line{{name: "done", class: seriesClass(0), points: s.rate}}
-	c := newChart(r.UsefulWork(), "a second", rate, x, fromZero(highest(rate)), when, amount)
+	rate := []chart.Line{{Name: "done", Class: seriesClass(0), Points: s.rate}}
+	c := chart.New(r.UsefulWork(), "a second", rate, x, chart.FromZero(highest(rate)), when, amount)
 	c.Label = fmt.Sprintf("%s over time: %s at the most, in %s", c.Title, amount(highest(rate))+" a second", moment(s.end))
 	all = append(all, s.timed(c, rate, when, amount))
 	all = append(all, s.serverCharts(r, x, when)...)
 
-	lat := []line{{name: "p99", class: seriesClass(1), points: s.p99}, {name: "p50", class: seriesClass(0), points: s.p50}}
-	c = newChart("Latency of "+r.MainKind(), "ms", lat, x, logScale(ys(lat)), when, millisAxis)
+	lat := []chart.Line{{Name: "p99", Class: seriesClass(1), Points: s.p99}, {Name: "p50", Class: seriesClass(0), Points: s.p50}}
+	c = chart.New("Latency of "+r.MainKind(), "ms", lat, x, chart.LogScale(chart.Ys(lat)), when, millisAxis)
 	c.Label = fmt.Sprintf("Latency of %s over time; p99 is %s at the most", r.MainKind(), millisAxis(highest(lat))+" ms")
 	c.Note = s.gone.note()
 	return append(all, s.timed(c, lat, when, millisAxis))
 }
 
 // timed adds what all charts over time have.
-func (s *series) timed(c chart, lines []line, when, format func(float64) string) chart {
-	c.XTicks, c.XName = timeTicks(0, s.end), "time"
-	c.Rows = figures(lines, 20, when, format)
+func (s *series) timed(c chart.Chart, lines []chart.Line, when, format func(float64) string) chart.Chart {
+	c.XTicks, c.XName = chart.TimeTicks(0, s.end), "time"
+	c.Rows = chart.Table(lines, 20, when, format)
 	for _, f := range s.faults[:min(len(s.faults), mostPoints)] {
 		x, w, text := s.within(f, "a fault, ")
-		c.Bands = append(c.Bands, chartBand{x, w, 0, plotHeight, "shade", text}, chartBand{x, w, 0, 9, "fault", text})
+		c.Bands = append(c.Bands, chart.Band{X: x, W: w, Y: 0, H: chart.Height, Class: "shade", Text: text}, chart.Band{X: x, W: w, Y: 0, H: 9, Class: "fault", Text: text})
 	}
 	for _, f := range s.struck[:min(len(s.struck), mostPoints)] {
 		x, w, text := s.within(f, "a fault at one client, ")
-		c.Bands = append(c.Bands, chartBand{x, w, 0, 9, "struck", text})
+		c.Bands = append(c.Bands, chart.Band{X: x, W: w, Y: 0, H: 9, Class: "struck", Text: text})
 	}
 	if len(s.faults) > 0 {
-		c.Keys = append(c.Keys, key{"fault", "a fault was on"})
+		c.Keys = append(c.Keys, chart.Key{Class: "fault", Text: "a fault was on"})
 	}
 	if len(s.struck) > 0 {
-		c.Keys = append(c.Keys, key{"struck", "a fault struck one client"})
+		c.Keys = append(c.Keys, chart.Key{Class: "struck", Text: "a fault struck one client"})
 	}
 	return s.gone.marked(c, s.end)
 }
@@ -286,32 +297,32 @@ func (s *series) timed(c chart, lines []line, when, format func(float64) string)
 // within is where a length of time is in a chart, and what it is.
 func (s *series) within(f [2]time.Duration, what string) (x, w, text string) {
 	a, b := 100*float64(f[0])/float64(s.end), 100*float64(f[1])/float64(s.end)
-	return percent(a), percent(max(b-a, 0.1)), what + moment(f[0]) + " to " + moment(f[1])
+	return chart.Percent(a), chart.Percent(max(b-a, 0.1)), what + moment(f[0]) + " to " + moment(f[1])
 }
 
-func (s *series) stockChart(r *reports.Run, x scale, when func(float64) string) chart {
+func (s *series) stockChart(r *reports.Run, x chart.Scale, when func(float64) string) chart.Chart {
 	if s.several {
-		lines := []line{{name: "sold", class: seriesClass(1), points: s.sold, steps: true}}
-		c := newChart("Sales of all products together", "pieces", lines, x, fromZero(max(highest(lines), 1)), when, amount)
+		lines := []chart.Line{{Name: "sold", Class: seriesClass(1), Points: s.sold, Steps: true}}
+		c := chart.New("Sales of all products together", "pieces", lines, x, chart.FromZero(max(highest(lines), 1)), when, amount)
 		c.Label = fmt.Sprintf("Sales over time, of all products together: %s sold", amount(s.sold[len(s.sold)-1].Y))
 		return s.timed(c, lines, when, amount)
 	}
 	stock := float64(*r.Stock)
-	lines := []line{{name: "sold", class: seriesClass(1), points: s.sold, steps: true}}
+	lines := []chart.Line{{Name: "sold", Class: seriesClass(1), Points: s.sold, Steps: true}}
 	if len(s.left) > 0 {
-		lines = append(lines, line{name: "left, as buyers were told", class: seriesClass(0), points: s.left, steps: true})
+		lines = append(lines, chart.Line{Name: "left, as buyers were told", Class: seriesClass(0), Points: s.left, Steps: true})
 	}
 	told := lines
-	lines = append(lines, line{name: "stock", class: seriesClass(3), points: []point{{0, stock}, {float64(s.end), stock}}})
-	y := fromZero(max(highest(lines), 1))
-	c := newChart("Stock and sales", "pieces", lines, x, y, when, amount)
+	lines = append(lines, chart.Line{Name: "stock", Class: seriesClass(3), Points: []chart.Point{{X: 0, Y: stock}, {X: float64(s.end), Y: stock}}})
+	y := chart.FromZero(max(highest(lines), 1))
+	c := chart.New("Stock and sales", "pieces", lines, x, y, when, amount)
 	c.Label = fmt.Sprintf("Stock over time: %s sold of %s", amount(s.sold[len(s.sold)-1].Y), amount(stock))
 	if s.oversold > 0 {
 		at := 100 * float64(s.oversold) / float64(s.end)
-		c.Marks = append(c.Marks, moments(at, int((1-y.at(stock))*plotHeight), "alarm", "oversold from "+moment(s.oversold)))
+		c.Marks = append(c.Marks, moments(at, int((1-y.At(stock))*chart.Height), "alarm", "oversold from "+moment(s.oversold)))
 		c.Label += ", more than there was from " + moment(s.oversold)
-		c.Bands = append(c.Bands, chartBand{percent(0), percent(100), 0, int((1 - y.at(stock)) * plotHeight), "beyond", "more than the stock"})
-		c.Keys = append(c.Keys, key{"beyond", "more than the stock"})
+		c.Bands = append(c.Bands, chart.Band{X: chart.Percent(0), W: chart.Percent(100), Y: 0, H: int((1 - y.At(stock)) * chart.Height), Class: "beyond", Text: "more than the stock"})
+		c.Keys = append(c.Keys, chart.Key{Class: "beyond", Text: "more than the stock"})
 	}
 	c = s.timed(c, told, when, amount)
 	for i := range c.Rows { // the stock is the same in all of them
@@ -324,7 +335,7 @@ func (s *series) stockChart(r *reports.Run, x scale, when func(float64) string) 
 const smallChart = 296
 
 // moments is a mark at a place of a chart, with words beside it.
-func moments(share float64, y int, class, text string) chartMark {
+func moments(share float64, y int, class, text string) chart.Mark {
 	w := textWidth(text) + 12
 	left := 10
 	if share > 50 {
@@ -336,11 +347,11 @@ func moments(share float64, y int, class, text string) chartMark {
 	if y < 30 {
 		top = 8
 	}
-	return chartMark{percent(share), y, pill{rect{left, top, w, 18, class}, left + w/2, top + 13, text}}
+	return chart.Mark{X: chart.Percent(share), Y: y, Pill: chart.Pill{Rect: chart.Rect{X: left, Y: top, W: w, H: 18, Class: class}, TextX: left + w/2, TextY: top + 13, Text: text}}
 }
 
-func highest(lines []line) (most float64) {
-	for _, v := range ys(lines) {
+func highest(lines []chart.Line) (most float64) {
+	for _, v := range chart.Ys(lines) {
 		if !math.IsNaN(v) {
 			most = max(most, v)
 		}
@@ -353,7 +364,7 @@ func highest(lines []line) (most float64) {
 func amount(v float64) string {
 	switch {
 	case v != math.Trunc(v) && v < 1:
-		return powers.Replace(strconv.FormatFloat(v, 'g', 2, 64))
+		return chart.Scientific(v, 2)
 	case v != math.Trunc(v) && v < 10:
 		return strconv.FormatFloat(v, 'f', 1, 64)
 	}

@@ -7,29 +7,30 @@ import (
 	"time"
 
 	"oversell/reports"
+	"oversell/reports/page/chart"
 )
 
 // serverCharts are the pictures of how much the servers did; none of a run so short that
 // there is nothing to see over time.
-func (s *series) serverCharts(r *reports.Run, x scale, when func(float64) string) (all []chart) {
+func (s *series) serverCharts(r *reports.Run, x chart.Scale, when func(float64) string) (all []chart.Chart) {
 	cpu := serverLines(r.Servers, func(i reports.LoadInterval) float64 { return i.CPU })
 	commands := serverLines(r.Servers, func(i reports.LoadInterval) float64 { return i.Commands })
 	if len(cpu) == 0 {
 		return nil
 	}
 	percent := func(v float64) string { return amount(v) + " %" }
-	c := newChart("Redis: processor time", "per cent of one core", cpu, x, scale{0, max(100, fromZero(highest(cpu)).high), false}, when, percent)
+	c := chart.New("Redis: processor time", "per cent of one core", cpu, x, chart.Linear(0, max(100, chart.FromZero(highest(cpu)).High)), when, percent)
 	c.Label = fmt.Sprintf("Processor time of Redis over time: %s of one core at the most", percent(highest(cpu)))
 	c.Foot = "as INFO tells, every half second or less often in a long run"
 	all = append(all, s.timed(c, alike(cpu), when, percent))
-	c = newChart("Redis: commands executed", "a second", commands, x, fromZero(highest(commands)), when, amount)
+	c = chart.New("Redis: commands executed", "a second", commands, x, chart.FromZero(highest(commands)), when, amount)
 	c.Label = fmt.Sprintf("Commands that Redis executed over time: %s a second at the most", amount(highest(commands)))
 	c.Foot = "as INFO tells; those within scripts, and those of other clients, count"
 	return append(all, s.timed(c, alike(commands), when, amount))
 }
 
 // alike are lines that share their places, so that they make one table.
-func alike(lines []line) []line {
+func alike(lines []chart.Line) []chart.Line {
 	if len(lines) > 1 {
 		return nil // each server was asked at moments of its own
 	}
@@ -38,7 +39,7 @@ func alike(lines []line) []line {
 
 // serverLines are a line for each server that was measured, if one was more than once: beside it,
 // one that was down for most of the time shows as well.
-func serverLines(servers []reports.ServerLoad, of func(reports.LoadInterval) float64) (lines []line) {
+func serverLines(servers []reports.ServerLoad, of func(reports.LoadInterval) float64) (lines []chart.Line) {
 	if !slices.ContainsFunc(servers, func(s reports.ServerLoad) bool { return len(s.Intervals) > 1 }) {
 		return nil
 	}
@@ -46,16 +47,16 @@ func serverLines(servers []reports.ServerLoad, of func(reports.LoadInterval) flo
 		if len(s.Intervals) == 0 {
 			continue
 		}
-		l := line{name: "Redis", class: seriesClass(i), steps: true}
+		l := chart.Line{Name: "Redis", Class: seriesClass(i), Steps: true}
 		if len(servers) > 1 {
-			l.name = s.Server
+			l.Name = s.Server
 		}
 		last := math.NaN()
 		for _, v := range s.Intervals {
 			if !math.IsNaN(last) && v.FromMS > last { // it said nothing meanwhile
-				l.points = append(l.points, point{inRun(last), math.NaN()})
+				l.Points = append(l.Points, chart.Point{X: inRun(last), Y: math.NaN()})
 			}
-			l.points = append(l.points, point{inRun(v.FromMS), of(v)}, point{inRun(v.ToMS), of(v)})
+			l.Points = append(l.Points, chart.Point{X: inRun(v.FromMS), Y: of(v)}, chart.Point{X: inRun(v.ToMS), Y: of(v)})
 			last = v.ToMS
 		}
 		lines = append(lines, l)

@@ -7,6 +7,7 @@ import (
 
 	"oversell/history"
 	"oversell/reports"
+	"oversell/reports/page/chart"
 )
 
 // soldOut is the moment from which on a sale had nothing left. Buyers then stop coming
@@ -41,8 +42,7 @@ func soldOutIn(h *history.History, kind history.Kind) *soldOut {
 	}
 	s := soldOut{at: at, kind: kind}
 	told, last := map[int32]bool{}, int32(-1)
-	for i := range h.Ops {
-		op := &h.Ops[i]
+	for op := range h.Each() {
 		switch {
 		case op.Kind != kind || op.Reason == history.Stopped:
 		case op.Return <= at:
@@ -70,17 +70,17 @@ func soldOutIn(h *history.History, kind history.Kind) *soldOut {
 }
 
 // marked adds the moment to a chart over time that ends at end.
-func (s *soldOut) marked(c chart, end time.Duration) chart {
+func (s *soldOut) marked(c chart.Chart, end time.Duration) chart.Chart {
 	if s == nil {
 		return c
 	}
 	share, text := 100*float64(s.at)/float64(end), "sold out at "+moment(s.at)
 	best := -1
-	for y := 2; y < plotHeight; y += 22 { // the mark's words are within that much of it
+	for y := 2; y < chart.Height; y += 22 { // the mark's words are within that much of it
 		m := moments(share, y, "note", text)
 		top := float64(y + m.Pill.Y)
 		bottom := top + float64(m.Pill.H)
-		if bottom > plotHeight || slices.ContainsFunc(c.Marks, func(o chartMark) bool {
+		if bottom > chart.Height || slices.ContainsFunc(c.Marks, func(o chart.Mark) bool {
 			return float64(o.Y+o.Pill.Y) < bottom+4 && float64(o.Y+o.Pill.Y+o.Pill.H) > top-4
 		}) {
 			continue
@@ -89,7 +89,7 @@ func (s *soldOut) marked(c chart, end time.Duration) chart {
 			best = y
 		}
 		left := share + 100*float64(m.Pill.X)/smallChart
-		if !c.covers(left, left+100*float64(m.Pill.W)/smallChart, top-2, bottom+2) {
+		if !c.Covers(left, left+100*float64(m.Pill.W)/smallChart, top-2, bottom+2) {
 			best = y
 			break
 		}

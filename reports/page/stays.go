@@ -78,8 +78,8 @@ type hands struct {
 // staysIn are the stays that reach into the window.
 func staysIn(h *history.History, w window) []stay {
 	in := &hands{window: w, locks: h.Header.PromisedOf(variant.Lock), open: map[inHand]stay{}, poppers: map[history.Value][]int32{}}
-	for i := range h.Ops {
-		switch op := &h.Ops[i]; op.Kind {
+	for op := range h.Each() {
+		switch op.Kind {
 		case history.Acquire, history.Extend, history.Release:
 			if in.locks {
 				in.lock(op)

@@ -97,8 +97,7 @@ func storyOf(h *history.History, r *reports.Run) (s story) {
 	}
 	meddles := meddling(s.cause)
 	var related, faults []history.Op
-	for i := range h.Ops {
-		op := &h.Ops[i]
+	for op := range h.Each() {
 		switch {
 		case seen[keyOf(*op)]:
 			s.ops = append(s.ops, *op)
@@ -154,8 +153,8 @@ func besideGap(h *history.History, cause *reports.Property) (ops []history.Op) {
 		return n, is && n > 0 && op.Kind == history.NextID && op.Outcome == history.OK && op.Key == key
 	}
 	var numbers []int64
-	for i := range h.Ops {
-		if n, ok := given(&h.Ops[i]); ok {
+	for op := range h.Each() {
+		if n, ok := given(op); ok {
 			numbers = append(numbers, n)
 		}
 	}
@@ -170,15 +169,13 @@ func besideGap(h *history.History, cause *reports.Property) (ops []history.Op) {
 	}
 	from, to := history.Forever, time.Duration(0)
 	beside := map[int64]bool{before: true, after: true}
-	for i := range h.Ops {
-		op := &h.Ops[i]
+	for op := range h.Each() {
 		if n, ok := given(op); ok && beside[n] {
 			delete(beside, n) // the first that was given it
 			ops, from, to = append(ops, *op), min(from, op.Call), max(to, op.Return)
 		}
 	}
-	for i := range h.Ops {
-		op := &h.Ops[i]
+	for op := range h.Each() {
 		if op.Kind == history.NextID && op.Outcome == history.Unknown && op.Key == key && op.Call < to && op.Return > from && len(ops) < storyLength {
 			ops = append(ops, *op)
 		}
@@ -234,8 +231,8 @@ func heldBy(h *history.History, sessions map[holder]bool) sections {
 	if len(sessions) == 0 {
 		return s
 	}
-	for i := range h.Ops {
-		if op := &h.Ops[i]; lockKind(op.Kind) && s.have(op) {
+	for op := range h.Each() {
+		if lockKind(op.Kind) && s.have(op) {
 			s.holders[session(op)], s.grants[lockInHand(op)] = true, true
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"oversell/history"
 	"oversell/reports"
+	"oversell/reports/page/chart"
 	"oversell/variant"
 )
 
@@ -23,7 +24,7 @@ type timeline struct {
 	Why      string
 	Label    string
 	Lanes    []laneName
-	Ticks    []tick
+	Ticks    []chart.Tick
 	Bands    []band
 	Pills    []sign
 	Bars     []strip
@@ -80,7 +81,7 @@ type sign struct {
 	Y     int
 	Shift int // to the right, in pixels
 	Text  string
-	Pill  pill
+	Pill  chart.Pill
 	Label string
 }
 
@@ -123,7 +124,7 @@ func drawScene(sc scene, s story, header *history.Header, r *reports.Run) *timel
 		d.lane[c] = i
 		d.Lanes = append(d.Lanes, laneName{laneTop + i*d.laneHeight(), strconv.Itoa(int(c)), d.class(c)})
 	}
-	d.Ticks = timeTicks(sc.from, sc.to)
+	d.Ticks = chart.TimeTicks(sc.from, sc.to)
 	d.serverFaults()
 	d.clientFaults()
 	d.holdings()
@@ -191,12 +192,10 @@ func (d *sketch) share(at time.Duration) float64 {
 	return 100 * float64(at-d.scene.from) / float64(d.scene.to-d.scene.from)
 }
 
-func percent(x float64) string { return strconv.FormatFloat(x, 'f', 4, 64) }
-
 // place is where something stands that takes time.
 func (d *sketch) place(from, to time.Duration) (x, w string) {
 	a, b := d.share(from), d.share(to)
-	return percent(a), percent(max(b-a, 0.0005))
+	return chart.Percent(a), chart.Percent(max(b-a, 0.0005))
 }
 
 func (d *sketch) top(client int32) int { return laneTop + d.lane[client]*d.laneHeight() }
@@ -317,7 +316,7 @@ func (d *sketch) hold(s *stay, clashes []clash) {
 	inner := func(from, to time.Duration) (string, string) {
 		whole := float64(min(s.to, d.scene.to) - max(s.from, d.scene.from))
 		a := 100 * float64(max(from, d.scene.from)-max(s.from, d.scene.from)) / whole
-		return percent(a), percent(100*float64(min(to, d.scene.to)-max(s.from, d.scene.from))/whole - a)
+		return chart.Percent(a), chart.Percent(100*float64(min(to, d.scene.to)-max(s.from, d.scene.from))/whole - a)
 	}
 	from, to := s.core()
 	for _, c := range clashes {
@@ -332,7 +331,7 @@ func (d *sketch) hold(s *stay, clashes []clash) {
 		d.Has["over"] = true
 	}
 	if s.until > max(d.scene.from, s.from) && s.until <= min(d.scene.to, s.to) {
-		d.Leases = append(d.Leases, sign{X: percent(d.share(s.until)), Y: top + holdTop, Label: fmt.Sprintf("the lease of %s on %s ended at %s", who(s.by), s.thing(), moment(s.until))})
+		d.Leases = append(d.Leases, sign{X: chart.Percent(d.share(s.until)), Y: top + holdTop, Label: fmt.Sprintf("the lease of %s on %s ended at %s", who(s.by), s.thing(), moment(s.until))})
 		d.Has["lease"] = true
 	}
 	if s.by.Kind == history.Acquire {
@@ -449,7 +448,7 @@ func (d *sketch) clashes() (all []clash) {
 func (d *sketch) sign(at time.Duration, y int, text, class string) {
 	w := textWidth(text) + 12
 	share := d.share(at)
-	d.Pills = append(d.Pills, sign{X: percent(share), Y: y, Pill: pill{rect{0, -9, w, 18, class}, w / 2, 4, text}})
+	d.Pills = append(d.Pills, sign{X: chart.Percent(share), Y: y, Pill: chart.Pill{Rect: chart.Rect{X: 0, Y: -9, W: w, H: 18, Class: class}, TextX: w / 2, TextY: 4, Text: text}})
 }
 
 // textWidth is an estimate on the high side, in pixels.
@@ -506,7 +505,7 @@ func (d *sketch) badges() {
 			default:
 				y += d.row + opTop - holdTop + 1
 			}
-			b := sign{X: percent(d.share(at)), Y: y, Text: strconv.Itoa(i + 1), Label: d.class(op.Client)}
+			b := sign{X: chart.Percent(d.share(at)), Y: y, Text: strconv.Itoa(i + 1), Label: d.class(op.Client)}
 			place := d.share(at) * smallPlot / 100
 			if place < badgeWidth/2 { // not half outside
 				b.Shift = int(math.Ceil(badgeWidth/2 - place))

@@ -9,6 +9,7 @@ import (
 
 	"oversell/history"
 	"oversell/reports"
+	"oversell/reports/page/chart"
 	"oversell/variant"
 )
 
@@ -78,7 +79,7 @@ func TestLastSaleIsDrawnWhereItWas(t *testing.T) {
 	refused := at(0, history.Buy, 999*ms, 1000*ms, func(op *history.Op) { op.Outcome, op.Reason = history.Refused, history.SoldOut })
 	in := recording(h, append(ops, refused)...).judged(reports.Pass)
 	s := seriesOf(in.History, &in.Run)
-	i := slices.IndexFunc(s.sold, func(p point) bool { return p.Y == 3 })
+	i := slices.IndexFunc(s.sold, func(p chart.Point) bool { return p.Y == 3 })
 	if i < 0 || time.Duration(s.sold[i].X) > 20*ms {
 		t.Errorf("3 are sold at the %dth point of %v", i, s.sold)
 	}
@@ -315,7 +316,7 @@ func TestWhatIsNotKnownIsLeftOut(t *testing.T) {
 // TestNumbersFitBesideCharts: whatever their size, and none is shown as zero that is not.
 func TestNumbersFitBesideCharts(t *testing.T) {
 	for v, want := range map[float64]string{0: "0", 0.25: "0.25", 2.5: "2.5", 0.00002: "2e-5", 150_000: "150,000", 1e6: "1e6", 1.5e9: "1.5e9"} {
-		if got := brief(v, amount(v)); got != want {
+		if got := chart.Brief(v, amount(v)); got != want {
 			t.Errorf("%v is %q, want %q", v, got, want)
 		}
 	}
@@ -323,14 +324,14 @@ func TestNumbersFitBesideCharts(t *testing.T) {
 
 // TestSoldOutCoversNoCurve: its words stand where no curve is.
 func TestSoldOutCoversNoCurve(t *testing.T) {
-	flat := func(y float64) line { return line{points: []point{{0, y}, {100, y}}} }
-	x, y := scale{0, 100, false}, scale{0, 100, false}
-	for _, lines := range [][]line{{flat(95)}, {flat(95), flat(80)}, {flat(95), flat(60), flat(20)}, {{points: []point{{0, 0}, {100, 100}}}}} {
-		c := newChart("", "", lines, x, y, amount, amount)
+	flat := func(y float64) chart.Line { return chart.Line{Points: []chart.Point{{X: 0, Y: y}, {X: 100, Y: y}}} }
+	x, y := chart.Linear(0, 100), chart.Linear(0, 100)
+	for _, lines := range [][]chart.Line{{flat(95)}, {flat(95), flat(80)}, {flat(95), flat(60), flat(20)}, {{Points: []chart.Point{{X: 0, Y: 0}, {X: 100, Y: 100}}}}} {
+		c := chart.New("", "", lines, x, y, amount, amount)
 		c = (&soldOut{at: 60}).marked(c, 100)
 		m := c.Marks[0]
 		top := float64(m.Y + m.Pill.Y)
-		if left := 60 + 100*float64(m.Pill.X)/smallChart; c.covers(left, left+100*float64(m.Pill.W)/smallChart, top, top+18) || top < 0 || top+18 > plotHeight {
+		if left := 60 + 100*float64(m.Pill.X)/smallChart; c.Covers(left, left+100*float64(m.Pill.W)/smallChart, top, top+18) || top < 0 || top+18 > chart.Height {
 			t.Errorf("the words at %v to %v cover one of %v", top, top+18, lines)
 		}
 	}

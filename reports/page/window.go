@@ -65,11 +65,13 @@ func (w *window) widen(h *history.History) {
 	kind := mainHandOver(h)
 	var before []time.Duration
 	after, last := 0, w.about
-	for i := range h.Ops {
-		op := &h.Ops[i]
+	for op := range h.Each() {
 		switch {
 		case op.Kind != kind || op.Outcome != history.OK:
 		case op.Return <= w.about:
+			if len(before) == mostKept {
+				before = append(before[:0], before[len(before)-changes:]...)
+			}
 			before = append(before, op.Return)
 		case after < changes/2:
 			after, last = after+1, op.Return
@@ -85,9 +87,10 @@ func (w *window) widen(h *history.History) {
 
 func firstFault(h *history.History) *history.Op {
 	var first *history.Op
-	for i := range h.Ops {
-		if op := &h.Ops[i]; op.Kind == history.Fault && (first == nil || op.Call < first.Call) {
-			first = op
+	for op := range h.Each() {
+		if op.Kind == history.Fault && (first == nil || op.Call < first.Call) {
+			kept := *op
+			first = &kept
 		}
 	}
 	return first
@@ -111,6 +114,9 @@ func spanned(ops []history.Op) window {
 // changes is how many hand-overs the busiest window holds.
 const changes = 24
 
+// mostKept is how many hand-overs are kept while the busiest are looked for.
+const mostKept = 4096
+
 // busiest is the window in which so many hand-overs took the shortest time, counted
 // by how many clients took part in them. What comes after the last purchase does not
 // count: then everybody comes once more, to be told that nothing is left.
@@ -121,10 +127,12 @@ func busiest(h *history.History) window {
 	var by []int32
 	over := lastPurchase(h)
 	taking, best, bestLong := map[int32]int{}, 0, history.Forever
-	for i := range h.Ops {
-		op := &h.Ops[i]
+	for op := range h.Each() {
 		if op.Kind != kind || op.Outcome != history.OK || op.Return > over {
 			continue
+		}
+		if len(at) == mostKept {
+			at, by = append(at[:0], at[len(at)-changes-1:]...), append(by[:0], by[len(by)-changes-1:]...)
 		}
 		at, by = append(at, op.Return), append(by, op.Client)
 		taking[op.Client]++
@@ -149,12 +157,13 @@ func busiest(h *history.History) window {
 // lastPurchase is when the last purchase that succeeded was answered; Forever where
 // nothing is bought.
 func lastPurchase(h *history.History) time.Duration {
-	for i := len(h.Ops) - 1; i >= 0; i-- {
-		if op := &h.Ops[i]; op.Kind == history.Buy && op.Outcome == history.OK && op.Reason == history.NoReason {
-			return op.Return
+	last := history.Forever
+	for op := range h.Each() {
+		if op.Kind == history.Buy && op.Outcome == history.OK && op.Reason == history.NoReason {
+			last = op.Return
 		}
 	}
-	return history.Forever
+	return last
 }
 
 // handOvers are the kinds of operations by which something comes into a client's
@@ -164,8 +173,8 @@ var handOvers = []history.Kind{history.Take, history.Pop, history.Acquire, histo
 // mainHandOver is the one that this run is about.
 func mainHandOver(h *history.History) history.Kind {
 	has := map[history.Kind]bool{}
-	for i := range h.Ops {
-		if op := &h.Ops[i]; op.Outcome == history.OK && (op.Kind != history.Acquire || h.Header.PromisedOf(variant.Lock)) {
+	for op := range h.Each() {
+		if op.Outcome == history.OK && (op.Kind != history.Acquire || h.Header.PromisedOf(variant.Lock)) {
 			has[op.Kind] = true
 		}
 	}
@@ -203,8 +212,8 @@ func sceneOf(h *history.History, s story, w window) scene {
 	sc := scene{window: w}
 	idle := idleLock(&h.Header, s)
 	part := cast{}
-	for i := range h.Ops {
-		if op := &h.Ops[i]; w.shows(op) && op.Client >= 0 && op.Kind != history.Fault && !idle(op) {
+	for op := range h.Each() {
+		if w.shows(op) && op.Client >= 0 && op.Kind != history.Fault && !idle(op) {
 			part.add(op.Client, sc.roleOf(op))
 		}
 	}
@@ -218,8 +227,7 @@ func sceneOf(h *history.History, s story, w window) scene {
 		lane[c] = true
 	}
 	count := enqueuing(stays)
-	for i := range h.Ops {
-		op := &h.Ops[i]
+	for op := range h.Each() {
 		count(op)
 		switch {
 		case !w.shows(op) || idle(op):

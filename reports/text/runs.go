@@ -167,6 +167,12 @@ func explainRun(s *sheet, r reports.Run, among bool) {
 	}
 	explainOthers(s, r, others)
 	explainFaults(s, r)
+	for _, sentence := range r.OpenLoad() {
+		s.linef("  open load: %s", sentence)
+	}
+	if wait := r.PoolWaiting(); wait != "" {
+		s.linef("  connections: %s", wait)
+	}
 	if r.Overruns > 0 {
 		s.linef("  overruns: %s outlived the lease\n    %s.", reports.Count(int64(r.Overruns), "section"), r.FirstOverrun)
 	}

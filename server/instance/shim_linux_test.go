@@ -244,17 +244,18 @@ func TestTheShimWithoutACacheFolder(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", "")
 	t.Setenv("HOME", "")
 	t.Setenv("TMPDIR", t.TempDir())
-	dir, err := shimDir()
-	if err != nil || filepath.Dir(dir) != os.TempDir() {
-		t.Fatalf("shimDir = %q, %v", dir, err)
+	lib := mustShim(t)
+	dir := filepath.Dir(lib)
+	if filepath.Dir(dir) != os.TempDir() {
+		t.Fatalf("the library is %q", lib)
 	}
-	if again, err := shimDir(); again != dir || err != nil {
+	if again, err := Shim(t.Context()); again != lib || err != nil {
 		t.Errorf("a second time: %q, %v", again, err)
 	}
 	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	_, err = Shim(t.Context())
+	_, err := Shim(t.Context())
 	servertest.WantError(t, err, errclass.ErrEnvironment, dir+" is not a folder that only we can write to")
 }
 

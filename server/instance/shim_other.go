@@ -5,6 +5,8 @@ package instance
 import (
 	"context"
 	"time"
+
+	"oversell/internal/errclass"
 )
 
 // offsetFileVar is the environment variable that tells the shim its file.

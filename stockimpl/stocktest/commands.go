@@ -622,6 +622,17 @@ func similarProducts(ctx context.Context, b bench) error {
 
 // longAfter: what a sale knows of orders and tokens must outlast the next hour.
 func longAfter(ctx context.Context, b bench) error {
+	return b.later(ctx, time.Hour, "an hour after a purchase")
+}
+
+// monthAfter: an order may be sent again by who looks through what was left unfinished, after
+// what was kept for a day or a week is gone.
+func monthAfter(ctx context.Context, b bench) error {
+	return b.later(ctx, 31*24*time.Hour, "a month after a purchase")
+}
+
+// later looks at a sale after a time in which what expires did.
+func (b bench) later(ctx context.Context, passed time.Duration, when string) error {
 	const stock = 5
 	y, err := opened(ctx, b, b.Product, stock)
 	if err != nil {
@@ -635,21 +646,21 @@ func longAfter(ctx context.Context, b bench) error {
 	}
 	token := y.fences.last.Load()
 	for _, rdb := range b.Env().Redis {
-		if err := keyname.Expire(ctx, rdb, b.Product, time.Hour); err != nil {
+		if err := keyname.Expire(ctx, rdb, b.Product, passed); err != nil {
 			return err
 		}
 	}
 	if err := y.state(ctx, variant.NoOversell, stock-3, 3); err != nil {
-		return fmt.Errorf("an hour after a purchase: %w", err)
+		return fmt.Errorf("%s: %w", when, err)
 	}
 	if b.promises(variant.Fencing) {
 		if _, err := y.sale.Buy(ctx, order(2, 1), withFence(token-1)); !errors.Is(err, stockimpl.ErrStale) && token > 1 {
-			return broken(variant.Fencing, "an hour after a purchase with token %d, one with token %d answered %s; want %q", token, token-1, say(err), stockimpl.ErrStale)
+			return broken(variant.Fencing, "%s with token %d, one with token %d answered %s; want %q", when, token, token-1, say(err), stockimpl.ErrStale)
 		}
 	}
 	if b.promises(variant.OncePerOrder) {
 		if err := y.buy(ctx, variant.OncePerOrder, 1, 2, stockimpl.ErrRepeated, stock-3); err != nil {
-			return fmt.Errorf("an hour after a purchase: %w", err)
+			return fmt.Errorf("%s: %w", when, err)
 		}
 	}
 	return y.buy(ctx, variant.NoUndersell, 3, 1, nil, stock-4)

@@ -170,6 +170,7 @@ var rules = []rule{
 	{"what other clients do counts", "", nil, false, otherClients, false},
 	{"very large orders and ids", "", nil, false, extremes, false},
 	{"an hour later", "", nil, false, longAfter, false},
+	{"a month later", "", nil, false, monthAfter, false},
 	{"products with similar names do not mix", "", nil, false, similarProducts, false},
 	{"an answer that is lost", variant.NoUndersell, lost, false, lostAnswer, false},
 	{"an order whose answer is lost", variant.OncePerOrder, lost, false, lostOrder, false},

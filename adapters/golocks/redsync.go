@@ -1,0 +1,75 @@
+// Package golocks has locks of libraries in Go as variants: each file is complete, and what a user
+// of the library would write to put it to the test.
+package golocks
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/go-redsync/redsync/v4"
+	redsyncredis "github.com/go-redsync/redsync/v4/redis"
+	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
+
+	"oversell/lockimpl"
+	"oversell/variant"
+)
+
+// rsync is one client's view of github.com/go-redsync/redsync.
+type rsync struct {
+	env  variant.Env
+	rs   *redsync.Redsync
+	held map[string]*redsync.Mutex // by value
+}
+
+func newRsync(env variant.Env) *rsync {
+	var pools []redsyncredis.Pool
+	for _, c := range env.Redis {
+		pools = append(pools, goredis.NewPool(c))
+	}
+	return &rsync{env: env, rs: redsync.New(pools...), held: map[string]*redsync.Mutex{}}
+}
+
+func (s *rsync) Acquire(ctx context.Context, key string, o lockimpl.Options) (lockimpl.Lock, error) {
+	m := s.rs.NewMutex(lockimpl.Key(key), redsync.WithExpiry(o.TTL), redsync.WithTries(max(o.MaxTries, 1)),
+		redsync.WithRetryDelay(o.RetryEvery), redsync.WithGenValueFunc(func() (string, error) { return s.env.Token(), nil }))
+	err := m.LockContext(ctx)
+	taken := &redsync.ErrTaken{}
+	switch {
+	case errors.As(err, &taken), errors.Is(err, redsync.ErrFailed):
+		return lockimpl.Lock{}, lockimpl.ErrHeld
+	case err != nil:
+		return lockimpl.Lock{}, err
+	}
+	s.held[m.Value()] = m
+	return lockimpl.Lock{Key: key, Token: m.Value(), Until: m.Until(), Via: "LockContext"}, nil
+}
+
+func (s *rsync) Extend(ctx context.Context, l lockimpl.Lock, _ time.Duration) (lockimpl.Lock, error) {
+	ok, err := s.held[l.Token].ExtendContext(ctx)
+	l.Until = s.held[l.Token].Until()
+	return l, lostUnless(ok, err)
+}
+
+func (s *rsync) Release(ctx context.Context, l lockimpl.Lock) error {
+	ok, err := s.held[l.Token].UnlockContext(ctx)
+	return lostUnless(ok, err)
+}
+
+func lostUnless(ok bool, err error) error {
+	taken := &redsync.ErrTaken{}
+	switch {
+	case ok:
+		return nil
+	case err == nil, errors.As(err, &taken), errors.Is(err, redsync.ErrLockAlreadyExpired):
+		return lockimpl.ErrLost
+	}
+	return err
+}
+
+// Redsync is github.com/go-redsync/redsync, on all masters of the run.
+var Redsync = lockimpl.Variant{
+	Name:     "redsync",
+	Promises: []variant.Property{variant.MutualExclusion, variant.OwnerOnlyRelease},
+	New:      func(env variant.Env) lockimpl.Locker { return newRsync(env) },
+}

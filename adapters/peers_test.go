@@ -1,0 +1,373 @@
+//go:build unix
+
+package adapters
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"oversell/campaign"
+	"oversell/database"
+	"oversell/internal/servertest"
+	"oversell/reports"
+	"oversell/scenarios"
+	"oversell/server"
+)
+
+// peer is a library, and what its documentation says.
+type peer struct {
+	name, kind, language string
+	// version prints the version that is installed; it fails where the library is not.
+	version []string
+	module  string // in place of version, of a library in Go
+	// promise is what the documentation promises, and link where.
+	promise, link string
+	// system is the file of a lock; extra are arguments of its runs.
+	system string
+	extra  []string
+	// program runs the workers of a queue.
+	program []string
+	env     []string
+	// warns is what the documentation says of the cases in which the promise ends, and firm
+	// are those in which it promises that the library holds.
+	warns map[string]string
+	firm  []string
+	// untried are cases that are left out.
+	untried []string
+}
+
+const (
+	expiry  = "the lease ends by itself: "
+	distlck = "https://redis.io/docs/latest/develop/use/patterns/distributed-locks/"
+)
+
+var peers = []peer{
+	{name: "bsm/redislock", kind: "lock", language: "Go", module: "github.com/bsm/redislock", system: "golang/redislock.yaml",
+		promise: "one holder until the TTL is over", link: "https://github.com/bsm/redislock#readme",
+		warns: map[string]string{"overrun": expiry + "its example ends with “Now, my lock has expired!”", "data loss": "it refers to " + distlck + ", which says that a restart without persistence loses locks"}},
+	{name: "redsync, 1 master", kind: "lock", language: "Go", module: "github.com/go-redsync/redsync/v4", system: "golang/redsync.yaml",
+		promise: "a distributed mutual exclusion lock “as described in” the Redlock text", link: "https://github.com/go-redsync/redsync#readme",
+		warns: map[string]string{"overrun": expiry + "the Redlock text has a validity time", "data loss": "the Redlock text: without persistence, or delayed restarts, a restarted node lets a second client in"}},
+	{name: "redsync, 3 masters", kind: "lock", language: "Go", module: "github.com/go-redsync/redsync/v4", system: "golang/redsync.yaml", extra: []string{"--topology", "masters:3"},
+		promise: "the same", link: distlck,
+		warns: map[string]string{"overrun": expiry + "the Redlock text has a validity time", "data loss": "the Redlock text: without persistence, or delayed restarts, a restarted node lets a second client in"}},
+	{name: "redis-py Lock", kind: "lock", language: "Python", version: []string{"python3", "-c", "import redis; print(redis.__version__)"}, system: "redis-py/lock.yaml",
+		promise: "one holder; `timeout` is “a maximum life for the lock”", link: "https://redis.readthedocs.io/en/stable/lock.html",
+		warns: map[string]string{"overrun": expiry + "“thread-1 has not yet completed. redis expires the lock key. thread-2 acquired `my-lock`”"}},
+	{name: "symfony/lock, RedisStore", kind: "lock", language: "PHP", version: []string{"dpkg-query", "-Wf", "${source:Upstream-Version}", "php-symfony-lock"}, system: "symfony/lock.yaml",
+		promise: "“guarantees that the same resource can't be lock twice as long as the component is used in the following way”", link: "https://symfony.com/doc/5.4/components/lock.html#reliability",
+		warns: map[string]string{"overrun": expiry + "“If the task takes longer to be accomplished, then the lock can be released by the store and acquired by someone else”", "data loss": "“If the Redis service or the machine hosting it restarts, every locks would be lost”"}},
+	{name: "Laravel cache lock", kind: "lock", language: "PHP", version: []string{"dpkg-query", "-Wf", "${source:Upstream-Version}", "php-illuminate-cache"}, system: "laravel/lock.yaml",
+		promise: "“manipulation of distributed locks without worrying about race conditions”", link: "https://laravel.com/docs/8.x/cache#atomic-locks",
+		warns: map[string]string{"overrun": expiry + "“Lock acquired for 10 seconds…”"}},
+	{name: "asynq", kind: "queue", language: "Go", module: "github.com/hibiken/asynq", program: []string{"./asynq/asynq"},
+		promise: "“Guaranteed at least one execution of a task”", link: "https://github.com/hibiken/asynq#features", firm: []string{"load", "crash"}},
+	{name: "RQ", kind: "queue", language: "Python", version: []string{"python3", "-c", "import rq; print(rq.__version__)"}, program: []string{"python3", "queues/rq_queue.py"},
+		promise: "“Every job that doesn't execute successfully is stored” in the FailedJobRegistry", link: "https://python-rq.org/docs/exceptions/", firm: []string{"load", "crash"}},
+	{name: "Celery, as it comes", kind: "queue", language: "Python", version: []string{"python3", "-c", "import celery; print(celery.__version__)"}, program: []string{"python3", "queues/celery_queue.py"},
+		promise: "a task is acknowledged “just-in-time before being executed”", link: "https://docs.celeryq.dev/en/stable/glossary.html",
+		untried: []string{"crash"},
+		warns:   map[string]string{"crash": "“the task won't be redelivered to another worker if the machine loses power, or the worker instance is abruptly killed, mid-execution”"}},
+	{name: "Celery, `task_acks_late`", kind: "queue", language: "Python", version: []string{"python3", "-c", "import celery; print(celery.__version__)"}, program: []string{"python3", "queues/celery_queue.py"}, env: []string{"LATE=1"},
+		promise: "“the task will be redelivered to another worker in the event of … the worker instance being killed mid-execution”", link: "https://docs.celeryq.dev/en/stable/glossary.html", firm: []string{"load", "crash"}, untried: []string{"crash"}},
+	{name: "Sidekiq", kind: "queue", language: "Ruby", version: []string{"ruby", "-e", "require 'sidekiq'; puts Sidekiq::VERSION"}, program: []string{"ruby", "queues/sidekiq_queue.rb"},
+		promise: "“does its best to never lose jobs but it can't guarantee it”", link: "https://github.com/sidekiq/sidekiq/wiki/Reliability",
+		warns: map[string]string{"crash": "“If Sidekiq crashes while processing that job, it is lost forever”"}},
+}
+
+// hardship is what locks are put through.
+type hardship struct {
+	name string
+	env  string // a variable of the process
+	args []string
+}
+
+var hardships = []hardship{
+	{name: "load", args: []string{"--scenario", "mutex", "--clients", "8", "--duration", "3s", "--ttl", "10s"}},
+	{name: "overrun", args: []string{"--clients", "6", "--stock", "4", "--ttl", "1s", "--hold", "1200ms"}},
+	{name: "crash", env: "CRASH=10", args: []string{"--scenario", "mutex", "--clients", "8", "--ops", "80", "--ttl", "1s"}},
+	{name: "lost replies", args: []string{"--scenario", "mutex", "--clients", "8", "--duration", "5s", "--ttl", "1s", "--fault", "drop-reply 0.5%"}},
+	{name: "data loss", args: []string{"--scenario", "mutex", "--clients", "8", "--duration", "5s", "--ttl", "10s", "--hold", "500ms", "--fault", "restart empty every 700ms"}},
+}
+
+// outcome is what came of a peer under a hardship.
+type outcome struct {
+	peer     peer
+	hardship string
+	command  string
+	verdicts []string // of each run
+	broke    []string // promises
+	why      string   // of the first violation, or why nothing was decided
+	asked    int64    // opportunities, of the promise with the fewest, in the last run
+	version  string
+}
+
+// The classes of outcomes.
+const (
+	holds        = "holds"
+	asDocumented = "breaks as documented"
+	otherwise    = "breaks although documented otherwise"
+	undocumented = "breaks, and its documentation is silent"
+	undecided    = "not decided"
+)
+
+// word classifies the outcome.
+func (o outcome) word() string {
+	broken := slices.Contains(o.verdicts, reports.Violated)
+	_, warned := o.peer.warns[o.hardship]
+	switch {
+	case broken && warned:
+		return asDocumented
+	case broken && slices.Contains(o.peer.firm, o.hardship):
+		return otherwise
+	case broken:
+		return undocumented
+	case slices.Contains(o.verdicts, reports.Inconclusive):
+		return undecided
+	}
+	return holds
+}
+
+// silent is a watcher that watches nothing.
+type silent struct{}
+
+func (silent) Target(*server.Target)                             {}
+func (silent) Database(*database.DB)                             {}
+func (silent) Start(int, int, scenarios.Config, *scenarios.Live) {}
+func (silent) Done(int, int, reports.Run)                        {}
+
+// installed is the version of the library; a test without it is skipped, or fails where
+// everything is required.
+func (p peer) installed(t *testing.T) string {
+	t.Helper()
+	if p.module != "" {
+		info, _ := debug.ReadBuildInfo()
+		out, err := exec.Command("go", "list", "-m", "-f", "{{.Version}}", p.module).Output()
+		if err != nil || info == nil {
+			t.Fatal(p.module, err)
+		}
+		return strings.TrimPrefix(strings.TrimSpace(string(out)), "v")
+	}
+	out, err := exec.Command(p.version[0], p.version[1:]...).Output()
+	if err != nil {
+		if os.Getenv("OVERSELL_REQUIRE_ALL") == "1" {
+			t.Fatalf("%s is not installed: %v (make setup)", p.name, err)
+		}
+		t.Skipf("%s is not installed: %v", p.name, err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// building builds the programs in Go, once.
+var building sync.Once
+
+func build(t *testing.T) {
+	t.Helper()
+	building.Do(func() {
+		for _, dir := range []string{"golang", "asynq"} {
+			if out, err := exec.Command("go", "build", "-o", filepath.Join(dir, dir), "./"+dir).CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+		}
+	})
+}
+
+// underLock runs a lock under a hardship.
+func underLock(t *testing.T, p peer, h hardship, seed int) (reports.Run, string) {
+	t.Helper()
+	if name, value, set := strings.Cut(h.env, "="); set {
+		t.Setenv(name, value)
+	}
+	args := append(append([]string{}, h.args...), p.extra...)
+	o, err := campaign.Parse(append(args, "--system", p.system, "--seed", fmt.Sprint(seed)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := campaign.NewPlan(t.Context(), *o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan.Dir = t.TempDir()
+	d, err := campaign.Run(t.Context(), plan, silent{})
+	if err != nil || len(d.Runs) != 1 {
+		t.Fatalf("%d runs, %v", len(d.Runs), err)
+	}
+	return d.Runs[0], strings.TrimSpace(h.env + " oversell run " + quoted(args) + " --system adapters/" + p.system)
+}
+
+// quoted are arguments as a shell takes them.
+func quoted(args []string) string {
+	var all []string
+	for _, a := range args {
+		if strings.Contains(a, " ") {
+			a = "'" + a + "'"
+		}
+		all = append(all, a)
+	}
+	return strings.Join(all, " ")
+}
+
+// add adds a run to the outcome. A promise that was not broken in all runs in which some were
+// may have been so by the machine, and is not named.
+func (o *outcome) add(r reports.Run) {
+	first := !slices.Contains(o.verdicts, reports.Violated)
+	o.verdicts = append(o.verdicts, r.Verdict)
+	o.asked = 0
+	var broke []string
+	for _, p := range r.Properties {
+		switch {
+		case p.Result == reports.NotClaimed:
+			continue
+		case p.Result == reports.Broken:
+			name := p.Label(r)
+			if p.Of != "lock" && o.peer.kind == "lock" {
+				name = string(p.Name) + " of the sale"
+			}
+			if broke = append(broke, name); len(broke) == 1 && first {
+				o.why = p.Why
+			}
+		case o.asked == 0 || p.Opportunities < o.asked:
+			o.asked = p.Opportunities
+		}
+	}
+	switch {
+	case r.Verdict == reports.Violated && first:
+		o.broke = broke
+	case r.Verdict == reports.Violated:
+		o.broke = slices.DeleteFunc(o.broke, func(name string) bool { return !slices.Contains(broke, name) })
+	case r.Verdict == reports.Inconclusive:
+		o.why = cmp.Or(o.why, r.Why)
+	}
+}
+
+// try puts a peer under a hardship some times.
+func try(t *testing.T, p peer, h hardship, times int) outcome {
+	o := outcome{peer: p, hardship: h.name, version: p.installed(t)}
+	for seed := range times {
+		var r reports.Run
+		if p.kind == "lock" {
+			r, o.command = underLock(t, p, h, seed+1)
+		} else {
+			r, o.command = underWorkers(t, p, h.name == "crash")
+		}
+		o.add(r)
+	}
+	return o
+}
+
+// TestPeers is a sample: a lock that must hold and a sale that must break under a lease that
+// ends, and a queue that must lose what a worker had in its hands. $OVERSELL_PEERS=1 tries
+// everything, several times each, and makes docs/peers.md; $OVERSELL_PEERS_TIMES is how often
+// (3), and $OVERSELL_PEERS_OF the names of some peers with semicolons between them; then nothing
+// is written. $OVERSELL_PEERS_KEEP is a directory that keeps what came of each case, so that one
+// that was tried is not tried again.
+func TestPeers(t *testing.T) {
+	servertest.NeedServer(t)
+	t.Setenv("PATH", "/usr/bin:"+os.Getenv("PATH")) // the libraries are Debian's
+	if os.Getenv("OVERSELL_PEERS") == "1" {
+		document(t)
+		return
+	}
+	for _, c := range []struct{ peer, hardship, want string }{
+		{"redis-py Lock", "load", "holds"},
+		{"redis-py Lock", "overrun", "breaks as documented"},
+		{"Sidekiq", "crash", "breaks as documented"},
+		{"RQ", "crash", "holds"},
+	} {
+		t.Run(c.peer+" "+c.hardship, func(t *testing.T) {
+			p := peers[slices.IndexFunc(peers, func(p peer) bool { return p.name == c.peer })]
+			h := hardships[slices.IndexFunc(hardships, func(h hardship) bool { return h.name == c.hardship })]
+			if o := try(t, p, h, 1); o.word() != c.want {
+				t.Errorf("%s, want %s: %v %s", o.word(), c.want, o.verdicts, o.why)
+			}
+		})
+	}
+}
+
+// kept is an outcome in a file.
+type kept struct {
+	Command, Why, Version string
+	Verdicts, Broke       []string
+	Asked                 int64
+}
+
+// remembered is try, unless the case was tried before.
+func remembered(t *testing.T, p peer, h hardship, times int) outcome {
+	dir := os.Getenv("OVERSELL_PEERS_KEEP")
+	path := filepath.Join(dir, strings.NewReplacer("/", "-", " ", "-").Replace(p.name+" "+h.name)+".json")
+	var k kept
+	text, err := os.ReadFile(path)
+	if dir != "" && err == nil && json.Unmarshal(text, &k) == nil {
+		return outcome{p, h.name, k.Command, k.Verdicts, k.Broke, k.Why, k.Asked, k.Version}
+	}
+	o := try(t, p, h, times)
+	if dir == "" {
+		return o
+	}
+	if text, err = json.Marshal(kept{o.command, o.why, o.version, o.verdicts, o.broke, o.asked}); err == nil {
+		err = os.WriteFile(path, text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// document tries everything and writes docs/peers.md.
+func document(t *testing.T) {
+	build(t)
+	times := 3
+	_, _ = fmt.Sscan(os.Getenv("OVERSELL_PEERS_TIMES"), &times)
+	of := os.Getenv("OVERSELL_PEERS_OF")
+	var all []outcome
+	var adding sync.Mutex
+	t.Run("all", func(t *testing.T) {
+		for _, p := range peers {
+			for _, h := range hardships {
+				if p.kind == "queue" && h.name != "load" && h.name != "crash" || slices.Contains(p.untried, h.name) || of != "" && !slices.Contains(strings.Split(of, ";"), p.name) {
+					continue
+				}
+				t.Run(p.name+" "+h.name, func(t *testing.T) {
+					if p.kind == "queue" { // whose workers mostly wait
+						t.Parallel()
+					}
+					o := remembered(t, p, h, times)
+					t.Logf("%s: %v %v: %s", o.word(), o.verdicts, o.broke, o.why)
+					adding.Lock()
+					defer adding.Unlock()
+					all = append(all, o)
+				})
+			}
+		}
+	})
+	slices.SortStableFunc(all, func(a, b outcome) int { return cmp.Or(a.peer.at()-b.peer.at(), a.at()-b.at()) })
+	if of != "" || t.Failed() {
+		return
+	}
+	if err := os.WriteFile("../docs/peers.md", []byte(told(all, times)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// at is the place of the peer among all, and that of the outcome's hardship.
+func (p peer) at() int { return slices.IndexFunc(peers, func(q peer) bool { return q.name == p.name }) }
+func (o outcome) at() int {
+	return slices.IndexFunc(hardships, func(h hardship) bool { return h.name == o.hardship })
+}
+
+// commandIn is a command of a peer's program, which ends with ctx.
+func commandIn(ctx context.Context, p peer, what ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, p.program[0], append(p.program[1:len(p.program):len(p.program)], what...)...)
+	cmd.Env = append(os.Environ(), p.env...)
+	return cmd
+}

@@ -1,0 +1,207 @@
+//go:build unix
+
+package adapters
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"oversell/campaign"
+	"oversell/history"
+	"oversell/internal/servertest"
+	"oversell/reports"
+)
+
+const (
+	workers = 3
+	amount  = 60
+	// patience is how long nothing may happen before what is not done counts as not to be
+	// done any more. The longest that a library documents is asynq's: a lease of 30 s, and a
+	// look for leases that are over once a minute.
+	patience = 100 * time.Second
+)
+
+// noted is a line of a worker's log.
+type noted struct {
+	At     int64  `json:"t"`
+	Worker int    `json:"worker"`
+	Event  string `json:"event"`
+	Task   string `json:"task"`
+}
+
+// underWorkers has workers do tasks, of which every tenth kills its worker once if some are to
+// die, and judges the history of it.
+func underWorkers(t *testing.T, p peer, dying bool) (reports.Run, string) {
+	t.Helper()
+	if p.module != "" {
+		build(t)
+	}
+	addr, _ := servertest.Start(t)
+	log := filepath.Join(t.TempDir(), "log")
+	p.env = append(slices.Clone(p.env), "REDIS_URL=redis://"+addr, "LOG="+log)
+	if dying {
+		p.env = append(p.env, "DIE=1")
+	}
+	began := time.Now()
+	if out, err := commandIn(t.Context(), p, "produce", fmt.Sprint(amount)).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	produced := time.Now()
+	end := make(chan struct{})
+	var all sync.WaitGroup
+	for range workers {
+		all.Go(func() { supervise(t, p, end) })
+	}
+	await(t, p, log)
+	close(end)
+	all.Wait()
+	left, err := commandIn(t.Context(), p, "left").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := historyOf(t, began, produced, logOf(t, log), strings.Fields(string(left)))
+	what := "load"
+	if dying {
+		what = "crash"
+	}
+	return campaign.Judge(h).Run, fmt.Sprintf("OVERSELL_PEERS=1 OVERSELL_PEERS_OF='%s' go test -run 'TestPeers/all/.*%s' -v ./adapters", p.name, what)
+}
+
+// supervise keeps a worker running, as an operator's supervisor does, until the end.
+func supervise(t *testing.T, p peer, end chan struct{}) {
+	for {
+		cmd := commandIn(t.Context(), p, "work")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		if err := cmd.Start(); err != nil {
+			t.Error(err)
+			return
+		}
+		gone := make(chan struct{})
+		go func() { _ = cmd.Wait(); close(gone) }()
+		select {
+		case <-gone:
+			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // its children
+		case <-end:
+			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+			<-gone
+			return
+		}
+	}
+}
+
+// await waits until all tasks are done, or accounted for by the library and at rest, or nothing
+// happens any more.
+func await(t *testing.T, p peer, log string) {
+	t.Helper()
+	var size int64
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for last := time.Now(); time.Since(last) < patience; {
+		<-tick.C
+		info, err := os.Stat(log)
+		if err == nil && info.Size() > size {
+			size, last = info.Size(), time.Now()
+			continue
+		}
+		done := map[string]bool{}
+		for _, n := range logOf(t, log) {
+			if n.Event == "done" {
+				done[n.Task] = true
+			}
+		}
+		if len(done) == amount {
+			return
+		}
+		// What the library has lost from sight, or has given up, does not come back.
+		if time.Since(last) > 3*time.Second && settled(t, p, len(done)) {
+			return
+		}
+	}
+}
+
+// settled tells whether the library knows of no task that is to be done.
+func settled(t *testing.T, p peer, done int) bool {
+	left, err := commandIn(t.Context(), p, "left").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := len(strings.Fields(string(left)))
+	return known == 0 || p.name == "RQ" && done+known == amount // in its registry, until somebody acts
+}
+
+func logOf(t *testing.T, path string) (all []noted) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil // nothing was begun
+	}
+	lines := bufio.NewScanner(bytes.NewReader(text))
+	for lines.Scan() {
+		var n noted
+		if err := json.Unmarshal(lines.Bytes(), &n); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, n)
+	}
+	return all
+}
+
+// historyOf is the history that oversell judges: what was enqueued, what workers were handed
+// and did, and what the library still knows of.
+func historyOf(t *testing.T, began, produced time.Time, log []noted, left []string) *history.History {
+	t.Helper()
+	var b bytes.Buffer
+	n := 0
+	line := func(v any) {
+		text, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Write(append(text, '\n'))
+		n++
+	}
+	line(map[string]any{"schema": history.Schema, "scenario": "peers", "promises": []any{map[string]string{"of": "queue", "property": "no-lost-task"}}})
+	call, answered := began.UnixNano(), produced.UnixNano()
+	for i := range amount {
+		line(map[string]any{"client": i, "kind": "enqueue", "arg": fmt.Sprint(i), "outcome": "ok", "call_ns": call, "return_ns": answered})
+	}
+	last := answered
+	client := amount
+	sessions := map[string]string{}
+	for _, e := range log {
+		last = max(last, e.At)
+		client++
+		if e.Event == "start" {
+			session := fmt.Sprintf("%s/%d", e.Task, client)
+			sessions[fmt.Sprint(e.Worker, " ", e.Task)] = session
+			line(map[string]any{"client": client, "kind": "pop", "result": e.Task, "session": session, "outcome": "ok", "call_ns": max(e.At-1000, answered+1), "return_ns": max(e.At, answered+2)})
+			continue
+		}
+		at := max(e.At, answered+3)
+		line(map[string]any{"client": client, "kind": "effect", "arg": e.Task, "outcome": "ok", "call_ns": at, "return_ns": at + 1})
+	}
+	last += int64(time.Second)
+	for _, task := range left {
+		client++
+		line(map[string]any{"client": client, "kind": "read-state", "arg": "waiting", "result": task, "outcome": "ok", "call_ns": last, "return_ns": last + 1})
+	}
+	client++
+	line(map[string]any{"client": client, "kind": "read-state", "arg": "audit", "result": len(left), "outcome": "ok", "call_ns": last, "return_ns": last + 1})
+	operations := n - 1
+	line(map[string]any{"trailer": map[string]int{"operations": operations}})
+	h, err := history.ReadJSONL(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}

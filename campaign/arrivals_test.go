@@ -1,0 +1,134 @@
+package campaign
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"oversell/checker"
+	"oversell/history"
+	"oversell/internal/limits"
+	"oversell/reports"
+	"oversell/variant"
+)
+
+// offered is how an open load was offered in which nothing went wrong.
+func offered() history.Arrivals {
+	return history.Arrivals{Begun: 10_000, Offered: 1000, Achieved: 1000, Highest: 1000, Step: history.Spans{P50: 5 * time.Millisecond}}
+}
+
+// TestUnofferedLoad: what the driver kept from the servers makes a run inconclusive, and says so;
+// what the servers kept from clients does not.
+func TestUnofferedLoad(t *testing.T) {
+	const ms = time.Millisecond
+	for _, c := range []struct {
+		name   string
+		change func(h *history.Header, a *history.Arrivals)
+		want   string // empty: the load was offered
+	}{
+		{"as it was to be", func(*history.Header, *history.Arrivals) {}, ""},
+		{"a hundredth was missed", func(_ *history.Header, a *history.Arrivals) { a.Begun, a.Missed = 9900, 100 }, ""},
+		{"more was missed", func(_ *history.Header, a *history.Arrivals) { a.Begun, a.Missed = 9000, 1000 }, "1,000 of 10,000 arrivals were never begun: 8 clients, busy with others for p50 5.00 ms each, did not get to them; use more --clients"},
+		{"nothing came", func(_ *history.Header, a *history.Arrivals) { *a = history.Arrivals{} }, "no arrival was due"},
+		{"the driver at its limit", func(_ *history.Header, a *history.Arrivals) { a.Driver.P99 = 20 * ms }, ""},
+		{"the driver was late", func(_ *history.Header, a *history.Arrivals) { a.Driver.P99 = 23 * ms }, "arrivals began p99 23.0 ms after a client was free for them, and 20ms is tolerated: this machine is too slow for it"},
+		{"a stall at the end, with clients enough", func(_ *history.Header, a *history.Arrivals) {
+			a.Achieved, a.ForClient = 900, history.Spans{P50: 100 * ms, P99: 500 * ms}
+		}, ""},
+		{"too few clients", func(_ *history.Header, a *history.Arrivals) {
+			a.Achieved, a.ForClient.P50, a.Step.P50 = 800, 900*ms, 10*ms
+		}, "8 clients began 800 arrivals a second and 1,000 were due: one took a client p50 10.0 ms, so 1,000 a second take 10 clients; use more --clients"},
+		{"too few clients for a rate that is reached late, and not for long", func(_ *history.Header, a *history.Arrivals) { a.Step.P50 = 10 * ms }, ""},
+		{"too few producers", func(h *history.Header, a *history.Arrivals) {
+			h.Queue, a.Achieved, a.ForClient.P50 = "zset-atomic", 800, 900*ms
+		}, "4 clients began 800 arrivals a second"},
+	} {
+		a := offered()
+		h := history.History{Header: history.Header{Rate: "1000", Clients: 8}, Trailer: &history.Trailer{Arrivals: &a}, Ops: []history.Op{
+			{Client: 1, Kind: history.Acquire, Call: 1, Return: 5}, {Client: 2, Kind: history.Acquire, Call: 2, Return: 6},
+		}}
+		c.change(&h.Header, &a)
+		for result, want := range map[checker.Result]string{checker.Holds: reports.Inconclusive, checker.Violated: reports.Violated} {
+			got, why := verdict(&h, []checker.Verdict{{Of: variant.Lock, Property: variant.MutualExclusion, Result: result, Opportunities: 3}}, true)
+			if c.want == "" && result == checker.Holds {
+				want = reports.Pass
+			}
+			if got != want || got == reports.Inconclusive && !strings.Contains(why, c.want) || strings.Contains(why, "\n") {
+				t.Errorf("%s: %s (%s); want %s (%s)", c.name, got, why, want, c.want)
+			}
+		}
+	}
+	h := history.History{Header: history.Header{Rate: "1000"}, Trailer: &history.Trailer{}}
+	if why := unoffered(&h); !strings.Contains(why, "does not tell") {
+		t.Errorf("a trailer without arrivals: %q", why)
+	}
+	h.Header.Rate = ""
+	if why := unoffered(&h); why != "" {
+		t.Errorf("a closed load: %q", why)
+	}
+}
+
+// TestOpenLoadFlags: what is wrong with them is said in one line.
+func TestOpenLoadFlags(t *testing.T) {
+	for command, want := range map[string]string{
+		"run --lock none --sale lua --rate 2k":                   "",
+		"run --lock none --sale lua --stages 0:1,1s:20":          "",
+		"run --lock none --sale lua --rate 2k --arrival poisson": "",
+		"run --scenario queue --rate 500":                        "",
+		"run --scenario dispatch --rate 50":                      "",
+		"run --lock none --sale lua --rate fast":                 "--rate fast: must be arrivals a second like 500, 20k or 2.5/s",
+		"run --lock none --sale lua --rate 0":                    "--rate 0: must be arrivals a second",
+		"run --lock none --sale lua --stages 1k":                 `--stages 1k: "1k": must be stages like 0:1k,30s:20k`,
+		"run --lock none --sale lua --rate 1 --stages 0:1":       "give --rate or --stages",
+		"run --lock none --sale lua --arrival poisson":           "leave out --arrival: in scenario seckill, lock none, sale lua the load is closed",
+		"run --lock none --sale lua --rate 1 --arrival even":     "--arrival even: must be constant or poisson",
+		"run --lock none --sale lua --rate 0.1 --duration 1s":    "at --rate 0.1 fewer than one arrival comes in 1s",
+		"run --lock none --sale lua --rate 0.001":                "at --rate 0.001 the arrivals of this run take",
+		"compare --sale lua --rate 1k":                           "unknown flag: --rate",
+	} {
+		err := limits.Explain(planFor(t, strings.Fields(command)))
+		switch {
+		case want == "" && err != nil:
+			t.Errorf("%s: %v", command, err)
+		case want != "" && (err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "\n")):
+			t.Errorf("%s says %v; want %q", command, err, want)
+		}
+	}
+}
+
+// TestOpenLoadIsReported: from the call and from when due, in JSON and in a sentence, and requests
+// are counted from when their step was due.
+func TestOpenLoadIsReported(t *testing.T) {
+	o, err := Parse(strings.Fields("--target embedded --lock lua-release --sale plain --clients 4 --stock 40 --rate 200 --arrival poisson --seed 3"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, d := ran(t, *o)
+	r := d.Runs[0]
+	a := r.Arrivals
+	if a == nil || a.Rate != "200" || a.Process != "poisson" || a.Begun < 40 || len(r.OpenLoad()) != 3 {
+		t.Fatalf("%+v", a)
+	}
+	if due := r.Latency["buy"].Due; due == nil || due.Max < r.Latency["buy"].Call.Max {
+		t.Errorf("%+v", r.Latency["buy"])
+	}
+	if q := r.Request; q == nil || q.Due == nil || q.Due.P50 < q.Call.P50 {
+		t.Errorf("%+v", r.Request)
+	}
+}
+
+// TestRequestsAreDueWhenTheirStepIs: a buyer who was due at 10 ms, asked for the lock at 30 ms and
+// had an answer at 70 ms waited for 60 ms, of which the service took 40 ms.
+func TestRequestsAreDueWhenTheirStepIs(t *testing.T) {
+	const ms = time.Millisecond
+	h := &history.History{Header: history.Header{Objects: []variant.Object{variant.Lock, variant.Sale}, Stock: 9}, Ops: []history.Op{
+		{Client: 1, Kind: history.Acquire, Outcome: history.OK, Due: 10 * ms, Call: 30 * ms, Return: 50 * ms},
+		{Client: 1, Kind: history.Buy, Outcome: history.OK, Due: 40 * ms, Call: 60 * ms, Return: 70 * ms},
+	}}
+	counted := newCounting(h)
+	counted.read(h.Ops)
+	l := counted.work(h, 1).request()
+	if l == nil || l.Due == nil || l.Due.Max < 59.9 || l.Due.Max > 60.1 || l.Call.Max < 39.9 || l.Call.Max > 40.1 {
+		t.Errorf("%+v", l)
+	}
+}

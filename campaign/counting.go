@@ -1,0 +1,96 @@
+package campaign
+
+import (
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"oversell/history"
+	"oversell/reports"
+	"oversell/variant"
+)
+
+// counting is what a judgement counts besides what the monitors see, in one reading.
+type counting struct {
+	latencies *reports.Latencies
+	widths    *hdrhistogram.Histogram // of the intervals, in nanoseconds
+	ops       int
+	returned  int64 // pieces
+	// products are those that somebody ordered, each of which had the stock of the header.
+	products map[history.Value]bool
+	// contended tells whether operations of two clients ever overlapped.
+	contended bool
+
+	kind     history.Kind // of the operations that the clients came for
+	done     int64        // of those
+	last     time.Duration
+	began    time.Duration
+	requests requests
+
+	before struct { // the operation before
+		any    bool
+		client int32
+		kind   history.Kind
+		ret    time.Duration
+	}
+}
+
+func newCounting(h *history.History) *counting {
+	kind, _ := workIn(h.Header.Has)
+	return &counting{
+		latencies: reports.NewLatencies(), widths: hdrhistogram.New(1, int64(24*time.Hour), 3), products: map[history.Value]bool{}, kind: kind, began: history.Forever,
+		requests: requests{kind: kind, asked: map[int32]time.Duration{}, took: reports.NewLatencies()},
+	}
+}
+
+func (t *counting) read(ops []history.Op) {
+	for i := range ops {
+		t.observe(&ops[i])
+	}
+}
+
+func (t *counting) observe(op *history.Op) {
+	t.meets(op)
+	if op.Kind == history.Buy && !t.products[op.Key] {
+		t.products[op.Key] = true
+	}
+	if !measured(*op) {
+		return
+	}
+	t.ops++
+	t.began = min(t.began, op.Call)
+	t.latencies.Add(*op)
+	if op.Outcome != history.Unknown {
+		t.widths.RecordValue(int64(op.Return - op.Call)) //nolint:errcheck // what took days is not counted
+	}
+	if op.Kind == history.Refund && op.Outcome == history.OK && op.Reason == history.NoReason {
+		t.returned += op.Pieces()
+	}
+	if done(*op, t.kind) {
+		t.done++
+		t.last = max(t.last, op.Return)
+	}
+	t.requests.add(*op)
+}
+
+// meets looks whether an operation overlaps that of another client before it.
+func (t *counting) meets(op *history.Op) {
+	a := &t.before
+	if a.any && a.client != op.Client && op.Call < a.ret && a.kind != history.Fault && op.Kind != history.Fault && op.Kind != history.ReadState {
+		t.contended = true
+	}
+	a.any, a.client, a.kind, a.ret = true, op.Client, op.Kind, op.Return
+}
+
+// work is the work in the history, of which so much was sold, perhaps.
+func (t *counting) work(h *history.History, sold int64) Work {
+	w := Work{Kind: t.kind, Requests: t.requests.took, Began: t.began, Done: t.done, Within: elapsed(h)}
+	if w.Began == history.Forever {
+		w.Began = 0
+	}
+	soldOut := h.Header.Has(variant.Sale) && sold >= h.Header.Stock
+	if drained := !h.Header.Has(variant.Sale) && h.Header.Has(variant.Queue); w.Done > 0 && (soldOut || drained) {
+		w.Within = t.last - w.Began
+	}
+	return w
+}

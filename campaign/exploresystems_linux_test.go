@@ -1,0 +1,261 @@
+package campaign
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"oversell/internal/servertest"
+	"oversell/reports"
+	"oversell/server"
+	"oversell/variant"
+)
+
+// needPython skips where programs cannot be stepped.
+func needPython(t *testing.T) {
+	t.Helper()
+	for _, name := range []string{"python3", "cc"} {
+		if _, err := exec.LookPath(name); err != nil {
+			servertest.Unable(t, err)
+		}
+	}
+}
+
+// described writes the file of a system that is testdata/lock.py with these arguments.
+func described(t *testing.T, more string, args ...string) string {
+	t.Helper()
+	return describedAs(t, "lock", more, args...)
+}
+
+// describedAs is described for another object, which has a program of its name.
+func describedAs(t *testing.T, object, more string, args ...string) string {
+	t.Helper()
+	program, err := filepath.Abs(filepath.Join("testdata", object+".py"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "lock.yaml")
+	text := fmt.Sprintf("name: mine\nobject: %s\nclients: 1\ncommand: [python3, %q, %s]\nenv: {REDIS_URL: \"{redis}\"}\n%s\n", object, program, strings.Join(args, ", "), more)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// exploreSystem searches a system within small bounds, which alter changes.
+func exploreSystem(t *testing.T, file string, alter func(*SearchOptions)) (reports.Exploration, error) {
+	t.Helper()
+	o := SearchOptions{Options: Options{System: file, TTL: time.Second, Stock: 1, Quantity: 1}, Time: 2 * time.Minute,
+		Bounds: reports.Bounds{Clients: 2, Tries: 1, Crashes: 1, Lost: 1, Late: 0, Advances: 1}}
+	o.Hold = 750 * time.Millisecond
+	if alter != nil {
+		alter(&o)
+	}
+	cs, _, err := Searches(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found reports.Exploration
+	err = Explore(t.Context(), cs, func(e reports.Exploration) { found = e })
+	return found, err
+}
+
+const stateless = "stateless: true"
+
+// TestExploreSystems: each flaw of a lock in Python is found, and the mended lock is proved.
+func TestExploreSystems(t *testing.T) {
+	needPython(t)
+	for _, c := range []struct {
+		kind    string
+		look    string
+		verdict string
+		steps   int // 0: any
+	}{
+		{"sound", "", reports.Pass, 0},
+		{"setnx-expire", "progress", reports.Violated, 0},
+		{"blind-release", "owner-only-release", reports.Violated, 0},
+		{"blind-extend", "owner-only-release", reports.Violated, 0},
+		{"client-clock", "mutual-exclusion", reports.Violated, 0},
+	} {
+		t.Run(c.kind, func(t *testing.T) {
+			e, err := exploreSystem(t, described(t, stateless, c.kind), func(o *SearchOptions) {
+				if c.look != "" {
+					o.Properties = []string{c.look}
+				}
+				if c.kind == "client-clock" { // two see that the lease of a third is over
+					o.Bounds.Clients, o.Bounds.Crashes, o.Bounds.Lost = 3, 0, 0
+				}
+			})
+			if err != nil || e.Verdict != c.verdict {
+				t.Fatalf("%s: %s, %v", e.Verdict, e.Why, err)
+			}
+			if e.Verdict == reports.Pass && e.Stats.Lapses == 0 {
+				t.Error("no lease ran out")
+			}
+		})
+	}
+}
+
+// TestExploreSales: a sale that reads and writes oversells, and one in a script does not.
+func TestExploreSales(t *testing.T) {
+	needPython(t)
+	for kind, verdict := range map[string]string{"flawed": reports.Violated, "sound": reports.Pass} {
+		e, err := exploreSystem(t, describedAs(t, "sale", stateless, kind), func(o *SearchOptions) { o.Hold = 0 })
+		if err != nil || e.Verdict != verdict {
+			t.Errorf("%s: %s (%s), %v", kind, e.Verdict, e.Why, err)
+		}
+	}
+}
+
+// stepsToBreak is the number of steps in which a search breaks mutual exclusion.
+func stepsToBreak(t *testing.T, alter func(*SearchOptions)) int {
+	t.Helper()
+	o := SearchOptions{Options: Options{TTL: time.Second, Stock: 1, Quantity: 1}, Time: 2 * time.Minute, Properties: []string{"mutual-exclusion"},
+		Bounds: reports.Bounds{Clients: 2, Tries: 1, Lost: 0, Late: 0, Advances: 0}}
+	alter(&o)
+	cs, _, err := Searches(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps := 0
+	if err := Explore(t.Context(), cs, func(e reports.Exploration) {
+		if e.Verdict != reports.Violated {
+			t.Fatalf("%s: %s", e.Verdict, e.Why)
+		}
+		steps = len(e.Counterexample.Steps)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return steps
+}
+
+// TestPrintedLockInPHP: the lock of the documents breaks in PHP in the schedule in which its Go port does.
+func TestPrintedLockInPHP(t *testing.T) {
+	needPython(t)
+	withPHP(t)
+	php := stepsToBreak(t, func(o *SearchOptions) { o.System = filepath.Join("..", "examples", "php", "lock-printed.yaml") })
+	ported := stepsToBreak(t, func(o *SearchOptions) { o.Locks = []string{"php-lock-printed"} })
+	if php != ported {
+		t.Errorf("%d steps in PHP, and %d in Go", php, ported)
+	}
+}
+
+// TestExploreExamples: the locks in examples have the verdicts that their names say.
+func TestExploreExamples(t *testing.T) {
+	needPython(t)
+	withPHP(t)
+	withPython(t)
+	for file, verdict := range map[string]string{"php/lock.yaml": reports.Pass, "python/lock.yaml": reports.Pass, "python/lock-flawed.yaml": reports.Violated} {
+		e, err := exploreSystem(t, filepath.Join("..", "examples", file), nil)
+		if err != nil || e.Verdict != verdict {
+			t.Errorf("%s: %s (%s), %v", file, e.Verdict, e.Why, err)
+		}
+	}
+}
+
+// TestReplayOfASystem: a schedule of a program in another language goes the same way on a real server.
+func TestReplayOfASystem(t *testing.T) {
+	needPython(t)
+	servertest.NeedServer(t)
+	e, err := exploreSystem(t, described(t, stateless, "blind-release"), func(o *SearchOptions) { o.Properties = []string{"owner-only-release"} })
+	if err != nil || e.Counterexample == nil {
+		t.Fatalf("%s: %s, %v", e.Verdict, e.Why, err)
+	}
+	r, err := Replay(t.Context(), e, server.Spec{Target: "process"}, 1)
+	if err != nil || r.Confirmed != 1 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// TestExploreNotices: a program that does not do the same again, or keeps state though it says not, is told.
+func TestExploreNotices(t *testing.T) {
+	needPython(t)
+	for kind, want := range map[string]string{"coin": "not deterministic", "counts": "keeps state"} {
+		e, err := exploreSystem(t, described(t, stateless, kind), func(o *SearchOptions) { o.Bounds.Tries, o.Bounds.Crashes = 2, 0 })
+		if err != nil || e.Verdict != reports.Inconclusive || !strings.Contains(e.Why, want) {
+			t.Errorf("%s: %s (%s), %v", kind, e.Verdict, e.Why, err)
+		}
+	}
+	e, err := exploreSystem(t, described(t, "", "counts"), func(o *SearchOptions) {
+		o.Bounds.Tries, o.Bounds.Crashes, o.Bounds.Lost, o.Bounds.Advances = 2, 0, 0, 0
+		o.Properties = []string{"mutual-exclusion"}
+	})
+	if err != nil || e.Verdict == reports.Violated {
+		t.Errorf("a lock that counts, and says so: %s (%s), %v", e.Verdict, e.Why, err)
+	}
+}
+
+// TestExploreRefuses: what cannot be stepped is refused in one line.
+func TestExploreRefuses(t *testing.T) {
+	for text, want := range map[string]string{
+		"name: a\nobject: queue\ncommand: [cat]":                                                      "a search steps locks and sales",
+		"name: a\nobject: sale\nhttp: {base: 'http://127.0.0.1:1', buy: {path: /}, reset: {path: /}}": "it is reached by http",
+	} {
+		path := filepath.Join(t.TempDir(), "system.yaml")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err := Searches(SearchOptions{Options: Options{System: path, Stock: 1, Quantity: 1}, Bounds: reports.Bounds{Clients: 2, Tries: 1}})
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%v; want %q", err, want)
+		}
+	}
+}
+
+// misbehaviours of testdata/lock.py, and what the search says of them; empty: it may be that nothing is
+// noticed.
+var misbehaviours = map[string]string{
+	"garbage": "no answer", "half": "no answer", "dies": "out of luck", "killed": "ended", "closes": "did nothing", "hangs": "did nothing",
+	"twice": "twice", "two": "two answers", "stranger": "never asked", "huge": "a line of more than", "no-newline": "did nothing", "bytes": "no answer",
+	"empty": "no answer", "types": "no answer", "says-nothing": "none of the protocol", "elsewhere": "127.0.0.1:1", "no-redis": "no Redis command",
+	"unknown-command": "geoadd", "another-clock": "does not read its clock", "sleeps": "", "spins": "must wait by a sleep", "spams": "twice", "beside": "", "second-connection": "",
+}
+
+// TestFaultyPrograms: whatever a program does, a search and a run come to an end that says why.
+func TestFaultyPrograms(t *testing.T) {
+	needPython(t)
+	names, most := make([]string, 0, len(misbehaviours)), 1
+	for name := range misbehaviours {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	if os.Getenv("OVERSELL_LONG") == "1" {
+		most = 9 // 216 programs
+	}
+	for _, name := range names {
+		for at := 1; at <= most; at++ {
+			t.Run(fmt.Sprintf("%s at %d", name, at), func(t *testing.T) { faulty(t, name, at) })
+		}
+	}
+}
+
+func faulty(t *testing.T, name string, at int) {
+	file := described(t, stateless+"\nlimit: 1s", "sound", name, fmt.Sprint(at))
+	e, err := exploreSystem(t, file, func(o *SearchOptions) {
+		o.Time = 20 * time.Second
+		o.Bounds.Tries = 1 + at/3
+	})
+	why := e.Why
+	if err != nil {
+		why = err.Error()
+	}
+	switch want := misbehaviours[name]; {
+	case at > 3: // maybe no execution has so many requests
+	case want != "" && (err == nil && e.Verdict != reports.Inconclusive || !strings.Contains(why, want)):
+		t.Errorf("explore: %s (%s), %v; want %q", e.Verdict, e.Why, err, want)
+	}
+	if e.Verdict == reports.Violated && name != "sleeps" { // for hours
+		t.Errorf("explore: it accuses a sound lock: %s", e.Why)
+	}
+	r := runSystem(t, file, "mutex", func(o *Options) {
+		o.System, o.Clients, o.Duration, o.TTL, o.Wait = file, 4, 300*time.Millisecond, 10*time.Second, time.Second
+	})
+	if r.Verdict == reports.Violated && slices.ContainsFunc(r.Properties, func(p reports.Property) bool { return p.Name == variant.MutualExclusion && p.Result == reports.Broken }) && name != "another-clock" {
+		t.Errorf("run: %s of a sound lock", r.Verdict)
+	}
+}

@@ -1,0 +1,218 @@
+package campaign
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"oversell/checker"
+	"oversell/checker/monitor"
+	"oversell/foreign"
+	"oversell/history"
+	"oversell/internal/phrase"
+	"oversell/reports"
+)
+
+// Reading says how files are read that are to be judged.
+type Reading struct {
+	// Format is one of [Formats]; empty: jsonl, or what Map says.
+	Format string
+	// Map is the file of a mapping for production logs.
+	Map string
+	// Model is what a history of Jepsen is judged by; empty: what its operations suggest.
+	Model string
+	// Initial is the value of a register in the beginning.
+	Initial string
+	// TimeLimit is how long a search for a legal order may take; 0: half a minute.
+	TimeLimit time.Duration
+	// Export is a file that the history is written to, as Jepsen has it (.edn) or as
+	// JSON lines (.jsonl).
+	Export string
+}
+
+// Formats are those of the files that check reads.
+var Formats = []string{"jsonl", "jepsen-edn", "porcupine-log"}
+
+// defaultTimeLimit is how long a search for a legal order may take.
+const defaultTimeLimit = 30 * time.Second
+
+// CheckAs is [Check] of files in other formats, and of production logs. Paths of these are
+// files.
+func CheckAs(ctx context.Context, how Reading, paths ...string) (reports.Document, error) {
+	if err := how.complete(paths); err != nil {
+		return reports.Document{}, err
+	}
+	read, err := how.reader()
+	if err != nil {
+		return reports.Document{}, err
+	}
+	if read == nil {
+		d, err := Check(ctx, paths...)
+		return d, errors.Join(err, how.export(history.Read, paths))
+	}
+	d := reports.Document{Schema: reports.Schema, Runs: []reports.Run{}}
+	var errs []error
+	for _, path := range paths {
+		r, err := unlessStopped(ctx, path, read)
+		if err == nil {
+			d.Runs = append(d.Runs, r)
+		}
+		errs = append(errs, err)
+		if errors.Is(err, ErrStopped) {
+			break
+		}
+	}
+	return d, errors.Join(errs...)
+}
+
+// complete checks what was asked for, and fills in the rest.
+func (r *Reading) complete(paths []string) error {
+	if r.TimeLimit == 0 {
+		r.TimeLimit = defaultTimeLimit
+	}
+	ext := filepath.Ext(r.Export)
+	switch {
+	case r.Format != "" && !slices.Contains(Formats, r.Format):
+		return fmt.Errorf("--format %q is not known: it is one of %s", r.Format, strings.Join(Formats, ", "))
+	case r.Map != "" && r.Format != "" && r.Format != "jsonl":
+		return fmt.Errorf("--map and --format %s are both given: a map says itself how a log is read", r.Format)
+	case !r.jepsen() && r.Model != "":
+		return errors.New("--model is for histories of Jepsen: give --format jepsen-edn or porcupine-log too")
+	case !r.jepsen() && r.Initial != "":
+		return errors.New("--initial is for histories of Jepsen: give --format jepsen-edn or porcupine-log too")
+	case r.TimeLimit < 0:
+		return fmt.Errorf("--time-limit %v: want a positive time", r.TimeLimit)
+	case r.Export != "" && ext != ".edn" && ext != ".jsonl":
+		return fmt.Errorf("--export %s: the name of the file ends in .edn (as Jepsen has it) or .jsonl", r.Export)
+	case r.Export != "" && len(paths) != 1:
+		return errors.New("--export is for one history")
+	}
+	return nil
+}
+
+func (r *Reading) jepsen() bool { return r.Format == "jepsen-edn" || r.Format == "porcupine-log" }
+
+// reader judges a file in another format; nil: the format is our own.
+func (r *Reading) reader() (func(path string) (reports.Run, error), error) {
+	switch {
+	case r.jepsen():
+		return r.judgeJepsen, nil
+	case r.Map == "":
+		return nil, nil
+	}
+	m, err := foreign.ReadMap(r.Map)
+	if err != nil {
+		return nil, err
+	}
+	return func(path string) (reports.Run, error) {
+		read := func(path string) (*history.History, error) { return foreign.ReadMapped(path, m) }
+		h, err := read(path)
+		if err != nil {
+			return reports.Run{}, err
+		}
+		return Judge(h).Run, r.export(read, []string{path})
+	}, nil
+}
+
+// judgeJepsen judges a history of Jepsen by a model, or as the run that it was exported from.
+func (r *Reading) judgeJepsen(path string) (reports.Run, error) {
+	h, ours, err := foreign.ReadBack(path)
+	switch {
+	case err != nil:
+		return reports.Run{}, err
+	case ours:
+		return Judge(h).Run, r.export(func(string) (*history.History, error) { return h, nil }, []string{path})
+	case r.Export != "":
+		return reports.Run{}, errors.New("--export is for histories of oversell and for production logs: what Jepsen recorded has another model")
+	}
+	j, err := foreign.ReadJepsen(path)
+	if err != nil {
+		return reports.Run{}, err
+	}
+	m, err := foreign.FindModel(r.Model, j)
+	if err != nil {
+		return reports.Run{}, err
+	}
+	return r.runOf(j, m, foreign.Judge(j, m, foreign.Limits{Time: r.TimeLimit, Initial: r.Initial})), nil
+}
+
+// runOf is what a report tells of a foreign history.
+func (r *Reading) runOf(h *foreign.History, m foreign.Model, vs []checker.Verdict) reports.Run {
+	run := reports.Run{Scenario: m.Name, Engine: r.Format, Target: filepath.Base(h.Path), Clients: h.Processes, Operations: len(h.Ops), ElapsedMS: round(float64(h.Last-h.First) / 1e6),
+		Latency: map[string]reports.Latency{}, Faults: []reports.Fault{}, Properties: []reports.Property{}}
+	var promised []checker.Verdict
+	for _, v := range vs {
+		p := reports.Property{Name: v.Property, Of: v.Of, Measured: v.Result.String(), Result: reports.NotClaimed, Count: v.Count, Opportunities: v.Opportunities, Why: v.Why, Witness: []history.Op{}}
+		if slices.Contains(m.Promises, v.Property) {
+			promised = append(promised, v)
+			p.Result = p.Measured
+		}
+		run.Properties = append(run.Properties, p)
+	}
+	if run.ElapsedMS > 0 {
+		run.Throughput = round(float64(run.Operations) * 1e3 / run.ElapsedMS)
+	}
+	run.Notes = append(run.Notes, "read from "+h.Path)
+	if h.Skipped > 0 {
+		run.Notes = append(run.Notes, "skipped, as they are of a nemesis or of no process: "+phrase.Count(h.Skipped, "event"))
+	}
+	run.Verdict, run.Why = foreignVerdict(promised)
+	return run
+}
+
+// foreignVerdict merges the verdicts on what is promised.
+func foreignVerdict(promised []checker.Verdict) (verdict, why string) {
+	var results []checker.Result
+	for _, v := range promised {
+		results = append(results, v.Result)
+		if v.Result == checker.Unknown && why == "" {
+			why = v.Why
+		}
+	}
+	few := fewestOf(promised)
+	switch merged := monitor.Merge(results...); {
+	case merged == checker.Violated:
+		return reports.Violated, ""
+	case merged == checker.Unknown:
+		return reports.Inconclusive, why
+	case few.Opportunities < needed:
+		return reports.Inconclusive, fmt.Sprintf("%s: %s of the %s had %s, and a pass takes %d for each promise", tooLittle, few.Property, few.Of, phrase.Count(few.Opportunities, "opportunity"), needed)
+	}
+	return reports.Pass, ""
+}
+
+// export writes the history of the only path, if it is wanted.
+func (r *Reading) export(read func(string) (*history.History, error), paths []string) error {
+	if r.Export == "" {
+		return nil
+	}
+	files, err := historiesIn(paths[0])
+	if err != nil {
+		return err
+	}
+	if len(files) != 1 {
+		return fmt.Errorf("--export is for one history, and %s holds %d", paths[0], len(files))
+	}
+	h, err := read(files[0])
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	form := history.WriteJSONL
+	if filepath.Ext(r.Export) == ".edn" {
+		form = foreign.WriteJepsen
+	}
+	if err := form(&b, h); err != nil {
+		return err
+	}
+	if err := os.WriteFile(r.Export, b.Bytes(), 0o666); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnwritable, err)
+	}
+	return nil
+}

@@ -1,0 +1,293 @@
+package dispatch
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"oversell/checker/monitor"
+	"oversell/checker/say"
+	"oversell/history"
+	"oversell/variant"
+)
+
+// holderCommits judges that a task is submitted only by the user who holds it.
+//
+// A commit that landed is a violation for certain when
+//
+//   - the task had been given to another in between: that one's Take was called after the
+//     committer's own had returned, and returned before the Submit was called. It does not
+//     matter whether the other one still held it. A Submit that was tried before without an
+//     answer, in the same hold, may have landed in time, and is not blamed;
+//   - or the committer cannot have held the task at all: no Take granted it under the hold
+//     that the Submit names, its client was never given it under another, and neither the
+//     hold nor the client has a Take without an answer, which may have granted it.
+//
+// Two commits of one task that landed, in different holds, are a violation whatever their
+// order, because after the first one nobody holds the task. A Submit that is told to be a
+// repetition changed nothing, if any other Submit can have landed before it; otherwise it
+// is judged as the commit that it speaks of. The smallest bad histories:
+//
+//	client 1  take    [1, 2]    task 7  until 10
+//	client 2  take    [12, 13]  task 7  until 22
+//	client 1  submit  [14, 15]  task 7  ok
+//
+//	client 1  take    [1, 2]    task 7
+//	client 2  submit  [3, 4]    task 7  ok
+//
+//	client 1  submit  [5, 6]  task 7  ok
+//	client 2  submit  [5, 7]  task 7  ok
+type holderCommits struct {
+	pools monitor.Keyed[commits]
+	ended bool
+}
+
+type commits struct {
+	key     history.Value
+	holds   map[history.Value]*promise
+	tasks   map[history.Value]*deed
+	given   map[recipient]*promise  // the last hold of each client and task
+	asked   map[int32]time.Duration // by client: the earliest take without an answer
+	landed  int64
+	refused int64
+	met     monitor.Contention // takes that were answered
+	atRisk  int64              // submits, answered
+	doubts  []doubt
+	repeats []doubt // those told to be repetitions
+}
+
+// recipient is a client that was given a task.
+type recipient struct {
+	task   history.Value
+	client int32
+}
+
+// promise is a hold.
+type promise struct {
+	take  history.Op    // OK, or without an answer
+	tried time.Duration // the earliest submit that may have landed
+	met   bool          // the take was contended
+}
+
+// doubt is a commit that landed and what speaks against it. An operation without an answer
+// that is still to come may explain it.
+type doubt struct {
+	op     history.Op
+	hold   *promise   // nil: none that granted the task
+	other  history.Op // the take of another in between
+	before history.Op // an earlier commit, in another hold
+}
+
+// deed is what is known of a task.
+type deed struct {
+	takes   monitor.Rising // by their calls
+	first   history.Op
+	client  int32 // that was given it first
+	several bool  // others were given it, too
+	taken   bool
+	tried   time.Duration // the earliest submit that landed or may have landed
+}
+
+func newHolderCommits() *holderCommits {
+	return &holderCommits{pools: monitor.NewKeyed(func(key history.Value) *commits {
+		return &commits{key: key, holds: make(map[history.Value]*promise), tasks: make(map[history.Value]*deed),
+			given: make(map[recipient]*promise), asked: make(map[int32]time.Duration)}
+	})}
+}
+
+// Observe implements [monitor.Monitor].
+func (m *holderCommits) Observe(op *history.Op) {
+	switch {
+	case op.Kind == history.Take && op.Outcome == history.OK:
+		c := m.pools.At(op.Key)
+		h := &promise{take: *op, tried: history.Forever, met: c.met.Meets(op.Client, op.Call, op.Return)}
+		c.holds[op.Session] = h
+		d := c.deed(op.Result)
+		d.takes.Add(int64(op.Call), op)
+		if !d.taken {
+			d.taken, d.client = true, op.Client
+		}
+		d.several = d.several || op.Client != d.client
+		c.given[recipient{op.Result, op.Client}] = h
+	case op.Kind == history.Take && op.Outcome == history.Unknown:
+		c := m.pools.At(op.Key)
+		if first, ok := c.asked[op.Client]; !ok || op.Call < first {
+			c.asked[op.Client] = op.Call
+		}
+		if op.Session != (history.Value{}) {
+			c.holds[op.Session] = &promise{take: *op, tried: history.Forever}
+		}
+	case op.Kind == history.Take && op.Outcome == history.Refused && op.Reason == history.Empty:
+		c := m.pools.At(op.Key)
+		c.met.Add(op.Client, op.Return)
+	case op.Kind == history.Submit:
+		m.pools.At(op.Key).submit(op)
+	}
+}
+
+func (c *commits) deed(task history.Value) *deed {
+	d := c.tasks[task]
+	if d == nil {
+		d = &deed{tried: history.Forever}
+		c.tasks[task] = d
+	}
+	return d
+}
+
+func (c *commits) submit(op *history.Op) {
+	h, d := c.holds[op.Session], c.deed(op.Arg)
+	if op.Outcome != history.Unknown && (d.several || h != nil && h.met) {
+		c.atRisk++
+	}
+	switch {
+	case op.Outcome == history.Refused:
+		c.refused++
+		return
+	case op.Outcome == history.OK && op.Reason == history.Repeated:
+		c.repeats = append(c.repeats, c.doubt(op, d))
+	case op.Outcome == history.OK:
+		c.commit(op, d)
+		fallthrough
+	default:
+		d.tried = min(d.tried, op.Call)
+	}
+	if h != nil {
+		h.tried = min(h.tried, op.Call)
+	}
+}
+
+// commit enters a commit that landed.
+func (c *commits) commit(op *history.Op, d *deed) {
+	c.landed++
+	bad := c.doubt(op, d)
+	if d.first.Kind == history.NoKind {
+		d.first = *op
+	} else if d.first.Session != op.Session {
+		bad.before = d.first
+	}
+	if bad.before.Kind != history.NoKind || c.certain(&bad) {
+		c.doubts = append(c.doubts, bad)
+	}
+}
+
+// doubt is what speaks against a commit, as far as is known.
+func (c *commits) doubt(op *history.Op, d *deed) doubt {
+	h := c.holds[op.Session]
+	if h == nil || h.take.Outcome == history.OK && h.take.Result != op.Arg {
+		h = c.given[recipient{op.Arg, op.Client}] // the user may name another hold than the task's
+	}
+	bad := doubt{op: *op, hold: h}
+	if h == nil || h.take.Outcome == history.Unknown {
+		return bad
+	}
+	if other := d.takes.Before(op.Call); other != nil && time.Duration(other.Value) > h.take.Return {
+		bad.other = other.Op
+	}
+	return bad
+}
+
+// certain tells whether nothing that is known explains a commit.
+func (c *commits) certain(bad *doubt) bool {
+	op := &bad.op
+	if h := bad.hold; h != nil {
+		if bad.other.Kind == history.NoKind || h.tried < op.Call {
+			return false
+		}
+		if h.take.Session == op.Session {
+			return true
+		}
+	}
+	if h := c.holds[op.Session]; h != nil && h.take.Outcome == history.Unknown {
+		return false
+	}
+	asked, ok := c.asked[op.Client]
+	return !ok || asked > op.Return
+}
+
+// tell is the sentence about a commit that nothing explains.
+func (c *commits) tell(bad *doubt) (string, []history.Op) {
+	op := &bad.op
+	if !c.certain(bad) {
+		before := &bad.before
+		return fmt.Sprintf("two commits of task %s landed: of %s between %s and %s, and of %s between %s and %s", op.Arg,
+			say.Client(before), say.At(before.Call), say.At(before.Return), say.Client(op), say.At(op.Call), say.At(op.Return)), monitor.InOrder(*before, *op)
+	}
+	if bad.hold == nil {
+		return fmt.Sprintf("commit without a hold: %s was not given task %s, under hold %s or another, and yet its commit between %s and %s landed",
+			say.Client(op), op.Arg, op.Session, say.At(op.Call), say.At(op.Return)), []history.Op{*op}
+	}
+	take, limit := &bad.hold.take, ""
+	if take.Until > 0 && take.Until < op.Call {
+		limit = " until " + say.At(take.Until)
+	}
+	return fmt.Sprintf("late commit: %s was given task %s%s, %s was given it at %s, and yet the commit of %s between %s and %s landed",
+		say.Client(take), op.Arg, limit, say.Client(&bad.other), say.At(bad.other.Return), say.Client(op), say.At(op.Call), say.At(op.Return)), monitor.InOrder(*take, bad.other, *op)
+}
+
+// bad lists the commits that nothing explains. Of those of one task that are told to be
+// repetitions, and before which no other can have landed, one must be the commit itself.
+func (c *commits) bad() (list []*doubt, second int) {
+	for i := range c.doubts {
+		switch bad := &c.doubts[i]; {
+		case c.certain(bad):
+			list = append(list, bad)
+		case bad.before.Kind != history.NoKind:
+			list = append(list, bad)
+			second++
+		}
+	}
+	landed := make(map[history.Value]time.Duration) // by task: the earliest repetition that may be the commit
+	for i := range c.repeats {
+		if bad := &c.repeats[i]; !c.certain(bad) {
+			if first, ok := landed[bad.op.Arg]; !ok || bad.op.Call < first {
+				landed[bad.op.Arg] = bad.op.Call
+			}
+		}
+	}
+	for i := range c.repeats {
+		bad := &c.repeats[i]
+		if first, ok := landed[bad.op.Arg]; c.certain(bad) && c.deed(bad.op.Arg).tried > bad.op.Return && (!ok || first > bad.op.Return) {
+			list = append(list, bad)
+			landed[bad.op.Arg] = monitor.Always
+		}
+	}
+	return list, second
+}
+
+// Advance implements [monitor.Monitor].
+func (m *holderCommits) Advance(lowWater time.Duration) {
+	for _, c := range m.pools.All {
+		for _, d := range c.tasks {
+			d.takes.Forget(lowWater)
+		}
+	}
+}
+
+// Cut implements [monitor.Cutter].
+func (m *holderCommits) Cut(is bool) { m.ended = is }
+
+// Verdict implements [monitor.Monitor].
+func (m *holderCommits) Verdict() monitor.Verdict {
+	return m.pools.Verdict(variant.Dispatch, variant.HolderCommits, nothingTaken, func(c *commits) monitor.Verdict {
+		return c.verdict(m.ended)
+	})
+}
+
+func (c *commits) verdict(cut bool) monitor.Verdict {
+	bad, second := c.bad()
+	switch {
+	case len(bad) > 0:
+		why, witness := c.tell(bad[0])
+		if cut && !slices.ContainsFunc(bad, func(d *doubt) bool { return d.before.Kind != history.NoKind }) {
+			return monitor.Undecided(why + "; but " + monitor.CutOff)
+		}
+		if len(bad) > 1 {
+			why += fmt.Sprintf("; %s late or without a hold and %s second ones in all", say.Count(len(bad)-second), say.Count(second))
+		}
+		return monitor.Verdict{Result: monitor.Violated, Count: len(bad), Opportunities: c.atRisk, Why: why, Witness: witness}
+	case c.landed+c.refused+int64(len(c.repeats)) == 0:
+		return monitor.Verdict{Why: "nobody submitted a task"}
+	}
+	return monitor.Verdict{Result: monitor.Holds, Opportunities: c.atRisk, Why: fmt.Sprintf("%s landed, none after another user was given the task; %s refused; %s of tasks that others could have held",
+		say.Many(c.landed, "commit"), say.Many(c.refused, "submit"), say.Many(c.atRisk, "submit"))}
+}

@@ -1,0 +1,154 @@
+package dispatch
+
+import (
+	"fmt"
+	"time"
+
+	"oversell/checker/monitor"
+	"oversell/checker/say"
+	"oversell/history"
+	"oversell/variant"
+)
+
+// nothingTaken is why nothing can be said.
+const nothingTaken = "nobody was given a task"
+
+// oneHolder judges that a task is held by one user at a time.
+//
+// A user surely holds a task from the return of the Take to the call of the
+// Submit, or to the end of the hold if that comes first. Two such stretches of
+// one task that share more than an instant are a violation. An opportunity is a
+// Take that was answered with a task while another user asked for one, or whose
+// task had been given to another user before. The smallest bad history:
+//
+//	client 1  take  [1, 2]  task 7  until 100
+//	client 2  take  [3, 4]  task 7  until 100
+type oneHolder struct {
+	pools monitor.Keyed[pool]
+	ended bool
+}
+
+type pool struct {
+	key   history.Value
+	holds map[history.Value]*tenure
+	tasks map[history.Value]*custody
+	spans monitor.Spares[monitor.Span]
+	takes int64
+
+	met       monitor.Contention // takes that were answered
+	contended int64
+}
+
+// tenure is a hold that was not submitted so far.
+type tenure struct {
+	take history.Op
+	span *monitor.Span
+}
+
+// custody is what is known of a task.
+type custody struct {
+	task   history.Value
+	client int32 // that was given it last
+	spans  monitor.Overlaps
+}
+
+func newOneHolder() *oneHolder {
+	return &oneHolder{pools: monitor.NewKeyed(func(key history.Value) *pool {
+		return &pool{key: key, holds: make(map[history.Value]*tenure), tasks: make(map[history.Value]*custody)}
+	})}
+}
+
+// Observe implements [monitor.Monitor].
+func (m *oneHolder) Observe(op *history.Op) {
+	switch {
+	case op.Kind == history.Take && op.Outcome == history.OK:
+		m.pools.At(op.Key).take(op)
+	case op.Kind == history.Take && op.Outcome == history.Refused && op.Reason == history.Empty:
+		p := m.pools.At(op.Key)
+		p.met.Add(op.Client, op.Return)
+	case op.Kind == history.Submit:
+		m.pools.At(op.Key).submit(op)
+	}
+}
+
+func (p *pool) take(op *history.Op) {
+	p.takes++
+	contended := p.met.Meets(op.Client, op.Call, op.Return)
+	if t := p.tasks[op.Result]; contended || t != nil && t.client != op.Client {
+		p.contended++
+	}
+	t := p.tasks[op.Result]
+	if t == nil {
+		t = &custody{task: op.Result, spans: monitor.Overlaps{Spare: &p.spans}}
+		p.tasks[op.Result] = t
+	}
+	t.client = op.Client
+	if h := p.holds[op.Session]; h != nil { // a number used twice: the first is over
+		p.tasks[h.take.Result].spans.Close(h.span, min(h.span.Until, op.Call), nil)
+	}
+	p.holds[op.Session] = &tenure{*op, t.spans.Start(op, int64(p.takes), monitor.Leased(op))}
+}
+
+func (p *pool) submit(op *history.Op) {
+	h := p.holds[op.Session]
+	if h == nil {
+		return
+	}
+	t := p.tasks[h.take.Result]
+	// Without an answer the task may still be the user's; but it had given it up.
+	t.spans.Close(h.span, min(op.Call, h.span.Until), op)
+	delete(p.holds, op.Session)
+}
+
+// Advance implements [monitor.Monitor].
+func (m *oneHolder) Advance(lowWater time.Duration) {
+	for _, p := range m.pools.All {
+		for _, t := range p.tasks {
+			t.spans.Advance(lowWater)
+		}
+	}
+}
+
+// Cut implements [monitor.Cutter].
+func (m *oneHolder) Cut(is bool) { m.ended = is }
+
+// Verdict implements [monitor.Monitor].
+func (m *oneHolder) Verdict() monitor.Verdict {
+	return m.pools.Verdict(variant.Dispatch, variant.OneHolderPerTask, nothingTaken, func(p *pool) monitor.Verdict {
+		return p.verdict(m.ended)
+	})
+}
+
+func (p *pool) verdict(cut bool) monitor.Verdict {
+	twice := 0
+	var a, b *monitor.Span
+	var task history.Value
+	for id, t := range p.tasks {
+		n, x, y := t.spans.Tally(cut)
+		if twice += n; n > 0 && (b == nil || y.Start < b.Start || y.Start == b.Start && y.Number < b.Number) {
+			a, b, task = x, y, id
+		}
+	}
+	switch {
+	case twice > 0:
+		why, witness := heldTwice(task, a, b)
+		return monitor.Verdict{Result: monitor.Violated, Count: twice, Opportunities: p.contended, Why: why, Witness: witness}
+	case p.takes == 0:
+		return monitor.Verdict{Why: nothingTaken}
+	}
+	return monitor.Verdict{Result: monitor.Holds, Opportunities: p.contended, Why: fmt.Sprintf("%s of %s, %s taken in contention, no two of one task at once", say.Many(p.takes, "hold"), say.Many(len(p.tasks), "task"), say.Count(p.contended))}
+}
+
+// heldTwice is the sentence about two holds of a task that overlap.
+func heldTwice(task history.Value, a, b *monitor.Span) (string, []history.Op) {
+	limit := ""
+	if a.Acq.Until > 0 {
+		limit = fmt.Sprintf(" (until %s)", say.At(a.Acq.Until))
+	}
+	end := "and never submitted it"
+	if a.Closed && a.Rel.Kind == history.Submit {
+		end = fmt.Sprintf("and submitted it only at %s", say.At(a.Rel.Call))
+	}
+	return fmt.Sprintf("%s was given task %s at %s, while %s held it since %s%s %s", say.Client(&b.Acq), task, say.At(b.Start), say.Client(&a.Acq), say.At(a.Start), limit, end),
+		monitor.InOrder(a.Acq, a.Rel, b.Acq, b.Rel)
+}

@@ -1,0 +1,395 @@
+package dispatch
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"oversell/checker/monitor"
+	"oversell/checker/say"
+	"oversell/history"
+	"oversell/variant"
+)
+
+// taskReturns judges that a task whose hold ended by its limit returns to the pool
+// within a grace, as long as users keep asking.
+//
+// A hold that is not submitted before its limit ends there. Its task has returned
+// when it is given to somebody, done by somebody else, or free in the final
+// audit, or when a late submit is declined. It is stuck for certain when
+//
+//   - a user who can be given it, because he was, is told that there is nothing to do
+//     after the limit, and somebody of them again a grace later, before it is
+//     given to anybody: the first one who asks may be the one who makes it return;
+//   - or somebody asked in vain after the limit, and a grace later the final audit
+//     still calls it held, or does not list it at all.
+//
+// A Take without an answer may hold a task for good, and so excuses one. A Submit
+// without an answer may have finished its task, of which nothing more is known then. An
+// audit that only counts tasks is used as far as it goes. An opportunity is a hold that
+// ended by its limit and whose task is known to have returned or to be stuck. The
+// smallest bad history, with a grace of 1:
+//
+//	client 1  take  [1, 2]    task 7  until 10
+//	client 1  take  [12, 13]  refused (empty)
+//	client 1  take  [15, 16]  refused (empty)
+type taskReturns struct {
+	h     *history.Header
+	pools monitor.Keyed[lendings]
+	ended bool
+}
+
+type lendings struct {
+	key     history.Value
+	tasks   map[history.Value]*lending
+	order   []*lending
+	takes   []lent
+	number  map[history.Value]int32        // of a hold in takes
+	refused map[history.Value][]history.Op // for want of work, by user
+	asked   []history.Op                   // the same of all users
+	lost    int64                          // takes without an answer
+	audit   monitor.Audit
+	end     time.Duration // the last return
+	read    time.Duration // the first call of the audit
+	held    int64         // the number of tasks held, from an audit that counts
+	counted bool
+}
+
+// lent is one hold.
+type lent struct {
+	take      history.Op
+	submitted bool
+	declined  bool
+	when      time.Duration // of the submit
+}
+
+// over is the latest time at which the hold can have ended.
+func (h *lent) over() time.Duration {
+	if h.submitted {
+		return min(monitor.Leased(&h.take), h.when)
+	}
+	return monitor.Leased(&h.take)
+}
+
+// lending is what is known of a task.
+type lending struct {
+	task             history.Value
+	takes            []int32
+	done             time.Duration // the earliest call of a commit that landed
+	maybeDone        bool
+	free, held, over bool // in the audit
+}
+
+// countsHeld is the reading of an audit that counts.
+var countsHeld = history.Text("count-held")
+
+func newTaskReturns(h *history.Header) *taskReturns {
+	return &taskReturns{h: h, pools: monitor.NewKeyed(func(key history.Value) *lendings {
+		return &lendings{key: key, tasks: make(map[history.Value]*lending), number: make(map[history.Value]int32), refused: make(map[history.Value][]history.Op)}
+	})}
+}
+
+// Observe implements [monitor.Monitor].
+func (m *taskReturns) Observe(op *history.Op) {
+	switch op.Kind {
+	case history.Take:
+		m.pools.At(op.Key).take(op)
+	case history.Submit:
+		m.pools.At(op.Key).submit(op)
+	case history.ReadState:
+		switch op.Arg {
+		case monitor.IsFree, monitor.IsHeld, monitor.IsDone, monitor.TheAudit, countsHeld:
+			m.pools.At(op.Key).look(op)
+		}
+	}
+}
+
+func (l *lendings) task(id history.Value) *lending {
+	t := l.tasks[id]
+	if t == nil {
+		t = &lending{task: id, done: history.Forever}
+		l.tasks[id] = t
+		l.order = append(l.order, t)
+	}
+	return t
+}
+
+func (l *lendings) take(op *history.Op) {
+	l.moved(op)
+	switch {
+	case op.Outcome == history.Unknown:
+		l.lost++
+	case op.Outcome == history.OK:
+		t := l.task(op.Result)
+		l.number[op.Session] = int32(len(l.takes))
+		t.takes = append(t.takes, int32(len(l.takes)))
+		l.takes = append(l.takes, lent{take: *op})
+	case op.Reason == history.Empty:
+		l.refused[op.Arg] = append(l.refused[op.Arg], *op)
+		l.asked = append(l.asked, *op)
+	}
+}
+
+func (l *lendings) submit(op *history.Op) {
+	l.moved(op)
+	i, ok := l.number[op.Session]
+	if !ok || l.takes[i].take.Result != op.Arg { // the hold is not of this task: what that did is not known
+		if t := l.task(op.Arg); op.Outcome != history.Refused {
+			t.maybeDone = true
+		}
+		if ok {
+			l.task(l.takes[i].take.Result).maybeDone = true
+		}
+		return
+	}
+	h := &l.takes[i]
+	t := l.task(op.Arg)
+	switch op.Outcome {
+	case history.OK:
+		h.submitted, h.when, t.done = true, op.Call, min(t.done, op.Call)
+	case history.Refused:
+		h.submitted, h.declined, h.when = true, true, op.Call
+	case history.Unknown:
+		t.maybeDone = true
+	}
+}
+
+func (l *lendings) look(op *history.Op) {
+	if op.Outcome != history.OK || op.Call <= l.end {
+		return // it may have read what was there before the end
+	}
+	if !l.audit.Started {
+		l.audit.Started, l.read = true, op.Call
+	}
+	switch op.Arg {
+	case monitor.TheAudit:
+		l.audit.Want, l.audit.Complete = op.Result.Num()
+		return
+	case countsHeld:
+		l.held, l.counted = op.Result.Num()
+		return
+	}
+	l.audit.Listed++
+	t := l.task(op.Result)
+	switch op.Arg {
+	case monitor.IsFree:
+		t.free = true
+	case monitor.IsHeld:
+		t.held = true
+	case monitor.IsDone:
+		t.over = true
+	}
+}
+
+// moved notes that something went on, which makes an earlier audit void.
+func (l *lendings) moved(op *history.Op) {
+	if l.end = max(l.end, op.Return); !l.audit.Started {
+		return
+	}
+	l.audit, l.counted = monitor.Audit{}, false
+	for _, t := range l.order {
+		t.free, t.held, t.over = false, false, false
+	}
+}
+
+// Advance implements [monitor.Monitor].
+func (m *taskReturns) Advance(time.Duration) {}
+
+// Cut implements [monitor.Cutter].
+func (m *taskReturns) Cut(is bool) { m.ended = is }
+
+// Verdict implements [monitor.Monitor].
+func (m *taskReturns) Verdict() monitor.Verdict {
+	return m.pools.Verdict(variant.Dispatch, variant.TaskReturns, nothingTaken, func(l *lendings) monitor.Verdict {
+		return l.verdict(m.h.Grace, m.ended)
+	})
+}
+
+// stuck is a task that did not return.
+type stuck struct {
+	task    history.Value
+	why     string
+	witness []history.Op
+}
+
+// returns is what became of the holds.
+type returns struct {
+	submitted, lapsed int64
+	shown             int64         // lapsed, and the task returned
+	current           int64         // may not have ended at the audit
+	unheard           int64         // may have been submitted
+	open              int64         // lapsed, and nothing more is known
+	limit             time.Duration // the last of the open ones
+	last              *history.Op
+	bad               []stuck
+}
+
+func (l *lendings) verdict(grace time.Duration, cut bool) monitor.Verdict {
+	audited := l.audit.Complete && l.audit.Listed >= l.audit.Want && !cut
+	var r returns
+	for _, t := range l.order {
+		users := l.users(t)
+		for n := range t.takes {
+			l.judge(t, n, users, grace, audited, &r)
+		}
+	}
+	l.count(grace, cut, &r)
+	switch {
+	case len(l.takes) == 0:
+		return monitor.Verdict{Why: nothingTaken}
+	case len(r.bad) > 0 && cut:
+		return monitor.Undecided(r.bad[0].why + "; but " + monitor.CutOff)
+	case int64(len(r.bad)) > l.lost:
+		return monitor.Verdict{Result: monitor.Violated, Count: len(r.bad), Opportunities: r.shown + int64(len(r.bad)), Why: stuckTasks(r.bad), Witness: r.bad[0].witness}
+	case len(r.bad) > 0:
+		return monitor.Undecided(fmt.Sprintf("%s; but %s without an answer may hold as many tasks", r.bad[0].why, say.Many(l.lost, "request")))
+	case r.open > 0 && r.shown == 0:
+		return monitor.Undecided(fmt.Sprintf("%s ended by the limit, and whether a task returned is not known: nobody asked for long enough, and there is no final audit that tells", say.Many(r.open, "hold")))
+	case r.submitted+r.shown+r.unheard == 0:
+		return monitor.Verdict{Why: "no hold is known to have ended"}
+	}
+	why := fmt.Sprintf("%s: %s submitted, %s ended by the limit", say.Many(len(l.takes), "hold"), say.Count(r.submitted), say.Count(r.lapsed))
+	if r.shown > 0 {
+		why += fmt.Sprintf(", of which %s returned", say.Count(r.shown))
+	}
+	if r.open > 0 {
+		why += fmt.Sprintf(" and of %s nothing more is known", say.Count(r.open))
+	}
+	if r.unheard > 0 {
+		why += fmt.Sprintf("; %s may have been submitted by a request that had no answer", say.Many(r.unheard, "hold"))
+	}
+	return monitor.Verdict{Result: monitor.Holds, Opportunities: r.shown, Why: why}
+}
+
+// judge judges the n-th hold of a task.
+func (l *lendings) judge(t *lending, n int, users []history.Value, grace time.Duration, audited bool, r *returns) {
+	hold := &l.takes[t.takes[n]]
+	limit := monitor.Leased(&hold.take)
+	if hold.submitted && hold.when <= limit {
+		r.submitted++
+		return
+	}
+	next := t.done           // when it was somebody else's, or done
+	given := history.Forever // at the latest
+	for i, j := range t.takes {
+		if o := &l.takes[j]; i > n {
+			next, given = min(next, o.take.Call), min(given, o.take.Return)
+		} else { // held by two at once: when the last of them ended
+			limit = max(limit, o.over())
+		}
+	}
+	if next <= limit {
+		if !hold.submitted && !t.maybeDone && limit < given && given < history.Forever { // to one who asked before the limit
+			r.lapsed++
+			r.shown++
+		}
+		return // given to another meanwhile, whose hold is judged
+	}
+	end := l.end
+	if l.audit.Started {
+		end = l.read
+	}
+	if next == history.Forever && monitor.After(limit, grace) >= end {
+		r.current++
+		return
+	}
+	r.lapsed++
+	since := fmt.Sprintf("%s was given task %s at %s until %s and did not submit it by then", say.Client(&hold.take), t.task, say.At(hold.take.Return), say.At(limit))
+	first, again := l.inVain(users, limit, next, grace)
+	switch {
+	case t.maybeDone: // at any time, so that nothing is known of its return
+		r.lapsed--
+		r.unheard++
+	case again != nil:
+		r.bad = append(r.bad, stuck{t.task, fmt.Sprintf("%s; %s was told at %s that there was nothing to do, and %s again at %s", since,
+			say.Client(first), say.At(first.Return), say.Client(again), say.At(again.Return)), monitor.InOrder(hold.take, *first, *again)})
+	case hold.submitted && !hold.declined && hold.when <= next: // late, but nobody else had it
+		r.lapsed--
+		r.submitted++
+	case hold.declined, next < history.Forever, audited && (t.free || t.over):
+		r.shown++
+	case audited && l.wanted(limit, grace) && t.held:
+		r.bad = append(r.bad, stuck{t.task, fmt.Sprintf("%s; the final audit at %s still calls it held", since, say.At(l.read)), []history.Op{hold.take}})
+	case audited && l.wanted(limit, grace) && !t.held:
+		r.bad = append(r.bad, stuck{t.task, fmt.Sprintf("%s; the final audit at %s does not list it", since, say.At(l.read)), []history.Op{hold.take}})
+	default:
+		r.open++
+		if limit >= r.limit {
+			r.limit, r.last = limit, &hold.take
+		}
+	}
+}
+
+// users are those who were given a task and have been told that there was nothing to do.
+func (l *lendings) users(t *lending) (list []history.Value) {
+	seen := make(map[history.Value]bool, len(t.takes))
+	for _, i := range t.takes {
+		if user := l.takes[i].take.Arg; !seen[user] && len(l.refused[user]) > 0 {
+			list = append(list, user)
+			seen[user] = true
+		}
+	}
+	return list
+}
+
+// inVain finds two refusals, a grace apart, of users who can be given a task,
+// after its hold ended and before it was given to anybody.
+func (l *lendings) inVain(users []history.Value, limit, next, grace time.Duration) (first, again *history.Op) {
+	for _, look := range []func(op *history.Op){
+		func(op *history.Op) {
+			if op.Call > limit && op.Return < next && (first == nil || op.Return < first.Return) {
+				first = op
+			}
+		},
+		func(op *history.Op) {
+			if first != nil && op.Call > monitor.After(first.Return, grace) && op.Return < next && (again == nil || op.Return < again.Return) {
+				again = op
+			}
+		},
+	} {
+		for _, user := range users {
+			ops := l.refused[user]
+			for i := range ops {
+				look(&ops[i])
+			}
+		}
+	}
+	return first, again
+}
+
+// wanted tells whether anybody asked in vain after a time and a grace before the audit.
+func (l *lendings) wanted(limit, grace time.Duration) bool {
+	return slices.ContainsFunc(l.asked, func(op history.Op) bool {
+		return op.Call > limit && monitor.After(op.Return, grace) < l.read
+	})
+}
+
+// count uses an audit that only counts tasks.
+func (l *lendings) count(grace time.Duration, cut bool, r *returns) {
+	switch {
+	case !l.counted || cut || r.open == 0:
+	case l.held == 0:
+		r.shown, r.open = r.shown+r.open, 0
+	case l.held > r.current && l.wanted(r.limit, grace):
+		for range min(l.held-r.current, r.open+l.lost) { // a hold of which anything is known, each
+			r.bad = append(r.bad, stuck{r.last.Result, fmt.Sprintf("the final audit at %s counts %s held, though the limit of all but %s was over for long; the last was task %s, given to %s until %s",
+				say.At(l.read), say.Many(l.held, "task"), say.Count(r.current), r.last.Result, say.Client(r.last), say.At(r.limit)), []history.Op{*r.last}})
+		}
+	}
+}
+
+func stuckTasks(bad []stuck) string {
+	if len(bad) == 1 {
+		return bad[0].why
+	}
+	var ids []string
+	for i := range bad {
+		if i == 10 {
+			ids = append(ids, "…")
+			break
+		}
+		ids = append(ids, bad[i].task.String())
+	}
+	return fmt.Sprintf("%s; %s in all did not return: %s", bad[0].why, say.Many(len(bad), "task"), strings.Join(ids, ", "))
+}

@@ -1,0 +1,120 @@
+package ids
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+	"time"
+
+	"oversell/checker/monitor"
+	"oversell/checker/say"
+	"oversell/history"
+)
+
+// ascent is what is known of numbers in the order of time.
+type ascent struct {
+	peaks    []rung // numbers larger than all received before them
+	suspects []descent
+	broken   int
+	first    descent
+}
+
+// descent is a number that is lower than one received before it was asked for, unless its
+// request had been tried before that.
+type descent struct {
+	before rung
+	since  time.Duration
+	number int64
+	op     history.Op
+}
+
+// before is the largest number received strictly before a time, or nil: a request that is
+// called when an answer comes may have been served before it.
+func (a *ascent) before(t time.Duration) *rung {
+	i := sort.Search(len(a.peaks), func(i int) bool { return a.peaks[i].ret >= t })
+	if i == 0 {
+		return nil
+	}
+	return &a.peaks[i-1]
+}
+
+func (a *ascent) give(r rung, op *history.Op) {
+	if before := a.before(r.call); before != nil && before.number > r.number {
+		d := descent{*before, r.call, r.number, *op}
+		if r.request == (history.Value{}) {
+			a.found(d)
+		} else {
+			a.suspects = append(a.suspects, d)
+		}
+	}
+	if n := len(a.peaks); n == 0 || r.number > a.peaks[n-1].number {
+		a.peaks = append(a.peaks, r)
+	}
+}
+
+// lose clears those that an earlier try of their request explains.
+func (a *ascent) lose(op *history.Op) {
+	a.suspects = slices.DeleteFunc(a.suspects, func(d descent) bool {
+		if d.op.Arg != op.Arg || d.since <= op.Call {
+			return false
+		}
+		before := a.before(op.Call)
+		return before == nil || before.number <= d.number
+	})
+}
+
+func (a *ascent) found(d descent) {
+	if a.broken++; a.broken == 1 {
+		a.first = d
+	}
+}
+
+func (a *ascent) pass(lowWater, firstTry time.Duration) {
+	known := 0
+	for known < len(a.suspects) && a.suspects[known].op.Return < lowWater {
+		a.found(a.suspects[known])
+		known++
+	}
+	a.suspects = a.suspects[known:]
+	for _, d := range a.suspects {
+		lowWater = min(lowWater, d.since)
+	}
+	lowWater = min(lowWater, firstTry)
+	if i := sort.Search(len(a.peaks), func(i int) bool { return a.peaks[i].ret >= lowWater }); i > 1 {
+		a.peaks = slices.Delete(a.peaks, 0, i-1)
+	}
+}
+
+// inRealTime judges that numbers rise in time: nobody who asks after a number was received
+// is given a lower one. An opportunity is a number that was asked for when another client
+// had received one. The smallest bad history:
+//
+//	client 1  next-id  [1, 2]  8
+//	client 2  next-id  [3, 4]  7
+func (c *counter) inRealTime() monitor.Verdict {
+	broken, d := c.order.broken, c.order.first
+	if !c.Ended { // no try can come any more
+		for _, s := range c.order.suspects {
+			if broken++; broken == 1 {
+				d = s
+			}
+		}
+	}
+	switch {
+	case broken > 0:
+		before := c.op(&d.before.slot, history.Int(d.before.number))
+		return monitor.Verdict{Result: monitor.Violated, Count: broken, Opportunities: c.followed, Witness: monitor.InOrder(before, d.op),
+			Why: fmt.Sprintf("%s asked for a number of %s only at %s and was given %s, though %s had been given %s by %s",
+				say.Client(&d.op), say.Titled("counter", c.key), say.At(d.op.Call), say.Count(d.number), say.Client(&before), say.Count(d.before.number), say.At(before.Return))}
+	case len(c.order.suspects) > 0:
+		return monitor.Undecided(fmt.Sprintf("%s was given a lower number than one received before it asked; but %s", say.Client(&c.order.suspects[0].op), monitor.CutOff))
+	case len(c.told) > 0:
+		return monitor.Undecided(c.unclear())
+	case c.n == 0:
+		return monitor.Verdict{Why: nothingNumbered}
+	case c.texts > 0:
+		return monitor.Undecided(fmt.Sprintf("%s that are no numbers, and have no order", say.Many(c.texts, "answer")))
+	}
+	return monitor.Verdict{Result: monitor.Holds, Opportunities: c.followed,
+		Why: fmt.Sprintf("%s, none lower than one received before it was asked for, in %s after another client had one", say.Many(c.n, "number"), say.Many(c.followed, "request"))}
+}

@@ -1,0 +1,576 @@
+package locks
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sort"
+	"strconv"
+	"time"
+
+	"oversell/checker/linear"
+	"oversell/checker/monitor"
+	"oversell/checker/say"
+	"oversell/history"
+)
+
+// tryLock judges that every answer of a lock fits one legal order of grants,
+// refusals, extensions, releases and expiries, each at a moment between its
+// call and its return.
+//
+// # The object
+//
+// At any moment the lock is free or held by one session. A grant needs it free.
+// An extension or a release answers OK exactly while its session holds it, and
+// "lost" exactly while it does not. A refusal needs somebody to hold it. A lease runs
+// out by itself, not before the end promised to the client (U) and not later
+// than the return of the last grant or extension plus TTL plus drift (X).
+//
+// # The procedure
+//
+// Session i is granted the lock in [A, a'], where a' is the grant's return and A the
+// earliest start of the winning attempt, and loses it in [lo, hi]:
+//
+//	release or extension   lo         hi
+//	OK                     its call   min(its return, X)   the release is the end
+//	lost                   U          min(its return, X)
+//	release unknown        min(call, U)   X
+//	never called           U          X
+//
+// where U is not before the call of the last extension that succeeded. An extension
+// without an answer leaves U alone and takes X away, because nobody knows for how long it
+// prolonged the lease; one that was called after X prolongs nothing. A session whose
+// release had no answer is taken to go on, since only another answer tells whether it
+// did. An empty [lo, hi] is a violation. So are two cores [a', lo] that overlap; when they do
+// not, they fix the order of the sessions. Then the earliest grants and the
+// latest ends cover the most of time everywhere at once, and a refusal is legal
+// if and only if it touches [A, hi] of the last session granted before it returned
+// or of the next one: those before and after are kept away by these two. What
+// lies between them are gaps. An acquire of unknown outcome may fill one gap from its call on; a gap is filled
+// for its first refusal or not at all, and later gaps accept whatever earlier
+// ones do, so that handing them out greedily is exact. When a lease of such an acquire
+// ends is left open: a lock that is taken in two steps may have died between them. An
+// extension that succeeds in its session shows that it was granted. See
+// spec/checking.md.
+//
+// A session with an empty core (the lease was over when the client learned of
+// it, or the acquire had no answer and yet its release succeeded) only needs an
+// instant outside the open cores of all others. When refusals lie near that
+// instant, which of the two claims the time is not decided, and the verdict
+// is Unknown unless something else is wrong.
+//
+// Renewals in the background are no operations: once a release shows that a lock has
+// them, a session that was never released may be held for ever. A lock with a waiting
+// line may refuse while it is free, so its refusals are not judged.
+//
+// The smallest bad histories:
+//
+//	client 1  acquire  [1, 2]  ok
+//	client 2  acquire  [3, 4]  ok
+//
+//	client 1  acquire  [1, 2]  ok, until 100
+//	client 1  release  [3, 4]  refused (lost)
+//
+//	client 1  acquire  [1, 2]  ok
+//	client 1  release  [3, 4]  ok
+//	client 2  acquire  [5, 6]  refused (held)
+//
+// An opportunity is an answer (a grant, a refusal, an extension or a release) to an
+// operation that overlaps, in time, another client's operation with an answer or its
+// tenure: the answers of clients that never meet fit in the order in which they came. See
+// [encounters].
+type tryLock struct {
+	h        *history.Header
+	key      history.Value
+	sessions *sessions
+	spans    monitor.Overlaps
+	top      *monitor.Span   // the last session granted, while it is open
+	topHi    time.Duration   // its hi, when it is closed
+	nobody   []time.Duration // calls of further acquires without an answer of sessions that had one
+	told     bool            // a session whose acquire had no answer was told later that it did not hold the lock
+
+	loose  []refusal // refusals that nothing covers so far, by return
+	renews bool      // renewals in the background were seen
+	lined  bool      // the lock has a waiting line
+
+	// Kept only to place sessions with an empty core.
+	keep    bool
+	cores   []stretch
+	refused []stretch
+	dropped time.Duration // the latest call of a refusal no longer in refused
+	enough  int           // when to look for something to drop
+	floats  []float
+	early   []history.Op // the first operations of a lock without leases, for the oracle
+	odd     bool         // an empty core was filled later
+
+	grants, refusals int64
+	broken           int
+	why              string
+	witness          []history.Op
+}
+
+type stretch struct{ from, to time.Duration }
+
+// refusal is a refused acquire in the gap after that many grants.
+type refusal struct {
+	call, ret time.Duration
+	arg       history.Value
+	gap       int64
+	freeSince time.Duration
+	client    int32
+}
+
+// float is a session with an empty core.
+type float struct {
+	acq, rel history.Op
+	in       stretch // where its instant must lie
+	may      stretch // what it may have held
+}
+
+func openTryLock(ls *locks, l *lock) {
+	l.linear = &tryLock{h: ls.h, key: l.key, sessions: &l.sessions, spans: monitor.Overlaps{Spare: &ls.spans}, topHi: -1 << 63, dropped: -1 << 63, enough: 1024}
+}
+
+// observe takes an operation and its session, which is nil if it can hold nothing.
+func (t *tryLock) observe(op *history.Op, s *lockSession) {
+	if op.Kind == history.Join {
+		t.lined = true
+		return
+	}
+	t.note(op)
+	switch op.Kind {
+	case history.Acquire:
+		t.acquire(op, s)
+	case history.Extend:
+		t.extend(op, s)
+	case history.Release:
+		t.release(op, s)
+	}
+}
+
+// note keeps the first operations, and one more to show that there were more.
+func (t *tryLock) note(op *history.Op) {
+	if t.h.TTL <= 0 && len(t.early) <= linear.OracleOps {
+		t.early = append(t.early, *op)
+	}
+}
+
+func (t *tryLock) acquire(op *history.Op, s *lockSession) {
+	switch {
+	case op.Outcome == history.OK:
+		t.grant(op, s, monitor.Granted(t.h, op), monitor.Leased(op))
+	case op.Outcome == history.Unknown && s.lost:
+		t.nobody = append(t.nobody, op.Call)
+	case op.Outcome == history.Unknown:
+		s.lost, s.lostCall = true, op.Call
+	case op.Reason == history.Held:
+		t.refuse(op)
+	}
+}
+
+// grant begins a session that was granted at from at the earliest, as op says, and that
+// lasts until a time unless it is released before.
+func (t *tryLock) grant(op *history.Op, n *lockSession, from, until time.Duration) {
+	if n.linear != nil {
+		t.fail("%s obtained %s at %s in a session that is in use", []history.Op{*op}, say.Client(op), say.Titled("lock", t.key), say.At(op.Return))
+		return
+	}
+	s := t.spans.Start(op, 0, until)
+	n.linear = s
+	s.From = from
+	s.Gone = monitor.Expiry(t.h, op.Return, s.Until)
+	if s.Void {
+		t.keep = true // it may turn out to float
+		return
+	}
+	// A refusal that returned before the grant did, and not before the grant can have
+	// taken effect, is covered by it.
+	for n := len(t.loose); n > 0 && t.loose[n-1].gap == t.grants && t.loose[n-1].ret >= s.From; n-- {
+		t.loose = t.loose[:n-1]
+	}
+	t.grants++
+	s.Number = t.grants
+	t.top = s
+}
+
+func (t *tryLock) refuse(op *history.Op) {
+	t.refusals++
+	t.refused = append(t.refused, stretch{op.Call, op.Return})
+	since := t.topHi
+	if t.top != nil {
+		since = t.top.Gone // it was released later than this call, if at all
+	}
+	if since >= op.Call {
+		return
+	}
+	t.loose = append(t.loose, refusal{op.Call, op.Return, op.Arg, t.grants, since, op.Client})
+}
+
+func (t *tryLock) extend(op *history.Op, n *lockSession) {
+	if n == nil || n.linear == nil {
+		t.stray(op, n)
+		return
+	}
+	s := n.linear
+	switch {
+	case op.Outcome == history.OK:
+		t.renewed(s, op)
+		if op.Call > s.Gone {
+			t.fail("%s extended its lease on %s at %s, though it was over by %s at the latest", monitor.InOrder(s.Acq, *op),
+				say.Client(op), say.Titled("lock", t.key), say.At(op.Return), say.At(s.Gone))
+		}
+		until := monitor.Leased(op)
+		s.Gone = max(s.Gone, monitor.Expiry(t.h, op.Return, until))
+		if s.Leaving { // it may be released right after
+			until = op.Call
+		}
+		t.prolong(s, op.Call, until)
+	case op.Outcome == history.Unknown && op.Call > s.Gone && !t.h.Renews:
+		s.Late = true
+	case op.Outcome == history.Unknown:
+		s.Gone = history.Forever
+		t.cover(s.Number, s.Gone)
+	case op.Reason == history.Lost:
+		t.lose(op, n)
+	}
+}
+
+// renewed allows for renewals of which nobody was told: their answers came when the
+// client stood still, or never.
+func (t *tryLock) renewed(s *monitor.Span, op *history.Op) {
+	if t.h.Renews {
+		s.Gone = max(s.Gone, op.Return)
+	}
+}
+
+func (t *tryLock) prolong(s *monitor.Span, heldAt, until time.Duration) {
+	void := s.Void
+	t.spans.Prolong(s, heldAt, until)
+	t.odd = t.odd || void && !s.Void
+	t.cover(s.Number, s.Gone)
+}
+
+func (t *tryLock) release(op *history.Op, n *lockSession) {
+	if n == nil || n.linear == nil {
+		t.stray(op, n)
+		return
+	}
+	s := n.linear
+	if op.Until > s.Until && s.Acq.Until > 0 && !s.Leaving { // renewed in the background
+		t.renews = true
+		s.Gone = max(s.Gone, monitor.Expiry(t.h, op.Call, op.Until))
+		if s.Late {
+			s.Gone = history.Forever
+		}
+		t.prolong(s, s.Start, op.Until)
+	}
+	switch {
+	case op.Outcome == history.OK:
+		t.renewed(s, op)
+		if op.Call > s.Gone {
+			t.fail("%s released %s at %s, though its lease was over by %s at the latest", monitor.InOrder(s.Acq, *op),
+				say.Client(op), say.Titled("lock", t.key), say.At(op.Return), say.At(s.Gone))
+		}
+		t.end(n, op.Call, min(op.Return, s.Gone), op)
+	case op.Outcome == history.Unknown:
+		t.spans.Weaken(s, op)
+	case op.Reason == history.Lost:
+		t.lose(op, n)
+	default: // refused, and still held
+	}
+}
+
+// stray judges a release or extension by a session that holds nothing, as far as is known.
+func (t *tryLock) stray(op *history.Op, n *lockSession) {
+	lost := n != nil && n.lost
+	switch {
+	case op.Outcome != history.OK:
+		t.told = t.told || lost && op.Reason == history.Lost
+		if lost && op.Kind == history.Release && op.Outcome == history.Unknown {
+			n.leaving = true
+		}
+	case lost && op.Kind == history.Extend: // it was granted, at any time since it was asked for
+		n.lost = false
+		until := monitor.Leased(op)
+		if n.leaving { // it may be released right after
+			until = op.Call
+		}
+		granted := *op
+		granted.Call = n.lostCall
+		t.grant(&granted, n, n.lostCall, until)
+		n.linear.Gone, n.linear.Leaving = history.Forever, n.leaving
+	case lost:
+		n.lost = false
+		t.keep = true
+		t.floats = append(t.floats, float{rel: *op, in: stretch{op.Call, op.Return}, may: stretch{n.lostCall, op.Return}})
+	default:
+		verb := "released"
+		if op.Kind == history.Extend {
+			verb = "extended"
+		}
+		t.fail("%s %s %s at %s in session %s, which did not hold it", []history.Op{*op},
+			say.Client(op), verb, say.Titled("lock", t.key), say.At(op.Return), strconv.Quote(op.Arg.String()))
+	}
+}
+
+// lose ends a session that was told by op that it holds the lock no more.
+func (t *tryLock) lose(op *history.Op, n *lockSession) {
+	s := n.linear
+	if op.Return < s.Until {
+		t.fail("%s was granted %s at %s until %s, and told at %s that it was lost", monitor.InOrder(s.Acq, *op),
+			say.Client(op), say.Titled("lock", t.key), say.At(s.Start), say.At(s.Until), say.At(op.Return))
+	}
+	t.end(n, min(s.Until, op.Return), min(op.Return, s.Gone), op)
+}
+
+// end closes a session that lost the lock between lo and hi.
+func (t *tryLock) end(n *lockSession, lo, hi time.Duration, by *history.Op) {
+	s := n.linear
+	n.linear = nil
+	if s.Void && lo <= s.Start {
+		t.floats = append(t.floats, float{s.Acq, *by,
+			stretch{max(s.From, lo), min(s.Start, hi)}, stretch{s.From, max(hi, s.Start)}})
+		t.spans.Close(s, s.Start, by)
+		return
+	}
+	t.odd = t.odd || s.Void
+	if t.top == s {
+		t.top, t.topHi = nil, hi
+	}
+	t.cores = append(t.cores, stretch{s.Start, lo})
+	t.spans.Close(s, lo, by)
+}
+
+// cover removes refusals that a session which was thought to have lapsed covers
+// after all: those that came while it was the last one granted.
+func (t *tryLock) cover(number int64, hi time.Duration) {
+	to := len(t.loose)
+	for to > 0 && t.loose[to-1].gap > number {
+		to--
+	}
+	from := to
+	for from > 0 && t.loose[from-1].gap == number {
+		from--
+	}
+	if from < to && number > 0 {
+		t.loose = slices.Concat(t.loose[:from],
+			slices.DeleteFunc(t.loose[from:to], func(r refusal) bool { return r.call <= hi }), t.loose[to:])
+	}
+}
+
+func (t *tryLock) fail(format string, witness []history.Op, args ...any) {
+	t.broken++
+	if t.broken == 1 {
+		t.why, t.witness = fmt.Sprintf(format, args...), witness
+	}
+}
+
+func (t *tryLock) advance(lowWater time.Duration) {
+	t.spans.Advance(lowWater)
+	if t.keep || len(t.cores)+len(t.refused) <= t.enough {
+		return
+	}
+	t.cores = slices.DeleteFunc(t.cores, func(c stretch) bool { return c.to < lowWater })
+	t.refused = slices.DeleteFunc(t.refused, func(r stretch) bool {
+		gone := r.to < lowWater
+		if gone {
+			t.dropped = max(t.dropped, r.from)
+		}
+		return gone
+	})
+	t.enough = 2*(len(t.cores)+len(t.refused)) + 1024
+}
+
+// linearizable is the verdict on linearizability.
+func (l *lock) linearizable(ls *locks) monitor.Verdict {
+	v := l.linear.verdict(ls.ended)
+	v.Opportunities = l.meetings
+	if fits := v.Say; v.Result == monitor.Holds {
+		v.Say = func() string {
+			if l.meetings == 0 {
+				return fits() + "; no two clients met"
+			}
+			return fmt.Sprintf("%s; %s while another client held the lock or waited for an answer", fits(), say.Many(l.meetings, "answer"))
+		}
+	}
+	return v
+}
+
+func (t *tryLock) verdict(cut bool) monitor.Verdict {
+	broken, why, witness := t.broken, t.why, t.witness
+	note := func(n int, f func() (string, []history.Op)) {
+		if n > 0 && broken == 0 {
+			why, witness = f()
+		}
+		broken += n
+	}
+	n, a, b := t.spans.Tally(cut)
+	note(n, func() (string, []history.Op) { return monitor.Overlapped(t.key, a, b) })
+	floats := t.floating()
+	homeless, doubt := t.place(floats, cut)
+	note(len(homeless), func() (string, []history.Op) { return t.homeless(&homeless[0]) })
+	bare, hopeful := t.uncovered(floats)
+	if !cut && !t.lined {
+		note(len(bare), func() (string, []history.Op) { return t.bare(&bare[0]) })
+	}
+	switch {
+	case broken > 0:
+		return monitor.Verdict{Result: monitor.Violated, Count: broken, Why: why, Witness: witness}
+	case t.grants == 0 && len(t.floats) == 0 && t.refusals == 0:
+		return monitor.Verdict{Idle: true, Why: "nobody obtained the lock, and nobody was refused it"}
+	case len(bare) > 0 && cut:
+		return monitor.Undecided(fmt.Sprintf("%s at times when nobody is known to have held the lock: %s", say.Many(len(bare), "refusal"), monitor.CutOff))
+	case (doubt || hopeful || t.odd) && t.h.TTL <= 0 && !cut && !t.lined && len(t.early) <= linear.OracleOps && t.asked() != monitor.Unknown:
+		if t.asked() == monitor.Violated {
+			return monitor.Verdict{Result: monitor.Violated, Count: 1, Why: fmt.Sprintf("no order explains the %s", say.Many(len(t.early), "answer")), Witness: t.early[len(t.early)-1:]}
+		}
+	case doubt, hopeful:
+		return monitor.Undecided(fmt.Sprintf("%s came back after its lease was over or without an answer, and refusals close by leave its place in the order open", say.Many(len(floats), "grant")))
+	case t.odd:
+		return monitor.Undecided("the lease of a session was over before its grant returned, and extended later, which leaves its place in the order open")
+	}
+	return monitor.Verdict{Result: monitor.Holds, Say: t.fits}
+}
+
+func (t *tryLock) fits() string {
+	text := fmt.Sprintf("%s and %s fit one order", say.Many(t.grants+int64(len(t.floats)), "grant"), say.Many(t.refusals, "refusal"))
+	if t.lined {
+		text += "; a lock with a waiting line may refuse while it is free, so refusals were not judged"
+	}
+	return text
+}
+
+// asked puts the whole history to porcupine, whose model knows no leases.
+func (t *tryLock) asked() monitor.Result {
+	return linear.Ask(linear.LockModel(), linear.Operations(t.early))
+}
+
+// floating is every session with an empty core, those still open included.
+func (t *tryLock) floating() []float {
+	floats := slices.Clone(t.floats)
+	for _, n := range t.sessions.all {
+		if s := n.linear; s != nil && s.Void {
+			floats = append(floats, float{acq: s.Acq, in: stretch{max(s.From, s.Until), s.Start}, may: stretch{s.From, s.Gone}})
+		}
+	}
+	slices.SortStableFunc(floats, func(a, b float) int { return cmp.Compare(a.in.to, b.in.to) })
+	return floats
+}
+
+// place looks for an instant for every session with an empty core. homeless are
+// those without one. doubt says that refusals lie in the gap of such an instant.
+func (t *tryLock) place(floats []float, cut bool) (homeless []float, doubt bool) {
+	if len(floats) == 0 {
+		return nil, false
+	}
+	cores := slices.Clone(t.cores)
+	for _, n := range t.sessions.all {
+		if s := n.linear; s != nil && !s.Void && (!cut || s.Leaving) {
+			cores = append(cores, stretch{s.Start, s.Until})
+		}
+	}
+	slices.SortFunc(cores, func(a, b stretch) int {
+		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to))
+	})
+	for _, f := range floats {
+		at := f.in.to
+		// The last core that starts before the window's end is the only one that can
+		// cover that end, because cores do not overlap.
+		i := sort.Search(len(cores), func(i int) bool { return cores[i].from >= at }) - 1
+		if i >= 0 && cores[i].to > at {
+			if cores[i].from < f.in.from {
+				homeless = append(homeless, f)
+				continue
+			}
+			at = cores[i].from // the instant at which that core starts
+			i--
+		}
+		gap := stretch{-1 << 63, history.Forever}
+		if i >= 0 {
+			gap.from = cores[i].to
+		}
+		if j := sort.Search(len(cores), func(i int) bool { return cores[i].from >= at }); j < len(cores) {
+			gap.to = cores[j].from
+		}
+		doubt = doubt || t.dropped > gap.from || slices.ContainsFunc(t.refused, func(r stretch) bool {
+			return r.from > gap.from && r.to < gap.to
+		})
+	}
+	return homeless, doubt
+}
+
+func (t *tryLock) homeless(f *float) (string, []history.Op) {
+	op := &f.acq
+	if op.Kind == history.NoKind {
+		op = &f.rel
+	}
+	return fmt.Sprintf("%s had %s at some moment between %s and %s, all of which another session held it for",
+		say.Client(op), say.Titled("lock", t.key), say.At(f.in.from), say.At(f.in.to)), monitor.InOrder(f.acq, f.rel)
+}
+
+// uncovered is the first refusal of every gap that nobody can have filled, and
+// whether some other gap was left alone because a session without a core may
+// have filled it.
+func (t *tryLock) uncovered(floats []float) (bare []refusal, hopeful bool) {
+	if len(t.loose) == 0 {
+		return nil, false
+	}
+	calls := slices.Clone(t.nobody)
+	for _, n := range t.sessions.all {
+		if n.lost {
+			calls = append(calls, n.lostCall)
+		}
+	}
+	slices.Sort(calls)
+	covers := t.mayCover()
+	used, gap := 0, int64(-1)
+	for _, r := range t.loose {
+		if hi, ok := covers[r.gap]; r.gap == gap || ok && r.call <= hi {
+			continue
+		}
+		if t.odd || slices.ContainsFunc(floats, func(f float) bool { return f.may.from <= r.ret && r.call <= f.may.to }) {
+			hopeful = true
+			continue
+		}
+		gap = r.gap
+		if used < len(calls) && calls[used] <= r.ret {
+			used++
+		} else {
+			bare = append(bare, r)
+		}
+	}
+	return bare, hopeful || used > 0 && t.told
+}
+
+// mayCover is until when sessions that were never released may have held the
+// lock, by number. A client that died tells nothing of renewals in the background;
+// see progress.
+func (t *tryLock) mayCover() map[int64]time.Duration {
+	covers := make(map[int64]time.Duration)
+	for _, n := range t.sessions.all {
+		s := n.linear
+		if s == nil || s.Void {
+			continue
+		}
+		gone := s.Gone
+		switch {
+		case s.Leaving:
+		case t.renews:
+			gone = history.Forever
+		case 4*t.h.Hold > t.h.TTL:
+			gone = max(gone, monitor.After(s.Start, t.h.Hold, t.h.TTL, t.h.Drift))
+		}
+		covers[s.Number] = gone
+	}
+	return covers
+}
+
+func (t *tryLock) bare(r *refusal) (string, []history.Op) {
+	since := "nobody had held it before"
+	if r.freeSince > -1<<63 {
+		since = "nobody can have held it after " + say.At(r.freeSince)
+	}
+	return fmt.Sprintf("client %d was refused %s, which it asked for from %s to %s, though %s", r.client, say.Titled("lock", t.key), say.At(r.call), say.At(r.ret), since),
+		[]history.Op{{Client: r.client, Kind: history.Acquire, Outcome: history.Refused, Reason: history.Held,
+			Key: t.key, Arg: r.arg, Due: r.call, Call: r.call, Return: r.ret}}
+}

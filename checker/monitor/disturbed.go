@@ -1,0 +1,74 @@
+package monitor
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"oversell/history"
+)
+
+// Disturbances are the times in which servers or the wire were broken on purpose,
+// and a while after, in which clients may not have noticed that they work again.
+// What clients could not do then is not held against a lock or a queue: liveness is
+// promised for the time after faults have healed.
+type Disturbances struct {
+	Redial time.Duration // how long clients may take to notice that a server is back
+	Lease  time.Duration // how long a strike at a client is remembered that it held up
+	All    []Unrest
+	delays []Unrest // such strikes, by their ends
+}
+
+// Unrest is a stretch of time in which something was disturbed.
+type Unrest struct{ from, to time.Duration }
+
+// Observe notes a fault. One that struck clients only is no excuse: the others are
+// well.
+func (d *Disturbances) Observe(op *history.Op) (s Unrest, disturbs bool) {
+	if op.Kind != history.Fault {
+		return Unrest{}, false
+	}
+	if op.Until == 0 {
+		if op.Call < op.Return && op.Return-op.Call <= d.Lease {
+			d.delays = append(d.delays, Unrest{op.Call, op.Return})
+		}
+		return Unrest{}, false
+	}
+	s = Unrest{op.Call, After(op.Until, d.Redial)}
+	d.All = append(d.All, s)
+	return s, true
+}
+
+// Calm is where, within a stretch from a time to another, the time begins after
+// which nothing was disturbed.
+func (d *Disturbances) Calm(from, to time.Duration) time.Duration {
+	for moved := true; moved; {
+		moved = false
+		for _, s := range d.All {
+			if s.from < to && s.to > from {
+				from, moved = s.to, true
+			}
+		}
+	}
+	return from
+}
+
+// HeldUp is for how much of a stretch faults held up some client, each for no longer than
+// a lease. Whoever was held up may have held the lock round a queue, which such a delay
+// does not cost it, so that the others wait for as long.
+func (d *Disturbances) HeldUp(from, to time.Duration) (sum time.Duration) {
+	var within []Unrest
+	for i := len(d.delays) - 1; i >= 0 && d.delays[i].to > from; i-- {
+		if s := d.delays[i]; s.from < to {
+			within = append(within, Unrest{max(s.from, from), min(s.to, to)})
+		}
+	}
+	slices.SortFunc(within, func(a, b Unrest) int { return cmp.Compare(a.from, b.from) })
+	for _, s := range within {
+		if from = max(from, s.from); s.to > from {
+			sum += s.to - from
+			from = s.to
+		}
+	}
+	return sum
+}

@@ -1,0 +1,298 @@
+package monitor
+
+import (
+	"time"
+
+	"oversell/history"
+)
+
+// Span is the stretch of time over which one session surely held the lock.
+// Which stretch that is, its owner decides: for mutual exclusion it is what the
+// client was promised, for linearizability what the answers imply.
+type Span struct {
+	Acq, Rel history.Op // the grant and, if it came, the release: else one without a kind
+	spanState
+}
+
+// spanState is what changes of a span.
+type spanState struct {
+	Number int64         // among the grants
+	Start  time.Duration // the grant's return
+	Until  time.Duration // as long as the span is open: it lasts until here unless it is closed before
+	end    time.Duration // when closed: its end
+
+	Closed  bool
+	Leaving bool    // its release had no answer: from until on nothing is certain
+	Void    bool    // so far empty: until <= start
+	judged  bool    // compared with everything that started before it
+	live    int     // index in overlaps.live plus one; 0: not in there
+	after   []*Span // the spans that started after this one had lapsed, up to the first that is not void
+	hit     *Span   // for a void span: what it would have overlapped
+	refs    int32   // the places that point here; it is reused at zero
+
+	// For linearizability; see lockLinear.
+	From time.Duration // the earliest time of the grant
+	Gone time.Duration // the latest time at which the lease can have run out
+	Late bool          // an extension without an answer was called after gone
+}
+
+// Overlaps finds spans that overlap, in one pass and with memory for the open
+// ones only.
+//
+// Two spans overlap when each starts strictly before the other ends. A span
+// that ends when another starts does not overlap it: the end is a call (of a
+// release), the start is a return (of a grant), and calls sort before returns
+// at equal times, so the lock can change hands at that very instant. Where the
+// end is that of a lease the instant belongs to nobody.
+//
+// Spans are opened in the order of their starts. A span can be compared with
+// its predecessors only when every release called before its start is known,
+// that is when lowWater has passed it; until then it waits in pending.
+type Overlaps struct {
+	pending []*Span
+	head    int     // pending[:head] are done
+	live    []*Span // judged, open, and not known to have lapsed
+	holder  *Span   // of all judged and closed spans the one that ends last; nil if that matters no more
+	count   int     // spans that overlap an earlier one
+	first   [2]*Span
+	now     time.Duration // the latest return that is known
+	Spare   *Spares[Span]
+}
+
+func (o *Overlaps) drop(s *Span) {
+	if s == nil {
+		return
+	}
+	if s.refs--; s.refs == 0 {
+		for _, n := range s.after {
+			o.drop(n)
+		}
+		o.drop(s.hit)
+		o.Spare.Give(s)
+	}
+}
+
+func hold(s *Span) *Span {
+	if s != nil {
+		s.refs++
+	}
+	return s
+}
+
+// Start begins a span at op.Return that lasts until until. The caller holds
+// the span and gives it up with close.
+func (o *Overlaps) Start(op *history.Op, number int64, until time.Duration) *Span {
+	s := o.Spare.Take()
+	s.Acq, s.Rel.Kind = *op, history.NoKind // cheaper than all of it
+	s.spanState = spanState{Number: number, Start: op.Return, Until: until, Void: until <= op.Return, refs: 1}
+	o.now = max(o.now, op.Return)
+	if o.head == len(o.pending) && o.alone(s) {
+		o.judge(s)
+		return s
+	}
+	o.pending = append(o.pending, hold(s))
+	return s
+}
+
+// alone tells whether nothing in flight can matter to the first span that is not judged, so
+// that there is no need to wait: all before it were closed when it started.
+func (o *Overlaps) alone(s *Span) bool {
+	return len(o.live) == 0 && (o.holder == nil || o.holder.end <= s.Start)
+}
+
+// Prolong moves the end of an open span. heldAt is a time at which the session
+// is known to have held the lock, however long its lease was over.
+func (o *Overlaps) Prolong(s *Span, heldAt, until time.Duration) {
+	o.reach(s, heldAt)
+	s.Until = max(s.Until, until, heldAt)
+	if s.Void && s.Until > s.Start {
+		o.fill(s)
+	}
+	if s.judged && s.live == 0 {
+		o.enliven(s)
+	}
+}
+
+// Weaken says that an open span may be over from the call of rel on, of which nobody
+// knows the outcome.
+func (o *Overlaps) Weaken(s *Span, rel *history.Op) {
+	s.Rel, s.Leaving = *rel, true
+	s.Until = min(s.Until, rel.Call)
+}
+
+// reach compares s, found to have lasted until end, with the spans that
+// started when it was taken to have lapsed.
+func (o *Overlaps) reach(s *Span, end time.Duration) {
+	for len(s.after) > 0 && end > s.after[0].Start {
+		n := s.after[0]
+		s.after = s.after[1:]
+		switch {
+		case !n.Void:
+			o.found(s, n)
+		case n.hit == nil:
+			n.hit = hold(s)
+		}
+		o.drop(n)
+	}
+}
+
+// Close ends a span for good. rel is the release, if that is what ended it.
+func (o *Overlaps) Close(s *Span, end time.Duration, rel *history.Op) {
+	s.Closed, s.end = true, end
+	if rel != nil {
+		s.Rel = *rel
+		o.now = max(o.now, rel.Return)
+	}
+	if s.Void && end > s.Start {
+		o.fill(s)
+	}
+	if s.judged {
+		if s.live > 0 {
+			o.fade(s)
+		}
+		o.reach(s, end)
+		o.settle(s)
+		for o.head < len(o.pending) && o.alone(o.pending[o.head]) {
+			o.next()
+		}
+	}
+	o.drop(s)
+}
+
+// next judges the first span that waits.
+func (o *Overlaps) next() {
+	s := o.pending[o.head]
+	o.pending[o.head] = nil
+	o.head++
+	o.judge(s)
+	o.drop(s)
+	if o.head > 1024 && o.head*2 > len(o.pending) || o.head == len(o.pending) {
+		n := copy(o.pending, o.pending[o.head:])
+		clear(o.pending[n:])
+		o.pending, o.head = o.pending[:n], 0
+	}
+}
+
+// Advance compares every span that started before lowWater with its predecessors.
+func (o *Overlaps) Advance(lowWater time.Duration) {
+	for o.head < len(o.pending) && o.pending[o.head].Start < lowWater {
+		o.next()
+	}
+}
+
+// judge compares s with all spans that started before it. Those that are
+// closed end when they end. Those that are open will be released later than
+// s.start, if ever, so they last at least until their lease is over.
+func (o *Overlaps) judge(s *Span) {
+	s.judged = true
+	var hit *Span
+	if o.holder != nil && o.holder.end > s.Start {
+		hit = o.holder
+	}
+	if s.Void { // it ends nobody's lease, for it may come to nothing
+		for _, l := range o.live {
+			if l.Until <= s.Start {
+				l.after = append(l.after, hold(s))
+			} else if hit == nil {
+				hit = l
+			}
+		}
+	}
+	for hit == nil && len(o.live) > 0 && !s.Void {
+		if l := o.live[0]; l.Until > s.Start {
+			hit = l
+		} else { // lapsed
+			l.after = append(l.after, hold(s))
+			o.fade(l)
+		}
+	}
+	switch {
+	case hit != nil && s.Void:
+		s.hit = hold(hit)
+	case hit != nil:
+		o.found(hit, s)
+	}
+	if s.Closed {
+		o.settle(s)
+	} else {
+		o.enliven(s)
+	}
+}
+
+// fill makes a span that was void a real one.
+func (o *Overlaps) fill(s *Span) {
+	s.Void = false
+	if s.hit != nil {
+		o.found(s.hit, s)
+	}
+}
+
+func (o *Overlaps) found(a, b *Span) {
+	o.count++
+	if o.first[0] == nil {
+		o.first = [2]*Span{hold(a), hold(b)}
+	}
+}
+
+// settle remembers a closed span if it ends last, and if spans may have started before
+// that which are not judged.
+func (o *Overlaps) settle(s *Span) {
+	if s.end <= o.now && o.head == len(o.pending) {
+		return
+	}
+	if s.end > s.Start && (o.holder == nil || s.end > o.holder.end) {
+		old := o.holder
+		o.holder = hold(s)
+		o.drop(old)
+	}
+}
+
+func (o *Overlaps) enliven(s *Span) {
+	o.live = append(o.live, hold(s))
+	s.live = len(o.live)
+}
+
+func (o *Overlaps) fade(s *Span) {
+	i, last := s.live-1, len(o.live)-1
+	o.live[i] = o.live[last]
+	o.live[i].live = i + 1
+	o.live[last] = nil
+	o.live = o.live[:last]
+	s.live = 0
+	o.drop(s)
+}
+
+// Tally is the number of spans that overlap an earlier one, and the first such
+// pair, as if the history ended now. With cut, the releases of open spans may
+// be missing, so that they count for nothing. It changes nothing.
+func (o *Overlaps) Tally(cut bool) (n int, a, b *Span) {
+	n, a, b = o.count, o.first[0], o.first[1]
+	last, end := o.holder, time.Duration(-1<<63)
+	if last != nil {
+		end = last.end
+	}
+	note := func(s *Span) {
+		e := s.Until
+		if s.Closed {
+			e = s.end
+		} else if cut && !s.Leaving {
+			return
+		}
+		if e > s.Start && e > end {
+			last, end = s, e
+		}
+	}
+	for _, s := range o.live {
+		note(s)
+	}
+	for _, s := range o.pending[o.head:] {
+		if end > s.Start && !s.Void {
+			n++
+			if a == nil {
+				a, b = last, s
+			}
+		}
+		note(s)
+	}
+	return n, a, b
+}

@@ -1,0 +1,19 @@
+package monitor
+
+// Spares hold what is used again, for all keys together: with many keys few are busy at a
+// time.
+type Spares[T any] struct{ free []*T }
+
+// Take returns a T, with what it held when it was given back.
+func (p *Spares[T]) Take() *T {
+	n := len(p.free)
+	if n == 0 {
+		return new(T)
+	}
+	t := p.free[n-1]
+	p.free = p.free[:n-1]
+	return t
+}
+
+// Give gives a T back, to be taken again.
+func (p *Spares[T]) Give(t *T) { p.free = append(p.free, t) }

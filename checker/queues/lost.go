@@ -1,0 +1,190 @@
+package queues
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"oversell/checker/monitor"
+	"oversell/checker/say"
+	"oversell/history"
+)
+
+// lost judges that every task that was accepted, and not withdrawn, is at the
+// end done (its effect happened, or had happened) or still there: waiting,
+// claimed by a consumer, or set aside as dead, as the final audit lists them, or in the
+// hands of a client that the end of the run kept from beginning with it.
+//
+// An enqueue without an answer is not owed. An effect or a withdrawal that ended before
+// the last enqueue was called is none of that. Without an audit nothing is
+// lost for certain; if all is done none is needed. Orders that came through a
+// queue are done when the sale answered.
+//
+// An opportunity is an owed task that could have been lost on its way: an operation of it
+// contended with another client's, see [queues], or it was handed out more than once. The
+// smallest bad history:
+//
+//	client 1  enqueue  [1, 2]  task 7
+//	client 2  pop      [3, 4]  task 7
+//	client 2  fault    [5, 5]  crash
+//	final audit: nothing
+func (q *queue) lost() monitor.Verdict {
+	var c struct{ owed, atRisk, done, dropped, waiting, claimed, dead, stopped, open int64 }
+	var lost []*task
+	for i := range q.tasks {
+		t := &q.tasks[i]
+		if t.puts+t.repeats == 0 {
+			continue
+		}
+		c.owed++
+		done, dropped, open := q.accounted(t)
+		if (t.met || t.pops > 1) && (done || !t.stopped) {
+			c.atRisk++
+		}
+		switch {
+		case done:
+			c.done++
+		case dropped:
+			c.dropped++
+		case t.waiting > 0:
+			c.waiting++
+		case t.claimed > 0:
+			c.claimed++
+		case t.dead > 0:
+			c.dead++
+		case t.stopped:
+			c.stopped++
+		case open:
+			c.open++
+		default:
+			lost = append(lost, t)
+		}
+	}
+	switch {
+	case c.owed == 0:
+		return monitor.Verdict{Why: "no task was enqueued for certain"}
+	case len(lost) > 0 && !q.audited():
+		return monitor.Verdict{Open: true, Why: fmt.Sprintf("%s of %s neither done nor withdrawn as far as is known (%s), and %s",
+			say.Count(len(lost)), say.Many(c.owed, "task"), q.names(lost, false), q.noAudit())}
+	case len(lost) > 0:
+		var witness []history.Op
+		for _, t := range lost[:min(3, len(lost))] {
+			witness = append(witness, q.trace(t)...)
+		}
+		verb := "are"
+		if len(lost) == 1 {
+			verb = "is"
+		}
+		return monitor.Verdict{Result: monitor.Violated, Count: len(lost), Opportunities: c.atRisk, Witness: monitor.InOrder(witness...),
+			Why: fmt.Sprintf("%s of %s %s lost: %s", say.Count(len(lost)), say.Many(c.owed, "task"), verb, q.names(lost, true))}
+	case c.open > 0:
+		return monitor.Undecided(fmt.Sprintf("%s of %s only known from an effect or a withdrawal that had no answer", say.Count(c.open), say.Many(c.owed, "task")))
+	}
+	parts := []string{say.Count(c.done) + " done"}
+	for _, p := range []struct {
+		n    int64
+		what string
+	}{{c.dropped, "withdrawn"}, {c.waiting, "waiting"}, {c.claimed, "claimed"}, {c.dead, "dead"}, {c.stopped, "in a client's hands when the run ended"}} {
+		if p.n > 0 {
+			parts = append(parts, say.Count(p.n)+" "+p.what)
+		}
+	}
+	return monitor.Verdict{Result: monitor.Holds, Opportunities: c.atRisk, Why: fmt.Sprintf("%s: %s; %s changed hands in contention", say.Many(c.owed, "task"), strings.Join(parts, ", "), say.Count(c.atRisk))}
+}
+
+// accounted tells whether a task is done, withdrawn, or perhaps one of these.
+func (q *queue) accounted(t *task) (done, dropped, open bool) {
+	from := time.Duration(-1)
+	q.each(t, func(r *record) {
+		if r.fresh() && r.outcome == history.OK {
+			from = max(from, r.call)
+		}
+	})
+	q.each(t, func(r *record) {
+		switch {
+		case r.kind == history.Dequeue && r.outcome == history.OK:
+			dropped = dropped || r.ret >= from
+		case r.kind == history.Effect || r.kind == history.Buy:
+			done = done || r.outcome != history.Unknown && r.ret >= from
+			open = open || r.outcome == history.Unknown
+		case r.kind == history.Dequeue:
+			open = true
+		}
+	})
+	return done, dropped, open
+}
+
+// names lists tasks, and for the first ones what became of them.
+func (q *queue) names(tasks []*task, tell bool) string {
+	const most, told = 10, 3
+	var out []string
+	for i, t := range tasks {
+		if i == most {
+			out = append(out, fmt.Sprintf("and %s more", say.Count(len(tasks)-most)))
+			break
+		}
+		s := t.id.String()
+		if tell && i < told {
+			s += " (" + q.fate(t) + ")"
+		}
+		out = append(out, s)
+	}
+	return strings.Join(out, ", ")
+}
+
+// lastPop is the last delivery of a task, from the record or from the journal.
+func (q *queue) lastPop(t *task) (last *record, told bool) {
+	q.each(t, func(r *record) {
+		if r.kind == history.Pop {
+			last = r
+		}
+	})
+	if last != nil || len(q.journal) == 0 {
+		return last, true
+	}
+	me := *q.index.At(t.id) - 1
+	for i := int32(0); i < q.count; i++ {
+		if r := q.record(i); r.kind == history.Pop && r.outcome == history.Unknown {
+			for _, took := range q.journal[r.session] {
+				if took.task == me {
+					return r, false
+				}
+			}
+		}
+	}
+	return nil, false
+}
+
+// fate says what became of a lost task.
+func (q *queue) fate(t *task) string {
+	r, told := q.lastPop(t)
+	switch {
+	case r == nil:
+		return "handed to nobody"
+	case !told:
+		return fmt.Sprintf("taken for %s, which asked at %s and had no answer", who(r), say.At(r.call))
+	}
+	s := fmt.Sprintf("handed to %s by %s", who(r), say.At(r.ret))
+	if c, ok := q.died(r); ok {
+		return s + ", which died at " + say.At(c.Return)
+	}
+	return s + ", which did not do it"
+}
+
+// trace is what is known of a lost task.
+func (q *queue) trace(t *task) []history.Op {
+	var put *record
+	q.each(t, func(r *record) {
+		if r.kind == history.Enqueue && r.outcome == history.OK {
+			put = r
+		}
+	})
+	out := []history.Op{q.op(put)}
+	if r, _ := q.lastPop(t); r != nil {
+		out = append(out, q.op(r))
+		if c, ok := q.died(r); ok {
+			out = append(out, c)
+		}
+	}
+	return out
+}

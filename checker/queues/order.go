@@ -1,0 +1,180 @@
+package queues
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"oversell/checker/monitor"
+	"oversell/checker/say"
+	"oversell/history"
+)
+
+// inOrder judges that tasks are handed out in the order in which they are due,
+// as far as that is certain: nobody is handed a task while another one, surely
+// due earlier, is there all the time. Only first deliveries are judged; see
+// [sweep] for the procedure. The smallest bad history:
+//
+//	client 1  enqueue  [1, 2]  task 7
+//	client 1  enqueue  [3, 4]  task 8
+//	client 2  pop      [5, 6]  task 8
+func (q *queue) inOrder() monitor.Verdict {
+	strict, lax := q.sweep.outcome()
+	s := &strict.found[outOfOrder]
+	f := &lax.found[outOfOrder]
+	switch {
+	case s.count > 0 && q.Ended:
+		return monitor.Verdict{Opportunities: strict.choices, Why: s.why + "; but " + monitor.CutOff}
+	case f.count > 0:
+		return monitor.Verdict{Result: monitor.Violated, Count: f.count, Opportunities: strict.choices, Why: f.why, Witness: f.witness}
+	case s.count > 0:
+		return monitor.Verdict{Opportunities: strict.choices, Why: s.why + "; but a pop without an answer may have taken that before"}
+	case q.takes == 0:
+		return monitor.Verdict{Why: "nobody was handed a task"}
+	case 2*strict.judged < q.takes:
+		return monitor.Verdict{Opportunities: strict.choices, Why: strict.mostlyLoose()}
+	}
+	return monitor.Verdict{Result: monitor.Holds, Opportunities: strict.choices, Why: fmt.Sprintf("%s, %s of them with another task at hand, none before a task surely due earlier%s", first(q.takes), say.Count(strict.choices), strict.aside())}
+}
+
+// linear judges that the answers of the queue fit one legal order of enqueues,
+// pops, withdrawals and empty answers, each at a moment between its call and its
+// return; see [sweep] for the object and the procedure.
+//
+// What the final audit lists as waiting must be left in the end, unless the queue hands
+// tasks out again. An enqueue or a withdrawal that changed nothing is not judged, nor is a
+// delivery that calls itself a repeated one. Pops without an answer that the journal
+// does not settle leave it open only if no order is found in which they took
+// nothing, and one may be in which they took tasks that are missing. An opportunity is an
+// operation that contended with another client's, see [queues]. The smallest bad histories,
+// besides that of [queue.inOrder]:
+//
+//	client 1  enqueue  [1, 2]  task 7
+//	client 2  pop      [3, 4]  refused (empty)
+//
+//	client 2  pop      [1, 2]  task 7
+//
+//	client 1  enqueue  [1, 2]  task 7
+//	client 2  pop      [3, 4]  task 7
+//	final audit: 7 waiting
+func (q *queue) linear() monitor.Verdict {
+	strict, lax := q.sweep.outcome()
+	s, bad := strict.worst()
+	f, count := lax.worst()
+	if why, witness := q.leftOver(); why != "" {
+		if count++; count == 1 {
+			f = &findings{why: why, witness: witness}
+		}
+	}
+	switch {
+	case bad > 0 && q.Ended:
+		return monitor.Undecided(s.why + "; but " + monitor.CutOff)
+	case count > 0:
+		return monitor.Verdict{Result: monitor.Violated, Count: count, Opportunities: q.contended, Why: f.why, Witness: f.witness}
+	case bad > 0:
+		return monitor.Undecided(fmt.Sprintf("%s; but %s without an answer may have taken tasks", s.why, say.Many(q.asks, "pop")))
+	case q.puts+q.takes+strict.polls.tries == 0:
+		return monitor.Verdict{Why: "nobody enqueued a task or was handed one"}
+	case 2*strict.judged < q.takes:
+		return monitor.Undecided(strict.mostlyLoose())
+	}
+	return monitor.Verdict{Result: monitor.Holds, Opportunities: q.contended, Why: fmt.Sprintf("%s, %s and %s fit one order, %s%s",
+		say.Many(q.puts, "enqueue"), first(q.takes), refusedPops(strict.polls.tries), say.Many(q.contended, "contended operation"), strict.aside())}
+}
+
+// leftOver finds a task that the final audit lists as waiting though nobody had enqueued
+// it, or though it was taken after every enqueue of it. A queue that hands a task out again
+// may have put it back itself.
+func (q *queue) leftOver() (why string, witness []history.Op) {
+	if q.Ended || q.redelivered > 0 || q.h.Visibility > 0 {
+		return "", nil
+	}
+	journal := q.journaled()
+	for _, e := range q.inAudit {
+		t := &q.tasks[e.task]
+		if t.waiting == 0 {
+			continue
+		}
+		puts := q.entries(t)
+		read := history.Op{Kind: history.ReadState, Outcome: history.OK, Key: q.key, Arg: monitor.IsWaiting, Result: t.id, Due: e.when, Call: e.when, Return: e.when}
+		if len(puts.calls) == 0 {
+			return fmt.Sprintf("the final audit lists task %s as waiting, which nobody had enqueued", t.id), []history.Op{read}
+		}
+		takes := journal(e)
+		q.each(t, func(r *record) {
+			if r.outcome == history.OK && (r.kind == history.Pop || r.kind == history.Dequeue) {
+				takes = append(takes, r)
+			}
+		})
+		slices.SortStableFunc(takes, func(a, b *record) int { return cmp.Compare(b.call, a.call) })
+		for n, r := range takes {
+			if n+1 > len(puts.ends)-puts.over(r.call) || n+1 == len(puts.ends) {
+				return fmt.Sprintf("the final audit lists task %s as waiting, though %s, which asked at %s, had taken it and nobody can have enqueued it since", t.id, who(r), say.At(r.call)),
+					monitor.InOrder(q.op(r), read)
+			}
+		}
+	}
+	return "", nil
+}
+
+// journaled finds, for a task that was read as waiting, the pops without an answer that had
+// taken it before, as the journal told by then.
+func (q *queue) journaled() func(entryRead) []*record {
+	type taker struct {
+		by *record
+		entryRead
+	}
+	takers := make(map[int32][]taker)
+	for i := int32(0); i < q.count && len(q.journal) > 0; i++ {
+		if r := q.record(i); r.kind == history.Pop && r.outcome == history.Unknown {
+			for _, e := range q.journal[r.session] {
+				takers[e.task] = append(takers[e.task], taker{r, e})
+			}
+		}
+	}
+	return func(read entryRead) (out []*record) {
+		for _, t := range takers[read.task] {
+			if t.when < read.when {
+				out = append(out, t.by)
+			}
+		}
+		return out
+	}
+}
+
+// worst is the first thing that fits no order, and how many there are.
+func (s *sweep) worst() (*findings, int) {
+	out, n := &s.found[outOfOrder], 0
+	for kind := range s.found[:stalled] {
+		f := &s.found[kind]
+		if f.count > 0 && (n == 0 || f.when < out.when) {
+			out = f
+		}
+		n += f.count
+	}
+	return out, n - s.twice
+}
+
+// mostlyLoose is why nothing is said of an order most of which was not judged.
+func (s *sweep) mostlyLoose() string {
+	return fmt.Sprintf("only %s of %s could be judged exactly: the others are of ids enqueued again or handed out again meanwhile", say.Count(s.judged), first(s.q.takes))
+}
+
+// aside says what the sweep left out.
+func (s *sweep) aside() string {
+	out := ""
+	if s.q.redelivered > 0 {
+		out += fmt.Sprintf("; %s left out", say.Many(s.q.redelivered, "redelivery"))
+	}
+	if s.loose > 0 {
+		out += fmt.Sprintf("; %s of ids enqueued again meanwhile judged loosely", say.Many(s.loose, "task"))
+	}
+	return out
+}
+
+func first(n int64) string {
+	if n == 1 {
+		return "1 first delivery"
+	}
+	return say.Count(n) + " first deliveries"
+}

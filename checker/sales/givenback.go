@@ -1,0 +1,206 @@
+package sales
+
+import (
+	"time"
+
+	"oversell/history"
+)
+
+// givenBack ties the refunds of one product to what they give back: no more of an order than
+// was bought of it by then. Refunds beyond that make no room for anybody.
+//
+// So a refund without an answer counts once only beside one that was answered, one of
+// a purchase that may not have taken effect gives back nothing unless it did, and a second
+// refund of a purchase gives back nothing at all. The smallest bad history that shows it, with a
+// stock of 1:
+//
+//	client 1  buy     [1, 2]  order 7  ok
+//	client 1  refund  [3, 4]  order 7  ok
+//	client 1  refund  [5, 6]  order 7  ok
+//	client 2  buy     [7, 8]  order 8  ok
+//	client 3  buy     [9, 9]  order 9  ok
+type givenBack struct {
+	list []back
+
+	certain int64 // pieces that were given back for certain
+	perhaps int64 // pieces of known purchases that refunds without an answer may have given back, too
+	undone  int64 // pieces of purchases that may have taken effect and been given back: nobody can tell from what is left
+	vague   int64 // pieces of purchases that a refund overlaps, of which more is unclear than the moment
+	// tangled says that a refund was not simply of an earlier purchase with an answer, so that
+	// it matters which refund is of what.
+	tangled bool
+}
+
+// back is what is known of one order that was, or may have been, refunded, in pieces.
+type back struct {
+	bought, lost int64 // bought for certain, and by tries without an answer that may have had an effect
+	given, maybe int64 // the same of refunds
+	netted       int64 // of those, what product.net knows
+	recent       int64 // the part of that which counts from when on
+	when         time.Duration
+	late         bool          // that is the return of the purchase
+	by           time.Duration // the latest return of a refund
+	last         *history.Op   // the last refund with an answer, if it gave back too much
+	call         time.Duration // the earliest call of a refund
+	refunds      int32         // that may have had an effect
+	passage      int32         // its entry in balance.passing, plus one
+	vague        bool          // it counts in givenBack.vague
+}
+
+// excess is how much more was given back than can have been bought.
+func (b *back) excess() int64 { return max(0, b.given-b.bought-b.lost) }
+
+// change applies a change to an order, and to the sums.
+func (g *givenBack) change(b *back, f func()) {
+	g.count(b, -1)
+	f()
+	g.count(b, 1)
+}
+
+func (g *givenBack) count(b *back, sign int64) {
+	settled := min(b.bought, b.given)
+	g.certain += sign * settled
+	g.perhaps += sign * min(b.bought-settled, b.maybe)
+	g.undone += sign * min(b.lost, b.maybe+b.given-settled)
+}
+
+// backOf is the entry of an order, made if need be.
+func (p *product) backOf(o *order) *back {
+	if o.back == 0 {
+		b := back{bought: int64(o.effects) * int64(o.pieces)}
+		if o.tried > 0 {
+			t := &p.sales.bought.tried[o.tried-1]
+			spare := t.lost
+			if t.credited {
+				spare--
+			}
+			b.lost = spare * t.pieces
+		}
+		p.list = append(p.list, b)
+		o.back = int32(len(p.list))
+	}
+	return &p.list[o.back-1]
+}
+
+// rebought enters that more of an order was bought, or may have been. Dated says that an effect
+// of the order was known before, and since when.
+func (p *product) rebought(o *order, op *history.Op, more, lost int64, dated bool) {
+	b := &p.list[o.back-1]
+	p.change(b, func() { b.bought, b.lost = b.bought+more, b.lost+lost })
+	if back := min(b.bought, b.given+b.maybe) - b.netted; back > 0 && op.Call <= b.by {
+		b.netted += back
+		p.net.refund(op.Return, back, true)
+	}
+	if dated || op.Call > b.by || op.Outcome == history.Refused || b.refunds == 0 ||
+		op.Outcome == history.Unknown && b.given == 0 {
+		return
+	}
+	if op.Reason == history.Repeated {
+		p.blur(o, b)
+		return
+	}
+	to := b.by
+	if op.Outcome == history.OK {
+		to = min(to, op.Return)
+	}
+	p.pass(o, b, op, op.Pieces(), max(op.Call, b.call), to)
+}
+
+// pass enters that an order may have been bought and given back at one moment from from to to.
+func (p *product) pass(o *order, b *back, op *history.Op, pieces int64, from, to time.Duration) {
+	if o.effects > 0 {
+		to = min(to, o.ret)
+	}
+	if b.passage == 0 {
+		b.passage = int32(p.net.passing.add(op, pieces)) + 1
+	} else {
+		p.blur(o, b)
+	}
+	p.net.passing.allow(int(b.passage)-1, from, to)
+	if b.refunds > 1 || b.given+b.maybe != pieces || o.effects > 1 {
+		p.blur(o, b)
+	}
+}
+
+// blur notes that what is known of an order that was bought while it was given back does not
+// bound what it needed.
+func (p *product) blur(o *order, b *back) {
+	if !b.vague {
+		b.vague = true
+		p.vague += max(int64(o.effects)*int64(o.pieces), b.bought+b.lost, b.given+b.maybe)
+	}
+}
+
+// giveBack enters a refund: pieces that are newly known to have been given back, or that
+// may have been. Implied says that nothing else had shown that they were bought.
+func (p *product) giveBack(op *history.Op, more, maybe int64, implied bool) {
+	o := p.sales.bought.of(p, op.Arg)
+	b := p.backOf(o)
+	simple := o.effects == 1 && o.ret < op.Call
+	p.change(b, func() { b.given, b.maybe = b.given+more, b.maybe+maybe })
+	b.by = max(b.by, op.Return)
+	switch {
+	case op.Outcome == history.Unknown:
+		b.by = history.Forever
+	case b.excess() > 0:
+		b.last = clone(op)
+	}
+	if op.Reason != history.Repeated {
+		if b.refunds++; b.refunds == 1 || op.Call < b.call {
+			b.call = op.Call
+		}
+	}
+	when, late := op.Call, false
+	if o.effects == 1 && o.ret >= when {
+		when, late = o.ret, true
+	}
+	switch back := min(b.bought, b.given+b.maybe) - b.netted; {
+	case op.Reason == history.Repeated && more > 0 && maybe == 0 && !implied: // the refund that it means is still to come
+	case back > 0:
+		b.netted += back
+		b.recent, b.when, b.late = back, when, late
+		p.net.refund(when, back, late)
+	case when < b.when: // it may be this one that gave back what another one called later is taken for
+		p.net.refund(when, b.recent, late)
+		p.net.refund(b.when, -b.recent, b.late)
+		b.when, b.late = when, late
+	}
+	if !simple || b.given+b.maybe > b.bought {
+		p.tangled = true
+	}
+	p.overlap(o, b, op, late, implied)
+}
+
+// overlap looks for the moment of a purchase that a refund overlaps.
+func (p *product) overlap(o *order, b *back, op *history.Op, late, implied bool) {
+	to := op.Return
+	if op.Outcome == history.Unknown {
+		to = history.Forever
+	}
+	var t tries
+	if o.tried > 0 {
+		t = p.sales.bought.tried[o.tried-1]
+	}
+	switch {
+	case o.effects == 0 || !late:
+	case op.Reason == history.Repeated, !implied && (o.told || o.effects > 1 || t.lost > 0), b.refunds > 1:
+		p.blur(o, b)
+	case !implied:
+		p.pass(o, b, op, int64(o.pieces), max(o.call, op.Call), to)
+	case t.lost > 0:
+		p.pass(o, b, op, t.pieces, max(t.earliest, op.Call), to)
+		if t.lost > 1 {
+			p.blur(o, b)
+		}
+	}
+}
+
+// tooMuch finds an order of which more was given back than can have been bought.
+func (g *givenBack) tooMuch() *back {
+	for i := range g.list {
+		if b := &g.list[i]; b.excess() > 0 {
+			return b
+		}
+	}
+	return nil
+}

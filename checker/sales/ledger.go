@@ -1,0 +1,393 @@
+package sales
+
+import (
+	"slices"
+	"time"
+
+	"oversell/checker/monitor"
+	"oversell/history"
+)
+
+// orders are what is known of all orders: of their purchases, or of their refunds.
+type orders struct {
+	index monitor.Table[int32] // of an id: its order, in list, plus one
+	more  map[orderKey]int32   // the same, for ids that several products have
+	list  []*[1 << orderBits]order
+	count int32
+	tried []tries
+}
+
+// orderBits is the size of a page of orders: 256 of them.
+const orderBits = 8
+
+type orderKey struct {
+	product int32
+	id      history.Value
+}
+
+// order is one order.
+type order struct {
+	call, ret time.Duration // of the answer that showed its first effect
+	client    int32
+	product   int32
+	tried     int32 // its entry in orders.tried, plus one
+	pieces    int32 // of its first effect
+	back      int32 // its entry in product.backs, plus one
+	effects   uint8 // that are known; the most there are room for stands for more
+	sent      bool  // the order was sent before
+	fresh     bool  // an answer said that it had its effect now
+	told      bool  // its first effect is known from an answer that it was counted before
+}
+
+// tries is what is known of an order that was sent without an answer, or that an answer
+// called counted.
+type tries struct {
+	lost     int64         // tries without an answer
+	earliest time.Duration // the earliest call of those
+	by       time.Duration // the earliest return of an answer that the order had been counted
+	repeated bool          // there is such an answer
+	given    bool          // it is that of a refund
+	pieces   int64         // of a try without an answer
+	fresh    bool          // it means an effect that another answer told
+	credited bool          // it means the try without an answer that was called first
+}
+
+// of finds an order, or makes it.
+func (os *orders) of(p *product, id history.Value) *order {
+	i := os.index.At(id)
+	if *i == 0 {
+		*i = os.add(p)
+	}
+	o := os.at(*i)
+	if o.product != p.number {
+		key := orderKey{p.number, id}
+		j := os.more[key]
+		if j == 0 {
+			if os.more == nil {
+				os.more = make(map[orderKey]int32)
+			}
+			j = os.add(p)
+			os.more[key] = j
+		}
+		o = os.at(j)
+	}
+	return o
+}
+
+func (os *orders) at(i int32) *order { return &os.list[(i-1)>>orderBits][(i-1)&(1<<orderBits-1)] }
+
+func (os *orders) add(p *product) int32 {
+	if int(os.count>>orderBits) == len(os.list) {
+		os.list = append(os.list, new([1 << orderBits]order))
+	}
+	os.count++
+	os.at(os.count).product = p.number
+	return os.count
+}
+
+// tries is the entry of an order, made if need be.
+func (os *orders) tries(o *order) *tries {
+	if o.tried == 0 {
+		os.tried = append(os.tried, tries{})
+		o.tried = int32(len(os.tried))
+	}
+	return &os.tried[o.tried-1]
+}
+
+// ledger counts the effects of the orders of one product, in pieces: of purchases, or of
+// refunds.
+//
+// An answer that an order had been counted before shows one effect by its return. That
+// is an effect of which another answer tells if one was called by then, and else that of
+// a try without an answer. Of several such tries the one called first is taken for it:
+// all of them may take effect later or never, and the one called first could have done so
+// whenever another could.
+type ledger struct {
+	// sure is what surely took effect: every fresh success, and one effect for
+	// an order that was called repeated although no success of it is known.
+	sure int64
+	// once is the same with every order counted once.
+	once int64
+	// unknown is the sum of all operations without an answer, less those that
+	// a repetition shows to have taken effect.
+	unknown int64
+	// untold is the part of unknown that belongs to orders of which no effect
+	// is known, each counted once.
+	untold int64
+	// spare counts what unknown sums up, by pieces.
+	spare []spare
+	// untoldSpare is the same of untold.
+	untoldSpare []spare
+	// implied is the part of sure that no fresh success told of, and undated the part of
+	// that which only refunds show: it was sold for a while, and nobody knows since when.
+	implied, undated int64
+
+	sent, resent int64 // orders, and operations beyond the first of an order
+	// again counts the operations that had a chance to count an order twice: it may have
+	// been counted, and was sent again, and one of the two was answered.
+	again    int64
+	doubtful int64 // orders that may have had more effects than are known
+	broken   int64 // effects beyond the first of an order
+
+	// closing is the return of the first refusal as sold out, open what tries without an
+	// answer that were called by then may have taken, and late how many effects that a
+	// repetition shows were called after it.
+	closing time.Duration
+	open    int64
+	late    int64
+	// bound says that a repetition bound the time of an effect.
+	bound bool
+	// unexplained are repetitions of orders that no effect is known of.
+	unexplained map[*order]history.Op
+}
+
+// spare is how many operations without an answer there are of some pieces that may, but need
+// not, have taken effect.
+type spare struct {
+	pieces, count int64
+	late          int64 // more of them, that count after the first reading only
+}
+
+// doubt enters n operations without an answer of q pieces each, or takes them out again.
+func (l *ledger) doubt(q, n int64) {
+	l.unknown += q * n
+	l.spare = enter(l.spare, q, n)
+}
+
+// distrust does the same for orders of which no effect is known.
+func (l *ledger) distrust(q, n int64) {
+	l.untold += q * n
+	l.untoldSpare = enter(l.untoldSpare, q, n)
+}
+
+func enter(list []spare, q, n int64) []spare {
+	i := slices.IndexFunc(list, func(s spare) bool { return s.pieces == q })
+	if i < 0 {
+		i = len(list)
+		list = append(list, spare{pieces: q})
+	}
+	list[i].count += n
+	return list
+}
+
+// effect is what an operation shows.
+type effect struct {
+	more   int64       // pieces that are newly known to have changed hands
+	second bool        // it is the order's second effect, or a further one
+	before *history.Op // then the answer that showed the first one
+}
+
+// observe enters a purchase or a refund, and returns its order. Refusals only count as sent.
+func (l *ledger) observe(os *orders, p *product, op *history.Op) (effect, *order) {
+	o := os.of(p, op.Arg)
+	if !o.sent {
+		o.sent = true
+		l.sent++
+	} else {
+		l.resent++
+	}
+	if op.Outcome == history.Refused {
+		return effect{}, o
+	}
+	fresh := op.Outcome == history.OK && op.Reason != history.Repeated
+	if fresh && o.tried == 0 && o.effects == 0 { // as almost always
+		o.effects, o.fresh = 1, true
+		o.call, o.ret, o.client, o.pieces = op.Call, op.Return, op.Client, int32(op.Pieces())
+		l.sure += op.Pieces()
+		l.once += op.Pieces()
+		return effect{more: op.Pieces()}, o
+	}
+	t := os.tries(o)
+	if op.Outcome == history.OK && (o.effects > 0 || t.lost > 0) || op.Outcome == history.Unknown && o.effects > 0 {
+		l.again++
+	}
+	return l.learn(o, t, op), o
+}
+
+// imply enters that an order was refunded, which shows that it had been bought: as if that
+// had been said by the end of the refund.
+func (l *ledger) imply(os *orders, p *product, refund *history.Op) (e effect) {
+	o := os.of(p, refund.Arg)
+	if o.effects > 0 {
+		return effect{}
+	}
+	t := os.tries(o)
+	op := *refund
+	op.Outcome, op.Reason = history.OK, history.Repeated
+	if t.lost > 0 {
+		op.Amount = int32(t.pieces) // the refund may be of a part
+	}
+	t.given = true
+	e = l.learn(o, t, &op)
+	l.undated += e.more
+	return e
+}
+
+// learn enters an operation of an order that is not its first, or has no fresh answer.
+func (l *ledger) learn(o *order, t *tries, op *history.Op) (e effect) {
+	fresh := op.Outcome == history.OK && op.Reason != history.Repeated
+	doubted, known := o.doubtful(t), o.effects > 0
+	switch {
+	case fresh:
+		e = l.succeed(o, t, op)
+	case op.Outcome == history.OK:
+		e = l.repeat(o, t, op)
+	default:
+		e = l.lose(o, t, op)
+	}
+	if !known && o.effects > 0 {
+		l.once += op.Pieces()
+		if t.lost > 0 {
+			l.distrust(op.Pieces(), -1)
+		}
+	}
+	switch now := o.doubtful(t); {
+	case now && !doubted:
+		l.doubtful++
+	case doubted && !now:
+		l.doubtful--
+	}
+	l.sure += e.more
+	return e
+}
+
+// doubtful tells whether an order may have had more effects than are known.
+func (o *order) doubtful(t *tries) bool {
+	spare := t.lost
+	if t.credited {
+		spare--
+	}
+	return spare > 1 || spare == 1 && o.effects > 0
+}
+
+func (l *ledger) succeed(o *order, t *tries, op *history.Op) (e effect) {
+	if t.repeated && !t.fresh && op.Call <= t.by { // this is what the repetition meant
+		t.fresh = true
+		if t.credited {
+			l.takeBack(t, op.Pieces())
+		} else {
+			e.more = l.explain(o, op)
+		}
+		o.fresh, l.bound = true, true
+		l.implied -= op.Pieces() - e.more
+		if t.given {
+			l.undated -= op.Pieces() - e.more
+		}
+		return e
+	}
+	if o.effects > 0 {
+		e.second, e.before = true, o.answer(t, op)
+		l.broken++
+		o.effects = max(o.effects, o.effects+1)
+	} else {
+		o.effects = 1
+		o.call, o.ret, o.client, o.pieces = op.Call, op.Return, op.Client, int32(op.Pieces())
+	}
+	o.fresh = true
+	e.more = op.Pieces()
+	return e
+}
+
+// explain notes which operation an order's repetition means that was not explained so far,
+// and returns how many pieces more than it showed that is: a refund may be of a part.
+func (l *ledger) explain(o *order, op *history.Op) (more int64) {
+	delete(l.unexplained, o)
+	more = op.Pieces() - int64(o.pieces)
+	o.pieces += int32(more)
+	l.once += more
+	return more
+}
+
+// answer is the answer that showed the first effect of an order.
+func (o *order) answer(t *tries, like *history.Op) *history.Op {
+	op := &history.Op{Client: o.client, Amount: like.Amount, Kind: like.Kind, Outcome: history.OK,
+		Key: like.Key, Arg: like.Arg, Result: history.Int(-1), Due: o.call, Call: o.call, Return: o.ret}
+	switch {
+	case o.told && t.given:
+		op.Kind = history.Refund
+	case o.told:
+		op.Reason = history.Repeated
+	}
+	return op
+}
+
+func (l *ledger) repeat(o *order, t *tries, op *history.Op) effect {
+	if t.repeated {
+		return effect{} // of two repetitions the earlier one binds
+	}
+	t.repeated, t.by = true, op.Return
+	if o.fresh {
+		t.fresh = true
+		return effect{}
+	}
+	o.effects, o.told = 1, true
+	o.call, o.ret, o.client, o.pieces = op.Call, op.Return, op.Client, int32(op.Pieces())
+	l.implied += op.Pieces()
+	if t.lost > 0 {
+		l.doubt(op.Pieces(), -1)
+		if t.earliest <= l.closing {
+			l.open -= op.Pieces()
+		}
+		l.credit(t)
+	} else {
+		if l.unexplained == nil {
+			l.unexplained = make(map[*order]history.Op)
+		}
+		l.unexplained[o] = *op
+	}
+	return effect{more: op.Pieces()}
+}
+
+func (l *ledger) lose(o *order, t *tries, op *history.Op) (e effect) {
+	q, first := op.Pieces(), t.lost == 0
+	t.pieces = q
+	was := t.earliest
+	if t.lost++; first || op.Call < was {
+		t.earliest = op.Call
+	}
+	if first && o.effects == 0 {
+		l.distrust(q, 1)
+	}
+	spare := op.Call // of the try that may, but need not, have taken effect
+	switch {
+	case t.repeated && !t.fresh && !t.credited && op.Call <= t.by:
+		e.more = l.explain(o, op)
+		l.implied += e.more
+		if t.given {
+			l.undated += e.more
+		}
+		t.earliest = op.Call
+		l.credit(t)
+		return e
+	case t.credited && op.Call < was: // it could have done so whenever the other could
+		spare = was
+		if was > l.closing {
+			l.late--
+		}
+		l.credit(t)
+	}
+	l.doubt(q, 1)
+	if spare <= l.closing {
+		l.open += q
+	}
+	return effect{}
+}
+
+// credit takes the try that was called first for the effect that a repetition means.
+func (l *ledger) credit(t *tries) {
+	t.credited, l.bound = true, true
+	if t.earliest > l.closing {
+		l.late++
+	}
+}
+
+// takeBack undoes credit: another effect is meant.
+func (l *ledger) takeBack(t *tries, q int64) {
+	t.credited = false
+	l.doubt(q, 1)
+	if t.earliest > l.closing {
+		l.late--
+	} else {
+		l.open += q
+	}
+}

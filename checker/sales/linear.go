@@ -1,0 +1,420 @@
+package sales
+
+import (
+	"fmt"
+	"slices"
+
+	"oversell/checker/linear"
+	"oversell/checker/monitor"
+	"oversell/checker/say"
+	"oversell/history"
+)
+
+// saleLinear judges that every answer of a sale fits one legal order of purchases,
+// refunds and sold-out answers, each at a moment between its call and its return.
+//
+// The object is a number of pieces. A purchase takes its pieces when that many
+// are left, a refund gives them back, a sold-out answer needs fewer left than
+// ordered. An operation without an answer takes effect at some moment after its call, or
+// never. An answer that an order had been counted needs an effect of that order
+// before it and has none itself; so has one that it had been refunded. A refusal as stale
+// has no effect. That an order has no second effect is the business of once-per-order, but
+// a refund gives back what was bought of its order and not given back before. The final
+// readings are operations, too: they tell what was left, and what was sold, at a moment
+// between their calls and their returns.
+//
+// Which procedure decides depends on what occurred (spec/checking.md). S is the
+// stock, K what surely sold:
+//
+//   - Purchases only: K <= S.
+//   - Also sold-out answers, all for one piece: moreover, with D the earliest
+//     return of such an answer, every purchase was called by D, and enough
+//     without an answer, to take all: K + U(D) >= S.
+//   - Also sold-out answers, for any amounts, every purchase answered: no
+//     refusal of q pieces while q were surely left; see [soldOut].
+//   - Refunds, but no sold-out answers: what is surely sold at any moment, net of
+//     refunds called, is at most S; see [balance].
+//   - What buyers were told to be left, unless there are refunds; see [tale].
+//   - Everything else: a search; see [frontier]. It needs all operations from
+//     the first on. It runs along when the header announces refunds or amounts;
+//     otherwise the first 8,192 operations are kept for it.
+//   - Earlier readings: nothing is said, unless the rest fits no order.
+//   - Final readings: some of the operations without an answer must account for them;
+//     see [product.read].
+//   - A refund that is not simply of an earlier purchase with an answer: porcupine, up
+//     to 500 operations. Of more the verdict is Violated where the answers fit no order
+//     even if a refund can be of anything, and else Unknown.
+//
+// The smallest bad histories, with a stock of 1:
+//
+//	client 1  buy  [1, 2]  refused (sold-out)
+//	client 2  buy  [3, 4]  ok
+//
+//	client 1  buy  [1, 2]  order 7  ok (repeated)
+//
+//	client 1  buy  [1, 2]  unknown
+//	client 2  buy  [3, 4]  refused (sold-out)
+//	reading  left  1
+//
+// One opportunity is an operation that met a rival (see [contest]), provided that an answer
+// could have been out of order: something was called sold out or repeated, or more was
+// asked for than there was.
+func saleLinear(p *product) monitor.Verdict {
+	v := p.ordering(p.ended)
+	if v.Result == monitor.Holds {
+		v = p.tales(v)
+	}
+	if p.soldOuts > 0 || p.repetitions > 0 || p.demand > p.h.Stock {
+		v.Opportunities = p.contest.count
+	}
+	return v
+}
+
+// tales judges also what buyers were told to be left, of answers that fit an order otherwise: with
+// refunds, or together with sold-out answers, by porcupine, in small histories.
+func (p *product) tales(good monitor.Verdict) monitor.Verdict {
+	if p.tale.told == 0 {
+		return good
+	}
+	refunds := p.refundCount > 0 || p.h.Refund > 0
+	if !refunds {
+		if v := p.tale.verdict(p, good, p.ended); v.Result != monitor.Holds {
+			return v
+		}
+	}
+	if p.noted == len(p.early) && (refunds || p.soldOuts > 0 || p.tale.untold > 0) {
+		if v := p.asked(good, p.ended, ""); v.Result != monitor.Unknown {
+			return v
+		}
+	}
+	if refunds {
+		say := good.Say
+		good.Say = func() string {
+			return say() + "; what buyers were told to be left was not compared, since orders were given back"
+		}
+	}
+	return good
+}
+
+// saleOrder is what a product remembers for its linearizability alone.
+type saleOrder struct {
+	operations   int64 // purchases, and refunds that may have had an effect
+	soldOuts     int64
+	repetitions  int64
+	refundCount  int64
+	mixedAmounts bool
+	first        *history.Op // the earliest sold-out answer
+	late         int         // purchases called after it returned
+	firstLate    *history.Op
+	lastSale     *history.Op    // the purchase that went beyond the stock
+	second       *[2]history.Op // the first answers that show an order counted twice
+
+	tale      tale
+	searching *frontier // nil at first, and once it is too late
+	live      bool      // searching runs along
+	gone      bool      // operations are missing from searching
+	held      int       // operations kept for it
+
+	early []history.Op // the first operations, for the oracle
+	noted int          // operations, early or not
+}
+
+// What is kept for searches that may be needed: so many operations of a product, and of
+// all products together.
+const (
+	keptOps = 1 << 13
+	mostOps = 1 << 17
+)
+
+func (l *saleOrder) buy(p *product, op *history.Op, fresh bool) {
+	l.operations++
+	p.note(op)
+	if op.Pieces() != 1 && (op.Outcome != history.Refused || op.Reason == history.SoldOut) && op.Reason != history.Repeated {
+		l.mixedAmounts = true
+	}
+	if op.Outcome == history.Unknown || fresh {
+		p.tale.observe(p, op)
+	}
+	switch {
+	case op.Outcome == history.Unknown:
+		p.keep(op, takes)
+	case op.Reason == history.Repeated:
+		l.repetitions++
+	case fresh:
+		p.keep(op, takes)
+		if l.first != nil && op.Call > l.first.Return {
+			if l.late++; l.late == 1 {
+				l.firstLate = clone(op)
+			}
+		}
+	case op.Reason == history.SoldOut:
+		if l.soldOuts++; l.soldOuts == 1 {
+			l.first = clone(op) // the first to return, because it is the first to complete
+		}
+		p.keep(op, finds)
+	}
+	if p.buys.sure > p.h.Stock && l.lastSale == nil {
+		l.lastSale = clone(op)
+	}
+}
+
+func (l *saleOrder) refund(p *product, op *history.Op) {
+	l.operations++
+	l.refundCount++
+	p.note(op)
+	if op.Reason != history.Repeated {
+		p.keep(op, gives)
+	}
+}
+
+func clone(op *history.Op) *history.Op {
+	c := *op
+	return &c
+}
+
+// note keeps the first operations for the oracle. It takes small histories only.
+func (p *product) note(op *history.Op) {
+	if p.noted++; p.noted > linear.OracleOps {
+		p.early = nil
+		return
+	}
+	if p.noted == len(p.early)+1 && p.kept < mostOps {
+		p.early = append(p.early, *op)
+		p.kept++
+	}
+}
+
+// keep enters an operation for a search.
+func (p *product) keep(op *history.Op, kind itemKind) {
+	if p.gone {
+		return
+	}
+	if !p.live {
+		if p.held++; p.held > keptOps || p.kept >= mostOps {
+			p.gone, p.searching = true, nil
+			return
+		}
+		p.kept++
+	}
+	if p.searching == nil {
+		p.searching = newFrontier(p.h.Stock)
+	}
+	p.searching.add(op, kind)
+}
+
+func (p *product) ordering(cut bool) monitor.Verdict {
+	if p.operations == 0 {
+		return monitor.Verdict{Why: "nothing was ordered"}
+	}
+	if len(p.buys.unexplained)+len(p.refunds.unexplained) > 0 {
+		return p.repeatedNothing(cut)
+	}
+	if b := p.tooMuch(); b != nil {
+		return p.returnedNothing(b, cut)
+	}
+	good := monitor.Verdict{Result: monitor.Holds, Say: func() string {
+		return fmt.Sprintf("%s, %s of them contended, fit one order; %s sold out", say.Many(p.operations, "answer"), say.Count(p.contest.count), were(p.soldOuts))
+	}}
+	switch {
+	case p.refundCount > 0 && p.soldOuts > 0,
+		p.mixedAmounts && p.soldOuts > 0 && p.buys.unknown > 0:
+		return p.searched(good, cut)
+	case p.refundCount > 0:
+		net := p.net.final()
+		if net.peak > p.h.Stock && cut {
+			return monitor.Undecided("more sold than there were, unless refunds explain it: " + monitor.CutOff)
+		}
+		if net.peak > p.h.Stock {
+			return monitor.Verdict{Result: monitor.Violated, Count: int(net.peak - p.h.Stock), Why: fmt.Sprintf("sold %s of %s at one time, all refunds called by then deducted", say.Count(net.peak), say.Count(p.h.Stock)),
+				Witness: []history.Op{*net.crossing}}
+		}
+		if v := p.fits(good, cut); v.Result != monitor.Holds || !p.tangled {
+			return v
+		}
+		return p.asked(good, cut, "")
+	case cut && p.h.Refund > 0:
+		return monitor.Undecided("the first refund of all may be in flight: " + monitor.CutOff)
+	case p.buys.sure > p.h.Stock:
+		op := p.lastSale
+		return monitor.Verdict{Result: monitor.Violated, Count: int(p.buys.sure - p.h.Stock), Witness: monitor.InOrder(*op),
+			Why: fmt.Sprintf("sold %s of %s: the purchase by %s from %s to %s (order %s) found nothing left to take", say.Count(p.buys.sure), say.Count(p.h.Stock),
+				say.Client(op), say.At(op.Call), say.At(op.Return), op.Arg)}
+	case p.soldOuts == 0:
+	case p.mixedAmounts:
+		good = p.amounts(good, cut)
+	default:
+		good = p.single(good, cut)
+	}
+	if good.Result != monitor.Holds {
+		return good
+	}
+	return p.fits(good, cut)
+}
+
+// fits judges the final readings when the answers are good.
+func (p *product) fits(good monitor.Verdict, cut bool) monitor.Verdict {
+	switch p.read(p.h.Stock-p.buys.sure+p.refunds.sure, p.spare()) {
+	case monitor.Violated:
+		return p.misread()
+	case monitor.Unknown:
+		return p.asked(good, cut, manySums)
+	}
+	if n := p.final.passed; n > 0 {
+		return monitor.Undecided(fmt.Sprintf("what was read before the last purchase or refund had ended, in %s, was not judged", say.Many(n, "reading")))
+	}
+	return good
+}
+
+const manySums = "there are too many sums of operations without an answer that could account for the final state"
+
+// repeatedNothing is the verdict when an order was called repeated, or was refunded, that had
+// no effect before.
+func (p *product) repeatedNothing(cut bool) monitor.Verdict {
+	wrong := len(p.buys.unexplained) + len(p.refunds.unexplained)
+	if cut {
+		return monitor.Undecided(fmt.Sprintf("%s called counted without a trace of it: %s", say.Many(wrong, "order"), monitor.CutOff))
+	}
+	var op history.Op
+	var said string
+	for _, list := range []map[*order]history.Op{p.buys.unexplained, p.refunds.unexplained} {
+		for o, r := range list {
+			if op.Kind != history.NoKind && (r.Return > op.Return || r.Return == op.Return && r.Client >= op.Client) {
+				continue
+			}
+			op, said = r, "order %s had been counted before, but nothing that it sent before can have been"
+			switch {
+			case r.Kind == history.Refund && o.back > 0:
+				said = "order %s was given back, but nothing that it sent before can have been counted"
+			case r.Kind == history.Refund:
+				said = "order %s had been given back before, but no refund of it before can have been counted"
+			}
+		}
+	}
+	return monitor.Verdict{Result: monitor.Violated, Count: wrong, Witness: []history.Op{op},
+		Why: fmt.Sprintf("%s was told at %s that "+said, say.Client(&op), say.At(op.Return), op.Arg)}
+}
+
+// returnedNothing is the verdict when more of an order was given back than was bought.
+func (p *product) returnedNothing(b *back, cut bool) monitor.Verdict {
+	op := b.last
+	why := fmt.Sprintf("%s gave back %s of order %s from %s to %s, which makes %s in all, but no more than %s bought of it",
+		say.Client(op), say.Many(op.Pieces(), "piece"), op.Arg, say.At(op.Call), say.At(op.Return), say.Count(b.given), were(b.bought+b.lost))
+	if cut {
+		return monitor.Undecided(why + ": " + monitor.CutOff)
+	}
+	return monitor.Verdict{Result: monitor.Violated, Count: int(b.excess()), Witness: []history.Op{*op}, Why: why}
+}
+
+// single judges sold-out answers when all amounts are one.
+func (p *product) single(good monitor.Verdict, cut bool) monitor.Verdict {
+	if p.late > 0 {
+		op := p.firstLate
+		return monitor.Verdict{Result: monitor.Violated, Count: p.late, Witness: monitor.InOrder(*p.first, *op),
+			Why: fmt.Sprintf("%s was told at %s that nothing was left, but %s bought a piece from %s to %s", say.Client(p.first), say.At(p.first.Return),
+				say.Client(op), say.At(op.Call), say.At(op.Return))}
+	}
+	if p.buys.late > 0 {
+		return monitor.Verdict{Result: monitor.Violated, Count: 1, Witness: monitor.InOrder(*p.first),
+			Why: fmt.Sprintf("%s was told at %s that nothing was left, but an order sent only after that is said to have been counted", say.Client(p.first), say.At(p.first.Return))}
+	}
+	open := p.buys.open
+	var readings []reading
+	if open > 0 {
+		readings = p.readings()
+	}
+	for _, r := range readings {
+		open = max(0, min(open, p.h.Stock-r.left-p.buys.sure))
+	}
+	if left := p.h.Stock - p.buys.sure - open; left > 0 {
+		if cut {
+			return monitor.Undecided(fmt.Sprintf("%s was told that nothing was left when %s: %s", say.Client(p.first), were(left), monitor.CutOff))
+		}
+		return monitor.Verdict{Result: monitor.Violated, Count: 1, Witness: []history.Op{*p.first},
+			Why: fmt.Sprintf("%s was told at %s that nothing was left, but only %s of %s can have been sold by then", say.Client(p.first), say.At(p.first.Return),
+				say.Count(p.buys.sure+open), say.Count(p.h.Stock))}
+	}
+	return good
+}
+
+// amounts judges sold-out answers for any amounts when every purchase was answered.
+func (p *product) amounts(good monitor.Verdict, cut bool) monitor.Verdict {
+	wrong, first, _ := p.out.final(cut)
+	switch {
+	case wrong > 0:
+		op := &first.op
+		return monitor.Verdict{Result: monitor.Violated, Count: wrong, Witness: []history.Op{*op},
+			Why: fmt.Sprintf("%s was told between %s and %s that fewer than %s left, but at least %s", say.Client(op), say.At(op.Call), say.At(op.Return), were(op.Pieces()), were(first.left))}
+	case cut && len(p.out.waiting) > 0:
+		return monitor.Undecided("a refusal came while stock seemed to be left: " + monitor.CutOff)
+	}
+	return good
+}
+
+// searched judges by a search.
+func (p *product) searched(good monitor.Verdict, cut bool) monitor.Verdict {
+	if p.gone {
+		return monitor.Undecided(fmt.Sprintf("refunds or amounts together with sold-out answers need a search from the first operation on, and only the first %s are kept when the header announces neither", say.Count(int64(keptOps))))
+	}
+	end := p.searching.final()
+	switch {
+	case end.gaveUp != "":
+		return p.asked(good, cut, end.gaveUp)
+	case end.stuck != nil && cut:
+		return monitor.Undecided("no order was found: " + monitor.CutOff)
+	case end.stuck != nil:
+		it := end.stuck
+		cl := end.classes[it.class]
+		op := history.Op{Client: it.client, Amount: int32(cl.pieces), Kind: history.Buy, Outcome: history.OK, Key: p.key, Arg: it.arg,
+			Result: history.Int(-1), Due: it.call, Call: it.call, Return: it.ret}
+		what := "bought " + say.Many(cl.pieces, "piece")
+		switch cl.kind {
+		case gives:
+			op.Kind, what = history.Refund, "gave back "+say.Many(cl.pieces, "piece")
+		case finds:
+			op.Outcome, op.Reason, what = history.Refused, history.SoldOut, "was refused "+say.Many(cl.pieces, "piece")+" as sold out"
+		}
+		return monitor.Verdict{Result: monitor.Violated, Count: 1, Witness: []history.Op{op},
+			Why: fmt.Sprintf("%s %s from %s to %s (order %s), which fits no order of the answers until then", say.Client(&op), what, say.At(it.call), say.At(it.ret), it.arg)}
+	}
+	read := monitor.Violated
+	for i := range end.configs {
+		c := &end.configs[i]
+		if r := p.read(c.left, end.unused(c)); r == monitor.Holds || read == monitor.Violated {
+			read = r
+		}
+		if read == monitor.Holds {
+			break
+		}
+	}
+	switch {
+	case read == monitor.Violated:
+		return p.misread()
+	case read == monitor.Unknown:
+		return p.asked(good, cut, manySums)
+	case p.tangled || p.buys.bound || p.refunds.bound:
+		return p.asked(good, cut, "")
+	}
+	return good
+}
+
+// asked puts a history that the search cannot decide to porcupine, if it is small.
+func (p *product) asked(good monitor.Verdict, cut bool, reason string) monitor.Verdict {
+	if reason == "" {
+		reason = "it matters when an order without an answer was counted, because it was called counted or was refunded, which the search does not use"
+	}
+	if p.noted == len(p.early) {
+		ops := slices.Clone(p.early)
+		for _, r := range p.readings() {
+			op := r.ops[0]
+			op.Arg, op.Result, op.Call, op.Return = monitor.IsLeft, history.Int(r.left), r.call, r.ret
+			ops = append(ops, op)
+		}
+		switch r := linear.Ask(linear.StockModel(p.h.Stock, ops), linear.Operations(ops)); {
+		case r == monitor.Holds:
+			return good
+		case r == monitor.Violated && !cut:
+			return monitor.Verdict{Result: monitor.Violated, Count: 1, Why: fmt.Sprintf("no order explains the %s", say.Many(len(p.early), "answer")), Witness: p.early[len(p.early)-1:]}
+		}
+	}
+	return monitor.Undecided("no order was found, and none is excluded: " + reason)
+}

@@ -1,0 +1,95 @@
+package sales
+
+import (
+	"fmt"
+
+	"oversell/checker/monitor"
+	"oversell/checker/say"
+	"oversell/history"
+)
+
+// oncePerOrder judges that one order id has one effect, however often it is sent.
+//
+// Two effects of one order are a violation, of a purchase as of a refund: two fresh
+// successes, or one that was called after an answer had said that the order was counted. So
+// is a final count of sold pieces, the server's own, that is more than all orders come
+// to, each once. An order with a success and an operation without an answer, or with two
+// without an answer, may have had two effects; if the final state shows that
+// just the pieces of all known orders were taken, each once, it had not. More
+// taken than that cannot be attributed to an order, and is left to no-undersell.
+// The smallest bad histories:
+//
+//	client 1  buy  [1, 2]  order 7  ok
+//	client 1  buy  [3, 4]  order 7  ok
+//
+//	client 1  buy  [1, 2]  order 7  ok
+//	reading  sold  2
+//
+// An opportunity is an order that was sent again when it had been or may have been
+// counted, one of the two tries being answered with a success.
+func oncePerOrder(p *product) monitor.Verdict {
+	v := p.ordered()
+	v.Opportunities = p.buys.again + p.refunds.again
+	return v
+}
+
+// twice notes a second effect of an order.
+func (p *product) twice(before, op *history.Op) {
+	if p.second != nil {
+		return
+	}
+	p.second = &[2]history.Op{*before, *op}
+}
+
+// eachOnce tells whether the final state shows just the pieces of all known orders, each
+// once.
+func (p *product) eachOnce() bool {
+	least, most, known := p.taken()
+	return known && p.refunds.unknown == 0 && least == most && most == p.buys.once-p.certain
+}
+
+func (p *product) ordered() monitor.Verdict {
+	again := p.buys.resent + p.refunds.resent
+	doubtful := p.buys.doubtful + p.refunds.doubtful
+	if p.second != nil {
+		a, b := &p.second[0], &p.second[1]
+		what := "counted"
+		if b.Kind == history.Refund {
+			what = "refunded"
+		}
+		how := "for"
+		switch {
+		case a.Reason == history.Repeated:
+			how = "as told to"
+		case a.Kind != b.Kind:
+			how = "as refunded to"
+		}
+		return monitor.Verdict{Result: monitor.Violated, Count: int(p.buys.broken + p.refunds.broken), Witness: monitor.InOrder(*a, *b),
+			Why: fmt.Sprintf("order %s was %s twice: %s %s between %s and %s, and for %s between %s and %s", b.Arg, what,
+				how, say.Client(a), say.At(a.Call), say.At(a.Return), say.Client(b), say.At(b.Call), say.At(b.Return))}
+	}
+	if f := &p.final; f.haveSold && !p.ended {
+		if most := p.buys.once + p.buys.untold - p.certain; f.sold > most {
+			return monitor.Verdict{Result: monitor.Violated, Count: int(f.sold - most), Witness: f.readings,
+				Why: fmt.Sprintf("the sale counts %s as sold in the end, but all orders, each once, come to %s", say.Many(f.sold, "piece"), say.Count(most))}
+		}
+	}
+	shown := p.eachOnce()
+	switch {
+	case p.buys.sent == 0:
+		return monitor.Verdict{Why: "nothing was ordered"}
+	case doubtful > 0 && !shown:
+		return monitor.Undecided(fmt.Sprintf("%s may have been counted twice: it was sent again, and not every time answered", say.Many(doubtful, "order")))
+	}
+	return monitor.Verdict{Result: monitor.Holds, Say: func() string {
+		why := say.Many(p.buys.sent, "order") + ", no order was sent twice"
+		if again > 0 {
+			why = fmt.Sprintf("%s, sent again %s, none was seen counted twice", say.Many(p.buys.sent, "order"), say.Times(again))
+		}
+		if shown {
+			_, taken, _ := p.taken()
+			why += fmt.Sprintf("; the final state shows %s taken, which is each known order once", say.Many(taken, "piece"))
+		}
+		return why
+	}}
+}

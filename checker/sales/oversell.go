@@ -1,0 +1,221 @@
+package sales
+
+import (
+	"fmt"
+	"time"
+
+	"oversell/checker/monitor"
+	"oversell/checker/say"
+	"oversell/history"
+)
+
+// noOversell judges that accepted sales never exceed the stock, at any moment.
+//
+// Surely sold is every fresh success, and one effect for an order that was called
+// repeated or that was refunded; refunds count from their call, when they may already have
+// given back, and only as far as something was bought (see [givenBack]). Pieces that may
+// have been refunded as soon as they were bought were sold for a moment; see [passing]. More
+// than the stock is a violation, and so is more than the stock in a reading of what the
+// server itself counts as sold. If only the operations without an answer could
+// carry it beyond the stock, oversell is possible, unless the final state shows how many
+// of them took effect. The smallest bad histories, with a stock of 1:
+//
+//	client 1  buy  [1, 2]  ok
+//	client 2  buy  [3, 4]  ok
+//
+//	client 1  buy  [1, 2]  ok
+//	client 2  buy  [3, 4]  unknown
+//	reading  left  0
+//	reading  sold  2
+//
+// One opportunity is an operation that met a rival (see [contest]), provided that more was
+// asked for than there was: where no more was asked for, a sale that accepts everything
+// does not oversell. Every purchase asks, those that were refused as stale included: to
+// accept one of them may be the mistake.
+func noOversell(p *product) monitor.Verdict {
+	v := p.oversold()
+	if p.demand > p.h.Stock {
+		v.Opportunities = p.contest.count
+	}
+	return v
+}
+
+func (p *product) oversold() monitor.Verdict {
+	stock := p.h.Stock
+	net := p.net.final()
+	most := net.peak + p.mayHaveSold() + p.buys.undated
+	peak := net.peak
+	state := func() string {
+		state := fmt.Sprintf("sold %s of %s", say.Count(peak), say.Count(stock))
+		if p.buys.unknown > 0 {
+			state = fmt.Sprintf("sold %s to %s of %s", say.Count(peak), say.Count(peak+p.buys.unknown), say.Count(stock))
+		}
+		if p.refunds.sent > 0 {
+			state += " at the most at one time"
+		}
+		return state
+	}
+	unfit, first := net.passing.unfit()
+	booked, _ := p.final.mostSold()
+	switch {
+	case net.peak > stock && p.ended && (p.h.Refund > 0 || p.refunds.sent > 0): // the first refund of all may be in flight
+		return monitor.Undecided(state() + ": refunds may explain it, but " + monitor.CutOff)
+	case net.peak > stock:
+		why, witness := p.explain(&net)
+		return monitor.Verdict{Result: monitor.Violated, Count: int(net.peak - stock), Why: state() + ": " + why, Witness: witness}
+	case unfit > 0:
+		return p.squeezed(unfit, first, state())
+	case booked > stock:
+		return monitor.Verdict{Result: monitor.Violated, Count: int(booked - stock), Witness: []history.Op{*p.final.most},
+			Why: fmt.Sprintf("%s, and the sale itself counted %s as sold at %s", state(), say.Many(booked, "piece"), say.At(p.final.most.Return))}
+	case p.buys.sent == 0 || most == 0 && p.contest.count == 0:
+		return monitor.Verdict{Why: "nothing was sold"}
+	case most > stock:
+		return monitor.Undecided(fmt.Sprintf("%s: oversell is possible, it depends on %s without an answer", state(), say.Many(p.buys.unknown+p.buys.undated, "piece")))
+	case p.vague > 0 && peak+p.vague > stock:
+		return monitor.Undecided(fmt.Sprintf("%s: oversell is possible, it depends on when %s were sold that were refunded while they were bought", state(), say.Many(p.vague, "piece")))
+	}
+	return monitor.Verdict{Result: monitor.Holds, Say: func() string {
+		why := state()
+		if peak+p.buys.unknown > stock {
+			_, taken, _ := p.taken()
+			why += fmt.Sprintf(", and the final state shows %s taken", say.Many(taken, "piece"))
+		}
+		if p.demand <= stock {
+			return fmt.Sprintf("%s, and no more than %s asked for", why, were(p.demand))
+		}
+		return why + ": no oversell seen in " + p.contended()
+	}}
+}
+
+// squeezed is the verdict when purchases that were refunded while they were made found no room.
+func (p *product) squeezed(unfit int, first *passage, state string) monitor.Verdict {
+	op := first.op
+	why := fmt.Sprintf("%s, but order %s of %s was bought and refunded by %s, and at no moment before that were so many left", state, op.Arg, say.Many(first.pieces, "piece"), say.At(op.Return))
+	if p.ended {
+		return monitor.Undecided(why + ": " + monitor.CutOff)
+	}
+	return monitor.Verdict{Result: monitor.Violated, Count: unfit, Why: why, Witness: []history.Op{*op}}
+}
+
+// were is "1 was", "3 were".
+func were(n int64) string {
+	if n == 1 {
+		return "1 was"
+	}
+	return say.Count(n) + " were"
+}
+
+// mayHaveSold is how many pieces more than the sure ones can have been sold by purchases
+// without an answer. The final state bounds it when it accounts for everything that was
+// surely sold, and so for everything else that was not given back.
+func (p *product) mayHaveSold() int64 {
+	least, most, known := p.taken()
+	given := p.certain + p.perhaps
+	if !known || p.final.left < 0 || p.final.reserved < 0 || least < p.buys.sure-given {
+		return p.buys.unknown
+	}
+	return min(p.buys.unknown, most-p.buys.sure+given+p.undone)
+}
+
+// mayHaveTaken is how many pieces purchases without a fresh answer can have taken before the
+// final state was read.
+func (p *product) mayHaveTaken() int64 {
+	least, _, _ := p.taken()
+	return least - (p.buys.sure - p.buys.implied) + p.certain + p.perhaps + p.undone
+}
+
+// SoldPieces is how much was sold for certain over all, and how much more may have been.
+// Where nothing was given back, the server's own count decides it.
+func (ss *sales) SoldPieces() (sure, more int64) {
+	for _, p := range ss.all.All {
+		shown := int64(0)
+		if p.final.haveSold && !p.ended && p.refunds.sent == 0 {
+			shown = max(0, p.final.sold-p.buys.sure)
+		}
+		sure += p.buys.sure + shown
+		more += p.buys.unknown - min(shown, p.buys.unknown)
+	}
+	return sure, more
+}
+
+// explain tells how stock came to be sold twice: by a lost update if one is
+// known, or else by the purchase that went beyond the stock.
+func (p *product) explain(net *balance) (string, []history.Op) {
+	if p.update != nil {
+		a, b := &p.update[0], &p.update[1]
+		left, _ := a.Result.Num()
+		return fmt.Sprintf("%s and %s both sold down to %s left, at the same time (%s to %s and %s to %s)%s%s", say.Client(a), say.Client(b), say.Count(left),
+			say.At(a.Call), say.At(a.Return), say.At(b.Call), say.At(b.Return), p.leases.stale(a), p.leases.stale(b)), monitor.InOrder(*a, *b)
+	}
+	c := net.crossing
+	if c == nil {
+		return "more than there was", nil
+	}
+	if c.Kind == history.Refund {
+		return fmt.Sprintf("the purchase of order %s, of which %s gave %s back from %s to %s, went beyond the stock",
+			c.Arg, say.Client(c), say.Many(c.Pieces(), "piece"), say.At(c.Call), say.At(c.Return)), []history.Op{*c}
+	}
+	return fmt.Sprintf("the purchase of %s by %s from %s to %s (order %s) went beyond the stock",
+		say.Many(c.Pieces(), "piece"), say.Client(c), say.At(c.Call), say.At(c.Return), c.Arg), []history.Op{*c}
+}
+
+// toldBits is the size of the table of what buyers were told: 1,024 entries.
+const toldBits = 10
+
+// sale is what is remembered of a purchase.
+type sale struct {
+	call, ret                time.Duration
+	left, fence              int64
+	order, session           history.Value
+	product                  int32
+	client, amount, occupied int32
+}
+
+func (s *sale) op(like *history.Op) *history.Op {
+	return &history.Op{Client: s.client, Amount: s.amount, Kind: history.Buy, Outcome: history.OK, Key: like.Key, Arg: s.order,
+		Result: history.Int(s.left), Fence: s.fence, Session: s.session, Due: s.call, Call: s.call, Return: s.ret}
+}
+
+// tell looks for a purchase at the same time that was told that the same number is left:
+// a lost update. Recent purchases are remembered for it.
+func (p *product) tell(op *history.Op) {
+	left, said := op.Result.Num()
+	if !said || left < 0 {
+		return
+	}
+	s := &p.told[(left+int64(p.number)*31)&(1<<toldBits-1)]
+	if s.occupied != 0 && s.product == p.number && s.left == left && op.Call <= s.ret {
+		p.update = &[2]history.Op{*s.op(op), *op}
+		return
+	}
+	*s = sale{op.Call, op.Return, left, op.Fence, op.Arg, op.Session, p.number, op.Client, op.Amount, 1}
+}
+
+// leases are the ends of the leases under which purchases were made, by session.
+type leases []time.Duration
+
+// maxLeases bounds what is remembered: 8 MB.
+const maxLeases = 1 << 20
+
+func (l *leases) observe(op *history.Op) {
+	n, _ := op.Arg.Num()
+	if op.Outcome == history.Unknown && op.Kind != history.Release || op.Until == 0 || n <= 0 || n >= maxLeases {
+		return
+	}
+	for int64(len(*l)) <= n {
+		*l = append(*l, 0)
+	}
+	(*l)[n] = max((*l)[n], op.Until) // a release tells of renewals in the background
+}
+
+// stale says that a purchase ended after the lease under which it began; empty
+// when it did not, or nobody knows.
+func (l leases) stale(op *history.Op) string {
+	n, _ := op.Session.Num()
+	if n <= 0 || n >= int64(len(l)) || l[n] == 0 || op.Return <= l[n] {
+		return ""
+	}
+	return fmt.Sprintf("; the write of %s was stale: it had read the stock after %s, its lease ended at %s, and it went on until %s",
+		say.Client(op), say.At(op.Call), say.At(l[n]), say.At(op.Return))
+}

@@ -1,6 +1,0 @@
-//go:build !race
-
-package thirdparty
-
-// slow says that the race detector is at work.
-const slow = false

@@ -1,0 +1,191 @@
+package foreign
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"oversell/history"
+	"oversell/internal/edn"
+)
+
+// The fields of events that only oversell reads: a line of the history as JSON lines have it.
+// With them a history that was exported reads back as what it was, with its digest.
+const (
+	ownLine = ":oversell/line"
+)
+
+// WriteJepsen writes a history as Jepsen does: one event a line, in the order of their times.
+// The object that an operation is on stands before its value, as in a history of independent
+// keys; a client that gives up waiting, or does two things at once, is another process then;
+// and faults are those of the nemesis.
+func WriteJepsen(w io.Writer, h *history.History) error {
+	var text bytes.Buffer
+	if err := history.WriteJSONL(&text, h); err != nil {
+		return err
+	}
+	lines := strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
+	out := bufio.NewWriter(w)
+	own := func(line string) {
+		fmt.Fprintf(out, "{:process :nemesis, :type :info, :f :oversell, %s %s}\n", ownLine, edn.Quoted(line))
+	}
+	own(lines[0])
+	index := 0
+	for _, e := range eventsOf(h.Ops) {
+		fmt.Fprintf(out, "{:index %d, :time %d, :process %s, :type :%s, :f :%s, :value %s", index, e.time, e.process, e.kind, f(e.op.Kind), e.value())
+		if e.line > 0 {
+			fmt.Fprintf(out, ", %s %s", ownLine, edn.Quoted(lines[e.line]))
+		}
+		out.WriteString("}\n")
+		index++
+	}
+	for _, line := range lines[min(1+len(h.Ops), len(lines)):] {
+		own(line)
+	}
+	return out.Flush()
+}
+
+// jepsenEvent is an event of an exported history; line is that of its operation, for the
+// event that completes it.
+type jepsenEvent struct {
+	op            *history.Op
+	time          int64
+	kind, process string
+	line          int
+}
+
+// eventsOf are the events of operations that are in completion order.
+func eventsOf(ops []history.Op) []jepsenEvent {
+	events := make([]jepsenEvent, 0, 2*len(ops))
+	for i := range ops {
+		op := &ops[i]
+		events = append(events, jepsenEvent{op: op, time: int64(op.Call), kind: "invoke"}, jepsenEvent{op: op, time: int64(op.Return), kind: kindOf(op), line: i + 1})
+	}
+	slices.SortStableFunc(events, func(a, b jepsenEvent) int {
+		return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(min(a.line, 1), min(b.line, 1)))
+	})
+	p := processes{of: map[*history.Op]string{}}
+	for i := range events {
+		events[i].process = p.of[events[i].op]
+		if events[i].line == 0 {
+			events[i].process = p.begin(events[i].op)
+		} else {
+			p.end(events[i].op)
+		}
+	}
+	return events
+}
+
+// kindOf is the type of the event that completes an operation.
+func kindOf(op *history.Op) string {
+	switch {
+	case op.Kind == history.Fault, op.Outcome == history.Unknown:
+		return "info"
+	case op.Outcome == history.Refused:
+		return "fail"
+	}
+	return "ok"
+}
+
+// processes gives clients processes. One that had no answer is never used again.
+type processes struct {
+	of   map[*history.Op]string
+	free map[int32][]string
+	next int
+}
+
+func (p *processes) begin(op *history.Op) string {
+	if op.Kind == history.Fault {
+		p.of[op] = ":nemesis"
+		return p.of[op]
+	}
+	if p.free == nil {
+		p.free = map[int32][]string{}
+	}
+	if n := len(p.free[op.Client]); n > 0 {
+		p.of[op] = p.free[op.Client][n-1]
+		p.free[op.Client] = p.free[op.Client][:n-1]
+	} else {
+		p.of[op] = strconv.Itoa(p.next)
+		p.next++
+	}
+	return p.of[op]
+}
+
+func (p *processes) end(op *history.Op) {
+	if op.Kind != history.Fault && op.Outcome != history.Unknown {
+		p.free[op.Client] = append(p.free[op.Client], p.of[op])
+	}
+}
+
+// jepsenNames are what Jepsen calls operations that have another name here.
+var jepsenNames = map[history.Kind]string{history.Pop: "dequeue", history.Dequeue: "withdraw", history.NextID: "generate"}
+
+func f(k history.Kind) string {
+	if name, other := jepsenNames[k]; other {
+		return name
+	}
+	return k.String()
+}
+
+// value is the key of the object, and what the operation was told or tells.
+func (e *jepsenEvent) value() string {
+	inner := "nil"
+	switch e.op.Kind {
+	case history.Acquire, history.Release, history.Extend:
+	case history.Pop, history.NextID, history.Take, history.Peek, history.ReadState:
+		if e.kind == "ok" {
+			inner = literal(e.op.Result)
+		}
+	default:
+		inner = literal(e.op.Arg)
+	}
+	return "[" + literal(e.op.Key) + " " + inner + "]"
+}
+
+func literal(v history.Value) string {
+	if _, whole := v.Num(); whole {
+		return v.String()
+	}
+	return edn.Quoted(v.String())
+}
+
+// ReadBack reads a history that [WriteJepsen] wrote; ours is false if the file is none.
+func ReadBack(path string) (h *history.History, ours bool, err error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, false, err
+	}
+	if !bytes.Contains(text[:min(len(text), 200)], []byte(ownLine)) {
+		return nil, false, nil
+	}
+	lines, err := ownLines(string(text))
+	if err != nil {
+		return nil, true, fmt.Errorf("%s:%w", path, err)
+	}
+	if h, err = history.ReadJSONL(strings.NewReader(lines)); err != nil {
+		return nil, true, fmt.Errorf("%s: %w", path, err)
+	}
+	return h, true, nil
+}
+
+// ownLines are the lines of the history that stand in the events.
+func ownLines(text string) (string, error) {
+	var b strings.Builder
+	for r := edn.NewReader(text); ; {
+		v, more, err := r.Next()
+		if err != nil || !more {
+			return b.String(), err
+		}
+		if line, told := v.Get("line"); told && line.Kind == edn.String {
+			b.WriteString(line.Text)
+			b.WriteByte('\n')
+		}
+	}
+}

@@ -1,0 +1,211 @@
+// Package foreign reads and judges histories that other tools recorded: those of Jepsen, as
+// EDN or as its older logs print them, and those that a mapping makes of production logs.
+//
+// A history of Jepsen is a list of events in the order in which they happened: a process
+// invokes an operation, and completes it with :ok (it took place), :fail (it did not), or
+// :info (nobody knows). [ReadJepsen] pairs them. [Judge] decides whether a [Model], such as a
+// register or a mutex, allows the history. What oversell's own monitors can judge comes from
+// [ReadMapped], as a [history.History].
+package foreign
+
+import (
+	"fmt"
+	"os"
+
+	"oversell/internal/edn"
+)
+
+// Op is an operation of a foreign history.
+type Op struct {
+	// Process is who did it, and F what it did, such as "read".
+	Process, F string
+	// Key is what it was done to, in a history of independent objects; else empty.
+	Key string
+	// Arg is the value of the invocation, and Result that of the completion.
+	Arg, Result edn.Value
+	Outcome     Outcome
+	// Call and Return are the places of both events in the order of all; Return is
+	// [Open] for an operation that was not completed.
+	Call, Return int64
+	// Line is that of the invocation, and End that of the completion; 0: there is none.
+	Line, End int
+}
+
+// Open is the Return of operations without an answer: they may take effect at any time.
+const Open = int64(1) << 60
+
+// Outcome is what the process was told.
+type Outcome uint8
+
+// The outcomes.
+const (
+	Unknown Outcome = iota // no answer, or :info
+	OK
+	Failed // it did not take place
+)
+
+// History is a foreign history.
+type History struct {
+	// Path is the file that it was read from.
+	Path string
+	Ops  []Op
+	// Processes is how many there were, those of a nemesis not counted.
+	Processes int
+	// Skipped counts events of a nemesis, and of logs also lines that are no events.
+	Skipped int
+	// First and Last are the times of the first and the last event in nanoseconds; both 0:
+	// they are not told.
+	First, Last int64
+}
+
+// event is one line of a history.
+type event struct {
+	process, f, key string
+	kind            string // invoke, ok, fail, info
+	value           edn.Value
+	time            int64
+	at              edn.Position
+}
+
+// ReadJepsen reads a history of Jepsen: EDN, or the lines of a log. What is wrong is told in
+// one line with the file, the line and the column.
+func ReadJepsen(path string) (*History, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	h, err := parseJepsen(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("%s:%w", path, err)
+	}
+	h.Path = path
+	return h, nil
+}
+
+// parseJepsen is ReadJepsen of a text.
+func parseJepsen(text string) (*History, error) {
+	p := pairing{open: map[string]int{}}
+	read := p.edn
+	if isLog(text) {
+		read = p.log
+	}
+	if err := read(text); err != nil {
+		return nil, err
+	}
+	if len(p.history.Ops) == 0 {
+		return nil, edn.Wrong(edn.Position{Line: 1, Column: 1}, "there is no operation: a history has events such as {:process 0, :type :invoke, :f :read, :value nil}")
+	}
+	p.history.Processes = len(p.open)
+	p.history.unnest()
+	return &p.history, nil
+}
+
+// pairing makes operations of events.
+type pairing struct {
+	history History
+	events  int64
+	open    map[string]int // by process: its open operation plus one, or 0
+}
+
+// kinds are what an event may be, and what the operation has come to with it.
+var kinds = map[string]Outcome{"ok": OK, "fail": Failed, "info": Unknown}
+
+// take takes the next event.
+func (p *pairing) take(e event) error {
+	p.clock(e.time)
+	p.events++
+	open, known := p.open[e.process]
+	if e.kind == "invoke" {
+		if open > 0 {
+			return edn.Wrong(e.at, "process %s invokes %s while its %s of line %d has no completion: a process does one thing at a time", e.process, e.f, p.history.Ops[open-1].F, p.history.Ops[open-1].Line)
+		}
+		p.history.Ops = append(p.history.Ops, Op{Process: e.process, F: e.f, Key: e.key, Arg: e.value, Call: p.events, Return: Open, Line: e.at.Line})
+		p.open[e.process] = len(p.history.Ops)
+		return nil
+	}
+	outcome, isKind := kinds[e.kind]
+	switch {
+	case !isKind:
+		return edn.Wrong(e.at, "an event of the type %q: it is one of :invoke, :ok, :fail and :info", e.kind)
+	case open == 0 && e.kind == "info":
+		p.history.Skipped++
+		return nil
+	case open == 0 && !known:
+		return edn.Wrong(e.at, "process %s completes %s, and it never invoked anything", e.process, e.f)
+	case open == 0:
+		return edn.Wrong(e.at, "process %s completes %s, and it has no invocation open", e.process, e.f)
+	}
+	op := &p.history.Ops[open-1]
+	if op.F != e.f {
+		return edn.Wrong(e.at, "process %s completes %s, and what it invoked on line %d is %s", e.process, e.f, op.Line, op.F)
+	}
+	op.Outcome, op.Result, op.End = outcome, e.value, e.at.Line
+	if outcome != Unknown {
+		op.Return = p.events
+	}
+	p.open[e.process] = 0
+	return nil
+}
+
+// clock notes when an event happened, if it tells.
+func (p *pairing) clock(at int64) {
+	if at == 0 {
+		return
+	}
+	if p.history.First == 0 {
+		p.history.First = at
+	}
+	p.history.Last = max(p.history.Last, at)
+}
+
+// unnest takes the keys of independent objects out of the values [key value], if all
+// operations have such values: every invocation a vector of two, and every answer one with
+// the same key. A compare-and-set on one register has such values too, which tell apart by
+// its reads, whose invocations have none.
+func (h *History) unnest() {
+	for _, op := range h.Ops {
+		key, _, nested := pair(op.Arg)
+		again, _, answered := pair(op.Result)
+		if !nested || op.Outcome == OK && (!answered || key != again) {
+			return
+		}
+	}
+	if !h.plainly() {
+		return
+	}
+	for i := range h.Ops {
+		op := &h.Ops[i]
+		op.Key, op.Arg, _ = pair(op.Arg)
+		if _, value, answered := pair(op.Result); answered {
+			op.Result = value
+		}
+	}
+}
+
+// plainly tells whether something shows that values of two are a key and a value, and not
+// the two values of a compare-and-set or two coordinates: a tag, or an operation that takes
+// another form of value than a pair of any kind.
+func (h *History) plainly() bool {
+	for _, op := range h.Ops {
+		_, inner, _ := pair(op.Arg)
+		switch {
+		case op.Arg.Kind == edn.Tagged:
+			return true
+		case op.F == "read" || op.F == "acquire" || op.F == "release" || op.F == "dequeue" || op.F == "get":
+			return inner.Kind == edn.Nil || op.Outcome == OK
+		case op.F == "cas":
+			_, _, nested := pair(inner)
+			return nested
+		}
+	}
+	return false
+}
+
+// pair takes a vector of two apart.
+func pair(v edn.Value) (key string, inner edn.Value, ok bool) {
+	v = v.Untagged()
+	if v.Kind != edn.Vector || len(v.Items) != 2 {
+		return "", edn.Value{}, false
+	}
+	return v.Items[0].String(), v.Items[1], true
+}

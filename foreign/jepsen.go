@@ -1,0 +1,154 @@
+package foreign
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"oversell/internal/edn"
+)
+
+// edn reads events in EDN: a vector or a list of maps, or one map after the other.
+func (p *pairing) edn(text string) error {
+	r := edn.NewReader(text)
+	for {
+		v, more, err := r.Next()
+		if err != nil || !more {
+			return err
+		}
+		events := []edn.Value{v}
+		if v = v.Untagged(); v.Sequence() {
+			events = v.Items
+		}
+		for _, e := range events {
+			if err := p.event(e); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// event takes the event that a map describes.
+func (p *pairing) event(v edn.Value) error {
+	at := v.At
+	if v = v.Untagged(); v.Kind != edn.Map {
+		return edn.Wrong(at, "%.40s is no event: it is a map such as {:process 0, :type :invoke, :f :read, :value nil}", v)
+	}
+	e := event{at: at}
+	process, told := v.Get("process")
+	switch {
+	case !told || process.Kind == edn.Nil:
+		return missing(at, v, "process", ":process 0")
+	case process.Kind != edn.Int && process.Kind != edn.String: // :nemesis
+		p.history.Skipped++
+		return nil
+	}
+	e.process = process.Text
+	var err error
+	if e.kind, err = word(v, "type", ":type :invoke"); err != nil {
+		return err
+	}
+	if e.f, err = word(v, "f", ":f :read"); err != nil {
+		return err
+	}
+	if key, told := v.Get("key"); told && key.Kind != edn.Nil {
+		e.key = key.String()
+	}
+	e.value, _ = v.Get("value")
+	if at, told := v.Get("time"); told {
+		e.time, _ = at.Int()
+	}
+	return p.take(e)
+}
+
+// word is the name in a field of an event.
+func word(v edn.Value, field, example string) (string, error) {
+	w, told := v.Get(field)
+	if !told || w.Kind == edn.Nil {
+		return "", missing(v.At, v, field, example)
+	}
+	if w.Kind != edn.Keyword && w.Kind != edn.String && w.Kind != edn.Atom {
+		return "", edn.Wrong(w.At, ":%s is %.40s: want a keyword, such as %s", field, w, example)
+	}
+	return w.Name(), nil
+}
+
+// missing says that an event lacks a field, and which ones it has.
+func missing(at edn.Position, v edn.Value, field, example string) error {
+	var has []string
+	for i := 0; i < len(v.Items); i += 2 {
+		has = append(has, v.Items[i].String())
+	}
+	return edn.Wrong(at, "an event without :%s, such as %s; it has %.80s", field, example, strings.Join(has, " "))
+}
+
+// logged is a line of a log that tells of an event:
+//
+//	INFO  jepsen.util - 3	:invoke	:write	4
+//	2016-02-01 17:21:04,123 INFO  jepsen.core - :nemesis :info :start nil
+var logged = regexp.MustCompile(`^(.*\bjepsen[\w.]*\b.*?[\s-]\s*)(\d+|:\w+)\s+:(\w+)\s+:(\S+)\s*(.*?)\s*$`)
+
+// isLog tells whether a text is a log: its first line that is not blank has a name of
+// Jepsen before anything that opens a value.
+func isLog(text string) bool {
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" {
+			return logged.MatchString(line) || strings.IndexByte("[({#;", line[0]) < 0 && strings.Contains(text, "jepsen")
+		}
+	}
+	return false
+}
+
+// log reads events from the lines of a log. Lines that tell of no event are skipped.
+func (p *pairing) log(text string) error {
+	number := 0
+	for line := range strings.Lines(text) {
+		number++
+		line = strings.TrimRight(line, "\r\n")
+		m := logged.FindStringSubmatchIndex(line)
+		if m == nil {
+			if strings.TrimSpace(line) != "" {
+				p.history.Skipped++
+			}
+			continue
+		}
+		if err := p.logLine(number, line, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// logLine takes the event of a line, whose parts m holds.
+func (p *pairing) logLine(number int, line string, m []int) error {
+	part := func(i int) string { return line[m[2*i]:m[2*i+1]] }
+	place := func(i int) edn.Position {
+		return edn.Position{Line: number, Column: 1 + len([]rune(line[:m[2*i]]))}
+	}
+	e := event{process: part(2), kind: part(3), f: part(4), at: place(2)}
+	if strings.HasPrefix(e.process, ":") {
+		p.history.Skipped++
+		return nil
+	}
+	if _, known := kinds[e.kind]; !known && e.kind != "invoke" {
+		return edn.Wrong(place(3), "an event of the type %q: it is one of :invoke, :ok, :fail and :info", e.kind)
+	}
+	r := edn.NewReader(part(5))
+	v, _, err := r.Next()
+	if err != nil {
+		return edn.Wrong(place(5), "the value %.40q is no EDN: %v", part(5), err)
+	}
+	e.value = v
+	return p.take(e)
+}
+
+// fs lists what the operations do, each once, in order.
+func (h *History) fs() (all []string) {
+	for _, op := range h.Ops {
+		if !slices.Contains(all, op.F) {
+			all = append(all, op.F)
+		}
+	}
+	slices.Sort(all)
+	return all
+}

@@ -1,0 +1,188 @@
+package foreign
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"oversell/checker"
+	"oversell/internal/phrase"
+	"oversell/variant"
+)
+
+// Limits bound the judging of a history.
+type Limits struct {
+	// Time is how long a search for a legal order may take. After that the verdict is
+	// unknown.
+	Time time.Duration
+	// Initial is the value of a register, or of a counter, in the beginning, as EDN has it;
+	// empty: nil, or 0.
+	Initial string
+}
+
+// Judge judges a history by a model. Every key is an object of its own.
+func Judge(h *History, m Model, l Limits) []checker.Verdict {
+	if l.Initial == "" {
+		l.Initial = "nil"
+	}
+	var vs []checker.Verdict
+	if m.linear != nil {
+		vs = []checker.Verdict{linearOf(h, m, l)}
+	} else {
+		vs = m.judge(h.Ops)
+	}
+	for i := range vs {
+		vs[i].Of = variant.Object(m.Name)
+	}
+	return vs
+}
+
+// byKey groups the operations of a history that took place, or may have.
+func byKey(h *History) (keys []string, groups map[string][]*Op) {
+	groups = map[string][]*Op{}
+	for i := range h.Ops {
+		op := &h.Ops[i]
+		if op.Outcome == Failed {
+			continue
+		}
+		if groups[op.Key] == nil {
+			keys = append(keys, op.Key)
+		}
+		groups[op.Key] = append(groups[op.Key], op)
+	}
+	return keys, groups
+}
+
+// linearOf decides whether there is a legal order of the operations on each key. All keys get
+// a little time before any gets much, because one without a legal order decides.
+func linearOf(h *History, m Model, l Limits) checker.Verdict {
+	deadline := time.Now().Add(l.Time)
+	open, groups := byKey(h)
+	v := checker.Verdict{Property: variant.Linearizable, Result: checker.Holds}
+	for _, ops := range groups {
+		v.Opportunities += answers(ops)
+	}
+	for _, each := range []time.Duration{l.Time / time.Duration(4*len(open)+1), l.Time} {
+		var undecided []string
+		for _, key := range open {
+			switch search(m, groups[key], l.Initial, earlier(deadline, time.Now().Add(each))) {
+			case porcupine.Illegal:
+				if v.Count++; v.Count == 1 {
+					v.Result, v.Why = checker.Violated, illegal(m, key, groups[key], l.Initial, time.Now().Add(l.Time))
+				}
+			case porcupine.Unknown:
+				undecided = append(undecided, key)
+			}
+		}
+		if open = undecided; v.Result == checker.Violated || len(open) == 0 {
+			break
+		}
+	}
+	switch {
+	case v.Result == checker.Violated:
+	case len(open) > 0:
+		v.Result = checker.Unknown
+		v.Why = fmt.Sprintf("the search for a legal order of the operations%s did not end within %v: --time-limit gives it more", on(open[0]), l.Time)
+	default:
+		v.Why = fmt.Sprintf("there is a legal order of all operations, with %s that could have been wrong", phrase.Count(v.Opportunities, "answer"))
+	}
+	return v
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// answers counts the answers that could have been wrong: all but those of writes.
+func answers(ops []*Op) (n int64) {
+	for _, op := range ops {
+		if op.Outcome != Unknown && op.F != "write" && op.F != "put" && op.F != "append" && op.F != "add" {
+			n++
+		}
+	}
+	return n
+}
+
+func on(key string) string {
+	if key == "" {
+		return ""
+	}
+	return " on key " + key
+}
+
+// search looks for a legal order.
+func search(m Model, ops []*Op, initial string, deadline time.Time) porcupine.CheckResult {
+	left := time.Until(deadline)
+	if left <= 0 {
+		return porcupine.Unknown
+	}
+	idle := func(op *Op) bool { return op.F == "read" || op.F == "get" }
+	if m.linear.idle != nil {
+		idle = m.linear.idle(ops)
+	}
+	var events []porcupine.Operation
+	for _, op := range ops {
+		if op.Outcome == Unknown && idle(op) {
+			continue
+		}
+		events = append(events, porcupine.Operation{Input: op, Call: op.Call, Return: op.Return})
+	}
+	return porcupine.CheckOperationsTimeout(m.linear.model(initial), events, left)
+}
+
+// illegal says at which answer a history has no legal order any more. What happened until an
+// event has a legal order whenever more has, so that the answer is found by halving.
+func illegal(m Model, key string, ops []*Op, initial string, deadline time.Time) string {
+	var ends []*Op
+	for _, op := range ops {
+		if op.Return != Open {
+			ends = append(ends, op)
+		}
+	}
+	sort.Slice(ends, func(i, j int) bool { return ends[i].Return < ends[j].Return })
+	sure := true
+	at := sort.Search(len(ends)-1, func(i int) bool {
+		r := search(m, until(ops, ends[i].Return), initial, deadline)
+		sure = sure && r != porcupine.Unknown
+		return r == porcupine.Illegal
+	})
+	if !sure {
+		return fmt.Sprintf("the operations%s have no legal order", on(key))
+	}
+	op := ends[at]
+	return fmt.Sprintf("up to line %d there is a legal order of the operations%s, and none that has the answer of line %d: process %s %s", op.End-1, on(key), op.End, op.Process, done(op))
+}
+
+// until is what had happened right after an event.
+func until(ops []*Op, event int64) (before []*Op) {
+	for _, op := range ops {
+		switch {
+		case op.Call > event:
+		case op.Return > event && op.Outcome != Unknown:
+			open := *op
+			open.Outcome, open.Return = Unknown, Open
+			before = append(before, &open)
+		default:
+			before = append(before, op)
+		}
+	}
+	return before
+}
+
+// done says what an operation did, as its history has it.
+func done(op *Op) string {
+	words := []string{":ok", ":" + op.F}
+	switch {
+	case op.F == "read" || op.F == "get":
+		words = append(words, op.Result.String())
+	case op.Arg.String() != "nil":
+		words = append(words, op.Arg.String())
+	}
+	return fmt.Sprintf("had `%.120s`, invoked on line %d", strings.Join(words, " "), op.Line)
+}

@@ -1,0 +1,207 @@
+package foreign
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+
+	"oversell/history"
+	"oversell/internal/yamlfile"
+)
+
+// MapSchema names the form of a mapping.
+const MapSchema = "oversell-map/1"
+
+// docs explains mappings.
+const docs = "docs/history.md"
+
+// Map says how the rows of a production log become the operations of a history.
+type Map struct {
+	Schema string `yaml:"schema"`
+	// Rows is the form of the log: csv, whose first line names the columns, or jsonl.
+	Rows string `yaml:"rows"`
+	// Separator is what stands between the columns of csv, if not a comma.
+	Separator string `yaml:"separator"`
+	// Stock, TTL and Promises are those of the header of a history.
+	Stock    *int64        `yaml:"stock"`
+	TTL      *span         `yaml:"ttl"`
+	Drift    *span         `yaml:"drift"`
+	Promises []promise     `yaml:"promises"`
+	Skip     []*skip       `yaml:"skip"`
+	Fields   fields        `yaml:"fields"`
+	Outcome  outcomeColumn `yaml:"outcome"`
+
+	path string
+}
+
+type promise struct {
+	Of       string `yaml:"of" json:"of"`
+	Property string `yaml:"property" json:"property"`
+}
+
+// fields are the columns that an operation is made of.
+type fields struct {
+	Client   *column `yaml:"client"`
+	Kind     *column `yaml:"kind"`
+	Key      *column `yaml:"key"`
+	Arg      *column `yaml:"arg"`
+	Result   *column `yaml:"result"`
+	Session  *column `yaml:"session"`
+	Amount   *column `yaml:"amount"`
+	Fence    *column `yaml:"fence"`
+	Call     *column `yaml:"call"`
+	Return   *column `yaml:"return"`
+	Duration *column `yaml:"duration"`
+	Until    *column `yaml:"until"`
+}
+
+// column is where a field comes from: a column, whose values may be replaced, or one value for
+// all rows.
+type column struct {
+	Column string            `yaml:"column"`
+	Value  string            `yaml:"value"`
+	Values map[string]string `yaml:"values"`
+	Unit   string            `yaml:"unit"`
+	Format string            `yaml:"format"`
+	at     yamlfile.Position
+}
+
+// skip leaves rows out whose column has one of some values.
+type skip struct {
+	Column string   `yaml:"column"`
+	Values []string `yaml:"values"`
+}
+
+// outcomeColumn says what came of an operation.
+type outcomeColumn struct {
+	Column  string            `yaml:"column"`
+	OK      []string          `yaml:"ok"`
+	Refused map[string]string `yaml:"refused"`
+	Unknown []string          `yaml:"unknown"`
+	Else    string            `yaml:"else"`
+	at      yamlfile.Position
+}
+
+// span is a length of time in a mapping.
+type span struct{ time.Duration }
+
+// UnmarshalYAML implements yaml.NodeUnmarshaler.
+func (s *span) UnmarshalYAML(n ast.Node) (err error) {
+	var text string
+	if err := yaml.NodeToValue(n, &text); err != nil {
+		return err
+	}
+	if s.Duration, err = time.ParseDuration(text); err != nil || s.Duration <= 0 {
+		return yamlfile.Wrong(yamlfile.PositionOf(n), "%q is not a duration: want one such as 10s", text)
+	}
+	return nil
+}
+
+// UnmarshalYAML implements yaml.NodeUnmarshaler: a text is the name of a column.
+func (c *column) UnmarshalYAML(n ast.Node) error {
+	c.at = yamlfile.PositionOf(n)
+	if n.Type() != ast.MappingType && n.Type() != ast.MappingValueType {
+		return yaml.NodeToValue(n, &c.Column)
+	}
+	type plain column
+	p := plain{at: c.at}
+	if err := yaml.NodeToValue(n, &p, yaml.Strict()); err != nil {
+		return err
+	}
+	*c = column(p)
+	switch {
+	case c.Column == "" && c.Value == "":
+		return yamlfile.Wrong(c.at, "neither column nor value is given: one says where the field comes from")
+	case c.Column != "" && c.Value != "":
+		return yamlfile.Wrong(c.at, "column and value are both given: a field comes from one of them")
+	case c.Unit != "" && units[c.Unit] == 0:
+		return yamlfile.Wrong(c.at, "unit %q is not known: it is one of ns, us, ms, s", c.Unit)
+	case c.Unit != "" && c.Format != "":
+		return yamlfile.Wrong(c.at, "unit and format are both given: numbers have a unit, and texts a format")
+	}
+	return nil
+}
+
+// UnmarshalYAML implements yaml.NodeUnmarshaler.
+func (o *outcomeColumn) UnmarshalYAML(n ast.Node) error {
+	type plain outcomeColumn
+	p := plain{at: yamlfile.PositionOf(n)}
+	if err := yaml.NodeToValue(n, &p, yaml.Strict()); err != nil {
+		return err
+	}
+	*o = outcomeColumn(p)
+	for value, reason := range o.Refused {
+		if _, err := history.ParseReason(reason); err != nil {
+			return yamlfile.Wrong(o.at, "refused: %q stands for %v: it is one of held, lost, sold-out, stale, empty, changed", value, err)
+		}
+	}
+	if o.Else != "" {
+		if _, err := history.ParseOutcome(o.Else); err != nil || o.Else == "refused" {
+			return yamlfile.Wrong(o.at, "else is %q: it is ok or unknown", o.Else)
+		}
+	}
+	return nil
+}
+
+// units are those of times that are numbers.
+var units = map[string]time.Duration{"ns": time.Nanosecond, "us": time.Microsecond, "ms": time.Millisecond, "s": time.Second}
+
+// ReadMap reads a mapping, and refuses what is not one, with the line and the column.
+func ReadMap(path string) (*Map, error) {
+	source, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	m, err := parseMap(source)
+	if err != nil {
+		return nil, fmt.Errorf("%s:%w", path, err)
+	}
+	m.path = path
+	return m, nil
+}
+
+// parseMap is ReadMap of a text.
+func parseMap(source []byte) (*Map, error) {
+	m := new(Map)
+	if err := yamlfile.Decode(source, m, "map", docs); err != nil {
+		return nil, err
+	}
+	top := yamlfile.Position{Line: 1, Column: 1}
+	f := m.Fields
+	switch {
+	case m.Schema != "" && m.Schema != MapSchema:
+		return nil, yamlfile.Wrong(top, "schema %q is not known: it is %s", m.Schema, MapSchema)
+	case !slices.Contains([]string{"", "csv", "jsonl"}, m.Rows):
+		return nil, yamlfile.Wrong(top, "rows: %q is not known: it is csv or jsonl", m.Rows)
+	case len([]rune(m.Separator)) > 1:
+		return nil, yamlfile.Wrong(top, "separator: %q is more than one character", m.Separator)
+	case f.Kind == nil:
+		return nil, yamlfile.Wrong(top, "fields: kind is missing: a column, or {value: buy}")
+	case f.Call == nil:
+		return nil, yamlfile.Wrong(top, "fields: call is missing: the column with the time at which the operation began")
+	case f.Return == nil && f.Duration == nil:
+		return nil, yamlfile.Wrong(top, "fields: neither return nor duration is given: one tells when the answer came")
+	case f.Return != nil && f.Duration != nil:
+		return nil, yamlfile.Wrong(f.Duration.at, "return and duration are both given: one tells when the answer came")
+	case m.Outcome.Column == "":
+		return nil, yamlfile.Wrong(top, "outcome: column is missing: it and the lists ok, refused and unknown tell what came of an operation")
+	}
+	return m, nil
+}
+
+// form is csv or jsonl, by the name of the log where the mapping does not tell.
+func (m *Map) form(path string) string {
+	switch {
+	case m.Rows != "":
+		return m.Rows
+	case strings.EqualFold(filepath.Ext(path), ".csv"):
+		return "csv"
+	}
+	return "jsonl"
+}

@@ -1,0 +1,224 @@
+package foreign
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"oversell/checker"
+	"oversell/history"
+)
+
+const orders = `rows: csv
+stock: 1
+promises: [{of: sale, property: no-oversell}]
+skip: [{column: action, values: [browse]}]
+fields:
+  client: user
+  kind: {column: action, values: {purchase: buy, cancel: refund}}
+  arg: order
+  call: {column: began, unit: ms}
+  duration: {column: took, unit: ms}
+outcome:
+  column: status
+  ok: ["201"]
+  refused: {"409": sold-out}
+  unknown: ["", "504"]
+`
+
+const ordersLog = `user,action,order,began,took,status
+ann,purchase,o1,1767225600000,12,201
+bob,browse,,1767225600001,1,200
+bob,purchase,o2,1767225600004,9,409
+cid,purchase,o3,1767225600005,9,504
+`
+
+func mapOf(t testing.TB, text string) *Map {
+	t.Helper()
+	m, err := parseMap([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestMapped(t *testing.T) {
+	h, err := mapOf(t, orders).read([]byte(ordersLog), "csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(h.Ops) != 3 || h.Trailer == nil || h.Header.Stock != 1 || !strings.Contains(strings.Join(h.Remarks, "; "), "1 row skipped") {
+		t.Fatalf("%+v %v", h.Ops, h.Remarks)
+	}
+	if op := h.Ops[0]; op.Outcome != history.Unknown && op.Return-op.Call != 13*time.Millisecond-1 {
+		t.Errorf("an answer of a millisecond comes at its end: %v", op)
+	}
+	for log, want := range map[string]checker.Result{
+		ordersLog: checker.Unknown,
+		strings.Replace(ordersLog, "409", "201", 1): checker.Violated,
+	} {
+		h, err := mapOf(t, orders).read([]byte(log), "csv")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := checker.Judge(h).Verdicts[0]; v.Result != want {
+			t.Errorf("%v, want %v: %s", v.Result, want, v.Why)
+		}
+	}
+}
+
+// TestMappedForms: other forms of the same log.
+func TestMappedForms(t *testing.T) {
+	for name, c := range map[string]struct{ with, log string }{
+		"JSON lines": {strings.NewReplacer("rows: csv", "rows: jsonl", "column: began", "column: at.began").Replace(orders),
+			`{"user":"ann","action":"purchase","order":"o1","at":{"began":1767225600000},"took":12,"status":201}` + "\n\n" + `{"user":7,"action":"purchase","order":"o2","at.began":"1767225600004.5","took":0.25,"status":"409"}` + "\n"},
+		"times as texts": {strings.Replace(orders, "{column: began, unit: ms}", "began", 1),
+			"user,action,order,began,took,status\nann,purchase,o1,2026-01-01T00:00:00.000Z,12,201\nbob,purchase,o2,2026-01-01T00:00:00.004+00:00,9,409\n"},
+		"return and a format": {strings.NewReplacer("{column: began, unit: ms}", "{column: began, format: \"02/Jan/2006:15:04:05.000 -0700\"}", "duration: {column: took, unit: ms}", "return: {column: took, format: \"02/Jan/2006:15:04:05.000 -0700\"}", "rows: csv", "separator: \";\"").Replace(orders),
+			"user;action;order;began;took;status\nann;purchase;o1;01/Jan/2026:00:00:00.000 +0000;01/Jan/2026:00:00:00.012 +0000;201\nbob;purchase;\"o\n2\";01/Jan/2026:00:00:00.001 +0000;01/Jan/2026:00:00:00.002 +0000;409\n"},
+	} {
+		form := "csv"
+		if strings.Contains(name, "JSON") {
+			form = "jsonl"
+		}
+		h, err := mapOf(t, c.with).read([]byte(c.log), form)
+		if err != nil || len(h.Ops) != 2 || checker.Judge(h).Verdicts[0].Result != checker.Holds {
+			t.Errorf("%s: %v, %+v", name, err, h)
+		}
+	}
+}
+
+// TestClientsOfALog: one who does two things at once is two clients.
+func TestClientsOfALog(t *testing.T) {
+	log := "user,action,order,began,took,status\nann,purchase,o1,1767225600000,12,201\nann,purchase,o2,1767225600005,2,409\nann,purchase,o3,1767225600020,2,409\n"
+	h, err := mapOf(t, orders).read([]byte(log), "csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	clients := map[string]int32{}
+	for _, op := range h.Ops {
+		clients[op.Arg.String()] = op.Client
+	}
+	if clients["o1"] == clients["o2"] || clients["o1"] != clients["o3"] {
+		t.Errorf("%v", clients)
+	}
+}
+
+func TestWrongLog(t *testing.T) {
+	line := "ann,purchase,o1,1767225600000,12,201"
+	for broken, want := range map[string]string{
+		strings.Replace(line, "201", "500", 1):           `2:34: the outcome "500" is neither ok, refused nor unknown in the map: add it to one of them, or say else: unknown`,
+		strings.Replace(line, "purchase", "buy", 1):      `2:5: action is "buy", which the values of the map on line 7 do not have`,
+		strings.Replace(line, "1767225600000", "x", 1):   `2:17: call is "x": want a number of ms, or a format for texts`,
+		strings.Replace(line, "12", "-12", 1):            `2:31: the time of the answer is "-12": want a number of ms, or a format for texts`,
+		strings.Replace(line, ",o1", "", 1):              `2:1: the row has another number of columns than the first line`,
+		strings.Replace(line, "o1", `"o1`, 1):            `2:`,
+		line + "\n" + strings.Replace(line, "o1", "", 1): `3: `,
+	} {
+		_, err := mapOf(t, orders).read([]byte("user,action,order,began,took,status\n"+broken+"\n"), "csv")
+		if err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s:\n%v, want\n%s", broken, err, want)
+		}
+	}
+	for log, want := range map[string]string{
+		"{\n":        `1:`,
+		`{"user":1}`: `1:1: there is no column "action", which the map names on line 7`,
+	} {
+		if _, err := mapOf(t, orders).read([]byte(log), "jsonl"); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", log, err, want)
+		}
+	}
+}
+
+func TestWrongMap(t *testing.T) {
+	for from, to := range map[[2]string]string{
+		{"rows: csv", "rows: xml"}:                                                  `1:1: rows: "xml" is not known: it is csv or jsonl`,
+		{"arg: order", "args: order"}:                                               `8:3: the key "args" is not known here: did you mean`,
+		{"{column: began, unit: ms}", "{unit: ms}"}:                                 `9:10: neither column nor value is given: one says where the field comes from`,
+		{"unit: ms}\n  duration", "unit: min}\n  duration"}:                         `9:10: unit "min" is not known: it is one of ns, us, ms, s`,
+		{"sold-out", "gone"}:                                                        `12:3: refused: "409" stands for reason "gone" is not known: it is one of held, lost, sold-out, stale, empty, changed`,
+		{"  duration: {column: took, unit: ms}\n", ""}:                              `1:1: fields: neither return nor duration is given: one tells when the answer came`,
+		{"stock: 1", "ttl: soon"}:                                                   `2:6: "soon" is not a duration: want one such as 10s`,
+		{"stock: 1", "stock:"}:                                                      `2:1: stock has no value: give it one, or leave it out`,
+		{"  column: status\n", ""}:                                                  `1:1: outcome: column is missing`,
+		{"  client: user\n  kind:", "  kind: {value: buy, column: action}\n  key:"}: `6:10: column and value are both given`,
+	} {
+		text := strings.Replace(orders, from[0], from[1], 1)
+		if text == orders {
+			t.Fatal("nothing was replaced: ", from[0])
+		}
+		if _, err := parseMap([]byte(text)); err == nil || !strings.HasPrefix(err.Error(), to) {
+			t.Errorf("%s:\n%v, want\n%s", from[1], err, to)
+		}
+	}
+}
+
+// TestExport: what is exported as Jepsen has it reads back as it was, whatever happened in it,
+// and reads as a history of Jepsen.
+func TestExport(t *testing.T) {
+	const text = `{"schema":"oversell-history/1","stock":3,"ttl_ns":1000,"faults":["pause 1"],"promises":[{"of":"lock","property":"mutual-exclusion"}]}
+{"client":1,"kind":"acquire","key":"order","arg":"s1","outcome":"ok","call_ns":1,"return_ns":5,"until_ns":1001,"fence":7}
+{"client":2,"kind":"acquire","key":"order","arg":"s2","outcome":"refused","reason":"held","call_ns":2,"return_ns":6}
+{"client":1,"kind":"buy","key":"p","arg":"o \"1\"\n","outcome":"unknown","call_ns":7}
+{"client":1,"kind":"release","key":"order","arg":"s1","outcome":"ok","call_ns":9,"return_ns":12,"until_ns":1001}
+{"client":2,"kind":"next-id","key":"ids","outcome":"ok","result":4,"call_ns":9,"return_ns":10}
+{"client":3,"kind":"fault","key":"pause 1","outcome":"ok","call_ns":3,"return_ns":8}
+{"trailer":{"operations":6,"faults":[{"name":"pause 1","level":"client","fired":1,"holders":0,"waiters":0}]}}
+`
+	h, err := history.ReadJSONL(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var edn bytes.Buffer
+	if err := WriteJepsen(&edn, h); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "h.edn")
+	if err := os.WriteFile(path, edn.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	again, ours, err := ReadBack(path)
+	if err != nil || !ours {
+		t.Fatal(ours, err)
+	}
+	var was, is bytes.Buffer
+	if err := history.WriteJSONL(&was, h); err != nil {
+		t.Fatal(err)
+	}
+	if err := history.WriteJSONL(&is, again); err != nil {
+		t.Fatal(err)
+	}
+	if was.String() != is.String() || again.Trailer == nil {
+		t.Errorf("it reads back as\n%swant\n%s", &is, &was)
+	}
+	j, err := parseJepsen(edn.String())
+	if err != nil || len(j.Ops) != 5 || j.Processes != 3 {
+		t.Errorf("as a history of Jepsen: %v %+v\n%s", err, j, &edn)
+	}
+	altered := strings.Replace(edn.String(), `\"fence\":7`, `\"fence\":8`, 1)
+	if err := os.WriteFile(path, []byte(altered), 0o600); err != nil || altered == edn.String() {
+		t.Fatal(err)
+	}
+	if again, _, err := ReadBack(path); err != nil || !again.Damaged {
+		t.Errorf("an altered history is not damaged: %v", err)
+	}
+}
+
+// FuzzMap: no map and no log makes reading panic or hang.
+func FuzzMap(f *testing.F) {
+	f.Add(orders, ordersLog, "csv")
+	f.Add(strings.Replace(orders, "csv", "jsonl", 1), `{"user":"ann","action":"purchase","order":"o1","began":1,"took":0.5,"status":201}`, "jsonl")
+	f.Fuzz(func(t *testing.T, with, log, form string) {
+		m, err := parseMap([]byte(with))
+		if err != nil {
+			return
+		}
+		h, err := m.read([]byte(log), form)
+		if err == nil {
+			checker.Judge(h)
+		}
+	})
+}

@@ -1,0 +1,195 @@
+package foreign
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"oversell/checker"
+	"oversell/internal/edn"
+	"oversell/variant"
+)
+
+// Model is an object that a history is judged by.
+type Model struct {
+	// Name is what it is called, and Summary says what it promises.
+	Name, Summary string
+	// Fs are the operations that it has.
+	Fs []string
+	// Promises are the properties that fail the history when they are broken.
+	Promises []variant.Property
+
+	// values checks the values of an operation; nil: all will do.
+	values func(Op) error
+	// fits tells models apart that have the same operations; nil: no other has them.
+	fits func([]Op) bool
+	// linear says what a sequential object does; nil: the model is judged by procedure.
+	linear *sequential
+	// judge judges by a procedure of its own.
+	judge func([]Op) []checker.Verdict
+}
+
+// Models are the models that there are.
+var Models = []Model{
+	{Name: "register", Summary: "a value that is read, written, and compared and set", Fs: []string{"read", "write", "cas"},
+		Promises: linearizable, values: registerValues, linear: &register},
+	{Name: "mutex", Summary: "a lock that one process at a time acquires, and anybody releases", Fs: []string{"acquire", "release"},
+		Promises: linearizable, linear: &mutex, fits: not(fenced)},
+	{Name: "fenced-mutex", Summary: "a lock that its holder releases, and whose fencing tokens rise", Fs: []string{"acquire", "release"},
+		Promises: linearizable, linear: &fencedMutex, fits: fenced},
+	{Name: "owner-mutex", Summary: "a lock that only its holder releases", Fs: []string{"acquire", "release"},
+		Promises: linearizable, linear: &ownerMutex, fits: never},
+	{Name: "counter", Summary: "a number that is added to and read", Fs: []string{"add", "read"},
+		Promises: linearizable, values: counterValues, linear: &counter, fits: not(readsCollections)},
+	{Name: "set", Summary: "elements that are added; the last read finds all of them", Fs: []string{"add", "read"},
+		Promises: []variant.Property{NoLostElement, NoUnexpectedElement}, values: setValues, judge: judgeSet, fits: readsCollections},
+	{Name: "queue", Summary: "what goes in comes out, and nothing else", Fs: []string{"enqueue", "dequeue", "drain"},
+		Promises: []variant.Property{variant.NoLostTask, NoUnexpectedTask}, values: queueValues, judge: judgeQueue},
+	{Name: "kv", Summary: "texts by key that are put, appended to and got", Fs: []string{"get", "put", "append"},
+		Promises: linearizable, linear: &kv},
+	{Name: "multi-register", Summary: "values by key that transactions read and write", Fs: []string{"txn"},
+		Promises: linearizable, values: txnValues, linear: &multiRegister},
+	{Name: "ids", Summary: "numbers that are given out once", Fs: []string{"generate"},
+		Promises: []variant.Property{variant.UniqueIDs}, judge: judgeIDs},
+}
+
+var linearizable = []variant.Property{variant.Linearizable}
+
+// The properties that only foreign histories have.
+const (
+	NoLostElement       variant.Property = "no-lost-element"
+	NoUnexpectedElement variant.Property = "no-unexpected-element"
+	NoUnexpectedTask    variant.Property = "no-unexpected-task"
+)
+
+// ErrModel says that no model fits a history, or not the one that was asked for.
+var ErrModel = errors.New("no model")
+
+// Names are those of the models.
+func Names() (names []string) {
+	for _, m := range Models {
+		names = append(names, m.Name)
+	}
+	return names
+}
+
+// FindModel finds the model of a history: the one of this name, or, without a name, the one
+// that has all its operations. The error says where an operation has a value that the model
+// does not take.
+func FindModel(name string, h *History) (Model, error) {
+	at := slices.IndexFunc(Models, func(m Model) bool {
+		if name != "" {
+			return m.Name == name
+		}
+		return m.has(h.fs()) && (m.fits == nil || m.fits(h.Ops))
+	})
+	switch {
+	case at < 0 && name != "":
+		return Model{}, fmt.Errorf("%w: model %q is not known: it is one of %s", ErrModel, name, strings.Join(Names(), ", "))
+	case at < 0:
+		return Model{}, fmt.Errorf("%s:%d: %w: none has all of the operations %s: give --model (%s), or leave other operations out", h.Path, h.Ops[0].Line, ErrModel, strings.Join(h.fs(), ", "), strings.Join(Names(), ", "))
+	}
+	m := Models[at]
+	return m, m.accepts(h)
+}
+
+// has tells whether the model has all of these operations.
+func (m Model) has(fs []string) bool {
+	return !slices.ContainsFunc(fs, func(f string) bool { return !slices.Contains(m.Fs, f) })
+}
+
+// accepts checks that the model has what the history does.
+func (m Model) accepts(h *History) error {
+	for _, op := range h.Ops {
+		if !slices.Contains(m.Fs, op.F) {
+			return fmt.Errorf("%s:%d: %w: a %s has no operation %s: it has %s", h.Path, op.Line, ErrModel, m.Name, op.F, strings.Join(m.Fs, ", "))
+		}
+		if m.values == nil {
+			continue
+		}
+		if err := m.values(op); err != nil {
+			return fmt.Errorf("%s:%w", h.Path, err)
+		}
+	}
+	return nil
+}
+
+func not(f func([]Op) bool) func([]Op) bool { return func(ops []Op) bool { return !f(ops) } }
+
+// never is of models that are asked for by name.
+func never([]Op) bool { return false }
+
+// fenced tells whether a lock was ever granted with a fencing token.
+func fenced(ops []Op) bool {
+	return slices.ContainsFunc(ops, func(op Op) bool {
+		_, told := fenceOf(op)
+		return op.F == "acquire" && op.Outcome == OK && told
+	})
+}
+
+// readsCollections tells whether a read ever returned a set or a list.
+func readsCollections(ops []Op) bool {
+	return slices.ContainsFunc(ops, func(op Op) bool {
+		return op.F == "read" && op.Outcome == OK && op.Result.Untagged().Sequence()
+	})
+}
+
+// place is where an operation has a value: with its own place, if the value was told.
+func place(op Op, v edn.Value) edn.Position {
+	if v.At.Line > 0 {
+		return v.At
+	}
+	return edn.Position{Line: max(op.Line, op.End), Column: 1}
+}
+
+func registerValues(op Op) error {
+	if op.F != "cas" {
+		return nil
+	}
+	if _, _, two := pair(op.Arg); !two {
+		return edn.Wrong(place(op, op.Arg), "a cas has the value %s: want a vector of two, what is expected and what is set, such as [1 2]", op.Arg)
+	}
+	return nil
+}
+
+func counterValues(op Op) error {
+	v, what := op.Arg, "adds"
+	if op.F == "read" {
+		v, what = op.Result, "reads"
+		if op.Outcome != OK {
+			return nil
+		}
+	}
+	if _, whole := v.Int(); !whole {
+		return edn.Wrong(place(op, v), "a counter %s %s: want a whole number", what, v)
+	}
+	return nil
+}
+
+func setValues(op Op) error {
+	if op.F == "read" && op.Outcome == OK && op.Result.Kind != edn.Nil && !op.Result.Untagged().Sequence() {
+		return edn.Wrong(place(op, op.Result), "a read of a set returned %s: want a set or a vector, such as #{1 2}", op.Result)
+	}
+	return nil
+}
+
+func queueValues(op Op) error {
+	if op.F == "drain" && op.Outcome == OK && op.Result.Kind != edn.Nil && !op.Result.Untagged().Sequence() {
+		return edn.Wrong(place(op, op.Result), "a drain returned %s: want a vector of what was dequeued, such as [1 2]", op.Result)
+	}
+	return nil
+}
+
+func txnValues(op Op) error {
+	for _, v := range []edn.Value{op.Arg, op.Result} {
+		for _, micro := range v.Items {
+			m, known := microOf(micro)
+			if !known {
+				return edn.Wrong(place(op, micro), "a transaction does %s: want [:read key value] or [:write key value]", micro)
+			}
+			_ = m
+		}
+	}
+	return nil
+}

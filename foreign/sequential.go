@@ -1,0 +1,224 @@
+package foreign
+
+import (
+	"hash/maphash"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/anishathalye/porcupine"
+
+	"oversell/internal/edn"
+)
+
+// sequential says what an object does when one operation comes after the other.
+type sequential struct {
+	// initial is the state in the beginning: a comparable value.
+	initial func(initial string) any
+	// step is the state after an operation that was answered, and whether the answer was
+	// right. Of an operation without an answer, it is the state if it takes place; one that
+	// could not take place is taken as one that did not, which changes nothing.
+	step func(state any, op *Op) (any, bool)
+	// idle tells of an operation without an answer that it changes nothing that any of the
+	// others can see, so that it need not be tried; nil: none.
+	idle func(ops []*Op) func(*Op) bool
+}
+
+// text is a state that is a text.
+func text(initial string) any { return initial }
+
+var register = sequential{initial: text, idle: unobserved, step: func(state any, op *Op) (any, bool) {
+	value := state.(string)
+	switch op.F {
+	case "read":
+		return value, op.Outcome != OK || op.Result.String() == value
+	case "write":
+		return op.Arg.String(), true
+	}
+	from, to, _ := pair(op.Arg)
+	return to.String(), from == value
+}}
+
+// unobserved tells of writes without an answer whose value nobody ever saw: without them
+// every order is legal that is legal with them.
+func unobserved(ops []*Op) func(*Op) bool {
+	seen := map[string]bool{}
+	for _, op := range ops {
+		switch {
+		case op.F == "read" && op.Outcome == OK:
+			seen[op.Result.String()] = true
+		case op.F == "cas":
+			from, _, _ := pair(op.Arg)
+			seen[from] = true
+		}
+	}
+	return func(op *Op) bool {
+		switch op.F {
+		case "write":
+			return !seen[op.Arg.String()]
+		case "cas":
+			_, to, _ := pair(op.Arg)
+			return !seen[to.String()]
+		}
+		return true
+	}
+}
+
+var mutex = sequential{initial: func(string) any { return false }, step: func(state any, op *Op) (any, bool) {
+	held := state.(bool)
+	wanted := op.F == "release"
+	return op.F == "acquire", held == wanted
+}}
+
+// holder is the state of a lock that knows its holder.
+type holder struct {
+	who   string
+	fence int64
+}
+
+// who does an operation: the client that its value names, or its process.
+func who(op *Op) string {
+	for _, v := range []edn.Value{op.Result, op.Arg} {
+		if client, told := v.Get("client"); told {
+			return client.String()
+		}
+	}
+	return op.Process
+}
+
+// fenceOf is the fencing token of an acquisition.
+func fenceOf(op Op) (int64, bool) {
+	if n, whole := op.Result.Int(); whole {
+		return n, true
+	}
+	fence, _ := op.Result.Get("fence")
+	return fence.Int()
+}
+
+var ownerMutex = sequential{initial: func(string) any { return holder{} }, step: func(state any, op *Op) (any, bool) {
+	h := state.(holder)
+	if op.F == "acquire" {
+		return holder{who: who(op)}, h.who == ""
+	}
+	return holder{}, h.who == who(op)
+}}
+
+var fencedMutex = sequential{initial: func(string) any { return holder{} }, step: func(state any, op *Op) (any, bool) {
+	h := state.(holder)
+	if op.F == "release" {
+		return holder{"", h.fence}, h.who == who(op)
+	}
+	next := holder{who(op), h.fence}
+	fence, told := fenceOf(*op)
+	if told && fence > 0 { // Hazelcast grants 0 where it has none
+		next.fence = fence
+	}
+	return next, h.who == "" && (!told || fence <= 0 || fence > h.fence)
+}}
+
+var counter = sequential{initial: func(initial string) any { n, _ := strconv.ParseInt(initial, 10, 64); return n }, step: func(state any, op *Op) (any, bool) {
+	n := state.(int64)
+	if op.F == "read" {
+		read, _ := op.Result.Int()
+		return n, op.Outcome != OK || read == n
+	}
+	more, _ := op.Arg.Int()
+	return n + more, true
+}}
+
+var kv = sequential{initial: func(string) any { return "" }, step: func(state any, op *Op) (any, bool) {
+	value := state.(string)
+	switch op.F {
+	case "get":
+		return value, op.Outcome != OK || op.Result.Text == value
+	case "put":
+		return op.Arg.Text, true
+	}
+	return value + op.Arg.Text, true
+}}
+
+// micro is one step of a transaction.
+type micro struct {
+	write      bool
+	key, value string
+}
+
+// micros are the names of the steps of transactions.
+var micros = map[string]bool{"read": false, "r": false, "write": true, "w": true}
+
+func microOf(v edn.Value) (micro, bool) {
+	v = v.Untagged()
+	if !v.Sequence() || len(v.Items) != 3 || v.Items[0].Kind != edn.Keyword {
+		return micro{}, false
+	}
+	write, known := micros[v.Items[0].Name()]
+	return micro{write, v.Items[1].String(), v.Items[2].String()}, known
+}
+
+// multiRegister has the values by key as its state, written so that equal ones are equal
+// texts.
+var multiRegister = sequential{initial: text, step: func(state any, op *Op) (any, bool) {
+	values := parsed(state.(string))
+	done := op.Result
+	if op.Outcome != OK {
+		done = op.Arg
+	}
+	for _, item := range done.Items {
+		m, _ := microOf(item)
+		switch {
+		case m.write:
+			values[m.key] = m.value
+		case op.Outcome == OK && valueOf(values, m.key) != m.value:
+			return state, false
+		}
+	}
+	return written(values), true
+}}
+
+// valueOf is nil for what was never written, unless "" says what all have in the beginning.
+func valueOf(values map[string]string, key string) string {
+	if v, told := values[key]; told {
+		return v
+	}
+	return values[""]
+}
+
+func parsed(state string) map[string]string {
+	values := map[string]string{}
+	for _, line := range strings.Split(state, "\n") {
+		key, value, told := strings.Cut(line, "\t")
+		if !told {
+			key, value = "", line
+		}
+		values[key] = value
+	}
+	return values
+}
+
+func written(values map[string]string) string {
+	lines := []string{values[""]}
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		if key != "" {
+			lines = append(lines, key+"\t"+values[key])
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// model is the object as porcupine takes it.
+func (s *sequential) model(initial string) porcupine.Model {
+	seed := maphash.MakeSeed()
+	return porcupine.Model{
+		Hash: func(state any) uint64 { return maphash.Comparable(seed, state) },
+		Init: func() any { return s.initial(initial) },
+		Step: func(state, input, _ any) (bool, any) {
+			op := input.(*Op)
+			next, right := s.step(state, op)
+			if !right && op.Outcome == Unknown {
+				return true, state
+			}
+			return right, next
+		},
+	}
+}

@@ -1,0 +1,327 @@
+package history
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"sort"
+	"time"
+)
+
+// stream is a history that stays in its file. Opening it reads the file once: it checks
+// every frame, the digest and what judging takes for granted (see acceptor), and notes
+// for each block of operations when the earliest of them was called and the earliest
+// returned. With that, reading it in completion order takes the operations of a few blocks at
+// a time.
+type stream struct {
+	file   *os.File
+	texts  []Value
+	blocks []block
+	ops    int
+	err    error // of reading it again
+}
+
+// block is some frames in a row.
+type block struct {
+	at int64 // offset in the file
+	// called and returned are the earliest of this block and all that follow.
+	called, returned time.Duration
+}
+
+const (
+	// blockOps is how many operations a block has at least, but for the last one.
+	blockOps = 4096
+	// inMemory is how many operations are kept in memory rather than read again each time:
+	// some 150 MB.
+	inMemory = 1_000_000
+)
+
+// Open is [Read] for histories of any length: a file of more than a million operations
+// stays on the disk, and Ops is nil. [History.Len], [History.Each] and [History.Batches]
+// read either. Close it in the end.
+//
+// What is not a complete file as this program writes it is read into memory all the
+// same: JSON lines, a history that is cut off, damaged or contradicts itself, and one whose
+// identities are texts.
+func Open(path string) (*History, error) { return open(path, inMemory) }
+
+// open is Open with another bound.
+func open(path string, most int) (*History, error) {
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Size() < int64(most)*minOpBytes {
+		return Read(path) // a pipe can be opened once
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read history: %w", err)
+	}
+	h, s := new(History), &stream{file: file}
+	if !s.index(h) || s.ops <= most {
+		file.Close()
+		return Read(path)
+	}
+	h.stream = s
+	return h, nil
+}
+
+// Close closes the file of a history that stayed on the disk.
+func (h *History) Close() error {
+	if h.stream == nil {
+		return nil
+	}
+	return h.stream.file.Close()
+}
+
+// Len is the number of operations.
+func (h *History) Len() int {
+	if h.stream != nil {
+		return h.stream.ops
+	}
+	return len(h.Ops)
+}
+
+// Err is the first error of reading operations again: the file was changed meanwhile, or
+// cannot be read any more. Whatever was concluded then is void.
+func (h *History) Err() error {
+	if h.stream == nil {
+		return nil
+	}
+	return h.stream.err
+}
+
+// Each is all operations in completion order. An operation is the caller's until the next,
+// and not to be changed.
+func (h *History) Each() iter.Seq[*Op] {
+	return func(yield func(*Op) bool) {
+		for ops := range h.Batches(blockOps) {
+			for i := range ops {
+				if !yield(&ops[i]) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Batches is all operations in completion order, n at a time, each time with the earliest
+// call of those that follow; Forever: none does. A slice is the caller's until the next, and
+// not to be changed.
+func (h *History) Batches(n int) iter.Seq2[[]Op, time.Duration] {
+	if h.stream != nil {
+		return h.stream.batches(n)
+	}
+	return func(yield func([]Op, time.Duration) bool) {
+		low := lowWaters(h.Ops, n)
+		for i, at := 0, 0; at < len(h.Ops); i, at = i+1, at+n {
+			if !yield(h.Ops[at:min(at+n, len(h.Ops))], low[i+1]) {
+				return
+			}
+		}
+	}
+}
+
+// lowWaters is, for the start of each batch of n and for the end, the earliest call from there on.
+func lowWaters(ops []Op, n int) []time.Duration {
+	low := make([]time.Duration, (len(ops)+n-1)/n+1)
+	earliest := Forever
+	low[len(low)-1] = earliest
+	for i := len(ops) - 1; i >= 0; i-- {
+		earliest = min(earliest, ops[i].Call)
+		if i%n == 0 {
+			low[i/n] = earliest
+		}
+	}
+	return low
+}
+
+// index reads the file from its beginning, and reports whether it can be read as a stream.
+func (s *stream) index(h *History) bool {
+	in := frameReader{in: bufio.NewReaderSize(s.file, 1<<20)}
+	took := newFrames(h)
+	head := make([]byte, len(magic))
+	if _, err := io.ReadFull(in.in, head); err != nil || string(head) != magic {
+		return false
+	}
+	b := in.next()
+	if b == nil {
+		return false
+	}
+	if _, err := took.header(append(head, b...)); err != nil {
+		return false
+	}
+	in.at += int64(len(magic))
+	accepts := newAcceptor(h)
+	if accepts == nil {
+		return false
+	}
+	filled := blockOps // of the last block
+	for h.Trailer == nil {
+		at := in.at
+		b := in.next()
+		if b == nil {
+			return false
+		}
+		f, problem := nextFrame(b, 0)
+		if h.Ops = h.Ops[:0]; problem != "" || took.take(f) != "" {
+			return false
+		}
+		took.took(b)
+		if len(h.Ops) == 0 {
+			continue
+		}
+		if filled >= blockOps {
+			s.blocks = append(s.blocks, block{at, Forever, Forever})
+			filled = 0
+		}
+		filled += len(h.Ops)
+		last := &s.blocks[len(s.blocks)-1]
+		for i := range h.Ops {
+			op := &h.Ops[i]
+			if !accepts.op(op) {
+				return false
+			}
+			last.called, last.returned = min(last.called, op.Call), min(last.returned, op.Return)
+		}
+	}
+	if _, err := in.in.ReadByte(); err != io.EOF {
+		return false
+	}
+	s.ops, s.texts, h.Ops, h.SHA256 = took.ops, took.d.texts, nil, took.digest()
+	for i := len(s.blocks) - 2; i >= 0; i-- {
+		b, next := &s.blocks[i], &s.blocks[i+1]
+		b.called, b.returned = min(b.called, next.called), min(b.returned, next.returned)
+	}
+	return true
+}
+
+// frameReader reads one frame after the other.
+type frameReader struct {
+	in  *bufio.Reader
+	at  int64 // offset of the next frame
+	buf []byte
+}
+
+// next is the bytes of the next frame, until the one after it is read; nil: there is none
+// that is whole and of sensible length.
+func (r *frameReader) next() []byte {
+	if cap(r.buf) < frameHead {
+		r.buf = make([]byte, frameHead, 1<<16)
+	}
+	r.buf = r.buf[:frameHead]
+	if _, err := io.ReadFull(r.in, r.buf); err != nil {
+		return nil
+	}
+	_, size, problem := headAt(r.buf, 0)
+	if problem != "" {
+		return nil
+	}
+	if need := frameHead + size; cap(r.buf) < need {
+		r.buf = append(make([]byte, 0, 2*need), r.buf...)
+	}
+	r.buf = r.buf[:frameHead+size]
+	if _, err := io.ReadFull(r.in, r.buf[frameHead:]); err != nil {
+		return nil
+	}
+	r.at += int64(len(r.buf))
+	return r.buf
+}
+
+// batches is [History.Batches]. One goroutine reads ahead.
+func (s *stream) batches(n int) iter.Seq2[[]Op, time.Duration] {
+	return func(yield func([]Op, time.Duration) bool) {
+		type batch struct {
+			ops []Op
+			low time.Duration
+		}
+		full, free, over := make(chan batch, 2), make(chan []Op, 2), make(chan struct{})
+		free <- nil
+		free <- nil
+		go func() {
+			defer close(full)
+			s.err = s.read(n, func(ops []Op, low time.Duration) bool {
+				select {
+				case b := <-free:
+					full <- batch{append(b[:0], ops...), low} // there is room: two at most are under way
+					return true
+				case <-over:
+					return false
+				}
+			})
+		}()
+		for b := range full {
+			if !yield(b.ops, b.low) {
+				close(over)
+				for range full { // until the reader has noticed
+				}
+				return
+			}
+			free <- b.ops
+		}
+	}
+}
+
+// read puts operations into completion order: those of a block can be told when no later
+// block has one that returned earlier.
+func (s *stream) read(n int, yield func([]Op, time.Duration) bool) error {
+	file := io.NewSectionReader(s.file, 0, 1<<62)
+	in := frameReader{in: bufio.NewReaderSize(file, 1<<20)}
+	if len(s.blocks) == 0 {
+		return nil
+	}
+	if _, err := file.Seek(s.blocks[0].at, io.SeekStart); err != nil {
+		return err
+	}
+	in.at = s.blocks[0].at
+	d := decoder{texts: s.texts}
+	var ops []Op // taken, and not told
+	for i := range s.blocks {
+		end := int64(1<<63 - 1)
+		ripe, called := Forever, Forever
+		if i+1 < len(s.blocks) {
+			end, ripe, called = s.blocks[i+1].at, s.blocks[i+1].returned, s.blocks[i+1].called
+		}
+		var err error
+		for in.at < end {
+			b := in.next()
+			if b == nil {
+				return errChanged
+			}
+			f, problem := nextFrame(b, 0)
+			if problem != "" {
+				return errChanged
+			}
+			if f.kind == trailerFrame {
+				break
+			}
+			if f.kind != opsFrame {
+				continue
+			}
+			d.start(f.payload)
+			if ops, err = d.ops(ops); err != nil {
+				return errChanged
+			}
+		}
+		sortByCompletion(ops)
+		know := len(ops)
+		if ripe != Forever {
+			know = sort.Search(len(ops), func(i int) bool { return ops[i].Return >= ripe })
+		}
+		told := 0
+		for know-told >= n || i == len(s.blocks)-1 && told < know {
+			next := min(told+n, know)
+			low := called
+			for k := next; k < len(ops); k++ {
+				low = min(low, ops[k].Call)
+			}
+			if !yield(ops[told:next], low) {
+				return nil
+			}
+			told = next
+		}
+		ops = append(ops[:0], ops[told:]...)
+	}
+	return nil
+}
+
+var errChanged = fmt.Errorf("read history: the file was changed while it was judged")

@@ -1,0 +1,28 @@
+package coro
+
+import (
+	"errors"
+	"runtime/debug"
+)
+
+// ErrAlone is what goroutines get that a client started by itself.
+var ErrAlone = errors.New("the program starts goroutines of its own, which cannot be parked: it must use Env.Go")
+
+// Crashed is what a coroutine panics with when its client is dead, at everything that
+// would reach the world. So deferred functions run and change nothing, and a program
+// that recovers panics again at its next step.
+type Crashed struct{}
+
+// Mark marks the calling goroutine as a coroutine. The mark is a harmless setting that
+// every goroutine has for itself and that none inherits; looking at the stack would take
+// a thousand times as long.
+func Mark() { debug.SetPanicOnFault(true) }
+
+// Marked reports whether the calling goroutine is a coroutine.
+func Marked() bool {
+	if debug.SetPanicOnFault(true) {
+		return true
+	}
+	debug.SetPanicOnFault(false)
+	return false
+}

@@ -1,0 +1,430 @@
+// Package edn reads values in extensible data notation, as Clojure prints them, and keeps the
+// place of each.
+//
+// It reads more than the notation has, because histories are printed by Clojure: ratios,
+// hexadecimal numbers, ##NaN, regular expressions, var quotes, and maps with a namespace
+// (#:jepsen{:f :read}). What is read is text that somebody else wrote: no input makes it
+// panic, and values that are nested deeper than [MaxDepth] are refused.
+package edn
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// MaxDepth bounds how deep values may be nested.
+const MaxDepth = 200
+
+// Kind is what a value is.
+type Kind uint8
+
+// The kinds. Atom is everything that has no parts and no kind of its own: a boolean, a
+// symbol, a number that is no integer, a character, a regular expression.
+const (
+	Nil Kind = iota
+	Int
+	String
+	Keyword
+	Atom
+	List
+	Vector
+	Map
+	Set
+	Tagged
+)
+
+// Position is a place in a text: the line and the column of a character, from 1.
+type Position struct{ Line, Column int }
+
+func (p Position) String() string { return fmt.Sprintf("%d:%d", p.Line, p.Column) }
+
+// Value is a value and its place.
+type Value struct {
+	Kind Kind
+	// Text is the text of a String, the name of a Keyword without its colon, the tag of a
+	// Tagged, and of an Int or an Atom how it is written.
+	Text string
+	// Items are the elements of a List, a Vector or a Set, the keys and values of a Map by
+	// turns, and of a Tagged the one value.
+	Items []Value
+	At    Position
+}
+
+// Sequence tells whether the value is a list, a vector or a set.
+func (v Value) Sequence() bool { return v.Kind == List || v.Kind == Vector || v.Kind == Set }
+
+// Int is the value as a whole number of 64 bits, if it is one.
+func (v Value) Int() (int64, bool) {
+	if v.Kind != Int {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(strings.TrimPrefix(v.Text, "+"), 10, 64)
+	return n, err == nil
+}
+
+// Get is the value of a field of a map: of the key whose name, without its namespace, is
+// this. A key without a namespace counts before others.
+func (v Value) Get(name string) (Value, bool) {
+	var found *Value
+	for i := 0; i+1 < len(v.Items) && v.Kind == Map; i += 2 {
+		switch k := v.Items[i]; {
+		case k.Kind != Keyword && k.Kind != String:
+		case k.Text == name:
+			return v.Items[i+1], true
+		case found == nil && k.Name() == name:
+			found = &v.Items[i+1]
+		}
+	}
+	if found == nil {
+		return Value{}, false
+	}
+	return *found, true
+}
+
+// Name is the text without a namespace: "ok" of :jepsen/ok.
+func (v Value) Name() string {
+	if at := strings.LastIndexByte(v.Text, '/'); at >= 0 && at+1 < len(v.Text) {
+		return v.Text[at+1:]
+	}
+	return v.Text
+}
+
+// Untagged is the value without its tags.
+func (v Value) Untagged() Value {
+	for v.Kind == Tagged && len(v.Items) == 1 {
+		v = v.Items[0]
+	}
+	return v
+}
+
+// brackets are what opens and what closes the values that have parts.
+var brackets = map[Kind][2]string{List: {"(", ")"}, Vector: {"[", "]"}, Map: {"{", "}"}, Set: {"#{", "}"}}
+
+// String writes the value so that equal values have one form: the elements of sets and the
+// pairs of maps are in order.
+func (v Value) String() string {
+	switch v.Kind {
+	case Nil:
+		return "nil"
+	case String:
+		return Quoted(v.Text)
+	case Keyword:
+		return ":" + v.Text
+	case Tagged:
+		return "#" + v.Text + " " + v.Untagged().String()
+	case Int, Atom:
+		return v.Text
+	}
+	return brackets[v.Kind][0] + strings.Join(v.parts(), " ") + brackets[v.Kind][1]
+}
+
+func (v Value) parts() (parts []string) {
+	step := 1
+	if v.Kind == Map {
+		step = 2
+	}
+	for i := 0; i+step <= len(v.Items); i += step {
+		part := v.Items[i].String()
+		if step == 2 {
+			part += " " + v.Items[i+1].String()
+		}
+		parts = append(parts, part)
+	}
+	if v.Kind == Map || v.Kind == Set {
+		slices.Sort(parts)
+	}
+	return parts
+}
+
+// Quoted writes a text as a string of the notation.
+func Quoted(text string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\r", `\r`, "\t", `\t`).Replace(text) + `"`
+}
+
+// Error is what is wrong in a text, and where.
+type Error struct {
+	At  Position
+	Say string
+}
+
+func (e *Error) Error() string { return e.At.String() + ": " + e.Say }
+
+// Wrong is an error at a place.
+func Wrong(at Position, format string, a ...any) error {
+	return &Error{at, fmt.Sprintf(format, a...)}
+}
+
+// Reader reads one value after the other.
+type Reader struct {
+	text  string
+	at    int // byte
+	place Position
+}
+
+// NewReader returns a reader of a text. A byte order mark before it is skipped.
+func NewReader(text string) *Reader {
+	return &Reader{text: strings.TrimPrefix(text, "\ufeff"), place: Position{1, 1}}
+}
+
+// Next reads the next value. It reports false at the end of the text.
+func (r *Reader) Next() (Value, bool, error) {
+	if err := r.blanks(0); err != nil || r.at >= len(r.text) {
+		return Value{}, false, err
+	}
+	v, err := r.value(0)
+	return v, err == nil, err
+}
+
+// skip goes on by n bytes, and counts lines and columns.
+func (r *Reader) skip(n int) {
+	for end := r.at + n; r.at < end; r.at++ {
+		switch c := r.text[r.at]; {
+		case c == '\n':
+			r.place = Position{r.place.Line + 1, 1}
+		case utf8.RuneStart(c):
+			r.place.Column++
+		}
+	}
+}
+
+// blanks skips blanks, commas, comments, and values that are commented out with #_.
+func (r *Reader) blanks(depth int) error {
+	for r.at < len(r.text) {
+		switch rest := r.text[r.at:]; {
+		case strings.IndexByte(" \t\r\n,\f", rest[0]) >= 0:
+			r.skip(1)
+		case rest[0] == ';':
+			n := strings.IndexByte(rest, '\n')
+			if n < 0 {
+				n = len(rest)
+			}
+			r.skip(n)
+		case strings.HasPrefix(rest, "#_"):
+			r.skip(2)
+			if _, err := r.wanted(depth+1, "a value after #_"); err != nil {
+				return err
+			}
+		default:
+			return nil
+		}
+	}
+	return nil
+}
+
+// wanted reads a value that must come.
+func (r *Reader) wanted(depth int, what string) (Value, error) {
+	at := r.place
+	if depth > MaxDepth {
+		return Value{}, tooDeep(at)
+	}
+	if err := r.blanks(depth); err != nil {
+		return Value{}, err
+	}
+	if r.at >= len(r.text) {
+		return Value{}, Wrong(at, "the file ends; want %s", what)
+	}
+	return r.value(depth)
+}
+
+func tooDeep(at Position) error {
+	return Wrong(at, "values are nested more than %d deep", MaxDepth)
+}
+
+// value reads the value that begins here.
+func (r *Reader) value(depth int) (Value, error) {
+	at := r.place
+	if depth > MaxDepth {
+		return Value{}, tooDeep(at)
+	}
+	switch c := r.text[r.at]; c {
+	case '(':
+		return r.sequence(List, 1, depth)
+	case '[':
+		return r.sequence(Vector, 1, depth)
+	case '{':
+		return r.sequence(Map, 1, depth)
+	case ')', ']', '}':
+		return Value{}, Wrong(at, "%q closes nothing", string(c))
+	case '"':
+		text, err := r.quotation()
+		return Value{Kind: String, Text: text, At: at}, err
+	case '#':
+		return r.dispatch(depth)
+	case '\\':
+		return r.character()
+	case '^': // metadata, of which nothing is kept
+		r.skip(1)
+		if _, err := r.wanted(depth+1, "metadata"); err != nil {
+			return Value{}, err
+		}
+		return r.wanted(depth+1, "a value after metadata")
+	case '\'', '`', '@', '~':
+		r.skip(1)
+		return r.wanted(depth+1, "a value after "+string(c))
+	}
+	return atom(r.token(), at)
+}
+
+// sequence reads what stands between brackets; n is the length of the first one.
+func (r *Reader) sequence(kind Kind, n, depth int) (Value, error) {
+	v := Value{Kind: kind, At: r.place}
+	r.skip(n)
+	closing := brackets[kind][1]
+	for {
+		if err := r.blanks(depth); err != nil {
+			return v, err
+		}
+		if r.at >= len(r.text) {
+			return v, Wrong(v.At, "%s is not closed: %s is missing at the end of the file", brackets[kind][0], closing)
+		}
+		if r.text[r.at] == closing[0] {
+			break
+		}
+		item, err := r.value(depth + 1)
+		if err != nil {
+			return v, err
+		}
+		v.Items = append(v.Items, item)
+	}
+	r.skip(1)
+	if kind == Map && len(v.Items)%2 == 1 {
+		last := v.Items[len(v.Items)-1]
+		return v, Wrong(last.At, "the key %s of a map has no value", last)
+	}
+	return v, nil
+}
+
+// escapes are the characters behind a backslash in a string.
+var escapes = map[byte]string{'n': "\n", 't': "\t", 'r': "\r", 'b': "\b", 'f': "\f", '"': `"`, '\\': `\`}
+
+// quotation reads a text in quotes.
+func (r *Reader) quotation() (string, error) {
+	at := r.place
+	var b strings.Builder
+	for r.skip(1); r.at < len(r.text); r.skip(1) {
+		c := r.text[r.at]
+		switch {
+		case c == '"':
+			r.skip(1)
+			return b.String(), nil
+		case c != '\\':
+			b.WriteByte(c)
+		case r.at+1 < len(r.text):
+			r.skip(1)
+			r.escaped(&b)
+		}
+	}
+	return "", Wrong(at, `a string is not closed: " is missing`)
+}
+
+// escaped reads what stands behind a backslash, up to its last byte. Escapes that there are not
+// are kept as they are written.
+func (r *Reader) escaped(b *strings.Builder) {
+	c := r.text[r.at]
+	if c == 'u' && r.at+4 < len(r.text) {
+		if n, err := strconv.ParseUint(r.text[r.at+1:r.at+5], 16, 16); err == nil {
+			b.WriteRune(rune(n))
+			r.skip(4)
+			return
+		}
+	}
+	if text, known := escapes[c]; known {
+		b.WriteString(text)
+		return
+	}
+	b.WriteByte('\\')
+	b.WriteByte(c)
+}
+
+// dispatch reads what begins with #.
+func (r *Reader) dispatch(depth int) (Value, error) {
+	at := r.place
+	rest := r.text[r.at:]
+	switch {
+	case len(rest) == 1:
+		return Value{}, Wrong(at, "the file ends behind #")
+	case rest[1] == '{':
+		return r.sequence(Set, 2, depth)
+	case rest[1] == '"':
+		r.skip(1)
+		text, err := r.quotation()
+		return Value{Kind: Atom, Text: `#` + Quoted(text), At: at}, err
+	case rest[1] == '#':
+		r.skip(2)
+		return Value{Kind: Atom, Text: "##" + r.token(), At: at}, nil
+	case rest[1] == '\'':
+		r.skip(2)
+		return Value{Kind: Atom, Text: "#'" + r.token(), At: at}, nil
+	}
+	r.skip(1)
+	tag := r.token()
+	if tag == "" {
+		return Value{}, Wrong(at, "# is followed by %q: want a tag, {, or _", first(r.text[r.at:]))
+	}
+	v, err := r.wanted(depth+1, "the value of the tag "+tag)
+	if tag[0] == ':' { // the namespace of the keys that follow
+		return v, err
+	}
+	return Value{Kind: Tagged, Text: tag, Items: []Value{v}, At: at}, err
+}
+
+// first is the first character of a text.
+func first(text string) string {
+	_, n := utf8.DecodeRuneInString(text)
+	return text[:n]
+}
+
+// character reads a character such as \a or \newline.
+func (r *Reader) character() (Value, error) {
+	at := r.place
+	if r.at+1 >= len(r.text) {
+		return Value{}, Wrong(at, `the file ends behind \`)
+	}
+	begin := r.at
+	r.skip(1 + len(first(r.text[r.at+1:])))
+	r.token()
+	return Value{Kind: Atom, Text: r.text[begin:r.at], At: at}, nil
+}
+
+// token reads up to the next blank, bracket, quote or semicolon.
+func (r *Reader) token() string {
+	n := strings.IndexAny(r.text[r.at:], " \t\r\n,\f()[]{}\";")
+	if n < 0 {
+		n = len(r.text) - r.at
+	}
+	text := r.text[r.at : r.at+n]
+	r.skip(n)
+	return text
+}
+
+// atom is the value that a token stands for.
+func atom(token string, at Position) (Value, error) {
+	switch {
+	case token == "nil":
+		return Value{At: at}, nil
+	case strings.Trim(token, ":") == "":
+		return Value{}, Wrong(at, "a keyword has no name: it is written :name")
+	case token[0] == ':':
+		return Value{Kind: Keyword, Text: strings.TrimLeft(token, ":"), At: at}, nil
+	}
+	whole := strings.TrimSuffix(strings.TrimPrefix(token, "+"), "N")
+	if digits := strings.TrimPrefix(whole, "-"); digits != "" && strings.Trim(digits, "0123456789") == "" {
+		return Value{Kind: Int, Text: plain(whole), At: at}, nil
+	}
+	return Value{Kind: Atom, Text: token, At: at}, nil
+}
+
+// plain is a whole number without zeros that do not count.
+func plain(number string) string {
+	sign := ""
+	if number[0] == '-' {
+		sign, number = "-", number[1:]
+	}
+	if number = strings.TrimLeft(number, "0"); number == "" {
+		return "0"
+	}
+	return sign + number
+}

@@ -1,0 +1,106 @@
+package edn
+
+import (
+	"strings"
+	"testing"
+)
+
+func readAll(text string) ([]Value, error) {
+	r := NewReader(text)
+	var all []Value
+	for {
+		v, more, err := r.Next()
+		if err != nil || !more {
+			return all, err
+		}
+		all = append(all, v)
+	}
+}
+
+func TestRead(t *testing.T) {
+	for text, want := range map[string]string{
+		`{:process 0, :type :ok}`:                      `{:process 0 :type :ok}`,
+		`[1 -2 +3 007 5N 1/2 0x1f 2.5M]`:               `[1 -2 3 7 5 1/2 0x1f 2.5M]`,
+		`#{3 1 2}`:                                     `#{1 2 3}`,
+		`{:b 1 :a 2}`:                                  `{:a 2 :b 1}`,
+		`(true false nil foo/bar)`:                     `(true false nil foo/bar)`,
+		`#jepsen.history.Op{:index 0}`:                 `#jepsen.history.Op {:index 0}`,
+		`#object[java.lang.Object 0x1f "a@1"]`:         `#object [java.lang.Object 0x1f "a@1"]`,
+		`#:jepsen{:f :read}`:                           `{:f :read}`,
+		"; a comment\n[1 ; another\n 2]":               `[1 2]`,
+		`[1 #_2 #_{:a 1} 3]`:                           `[1 3]`,
+		`"a\nb\"\\\u00e9\q"`:                           `"a\nb\"\\é\\q"`,
+		`[\a \newline \( #"x\d" ##NaN #'a/b ^:m v @c]`: `[\a \newline \( #"x\\d" ##NaN #'a/b v c]`,
+		"\ufeff[]":                                     `[]`,
+		`-0`:                                           `0`,
+		"":                                             ``,
+	} {
+		all, err := readAll(text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		var said []string
+		for _, v := range all {
+			said = append(said, v.String())
+		}
+		if got := strings.Join(said, " "); got != want {
+			t.Errorf("%s is read as %s, want %s", text, got, want)
+		}
+	}
+}
+
+func TestWrong(t *testing.T) {
+	for text, want := range map[string]string{
+		"{:a 1\n :b}":             `2:2: the key :b of a map has no value`,
+		"[1 2":                    `1:1: [ is not closed: ] is missing at the end of the file`,
+		"[1 }":                    `1:4: "}" closes nothing`,
+		"é \"abc":                 `1:3: a string is not closed: " is missing`,
+		"#":                       `1:1: the file ends behind #`,
+		"#tag":                    `1:5: the file ends; want the value of the tag tag`,
+		"[#_]":                    `1:4: "]" closes nothing`,
+		":":                       `1:1: a keyword has no name: it is written :name`,
+		"#)":                      `1:1: # is followed by ")": want a tag, {, or _`,
+		`\`:                       `1:1: the file ends behind \`,
+		strings.Repeat("#_", 1e6): `1:403: values are nested more than 200 deep`,
+		strings.Repeat("[", 1000): `1:202: values are nested more than 200 deep`,
+	} {
+		if _, err := readAll(text); err == nil || err.Error() != want {
+			t.Errorf("%.20s: %v, want %s", text, err, want)
+		}
+	}
+}
+
+func TestGet(t *testing.T) {
+	v, _, err := NewReader(`{:x/type 1, :type 2, "f" 3, :op/value 4}`).Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"type": "2", "f": "3", "value": "4"} {
+		if got, found := v.Get(name); !found || got.String() != want {
+			t.Errorf("%s is %v, want %s", name, got, want)
+		}
+	}
+	if _, found := v.Get("process"); found {
+		t.Error("there is no process")
+	}
+}
+
+// FuzzRead: no text makes the reader panic or hang, and what it wrote reads back the same.
+func FuzzRead(f *testing.F) {
+	for _, text := range []string{`{:process 0, :value [1 #{2}]}`, `#a #b "c\u0041"`, `#_#_1 2 3`, `[\( #"(" ##Inf ^{:a 1} x]`, "(((", "\\\u00e9"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		all, err := readAll(text)
+		if err != nil {
+			return
+		}
+		for _, v := range all {
+			again, err := readAll(v.String())
+			if err != nil || len(again) != 1 || again[0].String() != v.String() {
+				t.Fatalf("%q of %q reads back as %v, %v", v, text, again, err)
+			}
+		}
+	})
+}

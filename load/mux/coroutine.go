@@ -1,0 +1,178 @@
+package mux
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"oversell/internal/coro"
+)
+
+// why says what lets a coroutine go on.
+type why uint8
+
+const (
+	began     why = iota
+	answered      // its command has its reply
+	elapsed       // its time is over
+	cancelled     // its context ended
+	told          // another coroutine, or a channel, woke it
+	stopped       // the run is stopping
+)
+
+// coroutine is one thread of a client. Its fields belong to its worker.
+type coroutine struct {
+	w     *worker
+	index int // in the worker's list
+	next  func() (struct{}, bool)
+	yield func(struct{}) bool
+
+	// root is the client's own thread, itself or the one that started it.
+	root    *coroutine
+	holding bool // of a root: the client holds a lock
+
+	// ticket numbers its stops: what was to end an earlier one comes too late.
+	ticket uint32
+	parked bool
+	// mayStop says that it goes on when the run is stopped.
+	mayStop bool
+	// fresh says that it was woken by its own time, and not by a reply: what it asks now
+	// takes the place of a wake-up in a batch.
+	fresh bool
+	why   why
+	timer timer
+	req   request
+
+	ended   bool
+	joiners []ticket
+	group   *Group
+}
+
+// ticket is one stop of a coroutine.
+type ticket struct {
+	co     *coroutine
+	number uint32
+}
+
+// start makes a coroutine of body. It runs when the worker first resumes it.
+func (w *worker) start(parent *coroutine, body func()) *coroutine {
+	co := &coroutine{w: w, fresh: true}
+	co.timer.co, co.req.co = co, co
+	co.root = co
+	if parent != nil {
+		co.root, co.fresh = parent.root, parent.fresh
+	}
+	next, _ := iter.Pull(func(yield func(struct{}) bool) {
+		coro.Mark()
+		co.yield = yield
+		defer co.crash()
+		if w.m.dead.Load() {
+			return
+		}
+		body()
+	})
+	co.next, co.index = next, len(w.all)
+	w.all = append(w.all, co)
+	return co
+}
+
+// crash ends the panic of a coroutine that was crashed. Any other goes on to whoever
+// resumed it, and ends the program like a panic of any goroutine.
+func (co *coroutine) crash() {
+	if co.w.m.dead.Load() {
+		_ = recover()
+	}
+}
+
+// stand readies the current coroutine for a stop.
+func (w *worker) stand() ticket {
+	co := w.current
+	co.ticket++
+	co.why = began
+	return ticket{co, co.ticket}
+}
+
+// park stops the current coroutine until something lets it go on.
+func (w *worker) park() why {
+	co := w.current
+	co.parked = true
+	co.yield(struct{}{})
+	w.alive()
+	return co.why
+}
+
+// alive panics in the coroutines of a worker that is dead.
+func (w *worker) alive() {
+	if w.m.dead.Load() {
+		panic(coro.Crashed{})
+	}
+}
+
+// caller is the coroutine that calls, which must be the one that this worker runs. A
+// helper, which is none, gets errHelper.
+func (w *worker) caller(ctx context.Context) (*coroutine, error) {
+	if !coro.Marked() {
+		if ctx.Value(helping{}) != nil {
+			return nil, errHelper
+		}
+		w.m.fail(errAlone)
+		return nil, errAlone
+	}
+	w.alive()
+	if w.current == nil {
+		w.m.fail(errOther)
+		return nil, errOther
+	}
+	return w.current, nil
+}
+
+// until parks the caller for a time, or until its context ends, the channel is closed or,
+// if it mayStop, the run is stopped.
+func (w *worker) until(ctx context.Context, d time.Duration, closed <-chan struct{}, mayStop bool) why {
+	co := w.current
+	t := w.stand()
+	w.wheel.add(&co.timer, w.clock()+d)
+	if ctx.Done() != nil {
+		defer context.AfterFunc(ctx, func() { w.post(mail{wake: t, why: cancelled}) })()
+	}
+	if closed != nil {
+		over := make(chan struct{})
+		defer close(over)
+		go func() {
+			select {
+			case <-closed:
+				w.post(mail{wake: t, why: told})
+			case <-over:
+			}
+		}()
+	}
+	co.mayStop = mayStop
+	defer func() { co.mayStop = false }()
+	return w.park()
+}
+
+// request is what a coroutine asks a server.
+type request struct {
+	co   *coroutine
+	one  redis.Cmder   // nil: many
+	many []redis.Cmder // a pipeline
+	call time.Duration
+	// abandoned says that the coroutine has gone on without the reply.
+	abandoned bool
+	sent      uint32 // the ticket of the stop
+}
+
+// err is the first error of the commands.
+func (r *request) err() error {
+	if r.one != nil {
+		return r.one.Err()
+	}
+	for _, cmd := range r.many {
+		if err := cmd.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,165 @@
+package mux
+
+import (
+	"context"
+	"errors"
+	"reflect"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// hook parks every command with the worker of its client. It is the innermost hook.
+type hook struct {
+	w    *worker
+	node int
+	// whole is set when the redis client has all its hooks. What is derived from it then is
+	// a transaction or a connection of its own, whose commands cannot go through a lane.
+	whole bool
+}
+
+// helping is in the contexts of goroutines that wait for a connection on behalf of a
+// coroutine. Their commands go straight to the connection.
+type helping struct{}
+
+// errHelper is no failure: a helper goes straight to its connection.
+var errHelper = errors.New("a helper")
+
+func (h *hook) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (h *hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	derived := h.whole
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		co, err := h.w.caller(ctx)
+		switch {
+		case err == errHelper:
+			return next(ctx, cmd)
+		case err != nil:
+			return err
+		case derived || !h.w.shares(cmd):
+			return h.w.alone(ctx, func(ctx context.Context) error { return next(ctx, cmd) })
+		case ctx.Done() != nil:
+			return h.w.askUntil(ctx, h.lane(co), cmd, nil)
+		}
+		co.req.one, co.req.many = cmd, nil
+		h.w.ask(h.lane(co), &co.req)
+		return cmd.Err()
+	}
+}
+
+func (h *hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	derived := h.whole
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		co, err := h.w.caller(ctx)
+		switch {
+		case err == errHelper:
+			return next(ctx, cmds)
+		case err != nil:
+			return failAll(cmds, err)
+		case derived || !h.w.allShare(cmds):
+			return h.w.alone(ctx, func(ctx context.Context) error { return next(ctx, cmds) })
+		case ctx.Done() != nil:
+			return h.w.askUntil(ctx, h.lane(co), nil, cmds)
+		}
+		co.req.one, co.req.many = nil, cmds
+		h.w.ask(h.lane(co), &co.req)
+		return co.req.err()
+	}
+}
+
+// lane is the one of a coroutine: holders have their own, so that what they ask does not
+// stand in line behind those who wait for them.
+func (h *hook) lane(co *coroutine) *lane {
+	if co.root.holding {
+		return h.w.lanes[2*h.node+1]
+	}
+	return h.w.lanes[2*h.node]
+}
+
+func (w *worker) allShare(cmds []redis.Cmder) bool {
+	for _, cmd := range cmds {
+		if !w.shares(cmd) {
+			return false
+		}
+	}
+	return true
+}
+
+// ask sends what the current coroutine asks, and returns when it is answered.
+func (w *worker) ask(l *lane, r *request) why {
+	r.call, r.abandoned = w.now, false
+	r.sent = w.stand().number
+	l.ask(r)
+	why := w.park()
+	w.widths.RecordValue(int64(w.now - r.call)) //nolint:errcheck // what is off the scale is not counted
+	return why
+}
+
+// askUntil is ask for commands whose context may end. What is sent is a copy, since it may
+// be under way when the caller has long gone on.
+func (w *worker) askUntil(ctx context.Context, l *lane, one redis.Cmder, many []redis.Cmder) error {
+	if err := ctx.Err(); err != nil {
+		return failAll(many, err)
+	}
+	co := w.current
+	r := &request{co: co}
+	if one != nil {
+		r.one = copyOf(one)
+	}
+	for _, cmd := range many {
+		r.many = append(r.many, copyOf(cmd))
+	}
+	t := ticket{co, co.ticket + 1} // of the stop to come
+	stop := context.AfterFunc(ctx, func() { w.post(mail{wake: t, why: cancelled}) })
+	why := w.ask(l, r)
+	stop()
+	if why == cancelled {
+		r.abandoned = true
+		return failAll(many, ctx.Err())
+	}
+	if one != nil {
+		assign(one, r.one)
+	}
+	for i, cmd := range many {
+		assign(cmd, r.many[i])
+	}
+	return r.err()
+}
+
+// alone has a helper wait for what needs a connection of its own. There are as many helpers
+// as such commands under way: were there fewer, those who have a connection could wait for
+// those who have none.
+func (w *worker) alone(ctx context.Context, do func(context.Context) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	t := w.stand()
+	call := w.now
+	var err error
+	go func() {
+		err = do(context.WithValue(ctx, helping{}, true))
+		w.post(mail{wake: t, why: answered})
+	}()
+	w.sent++
+	w.park()
+	w.widths.RecordValue(int64(w.now - call)) //nolint:errcheck // as above
+	return err
+}
+
+// copyOf is a copy of a command, which has the same arguments.
+func copyOf(cmd redis.Cmder) redis.Cmder {
+	c := reflect.New(reflect.TypeOf(cmd).Elem())
+	c.Elem().Set(reflect.ValueOf(cmd).Elem())
+	return c.Interface().(redis.Cmder)
+}
+
+// assign gives a command what its copy was answered.
+func assign(cmd, copied redis.Cmder) {
+	reflect.ValueOf(cmd).Elem().Set(reflect.ValueOf(copied).Elem())
+}
+
+func failAll(cmds []redis.Cmder, err error) error {
+	for _, cmd := range cmds {
+		cmd.SetErr(err)
+	}
+	return err
+}

@@ -1,0 +1,303 @@
+package mux
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+	"github.com/redis/go-redis/v9"
+
+	"oversell/internal/rediscmd"
+)
+
+// worker runs many clients, one at a time, and owns a lane for those that hold a lock and
+// one for all others, to each server. All fields but the last ones belong to whoever runs
+// the worker: its loop, or the coroutine that the loop has resumed.
+type worker struct {
+	m      *Mux
+	number int
+	ctx    context.Context
+
+	fronts []redis.UniversalClient // what clients are given, with the hook
+	apart  []redis.UniversalClient // the same connections without it
+	lanes  []*lane                 // of server i: 2*i, and 2*i+1 for holders
+
+	current *coroutine
+	all     []*coroutine     // that have not ended
+	ready   fifo[*coroutine] // go on at once
+	due     fifo[*coroutine] // their pause is over: they go on when a batch has room
+	wheel   wheel
+	now     time.Duration // since the Mux was made; of the last reading
+	rand    *rand.Rand
+
+	asked    int // requests that wait in lanes
+	sent     int64
+	widths   *hdrhistogram.Histogram // of commands, from call to return, in ns
+	sharable map[string]bool         // by name of a command
+
+	step    atomic.Uint64 // odd while a coroutine runs
+	counted atomic.Int64  // commands sent
+	over    atomic.Bool   // the loop has ended
+
+	mu      sync.Mutex
+	letters []mail
+	arrived atomic.Bool // there are letters
+	signal  chan struct{}
+}
+
+// mail is what happened outside of the worker.
+type mail struct {
+	done *lane  // its batch is over; nil: no such
+	wake ticket // of a coroutine to go on
+	why  why
+}
+
+// post hands a letter to the worker. It may be called by any goroutine.
+func (w *worker) post(l mail) {
+	w.mu.Lock()
+	w.letters = append(w.letters, l)
+	first := !w.arrived.Swap(true)
+	w.mu.Unlock()
+	if first {
+		select {
+		case w.signal <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// clock reads the time.
+func (w *worker) clock() time.Duration {
+	w.now = time.Since(w.m.epoch)
+	return w.now
+}
+
+// loop runs the worker's coroutines until all have ended.
+func (w *worker) loop() {
+	idle := time.NewTimer(time.Hour)
+	defer idle.Stop()
+	var letters []mail
+	for len(w.all) > 0 && !w.m.dead.Load() {
+		w.clock()
+		w.counted.Store(w.sent)
+		letters = w.receive(letters)
+		w.wheel.advance(w.now, w.fire)
+		for range batch {
+			co, any := w.ready.pop()
+			if !any {
+				break
+			}
+			w.resume(co)
+		}
+		for _, l := range w.lanes {
+			l.send()
+		}
+		if len(w.all) > 0 && w.ready.len() == 0 && !w.starving() {
+			w.idle(idle)
+		}
+	}
+	w.counted.Store(w.sent)
+	w.over.Store(true)
+}
+
+// crowded reports whether enough is asked for to go on without those whose pause is over.
+func (w *worker) crowded() bool { return w.asked >= backlog }
+
+// starving reports whether somebody whose pause is over could be resumed.
+func (w *worker) starving() bool {
+	if w.due.len() == 0 || w.crowded() {
+		return false
+	}
+	for _, l := range w.lanes {
+		if l.poll && !l.busy {
+			return true
+		}
+	}
+	return false
+}
+
+// idle waits until something happens.
+func (w *worker) idle(t *time.Timer) {
+	if at, any := w.wheel.next(); any {
+		left := at - w.now
+		if left <= 0 {
+			return
+		}
+		t.Reset(left)
+		select {
+		case <-w.signal:
+		case <-t.C:
+		}
+		return
+	}
+	<-w.signal
+}
+
+// receive acts on what has happened outside.
+func (w *worker) receive(spare []mail) []mail {
+	if !w.arrived.Load() {
+		return spare
+	}
+	w.mu.Lock()
+	letters := w.letters
+	w.letters = spare[:0]
+	w.arrived.Store(false)
+	w.mu.Unlock()
+	for i := range letters {
+		l := &letters[i]
+		switch {
+		case l.done != nil:
+			w.deliver(l.done)
+		case l.why == stopped:
+			w.stop()
+		default:
+			w.wake(l.wake, l.why)
+		}
+	}
+	clear(letters)
+	return letters
+}
+
+// deliver hands out the replies of a batch.
+func (w *worker) deliver(l *lane) {
+	l.busy = false
+	reqs := l.reqs
+	l.reqs = l.spare
+	if l.fills() {
+		l.send() // the server is not to wait for what the replies lead to
+	}
+	for i, r := range reqs {
+		reqs[i] = nil
+		if !r.abandoned {
+			w.answer(r.co, r.sent)
+		}
+	}
+	l.spare = reqs
+}
+
+// answer lets a coroutine go on with its reply, after the round trip.
+func (w *worker) answer(co *coroutine, number uint32) {
+	if !co.parked || co.ticket != number {
+		return
+	}
+	if w.m.o.RTT <= 0 {
+		co.goOn(answered)
+		return
+	}
+	co.why = answered
+	w.wheel.add(&co.timer, w.now+w.roundTrip())
+}
+
+// roundTrip is a virtual one: exponentially distributed, and 20 times the mean at most.
+func (w *worker) roundTrip() time.Duration {
+	return time.Duration(min(w.rand.ExpFloat64(), 20) * float64(w.m.o.RTT))
+}
+
+// wake ends a stop of a coroutine, unless it is over.
+func (w *worker) wake(t ticket, why why) {
+	if t.co == nil || !t.co.parked || t.co.ticket != t.number {
+		return
+	}
+	if why == answered { // by a connection of its own
+		w.answer(t.co, t.number)
+		return
+	}
+	t.co.goOn(why)
+}
+
+// goOn has a coroutine resumed at once.
+func (co *coroutine) goOn(why why) {
+	co.w.wheel.remove(&co.timer)
+	co.parked, co.why = false, why
+	co.w.ready.push(co)
+}
+
+// fire is told of a timer that is due.
+func (w *worker) fire(t *timer) {
+	co := t.co
+	if !co.parked {
+		return
+	}
+	co.parked = false
+	if co.fresh && co.why != answered {
+		co.why = elapsed
+		w.due.push(co)
+		return
+	}
+	if co.why != answered {
+		co.why = elapsed
+	}
+	w.ready.push(co)
+}
+
+// stop lets everyone go on who waits for something that the end of the run ends.
+func (w *worker) stop() {
+	for _, co := range w.all {
+		if co.parked && co.mayStop {
+			co.goOn(stopped)
+		}
+	}
+}
+
+// resume runs a coroutine until it stops.
+func (w *worker) resume(co *coroutine) {
+	w.current = co
+	w.step.Add(1)
+	_, goesOn := co.next()
+	w.step.Add(1)
+	w.current = nil
+	if goesOn {
+		return
+	}
+	co.ended = true
+	w.forget(co)
+	for _, t := range co.joiners {
+		w.wake(t, told)
+	}
+	if g := co.group; g != nil {
+		g.left(w)
+	}
+}
+
+// forget drops a coroutine that has ended.
+func (w *worker) forget(co *coroutine) {
+	n := len(w.all) - 1
+	last := w.all[n]
+	w.all[co.index], last.index = last, co.index
+	w.all[n] = nil
+	w.all = w.all[:n]
+}
+
+// shares reports whether a command can go through a lane: its reply comes at once, and it
+// changes nothing on its connection.
+func (w *worker) shares(cmd redis.Cmder) bool {
+	args := cmd.Args()
+	if len(args) == 0 {
+		return true
+	}
+	name, _ := args[0].(string)
+	shares, known := w.sharable[name]
+	if !known {
+		shares = !rediscmd.Is(name, rediscmd.Blocks|rediscmd.Connection|rediscmd.Watches|rediscmd.Unwatches|rediscmd.Opens)
+		w.sharable[name] = shares
+	}
+	return shares || waitsNot(name, args)
+}
+
+// waitsNot reports whether a command that can block was not told to.
+func waitsNot(name string, args []any) bool {
+	switch name {
+	case "xread", "xreadgroup":
+	default:
+		return false
+	}
+	for _, arg := range args {
+		if word, _ := arg.(string); word == "block" {
+			return false
+		}
+	}
+	return true
+}

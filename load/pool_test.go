@@ -1,0 +1,71 @@
+package load
+
+import (
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"oversell/clock"
+	"oversell/server"
+)
+
+// TestPoolUse: who waits for a shared connection is counted, with the time, apart from who found
+// one free; and clients with connections of their own wait for none.
+func TestPoolUse(t *testing.T) {
+	tg, err := server.OpenEmbedded(clock.Real{}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tg.Close()
+	engine := func(pool int) *Engine {
+		e, err := New(t.Context(), Config{
+			Pool: pool, Waiting: Poll,
+			Dial: func(_ int32, n int) []redis.UniversalClient { return tg.Clients(server.ConnOptions{PoolSize: n}) },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { e.Close() })
+		return e
+	}
+	e := engine(1)
+	c, err := e.Client(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	get := func() { c.Env.Redis[0].Get(t.Context(), "a") }
+	get() // which also connects
+	before := e.PoolUse()
+	get()
+	if u := e.PoolUse().Less(before); u.Sent != 1 || u.Waited != 0 || u.Wait != 0 || u.Took <= 0 {
+		t.Errorf("nobody had to wait: %+v", u)
+	}
+	before = e.PoolUse()
+	only := e.shared[0].(*redis.Client).Conn() // the one connection of the pool
+	if err := only.Ping(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	var waiting sync.WaitGroup
+	for range 3 {
+		waiting.Go(get)
+	}
+	for e.shared[0].PoolStats().PendingRequests < 3 {
+		runtime.Gosched()
+	}
+	only.Close()
+	waiting.Wait()
+	if u := e.PoolUse().Less(before); u.Sent != 4 || u.Waited != 3 || u.Wait <= 0 || u.Took < u.Wait {
+		t.Errorf("three had to wait, for the one that sent PING: %+v", u)
+	}
+
+	own := engine(0)
+	if c, err = own.Client(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	get()
+	if u := own.PoolUse(); u != (PoolUse{}) {
+		t.Errorf("with a connection of its own: %+v", u)
+	}
+}

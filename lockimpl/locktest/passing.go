@@ -1,0 +1,321 @@
+package locktest
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"oversell/lockimpl"
+	"oversell/variant"
+	"oversell/wire"
+)
+
+// The rules in this file let time pass where a client does not see it, or keep some of its
+// commands from the masters, and look whether a lease that it believes in is there.
+
+// passage is time that passes at one command of a call.
+type passage struct {
+	master, nth int  // the command, counted on its master
+	lost        bool // it is executed and has no answer, and the time passes then; else, before it is executed
+	lease       time.Duration
+	passes      time.Duration
+}
+
+func (p passage) String() string {
+	what := "before command %d to master %d was executed"
+	if p.lost {
+		what = "before the loss of the answer to command %d of master %d was noticed"
+	}
+	return fmt.Sprintf("%v passed "+what, p.passes, p.nth, p.master+1)
+}
+
+// timePasses: between any two of a client's steps there may be any time.
+func timePasses(b *bench) error {
+	if why := b.renews(); why != "" {
+		b.run.logf("%s/time that passes within an acquire or an extend was not tried: %s", b.property, why)
+		return nil
+	}
+	const lease = 20 * time.Second
+	var cases []part
+	for _, p := range passages(b.run.server.Nodes(), lease) {
+		cases = append(cases, part{"acquire", func(b *bench) error {
+			return b.fit(b.inMovedWorld(func(w *moved) error { return w.slowly(p, false) }))
+		}})
+		if b.run.able.extends {
+			cases = append(cases, part{"extend", func(b *bench) error {
+				return b.fit(b.inMovedWorld(func(w *moved) error { return w.slowly(p, true) }))
+			}})
+		}
+	}
+	if b.run.server.Nodes() > 2 {
+		cases = append(cases, part{"acquire in two attempts", func(b *bench) error {
+			return b.fit(b.inMovedWorld(func(w *moved) error { return w.piecemeal(lease) }))
+		}})
+	}
+	return b.together(3, cases)
+}
+
+// piecemeal is an acquire whose first attempt reaches a minority of the masters, and whose
+// second, later, one more: what the first one took ends before the others.
+func (w *moved) piecemeal(lease time.Duration) error {
+	c := w.client()
+	minority := (len(c.links) - 1) / 2
+	var once sync.Once
+	pass := func() { once.Do(func() { w.clock.Advance(lease * 7 / 10) }) }
+	for i, link := range c.links {
+		link.plan(func(nth int, _ wire.Command) wire.Action {
+			if i == len(c.links)-1 && nth == 1 {
+				pass() // at the end of the first attempt
+			}
+			if i > minority || i == minority && nth == 1 {
+				return wire.Action{Verb: wire.DropRequest}
+			}
+			return wire.Action{}
+		}, nil)
+	}
+	var l lockimpl.Lock
+	var err error
+	w.call(func() {
+		l, err = c.acquire(w.ctx, w.name, lockimpl.Options{TTL: lease, Wait: 3 * lease, RetryEvery: pace, MaxTries: 2})
+	})
+	c.plan(nil)
+	if err != nil || ofRealTime(l) {
+		return nil
+	}
+	until := w.promised(l)
+	w.to(until.Add(-20 * time.Millisecond))
+	return w.refused(w.client(), until, fmt.Sprintf("after an acquire that got some masters %v later than the others", lease*7/10))
+}
+
+// passages are the commands at which time passes: the first few to one master, or the first to
+// each of several.
+func passages(masters int, lease time.Duration) (all []passage) {
+	commands := 3
+	if masters > 1 {
+		commands = 1
+	}
+	for master := range masters {
+		for nth := 1; nth <= commands; nth++ {
+			all = append(all, passage{master, nth, true, lease, lease * 7 / 10})
+			if master+nth > 1 { // before the first, nothing was promised
+				all = append(all, passage{master, nth, false, lease, lease * 7 / 10}, passage{master, nth, false, lease, lease * 11 / 10})
+			}
+		}
+	}
+	return all
+}
+
+// slowly is an acquire, or an extend, in which time passes. What was promised to the client
+// must keep others out.
+func (w *moved) slowly(p passage, extends bool) error {
+	c := w.client()
+	if l, _, err := w.take(c, w.ttl); err == nil { // scripts are loaded
+		w.call(func() { _ = c.release(l) })
+	}
+	var l lockimpl.Lock
+	var err error
+	if extends {
+		if l, _, err = w.take(c, 2*p.lease); err != nil {
+			return nil
+		}
+	}
+	passed := w.pass(c, p)
+	w.call(func() {
+		if extends {
+			l, err = c.extend(l, p.lease)
+		} else {
+			l, err = c.acquire(w.ctx, w.name, lockimpl.Options{TTL: p.lease, RetryEvery: pace})
+		}
+	})
+	c.plan(nil)
+	if err != nil || !passed() || ofRealTime(l) {
+		return nil
+	}
+	until, call := w.promised(l), "an acquire"
+	if extends {
+		call = "an extend"
+	}
+	what := fmt.Sprintf("after %s in which %v", call, p)
+	if err := w.refused(w.client(), until, what); err != nil {
+		return err
+	}
+	w.to(until.Add(-20 * time.Millisecond))
+	return w.refused(w.client(), until, what)
+}
+
+// pass has time pass at a command, and tells whether it did.
+func (w *moved) pass(c *client, p passage) (passed func() bool) {
+	var once sync.Once
+	did := false
+	pass := func() { once.Do(func() { did = true; w.clock.Advance(p.passes) }) }
+	c.links[p.master].plan(func(nth int, _ wire.Command) wire.Action {
+		switch {
+		case nth != p.nth:
+			return wire.Action{}
+		case p.lost:
+			return wire.Action{Verb: wire.DropReply}
+		}
+		pass()
+		return wire.Action{}
+	}, pass)
+	return func() bool { once.Do(func() {}); return did }
+}
+
+// several tells the locks on several masters whose commands are reached.
+func several(r *run) string {
+	if why := reached(r); why != "" || r.server.Nodes() > 2 {
+		return why
+	}
+	return "the lock is on one master"
+}
+
+// someMasters keeps a client from the majority of the masters.
+func someMasters(b *bench) error {
+	var cases []part
+	nodes := b.run.server.Nodes()
+	minority := (nodes - 1) / 2
+	for first := range nodes {
+		reach := func(master int) bool { return (master-first+nodes)%nodes < minority }
+		cases = append(cases, part{"acquire", func(b *bench) error {
+			c := b.practised()
+			c.reaches(reach)
+			l, err := c.acquire(b.ctx, b.name, lockimpl.Options{TTL: long, RetryEvery: pace})
+			if err != nil {
+				return nil
+			}
+			return b.held(c, l, fmt.Sprintf("after an acquire that reached %d of %d masters", minority, nodes))
+		}})
+		if b.run.able.extends {
+			cases = append(cases, part{"extend", func(b *bench) error {
+				c := b.practised()
+				l, err := c.take(b.name, b.ttl, 0)
+				if err != nil {
+					return broken(variant.Progress, "a free lock was not granted: %v", err)
+				}
+				c.reaches(reach)
+				if m, err := c.extend(l, 3*b.ttl); err == nil {
+					l = m
+				}
+				l.Until = c.until(l)
+				c.die()
+				_, _, err = b.next(c, l, 3*b.ttl, b.ttl, fmt.Sprintf("after an extend that reached %d of %d masters", minority, nodes))
+				return err
+			}})
+		}
+	}
+	return b.together(6, cases)
+}
+
+// reaches cuts the client off from the other masters: their commands fail at once.
+func (c *client) reaches(master func(int) bool) {
+	for i, l := range c.links {
+		if !master(i) {
+			l.plan(func(int, wire.Command) wire.Action { return wire.Action{Verb: wire.DropRequest} }, nil)
+		}
+	}
+}
+
+// tellsRenewals tells the locks that renew leases and say until when.
+func tellsRenewals(r *run) string {
+	if why := reached(r); why != "" || r.able.renewed {
+		return why
+	}
+	return "the lock does not tell of renewals"
+}
+
+// renewalsSuffer: what a lock tells of a renewal is a promise, too.
+func renewalsSuffer(b *bench) error {
+	late := func(by time.Duration) func(*bench) error {
+		return func(b *bench) error { return b.renewedLate(by) }
+	}
+	return b.together(4, []part{
+		{"answered late", late(b.ttl / 2)},
+		{"answered a little late", late(b.ttl / 5)}, // a renewal may have a time limit
+		{"fails", func(b *bench) error {
+			c := b.practised()
+			l, err := c.take(b.name, b.ttl, 0)
+			if err != nil {
+				return broken(variant.Progress, "a free lock was not granted: %v", err)
+			}
+			c.reaches(func(int) bool { return false })
+			_, _, err = b.next(c, l, 2*b.ttl, b.ttl, "with renewals that fail")
+			return err
+		}},
+	})
+}
+
+// renewedLate tries a holder that dies after the answer to its renewal came late.
+func (b *bench) renewedLate(by time.Duration) error {
+	c := b.practised()
+	l, err := c.take(b.name, b.ttl, 0)
+	if err != nil {
+		return broken(variant.Progress, "a free lock was not granted: %v", err)
+	}
+	first := c.until(l)
+	c.plan(func(nth int, _ wire.Command) wire.Action {
+		if nth == 1 {
+			return wire.Action{Verb: wire.HalfOpen, Direction: wire.Replies, After: by}
+		}
+		return wire.Action{}
+	})
+	for end := first.Add(b.ttl); time.Now().Before(end) && !c.until(l).After(first); {
+		b.sleep(time.Millisecond)
+	}
+	l.Until = c.until(l)
+	c.die()
+	_, _, err = b.next(c, l, 2*b.ttl, b.ttl, "after a renewal that was answered late, and the death of the holder")
+	return err
+}
+
+// standing is a clock that always shows the same time.
+type standing struct {
+	shifted
+	at time.Time
+}
+
+func (s standing) Now() time.Time { return s.at }
+
+// grantsAtOneTime: two grants may be at one time, by clocks that were set back, or for a
+// request that was held up: a time does not tell them apart.
+func grantsAtOneTime(b *bench) error {
+	late := func(act string) func(*bench) error {
+		return func(b *bench) error {
+			at := func(c *client) { c.env.Clock = standing{at: time.Now()} }
+			owner := b.client(at)
+			clock := owner.env.Clock
+			owner.practise()
+			l, err := owner.try(b.name, b.ttl)
+			if err != nil {
+				return nil // a lock that waits by its clock
+			}
+			b.sleepUntil(time.Now().Add(b.ttl + 50*time.Millisecond))
+			next := b.client(func(c *client) { c.env.Clock = clock })
+			next.practise()
+			called := time.Now()
+			m, err := next.try(b.name, long)
+			if err != nil {
+				return nil
+			}
+			m.Until = called.Add(long) // its clock stands
+			if err := b.lateCall(owner, l, act); err != nil {
+				return err
+			}
+			return b.held(next, m, "after the late "+act+" of an earlier holder, which had been granted the lock at the same time by its clock")
+		}
+	}
+	if b.run.lock.Renews {
+		return nil // its lease does not run out while it lives
+	}
+	cases := []part{{"release", late("release")}}
+	if b.run.able.extends {
+		cases = append(cases, part{"extend", late("extend")})
+	}
+	return b.together(2, cases)
+}
+
+// practise gives each client of a rule the same past.
+func (c *client) practise() {
+	if l, err := c.try(c.b.name+"-practice", c.b.ttl); err == nil {
+		_ = c.release(l)
+	}
+}

@@ -1,0 +1,19 @@
+package chart
+
+import "strconv"
+
+// Rect is a rectangle, in pixels.
+type Rect struct {
+	X, Y, W, H int
+	Class      string
+}
+
+// Pill is a word in a box; the box is centred at X, Y.
+type Pill struct {
+	Rect
+	TextX, TextY int
+	Text         string
+}
+
+// Percent writes a place in per cent of the width.
+func Percent(x float64) string { return strconv.FormatFloat(x, 'f', 4, 64) }

@@ -1,0 +1,199 @@
+package scenarios
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"oversell/history"
+	"oversell/load/arrival"
+	"oversell/variant"
+)
+
+// OpenLoop tells whether steps begin when they are due, and not when a client is through
+// with the one before.
+func (c Config) OpenLoop() bool { return len(c.Rate) > 0 }
+
+// endsWithStages ends a run with its last stage, if nobody said when it ends.
+func (c *Config) endsWithStages() {
+	if c.OpenLoop() && c.Rate.Changes() && c.Ops == 0 {
+		c.Duration = cmp.Or(c.Duration, c.Rate.Ends())
+	}
+}
+
+// completeRate fills in what follows from the rate of arrivals, and refuses one at which
+// nothing can come of the run.
+func (c *Config) completeRate() error {
+	if !c.OpenLoop() {
+		return nil
+	}
+	c.Arrival = cmp.Or(c.Arrival, arrival.Constant)
+	if at, comes := c.Rate.When(1); !comes || c.Duration > 0 && !c.capped && at > c.Duration {
+		return fmt.Errorf("at %s fewer than one arrival comes in %v: use a higher rate, or a longer --duration", c.rateFlag(), c.Duration)
+	}
+	if c.capped {
+		c.Duration += c.arriving()
+	}
+	if c.Duration > day {
+		return fmt.Errorf("at %s the arrivals of this run take %v, and a run ends within a day: use a higher rate, or end it with --duration", c.rateFlag(), c.arriving().Round(time.Minute))
+	}
+	return nil
+}
+
+const day = 24 * time.Hour
+
+// rateFlag is the flag that chose the rate.
+func (c Config) rateFlag() string {
+	if c.Rate.Changes() {
+		return "--stages " + c.Rate.String()
+	}
+	return "--rate " + c.Rate.String()
+}
+
+// arriving is how long it takes until all have arrived whom a run needs that ends when its
+// work is done.
+func (c Config) arriving() time.Duration {
+	n := float64(c.Ops)
+	switch {
+	case c.Scenario.Uses(variant.Dispatch): // some find nothing to do
+		n = 2*float64(c.Ops) + float64(c.Clients)
+	case c.Ops == 0 && c.Scenario.Uses(variant.Sale):
+		n = float64(c.Stock + int64(c.Clients))
+	}
+	if at, come := c.Rate.When(n); come {
+		return at
+	}
+	return c.Rate.Ends()
+}
+
+// arrivals opens the book of an open load; nil if the load is closed.
+func (c Config) arrivals() *arrival.Book {
+	if !c.OpenLoop() {
+		return nil
+	}
+	ends, most := c.Duration, c.Ops
+	if c.capped {
+		ends = 0
+	}
+	if c.Scenario.Uses(variant.Dispatch) {
+		most = 0 // there are that many tasks, and not so many steps
+	}
+	return arrival.NewBook(c.Rate, c.Arrival, c.Seed, ends, most)
+}
+
+// bounded tells whether somebody said when the load ends.
+func (c Config) bounded() bool { return c.Duration > 0 && !c.capped || c.Ops > 0 }
+
+// drain is how long after its end an open load may take to serve the arrivals that were due by
+// then.
+const drain = 10 * time.Second
+
+// awaitServed waits until the arrivals that were due are served, or there is no more time.
+func (r *run) awaitServed(ctx context.Context, over <-chan struct{}) {
+	if r.book == nil {
+		return
+	}
+	limit := time.After(drain)
+	for !r.book.Served() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.target.Done():
+			return
+		case <-over:
+			return
+		case <-limit:
+			return
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// turn is a client's part in an open load. The zero value is that of a closed one.
+type turn struct {
+	arrival arrival.Arrival
+	fresh   bool          // nothing of the step has begun
+	begun   bool          // the book knows that it has
+	late    time.Duration // how much later than due it began
+}
+
+// comes waits until the client's next step is due, and reports whether one is left. In a
+// closed load it is due at once.
+func (s *seat) comes() bool {
+	if s.book == nil {
+		return true
+	}
+	a, left := s.book.Take(s.rec.Now(), s.lasting())
+	if !left {
+		return false
+	}
+	if !s.engine.SleepUntil(s.ctx, s.log.Start().Add(a.Due)) {
+		s.book.Drop(a, s.rec.Now())
+		return false
+	}
+	s.turn = turn{arrival: a, fresh: true}
+	if s.twin != nil {
+		s.twin.turn = s.turn
+	}
+	return true
+}
+
+// takeStep takes one of the steps that the run is limited to, or that arrive, and reports
+// whether there was one left.
+func (s *seat) takeStep() bool {
+	if s.book == nil {
+		return s.run.takeStep()
+	}
+	if !s.comes() {
+		return false
+	}
+	s.live.Rounds.Add(1)
+	return true
+}
+
+// due is when an operation should have started that is called now. The first of a step should
+// have when its arrival was due; the others come after it, so they are as late as it was.
+func (s *seat) due(call time.Duration) time.Duration {
+	if s.turn.fresh {
+		s.turn.fresh = false
+		s.turn.late = max(0, call-s.turn.arrival.Due)
+		if !s.isTwin {
+			s.book.Begin(&s.turn.arrival, call)
+			s.turn.begun = true
+		}
+	}
+	return call - s.turn.late
+}
+
+// stepped ends a step.
+func (s *seat) stepped() {
+	if s.book == nil {
+		return
+	}
+	switch now := s.rec.Now(); {
+	case s.turn.begun:
+		s.book.End(s.turn.arrival, now)
+	case s.turn.fresh:
+		s.book.Drop(s.turn.arrival, now)
+	}
+	s.turn = turn{}
+}
+
+// keepsComing tells whether buyers come although the stock is gone: in an open load, until
+// the end that somebody chose.
+func (s *seat) keepsComing() bool {
+	return s.book != nil && s.config.bounded() && !s.book.Over()
+}
+
+// seatOf is a client's seat in a run.
+func seatOf(c *Client) *seat { return c.around.(*seat) }
+
+// arrived is how the arrivals were begun, when all clients have ended.
+func (r *run) arrived() *history.Arrivals {
+	if r.book == nil {
+		return nil
+	}
+	seen := r.book.Close(r.since(), r.engine.Stopping())
+	return &seen
+}

@@ -1,0 +1,30 @@
+package scenarios
+
+import (
+	"context"
+	"sync"
+	"testing"
+)
+
+// TestStopWithASignal: whoever comes first, a run is stopped once, for the reason that was
+// given first, also if it was stopped before it began.
+func TestStopWithASignal(t *testing.T) {
+	var live Live
+	ctx, cancel := context.WithCancel(t.Context())
+	until, done := live.until(ctx)
+	defer done()
+	var all sync.WaitGroup
+	all.Go(cancel)
+	all.Go(func() { live.Stop("broken") })
+	all.Wait()
+	<-until.Done()
+	live.Stop("again")
+	if live.Stopped() != "broken" {
+		t.Errorf("stopped: %q", live.Stopped())
+	}
+	before := Live{}
+	before.Stop("early")
+	until, done = before.until(t.Context())
+	defer done()
+	<-until.Done()
+}

@@ -1,0 +1,297 @@
+package system
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"oversell/internal/errclass"
+	"oversell/internal/printable"
+	"oversell/internal/remote"
+	"oversell/variant"
+)
+
+// stepped is the way of a client that a search steps.
+type stepped struct {
+	env     variant.Env
+	session *Session
+	// open and broken are how many connections the process has: it may have to make them anew.
+	open, broken int
+	// hidden says by being there that the process may remember something that cannot be seen, so executions
+	// cannot be compared by what their objects hold.
+	hidden chan struct{}
+}
+
+// Session is a client's conversation with a process of its own, which is started when it is first asked,
+// and begins anew in each execution. It is used by one goroutine at a time.
+type Session struct {
+	system  *System
+	process *remote.Process
+	next    int64         // id of the last request
+	elapsed time.Duration // since the epoch, as the process last saw it
+}
+
+func (s *System) step(env variant.Env) *stepped {
+	w := &stepped{env: env, session: &Session{system: s}}
+	if !s.stateless {
+		w.hidden = make(chan struct{})
+	}
+	return w
+}
+
+// epoch is when every search begins: see explore.Epoch.
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// CannotStep says why a search cannot step the system; nil if it can.
+func (s *System) CannotStep() error {
+	switch {
+	case s.service != nil:
+		return errors.New("it is reached by http: a search steps programs that speak JSON lines (command)")
+	case s.Object == variant.IDs || s.Object == variant.Queue:
+		return fmt.Errorf("it is a %s: a search steps locks and sales", s.Object)
+	}
+	return nil
+}
+
+// NotSearched are sentences that say what a search of the system leaves out.
+func (s *System) NotSearched() []string {
+	all := []string{"what a program does between requests, and what is executed of several commands sent at once after the connection has broken"}
+	if !s.monotonic {
+		all = append(all, "what the program does by a monotonic clock, which shows it real time (see monotonic in docs/systems.md)")
+	}
+	return all
+}
+
+// on is the stage of the searches, which is opened when it is first wanted.
+func (s *System) on(masters int) (*remote.Stage, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stage != nil {
+		return s.stage, nil
+	}
+	stage, err := remote.Open(context.Background(), remote.Config{
+		Command: s.command, Dir: s.dir, Masters: masters, Epoch: epoch, Limit: s.limit, Unsteady: !s.monotonic,
+		Env: s.variables, Warm: s.initialize,
+	})
+	s.stage = stage
+	return stage, err
+}
+
+// CloseSearches ends the processes of searches.
+func (s *System) CloseSearches() error {
+	s.mu.Lock()
+	stage := s.stage
+	s.stage = nil
+	s.mu.Unlock()
+	if stage == nil {
+		return nil
+	}
+	return stage.Close()
+}
+
+// variables are those of the file, with the addresses of these servers.
+func (s *System) variables(addresses []string) (env []string) {
+	for name, value := range s.env {
+		env = append(env, name+"="+strings.ReplaceAll(value, "{redis}", strings.Join(redisURLs(addresses), ",")))
+	}
+	return env
+}
+
+func redisURLs(addresses []string) (all []string) {
+	for _, a := range addresses {
+		all = append(all, "redis://"+a)
+	}
+	return all
+}
+
+// initialize has a process answer init.
+func (s *System) initialize(p *remote.Process) error {
+	r := request{ID: 1, Op: "init", Client: 1, Schema: Schema, Object: string(s.Object)}
+	if err := write(p, r); err != nil {
+		return err
+	}
+	for {
+		e, err := p.Next()
+		if err != nil {
+			return err
+		}
+		switch e.Kind {
+		case remote.Line:
+			a, err := answerTo(r.ID, e.Line)
+			if err == nil && !a.OK {
+				err = fmt.Errorf("it answered init with %q", a.Refused+a.Unknown)
+			}
+			p.Rest()
+			return err
+		case remote.Commands:
+			return fmt.Errorf("it sends %.200q before the first operation: a search has it keep to setting up connections then", e.Commands)
+		default:
+			p.Tell(0) // no time passes
+		}
+	}
+}
+
+func write(p *remote.Process, r request) error {
+	line, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	if err := p.Write(append(line, '\n')); err != nil {
+		return fmt.Errorf("it takes no request: %w", err)
+	}
+	return nil
+}
+
+// answerTo reads the answer to a request. Whatever else is printed is an error.
+func answerTo(id int64, line []byte) (answer, error) {
+	a, err := parse(line)
+	switch {
+	case err != nil:
+	case *a.ID < id && *a.ID > 0:
+		err = fmt.Errorf("it answered request %d twice", *a.ID)
+	case *a.ID != id:
+		err = fmt.Errorf("it answered request %d, which it was never asked", *a.ID)
+	default:
+		err = a.check()
+	}
+	if err != nil {
+		return a, fmt.Errorf("%w: %s", err, printable.Word(short(string(line))))
+	}
+	return a, nil
+}
+
+// gone implements caller: a process that failed ends the search.
+func (w *stepped) gone() bool { return false }
+
+// fail ends the search.
+func (w *stepped) fail(r request, err error) {
+	if !errors.Is(err, errclass.ErrEnvironment) {
+		err = fmt.Errorf("%s: %s: %w", w.session.system.Name, r.Op, err)
+	}
+	w.env.Step.Fail(err)
+}
+
+// call implements caller. What the process does meanwhile, it does through the search.
+func (w *stepped) call(ctx context.Context, r request) (answer, error) {
+	if w.session.process == nil {
+		w.begin(r)
+	}
+	w.session.next++
+	r.ID = w.session.next
+	if err := write(w.session.process, r); err != nil {
+		w.failWith(r, err)
+	}
+	began := time.Time{}
+	for range mostEvents {
+		var e remote.Event
+		var err error
+		w.env.Step.Await(func() { e, err = w.session.process.Next() })
+		if err != nil {
+			w.fail(r, err)
+		}
+		// The request is sent, or only now read, when the process does the first thing that others can notice.
+		first := began.IsZero() && r.TTLMS > 0
+		if first {
+			began = w.env.Clock.Now()
+			w.session.elapsed = began.Sub(epoch)
+		}
+		switch {
+		case e.Kind == remote.Line:
+			a, err := w.answered(r, e.Line)
+			a.began = began
+			return a, err
+		case e.Kind == remote.Look && first:
+			w.session.process.Tell(w.session.elapsed)
+		default:
+			w.does(ctx, e)
+		}
+	}
+	w.fail(r, fmt.Errorf("it looked at clocks and sent commands %d times, and did not answer: it must wait by a sleep that the search sees, such as nanosleep", mostEvents))
+	return answer{}, nil // not reached
+}
+
+// mostEvents is how many things a process may do for one request.
+const mostEvents = 1000
+
+// failWith is fail for a process that takes no requests: what it did last says why.
+func (w *stepped) failWith(r request, err error) {
+	w.env.Step.Await(func() {
+		for {
+			if _, why := w.session.process.Next(); why != nil {
+				err = why
+				return
+			}
+		}
+	})
+	w.fail(r, err)
+}
+
+// begin takes a new process.
+func (w *stepped) begin(r request) {
+	var err error
+	w.env.Step.Await(func() {
+		var stage *remote.Stage
+		if stage, err = w.session.system.on(len(w.env.Redis)); err == nil {
+			w.session.process, err = stage.Process()
+		}
+	})
+	if err != nil {
+		w.fail(r, err)
+	}
+	w.env.Step.AtEnd(w.session.process.Kill)
+	w.session.next = 1 // init
+}
+
+// does what the process asks for.
+func (w *stepped) does(ctx context.Context, e remote.Event) {
+	switch e.Kind {
+	case remote.Commands:
+		replies, answered := w.env.Step.Send(variant.Sent{Node: e.Conn.Node, Conn: e.Conn, Commands: e.Commands, Tx: e.Tx})
+		if answered {
+			e.Conn.Answer(replies)
+		} else {
+			e.Conn.Break()
+		}
+	case remote.Sleep:
+		_ = w.env.Clock.Sleep(ctx, e.For) // ctx does not end
+		w.look()
+	case remote.Look:
+		w.look()
+	}
+}
+
+// look lets the process see the time.
+func (w *stepped) look() {
+	w.session.elapsed = w.env.Clock.Now().Sub(epoch)
+	w.session.process.Tell(w.session.elapsed)
+}
+
+// answered reads the answer.
+func (w *stepped) answered(r request, line []byte) (answer, error) {
+	a, err := answerTo(r.ID, line)
+	w.session.process.Rest()
+	w.open, w.broken = w.session.process.Connections()
+	if err == nil && a.UntilMS > 0 {
+		err = w.credible(a, r)
+	}
+	if err != nil {
+		w.fail(r, err)
+	}
+	if a.OK && a.UntilMS <= 0 && a.ValidMS > 0 {
+		a.came, a.exact = w.env.Clock.Now(), true
+	}
+	return a, nil
+}
+
+// credible refuses the end of a lease that is not by the clock which the search shows.
+func (w *stepped) credible(a answer, r request) error {
+	until, most := a.until(time.Time{}, 0), epoch.Add(w.session.elapsed+time.Duration(r.TTLMS)*time.Millisecond+24*time.Hour)
+	if until.Before(epoch) || until.After(most) {
+		return fmt.Errorf("it says that the lease ends at %s, and its clock was not before %s nor after %s: it does not read its clock through the shared C library",
+			until.UTC().Format(time.DateTime), epoch.Format(time.DateTime), most.UTC().Format(time.DateTime))
+	}
+	return nil
+}

@@ -1,0 +1,69 @@
+package watch
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"oversell/campaign"
+	"oversell/reports"
+	"oversell/scenarios"
+)
+
+// judging is a campaign.Watcher that has runs judged while they go on, without a bound.
+type judging struct {
+	silent
+	run *Run
+}
+
+func (j *judging) Start(_, _ int, _ scenarios.Config, live *scenarios.Live) {
+	j.run = Start(live, Options{Stop: true})
+}
+
+func (j *judging) Done(int, int, reports.Run) { j.run.Stop() }
+
+// BenchmarkJudging compares the throughput of runs that are judged while they go on with
+// that of runs that are not, in turns. "cost%" is how much less the former do.
+func BenchmarkJudging(b *testing.B) {
+	if _, err := exec.LookPath("redis-server"); err != nil {
+		b.Skip(err)
+	}
+	for name, args := range map[string][]string{
+		"lock":   {"--scenario", "mutex", "--lock", "lua-release", "--hold", "1ns"},
+		"sale":   {"--lock", "none", "--sale", "lua", "--stock", "10000000"},
+		"queue":  {"--scenario", "queue", "--queue", "zset-atomic"},
+		"number": {"--scenario", "ids", "--lock", "none", "--ids", "incr"},
+	} {
+		b.Run(name, func(b *testing.B) {
+			var done [2]float64
+			for i := 0; b.Loop(); i++ {
+				for k, w := range []campaign.Watcher{silent{}, &judging{}} {
+					done[k] += throughput(b, w, append(args, "--clients", "32", "--duration", "3s", "--seed", strconv.Itoa(i+1), "--target", "process"))
+				}
+			}
+			b.ReportMetric(done[0]/float64(b.N), "ops/s-alone")
+			b.ReportMetric(done[1]/float64(b.N), "ops/s-judged")
+			b.ReportMetric(100*(1-done[1]/done[0]), "cost%")
+		})
+	}
+}
+
+// throughput makes a run.
+func throughput(b *testing.B, w campaign.Watcher, args []string) float64 {
+	b.Helper()
+	o, err := campaign.Parse(args)
+	if err != nil {
+		b.Fatal(err)
+	}
+	plan, err := campaign.NewPlan(b.Context(), *o)
+	if err != nil {
+		b.Fatal(err)
+	}
+	plan.Dir = filepath.Join(b.TempDir(), "runs")
+	d, err := campaign.Run(b.Context(), plan, w)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return d.Runs[0].Throughput
+}
