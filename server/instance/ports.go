@@ -13,6 +13,9 @@ const (
 	// connection that somebody else opens could get its port, and a client that
 	// dials it could be connected to itself.
 	lowestPort, highestPort = 10000, 32767
+	// The fixed ports of docker-compose.yml lie in this range; its servers can
+	// be started beside ours.
+	firstComposePort, lastComposePort = 16300, 16799
 	// busOffset is how much higher a cluster's node listens for the others.
 	busOffset = 10000
 	// portAttempts is how many ports are looked at for each that is needed.
@@ -53,7 +56,7 @@ func FreePorts(n int, cluster bool) ([]int, error) {
 		if len(ports) == n {
 			return ports, nil
 		}
-		p := lowestPort + rand.IntN(highest-lowestPort+1)
+		p := drawPort(highest)
 		if hold(p) && (!cluster || hold(p+busOffset)) {
 			ports = append(ports, p)
 		}
@@ -62,4 +65,14 @@ func FreePorts(n int, cluster bool) ([]int, error) {
 		return ports, nil
 	}
 	return nil, errors.New("all that were tried are in use")
+}
+
+// drawPort chooses a port at random, none of docker-compose.yml's.
+func drawPort(highest int) int {
+	const compose = lastComposePort - firstComposePort + 1
+	p := lowestPort + rand.IntN(highest-lowestPort+1-compose)
+	if p >= firstComposePort {
+		p += compose
+	}
+	return p
 }
