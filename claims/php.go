@@ -4,7 +4,6 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -15,6 +14,7 @@ import (
 
 	"oversell/clock"
 	"oversell/internal/child"
+	"oversell/internal/workdir"
 	"oversell/server"
 )
 
@@ -49,7 +49,7 @@ func phpReuse(ctx context.Context, t *server.Target) (a phpAnswer, why string, e
 	if err != nil {
 		return a, "", err
 	}
-	defer func() { err = errors.Join(err, s.stop()) }()
+	defer s.stop()
 	var said [6]phpRequest
 	for i, path := range []string{"persistent/close", "persistent/close", "persistent/leave", "persistent/leave", "plain/close", "plain/close"} {
 		if said[i], err = s.ask(ctx, path); err != nil {
@@ -70,7 +70,7 @@ func phpReuse(ctx context.Context, t *server.Target) (a phpAnswer, why string, e
 // phpServer is a web server of PHP that answers one request at a time, in one process.
 type phpServer struct {
 	process *child.Process
-	dir     string
+	dir     *workdir.Dir
 	url     string
 }
 
@@ -89,15 +89,15 @@ func startPHP(ctx context.Context, php, redis string) (s *phpServer, err error) 
 		return nil, err
 	}
 	s = &phpServer{}
-	if s.dir, err = os.MkdirTemp("", "oversell-php-"); err != nil {
+	if s.dir, err = workdir.New(); err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, s.stop())
+			s.stop()
 		}
 	}()
-	script := filepath.Join(s.dir, "pconnect.php")
+	script := filepath.Join(s.dir.Path, "pconnect.php")
 	if err := os.WriteFile(script, pconnect, 0o666); err != nil {
 		return s, err
 	}
@@ -144,9 +144,9 @@ func (s *phpServer) ask(ctx context.Context, path string) (r phpRequest, err err
 }
 
 // stop ends the server and removes its directory.
-func (s *phpServer) stop() error {
+func (s *phpServer) stop() {
 	if s.process != nil {
 		s.process.Kill()
 	}
-	return os.RemoveAll(s.dir)
+	s.dir.Remove()
 }

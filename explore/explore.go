@@ -216,8 +216,8 @@ func Run(ctx context.Context, c Config) (reports.Exploration, error) {
 	if c.System == nil {
 		return c.run(ctx)
 	}
-	r, err := c.run(ctx)
-	return c.misbehaved(r, errors.Join(err, c.System.CloseSearches()))
+	defer c.System.CloseSearches()
+	return c.misbehaved(c.run(ctx))
 }
 
 // misbehaved makes of the error of a program outside of this one an exploration that decided nothing.

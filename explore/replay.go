@@ -43,7 +43,7 @@ func Replay(ctx context.Context, c Config, cx *reports.Counterexample, servers [
 		return nil, err
 	}
 	if c.System != nil {
-		defer func() { _ = c.System.CloseSearches() }() // nothing is lost with it
+		defer c.System.CloseSearches()
 	}
 	if len(servers) < c.Masters {
 		return nil, fmt.Errorf("%w: the schedule needs %d servers", ErrUsage, c.Masters)

@@ -81,15 +81,14 @@ func (s *System) on(masters int) (*remote.Stage, error) {
 }
 
 // CloseSearches ends the processes of searches.
-func (s *System) CloseSearches() error {
+func (s *System) CloseSearches() {
 	s.mu.Lock()
 	stage := s.stage
 	s.stage = nil
 	s.mu.Unlock()
-	if stage == nil {
-		return nil
+	if stage != nil {
+		stage.Close()
 	}
-	return stage.Close()
 }
 
 // variables are those of the file, with the addresses of these servers.

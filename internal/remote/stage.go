@@ -3,7 +3,6 @@ package remote
 import (
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -14,6 +13,7 @@ import (
 
 	"oversell/internal/errclass"
 	"oversell/internal/preload"
+	"oversell/internal/workdir"
 )
 
 //go:embed shim/step.c
@@ -42,7 +42,7 @@ type Config struct {
 type Stage struct {
 	config  Config
 	library string
-	dir     string
+	dir     *workdir.Dir
 	control net.Listener
 	servers []net.Listener
 	sources []*breeder
@@ -74,16 +74,16 @@ func Open(ctx context.Context, c Config) (s *Stage, err error) {
 	if s.library, err = preload.Library(ctx, "step", "the library that steps a program", source); err != nil {
 		return nil, err
 	}
-	if s.dir, err = os.MkdirTemp("", "oversell-step-"); err != nil {
+	if s.dir, err = workdir.New(); err != nil {
 		return nil, errclass.Environmentf("step a program: %w", err)
 	}
 	defer func() {
 		if err != nil {
-			err = errclass.Environmentf("step a program: %w", errors.Join(err, s.Close()))
-			s = nil
+			s.Close()
+			s, err = nil, errclass.Environmentf("step a program: %w", err)
 		}
 	}()
-	if s.control, err = net.Listen("unix", filepath.Join(s.dir, "control")); err != nil {
+	if s.control, err = net.Listen("unix", filepath.Join(s.dir.Path, "control")); err != nil {
 		return s, err
 	}
 	s.running.Go(func() { s.accept(s.control, s.greet) })
@@ -128,13 +128,13 @@ func (s *Stage) Process() (*Process, error) {
 }
 
 // Close ends all processes.
-func (s *Stage) Close() error {
+func (s *Stage) Close() {
 	s.mu.Lock()
 	known := s.closed
 	s.closed = true
 	s.mu.Unlock()
 	if known {
-		return nil
+		return
 	}
 	close(s.over)
 	for _, l := range append([]net.Listener{s.control}, s.servers...) {
@@ -146,7 +146,7 @@ func (s *Stage) Close() error {
 	for _, a := range s.arrivals {
 		_ = a.conn.Close()
 	}
-	return os.RemoveAll(s.dir)
+	s.dir.Remove()
 }
 
 // accept hands connections on, each to a goroutine of its own.
@@ -255,6 +255,6 @@ func (s *Stage) environment(stdin int64) []string {
 	if s.config.Unsteady {
 		steady = 0
 	}
-	return append(env, "LD_PRELOAD="+s.library, "OVERSELL_STEP_SOCKET="+filepath.Join(s.dir, "control"),
+	return append(env, "LD_PRELOAD="+s.library, "OVERSELL_STEP_SOCKET="+filepath.Join(s.dir.Path, "control"),
 		"OVERSELL_STEP_STDIN="+strconv.FormatInt(stdin, 10), "OVERSELL_STEP_EPOCH="+strconv.FormatInt(s.config.Epoch.UnixNano(), 10), fmt.Sprintf("OVERSELL_STEP_STEADY=%d", steady))
 }

@@ -315,7 +315,7 @@ func TestWhatIsNotKnownIsLeftOut(t *testing.T) {
 
 // TestNumbersFitBesideCharts: whatever their size, and none is shown as zero that is not.
 func TestNumbersFitBesideCharts(t *testing.T) {
-	for v, want := range map[float64]string{0: "0", 0.25: "0.25", 2.5: "2.5", 0.00002: "2e-5", 150_000: "150,000", 1e6: "1e6", 1.5e9: "1.5e9"} {
+	for v, want := range map[float64]string{0: "0", 0.25: "0.25", 2.5: "2.5", 0.00002: "2e-5", 150_000: "150,000", 1e6: "1M", 1e7: "10M", 2.5e7: "25M", 1.5e9: "1.5G", 9.996e8: "1e9", 1e18: "1e18"} {
 		if got := chart.Brief(v, amount(v)); got != want {
 			t.Errorf("%v is %q, want %q", v, got, want)
 		}

@@ -127,13 +127,23 @@ func New(title, unit string, lines []Line, x, y Scale, xs, format func(float64) 
 // longestLabel is how many characters of a number have room beside a chart.
 const longestLabel = 7
 
-// Brief is a number as it was written, or as a power of ten where that is too long.
+// Brief is a number as it was written. Where that is too long, it is written with the SI prefix for
+// millions (M) to quadrillions (P), or else as a power of ten.
 func Brief(v float64, written string) string {
 	if len(written) <= longestLabel {
 		return written
 	}
+	if prefix := int(math.Log10(math.Abs(v))/3) - 2; v >= 1e6 && prefix < len(prefixes) {
+		s := strconv.FormatFloat(v/math.Pow(1000, float64(prefix+2)), 'g', 3, 64)
+		if !strings.Contains(s, "e") { // 999.6 of one is 1e+03
+			return s + prefixes[prefix]
+		}
+	}
 	return Scientific(v, 3)
 }
+
+// prefixes are those of the SI for a million and each thousand times more.
+var prefixes = []string{"M", "G", "T", "P"}
 
 // Scientific writes a number with so many digits: 1e6, not 1e+06.
 func Scientific(v float64, digits int) string {
