@@ -80,7 +80,7 @@ func DefaultDispatch(l lockimpl.Variant) string {
 }
 
 // Run runs the plan in order. When ctx ends, the run under way is closed and
-// judged, and the rest is left out. An error means that the surroundings
+// judged, and the rest is left out. An error means that the environment
 // failed, see Unstopped; the document then holds what was judged until then.
 func Run(ctx context.Context, p Plan, w Watcher) (reports.Document, error) {
 	d := reports.Document{Schema: reports.Schema, Runs: []reports.Run{}}

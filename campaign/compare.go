@@ -191,8 +191,8 @@ func (o *CompareOptions) targetNames() []string {
 	return []string{o.Target.Target}
 }
 
-// configurations are all the surroundings: targets, and for each faults, and for each
-// the values of the flags that have several.
+// configurations are all combinations: each target, with each set of faults, with each of
+// the values of flags that have several.
 func (o *CompareOptions) configurations() (all []*configuration, err error) {
 	sets, err := o.faultSets()
 	if err != nil {
@@ -389,7 +389,7 @@ func contenderOf(c scenarios.Config) reports.Contender {
 	return reports.Contender{Lock: c.Lock.Name, Sale: c.Sale.Name, Queue: c.Queue.Name, IDs: c.IDs.Name, Dispatch: c.Dispatch.Name}
 }
 
-// subject is a contender in these surroundings. The error is one of class
+// subject is a contender in this configuration. The error is one of class
 // [scenarios.Unmet] if it cannot run there.
 func (o Options) subject(ctx context.Context, c reports.Contender) (subject, error) {
 	o.Locks, o.Sale, o.Queue, o.IDs, o.Dispatch = nil, c.Sale, c.Queue, c.IDs, c.Dispatch

@@ -45,7 +45,7 @@ type comparing struct {
 }
 
 // Compare makes the rounds. When ctx ends, the run under way is closed, and what was
-// found until then is told. An error means that the surroundings failed; the
+// found until then is told. An error means that the environment failed; the
 // comparison then holds what was found until then, and nothing if no run was judged.
 func Compare(ctx context.Context, p *ComparePlan, w CompareWatcher) (reports.Comparison, error) {
 	c := &comparing{ComparePlan: p, watcher: w, began: time.Now(), servers: map[server.Spec]*servers{}}

@@ -11,7 +11,7 @@ import (
 // none.
 var ErrUsed = errors.New("the directory cannot be used")
 
-// ErrUnwritable says that nothing can be written at a place: the surroundings forbid it.
+// ErrUnwritable says that nothing can be written at a place: the environment forbids it.
 var ErrUnwritable = errors.New("nothing can be written there")
 
 // Directory refuses a path at which there can be no directory, because it leads to

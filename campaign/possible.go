@@ -10,7 +10,7 @@ import (
 
 // Possible starts the servers of the plan's runs and asks them whether they can have the
 // faults that the runs want; nothing befalls them. An error of class server.ErrUsage says
-// which they cannot have; another one that the surroundings failed.
+// which they cannot have; another one that the environment failed.
 func Possible(ctx context.Context, p Plan, w Watcher) error {
 	s := servers{plan: p, watcher: w, open: map[string]*server.Target{}}
 	defer s.close()

@@ -17,7 +17,7 @@ import (
 	"oversell/reports/page"
 )
 
-// ErrUnwritten says that a page could not be written: the surroundings failed.
+// ErrUnwritten says that a page could not be written: the environment failed.
 var ErrUnwritten = errors.New("write the page")
 
 // Report writes the page of what is at paths, and returns where it is, the page itself

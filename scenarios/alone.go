@@ -11,7 +11,7 @@ import (
 	"oversell/variant"
 )
 
-// World is the surroundings of a client that is not driven by [Run]: those of a
+// World drives a client that is not driven by [Run]: those of a
 // search, in which a schedule decides what happens when. Every field but OpenPops
 // and Turn must be set.
 type World struct {
@@ -85,7 +85,7 @@ func Alone(c Config, w World) *Client {
 	if c.Scenario.Name != mutexName {
 		c.Hold = 0
 	}
-	client := &Client{stage: newStage(c, ""), around: &solo{World: w}, index: w.Index}
+	client := &Client{stage: newStage(c, ""), driver: &solo{World: w}, index: w.Index}
 	for _, request := range w.OpenPops {
 		client.stage.openPops.Store(request, struct{}{})
 	}
@@ -102,7 +102,7 @@ func (c *Client) Step(ctx context.Context) (done bool) { return c.stage.config.S
 // Live is the client's life: so many rounds, unless it is done before.
 func (c *Client) Live(ctx context.Context, rounds int) {
 	for n := 1; n <= rounds; n++ {
-		c.around.boundary(c, place{round: n})
+		c.driver.boundary(c, place{round: n})
 		if c.Step(ctx) {
 			return
 		}
@@ -143,7 +143,7 @@ func (c *Client) memory(at place) []any {
 	return m
 }
 
-// solo are the surroundings of a client in a World.
+// solo drives a client in a World.
 type solo struct {
 	World
 	handed bool // the client has a task in its hands, and has begun nothing since

@@ -17,11 +17,11 @@ import (
 )
 
 // Client is one client of a running scenario: its world, its view of the lock
-// and of the sale, and its surroundings. One goroutine uses it at a time.
+// and of the sale, and what drives it. One goroutine uses it at a time.
 type Client struct {
 	*load.Client
 	stage  *stage
-	around surroundings
+	driver driver
 	index  int // among the run's clients; a successor keeps it
 	locker lockimpl.Locker
 	sale   stockimpl.Sale
@@ -47,7 +47,7 @@ type Client struct {
 }
 
 func (r *run) client(lc *load.Client) *Client {
-	c := &Client{stage: r.stage, around: &seat{run: r, ctx: lc.Context(), rec: r.recorder(lc)}}
+	c := &Client{stage: r.stage, driver: &seat{run: r, ctx: lc.Context(), rec: r.recorder(lc)}}
 	c.become(lc)
 	return c
 }
@@ -55,7 +55,7 @@ func (r *run) client(lc *load.Client) *Client {
 // become gives the client a new identity with nothing remembered.
 func (c *Client) become(lc *load.Client) {
 	c.Client = lc
-	c.injured = c.around.arrive(lc.ID, c.injured)
+	c.injured = c.driver.arrive(lc.ID, c.injured)
 	if c.stage.config.Lock.New != nil {
 		c.locker = c.stage.config.Lock.New(lc.Env)
 	}
@@ -88,7 +88,7 @@ func (c *Client) queueOptions() queueimpl.Options {
 
 // nextOrder is a new order, for one piece or by chance for more.
 func (c *Client) nextOrder() stockimpl.Order {
-	o := stockimpl.Order{ID: c.around.number(numberedOrder), Quantity: 1}
+	o := stockimpl.Order{ID: c.driver.number(numberedOrder), Quantity: 1}
 	if q := c.stage.config.Quantity; q > 1 {
 		o.Quantity += c.Rand.IntN(q)
 	}
@@ -109,7 +109,7 @@ func (c *Client) acquireOn(ctx context.Context, locker lockimpl.Locker, name str
 	}
 	c.Begin()
 	c.tries()
-	session := c.around.number(numberedSession)
+	session := c.driver.number(numberedSession)
 	op := c.begin(history.Op{Kind: history.Acquire, Key: history.Text(name), Arg: history.Int(session)})
 	l, err := locker.Acquire(c.Trying(ctx), name, o)
 	if err == nil {
@@ -122,7 +122,7 @@ func (c *Client) acquireOn(ctx context.Context, locker lockimpl.Locker, name str
 			join := op
 			join.Kind, join.Fence, join.Until, join.Result = history.Join, 0, 0, history.Value{}
 			join.Outcome, join.Return = history.OK, c.onRunClock(l.Joined)
-			c.around.ended(join, nil)
+			c.driver.ended(join, nil)
 		}
 	}
 	if err != nil {
@@ -183,7 +183,7 @@ func (c *Client) rest(ctx context.Context, l lockimpl.Lock, d time.Duration) boo
 	if loser, tells := c.locker.(lockimpl.Loser); tells {
 		lost = loser.Lost(l)
 	}
-	return c.around.rest(ctx, d, lost)
+	return c.driver.rest(ctx, d, lost)
 }
 
 // begin starts an operation of this client, which record or leave ends.
@@ -192,9 +192,9 @@ func (c *Client) begin(op history.Op) history.Op {
 	if c.injured != nil {
 		c.injured.Enter(op.Kind.String())
 	}
-	now := c.around.now()
-	op.Client, op.Due, op.Call = c.ID, c.around.due(now), now
-	c.around.began(op)
+	now := c.driver.now()
+	op.Client, op.Due, op.Call = c.ID, c.driver.due(now), now
+	c.driver.began(op)
 	return op
 }
 
@@ -202,7 +202,7 @@ func (c *Client) begin(op history.Op) history.Op {
 // under a new identity, since what the old one asked for may still happen.
 func (c *Client) leave() {
 	c.depth--
-	c.around.settled(c.depth > 0)
+	c.driver.settled(c.depth > 0)
 	if c.injured != nil {
 		c.injured.Leave()
 	}
@@ -223,7 +223,7 @@ func (c *Client) replaced() bool {
 		return false
 	}
 	c.lost = false
-	c.around.replace(c)
+	c.driver.replace(c)
 	return true
 }
 
@@ -241,12 +241,12 @@ func (c *Client) record(op history.Op, err error) bool {
 func (c *Client) recordAll(ops []history.Op, errs []error) (answered bool) {
 	if k := ops[0].Kind; k != history.Acquire && k != history.Effect && errors.Is(errs[0], variant.ErrStopped) {
 		for i := range ops {
-			c.around.dropped(ops[i], errs[i])
+			c.driver.dropped(ops[i], errs[i])
 		}
 		c.leave()
 		return false
 	}
-	now := c.around.now()
+	now := c.driver.now()
 	for i := range ops {
 		op := &ops[i]
 		op.Return = now
@@ -254,8 +254,8 @@ func (c *Client) recordAll(ops []history.Op, errs []error) (answered bool) {
 		if c.dead() {
 			op.Outcome, op.Reason = history.Unknown, history.NoReason
 		}
-		c.around.ended(*op, errs[i])
-		c.around.went(c, *op, errs[i])
+		c.driver.ended(*op, errs[i])
+		c.driver.went(c, *op, errs[i])
 		answered = op.Outcome != history.Unknown
 		c.lost = c.lost || !answered
 	}
@@ -266,7 +266,7 @@ func (c *Client) recordAll(ops []history.Op, errs []error) (answered bool) {
 // recordAt records an operation that succeeded and whose times are set.
 func (c *Client) recordAt(op history.Op) {
 	op.Outcome = history.OK
-	c.around.ended(op, nil)
+	c.driver.ended(op, nil)
 }
 
 // lease is the end of one, by the client's clock and by the run's.
@@ -279,7 +279,7 @@ type lease struct {
 // once: a fault may move the client's clock before the lease is over.
 func (c *Client) leaseEnd(session int64, l lockimpl.Lock) time.Duration {
 	if c.injured == nil {
-		return c.around.at(l.Until)
+		return c.driver.at(l.Until)
 	}
 	if known, ok := c.leases[session]; ok && known.own.Equal(l.Until) {
 		return known.run
@@ -294,9 +294,9 @@ func (c *Client) leaseEnd(session int64, l lockimpl.Lock) time.Duration {
 // onRunClock converts a reading of the client's clock to the time of the run.
 func (c *Client) onRunClock(t time.Time) time.Duration {
 	if c.injured == nil || t.IsZero() {
-		return c.around.at(t)
+		return c.driver.at(t)
 	}
-	return c.around.at(t.Add(-c.injured.Ahead()))
+	return c.driver.at(t.Add(-c.injured.Ahead()))
 }
 
 // dead tells whether a fault has ended this client.

@@ -99,7 +99,7 @@ func category(i int) string { return "category-" + strconv.Itoa(i%categories) }
 
 // workOnTask is one round of a user.
 func workOnTask(ctx context.Context, c *Client) (done bool) {
-	if !c.around.comes() {
+	if !c.driver.comes() {
 		return true
 	}
 	user := int64(c.index + 1)
@@ -118,7 +118,7 @@ func workOnTask(ctx context.Context, c *Client) (done bool) {
 	if c.chance(c.stage.config.Die) {
 		work = 2 * c.stage.config.TTL // gone, and back too late
 	}
-	c.around.rest(ctx, work, nil)
+	c.driver.rest(ctx, work, nil)
 	c.submit(ctx, hold, session)
 	return false
 }
@@ -132,7 +132,7 @@ func abandons(n int64, c Config) bool {
 }
 
 func (c *Client) take(ctx context.Context, user int64) (dispatchimpl.Hold, int64, error) {
-	session := c.around.number(numberedSession)
+	session := c.driver.number(numberedSession)
 	op := c.begin(history.Op{Kind: history.Take, Key: c.stage.pool.key, Arg: history.Int(user), Session: history.Int(session)})
 	h, err := c.pool.Take(ctx, user)
 	if err == nil {
@@ -154,7 +154,7 @@ func (c *Client) submit(ctx context.Context, h dispatchimpl.Hold, session int64)
 // reports whether every task is done.
 func (c *Client) nothingToDo(ctx context.Context) (done bool) {
 	if _, err := c.pool.Expire(ctx); err != nil {
-		c.around.failed(err)
+		c.driver.failed(err)
 	}
 	if c.stage.finished.Load() >= c.stage.config.Ops {
 		if s, err := c.pool.State(ctx); err == nil && s.Done >= c.stage.config.Ops {

@@ -50,18 +50,18 @@ func countDefaults(c *Config) {
 
 // nextNumber takes one number under the lock.
 func nextNumber(ctx context.Context, c *Client) (done bool) {
-	if !c.around.takeStep() {
+	if !c.driver.takeStep() {
 		return true
 	}
-	request := strconv.FormatInt(c.around.number(numberedOrder), 10)
+	request := strconv.FormatInt(c.driver.number(numberedOrder), 10)
 	c.section(ctx, place{what: "number", text: request}, func(l lockimpl.Lock, session int64) answer {
 		op := c.begin(history.Op{Kind: history.NextID, Key: c.stage.counter.key, Arg: history.Text(request), Session: history.Int(session)})
 		ctx, done := c.holding(c.Trying(ctx), l)
 		defer done()
 		n, err := c.ids.Next(ctx, request, l)
 		if err == nil && c.chance(c.stage.config.Die) {
-			op.Return = c.around.now() // unknown: nobody has heard of the number
-			c.around.ended(op, faults.ErrCrashed)
+			op.Return = c.driver.now() // unknown: nobody has heard of the number
+			c.driver.ended(op, faults.ErrCrashed)
 			c.leave()
 			c.die(c.stage.counter.key)
 			return died

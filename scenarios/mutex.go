@@ -25,7 +25,7 @@ var mutex = Scenario{
 		}
 	},
 	Step: func(ctx context.Context, c *Client) bool {
-		if !c.around.takeStep() {
+		if !c.driver.takeStep() {
 			return true
 		}
 		l, session, ok := c.acquire(ctx)
@@ -37,11 +37,11 @@ var mutex = Scenario{
 		slice := c.stage.config.TTL / 2
 		left := c.stage.config.Hold
 		at := func(next string) {
-			c.around.boundary(c, place{left: left}.holding(l, session, next))
+			c.driver.boundary(c, place{left: left}.holding(l, session, next))
 		}
 		for ; left > slice; left -= slice {
 			at("rest")
-			if !c.rest(ctx, l, slice) || c.around.stopping() {
+			if !c.rest(ctx, l, slice) || c.driver.stopping() {
 				break // a long section would go on extending its lock long after the run
 			}
 			if l, ok = c.extend(ctx, l, session); !ok {

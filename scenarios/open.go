@@ -187,7 +187,7 @@ func (s *seat) keepsComing() bool {
 }
 
 // seatOf is a client's seat in a run.
-func seatOf(c *Client) *seat { return c.around.(*seat) }
+func seatOf(c *Client) *seat { return c.driver.(*seat) }
 
 // arrived is how the arrivals were begun, when all clients have ended.
 func (r *run) arrived() *history.Arrivals {

@@ -72,13 +72,13 @@ func (c *Client) produces() bool { return c.index%2 == 0 }
 // produce enqueues a new task. At random it enqueues several, or the previous one again,
 // and withdraws the first of them afterwards.
 func (c *Client) produce(ctx context.Context) (done bool) {
-	if !c.around.takeStep() || c.around.enough() {
+	if !c.driver.takeStep() || c.driver.enough() {
 		c.stage.finished.Add(1)
 		return true
 	}
 	ids := make([]string, 1+c.upTo(c.stage.batch()-1))
 	for i := range ids {
-		ids[i] = strconv.FormatInt(c.around.number(numberedOrder), 10)
+		ids[i] = strconv.FormatInt(c.driver.number(numberedOrder), 10)
 	}
 	if c.chance(c.stage.config.Repeat) && c.lastTask != "" {
 		ids[0] = c.lastTask
@@ -103,7 +103,7 @@ func (c *Client) upTo(most int) int {
 func (c *Client) enqueue(ctx context.Context, ids ...string) (first queueimpl.Task, in bool) {
 	op := c.begin(history.Op{Kind: history.Enqueue, Key: c.stage.queue.key, Arg: history.Text(ids[0])})
 	if len(ids) > 1 {
-		op.Session = history.Int(c.around.number(numberedRequest))
+		op.Session = history.Int(c.driver.number(numberedRequest))
 	}
 	ctx = c.Trying(ctx)
 	var entered []queueimpl.Task
@@ -142,7 +142,7 @@ func (c *Client) withdraw(ctx context.Context, t queueimpl.Task) {
 // peek looks at what is due, and records one operation for each task that it was shown.
 func (c *Client) peek(ctx context.Context) {
 	p := c.queue.(queueimpl.Peeker) // or the run was refused
-	op := c.begin(history.Op{Kind: history.Peek, Key: c.stage.queue.key, Session: history.Int(c.around.number(numberedRequest))})
+	op := c.begin(history.Op{Kind: history.Peek, Key: c.stage.queue.key, Session: history.Int(c.driver.number(numberedRequest))})
 	tasks, err := p.Peek(ctx, c.stage.queue.name, c.stage.batch())
 	if err == nil && len(tasks) == 0 {
 		err = queueimpl.ErrEmpty
@@ -163,7 +163,7 @@ var errIgnored = errors.New("task is in the queue already")
 // due is a task's due time since the start of the run; 0 when it was due by then.
 func (c *Client) due(score float64) time.Duration {
 	sec, frac := math.Modf(score)
-	return max(0, c.around.at(time.Unix(int64(sec), int64(frac*1e9))))
+	return max(0, c.driver.at(time.Unix(int64(sec), int64(frac*1e9))))
 }
 
 // consume takes one task and works on it.
@@ -176,7 +176,7 @@ func (c *Client) consume(ctx context.Context, work func(ctx context.Context, t q
 	case errors.Is(err, queueimpl.ErrLocked):
 		c.Env.Wait(ctx, c.stage.queue.name, c.stage.config.Retry)
 	case err != nil:
-		if c.around.quiet(c) {
+		if c.driver.quiet(c) {
 			return true
 		}
 		c.Env.Wait(ctx, c.stage.queue.name, c.stage.config.Retry)
@@ -198,7 +198,7 @@ func (c *Client) consume(ctx context.Context, work func(ctx context.Context, t q
 
 // pop takes a task, or up to a batch of them, and records one operation for each that it got.
 func (c *Client) pop(ctx context.Context) ([]queueimpl.Task, int64, error) {
-	request := c.around.number(numberedRequest)
+	request := c.driver.number(numberedRequest)
 	op := c.begin(history.Op{Kind: history.Pop, Key: c.stage.queue.key, Session: history.Int(request)})
 	ctx = c.Trying(ctx)
 	var tasks []queueimpl.Task
@@ -216,7 +216,7 @@ func (c *Client) pop(ctx context.Context) ([]queueimpl.Task, int64, error) {
 		c.recordPop(op, request, faults.ErrCrashed)
 		return nil, request, faults.ErrCrashed
 	}
-	op.Return = c.around.now()
+	op.Return = c.driver.now()
 	for _, t := range tasks {
 		op.Result, op.Amount = history.Text(t.ID), int32(t.Attempt)
 		c.recordAt(op)

@@ -105,7 +105,7 @@ type Servers struct {
 // Run runs c, which must be complete, on s, and writes everything that happened
 // to a history file at path. When ctx ends, the clients finish what they have
 // under way, and the history is closed as interrupted: that is no error. An
-// error means that the surroundings failed (no server, disk full); what had
+// error means that the environment failed (no server, disk full); what had
 // been recorded by then is in the file.
 func Run(ctx context.Context, c Config, s Servers, path string, live *Live) error {
 	r := &run{stage: newStage(c, mark.New()), target: s.Redis, db: s.SQL, live: live, book: c.arrivals()}

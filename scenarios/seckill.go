@@ -32,7 +32,7 @@ var seckill = Scenario{
 	},
 	Open: putOnSale,
 	Step: func(ctx context.Context, c *Client) bool {
-		return buyOnce(ctx, c) && !c.around.keepsComing()
+		return buyOnce(ctx, c) && !c.driver.keepsComing()
 	},
 	Audit: auditStock,
 }
@@ -83,7 +83,7 @@ func auditStock(ctx context.Context, c *Client) error {
 
 // buyOnce makes one order and, by chance, sends it twice at once or gives it back.
 func buyOnce(ctx context.Context, c *Client) (done bool) {
-	if !c.around.takeStep() {
+	if !c.driver.takeStep() {
 		return true
 	}
 	o := c.nextOrder()
@@ -118,7 +118,7 @@ const patienceOfBuyers = 3
 // order purchases o and, by chance, gives it back.
 func (c *Client) order(ctx context.Context, o stockimpl.Order) answer {
 	a := c.purchase(ctx, o, 0)
-	for again := 1; a == noAnswer && again <= patienceOfBuyers && !c.around.enough(); again++ {
+	for again := 1; a == noAnswer && again <= patienceOfBuyers && !c.driver.enough(); again++ {
 		a = c.purchase(ctx, o, again) // the same order: who gets no answer asks again
 	}
 	if a == bought && c.chance(c.stage.config.Refund) {
@@ -135,21 +135,21 @@ func (c *Client) purchase(ctx context.Context, o stockimpl.Order, again int) ans
 // that its token is stale, unless stale orders are refused for good. at is all that the
 // step remembers.
 func (c *Client) section(ctx context.Context, at place, f func(l lockimpl.Lock, session int64) answer) answer {
-	for !c.around.enough() {
-		c.around.boundary(c, at)
+	for !c.driver.enough() {
+		c.driver.boundary(c, at)
 		l, session, ok := c.acquire(ctx)
 		if !ok {
 			continue
 		}
 		lives := c.deaths
-		c.around.boundary(c, at.holding(l, session, "order"))
+		c.driver.boundary(c, at.holding(l, session, "order"))
 		a := f(l, session)
 		if a == died || c.deaths != lives {
 			return died // the dead release nothing
 		}
 		then := at.holding(l, session, "release")
 		then.answer = a
-		c.around.boundary(c, then)
+		c.driver.boundary(c, then)
 		c.release(ctx, l, session)
 		if a != stale || c.stage.config.RefuseStale {
 			return a

@@ -63,10 +63,10 @@ func (c *Client) sell(ctx context.Context, t queueimpl.Task) bool {
 		}
 		refused := a == soldOut || a == stale && c.stage.config.RefuseStale
 		if refused {
-			err = c.around.decline(t.ID) // and so handled
+			err = c.driver.decline(t.ID) // and so handled
 		}
 		if a == stale && !refused {
-			c.around.dropped(effect, err) // nothing has happened yet
+			c.driver.dropped(effect, err) // nothing has happened yet
 			c.leave()
 			begun = false
 		} else {
@@ -80,11 +80,11 @@ func (c *Client) sell(ctx context.Context, t queueimpl.Task) bool {
 		a = c.section(ctx, place{what: "task", task: t}, work)
 	} else {
 		a = work(lockimpl.Lock{}, 0)
-		for a == stale && !c.stage.config.RefuseStale && !c.around.enough() {
+		for a == stale && !c.stage.config.RefuseStale && !c.driver.enough() {
 			a = work(lockimpl.Lock{}, 0)
 		}
 	}
-	if !begun && a != died && c.around.stopping() {
+	if !begun && a != died && c.driver.stopping() {
 		c.record(c.taskEffect(t), variant.ErrStopped) // it has the task in its hands
 	}
 	return begun && a != noAnswer && a != died

@@ -74,7 +74,7 @@ func (full) Write([]byte) (int, error) { return 0, errFull }
 
 var errFull = errors.New("no space left")
 
-// TestLostResults: a result that could not be printed is the surroundings' failure, whatever
+// TestLostResults: a result that could not be printed is an environment error, whatever
 // prints it.
 func TestLostResults(t *testing.T) {
 	dir := t.TempDir()

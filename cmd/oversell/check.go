@@ -86,7 +86,7 @@ func show(cmd *cobra.Command, d reports.Document, asJSON bool) error {
 	return printing(t.Explain(d))
 }
 
-// printing marks a failure to print, which is the surroundings'.
+// printing marks a failure to print, which is an environment error.
 func printing(err error) error {
 	if err == nil {
 		return nil

@@ -36,7 +36,7 @@ inconclusive, C14 leaves a thousand small scripts in its cache, and C20 and C22 
 busy for some seconds.
 
 The exit code is 0 when every answer is the declared one, 1 when one is another, 2 for
-wrong usage, 3 when one could not be decided, and 5 when the surroundings failed.`,
+wrong usage, 3 when one could not be decided, and 5 when the environment failed.`,
 		Example: `  oversell claims
   oversell claims C14
   oversell claims C2 C3 --quick
@@ -61,11 +61,11 @@ wrong usage, 3 when one could not be decided, and 5 when the surroundings failed
 			plan.Dir = dest
 			all, runErr := measured(cmd, plan)
 			if len(all.Claims) == 0 && runErr != nil {
-				return surroundings(runErr)
+				return whileRunning(runErr)
 			}
 			*code = all.ExitCode()
 			all.Command = asTyped(args, o.Quick, o.Target.String(), cmd.Flags().Changed("target"))
-			return errors.Join(tell(cmd, all, asJSON, markdown), surroundings(runErr))
+			return errors.Join(tell(cmd, all, asJSON, markdown), whileRunning(runErr))
 		},
 	}
 	f := cmd.Flags()

@@ -74,14 +74,14 @@ broken that no flaw explains, 2 for wrong usage, 3 when something was not decide
 					*code = reports.ExitInconclusive
 					tellf(cmd.ErrOrStderr(), "interrupted before anything was judged\n")
 				}
-				return surroundings(err)
+				return whileRunning(err)
 			}
 			*code = c.ExitCode()
 			if err := showComparison(cmd, c, asJSON); err != nil {
 				return err
 			}
 			tellf(cmd.ErrOrStderr(), "\nseed %d; the page and all histories are in %s\nagain with: %s\n", o.Seed, quoted(o.Dir), c.Command)
-			return surroundings(err)
+			return whileRunning(err)
 		},
 	}
 	f := cmd.Flags()

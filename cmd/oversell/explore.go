@@ -330,7 +330,7 @@ func replay(cmd *cobra.Command, code *int, path string, spec server.Spec, times 
 		tellf(cmd.ErrOrStderr(), "interrupted: replayed %d of %d times, confirmed %d times\n", r.Times, times, r.Confirmed)
 		return nil
 	case err != nil:
-		return surroundings(err)
+		return whileRunning(err)
 	}
 	cx := e.Counterexample
 	switch {

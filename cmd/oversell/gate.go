@@ -44,7 +44,7 @@ workflow for GitHub.
 
 The exit code is 0 when all is as it must be, 1 when a promise was broken, 2 for wrong
 usage or a wrong plan, 3 when something could not be decided or a control was not
-caught, 4 when something is slower than allowed, and 5 when the surroundings failed; of
+caught, 4 when something is slower than allowed, and 5 when the environment failed; of
 several, 5 counts first, then 1, 3 and 4.`,
 		Example: `  oversell gate examples/gate/gate.yaml
   oversell gate gate.yaml --junit gate.xml --markdown gate.md

@@ -195,7 +195,7 @@ func joinedIn(err error) error {
 }
 
 // exitCode is the code for an error: everything that is not about the
-// surroundings is about how the program was called.
+// environment is about how the program was called.
 func exitCode(err error) int {
 	if errors.Is(err, server.ErrEnvironment) || errors.Is(err, database.ErrEnvironment) || errors.Is(err, campaign.ErrUnwritable) || errors.As(err, new(environment)) {
 		return reports.ExitEnvironment
@@ -203,7 +203,7 @@ func exitCode(err error) int {
 	return reports.ExitUsage
 }
 
-// environment marks an error of the surroundings.
+// environment marks an environment error.
 type environment struct{ error }
 
 func (e environment) Unwrap() error { return e.error }

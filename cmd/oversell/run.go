@@ -88,13 +88,13 @@ and 5 when the environment failed.`,
 				tellf(cmd.ErrOrStderr(), "interrupted: %d of %d runs were judged\n", len(d.Runs), len(plan.Runs))
 			}
 			if len(d.Runs) == 0 && !asJSON {
-				return surroundings(runErr)
+				return whileRunning(runErr)
 			}
 			if err := show(cmd, d, asJSON); err != nil {
 				return err
 			}
 			tellf(cmd.ErrOrStderr(), "\npage: %s\njudge again: oversell check %s\nseed %d; histories in %s\n", plan.Page(), quoted(plan.Dir), o.Seed, plan.Dir)
-			return surroundings(runErr)
+			return whileRunning(runErr)
 		},
 	}
 	f := cmd.Flags()
@@ -129,9 +129,9 @@ func interrupted(outcome int) int {
 	return reports.ExitInconclusive
 }
 
-// surroundings marks an error that came up while running: unless it says that
-// the call was wrong, something around the program failed.
-func surroundings(err error) error {
+// whileRunning marks an error that came up while running: unless it says that
+// the call was wrong, the environment failed.
+func whileRunning(err error) error {
 	if err == nil || errors.Is(err, server.ErrUsage) || errors.Is(err, campaign.ErrUsed) {
 		return err
 	}

@@ -51,7 +51,7 @@ when there is no server.`,
 			findings, err := campaign.CheckSystem(cmd.Context(), s, spec)
 			stopped := cmd.Context().Err() != nil
 			if err != nil && len(findings) == 0 && !stopped {
-				return surroundings(err)
+				return whileRunning(err)
 			}
 			for _, f := range findings {
 				if !f.OK && !f.Optional {
@@ -62,7 +62,7 @@ when there is no server.`,
 				*code = interrupted(*code)
 				tellf(cmd.ErrOrStderr(), "stopped before everything was tried: %s answered\n", phrase.Count(len(findings), "call"))
 			}
-			return errors.Join(showFindings(cmd, findings, asJSON), surroundings(err))
+			return errors.Join(showFindings(cmd, findings, asJSON), whileRunning(err))
 		},
 	}
 	f := cmd.Flags()

@@ -50,10 +50,10 @@ const (
 	numberedRequest = "request" // for tasks
 )
 
-// surroundings are what the steps of one client need beyond its variant.Env: of
-// whoever drives it, a run (seat) or a search (solo). Operations go by value,
+// driver is what the steps of one client need beyond its variant.Env, from
+// whatever drives it: a run (seat) or a search (solo). Operations go by value,
 // so that they stay off the heap.
-type surroundings interface {
+type driver interface {
 	// enough tells that nothing more is to be begun.
 	enough() bool
 	// stopping tells that the run is being ended, and that no time passes any more.
