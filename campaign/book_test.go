@@ -32,12 +32,12 @@ func (b *book) write(t *testing.T, path string) {
 	text.WriteString(preface)
 	for i, f := range Failures {
 		fmt.Fprintf(&text, "\n## %s\n\nTrigger: %s.\n\n", f.Mode, f.Trigger)
-		text.WriteString("| command | looked at | result | faults struck |\n|---|---|---|---|\n")
+		text.WriteString("| command | looked at | result | faults fired |\n|---|---|---|---|\n")
 		for j, c := range f.Cells {
 			if len(b.runs[[2]int{i, j}]) == 0 {
 				continue // left out by -run
 			}
-			fmt.Fprintf(&text, "| `%s` | %s (%s) | %s | %s |\n", strings.ReplaceAll(c.command(), "|", `\|`), c.Property, c.Of, b.result(i, j, c), b.struck(i, j))
+			fmt.Fprintf(&text, "| `%s` | %s (%s) | %s | %s |\n", strings.ReplaceAll(c.command(), "|", `\|`), c.Property, c.Of, b.result(i, j, c), b.fired(i, j))
 		}
 		for j, c := range f.Cells {
 			if c.Breaks && len(b.runs[[2]int{i, j}]) > 0 {
@@ -80,8 +80,8 @@ func (b *book) result(i, j int, c Cell) string {
 	return fmt.Sprintf("%s %d/%d", want, n, len(runs))
 }
 
-// struck is how often the faults struck in a run, at the least and at the most.
-func (b *book) struck(i, j int) string {
+// fired is how often the faults fired in a run, at the least and at the most.
+func (b *book) fired(i, j int) string {
 	low, high := int64(-1), int64(0)
 	for _, r := range b.runs[[2]int{i, j}] {
 		n := int64(0)

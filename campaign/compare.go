@@ -409,7 +409,7 @@ func (p *ComparePlan) fill(ctx context.Context) error {
 		var first error
 		for j, who := range p.contenders {
 			s, err := f.options.subject(ctx, who)
-			// The fault that is added strikes holders, and is refused where there are none.
+			// The fault that is added hits holders, and is refused where there are none.
 			if f.added && (err == nil && !leases(s.config) || errors.As(err, new(*faults.ParseError))) {
 				p.skip(who, fmt.Errorf("it has no lease that a section could outlive, and runs without that fault only"))
 				continue

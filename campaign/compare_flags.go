@@ -83,7 +83,7 @@ func (o *CompareOptions) Bind(f *pflag.FlagSet) {
 		}
 	})
 	f.Lookup("lock").Usage = "the lock, or several: a,b (default: every shipped one that is not wrong on purpose)"
-	f.Lookup("fault").Usage = "what to break; each --fault is a configuration beside the one without faults, and several sentences in one, separated by ;, strike together"
+	f.Lookup("fault").Usage = "what to break; each --fault is a configuration beside the one without faults, and several sentences in one, separated by ;, fire together"
 	f.BoolVar(&o.FaultsOnly, "faults-only", false, "leave out the configuration without faults")
 	f.BoolVar(&o.Plain, "plain", false, fmt.Sprintf("leave out the configuration that is added without --fault, --ttl and --hold, in which a section outlives its lease (--ttl %v --fault '%s')", shortLease, outlived))
 	f.IntVar(&o.Rounds, "rounds", 0, fmt.Sprintf("how often each contender is run in each configuration (default: as many as fit into --time, at most %d; quick: %d)", fullRounds, quickRounds))

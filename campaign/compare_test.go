@@ -329,9 +329,9 @@ func TestWhatIsMadeOnceMore(t *testing.T) {
 	if x.undecided(wholly) {
 		t.Error("a run that was cut short would be made once more")
 	}
-	x.add(3, "c", judged(reports.Inconclusive, "the fault never struck", 100), once)
+	x.add(3, "c", judged(reports.Inconclusive, "the fault never fired", 100), once)
 	if !x.undecided(wholly) {
-		t.Error("a run whose fault never struck would not be made once more")
+		t.Error("a run whose fault never fired would not be made once more")
 	}
 	x.add(3, "d", judged(reports.Pass, "", 11), more)
 	if len(x.runs) != 3 || x.runs[2].dir != "d" || x.repeated != 1 || x.summary()["buy"].Count != 23 || x.request().Count != 23 {

@@ -52,7 +52,7 @@ func (p *ComparePlan) windowOf(who reports.Contender) window {
 	return p.window
 }
 
-// addTimed gives a cell a run that is measured. There is none where faults are to strike, which
+// addTimed gives a cell a run that is measured. There is none where faults are to fire, which
 // say how long a run is; and the lock alone is run for a time as it is.
 func (p *ComparePlan) addTimed(ctx context.Context, f *configuration, x *cell) error {
 	who := p.contenders[x.contender]

@@ -65,7 +65,7 @@ var strikesOf = map[string]struct {
 // refusedIn are the kinds that can do nothing in a scenario.
 var refusedIn = map[string][]string{"evict": {"dispatch"}} // which has a lock for each task
 
-// Every kind of fault strikes in every scenario so that it can be seen from outside, or
+// Every kind of fault fires in every scenario so that it can be seen from outside, or
 // is refused before the run.
 func TestEveryFaultInEveryScenario(t *testing.T) {
 	requireRedis(t)
@@ -150,7 +150,7 @@ func strikeIn(t *testing.T, kind, scenario string) error {
 	}
 	w.fault, w.h = p.Runs[0].Faults[0], h
 	if err := x.seen(w); err != nil {
-		return fmt.Errorf("struck %d times (%s), but %w", f.Fired, f.Effect, err)
+		return fmt.Errorf("fired %d times (%s), but %w", f.Fired, f.Effect, err)
 	}
 	return nil
 }
@@ -313,26 +313,26 @@ func (o *outside) misled() error {
 	return nil
 }
 
-// answeredTwice wants the release that each strike sent again, which had been carried
+// answeredTwice wants the release that each injection sent again, which had been carried
 // out before, to have been told that there was nothing to release.
 func (o *outside) answeredTwice() error {
-	return o.eachStrikes(history.Release, "was told that the lock was lost", func(op history.Op) bool { return op.Reason == history.Lost })
+	return o.eachInjection(history.Release, "was told that the lock was lost", func(op history.Op) bool { return op.Reason == history.Lost })
 }
 
-// releasesTook wants the release that each strike held up to have taken so long, or to
+// releasesTook wants the release that each injection held up to have taken so long, or to
 // have been given up.
 func releasesTook(d time.Duration) func(*outside) error {
 	return func(o *outside) error {
-		return o.eachStrikes(history.Release, fmt.Sprintf("took %v", d), func(op history.Op) bool {
+		return o.eachInjection(history.Release, fmt.Sprintf("took %v", d), func(op history.Op) bool {
 			return op.Outcome == history.Unknown || op.Return-op.Call >= d
 		})
 	}
 }
 
-// eachStrikes wants an operation of whoever was struck, begun before the strike and not
+// eachInjection wants an operation of whoever was hit, begun before the injection and not
 // ended before it, to be as it must.
-func (o *outside) eachStrikes(kind history.Kind, must string, is func(history.Op) bool) error {
-	for _, s := range o.strikes() {
+func (o *outside) eachInjection(kind history.Kind, must string, is func(history.Op) bool) error {
+	for _, s := range o.injections() {
 		if !slices.ContainsFunc(o.h.Ops, func(op history.Op) bool {
 			return op.Client == s.Client && op.Kind == kind && op.Call <= s.Call && (op.Outcome == history.Unknown || op.Return >= s.Call) && is(op)
 		}) {
@@ -342,8 +342,8 @@ func (o *outside) eachStrikes(kind history.Kind, must string, is func(history.Op
 	return nil
 }
 
-// strikes are those of the history.
-func (o *outside) strikes() (all []history.Op) {
+// injections are those of the history.
+func (o *outside) injections() (all []history.Op) {
 	for _, op := range o.h.Ops {
 		if op.Kind == history.Fault && op.Key.String() == o.fault.Text {
 			all = append(all, op)
@@ -352,9 +352,9 @@ func (o *outside) strikes() (all []history.Op) {
 	return all
 }
 
-// standstill wants a time within each strike in which no operation took place.
+// standstill wants a time within each injection in which no operation took place.
 func (o *outside) standstill() error {
-	for _, s := range o.strikes() {
+	for _, s := range o.injections() {
 		last, longest := s.Call, time.Duration(0)
 		for _, op := range o.h.Ops { // in the order of their ends
 			if op.Kind == history.Fault || op.Outcome != history.OK || op.Return < s.Call || op.Call > s.Return {
@@ -371,7 +371,7 @@ func (o *outside) standstill() error {
 }
 
 func (o *outside) theDeadAreSilent() error {
-	for _, s := range o.strikes() {
+	for _, s := range o.injections() {
 		for _, op := range o.h.Ops {
 			if op.Client == s.Client && op.Kind != history.Fault && op.Call > s.Return && op.Outcome == history.OK {
 				return fmt.Errorf("client %d died at %v and did %v at %v", s.Client, s.Call, op.Kind, op.Call)
@@ -381,9 +381,9 @@ func (o *outside) theDeadAreSilent() error {
 	return nil
 }
 
-// sectionsLast wants each strike to lie between a grant and the release of it.
+// sectionsLast wants each injection to lie between a grant and the release of it.
 func (o *outside) sectionsLast() error {
-	for _, s := range o.strikes() {
+	for _, s := range o.injections() {
 		if s.Return-s.Call < 100*time.Millisecond {
 			continue // the run ended
 		}
@@ -400,17 +400,17 @@ func (o *outside) sectionsLast() error {
 			}
 		}
 		if granted < 0 || !within {
-			return fmt.Errorf("the strike from %v to %v at client %d lies in no section", s.Call, s.Return, s.Client)
+			return fmt.Errorf("the injection from %v to %v at client %d lies in no section", s.Call, s.Return, s.Client)
 		}
 	}
 	return nil
 }
 
-// unanswered wants every client that was struck to have an operation without an answer
+// unanswered wants every client that was hit to have an operation without an answer
 // at that time.
 func (o *outside) unanswered() error {
 	n := 0
-	for _, s := range o.strikes() {
+	for _, s := range o.injections() {
 		for _, op := range o.h.Ops {
 			if op.Client == s.Client && op.Call <= s.Call && op.Outcome == history.Unknown {
 				n++
@@ -433,7 +433,7 @@ func (o *outside) someUnanswered() error {
 	return errors.New("every operation had an answer")
 }
 
-// slowed wants each client that was struck to have had an operation that took so long.
+// slowed wants each client that was hit to have had an operation that took so long.
 func (o *outside) slowed() error {
 	for _, op := range o.h.Ops {
 		if op.Kind != history.Fault && op.Kind != history.Acquire && op.Return-op.Call >= o.fault.Amount {

@@ -39,7 +39,7 @@ func Judge(h *history.History) Judged {
 		Engine: h.Header.Engine, Waiting: h.Header.Waiting, Seed: h.Header.Seed,
 		Clients: h.Header.Clients, Pool: h.Header.Pool,
 		RTT: round(float64(h.Header.RTT) / 1e6), Pipelines: h.Header.Pipelines, Intervals: intervals(h, t.widths),
-		Operations: ops, ElapsedMS: round(float64(elapsed) / 1e6), Latency: lat.Summary(), Faults: struck(h), Phases: phases(h),
+		Operations: ops, ElapsedMS: round(float64(elapsed) / 1e6), Latency: lat.Summary(), Faults: fired(h), Phases: phases(h),
 		Expected: h.Header.Expected, ExpectedWhy: h.Header.ExpectedFlaws,
 		KnownToBreak: h.Header.KnownToBreak,
 		Overruns:     j.Overruns, FirstOverrun: j.FirstOverrun, Refusals: byName(j.Refusals), Fairness: round(j.Fairness), Cut: h.Cut,
@@ -129,9 +129,9 @@ func engineNote(r *reports.Run) string {
 // round keeps three decimals, enough for any figure here.
 func round(x float64) float64 { return math.Round(x*1e3) / 1e3 }
 
-// struck are the faults of the run with what became of them; of a run that was killed
-// only the strikes that were noted are known.
-func struck(h *history.History) []reports.Fault {
+// fired are the faults of the run with what became of them; of a run that was killed
+// only the injections that were noted are known.
+func fired(h *history.History) []reports.Fault {
 	fs := []reports.Fault{}
 	if h.Trailer == nil {
 		for _, name := range h.Header.Faults {
@@ -167,11 +167,11 @@ func idle(t *history.Trailer) string {
 	for _, f := range t.Faults {
 		switch {
 		case f.Fired == 0 && f.Failed != "":
-			return fmt.Sprintf("the fault %q never struck: %s", f.Name, f.Failed)
+			return fmt.Sprintf("the fault %q never fired: %s", f.Name, f.Failed)
 		case f.Fired == 0 && f.Vain > 0:
 			return fmt.Sprintf("the fault %q came to nothing: %s", f.Name, f.VainWhy)
 		case f.Fired == 0:
-			return fmt.Sprintf("the fault %q never struck: nothing that fits it came by", f.Name)
+			return fmt.Sprintf("the fault %q never fired: nothing that fits it came by", f.Name)
 		case f.Failed != "":
 			return fmt.Sprintf("the fault %q: %s", f.Name, f.Failed)
 		}

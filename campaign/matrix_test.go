@@ -99,7 +99,7 @@ func judgeCell(t *testing.T, c Cell, seed uint64, patience bool) reports.Run {
 	}
 	for _, f := range r.Faults {
 		if f.Fired == 0 || f.Failed != "" {
-			t.Errorf("%s --seed %d: fault %q struck %d times; %s", c.command(), seed, f.Name, f.Fired, f.Failed)
+			t.Errorf("%s --seed %d: fault %q fired %d times; %s", c.command(), seed, f.Name, f.Fired, f.Failed)
 		}
 	}
 	return r

@@ -8,7 +8,7 @@ import (
 )
 
 // phases compares the parts of a run before, during and after its faults; nil when
-// none struck.
+// none fired.
 func phases(h *history.History) []reports.Phase {
 	if len(h.Header.Faults) == 0 {
 		return nil

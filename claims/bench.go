@@ -81,7 +81,7 @@ func (r ran) held(of variant.Object, p variant.Property) bool {
 func (r ran) powerless() string {
 	for _, f := range r.Faults {
 		if f.Fired == 0 || f.Failed != "" {
-			return fmt.Sprintf("the fault %q struck %d times; %s", f.Name, f.Fired, f.Failed)
+			return fmt.Sprintf("the fault %q fired %d times; %s", f.Name, f.Fired, f.Failed)
 		}
 	}
 	return ""

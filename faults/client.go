@@ -42,8 +42,8 @@ type Client struct {
 
 // move is a fault that is to move a client's clock, and what came of it.
 type move struct {
-	by   *strike
-	told sync.Once // of the strike, when the client reads the moved clock
+	by   *armed
+	told sync.Once // of the injection, when the client reads the moved clock
 }
 
 // doing is an operation within others.
@@ -83,7 +83,7 @@ func (c *Client) Tries() { c.state.Store(&waiting) }
 
 // Granted says that the client's code has been given a lock: its section begins.
 // over tells whether the lease has ended; nil: it never does. Faults of a holder
-// strike here, too, for a section need not hold a command.
+// fire here, too, for a section need not hold a command.
 func (c *Client) Granted(over func() bool) {
 	c.answered.Store(0)
 	c.over.Store(&over)
@@ -96,7 +96,7 @@ func (c *Client) Granted(over func() bool) {
 }
 
 // Releases says that the client's code is about to give the lock back: the section
-// is over. A fault that strikes after the first command of a section strikes here
+// is over. A fault that injections after the first command of a section fires here
 // if the section had none where others have some.
 func (c *Client) Releases() {
 	if c.answered.Load() == 0 && c.stateNow() == Holding && !c.in.o.Bare {
@@ -153,12 +153,12 @@ type skewed struct {
 	c *Client
 }
 
-// Now is a strike of the fault that moved the clock, when it is read the first time.
+// Now is an injection of the fault that moved the clock, when it is read the first time.
 func (s skewed) Now() time.Time {
 	if m := s.c.moves.Load(); m != nil && s.c.ahead.Load() != 0 {
 		m.told.Do(func() {
 			now := s.c.in.now()
-			s.c.in.struck(m.by, hit{at: "client " + itoa(s.c.id), client: s.c.id, state: s.c.stateNow(), from: now, to: now})
+			s.c.in.injected(m.by, hit{at: "client " + itoa(s.c.id), client: s.c.id, state: s.c.stateNow(), from: now, to: now})
 		})
 	}
 	return s.Clock.Now().Add(s.c.Ahead())
@@ -259,15 +259,15 @@ func (c *Client) command(ctx context.Context, cmds []redis.Cmder, send func() er
 	return err
 }
 
-// resend sends a command once more. It is a strike if the server got it, too.
-func (c *Client) resend(s *strike, send func() error) error {
+// resend sends a command once more. It is an injection if the server got it, too.
+func (c *Client) resend(s *armed, send func() error) error {
 	from, state := c.in.now(), c.stateNow()
 	err := send()
 	if answer := redis.Error(nil); redis.HasErrorPrefix(err, "NOSCRIPT") {
 		s.vain("the server did not know the script that was sent again by its digest")
 	} else if err == nil || errors.As(err, &answer) {
 		s.brought("commands executed twice", 1)
-		c.in.struck(s, hit{at: "client " + itoa(c.id), client: c.id, state: state, from: from, to: c.in.now()})
+		c.in.injected(s, hit{at: "client " + itoa(c.id), client: c.id, state: state, from: from, to: c.in.now()})
 	} else {
 		s.vain("the command could not be sent again: " + err.Error())
 	}
@@ -289,20 +289,20 @@ type boundary struct {
 	first  bool // the client's first answer since the grant
 }
 
-// at lets the faults strike at one side of a command. again is the fault that wants
+// at lets the faults fire at one side of a command. again is the fault that wants
 // the command sent once more, nil if none does.
-func (c *Client) at(m Moment, b boundary) (again *strike, err error) {
+func (c *Client) at(m Moment, b boundary) (again *armed, err error) {
 	if err := c.lives(); err != nil || !c.in.active.Load() {
 		return nil, err
 	}
 	for _, s := range c.in.onClients {
-		if s.fault.Where.at() != m || b.beside && s.blow.ofThread() || !c.matches(s, m, b) {
+		if s.fault.Where.at() != m || b.beside && s.disruption.ofThread() || !c.matches(s, m, b) {
 			continue
 		}
-		if s.blow.Cancel && c.during.Load() == nil || !s.trigger.fires(c.in.now()) {
+		if s.disruption.Cancel && c.during.Load() == nil || !s.trigger.fires(c.in.now()) {
 			continue // there is nothing that could end half-way, or it is not time
 		}
-		if s.blow.Resend {
+		if s.disruption.Resend {
 			again = s
 			continue
 		}
@@ -312,14 +312,14 @@ func (c *Client) at(m Moment, b boundary) (again *strike, err error) {
 	return again, c.lives()
 }
 
-// without lets the faults strike a client that holds a lock and is at no command.
+// without lets the faults hit a client that holds a lock and is at no command.
 func (c *Client) without(p point) {
 	if c.lives() != nil || !c.in.active.Load() {
 		return
 	}
 	p.during, p.state, p.client = c.doingNow(), Holding, c.id
 	for _, s := range c.in.onClients {
-		if s.blow.needsCommand() || !s.fault.Where.matchesGrant(p) || !s.trigger.fires(c.in.now()) {
+		if s.disruption.needsCommand() || !s.fault.Where.matchesGrant(p) || !s.trigger.fires(c.in.now()) {
 			continue
 		}
 		c.suffer(s)
@@ -327,7 +327,7 @@ func (c *Client) without(p point) {
 	c.thawed()
 }
 
-// at is the side of a command at which a fault of a client strikes: the far one,
+// at is the side of a command at which a fault of a client fires: the far one,
 // if its sentence does not say.
 func (w Where) at() Moment {
 	if w.Moment == AnyMoment {
@@ -336,7 +336,7 @@ func (w Where) at() Moment {
 	return w.Moment
 }
 
-func (c *Client) matches(s *strike, m Moment, b boundary) bool {
+func (c *Client) matches(s *armed, m Moment, b boundary) bool {
 	for _, cmd := range b.cmds {
 		p := c.point(m, cmd)
 		p.first = m == After && b.first
@@ -358,29 +358,29 @@ func (c *Client) lives() error {
 	return nil
 }
 
-// suffer carries out a blow.
-func (c *Client) suffer(s *strike) {
-	blow := s.blow
+// suffer carries out a disruption.
+func (c *Client) suffer(s *armed) {
+	disruption := s.disruption
 	from, state := c.in.now(), c.stateNow()
 	switch {
-	case blow.Crash:
+	case disruption.Crash:
 		c.dead.Store(true)
-	case blow.Cancel:
+	case disruption.Cancel:
 		c.canceled.Store(true)
-	case blow.Freeze > 0:
-		if !c.freeze(from + blow.Freeze) {
+	case disruption.Freeze > 0:
+		if !c.freeze(from + disruption.Freeze) {
 			s.vain("the client was frozen for longer already")
 			return
 		}
 		c.thawed()
-	case blow.Pause > 0:
-		c.sleep(blow.Pause)
+	case disruption.Pause > 0:
+		c.sleep(disruption.Pause)
 	}
-	s.brought(blow.effect(state), 1)
-	if over := c.over.Load(); blow.holdsUp() && state == Holding && over != nil && *over != nil && (*over)() && c.outlived.Swap(over) != over {
+	s.brought(disruption.effect(state), 1)
+	if over := c.over.Load(); disruption.holdsUp() && state == Holding && over != nil && *over != nil && (*over)() && c.outlived.Swap(over) != over {
 		s.brought("leases outlived", 1)
 	}
-	c.in.struck(s, hit{at: "client " + itoa(c.id), client: c.id, state: state, from: from, to: c.in.now()})
+	c.in.injected(s, hit{at: "client " + itoa(c.id), client: c.id, state: state, from: from, to: c.in.now()})
 }
 
 // freeze keeps every command of the client from going out or being seen to be

@@ -12,7 +12,7 @@ var kindCancel = Kind{
 	Syntax:   "cancel [before|after] [COMMAND]" + whoSyntax + whenSyntax,
 	Summary:  "the operation ends half-way, as if its context had been cancelled; the client lives on",
 	Takes:    anyCommand,
-	Strike:   func(Fault) Blow { return Blow{Cancel: true} },
+	Disrupt:  func(Fault) Disruption { return Disruption{Cancel: true} },
 	Provokes: cancelProvokes,
 }
 

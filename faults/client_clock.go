@@ -14,6 +14,6 @@ var kindClock = Kind{
 	Summary:  "the clocks of the clients, of one or of a part of them, are D ahead or behind for the rest of the run",
 	Takes:    []Part{TakesAmount, TakesClient, TakesChance},
 	Requires: []Part{TakesAmount},
-	Strike:   func(f Fault) Blow { return Blow{Clock: f.Amount} },
+	Disrupt:  func(f Fault) Disruption { return Disruption{Clock: f.Amount} },
 	Provokes: func(Fault, time.Duration) []variant.Fault { return []variant.Fault{variant.ClockSkew} },
 }

@@ -12,7 +12,7 @@ var kindCrash = Kind{
 	Syntax:  "crash [before|after] [COMMAND]" + whoSyntax + whenSyntax,
 	Summary: "the client dies: no command of it goes out any more, nor does it see an answer",
 	Takes:   anyCommand,
-	Strike:  func(Fault) Blow { return Blow{Crash: true} },
+	Disrupt: func(Fault) Disruption { return Disruption{Crash: true} },
 	// A command that it no longer saw the answer of is no lost reply: nobody is
 	// left to ask again.
 	Provokes: func(Fault, time.Duration) []variant.Fault { return []variant.Fault{variant.Crash} },

@@ -14,7 +14,7 @@ var kindFreeze = Kind{
 	Summary:  "all of the client stops for D, the renewal of its lock included",
 	Takes:    withAmount(anyCommand),
 	Requires: []Part{TakesAmount},
-	Strike:   func(f Fault) Blow { return Blow{Freeze: f.Amount} },
+	Disrupt:  func(f Fault) Disruption { return Disruption{Freeze: f.Amount} },
 	Provokes: func(f Fault, lease time.Duration) []variant.Fault {
 		if f.Amount < lease {
 			return nil

@@ -14,7 +14,7 @@ var kindPause = Kind{
 	Summary:  "the client's thread stops for D; a renewal of its lock goes on",
 	Takes:    withAmount(anyCommand),
 	Requires: []Part{TakesAmount},
-	Strike:   func(f Fault) Blow { return Blow{Pause: f.Amount} },
+	Disrupt:  func(f Fault) Disruption { return Disruption{Pause: f.Amount} },
 	Provokes: overrunsBy(amount),
 }
 

@@ -14,6 +14,6 @@ var kindResend = Kind{
 	Summary:  "the command is sent twice, and the client sees the second answer only",
 	Takes:    without(anyCommand, TakesMoment),
 	Complete: func(f *Fault) { f.Where.Moment = After },
-	Strike:   func(Fault) Blow { return Blow{Resend: true} },
+	Disrupt:  func(Fault) Disruption { return Disruption{Resend: true} },
 	Provokes: func(Fault, time.Duration) []variant.Fault { return []variant.Fault{variant.Retry} },
 }

@@ -11,6 +11,6 @@ var kindSlow = Kind{
 	Complete: func(f *Fault) {
 		f.Where.State, f.Where.First = Holding, true
 	},
-	Strike:   func(f Fault) Blow { return Blow{Pause: f.Amount} },
+	Disrupt:  func(f Fault) Disruption { return Disruption{Pause: f.Amount} },
 	Provokes: overrunsBy(amount),
 }

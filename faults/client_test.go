@@ -13,28 +13,28 @@ import (
 	"oversell/server"
 )
 
-// struckBy is a client of the emulation that the faults may strike, and the
-// strikes so far.
-type struckBy struct {
+// hitBy is a client of the emulation that the faults may fire, and the
+// injections so far.
+type hitBy struct {
 	*Client
-	redis   redis.UniversalClient
-	admin   redis.UniversalClient
-	in      *Injector
-	mu      sync.Mutex
-	strikes []Strike
+	redis      redis.UniversalClient
+	admin      redis.UniversalClient
+	in         *Injector
+	mu         sync.Mutex
+	injections []Injection
 }
 
-func underFaults(t *testing.T, sentences ...string) *struckBy {
+func underFaults(t *testing.T, sentences ...string) *hitBy {
 	t.Helper()
 	tg, err := server.OpenEmbedded(clock.Real{}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &struckBy{}
-	o := Options{Seed: 1, Target: tg, Record: func(k Strike) {
+	s := &hitBy{}
+	o := Options{Seed: 1, Target: tg, Record: func(k Injection) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.strikes = append(s.strikes, k)
+		s.injections = append(s.injections, k)
 	}}
 	for _, sentence := range sentences {
 		f, err := Parse(sentence)
@@ -61,7 +61,7 @@ func underFaults(t *testing.T, sentences ...string) *struckBy {
 	return s
 }
 
-func (s *struckBy) value(t *testing.T, key string) string {
+func (s *hitBy) value(t *testing.T, key string) string {
 	t.Helper()
 	v, err := s.admin.Get(t.Context(), key).Result()
 	if err != nil && !errors.Is(err, redis.Nil) {
@@ -90,7 +90,7 @@ func TestCrashEndsAllThatAClientDoes(t *testing.T) {
 		t.Error("it is not known as dead")
 	}
 	if c := s.in.Counts()[0]; c.Fired != 1 {
-		t.Errorf("struck %d times", c.Fired)
+		t.Errorf("fired %d times", c.Fired)
 	}
 }
 
@@ -202,7 +202,7 @@ func TestClockIsAheadForThoseWhoArePicked(t *testing.T) {
 	}
 }
 
-// Stop wakes whoever is held up, and nothing strikes afterwards.
+// Stop wakes whoever is held up, and nothing fires afterwards.
 func TestStopWakesThePaused(t *testing.T) {
 	s := underFaults(t, "pause 1m after SET always")
 	var paused sync.WaitGroup
@@ -224,6 +224,6 @@ func TestAnUnknownScriptIsResentInVain(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c := s.in.Counts()[0]; c.Fired != 0 || c.Vain != 1 {
-		t.Errorf("it struck %d times, and in vain %d times: %s", c.Fired, c.Vain, c.VainWhy)
+		t.Errorf("it fired %d times, and in vain %d times: %s", c.Fired, c.Vain, c.VainWhy)
 	}
 }

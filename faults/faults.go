@@ -7,7 +7,7 @@
 //	drop-reply DECR nth 7
 //	restart node 3 empty at 1s
 //
-// [Parse] reads it; [Kinds] lists what can be done, one file each. A kind strikes
+// [Parse] reads it; [Kinds] lists what can be done, one file each. A kind fires
 // at one of three levels: a client, between two of its commands ([Client], a hook
 // on its connections); the wire, in a proxy that knows the protocol (package
 // wire); or a server, which needs a target that this program controls.
@@ -26,7 +26,7 @@ import (
 	"oversell/wire"
 )
 
-// Level is where a fault strikes.
+// Level is where a fault fires.
 type Level string
 
 // The levels.
@@ -108,7 +108,7 @@ type Where struct {
 	// During is the operation in which the client is (acquire, buy, release, …),
 	// as kinds of operations are named in histories; empty: any.
 	During string
-	// State is who is struck; empty: anybody.
+	// State is who is hit; empty: anybody.
 	State State
 	// Client and Node are numbers, counted from 1; 0: any. Servers are numbered as
 	// server.Target.Servers lists them.
@@ -119,10 +119,10 @@ type Where struct {
 	First bool
 }
 
-// When says how often and from when on a fault strikes. A fault without any of
-// it strikes once.
+// When says how often and from when on a fault fires. A fault without any of
+// it fires once.
 type When struct {
-	// At is when the fault first may strike, since the start of the load.
+	// At is when the fault first may fire, since the start of the load.
 	At time.Duration
 	// Every repeats it; 0: never.
 	Every time.Duration
@@ -130,17 +130,17 @@ type When struct {
 	For time.Duration
 	// ForGood says that the fault lasts to the end of the run.
 	ForGood bool
-	// Nth strikes the Nth opportunity only, counted from 1; 0: any.
+	// Nth is the only opportunity at which it fires, counted from 1; 0: any.
 	Nth int64
 	// Chance is the probability at each opportunity; 0: 1.
 	Chance float64
-	// Times is how often the fault may strike; 0: once, or without limit if Every
+	// Times is how often the fault may fire; 0: once, or without limit if Every
 	// or Chance is given.
 	Times int64
 }
 
 // Kind is a thing that can be done to a run. Kinds are listed in [Kinds]. What
-// must be there depends on the level: Strike for a client, Rule for the wire,
+// must be there depends on the level: Disrupt for a client, Rule for the wire,
 // Inject for a server.
 type Kind struct {
 	// Name is unique: "crash", "freeze", "freeze-node".
@@ -155,7 +155,7 @@ type Kind struct {
 	// Complete adds what a sentence of this kind means without saying so; nil:
 	// nothing.
 	Complete func(f *Fault)
-	// OfLock says that it strikes the key of the lock under test, and so needs one.
+	// OfLock says that it hits the key of the lock under test, and so needs one.
 	OfLock bool
 	// HealLast says that what lasts for good is healed only when all clients have
 	// ended, as healing it is no less of a disturbance.
@@ -164,8 +164,8 @@ type Kind struct {
 	// one brings about under a lease of this length.
 	Provokes func(f Fault, lease time.Duration) []variant.Fault
 
-	// Strike is what a client suffers at a command.
-	Strike func(f Fault) Blow
+	// Disrupt is what a client suffers at a command.
+	Disrupt func(f Fault) Disruption
 	// Rule is what the proxies do to a command.
 	Rule func(f Fault) wire.Action
 	// Cuts says of a kind of the wire that it acts on all connections at a time,
@@ -187,8 +187,8 @@ type Kind struct {
 	Inject func(ctx context.Context, f Fault, on Site) (heal func(context.Context) error, err error)
 }
 
-// Blow is what a client suffers between two commands. Its zero value is nothing.
-type Blow struct {
+// Disruption is what a client suffers between two commands. Its zero value is nothing.
+type Disruption struct {
 	// Crash ends the client: no command of it goes out any more.
 	Crash bool
 	// Cancel ends the operation under way as if its context had been cancelled.
@@ -201,19 +201,19 @@ type Blow struct {
 	Clock time.Duration
 }
 
-// needsCommand tells whether the blow falls on a command, and so cannot fall where
+// needsCommand tells whether the disruption falls on a command, and so cannot fall where
 // there is none.
-func (b Blow) needsCommand() bool { return b.Cancel || b.Resend || b.Clock != 0 }
+func (b Disruption) needsCommand() bool { return b.Cancel || b.Resend || b.Clock != 0 }
 
-// ofThread tells whether the blow falls on the client's own thread, and passes by
+// ofThread tells whether the disruption falls on the client's own thread, and passes by
 // what it runs beside.
-func (b Blow) ofThread() bool { return b.Pause > 0 || b.Cancel }
+func (b Disruption) ofThread() bool { return b.Pause > 0 || b.Cancel }
 
-// holdsUp tells whether the blow takes time from the client.
-func (b Blow) holdsUp() bool { return b.Pause > 0 || b.Freeze > 0 }
+// holdsUp tells whether the disruption takes time from the client.
+func (b Disruption) holdsUp() bool { return b.Pause > 0 || b.Freeze > 0 }
 
-// effect says what the blow does to somebody in this state.
-func (b Blow) effect(s State) string {
+// effect says what the disruption does to somebody in this state.
+func (b Disruption) effect(s State) string {
 	switch {
 	case b.Crash && s == Holding:
 		return "clients dead that held something"
@@ -240,7 +240,7 @@ type Site struct {
 	// Chosen is the server that the sentence names, or else the one that serves
 	// as the first master now.
 	Chosen int
-	// Brought is told what the strike did to the run, in a few words, and how often;
+	// Brought is told what the injection did to the run, in a few words, and how often;
 	// Vain why it could do nothing, so that it does not count. Both may be called
 	// while it is healed, too.
 	Brought func(what string, n int64)

@@ -47,26 +47,26 @@ func (f Fault) FitsServers(all []server.Member, others []Fault, masters int) err
 	return nil
 }
 
-// NeedsCommand tells whether the fault strikes at commands only. The others strike
+// NeedsCommand tells whether the fault fires at commands only. The others fire
 // at times, or whoever holds a lock.
 func (f Fault) NeedsCommand() bool {
 	switch {
 	case f.Kind.timed():
 		return false
-	case f.Kind.Strike == nil:
+	case f.Kind.Disrupt == nil:
 		return true
 	}
-	blow := f.Kind.Strike(f)
-	if blow.Clock != 0 {
+	disruption := f.Kind.Disrupt(f)
+	if disruption.Clock != 0 {
 		return false
 	}
 	w := f.Where
-	return blow.needsCommand() || w.State != Holding || w.Moment != AnyMoment || w.Command != "" || w.Key != ""
+	return disruption.needsCommand() || w.State != Holding || w.Moment != AnyMoment || w.Command != "" || w.Key != ""
 }
 
 // OfThread tells whether the fault passes by what a client runs beside its own
 // thread, such as a renewal.
-func (f Fault) OfThread() bool { return f.Kind.Strike != nil && f.Kind.Strike(f).ofThread() }
+func (f Fault) OfThread() bool { return f.Kind.Disrupt != nil && f.Kind.Disrupt(f).ofThread() }
 
 // Lateness is how late a command reaches the server whose client has given it up;
 // 0 for other faults.

@@ -32,23 +32,23 @@ type Options struct {
 	// Masters is how many of independent masters the clients use; 0: all.
 	Masters int
 	// Bare says that the sections of the clients hold no command of Redis. What is to
-	// strike after the first command of one then strikes at its beginning.
+	// fire after the first command of one then fires at its beginning.
 	Bare bool
-	// Record is told of every strike when it is over. Calls come one after the
+	// Record is told of every injection when it is over. Calls come one after the
 	// other.
-	Record func(Strike)
+	Record func(Injection)
 }
 
-// Strike is one time that a fault struck.
-type Strike struct {
+// Injection is one time that a fault fired.
+type Injection struct {
 	Fault Fault
 	// At says whom: "client 3", "node 2", "connection 7".
 	At string
-	// Client is the number of the client that was struck, from 1; 0: none, or
+	// Client is the number of the client that was hit, from 1; 0: none, or
 	// nobody knows.
 	Client int
 	// From and To are the times since the start of the load at which the fault
-	// struck and at which it was healed.
+	// fired and at which it was healed.
 	From, To time.Duration
 	// Until is when the system had no excuse any more: To, or, of a fault that lasts
 	// for good, the time at which what was to be broken was broken. 0 for faults of
@@ -59,28 +59,28 @@ type Strike struct {
 // Count is what became of one fault in a run.
 type Count struct {
 	Fault Fault
-	// Fired is how often it struck so that it could matter; Holders and Waiters how
-	// often it struck, at that moment, somebody who held the lock or was trying to
-	// obtain it. A fault of a server strikes a holder when anybody holds the lock.
+	// Fired is how often it fired so that it could matter; Holders and Waiters how
+	// often it hit, at that moment, somebody who held the lock or was trying to
+	// obtain it. A fault of a server hits a holder when anybody holds the lock.
 	Fired, Holders, Waiters int64
 	// Vain is how often it was carried out and came to nothing, and VainWhy says why
 	// that was so the first time.
 	Vain    int64
 	VainWhy string
-	// Effects are what the strikes did to the run, as far as that can be told.
+	// Effects are what the injections did to the run, as far as that can be told.
 	Effects []Effect
-	// Failed says what went wrong when it was to strike, or when it was healed:
+	// Failed says what went wrong when it was to fire, or when it was healed:
 	// the first such error.
 	Failed string
 }
 
-// Effect is something that strikes did to a run, and how often.
+// Effect is something that injections did to a run, and how often.
 type Effect struct {
 	What string // "sections lengthened"
 	N    int64
 }
 
-// Effect is what the strikes did to the run, in words: "sections lengthened: 12, leases
+// Effect is what the injections did to the run, in words: "sections lengthened: 12, leases
 // outlived: 3". It is empty if nothing is known.
 func (c Count) Effect() string {
 	parts := make([]string, len(c.Effects))
@@ -91,13 +91,13 @@ func (c Count) Effect() string {
 }
 
 // Injector carries out the faults of one run. Its methods are safe for concurrent
-// use. Nothing strikes before Start.
+// use. Nothing fires before Start.
 type Injector struct {
 	o         Options
-	onClients []*strike
-	onWire    []*strike
-	timed     []*strike // those of servers, and cuts
-	clocks    []*strike // those that move clocks of clients
+	onClients []*armed
+	onWire    []*armed
+	timed     []*armed // those of servers, and cuts
+	clocks    []*armed // those that move clocks of clients
 	wires
 
 	epoch   time.Time
@@ -129,13 +129,13 @@ type Injector struct {
 	holds   grants
 }
 
-// strike is a fault with its counts.
-type strike struct {
+// armed is a fault with its counts.
+type armed struct {
 	index   int
 	fault   Fault
 	trigger *trigger
 
-	blow Blow // of a fault of clients
+	disruption Disruption // of a fault of clients
 
 	fired, holders, waiters atomic.Int64
 	ordered                 atomic.Int64 // of the wire or of clocks: what was judged, and may have come to nothing
@@ -148,8 +148,8 @@ type strike struct {
 	effects []Effect
 }
 
-// brought notes what a strike did to the run.
-func (s *strike) brought(what string, n int64) {
+// brought notes what an injection did to the run.
+func (s *armed) brought(what string, n int64) {
 	if n <= 0 {
 		return
 	}
@@ -163,7 +163,7 @@ func (s *strike) brought(what string, n int64) {
 }
 
 // vain notes that the fault was carried out and came to nothing.
-func (s *strike) vain(why string) {
+func (s *armed) vain(why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.vainly++
@@ -172,7 +172,7 @@ func (s *strike) vain(why string) {
 	}
 }
 
-// hit is one strike.
+// hit is one injection.
 type hit struct {
 	at       string
 	client   int
@@ -195,12 +195,12 @@ func New(ctx context.Context, o Options) (*Injector, error) {
 			}
 			return nil, err
 		}
-		s := &strike{index: i, fault: f, trigger: newTrigger(f.When, o.Seed+uint64(i)*0x9e3779b97f4a7c15)}
-		if f.Kind.Strike != nil {
-			s.blow = f.Kind.Strike(f)
+		s := &armed{index: i, fault: f, trigger: newTrigger(f.When, o.Seed+uint64(i)*0x9e3779b97f4a7c15)}
+		if f.Kind.Disrupt != nil {
+			s.disruption = f.Kind.Disrupt(f)
 		}
 		switch {
-		case s.blow.Clock != 0:
+		case s.disruption.Clock != 0:
 			in.clocks = append(in.clocks, s)
 		case f.Kind.Inject != nil || f.Kind.Cuts:
 			in.timed = append(in.timed, s)
@@ -227,8 +227,8 @@ func (in *Injector) possible(ctx context.Context, f Fault) error {
 	return f.Kind.Needs(ctx, f, in.o.Target)
 }
 
-// StrikesClients tells whether any fault strikes at clients, at their commands.
-func (in *Injector) StrikesClients() bool { return len(in.onClients) > 0 }
+// HitsClients tells whether any fault hits clients, at their commands.
+func (in *Injector) HitsClients() bool { return len(in.onClients) > 0 }
 
 // Client is what the faults know of a client, counted from 0.
 func (in *Injector) Client(id int) *Client {
@@ -275,7 +275,7 @@ func (in *Injector) who(conn string) *Client {
 }
 
 // picks tells whether a fault of clocks concerns a client.
-func (s *strike) picks(c *Client) bool {
+func (s *armed) picks(c *Client) bool {
 	w := &s.fault.When
 	if n := s.fault.Where.Client; n != 0 && n != c.id {
 		return false
@@ -283,11 +283,11 @@ func (s *strike) picks(c *Client) bool {
 	return w.Chance == 0 || float64(mix(s.trigger.seed+uint64(c.id))>>11)/(1<<53) < w.Chance
 }
 
-// Start lets the faults strike from now on: the load begins.
+// Start lets the faults fire from now on: the load begins.
 func (in *Injector) Start() { in.StartAt(time.Now()) }
 
-// StartAt is Start, and the load began at a time. Strikes are told by the time since
-// then. It returns when the faults that strike at 0s have done so, or after beforeLoad: the
+// StartAt is Start, and the load began at a time. Injections are told by the time since
+// then. It returns when the faults that injection at 0s have done so, or after beforeLoad: the
 // clients start after that.
 func (in *Injector) StartAt(began time.Time) {
 	select {
@@ -297,17 +297,17 @@ func (in *Injector) StartAt(began time.Time) {
 	}
 }
 
-// beforeLoad is how long the clients wait at most for the faults that strike at 0s.
+// beforeLoad is how long the clients wait at most for the faults that injection at 0s.
 const beforeLoad = 250 * time.Millisecond
 
-// start lets the faults strike. The channel is closed when those at 0s have struck.
+// start lets the faults fire. The channel is closed when those at 0s have fired.
 func (in *Injector) start(began time.Time) <-chan struct{} {
 	in.startStop.Lock()
 	defer in.startStop.Unlock()
-	struck := make(chan struct{})
+	fired := make(chan struct{})
 	select {
 	case <-in.stop:
-		return struck
+		return fired
 	default:
 	}
 	in.began.Store(int64(began.Sub(in.epoch)))
@@ -330,15 +330,15 @@ func (in *Injector) start(began time.Time) <-chan struct{} {
 		in.running.Go(func() { defer first.Done(); in.awaitFirst(s) })
 	}
 	in.running.Go(func() { first.Wait(); close(in.settled) })
-	in.running.Go(func() { atOnce.Wait(); close(struck) })
-	return struck
+	in.running.Go(func() { atOnce.Wait(); close(fired) })
+	return fired
 }
 
-// Settled is closed when every fault that has a time has struck, once at least, and
+// Settled is closed when every fault that has a time has fired, once at least, and
 // was healed: before that, the run must not end.
 func (in *Injector) Settled() <-chan struct{} { return in.settled }
 
-// Halt has the faults stop: nothing strikes any more, whoever is held up goes on, and
+// Halt has the faults stop: nothing fires any more, whoever is held up goes on, and
 // what is broken is healed in the background. Clients may still be at work.
 func (in *Injector) Halt() {
 	in.startStop.Lock()
@@ -392,15 +392,15 @@ func (in *Injector) Counts() []Count {
 }
 
 // unread says why what was ordered has come to nothing.
-func (s *strike) unread() string {
+func (s *armed) unread() string {
 	if s.fault.Kind.Level == OnClient {
 		return "no client read the clock that was moved"
 	}
 	return "the run, or the connection, ended before it took effect"
 }
 
-func (in *Injector) all() (all []*strike) {
-	for _, some := range [][]*strike{in.onClients, in.onWire, in.timed, in.clocks} {
+func (in *Injector) all() (all []*armed) {
+	for _, some := range [][]*armed{in.onClients, in.onWire, in.timed, in.clocks} {
 		all = append(all, some...)
 	}
 	return all
@@ -415,8 +415,8 @@ func (in *Injector) Disturbed() bool {
 // afterShock is how long after the end of a fault errors are put down to it.
 const afterShock = 2 * time.Second
 
-// struck counts a strike and tells of it.
-func (in *Injector) struck(s *strike, h hit) {
+// injected counts an injection and tells of it.
+func (in *Injector) injected(s *armed, h hit) {
 	s.fired.Add(1)
 	switch h.state {
 	case Holding:
@@ -424,17 +424,17 @@ func (in *Injector) struck(s *strike, h hit) {
 	case Waiting:
 		s.waiters.Add(1)
 	}
-	in.tell(Strike{Fault: s.fault, At: h.at, Client: h.client, From: h.from, To: h.to, Until: h.until})
+	in.tell(Injection{Fault: s.fault, At: h.at, Client: h.client, From: h.from, To: h.to, Until: h.until})
 }
 
-func (in *Injector) tell(s Strike) {
+func (in *Injector) tell(s Injection) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.o.Record(s)
 }
 
 // fail notes what went wrong with a fault.
-func (s *strike) fail(err error) {
+func (s *armed) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.failed == nil {

@@ -56,10 +56,10 @@ const (
 	whenSyntax = " [at D] [every D] [nth N|P%] [times N|once|always]"
 )
 
-// anyCommand are the parts of a fault that strikes clients at their commands.
+// anyCommand are the parts of a fault that injections clients at their commands.
 var anyCommand = []Part{TakesMoment, TakesCommand, TakesKey, TakesDuring, TakesState, TakesClient, TakesChance, TakesNth}
 
-// onTheWire are the parts of a fault that strikes commands on their way.
+// onTheWire are the parts of a fault that hits commands on their way.
 var onTheWire = append(without(anyCommand, TakesMoment), TakesNode)
 
 func withAmount(parts []Part) []Part { return slices.Concat(parts, []Part{TakesAmount}) }
@@ -74,9 +74,9 @@ func amount(f Fault) time.Duration { return f.Amount }
 // it: what is done to a client and what is done to a node.
 func (k Kind) verb() string { return strings.TrimSuffix(k.Name, "-node") }
 
-// timed tells whether faults of this kind strike at times, and not at commands.
+// timed tells whether faults of this kind fire at times, and not at commands.
 func (k Kind) timed() bool { return k.Level == OnServer || k.Cuts }
 
-// repeats tells whether a fault of this kind can strike somebody a second time: a
+// repeats tells whether a fault of this kind can hit somebody a second time: a
 // client's clock is moved once.
-func (k Kind) repeats() bool { return k.Strike == nil || k.Strike(Fault{Amount: 1}).Clock == 0 }
+func (k Kind) repeats() bool { return k.Disrupt == nil || k.Disrupt(Fault{Amount: 1}).Clock == 0 }

@@ -33,7 +33,7 @@ func TestEveryKind(t *testing.T) {
 		if k.Summary == "" || strings.Contains(k.Summary, "\n") || !strings.HasPrefix(k.Syntax, k.verb()) {
 			t.Errorf("%s has the syntax %q and the summary %q", k.Name, k.Syntax, k.Summary)
 		}
-		if (k.Strike != nil) != (k.Level == OnClient) || (k.Rule != nil || k.Cuts) != (k.Level == OnWire) {
+		if (k.Disrupt != nil) != (k.Level == OnClient) || (k.Rule != nil || k.Cuts) != (k.Level == OnWire) {
 			t.Errorf("%s does not say what is done at the level of a %s", k.Name, k.Level)
 		}
 		for _, p := range k.Requires {
@@ -102,7 +102,7 @@ func TestProvokes(t *testing.T) {
 }
 
 func TestBlows(t *testing.T) {
-	for sentence, want := range map[string]Blow{
+	for sentence, want := range map[string]Disruption{
 		"crash":     {Crash: true},
 		"cancel":    {Cancel: true},
 		"pause 2s":  {Pause: 2 * time.Second},
@@ -115,8 +115,8 @@ func TestBlows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := f.Kind.Strike(f); got != want {
-			t.Errorf("%q strikes with %+v; want %+v", sentence, got, want)
+		if got := f.Kind.Disrupt(f); got != want {
+			t.Errorf("%q fires with %+v; want %+v", sentence, got, want)
 		}
 	}
 }

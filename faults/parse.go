@@ -11,7 +11,7 @@ import (
 // Parse reads a sentence: a verb, and then the parts that its kind takes, in any
 // order. The error is a [*ParseError].
 //
-//	[before|after] COMMAND    the command, and the side of it; a client is struck after it
+//	[before|after] COMMAND    the command, and the side of it; a client is hit after it
 //	key PATTERN               its first key, with * and ?
 //	in OPERATION              what the client is about: acquire, buy, pop, …
 //	holder, waiter            of the lock
@@ -26,7 +26,7 @@ import (
 //
 // Keywords may be in capitals, commands in small letters, and the words a, an, of,
 // on, the and then may stand where they read well. A fault that says nothing of
-// how often strikes once.
+// how often fires once.
 func Parse(sentence string) (Fault, error) {
 	r := &reader{sentence: sentence, words: wordsOf(sentence)}
 	verb, ok := r.raw()
@@ -206,7 +206,7 @@ func (r *reader) complete(f *Fault, parts []part) error {
 	return nil
 }
 
-// timetable is about a fault that strikes at times.
+// timetable is about a fault that fires at times.
 func (r *reader) timetable(f *Fault, parts []part) error {
 	at, every, often := find(parts, TakesAt), find(parts, partEvery), find(parts, partTimes)
 	switch {

@@ -21,17 +21,17 @@ type ProxyOptions struct {
 	Faults []Fault
 	// Seed fixes every random choice.
 	Seed uint64
-	// Struck is told of every strike. Calls come one after the other.
-	Struck func(ProxyStrike)
+	// Injected is told of every injection. Calls come one after the other.
+	Injected func(ProxyInjection)
 }
 
-// ProxyStrike is one time that a fault struck in a proxy.
-type ProxyStrike struct {
+// ProxyInjection is one time that a fault fired in a proxy.
+type ProxyInjection struct {
 	Fault Fault
 	// At is when, since the proxy began to listen.
 	At time.Duration
 	// Conn is the number of the connection, and Command and Key are what it said
-	// there; zero for a cut, which strikes them all.
+	// there; zero for a cut, which hits them all.
 	Conn         int64
 	Command, Key string
 }
@@ -40,7 +40,7 @@ type ProxyStrike struct {
 func ForProxy(f Fault) error {
 	switch w := f.Where; {
 	case f.Kind.Level != OnWire:
-		return fmt.Errorf("fault %q: it strikes a %s, and a proxy strikes on the wire: %s", f.Text, f.Kind.Level, kindsOn(OnWire))
+		return fmt.Errorf("fault %q: it hits a %s, and a proxy injects faults on the wire: %s", f.Text, f.Kind.Level, kindsOn(OnWire))
 	case w.State != AnyState:
 		return fmt.Errorf("fault %q: a proxy does not know who is a %s: leave that out", f.Text, w.State)
 	case w.During != "":
@@ -141,7 +141,7 @@ func (p *Proxy) Close() error {
 	return p.wire.Close()
 }
 
-// Counts are how often each fault struck, in the order in which they were given.
+// Counts are how often each fault fired, in the order in which they were given.
 func (p *Proxy) Counts() []Count {
 	counts := make([]Count, len(p.rules))
 	for i, r := range p.rules {
@@ -173,7 +173,7 @@ func (p *Proxy) judge(c wire.Command) wire.Action {
 	return wire.Action{}
 }
 
-// tookEffect tells of what judge had ordered: a strike that came to nothing,
+// tookEffect tells of what judge had ordered: an injection that came to nothing,
 // because the server or the client went first, is none.
 func (p *Proxy) tookEffect(c wire.Command, a wire.Action) {
 	p.mu.Lock()
@@ -186,14 +186,14 @@ func (p *Proxy) tookEffect(c wire.Command, a wire.Action) {
 	}
 	r := p.pending[i].rule
 	p.pending = slices.Delete(p.pending, i, i+1)
-	p.struck(r, ProxyStrike{Fault: r.fault, At: p.now(), Conn: c.Conn, Command: c.Name, Key: c.Key})
+	p.injected(r, ProxyInjection{Fault: r.fault, At: p.now(), Conn: c.Conn, Command: c.Name, Key: c.Key})
 }
 
-// struck counts a strike and tells of it. The caller holds p.mu.
-func (p *Proxy) struck(r *rule, s ProxyStrike) {
+// injected counts an injection and tells of it. The caller holds p.mu.
+func (p *Proxy) injected(r *rule, s ProxyInjection) {
 	r.fired.Add(1)
-	if p.o.Struck != nil {
-		p.o.Struck(s)
+	if p.o.Injected != nil {
+		p.o.Injected(s)
 	}
 }
 
@@ -218,7 +218,7 @@ func (p *Proxy) cut(r *rule) {
 	defer p.mu.Unlock()
 	p.wire.Cut(r.fault.Where.Direction)
 	p.cuts = append(p.cuts, r)
-	p.struck(r, ProxyStrike{Fault: r.fault, At: p.now()})
+	p.injected(r, ProxyInjection{Fault: r.fault, At: p.now()})
 }
 
 // restore ends one cut, and leaves the others in force.

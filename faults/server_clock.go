@@ -13,7 +13,7 @@ import (
 )
 
 // kindClockNode moves the wall clock of a server, by which keys expire. What is
-// timed by the server's monotonic clock goes on undisturbed. It strikes while the lock
+// timed by the server's monotonic clock goes on undisturbed. It fires while the lock
 // under test has a lease, if it gets one in time.
 //
 // Healing it is a jump, too, the other way, and must not be taken for a fault of what
@@ -45,7 +45,7 @@ var kindClockNode = Kind{
 		return func(ctx context.Context) error {
 			read := on.clockReadings(ctx) - readings
 			if on.brought("readings of the clock", read); leases == 0 && read <= 0 {
-				on.vain("no key had a lease when it struck, and no command read the clock afterwards")
+				on.vain("no key had a lease when it fired, and no command read the clock afterwards")
 			}
 			jump := func() error { return on.Target.Jump(on.Chosen, 0) }
 			if err := keepLeases(ctx, on.admin(), -f.Amount, jump); err != nil {

@@ -39,7 +39,7 @@ func TestScriptFlushWithADeadServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	broken(t, Site{Target: tg}, "script-flush")()
-	if _, err := strikeAt(t, Site{Target: tg}, "script-flush node 1"); err == nil {
+	if _, err := injectAt(t, Site{Target: tg}, "script-flush node 1"); err == nil {
 		t.Error("scripts of a dead server were flushed")
 	}
 }
@@ -60,7 +60,7 @@ func TestClientKill(t *testing.T) {
 	wantReply(t, client, "PONG", "PING") // on a new connection
 	client.Close()
 	time.Sleep(50 * time.Millisecond)
-	if _, err := strikeAt(t, Site{Target: tg}, "client-kill"); err == nil {
+	if _, err := injectAt(t, Site{Target: tg}, "client-kill"); err == nil {
 		t.Log("somebody else was connected") // an idle connection of the administrator
 	} else if want := "close the connections of clients of server 1: nobody is connected"; err.Error() != want {
 		t.Errorf("without clients: %v; want %q", err, want)

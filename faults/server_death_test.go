@@ -34,7 +34,7 @@ func TestKill(t *testing.T) {
 func TestKillForGood(t *testing.T) {
 	t.Parallel()
 	tg := openServers(t, server.Spec{Target: "process", Topology: "masters:3"})
-	heal, err := strikeAt(t, Site{Target: tg}, "kill node 2 for good")
+	heal, err := injectAt(t, Site{Target: tg}, "kill node 2 for good")
 	if heal != nil || err != nil {
 		t.Fatalf("kill for good heals, or failed: %v", err)
 	}
@@ -43,7 +43,7 @@ func TestKillForGood(t *testing.T) {
 	}
 	// Another fault is healed nevertheless.
 	broken(t, Site{Target: tg}, "freeze node 1 100ms")()
-	if _, err := strikeAt(t, Site{Target: tg}, "restart node 2"); err == nil {
+	if _, err := injectAt(t, Site{Target: tg}, "restart node 2"); err == nil {
 		t.Error("a dead server was killed again")
 	}
 }
@@ -72,7 +72,7 @@ func TestRestartTakesItsTime(t *testing.T) {
 	if took := time.Since(begin); took < 400*time.Millisecond {
 		t.Errorf("it came back after %v", took)
 	}
-	heal, err := strikeAt(t, Site{Target: tg}, "restart after 1m")
+	heal, err := injectAt(t, Site{Target: tg}, "restart after 1m")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,12 +99,12 @@ func TestFreezeNode(t *testing.T) {
 	wantReply(t, tg.Admin(1), "redis: nil", "GET", "lock") // the lease went on
 }
 
-// TestAtOnceIsBeforeTheLoad: a fault at 0s has struck when the clients start, or the first of them
+// TestAtOnceIsBeforeTheLoad: a fault at 0s has fired when the clients start, or the first of them
 // may still find what it takes away.
 func TestAtOnceIsBeforeTheLoad(t *testing.T) {
 	t.Parallel()
 	tg := openServers(t, server.Spec{Target: "process", Topology: "masters:3"})
-	in, err := New(t.Context(), Options{Target: tg, Record: func(Strike) {}, Faults: []Fault{mustParse(t, "kill node 3 at 0s for good"), mustParse(t, "kill node 2")}})
+	in, err := New(t.Context(), Options{Target: tg, Record: func(Injection) {}, Faults: []Fault{mustParse(t, "kill node 3 at 0s for good"), mustParse(t, "kill node 2")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestAtOnceIsBeforeTheLoad(t *testing.T) {
 		t.Error("the server answers after the start")
 	}
 	if err := tg.Admin(2).Ping(t.Context()).Err(); err != nil {
-		t.Errorf("the fault without a time has struck already: %v", err)
+		t.Errorf("the fault without a time has fired already: %v", err)
 	}
 	if err := in.Close(); err != nil {
 		t.Error(err)

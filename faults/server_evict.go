@@ -19,7 +19,7 @@ import (
 // kindEvict has a server drop the lock's key for want of memory, while somebody
 // holds the lock. Only keys with a time to live are dropped, those whose time is
 // over soonest first; so another lock may go as well, but no stock. A lock whose
-// key has no lease cannot be struck.
+// key has no lease cannot be hit.
 var kindEvict = Kind{
 	Name: "evict", Level: OnServer, OfLock: true,
 	Syntax:   "evict" + timedSyntax,
@@ -33,7 +33,7 @@ var kindEvict = Kind{
 }
 
 // evict tries at one grant after the other, for a lock may be released before it
-// can be struck.
+// can be hit.
 func evict(ctx context.Context, on Site) error {
 	if on.Key == "" {
 		return errors.New("evict the lock's key: this run has no lock")

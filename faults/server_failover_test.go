@@ -63,7 +63,7 @@ func TestSplitBrain(t *testing.T) {
 			if holds := people.stop(); overlaps(holds) == 0 {
 				t.Errorf("nobody obtained a lock that was held: %v", holds)
 			}
-			// All that the split left behind is gone: it can strike again.
+			// All that the split left behind is gone: it can fire again.
 			broken(t, Site{Target: tg}, "failover")()
 		})
 	}

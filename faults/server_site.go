@@ -30,7 +30,7 @@ func needs(abilities ...server.Ability) func(context.Context, Fault, *server.Tar
 	}
 }
 
-// needsKeys is needs, of a fault that can strike only a server that keeps keys.
+// needsKeys is needs, of a fault that can hit only a server that keeps keys.
 func needsKeys(abilities ...server.Ability) func(context.Context, Fault, *server.Target) error {
 	able := needs(abilities...)
 	return func(ctx context.Context, f Fault, t *server.Target) error {
@@ -85,7 +85,7 @@ func keeper(ctx context.Context, t *server.Target, key string) (int, error) {
 	return 0, fmt.Errorf("find the node that keeps %s: %w", key, last)
 }
 
-// admin is a client of the server that is struck.
+// admin is a client of the server that is hit.
 func (s Site) admin() *redis.Client { return s.Target.Admin(s.Chosen) }
 
 const (
@@ -139,7 +139,7 @@ func (s Site) connections(ctx context.Context) int64 {
 }
 
 // refusals counts how many commands a server refuses with a class of errors, from the
-// call until that of its result. A strike that only refuses commands comes to nothing
+// call until that of its result. An injection that only refuses commands comes to nothing
 // if it refuses none.
 func (s Site) refusals(ctx context.Context, class, otherwise string) (told func(context.Context)) {
 	const section = "errorstats"

@@ -53,8 +53,8 @@ func mustParse(t *testing.T, sentence string) Fault {
 // never is an Await without a crowd.
 func never(context.Context) error { return errors.New("nobody locks here") }
 
-// strikeAt has a fault strike, without an injector, and hands back its heal.
-func strikeAt(t *testing.T, on Site, sentence string) (heal func(context.Context) error, err error) {
+// injectAt has a fault fire, without an injector, and hands back its heal.
+func injectAt(t *testing.T, on Site, sentence string) (heal func(context.Context) error, err error) {
 	t.Helper()
 	f := mustParse(t, sentence)
 	if f.Kind.Needs != nil {
@@ -74,14 +74,14 @@ func strikeAt(t *testing.T, on Site, sentence string) (heal func(context.Context
 	defer cancel()
 	begin := time.Now()
 	heal, err = f.Kind.Inject(ctx, f, on)
-	t.Logf("%q struck after %v", sentence, time.Since(begin).Round(time.Millisecond))
+	t.Logf("%q fired after %v", sentence, time.Since(begin).Round(time.Millisecond))
 	return heal, err
 }
 
-// broken is strikeAt, and the returned function heals; both must succeed.
+// broken is injectAt, and the returned function heals; both must succeed.
 func broken(t *testing.T, on Site, sentence string) (healed func()) {
 	t.Helper()
-	heal, err := strikeAt(t, on, sentence)
+	heal, err := injectAt(t, on, sentence)
 	if heal == nil {
 		heal = func(context.Context) error { return nil }
 	}

@@ -16,13 +16,13 @@ const (
 	breaking = 20 * time.Second
 	healing  = 30 * time.Second
 	// opportunity is how long a run is kept going for a fault of a client or of the
-	// wire that has a time, so that it finds something to strike at.
+	// wire that has a time, so that it finds something to fire at.
 	opportunity = 2 * time.Second
 )
 
-// follow strikes whenever the schedule says so. It calls broke when the fault has struck, and first
+// follow fires whenever the schedule says so. It calls broke when the fault has fired, and first
 // when it has been healed as well, or when neither will happen.
-func (in *Injector) follow(s *strike, broke, first func()) {
+func (in *Injector) follow(s *armed, broke, first func()) {
 	defer first()
 	defer broke()
 	w := s.fault.When
@@ -33,7 +33,7 @@ func (in *Injector) follow(s *strike, broke, first func()) {
 		}
 		in.breakAndHeal(s, broke, first)
 		tried++ // dates that were missed are none of its times
-		for {   // what fell into the time of this strike is left out
+		for {   // what fell into the time of this injection is left out
 			next, more := w.schedule(n + 1)
 			if !more || next >= in.now() {
 				break
@@ -46,8 +46,8 @@ func (in *Injector) follow(s *strike, broke, first func()) {
 	}
 }
 
-// breakAndHeal is one strike at a server, or at all connections.
-func (in *Injector) breakAndHeal(s *strike, broke, first func()) {
+// breakAndHeal is one injection at a server, or at all connections.
+func (in *Injector) breakAndHeal(s *armed, broke, first func()) {
 	in.inForce.Add(1)
 	defer func() {
 		in.calm.Store(int64(in.now() + afterShock))
@@ -95,19 +95,19 @@ func (in *Injector) breakAndHeal(s *strike, broke, first func()) {
 		return
 	}
 	if err != nil && heal != nil { // it broke something, if not all that it should have
-		in.tell(Strike{Fault: s.fault, At: at, From: from, To: in.now(), Until: in.now()})
+		in.tell(Injection{Fault: s.fault, At: at, From: from, To: in.now(), Until: in.now()})
 	}
 	if err == nil {
 		h := hit{at: at, state: state, from: from, to: in.now(), until: until}
 		if !s.fault.When.ForGood {
 			h.until = h.to
 		}
-		in.struck(s, h)
+		in.injected(s, h)
 	}
 }
 
 // inject breaks something. It ends early when the run is stopped.
-func (in *Injector) inject(s *strike, site Site) (at string, heal func(context.Context) error, err error) {
+func (in *Injector) inject(s *armed, site Site) (at string, heal func(context.Context) error, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), breaking)
 	defer cancel()
 	go func() {
@@ -127,14 +127,14 @@ func (in *Injector) inject(s *strike, site Site) (at string, heal func(context.C
 	}
 	heal, err = s.fault.Kind.Inject(ctx, s.fault, site)
 	if err != nil && errors.Is(context.Cause(ctx), context.Canceled) {
-		err = errors.New("the run ended before it could strike")
+		err = errors.New("the run ended before it could fire")
 	}
 	return fmt.Sprintf("node %d", site.Chosen), heal, err
 }
 
 // awaitFirst keeps the run going for a fault of clients or of the wire that has a
 // time.
-func (in *Injector) awaitFirst(s *strike) {
+func (in *Injector) awaitFirst(s *armed) {
 	if s.fault.When.At == 0 || !in.sleep(context.Background(), s.fault.When.At-in.now()) {
 		return
 	}
@@ -148,7 +148,7 @@ func (in *Injector) awaitFirst(s *strike) {
 
 // moveClocks has the clients that the fault picks move their clocks, for the rest of
 // the run: see Client.setClock.
-func (in *Injector) moveClocks(s *strike) {
+func (in *Injector) moveClocks(s *armed) {
 	if !in.sleep(context.Background(), s.fault.When.At-in.now()) {
 		return
 	}

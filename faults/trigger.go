@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// trigger decides at which of the opportunities that its fault finds it strikes.
+// trigger decides at which of the opportunities that its fault finds it fires.
 // It is asked at every matching command of every client, and so takes no lock: a
-// fault that has had its strikes costs one look at a number that no longer
+// fault that has had its injections costs one look at a number that no longer
 // changes.
 type trigger struct {
 	when   When
-	limit  int64 // of strikes; 0: none
+	limit  int64 // of injections; 0: none
 	seed   uint64
 	seen   atomic.Int64 // opportunities so far, where they are counted
-	struck atomic.Int64 // strikes so far
-	period atomic.Int64 // the latest that had its strike, counted from 1
+	fired  atomic.Int64 // injections so far
+	period atomic.Int64 // the latest that had its injection, counted from 1
 }
 
 // newTrigger makes a trigger. With the same seed it is lucky at the same
@@ -29,7 +29,7 @@ func newTrigger(w When, seed uint64) *trigger {
 	return t
 }
 
-// fires tells whether the fault strikes at this opportunity, which comes at now
+// fires tells whether the fault fires at this opportunity, which comes at now
 // since the start of the load. What comes before [When.At] is none.
 func (t *trigger) fires(now time.Duration) bool {
 	w := &t.when
@@ -38,14 +38,14 @@ func (t *trigger) fires(now time.Duration) bool {
 		return false
 	case w.Nth > 0:
 		return t.seen.Load() < w.Nth && t.seen.Add(1) == w.Nth
-	case t.limit > 0 && t.struck.Load() >= t.limit:
+	case t.limit > 0 && t.fired.Load() >= t.limit:
 		return false
 	case w.Chance > 0 && w.Chance < 1 && !t.lucky():
 		return false
 	case w.Every > 0 && !t.claims(int64((now-w.At)/w.Every)+1):
 		return false
 	}
-	return t.struck.Add(1) <= t.limit || t.limit == 0
+	return t.fired.Add(1) <= t.limit || t.limit == 0
 }
 
 // lucky draws for one opportunity. The draw depends on the seed and on how many
@@ -76,9 +76,9 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// firstScheduled is when a fault that is not triggered by commands strikes, when
+// firstScheduled is when a fault that is not triggered by commands fires, when
 // its sentence gives no time: the load has got going by then. A sentence that only
-// says how often gives its first strike after the first such time.
+// says how often gives its first injection after the first such time.
 const firstScheduled = 500 * time.Millisecond
 
 // schedule is date n, counted from 0, of a fault that is not triggered by commands,

@@ -10,7 +10,7 @@ import (
 )
 
 // strikesAt are the opportunities, out of n that come a millisecond apart, at which
-// a fault strikes.
+// a fault fires.
 func strikesAt(w When, seed uint64, n int) (at []int) {
 	t := newTrigger(w, seed)
 	for i := range n {
@@ -39,7 +39,7 @@ func TestTriggerFires(t *testing.T) {
 		{"always, some times", When{Chance: 1, Times: 2}, []int{0, 1}},
 	} {
 		if got := strikesAt(c.when, 1, 10); !slices.Equal(got, c.want) {
-			t.Errorf("%s: strikes at %v; want %v", c.name, got, c.want)
+			t.Errorf("%s: fires at %v; want %v", c.name, got, c.want)
 		}
 	}
 }
@@ -53,7 +53,7 @@ func TestTriggerPeriodsWithoutOpportunity(t *testing.T) {
 		got = append(got, tr.fires(now*ms))
 	}
 	if want := []bool{true, false, true, false, false, true}; !slices.Equal(got, want) {
-		t.Errorf("strikes %v; want %v", got, want)
+		t.Errorf("fires %v; want %v", got, want)
 	}
 }
 
@@ -63,21 +63,21 @@ func TestTriggerChance(t *testing.T) {
 		got := strikesAt(When{Chance: p}, 7, n)
 		mean, deviation := p*n, math.Sqrt(p*(1-p)*n)
 		if math.Abs(float64(len(got))-mean) > 5*deviation {
-			t.Errorf("a chance of %v strikes %d times in %d; want %.0f ± %.0f", p, len(got), n, mean, 5*deviation)
+			t.Errorf("a chance of %v fires %d times in %d; want %.0f ± %.0f", p, len(got), n, mean, 5*deviation)
 		}
 		if !slices.Equal(got, strikesAt(When{Chance: p}, 7, n)) {
-			t.Errorf("a chance of %v: the same seed strikes differently", p)
+			t.Errorf("a chance of %v: the same seed fires differently", p)
 		}
 		if slices.Equal(got, strikesAt(When{Chance: p}, 8, n)) {
-			t.Errorf("a chance of %v: another seed strikes alike", p)
+			t.Errorf("a chance of %v: another seed fires alike", p)
 		}
 	}
 	if got := strikesAt(When{Chance: 0.5, Times: 4}, 7, 1000); len(got) != 4 {
-		t.Errorf("50%% times 4 strikes at %v", got)
+		t.Errorf("50%% times 4 fires at %v", got)
 	}
 	half := strikesAt(When{Chance: 0.5, Every: 100 * ms}, 7, 1000)
 	if len(half) != 10 {
-		t.Errorf("50%% every 100ms strikes at %v in a second", half)
+		t.Errorf("50%% every 100ms fires at %v in a second", half)
 	}
 }
 
@@ -112,7 +112,7 @@ func TestTriggerConcurrently(t *testing.T) {
 		}
 		wg.Wait()
 		if fired.Load() != c.want {
-			t.Errorf("%+v strikes %d times; want %d", c.when, fired.Load(), c.want)
+			t.Errorf("%+v fires %d times; want %d", c.when, fired.Load(), c.want)
 		}
 	}
 }
@@ -137,7 +137,7 @@ func TestSchedule(t *testing.T) {
 			got = append(got, at)
 		}
 		if !slices.Equal(got, c.want) {
-			t.Errorf("%+v strikes at %v; want %v", c.when, got, c.want)
+			t.Errorf("%+v fires at %v; want %v", c.when, got, c.want)
 		}
 	}
 }

@@ -21,7 +21,7 @@ type point struct {
 	first bool
 }
 
-// matches tells whether a fault that is narrowed to w may strike at p.
+// matches tells whether a fault that is narrowed to w may fire at p.
 func (w Where) matches(p point) bool {
 	return (w.Moment == AnyMoment || w.Moment == p.moment) &&
 		(w.State == AnyState || w.State == p.state) &&
@@ -33,7 +33,7 @@ func (w Where) matches(p point) bool {
 		(w.Key == "" || like(w.Key, p.key))
 }
 
-// matchesGrant tells whether a fault that is narrowed to w may strike a holder who is
+// matchesGrant tells whether a fault that is narrowed to w may hit a holder who is
 // at no command: one that asks for a holder, and for nothing that a command has.
 func (w Where) matchesGrant(p point) bool {
 	return w.State == Holding && w.Moment == AnyMoment && w.Command == "" && w.Key == "" && w.Node == 0 && w.First == p.first &&

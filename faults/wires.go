@@ -21,7 +21,7 @@ type wires struct {
 
 // ordered is what a fault is to do to a command.
 type ordered struct {
-	by        *strike
+	by        *armed
 	name, key string
 	action    wire.Action
 }
@@ -34,7 +34,7 @@ type connection struct {
 
 // interpose puts a proxy before every server, if a fault of the wire wants it.
 func (in *Injector) interpose(ctx context.Context) error {
-	cuts := slices.ContainsFunc(in.timed, func(s *strike) bool { return s.fault.Kind.Cuts })
+	cuts := slices.ContainsFunc(in.timed, func(s *armed) bool { return s.fault.Kind.Cuts })
 	if len(in.onWire) == 0 && !cuts {
 		return nil
 	}
@@ -165,8 +165,8 @@ func (in *Injector) judge(node int, c wire.Command) wire.Action {
 }
 
 // pointOnWire is what can be told of a command on its way. On which side of it the
-// fault strikes is for the fault's rule to say.
-func (in *Injector) pointOnWire(s *strike, node int, c wire.Command) point {
+// fault fires is for the fault's rule to say.
+func (in *Injector) pointOnWire(s *armed, node int, c wire.Command) point {
 	p := point{moment: s.fault.Where.Moment, names: namesOnWire(c), key: c.Key, node: node}
 	if client := in.who(c.Client); client != nil {
 		p.client, p.state, p.during = client.id, client.stateNow(), client.doingNow()
@@ -194,7 +194,7 @@ func (in *Injector) tookEffect(node int, c wire.Command, a wire.Action) {
 		h.at = "client " + itoa(client.id) + ", " + c.Name
 	}
 	s.brought(effectOf(a.Verb), 1)
-	in.struck(s, h)
+	in.injected(s, h)
 }
 
 // effectOf says what an action does to a command.

@@ -5,7 +5,7 @@
 //
 // One broken promise where none may be broken makes the gate red, whatever a baseline
 // says. Nothing passes by default: a run that decided nothing is made once more and is
-// then reported as such, a fault that never struck is no test, and where nobody ever
+// then reported as such, a fault that never fired is no test, and where nobody ever
 // waited for anybody nothing was shown.
 //
 // # Controls

@@ -47,7 +47,7 @@ const (
 )
 
 // growing is the first length of an entry whose runs may become longer: one that does not
-// say itself how long they are, and without faults, which strike at times of their own.
+// say itself how long they are, and without faults, which fire at times of their own.
 func growing(f flags, r *race) length {
 	config := r.candidate.Runs[0]
 	switch {

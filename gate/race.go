@@ -266,7 +266,7 @@ func (t *timing) breaks() bool {
 }
 
 // undecided says why speed was not measured as it was meant to be: in some run no fault
-// struck, or it was cut short, or the baseline owes its speed to what it breaks.
+// fired, or it was cut short, or the baseline owes its speed to what it breaks.
 func (t *timing) undecided() string {
 	for i, x := range t.rounds {
 		for side, run := range x {

@@ -165,7 +165,7 @@ func TestNothingDecided(t *testing.T) {
 		code    int
 		say     string
 	}{
-		{theCandidate, reports.Inconclusive, "the fault never struck", reports.ExitInconclusive, "the candidate decided nothing in round 3, and so its speed says nothing: the fault never struck"},
+		{theCandidate, reports.Inconclusive, "the fault never fired", reports.ExitInconclusive, "the candidate decided nothing in round 3, and so its speed says nothing: the fault never fired"},
 		{itsTwin, reports.Inconclusive, "the run was cut short", reports.ExitInconclusive, "the baseline decided nothing in round 3, and so its speed says nothing: the run was cut short"},
 		{theBaseline, reports.Violated, "", reports.ExitInconclusive, "the baseline broke a promise in round 3"},
 		{theCandidate, reports.Inconclusive, "too little happened that could have broken a promise: progress of the lock had 0 opportunities", reports.ExitPass, "GREEN"},

@@ -66,13 +66,13 @@ func (g *guard) goesOn(round int, spent time.Duration) bool {
 // settled tells whether more runs could change nothing.
 func (t *tally) settled() bool {
 	if t.g.Expect.V == reports.Violated {
-		return slices.ContainsFunc(t.broken, func(m made) bool { return unstruck(m.run) == "" })
+		return slices.ContainsFunc(t.broken, func(m made) bool { return unfired(m.run) == "" })
 	}
 	return len(t.broken) > 0
 }
 
-// unstruck names a fault that never struck in a run; empty: each did.
-func unstruck(r reports.Run) string {
+// unfired names a fault that never fired in a run; empty: each did.
+func unfired(r reports.Run) string {
 	for _, f := range r.Faults {
 		if f.Fired == 0 {
 			return f.Name
@@ -166,7 +166,7 @@ func (t *tally) verdict(c reports.GateCase, spent time.Duration) (verdict, why s
 	case g.Expect.V == reports.Violated && t.settled():
 		return reports.Pass, ""
 	case g.Expect.V == reports.Violated && c.Broke > 0:
-		return reports.Inconclusive, fmt.Sprintf("the fault %q never struck in a run that broke: what broke had nothing to do with it", unstruck(t.broken[0].run))
+		return reports.Inconclusive, fmt.Sprintf("the fault %q never fired in a run that broke: what broke had nothing to do with it", unfired(t.broken[0].run))
 	case g.Expect.V == reports.Violated:
 		return reports.Inconclusive, fmt.Sprintf("it must break, and did not in %d runs: the plan has no power here, or what was broken is mended", c.Runs)
 	case c.Broke > 0:

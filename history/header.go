@@ -286,21 +286,21 @@ type LoadSample struct {
 
 // FaultCount is what became of one fault in a run.
 type FaultCount struct {
-	// Name is the fault's sentence, Level where it strikes: client, wire, server.
+	// Name is the fault's sentence, Level where it fires: client, wire, server.
 	Name  string `json:"name"`
 	Level string `json:"level"`
-	// Fired is how often it struck so that it could matter; Holders and Waiters how
+	// Fired is how often it fired so that it could matter; Holders and Waiters how
 	// often that hit, at that moment, somebody who held the lock or was trying to
 	// obtain it.
 	Fired   int64 `json:"fired"`
 	Holders int64 `json:"holders"`
 	Waiters int64 `json:"waiters"`
 	// Vain is how often it was carried out and came to nothing, and VainWhy says why
-	// the first time. Effect says what the strikes did to the run.
+	// the first time. Effect says what the injections did to the run.
 	Vain    int64  `json:"vain,omitempty"`
 	VainWhy string `json:"vain_why,omitempty"`
 	Effect  string `json:"effect,omitempty"`
-	// Failed says what went wrong when it was to strike or to be healed.
+	// Failed says what went wrong when it was to fire or to be healed.
 	Failed string `json:"failed,omitempty"`
 }
 

@@ -133,7 +133,7 @@ type ScenarioInfo struct {
 // FaultInfo describes a thing that can be done to a run.
 type FaultInfo struct {
 	Name string `json:"name"`
-	// Level is where it strikes: client, wire or server.
+	// Level is where it fires: client, wire or server.
 	Level string `json:"level"`
 	// Syntax is the sentence that asks for it, as in --fault.
 	Syntax  string `json:"syntax"`

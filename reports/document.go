@@ -86,7 +86,7 @@ type Run struct {
 	PoolWait *PoolWait `json:"pool_wait,omitempty"`
 	Faults   []Fault   `json:"faults"`
 	// Phases compare the times before, during and after the faults; absent when
-	// none struck.
+	// none fired.
 	Phases []Phase `json:"phases,omitempty"`
 
 	Verdict string `json:"verdict"`
@@ -143,22 +143,22 @@ type Widths struct {
 
 // Fault is an injected fault and what became of it.
 type Fault struct {
-	// Name is the sentence that asked for it, Level where it strikes: client, wire
+	// Name is the sentence that asked for it, Level where it fires: client, wire
 	// or server.
 	Name  string `json:"name"`
 	Level string `json:"level"`
-	// Fired is how often it struck so that it could matter; Holders and Waiters how
+	// Fired is how often it fired so that it could matter; Holders and Waiters how
 	// often that hit somebody who held the lock at that moment, or was trying to
 	// obtain it.
 	Fired   int64 `json:"fired"`
 	Holders int64 `json:"holders"`
 	Waiters int64 `json:"waiters"`
 	// Vain is how often it was carried out and came to nothing, and VainWhy says why
-	// the first time. Effect says what the strikes did to the run, in counts.
+	// the first time. Effect says what the injections did to the run, in counts.
 	Vain    int64  `json:"vain,omitempty"`
 	VainWhy string `json:"vain_why,omitempty"`
 	Effect  string `json:"effect,omitempty"`
-	// Failed says what went wrong when it was to strike or to be mended.
+	// Failed says what went wrong when it was to fire or to be mended.
 	Failed string `json:"failed,omitempty"`
 }
 

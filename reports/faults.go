@@ -2,7 +2,7 @@ package reports
 
 import "strings"
 
-// FaultCounts is how often each fault struck, in their order: "12+3".
+// FaultCounts is how often each fault fired, in their order: "12+3".
 func (r Run) FaultCounts() string {
 	var counts []string
 	for _, f := range r.Faults {
@@ -11,7 +11,7 @@ func (r Run) FaultCounts() string {
 	return strings.Join(counts, "+")
 }
 
-// Story tells how often a fault struck and whom it hit.
+// Story tells how often a fault fired and whom it hit.
 func (f Fault) Story() string {
 	var hit []string
 	if f.Holders > 0 {
@@ -20,12 +20,12 @@ func (f Fault) Story() string {
 	if f.Waiters > 0 {
 		hit = append(hit, Thousands(f.Waiters)+" a waiter")
 	}
-	s := "struck" + strings.TrimPrefix(times(int(f.Fired)), ",")
+	s := "fired" + strings.TrimPrefix(times(int(f.Fired)), ",")
 	switch {
 	case f.Fired == 0 && f.Vain > 0:
-		s = "never struck so that it could matter"
+		s = "never fired so that it could matter"
 	case f.Fired == 0:
-		s = "never struck"
+		s = "never fired"
 	case len(hit) > 0:
 		s += " (" + strings.Join(hit, ", ") + ")"
 	}

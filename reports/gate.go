@@ -432,11 +432,11 @@ func (c GateCase) Under() string {
 	return cmp.Or(strings.Join(names, " + "), "load alone")
 }
 
-// Struck says what became of the faults; empty if there were none.
-func (c GateCase) Struck() string {
+// FaultsFired says what became of the faults; empty if there were none.
+func (c GateCase) FaultsFired() string {
 	var parts []string
 	for _, f := range c.Faults {
-		s := fmt.Sprintf("%q struck %s times", f.Name, Thousands(f.Fired))
+		s := fmt.Sprintf("%q fired %s times", f.Name, Thousands(f.Fired))
 		if f.Failed != "" {
 			s += " (" + f.Failed + ")"
 		}

@@ -53,7 +53,7 @@ func (c *Config) multiplexes() error {
 		if f.Kind.Level != faults.OnWire {
 			continue
 		}
-		const shared = "strikes the connection of a client by what %s, and with --engine mux clients share theirs; " + instead
+		const shared = "hits the connection of a client by what %s, and with --engine mux clients share theirs; " + instead
 		switch {
 		case w.Client != 0:
 			return f.Wrong(faults.TakesClient, shared, "its number is")

@@ -31,14 +31,14 @@ func (r *run) inject(ctx context.Context) (err error) {
 	}
 	r.injector, err = faults.New(ctx, faults.Options{
 		Faults: r.config.Faults, Seed: r.config.Seed, Target: r.target,
-		Key: r.lockKey(), Near: r.prefix, Record: r.struck,
+		Key: r.lockKey(), Near: r.prefix, Record: r.injected,
 		Masters: r.config.mastersUsed(), Bare: !r.config.commandsInSections(),
 	})
 	if err == nil {
 		counts := r.counts
 		r.live.faults.Store(&counts)
 	}
-	if err == nil && r.injector.StrikesClients() && r.config.Pool > 0 && r.target.Topology == "cluster" {
+	if err == nil && r.injector.HitsClients() && r.config.Pool > 0 && r.target.Topology == "cluster" {
 		return errors.Join(fmt.Errorf("%w: on a cluster, faults of clients need a connection for each of them: leave out --pool", server.ErrUsage), r.injector.Close())
 	}
 	return err
@@ -145,10 +145,10 @@ func (r *run) injuredBy(id int32, old *faults.Client) *faults.Client {
 	return c.(*faults.Client)
 }
 
-// struck records a strike. Calls come one after the other.
-func (r *run) struck(s faults.Strike) {
-	if r.strikes == nil {
-		r.strikes = r.log.Recorder(nobody)
+// injected records an injection. Calls come one after the other.
+func (r *run) injected(s faults.Injection) {
+	if r.injections == nil {
+		r.injections = r.log.Recorder(nobody)
 	}
 	offset := r.began
 	op := history.Op{
@@ -158,8 +158,8 @@ func (r *run) struck(s faults.Strike) {
 	if s.Until > 0 {
 		op.Until = offset + s.Until
 	}
-	r.strikes.As(r.nameOf(s.Client - 1))
-	r.strikes.Record(&op)
+	r.injections.As(r.nameOf(s.Client - 1))
+	r.injections.Record(&op)
 }
 
 // nameOf is the present ID of the client that was made under a number.
@@ -174,7 +174,7 @@ func (r *run) nameOf(number int) int32 {
 const nobody = -1
 
 // lasting tells whether the run must go on for the sake of its faults: one that has
-// a time has not struck yet, or the clients have not recovered so far.
+// a time has not fired yet, or the clients have not recovered so far.
 func (r *run) lasting() bool {
 	return r.injector != nil && !r.recovered.Load() && !r.engine.Stopping()
 }
@@ -239,7 +239,7 @@ func (c Config) withFaults(usual time.Duration) time.Duration {
 }
 
 // spread is how long the sections of a sale have to last for the sale to be on when
-// the faults strike that have a time: without, it would be over in an instant.
+// the faults fire that have a time: without, it would be over in an instant.
 func (c Config) spread() time.Duration {
 	latest := time.Duration(0)
 	for _, f := range c.Faults {
@@ -341,7 +341,7 @@ func (c Config) sentences() (texts []string) {
 	return texts
 }
 
-// BreaksServers tells whether a fault strikes at the servers themselves, so that
+// BreaksServers tells whether a fault fires at the servers themselves, so that
 // they are not what they were when the run has ended.
 func (c Config) BreaksServers() bool {
 	return slices.ContainsFunc(c.Faults, func(f faults.Fault) bool { return f.Kind.Level == faults.OnServer })

@@ -29,7 +29,7 @@ func (c *Config) inTime(ends time.Duration) func(faults.Fault) error {
 		switch {
 		case ends == 0:
 		case f.When.At >= ends:
-			return f.Wrong(faults.TakesAt, "strikes at %v, and the run ends after %v (--duration)", f.When.At, ends)
+			return f.Wrong(faults.TakesAt, "fires at %v, and the run ends after %v (--duration)", f.When.At, ends)
 		case f.Lateness() >= ends:
 			return f.Wrong(faults.TakesAmount, "has the command executed %v later, and the run ends after %v (--duration)", f.Lateness(), ends)
 		}
@@ -45,9 +45,9 @@ func (c *Config) whoIsThere(f faults.Fault) error {
 	case w.Client > c.Clients:
 		return f.Wrong(faults.TakesClient, "names client %d, and the clients are client 1 to client %d", w.Client, c.Clients)
 	case w.State == faults.Holding && !locks:
-		return f.Wrong(faults.TakesState, "strikes who holds a lock, and this run takes none")
+		return f.Wrong(faults.TakesState, "hits who holds a lock, and this run takes none")
 	case w.State == faults.Waiting && !c.keepsLock():
-		return f.Wrong(faults.TakesState, "strikes who waits for a lock, and in this run nobody does")
+		return f.Wrong(faults.TakesState, "hits who waits for a lock, and in this run nobody does")
 	case w.State == faults.Holding && slices.Contains([]string{history.Acquire.String(), history.Release.String()}, w.During),
 		w.State == faults.Waiting && slices.Contains([]string{history.Release.String(), history.Extend.String()}, w.During):
 		return f.Wrong(faults.TakesDuring, "does not go with %q: no %s is in that operation", w.State, w.State)
@@ -60,9 +60,9 @@ func (c *Config) whatIsDone(f faults.Fault) error {
 	w := f.Where
 	switch {
 	case w.During != "" && !slices.ContainsFunc(c.operations(), func(k history.Kind) bool { return k.String() == w.During }):
-		return f.Wrong(faults.TakesDuring, "strikes in %s, and in this run of %s no client does that", w.During, c.Scenario.Name)
+		return f.Wrong(faults.TakesDuring, "fires in %s, and in this run of %s no client does that", w.During, c.Scenario.Name)
 	case w.State == faults.Holding && f.NeedsCommand() && !c.commandsInSections() && (!c.Lock.Renews || f.OfThread()):
-		return f.Wrong(faults.TakesState, "strikes at the commands of who holds the lock, and in this run of %s a holder sends none", c.Scenario.Name)
+		return f.Wrong(faults.TakesState, "fires at the commands of who holds the lock, and in this run of %s a holder sends none", c.Scenario.Name)
 	}
 	return nil
 }
@@ -79,9 +79,9 @@ func (c *Config) whatIsKept(f faults.Fault) error {
 	onServers := f.Kind.Level == faults.OnServer || f.NeedsCommand() || f.Kind.Level == faults.OnWire
 	switch {
 	case f.Kind.OfLock && !c.oneLock():
-		return f.Wrong(faults.TakesCommand, "strikes the key of the one lock of all clients, and this run of %s has none", c.Scenario.Name)
+		return f.Wrong(faults.TakesCommand, "hits the key of the one lock of all clients, and this run of %s has none", c.Scenario.Name)
 	case onServers && !c.keepsLock() && !c.inRedis():
-		return f.Wrong(faults.TakesCommand, "strikes at Redis, and this run of %s keeps nothing there", c.Scenario.Name)
+		return f.Wrong(faults.TakesCommand, "fires at Redis, and this run of %s keeps nothing there", c.Scenario.Name)
 	}
 	return nil
 }

@@ -43,7 +43,7 @@ type Live struct {
 }
 
 // Faults are what has become of each fault so far, in the order of the run's; nil when
-// there are none, or none can strike yet. It is safe for concurrent use.
+// there are none, or none can fire yet. It is safe for concurrent use.
 func (l *Live) Faults() []history.FaultCount {
 	if counts := l.faults.Load(); counts != nil {
 		return (*counts)()
@@ -128,7 +128,7 @@ type run struct {
 	lifeline    lifeline
 	injured     sync.Map // of *faults.Client by client ID
 	renamed     sync.Map // present client IDs by the number under which the client was made
-	strikes     *history.Recorder
+	injections  *history.Recorder
 	began       time.Duration // of the load, since the start of the run
 	lastGood    atomic.Int64  // when somebody last got something, since the start of the run
 	recovered   atomic.Bool
@@ -502,7 +502,7 @@ func (r *run) notes(stateErr error) (notes []string) {
 		notes = append(notes, fmt.Sprintf("operations that ended in an error: %d; the first: %s", r.failures, first))
 	}
 	if r.config.spreadOut {
-		notes = append(notes, fmt.Sprintf("sections lasted %v, so that the sale was on when the faults struck (see --hold)", r.config.Hold))
+		notes = append(notes, fmt.Sprintf("sections lasted %v, so that the sale was on when the faults fired (see --hold)", r.config.Hold))
 	}
 	if stateErr != nil {
 		notes = append(notes, fmt.Sprintf("the final state could not be read: %v", stateErr))

@@ -114,7 +114,7 @@ func (c *conn) wake() { c.client.SetReadDeadline(time.Unix(1, 0)) }
 func (c *conn) hush() { c.deaf.Store(true) }
 
 // fire reports that an action took effect.
-func (c *conn) fire(s *strike) {
+func (c *conn) fire(s *injection) {
 	c.stats.fired.Add(1)
 	if f := c.proxy.options.Fired; f != nil {
 		f(s.command, s.action)

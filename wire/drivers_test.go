@@ -236,7 +236,7 @@ func TestDriverRepeats(t *testing.T) {
 }
 
 // TestDriverPipelineStruck: go-redis throws away what was answered before the
-// struck command, and must find the server as the verb says nonetheless.
+// fired command, and must find the server as the verb says nonetheless.
 func TestDriverPipelineStruck(t *testing.T) {
 	s := &striker{name: "DECR", action: Action{Verb: DropReply}, times: 1}
 	c, direct := throughDriver(t, s, 3)

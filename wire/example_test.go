@@ -23,7 +23,7 @@ func ExampleListen() {
 			return wire.Action{}
 		},
 		Fired: func(c wire.Command, a wire.Action) {
-			fmt.Println(a.Verb, "struck", c.Name, "of connection", c.Conn)
+			fmt.Println(a.Verb, "hit", c.Name, "of connection", c.Conn)
 		},
 	})
 	if err != nil {

@@ -233,7 +233,7 @@ type striker struct {
 	times  int // 0: without limit
 
 	mu     sync.Mutex
-	struck int
+	chosen int
 	judged []string // name and key
 	fired  []string // verb, name and key
 }
@@ -242,10 +242,10 @@ func (s *striker) judge(c Command) Action {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.judged = append(s.judged, strings.TrimSpace(c.Name+" "+c.Key))
-	if c.Name != s.name || s.times > 0 && s.struck >= s.times {
+	if c.Name != s.name || s.times > 0 && s.chosen >= s.times {
 		return Action{}
 	}
-	s.struck++
+	s.chosen++
 	return s.action
 }
 

@@ -260,7 +260,7 @@ func TestForeignBytes(t *testing.T) {
 func TestForeignReplies(t *testing.T) {
 	for _, c := range []struct {
 		verb  Verb
-		sent  string // of the struck command, before the replies come
+		sent  string // of the command that was hit, before the replies come
 		first string
 	}{
 		{Pass, string(command("INCR", "a")), ""},

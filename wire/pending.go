@@ -15,8 +15,8 @@ type expectation struct {
 	// that it gives no channels: then there is one for each subscription.
 	word string
 	all  bool
-	// strike is what happens to the reply; nil: nothing.
-	strike *strike
+	// injection is what happens to the reply; nil: nothing.
+	injection *injection
 	// outcome hears what became of a mark, or of a reply that was to be swallowed.
 	outcome chan outcome
 	// last says that nothing is to reach the client behind this.
@@ -125,7 +125,7 @@ func (p *pending) append(e expectation) {
 	p.queue = append(p.queue, e)
 }
 
-func (e *expectation) isPlain() bool { return e.kind == aReply && e.strike == nil }
+func (e *expectation) isPlain() bool { return e.kind == aReply && e.injection == nil }
 
 // next is what the next reply belongs to; ok is false if nothing is owed.
 func (p *pending) next() (e expectation, ok bool) {

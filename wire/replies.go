@@ -206,17 +206,17 @@ func (r *replies) confirmed(word string, channel []byte, whole bool, next expect
 // belongs settles what becomes of the value under way.
 func (r *replies) belongs(next expectation, mine bool) {
 	r.fate, r.mine, r.to = passed, mine, next
-	if !mine || next.strike == nil {
+	if !mine || next.injection == nil {
 		return
 	}
-	if next.strike.action.Verb != Trickle {
+	if next.injection.action.Verb != Trickle {
 		r.fate = swallowed
 		return
 	}
 	r.fate = trickled
-	if !next.strike.fired {
-		next.strike.fired = true
-		r.c.fire(next.strike)
+	if !next.injection.fired {
+		next.injection.fired = true
+		r.c.fire(next.injection)
 	}
 }
 
@@ -230,7 +230,7 @@ func (r *replies) dispose() bool {
 		return false
 	}
 	if r.fate == trickled && !r.c.deaf.Load() {
-		err := r.c.trickle(r.c.client, Replies, r.buf[r.at:r.pos], r.to.strike.action.After)
+		err := r.c.trickle(r.c.client, Replies, r.buf[r.at:r.pos], r.to.injection.action.After)
 		r.heard(err)
 	}
 	r.gone(r.pos)

@@ -22,7 +22,7 @@ type requests struct {
 	// its end has not come.
 	judged bool
 	// slow makes the request under way trickle.
-	slow *strike
+	slow *injection
 	// raw says that requests are not looked at any more.
 	raw bool
 	// broken says that the server does not take what is sent to it.
@@ -190,7 +190,7 @@ func (r *requests) judge(done bool) bool {
 	action := r.c.proxy.options.Judge(cmd)
 	e, owed := r.session.expect(known, args, r.argc())
 	if action.Verb != Pass {
-		return r.strike(newStrike(cmd, action), e, owed, done)
+		return r.inject(newInjection(cmd, action), e, owed, done)
 	}
 	return r.pass(e, owed)
 }

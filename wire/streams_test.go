@@ -16,12 +16,12 @@ import (
 )
 
 // TestRandomStreams sends random conversations, cut at random places on both
-// sides, through the proxy. In a third of them nothing is struck, and every byte
+// sides, through the proxy. In a third of them nothing is hit, and every byte
 // must arrive in both directions. In the others one command is, and must be the
 // only one to notice: this fails as soon as the proxy miscounts a single reply.
 func TestRandomStreams(t *testing.T) {
 	const streams, workers = 10_000, 4
-	var next, struck atomic.Int64
+	var next, fired atomic.Int64
 	var wg sync.WaitGroup
 	for range workers {
 		w := newStreamWorker(t)
@@ -32,15 +32,15 @@ func TestRandomStreams(t *testing.T) {
 					return
 				}
 				if w.run(t, uint64(n)) {
-					struck.Add(1)
+					fired.Add(1)
 				}
 			}
 		})
 	}
 	wg.Wait()
-	t.Logf("%d conversations, in %d of them something was struck", streams, struck.Load())
-	if struck.Load() < streams/3 {
-		t.Errorf("something was struck in %d of %d conversations only", struck.Load(), streams)
+	t.Logf("%d conversations, in %d of them something was hit", streams, fired.Load())
+	if fired.Load() < streams/3 {
+		t.Errorf("something was hit in %d of %d conversations only", fired.Load(), streams)
 	}
 }
 
@@ -88,7 +88,7 @@ type streamWorker struct {
 	mu     sync.Mutex
 	talk   []exchange
 	at     int // the next exchange to be judged
-	victim int // the exchange to be struck, or -1
+	victim int // the exchange to be hit, or -1
 	action Action
 	wrong  string
 	fired  int
@@ -132,7 +132,7 @@ func (w *streamWorker) heard(Command, Action) {
 	w.fired++
 }
 
-// run has one conversation and says whether something was struck.
+// run has one conversation and says whether something was hit.
 func (w *streamWorker) run(t *testing.T, seed uint64) bool {
 	rng := rand.New(rand.NewPCG(seed, 42))
 	talk := newSpeaker(rng).converse()
@@ -163,7 +163,7 @@ func (w *streamWorker) run(t *testing.T, seed uint64) bool {
 	var refused error
 	for _, p := range cuts(whole, rng) {
 		if _, refused = client.Write(p); refused != nil {
-			break // it was struck
+			break // it was hit
 		}
 	}
 	client.(*net.TCPConn).CloseWrite()
@@ -221,15 +221,15 @@ func outcomeOf(talk []exchange, victim int, a Action) (sent, replies []byte, fir
 		fired = 1
 	}
 	for i, e := range talk {
-		struck := i == victim
-		if struck && (a.Verb == DropRequest || a.Verb == Reset) {
+		hit := i == victim
+		if hit && (a.Verb == DropRequest || a.Verb == Reset) {
 			return sent, replies, fired, a.Verb == Reset
 		}
 		sent = append(sent, e.request...)
 		switch {
-		case struck && a.Verb == Late:
+		case hit && a.Verb == Late:
 			return sent, replies, fired, false
-		case struck && (a.Verb == DropReply || a.Verb == ResetAfter):
+		case hit && (a.Verb == DropReply || a.Verb == ResetAfter):
 			return sent, append(append(replies, e.before...), e.unasked()...), fired, a.Verb == ResetAfter
 		}
 		replies = append(append(replies, e.before...), e.reply()...)

@@ -55,7 +55,7 @@ func (b *bench) ends() {
 	await(b.t, "the proxy to give the connection up", func() bool { return b.p.Stats().Open == 0 })
 }
 
-// pipeline is one whose third command, INCR, is to be struck.
+// pipeline is one whose third command, INCR, is to be hit.
 func (b *bench) pipeline() { b.client.send("SET a 1", "INCR b", "SET c 1") }
 
 func TestPassingIsUnaltered(t *testing.T) {
@@ -340,7 +340,7 @@ func TestLateWithoutReply(t *testing.T) {
 	b.holds("a", "1")
 }
 
-// TestRepliesAreMatched strikes PING behind everything that makes it hard to tell
+// TestRepliesAreMatched hits PING behind everything that makes it hard to tell
 // which reply is its.
 func TestRepliesAreMatched(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -473,7 +473,7 @@ func TestRESP3(t *testing.T) {
 }
 
 // TestBlockedClientLeaves: a client that gives up must not leave its command
-// waiting, though its reply, or what comes behind it, is to be struck; the
+// waiting, though its reply, or what comes behind it, is to be hit; the
 // command would steal an element later.
 func TestBlockedClientLeaves(t *testing.T) {
 	for _, c := range []struct {

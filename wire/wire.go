@@ -7,14 +7,14 @@
 // alter passes byte for byte, in the pieces in which it came or others.
 //
 // [Listen] opens a [Proxy]. Its [Options.Judge] sees every command, in order on
-// each connection, and answers with an [Action]; what to strike, and how often,
+// each connection, and answers with an [Action]; what to fire, and how often,
 // is the caller's business. [Options.Fired] hears of the actions that really took
 // effect. [Proxy.Cut], [Proxy.Restore] and [Proxy.Sever] act on all connections
 // at once, as a partition of the network does.
 //
 // Three rules keep the proxy honest.
 //
-// What came before a struck command in the same pipeline is executed and
+// What came before a command that is hit in the same pipeline is executed and
 // answered normally: an action that ends a connection waits until those answers
 // have been delivered. What came after it never reaches the server.
 //

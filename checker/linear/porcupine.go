@@ -303,7 +303,7 @@ func Picture(w io.Writer, h *history.History, v monitor.Verdict) error {
 	return nil
 }
 
-// faultNotes shade the times of the faults that struck between first and last.
+// faultNotes shade the times of the faults that fired between first and last.
 func faultNotes(h *history.History, first, last time.Duration) (notes []porcupine.Annotation) {
 	for op := range h.Each() {
 		if op.Kind == history.Fault && op.Call <= last && op.Return >= first {

@@ -14,15 +14,15 @@ import (
 // promised for the time after faults have healed.
 type Disturbances struct {
 	Redial time.Duration // how long clients may take to notice that a server is back
-	Lease  time.Duration // how long a strike at a client is remembered that it held up
+	Lease  time.Duration // how long an injection at a client is remembered that it held up
 	All    []Unrest
-	delays []Unrest // such strikes, by their ends
+	delays []Unrest // such injections, by their ends
 }
 
 // Unrest is a stretch of time in which something was disturbed.
 type Unrest struct{ from, to time.Duration }
 
-// Observe notes a fault. One that struck clients only is no excuse: the others are
+// Observe notes a fault. One that hit clients only is no excuse: the others are
 // well.
 func (d *Disturbances) Observe(op *history.Op) (s Unrest, disturbs bool) {
 	if op.Kind != history.Fault {

@@ -144,7 +144,7 @@ func TestServersOfOthersAreLeftAsTheyWere(t *testing.T) {
 	begun := func(context.Context, *redis.Client) bool { return true }
 	breaks := []struct {
 		sentence string
-		struck   func(context.Context, *redis.Client) bool
+		fired    func(context.Context, *redis.Client) bool
 	}{
 		{"oom for 60s", withoutMemory},
 		{"read-only for 60s", readOnly},
@@ -192,7 +192,7 @@ func TestServersOfOthersAreLeftAsTheyWere(t *testing.T) {
 				})
 			}
 			if i%10 != 9 {
-				await(t, "the fault has struck", func() bool { return broken.struck(ctx, c) })
+				await(t, "the fault has fired", func() bool { return broken.fired(ctx, c) })
 			}
 			time.Sleep(later) // at a random moment: there is nothing to wait for
 			if err := cmd.Process.Signal(signal); err != nil {
@@ -273,9 +273,9 @@ func TestLeftoversAreToldAndMended(t *testing.T) {
 	c, ctx := somebodysServer(t), t.Context()
 	c.Set(ctx, "theirs", "1", 0)
 	was := settled(t, c)
-	start := func(sentence string, struck func() bool) *exec.Cmd {
+	start := func(sentence string, fired func() bool) *exec.Cmd {
 		cmd, _ := process(t, "run", "--target", urlOf(c), "--scenario", "mutex", "--lock", "lua-release", "--clients", "4", "--duration", "1h", "--fault", sentence, "--out", filepath.Join(t.TempDir(), "runs"))
-		await(t, "the fault has struck", struck)
+		await(t, "the fault has fired", fired)
 		return cmd
 	}
 	again := func(args ...string) (int, string) {
@@ -284,12 +284,12 @@ func TestLeftoversAreToldAndMended(t *testing.T) {
 	}
 	for _, x := range []struct {
 		sentence, told string
-		struck         func() bool
+		fired          func() bool
 	}{
 		{"oom for 60s", "put back maxmemory", func() bool { return c.ConfigGet(ctx, "maxmemory").Val()["maxmemory"] == "1" }},
 		{"read-only for 60s", "end the read-only state", func() bool { return strings.Contains(c.Info(ctx, "replication").Val(), "role:slave") }},
 	} {
-		cmd := start(x.sentence, x.struck)
+		cmd := start(x.sentence, x.fired)
 		killWithGuard(t, cmd, c)
 		if code, said := again(); code != 2 || !strings.Contains(said, x.told) || !strings.Contains(said, "--mend") || strings.Contains(said, password) || strings.Count(said, "\n") != 1 {
 			t.Errorf("after %q a run exits with %d and says %q; want 2 and a line with %q and --mend", x.sentence, code, said, x.told)

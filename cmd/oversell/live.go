@@ -55,14 +55,14 @@ func (a about) done(f watch.Figures) (part float64, words string) {
 	return 0, ""
 }
 
-// struck tells how often a fault has fired.
-func struck(c history.FaultCount) string {
-	s := "has not struck"
+// fired tells how often a fault has fired.
+func fired(c history.FaultCount) string {
+	s := "has not fired"
 	switch {
 	case c.Fired == 1:
-		s = "struck once"
+		s = "fired once"
 	case c.Fired > 1:
-		s = fmt.Sprintf("struck %s times", humanize.Comma(c.Fired))
+		s = fmt.Sprintf("fired %s times", humanize.Comma(c.Fired))
 	}
 	s += ": " + c.Name
 	if c.Failed != "" {
@@ -113,7 +113,7 @@ type plain struct {
 const figuresEvery = 5 * time.Second
 
 // lines are what is to be told at a moment that has not been told before: a fault's first
-// strike and, of long runs, how they go on.
+// fire and, of long runs, how they go on.
 func (p *plain) lines(a about, f watch.Figures) (lines []string) {
 	for _, c := range f.Faults {
 		if c.Fired > 0 && !p.faults[c.Name] {
@@ -121,7 +121,7 @@ func (p *plain) lines(a about, f watch.Figures) (lines []string) {
 				p.faults = map[string]bool{}
 			}
 			p.faults[c.Name] = true
-			lines = append(lines, fmt.Sprintf("%sfault %q had struck by %s after the start", a.number(), c.Name, span(f.Elapsed)))
+			lines = append(lines, fmt.Sprintf("%sfault %q had fired by %s after the start", a.number(), c.Name, span(f.Elapsed)))
 		}
 	}
 	if f.Unjudged != "" && !p.unjudged {
@@ -190,7 +190,7 @@ func (s style) lines(a about, f watch.Figures) []string {
 			lines = append(lines, s.indented(fmt.Sprintf("and %d more faults", len(f.Faults)-i)))
 			break
 		}
-		lines = append(lines, s.indented(struck(c)))
+		lines = append(lines, s.indented(fired(c)))
 	}
 	if len(f.Broken) > 0 {
 		names := make([]string, len(f.Broken))

@@ -49,14 +49,14 @@ func TestLinesOfTheView(t *testing.T) {
 		{79, ` 3/20 seckill, lock php-lock-printed, sale plain
       ###############...............  sold 250 of 500, 1.2 s
       12,345 ops/s _=%#  acquire p50 1.23 ms, p99 98.7 ms
-      struck 3 times: freeze holder 3s every 2s
-      has not struck: reset 1%; failed: no proxy
+      fired 3 times: freeze holder 3s every 2s
+      has not fired: reset 1%; failed: no proxy
       broken: no-oversell`},
 		{39, ` 3/20 seckill, lock php-lock-printed, sale plain
   ######.......  sold 250 of 500, 1.2 s
   12,345 ops/s  p50 1.23 ms, p99 98.7 ms
-  struck 3 times: freeze holder 3s every 2s
-  has not struck: reset 1%; failed: no proxy
+  fired 3 times: freeze holder 3s every 2s
+  has not fired: reset 1%; failed: no proxy
   broken: no-oversell`},
 	} {
 		got := strings.Join(style{width: c.width, glyphs: asciiGlyphs}.lines(seckillOf(500), someFigures()), "\n")
@@ -104,7 +104,7 @@ func TestPlainLines(t *testing.T) {
 		elapsed time.Duration
 		want    string
 	}{
-		{1200 * time.Millisecond, ` 3/20 fault "freeze holder 3s every 2s" had struck by 1.20 s after the start`},
+		{1200 * time.Millisecond, ` 3/20 fault "freeze holder 3s every 2s" had fired by 1.20 s after the start`},
 		{1400 * time.Millisecond, ""},
 		{5100 * time.Millisecond, " 3/20 seckill, lock php-lock-printed, sale plain: 5.10 s sold 250 of 500, 45,678 operations, 12,345 ops/s, acquire p50 1.23 ms, p99 98.7 ms"},
 		{9900 * time.Millisecond, ""},
@@ -252,7 +252,7 @@ func TestLiveOnATerminal(t *testing.T) {
 					t.Errorf("what stays lacks %q:\n%s", want, s.text())
 				}
 			}
-			for _, left := range []string{"ops/s", "struck", "broken: ", "█", "░"} {
+			for _, left := range []string{"ops/s", "fired", "broken: ", "█", "░"} {
 				if strings.Contains(s.text(), left) {
 					t.Errorf("%q of the view is left:\n%s", left, s.text())
 				}
@@ -273,7 +273,7 @@ func TestLiveInPlainLines(t *testing.T) {
 	}
 	for _, want := range []string{
 		" 1/1 mutual-exclusion of the lock broken within ",
-		` 1/1 fault "pause holder 5ms 1%" had struck by `,
+		` 1/1 fault "pause holder 5ms 1%" had fired by `,
 		" 1/1 mutex, lock php-lock-printed: violated, broke mutual-exclusion",
 	} {
 		if strings.Count(stderr, want) != 1 {

@@ -66,7 +66,7 @@ func newMetrics() *metrics {
 		Help: "How long operations of clients took, from call to answer.", Buckets: prometheus.ExponentialBuckets(100e-6, 2, 18)}, []string{"kind"})
 	m.sold = prometheus.NewGauge(gauge("sold_pieces", "Pieces sold in the run under way, as the buyers were told."))
 	m.stock = prometheus.NewGauge(gauge("stock_pieces", "Pieces on sale in the run under way."))
-	m.faults = counters("faults_fired_total", "How often a fault has struck.", "fault")
+	m.faults = counters("faults_fired_total", "How often a fault has fired.", "fault")
 	m.violations = counters("violations_total", "How often a promised property was broken: 1 as soon as that is found, the rest when the run is judged.", "of", "property")
 	m.info = prometheus.NewGaugeVec(gauge("run_info", "The run under way."), infoLabels)
 	m.runs = counters("runs_total", "Runs that have been judged.", "verdict")

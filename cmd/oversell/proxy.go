@@ -29,13 +29,13 @@ func proxyCommand(code *int) *cobra.Command {
 		Short: "Lose or delay what any client and a Redis say",
 		Long: `Stand between any client, in any language, and a Redis, and lose, delay or
 garble what they say to each other. Have the client connect to the address that is
-printed. Every strike is a line on stdout; Ctrl-C ends the proxy, and tells how
-often each fault struck.
+printed. Every injection is a line on stdout; Ctrl-C ends the proxy, and tells how
+often each fault fired.
 
 The faults are those of the wire, as oversell list faults shows them. What only
 the clients of oversell run can tell (holder, waiter, client N, in OPERATION) is
 refused. Times count from the start of the proxy. The exit code is 0 when every
-fault struck, and 3 when one never did.`,
+fault fired, and 3 when one never did.`,
 		Example: `  oversell proxy --listen 127.0.0.1:7000 --to 127.0.0.1:6379 --fault 'drop-reply DECR nth 7'
   oversell proxy --fault 'late EVALSHA key Lock:* 50ms 5%' --fault 'cut for 2s every 10s'`,
 		Args: cobra.NoArgs,
@@ -128,7 +128,7 @@ func opensLocally(ctx context.Context, addr string) bool {
 // serve runs a proxy until ctx ends, and returns the exit code.
 func serve(ctx context.Context, o faults.ProxyOptions, out io.Writer) (code int, err error) {
 	lines := newLineWriter(out)
-	o.Struck = func(s faults.ProxyStrike) { lines.print(strikeLine(s)) }
+	o.Injected = func(s faults.ProxyInjection) { lines.print(injectionLine(s)) }
 	p, err := faults.ListenProxy(ctx, o)
 	if err != nil {
 		lines.close()
@@ -152,8 +152,8 @@ func serve(ctx context.Context, o faults.ProxyOptions, out io.Writer) (code int,
 	return code, nil
 }
 
-// strikeLine is one strike: when, what, where.
-func strikeLine(s faults.ProxyStrike) string {
+// injectionLine is one injection: when, what, where.
+func injectionLine(s faults.ProxyInjection) string {
 	line := fmt.Sprintf("%9.3fs  %s", s.At.Seconds(), s.Fault)
 	if s.Conn != 0 {
 		line += fmt.Sprintf(": connection %d, %s", s.Conn, s.Command)
@@ -167,11 +167,11 @@ func strikeLine(s faults.ProxyStrike) string {
 func countLine(c faults.Count) string {
 	switch c.Fired {
 	case 0:
-		return fmt.Sprintf("%s: never struck", c.Fault)
+		return fmt.Sprintf("%s: never fired", c.Fault)
 	case 1:
-		return fmt.Sprintf("%s: struck once", c.Fault)
+		return fmt.Sprintf("%s: fired once", c.Fault)
 	}
-	return fmt.Sprintf("%s: struck %d times", c.Fault, c.Fired)
+	return fmt.Sprintf("%s: fired %d times", c.Fault, c.Fired)
 }
 
 // lineWriter prints lines from several goroutines. Those do not wait for it, save

@@ -92,10 +92,10 @@ func TestProxyLosesAReply(t *testing.T) {
 		t.Errorf("the stock is %d, %v; want all three taken", left, err)
 	}
 	if line := p.line(t); !regexp.MustCompile(`^ +\d+\.\d{3}s  drop-reply DECR nth 2: connection \d+, DECRBY stock$`).MatchString(line) {
-		t.Errorf("the strike is told as %q", line)
+		t.Errorf("the injection is told as %q", line)
 	}
 	rest, code := p.end(t)
-	want := []string{"drop-reply DECR nth 2: struck once", "drop-request key never:* always: never struck"}
+	want := []string{"drop-reply DECR nth 2: fired once", "drop-request key never:* always: never fired"}
 	if strings.Join(rest, "\n") != strings.Join(want, "\n") || code != reports.ExitInconclusive {
 		t.Errorf("it ends with %d and says\n%s\nwant 3 and\n%s", code, strings.Join(rest, "\n"), strings.Join(want, "\n"))
 	}
@@ -188,8 +188,8 @@ func TestProxyRefuses(t *testing.T) {
 		want string
 	}{
 		{[]string{"--fault", "drop-rply DECR"}, reports.ExitUsage, `"drop-rply" (at position 1) is not a fault: did you mean drop-reply`},
-		{[]string{"--fault", "crash 1%"}, reports.ExitUsage, "it strikes a client, and a proxy strikes on the wire: delay, drop-request,"},
-		{[]string{"--fault", "failover"}, reports.ExitUsage, "it strikes a server, and a proxy"},
+		{[]string{"--fault", "crash 1%"}, reports.ExitUsage, "it hits a client, and a proxy injects faults on the wire: delay, drop-request,"},
+		{[]string{"--fault", "failover"}, reports.ExitUsage, "it hits a server, and a proxy"},
 		{[]string{"--fault", "delay holder 1s"}, reports.ExitUsage, "does not know who is a holder"},
 		{[]string{"--fault", "delay in buy 1s"}, reports.ExitUsage, "leave out in buy"},
 		{[]string{"--fault", "delay client 2 1s"}, reports.ExitUsage, "who client 2 is"},

@@ -59,8 +59,8 @@ func (l *Line) Plan(act func(nth int) Action) {
 	l.n, l.act = 0, act
 }
 
-// Strike has the n-th command from now on suffer.
-func (l *Line) Strike(n int, a Action) {
+// Arm has the n-th command from now on suffer.
+func (l *Line) Arm(n int, a Action) {
 	l.Plan(func(nth int) Action {
 		if nth == n {
 			return a

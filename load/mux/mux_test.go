@@ -212,7 +212,7 @@ func TestBrokenConnections(t *testing.T) {
 	admin := dial(1, addr)()[0]
 	defer admin.Close()
 	var failed atomic.Int64
-	go func() { // one that strikes between two batches is not noticed
+	go func() { // one that comes between two batches is not noticed
 		for failed.Load() == 0 {
 			admin.ClientKillByFilter(context.Background(), "TYPE", "normal", "SKIPME", "yes")
 		}

@@ -426,8 +426,8 @@ func lostAnswers(b *bench) error {
 	return b.together(16, cases)
 }
 
-// strike has one command of the next call suffer.
-func (c *client) strike(n int, verb wire.Verb) {
+// arm has one command of the next call suffer.
+func (c *client) arm(n int, verb wire.Verb) {
 	c.plan(func(nth int, _ wire.Command) wire.Action {
 		if nth == n {
 			return wire.Action{Verb: verb}
@@ -446,7 +446,7 @@ func (b *bench) acquireLost(n int, verb wire.Verb, isHeld bool) error {
 			return err
 		}
 	}
-	c.strike(n, verb)
+	c.arm(n, verb)
 	l, err := c.acquire(b.ctx, b.name, lockimpl.Options{TTL: b.ttl, RetryEvery: pace})
 	reach := c.sent() >= n
 	c.plan(nil)
@@ -478,7 +478,7 @@ func (b *bench) releaseLost(n int, verb wire.Verb) error {
 	if err != nil {
 		return broken(variant.Progress, "a free lock was not granted: %v", err)
 	}
-	c.strike(n, verb)
+	c.arm(n, verb)
 	err = c.release(l)
 	reach := c.sent() >= n
 	c.plan(nil)
@@ -506,7 +506,7 @@ func (b *bench) extendLost(n int, verb wire.Verb) error {
 	if err != nil {
 		return broken(variant.Progress, "a free lock was not granted: %v", err)
 	}
-	c.strike(n, verb)
+	c.arm(n, verb)
 	m, err := c.extend(l, 2*b.ttl)
 	reach := c.sent() >= n
 	c.plan(nil)

@@ -246,7 +246,7 @@ func lostRequest(ctx context.Context, b bench) error {
 		if _, err := c.Enqueue(ctx, b.Queue, ids...); err != nil {
 			return broken(theInterface, "enqueue answered %q", err)
 		}
-		line.Strike(n, a)
+		line.Arm(n, a)
 		first, err := c.Pop(ctx, b.Queue, len(ids))
 		line.Plan(nil)
 		if err := c.done(ctx, first...); err != nil {
@@ -326,7 +326,7 @@ func reclaimerDies(ctx context.Context, b bench) error {
 func lostAnswers(ctx context.Context, b bench) error {
 	return b.each(ctx, bothWays, func(ctx context.Context, b bench, n int, a interrupt.Action) error {
 		c, line := b.interrupted(ctx)
-		line.Strike(n, a)
+		line.Arm(n, a)
 		_, err := c.Enqueue(ctx, b.Queue, "a")
 		line.Plan(nil)
 		if err != nil {
@@ -334,14 +334,14 @@ func lostAnswers(ctx context.Context, b bench) error {
 				return broken(variant.NoLostTask, "enqueue, sent again, answered %q", err)
 			}
 		}
-		line.Strike(n, a)
+		line.Arm(n, a)
 		first, popErr := c.Pop(ctx, b.Queue, 1)
 		line.Plan(nil)
 		got := 0
 		acked := false
 		if popErr == nil && len(first) > 0 {
 			got++
-			line.Strike(n, a)
+			line.Arm(n, a)
 			err := c.done(ctx, first...)
 			line.Plan(nil)
 			if err != nil {

@@ -136,11 +136,11 @@ func caseResults(e reports.GateEntry, c reports.GateCase) (cases []junitCase) {
 		var error *junitReason
 		if c.Verdict == reports.Pass { // what became of it did not matter
 		} else if f.Fired == 0 {
-			error = undecidedCase(fmt.Sprintf("the fault %q never struck", f.Name))
+			error = undecidedCase(fmt.Sprintf("the fault %q never fired", f.Name))
 		} else if f.Failed != "" {
 			error = undecidedCase(f.Failed)
 		}
-		add(fmt.Sprintf("fault %q strikes", f.Name), "", nil, error)
+		add(fmt.Sprintf("fault %q fires", f.Name), "", nil, error)
 	}
 	if c.Control != nil {
 		var error *junitReason

@@ -45,7 +45,7 @@ func TestJUnit(t *testing.T) {
 		t.Error("no case has the witness of the broken promise in its failure")
 	}
 	// Failed: the property, the limit, the verdict of its case, and the speed. Errors: the
-	// property that is not decided, the fault that never struck, the limit of what did not
+	// property that is not decided, the fault that never fired, the limit of what did not
 	// happen, the control that is not wanted, and the verdict of its case.
 	if count[junit.StatusFailed] != 4 || count[junit.StatusError] != 5 {
 		t.Errorf("%v:\n%s", count, b.String())

@@ -53,7 +53,7 @@ type overviewRow struct {
 	ID, Name, Page, Title     string
 	Class, Icon, Verdict      string
 	Sold, Rate, Latency, Main string
-	Broke, Struck             string
+	Broke, Fired              string
 	Without                   string
 	Sentences                 []string
 	Steps                     []string
@@ -65,7 +65,7 @@ func (in OverviewInput) runs() (rows []overviewRow) {
 	for i, o := range in.Runs {
 		r := o.Run
 		row := overviewRow{ID: fmt.Sprintf("run-%d", i+1), Name: o.Name, Page: o.Page, Title: titles[i], Class: r.Verdict, Icon: icons[r.Verdict], Verdict: r.Verdict,
-			Sold: r.SoldOfStock(), Rate: reports.Rate(r.Throughput), Main: r.MainKind(), Latency: r.LatencySummary(r.MainKind()), Broke: reports.Joined("; ", strings.Join(r.Broke(), ", "), reports.DeclaredNotSeen(r.NotSeen())), Without: r.Without(), Struck: r.FaultCounts()}
+			Sold: r.SoldOfStock(), Rate: reports.Rate(r.Throughput), Main: r.MainKind(), Latency: r.LatencySummary(r.MainKind()), Broke: reports.Joined("; ", strings.Join(r.Broke(), ", "), reports.DeclaredNotSeen(r.NotSeen())), Without: r.Without(), Fired: r.FaultCounts()}
 		row.Surprise = r.Surprise()
 		if r.Verdict == reports.Pass {
 			row.Sentences = append(row.Sentences, upper(r.Seen())+strings.TrimPrefix(r.VersusDeclared(), ", as declared"))

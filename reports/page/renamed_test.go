@@ -106,8 +106,8 @@ func TestNumbersAreExplained(t *testing.T) {
 	}
 }
 
-// TestFaultWithinTheFirstStep: what struck while the first operation of the story was under
-// way belongs to it, and what struck while a lock was waited for does not.
+// TestFaultWithinTheFirstStep: what fired while the first operation of the story was under
+// way belongs to it, and what fired while a lock was waited for does not.
 func TestFaultWithinTheFirstStep(t *testing.T) {
 	crash := func(from time.Duration) history.Op {
 		return history.Op{Client: 1, Kind: history.Fault, Key: history.Text("crash before EXPIRE"), Outcome: history.OK, Call: from, Return: from}

@@ -126,15 +126,15 @@ func factsOf(r *reports.Run, h *history.Header, s story) (facts []fact) {
 		ran = ": " + ran
 	}
 	facts = append(facts, fact{Name: "What ran", Of: what, Text: ran})
-	var struck []string
+	var fired []string
 	for _, f := range r.Faults {
-		struck = append(struck, f.Name+", "+f.Story())
+		fired = append(fired, f.Name+", "+f.Story())
 	}
-	if len(struck) == 0 {
-		struck = h.Faults // asked for, and how often they struck is not known
+	if len(fired) == 0 {
+		fired = h.Faults // asked for, and how often they fired is not known
 	}
-	if len(struck) > 0 {
-		facts = append(facts, fact{Name: "Faults", Text: strings.Join(struck, "; ")})
+	if len(fired) > 0 {
+		facts = append(facts, fact{Name: "Faults", Text: strings.Join(fired, "; ")})
 	}
 	if wait := r.PoolWaiting(); wait != "" {
 		facts = append(facts, fact{Name: "Connections", Text: wait})

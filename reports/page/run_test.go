@@ -214,7 +214,7 @@ func aComparison() reports.Comparison {
 				x.Rank, x.Tied = 1+i/2, i == 3
 			}
 			if i == 2 && j == 1 {
-				x.Outcome, x.Why, x.Ratio, x.Estimate, x.AsDeclared = reports.Undecided, "the fault never struck", nil, nil, false
+				x.Outcome, x.Why, x.Ratio, x.Estimate, x.AsDeclared = reports.Undecided, "the fault never fired", nil, nil, false
 			}
 			c.Cells = append(c.Cells, x)
 		}
@@ -288,12 +288,12 @@ func TestStoryNamesTheMeddler(t *testing.T) {
 	a, b := at(1, history.Acquire, 1*ms, 10*ms, session(1)), at(2, history.Acquire, 2*ms, 20*ms, session(2))
 	early, meddles, late := at(3, history.Release, 8*ms, 9*ms, session(3)), at(4, history.Release, 14*ms, 15*ms, session(4)), at(5, history.Release, 21*ms, 22*ms, session(5))
 	other := at(6, history.Release, 14*ms, 15*ms, func(op *history.Op) { op.Key, op.Arg = history.Text("other"), history.Int(6) })
-	struck := history.Op{Client: 1, Kind: history.Fault, Key: history.Text("freeze"), Outcome: history.OK, Call: 11 * ms, Return: 12 * ms}
-	elsewhere := struck
+	fired := history.Op{Client: 1, Kind: history.Fault, Key: history.Text("freeze"), Outcome: history.OK, Call: 11 * ms, Return: 12 * ms}
+	elsewhere := fired
 	elsewhere.Client = 9
-	in := recording(promising("mutex", exclusion), a, b, early, meddles, late, other, struck, elsewhere).judged(reports.Violated, broken(variant.Lock, variant.MutualExclusion, "two", a, b))
+	in := recording(promising("mutex", exclusion), a, b, early, meddles, late, other, fired, elsewhere).judged(reports.Violated, broken(variant.Lock, variant.MutualExclusion, "two", a, b))
 	s := storyOf(in.History, &in.Run)
-	if want := []history.Op{a, struck, meddles, b}; !slices.Equal(s.ops, want) {
+	if want := []history.Op{a, fired, meddles, b}; !slices.Equal(s.ops, want) {
 		t.Errorf("the story is\n%v\nwant\n%v", s.ops, want)
 	}
 }
@@ -590,7 +590,7 @@ func TestMomentaryFaultIsSeenAmongHandOvers(t *testing.T) {
 	}
 }
 
-// TestShadeIsWhereTheFaultActed: what disturbs a server shades the charts, what strikes
+// TestShadeIsWhereTheFaultActed: what disturbs a server shades the charts, what hits
 // one client is a mark, and what comes after the load is not there.
 func TestShadeIsWhereTheFaultActed(t *testing.T) {
 	in := frozen()
@@ -599,11 +599,11 @@ func TestShadeIsWhereTheFaultActed(t *testing.T) {
 	if want := [][2]time.Duration{{300 * ms, s.end}}; !slices.Equal(s.faults, want) {
 		t.Errorf("shades %v; want %v", s.faults, want)
 	}
-	if want := [][2]time.Duration{{2 * ms, 402 * ms}}; !slices.Equal(s.struck, want) {
-		t.Errorf("marks %v; want %v", s.struck, want)
+	if want := [][2]time.Duration{{2 * ms, 402 * ms}}; !slices.Equal(s.hits, want) {
+		t.Errorf("marks %v; want %v", s.hits, want)
 	}
 	for _, b := range s.charts(&in.Run)[0].Bands {
-		if b.Class == "struck" && b.H == chart.Height {
+		if b.Class == "hit" && b.H == chart.Height {
 			t.Errorf("a fault at one client shades all: %+v", b)
 		}
 	}

@@ -31,9 +31,9 @@ type series struct {
 	several bool
 	// oversold is when more had been sold than there was; 0: never.
 	oversold time.Duration
-	// faults are when the servers or the wire were disturbed for all, and struck when a
+	// faults are when the servers or the wire were disturbed for all, and hits when a
 	// fault was on for one client only.
-	faults, struck [][2]time.Duration
+	faults, hits [][2]time.Duration
 	// gone is when the stock was, and what that changed; nil if it was never gone.
 	gone *soldOut
 }
@@ -97,7 +97,7 @@ func seriesOf(h *history.History, r *reports.Run) series {
 	if s.several || !measuredBroken(r, variant.Sale, variant.NoOversell) {
 		s.oversold = 0 // the verdict says so, and a page never more than it
 	}
-	s.faults, s.struck = chart.MergedBands(s.faults, s.end/mostPoints), chart.MergedBands(s.struck, s.end/mostPoints)
+	s.faults, s.hits = chart.MergedBands(s.faults, s.end/mostPoints), chart.MergedBands(s.hits, s.end/mostPoints)
 	s.gone = soldOutIn(h, s.timedKind)
 	return s
 }
@@ -110,7 +110,7 @@ func (s *series) disturbed(op *history.Op) {
 	case op.Client < 0:
 		s.faults = append(s.faults, on)
 	default:
-		s.struck = append(s.struck, on)
+		s.hits = append(s.hits, on)
 	}
 }
 
@@ -281,15 +281,15 @@ func (s *series) timed(c chart.Chart, lines []chart.Line, when, format func(floa
 		x, w, text := s.within(f, "a fault, ")
 		c.Bands = append(c.Bands, chart.Band{X: x, W: w, Y: 0, H: chart.Height, Class: "shade", Text: text}, chart.Band{X: x, W: w, Y: 0, H: 9, Class: "fault", Text: text})
 	}
-	for _, f := range s.struck[:min(len(s.struck), mostPoints)] {
+	for _, f := range s.hits[:min(len(s.hits), mostPoints)] {
 		x, w, text := s.within(f, "a fault at one client, ")
-		c.Bands = append(c.Bands, chart.Band{X: x, W: w, Y: 0, H: 9, Class: "struck", Text: text})
+		c.Bands = append(c.Bands, chart.Band{X: x, W: w, Y: 0, H: 9, Class: "hit", Text: text})
 	}
 	if len(s.faults) > 0 {
 		c.Keys = append(c.Keys, chart.Key{Class: "fault", Text: "a fault was on"})
 	}
-	if len(s.struck) > 0 {
-		c.Keys = append(c.Keys, chart.Key{Class: "struck", Text: "a fault struck one client"})
+	if len(s.hits) > 0 {
+		c.Keys = append(c.Keys, chart.Key{Class: "hit", Text: "a fault hit one client"})
 	}
 	return s.gone.marked(c, s.end)
 }

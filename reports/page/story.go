@@ -20,7 +20,7 @@ type story struct {
 	// property where there is only one. nil in a run that broke nothing.
 	cause, effect *reports.Property
 	// ops are the witness, with the grants, releases and purchases of the same
-	// sessions and the faults that struck their clients.
+	// sessions and the faults that hit their clients.
 	ops []history.Op
 	// about is when the promise was broken, and why says so of the time round it.
 	about time.Duration
@@ -103,7 +103,7 @@ func storyOf(h *history.History, r *reports.Run) (s story) {
 			s.ops = append(s.ops, *op)
 			delete(seen, keyOf(*op))
 		case op.Kind == history.Fault:
-			if op.Call < to && faultEnd(*op) > from && strikes(op, witness) {
+			if op.Call < to && faultEnd(*op) > from && hits(op, witness) {
 				faults = append(faults, *op)
 			}
 		case inSection(op) && (told.have(op) || meddles(op)):
@@ -266,7 +266,7 @@ type spell struct {
 
 // spells are when the clients of these operations were at them: each operation, and
 // the time between those of one session or with one task. A section or a task that is
-// not seen to end goes on to the end of the story. What struck a client at another
+// not seen to end goes on to the end of the story. What hit a client at another
 // time has nothing to do with it.
 func spells(ops []history.Op, end time.Duration) (all []spell) {
 	type matter struct {
@@ -326,8 +326,8 @@ func (s story) deeds() []history.Op {
 	return ops
 }
 
-// strikes tells whether a fault struck one of the clients, or all of them.
-func strikes(fault *history.Op, ops []history.Op) bool {
+// hits tells whether a fault hit one of the clients, or all of them.
+func hits(fault *history.Op, ops []history.Op) bool {
 	return fault.Client < 0 || slices.ContainsFunc(ops, func(op history.Op) bool { return op.Client == fault.Client })
 }
 

@@ -53,7 +53,7 @@ type band struct {
 	Text  string
 }
 
-// strip is a stay of a client, or a fault that struck it.
+// strip is a stay of a client, or a fault that hit it.
 type strip struct {
 	X, W        string
 	Y, H, Lane  int
@@ -221,7 +221,7 @@ func (d *sketch) serverFaults() {
 	}
 }
 
-// clientFaults stand in the lane of the client that they struck.
+// clientFaults stand in the lane of the client that they hit.
 func (d *sketch) clientFaults() {
 	for _, op := range d.faults {
 		if op.Client < 0 {

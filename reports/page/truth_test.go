@@ -167,7 +167,7 @@ func TestClashesCountEverybody(t *testing.T) {
 	}
 }
 
-// TestStoryTakesItsOwnFaults: what struck a client at another time is none of the story,
+// TestStoryTakesItsOwnFaults: what hit a client at another time is none of the story,
 // and a fault that goes on does not widen the picture.
 func TestStoryTakesItsOwnFaults(t *testing.T) {
 	buy := func(client int, from time.Duration) history.Op { return at(client, history.Buy, from, from+ms, nil) }
@@ -259,7 +259,7 @@ func TestRunFacts(t *testing.T) {
 }
 
 // dispatched is a user who takes a task under a lock, and submits it under a new number. A
-// fault of a moment strikes meanwhile.
+// fault of a moment fires meanwhile.
 func dispatched() RunInput {
 	h := promising("dispatch", exclusion, history.Promise{Of: variant.Dispatch, Property: variant.OneHolderPerTask})
 	h.Lock, h.Dispatch, h.Engine, h.Faults = "lua-release", "dispatch-locked", "goroutine", []string{"drop-reply 2%"}

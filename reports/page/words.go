@@ -288,7 +288,7 @@ func faultSentence(op history.Op) string {
 	if op.Result == (history.Value{}) { // the client's own doing: it died
 		name = op.Arg.String()
 	}
-	s := "on purpose: " + name + ", which struck "
+	s := "on purpose: " + name + ", which fired "
 	switch {
 	case op.Client >= 0:
 		s += who(op)

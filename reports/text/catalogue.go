@@ -283,7 +283,7 @@ func faults(s *sheet, all []reports.FaultInfo) {
 }
 
 // clauses parts the syntax of a fault: what is its own, and the clauses that many faults
-// have, which say whom it strikes and when.
+// have, which say whom it hits and when.
 func clauses(syntax string) (own string, shared []string) {
 	var kept []string
 	for part := range strings.SplitSeq(syntax, " [") {

@@ -55,7 +55,7 @@ func configuration(s *sheet, c reports.Comparison, i int) {
 	if len(f.Faults) > 0 {
 		s.linef("")
 	}
-	for _, line := range struckIn(f.Faults, cells) {
+	for _, line := range firedIn(f.Faults, cells) {
 		s.linef("  %s", line)
 	}
 }
@@ -212,8 +212,8 @@ func explainUndecided(s *sheet, c reports.Comparison, cells []reports.Comparison
 	}
 }
 
-// struckIn says how often the faults struck, over all cells of a configuration.
-func struckIn(sentences []string, cells []reports.ComparisonCell) (lines []string) {
+// firedIn says how often the faults fired, over all cells of a configuration.
+func firedIn(sentences []string, cells []reports.ComparisonCell) (lines []string) {
 	for i, sentence := range sentences {
 		fired, holders, runs := int64(0), int64(0), 0
 		for _, x := range cells {
@@ -222,7 +222,7 @@ func struckIn(sentences []string, cells []reports.ComparisonCell) (lines []strin
 				fired, holders = fired+x.Faults[i].Fired, holders+x.Faults[i].Holders
 			}
 		}
-		lines = append(lines, fmt.Sprintf("the fault %q struck %s in %s, %s of them somebody who held the lock", sentence, reports.Count(fired, "time"), reports.Count(int64(runs), "run"), reports.Thousands(holders)))
+		lines = append(lines, fmt.Sprintf("the fault %q fired %s in %s, %s of them somebody who held the lock", sentence, reports.Count(fired, "time"), reports.Count(int64(runs), "run"), reports.Thousands(holders)))
 	}
 	return lines
 }

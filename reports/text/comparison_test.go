@@ -70,7 +70,7 @@ func TestComparisonOnATerminal(t *testing.T) {
 		"NOT CAUGHT: none + plain is known to break no-oversell and did so in 1 of 3 runs (it kept its promises)",
 		"setnx-expire-atomic + plain: inconclusive\n  the control was not caught",
 		"lua-release + plain: inconclusive\n  it is declared to break",
-		`the fault "slow 150ms 5%" struck 1,234 times in 3 runs, 34 of them`,
+		`the fault "slow 150ms 5%" fired 1,234 times in 3 runs, 34 of them`,
 		"!: not",
 		"redlock + plain: it needs masters",
 		"No contender was without a violation in every configuration.\n",

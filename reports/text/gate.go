@@ -113,8 +113,8 @@ func explainEntry(s *sheet, e reports.GateEntry) {
 				s.linef("  %s\n%s", p.Label(), indented(p.Text()))
 			}
 		}
-		if struck := c.Struck(); struck != "" {
-			s.linef("  %s", struck)
+		if fired := c.FaultsFired(); fired != "" {
+			s.linef("  %s", fired)
 		}
 		for _, l := range c.Limits {
 			s.linef("  %s", l.Sentence())

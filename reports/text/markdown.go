@@ -109,7 +109,7 @@ func markdownCase(e reports.GateEntry, c reports.GateCase) string {
 			fmt.Fprintf(&b, "**%s**\n\n%s\n", escaped(p.Label()), fenced(shortened(p.Text(), 8000)))
 		}
 	}
-	if s := c.Struck(); s != "" {
+	if s := c.FaultsFired(); s != "" {
 		fmt.Fprintf(&b, "%s\n\n", escaped(s))
 	}
 	for _, l := range c.Limits {

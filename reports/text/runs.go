@@ -76,7 +76,7 @@ func runColumns(d reports.Document) (all []column[reports.Run]) {
 		}})
 	}
 	return append(all,
-		column[reports.Run]{title: "FAULTS", unit: "struck", rank: latencyRank + len(latencyColumns), prose: true, cell: reports.Run.FaultCounts},
+		column[reports.Run]{title: "FAULTS", unit: "fired", rank: latencyRank + len(latencyColumns), prose: true, cell: reports.Run.FaultCounts},
 		column[reports.Run]{title: "BROKE", rank: 1, prose: true, cell: func(r reports.Run) string {
 			return reports.Joined("; ", strings.Join(r.Broke(), ", "), reports.DeclaredNotSeen(r.NotSeen()))
 		}})

@@ -111,7 +111,7 @@ func interrupted(ctx context.Context, b bench, n int, a interrupt.Action, stock,
 		return o, err
 	}
 	o.buyer, o.line = b.buyerOf(ctx, b.Product, f)
-	o.line.Strike(n, a)
+	o.line.Arm(n, a)
 	_, o.answer = o.buyer.sale.Buy(ctx, order(1, pieces), o.buyer.lock())
 	o.reached = o.line.Sent() >= n
 	o.line.Plan(nil)
@@ -139,7 +139,7 @@ func lostOrder(ctx context.Context, b bench) error {
 		if err := y.state(ctx, variant.OncePerOrder, stock-pieces, pieces); err != nil {
 			return fmt.Errorf("after %s was sent again: %w", what, err)
 		}
-		o.line.Strike(n, a)
+		o.line.Arm(n, a)
 		_, err = c.sale.Refund(ctx, order(1, pieces), c.lock())
 		reached := o.line.Sent() >= n
 		o.line.Plan(nil)

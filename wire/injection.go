@@ -9,26 +9,26 @@ import (
 	"time"
 )
 
-// strike is an action that is to be carried out on a command.
-type strike struct {
+// injection is an action that is to be carried out on a command.
+type injection struct {
 	command Command
 	action  Action
 	fired   bool // kept by the replies' side, for a reply that comes in parts
 }
 
-// newStrike keeps a command, whose arguments lie in a buffer.
-func newStrike(cmd Command, action Action) *strike {
+// newInjection keeps a command, whose arguments lie in a buffer.
+func newInjection(cmd Command, action Action) *injection {
 	args := make([][]byte, len(cmd.Args))
 	for i, a := range cmd.Args {
 		args[i] = slices.Clone(a)
 	}
 	cmd.Args = args
-	return &strike{command: cmd, action: action}
+	return &injection{command: cmd, action: action}
 }
 
-// strike carries an action out on the request under way. Like judge, it is false
+// inject carries an action out on the request under way. Like judge, it is false
 // when nothing more is to be sent.
-func (r *requests) strike(s *strike, e expectation, owed, done bool) bool {
+func (r *requests) inject(s *injection, e expectation, owed, done bool) bool {
 	answered := owed && e.kind != opaque
 	switch verb := s.action.Verb; {
 	case verb == Delay:
@@ -42,7 +42,7 @@ func (r *requests) strike(s *strike, e expectation, owed, done bool) bool {
 	case verb == Trickle && s.action.Direction == Requests:
 		return r.trickle(s, e, owed)
 	case verb == Trickle && answered:
-		e.strike = s
+		e.injection = s
 	case (verb == DropReply || verb == ResetAfter) && answered:
 		return r.swallow(s, e, done)
 	}
@@ -50,7 +50,7 @@ func (r *requests) strike(s *strike, e expectation, owed, done bool) bool {
 }
 
 // delay holds the request back. The replies' side goes on meanwhile.
-func (r *requests) delay(s *strike, e expectation, owed bool) bool {
+func (r *requests) delay(s *injection, e expectation, owed bool) bool {
 	if !r.forward(r.at) || !sleep(r.c.gone, s.action.After) {
 		return false
 	}
@@ -60,7 +60,7 @@ func (r *requests) delay(s *strike, e expectation, owed bool) bool {
 
 // halfOpen stops a direction, or both. While requests are stopped, nobody reads
 // from the client, so its leaving goes unnoticed, as on a network that has died.
-func (r *requests) halfOpen(s *strike, e expectation, owed bool) bool {
+func (r *requests) halfOpen(s *injection, e expectation, owed bool) bool {
 	only := s.action.Direction
 	if only == Replies && r.c.halted.isShut() {
 		return r.pass(e, owed) // it is so already
@@ -97,7 +97,7 @@ func (c *conn) resume(after time.Duration) bool {
 }
 
 // drop ends the connection without the request.
-func (r *requests) drop(s *strike, e expectation, owed bool) bool {
+func (r *requests) drop(s *injection, e expectation, owed bool) bool {
 	switch r.settle(part) {
 	case lost:
 		return r.leave()
@@ -109,11 +109,11 @@ func (r *requests) drop(s *strike, e expectation, owed bool) bool {
 
 // swallow sends the request, waits for the reply, which the replies' side keeps
 // from the client, and ends the connection.
-func (r *requests) swallow(s *strike, e expectation, done bool) bool {
+func (r *requests) swallow(s *injection, e expectation, done bool) bool {
 	if !r.forward(r.at) {
 		return false
 	}
-	e.strike, e.outcome = s, make(chan outcome, 1)
+	e.injection, e.outcome = s, make(chan outcome, 1)
 	became := r.expect(e)
 	if became == notYet {
 		if !r.complete(done) {
@@ -131,8 +131,8 @@ func (r *requests) swallow(s *strike, e expectation, done bool) bool {
 	return r.conclude(s)
 }
 
-// conclude ends the connection of a client that was struck.
-func (r *requests) conclude(s *strike) bool {
+// conclude ends the connection of a client that was hit.
+func (r *requests) conclude(s *injection) bool {
 	r.c.fire(s)
 	switch s.action.Verb {
 	case Reset, ResetAfter:
@@ -152,7 +152,7 @@ func (r *requests) leave() bool {
 
 // late ends the client's connection, and sends the request when its time has
 // come. All of it is kept until then, however long it is.
-func (r *requests) late(s *strike, e expectation, owed, done bool) bool {
+func (r *requests) late(s *injection, e expectation, owed, done bool) bool {
 	if !r.forward(r.at) {
 		return false
 	}
@@ -182,7 +182,7 @@ func (r *requests) apply(request []byte, e expectation, owed bool) bool {
 	if !owed {
 		return r.send(request)
 	}
-	e.strike, e.outcome = &strike{action: Action{Verb: Late}}, make(chan outcome, 1)
+	e.injection, e.outcome = &injection{action: Action{Verb: Late}}, make(chan outcome, 1)
 	if r.expect(e) != notYet || !r.send(request) {
 		return false
 	}
@@ -195,7 +195,7 @@ func (r *requests) apply(request []byte, e expectation, owed bool) bool {
 }
 
 // trickle sends the request byte by byte.
-func (r *requests) trickle(s *strike, e expectation, owed bool) bool {
+func (r *requests) trickle(s *injection, e expectation, owed bool) bool {
 	if !r.forward(r.at) {
 		return false
 	}
