@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -39,6 +40,10 @@ func (t *Target) Sweep(ctx context.Context, prefix string) (int, error) {
 	return removed, nil
 }
 
+// sweptAtOnce is how many keys are removed in one pipeline, which has to be answered
+// within the time-out of a command. The emulation ignores the COUNT of SCAN.
+const sweptAtOnce = 100
+
 func sweepServer(ctx context.Context, c *redis.Client, prefix string) (removed int, err error) {
 	cursor := uint64(0)
 	for {
@@ -53,11 +58,11 @@ func sweepServer(ctx context.Context, c *redis.Client, prefix string) (removed i
 				own = append(own, k)
 			}
 		}
-		if len(own) > 0 {
-			n, err := unlink(ctx, c, own)
+		for some := range slices.Chunk(own, sweptAtOnce) {
+			n, err := unlink(ctx, c, some)
 			removed += n
 			if err != nil {
-				return removed, fmt.Errorf("unlink %d keys: %w", len(own), err)
+				return removed, fmt.Errorf("unlink %d keys: %w", len(some), err)
 			}
 		}
 		if cursor == 0 {

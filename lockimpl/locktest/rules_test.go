@@ -117,7 +117,12 @@ func TestRules(t *testing.T) {
 		all.Go(func() {
 			defer func() { end(); <-slots }()
 			i := slices.IndexFunc(rules, func(u rule) bool { return u.name == tt.rule })
-			err := r.try(t.Context(), rules[i], mark.New()+"order")
+			var err error
+			for range 3 { // on a busy machine a flaw may not show at once
+				if err = r.try(t.Context(), rules[i], mark.New()+"order"); err != nil || tt.want == none {
+					break
+				}
+			}
 			var b *breach
 			switch {
 			case tt.want == none && err != nil:
