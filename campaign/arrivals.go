@@ -2,15 +2,10 @@ package campaign
 
 import (
 	"fmt"
-	"math"
-	"time"
 
 	"github.com/spf13/pflag"
 
-	"oversell/history"
-	"oversell/internal/phrase"
 	"oversell/load/arrival"
-	"oversell/reports"
 )
 
 // bindArrivals defines the flags of an open load.
@@ -77,83 +72,3 @@ func (p process) Set(name string) (err error) {
 
 // Type implements pflag.Value.
 func (process) Type() string { return "string" }
-
-// What an open load tolerates. A hundredth is what a p99 leaves out. After 10 ms Go interrupts a
-// goroutine for another, and twice that is what a busy machine makes of it.
-const (
-	mostMissed = 0.01
-	leastRate  = 1 - mostMissed
-	mostLate   = 20 * time.Millisecond
-)
-
-// unoffered says why an open load was not offered as it was chosen; empty when it was, or when
-// the load was closed. That clients all wait for a server that has stopped is no such reason:
-// arrivals are begun when it goes on, and counted from when they were due.
-func unoffered(h *history.History) string {
-	if h.Header.Rate == "" {
-		return ""
-	}
-	a := h.Trailer.Arrivals
-	if a == nil {
-		return "the header tells of arrivals, and the trailer does not tell how they were begun"
-	}
-	clients := arriving(h.Header)
-	all := a.Begun + a.Missed
-	needed := int(math.Ceil(a.Highest * a.Step.P50.Seconds()))
-	switch {
-	case all == 0:
-		return notOffered + "no arrival was due"
-	case float64(a.Missed) > mostMissed*float64(all):
-		return fmt.Sprintf("%s%s of %s arrivals were never begun: %s, busy with others for p50 %s each, did not get to them; use more --clients if the servers have time to spare, or a lower rate",
-			notOffered, reports.Thousands(a.Missed), reports.Thousands(all), phrase.Count(clients, "client"), ms(a.Step.P50))
-	case a.Driver.P99 > mostLate:
-		return fmt.Sprintf("%sarrivals began p99 %s after a client was free for them, and %v is tolerated: this machine is too slow for it; use a lower rate, or a machine with less to do",
-			notOffered, ms(a.Driver.P99), mostLate)
-	case a.Achieved < leastRate*a.Offered && a.ForClient.P50 > mostLate && needed > clients:
-		return fmt.Sprintf("%s%s began %s arrivals a second and %s were due: one took a client p50 %s, so %s a second take %s; use more --clients if the servers have time to spare, or a lower rate",
-			notOffered, phrase.Count(clients, "client"), reports.Rate(a.Achieved), reports.Rate(a.Offered), ms(a.Step.P50), reports.Rate(a.Highest), phrase.Count(needed, "client"))
-	}
-	return ""
-}
-
-// notOffered begins why an open load says nothing of what it was to say.
-const notOffered = "the load was not offered at its rate: "
-
-func ms(d time.Duration) string { return reports.Short(float64(d)/1e6) + " ms" }
-
-// arriving is how many clients take the arrivals of an open load: in a queue the producers.
-func arriving(h history.Header) int {
-	if h.Queue != "" {
-		return (h.Clients + 1) / 2
-	}
-	return h.Clients
-}
-
-// arrivalsOf is how an open load was offered; nil if the load was closed, or a run was killed.
-func arrivalsOf(h *history.History) *reports.Arrivals {
-	if h.Header.Rate == "" || h.Trailer == nil || h.Trailer.Arrivals == nil {
-		return nil
-	}
-	a := h.Trailer.Arrivals
-	return &reports.Arrivals{
-		Rate: h.Header.Rate, Process: h.Header.Arrival,
-		Begun: a.Begun, Missed: a.Missed, Waited: a.Waited,
-		Offered: round(a.Offered), Achieved: round(a.Achieved),
-		Late: millis(a.Late), ForClient: millis(a.ForClient), Driver: millis(a.Driver), Step: millis(a.Step),
-	}
-}
-
-func millis(s history.Spans) reports.Percentiles {
-	in := func(d time.Duration) float64 { return round(float64(d) / 1e6) }
-	return reports.Percentiles{P50: in(s.P50), P90: in(s.P90), P99: in(s.P99), P999: in(s.P999), Max: in(s.Max)}
-}
-
-// poolWaitOf is what it cost clients to share connections; nil if that is not known.
-func poolWaitOf(h *history.History) *reports.PoolWait {
-	if h.Trailer == nil || h.Trailer.Pool == nil || h.Trailer.Pool.Sent <= 0 {
-		return nil
-	}
-	p := h.Trailer.Pool
-	mean := func(d time.Duration) float64 { return round(float64(d) / 1e6 / float64(p.Sent)) }
-	return &reports.PoolWait{Sent: p.Sent, Waited: p.Waited, Took: mean(p.Took), Wait: mean(p.Wait)}
-}

@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/spf13/pflag"
 
@@ -13,6 +12,7 @@ import (
 	"oversell/faults"
 	"oversell/history"
 	"oversell/idimpl"
+	"oversell/internal/phrase"
 	"oversell/load"
 	"oversell/load/arrival"
 	"oversell/lockimpl"
@@ -98,7 +98,7 @@ func Command(h history.Header) string {
 		c.number("ops", h.Ops)
 	}
 	for _, f := range h.Faults {
-		c.words = append(c.words, "--fault", word(f))
+		c.words = append(c.words, "--fault", phrase.ShellWord(f))
 	}
 	c.words = append(c.words, "--seed", strconv.FormatUint(h.Seed, 10))
 	return strings.Join(c.words, " ")
@@ -170,7 +170,7 @@ func (c *command) add(name, value string) {
 	if f := c.flags.Lookup(name); f != nil && (f.DefValue == value || f.DefValue == "0" && value == "0s") {
 		return
 	}
-	c.words = append(c.words, "--"+name, word(value))
+	c.words = append(c.words, "--"+name, phrase.ShellWord(value))
 }
 
 func (c *command) text(name, value string) {
@@ -222,15 +222,4 @@ func (c *command) server(h history.Header) {
 	if kind, _, _ := strings.Cut(h.SQL, " "); kind != "" && kind != "sqlite" {
 		c.words = append(c.words, "--sql", kind+"://USER:PASSWORD@HOST/DATABASE")
 	}
-}
-
-// word is a text as a shell takes it for one word.
-func word(s string) string {
-	plain := func(r rune) bool {
-		return strings.ContainsRune("/._-+=:,@%", r) || unicode.IsLetter(r) || unicode.IsDigit(r)
-	}
-	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

@@ -14,6 +14,7 @@ import (
 	"oversell/dispatchimpl"
 	"oversell/faults"
 	"oversell/idimpl"
+	"oversell/internal/phrase"
 	"oversell/lockimpl"
 	"oversell/queueimpl"
 	"oversell/reports"
@@ -584,7 +585,7 @@ func (o *CompareOptions) command() string {
 	words := []string{"oversell", "compare"}
 	add := func(flag string, values ...string) {
 		for _, v := range values {
-			words = append(words, "--"+flag, word(v))
+			words = append(words, "--"+flag, phrase.ShellWord(v))
 		}
 	}
 	o.flags.VisitAll(func(f *pflag.Flag) {

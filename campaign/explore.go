@@ -16,6 +16,7 @@ import (
 	"oversell/explore"
 	"oversell/history"
 	"oversell/internal/limits"
+	"oversell/internal/phrase"
 	"oversell/lockimpl"
 	"oversell/reports"
 	"oversell/scenarios"
@@ -319,7 +320,7 @@ func Trace(path string) (e reports.Exploration, renamed string, err error) {
 // ReplayCommand is the command line that drives the schedule in a file, which explore wrote, on a
 // real Redis.
 func ReplayCommand(path string) string {
-	return "oversell explore --replay " + word(path) + " --target process"
+	return "oversell explore --replay " + phrase.ShellWord(path) + " --target process"
 }
 
 func trace(path string) (e reports.Exploration, err error) {

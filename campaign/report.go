@@ -13,6 +13,7 @@ import (
 	"slices"
 
 	"oversell/history"
+	"oversell/internal/phrase"
 	"oversell/reports"
 	"oversell/reports/page"
 )
@@ -297,7 +298,7 @@ func decode(path string, v any) error {
 // pageOf writes the page of a judged history that is at path, a run directory or a
 // file; the page will be in dir.
 func pageOf(w io.Writer, path, dir string, h *history.History, j Judged) error {
-	in := page.RunInput{History: h, Run: j.Run, Latencies: j.Latencies, Command: Command(h.Header), Check: "oversell check " + word(path)}
+	in := page.RunInput{History: h, Run: j.Run, Latencies: j.Latencies, Command: Command(h.Header), Check: "oversell check " + phrase.ShellWord(path)}
 	if picture := filepath.Join(dirOf(path), pictureFile); exists(picture) {
 		in.Picture = linkFrom(dir, picture)
 	}

@@ -4,6 +4,7 @@ package phrase
 
 import (
 	"strings"
+	"unicode"
 
 	"github.com/dustin/go-humanize"
 	"github.com/dustin/go-humanize/english"
@@ -30,3 +31,14 @@ func Plural(noun string) string { return english.PluralWord(2, noun, plurals[nou
 
 // OneLine is a text with single spaces for all its white space.
 func OneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// ShellWord is a text as a shell takes it for one word.
+func ShellWord(s string) string {
+	plain := func(r rune) bool {
+		return strings.ContainsRune("/._-+=:,@%", r) || unicode.IsLetter(r) || unicode.IsDigit(r)
+	}
+	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
