@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"oversell/campaign"
+	"oversell/campaign/judging"
 	"oversell/history"
 	"oversell/internal/servertest"
 	"oversell/reports"
@@ -74,7 +74,7 @@ func underWorkers(t *testing.T, p peer, dying bool) (reports.Run, string) {
 	if dying {
 		what = "crash"
 	}
-	return campaign.Judge(h).Run, fmt.Sprintf("OVERSELL_PEERS=1 OVERSELL_PEERS_OF='%s' go test -run 'TestPeers/all/.*%s' -v ./adapters", p.name, what)
+	return judging.Judge(h).Run, fmt.Sprintf("OVERSELL_PEERS=1 OVERSELL_PEERS_OF='%s' go test -run 'TestPeers/all/.*%s' -v ./adapters", p.name, what)
 }
 
 // supervise keeps a worker running, as an operator's supervisor does, until the end.

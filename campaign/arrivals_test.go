@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"oversell/campaign/judging"
 	"oversell/checker"
 	"oversell/history"
 	"oversell/internal/limits"
@@ -49,7 +50,7 @@ func TestUnofferedLoad(t *testing.T) {
 		}}
 		c.change(&h.Header, &a)
 		for result, want := range map[checker.Result]string{checker.Holds: reports.Inconclusive, checker.Violated: reports.Violated} {
-			got, why := verdict(&h, []checker.Verdict{{Of: variant.Lock, Property: variant.MutualExclusion, Result: result, Opportunities: 3}}, true)
+			got, why := judging.Verdict(&h, []checker.Verdict{{Of: variant.Lock, Property: variant.MutualExclusion, Result: result, Opportunities: 3}}, true)
 			if c.want == "" && result == checker.Holds {
 				want = reports.Pass
 			}
@@ -59,11 +60,11 @@ func TestUnofferedLoad(t *testing.T) {
 		}
 	}
 	h := history.History{Header: history.Header{Rate: "1000"}, Trailer: &history.Trailer{}}
-	if why := unoffered(&h); !strings.Contains(why, "does not tell") {
+	if why := judging.Unoffered(&h); !strings.Contains(why, "does not tell") {
 		t.Errorf("a trailer without arrivals: %q", why)
 	}
 	h.Header.Rate = ""
-	if why := unoffered(&h); why != "" {
+	if why := judging.Unoffered(&h); why != "" {
 		t.Errorf("a closed load: %q", why)
 	}
 }
@@ -125,9 +126,9 @@ func TestRequestsAreDueWhenTheirStepIs(t *testing.T) {
 		{Client: 1, Kind: history.Acquire, Outcome: history.OK, Due: 10 * ms, Call: 30 * ms, Return: 50 * ms},
 		{Client: 1, Kind: history.Buy, Outcome: history.OK, Due: 40 * ms, Call: 60 * ms, Return: 70 * ms},
 	}}
-	counted := newCounting(h)
-	counted.read(h.Ops)
-	l := counted.work(h, 1).request()
+	counted := judging.NewCounting(h)
+	counted.Read(h.Ops)
+	l := counted.Work(h, 1).Request()
 	if l == nil || l.Due == nil || l.Due.Max < 59.9 || l.Due.Max > 60.1 || l.Call.Max < 39.9 || l.Call.Max > 40.1 {
 		t.Errorf("%+v", l)
 	}

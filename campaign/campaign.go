@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"oversell/campaign/judging"
 	"oversell/database"
 	"oversell/lockimpl"
 	"oversell/reports"
@@ -170,7 +171,7 @@ func runOne(ctx context.Context, p Plan, c scenarios.Config, i int, w Watcher, s
 
 // runIn makes run i of n in a directory of its own. What was judged is not nil,
 // whatever the error, if anything was.
-func runIn(ctx context.Context, dir string, c scenarios.Config, i, n int, w Watcher, s *servers) (*Judged, error) {
+func runIn(ctx context.Context, dir string, c scenarios.Config, i, n int, w Watcher, s *servers) (*judging.Judged, error) {
 	servers, err := s.of(ctx, c)
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"oversell/campaign/judging"
 	"oversell/checker"
 	"oversell/database"
 	"oversell/history"
@@ -180,15 +181,15 @@ func TestVerdictNeverPassesByDefault(t *testing.T) {
 		for _, r := range c.promised {
 			promised = append(promised, checker.Verdict{Of: variant.Lock, Property: variant.MutualExclusion, Result: r, Opportunities: 3})
 		}
-		counted := newCounting(&c.h)
-		counted.read(c.h.Ops)
-		got, why := verdict(&c.h, promised, counted.contended)
+		counted := judging.NewCounting(&c.h)
+		counted.Read(c.h.Ops)
+		got, why := judging.Verdict(&c.h, promised, counted.Contended)
 		if got != c.want || (got == reports.Inconclusive) != (why != "") {
 			t.Errorf("%s: %s (%s); want %s", c.name, got, why, c.want)
 		}
 	}
 	few := []checker.Verdict{{Of: variant.Lock, Property: variant.MutualExclusion, Result: checker.Holds, Opportunities: 2}}
-	if got, why := verdict(&history.History{Ops: busy, Trailer: whole}, few, true); got != reports.Inconclusive || !Uncontended(why) || !strings.Contains(why, "mutual-exclusion of the lock had 2 opportunities, and a pass takes 3 for each promise") {
+	if got, why := judging.Verdict(&history.History{Ops: busy, Trailer: whole}, few, true); got != reports.Inconclusive || !judging.Uncontended(why) || !strings.Contains(why, "mutual-exclusion of the lock had 2 opportunities, and a pass takes 3 for each promise") {
 		t.Errorf("two opportunities: %s (%s); the bound 3/n says nothing then", got, why)
 	}
 }
@@ -199,7 +200,7 @@ func TestDocumentedThresholds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{fmt.Sprintf("a promise had fewer than %d opportunities", needed), fmt.Sprintf("less than %d ms", shortest.Milliseconds())} {
+	for _, want := range []string{fmt.Sprintf("a promise had fewer than %d opportunities", judging.Needed), fmt.Sprintf("less than %d ms", judging.Shortest.Milliseconds())} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("docs/verdicts.md does not say %q", want)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"oversell/campaign/judging"
 	"oversell/dispatchimpl"
 	"oversell/faults"
 	"oversell/idimpl"
@@ -119,7 +120,7 @@ func NewComparison(ctx context.Context, o *CompareOptions) (*ComparePlan, error)
 		rounds: o.Rounds, time: o.Time, quick: o.Quick, dir: o.Dir, sql: Plan{SQL: o.database(), JSONL: o.JSONL},
 		window: o.window(), waiting: string(o.Waiting), seed: o.Seed, name: scenario.Name, command: o.command(), conditions: o.conditions(scenario),
 	}
-	_, p.work = workIn(scenario.Uses)
+	_, p.work = judging.WorkIn(scenario.Uses)
 	if p.configurations, err = o.configurations(); err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"oversell/campaign/judging"
 	"oversell/history"
 	"oversell/internal/phrase"
 	"oversell/reports"
@@ -288,7 +289,7 @@ func (c *comparing) make(ctx context.Context, n, of int, j job) error {
 	if judged == nil {
 		return err
 	}
-	err = errors.Join(err, judged.narrow(filepath.Join(c.dir, name), j.window))
+	err = errors.Join(err, narrow(judged, filepath.Join(c.dir, name), j.window))
 	j.tally.add(n, name, judged, j)
 	j.tally.took[j.part] = time.Since(began)
 	c.watcher.Done(i, max(of, i+1), judged.Run)
@@ -296,7 +297,7 @@ func (c *comparing) make(ctx context.Context, n, of int, j job) error {
 }
 
 // narrow has the work of a run that went to its end, and its latencies, be those of the window.
-func (j *Judged) narrow(dir string, w window) error {
+func narrow(j *judging.Judged, dir string, w window) error {
 	if w == (window{}) || j.Run.Interrupted {
 		return nil
 	}
@@ -325,7 +326,7 @@ func (c *comparing) report(interrupted bool) reports.Comparison {
 	d := reports.Comparison{
 		Schema: reports.ComparisonSchema, Scenario: c.name, Waiting: c.waiting, Seed: c.seed, Rounds: c.rounds, Ended: c.ended, Work: c.work,
 		Conditions: c.conditions, Contenders: c.contenders, Configurations: []reports.Configuration{}, Cells: []reports.ComparisonCell{},
-		Skipped: c.skipped, ElapsedMS: round(float64(time.Since(c.began)) / 1e6), Interrupted: interrupted, Command: c.command,
+		Skipped: c.skipped, ElapsedMS: judging.Round(float64(time.Since(c.began)) / 1e6), Interrupted: interrupted, Command: c.command,
 	}
 	if len(c.contenders) > 0 {
 		w := c.windowOf(c.contenders[0]) // all are of one scenario
@@ -377,7 +378,7 @@ func (x *cell) report(power bool) reports.ComparisonCell {
 	commands, acquired, done := int64(0), int64(0), int64(0)
 	for _, s := range telling {
 		r.Dirs = append(r.Dirs, s.dir)
-		r.Rounds = append(r.Rounds, reports.ComparedRun{Round: s.round, Verdict: s.run.Verdict, Why: s.why, Throughput: round(s.rate), Seed: s.run.Seed, Dir: s.dir, Interrupted: s.interrupted, Measured: s.part.measured()})
+		r.Rounds = append(r.Rounds, reports.ComparedRun{Round: s.round, Verdict: s.run.Verdict, Why: s.why, Throughput: judging.Round(s.rate), Seed: s.run.Seed, Dir: s.dir, Interrupted: s.interrupted, Measured: s.part.measured()})
 	}
 	for _, s := range whole {
 		commands, acquired, done = commands+s.run.Commands, acquired+s.run.Acquired, done+s.done
@@ -387,10 +388,10 @@ func (x *cell) report(power bool) reports.ComparisonCell {
 	}
 	r.Sold, r.Stock = soldIn(x.proving())
 	if acquired > 0 {
-		r.CommandsPerAcquisition = round(float64(commands) / float64(acquired))
+		r.CommandsPerAcquisition = judging.Round(float64(commands) / float64(acquired))
 	}
 	if done > 0 {
-		r.CommandsPerWork = round(float64(commands) / float64(done))
+		r.CommandsPerWork = judging.Round(float64(commands) / float64(done))
 	}
 	byLoad, byFaults := x.config.Breakable()
 	judge(&r, telling, x.lone.runs, power, slices.Concat(byLoad, byFaults))

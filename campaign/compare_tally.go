@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"oversell/campaign/judging"
 	"oversell/history"
 	"oversell/internal/stats"
 	"oversell/reports"
@@ -21,8 +22,8 @@ type tally struct {
 	took      [parts]time.Duration // the last of each
 	latencies *reports.Latencies
 	requests  *reports.Latencies
-	kind      history.Kind // of requests
-	last      *Judged      // the last run, whose latencies are not merged yet: it may be replaced
+	kind      history.Kind    // of requests
+	last      *judging.Judged // the last run, whose latencies are not merged yet: it may be replaced
 }
 
 // part is what a run of a subject is for.
@@ -67,7 +68,7 @@ type brokenOnce struct {
 }
 
 // add counts a run of job of. It may stand for the last one, which decided nothing.
-func (t *tally) add(round int, dir string, j *Judged, of job) {
+func (t *tally) add(round int, dir string, j *judging.Judged, of job) {
 	s := sample{
 		part: of.part, round: round, dir: dir, run: j.Run, why: whyNot(j.Run), done: j.Work.Done, rate: j.Work.Rate(), interrupted: j.Run.Interrupted,
 		inconclusive: j.Run.Verdict == reports.Inconclusive, longest: j.Run.Latency[history.Acquire.String()].Call.Max,
@@ -86,7 +87,7 @@ func (t *tally) add(round int, dir string, j *Judged, of job) {
 		b := brokenOnce{Promise: history.Promise{Of: p.Of, Property: p.Name}, count: p.Count, why: p.Why}
 		for _, v := range j.Verdicts {
 			if v.Of == p.Of && v.Property == p.Name {
-				b.at = seen(v, j.Work.Began, end)
+				b.at = judging.Seen(v, j.Work.Began, end)
 			}
 		}
 		s.broken = append(s.broken, b)
@@ -135,7 +136,7 @@ func (t *tally) settle() {
 // if it was that.
 func whyNot(r reports.Run) string {
 	for _, p := range r.Properties {
-		if (r.Why == notDecided || Uncontended(r.Why)) && p.Result == reports.Unknown {
+		if (r.Why == judging.NotDecided || judging.Uncontended(r.Why)) && p.Result == reports.Unknown {
 			return fmt.Sprintf("%s; %s of the %s: %s", r.Why, p.Name, p.Of, p.Why)
 		}
 	}
@@ -150,7 +151,7 @@ func (t *tally) undecided(p part) bool {
 		return false
 	}
 	last := t.runs[i]
-	return last.inconclusive && !last.interrupted && !strings.HasPrefix(last.why, cutShort)
+	return last.inconclusive && !last.interrupted && !strings.HasPrefix(last.why, judging.CutShort)
 }
 
 // whole are the runs that went to their end.
@@ -177,7 +178,7 @@ func (t *tally) telling() []sample {
 // request is the latency of the requests; nil if none ended.
 func (t *tally) request() *reports.Latency {
 	t.settle()
-	return latencyOf(t.requests, t.kind)
+	return judging.LatencyOf(t.requests, t.kind)
 }
 
 // summary are the latencies by kind of operation.
@@ -201,7 +202,7 @@ func brokenIn(runs []sample) (all []reports.BrokenPromise) {
 				}
 				b.Runs, b.Count = b.Runs+1, b.Count+x.count
 				b.Why = cmp.Or(b.Why, x.why)
-				at = append(at, round(float64(x.at)/1e6))
+				at = append(at, judging.Round(float64(x.at)/1e6))
 			}
 		}
 		if b.Runs > 0 {
@@ -228,7 +229,7 @@ func spreadOf(values []float64) reports.Spread {
 		return reports.Spread{}
 	}
 	s := slices.Sorted(slices.Values(values))
-	return reports.Spread{Median: round(stats.Middle(s)), Low: round(s[0]), High: round(s[len(s)-1])}
+	return reports.Spread{Median: judging.Round(stats.Middle(s)), Low: judging.Round(s[0]), High: judging.Round(s[len(s)-1])}
 }
 
 // measure is a measure of every run.

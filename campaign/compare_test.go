@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"oversell/campaign/judging"
 	"oversell/checker"
 	"oversell/history"
 	"oversell/reports"
@@ -312,12 +313,12 @@ func TestOutcomeOfACell(t *testing.T) {
 
 // TestWhatIsMadeOnceMore: what another seed may decide, and the second then counts alone.
 func TestWhatIsMadeOnceMore(t *testing.T) {
-	judged := func(verdict, why string, done int64) *Judged {
+	judged := func(verdict, why string, done int64) *judging.Judged {
 		l := reports.NewLatencies()
 		for range done {
 			l.Add(history.Op{Kind: history.Buy, Return: time.Millisecond})
 		}
-		return &Judged{Run: reports.Run{Verdict: verdict, Why: why}, Latencies: l, Work: Work{Kind: history.Buy, Done: done, Requests: l}}
+		return &judging.Judged{Run: reports.Run{Verdict: verdict, Why: why}, Latencies: l, Work: judging.Work{Kind: history.Buy, Done: done, Requests: l}}
 	}
 	var x tally
 	once, more := job{}, job{instead: true}
@@ -325,7 +326,7 @@ func TestWhatIsMadeOnceMore(t *testing.T) {
 	if x.undecided(wholly) {
 		t.Error("a decided run would be made once more")
 	}
-	x.add(2, "b", judged(reports.Inconclusive, cutShort+"it took too long", 7), once)
+	x.add(2, "b", judged(reports.Inconclusive, judging.CutShort+"it took too long", 7), once)
 	if x.undecided(wholly) {
 		t.Error("a run that was cut short would be made once more")
 	}
@@ -598,7 +599,7 @@ func TestWhenItWasSeen(t *testing.T) {
 		{variant.NoOversell, []history.Op{op(history.Buy, 12), op(history.Buy, 40)}, 30},
 		{variant.NoUndersell, nil, 77},
 	} {
-		if got := seen(checker.Verdict{Of: variant.Lock, Property: c.property, Witness: c.witness}, 10, 77); got != c.want {
+		if got := judging.Seen(checker.Verdict{Of: variant.Lock, Property: c.property, Witness: c.witness}, 10, 77); got != c.want {
 			t.Errorf("%s: seen after %d; want %d", c.property, got, c.want)
 		}
 	}
@@ -790,8 +791,8 @@ func TestCommandOfAComparison(t *testing.T) {
 }
 
 // countedWork is the work in a history.
-func countedWork(h *history.History, sold int64) Work {
-	c := newCounting(h)
-	c.read(h.Ops)
-	return c.work(h, sold)
+func countedWork(h *history.History, sold int64) judging.Work {
+	c := judging.NewCounting(h)
+	c.Read(h.Ops)
+	return c.Work(h, sold)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"oversell/campaign/judging"
 	"oversell/history"
 	"oversell/internal/phrase"
 	"oversell/reports"
@@ -73,26 +74,26 @@ func (p *ComparePlan) addTimed(ctx context.Context, f *configuration, x *cell) e
 // measure reads from a history what was done in the window, by how its clients fared: who
 // ended what it asked for after the warm-up counts, in vain or not, and so does who still
 // waited when the time was up, with the time that it had waited by then.
-func (w window) measure(h *history.History) (Work, *reports.Latencies) {
-	kind, _ := workIn(h.Header.Has)
-	work := Work{Kind: kind, Requests: reports.NewLatencies(), Began: began(h), Within: w.lasts}
+func (w window) measure(h *history.History) (judging.Work, *reports.Latencies) {
+	kind, _ := judging.WorkIn(h.Header.Has)
+	work := judging.Work{Kind: kind, Requests: reports.NewLatencies(), Began: began(h), Within: w.lasts}
 	from, to := work.Began+w.warmUp, work.Began+w.ends()
 	early, all := reports.NewLatencies(), reports.NewLatencies()
-	requests := requests{kind: kind, asked: map[int32]time.Duration{}, took: early}
+	requests := judging.Requests{Kind: kind, Asked: map[int32]time.Duration{}, Took: early}
 	for o := range h.Each() { // in the order of their ends
 		op := *o
 		if !ofAClient(op) {
 			continue
 		}
-		finished := done(op, kind)
+		finished := judging.Done(op, kind)
 		if op.Return > from {
-			requests.took = work.Requests
-			if measured(op) {
+			requests.Took = work.Requests
+			if judging.Measured(op) {
 				all.Add(op)
 			}
 		}
 		op.Reason = history.NoReason // what was stopped counts as well
-		requests.add(op)
+		requests.Add(op)
 		if finished && op.Return > from && op.Return <= to {
 			work.Done++
 		}
@@ -102,13 +103,13 @@ func (w window) measure(h *history.History) (Work, *reports.Latencies) {
 
 // ofAClient tells an operation of a client's from what was noted besides; what the end of the run
 // stopped is one.
-func ofAClient(op history.Op) bool { return measured(op) || op.Reason == history.Stopped }
+func ofAClient(op history.Op) bool { return judging.Measured(op) || op.Reason == history.Stopped }
 
 // began is when the load did, since the start of the run.
 func began(h *history.History) time.Duration {
 	first := history.Forever
 	for op := range h.Each() {
-		if measured(*op) {
+		if judging.Measured(*op) {
 			first = min(first, op.Call)
 		}
 	}

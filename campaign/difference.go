@@ -10,12 +10,13 @@ import (
 	"strings"
 	"time"
 
+	"oversell/campaign/judging"
 	"oversell/history"
 	"oversell/reports"
 )
 
 // Differ tells what changed from one judged history to another.
-func Differ(a, b *history.History, ja, jb Judged) (reports.Difference, error) {
+func Differ(a, b *history.History, ja, jb judging.Judged) (reports.Difference, error) {
 	d := reports.Difference{A: ja.Run, B: jb.Run}
 	var err error
 	if d.Chosen, d.Unlike, err = settings(a.Header, b.Header); err != nil {
@@ -126,13 +127,13 @@ func blocksOf(h *history.History, r *reports.Run, kind string) *blocked {
 	useful := r.UsefulKind()
 	end := time.Duration(1)
 	for op := range h.Each() {
-		if measured(*op) {
+		if judging.Measured(*op) {
 			end = max(end, op.Return)
 		}
 	}
 	b.long = end.Seconds() / blocks
 	for op := range h.Each() {
-		if !measured(*op) {
+		if !judging.Measured(*op) {
 			continue
 		}
 		part := min(int(float64(op.Return)/float64(end)*blocks), blocks-1)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"oversell/campaign/judging"
 	"oversell/history"
 	"oversell/reports"
 	"oversell/variant"
@@ -31,7 +32,7 @@ func steady(n int, every, took time.Duration, seed uint64) *history.History {
 
 func differ(t *testing.T, a, b *history.History) reports.Difference {
 	t.Helper()
-	d, err := Differ(a, b, Judge(a), Judge(b))
+	d, err := Differ(a, b, judging.Judge(a), judging.Judge(b))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"oversell/campaign/judging"
 	"oversell/checker"
 	"oversell/checker/linear"
 	"oversell/history"
@@ -44,13 +45,13 @@ type runInfo struct {
 }
 
 // file judges the history in dir and writes everything else beside it.
-func file(dir string, jsonl bool) (*Judged, error) {
+func file(dir string, jsonl bool) (*judging.Judged, error) {
 	h, err := history.Open(filepath.Join(dir, historyFile))
 	if err != nil {
 		return nil, err
 	}
 	defer h.Close()
-	j := Judge(h)
+	j := judging.Judge(h)
 	r, lat := j.Run, j.Latencies
 	errs := []error{
 		write(dir, runFile, func(w io.Writer) error {
@@ -187,7 +188,7 @@ func checked(ctx context.Context, path string) (reports.Run, error) {
 			return reports.Run{}, err
 		}
 		defer h.Close()
-		return Judge(h).Run, h.Err()
+		return judging.Judge(h).Run, h.Err()
 	})
 }
 

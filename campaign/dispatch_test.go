@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9/logging"
 
+	"oversell/campaign/judging"
 	"oversell/database"
 	"oversell/database/databasetest"
 	"oversell/reports"
@@ -59,7 +60,7 @@ func TestDispatch(t *testing.T) {
 						return
 					case c.verdict == reports.Pass && r.Verdict == c.verdict:
 						return
-					case Uncontended(r.Why): // each task has a lock of its own, which hardly anybody wants
+					case judging.Uncontended(r.Why): // each task has a lock of its own, which hardly anybody wants
 						continue
 					case c.verdict == reports.Pass:
 						t.Errorf("%s, broke %v; %s %q", r.Verdict, b, r.Why, r.Notes)
@@ -94,7 +95,7 @@ func TestUsersWhoComeBackTooLate(t *testing.T) {
 			b := broken(r)
 			// Each task has a lock of its own, which hardly anybody wants, and on a busy machine
 			// leases end before their grants are heard of.
-			open := c.verdict == reports.Pass && (Uncontended(r.Why) || r.Why == notDecided)
+			open := c.verdict == reports.Pass && (judging.Uncontended(r.Why) || r.Why == judging.NotDecided)
 			if r.Verdict != c.verdict && !open || r.Expected != c.verdict || (c.breaks != "" && !slices.Contains(b, c.breaks)) || slices.Contains(b, variant.TaskReturns) {
 				t.Errorf("%s (declared %s), broke %v; want %s %s; %s %q", r.Verdict, r.Expected, b, c.verdict, c.breaks, r.Why, r.Notes)
 				for _, p := range r.Properties {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"oversell/campaign/judging"
 	"oversell/checker"
 	"oversell/checker/monitor"
 	"oversell/foreign"
@@ -116,7 +117,7 @@ func (r *Reading) reader() (func(path string) (reports.Run, error), error) {
 		if err != nil {
 			return reports.Run{}, err
 		}
-		return Judge(h).Run, r.export(read, []string{path})
+		return judging.Judge(h).Run, r.export(read, []string{path})
 	}, nil
 }
 
@@ -127,7 +128,7 @@ func (r *Reading) judgeJepsen(path string) (reports.Run, error) {
 	case err != nil:
 		return reports.Run{}, err
 	case ours:
-		return Judge(h).Run, r.export(func(string) (*history.History, error) { return h, nil }, []string{path})
+		return judging.Judge(h).Run, r.export(func(string) (*history.History, error) { return h, nil }, []string{path})
 	case r.Export != "":
 		return reports.Run{}, errors.New("--export is for histories of oversell and for production logs: what Jepsen recorded has another model")
 	}
@@ -144,7 +145,7 @@ func (r *Reading) judgeJepsen(path string) (reports.Run, error) {
 
 // runOf is what a report tells of a foreign history.
 func (r *Reading) runOf(h *foreign.History, m foreign.Model, vs []checker.Verdict) reports.Run {
-	run := reports.Run{Scenario: m.Name, Engine: r.Format, Target: filepath.Base(h.Path), Clients: h.Processes, Operations: len(h.Ops), ElapsedMS: round(float64(h.Last-h.First) / 1e6),
+	run := reports.Run{Scenario: m.Name, Engine: r.Format, Target: filepath.Base(h.Path), Clients: h.Processes, Operations: len(h.Ops), ElapsedMS: judging.Round(float64(h.Last-h.First) / 1e6),
 		Latency: map[string]reports.Latency{}, Faults: []reports.Fault{}, Properties: []reports.Property{}}
 	var promised []checker.Verdict
 	for _, v := range vs {
@@ -156,7 +157,7 @@ func (r *Reading) runOf(h *foreign.History, m foreign.Model, vs []checker.Verdic
 		run.Properties = append(run.Properties, p)
 	}
 	if run.ElapsedMS > 0 {
-		run.Throughput = round(float64(run.Operations) * 1e3 / run.ElapsedMS)
+		run.Throughput = judging.Round(float64(run.Operations) * 1e3 / run.ElapsedMS)
 	}
 	run.Notes = append(run.Notes, "read from "+h.Path)
 	if h.Skipped > 0 {
@@ -175,14 +176,14 @@ func foreignVerdict(promised []checker.Verdict) (verdict, why string) {
 			why = v.Why
 		}
 	}
-	few := fewestOf(promised)
+	few := judging.FewestOf(promised)
 	switch merged := monitor.Merge(results...); {
 	case merged == checker.Violated:
 		return reports.Violated, ""
 	case merged == checker.Unknown:
 		return reports.Inconclusive, why
-	case few.Opportunities < needed:
-		return reports.Inconclusive, fmt.Sprintf("%s: %s of the %s had %s, and a pass takes %d for each promise", tooLittle, few.Property, few.Of, phrase.Count(few.Opportunities, "opportunity"), needed)
+	case few.Opportunities < judging.Needed:
+		return reports.Inconclusive, fmt.Sprintf("%s: %s of the %s had %s, and a pass takes %d for each promise", judging.TooLittle, few.Property, few.Of, phrase.Count(few.Opportunities, "opportunity"), judging.Needed)
 	}
 	return reports.Pass, ""
 }

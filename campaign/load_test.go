@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"oversell/campaign/judging"
 	"oversell/lockimpl"
 	"oversell/reports"
 	"oversell/server"
@@ -43,7 +44,7 @@ func ranOnRedis(t *testing.T, o Options) reports.Document {
 // which is a matter of chance, and of how busy the machine is.
 const luckless = 5
 
-func uncontended(r reports.Run) bool { return Uncontended(r.Why) }
+func uncontended(r reports.Run) bool { return judging.Uncontended(r.Why) }
 
 func ranOnce(t *testing.T, o Options) reports.Document {
 	t.Helper()
@@ -151,7 +152,7 @@ func TestSectionsThatOutliveTheirLease(t *testing.T) {
 				}
 				return // a renewal that a busy machine delayed is an overrun, too
 			}
-			few := c.verdict == reports.Pass && Uncontended(r.Why) // hardly anything is sold before the end
+			few := c.verdict == reports.Pass && judging.Uncontended(r.Why) // hardly anything is sold before the end
 			if r.Verdict != c.verdict && !few || r.Expected != c.verdict || slices.Contains(b, c.keeps) || (c.breaks != "" && !slices.Contains(b, c.breaks)) {
 				t.Errorf("%s (declared %s), broke %v; want %s, with %s kept and %s broken; %s %q",
 					r.Verdict, r.Expected, b, c.verdict, c.keeps, c.breaks, r.Why, r.Notes)

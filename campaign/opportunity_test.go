@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"oversell/campaign/judging"
 	"oversell/dispatchimpl"
 	"oversell/history"
 	"oversell/idimpl"
@@ -95,7 +96,7 @@ func TestNoPassWithoutOpportunity(t *testing.T) {
 							t.Error(err)
 							continue
 						}
-						r = Judge(apart(h)).Run
+						r = judging.Judge(apart(h)).Run
 					}
 					if r.Verdict != reports.Pass {
 						continue
@@ -160,7 +161,7 @@ func TestPromisesAreJudgedByWhatTheyAreOf(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if r := Judge(h).Run; r.Verdict != c.want {
+			if r := judging.Judge(h).Run; r.Verdict != c.want {
 				t.Errorf("%s: %s; want %s", r.Verdict, r.Why, c.want)
 			}
 		})

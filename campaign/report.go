@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"oversell/campaign/judging"
 	"oversell/history"
 	"oversell/internal/phrase"
 	"oversell/reports"
@@ -77,7 +78,7 @@ func Report(paths []string, out string) (written []string, err error) {
 // difference writes the page of what changed from one run to another.
 func difference(a, b source, out string) error {
 	var in page.DifferenceInput
-	var judged [2]Judged
+	var judged [2]judging.Judged
 	var histories [2]*history.History
 	for i, s := range []source{a, b} {
 		h, err := read(s.path)
@@ -85,7 +86,7 @@ func difference(a, b source, out string) error {
 			return fmt.Errorf("%s: %w", s.path, err)
 		}
 		defer h.Close()
-		histories[i], judged[i] = h, Judge(h)
+		histories[i], judged[i] = h, judging.Judge(h)
 		in.Runs[i] = page.DifferenceRun{History: h, Latencies: judged[i].Latencies, Name: s.named()}
 		if own := filepath.Join(s.named(), pageFile); filepath.Base(s.path) == historyFile && exists(own) && ours(own) == nil {
 			in.Runs[i].Page = linkFrom(filepath.Dir(out), own)
@@ -272,7 +273,7 @@ func (s source) tells(dir string) (func(io.Writer) error, error) {
 	}
 	return func(w io.Writer) error {
 		defer h.Close()
-		return errors.Join(pageOf(w, s.named(), dir, h, Judge(h)), h.Err())
+		return errors.Join(pageOf(w, s.named(), dir, h, judging.Judge(h)), h.Err())
 	}, nil
 }
 
@@ -297,7 +298,7 @@ func decode(path string, v any) error {
 
 // pageOf writes the page of a judged history that is at path, a run directory or a
 // file; the page will be in dir.
-func pageOf(w io.Writer, path, dir string, h *history.History, j Judged) error {
+func pageOf(w io.Writer, path, dir string, h *history.History, j judging.Judged) error {
 	in := page.RunInput{History: h, Run: j.Run, Latencies: j.Latencies, Command: Command(h.Header), Check: "oversell check " + phrase.ShellWord(path)}
 	if picture := filepath.Join(dirOf(path), pictureFile); exists(picture) {
 		in.Picture = linkFrom(dir, picture)
@@ -359,7 +360,7 @@ func (s source) run(dir string) (in page.OverviewRun, wrote string, err error) {
 		return in, "", fmt.Errorf("%s: %w", s.path, err)
 	}
 	defer h.Close()
-	j := Judge(h)
+	j := judging.Judge(h)
 	in = page.OverviewRun{Run: j.Run, Name: s.named()}
 	if filepath.Base(s.path) != historyFile {
 		return in, "", nil

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"oversell/campaign/judging"
 	"oversell/history"
 	"oversell/reports"
 )
@@ -54,7 +55,7 @@ func originals(t testing.TB) (all []original) {
 		if x.h, err = history.ReadFrom(bytes.NewReader(x.binary)); err != nil {
 			t.Fatalf("%s: %v", x.name, err)
 		}
-		if r := Judge(x.h).Run; r.Verdict == reports.Violated {
+		if r := judging.Judge(x.h).Run; r.Verdict == reports.Violated {
 			t.Fatalf("%s: %s %s", x.name, r.Verdict, r.Why)
 		} else if r.Verdict != reports.Pass {
 			t.Logf("%s: %s, %s", x.name, r.Verdict, r.Why) // it must not pass when it is altered, either
@@ -179,7 +180,7 @@ func tamper(x *original, r *rand.Rand) (what, problem string) {
 	if err != nil {
 		return "file: refused", ""
 	}
-	run := Judge(h).Run
+	run := judging.Judge(h).Run
 	if run.Verdict != reports.Inconclusive {
 		return "file: " + run.Verdict, fmt.Sprintf("%s (lines: %t): %s %s", how, lines, run.Verdict, run.Why)
 	}
@@ -235,7 +236,7 @@ func retold(x *original, r *rand.Rand) (what, problem string) {
 	if err != nil {
 		return "told: refused", ""
 	}
-	run := Judge(read).Run
+	run := judging.Judge(read).Run
 	if counted && lost && run.Verdict != reports.Inconclusive {
 		problem = fmt.Sprintf("operations are lost, and the verdict is %s", run.Verdict)
 	}
@@ -248,7 +249,7 @@ func fuzzed(t *testing.T, data []byte) {
 	if err != nil {
 		return
 	}
-	if r := Judge(h).Run; r.Verdict == reports.Pass && (h.Trailer == nil || h.Damaged || h.Cut != "") {
+	if r := judging.Judge(h).Run; r.Verdict == reports.Pass && (h.Trailer == nil || h.Damaged || h.Cut != "") {
 		t.Fatalf("passed, and is not whole: %q, damaged %t", h.Cut, h.Damaged)
 	}
 }

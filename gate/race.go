@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"oversell/campaign"
+	"oversell/campaign/judging"
 	"oversell/history"
 	"oversell/internal/child"
 	"oversell/internal/phrase"
@@ -275,7 +276,7 @@ func (t *timing) undecided() string {
 				who = "the baseline"
 			}
 			switch {
-			case run.Verdict == reports.Inconclusive && !campaign.Uncontended(run.Why):
+			case run.Verdict == reports.Inconclusive && !judging.Uncontended(run.Why):
 				return fmt.Sprintf("%s decided nothing in round %d, and so its speed says nothing: %s", who, i+1, or(run.Why, "it gave no reason"))
 			case run.Verdict == reports.Violated:
 				return fmt.Sprintf("%s broke a promise in round %d: what it gains by that is no speed to be compared with", who, i+1)

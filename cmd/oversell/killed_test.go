@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"oversell/campaign"
+	"oversell/campaign/judging"
 	"oversell/history"
 )
 
@@ -143,7 +143,7 @@ func canBeRead(t *testing.T, dir string) {
 			t.Errorf("%s: %v", f, err)
 			continue
 		}
-		if r := campaign.Judge(h).Run; r.Verdict == "pass" {
+		if r := judging.Judge(h).Run; r.Verdict == "pass" {
 			t.Errorf("%s: a history that was cut off passes", f)
 		}
 	}

@@ -1,4 +1,4 @@
-package campaign
+package judging
 
 import (
 	"time"
@@ -38,10 +38,10 @@ func (w Work) Rate() float64 {
 }
 
 // request is the latency of the requests; nil if none ended.
-func (w Work) request() *reports.Latency { return latencyOf(w.Requests, w.Kind) }
+func (w Work) Request() *reports.Latency { return LatencyOf(w.Requests, w.Kind) }
 
 // latencyOf is the latency of one kind; nil if there was none.
-func latencyOf(l *reports.Latencies, kind history.Kind) *reports.Latency {
+func LatencyOf(l *reports.Latencies, kind history.Kind) *reports.Latency {
 	if l == nil {
 		return nil
 	}
@@ -67,7 +67,7 @@ var works = []struct {
 }
 
 // workIn is the work in a run that has these objects, and a word for many pieces of it.
-func workIn(has func(variant.Object) bool) (kind history.Kind, words string) {
+func WorkIn(has func(variant.Object) bool) (kind history.Kind, words string) {
 	for _, w := range works {
 		if has(w.of) {
 			return w.kind, w.words
@@ -77,35 +77,35 @@ func workIn(has func(variant.Object) bool) (kind history.Kind, words string) {
 }
 
 // requests measures how long clients waited for what they came for.
-type requests struct {
-	kind  history.Kind
-	asked map[int32]time.Duration // by clients who hold a lock: when they asked for it
-	took  *reports.Latencies
+type Requests struct {
+	Kind  history.Kind
+	Asked map[int32]time.Duration // by clients who hold a lock: when they asked for it
+	Took  *reports.Latencies
 }
 
 // add counts an operation that ended a request: one of the kind that clients come for,
 // whatever its answer, and a wait for the lock that was in vain.
-func (r requests) add(op history.Op) {
-	since, holds := r.asked[op.Client]
+func (r Requests) Add(op history.Op) {
+	since, holds := r.Asked[op.Client]
 	switch {
-	case op.Kind == r.kind:
+	case op.Kind == r.Kind:
 		if holds && since < op.Call {
 			op.Due, op.Call = op.Due-(op.Call-since), since
 		}
-		r.took.Add(op)
+		r.Took.Add(op)
 	case op.Kind == history.Release:
-		delete(r.asked, op.Client)
+		delete(r.Asked, op.Client)
 	case op.Kind == history.Acquire && op.Outcome == history.OK:
-		r.asked[op.Client] = op.Call
+		r.Asked[op.Client] = op.Call
 	case op.Kind == history.Acquire:
-		op.Kind = r.kind
-		r.took.Add(op)
+		op.Kind = r.Kind
+		r.Took.Add(op)
 	}
 }
 
 // done tells whether an operation is a finished piece of work, and the first time
 // that it is done.
-func done(op history.Op, kind history.Kind) bool {
+func Done(op history.Op, kind history.Kind) bool {
 	return op.Kind == kind && op.Outcome == history.OK && op.Reason == history.NoReason &&
 		(kind != history.Pop || op.Amount <= 1) // later attempts deliver what was delivered before
 }
@@ -114,7 +114,7 @@ func done(op history.Op, kind history.Kind) bool {
 // operation of its witness that broke it had returned. How the others gave back later
 // what they held belongs to the story, and not to that. What has no witness was seen at
 // the end.
-func seen(v checker.Verdict, began, end time.Duration) time.Duration {
+func Seen(v checker.Verdict, began, end time.Duration) time.Duration {
 	at := time.Duration(-1)
 	for _, op := range v.Witness {
 		change := op.Kind == history.Release || op.Kind == history.Extend

@@ -1,4 +1,4 @@
-package campaign
+package judging
 
 import (
 	"cmp"
@@ -29,8 +29,8 @@ type Judged struct {
 
 // Judge judges a history. It reads one that is on the disk as seldom as it can.
 func Judge(h *history.History) Judged {
-	t := newCounting(h)
-	j := checker.Judge(h, t.read)
+	t := NewCounting(h)
+	j := checker.Judge(h, t.Read)
 	lat, ops := t.latencies, t.ops
 	elapsed := elapsed(h)
 	r := reports.Run{
@@ -38,21 +38,21 @@ func Judge(h *history.History) Judged {
 		Target: h.Header.Target, Topology: h.Header.Topology, ServerVersion: h.Header.ServerVersion,
 		Engine: h.Header.Engine, Waiting: h.Header.Waiting, Seed: h.Header.Seed,
 		Clients: h.Header.Clients, Pool: h.Header.Pool,
-		RTT: round(float64(h.Header.RTT) / 1e6), Pipelines: h.Header.Pipelines, Intervals: intervals(h, t.widths),
-		Operations: ops, ElapsedMS: round(float64(elapsed) / 1e6), Latency: lat.Summary(), Faults: fired(h), Phases: phases(h),
+		RTT: Round(float64(h.Header.RTT) / 1e6), Pipelines: h.Header.Pipelines, Intervals: intervals(h, t.widths),
+		Operations: ops, ElapsedMS: Round(float64(elapsed) / 1e6), Latency: lat.Summary(), Faults: fired(h), Phases: phases(h),
 		Expected: h.Header.Expected, ExpectedWhy: h.Header.ExpectedFlaws,
 		KnownToBreak: h.Header.KnownToBreak,
-		Overruns:     j.Overruns, FirstOverrun: j.FirstOverrun, Refusals: byName(j.Refusals), Fairness: round(j.Fairness), Cut: h.Cut,
+		Overruns:     j.Overruns, FirstOverrun: j.FirstOverrun, Refusals: byName(j.Refusals), Fairness: Round(j.Fairness), Cut: h.Cut,
 	}
 	if elapsed > 0 {
-		r.Throughput = round(float64(ops) / elapsed.Seconds())
+		r.Throughput = Round(float64(ops) / elapsed.Seconds())
 	}
 	r.Acquired = j.Acquired
 	if t := h.Trailer; t != nil {
 		r.Interrupted, r.Notes, r.Commands, r.Servers = t.Interrupted, t.Notes, t.Commands, serverLoads(t)
 	}
 	r.Arrivals, r.PoolWait = arrivalsOf(h), poolWaitOf(h)
-	if note := engineNote(&r); note != "" {
+	if note := EngineNote(&r); note != "" {
 		r.Notes = append([]string{note}, r.Notes...)
 	}
 	if h.Header.Has(variant.Sale) {
@@ -66,9 +66,9 @@ func Judge(h *history.History) Judged {
 		j.Verdicts = undecided(j.Verdicts, "the history is "+h.Cut)
 	}
 	results := properties(&r, h, j.Verdicts)
-	r.Verdict, r.Why = verdict(h, results, t.contended)
-	work := t.work(h, j.Sold+j.Unknown)
-	r.Request = work.request()
+	r.Verdict, r.Why = Verdict(h, results, t.Contended)
+	work := t.Work(h, j.Sold+j.Unknown)
+	r.Request = work.Request()
 	return Judged{r, lat, j.Verdicts, work}
 }
 
@@ -105,12 +105,12 @@ func intervals(h *history.History, operations *hdrhistogram.Histogram) (i report
 }
 
 func widthsOf(p50, p99 time.Duration) *reports.Widths {
-	return &reports.Widths{P50: round(float64(p50) / 1e6), P99: round(float64(p99) / 1e6)}
+	return &reports.Widths{P50: Round(float64(p50) / 1e6), P99: Round(float64(p99) / 1e6)}
 }
 
 // engineNote tells of an engine that is not the usual one, and of what it means for the
 // verdict.
-func engineNote(r *reports.Run) string {
+func EngineNote(r *reports.Run) string {
 	if r.Pipelines == 0 {
 		return ""
 	}
@@ -127,7 +127,7 @@ func engineNote(r *reports.Run) string {
 }
 
 // round keeps three decimals, enough for any figure here.
-func round(x float64) float64 { return math.Round(x*1e3) / 1e3 }
+func Round(x float64) float64 { return math.Round(x*1e3) / 1e3 }
 
 // fired are the faults of the run with what became of them; of a run that was killed
 // only the injections that were noted are known.
@@ -229,7 +229,7 @@ func undecided(vs []checker.Verdict, why string) []checker.Verdict {
 
 // verdict merges the promised results. A run passes when every promise held and
 // something happened that could have broken it; see [checker.Verdict.Opportunities].
-func verdict(h *history.History, promised []checker.Verdict, contended bool) (verdict, why string) {
+func Verdict(h *history.History, promised []checker.Verdict, contended bool) (verdict, why string) {
 	var results []checker.Result
 	open := false // for another reason than that nothing could have broken the promise
 	for _, v := range promised {
@@ -247,42 +247,42 @@ func verdict(h *history.History, promised []checker.Verdict, contended bool) (ve
 	case h.Trailer == nil:
 		return reports.Inconclusive, "the history has no end: the run was killed"
 	case h.Trailer.Aborted != "":
-		return reports.Inconclusive, cutShort + h.Trailer.Aborted
+		return reports.Inconclusive, CutShort + h.Trailer.Aborted
 	case h.Trailer.Interrupted:
 		return reports.Inconclusive, "the run was stopped before its end"
 	case unlisted(h) != "":
 		return reports.Inconclusive, unlisted(h)
 	case idle(h.Trailer) != "":
 		return reports.Inconclusive, idle(h.Trailer)
-	case unoffered(h) != "":
-		return reports.Inconclusive, unoffered(h)
+	case Unoffered(h) != "":
+		return reports.Inconclusive, Unoffered(h)
 	case len(promised) == 0:
 		return reports.Inconclusive, "nothing was promised, and so nothing could be broken"
 	case merged == checker.Unknown && open:
-		return reports.Inconclusive, notDecided
+		return reports.Inconclusive, NotDecided
 	case !contended:
-		return reports.Inconclusive, tooLittle + ": no two clients were at work at the same time"
-	case merged == checker.Unknown, fewestOf(promised).Opportunities < needed:
-		few := fewestOf(promised)
-		return reports.Inconclusive, fmt.Sprintf("%s: %s of the %s had %s, and a pass takes %d for each promise", tooLittle, few.Property, few.Of, phrase.Count(few.Opportunities, "opportunity"), needed)
-	case h.Header.Duration > 0 && h.Header.Duration < shortest:
-		return reports.Inconclusive, fmt.Sprintf("the load lasted %v, in which clients are hardly interrupted: a pass takes %v or more", h.Header.Duration, shortest)
+		return reports.Inconclusive, TooLittle + ": no two clients were at work at the same time"
+	case merged == checker.Unknown, FewestOf(promised).Opportunities < Needed:
+		few := FewestOf(promised)
+		return reports.Inconclusive, fmt.Sprintf("%s: %s of the %s had %s, and a pass takes %d for each promise", TooLittle, few.Property, few.Of, phrase.Count(few.Opportunities, "opportunity"), Needed)
+	case h.Header.Duration > 0 && h.Header.Duration < Shortest:
+		return reports.Inconclusive, fmt.Sprintf("the load lasted %v, in which clients are hardly interrupted: a pass takes %v or more", h.Header.Duration, Shortest)
 	}
 	return reports.Pass, ""
 }
 
 // needed is how many opportunities a pass needs for each promise. Of one or two that went
 // well the rule of three says nothing: its bound is 3/n.
-const needed = 3
+const Needed = 3
 
 // shortest is how long a load must last for a pass, if the clock ends it. Go lets a
 // goroutine run for 10 ms before it interrupts it: in a load of less, what happened between
 // the clients is what their start made of it.
-const shortest = 20 * time.Millisecond
+const Shortest = 20 * time.Millisecond
 
 // fewestOf is the verdict on the promise that had the fewest opportunities, of several such
 // one that is undecided.
-func fewestOf(promised []checker.Verdict) checker.Verdict {
+func FewestOf(promised []checker.Verdict) checker.Verdict {
 	return slices.MinFunc(promised, func(a, b checker.Verdict) int {
 		return cmp.Or(cmp.Compare(a.Opportunities, b.Opportunities), cmp.Compare(decided(a), decided(b)))
 	})
@@ -299,11 +299,11 @@ func decided(v checker.Verdict) int {
 // Why runs are inconclusive: a history leaves a promise open, or what follows ended the
 // run before its time.
 const (
-	tooLittle  = "too little happened that could have broken a promise"
-	notDecided = "a promised property could not be decided"
-	cutShort   = "the run was cut short: "
+	TooLittle  = "too little happened that could have broken a promise"
+	NotDecided = "a promised property could not be decided"
+	CutShort   = "the run was cut short: "
 )
 
 // Uncontended tells whether this is why a run decides nothing in which too little could have
 // broken a promise, because its clients hardly met. Its speed is what it is.
-func Uncontended(why string) bool { return strings.HasPrefix(why, tooLittle) }
+func Uncontended(why string) bool { return strings.HasPrefix(why, TooLittle) }

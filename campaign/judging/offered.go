@@ -1,4 +1,4 @@
-package campaign
+package judging
 
 import (
 	"fmt"
@@ -21,7 +21,7 @@ const (
 // unoffered says why an open load was not offered as it was chosen; empty when it was, or when
 // the load was closed. That clients all wait for a server that has stopped is no such reason:
 // arrivals are begun when it goes on, and counted from when they were due.
-func unoffered(h *history.History) string {
+func Unoffered(h *history.History) string {
 	if h.Header.Rate == "" {
 		return ""
 	}
@@ -70,13 +70,13 @@ func arrivalsOf(h *history.History) *reports.Arrivals {
 	return &reports.Arrivals{
 		Rate: h.Header.Rate, Process: h.Header.Arrival,
 		Begun: a.Begun, Missed: a.Missed, Waited: a.Waited,
-		Offered: round(a.Offered), Achieved: round(a.Achieved),
+		Offered: Round(a.Offered), Achieved: Round(a.Achieved),
 		Late: millis(a.Late), ForClient: millis(a.ForClient), Driver: millis(a.Driver), Step: millis(a.Step),
 	}
 }
 
 func millis(s history.Spans) reports.Percentiles {
-	in := func(d time.Duration) float64 { return round(float64(d) / 1e6) }
+	in := func(d time.Duration) float64 { return Round(float64(d) / 1e6) }
 	return reports.Percentiles{P50: in(s.P50), P90: in(s.P90), P99: in(s.P99), P999: in(s.P999), Max: in(s.Max)}
 }
 
@@ -86,6 +86,6 @@ func poolWaitOf(h *history.History) *reports.PoolWait {
 		return nil
 	}
 	p := h.Trailer.Pool
-	mean := func(d time.Duration) float64 { return round(float64(d) / 1e6 / float64(p.Sent)) }
+	mean := func(d time.Duration) float64 { return Round(float64(d) / 1e6 / float64(p.Sent)) }
 	return &reports.PoolWait{Sent: p.Sent, Waited: p.Waited, Took: mean(p.Took), Wait: mean(p.Wait)}
 }

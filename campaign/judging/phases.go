@@ -1,4 +1,4 @@
-package campaign
+package judging
 
 import (
 	"time"
@@ -19,7 +19,7 @@ func phases(h *history.History) []reports.Phase {
 		switch {
 		case op.Kind == history.Fault:
 			first, last = min(first, op.Call), max(last, op.Return)
-		case measured(*op):
+		case Measured(*op):
 			began = min(began, op.Call)
 		}
 	}
@@ -40,7 +40,7 @@ func phases(h *history.History) []reports.Phase {
 		for at < len(parts)-1 && op.Return > parts[at].to {
 			at++
 		}
-		if measured(*op) {
+		if Measured(*op) {
 			parts[at].add(*op)
 		}
 	}
@@ -63,11 +63,11 @@ func (p *phase) add(op history.Op) {
 func summaries(parts []phase) (all []reports.Phase) {
 	for _, p := range parts {
 		s := reports.Phase{
-			Name: p.name, FromMS: round(float64(p.from) / 1e6), ToMS: round(float64(p.to) / 1e6),
+			Name: p.name, FromMS: Round(float64(p.from) / 1e6), ToMS: Round(float64(p.to) / 1e6),
 			Operations: p.ended, Latency: p.latencies.Summary(),
 		}
 		if p.to > p.from {
-			s.Throughput = round(float64(p.ended) / (p.to - p.from).Seconds())
+			s.Throughput = Round(float64(p.ended) / (p.to - p.from).Seconds())
 		}
 		all = append(all, s)
 	}
@@ -76,6 +76,6 @@ func summaries(parts []phase) (all []reports.Phase) {
 
 // measured tells an operation of a client's that ended, with or without an answer, from
 // what was noted besides and from what the end of the run stopped.
-func measured(op history.Op) bool {
+func Measured(op history.Op) bool {
 	return op.Kind != history.ReadState && op.Kind != history.Fault && op.Kind != history.Join && op.Reason != history.Stopped
 }

@@ -1,4 +1,4 @@
-package campaign
+package judging
 
 import (
 	"time"
@@ -19,13 +19,13 @@ type counting struct {
 	// products are those that somebody ordered, each of which had the stock of the header.
 	products map[history.Value]bool
 	// contended tells whether operations of two clients ever overlapped.
-	contended bool
+	Contended bool
 
 	kind     history.Kind // of the operations that the clients came for
 	done     int64        // of those
 	last     time.Duration
 	began    time.Duration
-	requests requests
+	requests Requests
 
 	before struct { // the operation before
 		any    bool
@@ -35,15 +35,15 @@ type counting struct {
 	}
 }
 
-func newCounting(h *history.History) *counting {
-	kind, _ := workIn(h.Header.Has)
+func NewCounting(h *history.History) *counting {
+	kind, _ := WorkIn(h.Header.Has)
 	return &counting{
 		latencies: reports.NewLatencies(), widths: hdrhistogram.New(1, int64(24*time.Hour), 3), products: map[history.Value]bool{}, kind: kind, began: history.Forever,
-		requests: requests{kind: kind, asked: map[int32]time.Duration{}, took: reports.NewLatencies()},
+		requests: Requests{Kind: kind, Asked: map[int32]time.Duration{}, Took: reports.NewLatencies()},
 	}
 }
 
-func (t *counting) read(ops []history.Op) {
+func (t *counting) Read(ops []history.Op) {
 	for i := range ops {
 		t.observe(&ops[i])
 	}
@@ -54,7 +54,7 @@ func (t *counting) observe(op *history.Op) {
 	if op.Kind == history.Buy && !t.products[op.Key] {
 		t.products[op.Key] = true
 	}
-	if !measured(*op) {
+	if !Measured(*op) {
 		return
 	}
 	t.ops++
@@ -66,25 +66,25 @@ func (t *counting) observe(op *history.Op) {
 	if op.Kind == history.Refund && op.Outcome == history.OK && op.Reason == history.NoReason {
 		t.returned += op.Pieces()
 	}
-	if done(*op, t.kind) {
+	if Done(*op, t.kind) {
 		t.done++
 		t.last = max(t.last, op.Return)
 	}
-	t.requests.add(*op)
+	t.requests.Add(*op)
 }
 
 // meets looks whether an operation overlaps that of another client before it.
 func (t *counting) meets(op *history.Op) {
 	a := &t.before
 	if a.any && a.client != op.Client && op.Call < a.ret && a.kind != history.Fault && op.Kind != history.Fault && op.Kind != history.ReadState {
-		t.contended = true
+		t.Contended = true
 	}
 	a.any, a.client, a.kind, a.ret = true, op.Client, op.Kind, op.Return
 }
 
 // work is the work in the history, of which so much was sold, perhaps.
-func (t *counting) work(h *history.History, sold int64) Work {
-	w := Work{Kind: t.kind, Requests: t.requests.took, Began: t.began, Done: t.done, Within: elapsed(h)}
+func (t *counting) Work(h *history.History, sold int64) Work {
+	w := Work{Kind: t.kind, Requests: t.requests.Took, Began: t.began, Done: t.done, Within: elapsed(h)}
 	if w.Began == history.Forever {
 		w.Began = 0
 	}

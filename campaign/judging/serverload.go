@@ -1,4 +1,4 @@
-package campaign
+package judging
 
 import (
 	"time"
@@ -14,7 +14,7 @@ const shortestLoad = 50 * time.Millisecond
 // serverLoads are what the servers said in a history's trailer.
 func serverLoads(t *history.Trailer) (loads []reports.ServerLoad) {
 	for _, s := range t.Servers {
-		if l, ok := serverLoad(s); ok {
+		if l, ok := ServerLoad(s); ok {
 			loads = append(loads, l)
 		}
 	}
@@ -23,7 +23,7 @@ func serverLoads(t *history.Trailer) (loads []reports.ServerLoad) {
 
 // serverLoad makes rates of a server's counts. Between two of which the later one is
 // smaller, the server was started again: nothing is known of that time.
-func serverLoad(s history.ServerLoad) (reports.ServerLoad, bool) {
+func ServerLoad(s history.ServerLoad) (reports.ServerLoad, bool) {
 	l := reports.ServerLoad{Server: s.Server}
 	var all history.LoadSample // the sum of what is known
 	samples := s.Samples
@@ -38,7 +38,7 @@ func serverLoad(s history.ServerLoad) (reports.ServerLoad, bool) {
 		}
 		all = history.LoadSample{At: all.At + d.At, CPU: all.CPU + d.CPU, Commands: all.Commands + d.Commands}
 		cpu, commands := rates(d)
-		l.Intervals = append(l.Intervals, reports.LoadInterval{FromMS: round(float64(a.At) / 1e6), ToMS: round(float64(b.At) / 1e6), CPU: cpu, Commands: commands})
+		l.Intervals = append(l.Intervals, reports.LoadInterval{FromMS: Round(float64(a.At) / 1e6), ToMS: Round(float64(b.At) / 1e6), CPU: cpu, Commands: commands})
 	}
 	if all.At <= 0 {
 		return l, false
@@ -49,5 +49,5 @@ func serverLoad(s history.ServerLoad) (reports.ServerLoad, bool) {
 
 // rates are what was done by the time that it took.
 func rates(d history.LoadSample) (cpuPercent, commandsPerSecond float64) {
-	return round(100 * float64(d.CPU) / float64(d.At)), round(float64(d.Commands) / d.At.Seconds())
+	return Round(100 * float64(d.CPU) / float64(d.At)), Round(float64(d.Commands) / d.At.Seconds())
 }
