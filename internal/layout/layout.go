@@ -20,7 +20,7 @@ var Levels = [][]string{
 	{"scenarios", "system", "reports", "foreign", "internal/mutants"},
 	{"reports/page/chart"},
 	{"explore/rules", "reports/text", "reports/page", "reports/ci", "reports/reportstest"},
-	{"explore", "watch"},
+	{"explore", "watch", "campaign/judging"},
 	{"campaign", "lockimpl/locktest", "stockimpl/stocktest", "queueimpl/queuetest", "database/databasetest", "adapters/golocks"},
 	{"gate", "claims"},
 	{"cmd/oversell", "examples/shop", "adapters", "adapters/golang", "adapters/asynq"},
