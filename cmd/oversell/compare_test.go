@@ -2,11 +2,14 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"oversell/internal/servertest"
 	"oversell/reports"
 )
 
@@ -86,6 +89,31 @@ func TestCompare(t *testing.T) {
 	// A directory of a comparison holds runs like any other.
 	if code, stdout, _ := cli(t, "check", dir); code != reports.ExitViolated || strings.Count(stdout, "lua-release") < 4 {
 		t.Errorf("check: exit code %d\n%s", code, stdout)
+	}
+}
+
+// TestCompareSystem: a system is a contender beside the locks that are named.
+func TestCompareSystem(t *testing.T) {
+	needRedis(t)
+	if _, err := exec.LookPath("python3"); err != nil {
+		servertest.Unable(t, err)
+	}
+	program, err := filepath.Abs(filepath.Join("..", "..", "campaign", "testdata", "lock.py"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, dir := filepath.Join(t.TempDir(), "lock.yaml"), t.TempDir()
+	text := fmt.Sprintf("name: mine\nobject: lock\nclients: 1\ncommand: [python3, %q, sound]\nenv: {REDIS_URL: \"{redis}\"}\n", program)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr := cli(t, "compare", "--scenario", "mutex", "--quick", "--plain", "--target", "process", "--lock", "lua-release", "--system", file, "--clients", "8", "--rounds", "1", "--measure", "200ms", "--out", dir, "--json")
+	var c reports.Comparison
+	if err := json.Unmarshal([]byte(stdout), &c); err != nil || code != reports.ExitPass || len(c.Contenders) != 2 || len(c.Cells) != 2 {
+		t.Fatalf("exit code %d, %v\n%s\n%s", code, err, stdout, stderr)
+	}
+	if !strings.Contains(stdout, `"mine"`) || !strings.Contains(c.Command, "--system") {
+		t.Errorf("the system is not named, or not in %q:\n%s", c.Command, stdout)
 	}
 }
 
