@@ -36,9 +36,11 @@ func (s *rsync) Acquire(ctx context.Context, key string, o lockimpl.Options) (lo
 	err := m.LockContext(ctx)
 	taken := &redsync.ErrTaken{}
 	switch {
-	case errors.As(err, &taken), errors.Is(err, redsync.ErrFailed):
+	case err != nil && unanswered(err):
+		return lockimpl.Lock{}, err
+	case errors.As(err, &taken):
 		return lockimpl.Lock{}, lockimpl.ErrHeld
-	case err != nil:
+	case err != nil: // ErrFailed, too: a majority was late, and whether it was given back is not told
 		return lockimpl.Lock{}, err
 	}
 	s.held[m.Value()] = m
@@ -61,10 +63,18 @@ func lostUnless(ok bool, err error) error {
 	switch {
 	case ok:
 		return nil
+	case err != nil && unanswered(err):
+		return err
 	case err == nil, errors.As(err, &taken), errors.Is(err, redsync.ErrLockAlreadyExpired):
 		return lockimpl.ErrLost
 	}
 	return err
+}
+
+// unanswered tells whether a master did not answer: what was asked of it may have been done.
+func unanswered(err error) bool {
+	failed := &redsync.RedisError{}
+	return errors.As(err, &failed)
 }
 
 // Redsync is github.com/go-redsync/redsync, on all masters of the run.

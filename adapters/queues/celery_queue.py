@@ -21,7 +21,8 @@ if __name__ == "__main__":
     if sys.argv[1] == "produce":
         for task in range(int(sys.argv[2])):
             app.send_task("celery_queue.work", [str(task)])
-    elif sys.argv[1] == "work": 
+    elif sys.argv[1] == "work":
+        os.environ["PYTHONPATH"] = os.path.dirname(os.path.abspath(__file__))  # for "-A celery_queue"
         os.execvp(sys.executable, [sys.executable, "-m", "celery", "-A", "celery_queue", "worker", "--concurrency", "1", "--loglevel", "ERROR", "--without-gossip", "--without-mingle"])
     else:
         server = redis.Redis.from_url(os.environ["REDIS_URL"])
