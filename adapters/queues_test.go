@@ -40,8 +40,9 @@ type noted struct {
 }
 
 // underWorkers has workers do tasks, of which every tenth kills its worker once if some are to
-// die, and judges the history of it.
-func underWorkers(t *testing.T, p peer, dying bool) (reports.Run, string) {
+// die, and judges the history of it. count says what became of the tasks. What did not come to
+// rest, or did not happen, decides nothing.
+func underWorkers(t *testing.T, p peer, dying bool) (r reports.Run, count, command string) {
 	t.Helper()
 	if p.module != "" {
 		build(t)
@@ -60,27 +61,60 @@ func underWorkers(t *testing.T, p peer, dying bool) (reports.Run, string) {
 	end := make(chan struct{})
 	var all sync.WaitGroup
 	for range workers {
-		all.Go(func() { supervise(t, p, end) })
+		all.Go(func() { supervise(t, p, log, end) })
 	}
-	await(t, p, log)
+	rests := await(t, p, log)
 	close(end)
 	all.Wait()
 	left, err := commandIn(t.Context(), p, "left").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := historyOf(t, began, produced, logOf(t, log), strings.Fields(string(left)))
+	noted, kept := logOf(t, log), strings.Fields(string(left))
+	deaths, _ := filepath.Glob(log + ".died*")
+	r = judging.Judge(historyOf(t, began, produced, noted, kept)).Run
+	done := doneIn(noted)
 	what := "load"
+	count = fmt.Sprintf("%d done, %d kept", len(done), len(kept))
 	if dying {
 		what = "crash"
+		count += fmt.Sprintf(", %d deaths", len(deaths))
 	}
-	return judging.Judge(h).Run, fmt.Sprintf("OVERSELL_PEERS=1 OVERSELL_PEERS_OF='%s' go test -run 'TestPeers/all/.*%s' -v ./adapters", p.name, what)
+	switch wanted := amount / 10; {
+	case r.Verdict == reports.Violated:
+	case !rests:
+		r.Verdict, r.Why = reports.Inconclusive, fmt.Sprintf("after %v without an event %s", patience, count)
+	case !dying && len(done) < amount:
+		r.Verdict, r.Why = reports.Inconclusive, fmt.Sprintf("%s, and nobody died", count)
+	case dying && len(deaths) < wanted:
+		r.Verdict, r.Why = reports.Inconclusive, fmt.Sprintf("%s, and %d were to be", count, wanted)
+	}
+	return r, count, fmt.Sprintf("OVERSELL_PEERS=1 OVERSELL_PEERS_OF='%s' go test -run 'TestPeers/all/.*%s' -v ./adapters", p.name, what)
 }
 
-// supervise keeps a worker running, as an operator's supervisor does, until the end.
-func supervise(t *testing.T, p peer, end chan struct{}) {
-	for {
+// doneIn are the tasks that are done.
+func doneIn(log []noted) map[string]bool {
+	done := map[string]bool{}
+	for _, n := range log {
+		if n.Event == "done" {
+			done[n.Task] = true
+		}
+	}
+	return done
+}
+
+// supervise keeps a worker running, as an operator's supervisor does, until the end. Workers that
+// end before anything was begun are not those of the library.
+func supervise(t *testing.T, p peer, log string, end chan struct{}) {
+	var said bytes.Buffer
+	for starts := 0; ; starts++ {
+		if _, err := os.Stat(log); starts == 3 && err != nil {
+			t.Errorf("workers end before they begin a task: %s", said.String())
+			return
+		}
+		said.Reset()
 		cmd := commandIn(t.Context(), p, "work")
+		cmd.Stderr, cmd.WaitDelay = &said, time.Second // its children may hold it open
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		if err := cmd.Start(); err != nil {
 			t.Error(err)
@@ -99,9 +133,9 @@ func supervise(t *testing.T, p peer, end chan struct{}) {
 	}
 }
 
-// await waits until all tasks are done, or accounted for by the library and at rest, or nothing
-// happens any more.
-func await(t *testing.T, p peer, log string) {
+// await waits until all tasks are done, or accounted for by the library and at rest; it is false
+// when nothing happens any more before that.
+func await(t *testing.T, p peer, log string) bool {
 	t.Helper()
 	var size int64
 	tick := time.NewTicker(200 * time.Millisecond)
@@ -113,20 +147,13 @@ func await(t *testing.T, p peer, log string) {
 			size, last = info.Size(), time.Now()
 			continue
 		}
-		done := map[string]bool{}
-		for _, n := range logOf(t, log) {
-			if n.Event == "done" {
-				done[n.Task] = true
-			}
-		}
-		if len(done) == amount {
-			return
-		}
+		done := len(doneIn(logOf(t, log)))
 		// What the library has lost from sight, or has given up, does not come back.
-		if time.Since(last) > 3*time.Second && settled(t, p, len(done)) {
-			return
+		if done == amount || time.Since(last) > 3*time.Second && settled(t, p, done) {
+			return true
 		}
 	}
+	return false
 }
 
 // settled tells whether the library knows of no task that is to be done.

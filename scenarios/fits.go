@@ -99,7 +99,7 @@ func (c Config) FitServers(all []server.Member) error {
 
 // mastersUsed is how many of independent masters the clients use; 0: all.
 func (c Config) mastersUsed() int {
-	if slices.ContainsFunc(c.Subjects(), func(s Subject) bool { return s.Needs.Masters > 1 }) {
+	if slices.ContainsFunc(c.Subjects(), func(s Subject) bool { return s.Needs.Masters > 1 || s.Needs.AllMasters }) {
 		return 0
 	}
 	return 1

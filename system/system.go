@@ -65,19 +65,19 @@ type System struct {
 
 // Lock is the variant of a system that is a lock.
 func (s *System) Lock() lockimpl.Variant {
-	return lockimpl.Variant{Name: s.Name, Source: s.source, Summary: s.Summary, Promises: s.Promises, Fences: s.Fences,
+	return lockimpl.Variant{Name: s.Name, Source: s.source, Summary: s.Summary, Promises: s.Promises, Needs: variant.Needs{AllMasters: true}, Fences: s.Fences,
 		New: func(env variant.Env) lockimpl.Locker { return &lock{s.client(env)} }}
 }
 
 // Sale is the variant of a system that is a sale.
 func (s *System) Sale() stockimpl.Variant {
-	return stockimpl.Variant{Name: s.Name, Source: s.source, Summary: s.Summary, Promises: s.Promises,
+	return stockimpl.Variant{Name: s.Name, Source: s.source, Summary: s.Summary, Promises: s.Promises, Needs: variant.Needs{AllMasters: true},
 		New: func(env variant.Env, product string) stockimpl.Sale { return &sale{s.client(env), product} }}
 }
 
 // Queue is the variant of a system that is a queue.
 func (s *System) Queue() queueimpl.Variant {
-	return queueimpl.Variant{Name: s.Name, Source: s.source, Summary: s.Summary, Promises: s.Promises, AtLeastOnce: s.Acks,
+	return queueimpl.Variant{Name: s.Name, Source: s.source, Summary: s.Summary, Promises: s.Promises, Needs: variant.Needs{AllMasters: true}, AtLeastOnce: s.Acks,
 		New: func(env variant.Env, _ queueimpl.Options) queueimpl.Queue {
 			if s.Acks {
 				return &ackedQueue{queue{s.client(env)}}
@@ -88,7 +88,7 @@ func (s *System) Queue() queueimpl.Variant {
 
 // IDs is the variant of a system that generates numbers.
 func (s *System) IDs() idimpl.Variant {
-	return idimpl.Variant{Name: s.Name, Source: s.source, Summary: s.Summary, Promises: s.Promises,
+	return idimpl.Variant{Name: s.Name, Source: s.source, Summary: s.Summary, Promises: s.Promises, Needs: variant.Needs{AllMasters: true},
 		New: func(env variant.Env, counter string) idimpl.Generator { return &generator{s.client(env), counter} }}
 }
 

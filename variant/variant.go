@@ -81,6 +81,9 @@ type Needs struct {
 	// Masters is the smallest number of independent masters; 0 and 1 mean that
 	// one server will do.
 	Masters int `json:"masters,omitempty"`
+	// AllMasters says that the variant is given all independent masters there are, and may
+	// use any of them.
+	AllMasters bool `json:"all_masters,omitempty"`
 	// WholeSeconds says that the variant can only express leases of whole
 	// seconds.
 	WholeSeconds bool `json:"whole_seconds,omitempty"`
