@@ -55,7 +55,7 @@ func CheckAs(ctx context.Context, how Reading, paths ...string) (reports.Documen
 	}
 	if read == nil {
 		d, err := Check(ctx, paths...)
-		return d, errors.Join(err, how.export(history.Read, paths))
+		return d, errors.Join(err, how.export(readWhole, paths))
 	}
 	d := reports.Document{Schema: reports.Schema, Runs: []reports.Run{}}
 	var errs []error
@@ -94,7 +94,13 @@ func (r *Reading) complete(paths []string) error {
 	case r.Export != "" && len(paths) != 1:
 		return errors.New("--export is for one history")
 	}
-	return nil
+	if r.Export == "" {
+		return nil
+	}
+	if _, err := os.Lstat(r.Export); err == nil {
+		return fmt.Errorf("--export %s: there is such a file: name one that is not there yet", r.Export)
+	}
+	return Writable("--export", r.Export)
 }
 
 func (r *Reading) jepsen() bool { return r.Format == "jepsen-edn" || r.Format == "porcupine-log" }

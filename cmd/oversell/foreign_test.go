@@ -76,4 +76,33 @@ func TestExportedRun(t *testing.T) {
 	if was != is || wasCode != isCode {
 		t.Errorf("exit code %d, was %d; %s:\n%.2000s\nwas\n%.2000s", isCode, wasCode, stderr, is, was)
 	}
+	for name, c := range map[string]struct{ alter, want string }{
+		"there is a file": {"", "there is such a file"},
+		"damaged":         {`"history_sha256": "`, "written for another history"},
+	} {
+		files, err := filepath.Glob(filepath.Join(out, "*", "run.json"))
+		if err != nil || len(files) != 1 {
+			t.Fatal(files, err)
+		}
+		to := edn
+		if c.alter != "" {
+			text, err := os.ReadFile(files[0])
+			if err != nil || !strings.Contains(string(text), c.alter) {
+				t.Fatalf("%v\n%s", err, text)
+			}
+			if err := os.WriteFile(files[0], []byte(strings.Replace(string(text), c.alter, c.alter+"0", 1)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			to = filepath.Join(dir, "damaged.edn")
+			_, _, _ = cli(t, "check", "--export", to, out)
+			code, stdout, stderr := cli(t, "check", "--json", "--format", "jepsen-edn", to)
+			if code != reports.ExitInconclusive || !strings.Contains(stdout, c.want) {
+				t.Errorf("%s: read back: exit code %d, %s\n%.2000s", name, code, stderr, stdout)
+			}
+			continue
+		}
+		if code, _, stderr := cli(t, "check", "--export", to, out); code != reports.ExitUsage || !strings.Contains(stderr, c.want) {
+			t.Errorf("%s: exit code %d, %s", name, code, stderr)
+		}
+	}
 }
