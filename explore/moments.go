@@ -91,8 +91,25 @@ func (w *worker) moments(s state) []time.Duration {
 	}
 	slices.Sort(all)
 	all = slices.Compact(all)
+	if len(all) > 0 && x.inside {
+		all = within(now, all)
+	}
 	w.ahead = all
 	return all
+}
+
+// within adds to the instants two in the time up to the first of them: half of it, and the last
+// millisecond. They are whole milliseconds, as Redis counts in these.
+func within(now time.Duration, all []time.Duration) []time.Duration {
+	first := all[0]
+	half, last := (now + (first-now)/2).Truncate(time.Millisecond), (first - 1).Truncate(time.Millisecond)
+	var more []time.Duration
+	for _, at := range []time.Duration{half, last} {
+		if at > now && at < first && !slices.Contains(more, at) {
+			more = append(more, at)
+		}
+	}
+	return append(more, all...)
 }
 
 // passings appends an action for each moment to which time may pass. While some client can run, it

@@ -32,6 +32,7 @@ type search struct {
 	rules   *rules.Rules
 	ends    *ends
 	reduce  bool
+	inside  bool // see Config.inLeases
 	merge   bool
 	// exhaustive: it does not go on at random.
 	exhaustive bool

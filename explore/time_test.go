@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strconv"
@@ -274,9 +275,34 @@ var byHand = []struct {
 		return time.Time{}, "", put(ctx, env, lockKey, "x", 0)
 	}, release: deleting(lockKey), bounds: reports.Bounds{Tries: 1, Advances: 1, Stalls: 1}, look: variant.Progress, want: reports.Violated},
 
+	// What these locks do wrong shows when time passes to a moment at which nothing ends.
+	{name: "the lease from a look between two commands", acquire: func(ctx context.Context, env variant.Env, o lockimpl.Options) (time.Time, string, error) {
+		v := env.Token()
+		if err := put(ctx, env, lockKey, v, o.TTL); err != nil {
+			return time.Time{}, "", err
+		}
+		start := env.Clock.Now()
+		if got, err := env.Redis[0].Get(ctx, lockKey).Result(); got != v {
+			return start, "", cmp.Or(err, lockimpl.ErrHeld)
+		}
+		return start.Add(o.TTL), v, nil
+	}, release: dropping(lockKey), bounds: reports.Bounds{Tries: 1, Advances: 2}, want: reports.Violated},
+	{name: "taken over shortly before the end", acquire: func(ctx context.Context, env variant.Env, o lockimpl.Options) (time.Time, string, error) {
+		v, start := env.Token(), env.Clock.Now()
+		n, err := takenOver.Run(ctx, env.Redis[0], []string{lockKey}, v, o.TTL.Milliseconds(), 200).Int()
+		if err == nil && n == 0 {
+			err = lockimpl.ErrHeld
+		}
+		return start.Add(o.TTL), v, err
+	}, release: dropping(lockKey), bounds: reports.Bounds{Tries: 1, Advances: 1}, want: reports.Violated},
+
 	{name: "watched", acquire: watched(true), release: dropping(lockKey), bounds: reports.Bounds{Tries: 2, Late: 1, Advances: 1}, want: reports.Pass},
 	{name: "watched on another connection", acquire: watched(false), release: dropping(lockKey), bounds: reports.Bounds{Tries: 1}, want: reports.Violated},
 }
+
+// takenOver grants a lock of which no more than ARGV[3] milliseconds are left.
+var takenOver = redis.NewScript(`if redis.call('pttl', KEYS[1]) > tonumber(ARGV[3]) then return 0 end
+	redis.call('set', KEYS[1], ARGV[1], 'px', ARGV[2]) return 1`)
 
 // Locks that keep a time and compare it with the server's in whole seconds. ARGV[2] is "1" for
 // an extension.
