@@ -67,7 +67,7 @@ var peers = []peer{
 	{name: "redsync, 3 masters", kind: "lock", language: "Go", module: "github.com/go-redsync/redsync/v4", system: "golang/redsync.yaml", extra: []string{"--topology", "masters:3"},
 		promise: "the same", link: distlck,
 		used:  "tokens of the adapter's; one try a call (its default is 32)",
-		notes: map[string]string{"data loss": "Each lock stood on all three masters, and one of them forgot it. A lock that stands on two breaks as the Redlock text says: add `--fault 'drop-request SET 25%'`."},
+		notes: map[string]string{"data loss": "One master forgets, so what breaks is a lock that stood on two of the three; `--fault 'drop-request SET 25%'` makes that usual."},
 		warns: map[string]string{"overrun": expiry + "the Redlock text has a validity time", "data loss": "the Redlock text: without persistence, or delayed restarts, a restarted node lets a second client in"}},
 	{name: "redis-py Lock", kind: "lock", language: "Python", version: []string{"python3", "-c", "import redis; print(redis.__version__)"}, system: "redis-py/lock.yaml",
 		promise: "one holder; `timeout` is “a maximum life for the lock”", link: "https://github.com/redis/redis-py/blob/v4.3.4/redis/lock.py",

@@ -26,11 +26,11 @@ $acquire = function (array $r) use ($factory, &$held, &$grants): array {
     }
     $token = bin2hex(random_bytes(8));
     $held[$token] = $lock;
-    return ['ok' => true, 'lock' => $token, 'until_ms' => (microtime(true) + $lock->getRemainingLifetime()) * 1000];
+    return ['ok' => true, 'lock' => $token, 'until_ms' => floor((microtime(true) + $lock->getRemainingLifetime()) * 1000)]; // keys expire at whole milliseconds;
 };
 $extend = function (array $r) use (&$held): array {
     $held[$r['lock']]->refresh($r['ttl_ms'] / 1000);
-    return ['ok' => true, 'until_ms' => (microtime(true) + $held[$r['lock']]->getRemainingLifetime()) * 1000];
+    return ['ok' => true, 'until_ms' => floor((microtime(true) + $held[$r['lock']]->getRemainingLifetime()) * 1000)];
 };
 $release = function (array $r) use (&$held): array {
     $lost = $held[$r['lock']]->isExpired() || !$held[$r['lock']]->isAcquired();
