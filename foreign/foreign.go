@@ -11,6 +11,7 @@ package foreign
 import (
 	"fmt"
 	"os"
+	"slices"
 
 	"oversell/internal/edn"
 )
@@ -191,7 +192,7 @@ func (h *History) plainly() bool {
 		switch {
 		case op.Arg.Kind == edn.Tagged:
 			return true
-		case op.F == "read" || op.F == "acquire" || op.F == "release" || op.F == "dequeue" || op.F == "get":
+		case slices.Contains(asking, op.F):
 			return inner.Kind == edn.Nil || op.Outcome == OK
 		case op.F == "cas":
 			_, _, nested := pair(inner)
@@ -200,6 +201,9 @@ func (h *History) plainly() bool {
 	}
 	return false
 }
+
+// asking are the operations that are not told a value: one that has a pair has a key.
+var asking = []string{"read", "get", "acquire", "release", "dequeue", "drain", "generate"}
 
 // pair takes a vector of two apart.
 func pair(v edn.Value) (key string, inner edn.Value, ok bool) {

@@ -88,15 +88,24 @@ func missing(at edn.Position, v edn.Value, field, example string) error {
 //	2016-02-01 17:21:04,123 INFO  jepsen.core - :nemesis :info :start nil
 var logged = regexp.MustCompile(`^(.*\bjepsen[\w.]*\b.*?[\s-]\s*)(\d+|:\w+)\s+:(\w+)\s+:(\S+)\s*(.*?)\s*$`)
 
-// isLog tells whether a text is a log: its first line that is not blank has a name of
-// Jepsen before anything that opens a value.
+// bracketed is a log whose first line begins with what stands in square brackets.
+var bracketed = regexp.MustCompile(`^\[[^\s\[\](){}#^;:"][^\n]*\bjepsen\b`)
+
+// isLog tells whether a text is a log. EDN begins, behind its comments, with what opens a map, a
+// tag, metadata or a list, or a vector of these; whatever is quoted in it makes it no log.
 func isLog(text string) bool {
-	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line); line != "" {
-			return logged.MatchString(line) || strings.IndexByte("[({#;", line[0]) < 0 && strings.Contains(text, "jepsen")
+	text = strings.TrimPrefix(text, "\ufeff")
+	for {
+		text = strings.TrimLeft(text, " \t\r\n\f,")
+		if !strings.HasPrefix(text, ";") {
+			break
 		}
+		_, text, _ = strings.Cut(text, "\n")
 	}
-	return false
+	if text == "" || strings.IndexByte("[({#^", text[0]) >= 0 {
+		return bracketed.MatchString(text)
+	}
+	return strings.Contains(text, "jepsen")
 }
 
 // log reads events from the lines of a log. Lines that tell of no event are skipped.

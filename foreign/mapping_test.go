@@ -53,8 +53,8 @@ func TestMapped(t *testing.T) {
 	if len(h.Ops) != 3 || h.Trailer == nil || h.Header.Stock != 1 || !strings.Contains(strings.Join(h.Remarks, "; "), "1 row skipped") {
 		t.Fatalf("%+v %v", h.Ops, h.Remarks)
 	}
-	if op := h.Ops[0]; op.Outcome != history.Unknown && op.Return-op.Call != 13*time.Millisecond-1 {
-		t.Errorf("an answer of a millisecond comes at its end: %v", op)
+	if op := h.Ops[0]; op.Outcome != history.Unknown && op.Return-op.Call != 14*time.Millisecond-2 {
+		t.Errorf("a call and a length of milliseconds leave two of them open: %v", op)
 	}
 	for log, want := range map[string]checker.Result{
 		ordersLog: checker.Unknown,

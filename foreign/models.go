@@ -47,7 +47,7 @@ var Models = []Model{
 	{Name: "queue", Summary: "what goes in comes out, and nothing else", Fs: []string{"enqueue", "dequeue", "drain"},
 		Promises: []variant.Property{variant.NoLostTask, NoUnexpectedTask}, values: queueValues, judge: judgeQueue},
 	{Name: "kv", Summary: "texts by key that are put, appended to and got", Fs: []string{"get", "put", "append"},
-		Promises: linearizable, linear: &kv},
+		Promises: linearizable, values: kvValues, linear: &kv},
 	{Name: "multi-register", Summary: "values by key that transactions read and write", Fs: []string{"txn"},
 		Promises: linearizable, values: txnValues, linear: &multiRegister},
 	{Name: "ids", Summary: "numbers that are given out once", Fs: []string{"generate"},
@@ -177,6 +177,20 @@ func setValues(op Op) error {
 func queueValues(op Op) error {
 	if op.F == "drain" && op.Outcome == OK && op.Result.Kind != edn.Nil && !op.Result.Untagged().Sequence() {
 		return edn.Wrong(place(op, op.Result), "a drain returned %s: want a vector of what was dequeued, such as [1 2]", op.Result)
+	}
+	return nil
+}
+
+func kvValues(op Op) error {
+	v, what := op.Arg, map[string]string{"put": "kv puts", "append": "kv appends"}[op.F]
+	if op.F == "get" {
+		v, what = op.Result, "get of a kv returned"
+		if op.Outcome != OK {
+			return nil
+		}
+	}
+	if v.Kind != edn.String {
+		return edn.Wrong(place(op, v), "a %s %s: want a text, such as \"x\"; what was never put is \"\"", what, v)
 	}
 	return nil
 }
