@@ -82,7 +82,7 @@ func TestSameMillisecond(t *testing.T) {
 
 // TestExactSeconds: a time in seconds is read to the nanosecond.
 func TestExactSeconds(t *testing.T) {
-	log := "user,act,session,began,took,status\na,acquire,s1,1767225600.-1,1767225600.,ok\n"
+	log := "user,act,session,began,took,status\na,acquire,s1,1767225600.522360238,1767225600.522360239,ok\n"
 	h, err := mapOf(t, fmt.Sprintf(lockMap, "unit: s", "return: {column: took, unit: s}")).read([]byte(log), "csv")
 	if err != nil {
 		t.Fatal(err)
