@@ -14,9 +14,9 @@ import (
 // keyed is an element or a task of the object with a key.
 func keyed(op Op, v edn.Value) string {
 	if op.Key == "" {
-		return v.String()
+		return v.Canon()
 	}
-	return op.Key + " " + v.String()
+	return op.Key + " " + v.Canon()
 }
 
 // tally counts elements, and remembers the operation of the first one.

@@ -52,7 +52,7 @@ func (p *pairing) event(v edn.Value) error {
 		return err
 	}
 	if key, told := v.Get("key"); told && key.Kind != edn.Nil {
-		e.key = key.String()
+		e.key = key.Canon()
 	}
 	e.value, _ = v.Get("value")
 	if at, told := v.Get("time"); told {
