@@ -125,6 +125,8 @@ func parseJepsen(text string) (*History, error) {
 type pairing struct {
 	history History
 	events  int64
+	index   int64          // of the last event that told one
+	indexed bool           // one did
 	open    map[string]int // by process: its open operation plus one, or 0
 }
 

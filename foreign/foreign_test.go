@@ -213,7 +213,7 @@ func TestWhatIsWrong(t *testing.T) {
 	for text, want := range map[string]string{
 		events("0i:jump"):                              `h.edn:1: no model: none has all of the operations jump: give --model (`,
 		events("0i:cas=3"):                             `h.edn:1:45: a cas has the value 3: want a vector of two, what is expected and what is set, such as [1 2]`,
-		events("0i:add=x"):                             `h.edn:1:45: a counter adds x: want a whole number`,
+		events("1i:read 1o:read=0 0i:add=x"):           `h.edn:3:45: a counter adds x: want a whole number`,
 		events("0i:drain 0o:drain=7"):                  `h.edn:2:43: a drain returned 7: want a vector of what was dequeued, such as [1 2]`,
 		events("0i:read 0o:read=1"):                    `h.edn:1: no model: reads alone suggest none: give --model (register, counter, set)`,
 		events("0i:write=1 0o:write=2"):                `h.edn:2:43: write is answered with 2, and was invoked on line 1 with 1: want the same value, or nil`,

@@ -161,6 +161,9 @@ func illegal(m Model, key string, ops []*Op, deadline time.Time) string {
 		return fmt.Sprintf("the operations%s have no legal order", on(key))
 	}
 	op := ends[at]
+	if op.End <= ops[0].Line { // several events on one line
+		return fmt.Sprintf("the operations%s have no legal order that has the answer at %v: process %s %s", on(key), place(*op, op.Result), op.Process, done(op))
+	}
 	return fmt.Sprintf("up to line %d there is a legal order of the operations%s, and none that has the answer of line %d: process %s %s", op.End-1, on(key), op.End, op.Process, done(op))
 }
 

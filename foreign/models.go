@@ -189,8 +189,12 @@ func fenced(ops []Op) bool {
 	})
 }
 
-// readsCollections tells whether a read ever returned a set or a list.
+// readsCollections tells whether a read ever returned a set or a list, or, where none returned
+// anything, whether something was added that is no number.
 func readsCollections(ops []Op) bool {
+	if !slices.ContainsFunc(ops, func(op Op) bool { return op.F == "read" && op.Outcome == OK }) {
+		return slices.ContainsFunc(ops, func(op Op) bool { return op.F == "add" && op.Arg.Kind != edn.Int })
+	}
 	return slices.ContainsFunc(ops, func(op Op) bool {
 		return op.F == "read" && op.Outcome == OK && op.Result.Untagged().Sequence()
 	})
@@ -223,7 +227,7 @@ func counterValues(op Op) error {
 		}
 	}
 	if _, whole := v.Int(); !whole {
-		return edn.Wrong(place(op, v), "a counter %s %s: want a whole number", what, v)
+		return edn.Wrong(place(op, v), "a counter %s %s: want a whole number of 64 bits", what, v)
 	}
 	return nil
 }

@@ -141,6 +141,9 @@ func (m *Map) csvRows(text []byte, take func(row) error) error {
 		return csvWrong(err)
 	}
 	names = slices.Clone(names)
+	if err := m.header(r, names); err != nil {
+		return err
+	}
 	for {
 		record, err := r.Read()
 		if err == io.EOF {
@@ -164,6 +167,22 @@ func (m *Map) csvRows(text []byte, take func(row) error) error {
 			return err
 		}
 	}
+}
+
+// header checks the names of the columns that the mapping names.
+func (m *Map) header(r *csv.Reader, names []string) error {
+	for i, name := range names {
+		if slices.Contains(names[:i], name) && m.names(name) {
+			line, column := r.FieldPos(i)
+			return edn.Wrong(edn.Position{Line: line, Column: column}, "the column %q is there twice, and the map names it", name)
+		}
+	}
+	for _, s := range m.Skip {
+		if !slices.Contains(names, s.Column) {
+			return edn.Wrong(edn.Position{Line: 1, Column: 1}, "there is no column %q, which the map names under skip", s.Column)
+		}
+	}
+	return nil
 }
 
 func csvWrong(err error) error {
@@ -221,6 +240,8 @@ func objectOf(line []byte, number int) (map[string]any, error) {
 	object, is := v.(map[string]any)
 	var syntax *json.SyntaxError
 	switch {
+	case !is && bytes.HasPrefix(bytes.TrimSpace(line), []byte("[")):
+		return nil, wrong(0, "the line is no JSON object: want one such as {\"user\":\"ann\"} on each line")
 	case errors.As(err, &syntax):
 		return nil, wrong(syntax.Offset-1, "the line is no JSON object: %v", err)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
@@ -381,7 +402,7 @@ func asText(text string) (any, error) { return text, nil }
 func asNumber(text string) (any, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		return nil, errors.New("want a whole number")
+		return nil, errors.New("want a whole number of 64 bits")
 	}
 	return n, nil
 }
