@@ -55,6 +55,9 @@ func CheckAs(ctx context.Context, how Reading, paths ...string) (reports.Documen
 	}
 	if read == nil {
 		d, err := Check(ctx, paths...)
+		if errors.Is(err, history.ErrNotHistory) && slices.ContainsFunc(paths, func(path string) bool { return filepath.Ext(path) == ".edn" }) {
+			err = fmt.Errorf("%w: what Jepsen recorded is read with --format jepsen-edn", err)
+		}
 		return d, errors.Join(err, how.export(history.Read, paths))
 	}
 	d := reports.Document{Schema: reports.Schema, Runs: []reports.Run{}}

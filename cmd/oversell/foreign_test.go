@@ -47,6 +47,7 @@ func TestHistoriesFromElsewhere(t *testing.T) {
 		{[]string{"--format", "jepsen-edn", "--model", "mutex", lawful}, reports.ExitUsage, "a mutex has no operation write"},
 		{[]string{"--format", "jepsen-edn", "--model", "abacus", lawful}, reports.ExitUsage, `model "abacus" is not known`},
 		{[]string{"--format", "porcupine-log", "--model", "register", logged}, reports.ExitViolated, "`:ok :read 2`"},
+		{[]string{lawful}, reports.ExitUsage, "is read with --format jepsen-edn"},
 		{[]string{"--format", "xml", lawful}, reports.ExitUsage, `--format "xml" is not known: it is one of jsonl, jepsen-edn, porcupine-log`},
 		{[]string{"--map", with, orders}, reports.ExitViolated, "no-oversell"},
 		{[]string{"--map", orders, orders}, reports.ExitUsage, orders + ":1:"},
