@@ -66,14 +66,14 @@ func (p *pairing) event(v edn.Value) error {
 	return p.take(e)
 }
 
-// inOrder checks that the indexes of events rise, where they are told.
+// inOrder checks that the indexes of events do not fall, where they are told.
 func (p *pairing) inOrder(event edn.Value) error {
 	at, _ := event.Get("index")
 	index, told := at.Int()
 	if !told {
 		return nil
 	}
-	if p.indexed && index <= p.index {
+	if p.indexed && index < p.index {
 		return edn.Wrong(event.At, "an event of the index %d follows one of the index %d: want events in the order of their indexes", index, p.index)
 	}
 	p.index, p.indexed = index, true

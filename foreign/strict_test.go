@@ -21,7 +21,7 @@ func TestEventsThatAreNone(t *testing.T) {
 		events("0i:write=1") + "{:process [1], :type :ok, :f :write, :value 1}":              `2:11: :process is [1]: want a whole number`,
 		events("0i:write=1") + "{:process worker, :type :ok, :f :write, :value 1}":           ``,
 		events("0i:write=1") + "{:process 0, :type :ok, :type :fail, :f :write}":             `2:25: the key :type of a map is there twice`,
-		events("0i:write=1") + "{:process 0, :type :ok, :f :write, :index 0}":                `2:1: an event of the index 0 follows one of the index 0: want events in the order of their indexes`,
+		events("0i:write=1 1i:read") + "{:process 0, :type :ok, :f :write, :index 0}":        `3:1: an event of the index 0 follows one of the index 1: want events in the order of their indexes`,
 	} {
 		if got := refusal(text, ""); want == "" && got != "" || !strings.HasPrefix(got, want) {
 			t.Errorf("%s\n%s, want\n%s", text, got, want)
