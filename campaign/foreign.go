@@ -55,6 +55,9 @@ func CheckAs(ctx context.Context, how Reading, paths ...string) (reports.Documen
 	}
 	if read == nil {
 		d, err := Check(ctx, paths...)
+		if errors.Is(err, history.ErrNotHistory) && slices.ContainsFunc(paths, func(path string) bool { return filepath.Ext(path) == ".edn" }) {
+			err = fmt.Errorf("%w: what Jepsen recorded is read with --format jepsen-edn", err)
+		}
 		return d, errors.Join(err, how.export(readWhole, paths))
 	}
 	d := reports.Document{Schema: reports.Schema, Runs: []reports.Run{}}
@@ -118,35 +121,35 @@ func (r *Reading) reader() (func(path string) (reports.Run, error), error) {
 		return nil, err
 	}
 	return func(path string) (reports.Run, error) {
-		read := func(path string) (*history.History, error) { return foreign.ReadMapped(path, m) }
-		h, err := read(path)
+		h, err := foreign.ReadMapped(path, m)
 		if err != nil {
 			return reports.Run{}, err
 		}
-		return judging.Judge(h).Run, r.export(read, []string{path})
+		return judging.Judge(h).Run, r.export(func(string) (*history.History, error) { return h, nil }, []string{path})
 	}, nil
 }
 
 // judgeJepsen judges a history of Jepsen by a model, or as the run that it was exported from.
 func (r *Reading) judgeJepsen(path string) (reports.Run, error) {
-	h, ours, err := foreign.ReadBack(path)
+	h, j, err := foreign.Read(path)
 	switch {
 	case err != nil:
 		return reports.Run{}, err
-	case ours:
+	case h != nil && (r.Model != "" || r.Initial != ""):
+		return reports.Run{}, fmt.Errorf("%s: --model and --initial are for histories that Jepsen recorded: this one was exported, and is judged by what it promises", path)
+	case h != nil:
 		return judging.Judge(h).Run, r.export(func(string) (*history.History, error) { return h, nil }, []string{path})
 	case r.Export != "":
 		return reports.Run{}, errors.New("--export is for histories of oversell and for production logs: what Jepsen recorded has another model")
 	}
-	j, err := foreign.ReadJepsen(path)
-	if err != nil {
-		return reports.Run{}, err
-	}
 	m, err := foreign.FindModel(r.Model, j)
+	if err == nil {
+		m, err = m.From(r.Initial)
+	}
 	if err != nil {
 		return reports.Run{}, err
 	}
-	return r.runOf(j, m, foreign.Judge(j, m, foreign.Limits{Time: r.TimeLimit, Initial: r.Initial})), nil
+	return r.runOf(j, m, foreign.Judge(j, m, foreign.Limits{Time: r.TimeLimit})), nil
 }
 
 // runOf is what a report tells of a foreign history.

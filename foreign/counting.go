@@ -14,9 +14,9 @@ import (
 // keyed is an element or a task of the object with a key.
 func keyed(op Op, v edn.Value) string {
 	if op.Key == "" {
-		return v.String()
+		return v.Canon()
 	}
-	return op.Key + " " + v.String()
+	return op.Key + " " + v.Canon()
 }
 
 // tally counts elements, and remembers the operation of the first one.
@@ -112,55 +112,130 @@ func lostElements(ops []Op, finals map[string]Op, found map[string]bool) (lost *
 	return lost, added
 }
 
-// judgeQueue judges by what Jepsen calls a total queue: every task whose enqueue was
-// acknowledged is dequeued, and nothing is that nobody had tried to enqueue. Tasks that come
-// out more often than they went in are measured, and not promised.
-func judgeQueue(ops []Op) []checker.Verdict {
-	attempts, acknowledged, out := map[string]int{}, newTally(), newTally()
-	drained := false
+// tasks are what is known of the tasks of some queues, each task with its key.
+type tasks struct {
+	attempts     map[string]Op // the first one
+	tried        map[string]int
+	acknowledged *tally
+	drained      map[string]int64 // by key, the call of the last drain that was answered
+	unsure       map[string]int   // by key, how many tasks may have come out without an answer
+	out          *tally
+}
+
+// drain is how many tasks a drain without an answer may have taken: any number.
+const drain = 1 << 30
+
+func tasksOf(ops []Op) *tasks {
+	t := &tasks{map[string]Op{}, map[string]int{}, newTally(), map[string]int64{}, map[string]int{}, newTally()}
 	for _, op := range ops {
-		e := keyed(op, op.Arg)
 		switch {
 		case op.F == "enqueue":
-			attempts[e]++
-			if op.Outcome == OK {
-				acknowledged.add(op, e)
-			}
-		case op.Outcome != OK:
+			t.enqueue(op, keyed(op, op.Arg))
+		case op.Outcome == Failed:
+		case op.Outcome == Unknown && op.F == "drain":
+			t.unsure[op.Key] = drain
+		case op.Outcome == Unknown:
+			t.unsure[op.Key]++
 		case op.F == "drain":
-			drained = true
+			t.drained[op.Key] = max(t.drained[op.Key], op.Call)
 			for _, v := range op.Result.Untagged().Items {
-				out.add(op, keyed(op, v))
+				t.out.add(op, keyed(op, v))
 			}
 		default:
-			out.add(op, keyed(op, op.Result))
+			t.out.add(op, keyed(op, op.Result))
 		}
 	}
-	lost, unexpected, twice := newTally(), newTally(), newTally()
-	for _, e := range acknowledged.order {
-		if out.count[e] < acknowledged.count[e] {
-			lost.add(acknowledged.first[e], e)
+	return t
+}
+
+func (t *tasks) enqueue(op Op, task string) {
+	if t.tried[task]++; t.tried[task] == 1 {
+		t.attempts[task] = op
+	}
+	if op.Outcome == OK {
+		t.acknowledged.add(op, task)
+	}
+}
+
+// missing counts by task what was acknowledged and never came out: gone is what a drain of its
+// queue should have found, and there what may still be in its queue.
+func (t *tasks) missing(ops []Op) (gone, there map[string]int) {
+	gone, there = map[string]int{}, map[string]int{}
+	due := map[string]int{}
+	for _, op := range ops {
+		if op.F == "enqueue" && op.Outcome == OK && op.Return < t.drained[op.Key] {
+			due[keyed(op, op.Arg)]++
 		}
 	}
-	for _, e := range out.order {
+	for _, task := range t.acknowledged.order {
+		lacks := t.acknowledged.count[task] - t.out.count[task]
+		if lacks <= 0 {
+			continue
+		}
+		gone[task] = max(due[task]-t.out.count[task], 0)
+		there[task] = lacks - gone[task]
+	}
+	return gone, there
+}
+
+// noLostTask is the verdict on what was acknowledged. A dequeue without an answer may have
+// taken a task, so that as many of a queue as there are such are not known to be lost.
+func (t *tasks) noLostTask(ops []Op) checker.Verdict {
+	gone, there := t.missing(ops)
+	byKey := map[string]int{}
+	for task, n := range gone {
+		byKey[t.acknowledged.first[task].Key] += n
+	}
+	lost, taken, left := newTally(), 0, 0
+	for _, task := range t.acknowledged.order {
+		op := t.acknowledged.first[task]
 		switch {
-		case attempts[e] == 0:
-			unexpected.add(out.first[e], e)
-		case out.count[e] > attempts[e]:
-			twice.add(out.first[e], e)
+		case gone[task] > 0 && byKey[op.Key] > t.unsure[op.Key]:
+			lost.add(op, task)
+		case gone[task] > 0:
+			taken++
+		case there[task] > 0:
+			left++
 		}
 	}
-	enqueued, dequeued := int64(len(acknowledged.order)), int64(len(out.order))
+	n := int64(len(t.acknowledged.order))
+	v := lost.verdict(variant.NoLostTask, n, "tasks were acknowledged and never dequeued", fmt.Sprintf("all of %s came out", phrase.Count(n, "acknowledged task")))
+	if v.Result == checker.Violated || taken+left == 0 {
+		return v
+	}
+	v = checker.Verdict{Property: variant.NoLostTask}
+	switch {
+	case taken > 0:
+		v.Why = fmt.Sprintf("%s never came out, and a dequeue or a drain without an answer may have taken what is missing", phrase.Count(taken, "acknowledged task"))
+	case len(t.drained) == 0:
+		v.Why = fmt.Sprintf("the queue was never drained: %s may still be in it", phrase.Count(left, "task"))
+	default:
+		v.Why = fmt.Sprintf("no drain of its queue came after it was acknowledged: %s may still be there", phrase.Count(left, "task"))
+	}
+	return v
+}
+
+// judgeQueue judges by what Jepsen calls a total queue: every task whose enqueue was
+// acknowledged before a drain of its queue is dequeued, and nothing is that nobody had tried to
+// enqueue. Tasks that come out more often than they went in are measured, and not promised.
+func judgeQueue(ops []Op) []checker.Verdict {
+	t := tasksOf(ops)
+	unexpected, twice := newTally(), newTally()
+	for _, e := range t.out.order {
+		switch op := t.out.first[e]; {
+		case t.tried[e] == 0 || t.attempts[e].Call > op.Return:
+			unexpected.add(op, e)
+		case t.out.count[e] > t.tried[e]:
+			twice.add(op, e)
+		}
+	}
+	dequeued := int64(len(t.out.order))
 	taken := phrase.Count(dequeued, "task") + " dequeued"
-	vs := []checker.Verdict{
-		lost.verdict(variant.NoLostTask, enqueued, "tasks were acknowledged and never dequeued", fmt.Sprintf("all of %s came out", phrase.Count(enqueued, "acknowledged task"))),
+	return []checker.Verdict{
+		t.noLostTask(ops),
 		unexpected.verdict(NoUnexpectedTask, dequeued, "tasks were dequeued that nobody had enqueued", taken+", all of them enqueued"),
 		twice.verdict(variant.NoDuplicateDelivery, dequeued, "tasks were dequeued more often than enqueued", taken+", none more often than enqueued"),
 	}
-	if !drained && vs[0].Result == checker.Violated {
-		vs[0] = checker.Verdict{Property: variant.NoLostTask, Why: fmt.Sprintf("the queue was never drained: %s may still be in it", phrase.Count(len(lost.order), "task"))}
-	}
-	return vs
 }
 
 // judgeIDs finds numbers that were given out twice.

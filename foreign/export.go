@@ -6,13 +6,13 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 
 	"oversell/history"
 	"oversell/internal/edn"
+	"oversell/internal/phrase"
 )
 
 // The fields of events that only oversell reads: a line of the history as JSON lines have it.
@@ -156,36 +156,67 @@ func literal(v history.Value) string {
 	return edn.Quoted(v.String())
 }
 
-// ReadBack reads a history that [WriteJepsen] wrote; ours is false if the file is none.
-func ReadBack(path string) (h *history.History, ours bool, err error) {
-	text, err := os.ReadFile(path)
+// exported tells whether WriteJepsen wrote a text: it holds lines of a history.
+func exported(text []byte) bool { return bytes.Contains(text, []byte(ownLine+` "`)) }
+
+// readBack reads a history that WriteJepsen wrote. It is damaged if the events are not those
+// that its lines have.
+func readBack(path, text string) (*history.History, error) {
+	events, err := eventsIn(text)
 	if err != nil {
-		return nil, false, err
+		return nil, fmt.Errorf("%s:%w", path, err)
 	}
-	if !bytes.Contains(text[:min(len(text), 200)], []byte(ownLine)) {
-		return nil, false, nil
+	var lines, again bytes.Buffer
+	for _, v := range events {
+		if line, told := v.Get("line"); told && line.Kind == edn.String {
+			lines.WriteString(line.Text)
+			lines.WriteByte('\n')
+		}
 	}
-	lines, err := ownLines(string(text))
+	h, err := history.ReadJSONL(&lines)
 	if err != nil {
-		return nil, true, fmt.Errorf("%s:%w", path, err)
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	if h, err = history.ReadJSONL(strings.NewReader(lines)); err != nil {
-		return nil, true, fmt.Errorf("%s: %w", path, err)
+	if h.Damaged {
+		return h, nil
 	}
-	return h, true, nil
+	if err := WriteJepsen(&again, h); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	want, err := eventsIn(again.String())
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if problem := difference(events, want); problem != "" {
+		h.Damage("damaged: " + problem)
+	}
+	return h, nil
 }
 
-// ownLines are the lines of the history that stand in the events.
-func ownLines(text string) (string, error) {
-	var b strings.Builder
+// difference says where events are not those that are wanted.
+func difference(events, want []edn.Value) string {
+	for i, v := range events {
+		if i >= len(want) || v.String() != want[i].String() {
+			return fmt.Sprintf("the event on line %d is not the one that the lines of the history in it have", v.At.Line)
+		}
+	}
+	if len(events) < len(want) {
+		return fmt.Sprintf("it has %s, and the lines of the history in it have %d", phrase.Count(len(events), "event"), len(want))
+	}
+	return ""
+}
+
+// eventsIn are the events of a text in EDN: those of a vector or a list, or one after the other.
+func eventsIn(text string) (events []edn.Value, err error) {
 	for r := edn.NewReader(text); ; {
 		v, more, err := r.Next()
 		if err != nil || !more {
-			return b.String(), err
+			return events, err
 		}
-		if line, told := v.Get("line"); told && line.Kind == edn.String {
-			b.WriteString(line.Text)
-			b.WriteByte('\n')
+		if v = v.Untagged(); v.Sequence() {
+			events = append(events, v.Items...)
+		} else {
+			events = append(events, v)
 		}
 	}
 }

@@ -11,7 +11,9 @@ package foreign
 import (
 	"fmt"
 	"os"
+	"slices"
 
+	"oversell/history"
 	"oversell/internal/edn"
 )
 
@@ -74,7 +76,27 @@ func ReadJepsen(path string) (*History, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, err := parseJepsen(string(text))
+	return jepsenOf(path, string(text))
+}
+
+// Read reads a history of Jepsen, or one of our own that [WriteJepsen] wrote; the other is nil.
+// The file is read once, so that it may be a pipe.
+func Read(path string) (own *history.History, jepsen *History, err error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	if exported(text) {
+		own, err = readBack(path, string(text))
+		return own, nil, err
+	}
+	jepsen, err = jepsenOf(path, string(text))
+	return nil, jepsen, err
+}
+
+// jepsenOf is ReadJepsen of the text of a file.
+func jepsenOf(path, text string) (*History, error) {
+	h, err := parseJepsen(text)
 	if err != nil {
 		return nil, fmt.Errorf("%s:%w", path, err)
 	}
@@ -96,14 +118,15 @@ func parseJepsen(text string) (*History, error) {
 		return nil, edn.Wrong(edn.Position{Line: 1, Column: 1}, "there is no operation: a history has events such as {:process 0, :type :invoke, :f :read, :value nil}")
 	}
 	p.history.Processes = len(p.open)
-	p.history.unnest()
-	return &p.history, nil
+	return &p.history, p.history.unnest()
 }
 
 // pairing makes operations of events.
 type pairing struct {
 	history History
 	events  int64
+	index   int64          // of the last event that told one
+	indexed bool           // one did
 	open    map[string]int // by process: its open operation plus one, or 0
 }
 
@@ -159,27 +182,52 @@ func (p *pairing) clock(at int64) {
 }
 
 // unnest takes the keys of independent objects out of the values [key value], if all
-// operations have such values: every invocation a vector of two, and every answer one with
-// the same key. A compare-and-set on one register has such values too, which tell apart by
-// its reads, whose invocations have none.
-func (h *History) unnest() {
-	for _, op := range h.Ops {
-		key, _, nested := pair(op.Arg)
-		again, _, answered := pair(op.Result)
-		if !nested || op.Outcome == OK && (!answered || key != again) {
-			return
+// operations are invoked with such values. A compare-and-set on one register has such values
+// too, which tell apart by its reads, whose invocations have none.
+func (h *History) unnest() error {
+	keyed, bare := -1, -1
+	for i, op := range h.Ops {
+		_, inner, nested := pair(op.Arg)
+		switch {
+		case op.Key != "": // they have keys of their own
+			return nil
+		case !nested:
+			bare = i
+		case inner.Kind == edn.Nil && slices.Contains(asking, op.F):
+			keyed = i
 		}
 	}
-	if !h.plainly() {
-		return
+	switch {
+	case bare >= 0 && keyed >= 0:
+		op := h.Ops[bare]
+		return edn.Wrong(place(op, op.Arg), "%s is invoked with %.40s, and %s on line %d with a key and a value: want [key value] in all operations, or in none", op.F, op.Arg, h.Ops[keyed].F, h.Ops[keyed].Line)
+	case bare >= 0 || !h.plainly():
+		return nil
 	}
 	for i := range h.Ops {
-		op := &h.Ops[i]
-		op.Key, op.Arg, _ = pair(op.Arg)
-		if _, value, answered := pair(op.Result); answered {
-			op.Result = value
+		if err := h.Ops[i].unnest(); err != nil {
+			return err
 		}
 	}
+	return nil
+}
+
+// unnest takes the key of an operation out of its values. An answer of nil has no key.
+func (op *Op) unnest() error {
+	key, arg, _ := pair(op.Arg)
+	again, result, answered := pair(op.Result)
+	switch {
+	case op.Outcome != OK || op.Result.Kind == edn.Nil:
+	case !answered:
+		return edn.Wrong(place(*op, op.Result), "%s on key %s is answered with %.40s: want [key value], or nil", op.F, key, op.Result)
+	case again != key:
+		return edn.Wrong(place(*op, op.Result), "%s on key %s, invoked on line %d, is answered with the key %s: want the same key", op.F, key, op.Line, again)
+	}
+	op.Key, op.Arg = key, arg
+	if answered {
+		op.Result = result
+	}
+	return nil
 }
 
 // plainly tells whether something shows that values of two are a key and a value, and not
@@ -191,7 +239,7 @@ func (h *History) plainly() bool {
 		switch {
 		case op.Arg.Kind == edn.Tagged:
 			return true
-		case op.F == "read" || op.F == "acquire" || op.F == "release" || op.F == "dequeue" || op.F == "get":
+		case slices.Contains(asking, op.F):
 			return inner.Kind == edn.Nil || op.Outcome == OK
 		case op.F == "cas":
 			_, _, nested := pair(inner)
@@ -201,11 +249,14 @@ func (h *History) plainly() bool {
 	return false
 }
 
+// asking are the operations that are not told a value: one that has a pair has a key.
+var asking = []string{"read", "get", "acquire", "release", "dequeue", "drain", "generate"}
+
 // pair takes a vector of two apart.
 func pair(v edn.Value) (key string, inner edn.Value, ok bool) {
 	v = v.Untagged()
 	if v.Kind != edn.Vector || len(v.Items) != 2 {
 		return "", edn.Value{}, false
 	}
-	return v.Items[0].String(), v.Items[1], true
+	return v.Items[0].Canon(), v.Items[1], true
 }

@@ -39,7 +39,10 @@ func judged(t testing.TB, text, model, initial string) (string, []checker.Verdic
 	if err != nil {
 		t.Fatal(err)
 	}
-	return m.Name, Judge(h, m, Limits{Time: 2 * time.Minute, Initial: initial})
+	if m, err = m.From(initial); err != nil {
+		t.Fatal(err)
+	}
+	return m.Name, Judge(h, m, Limits{Time: 2 * time.Minute})
 }
 
 func TestModels(t *testing.T) {
@@ -48,14 +51,18 @@ func TestModels(t *testing.T) {
 		want           checker.Result
 	}{
 		// Registers: nil in the beginning.
-		{"0i:read 0o:read", "register", checker.Holds},
-		{"0i:read 0o:read=1", "register", checker.Violated},
+		{"0i:read 0o:read 1i:write=2 1o:write=2", "register", checker.Holds},
+		{"0i:read 0o:read=1 1i:write=1 1o:write=1", "register", checker.Violated},
 		{"0i:write=1 0o:write=1 1i:read 1o:read=1", "register", checker.Holds},
-		{"0i:write=1 0o:write=1 1i:read 1o:read", "register", checker.Violated},
-		{"0i:write=1 1i:read 1o:read=1 2i:read 2o:read 0o:write=1", "register", checker.Violated},
-		{"0i:write=1 1i:read 2i:read 1o:read=1 2o:read 0o:write=1", "register", checker.Holds},
-		{"0i:write=1 0n:write=1 1i:read 1o:read 1i:read 1o:read=1", "register", checker.Holds},
-		{"0i:write=1 0n:write=1 1i:read 1o:read=1 1i:read 1o:read", "register", checker.Violated},
+		{"0i:write=1 0o:write=1 1i:read 1o:read=0", "register", checker.Violated},
+		{"0i:write=0 0o:write=0 0i:write=1 1i:read 1o:read=1 2i:read 2o:read=0 0o:write=1", "register", checker.Violated},
+		{"0i:write=0 0o:write=0 0i:write=1 1i:read 2i:read 1o:read=1 2o:read=0 0o:write=1", "register", checker.Holds},
+		// A read of nil did not tell what it read.
+		{"0i:write=1 0o:write=1 1i:read 1o:read", "register", checker.Holds},
+		{"0i:write=nil 0o:write=nil 1i:read 1o:read=1", "register", checker.Violated},
+		{"0i:write=nil 0o:write=nil 1i:cas=[1,2] 1o:cas=[1,2]", "register", checker.Violated},
+		{"0i:write=0 0o:write=0 0i:write=1 0n:write=1 1i:read 1o:read=0 1i:read 1o:read=1", "register", checker.Holds},
+		{"0i:write=0 0o:write=0 0i:write=1 0n:write=1 1i:read 1o:read=1 1i:read 1o:read=0", "register", checker.Violated},
 		{"0i:write=1 0f:write=1 1i:read 1o:read=1", "register", checker.Violated},
 		{"0i:write=1 0o:write=1 1i:cas=[1,2] 1o:cas=[1,2] 2i:read 2o:read=2", "register", checker.Holds},
 		{"0i:write=1 0o:write=1 1i:cas=[2,3] 1o:cas=[2,3]", "register", checker.Violated},
@@ -66,7 +73,16 @@ func TestModels(t *testing.T) {
 		{"0i:write=#{1,2} 0o:write=#{1,2} 1i:read 1o:read=#{2,1}", "register", checker.Holds},
 		// Independent registers.
 		{"0i:write=[x,1] 0o:write=[x,1] 1i:read=[y,nil] 1o:read=[y,nil] 1i:read=[x,nil] 1o:read=[x,1]", "register", checker.Holds},
-		{"0i:write=[x,1] 0o:write=[x,1] 1i:read=[x,nil] 1o:read=[x,nil]", "register", checker.Violated},
+		{"0i:write=[x,1] 0o:write=[x,1] 1i:read=[x,nil] 1o:read=[x,2]", "register", checker.Violated},
+		{"0i:write=[x,1] 0o:write=nil 1i:read=[y,nil] 1o:read=[y,nil] 1i:read=[x,nil] 1o:read=[x,1]", "register", checker.Holds},
+		{"0i:write=[x,1] 0o:write=nil 1i:write=[y,2] 1o:write=[y,2] 1i:read=[x,nil] 1o:read=[x,1] 1i:read=[y,nil] 1o:read=[y,2]", "register", checker.Holds},
+		{"0i:acquire=[a,nil] 0o:acquire 1i:acquire=[b,nil] 1o:acquire", "mutex", checker.Holds},
+		// Values that Clojure holds for equal.
+		{"0i:write=(1,2) 0o:write=(1,2) 1i:read 1o:read=[1,2]", "register", checker.Holds},
+		{"0i:write=#:a{:b,1} 0o:write=#:a{:b,1} 1i:read 1o:read=#:c{:b,1}", "register", checker.Violated},
+		{"0i:write=#:a{:b,1} 0o:write=#:a{:b,1} 1i:read 1o:read={:a/b,1}", "register", checker.Holds},
+		{"0i:write=16 0o:write=16 1i:read 1o:read=0x10", "register", checker.Holds},
+		{"0i:add=(1) 0o:add=(1) 1i:read 1o:read=#{[1]}", "set", checker.Holds},
 		{"0i:write=[x,1] 0o:write=[x,1] 1i:cas=[x,[1,2]] 1o:cas=[x,[1,2]] 1i:cas=[x,[2,3]] 1o:cas=[x,[2,3]]", "register", checker.Holds},
 		{"0i:write=[x,1] 0o:write=[x,1] 1i:cas=[y,[1,2]] 1o:cas=[y,[1,2]]", "register", checker.Violated},
 		// Mutexes.
@@ -123,7 +139,10 @@ func TestModels(t *testing.T) {
 		{"0i:append=\"x\" 1i:append=\"y\" 0o:append=\"x\" 1o:append=\"y\" 0i:get 0o:get=\"yx\"", "kv", checker.Holds},
 		// Transactions.
 		{"0i:txn=[[:w,:x,1],[:w,:y,1]] 0o:txn=[[:w,:x,1],[:w,:y,1]] 1i:txn=[[:r,:x,nil],[:r,:y,nil]] 1o:txn=[[:r,:x,1],[:r,:y,1]]", "multi-register", checker.Holds},
-		{"0i:txn=[[:w,:x,1],[:w,:y,1]] 1i:txn=[[:r,:x,nil],[:r,:y,nil]] 1o:txn=[[:r,:x,1],[:r,:y,nil]] 0o:txn=[[:w,:x,1],[:w,:y,1]]", "multi-register", checker.Violated},
+		{"0i:txn=[[:w,:x,1],[:w,:y,1]] 1i:txn=[[:r,:x,nil],[:r,:y,nil]] 1o:txn=[[:r,:x,1],[:r,:y,2]] 0o:txn=[[:w,:x,1],[:w,:y,1]]", "multi-register", checker.Violated},
+		{"0i:txn=[[:w,:x,1]] 0o:txn 1i:txn=[[:r,:x,nil]] 1o:txn=[[:r,:x,1]]", "multi-register", checker.Holds},
+		{"0i:txn=[[:w,:x,1]] 0o:txn 1i:txn=[[:r,:x,nil]] 1o:txn=[[:r,:x,2]]", "multi-register", checker.Violated},
+		{"0i:txn=[[:w,:x,1]] 0o:txn=[[:w,:x,1]] 1i:txn=[[:r,:x,nil]] 1o:txn=[[:r,:x,nil]]", "multi-register", checker.Holds},
 		// Numbers.
 		{"0i:generate 0o:generate=1 1i:generate 1o:generate=2", "ids", checker.Holds},
 		{"0i:generate 0o:generate=1 1i:generate 1o:generate=1", "ids", checker.Violated},
@@ -154,13 +173,13 @@ func TestDuplicatesOfAQueue(t *testing.T) {
 func TestForms(t *testing.T) {
 	const want = "register violated: up to line 3 there is a legal order"
 	for name, text := range map[string]string{
-		"a vector": "[{:process 0, :type :invoke, :f :write, :value 1}\n{:process 0, :type :ok, :f :write, :value 1}\n{:process 1, :type :invoke, :f :read, :value nil}\n{:process 1, :type :ok, :f :read, :value nil}]",
-		"a stream": "{:process 0, :type :invoke, :f :write, :value 1}\n{:process 0, :type :ok, :f :write, :value 1}\n{:process 1, :type :invoke, :f :read, :value nil}\n{:process 1, :type :ok, :f :read, :value nil}",
-		"records":  "#jepsen.history.Op{:index 0, :time 1, :type :invoke, :process 0, :f :write, :value 1}\n#jepsen.history.Op{:index 1, :time 2, :type :ok, :process 0, :f :write, :value 1}\n#jepsen.history.Op{:type :invoke, :process 1, :f :read, :value nil}\n#jepsen.history.Op{:type :ok, :process 1, :f :read, :value nil, :error #object[x.Y 0x1f \"a\"]}",
-		"names":    "({:op/process 0, :op/type :jepsen/invoke, :op/f :op/write, :op/value 1}\n#:op{:process 0, :type :ok, :f :write, :value 1}\n{\"process\" 1, \"type\" \"invoke\", \"f\" \"read\"}\n{:process 1, :type :ok, :f :read})",
-		"nemesis":  "{:process :nemesis, :type :info, :f :start, :value nil} {:process 0, :type :invoke, :f :write, :value 1}\n{:process 0, :type :ok, :f :write, :value 1}\n{:process 1, :type :invoke, :f :read, :value nil}\n{:process 1, :type :ok, :f :read, :value nil}",
-		"a log":    "INFO  jepsen.util - 0\t:invoke\t:write\t1\nINFO  jepsen.util - 0\t:ok\t:write\t1\nINFO  jepsen.util - 1\t:invoke\t:read\tnil\nINFO  jepsen.util - 1\t:ok\t:read\tnil\n",
-		"core":     "2016-02-01 17:21:04,123 INFO  jepsen.core - 0 :invoke :write 1\r\n2016-02-01 INFO  jepsen.core - 0 :ok :write 1\r\nINFO [2017-04-05 17:21:04,123] jepsen worker 1 - jepsen.util 1 :invoke :read nil\r\nINFO  jepsen.core - 1 :ok :read nil\r\nINFO  jepsen.core - :nemesis :info :stop nil\nINFO  jepsen.core - Worker 1 done\n",
+		"a vector": "[{:process 0, :type :invoke, :f :write, :value 1}\n{:process 0, :type :ok, :f :write, :value 1}\n{:process 1, :type :invoke, :f :read, :value nil}\n{:process 1, :type :ok, :f :read, :value 2}]",
+		"a stream": "{:process 0, :type :invoke, :f :write, :value 1}\n{:process 0, :type :ok, :f :write, :value 1}\n{:process 1, :type :invoke, :f :read, :value nil}\n{:process 1, :type :ok, :f :read, :value 2}",
+		"records":  "#jepsen.history.Op{:index 0, :time 1, :type :invoke, :process 0, :f :write, :value 1}\n#jepsen.history.Op{:index 1, :time 2, :type :ok, :process 0, :f :write, :value 1}\n#jepsen.history.Op{:type :invoke, :process 1, :f :read, :value nil}\n#jepsen.history.Op{:type :ok, :process 1, :f :read, :value 2, :error #object[x.Y 0x1f \"a\"]}",
+		"names":    "({:op/process 0, :op/type :jepsen/invoke, :op/f :op/write, :op/value 1}\n#:op{:process 0, :type :ok, :f :write, :value 1}\n{\"process\" 1, \"type\" \"invoke\", \"f\" \"read\"}\n{:process 1, :type :ok, :f :read, :value 2})",
+		"nemesis":  "{:process :nemesis, :type :info, :f :start, :value nil} {:process 0, :type :invoke, :f :write, :value 1}\n{:process 0, :type :ok, :f :write, :value 1}\n{:process 1, :type :invoke, :f :read, :value nil}\n{:process 1, :type :ok, :f :read, :value 2}",
+		"a log":    "INFO  jepsen.util - 0\t:invoke\t:write\t1\nINFO  jepsen.util - 0\t:ok\t:write\t1\nINFO  jepsen.util - 1\t:invoke\t:read\tnil\nINFO  jepsen.util - 1\t:ok\t:read\t2\n",
+		"core":     "2016-02-01 17:21:04,123 INFO  jepsen.core - 0 :invoke :write 1\r\n2016-02-01 INFO  jepsen.core - 0 :ok :write 1\r\nINFO [2017-04-05 17:21:04,123] jepsen worker 1 - jepsen.util 1 :invoke :read nil\r\nINFO  jepsen.core - 1 :ok :read 2\r\nINFO  jepsen.core - :nemesis :info :stop nil\nINFO  jepsen.core - Worker 1 done\n",
 	} {
 		model, vs := judged(t, text, "", "")
 		if got := fmt.Sprintf("%s %v: %s", model, vs[0].Result, vs[0].Why); !strings.HasPrefix(got, want) {
@@ -174,27 +193,37 @@ func TestWhatIsWrong(t *testing.T) {
 		"":    `1:1: there is no operation: a history has events such as {:process 0, :type :invoke, :f :read, :value nil}`,
 		"[1]": `1:2: 1 is no event: it is a map such as {:process 0, :type :invoke, :f :read, :value nil}`,
 		"{:process 0, :type :invoke, :f :read}\n{:process 0, :type :okay, :f :read}": `2:1: an event of the type "okay": it is one of :invoke, :ok, :fail and :info`,
-		"{:type :invoke, :f :read}":         `1:1: an event without :process, such as :process 0; it has :type :f`,
-		"{:process 0, :f :read}":            `1:1: an event without :type, such as :type :invoke; it has :process :f`,
-		"{:process 0, :type 7, :f :read}":   `1:20: :type is 7: want a keyword, such as :type :invoke`,
-		"{:process 0, :type :ok, :f :read}": `1:1: process 0 completes read, and it never invoked anything`,
-		events("0i:read 0i:read"):           `2:1: process 0 invokes read while its read of line 1 has no completion: a process does one thing at a time`,
-		events("0i:read 0o:write=1"):        `2:1: process 0 completes write, and what it invoked on line 1 is read`,
-		events("0i:read 0o:read 0o:read"):   `3:1: process 0 completes read, and it has no invocation open`,
-		"INFO  jepsen.util - 0\t:invoke\t:read\tnil\nINFO  jepsen.util - 0\t:well\t:read\tnil": `2:24: an event of the type "well": it is one of :invoke, :ok, :fail and :info`,
-		"INFO  jepsen.util - 0\t:invoke\t:write\t[1":                                           "1:38: the value \"[1\" is no EDN: 1:1: [ is not closed: ] is missing at the end of the file",
+		"{:type :invoke, :f :read}":                                           `1:1: an event without :process, such as :process 0; it has :type :f`,
+		"{:process 0, :f :read}":                                              `1:1: an event without :type, such as :type :invoke; it has :process :f`,
+		"{:process 0, :type 7, :f :read}":                                     `1:20: :type is 7: want a keyword, such as :type :invoke`,
+		"{:process 0, :type :ok, :f :read}":                                   `1:1: process 0 completes read, and it never invoked anything`,
+		events("0i:read 0i:read"):                                             `2:1: process 0 invokes read while its read of line 1 has no completion: a process does one thing at a time`,
+		events("0i:read 0o:write=1"):                                          `2:1: process 0 completes write, and what it invoked on line 1 is read`,
+		events("0i:read 0o:read 0o:read"):                                     `3:1: process 0 completes read, and it has no invocation open`,
+		events("0i:write=[1,5] 0o:write=[1,5] 0i:read=[1,nil] 0o:read=[2,5]"): `4:42: read on key 1, invoked on line 3, is answered with the key 2: want the same key`,
+		events("0i:read=[1,nil] 0o:read=5"):                                   `2:42: read on key 1 is answered with 5: want [key value], or nil`,
+		events("0i:write=[1,5] 0o:write=[1,5] 0i:read=[1,nil] 0o:read=[1,5] 0i:read 0o:read=5"): `5:46: read is invoked with nil, and read on line 3 with a key and a value: want [key value] in all operations, or in none`,
+		"INFO  jepsen.util - 0\t:invoke\t:read\tnil\nINFO  jepsen.util - 0\t:well\t:read\tnil":  `2:24: an event of the type "well": it is one of :invoke, :ok, :fail and :info`,
+		"INFO  jepsen.util - 0\t:invoke\t:write\t[1":                                            "1:38: the value \"[1\" is no EDN: 1:1: [ is not closed: ] is missing at the end of the file",
 	} {
 		if _, err := parseJepsen(text); err == nil || err.Error() != want {
 			t.Errorf("%q:\n%v, want\n%s", text, err, want)
 		}
 	}
 	for text, want := range map[string]string{
-		events("0i:jump"):                  `h.edn:1: no model: none has all of the operations jump: give --model (`,
-		events("0i:cas=3"):                 `h.edn:1:45: a cas has the value 3: want a vector of two, what is expected and what is set, such as [1 2]`,
-		events("0i:add=x"):                 `h.edn:1:45: a counter adds x: want a whole number`,
-		events("0i:drain 0o:drain=7"):      `h.edn:2:43: a drain returned 7: want a vector of what was dequeued, such as [1 2]`,
-		events("0i:txn=[[:x,1]]"):          `h.edn:1:46: a transaction does [:x 1]: want [:read key value] or [:write key value]`,
-		events("0i:read 0o:read=7 0i:add"): `h.edn:3:45: a counter adds nil: want a whole number`,
+		events("0i:jump"):                              `h.edn:1: no model: none has all of the operations jump: give --model (`,
+		events("0i:cas=3"):                             `h.edn:1:45: a cas has the value 3: want a vector of two, what is expected and what is set, such as [1 2]`,
+		events("1i:read 1o:read=0 0i:add=x"):           `h.edn:3:45: a counter adds x: want a whole number`,
+		events("0i:drain 0o:drain=7"):                  `h.edn:2:43: a drain returned 7: want a vector of what was dequeued, such as [1 2]`,
+		events("0i:read 0o:read=1"):                    `h.edn:1: no model: reads alone suggest none: give --model (register, counter, set)`,
+		events("0i:write=1 0o:write=2"):                `h.edn:2:43: write is answered with 2, and was invoked on line 1 with 1: want the same value, or nil`,
+		events("0i:txn=5 0o:txn=6"):                    `h.edn:1:45: a transaction is 5: want a vector of [:read key value] and [:write key value]`,
+		events("0i:txn={:r,1}"):                        `h.edn:1:45: a transaction is {:r 1}: want a vector of [:read key value] and [:write key value]`,
+		events("0i:txn=[[:w,1,5]] 0o:txn=[[:w,2,6]]"):  `h.edn:2:41: a transaction is answered with [[:w 2 6]], and was invoked on line 1 with [[:w 1 5]]: want the same steps, or nil`,
+		events("0i:txn=[] 0o:txn=5"):                   `h.edn:2:41: a transaction is 5: want a vector`,
+		events("0i:add=4611686018427387904 1i:add=-1"): `h.edn:2:45: a counter adds -1: want a sum of less than 2^62`,
+		events("0i:txn=[[:x,1]]"):                      `h.edn:1:46: a transaction does [:x 1]: want [:read key value] or [:write key value]`,
+		events("0i:read 0o:read=7 0i:add"):             `h.edn:3:45: a counter adds nil: want a whole number`,
 	} {
 		h, err := parseJepsen(text)
 		if err != nil {
@@ -268,7 +297,7 @@ func TestAgainstBruteForce(t *testing.T) {
 			}
 			_, groups := byKey(h)
 			want := "holds"
-			if !brute(m.linear, groups[""], m.linear.initial("nil")) {
+			if !brute(m.linear, groups[""], m.begin) {
 				want = "violated"
 			}
 			count[want]++
@@ -279,6 +308,29 @@ func TestAgainstBruteForce(t *testing.T) {
 		if count["holds"] < 100 || count["violated"] < 100 {
 			t.Errorf("%s: %v: too one-sided to tell anything", name, count)
 		}
+	}
+}
+
+// TestBeginning: a model begins with a value that it can have, and no other.
+func TestBeginning(t *testing.T) {
+	for _, c := range []struct{ model, initial, want string }{
+		{"register", "(1 0x10)", ""}, {"register", "nil", ""}, {"register", "[1", "[ is not closed"}, {"register", "1 2", "2 follows the value 1: want one value"},
+		{"register", " ", "there is no value"}, {"counter", "007", ""}, {"counter", "abc", "want a whole number"}, {"counter", "1.5", "want a whole number"},
+		{"counter", "9223372036854775807", "want a whole number of less than 2^62"}, {"multi-register", "0", ""},
+		{"kv", "1", "leave --initial out"}, {"mutex", "true", "leave --initial out"}, {"set", "#{1}", "leave --initial out"}, {"ids", "1", "leave --initial out"},
+	} {
+		for _, m := range Models {
+			if m.Name != c.model {
+				continue
+			}
+			_, err := m.From(c.initial)
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("%s, %s: %v, want %q", c.model, c.initial, err, c.want)
+			}
+		}
+	}
+	if _, vs := judged(t, events("0i:read 0o:read=[1] 1i:write=1 1o:write=1"), "register", " (01)"); vs[0].Result != checker.Holds {
+		t.Errorf("%+v", vs)
 	}
 }
 
@@ -409,11 +461,12 @@ func TestPublished(t *testing.T) {
 		if strings.Contains(filepath.Base(path), "bad") {
 			want = checker.Violated
 		}
-		l := Limits{Time: time.Minute}
 		if m.Name == "multi-register" {
-			l.Initial = "0"
+			if m, err = m.From("0"); err != nil {
+				t.Fatal(err)
+			}
 		}
-		if v := Judge(h, m, l)[0]; v.Result != want {
+		if v := Judge(h, m, Limits{Time: time.Minute})[0]; v.Result != want {
 			t.Errorf("%s: %v, want %v: %s", path, v.Result, want, v.Why)
 		}
 	}

@@ -35,10 +35,15 @@ func (p *pairing) event(v edn.Value) error {
 		return edn.Wrong(at, "%.40s is no event: it is a map such as {:process 0, :type :invoke, :f :read, :value nil}", v)
 	}
 	e := event{at: at}
+	if err := p.inOrder(v); err != nil {
+		return err
+	}
 	process, told := v.Get("process")
 	switch {
 	case !told || process.Kind == edn.Nil:
 		return missing(at, v, "process", ":process 0")
+	case process.Kind == edn.Atom && strings.Trim(process.Text[:1], "+-.0123456789") == "", process.Kind > edn.Atom:
+		return edn.Wrong(process.At, ":process is %.40s: want a whole number, or a keyword such as :nemesis", process)
 	case process.Kind != edn.Int && process.Kind != edn.String: // :nemesis
 		p.history.Skipped++
 		return nil
@@ -52,13 +57,27 @@ func (p *pairing) event(v edn.Value) error {
 		return err
 	}
 	if key, told := v.Get("key"); told && key.Kind != edn.Nil {
-		e.key = key.String()
+		e.key = key.Canon()
 	}
 	e.value, _ = v.Get("value")
 	if at, told := v.Get("time"); told {
 		e.time, _ = at.Int()
 	}
 	return p.take(e)
+}
+
+// inOrder checks that the indexes of events do not fall, where they are told.
+func (p *pairing) inOrder(event edn.Value) error {
+	at, _ := event.Get("index")
+	index, told := at.Int()
+	if !told {
+		return nil
+	}
+	if p.indexed && index < p.index {
+		return edn.Wrong(event.At, "an event of the index %d follows one of the index %d: want events in the order of their indexes", index, p.index)
+	}
+	p.index, p.indexed = index, true
+	return nil
 }
 
 // word is the name in a field of an event.
@@ -86,17 +105,29 @@ func missing(at edn.Position, v edn.Value, field, example string) error {
 //
 //	INFO  jepsen.util - 3	:invoke	:write	4
 //	2016-02-01 17:21:04,123 INFO  jepsen.core - :nemesis :info :start nil
-var logged = regexp.MustCompile(`^(.*\bjepsen[\w.]*\b.*?[\s-]\s*)(\d+|:\w+)\s+:(\w+)\s+:(\S+)\s*(.*?)\s*$`)
+var logged = regexp.MustCompile(`^(.*\bjepsen[\w.]*\b.*?[\s-]\s*)(-?\d+|:\w+)\s+:(\w+)\s+:(\S+)\s*(.*?)\s*$`)
 
-// isLog tells whether a text is a log: its first line that is not blank has a name of
-// Jepsen before anything that opens a value.
+// almost is such a line that lacks something.
+var almost = regexp.MustCompile(`\bjepsen[\w.]*\s+-\s+(-?\d+|:\w+)\s+(:(invoke|ok|fail|info)\b|(invoke|ok|fail|info)(\s+:\S|\s*$))`)
+
+// bracketed is a log whose first line begins with what stands in square brackets.
+var bracketed = regexp.MustCompile(`^\[[^\s\[\](){}#^;:"][^\n]*\bjepsen\b`)
+
+// isLog tells whether a text is a log. EDN begins, behind its comments, with what opens a map, a
+// tag, metadata or a list, or a vector of these; whatever is quoted in it makes it no log.
 func isLog(text string) bool {
-	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line); line != "" {
-			return logged.MatchString(line) || strings.IndexByte("[({#;", line[0]) < 0 && strings.Contains(text, "jepsen")
+	text = strings.TrimPrefix(text, "\ufeff")
+	for {
+		text = strings.TrimLeft(text, " \t\r\n\f,")
+		if !strings.HasPrefix(text, ";") {
+			break
 		}
+		_, text, _ = strings.Cut(text, "\n")
 	}
-	return false
+	if text == "" || strings.IndexByte("[({#^", text[0]) >= 0 {
+		return bracketed.MatchString(text)
+	}
+	return strings.Contains(text, "jepsen")
 }
 
 // log reads events from the lines of a log. Lines that tell of no event are skipped.
@@ -107,6 +138,9 @@ func (p *pairing) log(text string) error {
 		line = strings.TrimRight(line, "\r\n")
 		m := logged.FindStringSubmatchIndex(line)
 		if m == nil {
+			if almost.MatchString(line) {
+				return edn.Wrong(edn.Position{Line: number, Column: 1}, "the line looks like an event and is none: want a process, its type, what it does and a value, such as 0 :invoke :read nil")
+			}
 			if strings.TrimSpace(line) != "" {
 				p.history.Skipped++
 			}
@@ -137,6 +171,11 @@ func (p *pairing) logLine(number int, line string, m []int) error {
 	v, _, err := r.Next()
 	if err != nil {
 		return edn.Wrong(place(5), "the value %.40q is no EDN: %v", part(5), err)
+	}
+	if e.kind == "invoke" || e.kind == "ok" { // of others, what went wrong follows
+		if _, err := edn.One(part(5)); err != nil && part(5) != "" {
+			return edn.Wrong(place(5), "the value %.40q is not one value: %v", part(5), err)
+		}
 	}
 	e.value = v
 	return p.take(e)

@@ -2,6 +2,7 @@ package foreign
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"oversell/checker"
+	"oversell/internal/edn"
 	"oversell/internal/phrase"
 	"oversell/variant"
 )
@@ -18,16 +20,10 @@ type Limits struct {
 	// Time is how long a search for a legal order may take. After that the verdict is
 	// unknown.
 	Time time.Duration
-	// Initial is the value of a register, or of a counter, in the beginning, as EDN has it;
-	// empty: nil, or 0.
-	Initial string
 }
 
 // Judge judges a history by a model. Every key is an object of its own.
 func Judge(h *History, m Model, l Limits) []checker.Verdict {
-	if l.Initial == "" {
-		l.Initial = "nil"
-	}
 	var vs []checker.Verdict
 	if m.linear != nil {
 		vs = []checker.Verdict{linearOf(h, m, l)}
@@ -68,10 +64,10 @@ func linearOf(h *History, m Model, l Limits) checker.Verdict {
 	for _, each := range []time.Duration{l.Time / time.Duration(4*len(open)+1), l.Time} {
 		var undecided []string
 		for _, key := range open {
-			switch search(m, groups[key], l.Initial, earlier(deadline, time.Now().Add(each))) {
+			switch search(m, groups[key], earlier(deadline, time.Now().Add(each))) {
 			case porcupine.Illegal:
 				if v.Count++; v.Count == 1 {
-					v.Result, v.Why = checker.Violated, illegal(m, key, groups[key], l.Initial, time.Now().Add(l.Time))
+					v.Result, v.Why = checker.Violated, illegal(m, key, groups[key], time.Now().Add(l.Time))
 				}
 			case porcupine.Unknown:
 				undecided = append(undecided, key)
@@ -99,14 +95,23 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// answers counts the answers that could have been wrong: all but those of writes.
+// answers counts the answers that could have been wrong: all but those of writes, and of reads
+// that did not tell what they read.
 func answers(ops []*Op) (n int64) {
 	for _, op := range ops {
-		if op.Outcome != Unknown && op.F != "write" && op.F != "put" && op.F != "append" && op.F != "add" {
+		if op.Outcome != Unknown && !slices.Contains(told, op.F) && (op.F != "read" || op.Result.Kind != edn.Nil) && (op.F != "txn" || reads(op)) {
 			n++
 		}
 	}
 	return n
+}
+
+// reads tells whether a transaction told what it read.
+func reads(op *Op) bool {
+	return slices.ContainsFunc(op.Result.Untagged().Items, func(v edn.Value) bool {
+		m, _ := microOf(v)
+		return !m.write && m.value != "nil"
+	})
 }
 
 func on(key string) string {
@@ -117,7 +122,7 @@ func on(key string) string {
 }
 
 // search looks for a legal order.
-func search(m Model, ops []*Op, initial string, deadline time.Time) porcupine.CheckResult {
+func search(m Model, ops []*Op, deadline time.Time) porcupine.CheckResult {
 	left := time.Until(deadline)
 	if left <= 0 {
 		return porcupine.Unknown
@@ -133,12 +138,12 @@ func search(m Model, ops []*Op, initial string, deadline time.Time) porcupine.Ch
 		}
 		events = append(events, porcupine.Operation{Input: op, Call: op.Call, Return: op.Return})
 	}
-	return porcupine.CheckOperationsTimeout(m.linear.model(initial), events, left)
+	return porcupine.CheckOperationsTimeout(m.linear.model(m.begin), events, left)
 }
 
 // illegal says at which answer a history has no legal order any more. What happened until an
 // event has a legal order whenever more has, so that the answer is found by halving.
-func illegal(m Model, key string, ops []*Op, initial string, deadline time.Time) string {
+func illegal(m Model, key string, ops []*Op, deadline time.Time) string {
 	var ends []*Op
 	for _, op := range ops {
 		if op.Return != Open {
@@ -148,7 +153,7 @@ func illegal(m Model, key string, ops []*Op, initial string, deadline time.Time)
 	sort.Slice(ends, func(i, j int) bool { return ends[i].Return < ends[j].Return })
 	sure := true
 	at := sort.Search(len(ends)-1, func(i int) bool {
-		r := search(m, until(ops, ends[i].Return), initial, deadline)
+		r := search(m, until(ops, ends[i].Return), deadline)
 		sure = sure && r != porcupine.Unknown
 		return r == porcupine.Illegal
 	})
@@ -156,6 +161,9 @@ func illegal(m Model, key string, ops []*Op, initial string, deadline time.Time)
 		return fmt.Sprintf("the operations%s have no legal order", on(key))
 	}
 	op := ends[at]
+	if op.End <= ops[0].Line { // several events on one line
+		return fmt.Sprintf("the operations%s have no legal order that has the answer at %v: process %s %s", on(key), place(*op, op.Result), op.Process, done(op))
+	}
 	return fmt.Sprintf("up to line %d there is a legal order of the operations%s, and none that has the answer of line %d: process %s %s", op.End-1, on(key), op.End, op.Process, done(op))
 }
 

@@ -136,6 +136,12 @@ func (o *outcomeColumn) UnmarshalYAML(n ast.Node) error {
 		return err
 	}
 	*o = outcomeColumn(p)
+	for _, value := range slices.Concat(o.OK, o.Unknown) {
+		_, refused := o.Refused[value]
+		if refused || slices.Contains(o.OK, value) && slices.Contains(o.Unknown, value) {
+			return yamlfile.Wrong(o.at, "%q is in more than one of ok, refused and unknown: an outcome is one of them", value)
+		}
+	}
 	for value, reason := range o.Refused {
 		if _, err := history.ParseReason(reason); err != nil {
 			return yamlfile.Wrong(o.at, "refused: %q stands for %v: it is one of held, lost, sold-out, stale, empty, changed", value, err)
@@ -179,6 +185,8 @@ func parseMap(source []byte) (*Map, error) {
 		return nil, yamlfile.Wrong(top, "schema %q is not known: it is %s", m.Schema, MapSchema)
 	case !slices.Contains([]string{"", "csv", "jsonl"}, m.Rows):
 		return nil, yamlfile.Wrong(top, "rows: %q is not known: it is csv or jsonl", m.Rows)
+	case strings.ContainsAny(m.Separator, "\"\r\n\ufffd"):
+		return nil, yamlfile.Wrong(top, "separator: %q cannot stand between columns: want another character", m.Separator)
 	case len([]rune(m.Separator)) > 1:
 		return nil, yamlfile.Wrong(top, "separator: %q is more than one character", m.Separator)
 	case f.Kind == nil:
@@ -192,7 +200,26 @@ func parseMap(source []byte) (*Map, error) {
 	case m.Outcome.Column == "":
 		return nil, yamlfile.Wrong(top, "outcome: column is missing: it and the lists ok, refused and unknown tell what came of an operation")
 	}
+	for _, c := range []struct {
+		name string
+		of   *column
+	}{{"client", f.Client}, {"kind", f.Kind}, {"key", f.Key}, {"arg", f.Arg}, {"result", f.Result}, {"session", f.Session}, {"amount", f.Amount}, {"fence", f.Fence}} {
+		if c.of != nil && c.of.Unit+c.of.Format != "" {
+			return nil, yamlfile.Wrong(c.of.at, "%s has a unit or a format: only times have one", c.name)
+		}
+	}
 	return m, nil
+}
+
+// names tells whether the mapping names a column.
+func (m *Map) names(name string) bool {
+	f := &m.Fields
+	for _, c := range []*column{f.Client, f.Kind, f.Key, f.Arg, f.Result, f.Session, f.Amount, f.Fence, f.Call, f.Return, f.Duration, f.Until} {
+		if c != nil && c.Column == name {
+			return true
+		}
+	}
+	return m.Outcome.Column == name || slices.ContainsFunc(m.Skip, func(s *skip) bool { return s.Column == name })
 }
 
 // form is csv or jsonl, by the name of the log where the mapping does not tell.

@@ -26,6 +26,8 @@ type Model struct {
 	fits func([]Op) bool
 	// linear says what a sequential object does; nil: the model is judged by procedure.
 	linear *sequential
+	// begin is the state of a sequential object in the beginning.
+	begin any
 	// judge judges by a procedure of its own.
 	judge func([]Op) []checker.Verdict
 }
@@ -47,7 +49,7 @@ var Models = []Model{
 	{Name: "queue", Summary: "what goes in comes out, and nothing else", Fs: []string{"enqueue", "dequeue", "drain"},
 		Promises: []variant.Property{variant.NoLostTask, NoUnexpectedTask}, values: queueValues, judge: judgeQueue},
 	{Name: "kv", Summary: "texts by key that are put, appended to and got", Fs: []string{"get", "put", "append"},
-		Promises: linearizable, linear: &kv},
+		Promises: linearizable, values: kvValues, linear: &kv},
 	{Name: "multi-register", Summary: "values by key that transactions read and write", Fs: []string{"txn"},
 		Promises: linearizable, values: txnValues, linear: &multiRegister},
 	{Name: "ids", Summary: "numbers that are given out once", Fs: []string{"generate"},
@@ -78,6 +80,9 @@ func Names() (names []string) {
 // that has all its operations. The error says where an operation has a value that the model
 // does not take.
 func FindModel(name string, h *History) (Model, error) {
+	if fs := h.fs(); name == "" && len(fs) == 1 && fs[0] == "read" {
+		return Model{}, fmt.Errorf("%s:%d: %w: reads alone suggest none: give --model (register, counter, set)", h.Path, h.Ops[0].Line, ErrModel)
+	}
 	at := slices.IndexFunc(Models, func(m Model) bool {
 		if name != "" {
 			return m.Name == name
@@ -90,8 +95,29 @@ func FindModel(name string, h *History) (Model, error) {
 	case at < 0:
 		return Model{}, fmt.Errorf("%s:%d: %w: none has all of the operations %s: give --model (%s), or leave other operations out", h.Path, h.Ops[0].Line, ErrModel, strings.Join(h.fs(), ", "), strings.Join(Names(), ", "))
 	}
-	m := Models[at]
+	m, err := Models[at].From("")
+	if err != nil {
+		return m, err
+	}
 	return m, m.accepts(h)
+}
+
+// From is the model with a value in the beginning, as EDN has it; empty: as it begins otherwise.
+func (m Model) From(initial string) (Model, error) {
+	v, err := edn.Value{}, error(nil)
+	switch {
+	case initial != "" && m.linear == nil:
+		err = errors.New("it begins in one way only: leave --initial out")
+	case initial != "":
+		v, err = edn.One(initial)
+	}
+	if err == nil && m.linear != nil {
+		m.begin, err = m.linear.initial(v)
+	}
+	if err != nil {
+		return m, fmt.Errorf("%w: a %s cannot begin with %q: %w", ErrModel, m.Name, initial, err)
+	}
+	return m, nil
 }
 
 // has tells whether the model has all of these operations.
@@ -105,11 +131,46 @@ func (m Model) accepts(h *History) error {
 		if !slices.Contains(m.Fs, op.F) {
 			return fmt.Errorf("%s:%d: %w: a %s has no operation %s: it has %s", h.Path, op.Line, ErrModel, m.Name, op.F, strings.Join(m.Fs, ", "))
 		}
+		if err := op.repeats(); err != nil {
+			return fmt.Errorf("%s:%w", h.Path, err)
+		}
 		if m.values == nil {
 			continue
 		}
 		if err := m.values(op); err != nil {
 			return fmt.Errorf("%s:%w", h.Path, err)
+		}
+	}
+	if m.Name == "counter" {
+		return m.sums(h)
+	}
+	return nil
+}
+
+// told are the operations that are told a value, and whose answer is that value, or nil.
+var told = []string{"write", "put", "append", "add"}
+
+// repeats checks that an answer has the value of its invocation, where it has no other to tell.
+func (op Op) repeats() error {
+	if !slices.Contains(told, op.F) && op.F != "cas" && op.F != "enqueue" || op.Outcome != OK || op.Result.Kind == edn.Nil || op.Result.Canon() == op.Arg.Canon() {
+		return nil
+	}
+	return edn.Wrong(place(op, op.Result), "%s is answered with %.40s, and was invoked on line %d with %.40s: want the same value, or nil", op.F, op.Result, op.Line, op.Arg)
+}
+
+// sums checks that whatever a counter comes to is a number of 64 bits.
+func (m Model) sums(h *History) error {
+	sum := uint64(0)
+	for _, op := range h.Ops {
+		n, _ := op.Arg.Int()
+		if op.F != "add" || op.Outcome == Failed {
+			continue
+		}
+		if n < 0 {
+			n = -n
+		}
+		if sum += uint64(n); sum > mostSum {
+			return fmt.Errorf("%s:%w", h.Path, edn.Wrong(place(op, op.Arg), "a counter adds %s: want a sum of less than 2^62", op.Arg))
 		}
 	}
 	return nil
@@ -128,8 +189,12 @@ func fenced(ops []Op) bool {
 	})
 }
 
-// readsCollections tells whether a read ever returned a set or a list.
+// readsCollections tells whether a read ever returned a set or a list, or, where none returned
+// anything, whether something was added that is no number.
 func readsCollections(ops []Op) bool {
+	if !slices.ContainsFunc(ops, func(op Op) bool { return op.F == "read" && op.Outcome == OK }) {
+		return slices.ContainsFunc(ops, func(op Op) bool { return op.F == "add" && op.Arg.Kind != edn.Int })
+	}
 	return slices.ContainsFunc(ops, func(op Op) bool {
 		return op.F == "read" && op.Outcome == OK && op.Result.Untagged().Sequence()
 	})
@@ -162,7 +227,7 @@ func counterValues(op Op) error {
 		}
 	}
 	if _, whole := v.Int(); !whole {
-		return edn.Wrong(place(op, v), "a counter %s %s: want a whole number", what, v)
+		return edn.Wrong(place(op, v), "a counter %s %s: want a whole number of 64 bits", what, v)
 	}
 	return nil
 }
@@ -181,15 +246,48 @@ func queueValues(op Op) error {
 	return nil
 }
 
-func txnValues(op Op) error {
-	for _, v := range []edn.Value{op.Arg, op.Result} {
-		for _, micro := range v.Items {
-			m, known := microOf(micro)
-			if !known {
-				return edn.Wrong(place(op, micro), "a transaction does %s: want [:read key value] or [:write key value]", micro)
-			}
-			_ = m
+func kvValues(op Op) error {
+	v, what := op.Arg, map[string]string{"put": "kv puts", "append": "kv appends"}[op.F]
+	if op.F == "get" {
+		v, what = op.Result, "get of a kv returned"
+		if op.Outcome != OK {
+			return nil
 		}
 	}
+	if v.Kind != edn.String {
+		return edn.Wrong(place(op, v), "a %s %s: want a text, such as \"x\"; what was never put is \"\"", what, v)
+	}
 	return nil
+}
+
+func txnValues(op Op) error {
+	asked, err := steps(op, op.Arg)
+	if err != nil || op.Outcome != OK || op.Result.Kind == edn.Nil {
+		return err
+	}
+	done, err := steps(op, op.Result)
+	if err != nil {
+		return err
+	}
+	same := func(a, b micro) bool { return a.write == b.write && a.key == b.key && (!a.write || a.value == b.value) }
+	if !slices.EqualFunc(asked, done, same) {
+		return edn.Wrong(place(op, op.Result), "a transaction is answered with %.80s, and was invoked on line %d with %.80s: want the same steps, or nil", op.Result, op.Line, op.Arg)
+	}
+	return nil
+}
+
+// steps are those of a transaction.
+func steps(op Op, v edn.Value) (all []micro, err error) {
+	list := v.Untagged()
+	if list.Kind != edn.Vector && list.Kind != edn.List {
+		return nil, edn.Wrong(place(op, v), "a transaction is %.40s: want a vector of [:read key value] and [:write key value]", v)
+	}
+	for _, item := range list.Items {
+		m, known := microOf(item)
+		if !known {
+			return nil, edn.Wrong(place(op, item), "a transaction does %s: want [:read key value] or [:write key value]", item)
+		}
+		all = append(all, m)
+	}
+	return all, nil
 }

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"oversell/history"
 	"oversell/internal/edn"
@@ -28,9 +29,11 @@ type row struct {
 // ReadMapped reads a production log as a mapping says. What is wrong is told with the file,
 // the line and, where it is known, the column.
 //
-// Times that are told in milliseconds are those of the whole millisecond: an answer is taken
-// to have come at its end, so that two operations of one millisecond overlap. A client that is
-// told to do several things at once becomes several.
+// Times that are told in milliseconds are those of the whole millisecond: a call is taken to
+// have come at its begin and an answer at its end, so that two operations of one millisecond
+// overlap. What refers to a grant, such as the release of a lock, came after its answer: only
+// these two are put in order within the millisecond. A client that is told to do several things
+// at once becomes several.
 func ReadMapped(path string, m *Map) (*history.History, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -46,6 +49,9 @@ func ReadMapped(path string, m *Map) (*history.History, error) {
 // read makes a history of a log.
 func (m *Map) read(text []byte, form string) (*history.History, error) {
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
+	if err := unicodeText(text); err != nil {
+		return nil, err
+	}
 	read, before := jsonRows, 1
 	if form == "csv" {
 		read, before = m.csvRows, 0
@@ -64,6 +70,7 @@ func (m *Map) read(text []byte, form string) (*history.History, error) {
 	if err != nil {
 		return nil, err
 	}
+	inOrder(ops)
 	number(ops)
 	lines, err := m.lines(ops, before)
 	if err != nil {
@@ -79,6 +86,24 @@ func (m *Map) read(text []byte, form string) (*history.History, error) {
 	return h, nil
 }
 
+// unicodeText refuses a text that is not UTF-8: two identities could become one.
+func unicodeText(text []byte) error {
+	at := edn.Position{Line: 1, Column: 1}
+	for rest := text; len(rest) > 0; {
+		c, n := utf8.DecodeRune(rest)
+		switch {
+		case c == utf8.RuneError && n == 1:
+			return edn.Wrong(at, "the text is not UTF-8: want UTF-8, because other texts cannot be told apart")
+		case c == '\n':
+			at = edn.Position{Line: at.Line + 1, Column: 1}
+		default:
+			at.Column++
+		}
+		rest = rest[n:]
+	}
+	return nil
+}
+
 // lineNumber is how errors of package history tell of a line.
 var lineNumber = regexp.MustCompile(`line ([\d,]+)(: )?`)
 
@@ -89,10 +114,20 @@ func relocated(err error, before int) error {
 	if m == nil {
 		return fmt.Errorf("1: %w", err)
 	}
-	n, _ := strconv.Atoi(strings.ReplaceAll(err.Error()[m[2]:m[3]], ",", ""))
 	text := err.Error()
-	return fmt.Errorf("%d: %s", max(n-before, 1), text[:m[0]]+text[m[1]:])
+	line := func(digits string) int {
+		n, _ := strconv.Atoi(strings.ReplaceAll(digits, ",", ""))
+		return max(n-before, 1)
+	}
+	rest := otherLine.ReplaceAllStringFunc(text[m[1]:], func(other string) string {
+		at := strings.LastIndexByte(other, ' ') + 1
+		return other[:at] + strconv.Itoa(line(other[at:]))
+	})
+	return fmt.Errorf("%d: %s", line(text[m[2]:m[3]]), text[:m[0]]+rest)
 }
+
+// otherLine is how such errors tell of another line.
+var otherLine = regexp.MustCompile(`\b(on|see) line [\d,]*\d`)
 
 // csvRows reads the rows of a table whose first line names the columns.
 func (m *Map) csvRows(text []byte, take func(row) error) error {
@@ -106,6 +141,9 @@ func (m *Map) csvRows(text []byte, take func(row) error) error {
 		return csvWrong(err)
 	}
 	names = slices.Clone(names)
+	if err := m.header(r, names); err != nil {
+		return err
+	}
 	for {
 		record, err := r.Read()
 		if err == io.EOF {
@@ -131,6 +169,22 @@ func (m *Map) csvRows(text []byte, take func(row) error) error {
 	}
 }
 
+// header checks the names of the columns that the mapping names.
+func (m *Map) header(r *csv.Reader, names []string) error {
+	for i, name := range names {
+		if slices.Contains(names[:i], name) && m.names(name) {
+			line, column := r.FieldPos(i)
+			return edn.Wrong(edn.Position{Line: line, Column: column}, "the column %q is there twice, and the map names it", name)
+		}
+	}
+	for _, s := range m.Skip {
+		if !slices.Contains(names, s.Column) {
+			return edn.Wrong(edn.Position{Line: 1, Column: 1}, "there is no column %q, which the map names under skip", s.Column)
+		}
+	}
+	return nil
+}
+
 func csvWrong(err error) error {
 	var p *csv.ParseError
 	switch {
@@ -154,17 +208,11 @@ func jsonRows(text []byte, take func(row) error) error {
 		if len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
-		d := json.NewDecoder(bytes.NewReader(line))
-		d.UseNumber()
-		var object map[string]any
-		if err := d.Decode(&object); err != nil {
-			var syntax *json.SyntaxError
-			if errors.As(err, &syntax) {
-				at.Column = int(syntax.Offset)
-			}
-			return edn.Wrong(at, "the line is no JSON object: %v", err)
+		object, err := objectOf(line, number)
+		if err != nil {
+			return err
 		}
-		err := take(row{at, func(column string) (string, edn.Position, bool) {
+		err = take(row{at, func(column string) (string, edn.Position, bool) {
 			v, told := dig(object, column)
 			return v, at, told
 		}})
@@ -173,6 +221,105 @@ func jsonRows(text []byte, take func(row) error) error {
 		}
 	}
 	return nil
+}
+
+// objectOf reads the JSON object that a line is.
+func objectOf(line []byte, number int) (map[string]any, error) {
+	wrong := func(offset int64, format string, a ...any) error {
+		before := line[:min(max(offset, 0), int64(len(line)))]
+		return edn.Wrong(edn.Position{Line: number, Column: 1 + utf8.RuneCount(before)}, format, a...)
+	}
+	d := json.NewDecoder(bytes.NewReader(line))
+	d.UseNumber()
+	v, err := exactly(d)
+	if err == nil {
+		if object, is := v.(map[string]any); is && halfPair(object, line) {
+			return nil, wrong(0, "a text has half of a surrogate pair: want Unicode, because other texts cannot be told apart")
+		}
+	}
+	object, is := v.(map[string]any)
+	var syntax *json.SyntaxError
+	switch {
+	case !is && bytes.HasPrefix(bytes.TrimSpace(line), []byte("[")):
+		return nil, wrong(0, "the line is no JSON object: want one such as {\"user\":\"ann\"} on each line")
+	case errors.As(err, &syntax):
+		return nil, wrong(syntax.Offset-1, "the line is no JSON object: %v", err)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, wrong(0, "the line ends within a value: want a JSON object on one line")
+	case err != nil:
+		return nil, wrong(d.InputOffset()-1, "%v", err)
+	case !is:
+		return nil, wrong(0, "the line is no JSON object: want one such as {\"user\":\"ann\"} on each line")
+	}
+	if rest := line[d.InputOffset():]; len(bytes.TrimSpace(rest)) > 0 {
+		blanks := len(rest) - len(bytes.TrimLeft(rest, " \t\r\n"))
+		return nil, wrong(d.InputOffset()+int64(blanks), "the line goes on behind its JSON object: want one object on each line")
+	}
+	return object, nil
+}
+
+// exactly reads a value of JSON, and refuses objects that have a field twice.
+func exactly(d *json.Decoder) (any, error) {
+	t, err := d.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch t {
+	case json.Delim('['):
+		list := []any{}
+		for d.More() {
+			v, err := exactly(d)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, v)
+		}
+		_, err = d.Token()
+		return list, err
+	case json.Delim('{'):
+		return exactObject(d)
+	}
+	return t, nil
+}
+
+func exactObject(d *json.Decoder) (any, error) {
+	object := map[string]any{}
+	for d.More() {
+		t, err := d.Token()
+		if err != nil {
+			return nil, err
+		}
+		name, _ := t.(string)
+		if _, twice := object[name]; twice {
+			return nil, fmt.Errorf("%q is given twice in one object", name)
+		}
+		if object[name], err = exactly(d); err != nil {
+			return nil, err
+		}
+	}
+	_, err := d.Token()
+	return object, err
+}
+
+// halfPair tells whether a text in an object came to have a replacement character that its
+// line does not have.
+func halfPair(v any, line []byte) bool {
+	if bytes.Contains(line, []byte("\ufffd")) || bytes.Contains(bytes.ToLower(line), []byte(`\ufffd`)) {
+		return false
+	}
+	switch v := v.(type) {
+	case string:
+		return strings.ContainsRune(v, utf8.RuneError)
+	case []any:
+		return slices.ContainsFunc(v, func(v any) bool { return halfPair(v, line) })
+	case map[string]any:
+		for name, v := range v {
+			if strings.ContainsRune(name, utf8.RuneError) || halfPair(v, line) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // dig finds a value in an object: under the name as it is, or along its parts.
@@ -208,10 +355,13 @@ func (m *Map) skips(r row) bool {
 
 // mapped is an operation of a log, with the fields of a line of a history.
 type mapped struct {
-	line         int
-	who          string
-	call, answer int64
-	fields       map[string]any
+	line int
+	who  string
+	// call is the earliest moment of the call and latest its latest one; earliest is the
+	// earliest moment of the answer and answer its latest one.
+	call, latest     int64
+	earliest, answer int64
+	fields           map[string]any
 }
 
 // op makes an operation of a row.
@@ -252,7 +402,7 @@ func asText(text string) (any, error) { return text, nil }
 func asNumber(text string) (any, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		return nil, errors.New("want a whole number")
+		return nil, errors.New("want a whole number of 64 bits")
 	}
 	return n, nil
 }
@@ -303,11 +453,11 @@ func (m *Map) outcome(r row, o *mapped) error {
 // times notes when an operation began and ended.
 func (m *Map) times(r row, o *mapped) error {
 	f := &m.Fields
-	call, _, err := moment(r, f.Call, "call")
+	call, resolution, err := moment(r, f.Call, "call")
 	if err != nil {
 		return err
 	}
-	o.call, o.answer = call, call
+	o.call, o.latest, o.answer = call, call+resolution-1, call
 	o.fields["call_ns"] = call
 	if f.Until != nil {
 		until, _, err := moment(r, f.Until, "until")
@@ -319,21 +469,27 @@ func (m *Map) times(r row, o *mapped) error {
 	if o.fields["outcome"] == "unknown" {
 		return nil
 	}
-	from, base := f.Return, int64(0)
+	from, base := f.Return, span64{}
 	if f.Duration != nil {
-		from, base = f.Duration, call
+		from, base = f.Duration, span64{o.call, o.latest}
 	}
 	answer, resolution, err := moment(r, from, "the time of the answer")
 	if err != nil {
 		return err
 	}
-	o.answer = base + answer + resolution - 1
+	o.earliest, o.answer = base.first+answer, base.last+answer+resolution-1
 	if o.answer < call {
 		return edn.Wrong(r.at, "the answer came %v before the call", time.Duration(call-o.answer))
 	}
 	o.fields["return_ns"] = o.answer
 	return nil
 }
+
+// span64 is when something may have been.
+type span64 struct{ first, last int64 }
+
+// decimal is a number that is no text.
+var decimal = regexp.MustCompile(`^\d+(\.\d*)?$`)
 
 // moment reads a time, and how exactly it is told.
 func moment(r row, c *column, what string) (ns, resolution int64, err error) {
@@ -342,15 +498,7 @@ func moment(r row, c *column, what string) (ns, resolution int64, err error) {
 		return 0, 0, err
 	}
 	if c.Format != "" || c.Unit == "" && strings.ContainsAny(text, "T:-") {
-		layout := c.Format
-		if layout == "" {
-			layout = time.RFC3339
-		}
-		t, err := time.Parse(layout, text)
-		if err != nil {
-			return 0, 0, edn.Wrong(at, "%s is %q: want a time such as %s", what, text, layout)
-		}
-		return t.UnixNano(), fraction(text), nil
+		return momentOf(text, c.Format, what, at)
 	}
 	unit := units[c.Unit]
 	if unit == 0 {
@@ -358,15 +506,31 @@ func moment(r row, c *column, what string) (ns, resolution int64, err error) {
 	}
 	whole, rest, _ := strings.Cut(text, ".")
 	n, err := strconv.ParseInt(whole, 10, 64)
-	part, partErr := strconv.ParseInt((rest + "000000000")[:9], 10, 64)
-	if err != nil || partErr != nil || n < 0 || n > int64(1<<62)/int64(unit) {
+	if err != nil || !decimal.MatchString(text) || n > int64(1<<62)/int64(unit) {
 		return 0, 0, edn.Wrong(at, "%s is %q: want a number of %s, or a format for texts", what, text, c.unitName())
 	}
+	part, _ := strconv.ParseInt((rest + "000000000")[:9], 10, 64)
 	resolution = int64(unit)
 	for range min(len(rest), 9) {
 		resolution = max(resolution/10, 1)
 	}
-	return n*int64(unit) + int64(float64(part)/1e9*float64(unit)), resolution, nil
+	return n*int64(unit) + part*int64(unit)/1e9, resolution, nil
+}
+
+// momentOf reads a time that is a text.
+func momentOf(text, layout, what string, at edn.Position) (ns, resolution int64, err error) {
+	example := fmt.Sprintf("a time as the format %q has it, in which Go writes 2 January 2006, 15:04:05", layout)
+	if layout == "" {
+		layout, example = time.RFC3339, "a time of RFC 3339, such as 2026-01-31T15:04:05Z"
+	}
+	t, err := time.Parse(layout, text)
+	switch {
+	case err != nil:
+		return 0, 0, edn.Wrong(at, "%s is %q: want %s", what, text, example)
+	case t.Before(time.Unix(0, 0)) || t.After(time.Unix(0, 1<<61)):
+		return 0, 0, edn.Wrong(at, "%s is %q: want a time from 1970 to 2043", what, text)
+	}
+	return t.UnixNano(), exactness(layout, text, t), nil
 }
 
 func (c *column) unitName() string {
@@ -376,18 +540,126 @@ func (c *column) unitName() string {
 	return c.Unit
 }
 
-// fractions finds the digits of a second.
-var fractions = regexp.MustCompile(`[.,](\d+)`)
-
-// fraction is how exactly a text tells a time, in nanoseconds.
-func fraction(text string) int64 {
-	resolution := int64(time.Second)
-	if m := fractions.FindStringSubmatch(text); m != nil {
-		for range min(len(m[1]), 9) {
-			resolution /= 10
+// exactness is how exactly a text tells a time, in nanoseconds: as its layout does, and, where
+// that has seconds, as the digits behind them do.
+func exactness(layout, text string, t time.Time) int64 {
+	base := time.Date(2001, 1, 1, 1, 1, 1, 0, time.UTC)
+	for _, step := range []time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour, 31 * 24 * time.Hour} {
+		if base.Format(layout) != base.Add(step).Format(layout) {
+			if step == time.Second {
+				step = fraction(layout, text, t)
+			}
+			return int64(step)
 		}
 	}
-	return resolution
+	return int64(366 * 24 * time.Hour)
+}
+
+// fractions finds the digits of a second behind a colon and the second, and anyFraction what
+// may be such digits; zeros finds them in a layout.
+var (
+	fractions   = regexp.MustCompile(`:\d\d[.,](\d+)`)
+	anyFraction = regexp.MustCompile(`[.,](\d+)`)
+	zeros       = regexp.MustCompile(`5[.,](0+)`)
+)
+
+// fraction is how exactly a text tells the second.
+func fraction(layout, text string, t time.Time) time.Duration {
+	digits := ""
+	if m := zeros.FindStringSubmatch(layout); m != nil {
+		digits = m[1]
+	} else if m := fractions.FindStringSubmatch(text); m != nil {
+		digits = m[1]
+	} else if t.Nanosecond() != 0 {
+		for _, m := range anyFraction.FindAllStringSubmatch(text, -1) {
+			if n, _ := strconv.Atoi((m[1] + "000000000")[:9]); n == t.Nanosecond() {
+				digits = m[1]
+			}
+		}
+	}
+	exact := time.Second
+	for range min(len(digits), 9) {
+		exact /= 10
+	}
+	return exact
+}
+
+// refers says by which field an operation refers to a grant, or is one.
+var refers = map[string]struct {
+	field, grant string
+}{
+	"acquire": {"arg", "acquire"}, "extend": {"arg", "acquire"}, "release": {"arg", "acquire"},
+	"pop": {"session", "pop"}, "ack": {"session", "pop"},
+	"take": {"session", "take"}, "submit": {"session", "take"},
+}
+
+// inOrder puts what refers to a grant behind it, where the times leave both orders open.
+func inOrder(ops []mapped) {
+	type grant struct{ kind, key, id any }
+	grants, others := map[grant][]*mapped{}, map[grant][]*mapped{}
+	var order []grant
+	for i := range ops {
+		o := &ops[i]
+		kind, _ := o.fields["kind"].(string)
+		r, is := refers[kind]
+		if !is || o.fields[r.field] == nil || kind == r.grant && o.fields["outcome"] == "refused" {
+			continue
+		}
+		id := grant{r.grant, o.fields["key"], o.fields[r.field]}
+		if kind != r.grant {
+			others[id] = append(others[id], o)
+			continue
+		}
+		if grants[id] == nil {
+			order = append(order, id)
+		}
+		grants[id] = append(grants[id], o)
+	}
+	cut := int64(0)
+	for _, id := range order {
+		cut = after(grants[id], others[id], cut)
+	}
+}
+
+// after puts operations behind the grant that they refer to, by moving its answer and their
+// calls within what their times leave open. The moment between them is not that of another
+// grant, so that no two locks are held at once by that; it returns the latest one.
+func after(grants, others []*mapped, before int64) int64 {
+	g := grants[0]
+	first, last, needed := g.call, g.answer, false
+	if g.fields["outcome"] != "unknown" {
+		first = max(first, g.earliest)
+	}
+	var behind []*mapped
+	for _, o := range others {
+		latest := o.latest
+		if o.fields["outcome"] != "unknown" {
+			latest = min(latest, o.answer)
+		}
+		if o.call > g.answer || latest <= first {
+			continue // it came later anyway, or too early
+		}
+		needed, last = true, min(last, latest-1)
+		behind = append(behind, o)
+	}
+	if !needed {
+		return before
+	}
+	at := min(max(first+1, before+2), last)
+	if before >= last || last < first+1 {
+		at = max(min(first+1, last), first)
+	}
+	for _, g := range grants {
+		if g.fields["outcome"] != "unknown" {
+			g.answer = at
+			g.fields["return_ns"] = at
+		}
+	}
+	for _, o := range behind {
+		o.call = max(o.call, at+1)
+		o.fields["call_ns"] = o.call
+	}
+	return max(before, at)
 }
 
 // number gives clients numbers: one who does several things at once is several.

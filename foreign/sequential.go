@@ -1,10 +1,10 @@
 package foreign
 
 import (
+	"errors"
 	"hash/maphash"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/anishathalye/porcupine"
@@ -14,8 +14,9 @@ import (
 
 // sequential says what an object does when one operation comes after the other.
 type sequential struct {
-	// initial is the state in the beginning: a comparable value.
-	initial func(initial string) any
+	// initial is the state in the beginning, a comparable value, for a value that was given;
+	// nil: none was. It is an error if the object cannot have it.
+	initial func(initial edn.Value) (any, error)
 	// step is the state after an operation that was answered, and whether the answer was
 	// right. Of an operation without an answer, it is the state if it takes place; one that
 	// could not take place is taken as one that did not, which changes nothing.
@@ -25,19 +26,45 @@ type sequential struct {
 	idle func(ops []*Op) func(*Op) bool
 }
 
-// text is a state that is a text.
-func text(initial string) any { return initial }
+// text is a state that is a value as a text.
+func text(initial edn.Value) (any, error) { return initial.Canon(), nil }
 
+// always is the beginning of objects that all begin alike.
+func always(state any) func(edn.Value) (any, error) {
+	return func(initial edn.Value) (any, error) {
+		if initial.Kind != edn.Nil {
+			return nil, errors.New("it begins in one way only: leave --initial out")
+		}
+		return state, nil
+	}
+}
+
+// wholeNumber is a state that is a number.
+func wholeNumber(initial edn.Value) (any, error) {
+	n, whole := initial.Int()
+	switch {
+	case initial.Kind == edn.Nil:
+		return int64(0), nil
+	case !whole || n > mostSum || n < -mostSum:
+		return nil, errors.New("want a whole number of less than 2^62")
+	}
+	return n, nil
+}
+
+// mostSum bounds the numbers that are added up, so that they do not overflow.
+const mostSum = 1 << 62
+
+// A read that returned nil did not tell what it read, as Knossos has it.
 var register = sequential{initial: text, idle: unobserved, step: func(state any, op *Op) (any, bool) {
 	value := state.(string)
 	switch op.F {
 	case "read":
-		return value, op.Outcome != OK || op.Result.String() == value
+		return value, op.Outcome != OK || op.Result.Kind == edn.Nil || op.Result.Canon() == value
 	case "write":
-		return op.Arg.String(), true
+		return op.Arg.Canon(), true
 	}
 	from, to, _ := pair(op.Arg)
-	return to.String(), from == value
+	return to.Canon(), from == value
 }}
 
 // unobserved tells of writes without an answer whose value nobody ever saw: without them
@@ -46,8 +73,8 @@ func unobserved(ops []*Op) func(*Op) bool {
 	seen := map[string]bool{}
 	for _, op := range ops {
 		switch {
-		case op.F == "read" && op.Outcome == OK:
-			seen[op.Result.String()] = true
+		case op.F == "read" && op.Outcome == OK && op.Result.Kind != edn.Nil:
+			seen[op.Result.Canon()] = true
 		case op.F == "cas":
 			from, _, _ := pair(op.Arg)
 			seen[from] = true
@@ -56,16 +83,16 @@ func unobserved(ops []*Op) func(*Op) bool {
 	return func(op *Op) bool {
 		switch op.F {
 		case "write":
-			return !seen[op.Arg.String()]
+			return !seen[op.Arg.Canon()]
 		case "cas":
 			_, to, _ := pair(op.Arg)
-			return !seen[to.String()]
+			return !seen[to.Canon()]
 		}
 		return true
 	}
 }
 
-var mutex = sequential{initial: func(string) any { return false }, step: func(state any, op *Op) (any, bool) {
+var mutex = sequential{initial: always(false), step: func(state any, op *Op) (any, bool) {
 	held := state.(bool)
 	wanted := op.F == "release"
 	return op.F == "acquire", held == wanted
@@ -81,7 +108,7 @@ type holder struct {
 func who(op *Op) string {
 	for _, v := range []edn.Value{op.Result, op.Arg} {
 		if client, told := v.Get("client"); told {
-			return client.String()
+			return client.Canon()
 		}
 	}
 	return op.Process
@@ -96,7 +123,7 @@ func fenceOf(op Op) (int64, bool) {
 	return fence.Int()
 }
 
-var ownerMutex = sequential{initial: func(string) any { return holder{} }, step: func(state any, op *Op) (any, bool) {
+var ownerMutex = sequential{initial: always(holder{}), step: func(state any, op *Op) (any, bool) {
 	h := state.(holder)
 	if op.F == "acquire" {
 		return holder{who: who(op)}, h.who == ""
@@ -104,7 +131,7 @@ var ownerMutex = sequential{initial: func(string) any { return holder{} }, step:
 	return holder{}, h.who == who(op)
 }}
 
-var fencedMutex = sequential{initial: func(string) any { return holder{} }, step: func(state any, op *Op) (any, bool) {
+var fencedMutex = sequential{initial: always(holder{}), step: func(state any, op *Op) (any, bool) {
 	h := state.(holder)
 	if op.F == "release" {
 		return holder{"", h.fence}, h.who == who(op)
@@ -117,7 +144,7 @@ var fencedMutex = sequential{initial: func(string) any { return holder{} }, step
 	return next, h.who == "" && (!told || fence <= 0 || fence > h.fence)
 }}
 
-var counter = sequential{initial: func(initial string) any { n, _ := strconv.ParseInt(initial, 10, 64); return n }, step: func(state any, op *Op) (any, bool) {
+var counter = sequential{initial: wholeNumber, step: func(state any, op *Op) (any, bool) {
 	n := state.(int64)
 	if op.F == "read" {
 		read, _ := op.Result.Int()
@@ -127,7 +154,7 @@ var counter = sequential{initial: func(initial string) any { n, _ := strconv.Par
 	return n + more, true
 }}
 
-var kv = sequential{initial: func(string) any { return "" }, step: func(state any, op *Op) (any, bool) {
+var kv = sequential{initial: always(""), step: func(state any, op *Op) (any, bool) {
 	value := state.(string)
 	switch op.F {
 	case "get":
@@ -153,7 +180,7 @@ func microOf(v edn.Value) (micro, bool) {
 		return micro{}, false
 	}
 	write, known := micros[v.Items[0].Name()]
-	return micro{write, v.Items[1].String(), v.Items[2].String()}, known
+	return micro{write, v.Items[1].Canon(), v.Items[2].Canon()}, known
 }
 
 // multiRegister has the values by key as its state, written so that equal ones are equal
@@ -161,15 +188,15 @@ func microOf(v edn.Value) (micro, bool) {
 var multiRegister = sequential{initial: text, step: func(state any, op *Op) (any, bool) {
 	values := parsed(state.(string))
 	done := op.Result
-	if op.Outcome != OK {
+	if op.Outcome != OK || done.Kind == edn.Nil {
 		done = op.Arg
 	}
-	for _, item := range done.Items {
+	for _, item := range done.Untagged().Items {
 		m, _ := microOf(item)
 		switch {
 		case m.write:
 			values[m.key] = m.value
-		case op.Outcome == OK && valueOf(values, m.key) != m.value:
+		case op.Outcome == OK && m.value != "nil" && valueOf(values, m.key) != m.value:
 			return state, false
 		}
 	}
@@ -207,11 +234,11 @@ func written(values map[string]string) string {
 }
 
 // model is the object as porcupine takes it.
-func (s *sequential) model(initial string) porcupine.Model {
+func (s *sequential) model(begin any) porcupine.Model {
 	seed := maphash.MakeSeed()
 	return porcupine.Model{
 		Hash: func(state any) uint64 { return maphash.Comparable(seed, state) },
-		Init: func() any { return s.initial(initial) },
+		Init: func() any { return begin },
 		Step: func(state, input, _ any) (bool, any) {
 			op := input.(*Op)
 			next, right := s.step(state, op)

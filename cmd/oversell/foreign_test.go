@@ -25,7 +25,7 @@ func TestHistoriesFromElsewhere(t *testing.T) {
 	write := event("0", "invoke", "write", "1") + event("0", "ok", "write", "1")
 	read := event("1", "invoke", "read", "nil") + event("1", "ok", "read", "1")
 	lawful := file("lawful.edn", write+read+read+read)
-	stale := file("stale.edn", write+read+event("1", "invoke", "read", "nil")+event("1", "ok", "read", "nil"))
+	stale := file("stale.edn", write+read+event("1", "invoke", "read", "nil")+event("1", "ok", "read", "2"))
 	short := file("short.edn", write+read)
 	wrong := file("wrong.edn", write+"{:process 1, :type :okay, :f :read}\n")
 	logged := file("etcd.log", "INFO  jepsen.util - 0\t:invoke\t:read\tnil\nINFO  jepsen.util - 0\t:ok\t:read\t2\n")
@@ -41,10 +41,13 @@ func TestHistoriesFromElsewhere(t *testing.T) {
 		{[]string{"--format", "jepsen-edn", lawful, stale}, reports.ExitViolated, "1 passed, 1 violated"},
 		{[]string{"--format", "jepsen-edn", short}, reports.ExitInconclusive, "too little happened"},
 		{[]string{"--format", "jepsen-edn", "--initial", "2", "--model", "register", lawful}, reports.ExitPass, "1 passed"},
+		{[]string{"--format", "jepsen-edn", "--initial", "[1", lawful}, reports.ExitUsage, `a register cannot begin with "[1": 1:1: [ is not closed`},
+		{[]string{"--format", "porcupine-log", logged}, reports.ExitUsage, "reads alone suggest none: give --model"},
 		{[]string{"--format", "jepsen-edn", wrong}, reports.ExitUsage, wrong + ":3:1: an event of the type \"okay\""},
 		{[]string{"--format", "jepsen-edn", "--model", "mutex", lawful}, reports.ExitUsage, "a mutex has no operation write"},
 		{[]string{"--format", "jepsen-edn", "--model", "abacus", lawful}, reports.ExitUsage, `model "abacus" is not known`},
-		{[]string{"--format", "porcupine-log", logged}, reports.ExitViolated, "`:ok :read 2`"},
+		{[]string{"--format", "porcupine-log", "--model", "register", logged}, reports.ExitViolated, "`:ok :read 2`"},
+		{[]string{lawful}, reports.ExitUsage, "is read with --format jepsen-edn"},
 		{[]string{"--format", "xml", lawful}, reports.ExitUsage, `--format "xml" is not known: it is one of jsonl, jepsen-edn, porcupine-log`},
 		{[]string{"--map", with, orders}, reports.ExitViolated, "no-oversell"},
 		{[]string{"--map", orders, orders}, reports.ExitUsage, orders + ":1:"},
@@ -71,6 +74,9 @@ func TestExportedRun(t *testing.T) {
 	wasCode, was, stderr := cli(t, "check", "--json", "--export", edn, out)
 	if stderr != "" {
 		t.Fatal(stderr)
+	}
+	if code, _, stderr := cli(t, "check", "--format", "jepsen-edn", "--model", "mutex", edn); code != reports.ExitUsage || !strings.Contains(stderr, "--model and --initial are for histories that Jepsen recorded") {
+		t.Errorf("exit code %d: %s", code, stderr)
 	}
 	isCode, is, stderr := cli(t, "check", "--json", "--format", "jepsen-edn", edn)
 	if was != is || wasCode != isCode {

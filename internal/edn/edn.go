@@ -9,9 +9,12 @@ package edn
 
 import (
 	"fmt"
+	"math/big"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -114,7 +117,7 @@ func (v Value) String() string {
 	case Keyword:
 		return ":" + v.Text
 	case Tagged:
-		return "#" + v.Text + " " + v.Untagged().String()
+		return "#" + v.Text + " " + v.Items[0].String()
 	case Int, Atom:
 		return v.Text
 	}
@@ -137,6 +140,50 @@ func (v Value) parts() (parts []string) {
 		slices.Sort(parts)
 	}
 	return parts
+}
+
+// Canon writes the value so that values that Clojure holds for equal have one form: lists and
+// vectors with the same elements, and numbers of one kind, however they are written.
+func (v Value) Canon() string {
+	switch v.Kind {
+	case Atom:
+		return canonNumber(v.Text)
+	case Tagged:
+		return "#" + v.Text + " " + v.Items[0].Canon()
+	case List, Vector, Set, Map:
+		w := Value{Kind: v.Kind, Items: make([]Value, len(v.Items))}
+		if v.Kind == List {
+			w.Kind = Vector
+		}
+		for i, item := range v.Items {
+			w.Items[i] = Value{Kind: Atom, Text: item.Canon()}
+		}
+		return w.String()
+	}
+	return v.String()
+}
+
+// fractional are numbers with a fraction or an exponent, and ratio those of two whole ones.
+var (
+	fractional = regexp.MustCompile(`^[-+]?\d+(\.\d*)?([eE][-+]?\d{1,3})?M?$`)
+	ratio      = regexp.MustCompile(`^[-+]?\d+/\d+$`)
+)
+
+// canonNumber is the one form of a number that is no integer; another text is left as it is.
+func canonNumber(text string) string {
+	switch {
+	case text == "" || strings.IndexByte("+-0123456789", text[0]) < 0:
+	case ratio.MatchString(text), fractional.MatchString(text) && strings.HasSuffix(text, "M"):
+		number := strings.TrimSuffix(strings.TrimSuffix(text, "M"), ".")
+		if n, ok := new(big.Rat).SetString(number); ok {
+			return n.RatString() + strings.Repeat("M", len(text)-len(strings.TrimSuffix(text, "M")))
+		}
+	case fractional.MatchString(text):
+		if n, err := strconv.ParseFloat(text, 64); err == nil {
+			return strconv.FormatFloat(n+0, 'e', -1, 64)
+		}
+	}
+	return text
 }
 
 // Quoted writes a text as a string of the notation.
@@ -176,6 +223,23 @@ func (r *Reader) Next() (Value, bool, error) {
 	}
 	v, err := r.value(0)
 	return v, err == nil, err
+}
+
+// One reads a text that is one value.
+func One(text string) (Value, error) {
+	r := NewReader(text)
+	v, more, err := r.Next()
+	if err != nil {
+		return v, err
+	}
+	if !more {
+		return v, Wrong(r.place, "there is no value: want one")
+	}
+	another, more, err := r.Next()
+	if more {
+		err = Wrong(another.At, "%.40s follows the value %.40s: want one value", another, v)
+	}
+	return v, err
 }
 
 // skip goes on by n bytes, and counts lines and columns.
@@ -294,7 +358,7 @@ func (r *Reader) sequence(kind Kind, n, depth int) (Value, error) {
 		last := v.Items[len(v.Items)-1]
 		return v, Wrong(last.At, "the key %s of a map has no value", last)
 	}
-	return v, nil
+	return v, v.once()
 }
 
 // escapes are the characters behind a backslash in a string.
@@ -325,9 +389,16 @@ func (r *Reader) quotation() (string, error) {
 func (r *Reader) escaped(b *strings.Builder) {
 	c := r.text[r.at]
 	if c == 'u' && r.at+4 < len(r.text) {
-		if n, err := strconv.ParseUint(r.text[r.at+1:r.at+5], 16, 16); err == nil {
-			b.WriteRune(rune(n))
-			r.skip(4)
+		c, n := unit(r.text[r.at:])
+		if next, is := strings.CutPrefix(r.text[min(r.at+n, len(r.text)):], `\`); is && utf16.IsSurrogate(c) {
+			low, m := unit(next)
+			if whole := utf16.DecodeRune(c, low); whole != utf8.RuneError {
+				c, n = whole, n+1+m
+			}
+		}
+		if n > 0 && !utf16.IsSurrogate(c) { // half a pair is kept as it is written
+			b.WriteRune(c)
+			r.skip(n - 1)
 			return
 		}
 	}
@@ -337,6 +408,18 @@ func (r *Reader) escaped(b *strings.Builder) {
 	}
 	b.WriteByte('\\')
 	b.WriteByte(c)
+}
+
+// unit is what uXXXX at the begin of a text stands for, and its length; 0: there is none.
+func unit(text string) (rune, int) {
+	if len(text) < 5 || text[0] != 'u' {
+		return 0, 0
+	}
+	n, err := strconv.ParseUint(text[1:5], 16, 16)
+	if err != nil {
+		return 0, 0
+	}
+	return rune(n), 5
 }
 
 // dispatch reads what begins with #.
@@ -365,10 +448,53 @@ func (r *Reader) dispatch(depth int) (Value, error) {
 		return Value{}, Wrong(at, "# is followed by %q: want a tag, {, or _", first(r.text[r.at:]))
 	}
 	v, err := r.wanted(depth+1, "the value of the tag "+tag)
-	if tag[0] == ':' { // the namespace of the keys that follow
-		return v, err
+	if tag[0] == ':' {
+		return inNamespace(v, strings.TrimLeft(tag, ":"), err)
 	}
 	return Value{Kind: Tagged, Text: tag, Items: []Value{v}, At: at}, err
+}
+
+// inNamespace puts the keys of a map into a namespace; those in the namespace _ have none.
+func inNamespace(v Value, namespace string, err error) (Value, error) {
+	switch {
+	case err != nil:
+		return v, err
+	case v.Kind != Map:
+		return v, Wrong(v.At, "the namespace %s is followed by %.40s: want a map", namespace, v)
+	}
+	v.Items = slices.Clone(v.Items)
+	for i := 0; i < len(v.Items); i += 2 {
+		k := &v.Items[i]
+		name, bare := strings.CutPrefix(k.Text, "_/")
+		switch {
+		case k.Kind != Keyword:
+		case bare:
+			k.Text = name
+		case !strings.Contains(k.Text, "/"):
+			k.Text = namespace + "/" + k.Text
+		}
+	}
+	return v, v.once()
+}
+
+// once checks that no key of a map and no element of a set is there twice.
+func (v Value) once() error {
+	step, what := 1, "the element %s of a set is there twice"
+	if v.Kind == Map {
+		step, what = 2, "the key %s of a map is there twice"
+	}
+	if v.Kind != Set && v.Kind != Map || len(v.Items) < 2*step {
+		return nil
+	}
+	seen := make(map[string]bool, len(v.Items)/step)
+	for i := 0; i < len(v.Items); i += step {
+		form := v.Items[i].Canon()
+		if seen[form] {
+			return Wrong(v.Items[i].At, what, v.Items[i])
+		}
+		seen[form] = true
+	}
+	return nil
 }
 
 // first is the first character of a text.
@@ -410,11 +536,45 @@ func atom(token string, at Position) (Value, error) {
 	case token[0] == ':':
 		return Value{Kind: Keyword, Text: strings.TrimLeft(token, ":"), At: at}, nil
 	}
-	whole := strings.TrimSuffix(strings.TrimPrefix(token, "+"), "N")
-	if digits := strings.TrimPrefix(whole, "-"); digits != "" && strings.Trim(digits, "0123456789") == "" {
-		return Value{Kind: Int, Text: plain(whole), At: at}, nil
+	if n, whole := integer(token); whole {
+		return Value{Kind: Int, Text: n, At: at}, nil
 	}
 	return Value{Kind: Atom, Text: token, At: at}, nil
+}
+
+// whole are integers as Clojure reads them: decimal, 0x1f, 017, and 2r101.
+var whole = regexp.MustCompile(`^([-+]?)(?:0[xX]([0-9a-fA-F]+)|([1-9]\d?)[rR]([0-9a-zA-Z]+)|(\d+))N?$`)
+
+// integer is the decimal form of an integer.
+func integer(token string) (string, bool) {
+	if c := token[len(token)-1]; strings.IndexByte("+-0123456789", token[0]) < 0 || c == '+' || c == '-' {
+		return "", false
+	}
+	m := whole.FindStringSubmatch(token)
+	if m == nil {
+		return "", false
+	}
+	sign, digits, base := strings.TrimPrefix(m[1], "+"), m[5], 10
+	switch {
+	case m[2] != "":
+		digits, base = m[2], 16
+	case m[4] != "":
+		base, _ = strconv.Atoi(m[3])
+		digits = m[4]
+	case digits[0] == '0' && strings.Trim(digits, "01234567") == "":
+		base = 8
+	}
+	if base == 10 {
+		return plain(sign + digits), true
+	}
+	if base < 2 || base > 36 {
+		return "", false
+	}
+	n, ok := new(big.Int).SetString(digits, base)
+	if !ok {
+		return "", false
+	}
+	return plain(sign + n.String()), true
 }
 
 // plain is a whole number without zeros that do not count.
@@ -424,7 +584,7 @@ func plain(number string) string {
 		sign, number = "-", number[1:]
 	}
 	if number = strings.TrimLeft(number, "0"); number == "" {
-		return "0"
+		return "0" // -0, too
 	}
 	return sign + number
 }

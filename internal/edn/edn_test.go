@@ -20,18 +20,21 @@ func readAll(text string) ([]Value, error) {
 func TestRead(t *testing.T) {
 	for text, want := range map[string]string{
 		`{:process 0, :type :ok}`:                      `{:process 0 :type :ok}`,
-		`[1 -2 +3 007 5N 1/2 0x1f 2.5M]`:               `[1 -2 3 7 5 1/2 0x1f 2.5M]`,
+		`[1 -2 +3 007 5N 1/2 0x1f 2.5M]`:               `[1 -2 3 7 5 1/2 31 2.5M]`,
 		`#{3 1 2}`:                                     `#{1 2 3}`,
 		`{:b 1 :a 2}`:                                  `{:a 2 :b 1}`,
 		`(true false nil foo/bar)`:                     `(true false nil foo/bar)`,
 		`#jepsen.history.Op{:index 0}`:                 `#jepsen.history.Op {:index 0}`,
-		`#object[java.lang.Object 0x1f "a@1"]`:         `#object [java.lang.Object 0x1f "a@1"]`,
-		`#:jepsen{:f :read}`:                           `{:f :read}`,
+		`#object[java.lang.Object 0x1f "a@1"]`:         `#object [java.lang.Object 31 "a@1"]`,
+		`#:jepsen{:f :read}`:                           `{:jepsen/f :read}`,
 		"; a comment\n[1 ; another\n 2]":               `[1 2]`,
 		`[1 #_2 #_{:a 1} 3]`:                           `[1 3]`,
 		`"a\nb\"\\\u00e9\q"`:                           `"a\nb\"\\é\\q"`,
 		`[\a \newline \( #"x\d" ##NaN #'a/b ^:m v @c]`: `[\a \newline \( #"x\\d" ##NaN #'a/b v c]`,
 		"\ufeff[]":                                     `[]`,
+		`#:a{:b 1 :_/c 2 :d/e 3 "f" 4}`:                `{"f" 4 :a/b 1 :c 2 :d/e 3}`,
+		`#a #b 1`:                                      `#a #b 1`,
+		`"\ud83d\ude00" "\ud800" "\ud800\ud801"`:       "\"\U0001f600\" \"\\\\ud800\" \"\\\\ud800\\\\ud801\"",
 		`-0`:                                           `0`,
 		"":                                             ``,
 	} {
@@ -53,6 +56,9 @@ func TestRead(t *testing.T) {
 func TestWrong(t *testing.T) {
 	for text, want := range map[string]string{
 		"{:a 1\n :b}":             `2:2: the key :b of a map has no value`,
+		"{:a 1,\n :a 2}":          `2:2: the key :a of a map is there twice`,
+		"#{1 [2] 1}":              `1:9: the element 1 of a set is there twice`,
+		"#:a{:b 1 :a/b 2}":        `1:10: the key :a/b of a map is there twice`,
 		"[1 2":                    `1:1: [ is not closed: ] is missing at the end of the file`,
 		"[1 }":                    `1:4: "}" closes nothing`,
 		"é \"abc":                 `1:3: a string is not closed: " is missing`,
@@ -67,6 +73,26 @@ func TestWrong(t *testing.T) {
 	} {
 		if _, err := readAll(text); err == nil || err.Error() != want {
 			t.Errorf("%.20s: %v, want %s", text, err, want)
+		}
+	}
+}
+
+// TestCanon: values have one form if and only if Clojure holds them for equal.
+func TestCanon(t *testing.T) {
+	for text, equal := range map[string]bool{
+		`(1 2) [1 2]`: true, `[(1)] ([1])`: true, `[1 2] [2 1]`: false, `#{1 2} [1 2]`: false, `#{(1) 2} #{2 [1]}`: true,
+		`16 0x10`: true, `5 5N`: true, `17 0x10`: false, `8 010`: true, `5 2r101`: true, `-16 -0x10`: true, `1 "1"`: false, `1 1.0`: false,
+		`1.5 1.50`: true, `1.5 15e-1`: true, `1.5 1.5M`: false, `1.5M 1.50M`: true, `2/4 1/2`: true, `1/2 0.5`: false,
+		`#:a{:b 1} {:a/b 1}`: true, `#:a{:b 1} #:c{:b 1}`: false, `#:a{:b 1} {:b 1}`: false, `{:a (1)} {:a [1]}`: true,
+		`#a #b 1 #a #c 1`: false, `#a (1) #a [1]`: true, `:a "a"`: false, `nil ""`: false, `nil false`: false,
+	} {
+		all, err := readAll(text)
+		if err != nil || len(all) != 2 {
+			t.Errorf("%s: %v %v", text, all, err)
+			continue
+		}
+		if a, b := all[0].Canon(), all[1].Canon(); (a == b) != equal {
+			t.Errorf("%s and %s are %s and %s; want equal: %v", all[0], all[1], a, b, equal)
 		}
 	}
 }
