@@ -34,6 +34,9 @@ func show(h *history.Header, ops []history.Op) string {
 		if op.Reason != history.NoReason {
 			fmt.Fprintf(&b, " (%s)", op.Reason)
 		}
+		if op.Kind == history.ReadState {
+			fmt.Fprintf(&b, " %s", op.Result)
+		}
 		if op.Until != 0 {
 			fmt.Fprintf(&b, " until %d", int64(op.Until))
 		}

@@ -21,6 +21,14 @@ func refunded(client int32, order int64, call, ret time.Duration) history.Op {
 	return saleOp(history.Refund, client, order, call, ret, history.OK, history.NoReason)
 }
 
+func refundedBefore(client int32, order int64, call, ret time.Duration) history.Op {
+	return saleOp(history.Refund, client, order, call, ret, history.OK, history.Repeated)
+}
+
+func lostRefund(client int32, order int64, call, ret time.Duration) history.Op {
+	return saleOp(history.Refund, client, order, call, ret, history.Unknown, history.NoReason)
+}
+
 func pieces(op history.Op, n int32) history.Op { op.Amount = n; return op }
 
 func told(op history.Op, left int64) history.Op { op.Result = history.Int(left); return op }
@@ -56,7 +64,11 @@ var (
 	refundedTwice   = []history.Op{bought(1, 1, 1, 2), refunded(1, 1, 3, 4), refunded(1, 1, 5, 6), bought(2, 2, 7, 8), bought(3, 3, 7, 9), read("left", 0, 10)}
 	lostRefundTwice = []history.Op{bought(1, 1, 1, 2), saleOp(history.Refund, 1, 1, 3, 4, history.Unknown, history.NoReason), refunded(1, 1, 5, 6),
 		bought(2, 2, 7, 8), bought(3, 3, 7, 9), read("left", 0, 10)}
-	lostEitherWay = []history.Op{lostBuyOp(1, 1, 1, 2), bought(2, 2, 1, 3), soldOutTo(3, 3, 4, 5), read("left", 1, 6)}
+	// The refund without an answer made room for order 2, and both repetitions mean what
+	// came before them. The same once more, with no end known of the refund, and a reading.
+	repeatedBeforeLost = []history.Op{bought(1, 1, 0, 10), bought(3, 2, 25, 35), refundedBefore(4, 1, 30, 38), repeated(1, 1, 32, 42), lostRefund(2, 1, 20, 100)}
+	repeatedBeforeEnd  = []history.Op{bought(1, 1, 2, 13), refundedBefore(4, 1, 25, 39), repeated(1, 1, 32, 42), bought(3, 2, 17, 36), read("left", 0, 54), lostRefund(2, 1, 11, 500)}
+	lostEitherWay      = []history.Op{lostBuyOp(1, 1, 1, 2), bought(2, 2, 1, 3), soldOutTo(3, 3, 4, 5), read("left", 1, 6)}
 )
 
 func TestNoOversell(t *testing.T) {
@@ -87,6 +99,11 @@ func TestNoOversell(t *testing.T) {
 		{"refunded, so the lost one had taken it", history.Header{Stock: 4}, refundedLost, Violated, "sold 5 of 4"},
 		{"refunded twice, one piece bought", one, refundedTwice, Violated, "sold 2 of 1"},
 		{"refunded twice, the first time without an answer", one, lostRefundTwice, Violated, "sold 2 of 1"},
+		{"refunded without an answer, and both repeated before it was given up", one, repeatedBeforeLost, Holds, ""},
+		{"the same, and it was not given up", one, repeatedBeforeEnd, Holds, ""},
+		{"the same, and the refund was called too late", one, append(repeatedBeforeLost[:4:4], lostRefund(2, 1, 36, 100)), Violated, "sold 2 of 1"},
+		{"told to be refunded before a lost refund, and bought by any of two lost tries", one, []history.Op{refundedBefore(3, 1, 18, 26), lostBuyOp(1, 1, 9, 42), lostRefund(2, 1, 8, 500), lostBuyOp(5, 1, 33, 501)}, Unknown, ""},
+		{"refunded, bought again, and the first purchase was lost", history.Header{Stock: 2}, []history.Op{refunded(1, 1, 16, 18), lostRefund(3, 1, 23, 26), bought(4, 1, 31, 32), lostBuyOp(2, 1, 7, 500)}, Holds, ""},
 		{"a refund that was called first, of which the answer came last", one, []history.Op{bought(1, 1, 1, 2), saleOp(history.Refund, 1, 1, 8, 9, history.Unknown, history.NoReason), bought(2, 2, 3, 5), refunded(1, 1, 4, 10)}, Holds, ""},
 		{"nobody knows how long one was sold that only its refund shows", one, []history.Op{lostBuyOp(1, 1, 10, 15), bought(2, 2, 20, 25), refunded(1, 1, 30, 40)}, Violated, "at no moment before"},
 		{"refunded while it was bought, of nothing", history.Header{}, []history.Op{refunded(2, 1, 4, 5), bought(1, 1, 2, 6)}, Violated, "at no moment before"},
@@ -185,6 +202,11 @@ func TestSaleLinear(t *testing.T) {
 		{"of several tries without an answer the one called first counts", history.Header{Stock: 2}, spec, Holds, ""},
 		{"unless it was called too late, too", history.Header{Stock: 2}, late, Violated, "sent only after that"},
 		{"the one called first, with amounts", history.Header{Stock: 2, Quantity: 2}, slices.Concat(spec, []history.Op{pieces(soldOutTo(6, 6, 206, 207), 2)}), Holds, ""},
+		{"refunded without an answer, and both repeated before it was given up", one, repeatedBeforeLost, Holds, ""},
+		{"the same, and the refund was called too late", one, append(repeatedBeforeLost[:4:4], lostRefund(2, 1, 36, 100)), Violated, "sold 2 of 1"},
+		{"read before the last one ended", one, []history.Op{bought(1, 1, 1, 2), read("left", 99, 5), lostBuyOp(2, 2, 1, 9)}, Unknown, "in 1 reading, was not judged"},
+		{"the same, next to sold-out answers and amounts", one, []history.Op{bought(1, 1, 1, 2), pieces(soldOutTo(3, 3, 1, 3), 2), read("left", 99, 5), lostBuyOp(2, 2, 1, 9)}, Unknown, "in 1 reading, was not judged"},
+		{"the same, next to sold-out answers and refunds", one, []history.Op{bought(1, 1, 1, 2), soldOutTo(3, 3, 3, 4), refunded(1, 1, 5, 6), read("left", 99, 8), lostBuyOp(2, 2, 1, 9)}, Unknown, "in 1 reading, was not judged"},
 		{"nothing", one, nil, Unknown, "nothing was ordered"},
 		{"too many", one, []history.Op{bought(1, 1, 1, 2), bought(2, 2, 3, 4)}, Violated, "sold 2 of 1"},
 		{"sold out too early", one, []history.Op{soldOutTo(1, 1, 1, 2), bought(2, 2, 3, 4)}, Violated, "nothing was left"},

@@ -33,12 +33,9 @@ type givenBack struct {
 
 // back is what is known of one order that was, or may have been, refunded, in pieces.
 type back struct {
-	bought, lost int64 // bought for certain, and by tries without an answer that may have had an effect
-	given, maybe int64 // the same of refunds
-	netted       int64 // of those, what product.net knows
-	recent       int64 // the part of that which counts from when on
-	when         time.Duration
-	late         bool          // that is the return of the purchase
+	bought, lost int64         // bought for certain, and by tries without an answer that may have had an effect
+	given, maybe int64         // the same of refunds
+	tab          *tab          // nil when it was bought once, with an answer, and one refund may have given it back
 	by           time.Duration // the latest return of a refund
 	last         *history.Op   // the last refund with an answer, if it gave back too much
 	call         time.Duration // the earliest call of a refund
@@ -86,11 +83,7 @@ func (p *product) backOf(o *order) *back {
 // of the order was known before, and since when.
 func (p *product) rebought(o *order, op *history.Op, more, lost int64, dated bool) {
 	b := &p.list[o.back-1]
-	p.change(b, func() { b.bought, b.lost = b.bought+more, b.lost+lost })
-	if back := min(b.bought, b.given+b.maybe) - b.netted; back > 0 && op.Call <= b.by {
-		b.netted += back
-		p.net.refund(op.Return, back, true)
-	}
+	p.enlarge(o, b, op, more, lost)
 	if dated || op.Call > b.by || op.Outcome == history.Refused || b.refunds == 0 ||
 		op.Outcome == history.Unknown && b.given == 0 {
 		return
@@ -106,10 +99,24 @@ func (p *product) rebought(o *order, op *history.Op, more, lost int64, dated boo
 	p.pass(o, b, op, op.Pieces(), max(op.Call, b.call), to)
 }
 
+// enlarge enters that more of an order was bought, or may have been, after a refund of it.
+func (p *product) enlarge(o *order, b *back, op *history.Op, more, lost int64) {
+	if more > 0 {
+		p.tabOf(o, b).buy(&p.net, boughtBy(op, more))
+	}
+	p.change(b, func() { b.bought, b.lost = b.bought+more, b.lost+lost })
+}
+
 // pass enters that an order may have been bought and given back at one moment from from to to.
 func (p *product) pass(o *order, b *back, op *history.Op, pieces int64, from, to time.Duration) {
 	if o.effects > 0 {
 		to = min(to, o.ret)
+	}
+	switch {
+	case from > to: // another purchase must have been the one
+		return
+	case b.vague && b.passage == 0: // another moment, which is not known, may have been the one
+		return
 	}
 	if b.passage == 0 {
 		b.passage = int32(p.net.passing.add(op, pieces)) + 1
@@ -137,7 +144,20 @@ func (p *product) giveBack(op *history.Op, more, maybe int64, implied bool) {
 	o := p.sales.bought.of(p, op.Arg)
 	b := p.backOf(o)
 	simple := o.effects == 1 && o.ret < op.Call
+	if b.tab == nil && (b.refunds > 0 || o.tried > 0 || o.effects != 1) {
+		p.tabOf(o, b)
+	}
 	p.change(b, func() { b.given, b.maybe = b.given+more, b.maybe+maybe })
+	late := o.effects == 1 && o.ret >= op.Call
+	switch {
+	case op.Reason == history.Repeated: // the refund that it means came, or is still to come
+	case b.tab != nil:
+		b.tab.refund(&p.net, givenBy(op))
+	case late:
+		p.net.refund(o.ret, min(b.bought, op.Pieces()), true)
+	default:
+		p.net.refund(op.Call, min(b.bought, op.Pieces()), false)
+	}
 	b.by = max(b.by, op.Return)
 	switch {
 	case op.Outcome == history.Unknown:
@@ -149,21 +169,6 @@ func (p *product) giveBack(op *history.Op, more, maybe int64, implied bool) {
 		if b.refunds++; b.refunds == 1 || op.Call < b.call {
 			b.call = op.Call
 		}
-	}
-	when, late := op.Call, false
-	if o.effects == 1 && o.ret >= when {
-		when, late = o.ret, true
-	}
-	switch back := min(b.bought, b.given+b.maybe) - b.netted; {
-	case op.Reason == history.Repeated && more > 0 && maybe == 0 && !implied: // the refund that it means is still to come
-	case back > 0:
-		b.netted += back
-		b.recent, b.when, b.late = back, when, late
-		p.net.refund(when, back, late)
-	case when < b.when: // it may be this one that gave back what another one called later is taken for
-		p.net.refund(when, b.recent, late)
-		p.net.refund(b.when, -b.recent, b.late)
-		b.when, b.late = when, late
 	}
 	if !simple || b.given+b.maybe > b.bought {
 		p.tangled = true

@@ -64,6 +64,9 @@ func saleLinear(p *product) monitor.Verdict {
 	if v.Result == monitor.Holds {
 		v = p.tales(v)
 	}
+	if n := p.final.passed; n > 0 && v.Result == monitor.Holds {
+		v = monitor.Undecided(fmt.Sprintf("what was read before the last purchase or refund had ended, in %s, was not judged", say.Many(n, "reading")))
+	}
 	if p.soldOuts > 0 || p.repetitions > 0 || p.demand > p.h.Stock {
 		v.Opportunities = p.contest.count
 	}
@@ -225,8 +228,12 @@ func (p *product) ordering(cut bool) monitor.Verdict {
 			return monitor.Undecided("more sold than there were, unless refunds explain it: " + monitor.CutOff)
 		}
 		if net.peak > p.h.Stock {
-			return monitor.Verdict{Result: monitor.Violated, Count: int(net.peak - p.h.Stock), Why: fmt.Sprintf("sold %s of %s at one time, all refunds called by then deducted", say.Count(net.peak), say.Count(p.h.Stock)),
-				Witness: []history.Op{*net.crossing}}
+			v := monitor.Verdict{Result: monitor.Violated, Count: int(net.peak - p.h.Stock),
+				Why: fmt.Sprintf("sold %s of %s at one time, all refunds called by then deducted", say.Count(net.peak), say.Count(p.h.Stock))}
+			if net.crossing != nil {
+				v.Witness = []history.Op{*net.crossing}
+			}
+			return v
 		}
 		if v := p.fits(good, cut); v.Result != monitor.Holds || !p.tangled {
 			return v
@@ -258,9 +265,6 @@ func (p *product) fits(good monitor.Verdict, cut bool) monitor.Verdict {
 		return p.misread()
 	case monitor.Unknown:
 		return p.asked(good, cut, manySums)
-	}
-	if n := p.final.passed; n > 0 {
-		return monitor.Undecided(fmt.Sprintf("what was read before the last purchase or refund had ended, in %s, was not judged", say.Many(n, "reading")))
 	}
 	return good
 }

@@ -262,8 +262,7 @@ func (p *product) implied(op *history.Op) bool {
 		p.net.sell(op, e.more)
 	}
 	if o.back > 0 {
-		b := &p.list[o.back-1]
-		p.change(b, func() { b.bought, b.lost = b.bought+e.more, b.lost+p.buys.unknown-unknown })
+		p.enlarge(o, &p.list[o.back-1], op, e.more, p.buys.unknown-unknown)
 	}
 	return e.more > 0
 }

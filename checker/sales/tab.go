@@ -1,0 +1,167 @@
+package sales
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"oversell/history"
+)
+
+// tab follows one order that was bought or refunded more often than once, or without an
+// answer, or of which an answer says that it had been. At each moment as little of it is
+// surely sold as its purchases and refunds allow: what was surely bought by then, less what
+// the refunds called by then may have given back of it, which is nothing that was bought
+// only after they had returned. An answer may come before the operation without an answer
+// that it means, so that a purchase or a refund can change what was sold before others
+// that are known; product.net gets the difference.
+type tab struct {
+	bought []entry // the one with the latest bound first
+	given  []entry
+}
+
+// entry is a purchase from its return on, or a refund from its call on.
+type entry struct {
+	moment instant
+	bound  time.Duration // the call of the purchase, or the return of the refund
+	pieces int64
+}
+
+// instant is a moment at which the balance changes: calls come before returns.
+type instant struct {
+	when time.Duration
+	late bool // a return
+}
+
+func (t instant) compare(u instant) int {
+	switch {
+	case t.when != u.when || t.late == u.late:
+		return cmp.Compare(t.when, u.when)
+	case t.late:
+		return 1
+	}
+	return -1
+}
+
+// mostEntries bounds the purchases and the refunds of a tab. Of more the oldest two are taken
+// for one, which may have been at any time of the two.
+const mostEntries = 16
+
+// boughtBy is the purchase that an answer shows. When what it means was called is not known
+// of an answer that something had been counted before.
+func boughtBy(op *history.Op, pieces int64) entry {
+	e := entry{moment: instant{op.Return, true}, pieces: pieces}
+	if op.Kind == history.Buy && op.Reason != history.Repeated {
+		e.bound = op.Call
+	}
+	return e
+}
+
+// givenBy is a refund that may have had an effect.
+func givenBy(op *history.Op) entry {
+	e := entry{moment: instant{op.Call, false}, bound: op.Return, pieces: op.Pieces()}
+	if op.Outcome == history.Unknown {
+		e.bound = history.Forever
+	}
+	return e
+}
+
+// tabOf is the tab of an order, made if need be.
+func (p *product) tabOf(o *order, b *back) *tab {
+	if b.tab != nil {
+		return b.tab
+	}
+	b.tab = new(tab)
+	if b.bought > 0 {
+		e := entry{moment: instant{o.ret, true}, pieces: b.bought}
+		if b.bought == int64(o.pieces) && !o.told {
+			e.bound = o.call
+		}
+		b.tab.bought = []entry{e}
+	}
+	if b.refunds > 0 {
+		b.tab.given = []entry{{moment: instant{b.call, false}, bound: b.by, pieces: b.given + b.maybe}}
+	}
+	return b.tab
+}
+
+// buy enters a purchase of which net has got the pieces.
+func (t *tab) buy(net *balance, e entry) {
+	t.enter(net, e, &t.bought, e.pieces)
+	if len(t.bought) > mostEntries {
+		a, b := oldest(&t.bought), oldest(&t.bought)
+		add(&t.bought, entry{b.moment, min(a.bound, b.bound), a.pieces + b.pieces})
+	}
+}
+
+func (t *tab) refund(net *balance, e entry) {
+	t.enter(net, e, &t.given, 0)
+	if len(t.given) > mostEntries {
+		a, b := oldest(&t.given), oldest(&t.given)
+		add(&t.given, entry{a.moment, max(a.bound, b.bound), a.pieces + b.pieces})
+	}
+}
+
+// enter adds an entry to a list. Sold is what net has got of it.
+func (t *tab) enter(net *balance, e entry, list *[]entry, sold int64) {
+	moments := []instant{e.moment}
+	for _, l := range [][]entry{t.bought, t.given} {
+		for i := range l {
+			if m := l[i].moment; m.compare(e.moment) > 0 {
+				moments = append(moments, m)
+			}
+		}
+	}
+	slices.SortFunc(moments, instant.compare)
+	before := make([]int64, len(moments))
+	for i, m := range moments {
+		before[i] = t.standing(m)
+	}
+	add(list, e)
+	deducted := int64(0)
+	for i, m := range moments {
+		if less := before[i] + sold - t.standing(m); less != deducted {
+			net.refund(m.when, less-deducted, m.late)
+			deducted = less
+		}
+	}
+}
+
+// standing is how much is surely sold at a moment.
+func (t *tab) standing(at instant) (n int64) {
+	// A refund that can be of a purchase can be of every one that was called before it.
+	g, spare := 0, int64(0)
+	for _, buy := range t.bought {
+		if buy.moment.compare(at) > 0 {
+			continue
+		}
+		for ; g < len(t.given) && t.given[g].bound >= buy.bound; g++ {
+			if t.given[g].moment.compare(at) <= 0 {
+				spare += t.given[g].pieces
+			}
+		}
+		back := min(buy.pieces, spare)
+		spare -= back
+		n += buy.pieces - back
+	}
+	return n
+}
+
+// add enters an entry, the latest bound first.
+func add(list *[]entry, e entry) {
+	i, _ := slices.BinarySearchFunc(*list, e.bound, func(a entry, bound time.Duration) int { return cmp.Compare(bound, a.bound) })
+	*list = slices.Insert(*list, i, e)
+}
+
+// oldest takes out the entry with the earliest moment.
+func oldest(list *[]entry) entry {
+	i := 0
+	for j := range *list {
+		if (*list)[j].moment.compare((*list)[i].moment) < 0 {
+			i = j
+		}
+	}
+	e := (*list)[i]
+	*list = slices.Delete(*list, i, i+1)
+	return e
+}
