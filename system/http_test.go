@@ -1,6 +1,7 @@
 package system
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"oversell/lockimpl"
 	"oversell/stockimpl"
@@ -224,3 +226,42 @@ func TestAnswersThatCannotBeMeant(t *testing.T) {
 	}
 }
 
+// TestAServiceThatEnds: a service that has ended is not started again: the stock that was on
+// sale is not on sale there.
+func TestAServiceThatEnds(t *testing.T) {
+	port := freePort(t)
+	program := fmt.Sprintf("import http.server,os\nclass H(http.server.BaseHTTPRequestHandler):\n  protocol_version='HTTP/1.1'\n  def do_POST(self):\n    if self.path=='/buy': os._exit(3)\n    self.send_response(204);self.end_headers()\nhttp.server.ThreadingHTTPServer(('127.0.0.1',%d),H).serve_forever()", port)
+	s := serviceAt(t, fmt.Sprintf("http://127.0.0.1:%d", port), fmt.Sprintf("  start: [python3, -c, %q]\n  reset: {path: /reset}\n  buy: {path: /buy}", program))
+	sale := s.Sale().New(world(t)(), "phone")
+	if err := sale.Open(t.Context(), 5); err != nil {
+		t.Skip(err) // there is no python3
+	}
+	if _, err := sale.Buy(t.Context(), stockimpl.Order{ID: 1, Quantity: 1}, lockimpl.Lock{}); err == nil {
+		t.Error("a service that has ended has sold")
+	}
+	ctx, end := context.WithTimeout(t.Context(), 30*time.Second)
+	defer end()
+	for s.Err() == nil && ctx.Err() == nil {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if err := s.Err(); err == nil || !strings.Contains(err.Error(), "it ended with exit status 3") {
+		t.Errorf("the system is well: %v", err)
+	}
+	if err := sale.Open(t.Context(), 5); err == nil || !strings.Contains(err.Error(), "it ended with exit status 3") {
+		t.Errorf("opened at a service that has ended: %v", err)
+	}
+	s.Begin()
+	if err := s.Sale().New(world(t)(), "phone").Open(t.Context(), 5); err != nil || s.Err() != nil {
+		t.Errorf("another run: %v", err)
+	}
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}

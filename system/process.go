@@ -43,7 +43,8 @@ type process struct {
 	stderr child.Tail
 
 	mu        sync.Mutex
-	clients   int                   // attached
+	clients   int                   // attached, or whose place is kept
+	kept      int                   // places that are kept for clients that have not called yet
 	next      int64                 // id of the next request
 	waiting   map[int64]chan answer // requests without an answer
 	abandoned map[int64]bool        // requests that were given up, with whether they were answered since
@@ -66,17 +67,12 @@ func (s *System) attach(ctx context.Context, env variant.Env) (caller, error) {
 // join finds a process for a client, or has begin start one, waits until it is ready, and gives
 // the client's place back when the client ends.
 func (s *System) join(ctx context.Context, env variant.Env, begin func(*process, context.Context)) (*process, error) {
-	p, first, err := s.place(urls(env))
+	p, first, err := s.place(urls(env), true)
 	if err != nil {
 		return nil, err
 	}
-	if first {
-		begin(p, ctx)
-	}
-	<-p.ready
-	if err := p.why(); err != nil {
-		s.detach(p)
-		return nil, fmt.Errorf("start %s: %w", s.Name, err)
+	if err := s.settle(ctx, p, first, begin); err != nil {
+		return nil, err
 	}
 	env.Go(func(ctx context.Context) {
 		<-ctx.Done()
@@ -85,13 +81,68 @@ func (s *System) join(ctx context.Context, env variant.Env, begin func(*process,
 	return p, nil
 }
 
-// place is a place at a process that has one free, or at a new one, which the caller is to
-// start.
-func (s *System) place(addresses []string) (p *process, first bool, err error) {
+// settle waits until the process at which a client has a place is ready, and starts it for the
+// first. If it fails, the place is given back.
+func (s *System) settle(ctx context.Context, p *process, first bool, begin func(*process, context.Context)) error {
+	if first {
+		begin(p, ctx)
+	}
+	<-p.ready
+	if err := p.why(); err != nil {
+		s.detach(p)
+		return fmt.Errorf("start %s: %w", s.Name, err)
+	}
+	return nil
+}
+
+// Prepare has a process ready for a client of a run, so that its start is no part of the load.
+// If that fails, the client's first call tries again.
+func (s *System) Prepare(ctx context.Context, env variant.Env) {
+	begin := (*process).start
+	switch {
+	case s.service != nil && len(s.service.Start) == 0:
+		return
+	case s.service != nil:
+		begin = (*process).serve
+	}
+	p, first, err := s.place(urls(env), false)
+	if err != nil || s.settle(ctx, p, first, begin) != nil {
+		return
+	}
+	p.mu.Lock()
+	p.kept++
+	p.mu.Unlock()
+	env.Go(func(ctx context.Context) {
+		<-ctx.Done()
+		if p.takeKept() {
+			s.detach(p)
+		}
+	})
+}
+
+// takeKept takes a place that is kept at the process, if there is one.
+func (p *process) takeKept() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.kept == 0 {
+		return false
+	}
+	p.kept--
+	return true
+}
+
+// place is a place at a process that has one kept, if those are to be had, or one free, or at a
+// new process, which the caller is to start.
+func (s *System) place(addresses []string, kept bool) (p *process, first bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.failed != nil {
 		return nil, false, s.failed
+	}
+	for _, p := range s.processes {
+		if kept && !p.gone() && slices.Equal(p.redis, addresses) && p.takeKept() {
+			return p, false, nil
+		}
 	}
 	for _, p := range s.processes {
 		if slices.Equal(p.redis, addresses) && p.admit(s.most()) {
@@ -181,9 +232,28 @@ func (p *process) fail(err error) {
 	s.forget(p)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.failures++; s.failures == mostFailures {
+	s.failures++
+	switch {
+	case s.failed != nil:
+	case s.service != nil: // what it had on sale is gone with it
+		s.failed = fmt.Errorf("%s: %w", s.Name, err)
+	case s.failures == mostFailures:
 		s.failed = fmt.Errorf("%s: %d processes failed; the last: %w", s.Name, mostFailures, err)
 	}
+}
+
+// Begin begins a run: what failed in one before counts no longer.
+func (s *System) Begin() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failures, s.failed = 0, nil
+}
+
+// Err is why nothing more is started for the run under way; nil if the system serves it.
+func (s *System) Err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failed
 }
 
 // urls are the addresses of the servers as a client library takes them.

@@ -264,6 +264,45 @@ func TestNoMoreProcesses(t *testing.T) {
 	if s.failures != mostFailures {
 		t.Errorf("%d processes failed; want %d and no more", s.failures, mostFailures)
 	}
+	if err := s.Err(); err == nil || !strings.Contains(err.Error(), "20 processes failed; the last: ") {
+		t.Errorf("the system is well: %v", err)
+	}
+	if s.Begin(); s.failures != 0 || s.Err() != nil {
+		t.Errorf("another run begins with %d failures, %v", s.failures, s.Err())
+	}
+}
+
+// TestProcessesAreReady: those of all clients have been started before the first of them calls,
+// and no others are.
+func TestProcessesAreReady(t *testing.T) {
+	s, _ := behaving(t, "sale", "well", "clients: 3")
+	ctx, end := context.WithCancel(t.Context())
+	var beside sync.WaitGroup
+	env := variant.Env{Clock: clock.Real{}, Go: func(f func(context.Context)) func(context.Context) error {
+		beside.Go(func() { f(ctx) })
+		return nil
+	}}
+	for range 7 {
+		s.Prepare(t.Context(), env)
+	}
+	started := slices.Clone(s.processes)
+	if len(started) != 3 {
+		t.Errorf("%d processes for 7 clients, 3 each", len(started))
+	}
+	for range 7 {
+		if err := s.Sale().New(env, "phone").Open(t.Context(), 5); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.Equal(s.processes, started) {
+		t.Errorf("%d processes when all had called", len(s.processes))
+	}
+	s.Prepare(t.Context(), env) // and it never calls
+	end()
+	beside.Wait()
+	if len(s.processes) != 0 {
+		t.Errorf("%d processes outlive their clients", len(s.processes))
+	}
 }
 
 // TestProcessesServeSomeClients: as many processes as the clients need, and none after them.
