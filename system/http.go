@@ -516,12 +516,13 @@ func (p *process) serve(ctx context.Context) {
 	go func() {
 		<-p.child.Exited()
 		p.fail(p.ended())
+		p.child.KillAll()
 	}()
 	limited, cancel := context.WithTimeoutCause(ctx, s.limit, fmt.Errorf("nothing listens at %s after %v", p.filled(s.service.Base), s.limit))
 	defer cancel()
 	if err := p.listens(limited); err != nil {
 		p.fail(err)
-		p.child.Kill()
+		p.child.KillAll()
 	}
 }
 
@@ -600,6 +601,7 @@ func (p *process) command(words []string) *exec.Cmd {
 	}
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Dir, cmd.Stderr, cmd.Env = s.dir, &p.stderr, os.Environ()
+	cmd.WaitDelay = drained
 	for name, value := range s.env {
 		cmd.Env = append(cmd.Env, name+"="+p.filled(value))
 	}

@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"reflect"
 	"slices"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -108,4 +111,50 @@ func sameNumber(a, b json.Number) bool {
 	x, errX := a.Float64()
 	y, errY := b.Float64()
 	return errX == nil && errY == nil && x == y
+}
+
+// names are those that an object may have, with those of the objects in a list that stands
+// there; nil: it is any value.
+type names map[string]names
+
+// namesOf are the names of the JSON form of a struct.
+func namesOf[T any]() names {
+	all := names{}
+	for f := range reflect.TypeFor[T]().Fields() {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
+			all[name] = nil
+		}
+	}
+	return all
+}
+
+var answerNames = func() names {
+	all := namesOf[answer]()
+	for _, name := range []string{"entered", "tasks", "claimed"} {
+		all[name] = namesOf[task]()
+	}
+	return all
+}()
+
+// named refuses an object that has other names, to the letter: encoding/json takes "OK" for "ok".
+func named(v any, all names) error {
+	o, ok := v.(map[string]any)
+	if !ok {
+		return errors.New("it is no object")
+	}
+	for _, name := range slices.Sorted(maps.Keys(o)) {
+		in, known := all[name]
+		if !known {
+			return fmt.Errorf("unknown field %q", name)
+		}
+		items, _ := o[name].([]any)
+		for _, item := range items {
+			if _, isObject := item.(map[string]any); in != nil && isObject {
+				if err := named(item, in); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
 }

@@ -2,7 +2,6 @@ package system
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +9,7 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,6 +30,9 @@ const longestLine = 1 << 20
 // ending is how long a process may take to end when its input ends.
 const ending = 2 * time.Second
 
+// drained is how long reading may take what a process has printed before it ended.
+const drained = 100 * time.Millisecond
+
 // process is a program that serves some clients. Its methods are safe for concurrent use.
 type process struct {
 	system *System
@@ -43,13 +46,19 @@ type process struct {
 	stderr child.Tail
 
 	mu        sync.Mutex
-	clients   int                   // attached, or whose place is kept
-	kept      int                   // places that are kept for clients that have not called yet
-	next      int64                 // id of the next request
-	waiting   map[int64]chan answer // requests without an answer
-	abandoned map[int64]bool        // requests that were given up, with whether they were answered since
-	failed    error                 // why it serves nobody any longer
-	over      chan struct{}         // closed when failed is set
+	clients   int              // attached, or whose place is kept
+	kept      int              // places that are kept for clients that have not called yet
+	next      int64            // id of the next request
+	waiting   map[int64]waiter // requests without an answer
+	abandoned map[int64]bool   // requests that were given up, with whether they were answered since
+	failed    error            // why it serves nobody any longer
+	over      chan struct{}    // closed when failed is set
+}
+
+// waiter waits for the answer to a request.
+type waiter struct {
+	came chan answer
+	op   string
 }
 
 // attach finds the client's way to the system.
@@ -150,7 +159,7 @@ func (s *System) place(addresses []string, kept bool) (p *process, first bool, e
 		}
 	}
 	p = &process{system: s, redis: addresses, clients: 1, ready: make(chan struct{}), lines: make(chan []byte, s.clients),
-		waiting: map[int64]chan answer{}, abandoned: map[int64]bool{}, over: make(chan struct{})}
+		waiting: map[int64]waiter{}, abandoned: map[int64]bool{}, over: make(chan struct{})}
 	s.processes = append(s.processes, p)
 	return p, true, nil
 }
@@ -204,15 +213,15 @@ func (p *process) end() {
 		return
 	}
 	if p.system.service != nil {
-		p.child.Stop(ending)
+		p.child.StopAll(ending)
 		return
 	}
 	defer p.stdout.Close() // what the process has started may hold the other end open
 	select {
 	case <-p.child.Exited():
 	case <-time.After(ending):
-		p.child.Kill()
 	}
+	p.child.KillAll()
 }
 
 // fail says that the process serves nobody any longer, and counts its failure against the
@@ -290,6 +299,10 @@ func (p *process) start(ctx context.Context) {
 		return
 	}
 	go p.read()
+	go func() {
+		<-p.child.Exited() // what it has started may hold its output open
+		_ = p.stdout.SetReadDeadline(time.Now().Add(drained))
+	}()
 	limited, cancel := context.WithTimeoutCause(ctx, s.limit, fmt.Errorf("no answer to init within %v", s.limit))
 	defer cancel()
 	a, err := p.call(limited, request{Op: "init", Schema: Schema, Object: string(s.Object), Redis: p.redis})
@@ -298,7 +311,7 @@ func (p *process) start(ctx context.Context) {
 	}
 	if err != nil {
 		p.fail(err)
-		p.child.Kill()
+		p.child.KillAll()
 	}
 }
 
@@ -345,16 +358,17 @@ func (p *process) read() {
 	for lines.Scan() {
 		if err := p.take(lines.Bytes()); err != nil {
 			p.fail(fmt.Errorf("%w: %s", err, printable.Word(short(lines.Text()))))
-			p.child.Kill()
+			p.child.KillAll()
 			return
 		}
 	}
 	switch err := lines.Err(); {
 	case errors.Is(err, bufio.ErrTooLong):
 		p.fail(fmt.Errorf("it printed a line of more than %d bytes", longestLine))
-		p.child.Kill()
+		p.child.KillAll()
 	default:
 		p.fail(p.ended())
+		p.child.KillAll()
 	}
 }
 
@@ -390,7 +404,7 @@ func (p *process) ended() error {
 	e := &endError{}
 	select {
 	case <-p.child.Exited():
-		if err := p.child.Err(); err != nil {
+		if err := p.child.Err(); err != nil && !errors.Is(err, exec.ErrWaitDelay) {
 			e.how = " with " + err.Error()
 		}
 	case <-time.After(ending):
@@ -406,16 +420,22 @@ func (p *process) ended() error {
 
 // parse reads an answer.
 func parse(line []byte) (a answer, err error) {
-	decoder := json.NewDecoder(bytes.NewReader(line))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&a); err != nil {
+	read, err := document(line)
+	if err == nil {
+		err = named(read, answerNames)
+	}
+	if err == nil {
+		err = json.Unmarshal(line, &a)
+	}
+	if err != nil {
 		return a, fmt.Errorf("it printed a line that is no answer (%v)", err)
 	}
-	switch {
-	case decoder.More():
-		return a, errors.New("it printed two answers on a line")
-	case a.ID == nil:
+	if a.ID == nil {
 		return a, errors.New("it printed an answer without an id")
+	}
+	a.given = map[string]bool{}
+	for name, v := range read.(map[string]any) {
+		a.given[name] = v != nil
 	}
 	return a, nil
 }
@@ -430,10 +450,11 @@ func (p *process) take(line []byte) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case p.waiting[*a.ID] != nil:
-		p.waiting[*a.ID] <- a // there is room for one
+	case p.waiting[*a.ID].came != nil:
+		w := p.waiting[*a.ID]
+		w.came <- a // there is room for one
 		delete(p.waiting, *a.ID)
-		return a.check()
+		return p.system.check(w.op, a)
 	}
 	came, asked := p.abandoned[*a.ID]
 	switch {
@@ -456,7 +477,7 @@ func (p *process) call(ctx context.Context, r request) (answer, error) {
 	}
 	p.next++
 	r.ID = p.next
-	p.waiting[r.ID] = came
+	p.waiting[r.ID] = waiter{came, r.Op}
 	p.mu.Unlock()
 	line, err := json.Marshal(r)
 	if err != nil {
@@ -469,14 +490,14 @@ func (p *process) call(ctx context.Context, r request) (answer, error) {
 	}
 	select {
 	case a := <-came:
-		if err := a.check(); err != nil {
+		if err := p.system.check(r.Op, a); err != nil {
 			return answer{}, fmt.Errorf("%s of %s: %w", r.Op, p.system.Name, err)
 		}
 		return a, nil
 	case <-p.over:
 		select {
 		case a := <-came: // it was there when the process ended
-			if a.check() == nil {
+			if p.system.check(r.Op, a) == nil {
 				return a, nil
 			}
 		default:

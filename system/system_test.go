@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -38,6 +39,13 @@ func TestMain(m *testing.M) {
 // behave is a lock, a sale and a queue without a server: a process of its own keeps what it
 // holds. From the request with the number on, it misbehaves.
 func behave(how string) {
+	if text, says := strings.CutPrefix(how, "says:"); says {
+		sayOnly(text)
+		return
+	}
+	if file, leaves := strings.CutPrefix(how, "leaves:"); leaves {
+		leave(file)
+	}
 	var from int64
 	how, at, _ := strings.Cut(how, "@")
 	fmt.Sscan(at, &from)
@@ -96,6 +104,39 @@ func behave(how string) {
 	if how == "stays" {
 		select {}
 	}
+}
+
+// sayOnly answers each request but init with a text, in which %d is the request's id.
+func sayOnly(text string) {
+	lines := bufio.NewScanner(os.Stdin)
+	for lines.Scan() {
+		var r request
+		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
+			panic(err)
+		}
+		if r.Op == "init" {
+			fmt.Printf("{\"id\":%d,\"ok\":true}\n", r.ID)
+			continue
+		}
+		fmt.Printf(text+"\n", r.ID)
+	}
+}
+
+// leave ends at the second request, and leaves a process behind that has its output.
+func leave(file string) {
+	lines := bufio.NewScanner(os.Stdin)
+	lines.Scan()
+	fmt.Println(`{"id":1,"ok":true}`)
+	lines.Scan()
+	other := exec.Command("sleep", "300")
+	other.Stdout, other.Stderr = os.Stdout, os.Stderr
+	if err := other.Start(); err != nil {
+		panic(err)
+	}
+	if err := os.WriteFile(file, fmt.Append(nil, other.Process.Pid), 0o600); err != nil {
+		panic(err)
+	}
+	os.Exit(4)
 }
 
 // misbehaviours alter an answer, or do something worse.
@@ -536,7 +577,7 @@ func FuzzAnswers(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, line string) {
 		came := make(chan answer, 1)
-		p := &process{system: &System{Name: "x"}, waiting: map[int64]chan answer{1: came}, abandoned: map[int64]bool{}, next: 1, over: make(chan struct{})}
+		p := &process{system: &System{Name: "x"}, waiting: map[int64]waiter{1: {came: came}}, abandoned: map[int64]bool{}, next: 1, over: make(chan struct{})}
 		err := p.take([]byte(line))
 		select {
 		case a := <-came:
