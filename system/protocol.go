@@ -17,10 +17,9 @@ type request struct {
 	Client int    `json:"client"`
 
 	// init
-	Schema  string            `json:"schema,omitempty"`
-	Object  string            `json:"object,omitempty"`
-	Redis   []string          `json:"redis,omitempty"`
-	Options map[string]string `json:"options,omitempty"`
+	Schema string   `json:"schema,omitempty"`
+	Object string   `json:"object,omitempty"`
+	Redis  []string `json:"redis,omitempty"`
 
 	// acquire, extend, release
 	Key     string          `json:"key,omitempty"`
@@ -37,11 +36,10 @@ type request struct {
 	Fence    int64  `json:"fence,omitempty"`
 
 	// enqueue, pop, ack, state of a queue
-	Queue   string   `json:"queue,omitempty"`
-	Tasks   []string `json:"tasks,omitempty"`
-	AfterMS int64    `json:"after_ms,omitempty"`
-	Count   int      `json:"count,omitempty"`
-	Task    *task    `json:"task,omitempty"`
+	Queue string   `json:"queue,omitempty"`
+	Tasks []string `json:"tasks,omitempty"`
+	Count int      `json:"count,omitempty"`
+	Task  *task    `json:"task,omitempty"`
 
 	// next, last of a number generator
 	Counter string `json:"counter,omitempty"`

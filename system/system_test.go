@@ -441,6 +441,10 @@ func TestWrongFiles(t *testing.T) {
 		"name: x\nobject: lock\ncommand: [a]\npromises: [no-oversell]":                    `"no-oversell" is no promise of a lock`,
 		"name: x\nobject: lock\ncommand: [a]\npromises: [mutual-exclusio]":                "did you mean mutual-exclusion?",
 		"name: x\nobject: lock\ncommand: [a]\nenv: {A: \"{reddis}\"}":                     "the placeholder {reddis}",
+		"name: x\nobject: lock\ncommand: [a, \"{Redis}\"]":                                "the placeholder {Redis}",
+		"name: x\nobject: lock\ncommand: [a, \"{reddis}\"]":                               "the placeholder {reddis}",
+		"name: x\nobject: lock\ncommand: [a, \"--at={redis\"]":                            `the placeholder {redis in "--at={redis" has no }`,
+		"name: x\nobject: lock\ncommand: [a]\nenv: {A: \"{redis\"}":                       "has no }",
 		"name: x\nobject: lock\ncommand: [a]\nlimit: 3":                                   `limit "3": want a time`,
 		"name: x\nobject: lock\ncommand: [a]\nclients: -1":                                "clients -1",
 		"name: x\nobject: lock\ncommand:":                                                 "system.yaml:3:1: command has no value",
@@ -458,6 +462,43 @@ func TestWrongFiles(t *testing.T) {
 		_, err := read(t, text)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q: %v; want %q on one line", text, err, want)
+		}
+	}
+}
+
+// TestFilesThatAreNone: what is no file, or too long for one, is refused at once.
+func TestFilesThatAreNone(t *testing.T) {
+	long := filepath.Join(t.TempDir(), "long.yaml")
+	if err := os.WriteFile(long, append([]byte("name: x\n#"), strings.Repeat("x", longestFile)...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	nested := filepath.Join(t.TempDir(), "nested.yaml")
+	if err := os.WriteFile(nested, append([]byte("name: "), strings.Repeat("[", 20_000)...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		"/dev/zero": "/dev/zero: want a regular file", t.TempDir(): "want a regular file",
+		long: "long.yaml: want at most 1048576 bytes", nested: "nested.yaml: want at most 100 lists or objects in each other",
+	} {
+		if _, err := Read(path); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v; want %q", path, err, want)
+		}
+	}
+}
+
+// TestUsualPromises: what a file declares of a system belongs to its usual promises, and what it
+// takes back does not.
+func TestUsualPromises(t *testing.T) {
+	for text, want := range map[string][]variant.Property{
+		"object: lock":               {variant.MutualExclusion, variant.OwnerOnlyRelease, variant.Progress},
+		"object: lock\nfences: true": {variant.MutualExclusion, variant.OwnerOnlyRelease, variant.Progress, variant.Fencing},
+		"object: queue":              {variant.NoLostTask, variant.NoDuplicateDelivery},
+		"object: queue\nacks: true":  {variant.NoLostTask},
+		"object: queue\nacks: true\npromises: [no-duplicate-delivery]": {variant.NoDuplicateDelivery},
+	} {
+		s, err := read(t, "name: x\ncommand: [a]\n"+text)
+		if err != nil || !slices.Equal(s.Promises, want) {
+			t.Errorf("%s: %v, %v; want %v", text, s, err, want)
 		}
 	}
 }
