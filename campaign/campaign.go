@@ -14,6 +14,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"oversell/campaign/judging"
@@ -179,6 +180,9 @@ func runIn(ctx context.Context, dir string, c scenarios.Config, i, n int, w Watc
 	defer s.retire(c)
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, fmt.Errorf("make the run directory: %w", err)
+	}
+	if o := s.plan.system; o != nil && slices.ContainsFunc(c.Subjects(), func(is scenarios.Subject) bool { return is.Of == o.Object && is.Name == o.Name }) {
+		c.Outside = o
 	}
 	live := scenarios.Live{History: filepath.Join(dir, historyFile)}
 	w.Start(i, n, c, &live)

@@ -117,7 +117,7 @@ func NewComparison(ctx context.Context, o *CompareOptions) (*ComparePlan, error)
 	}
 	o.scale(scenario)
 	p := &ComparePlan{
-		rounds: o.Rounds, time: o.Time, quick: o.Quick, dir: o.Dir, sql: Plan{SQL: o.database(), JSONL: o.JSONL},
+		rounds: o.Rounds, time: o.Time, quick: o.Quick, dir: o.Dir, sql: Plan{SQL: o.database(), JSONL: o.JSONL, system: o.system},
 		window: o.window(), waiting: string(o.Waiting), seed: o.Seed, name: scenario.Name, command: o.command(), conditions: o.conditions(scenario),
 	}
 	_, p.work = judging.WorkIn(scenario.Uses)

@@ -122,7 +122,7 @@ func (c *comparing) drop(i int, x *cell, why error) {
 // that want the same.
 func (c *comparing) serversOf(s subject) *servers {
 	if c.servers[s.spec] == nil {
-		c.servers[s.spec] = &servers{plan: Plan{Target: s.spec, SQL: c.sql.SQL, JSONL: c.sql.JSONL}, watcher: c.watcher, open: map[string]*server.Target{}}
+		c.servers[s.spec] = &servers{plan: Plan{Target: s.spec, SQL: c.sql.SQL, JSONL: c.sql.JSONL, system: c.sql.system}, watcher: c.watcher, open: map[string]*server.Target{}}
 	}
 	return c.servers[s.spec]
 }

@@ -168,3 +168,110 @@ func TestSystemsAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// pythonSystem writes a system's file whose program is in Python.
+func pythonSystem(t *testing.T, file, program string) string {
+	t.Helper()
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("there is no python3")
+	}
+	dir := t.TempDir()
+	for name, text := range map[string]string{"s.yaml": file, "s.py": program} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Join(dir, "s.yaml")
+}
+
+// pythonLock is a sound lock in the memory of one process, whose answers may be altered.
+const pythonLock = `import json, os, sys, time
+START
+holder, n = None, 0
+for line in sys.stdin:
+    r = json.loads(line)
+    n += 1
+    a = {"ok": True}
+    if r["op"] == "acquire":
+        if holder and holder[1] > time.time() * 1000:
+            a = {"refused": "held"}
+        else:
+            holder = (n, time.time() * 1000 + r["ttl_ms"])
+            a = {"ok": True, "lock": n, "until_ms": holder[1]}
+    elif r["op"] == "release":
+        if holder and holder[0] == r["lock"]:
+            holder = None
+        else:
+            a = {"refused": "lost"}
+    EACH
+    print(json.dumps({"id": r["id"], **a}), flush=True)
+`
+
+// TestTheStartIsNoLoad: a lock whose program is slow to start keeps its promises, and a system
+// that serves nobody any longer, or hardly anybody, keeps none.
+func TestTheStartIsNoLoad(t *testing.T) {
+	for _, c := range []struct {
+		start, each, more string
+		verdict, reason   string
+	}{
+		{"time.sleep(1.5)", "", "", reports.Pass, ""},
+		{"", "os._exit(4) if n > 1 else 0", "", reports.Inconclusive, "20 processes failed; the last: it ended with exit status 4"},
+		{"", "if r['op'] == 'acquire' and n > 9: continue", "limit: 500ms", reports.Inconclusive, "operations ended in an error"},
+	} {
+		program := strings.NewReplacer("START", c.start, "EACH", c.each).Replace(pythonLock)
+		file := pythonSystem(t, "name: s\nobject: lock\nclients: 100\ncommand: [python3, s.py]\n"+c.more, program)
+		r := runSystem(t, file, "mutex", func(o *Options) {
+			o.System, o.Target.Target = file, "embedded"
+			o.Clients, o.TTL, o.Duration = 8, 300e6, 1500e6
+			o.Hold, o.Wait = 1e6, 200e6
+			switch {
+			case c.more != "":
+				o.Duration, o.Ops = 0, 60
+			case c.each != "":
+				o.Duration = 30e9 // and it ends before
+			}
+		})
+		if r.Verdict != c.verdict || !strings.Contains(r.Why, c.reason) {
+			t.Errorf("%s%s: %s (%s); want %s (%s): %+v", c.start, c.each, r.Verdict, r.Why, c.verdict, c.reason, r.Notes)
+		}
+	}
+}
+
+// TestAServiceThatEndsInARun: a shop that ends is not started again without its stock.
+func TestAServiceThatEndsInARun(t *testing.T) {
+	file := pythonSystem(t, `name: s
+object: sale
+promises: [no-oversell, no-undersell]
+http:
+  base: "http://127.0.0.1:{port}"
+  start: [python3, s.py, "{port}"]
+  reset: {path: "/reset/{stock}"}
+  buy: {path: /buy, ok: {status: [201]}, sold-out: {status: [409]}}
+  left: {path: /left, result: left}
+`, `import http.server, json, os, sys, threading
+left, sold, lock = 0, 0, threading.Lock()
+class H(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def log_message(self, *a): pass
+    def do_POST(self):
+        global left, sold
+        with lock:
+            status = 200
+            if self.path.startswith("/reset/"):
+                left, sold = int(self.path[7:]), 0
+            elif left == 0:
+                status = 409
+            else:
+                left, sold, status = left - 1, sold + 1, 201
+            if sold == 30: os._exit(3)
+        self.send_response(status); self.send_header("Content-Length", "0"); self.end_headers()
+    def do_GET(self):
+        b = json.dumps({"left": left}).encode()
+        self.send_response(200); self.send_header("Content-Length", str(len(b))); self.end_headers(); self.wfile.write(b)
+http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), H).serve_forever()
+`)
+	r := runSystem(t, file, "seckill", func(o *Options) { o.System, o.Target.Target, o.Stock, o.Clients = file, "embedded", 100, 8 })
+	if r.Verdict != reports.Inconclusive || !strings.Contains(r.Why, "it ended with exit status 3") {
+		t.Errorf("%s (%s); want inconclusive: %+v", r.Verdict, r.Why, r.Properties)
+	}
+}

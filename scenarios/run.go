@@ -202,6 +202,7 @@ func (r *run) do(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
+	r.prepare(ctx, append(slices.Clone(crowd), administrator))
 	r.log = history.NewLog(time.Now())
 	r.live.Follow(r.log)
 	if open := r.config.Scenario.Open; open != nil {
@@ -218,6 +219,28 @@ func (r *run) do(ctx context.Context, path string) (err error) {
 		err = finished
 	}
 	return err
+}
+
+// prepare has what is outside of this program ready for the clients, so that its start is no
+// part of the load.
+func (r *run) prepare(ctx context.Context, crowd []*load.Client) {
+	if r.config.Outside == nil {
+		return
+	}
+	r.config.Outside.Begin()
+	var all sync.WaitGroup
+	for _, lc := range crowd {
+		all.Go(func() { r.config.Outside.Prepare(ctx, lc.Env) })
+	}
+	all.Wait()
+}
+
+// gone is why what is outside of this program serves nobody any longer; nil if it does.
+func (r *run) gone() error {
+	if r.config.Outside == nil {
+		return nil
+	}
+	return r.config.Outside.Err()
 }
 
 // connections is how many the clients have to each node, and we ourselves.
@@ -463,7 +486,7 @@ func (r *run) failed(err error) {
 	if r.injector != nil && r.injector.Disturbed() {
 		r.failing.Store(0)
 	}
-	if r.failing.Add(1) == failuresInARow {
+	if r.failing.Add(1) == failuresInARow || r.gone() != nil {
 		r.halt()
 	}
 	if r.first == nil {
@@ -478,10 +501,17 @@ func (r *run) aborted(err error) string {
 		return r.target.Hide(err.Error())
 	case r.failing.Load() >= failuresInARow:
 		return fmt.Sprintf("%d operations in a row ended in an error", failuresInARow)
+	case r.gone() != nil:
+		return r.target.Hide(phrase.OneLine(r.gone().Error()))
 	case r.stuck.Load() != nil:
 		return *r.stuck.Load()
 	case r.timeUp.Load() && r.config.capped:
 		return fmt.Sprintf("not everybody had an answer after %v (see --duration)", r.config.Duration)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if all := r.live.Ops.Load(); r.injector == nil && 2*r.failures > all { // faults may keep answers from everybody
+		return fmt.Sprintf("%d of %d operations ended in an error", r.failures, all)
 	}
 	return ""
 }

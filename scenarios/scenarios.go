@@ -146,6 +146,9 @@ type Config struct {
 	// Faults are what is done to the run on purpose.
 	Faults []faults.Fault
 
+	// Outside is what serves a variant whose code is outside of this program; nil if there is none.
+	Outside Outside
+
 	// Duration ends the run; 0 means no limit.
 	Duration time.Duration
 	// capped says that Duration is a precaution that nobody asked for, and spreadOut
@@ -159,6 +162,17 @@ type Config struct {
 	// queue it is the rate at which producers enqueue.
 	Rate    arrival.Rate
 	Arrival arrival.Process
+}
+
+// Outside is what serves the clients of a variant whose code is outside of this program. It is
+// safe for concurrent use.
+type Outside interface {
+	// Begin is called before a run.
+	Begin()
+	// Prepare has what a client needs ready before the load begins.
+	Prepare(ctx context.Context, env variant.Env)
+	// Err is why it serves the run no longer; nil if it does.
+	Err() error
 }
 
 // Takes estimates how long a run of c takes, by its settings alone: it may take longer.

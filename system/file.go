@@ -40,7 +40,7 @@ type file struct {
 
 // Read reads a system's file, and refuses what is not one.
 func Read(path string) (*System, error) {
-	source, err := os.ReadFile(path)
+	source, err := contents(path)
 	if err != nil {
 		return nil, err
 	}
@@ -57,8 +57,43 @@ func Read(path string) (*System, error) {
 	return s, nil
 }
 
+// contents are a file's, unless it is none or no system's: a device or a pipe would not end.
+func contents(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s: want a regular file", path)
+	case info.Size() > longestFile:
+		return nil, fmt.Errorf("%s: want at most %d bytes", path, longestFile)
+	}
+	source, err := os.ReadFile(path)
+	if err == nil && depth(source) > deepest {
+		err = fmt.Errorf("%s: want at most %d lists or objects in each other", path, deepest)
+	}
+	return source, err
+}
+
+// depth is how many brackets are open at once at the most, wherever they stand.
+func depth(source []byte) (most int) {
+	now := 0
+	for _, b := range source {
+		switch b {
+		case '[', '{':
+			now++
+			most = max(most, now)
+		case ']', '}':
+			now = max(0, now-1)
+		}
+	}
+	return most
+}
+
 // The limits of what a file may say.
 const (
+	longestFile    = 1 << 20
+	deepest        = 100
 	defaultClients = 16
 	mostClients    = 100_000
 	defaultLimit   = 10 * time.Second
@@ -108,21 +143,42 @@ func (f file) system() (*System, error) {
 	if s.Promises, err = promised(s.Object, f.Promises); err != nil {
 		return nil, err
 	}
+	if len(f.Promises) == 0 {
+		s.Promises = s.usual()
+	}
 	if f.HTTP != nil {
 		if err := f.HTTP.complete(s.Object); err != nil {
 			return nil, err
 		}
 		s.http = newHTTP()
 	}
-	return s, known(slices.Collect(maps.Values(f.Env)))
+	words := f.Command
+	if f.HTTP != nil {
+		words = f.HTTP.Start
+	}
+	if err := knownIn(words); err != nil {
+		return nil, err
+	}
+	values := slices.Collect(maps.Values(f.Env))
+	if err := closed(slices.Concat(values, words)); err != nil {
+		return nil, err
+	}
+	return s, known(values)
 }
 
-// promised reads the promises: those of the file, or else all that the object can be judged by
-// without being a special one.
-func promised(of variant.Object, names []string) (ps []variant.Property, err error) {
-	if len(names) == 0 {
-		return usual[of], nil
+// usual are the promises of a system whose file names none: a lock that grants fencing tokens
+// promises that they rise, and a queue that hands tasks out again does not promise that it
+// hands out each once.
+func (s *System) usual() []variant.Property {
+	ps := slices.Clone(usual[s.Object])
+	if s.Fences {
+		ps = append(ps, variant.Fencing)
 	}
+	return slices.DeleteFunc(ps, func(p variant.Property) bool { return s.Acks && p == variant.NoDuplicateDelivery })
+}
+
+// promised reads the promises that a file names.
+func promised(of variant.Object, names []string) (ps []variant.Property, err error) {
 	all := variant.PropertiesOf(of)
 	for _, name := range names {
 		p := variant.Property(name)
@@ -152,7 +208,33 @@ var usual = map[variant.Object][]variant.Property{
 // placeholders are what a value of env, or a part of an HTTP request, may name in braces.
 var placeholders = []string{"{redis}", "{port}", "{order}", "{client}", "{quantity}", "{stock}", "{product}"}
 
-var braces = regexp.MustCompile(`\{[a-z][a-z_]*\}`)
+var (
+	braces   = regexp.MustCompile(`\{[a-zA-Z][a-zA-Z_]*\}`)
+	unclosed = regexp.MustCompile(`\{(redis|port)([^a-zA-Z_}]|$)`)
+)
+
+// knownIn is known for the words of a command, which may have braces of their own: only what is
+// nearly a placeholder is refused.
+func knownIn(words []string) error {
+	for _, w := range words {
+		for _, p := range braces.FindAllString(w, -1) {
+			if meant := variant.Nearest(strings.ToLower(p), []string{"{redis}", "{port}"}); len(meant) > 0 && p != meant[0] {
+				return fmt.Errorf("the placeholder %s in %q is not known: did you mean %s?", p, w, strings.Join(meant, " or "))
+			}
+		}
+	}
+	return nil
+}
+
+// closed refuses a placeholder that does not end.
+func closed(values []string) error {
+	for _, v := range values {
+		if m := unclosed.FindStringSubmatch(v); m != nil {
+			return fmt.Errorf("the placeholder {%s in %q has no }", m[1], v)
+		}
+	}
+	return nil
+}
 
 // known refuses placeholders that mean nothing.
 func known(values []string) error {

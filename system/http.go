@@ -1,19 +1,19 @@
 package system
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
-	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -77,22 +77,12 @@ func (s *service) complete(of variant.Object) error {
 	case s.Buy == nil || s.Reset == nil:
 		return errors.New("http needs buy and reset: how an order is placed, and how the stock is set")
 	}
-	for name, e := range s.endpoints() {
-		if e == nil {
-			continue
-		}
-		e.Method = strings.ToUpper(e.Method)
-		if e.Method == "" {
-			e.Method = http.MethodGet
-		}
-		if !strings.HasPrefix(e.Path, "/") {
-			return fmt.Errorf("http.%s.path %q: a path begins with /", name, e.Path)
-		}
-		if e.OK == nil {
-			e.OK = &match{Status: []int{200, 201, 204}}
-		}
-		if err := known(append(slices.Collect(maps.Values(e.Headers)), e.Path, e.Body)); err != nil {
-			return fmt.Errorf("http.%s: %w", name, err)
+	endpoints := s.endpoints()
+	for _, name := range slices.Sorted(maps.Keys(endpoints)) {
+		if e := endpoints[name]; e != nil {
+			if err := e.complete(s.changes(e)); err != nil {
+				return fmt.Errorf("http.%s%w", name, err)
+			}
 		}
 	}
 	if s.Left != nil && s.Left.Result == "" || s.Orders != nil && s.Orders.Result == "" {
@@ -103,6 +93,106 @@ func (s *service) complete(of variant.Object) error {
 
 func (s *service) endpoints() map[string]*endpoint {
 	return map[string]*endpoint{"reset": s.Reset, "buy": s.Buy, "refund": s.Refund, "left": s.Left, "orders": s.Orders}
+}
+
+// changes reports whether a request changes something: it is not to be sent twice.
+func (s *service) changes(e *endpoint) bool { return e != s.Left && e != s.Orders }
+
+// methods are those that a request may have.
+var methods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions}
+
+// complete is service.complete for one request. The error begins behind the request's name.
+func (e *endpoint) complete(changes bool) error {
+	e.Method = strings.ToUpper(e.Method)
+	switch {
+	case e.Method == "" && changes:
+		e.Method = http.MethodPost
+	case e.Method == "":
+		e.Method = http.MethodGet
+	case !slices.Contains(methods, e.Method):
+		return fmt.Errorf(".method %q: want one of %s", e.Method, strings.Join(methods, ", "))
+	}
+	if !strings.HasPrefix(e.Path, "/") {
+		return fmt.Errorf(".path %q: a path begins with /", e.Path)
+	}
+	if err := e.completeMatches(); err != nil {
+		return err
+	}
+	if err := known(append(slices.Collect(maps.Values(e.Headers)), e.Path, e.Body)); err != nil {
+		return fmt.Errorf(": %w", err)
+	}
+	return nil
+}
+
+// completeMatches checks what the answers mean. The first match counts: one behind another that
+// matches all of its answers would never count.
+func (e *endpoint) completeMatches() error {
+	names := []string{"repeated", "sold-out", "stale", "ok"}
+	matches := []*match{e.Repeated, e.SoldOut, e.Stale, e.OK}
+	for i, m := range matches {
+		if m == nil {
+			continue
+		}
+		if err := m.complete(); err != nil {
+			return fmt.Errorf(".%s%w", names[i], err)
+		}
+		for k, before := range matches[:i] {
+			if hidden, where := m.hiddenBy(before); hidden {
+				return fmt.Errorf(": %s and %s mean the same answer%s", names[i], names[k], where)
+			}
+		}
+	}
+	if e.OK == nil {
+		e.OK = &match{Status: []int{200, 201, 204}}
+	}
+	return nil
+}
+
+// complete checks a match, and has its values be those of JSON.
+func (m *match) complete() error {
+	switch {
+	case m.Status == nil && len(m.JSON) == 0:
+		return errors.New(": want status, json or both: which answers it is")
+	case m.Status != nil && len(m.Status) == 0:
+		return errors.New(".status: want a status, such as 409")
+	}
+	for _, status := range m.Status {
+		if status < 100 || status > 599 {
+			return fmt.Errorf(".status %d: want 100 to 599", status)
+		}
+	}
+	for key, v := range m.JSON {
+		text, err := json.Marshal(v)
+		if err == nil {
+			m.JSON[key], err = document(text)
+		}
+		if err != nil {
+			return fmt.Errorf(".json.%s: want a value that JSON has (%w)", key, err)
+		}
+	}
+	return nil
+}
+
+// hiddenBy reports whether some answer that m describes with one of its statuses always is
+// one that before describes, and says with which.
+func (m *match) hiddenBy(before *match) (hidden bool, where string) {
+	if before == nil {
+		return false, ""
+	}
+	for key, v := range before.JSON {
+		if of, ok := m.JSON[key]; !ok || !same(of, v) {
+			return false, ""
+		}
+	}
+	for _, status := range m.Status {
+		if len(before.Status) == 0 || slices.Contains(before.Status, status) {
+			return true, fmt.Sprintf(" with status %d", status)
+		}
+	}
+	if len(m.Status) == 0 && len(before.Status) > 0 {
+		return true, fmt.Sprintf(" with status %d", before.Status[0])
+	}
+	return len(m.Status) == 0, ""
 }
 
 // Local reports whether the system is on this machine, as far as its address tells.
@@ -176,6 +266,9 @@ func (v *visitor) state(ctx context.Context, fill *strings.Replacer) (answer, er
 			return a, err
 		}
 		for _, n := range pieces {
+			if n > 0 && sold > math.MaxInt64-n || n < 0 && sold < math.MinInt64-n {
+				return a, fmt.Errorf("%s: the quantities of the orders are more than a whole number holds", v.system.Name)
+			}
 			sold += n
 		}
 	} else {
@@ -191,10 +284,11 @@ func (v *visitor) state(ctx context.Context, fill *strings.Replacer) (answer, er
 
 // send sends a request and tells what its answer means.
 func (v *visitor) send(ctx context.Context, e *endpoint, fill *strings.Replacer) (answer, error) {
-	status, body, err := v.exchange(ctx, e, fill)
+	got, err := v.exchange(ctx, e, fill)
 	if err != nil {
 		return answer{}, err
 	}
+	status, body := got.status, got.body
 	a := answer{OK: true}
 	switch {
 	case e.Repeated.matches(status, body):
@@ -205,7 +299,7 @@ func (v *visitor) send(ctx context.Context, e *endpoint, fill *strings.Replacer)
 		a.OK, a.Refused = false, "stale"
 	case e.OK.matches(status, body):
 	default:
-		return answer{}, fmt.Errorf("%s %s of %s: an answer that the file does not declare: %d %s", e.Method, e.Path, v.system.Name, status, printable.Word(short(string(body))))
+		return answer{}, v.undeclared(e, got)
 	}
 	if e.Result != "" && a.OK {
 		if n, err := numbersAt(body, e.Result); err == nil && len(n) == 1 {
@@ -215,11 +309,18 @@ func (v *visitor) send(ctx context.Context, e *endpoint, fill *strings.Replacer)
 	return a, nil
 }
 
+// response is what came back for a request.
+type response struct {
+	status int
+	body   []byte
+	next   bool // it is a page, and another follows it
+}
+
 // exchange makes one request.
-func (v *visitor) exchange(ctx context.Context, e *endpoint, fill *strings.Replacer) (status int, body []byte, err error) {
+func (v *visitor) exchange(ctx context.Context, e *endpoint, fill *strings.Replacer) (got response, err error) {
 	r, err := http.NewRequestWithContext(ctx, e.Method, strings.TrimSuffix(v.base, "/")+fill.Replace(e.Path), strings.NewReader(fill.Replace(e.Body)))
 	if err != nil {
-		return 0, nil, err
+		return got, err
 	}
 	if e.Body != "" {
 		r.Header.Set("Content-Type", "application/json")
@@ -227,18 +328,48 @@ func (v *visitor) exchange(ctx context.Context, e *endpoint, fill *strings.Repla
 	for name, value := range e.Headers {
 		r.Header.Set(name, fill.Replace(value))
 	}
+	if v.system.service.changes(e) {
+		once(r)
+	}
 	answered, err := v.http.Do(r)
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil {
 			err = cause
 		}
-		return 0, nil, fmt.Errorf("%s %s of %s: %w", e.Method, e.Path, v.system.Name, err)
+		return got, fmt.Errorf("%s %s of %s: %w", e.Method, e.Path, v.system.Name, err)
 	}
 	defer answered.Body.Close()
-	if body, err = io.ReadAll(io.LimitReader(answered.Body, longestBody)); err != nil {
-		return 0, nil, fmt.Errorf("%s %s of %s: %w", e.Method, e.Path, v.system.Name, err)
+	if got.body, err = io.ReadAll(io.LimitReader(answered.Body, longestBody)); err != nil {
+		return got, fmt.Errorf("%s %s of %s: %w", e.Method, e.Path, v.system.Name, err)
 	}
-	return answered.StatusCode, body, nil
+	got.status, got.next = answered.StatusCode, nextLink.MatchString(strings.Join(answered.Header.Values("Link"), ", "))
+	return got, nil
+}
+
+// nextLink is a link to the page that follows.
+var nextLink = regexp.MustCompile(`(?i);\s*rel\s*=\s*("([^"]*\s)?next[\s"]|next\s*(;|,|$))`)
+
+// once keeps net/http from sending a request again by itself, which it does when a connection
+// that it used before breaks without an answer, and the method or a header says that this is
+// harmless. Whether it is, is what a run is to find out. net/http does not send again what has
+// a body that it cannot get a second time.
+func once(r *http.Request) {
+	asks := slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, r.Method)
+	keys := []string{"Idempotency-Key", "X-Idempotency-Key"}
+	marked := slices.ContainsFunc(keys, func(key string) bool { return r.Header.Get(key) != "" })
+	switch {
+	case r.ContentLength > 0 && (asks || marked):
+		r.GetBody = nil
+	case asks: // an empty body that is not known to be empty: none is sent
+		r.Body, r.GetBody = struct{ io.ReadCloser }{http.NoBody}, nil
+	case marked: // the letters of a header mean the same in either case, but net/http looks for these
+		for _, key := range keys {
+			if value := r.Header.Get(key); value != "" {
+				r.Header.Del(key)
+				r.Header[strings.ToLower(key)] = []string{value}
+			}
+		}
+	}
 }
 
 // matches reports whether a response is one of those that m describes; nil describes none.
@@ -249,8 +380,9 @@ func (m *match) matches(status int, body []byte) bool {
 	if len(m.JSON) == 0 {
 		return true
 	}
-	var doc map[string]any
-	if json.Unmarshal(body, &doc) != nil {
+	parsed, err := document(body)
+	doc, isObject := parsed.(map[string]any)
+	if err != nil || !isObject {
 		return false
 	}
 	for key, want := range m.JSON {
@@ -261,39 +393,44 @@ func (m *match) matches(status int, body []byte) bool {
 	return true
 }
 
-// same compares a value of JSON with one of YAML, whose numbers have other types.
-func same(got, want any) bool {
-	n, isNumber := got.(float64)
-	if !isNumber {
-		return reflect.DeepEqual(got, want)
-	}
-	return fmt.Sprint(n) == fmt.Sprint(want)
-}
-
 // numbers asks for whole numbers that stand somewhere in an answer.
-func (v *visitor) numbers(ctx context.Context, e *endpoint, at string, fill *strings.Replacer) ([]int64, error) {
-	status, body, err := v.exchange(ctx, e, fill)
-	if err != nil {
-		return nil, err
-	}
-	ns, err := numbersAt(body, at)
-	if err != nil || !e.OK.matches(status, nil) && len(e.OK.JSON) == 0 {
-		return nil, fmt.Errorf("%s %s of %s: %d %s: %v", e.Method, e.Path, v.system.Name, status, printable.Word(short(string(body))), err)
-	}
-	return ns, nil
+func (v *visitor) numbers(ctx context.Context, e *endpoint, at string, fill *strings.Replacer) (ns []int64, err error) {
+	err = v.reads(ctx, e, fill, func(body []byte) error {
+		ns, err = numbersAt(body, at)
+		return err
+	})
+	return ns, err
 }
 
 // values is numbers, of values of any type.
-func (v *visitor) values(ctx context.Context, e *endpoint, at string, fill *strings.Replacer) ([]any, error) {
-	status, body, err := v.exchange(ctx, e, fill)
+func (v *visitor) values(ctx context.Context, e *endpoint, at string, fill *strings.Replacer) (all []any, err error) {
+	err = v.reads(ctx, e, fill, func(body []byte) error {
+		all, err = valuesAt(body, at)
+		return err
+	})
+	return all, err
+}
+
+// reads has read the body of an answer that is declared, and is the whole of what was asked for.
+func (v *visitor) reads(ctx context.Context, e *endpoint, fill *strings.Replacer, read func(body []byte) error) error {
+	got, err := v.exchange(ctx, e, fill)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	all, err := valuesAt(body, at)
-	if err != nil {
-		return nil, fmt.Errorf("%s %s of %s: %d %s: %w", e.Method, e.Path, v.system.Name, status, printable.Word(short(string(body))), err)
+	if !e.OK.matches(got.status, got.body) {
+		return v.undeclared(e, got)
 	}
-	return all, nil
+	if got.next {
+		return fmt.Errorf("%s %s of %s: the answer is a page, and another follows it (Link: …; rel=next): want all at once", e.Method, e.Path, v.system.Name)
+	}
+	if err := read(got.body); err != nil {
+		return fmt.Errorf("%s %s of %s: %d %s: %w", e.Method, e.Path, v.system.Name, got.status, printable.Word(short(string(got.body))), err)
+	}
+	return nil
+}
+
+func (v *visitor) undeclared(e *endpoint, got response) error {
+	return fmt.Errorf("%s %s of %s: an answer that the file does not declare: %d %s", e.Method, e.Path, v.system.Name, got.status, printable.Word(short(string(got.body))))
 }
 
 func numbersAt(body []byte, at string) (ns []int64, err error) {
@@ -315,10 +452,8 @@ func numbersAt(body []byte, at string) (ns []int64, err error) {
 // valuesAt are the values at a path in JSON: names joined by dots, and [] for each element of
 // a list.
 func valuesAt(body []byte, at string) ([]any, error) {
-	decoder := json.NewDecoder(bytes.NewReader(body))
-	decoder.UseNumber()
-	var doc any
-	if err := decoder.Decode(&doc); err != nil {
+	doc, err := document(body)
+	if err != nil {
 		return nil, fmt.Errorf("the answer is no JSON: %w", err)
 	}
 	found := []any{doc}
@@ -369,6 +504,10 @@ func (p *process) serve(ctx context.Context) {
 		p.fail(err)
 		return
 	}
+	if err := p.unserved(ctx); err != nil {
+		p.fail(err)
+		return
+	}
 	cmd := p.command(s.service.Start)
 	if p.child, err = child.Start(cmd); err != nil {
 		p.fail(err)
@@ -377,12 +516,13 @@ func (p *process) serve(ctx context.Context) {
 	go func() {
 		<-p.child.Exited()
 		p.fail(p.ended())
+		p.child.KillAll()
 	}()
 	limited, cancel := context.WithTimeoutCause(ctx, s.limit, fmt.Errorf("nothing listens at %s after %v", p.filled(s.service.Base), s.limit))
 	defer cancel()
 	if err := p.listens(limited); err != nil {
 		p.fail(err)
-		p.child.Kill()
+		p.child.KillAll()
 	}
 }
 
@@ -396,20 +536,40 @@ func (p *process) choosePort() error {
 	return l.Close()
 }
 
-// listens waits until something takes connections at the base address.
-func (p *process) listens(ctx context.Context) error {
+// address is where the service is to take connections.
+func (p *process) address() (string, error) {
 	u, err := url.Parse(p.filled(p.system.service.Base))
+	if err != nil || u.Port() != "" {
+		return u.Host, err
+	}
+	return net.JoinHostPort(u.Hostname(), u.Scheme), nil
+}
+
+// unserved refuses an address where something takes connections before the service is started.
+func (p *process) unserved(ctx context.Context) error {
+	addr, err := p.address()
 	if err != nil {
 		return err
 	}
-	addr := u.Host
-	if u.Port() == "" {
-		addr = net.JoinHostPort(u.Hostname(), u.Scheme)
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil
+	}
+	return errors.Join(fmt.Errorf("%s is already in use, so what http.start starts cannot serve there", addr), conn.Close())
+}
+
+// listens waits until something takes connections at the base address.
+func (p *process) listens(ctx context.Context) error {
+	addr, err := p.address()
+	if err != nil {
+		return err
 	}
 	for {
 		conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 		if err == nil {
-			return conn.Close()
+			return errors.Join(conn.Close(), p.why()) // which is known if the program has ended
 		}
 		select {
 		case <-time.After(listenEvery):
@@ -441,6 +601,7 @@ func (p *process) command(words []string) *exec.Cmd {
 	}
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Dir, cmd.Stderr, cmd.Env = s.dir, &p.stderr, os.Environ()
+	cmd.WaitDelay = drained
 	for name, value := range s.env {
 		cmd.Env = append(cmd.Env, name+"="+p.filled(value))
 	}

@@ -2,7 +2,6 @@ package system
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +9,7 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,6 +30,9 @@ const longestLine = 1 << 20
 // ending is how long a process may take to end when its input ends.
 const ending = 2 * time.Second
 
+// drained is how long reading may take what a process has printed before it ended.
+const drained = 100 * time.Millisecond
+
 // process is a program that serves some clients. Its methods are safe for concurrent use.
 type process struct {
 	system *System
@@ -43,12 +46,19 @@ type process struct {
 	stderr child.Tail
 
 	mu        sync.Mutex
-	clients   int                   // attached
-	next      int64                 // id of the next request
-	waiting   map[int64]chan answer // requests without an answer
-	abandoned map[int64]bool        // requests that were given up, with whether they were answered since
-	failed    error                 // why it serves nobody any longer
-	over      chan struct{}         // closed when failed is set
+	clients   int              // attached, or whose place is kept
+	kept      int              // places that are kept for clients that have not called yet
+	next      int64            // id of the next request
+	waiting   map[int64]waiter // requests without an answer
+	abandoned map[int64]bool   // requests that were given up, with whether they were answered since
+	failed    error            // why it serves nobody any longer
+	over      chan struct{}    // closed when failed is set
+}
+
+// waiter waits for the answer to a request.
+type waiter struct {
+	came chan answer
+	op   string
 }
 
 // attach finds the client's way to the system.
@@ -66,17 +76,12 @@ func (s *System) attach(ctx context.Context, env variant.Env) (caller, error) {
 // join finds a process for a client, or has begin start one, waits until it is ready, and gives
 // the client's place back when the client ends.
 func (s *System) join(ctx context.Context, env variant.Env, begin func(*process, context.Context)) (*process, error) {
-	p, first, err := s.place(urls(env))
+	p, first, err := s.place(urls(env), true)
 	if err != nil {
 		return nil, err
 	}
-	if first {
-		begin(p, ctx)
-	}
-	<-p.ready
-	if err := p.why(); err != nil {
-		s.detach(p)
-		return nil, fmt.Errorf("start %s: %w", s.Name, err)
+	if err := s.settle(ctx, p, first, begin); err != nil {
+		return nil, err
 	}
 	env.Go(func(ctx context.Context) {
 		<-ctx.Done()
@@ -85,13 +90,68 @@ func (s *System) join(ctx context.Context, env variant.Env, begin func(*process,
 	return p, nil
 }
 
-// place is a place at a process that has one free, or at a new one, which the caller is to
-// start.
-func (s *System) place(addresses []string) (p *process, first bool, err error) {
+// settle waits until the process at which a client has a place is ready, and starts it for the
+// first. If it fails, the place is given back.
+func (s *System) settle(ctx context.Context, p *process, first bool, begin func(*process, context.Context)) error {
+	if first {
+		begin(p, ctx)
+	}
+	<-p.ready
+	if err := p.why(); err != nil {
+		s.detach(p)
+		return fmt.Errorf("start %s: %w", s.Name, err)
+	}
+	return nil
+}
+
+// Prepare has a process ready for a client of a run, so that its start is no part of the load.
+// If that fails, the client's first call tries again.
+func (s *System) Prepare(ctx context.Context, env variant.Env) {
+	begin := (*process).start
+	switch {
+	case s.service != nil && len(s.service.Start) == 0:
+		return
+	case s.service != nil:
+		begin = (*process).serve
+	}
+	p, first, err := s.place(urls(env), false)
+	if err != nil || s.settle(ctx, p, first, begin) != nil {
+		return
+	}
+	p.mu.Lock()
+	p.kept++
+	p.mu.Unlock()
+	env.Go(func(ctx context.Context) {
+		<-ctx.Done()
+		if p.takeKept() {
+			s.detach(p)
+		}
+	})
+}
+
+// takeKept takes a place that is kept at the process, if there is one.
+func (p *process) takeKept() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.kept == 0 {
+		return false
+	}
+	p.kept--
+	return true
+}
+
+// place is a place at a process that has one kept, if those are to be had, or one free, or at a
+// new process, which the caller is to start.
+func (s *System) place(addresses []string, kept bool) (p *process, first bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.failed != nil {
 		return nil, false, s.failed
+	}
+	for _, p := range s.processes {
+		if kept && !p.gone() && slices.Equal(p.redis, addresses) && p.takeKept() {
+			return p, false, nil
+		}
 	}
 	for _, p := range s.processes {
 		if slices.Equal(p.redis, addresses) && p.admit(s.most()) {
@@ -99,7 +159,7 @@ func (s *System) place(addresses []string) (p *process, first bool, err error) {
 		}
 	}
 	p = &process{system: s, redis: addresses, clients: 1, ready: make(chan struct{}), lines: make(chan []byte, s.clients),
-		waiting: map[int64]chan answer{}, abandoned: map[int64]bool{}, over: make(chan struct{})}
+		waiting: map[int64]waiter{}, abandoned: map[int64]bool{}, over: make(chan struct{})}
 	s.processes = append(s.processes, p)
 	return p, true, nil
 }
@@ -153,15 +213,15 @@ func (p *process) end() {
 		return
 	}
 	if p.system.service != nil {
-		p.child.Stop(ending)
+		p.child.StopAll(ending)
 		return
 	}
 	defer p.stdout.Close() // what the process has started may hold the other end open
 	select {
 	case <-p.child.Exited():
 	case <-time.After(ending):
-		p.child.Kill()
 	}
+	p.child.KillAll()
 }
 
 // fail says that the process serves nobody any longer, and counts its failure against the
@@ -181,9 +241,28 @@ func (p *process) fail(err error) {
 	s.forget(p)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.failures++; s.failures == mostFailures {
+	s.failures++
+	switch {
+	case s.failed != nil:
+	case s.service != nil: // what it had on sale is gone with it
+		s.failed = fmt.Errorf("%s: %w", s.Name, err)
+	case s.failures == mostFailures:
 		s.failed = fmt.Errorf("%s: %d processes failed; the last: %w", s.Name, mostFailures, err)
 	}
+}
+
+// Begin begins a run: what failed in one before counts no longer.
+func (s *System) Begin() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failures, s.failed = 0, nil
+}
+
+// Err is why nothing more is started for the run under way; nil if the system serves it.
+func (s *System) Err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failed
 }
 
 // urls are the addresses of the servers as a client library takes them.
@@ -220,6 +299,10 @@ func (p *process) start(ctx context.Context) {
 		return
 	}
 	go p.read()
+	go func() {
+		<-p.child.Exited() // what it has started may hold its output open
+		_ = p.stdout.SetReadDeadline(time.Now().Add(drained))
+	}()
 	limited, cancel := context.WithTimeoutCause(ctx, s.limit, fmt.Errorf("no answer to init within %v", s.limit))
 	defer cancel()
 	a, err := p.call(limited, request{Op: "init", Schema: Schema, Object: string(s.Object), Redis: p.redis})
@@ -228,7 +311,7 @@ func (p *process) start(ctx context.Context) {
 	}
 	if err != nil {
 		p.fail(err)
-		p.child.Kill()
+		p.child.KillAll()
 	}
 }
 
@@ -275,16 +358,17 @@ func (p *process) read() {
 	for lines.Scan() {
 		if err := p.take(lines.Bytes()); err != nil {
 			p.fail(fmt.Errorf("%w: %s", err, printable.Word(short(lines.Text()))))
-			p.child.Kill()
+			p.child.KillAll()
 			return
 		}
 	}
 	switch err := lines.Err(); {
 	case errors.Is(err, bufio.ErrTooLong):
 		p.fail(fmt.Errorf("it printed a line of more than %d bytes", longestLine))
-		p.child.Kill()
+		p.child.KillAll()
 	default:
 		p.fail(p.ended())
+		p.child.KillAll()
 	}
 }
 
@@ -320,7 +404,7 @@ func (p *process) ended() error {
 	e := &endError{}
 	select {
 	case <-p.child.Exited():
-		if err := p.child.Err(); err != nil {
+		if err := p.child.Err(); err != nil && !errors.Is(err, exec.ErrWaitDelay) {
 			e.how = " with " + err.Error()
 		}
 	case <-time.After(ending):
@@ -336,16 +420,22 @@ func (p *process) ended() error {
 
 // parse reads an answer.
 func parse(line []byte) (a answer, err error) {
-	decoder := json.NewDecoder(bytes.NewReader(line))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&a); err != nil {
+	read, err := document(line)
+	if err == nil {
+		err = named(read, answerNames)
+	}
+	if err == nil {
+		err = json.Unmarshal(line, &a)
+	}
+	if err != nil {
 		return a, fmt.Errorf("it printed a line that is no answer (%v)", err)
 	}
-	switch {
-	case decoder.More():
-		return a, errors.New("it printed two answers on a line")
-	case a.ID == nil:
+	if a.ID == nil {
 		return a, errors.New("it printed an answer without an id")
+	}
+	a.given = map[string]bool{}
+	for name, v := range read.(map[string]any) {
+		a.given[name] = v != nil
 	}
 	return a, nil
 }
@@ -360,10 +450,11 @@ func (p *process) take(line []byte) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case p.waiting[*a.ID] != nil:
-		p.waiting[*a.ID] <- a // there is room for one
+	case p.waiting[*a.ID].came != nil:
+		w := p.waiting[*a.ID]
+		w.came <- a // there is room for one
 		delete(p.waiting, *a.ID)
-		return a.check()
+		return p.system.check(w.op, a)
 	}
 	came, asked := p.abandoned[*a.ID]
 	switch {
@@ -386,7 +477,7 @@ func (p *process) call(ctx context.Context, r request) (answer, error) {
 	}
 	p.next++
 	r.ID = p.next
-	p.waiting[r.ID] = came
+	p.waiting[r.ID] = waiter{came, r.Op}
 	p.mu.Unlock()
 	line, err := json.Marshal(r)
 	if err != nil {
@@ -399,14 +490,14 @@ func (p *process) call(ctx context.Context, r request) (answer, error) {
 	}
 	select {
 	case a := <-came:
-		if err := a.check(); err != nil {
+		if err := p.system.check(r.Op, a); err != nil {
 			return answer{}, fmt.Errorf("%s of %s: %w", r.Op, p.system.Name, err)
 		}
 		return a, nil
 	case <-p.over:
 		select {
 		case a := <-came: // it was there when the process ended
-			if a.check() == nil {
+			if p.system.check(r.Op, a) == nil {
 				return a, nil
 			}
 		default:

@@ -4,7 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"time"
+
+	"oversell/variant"
 )
 
 // request is one line to a process. Fields that an operation does not use are left out.
@@ -14,10 +17,9 @@ type request struct {
 	Client int    `json:"client"`
 
 	// init
-	Schema  string            `json:"schema,omitempty"`
-	Object  string            `json:"object,omitempty"`
-	Redis   []string          `json:"redis,omitempty"`
-	Options map[string]string `json:"options,omitempty"`
+	Schema string   `json:"schema,omitempty"`
+	Object string   `json:"object,omitempty"`
+	Redis  []string `json:"redis,omitempty"`
 
 	// acquire, extend, release
 	Key     string          `json:"key,omitempty"`
@@ -34,11 +36,10 @@ type request struct {
 	Fence    int64  `json:"fence,omitempty"`
 
 	// enqueue, pop, ack, state of a queue
-	Queue   string   `json:"queue,omitempty"`
-	Tasks   []string `json:"tasks,omitempty"`
-	AfterMS int64    `json:"after_ms,omitempty"`
-	Count   int      `json:"count,omitempty"`
-	Task    *task    `json:"task,omitempty"`
+	Queue string   `json:"queue,omitempty"`
+	Tasks []string `json:"tasks,omitempty"`
+	Count int      `json:"count,omitempty"`
+	Task  *task    `json:"task,omitempty"`
 
 	// next, last of a number generator
 	Counter string `json:"counter,omitempty"`
@@ -52,6 +53,15 @@ type task struct {
 	Attempt int     `json:"attempt,omitempty"`
 	Receipt string  `json:"receipt,omitempty"`
 	UntilMS float64 `json:"until_ms,omitempty"`
+}
+
+// UnmarshalJSON implements [json.Unmarshaler]: a task may be its id alone.
+func (t *task) UnmarshalJSON(text []byte) error {
+	if text[0] == '"' {
+		return json.Unmarshal(text, &t.ID)
+	}
+	type plain task
+	return json.Unmarshal(text, (*plain)(t))
 }
 
 // answer is one line from a process. One of OK, Refused and Unknown says what it is.
@@ -78,6 +88,7 @@ type answer struct {
 
 	Number int64 `json:"number"`
 
+	given map[string]bool // the fields that it has
 	came  time.Time
 	exact bool // came is when it was written
 	// began is, in a search, when the process began with the request.
@@ -87,6 +98,60 @@ type answer struct {
 // latest is the largest until_ms, the year 2090.
 const latest = 3786912000000
 
+// earliest is the smallest until_ms, in 1973: what is less is a duration, or counts seconds.
+const earliest = 1e11
+
+// longest is the largest valid_ms, ten years.
+const longest = 10 * 365 * 24 * 3600 * 1000
+
+// checkLease refuses the end of a lease that cannot be meant.
+func (a answer) checkLease() error {
+	switch until, valid := a.UntilMS, a.ValidMS; {
+	case until > latest:
+		return fmt.Errorf("until_ms %.0f is after the year 2090: want milliseconds since 1970", until)
+	case until >= 1e9 && until < 1e10:
+		return fmt.Errorf("until_ms %.0f looks like seconds: want milliseconds since 1970", until)
+	case a.given["until_ms"] && until < earliest:
+		return fmt.Errorf("until_ms %.0f: want milliseconds since 1970", until)
+	case a.given["valid_ms"] && valid <= 0:
+		return fmt.Errorf("valid_ms %v: want more than 0", valid)
+	case valid > longest:
+		return fmt.Errorf("valid_ms %v: want at most ten years", valid)
+	}
+	return nil
+}
+
+// needed is the field that an ok answer to an operation has to have; empty: none.
+func (s *System) needed(op string) string {
+	switch {
+	case op == "next", op == "last":
+		return "number"
+	case op == "pop", op == "state" && s.Object == variant.Queue:
+		return "tasks"
+	case op == "state":
+		return "left"
+	case op == "acquire" && s.Fences:
+		return "fence"
+	}
+	return ""
+}
+
+// check is answer.check for the answer to an operation, which lacks nothing that is needed.
+func (s *System) check(op string, a answer) error {
+	if err := a.check(); err != nil || !a.OK {
+		return err
+	}
+	if name := s.needed(op); name != "" && !a.given[name] {
+		return fmt.Errorf("%w: an ok answer to %s has %q", errAnswer, op, name)
+	}
+	for _, t := range slices.Concat(a.Entered, a.Tasks, a.Claimed) {
+		if t.ID == "" {
+			return fmt.Errorf("%w: a task has an id", errAnswer)
+		}
+	}
+	return nil
+}
+
 // check refuses an answer that says nothing, or two things.
 func (a answer) check() error {
 	said := 0
@@ -95,8 +160,8 @@ func (a answer) check() error {
 			said++
 		}
 	}
-	if a.UntilMS > latest {
-		return fmt.Errorf("%w: until_ms %.0f is after the year 2090; it counts milliseconds since 1970", errAnswer, a.UntilMS)
+	if err := a.checkLease(); err != nil {
+		return fmt.Errorf("%w: %w", errAnswer, err)
 	}
 	if said != 1 {
 		return fmt.Errorf(`%w: one of "ok": true, "refused": "…" and "unknown": "…" is wanted`, errAnswer)

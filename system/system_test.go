@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -38,6 +39,13 @@ func TestMain(m *testing.M) {
 // behave is a lock, a sale and a queue without a server: a process of its own keeps what it
 // holds. From the request with the number on, it misbehaves.
 func behave(how string) {
+	if text, says := strings.CutPrefix(how, "says:"); says {
+		sayOnly(text)
+		return
+	}
+	if file, leaves := strings.CutPrefix(how, "leaves:"); leaves {
+		leave(file)
+	}
 	var from int64
 	how, at, _ := strings.Cut(how, "@")
 	fmt.Sscan(at, &from)
@@ -96,6 +104,39 @@ func behave(how string) {
 	if how == "stays" {
 		select {}
 	}
+}
+
+// sayOnly answers each request but init with a text, in which %d is the request's id.
+func sayOnly(text string) {
+	lines := bufio.NewScanner(os.Stdin)
+	for lines.Scan() {
+		var r request
+		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
+			panic(err)
+		}
+		if r.Op == "init" {
+			fmt.Printf("{\"id\":%d,\"ok\":true}\n", r.ID)
+			continue
+		}
+		fmt.Printf(text+"\n", r.ID)
+	}
+}
+
+// leave ends at the second request, and leaves a process behind that has its output.
+func leave(file string) {
+	lines := bufio.NewScanner(os.Stdin)
+	lines.Scan()
+	fmt.Println(`{"id":1,"ok":true}`)
+	lines.Scan()
+	other := exec.Command("sleep", "300")
+	other.Stdout, other.Stderr = os.Stdout, os.Stderr
+	if err := other.Start(); err != nil {
+		panic(err)
+	}
+	if err := os.WriteFile(file, fmt.Append(nil, other.Process.Pid), 0o600); err != nil {
+		panic(err)
+	}
+	os.Exit(4)
 }
 
 // misbehaviours alter an answer, or do something worse.
@@ -264,6 +305,45 @@ func TestNoMoreProcesses(t *testing.T) {
 	if s.failures != mostFailures {
 		t.Errorf("%d processes failed; want %d and no more", s.failures, mostFailures)
 	}
+	if err := s.Err(); err == nil || !strings.Contains(err.Error(), "20 processes failed; the last: ") {
+		t.Errorf("the system is well: %v", err)
+	}
+	if s.Begin(); s.failures != 0 || s.Err() != nil {
+		t.Errorf("another run begins with %d failures, %v", s.failures, s.Err())
+	}
+}
+
+// TestProcessesAreReady: those of all clients have been started before the first of them calls,
+// and no others are.
+func TestProcessesAreReady(t *testing.T) {
+	s, _ := behaving(t, "sale", "well", "clients: 3")
+	ctx, end := context.WithCancel(t.Context())
+	var beside sync.WaitGroup
+	env := variant.Env{Clock: clock.Real{}, Go: func(f func(context.Context)) func(context.Context) error {
+		beside.Go(func() { f(ctx) })
+		return nil
+	}}
+	for range 7 {
+		s.Prepare(t.Context(), env)
+	}
+	started := slices.Clone(s.processes)
+	if len(started) != 3 {
+		t.Errorf("%d processes for 7 clients, 3 each", len(started))
+	}
+	for range 7 {
+		if err := s.Sale().New(env, "phone").Open(t.Context(), 5); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.Equal(s.processes, started) {
+		t.Errorf("%d processes when all had called", len(s.processes))
+	}
+	s.Prepare(t.Context(), env) // and it never calls
+	end()
+	beside.Wait()
+	if len(s.processes) != 0 {
+		t.Errorf("%d processes outlive their clients", len(s.processes))
+	}
 }
 
 // TestProcessesServeSomeClients: as many processes as the clients need, and none after them.
@@ -361,6 +441,10 @@ func TestWrongFiles(t *testing.T) {
 		"name: x\nobject: lock\ncommand: [a]\npromises: [no-oversell]":                    `"no-oversell" is no promise of a lock`,
 		"name: x\nobject: lock\ncommand: [a]\npromises: [mutual-exclusio]":                "did you mean mutual-exclusion?",
 		"name: x\nobject: lock\ncommand: [a]\nenv: {A: \"{reddis}\"}":                     "the placeholder {reddis}",
+		"name: x\nobject: lock\ncommand: [a, \"{Redis}\"]":                                "the placeholder {Redis}",
+		"name: x\nobject: lock\ncommand: [a, \"{reddis}\"]":                               "the placeholder {reddis}",
+		"name: x\nobject: lock\ncommand: [a, \"--at={redis\"]":                            `the placeholder {redis in "--at={redis" has no }`,
+		"name: x\nobject: lock\ncommand: [a]\nenv: {A: \"{redis\"}":                       "has no }",
 		"name: x\nobject: lock\ncommand: [a]\nlimit: 3":                                   `limit "3": want a time`,
 		"name: x\nobject: lock\ncommand: [a]\nclients: -1":                                "clients -1",
 		"name: x\nobject: lock\ncommand:":                                                 "system.yaml:3:1: command has no value",
@@ -378,6 +462,43 @@ func TestWrongFiles(t *testing.T) {
 		_, err := read(t, text)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q: %v; want %q on one line", text, err, want)
+		}
+	}
+}
+
+// TestFilesThatAreNone: what is no file, or too long for one, is refused at once.
+func TestFilesThatAreNone(t *testing.T) {
+	long := filepath.Join(t.TempDir(), "long.yaml")
+	if err := os.WriteFile(long, append([]byte("name: x\n#"), strings.Repeat("x", longestFile)...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	nested := filepath.Join(t.TempDir(), "nested.yaml")
+	if err := os.WriteFile(nested, append([]byte("name: "), strings.Repeat("[", 20_000)...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		"/dev/zero": "/dev/zero: want a regular file", t.TempDir(): "want a regular file",
+		long: "long.yaml: want at most 1048576 bytes", nested: "nested.yaml: want at most 100 lists or objects in each other",
+	} {
+		if _, err := Read(path); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v; want %q", path, err, want)
+		}
+	}
+}
+
+// TestUsualPromises: what a file declares of a system belongs to its usual promises, and what it
+// takes back does not.
+func TestUsualPromises(t *testing.T) {
+	for text, want := range map[string][]variant.Property{
+		"object: lock":               {variant.MutualExclusion, variant.OwnerOnlyRelease, variant.Progress},
+		"object: lock\nfences: true": {variant.MutualExclusion, variant.OwnerOnlyRelease, variant.Progress, variant.Fencing},
+		"object: queue":              {variant.NoLostTask, variant.NoDuplicateDelivery},
+		"object: queue\nacks: true":  {variant.NoLostTask},
+		"object: queue\nacks: true\npromises: [no-duplicate-delivery]": {variant.NoDuplicateDelivery},
+	} {
+		s, err := read(t, "name: x\ncommand: [a]\n"+text)
+		if err != nil || !slices.Equal(s.Promises, want) {
+			t.Errorf("%s: %v, %v; want %v", text, s, err, want)
 		}
 	}
 }
@@ -497,7 +618,7 @@ func FuzzAnswers(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, line string) {
 		came := make(chan answer, 1)
-		p := &process{system: &System{Name: "x"}, waiting: map[int64]chan answer{1: came}, abandoned: map[int64]bool{}, next: 1, over: make(chan struct{})}
+		p := &process{system: &System{Name: "x"}, waiting: map[int64]waiter{1: {came: came}}, abandoned: map[int64]bool{}, next: 1, over: make(chan struct{})}
 		err := p.take([]byte(line))
 		select {
 		case a := <-came:

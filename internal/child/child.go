@@ -140,6 +140,27 @@ func (p *Process) Stop(grace time.Duration, signals ...os.Signal) {
 	p.Kill()
 }
 
+// KillAll is Kill for the process and all that it has started and that is still in its group,
+// also when the process itself is gone.
+func (p *Process) KillAll() {
+	killGroup(p.cmd.Process)
+	p.Kill()
+}
+
+// StopAll is Stop for the process and all that it has started. When it is gone, what is left of
+// those is killed.
+func (p *Process) StopAll(grace time.Duration) {
+	if endGroup(p.cmd.Process) == nil {
+		t := time.NewTimer(grace)
+		defer t.Stop()
+		select {
+		case <-p.exited:
+		case <-t.C:
+		}
+	}
+	p.KillAll()
+}
+
 // Tail is a writer that keeps the end of what was written. It is safe for
 // concurrent use.
 type Tail struct {

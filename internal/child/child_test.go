@@ -5,7 +5,9 @@ package child
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -115,5 +117,24 @@ func TestRunEndsAllWithItsContext(t *testing.T) {
 	err := Run(cmd, 100*time.Millisecond)
 	if took := time.Since(begin); err == nil || took > 30*time.Second {
 		t.Errorf("Run = %v after %v", err, took)
+	}
+}
+
+// What a program has started ends with it, whether it is stopped, killed, or has ended before.
+func TestAllEnd(t *testing.T) {
+	for script, end := range map[string]func(*Process){
+		"sleep 60 & echo ready >&3; wait":                      func(p *Process) { p.StopAll(time.Minute) },
+		"sleep 60 & echo ready >&3; wait ":                     (*Process).KillAll,
+		"trap '' TERM; sleep 60 & echo ready >&3; sleep 60":    func(p *Process) { p.StopAll(20 * time.Millisecond) },
+		"sleep 60 </dev/null >/dev/null 2>&1 & echo ready >&3": func(p *Process) { <-p.Exited(); p.StopAll(time.Minute) },
+	} {
+		p, says := piped(t, exec.Command("sh", "-c", script))
+		if line, err := says.ReadString('\n'); line != "ready\n" {
+			t.Fatalf("it says %q (%v)", line, err)
+		}
+		end(p)
+		if _, err := says.ReadByte(); !errors.Is(err, io.EOF) {
+			t.Errorf("%s: something is left: %v", script, err)
+		}
 	}
 }

@@ -15,7 +15,9 @@ func (p *Process) Freeze() error { return errNoFreeze }
 // Thaw is refused.
 func (p *Process) Thaw() error { return errNoFreeze }
 
-// interruptGroup and killGroup both kill the process: there are no groups here.
+// interruptGroup, endGroup and killGroup kill the process: there are no groups here.
 func interruptGroup(p *os.Process) error { return p.Kill() }
+
+func endGroup(p *os.Process) error { return p.Kill() }
 
 func killGroup(p *os.Process) { _ = p.Kill() }

@@ -43,8 +43,10 @@ func processState(pid int) string {
 	return state
 }
 
-// interruptGroup asks a process and all that it has started to end, and killGroup
-// ends them.
+// interruptGroup and endGroup ask a process and all that it has started to end, and
+// killGroup ends them.
 func interruptGroup(p *os.Process) error { return syscall.Kill(-p.Pid, syscall.SIGINT) }
+
+func endGroup(p *os.Process) error { return syscall.Kill(-p.Pid, syscall.SIGTERM) }
 
 func killGroup(p *os.Process) { _ = syscall.Kill(-p.Pid, syscall.SIGKILL) }

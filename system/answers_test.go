@@ -1,0 +1,128 @@
+package system
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"oversell/lockimpl"
+	"oversell/queueimpl"
+	"oversell/variant"
+)
+
+// answering is a system whose process answers each request but init with a text, in which %d is
+// the request's id.
+func answering(t *testing.T, object, text, more string) (*System, func() variant.Env) {
+	t.Helper()
+	return behaving(t, object, "says:"+text, more)
+}
+
+// TestAnswersThatLack: an answer that lacks what its operation needs, or has what cannot be
+// meant, is no answer: the outcome is open, and the process is killed.
+func TestAnswersThatLack(t *testing.T) {
+	for _, c := range []struct{ object, op, text, more, want string }{
+		{"ids", "next", `{"id":%d,"ok":true}`, "", `an ok answer to next has "number"`},
+		{"ids", "next", `{"id":%d,"ok":true,"number":null}`, "", `an ok answer to next has "number"`},
+		{"ids", "next", `{"id":%d,"ok":true,"number":0}`, "", ""},
+		{"ids", "last", `{"id":%d,"ok":true}`, "", `an ok answer to last has "number"`},
+		{"queue", "pop", `{"id":%d,"ok":true}`, "", `an ok answer to pop has "tasks"`},
+		{"queue", "pop", `{"id":%d,"ok":true,"tasks":[{"score":1}]}`, "", `a task has an id`},
+		{"queue", "pop", `{"id":%d,"ok":true,"tasks":[""]}`, "", `a task has an id`},
+		{"queue", "pop", `{"id":%d,"ok":true,"tasks":[null]}`, "", `a task has an id`},
+		{"queue", "pop", `{"id":%d,"ok":true,"tasks":[{"id":"a","ID":"b"}]}`, "", `unknown field "ID"`},
+		{"queue", "pop", `{"id":%d,"ok":true,"tasks":["a"]}`, "", ""},
+		{"queue", "state", `{"id":%d,"ok":true}`, "", `an ok answer to state has "tasks"`},
+		{"queue", "state", `{"id":%d,"ok":true,"tasks":[]}`, "", ""},
+		{"queue", "state", `{"id":%d,"ok":true,"tasks":["a"],"claimed":[{"id":"b"}]}`, "", ""},
+		{"sale", "state", `{"id":%d,"ok":true,"sold":3}`, "", `an ok answer to state has "left"`},
+		{"lock", "acquire", `{"id":%d,"ok":true}`, "", ""},
+		{"lock", "acquire", `{"id":%d,"ok":true}`, "fences: true", `an ok answer to acquire has "fence"`},
+		{"lock", "acquire", `{"id":%d,"refused":"held"}`, "fences: true", ""},
+		{"lock", "acquire", `{"id":%d,"ok":true,"until_ms":0}`, "", "until_ms 0: want milliseconds since 1970"},
+		{"lock", "acquire", `{"id":%d,"ok":true,"until_ms":-5}`, "", "until_ms -5: want milliseconds since 1970"},
+		{"lock", "acquire", `{"id":%d,"ok":true,"until_ms":1767285225}`, "", "until_ms 1767285225 looks like seconds: want milliseconds since 1970"},
+		{"lock", "acquire", `{"id":%d,"ok":true,"until_ms":1767285225.25}`, "", "looks like seconds"},
+		{"lock", "acquire", `{"id":%d,"ok":true,"until_ms":60000}`, "", "until_ms 60000: want milliseconds since 1970"},
+		{"lock", "acquire", `{"id":%d,"ok":true,"valid_ms":0}`, "", "valid_ms 0: want more than 0"},
+		{"lock", "acquire", `{"id":%d,"ok":true,"valid_ms":-1}`, "", "valid_ms -1: want more than 0"},
+		{"lock", "acquire", `{"id":%d,"ok":true,"valid_ms":1e300}`, "", "valid_ms 1e+300: want at most"},
+		{"lock", "acquire", `{"id":%d,"ok":true,"valid_ms":30000}`, "", ""},
+		{"lock", "acquire", `{"id":%d,"ok":true}]`, "", "is no answer"},
+		{"lock", "acquire", `{"id":%d,"ok":true}}`, "", "is no answer"},
+		{"lock", "acquire", `{"id":%d,"ok":true,"ok":true}`, "", `"ok" stands there twice`},
+		{"lock", "acquire", `{"id":%d,"OK":true}`, "", `unknown field "OK"`},
+		{"lock", "acquire", `{"ID":%d,"ok":true}`, "", `unknown field "ID"`},
+		{"lock", "acquire", `{"id":%d,"ok":true,"lock":{"ID":[1,{"OK":2}]}}`, "", ""},
+	} {
+		s, env := answering(t, c.object, c.text, "limit: 20s\n"+c.more)
+		err := calls[c.object+" "+c.op](t, s, env())
+		failed := err != nil && !strings.Contains(told(err), "refused: ")
+		if (c.want != "") != failed || failed && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s %s %s: %v; want %q", c.op, c.text, c.more, err, c.want)
+		}
+	}
+}
+
+// TestAnswersInOtherLetters: a line that is not UTF-8 is no answer.
+func TestAnswersInOtherLetters(t *testing.T) {
+	if _, err := parse([]byte("{\"id\":1,\"ok\":true,\"lock\":\"\xff\"}")); err == nil || !strings.Contains(err.Error(), "it is not UTF-8") {
+		t.Errorf("%v; want that it is not UTF-8", err)
+	}
+}
+
+// calls make an operation's call.
+var calls = map[string]func(*testing.T, *System, variant.Env) error{
+	"ids next": func(t *testing.T, s *System, env variant.Env) error {
+		_, err := s.IDs().New(env, "c").Next(t.Context(), "r", lockimpl.Lock{})
+		return err
+	},
+	"ids last": func(t *testing.T, s *System, env variant.Env) error {
+		_, err := s.IDs().New(env, "c").Last(t.Context())
+		return err
+	},
+	"queue pop": func(t *testing.T, s *System, env variant.Env) error {
+		_, err := s.Queue().New(env, queueimpl.Options{}).Pop(t.Context(), "q", 1)
+		return err
+	},
+	"queue state": func(t *testing.T, s *System, env variant.Env) error {
+		_, err := s.Queue().New(env, queueimpl.Options{}).State(t.Context(), "q")
+		return err
+	},
+	"sale state": func(t *testing.T, s *System, env variant.Env) error {
+		_, err := s.Sale().New(env, "p").State(t.Context())
+		return err
+	},
+	"lock acquire": func(t *testing.T, s *System, env variant.Env) error {
+		_, err := s.Lock().New(env).Acquire(t.Context(), "k", lockimpl.Options{TTL: time.Minute})
+		return err
+	},
+}
+
+// TestProcessesThatLeaveOthers: a process that has ended is told of, and what it has started
+// neither hides that nor outlives it.
+func TestProcessesThatLeaveOthers(t *testing.T) {
+	pid := filepath.Join(t.TempDir(), "pid")
+	s, env := behaving(t, "lock", "leaves:"+pid, "limit: 20s")
+	l := s.Lock().New(env())
+	began := time.Now()
+	_, err := l.Acquire(t.Context(), "k", lockimpl.Options{TTL: time.Minute})
+	if want := "it ended with exit status 4"; err == nil || !strings.Contains(err.Error(), want) || time.Since(began) > 10*time.Second {
+		t.Errorf("%v after %v; want %q", err, time.Since(began), want)
+	}
+	var id int
+	text, err := os.ReadFile(pid)
+	if _, scanned := fmt.Sscan(string(text), &id); err != nil || scanned != nil {
+		t.Fatal(err, scanned)
+	}
+	for range 100 {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", id))
+		if err != nil || strings.Contains(string(stat), ") Z ") {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Errorf("what the process has started is still there")
+}

@@ -1,0 +1,267 @@
+package system
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"oversell/lockimpl"
+	"oversell/stockimpl"
+)
+
+// service is a sale at an address, whose file says more.
+func serviceAt(t *testing.T, base, more string) *System {
+	t.Helper()
+	s, err := read(t, fmt.Sprintf("name: shop\nobject: sale\nlimit: 2s\nhttp:\n  base: %s\n%s", base, more))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// TestPortsThatAreTaken: what listens where a service is to be started is not taken for it.
+func TestPortsThatAreTaken(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for _, program := range []string{"sleep 60", "exit 1", "sleep 0.05; exit 1"} {
+		s := serviceAt(t, "http://"+l.Addr().String(), fmt.Sprintf("  start: [sh, -c, %q]\n  reset: {path: /}\n  buy: {path: /}", program))
+		err = s.Start(t.Context(), world(t)())
+		want := l.Addr().String() + " is already in use, so what http.start starts cannot serve there"
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v; want %q", program, err, want)
+		}
+	}
+}
+
+// TestOrdersAreSentOnce: an order whose answer is lost is not sent again, whatever its method
+// and its headers.
+func TestOrdersAreSentOnce(t *testing.T) {
+	for _, how := range []string{
+		"method: GET", "method: PUT", "method: HEAD", "method: OPTIONS", "method: GET, body: '{}'", "method: POST, body: '{}'",
+		"method: POST, headers: {Idempotency-Key: '{order}'}", "method: POST, body: '{}', headers: {Idempotency-Key: '{order}'}",
+		"method: POST, body: '{}', headers: {x-idempotency-key: '{order}'}",
+	} {
+		var came atomic.Int64
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/reset" {
+				return
+			}
+			if strings.Contains(how, "dempotency") && r.Header.Get("Idempotency-Key")+r.Header.Get("X-Idempotency-Key") != "7" {
+				t.Errorf("%s: the header did not come: %v", how, r.Header)
+			}
+			if strings.Contains(how, "body") != (r.ContentLength == 2) || r.TransferEncoding != nil {
+				t.Errorf("%s: the body has %d bytes, %v", how, r.ContentLength, r.TransferEncoding)
+			}
+			came.Add(1)
+			panic(http.ErrAbortHandler)
+		}))
+		s := serviceAt(t, server.URL, fmt.Sprintf("  reset: {method: POST, path: /reset}\n  buy: {path: /buy, %s}", how))
+		sale := s.Sale().New(world(t)(), "phone")
+		if err := sale.Open(t.Context(), 5); err != nil { // the connection is kept
+			t.Fatal(err)
+		}
+		if _, err := sale.Buy(t.Context(), stockimpl.Order{ID: 7, Quantity: 1}, lockimpl.Lock{}); err == nil {
+			t.Errorf("%s: an order without an answer was placed", how)
+		}
+		if came.Load() != 1 {
+			t.Errorf("%s: one order was sent %d times", how, came.Load())
+		}
+		server.Close()
+	}
+}
+
+// TestMethodsThatAreLeftOut: what changes something is posted, and what asks is got.
+func TestMethodsThatAreLeftOut(t *testing.T) {
+	said := map[string]string{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		said[r.URL.Path] = r.Method
+		fmt.Fprint(w, `{"left":5}`)
+	}))
+	defer server.Close()
+	s := serviceAt(t, server.URL, "  reset: {path: /reset}\n  buy: {path: /buy}\n  refund: {path: /refund}\n  left: {path: /left, result: left}")
+	sale := s.Sale().New(world(t)(), "phone")
+	order := stockimpl.Order{ID: 7, Quantity: 1}
+	opened := sale.Open(t.Context(), 5)
+	_, bought := sale.Buy(t.Context(), order, lockimpl.Lock{})
+	_, refunded := sale.Refund(t.Context(), order, lockimpl.Lock{})
+	_, asked := sale.State(t.Context())
+	for _, err := range []error{opened, bought, refunded, asked} {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	for path, want := range map[string]string{"/reset": "POST", "/buy": "POST", "/refund": "POST", "/left": "GET"} {
+		if said[path] != want {
+			t.Errorf("%s came by %q; want %s", path, said[path], want)
+		}
+	}
+}
+
+// TestStatesThatAreNotDeclared: an answer that the file does not declare tells neither what is
+// left nor what was sold.
+func TestStatesThatAreNotDeclared(t *testing.T) {
+	for _, c := range []struct {
+		left, orders string // how they are asked, beyond path and result
+		path         string // that answers with status and body
+		status       int
+		body         string
+		want         string // in the error; empty: none
+	}{
+		{path: "/none", want: ""},
+		{path: "/orders", status: 503, body: "[]", want: "GET /orders of shop: an answer that the file does not declare: 503 []"},
+		{path: "/orders", status: 503, body: "[]", orders: `, quantity: "[].n"`, want: "503 []"},
+		{path: "/left", status: 503, body: `{"left":0}`, want: "503"},
+		{path: "/left", status: 500, body: `{"left":0}`, left: ", ok: {status: [200], json: {status: fine}}", want: "500"},
+		{path: "/left", status: 200, body: `{"left":0,"status":"down"}`, left: ", ok: {status: [200], json: {status: fine}}", want: "200"},
+		{path: "/left", status: 200, body: `{"left":0,"status":"fine"}`, left: ", ok: {status: [200], json: {status: fine}}"},
+		{path: "/left", status: 200, body: `{"left":0} {"left":1}`, want: "no JSON"},
+		{path: "/left", status: 200, body: `{"left":0,"left":5}`, want: `"left" stands there twice`},
+		{path: "/orders", status: 200, body: `[{"id":1,"n":9223372036854775807},{"id":2,"n":1}]`, orders: `, quantity: "[].n"`, want: "more than a whole number holds"},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			switch r.URL.Path {
+			case c.path:
+				w.WriteHeader(c.status)
+				fmt.Fprint(w, c.body)
+			case "/left":
+				fmt.Fprint(w, `{"left":5}`)
+			case "/orders":
+				fmt.Fprint(w, `[{"id":1,"n":2}]`)
+			}
+		}))
+		s := serviceAt(t, server.URL, fmt.Sprintf("  reset: {path: /}\n  buy: {path: /}\n  left: {path: /left, result: left%s}\n  orders: {path: /orders, result: '[].id'%s}", c.left, c.orders))
+		state, err := s.Sale().New(world(t)(), "phone").State(t.Context())
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) || err != nil && strings.Contains(err.Error(), "nil") {
+			t.Errorf("%s %d %s: %v, %v; want %q", c.path, c.status, c.body, state, err, c.want)
+		}
+		server.Close()
+	}
+}
+
+// TestPagesOfOrders: orders of which there are more are not all.
+func TestPagesOfOrders(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Add("Link", `</orders?page=1>; rel="first"`)
+		w.Header().Add("Link", `</orders?page=1>; rel=prev, </orders?page=2>; rel="last next"`)
+		fmt.Fprint(w, `[{"id":1,"left":4}]`)
+	}))
+	defer server.Close()
+	s := serviceAt(t, server.URL, "  reset: {path: /}\n  buy: {path: /}\n  left: {path: /, result: '[].left'}\n  orders: {path: /orders, result: '[].id'}")
+	_, err := s.Sale().New(world(t)(), "phone").State(t.Context())
+	if want := "GET / of shop: the answer is a page, and another follows it"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v; want %q", err, want)
+	}
+}
+
+// TestDeclaredValues: what a file declares is compared as JSON, not by how it is written.
+func TestDeclaredValues(t *testing.T) {
+	for _, c := range []struct {
+		declared, body string
+		is             bool
+	}{
+		{"{code: 1000000}", `{"code":1000000}`, true},
+		{"{code: 1000000}", `{"code":1e6}`, true},
+		{"{code: 1000000}", `{"code":1000001}`, false},
+		{"{code: 9007199254740993}", `{"code":9007199254740993}`, true},
+		{"{code: 9007199254740993}", `{"code":9007199254740992}`, false},
+		{"{code: 1.5}", `{"code":1.5}`, true},
+		{"{code: 3}", `{"code":3.0}`, true},
+		{"{code: 3}", `{"code":"3"}`, false},
+		{`{code: "3"}`, `{"code":3}`, false},
+		{`{code: "3"}`, `{"code":"3"}`, true},
+		{"{error: {code: 7, of: [1, 2]}}", `{"error":{"of":[1,2],"code":7}}`, true},
+		{"{error: {code: 7, of: [1, 2]}}", `{"error":{"of":[2,1],"code":7}}`, false},
+		{"{error: {code: 7}}", `{"error":{"code":7,"more":1}}`, false},
+		{"{done: true}", `{"done":true}`, true},
+		{"{done: true}", `{"done":1}`, false},
+		{"{code: 3}", `{"code":null}`, false},
+		{"{code: 3}", `{"code":3} {}`, false},
+		{"{code: 3}", `{"code":4,"code":3}`, false},
+	} {
+		s := serviceAt(t, "http://h", fmt.Sprintf("  reset: {path: /}\n  buy: {path: /, sold-out: {json: %s}}", c.declared))
+		if is := s.service.Buy.SoldOut.matches(409, []byte(c.body)); is != c.is {
+			t.Errorf("%s declares %s: %v; want %v", c.declared, c.body, is, c.is)
+		}
+	}
+}
+
+// TestAnswersThatCannotBeMeant: what matches everything, nothing, or the same as another is
+// refused, with its key.
+func TestAnswersThatCannotBeMeant(t *testing.T) {
+	for buy, want := range map[string]string{
+		"ok: {}":                         "http.buy.ok: want status, json or both",
+		"sold-out: {}":                   "http.buy.sold-out: want status, json or both",
+		"repeated: {}":                   "http.buy.repeated: want status, json or both",
+		"stale: {json: {}}":              "http.buy.stale: want status, json or both",
+		"sold-out: {status: []}":         "http.buy.sold-out.status: want a status, such as 409",
+		"ok: {status: [], json: {a: 1}}": "http.buy.ok.status: want a status",
+		"ok: {status: [0]}":              "http.buy.ok.status 0: want 100 to 599",
+		"ok: {status: [201, -1]}":        "http.buy.ok.status -1: want 100 to 599",
+		"ok: {status: [99]}":             "http.buy.ok.status 99",
+		"ok: {status: [600]}":            "http.buy.ok.status 600",
+		"ok: {status: [201]}, repeated: {status: [201]}":                    "http.buy: ok and repeated mean the same answer with status 201",
+		"ok: {status: [200, 201], json: {a: 1}}, sold-out: {status: [201]}": "http.buy: ok and sold-out mean the same answer with status 201",
+		"sold-out: {status: [409]}, stale: {status: [409]}":                 "http.buy: stale and sold-out mean the same answer with status 409",
+		"sold-out: {json: {a: 1}}, stale: {json: {a: 1}}":                   "http.buy: stale and sold-out mean the same answer",
+		"method: CONNECT": `http.buy.method "CONNECT": want one of`,
+		"method: 'GE T'":  `http.buy.method "GE T": want one of`,
+		"ok: {status: [200]}, sold-out: {status: [200], json: {a: 1}}":                                       "",
+		"ok: {status: [200], json: {a: 0}}, sold-out: {status: [200], json: {a: 1}}, stale: {status: [412]}": "",
+		"repeated: {status: [200]}": "", // and ok is what is left of 200, 201, 204
+		"sold-out: {json: {a: 1}}":  "",
+	} {
+		_, err := read(t, "name: x\nobject: sale\nhttp: {base: http://h, reset: {path: /}, buy: {path: /, "+buy+"}}")
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v; want %q", buy, err, want)
+		}
+	}
+}
+
+// TestAServiceThatEnds: a service that has ended is not started again: the stock that was on
+// sale is not on sale there.
+func TestAServiceThatEnds(t *testing.T) {
+	port := freePort(t)
+	program := fmt.Sprintf("import http.server,os\nclass H(http.server.BaseHTTPRequestHandler):\n  protocol_version='HTTP/1.1'\n  def do_POST(self):\n    if self.path=='/buy': os._exit(3)\n    self.send_response(204);self.end_headers()\nhttp.server.ThreadingHTTPServer(('127.0.0.1',%d),H).serve_forever()", port)
+	s := serviceAt(t, fmt.Sprintf("http://127.0.0.1:%d", port), fmt.Sprintf("  start: [python3, -c, %q]\n  reset: {path: /reset}\n  buy: {path: /buy}", program))
+	sale := s.Sale().New(world(t)(), "phone")
+	if err := sale.Open(t.Context(), 5); err != nil {
+		t.Skip(err) // there is no python3
+	}
+	if _, err := sale.Buy(t.Context(), stockimpl.Order{ID: 1, Quantity: 1}, lockimpl.Lock{}); err == nil {
+		t.Error("a service that has ended has sold")
+	}
+	ctx, end := context.WithTimeout(t.Context(), 30*time.Second)
+	defer end()
+	for s.Err() == nil && ctx.Err() == nil {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if err := s.Err(); err == nil || !strings.Contains(err.Error(), "it ended with exit status 3") {
+		t.Errorf("the system is well: %v", err)
+	}
+	if err := sale.Open(t.Context(), 5); err == nil || !strings.Contains(err.Error(), "it ended with exit status 3") {
+		t.Errorf("opened at a service that has ended: %v", err)
+	}
+	s.Begin()
+	if err := s.Sale().New(world(t)(), "phone").Open(t.Context(), 5); err != nil || s.Err() != nil {
+		t.Errorf("another run: %v", err)
+	}
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
