@@ -171,7 +171,7 @@ func (s *servers) until(servers uint32, now, wake, end time.Duration) time.Durat
 
 // apart returns the options of a client that is no part of the search.
 func apart(masters int, scripts *coro.Scripts, naming *namer) coro.Options {
-	return coro.Options{Masters: masters, Epoch: Epoch, Scripts: scripts, Token: naming.outsider}
+	return coro.Options{Masters: masters, Epoch: Epoch, Scripts: scripts, Token: naming.outsider, Number: names.Number(nobody, names.ClientNumber)}
 }
 
 // administrator runs f as the administrative client of c.

@@ -111,3 +111,36 @@ func TestProgramThatNeverGetsIn(t *testing.T) {
 	// One that stops working is judged.
 	wantVerdict(t, ofPython(t, "def release(r): return {'ok': redis('lpush', r['key'] + '!', 1) > 0}\ndef acquire(r):\n    redis('get', r['key'] + '!')\n    return take(r, uuid.uuid4().hex)\n", ""), reports.Violated, "")
 }
+
+// TestClientsHaveNumbers: a lock whose token is the number of its client is sound, and so is one that such a
+// client may acquire again.
+func TestClientsHaveNumbers(t *testing.T) {
+	owner := "def acquire(r): return take(r, 'client-%d' % r['client'])\n"
+	again := `
+def acquire(r):
+    a = take(r, r["client"])
+    return a if "ok" in a or redis("get", r["key"]) != str(r["client"]) else {"unknown": "it is mine already"}
+`
+	for _, code := range []string{owner, again} {
+		wantVerdict(t, ofPython(t, code, ""), reports.Pass, "")
+	}
+	e := wantVerdict(t, ofPython(t, owner+"def release(r): return {'ok': True} if redis('del', r['key']) else {'refused': 'lost'}\n", ""), reports.Violated, "")
+	if e.Counterexample == nil || !strings.Contains(fmt.Sprint(e.Counterexample.Steps), "client-#0") {
+		t.Errorf("no client-#0: %+v", e.Counterexample)
+	}
+}
+
+// TestLeaseLastsFromItsAnswer: a lease of valid_ms lasts from when the program says so, and not from when its
+// answer is read.
+func TestLeaseLastsFromItsAnswer(t *testing.T) {
+	for _, clock := range []string{"monotonic", "time"} {
+		c := ofPython(t, strings.ReplaceAll(`
+def acquire(r):
+    began, token = time.CLOCK(), uuid.uuid4().hex
+    if not redis("set", r["key"], token, "nx", "px", r["ttl_ms"]): return {"refused": "held"}
+    if r["ttl_ms"] - (time.CLOCK() - began) * 1000 < 500: return {"unknown": "too late"}
+    return {"ok": True, "lock": token, "valid_ms": 400}
+`, "CLOCK", clock), "promises: [mutual-exclusion]\n")
+		wantVerdict(t, c, reports.Pass, "")
+	}
+}
