@@ -144,3 +144,21 @@ def acquire(r):
 		wantVerdict(t, c, reports.Pass, "")
 	}
 }
+
+// TestProgramsThatLeadOut: what a program does by other programs or sockets is not stepped, and the search says so.
+func TestProgramsThatLeadOut(t *testing.T) {
+	for _, how := range []string{`subprocess.check_output(["date"])`, `os.system("date >/dev/null")`, `os.popen("date").read()`, `os.spawnlp(os.P_WAIT, "true", "true")`,
+		`os.posix_spawn("/bin/true", ["true"], os.environ)`} {
+		wantVerdict(t, ofPython(t, "def acquire(r):\n    "+how+"\n    return take(r, uuid.uuid4().hex)", ""), reports.Inconclusive, "it starts other programs")
+	}
+	wantVerdict(t, ofPython(t, "def dial():\n    s = socket.socket(socket.AF_UNIX); s.connect('/tmp/no-such-socket'); return s", ""), reports.Inconclusive, "it connects to the socket /tmp/no-such-socket")
+	pair := "def acquire(r):\n    a, b = socket.socketpair(); a.close(); b.close()\n    return take(r, uuid.uuid4().hex)"
+	wantVerdict(t, ofPython(t, pair, ""), reports.Pass, "")
+}
+
+// TestSleepUntil: a sleep until an instant on a clock that shows real time lasts as long in each run.
+func TestSleepUntil(t *testing.T) {
+	c := ofPython(t, "def acquire(r):\n    for _ in range(3):\n        a = take(r, uuid.uuid4().hex)\n        if 'ok' in a: return a\n        time.sleep(0.3)\n    return a", "")
+	c.Bounds.Tries = 1
+	wantVerdict(t, c, reports.Pass, "")
+}
