@@ -3,6 +3,7 @@ package explore
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"oversell/explore/rules"
@@ -25,6 +26,11 @@ type ends struct {
 	crashes int
 	// lock and books are what is looked for.
 	lock, books bool
+
+	// opened are the servers before anybody has done anything.
+	opened uint32
+	once   sync.Once
+	never  error // see useless
 
 	judged *memo[ending, *rules.Breach]
 	stuck  *memo[serversAt, bool]
@@ -86,20 +92,38 @@ func (e *ends) read(servers uint32) (a audit) {
 func (e *ends) cannotBeTaken(k serversAt) bool {
 	wait := e.config.TTL + scenarios.Grace
 	for _, every := range []time.Duration{2 * wait, max(e.config.Retry, tickUnit)} {
-		got, waited := false, true
-		_, _, err := e.servers.alone(e.options, k.servers, time.Duration(k.now)*tickUnit, 2*wait, every, probe(e.config, wait, &got, &waited))
-		if err != nil && !errors.Is(err, errImpatient) {
-			e.failed(err)
-			return false
-		}
-		if !got {
+		p := e.probe(k, wait, every)
+		switch {
+		case p.why != nil && e.useless() != nil:
+			return false // it fails whatever the clients did
+		case !p.got:
 			return true
-		}
-		if !waited {
+		case !p.waited:
 			return false // the other one would do the same
 		}
 	}
 	return false
+}
+
+// probe has a new client try for the lock.
+func (e *ends) probe(k serversAt, wait, every time.Duration) (p probed) {
+	p.waited = true
+	_, _, err := e.servers.alone(e.options, k.servers, time.Duration(k.now)*tickUnit, 2*wait, every, probe(e.config, wait, &p))
+	if err != nil && !errors.Is(err, errImpatient) {
+		e.failed(err)
+		p.got, p.waited = true, false
+	}
+	return p
+}
+
+// useless is why a new client does not obtain the lock even before anybody has done anything, other than that
+// it is held; nil if it does. What such a client does later says nothing about progress.
+func (e *ends) useless() error {
+	e.once.Do(func() {
+		wait := e.config.TTL + scenarios.Grace
+		e.never = e.probe(serversAt{servers: e.opened}, wait, 2*wait).why
+	})
+	return e.never
 }
 
 // held describes the values of the lock's keys.

@@ -449,6 +449,7 @@ func (x *search) begin(c Config, scripts *coro.Scripts) (state, error) {
 	if err := errors.Join(err, failed); err != nil {
 		return state{}, fmt.Errorf("open the scenario: %w", err)
 	}
+	x.ends.opened = opened
 	for i := range x.clients {
 		who := Who{Index: int(roleOf(c.Run, i)), Names: x.servers.naming.scheme(i)}
 		switch {
@@ -532,6 +533,8 @@ func (x *search) result(c Config, start state, stats reports.Effort) (reports.Ex
 		if x.wandered != nil {
 			r.Why += ", and schedules at random broke nothing"
 		}
+	case x.ends.never != nil:
+		r.Verdict, r.Why = reports.Inconclusive, "nothing is known of progress: a client that is alone with empty servers does not get the lock: "+phrase.OneLine(x.ends.never.Error())
 	case rests != "":
 		r.Verdict, r.Why = reports.Inconclusive, rests
 	case x.beyond.Load() && c.Bounds.Advances > 0:

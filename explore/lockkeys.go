@@ -42,7 +42,7 @@ func (c *Config) begin(who Who, book *names.Book, scripts *coro.Scripts) Executi
 	if c.Start != nil {
 		return c.Start(who)
 	}
-	return coro.Start(program(c.Run, who.Index, c.Bounds), coro.Options{Masters: c.Masters, Epoch: Epoch, Token: book.Token, Scripts: scripts})
+	return coro.Start(program(c.Run, who.Index, c.Bounds), coro.Options{Masters: c.Masters, Epoch: Epoch, Token: book.Token, Number: names.OwnNumber(names.ClientNumber), Scripts: scripts})
 }
 
 // aloneLimit bounds the steps of a client that runs alone.

@@ -109,7 +109,7 @@ func foreign(text string) (yes bool) {
 	return yes
 }
 
-// readable is text for people: numbers as client.number, and names without filler.
+// readable is text for people: numbers as client.number, or as the client alone if they are its own, and names without filler.
 func readable(text string) string {
 	var b strings.Builder
 	last := 0
@@ -119,7 +119,9 @@ func readable(text string) string {
 		}
 		n, _ := strconv.Atoi(text[at+1 : at+7])
 		b.WriteString(text[last : at-len(names.NumberPrefix)])
-		fmt.Fprintf(&b, "#%c.%d", text[at], n)
+		if fmt.Fprintf(&b, "#%c", text[at]); int64(n) != names.ClientNumber {
+			fmt.Fprintf(&b, ".%d", n)
+		}
 		last = at + 7
 	})
 	return names.Readable(b.String() + text[last:])

@@ -171,7 +171,7 @@ func (s *servers) until(servers uint32, now, wake, end time.Duration) time.Durat
 
 // apart returns the options of a client that is no part of the search.
 func apart(masters int, scripts *coro.Scripts, naming *namer) coro.Options {
-	return coro.Options{Masters: masters, Epoch: Epoch, Scripts: scripts, Token: naming.outsider}
+	return coro.Options{Masters: masters, Epoch: Epoch, Scripts: scripts, Token: naming.outsider, Number: names.Number(nobody, names.ClientNumber)}
 }
 
 // administrator runs f as the administrative client of c.
@@ -182,9 +182,15 @@ func administrator(c scenarios.Config, f func(ctx context.Context, client *scena
 	}
 }
 
-// probe is a new client that tries to obtain the scenario's lock for so long. got and waited tell
-// whether it did, and whether it had to wait.
-func probe(c scenarios.Config, wait time.Duration, got, waited *bool) coro.Program {
+// probed is what came of a new client's tries for the lock.
+type probed struct {
+	got    bool
+	waited bool
+	why    error // it does not have it, other than that it is held
+}
+
+// probe is a new client that tries to obtain the scenario's lock for so long.
+func probe(c scenarios.Config, wait time.Duration, p *probed) coro.Program {
 	return func(ctx context.Context, w *coro.World) {
 		o := lockOptions(c)
 		o.Wait, o.MaxTries = wait, 0
@@ -193,8 +199,15 @@ func probe(c scenarios.Config, wait time.Duration, got, waited *bool) coro.Progr
 		began := env.Clock.Now()
 		for end := began.Add(wait); ; {
 			_, err := locker.Acquire(ctx, lockName(c), o)
-			*waited = env.Clock.Now().After(began)
-			if *got = err == nil; *got || !errors.Is(err, lockimpl.ErrHeld) || env.Clock.Now().After(end) {
+			p.waited = env.Clock.Now().After(began)
+			if p.got = err == nil; p.got {
+				return
+			}
+			if !errors.Is(err, lockimpl.ErrHeld) {
+				p.why = err
+				return
+			}
+			if env.Clock.Now().After(end) {
 				return
 			}
 			w.Pause("again") // a lock may try once only, whatever it is told

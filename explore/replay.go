@@ -119,7 +119,7 @@ func (r *replay) open(clients int) error {
 		if r.config.Start != nil {
 			p.code = r.config.Start(who)
 		} else {
-			p.code = coro.Start(program(r.config.Run, who.Index, r.config.Bounds), coro.Options{Masters: r.config.Masters, Epoch: Epoch, Token: p.book.Token, Scripts: r.scripts})
+			p.code = coro.Start(program(r.config.Run, who.Index, r.config.Bounds), coro.Options{Masters: r.config.Masters, Epoch: Epoch, Token: p.book.Token, Number: names.OwnNumber(names.ClientNumber), Scripts: r.scripts})
 		}
 		r.clients = append(r.clients, p)
 		if err := r.settle(p); err != nil {

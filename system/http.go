@@ -225,7 +225,7 @@ func (v *visitor) call(ctx context.Context, r request) (answer, error) {
 	if v.gone() {
 		return answer{}, v.program.err(r)
 	}
-	fill := strings.NewReplacer("{order}", strconv.FormatInt(r.Order, 10), "{client}", strconv.Itoa(r.Client), "{quantity}", strconv.Itoa(r.Quantity),
+	fill := strings.NewReplacer("{order}", strconv.FormatInt(r.Order, 10), "{client}", strconv.FormatInt(r.Client, 10), "{quantity}", strconv.Itoa(r.Quantity),
 		"{stock}", strconv.FormatInt(r.Stock, 10), "{product}", url.PathEscape(r.Product))
 	switch r.Op {
 	case "open":

@@ -14,7 +14,7 @@ import (
 type request struct {
 	ID     int64  `json:"id"`
 	Op     string `json:"op"`
-	Client int    `json:"client"`
+	Client int64  `json:"client"`
 
 	// init
 	Schema string   `json:"schema,omitempty"`

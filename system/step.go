@@ -20,6 +20,8 @@ type stepped struct {
 	session *Session
 	// open and broken are how many connections the process has: it may have to make them anew.
 	open, broken int
+	// sent: the last that the process did for its request was to send commands.
+	sent bool
 	// hidden says by being there that the process may remember something that cannot be seen, so executions
 	// cannot be compared by what their objects hold.
 	hidden chan struct{}
@@ -179,6 +181,7 @@ func (w *stepped) call(ctx context.Context, r request) (answer, error) {
 		w.begin(r)
 	}
 	w.session.next++
+	w.sent = false
 	r.ID = w.session.next
 	if err := write(w.session.process, r); err != nil {
 		w.failWith(r, err)
@@ -246,6 +249,7 @@ func (w *stepped) begin(r request) {
 
 // does what the process asks for.
 func (w *stepped) does(ctx context.Context, e remote.Event) {
+	w.sent = e.Kind == remote.Commands
 	switch e.Kind {
 	case remote.Commands:
 		replies, answered := w.env.Step.Send(variant.Sent{Node: e.Conn.Node, Conn: e.Conn, Commands: e.Commands, Tx: e.Tx})
@@ -280,9 +284,19 @@ func (w *stepped) answered(r request, line []byte) (answer, error) {
 		w.fail(r, err)
 	}
 	if a.OK && a.UntilMS <= 0 && a.ValidMS > 0 {
-		a.came, a.exact = w.env.Clock.Now(), true
+		a.came, a.exact = w.written(), true
 	}
 	return a, nil
+}
+
+// written is when the process wrote its answer: when it last looked at the time, if that is the last that it
+// did. Of a process whose looks at monotonic clocks are not seen it is not known whether it has looked at one
+// since, so the time that it last saw stands for that, or that of its first step.
+func (w *stepped) written() time.Time {
+	if w.sent && w.session.system.monotonic {
+		return w.env.Clock.Now()
+	}
+	return epoch.Add(w.session.elapsed)
 }
 
 // credible refuses the end of a lease that is not by the clock which the search shows.

@@ -102,7 +102,7 @@ const mostFailures = 20
 type client struct {
 	way    caller
 	system *System
-	number int // among the system's clients, from 1
+	number int64 // among the system's clients, from 1; in a search it has 16 digits
 	env    variant.Env
 }
 
@@ -116,9 +116,9 @@ type caller interface {
 
 func (s *System) client(env variant.Env) *client {
 	if env.Step != nil {
-		return &client{system: s, number: 1, env: env, way: s.step(env)}
+		return &client{system: s, number: env.Step.Client(), env: env, way: s.step(env)}
 	}
-	return &client{system: s, number: int(s.made.Add(1)), env: env}
+	return &client{system: s, number: s.made.Add(1), env: env}
 }
 
 // Start starts the system for a client and ends it again. The error says why it serves nobody,

@@ -55,6 +55,9 @@ type Stepper interface {
 	// Send has a server execute what a connection sent, when its turn comes, and returns the replies in
 	// RESP2, of a transaction what EXEC answers. It is not answered if the connection breaks first.
 	Send(s Sent) (replies string, answered bool)
+	// Client is the client's number: no other client has it. It is a name, like a token: another one in its
+	// place must make no difference.
+	Client() int64
 	// Await calls f, which waits for something outside of this program, and sees itself that it does not
 	// wait for ever.
 	Await(f func())

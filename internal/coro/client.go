@@ -20,6 +20,8 @@ type Options struct {
 	Epoch time.Time
 	// Token returns the n-th token of this client, from 0; nil makes them up.
 	Token func(n int) string
+	// Number is what the client is told that its number is, if it asks variant.Stepper.
+	Number int64
 	// Scripts are the texts of the scripts that were seen; nil: this client's own.
 	// Executions that share one are cheaper, too: they share connections.
 	Scripts *Scripts

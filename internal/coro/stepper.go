@@ -54,6 +54,9 @@ func lastOf(replies string) string {
 	}
 }
 
+// Client is the client's number.
+func (s stepper) Client() int64 { return s.c.options.Number }
+
 // Await has the watch not mind that the thread runs for long.
 func (s stepper) Await(f func()) {
 	s.c.outside.Store(true)

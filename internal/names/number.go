@@ -8,6 +8,8 @@ const (
 	NumberPrefix = "900719000"
 	numberBase   = 9007190000000000 // with all of these digits 0
 	clientWeight = int64(1_000_000) // of the client's digit
+	// ClientNumber is which of its numbers a client has for itself. No other of them comes so far.
+	ClientNumber = int64(999_999)
 	// MaxClients is how many clients can be told apart.
 	MaxClients = 8
 )

@@ -95,6 +95,9 @@ func (s *Stage) warmed(p *Process) made {
 	}
 	if err := s.config.Warm(p); err != nil {
 		p.Kill()
+		if errors.Is(err, ErrStarts) {
+			return made{err: err}
+		}
 		return made{err: errclass.Environmentf("start %s: %w", s.config.Command[0], err)}
 	}
 	return made{process: p}

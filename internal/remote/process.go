@@ -176,6 +176,12 @@ func (p *Process) follow(c *control) {
 				p.fail(fmt.Errorf("it connects to %s, which is none of the servers that it was given", net.JoinHostPort(printable.Text(host), fmt.Sprint(n))))
 			}
 			_ = c.tell(map[bool]int64{true: 1}[allowed])
+		case "unix":
+			p.fail(fmt.Errorf("it connects to the socket %s, which is none of the servers that it was given", printable.Word(rest)))
+			_ = c.tell(0)
+		case "starts":
+			p.fail(ErrStarts)
+			_ = c.tell(0)
 		case "from":
 			_, _ = fmt.Sscan(rest, &n)
 			p.hold(int(n), false)
@@ -205,6 +211,9 @@ func (p *Process) asked(e Event) {
 	}
 	p.send(e)
 }
+
+// ErrStarts is the error of a program that starts another one.
+var ErrStarts = errors.New("it starts other programs, which a search cannot step")
 
 // errBeside is the error of a process that does something by itself.
 var errBeside = errors.New("it sleeps or sends commands while it is asked nothing, as a thread of its own does: that cannot be stepped")

@@ -16,7 +16,9 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -150,6 +152,53 @@ static void arrive(int64_t number) {
 	close(lines);
 }
 
+// refused tells the search that the program starts another one, which would run beside it: that fails.
+static int refused(void) {
+	if (!stepped)
+		return 0;
+	ask("starts\n");
+	errno = EPERM; // a shell tries again after EAGAIN
+	return 1;
+}
+
+pid_t fork(void) {
+	if (refused())
+		return -1;
+	REAL(pid_t, fork, void)
+	return next_fork();
+}
+
+// Nobody can return from a function that has called vfork, so it is a fork.
+pid_t vfork(void) { return fork(); }
+
+int posix_spawn(pid_t *restrict pid, const char *restrict path, const posix_spawn_file_actions_t *restrict actions, const posix_spawnattr_t *restrict attributes, char *const argv[restrict], char *const envp[restrict]) {
+	if (refused())
+		return EPERM;
+	REAL(int, posix_spawn, pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *, char *const *, char *const *)
+	return next_posix_spawn(pid, path, actions, attributes, argv, envp);
+}
+
+int posix_spawnp(pid_t *restrict pid, const char *restrict file, const posix_spawn_file_actions_t *restrict actions, const posix_spawnattr_t *restrict attributes, char *const argv[restrict], char *const envp[restrict]) {
+	if (refused())
+		return EPERM;
+	REAL(int, posix_spawnp, pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *, char *const *, char *const *)
+	return next_posix_spawnp(pid, file, actions, attributes, argv, envp);
+}
+
+int system(const char *command) {
+	if (command && refused())
+		return -1;
+	REAL(int, system, const char *)
+	return next_system(command);
+}
+
+FILE *popen(const char *command, const char *mode) {
+	if (refused())
+		return 0;
+	REAL(FILE *, popen, const char *, const char *)
+	return next_popen(command, mode);
+}
+
 static pid_t forked(int64_t number) {
 	int state = 0, python = isPython();
 	if (python) {
@@ -216,10 +265,16 @@ static int told(clockid_t id) {
 	return address && id != CLOCK_PROCESS_CPUTIME_ID && id != CLOCK_THREAD_CPUTIME_ID && id >= 0;
 }
 
+// looked is what a thread last saw on the monotonic clock if that shows real time; 0: it has not looked.
+static __thread int64_t looked;
+
 int clock_gettime(clockid_t id, struct timespec *t) {
 	if (!told(id)) {
 		REAL(int, clock_gettime, clockid_t, struct timespec *)
-		return next_clock_gettime ? next_clock_gettime(id, t) : (int)syscall(SYS_clock_gettime, id, t);
+		int failed = next_clock_gettime ? next_clock_gettime(id, t) : (int)syscall(SYS_clock_gettime, id, t);
+		if (!failed && id == CLOCK_MONOTONIC)
+			looked = t->tv_sec * SECOND + t->tv_nsec;
+		return failed;
 	}
 	int64_t ns = reading(id);
 	t->tv_sec = ns / SECOND;
@@ -251,10 +306,13 @@ static void rest(int64_t ns) {
 		__atomic_store_n(&elapsed, ask("sleep %lld\n", (long long)ns), __ATOMIC_RELAXED);
 }
 
-// now is what a clock shows without a look at it.
+// now is what a clock shows without a look at it. A program that sleeps until an instant on a real clock has
+// computed it from its last look, so from that on the time is the same in each run.
 static int64_t now(clockid_t id) {
 	if (told(id))
 		return __atomic_load_n(&elapsed, __ATOMIC_RELAXED) + (id == CLOCK_REALTIME ? epoch : uptime);
+	if (id == CLOCK_MONOTONIC && looked)
+		return looked;
 	struct timespec t;
 	clock_gettime(id, &t);
 	return t.tv_sec * SECOND + t.tv_nsec;
@@ -346,6 +404,25 @@ static int outside(int fd, const struct sockaddr *to) {
 	return address && (to->sa_family == AF_INET || to->sa_family == AF_INET6) && !getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) && type == SOCK_STREAM;
 }
 
+// Sockets of services that the C library asks by itself, for users and hosts: they are not there.
+static const char *const services[] = {"/var/run/nscd/", "/run/nscd/", "/run/systemd/", "/dev/log"};
+
+// leads tells whether a connection to a socket in the file system leads to where the search does not see it.
+static int leads(const struct sockaddr *to, socklen_t size) {
+	const struct sockaddr_un *a = (const struct sockaddr_un *)to;
+	int length = (int)size - (int)offsetof(struct sockaddr_un, sun_path);
+	if (!address || to->sa_family != AF_UNIX || length <= 0)
+		return 0;
+	for (size_t i = 0; i < sizeof services / sizeof *services; i++)
+		if (length > (int)strlen(services[i]) && !strncmp(a->sun_path, services[i], strlen(services[i])))
+			return 1;
+	begin(1);
+	if (control < 0)
+		return 0; // a program that starts the one that is stepped
+	ask("unix %.*s\n", length > 1 && !a->sun_path[0] ? length - 1 : length, a->sun_path + !a->sun_path[0]);
+	return 1;
+}
+
 static int portOf(const struct sockaddr *a) {
 	return ntohs(a->sa_family == AF_INET ? ((const struct sockaddr_in *)a)->sin_port : ((const struct sockaddr_in6 *)a)->sin6_port);
 }
@@ -363,6 +440,10 @@ int close(int fd) {
 
 int connect(int fd, const struct sockaddr *to, socklen_t size) {
 	REAL(int, connect, int, const struct sockaddr *, socklen_t)
+	if (leads(to, size)) {
+		errno = ECONNREFUSED;
+		return -1;
+	}
 	if (!outside(fd, to))
 		return next_connect(fd, to, size);
 	begin(1);

@@ -1,0 +1,164 @@
+package explore
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"oversell/internal/servertest"
+	"oversell/reports"
+	"oversell/scenarios"
+	"oversell/system"
+)
+
+// protocol is what the programs of the tests begin with, in Python.
+const protocol = `
+import json, os, socket, subprocess, sys, threading, time, urllib.parse, uuid
+url = urllib.parse.urlparse(os.environ["REDIS_URL"])
+DELETE = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0"
+line, first = None, []
+class Refused(Exception): pass
+def reply():
+    head = line.readline()
+    if not head: raise OSError("no answer")
+    kind, rest = head[:1], head[1:-2]
+    if kind == b"$": return None if rest == b"-1" else line.read(int(rest) + 2)[:-2].decode()
+    if kind == b"-": raise Refused(rest.decode())
+    return int(rest) if kind == b":" else rest.decode()
+def say(*words):
+    words = [str(w).encode() for w in words]
+    line.write(b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(w), w) for w in words))
+    line.flush()
+    return reply()
+def dial(): return socket.create_connection((url.hostname, url.port))
+def redis(*words):
+    global line
+    try:
+        if line is None:
+            line = dial().makefile("rwb")
+            for f in first: say(*f)
+        return say(*words)
+    except Exception: line = None; raise
+def until(r): return time.time() * 1000 + r["ttl_ms"]
+def take(r, token, ends=None):
+    ends = ends or until(r)
+    return {"ok": True, "lock": token, "until_ms": ends} if redis("set", r["key"], token, "nx", "px", r["ttl_ms"]) else {"refused": "held"}
+def acquire(r): return take(r, uuid.uuid4().hex)
+def release(r): return {"ok": True} if redis("eval", DELETE, 1, r["key"], r["lock"]) else {"refused": "lost"}
+def serve():
+    for text in sys.stdin:
+        r = json.loads(text)
+        try: a = {"acquire": acquire, "release": release, "init": lambda r: {"ok": True}}[r["op"]](r)
+        except Exception as e: a = {"unknown": repr(e)}
+        print(json.dumps({"id": r["id"], **a}), flush=True)
+`
+
+// ofPython is the search of a lock in Python with this code, which may replace what protocol says. more are
+// lines of its file.
+func ofPython(t *testing.T, code, more string) Config {
+	t.Helper()
+	for _, name := range []string{"python3", "cc"} {
+		if _, err := exec.LookPath(name); err != nil {
+			servertest.Unable(t, err)
+		}
+	}
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "lock.py"), protocol+code+"\nserve()\n")
+	file := filepath.Join(dir, "lock.yaml")
+	write(t, file, "name: mine\nobject: lock\nclients: 1\nstateless: true\ncommand: [python3, lock.py]\nenv: {REDIS_URL: \"{redis}\"}\n"+more)
+	s, err := system.Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := Config{System: s, Bounds: reports.Bounds{Clients: 2, Tries: 2, Advances: 2, Stalls: 1, TimeMS: 60_000}, Exhaustive: true}
+	c.Run.Scenario, _ = scenarios.Find("mutex")
+	c.Run.Lock, c.Run.TTL, c.Run.Hold = s.Lock(), 1500*time.Millisecond, 1125*time.Millisecond
+	return c
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantVerdict searches, and wants this verdict and a reason that says so.
+func wantVerdict(t *testing.T, c Config, verdict, why string) reports.Exploration {
+	t.Helper()
+	e, err := Run(t.Context(), c)
+	said := e.Verdict
+	text := fmt.Sprint(e.Why, " ", err)
+	if err != nil || said != verdict || !strings.Contains(text, why) {
+		t.Errorf("%s: %s; want %s: %s", said, text, verdict, why)
+	}
+	return e
+}
+
+// TestProgramThatNeverGetsIn: a program that does not work at all breaks no promise.
+func TestProgramThatNeverGetsIn(t *testing.T) {
+	for code, why := range map[string]string{
+		`def acquire(r): return {"unknown": "no luck today"}`: "no luck today",
+		`first = [("hello", 3)]`:                              "NOPROTO",
+		`first = [("select", 1)]`:                             "DB index",
+	} {
+		wantVerdict(t, ofPython(t, code, ""), reports.Inconclusive, why)
+	}
+	// One that stops working is judged.
+	wantVerdict(t, ofPython(t, "def release(r): return {'ok': redis('lpush', r['key'] + '!', 1) > 0}\ndef acquire(r):\n    redis('get', r['key'] + '!')\n    return take(r, uuid.uuid4().hex)\n", ""), reports.Violated, "")
+}
+
+// TestClientsHaveNumbers: a lock whose token is the number of its client is sound, and so is one that such a
+// client may acquire again.
+func TestClientsHaveNumbers(t *testing.T) {
+	owner := "def acquire(r): return take(r, 'client-%d' % r['client'])\n"
+	again := `
+def acquire(r):
+    a = take(r, r["client"])
+    return a if "ok" in a or redis("get", r["key"]) != str(r["client"]) else {"unknown": "it is mine already"}
+`
+	for _, code := range []string{owner, again} {
+		wantVerdict(t, ofPython(t, code, ""), reports.Pass, "")
+	}
+	e := wantVerdict(t, ofPython(t, owner+"def release(r): return {'ok': True} if redis('del', r['key']) else {'refused': 'lost'}\n", ""), reports.Violated, "")
+	if e.Counterexample == nil || !strings.Contains(fmt.Sprint(e.Counterexample.Steps), "client-#0") {
+		t.Errorf("no client-#0: %+v", e.Counterexample)
+	}
+}
+
+// TestLeaseLastsFromItsAnswer: a lease of valid_ms lasts from when the program says so, and not from when its
+// answer is read.
+func TestLeaseLastsFromItsAnswer(t *testing.T) {
+	for _, clock := range []string{"monotonic", "time"} {
+		c := ofPython(t, strings.ReplaceAll(`
+def acquire(r):
+    began, token = time.CLOCK(), uuid.uuid4().hex
+    if not redis("set", r["key"], token, "nx", "px", r["ttl_ms"]): return {"refused": "held"}
+    if r["ttl_ms"] - (time.CLOCK() - began) * 1000 < 500: return {"unknown": "too late"}
+    return {"ok": True, "lock": token, "valid_ms": 400}
+`, "CLOCK", clock), "promises: [mutual-exclusion]\n")
+		wantVerdict(t, c, reports.Pass, "")
+	}
+}
+
+// TestProgramsThatLeadOut: what a program does by other programs or sockets is not stepped, and the search says so.
+func TestProgramsThatLeadOut(t *testing.T) {
+	for _, how := range []string{`subprocess.check_output(["date"])`, `os.system("date >/dev/null")`, `os.popen("date").read()`, `os.spawnlp(os.P_WAIT, "true", "true")`,
+		`os.posix_spawn("/bin/true", ["true"], os.environ)`} {
+		wantVerdict(t, ofPython(t, "def acquire(r):\n    "+how+"\n    return take(r, uuid.uuid4().hex)", ""), reports.Inconclusive, "it starts other programs")
+	}
+	wantVerdict(t, ofPython(t, "def dial():\n    s = socket.socket(socket.AF_UNIX); s.connect('/tmp/no-such-socket'); return s", ""), reports.Inconclusive, "it connects to the socket /tmp/no-such-socket")
+	pair := "def acquire(r):\n    a, b = socket.socketpair(); a.close(); b.close()\n    return take(r, uuid.uuid4().hex)"
+	wantVerdict(t, ofPython(t, pair, ""), reports.Pass, "")
+}
+
+// TestSleepUntil: a sleep until an instant on a clock that shows real time lasts as long in each run.
+func TestSleepUntil(t *testing.T) {
+	c := ofPython(t, "def acquire(r):\n    for _ in range(3):\n        a = take(r, uuid.uuid4().hex)\n        if 'ok' in a: return a\n        time.sleep(0.3)\n    return a", "")
+	c.Bounds.Tries = 1
+	wantVerdict(t, c, reports.Pass, "")
+}
