@@ -214,13 +214,13 @@ func unlessStopped(ctx context.Context, path string, judge func(string) (reports
 
 // read opens a saved history, with the names of today; the caller closes it. One in a run directory must be the one that its run.json
 // was written for.
-func read(path string) (*history.History, error) { return compared(history.Open, path) }
+func read(path string) (*history.History, error) { return withItsRun(history.Open, path) }
 
 // readWhole is read, with all operations in memory.
-func readWhole(path string) (*history.History, error) { return compared(history.Read, path) }
+func readWhole(path string) (*history.History, error) { return withItsRun(history.Read, path) }
 
-// compared opens a history and compares it with what its run directory says of it.
-func compared(open func(string) (*history.History, error), path string) (*history.History, error) {
+// withItsRun opens a history and compares it with what its run directory says of it.
+func withItsRun(open func(string) (*history.History, error), path string) (*history.History, error) {
 	h, err := open(path)
 	if err != nil {
 		return h, err
