@@ -662,6 +662,13 @@ func after(grants, others []*mapped, before int64) int64 {
 	return max(before, at)
 }
 
+// request is what the answers to one request have in common.
+type request struct {
+	who                string
+	kind, key, session any
+	call, answer       int64
+}
+
 // number gives clients numbers: one who does several things at once is several.
 func number(ops []mapped) {
 	order := make([]int, len(ops))
@@ -679,8 +686,14 @@ func number(ops []mapped) {
 	})
 	free := map[string][]int{} // the numbers of a client, and by number when it is free
 	var until []int64
+	requests := map[request]int{} // with several answers, such as a pop of several tasks
 	for _, i := range order {
 		op := &ops[i]
+		r := request{op.who, op.fields["kind"], op.fields["key"], op.fields["session"], op.call, op.answer}
+		if n, known := requests[r]; known && r.session != nil && (r.kind == "pop" || r.kind == "enqueue" || r.kind == "peek") {
+			op.fields["client"] = n
+			continue
+		}
 		at := slices.IndexFunc(free[op.who], func(n int) bool { return until[n] < op.call })
 		if at < 0 {
 			at = len(free[op.who])
@@ -688,7 +701,7 @@ func number(ops []mapped) {
 			until = append(until, 0)
 		}
 		n := free[op.who][at]
-		until[n] = op.answer
+		until[n], requests[r] = op.answer, n
 		op.fields["client"] = n
 	}
 }

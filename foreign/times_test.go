@@ -60,6 +60,8 @@ func TestSameMillisecond(t *testing.T) {
 		"refused":   {with: strings.Replace(lock, "ok: [ok]", "refused: {late: lost}, ok: [ok]", 1), log: "user,act,session,began,took,status\na,acquire,s1,1000,1000,ok\na,release,s1,1000,1000,late\n", want: checker.Holds},
 		"unknown":   {with: lock, log: "user,act,session,began,took,status\na,acquire,s1,1000,,lost\na,release,s1,1000,1000,ok\n", want: checker.Holds},
 		"queues":    {with: other("queue", "no-duplicate-delivery", "arg: task, result: res, session: req"), log: "user,act,task,res,req,began,took,status\na,enqueue,t1,,,1000,1000,ok\nb,pop,,t1,r1,1000,1000,ok\nb,ack,t1,,r1,1000,1000,ok\n", want: checker.Holds},
+		"requests":  {with: other("queue", "no-duplicate-delivery", "arg: task, result: res, session: req"), log: "user,act,task,res,req,began,took,status\na,enqueue,t1,,,1000,1000,ok\na,enqueue,t2,,,1001,1001,ok\nb,pop,,t1,r1,1002,1002,ok\nb,pop,,t2,r1,1002,1002,ok\nb,ack,t1,,r1,1002,1002,ok\nb,ack,t2,,r1,1003,1003,ok\n", want: checker.Holds},
+		"purchases": {with: "stock: 5\n" + other("sale", "no-oversell", "arg: order, session: req"), log: "user,act,order,req,began,took,status\na,buy,o1,s1,1000,1000,ok\na,buy,o2,s1,1000,1000,ok\n", want: checker.Holds},
 		"dispatch":  {with: other("dispatch", "one-holder-per-task", "arg: who, result: task, session: hold"), log: "user,act,who,task,hold,began,took,status\na,take,u1,t1,h1,1000,1000,ok\na,submit,t1,,h1,1000,1000,ok\nb,take,u2,t1,h2,1000,1000,ok\nb,submit,t1,,h2,1000,1000,ok\n", want: checker.Holds},
 		"before":    {with: lock, log: "user,act,session,began,took,status\na,acquire,s1,1000,1002,ok\na,release,s1,1001,1003,ok\n", wrong: "which it refers to"},
 	} {
