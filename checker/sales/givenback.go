@@ -35,7 +35,7 @@ type givenBack struct {
 type back struct {
 	bought, lost int64         // bought for certain, and by tries without an answer that may have had an effect
 	given, maybe int64         // the same of refunds
-	tab          *tab          // nil when it was bought once, with an answer, and one refund may have given it back
+	tab          *tab          // nil as long as it was bought once, with an answer, and at most one refund came
 	by           time.Duration // the latest return of a refund
 	last         *history.Op   // the last refund with an answer, if it gave back too much
 	call         time.Duration // the earliest call of a refund
@@ -150,7 +150,7 @@ func (p *product) giveBack(op *history.Op, more, maybe int64, implied bool) {
 	p.change(b, func() { b.given, b.maybe = b.given+more, b.maybe+maybe })
 	late := o.effects == 1 && o.ret >= op.Call
 	switch {
-	case op.Reason == history.Repeated: // the refund that it means came, or is still to come
+	case op.Reason == history.Repeated: // the refund that it means counts, whether it came or is still to come
 	case b.tab != nil:
 		b.tab.refund(&p.net, givenBy(op))
 	case late:

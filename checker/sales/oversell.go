@@ -14,7 +14,9 @@ import (
 // Surely sold is every fresh success, and one effect for an order that was called
 // repeated or that was refunded; refunds count from their call, when they may already have
 // given back, and only as far as something was bought (see [givenBack]). Pieces that may
-// have been refunded as soon as they were bought were sold for a moment; see [passing]. More
+// have been refunded as soon as they were bought were sold for a moment; see [passing]. Of a
+// refund without an answer and one with an answer, of the same purchase, the earlier call
+// counts. More
 // than the stock is a violation, and so is more than the stock in a reading of what the
 // server itself counts as sold. If only the operations without an answer could
 // carry it beyond the stock, oversell is possible, unless the final state shows how many

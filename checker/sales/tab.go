@@ -44,11 +44,11 @@ func (t instant) compare(u instant) int {
 }
 
 // mostEntries bounds the purchases and the refunds of a tab. Of more the oldest two are taken
-// for one, which may have been at any time of the two.
-const mostEntries = 16
+// for one, whose times are those that leave less surely sold.
+const mostEntries = 8
 
-// boughtBy is the purchase that an answer shows. When what it means was called is not known
-// of an answer that something had been counted before.
+// boughtBy is the purchase that an answer shows. Of an answer that it had been counted before
+// nobody knows when the purchase was called.
 func boughtBy(op *history.Op, pieces int64) entry {
 	e := entry{moment: instant{op.Return, true}, pieces: pieces}
 	if op.Kind == history.Buy && op.Reason != history.Repeated {
