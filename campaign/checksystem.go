@@ -39,6 +39,9 @@ func CheckSystem(ctx context.Context, s *system.System, spec server.Spec) (findi
 		_, swept := t.Sweep(context.WithoutCancel(ctx), prefix)
 		err = errors.Join(err, swept)
 	}()
+	if err := lend(ctx, t, func(env func() variant.Env) error { return s.Start(ctx, env()) }); err != nil {
+		return nil, Unstopped(ctx, err)
+	}
 	err = lend(ctx, t, func(env func() variant.Env) error {
 		findings = s.Check(ctx, env, prefix)
 		return nil

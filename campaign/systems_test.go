@@ -275,3 +275,19 @@ http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), H).serve_foreve
 		t.Errorf("%s (%s); want inconclusive: %+v", r.Verdict, r.Why, r.Properties)
 	}
 }
+
+// TestChecksOfWhatCannotStart: a program that cannot start is told of as in a run.
+func TestChecksOfWhatCannotStart(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "s.yaml")
+	if err := os.WriteFile(file, []byte("name: s\nobject: lock\ncommand: [sh, -c, 'echo Traceback >&2; exit 1']\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := ReadSystem(file, server.Spec{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	findings, err := CheckSystem(t.Context(), s, server.Spec{Target: "embedded"})
+	if len(findings) != 0 || err == nil || !strings.Contains(err.Error(), "start s: it ended with exit status 1: Traceback") {
+		t.Errorf("%v, %v", findings, err)
+	}
+}

@@ -180,6 +180,7 @@ func (c *checking) queue(name string) {
 	one, other := v.New(c.env(), queueimpl.Options{}), v.New(c.env(), queueimpl.Options{})
 	_, err := one.Enqueue(c.ctx, name, "a", "b")
 	c.expect("enqueue two tasks", err, nil)
+	c.holds(one, name, 2)
 	for _, q := range []queueimpl.Queue{other, one} {
 		ts, err := q.Pop(c.ctx, name, 1)
 		c.expect("take a task", err, nil)
@@ -192,10 +193,15 @@ func (c *checking) queue(name string) {
 	}
 	_, err = one.Pop(c.ctx, name, 1)
 	c.expect("take a task from an empty queue", err, queueimpl.ErrEmpty)
-	state, err := one.State(c.ctx, name)
+	c.holds(one, name, 0)
+}
+
+// holds asks what a queue holds.
+func (c *checking) holds(q queueimpl.Queue, name string, want int) {
+	state, err := q.State(c.ctx, name)
 	c.expect("ask what the queue holds", err, nil)
-	if n := len(state.Waiting) + len(state.Claimed); err == nil {
-		c.failed("the number of tasks in an empty queue", "0", fmt.Sprint(n))
+	if err == nil {
+		c.failed("the number of tasks in the queue", fmt.Sprint(want), fmt.Sprint(len(state.Waiting)+len(state.Claimed)))
 	}
 }
 

@@ -165,8 +165,12 @@ func TestSystemCheckCalls(t *testing.T) {
 	}
 	absent := write("absent.yaml", "name: absent\nobject: lock\ncommand: [/no/such/program]\n")
 	t.Setenv("COLUMNS", "40")
-	code, stdout, _ := cli(t, "system", "check", absent, "--target", "embedded")
-	if code != reports.ExitViolated || strings.Contains(stdout, `\n`) || !strings.Contains(stdout, "no such file") {
+	if code, _, stderr := cli(t, "system", "check", absent, "--target", "embedded"); code != reports.ExitEnvironment || !strings.Contains(stderr, "no such file") {
+		t.Errorf("%d, want 5 and why\n%s", code, stderr)
+	}
+	ends := write("ends.yaml", "name: ends\nobject: lock\ncommand: [sh, -c, 'read a; echo \"{\\\"id\\\":1,\\\"ok\\\":true}\"; read b; exit 7']\n")
+	code, stdout, _ := cli(t, "system", "check", ends, "--target", "embedded")
+	if code != reports.ExitViolated || strings.Contains(stdout, `\n`) || !strings.Contains(stdout, "status 7") {
 		t.Errorf("%d, want 1 and why\n%s", code, stdout)
 	}
 	for line := range strings.SplitSeq(stdout, "\n") {

@@ -40,7 +40,7 @@ func systemCheckCommand(code *int) *cobra.Command {
 The file is that of oversell run --system; docs/systems.md explains it and the
 protocol. The exit code is 0 when every answer is one that a run can use, 1 when one
 is not, 2 when the file is wrong, 3 when it was stopped before everything was tried, and 5
-when there is no server.`,
+when there is no server, or the system cannot start.`,
 		Example: `  oversell system check examples/python/lock.yaml`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
