@@ -257,7 +257,7 @@ func (c Config) run(ctx context.Context) (reports.Exploration, error) {
 func (c Config) search(ctx context.Context, began time.Time, parts int, naming names.Naming, exchange bool) (r reports.Exploration, again, err error) {
 	r, again, err = searchOnce(ctx, c.within(began, parts), naming, reductions{exchange: exchange, merge: !c.Plain})
 	if errors.Is(again, errMerged) && c.System != nil {
-		return r, nil, fmt.Errorf("%s keeps state from one request to the next: its file must not say stateless: %w", c.System.Name, again)
+		return r, nil, fmt.Errorf("%s keeps state from one request to the next: its file must not say stateless; a program that goes by a monotonic clock needs monotonic: true (see docs/systems.md)", c.System.Name)
 	}
 	if errors.Is(again, errMerged) {
 		r, again, err = searchOnce(ctx, c.within(began, parts), naming, reductions{exchange: exchange})

@@ -181,3 +181,8 @@ func TestTimeEndsAnExecution(t *testing.T) {
 		t.Errorf("it took %v", took)
 	}
 }
+
+// TestEndInSeconds: an end of a lease in seconds is told as that.
+func TestEndInSeconds(t *testing.T) {
+	wantVerdict(t, ofPython(t, "def acquire(r): return take(r, uuid.uuid4().hex, int(time.time()) + 2)", ""), reports.Inconclusive, "1,767,225,602, which looks like seconds")
+}
