@@ -59,6 +59,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -286,7 +287,7 @@ func (c Config) inLeases(ctx context.Context, began time.Time, r reports.Explora
 func (c Config) search(ctx context.Context, began time.Time, parts int, naming names.Naming, exchange bool) (r reports.Exploration, again, err error) {
 	r, again, err = searchOnce(ctx, c.within(began, parts), naming, reductions{exchange: exchange, merge: !c.Plain})
 	if errors.Is(again, errMerged) && c.System != nil {
-		return r, nil, fmt.Errorf("%s keeps state from one request to the next: its file must not say stateless: %w", c.System.Name, again)
+		return r, nil, fmt.Errorf("%s keeps state from one request to the next: its file must not say stateless; a program that goes by a monotonic clock needs monotonic: true (see docs/systems.md)", c.System.Name)
 	}
 	if errors.Is(again, errMerged) {
 		r, again, err = searchOnce(ctx, c.within(began, parts), naming, reductions{exchange: exchange})
@@ -398,6 +399,13 @@ func searchOnce(ctx context.Context, c Config, naming names.Naming, by reduction
 	scripts := &coro.Scripts{}
 	namer := newNamer(naming, c.Bounds.Clients)
 	x := &search{bounds: c.Bounds, clients: c.Bounds.Clients, reduce: by.exchange, inside: c.inside, merge: by.merge, exhaustive: c.Exhaustive, span: c.Run.QueueOptions.Visibility, masters: c.Masters, entry: entryKind(c.Run.Scenario), scripts: scripts, rules: rules.New(c.Run, c.Bounds.Clients, c.Look)}
+	x.began = time.Now()
+	end := time.Time{}
+	if c.Bounds.TimeMS > 0 {
+		end = x.began.Add(x.most())
+	}
+	stop := x.guard(ctx, c.System, end)
+	defer stop()
 	keys, clocked := lockKeys(c, scripts, namer)
 	x.servers = newServers(Epoch, keys, scripts, namer)
 	if clocked {
@@ -414,11 +422,17 @@ func searchOnce(ctx context.Context, c Config, naming names.Naming, by reduction
 	x.ends.look(c.Look)
 	x.ends.prepare()
 	start, err := x.begin(c, scripts)
+	if x.overdue.Load() && errors.Is(err, net.ErrClosed) && x.stopped(ctx) {
+		stop()
+		r, err = x.result(c, start, x.counted(0))
+		return r, nil, err
+	}
 	if err != nil {
 		return r, nil, err
 	}
 	defer x.close()
 	x.run(ctx, start, c.Progress)
+	stop()
 	if again := x.again(); again != nil {
 		return r, again, nil
 	}
@@ -426,7 +440,10 @@ func searchOnce(ctx context.Context, c Config, naming names.Naming, by reduction
 	if !c.Exhaustive && c.Bounds.Depth == 0 && x.cut.Load() != nil && ctx.Err() == nil && x.best() == nil && x.err == nil && c.Bounds.TimeMS > 0 {
 		x.visited = visited{}
 		debug.FreeOSMemory() // it is for what follows
-		x.wandered = x.wander(ctx, start, x.began.Add(milliseconds(c.Bounds.TimeMS)), c.Progress)
+		until := x.began.Add(milliseconds(c.Bounds.TimeMS))
+		stop := x.guard(ctx, c.System, until.Add(time.Second)) // what was found may be made shorter
+		x.wandered = x.wander(ctx, start, until, c.Progress)
+		stop()
 		if again := x.again(); again != nil {
 			return r, again, nil
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"net"
 	"runtime"
 	"runtime/metrics"
 	"slices"
@@ -41,6 +42,7 @@ type search struct {
 	beyond     atomic.Bool  // something would have happened beyond the horizon
 	distant    atomic.Bool  // a key lives longer than the whole search
 	leased     atomic.Bool  // a lease was promised that ends
+	overdue    atomic.Bool  // the processes of a system are ended, since the time is up
 	// starts are moments at which the first client may begin, besides 0.
 	starts []time.Duration
 	// span is after how long a deadline that the servers keep as data is over; 0: there is none.
@@ -833,6 +835,9 @@ func (w *worker) dead(s state) uint16 {
 }
 
 func (x *search) fail(err error) {
+	if x.overdue.Load() && errors.Is(err, net.ErrClosed) {
+		return // guard has noted why the search ends
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.err == nil {
@@ -852,7 +857,9 @@ func workerCount() int { return max(1, min(runtime.GOMAXPROCS(0), 8)) }
 // run searches from start, layer by layer, so that what is found first is found in the
 // fewest steps.
 func (x *search) run(ctx context.Context, start state, progress func(reports.Effort)) {
-	x.began = time.Now()
+	if x.began.IsZero() {
+		x.began = time.Now()
+	}
 	workers := make([]*worker, workerCount())
 	for i := range workers {
 		workers[i] = x.worker()
@@ -942,7 +949,7 @@ func (x *search) stopped(ctx context.Context) bool {
 	switch limit := x.bounds; {
 	case ctx.Err() != nil:
 		why = "the search was interrupted"
-	case limit.TimeMS > 0 && time.Since(x.began) > x.most():
+	case limit.TimeMS > 0 && (x.overdue.Load() || time.Since(x.began) > x.most()):
 		why = fmt.Sprintf("the search of all schedules was ended after %v (see --time)%s", x.most().Round(time.Millisecond), x.rest())
 	case x.full(1):
 		why = fmt.Sprintf("the search of all schedules was ended when it took %d MB (see --memory)", limit.MemoryMB)

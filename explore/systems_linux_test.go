@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -161,4 +162,27 @@ func TestSleepUntil(t *testing.T) {
 	c := ofPython(t, "def acquire(r):\n    for _ in range(3):\n        a = take(r, uuid.uuid4().hex)\n        if 'ok' in a: return a\n        time.sleep(0.3)\n    return a", "")
 	c.Bounds.Tries = 1
 	wantVerdict(t, c, reports.Pass, "")
+}
+
+// TestTimeEndsAnExecution: the time of a search and its context end an execution that is under way.
+func TestTimeEndsAnExecution(t *testing.T) {
+	slow := "def acquire(r):\n    threading.Event().wait(60)\n    return take(r, uuid.uuid4().hex)"
+	c := ofPython(t, slow, "limit: 60s\n")
+	c.Bounds.TimeMS = 2000
+	began := time.Now()
+	wantVerdict(t, c, reports.Inconclusive, "see --time")
+	c = ofPython(t, slow, "limit: 60s\n")
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	if e, err := Run(ctx, c); err != nil || e.Verdict != reports.Inconclusive || !strings.Contains(e.Why, "interrupted") {
+		t.Errorf("%s: %s, %v", e.Verdict, e.Why, err)
+	}
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
+// TestEndInSeconds: an end of a lease in seconds is told as that.
+func TestEndInSeconds(t *testing.T) {
+	wantVerdict(t, ofPython(t, "def acquire(r): return take(r, uuid.uuid4().hex, int(time.time()) + 2)", ""), reports.Inconclusive, "1,767,225,602, which looks like seconds")
 }

@@ -11,6 +11,7 @@ import (
 	"oversell/internal/errclass"
 	"oversell/internal/printable"
 	"oversell/internal/remote"
+	"oversell/reports"
 	"oversell/variant"
 )
 
@@ -121,7 +122,7 @@ func (s *System) initialize(p *remote.Process) error {
 		}
 		switch e.Kind {
 		case remote.Line:
-			a, err := answerTo(r.ID, e.Line)
+			a, err := s.answerTo(r, e.Line)
 			if err == nil && !a.OK {
 				err = fmt.Errorf("it answered init with %q", a.Refused+a.Unknown)
 			}
@@ -147,7 +148,8 @@ func write(p *remote.Process, r request) error {
 }
 
 // answerTo reads the answer to a request. Whatever else is printed is an error.
-func answerTo(id int64, line []byte) (answer, error) {
+func (s *System) answerTo(r request, line []byte) (answer, error) {
+	id := r.ID
 	a, err := parse(line)
 	switch {
 	case err != nil:
@@ -156,7 +158,7 @@ func answerTo(id int64, line []byte) (answer, error) {
 	case *a.ID != id:
 		err = fmt.Errorf("it answered request %d, which it was never asked", *a.ID)
 	default:
-		err = a.check()
+		err = s.check(r.Op, a)
 	}
 	if err != nil {
 		return a, fmt.Errorf("%w: %s", err, printable.Word(short(string(line))))
@@ -274,7 +276,7 @@ func (w *stepped) look() {
 
 // answered reads the answer.
 func (w *stepped) answered(r request, line []byte) (answer, error) {
-	a, err := answerTo(r.ID, line)
+	a, err := w.session.system.answerTo(r, line)
 	w.session.process.Rest()
 	w.open, w.broken = w.session.process.Connections()
 	if err == nil && a.UntilMS > 0 {
@@ -302,6 +304,9 @@ func (w *stepped) written() time.Time {
 // credible refuses the end of a lease that is not by the clock which the search shows.
 func (w *stepped) credible(a answer, r request) error {
 	until, most := a.until(time.Time{}, 0), epoch.Add(w.session.elapsed+time.Duration(r.TTLMS)*time.Millisecond+24*time.Hour)
+	if a.UntilMS < float64(epoch.UnixMilli())/100 {
+		return fmt.Errorf("it says that the lease ends at %s, which looks like seconds: until_ms counts milliseconds since 1970", reports.Thousands(int64(a.UntilMS)))
+	}
 	if until.Before(epoch) || until.After(most) {
 		return fmt.Errorf("it says that the lease ends at %s, and its clock was not before %s nor after %s: it does not read its clock through the shared C library",
 			until.UTC().Format(time.DateTime), epoch.Format(time.DateTime), most.UTC().Format(time.DateTime))
