@@ -268,6 +268,9 @@ func (c Config) inLeases(ctx context.Context, began time.Time, r reports.Explora
 	inside.inside = true
 	inside.Bounds.Crashes, inside.Bounds.Late = 0, 0
 	s, again, err := inside.search(ctx, began, 1, naming, !c.Plain)
+	if errors.Is(again, errOrdered) {
+		s, again, err = inside.search(ctx, began, 1, naming, false)
+	}
 	r.Stats.ElapsedMS = max(r.Stats.ElapsedMS, float64(time.Since(began).Milliseconds()))
 	switch {
 	case err == nil && again == nil && s.Verdict == reports.Violated:
@@ -277,7 +280,11 @@ func (c Config) inLeases(ctx context.Context, began time.Time, r reports.Explora
 	case err == nil && again == nil && s.Verdict == reports.Pass:
 		r.NotChecked = append(r.NotChecked, fmt.Sprintf("moments inside a lease but its half and its last instant, and those after a crash or a late message (%d more states)", s.Stats.States))
 	default:
-		r.NotChecked = append(r.NotChecked, "moments inside a lease at which nothing ends: the time was over")
+		why := "the time was over"
+		if err := errors.Join(err, again); err != nil {
+			why = phrase.OneLine(err.Error())
+		}
+		r.NotChecked = append(r.NotChecked, "moments inside a lease at which nothing ends: "+why)
 	}
 	return r
 }
