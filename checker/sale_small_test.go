@@ -186,7 +186,7 @@ func smallSale(r *rand.Rand) (*history.Header, []history.Op) {
 func TestCrossSmallSales(t *testing.T) {
 	t.Parallel()
 	seen := make(map[string]int)
-	for seed := range uint64(3 * crossRuns()) {
+	for seed := range uint64(3 * crossRuns() / 4) {
 		r := rand.New(rand.NewPCG(seed, 457))
 		h, ops := smallSale(r)
 		answers := slices.DeleteFunc(slices.Clone(ops), func(op history.Op) bool { return op.Kind == history.ReadState })

@@ -184,5 +184,5 @@ func TestTimeEndsAnExecution(t *testing.T) {
 
 // TestEndInSeconds: an end of a lease in seconds is told as that.
 func TestEndInSeconds(t *testing.T) {
-	wantVerdict(t, ofPython(t, "def acquire(r): return take(r, uuid.uuid4().hex, int(time.time()) + 2)", ""), reports.Inconclusive, "1,767,225,602, which looks like seconds")
+	wantVerdict(t, ofPython(t, "def acquire(r): return take(r, uuid.uuid4().hex, int(time.time()) + 2)", ""), reports.Inconclusive, "until_ms 1767225602 looks like seconds")
 }

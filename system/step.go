@@ -11,7 +11,6 @@ import (
 	"oversell/internal/errclass"
 	"oversell/internal/printable"
 	"oversell/internal/remote"
-	"oversell/reports"
 	"oversell/variant"
 )
 
@@ -304,9 +303,6 @@ func (w *stepped) written() time.Time {
 // credible refuses the end of a lease that is not by the clock which the search shows.
 func (w *stepped) credible(a answer, r request) error {
 	until, most := a.until(time.Time{}, 0), epoch.Add(w.session.elapsed+time.Duration(r.TTLMS)*time.Millisecond+24*time.Hour)
-	if a.UntilMS < float64(epoch.UnixMilli())/100 {
-		return fmt.Errorf("it says that the lease ends at %s, which looks like seconds: until_ms counts milliseconds since 1970", reports.Thousands(int64(a.UntilMS)))
-	}
 	if until.Before(epoch) || until.After(most) {
 		return fmt.Errorf("it says that the lease ends at %s, and its clock was not before %s nor after %s: it does not read its clock through the shared C library",
 			until.UTC().Format(time.DateTime), epoch.Format(time.DateTime), most.UTC().Format(time.DateTime))
