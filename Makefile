@@ -48,11 +48,10 @@ test: check-format
 	$(GO) test -vet=off -race -timeout 10m -run $(RACED_TESTS) ./explore ./checker
 	$(STATIC) $(GO) test -vet=off -p 3 -timeout 15m $(UNRACED)
 	$(MAKE) -j 2 loaded vet-beside
-	$(STATIC) $(GO) test -vet=off -parallel 4 -timeout 15m ./cmd/oversell
 
 # The loaded tests wait a good part of their time: vet has the processor while they do.
 loaded:
-	$(GO) test -vet=off -race -p 1 -parallel 4 -timeout 15m $(filter-out oversell/cmd/oversell,$(LOADED))
+	$(GO) test -vet=off -race -p 1 -parallel 4 -timeout 15m $(LOADED)
 
 vet-beside:
 	nice -n 19 $(MAKE) vet

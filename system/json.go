@@ -19,6 +19,9 @@ func document(text []byte) (any, error) {
 		return nil, errors.New("it is not UTF-8")
 	}
 	if err := json.Unmarshal(text, new(json.RawMessage)); err != nil { // which bounds its depth, too
+		if json.NewDecoder(bytes.NewReader(text)).Decode(new(json.RawMessage)) == nil {
+			return nil, errors.New("there is more behind its first value")
+		}
 		return nil, err
 	}
 	decoder := json.NewDecoder(bytes.NewReader(text))
