@@ -32,8 +32,8 @@ func told(all []outcome, times int) string {
 	return b.String()
 }
 
-const explained = `The libraries run as they are, used as [adapters](../adapters) uses them; where that is not how their documentation begins, the last
-table but one says so. The clients of the locks wait two seconds for an answer and do not send a command again (go-redis does up to three times,
+const explained = `The libraries run as they are, used as [adapters](../adapters) uses them; where that is not how their documentation begins, the table
+of what their documentation says tells how. The clients of the locks wait two seconds for an answer and do not send a command again (go-redis does up to three times,
 unless told otherwise); the queues run with the defaults of their clients. A lock is judged by mutual-exclusion within the lease that the
 library granted, owner-only-release and progress ([properties.md](properties.md)). A queue is judged by no-lost-task: what was enqueued is
 done, or the library still knows of it.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"oversell/internal/servertest"
 	"oversell/reports"
 	"oversell/server"
 	"oversell/variant"
@@ -173,7 +174,7 @@ func TestSystemsAreRefused(t *testing.T) {
 func pythonSystem(t *testing.T, file, program string) string {
 	t.Helper()
 	if _, err := exec.LookPath("python3"); err != nil {
-		t.Skip("there is no python3")
+		servertest.Unable(t, err)
 	}
 	dir := t.TempDir()
 	for name, text := range map[string]string{"s.yaml": file, "s.py": program} {

@@ -6,11 +6,13 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os/exec"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"oversell/internal/servertest"
 	"oversell/lockimpl"
 	"oversell/stockimpl"
 )
@@ -229,12 +231,15 @@ func TestAnswersThatCannotBeMeant(t *testing.T) {
 // TestAServiceThatEnds: a service that has ended is not started again: the stock that was on
 // sale is not on sale there.
 func TestAServiceThatEnds(t *testing.T) {
+	if _, err := exec.LookPath("python3"); err != nil {
+		servertest.Unable(t, err)
+	}
 	port := freePort(t)
 	program := fmt.Sprintf("import http.server,os\nclass H(http.server.BaseHTTPRequestHandler):\n  protocol_version='HTTP/1.1'\n  def do_POST(self):\n    if self.path=='/buy': os._exit(3)\n    self.send_response(204);self.end_headers()\nhttp.server.ThreadingHTTPServer(('127.0.0.1',%d),H).serve_forever()", port)
 	s := serviceAt(t, fmt.Sprintf("http://127.0.0.1:%d", port), fmt.Sprintf("  start: [python3, -c, %q]\n  reset: {path: /reset}\n  buy: {path: /buy}", program))
 	sale := s.Sale().New(world(t)(), "phone")
 	if err := sale.Open(t.Context(), 5); err != nil {
-		t.Skip(err) // there is no python3
+		t.Fatal(err)
 	}
 	if _, err := sale.Buy(t.Context(), stockimpl.Order{ID: 1, Quantity: 1}, lockimpl.Lock{}); err == nil {
 		t.Error("a service that has ended has sold")
