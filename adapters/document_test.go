@@ -44,15 +44,15 @@ done, or the library still knows of it.
 | overrun | holders stay for 1.2 s under a lease of 1 s, in a sale of 4 pieces that reads the stock and writes it |
 | crash | the process exits right after its tenth grant, without a release (in Go and Python all eight clients are of one process, in PHP each has its own); a worker is killed (SIGKILL) 0.5 s into every tenth task, once, and started again |
 | lost replies | the server executes a command, and the connection is closed before the answer: one command in 200 |
-| data loss | the server restarts without its data every 0.7 s while a lock is held, of three masters the first: what a failover to a replica that lacks the lock amounts to |
+| data loss | the server restarts without its data every 0.7 s while a lock is held, of three masters the first: a failover to a replica that has not received the lock has the same effect |
 
 In an overrun every library kept its promise: one holder within each lease. The section went on after its lease, because nothing here extends
 it, although all of these locks but Laravel's offer a call for that. What protects the sale is a fencing token, or a check at the write.
 No lock on a single Redis that forgets can hold under data loss, whatever the library; the result says only whether its documentation
 warns of it.
 
-A case that holds was not seen to break in these runs; that is no proof. "Opportunities" is how often the promise that was put to the test least could have broken
-in the last run. Progress is judged from the last fault on, so it says little of lost replies, which go on to the end. bsm/redislock and redsync hold in every
+A case that holds was not seen to break in these runs; that is no proof. "Opportunities" counts, in the last run, the chances to break of the promise
+that had the fewest. Progress is judged after the last fault; replies are lost until the end, so it says little there. bsm/redislock and redsync hold in every
 interleaving of two clients with two tries on one master in which time advances once; progress is not judged there, and [explore.md](explore.md) has the bounds.
 The versions are those of Debian 12 and of ` + "`go.mod`" + `; newer ones may differ. Not tried: rueidislock (its module could not be had), Huey (no Debian
 package), Sidekiq Pro, workers of Celery that are killed (with late acknowledgement, what a killed worker had was still not handed out again 90 s

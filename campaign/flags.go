@@ -27,7 +27,7 @@ func (o *Options) Bind(f *pflag.FlagSet) {
 func (o *Options) bind(f *pflag.FlagSet) {
 	o.Set = f.Changed
 	o.Waiting = load.Poll
-	f.StringVar(&o.Scenario, "scenario", "seckill", "what the clients do: seckill, mutex, queue, seckill-queued, ids, floors or dispatch")
+	f.StringVar(&o.Scenario, "scenario", "seckill", "what the clients do: seckill, mutex, queue, seckill-queued, ids, floors or dispatch (with --system a queue or ids: that)")
 	bindLocks(f, &o.Locks)
 	f.StringVar(&o.Sale, "sale", "", "how the sale is written (default: plain; fenced under locks that grant fencing tokens)")
 	f.StringVar(&o.Queue, "queue", "", "the task queue (default: every shipped one)")

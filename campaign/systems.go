@@ -52,7 +52,12 @@ func (o *Options) takes(s *system.System) error {
 	if today := lockimpl.Today(s.Name); s.Object == variant.Lock && today != s.Name {
 		return fmt.Errorf("the name %s was that of the lock %s, which is shipped, and still means it: give the system another", s.Name, today)
 	}
-	if scenario, known := scenarios.Find(o.Scenario); known && !scenario.Uses(s.Object) {
+	scenario, known := scenarios.Find(o.Scenario)
+	if i := slices.IndexFunc(scenarios.All, func(one scenarios.Scenario) bool { return one.Uses(s.Object) }); o.Set != nil && !set("scenario") && known && !scenario.Uses(s.Object) && i >= 0 {
+		scenario = scenarios.All[i]
+		o.Scenario = scenario.Name
+	}
+	if known && !scenario.Uses(s.Object) {
 		return fmt.Errorf("scenario %s has no %s: choose one that has, with --scenario (see: oversell list scenarios)", o.Scenario, s.Object)
 	}
 	switch s.Object {

@@ -170,6 +170,32 @@ func TestSystemsAreRefused(t *testing.T) {
 	}
 }
 
+// TestScenarioOfASystem: without --scenario, the scenario is one that has such an object.
+func TestScenarioOfASystem(t *testing.T) {
+	for object, want := range map[string]string{"lock": "seckill", "sale": "seckill", "queue": "queue", "ids": "ids"} {
+		file := filepath.Join(t.TempDir(), "s.yaml")
+		if err := os.WriteFile(file, []byte("name: mine\nobject: "+object+"\ncommand: [cat]\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, more := range []string{"", "--scenario=floors"} {
+			o, err := Parse(strings.Fields("--target embedded --system " + file + " " + more))
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := NewPlan(t.Context(), *o)
+			if more != "" && object != "ids" && object != "lock" {
+				if err == nil || !strings.Contains(err.Error(), "scenario floors has no "+object) {
+					t.Errorf("%s in floors: %v", object, err)
+				}
+				continue
+			}
+			if err != nil || more == "" && p.Runs[0].Scenario.Name != want {
+				t.Errorf("%s %s: %v; want the scenario %s", object, more, err, want)
+			}
+		}
+	}
+}
+
 // pythonSystem writes a system's file whose program is in Python.
 func pythonSystem(t *testing.T, file, program string) string {
 	t.Helper()

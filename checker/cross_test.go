@@ -223,7 +223,7 @@ func bruteCores(_ *history.Header, ops []history.Op) bool {
 				add(min(op.Call, max(until, op.Until)))
 				ended = true
 			case op.Kind == history.Extend && op.Reason == history.Lost:
-				add(min(op.Call, until))
+				add(min(op.Return, until))
 				ended = true
 			case op.Kind == history.Extend && op.Outcome == history.OK && op.Return > until:
 				add(until)

@@ -293,8 +293,8 @@ func (c Config) inLeases(ctx context.Context, began time.Time, r reports.Explora
 // be repeated in another way, for that reason.
 func (c Config) search(ctx context.Context, began time.Time, parts int, naming names.Naming, exchange bool) (r reports.Exploration, again, err error) {
 	r, again, err = searchOnce(ctx, c.within(began, parts), naming, reductions{exchange: exchange, merge: !c.Plain})
-	if errors.Is(again, errMerged) && c.System != nil {
-		return r, nil, fmt.Errorf("%s keeps state from one request to the next: its file must not say stateless; a program that goes by a monotonic clock needs monotonic: true (see docs/systems.md)", c.System.Name)
+	if errors.Is(again, errMerged) && c.System != nil && c.System.Stateless() {
+		return r, nil, fmt.Errorf("%s keeps state from one request to the next: its file must not say stateless; a program that goes by a monotonic clock needs monotonic: true (see docs/systems.md): %w", c.System.Name, again)
 	}
 	if errors.Is(again, errMerged) {
 		r, again, err = searchOnce(ctx, c.within(began, parts), naming, reductions{exchange: exchange})
@@ -439,6 +439,9 @@ func searchOnce(ctx context.Context, c Config, naming names.Naming, by reduction
 	}
 	defer x.close()
 	x.run(ctx, start, c.Progress)
+	if x.best() == nil && x.again() == nil && x.err == nil && x.cut.Load() == nil {
+		x.compare(ctx)
+	}
 	stop()
 	if again := x.again(); again != nil {
 		return r, again, nil
@@ -578,6 +581,9 @@ func (x *search) result(c Config, start state, stats reports.Effort) (reports.Ex
 	}
 	if x.distant.Load() {
 		r.NotChecked = append(r.NotChecked, fmt.Sprintf("what comes when a key expires that lives for more than %v: it is taken to stay", horizon))
+	}
+	if left := x.compared.sentence(); left != "" {
+		r.NotChecked = append(r.NotChecked, left)
 	}
 	for _, t := range x.tries {
 		if t.blind.Load() {

@@ -10,6 +10,7 @@ import (
 
 	"oversell/history"
 	"oversell/internal/coro"
+	"oversell/internal/rediscmd"
 )
 
 // Time moves from one moment to the next. A moment is an instant from which on something may
@@ -27,8 +28,9 @@ import (
 // seconds, or that rounds it. Searches begin with a whole second.
 var oddStarts = []time.Duration{400 * time.Millisecond, 900 * time.Millisecond}
 
-// horizon is how far the search's clock goes. Keys that live longer never expire in a search.
-const horizon = time.Hour
+// horizon is how far the search's clock goes: past the end of the hour with which it begins. Keys that live longer
+// never expire in a search.
+const horizon = 70 * time.Minute
 
 // passing is the facts after some time, and what happened meanwhile.
 type passing struct {
@@ -78,10 +80,10 @@ func (w *worker) moments(s state) []time.Duration {
 		}
 		for i := range n.pending {
 			r := &n.pending[i]
-			switch r.Kind {
-			case coro.Sleep:
+			switch {
+			case r.Kind == coro.Sleep:
 				add(r.Until)
-			case coro.Clock:
+			case private(*r):
 				add(w.turning[x.roles[c]].get(lookAt{lookFrom{s.nodes[c], uint8(i)}, now}))
 			}
 			if r.Deadline > 0 {
@@ -234,21 +236,27 @@ func (t *trie) turnsAt(k lookAt) time.Duration {
 // turn runs the client at several times, and then bisects between two at which it behaves
 // differently. The caller holds t.mu.
 func (t *trie) turn(k lookAt) time.Duration {
-	here := t.shape(k, k.now)
+	// A number in a key's name that stays the same for a while is one of a stretch of time, such as an hour; one that
+	// does not is the time itself.
+	keys := t.shape(k, k.now, true)
+	next := t.shape(k, k.now+tickUnit, true)
+	exact := keys == next || next == t.shape(k, k.now+2*tickUnit, true)
+	shape := func(at time.Duration) string { return t.shape(k, at, exact) }
+	here := shape(k.now)
 	last := k.now
 	for _, span := range t.spans {
 		at := min(k.now+span, horizon)
-		if at <= last || t.shape(k, at) == here {
+		if at <= last || shape(at) == here {
 			last = max(at, last)
 			continue
 		}
 		for _, known := range t.likely(k.now) {
-			if last < known && known < at && t.shape(k, known) != here && t.shape(k, known-tickUnit) == here {
+			if last < known && known < at && shape(known) != here && shape(known-tickUnit) == here {
 				return known
 			}
 		}
 		for at-last > tickUnit {
-			if middle := roundUp(last + (at-last)/2); middle >= at || t.shape(k, middle) != here {
+			if middle := roundUp(last + (at-last)/2); middle >= at || shape(middle) != here {
 				at = min(middle, at-tickUnit)
 			} else {
 				last = middle
@@ -277,8 +285,8 @@ func latest(d time.Duration, others []time.Duration) []time.Duration {
 }
 
 // shape describes what a client does after reading the clock at a time, until others can notice. Of
-// numbers it has only the sign.
-func (t *trie) shape(k lookAt, now time.Duration) string {
+// numbers it has only the sign, and of those in the names of keys all if exact.
+func (t *trie) shape(k lookAt, now time.Duration, exact bool) string {
 	if t.probes++; t.probes > probeLimit {
 		t.blind.Store(true)
 		return ""
@@ -306,13 +314,24 @@ func (t *trie) shape(k lookAt, now time.Duration) string {
 	for _, r := range x.x.Pending() {
 		fmt.Fprintf(&b, "%d %d %s %t %t %t", r.Kind, r.Node, shapeOfText(r.Label), r.Tx, r.Until > now, r.Deadline > now)
 		for _, cmd := range r.Commands {
-			for _, arg := range cmd {
+			keys := keysOf(cmd)
+			for i, arg := range cmd {
+				if exact && slices.Contains(keys, i) {
+					b.WriteString(" " + drawnText.ReplaceAllString(arg, "*"))
+					continue
+				}
 				b.WriteString(" " + shapeOfText(arg))
 			}
 			b.WriteByte(';')
 		}
 	}
 	return b.String()
+}
+
+// keysOf returns the places of the keys in a command.
+func keysOf(cmd []string) []int {
+	c, _ := rediscmd.Find(cmd[0])
+	return c.Keys(len(cmd), func(i int) string { return cmd[i] })
 }
 
 func shapeOfEvent(b *strings.Builder, e Event, now time.Duration) {

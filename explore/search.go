@@ -76,6 +76,7 @@ type search struct {
 	// reached is how many steps the longest schedules have.
 	reached  int
 	wandered *wandered // what came of going on at random
+	compared compared  // merged histories that were executed
 }
 
 // finding is a broken promise: the state before, and the action that broke it.

@@ -231,7 +231,7 @@ var _ lockimpl.Locker = (*actor)(nil)
 
 // TestHorizon: what would happen beyond the horizon is not taken for nothing.
 func TestHorizon(t *testing.T) {
-	c := sought{lock: "lua-release", ttl: horizon / 4, bounds: reports.Bounds{Clients: 1, Tries: 6, Advances: 6}}.config(t)
+	c := sought{lock: "lua-release", ttl: horizon / 5, bounds: reports.Bounds{Clients: 1, Tries: 7, Advances: 7}}.config(t)
 	r, err := Run(t.Context(), c)
 	if err != nil || r.Verdict != reports.Inconclusive || !strings.Contains(r.Why, horizon.String()) {
 		t.Errorf("%s: %s, %v; want it inconclusive because of the horizon", r.Verdict, r.Why, err)

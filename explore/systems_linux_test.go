@@ -186,3 +186,41 @@ func TestTimeEndsAnExecution(t *testing.T) {
 func TestEndInSeconds(t *testing.T) {
 	wantVerdict(t, ofPython(t, "def acquire(r): return take(r, uuid.uuid4().hex, int(time.time()) + 2)", ""), reports.Inconclusive, "until_ms 1767225602 looks like seconds")
 }
+
+// TestStateThatShowsLater: a program that remembers how an earlier request ended is not stateless, even if
+// that shows only some steps later.
+func TestStateThatShowsLater(t *testing.T) {
+	for _, code := range []string{`
+released = 0
+def acquire(r):
+    a = take(r, uuid.uuid4().hex)
+    if "refused" in a and released and redis("get", r["key"]): redis("del", r["key"])
+    return a
+def release(r):
+    global released
+    released = redis("eval", DELETE, 1, r["key"], r["lock"])
+    return {"ok": True} if released else {"refused": "lost"}
+`, `
+refusals = 0
+def acquire(r):
+    global refusals
+    a = take(r, uuid.uuid4().hex)
+    if "refused" in a: refusals += 1
+    return a
+def release(r):
+    a = redis("eval", DELETE, 1, r["key"], r["lock"])
+    if refusals: redis("del", r["key"])
+    return {"ok": True} if a else {"refused": "lost"}
+`} {
+		c := ofPython(t, code, "")
+		c.Bounds.Lost = 1
+		wantVerdict(t, c, reports.Inconclusive, "keeps state from one request to the next")
+	}
+}
+
+// TestUUIDOfATime: tokens made of the time and the machine are names, too.
+func TestUUIDOfATime(t *testing.T) {
+	c := ofPython(t, "def acquire(r): return take(r, uuid.uuid1().hex)", "")
+	c.Bounds.Tries = 1
+	wantVerdict(t, c, reports.Pass, "")
+}

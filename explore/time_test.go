@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -424,7 +425,7 @@ func TestInstantsInText(t *testing.T) {
 		"{x:1767225600250}":           {250 * time.Millisecond},
 		"1767225600000007":            {7 * time.Microsecond},
 		"1767225600000008000 and 12":  {8 * time.Microsecond},
-		"1767225599 1767229201 17672": nil, // before, too late, too short
+		"1767225599 1767229801 17672": nil, // before, too late, too short
 		"token1.0 9007190000000001":   nil,
 	} {
 		var got []time.Duration
@@ -435,4 +436,21 @@ func TestInstantsInText(t *testing.T) {
 			t.Errorf("%q: %v; want %v", text, got, want)
 		}
 	}
+}
+
+// TestHourInAKey: a lock whose key holds the hour is two locks when an hour ends.
+func TestHourInAKey(t *testing.T) {
+	mutex, _ := scenarios.Find("mutex")
+	c := Config{Bounds: reports.Bounds{Clients: 2, Tries: 1, Advances: 2, TimeMS: 60_000}, Look: []history.Promise{{Of: variant.Lock, Property: mutexP}}}
+	c.Run = scenarios.Config{Scenario: mutex, Lock: lockimpl.Variant{Name: "handmade", New: func(env variant.Env) lockimpl.Locker {
+		return &handmade{env: env, acquire: func(ctx context.Context, env variant.Env, o lockimpl.Options) (time.Time, string, error) {
+			start := env.Clock.Now()
+			return start.Add(o.TTL), "", put(ctx, env, fmt.Sprint("lock:", start.Truncate(time.Hour).Unix()), "x", o.TTL)
+		}}
+	}}}
+	r, err := Run(t.Context(), c)
+	if err != nil || r.Verdict != reports.Violated {
+		t.Fatalf("%s: %s, %v", r.Verdict, r.Why, err)
+	}
+	t.Log(len(r.Counterexample.Steps), "steps,", r.Stats.States, "states")
 }

@@ -99,7 +99,7 @@ type node struct {
 	told uint32
 	// limits describes the client's time-outs; nil if they are not known.
 	limits *coro.Limits
-	// timed: a thread sleeps, has a time-out, or is about to read the clock.
+	// timed: a thread sleeps, has a time-out, or is about to read the clock, or to begin.
 	timed bool
 	// dead: the client has crashed.
 	dead bool
@@ -268,7 +268,7 @@ func (t *trie) place(rs runs, parent *node, by edgeKey, more func() (*run, error
 		n.limits = &l
 	}
 	t.recordPast(n, parent)
-	n.timed = slices.ContainsFunc(n.pending, func(r coro.Request) bool { return r.Kind == coro.Sleep || r.Kind == coro.Clock || r.Deadline > 0 })
+	n.timed = slices.ContainsFunc(n.pending, func(r coro.Request) bool { return r.Kind == coro.Sleep || private(r) || r.Deadline > 0 })
 	return n, nil
 }
 
@@ -466,7 +466,7 @@ func (t *trie) child(key edgeKey) (child, error) {
 		if id, known := t.rounds[memory]; known {
 			defer t.swapRuns(id, rs)
 			if err := alike(t.nodes.get(id), n); err != nil {
-				return child{}, fmt.Errorf("%w: %w, or remembers more than can be seen: %w", errMerged, ErrNondeterministic, err)
+				return child{}, t.merging(id, fmt.Errorf("%w, or remembers more than can be seen: %w", ErrNondeterministic, err))
 			}
 			t.children[key] = child{id, n.events}
 			return t.children[key], nil
@@ -525,10 +525,27 @@ func (t *trie) again(to uint32, seed uint64) (*run, error) {
 	if err != nil && t.merge && seed != 0 {
 		if straight, is := t.replay(to, seed, false); is == nil {
 			straight.x.Close()
-			err = fmt.Errorf("%w: %w", errMerged, err)
+			err = t.merging(to, err)
 		}
 	}
 	return r, err
+}
+
+// repetitions is how often the code is executed again to see whether it does the same: one that tosses a coin in each
+// execution does so once in 256 times.
+const repetitions = 8
+
+// merging is errMerged for a difference between the ways to a node, unless the code does not even do the same on one of
+// them.
+func (t *trie) merging(at uint32, err error) error {
+	for range repetitions {
+		r, is := t.replay(at, 0, false)
+		if is != nil {
+			return is
+		}
+		r.x.Close()
+	}
+	return fmt.Errorf("%w: %w", errMerged, err)
 }
 
 // blame turns err into errMerged if the runs differ only because they reached the node in different
@@ -560,7 +577,7 @@ func (t *trie) blame(err error, key edgeKey) error {
 	if _, other := t.place(rs, parent, key, func() (*run, error) { return one(0) }); other != nil {
 		return err
 	}
-	return fmt.Errorf("%w: %w", errMerged, err)
+	return t.merging(key.from, err)
 }
 
 // replay brings a new run to a node by repeating all observations on the way, in another order if

@@ -339,10 +339,7 @@ func fileName(s string) string {
 func shell(words []string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {
-		quoted[i] = w
-		if w == "" || strings.ContainsAny(w, " \t\n'\"\\$`*?[]{}()<>|&;!#~") {
-			quoted[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
-		}
+		quoted[i] = phrase.ShellWord(w)
 	}
 	return strings.Join(quoted, " ")
 }

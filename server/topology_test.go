@@ -149,20 +149,24 @@ func testFailover(t *testing.T, spec Spec, ways ...string) {
 	begin := time.Now()
 	tg := mustOpen(t, spec)
 	t.Logf("up after %v: %s", time.Since(begin), tg.Why)
-	direct := tg.Client(0, ConnOptions{Timeout: 200 * time.Millisecond})
+	direct := tg.Client(0, ConnOptions{Timeout: time.Second})
 	defer direct.Close()
 	routeThroughProxies(t, tg, new(atomic.Int32))
-	proxied := tg.Client(0, ConnOptions{Timeout: 200 * time.Millisecond})
+	proxied := tg.Client(0, ConnOptions{Timeout: time.Second})
 	defer proxied.Close()
-	noError(t, direct.Set(t.Context(), "k", "before", 0).Err())
+	set := func(who string, c redis.UniversalClient) {
+		t.Helper()
+		servertest.Await(t, "a SET "+who, func() bool { return c.Set(t.Context(), "k", who, 0).Err() == nil })
+	}
+	set("directly", direct)
 	master := ownerOf(t, tg, "k")
 	for _, way := range ways {
-		noError(t, proxied.Set(t.Context(), "k", "before", 0).Err())
+		set("through proxies", proxied)
 		noError(t, tg.AwaitHealthy(soon(t)))
 		lost, now := failOver(t, tg, master, way)
 		for who, c := range map[string]redis.UniversalClient{"directly": direct, "through proxies": proxied} {
 			begin := time.Now()
-			servertest.Await(t, "clients to go on "+who, func() bool { return c.Set(t.Context(), "k", who, 0).Err() == nil })
+			set(who, c)
 			t.Logf("a client goes on %s after another %v", who, time.Since(begin))
 			if got := tg.Admin(now).Get(t.Context(), "k").Val(); got != who {
 				t.Errorf("%s: the new primary holds %q", who, got)

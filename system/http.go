@@ -21,6 +21,7 @@ import (
 
 	"oversell/internal/child"
 	"oversell/internal/printable"
+	"oversell/server/instance"
 	"oversell/variant"
 )
 
@@ -526,14 +527,14 @@ func (p *process) serve(ctx context.Context) {
 	}
 }
 
-// choosePort finds a port that is free.
+// choosePort finds a port that is free, and none that the system gives to whoever asks for any.
 func (p *process) choosePort() error {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ports, err := instance.FreePorts(1, false)
 	if err != nil {
-		return err
+		return fmt.Errorf("no port was found for the service: %w", err)
 	}
-	p.port = l.Addr().(*net.TCPAddr).Port
-	return l.Close()
+	p.port = ports[0]
+	return nil
 }
 
 // address is where the service is to take connections.

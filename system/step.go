@@ -58,9 +58,16 @@ func (s *System) CannotStep() error {
 	return nil
 }
 
+// Stateless reports whether a process is said to remember nothing from one request to the next.
+func (s *System) Stateless() bool { return s.stateless }
+
 // NotSearched are sentences that say what a search of the system leaves out.
 func (s *System) NotSearched() []string {
-	all := []string{"what a program does between requests, and what is executed of several commands sent at once after the connection has broken"}
+	all := []string{
+		"what a program does between requests, and what is executed of several commands sent at once after the connection has broken",
+		"what clients of one process do to each other: each client has a process of its own",
+		"a seed that the program chooses for Python's random: the module is seeded anew in each execution",
+	}
 	if !s.monotonic {
 		all = append(all, "what the program does by a monotonic clock, which shows it real time (see monotonic in docs/systems.md)")
 	}

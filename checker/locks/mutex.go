@@ -73,7 +73,7 @@ func (c *cores) extend(op *history.Op, t *lockSession) {
 		c.spans.Close(s, s.Until, nil)
 		t.core = c.spans.Start(op, 0, monitor.Leased(op))
 	case op.Reason == history.Lost:
-		c.spans.Close(s, min(s.Until, op.Call), op)
+		c.spans.Close(s, min(s.Until, op.Return), op) // until then its client relies on it
 		t.core, t.told = nil, op.Return
 	}
 }

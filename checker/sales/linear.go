@@ -235,10 +235,16 @@ func (p *product) ordering(cut bool) monitor.Verdict {
 			}
 			return v
 		}
-		if v := p.fits(good, cut); v.Result != monitor.Holds || !p.tangled {
+		v := p.fits(good, cut)
+		switch {
+		case v.Result != monitor.Holds:
 			return v
+		case len(p.refunds.spare) > 0 && p.buys.sure > p.h.Stock && len(p.readings()) > 0:
+			return p.asked(good, cut, "a refund without an answer may have been needed for a purchase, and the final state may leave no room for it")
+		case p.tangled:
+			return p.asked(good, cut, "")
 		}
-		return p.asked(good, cut, "")
+		return v
 	case cut && p.h.Refund > 0:
 		return monitor.Undecided("the first refund of all may be in flight: " + monitor.CutOff)
 	case p.buys.sure > p.h.Stock:

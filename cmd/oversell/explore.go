@@ -17,6 +17,7 @@ import (
 	"oversell/campaign"
 	"oversell/explore"
 	"oversell/internal/limits"
+	"oversell/internal/phrase"
 	"oversell/reports"
 	"oversell/reports/page"
 	"oversell/server"
@@ -336,13 +337,13 @@ func replay(cmd *cobra.Command, code *int, path string, spec server.Spec, times 
 	switch {
 	case r.Confirmed == r.Times:
 		*code = reports.ExitViolated
-		tellf(cmd.OutOrStdout(), "confirmed on %s, %d of %d times: the same %d steps break %s\n%s\n", r.On, r.Confirmed, r.Times, len(cx.Steps), cx.Property, r.Why)
+		tellf(cmd.OutOrStdout(), "confirmed on %s, %d of %d times: %s breaks in the same %s\n%s\n", r.On, r.Confirmed, r.Times, cx.Property, phrase.Count(len(cx.Steps), "step"), r.Why)
 	case r.Confirmed == 0:
 		*code = reports.ExitInconclusive
-		tellf(cmd.OutOrStdout(), "not confirmed on %s, in %d of %d times: the %d steps do not break %s there\n%s\n", r.On, r.Times, r.Times, len(cx.Steps), cx.Property, r.Why)
+		tellf(cmd.OutOrStdout(), "not confirmed on %s, in %d of %d times: %s does not break there\n%s\n", r.On, r.Times, r.Times, cx.Property, r.Why)
 	default:
 		*code = reports.ExitInconclusive
-		tellf(cmd.OutOrStdout(), "confirmed on %s only %d of %d times: the %d steps do not always break %s there\n%s\n", r.On, r.Confirmed, r.Times, len(cx.Steps), cx.Property, r.Why)
+		tellf(cmd.OutOrStdout(), "confirmed on %s only %d of %d times: %s does not always break there\n%s\n", r.On, r.Confirmed, r.Times, cx.Property, r.Why)
 	}
 	return nil
 }

@@ -4,11 +4,11 @@ import (
 	"errors"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
 	"oversell/campaign"
+	"oversell/internal/phrase"
 	"oversell/internal/printable"
 	"oversell/reports"
 	"oversell/server"
@@ -107,17 +107,12 @@ and 5 when the environment failed.`,
 	return cmd
 }
 
-// quoted is a path as a shell takes it.
+// quoted is a path as a shell takes it. Control characters are spelled out, as bash and zsh read them.
 func quoted(path string) string {
 	if text := printable.Text(path); text != path {
 		return "$'" + strings.ReplaceAll(text, "'", `\'`) + "'"
 	}
-	if strings.ContainsFunc(path, func(r rune) bool {
-		return !strings.ContainsRune("/._-+=:,@%", r) && !unicode.IsLetter(r) && !unicode.IsDigit(r)
-	}) {
-		return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
-	}
-	return path
+	return phrase.ShellWord(path)
 }
 
 // interrupted is the exit code of a campaign that was stopped: what it left out

@@ -522,9 +522,11 @@ func document(results []result) string {
 		}
 	}
 
-	fmt.Fprint(&b, "\n## Not caught\n\n| entry | breaks | what is wrong | why it is not caught |\n|---|---|---|---|\n")
+	head := "\n## Not caught\n\n| entry | breaks | what is wrong | why it is not caught |\n|---|---|---|---|\n"
 	for _, p := range flawed {
 		if !p.caught() {
+			fmt.Fprint(&b, head)
+			head = ""
 			why := missed[p.entry.Name]
 			if why == "" {
 				why = "not looked into"

@@ -3,6 +3,7 @@ package names
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -139,6 +140,30 @@ func learn(runs []*Stand, text, known int, drawn *[]Value) error {
 	return nil
 }
 
+// uuids are UUIDs as RFC 9562 writes them, or without hyphens.
+var uuids = regexp.MustCompile(`(?i)[0-9a-f]{8}-?[0-9a-f]{4}-?[1-8][0-9a-f]{3}-?[89ab][0-9a-f]{3}-?[0-9a-f]{12}`)
+
+// inUUID widens what differs between texts, but for a beginning and an end of these lengths, to the UUID in
+// which it lies in all of them, if it does. A UUID is a new name by its definition: of those with a time and a node in them,
+// only a few bits differ between two of one moment.
+func inUUID(texts []string, begin, end int) (wideBegin, wideEnd int, is bool) {
+	for _, at := range uuids.FindAllStringIndex(texts[0], -1) {
+		if at[0] > begin || at[1] < len(texts[0])-end {
+			continue
+		}
+		if !slices.ContainsFunc(texts, func(t string) bool {
+			return len(t) != len(texts[0]) || uuids.FindString(t[at[0]:at[1]]) != t[at[0]:at[1]]
+		}) {
+			return at[0], len(texts[0]) - at[1], true
+		}
+	}
+	return begin, end, false
+}
+
+// halfEscape is the beginning of an escape sequence at the end of a text: of random bytes that are quoted,
+// most begin with one.
+var halfEscape = regexp.MustCompile(`(?:^|[^\\])(?:\\\\)*(\\(?:x[0-9a-fA-F]?|u[0-9a-fA-F]{0,3})?|%[0-9a-fA-F]?)$`)
+
 // separators stand between values in a text.
 const separators = ":|;, \"{}[]()"
 
@@ -148,7 +173,12 @@ func varying(texts []string) (parts [][]string) {
 	if begin < 0 {
 		return nil
 	}
-	if t := texts[0]; allDigits(t[begin : len(t)-end]) { // a number is one value
+	if half := halfEscape.FindStringSubmatch(texts[0][:begin]); half != nil {
+		begin -= len(half[1])
+	}
+	if b, e, is := inUUID(texts, begin, end); is {
+		begin, end = b, e
+	} else if t := texts[0]; allDigits(t[begin : len(t)-end]) { // a number is one value
 		for begin > 0 && isDigit(t[begin-1]) {
 			begin--
 		}
@@ -221,13 +251,13 @@ func notName(parts []string) string {
 		switch {
 		case len(p) < leastRandom:
 			return "too short to be new each time"
-		case slices.Contains(parts[:i], p):
-			return "drawn twice"
+		case slices.Contains(parts[:i], p) && !uuids.MatchString(p):
+			return "it draws the same value twice"
 		}
 		if i > 0 {
 			before := parts[i-1]
 			// Of random values, beginnings and ends do not both rise.
-			grows = grows && before < p && before[len(before)-leastRandom:] <= p[len(p)-leastRandom:]
+			grows = grows && !uuids.MatchString(p) && before < p && before[len(before)-leastRandom:] <= p[len(p)-leastRandom:]
 		}
 	}
 	if grows {

@@ -95,6 +95,48 @@ func Decode(source []byte, into any, what, docs string) (err error) {
 	if err := yaml.NodeToValue(body, into, yaml.Strict()); err != nil {
 		return Positioned(err, keysOf(reflect.TypeOf(into)), docs)
 	}
+	return whole(body, reflect.TypeOf(into))
+}
+
+// whole refuses a fraction where a whole number belongs, which the library would cut off.
+func whole(n ast.Node, t reflect.Type) error {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch v := n.(type) {
+	case *ast.FloatNode:
+		if k := t.Kind(); k >= reflect.Int && k <= reflect.Uint64 {
+			return Wrong(PositionOf(n), "%s stands where %s belongs", shapeOf(n.Type()), kindOf(k))
+		}
+	case *ast.SequenceNode:
+		for _, item := range v.Values {
+			if t.Kind() != reflect.Slice {
+				break
+			}
+			if err := whole(item, t.Elem()); err != nil {
+				return err
+			}
+		}
+	case *ast.MappingNode:
+		for _, p := range v.Values {
+			if err := whole(p, t); err != nil {
+				return err
+			}
+		}
+	case *ast.MappingValueNode:
+		of, known := t, t.Kind() == reflect.Map
+		if known {
+			of = t.Elem()
+		}
+		for i := 0; t.Kind() == reflect.Struct && i < t.NumField(); i++ {
+			if name, _, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ","); name == v.Key.String() {
+				of, known = t.Field(i).Type, true
+			}
+		}
+		if known {
+			return whole(v.Value, of)
+		}
+	}
 	return nil
 }
 
@@ -134,11 +176,69 @@ func Positioned(err error, known []string, docs string) error {
 	if !errors.As(err, &e) {
 		return &Mistake{Say: phrase.OneLine(err.Error())}
 	}
-	say := phrase.OneLine(e.GetMessage())
+	say := misplaced(err)
+	if say == "" {
+		say = phrase.OneLine(e.GetMessage())
+	}
 	if m := unknownField.FindStringSubmatch(say); m != nil {
 		say = UnknownKey(m[1], known, docs)
 	}
 	return &Mistake{At: TokenAt(e.GetToken()), Say: say}
+}
+
+// misplaced says of a value of the wrong kind what stands there and what belongs there; "" of other errors.
+func misplaced(err error) string {
+	var mistyped *yaml.TypeError
+	var shaped *yaml.UnexpectedNodeTypeError
+	var large *yaml.OverflowError
+	switch {
+	case errors.As(err, &mistyped):
+		return fmt.Sprintf("%s stands where %s belongs", kindOf(mistyped.SrcType.Kind()), kindOf(mistyped.DstType.Kind()))
+	case errors.As(err, &shaped):
+		return fmt.Sprintf("%s stands where %s belongs", shapeOf(shaped.Actual), shapeOf(shaped.Expected))
+	case errors.As(err, &large):
+		return fmt.Sprintf("the number %s is too large or too small here", large.SrcNum)
+	}
+	return ""
+}
+
+const (
+	mapping = "a mapping (key: value)"
+	list    = "a list ([a, b])"
+)
+
+// kindOf names what a Go value holds as YAML does.
+func kindOf(k reflect.Kind) string {
+	switch k {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Float32, reflect.Float64:
+		return "a number"
+	case reflect.String:
+		return "a text"
+	case reflect.Slice, reflect.Array:
+		return list
+	case reflect.Map, reflect.Struct, reflect.Pointer, reflect.Interface:
+		return mapping
+	}
+	return "a whole number"
+}
+
+// shapeOf names a node.
+func shapeOf(t ast.NodeType) string {
+	switch t {
+	case ast.BoolType:
+		return "true or false"
+	case ast.IntegerType:
+		return "a whole number"
+	case ast.FloatType, ast.InfinityType, ast.NanType:
+		return "a number"
+	case ast.SequenceType:
+		return list
+	case ast.MappingType, ast.MappingValueType:
+		return mapping
+	}
+	return "a text"
 }
 
 var unknownField = regexp.MustCompile(`^unknown field "(.*)"$`)

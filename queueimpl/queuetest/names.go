@@ -422,27 +422,32 @@ func oldReceipt(ctx context.Context, b bench) error {
 	return other.ack(ctx, variant.NoLostTask, now[0], nil)
 }
 
-// allDueInOrder pops one by one when all are due.
+// allDueInOrder pops one by one when all are due. Tasks without scores are due a delay after they were enqueued.
 func allDueInOrder(ctx context.Context, b bench) error {
 	c := b.client()
 	scores := map[string]float64{}
+	type span struct{ from, to time.Time }
+	due := map[string]span{}
 	delayer, delays := c.Queue.(queueimpl.Delayer)
 	for i := range 6 {
 		id := fmt.Sprint("task-", (i*5)%6)
 		var in []queueimpl.Task
 		var err error
+		delay, began := time.Duration(0), time.Now()
 		if delays && i%2 == 0 {
-			in, err = delayer.EnqueueAfter(ctx, b.Queue, 15*time.Millisecond, id)
+			delay = 15 * time.Millisecond
+			in, err = delayer.EnqueueAfter(ctx, b.Queue, delay, id)
 		} else {
 			in, err = c.Enqueue(ctx, b.Queue, id)
 		}
+		due[id] = span{began.Add(delay - grain), time.Now().Add(delay + grain)}
 		if err != nil || len(in) != 1 {
 			return broken(theInterface, "enqueue of %q answered %v and %v", id, in, err)
 		}
 		scores[id] = in[0].Score
-		b.passes(ctx, 2*time.Millisecond)
+		b.passes(ctx, 4*grain)
 	}
-	b.passes(ctx, 40*time.Millisecond)
+	b.passes(ctx, 60*time.Millisecond)
 	last := queueimpl.Task{}
 	for range 6 {
 		t, err := c.next(ctx)
@@ -451,6 +456,9 @@ func allDueInOrder(ctx context.Context, b bench) error {
 		}
 		if scores[t.ID] < scores[last.ID] {
 			return broken(variant.InOrder, "%q, due at %f, was delivered after %q, due at %f, and both were due", t.ID, scores[t.ID], last.ID, scores[last.ID])
+		}
+		if scores[t.ID] == 0 && scores[last.ID] == 0 && last.ID != "" && due[t.ID].to.Before(due[last.ID].from) {
+			return broken(variant.InOrder, "%q was delivered after %q, and was due before it", t.ID, last.ID)
 		}
 		last = t
 	}

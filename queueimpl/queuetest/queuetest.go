@@ -206,6 +206,7 @@ var rules = []rule{
 	{"an ack counts once", "", nil, can[queueimpl.Acker], ackOnce, false},
 	{"a claimed task is hidden, then comes back", variant.NoLostTask, nil, lends, claimHides, false},
 	{"an ack counts until another has the task", variant.NoLostTask, nil, lends, lateAck, false},
+	{"an ack counts while another has another task", variant.NoLostTask, nil, lends, lateAckBeside, false},
 	{"an acked task never comes back", "", nil, lends, ackedStaysAway, false},
 	{"overwriting ends a claim", "", nil, both(lends, overwrites), overwritingEndsClaim, false},
 	{"a claim can be extended", "", nil, both(lends, can[queueimpl.Extender]), extended, false},

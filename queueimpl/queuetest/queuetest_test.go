@@ -294,6 +294,12 @@ func TestSaboteursAreCaught(t *testing.T) {
 			}
 			return errors.Join(err, queueimpl.ErrLost)
 		}}, "an ack counts until another has the task", "contract"},
+		{"no ack counts that comes late", hooks{ack: func(ctx context.Context, q full, name string, t queueimpl.Task) error {
+			if time.Now().After(t.Until) {
+				return queueimpl.ErrLost
+			}
+			return q.Ack(ctx, name, t)
+		}}, "an ack counts while another has another task", "contract"},
 		{"acks do nothing", hooks{ack: func(context.Context, full, string, queueimpl.Task) error { return nil }},
 			"an acked task never comes back", "effect-once is broken"},
 		{"the old claim stays good", hooks{ack: func(context.Context, full, string, queueimpl.Task) error { return nil }},

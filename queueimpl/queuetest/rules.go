@@ -478,6 +478,47 @@ func lateAck(ctx context.Context, b bench) error {
 	)
 }
 
+// lateAckBeside has one client pop one of two tasks whose claims have run out: the ack of the other one counts.
+func lateAckBeside(ctx context.Context, b bench) error {
+	c := b.client(impatient)
+	if _, err := c.enqueue(ctx, variant.NoLostTask, "a", "b"); err != nil {
+		return err
+	}
+	var had []queueimpl.Task
+	if err := b.until(ctx, "delivery of both tasks", func() (bool, error) {
+		tasks, err := c.pop(ctx, 1)
+		had = append(had, tasks...)
+		return len(had) == 2, err
+	}); err != nil {
+		return err
+	}
+	last := had[0].Until
+	if had[1].Until.After(last) {
+		last = had[1].Until
+	}
+	if err := b.until(ctx, "the end of both claims", func() (bool, error) { return !b.before(c, last.Add(grain)), nil }); err != nil {
+		return err
+	}
+	other := b.client(impatient)
+	var given []queueimpl.Task
+	if err := b.until(ctx, "delivery of one of them to another client", func() (bool, error) {
+		tasks, err := other.pop(ctx, 1)
+		given = tasks
+		return len(given) == 1, err
+	}); err != nil {
+		return err
+	}
+	for _, t := range had {
+		if t.ID == given[0].ID {
+			continue
+		}
+		if err := c.ack(ctx, theInterface, t, nil); err != nil {
+			return fmt.Errorf("after the claims of two tasks had run out, and another client was given the other one: %w", err)
+		}
+	}
+	return nil
+}
+
 func (b bench) before(c *client, t time.Time) bool { return c.env.Clock.Now().Before(t) }
 
 // early judges that a claimed task has not come to another client before the claim was over. Its

@@ -25,6 +25,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -403,6 +404,17 @@ static int outside(int fd, const struct sockaddr *to) {
 	socklen_t size = sizeof type;
 	return address && (to->sa_family == AF_INET || to->sa_family == AF_INET6) && !getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) && type == SOCK_STREAM;
 }
+
+// libuuid makes its numbers of the time, of a file that all processes share and of a service. It draws them here.
+int uuid_generate_time_safe(unsigned char *id) {
+	if (getrandom(id, 16, 0) != 16)
+		return -1;
+	id[6] = (id[6] & 0x0f) | 0x40; // version 4 of RFC 9562
+	id[8] = (id[8] & 0x3f) | 0x80;
+	return 0;
+}
+
+void uuid_generate_time(unsigned char *id) { uuid_generate_time_safe(id); }
 
 // Sockets of services that the C library asks by itself, for users and hosts: they are not there.
 static const char *const services[] = {"/var/run/nscd/", "/run/nscd/", "/run/systemd/", "/dev/log"};

@@ -1,0 +1,207 @@
+package explore
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// Histories of a client are merged where its objects hold the same, or its threads have observed the
+// same. What the client does next has been compared by then; what it does after that has been tried after one
+// of the histories alone. So when a search has found nothing, the code is executed with the others too, up to the
+// client's end. A program that remembers what its objects do not show, such as a process that counts its
+// refusals, behaves differently after one of them.
+
+// mostCompared is the number of histories that are executed at most.
+const mostCompared = 5000
+
+// comparedFor returns how long they are executed at most, after a search that has taken so long.
+func comparedFor(searched time.Duration) time.Duration { return max(searched, time.Second) }
+
+// compared says how many of the merged histories were executed.
+type compared struct{ done, all float64 }
+
+func (c compared) add(d compared) compared { return compared{c.done + d.done, c.all + d.all} }
+
+// sentence says what was not executed; "" if nothing was left out.
+func (c compared) sentence() string {
+	if c.done >= c.all {
+		return ""
+	}
+	return fmt.Sprintf("whether a client remembers more than can be seen: %.0f of %.4g histories that were taken for equal were executed to their ends", c.done, c.all)
+}
+
+// compare executes merged histories of the clients of a search that has found nothing.
+func (x *search) compare(ctx context.Context) {
+	now := time.Now()
+	end := now.Add(comparedFor(now.Sub(x.began)))
+	if x.bounds.TimeMS > 0 {
+		// A search that is not over by its time decides nothing.
+		if last := x.began.Add(x.most() * 9 / 10); last.Before(end) {
+			end = last
+		}
+	}
+	for i, t := range x.tries {
+		share := time.Until(end) / time.Duration(len(x.tries)-i)
+		limited, cancel := context.WithTimeout(ctx, share)
+		c, err := t.compare(limited, mostCompared)
+		cancel()
+		if err != nil {
+			x.fail(err)
+			return
+		}
+		x.compared = x.compared.add(c)
+	}
+}
+
+// histories are all ways to the nodes of a trie.
+type histories struct {
+	trie *trie
+	// into and onward are the edges to and from each node. merged are those that are not the way by
+	// which their node was made.
+	into, onward [][]edgeKey
+	merged       []edgeKey
+	ends         []uint32 // nodes without onward edges
+	counts       []float64
+}
+
+func (t *trie) histories() *histories {
+	h := &histories{trie: t, into: make([][]edgeKey, t.nodes.len()), onward: make([][]edgeKey, t.nodes.len())}
+	for key, to := range t.children {
+		h.into[to.node] = append(h.into[to.node], key)
+		h.onward[key.from] = append(h.onward[key.from], key)
+		if n := t.nodes.get(to.node); n.by != key {
+			h.merged = append(h.merged, key)
+		}
+	}
+	for id := range h.into {
+		slices.SortFunc(h.into[id], byEdge)
+		slices.SortFunc(h.onward[id], byEdge)
+		if len(h.onward[id]) == 0 && len(h.into[id]) > 0 {
+			h.ends = append(h.ends, uint32(id))
+		}
+	}
+	slices.SortFunc(h.merged, byEdge)
+	h.counts = make([]float64, len(h.into))
+	for _, end := range h.ends {
+		h.count(end)
+	}
+	return h
+}
+
+func byEdge(a, b edgeKey) int {
+	return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.which, b.which), cmp.Compare(a.answer, b.answer), cmp.Compare(a.now, b.now), cmp.Compare(a.looks, b.looks))
+}
+
+// count returns how many ways there are to a node.
+func (h *histories) count(to uint32) float64 {
+	if to == 0 {
+		return 1
+	}
+	if h.counts[to] == 0 {
+		for _, key := range h.into[to] {
+			h.counts[to] += h.count(key.from)
+		}
+	}
+	return h.counts[to]
+}
+
+// path returns way number k of those to a node.
+func (h *histories) path(to uint32, k float64) []edgeKey {
+	var path []edgeKey
+	for to != 0 {
+		into := h.into[to]
+		i := 0
+		for ; i < len(into)-1 && k >= h.count(into[i].from); i++ {
+			k -= h.count(into[i].from)
+		}
+		path = append(path, into[i])
+		to = into[i].from
+	}
+	slices.Reverse(path)
+	return path
+}
+
+// sample returns a random history that passes a merged edge.
+func (h *histories) sample(r *rand.Rand) []edgeKey {
+	by := h.merged[r.IntN(len(h.merged))]
+	path := append(h.path(by.from, r.Float64()*h.count(by.from)), by)
+	for at := h.trie.children[by].node; len(h.onward[at]) > 0; {
+		next := h.onward[at][r.IntN(len(h.onward[at]))]
+		path = append(path, next)
+		at = h.trie.children[next].node
+	}
+	return path
+}
+
+// own reports whether a path is the way by which its nodes were made.
+func (h *histories) own(path []edgeKey) bool {
+	return !slices.ContainsFunc(path, func(key edgeKey) bool { return h.trie.nodes.get(h.trie.children[key].node).by != key })
+}
+
+// compare executes merged histories to their ends, all of them if there are no more than most, until ctx
+// ends. The search must have ended.
+func (t *trie) compare(ctx context.Context, most int) (c compared, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	h := t.histories()
+	if len(h.merged) == 0 {
+		return c, nil
+	}
+	before := []float64{} // ways to the ends before each
+	for _, end := range h.ends {
+		before = append(before, c.all)
+		c.all += h.count(end)
+	}
+	r := rand.New(rand.NewPCG(1, uint64(len(h.merged))))
+	number := func(k float64) []edgeKey {
+		i, exact := slices.BinarySearch(before, k)
+		if !exact {
+			i--
+		}
+		return h.path(h.ends[i], k-before[i])
+	}
+	next := func(i int) []edgeKey {
+		if i%2 == 0 {
+			return h.sample(r) // rare ways as well
+		}
+		return number(r.Float64() * c.all)
+	}
+	if c.all <= float64(most) {
+		order := r.Perm(int(c.all))
+		most = len(order)
+		next = func(i int) []edgeKey { return number(float64(order[i])) }
+	}
+	for i := 0; i < most && ctx.Err() == nil; i++ {
+		path := next(i)
+		if !h.own(path) {
+			if err := t.follow(path); err != nil {
+				return c, err
+			}
+		}
+		c.done++
+	}
+	return c, nil
+}
+
+// follow executes a history, and compares it with the nodes on its way.
+func (t *trie) follow(path []edgeKey) error {
+	r := t.run(0)
+	defer func() { r.x.Close() }()
+	err := t.same(r, t.nodes.get(0))
+	for i := 0; i < len(path) && err == nil; i++ {
+		to := t.children[path[i]]
+		n := t.nodes.get(to.node)
+		r.resume(int(path[i].which), t.observation(t.nodes.get(path[i].from), path[i]))
+		if err = r.failed(); err == nil {
+			err = t.sameAfter(r, n, slices.Concat(t.segments.get(to.events), t.segments.get(n.held)))
+		}
+		if err != nil {
+			return t.merging(to.node, err)
+		}
+	}
+	return err
+}
