@@ -229,13 +229,16 @@ func TestFaultyPrograms(t *testing.T) {
 	}
 	for _, name := range names {
 		for at := 1; at <= most; at++ {
-			t.Run(fmt.Sprintf("%s at %d", name, at), func(t *testing.T) { faulty(t, name, at) })
+			t.Run(fmt.Sprintf("%s at %d", name, at), func(t *testing.T) {
+				t.Parallel()
+				faulty(t, name, at)
+			})
 		}
 	}
 }
 
 func faulty(t *testing.T, name string, at int) {
-	file := described(t, stateless+"\nlimit: 1s", "sound", name, fmt.Sprint(at))
+	file := described(t, stateless+"\nlimit: 3s", "sound", name, fmt.Sprint(at))
 	e, err := exploreSystem(t, file, func(o *SearchOptions) {
 		o.Time = 20 * time.Second
 		o.Bounds.Tries = 1 + at/3

@@ -189,11 +189,17 @@ func varying(texts []string) (parts [][]string) {
 	middle := make([]string, len(texts))
 	fields := make([][]string, len(texts))
 	split := func(r rune) bool { return strings.ContainsRune(separators, r) }
+	separator := func(r rune) rune {
+		if split(r) {
+			return r
+		}
+		return -1 // leave it out
+	}
 	several := true
 	for i, t := range texts {
 		middle[i] = t[begin : len(t)-end]
 		fields[i] = strings.FieldsFunc(middle[i], split)
-		several = several && len(fields[i]) == len(fields[0]) && len(fields[i]) > 1
+		several = several && len(fields[i]) == len(fields[0]) && len(fields[i]) > 1 && strings.Map(separator, middle[i]) == strings.Map(separator, middle[0])
 	}
 	if !several {
 		return [][]string{middle}
