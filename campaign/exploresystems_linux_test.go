@@ -175,7 +175,7 @@ func TestReplayOfASystem(t *testing.T) {
 // TestExploreNotices: a program that does not do the same again, or keeps state though it says not, is told.
 func TestExploreNotices(t *testing.T) {
 	needPython(t)
-	for kind, want := range map[string]string{"coin": "not deterministic", "counts": "keeps state"} {
+	for kind, want := range map[string]string{"coin": "not deterministic", "counts": "keeps state", "few-tokens": "random values from too few"} {
 		e, err := exploreSystem(t, described(t, stateless, kind), func(o *SearchOptions) { o.Bounds.Tries, o.Bounds.Crashes = 2, 0 })
 		if err != nil || e.Verdict != reports.Inconclusive || !strings.Contains(e.Why, want) {
 			t.Errorf("%s: %s (%s), %v", kind, e.Verdict, e.Why, err)

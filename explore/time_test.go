@@ -454,3 +454,45 @@ func TestHourInAKey(t *testing.T) {
 	}
 	t.Log(len(r.Counterexample.Steps), "steps,", r.Stats.States, "states")
 }
+
+// early draws its fencing token before it has the lock, or, if mended, with it.
+type early struct {
+	*handmade
+	mended bool
+}
+
+var takeNumbered = redis.NewScript(`if not redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 0 end return redis.call('incr', KEYS[2])`)
+
+func (l *early) Acquire(ctx context.Context, key string, o lockimpl.Options) (lockimpl.Lock, error) {
+	r, until := l.env.Redis[0], l.env.Clock.Now().Add(o.TTL)
+	token := l.env.Token()
+	if l.mended {
+		n, err := takeNumbered.Run(ctx, r, []string{lockKey, "fence"}, token, o.TTL.Milliseconds()).Int64()
+		if err == nil && n == 0 {
+			err = lockimpl.ErrHeld
+		}
+		return lockimpl.Lock{Key: key, Token: token, Until: until, Fence: n}, err
+	}
+	n, err := r.Incr(ctx, "fence").Result()
+	if err == nil {
+		err = put(ctx, l.env, lockKey, token, o.TTL)
+	}
+	return lockimpl.Lock{Key: key, Token: token, Until: until, Fence: n}, err
+}
+
+// TestTokenDrawnFirst: who draws a fencing token and then waits may be granted the lock with a smaller one than the holder before.
+func TestTokenDrawnFirst(t *testing.T) {
+	mutex, _ := scenarios.Find("mutex")
+	for mended, want := range map[bool]string{false: reports.Violated, true: reports.Pass} {
+		c := Config{Bounds: reports.Bounds{Clients: 2, Tries: 1}, Look: []history.Promise{{Of: variant.Lock, Property: mutexP}, {Of: variant.Lock, Property: variant.Fencing}}}
+		c.Run = scenarios.Config{Scenario: mutex, Lock: lockimpl.Variant{Name: "handmade", New: func(env variant.Env) lockimpl.Locker {
+			return &early{&handmade{env: env, release: dropping(lockKey)}, mended}
+		}}}
+		r, err := Run(t.Context(), c)
+		if err != nil || r.Verdict != want {
+			t.Errorf("mended %t: %s: %s, %v", mended, r.Verdict, r.Why, err)
+		} else if !mended && !strings.Contains(r.Counterexample.Sentence, "was granted while it waited") {
+			t.Error(r.Counterexample.Sentence)
+		}
+	}
+}

@@ -1,6 +1,6 @@
 """A lock for tests, with nothing but the standard library. The arguments are the mechanism and, maybe, a
 misbehaviour and the number of the request from which on it shows."""
-import json, os, random, signal, socket, subprocess, sys, threading, time, urllib.parse, uuid
+import hashlib, json, os, random, signal, socket, subprocess, sys, threading, time, urllib.parse, uuid
 
 kind, wrong, at = sys.argv[1:] + ["", "0"][len(sys.argv) - 2:]
 address = urllib.parse.urlparse(os.environ["REDIS_URL"])
@@ -38,6 +38,8 @@ memory = 0  # how often it was refused the lock
 def acquire(r):
     key, now, token = "Lock:" + r["key"], time.time(), uuid.uuid4().hex
     until = now * 1000 + r["ttl_ms"]
+    if kind == "few-tokens":
+        token = hashlib.md5(b"%d" % random.randrange(1000)).hexdigest()
     if kind == "setnx-expire":
         got = redis("setnx", key, token) and redis("pexpire", key, r["ttl_ms"])
     elif kind == "client-clock":

@@ -75,7 +75,7 @@ func (p *product) oversold() monitor.Verdict {
 	case most > stock:
 		return monitor.Undecided(fmt.Sprintf("%s: oversell is possible, it depends on %s without an answer", state(), say.Many(p.buys.unknown+p.buys.undated, "piece")))
 	case p.vague > 0 && peak+p.vague > stock:
-		return monitor.Undecided(fmt.Sprintf("%s: oversell is possible, it depends on when %s were sold that were refunded while they were bought", state(), say.Many(p.vague, "piece")))
+		return monitor.Undecided(fmt.Sprintf("%s: oversell is possible, it depends on when refunded pieces were sold (%s, refunded before the answer to their purchase)", state(), say.Count(p.vague)))
 	}
 	return monitor.Verdict{Result: monitor.Holds, Say: func() string {
 		why := state()

@@ -69,6 +69,9 @@ func (r *Rules) granted(p *past, client int, op *history.Op, d *doing, now time.
 		b = broken(variant.Lock, variant.Fencing, "client %d was granted the lock with the token %d, though %d had been granted before it asked", client, op.Fence, d.floor)
 	case slices.Contains(*grants, op.Fence):
 		b = broken(variant.Lock, variant.Fencing, "client %d was granted the lock with the token %d, which had been granted before", client, op.Fence)
+	case r.lock.mutex && leaseEnd(op) > now && op.Fence < highest(*grants):
+		// Had it been granted first, it would have held the lock at the other grant, and until now.
+		b = broken(variant.Lock, variant.Fencing, "client %d was granted the lock with the token %d, though %d was granted while it waited", client, op.Fence, highest(*grants))
 	}
 	if i, found := slices.BinarySearch(*grants, op.Fence); !found {
 		*grants = slices.Insert(*grants, i, op.Fence)

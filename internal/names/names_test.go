@@ -2,6 +2,7 @@ package names
 
 import (
 	"crypto/rand"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
@@ -166,5 +167,27 @@ func TestSettle(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestFewValues: values that look random and are drawn out of a thousand are noticed, and those of 32 bits are names.
+func TestFewValues(t *testing.T) {
+	for bits, want := range map[int]error{10: ErrChance, 32: nil} {
+		seen := &Seen{}
+		says := program(func(string) []string {
+			return []string{fmt.Sprintf("%x", sha256.Sum256(fmt.Append(nil, mathrand.Uint64N(1<<bits))))}
+		})
+		stand := func() *Stand {
+			return &Stand{Book: Scheme{Seen: seen}.Book(0), Texts: says("")}
+		}
+		var err error
+		for range 200 {
+			if err == nil {
+				_, _, err = Settle([]*Stand{stand(), stand()}, 0, func() (*Stand, error) { return stand(), nil })
+			}
+		}
+		if !errors.Is(err, want) {
+			t.Errorf("%d bits: %v; want %v", bits, err, want)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package names
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 )
@@ -12,10 +13,33 @@ type Seen struct {
 	mu     sync.Mutex
 	values map[int][]string // by the length of their canonical names
 	next   int
+
+	drawn    map[string]bool // of the first draws, the different values
+	repeated int             // how many of them were there before
 }
 
 // mostSeen is how many values of one length are kept.
 const mostSeen = 64
+
+// Among as many draws, values of 32 random bits repeat once in 500 searches, and those out of a million
+// repeat 8 times: several repeats mean that two clients can draw the same.
+const (
+	counted    = 4096
+	mostRepeat = 2
+)
+
+// few is an error once a program has drawn the same values again, out of too few to be names.
+func (s *Seen) few() error {
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.repeated < mostRepeat {
+		return nil
+	}
+	return fmt.Errorf("%w: it draws its random values from too few: of %d, %d were drawn before", ErrChance, len(s.drawn)+s.repeated, s.repeated)
+}
 
 func (s *Seen) add(canonical, actual string) {
 	if s == nil {
@@ -23,6 +47,16 @@ func (s *Seen) add(canonical, actual string) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.drawn == nil {
+		s.drawn = map[string]bool{}
+	}
+	switch {
+	case len(s.drawn)+s.repeated >= counted || uuids.MatchString(actual): // a UUID is new by its definition
+	case s.drawn[actual]:
+		s.repeated++
+	default:
+		s.drawn[actual] = true
+	}
 	if s.values == nil {
 		s.values = map[int][]string{}
 	}

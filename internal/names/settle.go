@@ -99,6 +99,9 @@ func Settle(stands []*Stand, known int, more func() (*Stand, error)) (texts []st
 			return nil, nil, err
 		}
 	}
+	if err := a.Book.scheme.Seen.few(); err != nil {
+		return nil, nil, err
+	}
 	texts = a.canonical()
 	is := &Stand{Book: a.Book, Shape: a.Shape, Texts: texts}
 	for _, b := range stands[1:] {
@@ -277,6 +280,9 @@ func notName(parts []string) string {
 // another spelling than the canonical one, ErrNotOpaque.
 func Follow(s, want *Stand, drawn []Value) error {
 	err := follow(s, want, drawn)
+	if few := s.Book.scheme.Seen.few(); few != nil {
+		return few
+	}
 	if err != nil && s.Book.seed != 0 {
 		return fmt.Errorf("%w: %w", ErrNotOpaque, err)
 	}
