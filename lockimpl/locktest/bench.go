@@ -306,6 +306,19 @@ func (b *bench) after(d time.Duration) <-chan struct{} {
 	return over
 }
 
+// untilSent waits until a client has sent so many commands, which takes a while on a busy machine. It
+// does not wait for a client whose commands the suite cannot count.
+func (b *bench) untilSent(c *client, commands int) {
+	for end := b.after(patience); b.run.able.reached && c.sent() < commands && b.ctx.Err() == nil; {
+		select {
+		case <-end:
+			return
+		default:
+			b.sleep(pace)
+		}
+	}
+}
+
 // sleepUntil waits for a moment.
 func (b *bench) sleepUntil(t time.Time) { b.sleep(time.Until(t)) }
 

@@ -867,6 +867,9 @@ func waitersDie(b *bench) error {
 				}()
 				b.sleep(pause)
 			}
+			for _, c := range doomed {
+				b.untilSent(c, 1)
+			}
 			got := make(chan error, stay)
 			for range stay {
 				c := b.client()
