@@ -74,6 +74,9 @@ func (m *memo[K, V]) get(k K) V {
 // cache is one worker's view of a memo: a table in which each key has one place, and
 // the last to come keeps it. It begins small and grows as keys take places from one
 // another. It is not for concurrent use.
+//
+// Whoever asks passes the key's hash along: a type parameter's method cannot be inlined, and the
+// caches are asked some ten times for each transition.
 type cache[K hashed, V any] struct {
 	places []entry[K, V]
 	shift  int
@@ -107,15 +110,23 @@ func cached[K hashed, V any](m *memo[K, V], most int) cache[K, V] {
 	return cache[K, V]{places: make([]entry[K, V], 1<<firstCache), shift: 64 - firstCache, most: most, from: m}
 }
 
-func (c *cache[K, V]) get(k K) V {
-	e := &c.places[k.hash()>>c.shift]
+// get returns the value for a key with this hash. What it returns is valid until the next call.
+func (c *cache[K, V]) get(k K, hash uint64) *V {
+	e := &c.places[hash>>(c.shift&63)]
 	if !e.used || e.key != k {
-		if e.used {
-			e = c.take(k, e)
-		}
-		e.key, e.v, e.used = k, c.from.get(k), true
+		e = c.learn(k, e)
 	}
-	return e.v
+	return &e.v
+}
+
+// learn takes the value for a key from the memo. Its place is e.
+func (c *cache[K, V]) learn(k K, e *entry[K, V]) *entry[K, V] {
+	v := c.from.get(k)
+	if e.used {
+		e = c.take(k, e)
+	}
+	e.key, e.v, e.used = k, v, true
+	return e
 }
 
 // take is the place for a key that another one has. If that has happened often there are more

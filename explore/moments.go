@@ -48,7 +48,7 @@ func (w *worker) moments(s state) []time.Duration {
 			all = append(all, at)
 		}
 	}
-	due := w.next.get(serversID(s.servers))
+	due := w.due(s.servers)
 	for _, in := range due.in {
 		if in > horizon {
 			x.distant.Store(true)
@@ -70,7 +70,7 @@ func (w *worker) moments(s state) []time.Duration {
 			add(at)
 		}
 	}
-	for _, at := range w.untils.get(factsID(s.facts)) {
+	for _, at := range *w.untils.get(factsID(s.facts), factsID(s.facts).hash()) {
 		add(at)
 	}
 	for c := range x.clients {
@@ -84,7 +84,8 @@ func (w *worker) moments(s state) []time.Duration {
 			case r.Kind == coro.Sleep:
 				add(r.Until)
 			case private(*r):
-				add(w.turning[x.roles[c]].get(lookAt{lookFrom{s.nodes[c], uint8(i)}, now}))
+				at := lookAt{lookFrom{s.nodes[c], uint8(i)}, now}
+				add(*w.turning[x.roles[c]].get(at, at.hash()))
 			}
 			if r.Deadline > 0 {
 				add(r.Deadline)

@@ -317,7 +317,7 @@ func TestCacheGrows(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 20_000 {
 		k := serversID(r.IntN(5_000))
-		if got := c.get(k); got != uint32(k)*3 {
+		if got := *c.get(k, k.hash()); got != uint32(k)*3 {
 			t.Fatalf("%d: %d", k, got)
 		}
 	}

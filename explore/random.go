@@ -286,7 +286,7 @@ func (w *worker) ending(s state) *finding {
 	if bits.OnesCount16(dead) > x.bounds.Crashes {
 		return nil
 	}
-	if b := w.ended.get(ending{s.servers, s.facts, s.now}); b != nil {
+	if b := w.judgedEnd(s); b != nil {
 		return &finding{end: true, dead: dead, breach: b}
 	}
 	return nil

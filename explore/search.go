@@ -239,10 +239,11 @@ type worker struct {
 		key judging
 		v   judgement
 	}
-	coming []coming // states that may be new
-	near   uint64   // what was read of the table in advance: it means nothing
-	found  []block  // states for the next layer, the last one being filled
-	free   []block  // to be filled again
+	coming []coming       // states that may be new
+	near   uint64         // what was read of the table in advance: it means nothing
+	found  [piles][]block // states for the next layer, the last block of each pile being filled
+	sort   bool           // into piles: the layer is large
+	free   []block        // to be filled again
 	tally  tallies
 }
 
@@ -307,11 +308,35 @@ func (w *worker) learn(role uint8) {
 
 // execute has the servers carry a call out.
 func (w *worker) execute(servers, call uint32, now time.Duration) effect {
-	e := w.done.get(callAt{servers: servers, call: call})
+	k := callAt{servers: servers, call: call}
+	e := w.done.get(k, k.hash())
 	if e.clock {
-		e = w.doneNow.get(callAt{servers, call, now})
+		k.now = now
+		e = w.doneNow.get(k, k.hash())
 	}
-	return e
+	return *e
+}
+
+// due is what comes by itself where the servers are so.
+func (w *worker) due(servers uint32) *dues {
+	return *w.next.get(serversID(servers), serversID(servers).hash())
+}
+
+// passes is what becomes of the facts until a time.
+func (w *worker) passes(facts, now uint32) *passing {
+	k := factsAt{facts, now}
+	return w.passed.get(k, k.hash())
+}
+
+// changedInFlight is what is in flight after a change.
+func (w *worker) changedInFlight(k inFlightChange) uint32 {
+	return *w.inFlightChanged.get(k, k.hash())
+}
+
+// judgedEnd is the promise that is broken if everybody stops in s; nil: none.
+func (w *worker) judgedEnd(s state) *rules.Breach {
+	k := ending{s.servers, s.facts, s.now}
+	return *w.ended.get(k, k.hash())
 }
 
 // step is what an action came to.
@@ -389,7 +414,7 @@ func (w *worker) act(s state, a action) step {
 			st.next.servers = x.hangsUp(s.servers, r, call)
 		case givesUp:
 			st.next.servers, call = x.leaves(s, r, call)
-			st.next.inFlight = w.inFlightChanged.get(inFlightChange{s.inFlight, lateRequest(call), -1})
+			st.next.inFlight = w.changedInFlight(inFlightChange{s.inFlight, lateRequest(call), -1})
 		}
 		if a.kind() != goes {
 			answer = x.silence(r, s.time())
@@ -465,7 +490,7 @@ func (x *search) silence(r *coro.Request, now time.Duration) uint32 {
 func (w *worker) goOn(st *step, client int, e edge) {
 	st.edge = e
 	role := w.search.roles[client]
-	to := w.settled[role].get(e)
+	to := w.settled[role].get(e, e.hash())
 	if to.failed {
 		st.err = *w.search.tries[role].failure.Load()
 		return
@@ -482,9 +507,9 @@ func (w *worker) begin(st *step, client int, events uint32) {
 	}
 	k := judging{st.next.facts, w.search.roles[client], uint8(client), events, st.next.now}
 	if w.begun.key != k {
-		w.begun.key, w.begun.v = k, w.judged.get(k)
+		w.begun.key, w.begun.v = k, *w.judged.get(k, k.hash())
 	}
-	w.took(st, events, w.begun.v)
+	w.took(st, events, &w.begun.v)
 }
 
 // came judges what a client came to.
@@ -492,11 +517,12 @@ func (w *worker) came(st *step, client int, events uint32) {
 	if events == 0 {
 		return
 	}
-	w.took(st, events, w.judged.get(judging{st.next.facts, w.search.roles[client], uint8(client), events, st.next.now}))
+	k := judging{st.next.facts, w.search.roles[client], uint8(client), events, st.next.now}
+	w.took(st, events, w.judged.get(k, k.hash()))
 }
 
 // took enters a judgement.
-func (w *worker) took(st *step, events uint32, j judgement) {
+func (w *worker) took(st *step, events uint32, j *judgement) {
 	st.events[st.came] = events // before the clock is looked at, after, before the command, and after
 	st.came++
 	st.next.facts = j.facts
@@ -520,7 +546,7 @@ func (w *worker) arrive(s state, a action) step {
 	}
 	c := x.servers.calls.get(uint32(call))
 	st.next.servers = x.servers.closed(st.effect.servers, c)
-	st.next.inFlight = w.inFlightChanged.get(inFlightChange{list: s.inFlight, remove: int8(place)})
+	st.next.inFlight = w.changedInFlight(inFlightChange{list: s.inFlight, remove: int8(place)})
 	if st.effect.touched {
 		st.breach = x.rules.Touched(x.facts.get(s.facts), c.client, c.during, s.time())
 	}
@@ -538,8 +564,9 @@ func (w *worker) pass(s state, a action) step {
 	st := step{next: s}
 	st.next.now += uint32(by / tickUnit)
 	st.next.looker = 0
-	st.next.servers = w.ticked.get(tick{s.servers, by})
-	st.next.facts = w.passed.get(factsAt{s.facts, st.next.now}).facts
+	t := tick{s.servers, by}
+	st.next.servers = *w.ticked.get(t, t.hash())
+	st.next.facts = w.passes(s.facts, st.next.now).facts
 	if w.runnable(s) {
 		st.next.moved++
 	}
@@ -548,7 +575,8 @@ func (w *worker) pass(s state, a action) step {
 
 // look is where a client comes to by looking at the clock.
 func (w *worker) look(client int, at uint32, which int, now time.Duration) settled {
-	return w.settled[w.search.roles[client]].get(edge{from: at, which: uint8(which), answer: goOn, now: now})
+	e := edge{from: at, which: uint8(which), answer: goOn, now: now}
+	return *w.settled[w.search.roles[client]].get(e, e.hash())
 }
 
 // sends tells whether a client that looks at the clock so often has then sent a command with a
@@ -662,7 +690,7 @@ func (w *worker) commute(s state, c, looks int, a action, st *step) bool {
 	e := st.edge
 	e.from, e.which = from, uint8(i)
 	role := w.search.roles[c]
-	one, two := w.settled[role].get(e), w.look(c, st.next.nodes[c], j, now)
+	one, two := *w.settled[role].get(e, e.hash()), w.look(c, st.next.nodes[c], j, now)
 	return two.fused && !one.failed && one.node == two.node
 }
 
@@ -745,14 +773,22 @@ type block []frontier
 // blockSize is how many states a block has room for.
 const blockSize = 256
 
+// piles is into how many parts a large layer is sorted, by the facts of its states: what is looked up
+// for one state is then near for the next. A search of millions of states takes a fifth less time.
+const piles = 64
+
 // leave puts a state into the next layer.
 func (w *worker) leave(f frontier) {
-	last := len(w.found) - 1
-	if last < 0 || len(w.found[last]) == blockSize {
-		w.found = append(w.found, w.empty())
+	pile := &w.found[0]
+	if w.sort {
+		pile = &w.found[f.state.facts%piles]
+	}
+	last := len(*pile) - 1
+	if last < 0 || len((*pile)[last]) == blockSize {
+		*pile = append(*pile, w.empty())
 		last++
 	}
-	w.found[last] = append(w.found[last], f)
+	(*pile)[last] = append((*pile)[last], f)
 }
 
 // empty is a block with nothing in it.
@@ -799,8 +835,8 @@ func (w *worker) count(s state, a action, st step) {
 		w.tally.late++
 	case timePasses:
 		w.tally.advances++
-		w.tally.expiries += flagged(w.next.get(serversID(s.servers)).expires(st.next.time() - s.time()))
-		w.tally.lapses += int64(w.passed.get(factsAt{s.facts, st.next.now}).lapsed)
+		w.tally.expiries += flagged(w.due(s.servers).expires(st.next.time() - s.time()))
+		w.tally.lapses += int64(w.passes(s.facts, st.next.now).lapsed)
 	}
 }
 
@@ -819,14 +855,14 @@ func (w *worker) end(s state, id stateID, c cost) {
 	if dead > 0 {
 		w.tally.crashes++
 	}
-	if b := w.ended.get(ending{s.servers, s.facts, s.now}); b != nil {
+	if b := w.judgedEnd(s); b != nil {
 		x.report(finding{from: id, end: true, cost: c, dead: dead, breach: b})
 	}
 }
 
 // dead are those who are in the middle of something if everybody stops in s.
 func (w *worker) dead(s state) uint16 {
-	dead := w.busy.get(factsID(s.facts))
+	dead := *w.busy.get(factsID(s.facts), factsID(s.facts).hash())
 	for c := range w.search.clients {
 		if w.node(c, s.nodes[c]).dead {
 			dead |= 1 << c
@@ -890,6 +926,7 @@ func (x *search) layer(ctx context.Context, workers []*worker, layer []block, pr
 	var taken atomic.Int64
 	var all sync.WaitGroup
 	for _, w := range workers {
+		w.sort = len(layer) > piles
 		all.Go(func() {
 			var actions []action
 			for {
@@ -908,9 +945,11 @@ func (x *search) layer(ctx context.Context, workers []*worker, layer []block, pr
 		})
 	}
 	all.Wait()
-	for _, w := range workers {
-		next = append(next, w.found...)
-		w.found = w.found[:0]
+	for i := range piles {
+		for _, w := range workers {
+			next = append(next, w.found[i]...)
+			w.found[i] = w.found[i][:0]
+		}
 	}
 	return next
 }

@@ -147,7 +147,7 @@ func (w *worker) canonical(s state) (state, perm) {
 		}
 	}
 	if s.inFlight == 0 && !foreign && (b.alive != [maxSlots]uint8{} || b.drawn != [maxSlots]uint8{}) {
-		s.servers = w.buried.get(b)
+		s.servers = *w.buried.get(b, b.hash())
 	}
 	if foreign {
 		return s, same
@@ -177,10 +177,11 @@ func (w *worker) canonical(s state) (state, perm) {
 // exchanged is s with what clients have in common in other names.
 func (w *worker) exchanged(s state, p perm) state {
 	if p != same {
-		s.servers = w.renamed.get(renaming{s.servers, p})
-		s.facts = w.permuted.get(factsRenaming{s.facts, p})
+		r, f := renaming{s.servers, p}, factsRenaming{s.facts, p}
+		s.servers, s.facts = *w.renamed.get(r, r.hash()), *w.permuted.get(f, f.hash())
 		if s.inFlight != 0 {
-			s.inFlight = w.inFlightRenamed.get(inFlightRenaming{s.inFlight, p})
+			l := inFlightRenaming{s.inFlight, p}
+			s.inFlight = *w.inFlightRenamed.get(l, l.hash())
 		}
 	}
 	return s

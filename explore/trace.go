@@ -250,7 +250,7 @@ func (t *teller) buries(before state) {
 // passing says how much time passes, and what ends with it.
 func (t *teller) passing(before state, a action, st step) string {
 	text := ""
-	if t.w.next.get(serversID(before.servers)).expires(st.next.time() - before.time()) {
+	if t.w.due(before.servers).expires(st.next.time() - before.time()) {
 		text = "a key expires"
 	}
 	return text
