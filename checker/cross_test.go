@@ -80,6 +80,7 @@ func porcupineLock(_ *history.Header, ops []history.Op) bool {
 }
 
 func porcupineStock(h *history.Header, ops []history.Op) bool {
+	ops = toldOfItself(ops)
 	return porcupine.CheckOperations(linear.StockModel(h.Stock, ops), linear.Operations(ops))
 }
 

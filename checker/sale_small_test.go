@@ -19,10 +19,40 @@ type smallRules struct {
 	readings bool
 }
 
+// toldOfItself makes plain answers of those that call an order counted before of which nothing else that
+// was sent can have had an effect by then: the program has sent it again by itself. The effect comes
+// after the earliest call and before the earliest return of such answers.
+func toldOfItself(ops []history.Op) []history.Op {
+	ops = slices.Clone(ops)
+	for i := range ops {
+		first := &ops[i]
+		if first.Reason != history.Repeated {
+			continue
+		}
+		call, own := first.Call, true
+		for k, op := range ops {
+			switch {
+			case k == i || op.Kind != first.Kind || op.Arg != first.Arg || op.Outcome == history.Refused:
+			case op.Reason != history.Repeated:
+				own = own && op.Call > first.Return
+			case op.Return < first.Return || op.Return == first.Return && k < i:
+				own = false // of two the earlier one
+			case op.Call <= first.Return:
+				call = min(call, op.Call)
+			}
+		}
+		if own {
+			first.Call, first.Reason = call, history.NoReason
+		}
+	}
+	return ops
+}
+
 // fits decides by trying every order of the effects whether a sale can have given these
 // answers. What has happened follows from the set of operations that have taken effect, so
 // it is enough to try every set. It shares nothing with the monitors.
 func (rules smallRules) fits(h *history.Header, ops []history.Op) bool {
+	ops = toldOfItself(ops)
 	type sums struct{ bought, given int64 }
 	seen := make([]bool, 1<<len(ops))
 	var try func(done int) bool

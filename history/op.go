@@ -30,7 +30,7 @@ const (
 	Lost            // the lock is no longer the caller's
 	SoldOut         // less stock left than ordered
 	Stale           // a newer fencing token or version has been seen
-	Repeated        // with OK: this order had its effect before; nothing changed now
+	Repeated        // with OK: the order has had its effect, by an operation before or by an earlier attempt of this one
 	Stopped         // the run was ending; the client gave up before anything took effect
 	Empty           // nothing to hand out
 	Changed         // the task was enqueued again since, or is gone

@@ -101,7 +101,7 @@ func (os *orders) tries(o *order) *tries {
 // is an effect of which another answer tells if one was called by then, and else that of
 // a try without an answer. Of several such tries the one called first is taken for it:
 // all of them may take effect later or never, and the one called first could have done so
-// whenever another could.
+// whenever another could. Without such a try the effect is the operation's own; see unexplained.
 type ledger struct {
 	// sure is what surely took effect: every fresh success, and one effect for
 	// an order that was called repeated although no success of it is known.
@@ -137,7 +137,10 @@ type ledger struct {
 	late    int64
 	// bound says that a repetition bound the time of an effect.
 	bound bool
-	// unexplained are repetitions of orders that no effect is known of.
+	// unexplained are repetitions of orders of which no other operation can have had an effect. A
+	// program that sends again by itself has such answers: the effect is the operation's own, at a
+	// moment from the earliest call of a repetition on. Of an order that was refunded, it is the
+	// refund: it shows a purchase of which there is no trace.
 	unexplained map[*order]history.Op
 }
 
@@ -175,6 +178,8 @@ type effect struct {
 	more   int64       // pieces that are newly known to have changed hands
 	second bool        // it is the order's second effect, or a further one
 	before *history.Op // then the answer that showed the first one
+	// own is the repetition whose own effect this is, and was the one of which that was believed before.
+	own, was *history.Op
 }
 
 // observe enters a purchase or a refund, and returns its order. Refusals only count as sent.
@@ -227,6 +232,7 @@ func (l *ledger) imply(os *orders, p *product, refund *history.Op) (e effect) {
 func (l *ledger) learn(o *order, t *tries, op *history.Op) (e effect) {
 	fresh := op.Outcome == history.OK && op.Reason != history.Repeated
 	doubted, known := o.doubtful(t), o.effects > 0
+	was, unexplained := l.unexplained[o]
 	switch {
 	case fresh:
 		e = l.succeed(o, t, op)
@@ -248,6 +254,12 @@ func (l *ledger) learn(o *order, t *tries, op *history.Op) (e effect) {
 		l.doubtful--
 	}
 	l.sure += e.more
+	if unexplained && was.Kind == op.Kind {
+		e.was = &was
+	}
+	if now, is := l.unexplained[o]; is && now.Kind == op.Kind {
+		e.own = &now
+	}
 	return e
 }
 
@@ -312,8 +324,8 @@ func (o *order) answer(t *tries, like *history.Op) *history.Op {
 }
 
 func (l *ledger) repeat(o *order, t *tries, op *history.Op) effect {
-	if t.repeated {
-		return effect{} // of two repetitions the earlier one binds
+	if t.repeated { // of two repetitions the one that returned earlier binds
+		return l.repeatAgain(o, t, op)
 	}
 	t.repeated, t.by = true, op.Return
 	if o.fresh {
@@ -336,6 +348,24 @@ func (l *ledger) repeat(o *order, t *tries, op *history.Op) effect {
 		l.unexplained[o] = *op
 	}
 	return effect{more: op.Pieces()}
+}
+
+// repeatAgain enters a further repetition. The effect of an order without any other trace may be that
+// of the repetition that was called first.
+func (l *ledger) repeatAgain(o *order, t *tries, op *history.Op) (e effect) {
+	r, is := l.unexplained[o]
+	switch {
+	case !is || op.Call > t.by:
+	case r.Kind != op.Kind: // it explains a refund
+		e.more = l.explain(o, op)
+		l.implied += e.more
+		l.undated += e.more
+		l.unexplained[o] = *op
+	case op.Call < r.Call:
+		r.Call, r.Due = op.Call, op.Due
+		l.unexplained[o] = r
+	}
+	return e
 }
 
 func (l *ledger) lose(o *order, t *tries, op *history.Op) (e effect) {

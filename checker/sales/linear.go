@@ -17,8 +17,9 @@ import (
 // are left, a refund gives them back, a sold-out answer needs fewer left than
 // ordered. An operation without an answer takes effect at some moment after its call, or
 // never. An answer that an order had been counted needs an effect of that order
-// before it and has none itself; so has one that it had been refunded. A refusal as stale
-// has no effect. That an order has no second effect is the business of once-per-order, but
+// before it and has none itself; so has one that it had been refunded. If nothing else that was
+// sent can have had that effect, it is the operation's own: the program sent it again by itself.
+// A refusal as stale has no effect. That an order has no second effect is the business of once-per-order, but
 // a refund gives back what was bought of its order and not given back before. The final
 // readings are operations, too: they tell what was left, and what was sold, at a moment
 // between their calls and their returns.
@@ -50,8 +51,6 @@ import (
 //	client 1  buy  [1, 2]  refused (sold-out)
 //	client 2  buy  [3, 4]  ok
 //
-//	client 1  buy  [1, 2]  order 7  ok (repeated)
-//
 //	client 1  buy  [1, 2]  unknown
 //	client 2  buy  [3, 4]  refused (sold-out)
 //	reading  left  1
@@ -79,13 +78,13 @@ func (p *product) tales(good monitor.Verdict) monitor.Verdict {
 	if p.tale.told == 0 {
 		return good
 	}
-	refunds := p.refundCount > 0 || p.h.Refund > 0
-	if !refunds {
+	refunds, own := p.refundCount > 0 || p.h.Refund > 0, len(p.own()) > 0
+	if !refunds && !own {
 		if v := p.tale.verdict(p, good, p.ended); v.Result != monitor.Holds {
 			return v
 		}
 	}
-	if p.noted == len(p.early) && (refunds || p.soldOuts > 0 || p.tale.untold > 0) {
+	if p.noted == len(p.early) && (refunds || own || p.soldOuts > 0 || p.tale.untold > 0) {
 		if v := p.asked(good, p.ended, ""); v.Result != monitor.Unknown {
 			return v
 		}
@@ -94,6 +93,12 @@ func (p *product) tales(good monitor.Verdict) monitor.Verdict {
 		say := good.Say
 		good.Say = func() string {
 			return say() + "; what buyers were told to be left was not compared, since orders were given back"
+		}
+	}
+	if own && !refunds {
+		say := good.Say
+		good.Say = func() string {
+			return say() + "; what buyers were told to be left was not compared, since orders were called repeated that had not been sent before"
 		}
 	}
 	return good
@@ -209,8 +214,8 @@ func (p *product) ordering(cut bool) monitor.Verdict {
 	if p.operations == 0 {
 		return monitor.Verdict{Why: "nothing was ordered"}
 	}
-	if len(p.buys.unexplained)+len(p.refunds.unexplained) > 0 {
-		return p.repeatedNothing(cut)
+	if v, is := p.returnedUnbought(cut); is {
+		return v
 	}
 	if b := p.tooMuch(); b != nil {
 		return p.returnedNothing(b, cut)
@@ -218,9 +223,13 @@ func (p *product) ordering(cut bool) monitor.Verdict {
 	good := monitor.Verdict{Result: monitor.Holds, Say: func() string {
 		return fmt.Sprintf("%s, %s of them contended, fit one order; %s sold out", say.Many(p.operations, "answer"), say.Count(p.contest.count), were(p.soldOuts))
 	}}
+	own := p.own()
+	mixed := p.mixedAmounts || slices.ContainsFunc(own, func(r history.Op) bool { return r.Pieces() != 1 })
 	switch {
+	case len(p.refunds.unexplained) > 0, len(own) > 0 && (p.refundCount > 0 || mixed && p.buys.unknown > 0) && p.soldOuts > 0:
+		return p.asked(good, cut, "orders were called repeated that had not been sent before, which the search does not use")
 	case p.refundCount > 0 && p.soldOuts > 0,
-		p.mixedAmounts && p.soldOuts > 0 && p.buys.unknown > 0:
+		mixed && p.soldOuts > 0 && p.buys.unknown > 0:
 		return p.searched(good, cut)
 	case p.refundCount > 0:
 		net := p.net.final()
@@ -253,7 +262,7 @@ func (p *product) ordering(cut bool) monitor.Verdict {
 			Why: fmt.Sprintf("sold %s of %s: the purchase by %s from %s to %s (order %s) found nothing left to take", say.Count(p.buys.sure), say.Count(p.h.Stock),
 				say.Client(op), say.At(op.Call), say.At(op.Return), op.Arg)}
 	case p.soldOuts == 0:
-	case p.mixedAmounts:
+	case mixed:
 		good = p.amounts(good, cut)
 	default:
 		good = p.single(good, cut)
@@ -277,31 +286,36 @@ func (p *product) fits(good monitor.Verdict, cut bool) monitor.Verdict {
 
 const manySums = "there are too many sums of operations without an answer that could account for the final state"
 
-// repeatedNothing is the verdict when an order was called repeated, or was refunded, that had
-// no effect before.
-func (p *product) repeatedNothing(cut bool) monitor.Verdict {
-	wrong := len(p.buys.unexplained) + len(p.refunds.unexplained)
-	if cut {
-		return monitor.Undecided(fmt.Sprintf("%s called counted without a trace of it: %s", say.Many(wrong, "order"), monitor.CutOff))
-	}
-	var op history.Op
-	var said string
-	for _, list := range []map[*order]history.Op{p.buys.unexplained, p.refunds.unexplained} {
-		for o, r := range list {
-			if op.Kind != history.NoKind && (r.Return > op.Return || r.Return == op.Return && r.Client >= op.Client) {
-				continue
-			}
-			op, said = r, "order %s had been counted before, but nothing that it sent before can have been"
-			switch {
-			case r.Kind == history.Refund && o.back > 0:
-				said = "order %s was given back, but nothing that it sent before can have been counted"
-			case r.Kind == history.Refund:
-				said = "order %s had been given back before, but no refund of it before can have been counted"
-			}
+// returnedUnbought is the verdict when an order was given back of whose purchase there is no trace.
+func (p *product) returnedUnbought(cut bool) (v monitor.Verdict, is bool) {
+	var first *history.Op
+	wrong := 0
+	for _, r := range p.buys.unexplained {
+		if r.Kind != history.Refund {
+			continue
+		}
+		if wrong++; first == nil || r.Return < first.Return || r.Return == first.Return && r.Client < first.Client {
+			first = &r
 		}
 	}
-	return monitor.Verdict{Result: monitor.Violated, Count: wrong, Witness: []history.Op{op},
-		Why: fmt.Sprintf("%s was told at %s that "+said, say.Client(&op), say.At(op.Return), op.Arg)}
+	switch {
+	case wrong == 0:
+		return v, false
+	case cut:
+		return monitor.Undecided(fmt.Sprintf("%s given back without a trace of its purchase: %s", say.Many(wrong, "order"), monitor.CutOff)), true
+	}
+	return monitor.Verdict{Result: monitor.Violated, Count: wrong, Witness: []history.Op{*first},
+		Why: fmt.Sprintf("%s was told at %s that order %s was given back, but nothing that it sent before can have been counted", say.Client(first), say.At(first.Return), first.Arg)}, true
+}
+
+// own are the repetitions that tell of effects of their own; see [ledger].
+func (p *product) own() (all []history.Op) {
+	for _, list := range []map[*order]history.Op{p.buys.unexplained, p.refunds.unexplained} {
+		for _, r := range list {
+			all = append(all, r)
+		}
+	}
+	return all
 }
 
 // returnedNothing is the verdict when more of an order was given back than was bought.
@@ -317,6 +331,12 @@ func (p *product) returnedNothing(b *back, cut bool) monitor.Verdict {
 
 // single judges sold-out answers when all amounts are one.
 func (p *product) single(good monitor.Verdict, cut bool) monitor.Verdict {
+	for _, r := range p.buys.unexplained {
+		if r.Call > p.first.Return {
+			return monitor.Verdict{Result: monitor.Violated, Count: 1, Witness: monitor.InOrder(*p.first, r),
+				Why: fmt.Sprintf("%s was told at %s that nothing was left, but order %s of %s, sent only after that, is said to have been counted", say.Client(p.first), say.At(p.first.Return), r.Arg, say.Client(&r))}
+		}
+	}
 	if p.late > 0 {
 		op := p.firstLate
 		return monitor.Verdict{Result: monitor.Violated, Count: p.late, Witness: monitor.InOrder(*p.first, *op),
@@ -414,6 +434,14 @@ func (p *product) asked(good monitor.Verdict, cut bool, reason string) monitor.V
 	}
 	if p.noted == len(p.early) {
 		ops := slices.Clone(p.early)
+		for _, r := range p.own() {
+			i := slices.IndexFunc(ops, func(op history.Op) bool {
+				return op.Kind == r.Kind && op.Key == r.Key && op.Arg == r.Arg && op.Reason == history.Repeated && op.Return == r.Return
+			})
+			if i >= 0 {
+				ops[i].Call, ops[i].Reason, ops[i].Result = r.Call, history.NoReason, history.Int(-1)
+			}
+		}
 		for _, r := range p.readings() {
 			op := r.ops[0]
 			op.Arg, op.Result, op.Call, op.Return = monitor.IsLeft, history.Int(r.left), r.call, r.ret

@@ -120,11 +120,15 @@ func (p *product) mayHaveSold() int64 {
 	return min(p.buys.unknown, most-p.buys.sure+given+p.undone)
 }
 
-// mayHaveTaken is how many pieces purchases without a fresh answer can have taken before the
+// mayHaveTaken is how many pieces purchases without an answer of their own can have taken before the
 // final state was read.
 func (p *product) mayHaveTaken() int64 {
 	least, _, _ := p.taken()
-	return least - (p.buys.sure - p.buys.implied) + p.certain + p.perhaps + p.undone
+	told := p.buys.sure - p.buys.implied
+	for _, r := range p.buys.unexplained {
+		told += r.Pieces()
+	}
+	return least - told + p.certain + p.perhaps + p.undone
 }
 
 // SoldPieces is how much was sold for certain over all, and how much more may have been.

@@ -212,6 +212,12 @@ func (p *product) buy(op *history.Op) {
 			p.buys.closing = op.Return
 		}
 	}
+	if e.was != nil {
+		p.out.withdraw(e.was)
+	}
+	if e.own != nil {
+		p.out.suppose(e.own)
+	}
 	rival, met := p.contest.observe(op, p.acquisitions.since(op))
 	if op.Fence > 0 {
 		p.show(op, met && rival.fence > 0 && rival.fence != op.Fence)

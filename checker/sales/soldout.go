@@ -1,6 +1,7 @@
 package sales
 
 import (
+	"slices"
 	"sort"
 	"time"
 
@@ -31,7 +32,12 @@ type soldOut struct {
 	wrong    int
 	first    *refused
 	strict   *refused // of those that purchases without an answer explain
+	guesses  []guess
 }
+
+// guess is a purchase of which only a repetition is known. As long as an operation that was called
+// before its end is under way, that may turn out to be the purchase.
+type guess struct{ call, end time.Duration }
 
 // sums are pieces of purchases, with an answer or without.
 type sums struct{ known, unknown int64 }
@@ -64,6 +70,24 @@ func (r *soldOut) buy(op *history.Op) {
 	if op.Outcome == history.Unknown {
 		q = sums{unknown: op.Pieces()}
 	}
+	r.take(op, q)
+}
+
+// suppose enters a purchase of which only a repetition is known.
+func (r *soldOut) suppose(op *history.Op) {
+	r.take(op, sums{known: op.Pieces()})
+	r.guesses = append(r.guesses, guess{op.Call, op.Return})
+}
+
+// withdraw undoes suppose.
+func (r *soldOut) withdraw(op *history.Op) {
+	r.take(op, sums{known: -op.Pieces()})
+	if i := slices.Index(r.guesses, guess{op.Call, op.Return}); i >= 0 {
+		r.guesses = slices.Delete(r.guesses, i, i+1)
+	}
+}
+
+func (r *soldOut) take(op *history.Op, q sums) {
 	r.bought.add(q)
 	if len(r.waiting) == 0 {
 		return
@@ -92,12 +116,22 @@ func (r *soldOut) refuse(op *history.Op) {
 			left += r.returned[i-1].sum
 		}
 	}
-	if left >= op.Pieces() {
+	if left >= op.Pieces() || len(r.guesses) > 0 {
 		r.waiting = append(r.waiting, refused{op: *op, left: left + r.entered.known, less: r.bought.unknown - r.entered.unknown})
 	}
 }
 
 func (r *soldOut) advance(lowWater time.Duration) {
+	open := r.guesses[:0:0]
+	for _, g := range r.guesses {
+		if g.end >= lowWater {
+			open = append(open, g)
+		}
+	}
+	r.guesses = open
+	for _, g := range open {
+		lowWater = min(lowWater, g.call)
+	}
 	i := 0
 	for ; i < len(r.waiting) && r.waiting[i].op.Return < lowWater; i++ {
 		w := &r.waiting[i]

@@ -62,8 +62,8 @@ func (p *product) undersold() monitor.Verdict {
 		}
 		return monitor.Undecided("what is left in the end is not known: " + why)
 	}
-	if len(p.buys.unexplained)+len(p.refunds.unexplained) > 0 {
-		return p.repeatedNothing(p.ended)
+	if v, is := p.returnedUnbought(p.ended); is {
+		return v
 	}
 	f := &p.final
 	least := stock - f.left - f.reserved - p.buys.sure - p.buys.untold + p.certain

@@ -115,6 +115,9 @@ func (r *Rules) bought(p *past, client int, op *history.Op, d *doing) (b *Breach
 	what := labelOf(op.Arg, client)
 	o, q := p.order(what), op.Pieces()
 	more := int64(0)
+	// An order that was called repeated took its pieces before, if anything else of it can have; or
+	// else the program has sent it again by itself.
+	none := op.Outcome == history.Refused || op.Reason == history.Repeated && o.flags&(orderSold|orderTold|orderLost) != 0
 	switch {
 	case op.Outcome == history.OK && op.Reason != history.Repeated:
 		if r.sale.once && o.flags&orderSold != 0 {
@@ -142,7 +145,7 @@ func (r *Rules) bought(p *past, client int, op *history.Op, d *doing) (b *Breach
 		}
 	}
 	if r.sale.undersell {
-		b = earlier(b, r.settle(p, client, op, d))
+		b = earlier(b, r.settle(p, client, op, d, none))
 	}
 	b = earlier(b, r.accepts(p, client, op, d))
 	if answered := op.Outcome == history.OK && !r.refunds || op.Reason == history.SoldOut; answered {
@@ -189,11 +192,11 @@ func (r *Rules) close(p *past, client int, these func(label) bool) {
 
 // settle judges whether those who were refused had to be. Pieces were surely
 // left when there were enough even if everybody had got theirs who had ordered by then
-// and was not refused; those who have no answer yet decide it later.
-func (r *Rules) settle(p *past, client int, op *history.Op, d *doing) (b *Breach) {
+// and was not refused; those who have no answer yet decide it later. None says that the
+// operation took nothing.
+func (r *Rules) settle(p *past, client int, op *history.Op, d *doing, none bool) (b *Breach) {
 	counts := &p.sale.counts
 	bit := int64(1) << client
-	none := op.Outcome == history.Refused || op.Reason == history.Repeated // they took nothing
 	if none {
 		counts.bought -= op.Pieces()
 	}
