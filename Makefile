@@ -7,6 +7,7 @@
 #              a renamed module as a whole, a release for all platforms;
 #              the libraries of docs/peers.md, which it makes anew; readers fuzzed
 # make bench   the benchmarks
+# make performance  those that compare oversell with other tools, side by side in tables (bench)
 # make trials  the gate, 100 times with a lock that is slower by 30 % and 100 times without
 # make matrix  every failure with ten seeds, and docs/faults.md from what came of it
 # make image   a small Redis image from Debian packages, for
@@ -36,7 +37,7 @@ DOCKER_IMAGE ?= oversell
 # that the libraries are compiled once for all of it.
 STATIC = CGO_ENABLED=0 GOFLAGS="$$($(GO) env GOFLAGS) -trimpath"
 
-.PHONY: help setup test loaded vet-beside check-format vet long bench trials matrix image rename release docker man
+.PHONY: help setup test loaded vet-beside check-format vet long bench performance trials matrix image rename release docker man
 
 help:
 	@sed -n '/^# make/,/^$$/s/^# //p' Makefile
@@ -77,6 +78,9 @@ long:
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem ./history ./checker/... ./load/... ./scenarios ./internal/coro ./internal/redismodel ./explore/...
+
+performance:
+	$(GO) run ./bench
 
 image:
 	./image/build.sh $(IMAGE)

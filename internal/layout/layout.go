@@ -23,5 +23,5 @@ var Levels = [][]string{
 	{"explore", "watch", "campaign/judging"},
 	{"campaign", "lockimpl/locktest", "stockimpl/stocktest", "queueimpl/queuetest", "database/databasetest", "adapters/golocks"},
 	{"gate", "claims"},
-	{"cmd/oversell", "examples/shop", "adapters", "adapters/golang", "adapters/asynq"},
+	{"cmd/oversell", "examples/shop", "adapters", "adapters/golang", "adapters/asynq", "bench"},
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -28,11 +29,22 @@ func cycle(ctx context.Context, c redis.UniversalClient, key string) error {
 }
 
 // BenchmarkCycle compares, on keys that are spread, what drives many clients. commands/s is
-// what each reaches, and "x redis-benchmark" is that as a multiple of redis-benchmark -c 50
-// with GET in the same session.
+// what each reaches, "x_redis-benchmark" is that as a multiple of redis-benchmark -c 50 with the
+// same four commands in the same session, and "client-cpu-us/command" the processor time of the
+// client's side.
 func BenchmarkCycle(b *testing.B) {
 	addr := startFor(b)
-	base := redisBenchmark(b, addr)
+	var base float64
+	for _, pipeline := range []int{1, 16} {
+		b.Run(fmt.Sprintf("redis-benchmark/50-connections-pipeline-%d", pipeline), func(b *testing.B) {
+			rate, cpu := redisBenchmark(b, addr, pipeline)
+			if pipeline == 1 {
+				base = rate
+			}
+			b.ReportMetric(0, "ns/op") // it has a length of its own
+			tell(b, rate, base, cpu)
+		})
+	}
 	for _, clients := range []int{1_000, 10_000, 100_000} {
 		b.Run(fmt.Sprintf("mux/%d", clients), func(b *testing.B) {
 			m := start(b, Options{Workers: 2}, addr)
@@ -96,13 +108,29 @@ func measure(b *testing.B, base float64, work func(left *atomic.Int64)) {
 	var left atomic.Int64
 	left.Store(int64(b.N))
 	b.ResetTimer()
-	began := time.Now()
+	began, cpu := time.Now(), cpuTime(b, syscall.RUSAGE_SELF)
 	work(&left)
-	rate := 4 * float64(b.N) / time.Since(began).Seconds()
+	commands := 4 * float64(b.N)
+	used := cpuTime(b, syscall.RUSAGE_SELF) - cpu
+	tell(b, commands/time.Since(began).Seconds(), base, used.Seconds()/commands)
+}
+
+// tell reports commands a second, and the processor time of one in seconds.
+func tell(b *testing.B, rate, base, cpu float64) {
 	b.ReportMetric(rate, "commands/s")
+	b.ReportMetric(cpu*1e6, "client-cpu-us/command")
 	if base > 0 {
 		b.ReportMetric(rate/base, "x_redis-benchmark")
 	}
+}
+
+// cpuTime is what this process, or its children that have ended, has taken of the processors.
+func cpuTime(b *testing.B, who int) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(who, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 func cycles(b *testing.B, ctx context.Context, c redis.UniversalClient, i int, left *atomic.Int64) {
@@ -135,25 +163,41 @@ func goroutinesOn(b *testing.B, clients int, once func(ctx context.Context, key 
 
 var perSecond = regexp.MustCompile(`([0-9.]+) requests per second`)
 
-// redisBenchmark is how many GETs a second redis-benchmark reaches with 50 connections; 0 if
-// it is not installed.
-func redisBenchmark(b *testing.B, addr string) float64 {
+// redisBenchmark is how many commands of the cycle redis-benchmark reaches in a second with 50
+// connections, one kind after the other, and the processor time that it takes for one in seconds.
+func redisBenchmark(b *testing.B, addr string, pipeline int) (rate, cpu float64) {
+	const each = 100_000
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		b.Fatal(err)
 	}
-	out, err := exec.Command("redis-benchmark", "-h", host, "-p", port, "-c", "50", "-n", "200000", "-t", "get", "-q").Output()
-	if err != nil {
-		b.Logf("redis-benchmark: %v", err)
-		return 0
-	}
-	all := perSecond.FindAllSubmatch(out, -1)
-	if len(all) == 0 {
-		b.Fatalf("redis-benchmark said %q", out)
-	}
-	rate, err := strconv.ParseFloat(string(all[len(all)-1][1]), 64)
+	c := dial(1, addr)()[0]
+	defer c.Close()
+	sha, err := releaseScript.Load(context.Background(), c).Result()
 	if err != nil {
 		b.Fatal(err)
 	}
-	return rate
+	before, seconds := cpuTime(b, syscall.RUSAGE_CHILDREN), 0.0
+	kinds := [][]string{
+		{"SET", "l__rand_int__", "x", "NX", "PX", "10000"}, {"GET", "d__rand_int__"}, {"SET", "d__rand_int__", "1"},
+		{"EVALSHA", sha, "1", "l__rand_int__", "x"},
+	}
+	for _, kind := range kinds {
+		args := append([]string{"-h", host, "-p", port, "-c", "50", "-r", "10000", "-n", strconv.Itoa(each), "-P", strconv.Itoa(pipeline), "-q"}, kind...)
+		out, err := exec.Command("redis-benchmark", args...).Output()
+		if err != nil {
+			b.Skipf("redis-benchmark: %v", err)
+		}
+		all := perSecond.FindAllSubmatch(out, -1)
+		if len(all) == 0 {
+			b.Fatalf("redis-benchmark said %q", out)
+		}
+		n, err := strconv.ParseFloat(string(all[len(all)-1][1]), 64)
+		if err != nil {
+			b.Fatal(err)
+		}
+		seconds += each / n
+	}
+	commands := float64(each * len(kinds))
+	return commands / seconds, (cpuTime(b, syscall.RUSAGE_CHILDREN) - before).Seconds() / commands
 }
