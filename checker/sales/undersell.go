@@ -44,101 +44,127 @@ func noUndersell(p *product) monitor.Verdict {
 }
 
 func (p *product) undersold() monitor.Verdict {
-	stock := p.h.Stock
 	wrong, first, strict := p.out.final(p.ended)
 	if wrong > 0 {
-		op := &first.op
-		return monitor.Verdict{Result: monitor.Violated, Count: wrong, Witness: []history.Op{*op},
-			Why: fmt.Sprintf("%s was refused %s as sold out between %s and %s (order %s), though at least %s left at every moment in between",
-				say.Client(op), say.Many(op.Pieces(), "piece"), say.At(op.Call), say.At(op.Return), op.Arg, were(first.left))}
+		v := refusedWrongly(&first.op, first.left, "")
+		v.Count = wrong
+		return v
 	}
 	if !p.final.haveLeft || p.ended {
-		why := "the final state was not read"
-		switch n := p.final.passed; {
-		case p.ended:
-			why = monitor.CutOff
-		case n > 0:
-			why = fmt.Sprintf("%s had been made before the last purchase or refund ended; one without an answer ends when its client gives up (gave_up_ns)", say.Many(n, "reading"))
-		}
-		return monitor.Undecided("what is left in the end is not known: " + why)
+		return p.unread()
 	}
 	if v, is := p.returnedUnbought(p.ended); is {
 		return v
 	}
-	f := &p.final
-	least := stock - f.left - f.reserved - p.buys.sure - p.buys.untold + p.certain
-	most := least + p.buys.untold + p.perhaps
-	sum := func() string {
-		sum := fmt.Sprintf("of %s, %s sold, %s left", say.Count(stock), say.Count(p.buys.sure), say.Count(f.left))
-		if f.reserved != 0 {
-			sum += fmt.Sprintf(", %s set aside", say.Count(f.reserved))
-		}
-		if p.refunds.sure > 0 {
-			sum += fmt.Sprintf(", %s returned", say.Count(p.certain))
-		}
-		if more := p.refunds.sure - p.certain; more > 0 {
-			sum += fmt.Sprintf(", and refunds of %s more than were bought of their orders", say.Count(more))
-		}
-		return sum
-	}
-	counted := func() string { return fmt.Sprintf("%s, and %s sold by the sale's own count", sum(), say.Count(f.sold)) }
-	violated := func(n int64, what, sum, more string) monitor.Verdict {
-		return monitor.Verdict{Result: monitor.Violated, Count: int(n), Why: say.Many(n, "piece") + " " + what + ": " + sum + more, Witness: f.readings}
-	}
+	b := p.balanced()
 	switch {
-	case least > 0:
+	case b.least > 0:
 		more := ""
 		if p.buys.untold > 0 {
 			more = fmt.Sprintf(", even if all %s without an answer were sold", say.Many(p.buys.untold, "piece"))
 		}
-		return violated(least, "vanished", sum(), more)
-	case most < 0:
+		return p.unbalanced(b.least, "vanished", p.sum()+more)
+	case b.most < 0:
 		more := ""
 		if p.perhaps > 0 {
 			more = fmt.Sprintf(", even if all %s without an answer were returned", say.Many(p.perhaps, "piece"))
 		}
-		return violated(-most, "too many", sum(), more)
+		return p.unbalanced(-b.most, "too many", p.sum()+more)
 	}
-	if strict != nil {
-		if may := p.mayHaveTaken(); strict.needed() > may {
-			op := &strict.op
-			return monitor.Verdict{Result: monitor.Violated, Count: 1, Witness: append([]history.Op{*op}, f.readings...),
-				Why: fmt.Sprintf("%s was refused %s as sold out between %s and %s (order %s), though at least %s left at every moment in between: what is left in the end shows that no more than %s without an answer can have been sold",
-					say.Client(op), say.Many(op.Pieces(), "piece"), say.At(op.Call), say.At(op.Return), op.Arg, were(strict.left-may), say.Many(may, "piece"))}
-		}
+	if may := p.mayHaveTaken(); strict != nil && strict.needed() > may {
+		v := refusedWrongly(&strict.op, strict.left-may, fmt.Sprintf(": what is left in the end shows that no more than %s without an answer can have been sold", say.Many(may, "piece")))
+		v.Witness = append(v.Witness, p.final.readings...)
+		return v
 	}
-	if f.haveSold {
-		fewest := p.buys.sure - p.certain - p.perhaps
-		switch most := p.buys.sure + p.buys.unknown - p.certain; {
-		case f.sold < fewest:
-			return violated(fewest-f.sold, "vanished", counted(), "")
-		case f.sold > most:
-			return violated(f.sold-most, "too many", counted(), "")
-		}
+	if v, is := p.miscounted(); is {
+		return v
 	}
 	switch p.accounts() {
 	case monitor.Violated:
-		books := sum()
-		if f.haveSold {
-			books = counted()
-		}
-		return monitor.Verdict{Result: monitor.Violated, Count: 1, Witness: f.readings,
-			Why: "the books do not balance: " + books + ", which no choice of the operations without an answer accounts for"}
+		return monitor.Verdict{Result: monitor.Violated, Count: 1, Witness: p.final.readings,
+			Why: "the books do not balance: " + p.books() + ", which no choice of the operations without an answer accounts for"}
 	case monitor.Unknown:
 		return monitor.Undecided(manySums)
 	}
 	return monitor.Verdict{Result: monitor.Holds, Say: func() string {
-		books := sum()
-		if f.haveSold {
-			books = counted()
-		}
-		why := books + ": the books balance"
+		why := p.books() + ": the books balance"
 		switch {
-		case least < 0:
-			why += fmt.Sprintf(" if %s without an answer came back", say.Many(-least, "piece"))
-		case most > 0:
-			why += fmt.Sprintf(" if %s without an answer changed hands", say.Many(most, "piece"))
+		case b.least < 0:
+			why += fmt.Sprintf(" if %s without an answer came back", say.Many(-b.least, "piece"))
+		case b.most > 0:
+			why += fmt.Sprintf(" if %s without an answer changed hands", say.Many(b.most, "piece"))
 		}
 		return why + ", after " + p.contended()
 	}}
+}
+
+// refusedWrongly is the verdict on a refusal while so many pieces were left at every moment.
+func refusedWrongly(op *history.Op, left int64, because string) monitor.Verdict {
+	return monitor.Verdict{Result: monitor.Violated, Count: 1, Witness: []history.Op{*op},
+		Why: fmt.Sprintf("%s was refused %s as sold out between %s and %s (order %s), though at least %s left at every moment in between%s",
+			say.Client(op), say.Many(op.Pieces(), "piece"), say.At(op.Call), say.At(op.Return), op.Arg, were(left), because)}
+}
+
+// unread is the verdict when the final state is not known.
+func (p *product) unread() monitor.Verdict {
+	why := "the final state was not read"
+	switch n := p.final.passed; {
+	case p.ended:
+		why = monitor.CutOff
+	case n > 0:
+		why = fmt.Sprintf("%s had been made before the last purchase or refund ended; one without an answer ends when its client gives up (gave_up_ns)", say.Many(n, "reading"))
+	}
+	return monitor.Undecided("what is left in the end is not known: " + why)
+}
+
+// accountedFor bounds how many pieces the final state does not account for.
+type accountedFor struct{ least, most int64 }
+
+func (p *product) balanced() (b accountedFor) {
+	b.least = p.h.Stock - p.final.left - p.final.reserved - p.buys.sure - p.buys.untold + p.certain
+	b.most = b.least + p.buys.untold + p.perhaps
+	return b
+}
+
+// sum tells what became of the stock.
+func (p *product) sum() string {
+	f := &p.final
+	sum := fmt.Sprintf("of %s, %s sold, %s left", say.Count(p.h.Stock), say.Count(p.buys.sure), say.Count(f.left))
+	if f.reserved != 0 {
+		sum += fmt.Sprintf(", %s set aside", say.Count(f.reserved))
+	}
+	if p.refunds.sure > 0 {
+		sum += fmt.Sprintf(", %s returned", say.Count(p.certain))
+	}
+	if more := p.refunds.sure - p.certain; more > 0 {
+		sum += fmt.Sprintf(", and refunds of %s more than were bought of their orders", say.Count(more))
+	}
+	return sum
+}
+
+// books is sum, with the sale's own count if it was read.
+func (p *product) books() string {
+	if p.final.haveSold {
+		return fmt.Sprintf("%s, and %s sold by the sale's own count", p.sum(), say.Count(p.final.sold))
+	}
+	return p.sum()
+}
+
+func (p *product) unbalanced(n int64, what, sum string) monitor.Verdict {
+	return monitor.Verdict{Result: monitor.Violated, Count: int(n), Why: say.Many(n, "piece") + " " + what + ": " + sum, Witness: p.final.readings}
+}
+
+// miscounted judges the sale's own count of what it sold.
+func (p *product) miscounted() (v monitor.Verdict, is bool) {
+	if !p.final.haveSold {
+		return v, false
+	}
+	fewest := p.buys.sure - p.certain - p.perhaps
+	switch sold, most := p.final.sold, p.buys.sure+p.buys.unknown-p.certain; {
+	case sold < fewest:
+		return p.unbalanced(fewest-sold, "vanished", p.books()), true
+	case sold > most:
+		return p.unbalanced(sold-most, "too many", p.books()), true
+	}
+	return v, false
 }
