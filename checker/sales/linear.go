@@ -332,10 +332,14 @@ func (p *product) returnedNothing(b *back, cut bool) monitor.Verdict {
 // single judges sold-out answers when all amounts are one.
 func (p *product) single(good monitor.Verdict, cut bool) monitor.Verdict {
 	for _, r := range p.buys.unexplained {
-		if r.Call > p.first.Return {
-			return monitor.Verdict{Result: monitor.Violated, Count: 1, Witness: monitor.InOrder(*p.first, r),
-				Why: fmt.Sprintf("%s was told at %s that nothing was left, but order %s of %s, sent only after that, is said to have been counted", say.Client(p.first), say.At(p.first.Return), r.Arg, say.Client(&r))}
+		if r.Call <= p.first.Return {
+			continue
 		}
+		why := fmt.Sprintf("%s was told at %s that nothing was left, but order %s of %s, sent only after that, is said to have been counted", say.Client(p.first), say.At(p.first.Return), r.Arg, say.Client(&r))
+		if cut { // an attempt that was sent before may be under way
+			return monitor.Undecided(why + ": " + monitor.CutOff)
+		}
+		return monitor.Verdict{Result: monitor.Violated, Count: 1, Witness: monitor.InOrder(*p.first, r), Why: why}
 	}
 	if p.late > 0 {
 		op := p.firstLate
