@@ -190,8 +190,8 @@ func (o Options) plan(ctx context.Context) (Plan, error) {
 }
 
 // Sweeps tells whether the runs are of everything that is shipped, since nobody named a
-// lock or a queue: they demonstrate what is declared of it.
-func (o Options) Sweeps() bool { return len(o.Locks) == 0 && o.Queue == "" }
+// lock, a queue or a system: they demonstrate what is declared of it.
+func (o Options) Sweeps() bool { return len(o.Locks) == 0 && o.Queue == "" && o.System == "" }
 
 // fitEngine refuses what the engine cannot reach.
 func (o Options) fitEngine(c scenarios.Config) error {
