@@ -264,19 +264,10 @@ func TestTheStartIsNoLoad(t *testing.T) {
 	}
 }
 
-// TestAServiceThatEndsInARun: a shop that ends is not started again without its stock.
-func TestAServiceThatEndsInARun(t *testing.T) {
-	file := pythonSystem(t, `name: s
-object: sale
-promises: [no-oversell, no-undersell]
-http:
-  base: "http://127.0.0.1:{port}"
-  start: [python3, s.py, "{port}"]
-  reset: {path: "/reset/{stock}"}
-  buy: {path: /buy, ok: {status: [201]}, sold-out: {status: [409]}}
-  left: {path: /left, result: left}
-`, `import http.server, json, os, sys, threading
+// pythonShop is a shop in the memory of one process, which has no refunds.
+const pythonShop = `import http.server, json, os, sys, threading
 left, sold, lock = 0, 0, threading.Lock()
+START
 class H(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     def log_message(self, *a): pass
@@ -286,19 +277,91 @@ class H(http.server.BaseHTTPRequestHandler):
             status = 200
             if self.path.startswith("/reset/"):
                 left, sold = int(self.path[7:]), 0
+            elif self.path.startswith("/refund"):
+                status = 404
             elif left == 0:
                 status = 409
             else:
                 left, sold, status = left - 1, sold + 1, 201
-            if sold == 30: os._exit(3)
+            EACH
         self.send_response(status); self.send_header("Content-Length", "0"); self.end_headers()
     def do_GET(self):
         b = json.dumps({"left": left}).encode()
         self.send_response(200); self.send_header("Content-Length", str(len(b))); self.end_headers(); self.wfile.write(b)
 http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), H).serve_forever()
-`)
+`
+
+// pythonShopFile describes it; MORE is more of http.
+const pythonShopFile = `name: s
+object: sale
+promises: [no-oversell, no-undersell]
+http:
+  base: "http://127.0.0.1:{port}"
+  start: [python3, s.py, "{port}"]
+  reset: {path: "/reset/{stock}"}
+  buy: {path: "/buy?{quantity}", ok: {status: [201]}, sold-out: {status: [409]}}
+  left: {path: /left, result: left}
+MORE
+`
+
+// shop is a file that describes a pythonShop.
+func pythonShopSystem(t *testing.T, more, start, each string) string {
+	t.Helper()
+	return pythonSystem(t, strings.Replace(pythonShopFile, "MORE", more, 1), strings.NewReplacer("START", start, "EACH", each).Replace(pythonShop))
+}
+
+// TestAServiceThatEndsInARun: a shop that ends is not started again without its stock.
+func TestAServiceThatEndsInARun(t *testing.T) {
+	file := pythonShopSystem(t, "", "", "if sold == 30: os._exit(3)")
 	r := runSystem(t, file, "seckill", func(o *Options) { o.System, o.Target.Target, o.Stock, o.Clients = file, "embedded", 100, 8 })
 	if r.Verdict != reports.Inconclusive || !strings.Contains(r.Why, "it ended with exit status 3") {
+		t.Errorf("%s (%s); want inconclusive: %+v", r.Verdict, r.Why, r.Properties)
+	}
+}
+
+// TestProcessesEndWithTheirRun: when a run is over, the programs that served it have been asked to
+// end and have ended, with what they had started.
+func TestProcessesEndWithTheirRun(t *testing.T) {
+	started := "import subprocess; child = subprocess.Popen(['sleep', '300'])\nopen('child', 'w').write(str(child.pid))\n"
+	asked := started + `import signal
+if os.path.exists("ended"): os.remove("ended")
+def ends(*a):
+    open("ended", "w").close()
+    os._exit(0)
+signal.signal(signal.SIGTERM, ends)
+`
+	lock := strings.NewReplacer("START", started, "EACH", "").Replace(pythonLock) + "open('ended', 'w').close()\n"
+	for name, file := range map[string]string{
+		"seckill": pythonShopSystem(t, "", asked, "pass"),
+		"mutex":   pythonSystem(t, "name: s\nobject: lock\nclients: 100\ncommand: [python3, s.py]\n", strings.Replace(lock, "import json", "import os, json", 1)),
+	} {
+		runSystem(t, file, name, func(o *Options) {
+			o.System, o.Target.Target, o.Stock, o.Clients, o.Ops = file, "embedded", 20, 2, 0
+			if name == "mutex" {
+				o.Stock, o.Ops = 0, 10
+			}
+		})
+		if _, err := os.Stat(filepath.Join(filepath.Dir(file), "ended")); err != nil {
+			t.Errorf("%s: the program was not asked to end: %v", name, err)
+		}
+		pid, err := os.ReadFile(filepath.Join(filepath.Dir(file), "child"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if state, err := os.ReadFile("/proc/" + string(pid) + "/stat"); err == nil && !strings.Contains(string(state), ") Z ") {
+			t.Errorf("%s: what the program had started is left: %s", name, state)
+		}
+	}
+}
+
+// TestOperationsThatAreNotThere: what a system does not do excuses nothing: a run in which it is
+// asked for it decides nothing.
+func TestOperationsThatAreNotThere(t *testing.T) {
+	file := pythonShopSystem(t, "  refund: {path: '/refund?{order}&{quantity}'}", "", "pass")
+	r := runSystem(t, file, "seckill", func(o *Options) {
+		o.System, o.Target.Target, o.Stock, o.Clients, o.Refund = file, "embedded", 60, 4, 0.5
+	})
+	if r.Verdict != reports.Inconclusive || !strings.Contains(r.Why, "no answer to refund was definite") || !strings.Contains(r.Why, "404") {
 		t.Errorf("%s (%s); want inconclusive: %+v", r.Verdict, r.Why, r.Properties)
 	}
 }

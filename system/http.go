@@ -514,6 +514,7 @@ func (p *process) serve(ctx context.Context) {
 		p.fail(err)
 		return
 	}
+	s.launched(p)
 	go func() {
 		<-p.child.Exited()
 		p.fail(p.ended())
