@@ -194,7 +194,7 @@ func TestExploreNotices(t *testing.T) {
 func TestExploreRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		"name: a\nobject: queue\ncommand: [cat]":                                                      "a search steps locks and sales",
-		"name: a\nobject: sale\nhttp: {base: 'http://127.0.0.1:1', buy: {path: /}, reset: {path: /}}": "it is reached by http",
+		"name: a\nobject: sale\nhttp: {base: 'http://127.0.0.1:1', buy: {path: '/{order}'}, reset: {path: /}}": "it is reached by http",
 	} {
 		path := filepath.Join(t.TempDir(), "system.yaml")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

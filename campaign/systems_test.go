@@ -147,7 +147,7 @@ func TestFailoversNeedReplicas(t *testing.T) {
 func TestSystemsAreRefused(t *testing.T) {
 	lock := filepath.Join("..", "examples", "python", "lock.yaml")
 	remote := filepath.Join(t.TempDir(), "remote.yaml")
-	if err := os.WriteFile(remote, []byte("name: far\nobject: sale\nhttp: {base: 'http://192.0.2.1', buy: {path: /b}, reset: {path: /r}}\n"), 0o600); err != nil {
+	if err := os.WriteFile(remote, []byte("name: far\nobject: sale\nhttp: {base: 'http://192.0.2.1', buy: {path: '/{order}'}, reset: {path: /r}}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	renamed := filepath.Join(t.TempDir(), "renamed.yaml")
@@ -163,9 +163,33 @@ func TestSystemsAreRefused(t *testing.T) {
 		{Options{System: filepath.Join("..", "examples", "shop", "shop.yaml"), Scenario: "mutex"}, "scenario mutex has no sale"},
 		{Options{System: remote, Scenario: "seckill"}, "--allow-remote"},
 		{Options{System: "nowhere.yaml", Scenario: "seckill"}, "nowhere.yaml"},
+		{Options{System: filepath.Join("..", "examples", "shop", "shop.yaml"), Scenario: "seckill", Refund: 0.1}, "system our-shop: the file has no http.refund"},
+		{Options{System: lock, Scenario: "mutex", Faults: []string{"drop-reply SET in acquire 1%"}}, "fires in acquire, and python-lock is asked for that"},
+		{Options{System: lock, Scenario: "seckill", Faults: []string{"drop-reply SET in acquire 1%"}}, "fires in acquire"},
+		{Options{System: lock, Scenario: "mutex", Faults: []string{"drop-reply SET client 2 1%"}}, "fires at client 2"},
+		{Options{System: lock, Scenario: "mutex", Faults: []string{"drop-reply EVAL holder 1%"}}, "and in this run of mutex a holder sends none"},
+		{Options{System: lock, Scenario: "mutex", Faults: []string{"crash after SET 1%"}}, "python-lock sends them itself"},
+		{Options{System: lock, Scenario: "seckill", Faults: []string{"crash after SET in acquire 1%"}}, "python-lock sends them itself"},
+		{Options{System: filepath.Join("..", "examples", "shop", "shop.yaml"), Scenario: "seckill", Faults: []string{"drop-reply EVALSHA in buy 1%"}}, "fires in buy"},
 	} {
+		c.o.Clients, c.o.Stock, c.o.Quantity, c.o.Timeout, c.o.Target.Target = 4, 10, 1, 5e9, "process"
 		if _, err := NewPlan(context.Background(), c.o); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v; want %q", c.o.System, err, c.want)
+		}
+	}
+}
+
+// TestFaultsThatReachASystem: a fault of what oversell's own clients send, and one on the wire that
+// asks for no client, goes with a system.
+func TestFaultsThatReachASystem(t *testing.T) {
+	lock := filepath.Join("..", "examples", "python", "lock.yaml")
+	for _, c := range []struct{ scenario, fault string }{
+		{"mutex", "drop-reply SET 1%"}, {"mutex", "freeze holder 3s every 2s"}, {"mutex", "kill at 100ms for 50ms"},
+		{"seckill", "drop-reply GET in buy 1%"}, {"seckill", "crash after SET in buy 1%"}, {"seckill", "drop-reply GET client 2 nth 2"},
+	} {
+		o := Options{System: lock, Scenario: c.scenario, Faults: []string{c.fault}, Target: server.Spec{Target: "process"}, Clients: 4, Stock: 10, Quantity: 1, Timeout: 5e9}
+		if _, err := NewPlan(t.Context(), o); err != nil {
+			t.Errorf("%s: %v", c.fault, err)
 		}
 	}
 }

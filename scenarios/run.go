@@ -328,7 +328,7 @@ func (r *run) record(ctx context.Context, w *history.Writer, crowd []*load.Clien
 	stateErr := r.audit(ctx, administrator)
 	stopSweeping()
 	err := <-swept
-	trailer.Faults = r.counts()
+	trailer.Faults = r.unseen(r.counts())
 	trailer.Unrecovered, _ = r.unrecovered.Load().(string)
 	trailer.Notes = append(r.notes(stateErr), r.overtime(trailer.Elapsed, healing)...)
 	select {
