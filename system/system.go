@@ -55,7 +55,8 @@ type System struct {
 	dir       string       // of the file: where the process runs
 	source    string       // the file's name
 
-	made atomic.Int64 // clients
+	made  atomic.Int64 // clients
+	blind atomic.Bool  // a search has seen it count a lease from a moment that it did not look at
 
 	mu        sync.Mutex
 	stage     *remote.Stage // of a search
