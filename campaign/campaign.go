@@ -14,7 +14,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"oversell/campaign/judging"
@@ -181,8 +180,8 @@ func runIn(ctx context.Context, dir string, c scenarios.Config, i, n int, w Watc
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, fmt.Errorf("make the run directory: %w", err)
 	}
-	if o := s.plan.system; o != nil && slices.ContainsFunc(c.Subjects(), func(is scenarios.Subject) bool { return is.Of == o.Object && is.Name == o.Name }) {
-		c.Outside = o
+	if serves(s.plan.system, c) {
+		c.Outside = s.plan.system
 	}
 	live := scenarios.Live{History: filepath.Join(dir, historyFile)}
 	w.Start(i, n, c, &live)

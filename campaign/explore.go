@@ -220,12 +220,29 @@ func Explore(ctx context.Context, cs []explore.Config, done func(reports.Explora
 		if err != nil {
 			return fmt.Errorf("%s: %w", searched(c), err)
 		}
+		if c.System != nil {
+			doubt(&r, c.System.Doubt())
+		}
 		done(r)
 		if ctx.Err() != nil {
 			return nil
 		}
 	}
 	return nil
+}
+
+// doubt takes back the proof that no two leases overlap, if why says that the search does not know when
+// they end. A lease is as short as it can be meant, so that what was found broken is.
+func doubt(r *reports.Exploration, why error) {
+	if why == nil {
+		return
+	}
+	for i, p := range r.Properties {
+		if p.Of == variant.Lock && p.Name == variant.MutualExclusion && p.Result == reports.Holds {
+			r.Properties[i].Result, r.Properties[i].Measured, r.Properties[i].Why = reports.Unknown, reports.Unknown, why.Error()
+			r.Verdict, r.Why = reports.Inconclusive, why.Error()
+		}
+	}
 }
 
 // searched names a search by its variants.

@@ -112,6 +112,59 @@ func TestExploreSales(t *testing.T) {
 	}
 }
 
+// TestLeasesByTheirLength: a lock that says how long a lease lasts, from when its answer is written, is
+// proved only if the search knows when that is: of one that looks at no clock after its last command it does
+// not, unless no clock is hidden from it; then time passes in between, and the lock is broken.
+func TestLeasesByTheirLength(t *testing.T) {
+	needPython(t)
+	withPHP(t)
+	php := filepath.Join(t.TempDir(), "lock.yaml")
+	if err := os.WriteFile(filepath.Join(filepath.Dir(php), "lock.php"), []byte(phpLock), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(php, []byte("name: mine\nobject: lock\ncommand: [php, lock.php]\nclients: 1\nenv: {REDIS_URL: \"{redis}\"}\nstateless: true\nmonotonic: true\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ file, verdict, why string }{
+		{described(t, stateless, "valid"), reports.Inconclusive, "looks at no clock between its last command and the answer"},
+		{described(t, stateless, "valid-late"), reports.Violated, ""},
+		{described(t, stateless, "valid-left"), reports.Pass, ""},
+		{php, reports.Violated, ""},
+	} {
+		e, err := exploreSystem(t, c.file, func(o *SearchOptions) {
+			o.Properties, o.Hold = []string{"mutual-exclusion"}, 100*time.Millisecond
+			o.Bounds.Crashes, o.Bounds.Lost = 0, 0
+		})
+		if err != nil || e.Verdict != c.verdict || !strings.Contains(e.Why, c.why) {
+			t.Errorf("%s: %s (%s), %v; want %s (%s)", c.file, e.Verdict, e.Why, err, c.verdict, c.why)
+		}
+	}
+}
+
+// phpLock says how long its lease lasts without a look at a clock.
+const phpLock = `<?php
+$url = parse_url(getenv('REDIS_URL'));
+$redis = null;
+while (($line = fgets(STDIN)) !== false) {
+    $r = json_decode($line, true);
+    $a = ['ok' => true];
+    if ($r['op'] !== 'init' && $redis === null) {
+        $redis = new Redis();
+        $redis->connect($url['host'], $url['port']);
+    }
+    if ($r['op'] === 'acquire') {
+        $token = bin2hex(random_bytes(16));
+        $a = $redis->set('Lock:' . $r['key'], $token, ['nx', 'px' => $r['ttl_ms']]) ? ['ok' => true, 'lock' => $token, 'valid_ms' => $r['ttl_ms']] : ['refused' => 'held'];
+    } elseif ($r['op'] === 'release') {
+        $script = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+        $a = $redis->eval($script, ['Lock:' . $r['key'], $r['lock']], 1) ? ['ok' => true] : ['refused' => 'lost'];
+    } elseif ($r['op'] === 'extend') {
+        $a = ['unknown' => 'extend is not implemented'];
+    }
+    echo json_encode(['id' => $r['id']] + $a), "\n";
+}
+`
+
 // stepsToBreak is the number of steps in which a search breaks mutual exclusion.
 func stepsToBreak(t *testing.T, alter func(*SearchOptions)) int {
 	t.Helper()
@@ -193,8 +246,8 @@ func TestExploreNotices(t *testing.T) {
 // TestExploreRefuses: what cannot be stepped is refused in one line.
 func TestExploreRefuses(t *testing.T) {
 	for text, want := range map[string]string{
-		"name: a\nobject: queue\ncommand: [cat]":                                                      "a search steps locks and sales",
-		"name: a\nobject: sale\nhttp: {base: 'http://127.0.0.1:1', buy: {path: /}, reset: {path: /}}": "it is reached by http",
+		"name: a\nobject: queue\ncommand: [cat]": "a search steps locks and sales",
+		"name: a\nobject: sale\nhttp: {base: 'http://127.0.0.1:1', buy: {path: '/{order}'}, reset: {path: /}}": "it is reached by http",
 	} {
 		path := filepath.Join(t.TempDir(), "system.yaml")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

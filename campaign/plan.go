@@ -168,6 +168,9 @@ func (o Options) plan(ctx context.Context) (Plan, error) {
 		if err == nil {
 			err = o.fitEngine(c)
 		}
+		if err == nil {
+			err = o.fitSystem(c)
+		}
 		if err == nil && len(c.Faults) > 0 {
 			err = o.fitServers(ctx, c)
 		}
@@ -190,8 +193,8 @@ func (o Options) plan(ctx context.Context) (Plan, error) {
 }
 
 // Sweeps tells whether the runs are of everything that is shipped, since nobody named a
-// lock or a queue: they demonstrate what is declared of it.
-func (o Options) Sweeps() bool { return len(o.Locks) == 0 && o.Queue == "" }
+// lock, a queue or a system: they demonstrate what is declared of it.
+func (o Options) Sweeps() bool { return len(o.Locks) == 0 && o.Queue == "" && o.System == "" }
 
 // fitEngine refuses what the engine cannot reach.
 func (o Options) fitEngine(c scenarios.Config) error {
@@ -204,6 +207,17 @@ func (o Options) fitEngine(c scenarios.Config) error {
 		return scenarios.ErrClusterMux
 	}
 	return nil
+}
+
+// fitSystem refuses what the system, if the run has it, cannot be asked for.
+func (o Options) fitSystem(c scenarios.Config) error {
+	if !serves(o.system, c) {
+		return nil
+	}
+	if err := o.system.Fits(c.Refund > 0, c.Quantity); err != nil {
+		return fmt.Errorf("system %s: %w", o.system.Name, err)
+	}
+	return o.fitFaults(c)
 }
 
 // fitServers refuses faults of servers that there are not, as far as that is known

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"oversell/faults"
+	"oversell/history"
 	"oversell/idimpl"
 	"oversell/lockimpl"
 	"oversell/queueimpl"
@@ -27,6 +29,47 @@ func (o *Options) readSystem() error {
 		return fmt.Errorf("--system %s: %w", o.System, err)
 	}
 	o.system = s
+	return nil
+}
+
+// serves reports whether a run has the system, which is nil if there is none.
+func serves(s *system.System, c scenarios.Config) bool {
+	return s != nil && slices.ContainsFunc(c.Subjects(), func(is scenarios.Subject) bool { return is.Of == s.Object && is.Name == s.Name })
+}
+
+// operationsOf are those that a system of an object serves, as they are called in a history.
+var operationsOf = map[variant.Object][]history.Kind{
+	variant.Lock:  {history.Acquire, history.Extend, history.Release},
+	variant.Sale:  {history.Buy, history.Refund},
+	variant.Queue: {history.Enqueue, history.Pop, history.Ack},
+	variant.IDs:   {history.NextID},
+}
+
+// fitFaults refuses a fault that asks who sent a command, or to what end, where only the system
+// knows: its commands come by, and nothing tells for which client it sends one.
+func (o Options) fitFaults(c scenarios.Config) error {
+	ours := slices.ContainsFunc(c.Subjects(), func(s scenarios.Subject) bool {
+		return s.Name != o.system.Name && !s.Needs.SQL && (s.Of != variant.Lock || len(s.Promises) > 0)
+	})
+	for _, f := range c.Faults {
+		w := f.Where
+		during := slices.ContainsFunc(operationsOf[o.system.Object], func(k history.Kind) bool { return k.String() == w.During })
+		wire := f.Kind.Level == faults.OnWire
+		const why = "%s, and %s is asked for that: the wire does not know for which client or operation a system sends a command"
+		switch {
+		case f.Kind.Level == faults.OnServer:
+		case wire && during:
+			return f.Wrong(faults.TakesDuring, why, "fires in "+w.During, o.system.Name)
+		case wire && !ours && w.During != "":
+			return f.Wrong(faults.TakesDuring, why, "fires in "+w.During, o.system.Name)
+		case wire && !ours && w.Client != 0:
+			return f.Wrong(faults.TakesClient, why, fmt.Sprintf("fires at client %d", w.Client), o.system.Name)
+		case wire && !ours && w.State != faults.AnyState:
+			return f.Wrong(faults.TakesState, why, fmt.Sprintf("fires at a %s", w.State), o.system.Name)
+		case !wire && f.NeedsCommand() && (during || !ours):
+			return f.Wrong(faults.TakesCommand, "fires at commands of the clients, and %s sends them itself: faults on the wire and of servers reach it", o.system.Name)
+		}
+	}
 	return nil
 }
 

@@ -147,7 +147,7 @@ func TestFailoversNeedReplicas(t *testing.T) {
 func TestSystemsAreRefused(t *testing.T) {
 	lock := filepath.Join("..", "examples", "python", "lock.yaml")
 	remote := filepath.Join(t.TempDir(), "remote.yaml")
-	if err := os.WriteFile(remote, []byte("name: far\nobject: sale\nhttp: {base: 'http://192.0.2.1', buy: {path: /b}, reset: {path: /r}}\n"), 0o600); err != nil {
+	if err := os.WriteFile(remote, []byte("name: far\nobject: sale\nhttp: {base: 'http://192.0.2.1', buy: {path: '/{order}'}, reset: {path: /r}}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	renamed := filepath.Join(t.TempDir(), "renamed.yaml")
@@ -163,9 +163,33 @@ func TestSystemsAreRefused(t *testing.T) {
 		{Options{System: filepath.Join("..", "examples", "shop", "shop.yaml"), Scenario: "mutex"}, "scenario mutex has no sale"},
 		{Options{System: remote, Scenario: "seckill"}, "--allow-remote"},
 		{Options{System: "nowhere.yaml", Scenario: "seckill"}, "nowhere.yaml"},
+		{Options{System: filepath.Join("..", "examples", "shop", "shop.yaml"), Scenario: "seckill", Refund: 0.1}, "system our-shop: the file has no http.refund"},
+		{Options{System: lock, Scenario: "mutex", Faults: []string{"drop-reply SET in acquire 1%"}}, "fires in acquire, and python-lock is asked for that"},
+		{Options{System: lock, Scenario: "seckill", Faults: []string{"drop-reply SET in acquire 1%"}}, "fires in acquire"},
+		{Options{System: lock, Scenario: "mutex", Faults: []string{"drop-reply SET client 2 1%"}}, "fires at client 2"},
+		{Options{System: lock, Scenario: "mutex", Faults: []string{"drop-reply EVAL holder 1%"}}, "and in this run of mutex a holder sends none"},
+		{Options{System: lock, Scenario: "mutex", Faults: []string{"crash after SET 1%"}}, "python-lock sends them itself"},
+		{Options{System: lock, Scenario: "seckill", Faults: []string{"crash after SET in acquire 1%"}}, "python-lock sends them itself"},
+		{Options{System: filepath.Join("..", "examples", "shop", "shop.yaml"), Scenario: "seckill", Faults: []string{"drop-reply EVALSHA in buy 1%"}}, "fires in buy"},
 	} {
+		c.o.Clients, c.o.Stock, c.o.Quantity, c.o.Timeout, c.o.Target.Target = 4, 10, 1, 5e9, "process"
 		if _, err := NewPlan(context.Background(), c.o); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v; want %q", c.o.System, err, c.want)
+		}
+	}
+}
+
+// TestFaultsThatReachASystem: a fault of what oversell's own clients send, and one on the wire that
+// asks for no client, goes with a system.
+func TestFaultsThatReachASystem(t *testing.T) {
+	lock := filepath.Join("..", "examples", "python", "lock.yaml")
+	for _, c := range []struct{ scenario, fault string }{
+		{"mutex", "drop-reply SET 1%"}, {"mutex", "freeze holder 3s every 2s"}, {"mutex", "kill at 100ms for 50ms"},
+		{"seckill", "drop-reply GET in buy 1%"}, {"seckill", "crash after SET in buy 1%"}, {"seckill", "drop-reply GET client 2 nth 2"},
+	} {
+		o := Options{System: lock, Scenario: c.scenario, Faults: []string{c.fault}, Target: server.Spec{Target: "process"}, Clients: 4, Stock: 10, Quantity: 1, Timeout: 5e9}
+		if _, err := NewPlan(t.Context(), o); err != nil {
+			t.Errorf("%s: %v", c.fault, err)
 		}
 	}
 }
@@ -264,19 +288,10 @@ func TestTheStartIsNoLoad(t *testing.T) {
 	}
 }
 
-// TestAServiceThatEndsInARun: a shop that ends is not started again without its stock.
-func TestAServiceThatEndsInARun(t *testing.T) {
-	file := pythonSystem(t, `name: s
-object: sale
-promises: [no-oversell, no-undersell]
-http:
-  base: "http://127.0.0.1:{port}"
-  start: [python3, s.py, "{port}"]
-  reset: {path: "/reset/{stock}"}
-  buy: {path: /buy, ok: {status: [201]}, sold-out: {status: [409]}}
-  left: {path: /left, result: left}
-`, `import http.server, json, os, sys, threading
+// pythonShop is a shop in the memory of one process, which has no refunds.
+const pythonShop = `import http.server, json, os, sys, threading
 left, sold, lock = 0, 0, threading.Lock()
+START
 class H(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     def log_message(self, *a): pass
@@ -286,19 +301,91 @@ class H(http.server.BaseHTTPRequestHandler):
             status = 200
             if self.path.startswith("/reset/"):
                 left, sold = int(self.path[7:]), 0
+            elif self.path.startswith("/refund"):
+                status = 404
             elif left == 0:
                 status = 409
             else:
                 left, sold, status = left - 1, sold + 1, 201
-            if sold == 30: os._exit(3)
+            EACH
         self.send_response(status); self.send_header("Content-Length", "0"); self.end_headers()
     def do_GET(self):
         b = json.dumps({"left": left}).encode()
         self.send_response(200); self.send_header("Content-Length", str(len(b))); self.end_headers(); self.wfile.write(b)
 http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), H).serve_forever()
-`)
+`
+
+// pythonShopFile describes it; MORE is more of http.
+const pythonShopFile = `name: s
+object: sale
+promises: [no-oversell, no-undersell]
+http:
+  base: "http://127.0.0.1:{port}"
+  start: [python3, s.py, "{port}"]
+  reset: {path: "/reset/{stock}"}
+  buy: {path: "/buy?{quantity}", ok: {status: [201]}, sold-out: {status: [409]}}
+  left: {path: /left, result: left}
+MORE
+`
+
+// shop is a file that describes a pythonShop.
+func pythonShopSystem(t *testing.T, more, start, each string) string {
+	t.Helper()
+	return pythonSystem(t, strings.Replace(pythonShopFile, "MORE", more, 1), strings.NewReplacer("START", start, "EACH", each).Replace(pythonShop))
+}
+
+// TestAServiceThatEndsInARun: a shop that ends is not started again without its stock.
+func TestAServiceThatEndsInARun(t *testing.T) {
+	file := pythonShopSystem(t, "", "", "if sold == 30: os._exit(3)")
 	r := runSystem(t, file, "seckill", func(o *Options) { o.System, o.Target.Target, o.Stock, o.Clients = file, "embedded", 100, 8 })
 	if r.Verdict != reports.Inconclusive || !strings.Contains(r.Why, "it ended with exit status 3") {
+		t.Errorf("%s (%s); want inconclusive: %+v", r.Verdict, r.Why, r.Properties)
+	}
+}
+
+// TestProcessesEndWithTheirRun: when a run is over, the programs that served it have been asked to
+// end and have ended, with what they had started.
+func TestProcessesEndWithTheirRun(t *testing.T) {
+	started := "import subprocess; child = subprocess.Popen(['sleep', '300'])\nopen('child', 'w').write(str(child.pid))\n"
+	asked := started + `import signal
+if os.path.exists("ended"): os.remove("ended")
+def ends(*a):
+    open("ended", "w").close()
+    os._exit(0)
+signal.signal(signal.SIGTERM, ends)
+`
+	lock := strings.NewReplacer("START", started, "EACH", "").Replace(pythonLock) + "open('ended', 'w').close()\n"
+	for name, file := range map[string]string{
+		"seckill": pythonShopSystem(t, "", asked, "pass"),
+		"mutex":   pythonSystem(t, "name: s\nobject: lock\nclients: 100\ncommand: [python3, s.py]\n", strings.Replace(lock, "import json", "import os, json", 1)),
+	} {
+		runSystem(t, file, name, func(o *Options) {
+			o.System, o.Target.Target, o.Stock, o.Clients, o.Ops = file, "embedded", 20, 2, 0
+			if name == "mutex" {
+				o.Stock, o.Ops = 0, 10
+			}
+		})
+		if _, err := os.Stat(filepath.Join(filepath.Dir(file), "ended")); err != nil {
+			t.Errorf("%s: the program was not asked to end: %v", name, err)
+		}
+		pid, err := os.ReadFile(filepath.Join(filepath.Dir(file), "child"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if state, err := os.ReadFile("/proc/" + string(pid) + "/stat"); err == nil && !strings.Contains(string(state), ") Z ") {
+			t.Errorf("%s: what the program had started is left: %s", name, state)
+		}
+	}
+}
+
+// TestOperationsThatAreNotThere: what a system does not do excuses nothing: a run in which it is
+// asked for it decides nothing.
+func TestOperationsThatAreNotThere(t *testing.T) {
+	file := pythonShopSystem(t, "  refund: {path: '/refund?{order}&{quantity}'}", "", "pass")
+	r := runSystem(t, file, "seckill", func(o *Options) {
+		o.System, o.Target.Target, o.Stock, o.Clients, o.Refund = file, "embedded", 60, 4, 0.5
+	})
+	if r.Verdict != reports.Inconclusive || !strings.Contains(r.Why, "no answer to refund was definite") || !strings.Contains(r.Why, "404") {
 		t.Errorf("%s (%s); want inconclusive: %+v", r.Verdict, r.Why, r.Properties)
 	}
 }

@@ -240,7 +240,34 @@ func read(path string) (document, error) {
 	if err := decode(source, &d); err != nil {
 		return d, inFile(path, err)
 	}
+	d.locate(path)
 	return d, nil
+}
+
+// locate has the files of systems lie relative to the plan, as all paths in it do.
+func (d *document) locate(plan string) {
+	all := []*flags{&d.Defaults.Run, &d.Defaults.Explore, d.Defaults.Control.flags}
+	for _, c := range d.Controls {
+		all = append(all, c.flags)
+	}
+	for _, e := range d.Safety {
+		all = append(all, e.Run, e.Explore, e.Control.flags)
+	}
+	for _, c := range d.Performance {
+		all = append(all, c.Run, c.Baseline)
+	}
+	for _, f := range all {
+		if f == nil {
+			continue
+		}
+		for _, i := range f.items {
+			for n := range i.values {
+				if i.name == "system" {
+					i.values[n].V = beside(plan, i.values[n].V)
+				}
+			}
+		}
+	}
 }
 
 // decode reads a plan's text. The YAML library panics at some texts that are no plan.

@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"oversell/faults"
@@ -207,6 +208,9 @@ func (s *solo) ended(op history.Op, err error) {
 
 func (s *solo) dropped(op history.Op, err error) {
 	op.Outcome, op.Reason = outcomeOf(err)
+	if errors.Is(err, errors.ErrUnsupported) { // nothing was done
+		op.Outcome, op.Reason = history.Refused, history.Stopped
+	}
 	s.Ended(op, err)
 }
 

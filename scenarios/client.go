@@ -141,14 +141,21 @@ func (c *Client) acquireOn(ctx context.Context, locker lockimpl.Locker, name str
 	return l, session, err
 }
 
-func (c *Client) extend(ctx context.Context, l lockimpl.Lock, session int64) (lockimpl.Lock, bool) {
+// extend moves the end of a lease. able is false if the lock has no such operation: then nothing
+// was done, and nothing is recorded.
+func (c *Client) extend(ctx context.Context, l lockimpl.Lock, session int64) (_ lockimpl.Lock, ok, able bool) {
 	op := c.begin(history.Op{Kind: history.Extend, Key: c.stage.lock.key, Arg: history.Int(session)})
 	extended, err := c.locker.Extend(ctx, l, c.stage.config.TTL)
+	if errors.Is(err, errors.ErrUnsupported) {
+		c.driver.dropped(op, err)
+		c.leave()
+		return l, true, false
+	}
 	if err == nil { // else it is given back as it was granted
 		l = extended
 		op.Until = c.leaseEnd(session, l)
 	}
-	return l, c.record(op, err)
+	return l, c.record(op, err), true
 }
 
 // release gives the scenario's lock back.

@@ -333,6 +333,16 @@ func (r *run) counts() (counts []history.FaultCount) {
 	return counts
 }
 
+// unseen says of faults on the wire that never fired, in a run of a system, why that may be.
+func (r *run) unseen(counts []history.FaultCount) []history.FaultCount {
+	for i, c := range counts {
+		if r.config.Outside != nil && c.Level == string(faults.OnWire) && c.Fired == 0 && c.Vain == 0 && c.Failed == "" {
+			counts[i].Failed = "nothing that fits it came by; the commands of a system come by if it uses the Redis at {redis}, the address that it is given"
+		}
+	}
+	return counts
+}
+
 // sentences are the run's faults as they were given.
 func (c Config) sentences() (texts []string) {
 	for _, f := range c.Faults {

@@ -15,7 +15,7 @@ const mutexName = "mutex"
 // mutex exercises the lock alone.
 var mutex = Scenario{
 	Name:       mutexName,
-	Summary:    "every client takes the lock, holds it for a time, extends it when that is long, and gives it back",
+	Summary:    "every client takes the lock, holds it for a time, extends it every half lease when that is long, and gives it back",
 	Objects:    []variant.Object{variant.Lock},
 	Operations: []history.Kind{history.Acquire, history.Extend, history.Release},
 	Defaults: func(c *Config) {
@@ -33,7 +33,7 @@ var mutex = Scenario{
 			return false
 		}
 		lives := c.deaths
-		// A section that is long for its lease is extended every half lease.
+		// A section that is long for its lease is extended every half lease, if the lock can.
 		slice := c.stage.config.TTL / 2
 		left := c.stage.config.Hold
 		at := func(next string) {
@@ -44,7 +44,12 @@ var mutex = Scenario{
 			if !c.rest(ctx, l, slice) || c.driver.stopping() {
 				break // a long section would go on extending its lock long after the run
 			}
-			if l, ok = c.extend(ctx, l, session); !ok {
+			able := false
+			if l, ok, able = c.extend(ctx, l, session); !able {
+				left -= slice
+				break
+			}
+			if !ok {
 				break
 			}
 		}

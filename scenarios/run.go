@@ -202,6 +202,10 @@ func (r *run) do(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
+	defer administrator.End()
+	if r.config.Outside != nil {
+		defer r.config.Outside.End() // which those have a place at, too, who never came to anything
+	}
 	r.prepare(ctx, append(slices.Clone(crowd), administrator))
 	r.log = history.NewLog(time.Now())
 	r.live.Follow(r.log)
@@ -324,7 +328,7 @@ func (r *run) record(ctx context.Context, w *history.Writer, crowd []*load.Clien
 	stateErr := r.audit(ctx, administrator)
 	stopSweeping()
 	err := <-swept
-	trailer.Faults = r.counts()
+	trailer.Faults = r.unseen(r.counts())
 	trailer.Unrecovered, _ = r.unrecovered.Load().(string)
 	trailer.Notes = append(r.notes(stateErr), r.overtime(trailer.Elapsed, healing)...)
 	select {
@@ -510,8 +514,14 @@ func (r *run) aborted(err error) string {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if all := r.live.Ops.Load(); r.injector == nil && 2*r.failures > all { // faults may keep answers from everybody
+	disturbed := r.injector != nil // faults may keep answers from everybody
+	if all := r.live.Ops.Load(); !disturbed && 2*r.failures > all {
 		return fmt.Sprintf("%d of %d operations ended in an error", r.failures, all)
+	}
+	if r.config.Outside != nil {
+		if err := r.config.Outside.Silent(disturbed); err != nil {
+			return r.target.Hide(phrase.OneLine(err.Error()))
+		}
 	}
 	return ""
 }

@@ -3,6 +3,7 @@ package scenarios
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -242,6 +243,39 @@ func TestMutexExtendsLongSections(t *testing.T) {
 	h := runOn(t, t.Context(), c, openServer(t, "process", "single"))
 	if n := tally(h, history.Extend, history.OK); n < 6 {
 		t.Errorf("%d extends in 3 sections of 120 ms with a lease of 100 ms; want 2 or more each", n)
+	}
+	if n := tally(h, history.Release, history.OK); n != 3 {
+		t.Errorf("%d releases; want 3", n)
+	}
+}
+
+// rigid is a lock that cannot extend.
+type rigid struct{ lockimpl.Locker }
+
+func (rigid) Extend(_ context.Context, l lockimpl.Lock, _ time.Duration) (lockimpl.Lock, error) {
+	return l, fmt.Errorf("extend is not implemented: %w", errors.ErrUnsupported)
+}
+
+// TestLocksThatCannotExtendAreHeldToTheEnd: a section is as long as it was asked to be, and what
+// the lock does not have is no operation of the history.
+func TestLocksThatCannotExtendAreHeldToTheEnd(t *testing.T) {
+	c := config(t, "mutex", "lua-release", "")
+	make := c.Lock.New
+	c.Lock.New = func(env variant.Env) lockimpl.Locker { return rigid{make(env)} }
+	c.TTL, c.Hold, c.Ops, c.Clients = 100*time.Millisecond, 80*time.Millisecond, 3, 2
+	h := runOn(t, t.Context(), c, openServer(t, "embedded", "single"))
+	held := map[string]time.Duration{}
+	for _, op := range h.Ops {
+		switch {
+		case op.Kind == history.Extend:
+			t.Errorf("%v is in the history", op)
+		case op.Kind == history.Acquire && op.Outcome == history.OK:
+			held[op.Arg.String()] = op.Return
+		case op.Kind == history.Release:
+			if took := op.Call - held[op.Arg.String()]; took < c.Hold {
+				t.Errorf("a section of %v was held for %v", c.Hold, took)
+			}
+		}
 	}
 	if n := tally(h, history.Release, history.OK); n != 3 {
 		t.Errorf("%d releases; want 3", n)

@@ -173,6 +173,11 @@ type Outside interface {
 	Prepare(ctx context.Context, env variant.Env)
 	// Err is why it serves the run no longer; nil if it does.
 	Err() error
+	// Silent is nil unless there is an operation of which no call had a definite answer. In a
+	// disturbed run, that may be for its faults, unless it says that it does not have the operation.
+	Silent(disturbed bool) error
+	// End is called after a run. When it returns, nothing is left that served the run.
+	End()
 }
 
 // Takes estimates how long a run of c takes, by its settings alone: it may take longer.

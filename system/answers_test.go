@@ -1,6 +1,7 @@
 package system
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 
 	"oversell/lockimpl"
 	"oversell/queueimpl"
+	"oversell/stockimpl"
 	"oversell/variant"
 )
 
@@ -125,4 +127,31 @@ func TestProcessesThatLeaveOthers(t *testing.T) {
 		time.Sleep(50 * time.Millisecond)
 	}
 	t.Errorf("what the process has started is still there")
+}
+
+// TestOperationsWithoutADefiniteAnswer: what a program says that it lacks was not done, with faults
+// and without, and what it never answers is told of where no fault can be the reason.
+func TestOperationsWithoutADefiniteAnswer(t *testing.T) {
+	for _, c := range []struct {
+		says             string
+		unsupported      bool
+		quiet, disturbed bool // whether it is told of in a run without faults, and in one with faults
+	}{
+		{`{"id":%d,"unknown":"refund is not implemented"}`, true, true, true},
+		{`{"id":%d,"unknown":"?"}`, false, true, false},
+		{`{"id":%d,"refused":"never"}`, false, true, false},
+		{`{"id":%d,"refused":"stale"}`, false, false, false},
+		{`{"id":%d,"ok":true}`, false, false, false},
+	} {
+		s, env := answering(t, "sale", c.says, "")
+		s.Begin()
+		_, err := s.Sale().New(env(), "phone").Refund(t.Context(), stockimpl.Order{ID: 1, Quantity: 1}, lockimpl.Lock{})
+		if errors.Is(err, errors.ErrUnsupported) != c.unsupported {
+			t.Errorf("%s: %v", c.says, err)
+		}
+		if quiet, disturbed := s.Silent(false), s.Silent(true); (quiet != nil) != c.quiet || (disturbed != nil) != c.disturbed {
+			t.Errorf("%s: %v without faults, %v with faults", c.says, quiet, disturbed)
+		}
+		s.End()
+	}
 }

@@ -1,6 +1,7 @@
 package system
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -30,7 +31,7 @@ type file struct {
 	Fences    bool              `yaml:"fences"`
 	Acks      bool              `yaml:"acks"`
 	Command   []string          `yaml:"command"`
-	Clients   int               `yaml:"clients"`
+	Clients   *int              `yaml:"clients"`
 	Limit     string            `yaml:"limit"`
 	Env       map[string]string `yaml:"env"`
 	Monotonic bool              `yaml:"monotonic"`
@@ -107,7 +108,7 @@ var wellNamed = regexp.MustCompile(`^[\pL\pN][\pL\pN._-]{0,62}$`)
 // system checks what a file says.
 func (f file) system() (*System, error) {
 	s := &System{Name: f.Name, Object: variant.Object(f.Object), Summary: f.Summary, Fences: f.Fences, Acks: f.Acks,
-		command: f.Command, clients: f.Clients, limit: defaultLimit, monotonic: f.Monotonic, stateless: f.Stateless, env: f.Env, service: f.HTTP}
+		command: f.Command, clients: defaultClients, limit: defaultLimit, monotonic: f.Monotonic, stateless: f.Stateless, env: f.Env, service: f.HTTP}
 	switch {
 	case f.Schema != "" && f.Schema != Schema:
 		return nil, fmt.Errorf("schema %q is not known: it is %s", f.Schema, Schema)
@@ -123,11 +124,11 @@ func (f file) system() (*System, error) {
 		return nil, fmt.Errorf("fences is for a lock; the object is %s", s.Object)
 	case f.Acks && s.Object != variant.Queue:
 		return nil, fmt.Errorf("acks is for a queue; the object is %s", s.Object)
-	case f.Clients < 0 || f.Clients > mostClients:
-		return nil, fmt.Errorf("clients %d: a process serves 1 to %d", f.Clients, mostClients)
+	case f.Clients != nil && (*f.Clients < 1 || *f.Clients > mostClients):
+		return nil, fmt.Errorf("clients %d: a process serves 1 to %d", *f.Clients, mostClients)
 	}
-	if s.clients == 0 {
-		s.clients = defaultClients
+	if f.Clients != nil {
+		s.clients = *f.Clients
 	}
 	if s.Summary == "" {
 		s.Summary = "a system outside of oversell"
@@ -152,18 +153,38 @@ func (f file) system() (*System, error) {
 		}
 		s.http = newHTTP()
 	}
-	words := f.Command
+	if f.HTTP != nil && slices.Contains(s.Promises, variant.OncePerOrder) && !f.HTTP.Buy.has("{order}") {
+		return nil, errors.New("http.buy: no {order} stands in the path, the body or the headers, so the service cannot tell an order that is sent again, and once-per-order is promised: add it, or name promises without once-per-order")
+	}
+	return s, f.checkProgram()
+}
+
+// checkProgram refuses a command, and an environment, that no program can be started with.
+func (f file) checkProgram() error {
+	words, key, filled := f.Command, "command", []string{"{redis}"}
 	if f.HTTP != nil {
-		words = f.HTTP.Start
+		words, key, filled = f.HTTP.Start, "http.start", []string{"{redis}", "{port}"}
 	}
-	if err := knownIn(words); err != nil {
-		return nil, err
+	if len(words) == 0 && len(f.Env) > 0 {
+		return errors.New("env is for what http.start starts, and there is no start")
 	}
-	values := slices.Collect(maps.Values(f.Env))
-	if err := closed(slices.Concat(values, words)); err != nil {
-		return nil, err
+	for _, word := range words {
+		if err := (place{key, filled, false}).check(word); err != nil {
+			return err
+		}
 	}
-	return s, known(values)
+	if len(words) > 0 && words[0] == "" {
+		return fmt.Errorf("%s: the first word is empty: want a program", key)
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.Env)) {
+		if name == "" || strings.ContainsAny(name, "=\x00") {
+			return fmt.Errorf("env: the name %q: want one without = and NUL, such as REDIS_URL", name)
+		}
+		if err := (place{"env." + name, filled, true}).check(f.Env[name]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // usual are the promises of a system whose file names none: a lock that grants fencing tokens
@@ -205,47 +226,54 @@ var usual = map[variant.Object][]variant.Property{
 	variant.IDs:   {variant.UniqueIDs},
 }
 
-// placeholders are what a value of env, or a part of an HTTP request, may name in braces.
-var placeholders = []string{"{redis}", "{port}", "{order}", "{client}", "{quantity}", "{stock}", "{product}"}
+// place is where placeholders are filled in.
+type place struct {
+	name   string
+	filled []string // the placeholders that mean something there
+	// strict says that whatever looks like a placeholder has to be one. A word of a command may have
+	// braces of its own, as awk '{print}' has.
+	strict bool
+}
 
 var (
 	braces   = regexp.MustCompile(`\{[a-zA-Z][a-zA-Z_]*\}`)
-	unclosed = regexp.MustCompile(`\{(redis|port)([^a-zA-Z_}]|$)`)
+	unclosed = regexp.MustCompile(`\{(redis|port|order|client|quantity|stock|product)([^a-zA-Z_}]|$)`)
+	// reserved are the placeholders of all places.
+	reserved = []string{"{redis}", "{port}", "{order}", "{client}", "{quantity}", "{stock}", "{product}"}
 )
 
-// knownIn is known for the words of a command, which may have braces of their own: only what is
-// nearly a placeholder is refused.
-func knownIn(words []string) error {
-	for _, w := range words {
-		for _, p := range braces.FindAllString(w, -1) {
-			if meant := variant.Nearest(strings.ToLower(p), []string{"{redis}", "{port}"}); len(meant) > 0 && p != meant[0] {
-				return fmt.Errorf("the placeholder %s in %q is not known: did you mean %s?", p, w, strings.Join(meant, " or "))
-			}
+// check refuses a placeholder that means nothing in a text of the place, or does not end.
+func (p place) check(text string) error {
+	if strings.Contains(text, "\x00") {
+		return fmt.Errorf("%s: %q has a NUL, which nothing can be given", p.name, text)
+	}
+	for _, m := range unclosed.FindAllStringSubmatch(text, -1) {
+		if whole := "{" + m[1] + "}"; p.strict || slices.Contains(p.filled, whole) {
+			return fmt.Errorf("%s: the placeholder {%s in %q has no }", p.name, m[1], text)
+		}
+	}
+	for _, found := range braces.FindAllString(text, -1) {
+		if slices.Contains(p.filled, found) {
+			continue
+		}
+		switch near := variant.Nearest(strings.ToLower(found), p.filled); {
+		case slices.Contains(reserved, found):
+			return fmt.Errorf("%s: the placeholder %s in %q is not filled in there: want %s", p.name, found, text, orJoined(p.filled))
+		case len(near) > 0:
+			return fmt.Errorf("%s: the placeholder %s in %q is not known: did you mean %s?", p.name, found, text, strings.Join(near, " or "))
+		case p.strict:
+			return fmt.Errorf("%s: the placeholder %s in %q is not known: want %s", p.name, found, text, orJoined(p.filled))
 		}
 	}
 	return nil
 }
 
-// closed refuses a placeholder that does not end.
-func closed(values []string) error {
-	for _, v := range values {
-		if m := unclosed.FindStringSubmatch(v); m != nil {
-			return fmt.Errorf("the placeholder {%s in %q has no }", m[1], v)
-		}
+// orJoined are words of which one is wanted.
+func orJoined(words []string) string {
+	if n := len(words); n > 1 {
+		return strings.Join(words[:n-1], ", ") + " or " + words[n-1]
 	}
-	return nil
-}
-
-// known refuses placeholders that mean nothing.
-func known(values []string) error {
-	for _, v := range values {
-		for _, p := range braces.FindAllString(v, -1) {
-			if !slices.Contains(placeholders, p) {
-				return fmt.Errorf("the placeholder %s in %q is not known: it is one of %s", p, v, strings.Join(placeholders, ", "))
-			}
-		}
-	}
-	return nil
+	return strings.Join(words, "")
 }
 
 func texts[T ~string](all []T) (out []string) {

@@ -1,6 +1,7 @@
 package system
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -63,7 +64,7 @@ type match struct {
 	JSON   map[string]any `yaml:"json"`
 }
 
-// longestBody is the longest body that is read.
+// longestBody is the longest body that is read. A longer one is no answer: its end may be what counts.
 const longestBody = 16 << 20
 
 // complete checks what a file says of a service, and fills in what it leaves out.
@@ -78,10 +79,13 @@ func (s *service) complete(of variant.Object) error {
 	case s.Buy == nil || s.Reset == nil:
 		return errors.New("http needs buy and reset: how an order is placed, and how the stock is set")
 	}
+	if err := (place{"http.base", []string{"{port}"}, false}).check(s.Base); err != nil {
+		return err
+	}
 	endpoints := s.endpoints()
 	for _, name := range slices.Sorted(maps.Keys(endpoints)) {
 		if e := endpoints[name]; e != nil {
-			if err := e.complete(s.changes(e)); err != nil {
+			if err := e.complete(name, s.changes(e)); err != nil {
 				return fmt.Errorf("http.%s%w", name, err)
 			}
 		}
@@ -102,8 +106,17 @@ func (s *service) changes(e *endpoint) bool { return e != s.Left && e != s.Order
 // methods are those that a request may have.
 var methods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions}
 
+// placeholders are what a request may have in braces.
+var placeholders = map[string][]string{
+	"reset":  {"{stock}", "{product}", "{client}"},
+	"buy":    {"{order}", "{quantity}", "{product}", "{client}"},
+	"refund": {"{order}", "{quantity}", "{product}", "{client}"},
+	"left":   {"{product}", "{client}"},
+	"orders": {"{product}", "{client}"},
+}
+
 // complete is service.complete for one request. The error begins behind the request's name.
-func (e *endpoint) complete(changes bool) error {
+func (e *endpoint) complete(name string, changes bool) error {
 	e.Method = strings.ToUpper(e.Method)
 	switch {
 	case e.Method == "" && changes:
@@ -116,13 +129,86 @@ func (e *endpoint) complete(changes bool) error {
 	if !strings.HasPrefix(e.Path, "/") {
 		return fmt.Errorf(".path %q: a path begins with /", e.Path)
 	}
+	if _, err := url.Parse("http://h" + anything.Replace(e.Path)); err != nil {
+		return fmt.Errorf(".path %q: want a path as a URL has it: %w", e.Path, errors.Unwrap(err))
+	}
 	if err := e.completeMatches(); err != nil {
 		return err
 	}
-	if err := known(append(slices.Collect(maps.Values(e.Headers)), e.Path, e.Body)); err != nil {
-		return fmt.Errorf(": %w", err)
+	at := place{"http." + name, placeholders[name], true}
+	for _, part := range e.parts() {
+		if err := at.check(part); err != nil {
+			return fmt.Errorf(": %w", err)
+		}
+	}
+	if e.Repeated != nil && !e.has("{order}") {
+		return errors.New(".repeated: the service cannot tell one order from another, since no {order} stands in the path, the body or the headers")
+	}
+	return e.checkHeaders()
+}
+
+// anything stands for each placeholder.
+var anything = strings.NewReplacer("{order}", "1", "{client}", "1", "{quantity}", "1", "{stock}", "1", "{product}", "1")
+
+// parts are the texts in which placeholders stand.
+func (e *endpoint) parts() []string {
+	return append(slices.Collect(maps.Values(e.Headers)), e.Path, e.Body)
+}
+
+// has reports whether a placeholder stands in the request.
+func (e *endpoint) has(placeholder string) bool {
+	return slices.ContainsFunc(e.parts(), func(part string) bool { return strings.Contains(part, placeholder) })
+}
+
+// token is the name of a header.
+var token = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
+
+// ours are the headers by which net/http says where a body ends.
+var ours = []string{"Content-Length", "Transfer-Encoding", "Trailer"}
+
+// checkHeaders refuses headers that cannot be sent. The error begins as that of complete.
+func (e *endpoint) checkHeaders() error {
+	seen := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(e.Headers)) {
+		value, key := anything.Replace(e.Headers[name]), http.CanonicalHeaderKey(name)
+		switch host, err := url.Parse("http://" + value); {
+		case !token.MatchString(name):
+			return fmt.Errorf(".headers: the name %q: want letters, digits and dashes", name)
+		case seen[key] != "":
+			return fmt.Errorf(".headers: %s and %s are the same header", seen[key], name)
+		case slices.Contains(ours, key):
+			return fmt.Errorf(".headers: leave out %s: it follows from the body", name)
+		case strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }):
+			return fmt.Errorf(".headers.%s %q: want no line breaks or other control characters", name, value)
+		case key == "Host" && (err != nil || host.Host != value):
+			return fmt.Errorf(".headers.%s %q: want a host, such as shop.example:8080", name, value)
+		}
+		seen[key] = name
 	}
 	return nil
+}
+
+// fits refuses a load that the service cannot be asked for.
+func (s *service) fits(refunds bool, quantity int) error {
+	switch {
+	case refunds && s.Refund == nil:
+		return errors.New("the file has no http.refund, which says how pieces are given back: leave out --refund")
+	case quantity > 1 && !s.Buy.has("{quantity}"):
+		return fmt.Errorf("no {quantity} stands in http.buy, so each order is for one piece: leave out --quantity %d", quantity)
+	case quantity > 1 && s.Orders != nil && s.Orders.Quantity == "":
+		return fmt.Errorf("the file has no http.orders.quantity, which says where an order's pieces stand, so each counts as one: leave out --quantity %d", quantity)
+	case quantity > 1 && refunds && !s.Refund.has("{quantity}"):
+		return fmt.Errorf("no {quantity} stands in http.refund, so one piece is given back at a time: leave out --quantity %d, or --refund", quantity)
+	}
+	return nil
+}
+
+// Fits refuses a load that the system cannot be asked for, as far as its file tells.
+func (s *System) Fits(refunds bool, quantity int) error {
+	if s.service == nil {
+		return nil
+	}
+	return s.service.fits(refunds, quantity)
 }
 
 // completeMatches checks what the answers mean. The first match counts: one behind another that
@@ -158,8 +244,8 @@ func (m *match) complete() error {
 		return errors.New(".status: want a status, such as 409")
 	}
 	for _, status := range m.Status {
-		if status < 100 || status > 599 {
-			return fmt.Errorf(".status %d: want 100 to 599", status)
+		if status < 200 || status > 599 { // those before are not the last word
+			return fmt.Errorf(".status %d: want 200 to 599", status)
 		}
 	}
 	for key, v := range m.JSON {
@@ -327,7 +413,11 @@ func (v *visitor) exchange(ctx context.Context, e *endpoint, fill *strings.Repla
 		r.Header.Set("Content-Type", "application/json")
 	}
 	for name, value := range e.Headers {
-		r.Header.Set(name, fill.Replace(value))
+		if value = fill.Replace(value); http.CanonicalHeaderKey(name) == "Host" {
+			r.Host = value // which net/http does not take from the headers
+			continue
+		}
+		r.Header.Set(name, value)
 	}
 	if v.system.service.changes(e) {
 		once(r)
@@ -340,8 +430,15 @@ func (v *visitor) exchange(ctx context.Context, e *endpoint, fill *strings.Repla
 		return got, fmt.Errorf("%s %s of %s: %w", e.Method, e.Path, v.system.Name, err)
 	}
 	defer answered.Body.Close()
-	if got.body, err = io.ReadAll(io.LimitReader(answered.Body, longestBody)); err != nil {
-		return got, fmt.Errorf("%s %s of %s: %w", e.Method, e.Path, v.system.Name, err)
+	if answered.StatusCode == http.StatusSwitchingProtocols { // its body is the connection, and has no end
+		return got, fmt.Errorf("%s %s of %s: an answer that the file does not declare: %s", e.Method, e.Path, v.system.Name, answered.Status)
+	}
+	got.body, err = io.ReadAll(io.LimitReader(answered.Body, longestBody+1))
+	switch {
+	case err != nil:
+		return got, fmt.Errorf("%s %s of %s: %w", e.Method, e.Path, v.system.Name, cmp.Or(context.Cause(ctx), err))
+	case len(got.body) > longestBody:
+		return got, fmt.Errorf("%s %s of %s: the answer is longer than %d MiB, which is the most that is read", e.Method, e.Path, v.system.Name, longestBody>>20)
 	}
 	got.status, got.next = answered.StatusCode, nextLink.MatchString(strings.Join(answered.Header.Values("Link"), ", "))
 	return got, nil
@@ -514,6 +611,7 @@ func (p *process) serve(ctx context.Context) {
 		p.fail(err)
 		return
 	}
+	s.launched(p)
 	go func() {
 		<-p.child.Exited()
 		p.fail(p.ended())

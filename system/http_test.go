@@ -20,7 +20,7 @@ import (
 // service is a sale at an address, whose file says more.
 func serviceAt(t *testing.T, base, more string) *System {
 	t.Helper()
-	s, err := read(t, fmt.Sprintf("name: shop\nobject: sale\nlimit: 2s\nhttp:\n  base: %s\n%s", base, more))
+	s, err := read(t, fmt.Sprintf("name: shop\nobject: sale\nlimit: 2s\npromises: [no-oversell, no-undersell]\nhttp:\n  base: %s\n%s", base, more))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,9 +206,9 @@ func TestAnswersThatCannotBeMeant(t *testing.T) {
 		"stale: {json: {}}":              "http.buy.stale: want status, json or both",
 		"sold-out: {status: []}":         "http.buy.sold-out.status: want a status, such as 409",
 		"ok: {status: [], json: {a: 1}}": "http.buy.ok.status: want a status",
-		"ok: {status: [0]}":              "http.buy.ok.status 0: want 100 to 599",
-		"ok: {status: [201, -1]}":        "http.buy.ok.status -1: want 100 to 599",
-		"ok: {status: [99]}":             "http.buy.ok.status 99",
+		"ok: {status: [0]}":              "http.buy.ok.status 0: want 200 to 599",
+		"ok: {status: [201, -1]}":        "http.buy.ok.status -1: want 200 to 599",
+		"ok: {status: [101]}":            "http.buy.ok.status 101",
 		"ok: {status: [600]}":            "http.buy.ok.status 600",
 		"ok: {status: [201]}, repeated: {status: [201]}":                    "http.buy: ok and repeated mean the same answer with status 201",
 		"ok: {status: [200, 201], json: {a: 1}}, sold-out: {status: [201]}": "http.buy: ok and sold-out mean the same answer with status 201",
@@ -221,7 +221,7 @@ func TestAnswersThatCannotBeMeant(t *testing.T) {
 		"repeated: {status: [200]}": "", // and ok is what is left of 200, 201, 204
 		"sold-out: {json: {a: 1}}":  "",
 	} {
-		_, err := read(t, "name: x\nobject: sale\nhttp: {base: http://h, reset: {path: /}, buy: {path: /, "+buy+"}}")
+		_, err := read(t, "name: x\nobject: sale\nhttp: {base: http://h, reset: {path: /}, buy: {path: '/{order}', "+buy+"}}")
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v; want %q", buy, err, want)
 		}
@@ -258,6 +258,122 @@ func TestAServiceThatEnds(t *testing.T) {
 	s.Begin()
 	if err := s.Sale().New(world(t)(), "phone").Open(t.Context(), 5); err != nil || s.Err() != nil {
 		t.Errorf("another run: %v", err)
+	}
+}
+
+// TestAnswersWithoutAnEnd: an answer whose body does not end, or is longer than is read, leaves the
+// order unknown within the limit.
+func TestAnswersWithoutAnEnd(t *testing.T) {
+	held := make(chan struct{})
+	for _, c := range []struct {
+		answer func(http.ResponseWriter, *http.Request)
+		want   string
+	}{
+		{func(w http.ResponseWriter, _ *http.Request) {
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				panic(err)
+			}
+			fmt.Fprint(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+			<-held
+			conn.Close()
+		}, "does not declare: 101 Switching Protocols"},
+		{func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprint(w, `{"a":`)
+			w.(http.Flusher).Flush()
+			<-held
+		}, "no answer to buy within 300ms"},
+		{func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write(make([]byte, longestBody+1)) // the client may be gone
+		}, "the answer is longer than 16 MiB"},
+		{func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write(make([]byte, longestBody))
+		}, ""},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(c.answer))
+		s := serviceAt(t, server.URL, "  reset: {path: /}\n  buy: {path: /}")
+		s.limit = 5 * time.Second
+		if strings.Contains(c.want, "300ms") {
+			s.limit = 300 * time.Millisecond
+		}
+		_, err := s.Sale().New(world(t)(), "phone").Buy(t.Context(), stockimpl.Order{ID: 1, Quantity: 1}, lockimpl.Lock{})
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%v; want %q", err, c.want)
+		}
+		t.Cleanup(server.Close)
+	}
+	close(held)
+}
+
+// TestRequestsThatCannotBeMeant: placeholders that are not filled in where they stand, orders that
+// cannot be told apart, and headers and paths that cannot be sent are refused.
+func TestRequestsThatCannotBeMeant(t *testing.T) {
+	for _, c := range []struct{ promises, http, want string }{
+		{"", "buy: {path: /b}, reset: {path: /}", "http.buy: no {order} stands in the path, the body or the headers"},
+		{"[no-oversell]", "buy: {path: /b}, reset: {path: /}", ""},
+		{"", "buy: {path: /b, headers: {Idempotency-Key: '{order}'}}, reset: {path: /}", ""},
+		{"[no-oversell]", "buy: {path: /b, repeated: {status: [200]}}, reset: {path: /}", "http.buy.repeated: the service cannot tell one order from another"},
+		{"", "buy: {path: '/{order'}, reset: {path: /}", "http.buy: the placeholder {order in \"/{order\" has no }"},
+		{"", "buy: {path: '/{order}', body: '{\"at\": \"{redis}\"}'}, reset: {path: /}", "http.buy: the placeholder {redis} in"},
+		{"", "buy: {path: '/{order}/{port}'}, reset: {path: /}", "is not filled in there: want {order}, {quantity}, {product} or {client}"},
+		{"", "buy: {path: '/{order}/{stock}'}, reset: {path: /}", "is not filled in there: want {order}"},
+		{"", "buy: {path: '/{order}'}, reset: {path: '/{order}'}", "http.reset: the placeholder {order} in \"/{order}\" is not filled in there: want {stock}, {product} or {client}"},
+		{"", "buy: {path: '/{ordr}'}, reset: {path: /}", "did you mean {order}?"},
+		{"", "buy: {path: '/{order}/%zz'}, reset: {path: /}", "want a path as a URL has it"},
+		{"", "buy: {path: '/{order}', headers: {'A b': c}}, reset: {path: /}", `http.buy.headers: the name "A b"`},
+		{"", "buy: {path: '/{order}', headers: {'': c}}, reset: {path: /}", `http.buy.headers: the name ""`},
+		{"", "buy: {path: '/{order}', headers: {A: \"b\\nc\"}}, reset: {path: /}", "http.buy.headers.A"},
+		{"", "buy: {path: '/{order}', headers: {host: a, Host: b}}, reset: {path: /}", "Host and host are the same header"},
+		{"", "buy: {path: '/{order}', headers: {Host: a b}}, reset: {path: /}", "want a host"},
+		{"", "buy: {path: '/{order}', headers: {content-length: '3'}}, reset: {path: /}", "leave out content-length"},
+		{"", "start: [a, '{order}'], buy: {path: '/{order}'}, reset: {path: /}", `http.start: the placeholder {order} in "{order}" is not filled in there: want {redis} or {port}`},
+	} {
+		promises := ""
+		if c.promises != "" {
+			promises = "\npromises: " + c.promises
+		}
+		_, err := read(t, "name: x\nobject: sale"+promises+"\nhttp: {base: http://h, "+c.http+"}")
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v; want %q", c.http, err, c.want)
+		}
+	}
+	if _, err := read(t, "name: x\nobject: sale\nenv: {A: b}\nhttp: {base: http://h, buy: {path: '/{order}'}, reset: {path: /}}"); err == nil || !strings.Contains(err.Error(), "there is no start") {
+		t.Errorf("an environment of nothing: %v", err)
+	}
+}
+
+// TestHostHeaders: the host that a file names is that of the request.
+func TestHostHeaders(t *testing.T) {
+	var host atomic.Value
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { host.Store(r.Host) }))
+	defer server.Close()
+	s := serviceAt(t, server.URL, "  reset: {path: /, headers: {host: 'shop.example:8080'}}\n  buy: {path: /}")
+	if err := s.Sale().New(world(t)(), "phone").Open(t.Context(), 5); err != nil || host.Load() != "shop.example:8080" {
+		t.Errorf("%v, %v", host.Load(), err)
+	}
+}
+
+// TestLoadsThatDoNotFit: what a service cannot be asked for by its file is refused.
+func TestLoadsThatDoNotFit(t *testing.T) {
+	for _, c := range []struct {
+		more     string
+		refunds  bool
+		quantity int
+		want     string
+	}{
+		{"buy: {path: /}", false, 1, ""},
+		{"buy: {path: /}", true, 1, "has no http.refund"},
+		{"buy: {path: /}", false, 2, "no {quantity} stands in http.buy"},
+		{"buy: {path: '/{quantity}'}", false, 2, ""},
+		{"buy: {path: '/{quantity}'}\n  orders: {path: /, result: '[].id'}", false, 2, "has no http.orders.quantity"},
+		{"buy: {path: '/{quantity}'}\n  orders: {path: /, result: '[].id', quantity: '[].n'}", false, 2, ""},
+		{"buy: {path: '/{quantity}'}\n  refund: {path: /}", true, 2, "no {quantity} stands in http.refund"},
+		{"buy: {path: '/{quantity}'}\n  refund: {path: /}", true, 1, ""},
+	} {
+		err := serviceAt(t, "http://h", "  reset: {path: /}\n  "+c.more).Fits(c.refunds, c.quantity)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s, %v, %d: %v; want %q", c.more, c.refunds, c.quantity, err, c.want)
+		}
 	}
 }
 

@@ -1,10 +1,15 @@
 package system
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
+	"oversell/internal/phrase"
 	"oversell/lockimpl"
 	"oversell/queueimpl"
 	"oversell/stockimpl"
@@ -26,13 +31,65 @@ var refusals = map[string]map[string]error{
 // declared leaves the outcome open.
 func (c *client) ask(ctx context.Context, r request, wait time.Duration) (answer, error) {
 	a, err := c.call(ctx, r, wait)
-	if err != nil || a.Refused == "" {
-		return a, err
+	declared, known := refusals[r.Op][a.Refused]
+	if err == nil && a.Refused != "" && !known {
+		err = undeclared(c, r, a)
 	}
-	if declared, ok := refusals[r.Op][a.Refused]; ok {
+	if c.env.Step == nil {
+		c.system.note(r.Op, err)
+	}
+	if err == nil && known {
 		return a, declared
 	}
-	return a, fmt.Errorf("%s of %s was refused with %q, which is no refusal of %s", r.Op, c.system.Name, a.Refused, r.Op)
+	return a, err
+}
+
+// undeclared is the error of a refusal that the protocol does not have.
+func undeclared(c *client, r request, a answer) error {
+	return fmt.Errorf("%s of %s was refused with %q, which is no refusal of %s", r.Op, c.system.Name, a.Refused, r.Op)
+}
+
+// answers are what became of the calls of an operation in a run.
+type answers struct {
+	definite, open int
+	first          error // of those that are open
+}
+
+// note counts a call that has ended; err leaves open what it did.
+func (s *System) note(op string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := s.asked[op]
+	switch {
+	case err == nil:
+		a.definite++
+	default:
+		a.open++
+		a.first = cmp.Or(a.first, err)
+	}
+	if s.asked == nil {
+		s.asked = map[string]answers{}
+	}
+	s.asked[op] = a
+}
+
+// dispensable are the operations that a run can do without: whether a lock was extended is in its
+// history, and the final state is judged only if it is known.
+var dispensable = []string{"extend", "state", "last"}
+
+// Silent is nil unless there is an operation of which no call had a definite answer. A system that
+// does not have an operation did nothing, and a history in which it may have done something
+// excuses too much. In a disturbed run it has to say so.
+func (s *System) Silent(disturbed bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, op := range slices.Sorted(maps.Keys(s.asked)) {
+		a := s.asked[op]
+		if lacks := errors.Is(a.first, errors.ErrUnsupported); a.definite == 0 && !slices.Contains(dispensable, op) && (lacks || !disturbed) {
+			return fmt.Errorf("no answer to %s was definite (%s); the first: %w", op, phrase.Count(a.open, "call"), a.first)
+		}
+	}
+	return nil
 }
 
 // lock is a client's view of a system that is a lock.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/url"
 	"os"
 	"os/exec"
@@ -188,15 +189,58 @@ func (s *System) detach(p *process) {
 	p.mu.Lock()
 	p.clients--
 	idle := p.clients == 0
-	if idle && p.failed == nil {
-		p.failed = errors.New("it serves nobody any longer")
+	p.mu.Unlock()
+	if idle {
+		p.dismiss(errors.New("it serves nobody any longer"))
+		p.end()
+	}
+}
+
+// dismiss has the process serve nobody any longer, and reports whether it did until now.
+func (p *process) dismiss(err error) bool {
+	p.mu.Lock()
+	serves := p.failed == nil
+	if serves {
+		p.failed = err
 		close(p.over)
 	}
 	p.mu.Unlock()
-	if idle {
-		s.forget(p)
-		p.end()
+	p.system.forget(p)
+	return serves
+}
+
+// End ends a run: when it returns, no process that was started for it is left, whoever has a
+// place at one.
+func (s *System) End() {
+	s.mu.Lock()
+	left := slices.Collect(maps.Keys(s.begun))
+	s.mu.Unlock()
+	var all sync.WaitGroup
+	for _, p := range left {
+		all.Go(func() {
+			<-p.ready
+			p.dismiss(errors.New("the run is over"))
+			p.end()
+		})
 	}
+	all.Wait()
+}
+
+// launched notes that there is a process to be ended.
+func (s *System) launched(p *process) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.begun == nil {
+		s.begun = map[*process]bool{}
+	}
+	s.begun[p] = true
+}
+
+// ended notes that there is none any longer.
+func (s *System) ended(p *process) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.begun, p)
 }
 
 // forget leaves a process to those that it serves.
@@ -212,6 +256,7 @@ func (p *process) end() {
 	if p.child == nil {
 		return
 	}
+	defer p.system.ended(p)
 	if p.system.service != nil {
 		p.child.StopAll(ending)
 		return
@@ -227,18 +272,10 @@ func (p *process) end() {
 // fail says that the process serves nobody any longer, and counts its failure against the
 // system. The first reason counts.
 func (p *process) fail(err error) {
-	p.mu.Lock()
-	known := p.failed != nil
-	if !known {
-		p.failed = err
-		close(p.over)
-	}
-	p.mu.Unlock()
-	if known {
+	if !p.dismiss(err) {
 		return
 	}
 	s := p.system
-	s.forget(p)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failures++
@@ -255,7 +292,7 @@ func (p *process) fail(err error) {
 func (s *System) Begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.failures, s.failed = 0, nil
+	s.failures, s.failed, s.asked = 0, nil, nil
 }
 
 // Err is why nothing more is started for the run under way; nil if the system serves it.
@@ -331,6 +368,7 @@ func (p *process) launch() error {
 	if p.child, err = child.Start(cmd); err != nil {
 		return errors.Join(err, out.Close()) // and stdin is closed
 	}
+	p.system.launched(p)
 	go p.write(stdin)
 	return nil
 }

@@ -58,6 +58,14 @@ func (s *System) CannotStep() error {
 	return nil
 }
 
+// Doubt is why a search of the system that found two leases apart has proved nothing; nil if it has.
+func (s *System) Doubt() error {
+	if !s.blind.Load() {
+		return nil
+	}
+	return errors.New("a lease is said to last for valid_ms from when the answer is written, and the program looks at no clock between its last command and the answer: answer until_ms, look at the time of day before answering, or say monotonic: true if it reads no clock by itself (see docs/systems.md)")
+}
+
 // Stateless reports whether a process is said to remember nothing from one request to the next.
 func (s *System) Stateless() bool { return s.stateless }
 
@@ -293,13 +301,18 @@ func (w *stepped) answered(r request, line []byte) (answer, error) {
 	}
 	if a.OK && a.UntilMS <= 0 && a.ValidMS > 0 {
 		a.came, a.exact = w.written(), true
+		if w.sent && !w.session.system.monotonic {
+			w.session.system.blind.Store(true)
+		}
 	}
 	return a, nil
 }
 
-// written is when the process wrote its answer: when it last looked at the time, if that is the last that it
-// did. Of a process whose looks at monotonic clocks are not seen it is not known whether it has looked at one
-// since, so the time that it last saw stands for that, or that of its first step.
+// written is when the process wrote its answer, from when valid_ms counts: when it last looked at the time,
+// if that is the last that it did, and else now. If its looks at monotonic clocks are not seen, it is not known
+// whether it has looked at one since its last command, and taken the time of that command off. Then the earliest
+// time stands for that: what breaks with it breaks with a later one, too, and a proof says nothing (see
+// [System.Doubt]).
 func (w *stepped) written() time.Time {
 	if w.sent && w.session.system.monotonic {
 		return w.env.Clock.Now()

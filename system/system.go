@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -54,13 +55,16 @@ type System struct {
 	dir       string       // of the file: where the process runs
 	source    string       // the file's name
 
-	made atomic.Int64 // clients
+	made  atomic.Int64 // clients
+	blind atomic.Bool  // a search has seen it count a lease from a moment that it did not look at
 
 	mu        sync.Mutex
 	stage     *remote.Stage // of a search
 	processes []*process
+	begun     map[*process]bool // that have been started and may not have ended
 	failures  int
-	failed    error // why no more processes are started
+	failed    error              // why no more processes are started
+	asked     map[string]answers // by operation
 }
 
 // Lock is the variant of a system that is a lock.
@@ -94,6 +98,9 @@ func (s *System) IDs() idimpl.Variant {
 
 // errAnswer is the error of an answer that the protocol does not have.
 var errAnswer = errors.New("the answer is none of the protocol")
+
+// lacking is how a program says that it does not have an operation, so that nothing was done.
+var lacking = regexp.MustCompile(`(?i)\bnot (implemented|supported)\b`)
 
 // mostFailures is how many processes of a run may fail before no more are started.
 const mostFailures = 20
@@ -157,7 +164,11 @@ func (c *client) call(ctx context.Context, r request, wait time.Duration) (answe
 	if err != nil && c.way.gone() {
 		c.way = nil
 	}
-	if err == nil && a.Unknown != "" {
+	switch {
+	case err != nil || a.Unknown == "":
+	case lacking.MatchString(a.Unknown):
+		err = fmt.Errorf("%s: %s (%w)", c.system.Name, a.Unknown, errors.ErrUnsupported)
+	default:
 		err = fmt.Errorf("%s: %s", c.system.Name, a.Unknown)
 	}
 	return a, err

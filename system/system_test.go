@@ -453,6 +453,14 @@ func TestWrongFiles(t *testing.T) {
 		"name: x\nobject: sale\nhttp: {base: h}":                                          `http.base "h"`,
 		"name: x\nobject: sale\nhttp: {base: http://h}":                                   "http needs buy and reset",
 		"name: x\nobject: sale\nhttp: {base: http://h, buy: {path: x}, reset: {path: /}}": "a path begins with /",
+		"name: x\nobject: lock\ncommand: [a]\nclients: 0":                                 "clients 0: a process serves 1 to 100000",
+		"name: x\nobject: lock\ncommand: [a, \"b\\0c\"]":                                  "has a NUL",
+		"name: x\nobject: lock\ncommand: [\"\"]":                                          "want a program",
+		"name: x\nobject: lock\ncommand: [a]\nenv: {A: \"b\\0c\"}":                        "env.A: \"b\\x00c\" has a NUL",
+		"name: x\nobject: lock\ncommand: [a]\nenv: {\"A=B\": c}":                          `env: the name "A=B"`,
+		"name: x\nobject: lock\ncommand: [a, \"{order}\"]":                                `command: the placeholder {order} in "{order}" is not filled in there: want {redis}`,
+		"name: x\nobject: lock\ncommand: [a]\nenv: {A: \"{port}\"}":                       `env.A: the placeholder {port} in "{port}" is not filled in there: want {redis}`,
+		"name: x\nobject: lock\ncommand: [a]\nenv: {A: \"{foo}\"}":                        `env.A: the placeholder {foo} in "{foo}" is not known: want {redis}`,
 		"name: x\nschema: oversell-system/2\nobject: lock\ncommand: [a]":                  `schema "oversell-system/2" is not known`,
 		"name: x\nobject: sale\nacks: true\ncommand: [a]":                                 "acks is for a queue",
 		"name: x\n---\nname: y":                                                           "system.yaml:3:1: a second document begins here",
@@ -463,6 +471,13 @@ func TestWrongFiles(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q: %v; want %q on one line", text, err, want)
 		}
+	}
+}
+
+// TestByteOrderMarks: what some editors put before a text does not matter.
+func TestByteOrderMarks(t *testing.T) {
+	if s, err := read(t, "\xef\xbb\xbfname: x\nobject: lock\ncommand: [awk, '{print}', a]"); err != nil || s.Name != "x" {
+		t.Errorf("%v, %v", s, err)
 	}
 }
 
@@ -569,7 +584,7 @@ func TestClientsAreNumbered(t *testing.T) {
 	var paths []string
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { paths = append(paths, r.URL.Path) }))
 	defer server.Close()
-	s, err := read(t, fmt.Sprintf("name: shop\nobject: sale\nhttp: {base: %q, reset: {path: /}, buy: {path: '/{client}'}}", server.URL))
+	s, err := read(t, fmt.Sprintf("name: shop\nobject: sale\npromises: [no-oversell]\nhttp: {base: %q, reset: {path: /}, buy: {path: '/{client}'}}", server.URL))
 	if err != nil {
 		t.Fatal(err)
 	}

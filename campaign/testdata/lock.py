@@ -51,6 +51,14 @@ def acquire(r):
         got = redis("set", key, token, "nx", "px", r["ttl_ms"])
     global memory
     memory += not got
+    if got and kind == "valid":
+        return {"ok": True, "lock": token, "valid_ms": r["ttl_ms"]}
+    if got and kind == "valid-late":
+        time.time()
+        return {"ok": True, "lock": token, "valid_ms": r["ttl_ms"]}
+    if got and kind == "valid-left":
+        left = until - time.time() * 1000
+        return {"ok": True, "lock": token, "valid_ms": left} if left > 0 else {"unknown": "the lease is over"}
     return {"ok": True, "lock": token, "until_ms": until} if got else {"refused": "held"}
 
 

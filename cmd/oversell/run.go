@@ -29,13 +29,13 @@ func runCommand(code *int) *cobra.Command {
 
 With no flags: a flash sale of 500 pieces to 64 clients under every shipped lock,
 on a redis-server started for it, or of 200 pieces to 16 clients on an embedded
-emulation where none is installed. A run that names neither a lock nor a queue is a
-demonstration: the exit code is 0 when nothing broke that no flaw declares broken,
-1 when something did, and 3 when a run decided nothing.
+emulation where none is installed. A run that names neither a lock, a queue nor a
+system is a demonstration: the exit code is 0 when nothing broke that no flaw declares
+broken, 1 when something did, and 3 when a run decided nothing.
 
-With --lock or --queue the exit code is the verdict's: 0 when no violation was seen, 1
-when a promise was broken, 3 when the run could not decide. It is 2 for wrong usage,
-and 5 when the environment failed.`,
+With --lock, --queue or --system the exit code is the verdict's: 0 when no violation was
+seen, 1 when a promise was broken, 3 when the run could not decide. It is 2 for wrong
+usage, and 5 when the environment failed.`,
 		Example: `  oversell run
   oversell run --lock php-lock-printed --clients 64 --stock 500
   oversell run --lock lua-release --ttl 50ms --hold 80ms

@@ -33,6 +33,9 @@ type Process struct {
 	cmd     *exec.Cmd
 	exited  chan struct{}
 	waitErr error
+
+	mu      sync.Mutex
+	cleared bool // nothing of its group is left, so its number may be another's by now
 }
 
 // Start starts a command. It sets those of its attributes that keep it from
@@ -143,14 +146,20 @@ func (p *Process) Stop(grace time.Duration, signals ...os.Signal) {
 // KillAll is Kill for the process and all that it has started and that is still in its group,
 // also when the process itself is gone.
 func (p *Process) KillAll() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cleared {
+		return
+	}
 	killGroup(p.cmd.Process)
 	p.Kill()
+	p.cleared = true
 }
 
 // StopAll is Stop for the process and all that it has started. When it is gone, what is left of
 // those is killed.
 func (p *Process) StopAll(grace time.Duration) {
-	if endGroup(p.cmd.Process) == nil {
+	if p.endAll() == nil {
 		t := time.NewTimer(grace)
 		defer t.Stop()
 		select {
@@ -159,6 +168,16 @@ func (p *Process) StopAll(grace time.Duration) {
 		}
 	}
 	p.KillAll()
+}
+
+// endAll asks the process and all that it has started to end.
+func (p *Process) endAll() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cleared {
+		return os.ErrProcessDone
+	}
+	return endGroup(p.cmd.Process)
 }
 
 // Tail is a writer that keeps the end of what was written. It is safe for

@@ -7,6 +7,7 @@
 package yamlfile
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"reflect"
@@ -79,7 +80,7 @@ func Decode(source []byte, into any, what, docs string) (err error) {
 			err = Wrong(Position{1, 1}, "the %s is YAML that cannot be read: a tag (!…) or a list without items may be the reason", what)
 		}
 	}()
-	file, err := parser.ParseBytes(source, 0)
+	file, err := parser.ParseBytes(bytes.TrimPrefix(source, byteOrderMark), 0)
 	switch {
 	case err != nil:
 		return Positioned(err, keysOf(reflect.TypeOf(into)), docs)
@@ -97,6 +98,9 @@ func Decode(source []byte, into any, what, docs string) (err error) {
 	}
 	return whole(body, reflect.TypeOf(into))
 }
+
+// byteOrderMark is what some editors put before a text in UTF-8.
+var byteOrderMark = []byte("\xef\xbb\xbf")
 
 // whole refuses a fraction where a whole number belongs, which the library would cut off.
 func whole(n ast.Node, t reflect.Type) error {
