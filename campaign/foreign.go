@@ -172,6 +172,9 @@ func (r *Reading) runOf(h *foreign.History, m foreign.Model, vs []checker.Verdic
 	if h.Skipped > 0 {
 		run.Notes = append(run.Notes, "skipped, as they are of a nemesis or of no process: "+phrase.Count(h.Skipped, "event"))
 	}
+	if h.Cut > 0 {
+		run.Notes = append(run.Notes, fmt.Sprintf("the log was cut off: line %d has no end, and is not read", h.Cut))
+	}
 	run.Verdict, run.Why = foreignVerdict(promised)
 	return run
 }

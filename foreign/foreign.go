@@ -55,6 +55,8 @@ type History struct {
 	Processes int
 	// Skipped counts events of a nemesis, and of logs also lines that are no events.
 	Skipped int
+	// Cut is the last line of a log, if it has no end; else 0. What was behind it is not known.
+	Cut int
 	// First and Last are the times of the first and the last event in nanoseconds; both 0:
 	// they are not told.
 	First, Last int64

@@ -202,9 +202,9 @@ func TestWhatIsWrong(t *testing.T) {
 		events("0i:read 0o:read 0o:read"):                                     `3:1: process 0 completes read, and it has no invocation open`,
 		events("0i:write=[1,5] 0o:write=[1,5] 0i:read=[1,nil] 0o:read=[2,5]"): `4:42: read on key 1, invoked on line 3, is answered with the key 2: want the same key`,
 		events("0i:read=[1,nil] 0o:read=5"):                                   `2:42: read on key 1 is answered with 5: want [key value], or nil`,
-		events("0i:write=[1,5] 0o:write=[1,5] 0i:read=[1,nil] 0o:read=[1,5] 0i:read 0o:read=5"): `5:46: read is invoked with nil, and read on line 3 with a key and a value: want [key value] in all operations, or in none`,
-		"INFO  jepsen.util - 0\t:invoke\t:read\tnil\nINFO  jepsen.util - 0\t:well\t:read\tnil":  `2:24: an event of the type "well": it is one of :invoke, :ok, :fail and :info`,
-		"INFO  jepsen.util - 0\t:invoke\t:write\t[1":                                            "1:38: the value \"[1\" is no EDN: 1:1: [ is not closed: ] is missing at the end of the file",
+		events("0i:write=[1,5] 0o:write=[1,5] 0i:read=[1,nil] 0o:read=[1,5] 0i:read 0o:read=5"):  `5:46: read is invoked with nil, and read on line 3 with a key and a value: want [key value] in all operations, or in none`,
+		"INFO  jepsen.util - 0\t:invoke\t:read\tnil\nINFO  jepsen.util - 0\t:well\t:read\tnil\n": `2:24: an event of the type "well": it is one of :invoke, :ok, :fail and :info`,
+		"INFO  jepsen.util - 0\t:invoke\t:write\t[1\n":                                           "1:38: the value \"[1\" is no EDN: 1:1: [ is not closed: ] is missing at the end of the file",
 	} {
 		if _, err := parseJepsen(text); err == nil || err.Error() != want {
 			t.Errorf("%q:\n%v, want\n%s", text, err, want)

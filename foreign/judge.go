@@ -32,8 +32,23 @@ func Judge(h *History, m Model, l Limits) []checker.Verdict {
 	}
 	for i := range vs {
 		vs[i].Of = variant.Object(m.Name)
+		if h.Cut > 0 {
+			vs[i] = beforeCut(vs[i], h.Cut)
+		}
 	}
 	return vs
+}
+
+// beforeCut is a verdict on a history that was cut off. What broke before stays broken, but for
+// what had not been found: it may have been found later.
+func beforeCut(v checker.Verdict, line int) checker.Verdict {
+	later := v.Property == NoLostElement || v.Property == variant.NoLostTask
+	if v.Result == checker.Unknown || v.Result == checker.Violated && !later {
+		return v
+	}
+	v.Result, v.Count = checker.Unknown, 0
+	v.Why = fmt.Sprintf("the log was cut off: its last line, %d, has no end (if it is whole, end it with a newline)", line)
+	return v
 }
 
 // byKey groups the operations of a history that took place, or may have.

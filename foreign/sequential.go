@@ -168,7 +168,8 @@ var kv = sequential{initial: always(""), step: func(state any, op *Op) (any, boo
 // micro is one step of a transaction.
 type micro struct {
 	write      bool
-	key, value string
+	key, value string    // in the form that equal values have
+	of, to     edn.Value // as they are written
 }
 
 // micros are the names of the steps of transactions.
@@ -180,7 +181,8 @@ func microOf(v edn.Value) (micro, bool) {
 		return micro{}, false
 	}
 	write, known := micros[v.Items[0].Name()]
-	return micro{write, v.Items[1].Canon(), v.Items[2].Canon()}, known
+	of, to := v.Items[1], v.Items[2]
+	return micro{write, of.Canon(), to.Canon(), of, to}, known
 }
 
 // multiRegister has the values by key as its state, written so that equal ones are equal
