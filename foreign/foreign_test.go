@@ -161,6 +161,39 @@ func TestModels(t *testing.T) {
 	}
 }
 
+// TestKeys: values [key value] are those of independent objects where nothing else explains
+// them, or the user says so.
+func TestKeys(t *testing.T) {
+	for _, c := range []struct {
+		history string
+		keys    Keys
+		want    string // the key and the argument of the first operation
+	}{
+		{"0i:txn=[1_[[:r_:a_nil]]] 0o:txn=[1_[[:r_:a_nil]]]", "", "1 [[:r :a nil]]"},
+		{"0i:txn=[1_[[:w_:a_1]_[:w_:b_1]]] 0o:txn", "", "1 [[:w :a 1] [:w :b 1]]"},
+		{"0i:txn=[1_[]] 1i:txn=[1_[[:w_:a_1]]]", "", "1 []"},
+		{"0i:txn=[[:w_:a_1]_[:w_:b_1]]", "", " [[:w :a 1] [:w :b 1]]"},
+		{"0i:txn=[[:w_:a_1]_[:w_:b_1]] 1i:txn=[[:w_:a_1]]", "", " [[:w :a 1] [:w :b 1]]"},
+		{"0i:put=[k_\"x\"] 0o:put 1i:append=[k_\"x\"]", "", "\"k\" \"x\""},
+		{"0i:write=[k_1] 0o:write=[k_1]", "", "k 1"},
+		{"0i:add=[k_1] 0o:add=[k_1]", "", "k 1"},
+		{"0i:add=[k_1] 0o:add=[k_1] 1i:read 1o:read=#{[k_1]}", "", " [k 1]"},
+		{"0i:cas=[1_2] 1i:write=[1_2]", "", " [1 2]"},
+		{"0i:cas=[k_[1_2]] 1i:write=[k_2]", "", "k [1 2]"},
+		{"0i:cas=[1_2] 1i:write=[1_2]", "yes", "1 2"},
+		{"0i:write=[1_2] 1i:write=[1_2]", "no", " [1 2]"},
+		{"0i:write=[1_2] 1i:read=[1_nil]", "no", " [1 2]"},
+	} {
+		h, err := parseWith(strings.ReplaceAll(events(c.history), "_", " "), c.keys)
+		if err != nil {
+			t.Fatal(c.history, err)
+		}
+		if got, want := h.Ops[0].Key+" "+h.Ops[0].Arg.String(), strings.ReplaceAll(c.want, "\"k\"", "k"); got != want {
+			t.Errorf("%s: %s, want %s", c.history, got, want)
+		}
+	}
+}
+
 // TestDuplicatesOfAQueue: a task that came out twice is measured.
 func TestDuplicatesOfAQueue(t *testing.T) {
 	_, vs := judged(t, events("0i:enqueue=1 0o:enqueue=1 1i:dequeue 1o:dequeue=1 2i:drain 2o:drain=[1]"), "", "")

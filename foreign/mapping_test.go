@@ -236,7 +236,7 @@ func TestExport(t *testing.T) {
 	if err := os.WriteFile(path, edn.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	again, _, err := Read(path)
+	again, _, err := Read(path, "")
 	if err != nil || again == nil {
 		t.Fatal(again, err)
 	}
@@ -286,7 +286,7 @@ func TestExport(t *testing.T) {
 		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil || c.damaged && c.text == edn.String() {
 			t.Fatal(name, err)
 		}
-		again, _, err := Read(path)
+		again, _, err := Read(path, "")
 		if err != nil || again == nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -304,7 +304,7 @@ func TestPipe(t *testing.T) {
 		t.Skip(err)
 	}
 	go func() { _ = os.WriteFile(path, []byte(events("0i:write=1 0o:write=1")), 0o600) }()
-	if own, j, err := Read(path); err != nil || own != nil || len(j.Ops) != 1 {
+	if own, j, err := Read(path, ""); err != nil || own != nil || len(j.Ops) != 1 {
 		t.Errorf("%v %v %v", own, j, err)
 	}
 }
