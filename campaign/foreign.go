@@ -150,7 +150,7 @@ func (r *Reading) judgeJepsen(path string) (reports.Run, error) {
 	}
 	m, err := foreign.FindModel(r.Model, j)
 	if err == nil {
-		m, err = m.From(r.Initial)
+		m, err = m.Begin(r.Initial, j)
 	}
 	if err != nil {
 		return reports.Run{}, err

@@ -254,7 +254,7 @@ func TestWhatIsWrong(t *testing.T) {
 		events("0i:txn={:r,1}"):                        `h.edn:1:45: a transaction is {:r 1}: want a vector of [:read key value] and [:write key value]`,
 		events("0i:txn=[[:w,1,5]] 0o:txn=[[:w,2,6]]"):  `h.edn:2:41: a transaction is answered with [[:w 2 6]], and was invoked on line 1 with [[:w 1 5]]: want the same steps, or nil`,
 		events("0i:txn=[] 0o:txn=5"):                   `h.edn:2:41: a transaction is 5: want a vector`,
-		events("0i:add=4611686018427387904 1i:add=-1"): `h.edn:2:45: a counter adds -1: want a sum of less than 2^62`,
+		events("0i:add=4611686018427387904 1i:add=-1"): `h.edn:1:45: a counter that begins as 0 adds 4611686018427387904: want a sum of less than 2^62`,
 		events("0i:txn=[[:x,1]]"):                      `h.edn:1:46: a transaction does [:x 1]: want [:read key value] or [:write key value]`,
 		events("0i:read 0o:read=7 0i:add"):             `h.edn:3:45: a counter adds nil: want a whole number`,
 	} {
@@ -364,6 +364,33 @@ func TestBeginning(t *testing.T) {
 	}
 	if _, vs := judged(t, events("0i:read 0o:read=[1] 1i:write=1 1o:write=1"), "register", " (01)"); vs[0].Result != checker.Holds {
 		t.Errorf("%+v", vs)
+	}
+}
+
+// TestSums: whatever a counter comes to is below 2^62, its beginning included.
+func TestSums(t *testing.T) {
+	const most = "4611686018427387903"
+	for _, c := range []struct{ history, initial, want string }{
+		{"0i:add=" + most, "", ""},
+		{"0i:add=" + most, "0", ""},
+		{"0i:add=" + most, "1", "a counter that begins as 1 adds " + most + ": want a sum of less than 2^62"},
+		{"0i:add=1", "-" + most, "a counter that begins as -" + most + " adds 1"},
+		{"0i:add=-9223372036854775808", "", "a counter that begins as 0 adds -9223372036854775808"},
+		{"0i:read 0o:read=0 0i:add=1 0f:add=1", most, ""},
+		{"0i:add=1", "4611686018427387904", "want a whole number of less than 2^62"},
+		{"0i:add=1", "-4611686018427387904", "want a whole number of less than 2^62"},
+	} {
+		h, err := parseJepsen(events(c.history))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := FindModel("counter", h)
+		if err == nil {
+			_, err = m.Begin(c.initial, h)
+		}
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s from %s: %v, want %q", c.history, c.initial, err, c.want)
+		}
 	}
 }
 

@@ -45,7 +45,7 @@ func wholeNumber(initial edn.Value) (any, error) {
 	switch {
 	case initial.Kind == edn.Nil:
 		return int64(0), nil
-	case !whole || n > mostSum || n < -mostSum:
+	case !whole || magnitude(n) >= mostSum:
 		return nil, errors.New("want a whole number of less than 2^62")
 	}
 	return n, nil
