@@ -77,7 +77,7 @@ func TestModels(t *testing.T) {
 		{"0i:write=[x,1] 0o:write=nil 1i:read=[y,nil] 1o:read=[y,nil] 1i:read=[x,nil] 1o:read=[x,1]", "register", checker.Holds},
 		{"0i:write=[x,1] 0o:write=nil 1i:write=[y,2] 1o:write=[y,2] 1i:read=[x,nil] 1o:read=[x,1] 1i:read=[y,nil] 1o:read=[y,2]", "register", checker.Holds},
 		{"0i:acquire=[a,nil] 0o:acquire 1i:acquire=[b,nil] 1o:acquire", "mutex", checker.Holds},
-		// Values that Clojure holds for equal.
+		// Values that Clojure considers equal.
 		{"0i:write=(1,2) 0o:write=(1,2) 1i:read 1o:read=[1,2]", "register", checker.Holds},
 		{"0i:write=#:a{:b,1} 0o:write=#:a{:b,1} 1i:read 1o:read=#:c{:b,1}", "register", checker.Violated},
 		{"0i:write=#:a{:b,1} 0o:write=#:a{:b,1} 1i:read 1o:read={:a/b,1}", "register", checker.Holds},

@@ -35,7 +35,7 @@ type cell struct{ text, written string }
 // the line and, where it is known, the column.
 //
 // Times that are told in milliseconds are those of the whole millisecond: a call is taken to
-// have come at its begin and an answer at its end, so that two operations of one millisecond
+// have come at its beginning and an answer at its end, so that two operations of one millisecond
 // overlap. What refers to a grant, such as the release of a lock, came after its answer: only
 // these two are put in order within the millisecond. A client that is told to do several things
 // at once becomes several.

@@ -3,6 +3,7 @@ package foreign
 import (
 	"cmp"
 	"encoding/binary"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -33,6 +34,8 @@ type order struct {
 	answered []placing   // by return
 	open     [][]int32   // by answered operation: those that are open right before its answer
 	unsure   [][]placing // without an answer, by effect, each in the order of the calls
+
+	bound func(i, state int32, ahead []int32) bool // tells that there is no way on; nil: nothing can
 
 	states   map[any]int32
 	values   []any
@@ -83,6 +86,9 @@ func legalOrder(s *sequential, begin any, ops []*Op, deadline time.Time) found {
 		slices.SortStableFunc(each, func(a, b placing) int { return cmp.Compare(a.Call, b.Call) })
 	}
 	o.opens()
+	if s.bound != nil {
+		o.bound = s.bound(o)
+	}
 	switch ok := o.from(0, o.state(begin), nil, nil); {
 	case ok:
 		return legal
@@ -173,7 +179,7 @@ func (o *order) from(i, state int32, ahead []int32, used []use) bool {
 	if int(i) == len(o.answered) {
 		return true
 	}
-	if o.visit(i, state, ahead, used) || o.timeIsUp() {
+	if o.bound != nil && o.bound(i, state, ahead) || o.visit(i, state, ahead, used) || o.timeIsUp() {
 		return false
 	}
 	var tried []int32 // effects
@@ -309,4 +315,45 @@ func (o *order) timeIsUp() bool {
 		o.late = true
 	}
 	return o.late
+}
+
+// pastReads is the bound of a counter that only rises, or only falls: once it is past what a read
+// returned that has no place yet, there is none for it any more.
+func pastReads(o *order) func(i, state int32, ahead []int32) bool {
+	sign := int64(0)
+	for _, p := range slices.Concat(append(o.unsure, o.answered)...) {
+		switch n, _ := p.Arg.Int(); {
+		case p.reads || n == 0:
+		case n > 0 && sign < 0 || n < 0 && sign > 0:
+			return nil
+		default:
+			sign = int64(cmp.Compare(n, 0))
+		}
+	}
+	least := func(so int64, p placing) int64 {
+		if n, told := p.Result.Int(); p.reads && told {
+			so = min(so, max(n, -math.MaxInt64)*sign)
+		}
+		return so
+	}
+	// later is the least of the reads that were invoked behind each answer.
+	byCall := slices.SortedFunc(slices.Values(o.answered), func(a, b placing) int { return cmp.Compare(b.Call, a.Call) })
+	later, so := make([]int64, len(o.answered)), int64(math.MaxInt64)
+	for i := len(later) - 1; i >= 0; i-- {
+		for len(byCall) > 0 && byCall[0].Call > o.answered[i].Return {
+			so, byCall = least(so, byCall[0]), byCall[1:]
+		}
+		later[i] = so
+	}
+	return func(i, state int32, ahead []int32) bool {
+		so := later[i]
+		for _, j := range o.open[i] {
+			if len(ahead) > 0 && ahead[0] == j {
+				ahead = ahead[1:]
+				continue
+			}
+			so = least(so, o.answered[j])
+		}
+		return o.values[state].(int64)*sign > so
+	}
 }

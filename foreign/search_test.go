@@ -58,6 +58,18 @@ var drawn = map[string]func(rng *rand.Rand) (f, arg, result string){
 		}
 		return "add", fmt.Sprint(1 + rng.IntN(2)), "nil"
 	},
+	"counter that falls": func(rng *rand.Rand) (f, arg, result string) {
+		if rng.IntN(2) == 0 {
+			return "read", "nil", fmt.Sprint(-rng.IntN(4))
+		}
+		return "add", fmt.Sprint(-1 - rng.IntN(2)), "nil"
+	},
+	"counter of both": func(rng *rand.Rand) (f, arg, result string) {
+		if rng.IntN(2) == 0 {
+			return "read", "nil", fmt.Sprint(rng.IntN(4) - 1)
+		}
+		return "add", fmt.Sprint(rng.IntN(4) - 1), "nil"
+	},
 	"kv": func(rng *rand.Rand) (f, arg, result string) {
 		switch rng.IntN(3) {
 		case 0:
@@ -135,7 +147,8 @@ func TestSearch(t *testing.T) {
 				t.Fatal(err)
 			}
 			h.Ops = h.Ops[1:]
-			m, err := FindModel(name, h)
+			model, _, _ := strings.Cut(name, " ")
+			m, err := FindModel(model, h)
 			if err != nil {
 				t.Fatal(err)
 			}

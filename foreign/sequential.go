@@ -24,6 +24,8 @@ type sequential struct {
 	// effect names what an operation does, beside its f: two with one name are alike in every
 	// state. nil: its values say so.
 	effect func(op *Op) string
+	// bound makes a test of when a search need not go on; nil: there is none.
+	bound func(*order) func(i, state int32, ahead []int32) bool
 }
 
 // text is a state that is a value as a text.
@@ -153,7 +155,7 @@ var fencedMutex = sequential{initial: always(holder{}), effect: fencedEffect, st
 	return next, h.who == "" && (!told || fence <= 0 || fence > h.fence)
 }}
 
-var counter = sequential{initial: wholeNumber, step: func(state any, op *Op) (any, bool) {
+var counter = sequential{initial: wholeNumber, bound: pastReads, step: func(state any, op *Op) (any, bool) {
 	n := state.(int64)
 	if op.F == "read" {
 		read, _ := op.Result.Int()

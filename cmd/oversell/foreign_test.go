@@ -57,6 +57,9 @@ func TestHistoriesFromElsewhere(t *testing.T) {
 		{[]string{"--format", "jepsen-edn", "--model", "register", "--keys", "yes", pairs}, reports.ExitUsage, pairs + ":3:46: read is invoked with nil: with --keys yes, want [key value] in all operations"},
 		{[]string{"--format", "jepsen-edn", "--keys", "perhaps", pairs}, reports.ExitUsage, `--keys "perhaps" is not known: it is one of auto, yes, no`},
 		{[]string{"--keys", "yes", lawful}, reports.ExitUsage, "--keys is for histories of Jepsen"},
+		{[]string{"--format", "porcupine-log", "../../examples/elsewhere/register.log"}, reports.ExitPass, "1 passed"},
+		{[]string{"--format", "jepsen-edn", "../../examples/elsewhere/lock.edn"}, reports.ExitViolated, "1 violated"},
+		{[]string{"--map", "../../examples/elsewhere/orders.yaml", "../../examples/elsewhere/orders.csv"}, reports.ExitViolated, "sold 3 to 4 of 2"},
 		{[]string{"--model", "register", lawful}, reports.ExitUsage, "--model is for histories of Jepsen"},
 		{[]string{"--export", "h.txt", lawful}, reports.ExitUsage, "ends in .edn"},
 	} {

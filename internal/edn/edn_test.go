@@ -77,7 +77,7 @@ func TestWrong(t *testing.T) {
 	}
 }
 
-// TestCanon: values have one form if and only if Clojure holds them for equal.
+// TestCanon: values have one form if and only if Clojure considers them equal.
 func TestCanon(t *testing.T) {
 	for text, equal := range map[string]bool{
 		`(1 2) [1 2]`: true, `[(1)] ([1])`: true, `[1 2] [2 1]`: false, `#{1 2} [1 2]`: false, `#{(1) 2} #{2 [1]}`: true,
