@@ -30,6 +30,8 @@ type Reading struct {
 	Model string
 	// Initial is the value of a register in the beginning.
 	Initial string
+	// Keys is one of [foreign.AllKeys]; empty: auto.
+	Keys string
 	// TimeLimit is how long a search for a legal order may take; 0: half a minute.
 	TimeLimit time.Duration
 	// Export is a file that the history is written to, as Jepsen has it (.edn) or as
@@ -90,6 +92,10 @@ func (r *Reading) complete(paths []string) error {
 		return errors.New("--model is for histories of Jepsen: give --format jepsen-edn or porcupine-log too")
 	case !r.jepsen() && r.Initial != "":
 		return errors.New("--initial is for histories of Jepsen: give --format jepsen-edn or porcupine-log too")
+	case !r.jepsen() && r.Keys != "":
+		return errors.New("--keys is for histories of Jepsen: give --format jepsen-edn or porcupine-log too")
+	case r.Keys != "" && !slices.Contains(foreign.AllKeys, r.Keys):
+		return fmt.Errorf("--keys %q is not known: it is one of %s", r.Keys, strings.Join(foreign.AllKeys, ", "))
 	case r.TimeLimit < 0:
 		return fmt.Errorf("--time-limit %v: want a positive time", r.TimeLimit)
 	case r.Export != "" && ext != ".edn" && ext != ".jsonl":
@@ -131,12 +137,12 @@ func (r *Reading) reader() (func(path string) (reports.Run, error), error) {
 
 // judgeJepsen judges a history of Jepsen by a model, or as the run that it was exported from.
 func (r *Reading) judgeJepsen(path string) (reports.Run, error) {
-	h, j, err := foreign.Read(path)
+	h, j, err := foreign.Read(path, foreign.Keys(r.Keys))
 	switch {
 	case err != nil:
 		return reports.Run{}, err
-	case h != nil && (r.Model != "" || r.Initial != ""):
-		return reports.Run{}, fmt.Errorf("%s: --model and --initial are for histories that Jepsen recorded: this one was exported, and is judged by what it promises", path)
+	case h != nil && (r.Model != "" || r.Initial != "" || r.Keys != ""):
+		return reports.Run{}, fmt.Errorf("%s: --model, --initial and --keys are for histories that Jepsen recorded: this one was exported, and is judged by what it promises", path)
 	case h != nil:
 		return judging.Judge(h).Run, r.export(func(string) (*history.History, error) { return h, nil }, []string{path})
 	case r.Export != "":
@@ -144,7 +150,7 @@ func (r *Reading) judgeJepsen(path string) (reports.Run, error) {
 	}
 	m, err := foreign.FindModel(r.Model, j)
 	if err == nil {
-		m, err = m.From(r.Initial)
+		m, err = m.Begin(r.Initial, j)
 	}
 	if err != nil {
 		return reports.Run{}, err
@@ -171,6 +177,9 @@ func (r *Reading) runOf(h *foreign.History, m foreign.Model, vs []checker.Verdic
 	run.Notes = append(run.Notes, "read from "+h.Path)
 	if h.Skipped > 0 {
 		run.Notes = append(run.Notes, "skipped, as they are of a nemesis or of no process: "+phrase.Count(h.Skipped, "event"))
+	}
+	if h.Cut > 0 {
+		run.Notes = append(run.Notes, fmt.Sprintf("the log was cut off: line %d has no end, and is not read", h.Cut))
 	}
 	run.Verdict, run.Why = foreignVerdict(promised)
 	return run

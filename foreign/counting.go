@@ -1,6 +1,7 @@
 package foreign
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -52,6 +53,11 @@ func (t *tally) verdict(p variant.Property, of int64, broken, held string) check
 	return v
 }
 
+// answeredRead tells of a read that told what it read: one that returned nil did not.
+func answeredRead(op Op) bool {
+	return op.F == "read" && op.Outcome == OK && op.Result.Kind != edn.Nil
+}
+
 // judgeSet judges by what Jepsen calls a set: the last read finds every element whose add was
 // acknowledged before it, and no read finds one that nobody had begun to add.
 func judgeSet(ops []Op) []checker.Verdict {
@@ -62,14 +68,14 @@ func judgeSet(ops []Op) []checker.Verdict {
 			if e := keyed(op, op.Arg); begun[e].Call == 0 {
 				begun[e] = op
 			}
-		case op.Outcome == OK && op.Return > finals[op.Key].Return:
+		case answeredRead(op) && op.Return > finals[op.Key].Return:
 			finals[op.Key] = op
 		}
 	}
 	unexpected, read := newTally(), int64(0)
 	found := map[string]bool{}
 	for _, op := range ops {
-		if op.F != "read" || op.Outcome != OK {
+		if !answeredRead(op) {
 			continue
 		}
 		for _, v := range op.Result.Untagged().Items {
@@ -114,44 +120,51 @@ func lostElements(ops []Op, finals map[string]Op, found map[string]bool) (lost *
 
 // tasks are what is known of the tasks of some queues, each task with its key.
 type tasks struct {
-	attempts     map[string]Op // the first one
-	tried        map[string]int
+	attempts     map[string][]Op // in the order of their calls
 	acknowledged *tally
-	drained      map[string]int64 // by key, the call of the last drain that was answered
-	unsure       map[string]int   // by key, how many tasks may have come out without an answer
+	drained      map[string]int64 // by key, the call of the last drain that told what it took
+	unsure       map[string]int   // by key, how many tasks may have come out, and nobody told which
 	out          *tally
+	dequeues     map[string][]Op // what each task came out with
 }
 
-// drain is how many tasks a drain without an answer may have taken: any number.
+// drain is how many tasks a drain may have taken that did not tell: any number.
 const drain = 1 << 30
 
 func tasksOf(ops []Op) *tasks {
-	t := &tasks{map[string]Op{}, map[string]int{}, newTally(), map[string]int64{}, map[string]int{}, newTally()}
+	t := &tasks{map[string][]Op{}, newTally(), map[string]int64{}, map[string]int{}, newTally(), map[string][]Op{}}
 	for _, op := range ops {
+		silent := op.Outcome == Unknown || op.Result.Kind == edn.Nil // it did not tell what it took
 		switch {
 		case op.F == "enqueue":
 			t.enqueue(op, keyed(op, op.Arg))
 		case op.Outcome == Failed:
-		case op.Outcome == Unknown && op.F == "drain":
+		case silent && op.F == "drain":
 			t.unsure[op.Key] = drain
-		case op.Outcome == Unknown:
+		case silent:
 			t.unsure[op.Key]++
 		case op.F == "drain":
 			t.drained[op.Key] = max(t.drained[op.Key], op.Call)
 			for _, v := range op.Result.Untagged().Items {
-				t.out.add(op, keyed(op, v))
+				t.dequeue(op, keyed(op, v))
 			}
 		default:
-			t.out.add(op, keyed(op, op.Result))
+			t.dequeue(op, keyed(op, op.Result))
 		}
+	}
+	for _, out := range t.dequeues {
+		slices.SortStableFunc(out, func(a, b Op) int { return cmp.Compare(a.Return, b.Return) })
 	}
 	return t
 }
 
+func (t *tasks) dequeue(op Op, task string) {
+	t.out.add(op, task)
+	t.dequeues[task] = append(t.dequeues[task], op)
+}
+
 func (t *tasks) enqueue(op Op, task string) {
-	if t.tried[task]++; t.tried[task] == 1 {
-		t.attempts[task] = op
-	}
+	t.attempts[task] = append(t.attempts[task], op)
 	if op.Outcome == OK {
 		t.acknowledged.add(op, task)
 	}
@@ -178,8 +191,8 @@ func (t *tasks) missing(ops []Op) (gone, there map[string]int) {
 	return gone, there
 }
 
-// noLostTask is the verdict on what was acknowledged. A dequeue without an answer may have
-// taken a task, so that as many of a queue as there are such are not known to be lost.
+// noLostTask is the verdict on what was acknowledged. A dequeue without an answer, or with nil,
+// may have taken a task, so that as many of a queue as there are such are not known to be lost.
 func (t *tasks) noLostTask(ops []Op) checker.Verdict {
 	gone, there := t.missing(ops)
 	byKey := map[string]int{}
@@ -206,7 +219,7 @@ func (t *tasks) noLostTask(ops []Op) checker.Verdict {
 	v = checker.Verdict{Property: variant.NoLostTask}
 	switch {
 	case taken > 0:
-		v.Why = fmt.Sprintf("%s never came out, and a dequeue or a drain without an answer may have taken what is missing", phrase.Count(taken, "acknowledged task"))
+		v.Why = fmt.Sprintf("%s never came out, and a dequeue or a drain that did not tell what it took may have taken what is missing", phrase.Count(taken, "acknowledged task"))
 	case len(t.drained) == 0:
 		v.Why = fmt.Sprintf("the queue was never drained: %s may still be in it", phrase.Count(left, "task"))
 	default:
@@ -222,11 +235,14 @@ func judgeQueue(ops []Op) []checker.Verdict {
 	t := tasksOf(ops)
 	unexpected, twice := newTally(), newTally()
 	for _, e := range t.out.order {
-		switch op := t.out.first[e]; {
-		case t.tried[e] == 0 || t.attempts[e].Call > op.Return:
-			unexpected.add(op, e)
-		case t.out.count[e] > t.tried[e]:
-			twice.add(op, e)
+		enqueues := t.attempts[e]
+		for i, op := range t.dequeues[e] {
+			switch {
+			case len(enqueues) == 0 || enqueues[0].Call > op.Return:
+				unexpected.add(op, e)
+			case i >= len(enqueues) || enqueues[i].Call > op.Return:
+				twice.add(op, e)
+			}
 		}
 	}
 	dequeued := int64(len(t.out.order))
@@ -238,12 +254,12 @@ func judgeQueue(ops []Op) []checker.Verdict {
 	}
 }
 
-// judgeIDs finds numbers that were given out twice.
+// judgeIDs finds numbers that were given out twice. An answer of nil did not tell its number.
 func judgeIDs(ops []Op) []checker.Verdict {
 	given, twice := newTally(), newTally()
 	n := int64(0)
 	for _, op := range ops {
-		if op.Outcome != OK {
+		if op.Outcome != OK || op.Result.Kind == edn.Nil {
 			continue
 		}
 		n++

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -156,8 +157,11 @@ func literal(v history.Value) string {
 	return edn.Quoted(v.String())
 }
 
+// ownField finds a line of a history in a text, however the text was laid out since.
+var ownField = regexp.MustCompile(`:oversell/line[\s,]*"|#:oversell[\s,]*\{`)
+
 // exported tells whether WriteJepsen wrote a text: it holds lines of a history.
-func exported(text []byte) bool { return bytes.Contains(text, []byte(ownLine+` "`)) }
+func exported(text []byte) bool { return ownField.Match(text) }
 
 // readBack reads a history that WriteJepsen wrote. It is damaged if the events are not those
 // that its lines have.

@@ -55,6 +55,8 @@ type History struct {
 	Processes int
 	// Skipped counts events of a nemesis, and of logs also lines that are no events.
 	Skipped int
+	// Cut is the last line of a log, if it has no end; else 0. What was behind it is not known.
+	Cut int
 	// First and Last are the times of the first and the last event in nanoseconds; both 0:
 	// they are not told.
 	First, Last int64
@@ -76,12 +78,25 @@ func ReadJepsen(path string) (*History, error) {
 	if err != nil {
 		return nil, err
 	}
-	return jepsenOf(path, string(text))
+	return jepsenOf(path, string(text), KeysAuto)
 }
+
+// Keys says whether values [key value] are those of independent objects.
+type Keys string
+
+// The settings of Keys. The empty one is KeysAuto.
+const (
+	KeysAuto Keys = "auto" // if all invocations have such values, and nothing else explains them
+	KeysYes  Keys = "yes"  // they are in all invocations
+	KeysNo   Keys = "no"   // such values are pairs
+)
+
+// AllKeys are the settings of Keys.
+var AllKeys = []string{string(KeysAuto), string(KeysYes), string(KeysNo)}
 
 // Read reads a history of Jepsen, or one of our own that [WriteJepsen] wrote; the other is nil.
 // The file is read once, so that it may be a pipe.
-func Read(path string) (own *history.History, jepsen *History, err error) {
+func Read(path string, keys Keys) (own *history.History, jepsen *History, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, nil, err
@@ -90,13 +105,13 @@ func Read(path string) (own *history.History, jepsen *History, err error) {
 		own, err = readBack(path, string(text))
 		return own, nil, err
 	}
-	jepsen, err = jepsenOf(path, string(text))
+	jepsen, err = jepsenOf(path, string(text), keys)
 	return nil, jepsen, err
 }
 
 // jepsenOf is ReadJepsen of the text of a file.
-func jepsenOf(path, text string) (*History, error) {
-	h, err := parseJepsen(text)
+func jepsenOf(path, text string, keys Keys) (*History, error) {
+	h, err := parseWith(text, keys)
 	if err != nil {
 		return nil, fmt.Errorf("%s:%w", path, err)
 	}
@@ -105,7 +120,9 @@ func jepsenOf(path, text string) (*History, error) {
 }
 
 // parseJepsen is ReadJepsen of a text.
-func parseJepsen(text string) (*History, error) {
+func parseJepsen(text string) (*History, error) { return parseWith(text, KeysAuto) }
+
+func parseWith(text string, keys Keys) (*History, error) {
 	p := pairing{open: map[string]int{}}
 	read := p.edn
 	if isLog(text) {
@@ -118,7 +135,7 @@ func parseJepsen(text string) (*History, error) {
 		return nil, edn.Wrong(edn.Position{Line: 1, Column: 1}, "there is no operation: a history has events such as {:process 0, :type :invoke, :f :read, :value nil}")
 	}
 	p.history.Processes = len(p.open)
-	return &p.history, p.history.unnest()
+	return &p.history, p.history.unnest(keys)
 }
 
 // pairing makes operations of events.
@@ -181,27 +198,31 @@ func (p *pairing) clock(at int64) {
 	p.history.Last = max(p.history.Last, at)
 }
 
-// unnest takes the keys of independent objects out of the values [key value], if all
-// operations are invoked with such values. A compare-and-set on one register has such values
-// too, which tell apart by its reads, whose invocations have none.
-func (h *History) unnest() error {
+// unnest takes the keys of independent objects out of the values [key value]. Without a word of
+// the user it does so if all operations are invoked with such values, and nothing shows that
+// they are pairs, such as the two values of a compare-and-set.
+func (h *History) unnest(keys Keys) error {
+	if keys == KeysNo || slices.ContainsFunc(h.Ops, func(op Op) bool { return op.Key != "" }) { // or they have keys of their own
+		return nil
+	}
 	keyed, bare := -1, -1
 	for i, op := range h.Ops {
 		_, inner, nested := pair(op.Arg)
 		switch {
-		case op.Key != "": // they have keys of their own
-			return nil
-		case !nested:
+		case !nested && bare < 0:
 			bare = i
-		case inner.Kind == edn.Nil && slices.Contains(asking, op.F):
+		case nested && inner.Kind == edn.Nil && slices.Contains(asking, op.F):
 			keyed = i
 		}
 	}
 	switch {
+	case bare >= 0 && keys == KeysYes:
+		op := h.Ops[bare]
+		return edn.Wrong(place(op, op.Arg), "%s is invoked with %.40s: with --keys yes, want [key value] in all operations", op.F, op.Arg)
 	case bare >= 0 && keyed >= 0:
 		op := h.Ops[bare]
 		return edn.Wrong(place(op, op.Arg), "%s is invoked with %.40s, and %s on line %d with a key and a value: want [key value] in all operations, or in none", op.F, op.Arg, h.Ops[keyed].F, h.Ops[keyed].Line)
-	case bare >= 0 || !h.plainly():
+	case bare >= 0 || keys != KeysYes && !h.plainly():
 		return nil
 	}
 	for i := range h.Ops {
@@ -230,9 +251,11 @@ func (op *Op) unnest() error {
 	return nil
 }
 
-// plainly tells whether something shows that values of two are a key and a value, and not
-// the two values of a compare-and-set or two coordinates: a tag, or an operation that takes
-// another form of value than a pair of any kind.
+// plainly tells whether values of two, which all invocations have, are a key and a value, and
+// not the two values of a compare-and-set or the steps of a transaction. The first operation
+// that shows it decides: a tag, one that is told no value and has one of two all the same, and
+// a compare-and-set, a transaction or a text by what the second value is. Writes and adds alone
+// do not tell; what they do is the same by key.
 func (h *History) plainly() bool {
 	for _, op := range h.Ops {
 		_, inner, _ := pair(op.Arg)
@@ -244,9 +267,20 @@ func (h *History) plainly() bool {
 		case op.F == "cas":
 			_, _, nested := pair(inner)
 			return nested
+		case op.F == "txn":
+			return transaction(inner) && !transaction(op.Arg)
 		}
 	}
-	return false
+	return true
+}
+
+// transaction tells whether a value is the steps of a transaction.
+func transaction(v edn.Value) bool {
+	v = v.Untagged()
+	return v.Sequence() && !slices.ContainsFunc(v.Items, func(step edn.Value) bool {
+		_, known := microOf(step)
+		return !known
+	})
 }
 
 // asking are the operations that are not told a value: one that has a pair has a key.

@@ -77,7 +77,7 @@ func TestModels(t *testing.T) {
 		{"0i:write=[x,1] 0o:write=nil 1i:read=[y,nil] 1o:read=[y,nil] 1i:read=[x,nil] 1o:read=[x,1]", "register", checker.Holds},
 		{"0i:write=[x,1] 0o:write=nil 1i:write=[y,2] 1o:write=[y,2] 1i:read=[x,nil] 1o:read=[x,1] 1i:read=[y,nil] 1o:read=[y,2]", "register", checker.Holds},
 		{"0i:acquire=[a,nil] 0o:acquire 1i:acquire=[b,nil] 1o:acquire", "mutex", checker.Holds},
-		// Values that Clojure holds for equal.
+		// Values that Clojure considers equal.
 		{"0i:write=(1,2) 0o:write=(1,2) 1i:read 1o:read=[1,2]", "register", checker.Holds},
 		{"0i:write=#:a{:b,1} 0o:write=#:a{:b,1} 1i:read 1o:read=#:c{:b,1}", "register", checker.Violated},
 		{"0i:write=#:a{:b,1} 0o:write=#:a{:b,1} 1i:read 1o:read={:a/b,1}", "register", checker.Holds},
@@ -161,6 +161,39 @@ func TestModels(t *testing.T) {
 	}
 }
 
+// TestKeys: values [key value] are those of independent objects where nothing else explains
+// them, or the user says so.
+func TestKeys(t *testing.T) {
+	for _, c := range []struct {
+		history string
+		keys    Keys
+		want    string // the key and the argument of the first operation
+	}{
+		{"0i:txn=[1_[[:r_:a_nil]]] 0o:txn=[1_[[:r_:a_nil]]]", "", "1 [[:r :a nil]]"},
+		{"0i:txn=[1_[[:w_:a_1]_[:w_:b_1]]] 0o:txn", "", "1 [[:w :a 1] [:w :b 1]]"},
+		{"0i:txn=[1_[]] 1i:txn=[1_[[:w_:a_1]]]", "", "1 []"},
+		{"0i:txn=[[:w_:a_1]_[:w_:b_1]]", "", " [[:w :a 1] [:w :b 1]]"},
+		{"0i:txn=[[:w_:a_1]_[:w_:b_1]] 1i:txn=[[:w_:a_1]]", "", " [[:w :a 1] [:w :b 1]]"},
+		{"0i:put=[k_\"x\"] 0o:put 1i:append=[k_\"x\"]", "", "\"k\" \"x\""},
+		{"0i:write=[k_1] 0o:write=[k_1]", "", "k 1"},
+		{"0i:add=[k_1] 0o:add=[k_1]", "", "k 1"},
+		{"0i:add=[k_1] 0o:add=[k_1] 1i:read 1o:read=#{[k_1]}", "", " [k 1]"},
+		{"0i:cas=[1_2] 1i:write=[1_2]", "", " [1 2]"},
+		{"0i:cas=[k_[1_2]] 1i:write=[k_2]", "", "k [1 2]"},
+		{"0i:cas=[1_2] 1i:write=[1_2]", "yes", "1 2"},
+		{"0i:write=[1_2] 1i:write=[1_2]", "no", " [1 2]"},
+		{"0i:write=[1_2] 1i:read=[1_nil]", "no", " [1 2]"},
+	} {
+		h, err := parseWith(strings.ReplaceAll(events(c.history), "_", " "), c.keys)
+		if err != nil {
+			t.Fatal(c.history, err)
+		}
+		if got, want := h.Ops[0].Key+" "+h.Ops[0].Arg.String(), strings.ReplaceAll(c.want, "\"k\"", "k"); got != want {
+			t.Errorf("%s: %s, want %s", c.history, got, want)
+		}
+	}
+}
+
 // TestDuplicatesOfAQueue: a task that came out twice is measured.
 func TestDuplicatesOfAQueue(t *testing.T) {
 	_, vs := judged(t, events("0i:enqueue=1 0o:enqueue=1 1i:dequeue 1o:dequeue=1 2i:drain 2o:drain=[1]"), "", "")
@@ -202,9 +235,9 @@ func TestWhatIsWrong(t *testing.T) {
 		events("0i:read 0o:read 0o:read"):                                     `3:1: process 0 completes read, and it has no invocation open`,
 		events("0i:write=[1,5] 0o:write=[1,5] 0i:read=[1,nil] 0o:read=[2,5]"): `4:42: read on key 1, invoked on line 3, is answered with the key 2: want the same key`,
 		events("0i:read=[1,nil] 0o:read=5"):                                   `2:42: read on key 1 is answered with 5: want [key value], or nil`,
-		events("0i:write=[1,5] 0o:write=[1,5] 0i:read=[1,nil] 0o:read=[1,5] 0i:read 0o:read=5"): `5:46: read is invoked with nil, and read on line 3 with a key and a value: want [key value] in all operations, or in none`,
-		"INFO  jepsen.util - 0\t:invoke\t:read\tnil\nINFO  jepsen.util - 0\t:well\t:read\tnil":  `2:24: an event of the type "well": it is one of :invoke, :ok, :fail and :info`,
-		"INFO  jepsen.util - 0\t:invoke\t:write\t[1":                                            "1:38: the value \"[1\" is no EDN: 1:1: [ is not closed: ] is missing at the end of the file",
+		events("0i:write=[1,5] 0o:write=[1,5] 0i:read=[1,nil] 0o:read=[1,5] 0i:read 0o:read=5"):  `5:46: read is invoked with nil, and read on line 3 with a key and a value: want [key value] in all operations, or in none`,
+		"INFO  jepsen.util - 0\t:invoke\t:read\tnil\nINFO  jepsen.util - 0\t:well\t:read\tnil\n": `2:24: an event of the type "well": it is one of :invoke, :ok, :fail and :info`,
+		"INFO  jepsen.util - 0\t:invoke\t:write\t[1\n":                                           "1:38: the value \"[1\" is no EDN: 1:1: [ is not closed: ] is missing at the end of the file",
 	} {
 		if _, err := parseJepsen(text); err == nil || err.Error() != want {
 			t.Errorf("%q:\n%v, want\n%s", text, err, want)
@@ -221,7 +254,7 @@ func TestWhatIsWrong(t *testing.T) {
 		events("0i:txn={:r,1}"):                        `h.edn:1:45: a transaction is {:r 1}: want a vector of [:read key value] and [:write key value]`,
 		events("0i:txn=[[:w,1,5]] 0o:txn=[[:w,2,6]]"):  `h.edn:2:41: a transaction is answered with [[:w 2 6]], and was invoked on line 1 with [[:w 1 5]]: want the same steps, or nil`,
 		events("0i:txn=[] 0o:txn=5"):                   `h.edn:2:41: a transaction is 5: want a vector`,
-		events("0i:add=4611686018427387904 1i:add=-1"): `h.edn:2:45: a counter adds -1: want a sum of less than 2^62`,
+		events("0i:add=4611686018427387904 1i:add=-1"): `h.edn:1:45: a counter that begins as 0 adds 4611686018427387904: want a sum of less than 2^62`,
 		events("0i:txn=[[:x,1]]"):                      `h.edn:1:46: a transaction does [:x 1]: want [:read key value] or [:write key value]`,
 		events("0i:read 0o:read=7 0i:add"):             `h.edn:3:45: a counter adds nil: want a whole number`,
 	} {
@@ -331,6 +364,33 @@ func TestBeginning(t *testing.T) {
 	}
 	if _, vs := judged(t, events("0i:read 0o:read=[1] 1i:write=1 1o:write=1"), "register", " (01)"); vs[0].Result != checker.Holds {
 		t.Errorf("%+v", vs)
+	}
+}
+
+// TestSums: whatever a counter comes to is below 2^62, its beginning included.
+func TestSums(t *testing.T) {
+	const most = "4611686018427387903"
+	for _, c := range []struct{ history, initial, want string }{
+		{"0i:add=" + most, "", ""},
+		{"0i:add=" + most, "0", ""},
+		{"0i:add=" + most, "1", "a counter that begins as 1 adds " + most + ": want a sum of less than 2^62"},
+		{"0i:add=1", "-" + most, "a counter that begins as -" + most + " adds 1"},
+		{"0i:add=-9223372036854775808", "", "a counter that begins as 0 adds -9223372036854775808"},
+		{"0i:read 0o:read=0 0i:add=1 0f:add=1", most, ""},
+		{"0i:add=1", "4611686018427387904", "want a whole number of less than 2^62"},
+		{"0i:add=1", "-4611686018427387904", "want a whole number of less than 2^62"},
+	} {
+		h, err := parseJepsen(events(c.history))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := FindModel("counter", h)
+		if err == nil {
+			_, err = m.Begin(c.initial, h)
+		}
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s from %s: %v, want %q", c.history, c.initial, err, c.want)
+		}
 	}
 }
 

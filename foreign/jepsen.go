@@ -105,10 +105,60 @@ func missing(at edn.Position, v edn.Value, field, example string) error {
 //
 //	INFO  jepsen.util - 3	:invoke	:write	4
 //	2016-02-01 17:21:04,123 INFO  jepsen.core - :nemesis :info :start nil
-var logged = regexp.MustCompile(`^(.*\bjepsen[\w.]*\b.*?[\s-]\s*)(-?\d+|:\w+)\s+:(\w+)\s+:(\S+)\s*(.*?)\s*$`)
+//	INFO [2017-04-05 17:21:04,123] jepsen worker 1 - jepsen.util 1 :invoke :read nil
+var logged = regexp.MustCompile(`^(.*\bjepsen[\w.]*\b(?:\s+-)?\s+)(-?\d+|:\w+)\s+:(\w+)\s+:(\S+)(?:\s+(.*?))?\s*$`)
 
-// almost is such a line that lacks something.
-var almost = regexp.MustCompile(`\bjepsen[\w.]*\s+-\s+(-?\d+|:\w+)\s+(:(invoke|ok|fail|info)\b|(invoke|ok|fail|info)(\s+:\S|\s*$))`)
+// logger is who writes such a line, and process who does something.
+var (
+	logger  = regexp.MustCompile(`\bjepsen[\w.]*\b`)
+	process = regexp.MustCompile(`^(-?\d+|:\w+)$`)
+)
+
+// looksLike tells whether a line that is no event looks like one: it has the type of an event
+// (:ok), or what is left of one behind a process (1 ok :read, 1 ok read, 1 :o). Maps and texts
+// in it may quote events.
+func looksLike(line string) bool {
+	at := logger.FindStringIndex(line)
+	if at == nil {
+		return false
+	}
+	rest := line[at[1]:]
+	if quoted := strings.IndexAny(rest, `{"`); quoted >= 0 {
+		rest = rest[:quoted]
+	}
+	words := strings.Fields(rest)
+	for i, word := range words {
+		name, typed := strings.CutPrefix(word, ":")
+		behind := i > 0 && process.MatchString(words[i-1])
+		switch _, is := kinds[name]; {
+		case (is || name == "invoke") && typed:
+			return true
+		case (is || name == "invoke") && behind && (i+1 == len(words) || words[i+1][0] == ':' || slices.Contains(allFs(), words[i+1])):
+			return true
+		case i+1 == len(words) && typed && behind && words[i-1][0] != ':' && beginsKind(name):
+			return true
+		}
+	}
+	return false
+}
+
+// beginsKind tells whether a text is the beginning of the type of an event.
+func beginsKind(text string) bool {
+	for kind := range kinds {
+		if strings.HasPrefix(kind, text) {
+			return true
+		}
+	}
+	return strings.HasPrefix("invoke", text)
+}
+
+// allFs are the operations of all models.
+func allFs() (fs []string) {
+	for _, m := range Models {
+		fs = append(fs, m.Fs...)
+	}
+	return fs
+}
 
 // bracketed is a log whose first line begins with what stands in square brackets.
 var bracketed = regexp.MustCompile(`^\[[^\s\[\](){}#^;:"][^\n]*\bjepsen\b`)
@@ -130,16 +180,24 @@ func isLog(text string) bool {
 	return strings.Contains(text, "jepsen")
 }
 
-// log reads events from the lines of a log. Lines that tell of no event are skipped.
+// notAnEvent says what a line lacks that looks like an event.
+const notAnEvent = "the line looks like an event and is none: want a process, its type, what it does and a value, such as 0 :invoke :read nil"
+
+// log reads events from the lines of a log. Lines that tell of no event are skipped. A last line
+// without an end was cut off, perhaps within a number, and tells nothing.
 func (p *pairing) log(text string) error {
 	number := 0
 	for line := range strings.Lines(text) {
 		number++
+		if !strings.HasSuffix(line, "\n") {
+			p.history.Cut = number
+			return nil
+		}
 		line = strings.TrimRight(line, "\r\n")
 		m := logged.FindStringSubmatchIndex(line)
 		if m == nil {
-			if almost.MatchString(line) {
-				return edn.Wrong(edn.Position{Line: number, Column: 1}, "the line looks like an event and is none: want a process, its type, what it does and a value, such as 0 :invoke :read nil")
+			if looksLike(line) {
+				return edn.Wrong(edn.Position{Line: number, Column: 1}, notAnEvent)
 			}
 			if strings.TrimSpace(line) != "" {
 				p.history.Skipped++
@@ -155,7 +213,12 @@ func (p *pairing) log(text string) error {
 
 // logLine takes the event of a line, whose parts m holds.
 func (p *pairing) logLine(number int, line string, m []int) error {
-	part := func(i int) string { return line[m[2*i]:m[2*i+1]] }
+	part := func(i int) string {
+		if m[2*i] < 0 {
+			return ""
+		}
+		return line[m[2*i]:m[2*i+1]]
+	}
 	place := func(i int) edn.Position {
 		return edn.Position{Line: number, Column: 1 + len([]rune(line[:m[2*i]]))}
 	}
@@ -167,13 +230,16 @@ func (p *pairing) logLine(number int, line string, m []int) error {
 	if _, known := kinds[e.kind]; !known && e.kind != "invoke" {
 		return edn.Wrong(place(3), "an event of the type %q: it is one of :invoke, :ok, :fail and :info", e.kind)
 	}
-	r := edn.NewReader(part(5))
-	v, _, err := r.Next()
+	if part(5) == "" {
+		return edn.Wrong(edn.Position{Line: number, Column: 1}, notAnEvent)
+	}
+	v, _, err := edn.NewReaderAt(part(5), place(5)).Next()
 	if err != nil {
+		_, _, err = edn.NewReader(part(5)).Next() // with places in the value
 		return edn.Wrong(place(5), "the value %.40q is no EDN: %v", part(5), err)
 	}
 	if e.kind == "invoke" || e.kind == "ok" { // of others, what went wrong follows
-		if _, err := edn.One(part(5)); err != nil && part(5) != "" {
+		if _, err := edn.One(part(5)); err != nil {
 			return edn.Wrong(place(5), "the value %.40q is not one value: %v", part(5), err)
 		}
 	}

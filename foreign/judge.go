@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/anishathalye/porcupine"
-
 	"oversell/checker"
 	"oversell/internal/edn"
 	"oversell/internal/phrase"
@@ -32,8 +30,23 @@ func Judge(h *History, m Model, l Limits) []checker.Verdict {
 	}
 	for i := range vs {
 		vs[i].Of = variant.Object(m.Name)
+		if h.Cut > 0 {
+			vs[i] = beforeCut(vs[i], h.Cut)
+		}
 	}
 	return vs
+}
+
+// beforeCut is a verdict on a history that was cut off. What broke before stays broken, but for
+// what had not been found: it may have been found later.
+func beforeCut(v checker.Verdict, line int) checker.Verdict {
+	later := v.Property == NoLostElement || v.Property == variant.NoLostTask
+	if v.Result == checker.Unknown || v.Result == checker.Violated && !later {
+		return v
+	}
+	v.Result, v.Count = checker.Unknown, 0
+	v.Why = fmt.Sprintf("the log was cut off: its last line, %d, has no end (if it is whole, end it with a newline)", line)
+	return v
 }
 
 // byKey groups the operations of a history that took place, or may have.
@@ -62,18 +75,18 @@ func linearOf(h *History, m Model, l Limits) checker.Verdict {
 		v.Opportunities += answers(ops)
 	}
 	for _, each := range []time.Duration{l.Time / time.Duration(4*len(open)+1), l.Time} {
-		var undecided []string
+		var later []string
 		for _, key := range open {
 			switch search(m, groups[key], earlier(deadline, time.Now().Add(each))) {
-			case porcupine.Illegal:
+			case illegalOrder:
 				if v.Count++; v.Count == 1 {
 					v.Result, v.Why = checker.Violated, illegal(m, key, groups[key], time.Now().Add(l.Time))
 				}
-			case porcupine.Unknown:
-				undecided = append(undecided, key)
+			case undecided:
+				later = append(later, key)
 			}
 		}
-		if open = undecided; v.Result == checker.Violated || len(open) == 0 {
+		if open = later; v.Result == checker.Violated || len(open) == 0 {
 			break
 		}
 	}
@@ -122,23 +135,15 @@ func on(key string) string {
 }
 
 // search looks for a legal order.
-func search(m Model, ops []*Op, deadline time.Time) porcupine.CheckResult {
-	left := time.Until(deadline)
-	if left <= 0 {
-		return porcupine.Unknown
+func search(m Model, ops []*Op, deadline time.Time) found {
+	if time.Until(deadline) <= 0 {
+		return undecided
 	}
-	idle := func(op *Op) bool { return op.F == "read" || op.F == "get" }
 	if m.linear.idle != nil {
-		idle = m.linear.idle(ops)
+		idle := m.linear.idle(ops)
+		ops = slices.DeleteFunc(slices.Clone(ops), func(op *Op) bool { return op.Outcome == Unknown && idle(op) })
 	}
-	var events []porcupine.Operation
-	for _, op := range ops {
-		if op.Outcome == Unknown && idle(op) {
-			continue
-		}
-		events = append(events, porcupine.Operation{Input: op, Call: op.Call, Return: op.Return})
-	}
-	return porcupine.CheckOperationsTimeout(m.linear.model(m.begin), events, left)
+	return legalOrder(m.linear, m.begin, ops, deadline)
 }
 
 // illegal says at which answer a history has no legal order any more. What happened until an
@@ -154,8 +159,8 @@ func illegal(m Model, key string, ops []*Op, deadline time.Time) string {
 	sure := true
 	at := sort.Search(len(ends)-1, func(i int) bool {
 		r := search(m, until(ops, ends[i].Return), deadline)
-		sure = sure && r != porcupine.Unknown
-		return r == porcupine.Illegal
+		sure = sure && r != undecided
+		return r == illegalOrder
 	})
 	if !sure {
 		return fmt.Sprintf("the operations%s have no legal order", on(key))

@@ -158,6 +158,60 @@ func TestWrongMap(t *testing.T) {
 	}
 }
 
+// TestOneIdentity: numbers of JSON have one form, whatever they are for, and blanks are part of
+// a value in quotes.
+func TestOneIdentity(t *testing.T) {
+	lines := strings.NewReplacer("rows: csv", "rows: jsonl", "  client", "  key: key\n  amount: n\n  client").Replace(orders)
+	h, err := mapOf(t, lines).read([]byte(`{"user":7,"key":7,"action":"purchase","order":7.0,"n":1.0,"began":1767225600000,"took":12.0,"status":201.0}
+{"user":"7","key":70e-1,"action":"purchase","order":"7.0","n":1,"began":1767225600020,"took":12,"status":201}
+{"user":7.0,"key":"7","action":"purchase","order":7.50,"n":1,"began":1767225600040,"took":12,"status":201}
+{"user":7.0,"key":"7","action":"purchase","order":75e-1,"n":1,"began":1767225600060,"took":12,"status":201}
+`), "jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"7", "7.0", "7.5", "7.5"} {
+		if op := h.Ops[i]; op.Client != 0 || op.Key != h.Ops[0].Key || op.Arg.String() != want || op.Amount != 1 {
+			t.Errorf("operation %d: %+v, want client 0 and the order %s", i, op, want)
+		}
+	}
+	if a, b := h.Ops[0], h.Ops[1]; a.Return-a.Call >= b.Return-b.Call {
+		t.Errorf("12.0 ms are told no more exactly than 12: %v, %v", a.Return-a.Call, b.Return-b.Call)
+	}
+	h, err = mapOf(t, orders).read([]byte("user,action,order,began,took,status\na, purchase ,\" 1 \",1767225600000,12, 201\na,purchase, 1 ,1767225600020,\" 12 \",201\na,purchase,1,1767225600040,12,409\n"), "csv")
+	if err != nil || h.Ops[0].Arg.String() != " 1 " || h.Ops[1].Arg.String() != "1" || h.Ops[2].Arg != h.Ops[1].Arg {
+		t.Errorf("%v %+v", err, h)
+	}
+}
+
+// TestCutTable: a table whose last line may be cut off within a value that is judged is refused.
+func TestCutTable(t *testing.T) {
+	const head, row = "user,action,order,began,status,took\n", "ann,purchase,o1,1767225600000,201,12"
+	for log, want := range map[string]string{
+		head + row + "\n": "",
+		head + row:        `2:1: the last line has no end, and may be cut off in column "took"`,
+		head + strings.Replace(row, "12", `"12"`, 1):            "",
+		strings.ReplaceAll(head, "\n", ",note\n") + row + ",no": "",
+	} {
+		_, err := mapOf(t, orders).read([]byte(log), "csv")
+		if want == "" && err != nil || want != "" && (err == nil || !strings.HasPrefix(err.Error(), want)) {
+			t.Errorf("%s: %v, want %s", log, err, want)
+		}
+	}
+}
+
+// TestNoZone: that times without a zone are taken for UTC is told.
+func TestNoZone(t *testing.T) {
+	for format, want := range map[string]bool{"2006-01-02 15:04:05": true, "2006-01-02 15:04:05 MST": true, "2006-01-02T15:04:05Z": false, "2006-01-02T15:04:05Z07:00": false} {
+		m := mapOf(t, strings.Replace(orders, "{column: began, unit: ms}", "{column: began, format: \""+format+"\"}", 1))
+		at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Format(format)
+		h, err := m.read([]byte("user,action,order,began,took,status\nann,purchase,o1,"+at+",12,201\n"), "csv")
+		if err != nil || strings.Contains(strings.Join(h.Remarks, ""), "without a zone") != want {
+			t.Errorf("%s: %v, %v; want a note: %v", format, err, h, want)
+		}
+	}
+}
+
 // TestExport: what is exported as Jepsen has it reads back as it was, whatever happened in it,
 // and reads as a history of Jepsen.
 func TestExport(t *testing.T) {
@@ -182,7 +236,7 @@ func TestExport(t *testing.T) {
 	if err := os.WriteFile(path, edn.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	again, _, err := Read(path)
+	again, _, err := Read(path, "")
 	if err != nil || again == nil {
 		t.Fatal(again, err)
 	}
@@ -214,6 +268,9 @@ func TestExport(t *testing.T) {
 	}{
 		"as it was":           {edn.String(), false},
 		"a vector":            {"[" + edn.String() + "]", false},
+		"blanks before texts": {strings.ReplaceAll(edn.String(), ":oversell/line \"", ":oversell/line\n  \""), false},
+		"a namespace":         {strings.NewReplacer("{:process :nemesis, :type :info, :f :oversell, :oversell/line", "#:oversell{:_/process :nemesis, :_/type :info, :_/f :oversell, :line").Replace(edn.String()), false},
+		"blanks in JSON":      {strings.NewReplacer(`\":`, `\" : `, `,\"`, `, \"`).Replace(edn.String()), true}, // its digest is of other bytes
 		"other blanks":        {strings.ReplaceAll(edn.String(), "}\n{", "},\n\n{"), false},
 		"a fence":             {strings.Replace(edn.String(), `\"fence\":7`, `\"fence\":8`, 1), true},
 		"a type":              {strings.Replace(edn.String(), ":type :ok", ":type :fail", 1), true},
@@ -229,7 +286,7 @@ func TestExport(t *testing.T) {
 		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil || c.damaged && c.text == edn.String() {
 			t.Fatal(name, err)
 		}
-		again, _, err := Read(path)
+		again, _, err := Read(path, "")
 		if err != nil || again == nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -247,7 +304,7 @@ func TestPipe(t *testing.T) {
 		t.Skip(err)
 	}
 	go func() { _ = os.WriteFile(path, []byte(events("0i:write=1 0o:write=1")), 0o600) }()
-	if own, j, err := Read(path); err != nil || own != nil || len(j.Ops) != 1 {
+	if own, j, err := Read(path, ""); err != nil || own != nil || len(j.Ops) != 1 {
 		t.Errorf("%v %v %v", own, j, err)
 	}
 }

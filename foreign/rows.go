@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/big"
 	"os"
 	"regexp"
 	"slices"
@@ -23,14 +24,18 @@ import (
 // row is one row of a log.
 type row struct {
 	at  edn.Position
-	get func(column string) (value string, at edn.Position, told bool)
+	get func(column string) (value cell, at edn.Position, told bool)
 }
+
+// cell is the value of a column: in the one form that equal values have, and as it is written,
+// which tells how exact a time is.
+type cell struct{ text, written string }
 
 // ReadMapped reads a production log as a mapping says. What is wrong is told with the file,
 // the line and, where it is known, the column.
 //
 // Times that are told in milliseconds are those of the whole millisecond: a call is taken to
-// have come at its begin and an answer at its end, so that two operations of one millisecond
+// have come at its beginning and an answer at its end, so that two operations of one millisecond
 // overlap. What refers to a grant, such as the release of a lock, came after its answer: only
 // these two are put in order within the millisecond. A client that is told to do several things
 // at once becomes several.
@@ -79,6 +84,9 @@ func (m *Map) read(text []byte, form string) (*history.History, error) {
 	h, err := history.ReadJSONL(bytes.NewReader(lines))
 	if err != nil {
 		return nil, relocated(err, before)
+	}
+	if m.zoneless() {
+		h.Remarks = append(h.Remarks, "the map has times without a zone: they are taken for UTC, so that where clocks are put back an hour is there twice")
 	}
 	if skipped > 0 {
 		h.Remarks = append(h.Remarks, phrase.Count(skipped, "row")+" skipped, as the map says")
@@ -144,6 +152,10 @@ func (m *Map) csvRows(text []byte, take func(row) error) error {
 	if err := m.header(r, names); err != nil {
 		return err
 	}
+	if err := m.whole(text, names); err != nil {
+		return err
+	}
+	begins := linesOf(text)
 	for {
 		record, err := r.Read()
 		if err == io.EOF {
@@ -156,17 +168,41 @@ func (m *Map) csvRows(text []byte, take func(row) error) error {
 			line, column := r.FieldPos(i)
 			return edn.Position{Line: line, Column: column}
 		}
-		err = take(row{place(0), func(column string) (string, edn.Position, bool) {
+		err = take(row{place(0), func(column string) (cell, edn.Position, bool) {
 			i := slices.Index(names, column)
 			if i < 0 {
-				return "", edn.Position{Line: 1, Column: 1}, false
+				return cell{}, edn.Position{Line: 1, Column: 1}, false
 			}
-			return strings.TrimSpace(record[i]), place(i), true
+			v, at := record[i], place(i)
+			if text[begins[at.Line-1]+at.Column-1:][0] != '"' { // blanks in quotes are part of a value
+				v = strings.TrimSpace(v)
+			}
+			return cell{v, v}, at, true
 		}})
 		if err != nil {
 			return err
 		}
 	}
+}
+
+// linesOf are where the lines of a text begin, and its end.
+func linesOf(text []byte) (begins []int) {
+	at := 0
+	for line := range bytes.Lines(text) {
+		begins = append(begins, at)
+		at += len(line)
+	}
+	return append(begins, at)
+}
+
+// whole refuses a table whose last line has no end, if the map names the column that may be
+// cut off in it: 12 may have been 120.
+func (m *Map) whole(text []byte, names []string) error {
+	last := text[len(text)-1]
+	if last == '\n' || last == '"' || !m.names(names[len(names)-1]) {
+		return nil
+	}
+	return edn.Wrong(edn.Position{Line: bytes.Count(text, []byte("\n")) + 1, Column: 1}, "the last line has no end, and may be cut off in column %q: if it is whole, end it with a newline", names[len(names)-1])
 }
 
 // header checks the names of the columns that the mapping names.
@@ -212,7 +248,7 @@ func jsonRows(text []byte, take func(row) error) error {
 		if err != nil {
 			return err
 		}
-		err = take(row{at, func(column string) (string, edn.Position, bool) {
+		err = take(row{at, func(column string) (cell, edn.Position, bool) {
 			v, told := dig(object, column)
 			return v, at, told
 		}})
@@ -323,33 +359,52 @@ func halfPair(v any, line []byte) bool {
 }
 
 // dig finds a value in an object: under the name as it is, or along its parts.
-func dig(object map[string]any, name string) (string, bool) {
+func dig(object map[string]any, name string) (cell, bool) {
 	v, told := object[name]
 	if !told {
 		first, rest, nested := strings.Cut(name, ".")
 		inner, isObject := object[first].(map[string]any)
 		if !nested || !isObject {
-			return "", false
+			return cell{}, false
 		}
 		return dig(inner, rest)
 	}
 	switch v := v.(type) {
 	case nil:
-		return "", true
+		return cell{}, true
 	case string:
-		return v, true
+		return cell{v, v}, true
 	case json.Number:
-		return v.String(), true
+		return cell{canonNumber(v.String()), v.String()}, true
 	}
 	b, _ := json.Marshal(v)
-	return string(b), true
+	return cell{string(b), string(b)}, true
+}
+
+// mostDigits bounds the numbers that are brought into one form, and their exponents.
+const mostDigits = 40
+
+// canonNumber is the one form of a number of JSON: 7 of 7.0 and 70e-1, 7.5 of 7.50.
+func canonNumber(text string) string {
+	_, exponent, has := strings.Cut(strings.ToLower(text), "e")
+	if n, err := strconv.Atoi(exponent); len(text) > mostDigits || has && (err != nil || max(n, -n) > mostDigits) {
+		return text
+	}
+	n, ok := new(big.Rat).SetString(text)
+	switch {
+	case !ok:
+		return text
+	case n.IsInt():
+		return n.Num().String()
+	}
+	return strings.TrimRight(n.FloatString(2*mostDigits), "0")
 }
 
 // skips tells whether the mapping leaves a row out.
 func (m *Map) skips(r row) bool {
 	return slices.ContainsFunc(m.Skip, func(s *skip) bool {
 		v, _, told := r.get(s.Column)
-		return told && slices.Contains(s.Values, v)
+		return told && slices.Contains(s.Values, v.text)
 	})
 }
 
@@ -376,10 +431,11 @@ func (m *Map) op(r row) (mapped, error) {
 		{"kind", f.Kind, asText}, {"key", f.Key, asText}, {"arg", f.Arg, asText}, {"result", f.Result, asText}, {"session", f.Session, asText},
 		{"amount", f.Amount, asNumber}, {"fence", f.Fence, asNumber},
 	} {
-		text, at, told, err := value(r, t.from)
+		v, at, told, err := value(r, t.from)
 		if err != nil {
 			return o, err
 		}
+		text := v.text
 		if !told || text == "" {
 			continue
 		}
@@ -387,10 +443,11 @@ func (m *Map) op(r row) (mapped, error) {
 			return o, edn.Wrong(at, "%s is %q: %v", t.name, text, err)
 		}
 	}
-	var err error
-	if o.who, _, _, err = value(r, f.Client); err != nil {
+	client, _, _, err := value(r, f.Client)
+	if err != nil {
 		return o, err
 	}
+	o.who = client.text
 	if err := m.outcome(r, &o); err != nil {
 		return o, err
 	}
@@ -400,7 +457,7 @@ func (m *Map) op(r row) (mapped, error) {
 func asText(text string) (any, error) { return text, nil }
 
 func asNumber(text string) (any, error) {
-	n, err := strconv.ParseInt(text, 10, 64)
+	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
 	if err != nil {
 		return nil, errors.New("want a whole number of 64 bits")
 	}
@@ -408,30 +465,31 @@ func asNumber(text string) (any, error) {
 }
 
 // value is what a row has for a field; told is false without a column.
-func value(r row, c *column) (text string, at edn.Position, told bool, err error) {
+func value(r row, c *column) (v cell, at edn.Position, told bool, err error) {
 	switch {
 	case c == nil:
-		return "", r.at, false, nil
+		return cell{}, r.at, false, nil
 	case c.Column == "":
-		return c.Value, r.at, true, nil
+		return cell{c.Value, c.Value}, r.at, true, nil
 	}
-	if text, at, told = r.get(c.Column); !told {
-		return "", at, false, edn.Wrong(edn.Position{Line: r.at.Line, Column: 1}, "there is no column %q, which the map names on line %d", c.Column, c.at.Line)
+	if v, at, told = r.get(c.Column); !told {
+		return cell{}, at, false, edn.Wrong(edn.Position{Line: r.at.Line, Column: 1}, "there is no column %q, which the map names on line %d", c.Column, c.at.Line)
 	}
 	if c.Values == nil {
-		return text, at, true, nil
+		return v, at, true, nil
 	}
-	replaced, known := c.Values[text]
+	replaced, known := c.Values[v.text]
 	if !known {
-		return "", at, false, edn.Wrong(at, "%s is %q, which the values of the map on line %d do not have", c.Column, text, c.at.Line)
+		return cell{}, at, false, edn.Wrong(at, "%s is %q, which the values of the map on line %d do not have", c.Column, v.text, c.at.Line)
 	}
-	return replaced, at, true, nil
+	return cell{replaced, replaced}, at, true, nil
 }
 
 // outcome notes what came of an operation.
 func (m *Map) outcome(r row, o *mapped) error {
 	c := &m.Outcome
-	text, at, told := r.get(c.Column)
+	v, at, told := r.get(c.Column)
+	text := v.text
 	reason, refused := c.Refused[text]
 	switch {
 	case !told:
@@ -493,10 +551,11 @@ var decimal = regexp.MustCompile(`^\d+(\.\d*)?$`)
 
 // moment reads a time, and how exactly it is told.
 func moment(r row, c *column, what string) (ns, resolution int64, err error) {
-	text, at, _, err := value(r, c)
+	v, at, _, err := value(r, c)
 	if err != nil {
 		return 0, 0, err
 	}
+	text := strings.TrimSpace(v.written)
 	if c.Format != "" || c.Unit == "" && strings.ContainsAny(text, "T:-") {
 		return momentOf(text, c.Format, what, at)
 	}
@@ -538,6 +597,18 @@ func (c *column) unitName() string {
 		return "ns"
 	}
 	return c.Unit
+}
+
+// zoneless tells whether a format of the map leaves the zone of its times open, as one with the
+// short name of a zone does.
+func (m *Map) zoneless() bool {
+	at := time.Date(2001, 1, 1, 1, 1, 1, 0, time.UTC)
+	for _, c := range []*column{m.Fields.Call, m.Fields.Return, m.Fields.Until} {
+		if c != nil && c.Format != "" && !strings.HasSuffix(c.Format, "Z") && at.Format(c.Format) == at.Add(-time.Hour).In(time.FixedZone("UTC", 3600)).Format(c.Format) {
+			return true
+		}
+	}
+	return false
 }
 
 // exactness is how exactly a text tells a time, in nanoseconds: as its layout does, and, where

@@ -2,12 +2,10 @@ package foreign
 
 import (
 	"errors"
-	"hash/maphash"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
-
-	"github.com/anishathalye/porcupine"
 
 	"oversell/internal/edn"
 )
@@ -17,13 +15,17 @@ type sequential struct {
 	// initial is the state in the beginning, a comparable value, for a value that was given;
 	// nil: none was. It is an error if the object cannot have it.
 	initial func(initial edn.Value) (any, error)
-	// step is the state after an operation that was answered, and whether the answer was
-	// right. Of an operation without an answer, it is the state if it takes place; one that
-	// could not take place is taken as one that did not, which changes nothing.
+	// step is the state after an operation, and whether its answer was right. Of an operation
+	// without an answer, it is the state if it takes place, and whether it can.
 	step func(state any, op *Op) (any, bool)
 	// idle tells of an operation without an answer that it changes nothing that any of the
 	// others can see, so that it need not be tried; nil: none.
 	idle func(ops []*Op) func(*Op) bool
+	// effect names what an operation does, beside its f: two with one name are alike in every
+	// state. nil: its values say so.
+	effect func(op *Op) string
+	// bound makes a test of when a search need not go on; nil: there is none.
+	bound func(*order) func(i, state int32, ahead []int32) bool
 }
 
 // text is a state that is a value as a text.
@@ -45,7 +47,7 @@ func wholeNumber(initial edn.Value) (any, error) {
 	switch {
 	case initial.Kind == edn.Nil:
 		return int64(0), nil
-	case !whole || n > mostSum || n < -mostSum:
+	case !whole || magnitude(n) >= mostSum:
 		return nil, errors.New("want a whole number of less than 2^62")
 	}
 	return n, nil
@@ -92,7 +94,7 @@ func unobserved(ops []*Op) func(*Op) bool {
 	}
 }
 
-var mutex = sequential{initial: always(false), step: func(state any, op *Op) (any, bool) {
+var mutex = sequential{initial: always(false), effect: func(*Op) string { return "" }, step: func(state any, op *Op) (any, bool) {
 	held := state.(bool)
 	wanted := op.F == "release"
 	return op.F == "acquire", held == wanted
@@ -123,7 +125,16 @@ func fenceOf(op Op) (int64, bool) {
 	return fence.Int()
 }
 
-var ownerMutex = sequential{initial: always(holder{}), step: func(state any, op *Op) (any, bool) {
+// fencedEffect is by whom, and with which token.
+func fencedEffect(op *Op) string {
+	fence, told := fenceOf(*op)
+	if op.F == "release" || !told {
+		return who(op)
+	}
+	return who(op) + "\n" + strconv.FormatInt(fence, 10)
+}
+
+var ownerMutex = sequential{initial: always(holder{}), effect: who, step: func(state any, op *Op) (any, bool) {
 	h := state.(holder)
 	if op.F == "acquire" {
 		return holder{who: who(op)}, h.who == ""
@@ -131,7 +142,7 @@ var ownerMutex = sequential{initial: always(holder{}), step: func(state any, op 
 	return holder{}, h.who == who(op)
 }}
 
-var fencedMutex = sequential{initial: always(holder{}), step: func(state any, op *Op) (any, bool) {
+var fencedMutex = sequential{initial: always(holder{}), effect: fencedEffect, step: func(state any, op *Op) (any, bool) {
 	h := state.(holder)
 	if op.F == "release" {
 		return holder{"", h.fence}, h.who == who(op)
@@ -144,7 +155,7 @@ var fencedMutex = sequential{initial: always(holder{}), step: func(state any, op
 	return next, h.who == "" && (!told || fence <= 0 || fence > h.fence)
 }}
 
-var counter = sequential{initial: wholeNumber, step: func(state any, op *Op) (any, bool) {
+var counter = sequential{initial: wholeNumber, bound: pastReads, step: func(state any, op *Op) (any, bool) {
 	n := state.(int64)
 	if op.F == "read" {
 		read, _ := op.Result.Int()
@@ -168,7 +179,8 @@ var kv = sequential{initial: always(""), step: func(state any, op *Op) (any, boo
 // micro is one step of a transaction.
 type micro struct {
 	write      bool
-	key, value string
+	key, value string    // in the form that equal values have
+	of, to     edn.Value // as they are written
 }
 
 // micros are the names of the steps of transactions.
@@ -180,7 +192,8 @@ func microOf(v edn.Value) (micro, bool) {
 		return micro{}, false
 	}
 	write, known := micros[v.Items[0].Name()]
-	return micro{write, v.Items[1].Canon(), v.Items[2].Canon()}, known
+	of, to := v.Items[1], v.Items[2]
+	return micro{write, of.Canon(), to.Canon(), of, to}, known
 }
 
 // multiRegister has the values by key as its state, written so that equal ones are equal
@@ -231,21 +244,4 @@ func written(values map[string]string) string {
 		}
 	}
 	return strings.Join(lines, "\n")
-}
-
-// model is the object as porcupine takes it.
-func (s *sequential) model(begin any) porcupine.Model {
-	seed := maphash.MakeSeed()
-	return porcupine.Model{
-		Hash: func(state any) uint64 { return maphash.Comparable(seed, state) },
-		Init: func() any { return begin },
-		Step: func(state, input, _ any) (bool, any) {
-			op := input.(*Op)
-			next, right := s.step(state, op)
-			if !right && op.Outcome == Unknown {
-				return true, state
-			}
-			return right, next
-		},
-	}
 }

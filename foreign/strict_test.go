@@ -3,6 +3,8 @@ package foreign
 import (
 	"strings"
 	"testing"
+
+	"oversell/checker"
 )
 
 // TestEventsThatAreNone: what looks like an event and is none is an error, and is not skipped.
@@ -10,18 +12,29 @@ func TestEventsThatAreNone(t *testing.T) {
 	const util = "INFO  jepsen.util - "
 	good := util + "0\t:invoke\t:write\t1\n" + util + "0\t:ok\t:write\t1\n"
 	for text, want := range map[string]string{
-		good + util + "0\tinvoke\t:read\tnil\n":                                              `3:1: the line looks like an event and is none: want a process, its type, what it does and a value, such as 0 :invoke :read nil`,
-		good + util + "0\t:invoke\tread\tnil\n":                                              `3:1: the line looks like an event`,
-		good + util + "0\t:ok":                                                               `3:1: the line looks like an event`,
-		good + util + "0\t:invoke\t:write\t1 2\n":                                            `3:38: the value "1 2" is not one value: 1:3: 2 follows the value 1`,
-		good + util + "0\t:invoke\t:write\t1\n" + util + "0\t:info\t:write\t1\t:timed-out\n": ``,
-		good + util + "Worker 1 done\n" + util + "120 ok reads\n":                            ``,
-		util + "-1\t:invoke\t:write\t1\n" + util + "1\t:ok\t:write\t1\n":                     `2:21: process 1 completes write, and it never invoked anything`,
-		events("0i:write=1") + "{:process 1.0, :type :ok, :f :write, :value 1}":              `2:11: :process is 1.0: want a whole number, or a keyword such as :nemesis`,
-		events("0i:write=1") + "{:process [1], :type :ok, :f :write, :value 1}":              `2:11: :process is [1]: want a whole number`,
-		events("0i:write=1") + "{:process worker, :type :ok, :f :write, :value 1}":           ``,
-		events("0i:write=1") + "{:process 0, :type :ok, :type :fail, :f :write}":             `2:25: the key :type of a map is there twice`,
-		events("0i:write=1 1i:read") + "{:process 0, :type :ok, :f :write, :index 0}":        `3:1: an event of the index 0 follows one of the index 1: want events in the order of their indexes`,
+		good + util + "0\tinvoke\t:read\tnil\n":                                                 `3:1: the line looks like an event and is none: want a process, its type, what it does and a value, such as 0 :invoke :read nil`,
+		good + util + "0\t:invoke\tread\tnil\n":                                                 `3:1: the line looks like an event`,
+		good + util + "0\t:ok\n":                                                                `3:1: the line looks like an event`,
+		good + util + "0\t:invoke\t:write\t1 2\n":                                               `3:38: the value "1 2" is not one value: 1:3: 2 follows the value 1`,
+		good + util + "0\t:invoke\t:write\t1\n" + util + "0\t:info\t:write\t1\t:timed-out\n":    ``,
+		good + util + "1\t:ok\t:read\t\n":                                                       `3:1: the line looks like an event`,
+		good + util + "1\t:ok\t:read\n":                                                         `3:1: the line looks like an event`,
+		good + util + "1\t:o\n":                                                                 `3:1: the line looks like an event`,
+		good + util + "1\tok\tread\t2\n":                                                        `3:1: the line looks like an event`,
+		good + util + "x\t:ok\t:read\t2\n":                                                      `3:1: the line looks like an event`,
+		good + "INFO  jepsen.util - :ok\t:read\t2\n":                                            `3:1: the line looks like an event`,
+		good + "INFO  jepsen.util 1\t:ok\t:rea\n":                                               `3:1: the line looks like an event`,
+		good + "INFO  jepsen.util 1\t:ok\t:read\t2\n":                                           `3:19: process 1 completes read, and it never invoked anything`,
+		good + util + ":nemesis\t:info\t:start\n":                                               ``,
+		good + util + "{:op {:process 1 :type :ok :f :read}}\n" + util + "said \":ok :read\"\n": ``,
+		good + util + "1\t:o":                                                                   ``, // it was cut off
+		good + util + "Worker 1 done\n" + util + "120 ok reads\n":                               ``,
+		util + "-1\t:invoke\t:write\t1\n" + util + "1\t:ok\t:write\t1\n":                        `2:21: process 1 completes write, and it never invoked anything`,
+		events("0i:write=1") + "{:process 1.0, :type :ok, :f :write, :value 1}":                 `2:11: :process is 1.0: want a whole number, or a keyword such as :nemesis`,
+		events("0i:write=1") + "{:process [1], :type :ok, :f :write, :value 1}":                 `2:11: :process is [1]: want a whole number`,
+		events("0i:write=1") + "{:process worker, :type :ok, :f :write, :value 1}":              ``,
+		events("0i:write=1") + "{:process 0, :type :ok, :type :fail, :f :write}":                `2:25: the key :type of a map is there twice`,
+		events("0i:write=1 1i:read") + "{:process 0, :type :ok, :f :write, :index 0}":           `3:1: an event of the index 0 follows one of the index 1: want events in the order of their indexes`,
 	} {
 		if got := refusal(text, ""); want == "" && got != "" || !strings.HasPrefix(got, want) {
 			t.Errorf("%s\n%s, want\n%s", text, got, want)
@@ -62,6 +75,47 @@ func TestMessages(t *testing.T) {
 		}
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.HasPrefix(err.Error(), c.want)) {
 			t.Errorf("%s\n%v, want\n%s", c.log, err, c.want)
+		}
+	}
+}
+
+// TestCutOff: a log whose last line has no end was cut off. That line tells nothing, and
+// nothing passes.
+func TestCutOff(t *testing.T) {
+	const util = "INFO  jepsen.util - "
+	line := func(s string) string { return util + strings.ReplaceAll(s, " ", "\t") + "\n" }
+	register := line("0 :invoke :write 12") + line("0 :ok :write 12") + line("1 :invoke :read nil")
+	set := line("0 :invoke :add 1") + line("0 :ok :add 1") + line("1 :invoke :read nil")
+	for _, c := range []struct {
+		model, text string
+		want        checker.Result
+	}{
+		{"register", register + line("1 :ok :read 12"), checker.Holds},
+		{"register", register + util + "1\t:ok\t:read\t12", checker.Unknown},
+		{"register", register + util + "1\t:ok\t:read\t1", checker.Unknown}, // of 12
+		{"register", register + util + "1\t:ok\t:rea", checker.Unknown},
+		{"register", register + line("1 :ok :read 1") + util, checker.Violated},
+		{"set", set + line("1 :ok :read #{}"), checker.Violated},
+		{"set", set + line("1 :ok :read #{}") + util + "1\t:in", checker.Unknown}, // a later read may find it
+	} {
+		if _, vs := judged(t, c.text, c.model, ""); vs[0].Result != c.want {
+			t.Errorf("%s\n%v, want %v: %s", c.text, vs[0].Result, c.want, vs[0].Why)
+		}
+	}
+}
+
+// TestPlacesInALog: what is wrong in a value is told with its line, and values that are equal to
+// nothing else are so on different lines too.
+func TestPlacesInALog(t *testing.T) {
+	const util = "INFO  jepsen.util - "
+	set := util + "0\t:invoke\t:add\t1\n" + util + "0\t:ok\t:add\t1\n" + util + "1\t:invoke\t:read\tnil\n" + util + "1\t:ok\t:read\t7\n"
+	if got, want := refusal(set, "set"), "h.edn:4:33: a read of a set returned 7"; !strings.HasPrefix(got, want) {
+		t.Errorf("%s, want %s", got, want)
+	}
+	nan := util + "0\t:invoke\t:write\t[##NaN]\n" + util + "0\t:ok\t:write\t[##NaN]\n" + util + "0\t:invoke\t:read\tnil\n" + util + "0\t:ok\t:read\t[##NaN]\n"
+	for _, text := range []string{nan, events("0i:write=##NaN 0o:write=##NaN 0i:read 0o:read=##NaN")} {
+		if _, vs := judged(t, text, "register", ""); vs[0].Result != checker.Violated {
+			t.Errorf("%s\n%+v", text, vs[0])
 		}
 	}
 }

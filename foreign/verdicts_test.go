@@ -97,3 +97,46 @@ func TestTasksThatMayBeThere(t *testing.T) {
 		t.Errorf("a task came out before anybody enqueued it: %+v", vs[1])
 	}
 }
+
+// TestEachDequeue: every dequeue is judged, in whatever order they were invoked.
+func TestEachDequeue(t *testing.T) {
+	for history, want := range map[string][2]checker.Result{
+		// Process 0 was first to ask and last to be answered; that of process 1 was too early.
+		"0i:dequeue 1i:dequeue 1o:dequeue=1 2i:enqueue=1 2o:enqueue=1 2i:drain 2o:drain=[] 0o:dequeue=1":      {checker.Violated, checker.Violated},
+		"0i:dequeue 2i:enqueue=1 1i:dequeue 1o:dequeue=1 2o:enqueue=1 2i:drain 2o:drain=[] 0o:dequeue=1":      {checker.Holds, checker.Violated},
+		"0i:enqueue=1 0o:enqueue=1 1i:dequeue 1o:dequeue=1 1i:dequeue 1o:dequeue=1 0i:enqueue=1 0o:enqueue=1": {checker.Holds, checker.Violated},
+		"0i:enqueue=1 0o:enqueue=1 1i:dequeue 1o:dequeue=1 1i:dequeue 0i:enqueue=1 1o:dequeue=1 0o:enqueue=1": {checker.Holds, checker.Holds},
+	} {
+		_, vs := judged(t, events(history), "queue", "")
+		if got := [2]checker.Result{vs[1].Result, vs[2].Result}; got != want {
+			t.Errorf("%s: %v, want %v: %s; %s", history, got, want, vs[1].Why, vs[2].Why)
+		}
+	}
+}
+
+// TestNilTellsNothing: an answer of nil did not tell what was found, so that it accuses nobody.
+func TestNilTellsNothing(t *testing.T) {
+	for _, c := range []struct {
+		model, history string
+		want           [2]checker.Result
+	}{
+		{"set", "0i:add=1 0o:add=1 1i:read 1o:read", [2]checker.Result{checker.Unknown, checker.Holds}},
+		{"set", "0i:add=1 0o:add=1 1i:read 1o:read=#{} 1i:read 1o:read", [2]checker.Result{checker.Violated, checker.Holds}},
+		{"set", "0i:add=1 0o:add=1 1i:read 1o:read=#{1} 1i:read 1o:read", [2]checker.Result{checker.Holds, checker.Holds}},
+		{"queue", "0i:enqueue=1 0o:enqueue=1 1i:drain 1o:drain", [2]checker.Result{checker.Unknown, checker.Holds}},
+		{"queue", "0i:enqueue=1 0o:enqueue=1 1i:drain 1o:drain 1i:drain 1o:drain=[]", [2]checker.Result{checker.Unknown, checker.Holds}},
+		{"queue", "0i:enqueue=1 0o:enqueue=1 1i:dequeue 1o:dequeue 1i:drain 1o:drain=[]", [2]checker.Result{checker.Unknown, checker.Holds}},
+		{"queue", "0i:enqueue=1 0o:enqueue=1 0i:enqueue=2 0o:enqueue=2 1i:dequeue 1o:dequeue 1i:drain 1o:drain=[]", [2]checker.Result{checker.Violated, checker.Holds}},
+		{"ids", "0i:generate 0o:generate 1i:generate 1o:generate", [2]checker.Result{checker.Holds}},
+		{"ids", "0i:generate 0o:generate 1i:generate 1o:generate=1 1i:generate 1o:generate=1", [2]checker.Result{checker.Violated}},
+	} {
+		_, vs := judged(t, events(c.history), c.model, "")
+		got := [2]checker.Result{vs[0].Result}
+		if len(vs) > 1 {
+			got[1] = vs[1].Result
+		}
+		if got != c.want {
+			t.Errorf("%s: %v, want %v: %s", c.history, got, c.want, vs[0].Why)
+		}
+	}
+}

@@ -209,15 +209,19 @@ func (v *validator) op(i int, op *Op) error {
 func times(op *Op) error {
 	// One comparison for all of them: what is negative is very large without its sign.
 	if t := uint64(op.Due) | uint64(op.Call) | uint64(op.Return); t > uint64(latest) || op.Return < op.Call || op.Call < op.Due || op.Until < 0 || op.Until > latest && op.Until != Forever {
+		end := "return_ns"
+		if op.Outcome == Unknown {
+			end = "gave_up_ns"
+		}
 		for _, t := range []struct {
 			name string
 			is   time.Duration
-		}{{"due", op.Due}, {"call", op.Call}, {"return", op.Return}, {"end of the lease", op.Until}} {
+		}{{"call_ns", op.Call}, {"due_ns", op.Due}, {end, op.Return}, {"until_ns", op.Until}} {
 			switch {
 			case t.is < 0:
-				return fmt.Errorf("the %s is at %d ns: no time may be before the start of the run", t.name, t.is)
-			case t.is > latest && (t.name != "end of the lease" || t.is != Forever):
-				return fmt.Errorf("the %s is at %d ns: no time may be after %d ns", t.name, t.is, latest)
+				return fmt.Errorf("%q is %d: no time may be before the start of the run", t.name, t.is)
+			case t.is > latest && (t.name != "until_ns" || t.is != Forever):
+				return fmt.Errorf("%q is %d: no time may be after %d ns", t.name, t.is, latest)
 			}
 		}
 		if op.Return < op.Call {
@@ -420,6 +424,7 @@ func (v *validator) refund(n int, op *Op) error {
 	case op.Pieces() > buy.Pieces():
 		return fmt.Errorf("order %q gives back %s, and was of %s on %s", short(op.Arg.String()), phrase.Count(int(op.Pieces()), "piece"), group(int(buy.Pieces())), v.at.of(i))
 	case v.cut:
+	case op.Outcome == Unknown: // it may have done nothing, and whatever it did may have come at any time since its call
 	case buy.Outcome == Refused:
 		return fmt.Errorf("order %q is refunded, and every purchase of it was refused, as on %s", short(op.Arg.String()), v.at.of(i))
 	case op.Return < buy.Call:

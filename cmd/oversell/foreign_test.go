@@ -26,6 +26,7 @@ func TestHistoriesFromElsewhere(t *testing.T) {
 	read := event("1", "invoke", "read", "nil") + event("1", "ok", "read", "1")
 	lawful := file("lawful.edn", write+read+read+read)
 	stale := file("stale.edn", write+read+event("1", "invoke", "read", "nil")+event("1", "ok", "read", "2"))
+	pairs := file("pairs.edn", strings.ReplaceAll(write+read+read+read, ":value 1", ":value [1 2]"))
 	short := file("short.edn", write+read)
 	wrong := file("wrong.edn", write+"{:process 1, :type :okay, :f :read}\n")
 	logged := file("etcd.log", "INFO  jepsen.util - 0\t:invoke\t:read\tnil\nINFO  jepsen.util - 0\t:ok\t:read\t2\n")
@@ -52,6 +53,13 @@ func TestHistoriesFromElsewhere(t *testing.T) {
 		{[]string{"--map", with, orders}, reports.ExitViolated, "no-oversell"},
 		{[]string{"--map", orders, orders}, reports.ExitUsage, orders + ":1:"},
 		{[]string{"--map", with, lawful}, reports.ExitUsage, lawful + ":1:"},
+		{[]string{"--format", "jepsen-edn", "--model", "register", "--keys", "no", pairs}, reports.ExitPass, "1 passed"},
+		{[]string{"--format", "jepsen-edn", "--model", "register", "--keys", "yes", pairs}, reports.ExitUsage, pairs + ":3:46: read is invoked with nil: with --keys yes, want [key value] in all operations"},
+		{[]string{"--format", "jepsen-edn", "--keys", "perhaps", pairs}, reports.ExitUsage, `--keys "perhaps" is not known: it is one of auto, yes, no`},
+		{[]string{"--keys", "yes", lawful}, reports.ExitUsage, "--keys is for histories of Jepsen"},
+		{[]string{"--format", "porcupine-log", "../../examples/elsewhere/register.log"}, reports.ExitPass, "1 passed"},
+		{[]string{"--format", "jepsen-edn", "../../examples/elsewhere/lock.edn"}, reports.ExitViolated, "1 violated"},
+		{[]string{"--map", "../../examples/elsewhere/orders.yaml", "../../examples/elsewhere/orders.csv"}, reports.ExitViolated, "sold 3 to 4 of 2"},
 		{[]string{"--model", "register", lawful}, reports.ExitUsage, "--model is for histories of Jepsen"},
 		{[]string{"--export", "h.txt", lawful}, reports.ExitUsage, "ends in .edn"},
 	} {
@@ -75,7 +83,7 @@ func TestExportedRun(t *testing.T) {
 	if stderr != "" {
 		t.Fatal(stderr)
 	}
-	if code, _, stderr := cli(t, "check", "--format", "jepsen-edn", "--model", "mutex", edn); code != reports.ExitUsage || !strings.Contains(stderr, "--model and --initial are for histories that Jepsen recorded") {
+	if code, _, stderr := cli(t, "check", "--format", "jepsen-edn", "--model", "mutex", edn); code != reports.ExitUsage || !strings.Contains(stderr, "--model, --initial and --keys are for histories that Jepsen recorded") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 	isCode, is, stderr := cli(t, "check", "--json", "--format", "jepsen-edn", edn)

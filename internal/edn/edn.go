@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -142,13 +143,18 @@ func (v Value) parts() (parts []string) {
 	return parts
 }
 
-// Canon writes the value so that values that Clojure holds for equal have one form: lists and
-// vectors with the same elements, and numbers of one kind, however they are written.
+// Canon writes the value so that values have one form if and only if Clojure considers them
+// equal: lists and vectors with the same elements, numbers of one kind however they are written,
+// an #inst of one millisecond in any time zone, a #uuid in any case. A regular expression and
+// ##NaN are equal to nothing else, so that their form holds their place.
 func (v Value) Canon() string {
 	switch v.Kind {
 	case Atom:
-		return canonNumber(v.Text)
+		return v.canonAtom()
 	case Tagged:
+		if form, known := canonTagged[v.Text]; known && v.Items[0].Kind == String {
+			return "#" + v.Text + " " + Quoted(form(v.Items[0].Text))
+		}
 		return "#" + v.Text + " " + v.Items[0].Canon()
 	case List, Vector, Set, Map:
 		w := Value{Kind: v.Kind, Items: make([]Value, len(v.Items))}
@@ -168,6 +174,75 @@ var (
 	fractional = regexp.MustCompile(`^[-+]?\d+(\.\d*)?([eE][-+]?\d{1,3})?M?$`)
 	ratio      = regexp.MustCompile(`^[-+]?\d+/\d+$`)
 )
+
+func (v Value) canonAtom() string {
+	switch {
+	case v.Text == "##NaN", strings.HasPrefix(v.Text, `#"`):
+		return v.Text + " at " + v.At.String()
+	case strings.HasPrefix(v.Text, `\`):
+		return canonCharacter(v.Text)
+	}
+	return canonNumber(v.Text)
+}
+
+// characters are those that have a name.
+var characters = map[string]rune{"newline": '\n', "space": ' ', "tab": '\t', "backspace": '\b', "formfeed": '\f', "return": '\r'}
+
+// canonCharacter is the one form of a character: itself behind a backslash.
+func canonCharacter(text string) string {
+	name := text[1:]
+	c, named := characters[name]
+	if n, size := unit(name); size > 0 && size == len(name) {
+		c, named = n, true
+	} else if digits, octal := strings.CutPrefix(name, "o"); octal && !named {
+		n, err := strconv.ParseUint(digits, 8, 8)
+		c, named = rune(n), err == nil
+	}
+	if !named {
+		return text
+	}
+	return `\` + string(c)
+}
+
+// canonTagged are the one forms of literals whose text may be written in several ways.
+var canonTagged = map[string]func(text string) string{"inst": canonInst, "uuid": canonUUID}
+
+// instant is a time as Clojure reads it: what is left out at the end is at its least.
+var instant = regexp.MustCompile(`^(\d{4})(?:-(\d\d)(?:-(\d\d)(?:T(\d\d)(?::(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?)?)?)?)?(Z|[-+]\d\d:\d\d)?$`)
+
+// canonInst is the one form of an #inst, in UTC and to the millisecond, as Clojure reads it.
+func canonInst(text string) string {
+	m := instant.FindStringSubmatch(text)
+	if m == nil {
+		return text
+	}
+	for i, least := range []string{"", "", "01", "01", "00", "00", "00", "0"} {
+		if m[i] == "" {
+			m[i] = least
+		}
+	}
+	zone := m[8]
+	if zone == "" {
+		zone = "Z"
+	}
+	t, err := time.Parse(time.RFC3339Nano, m[1]+"-"+m[2]+"-"+m[3]+"T"+m[4]+":"+m[5]+":"+m[6]+"."+m[7]+zone)
+	if err != nil {
+		return text
+	}
+	return t.UTC().Truncate(time.Millisecond).Format(time.RFC3339Nano)
+}
+
+// canonUUID is the one form of a #uuid: small letters, and no zeros before its parts, as
+// Java reads it.
+func canonUUID(text string) string {
+	parts := strings.Split(strings.ToLower(text), "-")
+	for i, part := range parts {
+		if parts[i] = strings.TrimLeft(part, "0"); parts[i] == "" && part != "" {
+			parts[i] = "0"
+		}
+	}
+	return strings.Join(parts, "-")
+}
 
 // canonNumber is the one form of a number that is no integer; another text is left as it is.
 func canonNumber(text string) string {
@@ -215,6 +290,9 @@ type Reader struct {
 func NewReader(text string) *Reader {
 	return &Reader{text: strings.TrimPrefix(text, "\ufeff"), place: Position{1, 1}}
 }
+
+// NewReaderAt returns a reader of a text that stands at a place of another one.
+func NewReaderAt(text string, at Position) *Reader { return &Reader{text: text, place: at} }
 
 // Next reads the next value. It reports false at the end of the text.
 func (r *Reader) Next() (Value, bool, error) {

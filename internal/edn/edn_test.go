@@ -77,13 +77,19 @@ func TestWrong(t *testing.T) {
 	}
 }
 
-// TestCanon: values have one form if and only if Clojure holds them for equal.
+// TestCanon: values have one form if and only if Clojure considers them equal.
 func TestCanon(t *testing.T) {
 	for text, equal := range map[string]bool{
 		`(1 2) [1 2]`: true, `[(1)] ([1])`: true, `[1 2] [2 1]`: false, `#{1 2} [1 2]`: false, `#{(1) 2} #{2 [1]}`: true,
 		`16 0x10`: true, `5 5N`: true, `17 0x10`: false, `8 010`: true, `5 2r101`: true, `-16 -0x10`: true, `1 "1"`: false, `1 1.0`: false,
 		`1.5 1.50`: true, `1.5 15e-1`: true, `1.5 1.5M`: false, `1.5M 1.50M`: true, `2/4 1/2`: true, `1/2 0.5`: false,
 		`#:a{:b 1} {:a/b 1}`: true, `#:a{:b 1} #:c{:b 1}`: false, `#:a{:b 1} {:b 1}`: false, `{:a (1)} {:a [1]}`: true,
+		`#inst"2020-01-01T00:00:00.000-00:00" #inst"2020-01-01"`: true, `#inst"2020-01-01T01:00:00+01:00" #inst"2020-01-01T00:00:00Z"`: true,
+		`#inst"2020-01-01T00:00:00.5" #inst"2020-01-01T00:00:00.500001"`: true, `#inst"2020-01-01T00:00:00.5" #inst"2020-01-01T00:00:00.501"`: false,
+		`#inst"2020" #inst"2020-01-01T00"`: true, `#inst"2020-01" #inst"2020-02"`: false, `#inst"x" #inst"x"`: true, `#inst"2020" "2020"`: false, `[#inst"2020"] (#inst"2020-01")`: true,
+		`#uuid"F81D4FAE-7DEC-11D0-A765-00A0C91E6BF6" #uuid"f81d4fae-7dec-11d0-a765-00a0c91e6bf6"`: true, `#uuid"00000001-0-0-0-0" #uuid"1-0-0-0-0"`: true, `#uuid"1-0-0-0-0" #uuid"0-1-0-0-0"`: false,
+		`#x"A" #x"a"`: false, `##NaN ##NaN`: false, `[##NaN] [##NaN]`: false, `##Inf ##Inf`: true, `##Inf ##-Inf`: false, `#"a" #"a"`: false, `0.0 -0.0`: true,
+		`\a \u0061`: true, `\newline \u000a`: true, `\o141 \a`: true, `\o \u006f`: true, `\u \u0075`: true, `\a \b`: false, `\a "a"`: false,
 		`#a #b 1 #a #c 1`: false, `#a (1) #a [1]`: true, `:a "a"`: false, `nil ""`: false, `nil false`: false,
 	} {
 		all, err := readAll(text)
