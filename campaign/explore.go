@@ -60,7 +60,7 @@ func (o *SearchOptions) BindSearch(f *pflag.FlagSet) {
 	f.IntVar(&b.Lost, "lost", 1, "messages, requests or answers, that may be lost")
 	f.IntVar(&b.Late, "late", 1, "requests that may arrive after their client has given up")
 	f.IntVar(&b.Advances, "advances", 2, "times that the clock may move on while some client could go on, to any moment at which something may go another way")
-	f.IntVar(&b.Resends, "resends", 0, "times that a buyer without an answer sends the same order again: 0 or 1")
+	f.IntVar(&b.Resends, "resends", 0, "times that a buyer without an answer sends the same order again")
 	f.IntVar(&b.Stalls, "stalls", 1, "times that a client may be held up between a look at the clock and its next look or command")
 	f.IntVar(&b.Depth, "depth", 0, "longest schedule, in steps; 0: no limit")
 	f.DurationVar(&o.Time, "time", 30*time.Second, "end a search that takes longer; 0: no limit (of several searches, unless given: 20s each)")

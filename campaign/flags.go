@@ -78,6 +78,7 @@ func bindLocks(f *pflag.FlagSet, names *[]string) {
 	f.StringSliceVar(names, "lock", nil, "the lock, or several: a,b (default: every shipped one)")
 	flag := f.Lookup("lock")
 	flag.Value = &lockNames{Value: flag.Value, SliceValue: flag.Value.(pflag.SliceValue), names: names}
+	flag.DefValue = "" // of which the usage tells what it means
 }
 
 // lockNames is the value of a flag that names locks. Names of earlier versions are

@@ -1,7 +1,7 @@
 // Package explore runs a scenario's real code under a search that tries every
 // interleaving of its clients, every expiry of a lease, and every crash, lost and
 // late message, within bounds. It ends in the shortest schedule that breaks a promise,
-// or in the certainty that there is none within those bounds.
+// or in a proof, within those bounds, that none does.
 //
 // # How
 //

@@ -1,5 +1,5 @@
 // Command golang serves the locks of libraries in Go to oversell, by the protocol of
-// docs/systems.md: golang redislock, golang redsync.
+// docs/systems.md: golang redislock, golang redsync, golang rueidislock.
 package main
 
 import (
@@ -26,7 +26,7 @@ import (
 )
 
 // libraries are the locks by the name that the program is given.
-var libraries = map[string]lockimpl.Variant{"redislock": golocks.Redislock, "redsync": golocks.Redsync}
+var libraries = map[string]lockimpl.Variant{"redislock": golocks.Redislock, "redsync": golocks.Redsync, "rueidislock": golocks.Rueidislock}
 
 type request struct {
 	ID      int64  `json:"id"`
@@ -51,10 +51,11 @@ type answer struct {
 func main() {
 	library, known := libraries[strings.Join(os.Args[1:], " ")]
 	if !known {
-		fmt.Fprintln(os.Stderr, "golang: name a library: redislock or redsync")
+		fmt.Fprintln(os.Stderr, "golang: name a library: redislock, redsync or rueidislock")
 		os.Exit(2)
 	}
-	s := service{library: library, masters: masters(os.Getenv("REDIS_URL")), lockers: map[int]lockimpl.Locker{}}
+	s := service{library: library, lockers: map[int]lockimpl.Locker{}}
+	s.masters, s.addresses = masters(os.Getenv("REDIS_URL"))
 	crash, _ := strconv.ParseInt(os.Getenv("CRASH"), 10, 64)
 	s.crash = crash
 	lines := bufio.NewScanner(os.Stdin)
@@ -69,8 +70,9 @@ func main() {
 }
 
 // masters are the servers whose addresses are separated by commas. A client waits two seconds
-// for an answer, and does not send a command again.
-func masters(addresses string) (all []redis.UniversalClient) {
+// for an answer, and does not send a command again. at is where they are, for libraries with
+// clients of their own.
+func masters(addresses string) (all []redis.UniversalClient, at []string) {
 	for _, address := range strings.Split(addresses, ",") {
 		o, err := redis.ParseURL(address)
 		if err != nil {
@@ -78,16 +80,17 @@ func masters(addresses string) (all []redis.UniversalClient) {
 			os.Exit(2)
 		}
 		o.ReadTimeout, o.MaxRetries, o.PoolSize = 2*time.Second, -1, 128
-		all = append(all, redis.NewClient(o))
+		all, at = append(all, redis.NewClient(o)), append(at, o.Addr)
 	}
-	return all
+	return all, at
 }
 
 type service struct {
-	library lockimpl.Variant
-	masters []redis.UniversalClient
-	crash   int64
-	granted atomic.Int64
+	library   lockimpl.Variant
+	masters   []redis.UniversalClient
+	addresses []string
+	crash     int64
+	granted   atomic.Int64
 
 	mutex   sync.Mutex // of the rest, and of stdout
 	lockers map[int]lockimpl.Locker
@@ -98,7 +101,7 @@ func (s *service) locker(client int) lockimpl.Locker {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	if s.lockers[client] == nil {
-		s.lockers[client] = s.library.New(variant.Env{Redis: s.masters, Clock: clock.Real{}, Token: rand.Text})
+		s.lockers[client] = s.library.New(variant.Env{Redis: s.masters, Addr: s.addresses, Clock: clock.Real{}, Token: rand.Text})
 	}
 	return s.lockers[client]
 }

@@ -20,6 +20,7 @@ class Work
     if ENV['DIE'] && task.to_i % 10 == 3
       begin
         File.open(ENV['LOG'] + '.died' + task, File::CREAT | File::EXCL).close
+        sleep 0.5 # in the midst of the task, as in record.py
         Process.kill(:KILL, Process.pid)
       rescue Errno::EEXIST
       end

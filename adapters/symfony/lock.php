@@ -33,9 +33,13 @@ $extend = function (array $r) use (&$held): array {
     return ['ok' => true, 'until_ms' => floor((microtime(true) + $held[$r['lock']]->getRemainingLifetime()) * 1000)];
 };
 $release = function (array $r) use (&$held): array {
-    $lost = $held[$r['lock']]->isExpired() || !$held[$r['lock']]->isAcquired();
+    $acquired = $held[$r['lock']]->isAcquired();
     $held[$r['lock']]->release(); // which says nothing when there was nothing to release
-    return $lost ? ['refused' => 'lost'] : ['ok' => true];
+    if (!$acquired) {
+        return ['refused' => 'lost'];
+    }
+    // The lease may have ended between the two.
+    return $held[$r['lock']]->isExpired() ? ['unknown' => 'the lease ended during the release'] : ['ok' => true];
 };
 
 while (($line = fgets(STDIN)) !== false) {

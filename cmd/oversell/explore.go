@@ -41,7 +41,7 @@ func exploreCommand(code *int) *cobra.Command {
 A few clients run the code of the lock, the sale or the queue, and a search tries
 every order of their commands and every expiry and, as far as the bounds allow,
 crashes, lost and late messages. It ends in the shortest schedule that breaks a
-promise, or in the certainty that within these bounds there is none.
+promise, or in a proof, within these bounds, that none does.
 
 With no flags: every shipped lock, two clients that try twice, each with a section that
 lasts for more than half its lease; one of them may crash, one message may be lost and one

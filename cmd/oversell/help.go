@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"oversell/internal/phrase"
 	"oversell/reports"
@@ -32,11 +31,6 @@ func helpful(root *cobra.Command, width int) {
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "Flags.FlagUsages", fmt.Sprintf("Flags.FlagUsagesWrapped %d", width)))
 	each(root, func(cmd *cobra.Command) {
 		cmd.Long = foldedHelp(cmd.Long, width)
-		cmd.Flags().VisitAll(func(f *pflag.Flag) {
-			if f.DefValue == "[]" { // of which the usage tells what it means
-				f.DefValue = ""
-			}
-		})
 		if cmd.HasSubCommands() && !cmd.Runnable() {
 			cmd.Args = unknownCommand
 			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }

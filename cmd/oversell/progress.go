@@ -27,7 +27,7 @@ import (
 type showing struct{ metrics string }
 
 func (s *showing) bind(f *pflag.FlagSet) {
-	f.StringVar(&s.metrics, "metrics", "", "serve Prometheus metrics at /metrics on this address while the program runs;\n:port is on this machine only, other machines need host:port and --allow-remote")
+	f.StringVar(&s.metrics, "metrics", "", "serve Prometheus metrics at /metrics on this address while the program runs: :port, for this machine only, or host:port, which other machines need and which takes --allow-remote")
 }
 
 // open begins to show. The caller closes it, also when something fails.

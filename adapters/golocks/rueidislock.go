@@ -1,0 +1,94 @@
+package golocks
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/redis/rueidis/rueidislock"
+
+	"oversell/lockimpl"
+	"oversell/variant"
+)
+
+// rlock is one client's view of github.com/redis/rueidis/rueidislock, which makes its own
+// connections and renews its leases by itself.
+type rlock struct {
+	env     variant.Env
+	mutex   sync.Mutex
+	lockers map[time.Duration]rueidislock.Locker // by length of lease
+	held    map[string]rueidisHeld               // by token
+}
+
+type rueidisHeld struct {
+	ctx    context.Context // ends when the library sees that the lock is lost
+	cancel context.CancelFunc
+}
+
+// locker is the library's for a length of lease, and is made on first use.
+func (r *rlock) locker(ttl time.Duration) (rueidislock.Locker, error) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if l := r.lockers[ttl]; l != nil {
+		return l, nil
+	}
+	l, err := rueidislock.NewLocker(rueidislock.LockerOption{
+		ClientOption: rueidis.ClientOption{InitAddress: []string{r.env.Addr[0]}},
+		KeyMajority:  1, KeyValidity: ttl, NoLoopTracking: true,
+		TryNextAfter: 2 * time.Second, // how long it waits for an answer
+	})
+	if err == nil {
+		r.lockers[ttl] = l
+	}
+	return l, err
+}
+
+func (r *rlock) Acquire(ctx context.Context, key string, o lockimpl.Options) (lockimpl.Lock, error) {
+	locker, err := r.locker(o.TTL)
+	if err != nil {
+		return lockimpl.Lock{}, err
+	}
+	start := time.Now()
+	held, cancel, err := locker.TryWithContext(context.WithoutCancel(ctx), key) // a deadline of ctx would end the lock
+	switch {
+	case errors.Is(err, rueidislock.ErrNotLocked):
+		return lockimpl.Lock{}, lockimpl.ErrHeld
+	case err != nil:
+		return lockimpl.Lock{}, err
+	}
+	// What is told is the first lease: the library does not tell when it has renewed.
+	l := lockimpl.Lock{Key: key, Token: r.env.Token(), Until: start.Add(o.TTL), Via: "TryWithContext"}
+	r.held[l.Token] = rueidisHeld{held, cancel}
+	return l, nil
+}
+
+// Extend is not there: the library renews by itself.
+func (r *rlock) Extend(_ context.Context, l lockimpl.Lock, _ time.Duration) (lockimpl.Lock, error) {
+	return l, errors.ErrUnsupported
+}
+
+func (r *rlock) Release(_ context.Context, l lockimpl.Lock) error {
+	h, ok := r.held[l.Token]
+	if !ok {
+		return lockimpl.ErrLost
+	}
+	delete(r.held, l.Token)
+	lost := h.ctx.Err() != nil
+	h.cancel() // it waits for the release, and does not tell what came of it
+	if lost {
+		return lockimpl.ErrLost
+	}
+	return nil
+}
+
+// Rueidislock is github.com/redis/rueidis/rueidislock, on the first master of the run.
+var Rueidislock = lockimpl.Variant{
+	Name:     "rueidislock",
+	Promises: []variant.Property{variant.MutualExclusion},
+	Renews:   true,
+	New: func(env variant.Env) lockimpl.Locker {
+		return &rlock{env: env, lockers: map[time.Duration]rueidislock.Locker{}, held: map[string]rueidisHeld{}}
+	},
+}
