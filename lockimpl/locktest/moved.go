@@ -203,7 +203,7 @@ func looks(length time.Duration) (all []time.Duration) {
 	} {
 		all = append(all, at+500*time.Millisecond)
 	}
-	all = append(all, length/4, length/2, length*9/10, length-1200*time.Millisecond, length-20*time.Millisecond)
+	all = append(all, length/4, length/2, length*9/10, length-1200*time.Millisecond, length-20*time.Millisecond, length-3*grain)
 	all = slices.DeleteFunc(all, func(at time.Duration) bool { return at <= 0 || at >= length })
 	slices.Sort(all)
 	return slices.Compact(all)
@@ -226,6 +226,14 @@ func longLeases(b *bench) error {
 	cases := []lease{
 		{ttl: 15 * time.Second}, {ttl: 45 * time.Second}, {ttl: 11 * time.Minute}, {ttl: 100 * time.Minute}, {ttl: 26 * time.Hour}, {ttl: 40 * day},
 	}
+	if b.run.able.brief {
+		for _, ttl := range slices.Concat(oddLeases, []time.Duration{1999 * time.Millisecond, 2499 * time.Millisecond, 618 * time.Millisecond}) {
+			cases = append(cases, lease{ttl: ttl})
+			if b.run.able.extends {
+				cases = append(cases, lease{time.Second, []prolonging{{700 * time.Millisecond, ttl}}})
+			}
+		}
+	}
 	if b.run.able.extends {
 		cases = append(cases, []lease{
 			{15 * time.Second, []prolonging{{10 * time.Second, 15 * time.Second}}},
@@ -234,6 +242,7 @@ func longLeases(b *bench) error {
 			{10 * time.Minute, []prolonging{{time.Minute, 2 * time.Hour}, {time.Hour, 3 * day}}},
 			{20 * time.Second, []prolonging{{15 * time.Second, 20 * time.Second}, {15 * time.Second, 20 * time.Second}, {15 * time.Second, 30 * time.Second}, {25 * time.Second, 20 * time.Second}}},
 			{2 * time.Hour, slices.Repeat([]prolonging{{time.Hour, 2 * time.Hour}}, 12)},
+			{10 * time.Second, slices.Repeat([]prolonging{{5 * time.Second, 10 * time.Second}}, 300)},
 		}...)
 	}
 	var parts []part
