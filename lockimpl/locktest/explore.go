@@ -133,15 +133,15 @@ func search(ctx context.Context, c explore.Config) (string, error) {
 	switch {
 	case err == nil || errors.Is(err, explore.ErrUsage) || errors.Is(err, errMutex):
 	case errors.Is(err, explore.ErrNondeterministic):
-		err = fmt.Errorf("%w\nthere are two causes. Clients share state, like a map of tokens in a variable of the package, so that one depends on what others did, or on an earlier run: each Locker that New returns must have state of its own, and what is shared belongs on the server, or under locktest.Run only. Or the lock %s", err, steppedOtherwise)
+		err = fmt.Errorf("%w\nthe likely cause is state that clients share, like a map of tokens in a variable of the package, by which one depends on what others did, or did in another schedule: each Locker that New returns must have its own. Else, %s", err, steppedOtherwise)
 	default:
-		err = fmt.Errorf("%w\na lock that waits for a mutex or a channel that another goroutine is to open cannot be stepped; one that %s", err, steppedOtherwise)
+		err = fmt.Errorf("%w\na lock that waits for something else than commands and its variant.Env, like a mutex or a channel, cannot be stepped; %s", err, steppedOtherwise)
 	}
 	return judged(r, err)
 }
 
 // steppedOtherwise is what else can be done with a lock that does not keep to its Env.
-const steppedOtherwise = "starts goroutines, reads the time or draws random numbers past its variant.Env can be searched in bubbles: see locktest.ExploreBubble"
+const steppedOtherwise = "a lock that starts goroutines, reads the time or draws random numbers past its variant.Env can be searched in bubbles: see locktest.ExploreBubble"
 
 // searchBubbles does it in bubbles.
 func searchBubbles(t *testing.T, c explore.Config) (string, error) {
