@@ -1,6 +1,7 @@
 package locktest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,7 +62,7 @@ func (r *run) probe(ctx context.Context, name string) error {
 	case err := <-result:
 		return err
 	case <-time.After(ruleLimit + commandTimeout):
-		return fmt.Errorf("the lock does not answer: %s", b.stuck())
+		return fmt.Errorf("the lock does not answer: %s", cmp.Or(b.stuck(), "no call is under way"))
 	}
 }
 

@@ -195,7 +195,9 @@ func (r *run) try(run context.Context, u rule, name string) error {
 		r.logf("%s/%s: not judged, since other promises were found broken", u.property, u.name)
 		return nil
 	case <-time.After(ruleLimit + commandTimeout):
-		err = broken(u.property, "the rule did not end in %v: %s", ruleLimit+commandTimeout, b.stuck())
+		if stuck := b.stuck(); stuck != "" {
+			err = broken(u.property, "the rule did not end in %v: %s", ruleLimit+commandTimeout, stuck)
+		}
 	}
 	if run.Err() != nil {
 		return nil // it was cut short
@@ -258,6 +260,7 @@ type bench struct {
 	mu     sync.Mutex
 	made   []*client
 	doubts []doubt
+	parts  []*bench // see with
 }
 
 // doubt is a time in which a lock may be held by nobody who knows: an acquire, or a release, had no answer.
@@ -290,6 +293,9 @@ func (b *bench) judged(err error) error {
 // with is the bench under another name of a lock.
 func (b *bench) with(name string) *bench {
 	n := &bench{ctx: b.ctx, run: b.run, name: name, ttl: b.ttl, faults: b.faults, property: b.property}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.parts = append(b.parts, n)
 	return n
 }
 
@@ -327,7 +333,7 @@ func (b *bench) close() {
 	wg.Wait()
 }
 
-// stuck tells of calls that have not returned.
+// stuck tells of calls that have not returned, and is empty if there are none.
 func (b *bench) stuck() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -337,8 +343,10 @@ func (b *bench) stuck() string {
 			all = append(all, s)
 		}
 	}
-	if len(all) == 0 {
-		return "no call was under way"
+	for _, p := range b.parts {
+		if s := p.stuck(); s != "" {
+			all = append(all, s)
+		}
 	}
 	return strings.Join(all, "; ")
 }

@@ -39,24 +39,24 @@ func timePasses(b *bench) error {
 	var cases []part
 	for _, p := range passages(b.run.server.Nodes(), lease) {
 		cases = append(cases, part{"acquire", func(b *bench) error {
-			return b.fit(b.inMovedWorld(func(w *moved) error { return w.slowly(p, false) }))
+			return b.inMoved(func(w *moved) error { return w.slowly(p, false) })
 		}})
 		if b.run.able.extends {
 			cases = append(cases, part{"extend", func(b *bench) error {
-				return b.fit(b.inMovedWorld(func(w *moved) error { return w.slowly(p, true) }))
+				return b.inMoved(func(w *moved) error { return w.slowly(p, true) })
 			}})
 		}
 	}
 	if b.run.server.Nodes() == 1 {
 		for n := 1; n <= 2; n++ {
 			cases = append(cases, part{fmt.Sprintf("an acquire without an answer to command %d, and the next", n), func(b *bench) error {
-				return b.fit(b.inMovedWorld(func(w *moved) error { return w.askedAgain(n, lease) }))
+				return b.inMoved(func(w *moved) error { return w.askedAgain(n, lease) })
 			}})
 		}
 	}
 	if b.run.server.Nodes() > 2 {
 		cases = append(cases, part{"acquire in two attempts", func(b *bench) error {
-			return b.fit(b.inMovedWorld(func(w *moved) error { return w.piecemeal(lease) }))
+			return b.inMoved(func(w *moved) error { return w.piecemeal(lease) })
 		}})
 	}
 	return b.together(3, cases)
