@@ -183,6 +183,11 @@ func (r *run) start(ctx context.Context, u rule, name string) check {
 func (r *run) try(run context.Context, u rule, name string) error {
 	ctx, cancel := context.WithTimeout(run, ruleLimit)
 	defer cancel()
+	return r.within(run, ctx, u, name)
+}
+
+// within is try with a limit, the end of ctx, on what the rule does.
+func (r *run) within(run, ctx context.Context, u rule, name string) error {
 	start := r.lasted()
 	b := &bench{ctx: ctx, run: r, name: name, ttl: r.able.lease, faults: u.faults, property: u.property}
 	defer func() { go b.close() }()

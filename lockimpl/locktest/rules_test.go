@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -233,5 +234,49 @@ func TestDoubt(t *testing.T) {
 	b.doubts = []doubt{{till: time.Now()}}
 	if isUnjudged(b.judged(refused)) {
 		t.Error("a free lock that is refused was let pass, though the lease in doubt was over")
+	}
+}
+
+// TestAgain: a case that cannot be judged is tried again under another name, and if it never can be, that
+// is no success.
+func TestAgain(t *testing.T) {
+	open := &unjudged{"it is a test", broken(variant.Progress, "nobody could take the lock")}
+	for _, times := range []int{1, 2, 3, 9} {
+		r := &run{lock: lockimpl.Variant{Promises: []variant.Property{variant.Progress}}, logf: t.Logf}
+		b := &bench{ctx: t.Context(), run: r, name: "order", property: variant.Progress}
+		names := map[string]bool{}
+		err := b.together(2, []part{{"nothing", func(*bench) error { return nil }}, {"one", func(b *bench) error {
+			if names[b.name] = true; len(names) > times {
+				return nil
+			}
+			return open
+		}}})
+		if isUnjudged(err) != (times >= 3) || err != nil && !isUnjudged(err) {
+			t.Errorf("a case that could not be judged %d times ended in %v", times, err)
+		}
+		if want := min(times+1, 3); len(names) != want {
+			t.Errorf("a case that could not be judged %d times was tried under %d names, want %d", times, len(names), want)
+		}
+	}
+	r := &run{lock: lockimpl.Variant{Name: "mine"}}
+	if told := r.told(open, ""); !strings.HasPrefix(told, "inconclusive: ") || strings.Contains(told, "promises") {
+		t.Errorf("it was told as %q; want an inconclusive test that accuses nobody", told)
+	}
+}
+
+// TestBusy: a rule that is cut short by its limit has shown nothing, unless it asked for long enough on a machine that
+// answered in time.
+func TestBusy(t *testing.T) {
+	r := &run{lock: lockimpl.Variant{Promises: []variant.Property{variant.Progress}}, logf: t.Logf, enough: func() {}}
+	for _, sure := range []bool{false, true} {
+		ctx, cancel := context.WithCancel(t.Context())
+		err := r.within(t.Context(), ctx, rule{property: variant.Progress, name: "a test", check: func(b *bench) error {
+			cancel()
+			return broken(variant.Progress, "%v", &ungranted{time.Now(), patience, sure, lockimpl.ErrHeld})
+		}}, "order")
+		var b *breach
+		if isUnjudged(err) == sure || !errors.As(err, &b) {
+			t.Errorf("what was found in a rule that was cut short, sure: %v, was judged as %v", sure, err)
+		}
 	}
 }
