@@ -405,7 +405,7 @@ func (b *bench) together(atOnce int, cases []part) error {
 		wg.Go(func() {
 			defer func() { <-slots }()
 			for n := range times {
-				own := b.with(fmt.Sprintf("%s-%d", b.name, i+n*len(cases)))
+				own := b.with(fmt.Sprintf("%s%s-%d", b.name, strings.Repeat("-again", n), i)) // names that resemble it are new as well
 				err := own.judged(own.checked(c.check))
 				own.close()
 				if errs[i] = nil; err != nil {
