@@ -1,6 +1,7 @@
 package locktest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,9 +40,11 @@ type abilities struct {
 const (
 	shortLease   = time.Second
 	mastersLease = 2 * time.Second
-	oddLease     = 1500 * time.Millisecond
 	briefLease   = 400 * time.Millisecond
 )
+
+// oddLeases are what is left of when leases are cut or rounded to seconds, to tenths, or to hundredths.
+var oddLeases = []time.Duration{1500 * time.Millisecond, 1300 * time.Millisecond, 1237 * time.Millisecond}
 
 // probe finds out what the lock can do.
 func (r *run) probe(ctx context.Context, name string) error {
@@ -59,7 +62,7 @@ func (r *run) probe(ctx context.Context, name string) error {
 	case err := <-result:
 		return err
 	case <-time.After(ruleLimit + commandTimeout):
-		return fmt.Errorf("the lock does not answer: %s", b.stuck())
+		return fmt.Errorf("the lock does not answer: %s", cmp.Or(b.stuck(), "no call is under way"))
 	}
 }
 
@@ -129,18 +132,26 @@ func (c *client) forgetScripts() {
 	}
 }
 
-// canExtend tells apart an Extend that is not supported from one that fails.
+// canExtend tells apart an Extend that is not supported from one that fails: it says so, or it is answered each
+// time with an error of the lock's own, before any command is sent.
 func (r *run) canExtend(c *client, l lockimpl.Lock) bool {
+	counts := func() int64 { return int64(c.sent()) + c.hooked.Load() }
+	before, own := counts(), true
+	var err error
 	for range 5 {
-		_, err := c.extend(l, long)
-		if err == nil {
+		if _, err = c.extend(l, long); err == nil {
 			return true
 		}
 		if text := strings.ToLower(err.Error()); errors.Is(err, errors.ErrUnsupported) || strings.Contains(text, "support") || strings.Contains(text, "implement") {
 			r.logf("the lock does not extend (%v): rules about extending were skipped", err)
 			return false
 		}
+		own = own && !errors.Is(err, lockimpl.ErrLost) && !errors.Is(err, context.DeadlineExceeded)
 		c.b.sleep(pace)
+	}
+	if own && before > 0 && counts() == before {
+		r.logf("Extend is answered with an error, and sends nothing (%v): the lock does not extend, and rules about extending were skipped", err)
+		return false
 	}
 	return true // what is wrong with it is for the rules to find out
 }

@@ -27,6 +27,10 @@ type run struct {
 	healthy atomic.Int64 // for how long the machine and the servers have answered in time
 	logf    func(format string, args ...any)
 
+	control    sync.Mutex // guards what unending has found out
+	controlled bool
+	uncalled   error
+
 	mu     sync.Mutex
 	began  time.Time
 	broken bool
@@ -39,6 +43,9 @@ type breach struct {
 	text     string
 	basis    bool // without it, nothing else can be judged
 	refused  bool // somebody was answered with ErrHeld
+	// since is from when on somebody asked for a lock and was not granted it; zero: it is not known.
+	since time.Time
+	sure  bool // that was for as long as it takes on a machine that answers in time
 }
 
 func (b *breach) Error() string { return b.text }
@@ -50,11 +57,55 @@ func broken(p variant.Property, format string, args ...any) error { return breac
 func breachOf(p variant.Property, format string, args []any) *breach {
 	b := &breach{property: p, text: fmt.Sprintf(format, args...)}
 	for _, a := range args {
-		if err, ok := a.(error); ok && errors.Is(err, lockimpl.ErrHeld) {
-			b.refused = true
+		err, ok := a.(error)
+		if !ok {
+			continue
 		}
+		var u *ungranted
+		var w *breach
+		switch {
+		case errors.As(err, &w):
+			b.refused, b.since, b.sure = w.refused, w.since, w.sure
+		case errors.As(err, &u):
+			b.since, b.sure = u.since, u.sure
+		}
+		b.refused = b.refused || errors.Is(err, lockimpl.ErrHeld)
 	}
 	return b
+}
+
+// ungranted is what came of asking for a lock for a time.
+type ungranted struct {
+	since time.Time
+	limit time.Duration
+	sure  bool // the machine and the servers answered in time for as long
+	last  error
+}
+
+func (u *ungranted) Error() string {
+	return fmt.Sprintf("not granted in %v, the last answer was %v", u.limit.Round(time.Millisecond), u.last)
+}
+
+func (u *ungranted) Unwrap() error { return u.last }
+
+// unjudged is what was found by a rule that could not be judged: nil, or what may be a broken promise.
+type unjudged struct {
+	why string
+	err error
+}
+
+func (u *unjudged) Error() string {
+	if u.err == nil {
+		return "not judged, since " + u.why
+	}
+	return fmt.Sprintf("not judged, since %s: %v", u.why, u.err)
+}
+
+func (u *unjudged) Unwrap() error { return u.err }
+
+func isUnjudged(err error) bool {
+	var u *unjudged
+	return errors.As(err, &u)
 }
 
 // errStillHeld stands for the answer that a waiter would get if it gave up.
@@ -75,7 +126,7 @@ const enoughAfter = 20 * time.Second
 // found ends the run, soon or at once, after a promise was found broken.
 func (r *run) found(err error) {
 	var b *breach
-	if !errors.As(err, &b) {
+	if isUnjudged(err) || !errors.As(err, &b) {
 		return
 	}
 	r.mu.Lock()
@@ -132,6 +183,11 @@ func (r *run) start(ctx context.Context, u rule, name string) check {
 func (r *run) try(run context.Context, u rule, name string) error {
 	ctx, cancel := context.WithTimeout(run, ruleLimit)
 	defer cancel()
+	return r.within(run, ctx, u, name)
+}
+
+// within is try with a limit, the end of ctx, on what the rule does.
+func (r *run) within(run, ctx context.Context, u rule, name string) error {
 	start := r.lasted()
 	b := &bench{ctx: ctx, run: r, name: name, ttl: r.able.lease, faults: u.faults, property: u.property}
 	defer func() { go b.close() }()
@@ -144,14 +200,20 @@ func (r *run) try(run context.Context, u rule, name string) error {
 		r.logf("%s/%s: not judged, since other promises were found broken", u.property, u.name)
 		return nil
 	case <-time.After(ruleLimit + commandTimeout):
-		err = broken(u.property, "the rule did not end in %v: %s", ruleLimit+commandTimeout, b.stuck())
+		if stuck := b.stuck(); stuck != "" {
+			err = broken(u.property, "the rule did not end in %v: %s", ruleLimit+commandTimeout, stuck)
+		}
 	}
 	if run.Err() != nil {
 		return nil // it was cut short
 	}
-	if err != nil && ctx.Err() != nil && r.lasted()-start < ruleLimit*3/4 {
-		r.logf("%s/%s: not judged, since the machine is too busy: %v", u.property, u.name, err)
-		return nil
+	var w *breach
+	switch errors.As(err, &w); {
+	case isUnjudged(err), ctx.Err() == nil, w != nil && w.sure:
+	case err == nil:
+		err = &unjudged{why: fmt.Sprintf("it did not end in %v", ruleLimit)}
+	case r.lasted()-start < ruleLimit*3/4:
+		err = &unjudged{why: "the machine is too busy", err: err}
 	}
 	return r.matters(u, err)
 }
@@ -200,31 +262,35 @@ type bench struct {
 	faults   []variant.Fault
 	property variant.Property
 
-	mu   sync.Mutex
-	made []*client
-	// doubts is until when a lock may be held by nobody who knows: an acquire, or a release, had
-	// no answer.
-	doubts time.Time
+	mu     sync.Mutex
+	made   []*client
+	doubts []doubt
+	parts  []*bench // see with
 }
 
-// doubted notes a lease of which nobody knows whether it was granted, or given back.
-func (b *bench) doubted(ttl time.Duration) {
+// doubt is a time in which a lock may be held by nobody who knows: an acquire, or a release, had no answer.
+type doubt struct{ from, till time.Time }
+
+// doubted notes a lease of which nobody knows whether it was granted, or given back; from is when the call
+// without an answer was made, or zero if those who were refused before it say nothing either.
+func (b *bench) doubted(from time.Time, ttl time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if till := time.Now().Add(ttl); till.After(b.doubts) {
-		b.doubts = till
-	}
+	b.doubts = append(b.doubts, doubt{from, time.Now().Add(ttl)})
 }
 
 // judged returns err, unless the lock was refused while an earlier Acquire or Release without
-// an answer may have left it held, because its lease is not over.
+// an answer may have left it held, because its lease is not over. A doubt does not excuse that the lock was
+// refused for long before it came up.
 func (b *bench) judged(err error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var w *breach
-	if errors.As(err, &w) && w.property == variant.Progress && w.refused && time.Now().Before(b.doubts) {
-		b.run.logf("%s: not judged, since an earlier call had no answer, and the lease is not over: %v", b.name, err)
-		return nil
+	excused := func(d doubt) bool {
+		return time.Now().Before(d.till) && (w.since.IsZero() || d.from.Before(w.since.Add(patience/2)))
+	}
+	if errors.As(err, &w) && w.property == variant.Progress && w.refused && slices.ContainsFunc(b.doubts, excused) {
+		return &unjudged{"an earlier call had no answer, and the lease is not over", err}
 	}
 	return err
 }
@@ -232,6 +298,9 @@ func (b *bench) judged(err error) error {
 // with is the bench under another name of a lock.
 func (b *bench) with(name string) *bench {
 	n := &bench{ctx: b.ctx, run: b.run, name: name, ttl: b.ttl, faults: b.faults, property: b.property}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.parts = append(b.parts, n)
 	return n
 }
 
@@ -269,7 +338,7 @@ func (b *bench) close() {
 	wg.Wait()
 }
 
-// stuck tells of calls that have not returned.
+// stuck tells of calls that have not returned, and is empty if there are none.
 func (b *bench) stuck() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -279,8 +348,10 @@ func (b *bench) stuck() string {
 			all = append(all, s)
 		}
 	}
-	if len(all) == 0 {
-		return "no call was under way"
+	for _, p := range b.parts {
+		if s := p.stuck(); s != "" {
+			all = append(all, s)
+		}
 	}
 	return strings.Join(all, "; ")
 }
@@ -323,8 +394,9 @@ func (b *bench) untilSent(c *client, commands int) {
 func (b *bench) sleepUntil(t time.Time) { b.sleep(time.Until(t)) }
 
 // together runs cases on benches of their own, some at a time, and returns the first
-// that failed.
+// that failed. A case that cannot be judged is tried again under another name.
 func (b *bench) together(atOnce int, cases []part) error {
+	const times = 3
 	errs := make([]error, len(cases))
 	slots := make(chan struct{}, atOnce)
 	var wg sync.WaitGroup
@@ -332,20 +404,32 @@ func (b *bench) together(atOnce int, cases []part) error {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			own := b.with(fmt.Sprintf("%s-%d", b.name, i))
-			defer own.close()
-			if err := own.judged(own.checked(c.check)); err != nil {
-				errs[i] = fmt.Errorf("%s: %w", c.name, err)
+			for n := range times {
+				own := b.with(fmt.Sprintf("%s%s-%d", b.name, strings.Repeat("-again", n), i)) // names that resemble it are new as well
+				err := own.judged(own.checked(c.check))
+				own.close()
+				if errs[i] = nil; err != nil {
+					errs[i] = fmt.Errorf("%s: %w", c.name, err)
+				}
+				if !isUnjudged(err) || b.ctx.Err() != nil {
+					break
+				}
+				b.run.logf("%s/%s: %v", b.property, c.name, err)
 			}
 		})
 	}
 	wg.Wait()
+	var open error
 	for _, err := range errs {
-		if err != nil && b.run.matters(rule{property: b.property, faults: b.faults, name: b.name}, err) != nil {
+		if err == nil || b.run.matters(rule{property: b.property, faults: b.faults, name: b.name}, err) == nil {
+			continue
+		}
+		if !isUnjudged(err) {
 			return err
 		}
+		open = err
 	}
-	return nil
+	return open
 }
 
 // part is one of several cases of a rule.
@@ -397,7 +481,7 @@ func (b *bench) givesBack(holder *client, l lockimpl.Lock, after string) error {
 		}
 		b.sleep(pace)
 	}
-	b.doubted(time.Until(holder.until(l))) // it may never have arrived
+	b.doubted(time.Time{}, time.Until(holder.until(l))) // it may never have arrived
 	return nil
 }
 
@@ -437,17 +521,39 @@ func (b *bench) free(name string, within time.Duration, after string) error {
 // prolonged takes a lock whose holder has died, when its lease is over. If nobody can, late
 // calls by an earlier holder have prolonged the lease: that one's own did end.
 func (b *bench) prolonged(name string, within time.Duration, after string) error {
-	return itsOwn(b.free(name, within, after))
+	return b.itsOwn(b.free(name, within, after))
 }
 
 // itsOwn names the promise that was broken first when the lease of a holder does not end
-// after an earlier holder's late call.
-func itsOwn(err error) error {
+// after an earlier holder's late call: progress, if a lease does not end without such a call either.
+func (b *bench) itsOwn(err error) error {
 	var w *breach
-	if errors.As(err, &w) && w.property == variant.Progress {
-		return broken(variant.OwnerOnlyRelease, "%v: the earlier holder prolonged a lease that was not its own", err)
+	if !errors.As(err, &w) || w.property != variant.Progress || b.run.unending(b) != nil {
+		return err
 	}
-	return err
+	return broken(variant.OwnerOnlyRelease, "%v: the earlier holder prolonged a lease that was not its own", err)
+}
+
+// unending finds out, once, whether the lock can be taken after the lease of a holder that has died, without
+// anything else. It is an error if not.
+func (r *run) unending(b *bench) error {
+	r.control.Lock()
+	defer r.control.Unlock()
+	if r.controlled {
+		return r.uncalled
+	}
+	own := b.with(b.name + "-control")
+	defer own.close()
+	r.uncalled = own.checked(func(b *bench) error {
+		holder, l, err := b.abandoned(b.ttl)
+		if err != nil {
+			return err
+		}
+		_, _, err = b.next(holder, l, b.ttl, b.ttl, "without any late call")
+		return err
+	})
+	r.controlled = b.ctx.Err() == nil
+	return r.uncalled
 }
 
 // holder is a new client that holds the lock.
@@ -501,7 +607,10 @@ func seedText(t *testing.T, seed uint64) string {
 // told is an error in a sentence: a broken promise, or what kept a rule from being tried.
 func (r *run) told(err error, when string) string {
 	var b *breach
-	if errors.As(err, &b) {
+	switch {
+	case isUnjudged(err):
+		return fmt.Sprintf("inconclusive: of lock %s this was %v. It was tried several times; no promise was found broken, and nothing was shown: run the test again, on a machine that has more time for it", r.lock.Name, err)
+	case errors.As(err, &b):
 		return fmt.Sprintf("lock %s promises %s, but%s: %v", r.lock.Name, b.property, when, err)
 	}
 	return fmt.Sprintf("lock %s could not be tried%s: %v", r.lock.Name, when, err)

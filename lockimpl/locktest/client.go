@@ -283,7 +283,11 @@ func (c *client) acquire(ctx context.Context, name string, o lockimpl.Options) (
 		// What the suite did, it did to see what the lock makes of it. A machine that stood still ended ctx by itself.
 		stalled := time.Since(began)-(c.b.run.lasted()-healthy) > commandTimeout/4
 		if end, ends := ctx.Deadline(); !disturbed && (stalled || ctx.Err() == nil && (!ends || time.Until(end) > commandTimeout/10)) {
-			c.b.doubted(o.TTL)
+			from := time.Now().Add(-commandTimeout) // answers to commands before were refusals
+			if began.After(from) {
+				from = began
+			}
+			c.b.doubted(from, o.TTL)
 		}
 	}
 	return l, err
@@ -329,6 +333,7 @@ func (c *client) take(name string, ttl, free time.Duration) (lockimpl.Lock, erro
 
 func (c *client) takeWithin(name string, ttl, limit time.Duration) (lockimpl.Lock, error) {
 	var last error // that is not only the end of the time
+	since := time.Now()
 	for start := c.b.run.lasted(); ; {
 		left := max(limit-(c.b.run.lasted()-start), 0)
 		ctx, cancel := context.WithTimeout(c.b.ctx, left+pace)
@@ -341,7 +346,7 @@ func (c *client) takeWithin(name string, ttl, limit time.Duration) (lockimpl.Loc
 			last = err
 		}
 		if c.b.run.lasted()-start >= limit || c.b.ctx.Err() != nil {
-			return l, fmt.Errorf("not granted in %v, the last answer was %w", limit.Round(time.Millisecond), last)
+			return l, &ungranted{since, limit, c.b.run.lasted()-start >= limit, last}
 		}
 		c.b.sleep(pace)
 	}

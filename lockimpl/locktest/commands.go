@@ -1,6 +1,7 @@
 package locktest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -472,6 +473,36 @@ func (b *bench) acquireLost(n int, verb wire.Verb, isHeld bool) error {
 	return b.intact(c, m, after+" and was repeated")
 }
 
+// refusedHoldsNothing: who was refused holds nothing, though an answer was lost before. A lock that nobody holds can
+// be taken.
+func refusedHoldsNothing(b *bench) error {
+	var cases []part
+	for n := 1; n <= 2; n++ {
+		for _, wait := range []time.Duration{0, briefLease} {
+			cases = append(cases, part{fmt.Sprintf("command %d, with a wait of %v", n, wait), func(b *bench) error {
+				c := b.practised()
+				c.arm(n, wire.DropReply)
+				_, err := c.acquire(b.ctx, b.name, lockimpl.Options{TTL: long, Wait: wait, RetryEvery: pace})
+				reach := c.sent() >= n
+				c.plan(nil)
+				if !reach || !errors.Is(err, lockimpl.ErrHeld) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+					return nil
+				}
+				other := b.client()
+				m, e := other.takeWithin(b.name, b.ttl, 2*time.Second)
+				if e == nil {
+					return b.givesBack(other, m, "after another client had been refused")
+				}
+				if !errors.Is(e, lockimpl.ErrHeld) {
+					return nil
+				}
+				return broken(variant.Linearizable, "a client that lost the answer to command %d of its acquire was told %v, so nobody holds the lock, and others are refused: %v", n, err, e)
+			}})
+		}
+	}
+	return b.together(4, cases)
+}
+
 func (b *bench) releaseLost(n int, verb wire.Verb) error {
 	c := b.practised()
 	l, err := c.take(b.name, b.ttl, 0)
@@ -592,7 +623,7 @@ func lateRequests(b *bench) error {
 					return nil
 				}
 				_, _, err = b.next(next, m, b.ttl, b.ttl, "with an extend by the earlier holder that arrived late")
-				return itsOwn(err)
+				return b.itsOwn(err)
 			}})
 		}
 	}

@@ -1,6 +1,7 @@
 package locktest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -128,12 +129,19 @@ var errInconclusive = errors.New("the search is inconclusive")
 
 // search returns in words what was proved.
 func search(ctx context.Context, c explore.Config) (string, error) {
-	r, err := explore.Run(ctx, c)
-	if err != nil && !errors.Is(err, explore.ErrUsage) {
-		err = fmt.Errorf("%w\na lock that starts goroutines, reads the time or draws random numbers past its variant.Env can be searched in bubbles: see locktest.ExploreBubble", err)
+	r, err := watched(ctx, c)
+	switch {
+	case err == nil || errors.Is(err, explore.ErrUsage) || errors.Is(err, errMutex):
+	case errors.Is(err, explore.ErrNondeterministic):
+		err = fmt.Errorf("%w\nthe likely cause is state that clients share, like a map of tokens in a variable of the package, by which one depends on what others did, or did in another schedule: each Locker that New returns must have its own. Else, %s", err, steppedOtherwise)
+	default:
+		err = fmt.Errorf("%w\na lock that waits for something else than commands and its variant.Env, like a mutex or a channel, cannot be stepped; %s", err, steppedOtherwise)
 	}
 	return judged(r, err)
 }
+
+// steppedOtherwise is what else can be done with a lock that does not keep to its Env.
+const steppedOtherwise = "a lock that starts goroutines, reads the time or draws random numbers past its variant.Env can be searched in bubbles: see locktest.ExploreBubble"
 
 // searchBubbles does it in bubbles.
 func searchBubbles(t *testing.T, c explore.Config) (string, error) {
@@ -167,7 +175,40 @@ func judged(r reports.Exploration, err error) (string, error) {
 	case reports.Violated:
 		return "", fmt.Errorf("%w\n%s", errBroken, &b)
 	}
-	return "", fmt.Errorf("%w\n%s", errInconclusive, &b)
+	return "", fmt.Errorf("%w%s\n%s", errInconclusive, advice(r), &b)
+}
+
+// advice says why a search came to no end, and which bound to lower first.
+func advice(r reports.Exploration) string {
+	var b strings.Builder
+	if i := slices.IndexFunc(r.NotChecked, func(s string) bool { return strings.Contains(s, "how names are spelled") }); i >= 0 {
+		b.WriteString(": the client depends on how tokens are spelled, like one that hashes them or cuts them, so states that differ in their tokens only are different ones, and there are too many")
+	}
+	if r.Stats.Waiting == 0 && !strings.Contains(r.Why, "was ended") {
+		return b.String()
+	}
+	type bound struct {
+		name string
+		is   int
+		met  int64
+	}
+	faults := []bound{{"Lost", r.Bounds.Lost, r.Stats.Lost}, {"Crashes", r.Bounds.Crashes, r.Stats.Crashes}, {"Late", r.Bounds.Late, r.Stats.Late}}
+	slices.SortStableFunc(faults, func(x, y bound) int { return cmp.Compare(y.met, x.met) })
+	var lower []string
+	for _, f := range append(faults, bound{"Stalls", r.Bounds.Stalls, 0}, bound{"Advances", r.Bounds.Advances, 0}) {
+		if f.is > 0 {
+			lower = append(lower, f.name)
+		}
+	}
+	switch {
+	case len(lower) > 1:
+		fmt.Fprintf(&b, "\nThere was not enough time for all schedules. In reports.Bounds, set %s to -1, which is none, and if that is not enough the next of %s, one after the other; search for each fault alone then. Or give it more time: TimeMS", lower[0], strings.Join(lower[1:], ", "))
+	case len(lower) == 1:
+		fmt.Fprintf(&b, "\nThere was not enough time for all schedules. In reports.Bounds, set %s to -1, which is none, or give it more time: TimeMS", lower[0])
+	default:
+		b.WriteString("\nThere was not enough time for all schedules. In reports.Bounds, lower Tries to 1, or give it more time: TimeMS")
+	}
+	return b.String()
 }
 
 // Bubbles makes a [explore.Config.Start] that runs c's clients in bubbles of

@@ -106,7 +106,7 @@ func (t *traffic) run(b *bench) error {
 	case <-b.ctx.Done():
 		return nil
 	case <-time.After(limit):
-		return broken(variant.Progress, "a load of %v did not end in %v: %s", t.lasts, limit, b.stuck())
+		return broken(variant.Progress, "a load of %v did not end in %v: %s", t.lasts, limit, cmp.Or(b.stuck(), "no call is under way"))
 	}
 	if t.granted.Load() == 0 {
 		return broken(variant.Progress, "nobody obtained the lock, the last error was: %v", t.lastErr)

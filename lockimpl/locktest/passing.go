@@ -39,20 +39,55 @@ func timePasses(b *bench) error {
 	var cases []part
 	for _, p := range passages(b.run.server.Nodes(), lease) {
 		cases = append(cases, part{"acquire", func(b *bench) error {
-			return b.fit(b.inMovedWorld(func(w *moved) error { return w.slowly(p, false) }))
+			return b.inMoved(func(w *moved) error { return w.slowly(p, false) })
 		}})
 		if b.run.able.extends {
 			cases = append(cases, part{"extend", func(b *bench) error {
-				return b.fit(b.inMovedWorld(func(w *moved) error { return w.slowly(p, true) }))
+				return b.inMoved(func(w *moved) error { return w.slowly(p, true) })
+			}})
+		}
+	}
+	if b.run.server.Nodes() == 1 {
+		for n := 1; n <= 2; n++ {
+			cases = append(cases, part{fmt.Sprintf("an acquire without an answer to command %d, and the next", n), func(b *bench) error {
+				return b.inMoved(func(w *moved) error { return w.askedAgain(n, lease) })
 			}})
 		}
 	}
 	if b.run.server.Nodes() > 2 {
 		cases = append(cases, part{"acquire in two attempts", func(b *bench) error {
-			return b.fit(b.inMovedWorld(func(w *moved) error { return w.piecemeal(lease) }))
+			return b.inMoved(func(w *moved) error { return w.piecemeal(lease) })
 		}})
 	}
 	return b.together(3, cases)
+}
+
+// askedAgain is an acquire that ends without the answer to a command, and another one by the same client after a
+// time. What the first one took ends first.
+func (w *moved) askedAgain(n int, lease time.Duration) error {
+	c := w.client()
+	if l, _, err := w.take(c, w.ttl); err == nil { // scripts are loaded
+		w.call(func() { _ = c.release(l) })
+	}
+	acquire := func() (l lockimpl.Lock, err error) {
+		w.call(func() { l, err = c.acquire(w.ctx, w.name, lockimpl.Options{TTL: lease, RetryEvery: pace}) })
+		return l, err
+	}
+	c.arm(n, wire.DropReply)
+	_, err := acquire()
+	reach := c.sent() >= n
+	c.plan(nil)
+	if err == nil || !reach {
+		return nil
+	}
+	w.clock.Advance(lease * 7 / 10)
+	l, err := acquire()
+	if err != nil || ofRealTime(l) {
+		return nil
+	}
+	until := w.promised(l)
+	w.to(until.Add(-20 * time.Millisecond))
+	return w.refused(w.client(), until, fmt.Sprintf("after an acquire without an answer, and another one by the same client %v later, which was granted", lease*7/10))
 }
 
 // piecemeal is an acquire whose first attempt reaches a minority of the masters, and whose

@@ -1,0 +1,131 @@
+package mutants
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/redis/go-redis/v9"
+
+	"oversell/lockimpl"
+	"oversell/variant"
+)
+
+// roundedMutants take another lease than they promise, by a little or by much.
+func roundedMutants() []Lock {
+	exclusion, progress := breaks(variant.MutualExclusion), breaks(variant.Progress)
+	lasting := func(lease func(time.Duration) time.Duration) lockimpl.Variant {
+		return of(steps{attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
+			return set(ctx, c, l, "NX", lease(o.TTL))
+		}})
+	}
+	return []Lock{
+		{Entry: Entry{"lease-to-next-second", "leases are rounded to whole seconds, so one of 1.3 s lasts for 1 s", exclusion, ""},
+			Variant: lasting(func(d time.Duration) time.Duration { return max(d.Round(time.Second), time.Second) })},
+		{Entry: Entry{"lease-in-tenths", "leases are cut to tenths of a second", exclusion, ""},
+			Variant: lasting(func(d time.Duration) time.Duration { return d.Truncate(100 * time.Millisecond) })},
+		{Entry: Entry{"lease-in-hundredths", "leases are cut to hundredths of a second", exclusion, ""},
+			Variant: lasting(func(d time.Duration) time.Duration { return d.Truncate(10 * time.Millisecond) })},
+		{Entry: Entry{"lease-a-thousand-times", "milliseconds go where seconds belong, so nobody gets the lock of a holder that died", progress, ""},
+			Variant: lasting(func(d time.Duration) time.Duration { return d * 1000 })},
+		{Entry: Entry{"extend-hundred-times", "a client extends a lock a hundred times, and from then on says only that it did", exclusion, ""},
+			Variant: of(steps{extend: func(ctx context.Context, c *client, l *lockimpl.Lock, ttl time.Duration) (bool, error) {
+				n, _ := strconv.Atoi(c.tokens[l.Token])
+				c.tokens[l.Token] = strconv.Itoa(n + 1)
+				if n >= 100 {
+					return true, nil
+				}
+				return extendBy(compareExpire)(ctx, c, l, ttl)
+			}})},
+		{Entry: Entry{"lost-answer-counts-later", "an acquire without an answer leaves its token to the next one, which finds it there, and promises the lease from then on", exclusion, ""},
+			Variant: of(steps{
+				token: func(c *client) string {
+					if left := c.tokens["left"]; left != "" {
+						return left
+					}
+					return c.env.Token()
+				},
+				attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
+					left := c.tokens["left"]
+					c.tokens["left"] = ""
+					ok, err := setNX(ctx, c, l, o)
+					switch {
+					case err != nil:
+						c.tokens["left"] = l.Token
+					case !ok && left == l.Token:
+						value, err := get(ctx, c, l.Key)
+						return value == l.Token, err
+					}
+					return ok, err
+				}})},
+		{Entry: Entry{"error-is-refusal", "an attempt that fails is told as refused, though it may have taken the lock", breaks(variant.Linearizable), ""},
+			Variant: linearizable(steps{failed: func(context.Context, *client, *lockimpl.Lock, error) (bool, error) { return false, nil }})},
+		{Entry: Entry{"line-asker-to-end", "who asks goes to the end of the line, and only its head is granted the lock, so that of two who ask nobody ever is", progress, ""},
+			Variant: unordered(inLine(changed(joinLine, `local head = `, `
+				redis.call('ZADD', KEYS[2], redis.call('INCR', KEYS[4]), ARGV[1])
+				redis.call('HSET', KEYS[3], ARGV[1], string.format('%.0f', now + ARGV[3]))
+				local head = `), leaveLine))},
+	}
+}
+
+// soundInWords are sound, and answer otherwise than most.
+func soundInWords() []Lock {
+	numbered := func(fence bool) steps {
+		take := redis.NewScript(`
+			if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
+			local n = redis.call('INCR', KEYS[2])
+			redis.call('SET', KEYS[1], n, 'PX', ARGV[1])
+			return n`)
+		return steps{attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
+			n, err := take.Run(ctx, c.redis(), []string{c.key(l.Key), counterKey(c, l.Key)}, o.TTL.Milliseconds()).Int64()
+			l.Token = strconv.FormatInt(n, 10)
+			if fence {
+				l.Fence = n
+			}
+			return n > 0, err
+		}}
+	}
+	return []Lock{
+		{Entry: Entry{"sound-counted-token", "the tokens of a name are counted by the server, so two names have the same ones", nil, ""}, Variant: of(numbered(false))},
+		{Entry: Entry{"sound-fence-is-token", "the fencing number is the token, too", nil, ""}, Variant: fencing(numbered(true))},
+		{Entry: Entry{"sound-strict-names", "names that are long, or have control characters in them, are answered with an error, and nothing is sent", nil, ""},
+			Variant: whole(func(env variant.Env) lockimpl.Locker { return strict{newClient(steps{}, env)} })},
+		{Entry: Entry{"sound-no-extend-in-words", "extend is answered with an error in words of its own", nil, ""},
+			Variant: of(steps{extend: func(context.Context, *client, *lockimpl.Lock, time.Duration) (bool, error) {
+				return false, errors.New("leases of this lock cannot be prolonged")
+			}})},
+		{Entry: Entry{"sound-lease-longer", "the server keeps the lock for a tenth longer than is promised", nil, ""},
+			Variant: of(steps{attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
+				return set(ctx, c, l, "NX", time.Duration(math.Ceil(float64(o.TTL)*1.1)).Round(time.Millisecond))
+			}})},
+	}
+}
+
+// strict takes short names only.
+type strict struct{ *client }
+
+func (s strict) Acquire(ctx context.Context, name string, o lockimpl.Options) (lockimpl.Lock, error) {
+	if len(name) > 200 || strings.ContainsFunc(name, unicode.IsControl) {
+		return lockimpl.Lock{}, fmt.Errorf("%.200q is no name of a lock", name)
+	}
+	return s.client.Acquire(ctx, name, o)
+}
+
+// linearizable makes a variant of steps each of whose answers fits one order.
+func linearizable(s steps) lockimpl.Variant {
+	v := of(s)
+	v.Promises = append([]variant.Property{variant.Linearizable}, usual...)
+	return v
+}
+
+// unordered is a variant that does not promise an order.
+func unordered(v lockimpl.Variant) lockimpl.Variant {
+	v.Promises = slices.DeleteFunc(slices.Clone(v.Promises), func(p variant.Property) bool { return p == variant.FIFO })
+	return v
+}

@@ -1,0 +1,93 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"time"
+
+	"oversell/explore"
+	"oversell/reports"
+)
+
+// The time that a search has beyond its bound, and how often it is looked whether a client waits for a mutex.
+const (
+	overtime  = 15 * time.Second
+	lookEvery = time.Second
+)
+
+// watched is a search that ends. Within it, a client may wait for what never comes, and then the search
+// waits with it: for one that stands still at a mutex it is ended at once, and for anything else
+// when its time has been over for a while.
+func watched(ctx context.Context, c explore.Config) (reports.Exploration, error) {
+	type result struct {
+		r   reports.Exploration
+		err error
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	over := make(chan result, 1)
+	go func() {
+		r, err := explore.Run(ctx, c)
+		over <- result{r, err}
+	}()
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	var end <-chan time.Time
+	if limit := time.Duration(c.Bounds.TimeMS * float64(time.Millisecond)); limit > 0 {
+		end = time.After(limit + overtime)
+	}
+	before := map[string]int{} // for how many looks a goroutine has stood there
+	for {
+		select {
+		case r := <-over:
+			return r.r, r.err
+		case <-end:
+			return reports.Exploration{}, fmt.Errorf("the search did not end within %v after its bound of %v: a client computes for long, or waits for something that is neither a command nor its variant.Env", overtime, time.Duration(c.Bounds.TimeMS*float64(time.Millisecond)))
+		case <-look.C:
+		}
+		now := map[string]int{}
+		for id, at := range atMutex(stacks()) {
+			if now[id] = before[id] + 1; now[id] > 2 {
+				return reports.Exploration{}, fmt.Errorf("%w: one client waits for a mutex at %s", errMutex, at)
+			}
+		}
+		before = now
+	}
+}
+
+// errMutex tells what such a search was ended for.
+var errMutex = errors.New("a mutex is held while the clock is read or a command is sent, and a search steps one client at a time: the one that holds it is not let go on while another waits for the mutex. " +
+	"If clients share the mutex, like one in a variable of the package, give each that New returns its own; else read Env.Clock, and send commands, before it is locked or after it is unlocked")
+
+// stacks are those of all goroutines, as far as there is room for them.
+func stacks() string {
+	text := make([]byte, 16<<20)
+	return string(text[:runtime.Stack(text, true)])
+}
+
+// threadOf marks the stack of a client's thread in a search.
+const threadOf = "oversell/internal/coro.(*thread).main("
+
+// atMutex are the clients' threads that wait for a mutex, by the heads of their goroutines, with where they do.
+func atMutex(stacks string) map[string]string {
+	found := map[string]string{}
+	for one := range strings.SplitSeq(stacks, "\n\n") {
+		head, frames, _ := strings.Cut(one, "\n")
+		id, state, _ := strings.Cut(head, " [")
+		if !strings.HasPrefix(state, "sync.Mutex.") && !strings.HasPrefix(state, "sync.RWMutex.") || !strings.Contains(frames, threadOf) {
+			continue
+		}
+		lines := strings.Split(frames, "\n")
+		for i := 0; i+1 < len(lines); i += 2 {
+			if f := lines[i]; !strings.HasPrefix(f, "sync.") && !strings.HasPrefix(f, "internal/sync.") && !strings.HasPrefix(f, "runtime.") {
+				at, _, _ := strings.Cut(strings.TrimSpace(lines[i+1]), " ")
+				found[id] = at
+				break
+			}
+		}
+	}
+	return found
+}

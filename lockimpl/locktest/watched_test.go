@@ -1,0 +1,74 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"oversell/lockimpl"
+	"oversell/reports"
+	"oversell/variant"
+)
+
+// clocked reads the clock under a mutex of the whole process.
+type clocked struct {
+	mine
+	mu *sync.Mutex
+}
+
+func (c clocked) Acquire(ctx context.Context, key string, o lockimpl.Options) (lockimpl.Lock, error) {
+	l, err := c.mine.Acquire(ctx, key, o)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err == nil && c.env.Clock.Now().After(l.Until) {
+		err = errors.New("too late")
+	}
+	return l, err
+}
+
+// TestMutex: a search of clients of which one waits for a mutex that another holds where it is
+// stepped ends soon, and says so.
+func TestMutex(t *testing.T) {
+	var mu sync.Mutex
+	v := lockimpl.Variant{Name: "clocked", Promises: []variant.Property{variant.MutualExclusion}, New: func(env variant.Env) lockimpl.Locker {
+		return clocked{mine{env: env}, &mu}
+	}}
+	start := time.Now()
+	_, err := search(t.Context(), mutex(v, reports.Bounds{}))
+	if !errors.Is(err, errMutex) || !strings.Contains(err.Error(), "watched_test.go:") {
+		t.Errorf("the search said %v; want that a mutex is held, and where", err)
+	}
+	if took := time.Since(start); took > 30*time.Second {
+		t.Errorf("it took %v; want an end within the bound", took)
+	}
+}
+
+// TestSharedState: state that clients share is named where it makes a search impossible.
+func TestSharedState(t *testing.T) {
+	_, err := search(t.Context(), mutex(entry(t, "pooled-token"), reports.Bounds{}))
+	if err == nil || !strings.Contains(err.Error(), "share state") && !errors.Is(err, errBroken) {
+		t.Errorf("the search said %v; want that clients share state", err)
+	}
+}
+
+// TestAdvice: a search that came to no end says why, and which bound is to be lower first.
+func TestAdvice(t *testing.T) {
+	r := reports.Exploration{
+		Verdict: reports.Inconclusive, Why: "the search of all schedules was ended after 24s (see --time)",
+		Bounds: reports.Bounds{Clients: 2, Tries: 2, Crashes: 1, Lost: 1, Stalls: 1}, Stats: reports.Effort{Crashes: 2, Lost: 1},
+	}
+	if got, want := advice(r), "set Crashes to -1, which is none, and if that is not enough the next of Lost, Stalls,"; !strings.Contains(got, want) {
+		t.Errorf("the advice is %q; want %q in it", got, want)
+	}
+	r.NotChecked = []string{"other spellings of names than 6: what the client does depends on how names are spelled: once it"}
+	if got, want := advice(r), ": the client depends on how tokens are spelled"; !strings.HasPrefix(got, want) {
+		t.Errorf("the advice is %q; want %q first", got, want)
+	}
+	r.Why, r.NotChecked = "the search was interrupted", nil
+	if got := advice(r); got != "" {
+		t.Errorf("the advice is %q where nothing is to be done", got)
+	}
+}
