@@ -2,6 +2,8 @@ package mutants
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strconv"
@@ -107,6 +109,10 @@ func claimMutants() []Queue {
 			})},
 		{Entry{"claim-in-two-steps", "a task is taken out by one command and claimed by the next, between which its consumer can die", lost, "https://github.com/rq/rq/issues/1716"},
 			lending(func(s *queueScripts) { s.popBy = popThenClaim })},
+		{Entry{"claim-in-whole-seconds", "the end of a claim is rounded up to a whole second", breaks(variant.Progress), ""},
+			lending(func(s *queueScripts) {
+				s.pop = changed(s.pop, `redis.call('ZADD', KEYS[2], score(now + ARGV[2]), id)`, `redis.call('ZADD', KEYS[2], score(now + math.max(1, math.ceil(ARGV[2] / 1000000)) * 1000000), id)`)
+			})},
 		{Entry{"claim-without-end", "a task becomes active by one command and gets the end of its claim by the next; only those with an end are looked through", lost, "https://github.com/hibiken/asynq/issues/1144"},
 			lending(func(s *queueScripts) { s.popBy = activeThenEnd })},
 		{Entry{"claim-unmarked-is-stalled", "a consumer marks its active task by a second command, and what is active without a mark is handed out again", again, "https://github.com/OptimalBits/bull/pull/359"},
@@ -677,9 +683,59 @@ func soundQueues() []Queue {
 	return []Queue{
 		{Entry{"sound-claims", "tasks are lent until an end and removed by an ack", nil, ""}, lending(nil)},
 		{Entry{"sound-claims-ignore", "as sound-claims, and Options.Overwrite is not heeded", nil, ""}, ignoring()},
+		{Entry{"sound-claims-one-by-one", "as sound-claims, and a pop hands out one task, however many are asked for", nil, ""},
+			lending(func(s *queueScripts) {
+				s.pop = changed(s.pop, `'LIMIT', 0, ARGV[1])`, `'LIMIT', 0, 1)`)
+			})},
+		{Entry{"sound-claims-hashed", "as sound-claims, and the keys hold a hash of the queue's name", nil, ""},
+			lending(func(s *queueScripts) {
+				s.keys = func(name string) []string {
+					sum := sha256.Sum256([]byte(name))
+					return queueKeys(hex.EncodeToString(sum[:]))
+				}
+			})},
+		{Entry{"sound-claims-seldom-ended", "as sound-claims, and claims that have run out are ended twice a second at most", nil, ""},
+			lending(func(s *queueScripts) {
+				s.pop = changed(s.pop, `for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', score(now))) do`, `
+					local late = {}
+					if redis.call('SET', KEYS[5] .. ':ended', 1, 'NX', 'PX', 500) then late = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', score(now)) end
+					for _, id in ipairs(late) do`)
+			})},
+		{Entry{"sound-claims-far-away", "as sound-claims, on a server from which an answer takes 5 ms", nil, ""}, farAway(lending(nil), 5*time.Millisecond)},
 		{Entry{"sound-zset", "a sorted set by due time, each change in one script", nil, ""}, handing(nil)},
 		{Entry{"sound-list", "a list with a journal of what each request took", nil, ""}, listed(true, nil)},
 		{Entry{"sound-stream", "a stream with acks, which does not count deliveries", nil, ""}, newStream(nil)},
+	}
+}
+
+// farAway is a queue each of whose answers takes its time.
+func farAway(v queueimpl.Variant, by time.Duration) queueimpl.Variant {
+	n := v.New
+	v.New = func(env variant.Env, o queueimpl.Options) queueimpl.Queue {
+		for _, c := range env.Redis {
+			c.AddHook(distance{by})
+		}
+		return n(env, o)
+	}
+	return v
+}
+
+// distance delays answers.
+type distance struct{ by time.Duration }
+
+func (distance) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (d distance) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		time.Sleep(d.by)
+		return next(ctx, cmd)
+	}
+}
+
+func (d distance) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		time.Sleep(d.by)
+		return next(ctx, cmds)
 	}
 }
 

@@ -352,8 +352,10 @@ func TestSaboteursAreCaught(t *testing.T) {
 		{"says that it entered all", hooks{enqueue: anew}, "copies of one id at once make one entry", "one-entry-per-id is broken"},
 		{"one queue for all names", hooks{rename: func(n string) string { return strings.TrimSuffix(n, "2") }},
 			"two queues do not mix", "is broken"},
-		{"keys of its own naming", hooks{rename: func(string) string { return "the-queue" }},
-			"every key carries the queue's name", "does not carry"},
+		{"one queue for all", hooks{rename: func(string) string { return "the-queue" }},
+			"queues with unlike names do not mix", "is broken"},
+		{"claims that end a second late", hooks{options: func(o *queueimpl.Options) { o.Visibility += time.Second }},
+			"a claim ends soon after its time-out", "progress is broken"},
 		{"a bad id is called locked", hooks{enqueue: func(ctx context.Context, q full, name string, after time.Duration, ids []string) (tasks, error) {
 			in, err := q.EnqueueAfter(ctx, name, after, ids...)
 			if errors.Is(err, queueimpl.ErrBadCall) {
