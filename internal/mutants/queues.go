@@ -154,6 +154,53 @@ func claimMutants() []Queue {
 			lending(func(s *queueScripts) {
 				s.extend = changed(s.extend, `if not record or string.match(record, ':([^:]*)$') ~= ARGV[2] then return 0 end`, ``)
 			})},
+		{Entry{"overwrite-only-later", "an id that is enqueued again keeps its due time if that is the later one", breaks(variant.OneEntryPerID), ""},
+			lending(func(s *queueScripts) {
+				s.enqueue = changed(s.enqueue, `redis.call('ZADD', KEYS[1], due, id)`, `redis.call('ZADD', KEYS[1], 'GT', due, id)`)
+			})},
+		{Entry{"receipt-per-client", "the receipt is the client's own name, so that its ack of an earlier entry fits a later one", lost, ""},
+			lending(func(s *queueScripts) {
+				s.popBy = func(ctx context.Context, q *queue, name string, count int) ([]queueimpl.Task, error) {
+					if q.me == "" {
+						q.me = q.env.Token()
+					}
+					named := changed(claimPop, `tostring(redis.call('INCR', KEYS[4]))`, `ARGV[3]`)
+					return tasksIn(q.run(ctx, named, name, count, q.o.Visibility.Microseconds(), q.me).StringSlice())
+				}
+			})},
+		{Entry{"repeat-resets-attempts", "an id that is enqueued while somebody has it is ignored, and its attempts begin again", breaks(variant.OneEntryPerID), ""},
+			lending(func(s *queueScripts) {
+				s.enqueue = changed(s.enqueue, `  if not there or ARGV[2] == '1' then`, `
+  local record = redis.call('HGET', KEYS[3], id)
+  if record then redis.call('HSET', KEYS[3], id, (string.gsub(record, '^%d+', '0'))) end
+  if not there or ARGV[2] == '1' then`)
+			})},
+		{Entry{"extend-resets-attempts", "an extend has the attempts begin again, so that a task that is poison is never put aside", breaks(variant.Progress), ""},
+			lending(func(s *queueScripts) {
+				s.extend = changed(s.extend, `return 1`, `redis.call('HSET', KEYS[3], ARGV[1], (string.gsub(record, '^%d+', '0')))
+return 1`)
+			})},
+		{Entry{"extend-sums-up", "each extend adds the time-out to the end of the claim, so that a consumer that extends often and dies keeps its task for long", breaks(variant.Progress), ""},
+			lending(func(s *queueScripts) {
+				s.extend = changed(s.extend, `score(now + ARGV[3])`, `score(tonumber(till) * 1000000 + ARGV[3])`)
+			})},
+		{Entry{"extend-after-end", "a claim that has run out can be extended as long as nobody took the task", breaks(variant.EffectOnce, variant.NoDuplicateDelivery), ""},
+			lending(func(s *queueScripts) {
+				s.extend = changed(s.extend, ` or tonumber(till) * 1000000 <= now`, ``)
+			})},
+		{Entry{"claim-scan-of-ten", "of the claims, the ten with the first ids are looked at, so that others do not end while those go on", breaks(variant.Progress, variant.NoLostTask), ""},
+			lending(func(s *queueScripts) {
+				s.pop = changed(s.pop, `for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', score(now))) do`, `
+					local page = redis.call('ZRANGE', KEYS[2], 0, -1)
+					table.sort(page)
+					for i, id in ipairs(page) do
+					if i > 10 then break end
+					if tonumber(redis.call('ZSCORE', KEYS[2], id)) * 1000000 <= now then`)
+				s.pop = changed(s.pop, `  redis.call('ZADD', KEYS[1], due, id)
+end`, `  redis.call('ZADD', KEYS[1], due, id)
+end end`)
+			})},
+		{Entry{"claim-from-answer", "the end of a claim is counted from when the answer is there, and the server counts from before", breaks(variant.EffectOnce, variant.NoDuplicateDelivery), ""}, countsFromAnswer()},
 		{Entry{"receipt-per-task", "the receipt is the id and the attempt, and enqueueing again begins at the first attempt, so an old ack fits the new entry", breaks(variant.NoLostTask, variant.EffectOnce), ""},
 			lending(func(s *queueScripts) {
 				s.pop = changed(s.pop, `tostring(redis.call('INCR', KEYS[4]))`, `'attempt-' .. attempt`)
@@ -345,6 +392,12 @@ func takeMutants() []Queue {
 			})},
 		{Entry{"next-without-due", "when nothing is due the next task is handed out all the same if it is due within 50 ms", early, ""},
 			handing(func(s *queueScripts) { s.pop = changed(s.pop, `score(now)`, `score(now + 50000)`) })},
+		{Entry{"only-first-is-due", "a pop looks whether the first task is due, and takes as many as it was asked for", early, ""},
+			handing(func(s *queueScripts) {
+				s.pop = changed(s.pop, `local due = `, `if #redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', score(now), 'LIMIT', 0, 1) == 0 then return tasks end
+local due = `)
+				s.pop = changed(s.pop, `redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', score(now), 'WITHSCORES', 'LIMIT', 0, ARGV[1])`, `redis.call('ZRANGE', KEYS[1], 0, ARGV[1] - 1, 'WITHSCORES')`)
+			})},
 		{Entry{"last-in-first-out", "of tasks that are due the latest comes first", breaks(variant.InOrder), ""},
 			handing(func(s *queueScripts) {
 				s.pop = changed(s.pop, `redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', score(now), `, `redis.call('ZREVRANGEBYSCORE', KEYS[1], score(now), '-inf', `)
@@ -706,6 +759,26 @@ func soundQueues() []Queue {
 		{Entry{"sound-list", "a list with a journal of what each request took", nil, ""}, listed(true, nil)},
 		{Entry{"sound-stream", "a stream with acks, which does not count deliveries", nil, ""}, newStream(nil)},
 	}
+}
+
+// countsFromAnswer tells consumers that their claims end later than they do.
+func countsFromAnswer() queueimpl.Variant {
+	v := lending(nil)
+	v.New = func(env variant.Env, o queueimpl.Options) queueimpl.Queue {
+		return fromAnswer{claims{newQueue(queueScripts{enqueue: claimEnqueue, pop: claimPop, ack: claimAck, extend: claimExtend}, env, o)}}
+	}
+	return v
+}
+
+type fromAnswer struct{ claims }
+
+// Pop implements queueimpl.Queue.
+func (q fromAnswer) Pop(ctx context.Context, name string, count int) ([]queueimpl.Task, error) {
+	tasks, err := q.claims.Pop(ctx, name, count)
+	for i := range tasks {
+		tasks[i].Until = q.env.Clock.Now().Add(q.o.Visibility)
+	}
+	return tasks, err
 }
 
 // farAway is a queue each of whose answers takes its time.

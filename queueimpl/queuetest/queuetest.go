@@ -121,6 +121,9 @@ func (r rule) try(ctx context.Context, b bench) error {
 		if end, ok := ctx.Deadline(); ok && err != nil && ctx.Err() != nil {
 			return b.outOfTime(r, end, err)
 		}
+		if errors.As(err, new(*never)) && !errors.As(err, new(*breach)) {
+			return broken(r.of(), "%w", err)
+		}
 		return err
 	case <-time.After(patience + answer):
 		return fmt.Errorf("a call has not returned %v after its context ended, which was after %v", answer, patience)
@@ -135,6 +138,8 @@ const sideBySide = 8
 const (
 	patience = 12 * time.Second
 	answer   = 5 * time.Second
+	// longEnough is after how long something that should happen within a second or two will not.
+	longEnough = 7 * time.Second
 )
 
 // rule is one thing that a queue must do.
@@ -242,8 +247,23 @@ var rules = []rule{
 	{"an ack of an earlier entry with the same id", variant.NoLostTask, nil, lends, oldReceipt},
 	{"tasks that are all due come in their order", variant.InOrder, nil, nil, allDueInOrder},
 	{"queues with similar names do not mix", "", nil, nil, namesAreOpaque},
-	{"queues with unlike names do not mix", "", nil, nil, unlikeNames},
+	{"queues with unlike names do not mix", "", nil, once, unlikeNames},
 	{"many tasks", variant.NoLostTask, nil, once, manyTasks},
+	{"of one look only what is due", variant.NotEarly, nil, can[queueimpl.Delayer], mixedDue},
+	{"overwriting moves the due time to and fro", variant.OneEntryPerID, nil, both(overwrites, can[queueimpl.Delayer]), overwriteEarlier},
+	{"receipts of one client are told apart", variant.NoLostTask, nil, lends, ownReceipts},
+	{"attempts are counted, whatever happens to a task", "", nil, lends, attemptsCount},
+	{"entries with one id are tasks of their own", variant.NoLostTask, nil, both(once, repeatsKept), sameIDs},
+	{"claims that go on keep no other from ending", variant.Progress, nil, lends, behindLiveClaims},
+	{"a claim that has run out cannot be extended", "", nil, both(lends, can[queueimpl.Extender]), lateExtend},
+	{"extending often is extending once", "", nil, both(lends, can[queueimpl.Extender]), extendOften},
+	{"a claim lasts until its end when answers are slow", "", nil, lends, slowAnswers},
+	{"a task that waits again can be withdrawn", "", nil, both(lends, can[queueimpl.Dequeuer]), dequeueAgain},
+	{"a late ack of a dead letter", variant.EffectOnce, nil, both(lends, can[queueimpl.DeadLetters]), deadAck},
+	{"any number of dead letters", variant.NoLostTask, nil, both(lends, can[queueimpl.DeadLetters]), manyDead},
+	{"many tasks in one pop", variant.NoLostTask, nil, once, manyAtOnce},
+	{"many tasks in one pop come in their order", variant.InOrder, nil, nil, batchInOrder},
+	{"a pop under a request that is interrupted", variant.NoLostTask, nil, both(unlocked, can[queueimpl.Journaler]), journalInterrupted},
 	{"clients' clocks may differ", variant.NotEarly, skew, can[queueimpl.Delayer], clocksDiffer},
 	{"a claim does not end by another client's clock", variant.EffectOnce, skew, lends, claimsAndClocks},
 	{"a claim ends by its own time-out while others look", variant.NoLostTask, nil, lends, claimEnds},
@@ -392,6 +412,9 @@ func (c *client) pop(ctx context.Context, count int) ([]queueimpl.Task, error) {
 func (c *client) all(ctx context.Context, count int) (got []queueimpl.Task, _ error) {
 	for len(got) < count {
 		tasks, err := c.pop(ctx, count-len(got))
+		if !once(c.b.v) { // it may hand out again what it has handed out
+			tasks = slices.DeleteFunc(tasks, func(t queueimpl.Task) bool { return slices.Contains(idsOf(got), t.ID) })
+		}
 		if err != nil || len(tasks) == 0 {
 			return got, err
 		}
@@ -483,8 +506,11 @@ func (b bench) until(ctx context.Context, what string, happened func() (bool, er
 			return err
 		}
 		if b.Pass == nil {
+			if waited := time.Since(start); waited > longEnough {
+				return &never{what, waited}
+			}
 			if err := (clock.Real{}).Sleep(ctx, look); err != nil {
-				return fmt.Errorf("%w: %w", &never{what, time.Since(start)}, err)
+				return &never{what, time.Since(start)}
 			}
 			continue
 		}
