@@ -25,6 +25,7 @@ local function score(us) return string.format('%d.%06d', math.floor(us / 1000000
 type queue struct {
 	env variant.Env
 	o   queueimpl.Options
+	me  string // the client's name, for those that have one
 	queueScripts
 }
 
@@ -59,7 +60,7 @@ func newQueue(s queueScripts, env variant.Env, o queueimpl.Options) *queue {
 	if o.Visibility == 0 {
 		o.Visibility = queueimpl.DefaultVisibility
 	}
-	return &queue{env, o, s}
+	return &queue{env: env, o: o, queueScripts: s}
 }
 
 func (q *queue) redis() redis.UniversalClient { return q.env.Redis[0] }

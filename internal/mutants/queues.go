@@ -2,6 +2,8 @@ package mutants
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strconv"
@@ -107,6 +109,10 @@ func claimMutants() []Queue {
 			})},
 		{Entry{"claim-in-two-steps", "a task is taken out by one command and claimed by the next, between which its consumer can die", lost, "https://github.com/rq/rq/issues/1716"},
 			lending(func(s *queueScripts) { s.popBy = popThenClaim })},
+		{Entry{"claim-in-whole-seconds", "the end of a claim is rounded up to a whole second", breaks(variant.Progress), ""},
+			lending(func(s *queueScripts) {
+				s.pop = changed(s.pop, `redis.call('ZADD', KEYS[2], score(now + ARGV[2]), id)`, `redis.call('ZADD', KEYS[2], score(now + math.max(1, math.ceil(ARGV[2] / 1000000)) * 1000000), id)`)
+			})},
 		{Entry{"claim-without-end", "a task becomes active by one command and gets the end of its claim by the next; only those with an end are looked through", lost, "https://github.com/hibiken/asynq/issues/1144"},
 			lending(func(s *queueScripts) { s.popBy = activeThenEnd })},
 		{Entry{"claim-unmarked-is-stalled", "a consumer marks its active task by a second command, and what is active without a mark is handed out again", again, "https://github.com/OptimalBits/bull/pull/359"},
@@ -148,6 +154,53 @@ func claimMutants() []Queue {
 			lending(func(s *queueScripts) {
 				s.extend = changed(s.extend, `if not record or string.match(record, ':([^:]*)$') ~= ARGV[2] then return 0 end`, ``)
 			})},
+		{Entry{"overwrite-only-later", "an id that is enqueued again keeps its due time if that is the later one", breaks(variant.OneEntryPerID), ""},
+			lending(func(s *queueScripts) {
+				s.enqueue = changed(s.enqueue, `redis.call('ZADD', KEYS[1], due, id)`, `redis.call('ZADD', KEYS[1], 'GT', due, id)`)
+			})},
+		{Entry{"receipt-per-client", "the receipt is the client's own name, so that its ack of an earlier entry fits a later one", lost, ""},
+			lending(func(s *queueScripts) {
+				s.popBy = func(ctx context.Context, q *queue, name string, count int) ([]queueimpl.Task, error) {
+					if q.me == "" {
+						q.me = q.env.Token()
+					}
+					named := changed(claimPop, `tostring(redis.call('INCR', KEYS[4]))`, `ARGV[3]`)
+					return tasksIn(q.run(ctx, named, name, count, q.o.Visibility.Microseconds(), q.me).StringSlice())
+				}
+			})},
+		{Entry{"repeat-resets-attempts", "an id that is enqueued while somebody has it is ignored, and its attempts begin again", breaks(variant.OneEntryPerID), ""},
+			lending(func(s *queueScripts) {
+				s.enqueue = changed(s.enqueue, `  if not there or ARGV[2] == '1' then`, `
+  local record = redis.call('HGET', KEYS[3], id)
+  if record then redis.call('HSET', KEYS[3], id, (string.gsub(record, '^%d+', '0'))) end
+  if not there or ARGV[2] == '1' then`)
+			})},
+		{Entry{"extend-resets-attempts", "an extend has the attempts begin again, so that a task that is poison is never put aside", breaks(variant.Progress), ""},
+			lending(func(s *queueScripts) {
+				s.extend = changed(s.extend, `return 1`, `redis.call('HSET', KEYS[3], ARGV[1], (string.gsub(record, '^%d+', '0')))
+return 1`)
+			})},
+		{Entry{"extend-sums-up", "each extend adds the time-out to the end of the claim, so that a consumer that extends often and dies keeps its task for long", breaks(variant.Progress), ""},
+			lending(func(s *queueScripts) {
+				s.extend = changed(s.extend, `score(now + ARGV[3])`, `score(tonumber(till) * 1000000 + ARGV[3])`)
+			})},
+		{Entry{"extend-after-end", "a claim that has run out can be extended as long as nobody took the task", breaks(variant.EffectOnce, variant.NoDuplicateDelivery), ""},
+			lending(func(s *queueScripts) {
+				s.extend = changed(s.extend, ` or tonumber(till) * 1000000 <= now`, ``)
+			})},
+		{Entry{"claim-scan-of-ten", "of the claims, the ten with the first ids are looked at, so that others do not end while those go on", breaks(variant.Progress, variant.NoLostTask), ""},
+			lending(func(s *queueScripts) {
+				s.pop = changed(s.pop, `for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', score(now))) do`, `
+					local page = redis.call('ZRANGE', KEYS[2], 0, -1)
+					table.sort(page)
+					for i, id in ipairs(page) do
+					if i > 10 then break end
+					if tonumber(redis.call('ZSCORE', KEYS[2], id)) * 1000000 <= now then`)
+				s.pop = changed(s.pop, `  redis.call('ZADD', KEYS[1], due, id)
+end`, `  redis.call('ZADD', KEYS[1], due, id)
+end end`)
+			})},
+		{Entry{"claim-from-answer", "the end of a claim is counted from when the answer is there, and the server counts from before", breaks(variant.EffectOnce, variant.NoDuplicateDelivery), ""}, countsFromAnswer()},
 		{Entry{"receipt-per-task", "the receipt is the id and the attempt, and enqueueing again begins at the first attempt, so an old ack fits the new entry", breaks(variant.NoLostTask, variant.EffectOnce), ""},
 			lending(func(s *queueScripts) {
 				s.pop = changed(s.pop, `tostring(redis.call('INCR', KEYS[4]))`, `'attempt-' .. attempt`)
@@ -339,6 +392,12 @@ func takeMutants() []Queue {
 			})},
 		{Entry{"next-without-due", "when nothing is due the next task is handed out all the same if it is due within 50 ms", early, ""},
 			handing(func(s *queueScripts) { s.pop = changed(s.pop, `score(now)`, `score(now + 50000)`) })},
+		{Entry{"only-first-is-due", "a pop looks whether the first task is due, and takes as many as it was asked for", early, ""},
+			handing(func(s *queueScripts) {
+				s.pop = changed(s.pop, `local due = `, `if #redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', score(now), 'LIMIT', 0, 1) == 0 then return tasks end
+local due = `)
+				s.pop = changed(s.pop, `redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', score(now), 'WITHSCORES', 'LIMIT', 0, ARGV[1])`, `redis.call('ZRANGE', KEYS[1], 0, ARGV[1] - 1, 'WITHSCORES')`)
+			})},
 		{Entry{"last-in-first-out", "of tasks that are due the latest comes first", breaks(variant.InOrder), ""},
 			handing(func(s *queueScripts) {
 				s.pop = changed(s.pop, `redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', score(now), `, `redis.call('ZREVRANGEBYSCORE', KEYS[1], score(now), '-inf', `)
@@ -677,9 +736,79 @@ func soundQueues() []Queue {
 	return []Queue{
 		{Entry{"sound-claims", "tasks are lent until an end and removed by an ack", nil, ""}, lending(nil)},
 		{Entry{"sound-claims-ignore", "as sound-claims, and Options.Overwrite is not heeded", nil, ""}, ignoring()},
+		{Entry{"sound-claims-one-by-one", "as sound-claims, and a pop hands out one task, however many are asked for", nil, ""},
+			lending(func(s *queueScripts) {
+				s.pop = changed(s.pop, `'LIMIT', 0, ARGV[1])`, `'LIMIT', 0, 1)`)
+			})},
+		{Entry{"sound-claims-hashed", "as sound-claims, and the keys hold a hash of the queue's name", nil, ""},
+			lending(func(s *queueScripts) {
+				s.keys = func(name string) []string {
+					sum := sha256.Sum256([]byte(name))
+					return queueKeys(hex.EncodeToString(sum[:]))
+				}
+			})},
+		{Entry{"sound-claims-seldom-ended", "as sound-claims, and claims that have run out are ended twice a second at most", nil, ""},
+			lending(func(s *queueScripts) {
+				s.pop = changed(s.pop, `for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', score(now))) do`, `
+					local late = {}
+					if redis.call('SET', KEYS[5] .. ':ended', 1, 'NX', 'PX', 500) then late = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', score(now)) end
+					for _, id in ipairs(late) do`)
+			})},
+		{Entry{"sound-claims-far-away", "as sound-claims, on a server from which an answer takes 5 ms", nil, ""}, farAway(lending(nil), 5*time.Millisecond)},
 		{Entry{"sound-zset", "a sorted set by due time, each change in one script", nil, ""}, handing(nil)},
 		{Entry{"sound-list", "a list with a journal of what each request took", nil, ""}, listed(true, nil)},
 		{Entry{"sound-stream", "a stream with acks, which does not count deliveries", nil, ""}, newStream(nil)},
+	}
+}
+
+// countsFromAnswer tells consumers that their claims end later than they do.
+func countsFromAnswer() queueimpl.Variant {
+	v := lending(nil)
+	v.New = func(env variant.Env, o queueimpl.Options) queueimpl.Queue {
+		return fromAnswer{claims{newQueue(queueScripts{enqueue: claimEnqueue, pop: claimPop, ack: claimAck, extend: claimExtend}, env, o)}}
+	}
+	return v
+}
+
+type fromAnswer struct{ claims }
+
+// Pop implements queueimpl.Queue.
+func (q fromAnswer) Pop(ctx context.Context, name string, count int) ([]queueimpl.Task, error) {
+	tasks, err := q.claims.Pop(ctx, name, count)
+	for i := range tasks {
+		tasks[i].Until = q.env.Clock.Now().Add(q.o.Visibility)
+	}
+	return tasks, err
+}
+
+// farAway is a queue each of whose answers takes its time.
+func farAway(v queueimpl.Variant, by time.Duration) queueimpl.Variant {
+	n := v.New
+	v.New = func(env variant.Env, o queueimpl.Options) queueimpl.Queue {
+		for _, c := range env.Redis {
+			c.AddHook(distance{by})
+		}
+		return n(env, o)
+	}
+	return v
+}
+
+// distance delays answers.
+type distance struct{ by time.Duration }
+
+func (distance) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (d distance) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		time.Sleep(d.by)
+		return next(ctx, cmd)
+	}
+}
+
+func (d distance) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		time.Sleep(d.by)
+		return next(ctx, cmds)
 	}
 }
 

@@ -300,6 +300,68 @@ func saleMutants() []Sale {
 					return s.redis().IncrBy(ctx, s.of(s.product)[0], int64(o.Quantity)).Result()
 				}
 			})},
+		{Entry{"decr-then-look", "DECRBY comes first, and what went below zero is given back, by a buyer who may be held up or die before that", breaks(variant.NoUndersell, variant.Linearizable), ""},
+			counting(func(s *saleSteps) {
+				s.buyBy = func(ctx context.Context, s *sale, o stockimpl.Order, _ lockimpl.Lock) (int64, error) {
+					stock := s.of(s.product)[0]
+					left, err := s.redis().DecrBy(ctx, stock, int64(o.Quantity)).Result()
+					if err != nil || left >= 0 {
+						return left, err
+					}
+					if err := s.redis().IncrBy(ctx, stock, int64(o.Quantity)).Err(); err != nil {
+						return 0, err
+					}
+					return 0, stockimpl.ErrSoldOut
+				}
+				s.refundBy = func(ctx context.Context, s *sale, o stockimpl.Order, _ lockimpl.Lock) (int64, error) {
+					return s.redis().IncrBy(ctx, s.of(s.product)[0], int64(o.Quantity)).Result()
+				}
+			})},
+		{Entry{"sold-out-flag", "a flag says that all is sold; a refund clears it by a second command, which a client that dies never sends", under, ""},
+			selling(func(s *saleSteps) {
+				flag := func(s *sale) string { return "Flag:" + s.product }
+				s.buyBy = func(ctx context.Context, s *sale, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
+					left, err := s.script(ctx, changed(buyLua, `if tonumber(left) <`, `if redis.call('EXISTS', '`+flag(s)+`') == 1 then return {'sold-out', -1} end
+if tonumber(left) <`), o, l)
+					if err == nil && left == 0 {
+						err = s.redis().Set(ctx, flag(s), 1, 0).Err()
+					}
+					return left, err
+				}
+				s.refundBy = func(ctx context.Context, s *sale, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
+					left, err := s.script(ctx, refundLua, o, l)
+					if err == nil {
+						err = s.redis().Del(ctx, flag(s)).Err()
+					}
+					return left, err
+				}
+			})},
+		{Entry{"orders-up-to-ten", "an order for more than ten is refused as if too few were left", under, ""},
+			selling(func(s *saleSteps) {
+				s.buy = changed(s.buy, `tonumber(left) < tonumber(ARGV[2])`, `tonumber(ARGV[2]) > 10 or tonumber(left) < tonumber(ARGV[2])`)
+			})},
+		{Entry{"refund-of-two-digits", "of what an order bought, two digits are kept, and a refund gives back no more", breaks(variant.NoUndersell, variant.OncePerOrder, variant.Linearizable), ""},
+			selling(func(s *saleSteps) {
+				s.refund = changed(s.refund, `'^(%a+):(%d+)$'`, `'^(%a+):(%d%d?)'`)
+			})},
+		{Entry{"stock-as-float", "the stock is written as Lua prints a number, in fourteen digits", breaks(variant.NoUndersell, variant.NoOversell, variant.Linearizable), ""},
+			selling(func(s *saleSteps) {
+				s.buy = changed(s.buy, `redis.call('DECRBY', KEYS[1], ARGV[2])`, `tonumber(left) - ARGV[2]`)
+				s.buy = changed(s.buy, `redis.call('HSET', KEYS[2]`, `redis.call('SET', KEYS[1], tostring(tonumber(left) - ARGV[2]))
+redis.call('HSET', KEYS[2]`)
+			})},
+		{Entry{"fence-looked-at-before", "the buyer's fencing token is compared by a command of its own, and the purchase is another", breaks(variant.Fencing), ""},
+			fenced(func(s *saleSteps) {
+				check := func(call string) func(context.Context, *sale, stockimpl.Order, lockimpl.Lock) (int64, error) {
+					return func(ctx context.Context, s *sale, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
+						if _, err := s.script(ctx, fenceLua+"return {'ok', 0}", o, l); err != nil {
+							return 0, err
+						}
+						return s.script(ctx, call, o, l)
+					}
+				}
+				s.buyBy, s.refundBy = check(buyLua), check(refundLua)
+			})},
 		{Entry{"sold-out-remembered", "a client that was refused once refuses by itself ever after, refunds or not", under, ""},
 			selling(func(s *saleSteps) {
 				s.buyBy = func(ctx context.Context, s *sale, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
@@ -410,6 +472,31 @@ func soundSales() []Sale {
 				}
 			})},
 		{Entry{"sound-fenced", "the script refuses an older fencing token, in purchases and refunds", nil, ""}, fenced(nil)},
+		{Entry{"sound-one-table", "one hash holds the stock of all products, and the key of no product carries its name", nil, ""},
+			counting(func(s *saleSteps) {
+				const table = "stock-of-all-products"
+				s.open = func(ctx context.Context, s *sale, stock int64) error {
+					return s.redis().HSet(ctx, table, s.product, stock).Err()
+				}
+				s.state = func(ctx context.Context, s *sale) (stockimpl.State, error) {
+					left, err := s.redis().HGet(ctx, table, s.product).Int64()
+					return stockimpl.State{Left: left, Sold: stockimpl.Unsaid}, err
+				}
+				change := func(sign int) func(ctx context.Context, s *sale, o stockimpl.Order, _ lockimpl.Lock) (int64, error) {
+					return func(ctx context.Context, s *sale, o stockimpl.Order, _ lockimpl.Lock) (int64, error) {
+						left, err := redis.NewScript(`
+local left = redis.call('HGET', KEYS[1], ARGV[1])
+if not left then return redis.error_reply('absent') end
+if tonumber(left) + tonumber(ARGV[2]) < 0 then return -1 end
+return redis.call('HINCRBY', KEYS[1], ARGV[1], ARGV[2])`).Run(ctx, s.redis(), []string{table}, s.product, sign*o.Quantity).Int64()
+						if err == nil && left < 0 {
+							err = stockimpl.ErrSoldOut
+						}
+						return left, err
+					}
+				}
+				s.buyBy, s.refundBy = change(-1), change(1)
+			})},
 		{Entry{"sound-says-nothing", "what is left is never told", nil, ""},
 			selling(func(s *saleSteps) {
 				s.buyBy = func(ctx context.Context, s *sale, o stockimpl.Order, l lockimpl.Lock) (int64, error) {

@@ -2,6 +2,7 @@ package queuetest
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"slices"
 	"strings"
@@ -33,14 +34,15 @@ func separated() (ids []string) {
 
 func idsAreOpaque(ctx context.Context, b bench) error {
 	producer, consumer := b.client(), b.client()
+	ids := b.someOf(ctx, strangeIDs, 4*time.Second)
 	for _, all := range []bool{false, true} {
 		want := map[string]bool{}
 		if all {
-			if _, err := producer.enqueue(ctx, variant.NoLostTask, strangeIDs...); err != nil {
+			if _, err := producer.enqueue(ctx, variant.NoLostTask, ids...); err != nil {
 				return err
 			}
 		}
-		for _, id := range strangeIDs {
+		for _, id := range ids {
 			if !all {
 				if _, err := producer.enqueue(ctx, variant.NoLostTask, id); err != nil {
 					return err
@@ -122,7 +124,7 @@ func namesAreOpaque(ctx context.Context, b bench) error {
 	for i, name := range names {
 		on := *c
 		on.name = name
-		tasks, err := on.pop(ctx, 10)
+		tasks, err := on.all(ctx, 10)
 		if err != nil && keeps(b.v, variant.NoLostTask) {
 			return broken(variant.NoLostTask, "with queues of similar names, the tasks in %q cannot be taken: %w", name, err)
 		}
@@ -142,11 +144,95 @@ func namesAreOpaque(ctx context.Context, b bench) error {
 	return nil
 }
 
+// unlikeNames does the same in two queues whose names have nothing in common, in turn: neither
+// learns of what is in the other one.
+func unlikeNames(ctx context.Context, b bench) error {
+	one, two := b.client(overwriting), b.client(overwriting)
+	two.name = "a-" + rand.Text()
+	both := []*client{one, two}
+	for _, c := range both {
+		if _, err := c.enqueue(ctx, theInterface, "a", "b", "c"); err != nil {
+			return err
+		}
+	}
+	var taken [2]queueimpl.Task
+	for i, c := range both {
+		tasks, err := c.pop(ctx, 1)
+		if err != nil {
+			return err
+		}
+		if len(tasks) != 1 {
+			return broken(variant.NoLostTask, "with two queues of unlike names, each with three tasks, nothing is due in one of them")
+		}
+		taken[i] = tasks[0]
+	}
+	rest := func(i int, ids ...string) func() error {
+		return func() error {
+			ids = slices.DeleteFunc(ids, func(id string) bool { return id == taken[i].ID })
+			var claimed []string
+			if b.v.AtLeastOnce {
+				claimed = []string{taken[i].ID}
+			}
+			return both[i].holds(ctx, theInterface, ids, claimed)
+		}
+	}
+	steps := []func() error{rest(0, "a", "b", "c"), rest(1, "a", "b", "c")}
+	if a, ok := one.Queue.(queueimpl.Acker); ok && b.v.AtLeastOnce {
+		if taken[0].ID != taken[1].ID || taken[0].Receipt != taken[1].Receipt {
+			steps = append(steps, func() error {
+				if err := a.Ack(ctx, one.name, taken[1]); err == nil {
+					return broken(variant.EffectOnce, "the receipt of a task in another queue, with an unlike name, was taken for an ack")
+				}
+				return nil
+			}, rest(0, "a", "b", "c"))
+		}
+		steps = append(steps,
+			func() error { return one.ack(ctx, theInterface, taken[0], nil) }, rest(1, "a", "b", "c"),
+			func() error { return two.ack(ctx, theInterface, taken[1], nil) })
+	}
+	if j, ok := one.Queue.(queueimpl.Journaler); ok {
+		steps = append(steps, func() error {
+			tasks, err := j.PopAs(ctx, one.name, "request", 1)
+			if err != nil {
+				return broken(theInterface, "pop under a request answered %q", err)
+			}
+			if err := one.done(ctx, tasks...); err != nil {
+				return err
+			}
+			return two.journal(ctx, "request", nil)
+		})
+	}
+	steps = append(steps,
+		func() error {
+			for _, c := range both {
+				tasks, err := c.all(ctx, 5)
+				if err == nil {
+					err = c.done(ctx, tasks...)
+				}
+				if err != nil {
+					return err
+				}
+				if c == one && err == nil {
+					if _, err := one.enqueue(ctx, theInterface, "d"); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		},
+		func() error { return two.holds(ctx, theInterface, nil, nil) },
+		func() error { return one.holds(ctx, theInterface, []string{"d"}, nil) })
+	if err := firstOf(steps...); err != nil {
+		return fmt.Errorf("with two queues of unlike names: %w", err)
+	}
+	return nil
+}
+
 // manyTasks are so many that a flaw of one in some hundreds shows.
 func manyTasks(ctx context.Context, b bench) error {
-	tasks := 1500
+	tasks := b.fits(ctx, 1500, 60, 5*time.Second)
 	if b.Pass != nil {
-		tasks = 300 // an emulation takes its time
+		tasks = min(tasks, 300) // an emulation takes its time
 	}
 	producer, consumer := b.client(), b.client()
 	want := map[string]bool{}
@@ -267,7 +353,8 @@ func claimEnds(ctx context.Context, b bench) error {
 // strangeReturns: ids are texts to what ends claims, too, and to what moves delayed tasks.
 func strangeReturns(ctx context.Context, b bench) error {
 	c := b.client(claims)
-	for i, id := range strangeIDs {
+	ids := b.someOf(ctx, strangeIDs, 4*time.Second)
+	for i, id := range ids {
 		if d, ok := c.Queue.(queueimpl.Delayer); ok && i%2 == 0 {
 			if _, err := d.EnqueueAfter(ctx, b.Queue, 5*time.Millisecond, id); err != nil {
 				return broken(theInterface, "enqueue of %q answered %q", id, err)
@@ -279,9 +366,9 @@ func strangeReturns(ctx context.Context, b bench) error {
 	b.passes(ctx, 10*time.Millisecond)
 	taken := 0
 	err := b.until(ctx, "the delivery of all tasks", func() (bool, error) {
-		got, err := c.pop(ctx, len(strangeIDs))
+		got, err := c.pop(ctx, len(ids))
 		taken += len(got)
-		return taken >= len(strangeIDs), err
+		return taken >= len(ids), err
 	})
 	if err != nil {
 		return err
@@ -289,7 +376,7 @@ func strangeReturns(ctx context.Context, b bench) error {
 	b.passes(ctx, claim*5/4)
 	other := b.client(claims)
 	want := map[string]bool{}
-	for _, id := range strangeIDs {
+	for _, id := range ids {
 		want[id] = true
 	}
 	return b.until(ctx, "the return of all tasks", func() (bool, error) {

@@ -162,6 +162,13 @@ var inCatalogue = []string{
 	"tasks that are all due come in their order",
 	"queues with similar names do not mix",
 	"many tasks",
+	"overwriting moves the due time to and fro",
+	"receipts of one client are told apart",
+	"attempts are counted, whatever happens to a task",
+	"claims that go on keep no other from ending",
+	"a claim that has run out cannot be extended",
+	"extending often is extending once",
+	"a claim lasts until its end when answers are slow",
 	"clients' clocks may differ",
 	"a claim does not end by another client's clock",
 	"a claim ends by its own time-out while others look",
@@ -352,8 +359,33 @@ func TestSaboteursAreCaught(t *testing.T) {
 		{"says that it entered all", hooks{enqueue: anew}, "copies of one id at once make one entry", "one-entry-per-id is broken"},
 		{"one queue for all names", hooks{rename: func(n string) string { return strings.TrimSuffix(n, "2") }},
 			"two queues do not mix", "is broken"},
-		{"keys of its own naming", hooks{rename: func(string) string { return "the-queue" }},
-			"every key carries the queue's name", "does not carry"},
+		{"one queue for all", hooks{rename: func(string) string { return "the-queue" }},
+			"queues with unlike names do not mix", "is broken"},
+		{"claims that end a second late", hooks{options: func(o *queueimpl.Options) { o.Visibility += time.Second }},
+			"a claim ends soon after its time-out", "progress is broken"},
+		{"peeking at everything", hooks{peek: func(ctx context.Context, q full, name string, count int) (tasks, error) {
+			s, err := q.State(ctx, name)
+			return s.Waiting[:min(count, len(s.Waiting))], err
+		}}, "of one look only what is due", "peek of 5 showed"},
+		{"says that it entered all", hooks{enqueue: anew}, "entries with one id are tasks of their own", "no-lost-task is broken"},
+		{"nothing can be withdrawn", hooks{dequeue: func(context.Context, full, string, string, float64) error { return queueimpl.ErrChanged }},
+			"a task that waits again can be withdrawn", "contract"},
+		{"acks do nothing", hooks{ack: func(context.Context, full, string, queueimpl.Task) error { return nil }},
+			"a late ack of a dead letter", "effect-once is broken"},
+		{"a hundred dead letters at most", hooks{dead: func(d tasks) tasks { return d[:min(len(d), 100)] }}, "any number of dead letters", "no-lost-task is broken"},
+		{"counts every tenth claim as none", hooks{reclaim: func(n int) int { return n - n/10 }}, "any number of dead letters", "contract"},
+		{"a hundred tasks at a time, and the rest is thrown away", hooks{pop: func(_ context.Context, _ full, _ string, _ int, got tasks, err error) (tasks, error) {
+			return got[:min(len(got), 100)], err
+		}}, "many tasks in one pop", "no-lost-task is broken"},
+		{"many tasks are sorted by id", hooks{pop: func(_ context.Context, _ full, _ string, _ int, got tasks, err error) (tasks, error) {
+			if len(got) > 16 {
+				slices.SortFunc(got, func(a, b queueimpl.Task) int { return strings.Compare(a.ID, b.ID) })
+			}
+			return got, err
+		}}, "many tasks in one pop come in their order", "in-order is broken"},
+		{"nothing is written into the journal", hooks{popAs: func(ctx context.Context, q full, name, _ string, count int) (tasks, error) {
+			return q.Pop(ctx, name, count)
+		}}, "a pop under a request that is interrupted", "no-lost-task is broken"},
 		{"a bad id is called locked", hooks{enqueue: func(ctx context.Context, q full, name string, after time.Duration, ids []string) (tasks, error) {
 			in, err := q.EnqueueAfter(ctx, name, after, ids...)
 			if errors.Is(err, queueimpl.ErrBadCall) {

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"oversell/clock"
 	"oversell/internal/interrupt"
 	"oversell/internal/keyname"
 	"oversell/stockimpl"
@@ -68,14 +69,22 @@ func (b bench) each(actions []interrupt.Action, check func(b bench, n int, a int
 	return nil
 }
 
+// undecided is for how long an order may be told to come again while nobody else buys: longer than
+// pieces are set aside for a buyer that died.
+const undecided = 8 * time.Second
+
 // decided repeats an order until it is decided: it may be stale, or its answer be lost.
 func (y *buyer) decided(ctx context.Context, id int64, pieces int) error {
+	start := time.Now()
 	for {
 		_, err := y.sale.Buy(ctx, order(id, pieces), y.lock())
 		if !errors.Is(err, stockimpl.ErrStale) {
 			return err
 		}
-		if ctx.Err() != nil {
+		if time.Since(start) > undecided {
+			return broken(variant.NoUndersell, "an order for %d pieces was told for %v to come again, each time with a newer token, while nobody else bought: it is neither accepted nor refused", pieces, undecided)
+		}
+		if (clock.Real{}).Sleep(ctx, time.Millisecond) != nil {
 			return fmt.Errorf("order %d is stale and stays so: %w", id, context.Cause(ctx))
 		}
 	}
@@ -88,6 +97,8 @@ func (y *buyer) sellsOut(ctx context.Context, from int64, most int) (int, error)
 		switch {
 		case errors.Is(err, stockimpl.ErrSoldOut):
 			return n, nil
+		case errors.As(err, new(*breach)):
+			return n, err
 		case err != nil:
 			return n, broken(theInterface, "buy of 1 by order %d answered %s", from+int64(n), say(err))
 		case n > most:
@@ -188,19 +199,7 @@ func deadBuyer(ctx context.Context, b bench) error {
 			return err
 		}
 		c, line := b.buyerOf(ctx, b.Product, f)
-		line.Plan(func(nth int) interrupt.Action {
-			switch {
-			case nth < n:
-				return interrupt.Pass
-			case nth == n:
-				return a
-			}
-			return interrupt.LoseRequest
-		})
-		_, _ = c.sale.Buy(ctx, order(1, pieces), c.lock())
-		reach := line.Sent() >= n
-		line.Die()
-		if !reach {
+		if !diesAt(line, n, a, func() { _, _ = c.sale.Buy(ctx, order(1, pieces), c.lock()) }) {
 			return nil
 		}
 		sold, err := y.sellsOut(ctx, 100, stock)
@@ -290,6 +289,9 @@ func (b bench) stalledWhile(ctx context.Context, n, i int, what string, stock in
 		}
 	}
 	s.GoOn()
+	if errors.As(err, new(*breach)) {
+		return fmt.Errorf("beside a buyer that was held up, while %s: %w", what, err)
+	}
 	if err != nil && !errors.Is(err, stockimpl.ErrSoldOut) {
 		return broken(theInterface, "beside a buyer that was held up, while %s: %w", what, err)
 	}

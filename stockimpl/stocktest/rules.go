@@ -2,14 +2,11 @@ package stocktest
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
-	"oversell/database"
 	"oversell/stockimpl"
 	"oversell/variant"
 )
@@ -330,60 +327,6 @@ func twoProducts(ctx context.Context, b bench) error {
 		func() error { return one.state(ctx, of, 0, 2) },
 		func() error { return two.state(ctx, of, 7, 0) },
 	)
-}
-
-func keysCarryName(ctx context.Context, b bench) error {
-	before, err := keys(ctx, b)
-	if err != nil {
-		return err
-	}
-	y, err := opened(ctx, b, b.Product, 2)
-	if err != nil {
-		return err
-	}
-	err = firstOf(
-		func() error { return y.buy(ctx, theInterface, 1, 1, nil, 1) },
-		func() error { return y.refund(ctx, theInterface, 1, 1, nil, 2) },
-		func() error { return y.buy(ctx, theInterface, 2, 2, nil, 0) },
-		func() error { return y.buy(ctx, theInterface, 3, 1, stockimpl.ErrSoldOut, 0) },
-	)
-	if err != nil {
-		return err
-	}
-	after, err := keys(ctx, b)
-	if err != nil {
-		return err
-	}
-	for _, key := range after {
-		if !slices.Contains(before, key) && !strings.Contains(key, b.Product) {
-			return broken(theInterface, "key %q does not carry the product's name %q: two products would mix, and a hash tag in the name would be lost", key, b.Product)
-		}
-	}
-	return nil
-}
-
-// keys are all the keys on the bench's server, or the tables of its database.
-func keys(ctx context.Context, b bench) ([]string, error) {
-	if b.sale.Needs.SQL {
-		return tables(ctx, b.Env().SQL)
-	}
-	var all []string
-	scan := b.Env().Redis[0].Scan(ctx, 0, "*", 1000).Iterator()
-	for scan.Next(ctx) {
-		all = append(all, scan.Val())
-	}
-	if err := scan.Err(); err != nil {
-		return nil, fmt.Errorf("scan: %w", err)
-	}
-	return all, nil
-}
-
-func tables(ctx context.Context, db *sql.DB) ([]string, error) {
-	d, err := database.DialectOf(db)
-	if err != nil {
-		return nil, err
-	}
-	return d.Tables(ctx, db)
 }
 
 func noQuantity(ctx context.Context, b bench) error {

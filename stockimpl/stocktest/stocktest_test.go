@@ -102,7 +102,7 @@ func TestSaboteursAreCaught(t *testing.T) {
 			rename: func(p string) string { return strings.TrimSuffix(p, "2") },
 		},
 		{
-			wrong: "keys of its own naming", base: "lua", rule: "every key carries the product's name", says: "does not carry",
+			wrong: "one record for all", base: "lua", rule: "products with unlike names do not mix", says: "is broken",
 			rename: func(string) string { return "the-stock" },
 		},
 		{

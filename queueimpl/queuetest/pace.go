@@ -1,0 +1,136 @@
+package queuetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"oversell/variant"
+)
+
+// The rules in this suite take time, and so does a server that is far away. What is in this file
+// keeps the one from being taken for the other.
+
+// never is something for which a rule has waited until its time was over.
+type never struct {
+	what  string
+	after time.Duration
+}
+
+func (n *never) Error() string {
+	return fmt.Sprintf("%s never happened, in %v", n.what, n.after.Round(time.Millisecond))
+}
+
+// tooSlow says that a rule could not be tried to its end.
+type tooSlow struct{ why string }
+
+func (s *tooSlow) Error() string { return "too slow to judge: " + s.why }
+
+// near is how long a look at a queue may take for its calls to be no reason for a rule to run
+// out of time.
+const near = time.Millisecond
+
+// outOfTime judges a rule that had not ended when its time was over. What was found before is
+// true. Something that was waited for long enough did not happen. Anything else is an error of
+// the suite's own context, and says something about the queue only if its calls are quick.
+func (b bench) outOfTime(r rule, end time.Time, err error) error {
+	if s := new(tooSlow); errors.As(err, &s) {
+		return err
+	}
+	if w := new(breach); errors.As(err, &w) && w.at.Before(end.Add(-time.Millisecond)) {
+		return err
+	}
+	of := r.of()
+	if n := new(never); errors.As(err, &n) && n.after >= patience/3 {
+		return broken(of, "%w", err)
+	}
+	d := b.roundTrip()
+	if d > near {
+		return &tooSlow{fmt.Sprintf("the rule has not come to its end in %v, and a look at the queue takes %v", patience, d.Round(time.Microsecond))}
+	}
+	return broken(of, "some call, or a series of them, had not come to an end after %v, though a look at the queue takes %v", patience, d.Round(time.Microsecond))
+}
+
+// of is the promise that a rule belongs to, or the interface.
+func (r rule) of() variant.Property {
+	if r.promise == "" {
+		return theInterface
+	}
+	return r.promise
+}
+
+// roundTrip is how long a look at a queue takes, the median of some; a long time if there is no answer.
+func (b bench) roundTrip() time.Duration {
+	ctx, cancel := context.WithTimeout(context.Background(), answer)
+	defer cancel()
+	c := b.client()
+	var took []time.Duration
+	for range 5 {
+		start := time.Now()
+		if _, err := c.State(ctx, c.name+"-unused"); err != nil {
+			return answer
+		}
+		took = append(took, time.Since(start))
+	}
+	slices.Sort(took)
+	return took[len(took)/2]
+}
+
+// fits is how many tasks go through the queue in some time, one by one; not more than most, nor
+// fewer than least.
+func (b bench) fits(ctx context.Context, most, least int, within time.Duration) int {
+	if b.Pass != nil {
+		return most // its clock stands still meanwhile
+	}
+	const n = 4
+	c := b.client()
+	c.name += "-pace"
+	_, _ = c.Enqueue(ctx, c.name, "p0") // scripts are loaded
+	if tasks, err := c.pop(ctx, 1); err == nil {
+		_ = c.done(ctx, tasks...)
+	}
+	start := time.Now()
+	_, _ = c.Enqueue(ctx, c.name, "p1", "p2", "p3", "p4")
+	for range n {
+		tasks, err := c.pop(ctx, 1)
+		if err != nil || len(tasks) == 0 || c.done(ctx, tasks...) != nil {
+			break
+		}
+	}
+	each := max(time.Since(start)/n, time.Microsecond)
+	return max(min(most, int(within/each)), min(least, most))
+}
+
+// someOf are all ids, or every second of them, or third, so that they go through the queue in some time.
+func (b bench) someOf(ctx context.Context, ids []string, within time.Duration) (some []string) {
+	fits := b.fits(ctx, len(ids), 10, within)
+	for i := 0; i < len(ids); i += (len(ids) + fits - 1) / fits {
+		some = append(some, ids[i])
+	}
+	return some
+}
+
+// claimEndsSoon: a task whose claim has run out comes back, and not much later than that. A machine
+// may be held up once, but hardly each time.
+func claimEndsSoon(ctx context.Context, b bench) error {
+	var late time.Duration
+	for try := range 3 {
+		own := b
+		own.Queue = fmt.Sprintf("%s-%d", b.Queue, try)
+		c, _, err := lent(ctx, own, impatient)
+		if err != nil {
+			return err
+		}
+		end := c.env.Clock.Now().Add(visibility)
+		other := own.client(impatient)
+		if _, err := other.comes(ctx, variant.NoLostTask, "a"); err != nil {
+			return err
+		}
+		if late = other.env.Clock.Now().Sub(end); late <= lateness {
+			return nil
+		}
+	}
+	return broken(variant.Progress, "a task came back %v after its claim of %v was over, and as late as that each time", late.Round(time.Millisecond), visibility)
+}

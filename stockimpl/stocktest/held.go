@@ -1,0 +1,306 @@
+package stocktest
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+
+	"oversell/internal/interrupt"
+	"oversell/stockimpl"
+	"oversell/variant"
+)
+
+// The rules in this file hold up, or end, buyers whose orders cannot be had, refunds of what was the
+// last, and holders of older fencing tokens.
+
+// onRedis tells the sales whose commands can be acted upon.
+func onRedis(v stockimpl.Variant) bool { return !v.Needs.SQL }
+
+// noBorrowing tells the sales that have not said that an order that cannot be had takes for a moment
+// what others could have.
+func noBorrowing(v stockimpl.Variant) bool {
+	for _, f := range v.Flaws {
+		if f.Property == variant.NoUndersell && strings.Contains(f.Under, variant.WithQuantity) && (f.Fault == variant.NoFault || f.Fault == variant.Overrun) {
+			return false
+		}
+	}
+	return true
+}
+
+// fencedEvenHeldUp tells the sales that say nothing else of a holder whose lease runs out.
+func fencedEvenHeldUp(v stockimpl.Variant) bool {
+	for _, f := range v.Flaws {
+		if f.Property == variant.Fencing && f.Fault != variant.Failover && f.Fault != variant.Retry && f.Fault != variant.RestartEmpty {
+			return false
+		}
+	}
+	return onRedis(v)
+}
+
+// stalledInVain holds up a buyer whose order cannot be had, while another buys what is there.
+func stalledInVain(ctx context.Context, b bench) error {
+	const stock = 2
+	return b.each([]interrupt.Action{interrupt.Pass}, func(b bench, n int, _ interrupt.Action) error {
+		f := &fences{}
+		y, err := openedWith(ctx, b, b.Product, stock, f)
+		if err != nil {
+			return err
+		}
+		c, line := b.buyerOf(ctx, b.Product, f)
+		var answer error
+		s := line.Stalled(ctx, n, func() { _, answer = c.sale.Buy(ctx, order(1, stock+1), c.lock()) })
+		if s == nil {
+			return nil
+		}
+		var small [stock]error
+		for i := range small {
+			small[i] = y.decided(ctx, int64(10+i), 1)
+		}
+		s.GoOn()
+		if answer == nil {
+			return broken(variant.NoOversell, "an order for %d pieces was accepted, of %d", stock+1, stock)
+		}
+		for i, err := range small {
+			if err != nil {
+				return broken(variant.NoUndersell, "while an order for %d pieces of %d was held up, order %d of 1 answered %s, with %d there", stock+1, stock, i+1, say(err), stock-i)
+			}
+		}
+		s2, err := y.sale.State(ctx)
+		if err == nil && s2.Left != 0 {
+			err = broken(variant.NoUndersell, "after an order that could not be had and the sale of all else the server holds %+v; want none left", s2)
+		}
+		return err
+	})
+}
+
+// deadInVain: a buyer that dies in an order that cannot be had leaves the stock as it was.
+func deadInVain(ctx context.Context, b bench) error {
+	const stock = 2
+	return b.each(bothWays, func(b bench, n int, a interrupt.Action) error {
+		f := &fences{}
+		y, err := openedWith(ctx, b, b.Product, stock, f)
+		if err != nil {
+			return err
+		}
+		c, line := b.buyerOf(ctx, b.Product, f)
+		if !diesAt(line, n, a, func() { _, _ = c.sale.Buy(ctx, order(1, stock+1), c.lock()) }) {
+			return nil
+		}
+		sold, err := y.sellsOut(ctx, 100, stock)
+		if err != nil {
+			return fmt.Errorf("after the death of a buyer whose order could not be had: %w", err)
+		}
+		s, err := y.sale.State(ctx)
+		if err != nil {
+			return broken(theInterface, "state: %w", err)
+		}
+		if sold != stock || s.Left != 0 {
+			return broken(variant.NoUndersell, "a buyer died in an order for %d pieces of %d, and others could buy %d after that; the server holds %+v", stock+1, stock, sold, s)
+		}
+		return nil
+	})
+}
+
+// diesAt runs a call of a client that dies at a command, and tells whether it got there.
+func diesAt(line *interrupt.Line, n int, a interrupt.Action, call func()) bool {
+	line.Plan(func(nth int) interrupt.Action {
+		switch {
+		case nth < n:
+			return interrupt.Pass
+		case nth == n:
+			return a
+		}
+		return interrupt.LoseRequest
+	})
+	call()
+	there := line.Sent() >= n
+	line.Die()
+	return there
+}
+
+// refundOfTheLast: when all is sold, and buyers were refused, a client dies in a refund. Whatever came
+// back by then, or comes back when the refund is sent again, can be bought.
+func refundOfTheLast(ctx context.Context, b bench) error {
+	const stock = 2
+	return b.each(bothWays, func(b bench, n int, a interrupt.Action) error {
+		f := &fences{}
+		y, err := openedWith(ctx, b, b.Product, stock, f)
+		if err != nil {
+			return err
+		}
+		if err := y.buy(ctx, variant.NoUndersell, 1, stock, nil, 0); err != nil {
+			return err
+		}
+		c, line := b.buyerOf(ctx, b.Product, f)
+		for _, z := range []*buyer{y, c} {
+			if err := z.decided(ctx, 2, 1); !errors.Is(err, stockimpl.ErrSoldOut) {
+				return broken(variant.NoOversell, "buy of 1 with all pieces sold answered %s", say(err))
+			}
+		}
+		if !diesAt(line, n, a, func() { _, _ = c.sale.Refund(ctx, order(1, stock), c.lock()) }) {
+			return nil
+		}
+		if b.promises(variant.OncePerOrder) {
+			for tries := 0; ; tries++ {
+				_, err := y.sale.Refund(ctx, order(1, stock), y.lock())
+				if err == nil || errors.Is(err, stockimpl.ErrRepeated) {
+					break
+				}
+				if tries == 5 {
+					return broken(variant.NoUndersell, "a refund, sent again after the death of its client, answered %s", say(err))
+				}
+			}
+		}
+		s, err := y.sale.State(ctx)
+		if err != nil {
+			return broken(theInterface, "state: %w", err)
+		}
+		if b.promises(variant.OncePerOrder) && s.Left != stock {
+			return broken(variant.NoUndersell, "a refund of %d was sent again after the death of its client, and the server holds %+v; want %d left", stock, s, stock)
+		}
+		for _, z := range []*buyer{y, {b: b, sale: b.sale.New(b.Env(), b.Product), fences: f}} {
+			if s.Left == 0 {
+				break
+			}
+			if err := z.decided(ctx, 100+s.Left, 1); err != nil {
+				return broken(variant.NoUndersell, "after a refund whose client had died, with %d pieces there, buy of 1 answered %s", s.Left, say(err))
+			}
+			s.Left--
+		}
+		return nil
+	})
+}
+
+// stalledFence holds up the holder of a token until one with a newer token has bought, or given back. If
+// it had had no effect by then it must have none.
+func stalledFence(ctx context.Context, b bench) error {
+	const stock = 6
+	return b.each([]interrupt.Action{interrupt.Pass}, func(b bench, n int, _ interrupt.Action) error {
+		for _, slow := range []string{"purchase", "refund"} {
+			for _, quick := range []string{"purchase", "refund"} {
+				own := b
+				own.Product = b.Product + "-" + slow + "-" + quick
+				f := &fences{}
+				y, err := openedWith(ctx, own, own.Product, stock, f)
+				if err != nil {
+					return err
+				}
+				c, line := own.buyerOf(ctx, own.Product, f)
+				for id := int64(1); id <= 2; id++ {
+					if err := y.buy(ctx, variant.NoUndersell, id, 1, nil, stock-id); err != nil {
+						return err
+					}
+				}
+				call := func(z *buyer, what string, id int64) (err error) {
+					if what == "refund" {
+						_, err = z.sale.Refund(ctx, order(id, 1), z.lock())
+					} else {
+						_, err = z.sale.Buy(ctx, order(10+id, 1), z.lock())
+					}
+					return err
+				}
+				before, err := y.sale.State(ctx)
+				if err != nil {
+					return broken(theInterface, "state: %w", err)
+				}
+				var answer error
+				s := line.Stalled(ctx, n, func() { answer = call(c, slow, 1) })
+				if s == nil {
+					continue
+				}
+				now, err := y.sale.State(ctx)
+				newer := err
+				if err == nil {
+					newer = call(y, quick, 2)
+				}
+				s.GoOn()
+				if err != nil {
+					return broken(theInterface, "state: %w", err)
+				}
+				if now != before || newer != nil {
+					continue // it had its effect before, or keeps others out
+				}
+				if answer == nil {
+					return broken(variant.Fencing, "a %s with an older token was held up, one with a newer token made a %s meanwhile, and the older one was accepted after that; want %q", slow, quick, stockimpl.ErrStale)
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// everySize buys and gives back orders of many sizes, from a large stock.
+func everySize(ctx context.Context, b bench) error {
+	left := int64(1_000_000_000)
+	if onRedis(b.sale) {
+		left = 200_000_000_000_000 // more than 14 digits, as which some write numbers
+	}
+	stock := left
+	y, err := opened(ctx, b, b.Product, stock)
+	if err != nil {
+		return err
+	}
+	for i, pieces := range []int{1, 7, 9, 10, 11, 16, 63, 99, 100, 101, 127, 128, 150, 255, 256, 257, 999, 1000, 1001, 4096, 9999, 12345, 65535, 65536, 100_000, 1_234_567, 99_999_999} {
+		id, n := int64(i+1), int64(pieces)
+		if err := y.buy(ctx, variant.NoUndersell, id, pieces, nil, left-n); err != nil {
+			return fmt.Errorf("with a stock of %d: %w", stock, err)
+		}
+		if err := y.state(ctx, variant.NoUndersell, left-n, stock-left+n); err != nil {
+			return fmt.Errorf("after an order for %d: %w", pieces, err)
+		}
+		if i%2 == 0 {
+			left -= n
+			continue
+		}
+		if err := y.refund(ctx, variant.NoUndersell, id, pieces, nil, left); err != nil {
+			return err
+		}
+		if err := y.state(ctx, variant.NoUndersell, left, stock-left); err != nil {
+			return fmt.Errorf("after a refund of %d: %w", pieces, err)
+		}
+	}
+	for i, pieces := range []int{1, 9, 11} { // those that were kept, of one digit and of two
+		if err := y.refund(ctx, variant.NoUndersell, int64(2*i+1), pieces, nil, left+int64(pieces)); err != nil {
+			return err
+		}
+		left += int64(pieces)
+	}
+	return y.state(ctx, variant.NoUndersell, left, stock-left)
+}
+
+// unlikeProducts does the same with two products whose names have nothing in common, in turn: neither
+// learns of orders, stock, tokens and refusals of the other.
+func unlikeProducts(ctx context.Context, b bench) error {
+	one, err := opened(ctx, b, b.Product, 3)
+	if err != nil {
+		return err
+	}
+	other := "a" + rand.Text()[:12]
+	if b.sale.Needs.SQL {
+		other = strings.ToLower(other)
+	}
+	two, err := opened(ctx, b, other, 9)
+	if err != nil {
+		return err
+	}
+	one.fences.last.Store(1000) // its tokens are newer than all of the other's
+	const of = theInterface
+	if err := firstOf(
+		func() error { return one.buy(ctx, of, 1, 2, nil, 1) },
+		func() error { return two.state(ctx, of, 9, 0) },
+		func() error { return two.buy(ctx, of, 1, 4, nil, 5) },
+		func() error { return one.buy(ctx, of, 2, 1, nil, 0) },
+		func() error { return one.buy(ctx, of, 3, 1, stockimpl.ErrSoldOut, 0) },
+		func() error { return two.buy(ctx, of, 3, 1, nil, 4) },
+		func() error { return one.refund(ctx, of, 1, 2, nil, 2) },
+		func() error { return two.state(ctx, of, 4, 5) },
+		func() error { return two.refund(ctx, of, 1, 4, nil, 8) },
+		func() error { return one.state(ctx, of, 2, 1) },
+		func() error { return two.state(ctx, of, 8, 1) },
+	); err != nil {
+		return fmt.Errorf("with two products of unlike names: %w", err)
+	}
+	return nil
+}
