@@ -102,6 +102,12 @@ var errAnswer = errors.New("the answer is none of the protocol")
 // lacking is how a program says that it does not have an operation, so that nothing was done.
 var lacking = regexp.MustCompile(`(?i)\bnot (implemented|supported)\b`)
 
+// lackError is the error of an operation that a program does not have.
+type lackError string
+
+func (e lackError) Error() string        { return string(e) }
+func (e lackError) Is(target error) bool { return target == errors.ErrUnsupported }
+
 // mostFailures is how many processes of a run may fail before no more are started.
 const mostFailures = 20
 
@@ -167,7 +173,7 @@ func (c *client) call(ctx context.Context, r request, wait time.Duration) (answe
 	switch {
 	case err != nil || a.Unknown == "":
 	case lacking.MatchString(a.Unknown):
-		err = fmt.Errorf("%s: %s (%w)", c.system.Name, a.Unknown, errors.ErrUnsupported)
+		err = lackError(fmt.Sprintf("%s: %s", c.system.Name, a.Unknown))
 	default:
 		err = fmt.Errorf("%s: %s", c.system.Name, a.Unknown)
 	}
