@@ -11,7 +11,7 @@ import (
 	"oversell/internal/edn"
 )
 
-// verdicts of a search.
+// found is what came of a search.
 type found uint8
 
 const (
