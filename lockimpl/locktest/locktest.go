@@ -20,7 +20,9 @@
 // lost, to be re-entrant, to grant leases below a second. What it cannot do is not tried,
 // and the log of the test says so. An error that is neither ErrHeld nor ErrLost is
 // no answer: the suite tries again. A rule that could not be judged, since the machine was too busy
-// or calls had no answer, is tried again when all others have ended, and fails as inconclusive if it still cannot.
+// or calls had no answer, is tried again when all others have ended. If it still cannot be judged, the test fails as
+// inconclusive when something speaks against the lock, or no rule of the promise was judged, or OVERSELL_REQUIRE_ALL=1; else
+// the rule is skipped.
 //
 // Each client reaches the server through proxies, by which the suite loses answers, holds
 // clients up between two commands, and cuts them off. The clients in Env.Redis lead there; a lock
@@ -142,6 +144,7 @@ import (
 	"oversell/internal/mark"
 	"oversell/lockimpl"
 	"oversell/server"
+	"oversell/variant"
 )
 
 // Open opens the server, or the servers, of one test.
@@ -282,6 +285,7 @@ func RunWith(t *testing.T, v lockimpl.Variant, open Open, o Options) {
 		troubled <- load(r.troubled(lasts), prefix+"trouble-order")
 	}()
 	var unsure []check // they could not be judged while all others were being tried
+	judged := map[variant.Property]bool{}
 	for _, c := range checks {
 		t.Run(fmt.Sprintf("%s/%s", c.property, c.name), func(t *testing.T) {
 			switch err := <-c.result; {
@@ -291,6 +295,7 @@ func RunWith(t *testing.T, v lockimpl.Variant, open Open, o Options) {
 			case err != nil:
 				t.Error(r.told(err, ""))
 			}
+			judged[c.property] = true
 		})
 	}
 	for _, l := range []struct {
@@ -319,11 +324,22 @@ func RunWith(t *testing.T, v lockimpl.Variant, open Open, o Options) {
 	}
 	for _, c := range unsure {
 		t.Run(fmt.Sprintf("%s/%s, again", c.property, c.name), func(t *testing.T) {
-			if err := <-c.result; err != nil {
+			switch err := <-c.result; {
+			case err == nil:
+			case passes(err) && judged[c.property] && os.Getenv("OVERSELL_REQUIRE_ALL") != "1":
+				t.Skip(r.told(err, "")) // other rules of the promise were judged
+			default:
 				t.Error(r.told(err, ""))
 			}
 		})
 	}
+}
+
+// passes tells whether what could not be judged is a machine that was too busy, and nothing that may be a broken
+// promise: that somebody was refused, or another promise than progress.
+func passes(err error) bool {
+	var w *breach
+	return isUnjudged(err) && (!errors.As(err, &w) || w.property == variant.Progress && !w.refused)
 }
 
 // againUntil is until when after the start of a run rules are tried again that could not be judged.

@@ -258,6 +258,17 @@ func TestAgain(t *testing.T) {
 			t.Errorf("a case that could not be judged %d times was tried under %d names, want %d", times, len(names), want)
 		}
 	}
+	for err, want := range map[error]bool{
+		&unjudged{why: "it is a test"}: true,
+		open:                           true,
+		&unjudged{"it is a test", broken(variant.Progress, "nobody could take the lock: %v", lockimpl.ErrHeld)}: false,
+		&unjudged{"it is a test", broken(variant.MutualExclusion, "two hold it")}:                               false,
+		broken(variant.Progress, "nobody could take the lock"):                                                  false,
+	} {
+		if passes(err) != want {
+			t.Errorf("%v: taken for a busy machine: %v, want %v", err, !want, want)
+		}
+	}
 	r := &run{lock: lockimpl.Variant{Name: "mine"}}
 	if told := r.told(open, ""); !strings.HasPrefix(told, "inconclusive: ") || strings.Contains(told, "promises") {
 		t.Errorf("it was told as %q; want an inconclusive test that accuses nobody", told)

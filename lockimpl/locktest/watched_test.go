@@ -49,7 +49,7 @@ func TestMutex(t *testing.T) {
 // TestSharedState: state that clients share is named where it makes a search impossible.
 func TestSharedState(t *testing.T) {
 	_, err := search(t.Context(), mutex(entry(t, "pooled-token"), reports.Bounds{}))
-	if err == nil || !strings.Contains(err.Error(), "share state") && !errors.Is(err, errBroken) {
+	if err == nil || !strings.Contains(err.Error(), "state that clients share") && !errors.Is(err, errBroken) {
 		t.Errorf("the search said %v; want that clients share state", err)
 	}
 }
