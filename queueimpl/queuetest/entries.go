@@ -46,7 +46,7 @@ func mixedDue(ctx context.Context, b bench) error {
 				}
 			}
 		}
-		got, err := c.all(ctx, 5)
+		got, err := c.all(ctx, 5, 2)
 		if err != nil {
 			return err
 		}
@@ -265,7 +265,7 @@ func sameIDs(ctx context.Context, b bench) error {
 			return nil // it keeps one
 		}
 	}
-	had, err := c.all(ctx, 2)
+	had, err := c.all(ctx, 2, 2)
 	if err != nil {
 		return err
 	}
@@ -309,7 +309,7 @@ func behindLiveClaims(ctx context.Context, b bench) error {
 	if _, err := c.enqueue(ctx, theInterface, ids...); err != nil {
 		return err
 	}
-	if got, err := c.all(ctx, n); err != nil || len(got) < n {
+	if got, err := c.all(ctx, n, n); err != nil || len(got) < n {
 		return err // another rule's business
 	}
 	b.passes(ctx, lasting+lasting/8)
@@ -521,7 +521,7 @@ func manyDead(ctx context.Context, b bench) error {
 		return err
 	}
 	start := time.Now()
-	got, err := c.all(ctx, n)
+	got, err := c.all(ctx, n, n)
 	if err != nil {
 		return err
 	}
@@ -623,7 +623,7 @@ func batchInOrder(ctx context.Context, b bench) error {
 			b.Pass(time.Millisecond)
 		}
 	}
-	got, err := c.all(ctx, n)
+	got, err := c.all(ctx, n, n)
 	if err != nil {
 		return err
 	}
@@ -659,7 +659,7 @@ func journalInterrupted(ctx context.Context, b bench) error {
 		if err != nil {
 			return broken(theInterface, "journal of a request answered %q", err)
 		}
-		rest, err := c.all(ctx, len(ids))
+		rest, err := c.all(ctx, len(ids), len(ids))
 		if err != nil {
 			return err
 		}
