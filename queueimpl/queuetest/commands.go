@@ -414,7 +414,7 @@ func stalledPop(ctx context.Context, b bench) error {
 		if s == nil {
 			return nil
 		}
-		theirs, popErr := c.all(ctx, 3)
+		theirs, popErr := c.all(ctx, 3, 3)
 		if popErr == nil {
 			popErr = c.done(ctx, theirs...)
 		}

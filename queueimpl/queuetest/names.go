@@ -124,7 +124,7 @@ func namesAreOpaque(ctx context.Context, b bench) error {
 	for i, name := range names {
 		on := *c
 		on.name = name
-		tasks, err := on.all(ctx, 10)
+		tasks, err := on.all(ctx, 10, 4)
 		if err != nil && keeps(b.v, variant.NoLostTask) {
 			return broken(variant.NoLostTask, "with queues of similar names, the tasks in %q cannot be taken: %w", name, err)
 		}
@@ -205,7 +205,7 @@ func unlikeNames(ctx context.Context, b bench) error {
 	steps = append(steps,
 		func() error {
 			for _, c := range both {
-				tasks, err := c.all(ctx, 5)
+				tasks, err := c.all(ctx, 5, 2)
 				if err == nil {
 					err = c.done(ctx, tasks...)
 				}

@@ -118,7 +118,7 @@ func (r rule) try(ctx context.Context, b bench) error {
 	go func() { result <- r.check(ctx, b) }()
 	select {
 	case err := <-result:
-		if end, ok := ctx.Deadline(); ok && err != nil && ctx.Err() != nil {
+		if end, ok := ctx.Deadline(); ok && err != nil && time.Now().After(end.Add(-nearly)) {
 			return b.outOfTime(r, end, err)
 		}
 		if errors.As(err, new(*never)) && !errors.As(err, new(*breach)) {
@@ -407,10 +407,10 @@ func (c *client) pop(ctx context.Context, count int) ([]queueimpl.Task, error) {
 	return tasks, nil
 }
 
-// all pops until it has so many tasks, or nothing is due: a queue may hand out fewer at a
-// time than it is asked for.
-func (c *client) all(ctx context.Context, count int) (got []queueimpl.Task, _ error) {
-	for len(got) < count {
+// all pops up to count tasks, and more than once while it has not so many as it wants and something is
+// due: a queue may hand out fewer at a time than it is asked for.
+func (c *client) all(ctx context.Context, count, want int) (got []queueimpl.Task, _ error) {
+	for first := true; first || len(got) < want; first = false {
 		tasks, err := c.pop(ctx, count-len(got))
 		if !once(c.b.v) { // it may hand out again what it has handed out
 			tasks = slices.DeleteFunc(tasks, func(t queueimpl.Task) bool { return slices.Contains(idsOf(got), t.ID) })
@@ -426,7 +426,7 @@ func (c *client) all(ctx context.Context, count int) (got []queueimpl.Task, _ er
 // popped expects exactly these ids, in any order, when it asks for so many; none means that
 // nothing is due.
 func (c *client) popped(ctx context.Context, of variant.Property, count int, want ...string) ([]queueimpl.Task, error) {
-	tasks, err := c.all(ctx, count)
+	tasks, err := c.all(ctx, count, len(want))
 	if err != nil {
 		return nil, err
 	}

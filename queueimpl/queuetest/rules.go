@@ -188,7 +188,7 @@ func (c *client) due(t queueimpl.Task) error {
 
 func notEarly(ctx context.Context, b bench) error {
 	c := b.client()
-	const after = 20 * time.Millisecond
+	const after = 200 * time.Millisecond
 	start := float64(c.env.Clock.Now().UnixMicro()) / 1e6
 	in, err := c.enqueueAfter(ctx, variant.NotEarly, after, "later")
 	if err != nil {
