@@ -428,6 +428,7 @@ func searchOnce(ctx context.Context, c Config, naming names.Naming, by reduction
 	}
 	x.ends.look(c.Look)
 	x.ends.prepare()
+	x.differ = newDifferences(c, x)
 	start, err := x.begin(c, scripts)
 	if x.overdue.Load() && errors.Is(err, net.ErrClosed) && x.stopped(ctx) {
 		stop()
@@ -591,7 +592,7 @@ func (x *search) result(c Config, start state, stats reports.Effort) (reports.Ex
 			break
 		}
 	}
-	if r.Verdict == reports.Pass && x.rules.LooksFor(variant.Lock, variant.OwnerOnlyRelease) && len(x.servers.lockKeys) == 0 {
+	if r.Verdict == reports.Pass && x.rules.LooksFor(variant.Lock, variant.OwnerOnlyRelease) && len(x.servers.lockKeys) == 0 && !x.differ.excludes() {
 		r.Verdict = reports.Inconclusive
 		r.Why = unkeyed
 	}
@@ -614,7 +615,7 @@ func (x *search) drawn() bool {
 }
 
 // unkeyed is why nothing is said of who releases whose lock.
-const unkeyed = "it is not known which keys are the lock: acquiring it and giving it back change none in common, and none that expires; so owner-only-release was not judged"
+const unkeyed = "it is not known what the lock is: acquiring it changes no key that giving it back changes, or that expires, and keeps no other client out; so owner-only-release was not judged"
 
 // unjudged are the promises that a search leaves open.
 func unjudged(ps []reports.Property) string {

@@ -141,8 +141,9 @@ func globally(commands [][]string, client int) (all [][]string) {
 	return all
 }
 
-// touches reports whether a command changed what other clients have under a lock's key. In a value
-// that several clients share, such as a wait line, only their own entries count. Setting the expiry
+// touches reports whether a command changed what other clients have under a lock's key, as far as that can be told from
+// what stands there: see differences. In a value that several clients share, such as a wait line, only their own entries
+// count. Setting the expiry
 // counts even if it was the same before: at another time it would have been different.
 func (s *servers) touches(before, after *redismodel.State, key string, client int, expiry bool) bool {
 	if !expiry && !differ(before, after, key) || s.ownedBy(before, key, client) {

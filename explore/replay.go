@@ -349,18 +349,21 @@ func (r *replay) pass(d time.Duration) error {
 
 // send has a server execute a client's call, and judges what it does to the lock.
 func (r *replay) send(c call, s reports.Step) (string, error) {
-	var keys []string
-	// Whose lock it is, the search has told; here it is enough to see that it changed.
-	if r.last && (c.during == history.Release || c.during == history.Extend) {
-		keys, _ = lockKeys(r.config, r.scripts, r.naming)
+	// That it makes a difference to the holder, the search has told; here it is enough to see that something changed.
+	var holders []rules.Holder
+	var before string
+	if r.last {
+		holders = r.rules.Endangered(r.facts, c.client, c.during, r.now)
+	}
+	if len(holders) > 0 {
 		// An expiry is told from the one before by the millisecond in which it was set.
 		if err := (clock.Real{}).Sleep(r.ctx, 2*time.Millisecond); err != nil {
 			return "", err
 		}
-	}
-	before, err := r.dump(c.node, keys)
-	if err != nil {
-		return "", err
+		var err error
+		if before, err = r.dump(c.node); err != nil {
+			return "", err
+		}
 	}
 	reply, err := r.exchange(line{c.client, c.node, c.conn}, r.wire(c), replyCount(c))
 	if err != nil {
@@ -369,23 +372,45 @@ func (r *replay) send(c call, s reports.Step) (string, error) {
 	if reply != s.Reply && !s.Clock {
 		return "", fmt.Errorf("%w: the server answered %s, and in the search %s", ErrDiverged, replies(c, reply), replies(c, s.Reply))
 	}
-	after, err := r.dump(c.node, keys)
+	if len(holders) == 0 {
+		return reply, nil
+	}
+	after, err := r.dump(c.node)
 	if err == nil && before != after {
-		r.broken(r.rules.Touched(r.facts, c.client, c.during, r.now))
+		r.broken(r.rules.Touched(holders[0], c.client, c.during))
 	}
 	return reply, err
 }
 
-// dump is all that a server has under these keys.
-func (r *replay) dump(node int, keys []string) (all string, err error) {
+// dump is all that a server has.
+func (r *replay) dump(node int) (all string, err error) {
+	own := line{nobody, node, 0}
+	list, err := r.exchange(own, command("KEYS", "*"), 1)
+	if err != nil {
+		return "", err
+	}
+	keys := texts(list)
+	slices.Sort(keys)
 	for _, key := range keys {
-		one, err := r.exchange(line{nobody, node, 0}, command("DUMP", key)+command("PEXPIRETIME", key), 2)
+		one, err := r.exchange(own, command("DUMP", key)+command("PEXPIRETIME", key), 2)
 		if err != nil {
 			return "", err
 		}
-		all += one
+		all += key + one
 	}
 	return all, nil
+}
+
+// texts are those of a reply in RESP that is a list of them.
+func texts(reply string) (all []string) {
+	_, rest, _ := strings.Cut(reply, "\r\n")
+	for strings.HasPrefix(rest, "$") {
+		size, after, _ := strings.Cut(rest[1:], "\r\n")
+		n, _ := strconv.Atoi(size)
+		n = min(max(n, 0), len(after))
+		all, rest = append(all, after[:n]), strings.TrimPrefix(after[n:], "\r\n")
+	}
+	return all
 }
 
 // wire is a call as it is sent. Scripts go as text, so that none needs to be known.

@@ -32,6 +32,7 @@ type search struct {
 	servers *servers
 	rules   *rules.Rules
 	ends    *ends
+	differ  *differences
 	reduce  bool
 	inside  bool // see Config.inLeases
 	merge   bool
@@ -404,8 +405,8 @@ func (w *worker) act(s state, a action) step {
 				st.effect.answer = x.servers.orders.get(st.effect.orders)[n]
 			}
 			st.next.servers, answer = st.effect.servers, st.effect.answer
-			if st.effect.touched {
-				st.breach = x.rules.Touched(x.facts.get(s.facts), c, n.during(), s.time())
+			if st.breach == nil {
+				st.breach = w.touched(s, &st.effect, call, c, n.during())
 			}
 			if a.kind() == losesReply {
 				st.next.servers = x.hangsUp(st.next.servers, r, call)
@@ -547,9 +548,7 @@ func (w *worker) arrive(s state, a action) step {
 	c := x.servers.calls.get(uint32(call))
 	st.next.servers = x.servers.closed(st.effect.servers, c)
 	st.next.inFlight = w.changedInFlight(inFlightChange{list: s.inFlight, remove: int8(place)})
-	if st.effect.touched {
-		st.breach = x.rules.Touched(x.facts.get(s.facts), c.client, c.during, s.time())
-	}
+	st.breach = w.touched(s, &st.effect, uint32(call), c.client, c.during)
 	return st
 }
 

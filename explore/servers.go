@@ -119,7 +119,8 @@ type effect struct {
 	servers uint32 // afterwards
 	answer  uint32 // in the names of the client
 	orders  uint32 // the number of the list of other answers that a server might give; 0: none
-	// touched: the lock's key was deleted or changed.
+	// touched: what is another client's was changed under a key of the lock, or its expiry was set, as far as
+	// that can be told from what stands there.
 	touched bool
 	clock   bool // it depends on the clock
 	unknown bool // the model does not know what it does: see servers.unknown
@@ -256,9 +257,7 @@ func (s *servers) execute(k callAt) effect {
 		e.orders = s.orders.id(fmt.Sprint(answers), func() []uint32 { return answers })
 	}
 	if after != before[c.node] {
-		for _, key := range s.lockKeys {
-			e.touched = e.touched || s.touches(before[c.node], after, key, c.client, slices.Contains(info.Expiring, key))
-		}
+		e.touched = s.changesOthers(before[c.node], after, c.client, info.Expiring)
 		nodes := append([]*redismodel.State(nil), before...)
 		nodes[c.node] = after
 		e.servers = s.id(nodes)

@@ -209,7 +209,7 @@ func remembering(lasts time.Duration, acquire, release func(*try) bool) design {
 	}}
 }
 
-var programs = slices.Concat(clocks, stamps, names, chances, orders, limitsAndDeaths, keys, days, connections, large, redlocks, mixed)
+var programs = slices.Concat(clocks, stamps, names, chances, orders, limitsAndDeaths, keys, days, connections, large, redlocks, mixed, owners)
 
 // Time between any two looks at a clock.
 var clocks = []program{
@@ -853,4 +853,125 @@ func beside(joins bool) design {
 		},
 		release: dropCompared,
 	}
+}
+
+// besides does more in Acquire and in Release.
+func besides(acquired, released func(*try)) design {
+	return design{
+		acquire: func(t *try) bool {
+			if !setNX(t) {
+				return false
+			}
+			acquired(t)
+			return true
+		},
+		release: func(t *try) bool {
+			ok := dropCompared(t)
+			released(t)
+			return ok
+		},
+	}
+}
+
+// counting does the same in both.
+func counting(args ...any) design {
+	count := func(t *try) { t.do(args...) }
+	return besides(count, count)
+}
+
+const (
+	// The state of a lock is a field; the owner's name stays when it is free.
+	stateTake = `if redis.call('hget', KEYS[1], 'locked') == '1' then return 0 end redis.call('hset', KEYS[1], 'locked', '1', 'owner', ARGV[1]) redis.call('pexpire', KEYS[1], ARGV[2]) return 1`
+	stateDrop = `if redis.call('hget', KEYS[1], 'owner') == ARGV[1] and redis.call('hget', KEYS[1], 'locked') == '1' then return redis.call('hset', KEYS[1], 'locked', '0') + 1 end return 0`
+	// The release is written down, and found by the next that asks.
+	doneTake = `if redis.call('exists', KEYS[1]) == 1 and redis.call('hget', KEYS[1], 'done') ~= 'yes' then return 0 end redis.call('del', KEYS[1]) redis.call('hset', KEYS[1], 'owner', ARGV[1]) redis.call('pexpire', KEYS[1], ARGV[2]) return 1`
+	flagTake = `if redis.call('del', 'freed') == 0 and redis.call('exists', KEYS[1]) == 1 then return 0 end redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2]) return 1`
+	flagDrop = `if redis.call('get', KEYS[1]) == ARGV[1] then redis.call('del', 'freed') return redis.call('del', KEYS[1]) end return 0`
+	// A field names the first of all owners.
+	foundTake = `local t = redis.call('time') local now = t[1] * 1000 + math.floor(t[2] / 1000) local u = redis.call('hget', KEYS[1], 'until') if u and tonumber(u) > now then return 0 end redis.call('hsetnx', KEYS[1], 'creator', ARGV[1]) redis.call('hset', KEYS[1], 'until', now + ARGV[2]) return redis.call('hincrby', KEYS[1], 'generation', 1)`
+	foundDrop = `if redis.call('hget', KEYS[1], 'generation') ~= ARGV[1] then return 0 end redis.call('hset', KEYS[1], 'until', 0) return 1`
+	// Two keys, the second of which is used once somebody had to wait.
+	aliasTake = `if redis.call('exists', KEYS[1], 'slow') > 0 then redis.call('set', 'waited', 1, 'PX', 9000) return 0 end local key = KEYS[1] if redis.call('exists', 'waited') == 1 then key = 'slow' end redis.call('set', key, ARGV[1], 'PX', ARGV[2]) return 1`
+	aliasDrop = `local n = 0 for _, key in ipairs({KEYS[1], 'slow'}) do if redis.call('get', key) == ARGV[1] then n = n + redis.call('del', key) end end return n`
+	// Entries are numbers; those that are over stay until their owners take them away.
+	ticketTake = `local t = redis.call('time') local now = t[1] * 1000 + math.floor(t[2] / 1000) if redis.call('zcount', KEYS[1], '(' .. string.format('%.0f', now), '+inf') > 0 then return 0 end local n = redis.call('incr', 'tickets') redis.call('zadd', KEYS[1], now + ARGV[2], n) return n`
+	// All locks are fields of a hash, and so are statistics.
+	fieldTake = `local t = redis.call('time') local now = t[1] * 1000 + math.floor(t[2] / 1000) local u = redis.call('hget', KEYS[1], 'until') if u and tonumber(u) > now then return 0 end redis.call('hset', KEYS[1], 'owner', ARGV[1], 'until', now + ARGV[2]) return 1`
+	fieldDrop = `redis.call('hincrby', KEYS[1], 'releases', 1) if redis.call('hget', KEYS[1], 'owner') ~= ARGV[1] then return 0 end return redis.call('hdel', KEYS[1], 'owner', 'until')`
+	strange   = `local v = redis.call('get', KEYS[1]) if not v then return 0 end if v == ARGV[1] then return redis.call('del', KEYS[1]) end redis.call('set', KEYS[1], 'x:' .. v, 'KEEPTTL') return 0`
+	markAny   = `local v = redis.call('get', KEYS[1]) if not v then return 0 end redis.call('set', KEYS[1], 'released:' .. v, 'PX', 1) return 1`
+	markOwn   = `if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end redis.call('set', KEYS[1], 'released:' .. ARGV[1], 'PX', 1) return 1`
+)
+
+// numbered makes a lock that is taken by a script that answers with a number.
+func numbered(take string, release func(*try) bool) design {
+	return design{
+		keys: []string{"tickets"}, collection: true, release: release,
+		acquire: func(t *try) bool {
+			n := t.number("eval", take, 1, t.key, t.v, t.ms())
+			t.v = strconv.FormatInt(n, 10)
+			return n > 0
+		},
+		extend: func(*try) bool { return false },
+	}
+}
+
+// byScripts is a lock whose parts are one script each.
+func byScripts(take, drop string) design {
+	return design{
+		acquire: func(t *try) bool { return t.script(take, t.v, t.ms()) },
+		release: func(t *try) bool { return t.script(drop, t.v) },
+		extend:  func(*try) bool { return false },
+	}
+}
+
+// blindly is a lock that is given back by one command without any condition.
+func blindly(take string, args ...any) design {
+	d := byScripts(take, "")
+	d.release = func(t *try) bool {
+		all := slices.Clone(args)
+		if all[1] == nil {
+			all[1] = t.key
+		}
+		t.do(all...)
+		return true
+	}
+	return d
+}
+
+// What a release changes, and whose it is.
+var owners = []program{
+	{13, "a count of operations", "t1 a1 l1", "", counting("incr", "ops"), false},
+	{13, "a count of operations in a hash", "t2 a1", "", counting("hincrby", "metrics", "ops", 1), false},
+	{13, "a log of operations", "t1 a1", "", counting("lpush", "log", "ops"), false},
+	{13, "the last operation", "t1 a1", "", besides(func(t *try) { t.do("set", "last", t.v) }, func(t *try) { t.do("set", "last", "none") }), false},
+	{13, "a count of users", "t1 a1", "", besides(func(t *try) { t.do("incr", "users") }, func(t *try) { t.do("decr", "users") }), false},
+	{13, "a count of operations, extended", "t1 a2 s2 hold", "", func() design {
+		d := counting("incr", "ops")
+		d.extend = func(t *try) bool { t.do("incr", "ops"); return extendCompared(t) }
+		return d
+	}(), false},
+	{13, "a count of operations, and DEL", "t1 a1", "o", besides(func(t *try) { t.do("incr", "ops") }, func(t *try) { t.do("incr", "ops"); del(t) }), false},
+	{13, "tickets, one's own taken away", "t1 a2", "", numbered(ticketTake, func(t *try) bool { return t.yes("zrem", t.key, t.v) }), true},
+	{13, "tickets, all taken away", "t1 a1", "o", numbered(ticketTake, func(t *try) bool { return t.yes("del", t.key) }), true},
+	{13, "tickets, the latest taken away", "t1 a1", "o", numbered(ticketTake, func(t *try) bool { return t.yes("zremrangebyrank", t.key, -1, -1) }), true},
+	{13, "statistics beside a hash of the token", "t1 a2", "", func() design {
+		d := byScripts(fieldTake, fieldDrop)
+		d.acquire = func(t *try) bool { return t.script(fieldTake, sha(t.v), t.ms()) }
+		d.release = func(t *try) bool { return t.script(fieldDrop, sha(t.v)) }
+		return d
+	}(), true},
+	{13, "statistics beside the token", "t1 a1", "", byScripts(fieldTake, fieldDrop), true},
+	{13, "the value of a stranger is marked", "t1 a1", "o", design{acquire: setNX, release: func(t *try) bool { return t.script(strange, t.v) }}, false},
+	{13, "any value is marked, and ends soon", "t1 a1", "o", design{acquire: setNX, release: func(t *try) bool { return t.script(markAny, t.v) }}, false},
+	{13, "one's own value is marked, and ends soon", "t1 a1", "", design{acquire: setNX, release: func(t *try) bool { return t.script(markOwn, t.v) }}, false},
+	{13, "a field says whether it is free", "t1 a1", "", byScripts(stateTake, stateDrop), false},
+	{13, "a field says whether it is free, set blindly", "t1 a1", "o", blindly(stateTake, "hset", nil, "locked", "0"), false},
+	{13, "a field says that it is done, set blindly", "t1 a1", "o", blindly(doneTake, "hset", nil, "done", "yes"), false},
+	{13, "a field names the first owner", "t1 a1", "", numbered(foundTake, func(t *try) bool { return t.script(foundDrop, t.v) }), true},
+	{13, "a field names the first owner, freed blindly", "t1 a1", "o", numbered(foundTake, func(t *try) bool { t.do("hset", t.key, "until", 0); return true }), true},
+	{13, "a flag elsewhere, set blindly", "t1 a1", "o", blindly(flagTake, "set", "freed", 1), true},
+	{13, "a flag elsewhere, compare and DEL", "t1 a1", "", byScripts(flagTake, flagDrop), true},
+	{13, "another key once somebody waits", "t1 a1", "", byScripts(aliasTake, aliasDrop), true},
+	{13, "another key once somebody waits, DEL of both", "t2 a1", "o", blindly(aliasTake, "del", nil, "slow"), true},
 }

@@ -54,7 +54,8 @@ type doing struct {
 	inner int   // which lock, 1 for one inside a queue's operation
 	what  label // the order, the task or the wish
 	// floor is what the answer must not be below: a token, a number; for an Enqueue 1
-	// if it replaces or follows up all there was before.
+	// if it replaces or follows up all there was before; for a Release 1 if another client held
+	// the lock as well.
 	floor  int64
 	pieces int64
 	paid   int64 // pieces given back since the call

@@ -34,9 +34,11 @@ func (p *past) holder(lock, but int) int {
 	return -1
 }
 
-func (p *past) heldUntil(client, lock int) string {
-	if until := p.people[client].held[lock].until; until != forever {
-		return "until " + ms(until)
+func (p *past) heldUntil(client, lock int) string { return lasting(p.people[client].held[lock].until) }
+
+func lasting(end time.Duration) string {
+	if end != forever {
+		return "until " + ms(end)
 	}
 	return "without end"
 }
@@ -106,39 +108,68 @@ func (r *Rules) extended(p *past, client int, op *history.Op, d *doing, now time
 // releases ends a hold at the call of its release. Of a renewal in the background only
 // the release tells: who was granted the lock meanwhile, and still holds it, is told of
 // only then, and who has given it back by then, never.
-func (r *Rules) releases(p *past, client int, op *history.Op, lock int, now time.Duration) *Breach {
+//
+// Where two hold the lock, d says so: which of the two has it, nobody knows.
+func (r *Rules) releases(p *past, client int, op *history.Op, d *doing, now time.Duration) *Breach {
+	lock := d.inner
 	h := &p.people[client].held[lock]
 	was := *h
 	*h = hold{}
+	if r.lock.owner && was.inside && was.until > 0 && p.holder(lock, client) >= 0 {
+		d.floor = 1
+	}
 	if o := p.holder(lock, client); r.lock.mutex && r.renews && was.inside && was.until == 0 && op.Until > now && o >= 0 {
 		return broken(variant.Lock, variant.MutualExclusion, "client %d held the lock, renewed until %s, while client %d held it %s", client, ms(op.Until), o, p.heldUntil(o, lock))
 	}
 	return nil
 }
 
-// Touched judges a command of a client that changed the lock's key, sent by an operation of this
-// kind: a release or an extension may do so only while nobody else holds the lock. When the client has given up by then, it is not known which of two locks it
-// was, and there is one as a rule.
-func (r *Rules) Touched(f Facts, client int, kind history.Kind, now time.Duration) *Breach {
-	verb := "release deleted or changed"
-	switch {
-	case !r.lock.owner, kind != history.Release && kind != history.Extend:
+// Holder is a client that holds a lock.
+type Holder struct {
+	Client int
+	Until  time.Duration // a lease without an end ends beyond all searches
+	// Doubtful: the client whose operation might touch the lock held it as well, and its lease was not over.
+	Doubtful bool
+}
+
+// JudgesOwners reports whether operations of this kind may touch only their own client's lock.
+func (r *Rules) JudgesOwners(kind history.Kind) bool {
+	return r.lock.owner && (kind == history.Release || kind == history.Extend)
+}
+
+// Endangered returns the holders whose lock a command of a client may not touch that was sent by an operation of this
+// kind: all others. When the client has given up by then, it is not known which of two locks it is about, and there is
+// one as a rule.
+func (r *Rules) Endangered(f Facts, client int, kind history.Kind, now time.Duration) (all []Holder) {
+	if !r.JudgesOwners(kind) {
 		return nil
-	case kind == history.Extend:
-		verb = "extension changed"
 	}
 	p := r.read(f)
 	p.lapse(now)
+	me := &p.people[client]
 	for lock := range 2 {
-		me := &p.people[client]
-		if i := me.at(kind); i >= 0 && me.doing[i].inner != lock {
+		i := me.at(kind)
+		if i >= 0 && me.doing[i].inner != lock {
 			continue
 		}
-		if o := p.holder(lock, client); o >= 0 {
-			return broken(variant.Lock, variant.OwnerOnlyRelease, "client %d's %s the lock of client %d, which held it %s", client, verb, o, p.heldUntil(o, lock))
+		own := me.held[lock]
+		doubtful := own.inside && own.until > 0 || i >= 0 && kind == history.Release && me.doing[i].floor > 0
+		for other := range p.people {
+			if h := p.people[other].held[lock]; other != client && h.inside && h.until > 0 {
+				all = append(all, Holder{other, h.until, doubtful})
+			}
 		}
 	}
-	return nil
+	return all
+}
+
+// Touched is the breach of a client whose operation of this kind changed the lock of a holder.
+func (r *Rules) Touched(h Holder, client int, kind history.Kind) *Breach {
+	verb := "release deleted or changed"
+	if kind == history.Extend {
+		verb = "extension changed"
+	}
+	return broken(variant.Lock, variant.OwnerOnlyRelease, "client %d's %s the lock of client %d, which held it %s", client, verb, h.Client, lasting(h.Until))
 }
 
 // forgetGrants keeps the largest token, and those of which a grant still to come

@@ -167,7 +167,7 @@ func (r *Rules) called(p *past, client int, op *history.Op, now time.Duration) (
 			d.floor = highest(p.grants[d.inner])
 		}
 	case history.Release:
-		b = r.releases(p, client, op, d.inner, now)
+		b = r.releases(p, client, op, &d, now)
 	case history.Buy:
 		r.buys(p, client, op, &d)
 	case history.Refund:

@@ -305,24 +305,43 @@ func TestRulesDoNotJudge(t *testing.T) {
 	}
 }
 
+// touched is the breach of a command that changes the lock of whoever holds it.
+func touched(r *Rules, f Facts, client int, kind history.Kind, now time.Duration) *Breach {
+	for _, h := range r.Endangered(f, client, kind, now) {
+		return r.Touched(h, client, kind)
+	}
+	return nil
+}
+
 func TestRulesTouched(t *testing.T) {
 	r := New(ruled(t, "mutex", 0), 3, []history.Promise{{Of: variant.Lock, Property: variant.OwnerOnlyRelease}})
 	seq := sequence(whole(0, 0, acquire(1000), history.OK), whole(1, 1000, acquire(2000), history.OK), []said{begun(0, 1100, release())})
 	f, _ := tell(r, seq)
-	if b := r.Touched(f, 0, history.Release, msec(1100)); b == nil || b.Why != "client 0's release deleted or changed the lock of client 1, which held it until 2,000 ms" {
+	if b := touched(r, f, 0, history.Release, msec(1100)); b == nil || b.Why != "client 0's release deleted or changed the lock of client 1, which held it until 2,000 ms" {
 		t.Errorf("got %+v", b)
 	}
-	if b := r.Touched(f, 0, history.Extend, msec(1100)); b == nil || b.Why != "client 0's extension changed the lock of client 1, which held it until 2,000 ms" {
+	if b := touched(r, f, 0, history.Extend, msec(1100)); b == nil || b.Why != "client 0's extension changed the lock of client 1, which held it until 2,000 ms" {
 		t.Errorf("got %+v", b)
 	}
-	if b := r.Touched(f, 0, history.Release, msec(2000)); b != nil {
+	if b := touched(r, f, 0, history.Release, msec(2000)); b != nil {
 		t.Errorf("after the lease: %s", b.Why)
 	}
-	if b := r.Touched(f, 0, history.Acquire, msec(1100)); b != nil {
+	if b := touched(r, f, 0, history.Acquire, msec(1100)); b != nil {
 		t.Errorf("by an acquire: %s", b.Why)
 	}
-	if b := r.Touched(f, 1, history.Release, msec(1100)); b != nil {
+	if b := touched(r, f, 1, history.Release, msec(1100)); b != nil {
 		t.Errorf("its own: %s", b.Why)
+	}
+	if h := r.Endangered(f, 0, history.Release, msec(1100)); len(h) != 1 || h[0] != (Holder{Client: 1, Until: msec(2000)}) {
+		t.Errorf("got %+v", h)
+	}
+	// Both hold it.
+	f, _ = tell(r, sequence(whole(0, 0, acquire(1000), history.OK), whole(1, 500, acquire(1500), history.OK), []said{begun(0, 600, release())}))
+	if h := r.Endangered(f, 0, history.Release, msec(600)); len(h) != 1 || !h[0].Doubtful {
+		t.Errorf("got %+v", h)
+	}
+	if h := r.Endangered(f, 0, history.Extend, msec(600)); len(h) != 1 || h[0].Doubtful {
+		t.Errorf("got %+v", h)
 	}
 }
 
@@ -332,11 +351,11 @@ func TestRulesTwoLocks(t *testing.T) {
 	r := New(ruled(t, "seckill-queued", 0), 3, look)
 	popping := []said{begun(1, 0, history.Op{Kind: history.Pop}), begun(1, 0, acquire(0)), closed(1, 0, acquire(1000), history.OK)}
 	f, all := tell(r, sequence(whole(0, 0, acquire(1000), history.OK), popping, []said{begun(1, 0, release())}))
-	if len(all) > 0 || r.Touched(f, 1, history.Release, 0) != nil {
+	if len(all) > 0 || touched(r, f, 1, history.Release, 0) != nil {
 		t.Error("they are taken for one")
 	}
 	f, all = tell(r, sequence(popping, []said{begun(2, 0, history.Op{Kind: history.Pop}), begun(2, 0, acquire(0)), closed(2, 0, acquire(1000), history.OK), begun(2, 0, release())}))
-	if len(all) != 1 || r.Touched(f, 2, history.Release, 0) == nil {
+	if len(all) != 1 || touched(r, f, 2, history.Release, 0) == nil {
 		t.Error("two holders inside the queue were not told")
 	}
 }

@@ -1,0 +1,382 @@
+package explore
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"oversell/explore/rules"
+	"oversell/history"
+	"oversell/internal/coro"
+	"oversell/internal/names"
+	"oversell/internal/redismodel"
+)
+
+// A release or an extension by a client that does not hold the lock breaks owner-only-release if it makes
+// a difference to the lock of the client that does. What stands under a key does not tell: a lock may be freed
+// by a field or by a flag elsewhere, and a counter that every release increments is no lock. So two worlds are compared,
+// with the command and without it, now and at the moments that follow until the lease of the holder ends:
+//
+//   - the holder goes on alone, to the end of its release. Its extensions and its release must have the same outcome,
+//     and a new client must obtain the lock afterwards if it does in the other world;
+//   - a new client asks for the lock, alone. It must not obtain it if it does not in the other world.
+//
+// A lease that is made longer shows later, when the lock's key would have expired. By then a client may also be kept out
+// by what is not the holder's, such as the other's own place in a line. So that counts only where servers.touches says
+// that the command changed more than that; and if that says so, any difference counts, also one that shows only where
+// the lock's other keys are gone.
+
+// loneLimit bounds how many moments are compared.
+const loneLimit = 16
+
+// never is later than all moments of a search.
+const never = time.Duration(1<<63 - 1)
+
+// differences compares what clients come to alone.
+type differences struct {
+	config  Config
+	x       *search
+	matters *memo[comparison, bool]
+	asked   *memo[asking, time.Duration]
+	one     sync.Mutex // one execution at a time
+}
+
+// comparison is of two worlds, and is about a holder.
+type comparison struct {
+	servers, with uint32 // without the command and with it
+	now           time.Duration
+	holder        rules.Holder
+	node          uint32 // where the holder stands
+	keyed         bool   // servers.touches says that the command changed what is another's
+}
+
+// holding is what the servers hold at a time.
+type holding struct {
+	nodes []*redismodel.State
+	now   time.Duration
+	id    uint32 // of what the servers hold, and 1; 0: it has none
+}
+
+// asking is a new client that asks for the lock alone.
+type asking struct {
+	servers uint32
+	now     time.Duration
+	role    uint8
+}
+
+// returning is what a client came to alone that held the lock.
+type returning struct {
+	outcomes string // of its extensions and its release
+	fine     bool   // each was successful
+	done     bool   // the release ended
+	after    holding
+}
+
+func newDifferences(c Config, x *search) *differences {
+	d := &differences{config: c, x: x}
+	d.matters = newMemo(d.compare)
+	d.asked = newMemo(func(k asking) time.Duration {
+		return d.ask(holding{nodes: x.servers.states.get(k.servers), now: k.now}, k.role)
+	})
+	return d
+}
+
+// touched judges a command that a client sent during an operation: see Rules.Touched. s is the state before, and e
+// what the command does.
+func (w *worker) touched(s state, e *effect, call uint32, client int, during history.Kind) *rules.Breach {
+	x := w.search
+	if !x.rules.JudgesOwners(during) || e.servers == s.servers && !e.touched {
+		return nil
+	}
+	if busy := *w.busy.get(factsID(s.facts), factsID(s.facts).hash()); busy&^(1<<client) == 0 {
+		return nil
+	}
+	for _, h := range x.rules.Endangered(x.facts.get(s.facts), client, during, s.time()) {
+		if x.differ.touches(s, e, call, h) {
+			return x.rules.Touched(h, client, during)
+		}
+	}
+	return nil
+}
+
+// touches reports whether a command makes a difference to the lock of a holder.
+func (d *differences) touches(s state, e *effect, call uint32, h rules.Holder) bool {
+	k := comparison{servers: s.servers, with: e.servers, now: s.time(), holder: h, node: s.nodes[h.Client], keyed: e.touched}
+	if k.servers != k.with && d.matters.get(k) {
+		return true
+	}
+	// Setting the same expiry again makes a difference at any other time.
+	if k.now += time.Millisecond; !e.touched || k.now >= h.Until {
+		return false
+	}
+	k.servers = d.x.servers.ticked.get(tick{s.servers, time.Millisecond})
+	later := d.x.servers.effectOf(k.servers, call, k.now)
+	k.with = later.servers
+	return later.touched && k.servers != k.with && d.matters.get(k)
+}
+
+// compare reports whether there is a difference now, or at a moment that follows.
+func (d *differences) compare(k comparison) bool {
+	without := holding{d.x.servers.states.get(k.servers), k.now, k.servers + 1}
+	with := holding{d.x.servers.states.get(k.with), k.now, k.with + 1}
+	for _, after := range d.moments(k, without, with) {
+		if d.differ(k, without.later(after), with.later(after)) {
+			return true
+		}
+	}
+	return false
+}
+
+// later is the world after some time.
+func (w holding) later(by time.Duration) holding {
+	if by <= 0 {
+		return w
+	}
+	l := holding{now: w.now + by}
+	for _, n := range w.nodes {
+		l.nodes = append(l.nodes, n.Tick(by))
+	}
+	return l
+}
+
+// moments returns how long it is until something comes by itself in one of the worlds where they differ.
+func (d *differences) moments(k comparison, without, with holding) []time.Duration {
+	all := []time.Duration{0}
+	for node := range without.nodes {
+		a, b := without.nodes[node], with.nodes[node]
+		if a == b {
+			continue
+		}
+		for _, key := range slices.Concat(a.Keys(), b.Keys()) {
+			if differ(a, b, key) {
+				all = d.comes(a, key, k.now, d.comes(b, key, k.now, all))
+			}
+		}
+	}
+	for i := range all {
+		all[i] = roundUp(all[i])
+	}
+	slices.Sort(all)
+	all = slices.DeleteFunc(slices.Compact(all), func(after time.Duration) bool {
+		return after < 0 || k.now+after > horizon || k.now+after >= k.holder.Until && !k.keyed
+	})
+	return all[:min(len(all), loneLimit)]
+}
+
+// comes appends how long it is until a key expires, and until the instants are over that stand under it.
+func (d *differences) comes(on *redismodel.State, key string, now time.Duration, to []time.Duration) []time.Duration {
+	v, left, exists := on.Value(key)
+	if exists && left >= 0 {
+		to = append(to, left)
+	}
+	for _, at := range instants(v, d.x.servers.epoch) {
+		for _, later := range d.x.servers.after {
+			to = append(to, at.is+later+at.unit-now)
+		}
+	}
+	return to
+}
+
+// differ reports whether there is a difference between two worlds at one time.
+func (d *differences) differ(k comparison, without, with holding) bool {
+	role := d.x.roles[k.holder.Client]
+	takes, takesWith := d.takes(without, role), d.takes(with, role)
+	if without.now >= k.holder.Until {
+		return k.keyed && takes != takesWith
+	}
+	if k.keyed && takes != takesWith {
+		return true
+	}
+	if k.keyed && without.now == k.now {
+		if takes < k.holder.Until {
+			return true // a lock that keeps nobody out is known by its keys only
+		}
+		if one, other := d.bare(without, with); d.takes(one, role) != d.takes(other, role) {
+			return true // one key of several would do
+		}
+	}
+	a, b := d.giveBack(without, k), d.giveBack(with, k)
+	frees := func(r returning) bool { return r.done && d.takes(r.after, role) != never }
+	if k.keyed && (a.outcomes != b.outcomes || frees(a) != frees(b)) {
+		return true
+	}
+	if k.holder.Doubtful || !a.fine || a.outcomes == "" {
+		return false
+	}
+	return !b.fine || takesWith < k.holder.Until && takes >= k.holder.Until || frees(a) && !frees(b)
+}
+
+// bare returns the worlds without those keys of the lock that are the same in both.
+func (d *differences) bare(a, b holding) (one, other holding) {
+	s := d.x.servers
+	one, other = a, b
+	for node := range a.nodes {
+		for _, key := range s.lockKeys {
+			if _, _, exists := a.nodes[node].Value(key); exists && !differ(a.nodes[node], b.nodes[node], key) {
+				drop := call{client: nobody, node: node, commands: [][]string{{"DEL", key}}}
+				one.execute(s, drop)
+				other.execute(s, drop)
+			}
+		}
+	}
+	return one, other
+}
+
+// giveBack runs the holder, alone, until it has given the lock back.
+func (d *differences) giveBack(w holding, k comparison) (r returning) {
+	r.fine = true
+	known := d.alone(&w, k.holder.Client, k.node, func(op *history.Op) (done bool) {
+		if op.Kind != history.Extend && op.Kind != history.Release {
+			return false
+		}
+		r.outcomes += string([]byte{byte(op.Kind), byte(op.Outcome), byte(op.Reason)})
+		r.fine = r.fine && op.Outcome == history.OK
+		r.done = op.Kind == history.Release
+		return r.done
+	})
+	if !known {
+		return returning{}
+	}
+	r.after = w
+	return r
+}
+
+// excludes reports whether a client that obtains the lock where nobody else has done anything keeps a new one out.
+func (d *differences) excludes() bool {
+	for client, role := range d.x.roles[:d.x.clients] {
+		w, got := holding{nodes: d.x.servers.states.get(d.x.ends.opened)}, false
+		d.alone(&w, client, 0, func(op *history.Op) bool {
+			got = got || op.Kind == history.Acquire && op.Outcome == history.OK
+			return op.Kind == history.Acquire
+		})
+		if got {
+			return d.takes(w, role) == never
+		}
+	}
+	return false
+}
+
+// alone runs a client from a node without any other, until it has come to an end of an operation that is the last. It
+// is false if it is not known what the client comes to.
+func (d *differences) alone(w *holding, client int, id uint32, last func(ended *history.Op) bool) (known bool) {
+	x := d.x
+	t := x.tries[x.roles[client]]
+	for range aloneLimit {
+		n := t.nodes.get(id)
+		if len(n.pending) == 0 {
+			break
+		}
+		i := first(n.pending)
+		p := &n.pending[i]
+		answer := goOn
+		switch {
+		case p.Kind == coro.Command && over(p, w.now):
+			answer = x.timedOut
+		case p.Kind == coro.Command:
+			reply, known := w.execute(x.servers, x.servers.calls.get(t.call(n, i, client)))
+			if !known {
+				return false
+			}
+			answer = x.servers.answer(coro.Observation{Reply: reply})
+		case p.Kind == coro.Sleep:
+			*w = w.later(roundUp(p.Until) - w.now)
+		}
+		to := t.settled.get(edge{from: id, which: uint8(i), answer: answer, now: w.now})
+		if to.failed {
+			return false
+		}
+		id = to.node
+		for _, e := range t.segments.get(to.events) {
+			if e.End && last(&e.Op) {
+				return true
+			}
+		}
+	}
+	return true
+}
+
+// execute has the servers of a world do what a call asks for, and returns the answer in the names of the client.
+func (w *holding) execute(s *servers, c call) (reply string, known bool) {
+	after, answer, info := perform(w.nodes[c.node], s.epoch+w.now, c)
+	if info.Unknown != "" {
+		return "", false
+	}
+	if after != w.nodes[c.node] {
+		w.nodes, w.id = slices.Clone(w.nodes), 0
+		w.nodes[c.node] = after
+	}
+	return local(string(answer), c.client), true
+}
+
+// takes returns when a new client obtains the lock, alone, if its first attempt does.
+func (d *differences) takes(w holding, role uint8) time.Duration {
+	if w.id > 0 {
+		return d.asked.get(asking{w.id - 1, w.now, role})
+	}
+	return d.ask(w, role)
+}
+
+// ask is takes by running the client.
+func (d *differences) ask(w holding, role uint8) time.Duration {
+	x, index := d.x, int(role)
+	if x.servers.naming.naming >= names.Concrete {
+		index = int(roleOf(d.config.Run, index))
+	}
+	d.one.Lock()
+	defer d.one.Unlock()
+	who := Who{Index: index, Names: x.servers.naming.scheme(nobody)}
+	r := &run{book: who.Names.Book(0)}
+	r.x = d.config.begin(who, r.book, x.scripts)
+	defer r.x.Close()
+	r.look()
+	end := w.now + d.config.Run.TTL
+	for range aloneLimit {
+		for _, e := range r.events {
+			switch {
+			case !e.End || e.Op.Kind != history.Acquire:
+			case e.Op.Outcome == history.OK:
+				return w.now
+			default:
+				return never
+			}
+		}
+		pending := r.x.Pending()
+		if len(pending) == 0 || r.x.Err() != nil || w.now > end {
+			break
+		}
+		i := first(pending)
+		p := &pending[i]
+		o := coro.Observation{}
+		switch {
+		case p.Kind == coro.Command && over(p, w.now):
+			o.Failure = coro.TimedOut
+		case p.Kind == coro.Command:
+			c := call{client: nobody, node: p.Node, commands: globally(p.Commands, nobody), tx: p.Tx, conn: p.Conn}
+			var known bool
+			if o.Reply, known = w.execute(x.servers, x.servers.calls.get(x.servers.call(c))); !known {
+				return never
+			}
+		case p.Kind == coro.Sleep:
+			w = w.later(roundUp(p.Until) - w.now)
+		}
+		o.Now = w.now
+		r.resume(i, o)
+	}
+	return never
+}
+
+// effectOf is what a command does, as the search remembers it.
+func (s *servers) effectOf(servers, call uint32, now time.Duration) effect {
+	e := s.done.get(callAt{servers: servers, call: call})
+	if e.clock {
+		e = s.doneNow.get(callAt{servers, call, now})
+	}
+	return e
+}
+
+// changesOthers reports whether a command may have changed, under a lock's key, what is another client's.
+func (s *servers) changesOthers(before, after *redismodel.State, client int, expiring []string) bool {
+	return slices.ContainsFunc(s.lockKeys, func(key string) bool {
+		return s.touches(before, after, key, client, slices.Contains(expiring, key))
+	})
+}
