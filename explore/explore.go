@@ -470,7 +470,7 @@ func searchOnce(ctx context.Context, c Config, naming names.Naming, by reduction
 // begin opens the scenario and sets up the clients' tries.
 func (x *search) begin(c Config, scripts *coro.Scripts) (state, error) {
 	var failed error
-	_, opened, err := x.servers.alone(x.ends.options, x.servers.start(c.Masters), 0, time.Hour, time.Hour, administrator(c.Run, func(ctx context.Context, client *scenarios.Client) error {
+	_, opened, err := x.servers.alone(x.ends.options, x.servers.start(c.Masters), 0, time.Hour, time.Hour, administrator(c.Run, x.servers.naming.bookOfNobody(), func(ctx context.Context, client *scenarios.Client) error {
 		return client.Open(ctx)
 	}, &failed))
 	if err := errors.Join(err, failed); err != nil {
@@ -489,7 +489,7 @@ func (x *search) begin(c Config, scripts *coro.Scripts) (state, error) {
 		if int(x.roles[i]) < len(x.tries) {
 			continue
 		}
-		begin := func(book *names.Book) Execution { return c.begin(who, book, scripts) }
+		begin := func(book *names.Book) Execution { return c.execution(who, book, scripts) }
 		t, err := newTrie(begin, who.Names, c.Start == nil, x.servers, x.merge, c.probeSpans())
 		if err != nil {
 			return state{}, err

@@ -73,6 +73,13 @@ func (b *Book) Actual(text string) string {
 			b.bind(name, other(b.seed, name, letter-begin))
 		}
 	})
+	if b.seed != 0 {
+		ScanNumbers(text, func(begin int) {
+			if name := text[begin : begin+numberWidth]; !b.knows(name) {
+				b.bind(name, otherNumber(b.seed, name))
+			}
+		})
+	}
 	return b.replace(text, func(s spelling) (from, to string) { return s.canonical, s.actual })
 }
 
@@ -124,7 +131,7 @@ func MapReplies(reply string, f func(string) string) string {
 			return out.String() + reply // it is none, and whoever reads it says so
 		}
 		switch line[0] {
-		case '+', '-':
+		case '+', '-', ':':
 			line = line[:1] + f(line[1:])
 		case '$':
 			if size := number(line[1:]); size >= 0 && len(rest) >= size+2 {
