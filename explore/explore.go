@@ -490,7 +490,7 @@ func (x *search) begin(c Config, scripts *coro.Scripts) (state, error) {
 			continue
 		}
 		begin := func(book *names.Book) Execution { return c.execution(who, book, scripts) }
-		t, err := newTrie(begin, who.Names, c.Start == nil, x.servers, x.merge, c.probeSpans())
+		t, err := newTrie(begin, who.Names, c.Start == nil, x.servers, x.merge, c.probeSpans(), c.System != nil)
 		if err != nil {
 			return state{}, err
 		}
@@ -590,6 +590,9 @@ func (x *search) result(c Config, start state, stats reports.Effort) (reports.Ex
 			r.NotChecked = append(r.NotChecked, "some of the instants with which the clients compare their clocks: there are too many")
 			break
 		}
+	}
+	if slices.ContainsFunc(x.tries, func(t *trie) bool { return t.vague.Load() }) {
+		r.NotChecked = append(r.NotChecked, "whether what the clients make of the time, other than by adding to it, comes out otherwise from some instant on")
 	}
 	if r.Verdict == reports.Pass && x.rules.LooksFor(variant.Lock, variant.OwnerOnlyRelease) && len(x.servers.lockKeys) == 0 {
 		r.Verdict = reports.Inconclusive
