@@ -281,7 +281,7 @@ func learn(here, again *glimpse, micro, milli []*glimpse, vague unclear) []manne
 		m := &all[i]
 		texts := []string{f.text}
 		if near([]*glimpse{again}) && again.fields[i].text != f.text {
-			m.random(f.text, again.fields[i].text)
+			m.loosen(chunks(f.text), chunks(again.fields[i].text))
 		}
 		close := milli
 		if f.key {
@@ -302,19 +302,6 @@ func learn(here, again *glimpse, micro, milli []*glimpse, vague unclear) []manne
 	return all
 }
 
-// random notes what differs between two executions at one time.
-func (m *manners) random(a, b string) {
-	x, y := chunks(a), chunks(b)
-	if len(x) != len(y) {
-		m.loosen(x, y)
-		return
-	}
-	m.of = make([]manner, len(x))
-	for i := range x {
-		m.of[i].drawn = x[i] != y[i]
-	}
-}
-
 // loosen compares no more than what two have in common at their beginnings and ends.
 func (m *manners) loosen(x, y []string) {
 	if !m.loose {
@@ -324,11 +311,22 @@ func (m *manners) loosen(x, y []string) {
 	for n < min(shorter, m.first) && x[n] == y[n] {
 		n++
 	}
+	for n > 0 && !separates(x[n-1]) {
+		n--
+	}
 	m.first, n = n, 0
 	for n < min(shorter-m.first, m.last) && x[len(x)-1-n] == y[len(y)-1-n] {
 		n++
 	}
+	for n > 0 && !separates(x[len(x)-n]) {
+		n--
+	}
 	m.last = n
+}
+
+// separates tells whether a chunk stands between values, and is no part of one that is random.
+func separates(chunk string) bool {
+	return len(chunk) == 1 && strings.Contains(":|;, \"{}[]()#@", chunk)
 }
 
 // drift notes how what changes all the time does so.
