@@ -19,6 +19,8 @@ type Book struct {
 	scheme Scheme
 	seed   uint64 // 0: names are spelled as they are in the canonical text
 	spelt  []spelling
+	shown  []string // values of other clients, as they are drawn
+	run    int      // among those that have drawn values
 }
 
 type spelling struct{ canonical, actual string }
@@ -66,6 +68,7 @@ func (b *Book) Actual(text string) string {
 		if text[begin:letter] == RandomPrefix && text[letter] != Self {
 			if v := b.scheme.Seen.take(name, b.spelt); v != "" {
 				b.bind(name, v)
+				b.shown = append(b.shown[:len(b.shown):len(b.shown)], v)
 				return
 			}
 		}

@@ -192,6 +192,33 @@ func TestFewValues(t *testing.T) {
 	}
 }
 
+// TestComputedValues: a program that computes a value from what another client has drawn does not draw out of too few; and what it
+// does depends on how that is spelled.
+func TestComputedValues(t *testing.T) {
+	seen := &Seen{}
+	hash := func(v string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(v))) }
+	var err error
+	for range 20 {
+		stands := make([]*Stand, 0, 4)
+		for range cap(stands) {
+			v := fmt.Sprintf("%x", mathrand.Uint64()) + fmt.Sprintf("%x", mathrand.Uint64())
+			stands = append(stands, &Stand{Book: Scheme{Seen: seen}.Book(0), Texts: []string{"h:" + hash(v), v}})
+		}
+		width := len(hash(""))
+		_, _, _ = Settle(stands, 0, func() (*Stand, error) { return stands[0], nil })
+		other := Scheme{Seen: seen}.Book(0)
+		_ = other.Actual(padded(RandomPrefix, 0, 32)[:6] + "3" + padded(RandomPrefix, 0, 32)[7:])
+		if len(other.shown) == 0 {
+			continue
+		}
+		is := &Stand{Book: Scheme{Seen: seen}.Book(0), Texts: []string{padded(RandomPrefix, 0, width)}}
+		err = errors.Join(err, Follow(&Stand{Book: other, Texts: []string{hash(other.shown[0])}}, is, []Value{{is.Texts[0], width}}))
+	}
+	if !errors.Is(err, ErrNotOpaque) || errors.Is(err, ErrChance) {
+		t.Errorf("%v", err)
+	}
+}
+
 // TestNumbers: numbers of one client rise in all spellings; those of two stand in both orders, and divide in both ways.
 func TestNumbers(t *testing.T) {
 	for _, seed := range []uint64{1, 2, 3, 4} {
