@@ -71,7 +71,7 @@ func (e *ends) judge(k ending) *rules.Breach {
 // read runs the scenario's audit on the servers.
 func (e *ends) read(servers uint32) (a audit) {
 	var failed error
-	events, _, err := e.servers.alone(e.options, servers, 0, time.Hour, time.Hour, administrator(e.config, func(ctx context.Context, c *scenarios.Client) error {
+	events, _, err := e.servers.alone(e.options, servers, 0, time.Hour, time.Hour, administrator(e.config, e.servers.naming.bookOfNobody(), func(ctx context.Context, c *scenarios.Client) error {
 		return c.Audit(ctx)
 	}, &failed))
 	if err = errors.Join(err, failed); err != nil {

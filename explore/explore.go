@@ -471,7 +471,7 @@ func searchOnce(ctx context.Context, c Config, naming names.Naming, by reduction
 // begin opens the scenario and sets up the clients' tries.
 func (x *search) begin(c Config, scripts *coro.Scripts) (state, error) {
 	var failed error
-	_, opened, err := x.servers.alone(x.ends.options, x.servers.start(c.Masters), 0, time.Hour, time.Hour, administrator(c.Run, func(ctx context.Context, client *scenarios.Client) error {
+	_, opened, err := x.servers.alone(x.ends.options, x.servers.start(c.Masters), 0, time.Hour, time.Hour, administrator(c.Run, x.servers.naming.bookOfNobody(), func(ctx context.Context, client *scenarios.Client) error {
 		return client.Open(ctx)
 	}, &failed))
 	if err := errors.Join(err, failed); err != nil {
@@ -490,8 +490,8 @@ func (x *search) begin(c Config, scripts *coro.Scripts) (state, error) {
 		if int(x.roles[i]) < len(x.tries) {
 			continue
 		}
-		begin := func(book *names.Book) Execution { return c.begin(who, book, scripts) }
-		t, err := newTrie(begin, who.Names, c.Start == nil, x.servers, x.merge, c.probeSpans())
+		begin := func(book *names.Book) Execution { return c.execution(who, book, scripts) }
+		t, err := newTrie(begin, who.Names, c.Start == nil, x.servers, x.merge, c.probeSpans(), c.System != nil)
 		if err != nil {
 			return state{}, err
 		}
@@ -591,6 +591,9 @@ func (x *search) result(c Config, start state, stats reports.Effort) (reports.Ex
 			r.NotChecked = append(r.NotChecked, "some of the instants with which the clients compare their clocks: there are too many")
 			break
 		}
+	}
+	if slices.ContainsFunc(x.tries, func(t *trie) bool { return t.vague.Load() }) {
+		r.NotChecked = append(r.NotChecked, "whether what the clients make of the time, other than by adding to it, comes out otherwise from some instant on")
 	}
 	if r.Verdict == reports.Pass && x.rules.LooksFor(variant.Lock, variant.OwnerOnlyRelease) && len(x.servers.lockKeys) == 0 && !x.differ.excludes() {
 		r.Verdict = reports.Inconclusive

@@ -1,16 +1,11 @@
 package explore
 
 import (
-	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
-	"oversell/history"
 	"oversell/internal/coro"
-	"oversell/internal/rediscmd"
 )
 
 // Time moves from one moment to the next. A moment is an instant from which on something may
@@ -237,36 +232,100 @@ func (t *trie) turnsAt(k lookAt) time.Duration {
 // turn runs the client at several times, and then bisects between two at which it behaves
 // differently. The caller holds t.mu.
 func (t *trie) turn(k lookAt) time.Duration {
-	// A number in a key's name that stays the same for a while is one of a stretch of time, such as an hour; one that
-	// does not is the time itself.
-	keys := t.shape(k, k.now, true)
-	next := t.shape(k, k.now+tickUnit, true)
-	exact := keys == next || next == t.shape(k, k.now+2*tickUnit, true)
-	shape := func(at time.Duration) string { return t.shape(k, at, exact) }
-	here := shape(k.now)
+	seen := map[time.Duration]*glimpse{}
+	look := func(at time.Duration) *glimpse {
+		if seen[at] == nil {
+			seen[at] = t.glimpse(k, at)
+		}
+		return seen[at]
+	}
+	here := look(k.now)
+	again, milli := t.glimpse(k, k.now), []*glimpse{look(k.now + time.Millisecond), look(k.now + 2*time.Millisecond)}
+	micro := milli
+	if !t.sparse {
+		micro = []*glimpse{look(k.now + tickUnit), look(k.now + 2*tickUnit)}
+	}
+	how := learn(here, again, micro, milli, func() { t.vague.Store(true) })
+	same := func(at time.Duration) bool { return here.same(look(at), how) }
+	kind := here.kind()
+	probes, full := t.probesFrom(k.now, kind)
 	last := k.now
-	for _, span := range t.spans {
-		at := min(k.now+span, horizon)
-		if at <= last || shape(at) == here {
-			last = max(at, last)
+	for _, at := range probes {
+		if same(at) {
+			last = at
 			continue
 		}
-		for _, known := range t.likely(k.now) {
-			if last < known && known < at && shape(known) != here && shape(known-tickUnit) == here {
-				return known
-			}
-		}
-		for at-last > tickUnit {
-			if middle := roundUp(last + (at-last)/2); middle >= at || shape(middle) != here {
-				at = min(middle, at-tickUnit)
-			} else {
-				last = middle
-			}
-		}
-		t.turns, t.delays = latest(at, t.turns), latest(at-k.now, t.delays)
+		at = t.between(last, at, k.now, same)
+		t.found(kind, k.now, at)
 		return at
 	}
+	if full {
+		t.steady[kind]++
+	}
 	return 0
+}
+
+// between returns the instant after last, at which the client behaves as it does now, and not after at, at which it does not, from which
+// on it does not.
+func (t *trie) between(last, at, now time.Duration, same func(time.Duration) bool) time.Duration {
+	for _, known := range append(t.likely(now), at) {
+		if last < known && known <= at && (last == known-tickUnit || same(known-tickUnit)) && !same(known) {
+			return known
+		}
+	}
+	for at-last > tickUnit {
+		if middle := roundUp(last + (at-last)/2); middle >= at || !same(middle) {
+			at = min(middle, at-tickUnit)
+		} else {
+			last = middle
+		}
+	}
+	return at
+}
+
+// found notes an instant from which on clients behave differently that read the clock now.
+func (t *trie) found(kind string, now, at time.Duration) {
+	t.turns, t.delays = latest(at, t.turns), latest(at-now, t.delays)
+	if all := t.turnsOf[kind]; !slices.Contains(all, at) && len(all) < turnLimit {
+		t.turnsOf[kind] = append(all, at)
+	}
+}
+
+// turnLimit is how many instants are remembered at which clients of one kind behave differently.
+const turnLimit = 64
+
+// steadyEnough is how many clients of one kind are looked at closely that never behave differently. Others
+// are most likely at the same place in the program.
+const steadyEnough = 2
+
+// probesFrom returns at which times a client is run that reads the clock now and does what others of its kind do. full tells
+// whether they are all.
+func (t *trie) probesFrom(now time.Duration, kind string) (all []time.Duration, full bool) {
+	for _, span := range t.spans {
+		all = append(all, min(now+span, horizon))
+	}
+	for _, known := range t.likely(now) {
+		all = append(all, known)
+	}
+	all = append(all, t.turnsOf[kind]...)
+	if full = !t.sparse && t.steady[kind] < steadyEnough; full {
+		all = append(all, now+tickUnit, now+time.Millisecond)
+		each := func(step time.Duration, n int) {
+			for i, at := 0, now.Truncate(step)+step; i < n; i, at = i+1, at+step {
+				all = append(all, at)
+			}
+		}
+		each(100*time.Millisecond, 10)
+		each(time.Second, 60)
+		each(time.Minute, int(horizon/time.Minute))
+		for _, step := range []time.Duration{time.Second, 10 * time.Second, time.Minute, time.Hour} {
+			end := now.Truncate(step) + step // and shortly before
+			all = append(all, end-time.Millisecond, end-tickUnit)
+		}
+	}
+	slices.Sort(all)
+	all = slices.DeleteFunc(slices.Compact(all), func(at time.Duration) bool { return at <= now || at > horizon })
+	return all, full
 }
 
 // likely are instants at which a client often behaves differently that reads the clock now: those at which
@@ -284,84 +343,6 @@ func latest(d time.Duration, others []time.Duration) []time.Duration {
 	all := append([]time.Duration{d}, slices.DeleteFunc(slices.Clone(others), func(o time.Duration) bool { return o == d })...)
 	return all[:min(len(all), 4)]
 }
-
-// shape describes what a client does after reading the clock at a time, until others can notice. Of
-// numbers it has only the sign, and of those in the names of keys all if exact.
-func (t *trie) shape(k lookAt, now time.Duration, exact bool) string {
-	if t.probes++; t.probes > probeLimit {
-		t.blind.Store(true)
-		return ""
-	}
-	x, err := t.again(k.from, 0)
-	if err != nil {
-		return "error"
-	}
-	defer x.x.Close()
-	var b strings.Builder
-	x.resume(int(k.which), coro.Observation{Now: now})
-	for {
-		for _, e := range x.events {
-			shapeOfEvent(&b, e, now)
-		}
-		ps := x.x.Pending()
-		if len(ps) != 1 || x.x.Err() != nil || !private(ps[0]) && ps[0].Kind != coro.Boundary {
-			break
-		}
-		x.resume(0, coro.Observation{Now: now})
-	}
-	if x.x.Err() != nil {
-		return "error"
-	}
-	for _, r := range x.x.Pending() {
-		fmt.Fprintf(&b, "%d %d %s %t %t %t", r.Kind, r.Node, shapeOfText(r.Label), r.Tx, r.Until > now, r.Deadline > now)
-		for _, cmd := range r.Commands {
-			keys := keysOf(cmd)
-			for i, arg := range cmd {
-				if exact && slices.Contains(keys, i) {
-					b.WriteString(" " + drawnText.ReplaceAllString(arg, "*"))
-					continue
-				}
-				b.WriteString(" " + shapeOfText(arg))
-			}
-			b.WriteByte(';')
-		}
-	}
-	return b.String()
-}
-
-// keysOf returns the places of the keys in a command.
-func keysOf(cmd []string) []int {
-	c, _ := rediscmd.Find(cmd[0])
-	return c.Keys(len(cmd), func(i int) string { return cmd[i] })
-}
-
-func shapeOfEvent(b *strings.Builder, e Event, now time.Duration) {
-	if e.Op.Kind == history.Join {
-		return
-	}
-	fmt.Fprintf(b, "%t %d %d %d %t;", e.End, e.Op.Kind, e.Op.Outcome, e.Op.Reason, e.Op.Until > now)
-}
-
-// shapeOfText is what two executions must have in common: the sign of a number, or a text in
-// which digits, and what may be random, are masked.
-func shapeOfText(text string) string {
-	if n, err := strconv.ParseFloat(text, 64); err == nil {
-		switch {
-		case n < 0:
-			return "-"
-		case n > 0:
-			return "+"
-		}
-		return "0"
-	}
-	return digitsIn.ReplaceAllString(drawnText.ReplaceAllString(text, "*"), "#")
-}
-
-// drawnText is what a value that was drawn at random may look like: each execution has another. Two of them are no
-// different behaviours.
-var drawnText = regexp.MustCompile(`(?s:.*[^ -~\s].*)|[0-9A-Za-z+/=_-]{16,}|[0-9A-Za-z]*(?:[0-9][A-Za-z]|[A-Za-z][0-9])[0-9A-Za-z]*`)
-
-var digitsIn = regexp.MustCompile(`[0-9]+`)
 
 // probeSpans are how far ahead of the present turn tries. Where each try takes a process, it is one.
 func (c *Config) probeSpans() []time.Duration {

@@ -71,6 +71,9 @@ func (n *namer) found(text string) []secret {
 	return all
 }
 
+// bookOfNobody has the numbers of whoever is no client.
+func (n *namer) bookOfNobody() *names.Book { return n.scheme(nobody).Book(0) }
+
 // outsider is the n-th token of whoever is no client.
 func (n *namer) outsider(number int) string {
 	return global(n.scheme(nobody).Token(number), nobody)

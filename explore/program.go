@@ -20,10 +20,15 @@ import (
 // seconds come out even.
 var Epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// program returns the code of a client in a search: the steps of the scenario.
+// program returns the code of a client in a search, in canonical names: the steps of the scenario.
 func program(c scenarios.Config, index int, b reports.Bounds) coro.Program {
+	return programOf(c, index, b, names.Scheme{}.Book(0))
+}
+
+// programOf is program with the numbers of a book.
+func programOf(c scenarios.Config, index int, b reports.Bounds, book *names.Book) coro.Program {
 	return func(ctx context.Context, w *coro.World) {
-		l := &life{w: w, resends: b.Resends, numbers: map[string]int64{}}
+		l := &life{w: w, resends: b.Resends, numbers: map[string]int64{}, book: book}
 		scenarios.Alone(c, l.world(index)).Live(ctx, b.Tries)
 	}
 }
@@ -34,6 +39,15 @@ type life struct {
 	tried   int // acquisitions begun in this round
 	resends int // how often an order is sent again in a round
 	numbers map[string]int64
+	book    *names.Book
+}
+
+// execution starts the code of a client.
+func (c *Config) execution(who Who, book *names.Book, scripts *coro.Scripts) Execution {
+	if c.Start != nil {
+		return c.Start(who)
+	}
+	return coro.Start(programOf(c.Run, who.Index, c.Bounds, book), coro.Options{Masters: c.Masters, Epoch: Epoch, Token: book.Token, Number: book.Number(names.ClientNumber), Scripts: scripts})
 }
 
 func (l *life) world(index int) scenarios.World {
@@ -44,16 +58,26 @@ func (l *life) world(index int) scenarios.World {
 		Enough: func() bool { return l.tried > l.resends },
 		Number: func(of string) int64 {
 			l.numbers[of]++
-			return names.OwnNumber(l.numbers[of])
+			return l.book.Number(l.numbers[of])
 		},
 		Began: func(op history.Op) {
 			if op.Kind == history.Acquire {
 				l.tried++
 			}
-			l.w.Emit(Event{Op: op})
+			l.w.Emit(Event{Op: InCanonicalNumbers(op, l.book)})
 		},
-		Ended: func(op history.Op, _ error) { l.w.Emit(Event{End: true, Op: op}) },
+		Ended: func(op history.Op, _ error) { l.w.Emit(Event{End: true, Op: InCanonicalNumbers(op, l.book)}) },
 	}
+}
+
+// InCanonicalNumbers is an operation whose numbers, which are concrete if the naming of the book is, are canonical.
+func InCanonicalNumbers(op history.Op, book *names.Book) history.Op {
+	for _, v := range []*history.Value{&op.Key, &op.Arg, &op.Result, &op.Session} {
+		if n, is := v.Num(); is && *v != (history.Value{}) {
+			*v = history.Int(book.CanonicalNumber(n))
+		}
+	}
+	return op
 }
 
 // boundary marks a point at which the client's future depends only on its objects: two clients whose
@@ -171,13 +195,13 @@ func (s *servers) until(servers uint32, now, wake, end time.Duration) time.Durat
 
 // apart returns the options of a client that is no part of the search.
 func apart(masters int, scripts *coro.Scripts, naming *namer) coro.Options {
-	return coro.Options{Masters: masters, Epoch: Epoch, Scripts: scripts, Token: naming.outsider, Number: names.Number(nobody, names.ClientNumber)}
+	return coro.Options{Masters: masters, Epoch: Epoch, Scripts: scripts, Token: naming.outsider, Number: naming.bookOfNobody().Number(names.ClientNumber)}
 }
 
 // administrator runs f as the administrative client of c.
-func administrator(c scenarios.Config, f func(ctx context.Context, client *scenarios.Client) error, failed *error) coro.Program {
+func administrator(c scenarios.Config, book *names.Book, f func(ctx context.Context, client *scenarios.Client) error, failed *error) coro.Program {
 	return func(ctx context.Context, w *coro.World) {
-		l := &life{w: w, numbers: map[string]int64{}}
+		l := &life{w: w, numbers: map[string]int64{}, book: book}
 		*failed = f(ctx, scenarios.Alone(c, l.world(nobody)))
 	}
 }

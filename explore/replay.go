@@ -116,11 +116,7 @@ func (r *replay) open(clients int) error {
 	for i := range clients {
 		who := Who{Index: int(roleOf(r.config.Run, i)), Names: r.naming.scheme(i)}
 		p := &replayedClient{number: i, book: who.Names.Book(0)}
-		if r.config.Start != nil {
-			p.code = r.config.Start(who)
-		} else {
-			p.code = coro.Start(program(r.config.Run, who.Index, r.config.Bounds), coro.Options{Masters: r.config.Masters, Epoch: Epoch, Token: p.book.Token, Number: names.OwnNumber(names.ClientNumber), Scripts: r.scripts})
-		}
+		p.code = r.config.execution(who, p.book, r.scripts)
 		r.clients = append(r.clients, p)
 		if err := r.settle(p); err != nil {
 			return err
@@ -534,7 +530,7 @@ func readReply(from *bufio.ReadWriter, to *strings.Builder) error {
 func (r *replay) do(f func(ctx context.Context, client *scenarios.Client) error) error {
 	env, closeAll := r.plain()
 	defer closeAll()
-	return f(r.ctx, scenarios.Alone(r.config.Run, plainWorld(env, nil)))
+	return f(r.ctx, scenarios.Alone(r.config.Run, plainWorld(env, r.naming.bookOfNobody(), nil)))
 }
 
 // plain is the world of a client that nobody steps.
@@ -571,17 +567,17 @@ func (r *replay) plain() (variant.Env, func()) {
 }
 
 // plainWorld surrounds a client that nobody steps; ended is told of its operations.
-func plainWorld(env variant.Env, ended func(history.Op)) scenarios.World {
+func plainWorld(env variant.Env, book *names.Book, ended func(history.Op)) scenarios.World {
 	numbers := map[string]int64{}
 	return scenarios.World{
 		Env: env, Index: nobody, Epoch: Epoch,
 		Pause:  func(string) {},
 		Enough: func() bool { return false },
-		Number: func(of string) int64 { numbers[of]++; return names.OwnNumber(numbers[of]) },
+		Number: func(of string) int64 { numbers[of]++; return book.Number(numbers[of]) },
 		Began:  func(history.Op) {},
 		Ended: func(op history.Op, _ error) {
 			if ended != nil {
-				ended(op)
+				ended(InCanonicalNumbers(op, book))
 			}
 		},
 	}
@@ -599,7 +595,7 @@ func (r *replay) end() error {
 		var ops []history.Op
 		env, closeAll := r.plain()
 		defer closeAll()
-		if err := scenarios.Alone(r.config.Run, plainWorld(env, func(op history.Op) { ops = append(ops, op) })).Audit(r.ctx); err != nil {
+		if err := scenarios.Alone(r.config.Run, plainWorld(env, r.naming.bookOfNobody(), func(op history.Op) { ops = append(ops, op) })).Audit(r.ctx); err != nil {
 			return err
 		}
 		r.broken(r.rules.AtTheEnd(r.facts, ops, dead))

@@ -71,6 +71,11 @@ type trie struct {
 	delays []time.Duration // how far they were ahead
 	probes int
 	blind  atomic.Bool // not all were looked for
+	vague  atomic.Bool // in a way that is not understood
+	// sparse: each try is costly.
+	sparse  bool
+	steady  map[string]int             // how many of a kind were looked at closely that do not
+	turnsOf map[string][]time.Duration // found for those of a kind
 }
 
 // node is a list of observations of a client, and what the client does after it.
@@ -181,7 +186,7 @@ type settled struct {
 // goOn is the answer to requests that have none.
 const goOn = ^uint32(0)
 
-func newTrie(start func(*names.Book) Execution, scheme names.Scheme, checked bool, s *servers, merge bool, spans []time.Duration) (*trie, error) {
+func newTrie(start func(*names.Book) Execution, scheme names.Scheme, checked bool, s *servers, merge bool, spans []time.Duration, sparse bool) (*trie, error) {
 	t := &trie{
 		start: start, names: scheme, checked: checked, servers: s, nodes: &nodes{}, segments: newInterner[[]Event](), merge: merge, spans: spans,
 		children: map[edgeKey]child{}, places: map[string]uint32{}, steps: map[stepOf]uint32{}, rounds: map[string]uint32{}, live: map[uint32]runs{},
@@ -189,6 +194,7 @@ func newTrie(start func(*names.Book) Execution, scheme names.Scheme, checked boo
 	t.segments.id("", func() []Event { return nil }) // number 0
 	t.settled = newMemo(t.settle)
 	t.turning, t.level = newMemo(t.turnsAt), map[lookFrom][]stretchOf{}
+	t.sparse, t.steady, t.turnsOf = sparse, map[string]int{}, map[string][]time.Duration{}
 	rs := t.runs()
 	n, err := t.place(rs, nil, edgeKey{}, func() (*run, error) { return t.run(0), nil })
 	if err != nil {

@@ -170,6 +170,44 @@ func decrFirst(o *order) bool {
 	return false
 }
 
+// downwards refuses an order that is above the last one.
+const downwards = `local last = redis.call('get', 'Last') if last and tonumber(ARGV[1]) > tonumber(last) then return 0 end redis.call('set', 'Last', ARGV[1]) ` + takeOne
+
+// striped is GET, SET under a lock that orders share whose numbers leave the same when they are divided.
+func striped(by int64) func(*order) bool {
+	return func(o *order) bool {
+		var id int64
+		_, _ = fmt.Sscan(o.id, &id)
+		stripe := fmt.Sprint("Stripe:", id%by)
+		if !o.yes("setnx", stripe, 1) {
+			panic(failure{stockimpl.ErrStale})
+		}
+		sold := readWrite(o)
+		o.do("del", stripe)
+		return sold
+	}
+}
+
+// registered notes the order and takes a piece, without a look at what is left, unless it is alone or yields to another that is noted.
+func registered(yields func(mine, other int64) bool) func(*order) bool {
+	return func(o *order) bool {
+		o.do("zadd", "Registered", 0, o.id)
+		all, _ := o.do("zrange", "Registered", 0, -1).([]any)
+		if len(all) < 2 {
+			panic(failure{stockimpl.ErrStale})
+		}
+		var mine int64
+		_, _ = fmt.Sscan(o.id, &mine)
+		for _, a := range all {
+			var other int64
+			if _, _ = fmt.Sscan(fmt.Sprint(a), &other); yields(mine, other) {
+				return false
+			}
+		}
+		return o.number("decr", stockKey) >= -1
+	}
+}
+
 var sales = []sale{
 	{12, "GET, SET", "none", "t1", 1, "v", "v", readWrite},
 	{12, "GET, SET, two pieces", "none", "t2", 2, "v", "v", readWrite},
@@ -214,6 +252,22 @@ var sales = []sale{
 	{8, "noted for a day", "none", "t1", 1, "vu", "", noted(86400, scripted)},
 	{8, "noted for a day, under a lock, and time", "lua-release", "t1 a1 s1", 1, "v", "", noted(86400, scripted)},
 	{8, "noted for a day, GET, SET", "none", "t1", 1, "v", "v", noted(86400, readWrite)},
+	{3, "a script that refuses an order above the last", "none", "t1", 2, "u", "u", func(o *order) bool { return o.run1(downwards) == 1 }},
+	{3, "a client that refuses an order below the highest", "none", "t1", 2, "u", "u", func(o *order) bool {
+		highest, id := int64(0), int64(0)
+		_, _ = fmt.Sscan(o.text("get", "Highest"), &highest)
+		_, _ = fmt.Sscan(o.id, &id)
+		if id < highest {
+			return false
+		}
+		o.do("set", "Highest", o.id)
+		return scripted(o)
+	}},
+	{3, "a lock for each stripe of orders, of seven", "none", "t1", 1, "v", "v", striped(7)},
+	{3, "a lock for each stripe of orders, of one", "none", "t1", 1, "v", "", striped(1)},
+	{3, "the highest of those that are registered", "none", "t1", 1, "v", "", registered(func(mine, other int64) bool { return other > mine })},
+	{3, "the lowest of those that are registered", "none", "t1", 1, "v", "", registered(func(mine, other int64) bool { return other < mine })},
+	{3, "any of those that are registered", "none", "t1", 1, "v", "v", registered(func(_, _ int64) bool { return false })},
 	{1, "sold until a moment, GET, SET", "none", "t1", 1, "v", "v", func(o *order) bool {
 		o.now()
 		return readWrite(o)

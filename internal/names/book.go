@@ -19,6 +19,8 @@ type Book struct {
 	scheme Scheme
 	seed   uint64 // 0: names are spelled as they are in the canonical text
 	spelt  []spelling
+	shown  []string // values of other clients, as they are drawn
+	run    int      // among those that have drawn values
 }
 
 type spelling struct{ canonical, actual string }
@@ -66,6 +68,7 @@ func (b *Book) Actual(text string) string {
 		if text[begin:letter] == RandomPrefix && text[letter] != Self {
 			if v := b.scheme.Seen.take(name, b.spelt); v != "" {
 				b.bind(name, v)
+				b.shown = append(b.shown[:len(b.shown):len(b.shown)], v)
 				return
 			}
 		}
@@ -73,6 +76,13 @@ func (b *Book) Actual(text string) string {
 			b.bind(name, other(b.seed, name, letter-begin))
 		}
 	})
+	if b.seed != 0 {
+		ScanNumbers(text, func(begin int) {
+			if name := text[begin : begin+numberWidth]; !b.knows(name) {
+				b.bind(name, otherNumber(b.seed, name))
+			}
+		})
+	}
 	return b.replace(text, func(s spelling) (from, to string) { return s.canonical, s.actual })
 }
 
@@ -124,7 +134,7 @@ func MapReplies(reply string, f func(string) string) string {
 			return out.String() + reply // it is none, and whoever reads it says so
 		}
 		switch line[0] {
-		case '+', '-':
+		case '+', '-', ':':
 			line = line[:1] + f(line[1:])
 		case '$':
 			if size := number(line[1:]); size >= 0 && len(rest) >= size+2 {

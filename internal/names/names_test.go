@@ -191,3 +191,89 @@ func TestFewValues(t *testing.T) {
 		}
 	}
 }
+
+// TestComputedValues: a program that computes a value from what another client has drawn does not draw out of too few; and what it
+// does depends on how that is spelled.
+func TestComputedValues(t *testing.T) {
+	seen := &Seen{}
+	hash := func(v string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(v))) }
+	var err error
+	for range 20 {
+		stands := make([]*Stand, 0, 4)
+		for range cap(stands) {
+			v := fmt.Sprintf("%x", mathrand.Uint64()) + fmt.Sprintf("%x", mathrand.Uint64())
+			stands = append(stands, &Stand{Book: Scheme{Seen: seen}.Book(0), Texts: []string{"h:" + hash(v), v}})
+		}
+		width := len(hash(""))
+		_, _, _ = Settle(stands, 0, func() (*Stand, error) { return stands[0], nil })
+		other := Scheme{Seen: seen}.Book(0)
+		_ = other.Actual(padded(RandomPrefix, 0, 32)[:6] + "3" + padded(RandomPrefix, 0, 32)[7:])
+		if len(other.shown) == 0 {
+			continue
+		}
+		is := &Stand{Book: Scheme{Seen: seen}.Book(0), Texts: []string{padded(RandomPrefix, 0, width)}}
+		err = errors.Join(err, Follow(&Stand{Book: other, Texts: []string{hash(other.shown[0])}}, is, []Value{{is.Texts[0], width}}))
+	}
+	if !errors.Is(err, ErrNotOpaque) || errors.Is(err, ErrChance) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestNumbers: numbers of one client rise in all spellings; those of two stand in both orders, and divide in both ways.
+func TestNumbers(t *testing.T) {
+	for _, seed := range []uint64{1, 2, 3, 4} {
+		number := func(client int, n int64) int64 {
+			text := Other(seed, "<"+strconv.FormatInt(Number(client, n), 10)+">")
+			other, err := strconv.ParseInt(text[1:len(text)-1], 10, 64)
+			if err != nil || len(text) != 18 || other >= 1<<53 {
+				t.Fatalf("seed %d: %q", seed, text)
+			}
+			return other
+		}
+		for client := range 8 {
+			if number(client, 1) >= number(client, 2) || number(client, 2) >= number(client, ClientNumber) {
+				t.Errorf("seed %d: the numbers of client %d fall", seed, client)
+			}
+			if rises := number(client, 5) < number(client+1, 5); rises != (seed%2 == 0) {
+				t.Errorf("seed %d: from client %d to the next: rises %t", seed, client, rises)
+			}
+		}
+	}
+	b := Scheme{}.Book(3)
+	mine := b.Number(1)
+	if text := strconv.FormatInt(mine, 10); b.Canonical("o:"+text) != "o:"+strconv.FormatInt(OwnNumber(1), 10) || b.Reply(":"+strconv.FormatInt(OwnNumber(1), 10)+"\r\n") != ":"+text+"\r\n" {
+		t.Errorf("%d is not spelled the same everywhere", mine)
+	}
+	up, down, same, other := false, false, false, false
+	for naming := Concrete; naming < Namings; naming++ {
+		seen := map[int64]bool{}
+		for client := range MaxClients + 1 {
+			s, before := Scheme{Naming: naming, Client: client}, int64(0)
+			for _, n := range []int64{1, 2, 3, 100, ClientNumber} {
+				is := s.Book(0).Number(n)
+				if seen[is] || is <= before || is >= 1<<53 {
+					t.Errorf("naming %d: number %d of client %d is %d", naming, n, client, is)
+				}
+				seen[is], before = true, is
+				for _, of := range []int{client, (client + 1) % 8} {
+					want := Number(client, n)
+					if of == client {
+						want = OwnNumber(n)
+					}
+					if got := (Scheme{Naming: naming, Client: of}).CanonicalNumber(is); got != want {
+						t.Errorf("naming %d: to client %d, %d is %d; want %d", naming, of, is, got, want)
+					}
+				}
+			}
+			if got := s.CanonicalNumber(7); got != 7 {
+				t.Errorf("7 is %d", got)
+			}
+		}
+		zero, one := Scheme{Naming: naming, Client: 0}.Book(0).Number(1), Scheme{Naming: naming, Client: 1}.Book(0).Number(1)
+		up, down = up || zero < one, down || zero > one
+		same, other = same || zero%60 == one%60, other || zero%2 != one%2 && zero%7 != one%7
+	}
+	if !up || !down || !same || !other {
+		t.Errorf("of two clients: rising %t, falling %t, dividing alike %t and otherwise %t", up, down, same, other)
+	}
+}

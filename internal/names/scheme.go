@@ -197,8 +197,26 @@ const Others = 2
 
 // Other is another spelling of the names in a text, one for each seed. With odd seeds any
 // two names are in the other order, and with even ones in the same, but from their
-// beginnings on; tokens have the length of real ones, and what is left looks random.
+// beginnings on; tokens have the length of real ones, and what is left looks random. For numbers see otherNumber.
 func Other(seed uint64, text string) string {
+	return otherNumbers(seed, otherNames(seed, text))
+}
+
+func otherNumbers(seed uint64, text string) string {
+	var b []byte
+	ScanNumbers(text, func(begin int) {
+		if b == nil {
+			b = []byte(text)
+		}
+		copy(b[begin:], otherNumber(seed, text[begin:begin+numberWidth]))
+	})
+	if b == nil {
+		return text
+	}
+	return string(b)
+}
+
+func otherNames(seed uint64, text string) string {
 	var b strings.Builder
 	last := 0
 	Scan(text, func(begin, letter, end int) {

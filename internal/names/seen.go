@@ -14,8 +14,10 @@ type Seen struct {
 	values map[int][]string // by the length of their canonical names
 	next   int
 
-	drawn    map[string]bool // of the first draws, the different values
-	repeated int             // how many of them were there before
+	drawn    map[string][]int // of the first draws, the different values, each with the runs that drew it and what they were shown of others
+	runs     int
+	repeated int // how many of the draws were there before
+	derived  int // how many more were, and what their run had been shown came from the same
 }
 
 // mostSeen is how many values of one length are kept.
@@ -35,27 +37,42 @@ func (s *Seen) few() error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.derived >= mostRepeat {
+		return fmt.Errorf("%w: it computes values from those that others have drawn", ErrNotOpaque)
+	}
 	if s.repeated < mostRepeat {
 		return nil
 	}
 	return fmt.Errorf("%w: it draws its random values from too few: of %d, %d were drawn before", ErrChance, len(s.drawn)+s.repeated, s.repeated)
 }
 
-func (s *Seen) add(canonical, actual string) {
+// add notes a value that the run of a book has drawn.
+func (s *Seen) add(canonical, actual string, by *Book) {
 	if s == nil {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.drawn == nil {
-		s.drawn = map[string]bool{}
+		s.drawn = map[string][]int{}
 	}
+	if by.run == 0 {
+		s.runs++
+		by.run = s.runs
+	}
+	var from []int
+	for _, v := range by.shown {
+		from = append(from, s.drawn[v]...)
+	}
+	before, known := s.drawn[actual]
 	switch {
-	case len(s.drawn)+s.repeated >= counted || uuids.MatchString(actual): // a UUID is new by its definition
-	case s.drawn[actual]:
+	case len(s.drawn)+s.repeated+s.derived >= counted || uuids.MatchString(actual): // a UUID is new by its definition
+	case known && slices.ContainsFunc(from, func(run int) bool { return slices.Contains(before, run) }):
+		s.derived++ // like a hash of what it was shown
+	case known:
 		s.repeated++
 	default:
-		s.drawn[actual] = true
+		s.drawn[actual] = append(from, by.run)
 	}
 	if s.values == nil {
 		s.values = map[int][]string{}

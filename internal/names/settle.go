@@ -131,7 +131,7 @@ func learn(runs []*Stand, text, known int, drawn *[]Value) error {
 			*drawn = append(*drawn, v)
 			for i, r := range runs {
 				r.Book.bind(v.Name, parts[i])
-				r.Book.scheme.Seen.add(v.Name, parts[i])
+				r.Book.scheme.Seen.add(v.Name, parts[i], r.Book)
 			}
 		}
 	}
@@ -351,7 +351,7 @@ func (b *Book) match(canonical, said string, drawn []Value) bool {
 			return false
 		}
 		b.bind(v.Name, said[:size])
-		b.scheme.Seen.add(v.Name, said[:size])
+		b.scheme.Seen.add(v.Name, said[:size], b)
 		said = b.Canonical(said[size:])
 	}
 	return said == ""

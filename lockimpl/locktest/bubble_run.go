@@ -288,16 +288,18 @@ func (b *bubble) live(ctx context.Context) {
 		Env: env, Index: b.code.who.Index, Epoch: explore.Epoch, Pause: b.pause, Enough: over,
 		Number: func(of string) int64 {
 			numbers[of]++
-			return names.OwnNumber(numbers[of])
+			return b.book.Number(numbers[of])
 		},
 		Began: func(op history.Op) {
 			if op.Kind == history.Acquire {
 				tried++
 			}
-			b.change(func() { b.events = append(b.events, explore.Event{Op: op}) })
+			b.change(func() { b.events = append(b.events, explore.Event{Op: explore.InCanonicalNumbers(op, b.book)}) })
 		},
 		Ended: func(op history.Op, _ error) {
-			b.change(func() { b.events = append(b.events, explore.Event{End: true, Op: op}) })
+			b.change(func() {
+				b.events = append(b.events, explore.Event{End: true, Op: explore.InCanonicalNumbers(op, b.book)})
+			})
 		},
 	})
 	for rounds := 0; rounds < b.code.tries && !over(); rounds++ {
