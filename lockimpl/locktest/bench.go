@@ -27,9 +27,8 @@ type run struct {
 	healthy atomic.Int64 // for how long the machine and the servers have answered in time
 	logf    func(format string, args ...any)
 
-	control    sync.Mutex // guards what unending has found out
-	controlled bool
-	uncalled   error
+	control          sync.Mutex // guards what ends has found out
+	controlled, over bool
 
 	mu     sync.Mutex
 	began  time.Time
@@ -528,32 +527,40 @@ func (b *bench) prolonged(name string, within time.Duration, after string) error
 // after an earlier holder's late call: progress, if a lease does not end without such a call either.
 func (b *bench) itsOwn(err error) error {
 	var w *breach
-	if !errors.As(err, &w) || w.property != variant.Progress || b.run.unending(b) != nil {
+	if !errors.As(err, &w) || w.property != variant.Progress {
+		return err
+	}
+	switch ends, known := b.run.ends(b); {
+	case !known:
+		return &unjudged{"it was not found out whether a lease ends without a late call", err}
+	case !ends:
 		return err
 	}
 	return broken(variant.OwnerOnlyRelease, "%v: the earlier holder prolonged a lease that was not its own", err)
 }
 
-// unending finds out, once, whether the lock can be taken after the lease of a holder that has died, without
-// anything else. It is an error if not.
-func (r *run) unending(b *bench) error {
+// ends finds out, once, whether the lock can be taken after the lease of a holder that has died, without
+// anything else. It is not known if others fail than those who are refused.
+func (r *run) ends(b *bench) (ends, known bool) {
 	r.control.Lock()
 	defer r.control.Unlock()
 	if r.controlled {
-		return r.uncalled
+		return r.over, true
 	}
 	own := b.with(b.name + "-control")
 	defer own.close()
-	r.uncalled = own.checked(func(b *bench) error {
+	err := own.checked(func(b *bench) error {
 		holder, l, err := b.abandoned(b.ttl)
 		if err != nil {
 			return err
 		}
-		_, _, err = b.next(holder, l, b.ttl, b.ttl, "without any late call")
+		_, err = b.client().take(l.Key, b.ttl, max(time.Until(holder.until(l)), 0))
 		return err
 	})
-	r.controlled = b.ctx.Err() == nil
-	return r.uncalled
+	var u *ungranted
+	refused := errors.As(err, &u) && u.sure && errors.Is(err, lockimpl.ErrHeld)
+	r.over, r.controlled = err == nil, err == nil || refused
+	return r.over, r.controlled
 }
 
 // holder is a new client that holds the lock.
