@@ -66,13 +66,14 @@ func (s *Seen) add(canonical, actual string, by *Book) {
 	}
 	before, known := s.drawn[actual]
 	switch {
-	case len(s.drawn)+s.repeated+s.derived >= counted || uuids.MatchString(actual): // a UUID is new by its definition
-	case known && slices.ContainsFunc(from, func(run int) bool { return slices.Contains(before, run) }):
-		s.derived++ // like a hash of what it was shown
-	case known:
-		s.repeated++
-	default:
+	case len(s.drawn)+s.repeated+s.derived >= counted:
+	case !known:
 		s.drawn[actual] = append(from, by.run)
+	case isUUID(actual): // new by its definition
+	case slices.ContainsFunc(from, func(run int) bool { return slices.Contains(before, run) }):
+		s.derived++ // like a hash of what it was shown
+	default:
+		s.repeated++
 	}
 	if s.values == nil {
 		s.values = map[int][]string{}

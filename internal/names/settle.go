@@ -146,6 +146,9 @@ func learn(runs []*Stand, text, known int, drawn *[]Value) error {
 // uuids are UUIDs as RFC 9562 writes them, or without hyphens.
 var uuids = regexp.MustCompile(`(?i)[0-9a-f]{8}-?[0-9a-f]{4}-?[1-8][0-9a-f]{3}-?[89ab][0-9a-f]{3}-?[0-9a-f]{12}`)
 
+// isUUID reports whether a text is a UUID, and nothing else: most long random texts have the look of one in them.
+func isUUID(text string) bool { return uuids.FindString(text) == text }
+
 // inUUID widens what differs between texts, but for a beginning and an end of these lengths, to the UUID in
 // which it lies in all of them, if it does. A UUID is a new name by its definition: of those with a time and a node in them,
 // only a few bits differ between two of one moment.
@@ -260,13 +263,13 @@ func notName(parts []string) string {
 		switch {
 		case len(p) < leastRandom:
 			return "too short to be new each time"
-		case slices.Contains(parts[:i], p) && !uuids.MatchString(p):
+		case slices.Contains(parts[:i], p) && !isUUID(p):
 			return "it draws the same value twice"
 		}
 		if i > 0 {
 			before := parts[i-1]
 			// Of random values, beginnings and ends do not both rise.
-			grows = grows && !uuids.MatchString(p) && before < p && before[len(before)-leastRandom:] <= p[len(p)-leastRandom:]
+			grows = grows && !isUUID(p) && before < p && before[len(before)-leastRandom:] <= p[len(p)-leastRandom:]
 		}
 	}
 	if grows {
