@@ -304,9 +304,7 @@ func (t *trie) probesFrom(now time.Duration, kind string) (all []time.Duration, 
 	for _, span := range t.spans {
 		all = append(all, min(now+span, horizon))
 	}
-	for _, known := range t.likely(now) {
-		all = append(all, known)
-	}
+	all = append(all, t.likely(now)...)
 	all = append(all, t.turnsOf[kind]...)
 	if full = !t.sparse && t.steady[kind] < steadyEnough; full {
 		all = append(all, now+tickUnit, now+time.Millisecond)
