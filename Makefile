@@ -26,6 +26,8 @@ UNRACED = oversell/checker/... oversell/explore/... oversell/adapters/... overse
 	oversell/internal/limits oversell/internal/loopback oversell/internal/phrase oversell/internal/printable oversell/internal/rediscmd \
 	oversell/internal/release oversell/internal/stats oversell/internal/workdir
 RACED_TESTS = '^(TestVisited|TestInconclusive|TestThreadCancelled|TestCounterexamplesReplay|TestJudgeIsDeterministicAndAdvancingChangesNothing)$$'
+# Of those, what takes a processor for long and nothing else runs beside the loaded tests.
+BESIDE = oversell/checker/... oversell/foreign oversell/internal/release
 # Tests that load a server as much as they can have the machine to themselves.
 LOADED = oversell/campaign oversell/claims oversell/gate oversell/cmd/oversell
 # Of the command only these are raced: without the race detector clients are too quick for their lock to break.
@@ -37,7 +39,7 @@ DOCKER_IMAGE ?= oversell
 # that the libraries are compiled once for all of it.
 STATIC = CGO_ENABLED=0 GOFLAGS="$$($(GO) env GOFLAGS) -trimpath"
 
-.PHONY: help setup test loaded vet-beside check-format vet long bench performance trials matrix image rename release docker man
+.PHONY: help setup test loaded beside check-format vet long bench performance trials matrix image rename release docker man
 
 help:
 	@sed -n '/^# make/,/^$$/s/^# //p' Makefile
@@ -49,17 +51,18 @@ setup:
 test: check-format
 	$(GO) test -vet=off -race -p 3 -parallel 4 -timeout 15m $(filter-out $(LOADED) $(shell $(GO) list $(UNRACED)),$(PACKAGES))
 	$(GO) test -vet=off -race -timeout 10m -run $(RACED_TESTS) ./explore ./checker
-	$(STATIC) $(GO) test -vet=off -p 3 -timeout 15m $(UNRACED)
-	$(MAKE) -j 2 loaded vet-beside
+	$(STATIC) $(GO) test -vet=off -p 3 -timeout 15m $(filter-out $(shell $(GO) list $(BESIDE)),$(shell $(GO) list $(UNRACED)))
+	$(MAKE) -j 2 loaded beside
 	$(STATIC) $(GO) test -vet=off -parallel 4 -timeout 15m -skip $(SLOW_CLIENTS) ./cmd/oversell
 
-# The loaded tests wait a good part of their time: vet has the processor while they do.
+# The loaded tests wait a good part of their time: vet and what searches have the processor while they do.
 loaded:
 	$(GO) test -vet=off -race -p 1 -parallel 4 -timeout 15m $(filter-out oversell/cmd/oversell,$(LOADED))
 	$(GO) test -vet=off -race -parallel 4 -timeout 15m -run $(SLOW_CLIENTS) ./cmd/oversell
 
-vet-beside:
+beside:
 	nice -n 19 $(MAKE) vet
+	$(STATIC) nice -n 19 $(GO) test -vet=off -p 1 -timeout 15m $(BESIDE)
 
 check-format:
 	@bad=$$(gofmt -l .); if [ -n "$$bad" ]; then echo "not gofmt'd:" $$bad; exit 1; fi
