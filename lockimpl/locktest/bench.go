@@ -493,7 +493,10 @@ func (b *bench) goneOrKept(holder *client, l lockimpl.Lock, after string) error 
 	if err == nil {
 		_ = stranger.release(m)
 	}
-	if errors.Is(err, lockimpl.ErrHeld) && left > 0 && b.run.promises(variant.Progress, b.faults...) {
+	if left <= 0 {
+		return &unjudged{"the lease ended meanwhile", broken(b.blamed(), "%s, the holder's release was answered with ErrLost", after)}
+	}
+	if errors.Is(err, lockimpl.ErrHeld) && b.run.promises(variant.Progress, b.faults...) {
 		return broken(variant.Progress, "%s, the holder's release was answered with ErrLost %v before the end of its lease, and others are still refused", after, left)
 	}
 	return broken(b.blamed(), "%s, the holder's own lock was gone %v before the end of its lease", after, left)
