@@ -8,6 +8,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/redis/go-redis/v9"
 
@@ -77,7 +78,7 @@ func quotedText(text string) string {
 	return strconv.Quote(text)
 }
 
-// world are the types of what a client is given and does not change.
+// world are the types of what a client is given and does not change, and of locks that guard what it remembers.
 var world = map[reflect.Type]bool{
 	reflect.TypeFor[variant.Env]():             true,
 	reflect.TypeFor[redis.UniversalClient]():   true,
@@ -88,6 +89,8 @@ var world = map[reflect.Type]bool{
 	reflect.TypeFor[*redis.Script]():           true,
 	reflect.TypeFor[*system.System]():          true,
 	reflect.TypeFor[*system.Session]():         true,
+	reflect.TypeFor[sync.Mutex]():              true,
+	reflect.TypeFor[sync.RWMutex]():            true,
 }
 
 func (d *dump) value(v reflect.Value) {

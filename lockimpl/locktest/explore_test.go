@@ -96,7 +96,6 @@ func mineWith(m mistakes) lockimpl.Variant {
 func TestExplore(t *testing.T) { Explore(t, mineWith(mistakes{}), reports.Bounds{}) }
 
 func TestExploreBubble(t *testing.T) {
-	t.Parallel()
 	b := reports.Bounds{}
 	if os.Getenv("OVERSELL_LONG") == "" {
 		b = reports.Bounds{Tries: 1, Late: -1} // with all there are 700,000 situations
@@ -105,7 +104,6 @@ func TestExploreBubble(t *testing.T) {
 }
 
 func TestExploreSale(t *testing.T) {
-	t.Parallel()
 	lock, _ := lockimpl.Find("lua-release")
 	sale, _ := stockimpl.Find("lua")
 	ExploreSale(t, lock, sale, reports.Bounds{Tries: 1})
@@ -113,7 +111,6 @@ func TestExploreSale(t *testing.T) {
 
 // TestMistakesAreFound: both engines, the same verdict.
 func TestMistakesAreFound(t *testing.T) {
-	t.Parallel()
 	for _, c := range []struct {
 		name   string
 		m      mistakes

@@ -17,7 +17,6 @@ import (
 // TestRules: each of these rules names the promise that a flawed lock breaks first, and
 // finds nothing in a sound one.
 func TestRules(t *testing.T) {
-	t.Parallel()
 	const (
 		asks   = "a holder that asks again"
 		heldUp = "a client held up between two commands of an acquire"

@@ -40,6 +40,7 @@ func watched(ctx context.Context, c explore.Config) (reports.Exploration, error)
 		end = time.After(limit + overtime)
 	}
 	before := map[string]int{} // for how many looks a goroutine has stood there
+	others := atMutex(stacks()) // of an earlier search that was ended
 	for {
 		select {
 		case r := <-over:
@@ -50,6 +51,9 @@ func watched(ctx context.Context, c explore.Config) (reports.Exploration, error)
 		}
 		now := map[string]int{}
 		for id, at := range atMutex(stacks()) {
+			if _, is := others[id]; is {
+				continue
+			}
 			if now[id] = before[id] + 1; now[id] > 2 {
 				return reports.Exploration{}, fmt.Errorf("%w: one client waits for a mutex at %s", errMutex, at)
 			}
