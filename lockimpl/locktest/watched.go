@@ -39,7 +39,7 @@ func watched(ctx context.Context, c explore.Config) (reports.Exploration, error)
 	if limit := time.Duration(c.Bounds.TimeMS * float64(time.Millisecond)); limit > 0 {
 		end = time.After(limit + overtime)
 	}
-	before := map[string]int{} // for how many looks a goroutine has stood there
+	before := map[string]int{}  // for how many looks a goroutine has stood there
 	others := atMutex(stacks()) // of an earlier search that was ended
 	for {
 		select {
