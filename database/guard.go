@@ -85,15 +85,29 @@ type hold struct {
 
 // take takes the lock, unless somebody else has it.
 func (h *hold) take(ctx context.Context) (free bool, err error) {
+	return h.ask(ctx, "SELECT pg_try_advisory_lock($1)", "SELECT GET_LOCK(?, 0) = 1")
+}
+
+// look reports whether nobody has the lock. It takes nothing, not for a moment either:
+// another program that looks or mends meanwhile would hold the leftovers for a living run's.
+func (h *hold) look(ctx context.Context) (free bool, err error) {
+	const held = `SELECT NOT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND granted
+		AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+		AND (classid::bigint << 32 | objid::bigint) = $1)`
+	return h.ask(ctx, held, "SELECT IS_FREE_LOCK(?) = 1")
+}
+
+// ask puts a question about the lock to the server, and keeps the connection.
+func (h *hold) ask(ctx context.Context, postgres, mysql string) (free bool, err error) {
 	if h.kind == SQLite {
 		return false, nil // which has no such locks
 	}
 	name := "oversell " + h.prefix
 	sum := fnv.New64a()
 	sum.Write([]byte(name))
-	query, arg := "SELECT pg_try_advisory_lock($1)", any(int64(sum.Sum64()))
+	query, arg := postgres, any(int64(sum.Sum64()))
 	if h.kind == MySQL {
-		query, arg = "SELECT GET_LOCK(?, 0) = 1", name
+		query, arg = mysql, name
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -170,7 +184,11 @@ func (db *DB) leftover(ctx context.Context, prefix string, tables int, mend bool
 	}
 	h := &hold{pool: db.Pool(unwrapped), kind: db.Kind, prefix: prefix, over: make(chan struct{})}
 	defer h.end()
-	free, err := h.take(ctx)
+	ask := h.look
+	if mend {
+		ask = h.take
+	}
+	free, err := ask(ctx)
 	switch {
 	case err != nil:
 		return errclass.Environmentf("look for what a run that was killed has left in %s: %s", db.where, reason(err))
