@@ -76,8 +76,11 @@ func Int(n int64) Value { return Value{num: n} }
 // Text is the value of a text. It interns: make one once and use it often.
 // A text that is a plain decimal number is that number.
 func Text(s string) Value {
-	if n, err := strconv.ParseInt(s, 10, 64); err == nil && strconv.FormatInt(n, 10) == s {
-		return Value{num: n}
+	// An error of ParseInt holds a copy of the text.
+	if s != "" && s[len(s)-1]-'0' <= 9 {
+		if n, err := strconv.ParseInt(s, 10, 64); err == nil && strconv.FormatInt(n, 10) == s {
+			return Value{num: n}
+		}
 	}
 	return Value{text: unique.Make(s)}
 }

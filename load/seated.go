@@ -30,7 +30,7 @@ const (
 func workers() int { return min(runtime.GOMAXPROCS(0), mostWorkers) }
 
 // PipelinesPerNode is how many connections all clients of Coroutines share, to each node.
-func PipelinesPerNode() int { return workers() * mux.LanesPerNode }
+func PipelinesPerNode() int { return workers() * mux.PipesPerNode }
 
 // multiplex makes the workers and opens their pipelines.
 func (e *Engine) multiplex(ctx context.Context) error {

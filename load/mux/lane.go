@@ -14,19 +14,23 @@ const batch = 64
 // asking again.
 const wakes = batch / 2
 
-// LanesPerNode is how many connections a worker has to each server: one for clients that
-// hold a lock, and one for all others.
-const LanesPerNode = 2
+// pollPipes is how many connections a worker has to a server for clients that hold no lock.
+// While the server executes what came by one, replies of another are handed out and the next
+// batch is gathered. With one alone, the server and the worker wait for one another, and reach
+// two thirds of the commands.
+const pollPipes = 3
+
+// PipesPerNode is how many connections a worker has to each server.
+const PipesPerNode = pollPipes + 1
 
 // backlog is how many requests may wait in a worker's lanes before nobody is resumed whose
 // pause is over: what clients ask then would only wait in a line, and its interval would be
 // the wider for it.
 const backlog = 4 * batch
 
-// lane is one connection of a worker to one server, with one batch under way at a time.
+// lane is what some of the clients of a worker share to one server.
 type lane struct {
-	w    *worker
-	conn redis.UniversalClient // without the hook, and with one connection
+	w *worker
 	// poll: the lane is for clients that hold no lock. Clients whose pause is over are resumed
 	// to fill its batches.
 	poll bool
@@ -34,26 +38,38 @@ type lane struct {
 	replied fifo[*request] // asked by those who had a reply
 	woken   fifo[*request] // asked by those whose pause was over
 
+	pipes []*pipe
+	busy  int // how many of them have a batch under way
+}
+
+// pipe is one connection, with one batch under way at a time.
+type pipe struct {
+	lane  *lane
+	conn  redis.UniversalClient // without the hook, and with one connection
 	busy  bool
 	reqs  []*request // under way
-	spare []*request // an empty slice for the next batch
 	cmds  []redis.Cmder
 	begin chan struct{} // closed at the end
 }
 
-func (w *worker) lane(conn redis.UniversalClient, poll bool) *lane {
-	l := &lane{w: w, conn: conn, poll: poll, begin: make(chan struct{}, 1)}
-	go l.serve()
+// lane makes one of these connections.
+func (w *worker) lane(poll bool, conns ...redis.UniversalClient) *lane {
+	l := &lane{w: w, poll: poll}
+	for _, c := range conns {
+		p := &pipe{lane: l, conn: c, begin: make(chan struct{}, 1)}
+		l.pipes = append(l.pipes, p)
+		go p.serve()
+	}
 	return l
 }
 
 // serve executes batches.
-func (l *lane) serve() {
-	for range l.begin {
-		p := l.conn.Pipeline()
-		_ = p.BatchProcess(context.Background(), l.cmds...) // cannot fail
-		_, _ = p.Exec(context.Background())                 // each command holds its error
-		l.w.post(mail{done: l})
+func (p *pipe) serve() {
+	for range p.begin {
+		batch := p.conn.Pipeline()
+		_ = batch.BatchProcess(context.Background(), p.cmds...) // cannot fail
+		_, _ = batch.Exec(context.Background())                 // each command holds its error
+		p.lane.w.post(mail{done: p})
 	}
 }
 
@@ -68,54 +84,80 @@ func (l *lane) ask(r *request) {
 	}
 }
 
-// fills reports whether there is enough for a whole batch.
-func (l *lane) fills() bool { return l.replied.len()+l.woken.len() >= batch }
-
-// send begins a batch, if the lane is free and anything is to be sent.
-func (l *lane) send() {
-	if l.busy {
-		return
+// sends reports whether the lane may begin a batch: there is a connection for it and anything
+// to send, which is enough for a whole batch if another one is under way.
+func (l *lane) sends() bool {
+	if l.busy == len(l.pipes) {
+		return false
 	}
-	l.reqs, l.cmds = l.reqs[:0], l.cmds[:0]
+	waiting := l.replied.len() + l.woken.len()
+	if l.poll && !l.w.crowded() {
+		waiting += l.w.due.len()
+	}
+	return waiting >= batch || waiting > 0 && l.busy == 0
+}
+
+// send begins batches, as many as the lane may.
+func (l *lane) send() {
+	for l.sends() && l.fill() {
+	}
+}
+
+// fill begins one batch. It reports whether there was anything for it.
+func (l *lane) fill() bool {
+	p := l.free()
+	p.reqs, p.cmds = p.reqs[:0], p.cmds[:0]
 	kept := 0
 	if l.poll {
 		kept = min(wakes, l.woken.len()+l.w.due.len())
 	}
-	l.take(&l.replied, batch-kept)
-	l.take(&l.woken, batch)
-	for tries := 0; l.poll && len(l.cmds) < batch && tries < 2*batch && !l.w.crowded(); tries++ {
+	p.take(&l.replied, batch-kept)
+	p.take(&l.woken, batch)
+	for tries := 0; l.poll && len(p.cmds) < batch && tries < 2*batch && !l.w.crowded(); tries++ {
 		co, any := l.w.due.pop()
 		if !any {
 			break
 		}
 		l.w.resume(co)
-		l.take(&l.woken, batch)
+		p.take(&l.woken, batch)
 	}
-	l.take(&l.replied, batch)
-	if len(l.cmds) == 0 {
-		return
+	p.take(&l.replied, batch)
+	if len(p.cmds) == 0 {
+		return false
 	}
-	l.w.sent += int64(len(l.cmds))
-	l.busy = true
-	l.begin <- struct{}{}
+	l.w.sent += int64(len(p.cmds))
+	p.busy = true
+	l.busy++
+	p.begin <- struct{}{}
+	return true
+}
+
+// free is a connection without a batch under way.
+func (l *lane) free() *pipe {
+	for _, p := range l.pipes {
+		if !p.busy {
+			return p
+		}
+	}
+	return nil
 }
 
 // take moves requests into the batch, up to a size of it.
-func (l *lane) take(from *fifo[*request], most int) {
-	for len(l.cmds) < most {
+func (p *pipe) take(from *fifo[*request], most int) {
+	for len(p.cmds) < most {
 		r, any := from.pop()
 		if !any {
 			return
 		}
-		l.w.asked--
+		p.lane.w.asked--
 		if r.abandoned {
 			continue
 		}
-		l.reqs = append(l.reqs, r)
+		p.reqs = append(p.reqs, r)
 		if r.one != nil {
-			l.cmds = append(l.cmds, r.one)
+			p.cmds = append(p.cmds, r.one)
 		} else {
-			l.cmds = append(l.cmds, r.many...)
+			p.cmds = append(p.cmds, r.many...)
 		}
 	}
 }

@@ -33,10 +33,11 @@ type worker struct {
 	now     time.Duration // since the Mux was made; of the last reading
 	rand    *rand.Rand
 
-	asked    int // requests that wait in lanes
-	sent     int64
-	widths   *hdrhistogram.Histogram // of commands, from call to return, in ns
-	sharable map[string]bool         // by name of a command
+	asked     int // requests that wait in lanes
+	sent      int64
+	delivered []*request              // room for those of the batch that is handed out
+	widths    *hdrhistogram.Histogram // of commands, from call to return, in ns
+	sharable  map[string]bool         // by name of a command
 
 	step    atomic.Uint64 // odd while a coroutine runs
 	counted atomic.Int64  // commands sent
@@ -50,7 +51,7 @@ type worker struct {
 
 // mail is what happened outside of the worker.
 type mail struct {
-	done *lane  // its batch is over; nil: no such
+	done *pipe  // its batch is over; nil: no such
 	wake ticket // of a coroutine to go on
 	why  why
 }
@@ -112,7 +113,7 @@ func (w *worker) starving() bool {
 		return false
 	}
 	for _, l := range w.lanes {
-		if l.poll && !l.busy {
+		if l.poll && l.sends() {
 			return true
 		}
 	}
@@ -162,20 +163,18 @@ func (w *worker) receive(spare []mail) []mail {
 }
 
 // deliver hands out the replies of a batch.
-func (w *worker) deliver(l *lane) {
-	l.busy = false
-	reqs := l.reqs
-	l.reqs = l.spare
-	if l.fills() {
-		l.send() // the server is not to wait for what the replies lead to
-	}
+func (w *worker) deliver(p *pipe) {
+	p.busy = false
+	p.lane.busy--
+	reqs := append(w.delivered[:0], p.reqs...)
+	p.lane.send() // the server is not to wait for what the replies lead to
 	for i, r := range reqs {
 		reqs[i] = nil
 		if !r.abandoned {
 			w.answer(r.co, r.sent)
 		}
 	}
-	l.spare = reqs
+	w.delivered = reqs
 }
 
 // answer lets a coroutine go on with its reply, after the round trip.
