@@ -162,16 +162,23 @@ func (p Plan) fresh() error {
 }
 
 func runOne(ctx context.Context, p Plan, c scenarios.Config, i int, w Watcher, s *servers) (*reports.Run, error) {
-	j, err := runIn(ctx, filepath.Join(p.Dir, runName(i, c)), c, i, len(p.Runs), w, s)
+	j, err := turn{dir: filepath.Join(p.Dir, runName(i, c)), config: c, i: i, n: len(p.Runs)}.run(ctx, w, s)
 	if j == nil {
 		return nil, err
 	}
 	return &j.Run, err
 }
 
-// runIn makes run i of n in a directory of its own. What was judged is not nil,
-// whatever the error, if anything was.
-func runIn(ctx context.Context, dir string, c scenarios.Config, i, n int, w Watcher, s *servers) (*judging.Judged, error) {
+// turn is one of several runs: number i, from 0, of n.
+type turn struct {
+	dir    string // its own
+	config scenarios.Config
+	i, n   int
+}
+
+// run makes the run and judges it. What was judged is not nil, whatever the error, if anything was.
+func (t turn) run(ctx context.Context, w Watcher, s *servers) (*judging.Judged, error) {
+	dir, c := t.dir, t.config
 	servers, err := s.of(ctx, c)
 	if err != nil {
 		return nil, err
@@ -184,7 +191,7 @@ func runIn(ctx context.Context, dir string, c scenarios.Config, i, n int, w Watc
 		c.Outside = s.plan.system
 	}
 	live := scenarios.Live{History: filepath.Join(dir, historyFile)}
-	w.Start(i, n, c, &live)
+	w.Start(t.i, t.n, c, &live)
 	runErr := scenarios.Run(ctx, c, servers, live.History, &live)
 	if live.Stopped() != "" {
 		runErr = unstopped(runErr)

@@ -285,7 +285,7 @@ func (c *comparing) make(ctx context.Context, n, of int, j job) error {
 	c.runs++
 	name := fmt.Sprintf("r%02d-%03d-%s%s", n, i+1, j.what, subjects(config))
 	began := time.Now()
-	judged, err := runIn(ctx, filepath.Join(c.dir, name), config, i, max(of, i+1), c.watcher, c.serversOf(j.subject))
+	judged, err := turn{filepath.Join(c.dir, name), config, i, max(of, i+1)}.run(ctx, c.watcher, c.serversOf(j.subject))
 	if judged == nil {
 		return err
 	}

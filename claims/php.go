@@ -10,12 +10,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"oversell/clock"
 	"oversell/internal/child"
 	"oversell/internal/workdir"
 	"oversell/server"
+	"oversell/server/instance"
 )
 
 //go:embed pconnect.php
@@ -84,7 +86,7 @@ type phpRequest struct {
 
 // startPHP starts the server and waits until it answers.
 func startPHP(ctx context.Context, php, redis string) (s *phpServer, err error) {
-	host, port, err := net.SplitHostPort(redis)
+	redisHost, redisPort, err := net.SplitHostPort(redis)
 	if err != nil {
 		return nil, err
 	}
@@ -101,30 +103,37 @@ func startPHP(ctx context.Context, php, redis string) (s *phpServer, err error) 
 	if err := os.WriteFile(script, pconnect, 0o666); err != nil {
 		return s, err
 	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := instance.FreePort()
 	if err != nil {
 		return s, err
 	}
-	addr := free.Addr().String()
-	if err := free.Close(); err != nil {
-		return s, err
-	}
+	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	s.url = "http://" + addr + "/"
 	cmd := exec.Command(php, "-S", addr, script)
-	cmd.Env = append(os.Environ(), "REDIS_HOST="+host, "REDIS_PORT="+port, "PHP_CLI_SERVER_WORKERS=")
+	cmd.Env = append(os.Environ(), "REDIS_HOST="+redisHost, "REDIS_PORT="+redisPort, "PHP_CLI_SERVER_WORKERS=")
 	if s.process, err = child.Start(cmd); err != nil {
 		return s, fmt.Errorf("start php: %w", err)
 	}
+	// The server drops the request after a connection on which nothing was sent: so it is asked
+	// until it answers, and no connection is opened just to see whether it listens.
+	ctx, cancel := context.WithTimeout(ctx, phpStart)
+	defer cancel()
 	for {
-		c, err := net.DialTimeout("tcp", addr, time.Second)
+		_, err := s.ask(ctx, "plain/close")
 		if err == nil {
-			return s, c.Close()
+			return s, nil
 		}
-		if err := (clock.Real{}).Sleep(ctx, shortWait); err != nil {
-			return s, fmt.Errorf("php does not listen on %s: %w", addr, err)
+		if s.process.Gone() {
+			return s, fmt.Errorf("php ended: %v: %s", s.process.Err(), s.process.Output.String())
+		}
+		if (clock.Real{}).Sleep(ctx, shortWait) != nil {
+			return s, err
 		}
 	}
 }
+
+// phpStart is how long PHP's server may take until it answers.
+const phpStart = 20 * time.Second
 
 // ask makes one request.
 func (s *phpServer) ask(ctx context.Context, path string) (r phpRequest, err error) {

@@ -82,12 +82,12 @@ func TestRules(t *testing.T) {
 		{"C7, an id twice", oneEntry(moved, moved, 3), no},
 		{"C7, nothing moves anything", oneEntry(ignored, ignored, 0), unknown},
 
-		{"C8", keepsConsistent(some, some, clean, 200, 0, true, true), no},
-		{"C8, a printed lock that keeps clients apart", keepsConsistent(some, clean, clean, 0, 0, true, true), yes},
-		{"C8, no lock does", keepsConsistent(some, some, some, 200, 0, true, true), no},
-		{"C8, a stale score is accepted", keepsConsistent(some, clean, clean, 0, 0, false, true), no},
-		{"C8, the clients never meet", keepsConsistent(nothing, nothing, clean, 0, 0, true, true), unknown},
-		{"C8, hardly anything under the correct lock", keepsConsistent(some, some, taken{3, 0}, 200, 0, true, true), unknown},
+		{"C8", keepsConsistent(some, underLock{some, 200}, underLock{clean, 0}, true, true), no},
+		{"C8, a printed lock that keeps clients apart", keepsConsistent(some, underLock{clean, 0}, underLock{clean, 0}, true, true), yes},
+		{"C8, no lock does", keepsConsistent(some, underLock{some, 200}, underLock{some, 0}, true, true), no},
+		{"C8, a stale score is accepted", keepsConsistent(some, underLock{clean, 0}, underLock{clean, 0}, false, true), no},
+		{"C8, the clients never meet", keepsConsistent(nothing, underLock{nothing, 0}, underLock{clean, 0}, true, true), unknown},
+		{"C8, hardly anything under the correct lock", keepsConsistent(some, underLock{some, 200}, underLock{taken{3, 0}, 0}, true, true), unknown},
 
 		{"C9", deadlocks(always, never, ""), yes},
 		{"C9, it heals", deadlocks(never, never, ""), no},

@@ -491,8 +491,8 @@ func (x *search) begin(c Config, scripts *coro.Scripts) (state, error) {
 			continue
 		}
 		begin := func(book *names.Book) Execution { return c.execution(who, book, scripts) }
-		t, err := newTrie(begin, who.Names, c.Start == nil, x.servers, x.merge, c.probeSpans(), c.System != nil)
-		if err != nil {
+		t := &trie{start: begin, names: who.Names, checked: c.Start == nil, servers: x.servers, merge: x.merge, spans: c.probeSpans(), sparse: c.System != nil}
+		if err := t.begin(); err != nil {
 			return state{}, err
 		}
 		x.tries = append(x.tries, t)

@@ -186,23 +186,22 @@ type settled struct {
 // goOn is the answer to requests that have none.
 const goOn = ^uint32(0)
 
-func newTrie(start func(*names.Book) Execution, scheme names.Scheme, checked bool, s *servers, merge bool, spans []time.Duration, sparse bool) (*trie, error) {
-	t := &trie{
-		start: start, names: scheme, checked: checked, servers: s, nodes: &nodes{}, segments: newInterner[[]Event](), merge: merge, spans: spans,
-		children: map[edgeKey]child{}, places: map[string]uint32{}, steps: map[stepOf]uint32{}, rounds: map[string]uint32{}, live: map[uint32]runs{},
-	}
+// begin makes the root: what the client does first. What the caller says of the client is set.
+func (t *trie) begin() error {
+	t.nodes, t.segments = &nodes{}, newInterner[[]Event]()
 	t.segments.id("", func() []Event { return nil }) // number 0
-	t.settled = newMemo(t.settle)
-	t.turning, t.level = newMemo(t.turnsAt), map[lookFrom][]stretchOf{}
-	t.sparse, t.steady, t.turnsOf = sparse, map[string]int{}, map[string][]time.Duration{}
+	t.settled, t.turning = newMemo(t.settle), newMemo(t.turnsAt)
+	t.children, t.rounds, t.places, t.steps = map[edgeKey]child{}, map[string]uint32{}, map[string]uint32{}, map[stepOf]uint32{}
+	t.live, t.level = map[uint32]runs{}, map[lookFrom][]stretchOf{}
+	t.steady, t.turnsOf = map[string]int{}, map[string][]time.Duration{}
 	rs := t.runs()
 	n, err := t.place(rs, nil, edgeKey{}, func() (*run, error) { return t.run(0), nil })
 	if err != nil {
-		return nil, err
+		return err
 	}
 	t.nodes.add(n)
 	t.keep(0, rs)
-	return t, nil
+	return nil
 }
 
 // run starts an execution whose names are spelled as the seed says.

@@ -183,9 +183,14 @@ func parse[T ~uint8](what string, names []string, s string) (T, error) {
 	return 0, fmt.Errorf("%s %q is not known", what, s)
 }
 
+// String returns the name that history files use for o.
 func (o Outcome) String() string { return name(outcomeNames[:], uint8(o)) }
-func (r Reason) String() string  { return name(reasonNames[:], uint8(r)) }
-func (k Kind) String() string    { return name(kindNames[:], uint8(k)) }
+
+// String returns the name that history files use for r.
+func (r Reason) String() string { return name(reasonNames[:], uint8(r)) }
+
+// String returns the name that history files use for k.
+func (k Kind) String() string { return name(kindNames[:], uint8(k)) }
 
 // ParseOutcome, ParseReason and ParseKind are the inverses of String.
 func ParseOutcome(s string) (Outcome, error) { return parse[Outcome]("outcome", outcomeNames[:], s) }

@@ -73,6 +73,7 @@ const mostTasks = 100_000
 // Unmet says that a variant needs what this run does not give it.
 type Unmet struct{ what string }
 
+// Error implements error.
 func (u Unmet) Error() string { return u.what }
 
 func unmet(format string, a ...any) error { return Unmet{fmt.Sprintf(format, a...)} }

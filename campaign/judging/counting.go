@@ -35,6 +35,7 @@ type counting struct {
 	}
 }
 
+// NewCounting returns a counter of what happened in h and of how long it took.
 func NewCounting(h *history.History) *counting {
 	kind, _ := WorkIn(h.Header.Has)
 	return &counting{

@@ -17,6 +17,7 @@ const (
 	Violated
 )
 
+// String returns the word that reports use for r.
 func (r Result) String() string {
 	return [...]string{"unknown", "holds", "violated"}[r]
 }

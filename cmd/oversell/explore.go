@@ -24,15 +24,7 @@ import (
 )
 
 func exploreCommand(code *int) *cobra.Command {
-	var (
-		o        campaign.SearchOptions
-		asJSON   bool
-		dest     string
-		trace    string
-		spec     server.Spec
-		times    int
-		emitTest string
-	)
+	e := exploreFlags{code: code}
 	cmd := &cobra.Command{
 		Use:   "explore",
 		Short: "Try every interleaving of the real code, within bounds",
@@ -63,66 +55,81 @@ the schedule breaks its promise.`,
   oversell explore --replay trace.json --target process --times 20
   oversell explore --replay trace.json --emit-test lock_test.go`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if cmd.Flags().Changed("emit-test") {
-				if err := campaign.CheckTest(emitTest); err != nil {
-					return err
-				}
-			}
-			if cmd.Flags().Changed("replay") {
-				return replay(cmd, code, trace, spec, times, emitTest)
-			}
-			for _, flag := range replayFlags {
-				if cmd.Flags().Changed(flag) {
-					return fmt.Errorf("--%s goes with --replay", flag)
-				}
-			}
-			cs, skipped, err := campaign.Searches(o)
-			if err != nil {
-				return err
-			}
-			if emitTest != "" && len(cs) > 1 {
-				return fmt.Errorf("--emit-test takes the counterexample of one search, and these are %d: name one lock or queue", len(cs))
-			}
-			for _, why := range skipped {
-				tellf(cmd.ErrOrStderr(), "left out: %s\n", why)
-			}
-			if dest == "" {
-				dest = campaign.DefaultDir(time.Now())
-			}
-			if err := unsearched(dest); err != nil {
-				return err
-			}
-			all, unfiled := searchAll(cmd, cs, dest, asJSON)
-			*code = all.ExitCode()
-			if unfiled != nil && len(all.Explorations) == 0 {
-				return unfiled
-			}
-			if cmd.Context().Err() != nil && len(all.Explorations) < len(cs) {
-				tellf(cmd.ErrOrStderr(), "interrupted: %d of %d searches were made\n", len(all.Explorations), len(cs))
-				if *code == reports.ExitPass {
-					*code = reports.ExitInconclusive
-				}
-			}
-			if asJSON {
-				err = printing(reports.WriteJSON(cmd.OutOrStdout(), all))
-			} else {
-				err = told(cmd, all, dest)
-			}
-			return errors.Join(unfiled, err, emitted(cmd.ErrOrStderr(), emitTest, all))
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return e.run(cmd) },
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	o.BindSearch(f)
-	f.StringVar(&trace, "replay", "", "drive the schedule in this file, written by an earlier search, against a real Redis")
-	f.StringVar(&spec.Target, "target", "process", "what to replay on: process, container or embedded")
-	f.IntVar(&times, "times", 1, "how often to replay")
-	f.StringVar(&emitTest, "emit-test", "", "write a Go test that replays the schedule to this file, …_test.go")
-	f.StringVar(&dest, "out", "", "directory for pages and traces (default: oversell-runs/ and the time)")
-	f.BoolVar(&asJSON, "json", false, "print one JSON document on stdout")
+	e.o.BindSearch(f)
+	f.StringVar(&e.trace, "replay", "", "drive the schedule in this file, written by an earlier search, against a real Redis")
+	f.StringVar(&e.spec.Target, "target", "process", "what to replay on: process, container or embedded")
+	f.IntVar(&e.times, "times", 1, "how often to replay")
+	f.StringVar(&e.emitTest, "emit-test", "", "write a Go test that replays the schedule to this file, …_test.go")
+	f.StringVar(&e.dest, "out", "", "directory for pages and traces (default: oversell-runs/ and the time)")
+	f.BoolVar(&e.asJSON, "json", false, "print one JSON document on stdout")
 	limits.Explore.Bind(f)
 	return cmd
+}
+
+// exploreFlags are the flags of explore.
+type exploreFlags struct {
+	o        campaign.SearchOptions
+	asJSON   bool
+	dest     string
+	trace    string
+	spec     server.Spec
+	times    int
+	emitTest string
+	code     *int // of the process, to be set
+}
+
+// run searches, or replays, as the flags say.
+func (e *exploreFlags) run(cmd *cobra.Command) error {
+	if cmd.Flags().Changed("emit-test") {
+		if err := campaign.CheckTest(e.emitTest); err != nil {
+			return err
+		}
+	}
+	if cmd.Flags().Changed("replay") {
+		return replay(cmd, e.code, e.trace, e.spec, e.times, e.emitTest)
+	}
+	for _, flag := range replayFlags {
+		if cmd.Flags().Changed(flag) {
+			return fmt.Errorf("--%s goes with --replay", flag)
+		}
+	}
+	cs, skipped, err := campaign.Searches(e.o)
+	if err != nil {
+		return err
+	}
+	if e.emitTest != "" && len(cs) > 1 {
+		return fmt.Errorf("--emit-test takes the counterexample of one search, and these are %d: name one lock or queue", len(cs))
+	}
+	for _, why := range skipped {
+		tellf(cmd.ErrOrStderr(), "left out: %s\n", why)
+	}
+	if e.dest == "" {
+		e.dest = campaign.DefaultDir(time.Now())
+	}
+	if err := unsearched(e.dest); err != nil {
+		return err
+	}
+	all, unfiled := searchAll(cmd, cs, e.dest, e.asJSON)
+	*e.code = all.ExitCode()
+	if unfiled != nil && len(all.Explorations) == 0 {
+		return unfiled
+	}
+	if cmd.Context().Err() != nil && len(all.Explorations) < len(cs) {
+		tellf(cmd.ErrOrStderr(), "interrupted: %d of %d searches were made\n", len(all.Explorations), len(cs))
+		if *e.code == reports.ExitPass {
+			*e.code = reports.ExitInconclusive
+		}
+	}
+	if e.asJSON {
+		err = printing(reports.WriteJSON(cmd.OutOrStdout(), all))
+	} else {
+		err = told(cmd, all, e.dest)
+	}
+	return errors.Join(unfiled, err, emitted(cmd.ErrOrStderr(), e.emitTest, all))
 }
 
 // replayFlags go with --replay only; what else does is emit-test.

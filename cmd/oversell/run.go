@@ -15,13 +15,7 @@ import (
 )
 
 func runCommand(code *int) *cobra.Command {
-	var (
-		o      campaign.Options
-		asJSON bool
-		stop   bool
-		dest   string
-		live   showing
-	)
+	r := runFlags{code: code}
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Run a scenario under load and judge what happened",
@@ -45,66 +39,79 @@ usage, and 5 when the environment failed.`,
   oversell run --scenario mutex --lock redlock --topology masters:5
   oversell run --lock lua-release --target redis://127.0.0.1:6379/5`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !cmd.Flags().Changed("seed") {
-				o.Seed = uint64(time.Now().UnixNano() % 1e9)
-			}
-			plan, err := campaign.NewPlan(cmd.Context(), o)
-			if err != nil {
-				return err
-			}
-			plan.Dir = dest
-			if dest == "" {
-				plan.Dir = campaign.DefaultDir(time.Now())
-			}
-			progress, err := live.open(cmd, o.Target.AllowRemote)
-			if err != nil {
-				return err
-			}
-			defer progress.Close()
-			progress.stopping = stop
-			for _, why := range plan.Skipped {
-				tellf(cmd.ErrOrStderr(), "left out: %s\n", why)
-			}
-			for _, note := range plan.Notes {
-				tellf(cmd.ErrOrStderr(), "note: %s\n", note)
-			}
-			if n := len(plan.Runs); n > 1 {
-				progress.begin(&course{noun: "run", n: n, takes: plan.Takes()})
-			}
-			d, runErr := campaign.Run(cmd.Context(), plan, progress)
-			progress.Close() // before anything else is written
-			outcome := d.ExitCode
-			if o.Sweeps() {
-				outcome = d.DemonstrationCode
-			}
-			switch {
-			case cmd.Context().Err() != nil:
-				*code = interrupted(outcome())
-			case len(d.Runs) > 0:
-				*code = outcome()
-			}
-			if len(d.Runs) < len(plan.Runs) && cmd.Context().Err() != nil {
-				tellf(cmd.ErrOrStderr(), "interrupted: %d of %d runs were judged\n", len(d.Runs), len(plan.Runs))
-			}
-			if len(d.Runs) == 0 && !asJSON {
-				return whileRunning(runErr)
-			}
-			if err := show(cmd, d, asJSON); err != nil {
-				return err
-			}
-			tellf(cmd.ErrOrStderr(), "\npage: %s\njudge again: oversell check %s\nseed %d; histories in %s\n", plan.Page(), quoted(plan.Dir), o.Seed, plan.Dir)
-			return whileRunning(runErr)
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return r.run(cmd) },
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	o.Bind(f)
-	f.StringVar(&dest, "out", "", "directory for the histories (default: oversell-runs/ and the time)")
-	f.BoolVar(&stop, "stop-on-violation", false, "judge promises while the run goes on, and stop it at the first that is broken, as Ctrl-C would; of several runs, each stops at its own")
-	f.BoolVar(&asJSON, "json", false, "print one JSON document on stdout")
-	live.bind(f)
+	r.o.Bind(f)
+	f.StringVar(&r.dest, "out", "", "directory for the histories (default: oversell-runs/ and the time)")
+	f.BoolVar(&r.stop, "stop-on-violation", false, "judge promises while the run goes on, and stop it at the first that is broken, as Ctrl-C would; of several runs, each stops at its own")
+	f.BoolVar(&r.asJSON, "json", false, "print one JSON document on stdout")
+	r.live.bind(f)
 	return cmd
+}
+
+// runFlags are the flags of run.
+type runFlags struct {
+	o      campaign.Options
+	asJSON bool
+	stop   bool
+	dest   string
+	live   showing
+	code   *int // of the process, to be set
+}
+
+// run plans the runs, makes them, and tells what came of them.
+func (r *runFlags) run(cmd *cobra.Command) error {
+	if !cmd.Flags().Changed("seed") {
+		r.o.Seed = uint64(time.Now().UnixNano() % 1e9)
+	}
+	plan, err := campaign.NewPlan(cmd.Context(), r.o)
+	if err != nil {
+		return err
+	}
+	plan.Dir = r.dest
+	if r.dest == "" {
+		plan.Dir = campaign.DefaultDir(time.Now())
+	}
+	progress, err := r.live.open(cmd, r.o.Target.AllowRemote)
+	if err != nil {
+		return err
+	}
+	defer progress.Close()
+	progress.stopping = r.stop
+	for _, why := range plan.Skipped {
+		tellf(cmd.ErrOrStderr(), "left out: %s\n", why)
+	}
+	for _, note := range plan.Notes {
+		tellf(cmd.ErrOrStderr(), "note: %s\n", note)
+	}
+	if n := len(plan.Runs); n > 1 {
+		progress.begin(&course{noun: "run", n: n, takes: plan.Takes()})
+	}
+	d, runErr := campaign.Run(cmd.Context(), plan, progress)
+	progress.Close() // before anything else is written
+	outcome := d.ExitCode
+	if r.o.Sweeps() {
+		outcome = d.DemonstrationCode
+	}
+	switch {
+	case cmd.Context().Err() != nil:
+		*r.code = interrupted(outcome())
+	case len(d.Runs) > 0:
+		*r.code = outcome()
+	}
+	if len(d.Runs) < len(plan.Runs) && cmd.Context().Err() != nil {
+		tellf(cmd.ErrOrStderr(), "interrupted: %d of %d runs were judged\n", len(d.Runs), len(plan.Runs))
+	}
+	if len(d.Runs) == 0 && !r.asJSON {
+		return whileRunning(runErr)
+	}
+	if err := show(cmd, d, r.asJSON); err != nil {
+		return err
+	}
+	tellf(cmd.ErrOrStderr(), "\npage: %s\njudge again: oversell check %s\nseed %d; histories in %s\n", plan.Page(), quoted(plan.Dir), r.o.Seed, plan.Dir)
+	return whileRunning(runErr)
 }
 
 // quoted is a path as a shell takes it. Control characters are spelled out, as bash and zsh read them.

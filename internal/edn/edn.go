@@ -43,6 +43,7 @@ const (
 // Position is a place in a text: the line and the column of a character, from 1.
 type Position struct{ Line, Column int }
 
+// String returns p as line:column, both from 1.
 func (p Position) String() string { return fmt.Sprintf("%d:%d", p.Line, p.Column) }
 
 // Value is a value and its place.
@@ -272,6 +273,7 @@ type Error struct {
 	Say string
 }
 
+// Error implements error: the position, and what is wrong there.
 func (e *Error) Error() string { return e.At.String() + ": " + e.Say }
 
 // Wrong is an error at a place.

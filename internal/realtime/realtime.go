@@ -48,8 +48,10 @@ func Of(t time.Time) bool { return time.Until(t) < near }
 // Hook sets a flag when a command carries a time of the real clock.
 type Hook struct{ Seen *atomic.Bool }
 
+// DialHook implements redis.Hook. It changes nothing.
 func (h Hook) DialHook(next redis.DialHook) redis.DialHook { return next }
 
+// ProcessHook implements redis.Hook.
 func (h Hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		h.look(cmd)
@@ -57,6 +59,7 @@ func (h Hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
+// ProcessPipelineHook implements redis.Hook.
 func (h Hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		for _, cmd := range cmds {

@@ -222,20 +222,9 @@ func Run(t *testing.T, v lockimpl.Variant, open Open) {
 func RunWith(t *testing.T, v lockimpl.Variant, open Open, o Options) {
 	t.Helper()
 	target := open(t)
-	var log sync.Mutex
-	over := false // what is left of a rule that was given up may still have something to say
-	r := &run{lock: v, server: target, seed: o.seed(), began: time.Now(), logf: func(format string, args ...any) {
-		log.Lock()
-		defer log.Unlock()
-		if !over {
-			t.Logf(format, args...)
-		}
-	}}
-	defer func() {
-		log.Lock()
-		defer log.Unlock()
-		over = true
-	}()
+	say := &saying{t: t}
+	r := &run{lock: v, server: target, seed: o.seed(), began: time.Now(), logf: say.logf}
+	defer say.stop()
 	defer func() {
 		if t.Failed() {
 			t.Logf("the seed was %d; %s", r.seed, seedText(t, r.seed))
@@ -254,19 +243,7 @@ func RunWith(t *testing.T, v lockimpl.Variant, open Open, o Options) {
 	if err := r.probe(ctx, prefix+"probe"); err != nil {
 		t.Fatal(r.told(err, ""))
 	}
-	var checks []check
-	for i, u := range rules {
-		if !r.promises(u.property, u.faults...) {
-			continue
-		}
-		if u.needs != nil {
-			if why := u.needs(r); why != "" {
-				t.Logf("%s/%s was not tried: %s", u.property, u.name, why)
-				continue
-			}
-		}
-		checks = append(checks, r.start(ctx, u, fmt.Sprintf("%s-%d-order", prefix, i)))
-	}
+	checks := r.checks(ctx, t, prefix)
 	lasts := cmp.Or(o.Load, 5*time.Second)
 	crowded, troubled := make(chan []error, 1), make(chan []error, 1)
 	load := func(p plan, name string) []error {
@@ -284,8 +261,63 @@ func RunWith(t *testing.T, v lockimpl.Variant, open Open, o Options) {
 		}
 		troubled <- load(r.troubled(lasts), prefix+"trouble-order")
 	}()
-	var unsure []check // they could not be judged while all others were being tried
-	judged := map[variant.Property]bool{}
+	unsure, judged := r.await(t, checks)
+	for _, l := range []struct {
+		name   string
+		result chan []error
+	}{{"many grants", crowded}, {"clients in trouble", troubled}} {
+		t.Run("under-load/"+l.name, func(t *testing.T) {
+			for _, err := range <-l.result {
+				t.Error(r.told(err, " under load"))
+			}
+		})
+	}
+	r.again(ctx, t, prefix, unsure, judged)
+}
+
+// saying logs for a test until it is stopped: what is left of a rule that was given up may
+// still have something to say when the test has ended.
+type saying struct {
+	t    *testing.T
+	mu   sync.Mutex
+	over bool
+}
+
+func (s *saying) logf(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.over {
+		s.t.Logf(format, args...)
+	}
+}
+
+func (s *saying) stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.over = true
+}
+
+// checks starts the rules that apply to the lock, each on a name of its own.
+func (r *run) checks(ctx context.Context, t *testing.T, prefix string) (all []check) {
+	for i, u := range rules {
+		if !r.promises(u.property, u.faults...) {
+			continue
+		}
+		if u.needs != nil {
+			if why := u.needs(r); why != "" {
+				t.Logf("%s/%s was not tried: %s", u.property, u.name, why)
+				continue
+			}
+		}
+		all = append(all, r.start(ctx, u, fmt.Sprintf("%s-%d-order", prefix, i)))
+	}
+	return all
+}
+
+// await reports what came of the rules. It returns those that could not be judged while all
+// others were being tried, and the promises of those that could.
+func (r *run) await(t *testing.T, checks []check) (unsure []check, judged map[variant.Property]bool) {
+	judged = map[variant.Property]bool{}
 	for _, c := range checks {
 		t.Run(fmt.Sprintf("%s/%s", c.property, c.name), func(t *testing.T) {
 			switch err := <-c.result; {
@@ -298,17 +330,13 @@ func RunWith(t *testing.T, v lockimpl.Variant, open Open, o Options) {
 			judged[c.property] = true
 		})
 	}
-	for _, l := range []struct {
-		name   string
-		result chan []error
-	}{{"many grants", crowded}, {"clients in trouble", troubled}} {
-		t.Run("under-load/"+l.name, func(t *testing.T) {
-			for _, err := range <-l.result {
-				t.Error(r.told(err, " under load"))
-			}
-		})
-	}
-	slots := make(chan struct{}, 4) // fewer at a time than before
+	return unsure, judged
+}
+
+// again tries rules once more, fewer at a time. Of those that still cannot be judged, it
+// skips the ones whose promises were judged by other rules.
+func (r *run) again(ctx context.Context, t *testing.T, prefix string, unsure []check, judged map[variant.Property]bool) {
+	slots := make(chan struct{}, 4)
 	for i := range unsure {
 		c := &unsure[i]
 		c.result = make(chan error, 1)
@@ -327,7 +355,7 @@ func RunWith(t *testing.T, v lockimpl.Variant, open Open, o Options) {
 			switch err := <-c.result; {
 			case err == nil:
 			case passes(err) && judged[c.property] && os.Getenv("OVERSELL_REQUIRE_ALL") != "1":
-				t.Skip(r.told(err, "")) // other rules of the promise were judged
+				t.Skip(r.told(err, ""))
 			default:
 				t.Error(r.told(err, ""))
 			}

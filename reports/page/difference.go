@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"oversell/history"
 	"oversell/reports"
@@ -174,7 +173,7 @@ func (in DifferenceInput) charts() (all []chart.Chart) {
 	if end <= 0 {
 		return nil
 	}
-	x, when := chart.Linear(0, float64(end)), func(v float64) string { return moment(time.Duration(v)) }
+	x := timeAxis(end)
 	both := func(of func(*series) []chart.Point) (lines []chart.Line) {
 		for i := range over {
 			lines = append(lines, chart.Line{Name: letters[i], Class: seriesClass(i), Points: of(&over[i])})
@@ -182,7 +181,7 @@ func (in DifferenceInput) charts() (all []chart.Chart) {
 		return lines
 	}
 	add := func(title, unit string, lines []chart.Line, y chart.Scale, format func(float64) string) {
-		c := chart.New(title, unit, lines, x, y, when, format)
+		c := chart.New(title, unit, lines, x, chart.Axis{Scale: y, Format: format})
 		c.Label = fmt.Sprintf("%s of A and of B over time: %s and %s at the most", title, format(highest(lines[:1])), format(highest(lines[1:])))
 		c.XTicks, c.XName = chart.TimeTicks(0, end), "time"
 		all = append(all, c)

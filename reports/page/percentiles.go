@@ -32,7 +32,7 @@ func percentileChart(title string, curves []percentileCurve) (chart.Chart, bool)
 		return chart.Chart{}, false
 	}
 	x := chart.Linear(0, nines)
-	c := chart.New(title, "ms", lines, x, chart.LogScale(chart.Ys(lines)), quantileName, millisAxis)
+	c := chart.New(title, "ms", lines, chart.Axis{Scale: x, Format: quantileName}, chart.Axis{Scale: chart.LogScale(chart.Ys(lines)), Format: millisAxis})
 	for i := 0; float64(i) <= nines; i++ {
 		anchor := "middle"
 		share := 100 * float64(i) / nines

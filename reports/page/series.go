@@ -255,22 +255,26 @@ func (s *series) charts(r *reports.Run) (all []chart.Chart) {
 	if s.end <= 0 {
 		return nil
 	}
-	x := chart.Linear(0, float64(s.end))
-	when := func(v float64) string { return moment(time.Duration(v)) }
+	x := timeAxis(s.end)
 	if len(s.sold) > 0 && r.Stock != nil {
-		all = append(all, s.stockChart(r, x, when))
+		all = append(all, s.stockChart(r, x))
 	}
 	rate := []chart.Line{{Name: "done", Class: seriesClass(0), Points: s.rate}}
-	c := chart.New(r.UsefulWork(), "a second", rate, x, chart.FromZero(highest(rate)), when, amount)
+	c := chart.New(r.UsefulWork(), "a second", rate, x, chart.Axis{Scale: chart.FromZero(highest(rate)), Format: amount})
 	c.Label = fmt.Sprintf("%s over time: %s at the most, in %s", c.Title, amount(highest(rate))+" a second", moment(s.end))
-	all = append(all, s.timed(c, rate, when, amount))
-	all = append(all, s.serverCharts(r, x, when)...)
+	all = append(all, s.timed(c, rate, x.Format, amount))
+	all = append(all, s.serverCharts(r, x)...)
 
 	lat := []chart.Line{{Name: "p99", Class: seriesClass(1), Points: s.p99}, {Name: "p50", Class: seriesClass(0), Points: s.p50}}
-	c = chart.New("Latency of "+r.MainKind(), "ms", lat, x, chart.LogScale(chart.Ys(lat)), when, millisAxis)
+	c = chart.New("Latency of "+r.MainKind(), "ms", lat, x, chart.Axis{Scale: chart.LogScale(chart.Ys(lat)), Format: millisAxis})
 	c.Label = fmt.Sprintf("Latency of %s over time; p99 is %s at the most", r.MainKind(), millisAxis(highest(lat))+" ms")
 	c.Note = s.gone.note()
-	return append(all, s.timed(c, lat, when, millisAxis))
+	return append(all, s.timed(c, lat, x.Format, millisAxis))
+}
+
+// timeAxis runs from 0 to end.
+func timeAxis(end time.Duration) chart.Axis {
+	return chart.Axis{Scale: chart.Linear(0, float64(end)), Format: func(v float64) string { return moment(time.Duration(v)) }}
 }
 
 // timed adds what all charts over time have.
@@ -300,12 +304,12 @@ func (s *series) within(f [2]time.Duration, what string) (x, w, text string) {
 	return chart.Percent(a), chart.Percent(max(b-a, 0.1)), what + moment(f[0]) + " to " + moment(f[1])
 }
 
-func (s *series) stockChart(r *reports.Run, x chart.Scale, when func(float64) string) chart.Chart {
+func (s *series) stockChart(r *reports.Run, x chart.Axis) chart.Chart {
 	if s.several {
 		lines := []chart.Line{{Name: "sold", Class: seriesClass(1), Points: s.sold, Steps: true}}
-		c := chart.New("Sales of all products together", "pieces", lines, x, chart.FromZero(max(highest(lines), 1)), when, amount)
+		c := chart.New("Sales of all products together", "pieces", lines, x, chart.Axis{Scale: chart.FromZero(max(highest(lines), 1)), Format: amount})
 		c.Label = fmt.Sprintf("Sales over time, of all products together: %s sold", amount(s.sold[len(s.sold)-1].Y))
-		return s.timed(c, lines, when, amount)
+		return s.timed(c, lines, x.Format, amount)
 	}
 	stock := float64(*r.Stock)
 	lines := []chart.Line{{Name: "sold", Class: seriesClass(1), Points: s.sold, Steps: true}}
@@ -315,7 +319,7 @@ func (s *series) stockChart(r *reports.Run, x chart.Scale, when func(float64) st
 	told := lines
 	lines = append(lines, chart.Line{Name: "stock", Class: seriesClass(3), Points: []chart.Point{{X: 0, Y: stock}, {X: float64(s.end), Y: stock}}})
 	y := chart.FromZero(max(highest(lines), 1))
-	c := chart.New("Stock and sales", "pieces", lines, x, y, when, amount)
+	c := chart.New("Stock and sales", "pieces", lines, x, chart.Axis{Scale: y, Format: amount})
 	c.Label = fmt.Sprintf("Stock over time: %s sold of %s", amount(s.sold[len(s.sold)-1].Y), amount(stock))
 	if s.oversold > 0 {
 		at := 100 * float64(s.oversold) / float64(s.end)
@@ -324,7 +328,7 @@ func (s *series) stockChart(r *reports.Run, x chart.Scale, when func(float64) st
 		c.Bands = append(c.Bands, chart.Band{X: chart.Percent(0), W: chart.Percent(100), Y: 0, H: int((1 - y.At(stock)) * chart.Height), Class: "beyond", Text: "more than the stock"})
 		c.Keys = append(c.Keys, chart.Key{Class: "beyond", Text: "more than the stock"})
 	}
-	c = s.timed(c, told, when, amount)
+	c = s.timed(c, told, x.Format, amount)
 	for i := range c.Rows { // the stock is the same in all of them
 		c.Rows[i] = append(c.Rows[i], amount(stock))
 	}

@@ -12,21 +12,21 @@ import (
 
 // serverCharts are the pictures of how much the servers did; none of a run so short that
 // there is nothing to see over time.
-func (s *series) serverCharts(r *reports.Run, x chart.Scale, when func(float64) string) (all []chart.Chart) {
+func (s *series) serverCharts(r *reports.Run, x chart.Axis) (all []chart.Chart) {
 	cpu := serverLines(r.Servers, func(i reports.LoadInterval) float64 { return i.CPU })
 	commands := serverLines(r.Servers, func(i reports.LoadInterval) float64 { return i.Commands })
 	if len(cpu) == 0 {
 		return nil
 	}
 	percent := func(v float64) string { return amount(v) + " %" }
-	c := chart.New("Redis: processor time", "per cent of one core", cpu, x, chart.Linear(0, max(100, chart.FromZero(highest(cpu)).High)), when, percent)
+	c := chart.New("Redis: processor time", "per cent of one core", cpu, x, chart.Axis{Scale: chart.Linear(0, max(100, chart.FromZero(highest(cpu)).High)), Format: percent})
 	c.Label = fmt.Sprintf("Processor time of Redis over time: %s of one core at the most", percent(highest(cpu)))
 	c.Foot = "as INFO tells, every half second or less often in a long run"
-	all = append(all, s.timed(c, alike(cpu), when, percent))
-	c = chart.New("Redis: commands executed", "a second", commands, x, chart.FromZero(highest(commands)), when, amount)
+	all = append(all, s.timed(c, alike(cpu), x.Format, percent))
+	c = chart.New("Redis: commands executed", "a second", commands, x, chart.Axis{Scale: chart.FromZero(highest(commands)), Format: amount})
 	c.Label = fmt.Sprintf("Commands that Redis executed over time: %s a second at the most", amount(highest(commands)))
 	c.Foot = "as INFO tells; those within scripts, and those of other clients, count"
-	return append(all, s.timed(c, alike(commands), when, amount))
+	return append(all, s.timed(c, alike(commands), x.Format, amount))
 }
 
 // alike are lines that share their places, so that they make one table.

@@ -3,10 +3,8 @@ package page
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"oversell/reports"
-	"oversell/reports/page/chart"
 )
 
 // served is a run whose servers say how much they do; the second one was down for a while.
@@ -27,7 +25,7 @@ func served() RunInput {
 func TestServerCharts(t *testing.T) {
 	in := served()
 	s := seriesOf(in.History, &in.Run)
-	all := s.serverCharts(&in.Run, chart.Linear(0, float64(s.end)), func(v float64) string { return moment(time.Duration(v)) })
+	all := s.serverCharts(&in.Run, timeAxis(s.end))
 	if len(all) != 2 || len(all[0].Curves) != 2 || all[0].Curves[1].Name != "server 2" {
 		t.Fatalf("%+v; want two charts of two servers", all)
 	}
@@ -46,7 +44,7 @@ func TestServerCharts(t *testing.T) {
 	}
 	in.Run.Servers = in.Run.Servers[:1]
 	in.Run.Servers[0].Intervals = in.Run.Servers[0].Intervals[:1]
-	if all := s.serverCharts(&in.Run, chart.Linear(0, 1), millisAxis); len(all) != 0 || len(serverNumbers(in.Run.Servers)) != 2 {
+	if all := s.serverCharts(&in.Run, timeAxis(1)); len(all) != 0 || len(serverNumbers(in.Run.Servers)) != 2 {
 		t.Errorf("of a run with one interval %d charts and %v", len(all), serverNumbers(in.Run.Servers))
 	}
 }

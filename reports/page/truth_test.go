@@ -325,9 +325,9 @@ func TestNumbersFitBesideCharts(t *testing.T) {
 // TestSoldOutCoversNoCurve: its words stand where no curve is.
 func TestSoldOutCoversNoCurve(t *testing.T) {
 	flat := func(y float64) chart.Line { return chart.Line{Points: []chart.Point{{X: 0, Y: y}, {X: 100, Y: y}}} }
-	x, y := chart.Linear(0, 100), chart.Linear(0, 100)
+	axis := chart.Axis{Scale: chart.Linear(0, 100), Format: amount}
 	for _, lines := range [][]chart.Line{{flat(95)}, {flat(95), flat(80)}, {flat(95), flat(60), flat(20)}, {{Points: []chart.Point{{X: 0, Y: 0}, {X: 100, Y: 100}}}}} {
-		c := chart.New("", "", lines, x, y, amount, amount)
+		c := chart.New("", "", lines, axis, axis)
 		c = (&soldOut{at: 60}).marked(c, 100)
 		m := c.Marks[0]
 		top := float64(m.Y + m.Pill.Y)

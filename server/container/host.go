@@ -252,6 +252,7 @@ func (h *Host) Version() string {
 	return h.redis
 }
 
+// Describe implements instance.Host.
 func (h *Host) Describe() string {
 	return phrase.OneLine(fmt.Sprintf("%s %s started in containers of the image %s, by Docker %s", instance.ServerName, h.Version(), h.image, h.engine))
 }

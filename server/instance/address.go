@@ -168,6 +168,7 @@ func withoutSecret(rest string) string {
 	return authority
 }
 
+// Hide returns text with the password of e replaced by asterisks.
 func (e Endpoint) Hide(text string) string {
 	if e.Login == nil || e.Login.Password == "" {
 		return text

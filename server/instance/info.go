@@ -8,6 +8,7 @@ import (
 // Info is what a server says of itself in reply to INFO.
 type Info map[string]string
 
+// ParseInfo parses the reply to INFO. Lines that are no field are skipped.
 func ParseInfo(text string) Info {
 	in := Info{}
 	for line := range strings.Lines(text) {

@@ -20,6 +20,7 @@ import (
 )
 
 const (
+	// ServerName is the program that a server is.
 	ServerName = "redis-server"
 	// startTimeout is how long a server may take until it answers; 10 ms are
 	// usual.
@@ -83,12 +84,15 @@ func binaryVersion(ctx context.Context, binary string) (string, error) {
 	return string(m[1]), nil
 }
 
+// Version implements Host.
 func (h *ProcessHost) Version() string { return h.number }
 
+// Describe implements Host.
 func (h *ProcessHost) Describe() string {
 	return fmt.Sprintf("%s %s found at %s, started as a child", ServerName, h.number, h.binary)
 }
 
+// Ports implements Host.
 func (h *ProcessHost) Ports(_ context.Context, n int, cluster bool) ([]int, error) {
 	ports, err := h.FreePorts(n, cluster)
 	if err != nil {
@@ -97,8 +101,10 @@ func (h *ProcessHost) Ports(_ context.Context, n int, cluster bool) ([]int, erro
 	return ports, nil
 }
 
+// Close implements Host.
 func (h *ProcessHost) Close() { h.Files.Remove() }
 
+// Launch implements Host.
 func (h *ProcessHost) Launch(ctx context.Context, s Settings) (Machine, error) {
 	m := &process{host: h, settings: s, dir: filepath.Join(h.Files.Path, strconv.Itoa(s.Port))}
 	if err := os.Mkdir(m.dir, 0o700); err != nil {
@@ -172,6 +178,7 @@ func (p *process) run(ctx context.Context) error {
 // TakenPort is why a server cannot be started that may start on another port.
 type TakenPort struct{ error }
 
+// Unwrap returns the reason, for errors.Is and errors.As.
 func (p *TakenPort) Unwrap() error { return p.error }
 
 // arguments are those of the command line. A sentinel gets a configuration file.

@@ -91,6 +91,7 @@ func (s *Server) Visit(ctx context.Context, talk func(context.Context, *redis.Cl
 	return s.VisitFor(ctx, TalkTimeout, talk)
 }
 
+// VisitFor is Visit with a time limit of the caller's.
 func (s *Server) VisitFor(ctx context.Context, limit time.Duration, talk func(context.Context, *redis.Client) error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -101,6 +102,7 @@ func (s *Server) VisitFor(ctx context.Context, limit time.Duration, talk func(co
 	return converse(ctx, conn, s.Login, talk)
 }
 
+// Endpoint returns the address of s and how to log in there.
 func (s *Server) Endpoint() Endpoint {
 	login := s.Login
 	if login == nil {
@@ -109,6 +111,8 @@ func (s *Server) Endpoint() Endpoint {
 	return Endpoint{Addr: s.Addr, Login: login}
 }
 
+// Kill ends the server as kill -9 does. It fails with errclass.ErrUsage if the server was killed
+// before. It is safe for concurrent use, as are Start, Freeze, Thaw and Jump.
 func (s *Server) Kill() error {
 	s.doing.Lock()
 	defer s.doing.Unlock()
@@ -127,6 +131,8 @@ func (s *Server) Kill() error {
 	return nil
 }
 
+// Start starts a killed server on its port and waits until it answers; see Machine.Start for
+// empty. It fails with errclass.ErrUsage if the server runs.
 func (s *Server) Start(ctx context.Context, empty bool) error {
 	s.doing.Lock()
 	defer s.doing.Unlock()
@@ -141,6 +147,8 @@ func (s *Server) Start(ctx context.Context, empty bool) error {
 	return nil
 }
 
+// Freeze stops the server as SIGSTOP does. It fails with errclass.ErrUsage if the server was
+// killed or is frozen.
 func (s *Server) Freeze() error {
 	s.doing.Lock()
 	defer s.doing.Unlock()
@@ -157,6 +165,7 @@ func (s *Server) Freeze() error {
 	return nil
 }
 
+// Thaw lets a frozen server go on. It does nothing if the server is not frozen.
 func (s *Server) Thaw() error {
 	s.doing.Lock()
 	defer s.doing.Unlock()
@@ -170,6 +179,7 @@ func (s *Server) Thaw() error {
 	return nil
 }
 
+// Jump sets how far the server's wall clock is ahead of the real time; negative: behind it.
 func (s *Server) Jump(ahead time.Duration) error {
 	s.doing.Lock()
 	defer s.doing.Unlock()

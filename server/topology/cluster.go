@@ -30,6 +30,7 @@ type Cluster struct {
 	former map[int]*instance.Server
 }
 
+// NewCluster returns the shape of the cluster that the servers of t form.
 func NewCluster(t *Group) *Cluster {
 	c := &Cluster{t: t, former: map[int]*instance.Server{}}
 	for _, m := range t.Masters {
@@ -38,8 +39,10 @@ func NewCluster(t *Group) *Cluster {
 	return c
 }
 
+// Nodes implements Shape: to a client, a cluster is one node.
 func (c *Cluster) Nodes() int { return 1 }
 
+// CanFailOver implements Shape.
 func (c *Cluster) CanFailOver() error {
 	for _, m := range c.t.Masters {
 		if len(c.group(m)) < 2 {
@@ -255,6 +258,8 @@ func (c *Cluster) newest(master *instance.Server, views []view) *instance.Server
 	return best
 }
 
+// Promote implements Shape. It waits until the nodes have elected another server than the present
+// one; of a cluster that was here before, it asks a replica to begin.
 func (c *Cluster) Promote(ctx context.Context, master *instance.Server) (*instance.Server, error) {
 	if c.t.given {
 		if err := c.demand(ctx, master); err != nil {
@@ -317,6 +322,7 @@ func (c *Cluster) successor(ctx context.Context, master *instance.Server) (*inst
 	return s, nil
 }
 
+// Missing implements Shape.
 func (c *Cluster) Missing(ctx context.Context) error {
 	answers, err := c.t.Roll(ctx)
 	if err != nil {

@@ -23,12 +23,14 @@ type Pair struct {
 	now atomic.Pointer[instance.Server]
 }
 
+// NewPair returns the shape of the servers of t, of which the first master is the primary.
 func NewPair(t *Group) *Pair {
 	p := &Pair{t: t}
 	p.now.Store(t.Masters[0])
 	return p
 }
 
+// Nodes implements Shape.
 func (p *Pair) Nodes() int { return 1 }
 
 // Options are those of a client to whoever is the primary when it connects. Its
@@ -45,12 +47,15 @@ func (p *Pair) Options(_ int, o instance.ConnOptions) *redis.Options {
 	return opts
 }
 
+// Client implements Shape.
 func (p *Pair) Client(node int, o instance.ConnOptions) redis.UniversalClient {
 	return redis.NewClient(p.Options(node, o))
 }
 
+// Connections implements Shape: clients are connected to the primary only.
 func (p *Pair) Connections(n int) (each, all int) { return n, n }
 
+// CanFailOver implements Shape.
 func (p *Pair) CanFailOver() error {
 	if p.t.given {
 		return errclass.Usagef("the replicas of %s are not promoted, because nothing would tell its other clients: use --target process or container, or --topology sentinel or cluster", p.t.Masters[0].Addr)
@@ -58,10 +63,12 @@ func (p *Pair) CanFailOver() error {
 	return nil
 }
 
+// Primary implements Shape.
 func (p *Pair) Primary(context.Context, *instance.Server) (*instance.Server, error) {
 	return p.now.Load(), nil
 }
 
+// Promote implements Shape. It makes the best replica the primary.
 func (p *Pair) Promote(ctx context.Context, _ *instance.Server) (*instance.Server, error) {
 	var s *instance.Server
 	err := instance.Poll(ctx, func(ctx context.Context) (err error) {
@@ -142,8 +149,10 @@ func lead(s *instance.Server) func(ctx context.Context, follower *redis.Client) 
 	}
 }
 
+// Become implements Shape: there is nobody to tell.
 func (p *Pair) Become(context.Context, Vigilance) error { return nil }
 
+// Missing implements Shape.
 func (p *Pair) Missing(ctx context.Context) error {
 	answers, err := p.t.Roll(ctx)
 	if err != nil {

@@ -39,6 +39,7 @@ func servesAsMaster(ctx context.Context, s *instance.Server) error {
 	return nil
 }
 
+// Reinstate makes s the master of its slots again, and waits until the nodes agree.
 func (c *Cluster) Reinstate(ctx context.Context, s *instance.Server, _ map[int]string) error {
 	master := s
 	if s.Of != 0 {
@@ -82,6 +83,8 @@ func (g *Watched) Priorities(ctx context.Context) (map[int]string, error) {
 	return was, nil
 }
 
+// Reinstate makes s the primary again by a failover of the sentinels, for which all other
+// servers are made unfit; priorities are those to set afterwards, by number of the server.
 func (g *Watched) Reinstate(ctx context.Context, s *instance.Server, priorities map[int]string) error {
 	arrived := func(ctx context.Context) error {
 		now, err := g.Primary(ctx, nil)

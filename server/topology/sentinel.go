@@ -30,12 +30,14 @@ type Watched struct {
 	former atomic.Pointer[instance.Server]
 }
 
+// NewWatched returns the shape of the servers of t, whose primary the sentinels call name.
 func NewWatched(t *Group, name string) *Watched {
 	g := &Watched{t: t, Name: name}
 	g.former.Store(t.Masters[0])
 	return g
 }
 
+// Nodes implements Shape.
 func (g *Watched) Nodes() int { return 1 }
 
 // sentinels are those servers.
@@ -113,6 +115,7 @@ func (g *Watched) Connections(n int) (each, all int) {
 	return n * sentinelConnections, n * (1 + sentinelConnections)
 }
 
+// CanFailOver implements Shape.
 func (g *Watched) CanFailOver() error {
 	for _, s := range g.t.Servers {
 		if s.Role == instance.Replica {
@@ -289,6 +292,7 @@ func (g *Watched) Revive(ctx context.Context, s *instance.Server) error {
 	return nil
 }
 
+// Missing implements Shape.
 func (g *Watched) Missing(ctx context.Context) error {
 	answers, err := g.t.Roll(ctx)
 	if err != nil {

@@ -47,8 +47,8 @@ func Place(ctx context.Context, shape Shape, s *instance.Server) error {
 type ShapeName string
 
 const (
-	Independent ShapeName = "masters" // one or several
-	Replicated  ShapeName = "replica"
-	Guarded     ShapeName = "sentinel"
-	Clustered   ShapeName = "cluster"
+	Independent ShapeName = "masters"  // one or several
+	Replicated  ShapeName = "replica"  // a primary with replicas
+	Guarded     ShapeName = "sentinel" // the same with sentinels
+	Clustered   ShapeName = "cluster"  // several masters that share the keys
 )

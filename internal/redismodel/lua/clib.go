@@ -102,6 +102,7 @@ func OneLine(s string) string {
 	return strings.NewReplacer("\r", " ", "\n", " ").Replace(s)
 }
 
+// SHA1 returns the SHA-1 digest of text in lower-case hexadecimal digits, as SCRIPT LOAD does.
 func SHA1(text string) string {
 	sum := sha1.Sum([]byte(text))
 	return hex.EncodeToString(sum[:])

@@ -60,6 +60,7 @@ func (m *Machine) ownLimit(thrown *lua.ApiError) {
 	}
 }
 
+// New returns a machine that has run no script.
 func New() *Machine {
 	m := &Machine{l: lua.NewState(lua.Options{
 		SkipOpenLibs: true, RegistrySize: 1024, RegistryMaxSize: 1 << 20, CallStackSize: 200, MinimizeStackMemory: true,

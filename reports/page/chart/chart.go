@@ -109,18 +109,24 @@ func (s Scale) At(v float64) float64 {
 // Height is the height of a chart's plot, in pixels.
 const Height = 190
 
-// New draws curves. format writes values of the y axis, and xs those of the other.
-func New(title, unit string, lines []Line, x, y Scale, xs, format func(float64) string) Chart {
+// Axis is one of a chart's two: its scale, and how its values are written.
+type Axis struct {
+	Scale
+	Format func(float64) string
+}
+
+// New draws curves over the x axis.
+func New(title, unit string, lines []Line, x, y Axis) Chart {
 	c := Chart{Title: title, Unit: unit, Height: Height + 24, Base: Height, Bottom: Height + 16}
-	for _, v := range Ticks(y) {
+	for _, v := range Ticks(y.Scale) {
 		at := int(math.Round((1 - y.At(v)) * Height))
-		c.YTicks = append(c.YTicks, Tick{At: strconv.Itoa(at), Text: Brief(v, format(v)), TextY: at + 4})
+		c.YTicks = append(c.YTicks, Tick{At: strconv.Itoa(at), Text: Brief(v, y.Format(v)), TextY: at + 4})
 	}
 	for _, l := range lines {
-		c.drawn = append(c.drawn, l.places(x, y))
-		c.Curves = append(c.Curves, Curve{l.Class, l.Path(x, y), l.Name})
+		c.drawn = append(c.drawn, l.places(x.Scale, y.Scale))
+		c.Curves = append(c.Curves, Curve{l.Class, l.Path(x.Scale, y.Scale), l.Name})
 	}
-	c.Points = pointsJSON(lines, x, xs, format)
+	c.Points = pointsJSON(lines, x, y.Format)
 	return c
 }
 
@@ -229,7 +235,7 @@ func alone(points []Point, i int) bool {
 func short1(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }
 
 // pointsJSON are the points in words, by place.
-func pointsJSON(lines []Line, x Scale, xs, format func(float64) string) Plotted {
+func pointsJSON(lines []Line, x Axis, format func(float64) string) Plotted {
 	type told struct {
 		Name  string   `json:"name"`
 		Steps bool     `json:"steps"`
@@ -245,7 +251,7 @@ func pointsJSON(lines []Line, x Scale, xs, format func(float64) string) Plotted 
 				continue
 			}
 			t.At = append(t.At, strconv.FormatFloat(x.At(p.X), 'f', 4, 64))
-			t.X = append(t.X, xs(p.X))
+			t.X = append(t.X, x.Format(p.X))
 			t.Y = append(t.Y, format(p.Y))
 		}
 		all = append(all, t)
