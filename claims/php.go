@@ -15,9 +15,9 @@ import (
 
 	"oversell/clock"
 	"oversell/internal/child"
+	"oversell/internal/freeport"
 	"oversell/internal/workdir"
 	"oversell/server"
-	"oversell/server/instance"
 )
 
 //go:embed pconnect.php
@@ -103,7 +103,7 @@ func startPHP(ctx context.Context, php, redis string) (s *phpServer, err error) 
 	if err := os.WriteFile(script, pconnect, 0o666); err != nil {
 		return s, err
 	}
-	port, err := instance.FreePort()
+	port, err := freeport.One()
 	if err != nil {
 		return s, err
 	}

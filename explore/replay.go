@@ -545,14 +545,7 @@ func (r *replay) plain() (variant.Env, func()) {
 	env.Go = func(f func(context.Context)) func(context.Context) error {
 		over := make(chan struct{})
 		go func() { defer close(over); f(live) }()
-		return func(ctx context.Context) error {
-			select {
-			case <-over:
-				return nil
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			}
-		}
+		return variant.Join(over)
 	}
 	for _, o := range r.servers {
 		env.Redis = append(env.Redis, redis.NewClient(o))

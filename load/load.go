@@ -267,14 +267,7 @@ func (c *Client) spawn(f func(context.Context)) func(context.Context) error {
 		defer close(done)
 		f(c.ctx)
 	})
-	return func(ctx context.Context) error {
-		select {
-		case <-done:
-			return nil
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
+	return variant.Join(done)
 }
 
 // Stop asks the clients to end: nobody waits for a lock any more, and Stopping

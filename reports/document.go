@@ -141,26 +141,8 @@ type Widths struct {
 	P99 float64 `json:"p99"`
 }
 
-// Fault is an injected fault and what became of it.
-type Fault struct {
-	// Name is the sentence that asked for it, Level where it fires: client, wire
-	// or server.
-	Name  string `json:"name"`
-	Level string `json:"level"`
-	// Fired is how often it fired so that it could matter; Holders and Waiters how
-	// often that hit somebody who held the lock at that moment, or was trying to
-	// obtain it.
-	Fired   int64 `json:"fired"`
-	Holders int64 `json:"holders"`
-	Waiters int64 `json:"waiters"`
-	// Vain is how often it was carried out and came to nothing, and VainWhy says why
-	// the first time. Effect says what the injections did to the run, in counts.
-	Vain    int64  `json:"vain,omitempty"`
-	VainWhy string `json:"vain_why,omitempty"`
-	Effect  string `json:"effect,omitempty"`
-	// Failed says what went wrong when it was to fire or to be mended.
-	Failed string `json:"failed,omitempty"`
-}
+// Fault is an injected fault and what became of it, as the history has it.
+type Fault history.FaultCount
 
 // ServerLoad is how much a server did during a run, according to its INFO: CPU is the
 // processor time of its process in per cent of one core, and Commands is how many commands

@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"oversell/internal/freeport"
 	"oversell/internal/servertest"
 	"oversell/server/instance"
 )
@@ -53,7 +54,7 @@ func TestAddressOfARunningServer(t *testing.T) {
 }
 
 func TestNothingAnswers(t *testing.T) {
-	port, err := instance.FreePort()
+	port, err := freeport.One()
 	if err != nil {
 		t.Fatal(err)
 	}

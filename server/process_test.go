@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"oversell/internal/freeport"
 	"oversell/internal/servertest"
 	"oversell/server/instance"
 	"oversell/server/topology"
@@ -187,7 +188,7 @@ func TestAPortThatIsTakenIsNotOurs(t *testing.T) {
 	taken := []int{redisPort, pongPort}
 	h.FreePorts = func(n int, cluster bool) ([]int, error) {
 		if len(taken) == 0 {
-			return instance.FreePorts(n, cluster)
+			return freeport.Several(n, cluster)
 		}
 		p := taken[:1]
 		taken = taken[1:]

@@ -164,19 +164,7 @@ var Variants = []Variant{
 		Promises: []variant.Property{
 			variant.NoOversell, variant.NoUndersell, variant.Linearizable,
 		},
-		Flaws: append(onOneMaster(), []variant.Flaw{
-			{Property: variant.NoOversell, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyTicket},
-			{Property: variant.NoUndersell, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyBooks},
-			{Property: variant.Linearizable, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyTwoOrders},
-			{Property: variant.NoOversell, Fault: variant.Overrun, Why: whyTicket},
-			{Property: variant.NoUndersell, Fault: variant.Overrun, Why: whyBooks},
-			{Property: variant.Linearizable, Fault: variant.Overrun, Why: whyTwoOrders},
-			{Property: variant.NoOversell, Fault: variant.LateRequest, Why: whyTicket},
-			{Property: variant.NoUndersell, Fault: variant.LateRequest, Why: whyBooks},
-			{Property: variant.Linearizable, Fault: variant.LateRequest, Why: whyTwoOrders},
-			{Property: variant.OncePerOrder, Fault: variant.Resend, Why: whyNoIDs},
-			{Property: variant.NoUndersell, Fault: variant.DropReply, Why: whyPaidForTwo},
-		}...),
+		Flaws:   ofTickets(),
 		Control: true,
 		New:     newTicket,
 	},
@@ -187,19 +175,7 @@ var Variants = []Variant{
 		Promises: []variant.Property{
 			variant.NoOversell, variant.NoUndersell, variant.Linearizable,
 		},
-		Flaws: append(onOneMaster(), []variant.Flaw{
-			{Property: variant.NoOversell, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyTicket},
-			{Property: variant.NoUndersell, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyBooks},
-			{Property: variant.Linearizable, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyTwoOrders},
-			{Property: variant.NoOversell, Fault: variant.Overrun, Why: whyTicket},
-			{Property: variant.NoUndersell, Fault: variant.Overrun, Why: whyBooks},
-			{Property: variant.Linearizable, Fault: variant.Overrun, Why: whyTwoOrders},
-			{Property: variant.NoOversell, Fault: variant.LateRequest, Why: whyTicket},
-			{Property: variant.NoUndersell, Fault: variant.LateRequest, Why: whyBooks},
-			{Property: variant.Linearizable, Fault: variant.LateRequest, Why: whyTwoOrders},
-			{Property: variant.OncePerOrder, Fault: variant.Resend, Why: whyNoIDs},
-			{Property: variant.NoUndersell, Fault: variant.DropReply, Why: whyPaidForTwo},
-		}...),
+		Flaws:   ofTickets(),
 		Control: true,
 		New:     newTicketMachine,
 	},
@@ -297,4 +273,21 @@ func Find(name string) (Variant, bool) {
 		}
 	}
 	return Variant{}, false
+}
+
+// ofTickets are the flaws of the sales by tickets.
+func ofTickets() []variant.Flaw {
+	return append(onOneMaster(), []variant.Flaw{
+		{Property: variant.NoOversell, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyTicket},
+		{Property: variant.NoUndersell, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyBooks},
+		{Property: variant.Linearizable, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyTwoOrders},
+		{Property: variant.NoOversell, Fault: variant.Overrun, Why: whyTicket},
+		{Property: variant.NoUndersell, Fault: variant.Overrun, Why: whyBooks},
+		{Property: variant.Linearizable, Fault: variant.Overrun, Why: whyTwoOrders},
+		{Property: variant.NoOversell, Fault: variant.LateRequest, Why: whyTicket},
+		{Property: variant.NoUndersell, Fault: variant.LateRequest, Why: whyBooks},
+		{Property: variant.Linearizable, Fault: variant.LateRequest, Why: whyTwoOrders},
+		{Property: variant.OncePerOrder, Fault: variant.Resend, Why: whyNoIDs},
+		{Property: variant.NoUndersell, Fault: variant.DropReply, Why: whyPaidForTwo},
+	}...)
 }

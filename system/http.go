@@ -21,8 +21,8 @@ import (
 	"time"
 
 	"oversell/internal/child"
+	"oversell/internal/freeport"
 	"oversell/internal/printable"
-	"oversell/server/instance"
 	"oversell/variant"
 )
 
@@ -627,11 +627,11 @@ func (p *process) serve(ctx context.Context) {
 
 // choosePort finds a port that is free, and none that the system gives to whoever asks for any.
 func (p *process) choosePort() error {
-	ports, err := instance.FreePorts(1, false)
+	port, err := freeport.One()
 	if err != nil {
 		return fmt.Errorf("no port was found for the service: %w", err)
 	}
-	p.port = ports[0]
+	p.port = port
 	return nil
 }
 

@@ -50,6 +50,19 @@ type Env struct {
 	SQL *sql.DB
 }
 
+// Join makes the join of [Env].Go for something that closes done when it has returned. Join
+// returns the cause for which its context ended, if that comes first.
+func Join(done <-chan struct{}) func(context.Context) error {
+	return func(ctx context.Context) error {
+		select {
+		case <-done:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
 // Stepper lets a search step code outside of this program.
 type Stepper interface {
 	// Send has a server execute what a connection sent, when its turn comes, and returns the replies in

@@ -141,12 +141,12 @@ func fired(h *history.History) []reports.Fault {
 					f.Fired++
 				}
 			}
-			fs = append(fs, f)
+			fs = append(fs, reports.Fault(f))
 		}
 		return fs
 	}
 	for _, f := range h.Trailer.Faults {
-		fs = append(fs, reports.Fault{Name: f.Name, Level: f.Level, Fired: f.Fired, Holders: f.Holders, Waiters: f.Waiters, Vain: f.Vain, VainWhy: f.VainWhy, Effect: f.Effect, Failed: f.Failed})
+		fs = append(fs, reports.Fault(f))
 	}
 	return fs
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"os/user"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"oversell/internal/child"
+	"oversell/internal/freeport"
 )
 
 // errNotInstalled: the machine has no such server.
@@ -92,7 +92,7 @@ func startServer(kind string) (*server, error) {
 
 // start starts the server once and waits until it, and nobody else, answers.
 func (r recipe) start(ctx context.Context, as account, dir string) (*server, error) {
-	port, err := freePort()
+	port, err := freeport.One()
 	if err != nil {
 		return nil, err
 	}
@@ -113,15 +113,6 @@ func (r recipe) start(ctx context.Context, as account, dir string) (*server, err
 		return nil, err
 	}
 	return s, nil
-}
-
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
 // find is the first of these programs that is on the PATH or in one of the

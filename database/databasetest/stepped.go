@@ -4,14 +4,13 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
-	"net"
-	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
 
 	"oversell/database"
+	"oversell/internal/stepped"
 )
 
 // Client is client code under way that stops before each statement, and each
@@ -41,7 +40,7 @@ func NewClient(t testing.TB, db *database.DB, rdb *redis.Client) *Client {
 	c.ctx, c.crash = context.WithCancel(context.Background())
 	c.SQL = db.Pool(func(base driver.Connector) driver.Connector { return connector{base, c} })
 	if rdb != nil {
-		rdb.AddHook(redisHook{c})
+		rdb.AddHook(stepped.Hook(c.park))
 		if err := rdb.Ping(t.Context()).Err(); err != nil {
 			t.Fatal(err)
 		}
@@ -121,34 +120,5 @@ func (c *Client) park(ctx context.Context, name string) error {
 		return nil
 	case <-c.ctx.Done():
 		return context.Cause(c.ctx)
-	}
-}
-
-type redisHook struct{ *Client }
-
-func (redisHook) DialHook(next redis.DialHook) redis.DialHook {
-	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
-}
-
-func (h redisHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		if err := h.park(ctx, cmd.Name()); err != nil {
-			cmd.SetErr(err)
-			return err
-		}
-		return next(ctx, cmd)
-	}
-}
-
-func (h redisHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		names := make([]string, len(cmds))
-		for i, cmd := range cmds {
-			names[i] = cmd.Name()
-		}
-		if err := h.park(ctx, strings.Join(names, " ")); err != nil {
-			return err
-		}
-		return next(ctx, cmds)
 	}
 }

@@ -83,6 +83,24 @@ func (l *Line) Die() {
 	l.dead = true
 }
 
+// DiesAt runs a call of a client that dies at its n-th command, which suffers a. It reports
+// whether the call has so many commands.
+func (l *Line) DiesAt(n int, a Action, call func()) bool {
+	l.Plan(func(nth int) Action {
+		switch {
+		case nth < n:
+			return Pass
+		case nth == n:
+			return a
+		}
+		return LoseRequest
+	})
+	call()
+	there := l.Sent() >= n
+	l.Die()
+	return there
+}
+
 // decide is about the next command.
 func (l *Line) decide() Action {
 	l.mu.Lock()

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"oversell/internal/child"
+	"oversell/internal/freeport"
 )
 
 const serverName = "redis-server"
@@ -38,7 +39,7 @@ func NeedServer(t *testing.T) {
 func Start(t *testing.T, args ...string) (addr string, c *child.Process) {
 	t.Helper()
 	NeedServer(t)
-	port, err := freePort()
+	port, err := freeport.One()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,15 +118,6 @@ func Unable(t *testing.T, err error) {
 		t.Fatalf("OVERSELL_REQUIRE_ALL=1: %v", err)
 	}
 	t.Skip(err)
-}
-
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
 // Image is the image that the tests use: the one that REDIS_IMAGE names, or else one

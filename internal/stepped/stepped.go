@@ -26,7 +26,7 @@ type Client struct {
 func Start(c *redis.Client, do func(context.Context) error) *Client {
 	ctx, crash := context.WithCancel(context.Background())
 	s := &Client{parked: make(chan string), pass: make(chan struct{}), crash: crash}
-	c.AddHook(hook{s})
+	c.AddHook(Hook(s.park))
 	go func() {
 		defer close(s.parked)
 		s.err = do(ctx)
@@ -75,7 +75,13 @@ func (s *Client) park(ctx context.Context, command string) error {
 	}
 }
 
-type hook struct{ *Client }
+// Hook returns a hook that calls park before each command, with its name, and before each
+// pipeline, with the names of its commands. If park fails, so do the commands, which are not sent.
+func Hook(park func(ctx context.Context, command string) error) redis.Hook { return hook{park} }
+
+type hook struct {
+	park func(ctx context.Context, command string) error
+}
 
 func (hook) DialHook(next redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }

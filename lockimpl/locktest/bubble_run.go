@@ -337,7 +337,7 @@ func (b *bubble) env(beside context.Context) variant.Env {
 			}()
 			f(beside)
 		}()
-		return joins(over)
+		return variant.Join(over)
 	}
 	for node := range b.code.masters {
 		e.Redis = append(e.Redis, b.connect(node))

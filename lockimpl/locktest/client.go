@@ -238,14 +238,7 @@ func (c *client) spawn(f func(context.Context)) func(context.Context) error {
 		defer close(done)
 		f(c.ctx)
 	})
-	return func(ctx context.Context) error {
-		select {
-		case <-done:
-			return nil
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
+	return variant.Join(done)
 }
 
 // begin notes a call, so that one that never returns can be named.

@@ -17,18 +17,6 @@ import (
 	"oversell/variant"
 )
 
-// joins returns what Env.Go returns for a function that closes over when it ends.
-func joins(over <-chan struct{}) func(context.Context) error {
-	return func(ctx context.Context) error {
-		select {
-		case <-over:
-			return nil
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-}
-
 // connectsItself reports whether a lock connects to Env.Addr with a Redis client of its own. A
 // search can only step the commands of the clients in Env.Redis. No server answers at either
 // address here.
@@ -48,7 +36,7 @@ func connectsItself(ctx context.Context, v lockimpl.Variant) (own bool, err erro
 			defer func() { _ = recover() }() // the search reports what is wrong with it
 			f(ctx)
 		})
-		return joins(over)
+		return variant.Join(over)
 	}
 	var came atomic.Bool
 	for range max(v.Needs.Masters, 1) {

@@ -149,28 +149,11 @@ var said = map[interrupt.Action]string{interrupt.Pass: "", interrupt.LoseRequest
 
 var bothWays = []interrupt.Action{interrupt.LoseRequest, interrupt.LoseReply}
 
-// diesAt runs a call of a client that dies at a command, and tells whether it got there.
-func diesAt(line *interrupt.Line, n int, a interrupt.Action, call func()) bool {
-	line.Plan(func(nth int) interrupt.Action {
-		switch {
-		case nth < n:
-			return interrupt.Pass
-		case nth == n:
-			return a
-		}
-		return interrupt.LoseRequest
-	})
-	call()
-	there := line.Sent() >= n
-	line.Die()
-	return there
-}
-
 // producerDies: what a dead producer leaves must not keep others from entering the task.
 func producerDies(ctx context.Context, b bench) error {
 	return b.each(ctx, bothWays, func(ctx context.Context, b bench, n int, a interrupt.Action) error {
 		doomed, line := b.interrupted(ctx)
-		if !diesAt(line, n, a, func() { _, _ = doomed.Enqueue(ctx, b.Queue, "a") }) {
+		if !line.DiesAt(n, a, func() { _, _ = doomed.Enqueue(ctx, b.Queue, "a") }) {
 			return nil
 		}
 		c := b.other()
@@ -218,7 +201,7 @@ func consumerDies(ctx context.Context, b bench) error {
 		}
 		b.passes(ctx, 40*time.Millisecond)
 		doomed, line := b.interrupted(ctx)
-		if !diesAt(line, n, a, func() { _, _ = doomed.Pop(ctx, b.Queue, 1) }) {
+		if !line.DiesAt(n, a, func() { _, _ = doomed.Pop(ctx, b.Queue, 1) }) {
 			return nil
 		}
 		got, err := c.settled(ctx)
@@ -301,7 +284,7 @@ func ackerDies(ctx context.Context, b bench) error {
 		if err != nil {
 			return err
 		}
-		if !diesAt(line, n, a, func() { _ = doomed.done(ctx, tasks...) }) {
+		if !line.DiesAt(n, a, func() { _ = doomed.done(ctx, tasks...) }) {
 			return nil
 		}
 		c := b.other()
@@ -334,7 +317,7 @@ func reclaimerDies(ctx context.Context, b bench) error {
 		if r, ok := doomed.Queue.(queueimpl.Reclaimer); ok && n%2 == 1 {
 			reclaim = func() { _, _ = r.Reclaim(ctx, b.Queue) }
 		}
-		if !diesAt(line, n, a, reclaim) {
+		if !line.DiesAt(n, a, reclaim) {
 			return nil
 		}
 		return b.other().getsAll(ctx, "after the death of a client that ended claims which had run out", ids...)

@@ -658,7 +658,7 @@ func journalInterrupted(ctx context.Context, b bench) error {
 		if _, err := c.enqueue(ctx, variant.NoLostTask, ids...); err != nil {
 			return err
 		}
-		if !diesAt(line, n, a, func() { _, _ = doomed.Queue.(queueimpl.Journaler).PopAs(ctx, b.Queue, "request", 2) }) {
+		if !line.DiesAt(n, a, func() { _, _ = doomed.Queue.(queueimpl.Journaler).PopAs(ctx, b.Queue, "request", 2) }) {
 			return nil
 		}
 		j := c.Queue.(queueimpl.Journaler)

@@ -26,6 +26,7 @@ import (
 	"github.com/testcontainers/testcontainers-go/log"
 
 	"oversell/internal/errclass"
+	"oversell/internal/freeport"
 	"oversell/internal/phrase"
 	"oversell/server/instance"
 )
@@ -269,7 +270,7 @@ func (h *Host) Ports(ctx context.Context, n int, cluster bool) ([]int, error) {
 		return nil, errclass.Environmentf("reserve %d ports: the ports of containers cannot be added to while servers run", n)
 	}
 	for attempt := 1; ; attempt++ {
-		picked, err := instance.FreePorts(n, cluster)
+		picked, err := freeport.Several(n, cluster)
 		if err != nil {
 			return nil, errclass.Environmentf("find %d free ports on 127.0.0.1: %w", n, err)
 		}

@@ -16,6 +16,7 @@ import (
 
 	"oversell/internal/child"
 	"oversell/internal/errclass"
+	"oversell/internal/freeport"
 	"oversell/internal/workdir"
 )
 
@@ -56,7 +57,7 @@ func NewProcessHost(ctx context.Context, clocks bool) (*ProcessHost, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &ProcessHost{binary: binary, number: number, FreePorts: FreePorts}
+	h := &ProcessHost{binary: binary, number: number, FreePorts: freeport.Several}
 	if clocks {
 		if h.preload, err = Shim(ctx); err != nil {
 			return nil, err

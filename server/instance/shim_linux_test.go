@@ -21,6 +21,7 @@ import (
 
 	"oversell/internal/child"
 	"oversell/internal/errclass"
+	"oversell/internal/freeport"
 	"oversell/internal/servertest"
 )
 
@@ -33,7 +34,7 @@ func startShimmed(t *testing.T, args ...string) (c *redis.Client, offset string)
 	if err := writeOffset(offset, 0); err != nil {
 		t.Fatal(err)
 	}
-	port, err := FreePort()
+	port, err := freeport.One()
 	if err != nil {
 		t.Fatal(err)
 	}

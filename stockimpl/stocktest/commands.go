@@ -199,7 +199,7 @@ func deadBuyer(ctx context.Context, b bench) error {
 			return err
 		}
 		c, line := b.buyerOf(ctx, b.Product, f)
-		if !diesAt(line, n, a, func() { _, _ = c.sale.Buy(ctx, order(1, pieces), c.lock()) }) {
+		if !line.DiesAt(n, a, func() { _, _ = c.sale.Buy(ctx, order(1, pieces), c.lock()) }) {
 			return nil
 		}
 		sold, err := y.sellsOut(ctx, 100, stock)

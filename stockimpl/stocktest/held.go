@@ -85,7 +85,7 @@ func deadInVain(ctx context.Context, b bench) error {
 			return err
 		}
 		c, line := b.buyerOf(ctx, b.Product, f)
-		if !diesAt(line, n, a, func() { _, _ = c.sale.Buy(ctx, order(1, stock+1), c.lock()) }) {
+		if !line.DiesAt(n, a, func() { _, _ = c.sale.Buy(ctx, order(1, stock+1), c.lock()) }) {
 			return nil
 		}
 		sold, err := y.sellsOut(ctx, 100, stock)
@@ -101,23 +101,6 @@ func deadInVain(ctx context.Context, b bench) error {
 		}
 		return nil
 	})
-}
-
-// diesAt runs a call of a client that dies at a command, and tells whether it got there.
-func diesAt(line *interrupt.Line, n int, a interrupt.Action, call func()) bool {
-	line.Plan(func(nth int) interrupt.Action {
-		switch {
-		case nth < n:
-			return interrupt.Pass
-		case nth == n:
-			return a
-		}
-		return interrupt.LoseRequest
-	})
-	call()
-	there := line.Sent() >= n
-	line.Die()
-	return there
 }
 
 // refundOfTheLast: when all is sold, and buyers were refused, a client dies in a refund. Whatever came
@@ -139,7 +122,7 @@ func refundOfTheLast(ctx context.Context, b bench) error {
 				return broken(variant.NoOversell, "buy of 1 with all pieces sold answered %s", say(err))
 			}
 		}
-		if !diesAt(line, n, a, func() { _, _ = c.sale.Refund(ctx, order(1, stock), c.lock()) }) {
+		if !line.DiesAt(n, a, func() { _, _ = c.sale.Refund(ctx, order(1, stock), c.lock()) }) {
 			return nil
 		}
 		if b.promises(variant.OncePerOrder) {

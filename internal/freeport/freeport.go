@@ -1,4 +1,5 @@
-package instance
+// Package freeport finds TCP ports of 127.0.0.1 on which nobody listens.
+package freeport
 
 import (
 	"errors"
@@ -22,18 +23,18 @@ const (
 	portAttempts = 200
 )
 
-// FreePort is one of FreePorts.
-func FreePort() (int, error) {
-	p, err := FreePorts(1, false)
+// One returns one port.
+func One() (int, error) {
+	p, err := Several(1, false)
 	if err != nil {
 		return 0, err
 	}
 	return p[0], nil
 }
 
-// FreePorts are n different ports of 127.0.0.1 on which nobody listens, for
-// nodes of a cluster also 10000 further.
-func FreePorts(n int, cluster bool) ([]int, error) {
+// Several returns n different ports, at which nobody listens 10000 further either if they are for
+// nodes of a cluster.
+func Several(n int, cluster bool) ([]int, error) {
 	highest := highestPort
 	if cluster {
 		highest -= busOffset
