@@ -455,8 +455,16 @@ func (h *Host) remove(c testcontainers.Container) {
 	removeContainer(ctx, h.docker.Client(), c.GetContainerID())
 }
 
+// removeContainer returns when the container is gone, or cannot be removed. Where somebody else
+// is removing it, Docker answers that at once: then it waits until they have.
 func removeContainer(ctx context.Context, c client.APIClient, id string) {
-	_, _ = c.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+	_ = instance.Poll(ctx, func(context.Context) error {
+		_, err := c.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+		if errdefs.IsConflict(err) && ctx.Err() == nil {
+			return err
+		}
+		return nil
+	})
 }
 
 func (h *Host) dropHolder() {
