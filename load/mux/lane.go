@@ -84,6 +84,9 @@ func (l *lane) ask(r *request) {
 	}
 }
 
+// fills reports whether there is enough for a whole batch.
+func (l *lane) fills() bool { return l.replied.len()+l.woken.len() >= batch }
+
 // sends reports whether the lane may begin a batch: there is a connection for it and anything
 // to send, which is enough for a whole batch if another one is under way.
 func (l *lane) sends() bool {

@@ -167,7 +167,9 @@ func (w *worker) deliver(p *pipe) {
 	p.busy = false
 	p.lane.busy--
 	reqs := append(w.delivered[:0], p.reqs...)
-	p.lane.send() // the server is not to wait for what the replies lead to
+	if p.lane.fills() {
+		p.lane.send() // the server is not to wait for what the replies lead to
+	}
 	for i, r := range reqs {
 		reqs[i] = nil
 		if !r.abandoned {
