@@ -169,7 +169,7 @@ func runOne(ctx context.Context, p Plan, c scenarios.Config, i int, w Watcher, s
 	return &j.Run, err
 }
 
-// turn is one of several runs: number i, from 0, of n.
+// turn is run number i (from 0) of n.
 type turn struct {
 	dir    string // its own
 	config scenarios.Config

@@ -164,8 +164,8 @@ func (m *Mux) Run(threads []Thread) {
 }
 
 // collectLess has garbage collected less often than by default, until it is undone: a command
-// leaves some 600 bytes, and each collection looks at the stacks of all clients. What waits to
-// be collected takes memoryForSpeed at the most, about; a GOGC in the environment has precedence.
+// leaves some 600 bytes, and each collection looks at the stacks of all clients. Garbage may take
+// about memoryForSpeed before it is collected. If GOGC is set in the environment, it applies.
 func collectLess(clients int) (undo func()) {
 	if os.Getenv("GOGC") != "" {
 		return func() {}

@@ -22,7 +22,8 @@
 // no answer: the suite tries again. A rule that could not be judged, since the machine was too busy
 // or calls had no answer, is tried again when all others have ended. If it still cannot be judged, the test fails as
 // inconclusive when something speaks against the lock, or no rule of the promise was judged, or OVERSELL_REQUIRE_ALL=1; else
-// the rule is skipped.
+// the rule is skipped. A load whose clients come to nothing on a busy machine is tried again once; if nothing comes of it then,
+// the log of the test says that it was not judged.
 //
 // Each client reaches the server through proxies, by which the suite loses answers, holds
 // clients up between two commands, and cuts them off. The clients in Env.Redis lead there; a lock

@@ -91,7 +91,7 @@ func (s *Server) Visit(ctx context.Context, talk func(context.Context, *redis.Cl
 	return s.VisitFor(ctx, TalkTimeout, talk)
 }
 
-// VisitFor is Visit with a time limit of the caller's.
+// VisitFor is Visit with a limit other than TalkTimeout.
 func (s *Server) VisitFor(ctx context.Context, limit time.Duration, talk func(context.Context, *redis.Client) error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
