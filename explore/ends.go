@@ -34,7 +34,7 @@ type ends struct {
 
 	judged *memo[ending, *rules.Breach]
 	stuck  *memo[serversAt, bool]
-	audits *memo[uint32, audit]
+	audits *memo[serversID, audit]
 	failed func(error)
 }
 
@@ -58,20 +58,20 @@ func (e *ends) judge(k ending) *rules.Breach {
 	f := e.facts.get(k.facts)
 	dead := e.rules.Busy(f)
 	if e.books {
-		if b := e.rules.AtTheEnd(f, e.audits.get(k.servers).ops, dead); b != nil {
+		if b := e.rules.AtTheEnd(f, e.audits.of(serversID(k.servers)).ops, dead); b != nil {
 			return b
 		}
 	}
-	if e.lock && e.stuck.get(serversAt{k.servers, k.now}) {
+	if e.lock && e.stuck.of(serversAt{k.servers, k.now}) {
 		return e.rules.Stuck(f, dead, e.config.TTL+scenarios.Grace, e.held(k.servers))
 	}
 	return nil
 }
 
 // read runs the scenario's audit on the servers.
-func (e *ends) read(servers uint32) (a audit) {
+func (e *ends) read(servers serversID) (a audit) {
 	var failed error
-	events, _, err := e.servers.alone(e.options, servers, 0, time.Hour, time.Hour, administrator(e.config, e.servers.naming.bookOfNobody(), func(ctx context.Context, c *scenarios.Client) error {
+	events, _, err := e.servers.alone(e.options, uint32(servers), 0, time.Hour, time.Hour, administrator(e.config, e.servers.naming.bookOfNobody(), func(ctx context.Context, c *scenarios.Client) error {
 		return c.Audit(ctx)
 	}, &failed))
 	if err = errors.Join(err, failed); err != nil {

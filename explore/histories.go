@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -175,16 +176,37 @@ func (t *trie) compare(ctx context.Context, most int) (c compared, err error) {
 		most = len(order)
 		next = func(i int) []edgeKey { return number(float64(order[i])) }
 	}
-	for i := 0; i < most && ctx.Err() == nil; i++ {
-		path := next(i)
-		if !h.own(path) {
-			if err := t.follow(path); err != nil {
-				return c, err
-			}
+	var mu sync.Mutex // guards what follows
+	taken, failed := 0, most
+	take := func() (i int, path []edgeKey) {
+		mu.Lock()
+		defer mu.Unlock()
+		if i = taken; i >= failed || ctx.Err() != nil {
+			return i, nil
 		}
-		c.done++
+		taken++
+		return i, next(i)
 	}
-	return c, nil
+	var all sync.WaitGroup
+	for range workerCount() {
+		all.Go(func() {
+			for i, path := take(); path != nil; i, path = take() {
+				if h.own(path) {
+					continue
+				}
+				if bad := t.follow(path); bad != nil {
+					mu.Lock()
+					if i < failed {
+						failed, err = i, bad // the first of all, however many look for it
+					}
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	all.Wait()
+	c.done = float64(min(taken, failed))
+	return c, err
 }
 
 // follow executes a history, and compares it with the nodes on its way.

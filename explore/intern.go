@@ -1,148 +1,196 @@
 package explore
 
 import (
+	"hash/maphash"
 	"math/bits"
 	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"oversell/internal/hugepages"
 )
 
-// interner numbers things that are equal by key. It is safe for concurrent use.
+// interner numbers things that are equal by key, from 0 on in the order in which they come. It is safe for
+// concurrent use.
 type interner[V any] struct {
-	mu   sync.RWMutex
-	ids  map[string]uint32
-	list []V
+	shards [internShards]internShard
+	next   atomic.Uint32
+	// chunks hold the things: the first 1<<firstChunk, then as many again, then twice as many, and so on.
+	// So they are read without a lock and never move.
+	chunks [33 - firstChunk]atomic.Pointer[[]V]
 }
 
-func newInterner[V any]() *interner[V] { return &interner[V]{ids: map[string]uint32{}} }
+// internShard numbers the things whose keys have one hash.
+type internShard struct {
+	mu  sync.RWMutex
+	ids map[string]uint32
+}
+
+const (
+	internShards = 16
+	firstChunk   = 6
+)
+
+// internSeed is one for all, so that equal keys have one hash.
+var internSeed = maphash.MakeSeed()
+
+func newInterner[V any]() *interner[V] { return &interner[V]{} }
 
 // id is the number of the thing with this key, which make makes if it is new.
 func (in *interner[V]) id(key string, make func() V) uint32 {
-	in.mu.RLock()
-	id, known := in.ids[key]
-	in.mu.RUnlock()
+	s := &in.shards[maphash.String(internSeed, key)%internShards]
+	s.mu.RLock()
+	id, known := s.ids[key]
+	s.mu.RUnlock()
 	if known {
 		return id
 	}
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	if id, known := in.ids[key]; known {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if id, known := s.ids[key]; known {
 		return id
 	}
-	id = uint32(len(in.list))
-	in.ids[key] = id
-	in.list = append(in.list, make())
+	if s.ids == nil {
+		s.ids = map[string]uint32{}
+	}
+	id = in.next.Add(1) - 1
+	*in.place(id) = make()
+	s.ids[key] = id
 	return id
 }
 
 // get is the thing with this number.
-func (in *interner[V]) get(id uint32) V {
-	in.mu.RLock()
-	defer in.mu.RUnlock()
-	return in.list[id]
-}
+func (in *interner[V]) get(id uint32) V { return *in.place(id) }
 
-// memo remembers the results of a pure function for everybody. A worker looks in
-// a [cache] of its own first.
-type memo[K comparable, V any] struct {
-	mu   sync.RWMutex
-	all  map[K]V
-	make func(K) V
-}
-
-func newMemo[K comparable, V any](make func(K) V) *memo[K, V] {
-	return &memo[K, V]{all: map[K]V{}, make: make}
-}
-
-// get is the function's value. Two that ask at once may both compute it; all get
-// the value that was stored first.
-func (m *memo[K, V]) get(k K) V {
-	m.mu.RLock()
-	v, known := m.all[k]
-	m.mu.RUnlock()
-	if known {
-		return v
+// place is where the thing with this number stands.
+func (in *interner[V]) place(id uint32) *V {
+	n, at := 0, id
+	if id>>firstChunk > 0 {
+		n = bits.Len32(id >> firstChunk)
+		at -= 1 << (firstChunk + n - 1)
 	}
-	v = m.make(k)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if first, known := m.all[k]; known {
-		return first
+	chunk := in.chunks[n].Load()
+	if chunk == nil {
+		fresh := make([]V, 1<<(firstChunk+max(n-1, 0)))
+		in.chunks[n].CompareAndSwap(nil, &fresh)
+		chunk = in.chunks[n].Load()
 	}
-	m.all[k] = v
-	return v
+	return &(*chunk)[at]
 }
 
-// cache is one worker's view of a memo: a table in which each key has one place, and
-// the last to come keeps it. It begins small and grows as keys take places from one
-// another. It is not for concurrent use.
+// memo remembers the results of a pure function for all workers, in tables with open addressing. They are
+// read without a lock: an entry never changes.
 //
-// Whoever asks passes the key's hash along: a type parameter's method cannot be inlined, and the
-// caches are asked some ten times for each transition.
-type cache[K hashed, V any] struct {
-	places []entry[K, V]
-	shift  int
-	most   int // places, as a power of two
-	taken  int // places that another key has taken since the table has grown
-	from   *memo[K, V]
+// Whoever asks passes the key's hash along: a type parameter's method cannot be inlined, and memos
+// are asked some ten times for each transition.
+type memo[K hashed, V any] struct {
+	shards [memoShards]memoShard[K, V]
+	make   func(K) V
 }
 
-type entry[K comparable, V any] struct {
+const (
+	memoShardBits = 4
+	memoShards    = 1 << memoShardBits
+	firstTable    = 2 // places, as a power of two
+)
+
+// memoShard holds the entries whose hashes begin alike. Entries are added with its lock.
+type memoShard[K hashed, V any] struct {
+	table atomic.Pointer[table[K, V]]
+	mu    sync.Mutex
+	n     int
+}
+
+type table[K hashed, V any] struct {
+	places []entry[K, V]
+	shift  uint8
+}
+
+type entry[K hashed, V any] struct {
+	used atomic.Bool // when it is true, the rest does not change
 	key  K
-	used bool
 	v    V
+}
+
+func newMemo[K hashed, V any](make func(K) V) *memo[K, V] { return &memo[K, V]{make: make} }
+
+// of is the function's value.
+func (m *memo[K, V]) of(k K) V { return *m.get(k, k.hash()) }
+
+// get is the function's value for a key with this hash. Two that ask at once may both compute it; all get
+// the value that was stored first.
+func (m *memo[K, V]) get(k K, hash uint64) *V {
+	s := &m.shards[hash>>(64-memoShardBits)]
+	if t := s.table.Load(); t != nil {
+		if e, known := t.find(k, hash); known {
+			return &e.v
+		}
+	}
+	return s.learn(k, hash, m.make(k))
+}
+
+// find is the entry of a key if it is known, and otherwise a free one for it. There always is one.
+func (t *table[K, V]) find(k K, hash uint64) (e *entry[K, V], known bool) {
+	mask := uint64(len(t.places) - 1)
+	for i := hash << memoShardBits >> (t.shift & 63); ; i++ {
+		e := &t.places[i&mask]
+		if !e.used.Load() {
+			return e, false
+		}
+		if e.key == k {
+			return e, true
+		}
+	}
+}
+
+// learn stores the value of a key, unless it is known by now.
+func (s *memoShard[K, V]) learn(k K, hash uint64, v V) *V {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.table.Load()
+	if t == nil || 4*(s.n+1) > 3*len(t.places) {
+		t = t.larger()
+		s.table.Store(t)
+	}
+	e, known := t.find(k, hash)
+	if !known {
+		e.fill(k, v)
+		s.n++
+	}
+	return &e.v
+}
+
+func (e *entry[K, V]) fill(k K, v V) {
+	e.key, e.v = k, v
+	e.used.Store(true)
+}
+
+// larger is a table with the same entries and room for more.
+func (t *table[K, V]) larger() *table[K, V] {
+	size := firstTable
+	if t != nil {
+		size = 65 - int(t.shift)
+	}
+	next := &table[K, V]{places: make([]entry[K, V], 1<<size), shift: uint8(64 - size)}
+	if uintptr(len(next.places))*unsafe.Sizeof(next.places[0]) >= hugepages.Least {
+		hugepages.Advise(next.places)
+	}
+	if t == nil {
+		return next
+	}
+	for i := range t.places {
+		if e := &t.places[i]; e.used.Load() {
+			place, _ := next.find(e.key, e.key.hash())
+			place.fill(e.key, e.v)
+		}
+	}
+	return next
 }
 
 // hashed is a key that says where in a table to look for it.
 type hashed interface {
 	comparable
 	hash() uint64
-}
-
-// How many places a cache has at most, as a power of two: so many as are used in searches of
-// millions of states, and no more than a processor keeps near. It begins with firstCache.
-const (
-	firstCache  = 6
-	smallCache  = 11
-	mediumCache = 15
-	largeCache  = 17
-)
-
-func cached[K hashed, V any](m *memo[K, V], most int) cache[K, V] {
-	return cache[K, V]{places: make([]entry[K, V], 1<<firstCache), shift: 64 - firstCache, most: most, from: m}
-}
-
-// get returns the value for a key with this hash. What it returns is valid until the next call.
-func (c *cache[K, V]) get(k K, hash uint64) *V {
-	e := &c.places[hash>>(c.shift&63)]
-	if !e.used || e.key != k {
-		e = c.learn(k, e)
-	}
-	return &e.v
-}
-
-// learn takes the value for a key from the memo. Its place is e.
-func (c *cache[K, V]) learn(k K, e *entry[K, V]) *entry[K, V] {
-	v := c.from.get(k)
-	if e.used {
-		e = c.take(k, e)
-	}
-	e.key, e.v, e.used = k, v, true
-	return e
-}
-
-// take is the place for a key that another one has. If that has happened often there are more
-// places.
-func (c *cache[K, V]) take(k K, e *entry[K, V]) *entry[K, V] {
-	if c.taken++; c.taken < len(c.places)/2 || c.shift <= 64-c.most {
-		return e
-	}
-	old, bits := c.places, min(64-c.shift+2, c.most)
-	c.taken, c.shift, c.places = 0, 64-bits, make([]entry[K, V], 1<<bits)
-	for i := range old {
-		if old[i].used {
-			c.places[old[i].key.hash()>>c.shift] = old[i]
-		}
-	}
-	return &c.places[k.hash()>>c.shift]
 }
 
 // spread mixes words into a hash whose upper bits are good.
@@ -178,4 +226,16 @@ func (k factsRenaming) hash() uint64    { return spread(uint64(k.facts), k.perm.
 func (k inFlightRenaming) hash() uint64 { return spread(uint64(k.inFlight), k.perm.word()) }
 func (k burying) hash() uint64 {
 	return spread(uint64(k.servers), perm(k.alive).word()^perm(k.drawn).word()<<16)
+}
+func (k endangering) hash() uint64 {
+	return spread(pair(k.facts, k.now), uint64(k.client)<<8|uint64(k.during))
+}
+func (k respelled) hash() uint64 { return spread(uint64(k.servers), k.seed) }
+func (k serversAt) hash() uint64 { return spread(pair(k.servers, k.now), 3) }
+func (k asking) hash() uint64    { return spread(pair(k.servers, uint32(k.role)), uint64(k.now)) }
+func (k reconnecting) hash() uint64 {
+	return spread(pair(k.servers, uint32(k.node)), pair(uint32(k.from), uint32(k.to)))
+}
+func (k comparison) hash() uint64 {
+	return spread(spread(pair(k.servers, k.with), uint64(k.now)), pair(k.node, uint32(k.holder.Client))^uint64(k.holder.Until)<<3)
 }

@@ -65,7 +65,7 @@ func (w *worker) moments(s state) []time.Duration {
 			add(at)
 		}
 	}
-	for _, at := range *w.untils.get(factsID(s.facts), factsID(s.facts).hash()) {
+	for _, at := range *w.search.untils.get(factsID(s.facts), factsID(s.facts).hash()) {
 		add(at)
 	}
 	for c := range x.clients {
@@ -80,7 +80,7 @@ func (w *worker) moments(s state) []time.Duration {
 				add(r.Until)
 			case private(*r):
 				at := lookAt{lookFrom{s.nodes[c], uint8(i)}, now}
-				add(*w.turning[x.roles[c]].get(at, at.hash()))
+				add(*x.tries[x.roles[c]].turning.get(at, at.hash()))
 			}
 			if r.Deadline > 0 {
 				add(r.Deadline)

@@ -293,7 +293,7 @@ func (s *servers) checkWith(seed uint64, k callAt, c call, after *redismodel.Sta
 			d.commands[i][j] = other(arg)
 		}
 	}
-	before := s.spelling.mapped.get(respelled{k.servers, seed})
+	before := s.spelling.mapped.of(respelled{k.servers, seed})
 	then, answer, about := perform(before[c.node], s.epoch+k.now, d)
 	want := after.Map(other, func(conn int) int { return conn })
 	same := about.Unknown == "" && about.Clock == info.Clock && then.Key() == want.Key()

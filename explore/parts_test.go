@@ -3,7 +3,9 @@ package explore
 import (
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"oversell/internal/names"
@@ -309,19 +311,38 @@ func TestRepliesForPeople(t *testing.T) {
 // ownToken is a token of a client's own, as it says it.
 func ownToken(n int) string { return names.Scheme{}.Token(n) }
 
-// TestCacheGrows: a cache knows what its memo says, however often keys take places from one
-// another, and has no more places than it may.
-func TestCacheGrows(t *testing.T) {
+// TestMemoGrows: a memo says what its function says, also while it grows and others ask.
+func TestMemoGrows(t *testing.T) {
 	m := newMemo(func(k serversID) uint32 { return uint32(k) * 3 })
-	c := cached(m, 9)
-	r := rand.New(rand.NewPCG(1, 2))
-	for range 20_000 {
-		k := serversID(r.IntN(5_000))
-		if got := *c.get(k, k.hash()); got != uint32(k)*3 {
-			t.Fatalf("%d: %d", k, got)
+	var all sync.WaitGroup
+	for seed := range uint64(3) {
+		all.Go(func() {
+			r := rand.New(rand.NewPCG(1, seed))
+			for range 20_000 {
+				k := serversID(r.IntN(5_000))
+				if got := *m.get(k, k.hash()); got != uint32(k)*3 || m.of(k) != got {
+					t.Errorf("%d: %d", k, got)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// TestInternerNumbersInOrder: equal keys have one number, and what stands under it does not move.
+func TestInternerNumbersInOrder(t *testing.T) {
+	in := newInterner[string]()
+	for i := range uint32(5_000) {
+		key := strconv.Itoa(int(i))
+		for range 2 {
+			if id := in.id(key, func() string { return key }); id != i {
+				t.Fatalf("%s has the number %d", key, id)
+			}
 		}
 	}
-	if len(c.places) != 1<<9 {
-		t.Errorf("%d places", len(c.places))
+	for i := range uint32(5_000) {
+		if got := in.get(i); got != strconv.Itoa(int(i)) {
+			t.Fatalf("%d is %s", i, got)
+		}
 	}
 }

@@ -184,7 +184,7 @@ const nobody = 8
 // until returns when a wait ends: at the next expiry, the end of a sleep, or the end of the run.
 func (s *servers) until(servers uint32, now, wake, end time.Duration) time.Duration {
 	by := end - now
-	if due := s.next.get(serversID(servers)); len(due.in) > 0 {
+	if due := s.next.of(serversID(servers)); len(due.in) > 0 {
 		by = min(by, due.in[0])
 	}
 	if wake > now {

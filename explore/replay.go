@@ -171,7 +171,7 @@ func (r *replay) judge(p *replayedClient) {
 	for _, e := range p.held {
 		p.loud = p.loud || noticed(e)
 		var b *rules.Breach
-		r.facts, b = r.rules.Observe(r.facts, p.number, e, r.now)
+		r.facts, b = r.rules.Observe(r.facts, p.number, r.now, e)
 		r.broken(b)
 	}
 	p.held = nil

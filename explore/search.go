@@ -57,6 +57,7 @@ type search struct {
 	untils          *memo[factsID, []time.Duration]
 	busy            *memo[factsID, uint16]
 	permuted        *memo[factsRenaming, uint32]
+	endangered      *memo[endangering, []rules.Holder]
 	inFlightChanged *memo[inFlightChange, uint32]
 	inFlightRenamed *memo[inFlightRenaming, uint32]
 	breaches        *interner[*rules.Breach]
@@ -122,6 +123,14 @@ type factsRenaming struct {
 	perm  perm
 }
 
+// endangering is an operation whose commands may not touch the locks of others.
+type endangering struct {
+	facts  uint32
+	now    uint32
+	client uint8
+	during history.Kind
+}
+
 type inFlightRenaming struct {
 	inFlight uint32
 	perm     perm
@@ -155,6 +164,9 @@ func (x *search) prepare() {
 		}
 		return x.numbered(x.rules.Permute(x.facts.get(k.facts), p))
 	})
+	x.endangered = newMemo(func(k endangering) []rules.Holder {
+		return x.rules.Endangered(x.facts.get(k.facts), int(k.client), k.during, time.Duration(k.now)*tickUnit)
+	})
 	x.inFlightChanged = newMemo(x.changeInFlight)
 	x.inFlightRenamed = newMemo(x.renameInFlight)
 	x.breaches = newInterner[*rules.Breach]()
@@ -171,14 +183,13 @@ func (x *search) numbered(f rules.Facts) uint32 {
 }
 
 func (x *search) judge(k judging) (j judgement) {
-	f := x.facts.get(k.facts)
-	for _, e := range x.tries[k.role].segments.get(k.events) {
-		var b *rules.Breach
-		f, b = x.rules.Observe(f, int(k.client), e, time.Duration(k.now)*tickUnit)
-		if j.breach == 0 && b != nil {
-			j.breach = x.breaches.id(fmt.Sprint(k), func() *rules.Breach { return b })
-		}
-		if e.End && e.Op.Kind == history.Acquire && e.Op.Outcome == history.OK && e.Op.Until > time.Duration(k.now)*tickUnit {
+	events, now := x.tries[k.role].segments.get(k.events), time.Duration(k.now)*tickUnit
+	f, b := x.rules.Observe(x.facts.get(k.facts), int(k.client), now, events...)
+	if b != nil {
+		j.breach = x.breaches.id(fmt.Sprint(k), func() *rules.Breach { return b })
+	}
+	for _, e := range events {
+		if e.End && e.Op.Kind == history.Acquire && e.Op.Outcome == history.OK && e.Op.Until > now {
 			x.leased.Store(true)
 		}
 		entered, sold := x.tally(e)
@@ -214,29 +225,13 @@ func (x *search) renameInFlight(k inFlightRenaming) uint32 {
 	return x.inFlightID(list)
 }
 
-// worker expands states in a goroutine of its own, with caches that need no locks.
+// worker expands states in a goroutine of its own.
 type worker struct {
-	search          *search
-	nodes           [][]*node // by role: a copy of the trie's list
-	brief           [][]brief // the same, with what is asked of all nodes of a state
-	settled         []cache[edge, settled]
-	judged          cache[judging, judgement]
-	passed          cache[factsAt, passing]
-	untils          cache[factsID, []time.Duration]
-	turning         []cache[lookAt, time.Duration]
-	ahead           []time.Duration // the moments of the last state
-	busy            cache[factsID, uint16]
-	done            cache[callAt, effect]
-	doneNow         cache[callAt, effect]
-	ticked          cache[tick, uint32]
-	next            cache[serversID, *dues]
-	inFlightChanged cache[inFlightChange, uint32]
-	renamed         cache[renaming, uint32]
-	permuted        cache[factsRenaming, uint32]
-	inFlightRenamed cache[inFlightRenaming, uint32]
-	buried          cache[burying, uint32]
-	ended           cache[ending, *rules.Breach]
-	begun           struct { // the last thing that a client was to begin
+	search *search
+	nodes  [][]*node       // by role: a copy of the trie's list
+	brief  [][]brief       // the same, with what is asked of all nodes of a state
+	ahead  []time.Duration // the moments of the last state
+	begun  struct {        // the last thing that a client was to begin
 		key judging
 		v   judgement
 	}
@@ -260,19 +255,7 @@ type frontier struct {
 func flagged(b bool) int64 { return int64(flag(b)) }
 
 func (x *search) worker() *worker {
-	w := &worker{
-		search: x, judged: cached(x.judged, largeCache), passed: cached(x.passed, smallCache), untils: cached(x.untils, smallCache), busy: cached(x.busy, smallCache),
-		done: cached(x.servers.done, mediumCache), doneNow: cached(x.servers.doneNow, mediumCache),
-		ticked: cached(x.servers.ticked, smallCache), next: cached(x.servers.next, smallCache), inFlightChanged: cached(x.inFlightChanged, smallCache),
-		renamed: cached(x.servers.renamed, mediumCache), permuted: cached(x.permuted, mediumCache), inFlightRenamed: cached(x.inFlightRenamed, smallCache),
-		buried: cached(x.servers.buried, mediumCache), ended: cached(x.ends.judged, mediumCache),
-		nodes: make([][]*node, len(x.tries)), brief: make([][]brief, len(x.tries)), coming: make([]coming, 0, together),
-	}
-	for _, t := range x.tries {
-		w.settled = append(w.settled, cached(t.settled, mediumCache))
-		w.turning = append(w.turning, cached(t.turning, smallCache))
-	}
-	return w
+	return &worker{search: x, nodes: make([][]*node, len(x.tries)), brief: make([][]brief, len(x.tries)), coming: make([]coming, 0, together)}
 }
 
 // brief is what is asked of a node most often, where little memory holds it for all.
@@ -310,34 +293,34 @@ func (w *worker) learn(role uint8) {
 // execute has the servers carry a call out.
 func (w *worker) execute(servers, call uint32, now time.Duration) effect {
 	k := callAt{servers: servers, call: call}
-	e := w.done.get(k, k.hash())
+	e := w.search.servers.done.get(k, k.hash())
 	if e.clock {
 		k.now = now
-		e = w.doneNow.get(k, k.hash())
+		e = w.search.servers.doneNow.get(k, k.hash())
 	}
 	return *e
 }
 
 // due is what comes by itself where the servers are so.
 func (w *worker) due(servers uint32) *dues {
-	return *w.next.get(serversID(servers), serversID(servers).hash())
+	return *w.search.servers.next.get(serversID(servers), serversID(servers).hash())
 }
 
 // passes is what becomes of the facts until a time.
 func (w *worker) passes(facts, now uint32) *passing {
 	k := factsAt{facts, now}
-	return w.passed.get(k, k.hash())
+	return w.search.passed.get(k, k.hash())
 }
 
 // changedInFlight is what is in flight after a change.
 func (w *worker) changedInFlight(k inFlightChange) uint32 {
-	return *w.inFlightChanged.get(k, k.hash())
+	return *w.search.inFlightChanged.get(k, k.hash())
 }
 
 // judgedEnd is the promise that is broken if everybody stops in s; nil: none.
 func (w *worker) judgedEnd(s state) *rules.Breach {
 	k := ending{s.servers, s.facts, s.now}
-	return *w.ended.get(k, k.hash())
+	return *w.search.ends.judged.get(k, k.hash())
 }
 
 // step is what an action came to.
@@ -452,7 +435,7 @@ func (x *search) leaves(s state, r *coro.Request, id uint32) (servers, under uin
 	}
 	for c.conn = lateConn; taken(c.conn); c.conn++ {
 	}
-	return x.servers.reclosed.get(reconnecting{s.servers, uint8(c.node), int16(old), int16(c.connection())}), x.servers.call(c)
+	return x.servers.reclosed.of(reconnecting{s.servers, uint8(c.node), int16(old), int16(c.connection())}), x.servers.call(c)
 }
 
 // which is the place of r among the node's requests.
@@ -491,7 +474,7 @@ func (x *search) silence(r *coro.Request, now time.Duration) uint32 {
 func (w *worker) goOn(st *step, client int, e edge) {
 	st.edge = e
 	role := w.search.roles[client]
-	to := w.settled[role].get(e, e.hash())
+	to := w.search.tries[role].settled.get(e, e.hash())
 	if to.failed {
 		st.err = *w.search.tries[role].failure.Load()
 		return
@@ -508,7 +491,7 @@ func (w *worker) begin(st *step, client int, events uint32) {
 	}
 	k := judging{st.next.facts, w.search.roles[client], uint8(client), events, st.next.now}
 	if w.begun.key != k {
-		w.begun.key, w.begun.v = k, *w.judged.get(k, k.hash())
+		w.begun.key, w.begun.v = k, *w.search.judged.get(k, k.hash())
 	}
 	w.took(st, events, &w.begun.v)
 }
@@ -519,7 +502,7 @@ func (w *worker) came(st *step, client int, events uint32) {
 		return
 	}
 	k := judging{st.next.facts, w.search.roles[client], uint8(client), events, st.next.now}
-	w.took(st, events, w.judged.get(k, k.hash()))
+	w.took(st, events, w.search.judged.get(k, k.hash()))
 }
 
 // took enters a judgement.
@@ -564,7 +547,7 @@ func (w *worker) pass(s state, a action) step {
 	st.next.now += uint32(by / tickUnit)
 	st.next.looker = 0
 	t := tick{s.servers, by}
-	st.next.servers = *w.ticked.get(t, t.hash())
+	st.next.servers = *w.search.servers.ticked.get(t, t.hash())
 	st.next.facts = w.passes(s.facts, st.next.now).facts
 	if w.runnable(s) {
 		st.next.moved++
@@ -575,7 +558,7 @@ func (w *worker) pass(s state, a action) step {
 // look is where a client comes to by looking at the clock.
 func (w *worker) look(client int, at uint32, which int, now time.Duration) settled {
 	e := edge{from: at, which: uint8(which), answer: goOn, now: now}
-	return *w.settled[w.search.roles[client]].get(e, e.hash())
+	return *w.search.tries[w.search.roles[client]].settled.get(e, e.hash())
 }
 
 // sends tells whether a client that looks at the clock so often has then sent a command with a
@@ -689,7 +672,7 @@ func (w *worker) commute(s state, c, looks int, a action, st *step) bool {
 	e := st.edge
 	e.from, e.which = from, uint8(i)
 	role := w.search.roles[c]
-	one, two := *w.settled[role].get(e, e.hash()), w.look(c, st.next.nodes[c], j, now)
+	one, two := *w.search.tries[role].settled.get(e, e.hash()), w.look(c, st.next.nodes[c], j, now)
 	return two.fused && !one.failed && one.node == two.node
 }
 
@@ -861,7 +844,7 @@ func (w *worker) end(s state, id stateID, c cost) {
 
 // dead are those who are in the middle of something if everybody stops in s.
 func (w *worker) dead(s state) uint16 {
-	dead := *w.busy.get(factsID(s.facts), factsID(s.facts).hash())
+	dead := *w.search.busy.get(factsID(s.facts), factsID(s.facts).hash())
 	for c := range w.search.clients {
 		if w.node(c, s.nodes[c]).dead {
 			dead |= 1 << c

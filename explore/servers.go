@@ -99,7 +99,7 @@ func (s *servers) closed(servers uint32, c call) uint32 {
 	if c.conn == 0 {
 		return servers
 	}
-	return s.reclosed.get(reconnecting{servers, uint8(c.node), int16(c.connection()), -1})
+	return s.reclosed.of(reconnecting{servers, uint8(c.node), int16(c.connection()), -1})
 }
 
 func flag(b bool) byte {

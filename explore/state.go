@@ -147,7 +147,7 @@ func (w *worker) canonical(s state) (state, perm) {
 		}
 	}
 	if s.inFlight == 0 && !foreign && (b.alive != [maxSlots]uint8{} || b.drawn != [maxSlots]uint8{}) {
-		s.servers = *w.buried.get(b, b.hash())
+		s.servers = *w.search.servers.buried.get(b, b.hash())
 	}
 	if foreign {
 		return s, same
@@ -178,10 +178,10 @@ func (w *worker) canonical(s state) (state, perm) {
 func (w *worker) exchanged(s state, p perm) state {
 	if p != same {
 		r, f := renaming{s.servers, p}, factsRenaming{s.facts, p}
-		s.servers, s.facts = *w.renamed.get(r, r.hash()), *w.permuted.get(f, f.hash())
+		s.servers, s.facts = *w.search.servers.renamed.get(r, r.hash()), *w.search.permuted.get(f, f.hash())
 		if s.inFlight != 0 {
 			l := inFlightRenaming{s.inFlight, p}
-			s.inFlight = *w.inFlightRenamed.get(l, l.hash())
+			s.inFlight = *w.search.inFlightRenamed.get(l, l.hash())
 		}
 	}
 	return s

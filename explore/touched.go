@@ -88,10 +88,11 @@ func (w *worker) touched(s state, e *effect, call uint32, client int, during his
 	if !x.rules.JudgesOwners(during) || e.servers == s.servers && !e.touched {
 		return nil
 	}
-	if busy := *w.busy.get(factsID(s.facts), factsID(s.facts).hash()); busy&^(1<<client) == 0 {
+	if busy := *w.search.busy.get(factsID(s.facts), factsID(s.facts).hash()); busy&^(1<<client) == 0 {
 		return nil
 	}
-	for _, h := range x.rules.Endangered(x.facts.get(s.facts), client, during, s.time()) {
+	k := endangering{s.facts, s.now, uint8(client), during}
+	for _, h := range *x.endangered.get(k, k.hash()) {
 		if x.differ.touches(s, e, call, h) {
 			return x.rules.Touched(h, client, during)
 		}
@@ -102,17 +103,17 @@ func (w *worker) touched(s state, e *effect, call uint32, client int, during his
 // touches reports whether a command makes a difference to the lock of a holder.
 func (d *differences) touches(s state, e *effect, call uint32, h rules.Holder) bool {
 	k := comparison{servers: s.servers, with: e.servers, now: s.time(), holder: h, node: s.nodes[h.Client], keyed: e.touched}
-	if k.servers != k.with && d.matters.get(k) {
+	if k.servers != k.with && d.matters.of(k) {
 		return true
 	}
 	// Setting the same expiry again makes a difference at any other time.
 	if k.now += time.Millisecond; !e.touched || k.now >= h.Until {
 		return false
 	}
-	k.servers = d.x.servers.ticked.get(tick{s.servers, time.Millisecond})
+	k.servers = d.x.servers.ticked.of(tick{s.servers, time.Millisecond})
 	later := d.x.servers.effectOf(k.servers, call, k.now)
 	k.with = later.servers
-	return later.touched && k.servers != k.with && d.matters.get(k)
+	return later.touched && k.servers != k.with && d.matters.of(k)
 }
 
 // compare reports whether there is a difference now, or at a moment that follows.
@@ -281,7 +282,7 @@ func (d *differences) alone(w *holding, client int, id uint32, last func(ended *
 		case p.Kind == coro.Sleep:
 			*w = w.later(roundUp(p.Until) - w.now)
 		}
-		to := t.settled.get(edge{from: id, which: uint8(i), answer: answer, now: w.now})
+		to := t.settled.of(edge{from: id, which: uint8(i), answer: answer, now: w.now})
 		if to.failed {
 			return false
 		}
@@ -311,7 +312,7 @@ func (w *holding) execute(s *servers, c call) (reply string, known bool) {
 // takes returns when a new client obtains the lock, alone, if its first attempt does.
 func (d *differences) takes(w holding, role uint8) time.Duration {
 	if w.id > 0 {
-		return d.asked.get(asking{w.id - 1, w.now, role})
+		return d.asked.of(asking{w.id - 1, w.now, role})
 	}
 	return d.ask(w, role)
 }
@@ -367,9 +368,9 @@ func (d *differences) ask(w holding, role uint8) time.Duration {
 
 // effectOf is what a command does, as the search remembers it.
 func (s *servers) effectOf(servers, call uint32, now time.Duration) effect {
-	e := s.done.get(callAt{servers: servers, call: call})
+	e := s.done.of(callAt{servers: servers, call: call})
 	if e.clock {
-		e = s.doneNow.get(callAt{servers, call, now})
+		e = s.doneNow.of(callAt{servers, call, now})
 	}
 	return e
 }

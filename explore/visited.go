@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"unsafe"
+
+	"oversell/internal/hugepages"
 )
 
 // visited is every state that the search has come to: a fingerprint of 128 bits, and
@@ -168,7 +170,11 @@ func (s *shard) extend() {
 	if old := s.slabs.Load(); old != nil {
 		slabs = *old
 	}
-	slabs = append(slabs, new([slab]record))
+	fresh := new([slab]record)
+	if s.n*uint32(unsafe.Sizeof(record{})) >= hugepages.Least {
+		hugepages.Advise(fresh[:])
+	}
+	slabs = append(slabs, fresh)
 	s.slabs.Store(&slabs)
 }
 
@@ -182,6 +188,9 @@ func (s *shard) room() []uint32 {
 		return old
 	}
 	table := make([]uint32, max(64, 2*len(old)))
+	if len(table)*4 >= hugepages.Least {
+		hugepages.Advise(table)
+	}
 	mask := uint32(len(table) - 1)
 	for _, entry := range old {
 		if entry == 0 {

@@ -241,6 +241,12 @@ func num[N ~int | ~int64 | ~uint8](c *codec, n *N) {
 		c.b = binary.AppendVarint(c.b, int64(*n))
 		return
 	}
+	if len(c.b) > 0 && c.b[0] < 0x80 { // a small one, as nearly all are
+		u := int64(c.b[0])
+		c.b = c.b[1:]
+		*n = N(u>>1 ^ -(u & 1))
+		return
+	}
 	v, size := binary.Varint(c.b)
 	c.b = c.b[max(size, 0):]
 	*n = N(v)

@@ -137,20 +137,26 @@ func (r *Rules) LooksFor(of variant.Object, p variant.Property) bool {
 // Start returns the facts before anything happened.
 func (r *Rules) Start() Facts { return r.write(&past{people: make([]person, r.clients)}) }
 
-// Observe judges an event of a client at a time, and returns the facts after it. Names in the event
-// are the client's own. The call of a purchase has its number of pieces and its token.
-func (r *Rules) Observe(f Facts, client int, e Event, now time.Duration) (Facts, *Breach) {
+// Observe judges events of a client at a time, in their order, and returns the facts after them and the first
+// breach. Names in the events are the client's own. The call of a purchase has its number of pieces and its token.
+func (r *Rules) Observe(f Facts, client int, now time.Duration, events ...Event) (Facts, *Breach) {
 	p := r.read(f)
 	p.lapse(now)
-	op := &e.Op
-	var b *Breach
-	if e.End {
-		b = r.ended(p, client, op, p.leave(client, op.Kind), now)
-	} else {
-		b = r.called(p, client, op, now)
+	var first *Breach
+	for i := range events {
+		op := &events[i].Op
+		var b *Breach
+		if events[i].End {
+			b = r.ended(p, client, op, p.leave(client, op.Kind), now)
+		} else {
+			b = r.called(p, client, op, now)
+		}
+		if first == nil {
+			first = b
+		}
+		r.forget(p, now)
 	}
-	r.forget(p, now)
-	return r.write(p), b
+	return r.write(p), first
 }
 
 // called enters an operation that begins. One of the same kind that never ended came

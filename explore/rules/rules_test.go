@@ -94,7 +94,7 @@ func tell(r *Rules, seq []said) (Facts, []*Breach) {
 	f, all := r.Start(), []*Breach(nil)
 	for _, s := range seq {
 		f = r.TimePasses(f, msec(s.at))
-		g, b := r.Observe(f, s.client, s.Event, msec(s.at))
+		g, b := r.Observe(f, s.client, msec(s.at), s.Event)
 		if b != nil {
 			all = append(all, b)
 		}
@@ -366,7 +366,7 @@ func TestRulesWhoIsBusy(t *testing.T) {
 	check := func(what string, s []said, busy uint16) {
 		t.Helper()
 		for _, e := range s {
-			f, _ = r.Observe(f, e.client, e.Event, 0)
+			f, _ = r.Observe(f, e.client, 0, e.Event)
 		}
 		if got := r.Busy(f); got != busy {
 			t.Errorf("%s: busy %b, want %b", what, got, busy)
@@ -956,8 +956,8 @@ func TestRulesPermute(t *testing.T) {
 					}
 				}
 				var a, b *Breach
-				f, a = r.Observe(f, s.client, s.Event, msec(s.at))
-				g, b = r.Observe(g, p[s.client], renamed, msec(s.at))
+				f, a = r.Observe(f, s.client, msec(s.at), s.Event)
+				g, b = r.Observe(g, p[s.client], msec(s.at), renamed)
 				if (a == nil) != (b == nil) || a != nil && (a.Of != b.Of || a.Property != b.Property) {
 					t.Fatalf("%s, seed %d, event %d: %+v, exchanged %+v", scenario, seed, i, a, b)
 				}
