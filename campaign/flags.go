@@ -64,7 +64,7 @@ func (o *Options) bind(f *pflag.FlagSet) {
 	f.DurationVar(&o.Hold, "hold", 0, "how long a section lasts beyond its own commands; in a sale, after its first command (default: 0; mutex: 1ms)")
 	f.Var(waiting{&o.Waiting}, "waiting", "how clients wait for a busy lock: "+load.WaitingNames()+"; fixed is the documents' 100 ms without jitter")
 	f.IntVar(&o.Pool, "pool", 0, "connections shared by all clients, per server; 0: a connection each")
-	f.DurationVar(&o.Duration, "duration", 0, "end the run after this time (default: sold out, at most 1m; mutex: 2s)")
+	f.DurationVar(&o.Duration, "duration", 0, "end the run after this time (default: sold out, or far more than that, at most 1m; mutex: 2s)")
 	f.Int64Var(&o.Ops, "ops", 0, "end the run after this many rounds of all clients together; 0: no limit")
 	f.StringArrayVar(&o.Faults, "fault", nil, "what to break, in a sentence; may be given several times (see: oversell list faults)")
 	f.Uint64Var(&o.Seed, "seed", 0, "fixes every random choice (default: from the clock, and printed)")

@@ -303,6 +303,7 @@ func (r *run) went(c *Client, op history.Op, err error) {
 	if op.Kind == history.Buy && err == nil {
 		r.live.Sold.Add(op.Pieces())
 	}
+	r.countSold(&op, err)
 	if op.Kind == history.Submit && err == nil {
 		r.live.Rounds.Add(1)
 	}

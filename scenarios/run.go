@@ -14,6 +14,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/dustin/go-humanize"
+
 	"oversell/database"
 	"oversell/faults"
 	"oversell/history"
@@ -141,6 +143,8 @@ type run struct {
 	failing  atomic.Int64 // operations that failed since the last that did not
 	timeUp   atomic.Bool  // the run was ended by its time limit
 	late     atomic.Bool  // the faults kept it going when its time was up
+	sold     atomic.Int64 // pieces, less those that were given back
+	hopeless atomic.Bool  // the run was ended since it had sold far too many
 
 	mu       sync.Mutex
 	failures int64 // operations that ended in an error
@@ -549,6 +553,10 @@ func (r *run) notes(stateErr error) (notes []string) {
 	}
 	if r.config.Scenario.Uses(variant.Sale) && r.timeUp.Load() && !r.config.capped && (r.book == nil || !r.book.Served()) {
 		notes = append(notes, fmt.Sprintf("the sale was ended after %v, before everybody had an answer", r.config.Duration))
+	}
+	if r.hopeless.Load() {
+		notes = append(notes, fmt.Sprintf("the sale was ended when %s pieces were sold, which is far too many: it would hardly have ended by itself (use --duration to let it go on)",
+			humanize.Comma(r.config.hopeless())))
 	}
 	return notes
 }

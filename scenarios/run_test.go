@@ -99,6 +99,36 @@ func TestSeckillSellsOut(t *testing.T) {
 	}
 }
 
+// generous is a sale that never sells out. Those who give back are let.
+type generous struct{ stockimpl.Sale }
+
+func (generous) Buy(context.Context, stockimpl.Order, lockimpl.Lock) (int64, error)    { return 7, nil }
+func (generous) Refund(context.Context, stockimpl.Order, lockimpl.Lock) (int64, error) { return 7, nil }
+
+// TestHopelessSaleEnds: a sale that cannot end by itself is ended when it has sold far too many, which is said, and no
+// sooner; one that lasts for a time that somebody chose goes on.
+func TestHopelessSaleEnds(t *testing.T) {
+	c := config(t, "seckill", "none", "decr")
+	c.Clients, c.Stock = 4, 20
+	open := c.Sale.New
+	c.Sale.New = func(env variant.Env, product string) stockimpl.Sale { return generous{open(env, product)} }
+	s := openServer(t, "embedded", "single")
+	h := runOn(t, t.Context(), c, s)
+	sold := tally(h, history.Buy, history.OK)
+	if sold < 100_000 || sold > 101_000 || h.Trailer.Aborted != "" || !strings.Contains(strings.Join(h.Trailer.Notes, " "), "the sale was ended when 100,000 pieces were sold") {
+		t.Errorf("sold %d; ended by %q, notes %q", sold, h.Trailer.Aborted, h.Trailer.Notes)
+	}
+	c.Refund = 1
+	c.Ops = 60_000
+	if sold := tally(runOn(t, t.Context(), c, s), history.Buy, history.OK); sold != 60_000 {
+		t.Errorf("sold %d, which were all given back", sold)
+	}
+	c.Refund, c.Ops, c.Duration = 0, 110_000, time.Minute
+	if sold := tally(runOn(t, t.Context(), c, s), history.Buy, history.OK); sold != 110_000 {
+		t.Errorf("sold %d of the 110,000 rounds that were asked for", sold)
+	}
+}
+
 // TestTimesOfAClientRise: what a history is worth stands on this.
 // owing is a sale that sold one piece more than it had.
 type owing struct{ stockimpl.Sale }

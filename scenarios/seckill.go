@@ -56,6 +56,28 @@ func putOnSale(ctx context.Context, c *Client) error {
 	return nil
 }
 
+// hopeless is how many pieces, less those that were given back, a sale has sold that cannot be expected to
+// end: lost updates keep the stock from falling. More of the same say no more.
+func (c Config) hopeless() int64 { return max(5*c.Stock, 100_000) }
+
+// countSold ends a sale that has no limit of its own when it is hopeless.
+func (r *run) countSold(op *history.Op, err error) {
+	if err != nil || !r.config.capped || r.book != nil || r.injector != nil || r.config.Scenario.Uses(variant.Queue) {
+		return
+	}
+	pieces := op.Pieces()
+	switch op.Kind {
+	case history.Buy:
+	case history.Refund:
+		pieces = -pieces
+	default:
+		return
+	}
+	if most := r.config.hopeless(); r.sold.Add(pieces) >= most && !r.hopeless.Swap(true) {
+		r.halt()
+	}
+}
+
 // auditStock records the final stock.
 func auditStock(ctx context.Context, c *Client) error {
 	for _, part := range []struct {

@@ -165,13 +165,14 @@ func (m *Mux) Run(threads []Thread) {
 
 // collectLess has garbage collected less often than by default, until it is undone: a command
 // leaves some 600 bytes, and each collection looks at the stacks of all clients. Garbage may take
-// about memoryForSpeed before it is collected. If GOGC is set in the environment, it applies.
+// about memoryForSpeed before it is collected, which with very many clients is more often than by
+// default. If GOGC is set in the environment, it applies.
 func collectLess(clients int) (undo func()) {
 	if os.Getenv("GOGC") != "" {
 		return func() {}
 	}
 	kept := 32<<20 + clients*stackSize
-	old := debug.SetGCPercent(max(100, min(400, 100*memoryForSpeed/kept)))
+	old := debug.SetGCPercent(max(30, min(400, 100*memoryForSpeed/kept)))
 	return func() { debug.SetGCPercent(old) }
 }
 
