@@ -329,3 +329,21 @@ func TestSaleOpportunities(t *testing.T) {
 		})
 	}
 }
+
+// TestOrdersSentAgainLate: an order is known, with the answer that showed its first effect, however many others came since.
+func TestOrdersSentAgainLate(t *testing.T) {
+	const n = 40_000
+	h := history.Header{Stock: 2 * n}
+	var ops []history.Op
+	for i := range 2 * n {
+		ops = append(ops, bought(int32(i%7), int64(i%n), time.Duration(2*i+1), time.Duration(2*i+2)))
+	}
+	m := saleOf(&h, variant.OncePerOrder)
+	for i := range ops {
+		m.Observe(&ops[i])
+	}
+	v := m.Verdict()
+	if v.Result != Violated || v.Count != n || len(v.Witness) != 2 || v.Witness[0].Return != 2 || v.Witness[1].Return != 2*n+2 {
+		t.Errorf("%+v", v)
+	}
+}

@@ -12,13 +12,9 @@ import (
 type orders struct {
 	index monitor.Table[int32] // of an id: its order, in list, plus one
 	more  map[orderKey]int32   // the same, for ids that several products have
-	list  []*[1 << orderBits]order
-	count int32
+	pages pages
 	tried []tries
 }
-
-// orderBits is the size of a page of orders: 256 of them.
-const orderBits = 8
 
 type orderKey struct {
 	product int32
@@ -32,15 +28,15 @@ type order struct {
 	product   int32
 	tried     int32 // its entry in orders.tried, plus one
 	pieces    int32 // of its first effect
-	back      int32 // its entry in product.backs, plus one
+	back      int32 // its entry in product.list, plus one
 	effects   uint8 // that are known; the most there are room for stands for more
 	sent      bool  // the order was sent before
 	fresh     bool  // an answer said that it had its effect now
 	told      bool  // its first effect is known from an answer that it was counted before
 }
 
-// tries is what is known of an order that was sent without an answer, or that an answer
-// called counted.
+// tries holds what is known about an order that was sent without an answer, or that an answer
+// called already counted.
 type tries struct {
 	lost     int64         // tries without an answer
 	earliest time.Duration // the earliest call of those
@@ -56,9 +52,9 @@ type tries struct {
 func (os *orders) of(p *product, id history.Value) *order {
 	i := os.index.At(id)
 	if *i == 0 {
-		*i = os.add(p)
+		*i = os.pages.add(p.number)
 	}
-	o := os.at(*i)
+	o := os.pages.at(*i)
 	if o.product != p.number {
 		key := orderKey{p.number, id}
 		j := os.more[key]
@@ -66,23 +62,12 @@ func (os *orders) of(p *product, id history.Value) *order {
 			if os.more == nil {
 				os.more = make(map[orderKey]int32)
 			}
-			j = os.add(p)
+			j = os.pages.add(p.number)
 			os.more[key] = j
 		}
-		o = os.at(j)
+		o = os.pages.at(j)
 	}
 	return o
-}
-
-func (os *orders) at(i int32) *order { return &os.list[(i-1)>>orderBits][(i-1)&(1<<orderBits-1)] }
-
-func (os *orders) add(p *product) int32 {
-	if int(os.count>>orderBits) == len(os.list) {
-		os.list = append(os.list, new([1 << orderBits]order))
-	}
-	os.count++
-	os.at(os.count).product = p.number
-	return os.count
 }
 
 // tries is the entry of an order, made if need be.
@@ -118,8 +103,8 @@ type ledger struct {
 	spare []spare
 	// untoldSpare is the same of untold.
 	untoldSpare []spare
-	// implied is the part of sure that no fresh success told of, and undated the part of
-	// that which only refunds show: it was sold for a while, and nobody knows since when.
+	// implied is the part of sure that no fresh success showed. undated is the part of implied
+	// that only refunds show: those pieces were sold for a while, but it is unknown since when.
 	implied, undated int64
 
 	sent, resent int64 // orders, and operations beyond the first of an order
@@ -141,7 +126,7 @@ type ledger struct {
 	// program that sends again by itself has such answers: the effect is the operation's own, at a
 	// moment from the earliest call of a repetition on. Of an order that was refunded, it is the
 	// refund: it shows a purchase of which there is no trace.
-	unexplained map[*order]history.Op
+	unexplained map[int32]history.Op
 }
 
 // spare is how many operations without an answer there are of some pieces that may, but need
@@ -178,7 +163,8 @@ type effect struct {
 	more   int64       // pieces that are newly known to have changed hands
 	second bool        // it is the order's second effect, or a further one
 	before *history.Op // then the answer that showed the first one
-	// own is the repetition whose own effect this is, and was the one of which that was believed before.
+	// own is the repetition that had this effect itself, and was the repetition that was credited
+	// with it before.
 	own, was *history.Op
 }
 
@@ -232,7 +218,7 @@ func (l *ledger) imply(os *orders, p *product, refund *history.Op) (e effect) {
 func (l *ledger) learn(o *order, t *tries, op *history.Op) (e effect) {
 	fresh := op.Outcome == history.OK && op.Reason != history.Repeated
 	doubted, known := o.doubtful(t), o.effects > 0
-	was, unexplained := l.unexplained[o]
+	was, unexplained := l.unexplained[o.tried]
 	switch {
 	case fresh:
 		e = l.succeed(o, t, op)
@@ -257,7 +243,7 @@ func (l *ledger) learn(o *order, t *tries, op *history.Op) (e effect) {
 	if unexplained && was.Kind == op.Kind {
 		e.was = &was
 	}
-	if now, is := l.unexplained[o]; is && now.Kind == op.Kind {
+	if now, is := l.unexplained[o.tried]; is && now.Kind == op.Kind {
 		e.own = &now
 	}
 	return e
@@ -303,7 +289,7 @@ func (l *ledger) succeed(o *order, t *tries, op *history.Op) (e effect) {
 // explain notes which operation an order's repetition means that was not explained so far,
 // and returns how many pieces more than it showed that is: a refund may be of a part.
 func (l *ledger) explain(o *order, op *history.Op) (more int64) {
-	delete(l.unexplained, o)
+	delete(l.unexplained, o.tried)
 	more = op.Pieces() - int64(o.pieces)
 	o.pieces += int32(more)
 	l.once += more
@@ -343,27 +329,27 @@ func (l *ledger) repeat(o *order, t *tries, op *history.Op) effect {
 		l.credit(t)
 	} else {
 		if l.unexplained == nil {
-			l.unexplained = make(map[*order]history.Op)
+			l.unexplained = make(map[int32]history.Op)
 		}
-		l.unexplained[o] = *op
+		l.unexplained[o.tried] = *op
 	}
 	return effect{more: op.Pieces()}
 }
 
-// repeatAgain enters a further repetition. The effect of an order without any other trace may be that
-// of the repetition that was called first.
+// repeatAgain enters a further repetition. If an order has no other trace, its effect may be the
+// effect of the repetition that was called first.
 func (l *ledger) repeatAgain(o *order, t *tries, op *history.Op) (e effect) {
-	r, is := l.unexplained[o]
+	r, is := l.unexplained[o.tried]
 	switch {
 	case !is || op.Call > t.by:
 	case r.Kind != op.Kind: // it explains a refund
 		e.more = l.explain(o, op)
 		l.implied += e.more
 		l.undated += e.more
-		l.unexplained[o] = *op
+		l.unexplained[o.tried] = *op
 	case op.Call < r.Call:
 		r.Call, r.Due = op.Call, op.Due
-		l.unexplained[o] = r
+		l.unexplained[o.tried] = r
 	}
 	return e
 }

@@ -127,8 +127,8 @@ type saleOrder struct {
 	noted int          // operations, early or not
 }
 
-// What is kept for searches that may be needed: so many operations of a product, and of
-// all products together.
+// The limits of the operations kept for a later search: of one product, and of all products
+// together.
 const (
 	keptOps = 1 << 13
 	mostOps = 1 << 17
@@ -286,7 +286,8 @@ func (p *product) fits(good monitor.Verdict, cut bool) monitor.Verdict {
 
 const manySums = "there are too many sums of operations without an answer that could account for the final state"
 
-// returnedUnbought is the verdict when an order was given back of whose purchase there is no trace.
+// returnedUnbought returns the verdict when an order was refunded and the history holds no trace of
+// its purchase.
 func (p *product) returnedUnbought(cut bool) (v monitor.Verdict, is bool) {
 	var first *history.Op
 	wrong := 0
@@ -310,7 +311,7 @@ func (p *product) returnedUnbought(cut bool) (v monitor.Verdict, is bool) {
 
 // own are the repetitions that tell of effects of their own; see [ledger].
 func (p *product) own() (all []history.Op) {
-	for _, list := range []map[*order]history.Op{p.buys.unexplained, p.refunds.unexplained} {
+	for _, list := range []map[int32]history.Op{p.buys.unexplained, p.refunds.unexplained} {
 		for _, r := range list {
 			all = append(all, r)
 		}
