@@ -29,7 +29,7 @@ RACED_TESTS = '^(TestVisited|TestInconclusive|TestThreadCancelled|TestCounterexa
 # Of those, what takes a processor for long and nothing else runs beside the loaded tests.
 BESIDE = oversell/checker/... oversell/foreign oversell/internal/release
 # Tests that load a server as much as they can have the machine to themselves.
-LOADED = oversell/campaign oversell/claims oversell/gate oversell/cmd/oversell
+LOADED = oversell/campaign oversell/compare oversell/claims oversell/gate oversell/cmd/oversell
 # Of the command only these are raced: without the race detector clients are too quick for their lock to break.
 SLOW_CLIENTS = '^TestStopOnViolation'
 IMAGE ?= oversell-redis:local

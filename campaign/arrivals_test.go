@@ -8,7 +8,6 @@ import (
 	"oversell/campaign/judging"
 	"oversell/checker"
 	"oversell/history"
-	"oversell/internal/limits"
 	"oversell/reports"
 	"oversell/variant"
 )
@@ -66,34 +65,6 @@ func TestUnofferedLoad(t *testing.T) {
 	h.Header.Rate = ""
 	if why := judging.Unoffered(&h); why != "" {
 		t.Errorf("a closed load: %q", why)
-	}
-}
-
-// TestOpenLoadFlags: what is wrong with them is said in one line.
-func TestOpenLoadFlags(t *testing.T) {
-	for command, want := range map[string]string{
-		"run --lock none --sale lua --rate 2k":                   "",
-		"run --lock none --sale lua --stages 0:1,1s:20":          "",
-		"run --lock none --sale lua --rate 2k --arrival poisson": "",
-		"run --scenario queue --rate 500":                        "",
-		"run --scenario dispatch --rate 50":                      "",
-		"run --lock none --sale lua --rate fast":                 "--rate fast: must be arrivals a second like 500, 20k or 2.5/s",
-		"run --lock none --sale lua --rate 0":                    "--rate 0: must be arrivals a second",
-		"run --lock none --sale lua --stages 1k":                 `--stages 1k: "1k": must be stages like 0:1k,30s:20k`,
-		"run --lock none --sale lua --rate 1 --stages 0:1":       "give --rate or --stages",
-		"run --lock none --sale lua --arrival poisson":           "leave out --arrival: in scenario seckill, lock none, sale lua the load is closed",
-		"run --lock none --sale lua --rate 1 --arrival even":     "--arrival even: must be constant or poisson",
-		"run --lock none --sale lua --rate 0.1 --duration 1s":    "at --rate 0.1 fewer than one arrival comes in 1s",
-		"run --lock none --sale lua --rate 0.001":                "at --rate 0.001 the arrivals of this run take",
-		"compare --sale lua --rate 1k":                           "unknown flag: --rate",
-	} {
-		err := limits.Explain(planFor(t, strings.Fields(command)))
-		switch {
-		case want == "" && err != nil:
-			t.Errorf("%s: %v", command, err)
-		case want != "" && (err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "\n")):
-			t.Errorf("%s says %v; want %q", command, err, want)
-		}
 	}
 }
 

@@ -44,7 +44,7 @@ type Plan struct {
 	// JSONL also writes each history as JSON lines.
 	JSONL bool
 
-	system *system.System // that takes part, if any
+	Outside *system.System // that takes part, if any
 }
 
 // Watcher is told how a campaign goes on. Its methods are called in turn, never
@@ -91,14 +91,14 @@ func Run(ctx context.Context, p Plan, w Watcher) (reports.Document, error) {
 	if err := os.MkdirAll(p.Dir, 0o777); err != nil {
 		return d, fmt.Errorf("make the directory for the histories: %w", err)
 	}
-	servers := servers{plan: p, watcher: w, open: map[string]*server.Target{}}
-	defer servers.close()
+	servers := NewServers(p, w)
+	defer servers.Close()
 	var pages []page.OverviewRun
 	for i, c := range p.Runs {
 		if ctx.Err() != nil {
 			break
 		}
-		r, err := runOne(ctx, p, c, i, w, &servers)
+		r, err := runOne(ctx, p, c, i, servers)
 		if r != nil {
 			d.Runs = append(d.Runs, *r)
 			name := runName(i, c)
@@ -117,7 +117,7 @@ func (p Plan) overview(runs []page.OverviewRun) error {
 	if len(runs) == 0 || len(p.Runs) == 1 {
 		return nil
 	}
-	return write(p.Dir, pageFile, func(w io.Writer) error {
+	return WriteFile(p.Dir, pageFile, func(w io.Writer) error {
 		return page.Overview(w, page.OverviewInput{Runs: runs})
 	})
 }
@@ -150,7 +150,7 @@ func (p Plan) fresh() error {
 		return err
 	}
 	for i, c := range p.Runs {
-		path := filepath.Join(p.Dir, runName(i, c), historyFile)
+		path := filepath.Join(p.Dir, runName(i, c), HistoryFile)
 		if _, err := os.Stat(path); err == nil {
 			return fmt.Errorf("%w: %s holds an earlier run: choose another --out", ErrUsed, path)
 		}
@@ -161,24 +161,25 @@ func (p Plan) fresh() error {
 	return nil
 }
 
-func runOne(ctx context.Context, p Plan, c scenarios.Config, i int, w Watcher, s *servers) (*reports.Run, error) {
-	j, err := turn{dir: filepath.Join(p.Dir, runName(i, c)), config: c, i: i, n: len(p.Runs)}.run(ctx, w, s)
+func runOne(ctx context.Context, p Plan, c scenarios.Config, i int, s *Servers) (*reports.Run, error) {
+	j, err := s.Run(ctx, Turn{Dir: filepath.Join(p.Dir, runName(i, c)), Config: c, Number: i, Of: len(p.Runs)})
 	if j == nil {
 		return nil, err
 	}
 	return &j.Run, err
 }
 
-// turn is run number i (from 0) of n.
-type turn struct {
-	dir    string // its own
-	config scenarios.Config
-	i, n   int
+// Turn is one of several runs: Number, from 0, of Of.
+type Turn struct {
+	Dir        string // its own
+	Config     scenarios.Config
+	Number, Of int
 }
 
-// run makes the run and judges it. What was judged is not nil, whatever the error, if anything was.
-func (t turn) run(ctx context.Context, w Watcher, s *servers) (*judging.Judged, error) {
-	dir, c := t.dir, t.config
+// Run makes a run and judges it; the watcher is told when it starts. What was judged is not nil,
+// whatever the error, if anything was.
+func (s *Servers) Run(ctx context.Context, t Turn) (*judging.Judged, error) {
+	dir, c := t.Dir, t.Config
 	servers, err := s.of(ctx, c)
 	if err != nil {
 		return nil, err
@@ -187,11 +188,11 @@ func (t turn) run(ctx context.Context, w Watcher, s *servers) (*judging.Judged, 
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, fmt.Errorf("make the run directory: %w", err)
 	}
-	if serves(s.plan.system, c) {
-		c.Outside = s.plan.system
+	if serves(s.plan.Outside, c) {
+		c.Outside = s.plan.Outside
 	}
-	live := scenarios.Live{History: filepath.Join(dir, historyFile)}
-	w.Start(t.i, t.n, c, &live)
+	live := scenarios.Live{History: filepath.Join(dir, HistoryFile)}
+	s.watcher.Start(t.Number, t.Of, c, &live)
 	runErr := scenarios.Run(ctx, c, servers, live.History, &live)
 	if live.Stopped() != "" {
 		runErr = unstopped(runErr)
@@ -215,8 +216,9 @@ func runName(i int, c scenarios.Config) string {
 	return name
 }
 
-// servers opens each topology once, when the first run needs it.
-type servers struct {
+// Servers are those of several runs. Each topology is opened once, when the first run needs it. They are for
+// one goroutine.
+type Servers struct {
 	plan    Plan
 	watcher Watcher
 	open    map[string]*server.Target
@@ -224,7 +226,13 @@ type servers struct {
 	started bool // the plan's system has been started once
 }
 
-func (s *servers) of(ctx context.Context, c scenarios.Config) (scenarios.Servers, error) {
+// NewServers are the servers that the plan's runs are made on; w is told of those that are opened. Close them in
+// the end.
+func NewServers(p Plan, w Watcher) *Servers {
+	return &Servers{plan: p, watcher: w, open: map[string]*server.Target{}}
+}
+
+func (s *Servers) of(ctx context.Context, c scenarios.Config) (scenarios.Servers, error) {
 	t, err := s.redis(ctx, c)
 	if err != nil || !c.NeedsSQL() {
 		return scenarios.Servers{Redis: t}, err
@@ -238,8 +246,8 @@ func (s *servers) of(ctx context.Context, c scenarios.Config) (scenarios.Servers
 	return scenarios.Servers{Redis: t, SQL: s.db}, nil
 }
 
-func (s *servers) redis(ctx context.Context, c scenarios.Config) (*server.Target, error) {
-	spec := specFor(s.plan.Target, c.Lock)
+func (s *Servers) redis(ctx context.Context, c scenarios.Config) (*server.Target, error) {
+	spec := SpecFor(s.plan.Target, c.Lock)
 	if t := s.open[spec.Topology]; t != nil {
 		return t, nil
 	}
@@ -249,23 +257,24 @@ func (s *servers) redis(ctx context.Context, c scenarios.Config) (*server.Target
 	}
 	s.open[spec.Topology] = t
 	s.watcher.Target(t)
-	if s.plan.system == nil || s.started {
+	if s.plan.Outside == nil || s.started {
 		return t, nil
 	}
 	s.started = true
-	return t, lend(ctx, t, func(env func() variant.Env) error { return s.plan.system.Start(ctx, env()) })
+	return t, lend(ctx, t, func(env func() variant.Env) error { return s.plan.Outside.Start(ctx, env()) })
 }
 
 // retire closes what a run has broken: it is of no use to another.
-func (s *servers) retire(c scenarios.Config) {
-	spec := specFor(s.plan.Target, c.Lock)
+func (s *Servers) retire(c scenarios.Config) {
+	spec := SpecFor(s.plan.Target, c.Lock)
 	if t := s.open[spec.Topology]; t != nil && c.BreaksServers() && !spec.IsAddress() {
 		t.Close()
 		delete(s.open, spec.Topology)
 	}
 }
 
-func (s *servers) close() {
+// Close closes all that are open.
+func (s *Servers) Close() {
 	for _, t := range s.open {
 		t.Close()
 	}

@@ -104,7 +104,7 @@ func TestCutAnywhere(t *testing.T) {
 	if d.Runs[0].Verdict != reports.Pass {
 		t.Fatalf("the whole history: %+v", d.Runs[0])
 	}
-	whole, err := os.ReadFile(filepath.Join(p.Dir, runName(0, p.Runs[0]), historyFile))
+	whole, err := os.ReadFile(filepath.Join(p.Dir, runName(0, p.Runs[0]), HistoryFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestViolationSurvivesTheCut(t *testing.T) {
 	if d.Runs[0].Verdict != reports.Violated {
 		t.Fatalf("the control was not caught: %+v", d.Runs[0])
 	}
-	whole, err := os.ReadFile(filepath.Join(p.Dir, runName(0, p.Runs[0]), historyFile))
+	whole, err := os.ReadFile(filepath.Join(p.Dir, runName(0, p.Runs[0]), HistoryFile))
 	if err != nil {
 		t.Fatal(err)
 	}

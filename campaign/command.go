@@ -110,8 +110,8 @@ func shipped(h history.Header) bool {
 		return false
 	}
 	for name, all := range map[string][]string{
-		h.Lock: names(lockimpl.Variants, lockName), h.Sale: names(stockimpl.Variants, saleName), h.Queue: names(queueimpl.Variants, queueName),
-		h.IDs: names(idimpl.Variants, idsName), h.Dispatch: names(dispatchimpl.Variants, dispatchName),
+		h.Lock: Names(lockimpl.Variants, lockName), h.Sale: Names(stockimpl.Variants, saleName), h.Queue: Names(queueimpl.Variants, queueName),
+		h.IDs: Names(idimpl.Variants, idsName), h.Dispatch: Names(dispatchimpl.Variants, dispatchName),
 	} {
 		if name != "" && !slices.Contains(all, name) {
 			return false

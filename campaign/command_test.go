@@ -86,7 +86,7 @@ func headerOf(t *testing.T, args []string) history.Header {
 		t.Fatalf("%q: %v", args, err)
 	}
 	p, _ := ran(t, *o)
-	h, err := history.Read(filepath.Join(p.Dir, runName(0, p.Runs[0]), historyFile))
+	h, err := history.Read(filepath.Join(p.Dir, runName(0, p.Runs[0]), HistoryFile))
 	if err != nil {
 		t.Fatal(err)
 	}

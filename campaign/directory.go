@@ -22,9 +22,15 @@ import (
 	"oversell/variant"
 )
 
-// The files of a run directory.
+// HistoryFile is the history of a run, in its directory, and ComparisonFile a comparison, in the directory
+// that has those of its runs.
 const (
-	historyFile = "history.bin"
+	HistoryFile    = "history.bin"
+	ComparisonFile = "comparison.json"
+)
+
+// The other files of a run directory.
+const (
 	jsonlFile   = "history.jsonl"
 	runFile     = "run.json"
 	verdictFile = "verdict.json"
@@ -46,7 +52,7 @@ type runInfo struct {
 
 // file judges the history in dir and writes everything else beside it.
 func file(dir string, jsonl bool) (*judging.Judged, error) {
-	h, err := history.Open(filepath.Join(dir, historyFile))
+	h, err := history.Open(filepath.Join(dir, HistoryFile))
 	if err != nil {
 		return nil, err
 	}
@@ -54,23 +60,23 @@ func file(dir string, jsonl bool) (*judging.Judged, error) {
 	j := judging.Judge(h)
 	r, lat := j.Run, j.Latencies
 	errs := []error{
-		write(dir, runFile, func(w io.Writer) error {
+		WriteFile(dir, runFile, func(w io.Writer) error {
 			return reports.WriteJSON(w, runInfo{h.Header, h.Trailer, h.Len(), h.SHA256})
 		}),
-		write(dir, verdictFile, func(w io.Writer) error { return reports.WriteJSON(w, r) }),
+		WriteFile(dir, verdictFile, func(w io.Writer) error { return reports.WriteJSON(w, r) }),
 	}
 	for i, kind := range lat.Kinds() {
 		name := "latency-" + kind.String() + ".hgrm"
 		if i == main(lat.Kinds()) {
 			name = hgrmFile
 		}
-		errs = append(errs, write(dir, name, func(w io.Writer) error { return lat.WriteHGRM(w, kind) }))
+		errs = append(errs, WriteFile(dir, name, func(w io.Writer) error { return lat.WriteHGRM(w, kind) }))
 	}
 	if jsonl {
-		errs = append(errs, write(dir, jsonlFile, func(w io.Writer) error { return history.WriteJSONL(w, h) }))
+		errs = append(errs, WriteFile(dir, jsonlFile, func(w io.Writer) error { return history.WriteJSONL(w, h) }))
 	}
 	errs = append(errs, picture(dir, h, j.Verdicts))
-	errs = append(errs, write(dir, pageFile, func(w io.Writer) error { return pageOf(w, dir, dir, h, j) }))
+	errs = append(errs, WriteFile(dir, pageFile, func(w io.Writer) error { return pageOf(w, dir, dir, h, j) }))
 	return &j, errors.Join(append(errs, h.Err())...)
 }
 
@@ -94,7 +100,7 @@ func picture(dir string, h *history.History, vs []checker.Verdict) error {
 		if v.Result != checker.Violated || len(v.Witness) == 0 || !drawn || !h.Header.Promised(v.Of, v.Property) {
 			continue
 		}
-		err := write(dir, pictureFile, func(w io.Writer) error { return linear.Picture(w, h, v) })
+		err := WriteFile(dir, pictureFile, func(w io.Writer) error { return linear.Picture(w, h, v) })
 		if !errors.Is(err, linear.ErrNothingToDraw) {
 			return err
 		}
@@ -102,7 +108,7 @@ func picture(dir string, h *history.History, vs []checker.Verdict) error {
 	return nil
 }
 
-func write(dir, name string, content func(io.Writer) error) error {
+func WriteFile(dir, name string, content func(io.Writer) error) error {
 	var b bytes.Buffer
 	if err := content(&b); err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
@@ -229,7 +235,7 @@ func withItsRun(open func(string) (*history.History, error), path string) (*hist
 		h.Header.Lock = lockimpl.Today(h.Header.Lock)
 		h.Remarks = append(h.Remarks, note)
 	}
-	if filepath.Base(path) != historyFile {
+	if filepath.Base(path) != HistoryFile {
 		return h, nil
 	}
 	beside := filepath.Join(filepath.Dir(path), runFile)
@@ -269,8 +275,8 @@ func historiesIn(path string) ([]string, error) {
 	if !info.IsDir() {
 		return []string{path}, nil
 	}
-	for _, pattern := range []string{historyFile, filepath.Join("*", historyFile), filepath.Join("*", "*", historyFile)} {
-		if found, _ := filepath.Glob(filepath.Join(globEscape(path), pattern)); len(found) > 0 {
+	for _, pattern := range []string{HistoryFile, filepath.Join("*", HistoryFile), filepath.Join("*", "*", HistoryFile)} {
+		if found, _ := filepath.Glob(filepath.Join(GlobEscape(path), pattern)); len(found) > 0 {
 			var errs []error
 			found = slices.DeleteFunc(found, func(f string) bool {
 				err := ordinary(f)
@@ -280,10 +286,10 @@ func historiesIn(path string) ([]string, error) {
 			return found, errors.Join(errs...) // sorted
 		}
 	}
-	return nil, fmt.Errorf("%w: %s holds no %s, nor do the directories in it", ErrNoHistory, path, historyFile)
+	return nil, fmt.Errorf("%w: %s holds no %s, nor do the directories in it", ErrNoHistory, path, HistoryFile)
 }
 
-// globEscape makes a path match itself.
-func globEscape(path string) string {
+// GlobEscape makes a path match itself.
+func GlobEscape(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }

@@ -15,6 +15,18 @@ import (
 // is noted. What is shared by several runs, like the defaults of a gate's plan, need
 // not matter to each.
 
+// Subject is a run that can be made, and where.
+type Subject struct {
+	Config scenarios.Config
+	Spec   server.Spec
+}
+
+// Effective refuses the first flag that was set for these runs and matters to none of them. Its notes are
+// about flags that were set and whose value matters only in part, in every run.
+func (o Options) Effective(runs []Subject) (notes []string, err error) {
+	return partly(o.meant, runs), ineffective(o.meant, effects, runs)
+}
+
 // effect tells where a flag has one.
 type effect struct {
 	flags []string
@@ -53,11 +65,11 @@ var effects = []effect{
 		return c.Scenario.Uses(variant.Queue) || c.Scenario.Uses(variant.IDs) || c.Scenario.Uses(variant.Dispatch)
 	}, "no client is given a task or a number to die with"},
 	{[]string{"lock"}, func(c scenarios.Config, _ server.Spec) bool { return c.Lock.New != nil }, "no lock is taken"},
-	{[]string{"ttl"}, func(c scenarios.Config, _ server.Spec) bool { return locks(c) || c.Scenario.Uses(variant.Dispatch) }, "no lock is taken, so nothing has a lease"},
-	{[]string{"wait"}, func(c scenarios.Config, _ server.Spec) bool { return locks(c) }, "no lock is taken, so nobody waits for one"},
+	{[]string{"ttl"}, func(c scenarios.Config, _ server.Spec) bool { return c.Locks() || c.Scenario.Uses(variant.Dispatch) }, "no lock is taken, so nothing has a lease"},
+	{[]string{"wait"}, func(c scenarios.Config, _ server.Spec) bool { return c.Locks() }, "no lock is taken, so nobody waits for one"},
 	{[]string{"retry", "waiting"}, looksAgain, "nobody waits"},
 	{[]string{"hold"}, func(c scenarios.Config, _ server.Spec) bool {
-		return c.Scenario.Uses(variant.Sale) || c.Scenario.Uses(variant.Dispatch) || alone(c)
+		return c.Scenario.Uses(variant.Sale) || c.Scenario.Uses(variant.Dispatch) || c.LockAlone()
 	}, "there is no section to lengthen"},
 	{[]string{"sql"}, func(c scenarios.Config, _ server.Spec) bool { return c.NeedsSQL() }, "nothing is kept in a database"},
 	{[]string{"arrival"}, func(c scenarios.Config, _ server.Spec) bool { return c.OpenLoop() }, "the load is closed, without --rate or --stages, so nothing arrives"},
@@ -67,18 +79,9 @@ var effects = []effect{
 // searchEffects are those of the flags of a search, where they differ from a run's.
 var searchEffects = []effect{
 	{[]string{"resends"}, sellsToBuyers, "no buyer orders pieces"},
-	{[]string{"hold"}, func(c scenarios.Config, _ server.Spec) bool { return alone(c) }, "only scenario mutex has sections of a length"},
+	{[]string{"hold"}, func(c scenarios.Config, _ server.Spec) bool { return c.LockAlone() }, "only scenario mutex has sections of a length"},
 	{[]string{"masters"}, func(c scenarios.Config, _ server.Spec) bool { return severalMasters(c) }, "everything is on one server"},
-	{[]string{"ttl"}, func(c scenarios.Config, _ server.Spec) bool { return locks(c) }, "no lock is taken, so nothing has a lease"},
-}
-
-// locks tells whether clients exclude each other by a lock: one that promises nothing
-// grants everything.
-func locks(c scenarios.Config) bool { return c.Lock.New != nil && len(c.Lock.Promises) > 0 }
-
-// alone tells whether the scenario exercises the lock alone.
-func alone(c scenarios.Config) bool {
-	return len(c.Scenario.Objects) == 1 && c.Scenario.Uses(variant.Lock)
+	{[]string{"ttl"}, func(c scenarios.Config, _ server.Spec) bool { return c.Locks() }, "no lock is taken, so nothing has a lease"},
 }
 
 // sellsToBuyers tells whether buyers order from the sale themselves: behind a queue
@@ -93,7 +96,7 @@ func enqueuesAgain(c scenarios.Config, _ server.Spec) bool {
 
 // looksAgain tells whether anybody looks again for a lock or for work.
 func looksAgain(c scenarios.Config, _ server.Spec) bool {
-	return locks(c) && c.Wait > 0 || c.Scenario.Uses(variant.Queue) || c.Scenario.Uses(variant.Dispatch)
+	return c.Locks() && c.Wait > 0 || c.Scenario.Uses(variant.Queue) || c.Scenario.Uses(variant.Dispatch)
 }
 
 // ofQueue is where there is a queue that can do something.
@@ -113,7 +116,7 @@ func severalMasters(c scenarios.Config) bool {
 }
 
 // ineffective refuses the first flag that was set and matters to none of the runs.
-func ineffective(set func(flag string) bool, list []effect, runs []subject) error {
+func ineffective(set func(flag string) bool, list []effect, runs []Subject) error {
 	for _, e := range list {
 		for _, flag := range e.flags {
 			if set(flag) && !anyRun(runs, e.in) {
@@ -124,9 +127,9 @@ func ineffective(set func(flag string) bool, list []effect, runs []subject) erro
 	return nil
 }
 
-func anyRun(runs []subject, in func(scenarios.Config, server.Spec) bool) bool {
+func anyRun(runs []Subject, in func(scenarios.Config, server.Spec) bool) bool {
 	for _, r := range runs {
-		if in(r.config, r.spec) {
+		if in(r.Config, r.Spec) {
 			return true
 		}
 	}
@@ -134,8 +137,8 @@ func anyRun(runs []subject, in func(scenarios.Config, server.Spec) bool) bool {
 }
 
 // scenariosOf names what was chosen: the scenario, and the variants of a single run.
-func scenariosOf(runs []subject) string {
-	c := runs[0].config
+func scenariosOf(runs []Subject) string {
+	c := runs[0].Config
 	if len(runs) > 1 {
 		return "scenario " + c.Scenario.Name
 	}
@@ -148,16 +151,16 @@ func scenariosOf(runs []subject) string {
 
 // partly are notes about flags that were set and whose value matters only in part, in
 // every run.
-func partly(set func(flag string) bool, runs []subject) (notes []string) {
+func partly(set func(flag string) bool, runs []Subject) (notes []string) {
 	note := func(flag string, in func(c scenarios.Config) bool, say func(c scenarios.Config) string) {
 		if set(flag) && len(runs) > 0 && !anyRun(runs, func(c scenarios.Config, _ server.Spec) bool { return !in(c) }) {
-			notes = append(notes, say(runs[0].config))
+			notes = append(notes, say(runs[0].Config))
 		}
 	}
 	note("pool", func(c scenarios.Config) bool { return c.Pool > connected(c) }, func(c scenarios.Config) string {
 		return fmt.Sprintf("--pool %d: %d clients use no more than %d connections at once", c.Pool, c.Clients, connected(c))
 	})
-	note("retry", func(c scenarios.Config) bool { return locks(c) && c.Retry > c.Wait }, func(c scenarios.Config) string {
+	note("retry", func(c scenarios.Config) bool { return c.Locks() && c.Retry > c.Wait }, func(c scenarios.Config) string {
 		return fmt.Sprintf("--retry %v is longer than --wait %v: clients look again when the wait is over", c.Retry, c.Wait)
 	})
 	note("quantity", func(c scenarios.Config) bool { return int64(c.Quantity) > c.Stock }, func(c scenarios.Config) string {

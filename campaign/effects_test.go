@@ -1,4 +1,4 @@
-package campaign
+package campaign_test
 
 import (
 	"io"
@@ -9,6 +9,10 @@ import (
 	"testing"
 
 	"github.com/spf13/pflag"
+
+	"oversell/campaign"
+	"oversell/compare"
+	"oversell/internal/limits"
 )
 
 // TestFlagsWithoutEffectAreRefused: one policy for all.
@@ -72,16 +76,44 @@ func TestValuesThatMatterInPart(t *testing.T) {
 		"--lock lua-release --stock 5 --quantity 9":            "--quantity 9 is more than --stock 5: larger orders are always refused",
 		"--lock lua-release --clients 16 --pool 4":             "",
 	} {
-		o, err := Parse(strings.Fields(command))
+		o, err := campaign.Parse(strings.Fields(command))
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := NewPlan(t.Context(), *o)
+		p, err := campaign.NewPlan(t.Context(), *o)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got := strings.Join(p.Notes, "\n"); got != want {
 			t.Errorf("%s notes %q; want %q", command, got, want)
+		}
+	}
+}
+
+// TestOpenLoadFlags: what is wrong with them is said in one line.
+func TestOpenLoadFlags(t *testing.T) {
+	for command, want := range map[string]string{
+		"run --lock none --sale lua --rate 2k":                   "",
+		"run --lock none --sale lua --stages 0:1,1s:20":          "",
+		"run --lock none --sale lua --rate 2k --arrival poisson": "",
+		"run --scenario queue --rate 500":                        "",
+		"run --scenario dispatch --rate 50":                      "",
+		"run --lock none --sale lua --rate fast":                 "--rate fast: must be arrivals a second like 500, 20k or 2.5/s",
+		"run --lock none --sale lua --rate 0":                    "--rate 0: must be arrivals a second",
+		"run --lock none --sale lua --stages 1k":                 `--stages 1k: "1k": must be stages like 0:1k,30s:20k`,
+		"run --lock none --sale lua --rate 1 --stages 0:1":       "give --rate or --stages",
+		"run --lock none --sale lua --arrival poisson":           "leave out --arrival: in scenario seckill, lock none, sale lua the load is closed",
+		"run --lock none --sale lua --rate 1 --arrival even":     "--arrival even: must be constant or poisson",
+		"run --lock none --sale lua --rate 0.1 --duration 1s":    "at --rate 0.1 fewer than one arrival comes in 1s",
+		"run --lock none --sale lua --rate 0.001":                "at --rate 0.001 the arrivals of this run take",
+		"compare --sale lua --rate 1k":                           "unknown flag: --rate",
+	} {
+		err := limits.Explain(planFor(t, strings.Fields(command)))
+		switch {
+		case want == "" && err != nil:
+			t.Errorf("%s: %v", command, err)
+		case want != "" && (err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "\n")):
+			t.Errorf("%s says %v; want %q", command, err, want)
 		}
 	}
 }
@@ -94,7 +126,7 @@ func planFor(t testing.TB, words []string) error {
 	f.SetOutput(io.Discard)
 	switch words[0] {
 	case "compare":
-		o := CompareOptions{Dir: "unused"}
+		o := compare.Options{Dir: "unused"}
 		o.Bind(f)
 		f.String("out", "", "")
 		f.Bool("json", false, "")
@@ -102,10 +134,10 @@ func planFor(t testing.TB, words []string) error {
 		if err := f.Parse(words[1:]); err != nil {
 			return err
 		}
-		_, err := NewComparison(t.Context(), &o)
+		_, err := compare.New(t.Context(), &o)
 		return err
 	case "explore":
-		o := SearchOptions{}
+		o := campaign.SearchOptions{}
 		o.BindSearch(f)
 		f.String("out", "", "")
 		f.Bool("json", false, "")
@@ -113,10 +145,10 @@ func planFor(t testing.TB, words []string) error {
 		if err := f.Parse(words[1:]); err != nil {
 			return err
 		}
-		_, _, err := Searches(o)
+		_, _, err := campaign.Searches(o)
 		return err
 	}
-	o := Options{}
+	o := campaign.Options{}
 	o.Bind(f)
 	f.Bool("stop-on-violation", false, "")
 	f.String("out", "", "")
@@ -125,7 +157,7 @@ func planFor(t testing.TB, words []string) error {
 	if err := f.Parse(words[1:]); err != nil {
 		return err
 	}
-	_, err := NewPlan(t.Context(), o)
+	_, err := campaign.NewPlan(t.Context(), o)
 	return err
 }
 
@@ -133,7 +165,7 @@ func planFor(t testing.TB, words []string) error {
 // the table of failures has, is refused.
 func TestCommandsOfTheDocumentsAreAccepted(t *testing.T) {
 	seen := map[string]bool{}
-	for _, f := range Failures {
+	for _, f := range campaign.Failures {
 		for _, c := range f.Cells {
 			if err := planFor(t, append([]string{"run"}, c.Args...)); err != nil {
 				t.Errorf("%s: %q: %v", f.Mode, c.Args, err)

@@ -90,7 +90,7 @@ const ownPackage = "regression"
 // OwnPackage is the package of a test that was written to path where there is no other Go. It
 // is empty where there is.
 func OwnPackage(path string) string {
-	files, _ := filepath.Glob(filepath.Join(globEscape(filepath.Dir(path)), "*.go"))
+	files, _ := filepath.Glob(filepath.Join(GlobEscape(filepath.Dir(path)), "*.go"))
 	if len(files) > 1 {
 		return ""
 	}

@@ -144,7 +144,7 @@ func strikeIn(t *testing.T, kind, scenario string) error {
 	if f.Fired == 0 || f.Failed != "" {
 		return fmt.Errorf("%+v; %s", f, d.Runs[0].Why)
 	}
-	h, err := history.Read(filepath.Join(p.Dir, runName(0, p.Runs[0]), historyFile))
+	h, err := history.Read(filepath.Join(p.Dir, runName(0, p.Runs[0]), HistoryFile))
 	if err != nil {
 		return err
 	}

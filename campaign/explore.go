@@ -84,10 +84,10 @@ func Searches(o SearchOptions) (cs []explore.Config, skipped []string, err error
 	}
 	base := scenarios.Config{Stock: o.Stock, Quantity: o.Quantity, TTL: o.TTL, Hold: o.Hold, QueueOptions: o.QueueOptions}
 	name := cmp.Or(o.Scenario, o.suggested())
-	if base.Scenario, err = find("scenario", name, scenarios.All, func(s scenarios.Scenario) string { return s.Name }); err != nil {
+	if base.Scenario, err = Find("scenario", name, scenarios.All, func(s scenarios.Scenario) string { return s.Name }); err != nil {
 		return nil, nil, err
 	}
-	if err := wellNamed(o.Locks, o.set("lock")); err != nil {
+	if err := WellNamed(o.Locks, o.set("lock")); err != nil {
 		return nil, nil, err
 	}
 	if err := o.sensible(); err != nil {
@@ -100,7 +100,7 @@ func Searches(o SearchOptions) (cs []explore.Config, skipped []string, err error
 		o.Bounds.Clients = 3 // fewer consumers than two do not compete
 	}
 	var refused error
-	runs, err := o.combinations(base)
+	runs, err := o.Combinations(base)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -112,7 +112,7 @@ func Searches(o SearchOptions) (cs []explore.Config, skipped []string, err error
 		return nil, nil, err
 	}
 	for _, run := range runs {
-		c := explore.Config{Run: run, Bounds: o.Bounds, Masters: o.Masters, Plain: o.Plain, System: o.system}
+		c := explore.Config{Run: run, Bounds: o.Bounds, Masters: o.Masters, Plain: o.Plain, System: o.Outside}
 		if c.Look, err = o.looked(run); err != nil {
 			return nil, nil, err
 		}
@@ -135,9 +135,9 @@ func Searches(o SearchOptions) (cs []explore.Config, skipped []string, err error
 
 // ineffective refuses a flag that matters to none of the searches.
 func (o SearchOptions) ineffective(runs []scenarios.Config) error {
-	var all []subject
+	var all []Subject
 	for _, c := range runs {
-		all = append(all, subject{config: c})
+		all = append(all, Subject{Config: c})
 	}
 	if err := ineffective(o.meant, searchEffects, all); err != nil {
 		return err

@@ -19,12 +19,12 @@ import (
 // Bind defines the flags by which a run is chosen, with their defaults, and has
 // them fill o when f is parsed.
 func (o *Options) Bind(f *pflag.FlagSet) {
-	o.bind(f)
+	o.BindClosed(f)
 	o.bindArrivals(f)
 }
 
-// bind defines the flags that runs and comparisons share.
-func (o *Options) bind(f *pflag.FlagSet) {
+// BindClosed is [Options.Bind] without the flags of an open load.
+func (o *Options) BindClosed(f *pflag.FlagSet) {
 	o.Set = f.Changed
 	o.Waiting = load.Poll
 	f.StringVar(&o.Scenario, "scenario", "seckill", "what the clients do: seckill, mutex, queue, seckill-queued, ids, floors or dispatch (with --system a queue or ids: that)")

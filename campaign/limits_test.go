@@ -1,4 +1,4 @@
-package campaign
+package campaign_test
 
 import (
 	"slices"
@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"oversell/campaign"
+	"oversell/compare"
 	"oversell/internal/limits"
 	"oversell/internal/printable"
 )
@@ -35,11 +37,11 @@ func TestExtremeValuesOfEveryNumber(t *testing.T) {
 		args    []string
 		bind    func(f *pflag.FlagSet)
 	}{
-		{"run", limits.Run, []string{"--lock=lua-release", "--target=process"}, new(Options).Bind},
-		{"run", limits.Run, []string{"--scenario=queue", "--queue=zset-atomic", "--target=process"}, new(Options).Bind},
-		{"explore", limits.Explore, []string{"--lock=lua-release"}, new(SearchOptions).BindSearch},
-		{"explore", limits.Explore, []string{"--sale=lua", "--lock=none"}, new(SearchOptions).BindSearch},
-		{"compare", slices.Concat(limits.Compare, limits.Run), []string{"--lock=lua-release", "--target=process"}, (&CompareOptions{}).Bind},
+		{"run", limits.Run, []string{"--lock=lua-release", "--target=process"}, new(campaign.Options).Bind},
+		{"run", limits.Run, []string{"--scenario=queue", "--queue=zset-atomic", "--target=process"}, new(campaign.Options).Bind},
+		{"explore", limits.Explore, []string{"--lock=lua-release"}, new(campaign.SearchOptions).BindSearch},
+		{"explore", limits.Explore, []string{"--sale=lua", "--lock=none"}, new(campaign.SearchOptions).BindSearch},
+		{"compare", slices.Concat(limits.Compare, limits.Run), []string{"--lock=lua-release", "--target=process"}, (&compare.Options{}).Bind},
 	} {
 		f := pflag.NewFlagSet(c.command, pflag.ContinueOnError)
 		c.bind(f)

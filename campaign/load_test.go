@@ -163,3 +163,13 @@ func TestSectionsThatOutliveTheirLease(t *testing.T) {
 		})
 	}
 }
+
+// TestCommandsAreCounted: a lock that takes one command and gives it back with one.
+func TestCommandsAreCounted(t *testing.T) {
+	o := onRealRedis("set-nx-ex")
+	o.Scenario, o.Clients, o.Ops = "mutex", 1, 50
+	r := ranOnRedis(t, o).Runs[0]
+	if r.Acquired != 50 || r.Commands != 100 {
+		t.Errorf("%d commands for %d acquisitions; want 100 for 50", r.Commands, r.Acquired)
+	}
+}

@@ -48,7 +48,7 @@ func TestEarlierNames(t *testing.T) {
 	e := counterexample(t, is)
 	e.Lock = was
 	trace := filepath.Join(dir, "trace.json")
-	err = write(dir, "trace.json", func(w io.Writer) error { return reports.WriteJSON(w, e) })
+	err = WriteFile(dir, "trace.json", func(w io.Writer) error { return reports.WriteJSON(w, e) })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -91,7 +91,7 @@ func TestNoPassWithoutOpportunity(t *testing.T) {
 				for i, r := range d.Runs {
 					runs++
 					if c.keys {
-						h, err := history.Read(filepath.Join(p.Dir, runName(i, p.Runs[i]), historyFile))
+						h, err := history.Read(filepath.Join(p.Dir, runName(i, p.Runs[i]), HistoryFile))
 						if err != nil {
 							t.Error(err)
 							continue

@@ -74,7 +74,7 @@ type Options struct {
 	Withdraw, Peek float64
 	RefuseStale    bool
 
-	system *system.System // that System names
+	Outside *system.System // that System names
 }
 
 // DefaultDir is where the run directories of a campaign begun now go: a directory
@@ -92,28 +92,28 @@ func DefaultDir(now time.Time) string {
 // NewPlan turns names into a plan, and refuses what cannot be run before
 // anything is started.
 func NewPlan(ctx context.Context, o Options) (Plan, error) {
-	o.suitEmulation()
+	o.SuitEmulation()
 	if err := o.readSystem(); err != nil {
 		return Plan{}, err
 	}
-	p, err := o.plan(ctx)
+	p, err := o.Plan(ctx)
 	if err != nil {
 		return p, err
 	}
-	var runs []subject
+	var runs []Subject
 	for _, c := range p.Runs {
-		runs = append(runs, subject{config: c, spec: p.Target})
+		runs = append(runs, Subject{Config: c, Spec: p.Target})
 	}
-	if err := ineffective(o.meant, effects, runs); err != nil {
+	p.Notes, err = o.Effective(runs)
+	if err != nil {
 		return Plan{}, err
 	}
-	p.Notes = partly(o.meant, runs)
 	return p, nil
 }
 
-// wellNamed refuses a list of locks, of which set tells whether somebody gave it, that
+// WellNamed refuses a list of locks, of which set tells whether somebody gave it, that
 // names none, one without a name, or one twice.
-func wellNamed(locks []string, set bool) error {
+func WellNamed(locks []string, set bool) error {
 	if slices.Contains(locks, "") || set && len(locks) == 0 {
 		return errors.New("an empty name was given to --lock (see: oversell list)")
 	}
@@ -130,27 +130,27 @@ func (o Options) meant(flag string) bool {
 	return o.Set != nil && o.Set(flag) && (o.Shared == nil || !o.Shared(flag))
 }
 
-// database is the database, treated as the target is.
-func (o Options) database() database.Spec {
+// Database is the database, treated as the target is.
+func (o Options) Database() database.Spec {
 	o.SQL.AllowRemote, o.SQL.Mend = o.Target.AllowRemote, o.Target.Mend
 	return o.SQL
 }
 
-// plan is the plan for this very load.
-func (o Options) plan(ctx context.Context) (Plan, error) {
-	o.SQL = o.database()
-	base, err := o.base()
+// Plan is the plan for this very load; [NewPlan] chooses one that suits the target first.
+func (o Options) Plan(ctx context.Context) (Plan, error) {
+	o.SQL = o.Database()
+	base, err := o.Base()
 	if err != nil {
 		return Plan{}, err
 	}
 	for _, f := range base.Faults {
 		o.Target.Clocks = o.Target.Clocks || f.Kind.Name == "clock-node"
 	}
-	combinations, err := o.combinations(base)
+	combinations, err := o.Combinations(base)
 	if err != nil {
 		return Plan{}, err
 	}
-	p := Plan{Target: o.Target, SQL: o.SQL, JSONL: o.JSONL, system: o.system}
+	p := Plan{Target: o.Target, SQL: o.SQL, JSONL: o.JSONL, Outside: o.Outside}
 	var unfit error // of the first combination that cannot have a fault
 	if slices.ContainsFunc(combinations, scenarios.Config.NeedsSQL) {
 		if err := o.SQL.Validate(ctx); err != nil {
@@ -158,7 +158,7 @@ func (o Options) plan(ctx context.Context) (Plan, error) {
 		}
 	}
 	for _, c := range combinations {
-		masters, err := specFor(o.Target, c.Lock).Masters(ctx)
+		masters, err := SpecFor(o.Target, c.Lock).Masters(ctx)
 		if err != nil {
 			return Plan{}, err
 		}
@@ -211,11 +211,11 @@ func (o Options) fitEngine(c scenarios.Config) error {
 
 // fitSystem refuses what the system, if the run has it, cannot be asked for.
 func (o Options) fitSystem(c scenarios.Config) error {
-	if !serves(o.system, c) {
+	if !serves(o.Outside, c) {
 		return nil
 	}
-	if err := o.system.Fits(c.Refund > 0, c.Quantity); err != nil {
-		return fmt.Errorf("system %s: %w", o.system.Name, err)
+	if err := o.Outside.Fits(c.Refund > 0, c.Quantity); err != nil {
+		return fmt.Errorf("system %s: %w", o.Outside.Name, err)
 	}
 	return o.fitFaults(c)
 }
@@ -223,7 +223,7 @@ func (o Options) fitSystem(c scenarios.Config) error {
 // fitServers refuses faults of servers that there are not, as far as that is known
 // before any is started.
 func (o Options) fitServers(ctx context.Context, c scenarios.Config) error {
-	spec := specFor(o.Target, c.Lock)
+	spec := SpecFor(o.Target, c.Lock)
 	for _, f := range c.Faults {
 		if !f.Kind.Replica {
 			continue
@@ -239,8 +239,8 @@ func (o Options) fitServers(ctx context.Context, c scenarios.Config) error {
 	return c.FitServers(all)
 }
 
-// base is what all runs have in common: everything but the variants.
-func (o Options) base() (c scenarios.Config, err error) {
+// Base is what all runs have in common: everything but the variants.
+func (o Options) Base() (c scenarios.Config, err error) {
 	c = scenarios.Config{
 		Engine: o.Engine, RTT: o.RTT, Clients: o.Clients, Pool: o.Pool, Waiting: o.Waiting, Seed: o.Seed,
 		Stock: o.Stock, Quantity: o.Quantity, Resend: o.Resend, Refund: o.Refund,
@@ -251,10 +251,10 @@ func (o Options) base() (c scenarios.Config, err error) {
 	if c.Rate, err = o.openLoad(); err != nil {
 		return c, err
 	}
-	if c.Scenario, err = find("scenario", o.Scenario, scenarios.All, func(s scenarios.Scenario) string { return s.Name }); err != nil {
+	if c.Scenario, err = Find("scenario", o.Scenario, scenarios.All, func(s scenarios.Scenario) string { return s.Name }); err != nil {
 		return c, err
 	}
-	if err := wellNamed(o.Locks, o.Set != nil && o.Set("lock")); err != nil {
+	if err := WellNamed(o.Locks, o.Set != nil && o.Set("lock")); err != nil {
 		return c, err
 	}
 	if o.Set != nil && o.Set("rtt") && o.RTT == 0 {
@@ -289,8 +289,8 @@ const (
 	emulatedStock   = 200
 )
 
-// suitEmulation makes the load that nobody chose fit for the emulation.
-func (o *Options) suitEmulation() {
+// SuitEmulation makes the load that nobody chose fit for the emulation.
+func (o *Options) SuitEmulation() {
 	if o.Set == nil || !o.Target.Embeds() {
 		return
 	}
@@ -302,27 +302,27 @@ func (o *Options) suitEmulation() {
 	}
 }
 
-// combinations are the variants to run: of those that were not named, every
+// Combinations are the variants to run: of those that were not named, every
 // lock, or every queue, and the default of the rest.
-func (o Options) combinations(base scenarios.Config) (cs []scenarios.Config, err error) {
+func (o Options) Combinations(base scenarios.Config) (cs []scenarios.Config, err error) {
 	if base.Scenario.Uses(variant.Queue) {
 		return o.queues(base)
 	}
 	for _, name := range orAll(o.Locks, lockimpl.Variants, lockName) {
 		c := base
-		if c.Lock, err = find("lock", lockimpl.Today(name), o.lockVariants(), lockName); err != nil {
+		if c.Lock, err = Find("lock", lockimpl.Today(name), o.lockVariants(), lockName); err != nil {
 			return nil, err
 		}
 		if c, err = o.withSale(c, cmp.Or(o.Sale, DefaultSale(c.Lock))); err != nil {
 			return nil, err
 		}
 		if c.Scenario.Uses(variant.IDs) {
-			if c.IDs, err = find("generator (--ids)", cmp.Or(o.IDs, DefaultIDs), o.idsVariants(), idsName); err != nil {
+			if c.IDs, err = Find("generator (--ids)", cmp.Or(o.IDs, DefaultIDs), o.idsVariants(), idsName); err != nil {
 				return nil, err
 			}
 		}
 		if c.Scenario.Uses(variant.Dispatch) {
-			if c.Dispatch, err = find("dispatch", cmp.Or(o.Dispatch, DefaultDispatch(c.Lock)), dispatchimpl.Variants, dispatchName); err != nil {
+			if c.Dispatch, err = Find("dispatch", cmp.Or(o.Dispatch, DefaultDispatch(c.Lock)), dispatchimpl.Variants, dispatchName); err != nil {
 				return nil, err
 			}
 		}
@@ -339,11 +339,11 @@ var queueLocks = []string{"php-lock-printed", "lua-release"}
 func (o Options) queues(base scenarios.Config) (cs []scenarios.Config, err error) {
 	wanted := []string{o.Queue}
 	if o.Queue == "" {
-		wanted = names(queueimpl.Variants, queueName)
+		wanted = Names(queueimpl.Variants, queueName)
 	}
 	for _, name := range wanted {
 		c := base
-		if c.Queue, err = find("queue", name, o.queueVariants(), queueName); err != nil {
+		if c.Queue, err = Find("queue", name, o.queueVariants(), queueName); err != nil {
 			return nil, err
 		}
 		locks := o.Locks
@@ -360,7 +360,7 @@ func (o Options) queues(base scenarios.Config) (cs []scenarios.Config, err error
 			locks = queueLocks
 		}
 		for _, name := range locks {
-			if c.Lock, err = find("lock", lockimpl.Today(name), o.lockVariants(), lockName); err != nil {
+			if c.Lock, err = Find("lock", lockimpl.Today(name), o.lockVariants(), lockName); err != nil {
 				return nil, err
 			}
 			if c, err = o.withSale(c, cmp.Or(o.Sale, DefaultSale(c.Lock))); err != nil {
@@ -375,7 +375,7 @@ func (o Options) queues(base scenarios.Config) (cs []scenarios.Config, err error
 // withSale is c with the sale of this name, if its scenario sells.
 func (o Options) withSale(c scenarios.Config, name string) (_ scenarios.Config, err error) {
 	if c.Scenario.Uses(variant.Sale) {
-		c.Sale, err = find("sale", name, o.saleVariants(), saleName)
+		c.Sale, err = Find("sale", name, o.saleVariants(), saleName)
 	}
 	return c, err
 }
@@ -384,12 +384,12 @@ func orAll[T any](wanted []string, all []T, name func(T) string) []string {
 	if len(wanted) > 0 {
 		return wanted
 	}
-	return names(all, name)
+	return Names(all, name)
 }
 
-// specFor is the target that a run under this lock gets: where nobody chose a
+// SpecFor is the target that a run under this lock gets: where nobody chose a
 // topology and the servers are ours to start, as many masters as the lock needs.
-func specFor(s server.Spec, l lockimpl.Variant) server.Spec {
+func SpecFor(s server.Spec, l lockimpl.Variant) server.Spec {
 	if s.Topology == "" && !s.IsAddress() && l.Needs.Masters > 1 {
 		s.Topology = fmt.Sprintf("masters:%d", max(l.Needs.Masters, usualMasters))
 	}
@@ -406,7 +406,8 @@ func dispatchName(v dispatchimpl.Variant) string { return v.Name }
 func queueName(v queueimpl.Variant) string       { return v.Name }
 func idsName(v idimpl.Variant) string            { return v.Name }
 
-func names[T any](all []T, name func(T) string) []string {
+// Names are the names of all.
+func Names[T any](all []T, name func(T) string) []string {
 	var ns []string
 	for _, v := range all {
 		ns = append(ns, name(v))
@@ -414,15 +415,15 @@ func names[T any](all []T, name func(T) string) []string {
 	return ns
 }
 
-// find returns the thing with this name, or an error that tells the nearest ones.
-func find[T any](what, wanted string, all []T, name func(T) string) (T, error) {
+// Find returns the thing with this name, or an error that tells the nearest ones.
+func Find[T any](what, wanted string, all []T, name func(T) string) (T, error) {
 	for _, v := range all {
 		if name(v) == wanted {
 			return v, nil
 		}
 	}
 	var zero T
-	known := names(all, name)
+	known := Names(all, name)
 	if near := variant.Nearest(wanted, known); len(near) > 0 {
 		return zero, fmt.Errorf("%s %q is not known: did you mean %s? (see: oversell list)", what, wanted, strings.Join(near, " or "))
 	}

@@ -88,7 +88,7 @@ func difference(a, b source, out string) error {
 		defer h.Close()
 		histories[i], judged[i] = h, judging.Judge(h)
 		in.Runs[i] = page.DifferenceRun{History: h, Latencies: judged[i].Latencies, Name: s.named()}
-		if own := filepath.Join(s.named(), pageFile); filepath.Base(s.path) == historyFile && exists(own) && ours(own) == nil {
+		if own := filepath.Join(s.named(), pageFile); filepath.Base(s.path) == HistoryFile && exists(own) && ours(own) == nil {
 			in.Runs[i].Page = linkFrom(filepath.Dir(out), own)
 		}
 	}
@@ -162,7 +162,7 @@ func sourcesIn(path string) ([]source, error) {
 		s, err := recognised(path)
 		return []source{s}, err
 	}
-	if compared := filepath.Join(path, comparisonFile); exists(compared) {
+	if compared := filepath.Join(path, ComparisonFile); exists(compared) {
 		s, err := recognised(compared)
 		return []source{s}, err
 	}
@@ -171,8 +171,8 @@ func sourcesIn(path string) ([]source, error) {
 		return nil, err
 	}
 	if err != nil {
-		if files, _ = filepath.Glob(filepath.Join(globEscape(path), "explore-*.json")); len(files) == 0 {
-			return nil, fmt.Errorf("%s holds no %s and no %s, nor do the directories in it, and no searches: name a run directory, a history, a comparison or an exploration", path, historyFile, comparisonFile)
+		if files, _ = filepath.Glob(filepath.Join(GlobEscape(path), "explore-*.json")); len(files) == 0 {
+			return nil, fmt.Errorf("%s holds no %s and no %s, nor do the directories in it, and no searches: name a run directory, a history, a comparison or an exploration", path, HistoryFile, ComparisonFile)
 		}
 	}
 	var all []source
@@ -222,7 +222,7 @@ func recognised(path string) (source, error) {
 	case err != nil:
 		return source{}, fmt.Errorf("%s is neither a history nor JSON of this program's: %w", path, err)
 	case what.Schema == reports.Schema, what.Schema == "" && what.Verdict != "":
-		return source{}, fmt.Errorf("%s holds judgements, and not what happened: name the run directory or its %s", path, historyFile)
+		return source{}, fmt.Errorf("%s holds judgements, and not what happened: name the run directory or its %s", path, HistoryFile)
 	}
 	for _, known := range []string{history.Schema, reports.ComparisonSchema, reports.ExplorationSchema, reports.ExplorationsSchema} {
 		if what.Schema == known {
@@ -279,7 +279,7 @@ func (s source) tells(dir string) (func(io.Writer) error, error) {
 
 // named is how a user names the source: the run directory, if it is one's history.
 func (s source) named() string {
-	if filepath.Base(s.path) == historyFile {
+	if filepath.Base(s.path) == HistoryFile {
 		return filepath.Dir(s.path)
 	}
 	return s.path
@@ -362,13 +362,13 @@ func (s source) run(dir string) (in page.OverviewRun, wrote string, err error) {
 	defer h.Close()
 	j := judging.Judge(h)
 	in = page.OverviewRun{Run: j.Run, Name: s.named()}
-	if filepath.Base(s.path) != historyFile {
+	if filepath.Base(s.path) != HistoryFile {
 		return in, "", nil
 	}
 	at := filepath.Dir(s.path)
 	page := filepath.Join(at, pageFile)
 	if !exists(page) {
-		err := write(at, pageFile, func(w io.Writer) error { return pageOf(w, at, at, h, j) })
+		err := WriteFile(at, pageFile, func(w io.Writer) error { return pageOf(w, at, at, h, j) })
 		if err != nil {
 			return in, "", fmt.Errorf("%w: %w", ErrUnwritten, err)
 		}
@@ -382,7 +382,7 @@ func (s source) run(dir string) (in page.OverviewRun, wrote string, err error) {
 
 // writeTo writes a page to a file, whole or not at all.
 func writeTo(path string, tell func(io.Writer) error) error {
-	if err := write(filepath.Dir(path), filepath.Base(path), tell); err != nil {
+	if err := WriteFile(filepath.Dir(path), filepath.Base(path), tell); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnwritten, err)
 	}
 	return nil

@@ -37,7 +37,7 @@ func TestReport(t *testing.T) {
 			t.Errorf("the page of the run lacks %q", want)
 		}
 	}
-	for _, from := range []string{dirs[0], filepath.Join(dirs[0], historyFile), filepath.Join(dirs[0], jsonlFile)} {
+	for _, from := range []string{dirs[0], filepath.Join(dirs[0], HistoryFile), filepath.Join(dirs[0], jsonlFile)} {
 		out := filepath.Join(dirs[0], "again.html")
 		written, err := Report([]string{from}, out)
 		if err != nil || !slices.Equal(written, []string{out}) {

@@ -26,8 +26,8 @@ func TestOnlyFilesInARunDirectory(t *testing.T) {
 		return path
 	}
 	noHistory, noRun := t.TempDir(), t.TempDir()
-	history, run := pipe(filepath.Join(noHistory, historyFile)), pipe(filepath.Join(noRun, runFile))
-	if err := os.WriteFile(filepath.Join(noRun, historyFile), []byte(header), 0o644); err != nil {
+	history, run := pipe(filepath.Join(noHistory, HistoryFile)), pipe(filepath.Join(noRun, runFile))
+	if err := os.WriteFile(filepath.Join(noRun, HistoryFile), []byte(header), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	for dir, wrong := range map[string]string{noHistory: history, noRun: run} {
@@ -55,7 +55,7 @@ func TestOnlyFilesInARunDirectory(t *testing.T) {
 // TestEachHistoryOnce: the paths to a history do not count, but the history.
 func TestEachHistoryOnce(t *testing.T) {
 	dir := t.TempDir()
-	file, link := filepath.Join(dir, historyFile), filepath.Join(t.TempDir(), "link")
+	file, link := filepath.Join(dir, HistoryFile), filepath.Join(t.TempDir(), "link")
 	if err := os.WriteFile(file, []byte(`{"schema":"oversell-history/1"}`+"\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestBoundToItsRun(t *testing.T) {
 		if again, err := Check(t.Context(), dir); err != nil || again.Runs[0].Verdict != d.Runs[0].Verdict {
 			t.Errorf("%s: as it was: %+v, %v; want %s", lock, again, err, d.Runs[0].Verdict)
 		}
-		file := filepath.Join(dir, historyFile)
+		file := filepath.Join(dir, HistoryFile)
 		whole, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -104,7 +104,7 @@ func TestBoundToItsRun(t *testing.T) {
 		put(file, whole[:len(whole)-1])
 		damaged("cut")
 		p2, _ := ran(t, options(lock))
-		foreign, err := os.ReadFile(filepath.Join(p2.Dir, runName(0, p2.Runs[0]), historyFile))
+		foreign, err := os.ReadFile(filepath.Join(p2.Dir, runName(0, p2.Runs[0]), HistoryFile))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +149,7 @@ func TestModesAreTheUmasks(t *testing.T) {
 	defer syscall.Umask(mask)
 	p, _ := ran(t, options("lua-release"))
 	dir := filepath.Join(p.Dir, runName(0, p.Runs[0]))
-	for path, want := range map[string]os.FileMode{dir: 0o775, filepath.Join(dir, historyFile): 0o664, filepath.Join(dir, runFile): 0o664} {
+	for path, want := range map[string]os.FileMode{dir: 0o775, filepath.Join(dir, HistoryFile): 0o664, filepath.Join(dir, runFile): 0o664} {
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
 			t.Errorf("%s: %v, %v; want %o", path, info.Mode(), err, want)
 		}

@@ -25,10 +25,10 @@ func (o *Options) readSystem() error {
 	if err != nil {
 		return err
 	}
-	if err := o.takes(s); err != nil {
+	if err := o.Serve(s); err != nil {
 		return fmt.Errorf("--system %s: %w", o.System, err)
 	}
-	o.system = s
+	o.Outside = s
 	return nil
 }
 
@@ -49,25 +49,25 @@ var operationsOf = map[variant.Object][]history.Kind{
 // knows: its commands come by, and nothing tells for which client it sends one.
 func (o Options) fitFaults(c scenarios.Config) error {
 	ours := slices.ContainsFunc(c.Subjects(), func(s scenarios.Subject) bool {
-		return s.Name != o.system.Name && !s.Needs.SQL && (s.Of != variant.Lock || len(s.Promises) > 0)
+		return s.Name != o.Outside.Name && !s.Needs.SQL && (s.Of != variant.Lock || len(s.Promises) > 0)
 	})
 	for _, f := range c.Faults {
 		w := f.Where
-		during := slices.ContainsFunc(operationsOf[o.system.Object], func(k history.Kind) bool { return k.String() == w.During })
+		during := slices.ContainsFunc(operationsOf[o.Outside.Object], func(k history.Kind) bool { return k.String() == w.During })
 		wire := f.Kind.Level == faults.OnWire
 		const why = "%s, and %s is asked for that: the wire does not know for which client or operation a system sends a command"
 		switch {
 		case f.Kind.Level == faults.OnServer:
 		case wire && during:
-			return f.Wrong(faults.TakesDuring, why, "fires in "+w.During, o.system.Name)
+			return f.Wrong(faults.TakesDuring, why, "fires in "+w.During, o.Outside.Name)
 		case wire && !ours && w.During != "":
-			return f.Wrong(faults.TakesDuring, why, "fires in "+w.During, o.system.Name)
+			return f.Wrong(faults.TakesDuring, why, "fires in "+w.During, o.Outside.Name)
 		case wire && !ours && w.Client != 0:
-			return f.Wrong(faults.TakesClient, why, fmt.Sprintf("fires at client %d", w.Client), o.system.Name)
+			return f.Wrong(faults.TakesClient, why, fmt.Sprintf("fires at client %d", w.Client), o.Outside.Name)
 		case wire && !ours && w.State != faults.AnyState:
-			return f.Wrong(faults.TakesState, why, fmt.Sprintf("fires at a %s", w.State), o.system.Name)
+			return f.Wrong(faults.TakesState, why, fmt.Sprintf("fires at a %s", w.State), o.Outside.Name)
 		case !wire && f.NeedsCommand() && (during || !ours):
-			return f.Wrong(faults.TakesCommand, "fires at commands of the clients, and %s sends them itself: faults on the wire and of servers reach it", o.system.Name)
+			return f.Wrong(faults.TakesCommand, "fires at commands of the clients, and %s sends them itself: faults on the wire and of servers reach it", o.Outside.Name)
 		}
 	}
 	return nil
@@ -76,8 +76,8 @@ func (o Options) fitFaults(c scenarios.Config) error {
 // errFar refuses a system on another machine.
 var errFar = errors.New("the system is not on this machine: load goes there with --allow-remote only")
 
-// takes names the system where a variant of its kind is named.
-func (o *Options) takes(s *system.System) error {
+// Serve names the system where a variant of its kind is named.
+func (o *Options) Serve(s *system.System) error {
 	set := func(flag string) bool { return o.Set != nil && o.Set(flag) }
 	if flag := string(s.Object); set(flag) {
 		return fmt.Errorf("the system is a %s: leave out --%s", s.Object, flag)
@@ -86,8 +86,8 @@ func (o *Options) takes(s *system.System) error {
 		return errFar
 	}
 	shipped := map[variant.Object][]string{
-		variant.Lock: names(lockimpl.Variants, lockName), variant.Sale: names(stockimpl.Variants, saleName),
-		variant.Queue: names(queueimpl.Variants, queueName), variant.IDs: names(idimpl.Variants, idsName),
+		variant.Lock: Names(lockimpl.Variants, lockName), variant.Sale: Names(stockimpl.Variants, saleName),
+		variant.Queue: Names(queueimpl.Variants, queueName), variant.IDs: Names(idimpl.Variants, idsName),
 	}
 	if slices.Contains(shipped[s.Object], s.Name) {
 		return fmt.Errorf("the name %s is that of a %s that is shipped: give the system another", s.Name, s.Object)
@@ -125,29 +125,29 @@ func (o *Options) takes(s *system.System) error {
 // The variants that a name can mean: those that are shipped, and the system.
 
 func (o Options) lockVariants() []lockimpl.Variant {
-	if o.system != nil && o.system.Object == variant.Lock {
-		return append(slices.Clone(lockimpl.Variants), o.system.Lock())
+	if o.Outside != nil && o.Outside.Object == variant.Lock {
+		return append(slices.Clone(lockimpl.Variants), o.Outside.Lock())
 	}
 	return lockimpl.Variants
 }
 
 func (o Options) saleVariants() []stockimpl.Variant {
-	if o.system != nil && o.system.Object == variant.Sale {
-		return append(slices.Clone(stockimpl.Variants), o.system.Sale())
+	if o.Outside != nil && o.Outside.Object == variant.Sale {
+		return append(slices.Clone(stockimpl.Variants), o.Outside.Sale())
 	}
 	return stockimpl.Variants
 }
 
 func (o Options) queueVariants() []queueimpl.Variant {
-	if o.system != nil && o.system.Object == variant.Queue {
-		return append(slices.Clone(queueimpl.Variants), o.system.Queue())
+	if o.Outside != nil && o.Outside.Object == variant.Queue {
+		return append(slices.Clone(queueimpl.Variants), o.Outside.Queue())
 	}
 	return queueimpl.Variants
 }
 
 func (o Options) idsVariants() []idimpl.Variant {
-	if o.system != nil && o.system.Object == variant.IDs {
-		return append(slices.Clone(idimpl.Variants), o.system.IDs())
+	if o.Outside != nil && o.Outside.Object == variant.IDs {
+		return append(slices.Clone(idimpl.Variants), o.Outside.IDs())
 	}
 	return idimpl.Variants
 }

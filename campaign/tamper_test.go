@@ -49,7 +49,7 @@ func originals(t testing.TB) (all []original) {
 			t.Fatal(err)
 		}
 		x := original{name: fmt.Sprint(args)}
-		if x.binary, err = os.ReadFile(filepath.Join(p.Dir, runName(0, p.Runs[0]), historyFile)); err != nil {
+		if x.binary, err = os.ReadFile(filepath.Join(p.Dir, runName(0, p.Runs[0]), HistoryFile)); err != nil {
 			t.Fatal(err)
 		}
 		if x.h, err = history.ReadFrom(bytes.NewReader(x.binary)); err != nil {

@@ -37,10 +37,10 @@ type Scenario struct {
 	Promises []history.Promise
 	// Operations are the kinds of operations that clients carry out.
 	Operations []history.Kind
-	// NoLine says that clients ask for a lock once and go elsewhere when it is taken:
-	// nobody stands in line for it, and so nobody is promised a place.
+	// NoLine says that clients try a lock once and go elsewhere if it is taken: they do not queue
+	// for it, so FIFO does not apply.
 	NoLine bool
-	// Lease is the lease of a lock, if nobody says otherwise; 0: 10 s.
+	// Lease is the default lease of a lock; 0: 10 s.
 	Lease time.Duration
 	// Defaults fills in the settings that are zero in c.
 	Defaults func(c *Config)
@@ -73,7 +73,7 @@ func Find(name string) (Scenario, bool) {
 	return Scenario{}, false
 }
 
-// DefaultLease is the lease of a lock where nobody says otherwise.
+// DefaultLease is the default lease of a lock.
 func (s Scenario) DefaultLease() time.Duration { return cmp.Or(s.Lease, 10*time.Second) }
 
 // Config is everything that is chosen about one run.
@@ -143,7 +143,7 @@ type Config struct {
 	Timeout time.Duration
 	Hold    time.Duration // how long a section lasts beyond its own commands
 
-	// Faults are what is done to the run on purpose.
+	// Faults are the faults that the run injects.
 	Faults []faults.Fault
 
 	// Outside is what serves a variant whose code is outside of this program; nil if there is none.
@@ -151,14 +151,14 @@ type Config struct {
 
 	// Duration ends the run; 0 means no limit.
 	Duration time.Duration
-	// capped says that Duration is a precaution that nobody asked for, and spreadOut
-	// the same of Hold.
+	// capped says that Duration was not asked for but set as a precaution, and spreadOut says the
+	// same of Hold.
 	capped, spreadOut bool
 	// Ops ends the run after this many steps of all clients together; 0 means no limit.
 	Ops int64
 
-	// Rate is how many steps begin a second, whatever becomes of those before, and Arrival
-	// how they are spread; nil: a client begins a step when the one before has ended. In a
+	// Rate is how many steps begin each second, even if the steps before have not ended, and
+	// Arrival how they are spread; nil: a client begins a step when the one before has ended. In a
 	// queue it is the rate at which producers enqueue.
 	Rate    arrival.Rate
 	Arrival arrival.Process
@@ -230,6 +230,12 @@ const Grace = time.Second
 func (c Config) NeedsSQL() bool {
 	return slices.ContainsFunc(c.Subjects(), func(s Subject) bool { return s.Needs.SQL })
 }
+
+// Locks tells whether clients exclude each other by a lock: one that promises nothing grants everything.
+func (c Config) Locks() bool { return c.Lock.New != nil && len(c.Lock.Promises) > 0 }
+
+// LockAlone tells whether the scenario exercises the lock alone.
+func (c Config) LockAlone() bool { return len(c.Scenario.Objects) == 1 && c.Scenario.Uses(variant.Lock) }
 
 // Subject is a variant under test in a run, with what it says of itself.
 type Subject struct {

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"oversell/campaign"
+	"oversell/compare"
 	"oversell/database"
 	"oversell/reports"
 	"oversell/scenarios"
@@ -15,7 +16,7 @@ import (
 
 func compareCommand(code *int) *cobra.Command {
 	var (
-		o      campaign.CompareOptions
+		o      compare.Options
 		live   showing
 		asJSON bool
 	)
@@ -54,7 +55,7 @@ broken that no flaw explains, 2 for wrong usage, 3 when something was not decide
 			if o.Dir == "" {
 				o.Dir = campaign.DefaultDir(time.Now())
 			}
-			plan, err := campaign.NewComparison(cmd.Context(), &o)
+			plan, err := compare.New(cmd.Context(), &o)
 			if err != nil {
 				return err
 			}
@@ -67,7 +68,7 @@ broken that no flaw explains, 2 for wrong usage, 3 when something was not decide
 				tellf(cmd.ErrOrStderr(), "note: %s\n", note)
 			}
 			tellf(cmd.ErrOrStderr(), "%s\n", plan.Announcement())
-			c, err := campaign.Compare(cmd.Context(), plan, newRounds(progress))
+			c, err := compare.Run(cmd.Context(), plan, newRounds(progress))
 			progress.Close() // before anything else is written
 			if len(c.Cells) == 0 {
 				if cmd.Context().Err() != nil {

@@ -22,6 +22,6 @@ var Levels = [][]string{
 	{"explore/rules", "reports/text", "reports/page", "reports/ci", "reports/reportstest"},
 	{"explore", "watch", "campaign/judging"},
 	{"campaign", "lockimpl/locktest", "stockimpl/stocktest", "queueimpl/queuetest", "database/databasetest", "adapters/golocks"},
-	{"gate", "claims"},
+	{"gate", "compare", "claims"},
 	{"cmd/oversell", "examples/shop", "adapters", "adapters/golang", "adapters/asynq", "bench"},
 }

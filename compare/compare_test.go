@@ -1,4 +1,4 @@
-package campaign
+package compare
 
 import (
 	"context"
@@ -15,8 +15,10 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"oversell/campaign"
 	"oversell/campaign/judging"
 	"oversell/checker"
+	"oversell/database"
 	"oversell/history"
 	"oversell/reports"
 	"oversell/scenarios"
@@ -25,12 +27,16 @@ import (
 )
 
 // quiet watches a comparison and says nothing.
-type quiet struct{ silent }
+type quiet struct{}
 
-func (quiet) Round(reports.Comparison) {}
+func (quiet) Target(*server.Target)                             {}
+func (quiet) Database(*database.DB)                             {}
+func (quiet) Start(int, int, scenarios.Config, *scenarios.Live) {}
+func (quiet) Done(int, int, reports.Run)                        {}
+func (quiet) Round(reports.Comparison)                          {}
 
 // comparison is the plan of a command line.
-func comparison(t *testing.T, args ...string) *ComparePlan {
+func comparison(t *testing.T, args ...string) *Plan {
 	t.Helper()
 	p, err := planned(t, args...)
 	if err != nil {
@@ -39,21 +45,21 @@ func comparison(t *testing.T, args ...string) *ComparePlan {
 	return p
 }
 
-func planned(t *testing.T, args ...string) (*ComparePlan, error) {
+func planned(t *testing.T, args ...string) (*Plan, error) {
 	t.Helper()
-	o := &CompareOptions{Dir: t.TempDir()}
+	o := &Options{Dir: t.TempDir()}
 	f := pflag.NewFlagSet("compare", pflag.ContinueOnError)
 	o.Bind(f)
 	if err := f.Parse(append([]string{"--seed=7"}, args...)); err != nil {
 		return nil, err
 	}
-	return NewComparison(t.Context(), o)
+	return New(t.Context(), o)
 }
 
 // compared makes a comparison; it skips where no redis-server is installed.
-func compared(t *testing.T, p *ComparePlan) reports.Comparison {
+func compared(t *testing.T, p *Plan) reports.Comparison {
 	t.Helper()
-	c, err := Compare(t.Context(), p, quiet{})
+	c, err := Run(t.Context(), p, quiet{})
 	if errors.Is(err, server.ErrEnvironment) && os.Getenv("OVERSELL_REQUIRE_ALL") != "1" {
 		t.Skip(err)
 	}
@@ -68,7 +74,7 @@ func small(more ...string) []string {
 	return append([]string{"--quick", "--plain", "--target=process", "--clients=24", "--stock=60", "--measure=100ms"}, more...)
 }
 
-func (p *ComparePlan) names() (names []string) {
+func (p *Plan) names() (names []string) {
 	for _, c := range p.contenders {
 		names = append(names, c.String())
 	}
@@ -174,7 +180,7 @@ func TestASectionThatOutlivesItsLease(t *testing.T) {
 			}
 		}
 	}
-	c := &comparing{ComparePlan: p}
+	c := &comparing{Plan: p}
 	for n, want := range map[int]int{1: 2*(len(p.in(0))+len(p.in(1))) + len(p.in(2)) + len(p.in(3)), 2: 2 * (len(p.in(0)) + len(p.in(1)))} {
 		got := 0
 		for _, j := range c.jobs(n) {
@@ -229,7 +235,7 @@ func TestControlIsKnownToBreakHere(t *testing.T) {
 func TestOrderIsShuffledByRound(t *testing.T) {
 	order := func(seed uint64, n int) (names []string) {
 		p := comparison(t, "--target=embedded", "--clients=4,8", fmt.Sprint("--seed=", seed))
-		for _, j := range (&comparing{ComparePlan: p}).jobs(n) {
+		for _, j := range (&comparing{Plan: p}).jobs(n) {
 			names = append(names, j.what+subjects(j.config)+fmt.Sprint(j.config.Clients))
 		}
 		return names
@@ -605,16 +611,6 @@ func TestWhenItWasSeen(t *testing.T) {
 	}
 }
 
-// TestCommandsAreCounted: a lock that takes one command and gives it back with one.
-func TestCommandsAreCounted(t *testing.T) {
-	o := onRealRedis("set-nx-ex")
-	o.Scenario, o.Clients, o.Ops = "mutex", 1, 50
-	r := ranOnRedis(t, o).Runs[0]
-	if r.Acquired != 50 || r.Commands != 100 {
-		t.Errorf("%d commands for %d acquisitions; want 100 for 50", r.Commands, r.Acquired)
-	}
-}
-
 func TestComparison(t *testing.T) {
 	p := comparison(t, small("--lock=lua-release,php-lock-printed,set-nx-ex", "--rounds=3")...)
 	c := compared(t, p)
@@ -642,7 +638,7 @@ func TestComparison(t *testing.T) {
 				continue
 			}
 			measured += r.Throughput * c.MeasuredMS / 1e3
-			h, err := history.Read(filepath.Join(p.dir, r.Dir, historyFile))
+			h, err := history.Read(filepath.Join(p.dir, r.Dir, campaign.HistoryFile))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -665,22 +661,22 @@ func TestComparison(t *testing.T) {
 			if r.Seed != uint64(6+r.Round) && x.Repeated == 0 {
 				t.Errorf("%s, round %d: seed %d", who, r.Round, r.Seed)
 			}
-			if _, err := os.Stat(filepath.Join(p.dir, r.Dir, historyFile)); err != nil {
+			if _, err := os.Stat(filepath.Join(p.dir, r.Dir, campaign.HistoryFile)); err != nil {
 				t.Error(err)
 			}
 		}
 	}
 	var saved reports.Comparison
-	if text, err := os.ReadFile(filepath.Join(p.dir, comparisonFile)); err != nil || json.Unmarshal(text, &saved) != nil || len(saved.Cells) != 3 {
+	if text, err := os.ReadFile(filepath.Join(p.dir, campaign.ComparisonFile)); err != nil || json.Unmarshal(text, &saved) != nil || len(saved.Cells) != 3 {
 		t.Errorf("saved: %+v, %v", saved, err)
 	}
-	if _, err := Compare(t.Context(), p, quiet{}); !errors.Is(err, ErrUsed) {
+	if _, err := Run(t.Context(), p, quiet{}); !errors.Is(err, campaign.ErrUsed) {
 		t.Errorf("into a directory that is in use: %v", err)
 	}
 }
 
 // plant has a contender declared to be sound that is not.
-func plant(p *ComparePlan, lock string) {
+func plant(p *Plan, lock string) {
 	for _, x := range p.cells {
 		if x.config.Lock.Name == lock {
 			x.config.Lock.Flaws, x.config.Sale.Flaws = nil, nil
@@ -743,14 +739,14 @@ func TestStoppedComparison(t *testing.T) {
 		p := comparison(t, small("--lock=lua-release,php-lock-printed", "--rounds=9")...)
 		plant(p, c.planted)
 		ctx, cancel := context.WithCancel(t.Context())
-		d, err := Compare(ctx, p, &stopping{cancel: cancel, after: 9}) // in the second round
+		d, err := Run(ctx, p, &stopping{cancel: cancel, after: 9}) // in the second round
 		if errors.Is(err, server.ErrEnvironment) && os.Getenv("OVERSELL_REQUIRE_ALL") != "1" {
 			t.Skip(err)
 		}
 		if err != nil || !d.Interrupted || d.Rounds != 1 || len(d.Cells) != 2 || d.ExitCode() != c.want {
 			t.Errorf("planted %q: %v, interrupted %v, %d rounds, %d cells, exit code %d; want %d", c.planted, err, d.Interrupted, d.Rounds, len(d.Cells), d.ExitCode(), c.want)
 		}
-		if _, err := os.Stat(filepath.Join(p.dir, comparisonFile)); err != nil {
+		if _, err := os.Stat(filepath.Join(p.dir, campaign.ComparisonFile)); err != nil {
 			t.Error(err)
 		}
 		cancel()
@@ -775,7 +771,7 @@ func TestRoundsEnd(t *testing.T) {
 		{[]string{"--quick", "--rounds=20"}, 3, 55 * time.Second, "hardly"}, // quick is a promise
 		{nil, 4, 10 * time.Minute, "hardly"},
 	} {
-		got := (&comparing{ComparePlan: comparison(t, append(c.args, "--target=embedded", "--lock=lua-release")...), began: time.Now()}).enough(c.n, c.longest, c.longest)
+		got := (&comparing{Plan: comparison(t, append(c.args, "--target=embedded", "--lock=lua-release")...), began: time.Now()}).enough(c.n, c.longest, c.longest)
 		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%v, before round %d: %q; want %q", c.args, c.n, got, c.want)
 		}

@@ -1,4 +1,19 @@
-package campaign
+// Package compare runs variants against each other, under the same settings, loads and faults, and says which of
+// them kept their promises and how fast they were.
+//
+// A comparison is made of cells: a contender, which is a combination of variants, in
+// a configuration, which is everything round it. In each round every cell is run once,
+// in an order of that round's own, so that whatever else the machine does hits all
+// alike, and with the same seed, so that contenders can be compared round by round.
+//
+// What shows whether promises are kept, a sale to its last piece, is over within
+// milliseconds, and such a run says little about speed. So each cell is run twice a
+// round where there are no faults: once to its end, and once for a time that is measured.
+//
+// What nobody could have caught proves nothing. So each configuration has a control:
+// something that the lists of variants declare to break under these very settings and
+// faults. Where it is not caught, the absence of violations shows nothing.
+package compare
 
 import (
 	"cmp"
@@ -11,6 +26,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"oversell/campaign"
 	"oversell/campaign/judging"
 	"oversell/dispatchimpl"
 	"oversell/faults"
@@ -26,28 +42,15 @@ import (
 	"oversell/variant"
 )
 
-// A comparison is made of cells: a contender, which is a combination of variants, in
-// a configuration, which is everything round it. In each round every cell is run once,
-// in an order of that round's own, so that whatever else the machine does hits all
-// alike, and with the same seed, so that contenders can be compared round by round.
-//
-// What shows whether promises are kept, a sale to its last piece, is over within
-// milliseconds, and such a run says little about speed. So each cell is run twice a
-// round where there are no faults: once to its end, and once for a time that is measured.
-//
-// What nobody could have caught proves nothing. So each configuration has a control:
-// something that the lists of variants declare to break under these very settings and
-// faults. Where it is not caught, the absence of violations shows nothing.
-
-// ComparePlan is a comparison that can be made, once.
-type ComparePlan struct {
+// Plan is a comparison that can be made, once.
+type Plan struct {
 	// Notes are about flags whose values matter only in part.
 	Notes []string
 
 	rounds  int           // 0: no bound
 	time    time.Duration // 0: no bound
 	dir     string
-	sql     Plan // what the database is, and whether JSON lines are written
+	sql     campaign.Plan // what the database is, and whether JSON lines are written
 	work    string
 	quick   bool
 	window  window // zero: runs are measured as they are
@@ -66,7 +69,7 @@ type ComparePlan struct {
 
 // configuration is what surrounds the contenders.
 type configuration struct {
-	options Options // of every run in it
+	options campaign.Options // of every run in it
 	report  reports.Configuration
 	control control
 	// added says that nobody chose it, and for how many rounds it is run.
@@ -100,24 +103,24 @@ type subject struct {
 	window window // what is measured of it; zero: all
 }
 
-// NewComparison turns names into a comparison, and refuses what cannot be compared
+// New turns names into a comparison, and refuses what cannot be compared
 // before anything is started.
-func NewComparison(ctx context.Context, o *CompareOptions) (*ComparePlan, error) {
+func New(ctx context.Context, o *Options) (*Plan, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
-	scenario, err := find("scenario", o.Scenario, scenarios.All, func(s scenarios.Scenario) string { return s.Name })
+	scenario, err := campaign.Find("scenario", o.Scenario, scenarios.All, func(s scenarios.Scenario) string { return s.Name })
 	if err != nil {
 		return nil, err
 	}
 	if o.System != "" {
-		if o.system, err = system.Read(o.System); err != nil {
+		if o.Outside, err = system.Read(o.System); err != nil {
 			return nil, err
 		}
 	}
 	o.scale(scenario)
-	p := &ComparePlan{
-		rounds: o.Rounds, time: o.Time, quick: o.Quick, dir: o.Dir, sql: Plan{SQL: o.database(), JSONL: o.JSONL, system: o.system},
+	p := &Plan{
+		rounds: o.Rounds, time: o.Time, quick: o.Quick, dir: o.Dir, sql: campaign.Plan{SQL: o.Database(), JSONL: o.JSONL, Outside: o.Outside},
 		window: o.window(), waiting: string(o.Waiting), seed: o.Seed, name: scenario.Name, command: o.command(), conditions: o.conditions(scenario),
 	}
 	_, p.work = judging.WorkIn(scenario.Uses)
@@ -125,7 +128,7 @@ func NewComparison(ctx context.Context, o *CompareOptions) (*ComparePlan, error)
 		return nil, err
 	}
 	first := p.configurations[0].options
-	base, err := first.base()
+	base, err := first.Base()
 	if err != nil {
 		return nil, err
 	}
@@ -146,11 +149,11 @@ func NewComparison(ctx context.Context, o *CompareOptions) (*ComparePlan, error)
 
 // scale makes the load that nobody chose fit for the emulation, if any target is one,
 // and for a quick comparison.
-func (o *CompareOptions) scale(s scenarios.Scenario) {
+func (o *Options) scale(s scenarios.Scenario) {
 	for _, t := range o.targetNames() {
 		x := o.Options
 		x.Target.Target = t
-		if x.suitEmulation(); x.Clients != o.Clients || x.Stock != o.Stock {
+		if x.SuitEmulation(); x.Clients != o.Clients || x.Stock != o.Stock {
 			o.Clients, o.Stock = x.Clients, x.Stock
 			break // the same for all, or they could not be compared
 		}
@@ -186,7 +189,7 @@ var (
 	quickSales = []string{"lua"}
 )
 
-func (o *CompareOptions) targetNames() []string {
+func (o *Options) targetNames() []string {
 	if len(o.targets.values) > 0 {
 		return o.targets.values
 	}
@@ -195,7 +198,7 @@ func (o *CompareOptions) targetNames() []string {
 
 // configurations are all combinations: each target, with each set of faults, with each of
 // the values of flags that have several.
-func (o *CompareOptions) configurations() (all []*configuration, err error) {
+func (o *Options) configurations() (all []*configuration, err error) {
 	sets, err := o.faultSets()
 	if err != nil {
 		return nil, err
@@ -225,7 +228,7 @@ func (o *CompareOptions) configurations() (all []*configuration, err error) {
 }
 
 // outliving is a configuration like f in which a section outlives its lease.
-func (f *configuration) outliving(o *CompareOptions) *configuration {
+func (f *configuration) outliving(o *Options) *configuration {
 	x, told := f.options, f.report
 	x.TTL, x.Faults = shortLease, []string{outlived}
 	if x.Duration == 0 || x.Duration < outlivedFor {
@@ -263,7 +266,7 @@ func combine(swept []*several, settings []string, yield func([]string) bool) boo
 }
 
 // contenders are the combinations of variants to compare.
-func (o *CompareOptions) contenders(x Options, base scenarios.Config) (all []reports.Contender, err error) {
+func (o *Options) contenders(x campaign.Options, base scenarios.Config) (all []reports.Contender, err error) {
 	add := func(c scenarios.Config) {
 		if who := contenderOf(c); !slices.Contains(all, who) {
 			all = append(all, who)
@@ -274,7 +277,7 @@ func (o *CompareOptions) contenders(x Options, base scenarios.Config) (all []rep
 		if q, known := queueimpl.Find(x.Queue); len(o.queues.values) > 1 && known && !q.Locked {
 			x.Locks = nil // it takes none, but others that were named may
 		}
-		cs, err := x.combinations(base)
+		cs, err := x.Combinations(base)
 		if err != nil {
 			return nil, err
 		}
@@ -298,19 +301,19 @@ func (o *CompareOptions) contenders(x Options, base scenarios.Config) (all []rep
 }
 
 // outside are the combinations of the system, if there is one, with the variants that are named beside it.
-func (o *CompareOptions) outside(x Options, base scenarios.Config) (all []scenarios.Config, err error) {
-	if o.system == nil {
+func (o *Options) outside(x campaign.Options, base scenarios.Config) (all []scenarios.Config, err error) {
+	if o.Outside == nil {
 		return nil, nil
 	}
 	for x := range o.named(x) {
 		x.Set = nil // what is named besides is compared with it
-		if o.system.Object != variant.Lock && len(o.Locks) == 0 {
+		if o.Outside.Object != variant.Lock && len(o.Locks) == 0 {
 			x.Locks = nil
 		}
-		if err := x.takes(o.system); err != nil {
+		if err := x.Serve(o.Outside); err != nil {
 			return nil, fmt.Errorf("--system %s: %w", o.System, err)
 		}
-		cs, err := x.combinations(base)
+		cs, err := x.Combinations(base)
 		if err != nil {
 			return nil, err
 		}
@@ -321,8 +324,8 @@ func (o *CompareOptions) outside(x Options, base scenarios.Config) (all []scenar
 
 // named are the options for each combination of the named sales, queues, generators
 // and dispatches.
-func (o *CompareOptions) named(x Options) func(yield func(Options) bool) {
-	return func(yield func(Options) bool) {
+func (o *Options) named(x campaign.Options) func(yield func(campaign.Options) bool) {
+	return func(yield func(campaign.Options) bool) {
 		for _, x.Sale = range o.sales.names() {
 			for _, x.Queue = range o.queues.names() {
 				for _, x.IDs = range o.ids.names() {
@@ -338,7 +341,7 @@ func (o *CompareOptions) named(x Options) func(yield func(Options) bool) {
 }
 
 // lockFree are the combinations that need no lock, where nobody named any.
-func lockFree(o *CompareOptions, x Options, base scenarios.Config) (cs []scenarios.Config) {
+func lockFree(o *Options, x campaign.Options, base scenarios.Config) (cs []scenarios.Config) {
 	if len(o.Locks) > 0 {
 		return nil
 	}
@@ -356,19 +359,19 @@ func lockFree(o *CompareOptions, x Options, base scenarios.Config) (cs []scenari
 
 // unlocked are all combinations with no lock at all, which is one that promises
 // nothing, in scenarios in which something else promises something.
-func unlocked(x Options, base scenarios.Config) (cs []scenarios.Config) {
+func unlocked(x campaign.Options, base scenarios.Config) (cs []scenarios.Config) {
 	if base.Scenario.Uses(variant.Queue) {
 		return nil // there, what needs no lock has none
 	}
 	for _, l := range lockimpl.Variants {
-		if locks(scenarios.Config{Lock: l}) {
+		if (scenarios.Config{Lock: l}).Locks() {
 			continue
 		}
 		x.Locks = []string{l.Name}
-		for _, x.Sale = range usedNames(base, variant.Sale, stockimpl.Variants, saleName) {
-			for _, x.IDs = range usedNames(base, variant.IDs, idimpl.Variants, idsName) {
-				for _, x.Dispatch = range usedNames(base, variant.Dispatch, dispatchimpl.Variants, dispatchName) {
-					more, err := x.combinations(base)
+		for _, x.Sale = range usedNames(base, variant.Sale, stockimpl.Variants, func(v stockimpl.Variant) string { return v.Name }) {
+			for _, x.IDs = range usedNames(base, variant.IDs, idimpl.Variants, func(v idimpl.Variant) string { return v.Name }) {
+				for _, x.Dispatch = range usedNames(base, variant.Dispatch, dispatchimpl.Variants, func(v dispatchimpl.Variant) string { return v.Name }) {
+					more, err := x.Combinations(base)
 					if err == nil { // all of these names are known
 						cs = append(cs, more...)
 					}
@@ -384,21 +387,21 @@ func usedNames[T any](c scenarios.Config, of variant.Object, all []T, name func(
 	if !c.Scenario.Uses(of) {
 		return []string{""}
 	}
-	return names(all, name)
+	return campaign.Names(all, name)
 }
 
 func contenderOf(c scenarios.Config) reports.Contender {
 	return reports.Contender{Lock: c.Lock.Name, Sale: c.Sale.Name, Queue: c.Queue.Name, IDs: c.IDs.Name, Dispatch: c.Dispatch.Name}
 }
 
-// subject is a contender in this configuration. The error is one of class
+// subjectOf is a contender with these options. The error is one of class
 // [scenarios.Unmet] if it cannot run there.
-func (o Options) subject(ctx context.Context, c reports.Contender) (subject, error) {
+func subjectOf(ctx context.Context, o campaign.Options, c reports.Contender) (subject, error) {
 	o.Locks, o.Sale, o.Queue, o.IDs, o.Dispatch = nil, c.Sale, c.Queue, c.IDs, c.Dispatch
 	if c.Lock != "" {
 		o.Locks = []string{c.Lock}
 	}
-	p, err := o.plan(ctx)
+	p, err := o.Plan(ctx)
 	if err != nil {
 		return subject{}, err
 	}
@@ -406,13 +409,13 @@ func (o Options) subject(ctx context.Context, c reports.Contender) (subject, err
 }
 
 // fill makes the cells.
-func (p *ComparePlan) fill(ctx context.Context) error {
+func (p *Plan) fill(ctx context.Context) error {
 	for i, f := range p.configurations {
 		var first error
 		for j, who := range p.contenders {
-			s, err := f.options.subject(ctx, who)
+			s, err := subjectOf(ctx, f.options, who)
 			// The fault that is added hits holders, and is refused where there are none.
-			if f.added && (err == nil && !leases(s.config) || errors.As(err, new(*faults.ParseError))) {
+			if f.added && (err == nil && !s.config.Locks() || errors.As(err, new(*faults.ParseError))) {
 				p.skip(who, fmt.Errorf("it has no lease that a section could outlive, and runs without that fault only"))
 				continue
 			}
@@ -442,7 +445,7 @@ func (p *ComparePlan) fill(ctx context.Context) error {
 }
 
 // dropEmpty leaves out the configurations that were added and that nothing can run in.
-func (p *ComparePlan) dropEmpty() {
+func (p *Plan) dropEmpty() {
 	var rest []*configuration
 	for i, f := range p.configurations {
 		cells := p.in(i)
@@ -458,7 +461,7 @@ func (p *ComparePlan) dropEmpty() {
 }
 
 // in are the cells of a configuration.
-func (p *ComparePlan) in(configuration int) (cells []*cell) {
+func (p *Plan) in(configuration int) (cells []*cell) {
 	for _, x := range p.cells {
 		if x.configuration == configuration {
 			cells = append(cells, x)
@@ -468,7 +471,7 @@ func (p *ComparePlan) in(configuration int) (cells []*cell) {
 }
 
 // skip notes why a contender is left out somewhere, each reason once.
-func (p *ComparePlan) skip(who reports.Contender, why error) {
+func (p *Plan) skip(who reports.Contender, why error) {
 	text := fmt.Sprintf("%s: %v", who, why)
 	if !slices.Contains(p.skipped, text) {
 		p.skipped = append(p.skipped, text)
@@ -484,7 +487,7 @@ const (
 
 // loneOf is a contender alone on the same target with the same settings, as far as
 // they matter to one client.
-func (p *ComparePlan) loneOf(ctx context.Context, f *configuration, who reports.Contender) (*lone, error) {
+func (p *Plan) loneOf(ctx context.Context, f *configuration, who reports.Contender) (*lone, error) {
 	settings := slices.DeleteFunc(slices.Clone(f.report.Swept), func(s string) bool {
 		return strings.HasPrefix(s, "--clients=") || strings.HasPrefix(s, "--stock=") || strings.HasPrefix(s, "--pool=")
 	})
@@ -504,7 +507,7 @@ func (p *ComparePlan) loneOf(ctx context.Context, f *configuration, who reports.
 	if who.Queue != "" {
 		x.Clients = 2 // one to enqueue, one to take
 	}
-	s, err := x.subject(ctx, who)
+	s, err := subjectOf(ctx, x, who)
 	if err != nil {
 		return nil, err
 	}
@@ -516,17 +519,17 @@ func (p *ComparePlan) loneOf(ctx context.Context, f *configuration, who reports.
 
 // ineffective refuses a flag that matters in no cell, and notes those that matter only
 // in part.
-func (o *CompareOptions) ineffective(p *ComparePlan) error {
-	var runs []subject
+func (o *Options) ineffective(p *Plan) (err error) {
+	var runs []campaign.Subject
 	for _, x := range p.cells {
-		runs = append(runs, x.subject)
+		runs = append(runs, campaign.Subject{Config: x.config, Spec: x.spec})
 	}
-	p.Notes = partly(o.meant, runs)
-	return ineffective(o.meant, effects, runs)
+	p.Notes, err = o.Effective(runs)
+	return err
 }
 
 // unused refuses a variant that was named and cannot run anywhere.
-func (o *CompareOptions) unused(p *ComparePlan) error {
+func (o *Options) unused(p *Plan) error {
 	var used []string
 	for _, x := range p.cells {
 		for _, s := range x.config.Subjects() {
@@ -552,7 +555,7 @@ func (o *CompareOptions) unused(p *ComparePlan) error {
 
 // conditions are the settings that all runs share, as flags: the size of the load, and
 // what somebody chose.
-func (o *CompareOptions) conditions(s scenarios.Scenario) (settings []string) {
+func (o *Options) conditions(s scenarios.Scenario) (settings []string) {
 	notable := []string{"clients", "ttl"}
 	if s.Uses(variant.Sale) {
 		notable = append(notable, "stock")
@@ -574,7 +577,7 @@ func (o *CompareOptions) conditions(s scenarios.Scenario) (settings []string) {
 }
 
 // value is a flag's value as it is in force, which may be another than its default.
-func (o *CompareOptions) value(f *pflag.Flag) string {
+func (o *Options) value(f *pflag.Flag) string {
 	if s, ok := f.Value.(*several); ok && len(s.values) == 0 {
 		return s.Value.String()
 	}
@@ -582,7 +585,7 @@ func (o *CompareOptions) value(f *pflag.Flag) string {
 }
 
 // command is the command line that makes the comparison again, without passwords.
-func (o *CompareOptions) command() string {
+func (o *Options) command() string {
 	words := []string{"oversell", "compare"}
 	add := func(flag string, values ...string) {
 		for _, v := range values {

@@ -1,4 +1,4 @@
-package campaign
+package compare
 
 import (
 	"context"
@@ -72,7 +72,7 @@ func (c *candidate) report() reports.Control {
 }
 
 // chooseControls finds what can be the control of each configuration.
-func (p *ComparePlan) chooseControls(ctx context.Context, base scenarios.Config) error {
+func (p *Plan) chooseControls(ctx context.Context, base scenarios.Config) error {
 	for i, f := range p.configurations {
 		all, err := p.known(ctx, i, f, base)
 		if err != nil {
@@ -94,7 +94,7 @@ func (p *ComparePlan) chooseControls(ctx context.Context, base scenarios.Config)
 
 // known are the combinations that can be run in a configuration, contenders first,
 // with what its faults break of them.
-func (p *ComparePlan) known(ctx context.Context, i int, f *configuration, base scenarios.Config) (all []*candidate, err error) {
+func (p *Plan) known(ctx context.Context, i int, f *configuration, base scenarios.Config) (all []*candidate, err error) {
 	usesSQL := false
 	for _, x := range p.in(i) {
 		c := &candidate{who: p.contenders[x.contender], subject: x.subject, tally: &x.tally}
@@ -103,7 +103,7 @@ func (p *ComparePlan) known(ctx context.Context, i int, f *configuration, base s
 	}
 	x := f.options
 	x.Locks, x.Sale, x.Queue, x.IDs, x.Dispatch = nil, "", "", "", ""
-	more, err := x.combinations(base)
+	more, err := x.Combinations(base)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func (p *ComparePlan) known(ctx context.Context, i int, f *configuration, base s
 		if slices.ContainsFunc(all, func(c *candidate) bool { return c.who == who }) || c.NeedsSQL() && !usesSQL {
 			continue
 		}
-		s, err := x.subject(ctx, who)
+		s, err := subjectOf(ctx, x, who)
 		if err != nil {
 			continue // it cannot run here
 		}

@@ -1,4 +1,4 @@
-package campaign
+package compare
 
 import (
 	"cmp"
@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"oversell/campaign"
 	"oversell/campaign/judging"
 	"oversell/history"
 	"oversell/internal/phrase"
@@ -21,64 +22,61 @@ import (
 	"oversell/server"
 )
 
-// The comparison's own files, beside the directories of its runs.
-const (
-	comparisonFile = "comparison.json"
-	comparisonPage = "comparison.html"
-)
+// comparisonPage is the page of a comparison, beside the directories of its runs.
+const comparisonPage = "comparison.html"
 
-// CompareWatcher is told how a comparison goes on. Runs are counted within a round.
-type CompareWatcher interface {
-	Watcher
+// Watcher is told how a comparison goes on. Runs are counted within a round.
+type Watcher interface {
+	campaign.Watcher
 	// Round is called when a round is over, with the comparison so far.
 	Round(c reports.Comparison)
 }
 
 // comparing is a comparison under way.
 type comparing struct {
-	*ComparePlan
-	watcher CompareWatcher
+	*Plan
+	watcher Watcher
 	began   time.Time
-	servers map[server.Spec]*servers
+	servers map[server.Spec]*campaign.Servers
 	rounds  int // that are over
 	runs    int // of the round under way
 	ended   string
 }
 
-// Compare makes the rounds. When ctx ends, the run under way is closed, and what was
+// Run makes the rounds. When ctx ends, the run under way is closed, and what was
 // found until then is told. An error means that the environment failed; the
 // comparison then holds what was found until then, and nothing if no run was judged.
-func Compare(ctx context.Context, p *ComparePlan, w CompareWatcher) (reports.Comparison, error) {
-	c := &comparing{ComparePlan: p, watcher: w, began: time.Now(), servers: map[server.Spec]*servers{}}
+func Run(ctx context.Context, p *Plan, w Watcher) (reports.Comparison, error) {
+	c := &comparing{Plan: p, watcher: w, began: time.Now(), servers: map[server.Spec]*campaign.Servers{}}
 	defer func() {
 		for _, s := range c.servers {
-			s.close()
+			s.Close()
 		}
 	}()
 	if err := c.prepare(ctx); err != nil {
-		return reports.Comparison{}, Unstopped(ctx, err)
+		return reports.Comparison{}, campaign.Unstopped(ctx, err)
 	}
 	err := c.allRounds(ctx)
 	d := c.report(ctx.Err() != nil)
 	if len(d.Cells) == 0 {
 		return d, err
 	}
-	return d, errors.Join(err, c.save(d), write(c.dir, comparisonPage, func(w io.Writer) error { return page.Comparison(w, d) }))
+	return d, errors.Join(err, c.save(d), campaign.WriteFile(c.dir, comparisonPage, func(w io.Writer) error { return page.Comparison(w, d) }))
 }
 
 // save writes the comparison to its file.
 func (c *comparing) save(d reports.Comparison) error {
-	return write(c.dir, comparisonFile, func(w io.Writer) error { return reports.WriteJSON(w, d) })
+	return campaign.WriteFile(c.dir, campaign.ComparisonFile, func(w io.Writer) error { return reports.WriteJSON(w, d) })
 }
 
 // prepare makes the directory, and leaves out what the targets cannot do.
 func (c *comparing) prepare(ctx context.Context) error {
-	if err := Directory(c.dir); err != nil {
+	if err := campaign.Directory(c.dir); err != nil {
 		return err
 	}
-	for _, used := range []string{comparisonFile, filepath.Join("*", historyFile)} {
-		if found, _ := filepath.Glob(filepath.Join(globEscape(c.dir), used)); len(found) > 0 {
-			return fmt.Errorf("%w: %s holds an earlier run: choose another --out", ErrUsed, found[0])
+	for _, used := range []string{campaign.ComparisonFile, filepath.Join("*", campaign.HistoryFile)} {
+		if found, _ := filepath.Glob(filepath.Join(campaign.GlobEscape(c.dir), used)); len(found) > 0 {
+			return fmt.Errorf("%w: %s holds an earlier run: choose another --out", campaign.ErrUsed, found[0])
 		}
 	}
 	if err := os.MkdirAll(c.dir, 0o777); err != nil {
@@ -88,10 +86,10 @@ func (c *comparing) prepare(ctx context.Context) error {
 	for i := range c.configurations {
 		var refused error
 		for _, x := range c.in(i) {
-			key := fmt.Sprintf("%d %s", i, specFor(x.spec, x.config.Lock).Topology)
+			key := fmt.Sprintf("%d %s", i, campaign.SpecFor(x.spec, x.config.Lock).Topology)
 			err, known := possible[key]
 			if !known {
-				err = c.serversOf(x.subject).possible(ctx, x.config)
+				err = c.serversOf(x.subject).Possible(ctx, x.config)
 				possible[key] = err
 			}
 			switch {
@@ -120,9 +118,9 @@ func (c *comparing) drop(i int, x *cell, why error) {
 
 // serversOf are the servers of a subject's target; it shares them with all others
 // that want the same.
-func (c *comparing) serversOf(s subject) *servers {
+func (c *comparing) serversOf(s subject) *campaign.Servers {
 	if c.servers[s.spec] == nil {
-		c.servers[s.spec] = &servers{plan: Plan{Target: s.spec, SQL: c.sql.SQL, JSONL: c.sql.JSONL, system: c.sql.system}, watcher: c.watcher, open: map[string]*server.Target{}}
+		c.servers[s.spec] = campaign.NewServers(campaign.Plan{Target: s.spec, SQL: c.sql.SQL, JSONL: c.sql.JSONL, Outside: c.sql.Outside}, c.watcher)
 	}
 	return c.servers[s.spec]
 }
@@ -138,7 +136,7 @@ func (c *comparing) allRounds(ctx context.Context) error {
 		err := c.round(ctx, n)
 		if ctx.Err() != nil {
 			c.ended = fmt.Sprintf("it was stopped in round %d", n)
-			return Unstopped(ctx, err)
+			return campaign.Unstopped(ctx, err)
 		}
 		if err != nil {
 			c.ended = fmt.Sprintf("round %d failed: %v", n, err)
@@ -165,7 +163,7 @@ func (c *comparing) likely(n int) (took time.Duration) {
 // and which is likely to take so long; empty if there is.
 func (c *comparing) enough(n int, longest, likely time.Duration) string {
 	switch {
-	case c.ComparePlan.rounds > 0 && n > c.ComparePlan.rounds:
+	case c.Plan.rounds > 0 && n > c.Plan.rounds:
 		return "as many as were wanted"
 	case n == 2 && c.time > 0 && longest > c.time:
 		return fmt.Sprintf("that one took longer than %v, see --time", c.time)
@@ -285,7 +283,7 @@ func (c *comparing) make(ctx context.Context, n, of int, j job) error {
 	c.runs++
 	name := fmt.Sprintf("r%02d-%03d-%s%s", n, i+1, j.what, subjects(config))
 	began := time.Now()
-	judged, err := turn{filepath.Join(c.dir, name), config, i, max(of, i+1)}.run(ctx, c.watcher, c.serversOf(j.subject))
+	judged, err := c.serversOf(j.subject).Run(ctx, campaign.Turn{Dir: filepath.Join(c.dir, name), Config: config, Number: i, Of: max(of, i+1)})
 	if judged == nil {
 		return err
 	}
@@ -301,7 +299,7 @@ func narrow(j *judging.Judged, dir string, w window) error {
 	if w == (window{}) || j.Run.Interrupted {
 		return nil
 	}
-	h, err := history.Open(filepath.Join(dir, historyFile))
+	h, err := history.Open(filepath.Join(dir, campaign.HistoryFile))
 	if err != nil {
 		return err
 	}

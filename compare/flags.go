@@ -1,4 +1,4 @@
-package campaign
+package compare
 
 import (
 	"errors"
@@ -9,17 +9,18 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"oversell/campaign"
 	"oversell/internal/limits"
 	"oversell/internal/printable"
 )
 
-// CompareOptions are what a user says of a comparison: the options of a run, of which
+// Options are what a user says of a comparison: the options of a run, of which
 // several may have more than one value.
 //
 // Values of a variant's name make contenders, faults and values of a number or a
 // duration make configurations. Do not copy one after Bind.
-type CompareOptions struct {
-	Options
+type Options struct {
+	campaign.Options
 	// Rounds is how many to make, and Time for how long: a round begins only if it
 	// is likely to end by then. 0 is no limit; at least one round is made.
 	Rounds int
@@ -70,8 +71,8 @@ var sweepable = []string{"int", "int64", "float64", "duration"}
 // Bind defines the flags by which a comparison is chosen: those of a run, most of
 // which take several values, and its own. It measures how much work is done in a time, which
 // an open load settles in advance, so it has none of its flags.
-func (o *CompareOptions) Bind(f *pflag.FlagSet) {
-	o.Options.bind(f)
+func (o *Options) Bind(f *pflag.FlagSet) {
+	o.Options.BindClosed(f)
 	o.flags = f
 	for name, to := range map[string]**several{"sale": &o.sales, "queue": &o.queues, "ids": &o.ids, "dispatch": &o.dispatches, "target": &o.targets} {
 		*to = takeSeveral(f.Lookup(name))
@@ -94,12 +95,12 @@ func (o *CompareOptions) Bind(f *pflag.FlagSet) {
 }
 
 // complete fills in what nobody said, and refuses what makes no sense.
-func (o *CompareOptions) complete() error {
+func (o *Options) complete() error {
 	set := o.flags.Changed
 	if o.FaultsOnly && len(o.Faults) == 0 {
 		return errors.New("--faults-only leaves out the configuration without faults, and there is no other: add a --fault")
 	}
-	if err := wellNamed(o.Locks, set("lock")); err != nil {
+	if err := campaign.WellNamed(o.Locks, set("lock")); err != nil {
 		return err
 	}
 	rounds, limit := fullRounds, fullTime
@@ -119,7 +120,7 @@ func (o *CompareOptions) complete() error {
 
 // faultSets are the faults of each configuration: none, and then what each --fault
 // says.
-func (o *CompareOptions) faultSets() (sets [][]string, err error) {
+func (o *Options) faultSets() (sets [][]string, err error) {
 	if !o.FaultsOnly {
 		sets = append(sets, nil)
 	}
@@ -137,7 +138,7 @@ func (o *CompareOptions) faultSets() (sets [][]string, err error) {
 }
 
 // outlives tells whether a configuration is added in which a section outlives its lease.
-func (o *CompareOptions) outlives() bool {
+func (o *Options) outlives() bool {
 	return !o.Plain && len(o.Faults) == 0 && !o.flags.Changed("ttl") && !o.flags.Changed("hold")
 }
 

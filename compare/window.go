@@ -1,10 +1,11 @@
-package campaign
+package compare
 
 import (
 	"context"
 	"fmt"
 	"time"
 
+	"oversell/campaign"
 	"oversell/campaign/judging"
 	"oversell/history"
 	"oversell/internal/phrase"
@@ -26,14 +27,14 @@ func (w window) half() window { return window{w.warmUp / 2, w.lasts / 2} }
 const endless = 10_000_000
 
 // timed are options of a run that the clock ends, and nothing else.
-func (w window) timed(x Options) Options {
+func (w window) timed(x campaign.Options) campaign.Options {
 	x.Duration, x.Ops, x.Stock = w.ends(), 0, endless
 	return x
 }
 
 // window is what is measured of each run for a time; zero if runs are measured as they are,
 // because somebody said how long they are to be.
-func (o *CompareOptions) window() window {
+func (o *Options) window() window {
 	if o.Measure == 0 || o.Set("duration") || o.Set("ops") {
 		return window{}
 	}
@@ -46,7 +47,7 @@ const warmUpPart = 4
 // windowOf is what is measured of a contender, as far as the clock can end its runs: a dispatch ends
 // with the last of the tasks that were there from the beginning, and workers who sell from a
 // queue lose what they were just given if they are stopped.
-func (p *ComparePlan) windowOf(who reports.Contender) window {
+func (p *Plan) windowOf(who reports.Contender) window {
 	if who.Dispatch != "" || who.Queue != "" && who.Sale != "" {
 		return window{}
 	}
@@ -55,17 +56,17 @@ func (p *ComparePlan) windowOf(who reports.Contender) window {
 
 // addTimed gives a cell a run that is measured. There is none where faults are to fire, which
 // say how long a run is; and the lock alone is run for a time as it is.
-func (p *ComparePlan) addTimed(ctx context.Context, f *configuration, x *cell) error {
+func (p *Plan) addTimed(ctx context.Context, f *configuration, x *cell) error {
 	who := p.contenders[x.contender]
 	w := p.windowOf(who)
 	if w == (window{}) || len(x.config.Faults) > 0 {
 		return nil
 	}
-	if alone(x.config) {
+	if x.config.LockAlone() {
 		x.window = w
 		return nil
 	}
-	s, err := w.timed(f.options).subject(ctx, who)
+	s, err := subjectOf(ctx, w.timed(f.options), who)
 	s.window = w
 	x.timed = &s
 	return err
@@ -143,8 +144,8 @@ type Expected struct {
 }
 
 // Expected estimates how long the comparison will take.
-func (p *ComparePlan) Expected() (e Expected) {
-	c := &comparing{ComparePlan: p}
+func (p *Plan) Expected() (e Expected) {
+	c := &comparing{Plan: p}
 	e.First = c.likely(1)
 	for n := 1; n == 1 || p.rounds == 0 || n <= p.rounds; n++ {
 		takes := c.likely(n)
@@ -157,7 +158,7 @@ func (p *ComparePlan) Expected() (e Expected) {
 }
 
 // Announcement says before anything is run how long it will take.
-func (p *ComparePlan) Announcement() string {
+func (p *Plan) Announcement() string {
 	e := p.Expected()
 	seconds := func(d time.Duration) string { return fmt.Sprintf("%.0f s", d.Seconds()) }
 	if d := e.Total; d >= 2*time.Minute {
