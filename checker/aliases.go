@@ -2,8 +2,8 @@ package checker
 
 import "oversell/checker/monitor"
 
-// What the monitors are made of, and what they say, is in package monitor; these are its
-// names for those who only ask for a judgement.
+// Package monitor defines the parts of a monitor and its verdicts. These aliases let a
+// caller who only wants a judgement import package checker alone.
 type (
 	Result  = monitor.Result
 	Verdict = monitor.Verdict

@@ -16,8 +16,8 @@ import (
 	"oversell/variant"
 )
 
-// All lists the monitors. What it does not list nobody judges: a promise of that is
-// unknown.
+// All lists the monitors. A property that it does not list has no monitor: a promise of
+// it is unknown.
 var All = slices.Concat(sales.Judged, ids.Judged, queues.Judged, dispatch.Judged, locks.Judged)
 
 // find returns the line of [All] for a property.

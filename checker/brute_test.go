@@ -10,7 +10,7 @@ import (
 
 // legalLease decides by trying every order whether a lock with leases can have
 // given these answers. It is written from the definition of the object in the
-// comment of lockLinear and shares nothing with the procedure.
+// comment of tryLock and shares nothing with the procedure.
 //
 // Every operation, and every expiry, happens at one moment of its window. An
 // order is possible when the moments can be chosen rising; the earliest choice,

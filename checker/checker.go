@@ -19,12 +19,12 @@
 // # Operations that are not there
 //
 // A monitor judges by what it has seen. Some violations rest on an operation that is
-// missing, such as a refusal that nobody's grant explains. They are told once no such
-// operation can come any more: when Advance has passed them, or at the Verdict, which
-// takes the history to be over. A verdict asked in the middle of a run can
-// therefore speak too early of operations that are in flight; the last one is
-// right. In a history that was cut off, where operations in flight are lost for good, such
-// violations are Unknown.
+// missing, such as a refusal that no client's grant explains. They are reported once no
+// such operation can come any more: when Advance has passed them, or at the Verdict, which
+// takes the history to be over. A verdict that is asked for in the middle of a run may
+// therefore be premature about operations in flight; the last verdict is right. In a
+// history that was cut off, where operations in flight are lost for good, such violations
+// are Unknown.
 //
 // # How it is checked
 //

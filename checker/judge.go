@@ -25,7 +25,7 @@ type Judgement struct {
 	// Overruns counts the sections that outlived their lease: their release was
 	// called after its end.
 	Overruns int
-	// FirstOverrun tells of the first of them in a sentence; empty if there is none.
+	// FirstOverrun describes the first overrun in a sentence; empty if there is none.
 	FirstOverrun string
 	// Refusals counts the refused operations of all kinds by reason.
 	Refusals map[history.Reason]int64
@@ -45,10 +45,9 @@ const judgeBlock = 4096
 // the same judgement every time. The history is read once, a batch at a time; also are
 // given the batches, too, each while the monitors have it.
 //
-// A history that was cut off (without a trailer) is judged as far as it goes:
-// operations that were in flight at the cut are missing from it, so that
-// nothing is concluded from the absence of an operation, and what needs the
-// final state is Unknown.
+// A history that was cut off (without a trailer) is judged up to the cut. Operations in
+// flight at the cut are missing from it, so nothing is concluded from the absence of an
+// operation, and a verdict that needs the final state is Unknown.
 func Judge(h *history.History, also ...func([]history.Op)) Judgement {
 	monitors := Monitors(h.Header)
 	verdicts := make([]Verdict, len(monitors))

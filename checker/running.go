@@ -9,19 +9,19 @@ import (
 	"oversell/variant"
 )
 
-// Running judges a run that is still going on: it tells which promises are broken for
-// good, whatever may come. It is for one goroutine.
+// Running judges a run that is still going on: it tells which promises are broken for good,
+// whatever operations follow. It is for one goroutine.
 //
-// A violation is told in either of two cases. Taking what it has seen for a history that
-// was cut off there, so that nothing is concluded from the absence of an operation, the
-// promise is broken: two clients held the lock at once, more was sold than there was. Or the
-// promise is broken if no further operation comes, and no further operation was called
-// before the last operation of the witness returned: then none that comes can explain it. A
-// task that was handed out twice is told so, since whatever enqueued it a second time was
-// called before that.
+// It reports a violation in two cases. First, if the promise is broken in the history so
+// far, judged as a history that was cut off there, so that nothing is concluded from the
+// absence of an operation: two clients held the lock at once, or more was sold than there
+// was. Second, if the promise is broken when no further operation comes, and every operation
+// that was called before the last operation of the witness returned has been seen: then no
+// later operation can explain it. A task that was handed out twice is reported in this way,
+// because a second enqueue that explains it must have been called before.
 //
-// What only the end shows (a task that is lost, a lock that nobody obtained any more, a
-// number that is never given out) is left to [Judge]; see [AtEnd].
+// Violations that only the end shows (a lost task, a lock that no client obtained any more,
+// a number that is never given out) are left to [Judge]; see [AtEnd].
 type Running struct {
 	monitors []Monitor
 	low      time.Duration
@@ -44,7 +44,7 @@ func AtEnd(of variant.Object, p variant.Property) bool {
 	return !judged || slices.Contains(atEnd, p)
 }
 
-// atEnd are the properties that rest on what never happens.
+// atEnd lists the properties that are violated by something that never happens.
 var atEnd = []variant.Property{variant.Progress, variant.NoLostTask, variant.NoGaps, variant.TaskReturns}
 
 // Observe takes the next operation in completion order.

@@ -258,7 +258,7 @@ func TestSaleLinear(t *testing.T) {
 		{"sold less and less", history.Header{Stock: 2}, []history.Op{lostBuyOp(1, 1, 1, 2), read("left", 1, 5), read("sold", 0, 7)}, Violated, "fits no order"},
 		{"amounts that no lost purchases come to", history.Header{Stock: 9}, []history.Op{pieces(lostBuyOp(1, 1, 1, 2), 4), pieces(lostBuyOp(2, 2, 1, 2), 3), read("left", 4, 5)}, Violated, "fits no order"},
 		{"amounts that lost purchases come to", history.Header{Stock: 9}, []history.Op{pieces(lostBuyOp(1, 1, 1, 2), 4), pieces(lostBuyOp(2, 2, 1, 2), 3), read("left", 6, 5), read("sold", 7, 9)}, Holds, ""},
-		// The count test of spec/checking.md accepts this one: at no moment is anything wrong by numbers alone.
+		// A test that only counts accepts this one: at no moment is anything wrong by numbers alone.
 		{"sold out twice round one purchase", history.Header{Stock: 1}, []history.Op{
 			bought(1, 1, 1, 2), refunded(1, 1, 3, 10), soldOutTo(2, 2, 11, 12), bought(3, 3, 13, 14)}, Violated, ""},
 	})

@@ -332,7 +332,7 @@ func (b *bench) close() error {
 	return errors.Join(errs...)
 }
 
-// commandLine is how somebody would type it.
+// commandLine returns the command as a user would type it.
 func commandLine(command string, args []string) string {
 	words := []string{"oversell", command}
 	for _, a := range args {

@@ -44,7 +44,7 @@ type Claim struct {
 	Declared string
 	// DeclaredToo is another, of servers that behave in another way.
 	DeclaredToo string
-	// Method says how it is measured, and NotMeasured what is not.
+	// Method says how the claim is measured, and NotMeasured which part of it is not.
 	Method, NotMeasured string
 	// alone says that the measurement takes times, so that nothing else may run.
 	alone   bool
@@ -75,7 +75,7 @@ type Options struct {
 	Opened func(*server.Target)
 }
 
-// Plan is what is to be measured.
+// Plan says which claims to measure.
 type Plan struct {
 	Options
 	claims []Claim
@@ -100,7 +100,7 @@ func NewPlan(ctx context.Context, o Options) (Plan, error) {
 		slices.SortFunc(p.claims, func(a, b Claim) int { return place(a) - place(b) })
 	}
 	if o.Target.Target == string(server.Embedded) {
-		return Plan{}, errors.New("claims are about Redis itself, and the emulation is none: --target process, container or redis://host:port")
+		return Plan{}, errors.New("claims are about Redis itself, not the emulation: use --target process, container or redis://host:port")
 	}
 	return p, o.Target.Validate(ctx)
 }
@@ -158,10 +158,10 @@ func place(c Claim) int {
 // leases to end more than they work.
 const together = 4
 
-// Run measures the claims and tells of each as it is answered, from one goroutine at a
-// time; those whose answer is a matter of time come last, one by one. When ctx ends,
-// what has been answered by then is the result. An error means that there is no server
-// to measure, or nowhere to put the histories; campaign.ErrUsed, that they would
+// Run measures the claims and reports each answer as it comes, from one goroutine at a
+// time. Claims about durations are measured last, one by one. When ctx ends, what has
+// been answered by then is the result. An error means that there is no server to
+// measure, or nowhere to put the histories; campaign.ErrUsed, that they would
 // overwrite earlier ones.
 func Run(ctx context.Context, p Plan, done func(reports.Claim)) (_ reports.Claims, err error) {
 	all := reports.Claims{
@@ -271,7 +271,7 @@ func (r *running) one(ctx context.Context, c Claim) error {
 	err = errors.Join(err, b.close())
 	switch {
 	case ctx.Err() != nil:
-		return nil // half an answer is none
+		return nil // an incomplete answer is no answer
 	case hopeless(err):
 		return err
 	case err != nil:

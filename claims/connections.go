@@ -26,10 +26,10 @@ type crowd struct {
 	busy    []float64 // processor time of the server by the time that passed
 }
 
-// increments are those of each connection when C20 counts.
+// increments is how many times each connection increments the counter of C20.
 const increments = 500
 
-// serialised is what became of the increments of many connections at once.
+// serialised holds the results of increments by many connections at once.
 type serialised struct {
 	sent     int64
 	commands int64 // the total after INCR

@@ -23,7 +23,7 @@ type dispatched struct {
 	holders int  // tasks that two users held at once
 	commits int  // tasks submitted by users who did not hold them any more
 	stuck   bool // the task of a user who died while holding it was never handed out again
-	between bool // the same of a user who died within the acquisition, after its first command
+	between bool // the same for a user who died within the acquisition, after its first command
 }
 
 // broke tells whether a task was held by two, or stuck.
@@ -106,8 +106,8 @@ func dispatching(ctx context.Context, b *bench) (a answer, err error) {
 	return a, nil
 }
 
-// The limit of a task in the measurement of what its user's death does to it, and how
-// long after it somebody else tries.
+// The limit of a task in the measurement of what its user's death does to it, and how long
+// after that limit another user tries.
 const (
 	holdLimit = time.Second
 	tryFor    = 2500 * time.Millisecond
@@ -143,9 +143,9 @@ func (d *dying) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proces
 	return next
 }
 
-// abandoned tells whether the task of a user who is never heard of again is stuck. The
-// user dies when it has taken the task or, if after names a command, when that was
-// executed within the acquisition of the lock.
+// abandoned reports whether a task is stuck after its user has disappeared. The user dies
+// when it has taken the task or, if after names a command, when that was executed within
+// the acquisition of the lock.
 func (b *bench) abandoned(ctx context.Context, lock, after string) (stuck bool, err error) {
 	db, err := database.Open(ctx, database.Spec{})
 	if err != nil {

@@ -32,7 +32,7 @@ func (s *spy) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessP
 	}
 }
 
-// counter counts what is sent on connections.
+// counter counts the commands that are sent on connections.
 type counter struct{ bytes atomic.Int64 }
 
 // counting has the connections of a client be counted.

@@ -116,8 +116,8 @@ func unprotected(ctx context.Context, b *bench) (a answer, err error) {
 	return a, nil
 }
 
-// oversells decides C1: many without protection, many whose every step is atomic, and
-// one alone.
+// oversells decides C1 by three runs: many clients without protection, many clients with
+// atomic steps, and one client alone.
 func oversells(open, atomic, alone tally) string {
 	switch {
 	case !atomic.none() || !alone.none() || open.runs == 0:
@@ -256,7 +256,8 @@ func afterDeath(ctx context.Context, b *bench) (int, error) {
 	return 1, nil
 }
 
-// onlyTheDead decides C4: takeovers while everybody lived, and of the one who died.
+// onlyTheDead decides C4 by the takeovers while all owners lived, and the takeovers from
+// the owner that died.
 func onlyTheDead(alive, dead int) string {
 	switch {
 	case dead == 0:
@@ -454,7 +455,8 @@ func (b *bench) work(ctx context.Context, key string, j *job) (func() error, err
 	}
 	return func() error {
 		var now clock.Real
-		// At the beginning of a second, so that what is called at once is called in one.
+		// At the beginning of a second, so that simultaneous calls fall into the same
+		// second.
 		now.Sleep(ctx, time.Until(time.Now().Truncate(time.Second).Add(time.Second)))
 		if _, err := owner.Acquire(ctx, key, lockimpl.Options{TTL: jobLease}); err != nil {
 			return err
@@ -511,7 +513,7 @@ func (j *job) renewUntil(ctx context.Context, end time.Time, expire func() (bool
 // jobs that paused.
 func keepsLock(onTime []*job, without job, paused []*job) string {
 	if !without.entered {
-		return reports.Inconclusive // nobody wanted the lock
+		return reports.Inconclusive // no client wanted the lock
 	}
 	for _, j := range onTime {
 		switch {
@@ -586,15 +588,16 @@ func deadlocks(between, after tally, powerless string) string {
 	return reports.Refuted
 }
 
-// forcedOpen are what became of a lock whose owner died after INCR.
+// forcedOpen holds what became of a lock after its owner died after INCR.
 type forcedOpen struct {
-	tries     int  // until somebody obtained it, who went on trying; 0: never
-	stopped   bool // still stuck two leases after somebody had tried too few times
+	tries     int  // tries until a client that went on trying obtained it; 0: never
+	stopped   bool // still stuck two leases after a client had tried too few times
 	plain     int  // tries until obtained without a maximum; 0: never
 	robberies tally
 }
 
-// tryAtMost is after how many tries C10 gives up, and tooFew how many are too few.
+// tryAtMost is the number of tries after which C10 gives up, and tooFew a number of
+// tries that is too small.
 const (
 	tryAtMost = 20
 	tooFew    = 3
@@ -646,8 +649,8 @@ func countingUp(ctx context.Context, b *bench) (a answer, err error) {
 	return a, nil
 }
 
-// triesAfterINCR is how many tries a client needs to obtain a lock whose owner died
-// between INCR and EXPIRE; 0: more than so many.
+// triesAfterINCR returns how many tries a client needs to obtain a lock after its owner
+// died between INCR and EXPIRE; 0: more than atMost.
 func (b *bench) triesAfterINCR(ctx context.Context, lock string, atMost int) (int, error) {
 	key := b.key(fmt.Sprintf("%s-%d", lock, atMost))
 	c, err := b.client(ctx)

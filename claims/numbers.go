@@ -12,9 +12,9 @@ import (
 	"oversell/reports"
 )
 
-// inTurns takes the time of every contender once in each round, and begins each round
-// with another one, so that whatever else the machine does hits all alike. The times
-// are by contender, then by round.
+// inTurns takes the time of every contender once in each round, and begins each round with
+// another one, so that other load on the machine affects all alike. The times are by
+// contender, then by round.
 func inTurns(ctx context.Context, rounds int, contenders ...func(context.Context) (time.Duration, error)) ([][]float64, error) {
 	taken := make([][]float64, len(contenders))
 	for round := range rounds {

@@ -201,8 +201,9 @@ const (
 	readTime = 150 * time.Millisecond
 )
 
-// mostlyReading counts what clients do who mostly read, in turns: under a lock, which who
-// only reads must take, too, to read what nobody is changing, and optimistically.
+// mostlyReading counts the operations of clients that mostly read, in turns under a lock
+// and optimistically. Under a lock, a reader must take the lock, too, so that it does not
+// read during a change.
 func (b *bench) mostlyReading(ctx context.Context, rounds int) (r rates, err error) {
 	crowd := make([]*trade, readers)
 	for i := range crowd {

@@ -241,7 +241,7 @@ func withdraw(ctx context.Context, end time.Time, q documentsQueue, name, id str
 	return nil
 }
 
-// pop takes what is due, and looks again a little later.
+// pop takes the tasks that are due, and looks again a little later.
 func pop(ctx context.Context, end time.Time, q documentsQueue, name string, take func(string, float64)) error {
 	for ctx.Err() == nil && time.Now().Before(end) {
 		tasks, err := q.Pop(ctx, name, 1)
@@ -285,7 +285,8 @@ func (b *bench) staleScore(ctx context.Context) (refused, accepted bool, err err
 	return refused, err == nil, err
 }
 
-// fewEntries are too few to say that none was taken twice.
+// fewEntries is the number of entries below which no conclusion is drawn that none was
+// taken twice.
 const fewEntries = 20
 
 // underLock is what came of the queue under a lock.

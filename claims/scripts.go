@@ -414,8 +414,8 @@ func (b *bench) evalCosts(ctx context.Context, size int) (costs, error) {
 		}
 		*x.bytes = float64(sent.bytes.Load() - before)
 	}
-	// In a pipeline, so that the time is that of sending, checking and running the script,
-	// and not that of waking up for each answer.
+	// In a pipeline, so that the measured time is the time to send, check and run the
+	// script, without a wake-up for each answer.
 	const calls = 20
 	often := func(call func(redis.Pipeliner)) func(context.Context) (time.Duration, error) {
 		return func(ctx context.Context) (time.Duration, error) {
@@ -585,8 +585,8 @@ func (x *batch) compare(ctx context.Context, b *bench, c *redis.Client) error {
 }
 
 // A script that is 30 to 40 % faster takes 60 to 70 % of the time, or does 1.3 to 1.4
-// times as much in the same: a pipeline takes 1.3 to 1.67 times as long. What is within
-// a tenth of that counts as such.
+// times as much in the same: a pipeline takes 1.3 to 1.67 times as long. A value within a
+// tenth of that range counts as inside it.
 const (
 	thirdLow  = 1.3 / 1.1
 	thirdHigh = 1.67 * 1.1

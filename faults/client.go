@@ -13,13 +13,13 @@ import (
 	"oversell/clock"
 )
 
-// ErrCrashed is what every command of a client that has crashed ends in, without
-// having been sent. It stands for the end of a process: whatever the client's code
-// does about it, clean-up included, reaches no server.
+// ErrCrashed is the error of every command of a client that has crashed. The command is
+// not sent. It stands for the end of a process: whatever the client's code does about
+// it, clean-up included, reaches no server.
 var ErrCrashed = errors.New("the client has crashed")
 
-// Client is what the faults know of one client, and, as a hook of go-redis, what
-// stands between it and its connections. One goroutine calls Enter, Leave, Tries,
+// Client holds what the faults know about one client. It is also a hook of go-redis,
+// between the client and its connections. One goroutine calls Enter, Leave, Tries,
 // Granted, Releases and GivenUp; the client's commands may come from several.
 type Client struct {
 	in *Injector
@@ -95,9 +95,9 @@ func (c *Client) Granted(over func() bool) {
 	}
 }
 
-// Releases says that the client's code is about to give the lock back: the section
-// is over. A fault that injections after the first command of a section fires here
-// if the section had none where others have some.
+// Releases says that the client's code is about to give the lock back: the section is
+// over. A fault that fires after the first command of a section fires here if this
+// section sent no command although other sections do.
 func (c *Client) Releases() {
 	if c.answered.Load() == 0 && c.stateNow() == Holding && !c.in.o.Bare {
 		c.without(point{first: true})
@@ -105,10 +105,10 @@ func (c *Client) Releases() {
 	c.state.Store(&idle)
 }
 
-// GivenUp says that the client has no lock and no hope of one.
+// GivenUp says that the client has no lock and stops waiting for one.
 func (c *Client) GivenUp() { c.state.Store(&idle) }
 
-// Number is the client's, counted from 0 as when it was made.
+// Number returns the client's number, counted from 0, as passed when it was made.
 func (c *Client) Number() int { return c.id - 1 }
 
 // Dead tells whether the client has crashed.
@@ -164,20 +164,20 @@ func (s skewed) Now() time.Time {
 	return s.Clock.Now().Add(s.c.Ahead())
 }
 
-// setClock moves the client's clock if a fault wants that. It is done between two
-// operations of a client that holds nothing, so that the lease of a grant and the
-// operations on it are told by one clock.
+// setClock moves the client's clock if a fault asks for it. The clock moves only between
+// two operations, while the client holds nothing, so that the lease of a grant and the
+// operations on it are measured by one clock.
 func (c *Client) setClock() {
 	if m := c.moves.Load(); m != nil && c.stateNow() != Holding {
 		c.ahead.Store(int64(m.by.fault.Amount))
 	}
 }
 
-// startedIn marks what an operation of the client runs beside itself.
+// startedIn marks the threads that an operation of the client starts beside itself.
 type startedIn struct{}
 
-// Go wraps the way in which a client runs something beside itself, so that a thread
-// that outlives the operation that started it, such as a renewal, is told from the
+// Go wraps the way in which a client starts a background thread, so that a thread that
+// outlives the operation that started it, such as a renewal, can be told from the
 // client's own.
 func (c *Client) Go(run func(func(context.Context)) func(context.Context) error) func(func(context.Context)) func(context.Context) error {
 	return func(f func(context.Context)) func(context.Context) error {
@@ -186,8 +186,8 @@ func (c *Client) Go(run func(func(context.Context)) func(context.Context) error)
 	}
 }
 
-// beside tells whether a command comes from a thread that goes on beside the
-// client's own: the operation that started it has ended.
+// beside reports whether a command comes from a background thread: the operation that
+// started the thread has ended.
 func (c *Client) beside(ctx context.Context) bool {
 	in, started := ctx.Value(startedIn{}).(*doing)
 	if !started {
@@ -201,7 +201,7 @@ func (c *Client) beside(ctx context.Context) bool {
 	return true
 }
 
-// Wait wraps a client's way of waiting: the dead wait for nothing.
+// Wait wraps a client's way of waiting: a crashed client does not wait.
 func (c *Client) Wait(wait func(context.Context, string, time.Duration) error) func(context.Context, string, time.Duration) error {
 	return func(ctx context.Context, key string, atMost time.Duration) error {
 		if c.Dead() {
@@ -223,8 +223,8 @@ func (c *Client) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// ProcessPipelineHook implements redis.Hook. To the faults, a pipeline is one
-// command that answers to the names of all of its own.
+// ProcessPipelineHook implements redis.Hook. The faults treat a pipeline as one command
+// that answers to the names of all commands in it.
 func (c *Client) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		return c.command(ctx, cmds, func() error { return next(ctx, cmds) })
@@ -300,7 +300,7 @@ func (c *Client) at(m Moment, b boundary) (again *armed, err error) {
 			continue
 		}
 		if s.disruption.Cancel && c.during.Load() == nil || !s.trigger.fires(c.in.now()) {
-			continue // there is nothing that could end half-way, or it is not time
+			continue // no operation is under way that could be cancelled, or the fault is not due yet
 		}
 		if s.disruption.Resend {
 			again = s
@@ -312,7 +312,7 @@ func (c *Client) at(m Moment, b boundary) (again *armed, err error) {
 	return again, c.lives()
 }
 
-// without lets the faults hit a client that holds a lock and is at no command.
+// without lets the faults hit a client that holds a lock and is not at a command.
 func (c *Client) without(p point) {
 	if c.lives() != nil || !c.in.active.Load() {
 		return
@@ -327,8 +327,8 @@ func (c *Client) without(p point) {
 	c.thawed()
 }
 
-// at is the side of a command at which a fault of a client fires: the far one,
-// if its sentence does not say.
+// at returns the side of a command at which a fault of a client fires. If the sentence
+// names no side, it is the far one, after the command.
 func (w Where) at() Moment {
 	if w.Moment == AnyMoment {
 		return After
@@ -407,7 +407,7 @@ func (c *Client) thawed() {
 	}
 }
 
-// point is what the faults can tell of this side of a command.
+// point collects what the faults know about this side of a command.
 func (c *Client) point(m Moment, cmd redis.Cmder) point {
 	return point{
 		moment: m, names: namesOf(cmd.Args()), key: keyOf(cmd.Args()),

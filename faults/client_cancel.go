@@ -16,9 +16,9 @@ var kindCancel = Kind{
 	Provokes: cancelProvokes,
 }
 
-// cancelProvokes: what was begun is left as a crash leaves it, since the clean-up
-// fails too. But the client lives, does not know whether the last command counted,
-// and may ask again.
+// cancelProvokes: like a crash, a cancellation leaves the operation half done,
+// since the clean-up fails too. But the client lives, does not know whether the
+// last command took effect, and may ask again.
 func cancelProvokes(f Fault, _ time.Duration) []variant.Fault {
 	if f.Where.Moment == Before {
 		return []variant.Fault{variant.Crash}

@@ -13,7 +13,7 @@ var kindCrash = Kind{
 	Summary: "the client dies: no command of it goes out any more, nor does it see an answer",
 	Takes:   anyCommand,
 	Disrupt: func(Fault) Disruption { return Disruption{Crash: true} },
-	// A command that it no longer saw the answer of is no lost reply: nobody is
-	// left to ask again.
+	// A command that was executed, but not answered before the crash, does not
+	// count as a lost reply: the client is gone and cannot ask again.
 	Provokes: func(Fault, time.Duration) []variant.Fault { return []variant.Fault{variant.Crash} },
 }

@@ -19,8 +19,8 @@ var kindPause = Kind{
 }
 
 // overrunsBy is Kind.Provokes of a fault that does nothing but hold a client up
-// for some time. Who is held up may be trying for the lock: the lease runs from
-// the grant, which the client then sees when it is over.
+// for some time. The client may be held up while it acquires the lock: the lease
+// runs from the grant, and may be over when the client sees the grant.
 func overrunsBy(lasts func(Fault) time.Duration) func(Fault, time.Duration) []variant.Fault {
 	return func(f Fault, lease time.Duration) []variant.Fault {
 		if lasts(f) < lease {

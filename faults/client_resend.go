@@ -6,8 +6,8 @@ import (
 	"oversell/variant"
 )
 
-// kindResend is what a driver does whose reply was lost: it sends the command
-// again, and the caller sees the second answer and knows nothing of the first.
+// kindResend acts like a driver that repeats a command after its reply was
+// lost: the caller sees the second answer and does not learn of the first.
 var kindResend = Kind{
 	Name: "resend", Level: OnClient,
 	Syntax:   "resend [COMMAND]" + whoSyntax + whenSyntax,

@@ -1,7 +1,7 @@
 package faults
 
-// kindSlow has a critical section last longer: the client dawdles when it has read
-// what the section is about, and before it writes.
+// kindSlow makes a critical section last longer: the client pauses after it has
+// read the data of the section and before it writes.
 var kindSlow = Kind{
 	Name: "slow", Level: OnClient,
 	Syntax:   "slow D [client N]" + whenSyntax,

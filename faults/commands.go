@@ -50,7 +50,7 @@ var setAnswersTo = [...][]string{
 	withPX:                   {"SET", "PSETEX", "SETEX"},
 	withNX | withEX:          {"SET", "SETNX", "SETEX"},
 	withNX | withPX:          {"SET", "SETNX", "PSETEX", "SETEX"},
-	withEX | withPX:          {"SET", "SETEX", "PSETEX"}, // which the server refuses
+	withEX | withPX:          {"SET", "SETEX", "PSETEX"}, // a combination that the server refuses
 	withNX | withEX | withPX: {"SET", "SETNX", "SETEX", "PSETEX"},
 }
 
@@ -75,7 +75,7 @@ func namesOf(args []any) []string {
 	}, text)
 }
 
-// namesOnWire are the names that a command answers to which a proxy has seen.
+// namesOnWire are the names that a command seen by a proxy answers to.
 func namesOnWire(c wire.Command) []string {
 	return names(c.Name, c.Args, func(arg []byte, word string) bool {
 		return strings.EqualFold(string(arg), word)
@@ -123,7 +123,8 @@ func keyOf(args []any) string {
 	return text(args[at])
 }
 
-// text is an argument as it goes over the wire, as far as names and keys need it.
+// text returns an argument as it is sent over the wire, for the types that command
+// names and keys can have.
 func text(arg any) string {
 	switch a := arg.(type) {
 	case string:

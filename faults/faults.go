@@ -108,7 +108,7 @@ type Where struct {
 	// During is the operation in which the client is (acquire, buy, release, …),
 	// as kinds of operations are named in histories; empty: any.
 	During string
-	// State is who is hit; empty: anybody.
+	// State is the state of the clients that are hit; empty: any.
 	State State
 	// Client and Node are numbers, counted from 1; 0: any. Servers are numbered as
 	// server.Target.Servers lists them.
@@ -139,9 +139,8 @@ type When struct {
 	Times int64
 }
 
-// Kind is a thing that can be done to a run. Kinds are listed in [Kinds]. What
-// must be there depends on the level: Disrupt for a client, Rule for the wire,
-// Inject for a server.
+// Kind is a type of fault. Kinds are listed in [Kinds]. Each level needs one function:
+// Disrupt for a client, Rule for the wire, Inject for a server.
 type Kind struct {
 	// Name is unique: "crash", "freeze", "freeze-node".
 	Name  string
@@ -149,30 +148,30 @@ type Kind struct {
 	// Syntax is the sentence with its parts, for help texts, and Summary what it
 	// does, in one line.
 	Syntax, Summary string
-	// Takes lists the parts of a sentence that mean something to this kind; any
-	// other part is refused. Requires lists those that must not be missing.
+	// Takes lists the parts of a sentence that mean something to this kind; any other
+	// part is refused. Requires lists the parts that must not be missing.
 	Takes, Requires []Part
-	// Complete adds what a sentence of this kind means without saying so; nil:
-	// nothing.
+	// Complete fills in the defaults of a sentence of this kind; nil: there are none.
 	Complete func(f *Fault)
-	// OfLock says that it hits the key of the lock under test, and so needs one.
+	// OfLock says that the fault hits the key of the lock under test, and so needs a
+	// lock.
 	OfLock bool
-	// HealLast says that what lasts for good is healed only when all clients have
-	// ended, as healing it is no less of a disturbance.
+	// HealLast says that a fault that lasts for good is healed only when all clients
+	// have ended, because healing it disturbs them as much as the fault does.
 	HealLast bool
-	// Provokes are the faults in the vocabulary of the variants' flaws that this
-	// one brings about under a lease of this length.
+	// Provokes returns the faults, in the vocabulary of the variants' flaws, that this
+	// fault causes under a lease of this length.
 	Provokes func(f Fault, lease time.Duration) []variant.Fault
 
 	// Disrupt is what a client suffers at a command.
 	Disrupt func(f Fault) Disruption
 	// Rule is what the proxies do to a command.
 	Rule func(f Fault) wire.Action
-	// Cuts says of a kind of the wire that it acts on all connections at a time,
-	// instead of on commands, and has no Rule.
+	// Cuts says that a kind of the wire acts on all connections at once, not on
+	// commands, and has no Rule.
 	Cuts bool
-	// Replica says that it needs a replica to promote, as Needs tells in more words once the
-	// servers run.
+	// Replica says that the fault needs a replica to promote. Needs checks that in
+	// detail once the servers run.
 	Replica bool
 	// Needs says what the target must be able to do, and is nil when any target
 	// will do.
@@ -180,14 +179,15 @@ type Kind struct {
 	// Lasts is how long the fault is in force before it is healed, when the
 	// sentence does not say "for"; nil: no time.
 	Lasts func(f Fault) time.Duration
-	// Inject breaks something, and returns how to heal it. heal is called once,
-	// at the latest when the run ends; nil when nothing needs healing. It may come
-	// with an error, too, when something was broken before that. What heal
-	// returns is nil only when the system has recovered.
+	// Inject breaks something, and returns how to heal it. heal is called once, at the
+	// latest when the run ends; nil when nothing needs healing. heal may be non-nil
+	// even with an error, if something was already broken before the error. heal
+	// returns nil only when the system has recovered.
 	Inject func(ctx context.Context, f Fault, on Site) (heal func(context.Context) error, err error)
 }
 
-// Disruption is what a client suffers between two commands. Its zero value is nothing.
+// Disruption is what happens to a client between two commands. The zero value does
+// nothing.
 type Disruption struct {
 	// Crash ends the client: no command of it goes out any more.
 	Crash bool
@@ -201,18 +201,17 @@ type Disruption struct {
 	Clock time.Duration
 }
 
-// needsCommand tells whether the disruption falls on a command, and so cannot fall where
-// there is none.
+// needsCommand reports whether the disruption needs a command to act on.
 func (b Disruption) needsCommand() bool { return b.Cancel || b.Resend || b.Clock != 0 }
 
-// ofThread tells whether the disruption falls on the client's own thread, and passes by
-// what it runs beside.
+// ofThread reports whether the disruption hits the client's own thread only, and not
+// its background threads.
 func (b Disruption) ofThread() bool { return b.Pause > 0 || b.Cancel }
 
 // holdsUp tells whether the disruption takes time from the client.
 func (b Disruption) holdsUp() bool { return b.Pause > 0 || b.Freeze > 0 }
 
-// effect says what the disruption does to somebody in this state.
+// effect says what the disruption does to a client in this state.
 func (b Disruption) effect(s State) string {
 	switch {
 	case b.Crash && s == Holding:
@@ -229,7 +228,7 @@ func (b Disruption) effect(s State) string {
 	return "operations lengthened"
 }
 
-// Site is what a server fault finds.
+// Site is the environment of a server fault.
 type Site struct {
 	Target *server.Target
 	// Key is the name of the lock's key under test; empty if there is none.
@@ -240,9 +239,9 @@ type Site struct {
 	// Chosen is the server that the sentence names, or else the one that serves
 	// as the first master now.
 	Chosen int
-	// Brought is told what the injection did to the run, in a few words, and how often;
-	// Vain why it could do nothing, so that it does not count. Both may be called
-	// while it is healed, too.
+	// Inject calls Brought to tell in a few words what the injection did to the run,
+	// and how often, and Vain to tell why it had no effect and does not count. Both
+	// may also be called while the fault is healed.
 	Brought func(what string, n int64)
 	Vain    func(why string)
 }

@@ -47,8 +47,8 @@ func (f Fault) FitsServers(all []server.Member, others []Fault, masters int) err
 	return nil
 }
 
-// NeedsCommand tells whether the fault fires at commands only. The others fire
-// at times, or whoever holds a lock.
+// NeedsCommand tells whether the fault fires at commands only. The others fire at
+// times, or at any client that holds a lock.
 func (f Fault) NeedsCommand() bool {
 	switch {
 	case f.Kind.timed():
@@ -64,12 +64,12 @@ func (f Fault) NeedsCommand() bool {
 	return disruption.needsCommand() || w.State != Holding || w.Moment != AnyMoment || w.Command != "" || w.Key != ""
 }
 
-// OfThread tells whether the fault passes by what a client runs beside its own
-// thread, such as a renewal.
+// OfThread reports whether the fault spares a client's background threads, such
+// as a renewal.
 func (f Fault) OfThread() bool { return f.Kind.Disrupt != nil && f.Kind.Disrupt(f).ofThread() }
 
-// Lateness is how late a command reaches the server whose client has given it up;
-// 0 for other faults.
+// Lateness is how late a command reaches the server after its client has given up
+// on it; 0 for other faults.
 func (f Fault) Lateness() time.Duration {
 	if f.Kind.Rule == nil || f.Kind.Rule(f).Verb != wire.Late {
 		return 0

@@ -59,15 +59,15 @@ type Injection struct {
 // Count is what became of one fault in a run.
 type Count struct {
 	Fault Fault
-	// Fired is how often it fired so that it could matter; Holders and Waiters how
-	// often it hit, at that moment, somebody who held the lock or was trying to
-	// obtain it. A fault of a server hits a holder when anybody holds the lock.
+	// Fired is how often it fired so that it could matter. Holders and Waiters count
+	// the injections that hit a client while it held the lock, or while it was trying
+	// to obtain it. A fault of a server hits a holder when anybody holds the lock.
 	Fired, Holders, Waiters int64
 	// Vain is how often it was carried out and came to nothing, and VainWhy says why
 	// that was so the first time.
 	Vain    int64
 	VainWhy string
-	// Effects are what the injections did to the run, as far as that can be told.
+	// Effects lists the known effects of the injections on the run.
 	Effects []Effect
 	// Failed says what went wrong when it was to fire, or when it was healed:
 	// the first such error.
@@ -80,8 +80,8 @@ type Effect struct {
 	N    int64
 }
 
-// Effect is what the injections did to the run, in words: "sections lengthened: 12, leases
-// outlived: 3". It is empty if nothing is known.
+// Effect returns in words what the injections did to the run: "sections lengthened: 12,
+// leases outlived: 3". It is empty if nothing is known.
 func (c Count) Effect() string {
 	parts := make([]string, len(c.Effects))
 	for i, e := range c.Effects {
@@ -106,7 +106,7 @@ type Injector struct {
 	inForce atomic.Int32 // faults of servers and of the wire
 	calm    atomic.Int64 // until when errors are put down to one that is over
 
-	// alive ends when nobody waits any more until things are healed.
+	// alive ends when the injector no longer waits for faults to be healed.
 	alive   context.Context
 	abandon context.CancelFunc
 
@@ -125,7 +125,7 @@ type Injector struct {
 	mu      sync.Mutex
 	clients map[int]*Client
 	conns   map[string]int // client number by the address of its connection
-	heirs   map[int]int    // who came in the place of whom
+	heirs   map[int]int    // the client that took the place of another
 	holds   grants
 }
 
@@ -230,7 +230,7 @@ func (in *Injector) possible(ctx context.Context, f Fault) error {
 // HitsClients tells whether any fault hits clients, at their commands.
 func (in *Injector) HitsClients() bool { return len(in.onClients) > 0 }
 
-// Client is what the faults know of a client, counted from 0.
+// Client returns the Client with this number, counted from 0.
 func (in *Injector) Client(id int) *Client {
 	c := &Client{in: in, id: id + 1}
 	c.GivenUp()
@@ -246,8 +246,8 @@ func (in *Injector) Client(id int) *Client {
 	return c
 }
 
-// Replace says that a client goes on, on the same connections, in the place of
-// another, of which nothing is heard any more.
+// Replace says that a client takes the place of another one and uses its connections.
+// The old client does nothing any more.
 func (in *Injector) Replace(old, by *Client) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -262,7 +262,7 @@ func (in *Injector) Dialed(id int, conn net.Conn) {
 	in.conns[conn.LocalAddr().String()] = id + 1
 }
 
-// who is the client at the other end of a connection; nil if nobody knows.
+// who returns the client at the other end of a connection; nil if it is unknown.
 func (in *Injector) who(conn string) *Client {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -274,7 +274,7 @@ func (in *Injector) who(conn string) *Client {
 	return in.clients[id]
 }
 
-// picks tells whether a fault of clocks concerns a client.
+// picks reports whether a clock fault applies to a client.
 func (s *armed) picks(c *Client) bool {
 	w := &s.fault.When
 	if n := s.fault.Where.Client; n != 0 && n != c.id {
@@ -286,9 +286,9 @@ func (s *armed) picks(c *Client) bool {
 // Start lets the faults fire from now on: the load begins.
 func (in *Injector) Start() { in.StartAt(time.Now()) }
 
-// StartAt is Start, and the load began at a time. Injections are told by the time since
-// then. It returns when the faults that injection at 0s have done so, or after beforeLoad: the
-// clients start after that.
+// StartAt is Start for a load that began at the given time. The times of injections
+// count from then. It returns when the faults that are due at 0s have fired, or after
+// beforeLoad: the clients start after that.
 func (in *Injector) StartAt(began time.Time) {
 	select {
 	case <-in.start(began):
@@ -297,7 +297,7 @@ func (in *Injector) StartAt(began time.Time) {
 	}
 }
 
-// beforeLoad is how long the clients wait at most for the faults that injection at 0s.
+// beforeLoad is how long the clients wait at most for the faults that are due at 0s.
 const beforeLoad = 250 * time.Millisecond
 
 // start lets the faults fire. The channel is closed when those at 0s have fired.
@@ -338,8 +338,8 @@ func (in *Injector) start(began time.Time) <-chan struct{} {
 // was healed: before that, the run must not end.
 func (in *Injector) Settled() <-chan struct{} { return in.settled }
 
-// Halt has the faults stop: nothing fires any more, whoever is held up goes on, and
-// what is broken is healed in the background. Clients may still be at work.
+// Halt stops the faults: nothing fires any more, clients that are held up go on, and
+// faults in force are healed in the background. Clients may still be at work.
 func (in *Injector) Halt() {
 	in.startStop.Lock()
 	defer in.startStop.Unlock()
@@ -357,8 +357,9 @@ func (in *Injector) Stop() {
 	in.running.Wait()
 }
 
-// Abandon has Stop wait no longer: what is not healed by now stays as it is, and every
-// connection through the proxies breaks. It is for a run that must end at once.
+// Abandon makes Stop return without waiting: faults that are not healed by now stay
+// in force, and every connection through the proxies breaks. It is for a run that
+// must end at once.
 func (in *Injector) Abandon() {
 	in.abandon()
 	in.severAll()
@@ -391,7 +392,7 @@ func (in *Injector) Counts() []Count {
 	return counts
 }
 
-// unread says why what was ordered has come to nothing.
+// unread says why an ordered injection had no effect.
 func (s *armed) unread() string {
 	if s.fault.Kind.Level == OnClient {
 		return "no client read the clock that was moved"

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// Kinds are all the things that can be done to a run, in the order in which they
-// are listed.
+// Kinds lists all types of faults, in the order in which help texts list them.
 var Kinds = []Kind{
 	kindCrash,
 	kindCancel,
@@ -56,7 +55,7 @@ const (
 	whenSyntax = " [at D] [every D] [nth N|P%] [times N|once|always]"
 )
 
-// anyCommand are the parts of a fault that injections clients at their commands.
+// anyCommand are the parts of a fault that hits clients at their commands.
 var anyCommand = []Part{TakesMoment, TakesCommand, TakesKey, TakesDuring, TakesState, TakesClient, TakesChance, TakesNth}
 
 // onTheWire are the parts of a fault that hits commands on their way.
@@ -71,12 +70,12 @@ func without(parts []Part, part Part) []Part {
 func amount(f Fault) time.Duration { return f.Amount }
 
 // verb is the word with which sentences of this kind begin. Two kinds may share
-// it: what is done to a client and what is done to a node.
+// a verb: one that acts on a client and one that acts on a node.
 func (k Kind) verb() string { return strings.TrimSuffix(k.Name, "-node") }
 
 // timed tells whether faults of this kind fire at times, and not at commands.
 func (k Kind) timed() bool { return k.Level == OnServer || k.Cuts }
 
-// repeats tells whether a fault of this kind can hit somebody a second time: a
-// client's clock is moved once.
+// repeats reports whether a fault of this kind can hit the same client a second
+// time: a client's clock is moved only once.
 func (k Kind) repeats() bool { return k.Disrupt == nil || k.Disrupt(Fault{Amount: 1}).Clock == 0 }

@@ -89,7 +89,7 @@ type reader struct {
 // fillers may stand between the parts, so that a sentence reads well.
 var fillers = []string{"a", "an", "of", "on", "the", "then"}
 
-// take is the next word that says something.
+// take returns the next word that is not a filler.
 func (r *reader) take() (word, bool) {
 	for {
 		w, ok := r.raw()
@@ -108,7 +108,7 @@ func (r *reader) raw() (word, bool) {
 	return r.words[r.next-1], true
 }
 
-// errorAt is what is wrong with a word.
+// errorAt returns the error about a word.
 func (r *reader) errorAt(w word, format string, args ...any) error {
 	return &ParseError{r.sentence, w.offset, len(w.text), fmt.Sprintf(format, args...)}
 }

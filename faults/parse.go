@@ -25,8 +25,8 @@ import (
 //	times N, once             how often at most
 //
 // Keywords may be in capitals, commands in small letters, and the words a, an, of,
-// on, the and then may stand where they read well. A fault that says nothing of
-// how often fires once.
+// on, the and then may stand where they read well. A fault that does not say how
+// often fires once.
 func Parse(sentence string) (Fault, error) {
 	r := &reader{sentence: sentence, words: wordsOf(sentence)}
 	verb, ok := r.raw()
@@ -87,7 +87,7 @@ func verbs() (all []string) {
 	return all
 }
 
-// choose tells what is done to a client from what is done to a node.
+// choose picks the kind that acts on a client or the one that acts on a node.
 func choose(kinds []Kind, parts []part) Kind {
 	node := slices.ContainsFunc(parts, func(p part) bool { return p.takes == TakesNode })
 	for _, k := range kinds {
@@ -143,7 +143,7 @@ func (k Kind) takes(p Part) bool {
 	return slices.Contains(k.Takes, p)
 }
 
-// meaningless is about a part that its kind has no use for.
+// meaningless returns the error about a part that means nothing to the kind.
 func (r *reader) meaningless(k Kind, p part) error {
 	if p.takes == TakesFor && k.takes(TakesAmount) {
 		return r.errorAt(p.word, `means nothing here; the duration stands alone, without "for": %s`, k.Syntax)
@@ -189,8 +189,8 @@ func find(parts []part, kind Part) *part {
 	return nil
 }
 
-// complete adds what the sentence leaves open, and checks what only the whole fault
-// tells.
+// complete fills in the parts that the sentence leaves out, and checks the fault as
+// a whole.
 func (r *reader) complete(f *Fault, parts []part) error {
 	if amount := find(parts, TakesAmount); amount != nil {
 		if err := r.checkAmount(f, amount); err != nil {
@@ -206,7 +206,7 @@ func (r *reader) complete(f *Fault, parts []part) error {
 	return nil
 }
 
-// timetable is about a fault that fires at times.
+// timetable completes and checks the times of a fault that fires at times.
 func (r *reader) timetable(f *Fault, parts []part) error {
 	at, every, often := find(parts, TakesAt), find(parts, partEvery), find(parts, partTimes)
 	switch {

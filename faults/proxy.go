@@ -12,8 +12,8 @@ import (
 )
 
 // ProxyOptions say where a proxy stands and what it does. Such a proxy works by
-// itself, for clients in any language: it knows connections, and nothing of what
-// the clients are about.
+// itself, for clients in any language: it sees connections and commands, but does
+// not know what operation a client carries out.
 type ProxyOptions struct {
 	// Listen is where clients connect to, host:port, and To where the server is.
 	Listen, To string
@@ -152,8 +152,8 @@ func (p *Proxy) Counts() []Count {
 
 func (p *Proxy) now() time.Duration { return time.Since(p.began) }
 
-// judge says what is done to a command. Of several faults that want it, the first
-// has it.
+// judge returns the action for a command. If several faults match, the first one
+// acts.
 func (p *Proxy) judge(c wire.Command) wire.Action {
 	at := point{names: namesOnWire(c), key: c.Key, node: 1}
 	for _, r := range p.rules {
@@ -173,8 +173,9 @@ func (p *Proxy) judge(c wire.Command) wire.Action {
 	return wire.Action{}
 }
 
-// tookEffect tells of what judge had ordered: an injection that came to nothing,
-// because the server or the client went first, is none.
+// tookEffect counts an action that judge ordered, once it has happened. An action
+// that never happens, because the server or the client disconnected first, is not
+// an injection.
 func (p *Proxy) tookEffect(c wire.Command, a wire.Action) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

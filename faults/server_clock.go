@@ -12,14 +12,14 @@ import (
 	"oversell/variant"
 )
 
-// kindClockNode moves the wall clock of a server, by which keys expire. What is
-// timed by the server's monotonic clock goes on undisturbed. It fires while the lock
-// under test has a lease, if it gets one in time.
+// kindClockNode moves the wall clock of a server, by which keys expire. Timers on the
+// server's monotonic clock are not affected. It fires while the lock under test has a
+// lease, if it gets one in time.
 //
-// Healing it is a jump, too, the other way, and must not be taken for a fault of what
-// is under test: every key keeps the time that it had left. Moments that are kept as
-// data, as in the scores of a sorted set, look like any other number and stay what they
-// are; with variants that keep some, "for" is refused. Unless the sentence says
+// Healing the fault is a jump in the other direction. So that this jump does not count
+// against the variant, every key keeps the time that it had left. Moments that are kept
+// as data, as in the scores of a sorted set, look like any other number and stay what
+// they are; with variants that keep some, "for" is refused. Unless the sentence says
 // "for", it is put off until all clients have ended. A node of a cluster that was set
 // back does not look at the others until it is as late again as it was.
 var kindClockNode = Kind{
@@ -86,8 +86,8 @@ var lengthenSource string
 var restoreSource string
 
 // keepLeases has a server's clock jump by a time so that every key has as much time
-// left afterwards as before. Nobody writes meanwhile, where the server can see to that
-// (since 6.2).
+// left afterwards as before. Clients cannot write meanwhile, if the server supports
+// that (since 6.2).
 //
 // Before a jump ahead, the keys get as much more time. After one back they are given
 // what they had: before that, it would have ended them.
@@ -96,7 +96,7 @@ func keepLeases(ctx context.Context, c *redis.Client, by time.Duration, jump fun
 	defer conn.Close()
 	hold := []any{"CLIENT", "PAUSE", pauseWrites.Milliseconds(), "WRITE"}
 	if by > 0 {
-		conn.Pipelined(ctx, func(p redis.Pipeliner) error { // in one go, so nobody writes in between
+		conn.Pipelined(ctx, func(p redis.Pipeliner) error { // in one go, so that no client writes in between
 			p.Eval(ctx, lengthenSource, nil, by.Milliseconds())
 			p.Do(ctx, hold...)
 			return nil
@@ -137,8 +137,9 @@ func timesLeft(ctx context.Context, c *redis.Conn) (left []any, err error) {
 	}
 }
 
-// clockProvokes: a jump ahead ends leases early. One back prolongs them, so that what a
-// dead client held stays locked, and if it is taken back it ends others early.
+// clockProvokes: a jump ahead ends leases early. A jump back prolongs them, so a lock
+// that a dead client held stays locked; and if the jump is undone, it ends other leases
+// early.
 func clockProvokes(Fault, time.Duration) []variant.Fault {
 	return []variant.Fault{variant.ClockJump}
 }

@@ -16,10 +16,10 @@ import (
 	"oversell/variant"
 )
 
-// kindEvict has a server drop the lock's key for want of memory, while somebody
+// kindEvict makes a server evict the lock's key for lack of memory while a client
 // holds the lock. Only keys with a time to live are dropped, those whose time is
-// over soonest first; so another lock may go as well, but no stock. A lock whose
-// key has no lease cannot be hit.
+// over soonest first; so another lock may go as well, but no stock. A lock whose key
+// has no lease cannot be hit.
 var kindEvict = Kind{
 	Name: "evict", Level: OnServer, OfLock: true,
 	Syntax:   "evict" + timedSyntax,
@@ -32,8 +32,8 @@ var kindEvict = Kind{
 	},
 }
 
-// evict tries at one grant after the other, for a lock may be released before it
-// can be hit.
+// evict tries at each grant until it succeeds, because a lock may be released before
+// it can be hit.
 func evict(ctx context.Context, on Site) error {
 	if on.Key == "" {
 		return errors.New("evict the lock's key: this run has no lock")
@@ -96,9 +96,10 @@ func (s squeeze) untilGone(ctx context.Context) error {
 	}
 }
 
-// press limits the memory for the time of a command. What it does is sent at once,
-// so the server executes it in one go: no other client meets the limit, and
-// whatever becomes of us, it is lifted. It tells whether the key was evicted.
+// press limits the memory for the time of a command. All its commands are sent at
+// once, so the server executes them in one go: no other client meets the limit, and
+// the limit is lifted even if this process dies. It tells whether the key was
+// evicted.
 func (s squeeze) press(ctx context.Context, limit int64) (bool, error) {
 	const evicted = "evicted_keys"
 	from, err := s.counter(ctx, "stats", evicted)
@@ -120,7 +121,7 @@ func (s squeeze) press(ctx context.Context, limit int64) (bool, error) {
 	return has.Val() == 0 && to > from, err
 }
 
-// counter is a number in what the server says of itself.
+// counter reads a number from INFO.
 func (s squeeze) counter(ctx context.Context, section, name string) (int64, error) {
 	text, err := s.c.Info(ctx, section).Result()
 	if err != nil {

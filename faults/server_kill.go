@@ -41,8 +41,8 @@ func (s Site) revive(ctx context.Context, number int, empty bool) error {
 }
 
 // deathProvokes: commands that were executed in the last moment have no reply. And
-// the server may come back without its data: here nobody knows whether it keeps
-// any. But a server that stays away for a whole lease comes back when the grants
+// the server may come back without its data: whether it keeps any is not known
+// here. But a server that stays away for a whole lease comes back when the grants
 // that it may have forgotten are over, and is as good as new; therefore that is the
 // sound way to restart a node of Redlock.
 func deathProvokes(f Fault, lease time.Duration) []variant.Fault {

@@ -11,7 +11,7 @@ import (
 )
 
 // kindReadOnly makes a master a replica for a time: it keeps its data, answers
-// reads, and refuses writes. That is what clients meet whose connections lead to a
+// reads, and refuses writes. Clients see the same when their connections lead to a
 // primary that was demoted.
 var kindReadOnly = Kind{
 	Name: "read-only", Level: OnServer,

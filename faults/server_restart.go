@@ -29,8 +29,8 @@ var kindRestart = Kind{
 }
 
 // restart brings a server back, and not before its time even if the run was
-// stopped: who waits for a lease to run out on a node that forgets wants to see
-// that nothing goes wrong then.
+// stopped: a fault that keeps a forgetful node away until the leases have run
+// out must not end early, since it exists to show that nothing goes wrong then.
 func restart(ctx context.Context, f Fault, on Site, back time.Time) error {
 	select {
 	case <-time.After(time.Until(back)):

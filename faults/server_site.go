@@ -53,8 +53,8 @@ func (r refusal) Unwrap() error { return r.error }
 
 func refusef(format string, args ...any) error { return refusal{fmt.Errorf(format, args...)} }
 
-// clustered tells whether the servers share the keys and settle among themselves
-// who serves which.
+// clustered reports whether the servers are a cluster: they share the keys and agree
+// among themselves which node serves which.
 func clustered(t *server.Target) bool { return t.Topology == "cluster" }
 
 // linked tells whether servers of the target stand in for each other.
@@ -70,8 +70,8 @@ func group(t *server.Target, number int) int {
 	return number
 }
 
-// keeper is the number of the server that serves a key now: of masters that know
-// nothing of each other, and each of which keeps it, the first.
+// keeper returns the number of the server that serves a key now. If independent
+// masters each keep it, it is the first of them.
 func keeper(ctx context.Context, t *server.Target, key string) (int, error) {
 	if !clustered(t) || key == "" {
 		return t.Primary(ctx, 1)
@@ -96,7 +96,7 @@ const (
 	patience = 5 * time.Second
 )
 
-// brought and vain are Site.Brought and Site.Vain, where somebody wants to know.
+// brought and vain call Site.Brought and Site.Vain if they are set.
 func (s Site) brought(what string, n int64) {
 	if s.Brought != nil {
 		s.Brought(what, n)
@@ -159,7 +159,7 @@ func (s Site) refusals(ctx context.Context, class, otherwise string) (told func(
 	}
 }
 
-// insist tries until it succeeds, or ctx or the target ends. What is to be healed
+// insist tries until it succeeds, or ctx or the target ends. The server to be healed
 // may be out of reach for a while, because another fault is in force there.
 func (s Site) insist(ctx context.Context, try func(context.Context) error) error {
 	for {
@@ -187,10 +187,10 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// settle has a server that was out of action follow whoever serves in its place
-// now, and waits until all is healthy. Somebody may still be about to take its
-// place, so it looks again if that takes long. Of masters that know nothing of each
-// other it concerns this one only: another may be dead for good.
+// settle makes a server that was out of action follow the server that serves in its
+// place now, and waits until all is healthy. A failover may still be under way, so it
+// looks again if that takes long. With independent masters it waits for this one
+// only: another one may be dead for good.
 func (s Site) settle(ctx context.Context, number int) error {
 	if !linked(s.Target) {
 		return s.insist(ctx, func(ctx context.Context) error { return s.Target.Admin(number).Ping(ctx).Err() })
@@ -247,11 +247,11 @@ func configure(ctx context.Context, c redis.Cmdable, pairs ...string) error {
 // is nearer; see server.ConnOptions.
 const clientPatience = 5 * time.Second
 
-// stallProvokes are the faults that a server brings about which answers nothing for
-// some time and then goes on. What waits meanwhile in its sockets is executed all
-// the same, also when its client has given up; and then the leases are over that
-// ran out meanwhile, while their holders, whom nobody told, and whose renewals came
-// too late, work on.
+// stallProvokes returns the faults that a server causes if it answers nothing for
+// some time and then goes on. The commands that arrived in its sockets meanwhile are
+// executed afterwards, even if their clients have given up. Then the leases that ran
+// out meanwhile are over, but their holders work on: nothing told them, and their
+// renewals came too late.
 func stallProvokes(f Fault, lease time.Duration) (fs []variant.Fault) {
 	if f.Amount >= clientPatience {
 		fs = append(fs, variant.DropReply, variant.LateRequest)
@@ -262,9 +262,9 @@ func stallProvokes(f Fault, lease time.Duration) (fs []variant.Fault) {
 	return fs
 }
 
-// refusalProvokes are the faults that a server brings about which refuses commands:
-// a client whose sequence of commands is refused in the middle leaves things as if
-// it had died there, for it cannot undo them either.
+// refusalProvokes returns the faults that a server causes if it refuses commands: a
+// client that is refused in the middle of a sequence of commands leaves the state as
+// if it had died there, because it cannot undo the commands before.
 func refusalProvokes(Fault, time.Duration) []variant.Fault {
 	return []variant.Fault{variant.Crash}
 }

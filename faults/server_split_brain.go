@@ -17,19 +17,20 @@ import (
 // that the other granted.
 //
 // A failover alone loses a lock only by luck: a replica on the same machine is
-// microseconds behind. So the primary first loses its replicas. When somebody has
-// obtained a lock after that, it is frozen, for sentinels and nodes of a cluster
-// depose none that answers, a replica takes its place, and it is let go.
+// microseconds behind. So the primary first loses its replicas. When a client has
+// obtained a lock after that, the primary is frozen, because sentinels and nodes of
+// a cluster do not depose a primary that answers. A replica takes its place, and
+// then it is resumed.
 //
 // The new primary may know of an older lock, which was given back since. Until the
-// lease of that one is over, nobody would obtain anything from it. That is not
-// waited for: the lease is ended.
+// lease of that lock is over, no client could obtain the lock from the new primary.
+// That is not waited for: the lease is ended.
 //
-// How long the old primary goes on as a master depends. Where nobody watches, until
-// it is told otherwise, and half of its clients are made to connect again, which
-// leads them to the new one. Sentinels demote it after 10 seconds. In a cluster it
-// hears of its successor within milliseconds; what is left of the fault there is the
-// lock that was lost.
+// How long the old primary goes on as a master depends. Without sentinels or a
+// cluster it goes on until it is demoted explicitly; half of its clients are made to
+// connect again, which leads them to the new primary. Sentinels demote it after 10
+// seconds. In a cluster it hears of its successor within milliseconds; what is left
+// of the fault there is the lock that was lost.
 var kindSplitBrain = Kind{
 	Name: "split-brain", Level: OnServer,
 	Syntax:   "split-brain [for D]" + timedSyntax,
@@ -50,7 +51,7 @@ var kindSplitBrain = Kind{
 	},
 }
 
-// brain is a primary that is to be deposed unawares.
+// brain is a primary that is to be deposed without learning of it.
 type brain struct {
 	Site
 	master, old int
@@ -92,7 +93,7 @@ func (b *brain) replace(ctx context.Context) error {
 	return b.endLease(ctx, successor)
 }
 
-// grantUnseen waits until somebody has obtained a lock that no replica knows of.
+// grantUnseen waits until a client has obtained a lock that no replica knows of.
 func (b *brain) grantUnseen(ctx context.Context) error {
 	for {
 		if err := b.part(ctx); err != nil {
@@ -116,8 +117,8 @@ func (b *brain) grantUnseen(ctx context.Context) error {
 // look for a dead one the latter is 500 milliseconds.
 const lag = 4 * time.Second
 
-// inFlight is how long a client may take, at most, to tell of a grant that it was
-// given; so after that time nobody tells any more of one that the replicas know.
+// inFlight is how long a client may take, at most, to report a grant. After that
+// time no client reports a grant that the replicas know.
 const inFlight = 100 * time.Millisecond
 
 // unseenWrites is for how long a primary goes on without its replicas where there
@@ -233,7 +234,7 @@ func (b *brain) replicas() (numbers []int) {
 	return numbers
 }
 
-// wrongPassword is one with which a primary lets nobody in, for it asks for none.
+// wrongPassword is a password that the primary does not accept: it has none set.
 const wrongPassword = "nobody-is-let-in"
 
 // part cuts the replicas off from the primary: with a password that it does not
@@ -298,7 +299,7 @@ func connectionIDs(list string) (ids []string) {
 	return ids
 }
 
-// reunite ends the split, at whatever point it was.
+// reunite ends the split, however far it had come.
 func (b *brain) reunite(ctx context.Context) error {
 	if err := b.Target.Thaw(b.old); err != nil {
 		return err

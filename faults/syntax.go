@@ -30,7 +30,7 @@ const (
 	partTimes Part = "how often"
 )
 
-// always is "P%" with nothing left to chance. It is told from 100% by this word.
+// always is "P%" with probability 1. The word distinguishes it from 100%.
 const always = "always"
 
 // keywords begin a part, or are one.
@@ -297,13 +297,13 @@ func likeliest(word string) string {
 	return ""
 }
 
-// slip are the names that differ from a word by one slip of the finger.
+// slip returns the names that differ from a word by one typing error.
 func slip(word string, names []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !oneSlip(word, n) })
 }
 
-// nearest are the names most like a word, leaving out those that are so short that
-// they are like anything.
+// nearest returns the names most similar to a word, without the names that are so
+// short that they resemble any word.
 func nearest(word string, names []string) []string {
 	return variant.Nearest(word, slices.DeleteFunc(slices.Clone(names), func(n string) bool {
 		return len(n) < 3 || max(len(n), len(word))-min(len(n), len(word)) > 2

@@ -32,7 +32,7 @@ func (in *Injector) follow(s *armed, broke, first func()) {
 			return
 		}
 		in.breakAndHeal(s, broke, first)
-		tried++ // dates that were missed are none of its times
+		tried++ // dates that were missed do not count towards Times
 		for {   // what fell into the time of this injection is left out
 			next, more := w.schedule(n + 1)
 			if !more || next >= in.now() {
@@ -163,8 +163,8 @@ func (in *Injector) moveClocks(s *armed) {
 	}
 }
 
-// crowd is what the clients are about: somebody holds a lock, or somebody tries to,
-// or neither.
+// crowd returns the state of the clients together: one of them holds a lock, or one of them
+// tries to obtain it, or neither.
 func (in *Injector) crowd() State {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -183,7 +183,7 @@ func (in *Injector) crowd() State {
 // grants lets faults wait for a lock to be granted.
 type grants struct {
 	mu      sync.Mutex
-	awaited chan struct{} // closed at the next grant; nil: nobody waits
+	awaited chan struct{} // closed at the next grant; nil: no fault waits for it
 }
 
 // granted says that a client has obtained a lock.

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// trigger decides at which of the opportunities that its fault finds it fires.
-// It is asked at every matching command of every client, and so takes no lock: a
-// fault that has had its injections costs one look at a number that no longer
+// trigger decides at which of the opportunities that its fault finds it fires. It is
+// asked at every matching command of every client, and so takes no lock: a fault
+// that has fired as often as it may costs one load of a number that no longer
 // changes.
 type trigger struct {
 	when   When
@@ -29,8 +29,8 @@ func newTrigger(w When, seed uint64) *trigger {
 	return t
 }
 
-// fires tells whether the fault fires at this opportunity, which comes at now
-// since the start of the load. What comes before [When.At] is none.
+// fires tells whether the fault fires at this opportunity, which comes at now since
+// the start of the load. Commands before [When.At] are not opportunities.
 func (t *trigger) fires(now time.Duration) bool {
 	w := &t.when
 	switch {

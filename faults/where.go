@@ -5,17 +5,18 @@ import (
 	"unicode/utf8"
 )
 
-// point is one side of a command, as far as the faults can tell.
+// point describes one side of a command, as the faults see it.
 type point struct {
 	moment Moment
-	// names are those that the command answers to, its own first; see commands.go.
+	// names are the names that the command answers to, its own first; see
+	// commands.go.
 	names []string
 	// key is its first key; empty if it has none.
 	key string
 	// during are the operations in which the client is, the innermost first.
 	during []string
 	state  State
-	// client and node are 0 where nobody knows.
+	// client and node are 0 if they are not known.
 	client, node int
 	// first says that this is the first command that was answered since the grant.
 	first bool
@@ -33,8 +34,8 @@ func (w Where) matches(p point) bool {
 		(w.Key == "" || like(w.Key, p.key))
 }
 
-// matchesGrant tells whether a fault that is narrowed to w may hit a holder who is
-// at no command: one that asks for a holder, and for nothing that a command has.
+// matchesGrant reports whether a fault that is narrowed to w may hit a holder that
+// is not at a command: w asks for a holder, and for no property of a command.
 func (w Where) matchesGrant(p point) bool {
 	return w.State == Holding && w.Moment == AnyMoment && w.Command == "" && w.Key == "" && w.Node == 0 && w.First == p.first &&
 		(w.Client == 0 || w.Client == p.client) &&

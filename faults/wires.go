@@ -63,8 +63,8 @@ func (in *Injector) interpose(ctx context.Context) error {
 	return nil
 }
 
-// cut stops what passes between the clients and one server or all of them. It comes
-// to nothing if nothing wants to pass until it is healed.
+// cut stops what passes between the clients and one server or all of them. The
+// injection has no effect if nothing is sent before it is healed.
 func (in *Injector) cut(f Fault, on Site) (at string, heal func(context.Context) error, err error) {
 	at = "every node"
 	if f.Where.Node != 0 {
@@ -145,7 +145,7 @@ func (in *Injector) severAll() {
 	}
 }
 
-// judge says what is done to a command on its way to a server.
+// judge returns the action for a command on its way to a server.
 func (in *Injector) judge(node int, c wire.Command) wire.Action {
 	if !in.active.Load() {
 		return wire.Action{}

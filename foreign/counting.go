@@ -53,13 +53,14 @@ func (t *tally) verdict(p variant.Property, of int64, broken, held string) check
 	return v
 }
 
-// answeredRead tells of a read that told what it read: one that returned nil did not.
+// answeredRead reports whether a read returned a value; nil is not a value.
 func answeredRead(op Op) bool {
 	return op.F == "read" && op.Outcome == OK && op.Result.Kind != edn.Nil
 }
 
-// judgeSet judges by what Jepsen calls a set: the last read finds every element whose add was
-// acknowledged before it, and no read finds one that nobody had begun to add.
+// judgeSet judges by what Jepsen calls a set: the last read finds every element that was added
+// with an acknowledgement before that read, and no read finds an element before an add of it
+// began.
 func judgeSet(ops []Op) []checker.Verdict {
 	finals, begun := map[string]Op{}, map[string]Op{}
 	for _, op := range ops {
@@ -101,8 +102,8 @@ func judgeSet(ops []Op) []checker.Verdict {
 	return vs
 }
 
-// lostElements are those whose add was acknowledged before the last read was invoked, and
-// that it did not find.
+// lostElements returns the elements that the last read did not find, although their adds were
+// acknowledged before it was invoked.
 func lostElements(ops []Op, finals map[string]Op, found map[string]bool) (lost *tally, added int64) {
 	lost = newTally()
 	for _, op := range ops {
@@ -118,12 +119,12 @@ func lostElements(ops []Op, finals map[string]Op, found map[string]bool) (lost *
 	return lost, added
 }
 
-// tasks are what is known of the tasks of some queues, each task with its key.
+// tasks holds what is known about the tasks of some queues, each task with its key.
 type tasks struct {
 	attempts     map[string][]Op // in the order of their calls
 	acknowledged *tally
 	drained      map[string]int64 // by key, the call of the last drain that told what it took
-	unsure       map[string]int   // by key, how many tasks may have come out, and nobody told which
+	unsure       map[string]int   // by key, how many tasks may have come out without a record of which
 	out          *tally
 	dequeues     map[string][]Op // what each task came out with
 }
@@ -228,9 +229,10 @@ func (t *tasks) noLostTask(ops []Op) checker.Verdict {
 	return v
 }
 
-// judgeQueue judges by what Jepsen calls a total queue: every task whose enqueue was
-// acknowledged before a drain of its queue is dequeued, and nothing is that nobody had tried to
-// enqueue. Tasks that come out more often than they went in are measured, and not promised.
+// judgeQueue judges by what Jepsen calls a total queue: every task that was enqueued with an
+// acknowledgement before a drain of its queue is dequeued, and no task is dequeued that no
+// client tried to enqueue. Tasks that come out more often than they went in are measured, and
+// not promised.
 func judgeQueue(ops []Op) []checker.Verdict {
 	t := tasksOf(ops)
 	unexpected, twice := newTally(), newTally()

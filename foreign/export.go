@@ -52,7 +52,7 @@ func WriteJepsen(w io.Writer, h *history.History) error {
 	return out.Flush()
 }
 
-// jepsenEvent is an event of an exported history; line is that of its operation, for the
+// jepsenEvent is an event of an exported history. line is the line of its operation, set on the
 // event that completes it.
 type jepsenEvent struct {
 	op            *history.Op
@@ -163,8 +163,8 @@ var ownField = regexp.MustCompile(`:oversell/line[\s,]*"|#:oversell[\s,]*\{`)
 // exported tells whether WriteJepsen wrote a text: it holds lines of a history.
 func exported(text []byte) bool { return ownField.Match(text) }
 
-// readBack reads a history that WriteJepsen wrote. It is damaged if the events are not those
-// that its lines have.
+// readBack reads a history that WriteJepsen wrote. The history is damaged if the events differ
+// from its lines.
 func readBack(path, text string) (*history.History, error) {
 	events, err := eventsIn(text)
 	if err != nil {
@@ -197,7 +197,7 @@ func readBack(path, text string) (*history.History, error) {
 	return h, nil
 }
 
-// difference says where events are not those that are wanted.
+// difference says where the events differ from the expected ones.
 func difference(events, want []edn.Value) string {
 	for i, v := range events {
 		if i >= len(want) || v.String() != want[i].String() {

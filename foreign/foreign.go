@@ -1,5 +1,6 @@
-// Package foreign reads and judges histories that other tools recorded: those of Jepsen, as
-// EDN or as its older logs print them, and those that a mapping makes of production logs.
+// Package foreign reads and judges histories that other tools recorded: histories of Jepsen, as
+// EDN or as its older logs print them, and histories that a mapping extracts from production
+// logs.
 //
 // A history of Jepsen is a list of events in the order in which they happened: a process
 // invokes an operation, and completes it with :ok (it took place), :fail (it did not), or
@@ -29,7 +30,7 @@ type Op struct {
 	// Call and Return are the places of both events in the order of all; Return is
 	// [Open] for an operation that was not completed.
 	Call, Return int64
-	// Line is that of the invocation, and End that of the completion; 0: there is none.
+	// Line is the line of the invocation, and End the line of the completion; 0: there is none.
 	Line, End int
 }
 
@@ -51,14 +52,15 @@ type History struct {
 	// Path is the file that it was read from.
 	Path string
 	Ops  []Op
-	// Processes is how many there were, those of a nemesis not counted.
+	// Processes is the number of processes, without those of a nemesis.
 	Processes int
 	// Skipped counts events of a nemesis, and of logs also lines that are no events.
 	Skipped int
-	// Cut is the last line of a log, if it has no end; else 0. What was behind it is not known.
+	// Cut is the last line of a log, if it has no end; else 0. The rest of the log is not
+	// known.
 	Cut int
-	// First and Last are the times of the first and the last event in nanoseconds; both 0:
-	// they are not told.
+	// First and Last are the times of the first and the last event in nanoseconds; both 0: the
+	// history does not tell them.
 	First, Last int64
 }
 
@@ -71,8 +73,8 @@ type event struct {
 	at              edn.Position
 }
 
-// ReadJepsen reads a history of Jepsen: EDN, or the lines of a log. What is wrong is told in
-// one line with the file, the line and the column.
+// ReadJepsen reads a history of Jepsen: EDN, or the lines of a log. An error is one line that
+// names the file, the line and the column.
 func ReadJepsen(path string) (*History, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -81,7 +83,7 @@ func ReadJepsen(path string) (*History, error) {
 	return jepsenOf(path, string(text), KeysAuto)
 }
 
-// Keys says whether values [key value] are those of independent objects.
+// Keys says whether values [key value] belong to independent objects.
 type Keys string
 
 // The settings of Keys. The empty one is KeysAuto.

@@ -108,15 +108,15 @@ func missing(at edn.Position, v edn.Value, field, example string) error {
 //	INFO [2017-04-05 17:21:04,123] jepsen worker 1 - jepsen.util 1 :invoke :read nil
 var logged = regexp.MustCompile(`^(.*\bjepsen[\w.]*\b(?:\s+-)?\s+)(-?\d+|:\w+)\s+:(\w+)\s+:(\S+)(?:\s+(.*?))?\s*$`)
 
-// logger is who writes such a line, and process who does something.
+// logger matches the name of the logger of such a line, and process the process that acts.
 var (
 	logger  = regexp.MustCompile(`\bjepsen[\w.]*\b`)
 	process = regexp.MustCompile(`^(-?\d+|:\w+)$`)
 )
 
-// looksLike tells whether a line that is no event looks like one: it has the type of an event
-// (:ok), or what is left of one behind a process (1 ok :read, 1 ok read, 1 :o). Maps and texts
-// in it may quote events.
+// looksLike reports whether a line that is not an event looks like one: it has the type of an
+// event (:ok), or the remains of one after a process (1 ok :read, 1 ok read, 1 :o). Maps and
+// texts in it may quote events.
 func looksLike(line string) bool {
 	at := logger.FindStringIndex(line)
 	if at == nil {
@@ -160,11 +160,12 @@ func allFs() (fs []string) {
 	return fs
 }
 
-// bracketed is a log whose first line begins with what stands in square brackets.
+// bracketed matches a log that begins with a text in square brackets.
 var bracketed = regexp.MustCompile(`^\[[^\s\[\](){}#^;:"][^\n]*\bjepsen\b`)
 
-// isLog tells whether a text is a log. EDN begins, behind its comments, with what opens a map, a
-// tag, metadata or a list, or a vector of these; whatever is quoted in it makes it no log.
+// isLog reports whether a text is a log. After its comments, EDN begins with the opening of a
+// map, a tag, metadata or a list, or with a vector of these; a quoted log line inside EDN does
+// not make it a log.
 func isLog(text string) bool {
 	text = strings.TrimPrefix(text, "\ufeff")
 	for {
@@ -211,7 +212,7 @@ func (p *pairing) log(text string) error {
 	return nil
 }
 
-// logLine takes the event of a line, whose parts m holds.
+// logLine takes the event of a line; m holds the parts of the line.
 func (p *pairing) logLine(number int, line string, m []int) error {
 	part := func(i int) string {
 		if m[2*i] < 0 {

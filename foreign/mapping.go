@@ -24,7 +24,8 @@ const docs = "docs/history.md"
 // Map says how the rows of a production log become the operations of a history.
 type Map struct {
 	Schema string `yaml:"schema"`
-	// Rows is the form of the log: csv, whose first line names the columns, or jsonl.
+	// Rows is the form of the log: csv with the names of the columns in the first line, or
+	// jsonl.
 	Rows string `yaml:"rows"`
 	// Separator is what stands between the columns of csv, if not a comma.
 	Separator string `yaml:"separator"`
@@ -61,8 +62,8 @@ type fields struct {
 	Until    *column `yaml:"until"`
 }
 
-// column is where a field comes from: a column, whose values may be replaced, or one value for
-// all rows.
+// column is the source of a field: a column, with optional replacements of its values, or one
+// value for all rows.
 type column struct {
 	Column string            `yaml:"column"`
 	Value  string            `yaml:"value"`
@@ -72,7 +73,7 @@ type column struct {
 	at     yamlfile.Position
 }
 
-// skip leaves rows out whose column has one of some values.
+// skip leaves out the rows that have one of some values in a column.
 type skip struct {
 	Column string   `yaml:"column"`
 	Values []string `yaml:"values"`
@@ -158,7 +159,8 @@ func (o *outcomeColumn) UnmarshalYAML(n ast.Node) error {
 // units are those of times that are numbers.
 var units = map[string]time.Duration{"ns": time.Nanosecond, "us": time.Microsecond, "ms": time.Millisecond, "s": time.Second}
 
-// ReadMap reads a mapping, and refuses what is not one, with the line and the column.
+// ReadMap reads a mapping. If the file is not a valid mapping, the error names the line and
+// the column.
 func ReadMap(path string) (*Map, error) {
 	source, err := os.ReadFile(path)
 	if err != nil {

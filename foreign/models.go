@@ -154,14 +154,16 @@ func (m Model) accepts(h *History) error {
 	return m.sums(h)
 }
 
-// told are the operations that are told a value, and whose answer is that value, or nil.
+// told lists the operations that are invoked with a value and answered with the same value, or
+// nil.
 var told = []string{"write", "put", "append", "add"}
 
 // alike tells whether one value repeats another: it is equal, or written in the same way, as
 // ##NaN is, which is not equal to itself.
 func alike(a, b edn.Value) bool { return a.Canon() == b.Canon() || a.String() == b.String() }
 
-// repeats checks that an answer has the value of its invocation, where it has no other to tell.
+// repeats checks that an answer has the value of its invocation, for operations that return no
+// other value.
 func (op Op) repeats() error {
 	if !slices.Contains(told, op.F) && op.F != "cas" && op.F != "enqueue" || op.Outcome != OK || op.Result.Kind == edn.Nil || alike(op.Result, op.Arg) {
 		return nil
@@ -169,7 +171,7 @@ func (op Op) repeats() error {
 	return edn.Wrong(place(op, op.Result), "%s is answered with %.40s, and was invoked on line %d with %.40s: want the same value, or nil", op.F, op.Result, op.Line, op.Arg)
 }
 
-// sums checks that whatever a counter comes to is below mostSum.
+// sums checks that every possible value of a counter is below mostSum.
 func (m Model) sums(h *History) error {
 	begin, counts := m.begin.(int64)
 	if !counts {

@@ -31,8 +31,8 @@ type row struct {
 // which tells how exact a time is.
 type cell struct{ text, written string }
 
-// ReadMapped reads a production log as a mapping says. What is wrong is told with the file,
-// the line and, where it is known, the column.
+// ReadMapped reads a production log as a mapping says. An error names the file, the line and,
+// if it is known, the column.
 //
 // Times that are told in milliseconds are those of the whole millisecond: a call is taken to
 // have come at its beginning and an answer at its end, so that two operations of one millisecond
@@ -137,7 +137,7 @@ func relocated(err error, before int) error {
 // otherLine is how such errors tell of another line.
 var otherLine = regexp.MustCompile(`\b(on|see) line [\d,]*\d`)
 
-// csvRows reads the rows of a table whose first line names the columns.
+// csvRows reads the rows of a table with the names of the columns in the first line.
 func (m *Map) csvRows(text []byte, take func(row) error) error {
 	r := csv.NewReader(bytes.NewReader(text))
 	r.ReuseRecord = true
@@ -195,8 +195,8 @@ func linesOf(text []byte) (begins []int) {
 	return append(begins, at)
 }
 
-// whole refuses a table whose last line has no end, if the map names the column that may be
-// cut off in it: 12 may have been 120.
+// whole refuses a table without a line end after its last line, if the map uses the column that
+// may be cut off there: 12 may have been 120.
 func (m *Map) whole(text []byte, names []string) error {
 	last := text[len(text)-1]
 	if last == '\n' || last == '"' || !m.names(names[len(names)-1]) {
@@ -740,7 +740,8 @@ type request struct {
 	call, answer       int64
 }
 
-// number gives clients numbers: one who does several things at once is several.
+// number assigns numbers to clients. A client that does several things at once gets several
+// numbers.
 func number(ops []mapped) {
 	order := make([]int, len(ops))
 	for i := range order {
@@ -777,8 +778,8 @@ func number(ops []mapped) {
 	}
 }
 
-// lines writes a history whose operations stand on the lines of the log, or as far below as the
-// header takes.
+// lines writes a history with each operation on its line of the log, or further down by the
+// lines that the header takes.
 func (m *Map) lines(ops []mapped, before int) ([]byte, error) {
 	header := map[string]any{"schema": history.Schema, "scenario": "log"}
 	if m.Stock != nil {

@@ -20,19 +20,20 @@ const (
 	illegalOrder
 )
 
-// order searches for a legal order of the operations on one object: all that were answered, and
-// any of those that were not. It is the search of Wing and Gong with the memory of Lowe, and
-// these shortcuts, each of which leaves a legal order if there is one:
+// order searches for a legal order of the operations on one object: all operations with an
+// answer, and any of those without one. It is the search of Wing and Gong with the memory of
+// Lowe, and with these shortcuts. Each shortcut keeps a legal order if there is one:
 //
-//   - A read that is right is placed at once: it changes nothing.
+//   - A read that returned the current value is placed at once: it changes nothing.
 //   - Of operations with the same effect, the one whose answer came first is placed first, and
 //     one without an answer only when none with an answer is open, the earliest of them first.
-//   - What failed with some operations without an answer also fails with more of them.
+//   - If a search fails after it has placed some operations without an answer, it also fails
+//     after it has placed more of them.
 //   - Operations without an answer need no place: the search ends when all others have one.
 type order struct {
 	s        *sequential
 	answered []placing   // by return
-	open     [][]int32   // by answered operation: those that are open right before its answer
+	open     [][]int32   // by answered operation: the operations open right before its answer
 	unsure   [][]placing // without an answer, by effect, each in the order of the calls
 
 	bound func(i, state int32, ahead []int32) bool // tells that there is no way on; nil: nothing can
@@ -98,7 +99,7 @@ func legalOrder(s *sequential, begin any, ops []*Op, deadline time.Time) found {
 	return illegalOrder
 }
 
-// opens notes for each answer what is open right before it.
+// opens notes for each answer the operations that are open right before it.
 func (o *order) opens() {
 	byCall := make([]int32, len(o.answered))
 	for i := range byCall {
@@ -170,8 +171,8 @@ func (o *order) step(state int32, p placing) int32 {
 	return next
 }
 
-// from tells whether what is left can be placed: all answers from number i on, but for those
-// that were placed ahead. ahead is in order, and so is used.
+// from reports whether the rest can be placed: all answered operations from number i on, except
+// for those that were placed ahead. Both ahead and used are sorted.
 func (o *order) from(i, state int32, ahead []int32, used []use) bool {
 	for len(ahead) > 0 && ahead[0] == i {
 		i, ahead = i+1, ahead[1:]
@@ -317,8 +318,8 @@ func (o *order) timeIsUp() bool {
 	return o.late
 }
 
-// pastReads is the bound of a counter that only rises, or only falls: once it is past what a read
-// returned that has no place yet, there is none for it any more.
+// pastReads is the bound for a counter that only rises, or only falls: once the counter has
+// passed the value of a read that is not placed yet, that read cannot be placed any more.
 func pastReads(o *order) func(i, state int32, ahead []int32) bool {
 	sign := int64(0)
 	for _, p := range slices.Concat(append(o.unsure, o.answered)...) {

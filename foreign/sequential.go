@@ -18,13 +18,14 @@ type sequential struct {
 	// step is the state after an operation, and whether its answer was right. Of an operation
 	// without an answer, it is the state if it takes place, and whether it can.
 	step func(state any, op *Op) (any, bool)
-	// idle tells of an operation without an answer that it changes nothing that any of the
-	// others can see, so that it need not be tried; nil: none.
+	// idle returns a function that reports whether an operation without an answer changes
+	// nothing that any other operation can see, so that it need not be tried; nil: none is
+	// idle.
 	idle func(ops []*Op) func(*Op) bool
 	// effect names what an operation does, beside its f: two with one name are alike in every
 	// state. nil: its values say so.
 	effect func(op *Op) string
-	// bound makes a test of when a search need not go on; nil: there is none.
+	// bound returns a test that stops a search which cannot succeed; nil: there is none.
 	bound func(*order) func(i, state int32, ahead []int32) bool
 }
 
@@ -69,8 +70,9 @@ var register = sequential{initial: text, idle: unobserved, step: func(state any,
 	return to.Canon(), from == value
 }}
 
-// unobserved tells of writes without an answer whose value nobody ever saw: without them
-// every order is legal that is legal with them.
+// unobserved returns a function that reports whether a write without an answer wrote a value
+// that no operation ever saw: every order that is legal with such a write is legal without
+// it.
 func unobserved(ops []*Op) func(*Op) bool {
 	seen := map[string]bool{}
 	for _, op := range ops {
@@ -106,7 +108,7 @@ type holder struct {
 	fence int64
 }
 
-// who does an operation: the client that its value names, or its process.
+// who returns who does an operation: the client that its value names, or its process.
 func who(op *Op) string {
 	for _, v := range []edn.Value{op.Result, op.Arg} {
 		if client, told := v.Get("client"); told {

@@ -33,16 +33,16 @@ type Baseline struct {
 	Performance []Accepted `json:"performance"`
 }
 
-// Guarded is an entry whose promises were kept, or broken as they must.
+// Guarded is an entry that kept its promises, or broke them as the plan expects.
 type Guarded struct {
 	Name string `json:"name"`
-	// Digest is of all that says what the entry does.
+	// Digest is the digest of everything that determines what the entry does.
 	Digest  string `json:"digest"`
 	Expect  string `json:"expect"`
 	Verdict string `json:"verdict"`
 }
 
-// Accepted is an entry whose speed was measured.
+// Accepted is an entry with a measured speed.
 type Accepted struct {
 	Name   string `json:"name"`
 	Digest string `json:"digest"`

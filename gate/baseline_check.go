@@ -13,8 +13,8 @@ import (
 // mostSlowdown is the largest slow-down that a baseline may hold: a thousand times as long.
 const mostSlowdown = 999
 
-// check says what is wrong with a baseline that was read: somebody may have altered it by
-// hand, or merged two of them. What Record returns has nothing wrong.
+// check validates a baseline that was read: it may have been edited by hand, or merged from
+// two. What Record returns has nothing wrong.
 func (b *Baseline) check() error {
 	if len(b.Safety)+len(b.Performance) == 0 {
 		return errors.New("it holds no entry")
@@ -106,7 +106,7 @@ func checkMeasure(m reports.GateMeasure) error {
 		}
 	}
 	if !m.Slowdown.Within(m.Allowed) {
-		return fmt.Errorf("slowdown: from the middle %v to high %v is more than the %v that are allowed, and such noise is not recorded", m.Slowdown.Middle, *m.Slowdown.High, m.Allowed)
+		return fmt.Errorf("slowdown: the distance from middle %v to high %v exceeds the allowed %v, and such noise is not recorded", m.Slowdown.Middle, *m.Slowdown.High, m.Allowed)
 	}
 	return nil
 }
@@ -157,8 +157,8 @@ func (b *Baseline) fits(p *Plan) error {
 	return nil
 }
 
-// chooses tells whether runs of this length could come of the noise of a machine: 0 is
-// none, where the plan says how long they are.
+// chooses reports whether the gate could have chosen runs of this length by the noise of a
+// machine. The length 0 means that the plan sets the length itself.
 func (c *race) chooses(l int64) bool {
 	if c.length.flag == "" || l == 0 {
 		return l == 0

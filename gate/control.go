@@ -213,7 +213,7 @@ func shipped(is reports.Contender) []choice {
 	}
 }
 
-// outside is the flag in whose place a combination has a system; empty if it has none.
+// outside returns the flag that a combination replaces by a system; empty if it has no system.
 func outside(c scenarios.Config) string {
 	for _, s := range shipped(combination(c)) {
 		if s.present != "" && !slices.Contains(s.names, s.present) {

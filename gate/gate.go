@@ -40,12 +40,12 @@ type Watcher interface {
 	campaign.Watcher
 	// Entry is called before entry i of n of the plan.
 	Entry(i, n int, name string)
-	// Said is called with what is worth knowing meanwhile.
+	// Said is called with progress messages.
 	Said(line string)
 }
 
-// Run carries the plan out. When ctx ends, what is under way is judged as far as it
-// went, the rest is left out, and the gate says that it was interrupted. After an
+// Run carries the plan out. When ctx ends, the gate judges the entry under way by what
+// it has done so far, leaves out the rest, and says that it was interrupted. After an
 // environment error the gate says so and holds what was judged until then. An entry that
 // cannot be carried out as it was meant is inconclusive and says why, and the others go
 // on. An error says the same when nothing at all was carried out: see server.ErrUsage
@@ -107,7 +107,7 @@ func (p *Plan) possible(ctx context.Context) error {
 	return nil
 }
 
-// unwatched is a campaign that nobody watches.
+// unwatched is the observer of a campaign that is not watched: it does nothing.
 type unwatched struct{}
 
 func (unwatched) Target(*server.Target)                             {}
@@ -123,7 +123,7 @@ type running struct {
 	gate    reports.Gate
 	dirs    int
 	signs   signs
-	judged  int // how many entries were carried out, be it in part
+	judged  int // how many entries were carried out, at least in part
 	// unaccepted are comparisons that were accepted to be recorded, as they were before.
 	unaccepted []reports.GatePerformance
 }

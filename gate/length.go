@@ -46,8 +46,8 @@ const (
 	shareOfBudget = 0.6
 )
 
-// growing is the first length of an entry whose runs may become longer: one that does not
-// say itself how long they are, and without faults, which fire at times of their own.
+// growing returns the first length of an entry if its runs may become longer: the entry does
+// not set their length itself, and it has no faults, because faults fire at fixed times.
 func growing(f flags, r *race) length {
 	config := r.candidate.Runs[0]
 	switch {
@@ -208,9 +208,9 @@ func spread(differences []float64) float64 {
 	return sum / float64(len(differences)) * math.Sqrt(math.Pi/2)
 }
 
-// tolerable is how much two runs may differ for the interval of what so many rounds
-// measure to reach half way to what is allowed: a candidate that is like the baseline is
-// then told from one that is at the border.
+// tolerable returns how much two runs may differ if the interval over this many rounds is to
+// reach half way to the allowed slow-down: a candidate as fast as the baseline can then be
+// told from one at the border.
 func (p procedure) tolerable(rounds int, allowed float64) float64 {
 	surely := math.Sqrt2 * math.Erfinv(1-2*min(p.alarm, p.pass))
 	return math.Log1p(allowed) / 2 * math.Sqrt(float64(rounds)) / surely

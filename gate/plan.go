@@ -45,7 +45,7 @@ type defaults struct {
 	MaxP99Slowdown share  `yaml:"max_p99_slowdown"`
 }
 
-// entry is something whose promises are guarded.
+// entry is one guarded combination: its promises must hold, or must break.
 type entry struct {
 	at yamlfile.Position
 
@@ -68,7 +68,7 @@ type entry struct {
 	Limits  ceilings `yaml:"limits"`
 }
 
-// comparison is a candidate whose speed is guarded.
+// comparison is a candidate with a guarded speed.
 type comparison struct {
 	at yamlfile.Position
 
@@ -219,7 +219,7 @@ func operations() (names []string) {
 	return names
 }
 
-// known refuses a name that is none of those that there are.
+// known refuses a name that is not in the list.
 func known(at yamlfile.Position, what, name string, all []string) error {
 	if slices.Contains(all, name) {
 		return nil
@@ -230,7 +230,7 @@ func known(at yamlfile.Position, what, name string, all []string) error {
 	return yamlfile.Wrong(at, "%s %q is not known: it is one of %s", what, name, strings.Join(all, ", "))
 }
 
-// read reads a plan's text, and refuses what is not one.
+// read reads a plan's text, and returns an error if it is not a valid plan.
 func read(path string) (document, error) {
 	var d document
 	source, err := os.ReadFile(path)
@@ -296,8 +296,8 @@ func decode(source []byte, d *document) (err error) {
 	return nil
 }
 
-// empty refuses what was begun and not said: a key without a value, or an item
-// without anything. Nobody knows whether it means nothing or was forgotten.
+// empty refuses what was begun and not said: a key without a value, or an item without
+// anything. It is unclear whether the author meant it to be empty or forgot the value.
 func empty(n ast.Node, key string, at yamlfile.Position) error {
 	switch v := n.(type) {
 	case *ast.NullNode:
@@ -354,7 +354,7 @@ func inFile(path string, err error) error {
 	return fmt.Errorf("%s: %w", path, err)
 }
 
-// planKeys are all keys of a plan, for telling somebody what they may have meant.
+// planKeys returns all keys of a plan, to suggest the one that was meant.
 func planKeys() (keys []string) {
 	for _, t := range []reflect.Type{reflect.TypeFor[document](), reflect.TypeFor[defaults](), reflect.TypeFor[entry](), reflect.TypeFor[comparison]()} {
 		keys = append(keys, keysOf(t)...)

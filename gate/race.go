@@ -70,7 +70,7 @@ func (r *running) raceWith(ctx context.Context, c *race, open func(*race) driver
 	return e, err
 }
 
-// titles say what is compared.
+// titles returns what the report calls the candidate and the baseline.
 func (c *race) titles() (candidate, baseline string) {
 	a, b := c.candidate.Runs[0], c.baseline.Runs[0]
 	candidate = named(combination(a))
@@ -83,7 +83,7 @@ func (c *race) titles() (candidate, baseline string) {
 	return candidate, differs(b, a, *c.Baseline)
 }
 
-// named is a combination in words.
+// named describes a combination in words.
 func named(c reports.Contender) string {
 	var parts []string
 	for _, v := range []struct{ what, name string }{{"queue", c.Queue}, {"lock", c.Lock}, {"sale", c.Sale}, {"ids", c.IDs}, {"dispatch", c.Dispatch}} {
@@ -334,12 +334,12 @@ func (t *timing) measure(name string) (m reports.GateMeasure, failed string) {
 // quieter is what to do about noise.
 const quieter = "longer runs (duration, ops or stock, or a larger budget where the gate chooses), more rounds or a quieter machine would"
 
-// operation is the one whose latency is compared.
+// operation returns the operation to compare the latency of.
 func (c *race) operation() string {
 	return or(c.Operation.V, mainOperation(c.candidate.Runs[0]))
 }
 
-// called is what reports call a measure.
+// called returns the name of a measure in reports.
 func (c *race) called(measure string) string {
 	if measure == throughput {
 		return throughput
@@ -404,8 +404,8 @@ func work(r reports.Run) int64 {
 	return r.Acquired
 }
 
-// mainOperation is the operation whose latency is compared when nobody says otherwise:
-// the acquisition where a lock keeps clients apart, since there they wait.
+// mainOperation returns the operation to compare the latency of, by default: the
+// acquisition if a lock keeps clients apart, since that is where they wait.
 func mainOperation(c scenarios.Config) string {
 	s := c.Scenario
 	switch {

@@ -57,7 +57,7 @@ func (p *Plan) Renamed() (notes []string) {
 	return notes
 }
 
-// guard is an entry whose promises are guarded.
+// guard is an entry that guards promises.
 type guard struct {
 	entry
 	kind   string
@@ -81,7 +81,7 @@ const (
 	kindCommand = "command"
 )
 
-// race is an entry whose speed is guarded.
+// race is an entry that guards speed.
 type race struct {
 	comparison
 	budget     time.Duration
@@ -98,7 +98,7 @@ type race struct {
 	identifier string
 }
 
-// What is done where nobody chose.
+// The defaults.
 const (
 	defaultRepeat      = 3
 	defaultRounds      = 40
@@ -188,8 +188,8 @@ func (p *Plan) resolve(ctx context.Context, d document) error {
 	return nil
 }
 
-// shared refuses what is wrong in the defaults and the controls, also if no entry uses
-// it: what goes with an entry is seen there.
+// shared checks the defaults and the controls, even if no entry uses them. Whether they
+// fit an entry is checked with the entry.
 func (d document) shared(path string) error {
 	if err := d.Defaults.Run.parse(kindRun, (&campaign.Options{}).Bind); err != nil {
 		return err
@@ -465,8 +465,8 @@ func (f flags) parse(command string, bind func(*pflag.FlagSet)) error {
 	return nil
 }
 
-// blame puts the place before what is wrong with the values of flags: that of the
-// flag that the sentence is about, as far as one can tell, or else that of all of them.
+// blame puts a position before an error about the values of flags: the position of the
+// flag that the error is about, if it can be found, or else the position of all flags.
 func (f flags) blame(err error) error {
 	say, at, best := phrase.OneLine(err.Error()), f.at, 0
 	for _, i := range f.items {
@@ -580,7 +580,7 @@ func or[T comparable](vs ...T) (zero T) {
 	return zero
 }
 
-// digest identifies what an entry does, whatever its order of flags.
+// digest identifies what an entry does, independently of the order of its flags.
 func digest(parts ...[]string) string {
 	h := sha256.New()
 	for _, p := range parts {

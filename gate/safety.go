@@ -20,7 +20,7 @@ type tally struct {
 	title   string
 	command func(seed uint64) string
 
-	kept    []made // those that count: of a run and its retry, the retry
+	kept    []made // the runs that count: of a run and its retry, the retry
 	broken  []made
 	retried int
 	total   int
@@ -150,7 +150,7 @@ func (t *tally) judge(spent time.Duration) reports.GateCase {
 	}
 	c.Properties = t.properties()
 	c.Opportunities = fewest(c.Properties)
-	if t.control != nil && (t.control.runs > 0 || len(t.broken) == 0) { // what is broken needs no control
+	if t.control != nil && (t.control.runs > 0 || len(t.broken) == 0) { // an entry that broke its promise needs no control
 		control := t.control.told()
 		c.Control = &control
 	}
@@ -284,7 +284,7 @@ func (t *tally) faults() (fs []reports.Fault) {
 	return fs
 }
 
-// limits measures what is limited: the median over the runs.
+// limits measures the limited latencies: the median over the runs.
 func (t *tally) limits() (ls []reports.GateLimit) {
 	for _, l := range t.g.Limits {
 		told := reports.GateLimit{Operation: l.operation, Percentile: l.percentile, LimitMS: float64(l.most.V) / float64(time.Millisecond)}
@@ -313,7 +313,8 @@ func (g *guard) again(c scenarios.Config, seed uint64) string {
 	return shell(append([]string{"oversell", "run"}, f.today().args()...))
 }
 
-// naming is flags that name the variants of a combination, whatever they named. A system stays named by its file.
+// naming returns the flags with the variants of a combination in place of the ones they named. A system stays named
+// by its file.
 func naming(f flags, c scenarios.Config) flags {
 	is, system := combination(c), outside(c)
 	if system == "" {

@@ -8,9 +8,9 @@ import (
 	"oversell/internal/stats"
 )
 
-// signs is the exact null distribution of Wilcoxon's signed-rank statistic, for
-// differences whose signs are fair coins. It remembers the distributions it has worked
-// out; one goroutine uses it at a time.
+// signs is the exact null distribution of Wilcoxon's signed-rank statistic, for differences
+// with signs that are fair coins. It remembers the distributions it has worked out; one
+// goroutine uses it at a time.
 //
 // Why fair coins: in every round the runs come in an order drawn by chance. Were the
 // two sides alike, the same two numbers would have come out with their names
@@ -158,8 +158,8 @@ type procedure struct {
 	looks []int
 	// alarm and pass are the error rates of one look at one measure.
 	alarm, pass float64
-	// miss is the error rate of one end of the interval of one measure: of what is told, of
-	// what is recorded, and of what passes.
+	// miss is the error rate of one end of the interval of one measure: in reports, in what
+	// is recorded, and in what passes.
 	miss float64
 }
 
@@ -198,8 +198,8 @@ const (
 //
 // Two tests share one border. The candidate is too slow if the hypothesis "at most as slow
 // as allowed" is rejected. It is fast enough if "at least as slow as allowed" is rejected
-// and the interval in the report ends within what is allowed. Otherwise it has not been
-// measured well enough, and never passes.
+// and the interval in the report ends within the allowed slow-down. Otherwise it has not
+// been measured well enough, and never passes.
 func (p procedure) decide(s *signs, differences []float64, allowed float64) decision {
 	beyond := make([]float64, len(differences))
 	for i, d := range differences {
@@ -216,9 +216,9 @@ func (p procedure) decide(s *signs, differences []float64, allowed float64) deci
 	return undecided
 }
 
-// resolves tells whether a slow-down of the allowed size could have been told from nothing:
-// whether the interval of what the baseline differs from itself lies within what is allowed,
-// upward and downward.
+// resolves reports whether a slow-down of the allowed size could have been detected:
+// whether the interval of the baseline's difference from itself lies within the allowed
+// slow-down, upward and downward.
 func (p procedure) resolves(s *signs, noise []float64, allowed float64) bool {
 	low, _, high := s.interval(noise, p.miss)
 	return -allowed <= low && high <= allowed

@@ -240,7 +240,8 @@ func (f flags) value(name string) (string, bool) {
 	return "", false
 }
 
-// over is f with what is set in it instead of the same in base, which others share.
+// over returns the flags of base, which other entries share, overridden by those set in
+// f.
 func (f flags) over(base flags) flags {
 	all := flags{at: f.at}
 	for _, i := range base.items {

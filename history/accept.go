@@ -6,17 +6,18 @@ import (
 	"oversell/variant"
 )
 
-// acceptor checks a history while it is read, with memory for what is recent and a bit or
-// less for each identity. Whatever it accepts, validator accepts. What it does not accept may
-// be fine all the same: it is not sure of what refers to something long ago, or stands in the
-// file before it, of texts as identities, and of what is rare. Then the history is read into
-// memory, and validator has the last word.
+// acceptor checks a history while it is read. It remembers recent operations, and at most one
+// bit for each identity. validator accepts every history that acceptor accepts. A history that
+// acceptor does not accept may still be valid: acceptor cannot decide about an operation that
+// refers to one long ago, or that stands in the file before the one it refers to, about
+// identities that are texts, and about some rare cases. Then the history is read into memory,
+// and validator has the last word.
 type acceptor struct {
 	h       *Header
 	once    bool // a refund sent twice is for a monitor
 	clients []recentOps
 	keyed   [classes]struct{ any, key bool }
-	asked   numberSet // sessions that somebody tried to acquire
+	asked   numberSet // sessions that a client tried to acquire
 
 	grants, holds, orders, pops identities
 }
@@ -292,7 +293,7 @@ func (x *identities) find(key, id Value) (e *given, known bool) {
 	return nil, true
 }
 
-// put enters what nobody else may have entered.
+// put enters an identity, which no other operation may have entered before.
 func (x *identities) put(op *Op, id Value) bool {
 	if id == (Value{}) || id.blank() {
 		return false

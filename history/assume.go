@@ -153,7 +153,7 @@ func (s *strangers) add(line int, names []string) {
 	}
 }
 
-// remark says that they were ignored; empty if there is none.
+// remark says that the unknown fields were ignored; empty if there are none.
 func (s *strangers) remark() string {
 	if len(s.names) == 0 {
 		return ""
@@ -178,9 +178,9 @@ var meant = map[string]string{
 	"inventory": "stock", "promise": "promises",
 }
 
-// mistaken says which field somebody meant who gave one that there is not: one of about
-// the same spelling, or the same sense, that is absent. Read without it, the history could
-// be judged otherwise than it was meant.
+// mistaken returns an error if an unknown field looks like a missing one: it has a similar
+// spelling, or a name that means the same. Without that field, the history could be judged
+// differently from what was meant.
 func mistaken(unknown, absent []string) error {
 	for _, name := range unknown {
 		if of := intended(name, absent); of != "" {
@@ -204,7 +204,7 @@ func intended(name string, absent []string) string {
 	return ""
 }
 
-// bare is a name without its case, its separators and its unit.
+// bare returns a name in lower case, without separators and without its unit.
 func bare(name string) string {
 	name = strings.ToLower(name)
 	for _, unit := range []string{"_ns", "_us", "_ms", "_s"} {

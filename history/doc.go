@@ -56,13 +56,12 @@
 // operations, and "sha256", the digest in hexadecimal of all bytes before its
 // frame.
 //
-// Every frame is written with a single write, so what was written before a
-// kill -9 stays readable. A file that ends without a trailer, or inside a frame,
-// is cut off: what it holds counts, and nothing follows from what it lacks. A
-// frame that fails its checksum, has another number than the next, or makes no
-// sense, and a trailer that counts or sums up something else, mean that the
-// file is not what was written: it is damaged ([History].Damaged), and nothing
-// follows from it at all.
+// Every frame is written with a single write, so what was written before a kill -9 stays
+// readable. A file that ends without a trailer, or inside a frame, is cut off: the
+// operations in it count, and nothing is concluded from missing ones. If a frame fails its
+// checksum, does not have the next number, or makes no sense, or if the trailer has another
+// count or digest, the file is not what was written: it is damaged ([History].Damaged), and
+// nothing is concluded from it at all.
 //
 // Files of version 1 had neither numbers nor counts: a missing frame could not
 // be noticed. They are not read ([ErrVersion]).
@@ -97,10 +96,11 @@
 //
 // The arg of a next-id names the request, so that a request that is sent again can be told
 // from a new one; without it the operation is a request of its own. A generator may answer
-// a request again with the number that it gave before: to the client that was answered, to
-// any client after a try without an answer, and to anybody with the reason "repeated". Two
-// clients that obtain one number for one request otherwise were both given it as a new
-// one, which is a duplicate. The same holds for one number of two requests.
+// a request again with the number that it gave before: to the client that got the first
+// answer, to any client after a try without an answer, and to any client with the reason
+// "repeated". If two clients obtain one number for one request in any other way, both were
+// given it as a new number, which is a duplicate. The same holds for one number of two
+// requests.
 //
 // The last line is {"trailer":{"operations":N}}, with the number of operations;
 // a history of this program has all of [Trailer] there, and as its last field
@@ -115,11 +115,12 @@
 // [History].Remarks.
 //
 // Names of fields are exact: "Outcome" is not "outcome". Other fields are ignored, with a
-// remark; one that looks like a field that the line lacks is an error. No object has a field twice. Texts are Unicode: a line is refused that has bytes that are
-// not UTF-8, or half of a surrogate pair, because two identities could become one. For the
-// same reason, identities are strings or whole numbers of 64 bits: 7, 7.0 and "7" are one
-// identity, "7.0" is another, and 7.5 is refused. A byte order mark before the header is
-// skipped.
+// remark. A field that looks like one that the line lacks is an error, and so is a field
+// that stands twice in an object. Texts are Unicode: a line is refused that has bytes that
+// are not UTF-8, or half of a surrogate pair, because two identities could become one. For
+// the same reason, identities are strings or whole numbers of 64 bits: 7, 7.0 and "7" are
+// one identity, "7.0" is another, and 7.5 is refused. A byte order mark before the header
+// is skipped.
 //
 // # Sales
 //
@@ -135,13 +136,13 @@
 //
 // # What makes sense
 //
-// Reading refuses what contradicts itself, because whatever was judged from it
-// could be wrong ([ErrInvalid], with the line, or the number of the operation):
+// Reading refuses a history that contradicts itself, because every verdict from it could be
+// wrong ([ErrInvalid], with the line, or the number of the operation):
 //
 //   - No time is negative, and none is later than some 73 years.
-//   - The times of one client strictly rise: it calls an operation after the one
-//     before has returned, or in the midst of one on another object, as a consumer
-//     takes a lock inside its queue. Who works at the same time is another client.
+//   - The times of one client strictly rise: it calls an operation after the one before has
+//     returned, or in the midst of one on another object, as a consumer takes a lock inside
+//     its queue. Work at the same time is recorded under another client number.
 //   - A grant of a lock (an acquire that is not refused) has a session in its arg
 //     that no other grant of that lock has; neither 0 nor an empty text. So have
 //     a take its hold and a pop its request, in session. What refers to a grant is

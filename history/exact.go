@@ -31,7 +31,7 @@ func unmarshal(text []byte, v any) error {
 // names are those of the fields of an object.
 type names struct {
 	given   []string // all of them
-	unknown []string // those that the type that is read does not have
+	unknown []string // the fields that the type being read does not have
 }
 
 // unmarshalNoting is unmarshal, and tells the fields of the outermost object.

@@ -12,9 +12,9 @@ import (
 
 // Follower reads a history file while it is being written. It is for one goroutine.
 //
-// A file grows frame by frame, and a frame is taken when all of it is there. What comes
-// last may be half of one at any moment: that is no damage, as it is in [Read], but
-// something to wait for.
+// A file grows frame by frame, and a frame is taken when all of it is there. The end of
+// the file may hold half a frame at any moment. [Read] calls that cut off; a Follower
+// waits for the rest.
 type Follower struct {
 	path string
 	file *os.File
@@ -134,7 +134,7 @@ func (f *Follower) Trailer() *Trailer { return f.h.Trailer }
 // because it cannot be trusted; empty if none did.
 func (f *Follower) Cut() string { return f.h.Cut }
 
-// Behind is how many bytes of the file there are that no Poll has read.
+// Behind is the number of bytes of the file that no Poll has read yet.
 func (f *Follower) Behind() int64 {
 	if f.file == nil {
 		return 0

@@ -9,9 +9,9 @@ import (
 	"oversell/internal/phrase"
 )
 
-// frames takes in the frames of a file one after the other, and checks that they are
-// those that were written: each has the next number, and the trailer counts the
-// operations and holds a digest of everything before it.
+// frames reads the frames of a file one after the other, and checks that they are as they
+// were written: each has the next number, and the trailer holds the count of the operations
+// and a digest of everything before it.
 type frames struct {
 	h    *History
 	d    decoder
@@ -22,7 +22,7 @@ type frames struct {
 
 func newFrames(h *History) *frames { return &frames{h: h, sum: sha256.New()} }
 
-// digest is that of all bytes taken so far.
+// digest returns the digest of all bytes read so far.
 func (r *frames) digest() string { return hex.EncodeToString(r.sum.Sum(nil)) }
 
 func noHeader(problem string) error {
@@ -32,7 +32,7 @@ func noHeader(problem string) error {
 	return fmt.Errorf("%w: %w: it %s", ErrNoHeader, ErrDamaged, problem)
 }
 
-// header takes in the magic and the header, and returns the offset behind them.
+// header reads the magic and the header, and returns the offset after them.
 func (r *frames) header(data []byte) (int, error) {
 	f, problem := nextFrame(data, len(magic))
 	if problem != "" {
@@ -54,8 +54,7 @@ func (r *frames) took(b []byte) {
 	r.sum.Write(b)
 }
 
-// all takes in everything up to the trailer, or to the first frame that cannot be
-// trusted.
+// all reads everything up to the trailer, or to the first frame that cannot be trusted.
 func (r *frames) all(data []byte, at int) {
 	h := r.h
 	defer func() { r.sum.Write(data[at:]) }()
@@ -80,7 +79,7 @@ func (r *frames) all(data []byte, at int) {
 	h.Cut = fmt.Sprintf("cut off after %s: the file ends at byte %s without a trailer", phrase.Count(len(h.Ops), "operation"), group(at))
 }
 
-// take takes in one frame, or tells why it is not what was written.
+// take reads one frame, or tells why it is not as it was written.
 func (r *frames) take(f frame) (problem string) {
 	if f.number != r.next {
 		return fmt.Sprintf("has the number %d and not %d: frames are missing, doubled or out of order", f.number, r.next)
@@ -116,7 +115,7 @@ func (r *frames) take(f frame) (problem string) {
 // is as it was written.
 type sealed struct {
 	Trailer
-	// Operations counts them; nil: nobody did.
+	// Operations is their number; nil: the trailer does not tell it.
 	Operations *int `json:"operations"`
 	// SHA256 is the digest of all bytes before the trailer's frame or, in JSON lines, before
 	// this field; empty: not known.
@@ -147,8 +146,8 @@ func (h *History) endAt(ops, at, size int, problem string) {
 		phrase.Count(ops, "operation"), group(at), problem, phrase.Count(size-at, "byte")))
 }
 
-// Damage marks the history as one that is not what was written, and says in a sentence
-// how. It has no trailer then.
+// Damage marks the history as damaged, so that it has no trailer. how says in a sentence
+// what is wrong.
 func (h *History) Damage(how string) {
 	h.Damaged, h.Trailer, h.Cut = true, nil, how
 }

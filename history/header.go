@@ -96,10 +96,10 @@ type Header struct {
 	// after a lease has run out.
 	Drift time.Duration `json:"drift_ns,omitempty"`
 
-	// Renews says that the lock prolongs its lease in the background, of which
-	// histories tell only what its holder has heard.
+	// Renews says that the lock prolongs its lease in the background. Histories show only
+	// the renewals that the holder has learned of.
 	Renews bool `json:"renews,omitempty"`
-	// Faults are what is done to the run on purpose, a sentence each.
+	// Faults are the faults that the run injects, a sentence each.
 	Faults []string `json:"faults,omitempty"`
 	// Redial is how long after the end of a fault of a server clients may take to
 	// notice: progress is judged from then on.
@@ -145,8 +145,9 @@ func (h *Header) Promised(of variant.Object, p variant.Property) bool {
 	return false
 }
 
-// Declares tells whether a flaw declares this promise broken under what the run brings.
-// Of an older history, which tells the outcome only, that is said of every promise.
+// Declares tells whether a flaw declares this promise broken under what the run brings. An
+// older history holds the expected outcome only; if it declares flaws, Declares returns
+// true for every promise.
 func (h *Header) Declares(of variant.Object, p variant.Property) bool {
 	if len(h.Declared) == 0 {
 		return len(h.ExpectedFlaws) > 0
@@ -154,8 +155,8 @@ func (h *Header) Declares(of variant.Object, p variant.Property) bool {
 	return slices.Contains(h.Declared, Promise{Of: of, Property: p})
 }
 
-// PromisedOf tells whether anything at all is promised of an object. Who holds a lock of
-// which nothing is promised is not worth a word: it keeps nobody out.
+// PromisedOf reports whether the header holds any promise of an object. Reports do not
+// mention the holder of a lock without promises: such a lock keeps no client out.
 func (h *Header) PromisedOf(of variant.Object) bool {
 	for _, q := range h.Promises {
 		if q.Of == of {
@@ -191,10 +192,10 @@ func (h *Header) Variant(of variant.Object) string {
 
 // Trailer closes a history: a history file without one was cut off.
 type Trailer struct {
-	// Interrupted says that somebody stopped the run before its end.
+	// Interrupted says that the user stopped the run before its end.
 	Interrupted bool `json:"interrupted,omitempty"`
-	// Aborted says what ended the run before its end, other than somebody: a
-	// server that died, an answer that never came. Such a run passes nothing.
+	// Aborted says what else ended the run before its end: a server that died, an answer
+	// that never came. Such a run passes nothing.
 	Aborted string `json:"aborted,omitempty"`
 	// Elapsed is how long the load ran, from the start of the first client to
 	// the end of the last.
@@ -213,47 +214,48 @@ type Trailer struct {
 	Notes []string `json:"notes,omitempty"`
 	// Faults tell what became of each fault of the header, in that order.
 	Faults []FaultCount `json:"faults,omitempty"`
-	// Servers is what the servers said of their own work meanwhile; of those that say
-	// nothing of it there is none.
+	// Servers holds what the servers reported of their own work during the run. A server
+	// that reports nothing is missing.
 	Servers []ServerLoad `json:"servers,omitempty"`
 	// Arrivals are how the arrivals of an open load were begun; nil: the load was closed.
 	Arrivals *Arrivals `json:"arrivals,omitempty"`
-	// Pool is what it cost the clients that they shared connections; nil: it is not known, or
-	// each had its own.
+	// Pool is the cost of sharing connections between clients; nil: it is not known, or
+	// each client had its own.
 	Pool *PoolUse `json:"pool,omitempty"`
 }
 
-// PoolUse is what shared connections cost clients.
+// PoolUse is the cost of sharing connections between clients.
 type PoolUse struct {
-	// Sent is how many commands and pipelines they sent, and Took how long all of them
-	// together took, until the answers.
+	// Sent is how many commands and pipelines the clients sent, and Took the sum of their
+	// durations, until the answers.
 	Sent int64         `json:"sent"`
 	Took time.Duration `json:"took_ns"`
-	// Waited is how many had to wait for a connection, and Wait for how long all together,
-	// which is a part of Took.
+	// Waited is how many of them had to wait for a connection, and Wait the sum of these
+	// waits, which is a part of Took.
 	Waited int64         `json:"waited"`
 	Wait   time.Duration `json:"wait_ns"`
 }
 
 // Arrivals are how the arrivals of an open load were begun: a step of a client each.
 type Arrivals struct {
-	// Begun is how many were, and Missed how many were due and never were. Waited is how
-	// many of those begun were due when no client was free.
+	// Begun is how many arrivals were begun, and Missed how many were due but never begun.
+	// Waited is how many of those begun were due when no client was free.
 	Begun  int64 `json:"begun"`
 	Missed int64 `json:"missed,omitempty"`
 	Waited int64 `json:"waited,omitempty"`
-	// Offered is the rate a second at which those that were begun were due, Achieved the
-	// one at which they were begun, and Highest the highest that the load was to have.
+	// All rates are per second. Offered is the rate at which the arrivals that were begun
+	// were due, Achieved the rate at which they were begun, and Highest the highest rate of
+	// the planned load.
 	Offered  float64 `json:"offered_per_s"`
 	Achieved float64 `json:"achieved_per_s"`
 	Highest  float64 `json:"highest_per_s"`
-	// Late is how much later than due they were begun. That is ForClient, how long they
-	// waited until a client was free, and Driver, how long it took from there, or from when
-	// they were due, until the client began.
+	// Late is how much later than due the arrivals were begun. It is the sum of ForClient,
+	// the wait until a client was free, and Driver, the time from then, or from the due
+	// time, until the client began.
 	Late      Spans `json:"late_ns"`
 	ForClient Spans `json:"for_client_ns"`
 	Driver    Spans `json:"driver_ns"`
-	// Step is how long a client was busy with one.
+	// Step is how long a client was busy with one arrival.
 	Step Spans `json:"step_ns"`
 }
 
@@ -289,9 +291,9 @@ type FaultCount struct {
 	// Name is the fault's sentence, Level where it fires: client, wire, server.
 	Name  string `json:"name"`
 	Level string `json:"level"`
-	// Fired is how often it fired so that it could matter; Holders and Waiters how
-	// often that hit, at that moment, somebody who held the lock or was trying to
-	// obtain it.
+	// Fired is how often it fired so that it could matter. Holders and Waiters count the
+	// injections that hit a client while it held the lock, or while it was trying to obtain
+	// it.
 	Fired   int64 `json:"fired"`
 	Holders int64 `json:"holders"`
 	Waiters int64 `json:"waiters"`

@@ -64,7 +64,8 @@ func (x *index) slot(key, id Value) *int32 {
 	}
 }
 
-// find is the number of the operation with this key and identity; -1: there is none.
+// find returns the number of the operation with this key and identity; -1: there is
+// none.
 func (x *index) find(key, id Value) int {
 	if x.slots == nil {
 		return -1

@@ -12,10 +12,10 @@ import (
 	"strconv"
 )
 
-// WriteJSONL writes a history as JSON lines, in the format that the package
-// documentation describes. That a history was cut off is written too, as a last
-// line {"cut":"…"}, and that it was damaged. JSON cannot hold a text that is not
-// UTF-8: an operation with one is an error.
+// WriteJSONL writes a history as JSON lines, in the format that the package documentation
+// describes. It also writes whether the history was cut off, as a last line {"cut":"…"},
+// and whether it was damaged. JSON cannot hold a text that is not UTF-8: an operation
+// with one is an error.
 func WriteJSONL(w io.Writer, h *History) error {
 	sum := sha256.New()
 	out := bufio.NewWriterSize(io.MultiWriter(w, sum), 1<<16)

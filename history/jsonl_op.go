@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// opLine is a line of JSON behind the header. Pointers tell what is absent.
+// opLine is a line of JSON after the header. A field is a pointer so that an absent one
+// is nil.
 type opLine struct {
 	Client  *int32    `json:"client"`
 	Kind    string    `json:"kind"`
@@ -153,7 +154,7 @@ func (f *fields) times() (open bool, err error) {
 	return open, nil
 }
 
-// values gives what is absent the value that says so, where that is not 0.
+// values sets absent fields to the value that means absent, where that value is not 0.
 func (f *fields) values() error {
 	op := &f.op
 	if f.has&fieldAmount != 0 && op.Amount == 0 && (op.Kind == Buy || op.Kind == Refund) {
@@ -168,7 +169,8 @@ func (f *fields) values() error {
 	return nil
 }
 
-// leased checks that a grant tells when it ends, in a history whose leases end.
+// leased checks that a grant tells the end of its lease, if the leases of the history
+// end.
 func (f *fields) leased() error {
 	switch k := f.op.Kind; {
 	case f.has&fieldUntil != 0, f.op.Outcome != OK, k != Acquire && k != Extend && k != Take:
@@ -188,8 +190,8 @@ func (f *fields) missing(n need) string {
 	return ""
 }
 
-// jsonValue reads a Value from a string or a whole number. Of other numbers it is not
-// known whether two are the same: programs round and spell them differently.
+// jsonValue reads a Value from a string or a whole number. Whether two other numbers
+// are the same cannot be known: programs round and spell them differently.
 type jsonValue struct {
 	Value
 	given bool

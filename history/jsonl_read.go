@@ -73,12 +73,12 @@ type lineReader struct {
 	fields fields
 	lines  []int32 // of the operations
 	sealed bool    // the header says that the trailer holds a digest
-	open   []int32 // operations of which nobody told when their clients gave up
+	open   []int32 // operations without the time at which their clients gave up
 	told   names   // the header's fields
 	others strangers
 }
 
-// next goes on to the next line that is not blank.
+// next moves to the next line that is not blank.
 func (l *lineReader) next() bool {
 	for l.err == nil {
 		l.sum.Write(l.line)
@@ -133,10 +133,11 @@ func (l *lineReader) tooLong() error {
 	return err
 }
 
-// digest is that of the lines before this one, or of all in the end.
+// digest returns the digest of the lines before this one or, at the end, of all
+// lines.
 func (l *lineReader) digest() string { return hex.EncodeToString(l.sum.Sum(nil)) }
 
-// cut tells whether the line is what is left of one that was cut off.
+// cut reports whether the line is the beginning of a line that was cut off.
 func (l *lineReader) cut() bool { return !l.ended && !json.Valid(l.line) }
 
 func (l *lineReader) header(h *Header) error {
@@ -226,7 +227,7 @@ func (l *lineReader) take(h *History) error {
 	return nil
 }
 
-// end takes in the last line: a trailer, or why there is none.
+// end reads the last line: a trailer, or the reason why there is none.
 func (l *lineReader) end(h *History, o *opLine) {
 	t := o.Trailer
 	if at := bytes.LastIndex(l.line, []byte(digestField)); at >= 0 {
@@ -248,8 +249,8 @@ func (l *lineReader) end(h *History, o *opLine) {
 	}
 }
 
-// giveUp sets the time at which clients gave up waiting where nobody told it: right
-// before they went on to anything else, or at the end of the history.
+// giveUp sets the time at which clients gave up waiting, where the history does not
+// tell it: right before their next operation, or at the end of the history.
 func giveUp(ops []Op, open []int32) {
 	if len(open) == 0 {
 		return

@@ -3,9 +3,9 @@ package history
 import "bytes"
 
 // scan reads a line of JSON that is as this program writes it: one object, the known
-// fields, whole numbers, and strings without escapes. It reports false of everything
-// else, which package json then reads, or says what is wrong with it: several times
-// slower.
+// fields, whole numbers, and strings without escapes. It reports false for any other
+// line. Package json then reads that line, several times more slowly, or says what
+// is wrong with it.
 func (f *fields) scan(line []byte) bool {
 	*f = fields{}
 	s := scanner{rest: line}

@@ -82,7 +82,7 @@ func (l *Log) Drain(sink func([]Op) error) error {
 	if err := l.batch.flush(); err != nil { // what an earlier sink refused
 		return err
 	}
-	now := l.now() // before the recorders are listed: a later one records what is called later
+	now := l.now() // before the recorders are listed: a later recorder records later calls
 	level := Water{Returned: now, Called: now}
 	for _, r := range l.all() {
 		level.lower(r) // before its operations are taken

@@ -123,9 +123,9 @@ type Op struct {
 	Result  Value
 	// Fence is the fencing token granted (Acquire) or shown (Buy, Refund); 0: none.
 	Fence int64
-	// Session is the acquisition under which a Buy or Refund ran, as in the
-	// Arg of its Acquire, or the request or hold that the operation belongs to:
-	// a number or a text. The zero value, the number 0, is none.
+	// Session is the acquisition under which a Buy or Refund ran, as in the Arg of
+	// its Acquire, or the request or hold that the operation belongs to: a number
+	// or a text. The zero value, the number 0, means none.
 	Session Value
 	Due     time.Duration // when it should have started
 	Call    time.Duration // when it started

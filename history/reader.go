@@ -23,7 +23,7 @@ var (
 	// operations mean is not known, so that nothing can be judged.
 	ErrNoHeader = errors.New("the header is unreadable, so nothing can be judged")
 	// ErrDamaged: a history whose header is not what was written. It comes with
-	// ErrNoHeader. What is damaged further on is no error; see History.Damaged.
+	// ErrNoHeader. Damage after the header is not an error; see History.Damaged.
 	ErrDamaged = errors.New("damaged")
 )
 
@@ -31,8 +31,8 @@ var (
 // lines. Errors other than the system's wrap [ErrNotHistory], [ErrVersion],
 // [ErrNoHeader] or [ErrInvalid], or name a line of JSON and what is wrong with it.
 //
-// What is read either makes sense, as far as judging takes it for granted, or is an
-// error, or is marked as damaged; see the package documentation.
+// A history that Read returns without an error makes sense in all respects that the
+// monitors rely on, or it is marked as damaged; see the package documentation.
 func Read(path string) (*History, error) {
 	f, err := os.Open(path)
 	if err != nil {

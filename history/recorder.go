@@ -74,8 +74,7 @@ func (r *Recorder) Settled(call time.Duration) {
 	r.open.Store(int64(r.under[0]))
 }
 
-// Noted says that the log knows what the last reading of Now was for: the operation that
-// began with it, or that ended.
+// Noted says that the log knows the operation that began or ended at the last reading of Now.
 func (r *Recorder) Noted() { r.read.Store(0) }
 
 // Record keeps a copy of op as an operation of this recorder's client; it sets
@@ -102,12 +101,12 @@ func (r *Recorder) Record(op *Op) {
 	r.head.published.Store(uint32(r.n))
 }
 
-// As has the recorder record for another client from now on: one that takes the
-// place of the first.
+// As makes the recorder record for another client from now on, which takes the place of the
+// first.
 func (r *Recorder) As(client int32) { r.client = client }
 
-// advance goes on to a new chunk. A client whose full chunk the sweep has not
-// even begun to take records much between two sweeps, and gets a large one.
+// advance goes on to a new chunk. If the sweep has not even begun to take the full chunk, the
+// client records much between two sweeps, and gets a large chunk.
 func (r *Recorder) advance() {
 	size := small
 	if !r.head.swept.Load() {
@@ -118,7 +117,7 @@ func (r *Recorder) advance() {
 	r.head, r.n = next, 0
 }
 
-// takeInto hands on what was published since the last sweep.
+// takeInto appends to b the operations that were published since the last sweep.
 func (r *Recorder) takeInto(b *batch) error {
 	for {
 		c := r.tail

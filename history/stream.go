@@ -10,11 +10,10 @@ import (
 	"time"
 )
 
-// stream is a history that stays in its file. Opening it reads the file once: it checks
-// every frame, the digest and what judging takes for granted (see acceptor), and notes
-// for each block of operations when the earliest of them was called and the earliest
-// returned. With that, reading it in completion order takes the operations of a few blocks at
-// a time.
+// stream is a history that stays in its file. Opening it reads the file once: it checks every
+// frame, the digest and the conditions that the monitors rely on (see acceptor), and notes
+// for each block of operations the earliest call and the earliest return. With that, reading
+// it in completion order takes the operations of a few blocks at a time.
 type stream struct {
 	file   *os.File
 	texts  []Value
@@ -42,9 +41,9 @@ const (
 // stays on the disk, and Ops is nil. [History.Len], [History.Each] and [History.Batches]
 // read either. Close it in the end.
 //
-// What is not a complete file as this program writes it is read into memory all the
-// same: JSON lines, a history that is cut off, damaged or contradicts itself, and one whose
-// identities are texts.
+// Open still reads into memory every file that is not a complete history file as this program
+// writes it: JSON lines, a history that is cut off, damaged or contradicts itself, and one with
+// texts as identities.
 func Open(path string) (*History, error) { return open(path, inMemory) }
 
 // open is Open with another bound.
@@ -81,8 +80,8 @@ func (h *History) Len() int {
 	return len(h.Ops)
 }
 
-// Err is the first error of reading operations again: the file was changed meanwhile, or
-// cannot be read any more. Whatever was concluded then is void.
+// Err is the first error of reading operations again: the file was changed meanwhile, or cannot be
+// read any more. All conclusions from those operations are void.
 func (h *History) Err() error {
 	if h.stream == nil {
 		return nil
@@ -90,8 +89,8 @@ func (h *History) Err() error {
 	return h.stream.err
 }
 
-// Each is all operations in completion order. An operation is the caller's until the next,
-// and not to be changed.
+// Each returns all operations in completion order. An operation is valid until the next one, and
+// must not be changed.
 func (h *History) Each() iter.Seq[*Op] {
 	return func(yield func(*Op) bool) {
 		for ops := range h.Batches(blockOps) {
@@ -104,9 +103,9 @@ func (h *History) Each() iter.Seq[*Op] {
 	}
 }
 
-// Batches is all operations in completion order, n at a time, each time with the earliest
-// call of those that follow; Forever: none does. A slice is the caller's until the next, and
-// not to be changed.
+// Batches returns all operations in completion order, n at a time, each time with the earliest
+// call of the operations that follow; Forever: none follows. A slice is valid until the next one,
+// and must not be changed.
 func (h *History) Batches(n int) iter.Seq2[[]Op, time.Duration] {
 	if h.stream != nil {
 		return h.stream.batches(n)
@@ -202,8 +201,8 @@ type frameReader struct {
 	buf []byte
 }
 
-// next is the bytes of the next frame, until the one after it is read; nil: there is none
-// that is whole and of sensible length.
+// next returns the bytes of the next frame, valid until the one after it is read; nil: there is no
+// whole frame of sensible length.
 func (r *frameReader) next() []byte {
 	if cap(r.buf) < frameHead {
 		r.buf = make([]byte, frameHead, 1<<16)
@@ -261,8 +260,8 @@ func (s *stream) batches(n int) iter.Seq2[[]Op, time.Duration] {
 	}
 }
 
-// read puts operations into completion order: those of a block can be told when no later
-// block has one that returned earlier.
+// read puts operations into completion order: the operations of a block can be passed on when no
+// later block has an operation that returned earlier.
 func (s *stream) read(n int, yield func([]Op, time.Duration) bool) error {
 	file := io.NewSectionReader(s.file, 0, 1<<62)
 	in := frameReader{in: bufio.NewReaderSize(file, 1<<20)}

@@ -11,8 +11,8 @@ import (
 	"oversell/variant"
 )
 
-// ErrInvalid says that a history contradicts itself: what it tells cannot have happened,
-// or not be told apart, and whatever was judged from it could be wrong.
+// ErrInvalid says that a history contradicts itself: it records something that cannot have
+// happened, or things that cannot be told apart, so every verdict from it could be wrong.
 var ErrInvalid = errors.New("invalid history")
 
 // latest bounds all times of a history, some 73 years, so that sums of a few of them do
@@ -59,10 +59,10 @@ func finish(h *History, at *places, err error) (*History, error) {
 	return h, nil
 }
 
-// validator checks what all judging takes for granted, in the order of the file.
+// validator checks, in the order of the file, the conditions that all monitors rely on.
 //
-// Of a history that was cut off, operations in flight are missing: what refers to an
-// operation that is not there is no contradiction then.
+// A history that was cut off lacks the operations in flight, so in it a reference to a
+// missing operation is not a contradiction.
 type validator struct {
 	h   *History
 	at  *places
@@ -75,7 +75,7 @@ type validator struct {
 	pops    index // requests, one operation each
 	late    []int // operations to be checked when all the others are known
 	refunds index // answered ones, the first of each order
-	// sessions are those that somebody tried to acquire, when they are needed.
+	// sessions are the sessions that a client tried to acquire, built when they are needed.
 	sessions map[Value]bool
 	firsts   [classes]int // the first operation of each class, plus one
 	// returned are the pieces of orders with several, by the first refund.
@@ -207,7 +207,8 @@ func (v *validator) op(i int, op *Op) error {
 }
 
 func times(op *Op) error {
-	// One comparison for all of them: what is negative is very large without its sign.
+	// One comparison for all of them: a negative number converted to unsigned is very
+	// large.
 	if t := uint64(op.Due) | uint64(op.Call) | uint64(op.Return); t > uint64(latest) || op.Return < op.Call || op.Call < op.Due || op.Until < 0 || op.Until > latest && op.Until != Forever {
 		end := "return_ns"
 		if op.Outcome == Unknown {
@@ -280,14 +281,15 @@ func (k Kind) class() class { return classOf[k] }
 // repeats tells which operations may succeed by repeating an earlier effect.
 var repeats = [classes]bool{onSale: true, onQueue: true, onIDs: true, onPool: true}
 
-// foreign are reasons for which nobody refuses operations of a class. An operation may
-// be refused for the sake of a lock inside it.
+// foreign lists the reasons that no operation of a class is refused for. An operation may
+// be refused because of a lock inside it.
 var foreign = [classes][]Reason{
 	onLock: {SoldOut, Empty, Changed},
 	onSale: {Empty, Changed}, onQueue: {SoldOut}, onIDs: {SoldOut, Changed}, onPool: {SoldOut},
 }
 
-// need is what judging needs of an operation of some kind beside its times and outcome.
+// need is the set of fields that monitors need of an operation of some kind, besides its
+// times and outcome.
 type need uint8
 
 const (
@@ -301,7 +303,7 @@ var needs = [256]need{
 	Pop: needsResult, NextID: needsResult, Take: needsResult,
 }
 
-// needed says what that is.
+// needed says which fields each kind needs.
 var needed = [256]string{
 	Acquire: "an acquisition needs the identity of its session", Extend: "an extension needs the identity of its session",
 	Release: "a release needs the identity of its session", Join: "a place in a line needs the identity of its session",
@@ -326,8 +328,8 @@ func identity(id Value, of Kind, what string) error {
 	return nil
 }
 
-// grant checks what gives somebody something to hold under an identity, which must be its
-// own.
+// grant checks an operation that gives a client something to hold under an identity. The
+// identity must be unique.
 func (v *validator) grant(x *index, i int, op *Op, id Value, what string) error {
 	if op.Outcome == Refused {
 		return nil
@@ -376,8 +378,8 @@ func (v *validator) refers(i int, op *Op) error {
 	return v.after(v.grants.find(op.Key, op.Arg), op)
 }
 
-// after checks that an operation came after the grant that it refers to. That there is
-// none at all is something that a program can do.
+// after checks that an operation came after the grant that it refers to. A reference
+// without a grant is not an error: a program can do that.
 func (v *validator) after(grant int, op *Op) error {
 	if grant < 0 {
 		return nil
@@ -424,7 +426,7 @@ func (v *validator) refund(n int, op *Op) error {
 	case op.Pieces() > buy.Pieces():
 		return fmt.Errorf("order %q gives back %s, and was of %s on %s", short(op.Arg.String()), phrase.Count(int(op.Pieces()), "piece"), group(int(buy.Pieces())), v.at.of(i))
 	case v.cut:
-	case op.Outcome == Unknown: // it may have done nothing, and whatever it did may have come at any time since its call
+	case op.Outcome == Unknown: // it may have had no effect, and an effect may have come at any time since its call
 	case buy.Outcome == Refused:
 		return fmt.Errorf("order %q is refunded, and every purchase of it was refused, as on %s", short(op.Arg.String()), v.at.of(i))
 	case op.Return < buy.Call:
@@ -502,7 +504,7 @@ func (v *validator) ack(op *Op) error {
 	return fmt.Errorf("it acknowledges task %q under the request %q, which handed out another: see %s", short(op.Arg.String()), short(op.Session.String()), v.at.of(int(v.pops.find(op.Key, op.Session))))
 }
 
-// inside checks that somebody tried to acquire the session in which a purchase was made.
+// inside checks that a client tried to acquire the session in which a purchase was made.
 func (v *validator) inside(i int, op *Op) error {
 	if v.cut || op.Session == (Value{}) || !v.h.Header.Has(variant.Lock) {
 		return nil
@@ -521,8 +523,8 @@ func (v *validator) inside(i int, op *Op) error {
 	return nil
 }
 
-// named checks that of one kind of object either all operations name a key or none does:
-// one that is missing is not another object.
+// named checks that either all operations on one kind of object name a key or none does: a
+// missing key does not stand for another object.
 func (v *validator) named(i int, op *Op) error {
 	class := op.Kind.class()
 	if class == elsewhere {
@@ -563,16 +565,16 @@ func sameRequest(a, b *Op) bool {
 
 // clients checks that the times of each client strictly rise: it calls an operation after
 // the one before has returned, or in the midst of one that works on something else, as a
-// consumer takes a lock inside its queue. Faults are nobody's operations, and a place in
-// a line is noted by the acquisition that it belongs to.
+// consumer takes a lock inside its queue. Faults belong to no client, and a join is
+// recorded by the acquisition that it belongs to.
 type clients struct {
 	ops    []Op
 	dense  []lifetime
 	others map[int32]*lifetime
-	unsure bool // somebody's operations do not simply follow one another
+	unsure bool // the operations of some client overlap
 }
 
-// lifetime is what is known of a client.
+// lifetime holds what is known about a client.
 type lifetime struct {
 	last   time.Duration // the latest return so far
 	op     int32         // the operation before, plus one
@@ -615,7 +617,7 @@ func (c *clients) observe(i int, op *Op) {
 	l.last, l.op = max(l.last, op.Return), int32(i)+1
 }
 
-// nested looks closer at the clients whose operations do not simply follow one another.
+// nested checks the clients with overlapping operations more closely.
 func (c *clients) nested(at *places) (int, error) {
 	if !c.unsure {
 		return 0, nil

@@ -2,10 +2,10 @@ package history
 
 import "time"
 
-// Water says how far what a [Log] has handed over is complete. It lets a reader of the
-// file, while the run goes on, put operations into completion order, and forget what no
-// later operation can have to do with. A place in a line ([Join]) and a [Fault] are exempt:
-// they are noted after they happened.
+// Water says up to which times the operations that a [Log] has handed over are complete.
+// With it, a reader of the file can put operations into completion order while the run goes
+// on, and forget those that no later operation can affect. A place in a line ([Join]) and a
+// [Fault] are exempt: they are noted after they happened.
 type Water struct {
 	// Ops counts the operations that had been handed over: the two times speak of those
 	// that are not among the first Ops.
@@ -25,8 +25,8 @@ func (l *Log) Water() Water {
 	return l.water
 }
 
-// raise publishes the water after a sweep. What was true of later operations before, still
-// is.
+// raise publishes the water after a sweep. A bound on later operations that held before
+// still holds.
 func (l *Log) raise(w Water) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

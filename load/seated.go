@@ -79,7 +79,7 @@ func (c *Client) spawnSeated(f func(context.Context)) func(context.Context) erro
 	return c.worker.Go(&c.group, func() { f(ctx) })
 }
 
-// runSeated is Run for clients that live in workers.
+// runSeated is Run for clients that run in workers.
 func (e *Engine) runSeated(clients []*Client, body func(*Client)) {
 	threads := make([]mux.Thread, len(clients))
 	for i, c := range clients {

@@ -12,8 +12,9 @@ import (
 	"oversell/variant"
 )
 
-// base is what all queues have in common. The name stays whole inside each key,
-// so that a hash tag in it keeps a queue's keys on one node of a cluster.
+// base holds the fields that all queues have in common. The name stays whole
+// inside each key, so that a hash tag in it keeps a queue's keys on one node of
+// a cluster.
 type base struct {
 	env variant.Env
 	o   Options

@@ -102,7 +102,7 @@ type Delayer interface {
 type Timed interface {
 	// EnqueueWithin is EnqueueAfter that waits this long for the lock.
 	EnqueueWithin(ctx context.Context, name string, timeout, after time.Duration, ids ...string) (entered []Task, err error)
-	// DequeueWithin is Dequeue that waits this long for the lock.
+	// DequeueWithin is like Dequeue, but waits up to timeout for the lock.
 	DequeueWithin(ctx context.Context, name, id string, score float64, timeout time.Duration) error
 	// PopWithin is Pop with a time-out, of which the queue says what it does with it.
 	PopWithin(ctx context.Context, name string, count int, timeout time.Duration) ([]Task, error)
@@ -136,11 +136,11 @@ type Peeker interface {
 	Peek(ctx context.Context, name string, count int) ([]Task, error)
 }
 
-// Acker is a queue whose tasks stay in it until they are acknowledged.
+// Acker is a queue that keeps its tasks until they are acknowledged.
 type Acker interface {
-	// Ack says that the task is done: it is removed and never delivered again. It
-	// counts, even when the visibility time-out has run out, unless somebody was
-	// given the task since, or enqueued it again: then it is ErrLost.
+	// Ack says that the task is done: it is removed and never delivered again. The ack
+	// counts, even when the visibility time-out has run out, unless the task was handed
+	// out again or enqueued again since: then Ack returns ErrLost.
 	Ack(ctx context.Context, name string, t Task) error
 }
 
@@ -262,7 +262,8 @@ func (v Variant) Sample(change ...func(*Options)) Queue {
 	return v.New(env, o)
 }
 
-// nowhere is an address at which nobody listens. A Redis client connects at its first command.
+// nowhere is an address without a listener. A Redis client connects at its first
+// command.
 const nowhere = "127.0.0.1:0"
 
 // Can lists what the queue can do beyond [Queue], in words for reports.

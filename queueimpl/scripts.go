@@ -109,7 +109,7 @@ const fields = 4
 // counted from start.
 func (b base) tasksIn(reply []string, start time.Time) ([]Task, error) {
 	if len(reply)%fields != 0 {
-		return nil, fmt.Errorf("a script replied %q, which is no list of tasks", reply)
+		return nil, fmt.Errorf("a script replied %q: want a list of tasks", reply)
 	}
 	var tasks []Task
 	for ; len(reply) > 0; reply = reply[fields:] {

@@ -112,8 +112,8 @@ func (q *streams) pop(ctx context.Context, name string, count int) ([]Task, erro
 	if tasks = append(tasks, fresh...); len(tasks) > 0 {
 		return tasks, nil
 	}
-	// While there is work, one look at a part of the pending entries is enough. That
-	// there is none is said only after a look at all of them.
+	// While there is work, one look at a part of the pending entries is enough. It
+	// reports that there is none only after it has looked at all of them.
 	for q.cursor[name] = ""; ; {
 		tasks, err := q.takeOver(ctx, name, count)
 		if err != nil || len(tasks) > 0 || q.cursor[name] == "" {
@@ -122,7 +122,7 @@ func (q *streams) pop(ctx context.Context, name string, count int) ([]Task, erro
 	}
 }
 
-// fresh reads entries that nobody was given yet.
+// fresh reads entries that were not delivered to any consumer yet.
 func (q *streams) fresh(ctx context.Context, name string, count int) ([]Task, error) {
 	read, err := q.rdb().XReadGroup(ctx, &redis.XReadGroupArgs{
 		Group: group, Consumer: q.consumer, Streams: []string{keyOf(name), ">"}, Count: int64(count),

@@ -54,9 +54,9 @@ func (q zset) State(ctx context.Context, name string) (State, error) {
 	return State{Waiting: tasks}, failed("state of", name, err)
 }
 
-// zsetAtomic takes tasks out in one script, too, so it needs no lock. What is
-// left of the documents' flaws is that whoever dies with a task in its hands,
-// or gets no reply, has lost it; the journal tells which tasks those were.
+// zsetAtomic takes tasks out in one script, too, so it needs no lock. One of
+// the documents' flaws remains: a task is lost if its consumer dies while it
+// holds the task, or gets no reply; the journal tells which tasks those were.
 type zsetAtomic struct{ zset }
 
 func newZsetAtomic(env variant.Env, o Options) Queue { return zsetAtomic{zset{newBase(env, o)}} }

@@ -122,8 +122,8 @@ func (q *zsetLocked) EnqueueAfter(ctx context.Context, name string, after time.D
 	return q.EnqueueWithin(ctx, name, q.o.LockOptions.Wait, after, ids...)
 }
 
-// EnqueueWithin is the documents' enqueue(name, ids, timeout, after). Nothing keeps after
-// from being negative: such a task comes before those that are due now.
+// EnqueueWithin is the documents' enqueue(name, ids, timeout, after). after may be
+// negative: such a task comes before the tasks that are due now.
 func (q *zsetLocked) EnqueueWithin(ctx context.Context, name string, timeout, after time.Duration, ids ...string) ([]Task, error) {
 	if err := firstOf(q.named(name), q.listed(ids), patient(timeout)); err != nil {
 		return nil, failed("enqueue into", name, err)

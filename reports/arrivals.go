@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// OpenLoad tells how an open load was offered, a sentence each: at which rate, how much later
-// than due its steps began and whose doing that was, and what that means for the latency. It
-// is nil for a closed load.
+// OpenLoad describes an open load, one fact a sentence: the offered rate, how much later than
+// due its steps began and what caused that, and what it means for the latency. It is nil for a
+// closed load.
 func (r Run) OpenLoad() (sentences []string) {
 	a := r.Arrivals
 	if a == nil {

@@ -34,8 +34,8 @@ type Claims struct {
 	Claims []Claim `json:"claims"`
 
 	ElapsedMS float64 `json:"elapsed_ms"`
-	// Interrupted says that the measuring was stopped before its end; the claims are
-	// then those that had been answered.
+	// Interrupted says that the measurement was stopped before its end; Claims then
+	// holds the claims answered by then.
 	Interrupted bool `json:"interrupted,omitempty"`
 	// Command is the command line that measures all this again.
 	Command string `json:"command"`
@@ -53,18 +53,20 @@ type Claim struct {
 	Answer string `json:"answer"`
 	// Declared is the answer that this project gives.
 	Declared string `json:"declared"`
-	// DeclaredToo is another answer that this project gives, of servers that behave in
-	// another way; empty if there is none.
+	// DeclaredToo is a second answer that this project declares, for servers that
+	// behave differently; empty if there is none.
 	DeclaredToo string `json:"declared_too,omitempty"`
 	// Sentence gives the answer in words, with the most important numbers.
 	Sentence string `json:"sentence"`
 	// DependsOn says what the answer depends on; empty unless it is Depends.
 	DependsOn string     `json:"depends_on,omitempty"`
 	Numbers   []Quantity `json:"numbers"`
-	// Method says how it was measured, and NotMeasured what was not.
+	// Method says how the claim was measured, and NotMeasured which part of it was
+	// not.
 	Method      string `json:"method"`
 	NotMeasured string `json:"not_measured,omitempty"`
-	// ServerVersion is that of the servers measured; empty if there was none.
+	// ServerVersion is the version of the servers measured; empty if no server was
+	// measured.
 	ServerVersion string `json:"server_version,omitempty"`
 	// Repeat are command lines that show the same.
 	Repeat    []string `json:"repeat"`
@@ -115,7 +117,8 @@ func (q Quantity) Told() string {
 // ofSoMany is how a unit says of how many the value is a part.
 var ofSoMany = regexp.MustCompile(`^of [0-9]+`)
 
-// separated is a unit whose number is written as all others are.
+// separated returns a unit with its number written with thousands separators, as
+// all other numbers are.
 func separated(unit string) string {
 	return ofSoMany.ReplaceAllStringFunc(unit, func(s string) string {
 		n, err := strconv.ParseInt(s[len("of "):], 10, 64)

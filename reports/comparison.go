@@ -22,9 +22,8 @@ const (
 	Undecided = Inconclusive
 )
 
-// Comparison is several variants under the same conditions: every contender in
-// every configuration, in turns, so that whatever else the machine does hits all
-// alike.
+// Comparison compares several variants under the same conditions: every contender in every
+// configuration, in turns, so that other load on the machine affects all alike.
 type Comparison struct {
 	Schema   string `json:"schema"`
 	Scenario string `json:"scenario"`
@@ -73,7 +72,7 @@ type Recommendation struct {
 	Ratio *Spread `json:"ratio,omitempty"`
 }
 
-// Contender is what is compared: a combination of variants.
+// Contender is a combination of variants that is compared with others.
 type Contender struct {
 	Lock     string `json:"lock,omitempty"`
 	Sale     string `json:"sale,omitempty"`
@@ -196,14 +195,14 @@ type ComparisonCell struct {
 // ComparedRun is one run of a contender in a configuration.
 type ComparedRun struct {
 	Round int `json:"round"` // from 1
-	// Verdict is that of the run, and Why what made it inconclusive.
+	// Verdict is the verdict of the run, and Why the reason if it is inconclusive.
 	Verdict    string  `json:"verdict"`
 	Why        string  `json:"why,omitempty"`
 	Throughput float64 `json:"throughput_per_s"`
 	Seed       uint64  `json:"seed"`
 	Dir        string  `json:"dir"`
-	// Interrupted says that the run was stopped before its end: its throughput is that
-	// of a part, and is compared with none.
+	// Interrupted says that the run was stopped before its end: its throughput covers only a
+	// part of it, and is not compared.
 	Interrupted bool `json:"interrupted,omitempty"`
 	// Measured says that speed and latency of the contender are those of this run. Another one
 	// shows only whether promises are kept.
@@ -230,8 +229,8 @@ type BrokenPromise struct {
 	MedianMS  float64 `json:"median_ms"`
 	// Why tells of the first one in a sentence.
 	Why string `json:"why"`
-	// Alone says that it was broken only in runs that were made for the uncontended
-	// latency, which are those that Runs counts then.
+	// Alone says that the promise was broken only in the runs for the uncontended latency;
+	// Runs then counts those runs.
 	Alone bool `json:"alone,omitempty"`
 }
 
@@ -345,7 +344,7 @@ func (c Comparison) Recommend() (all []Recommendation) {
 	return all
 }
 
-// Surprises are the cells whose outcome was decided and is not the declared one.
+// Surprises are the cells with a decided outcome other than the declared one.
 func (c Comparison) Surprises() (cells []ComparisonCell) {
 	for _, x := range c.Cells {
 		if x.Outcome != Undecided && !x.AsDeclared {

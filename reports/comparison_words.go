@@ -55,8 +55,8 @@ func (c Comparison) Recommendation() string {
 	return s + " What is known to break them and was not tried stands beside them."
 }
 
-// Choice answers who has to choose: the contenders without a violation in any configuration,
-// the fastest first, with what they cost.
+// Choice tells a reader which contenders to choose from: those without a violation in any
+// configuration, the fastest first, with their costs.
 func (c Comparison) Choice() string {
 	all := c.fastestFirst()
 	if len(all) == 0 {

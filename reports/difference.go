@@ -13,7 +13,7 @@ type Difference struct {
 	// Chosen are the variants that differ, which is what such a comparison is about, and
 	// Unlike the other settings that do: with any of these, what changed may come from it.
 	Chosen, Unlike []Setting
-	// Kind is the operation whose latencies are compared.
+	// Kind is the operation with the latencies compared.
 	Kind     string
 	Measures []Measure
 }

@@ -244,7 +244,7 @@ type Latency struct {
 	Outcomes map[string]OutcomeLatency `json:"outcomes,omitempty"`
 }
 
-// OutcomeLatency is the latency of the operations that ended in one way.
+// OutcomeLatency is the latency of the operations with one outcome.
 type OutcomeLatency struct {
 	Count int64 `json:"count"`
 	Percentiles

@@ -58,7 +58,7 @@ type Explorations struct {
 	Explorations []Exploration `json:"explorations"`
 }
 
-// ExitCode is that of all searches together.
+// ExitCode returns the exit code of all searches together.
 func (e Explorations) ExitCode() int {
 	d := Document{}
 	for _, x := range e.Explorations {
@@ -74,7 +74,7 @@ type Bounds struct {
 	Crashes  int `json:"crashes"`  // clients that may die
 	Lost     int `json:"lost"`     // messages, requests or replies, that may be lost
 	Late     int `json:"late"`     // requests that may be executed after their client gave up
-	Advances int `json:"advances"` // times that the clock moves while somebody could run
+	Advances int `json:"advances"` // times that the clock moves while some client could run
 	// Resends is how often a buyer without an answer sends the same order again.
 	Resends int `json:"resends"`
 	// Stalls are the times that a client may be held up between a look at the clock and
@@ -124,7 +124,7 @@ type Effort struct {
 type RandomEffort struct {
 	Schedules int64 `json:"schedules"`
 	// Faultless are those without faults of which Chances speaks. In them time passes only when
-	// nobody can go on.
+	// no client can go on.
 	Faultless int64 `json:"faultless"`
 	Steps     int   `json:"steps"` // of the longest
 	// Chances are the least probabilities with which they show a bug that needs no fault, and one
@@ -177,12 +177,11 @@ type Step struct {
 	Kind string  `json:"kind"`
 	// Client is the column, or TheClock.
 	Client int `json:"client"`
-	Thread int `json:"thread,omitempty"` // of the client, by its place among those that could go on
-	// Text is the step as people read it, like "set lock exp nx -> OK", without the
-	// client, the thread or the node, which are added where they must be said. Of a
-	// request that nobody answered it is the command, with or without the answer that
-	// was lost; of StepAdvance what that brought about, like "lock expires", or
-	// nothing; of StepEnd what was found.
+	Thread int `json:"thread,omitempty"` // of the client, by its place among the clients that could go on
+	// Text is the step as people read it, like "set lock exp nx -> OK", without the client, the
+	// thread or the node, which are added where they must be said. For a request without an
+	// answer, it is the command, with or without the answer that was lost; for StepAdvance the
+	// consequence, such as "lock expires", or nothing; for StepEnd what was found.
 	Text string `json:"text"`
 	// Marks are what the client's operation came to, like "SOLD 1"; MarkEnter and
 	// MarkLeave are those of the critical section.

@@ -153,7 +153,7 @@ func (s Step) Has(mark string) bool { return slices.Contains(s.Marks, mark) }
 // Holds is what the server holds after the step.
 func (s Step) Holds() string { return cmp.Or(s.Redis, "(empty)") }
 
-// By is the name of whom the step belongs to; empty where that is nobody.
+// By names the client that the step belongs to; empty if it belongs to none.
 func (c Counterexample) By(s Step) string {
 	if s.Client < 0 || s.Client >= len(c.Clients) {
 		return ""

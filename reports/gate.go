@@ -14,8 +14,8 @@ import (
 // GateSchema names the form of a Gate.
 const GateSchema = "oversell-gate/1"
 
-// Slower is the verdict of what is slower than allowed; the others of a gate are those of
-// runs. Failed is the verdict of a gate that met an environment error.
+// Slower is the verdict on an entry that is slower than allowed; a gate's other verdicts
+// are those of runs. Failed is the verdict of a gate that met an environment error.
 const (
 	Slower = "slower"
 	Failed = "environment"
@@ -151,7 +151,7 @@ type GateControl struct {
 	// Runs is how often it was run, and Caught in how many of them it showed.
 	Runs   int `json:"runs"`
 	Caught int `json:"caught"`
-	// Good says that it was caught every time, be it at the second try.
+	// Good says that the control was caught every time, at the first or the second try.
 	Good bool `json:"good"`
 	// Why tells of one that was caught or, if one was not, what happened instead.
 	Why string `json:"why"`
@@ -231,7 +231,8 @@ type GateMeasure struct {
 // exceeds tells of a measure that is recorded whether it is slower than allowed.
 func (m GateMeasure) exceeds() bool { return m.Recorded && m.Slowdown.Middle > m.Allowed }
 
-// Outcome is the verdict in a word, and of what is recorded the word for that.
+// Outcome returns the verdict in a word, or, for a measure that was only recorded, the
+// word for that.
 func (m GateMeasure) Outcome() string {
 	switch {
 	case m.exceeds():
@@ -406,7 +407,8 @@ func (c GateControl) Sentence() string {
 	return s
 }
 
-// TriedInVain tells of those that were tried as a control before this one, a sentence each.
+// TriedInVain describes, a sentence each, the combinations that were tried as a control
+// before this one.
 func (c *GateControl) TriedInVain() (sentences []string) {
 	if c == nil {
 		return nil
@@ -448,7 +450,7 @@ func (c GateCase) FaultsFired() string {
 // runPrefix is what marks the keys of one run.
 var runPrefix = regexp.MustCompile(`\{ov-[0-9a-f]+\}`)
 
-// Text is what there is to tell about a broken promise: the sentence, and who did what.
+// Text describes a broken promise: the sentence, and the operations that show it.
 func (p GateProperty) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s.\n", strings.TrimSuffix(p.Why, "."))

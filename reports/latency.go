@@ -37,7 +37,7 @@ const (
 // NewLatencies returns an empty set.
 func NewLatencies() *Latencies { return &Latencies{kinds: map[history.Kind]*histograms{}} }
 
-// timed are the kinds whose duration means something to a user.
+// timed lists the kinds of operations with a duration that matters to a user.
 var timed = []history.Kind{
 	history.Acquire, history.Enqueue, history.Pop, history.Dequeue, history.Peek, history.Ack, history.Effect,
 	history.Take, history.Submit, history.Buy, history.NextID, history.Extend, history.Release, history.Refund,
@@ -89,8 +89,8 @@ func (h *histograms) call() *hdrhistogram.Histogram {
 	return all
 }
 
-// Merge adds all that another set has counted. Percentiles of several runs come
-// from their values together: an average of percentiles is none.
+// Merge adds all that another set has counted. Percentiles of several runs come from
+// their values together: an average of percentiles is not a percentile.
 func (l *Latencies) Merge(other *Latencies) {
 	for kind, from := range other.kinds {
 		h := l.of(kind)
@@ -165,9 +165,9 @@ func (l *Latencies) Kinds() []history.Kind {
 // pointsPerDecade is how many points a distribution has for every further nine.
 const pointsPerDecade = 8
 
-// Curve is the distribution of one kind, at some forty shares that come ever closer to
-// all, as far as there are operations for it; nil if there was none. The last point is
-// the largest value.
+// Curve returns the distribution of one kind, at about forty shares that approach 100%,
+// up to the share that the number of operations supports; nil if there were no
+// operations. The last point is the largest value.
 func (l *Latencies) Curve(kind history.Kind) (points []Quantile) {
 	h := l.kinds[kind]
 	if h == nil {

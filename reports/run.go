@@ -98,7 +98,7 @@ func (r Run) Broke() []string {
 	return others
 }
 
-// unpromised is what was broken that nobody had promised.
+// unpromised lists the broken properties that were not promised.
 func (r Run) unpromised() (names []string) {
 	for _, p := range r.Properties {
 		if p.Result == NotClaimed && p.Measured == Broken {
@@ -152,7 +152,7 @@ func (l Latency) Summary() string {
 	return Short(l.Call.P50) + " / " + Short(l.Call.P99) + " / " + Short(l.Call.P999)
 }
 
-// MainKind is the operation whose latency tells most of a run.
+// MainKind returns the operation with the latency that tells most about a run.
 func (r Run) MainKind() string {
 	for _, kind := range []string{"acquire", "pop", "take", "buy", "next-id"} {
 		if _, ok := r.Latency[kind]; ok && (kind != "acquire" || r.PromisesOf(variant.Lock)) { // no lock is obtained in no time
@@ -172,10 +172,10 @@ func (r Run) UsefulKind() string {
 	return "acquire"
 }
 
-// usefulWork names what is done, by the kind of operation.
+// usefulWork names the useful work, by the kind of operation.
 var usefulWork = map[string]string{"buy": "Purchases", "pop": "Deliveries", "submit": "Tasks submitted", "next-id": "Numbers given", "acquire": "Acquisitions"}
 
-// UsefulWork names what the run is for.
+// UsefulWork names the useful work of the run.
 func (r Run) UsefulWork() string { return usefulWork[r.UsefulKind()] }
 
 // Sum counts the runs by outcome.

@@ -63,7 +63,8 @@ func seen(fewest int64, several bool, untried []history.Untried) string {
 	return Joined("; ", s, NotTried(untried))
 }
 
-// NotTried names what is known to break a promise and was not tried; empty if nothing is.
+// NotTried names the conditions that are known to break a promise and were not tried;
+// empty if there are none.
 func NotTried(untried []history.Untried) string {
 	if len(untried) == 0 {
 		return ""
@@ -80,7 +81,8 @@ func DeclaredNotSeen(names []string) string {
 	return "declared, not seen: " + strings.Join(names, ", ")
 }
 
-// NotTried is that of a run that broke nothing.
+// NotTried returns the untried conditions of a run that broke no promise; empty for other
+// runs.
 func (r Run) NotTried() string {
 	if r.Verdict == Violated {
 		return ""

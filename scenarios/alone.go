@@ -57,17 +57,17 @@ type World struct {
 	// and Ended as it has ended. Operations may be nested: an effect holds a purchase,
 	// and a queue's operation those of its lock. Times are zero, except Until.
 	//
-	// Whatever began and never ends is under way, or its client was not let go on. A
-	// Join ends without having begun, before its Acquire does.
+	// An operation that began and never ends is under way, or its client was not allowed
+	// to go on. A Join ends without having begun, before its Acquire does.
 	Began func(op history.Op)
-	// Ended is told of the outcome, and of the error behind it. Where one consumer
-	// cannot know whether another was there before, the outcome differs from that of
-	// Run: an Effect whose order was declined is Refused as SoldOut, and one whose
-	// token was stale, which Run does not record, is Refused as Stale.
+	// Ended is told of the outcome, and of the error behind it. If a consumer cannot
+	// know whether another one was first, the outcome differs from the one in Run: an
+	// Effect whose order was declined is Refused as SoldOut, and one whose token was
+	// stale, which Run does not record, is Refused as Stale.
 	Ended func(op history.Op, err error)
 
-	// OpenPops are requests of pops of which no client has had an answer, whose
-	// takings Audit is to look up.
+	// OpenPops are the requests of pops that no client got an answer to. Audit looks up
+	// what they took.
 	OpenPops []int64
 }
 
@@ -217,7 +217,8 @@ func (s *solo) dropped(op history.Op, err error) {
 func (*solo) went(*Client, history.Op, error) {}
 func (*solo) failed(error)                    {}
 
-// decline leaves it to who sees all clients to tell whether it is the first time.
+// decline does not decide whether it is the first time: only the driver, which sees all
+// clients, can tell.
 func (*solo) decline(string) error { return stockimpl.ErrSoldOut }
 
 func (*solo) arrive(int32, *faults.Client) *faults.Client { return nil }

@@ -76,7 +76,7 @@ func (c *Client) become(lc *load.Client) {
 	}
 }
 
-// queueOptions are the run's, with a lock whose operations are recorded.
+// queueOptions returns the run's options, with a lock that records its operations.
 func (c *Client) queueOptions() queueimpl.Options {
 	o := c.stage.config.QueueOptions
 	if c.stage.config.Queue.Locked {
@@ -134,7 +134,7 @@ func (c *Client) acquireOn(ctx context.Context, locker lockimpl.Locker, name str
 	}
 	c.Holds(ok)
 	if err == nil && (!ok || c.dead()) {
-		err = faults.ErrCrashed // nobody is left to enter the section
+		err = faults.ErrCrashed // no client is left to enter the section
 		c.lost = c.lost || ok
 		c.replaceLost()
 	}
@@ -234,17 +234,17 @@ func (c *Client) replaced() bool {
 	return true
 }
 
-// record ends an operation with err, and reports whether it succeeded. Whatever
-// the dead would have been told is unknown.
+// record ends an operation with err, and reports whether it succeeded. The outcome of an
+// operation of a dead client is unknown.
 func (c *Client) record(op history.Op, err error) bool {
 	op.Outcome, op.Reason = outcomeOf(err)
 	ops, errs := [1]history.Op{op}, [1]error{err}
 	return c.recordAll(ops[:], errs[:]) && op.Outcome == history.OK
 }
 
-// recordAll ends one call that is several operations, all of them at the same time, each
-// with its own error. It reports whether it was answered. What the end of the run kept
-// from being sent is not recorded, unless somebody waited for a lock or had a task in its hands.
+// recordAll ends one call that is several operations, all of them at the same time, each with
+// its own error. It reports whether it was answered. An operation that was not sent because the
+// run ended is not recorded, unless its client was waiting for a lock or had taken a task.
 func (c *Client) recordAll(ops []history.Op, errs []error) (answered bool) {
 	if k := ops[0].Kind; k != history.Acquire && k != history.Effect && errors.Is(errs[0], variant.ErrStopped) {
 		for i := range ops {

@@ -49,7 +49,7 @@ const (
 func dispatchDefaults(c *Config) {
 	c.Ops = cmp.Or(c.Ops, dispatchTasks)
 	c.Hold = cmp.Or(c.Hold, time.Millisecond)
-	if c.Die == 0 { // those who come back too late let holds run out, too
+	if c.Die == 0 { // users who come back too late let holds run out, too
 		c.Abandon = cmp.Or(c.Abandon, dispatchAbandons)
 	}
 	if c.Duration == 0 {
@@ -74,9 +74,9 @@ func dispatchTakes(c Config) time.Duration {
 	return work + time.Duration(max(chain*float64(c.TTL)+float64(c.TTL), away))
 }
 
-// fillPool opens the pool. Every user likes two of the three categories, so that
-// all compete for some of the tasks and none for all. A user who is alone likes them
-// all: somebody has to do each task.
+// fillPool opens the pool. Every user likes two of the three categories, so that all
+// compete for some of the tasks and none for all. A user who is alone likes all categories,
+// so that each task has a user who does it.
 func fillPool(ctx context.Context, c *Client) error {
 	tasks := make([]dispatchimpl.Task, c.stage.config.Ops)
 	for i := range tasks {
@@ -146,11 +146,11 @@ func (c *Client) take(ctx context.Context, user int64) (dispatchimpl.Hold, int64
 
 func (c *Client) submit(ctx context.Context, h dispatchimpl.Hold, session int64) {
 	op := c.begin(history.Op{Kind: history.Submit, Key: c.stage.pool.key, Arg: history.Int(h.Task), Session: history.Int(session), Fence: h.Lock.Fence})
-	c.stage.finished.Add(1) // it may be done even if nobody hears of it, or if the answer is that it was not
+	c.stage.finished.Add(1) // it may be done even without an answer, or if the answer says that it was not
 	c.record(op, c.pool.Submit(ctx, h))
 }
 
-// nothingToDo lets the pool take back what is held too long, and waits. It
+// nothingToDo lets the pool take back the tasks that are held too long, and waits. It
 // reports whether every task is done.
 func (c *Client) nothingToDo(ctx context.Context) (done bool) {
 	if _, err := c.pool.Expire(ctx); err != nil {

@@ -125,7 +125,7 @@ type grant struct {
 
 // holding is a place under a lock, and what the client does there next.
 func (at place) holding(l lockimpl.Lock, session int64, next string) place {
-	l.Joined = time.Time{} // nobody looks at it again
+	l.Joined = time.Time{} // it is not read again
 	at.round, at.under, at.next = 0, &grant{l, session}, next
 	return at
 }
@@ -147,7 +147,7 @@ func (s *seat) now() time.Duration { return s.rec.Now() }
 
 func (s *seat) boundary(*Client, place) {}
 
-// began notes the call of an operation; of those within another one it notes nothing.
+// began notes the call of an operation, but not of an operation within another one.
 func (s *seat) began(op history.Op) {
 	if s.call == 0 {
 		s.call = op.Call

@@ -13,7 +13,7 @@ import (
 	"oversell/load"
 )
 
-// DefaultRTT is the virtual round-trip time of the engine mux, if nobody says otherwise.
+// DefaultRTT is the default virtual round-trip time of the engine mux.
 const DefaultRTT = time.Millisecond
 
 // ErrClusterMux refuses a cluster.

@@ -38,9 +38,9 @@ func (c Config) Promises() []history.Promise {
 // that leans on the lock breaks where the lock does.
 func (c Config) Expect() (outcome string, why []string) { return c.ExpectUnder(c.befalling()) }
 
-// Breakable are the promises that flaws of the variants declare broken in this run:
-// those that load alone breaks, and those that it takes the run's faults for, or
-// its other hardships, such as orders that are sent twice.
+// Breakable returns the promises that flaws of the variants declare broken in this run:
+// those that load alone breaks, and those that break only under the run's faults or its
+// other adverse settings, such as orders that are sent twice.
 func (c Config) Breakable() (byLoad, byFaults []history.Promise) {
 	alone, all := c.offers([]variant.Fault{variant.NoFault}), c.offers(c.befalling())
 	for _, s := range c.Subjects() {
@@ -118,8 +118,7 @@ func (c Config) befalling() []variant.Fault {
 	return faults
 }
 
-// ExpectUnder is Expect of a run that these faults befall, whatever else c says of
-// faults.
+// ExpectUnder is Expect for a run under these faults, instead of the faults that c names.
 func (c Config) ExpectUnder(faults []variant.Fault) (outcome string, why []string) {
 	m := c.offers(faults)
 	for _, s := range c.Subjects() {
@@ -161,7 +160,7 @@ func (c Config) offers(faults []variant.Fault) match {
 	return m
 }
 
-// death is what becomes of somebody who dies with a task: a consumer is gone,
+// death returns the fault that the death of a task's holder causes: a consumer is gone,
 // and a user comes back when it is too late.
 func (s Scenario) death() variant.Fault {
 	if s.Uses(variant.Dispatch) {

@@ -44,7 +44,8 @@ func (r *run) inject(ctx context.Context) (err error) {
 	return err
 }
 
-// lockKey is where the lock under test is kept; empty if there is none, or several.
+// lockKey returns the key of the lock under test; empty if there is no lock, or more
+// than one.
 func (r *run) lockKey() string {
 	switch {
 	case !r.config.oneLock():
@@ -103,8 +104,8 @@ func (l *lifeline) sever() {
 // and again for what they have to heal.
 const lastWords = 1500 * time.Millisecond
 
-// endSoon ends a run with faults shortly after ctx does, whatever they hold up: the
-// answers that are missing then are never known.
+// endSoon ends a run with faults shortly after ctx does, even if faults still hold up
+// operations: the answers that are missing then are never known.
 func (r *run) endSoon(ctx context.Context, over <-chan struct{}) {
 	if r.injector == nil {
 		return
@@ -170,7 +171,7 @@ func (r *run) nameOf(number int) int32 {
 	return int32(number)
 }
 
-// nobody is in the place of a client's number in what no client did.
+// nobody stands for the client number of an operation that no client called.
 const nobody = -1
 
 // lasting tells whether the run must go on for the sake of its faults: one that has
@@ -211,9 +212,9 @@ func (r *run) followFaults(over <-chan struct{}) {
 // that what comes after them can be told from what came before.
 const afterglow = 500 * time.Millisecond
 
-// patience is how long a healthy run can go on without anybody getting anything,
-// the lease of somebody who died included, and a little longer, so that its history
-// shows that.
+// patience returns how long a healthy run can go on without a useful answer to any
+// client, including the lease of a client that died, plus a margin, so that the
+// history shows the stall.
 func (c Config) patience() time.Duration {
 	p := c.TTL + (c.TTL+Grace+c.Retry)*5/4 + c.Hold + c.Delay + c.QueueOptions.Visibility
 	redial := time.Duration(0)
@@ -226,8 +227,8 @@ func (c Config) patience() time.Duration {
 	return p + redial
 }
 
-// withFaults is how long a run lasts that nobody gave a duration: with faults, so
-// long that a lock that is stuck can be told from one that is slow.
+// withFaults returns the default duration of a run: usual or, with faults, long
+// enough to tell a stuck lock from a slow one.
 func (c Config) withFaults(usual time.Duration) time.Duration {
 	if len(c.Faults) > 0 {
 		usual += c.patience()
@@ -257,7 +258,7 @@ func (c Config) spread() time.Duration {
 // longestSpread bounds for how long a sale is stretched.
 const longestSpread = 20 * time.Second
 
-// watchProgress ends a run with faults in which nobody gets anything any more.
+// watchProgress ends a run with faults when no client gets a useful answer any more.
 func (r *run) watchProgress(over <-chan struct{}) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -283,8 +284,8 @@ func (r *run) watchProgress(over <-chan struct{}) {
 // since is the time since the run's start.
 func (r *run) since() time.Duration { return time.Since(r.log.Start()) }
 
-// goods are the operations for whose sake clients come: one that is answered shows
-// that the system works, even if the answer is that nothing is left.
+// goods are the operations that do the useful work: an answer to one of them shows
+// that the system works, even if it says that nothing is left.
 var goods = []history.Kind{history.Buy, history.Enqueue, history.Pop, history.NextID, history.Take, history.Submit}
 
 // good tells whether an operation shows that the system works.

@@ -10,8 +10,8 @@ import (
 	"oversell/variant"
 )
 
-// fits refuses a fault that can have no effect in this run, whatever happens. ends
-// is when the run was asked to end; 0: when its work is done.
+// fits refuses a fault that cannot have any effect in this run. ends is when the run
+// was asked to end; 0: when its work is done.
 func (c *Config) fits(ends time.Duration) error {
 	for _, f := range c.Faults {
 		for _, check := range []func(faults.Fault) error{c.inTime(ends), c.whoIsThere, c.whatIsDone, c.whatIsKept} {
@@ -86,8 +86,8 @@ func (c *Config) whatIsKept(f faults.Fault) error {
 	return nil
 }
 
-// FitServers refuses faults that name a server that there is not, or that serves
-// nobody.
+// FitServers refuses faults that name a server that does not exist, or that serves no
+// client.
 func (c Config) FitServers(all []server.Member) error {
 	for _, f := range c.Faults {
 		if err := f.FitsServers(all, c.Faults, c.mastersUsed()); err != nil {
@@ -117,7 +117,7 @@ func (c Config) inRedis() bool {
 	return slices.ContainsFunc(c.Subjects(), func(s Subject) bool { return s.Of != variant.Lock && !s.Needs.SQL })
 }
 
-// commandsInSections tells whether whoever holds the lock sends commands.
+// commandsInSections reports whether a client sends commands while it holds the lock.
 func (c Config) commandsInSections() bool { return c.inRedis() || c.extends() }
 
 // extends tells whether sections are so long for their lease that it is extended.

@@ -54,8 +54,8 @@ func (r *run) gaugeServers() *gauge {
 	return g
 }
 
-// end asks a last time, and returns what the servers said; of those that said nothing
-// there is none.
+// end asks a last time, and returns what the servers reported. A server that reported
+// nothing is missing.
 func (g *gauge) end() (loads []history.ServerLoad) {
 	close(g.over)
 	g.working.Wait()

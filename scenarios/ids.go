@@ -23,9 +23,9 @@ var ids = Scenario{
 	Audit:      auditCounter,
 }
 
-// floors counts, as a forum numbers the posts of a thread: 1, 2, 3 … without a
-// gap and without a repeat, whatever the generator promises by itself. Every post is a
-// request of its own.
+// floors counts, as a forum numbers the posts of a thread: 1, 2, 3 … without a gap and
+// without a repeat, even if the generator promises less. Every post is a request of
+// its own.
 var floors = Scenario{
 	Name:       "floors",
 	Source:     "document 1, which names the floor numbers of a thread among the uses of a lock",
@@ -38,7 +38,7 @@ var floors = Scenario{
 	Audit:      auditCounter,
 }
 
-// countSteps is how many numbers are taken when nobody says otherwise.
+// countSteps is how many numbers are taken by default.
 const countSteps = 2000
 
 func countDefaults(c *Config) {
@@ -60,7 +60,7 @@ func nextNumber(ctx context.Context, c *Client) (done bool) {
 		defer done()
 		n, err := c.ids.Next(ctx, request, l)
 		if err == nil && c.chance(c.stage.config.Die) {
-			op.Return = c.driver.now() // unknown: nobody has heard of the number
+			op.Return = c.driver.now() // unknown: the number reached no client
 			c.driver.ended(op, faults.ErrCrashed)
 			c.leave()
 			c.die(c.stage.counter.key)

@@ -15,7 +15,7 @@ import (
 // with the one before.
 func (c Config) OpenLoop() bool { return len(c.Rate) > 0 }
 
-// endsWithStages ends a run with its last stage, if nobody said when it ends.
+// endsWithStages ends a run with its last stage, unless its end was set.
 func (c *Config) endsWithStages() {
 	if c.OpenLoop() && c.Rate.Changes() && c.Ops == 0 {
 		c.Duration = cmp.Or(c.Duration, c.Rate.Ends())
@@ -82,7 +82,7 @@ func (c Config) arrivals() *arrival.Book {
 	return arrival.NewBook(c.Rate, c.Arrival, c.Seed, ends, most)
 }
 
-// bounded tells whether somebody said when the load ends.
+// bounded reports whether the end of the load was set.
 func (c Config) bounded() bool { return c.Duration > 0 && !c.capped || c.Ops > 0 }
 
 // drain is how long after its end an open load may take to serve the arrivals that were due by
@@ -180,8 +180,8 @@ func (s *seat) stepped() {
 	s.turn = turn{}
 }
 
-// keepsComing tells whether buyers come although the stock is gone: in an open load, until
-// the end that somebody chose.
+// keepsComing reports whether buyers come although the stock is gone: in an open load they do,
+// until the end that was set.
 func (s *seat) keepsComing() bool {
 	return s.book != nil && s.config.bounded() && !s.book.Over()
 }

@@ -35,9 +35,9 @@ var queue = Scenario{
 	Audit: auditQueue,
 }
 
-// queueTasks is how many tasks are enqueued when nobody says otherwise, and
-// quietTime how long after the last one consumers go on looking, beyond the
-// delays and the visibility time-out, before they take it that all is done.
+// queueTasks is how many tasks are enqueued by default. quietTime is how long consumers go on
+// looking after the last task, beyond the delays and the visibility time-out, before they
+// conclude that all tasks are done.
 const (
 	queueTasks = 1000
 	quietTime  = 300 * time.Millisecond
@@ -139,7 +139,8 @@ func (c *Client) withdraw(ctx context.Context, t queueimpl.Task) {
 	c.record(op, d.Dequeue(ctx, c.stage.queue.name, t.ID, t.Score))
 }
 
-// peek looks at what is due, and records one operation for each task that it was shown.
+// peek looks at the tasks that are due, and records one operation for each task that it was
+// shown.
 func (c *Client) peek(ctx context.Context) {
 	p := c.queue.(queueimpl.Peeker) // or the run was refused
 	op := c.begin(history.Op{Kind: history.Peek, Key: c.stage.queue.key, Session: history.Int(c.driver.number(numberedRequest))})

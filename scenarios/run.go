@@ -44,8 +44,8 @@ type Live struct {
 	stopped string             // why it was stopped; empty: it was not
 }
 
-// Faults are what has become of each fault so far, in the order of the run's; nil when
-// there are none, or none can fire yet. It is safe for concurrent use.
+// Faults returns the counts of each fault so far, in the order of the run's faults; nil if
+// there are no faults, or none can fire yet. It is safe for concurrent use.
 func (l *Live) Faults() []history.FaultCount {
 	if counts := l.faults.Load(); counts != nil {
 		return (*counts)()
@@ -132,7 +132,7 @@ type run struct {
 	renamed     sync.Map // present client IDs by the number under which the client was made
 	injections  *history.Recorder
 	began       time.Duration // of the load, since the start of the run
-	lastGood    atomic.Int64  // when somebody last got something, since the start of the run
+	lastGood    atomic.Int64  // when a client last got a useful answer, since the start of the run
 	recovered   atomic.Bool
 	unrecovered atomic.Value           // string
 	stuck       atomic.Pointer[string] // why the run was ended
@@ -149,7 +149,7 @@ type run struct {
 	mu       sync.Mutex
 	failures int64 // operations that ended in an error
 	first    error // the first of them
-	broken   error // one after which nobody can go on
+	broken   error // one after which no client can go on
 }
 
 func (r *run) do(ctx context.Context, path string) (err error) {
@@ -229,8 +229,8 @@ func (r *run) do(ctx context.Context, path string) (err error) {
 	return err
 }
 
-// prepare has what is outside of this program ready for the clients, so that its start is no
-// part of the load.
+// prepare makes the system outside of this program ready for the clients, so that its start
+// is not part of the load.
 func (r *run) prepare(ctx context.Context, crowd []*load.Client) {
 	if r.config.Outside == nil {
 		return
@@ -243,7 +243,8 @@ func (r *run) prepare(ctx context.Context, crowd []*load.Client) {
 	all.Wait()
 }
 
-// gone is why what is outside of this program serves nobody any longer; nil if it does.
+// gone returns why the system outside of this program serves no client any longer; nil if
+// it still serves them.
 func (r *run) gone() error {
 	if r.config.Outside == nil {
 		return nil
@@ -413,7 +414,7 @@ func (r *run) stopWhen(ctx context.Context) (callOff func()) {
 	return func() { close(over) }
 }
 
-// halt ends the run: nobody begins anything new, and what the faults hold up goes
+// halt ends the run: no client begins a new step, and operations that the faults hold up go
 // on.
 func (r *run) halt() {
 	r.engine.Stop()
@@ -653,6 +654,6 @@ func (r *run) header() history.Header {
 	return h
 }
 
-// expiryDrift is how late a server may be to let a key expire, whose clock runs
-// as fast as ours: it counts in milliseconds and reads its clock once a round.
+// expiryDrift is how late a server may expire a key if its clock runs as fast as ours: it
+// counts in milliseconds and reads its clock once per event loop round.
 const expiryDrift = 10 * time.Millisecond

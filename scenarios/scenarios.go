@@ -235,7 +235,9 @@ func (c Config) NeedsSQL() bool {
 func (c Config) Locks() bool { return c.Lock.New != nil && len(c.Lock.Promises) > 0 }
 
 // LockAlone tells whether the scenario exercises the lock alone.
-func (c Config) LockAlone() bool { return len(c.Scenario.Objects) == 1 && c.Scenario.Uses(variant.Lock) }
+func (c Config) LockAlone() bool {
+	return len(c.Scenario.Objects) == 1 && c.Scenario.Uses(variant.Lock)
+}
 
 // Subject is a variant under test in a run, with what it says of itself.
 type Subject struct {

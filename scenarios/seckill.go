@@ -37,9 +37,8 @@ var seckill = Scenario{
 	Audit: auditStock,
 }
 
-// seckillResend is how many orders are sent twice where the sale promises that each counts
-// once, and nobody says otherwise. A control is sent none: one that shows by resends alone
-// would say nothing of the load.
+// seckillResend is the default share of orders that are sent twice if the sale promises that each counts
+// once. A control is sent none: one that shows by resends alone would say nothing of the load.
 const seckillResend = 0.1
 
 func resendDefault(c *Config) {
@@ -56,8 +55,8 @@ func putOnSale(ctx context.Context, c *Client) error {
 	return nil
 }
 
-// hopeless is how many pieces, less those that were given back, a sale has sold that cannot be expected to
-// end: lost updates keep the stock from falling. More of the same say no more.
+// hopeless is the number of pieces sold, less those given back, after which the sale is not expected to
+// end, because lost updates keep the stock from falling. Further sales would show nothing new.
 func (c Config) hopeless() int64 { return max(5*c.Stock, 100_000) }
 
 // countSold ends a sale that has no limit of its own when it is hopeless.

@@ -12,7 +12,7 @@ func (t *Target) alarm(ctx context.Context) {
 		return
 	}
 	t.alarmed.Store(true)
-	_ = t.shape.Become(ctx, topology.Watchful) // whoever did not hear is only slower
+	_ = t.shape.Become(ctx, topology.Watchful) // a server that was not told only reacts more slowly
 }
 
 // mend has them repair what they were made watchful for.

@@ -9,9 +9,9 @@ import (
 // that a caller can put a proxy's address into it. It contains the password:
 // never print it. It panics if there is no such node.
 //
-// Where the address is that of the first primary, new connections lead to whoever
-// is the primary then. On a cluster they lead to its first master, which answers
-// for its share of the keys only.
+// If the address is that of the first primary, new connections lead to the server that is the
+// primary at that time. On a cluster they lead to its first master, which answers for its
+// share of the keys only.
 //
 // An error on the wire leaves the outcome of its command unknown: the server may
 // have executed it, may do so later, or never.

@@ -222,7 +222,8 @@ func (t *Target) Promote(ctx context.Context, master int) (int, error) {
 // that. The error, when ctx ends first, says what was still missing.
 //
 // Sentinels and clusters turn a former primary that comes back into a replica by
-// themselves. On a replica topology, where nobody else would, this does.
+// themselves. On a replica topology, which has no failover of its own, this method
+// does it.
 func (t *Target) AwaitHealthy(ctx context.Context) error {
 	ctx, cancel := t.untilDone(ctx)
 	defer cancel()

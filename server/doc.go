@@ -9,34 +9,35 @@
 //
 // Five ideas shape the package.
 //
-// A verdict is worth nothing if it was reached against the wrong server. A child
-// is therefore recognised by its process id, not by the fact that something
-// answers on the port, and an address is asked who it is: what is not what the
-// topology says, and the same server given twice, are refused.
+// A verdict is worth nothing if it was reached against the wrong server. A child is
+// therefore recognised by its process id, not by the fact that something answers on
+// the port, and a server at a given address is asked for its identity: a server that
+// does not match the topology is refused, and so is the same server given twice.
 //
 // Nothing outlives the program. A child dies with its parent, even when the parent
 // is killed with SIGKILL (on Linux); files are removed at the end, or by the next
 // program.
 //
 // The driver must not act on its own. A client that silently repeats a command
-// applies it twice, and a client that dials in mid-run measures dialling. Both
-// are settled once, in [Target.Options] and [Warm]. What remains is a fact of
-// networks: after an error on the wire nobody knows whether the command was
-// executed, so such an outcome is unknown, never refused.
+// applies it twice, and a client that dials in mid-run measures dialling. Both are
+// settled once, in [Target.Options] and [Warm]. One uncertainty remains: after an
+// error on the wire it is unknown whether the command was executed, so such an
+// outcome is unknown, never refused.
 //
-// A client finds its way as the clients of users do. On a sentinel topology and a
-// cluster it is the driver's own for these, with three corrections on a cluster: no
-// command is repeated after an error on the wire; whoever cannot reach a node asks
-// at once who has taken its place; and what nodes refuse without executing it
-// (MOVED, ASK, READONLY, CLUSTERDOWN, TRYAGAIN, LOADING) is tried again twice and no
-// more. A pipeline that found no connection is sent again, too: nothing of it was
-// sent before. On a replica topology, where nothing tells clients of a new primary,
-// new connections lead to it, and others stay where they are.
+// A client is routed as the clients of users are. On a sentinel topology and a
+// cluster it is the driver's own client for these, with three corrections on a
+// cluster: no command is repeated after an error on the wire; a client that cannot
+// reach a node asks at once which node has taken its place; and a command that a
+// node refuses without executing it (MOVED, ASK, READONLY, CLUSTERDOWN, TRYAGAIN,
+// LOADING) is tried again at most twice. A pipeline that found no connection is sent
+// again, too: nothing of it was sent before. On a replica topology, where nothing
+// tells clients of a new primary, new connections lead to it, and others stay where
+// they are.
 //
-// What breaks must be able to recover, or nobody could tell a broken lock from a
-// broken server. [Target.Kill] and its likes do not end a target; a death that nobody
-// asked for does. [Target.AwaitHealthy] says whether everything is as it should be
-// again, and what is not.
+// A broken server must be able to recover, or a broken lock could not be told from a
+// broken server. [Target.Kill] and similar methods do not end a target; an
+// unexpected death of a server does. [Target.AwaitHealthy] says whether the target
+// has recovered, and if not, what is wrong.
 //
 // Load goes to loopback only, unless [Spec.AllowRemote] is set. Passwords appear
 // in no message and no exported field but the user's own [Spec.Target].

@@ -18,9 +18,9 @@ import (
 	"oversell/server/topology"
 )
 
-// A guard process can be killed, too, or the machine can go down. What is to be undone
-// therefore also stands on the server, until it is undone; and as long as the guard
-// lives, it has a connection to every server that bears its name. A record whose
+// A guard process can be killed, too, or the machine can go down. The changes to undo
+// are therefore also recorded on the server until they are undone. As long as the guard
+// lives, it has a connection, with the guard's name, to every server. A record whose
 // connection is missing is a leftover of a run that is dead.
 
 // recordsKey is the hash of the records, one for each duty of each guard.
@@ -33,8 +33,8 @@ type record struct {
 	// then, in the order of their numbers. The next run may number them in another way.
 	Addr  string   `json:"addr,omitempty"`
 	Addrs []string `json:"addrs,omitempty"`
-	// Named: the guard has a connection by its name. Without, nobody can tell whether
-	// it lives.
+	// Named: the guard has a connection by its name. Without that name, another process
+	// cannot tell whether the guard lives.
 	Named bool   `json:"named"`
 	Host  string `json:"host"`
 	Since string `json:"since"`
@@ -165,7 +165,7 @@ type leftover struct {
 func (t *Target) leftovers(ctx context.Context, mend bool) error {
 	found := map[string]*leftover{}
 	for _, s := range t.group.Data() {
-		for field, text := range s.Admin.HGetAll(ctx, recordsKey).Val() { // who may not look finds nothing
+		for field, text := range s.Admin.HGetAll(ctx, recordsKey).Val() { // an account without permission to look finds nothing
 			l := found[field]
 			if l == nil {
 				l = &leftover{field: field}
@@ -211,8 +211,8 @@ const (
 	betweenLooks = 200 * time.Millisecond
 )
 
-// living are the guards that have connections, of those that left something. known is
-// false when we may not ask.
+// living returns the guards with records on the servers that still have connections.
+// known is false when we may not ask.
 func (t *Target) living(ctx context.Context, found map[string]*leftover) (ids []string, known bool) {
 	wanted := map[string]bool{}
 	for field := range found {

@@ -9,8 +9,8 @@ import (
 	"oversell/server/topology"
 )
 
-// This file puts back who is the master, where a failover has changed that on servers of
-// others.
+// This file restores the original master on servers that are not ours, if a failover has
+// changed it.
 
 // Depose says that a replica is going to take the place of a master, before that: at an
 // address, [Target.Reinstate] makes the former one the master again, or a guard process

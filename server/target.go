@@ -40,7 +40,7 @@ type Target struct {
 	clocks   bool          // the servers' clocks can be moved
 	done     chan struct{}
 	watchers sync.WaitGroup
-	alarmed  atomic.Bool  // those who look after the servers are not patient
+	alarmed  atomic.Bool  // the sentinels or cluster nodes are not Patient
 	guard    *guard.Guard // nil unless the servers are somebody else's
 
 	mu      sync.Mutex
@@ -103,7 +103,7 @@ func newTarget(kind Kind, g *topology.Group) *Target {
 	return t
 }
 
-// watch ends the target when a server of ours dies that nobody killed.
+// watch ends the target when a server of ours dies that was not killed on purpose.
 func (t *Target) watch(s *instance.Server) {
 	if s.Machine == nil {
 		return

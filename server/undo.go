@@ -33,8 +33,8 @@ type Undo struct {
 	Server int `json:"server,omitempty"`
 	// Settings are put back, in this order.
 	Settings []Setting `json:"settings,omitempty"`
-	// ReadOnly: the server follows nobody (see Nobody), and is to follow Follows
-	// again, or to be a master if that is empty.
+	// ReadOnly: the server follows the address Nobody, and is to follow Follows again,
+	// or to be a master if that is empty.
 	ReadOnly bool   `json:"read_only,omitempty"`
 	Follows  string `json:"follows,omitempty"`
 	// Paused: the server holds back the commands of its clients.
@@ -54,13 +54,13 @@ type Setting struct {
 	Set string `json:"set,omitempty"`
 }
 
-// Nobody is the address of a master that a server follows to be read-only: one where
-// nobody answers, who would replace the server's data by his.
+// Nobody is the address of the master that a server follows to be read-only. No server
+// answers there, because a real master would replace the server's data by its own.
 const Nobody = "127.0.0.1:1"
 
-// Intend says what is to be undone before it is done. Until done is called, because it
-// was undone, a guard process sees to it, whatever becomes of this one. Servers that we
-// started need no guard: they end with us.
+// Intend announces a change before it is made. Until done is called, which says that
+// the change was undone, a guard process will undo it if this process dies. Servers
+// that we started need no guard: they end with us.
 func (t *Target) Intend(u Undo) (done func(), err error) { return t.guard.Intend(u) }
 
 // Log says in which folder the guard process is to tell what it had to undo.
@@ -264,8 +264,8 @@ func (k *undoing) Undo(ctx context.Context, id int64) (what string, err error) {
 	return what, err
 }
 
-// errChanged: what is written while the servers are not yet as they were may be lost
-// again, with a server that ceases to be the master: keys are removed once more then.
+// errChanged: a write made before the servers are restored may be lost again, when a
+// server ceases to be the master. Keys are therefore removed once more afterwards.
 var errChanged = errors.New("the servers are not yet as they were")
 
 // changed tells whether there is more to undo than keys.

@@ -57,10 +57,11 @@ var (
 //
 // A reserved piece is neither sold nor free, and the answers say no more than
 // that. ErrSoldOut means that too few are left even if every reservation came
-// back, so it stays true. When only reservations stand in the way the answer
-// is ErrStale: try again. So is that to a confirmation whose reservation ran
-// out: its pieces go back to the stock, and the order may be sent again. "Left",
-// as Buy and Refund tell it, counts what nobody has bought: free and reserved.
+// back, so it stays true. When only reservations stand in the way the answer is
+// ErrStale: try again. A confirmation after its reservation ran out gets the
+// same answer: its pieces go back to the stock, and the order may be sent again.
+// "Left", in the answers of Buy and Refund, counts the pieces that are not
+// bought: free and reserved.
 //
 // As with lua, an id is used up by its purchase: sent again, even after its
 // refund, it is ErrRepeated and buys nothing.

@@ -37,8 +37,8 @@ type checking struct {
 }
 
 // Check tries each operation of the system, legal and illegal, and tells what came of it. env
-// makes the world of a client. The names that it uses begin with prefix, so that they are
-// nobody else's.
+// makes the world of a client. The names that it uses begin with prefix, so that they do not
+// collide with other names.
 func (s *System) Check(ctx context.Context, env func() variant.Env, prefix string) []Finding {
 	c := &checking{ctx: ctx, system: s, env: env}
 	switch s.Object {
@@ -138,7 +138,8 @@ func (c *checking) lock(key string) {
 	c.waits(one, other, key, checkedLease)
 }
 
-// waits tries whether the lock waits for its holder. A run can do without: who was refused comes again.
+// waits tries whether the lock waits for its holder. A run does not need that: a client that was
+// refused tries again.
 func (c *checking) waits(one, other lockimpl.Locker, key string, lease time.Duration) {
 	short := lockimpl.Options{TTL: lease, Wait: 3 * lease, RetryEvery: 10 * time.Millisecond}
 	if _, err := one.Acquire(c.ctx, key, short); err != nil {

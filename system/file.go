@@ -39,7 +39,7 @@ type file struct {
 	HTTP      *service          `yaml:"http"`
 }
 
-// Read reads a system's file, and refuses what is not one.
+// Read reads a system's file, and returns an error if the file does not describe a system.
 func Read(path string) (*System, error) {
 	source, err := contents(path)
 	if err != nil {
@@ -58,7 +58,8 @@ func Read(path string) (*System, error) {
 	return s, nil
 }
 
-// contents are a file's, unless it is none or no system's: a device or a pipe would not end.
+// contents returns the contents of a file. It refuses everything but a regular file of sensible
+// size: a device or a pipe would not end.
 func contents(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -100,7 +101,7 @@ const (
 	defaultLimit   = 10 * time.Second
 )
 
-// objects are those that a system can be, with what they are reached by.
+// objects are the kinds of objects that a system can be.
 var objects = []variant.Object{variant.Lock, variant.Sale, variant.Queue, variant.IDs}
 
 var wellNamed = regexp.MustCompile(`^[\pL\pN][\pL\pN._-]{0,62}$`)
@@ -187,9 +188,9 @@ func (f file) checkProgram() error {
 	return nil
 }
 
-// usual are the promises of a system whose file names none: a lock that grants fencing tokens
-// promises that they rise, and a queue that hands tasks out again does not promise that it
-// hands out each once.
+// usual returns the promises of a system if its file names none: a lock that grants fencing tokens
+// promises that they rise, and a queue that hands tasks out again does not promise that it hands out
+// each once.
 func (s *System) usual() []variant.Property {
 	ps := slices.Clone(usual[s.Object])
 	if s.Fences {
@@ -230,8 +231,8 @@ var usual = map[variant.Object][]variant.Property{
 type place struct {
 	name   string
 	filled []string // the placeholders that mean something there
-	// strict says that whatever looks like a placeholder has to be one. A word of a command may have
-	// braces of its own, as awk '{print}' has.
+	// strict says that every word that looks like a placeholder must be one. A word of a command may
+	// have braces of its own, as awk '{print}' has.
 	strict bool
 }
 

@@ -103,7 +103,7 @@ func (s *service) endpoints() map[string]*endpoint {
 // changes reports whether a request changes something: it is not to be sent twice.
 func (s *service) changes(e *endpoint) bool { return e != s.Left && e != s.Orders }
 
-// methods are those that a request may have.
+// methods are the methods that a request may have.
 var methods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions}
 
 // placeholders are what a request may have in braces.
@@ -203,7 +203,7 @@ func (s *service) fits(refunds bool, quantity int) error {
 	return nil
 }
 
-// Fits refuses a load that the system cannot be asked for, as far as its file tells.
+// Fits refuses a load that, according to its file, the system does not support.
 func (s *System) Fits(refunds bool, quantity int) error {
 	if s.service == nil {
 		return nil
@@ -282,7 +282,7 @@ func (m *match) hiddenBy(before *match) (hidden bool, where string) {
 	return len(m.Status) == 0, ""
 }
 
-// Local reports whether the system is on this machine, as far as its address tells.
+// Local reports whether the system is on this machine, judged by its address.
 func (s *System) Local() bool {
 	if s.service == nil {
 		return true
@@ -328,7 +328,7 @@ func (v *visitor) call(ctx context.Context, r request) (answer, error) {
 	return v.state(ctx, fill)
 }
 
-// state asks for what is left, and for the orders, if the service tells either.
+// state asks for the stock left, and for the orders, if the service tells either.
 func (v *visitor) state(ctx context.Context, fill *strings.Replacer) (answer, error) {
 	s := v.system.service
 	if s.Left == nil {
@@ -625,7 +625,7 @@ func (p *process) serve(ctx context.Context) {
 	}
 }
 
-// choosePort finds a port that is free, and none that the system gives to whoever asks for any.
+// choosePort finds a free port outside the range from which the operating system picks ports.
 func (p *process) choosePort() error {
 	port, err := freeport.One()
 	if err != nil {

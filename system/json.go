@@ -13,7 +13,8 @@ import (
 )
 
 // document reads a text that is one value of JSON and nothing else. Its numbers are
-// [json.Number]. A name that stands twice in an object is refused: nobody knows which counts.
+// [json.Number]. A name that stands twice in an object is refused: it is unclear which one
+// counts.
 func document(text []byte) (any, error) {
 	if !utf8.Valid(text) {
 		return nil, errors.New("it is not UTF-8")

@@ -189,7 +189,7 @@ func (s *sale) State(ctx context.Context) (stockimpl.State, error) {
 // queue is a client's view of a system that is a queue.
 type queue struct{ *client }
 
-// ackedQueue is one whose tasks stay in it until they are acknowledged.
+// ackedQueue is a queue that keeps its tasks until they are acknowledged.
 type ackedQueue struct{ queue }
 
 // Enqueue implements [queueimpl.Queue].

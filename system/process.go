@@ -47,12 +47,12 @@ type process struct {
 	stderr child.Tail
 
 	mu        sync.Mutex
-	clients   int              // attached, or whose place is kept
+	clients   int              // attached, or with a place kept for them
 	kept      int              // places that are kept for clients that have not called yet
 	next      int64            // id of the next request
 	waiting   map[int64]waiter // requests without an answer
 	abandoned map[int64]bool   // requests that were given up, with whether they were answered since
-	failed    error            // why it serves nobody any longer
+	failed    error            // why it no longer serves clients
 	over      chan struct{}    // closed when failed is set
 }
 
@@ -184,7 +184,7 @@ func (p *process) admit(most int) bool {
 	return true
 }
 
-// detach gives a client's place back, and ends a process that serves nobody.
+// detach gives a client's place back, and ends the process if it has no clients left.
 func (s *System) detach(p *process) {
 	p.mu.Lock()
 	p.clients--
@@ -196,7 +196,7 @@ func (s *System) detach(p *process) {
 	}
 }
 
-// dismiss has the process serve nobody any longer, and reports whether it did until now.
+// dismiss makes the process stop serving clients, and reports whether it served them until now.
 func (p *process) dismiss(err error) bool {
 	p.mu.Lock()
 	serves := p.failed == nil
@@ -209,8 +209,8 @@ func (p *process) dismiss(err error) bool {
 	return serves
 }
 
-// End ends a run: when it returns, no process that was started for it is left, whoever has a
-// place at one.
+// End ends a run: when it returns, no process that was started for it is left, even if clients
+// still have places at one.
 func (s *System) End() {
 	s.mu.Lock()
 	left := slices.Collect(maps.Keys(s.begun))
@@ -243,7 +243,8 @@ func (s *System) ended(p *process) {
 	delete(s.begun, p)
 }
 
-// forget leaves a process to those that it serves.
+// forget removes a process from the list, so that it serves only the clients that it already
+// has.
 func (s *System) forget(p *process) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -269,7 +270,7 @@ func (p *process) end() {
 	p.child.KillAll()
 }
 
-// fail says that the process serves nobody any longer, and counts its failure against the
+// fail says that the process no longer serves clients, and counts its failure against the
 // system. The first reason counts.
 func (p *process) fail(err error) {
 	if !p.dismiss(err) {
@@ -373,8 +374,8 @@ func (p *process) launch() error {
 	return nil
 }
 
-// write writes requests until the process serves nobody any longer. A process that does not
-// read blocks it, and those who ask in vain wait no longer than for an answer.
+// write writes requests until the process no longer serves clients. A process that does not
+// read blocks it; clients then wait no longer than they would for an answer.
 func (p *process) write(stdin io.WriteCloser) {
 	defer stdin.Close()
 	for {
@@ -478,7 +479,7 @@ func parse(line []byte) (a answer, err error) {
 	return a, nil
 }
 
-// take hands an answer to whoever waits for it.
+// take hands an answer to the call that waits for it.
 func (p *process) take(line []byte) error {
 	a, err := parse(line)
 	if err != nil {
@@ -554,7 +555,7 @@ func (p *process) err(r request) error {
 	return fmt.Errorf("%s of %s: the process failed: %w", r.Op, p.system.Name, p.why())
 }
 
-// why is why the process serves nobody any longer; nil if it does.
+// why returns why the process no longer serves clients; nil if it still does.
 func (p *process) why() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

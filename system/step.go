@@ -161,7 +161,7 @@ func write(p *remote.Process, r request) error {
 	return nil
 }
 
-// answerTo reads the answer to a request. Whatever else is printed is an error.
+// answerTo reads the answer to a request. Any other output is an error.
 func (s *System) answerTo(r request, line []byte) (answer, error) {
 	id := r.ID
 	a, err := parse(line)

@@ -1,7 +1,7 @@
-// Package system makes variants of what is not written in Go, or runs elsewhere: a lock, a
-// sale, a queue or a number generator that is reached through a process, which speaks JSON
-// lines, or an HTTP service. A file describes it (see [Read]), and docs/systems.md explains the
-// file and the protocol.
+// Package system makes variants of systems that are not written in Go, or that run elsewhere: a
+// lock, a sale, a queue or a number generator that is reached through a process, which speaks
+// JSON lines, or an HTTP service. A file describes it (see [Read]), and docs/systems.md
+// explains the file and the protocol.
 //
 // A system is a variant like any other: its operations are recorded and judged, its promises
 // are those of its file. Only answers that the protocol declares are definite. A process that
@@ -29,11 +29,11 @@ import (
 
 // System is what a file describes. It is safe for concurrent use.
 type System struct {
-	// Path is its file.
+	// Path is the path of the system's file.
 	Path string
 	// Name is how reports call it.
 	Name string
-	// Object is what it is.
+	// Object is the kind of object that the system is.
 	Object variant.Object
 	// Summary says in one line how it works.
 	Summary string
@@ -123,7 +123,7 @@ type client struct {
 type caller interface {
 	// call sends a request and returns the answer, or an error that leaves the outcome open.
 	call(ctx context.Context, r request) (answer, error)
-	// gone reports whether it serves nobody any longer, so that the client needs another.
+	// gone reports whether it no longer serves clients, so that the client needs another.
 	gone() bool
 }
 
@@ -134,8 +134,8 @@ func (s *System) client(env variant.Env) *client {
 	return &client{system: s, number: s.made.Add(1), env: env}
 }
 
-// Start starts the system for a client and ends it again. The error says why it serves nobody,
-// with what a program printed last: it is joined of a part for each line.
+// Start starts the system for a client and ends it again. The error says why the system does
+// not serve clients, followed by the last output of a program; it joins one error per line.
 func (s *System) Start(ctx context.Context, env variant.Env) error {
 	_, err := s.attach(ctx, env)
 	e := (*endError)(nil)
@@ -149,9 +149,9 @@ func (s *System) Start(ctx context.Context, env variant.Env) error {
 	return errors.Join(parts...)
 }
 
-// call asks the system. wait is how long the operation itself may take. What is called when the
-// process has failed is not sent, and is open like what had been: whoever reads the history is
-// to see that something was wrong. The next call goes to another process.
+// call asks the system. wait is how long the operation itself may take. A call after the
+// process has failed is not sent. Its outcome is unknown, like that of the calls before, so
+// that the history shows that something was wrong. The next call goes to another process.
 func (c *client) call(ctx context.Context, r request, wait time.Duration) (answer, error) {
 	if c.way == nil {
 		way, err := c.system.attach(ctx, c.env)

@@ -64,8 +64,8 @@ func (c *conn) run() {
 	}
 }
 
-// dial connects to the server. Where there is none the client is reset, as good
-// as a proxy can say that the connection was refused.
+// dial connects to the server. If the server cannot be reached, the client is
+// reset: that is the closest that a proxy can come to a refused connection.
 func (c *conn) dial() bool {
 	if !c.passes(Requests) {
 		return false
@@ -78,7 +78,7 @@ func (c *conn) dial() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.server = server.(*net.TCPConn)
-	return c.ctx.Err() == nil // or else whoever ended it did not see the server
+	return c.ctx.Err() == nil // otherwise c was ended before c.server was set
 }
 
 // kill ends the connection at once.

@@ -58,8 +58,9 @@ func (r *requests) delay(s *injection, e expectation, owed bool) bool {
 	return r.pass(e, owed)
 }
 
-// halfOpen stops a direction, or both. While requests are stopped, nobody reads
-// from the client, so its leaving goes unnoticed, as on a network that has died.
+// halfOpen stops a direction, or both. While requests are stopped, the proxy does
+// not read from the client, so it does not notice when the client disconnects, as
+// on a network that has died.
 func (r *requests) halfOpen(s *injection, e expectation, owed bool) bool {
 	only := s.action.Direction
 	if only == Replies && r.c.halted.isShut() {
@@ -177,7 +178,7 @@ func (r *requests) late(s *injection, e expectation, owed, done bool) bool {
 	return false
 }
 
-// apply sends a request for nobody and waits until it was executed.
+// apply sends a request without a client and waits until it was executed.
 func (r *requests) apply(request []byte, e expectation, owed bool) bool {
 	if !owed {
 		return r.send(request)
@@ -264,7 +265,7 @@ func (r *requests) collect(done bool) ([]byte, bool) {
 	}
 }
 
-// then is what is to come when a client has got its replies.
+// then is what to do when a client has got its replies.
 type then uint8
 
 const (

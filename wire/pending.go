@@ -11,8 +11,9 @@ import (
 type expectation struct {
 	kind expected
 	n    int // replies or confirmations
-	// word is the command whose confirmations these are, in small letters, and all
-	// that it gives no channels: then there is one for each subscription.
+	// word is the command that these replies confirm, in lower case. all says that
+	// the command names no channels: then there is one confirmation for each
+	// subscription.
 	word string
 	all  bool
 	// injection is what happens to the reply; nil: nothing.
@@ -75,8 +76,8 @@ type pending struct {
 	mu    sync.Mutex
 	queue []expectation
 	first int
-	// undelivered says that a reply was taken off whose bytes the client has not
-	// got yet.
+	// undelivered says that a reply was taken off the queue, but the client has
+	// not got its bytes yet.
 	undelivered bool
 	// over is set when no more replies will be matched.
 	over outcome
@@ -137,8 +138,8 @@ func (p *pending) next() (e expectation, ok bool) {
 	return p.queue[p.first], true
 }
 
-// arrived takes off one reply of what is next, and finished says that it was the
-// last one of that.
+// arrived takes one reply off the next expectation, and reports whether it was the
+// last one of it.
 func (p *pending) arrived() (finished bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// Options say where a proxy listens, where it leads, and who decides.
+// Options say where a proxy listens, which server it leads to, and which function
+// judges the commands.
 type Options struct {
 	// Listen is the address to listen on; empty: a free port on 127.0.0.1.
 	Listen string
@@ -22,10 +23,10 @@ type Options struct {
 	// stands still. nil passes everything, unread.
 	Judge func(Command) Action
 	// Fired hears of each action that really took effect: a request that was held
-	// back and goes on now, a reply that arrived and was swallowed, a late command
-	// that was executed. It comes before the client can see the effect, save for
-	// Late, and may be called from several goroutines at once. The command's Args
-	// stay valid. nil: nobody is interested.
+	// back and goes on now, a reply that arrived and was swallowed, a late
+	// command that was executed. It comes before the client can see the effect,
+	// save for Late, and may be called from several goroutines at once. The
+	// command's Args stay valid. nil: not called.
 	Fired func(Command, Action)
 }
 
@@ -34,7 +35,7 @@ type Options struct {
 type Proxy struct {
 	options  Options
 	listener net.Listener
-	// ctx ends when the proxy closes, and with it what is under way.
+	// ctx ends when the proxy closes, and ends all actions under way.
 	ctx context.Context
 	end context.CancelFunc
 	wg  sync.WaitGroup
@@ -50,9 +51,11 @@ type Proxy struct {
 type Stats struct {
 	// Connections were accepted, of which Open are still there.
 	Connections, Open int64
-	// Commands were judged, and Fired is how many actions took effect.
+	// Commands is how many commands were judged, and Fired how many actions took
+	// effect.
 	Commands, Fired int64
-	// RequestBytes and ReplyBytes have arrived, be they passed on yet or not.
+	// RequestBytes and ReplyBytes count the bytes that have arrived, whether or
+	// not they were passed on.
 	RequestBytes, ReplyBytes int64
 }
 

@@ -17,13 +17,14 @@ type replies struct {
 	resp3 bool
 	// raw says that replies are not looked at any more.
 	raw bool
-	// unheard says that the client does not take what is sent to it.
+	// unheard says that the client does not accept the bytes that are sent to it.
 	unheard bool
 	// ended counts plain replies that ended in what was not forwarded yet.
 	ended int
 
-	// Of the value under way: what becomes of it, and whether it is the reply, or
-	// a part of the reply, to what is expected next, which is then to.
+	// About the value under way: fate is what becomes of it; mine says that it is
+	// the reply, or a part of the reply, to the next expectation, which is then
+	// to.
 	fate fate
 	mine bool
 	to   expectation
@@ -48,8 +49,8 @@ func (r *replies) run() {
 	}
 }
 
-// read waits for more from the server. At the end of the stream it passes on
-// what is left, and then the end.
+// read waits for more from the server. At the end of the stream it passes on the
+// remaining bytes, and then the end.
 func (r *replies) read() bool {
 	n, err := r.fill(r.c.server)
 	r.c.stats.replyBytes.Add(int64(n))
@@ -137,8 +138,8 @@ func (r *replies) blur() {
 	r.c.pending.end(blurred)
 }
 
-// decide finds out what the value under way is and what is to become of it, as
-// soon as enough of it is there.
+// decide determines what the value under way is and what to do with it, as soon
+// as enough of it has arrived.
 func (r *replies) decide(done bool) bool {
 	next, owed, ok := r.next()
 	if !ok || r.raw {
@@ -220,8 +221,8 @@ func (r *replies) belongs(next expectation, mine bool) {
 	}
 }
 
-// dispose does with the bytes at hand of the value under way what is to become
-// of it, unless they simply pass.
+// dispose drops or delays the bytes at hand of the value under way, if its fate
+// is not simply to pass.
 func (r *replies) dispose() bool {
 	if r.fate != swallowed && r.fate != trickled {
 		return true
@@ -262,7 +263,7 @@ func (r *replies) finish() bool {
 	return true
 }
 
-// forward sends what is held, up to here. It is false if the connection is to
+// forward sends the held bytes, up to here. It is false if the connection is to
 // end at once.
 func (r *replies) forward(upTo int) bool {
 	if upTo > r.from && !r.c.deaf.Load() {
@@ -284,8 +285,8 @@ func (r *replies) forward(upTo int) bool {
 	return true
 }
 
-// heard notes whether the client takes what is sent to it. If not, the requests
-// that it sent before are still passed on.
+// heard notes whether the client accepts the bytes that are sent to it. If not,
+// the requests that it sent before are still passed on.
 func (r *replies) heard(err error) {
 	if err != nil {
 		r.unheard = true

@@ -36,8 +36,8 @@ const (
 )
 
 const (
-	// untilDot stands in open for an aggregate, and untilEmpty for a string, that
-	// is sent in parts of which nobody knows the number.
+	// In open, untilDot stands for an aggregate and untilEmpty for a string that
+	// is sent in an unknown number of parts.
 	untilDot   = -1
 	untilEmpty = -2
 	// maxDepth bounds how deep values nest; Redis stays far below.
@@ -151,7 +151,7 @@ func isLong(typ byte) bool {
 	return false
 }
 
-// wanted is what the innermost aggregate still wants.
+// wanted is how many values the innermost aggregate still wants.
 func (s *replyScanner) wanted() int64 {
 	if len(s.open) == 0 {
 		return 0
@@ -252,7 +252,7 @@ func (s *replyScanner) valueEnded() bool {
 }
 
 // number is a length as it is read digit by digit: 0 or more without leading
-// zeros, -1 for a null, or "?" where nobody knows it yet.
+// zeros, -1 for a null, or "?" if it is not known yet.
 type number struct {
 	value    int64
 	digits   int

@@ -94,7 +94,7 @@ func (s *requestScanner) begin(c byte) bool {
 	return true
 }
 
-// step takes one byte of those around the arguments.
+// step takes one of the bytes around the arguments.
 func (s *requestScanner) step(c byte) (done, ok bool) {
 	switch s.state {
 	case inAnnounced, inArgLength:

@@ -21,13 +21,13 @@ type requests struct {
 	// judged says that the request under way was judged and may pass, although
 	// its end has not come.
 	judged bool
-	// slow makes the request under way trickle.
+	// slow is the injection that makes the request under way trickle.
 	slow *injection
 	// raw says that requests are not looked at any more.
 	raw bool
-	// broken says that the server does not take what is sent to it.
+	// broken says that the server does not accept the bytes that are sent to it.
 	broken bool
-	// woken says that reading was interrupted, as there is an outcome.
+	// woken says that reading was interrupted because there is an outcome.
 	woken bool
 }
 
@@ -35,16 +35,16 @@ func newRequests(c *conn) *requests {
 	return &requests{c: c, raw: c.proxy.options.Judge == nil}
 }
 
-// run pumps to the end, and reports whether the end was that the server did not
-// take what was sent to it.
+// run pumps to the end, and reports whether it ended because the server did not
+// accept the bytes sent to it.
 func (r *requests) run() (broken bool) {
 	for r.read() && r.take() {
 	}
 	return r.broken
 }
 
-// read waits for more from the client. At the end of the stream it passes on
-// what is left, and then the end.
+// read waits for more from the client. At the end of the stream it passes on the
+// remaining bytes, and then the end.
 func (r *requests) read() bool {
 	err := r.more()
 	if !r.c.passes(Requests) {
@@ -80,8 +80,8 @@ func (r *requests) stopped(err error) {
 	reset(r.c.server)
 }
 
-// take looks at what was read: it has every request judged that is there, and
-// forwards those that may pass, several at once if they came so.
+// take looks at the bytes that were read: it has each request in them judged, and
+// forwards those that may pass, several at once if they arrived together.
 func (r *requests) take() bool {
 	r.raw = r.raw || r.c.blurred.Load()
 	for !r.raw && r.pos < r.end {
@@ -140,7 +140,7 @@ func (r *requests) announce() {
 	}
 }
 
-// forward sends what is held, up to here.
+// forward sends the held bytes, up to here.
 func (r *requests) forward(upTo int) bool {
 	if upTo == r.from {
 		return true
@@ -195,7 +195,8 @@ func (r *requests) judge(done bool) bool {
 	return r.pass(e, owed)
 }
 
-// argc is the number of arguments of the request under way, be they there or not.
+// argc is the number of arguments of the request under way, whether or not they
+// have arrived.
 func (r *requests) argc() int64 {
 	if r.scan.line {
 		return int64(len(r.args))
@@ -216,7 +217,7 @@ func (r *requests) pass(e expectation, owed bool) bool {
 	return true
 }
 
-// arguments are those of the request under way, as far as it is there.
+// arguments returns the arguments of the request under way that have arrived.
 func (r *requests) arguments(done bool) ([][]byte, bool) {
 	text := r.buf[r.at:r.pos]
 	if r.scan.line {

@@ -15,9 +15,10 @@ type session struct {
 	subscribed bool // there was a subscription
 }
 
-// expect is what the server will answer to a command. owed is false if nothing;
-// the kind is opaque if the proxy does not follow the connection from here on.
-// argc is the number of its arguments, of which args may be only the first ones.
+// expect returns what the server will answer to a command. owed is false if the
+// server does not answer it. The kind is opaque if the proxy does not follow the
+// connection from here on. argc is the number of the command's arguments; args
+// may hold only the first of them.
 func (s *session) expect(c *rediscmd.Command, args [][]byte, argc int64) (e expectation, owed bool) {
 	skipped := s.skip
 	s.skip = false
@@ -50,8 +51,8 @@ func (s *session) expect(c *rediscmd.Command, args [][]byte, argc int64) (e expe
 // empty is a request without arguments, which the server ignores.
 func (s *session) empty() { s.skip = false }
 
-// unlessHidden is for a command whose reply must be seen, because it tells what
-// became of the connection.
+// unlessHidden is for a command with a reply that must be seen, because it tells
+// what became of the connection.
 func (s *session) unlessHidden(e expectation, mute bool) (expectation, bool) {
 	if mute || s.multi {
 		return unfollowed, true

@@ -16,7 +16,7 @@ const (
 type window struct {
 	buf  []byte
 	from int // the first byte that was not written yet
-	at   int // where the command or reply under way begins, as far as it is here
+	at   int // where the command or reply under way begins, or the part of it that is still in the window
 	pos  int // the first byte that was not looked at yet
 	end  int // behind the last byte that was read
 }

@@ -3,8 +3,8 @@
 // It stands between any client, in any language, and one server. It understands
 // RESP2 and RESP3 well enough to know where a command and its reply begin and
 // end, so that it can act on one command among many in a pipeline: drop it, or
-// apply it and drop its answer, or apply it late. Whatever it is not told to
-// alter passes byte for byte, in the pieces in which it came or others.
+// apply it and drop its answer, or apply it late. All other bytes pass unchanged,
+// although they may be split into different pieces.
 //
 // [Listen] opens a [Proxy]. Its [Options.Judge] sees every command, in order on
 // each connection, and answers with an [Action]; what to fire, and how often,
@@ -14,18 +14,18 @@
 //
 // Three rules keep the proxy honest.
 //
-// What came before a command that is hit in the same pipeline is executed and
+// In a pipeline, the commands before the one that is hit are executed and
 // answered normally: an action that ends a connection waits until those answers
-// have been delivered. What came after it never reaches the server.
+// have been delivered. The commands after it never reach the server.
 //
 // A close is a close and a reset a reset. The end of a stream passes on as the
 // end of a stream, in each direction by itself, and a connection that one side
 // reset is reset on the other.
 //
-// What the proxy cannot follow, it passes on. A connection that turns to
-// something else than commands and their replies (MONITOR, replication, the
-// debugger, bytes that are no RESP, subscribing inside a transaction) goes
-// through untouched from there on, and is not judged any more.
+// What the proxy cannot follow, it passes on. A connection that stops carrying
+// commands and their replies (MONITOR, replication, the debugger, bytes that are
+// not RESP, subscribing inside a transaction) passes untouched from there on, and
+// is not judged any more.
 package wire
 
 import "time"
@@ -40,7 +40,7 @@ const (
 	Replies  Direction = "replies"  // from the server to the client
 )
 
-// Verb is what is done to a command.
+// Verb is the kind of action on a command.
 type Verb string
 
 // The verbs. The zero value passes the command on unaltered, and so does a verb
@@ -67,8 +67,8 @@ const (
 	// client has given up: on the client's old connection to the server, so under
 	// the same login, database, transaction and watched keys. The reply goes
 	// nowhere. Closing the proxy, or severing its connections, before that time
-	// cancels the command. In a transaction that is still open, being late means
-	// being queued, and so nothing; make EXEC late instead.
+	// cancels the command. In a transaction that is still open, a late command is
+	// only queued late, which has no effect; make EXEC late instead.
 	Late Verb = "late"
 	// Reset answers with a real TCP reset, the command not executed, as soon as
 	// the commands before it are answered.
@@ -77,9 +77,9 @@ const (
 	ResetAfter Verb = "reset-after"
 	// HalfOpen leaves the connection open, and nothing passes on it any more in
 	// either direction, this command included, for a time; 0: ever. With a
-	// direction it stops that one alone: Replies lets the server execute this
-	// command and the next ones, and the client hears nothing of it. After the
-	// time all that was held goes on its way.
+	// direction, HalfOpen stops that direction only: with Replies the server
+	// executes this command and the next ones, and the client gets no answer.
+	// After the time, the held bytes are sent on.
 	HalfOpen Verb = "half-open"
 	// Trickle sends the bytes of the reply, or of the request, one by one with a
 	// pause after each.

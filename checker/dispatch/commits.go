@@ -78,7 +78,7 @@ type doubt struct {
 	before history.Op // an earlier commit, in another hold
 }
 
-// deed is what is known of a task.
+// deed records what is known about the commits of a task.
 type deed struct {
 	takes   monitor.Rising // by their calls
 	first   history.Op
@@ -170,7 +170,7 @@ func (c *commits) commit(op *history.Op, d *deed) {
 	}
 }
 
-// doubt is what speaks against a commit, as far as is known.
+// doubt returns the evidence known so far against a commit.
 func (c *commits) doubt(op *history.Op, d *deed) doubt {
 	h := c.holds[op.Session]
 	if h == nil || h.take.Outcome == history.OK && h.take.Result != op.Arg {
@@ -186,7 +186,7 @@ func (c *commits) doubt(op *history.Op, d *deed) doubt {
 	return bad
 }
 
-// certain tells whether nothing that is known explains a commit.
+// certain reports whether no known operation explains a commit.
 func (c *commits) certain(bad *doubt) bool {
 	op := &bad.op
 	if h := bad.hold; h != nil {
@@ -204,7 +204,7 @@ func (c *commits) certain(bad *doubt) bool {
 	return !ok || asked > op.Return
 }
 
-// tell is the sentence about a commit that nothing explains.
+// tell returns the sentence, and the witness, about a commit that nothing explains.
 func (c *commits) tell(bad *doubt) (string, []history.Op) {
 	op := &bad.op
 	if !c.certain(bad) {
@@ -224,8 +224,9 @@ func (c *commits) tell(bad *doubt) (string, []history.Op) {
 		say.Client(take), op.Arg, limit, say.Client(&bad.other), say.At(bad.other.Return), say.Client(op), say.At(op.Call), say.At(op.Return)), monitor.InOrder(*take, bad.other, *op)
 }
 
-// bad lists the commits that nothing explains. Of those of one task that are told to be
-// repetitions, and before which no other can have landed, one must be the commit itself.
+// bad lists the commits that nothing explains. If several commits of one task are reported
+// as repetitions, and no other commit can have landed before them, then one of them must be
+// the commit itself.
 func (c *commits) bad() (list []*doubt, second int) {
 	for i := range c.doubts {
 		switch bad := &c.doubts[i]; {

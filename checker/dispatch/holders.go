@@ -45,7 +45,7 @@ type tenure struct {
 	span *monitor.Span
 }
 
-// custody is what is known of a task.
+// custody records what is known about the holders of a task.
 type custody struct {
 	task   history.Value
 	client int32 // that was given it last
@@ -139,7 +139,7 @@ func (p *pool) verdict(cut bool) monitor.Verdict {
 	return monitor.Verdict{Result: monitor.Holds, Opportunities: p.contended, Why: fmt.Sprintf("%s of %s, %s taken in contention, no two of one task at once", say.Many(p.takes, "hold"), say.Many(len(p.tasks), "task"), say.Count(p.contended))}
 }
 
-// heldTwice is the sentence about two holds of a task that overlap.
+// heldTwice returns the sentence about two holds of a task that overlap.
 func heldTwice(task history.Value, a, b *monitor.Span) (string, []history.Op) {
 	limit := ""
 	if a.Acq.Until > 0 {

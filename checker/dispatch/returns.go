@@ -15,21 +15,22 @@ import (
 // taskReturns judges that a task whose hold ended by its limit returns to the pool
 // within a grace, as long as users keep asking.
 //
-// A hold that is not submitted before its limit ends there. Its task has returned
-// when it is given to somebody, done by somebody else, or free in the final
-// audit, or when a late submit is declined. It is stuck for certain when
+// A hold that is not submitted before its limit ends there. Its task has returned when
+// it is given to any user, when another user has done it, when the final audit lists it
+// as free, or when a late submit is declined. It is stuck for certain when
 //
-//   - a user who can be given it, because he was, is told that there is nothing to do
-//     after the limit, and somebody of them again a grace later, before it is
-//     given to anybody: the first one who asks may be the one who makes it return;
-//   - or somebody asked in vain after the limit, and a grace later the final audit
-//     still calls it held, or does not list it at all.
+//   - after the limit, a user who is known to be eligible for the task, because he was
+//     given it once, is told that there is nothing to do; a grace later an eligible user
+//     is told so again, before the task is given to anyone. Two refusals are needed
+//     because the first request may be the one that makes the task return;
+//   - or a user asked in vain after the limit, and a grace later the final audit still
+//     lists the task as held, or does not list it at all.
 //
-// A Take without an answer may hold a task for good, and so excuses one. A Submit
-// without an answer may have finished its task, of which nothing more is known then. An
-// audit that only counts tasks is used as far as it goes. An opportunity is a hold that
-// ended by its limit and whose task is known to have returned or to be stuck. The
-// smallest bad history, with a grace of 1:
+// A Take without an answer may hold a task for good, so each such Take excuses one stuck
+// task. A Submit without an answer may have finished its task; nothing is concluded
+// about that task from then on. An audit that only counts tasks is used for what the
+// count alone can show. An opportunity is a hold that ended by its limit and whose task
+// is known to have returned or to be stuck. The smallest bad history, with a grace of 1:
 //
 //	client 1  take  [1, 2]    task 7  until 10
 //	client 1  take  [12, 13]  refused (empty)
@@ -72,7 +73,7 @@ func (h *lent) over() time.Duration {
 	return monitor.Leased(&h.take)
 }
 
-// lending is what is known of a task.
+// lending records what is known about a task.
 type lending struct {
 	task             history.Value
 	takes            []int32
@@ -81,7 +82,7 @@ type lending struct {
 	free, held, over bool // in the audit
 }
 
-// countsHeld is the reading of an audit that counts.
+// countsHeld is the name under which an audit that only counts reports the tasks held.
 var countsHeld = history.Text("count-held")
 
 func newTaskReturns(h *history.Header) *taskReturns {
@@ -182,7 +183,7 @@ func (l *lendings) look(op *history.Op) {
 	}
 }
 
-// moved notes that something went on, which makes an earlier audit void.
+// moved notes that operations continued after an audit, which makes that audit void.
 func (l *lendings) moved(op *history.Op) {
 	if l.end = max(l.end, op.Return); !l.audit.Started {
 		return
@@ -206,14 +207,14 @@ func (m *taskReturns) Verdict() monitor.Verdict {
 	})
 }
 
-// stuck is a task that did not return.
+// stuck describes a task that did not return.
 type stuck struct {
 	task    history.Value
 	why     string
 	witness []history.Op
 }
 
-// returns is what became of the holds.
+// returns counts the holds by what became of them.
 type returns struct {
 	submitted, lapsed int64
 	shown             int64         // lapsed, and the task returned
@@ -321,7 +322,8 @@ func (l *lendings) judge(t *lending, n int, users []history.Value, grace time.Du
 	}
 }
 
-// users are those who were given a task and have been told that there was nothing to do.
+// users are the users who were given the task and who were told, at any time, that there
+// was nothing to do.
 func (l *lendings) users(t *lending) (list []history.Value) {
 	seen := make(map[history.Value]bool, len(t.takes))
 	for _, i := range t.takes {
@@ -358,7 +360,8 @@ func (l *lendings) inVain(users []history.Value, limit, next, grace time.Duratio
 	return first, again
 }
 
-// wanted tells whether anybody asked in vain after a time and a grace before the audit.
+// wanted reports whether any user asked in vain after a time and a grace before the
+// audit.
 func (l *lendings) wanted(limit, grace time.Duration) bool {
 	return slices.ContainsFunc(l.asked, func(op history.Op) bool {
 		return op.Call > limit && monitor.After(op.Return, grace) < l.read

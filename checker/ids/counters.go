@@ -16,11 +16,11 @@ const nothingNumbered = "nobody obtained a number"
 
 // counters is the book of number generators.
 //
-// A number is contended when another client was given one while its own client wanted it.
-// A client wants a number from the call on or, where the number was taken under a lock,
-// from the call on by which it obtained the lock: a lock that works keeps the requests
-// themselves apart, and is put to the test all the same. One client alone, or two on
-// counters of their own, contend for nothing.
+// A number is contended when another client was given one while its own client wanted it. A
+// client wants a number from its call on. If the number was taken under a lock, the client
+// wants it from the call by which it obtained the lock: a lock that works keeps the
+// requests themselves apart, but the wait for the lock still tests it. A single client does
+// not contend, and neither do two clients on counters of their own.
 type counters struct {
 	monitor.Book[counter]
 	wishes monitor.Wishes
@@ -93,7 +93,7 @@ type counter struct {
 	ladder ladder
 }
 
-// slot is who got a number.
+// slot records which client got a number, for which request, and when.
 type slot struct {
 	call, ret time.Duration // from the first try on
 	request   history.Value
@@ -111,20 +111,23 @@ type rung struct {
 //
 // A request that had no answer may be sent again, and a generator that knows requests
 // answers with the number that it gave it the first time: so a number can be as old as the
-// first try. That try may be given up later than another one is answered, and so be told of
-// later; what rests on the time of the call is not certain before.
+// first try. The client may give up on the first try after another try was answered, so the
+// history may list the first try later; until then a conclusion from the time of the call
+// is not certain.
 //
 // A request is named by Arg; an operation without one is a request of its own, which only
-// the client that was answered can repeat. Whoever was answered may ask again; another
-// client takes a request over only when a try of it had no answer. So a number that two
-// clients obtained for one request, each as if nobody had been answered before, was given
-// out twice; if the second is told to be a repetition, it was not.
+// the client that was answered can repeat. A client that got an answer may repeat the
+// request. Another client takes a request over only when a try of it had no answer. So if
+// two clients obtained the same number for one request, and neither answer was marked as a
+// repetition, the number was given out twice; if the second answer was marked as a
+// repetition, it was not.
 type request struct {
 	name, number history.Value
 	ret          time.Duration
 }
 
-// since is the earliest time at which a number can have been given out, as far as is known.
+// since returns the earliest time at which a number can have been given out, from the tries
+// known so far.
 func (c *counter) since(op *history.Op) time.Duration {
 	if len(c.tries) > 0 && op.Arg != (history.Value{}) {
 		if first, ok := c.tries[op.Arg]; ok {
@@ -134,8 +137,8 @@ func (c *counter) since(op *history.Op) time.Duration {
 	return op.Call
 }
 
-// same tells whether an operation repeats one that a client was answered, as far as the
-// names of requests tell.
+// same reports whether, by the names of the requests, an operation repeats one for which a
+// client got an answer.
 func same(op *history.Op, request history.Value, client int32) bool {
 	if op.Arg == (history.Value{}) {
 		return request == op.Arg && client == op.Client && op.Reason == history.Repeated
@@ -191,7 +194,8 @@ func (c *counter) double(first *slot, op *history.Op) {
 	c.ladder.again(first, op)
 }
 
-// give enters a number that was handed out. One that its request has already is none.
+// give enters a number that was handed out. It does not count a number that the same
+// request had received before.
 func (c *counter) give(op *history.Op) {
 	s := c.numbers.At(op.Result)
 	if c.repeat(s, op) {
@@ -287,12 +291,12 @@ func (c *counter) pass(lowWater time.Duration) {
 	c.ladder.pass(lowWater)
 }
 
-// op is what is known of the operation by which a number was given out.
+// op rebuilds, from what is recorded, the operation by which a number was given out.
 func (c *counter) op(s *slot, number history.Value) history.Op {
 	return history.Op{Client: s.client, Kind: history.NextID, Outcome: history.OK, Key: c.key, Arg: s.request, Result: number, Due: s.call, Call: s.call, Return: s.ret}
 }
 
-// unclear is why nothing can be said for the sake of repetitions; empty if there are none.
+// unclear returns why repetitions leave the verdict open; it is empty if there are none.
 func (c *counter) unclear() string {
 	if len(c.told) == 0 {
 		return ""

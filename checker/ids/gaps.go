@@ -11,9 +11,9 @@ import (
 	"oversell/history"
 )
 
-// noGaps judges that every number from 1 to the largest is given out: to the
-// largest that somebody got and, when the final state is known, to the last that
-// the server knows.
+// noGaps judges that every number from 1 to the largest is given out. The
+// largest is the largest that a client received and, when the final state is
+// known, the last that the server knows.
 //
 // A request without an answer may have used up one missing number, so that many
 // may be missing without a gap being certain; which ones, the verdict says. An
@@ -54,7 +54,7 @@ func (c *counter) noGaps() monitor.Verdict {
 // run is a stretch of numbers.
 type run struct{ from, to int64 }
 
-// gaps lists the numbers from 1 to end that nobody was given.
+// gaps lists the numbers from 1 to end that no client was given.
 func (c *counter) gaps(end int64) string {
 	var out []string
 	next, hidden := int64(1), 0

@@ -11,7 +11,7 @@ import (
 	"oversell/history"
 )
 
-// ascent is what is known of numbers in the order of time.
+// ascent tracks the numbers in the order of time.
 type ascent struct {
 	peaks    []rung // numbers larger than all received before them
 	suspects []descent
@@ -85,9 +85,9 @@ func (a *ascent) pass(lowWater, firstTry time.Duration) {
 	}
 }
 
-// inRealTime judges that numbers rise in time: nobody who asks after a number was received
-// is given a lower one. An opportunity is a number that was asked for when another client
-// had received one. The smallest bad history:
+// inRealTime judges that numbers rise in real time: a client that asks after a number was
+// received is never given a lower one. An opportunity is a number that was asked for when
+// another client had received one. The smallest bad history:
 //
 //	client 1  next-id  [1, 2]  8
 //	client 2  next-id  [3, 4]  7

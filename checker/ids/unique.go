@@ -8,7 +8,7 @@ import (
 	"oversell/history"
 )
 
-// twice is what is known of numbers that were given out twice.
+// twice records the numbers that were given out twice.
 type twice struct {
 	count   int
 	why     string

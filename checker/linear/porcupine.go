@@ -344,7 +344,7 @@ func window(h *history.History, v monitor.Verdict) (before, ops []history.Op) {
 	return all[:from], all[from:to]
 }
 
-// heldAfter is who held the lock after some operations, as far as they tell.
+// heldAfter returns which session held the lock after some operations, if they show it.
 func heldAfter(ops []history.Op) holder {
 	var h holder
 	for i := range ops {

@@ -16,15 +16,15 @@ import (
 //
 // A tenure is the time over which a client surely held the lock: from the return of its
 // grant to the call of its release or to the end of its lease, whichever comes first. A
-// lease that was over when the grant returned gives none. What is counted is never more
-// than there was: of more than a few clients that hold the lock at once, only the newest are
-// looked at.
+// lease that was over when the grant returned gives none. A count may be too low, but never
+// too high: if more than a few clients hold the lock at once, only the newest tenures are
+// compared.
 type encounters struct {
 	open    []*lockSession     // not released and not known to have lapsed
 	ends    latest             // ends of the other tenures
 	asked   monitor.Contention // answered acquires
 	answers monitor.Contention // all answers
-	changes []changed          // releases and extensions that met nobody so far, by return
+	changes []changed          // releases and extensions that met no other client so far, by return
 	holder  int32              // the client that was granted the lock last
 
 	grants    int64
@@ -160,7 +160,8 @@ func (c *encounters) goesOn(op *history.Op, t *lockSession) {
 	}
 }
 
-// close ends a tenure. Who asked for the lock before its end has met it.
+// close ends a tenure. An acquire that was called before the tenure's end has met the
+// tenure.
 func (c *encounters) close(t *lockSession, end time.Duration) {
 	for _, a := range t.asked {
 		if a.call < end {

@@ -12,7 +12,7 @@ import (
 	"oversell/variant"
 )
 
-// line judges that who joined the line of a lock first is served first.
+// line judges that a lock serves the clients in its wait line in the order in which they joined it.
 //
 // It is broken for certain when a client had its place in the line before
 // another one even called, and the other one's grant returned before the
@@ -23,9 +23,9 @@ import (
 //	client 2  acquire  [3, 4]
 //	client 1  acquire  [1, 7]  until 5 + TTL: the winning attempt began at 5
 //
-// Without leases the wait is all that is known of a grant, but what others held in between it did
-// not: where mutual exclusion is promised as well, a lock that was given back while a client waited
-// was granted to that client only after that. So this is broken, too:
+// Without leases, a grant can have happened at any time during its wait, except while another
+// client held the lock: if mutual exclusion is promised as well, and another client gave the lock
+// back during the wait, the grant came after that. So this is broken, too:
 //
 //	client 1  join     [1, 2]
 //	client 2  acquire  [3, 4]
@@ -37,7 +37,7 @@ import (
 type line struct {
 	h       *history.Header
 	key     history.Value
-	grants  monitor.Rising // by the call: who called last among those served before t
+	grants  monitor.Rising // by the call: the latest call among the grants served before t
 	freed   [2]given       // the last times at which two clients were done with the lock
 	asking  []wait         // in the line and not served, by the time at which they joined it
 	waits   []wait         // in the line, by the return of the grant
@@ -142,7 +142,7 @@ func (l *line) earliest(op *history.Op) time.Duration {
 	return max(from, min(other.at, op.Return))
 }
 
-// meet counts op, whose client called by then, if another client waited at that time.
+// meet counts op if another client was waiting at the time at which op's client called.
 func (l *line) meet(op *history.Op, called time.Duration) {
 	for _, w := range l.asking[:min(len(l.asking), 2)] {
 		if w.client != op.Client && w.joined < called {

@@ -20,11 +20,11 @@ import (
 //
 // # The object
 //
-// At any moment the lock is free or held by one session. A grant needs it free.
-// An extension or a release answers OK exactly while its session holds it, and
-// "lost" exactly while it does not. A refusal needs somebody to hold it. A lease runs
-// out by itself, not before the end promised to the client (U) and not later
-// than the return of the last grant or extension plus TTL plus drift (X).
+// At any moment the lock is free or held by one session. A grant needs it free. An
+// extension or a release answers OK exactly while its session holds it, and "lost" exactly
+// while it does not. A refusal needs a session that holds it. A lease runs out by itself,
+// not before the end promised to the client (U) and not later than the return of the last
+// grant or extension plus TTL plus drift (X).
 //
 // # The procedure
 //
@@ -38,20 +38,20 @@ import (
 //	never called           U          X
 //
 // where U is not before the call of the last extension that succeeded. An extension
-// without an answer leaves U alone and takes X away, because nobody knows for how long it
-// prolonged the lease; one that was called after X prolongs nothing. A session whose
-// release had no answer is taken to go on, since only another answer tells whether it
-// did. An empty [lo, hi] is a violation. So are two cores [a', lo] that overlap; when they do
-// not, they fix the order of the sessions. Then the earliest grants and the
-// latest ends cover the most of time everywhere at once, and a refusal is legal
-// if and only if it touches [A, hi] of the last session granted before it returned
-// or of the next one: those before and after are kept away by these two. What
-// lies between them are gaps. An acquire of unknown outcome may fill one gap from its call on; a gap is filled
-// for its first refusal or not at all, and later gaps accept whatever earlier
-// ones do, so that handing them out greedily is exact. When a lease of such an acquire
-// ends is left open: a lock that is taken in two steps may have died between them. An
-// extension that succeeds in its session shows that it was granted. See
-// spec/checking.md.
+// without an answer leaves U unchanged and removes the bound X, because it is unknown for
+// how long it prolonged the lease; one that was called after X prolongs nothing. A session
+// with a release without an answer is assumed to go on, since only a later answer shows
+// whether it did. An empty [lo, hi] is a violation. So are two cores [a', lo] that
+// overlap; when they do not, they fix the order of the sessions. Then the choice of the
+// earliest grants and the latest ends covers the most time in every place at once, and a
+// refusal is legal if and only if it touches [A, hi] of the last session granted before it
+// returned or of the next one: these two keep the sessions before and after them away from
+// it. The intervals between two sessions are gaps. An acquire of unknown outcome may fill
+// one gap from its call on; a gap is filled for its first refusal or not at all, and later
+// gaps accept whatever earlier ones do, so assigning such acquires to gaps greedily is
+// exact. The end of the lease of such an acquire stays open: a client that takes the lock
+// in two steps may have died between them. An extension that succeeds in its session shows
+// that it was granted..
 //
 // A session with an empty core (the lease was over when the client learned of
 // it, or the acquire had no answer and yet its release succeeded) only needs an
@@ -235,8 +235,8 @@ func (t *tryLock) extend(op *history.Op, n *lockSession) {
 	}
 }
 
-// renewed allows for renewals of which nobody was told: their answers came when the
-// client stood still, or never.
+// renewed allows for renewals that the client did not learn of: their answers came while
+// the client was paused, or never.
 func (t *tryLock) renewed(s *monitor.Span, op *history.Op) {
 	if t.h.Renews {
 		s.Gone = max(s.Gone, op.Return)
@@ -280,7 +280,7 @@ func (t *tryLock) release(op *history.Op, n *lockSession) {
 	}
 }
 
-// stray judges a release or extension by a session that holds nothing, as far as is known.
+// stray judges a release or extension by a session that is not known to hold the lock.
 func (t *tryLock) stray(op *history.Op, n *lockSession) {
 	lost := n != nil && n.lost
 	switch {
@@ -341,8 +341,8 @@ func (t *tryLock) end(n *lockSession, lo, hi time.Duration, by *history.Op) {
 	t.spans.Close(s, lo, by)
 }
 
-// cover removes refusals that a session which was thought to have lapsed covers
-// after all: those that came while it was the last one granted.
+// cover removes the refusals that a session covers after all, although its lease was
+// thought to be over: the refusals that came while it was the last session granted.
 func (t *tryLock) cover(number int64, hi time.Duration) {
 	to := len(t.loose)
 	for to > 0 && t.loose[to-1].gap > number {
@@ -440,7 +440,7 @@ func (t *tryLock) fits() string {
 	return text
 }
 
-// asked puts the whole history to porcupine, whose model knows no leases.
+// asked checks the whole history with porcupine, which has no leases in its lock model.
 func (t *tryLock) asked() monitor.Result {
 	return linear.Ask(linear.LockModel(), linear.Operations(t.early))
 }

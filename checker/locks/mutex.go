@@ -11,17 +11,17 @@ import (
 // cores judges that no two clients hold a lock at once within the validity each was
 // promised: mutual exclusion.
 //
-// A session surely holds the lock from the return of its grant to the call of
-// its release, or to the end of its lease as last extended if that comes first.
-// Two of these cores that share more than an instant are a violation; see
-// [overlaps] for why an instant is none. The smallest bad history:
+// A session surely holds the lock from the return of its grant to the call of its release,
+// or to the end of its lease as last extended if that comes first. Two of these cores that
+// share more than an instant are a violation; see [monitor.Overlaps] for why sharing one instant
+// is not. The smallest bad history:
 //
 //	client 1  acquire  [1, 2]  until 100
 //	client 2  acquire  [3, 4]  until 100
 //
-// A lease that was over when an extension of it returned gives two cores with a
-// gap between them. A background renewal is no operation; it is known from the
-// release, and taken to have left no gap.
+// A lease that was over when an extension of it returned gives two cores with a gap
+// between them. A background renewal is not recorded as an operation. It is inferred from
+// the release, and assumed to have left no gap.
 //
 // An acquire of unknown outcome has no core: its client does not act on it. An extension
 // without an answer promises nothing. One that succeeds promises what it says, also in a
@@ -29,7 +29,7 @@ import (
 // lock is lost: a core begins with its answer.
 //
 // An opportunity is a grant or a refusal of the lock that another client held during the
-// acquire: a lock that keeps nobody out would have let both in. See [encounters]. The
+// acquire: a lock without mutual exclusion would have let both in. See [encounters]. The
 // smallest history with one, a contended hand-over:
 //
 //	client 1  acquire  [1, 2]  ok

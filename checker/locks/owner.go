@@ -10,8 +10,7 @@ import (
 	"oversell/history"
 )
 
-// owners judges that nobody's release or extension changes a lock
-// that another session holds.
+// owners judges that no release or extension changes a lock that another session holds.
 //
 // An operation X of session A that changed something is a violation for certain
 // when another session B
@@ -60,7 +59,7 @@ type owners struct {
 	late    int64 // releases and extensions that were told to be too late, and changed nothing
 	broken  int
 	unsure  int        // changes that are violations unless an acquire without an answer was granted
-	proofs  []trespass // those that were counted first, each with its victim
+	proofs  []trespass // the first ones counted, each with its victim
 	strays  map[history.Value][]*trespass
 	vague   map[history.Value]bool // sessions that may hold the lock again after they gave it back
 }
@@ -132,8 +131,8 @@ func (o *owners) extend(op *history.Op, s *owner) {
 		o.change(s, op)
 		s.owned = max(s.owned, op.Return)
 		if op.Return > s.until {
-			// Whether this put its key back or changed another's is open, so
-			// it is nobody's victim from here on.
+			// Whether this put its key back or changed another session's is open, so it
+			// cannot be a victim from here on.
 			o.end(s, &history.Op{}, s.until)
 		}
 		s.until = max(s.until, monitor.Leased(op))
@@ -204,7 +203,7 @@ func (o *owners) explain(acq *history.Op) {
 	}
 }
 
-// tally counts a trespass that somebody suffered, or takes it out.
+// tally counts a trespass against a session, or removes it from the count.
 func (o *owners) tally(t *trespass, n int) {
 	switch {
 	case t.void:

@@ -10,8 +10,8 @@ import (
 	"oversell/history"
 )
 
-// turns judges that, while clients try, somebody obtains the lock within the
-// lease plus a grace of the moment at which it became free: progress.
+// turns judges progress: while clients try, one of them obtains the lock within the
+// lease plus a grace after it became free.
 //
 // The lock became free when the last session ended: at the return of its
 // release, whatever the answer, or at the end of its lease if it was never
@@ -34,13 +34,13 @@ import (
 // A time in which servers or the wire were broken on purpose does not count: a stall
 // begins at the earliest when the last such fault before it had healed.
 //
-// The tries of a client that is still waiting are known only when it returns,
-// so a stall that ends with somebody's grant is seen from the calls of those
-// that had returned by then, the granted one included.
+// The tries of a client that is still waiting are known only when its acquire returns.
+// So a stall that ends with a grant is measured from the calls of the acquires that had
+// returned by then, including the granted one.
 //
-// Whether a lease ends that nobody ends by a release is seen by the grant after it. Where
-// the last session was never released, and no such grant was seen in the whole run, the
-// verdict is unknown: the run ended too early to tell.
+// A lease that is never released is seen to end by the grant after it. Where the last
+// session was never released, and no such grant was seen in the whole run, the verdict
+// is unknown: the run ended too early to tell.
 //
 // An opportunity is a grant that followed another client's: had the other one's release
 // or the end of its lease come to nothing, the lock would have been stuck.
@@ -198,8 +198,8 @@ func (t *turns) try(op *history.Op) {
 	}
 }
 
-// obtained notes that somebody can have been granted the lock from a time on,
-// up to op.Return.
+// obtained notes that some client may have been granted the lock between from and
+// op.Return.
 func (t *turns) obtained(op *history.Op, from time.Duration) {
 	t.shorten(from, func(s *stall) { s.to = min(s.to, from) })
 	if s, ok := t.unused(from); ok {
@@ -368,9 +368,9 @@ func (t *turns) verdict(cut bool, oldest time.Duration, passes int64) monitor.Ve
 	}}
 }
 
-// tooRestless tells whether the lock was free in the end, for too long and with
-// clients trying, at times in which servers were broken on purpose again and again:
-// whether it is stuck, nobody can tell.
+// tooRestless reports whether the lock was free at the end, for too long and with
+// clients trying, while faults disturbed the servers again and again. In that case it
+// is undecidable whether the lock is stuck.
 func (t *turns) tooRestless() bool {
 	if len(t.disturbed.All) == 0 {
 		return false

@@ -7,9 +7,9 @@ import (
 	"oversell/variant"
 )
 
-// Book is what is known of all objects of one kind, each by its key. The properties of
-// such an object are different questions about the same operations, so their monitors
-// share one book. Whichever monitor sees an operation first enters it.
+// Book holds the state of all objects of one kind, by key. The properties of such an
+// object are different questions about the same operations, so their monitors share
+// one book. Whichever monitor sees an operation first enters it.
 type Book[S any] struct {
 	All    Keyed[S]
 	Enter  func(*history.Op)                  // takes the next operation

@@ -64,7 +64,7 @@ func (c *Contention) Add(client int32, ret time.Duration) {
 }
 
 // Wishes know since when a client has wanted what it does under a lock: since it asked
-// for the lock. Two clients whose sections a lock keeps apart contend all the same.
+// for the lock. Two clients contend even if a lock keeps their critical sections apart.
 type Wishes struct {
 	byClient map[int32]wish
 }

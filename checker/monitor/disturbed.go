@@ -54,8 +54,8 @@ func (d *Disturbances) Calm(from, to time.Duration) time.Duration {
 }
 
 // HeldUp is for how much of a stretch faults held up some client, each for no longer than
-// a lease. Whoever was held up may have held the lock round a queue, which such a delay
-// does not cost it, so that the others wait for as long.
+// a lease. The delayed client may have held the queue's lock, and such a delay does not
+// make it lose the lock, so the other clients wait for as long.
 func (d *Disturbances) HeldUp(from, to time.Duration) (sum time.Duration) {
 	var within []Unrest
 	for i := len(d.delays) - 1; i >= 0 && d.delays[i].to > from; i-- {

@@ -25,7 +25,7 @@ type Keyed[S any] struct {
 // NewKeyed holds no state yet; open makes that of a key when it is first asked for.
 func NewKeyed[S any](open func(history.Value) *S) Keyed[S] { return Keyed[S]{open: open} }
 
-// At is the state of a key, which open makes if there is none.
+// At returns the state of a key. It calls open to create the state if the key has none.
 func (k *Keyed[S]) At(key history.Value) *S {
 	if k.cur != nil && key == k.last {
 		return k.cur
@@ -50,8 +50,8 @@ func (k *Keyed[S]) find(key history.Value) *S {
 // toldKeys is for how many keys a verdict tells what was seen with each.
 const toldKeys = 3
 
-// Verdict merges the verdicts of all keys; nothing says why there is none when
-// no operation came by. It tells of the first key that was violated or, if none was, of
+// Verdict merges the verdicts of all keys; nothing is the reason to give when there was
+// no operation to judge. It tells of the first key that was violated or, if none was, of
 // the first that is unknown; when all hold, of each of a few, and of many only of the one
 // that had most opportunities to break. A key with nothing to judge counts only if there
 // is no other.

@@ -20,9 +20,9 @@ const CutOff = "the history was cut off, and operations then in flight are missi
 // text.
 func Session(op *history.Op) history.Value { return op.Arg }
 
-// Granted is the earliest time at which the lock can have been granted. The
-// call is that of the whole wait; the winning attempt started at
-// Until - TTL + drift, and so not before Until - TTL.
+// Granted is the earliest time at which the lock can have been granted. Call is the start
+// of the whole wait; the winning attempt started at Until - TTL + drift, so not before
+// Until - TTL.
 func Granted(h *history.Header, op *history.Op) time.Duration {
 	if h.TTL > 0 && op.Until > 0 && op.Until != history.Forever {
 		return min(max(op.Call, op.Until-h.TTL), op.Return)

@@ -30,7 +30,7 @@ type spanState struct {
 	hit     *Span   // for a void span: what it would have overlapped
 	refs    int32   // the places that point here; it is reused at zero
 
-	// For linearizability; see lockLinear.
+	// For linearizability; see tryLock.
 	From time.Duration // the earliest time of the grant
 	Gone time.Duration // the latest time at which the lease can have run out
 	Late bool          // an extension without an answer was called after gone
@@ -39,11 +39,11 @@ type spanState struct {
 // Overlaps finds spans that overlap, in one pass and with memory for the open
 // ones only.
 //
-// Two spans overlap when each starts strictly before the other ends. A span
-// that ends when another starts does not overlap it: the end is a call (of a
-// release), the start is a return (of a grant), and calls sort before returns
-// at equal times, so the lock can change hands at that very instant. Where the
-// end is that of a lease the instant belongs to nobody.
+// Two spans overlap when each starts strictly before the other ends. A span that ends
+// when another starts does not overlap it: the end is a call (of a release), the start
+// is a return (of a grant), and calls sort before returns at equal times, so the lock
+// can change hands at that very instant. If a lease ended the span, neither holder
+// owns that instant.
 //
 // Spans are opened in the order of their starts. A span can be compared with
 // its predecessors only when every release called before its start is known,
@@ -113,8 +113,8 @@ func (o *Overlaps) Prolong(s *Span, heldAt, until time.Duration) {
 	}
 }
 
-// Weaken says that an open span may be over from the call of rel on, of which nobody
-// knows the outcome.
+// Weaken notes that an open span may be over from the call of rel on, because the
+// outcome of rel is unknown.
 func (o *Overlaps) Weaken(s *Span, rel *history.Op) {
 	s.Rel, s.Leaving = *rel, true
 	s.Until = min(s.Until, rel.Call)
@@ -180,16 +180,16 @@ func (o *Overlaps) Advance(lowWater time.Duration) {
 	}
 }
 
-// judge compares s with all spans that started before it. Those that are
-// closed end when they end. Those that are open will be released later than
-// s.start, if ever, so they last at least until their lease is over.
+// judge compares s with all spans that started before it. Closed spans end at their
+// known end. Those that are open will be released later than s.start, if ever, so they
+// last at least until their lease is over.
 func (o *Overlaps) judge(s *Span) {
 	s.judged = true
 	var hit *Span
 	if o.holder != nil && o.holder.end > s.Start {
 		hit = o.holder
 	}
-	if s.Void { // it ends nobody's lease, for it may come to nothing
+	if s.Void { // it ends no lease, for it may come to nothing
 		for _, l := range o.live {
 			if l.Until <= s.Start {
 				l.after = append(l.after, hold(s))

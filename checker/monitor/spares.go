@@ -1,6 +1,6 @@
 package monitor
 
-// Spares hold what is used again, for all keys together: with many keys few are busy at a
+// Spares is a free list shared by all keys: with many keys, only a few are busy at a
 // time.
 type Spares[T any] struct{ free []*T }
 

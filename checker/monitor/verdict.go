@@ -52,8 +52,8 @@ type Verdict struct {
 	// one key between clients that each had an answer. With none, nothing was shown,
 	// and [Judge] does not let Holds stand.
 	Opportunities int64
-	// Why says in one sentence who did what when: for a violation the first
-	// one, for the others what was counted, for Unknown what is missing.
+	// Why explains the verdict in one sentence, with clients, operations and times: the first
+	// violation, or what was counted, or, for Unknown, what is missing.
 	Why string
 	// Witness are the operations that the sentence is about, in completion order.
 	Witness []history.Op

@@ -229,12 +229,11 @@ func (q *queue) handedTwice(t *task, a, b *record) (string, []history.Op) {
 		who(a), say.At(a.call), say.At(a.ret), who(b), say.At(b.call), say.At(b.ret), attempt, how), monitor.InOrder(witness...)
 }
 
-// effectsOnce judges that a task that was enqueued once takes effect once,
-// however often it is handed out: of the effects of an id, those that were not
-// told to be repetitions are at most as many as its enqueues, at any time as many as those
-// called by then. An opportunity is an effect of a task that was delivered while another
-// consumer asked or, by several clients, delivered more than once or enqueued again. The
-// smallest bad history:
+// effectsOnce judges that a task that was enqueued once takes effect once, however often it
+// is handed out: the effects of an id that were not marked as repetitions are at no time
+// more than the enqueues of that id called by then. An opportunity is an effect of a task
+// that was delivered while another consumer asked or, by several clients, delivered more
+// than once or enqueued again. The smallest bad history:
 //
 //	client 1  enqueue  [1, 2]  task 7
 //	client 2  effect   [5, 6]  task 7
@@ -388,8 +387,9 @@ func (q *queue) early() monitor.Verdict {
 		first(q.takes), say.Count(delayed), say.Many(strict.tooSoon, "pop"))}
 }
 
-// sources is, for each delivery, of the enqueues that it can stem from the one due first;
-// nil if there is none. puts are sorted by their calls, pops by their returns.
+// sources returns, for each delivery, the enqueue with the earliest due time among those
+// that it can stem from; nil if there is none. puts are sorted by their calls, pops by their
+// returns.
 func (q *queue) sources(puts, pops []*record) []*record {
 	replaces := q.h.Overwrite || q.h.Promised(variant.Queue, variant.OneEntryPerID)
 	var used []*record // that use up what had returned before their calls, once they have returned
@@ -457,10 +457,11 @@ func (d *dues) first(end time.Duration) (out *record) {
 	return out
 }
 
-// oneEntry judges that a queue holds at most one entry for each id: the final
-// audit lists none twice as waiting, and no request is handed one twice at once.
-// What was there in between, nobody saw. An opportunity is an enqueue of an id that had been
-// enqueued before, and that contended with another client's operation. The smallest bad history:
+// oneEntry judges that a queue holds at most one entry for each id: the final audit lists
+// none twice as waiting, and no request is handed one twice at once. The content of the
+// queue in between is not observed, so it is not judged. An opportunity is an enqueue of an
+// id that had been enqueued before, and that contended with another client's operation. The
+// smallest bad history:
 //
 //	client 1  enqueue  [1, 2]  task 7
 //	client 1  enqueue  [3, 4]  task 7

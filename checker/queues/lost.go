@@ -16,8 +16,8 @@ import (
 // hands of a client that the end of the run kept from beginning with it.
 //
 // An enqueue without an answer is not owed. An effect or a withdrawal that ended before
-// the last enqueue was called is none of that. Without an audit nothing is
-// lost for certain; if all is done none is needed. Orders that came through a
+// the last enqueue was called does not count as one of that enqueue. Without an audit
+// nothing is lost for certain; if all is done none is needed. Orders that came through a
 // queue are done when the sale answered.
 //
 // An opportunity is an owed task that could have been lost on its way: an operation of it
@@ -171,7 +171,7 @@ func (q *queue) fate(t *task) string {
 	return s + ", which did not do it"
 }
 
-// trace is what is known of a lost task.
+// trace holds what is known about a lost task.
 func (q *queue) trace(t *task) []history.Op {
 	var put *record
 	q.each(t, func(r *record) {

@@ -10,10 +10,10 @@ import (
 	"oversell/history"
 )
 
-// inOrder judges that tasks are handed out in the order in which they are due,
-// as far as that is certain: nobody is handed a task while another one, surely
-// due earlier, is there all the time. Only first deliveries are judged; see
-// [sweep] for the procedure. The smallest bad history:
+// inOrder judges that tasks are handed out in the order in which they are due. It reports
+// only certain violations: a task is handed out while another one, surely due earlier, is
+// there all the time. Only first deliveries are judged; see [sweep] for the procedure. The
+// smallest bad history:
 //
 //	client 1  enqueue  [1, 2]  task 7
 //	client 1  enqueue  [3, 4]  task 8
@@ -82,9 +82,9 @@ func (q *queue) linear() monitor.Verdict {
 		say.Many(q.puts, "enqueue"), first(q.takes), refusedPops(strict.polls.tries), say.Many(q.contended, "contended operation"), strict.aside())}
 }
 
-// leftOver finds a task that the final audit lists as waiting though nobody had enqueued
-// it, or though it was taken after every enqueue of it. A queue that hands a task out again
-// may have put it back itself.
+// leftOver finds a task that the final audit lists as waiting, although no client had
+// enqueued it, or although it was taken after every enqueue of it. A queue that hands a
+// task out again may have put it back itself.
 func (q *queue) leftOver() (why string, witness []history.Op) {
 	if q.Ended || q.redelivered > 0 || q.h.Visibility > 0 {
 		return "", nil

@@ -9,7 +9,7 @@ import (
 	"oversell/history"
 )
 
-// polls are the sweep's count of who asked for work and who got some.
+// polls counts, for the sweep, the requests for work and the deliveries.
 type polls struct {
 	hands    int           // deliveries in flight, and pops without an answer
 	lastHand time.Duration // the end of the last one
@@ -32,7 +32,7 @@ func (s *sweep) handed(r *record) {
 	}
 }
 
-// poll is a pop that was told that there is nothing, or that somebody has the lock.
+// poll enters a pop that was refused because the queue was empty or its lock was held.
 func (s *sweep) poll(r *record) {
 	p, h := &s.polls, s.q.h
 	if p.tries == 0 || r.call > monitor.After(p.last, h.Grace) {
@@ -68,15 +68,13 @@ func (s *sweep) stall(r *record, from time.Duration) (string, []history.Op) {
 // progress judges that, while consumers ask, some task that is due is handed out
 // within the lease plus a grace.
 //
-// A stall is a stretch longer than that in which some task was surely there
-// and surely due at every moment, consumers asked (with pauses up to a grace),
-// all were refused, for want of work or of the lock, and nobody was handed
-// anything. What faults held up clients for, each for no longer than a lease, does not
-// count: they may have held the lock that the others waited for. A pop without an answer may have been handed something at any time,
-// so that each excuses one stall. An opportunity is a delivery that contended with another
-// client's operation, see [queues]: what can get stuck is a queue at which several are
-// at once, and that it did not is shown by what it handed out. The smallest bad history,
-// with a lease of 0 and a grace of 10:
+// A stall is a stretch longer than that in which some task was surely there and surely due at every moment,
+// consumers asked (with pauses up to a grace), all were refused (no work, or the lock was held), and no task was
+// handed out. Time for which faults held up clients, up to one lease each, does not count: those clients may have
+// held the lock that the others waited for. A pop without an answer may have taken a task at any time, so each
+// such pop excuses one stall. An opportunity is a delivery that contended with another client's operation, see
+// [queues]: only a queue that several clients use at once can get stuck, and a delivery shows that it did not.
+// The smallest bad history, with a lease of 0 and a grace of 10:
 //
 //	client 1  enqueue  [1, 2]  task 7
 //	client 2  pop      [3, 4]    refused (empty)

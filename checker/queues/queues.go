@@ -150,7 +150,7 @@ func (r *record) fresh() bool {
 	return r.kind == history.Enqueue && r.reason != history.Repeated
 }
 
-// task is what is known of a task id.
+// task holds what is known about a task id.
 type task struct {
 	id                              history.Value
 	first, last                     int32 // its records; -1: none
@@ -403,7 +403,7 @@ func (q *queue) noAudit() string {
 	return "there is no final audit of what was left"
 }
 
-// op is an operation as it was observed, as far as the book tells.
+// op rebuilds the observed operation of a record from what the book keeps.
 func (q *queue) op(r *record) history.Op {
 	op := history.Op{Client: r.client, Amount: r.attempt, Kind: r.kind, Outcome: r.outcome, Reason: r.reason, Key: q.key,
 		Session: r.session, Due: r.call, Call: r.call, Return: r.ret, Until: r.due}

@@ -14,46 +14,47 @@ import (
 
 // sweep goes through the operations of a queue in order of time and decides
 // whether its answers fit one legal order. It is the streaming procedure of
-// spec/checking.md, for due times that are not known exactly.
+// [oversell/checker], for due times that are not known exactly.
 //
-// The object is a set of task ids, each with the time at which it is due.
-// A pop takes a task that is due, and none than which another one in the set
-// is surely due earlier; it finds nothing when no task in the set is surely due.
+// The object is a set of task ids, each with the time at which it is due. A pop takes a
+// task that is due, but not if another task in the set is surely due earlier; it may
+// find nothing when no task in the set is surely due.
 //
 // The due time is the Until of the enqueue, as the queue keeps it, so that tasks
-// compare exactly; those due at the same time are handed out in any order. Against
-// the time of the run it is exact but for the drift that clocks may have. An
-// enqueue that tells none is due by its return, and one without an answer at any
-// time; one without an answer whose due time its client set is due at that time.
+// compare exactly; those due at the same time are handed out in any order. Against the
+// time of the run it is exact but for the drift that clocks may have. If an enqueue
+// tells no due time, its task is due by its return or, if it had no answer, at any
+// time. If an enqueue had no answer and its client set the due time, the task is due at
+// that time.
 //
-//   - core_y, open: from the return of y's enqueue to the call of the pop that took
-//     it. In it y is surely there. An enqueue without an answer has an empty one.
+//   - core_y, open: from the return of y's enqueue to the call of the pop that took it.
+//     During core_y, y is surely there. An enqueue without an answer has an empty core.
 //   - P_x, closed: from the call of x's enqueue and of the pop that took it, and
 //     from when it can be due, to the return of the pop. Somewhere in it x was taken.
-//   - x is legal iff some moment of P_x lies in no core of a task surely due
-//     earlier: iff the largest m over P_x is not surely due before x, with m(t)
-//     the smallest latest due time of the cores round t.
-//     If x was handed out before it can have been due, P_x begins without that: the
-//     order is wrong, besides the time, if something due earlier was there.
+//   - x is legal iff some moment of P_x lies in no core of a task surely due earlier:
+//     iff the largest m over P_x is not surely due before x, with m(t) the smallest
+//     latest due time of the cores round t. If x was handed out before it can have been
+//     due, the due time does not delay the begin of P_x: besides the time, the order is
+//     then wrong if a task due earlier was there.
 //   - An empty answer is legal iff some moment of it lies in no core of a task
 //     that is surely due.
 //
-// That is exact for ids that are enqueued once: choose for every x the earliest
-// moment that is left. Where x cannot be taken at once, cores of earlier tasks
-// are in its way, and these are in the way of everything that x is in the way of.
+// That is exact for ids that are enqueued once: choose for every x the earliest moment
+// that is left. If x cannot be taken at once, the cores of earlier tasks block it, and
+// these cores also block every task that x blocks.
 //
-// An id that is enqueued again is judged as a new task if what took the old one
-// had returned by then, and as the same task if nothing had been called to take
-// it: with its new due time where the run overwrites, else with that of either. If its operations overlap otherwise, it is
-// tangled until all its enqueues are used up: it has no core, it may be taken in
-// any order, and it is only counted that it is not taken more often than it
-// was enqueued. That is sound, and exact no more.
+// An id that is enqueued again is judged as a new task if what took the old one had
+// returned by then, and as the same task if nothing had been called to take it: with
+// its new due time where the run overwrites, else with that of either. If its
+// operations overlap otherwise, it is tangled until all its enqueues are used up: it
+// has no core, it may be taken in any order, and it is only counted that it is not
+// taken more often than it was enqueued. That is sound, but no longer exact.
 //
-// A pop without an answer may have taken anything at any time. The sweep waits
-// at the call of the first one until the end, when the journal may tell what it
-// took. If it does not, the sweep is done twice: as if such pops took nothing,
-// which is legal if any order is, and as if they may have taken all that is
-// missing, in which what is still illegal is illegal for certain.
+// A pop without an answer may have taken anything at any time. The sweep waits at the
+// call of the first one until the end, when the journal may tell what it took. If it
+// does not, the sweep runs twice. The first run assumes that such pops took nothing,
+// which is legal if any order is; the second assumes that they may have taken every
+// missing task. What is illegal even in the second run is illegal for certain.
 type sweep struct {
 	q      *queue
 	states []state
@@ -62,7 +63,7 @@ type sweep struct {
 	head   int32   // the next record to return
 	extra  []record
 	now    time.Duration
-	lax    bool // pops without an answer take what is missing
+	lax    bool // pops without an answer take the missing tasks
 	asked  bool // such a pop was called
 
 	cores    eventHeap // by the latest due time
@@ -123,7 +124,7 @@ type sample struct {
 	m   time.Duration
 }
 
-// phase is where a task is, as far as a task that is not tangled goes.
+// phase is the state of a task that is not tangled.
 type phase uint8
 
 const (

@@ -70,7 +70,7 @@ func (f *finalState) mostSold() (int64, bool) {
 
 // taken is how many pieces of the stock are gone and not set aside: at the least and at
 // the most, where the server's own count of what it sold says otherwise. The state is
-// known when what is left was read, in a history that was not cut off.
+// known when the stock left was read and the history was not cut off.
 func (p *product) taken() (least, most int64, known bool) {
 	f := &p.final
 	if !f.haveLeft || p.ended {

@@ -18,11 +18,11 @@ import (
 // exponential only in the number of operations in flight at once, and small
 // while stock lasts, because of four observations.
 //
-//  1. Effects may be delayed until somebody's return forces them: at the return
-//     of an operation that has not taken effect yet, the operations that take
-//     effect just before it are chosen from those in flight, and only those that
-//     make a difference to it. (Wing and Gong's search, just in time as in
-//     Lowe, "Testing for linearizability", 2017.)
+//  1. Effects may be delayed until a return forces them: at the return of an
+//     operation that has not taken effect yet, the operations that take effect just
+//     before it are chosen from those in flight, and only those that make a
+//     difference to it. (Wing and Gong's search, just in time as in Lowe, "Testing
+//     for linearizability", 2017.)
 //  2. A sold-out answer has no effect, so it may be given at the first moment
 //     at which too little is left.
 //  3. Of two operations in flight that are the same but for their returns, the
@@ -163,7 +163,7 @@ func (f *frontier) begin(c call) {
 	f.flight[c.class] = insert(f.flight[c.class], c.number)
 }
 
-// finish is the return of an operation, the first of those in flight.
+// finish handles the return of the operation in flight that returns first.
 func (f *frontier) finish(number, index int) {
 	it := &f.items[index]
 	var next []config

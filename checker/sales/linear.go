@@ -24,7 +24,7 @@ import (
 // readings are operations, too: they tell what was left, and what was sold, at a moment
 // between their calls and their returns.
 //
-// Which procedure decides depends on what occurred (spec/checking.md). S is the
+// Which procedure decides depends on what occurred. S is the
 // stock, K what surely sold:
 //
 //   - Purchases only: K <= S.

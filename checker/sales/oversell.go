@@ -11,16 +11,15 @@ import (
 
 // noOversell judges that accepted sales never exceed the stock, at any moment.
 //
-// Surely sold is every fresh success, and one effect for an order that was called
-// repeated or that was refunded; refunds count from their call, when they may already have
-// given back, and only as far as something was bought (see [givenBack]). Pieces that may
-// have been refunded as soon as they were bought were sold for a moment; see [passing]. Of a
-// refund without an answer and one with an answer, of the same purchase, the earlier call
-// counts. More
-// than the stock is a violation, and so is more than the stock in a reading of what the
-// server itself counts as sold. If only the operations without an answer could
-// carry it beyond the stock, oversell is possible, unless the final state shows how many
-// of them took effect. The smallest bad histories, with a stock of 1:
+// Surely sold are every fresh success, and one effect for an order that an answer called
+// repeated or that was refunded. Refunds count from their call, because they may give back from
+// then on, and give back no more than was bought (see [givenBack]). Pieces that may have been
+// refunded as soon as they were bought were sold for a moment; see [passing]. Of a refund
+// without an answer and one with an answer, of the same purchase, the earlier call counts. More
+// than the stock is a violation, and so is more than the stock in a reading of what the server
+// itself counts as sold. If only the operations without an answer could carry it beyond the
+// stock, oversell is possible, unless the final state shows how many of them took effect. The
+// smallest bad histories, with a stock of 1:
 //
 //	client 1  buy  [1, 2]  ok
 //	client 2  buy  [3, 4]  ok
@@ -31,9 +30,9 @@ import (
 //	reading  sold  2
 //
 // One opportunity is an operation that met a rival (see [contest]), provided that more was
-// asked for than there was: where no more was asked for, a sale that accepts everything
-// does not oversell. Every purchase asks, those that were refused as stale included: to
-// accept one of them may be the mistake.
+// asked for than there was: where no more was asked for, a sale that accepts everything does
+// not oversell. Every purchase counts towards what was asked for, including purchases refused
+// as stale: accepting one of them could have been the violation.
 func noOversell(p *product) monitor.Verdict {
 	v := p.oversold()
 	if p.demand > p.h.Stock {
@@ -201,7 +200,7 @@ func (p *product) tell(op *history.Op) {
 // leases are the ends of the leases under which purchases were made, by session.
 type leases []time.Duration
 
-// maxLeases bounds what is remembered: 8 MB.
+// maxLeases bounds the leases that are remembered: 8 MB.
 const maxLeases = 1 << 20
 
 func (l *leases) observe(op *history.Op) {
@@ -215,8 +214,8 @@ func (l *leases) observe(op *history.Op) {
 	(*l)[n] = max((*l)[n], op.Until) // a release tells of renewals in the background
 }
 
-// stale says that a purchase ended after the lease under which it began; empty
-// when it did not, or nobody knows.
+// stale returns a clause which says that a purchase ended after the lease under which it began. It
+// is empty if the purchase did not, or if that is unknown.
 func (l leases) stale(op *history.Op) string {
 	n, _ := op.Session.Num()
 	if n <= 0 || n >= int64(len(l)) || l[n] == 0 || op.Return <= l[n] {

@@ -11,8 +11,8 @@ import (
 	"oversell/history"
 )
 
-// reading is what one final reading says: so many pieces that nobody had bought were there
-// at some moment from call to ret.
+// reading is one final reading: at some moment between call and ret, this many unsold pieces
+// were there.
 type reading struct {
 	left      int64
 	sold      bool // it is of what was sold
@@ -164,8 +164,9 @@ func (p *product) spare() []spare {
 }
 
 // accounts tells whether the final readings balance the books: operations without an answer
-// must account for what they show, each in whole. Of an order no more than one has
-// changed what is left, but the sale may have counted it more often; see [oncePerOrder].
+// must account for what they show, each in whole. At most one operation of each order has
+// changed the stock left, but the sale may have counted the order more often; see
+// [oncePerOrder].
 func (p *product) accounts() monitor.Result {
 	list := p.readings()
 	from := p.h.Stock - p.buys.sure + p.certain
@@ -212,9 +213,9 @@ func (p *product) accounts() monitor.Result {
 	return result
 }
 
-// mayReturn is what refunds without an answer may have given back: of known purchases, and
-// of purchases that may have had an effect. Vague says that it may have been less
-// than a whole number of those.
+// mayReturn returns what refunds without an answer may have given back: of known purchases
+// (back), and of purchases that may have had an effect (undone). vague says that they may
+// have given back only part of an order.
 func (g *givenBack) mayReturn() (back, undone []spare, vague bool) {
 	if g.perhaps == 0 && g.undone == 0 {
 		return nil, nil, false

@@ -250,7 +250,8 @@ func (p *product) refund(op *history.Op) {
 	p.saleOrder.refund(p, op)
 }
 
-// undated tells whether nothing but a refund shows that an order was bought, if anything does.
+// undated reports whether a refund is the only evidence, if there is any, that an order was
+// bought.
 func (p *product) undated(op *history.Op) bool {
 	if len(p.list) == 0 {
 		return false
@@ -273,10 +274,10 @@ func (p *product) implied(op *history.Op) bool {
 	return e.more > 0
 }
 
-// contest counts the operations of a product that met a rival: operations that were
-// answered and that were under way at the same time as one of another client that was
-// answered, too, one of the two having been accepted. One client after the other is no
-// contest, nor are refusals among themselves.
+// contest counts the operations of a product that met a rival: operations that were answered
+// and that were under way at the same time as one of another client that was answered, too,
+// one of the two having been accepted. Operations that follow one another do not contend, and
+// neither do two refusals.
 type contest struct {
 	count    int64
 	accepted rivals
@@ -330,10 +331,10 @@ func (c *contest) observe(op *history.Op, since time.Duration) (other rival, met
 	return other, met
 }
 
-// acquisitions are since when clients have wanted the lock under which they buy. Under a lock
-// that works no two purchases overlap, and what could break a promise is that they had
-// not waited for each other. So a purchase under a lock is under way from the first call
-// of an acquisition on.
+// acquisitions records since when each client has wanted the lock under which it buys. Under
+// a lock that works no two purchases overlap; a promise could break only if the clients did
+// not wait for each other. So a purchase under a lock is under way from the first call of an
+// acquisition on.
 type acquisitions struct {
 	list   []acquisition // by client
 	others map[int32]*acquisition
@@ -381,7 +382,7 @@ func (a *acquisitions) observe(op *history.Op) {
 	}
 }
 
-// since is from when on a purchase or a refund was under way.
+// since returns the time from which on a purchase or a refund was under way.
 func (a *acquisitions) since(op *history.Op) time.Duration {
 	if op.Session == (history.Value{}) || op.Client < 0 || op.Client < mostClients && int(op.Client) >= len(a.list) {
 		return op.Call
@@ -392,5 +393,5 @@ func (a *acquisitions) since(op *history.Op) time.Duration {
 	return op.Call
 }
 
-// contended is how many operations met a rival, in words.
+// contended says in words how many operations met a rival.
 func (p *product) contended() string { return say.Many(p.contest.count, "contended operation") }

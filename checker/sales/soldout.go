@@ -18,9 +18,8 @@ import (
 // and a later purchase called at t reduces what was left for all that returned
 // at t or later: a suffix, entered once as a difference.
 //
-// Where purchases have no answer, that many of them can explain a refusal. How many the
-// refusal needs that needs the most, strict tells: what is left in the end may show that
-// they did not take effect.
+// Purchases without an answer can explain a refusal. strict is the refusal that needs the most of
+// them: the stock left at the end may show that they did not take effect.
 type soldOut struct {
 	stock    int64
 	bought   sums // of all purchases so far

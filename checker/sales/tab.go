@@ -8,13 +8,13 @@ import (
 	"oversell/history"
 )
 
-// tab follows one order that was bought or refunded more often than once, or without an
-// answer, or of which an answer says that it had been. At each moment as little of it is
-// surely sold as its purchases and refunds allow: what was surely bought by then, less what
-// the refunds called by then may have given back of it, which is nothing that was bought
-// only after they had returned. An answer may come before the operation without an answer
-// that it means, so that a purchase or a refund can change what was sold before others
-// that are known; product.net gets the difference.
+// tab follows one order that was bought or refunded more than once, or without an answer, or
+// that an answer calls already bought or refunded. At each moment, surely sold is the least
+// that its purchases and refunds allow: what was surely bought by then, less what the refunds
+// called by then may have given back. A refund cannot have given back a purchase that was
+// called after the refund returned. An answer may come before the operation without an answer
+// that it means, so that a purchase or a refund can change what was sold before others that
+// are known; product.net gets the difference.
 type tab struct {
 	bought []entry // the one with the latest bound first
 	given  []entry
@@ -43,12 +43,12 @@ func (t instant) compare(u instant) int {
 	return -1
 }
 
-// mostEntries bounds the purchases and the refunds of a tab. Of more the oldest two are taken
-// for one, whose times are those that leave less surely sold.
+// mostEntries bounds the purchases and the refunds of a tab. If there are more, the oldest
+// two are merged into one, with the times that make less surely sold.
 const mostEntries = 8
 
-// boughtBy is the purchase that an answer shows. Of an answer that it had been counted before
-// nobody knows when the purchase was called.
+// boughtBy returns the purchase that an answer shows. If the answer says that the order had
+// been counted before, the call of the purchase is unknown.
 func boughtBy(op *history.Op, pieces int64) entry {
 	e := entry{moment: instant{op.Return, true}, pieces: pieces}
 	if op.Kind == history.Buy && op.Reason != history.Repeated {
@@ -127,9 +127,10 @@ func (t *tab) enter(net *balance, e entry, list *[]entry, sold int64) {
 	}
 }
 
-// standing is how much is surely sold at a moment.
+// standing returns how many pieces are surely sold at a moment.
 func (t *tab) standing(at instant) (n int64) {
-	// A refund that can be of a purchase can be of every one that was called before it.
+	// A refund that can belong to a purchase can belong to every purchase that was called
+	// before that one.
 	g, spare := 0, int64(0)
 	for _, buy := range t.bought {
 		if buy.moment.compare(at) > 0 {

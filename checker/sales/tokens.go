@@ -14,14 +14,13 @@ import (
 // acceptTokens judges that a sale never accepts an older fencing token after a
 // newer one, and refuses none as stale without having been shown a newer one.
 //
-// In the order of their tokens the accepted purchases and refunds must fit the
-// greedy schedule t = max(t, call) <= return; equal tokens fit in any order. A
-// refusal of f needs an operation that showed some g > f and was called before
-// the refusal returned; whether it was accepted does not matter, because a
-// fenced sale registers tokens when it reads, too. From then on the smallest such
-// g is the least that the sale can have registered, and nothing smaller may be
-// accepted that was called later. An answer that an order had been counted before
-// accepts nothing. The smallest bad histories:
+// In the order of their tokens the accepted purchases and refunds must fit the greedy
+// schedule t = max(t, call) <= return; equal tokens fit in any order. A refusal of f needs
+// an operation that showed some g > f and was called before the refusal returned; whether
+// it was accepted does not matter, because a fenced sale registers tokens when it reads,
+// too. From then on the smallest such g is the least that the sale can have registered, and
+// nothing smaller may be accepted that was called later. An answer which says that the
+// order had been counted before does not accept the token. The smallest bad histories:
 //
 //	client 2  buy  [3, 4]  fence 8  ok
 //	client 1  buy  [5, 6]  fence 7  ok
@@ -129,18 +128,18 @@ func (g *gate) fail(why string, witness ...history.Op) {
 	}
 }
 
-// unjustified is the sentence about a refusal that nothing explains.
+// unjustified returns the sentence about a refusal that nothing explains.
 func unjustified(op *history.Op) string {
 	return fmt.Sprintf("the sale refused the token %s of %s at %s as stale, though nobody had shown it a newer one",
 		say.Count(op.Fence), say.Client(op), say.At(op.Return))
 }
 
-// advance decides what no operation that is still to come can explain.
+// advance decides the refusals that no later operation can explain any more.
 func (g *gate) advance(lowWater time.Duration) {
 	g.decide(lowWater)
 	g.largest.Forget(lowWater)
 	if len(g.waiting) > 0 {
-		return // what waits was called before
+		return // the waiting operations were called before
 	}
 	g.implied.Forget(lowWater)
 	if newest := g.largest.Last(); newest != nil && len(g.shown) > 0 && g.shown[0].token <= newest.Value {
@@ -148,7 +147,8 @@ func (g *gate) advance(lowWater time.Duration) {
 	}
 }
 
-// decide judges what waits and returned before lowWater, in that order.
+// decide judges the waiting operations that returned before lowWater, in the order of their
+// returns.
 func (g *gate) decide(lowWater time.Duration) {
 	i := 0
 	for ; i < len(g.waiting) && g.waiting[i].Return < lowWater; i++ {

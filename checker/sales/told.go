@@ -14,8 +14,8 @@ import (
 // tale judges what buyers were told: a purchase that leaves r pieces took the pieces r+1 to r+q,
 // counted from the last. Without refunds each piece is sold once, so what was told gives the order
 // of the purchases, and each must fit it: in that order, t = max(t, call) may not pass a return. A
-// piece that nobody was told to have bought went to a purchase that did not tell, or had no answer.
-// The smallest bad histories, with a stock of 9:
+// piece that no answer mentions went to a purchase that did not tell how many were left, or that
+// had no answer. The smallest bad histories, with a stock of 9:
 //
 //	client 1  buy  [1, 4]  8 left
 //	client 2  buy  [2, 3]  8 left
@@ -91,8 +91,8 @@ func (w *tale) advance(p *product, lowWater time.Duration) {
 	w.settle(p, last)
 }
 
-// settle takes the pending purchases in the order in which they were told, as far as they follow on
-// one another; and so many whatever is missing between them.
+// settle takes the pending purchases in the order in which buyers were told of them, as long as
+// they follow one another without a gap; it takes the first many of them even across gaps.
 func (w *tale) settle(p *product, many int) {
 	n := 0
 	for ; n < len(w.pending) && w.wrong == 0; n++ {
@@ -121,7 +121,7 @@ func (w *tale) settle(p *product, many int) {
 	w.pending = slices.Delete(w.pending, 0, n)
 }
 
-// others says with what other purchases were told a purchase does not fit.
+// others describes the answers to other purchases that this answer does not fit.
 func (w *tale) others(p *product) string {
 	if w.next == p.h.Stock {
 		return "there were no more than " + say.Count(p.h.Stock)
@@ -138,7 +138,8 @@ func (w *tale) fail(p *product, op *history.Op, why string) {
 	w.pending = nil
 }
 
-// verdict judges what was told so far. good is what is so if nothing is wrong with it.
+// verdict judges the answers so far. good is the verdict to return if there is nothing wrong with
+// them.
 func (w *tale) verdict(p *product, good monitor.Verdict, cut bool) monitor.Verdict {
 	switch {
 	case w.told == 0:

@@ -12,17 +12,17 @@ import (
 //
 //	stock = sold - returned + left + reserved
 //
-// and that nobody was refused while stock was surely left (see [soldOut]). A purchase
-// without an answer that explains a refusal is gone in the end. Refunds give back no more
-// than was bought; see [givenBack].
+// and no purchase is refused while stock is surely left (see [soldOut]). If a purchase without an answer explains a
+// refusal, its pieces are missing from the stock at the end. Refunds give back no more than was bought; see
+// [givenBack].
 //
-// Purchases without an answer make sold an interval. An order counts once there,
-// however often it was sent without an answer, because its buyer has it once at most. The
-// books balance when some number in the interval balances them; if even the largest
-// leaves pieces unaccounted for, they vanished, and if even the smallest leaves more than
-// there were, some were sold and are still there. The server's own count of what it sold
-// must balance, too, but for what purchases without an answer may have moved between the
-// two readings. Each of them counts in whole; see [product.accounts]. The smallest bad histories, with a stock of 1:
+// Purchases without an answer make sold an interval. In that interval an order counts once, however often it was
+// sent without an answer, because its buyer has it at most once. The books balance when some number in the interval
+// balances them; if even the largest number leaves pieces unaccounted for, those pieces vanished; if even the
+// smallest adds up to more than the stock, some pieces were sold and are still there. The server's own count of
+// what it sold must balance, too, except for what purchases without an answer may have changed between the two
+// readings. Each of them counts either wholly or not at all; see [product.accounts]. The smallest bad histories,
+// with a stock of 1:
 //
 //	reading  left  0
 //
@@ -98,7 +98,7 @@ func (p *product) undersold() monitor.Verdict {
 	}}
 }
 
-// refusedWrongly is the verdict on a refusal while so many pieces were left at every moment.
+// refusedWrongly returns the verdict on a refusal during which at least left pieces were there at every moment.
 func refusedWrongly(op *history.Op, left int64, because string) monitor.Verdict {
 	return monitor.Verdict{Result: monitor.Violated, Count: 1, Witness: []history.Op{*op},
 		Why: fmt.Sprintf("%s was refused %s as sold out between %s and %s (order %s), though at least %s left at every moment in between%s",
@@ -126,7 +126,7 @@ func (p *product) balanced() (b accountedFor) {
 	return b
 }
 
-// sum tells what became of the stock.
+// sum says in words what became of the stock.
 func (p *product) sum() string {
 	f := &p.final
 	sum := fmt.Sprintf("of %s, %s sold, %s left", say.Count(p.h.Stock), say.Count(p.buys.sure), say.Count(f.left))
@@ -142,7 +142,7 @@ func (p *product) sum() string {
 	return sum
 }
 
-// books is sum, with the sale's own count if it was read.
+// books returns the text of sum, followed by the sale's own count if it was read.
 func (p *product) books() string {
 	if p.final.haveSold {
 		return fmt.Sprintf("%s, and %s sold by the sale's own count", p.sum(), say.Count(p.final.sold))

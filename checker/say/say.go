@@ -36,8 +36,8 @@ func At(d time.Duration) string { return history.Moment(d) }
 // Client names the client of an operation: "client 3".
 func Client(op *history.Op) string { return "client " + strconv.Itoa(int(op.Client)) }
 
-// Titled is the key of a thing for readers, such as a lock. In a history without keys there
-// is one thing of the kind, which has no name: "the lock".
+// Titled returns how a sentence names an object, such as a lock: by its key. In a history
+// without keys there is one object of the kind, which has no name: "the lock".
 func Titled(thing string, key history.Value) string {
 	if key == (history.Value{}) {
 		return "the " + thing
@@ -45,7 +45,8 @@ func Titled(thing string, key history.Value) string {
 	return Title(key)
 }
 
-// Title is a key for readers: quoted, and without the run's prefix in braces.
+// Title returns a key as sentences show it: quoted, and without the run's prefix in
+// braces.
 func Title(key history.Value) string {
 	s := key.String()
 	if i := strings.IndexByte(s, '{'); i >= 0 {
@@ -56,7 +57,7 @@ func Title(key history.Value) string {
 	return strconv.Quote(s)
 }
 
-// Via is how a lock was granted, if the lock tells it.
+// Via returns how a lock was granted, if the lock tells it.
 func Via(op *history.Op) string {
 	if op.Result == (history.Value{}) {
 		return ""

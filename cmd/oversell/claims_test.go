@@ -22,7 +22,7 @@ func TestClaimsRefuseBadInput(t *testing.T) {
 		{[]string{"C27"}, "they are C1 to C26"},
 		{[]string{"C1", "locks"}, `"locks" is not known`},
 		{[]string{""}, "C1 to C26"},
-		{[]string{"C24", "--target", "embedded"}, "the emulation is none"},
+		{[]string{"C24", "--target", "embedded"}, "not the emulation"},
 		{[]string{"C24", "--target", "nowhere"}, "unknown target"},
 		{[]string{"C24", "--target", "redis://192.0.2.1:6379"}, "--allow-remote"},
 		{[]string{"C24", "--markdown", ""}, "name of a file"},

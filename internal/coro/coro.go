@@ -1,12 +1,11 @@
 // Package coro runs a client as a coroutine: ordinary code that is stopped
 // before every command and every wait, and told what it observes there.
 //
-// A client's only contact with the world is its variant.Env. Here every
-// command that goes through Env.Redis, every reading of Env.Clock and every wait
-// parks the client; whoever drives it looks at [Client.Pending], decides what
-// happens, and lets it go on with an [Observation]. Nothing else moves the client,
-// so its state is a function of what it has observed: the same observations, fed
-// to the same code again, bring it to the same place.
+// A client's only contact with the world is its variant.Env. Here every command that goes
+// through Env.Redis, every reading of Env.Clock and every wait parks the client; the driver
+// looks at [Client.Pending], decides what happens, and lets it go on with an [Observation].
+// Nothing else moves the client, so its state is a function of what it has observed: the same
+// observations, fed to the same code again, bring it to the same place.
 package coro
 
 import "time"
@@ -78,8 +77,8 @@ const (
 
 // Observation is what a thread gets to see.
 type Observation struct {
-	// Now is the time, since the epoch of the clock. A thread learns it from Clock
-	// alone, but it ends contexts whatever it is for; 0 ends none.
+	// Now is the time, since the epoch of the clock. A thread learns it from Clock alone, but
+	// it ends contexts in every kind of observation; 0 ends none.
 	Now time.Duration
 	// Reply is the answer to a Command in RESP2, as a server writes it: for several
 	// commands one reply after the other, for a transaction the replies to MULTI, to

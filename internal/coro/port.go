@@ -129,7 +129,7 @@ func (p *port) process(ctx context.Context, cmds []redis.Cmder, tx bool, next fu
 	if ctx.Err() != nil {
 		return failAll(cmds, context.Cause(ctx))
 	}
-	// What is under way is not given up with its context, as with a real connection.
+	// As with a real connection, a command under way is not abandoned when its context ends.
 	send := func() error { return next(context.WithoutCancel(ctx)) }
 	inner := cmds
 	if tx {

@@ -156,7 +156,7 @@ func grow() {
 func (t *thread) stop() {
 	select {
 	case t.c.back <- 0:
-	default: // nobody listens any more to a thread that got stuck
+	default: // no receiver is left for a thread that got stuck
 	}
 }
 
@@ -215,7 +215,7 @@ func (c *Client) join(ctx context.Context, other *thread) error {
 	for other.state != ended && ctx.Err() == nil {
 		t.state = joining
 		if d := c.deadline(ctx); d > 0 {
-			// Somebody has to bring the deadline about.
+			// The driver has to bring the deadline about.
 			t.request = Request{Thread: t.number, Kind: Sleep, Label: "join", Until: d, Deadline: d}
 			t.state = parked
 		}

@@ -46,7 +46,7 @@ func (w *World) stop(r Request) {
 	}
 }
 
-// Emit hands an event to whoever drives the client. It does not park.
+// Emit hands an event to the driver of the client. It does not park.
 func (w *World) Emit(event any) {
 	w.c.mu.Lock()
 	defer w.c.mu.Unlock()
@@ -230,7 +230,7 @@ func (c *Client) deadline(ctx context.Context) time.Duration {
 	return end.Sub(c.options.Epoch)
 }
 
-// forget drops a time-out that nobody needs any more.
+// forget drops a time-out that is not needed any more.
 func (c *Client) forget(t *timeout) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -259,9 +259,9 @@ func ThreadOf(limit int) int { return limit / limitsOfThread }
 
 // Limits describes the time-outs of a client's contexts.
 type Limits struct {
-	// Live are the time-outs that are running. Over are the numbers of those that have fired and
-	// whose contexts were not cancelled afterwards. A number depends only on the thread that
-	// started the time-out and on how many that thread had started before.
+	// Live are the time-outs that are running. Over are the numbers of the time-outs that
+	// have fired without a later cancellation of their contexts. A number depends only on
+	// the thread that started the time-out and on how many that thread had started before.
 	Live []Limit
 	Over []int
 	// Seen reports that the program may have called Deadline on one of the contexts.

@@ -3,8 +3,8 @@
 //
 // It reads more than the notation has, because histories are printed by Clojure: ratios,
 // hexadecimal numbers, ##NaN, regular expressions, var quotes, and maps with a namespace
-// (#:jepsen{:f :read}). What is read is text that somebody else wrote: no input makes it
-// panic, and values that are nested deeper than [MaxDepth] are refused.
+// (#:jepsen{:f :read}). The input is not trusted: no input makes the package panic, and
+// values that are nested deeper than [MaxDepth] are refused.
 package edn
 
 import (
@@ -262,12 +262,12 @@ func canonNumber(text string) string {
 	return text
 }
 
-// Quoted writes a text as a string of the notation.
+// Quoted returns a text as an EDN string.
 func Quoted(text string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\r", `\r`, "\t", `\t`).Replace(text) + `"`
 }
 
-// Error is what is wrong in a text, and where.
+// Error says what is wrong in a text, and at which position.
 type Error struct {
 	At  Position
 	Say string

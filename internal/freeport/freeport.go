@@ -1,4 +1,4 @@
-// Package freeport finds TCP ports of 127.0.0.1 on which nobody listens.
+// Package freeport finds TCP ports of 127.0.0.1 without a listener.
 package freeport
 
 import (

@@ -52,7 +52,7 @@ func Asked() bool { return os.Getenv(asked) != "" }
 
 type key struct{}
 
-// With is a context in which Start starts guards by this executable. Whoever calls it
+// With is a context in which Start starts guards by this executable. The caller
 // promises that the executable calls Serve.
 func With(ctx context.Context) context.Context { return context.WithValue(ctx, key{}, true) }
 
@@ -187,8 +187,8 @@ func (g *Guard) exchange(line []byte) (a answer, err error) {
 	return a, json.Unmarshal(text, &a)
 }
 
-// Close has the guard undo what is left. It waits a moment for that, but not for what
-// takes long: the guard goes on without its program.
+// Close makes the guard undo the remaining duties. It waits a moment for that, but not
+// for what takes long: the guard goes on without its program.
 func (g *Guard) Close() error {
 	if g == nil {
 		return nil

@@ -51,8 +51,8 @@ func On(env variant.Env) (variant.Env, *Line) {
 	return env, l
 }
 
-// Plan says what is to happen to the commands from now on, counted from 1; nil: nothing.
-// The function may block, which holds the client up before the command.
+// Plan sets the actions on the commands from now on, counted from 1; nil: none. The
+// function may block, which holds the client up before the command.
 func (l *Line) Plan(act func(nth int) Action) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -30,7 +30,7 @@ const (
 
 // Limit is the least and the most of one number.
 type Limit struct {
-	// Name is that of the flag, without dashes.
+	// Name is the name of the flag, without dashes.
 	Name        string
 	Unit        Unit
 	Least, Most float64
@@ -119,7 +119,7 @@ func (l Limit) holds(v float64) bool {
 
 func (l Limit) must() error { return fmt.Errorf("must be %s: %s", l.Range(), l.Why) }
 
-// form is the error about what is no number at all.
+// form is the error about a value that is not a number.
 func (l Limit) form() error {
 	switch l.Unit {
 	case Span:
@@ -199,9 +199,9 @@ func (b *bounded) Set(text string) error {
 	return nil
 }
 
-// Explain says of what is wrong with a flag's value which flag it is, what it was set
-// to, and what would be right: "--pool 100000000: must be 0 to 10000: …". Other errors
-// are returned as they are.
+// Explain adds to an error about a flag's value the name of the flag, the value, and
+// what would be right: "--pool 100000000: must be 0 to 10000: …". Other errors are
+// returned as they are.
 func Explain(err error) error {
 	var invalid *pflag.InvalidValueError
 	if !errors.As(err, &invalid) {

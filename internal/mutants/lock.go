@@ -38,7 +38,7 @@ type steps struct {
 type client struct {
 	steps
 	env    variant.Env
-	tokens map[string]string // a memory, by name, for those that use one
+	tokens map[string]string // a memory, by name, for the mutants that use one
 	count  int               // another
 }
 

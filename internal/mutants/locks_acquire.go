@@ -27,7 +27,8 @@ func get(ctx context.Context, c *client, name string) (string, error) {
 	return value, err
 }
 
-// acquireMutants grant what is held, or grant for another time than they say.
+// acquireMutants grant a lock that is held, or grant it for another time than
+// they say.
 func acquireMutants() []Lock {
 	exclusion, progress := breaks(variant.MutualExclusion), breaks(variant.Progress)
 	both := breaks(variant.MutualExclusion, variant.OwnerOnlyRelease)

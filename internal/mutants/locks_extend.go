@@ -12,7 +12,8 @@ import (
 	"oversell/variant"
 )
 
-// extendMutants prolong what is not theirs, or promise more than they prolong.
+// extendMutants prolong a lock that is not theirs, or promise more than they
+// prolong.
 func extendMutants() []Lock {
 	exclusion, owner := breaks(variant.MutualExclusion), breaks(variant.OwnerOnlyRelease)
 	script := extendBy(compareExpire)
@@ -285,7 +286,7 @@ func (r *renewing) Renewed(l lockimpl.Lock) lockimpl.Lock {
 	return l
 }
 
-// renewalMutants renew too long, too late, or what is not theirs.
+// renewalMutants renew for too long, too late, or a lock that is not theirs.
 func renewalMutants() []Lock {
 	with := func(change func(*renewal)) lockimpl.Variant {
 		r := soundRenewal()

@@ -43,7 +43,7 @@ redis.call('HSET', KEYS[3], ARGV[1], string.format('%.0f', now + ARGV[3]))
 return joined
 `
 
-// leaveLine is for who gives up.
+// leaveLine is for a client that gives up.
 const leaveLine = `
 redis.call('ZREM', KEYS[2], ARGV[1])
 redis.call('HDEL', KEYS[3], ARGV[1])
@@ -51,7 +51,7 @@ if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
 return 1
 `
 
-// line is a lock that serves who came first.
+// line is a lock that serves its waiters first come, first served.
 type line struct {
 	*client
 	join, leave *redis.Script
@@ -127,9 +127,10 @@ func lineMutants() []Lock {
 }
 
 // The scripts of a lock that its holder may take again, and must give back as often.
-// KEYS[1] is a hash, ARGV[1] the token; of an attempt it is a new one, which counts if
-// nobody holds the lock, and ARGV[3] is that of the client's last grant, which counts if
-// that is still there. An attempt replies 1 if the first counts, and 2 if the second does.
+// KEYS[1] is a hash, ARGV[1] the token. In an attempt, ARGV[1] is a new token, used if no
+// client holds the lock, and ARGV[3] is the token of the client's last grant, used if that
+// grant is still there. An attempt replies 1 if the first counts, and 2 if the second
+// does.
 const (
 	reenter = `
 local owner = redis.call('HGET', KEYS[1], 'owner')

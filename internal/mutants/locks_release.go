@@ -9,7 +9,7 @@ import (
 	"oversell/variant"
 )
 
-// releaseMutants delete what is not theirs, or leave what is.
+// releaseMutants delete a lock that is not theirs, or leave a lock that is.
 func releaseMutants() []Lock {
 	owner := breaks(variant.OwnerOnlyRelease)
 	return []Lock{

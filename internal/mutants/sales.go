@@ -128,7 +128,7 @@ func (s *sale) Refund(ctx context.Context, o stockimpl.Order, l lockimpl.Lock) (
 	return said(s.script(ctx, s.refund, o, l))
 }
 
-// said is an answer that tells what is left only if it is one.
+// said returns how many pieces are left, or Unsaid with an error.
 func said(left int64, err error) (int64, error) {
 	if err != nil {
 		return stockimpl.Unsaid, err
@@ -202,7 +202,7 @@ if tonumber(ARGV[3]) < tonumber(newest) then return {'stale', -1} end
 redis.call('SET', KEYS[4], ARGV[3])
 `
 
-// saleMutants sell what is not there, or do not sell what is.
+// saleMutants sell pieces that are not there, or refuse to sell pieces that are.
 func saleMutants() []Sale {
 	over, under, once := breaks(variant.NoOversell), breaks(variant.NoUndersell), breaks(variant.OncePerOrder)
 	return []Sale{

@@ -83,7 +83,7 @@ func (s *Seen) add(canonical, actual string, by *Book) {
 	}
 }
 
-// take is a value for a name, which none of those in use is; empty: there is none.
+// take returns a value for a name that differs from all values in use; empty: there is none.
 func (s *Seen) take(canonical string, used []spelling) string {
 	if s == nil {
 		return ""

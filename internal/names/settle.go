@@ -23,7 +23,7 @@ type Stand struct {
 	Shape string
 	// Texts are in the names of the run.
 	Texts []string
-	// Says tells people what the run is about to do; nil: nobody asks.
+	// Says prints what the run is about to do; nil: no output.
 	Says func() string
 }
 
@@ -251,8 +251,7 @@ func common(texts []string) (begin, end int) {
 	return begin, end
 }
 
-// leastRandom is how many characters of a value differ at least, if nobody else is to
-// draw the same.
+// leastRandom is the least number of random characters that make a value unique.
 const leastRandom = 8
 
 // notName says why what stands in one place in several runs cannot be taken for a value

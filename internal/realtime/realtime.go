@@ -16,7 +16,7 @@ import (
 // told apart.
 const Ahead = 1000 * 24 * time.Hour
 
-// near is how far from the real time a number may be that is taken for a time.
+// near is how far from the real time a number may be to be taken for a time.
 const near = Ahead / 2
 
 // units are those in which a time since 1970 is written, by the number of digits.

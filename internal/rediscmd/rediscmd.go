@@ -2,8 +2,9 @@
 // arguments are keys, and their effects on the data and on the connection.
 //
 // The proxy uses it to follow the state of connections, faults to find the commands that they
-// apply to, and the model of Redis to refuse wrong calls. What a command computes is in the model.
-// A test compares the table with COMMAND INFO and COMMAND GETKEYS of a real server.
+// apply to, and the model of Redis to refuse wrong calls. The results of commands are the
+// business of the model (package redismodel), not of this table. A test compares the table with
+// COMMAND INFO and COMMAND GETKEYS of a real server.
 package rediscmd
 
 import (

@@ -90,7 +90,8 @@ func (x *exec) do(args []string) {
 	}
 }
 
-// lookup finds a command and checks how many words it has. What is wrong is replied.
+// lookup finds a command and checks how many words it has. An error is returned as the
+// reply.
 func (x *exec) lookup(args []string) *command {
 	if len(args) == 0 {
 		x.Unknown("a command without a name")
@@ -204,7 +205,7 @@ func (x *exec) watch(keys []string) {
 	x.watches, x.ownWatches = insert(x.watches, i, w), true
 }
 
-// touch marks those who watch a key.
+// touch marks the clients that watch a key.
 func (x *exec) touch(key string) {
 	for i, w := range x.watches {
 		if w.dirty || !slices.Contains(w.keys, key) {
@@ -303,7 +304,7 @@ func (x *exec) delete(key string) bool {
 	return true
 }
 
-// clock is the time, in microseconds. Whoever asks depends on it.
+// clock is the time, in microseconds. A command that asks for it depends on the time.
 func (x *exec) clock() int64 {
 	x.info.Clock = true
 	return x.now.Microseconds()

@@ -38,7 +38,7 @@ type value interface {
 	kind() string
 	// later is the value after some microseconds.
 	later(us int64) value
-	// renamed applies f to all texts and restores the order.
+	// renamed returns the value with f applied to all texts, and with its order restored.
 	renamed(f func(string) string) value
 	// appendKey writes the value so that different ones differ.
 	appendKey(b []byte) []byte

@@ -178,8 +178,8 @@ func (g group) find(id streamID) (int, bool) {
 	return slices.BinarySearchFunc(g.pending, id, func(p pending, id streamID) int { return p.id.compare(id) })
 }
 
-// parseID reads an id. What is missing after the milliseconds is seq. A question
-// that only C's strtoull could answer is unknown.
+// parseID reads an id. If the part after the milliseconds is missing, it is seq.
+// A question that only C's strtoull could answer is unknown.
 func (x *exec) parseID(s string, seq uint64) (streamID, bool) {
 	ms, rest, hasSeq := strings.Cut(s, "-")
 	id := streamID{seq: seq}

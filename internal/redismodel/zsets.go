@@ -219,7 +219,8 @@ func parseBound(s string) (b bound, ok bool) {
 	}
 	s = lua.CString(s)
 	f, rest, ok := lua.Strtod(s)
-	// What is no number at all is 0 to strtod, and wrong only if something is left.
+	// strtod reads a text that is not a number as 0; that is an error only if
+	// characters are left.
 	if !ok {
 		rest = s
 	}

@@ -64,8 +64,8 @@ type arrival struct {
 	node int
 }
 
-// sources is how many times a program is started whose processes are forked. Two differ in what the program
-// has drawn at random before it was forked.
+// sources is how many times a program is started if its processes are forked from it. Two differ in what
+// the program has drawn at random before it was forked.
 const sources = 2
 
 // Open prepares to run a program. Errors are of class errclass.ErrEnvironment.
@@ -194,7 +194,7 @@ func (s *Stage) birth(stdin int64) <-chan *control {
 	return s.birthOf(stdin)
 }
 
-// birthOf is birth for who holds s.mu.
+// birthOf is birth for a caller that holds s.mu.
 func (s *Stage) birthOf(stdin int64) chan *control {
 	if s.births[stdin] == nil {
 		s.births[stdin] = make(chan *control, 1)
@@ -237,7 +237,7 @@ func (s *Stage) owns(port int, p *Process) {
 	}
 }
 
-// reaches tells whether an address is that of one of the servers.
+// reaches reports whether an address belongs to one of the servers.
 func (s *Stage) reaches(host string, port int) bool {
 	for _, l := range s.servers {
 		a := l.Addr().(*net.TCPAddr)
@@ -248,7 +248,7 @@ func (s *Stage) reaches(host string, port int) bool {
 	return false
 }
 
-// environment is that of the processes.
+// environment returns the environment of the processes.
 func (s *Stage) environment(stdin int64) []string {
 	env := append(os.Environ(), s.config.Env(s.Addresses())...)
 	steady := 1

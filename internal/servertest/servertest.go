@@ -135,7 +135,7 @@ func Image(t *testing.T) string {
 
 const localImage = "oversell-redis:local"
 
-// BuildImage builds the image that the tests use if nobody names another one.
+// BuildImage builds the default image of the tests.
 var BuildImage = sync.OnceValue(func() error {
 	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
 	if err != nil {

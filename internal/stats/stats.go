@@ -20,12 +20,12 @@ func Middle(sorted []float64) float64 {
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
-// GeometricMean is that of xs, with the interval in which the one of as many further numbers of
-// the same kind lies, in 95 of 100 cases: the prediction interval of a mean for logarithms with
-// a normal distribution, which is √2 times as wide as the confidence interval by Student's t (G. J. Hahn,
-// W. Q. Meeker, Statistical Intervals, 1991, section 4.8). It asks what whoever repeats an
-// experiment asks: would I see that again? Of fewer than two numbers, nothing is known
-// about that, and low and high are 0 and infinite; and so they are if a number is 0.
+// GeometricMean is that of xs, with the interval in which the one of as many further numbers of the same
+// kind lies, in 95 of 100 cases: the prediction interval of a mean for logarithms with a normal
+// distribution, which is √2 times as wide as the confidence interval by Student's t (G. J. Hahn, W. Q.
+// Meeker, Statistical Intervals, 1991, section 4.8). It answers the question of a person who repeats an
+// experiment: would I see that again? Of fewer than two numbers, nothing is known about that, and low and
+// high are 0 and infinite; and so they are if a number is 0.
 func GeometricMean(xs []float64) (mean, low, high float64) {
 	n := float64(len(xs))
 	sum := 0.0

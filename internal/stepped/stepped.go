@@ -1,6 +1,6 @@
-// Package stepped runs ordinary client code on a real connection and stops it
-// before each of its commands until it is told to go on. With it a schedule of
-// several clients is written down line by line, and is always the same.
+// Package stepped runs ordinary client code on a real connection and stops it before each of its
+// commands until it is told to go on. A test can thus write down a schedule of several clients
+// line by line, and every run follows it.
 package stepped
 
 import (

@@ -48,7 +48,7 @@ func TokenAt(t *token.Token) Position {
 	return Position{t.Position.Line, t.Position.Column}
 }
 
-// Mistake is what is wrong at a place of a file.
+// Mistake is an error at a position of a file.
 type Mistake struct {
 	At  Position
 	Say string
@@ -144,8 +144,8 @@ func whole(n ast.Node, t reflect.Type) error {
 	return nil
 }
 
-// plain refuses aliases, and what was begun and not said: a key without a value, or an item
-// without anything. Nobody knows whether it means nothing or was forgotten.
+// plain refuses aliases, and what was begun and not said: a key without a value, or an item without
+// anything. It is unclear whether the author meant it to be empty or forgot the value.
 func plain(n ast.Node, key string, at Position) error {
 	switch v := n.(type) {
 	case *ast.NullNode:

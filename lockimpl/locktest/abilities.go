@@ -12,8 +12,8 @@ import (
 	"oversell/variant"
 )
 
-// abilities are what a lock can do, as far as the suite has found out. What a lock cannot
-// do is left out of the rules, and said.
+// abilities are the abilities of a lock that the suite has found out. What a lock cannot do is left out of the
+// rules, and said.
 type abilities struct {
 	// lease is the shortest lease in the rules.
 	lease time.Duration
@@ -21,7 +21,7 @@ type abilities struct {
 	brief bool
 	// extends says that Extend is supported.
 	extends bool
-	// tells says that a release of what is not held is answered with ErrLost.
+	// tells says that a release of a lock that is not held is answered with ErrLost.
 	tells bool
 	// waits says that Acquire keeps trying for Options.Wait.
 	waits bool
@@ -43,7 +43,7 @@ const (
 	briefLease   = 400 * time.Millisecond
 )
 
-// oddLeases are what is left of when leases are cut or rounded to seconds, to tenths, or to hundredths.
+// oddLeases are lengths that change if a lock cuts or rounds leases to seconds, to tenths, or to hundredths.
 var oddLeases = []time.Duration{1500 * time.Millisecond, 1300 * time.Millisecond, 1237 * time.Millisecond}
 
 // probe finds out what the lock can do.

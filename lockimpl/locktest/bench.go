@@ -41,8 +41,9 @@ type breach struct {
 	property variant.Property
 	text     string
 	basis    bool // without it, nothing else can be judged
-	refused  bool // somebody was answered with ErrHeld
-	// since is from when on somebody asked for a lock and was not granted it; zero: it is not known.
+	refused  bool // some client was answered with ErrHeld
+	// since is the time from which on a client asked for a lock and was not granted it; zero: it is not
+	// known.
 	since time.Time
 	sure  bool // that was for as long as it takes on a machine that answers in time
 }
@@ -163,8 +164,8 @@ type check struct {
 	result chan error
 }
 
-// ruleLimit ends a rule whose lock does not answer. It is longer than any rule takes
-// whose waits all end at their own limits.
+// ruleLimit ends a rule if the lock does not answer. It is longer than any rule takes if all its waits end
+// at their own limits.
 const ruleLimit = 24 * time.Second
 
 // start checks a rule on a name of its own.
@@ -267,11 +268,12 @@ type bench struct {
 	parts  []*bench // see with
 }
 
-// doubt is a time in which a lock may be held by nobody who knows: an acquire, or a release, had no answer.
+// doubt is a time in which a lock may be held although no client knows it: an acquire, or a release, had
+// no answer.
 type doubt struct{ from, till time.Time }
 
-// doubted notes a lease of which nobody knows whether it was granted, or given back; from is when the call
-// without an answer was made, or zero if those who were refused before it say nothing either.
+// doubted notes a lease of which it is unknown whether it was granted, or given back. from is when the
+// call without an answer was made, or zero if refusals before it show nothing either.
 func (b *bench) doubted(from time.Time, ttl time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -303,7 +305,7 @@ func (b *bench) with(name string) *bench {
 	return n
 }
 
-// checked runs a check, whose clients may fail to connect.
+// checked runs a check. It handles clients that fail to connect.
 func (b *bench) checked(check func(*bench) error) (err error) {
 	defer func() {
 		switch p := recover().(type) {
@@ -337,7 +339,7 @@ func (b *bench) close() {
 	wg.Wait()
 }
 
-// stuck tells of calls that have not returned, and is empty if there are none.
+// stuck describes the calls that have not returned; it is empty if there are none.
 func (b *bench) stuck() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -440,9 +442,9 @@ type part struct {
 // long is a lease that does not run out during a rule.
 const long = time.Minute
 
-// blamed is the promise that was broken first when a holder's lock is gone before the end
-// of its lease. In a rule about calls by those who do not hold the lock, it is one of these
-// that removed it; in another, the lock was granted, or kept, wrongly.
+// blamed is the promise that was broken first when a holder's lock is gone before the end of its lease.
+// In a rule about calls by clients that do not hold the lock, one of these calls removed it; in any
+// other rule, the lock was granted, or kept, wrongly.
 func (b *bench) blamed() variant.Property {
 	if b.property == variant.OwnerOnlyRelease {
 		return variant.OwnerOnlyRelease
@@ -543,7 +545,7 @@ func (b *bench) itsOwn(err error) error {
 }
 
 // ends finds out, once, whether the lock can be taken after the lease of a holder that has died, without
-// anything else. It is not known if others fail than those who are refused.
+// anything else. The answer is unknown if a client fails otherwise than by a refusal.
 func (r *run) ends(b *bench) (ends, known bool) {
 	r.control.Lock()
 	defer r.control.Unlock()
@@ -576,7 +578,7 @@ func (b *bench) holder(ttl time.Duration, changes ...change) (*client, lockimpl.
 	return c, l, nil
 }
 
-// abandoned is a lock whose holder has died, and whose lease runs out.
+// abandoned returns a lock with a dead holder and a lease that runs out.
 func (b *bench) abandoned(ttl time.Duration) (*client, lockimpl.Lock, error) {
 	c, l, err := b.holder(ttl)
 	if err == nil {
@@ -600,8 +602,7 @@ func (b *bench) next(holder *client, l lockimpl.Lock, within, ttl time.Duration,
 	return c, m, nil
 }
 
-// isLate expects that an action of one who has lost the lock is told so, from a lock
-// that tells.
+// isLate expects that a lock that tells answers ErrLost to an action of a client that has lost it.
 func (b *bench) isLate(what string, err error) error {
 	if err == nil && b.run.able.tells {
 		return broken(variant.OwnerOnlyRelease, "%s was answered with success; want ErrLost", what)

@@ -213,9 +213,9 @@ func (x *execution) Pending() []coro.Request {
 	return x.at.pending
 }
 
-// Resume shows a client what it stood for. Since nobody sees it read the clock, it is
-// taken to do so each time that it goes on: after every answer it stands before a
-// look at the clock, where a search holds it up.
+// Resume shows a client what it stood for. Its clock readings cannot be observed, so it
+// is assumed to read the clock each time that it goes on: after every answer it stands
+// before a reading of the clock, where a search holds it up.
 func (x *execution) Resume(i int, o coro.Observation) {
 	pending := x.Pending()
 	if i >= len(pending) {

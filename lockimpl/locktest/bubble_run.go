@@ -122,8 +122,9 @@ func (b *bubble) describe(by step, a *arrival) {
 // most is how many threads a search can tell apart.
 const most = 16
 
-// standing is what goroutines stand before, those that came since the last time in the
-// order of what that is: in which order they came depends on the scheduler.
+// standing returns the requests that goroutines wait for. New ones since the last call
+// are sorted by content, because the order in which they came depends on the
+// scheduler.
 func (b *bubble) standing() (rs []coro.Request) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

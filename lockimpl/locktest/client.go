@@ -56,7 +56,7 @@ func clockAhead(d time.Duration) change {
 	return func(c *client) { c.ahead, c.env.Clock = d, shifted{d} }
 }
 
-// named makes a client whose every token is this one.
+// named makes a client that uses this token for every grant.
 func named(token string) change {
 	return func(c *client) { c.env.Token = func() string { c.note(); return token } }
 }
@@ -311,8 +311,8 @@ func (c *client) until(l lockimpl.Lock) time.Time {
 	return l.Until.Add(-c.ahead)
 }
 
-// patience is how long a lock that is free, or whose lease is over, may take to be
-// granted: much longer than a busy machine needs.
+// patience is how long a lock may take to be granted when it is free, or when its lease is over: much
+// longer than a busy machine needs.
 const patience = 8 * time.Second
 
 // pace is the pause between two tries.
@@ -368,7 +368,7 @@ type link struct {
 	cut   bool
 }
 
-// plan says what is to be done to the commands on this link from now on.
+// plan sets the actions on the commands of this link from now on.
 func (l *link) plan(act func(nth int, cmd wire.Command) wire.Action, after func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

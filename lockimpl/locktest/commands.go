@@ -84,8 +84,8 @@ func (b *bench) practised() *client {
 	return c
 }
 
-// lostThenStalled is stalled for a call whose n-th command is executed and not answered: it
-// is held up before the next.
+// lostThenStalled is stalled for a call with an n-th command that is executed and not answered: the call is held up
+// before the next command.
 func (b *bench) lostThenStalled(c *client, n int, call func()) *stall {
 	s := b.stalled(c, n+1, call, wire.Action{Verb: wire.DropReply})
 	return s
@@ -315,7 +315,7 @@ func (b *bench) ownerHeldUp(act string, n int) error {
 	if err := b.held(next, m, fmt.Sprintf("after a %s that was held up before command %d", act, n)); err != nil {
 		return err
 	}
-	next.die() // what the late call did to the lease shows when nobody renews it
+	next.die() // the effect of the late call on the lease shows when the lease is not renewed
 	if err := b.prolonged(b.name, time.Until(end), fmt.Sprintf("after a %s that was held up before command %d, and the death of the next holder", act, n)); err != nil {
 		return err
 	}
@@ -473,8 +473,8 @@ func (b *bench) acquireLost(n int, verb wire.Verb, isHeld bool) error {
 	return b.intact(c, m, after+" and was repeated")
 }
 
-// refusedHoldsNothing: who was refused holds nothing, though an answer was lost before. A lock that nobody holds can
-// be taken.
+// refusedHoldsNothing: a client that was refused does not hold the lock, even if an answer was lost before. A lock
+// that no client holds can be taken.
 func refusedHoldsNothing(b *bench) error {
 	var cases []part
 	for n := 1; n <= 2; n++ {

@@ -19,8 +19,8 @@ import (
 	"oversell/wire"
 )
 
-// plan is a load: clients that take and give back a few locks for a time, and what is
-// done to them. Its history is judged by the monitors.
+// plan is a load: clients that acquire and release a few locks for a time, and the faults that
+// hit them. Its history is judged by the monitors.
 type plan struct {
 	name     string
 	clients  int
@@ -154,8 +154,8 @@ type grant struct {
 	over    bool // it was released
 }
 
-// drive is one client, under the identities that it takes: one whose operation had no
-// answer goes on under a new one.
+// drive runs one client. After an operation without an answer, the client goes on under a new
+// identity.
 func (t *traffic) drive(c *client, end time.Time) {
 	id := t.ids.Add(1)
 	if t.troubled {

@@ -315,8 +315,8 @@ func (r *run) checks(ctx context.Context, t *testing.T, prefix string) (all []ch
 	return all
 }
 
-// await reports what came of the rules. It returns those that could not be judged while all
-// others were being tried, and the promises of those that could.
+// await reports what came of the rules. It returns the rules that could not be judged while all others ran, and the
+// promises of the rules that were judged.
 func (r *run) await(t *testing.T, checks []check) (unsure []check, judged map[variant.Property]bool) {
 	judged = map[variant.Property]bool{}
 	for _, c := range checks {
@@ -334,8 +334,8 @@ func (r *run) await(t *testing.T, checks []check) (unsure []check, judged map[va
 	return unsure, judged
 }
 
-// again tries rules once more, fewer at a time. Of those that still cannot be judged, it
-// skips the ones whose promises were judged by other rules.
+// again tries rules once more, fewer at a time. If a rule still cannot be judged, again skips it if other rules
+// have judged its promise.
 func (r *run) again(ctx context.Context, t *testing.T, prefix string, unsure []check, judged map[variant.Property]bool) {
 	slots := make(chan struct{}, 4)
 	for i := range unsure {
@@ -364,8 +364,8 @@ func (r *run) again(ctx context.Context, t *testing.T, prefix string, unsure []c
 	}
 }
 
-// passes tells whether what could not be judged is a machine that was too busy, and nothing that may be a broken
-// promise: that somebody was refused, or another promise than progress.
+// passes reports whether a rule could not be judged only because the machine was too busy. It is false if the
+// promise may be broken: a client was refused, or the promise is not progress.
 func passes(err error) bool {
 	var w *breach
 	return isUnjudged(err) && (!errors.As(err, &w) || w.property == variant.Progress && !w.refused)

@@ -127,7 +127,7 @@ func (w *moved) refused(c *client, until time.Time, what string) error {
 	return nil
 }
 
-// granted has new clients ask after a lease is over.
+// granted expects that a new client obtains the lock after a lease is over.
 func (w *moved) granted(length time.Duration, what string) error {
 	var err error
 	for range 2 {
@@ -145,8 +145,8 @@ func (w *moved) granted(length time.Duration, what string) error {
 	return broken(variant.Progress, "%s: %v after its end nobody could take the lock, whose holder had died", what, (length + afterLease).Round(time.Second))
 }
 
-// afterLease is how long after the end of a lease, besides the length of the lease, nobody needs
-// to be granted the lock.
+// afterLease is how long after the end of a lease, in addition to the length of the lease, a lock
+// may still refuse every client.
 const afterLease = 10 * time.Second
 
 // prolonging is an extension: the time after which it is made, and the lease that is asked for.
@@ -197,8 +197,8 @@ func times(n int) string {
 	return strconv.Itoa(n) + " times"
 }
 
-// looks are the times at which it is looked whether a lease keeps others out: after the units in
-// which somebody might have capped or cut it, and by its parts.
+// looks returns the times at which to check whether a lease keeps others out: after the units to
+// which an implementation might have capped or cut it, and at fractions of it.
 func looks(length time.Duration) (all []time.Duration) {
 	for _, at := range []time.Duration{
 		10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, time.Hour, 24 * time.Hour, 7 * 24 * time.Hour,
@@ -348,7 +348,7 @@ func oldCounters(b *bench) error {
 	})
 }
 
-// token takes the lock, gives it back, and returns the token of the grant.
+// token acquires the lock, releases it, and returns the token of the grant.
 func (w *moved) token(c *client) (int64, error) {
 	defer c.close()
 	l, _, err := w.take(c, w.ttl)

@@ -90,8 +90,8 @@ func (w *moved) askedAgain(n int, lease time.Duration) error {
 	return w.refused(w.client(), until, fmt.Sprintf("after an acquire without an answer, and another one by the same client %v later, which was granted", lease*7/10))
 }
 
-// piecemeal is an acquire whose first attempt reaches a minority of the masters, and whose
-// second, later, one more: what the first one took ends before the others.
+// piecemeal makes an acquire with a first attempt that reaches a minority of the masters, and a second, later
+// one that reaches one more: the keys of the first attempt expire before the others.
 func (w *moved) piecemeal(lease time.Duration) error {
 	c := w.client()
 	minority := (len(c.links) - 1) / 2

@@ -13,7 +13,7 @@ import (
 	"oversell/variant"
 )
 
-// Faults of rules that let a lease run out, and of those that cut clients off.
+// Faults of rules that let a lease run out, and of rules that cut clients off.
 var (
 	overrun = []variant.Fault{variant.Overrun}
 	crash   = []variant.Fault{variant.Crash}
@@ -58,7 +58,7 @@ var rules = []rule{
 	{variant.Progress, crash, "a client that dies between two commands", reached, diesBetween},
 	{variant.Progress, crash, "a server that knows no scripts", nil, newServer},
 	{variant.Progress, crash, "waiters that die", nil, waitersDie},
-	{variant.Progress, crash, "a cancelled wait holds nothing", nil, cancelledWait}, // the request under way is as that of one who dies
+	{variant.Progress, crash, "a cancelled wait holds nothing", nil, cancelledWait}, // the request under way is like the request of a client that dies
 	{variant.Progress, skew, "a client with a wrong clock that dies", nil, deadWithWrongClock},
 	{variant.Progress, nil, "names are independent", nil, namesAreIndependent},
 	{variant.Fencing, overrun, "tokens rise", nil, tokensRise},
@@ -97,8 +97,8 @@ func distinct(r *run) string {
 	return ""
 }
 
-// heldIsRefused asks as new clients do, whose code may prepare the server first, and as
-// another thread of the holder's program.
+// heldIsRefused asks as new clients, which may prepare the server first, and as another thread of the holder's
+// program.
 func heldIsRefused(b *bench) error {
 	holder, l, err := b.holder(long)
 	if err != nil {
@@ -344,7 +344,7 @@ func clocksDiffer(b *bench) error {
 	return b.together(4, cases)
 }
 
-// deadWithWrongClock: nobody else may have to wait for a clock that is wrong.
+// deadWithWrongClock: a wrong clock of one client must not make others wait.
 func deadWithWrongClock(b *bench) error {
 	var cases []part
 	for _, ahead := range []time.Duration{-time.Hour, time.Hour} {
@@ -360,8 +360,7 @@ func deadWithWrongClock(b *bench) error {
 	return b.together(4, cases)
 }
 
-// lateCalls lets a lease run out and somebody else take the lock before the first owner
-// acts on it.
+// lateCalls lets a lease run out and another client take the lock before the first owner acts on it.
 func lateCalls(b *bench) error {
 	late := func(acts ...string) func(*bench) error {
 		return func(b *bench) error {
@@ -381,7 +380,7 @@ func lateCalls(b *bench) error {
 			if err := b.intact(next, m, "after the first holder's late "+strings.Join(acts, " and ")); err != nil {
 				return err
 			}
-			// What the late holder still knows must not matter to those who come now.
+			// The state that the late holder still has must not affect later clients.
 			third, m, err := b.holder(long)
 			if err != nil {
 				return err
@@ -402,8 +401,8 @@ func lateCalls(b *bench) error {
 	return b.together(8, cases)
 }
 
-// lapsed is a lock whose holder lets the lease run out and lives. The background work of
-// one that renews by itself is stopped.
+// lapsed returns a lock with a holder that lets the lease run out and lives. The background work of one that renews
+// by itself is stopped.
 func (b *bench) lapsed() (*client, lockimpl.Lock, error) {
 	c, l, err := b.holder(b.ttl)
 	if err != nil {
@@ -452,14 +451,14 @@ func lateExtendLeavesTTL(b *bench) error {
 	return b.itsOwn(err)
 }
 
-// extendsTooLate extends a lease that has expired, while nobody else has taken the lock. The
-// extension may fail; if it succeeds, the new lease must hold.
+// extendsTooLate extends a lease that has expired, while no other client has taken the lock. The extension may
+// fail; if it succeeds, the new lease must hold.
 func extendsTooLate(b *bench) error {
 	owner, l, err := b.lapsed()
 	if err != nil || !b.run.able.extends {
 		return err
 	}
-	b.property = variant.MutualExclusion // nobody else acts on the lock
+	b.property = variant.MutualExclusion // no other client acts on the lock
 	b.sleepUntil(l.Until.Add(50 * time.Millisecond))
 	m, err := owner.extend(l, 10*b.ttl)
 	if err != nil {
@@ -737,7 +736,7 @@ func releasedCanBeTaken(b *bench) error {
 	return nil
 }
 
-// waiterGetsIt releases while somebody begins to wait, at many moments.
+// waiterGetsIt releases the lock while another client begins to wait, at many moments.
 func waiterGetsIt(b *bench) error {
 	const rounds, limit = 40, 4 * time.Second
 	holder, waiter := b.client(), b.client()
@@ -774,7 +773,7 @@ func waiterGetsIt(b *bench) error {
 	return nil
 }
 
-// severalWait: of those who wait for a free lock at the same time, one gets it, and then the next.
+// severalWait: if several clients wait for a free lock at the same time, one gets it, and then the next.
 func severalWait(b *bench) error {
 	return b.together(4, []part{
 		{"two", func(b *bench) error { return b.crowd(true, pace, pace) }},
@@ -844,7 +843,7 @@ func (b *bench) crowd(held bool, every ...time.Duration) error {
 	return nil
 }
 
-// deadUnderTries: those who ask for the lock of a dead holder must not keep it alive.
+// deadUnderTries: clients that ask for the lock of a dead holder must not keep the lock alive.
 func deadUnderTries(b *bench) error {
 	under := func(ttl time.Duration, o lockimpl.Options) func(*bench) error {
 		return func(b *bench) error {
@@ -878,8 +877,8 @@ func deadUnderTries(b *bench) error {
 	})
 }
 
-// waitsOut waits in one call for longer than the lease of a dead holder lasts, of whose end
-// nobody tells.
+// waitsOut waits in one call for longer than the lease of a dead holder lasts. No client announces the end of that
+// lease.
 func waitsOut(b *bench) error {
 	const more = 5 * time.Second // after the end of the lease
 	holder, l, err := b.abandoned(b.ttl)
@@ -1276,8 +1275,8 @@ func similarNames(b *bench) error {
 	return nil
 }
 
-// declines tells whether an Acquire that ended in an error is none of a free lock: a new client asks again,
-// and is answered with an error of the lock's own, which is no refusal, before any command is sent.
+// declines reports whether an Acquire that ended in an error says nothing about a free lock: a new client asks
+// again, and gets an error of the lock's own that is not a refusal, before any command is sent.
 func (c *client) declines(name string, err error) bool {
 	if errors.Is(err, lockimpl.ErrHeld) || errors.Is(err, lockimpl.ErrLost) {
 		return false

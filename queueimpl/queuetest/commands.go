@@ -25,8 +25,8 @@ const claim = 250 * time.Millisecond
 
 func claims(o *queueimpl.Options) { o.Visibility = claim }
 
-// interrupted makes a client whose commands can be acted upon. It has sent one command of
-// each kind, so that scripts are loaded.
+// interrupted makes a client with commands that can be dropped or delayed. It has sent one command
+// of each kind, so that scripts are loaded.
 func (b bench) interrupted(ctx context.Context, change ...func(*queueimpl.Options)) (*client, *interrupt.Line) {
 	var o queueimpl.Options
 	if b.v.AtLeastOnce {
@@ -64,8 +64,9 @@ func (b bench) passes(ctx context.Context, d time.Duration) {
 	_ = clock.Real{}.Sleep(ctx, d)
 }
 
-// lateness is by how much a claim may end late, as by a reaper that looks twice a second, and
-// patienceForClaims is after how long a task whose claim has run out is taken for lost.
+// lateness is how late a claim may end, for example by a reaper that looks twice a second.
+// patienceForClaims is how long after the end of its claim a task may be missing before it counts
+// as lost.
 const (
 	lateness          = 700 * time.Millisecond
 	patienceForClaims = 4 * lateness
@@ -239,8 +240,8 @@ func (c *client) usable(ctx context.Context, after string, ids ...string) error 
 	return c.getsAll(ctx, after+", and enqueued again", ids...)
 }
 
-// lostRequest: a pop of several tasks of which a command was never executed. Whatever else it
-// had taken by then must come.
+// lostRequest: a pop of several tasks of which a command was never executed. All other tasks that
+// it had taken by then must come back.
 func lostRequest(ctx context.Context, b bench) error {
 	return b.each(ctx, []interrupt.Action{interrupt.LoseRequest}, func(ctx context.Context, b bench, n int, a interrupt.Action) error {
 		c, line := b.interrupted(ctx)

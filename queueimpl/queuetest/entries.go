@@ -205,7 +205,7 @@ func attemptsCount(ctx context.Context, b bench) error {
 			if t.Attempt != n && t.Attempt != 0 {
 				of := theInterface
 				if i > 1 && keeps(b.v, variant.OneEntryPerID) {
-					of = variant.OneEntryPerID // what is ignored changes nothing
+					of = variant.OneEntryPerID // an ignored enqueue changes nothing
 				}
 				return broken(of, "delivery %d of a task is called attempt %d; what happened to it in between is %s", n, t.Attempt, what)
 			}
@@ -253,7 +253,7 @@ func attemptsCount(ctx context.Context, b bench) error {
 // repeatsKept tells the queues that do not keep one entry per id.
 func repeatsKept(v queueimpl.Variant) bool { return !can[queueimpl.Deduper](v) }
 
-// sameIDs: each of two entries that were entered is delivered, whatever becomes of the other.
+// sameIDs: each of two entries with the same id is delivered, independently of the other.
 func sameIDs(ctx context.Context, b bench) error {
 	c := b.client()
 	for range 2 {
@@ -424,8 +424,8 @@ func (s slowAnswer) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pr
 	}
 }
 
-// slowAnswers: the end of a claim is counted from before the call, so that a consumer whose answer was
-// under way for long does not take the task for its own for longer than the server does.
+// slowAnswers: the end of a claim counts from before the call, so that after a slow answer a consumer does
+// not believe that it holds the task for longer than the server does.
 func slowAnswers(ctx context.Context, b bench) error {
 	const by = 60 * time.Millisecond
 	if b.Pass != nil {
@@ -612,7 +612,7 @@ func manyAtOnce(ctx context.Context, b bench) error {
 	return nil
 }
 
-// batchInOrder asks for many tasks at once, whose ids are in another order than their due times.
+// batchInOrder asks for many tasks at once. Their ids are in another order than their due times.
 func batchInOrder(ctx context.Context, b bench) error {
 	c := b.client()
 	n := b.fits(ctx, 150, 20, time.Second)

@@ -53,7 +53,7 @@ func (b bench) moved(check func(bench) error) error {
 		}}, b.v}
 	}
 	if err := shortTimes(on("-short")); err != nil || real.Load() {
-		return nil // other rules find out what is wrong with short times
+		return nil // other rules test short times
 	}
 	if err := check(on("-long")); err != nil && !real.Load() {
 		return err
@@ -151,7 +151,7 @@ func claimOf(ctx context.Context, b bench, id string, hidden time.Duration) erro
 	return other.done(ctx, tasks...)
 }
 
-// manyDeliveries has the claims of one task run out again and again. Nobody asked for a limit.
+// manyDeliveries has the claims of one task run out again and again. No limit was asked for.
 func manyDeliveries(ctx context.Context, b bench) error {
 	const deliveries = 300
 	return b.moved(func(b bench) error {

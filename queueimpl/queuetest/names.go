@@ -21,7 +21,7 @@ var strangeIDs = append(separated(), []string{
 	`a"b`, `"a"`, `a\b`, `a\nb`, "'a'", "{a}", "[1]", `{"id":"a"}`, "a*", "a?", "*", "%s", "%d", "$1", "a=b", "a&b", "<a>", "é", "日本", "A", "a", strings.Repeat("x", 5000),
 }...)
 
-// separated are ids with each sign that somebody might put between an id and something else.
+// separated returns ids with each character that an implementation might use to separate an id from other data.
 func separated() (ids []string) {
 	for sign := byte(1); sign < 0x80; sign++ {
 		letter := sign|0x20 >= 'a' && sign|0x20 <= 'z' || sign >= '0' && sign <= '9'
@@ -144,8 +144,8 @@ func namesAreOpaque(ctx context.Context, b bench) error {
 	return nil
 }
 
-// unlikeNames does the same in two queues whose names have nothing in common, in turn: neither
-// learns of what is in the other one.
+// unlikeNames does the same in two queues with names that have nothing in common, in turn: neither queue sees
+// the entries of the other one.
 func unlikeNames(ctx context.Context, b bench) error {
 	one, two := b.client(overwriting), b.client(overwriting)
 	two.name = "a-" + rand.Text()
@@ -276,7 +276,7 @@ type ahead struct {
 
 func (a ahead) Now() time.Time { return a.Clock.Now().Add(a.by) }
 
-// skewed makes a client whose clock is wrong.
+// skewed makes a client with a wrong clock.
 func (b bench) skewed(by time.Duration, change ...func(*queueimpl.Options)) *client {
 	own := b
 	own.Env = func() variant.Env {
@@ -322,8 +322,8 @@ func claimsAndClocks(ctx context.Context, b bench) error {
 	return nil
 }
 
-// claimEnds: a claim ends by its own time-out, whatever others do meanwhile, and however
-// long the task had waited.
+// claimEnds: a claim ends by its own time-out. It depends neither on the calls of other clients nor on how long
+// the task had waited.
 func claimEnds(ctx context.Context, b bench) error {
 	c := b.client(claims)
 	if _, err := c.enqueue(ctx, theInterface, "a"); err != nil {

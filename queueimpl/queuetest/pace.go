@@ -10,8 +10,8 @@ import (
 	"oversell/variant"
 )
 
-// The rules in this suite take time, and so does a server that is far away. What is in this file
-// keeps the one from being taken for the other.
+// The rules in this suite take time, and so does a server that is far away. The code in this file tells
+// the two apart.
 
 // never is something for which a rule has waited until its time was over.
 type never struct {
@@ -23,7 +23,7 @@ func (n *never) Error() string {
 	return fmt.Sprintf("%s never happened, in %v", n.what, n.after.Round(time.Millisecond))
 }
 
-// tooSlow says that a rule could not be tried to its end.
+// tooSlow says that a rule could not be completed in time.
 type tooSlow struct{ why string }
 
 func (s *tooSlow) Error() string { return "too slow to judge: " + s.why }
@@ -123,8 +123,8 @@ func (b bench) someOf(ctx context.Context, ids []string, within time.Duration) (
 	return some
 }
 
-// claimEndsSoon: a task whose claim has run out comes back, and not much later than that. A machine
-// may be held up once, but hardly each time.
+// claimEndsSoon: when its claim has run out, a task comes back, and not much later. A machine may be
+// held up once, but hardly each time.
 func claimEndsSoon(ctx context.Context, b bench) error {
 	var late time.Duration
 	for try := range 3 {

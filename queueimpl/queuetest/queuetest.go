@@ -53,10 +53,10 @@ import (
 
 // Bench is where one rule is tried.
 type Bench struct {
-	// Env makes the world of one more client, with connections and tokens of its
-	// own. All lead to the same server. Nobody but the suite writes to it. Wait must not depend on Pass.
+	// Env makes the world of one more client, with connections and tokens of its own. All lead
+	// to the same server. Only the suite writes to it. Wait must not depend on Pass.
 	Env func() variant.Env
-	// Queue names a queue that nobody has used yet. Rules may append to it.
+	// Queue names a queue that has not been used yet. Rules may append to it.
 	Queue string
 	// Pass moves the clocks of the server and of all clients, if they are virtual
 	// and one; nil if they go by themselves.
@@ -192,7 +192,8 @@ func overwrites(v queueimpl.Variant) bool {
 func lends(v queueimpl.Variant) bool  { return v.AtLeastOnce && can[queueimpl.Acker](v) }
 func locked(v queueimpl.Variant) bool { return v.Locked }
 
-// unlocked tells the queues whose clients need not wait for one that was held up, or died.
+// unlocked reports whether the clients of a queue need not wait for another client that was held
+// up, or died.
 func unlocked(v queueimpl.Variant) bool { return !v.Locked }
 
 // The faults of rules.
@@ -521,7 +522,7 @@ func (b bench) until(ctx context.Context, what string, happened func() (bool, er
 	}
 }
 
-// comes looks until somebody pops something, alone.
+// comes pops, with this client alone, until a task comes, and expects that task to be id.
 func (c *client) comes(ctx context.Context, of variant.Property, id string) (queueimpl.Task, error) {
 	var got queueimpl.Task
 	err := c.b.until(ctx, fmt.Sprintf("delivery of %q", id), func() (bool, error) {
@@ -547,8 +548,8 @@ func firstOf(steps ...func() error) error {
 	return nil
 }
 
-// undeclared expects an error that is none of the declared answers, since those
-// would claim to know the outcome.
+// undeclared expects an error other than the declared answers, because those would claim to know
+// the outcome.
 func undeclared(what string, err error) error {
 	if err == nil {
 		return broken(theInterface, "%s answered success; want an error", what)

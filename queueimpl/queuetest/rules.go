@@ -89,7 +89,7 @@ func upToCount(ctx context.Context, b bench) error {
 	if err := take(); err != nil || len(missing) == 0 {
 		return err
 	}
-	// They are lost, or held back by those that somebody has.
+	// The missing tasks are lost, or blocked by tasks that consumers hold.
 	without := keysOf(missing)
 	if err := c.done(ctx, had...); err != nil {
 		return err
@@ -103,8 +103,8 @@ func upToCount(ctx context.Context, b bench) error {
 	return broken(variant.Progress, "%q were not delivered until the tasks before them had been acknowledged", without)
 }
 
-// sorted reports tasks that are not in the order in which they are due. Those that are due
-// at the same time may come in any order.
+// sorted reports tasks that are not in the order in which they are due. Tasks that are due at the same time may
+// come in any order.
 func sorted(tasks []queueimpl.Task) error {
 	for i := 1; i < len(tasks); i++ {
 		p, t := tasks[i-1], tasks[i]
@@ -429,7 +429,7 @@ func ackOnce(ctx context.Context, b bench) error {
 	)
 }
 
-// lent makes one client take the only task, whose claim will run out.
+// lent makes one client take the only task, with a claim that will run out.
 func lent(ctx context.Context, b bench, change func(*queueimpl.Options)) (*client, queueimpl.Task, error) {
 	c := b.client(change)
 	if _, err := c.enqueue(ctx, theInterface, "a"); err != nil {
@@ -490,7 +490,7 @@ func lateAck(ctx context.Context, b bench) error {
 		return err
 	}
 	return firstOf(
-		func() error { return other.ack(ctx, theInterface, second, nil) }, // late, but nobody has it since
+		func() error { return other.ack(ctx, theInterface, second, nil) }, // late, but no client has received it since
 		func() error { return other.holds(ctx, theInterface, nil, nil) },
 	)
 }
@@ -529,7 +529,8 @@ func bothHad(ctx context.Context, b bench) (c *client, had []queueimpl.Task, las
 	return nil, nil, nil, &tooSlow{"of two tasks, one comes back before the other one was delivered, with each time-out that was tried"}
 }
 
-// lateAckBeside has one client pop one of two tasks whose claims have run out: the ack of the other one counts.
+// lateAckBeside makes one client pop one of two tasks after both claims have run out: the ack of the other task
+// counts.
 func lateAckBeside(ctx context.Context, b bench) error {
 	c, had, lasts, err := bothHad(ctx, b)
 	if err != nil {
@@ -751,7 +752,8 @@ func manyRunOut(ctx context.Context, b bench) error {
 	if err := b.ended(ctx, c, taken[len(taken)-1].Until); err != nil {
 		return err
 	}
-	// Whose time-out counts is the queue's business: a claim's, or the next one's.
+	// The queue may use either time-out: the one of the client that claimed a task, or the one of the next
+	// client.
 	again := map[string]bool{}
 	return b.until(ctx, "the return of all tasks", func() (bool, error) {
 		for _, q := range []*client{other, c} {

@@ -49,8 +49,8 @@ type (
 )
 
 // JUnit writes the gate as JUnit XML: a suite for each entry, and in it a case for each
-// combination of variants × property × fault, with the witness in the body of a failure.
-// What is inconclusive is an error, so that nobody takes it for passed. Characters that XML
+// combination of variants × property × fault, with the witness in the body of a failure. An
+// inconclusive entry is an error, so that it is not taken for passed. Characters that XML
 // has not become U+FFFD, as encoding/xml does it.
 func JUnit(w io.Writer, g reports.Gate) error {
 	g = printable.Of(g)

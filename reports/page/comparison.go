@@ -145,8 +145,8 @@ func (c comparison) untriedWords(contender int) string {
 	return "nothing is known"
 }
 
-// untried is what is known to break a contender that broke nothing, and no configuration in
-// which it ran brought.
+// untried returns, for a contender that broke no promise, the conditions that are known to
+// break it and that no configuration of its runs included.
 func (c comparison) untried(contender int) (all []history.Untried) {
 	first := true
 	for _, x := range c.Cells {
@@ -165,8 +165,8 @@ func (c comparison) untried(contender int) (all []history.Untried) {
 	return all
 }
 
-// bestFirst are all contenders, those who broke nothing first, and of these and of the others
-// those that are fastest in the first configuration in which they ran.
+// bestFirst returns all contenders: first those that broke no promise, then the others, each
+// group sorted by speed in the first configuration in which they ran.
 func (c comparison) bestFirst() (all []int) {
 	for _, recommended := range []bool{true, false} {
 		for i := range c.Configurations {
@@ -181,8 +181,8 @@ func (c comparison) bestFirst() (all []int) {
 	return all
 }
 
-// answer is the headline, which is for whoever has to choose, and what there is to say besides:
-// whether the outcomes are those that the variants declare.
+// answer returns the headline, for a reader who has to choose a variant, and the lead: whether
+// the outcomes are the ones that the variants declare.
 func (c comparison) answer() (class, headline, lead string) {
 	class, verdict := c.verdict()
 	if len(c.Cells) == 0 {
@@ -194,7 +194,7 @@ func (c comparison) answer() (class, headline, lead string) {
 	return class, c.Choice(), verdict + ": " + c.Sum() + "."
 }
 
-// verdict is the outcome of a comparison in words, for those who look after the variants.
+// verdict returns the outcome of a comparison in words, for the maintainers of the variants.
 func (c comparison) verdict() (class, headline string) {
 	surprises, undecided, powerless := len(c.Surprises()), 0, 0
 	for _, x := range c.Cells {
@@ -312,7 +312,7 @@ func (c comparison) ratios(cells []reports.ComparisonCell) (bars []ratioBar) {
 	return bars
 }
 
-// orPercentiles is a distribution or, where there is none, what is known of it.
+// orPercentiles returns a distribution or, if there is none, its known percentiles.
 func orPercentiles(curve []reports.Quantile, l *reports.Latency) []reports.Quantile {
 	if len(curve) > 0 {
 		return curve

@@ -174,7 +174,7 @@ func (d *drawing) place() {
 	d.tops = append(d.tops, y)
 	d.Height = y + 14
 	if slices.ContainsFunc(d.c.Steps, func(s reports.Step) bool { return s.Has(reports.MarkEnter) }) {
-		d.Height = y + tail // to see who is inside after the last step
+		d.Height = y + tail // to see which clients are in the section after the last step
 	}
 }
 
@@ -436,7 +436,7 @@ func (d *drawing) bandLines(s reports.Step) []string {
 	return reports.Folded(s.Words(d.masters).Command, int(float64(right-left-16)/d.char))
 }
 
-// band draws a step of nobody across the lifelines.
+// band draws a step that belongs to no client across the lifelines.
 func (d *drawing) band(s reports.Step, y int) {
 	class := "band"
 	if s.Kind == reports.StepEnd {

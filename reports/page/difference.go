@@ -22,8 +22,8 @@ type DifferenceInput struct {
 type DifferenceRun struct {
 	History   *history.History
 	Latencies *reports.Latencies
-	// Name is where it is, and Page the address of its own page, relative to this one;
-	// empty if there is none.
+	// Name is the path of the run, and Page the address of its own page, relative to this
+	// one; empty if there is none.
 	Name, Page string
 }
 
@@ -108,7 +108,7 @@ func (in DifferenceInput) page() differencePage {
 	return p
 }
 
-// letters name the two runs.
+// letters are the names of the two runs.
 var letters = [2]string{"A", "B"}
 
 func propertyPairRowOf(pair reports.PropertyPair, d *reports.Difference) propertyPairRow {

@@ -20,8 +20,8 @@ type RunInput struct {
 	// Run and Latencies are its judgement.
 	Run       reports.Run
 	Latencies *reports.Latencies
-	// Command makes such a run again, Check judges this one again; a command line
-	// each, empty if there is none.
+	// Command is a command line that repeats the run, and Check one that judges this
+	// run again; empty if there is none.
 	Command, Check string
 	// Picture is where the picture of the violation is, relative to the page; empty
 	// if there is none.
@@ -71,8 +71,8 @@ type runPage struct {
 // fact is a line of the verdict.
 type fact struct {
 	Name, Text string
-	// Of is the beginning of the text that somebody named, such as in a script that is
-	// written from right to left: it keeps its own direction.
+	// Of is a name given by the user at the beginning of the text. It may be in a
+	// script that is written from right to left, so it keeps its own direction.
 	Of string
 }
 
@@ -191,7 +191,7 @@ func (in RunInput) percentiles() (chart.Chart, bool) {
 	kinds := in.Latencies.Kinds()
 	if idle := []history.Kind{history.Acquire, history.Extend, history.Release}; !in.History.Header.PromisedOf(variant.Lock) {
 		if rest := slices.DeleteFunc(slices.Clone(kinds), func(k history.Kind) bool { return slices.Contains(idle, k) }); len(rest) > 0 {
-			kinds = rest // nobody waits for a lock that keeps nobody out
+			kinds = rest // clients do not wait for a lock that keeps no client out
 		}
 	}
 	for i, kind := range kinds {

@@ -31,10 +31,11 @@ type series struct {
 	several bool
 	// oversold is when more had been sold than there was; 0: never.
 	oversold time.Duration
-	// faults are when the servers or the wire were disturbed for all, and hits when a
-	// fault was on for one client only.
+	// faults are the times in which a fault disturbed the servers or the wire for all
+	// clients, and hits the times of faults on single clients.
 	faults, hits [][2]time.Duration
-	// gone is when the stock was, and what that changed; nil if it was never gone.
+	// gone tells when the stock was sold out and what changed then; nil if it never
+	// was.
 	gone *soldOut
 }
 

@@ -10,19 +10,19 @@ import (
 	"oversell/reports/page/chart"
 )
 
-// soldOut is the moment from which on a sale had nothing left. Buyers then stop coming
-// as a rule, which changes who is measured.
+// soldOut is the moment from which on a sale had nothing left. Buyers usually stop coming
+// then, so the operations measured after it come from other clients.
 type soldOut struct {
 	at   time.Duration
 	kind history.Kind
 	// before and after are the latencies of operations of the kind that ended before or
 	// after it.
 	before, after []time.Duration
-	// again is how many of those before were of the client that had ended the last one,
-	// too.
+	// again counts the operations in before that came from the same client as the
+	// operation before them.
 	again int
-	// back is how many of those after were of clients that had been told by then that
-	// nothing was left.
+	// back counts the operations in after that came from clients that had already been
+	// told that nothing was left.
 	back int
 }
 

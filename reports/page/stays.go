@@ -34,10 +34,10 @@ func (s *stay) core() (from, to time.Duration) {
 	return s.from, s.to
 }
 
-// inHand names what somebody has, as the checkers do: a lock or a hold by its session, whoever
-// ends it. A client that had no answer goes on under a new number, and gives back under that
-// what it was granted under the old one. What a queue handed out goes by client and task, since
-// the effect of a task names no request.
+// inHand identifies an object that a client holds, as the checkers do: a lock or a hold by its
+// session, independently of the client that ends it. (After a missing answer a client goes on
+// under a new number, and gives back under that number what it was granted under the old one.)
+// A queue's task is identified by client and task, since the effect of a task names no request.
 type inHand struct {
 	of      variant.Object
 	key     history.Value
@@ -62,10 +62,10 @@ func taskInHand(client int32, task history.Value) inHand {
 	return inHand{of: variant.Queue, key: task, client: client}
 }
 
-// mostOpen bounds what is remembered of stays that nobody ends.
+// mostOpen bounds the number of stays that are remembered while no operation ends them.
 const mostOpen = 1 << 16
 
-// hands follows who has what.
+// hands tracks which client holds what.
 type hands struct {
 	window
 	locks bool // the lock promises something
@@ -104,11 +104,11 @@ func staysIn(h *history.History, w window) []stay {
 	return in.stays
 }
 
-// never keeps a stay that nobody ended, as one until to.
+// never keeps a stay that no operation ended, as a stay until to.
 func (in *hands) never(st stay, to time.Duration) {
 	st.to = to
 	if st.by.Kind == history.Pop {
-		st.to = st.from // what became of it nobody knows
+		st.to = st.from // what became of it is not known
 	}
 	in.keep(st)
 }

@@ -27,7 +27,7 @@ type story struct {
 	why   string
 }
 
-// storyLength bounds the operations of a story: more than that nobody reads.
+// storyLength bounds the operations of a story: a longer one would not be read.
 const storyLength = 12
 
 // opKey recognises an operation of the history in a witness.
@@ -140,9 +140,10 @@ func meddling(cause *reports.Property) func(*history.Op) bool {
 	}
 }
 
-// besideGap are the operations round the first number that nobody was given: those that were
-// given the numbers beside it, and those at that time that had no answer. That it is missing
-// the history shows only at its end, where the witness is. None if the promise is another.
+// besideGap returns the operations around the first number that no client was given: those
+// that were given the numbers beside it, and those at that time that had no answer. That it
+// is missing the history shows only at its end, where the witness is. None if the promise is
+// another.
 func besideGap(h *history.History, cause *reports.Property) (ops []history.Op) {
 	if cause.Name != variant.NoGaps {
 		return nil
@@ -224,8 +225,9 @@ type sections struct {
 	grants  map[inHand]bool
 }
 
-// heldBy finds those of these sessions. What is said of a lock names it and its session,
-// whoever says it; a purchase names the session only, which may be that of another lock, too.
+// heldBy finds those of these sessions. Every operation on a lock names the lock and the
+// session, whichever client calls it; a purchase names the session only, which may belong to
+// another lock.
 func heldBy(h *history.History, sessions map[holder]bool) sections {
 	s := sections{maps.Clone(sessions), map[inHand]bool{}}
 	if len(sessions) == 0 {
@@ -243,7 +245,7 @@ func (s sections) have(op *history.Op) bool {
 	return s.holders[session(op)] || lockKind(op.Kind) && s.grants[lockInHand(op)]
 }
 
-// lockKind tells whether operations of this kind are about a lock that somebody holds.
+// lockKind reports whether operations of this kind are about a lock that a client holds.
 func lockKind(kind history.Kind) bool {
 	return kind == history.Acquire || kind == history.Extend || kind == history.Release
 }
@@ -331,8 +333,8 @@ func hits(fault *history.Op, ops []history.Op) bool {
 	return fault.Client < 0 || slices.ContainsFunc(ops, func(op history.Op) bool { return op.Client == fault.Client })
 }
 
-// startOf is when an operation began to matter: what is granted from the answer on,
-// everything else from the call, and so what had no answer or was refused.
+// startOf returns when an operation began to matter: a grant from its answer on, every other
+// operation from its call on, also if it had no answer or was refused.
 func startOf(op history.Op) time.Duration {
 	if op.Outcome == history.OK {
 		switch op.Kind {

@@ -267,7 +267,7 @@ func (s *stay) thing() string {
 	return task(s.key)
 }
 
-// holdings draws who had what, and where two had the same.
+// holdings draws which client held what, and where two clients held the same.
 func (d *sketch) holdings() {
 	clashes := d.nearest(d.clashes())
 	for i, c := range clashes {
@@ -288,8 +288,8 @@ func (d *sketch) holdings() {
 // mostClashes is how many are drawn.
 const mostClashes = 400
 
-// nearest are those clashes that are nearest to the moment that matters, in the order
-// of time. What is left out is told.
+// nearest are those clashes that are nearest to the moment that matters, in the order of
+// time. The picture says how many are left out.
 func (d *sketch) nearest(all []clash) []clash {
 	if len(all) <= mostClashes {
 		return all
@@ -454,14 +454,15 @@ func (d *sketch) sign(at time.Duration, y int, text, class string) {
 // textWidth is an estimate on the high side, in pixels.
 func textWidth(s string) int { return int(math.Ceil(float64(utf8.RuneCountInString(s)) * 7.3)) }
 
-// operations draws what is no stay, and how one was obtained.
+// operations draws the operations that are not stays, and those by which a stay was
+// obtained.
 func (d *sketch) operations() {
 	wanted := map[opKey]bool{}
 	for _, op := range d.story.ops {
 		wanted[keyOf(op)] = true
 	}
 	ops := slices.Clone(d.scene.ops)
-	slices.SortStableFunc(ops, func(a, b history.Op) int { return cmp.Compare(b.Return-b.Call, a.Return-a.Call) }) // what is within another is drawn upon it
+	slices.SortStableFunc(ops, func(a, b history.Op) int { return cmp.Compare(b.Return-b.Call, a.Return-a.Call) }) // an operation within another one is drawn on top of it
 	for _, op := range ops {
 		x, w := d.place(op.Call, op.Return)
 		m := mark{X: x, W: w, Lane: d.lane[op.Client], Label: sentence(op), Y: d.top(op.Client) + d.row + opTop, H: opHeight, TextY: 11}

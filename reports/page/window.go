@@ -166,11 +166,11 @@ func lastPurchase(h *history.History) time.Duration {
 	return last
 }
 
-// handOvers are the kinds of operations by which something comes into a client's
-// hands, that which tells most of a run first.
+// handOvers are the kinds of operations by which a client obtains something, the kind
+// that tells most about a run first.
 var handOvers = []history.Kind{history.Take, history.Pop, history.Acquire, history.NextID, history.Buy}
 
-// mainHandOver is the one that this run is about.
+// mainHandOver returns the kind of hand-over that this run is about.
 func mainHandOver(h *history.History) history.Kind {
 	has := map[history.Kind]bool{}
 	for op := range h.Each() {
@@ -194,14 +194,14 @@ type scene struct {
 	// others is how many more clients were at work, waiting how many more only asked and
 	// waited, and left how many operations of the clients shown are left out.
 	others, waiting, left int
-	// highest is the highest number of a client in the window, and again whether one of
-	// them is that of a client that sends orders again.
+	// highest is the highest number of a client in the window, and again reports whether
+	// one of the clients sends orders again.
 	highest int32
 	again   bool
 	// unmarked is how many clashes are not marked.
 	unmarked int
 	ops      []history.Op
-	// every is all the stays, of all clients; stays those that are drawn.
+	// every holds the stays of all clients; stays those that are drawn.
 	every, stays []stay
 	faults       []history.Op
 }
@@ -270,8 +270,8 @@ func enqueuing(stays []stay) func(*history.Op) {
 	}
 }
 
-// idleLock recognises what is done with a lock that promises nothing: it is not worth
-// a mark, unless the story tells of it.
+// idleLock recognises operations on a lock without promises: they get no mark, unless
+// they are part of the story.
 func idleLock(h *history.Header, s story) func(*history.Op) bool {
 	if h.PromisedOf(variant.Lock) {
 		return func(*history.Op) bool { return false }
@@ -376,9 +376,9 @@ func (sc *scene) numbers(h *history.Header) (s string) {
 	return strings.TrimSpace(s)
 }
 
-// choose picks the lanes: those of the story, then those who had something in their
-// hands nearest to the moment that matters, in the order in which they come in. Who only
-// waits is counted.
+// choose picks the lanes: the clients of the story, then the clients that held something
+// nearest to the moment that matters, in the order in which they appear. Clients that
+// only wait are counted.
 func (sc *scene) choose(s story, part cast) {
 	for _, op := range s.ops {
 		if op.Client >= 0 && op.Kind != history.Fault && op.Kind != history.ReadState && !slices.Contains(sc.clients, op.Client) && len(sc.clients) < mostLanes {

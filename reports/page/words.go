@@ -26,7 +26,7 @@ func plainKey(key history.Value) string {
 
 func quotedKey(key history.Value) string { return strconv.Quote(plainKey(key)) }
 
-// who names the client of an operation.
+// who returns the name of the client of an operation.
 func who(op history.Op) string {
 	if op.Client < 0 {
 		return "nobody"
@@ -42,8 +42,8 @@ func said(prefix string, v history.Value) string {
 	return prefix + v.String()
 }
 
-// sentence tells an operation in words, without a full stop: who did what when, by
-// which command, and what came of it.
+// sentence describes an operation in words, without a full stop: the client, the
+// operation, the time, the command and the outcome.
 func sentence(op history.Op) string {
 	if op.Kind == history.Fault {
 		return faultSentence(op)
@@ -64,8 +64,8 @@ func deed(op history.Op) string {
 	return tell(op)
 }
 
-// deeds tell the operations of each kind; of those without an answer only what was
-// asked for, since nothing more is known.
+// deeds describe the operations of each kind. Of an operation without an answer they
+// tell only the request, since nothing more is known.
 var deeds = map[history.Kind]func(history.Op) string{
 	history.Acquire: acquired,
 	history.Extend:  extended,

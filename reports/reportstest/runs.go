@@ -67,7 +67,8 @@ func Document() reports.Document {
 	return reports.Document{Schema: reports.Schema, Runs: []reports.Run{none, printed, sound, fenced, ours, odd, stopped}}
 }
 
-// Catalogue is a small one, with what variants share and what is their own.
+// Catalogue returns a small catalogue, with entries that variants share and entries of
+// their own.
 func Catalogue() reports.Catalogue {
 	flaw := func(p variant.Property, f variant.Fault, under, why string) variant.Flaw {
 		return variant.Flaw{Property: p, Fault: f, Under: under, Why: why}

@@ -282,8 +282,8 @@ func faults(s *sheet, all []reports.FaultInfo) {
 	s.linef("  the whole syntax of one: oversell list faults %s", names[0])
 }
 
-// clauses parts the syntax of a fault: what is its own, and the clauses that many faults
-// have, which say whom it hits and when.
+// clauses splits the syntax of a fault into its own part and the clauses that it shares
+// with other faults, which say what it hits and when.
 func clauses(syntax string) (own string, shared []string) {
 	var kept []string
 	for part := range strings.SplitSeq(syntax, " [") {

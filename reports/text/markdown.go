@@ -16,7 +16,7 @@ import (
 const longestMarkdown = 64 << 10
 
 // GateMarkdown writes the gate as GitHub Flavored Markdown: the verdict first, a table, and
-// the stories of what is red.
+// the stories of the red entries.
 func GateMarkdown(w io.Writer, g reports.Gate) error {
 	g = printable.Of(g)
 	head := fmt.Sprintf("## oversell gate: %s\n\n", escaped(g.Headline()))

@@ -82,9 +82,9 @@ func runColumns(d reports.Document) (all []column[reports.Run]) {
 		}})
 }
 
-// namedBy are the name columns, by index, that tell runs apart: of those in which they
-// differ, as many from the first on as are needed. Where runs have all names in common, it is
-// the first that they have.
+// namedBy returns the indices of the name columns that tell runs apart: the columns in which the runs differ,
+// from the first on, as many as are needed. Where runs have all names in common, it is the first that they
+// have.
 func namedBy(runs []reports.Run) (columns []int) {
 	first := -1
 	for i, n := range nameColumns {
@@ -125,8 +125,8 @@ func verdictWord(r reports.Run) string {
 	return r.Verdict
 }
 
-// Explain writes a paragraph for a single run, for every run that did not pass, or that
-// broke what nobody promised, and then the sum of it all.
+// Explain writes a paragraph for a single run and for every run that did not pass or that broke a property that
+// was not promised, and then the summary.
 func (t Terminal) Explain(d reports.Document) error {
 	d = printable.Of(d)
 	s := t.sheet()
@@ -181,8 +181,8 @@ func explainRun(s *sheet, r reports.Run, among bool) {
 	}
 }
 
-// explainOthers tells what was broken that nobody had promised: in full where
-// that is all that broke, and briefly beside broken promises.
+// explainOthers describes the broken properties that were not promised: in full if no promise broke, and
+// briefly beside broken promises.
 func explainOthers(s *sheet, r reports.Run, others []reports.Property) {
 	if r.Verdict != reports.Violated {
 		for _, p := range others {

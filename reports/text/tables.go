@@ -14,7 +14,7 @@ type column[R any] struct {
 	cell        func(R) string // empty: there is nothing to say
 	// tone colours a cell; nil: it has no colour.
 	tone func(R) tone
-	// rank orders the columns by importance. Of those that do not fit, the one with the
+	// rank orders the columns by importance. If the columns do not fit, the one with the
 	// highest rank is left out first. Columns of rank 0 are never left out.
 	rank int
 	// prose may be folded, so that the column can be narrower than its cells. The other
@@ -39,8 +39,8 @@ const (
 )
 
 // write writes the titles, if there are any, the units and a row for each of rows. Columns
-// in which no row says anything are left out, then those that do not fit, by rank; their
-// titles are told. If what must stay does not fit, every row becomes a list.
+// that are empty in every row are left out, then the columns that do not fit, by rank; a
+// line lists their titles. If what must stay does not fit, every row becomes a list.
 func (x table[R]) write(s *sheet, rows []R) {
 	columns := slices.DeleteFunc(slices.Clone(x.columns), func(c column[R]) bool {
 		return !slices.ContainsFunc(rows, func(r R) bool { return c.cell(r) != "" })
@@ -126,8 +126,8 @@ type extent struct {
 	texts                       []string // of the rows
 }
 
-// fit chooses the columns that have room, and their widths. It is false if even those that
-// are never left out have no room.
+// fit chooses the columns that have room, and their widths. It is false if there is no room
+// even for the columns that are never left out.
 func fit(all []extent, room int) (kept, widths []int, fits bool) {
 	for i := range all {
 		kept = append(kept, i)

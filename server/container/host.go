@@ -59,8 +59,7 @@ const (
 	cleanTimeout = time.Minute
 )
 
-// DefaultImage is the image that servers in containers are made of, unless somebody
-// wants another one.
+// DefaultImage is the default image of servers in containers.
 func DefaultImage() string { return cmp.Or(os.Getenv("REDIS_IMAGE"), officialImage) }
 
 // Host starts servers in containers. Its methods are safe for concurrent
@@ -289,7 +288,8 @@ func (h *Host) Ports(ctx context.Context, n int, cluster bool) ([]int, error) {
 
 func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
-// publishedByOthers tells whether somebody took a port while we were about to publish it.
+// publishedByOthers reports whether another process took a port while we were about
+// to publish it.
 func publishedByOthers(err error) bool {
 	for _, text := range []string{"port is already allocated", "address already in use", "ports are not available"} {
 		if strings.Contains(err.Error(), text) {
@@ -400,8 +400,8 @@ const forgetMark = "/oversell-forget"
 //
 // A replica keeps what it received from its master in a dump, which must not come
 // back where nothing is kept; where something is, it is not a dump. A node of a
-// cluster and a sentinel remain who they are even if they forget their data.
-// Redis before 7 has DEBUG without being asked for it.
+// cluster and a sentinel keep their identity even if they forget their data. Redis
+// before 7 has DEBUG without being asked for it.
 const startScript = `
 cd /data || exit 1
 if [ -e ` + forgetMark + ` ]; then rm -rf appendonlydir appendonly.aof ` + forgetMark + `; fi
@@ -455,8 +455,9 @@ func (h *Host) remove(c testcontainers.Container) {
 	removeContainer(ctx, h.docker.Client(), c.GetContainerID())
 }
 
-// removeContainer returns when the container is gone, or cannot be removed. Where somebody else
-// is removing it, Docker answers that at once: then it waits until they have.
+// removeContainer returns when the container is gone, or cannot be removed. If
+// another client is already removing it, Docker says so at once: then remove waits
+// until it is gone.
 func removeContainer(ctx context.Context, c client.APIClient, id string) {
 	_ = instance.Poll(ctx, func(context.Context) error {
 		_, err := c.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})

@@ -38,7 +38,7 @@ type machine struct {
 
 	answer instance.Info
 	frozen bool
-	// stopped is closed when nobody wants to know about the server any more.
+	// stopped is closed when the server is not watched any more.
 	stopped chan struct{}
 
 	mu    sync.Mutex

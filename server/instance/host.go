@@ -16,7 +16,8 @@ type Host interface {
 	// Ports reserves n ports that are free on 127.0.0.1, for servers of one
 	// topology. A cluster's node also uses its port plus 10000.
 	Ports(ctx context.Context, n int, cluster bool) ([]int, error)
-	// Launch starts one server and waits until it, and nobody else, answers.
+	// Launch starts one server and waits until that server, and not another
+	// process on its port, answers.
 	Launch(ctx context.Context, s Settings) (Machine, error)
 	// Close removes what the servers share, after all of them were stopped.
 	Close()

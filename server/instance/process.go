@@ -38,8 +38,8 @@ type ProcessHost struct {
 	// preload is the library that moves the clocks of the servers; empty: none.
 	preload string
 	Files   *workdir.Dir
-	// FreePorts finds ports that nobody uses. By the time a server asks for one,
-	// somebody may.
+	// FreePorts finds ports that are not in use. By the time a server binds one,
+	// another process may have taken it.
 	FreePorts func(n int, cluster bool) ([]int, error)
 }
 
@@ -127,7 +127,7 @@ func (h *ProcessHost) Launch(ctx context.Context, s Settings) (Machine, error) {
 type process struct {
 	host     *ProcessHost
 	settings Settings
-	// dir holds the server's own files, and is the folder it works in.
+	// dir holds the server's own files. It is the server's working directory.
 	dir    string
 	answer Info
 
@@ -274,8 +274,8 @@ func (p *process) Stop() {
 	_ = os.RemoveAll(p.dir)
 }
 
-// awaitReady waits until the child itself answers. Something else on that port
-// is not taken for it, whatever it says.
+// awaitReady waits until the child itself answers. Another server on that port is not
+// mistaken for the child, whatever it replies.
 func awaitReady(ctx context.Context, c *child.Process, addr string) (Info, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("it did not answer within %v", startTimeout))
 	defer cancel()

@@ -25,8 +25,8 @@ type Cluster struct {
 	commands sharedCommands
 
 	mu sync.Mutex
-	// former are the servers that served as each master as of the last time that
-	// somebody was told, by the number of the master.
+	// former are the servers that served as each master, as last reported to a
+	// caller, by the number of the master.
 	former map[int]*instance.Server
 }
 
@@ -88,9 +88,9 @@ func clusterOptions() []string {
 	)
 }
 
-// Settle makes a cluster of the servers: who has which keys, who knows whom, and
-// who follows whom. Everybody is told of everybody: by themselves they would take
-// a second longer to spread the news.
+// Settle makes a cluster of the servers: it assigns the slots, introduces the
+// nodes to each other, and attaches the replicas. Every node is told of every
+// other node: by gossip alone it would take a second longer.
 func (c *Cluster) Settle(ctx context.Context) error {
 	for _, step := range []func(context.Context, *instance.Server) error{c.giveSlots, c.introduce, c.enlist} {
 		for _, s := range c.t.Servers {
@@ -163,7 +163,8 @@ func (c *Cluster) Become(ctx context.Context, m Vigilance) error {
 	}, instance.Master, instance.Replica)
 }
 
-// Revive has nothing to do: a node keeps in a file who it is and whom it knows.
+// Revive has nothing to do: a node keeps its identity and its view of the cluster
+// in a file.
 func (c *Cluster) Revive(context.Context, *instance.Server) error { return nil }
 
 // peer is what one node says of another, or of itself.
@@ -334,7 +335,7 @@ func (c *Cluster) Missing(ctx context.Context) error {
 			return err
 		}
 	}
-	now := map[*instance.Server]*instance.Server{} // who serves, and as which master
+	now := map[*instance.Server]*instance.Server{} // which server serves, and as which master
 	for _, m := range c.t.Masters {
 		s := c.newest(m, views)
 		if s == nil {

@@ -17,8 +17,8 @@ const (
 	// no master (any more), has none, or is still loading. Two are needed when a
 	// client's idea of the cluster and that of the node are both out of date.
 	maxRedirects = 2
-	// slotsTimeout is how long a node may take to say who has which keys; the next
-	// one is asked then.
+	// slotsTimeout is how long a node may take to answer CLUSTER SLOTS; then the
+	// next node is asked.
 	slotsTimeout = 250 * time.Millisecond
 )
 

@@ -11,8 +11,8 @@ import (
 	"oversell/server/instance"
 )
 
-// Vigilance is how those are who look after the servers: sentinels, and the nodes of a
-// cluster, which look after each other.
+// Vigilance says how soon a silent server is given up by the processes that watch the
+// servers: sentinels, or the nodes of a cluster, which watch each other.
 //
 // A server that is silent for half a second is to be given up fast when a run has
 // killed it, or else its leases would be over before there is a failover. But on a

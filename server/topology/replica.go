@@ -15,8 +15,8 @@ import (
 	"oversell/server/instance"
 )
 
-// Pair is the shape of a primary with replicas and nobody who looks after them:
-// whoever promotes a replica tells the clients, too. Here that is this program.
+// Pair is the shape of a primary with replicas, without sentinels: the program that
+// promotes a replica also tells the clients. Here that is this program.
 type Pair struct {
 	t *Group
 	// now is the server that serves as the primary.
@@ -149,7 +149,7 @@ func lead(s *instance.Server) func(ctx context.Context, follower *redis.Client) 
 	}
 }
 
-// Become implements Shape: there is nobody to tell.
+// Become implements Shape: there are no sentinels to tell.
 func (p *Pair) Become(context.Context, Vigilance) error { return nil }
 
 // Missing implements Shape.
@@ -169,9 +169,8 @@ func (p *Pair) Missing(ctx context.Context) error {
 	return p.t.follow(ctx, primary, p.t.Servers, answers)
 }
 
-// follow says what is wrong with a group of which primary should be the master and
-// all others that were not killed its replicas. Servers of other roles are none of
-// its business.
+// follow says what is wrong with a group of which primary should be the master and all
+// others that were not killed its replicas. It ignores servers of other roles.
 func (t *Group) follow(ctx context.Context, primary *instance.Server, group []*instance.Server, answers []instance.Info) error {
 	if primary.Killed.Load() {
 		return primary.IsGone()

@@ -25,8 +25,8 @@ const MasterName = "oversell"
 type Watched struct {
 	t    *Group
 	Name string // of the primary and its replicas, for the sentinels
-	// former is the primary as of the last time that somebody was told: a promotion
-	// is over when there is another one.
+	// former is the primary as last reported to a caller: a promotion is over when
+	// another server is the primary.
 	former atomic.Pointer[instance.Server]
 }
 

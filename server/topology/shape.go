@@ -26,9 +26,11 @@ type Shape interface {
 	Promote(ctx context.Context, master *instance.Server) (*instance.Server, error)
 	// Revive puts a server into its place that was started again.
 	Revive(ctx context.Context, s *instance.Server) error
-	// Become tells those who look after the servers. It may fail for some of them.
+	// Become tells the sentinels or cluster nodes how soon to give up a silent
+	// server. It may fail for some of them.
 	Become(ctx context.Context, m Vigilance) error
-	// Missing says what is not yet as AwaitHealthy wants it, nil if nothing.
+	// Missing returns the reason why the servers are not healthy yet, as
+	// AwaitHealthy defines it; nil if they are.
 	Missing(ctx context.Context) error
 }
 

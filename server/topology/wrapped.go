@@ -51,10 +51,10 @@ type withSocket struct {
 
 func (w *withSocket) SyscallConn() (syscall.RawConn, error) { return w.raw.SyscallConn() }
 
-// final is a connection whose errors the driver does not take for an invitation to
-// send a command again. The one for clusters repeats commands after an end of file
-// and after most other errors on the wire, even if they may have been executed,
-// and cannot be told not to without losing the redirections.
+// final is a connection that returns errors in a form that does not make the
+// driver send a command again. The one for clusters repeats commands after an end
+// of file and after most other errors on the wire, even if they may have been
+// executed, and cannot be told not to without losing the redirections.
 type final struct {
 	net.Conn
 	// listening: the connection subscribes to channels. Nothing is repeated there,

@@ -69,8 +69,8 @@ func (b bench) each(actions []interrupt.Action, check func(b bench, n int, a int
 	return nil
 }
 
-// undecided is for how long an order may be told to come again while nobody else buys: longer than
-// pieces are set aside for a buyer that died.
+// undecided is how long an order may be told to come again while no other client buys: longer
+// than pieces are set aside for a buyer that died.
 const undecided = 8 * time.Second
 
 // decided repeats an order until it is decided: it may be stale, or its answer be lost.
@@ -627,8 +627,8 @@ func longAfter(ctx context.Context, b bench) error {
 	return b.later(ctx, time.Hour, "an hour after a purchase")
 }
 
-// monthAfter: an order may be sent again by who looks through what was left unfinished, after
-// what was kept for a day or a week is gone.
+// monthAfter: a clean-up job may send an unfinished order again, after data that is kept for a
+// day or a week is gone.
 func monthAfter(ctx context.Context, b bench) error {
 	return b.later(ctx, 31*24*time.Hour, "a month after a purchase")
 }

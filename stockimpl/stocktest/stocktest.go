@@ -48,10 +48,10 @@ import (
 
 // Bench is where one rule is tried.
 type Bench struct {
-	// Env makes the world of one more client, with connections of its own. All
-	// lead to the same server. Nobody but the suite writes to it.
+	// Env makes the world of one more client, with connections of its own. All lead to the same
+	// server. Only the suite writes to it.
 	Env func() variant.Env
-	// Product names a product that nobody has opened yet. Rules may append to it.
+	// Product names a product that has not been opened yet. Rules may append to it.
 	Product string
 }
 
@@ -217,7 +217,7 @@ type breach struct {
 func (b *breach) Error() string { return fmt.Sprintf("%s is broken: %v", b.promise, b.how) }
 func (b *breach) Unwrap() error { return b.how }
 
-// tooSlow says that a rule could not be tried to its end.
+// tooSlow says that a rule could not be completed in time.
 type tooSlow struct{ why string }
 
 func (s *tooSlow) Error() string { return "too slow to judge: " + s.why }

@@ -167,7 +167,7 @@ func (m *Machine) tableArg(n int) *lua.LTable {
 	return t
 }
 
-// base are the functions without a library's name.
+// base returns the functions of Lua's base library, which have no prefix.
 func (m *Machine) base() map[string]lua.LGFunction {
 	return map[string]lua.LGFunction{
 		"assert": func(l *lua.LState) int {

@@ -133,7 +133,7 @@ func (m *Machine) missing(library string, name lua.LValue) int {
 	return m.unknown("the Lua function " + library + name.String())
 }
 
-// unknown ends the script: there is something that the model does not know.
+// unknown ends the script, because it needs something that the model does not know.
 func (m *Machine) unknown(what string) int {
 	m.x.Unknown(what)
 	m.l.Error(lua.LString("unknown"), 0)

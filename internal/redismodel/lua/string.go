@@ -128,7 +128,8 @@ func (m *Machine) pushCapture(p *matcher, i, start, end int) {
 	}
 }
 
-// pushCaptures pushes all captures, the whole match if there are none and whole says so.
+// pushCaptures pushes all captures. If there are none and whole is set, it pushes the
+// whole match.
 func (m *Machine) pushCaptures(p *matcher, start, end int, whole bool) int {
 	n := len(p.captures)
 	if n == 0 && whole {

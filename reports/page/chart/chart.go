@@ -156,8 +156,8 @@ func Scientific(v float64, digits int) string {
 	return strings.NewReplacer("e+0", "e", "e+", "e", "e-0", "e-").Replace(strconv.FormatFloat(v, 'g', digits, 64))
 }
 
-// places are the points of a line in the plot: to the right in per cent, down in pixels. A
-// line that stays where it is has a point where it leaves.
+// places returns the points of a line in the plot: x in per cent from the left, y in pixels
+// from the top. A line that stays where it is has a point where it leaves.
 func (l Line) places(x, y Scale) (all []Point) {
 	for _, p := range l.Points {
 		if math.IsNaN(p.Y) {
