@@ -293,7 +293,7 @@ func (r *run) good(op *history.Op) bool {
 	switch {
 	case op.Outcome == history.Unknown, op.Reason == history.Held, op.Reason == history.Stopped:
 		return false
-	case r.config.Scenario.Name == mutexName:
+	case r.config.LockAlone():
 		return op.Kind == history.Acquire
 	}
 	return slices.Contains(goods, op.Kind)
