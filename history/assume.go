@@ -10,6 +10,8 @@ import (
 
 	"github.com/dustin/go-humanize/english"
 
+	"oversell/internal/exactjson"
+	"oversell/internal/printable"
 	"oversell/variant"
 )
 
@@ -44,15 +46,15 @@ func (l *lineReader) complete(h *History) error {
 
 // foreign looks at the fields of a line that there are not: one that was mistaken for one
 // that there is, is an error, and the others are told in the end.
-func (l *lineReader) foreign(told names, fields []string) error {
-	if l.sealed || len(told.unknown) == 0 {
+func (l *lineReader) foreign(told exactjson.Names, fields []string) error {
+	if l.sealed || len(told.Unknown) == 0 {
 		return nil
 	}
-	absent := slices.DeleteFunc(slices.Clone(fields), func(f string) bool { return slices.Contains(told.given, f) })
-	if err := mistaken(told.unknown, absent); err != nil {
+	absent := slices.DeleteFunc(slices.Clone(fields), func(f string) bool { return slices.Contains(told.Given, f) })
+	if err := mistaken(told.Unknown, absent); err != nil {
 		return err
 	}
-	l.others.add(l.number, told.unknown)
+	l.others.add(l.number, told.Unknown)
 	return nil
 }
 
@@ -63,7 +65,7 @@ var (
 )
 
 func fieldNames[T any]() []string {
-	fields, _ := fieldsOf(reflect.TypeFor[T]())
+	fields, _ := exactjson.FieldsOf(reflect.TypeFor[T]())
 	return slices.Sorted(maps.Keys(fields))
 }
 
@@ -77,7 +79,7 @@ func (l *lineReader) guess(h *History) error {
 			first[c] = i + 1
 		}
 	}
-	given := func(field string) bool { return slices.Contains(l.told.given, field) }
+	given := func(field string) bool { return slices.Contains(l.told.Given, field) }
 	stock, promises := given("stock"), given("promises")
 	silent := !promises && !given("objects") // about what it holds
 	for c, of := range objectOf {
@@ -160,7 +162,7 @@ func (s *strangers) remark() string {
 	}
 	var told []string
 	for i, name := range s.names[:min(mostStrangers, len(s.names))] {
-		told = append(told, fmt.Sprintf("%q (line %s)", short(name), group(s.at[i])))
+		told = append(told, fmt.Sprintf("%q (line %s)", printable.Short(name), group(s.at[i])))
 	}
 	if len(s.names) > mostStrangers {
 		told = append(told, "others")
@@ -184,7 +186,7 @@ var meant = map[string]string{
 func mistaken(unknown, absent []string) error {
 	for _, name := range unknown {
 		if of := intended(name, absent); of != "" {
-			return fmt.Errorf("there is no field %q: did you mean %q?", short(name), of)
+			return fmt.Errorf("there is no field %q: did you mean %q?", printable.Short(name), of)
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash"
 
+	"oversell/internal/exactjson"
 	"oversell/internal/phrase"
 )
 
@@ -41,7 +42,7 @@ func (r *frames) header(data []byte) (int, error) {
 	if f.kind != headerFrame {
 		return 0, fmt.Errorf("%w: %w: a frame of kind %q stands in its place", ErrNoHeader, ErrDamaged, f.kind)
 	}
-	if err := unmarshal(f.payload, &r.h.Header); err != nil {
+	if err := exactjson.Unmarshal(f.payload, &r.h.Header); err != nil {
 		return 0, fmt.Errorf("%w: %w", ErrNoHeader, plain(err))
 	}
 	r.took(data[:f.end()])
@@ -95,7 +96,7 @@ func (r *frames) take(f frame) (problem string) {
 		r.ops += len(r.h.Ops) - before
 	case trailerFrame:
 		t := new(sealed)
-		if err = unmarshal(f.payload, t); err != nil {
+		if err = exactjson.Unmarshal(f.payload, t); err != nil {
 			break
 		}
 		if problem = t.problem(r.ops, r.digest()); problem != "" {

@@ -10,6 +10,8 @@ import (
 	"hash"
 	"io"
 	"strconv"
+
+	"oversell/internal/printable"
 )
 
 // WriteJSONL writes a history as JSON lines, in the format that the package documentation
@@ -32,7 +34,7 @@ func WriteJSONL(w io.Writer, h *History) error {
 		n++
 		for _, v := range []Value{op.Key, op.Arg, op.Result, op.Session} {
 			if !v.unicode() {
-				return fmt.Errorf("operation %s: %q is not UTF-8: JSON lines cannot hold it", group(n), short(v.String()))
+				return fmt.Errorf("operation %s: %q is not UTF-8: JSON lines cannot hold it", group(n), printable.Short(v.String()))
 			}
 		}
 		b = appendOpLine(b[:0], op)

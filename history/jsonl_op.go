@@ -7,6 +7,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"oversell/internal/exactjson"
+	"oversell/internal/printable"
 )
 
 // opLine is a line of JSON after the header. A field is a pointer so that an absent one
@@ -127,7 +130,7 @@ func (f *fields) names() (err error) {
 }
 
 func oneOf(field, got string, want []string) error {
-	return fmt.Errorf("%q is %q, it must be one of %s", field, short(got), strings.Join(want, ", "))
+	return fmt.Errorf("%q is %q, it must be one of %s", field, printable.Short(got), strings.Join(want, ", "))
 }
 
 func (f *fields) times() (open bool, err error) {
@@ -214,7 +217,7 @@ func (v *jsonValue) UnmarshalJSON(b []byte) error {
 	default:
 		n, err := strconv.ParseInt(string(b), 10, 64)
 		if err != nil {
-			return fmt.Errorf(`"key", "arg", "result" and "session" must be strings or whole numbers of 64 bits, not %s`, short(string(b)))
+			return fmt.Errorf(`"key", "arg", "result" and "session" must be strings or whole numbers of 64 bits, not %s`, printable.Short(string(b)))
 		}
 		v.Value = Int(n)
 	}
@@ -231,7 +234,7 @@ func (o Op) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads an operation as it stands in a line of JSON lines.
 func (o *Op) UnmarshalJSON(b []byte) error {
 	var l opLine
-	if err := unmarshal(b, &l); err != nil {
+	if err := exactjson.Unmarshal(b, &l); err != nil {
 		return plain(err)
 	}
 	op, _, err := l.fields().complete()

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"time"
 
+	"oversell/internal/exactjson"
 	"oversell/internal/phrase"
 	"oversell/variant"
 )
@@ -71,10 +72,10 @@ type lineReader struct {
 	err    error
 	sum    hash.Hash // of the lines before this one
 	fields fields
-	lines  []int32 // of the operations
-	sealed bool    // the header says that the trailer holds a digest
-	open   []int32 // operations without the time at which their clients gave up
-	told   names   // the header's fields
+	lines  []int32         // of the operations
+	sealed bool            // the header says that the trailer holds a digest
+	open   []int32         // operations without the time at which their clients gave up
+	told   exactjson.Names // the header's fields
 	others strangers
 }
 
@@ -156,7 +157,7 @@ func (l *lineReader) header(h *Header) error {
 	var schema struct {
 		Schema string `json:"schema"`
 	}
-	if err := unmarshal(l.line, &schema); err != nil {
+	if err := exactjson.Unmarshal(l.line, &schema); err != nil {
 		return fmt.Errorf("%w: line 1: %w", ErrNotHistory, plain(err))
 	}
 	if schema.Schema == "" {
@@ -167,14 +168,14 @@ func (l *lineReader) header(h *Header) error {
 	}
 	var sealed sealedHeader
 	var err error
-	if l.told, err = unmarshalNoting(l.line, &sealed); err != nil {
+	if l.told, err = exactjson.UnmarshalNoting(l.line, &sealed); err != nil {
 		return fmt.Errorf("%w: line 1: %w", ErrNoHeader, plain(err))
 	}
 	*h, l.sealed = sealed.Header, sealed.Sealed
 	if err := l.foreign(l.told, headerFields); err != nil {
 		return fmt.Errorf("line 1: %w: %w", ErrInvalid, err)
 	}
-	if !slices.Contains(l.told.given, "stock") && h.Has(variant.Sale) {
+	if !slices.Contains(l.told.Given, "stock") && h.Has(variant.Sale) {
 		return fmt.Errorf("line 1: %w: it is about a sale and does not tell its \"stock\"", ErrInvalid)
 	}
 	return nil
@@ -193,7 +194,7 @@ func (l *lineReader) take(h *History) error {
 			return nil
 		}
 		var o opLine
-		told, err := unmarshalNoting(l.line, &o)
+		told, err := exactjson.UnmarshalNoting(l.line, &o)
 		if err != nil {
 			return plain(err)
 		}

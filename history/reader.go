@@ -10,6 +10,7 @@ import (
 	"os"
 
 	"oversell/internal/phrase"
+	"oversell/internal/printable"
 )
 
 // The ways in which something is no history that this build can judge. A
@@ -129,7 +130,7 @@ func checkSchema(schema string) error {
 	if schema == "" {
 		return fmt.Errorf("%w: its header names no schema, this build reads %q", ErrVersion, Schema)
 	}
-	return fmt.Errorf("%w: its schema is %q, this build reads %q", ErrVersion, short(schema), Schema)
+	return fmt.Errorf("%w: its schema is %q, this build reads %q", ErrVersion, printable.Short(schema), Schema)
 }
 
 // countOps counts the operations from a frame on, in advance.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"oversell/internal/phrase"
+	"oversell/internal/printable"
 	"oversell/variant"
 )
 
@@ -145,7 +146,7 @@ func (v *validator) header() error {
 		}
 	}
 	if e := h.Expected; e != "" && e != "pass" && e != "violated" {
-		return fmt.Errorf(`"expected" is %q: it must be "pass" or "violated", or absent where no outcome is declared`, short(e))
+		return fmt.Errorf(`"expected" is %q: it must be "pass" or "violated", or absent where no outcome is declared`, printable.Short(e))
 	}
 	return nil
 }
@@ -200,7 +201,7 @@ func (v *validator) op(i int, op *Op) error {
 	case ReadState:
 		_, number := op.Result.Num()
 		if what := op.Arg.String(); op.Outcome == OK && !number && (what == "left" || what == "reserved" || what == "sold") {
-			return fmt.Errorf("the result of reading %q is %q: it must be a whole number", what, short(op.Result.String()))
+			return fmt.Errorf("the result of reading %q is %q: it must be a whole number", what, printable.Short(op.Result.String()))
 		}
 	}
 	return nil
@@ -341,7 +342,7 @@ func (v *validator) grant(x *index, i int, op *Op, id Value, what string) error 
 		return err
 	}
 	if other := x.put(i, op, id); other >= 0 {
-		return fmt.Errorf("the %s %q is in use: the %s on %s has it, and each that may have been granted needs its own", what, short(id.String()), op.Kind, v.at.of(other))
+		return fmt.Errorf("the %s %q is in use: the %s on %s has it, and each that may have been granted needs its own", what, printable.Short(id.String()), op.Kind, v.at.of(other))
 	}
 	return nil
 }
@@ -405,7 +406,7 @@ func (v *validator) buy(i int, op *Op) error {
 	}
 	first := &v.h.Ops[*slot-1]
 	if first.Pieces() != op.Pieces() {
-		return fmt.Errorf("order %q is of %s, and on %s of %s: an order sent again must be the same", short(op.Arg.String()), phrase.Count(int(op.Pieces()), "piece"), v.at.of(int(*slot-1)), group(int(first.Pieces())))
+		return fmt.Errorf("order %q is of %s, and on %s of %s: an order sent again must be the same", printable.Short(op.Arg.String()), phrase.Count(int(op.Pieces()), "piece"), v.at.of(int(*slot-1)), group(int(first.Pieces())))
 	}
 	if op.Outcome != Refused && (first.Outcome == Refused || op.Call < first.Call) {
 		*slot = int32(i) + 1
@@ -419,18 +420,18 @@ func (v *validator) refund(n int, op *Op) error {
 		if v.cut {
 			return nil
 		}
-		return fmt.Errorf("order %q is refunded, and no purchase of it is in the history", short(op.Arg.String()))
+		return fmt.Errorf("order %q is refunded, and no purchase of it is in the history", printable.Short(op.Arg.String()))
 	}
 	buy := &v.h.Ops[i]
 	switch {
 	case op.Pieces() > buy.Pieces():
-		return fmt.Errorf("order %q gives back %s, and was of %s on %s", short(op.Arg.String()), phrase.Count(int(op.Pieces()), "piece"), group(int(buy.Pieces())), v.at.of(i))
+		return fmt.Errorf("order %q gives back %s, and was of %s on %s", printable.Short(op.Arg.String()), phrase.Count(int(op.Pieces()), "piece"), group(int(buy.Pieces())), v.at.of(i))
 	case v.cut:
 	case op.Outcome == Unknown: // it may have had no effect, and an effect may have come at any time since its call
 	case buy.Outcome == Refused:
-		return fmt.Errorf("order %q is refunded, and every purchase of it was refused, as on %s", short(op.Arg.String()), v.at.of(i))
+		return fmt.Errorf("order %q is refunded, and every purchase of it was refused, as on %s", printable.Short(op.Arg.String()), v.at.of(i))
 	case op.Return < buy.Call:
-		return fmt.Errorf("order %q is refunded by %d ns, and bought on %s at %d ns only", short(op.Arg.String()), op.Return, v.at.of(i), buy.Call)
+		return fmt.Errorf("order %q is refunded by %d ns, and bought on %s at %d ns only", printable.Short(op.Arg.String()), op.Return, v.at.of(i), buy.Call)
 	}
 	return v.sum(n, i, op)
 }
@@ -455,7 +456,7 @@ func (v *validator) sum(n, bought int, op *Op) error {
 	most := v.h.Ops[bought].Pieces()
 	if v.returned[first] += op.Pieces(); v.returned[first] > most {
 		return fmt.Errorf("order %q gives back %s in all, with that on %s, and was of %s on %s: what is given back twice is judged only where %s is promised",
-			short(op.Arg.String()), phrase.Count(int(v.returned[first]), "piece"), v.at.of(first), group(int(most)), v.at.of(bought), variant.OncePerOrder)
+			printable.Short(op.Arg.String()), phrase.Count(int(v.returned[first]), "piece"), v.at.of(first), group(int(most)), v.at.of(bought), variant.OncePerOrder)
 	}
 	return nil
 }
@@ -472,7 +473,7 @@ func (v *validator) pop(i int, op *Op) error {
 		return nil
 	}
 	if first := &v.h.Ops[*slot-1]; !sameRequest(first, op) {
-		return fmt.Errorf("the request %q is in use: the pop on %s has it, and each needs its own", short(op.Session.String()), v.at.of(int(*slot-1)))
+		return fmt.Errorf("the request %q is in use: the pop on %s has it, and each needs its own", printable.Short(op.Session.String()), v.at.of(int(*slot-1)))
 	}
 	return nil
 }
@@ -487,7 +488,7 @@ func (v *validator) ack(op *Op) error {
 		if v.cut {
 			return nil
 		}
-		return fmt.Errorf("it names the request %q, and no pop has that", short(op.Session.String()))
+		return fmt.Errorf("it names the request %q, and no pop has that", printable.Short(op.Session.String()))
 	}
 	first := &v.h.Ops[i]
 	if err := v.after(i, op); err != nil || first.Outcome != OK {
@@ -501,7 +502,7 @@ func (v *validator) ack(op *Op) error {
 	if v.cut {
 		return nil
 	}
-	return fmt.Errorf("it acknowledges task %q under the request %q, which handed out another: see %s", short(op.Arg.String()), short(op.Session.String()), v.at.of(int(v.pops.find(op.Key, op.Session))))
+	return fmt.Errorf("it acknowledges task %q under the request %q, which handed out another: see %s", printable.Short(op.Arg.String()), printable.Short(op.Session.String()), v.at.of(int(v.pops.find(op.Key, op.Session))))
 }
 
 // inside checks that a client tried to acquire the session in which a purchase was made.
@@ -518,7 +519,7 @@ func (v *validator) inside(i int, op *Op) error {
 		}
 	}
 	if !v.sessions[op.Session] {
-		return fmt.Errorf("it was made in the session %q, and no acquisition has that", short(op.Session.String()))
+		return fmt.Errorf("it was made in the session %q, and no acquisition has that", printable.Short(op.Session.String()))
 	}
 	return nil
 }
@@ -545,7 +546,7 @@ func (v *validator) named(i int, op *Op) error {
 	if without == i {
 		return fmt.Errorf("it has no key, and the %s on %s has one", v.h.Ops[with].Kind, v.at.of(with))
 	}
-	return fmt.Errorf("it has the key %q, and the %s on %s has none", short(op.Key.String()), v.h.Ops[without].Kind, v.at.of(without))
+	return fmt.Errorf("it has the key %q, and the %s on %s has none", printable.Short(op.Key.String()), v.h.Ops[without].Kind, v.at.of(without))
 }
 
 // sameRequest tells whether two operations came of one request to a queue: a pop of several

@@ -3,7 +3,6 @@ package history
 import (
 	"fmt"
 	"time"
-	"unicode/utf8"
 
 	"github.com/dustin/go-humanize"
 )
@@ -28,16 +27,3 @@ func Moment(d time.Duration) string {
 
 // group writes a number with a comma between thousands.
 func group(n int) string { return humanize.Comma(int64(n)) }
-
-// short is a text of any length as an error quotes it.
-func short(text string) string {
-	const most = 80
-	if len(text) <= most {
-		return text
-	}
-	end := most
-	for !utf8.RuneStart(text[end]) && end > most-utf8.UTFMax {
-		end--
-	}
-	return fmt.Sprintf("%s…(%s bytes)", text[:end], group(len(text)))
-}

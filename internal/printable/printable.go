@@ -20,6 +20,8 @@ import (
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/dustin/go-humanize"
 )
 
 // The longest texts that are shown whole, in characters: a word, which has no space in
@@ -249,4 +251,17 @@ func holdsText(t reflect.Type) bool {
 		return true
 	}
 	return false
+}
+
+// Short is a text of any length as an error quotes it: cut at 80 bytes, with the number of all.
+func Short(text string) string {
+	const most = 80
+	if len(text) <= most {
+		return text
+	}
+	end := most
+	for !utf8.RuneStart(text[end]) && end > most-utf8.UTFMax {
+		end--
+	}
+	return fmt.Sprintf("%s…(%s bytes)", text[:end], humanize.Comma(int64(len(text))))
 }

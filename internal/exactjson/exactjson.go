@@ -1,21 +1,5 @@
-package history
-
-import (
-	"bytes"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"reflect"
-	"slices"
-	"strconv"
-	"strings"
-	"sync"
-	"time"
-	"unicode/utf8"
-)
-
-// unmarshal is json.Unmarshal for texts that may come from other tools. Package json alone
-// reads some of them as something else than they say:
+// Package exactjson reads JSON that may come from other tools. Package json alone reads some texts as something
+// else than they say:
 //
 //   - It takes "Outcome" for "outcome". Here only the exact name of a field is its name.
 //   - If an object has the same field twice, it takes the last. Here that is an error.
@@ -23,25 +7,42 @@ import (
 //     surrogate pair, so that different identities become one. Here that is an error.
 //   - A whole number may be spelled 7, 7.0 or 70e-1. Here all of them are read as 7, if it
 //     fits into 64 bits.
-func unmarshal(text []byte, v any) error {
-	_, err := unmarshalNoting(text, v)
+package exactjson
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"oversell/internal/printable"
+)
+
+// Unmarshal is [json.Unmarshal] for texts that may come from other tools.
+func Unmarshal(text []byte, v any) error {
+	_, err := UnmarshalNoting(text, v)
 	return err
 }
 
-// names are those of the fields of an object.
-type names struct {
-	given   []string // all of them
-	unknown []string // the fields that the type being read does not have
+// Names are those of the fields of an object.
+type Names struct {
+	Given   []string // all of them
+	Unknown []string // the fields that the type being read does not have
 }
 
-// unmarshalNoting is unmarshal, and tells the fields of the outermost object.
-func unmarshalNoting(text []byte, v any) (names, error) {
+// UnmarshalNoting is [Unmarshal], and tells the fields of the outermost object.
+func UnmarshalNoting(text []byte, v any) (Names, error) {
 	if err := json.Unmarshal(text, new(json.RawMessage)); err != nil {
-		return names{}, err // not JSON
+		return Names{}, err // not JSON
 	}
 	x := exact{in: text, out: make([]byte, 0, len(text))}
 	if err := x.value(reflect.TypeOf(v).Elem()); err != nil {
-		return names{}, err
+		return Names{}, err
 	}
 	return x.names, json.Unmarshal(x.out, v)
 }
@@ -50,7 +51,7 @@ func unmarshalNoting(text []byte, v any) (names, error) {
 type exact struct {
 	in, out []byte
 	depth   int // in objects
-	names   names
+	names   Names
 }
 
 // value rewrites the value that comes next, which is to be read into a type; nil: into
@@ -111,7 +112,7 @@ func (x *exact) array(t reflect.Type) error {
 }
 
 func (x *exact) object(t reflect.Type) error {
-	fields, known := fieldsOf(t)
+	fields, known := FieldsOf(t)
 	had := make(map[string]bool)
 	x.depth++
 	defer func() { x.depth-- }()
@@ -128,7 +129,7 @@ func (x *exact) object(t reflect.Type) error {
 			return err
 		}
 		if had[name] {
-			return fmt.Errorf("%q is given twice in one object", short(name))
+			return fmt.Errorf("%q is given twice in one object", printable.Short(name))
 		}
 		had[name] = true
 		field := len(x.out)
@@ -150,16 +151,16 @@ func (x *exact) object(t reflect.Type) error {
 			x.out = x.out[:field]
 		}
 		if of == timeType && new(time.Time).UnmarshalJSON(x.out[value:]) != nil {
-			return fmt.Errorf("%q is %s: it must be a time such as \"2026-01-31T12:00:00Z\"", name, short(string(x.out[value:])))
+			return fmt.Errorf("%q is %s: it must be a time such as \"2026-01-31T12:00:00Z\"", name, printable.Short(string(x.out[value:])))
 		}
 	}
 	x.out = append(x.out, '}')
 	return nil
 }
 
-func (n *names) note(name string, known bool) {
-	if n.given = append(n.given, name); !known {
-		n.unknown = append(n.unknown, name)
+func (n *Names) note(name string, known bool) {
+	if n.Given = append(n.Given, name); !known {
+		n.Unknown = append(n.Unknown, name)
 	}
 }
 
@@ -190,7 +191,7 @@ func (x *exact) text() ([]byte, error) {
 	text := x.in[:end+1]
 	x.in = x.in[end+1:]
 	if !unicode || half || !utf8.Valid(text) {
-		return nil, fmt.Errorf("the text %s is not Unicode: it has bytes that are not UTF-8 or half of a surrogate pair, and cannot be told from other such texts", short(string(text)))
+		return nil, fmt.Errorf("the text %s is not Unicode: it has bytes that are not UTF-8 or half of a surrogate pair, and cannot be told from other such texts", printable.Short(string(text)))
 	}
 	return text, nil
 }
@@ -229,12 +230,12 @@ func appendWhole(b, literal []byte) []byte {
 var (
 	timeType    = reflect.TypeFor[time.Time]()
 	unmarshaler = reflect.TypeFor[json.Unmarshaler]()
-	fieldTypes  sync.Map // of a struct: what fieldsOf returns
+	fieldTypes  sync.Map // of a struct: what FieldsOf returns
 )
 
-// fieldsOf are the types of the fields that package json knows of a struct, by name. known
+// FieldsOf returns the types of the fields that package json knows of a struct, by name. known
 // is false of other types, and of those that read themselves.
-func fieldsOf(t reflect.Type) (fields map[string]reflect.Type, known bool) {
+func FieldsOf(t reflect.Type) (fields map[string]reflect.Type, known bool) {
 	if t == nil || t.Kind() != reflect.Struct || reflect.PointerTo(t).Implements(unmarshaler) {
 		return nil, false
 	}
@@ -251,35 +252,8 @@ func fieldsOf(t reflect.Type) (fields map[string]reflect.Type, known bool) {
 	return fields, true
 }
 
-// plain puts an error of package json into the words of this format.
-func plain(err error) error {
-	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
-		if syntax.Error() == "unexpected end of JSON input" {
-			return errors.New("not JSON: it ends within an object, and each line holds a whole one")
-		}
-		return fmt.Errorf("not JSON: %w", err)
-	}
-	wrong := (*json.UnmarshalTypeError)(nil)
-	if !errors.As(err, &wrong) {
-		return err
-	}
-	if wrong.Field == "" {
-		return fmt.Errorf("a JSON %s instead of an object", short(wrong.Value))
-	}
-	path := strings.Split(wrong.Field, ".")
-	path = slices.DeleteFunc(path, func(name string) bool { return 'A' <= name[0] && name[0] <= 'Z' }) // embedded structs
-	name, want := strings.Join(path, "."), wanted(wrong.Type)
-	if strings.HasSuffix(name, "_ns") {
-		want = "a whole number of nanoseconds, of 64 bits"
-	}
-	return fmt.Errorf("%q is a JSON %s, it must be %s", name, short(wrong.Value), want)
-}
-
-// wanted is what JSON must have for a type.
-func wanted(t reflect.Type) string {
-	if t == reflect.TypeFor[Promise]() {
-		return `an object such as {"of":"sale","property":"no-oversell"}`
-	}
+// Wanted describes what JSON must have for a type, such as "a number".
+func Wanted(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Int, reflect.Int32, reflect.Int64:
 		return fmt.Sprintf("a whole number of %d bits", t.Bits())
