@@ -580,6 +580,9 @@ func (x *search) result(c Config, start state, stats reports.Effort) (reports.Ex
 	if x.servers.pipelined.Load() {
 		r.NotChecked = append(r.NotChecked, "what others do in the middle of a pipeline: one was sent, and taken for a single step")
 	}
+	if x.servers.scripted.Load() {
+		r.NotChecked = append(r.NotChecked, "what clients do where a server does not know a script (NOSCRIPT), as after a restart: here all are known from the start")
+	}
 	if x.distant.Load() {
 		r.NotChecked = append(r.NotChecked, fmt.Sprintf("what comes when a key expires that lives for more than %v: it is taken to stay", horizon))
 	}
@@ -700,6 +703,10 @@ func (c *Config) notChecked() []string {
 		"moments other than those at which a key expires, a sleep, a time limit or a promised lease ends, an instant comes that is written down, or a client's look at its clock comes out otherwise",
 		"what a lost master, a failover, an eviction or a step of a server's clock does (see oversell run --fault)",
 	}
+	if c.Run.Lock.New != nil {
+		s = append(s, "more than one name, and leases of several lengths: all ask for the same lock in the same way")
+	}
+	s = append(s, "errors that a server answers with, such as OOM, READONLY or LOADING")
 	if c.Bounds.Stalls == 0 {
 		s = append(s, "clients that are held up between a look at the clock and what they do next (see --stalls)")
 	}

@@ -24,6 +24,7 @@ type servers struct {
 	naming    namer
 	spelling  spelling
 	pipelined atomic.Bool            // a pipeline was sent
+	scripted  atomic.Bool            // a script was sent by its hash
 	ordered   atomic.Bool            // the order of clients\' names has shown
 	missing   atomic.Pointer[string] // the first thing that the model did not know
 	empty     *redismodel.State
@@ -219,6 +220,7 @@ func (s *servers) call(c call) uint32 {
 			if len(cmd) > 1 && rediscmd.Is(cmd[0], rediscmd.RunsHash) {
 				if text, known := s.scripts.Text(cmd[1]); known {
 					s.empty.Load(text)
+					s.scripted.Store(true)
 				}
 			}
 		}

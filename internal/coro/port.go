@@ -143,8 +143,13 @@ func (p *port) process(ctx context.Context, cmds []redis.Cmder, tx bool, next fu
 		}
 		c.options.Scripts.normalize(r.Commands[i])
 	}
-	if len(cmds) == 1 && c.options.Scripts.missing(r.Commands[0]) {
-		return p.say(noScript, send)
+	if len(cmds) == 1 {
+		if c.options.Scripts.missing(r.Commands[0]) {
+			return p.say(noScript, send)
+		}
+		if loaded := c.options.Scripts.loads(r.Commands[0]); loaded != "" {
+			return p.say(loaded, send)
+		}
 	}
 	s := &sending{ctx: ctx, request: r, replies: len(cmds)}
 	c.current.sends = s

@@ -139,8 +139,14 @@ func TestCommandsOfEveryType(t *testing.T) {
 		{"evalsha " + script.Hash() + " 1 k a", ":1\r\n", "1 <nil>", one(func(ctx context.Context, c redis.UniversalClient) (int, error) {
 			return script.Run(ctx, c, []string{"k"}, "a").Int()
 		})},
-		{"script load return 1", "$40\r\n" + script.Hash() + "\r\n", script.Hash() + " <nil>", one(func(ctx context.Context, c redis.UniversalClient) (string, error) {
-			return script.Load(ctx, c).Result()
+		// Loading a script is no request: all servers know it.
+		{"evalsha " + script.Hash() + " 1 x", ":7\r\n", script.Hash() + " 7 <nil>", one(func(ctx context.Context, c redis.UniversalClient) (string, error) {
+			sha, err := script.Load(ctx, c).Result()
+			if err != nil {
+				return sha, err
+			}
+			n, err := script.EvalSha(ctx, c, []string{"x"}).Int()
+			return fmt.Sprint(sha, " ", n), err
 		})},
 		{"Do it 1.5", "*1\r\n*1\r\n:3\r\n", "[[3]] <nil>", one(func(ctx context.Context, c redis.UniversalClient) (any, error) {
 			return c.Do(ctx, "Do", "it", 1.5).Result()

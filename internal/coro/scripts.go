@@ -3,6 +3,7 @@ package coro
 import (
 	"crypto/sha1"
 	"encoding/hex"
+	"fmt"
 	"strings"
 	"sync"
 
@@ -49,6 +50,17 @@ func (s *Scripts) learn(text string) string {
 	}
 	s.texts[sha], s.shas[text] = text, sha
 	return sha
+}
+
+// loads returns the reply to a command that does nothing but load a script, which all servers know by then: a client
+// loads one when it is told that it is missing, and is told that only before anybody has sent its text. It is empty for
+// other commands.
+func (s *Scripts) loads(command []string) (reply string) {
+	if len(command) != 3 || !strings.EqualFold(command[0], "SCRIPT") || !strings.EqualFold(command[1], "load") {
+		return ""
+	}
+	sha := s.learn(command[2])
+	return fmt.Sprintf("$%d\r\n%s\r\n", len(sha), sha)
 }
 
 // normalize turns an EVAL into an EVALSHA, and learns the scripts that it sees.

@@ -83,6 +83,8 @@ func (r *run) explore(b *bench) error {
 		r.first = append(r.first, name)
 		c.forgetScripts()
 	}
+	r.scriptless = b.releasesLateWithoutScripts()
+	r.refused = b.grantsNothingOnARefusal()
 	c.plan(nil)
 	l, err := c.take(b.name, long, 0)
 	if err != nil {
@@ -122,6 +124,71 @@ func (r *run) explore(b *bench) error {
 	able.tells = r.canTell(b)
 	able.brief = !r.lock.Needs.WholeSeconds && r.lock.Needs.Masters <= 1 && r.canBeBrief(b)
 	return nil
+}
+
+// releasesLateWithoutScripts has earlier holders release when another has the lock and the server has forgotten all
+// scripts, as after a restart: a release that makes up for that must still look whose lock it is. It tells only of
+// what no other rule does.
+func (b *bench) releasesLateWithoutScripts() error {
+	for _, over := range []bool{false, true} {
+		if over && b.run.lock.Renews {
+			continue // its lease does not run out while it lives
+		}
+		own := b.with(fmt.Sprintf("%s-scriptless-%v", b.name, over))
+		own.property = variant.OwnerOnlyRelease
+		err := own.releaseLateWithoutScripts(over)
+		own.close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// releaseLateWithoutScripts lets the first holder's lease run out if over, and has it given back otherwise.
+func (b *bench) releaseLateWithoutScripts(over bool) error {
+	ttl := long
+	if over {
+		ttl = b.ttl
+	}
+	owner, old, err := b.holder(ttl)
+	if err != nil {
+		return nil
+	}
+	if !over && owner.release(old) != nil {
+		return nil
+	}
+	next := b.client()
+	l, err := next.take(b.name, long, 2*b.ttl)
+	if err != nil {
+		return nil
+	}
+	owner.forgetScripts()
+	_ = owner.release(old)
+	return b.intact(next, l, "after a late release by an earlier holder, on a server that knew no scripts, as after a restart")
+}
+
+// grantsNothingOnARefusal has two clients ask while the servers refuse all writes (OOM).
+func (b *bench) grantsNothingOnARefusal() error {
+	own := b.with(b.name + "-refused")
+	defer own.close()
+	one, two := own.client(), own.client()
+	defer func() {
+		for _, rdb := range one.env.Redis {
+			_ = rdb.ConfigSet(b.ctx, "maxmemory", "0").Err()
+		}
+	}()
+	for _, rdb := range one.env.Redis {
+		if rdb.ConfigSet(b.ctx, "maxmemory", "1").Err() != nil {
+			return nil // it cannot be had
+		}
+	}
+	for _, c := range []*client{one, two} {
+		if _, err := c.acquire(b.ctx, own.name, lockimpl.Options{TTL: long, RetryEvery: pace}); err != nil {
+			return nil
+		}
+	}
+	return broken(variant.MutualExclusion, "two clients were granted the lock while the server refused to write (OOM)")
 }
 
 // forgetScripts has the servers forget all scripts. It is for the time in which no rule

@@ -18,14 +18,17 @@ import (
 
 // run is one call of Run.
 type run struct {
-	lock    lockimpl.Variant
-	server  *server.Target
-	seed    uint64
-	able    abilities
-	first   []string     // locks whose holders died, taken when the server knew no scripts
-	clients atomic.Int64 // how many were made
-	healthy atomic.Int64 // for how long the machine and the servers have answered in time
-	logf    func(format string, args ...any)
+	lock   lockimpl.Variant
+	server *server.Target
+	seed   uint64
+	able   abilities
+	first  []string // locks whose holders died, taken when the server knew no scripts
+	// scriptless is what came of late releases on a server that knew no scripts, and refused of acquires on one that
+	// refused to write.
+	scriptless, refused error
+	clients             atomic.Int64 // how many were made
+	healthy             atomic.Int64 // for how long the machine and the servers have answered in time
+	logf                func(format string, args ...any)
 
 	control          sync.Mutex // guards what ends has found out
 	controlled, over bool

@@ -72,6 +72,11 @@ func (n *conn) ask() error {
 		n.answer = hello
 		return nil
 	}
+	if len(commands) == 1 {
+		if n.answer = n.bubble.code.scripts.loads(commands[0]); n.answer != "" {
+			return nil
+		}
+	}
 	for _, cmd := range commands {
 		if !n.bubble.code.scripts.spell(cmd) && len(commands) == 1 {
 			n.answer = noScript
@@ -187,8 +192,6 @@ func (s *scripts) spell(command []string) bool {
 	switch c, _ := rediscmd.Find(command[0]); {
 	case c.Does(rediscmd.RunsText):
 		s.learn(command[1])
-	case c.Name == "SCRIPT" && len(command) == 3 && strings.EqualFold(command[1], "load"):
-		s.learn(command[2])
 	case c.Does(rediscmd.RunsHash):
 		text, known := s.texts.Load(strings.ToLower(command[1]))
 		if !known {
@@ -199,7 +202,18 @@ func (s *scripts) spell(command []string) bool {
 	return true
 }
 
-func (s *scripts) learn(text string) {
+// loads returns the reply to a command that does nothing but load a script, as package coro does; "" for others.
+func (s *scripts) loads(command []string) (reply string) {
+	if len(command) != 3 || !strings.EqualFold(command[0], "SCRIPT") || !strings.EqualFold(command[1], "load") {
+		return ""
+	}
+	sha := s.learn(command[2])
+	return fmt.Sprintf("$%d\r\n%s\r\n", len(sha), sha)
+}
+
+func (s *scripts) learn(text string) (sha string) {
 	sum := sha1.Sum([]byte(text))
-	s.texts.Store(hex.EncodeToString(sum[:]), text)
+	sha = hex.EncodeToString(sum[:])
+	s.texts.Store(sha, text)
+	return sha
 }

@@ -219,6 +219,14 @@ func stalledAcquire(b *bench) error {
 				}
 				return b.beside(n, func() error { b.sleepUntil(holder.until(l)); return nil })
 			}},
+			part{"a dead holder's lock, of which the lease has run out, and another takes the lock meanwhile" + at, func(b *bench) error {
+				holder, l, err := b.abandoned(b.ttl)
+				if err != nil {
+					return err
+				}
+				b.sleepUntil(holder.until(l))
+				return b.beside(n, func() error { return nil })
+			}},
 			part{"the client's own lock, of which the lease runs out, and the lock is taken meanwhile" + at, func(b *bench) error {
 				slow := b.practised()
 				l, err := slow.take(b.name, b.ttl, 0)

@@ -33,12 +33,15 @@ var rules = []rule{
 	{variant.MutualExclusion, overrun, "the lease keeps others out until its end", nil, leaseKeepsOut},
 	{variant.MutualExclusion, overrun, "an extended lease keeps others out until its new end", canExtend, extendKeepsOut},
 	{variant.MutualExclusion, overrun, "the lease counts from the call", reached, leaseFromCall},
+	{variant.MutualExclusion, overrun, "the lease of a lock that was waited for", canWait, leaseAfterWait},
+	{variant.MutualExclusion, nil, "a lock that renews keeps others out while its holder lives", renews, renewalKeepsOut},
 	{variant.MutualExclusion, overrun, "long leases", nil, longLeases},
 	{variant.MutualExclusion, nil, "a holder that asks again", nil, asksAgain},
 	{variant.MutualExclusion, skew, "clients' clocks may differ", nil, clocksDiffer},
 	{variant.MutualExclusion, overrun, "a client held up between two commands of an acquire", reached, stalledAcquire},
 	{variant.MutualExclusion, lost, "answers that are lost", reached, lostAnswers},
 	{variant.MutualExclusion, lost, "time that passes within an acquire or an extend", reached, timePasses},
+	{variant.MutualExclusion, nil, "a server that refuses to write", nil, func(b *bench) error { return b.run.refused }},
 	{variant.MutualExclusion, lost, "masters that do not answer", several, someMasters},
 	{variant.MutualExclusion, frozen, "a renewal that is answered late, or fails", tellsRenewals, renewalsSuffer},
 	{variant.OwnerOnlyRelease, lost, "an answer that is lost, and a client held up after it", reached, lostAndStalled},
@@ -46,6 +49,7 @@ var rules = []rule{
 	{variant.OwnerOnlyRelease, overrun, "a late release or extend leaves the next holder alone", nil, lateCalls},
 	{variant.OwnerOnlyRelease, stale, "a lock given back leaves the next holder alone", nil, staleCalls},
 	{variant.OwnerOnlyRelease, stale, "a late release leaves the client's own next lock alone", distinct, ownNextLock},
+	{variant.OwnerOnlyRelease, stale, "a late release on a server that knows no scripts", nil, func(b *bench) error { return b.run.scriptless }},
 	{variant.OwnerOnlyRelease, overrun, "tokens that resemble each other", draws, similarTokens},
 	{variant.OwnerOnlyRelease, sameTime, "two grants at one time by the clients' clocks", nil, grantsAtOneTime},
 	{variant.OwnerOnlyRelease, frozen, "a holder cut off from the server until another has the lock", reached, frozenHolder},
@@ -67,6 +71,20 @@ var rules = []rule{
 	{variant.Fencing, nil, "tokens of a lock that is old", nil, oldCounters},
 	{variant.Linearizable, noAnswer, "a refusal after an answer that was lost", reached, refusedHoldsNothing},
 	{variant.FIFO, nil, "served in the order of arrival", nil, servedInOrder},
+}
+
+func canWait(r *run) string {
+	if !r.able.waits {
+		return "the lock does not wait"
+	}
+	return ""
+}
+
+func renews(r *run) string {
+	if !r.lock.Renews {
+		return "the lock does not renew its leases"
+	}
+	return ""
 }
 
 func canExtend(r *run) string {
@@ -216,6 +234,96 @@ func leaseKeepsOut(b *bench) error {
 		}
 	}
 	return b.together(12, cases)
+}
+
+// leaseAfterWait: a waiter that looks seldom may have been granted the lock long before it notices. Its lease keeps
+// others out until the end that it was told all the same.
+func leaseAfterWait(b *bench) error {
+	var cases []part
+	for _, every := range []time.Duration{pace, b.ttl / 2, b.ttl * 9 / 10} {
+		cases = append(cases, part{fmt.Sprintf("looking every %v", every), func(b *bench) error {
+			holder, l, err := b.holder(long)
+			if err != nil {
+				return err
+			}
+			waiter := b.client()
+			granted := make(chan error, 1)
+			var m lockimpl.Lock
+			go func() {
+				var err error
+				m, err = waiter.acquire(b.ctx, b.name, lockimpl.Options{TTL: b.ttl, Wait: 10 * b.ttl, RetryEvery: every})
+				granted <- err
+			}()
+			b.sleep(every/2 + 20*time.Millisecond)
+			if err := b.givesBack(holder, l, "while another client waited"); err != nil {
+				return err
+			}
+			if err := <-granted; err != nil {
+				return nil // other rules are about that
+			}
+			m.Until = waiter.until(m)
+			waiter.die()
+			_, _, err = b.next(waiter, m, 2*b.ttl, b.ttl, fmt.Sprintf("when the lock was obtained after a wait with a look every %v", every))
+			return b.itsOwn(err)
+		}})
+	}
+	return b.together(len(cases), cases)
+}
+
+// renewalKeepsOut: the holder does nothing for several leases, alone or with another lock of its own beside.
+func renewalKeepsOut(b *bench) error {
+	const leases = 3
+	keeps := func(other, back bool) func(*bench) error {
+		return func(b *bench) error {
+			holder, l, err := b.holder(b.ttl)
+			if err != nil {
+				return err
+			}
+			after := fmt.Sprintf("%d leases after its grant", leases)
+			if other {
+				m, err := holder.take(b.name+"-other", b.ttl, 0)
+				if err != nil {
+					return nil // other rules are about that
+				}
+				after += ", with another lock of the same client beside it"
+				if back {
+					after += " that was given back"
+					if err := b.givesBack(holder, m, "beside another lock"); err != nil {
+						return err
+					}
+				}
+			}
+			b.sleep(leases * b.ttl)
+			if time.Until(holder.until(l)) > 0 {
+				return b.intact(holder, l, after)
+			}
+			// It says itself that its lease is over, or does not tell of renewals.
+			stranger := b.client()
+			if m, err := stranger.try(l.Key, b.ttl); err == nil {
+				_ = stranger.release(m)
+				return broken(variant.MutualExclusion, "%s, another client got the lock: the lease was not renewed, though its holder was alive and had not given it back", after)
+			}
+			_ = holder.release(l)
+			return nil
+		}
+	}
+	// A machine that is busy may keep a renewal from coming in time, but not each time.
+	often := func(check func(*bench) error) func(*bench) error {
+		return func(b *bench) (err error) {
+			for n := range 3 {
+				own := b.with(fmt.Sprintf("%s-renewed-%d", b.name, n))
+				err = check(own)
+				own.close()
+				if err == nil {
+					return nil
+				}
+			}
+			return err
+		}
+	}
+	return b.together(3, []part{
+		{"one lock", often(keeps(false, false))}, {"beside another", often(keeps(true, false))}, {"when another was given back", often(keeps(true, true))},
+	})
 }
 
 func extendKeepsOut(b *bench) error {
@@ -1225,6 +1333,7 @@ func (b *bench) lineUp(clients int, pause, wait time.Duration) error {
 func namesAreIndependent(b *bench) error {
 	return b.together(4, []part{
 		{"similar names", similarNames},
+		{"names beside a separator", separatedNames},
 		{"many names", manyNames},
 		{"two locks of one client", twoOfOne},
 	})
@@ -1270,6 +1379,42 @@ func similarNames(b *bench) error {
 				_ = stranger.release(m)
 				return broken(variant.OwnerOnlyRelease, "the release of %q opened %q, which another client holds", names[i], names[j])
 			}
+		}
+	}
+	return nil
+}
+
+// separators are what names are put together with, which a lock may cut them at or replace.
+const separators = ":/.-_@#&|;,+=~$!"
+
+// separatedNames takes names that differ only on one side of a separator, or in the separator.
+func separatedNames(b *bench) error {
+	var names []string
+	for _, sep := range separators {
+		s := string(sep)
+		names = append(names, b.name+s+"a", b.name+s+"b", "x"+s+b.name, "y"+s+b.name)
+	}
+	var holders []*client
+	var locks []lockimpl.Lock
+	for _, name := range names {
+		c := b.client()
+		l, err := c.acquire(b.ctx, name, lockimpl.Options{TTL: long, RetryEvery: pace})
+		if err != nil && c.declines(name, err) {
+			b.run.logf("%s/names beside a separator: %q was left out, since the lock does not take such names: %v", b.property, name, err)
+			continue
+		}
+		if err != nil {
+			l, err = c.takeWithin(name, long, 2*time.Second)
+		}
+		if err != nil {
+			return sameLock("with other names held that differ from it beside a separator or in the separator only, the free lock %q was not granted: %v", name, err)
+		}
+		holders, locks = append(holders, c), append(locks, l)
+	}
+	b.property = variant.OwnerOnlyRelease
+	for i, l := range locks {
+		if err := b.givesBack(holders[i], l, "after locks with similar names had been given back"); err != nil {
+			return err
 		}
 	}
 	return nil

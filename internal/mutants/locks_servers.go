@@ -1,0 +1,128 @@
+package mutants
+
+import (
+	"context"
+	"errors"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"oversell/lockimpl"
+	"oversell/variant"
+)
+
+// byHash runs a script by its hash and, when the server does not know it, does something about that.
+func byHash(text string, unknown func(ctx context.Context, c *client, s *redis.Script, key string, args ...any) (bool, error)) func(context.Context, *client, string, ...any) (bool, error) {
+	s := redis.NewScript(text)
+	return func(ctx context.Context, c *client, name string, args ...any) (bool, error) {
+		n, err := s.EvalSha(ctx, c.redis(), []string{c.key(name)}, args...).Int64()
+		if redis.HasErrorPrefix(err, "NOSCRIPT") {
+			if err := s.Load(ctx, c.redis()).Err(); err != nil {
+				return false, err
+			}
+			return unknown(ctx, c, s, c.key(name), args...)
+		}
+		return yes(n, err)
+	}
+}
+
+// runsAgain runs a script that has just been loaded.
+func runsAgain(ctx context.Context, c *client, s *redis.Script, key string, args ...any) (bool, error) {
+	return yes(s.EvalSha(ctx, c.redis(), []string{key}, args...).Int64())
+}
+
+// serverMutants misread what a server says of itself, and names.
+func serverMutants() []Lock {
+	replaces := func(old, by string) func(string) string {
+		return func(name string) string { return lockimpl.Key(strings.ReplaceAll(name, old, by)) }
+	}
+	release := byHash(compareDelete, func(ctx context.Context, c *client, _ *redis.Script, key string, _ ...any) (bool, error) {
+		return yes(c.redis().Del(ctx, key).Result())
+	})
+	loadedRelease, loadedExtend := byHash(compareDelete, runsAgain), byHash(compareExpire, runsAgain)
+	return []Lock{
+		{Entry: Entry{"release-without-script", "a server that does not know the script of the release is sent DEL instead", breaks(variant.OwnerOnlyRelease), ""},
+			Variant: of(steps{release: func(ctx context.Context, c *client, l lockimpl.Lock) (bool, error) {
+				return release(ctx, c, l.Key, l.Token)
+			}})},
+		{Entry: Entry{"refusal-grants", "an error that the server answers with, such as OOM, lets everybody in; one of the network does not", breaks(variant.MutualExclusion), ""},
+			Variant: of(steps{failed: func(_ context.Context, _ *client, _ *lockimpl.Lock, err error) (bool, error) {
+				var reply redis.Error
+				if errors.As(err, &reply) {
+					return true, nil
+				}
+				return false, err
+			}})},
+		{Entry: Entry{"takeover-getset", "who finds the lock over writes its own end by GETSET and compares what was there; whoever comes second has overwritten the first", breaks(variant.Progress, variant.MutualExclusion, variant.OwnerOnlyRelease), "https://redis.io/docs/latest/commands/setnx/"},
+			Variant: of(steps{attempt: getSet})},
+		{Entry: Entry{"names-by-last-part", "the key is the part of the name behind the last slash", breaks(variant.Progress), ""},
+			Variant: of(steps{key: func(name string) string { return lockimpl.Key(path.Base(name)) }})},
+		{Entry: Entry{"names-before-at", "the key is the part of the name before an @", breaks(variant.Progress), ""},
+			Variant: of(steps{key: func(name string) string { name, _, _ = strings.Cut(name, "@"); return lockimpl.Key(name) }})},
+		{Entry: Entry{"names-one-separator", "colons in names become underscores", breaks(variant.Progress), ""}, Variant: of(steps{key: replaces(":", "_")})},
+		{Entry: Entry{"renewal-dies-with-acquire", "the renewal runs under the context of the acquire, which ends with it", breaks(variant.MutualExclusion), ""}, Variant: boundRenewal()},
+		{Entry: Entry{"sound-loaded-scripts", "scripts are sent by hash, and loaded when the server does not know them", nil, "https://redis.readthedocs.io/en/stable/lua_scripting.html"},
+			Variant: of(steps{
+				release: func(ctx context.Context, c *client, l lockimpl.Lock) (bool, error) {
+					return loadedRelease(ctx, c, l.Key, l.Token)
+				},
+				extend: func(ctx context.Context, c *client, l *lockimpl.Lock, ttl time.Duration) (bool, error) {
+					return loadedExtend(ctx, c, l.Key, l.Token, ttl.Milliseconds())
+				},
+			})},
+	}
+}
+
+// getSet keeps the end of the lease in the value, by the server's clock, and no expiry.
+func getSet(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
+	now, err := c.redis().Time(ctx).Result()
+	if err != nil {
+		return false, err
+	}
+	end := now.Add(o.TTL).UTC().Format("20060102150405.000000")
+	l.Token = end + " " + l.Token
+	if ok, err := c.redis().SetNX(ctx, c.key(l.Key), l.Token, 0).Result(); ok || err != nil {
+		return ok, err
+	}
+	held, err := c.redis().Get(ctx, c.key(l.Key)).Result()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return false, err
+	}
+	if until, _, _ := strings.Cut(held, " "); until > now.UTC().Format("20060102150405.000000") {
+		return false, nil
+	}
+	before, err := c.redis().GetSet(ctx, c.key(l.Key), l.Token).Result()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return false, err
+	}
+	return before == held, nil
+}
+
+// boundRenewal is a lock whose renewal ends with the acquire that started it.
+func boundRenewal() lockimpl.Variant {
+	v := of(steps{})
+	v.Renews = true
+	v.New = func(env variant.Env) lockimpl.Locker { return bound{newClient(steps{}, env)} }
+	return v
+}
+
+type bound struct{ *client }
+
+func (b bound) Acquire(ctx context.Context, name string, o lockimpl.Options) (lockimpl.Lock, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	l, err := b.client.Acquire(ctx, name, o)
+	if err == nil {
+		b.env.Go(func(context.Context) {
+			for b.env.Clock.Sleep(ctx, o.TTL/3) == nil {
+				m := l
+				if ok, err := b.extend(ctx, b.client, &m, o.TTL); err != nil || !ok {
+					return
+				}
+			}
+		})
+	}
+	return l, err
+}
