@@ -25,7 +25,7 @@ UNRACED = oversell/checker/... oversell/explore/... oversell/lockimpl/locktest o
 	oversell/foreign oversell/variant oversell/internal/edn oversell/internal/errclass oversell/internal/keyname oversell/internal/layout \
 	oversell/internal/limits oversell/internal/loopback oversell/internal/phrase oversell/internal/printable oversell/internal/rediscmd \
 	oversell/internal/release oversell/internal/stats oversell/internal/workdir
-RACED_TESTS = '^(TestVisited|TestInconclusive|TestThreadCancelled|TestCounterexamplesReplay|TestJudgeIsDeterministicAndAdvancingChangesNothing|TestExample|TestNamesFirst|TestDoubt|TestAgain|TestBusy|TestReplayFailsWhileTheBugIsThere)$$'
+RACED_TESTS = '^(TestVisited|TestMemoGrows|TestInconclusive|TestThreadCancelled|TestCounterexamplesReplay|TestJudgeIsDeterministicAndAdvancingChangesNothing|TestExample|TestNamesFirst|TestDoubt|TestAgain|TestBusy|TestReplayFailsWhileTheBugIsThere)$$'
 # Of those, what takes a processor for long and nothing else runs beside the loaded tests.
 BESIDE = oversell/checker/... oversell/foreign oversell/internal/release
 # Tests that load a server as much as they can have the machine to themselves.
