@@ -417,6 +417,7 @@ func (c *tallies) count(f func()) {
 func short(why string) string {
 	why, _, _ = strings.Cut(why, ":")
 	why, _, _ = strings.Cut(why, "(")
+	why, _, _ = strings.Cut(why, " after ") // so many milliseconds
 	return why
 }
 
