@@ -242,9 +242,6 @@ func (f *configuration) outliving(o *Options) *configuration {
 	return &configuration{options: x, report: told, added: true, rounds: rounds}
 }
 
-// leases tells whether a run has a lock whose lease a section can outlive.
-func leases(c scenarios.Config) bool { return c.Lock.New != nil && len(c.Lock.Promises) > 0 }
-
 // product sets the flags to each combination of their values in turn, and tells how
 // that looks on a command line.
 func product(swept []*several) func(yield func([]string) bool) {
