@@ -172,7 +172,7 @@ func collectLess(clients int) (undo func()) {
 		return func() {}
 	}
 	kept := 32<<20 + clients*stackSize
-	old := debug.SetGCPercent(max(30, min(400, 100*memoryForSpeed/kept)))
+	old := debug.SetGCPercent(max(40, min(400, 100*memoryForSpeed/kept)))
 	return func() { debug.SetGCPercent(old) }
 }
 
