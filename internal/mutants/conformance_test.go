@@ -376,6 +376,8 @@ func TestCatalogue(t *testing.T) {
 func TestSample(t *testing.T) {
 	sample := map[string]variant.Property{
 		"lock/Explore/release-get-del": variant.OwnerOnlyRelease, "lock/Explore/lease-from-answer": variant.MutualExclusion,
+		"lock/Run/release-without-script": variant.OwnerOnlyRelease, "lock/Run/refusal-grants": variant.MutualExclusion, "lock/Run/names-one-separator": variant.Progress,
+		"lock/Run/renewal-dies-with-acquire": variant.MutualExclusion, "lock/Explore/sound-loaded-scripts": "",
 		"queue/Run/pop-in-two-steps": variant.NoDuplicateDelivery, "queue/Run/queues-share-keys": variant.NoLostTask,
 		"queue/Run/mover-removes-first": variant.NoLostTask, "queue/Run/mover-pushes-first": variant.NoDuplicateDelivery, "queue/Run/sound-list": "", "queue/Run/sound-claims": "",
 		"sale/Run/checks-for-one": variant.NoOversell, "sale/Run/compares-text": variant.NoUndersell,
