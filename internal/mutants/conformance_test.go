@@ -378,7 +378,7 @@ func TestSample(t *testing.T) {
 		"lock/Explore/release-get-del": variant.OwnerOnlyRelease, "lock/Explore/lease-from-answer": variant.MutualExclusion,
 		"lock/Run/release-without-script": variant.OwnerOnlyRelease, "lock/Run/refusal-grants": variant.MutualExclusion, "lock/Run/names-one-separator": variant.Progress,
 		"lock/Run/renewal-dies-with-acquire": variant.MutualExclusion,
-		"queue/Run/pop-in-two-steps": variant.NoDuplicateDelivery, "queue/Run/queues-share-keys": variant.NoLostTask,
+		"queue/Run/pop-in-two-steps":         variant.NoDuplicateDelivery, "queue/Run/queues-share-keys": variant.NoLostTask,
 		"queue/Run/mover-removes-first": variant.NoLostTask, "queue/Run/mover-pushes-first": variant.NoDuplicateDelivery, "queue/Run/sound-list": "", "queue/Run/sound-claims": "",
 		"sale/Run/checks-for-one": variant.NoOversell, "sale/Run/compares-text": variant.NoUndersell,
 		"sale/Run/buys-again-on-error": variant.NoUndersell, "sale/Run/products-share-keys": variant.NoUndersell, "sale/Run/sound-lua": "", "sale/Run/sound-count": "",
