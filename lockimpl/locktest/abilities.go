@@ -29,6 +29,8 @@ type abilities struct {
 	reenters bool
 	// draws says that the lock asks Env.Token for its tokens.
 	draws bool
+	// loses says that the lock tells its holder when it is lost.
+	loses bool
 	// renewed says that the lock tells until when it has renewed a lease.
 	renewed bool
 	// reached says that the commands of the lock pass the suite's proxies.
@@ -105,6 +107,7 @@ func (r *run) explore(b *bench) error {
 	able.draws = c.asked() > 0
 	able.reached = c.sent() > 0
 	_, able.renewed = c.locker.(lockimpl.Renewer)
+	able.loses = c.lost(l) != nil
 	switch {
 	case !able.reached && c.hooked.Load() == 0:
 		r.logf("the lock sends no command by the clients in Env.Redis, nor to Env.Addr: nothing can be lost, held up or cut off, and rules that do so were skipped")

@@ -11,6 +11,7 @@ import (
 
 	"oversell/internal/mark"
 	"oversell/lockimpl"
+	"oversell/server"
 	"oversell/variant"
 )
 
@@ -41,15 +42,11 @@ func TestRules(t *testing.T) {
 		arrive = "a request that arrives late"
 		crowd  = "a free lock that several wait for"
 		refuse = "a refusal after an answer that was lost"
+		again  = "a waiter looks again as often as it was told"
+		told   = "a holder is told when its lock is lost"
 		none   = variant.Property("")
 	)
-	var all sync.WaitGroup
-	defer all.Wait()
-	slots := make(chan struct{}, 8) // they mostly wait
-	for _, tt := range []struct {
-		rule, lock string
-		want       variant.Property
-	}{
+	rows := []row{
 		{asks, "reentry-shortens-lease", variant.MutualExclusion},
 		{asks, "sound-reentrant", none},
 		{asks, "sound-set-nx", none},
@@ -138,45 +135,89 @@ func TestRules(t *testing.T) {
 		{passes, "lost-answer-counts-later", variant.MutualExclusion},
 		{refuse, "error-is-refusal", variant.Linearizable},
 		{refuse, "sound-set-nx", none},
-	} {
-		r, end := trial(t, tt.lock)
+		{again, "backoff-without-end", variant.Progress},
+		{again, "sound-line", none},
+		{told, "loss-not-told", variant.MutualExclusion},
+		{told, "loss-told-at-release", variant.Progress},
+		{told, "sound-loss-told", none},
+		{told, "sound-loss-by-timer", none},
+		{names, "names-by-short-checksum", variant.Progress},
+		{late, "lease-dropped-after-wait", variant.Progress},
+		{frozen, "lease-dropped-after-wait", variant.Progress},
+	}
+	Process("single")(t) // or the test is skipped
+	byLock := map[string][]row{}
+	for _, tt := range rows {
+		byLock[tt.lock] = append(byLock[tt.lock], tt)
+	}
+	var all sync.WaitGroup
+	defer all.Wait()
+	slots := make(chan struct{}, 8) // they mostly wait
+	for lock, of := range byLock {
+		v := entry(t, lock)
 		slots <- struct{}{}
 		all.Go(func() {
-			defer func() { end(); <-slots }()
-			i := slices.IndexFunc(rules, func(u rule) bool { return u.name == tt.rule })
-			var err error
-			for range 3 { // on a busy machine a flaw may not show at once
-				if err = r.try(t.Context(), rules[i], mark.New()+"order"); !isUnjudged(err) && (err != nil || tt.want == none) {
-					break
-				}
+			defer func() { <-slots }()
+			r, end, err := trial(t, v)
+			if err != nil {
+				t.Errorf("%s: %v", lock, err)
+				return
 			}
-			var b *breach
-			switch {
-			case tt.want == none && err != nil:
-				t.Errorf("%s, %s: a sound lock was accused: %v", tt.rule, tt.lock, err)
-			case tt.want != none && !errors.As(err, &b):
-				t.Errorf("%s, %s: the rule found %v; want a broken %s", tt.rule, tt.lock, err, tt.want)
-			case tt.want != none && b.property != tt.want:
-				t.Errorf("%s, %s: the rule named %s: %v; want %s", tt.rule, tt.lock, b.property, err, tt.want)
+			defer end()
+			var rules sync.WaitGroup
+			for _, tt := range of {
+				rules.Go(func() { tt.try(t, r) })
 			}
+			rules.Wait()
 		})
 	}
 }
 
+// row is what a rule finds in a lock.
+type row struct {
+	rule, lock string
+	want       variant.Property
+}
+
+func (tt row) try(t *testing.T, r *run) {
+	i := slices.IndexFunc(rules, func(u rule) bool { return u.name == tt.rule })
+	var err error
+	for range 3 { // on a busy machine a flaw may not show at once
+		if err = r.try(t.Context(), rules[i], mark.New()+"order"); !isUnjudged(err) && (err != nil || tt.want == "") {
+			break
+		}
+	}
+	var b *breach
+	switch {
+	case tt.want == "" && err != nil:
+		t.Errorf("%s, %s: a sound lock was accused: %v", tt.rule, tt.lock, err)
+	case tt.want != "" && !errors.As(err, &b):
+		t.Errorf("%s, %s: the rule found %v; want a broken %s", tt.rule, tt.lock, err, tt.want)
+	case tt.want != "" && b.property != tt.want:
+		t.Errorf("%s, %s: the rule named %s: %v; want %s", tt.rule, tt.lock, b.property, err, tt.want)
+	}
+}
+
 // trial makes ready to try rules on an entry of the catalogue.
-func trial(t *testing.T, name string) (r *run, end func()) {
-	t.Helper()
+func trial(t *testing.T, v lockimpl.Variant) (r *run, end func(), err error) {
 	ctx, enough := context.WithCancel(t.Context())
 	topology := "single"
-	if entry(t, name).Needs.Masters > 1 {
+	if v.Needs.Masters > 1 {
 		topology = "masters:3"
 	}
-	r = &run{lock: entry(t, name), server: Process(topology)(t), seed: 1, began: time.Now(), enough: enough, logf: func(string, ...any) {}}
-	go r.beat(ctx)
-	if err := r.probe(ctx, mark.New()+"probe"); err != nil {
-		t.Fatal(err)
+	s, err := server.Open(ctx, server.Spec{Target: "process", Topology: topology})
+	if err != nil {
+		enough()
+		return nil, nil, err
 	}
-	return r, enough
+	r = &run{lock: v, server: s, seed: 1, began: time.Now(), enough: enough, logf: func(string, ...any) {}}
+	go r.beat(ctx)
+	end = func() { enough(); s.Close() }
+	if err := r.probe(ctx, mark.New()+"probe"); err != nil {
+		end()
+		return nil, nil, err
+	}
+	return r, end, nil
 }
 
 // TestNamesFirst: where names are not independent, no rule can tell anything, and the

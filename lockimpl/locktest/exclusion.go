@@ -1,0 +1,334 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"oversell/lockimpl"
+	"oversell/variant"
+)
+
+// heldIsRefused asks as new clients, which may prepare the server first, and as another thread of the holder's
+// program.
+func heldIsRefused(b *bench) error {
+	holder, l, err := b.holder(long)
+	if err != nil {
+		return err
+	}
+	ask := func(c *client, who string, ttl time.Duration) error {
+		var err error
+		for start := b.run.lasted(); ; {
+			_, err = c.try(b.name, ttl)
+			switch {
+			case err == nil:
+				return broken(variant.MutualExclusion, "%s was granted the lock while the first client held it; want ErrHeld", who)
+			case errors.Is(err, lockimpl.ErrHeld), ttl < long, b.ctx.Err() != nil:
+				return nil // a lock may give the server a small part of the lease to answer
+			case b.run.lasted()-start > patience:
+				return broken(variant.MutualExclusion, "%s was answered %v while the first client held the lock; want ErrHeld", who, err)
+			}
+		}
+	}
+	for i := range 3 {
+		c := b.client()
+		for range 2 {
+			if err := ask(c, fmt.Sprintf("client %d", i+2), []time.Duration{long, b.ttl, 2 * long}[i]); err != nil {
+				return err
+			}
+		}
+	}
+	if err := ask(holder.thread(), "another thread of the holder's program", long); err != nil {
+		return err
+	}
+	return b.intact(holder, l, "after others had been refused")
+}
+
+// refusalsChangeNothing refuses clients in many ways, each of which may have its own
+// way to clean up.
+func refusalsChangeNothing(b *bench) error {
+	under := func(act func(b *bench, c *client, name string)) func(*bench) error {
+		return func(b *bench) error {
+			holder, l, err := b.holder(long)
+			if err != nil {
+				return err
+			}
+			c := b.client()
+			act(b, c, l.Key)
+			if err := b.held(holder, l, "after another client had been refused"); err != nil {
+				return err
+			}
+			// What the refusal left behind may also take time to do harm.
+			b.sleep(2 * briefLease)
+			return b.intact(holder, l, "after another client had been refused")
+		}
+	}
+	brief := b.ttl
+	if b.run.able.brief {
+		brief = briefLease / 2
+	}
+	ask := func(b *bench, c *client, name string, d time.Duration, o lockimpl.Options) {
+		ctx, cancel := context.WithTimeout(b.ctx, d)
+		defer cancel()
+		_, _ = c.acquire(ctx, name, o)
+	}
+	return b.together(8, []part{
+		{"one attempt", under(func(b *bench, c *client, name string) {
+			ask(b, c, name, long, lockimpl.Options{TTL: long})
+		})},
+		{"attempts with a short lease", under(func(b *bench, c *client, name string) {
+			for range 5 {
+				ask(b, c, name, long, lockimpl.Options{TTL: brief})
+			}
+		})},
+		{"a wait that ends", under(func(b *bench, c *client, name string) {
+			ask(b, c, name, long, lockimpl.Options{TTL: b.ttl, Wait: 150 * time.Millisecond, RetryEvery: pace})
+		})},
+		{"a number of tries that ends", under(func(b *bench, c *client, name string) {
+			ask(b, c, name, long, lockimpl.Options{TTL: b.ttl, Wait: time.Second, RetryEvery: pace, MaxTries: 3})
+		})},
+		{"a wait whose context ends", under(func(b *bench, c *client, name string) {
+			ask(b, c, name, 100*time.Millisecond, lockimpl.Options{TTL: b.ttl, Wait: long, RetryEvery: pace})
+		})},
+		{"a context that has ended", under(func(b *bench, c *client, name string) {
+			ask(b, c, name, 0, lockimpl.Options{TTL: b.ttl, Wait: long, RetryEvery: pace})
+		})},
+		{"a client that tries many times", under(func(b *bench, c *client, name string) {
+			for range 60 {
+				ask(b, c, name, long, lockimpl.Options{TTL: b.ttl})
+			}
+		})},
+	})
+}
+
+// leaseKeepsOut lets holders die and measures when the next ones get in. There is no
+// allowance: the grant is measured after it happened. The next ones ask for other leases
+// than the holder did.
+func leaseKeepsOut(b *bench) error {
+	keeps := func(ttl, next time.Duration) func(*bench) error {
+		return func(b *bench) error {
+			holder, l, err := b.abandoned(ttl)
+			if err != nil {
+				return err
+			}
+			_, _, err = b.next(holder, l, ttl, next, fmt.Sprintf("with a lease of %v", ttl))
+			return err
+		}
+	}
+	cases := []part{
+		{"the usual lease", keeps(b.ttl, b.ttl)}, {"a longer lease after it", keeps(b.ttl, long)},
+		{"two seconds", keeps(2*time.Second, b.ttl)}, {"six seconds", keeps(6*time.Second, b.ttl)},
+	}
+	if b.run.able.brief {
+		cases = append(cases, part{"a brief lease", keeps(briefLease, briefLease)}, part{"a brief lease after it", keeps(b.ttl, briefLease)})
+		for _, ttl := range oddLeases {
+			for range 2 { // a machine that is busy may sleep through the time in which a flaw shows
+				cases = append(cases, part{fmt.Sprintf("a lease of %v", ttl), keeps(ttl, b.ttl)})
+			}
+		}
+	}
+	return b.together(12, cases)
+}
+
+// leaseAfterWait: a waiter that looks seldom may have been granted the lock long before it notices. Its lease keeps
+// others out until the end that it was told all the same.
+func leaseAfterWait(b *bench) error {
+	var cases []part
+	for _, every := range []time.Duration{pace, b.ttl / 2, b.ttl * 9 / 10} {
+		cases = append(cases, part{fmt.Sprintf("looking every %v", every), func(b *bench) error {
+			holder, l, err := b.holder(long)
+			if err != nil {
+				return err
+			}
+			waiter := b.client()
+			granted := make(chan error, 1)
+			var m lockimpl.Lock
+			go func() {
+				var err error
+				m, err = waiter.acquire(b.ctx, b.name, lockimpl.Options{TTL: b.ttl, Wait: 10 * b.ttl, RetryEvery: every})
+				granted <- err
+			}()
+			b.sleep(every/2 + 20*time.Millisecond)
+			if err := b.givesBack(holder, l, "while another client waited"); err != nil {
+				return err
+			}
+			if err := <-granted; err != nil {
+				return nil // other rules are about that
+			}
+			m.Until = waiter.until(m)
+			waiter.die()
+			_, _, err = b.next(waiter, m, 2*b.ttl, b.ttl, fmt.Sprintf("when the lock was obtained after a wait with a look every %v", every))
+			return b.itsOwn(err)
+		}})
+	}
+	return b.together(len(cases), cases)
+}
+
+// renewalKeepsOut: the holder does nothing for several leases, alone or with another lock of its own beside.
+func renewalKeepsOut(b *bench) error {
+	const leases = 3
+	keeps := func(other, back bool) func(*bench) error {
+		return func(b *bench) error {
+			holder, l, err := b.holder(b.ttl)
+			if err != nil {
+				return err
+			}
+			after := fmt.Sprintf("%d leases after its grant", leases)
+			if other {
+				m, err := holder.take(b.name+"-other", b.ttl, 0)
+				if err != nil {
+					return nil // other rules are about that
+				}
+				after += ", with another lock of the same client beside it"
+				if back {
+					after += " that was given back"
+					if err := b.givesBack(holder, m, "beside another lock"); err != nil {
+						return err
+					}
+				}
+			}
+			b.sleep(leases * b.ttl)
+			if time.Until(holder.until(l)) > 0 {
+				return b.intact(holder, l, after)
+			}
+			// It says itself that its lease is over, or does not tell of renewals.
+			stranger := b.client()
+			if m, err := stranger.try(l.Key, b.ttl); err == nil {
+				_ = stranger.release(m)
+				return broken(variant.MutualExclusion, "%s, another client got the lock: the lease was not renewed, though its holder was alive and had not given it back", after)
+			}
+			_ = holder.release(l)
+			return nil
+		}
+	}
+	return b.together(3, []part{
+		{"one lock", b.often(keeps(false, false))}, {"beside another", b.often(keeps(true, false))}, {"when another was given back", b.often(keeps(true, true))},
+	})
+}
+
+func extendKeepsOut(b *bench) error {
+	keeps := func(ttl, wait, by time.Duration, times int) func(*bench) error {
+		return func(b *bench) error {
+			holder, l, err := b.holder(ttl)
+			if err != nil {
+				return err
+			}
+			for range times {
+				b.sleep(wait)
+				m, err := b.extend(holder, l, by)
+				switch {
+				case errors.Is(err, lockimpl.ErrLost) && time.Until(holder.until(l)) > 0:
+					return broken(variant.MutualExclusion, "the holder was told that its lock is lost %v before the end of its lease", time.Until(holder.until(l)))
+				case err != nil:
+					return nil // a machine so busy that the lease is over, or a time limit
+				}
+				l = m
+			}
+			l.Until = holder.until(l)
+			holder.die()
+			_, _, err = b.next(holder, l, by, b.ttl, fmt.Sprintf("with a lease of %v extended by %v", ttl, by))
+			return err
+		}
+	}
+	cases := []part{
+		{"longer", keeps(b.ttl, 0, 2*b.ttl, 1)},
+		{"at half of the lease", keeps(b.ttl, b.ttl/2, b.ttl, 2)},
+	}
+	if b.run.able.brief {
+		cases = append(cases, part{"a brief lease", keeps(briefLease, 0, oddLeases[0], 1)})
+		for _, by := range oddLeases {
+			cases = append(cases, part{fmt.Sprintf("by %v", by), keeps(b.ttl, 0, by, 1)})
+		}
+	}
+	return b.together(8, cases)
+}
+
+// extend tries a few times when the outcome is open.
+func (b *bench) extend(c *client, l lockimpl.Lock, ttl time.Duration) (m lockimpl.Lock, err error) {
+	for range 4 {
+		if m, err = c.extend(l, ttl); err == nil || errors.Is(err, lockimpl.ErrLost) {
+			return m, err
+		}
+		b.sleep(pace)
+	}
+	return m, err
+}
+
+// asksAgain has a holder ask for its own lock: it may be refused, or be granted the lock
+// once more, and then both grants count.
+func asksAgain(b *bench) error {
+	again := func(ttl, pause, then time.Duration) func(*bench) error {
+		return func(b *bench) error {
+			c, l, err := b.holder(ttl)
+			if err != nil {
+				return err
+			}
+			b.sleep(pause)
+			m, err := c.try(b.name, then)
+			if err == nil && m.Until.After(l.Until) {
+				l = m
+			}
+			l.Until = c.until(l)
+			c.die()
+			_, _, err = b.next(c, l, ttl+then, b.ttl, "after the holder had asked again")
+			return err
+		}
+	}
+	return b.together(4, []part{
+		{"within its lease", func(b *bench) error {
+			c, l, err := b.holder(long)
+			if err != nil {
+				return err
+			}
+			m, err := c.try(b.name, long)
+			if err != nil {
+				return b.intact(c, l, "after the holder had asked again and been refused")
+			}
+			if err := b.held(c, m, "with two grants to one client"); err != nil {
+				return err
+			}
+			_ = c.release(m)
+			if err := b.held(c, l, "after one of two grants to the same client had been given back"); err != nil {
+				return err
+			}
+			_ = c.release(l)
+			return b.free(b.name, 0, "after both of two grants to one client had been given back")
+		}},
+		{"late in its lease", again(b.ttl, b.ttl/2, b.ttl)},
+		{"for a shorter lease", again(3*b.ttl, 0, b.ttl)},
+		{"for a longer lease", again(b.ttl, b.ttl/4, 2*b.ttl)},
+	})
+}
+
+// clocksDiffer: what a client writes by its own clock, another must not judge by its own.
+func clocksDiffer(b *bench) error {
+	var cases []part
+	for _, holds := range []time.Duration{-time.Hour, -2 * b.ttl, 0, time.Hour} {
+		for _, asks := range []time.Duration{-time.Hour, 0, 2 * b.ttl, time.Hour} {
+			if holds >= asks {
+				continue // the other way round, a lease looks longer than it is
+			}
+			cases = append(cases, part{fmt.Sprintf("holder %v, contender %v ahead", holds, asks), func(b *bench) error {
+				holder, l, err := b.holder(min(long, b.ttl*10), clockAhead(holds))
+				if err != nil {
+					return err
+				}
+				if b.run.able.extends {
+					if m, err := b.extend(holder, l, min(long, b.ttl*10)); err == nil {
+						l = m
+					}
+				}
+				c := b.client(clockAhead(asks))
+				for range 3 {
+					if _, err := c.try(b.name, b.ttl); err == nil && time.Until(holder.until(l)) > 0 {
+						return broken(variant.MutualExclusion, "a client with its clock %v ahead was granted the lock %v before the end of the lease of a holder with its clock %v ahead",
+							asks, time.Until(holder.until(l)).Round(time.Millisecond), holds)
+					}
+				}
+				return b.givesBack(holder, l, "after a client with another clock had asked")
+			}})
+		}
+	}
+	return b.together(4, cases)
+}

@@ -1,0 +1,196 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"oversell/internal/keyname"
+	"oversell/lockimpl"
+	"oversell/variant"
+)
+
+// namesAreIndependent takes locks with names that resemble each other, and many that
+// do not.
+func namesAreIndependent(b *bench) error {
+	return b.together(4, []part{
+		{"similar names", similarNames},
+		{"names beside a separator", separatedNames},
+		{"many names", manyNames},
+		{"two locks of one client", twoOfOne},
+	})
+}
+
+func similarNames(b *bench) error {
+	n := b.name
+	names := []string{
+		n, n + "2", n + "-", n[:len(n)-1], strings.ToUpper(n), n + " ", n + ":", n + ":1", n + "/1", n + "*", n + "?", n[:len(n)-1] + "?", n[:len(n)-1] + "*", "*" + n,
+		n + "[a]", n + "\\", n + "\n", n + "\x00", n + "%", n + "é", n + ":lock", n + ":fence", n + ":queue", n + ":owner", n + ":token", n + ":counter", "Lock:" + n, "lock:" + n, n + strings.Repeat("x", 300), n + strings.Repeat("x", 300) + "y",
+		"cart:" + n, "order:" + n, n + "{a}", n + "{b}", // the same hash tag, or another one after it
+		n + "Aa", n + "BB", n + "12", n + "21", n + "1", n + "01", // the same under simple hashes, and as numbers
+		" " + n, n + "\t", n + "e\u0301",
+	}
+	names = append(names, b.collisions()...)
+	var holders []*client
+	var locks []lockimpl.Lock
+	var taken []string
+	for _, name := range names {
+		c := b.client()
+		l, err := c.acquire(b.ctx, name, lockimpl.Options{TTL: long, RetryEvery: pace})
+		if err != nil && name != n && c.declines(name, err) {
+			b.run.logf("%s/similar names: %q was left out, since the lock does not take such names: %v", b.property, name, err)
+			continue
+		}
+		if err != nil {
+			l, err = c.takeWithin(name, long, 2*time.Second)
+		}
+		if err != nil {
+			return sameLock("with other names held, such as %q, the free lock %q was not granted: %v", n, name, err)
+		}
+		holders, locks, taken = append(holders, c), append(locks, l), append(taken, name)
+	}
+	names = taken
+	stranger := b.client()
+	b.property = variant.OwnerOnlyRelease
+	for i := range names {
+		if err := b.givesBack(holders[i], locks[i], fmt.Sprintf("after locks with names like %q had been given back", names[max(i-1, 0)])); err != nil {
+			return err
+		}
+		for j := i + 1; j < len(names); j++ {
+			if m, err := stranger.acquire(b.ctx, names[j], lockimpl.Options{TTL: long}); err == nil && time.Until(holders[j].until(locks[j])) > 0 {
+				_ = stranger.release(m)
+				return broken(variant.OwnerOnlyRelease, "the release of %q opened %q, which another client holds", names[i], names[j])
+			}
+		}
+	}
+	return nil
+}
+
+// separators are what names are put together with, which a lock may cut them at or replace.
+const separators = ":/.-_@#&|;,+=~$!"
+
+// separatedNames takes names that differ only on one side of a separator, or in the separator.
+func separatedNames(b *bench) error {
+	var names []string
+	for _, sep := range separators {
+		s := string(sep)
+		names = append(names, b.name+s+"a", b.name+s+"b", "x"+s+b.name, "y"+s+b.name)
+	}
+	var holders []*client
+	var locks []lockimpl.Lock
+	for _, name := range names {
+		c := b.client()
+		l, err := c.acquire(b.ctx, name, lockimpl.Options{TTL: long, RetryEvery: pace})
+		if err != nil && c.declines(name, err) {
+			b.run.logf("%s/names beside a separator: %q was left out, since the lock does not take such names: %v", b.property, name, err)
+			continue
+		}
+		if err != nil {
+			l, err = c.takeWithin(name, long, 2*time.Second)
+		}
+		if err != nil {
+			return sameLock("with other names held that differ from it beside a separator or in the separator only, the free lock %q was not granted: %v", name, err)
+		}
+		holders, locks = append(holders, c), append(locks, l)
+	}
+	b.property = variant.OwnerOnlyRelease
+	for i, l := range locks {
+		if err := b.givesBack(holders[i], l, "after locks with similar names had been given back"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// declines reports whether an Acquire that ended in an error says nothing about a free lock: a new client asks
+// again, and gets an error of the lock's own that is not a refusal, before any command is sent.
+func (c *client) declines(name string, err error) bool {
+	if errors.Is(err, lockimpl.ErrHeld) || errors.Is(err, lockimpl.ErrLost) {
+		return false
+	}
+	fresh := c.b.client()
+	fresh.plan(nil)
+	fresh.hooked.Store(0)
+	_, err = fresh.acquire(c.b.ctx, name, lockimpl.Options{TTL: long, RetryEvery: pace})
+	return err != nil && c.b.ctx.Err() == nil && !errors.Is(err, lockimpl.ErrHeld) && !errors.Is(err, lockimpl.ErrLost) &&
+		fresh.sent() == 0 && fresh.hooked.Load() == 0
+}
+
+// collisions are names for which the lock may use a key that it uses for its own name, too.
+func (b *bench) collisions() []string {
+	c, l, err := b.holder(long)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = c.release(l) }()
+	waiter := b.client() // a waiter may have keys, too
+	ctx, cancel := context.WithTimeout(b.ctx, 100*time.Millisecond)
+	defer cancel()
+	_, _ = waiter.acquire(ctx, b.name, lockimpl.Options{TTL: b.ttl, Wait: long, RetryEvery: pace})
+	found, err := keyname.Of(b.ctx, c.env.Redis[0], b.name)
+	if err != nil {
+		return nil
+	}
+	return keyname.Collisions(found, b.name)
+}
+
+// manyNames holds many locks at once, more than a table of some hundred thousand slots
+// takes without two in one.
+func manyNames(b *bench) error {
+	count := 2000 // some thirty pairs of them have the same checksum of 16 bits
+	if b.run.lock.Needs.Masters > 1 {
+		count = 100
+	}
+	c, stranger := b.client(), b.client()
+	locks := make([]lockimpl.Lock, count)
+	for i := range locks {
+		name := fmt.Sprintf("%s-%x", b.name, i*7919+stranger.chance(1000))
+		l, err := c.takeWithin(name, long, 2*time.Second)
+		if err != nil {
+			return sameLock("a client that holds %d locks could not take %q, which nobody holds: %v", i, name, err)
+		}
+		locks[i] = l
+	}
+	for i, l := range locks {
+		if i%20 == 0 {
+			if err := b.held(c, l, "with many names held"); err != nil {
+				return err
+			}
+		}
+		if err := b.givesBack(c, l, "with many names held"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func twoOfOne(b *bench) error {
+	c, first, err := b.holder(long)
+	if err != nil {
+		return err
+	}
+	second, err := c.take(b.name+"-other", long, 0)
+	if err != nil {
+		return sameLock("a client that holds %q could not take %q: %v", first.Key, b.name+"-other", err)
+	}
+	if err := b.held(c, first, "after the same client had taken another name"); err != nil {
+		return err
+	}
+	if b.run.able.extends {
+		if _, err := b.extend(c, first, long); errors.Is(err, lockimpl.ErrLost) {
+			return broken(variant.MutualExclusion, "a client that holds two locks was told that the first is lost")
+		}
+	}
+	if err := b.givesBack(c, second, "with two locks"); err != nil {
+		return err
+	}
+	if err := b.intact(c, first, "after the same client had given another name back"); err != nil {
+		return err
+	}
+	if err := b.free(first.Key, 0, "after its release"); err != nil {
+		return err
+	}
+	return b.free(second.Key, 0, "after its release")
+}

@@ -1,0 +1,449 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"oversell/clock"
+	"oversell/lockimpl"
+	"oversell/variant"
+)
+
+// deadWithWrongClock: a wrong clock of one client must not make others wait.
+func deadWithWrongClock(b *bench) error {
+	var cases []part
+	for _, ahead := range []time.Duration{-time.Hour, time.Hour} {
+		cases = append(cases, part{fmt.Sprintf("%v ahead", ahead), func(b *bench) error {
+			c, _, err := b.holder(b.ttl, clockAhead(ahead))
+			if err != nil {
+				return err
+			}
+			c.die()
+			return b.free(b.name, b.ttl, fmt.Sprintf("after the end of the lease of a client that died with its clock %v ahead", ahead))
+		}})
+	}
+	return b.together(4, cases)
+}
+
+func releasedCanBeTaken(b *bench) error {
+	one, two := b.client(), b.client()
+	for i, c := range []*client{one, two, one, one, two} {
+		l, err := c.take(b.name, long, 0)
+		if err != nil {
+			return broken(variant.Progress, "grant %d: a lock that was free was not granted: %v", i+1, err)
+		}
+		if err := b.givesBack(c, l, fmt.Sprintf("after grant %d", i+1)); err != nil {
+			return err
+		}
+		if b.run.promises(variant.Linearizable) && !b.run.able.tells {
+			if err := c.release(l); err == nil {
+				return broken(variant.Linearizable, "a second release of the same lock was answered with success; want ErrLost")
+			}
+		}
+		if b.run.able.extends && !b.run.able.reenters {
+			if _, err := c.extend(l, long); err == nil {
+				if _, err := two.takeWithin(b.name, b.ttl, time.Second); err != nil {
+					return broken(variant.Progress, "an extend after the release took the lock again: %v", err)
+				}
+				return broken(variant.OwnerOnlyRelease, "an extend of a lock that was given back was answered with success; want ErrLost")
+			}
+		}
+	}
+	return nil
+}
+
+// waiterGetsIt releases the lock while another client begins to wait, at many moments.
+func waiterGetsIt(b *bench) error {
+	const rounds, limit = 40, 4 * time.Second
+	holder, waiter := b.client(), b.client()
+	for i := range rounds {
+		l, err := holder.take(b.name, long, 0)
+		if err != nil {
+			return broken(variant.Progress, "a free lock was not granted: %v", err)
+		}
+		type answer struct {
+			m   lockimpl.Lock
+			err error
+		}
+		got := make(chan answer, 1)
+		go func() {
+			m, err := waiter.takeWithin(b.name, long, patience+limit)
+			got <- answer{m, err}
+		}()
+		b.sleep(time.Duration(holder.chance(1+i*100)) * time.Microsecond)
+		if err := b.givesBack(holder, l, "while another client waited"); err != nil {
+			return err
+		}
+		select {
+		case a := <-got:
+			if a.err != nil {
+				return broken(variant.Progress, "a waiter did not get the lock after its release: %v", a.err)
+			}
+			if err := b.givesBack(waiter, a.m, "after a wait"); err != nil {
+				return err
+			}
+		case <-b.after(limit):
+			return broken(variant.Progress, "a waiter had not got the lock %v after its release (round %d): %v", limit, i+1, errStillHeld)
+		}
+	}
+	return nil
+}
+
+// looksAgain: Options.RetryEvery is the longest pause between two attempts, however long a client has waited. A pause
+// that is too long shows in some waits only, and a busy machine makes one seem so: two of them count.
+func looksAgain(b *bench) error {
+	found, err := b.latePauses()
+	if len(found) == 1 && err == nil {
+		var more []error
+		more, err = b.latePauses()
+		found = append(found, more...)
+	}
+	if len(found) < 2 {
+		return err
+	}
+	return found[0]
+}
+
+// latePauses has clients wait for times of several lengths, and returns what is wrong with the pauses before they were granted the lock.
+func (b *bench) latePauses() (found []error, err error) {
+	const late = 200 * pace // a lock may look at another pace than it was told, but not at one that grows without end
+	var mu sync.Mutex       // guards found
+	after := func(holds time.Duration) func(*bench) error {
+		return func(b *bench) error {
+			holder, l, err := b.holder(long)
+			if err != nil {
+				return err
+			}
+			waiter := b.client(func(c *client) {
+				c.env.Wait = func(ctx context.Context, _ string, atMost time.Duration) error {
+					return clock.Real{}.Sleep(ctx, atMost)
+				}
+			})
+			type answer struct {
+				m   lockimpl.Lock
+				err error
+			}
+			got := make(chan answer, 1)
+			go func() {
+				m, err := waiter.acquire(waiter.ctx, b.name, lockimpl.Options{TTL: b.ttl, Wait: long, RetryEvery: pace})
+				got <- answer{m, err}
+			}()
+			b.sleep(holds)
+			if err := b.givesBack(holder, l, "while another client waited"); err != nil {
+				return err
+			}
+			start := b.run.lasted()
+			a := <-got
+			over := b.run.lasted() - start
+			if a.err != nil {
+				return nil // other rules are about that
+			}
+			_ = waiter.release(a.m)
+			if over > late {
+				mu.Lock()
+				defer mu.Unlock()
+				found = append(found, broken(variant.Progress, "a client that had waited for %v and was to try again every %v was granted the lock %v after its release: want a pause between attempts of at most RetryEvery",
+					holds, pace, over.Round(time.Millisecond)))
+			}
+			return nil
+		}
+	}
+	var cases []part
+	for holds := 2 * time.Second; holds <= 5*time.Second; holds += 500 * time.Millisecond {
+		cases = append(cases, part{fmt.Sprintf("after %v", holds), after(holds)})
+	}
+	err = b.together(len(cases), cases)
+	return found, err
+}
+
+// severalWait: if several clients wait for a free lock at the same time, one gets it, and then the next.
+func severalWait(b *bench) error {
+	return b.together(4, []part{
+		{"two", func(b *bench) error { return b.crowd(true, pace, pace) }},
+		{"five", func(b *bench) error { return b.crowd(true, pace, pace, pace, pace, pace) }},
+		{"two that ask at other intervals", func(b *bench) error { return b.crowd(true, pace, 60*time.Millisecond) }},
+		{"three that come to a free lock", func(b *bench) error { return b.crowd(false, pace, 2*pace, 3*pace) }},
+	})
+}
+
+// crowd has clients wait for one lock, each for as long as it takes, and looking again at an interval. They are not
+// to stop before all have been served: of two that are in each other's way, one gets the lock when the other gives up.
+func (b *bench) crowd(held bool, every ...time.Duration) error {
+	var holder *client
+	var l lockimpl.Lock
+	if held {
+		var err error
+		if holder, l, err = b.holder(long); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithCancel(b.ctx)
+	defer cancel()
+	type answer struct {
+		c *client
+		m lockimpl.Lock
+	}
+	got := make(chan answer, len(every))
+	for _, e := range every {
+		c := b.client()
+		go func() {
+			for ctx.Err() == nil {
+				if m, err := c.acquire(ctx, b.name, lockimpl.Options{TTL: b.ttl, Wait: long, RetryEvery: e}); err == nil {
+					got <- answer{c, m}
+					return
+				}
+				b.sleep(e)
+			}
+		}()
+		if held {
+			b.untilSent(c, 1)
+		}
+	}
+	if held {
+		b.sleep(20 * pace)
+		if err := b.givesBack(holder, l, "while others waited"); err != nil {
+			return err
+		}
+	}
+	overrun := false // a release after the end of its lease may do what it likes to the next holder
+	for waiting := len(every); waiting > 0; waiting-- {
+		since, start := time.Now(), b.run.lasted()
+		select {
+		case a := <-got:
+			err := b.givesBack(a.c, a.m, "while others waited")
+			if err != nil && overrun {
+				return &unjudged{"a lease ended before it was given back", err}
+			}
+			if err != nil {
+				return err
+			}
+			overrun = overrun || time.Until(a.c.until(a.m)) <= 0
+		case <-b.after(patience):
+			none := &ungranted{since, patience, b.run.lasted()-start >= patience, errStillHeld}
+			return broken(variant.Progress, "nobody held the lock, and no one of %d clients that waited for it at the same time was granted it: %v", waiting, none)
+		}
+	}
+	return nil
+}
+
+// deadUnderTries: clients that ask for the lock of a dead holder must not keep the lock alive.
+func deadUnderTries(b *bench) error {
+	under := func(ttl time.Duration, o lockimpl.Options) func(*bench) error {
+		return func(b *bench) error {
+			holder, l, err := b.abandoned(ttl)
+			if err != nil {
+				return err
+			}
+			c := b.client()
+			for time.Until(holder.until(l)) > 20*time.Millisecond {
+				_, err := c.acquire(b.ctx, b.name, o)
+				if err != nil && !errors.Is(err, lockimpl.ErrHeld) {
+					return nil // it may have been granted the lock
+				}
+				if err == nil {
+					if left := time.Until(holder.until(l)); left > 0 {
+						return broken(variant.MutualExclusion, "the lock was granted %v before the end of a lease", left)
+					}
+					return nil
+				}
+				b.sleep(20 * time.Millisecond)
+			}
+			_, _, err = b.next(holder, l, 0, b.ttl, "with others asking all the time")
+			return err
+		}
+	}
+	return b.together(4, []part{
+		{"for a long lease", under(b.ttl, lockimpl.Options{TTL: long})},
+		{"for a short lease", under(b.ttl*2, lockimpl.Options{TTL: b.ttl})},
+		{"with a wait", under(b.ttl, lockimpl.Options{TTL: long, Wait: 20 * time.Millisecond, RetryEvery: pace})},
+		{"with one long wait", waitsOut},
+	})
+}
+
+// waitsOut waits in one call for longer than the lease of a dead holder lasts. No client announces the end of that
+// lease.
+func waitsOut(b *bench) error {
+	const more = 5 * time.Second // after the end of the lease
+	holder, l, err := b.abandoned(b.ttl)
+	if err != nil || !b.run.able.waits {
+		return err
+	}
+	c := b.client()
+	left := max(time.Until(holder.until(l)), 0)
+	start := b.run.lasted()
+	_, err = c.acquire(b.ctx, b.name, lockimpl.Options{TTL: b.ttl, Wait: left + more, RetryEvery: pace})
+	if over := b.run.lasted() - start - left; errors.Is(err, lockimpl.ErrHeld) && over > more/4 {
+		return broken(variant.Progress, "a client that had waited for %v was refused, though nobody had held the lock for %v: the lease of the last holder, which had died, was over", (left + more).Round(time.Millisecond), over.Round(time.Millisecond))
+	}
+	return nil
+}
+
+// renewalEnds: what keeps a lease alive must end with the release, and not go on for
+// the next holder.
+func renewalEnds(b *bench) error {
+	after := func(rounds int, hold time.Duration) func(*bench) error {
+		return func(b *bench) error {
+			c := b.client()
+			for range rounds {
+				l, err := c.take(b.name, b.ttl, 0)
+				if err != nil {
+					return broken(variant.Progress, "a free lock was not granted: %v", err)
+				}
+				b.sleep(hold)
+				if err := b.givesBack(c, l, "while its client was alive"); err != nil {
+					return err
+				}
+			}
+			next, l, err := b.abandoned(b.ttl)
+			if err != nil {
+				return err
+			}
+			_, _, err = b.next(next, l, b.ttl, b.ttl, "with an earlier holder that is alive")
+			return err
+		}
+	}
+	return b.together(4, []part{
+		{"at once", after(20, 0)},
+		{"at half of the lease", after(1, b.ttl/2)},
+		{"at a third of the lease", after(3, b.ttl/3)},
+		{"near the end of the lease", after(1, b.ttl*9/10)},
+		{"many extensions", func(b *bench) error {
+			c, l, err := b.holder(b.ttl)
+			if err != nil || !b.run.able.extends {
+				return err
+			}
+			end := time.Now().Add(3 * time.Second)
+			for n := 0; n < 300 && time.Now().Before(end); n++ {
+				if m, err := c.extend(l, b.ttl); err == nil {
+					l = m
+				}
+			}
+			l.Until = c.until(l)
+			c.die()
+			_, _, err = b.next(c, l, b.ttl, b.ttl, "after many extends by a holder that died")
+			return err
+		}},
+	})
+}
+
+// waitersDie kills clients that wait, while others go on waiting.
+func waitersDie(b *bench) error {
+	dies := func(kill, stay int, pause time.Duration) func(*bench) error {
+		return func(b *bench) error {
+			holder, l, err := b.holder(long)
+			if err != nil {
+				return err
+			}
+			var doomed []*client
+			for range kill {
+				c := b.client()
+				doomed = append(doomed, c)
+				go func() {
+					_, _ = c.acquire(c.ctx, b.name, lockimpl.Options{TTL: b.ttl, Wait: long, RetryEvery: 20 * time.Millisecond})
+				}()
+				b.sleep(pause)
+			}
+			for _, c := range doomed {
+				b.untilSent(c, 1)
+			}
+			got := make(chan error, stay)
+			for range stay {
+				c := b.client()
+				go func() {
+					m, err := c.take(b.name, b.ttl, patience)
+					if err == nil {
+						err = b.givesBack(c, m, "after a wait")
+					} else {
+						err = broken(variant.Progress, "with waiters that had died before it in line, a client did not get the lock: %v", err)
+					}
+					got <- err
+				}()
+			}
+			b.sleep(2 * pause)
+			for _, c := range doomed {
+				c.die()
+			}
+			if err := b.givesBack(holder, l, "while others waited"); err != nil {
+				return err
+			}
+			for range stay {
+				if err := <-got; err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	}
+	return b.together(4, []part{
+		{"one", dies(1, 1, 30*time.Millisecond)},
+		{"several", dies(3, 2, 50*time.Millisecond)},
+		{"at once", dies(2, 1, time.Millisecond)},
+		{"many", dies(30, 1, 2*time.Millisecond)},
+	})
+}
+
+func cancelledWait(b *bench) error {
+	return b.together(4, []part{
+		{"long before the release", func(b *bench) error {
+			holder, l, err := b.holder(long)
+			if err != nil {
+				return err
+			}
+			waiter := b.client()
+			ctx, cancel := context.WithTimeout(b.ctx, 20*time.Millisecond)
+			defer cancel()
+			if _, err := waiter.acquire(ctx, b.name, lockimpl.Options{TTL: b.ttl, Wait: long, RetryEvery: time.Millisecond}); err == nil {
+				return broken(variant.MutualExclusion, "a wait under a cancelled context was granted a lock that is held")
+			}
+			if err := b.givesBack(holder, l, "after a cancelled wait"); err != nil {
+				return err
+			}
+			return b.free(b.name, b.ttl, "after a cancelled wait")
+		}},
+		{"as the lock is released", func(b *bench) error {
+			holder, waiter := b.client(), b.client()
+			for range 15 {
+				l, err := holder.take(b.name, long, b.ttl)
+				if err != nil {
+					return broken(variant.Progress, "after a cancelled wait nobody could take the lock: %v", err)
+				}
+				ctx, cancel := context.WithCancel(b.ctx)
+				got := make(chan error, 1)
+				var m lockimpl.Lock
+				go func() {
+					var err error
+					m, err = waiter.acquire(ctx, b.name, lockimpl.Options{TTL: b.ttl, Wait: long, RetryEvery: time.Millisecond})
+					got <- err
+				}()
+				b.sleep(time.Duration(waiter.chance(3000)) * time.Microsecond)
+				var both sync.WaitGroup
+				both.Go(func() { b.sleep(time.Duration(waiter.chance(500)) * time.Microsecond); cancel() })
+				err = holder.release(l)
+				both.Wait()
+				select {
+				case e := <-got:
+					if e == nil {
+						_ = waiter.release(m)
+					}
+				case <-b.after(patience):
+					return broken(variant.Progress, "a wait had not returned %v after its context was cancelled", patience)
+				}
+				_ = err
+			}
+			return nil
+		}},
+	})
+}
+
+// newServer looks at locks that were taken, or extended, before the server knew any scripts.
+func newServer(b *bench) error {
+	for _, name := range b.run.first {
+		if err := b.free(name, b.ttl, "after the death of a holder that was the first to use the server"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
