@@ -36,8 +36,8 @@ func (q *queue) duplicates() monitor.Verdict {
 	var why string
 	var witness []history.Op
 	earliest := history.Forever
-	for i := range q.tasks {
-		t := &q.tasks[i]
+	for i := range q.tasks.Len() {
+		t := q.tasks.At(i)
 		if t.pops == 0 {
 			continue
 		}
@@ -245,8 +245,8 @@ func (q *queue) effectsOnce() monitor.Verdict {
 	var why string
 	var witness []history.Op
 	earliest := history.Forever
-	for i := range q.tasks {
-		t := &q.tasks[i]
+	for i := range q.tasks.Len() {
+		t := q.tasks.At(i)
 		again += int64(t.repeated)
 		if t.raced || t.several && (t.pops > 1 || t.puts+t.maybePuts+t.repeats > 1) {
 			opportunities += int64(t.effects + t.repeated)
@@ -340,8 +340,8 @@ func (q *queue) early() monitor.Verdict {
 	var witness []history.Op
 	earliest := history.Forever
 	strict, _ := q.sweep.outcome()
-	for i := range q.tasks {
-		t := &q.tasks[i]
+	for i := range q.tasks.Len() {
+		t := q.tasks.At(i)
 		if !t.delayed || t.takes == 0 {
 			continue
 		}
@@ -475,8 +475,8 @@ func (q *queue) oneEntry() monitor.Verdict {
 			why, witness = w, monitor.InOrder(ops...)
 		}
 	}
-	for i := range q.tasks {
-		t := &q.tasks[i]
+	for i := range q.tasks.Len() {
+		t := q.tasks.At(i)
 		if t.waiting > 1 && !q.Ended {
 			var puts []history.Op
 			q.each(t, func(r *record) {

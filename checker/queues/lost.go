@@ -31,8 +31,8 @@ import (
 func (q *queue) lost() monitor.Verdict {
 	var c struct{ owed, atRisk, done, dropped, waiting, claimed, dead, stopped, open int64 }
 	var lost []*task
-	for i := range q.tasks {
-		t := &q.tasks[i]
+	for i := range q.tasks.Len() {
+		t := q.tasks.At(i)
 		if t.puts+t.repeats == 0 {
 			continue
 		}
@@ -143,7 +143,7 @@ func (q *queue) lastPop(t *task) (last *record, told bool) {
 		return last, true
 	}
 	me := *q.index.At(t.id) - 1
-	for i := int32(0); i < q.count; i++ {
+	for i := int32(0); i < q.records.Len(); i++ {
 		if r := q.record(i); r.kind == history.Pop && r.outcome == history.Unknown {
 			for _, took := range q.journal[r.session] {
 				if took.task == me {

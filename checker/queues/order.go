@@ -91,7 +91,7 @@ func (q *queue) leftOver() (why string, witness []history.Op) {
 	}
 	journal := q.journaled()
 	for _, e := range q.inAudit {
-		t := &q.tasks[e.task]
+		t := q.tasks.At(e.task)
 		if t.waiting == 0 {
 			continue
 		}
@@ -125,7 +125,7 @@ func (q *queue) journaled() func(entryRead) []*record {
 		entryRead
 	}
 	takers := make(map[int32][]taker)
-	for i := int32(0); i < q.count && len(q.journal) > 0; i++ {
+	for i := int32(0); i < q.records.Len() && len(q.journal) > 0; i++ {
 		if r := q.record(i); r.kind == history.Pop && r.outcome == history.Unknown {
 			for _, e := range q.journal[r.session] {
 				takers[e.task] = append(takers[e.task], taker{r, e})

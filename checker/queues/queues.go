@@ -17,9 +17,9 @@ import (
 // or two at queues of their own, contend for nothing.
 //
 // A task is known by its id. An id may be enqueued again; what that means, each
-// monitor says for itself. An operation takes 64 bytes in the book and a task
-// about 170, which is not forgotten: a task may be lost or handed out again at
-// any time.
+// monitor says for itself. An operation takes 20 bytes in the book and a task
+// 30, when nothing happened to it for a while. Neither is forgotten: a task may be lost or
+// handed out again at any time.
 type queues struct {
 	monitor.Book[queue]
 	h         *history.Header
@@ -39,8 +39,9 @@ func newQueues(s *monitor.Shared) *queues {
 	h := s.Header
 	qs := &queues{h: h, crashes: make(map[int32][]history.Op), disturbed: monitor.Disturbances{Redial: h.Redial, Lease: h.TTL}}
 	qs.All = monitor.NewKeyed(func(key history.Value) *queue {
-		q := &queue{queues: qs, key: key, firstAsk: history.Forever, busy: -1, journal: make(map[history.Value][]entryRead)}
-		q.sweep.q = q
+		q := &queue{queues: qs, key: key, firstAsk: history.Forever, busy: -1, journal: make(map[history.Value][]entryRead),
+			records: monitor.NewPages(packRecord), tasks: monitor.NewPages(packTask)}
+		q.sweep.q, q.sweep.states = q, monitor.NewPages(packState)
 		return q
 	})
 	qs.Enter = qs.observe
@@ -84,17 +85,13 @@ func readsQueue(op *history.Op) bool {
 	return false
 }
 
-// bookBits is the size of a page of the book: 256 operations.
-const bookBits = 8
-
 // queue is the book of one queue.
 type queue struct {
 	*queues
 	key     history.Value
-	records []*[1 << bookBits]record
-	count   int32 // of records
-	index   monitor.Table[int32]
-	tasks   []task
+	records monitor.Pages[record]
+	index   monitor.Table[int32] // of an id: its task, plus one
+	tasks   monitor.Pages[task]
 
 	puts, maybePuts, takes, pops, redelivered, effects, maybeEffects, again int64
 
@@ -168,29 +165,26 @@ type task struct {
 	raced                           bool // a delivery of it contended with another pop
 }
 
-func (q *queue) record(i int32) *record { return &q.records[i>>bookBits][i&(1<<bookBits-1)] }
+func (q *queue) record(i int32) *record { return q.records.At(i) }
 
 func (q *queue) task(id history.Value) int32 {
 	p := q.index.At(id)
 	if *p == 0 {
-		q.tasks = append(q.tasks, task{id: id, first: -1, last: -1})
-		*p = int32(len(q.tasks))
+		t := q.tasks.Add()
+		*q.tasks.At(t) = task{id: id, first: -1, last: -1}
+		*p = t + 1
 	}
 	return *p - 1
 }
 
 // add enters an operation, of task t or of none when t is negative.
 func (q *queue) add(op *history.Op, t int32) *record {
-	i := q.count
-	if int(i>>bookBits) == len(q.records) {
-		q.records = append(q.records, new([1 << bookBits]record))
-	}
-	q.count++
+	i := q.records.Add()
 	r := q.record(i)
 	*r = record{call: op.Call, ret: op.Return, due: op.Until, session: op.Session, client: op.Client, task: t, next: -1,
 		attempt: op.Amount, kind: op.Kind, outcome: op.Outcome, reason: op.Reason}
 	if t >= 0 {
-		task := &q.tasks[t]
+		task := q.tasks.At(t)
 		task.several = task.several || task.last >= 0 && task.client != op.Client
 		task.client = op.Client
 		if task.last >= 0 {
@@ -205,7 +199,7 @@ func (q *queue) add(op *history.Op, t int32) *record {
 
 func (q *queue) observe(op *history.Op) {
 	if op.Kind == history.Effect && op.Reason == history.Stopped {
-		q.tasks[q.task(op.Arg)].stopped = true
+		q.tasks.At(q.task(op.Arg)).stopped = true
 		return
 	}
 	if op.Outcome == history.Refused && !(op.Kind == history.Pop && (op.Reason == history.Empty || op.Reason == history.Held)) &&
@@ -221,14 +215,15 @@ func (q *queue) observe(op *history.Op) {
 		q.pop(op, meets)
 	case history.Dequeue:
 		t := q.task(op.Arg)
-		q.tasks[t].met = q.tasks[t].met || meets
+		task := q.tasks.At(t)
+		task.met = task.met || meets
 		if op.Outcome == history.OK {
-			q.tasks[t].drops++
+			task.drops++
 		} else {
-			q.tasks[t].maybeDrops++
+			task.maybeDrops++
 		}
 		q.add(op, t)
-		q.sweep.call(op.Call, q.count-1)
+		q.sweep.call(op.Call, q.records.Len()-1)
 	case history.Effect, history.Buy:
 		q.effect(op)
 	}
@@ -249,7 +244,7 @@ func (q *queue) meets(op *history.Op) bool {
 		if raced {
 			q.races++
 			if op.Outcome == history.OK {
-				q.tasks[q.task(op.Result)].raced = true
+				q.tasks.At(q.task(op.Result)).raced = true
 			}
 		}
 	case history.Enqueue, history.Dequeue:
@@ -267,7 +262,7 @@ func (q *queue) meets(op *history.Op) bool {
 
 func (q *queue) enqueue(op *history.Op, meets bool) {
 	i := q.task(op.Arg)
-	t := &q.tasks[i]
+	t := q.tasks.At(i)
 	q.add(op, i)
 	t.met = t.met || meets
 	if t.puts+t.maybePuts+t.repeats > 0 {
@@ -287,14 +282,14 @@ func (q *queue) enqueue(op *history.Op, meets bool) {
 		q.puts++
 	}
 	t.delayed = t.delayed || op.Until > 0
-	q.sweep.call(op.Call, q.count-1)
+	q.sweep.call(op.Call, q.records.Len()-1)
 }
 
 func (q *queue) pop(op *history.Op, meets bool) {
 	switch {
 	case op.Outcome == history.OK:
 		i := q.task(op.Result)
-		t := &q.tasks[i]
+		t := q.tasks.At(i)
 		if meets {
 			t.met = true
 			q.served++
@@ -318,12 +313,12 @@ func (q *queue) pop(op *history.Op, meets bool) {
 			return
 		}
 	}
-	q.sweep.call(op.Call, q.count-1)
+	q.sweep.call(op.Call, q.records.Len()-1)
 }
 
 func (q *queue) effect(op *history.Op) {
 	i := q.task(op.Arg)
-	t := &q.tasks[i]
+	t := q.tasks.At(i)
 	switch {
 	case op.Outcome == history.Unknown:
 		t.maybeDone++
@@ -358,7 +353,7 @@ func (q *queue) read(op *history.Op) {
 		q.audit.Want, q.audit.Complete = op.Result.Num()
 	default:
 		i := q.task(op.Result)
-		t := &q.tasks[i]
+		t := q.tasks.At(i)
 		q.inAudit = append(q.inAudit, entryRead{i, op.Call})
 		switch op.Arg {
 		case monitor.IsWaiting:
@@ -381,7 +376,7 @@ func (q *queue) moved(op *history.Op) {
 	}
 	q.audit = monitor.Audit{}
 	for _, e := range q.inAudit {
-		t := &q.tasks[e.task]
+		t := q.tasks.At(e.task)
 		t.waiting, t.claimed, t.dead = 0, 0, 0
 	}
 	q.inAudit = q.inAudit[:0]
@@ -408,7 +403,7 @@ func (q *queue) op(r *record) history.Op {
 	op := history.Op{Client: r.client, Amount: r.attempt, Kind: r.kind, Outcome: r.outcome, Reason: r.reason, Key: q.key,
 		Session: r.session, Due: r.call, Call: r.call, Return: r.ret, Until: r.due}
 	if r.task >= 0 {
-		if id := q.tasks[r.task].id; r.kind == history.Pop {
+		if id := q.tasks.At(r.task).id; r.kind == history.Pop {
 			op.Result = id
 		} else {
 			op.Arg = id

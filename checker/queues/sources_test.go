@@ -99,7 +99,7 @@ func TestCrossOneID(t *testing.T) {
 			m.observe(&ops[i])
 		}
 		q := m.All.At(key)
-		task := &q.tasks[0]
+		task := q.tasks.At(0)
 		var puts, pops []*record
 		q.each(task, func(r *record) {
 			if r.kind == history.Pop {

@@ -57,7 +57,7 @@ import (
 // missing task. What is illegal even in the second run is illegal for certain.
 type sweep struct {
 	q      *queue
-	states []state
+	states monitor.Pages[state]
 	calls  []event // not yet entered
 	sorted int     // calls[:sorted] are
 	head   int32   // the next record to return
@@ -169,8 +169,8 @@ func (s *sweep) advance(lowWater time.Duration) {
 	if s.sorted < len(s.calls) {
 		slices.SortFunc(s.calls, func(a, b event) int { return cmp.Or(cmp.Compare(a.when, b.when), cmp.Compare(a.id, b.id)) })
 	}
-	for len(s.states) < len(s.q.tasks) {
-		s.states = append(s.states, state{})
+	for s.states.Len() < s.q.tasks.Len() {
+		s.states.Add()
 	}
 	i := 0
 	for {
@@ -179,10 +179,10 @@ func (s *sweep) advance(lowWater time.Duration) {
 			begins = s.calls[i].when
 		}
 		opens := s.opens.first()
-		for s.head < s.q.count && !s.returns(s.q.record(s.head)) {
+		for s.head < s.q.records.Len() && !s.returns(s.q.record(s.head)) {
 			s.head++
 		}
-		if s.head < s.q.count {
+		if s.head < s.q.records.Len() {
 			ends = s.q.record(s.head).ret
 		}
 		sights := s.sights.first()
@@ -229,7 +229,7 @@ func (s *sweep) begin(i int32) {
 	case history.Enqueue:
 		s.enter(i, r)
 	case history.Dequeue:
-		st := &s.states[r.task]
+		st := s.states.At(r.task)
 		if r.outcome == history.Unknown {
 			s.haunt(st)
 		} else {
@@ -243,11 +243,11 @@ func (s *sweep) begin(i int32) {
 		case r.outcome == history.Unknown:
 			s.ask()
 		case r.attempt > 1:
-			if st := &s.states[r.task]; st.phase != absent {
+			if st := s.states.At(r.task); st.phase != absent {
 				s.haunt(st) // it has been handed out before, we do not know when
 			}
 		default:
-			st := &s.states[r.task]
+			st := s.states.At(r.task)
 			s.leave(st, r.task)
 			s.choice(st, r)
 		}
@@ -259,7 +259,7 @@ func (s *sweep) begin(i int32) {
 
 // enter is the call of an enqueue.
 func (s *sweep) enter(i int32, r *record) {
-	st := &s.states[r.task]
+	st := s.states.At(r.task)
 	st.credit++
 	known := r.outcome == history.OK
 	if known {
@@ -334,14 +334,14 @@ func (s *sweep) choice(st *state, r *record) {
 // ahead counts a pop that was answered while a task of another client was there that was
 // not due.
 func (s *sweep) ahead(r *record) {
-	if w := s.latest; s.waits(w) && w.since < r.call && monitor.After(r.ret, s.q.h.Drift) < w.due && s.record(s.states[w.task].put).client != r.client {
+	if w := s.latest; s.waits(w) && w.since < r.call && monitor.After(r.ret, s.q.h.Drift) < w.due && s.record(s.states.At(w.task).put).client != r.client {
 		s.tooSoon++
 	}
 }
 
 // waits tells whether a task is still there.
 func (s *sweep) waits(w waiter) bool {
-	return w.due > 0 && s.states[w.task].core && s.states[w.task].version == w.version
+	return w.due > 0 && s.states.At(w.task).core && s.states.At(w.task).version == w.version
 }
 
 // take opens the time in which a task can have been taken.
@@ -355,7 +355,7 @@ func (s *sweep) take(st *state, task int32) {
 }
 
 func (s *sweep) open(e event) {
-	if st := &s.states[e.id]; st.taking && st.since == 0 && st.version == e.version && !st.tangled {
+	if st := s.states.At(e.id); st.taking && st.since == 0 && st.version == e.version && !st.tangled {
 		st.since, s.dirty = s.n+1, true
 	}
 }
@@ -375,7 +375,7 @@ func (s *sweep) rest(st *state, task int32) {
 }
 
 func (s *sweep) see(e event) {
-	if st := &s.states[e.id]; st.core && st.version == e.version {
+	if st := s.states.At(e.id); st.core && st.version == e.version {
 		s.show(st)
 	}
 }
@@ -429,16 +429,16 @@ func (s *sweep) ask() {
 		return
 	}
 	s.asked = true
-	for i := range s.states {
-		if s.doubtful(int32(i)) {
-			s.haunt(&s.states[i])
+	for i := range s.states.Len() {
+		if s.doubtful(i) {
+			s.haunt(s.states.At(i))
 		}
 	}
 }
 
 // doubtful tells whether a pop without an answer can have taken a task.
 func (s *sweep) doubtful(task int32) bool {
-	t := &s.q.tasks[task]
+	t := s.q.tasks.At(task)
 	known := t.takes + t.drops
 	if s.q.audited() {
 		known += t.waiting
@@ -450,9 +450,9 @@ func (s *sweep) doubtful(task int32) bool {
 func (s *sweep) finish(r *record, i int32) {
 	switch r.kind {
 	case history.Enqueue:
-		s.entered(&s.states[r.task], r.task)
+		s.entered(s.states.At(r.task), r.task)
 	case history.Dequeue:
-		s.left(&s.states[r.task], r)
+		s.left(s.states.At(r.task), r)
 	case history.Pop:
 		switch {
 		case r.outcome == history.Refused:
@@ -466,7 +466,7 @@ func (s *sweep) finish(r *record, i int32) {
 			return
 		case r.outcome == history.OK && r.attempt <= 1:
 			s.ahead(r)
-			s.left(&s.states[r.task], r)
+			s.left(s.states.At(r.task), r)
 		}
 		s.handed(r)
 	}
@@ -555,7 +555,7 @@ func (s *sweep) sample() {
 func (s *sweep) earliest() (int32, time.Duration) {
 	for len(s.cores) > 0 {
 		e := s.cores[0]
-		if st := &s.states[e.id]; st.core && st.version == e.version {
+		if st := s.states.At(e.id); st.core && st.version == e.version {
 			return st.put, e.when
 		}
 		s.cores.pop()
@@ -576,14 +576,14 @@ func (s *sweep) end() {
 	s.sample()
 	for i := range s.extra {
 		r := &s.extra[i]
-		s.left(&s.states[r.task], r)
+		s.left(s.states.At(r.task), r)
 	}
 }
 
 // clone is a sweep that can go on by itself.
 func (s *sweep) clone() *sweep {
 	c := *s
-	c.states, c.calls = slices.Clone(s.states), slices.Clone(s.calls)
+	c.states, c.calls = s.states.Clone(), slices.Clone(s.calls)
 	c.cores, c.opens, c.sights = slices.Clone(s.cores), slices.Clone(s.opens), slices.Clone(s.sights)
 	c.samples, c.extra = slices.Clone(s.samples), slices.Clone(s.extra)
 	return &c
@@ -592,7 +592,7 @@ func (s *sweep) clone() *sweep {
 // outcome is the sweep as if the history ended now: with pops without an answer
 // that took nothing, and that may have taken what is missing.
 func (s *sweep) outcome() (strict, lax *sweep) {
-	if s.q.asks == 0 && len(s.calls) == 0 && s.head == s.q.count {
+	if s.q.asks == 0 && len(s.calls) == 0 && s.head == s.q.records.Len() {
 		return s, s
 	}
 	strict = s.clone()
@@ -601,7 +601,7 @@ func (s *sweep) outcome() (strict, lax *sweep) {
 		return strict, strict
 	}
 	open := int64(0)
-	for i := int32(0); i < s.q.count; i++ {
+	for i := int32(0); i < s.q.records.Len(); i++ {
 		r := s.q.record(i)
 		if r.kind != history.Pop || r.outcome != history.Unknown {
 			continue
@@ -642,7 +642,7 @@ func (s *sweep) wrongOrder(st *state, r *record, other int32) {
 		q := s.q
 		x, y, p := s.record(st.put), s.record(other), q.op(r)
 		return fmt.Sprintf("%s was handed task %s, due %s, between %s and %s, while task %s was there, due %s, enqueued by %s by %s",
-			say.Client(&p), q.tasks[r.task].id, s.due(x), say.At(p.Call), say.At(p.Return), q.tasks[y.task].id, s.due(y), who(y), say.At(y.ret)), monitor.InOrder(q.op(x), q.op(y), p)
+			say.Client(&p), q.tasks.At(r.task).id, s.due(x), say.At(p.Call), say.At(p.Return), q.tasks.At(y.task).id, s.due(y), who(y), say.At(y.ret)), monitor.InOrder(q.op(x), q.op(y), p)
 	})
 }
 
@@ -655,13 +655,13 @@ func (s *sweep) wrongEmpty(r *record) {
 		}
 		y := s.record(put)
 		return fmt.Sprintf("%s was told between %s and %s that there was nothing to do, while there was task %s, due %s, enqueued by %s by %s",
-			say.Client(&p), say.At(p.Call), say.At(p.Return), s.q.tasks[y.task].id, s.due(y), who(y), say.At(y.ret)), monitor.InOrder(s.q.op(y), p)
+			say.Client(&p), say.At(p.Call), say.At(p.Return), s.q.tasks.At(y.task).id, s.due(y), who(y), say.At(y.ret)), monitor.InOrder(s.q.op(y), p)
 	})
 }
 
 func (s *sweep) nowhere(r *record) {
 	s.fail(fromNowhere, func() (string, []history.Op) {
-		p, t := s.q.op(r), &s.q.tasks[r.task]
+		p, t := s.q.op(r), s.q.tasks.At(r.task)
 		verb := "was handed"
 		if r.kind == history.Dequeue {
 			verb = "withdrew"
@@ -669,7 +669,7 @@ func (s *sweep) nowhere(r *record) {
 		why := "which nobody had enqueued"
 		witness := []history.Op{p}
 		s.q.each(t, func(o *record) {
-			if o != r && o.kind == history.Pop && o.ret <= r.ret && o.ret < history.Forever {
+			if (o.call != r.call || o.ret != r.ret || o.client != r.client) && o.kind == history.Pop && o.ret <= r.ret && o.ret < history.Forever {
 				why = fmt.Sprintf("which had been handed to %s by %s and not been enqueued since", who(o), say.At(o.ret))
 				witness = []history.Op{s.q.op(o), p}
 			}
@@ -681,7 +681,7 @@ func (s *sweep) nowhere(r *record) {
 func (s *sweep) wrongTime(st *state, r *record) {
 	s.fail(tooEarly, func() (string, []history.Op) {
 		x, p := s.record(st.put), s.q.op(r)
-		return fmt.Sprintf("%s was handed task %s between %s and %s, which was due only %s", say.Client(&p), s.q.tasks[r.task].id, say.At(p.Call), say.At(p.Return), s.due(x)), monitor.InOrder(s.q.op(x), p)
+		return fmt.Sprintf("%s was handed task %s between %s and %s, which was due only %s", say.Client(&p), s.q.tasks.At(r.task).id, say.At(p.Call), say.At(p.Return), s.due(x)), monitor.InOrder(s.q.op(x), p)
 	})
 }
 

@@ -10,9 +10,9 @@ import (
 
 // orders are what is known of all orders: of their purchases, or of their refunds.
 type orders struct {
-	index monitor.Table[int32] // of an id: its order, in list, plus one
+	index monitor.Table[int32] // of an id: the number of its order
 	more  map[orderKey]int32   // the same, for ids that several products have
-	pages pages
+	list  monitor.Pages[order]
 	tried []tries
 }
 
@@ -48,13 +48,26 @@ type tries struct {
 	credited bool          // it means the try without an answer that was called first
 }
 
+// newOrders are none.
+func newOrders() orders { return orders{list: monitor.NewPages(packOrder)} }
+
+// add makes room for one more order of a product, and returns its number, from 1 on.
+func (os *orders) add(product int32) int32 {
+	number := os.list.Add() + 1
+	os.at(number).product = product
+	return number
+}
+
+// at returns an order, which may be changed until many others have been looked at.
+func (os *orders) at(number int32) *order { return os.list.At(number - 1) }
+
 // of finds an order, or makes it.
 func (os *orders) of(p *product, id history.Value) *order {
 	i := os.index.At(id)
 	if *i == 0 {
-		*i = os.pages.add(p.number)
+		*i = os.add(p.number)
 	}
-	o := os.pages.at(*i)
+	o := os.at(*i)
 	if o.product != p.number {
 		key := orderKey{p.number, id}
 		j := os.more[key]
@@ -62,10 +75,10 @@ func (os *orders) of(p *product, id history.Value) *order {
 			if os.more == nil {
 				os.more = make(map[orderKey]int32)
 			}
-			j = os.pages.add(p.number)
+			j = os.add(p.number)
 			os.more[key] = j
 		}
-		o = os.pages.at(j)
+		o = os.at(j)
 	}
 	return o
 }

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// TestPages: orders are what they were when they were changed last, also when their pages were packed meanwhile, and
+// TestPackOrder: orders are what they were when they were changed last, also when their pages were packed meanwhile, and
 // most pages are.
-func TestPages(t *testing.T) {
-	var ps pages
+func TestPackOrder(t *testing.T) {
+	ps := newOrders()
 	var all []order
 	r := rand.New(rand.NewPCG(1, 2))
 	change := func(number int32) {
@@ -34,16 +34,11 @@ func TestPages(t *testing.T) {
 			change(1 + int32(r.IntN(len(all))))
 		}
 	}
-	packed, bytes := 0, 0
-	for _, p := range ps.all {
-		if p.orders == nil {
-			packed, bytes = packed+1, bytes+len(p.packed)
-		}
+	packed, bytes := ps.list.Packed()
+	if packed < len(all)/2 {
+		t.Errorf("%d of %d orders are packed", packed, len(all))
 	}
-	if packed < len(ps.all)/2 {
-		t.Errorf("%d of %d pages are packed, and %d may be open", packed, len(ps.all), len(ps.open))
-	}
-	if each := float64(bytes) / float64(packed<<pageBits); each > 16 {
+	if each := float64(bytes) / float64(packed); each > 16 {
 		t.Errorf("%.1f bytes for each packed order", each)
 	}
 	for i := range all {

@@ -55,7 +55,7 @@ func saleJudge(p variant.Property, nothing string, judge func(*product) monitor.
 
 func newSales(s *monitor.Shared) *sales {
 	h := s.Header
-	ss := &sales{h: h, calm: int64(s.Lazy())}
+	ss := &sales{h: h, calm: int64(s.Lazy()), bought: newOrders(), returned: newOrders()}
 	ss.all = monitor.NewKeyed(func(key history.Value) *product {
 		p := &product{sales: ss, key: key, number: int32(len(ss.all.All)), net: balance{stock: h.Stock}, out: soldOut{stock: h.Stock}}
 		p.buys.closing, p.refunds.closing = history.Forever, history.Forever

@@ -1,0 +1,218 @@
+package monitor
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"oversell/history"
+)
+
+// Pages hold values by number, from 0 on in the order in which they were added. A value is seldom looked at long after
+// it came, so pages that nobody has looked at for a while are packed, into a fraction of the memory.
+type Pages[T any] struct {
+	// code writes or reads the value with a number, and what is not as in another value that came before in the same
+	// page: as code left it there, at first a zero T.
+	code  func(c *Packer, number int32, v, before *T)
+	all   []page[T]
+	count int32
+	asked int64   // how often a value was looked at
+	open  []int32 // the pages that are not packed
+	room  []byte  // for packing
+	texts *texts
+}
+
+// pageOf is the size of a page of Pages, in values: 1 << pageOf.
+const pageOf = 8
+
+type page[T any] struct {
+	values *[1 << pageOf]T // nil: they are packed
+	packed []byte
+	asked  int64 // Pages.asked when a value of it was looked at last
+}
+
+const (
+	// openPages may be open without a look whether one of them can be packed.
+	openPages = 64
+	// rested is for how many looks nobody must have looked at a page that is packed.
+	rested = 1 << 14
+)
+
+// NewPages returns empty pages, whose values are packed by code.
+func NewPages[T any](code func(c *Packer, number int32, v, before *T)) Pages[T] {
+	return Pages[T]{code: code, texts: &texts{}}
+}
+
+// Len is how many values there are.
+func (ps *Pages[T]) Len() int32 { return ps.count }
+
+// Add makes room for one more value, and returns its number.
+func (ps *Pages[T]) Add() int32 {
+	if int(ps.count>>pageOf) == len(ps.all) {
+		ps.all = append(ps.all, page[T]{values: new([1 << pageOf]T)})
+		ps.opened(int32(len(ps.all) - 1))
+	}
+	ps.count++
+	return ps.count - 1
+}
+
+// At returns a value. It may be changed until other values have been looked at 16,000 times; after that, what was
+// returned keeps what it holds, and does not show changes any more.
+func (ps *Pages[T]) At(number int32) *T {
+	i := number >> pageOf
+	p := &ps.all[i]
+	ps.asked++
+	p.asked = ps.asked
+	if p.values == nil {
+		ps.unpack(i)
+		ps.opened(i)
+	}
+	return &p.values[number&(1<<pageOf-1)]
+}
+
+// Packed is how many values are in packed pages, and how many bytes these have.
+func (ps *Pages[T]) Packed() (values, bytes int) {
+	for i := range ps.all {
+		if p := &ps.all[i]; p.values == nil {
+			values, bytes = values+1<<pageOf, bytes+len(p.packed)
+		}
+	}
+	return values, bytes
+}
+
+// Clone returns pages with the same values, which change by themselves.
+func (ps *Pages[T]) Clone() Pages[T] {
+	c := *ps
+	c.all, c.open, c.room = slices.Clone(ps.all), slices.Clone(ps.open), nil
+	for i := range c.all {
+		if v := c.all[i].values; v != nil {
+			own := *v
+			c.all[i].values = &own
+		}
+	}
+	return c
+}
+
+// opened notes a page that is open, and packs another one if there are many. It looks at one only, so that they may be
+// more where old values are looked at again.
+func (ps *Pages[T]) opened(i int32) {
+	ps.open = append(ps.open, i)
+	if len(ps.open) <= openPages {
+		return
+	}
+	old := ps.open[0]
+	ps.open = append(ps.open[:0], ps.open[1:]...)
+	if ps.asked-ps.all[old].asked < rested {
+		ps.open = append(ps.open, old)
+		return
+	}
+	ps.pack(old)
+}
+
+func (ps *Pages[T]) pack(i int32) {
+	p := &ps.all[i]
+	c := Packer{b: ps.room[:0], texts: ps.texts}
+	ps.walk(&c, i, p.values)
+	ps.room = c.b
+	p.packed, p.values = slices.Clone(c.b), nil
+}
+
+func (ps *Pages[T]) unpack(i int32) {
+	p := &ps.all[i]
+	c := Packer{b: p.packed, texts: ps.texts, reading: true}
+	p.values, p.packed = new([1 << pageOf]T), nil
+	ps.walk(&c, i, p.values)
+}
+
+func (ps *Pages[T]) walk(c *Packer, page int32, values *[1 << pageOf]T) {
+	var before T
+	for i := range values {
+		ps.code(c, page<<pageOf+int32(i), &values[i], &before)
+	}
+}
+
+// Packer writes values into the memory of a packed page, or reads them back: both walk a value in the same way.
+type Packer struct {
+	b       []byte
+	reading bool
+	texts   *texts
+}
+
+// Number writes or reads a number. Those near 0 take the least room.
+func Number[N ~int64 | ~int32 | ~uint8](c *Packer, n *N) {
+	if !c.reading {
+		c.b = binary.AppendVarint(c.b, int64(*n))
+		return
+	}
+	v, size := binary.Varint(c.b)
+	c.b = c.b[size:]
+	*n = N(v)
+}
+
+// Since writes or reads a number that is not far from another one.
+func Since[N ~int64 | ~int32](c *Packer, n *N, from N) {
+	d := *n - from
+	Number(c, &d)
+	*n = from + d
+}
+
+// Bits writes or reads some truths.
+func (c *Packer) Bits(of ...*bool) {
+	var bits int64
+	for i, is := range of {
+		if *is {
+			bits |= 1 << i
+		}
+	}
+	Number(c, &bits)
+	for i, is := range of {
+		*is = bits>>i&1 != 0
+	}
+}
+
+// Value writes or reads a value of a history that is often near another one.
+func (c *Packer) Value(v *history.Value, near history.Value) {
+	const text = 1 // the numbers of texts are odd, and differences are even, unless they are too large
+	last, _ := near.Num()
+	if c.reading {
+		var n int64
+		switch Number(c, &n); {
+		case n&text != 0 && n>>1 == 0:
+			Number(c, &n)
+			*v = history.Int(n)
+		case n&text != 0:
+			*v = c.texts.all[n>>1-1]
+		default:
+			*v = history.Int(last + n>>1)
+		}
+		return
+	}
+	n, number := v.Num()
+	d := (n - last) << 1
+	switch {
+	case !number:
+		d = int64(c.texts.number(*v)+1)<<1 | text
+	case d>>1 != n-last:
+		d = text
+	}
+	if Number(c, &d); d == text {
+		Number(c, &n)
+	}
+}
+
+// texts number the values that are no numbers.
+type texts struct {
+	all   []history.Value
+	known map[history.Value]int
+}
+
+func (t *texts) number(v history.Value) int {
+	n, known := t.known[v]
+	if !known {
+		if t.known == nil {
+			t.known = make(map[history.Value]int)
+		}
+		n = len(t.all)
+		t.all, t.known[v] = append(t.all, v), n
+	}
+	return n
+}
