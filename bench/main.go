@@ -2,9 +2,11 @@
 // and prints their results as tables. Absolute figures depend on the machine; compare the ratios.
 //
 //	go run ./bench [--quick] [--json FILE] [--markdown FILE]
+//	go run ./bench --soak 20m [--plot FILE] [flags of oversell run]
 //
 // It needs the go command and, for the first group, redis-server and redis-benchmark. The benchmarks
-// themselves are in the tests of their packages.
+// themselves are in the tests of their packages. With --soak it runs oversell for a long time instead, and
+// tells how much memory it takes meanwhile, as Linux counts it.
 package main
 
 import (
@@ -47,10 +49,19 @@ func main() {
 	quick := flag.Bool("quick", false, "run shorter benchmarks, and leave out the longest")
 	asJSON := flag.String("json", "", "write the results to this `file`")
 	markdown := flag.String("markdown", "", "write the tables to this `file` in Markdown")
+	long := soak{}
+	flag.DurationVar(&long.lasts, "soak", 0, "run oversell for this long `time` instead, and watch its memory")
+	flag.StringVar(&long.plot, "plot", "", "with --soak, draw the memory to this `file` (SVG)")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *quick, *asJSON, *markdown); err != nil {
+	var err error
+	if long.args = flag.Args(); long.lasts > 0 {
+		err = long.run(ctx, os.Stdout)
+	} else {
+		err = run(ctx, *quick, *asJSON, *markdown)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
