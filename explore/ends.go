@@ -9,9 +9,7 @@ import (
 	"oversell/explore/rules"
 	"oversell/history"
 	"oversell/internal/coro"
-	"oversell/lockimpl"
 	"oversell/scenarios"
-	"oversell/variant"
 )
 
 // ends judges a state as the last one: whether the lock can still be obtained, and what the servers
@@ -71,7 +69,7 @@ func (e *ends) judge(k ending) *rules.Breach {
 // read runs the scenario's audit on the servers.
 func (e *ends) read(servers serversID) (a audit) {
 	var failed error
-	events, _, err := e.servers.alone(e.options, uint32(servers), 0, time.Hour, time.Hour, administrator(e.config, e.servers.naming.bookOfNobody(), func(ctx context.Context, c *scenarios.Client) error {
+	events, _, err := alone(e.servers, e.options, uint32(servers), 0, time.Hour, time.Hour, administrator(e.config, e.servers.naming.bookOfNobody(), func(ctx context.Context, c *scenarios.Client) error {
 		return c.Audit(ctx)
 	}, &failed))
 	if err = errors.Join(err, failed); err != nil {
@@ -108,7 +106,7 @@ func (e *ends) cannotBeTaken(k serversAt) bool {
 // probe has a new client try for the lock.
 func (e *ends) probe(k serversAt, wait, every time.Duration) (p probed) {
 	p.waited = true
-	_, _, err := e.servers.alone(e.options, k.servers, time.Duration(k.now)*tickUnit, 2*wait, every, probe(e.config, wait, &p))
+	_, _, err := alone(e.servers, e.options, k.servers, time.Duration(k.now)*tickUnit, 2*wait, every, probe(e.config, wait, &p))
 	if err != nil && !errors.Is(err, errImpatient) {
 		e.failed(err)
 		p.got, p.waited = true, false
@@ -129,7 +127,7 @@ func (e *ends) useless() error {
 // held describes the values of the lock's keys.
 func (e *ends) held(servers uint32) string {
 	var all string
-	for _, n := range e.servers.states.get(servers) {
+	for _, n := range e.servers.nodes(servers) {
 		for _, key := range e.servers.lockKeys {
 			v, left, exists := n.Value(key)
 			if !exists {
@@ -149,14 +147,6 @@ func (e *ends) held(servers uint32) string {
 	return all
 }
 
-// lockName returns the name of the lock that the clients compete for.
-func lockName(c scenarios.Config) string {
-	if c.Scenario.Uses(variant.Queue) {
-		return "Queue:orders"
-	}
-	return "order"
-}
+func (k ending) Hash() uint64 { return spread(pair(k.servers, k.facts), uint64(k.now)) }
 
-func lockOptions(c scenarios.Config) lockimpl.Options {
-	return lockimpl.Options{TTL: c.TTL, Wait: c.Wait, RetryEvery: c.Retry, MaxTries: c.MaxTries}
-}
+func (k serversAt) Hash() uint64 { return spread(pair(k.servers, k.now), 3) }

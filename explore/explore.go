@@ -381,14 +381,10 @@ func sum(a, b reports.Effort) reports.Effort {
 // must not be permuted.
 var errOrdered = errors.New("the order of names shows")
 
-// errMerged reports that two histories of a client were merged after which it behaves
-// differently.
-var errMerged = errors.New("a client may remember more than can be seen")
-
 // again returns the reason why the search must be repeated in another way, or nil.
 func (x *search) again() error {
-	if why := x.servers.spelling.failed.Load(); why != nil {
-		return fmt.Errorf("%w: %s", names.ErrNotOpaque, *why)
+	if why := x.servers.spellingShows(); why != "" {
+		return fmt.Errorf("%w: %s", names.ErrNotOpaque, why)
 	}
 	if x.reduce && x.servers.ordered.Load() {
 		return errOrdered
@@ -426,7 +422,7 @@ func searchOnce(ctx context.Context, c Config, naming names.Naming, by reduction
 	x.ends = &ends{
 		config: c.Run, rules: x.rules, servers: x.servers, facts: x.facts, options: apart(c.Masters, scripts, &namer), crashes: c.Bounds.Crashes, failed: x.fail,
 	}
-	x.ends.look(c.Look)
+	x.ends.lock, x.ends.books = rules.JudgesTheEnd(c.Look)
 	x.ends.prepare()
 	x.differ = newDifferences(c, x)
 	start, err := x.begin(c, scripts)
@@ -471,7 +467,7 @@ func searchOnce(ctx context.Context, c Config, naming names.Naming, by reduction
 // begin opens the scenario and sets up the clients' tries.
 func (x *search) begin(c Config, scripts *coro.Scripts) (state, error) {
 	var failed error
-	_, opened, err := x.servers.alone(x.ends.options, x.servers.start(c.Masters), 0, time.Hour, time.Hour, administrator(c.Run, x.servers.naming.bookOfNobody(), func(ctx context.Context, client *scenarios.Client) error {
+	_, opened, err := alone(x.servers, x.ends.options, x.servers.start(c.Masters), 0, time.Hour, time.Hour, administrator(c.Run, x.servers.naming.bookOfNobody(), func(ctx context.Context, client *scenarios.Client) error {
 		return client.Open(ctx)
 	}, &failed))
 	if err := errors.Join(err, failed); err != nil {
@@ -491,8 +487,8 @@ func (x *search) begin(c Config, scripts *coro.Scripts) (state, error) {
 			continue
 		}
 		begin := func(book *names.Book) Execution { return c.execution(who, book, scripts) }
-		t := &trie{start: begin, names: who.Names, checked: c.Start == nil, servers: x.servers, merge: x.merge, spans: c.probeSpans(), sparse: c.System != nil}
-		if err := t.begin(); err != nil {
+		t, err := newTrie(options{start: begin, names: who.Names, checked: c.Start == nil, servers: x.servers, merge: x.merge, spans: c.probeSpans(), sparse: c.System != nil})
+		if err != nil {
 			return state{}, err
 		}
 		x.tries = append(x.tries, t)
@@ -500,36 +496,11 @@ func (x *search) begin(c Config, scripts *coro.Scripts) (state, error) {
 	return state{servers: opened, facts: x.numbered(x.rules.Start())}, nil
 }
 
-// roleOf numbers what a client is in a scenario: those with one role run the same
-// code. In a queue the first client produces, and the others consume. Roles never fall
-// from one client to the next: the canonical order of clients is by role.
-func roleOf(c scenarios.Config, index int) uint8 {
-	if c.Scenario.Uses(variant.Queue) && index > 0 {
-		return 1
-	}
-	return 0
-}
-
 func (x *search) close() {
 	for _, t := range x.tries {
 		t.close()
 	}
 }
-
-// look notes what is to be judged at the end.
-func (e *ends) look(ps []history.Promise) {
-	for _, p := range ps {
-		switch {
-		case p.Of == variant.Lock && p.Property == variant.Progress:
-			e.lock = true
-		case slices.Contains(atTheEnd, p.Property):
-			e.books = true
-		}
-	}
-}
-
-// atTheEnd are the properties that what the servers hold at the end has a say in.
-var atTheEnd = []variant.Property{variant.NoUndersell, variant.OncePerOrder, variant.NoGaps, variant.NoLostTask, variant.OneEntryPerID}
 
 // result is what the search came to.
 func (x *search) result(c Config, start state, stats reports.Effort) (reports.Exploration, error) {
@@ -590,12 +561,12 @@ func (x *search) result(c Config, start state, stats reports.Effort) (reports.Ex
 		r.NotChecked = append(r.NotChecked, left)
 	}
 	for _, t := range x.tries {
-		if t.blind.Load() {
+		if t.isBlind() {
 			r.NotChecked = append(r.NotChecked, "some of the instants with which the clients compare their clocks: there are too many")
 			break
 		}
 	}
-	if slices.ContainsFunc(x.tries, func(t *trie) bool { return t.vague.Load() }) {
+	if slices.ContainsFunc(x.tries, func(t *trie) bool { return t.isVague() }) {
 		r.NotChecked = append(r.NotChecked, "whether what the clients make of the time, other than by adding to it, comes out otherwise from some instant on")
 	}
 	if r.Verdict == reports.Pass && x.rules.LooksFor(variant.Lock, variant.OwnerOnlyRelease) && len(x.servers.lockKeys) == 0 && !x.differ.excludes() {
@@ -616,7 +587,7 @@ func (x *search) result(c Config, start state, stats reports.Effort) (reports.Ex
 // drawn tells whether a client has drawn values at random.
 func (x *search) drawn() bool {
 	return slices.ContainsFunc(x.tries, func(t *trie) bool {
-		return slices.ContainsFunc(t.nodes.snapshot(), func(n *node) bool { return n.values > 0 })
+		return slices.ContainsFunc(t.allNodes(), func(n *node) bool { return n.values > 0 })
 	})
 }
 

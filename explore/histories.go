@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
-	"time"
 )
 
 // Histories of a client are merged where its objects hold the same, or its threads have observed the
@@ -15,12 +14,6 @@ import (
 // of the histories alone. So when a search has found nothing, the code is executed with the others too, up to the
 // client's end. A program that remembers what its objects do not show, such as a process that counts its
 // refusals, behaves differently after one of them.
-
-// mostCompared is the number of histories that are executed at most.
-const mostCompared = 5000
-
-// comparedFor returns how long they are executed at most, after a search that has taken so long.
-func comparedFor(searched time.Duration) time.Duration { return max(searched, time.Second) }
 
 // compared says how many of the merged histories were executed.
 type compared struct{ done, all float64 }
@@ -33,29 +26,6 @@ func (c compared) sentence() string {
 		return ""
 	}
 	return fmt.Sprintf("whether a client remembers more than can be seen: %.0f of %.4g histories that were taken for equal were executed to their ends", c.done, c.all)
-}
-
-// compare executes merged histories of the clients of a search that has found nothing.
-func (x *search) compare(ctx context.Context) {
-	now := time.Now()
-	end := now.Add(comparedFor(now.Sub(x.began)))
-	if x.bounds.TimeMS > 0 {
-		// A search that is not over by its time decides nothing.
-		if last := x.began.Add(x.most() * 9 / 10); last.Before(end) {
-			end = last
-		}
-	}
-	for i, t := range x.tries {
-		share := time.Until(end) / time.Duration(len(x.tries)-i)
-		limited, cancel := context.WithTimeout(ctx, share)
-		c, err := t.compare(limited, mostCompared)
-		cancel()
-		if err != nil {
-			x.fail(err)
-			return
-		}
-		x.compared = x.compared.add(c)
-	}
 }
 
 // histories are all ways to the nodes of a trie.
@@ -144,8 +114,8 @@ func (h *histories) own(path []edgeKey) bool {
 }
 
 // compare executes merged histories to their ends, all of them if there are no more than most, until ctx
-// ends. The search must have ended.
-func (t *trie) compare(ctx context.Context, most int) (c compared, err error) {
+// ends. As many workers execute them. The search must have ended.
+func (t *trie) compare(ctx context.Context, most, workers int) (c compared, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	h := t.histories()
@@ -188,7 +158,7 @@ func (t *trie) compare(ctx context.Context, most int) (c compared, err error) {
 		return i, next(i)
 	}
 	var all sync.WaitGroup
-	for range workerCount() {
+	for range workers {
 		all.Go(func() {
 			for i, path := take(); path != nil; i, path = take() {
 				if h.own(path) {

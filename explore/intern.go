@@ -115,7 +115,7 @@ type entry[K hashed, V any] struct {
 func newMemo[K hashed, V any](make func(K) V) *memo[K, V] { return &memo[K, V]{make: make} }
 
 // of is the function's value.
-func (m *memo[K, V]) of(k K) V { return *m.get(k, k.hash()) }
+func (m *memo[K, V]) of(k K) V { return *m.get(k, k.Hash()) }
 
 // get is the function's value for a key with this hash. Two that ask at once may both compute it; all get
 // the value that was stored first.
@@ -180,7 +180,7 @@ func (t *table[K, V]) larger() *table[K, V] {
 	}
 	for i := range t.places {
 		if e := &t.places[i]; e.used.Load() {
-			place, _ := next.find(e.key, e.key.hash())
+			place, _ := next.find(e.key, e.key.Hash())
 			place.fill(e.key, e.v)
 		}
 	}
@@ -190,7 +190,7 @@ func (t *table[K, V]) larger() *table[K, V] {
 // hashed is a key that says where in a table to look for it.
 type hashed interface {
 	comparable
-	hash() uint64
+	Hash() uint64
 }
 
 // spread mixes words into a hash whose upper bits are good.
@@ -199,43 +199,3 @@ func spread(a, b uint64) uint64 {
 }
 
 func pair(hi, lo uint32) uint64 { return uint64(hi)<<32 | uint64(lo) }
-
-func (p perm) word() (w uint64) {
-	for _, x := range p {
-		w = w<<8 | uint64(x)
-	}
-	return w
-}
-
-func (k factsID) hash() uint64 { return spread(uint64(k), 2) }
-func (k edge) hash() uint64 {
-	return spread(pair(k.from, k.answer), uint64(k.now)<<16|uint64(k.looks)<<8|uint64(k.which))
-}
-func (k lookAt) hash() uint64 { return spread(uint64(k.from)<<8|uint64(k.which), uint64(k.now)) }
-func (k judging) hash() uint64 {
-	return spread(pair(k.facts, k.events), pair(k.now, uint32(k.role)<<8|uint32(k.client)))
-}
-func (k factsAt) hash() uint64          { return spread(pair(k.facts, k.now), 0) }
-func (k callAt) hash() uint64           { return spread(pair(k.servers, k.call), uint64(k.now)) }
-func (k tick) hash() uint64             { return spread(uint64(k.servers), uint64(k.by)) }
-func (k serversID) hash() uint64        { return spread(uint64(k), 1) }
-func (k inFlightChange) hash() uint64   { return spread(pair(k.list, uint32(k.add)), uint64(k.remove)) }
-func (k ending) hash() uint64           { return spread(pair(k.servers, k.facts), uint64(k.now)) }
-func (k renaming) hash() uint64         { return spread(uint64(k.servers), k.perm.word()) }
-func (k factsRenaming) hash() uint64    { return spread(uint64(k.facts), k.perm.word()) }
-func (k inFlightRenaming) hash() uint64 { return spread(uint64(k.inFlight), k.perm.word()) }
-func (k burying) hash() uint64 {
-	return spread(uint64(k.servers), perm(k.alive).word()^perm(k.drawn).word()<<16)
-}
-func (k endangering) hash() uint64 {
-	return spread(pair(k.facts, k.now), uint64(k.client)<<8|uint64(k.during))
-}
-func (k respelled) hash() uint64 { return spread(uint64(k.servers), k.seed) }
-func (k serversAt) hash() uint64 { return spread(pair(k.servers, k.now), 3) }
-func (k asking) hash() uint64    { return spread(pair(k.servers, uint32(k.role)), uint64(k.now)) }
-func (k reconnecting) hash() uint64 {
-	return spread(pair(k.servers, uint32(k.node)), pair(uint32(k.from), uint32(k.to)))
-}
-func (k comparison) hash() uint64 {
-	return spread(spread(pair(k.servers, k.with), uint64(k.now)), pair(k.node, uint32(k.holder.Client))^uint64(k.holder.Until)<<3)
-}

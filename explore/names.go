@@ -10,11 +10,9 @@ import (
 
 // Names that a client makes up, tokens, random values and numbers, say whose they are,
 // in one letter at a fixed place, so that clients can be exchanged for one another: in
-// what a client itself has seen, its own names bear the letter self, and so two
+// what a client itself has seen, its own names bear the letter Self, and so two
 // clients that have seen the same have seen the same text. Elsewhere, the letter
 // is the client's number. Tokens and random values are those of package names.
-
-const self = names.Self
 
 // rename replaces the letter in every name in text.
 func rename(text string, letter func(byte) byte) string {
@@ -30,7 +28,7 @@ func rename(text string, letter func(byte) byte) string {
 func each(text string, found func(at int)) {
 	names.Scan(text, func(_, letter, _ int) { found(letter) })
 	for i := strings.Index(text, names.NumberPrefix); i >= 0 && i+len(names.NumberPrefix)+7 <= len(text); {
-		if !isDigit(text[i+len(names.NumberPrefix)]) {
+		if !isDigitN(text[i+len(names.NumberPrefix)]) {
 			i++
 		} else {
 			found(i + len(names.NumberPrefix))
@@ -58,7 +56,7 @@ func secretsIn(text string) (all []secret) {
 	names.Scan(text, func(begin, letter, end int) {
 		s := secret{name: text[begin:end], letter: letter - begin, client: int(text[letter] - '0'), random: text[begin:letter] == names.RandomPrefix}
 		for _, c := range []byte(text[letter+2 : end]) {
-			if isDigit(c) {
+			if isDigitN(c) {
 				s.number = s.number*10 + int(c-'0')
 			}
 		}
@@ -81,12 +79,10 @@ func replaceName(text, old, new string) string {
 	return string(b)
 }
 
-func isDigit(c byte) bool { return c >= '0' && c <= '9' }
-
 // global is text, as client has it, in everybody's names.
 func global(text string, client int) string {
 	return rename(text, func(c byte) byte {
-		if c == self {
+		if c == names.Self {
 			return byte('0' + client)
 		}
 		return c
@@ -97,7 +93,7 @@ func global(text string, client int) string {
 func local(text string, client int) string {
 	return rename(text, func(c byte) byte {
 		if c == byte('0'+client) {
-			return self
+			return names.Self
 		}
 		return c
 	})
@@ -105,7 +101,7 @@ func local(text string, client int) string {
 
 // foreign tells whether text holds a name of another client.
 func foreign(text string) (yes bool) {
-	each(text, func(at int) { yes = yes || text[at] != self })
+	each(text, func(at int) { yes = yes || text[at] != names.Self })
 	return yes
 }
 
@@ -126,3 +122,5 @@ func readable(text string) string {
 	})
 	return names.Readable(b.String() + text[last:])
 }
+
+func isDigitN(c byte) bool { return c >= '0' && c <= '9' }

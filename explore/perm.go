@@ -42,3 +42,11 @@ func (p perm) inverse() (r perm) {
 	}
 	return r
 }
+
+// word is the perm as one word.
+func (p perm) word() (w uint64) {
+	for _, x := range p {
+		w = w<<8 | uint64(x)
+	}
+	return w
+}

@@ -143,9 +143,6 @@ type inFlightChange struct {
 	remove int8 // -1: add
 }
 
-// errUnknown wraps what the model of the servers does not know.
-var errUnknown = errors.New("the model of Redis does not know")
-
 func (x *search) prepare() {
 	x.facts = newInterner[rules.Facts]()
 	x.inFlight = newInterner[[]lateRequest]()
@@ -183,7 +180,7 @@ func (x *search) numbered(f rules.Facts) uint32 {
 }
 
 func (x *search) judge(k judging) (j judgement) {
-	events, now := x.tries[k.role].segments.get(k.events), time.Duration(k.now)*tickUnit
+	events, now := x.tries[k.role].eventsOf(k.events), time.Duration(k.now)*tickUnit
 	f, b := x.rules.Observe(x.facts.get(k.facts), int(k.client), now, events...)
 	if b != nil {
 		j.breach = x.breaches.id(fmt.Sprint(k), func() *rules.Breach { return b })
@@ -252,8 +249,6 @@ type frontier struct {
 	id    stateID
 }
 
-func flagged(b bool) int64 { return int64(flag(b)) }
-
 func (x *search) worker() *worker {
 	return &worker{search: x, nodes: make([][]*node, len(x.tries)), brief: make([][]brief, len(x.tries)), coming: make([]coming, 0, together)}
 }
@@ -284,43 +279,27 @@ func (w *worker) stand(client int, id uint32) brief {
 
 // learn takes over the nodes that have come since.
 func (w *worker) learn(role uint8) {
-	w.nodes[role] = w.search.tries[role].nodes.snapshot()
+	w.nodes[role] = w.search.tries[role].allNodes()
 	for _, n := range w.nodes[role][len(w.brief[role]):] {
 		w.brief[role] = append(w.brief[role], brief{n.alive, n.aliveDrawn, n.foreign})
 	}
 }
 
-// execute has the servers carry a call out.
-func (w *worker) execute(servers, call uint32, now time.Duration) effect {
-	k := callAt{servers: servers, call: call}
-	e := w.search.servers.done.get(k, k.hash())
-	if e.clock {
-		k.now = now
-		e = w.search.servers.doneNow.get(k, k.hash())
-	}
-	return *e
-}
-
-// due is what comes by itself where the servers are so.
-func (w *worker) due(servers uint32) *dues {
-	return *w.search.servers.next.get(serversID(servers), serversID(servers).hash())
-}
-
 // passes is what becomes of the facts until a time.
 func (w *worker) passes(facts, now uint32) *passing {
 	k := factsAt{facts, now}
-	return w.search.passed.get(k, k.hash())
+	return w.search.passed.get(k, k.Hash())
 }
 
 // changedInFlight is what is in flight after a change.
 func (w *worker) changedInFlight(k inFlightChange) uint32 {
-	return *w.search.inFlightChanged.get(k, k.hash())
+	return *w.search.inFlightChanged.get(k, k.Hash())
 }
 
 // judgedEnd is the promise that is broken if everybody stops in s; nil: none.
 func (w *worker) judgedEnd(s state) *rules.Breach {
 	k := ending{s.servers, s.facts, s.now}
-	return *w.search.ends.judged.get(k, k.hash())
+	return *w.search.ends.judged.get(k, k.Hash())
 }
 
 // step is what an action came to.
@@ -376,7 +355,7 @@ func (w *worker) act(s state, a action) step {
 		call := x.tries[x.roles[c]].call(n, which(n, r), c)
 		switch a.kind() {
 		case goes, losesReply:
-			st.effect, st.did = w.execute(s.servers, call, s.time()), true
+			st.effect, st.did = x.servers.effectOf(s.servers, call, s.time()), true
 			if st.effect.unknown {
 				st.err = x.servers.unknown()
 				return st
@@ -385,7 +364,7 @@ func (w *worker) act(s state, a action) step {
 				return st // as good as a lost request
 			}
 			if n := a.order(); n > 0 {
-				st.effect.answer = x.servers.orders.get(st.effect.orders)[n]
+				st.effect.answer = x.servers.ordersOf(st.effect.orders)[n]
 			}
 			st.next.servers, answer = st.effect.servers, st.effect.answer
 			if st.breach == nil {
@@ -416,7 +395,7 @@ func (x *search) hangsUp(servers uint32, r *coro.Request, id uint32) uint32 {
 	if r.Conn == 0 {
 		return servers
 	}
-	return x.servers.closed(servers, x.servers.calls.get(id))
+	return x.servers.closed(servers, x.servers.callOf(id))
 }
 
 // leaves is hangsUp for a request that is still under way: it keeps the connection to itself,
@@ -425,17 +404,17 @@ func (x *search) leaves(s state, r *coro.Request, id uint32) (servers, under uin
 	if r.Conn == 0 {
 		return s.servers, id
 	}
-	c := x.servers.calls.get(id)
+	c := x.servers.callOf(id)
 	old := c.connection()
 	taken := func(conn int) bool {
 		return slices.ContainsFunc(x.inFlight.get(s.inFlight), func(f lateRequest) bool {
-			d := x.servers.calls.get(uint32(f))
+			d := x.servers.callOf(uint32(f))
 			return d.client == c.client && d.conn == conn
 		})
 	}
 	for c.conn = lateConn; taken(c.conn); c.conn++ {
 	}
-	return x.servers.reclosed.of(reconnecting{s.servers, uint8(c.node), int16(old), int16(c.connection())}), x.servers.call(c)
+	return x.servers.reconnected(s.servers, c.node, old, c.connection()), x.servers.call(c)
 }
 
 // which is the place of r among the node's requests.
@@ -474,9 +453,9 @@ func (x *search) silence(r *coro.Request, now time.Duration) uint32 {
 func (w *worker) goOn(st *step, client int, e edge) {
 	st.edge = e
 	role := w.search.roles[client]
-	to := w.search.tries[role].settled.get(e, e.hash())
+	to := w.search.tries[role].settledAt(e)
 	if to.failed {
-		st.err = *w.search.tries[role].failure.Load()
+		st.err = w.search.tries[role].firstFailure()
 		return
 	}
 	st.next.nodes[client] = to.node
@@ -491,7 +470,7 @@ func (w *worker) begin(st *step, client int, events uint32) {
 	}
 	k := judging{st.next.facts, w.search.roles[client], uint8(client), events, st.next.now}
 	if w.begun.key != k {
-		w.begun.key, w.begun.v = k, *w.search.judged.get(k, k.hash())
+		w.begun.key, w.begun.v = k, *w.search.judged.get(k, k.Hash())
 	}
 	w.took(st, events, &w.begun.v)
 }
@@ -502,7 +481,7 @@ func (w *worker) came(st *step, client int, events uint32) {
 		return
 	}
 	k := judging{st.next.facts, w.search.roles[client], uint8(client), events, st.next.now}
-	w.took(st, events, w.search.judged.get(k, k.hash()))
+	w.took(st, events, w.search.judged.get(k, k.Hash()))
 }
 
 // took enters a judgement.
@@ -523,12 +502,12 @@ func (w *worker) arrive(s state, a action) step {
 	place := a.client() | a.which()<<3
 	call := x.inFlight.get(s.inFlight)[place]
 	st := step{next: s, did: true}
-	st.effect = w.execute(s.servers, uint32(call), s.time())
+	st.effect = x.servers.effectOf(s.servers, uint32(call), s.time())
 	if st.effect.unknown {
 		st.err = x.servers.unknown()
 		return st
 	}
-	c := x.servers.calls.get(uint32(call))
+	c := x.servers.callOf(uint32(call))
 	st.next.servers = x.servers.closed(st.effect.servers, c)
 	st.next.inFlight = w.changedInFlight(inFlightChange{list: s.inFlight, remove: int8(place)})
 	st.breach = w.touched(s, &st.effect, uint32(call), c.client, c.during)
@@ -546,8 +525,7 @@ func (w *worker) pass(s state, a action) step {
 	st := step{next: s}
 	st.next.now += uint32(by / tickUnit)
 	st.next.looker = 0
-	t := tick{s.servers, by}
-	st.next.servers = *w.search.servers.ticked.get(t, t.hash())
+	st.next.servers = w.search.servers.later(s.servers, by)
 	st.next.facts = w.passes(s.facts, st.next.now).facts
 	if w.runnable(s) {
 		st.next.moved++
@@ -558,7 +536,7 @@ func (w *worker) pass(s state, a action) step {
 // look is where a client comes to by looking at the clock.
 func (w *worker) look(client int, at uint32, which int, now time.Duration) settled {
 	e := edge{from: at, which: uint8(which), answer: goOn, now: now}
-	return *w.search.tries[w.search.roles[client]].settled.get(e, e.hash())
+	return *w.search.tries[w.search.roles[client]].settledAt(e)
 }
 
 // sends tells whether a client that looks at the clock so often has then sent a command with a
@@ -572,9 +550,6 @@ func (w *worker) sends(client int, at uint32, which, times int, now time.Duratio
 	return r.Deadline > 0 && !over(r, now)
 }
 
-// roundUp is d in whole units of the search's clock.
-func roundUp(d time.Duration) time.Duration { return (d + tickUnit - 1) / tickUnit * tickUnit }
-
 // runnable tells whether any client could go on now.
 func (w *worker) runnable(s state) bool {
 	for c := range w.search.clients {
@@ -586,10 +561,6 @@ func (w *worker) runnable(s state) bool {
 		}
 	}
 	return false
-}
-
-func ready(r *coro.Request, now time.Duration) bool {
-	return r.Kind != coro.Sleep || roundUp(r.Until) <= now
 }
 
 // actions are all that can happen in s, but for who looks ahead: see lookAheads.
@@ -672,7 +643,7 @@ func (w *worker) commute(s state, c, looks int, a action, st *step) bool {
 	e := st.edge
 	e.from, e.which = from, uint8(i)
 	role := w.search.roles[c]
-	one, two := *w.search.tries[role].settled.get(e, e.hash()), w.look(c, st.next.nodes[c], j, now)
+	one, two := *w.search.tries[role].settledAt(e), w.look(c, st.next.nodes[c], j, now)
 	return two.fused && !one.failed && one.node == two.node
 }
 
@@ -711,12 +682,13 @@ func (w *worker) over(s state) bool {
 func (w *worker) expand(f frontier, actions []action) []action {
 	x := w.search
 	from := x.visited.way(f.id)
+	last := action(from.by)
 	actions = w.actions(f.state, actions[:0])
 	for i := 0; i < len(actions); i++ {
 		a := actions[i]
 		st := w.act(f.state, a)
 		if st.effect.orders != 0 && a.kind() == goes && a.order() == 0 {
-			for n := range x.servers.orders.get(st.effect.orders)[1:] {
+			for n := range x.servers.ordersOf(st.effect.orders)[1:] {
 				actions = append(actions, a.inOrder(n+1))
 			}
 		}
@@ -729,13 +701,13 @@ func (w *worker) expand(f frontier, actions []action) []action {
 			continue // as good as a lost request
 		}
 		actions = w.lookAheads(f.state, a, &st, actions)
-		c := from.cost.plus(a.kind().fault(), from.by.kind() >= arrives || a.kind() >= arrives || from.by.client() != a.client())
+		c := cost(from.cost).plus(a.kind().fault(), last.kind() >= arrives || a.kind() >= arrives || last.client() != a.client())
 		if st.breach != nil {
 			x.report(finding{from: f.id, by: a, cost: c, breach: st.breach})
 			continue
 		}
 		next, _ := w.canonical(st.next)
-		if w.coming = append(w.coming, coming{next, next.fingerprint(), way{from: f.id, by: a, cost: c}}); len(w.coming) == cap(w.coming) {
+		if w.coming = append(w.coming, coming{next, next.fingerprint(), way{from: f.id, by: uint16(a), cost: uint16(c)}}); len(w.coming) == cap(w.coming) {
 			w.arrived()
 		}
 	}
@@ -801,7 +773,7 @@ func (w *worker) arrived() {
 			continue
 		}
 		if id, fresh := x.visited.add(c.print, c.way); fresh {
-			w.end(c.state, id, c.way.cost)
+			w.end(c.state, id, cost(c.way.cost))
 			w.leave(frontier{c.state, id})
 		}
 	}
@@ -817,7 +789,7 @@ func (w *worker) count(s state, a action, st step) {
 		w.tally.late++
 	case timePasses:
 		w.tally.advances++
-		w.tally.expiries += flagged(w.due(s.servers).expires(st.next.time() - s.time()))
+		w.tally.expiries += flagged(w.search.servers.due(s.servers).expires(st.next.time() - s.time()))
 		w.tally.lapses += int64(w.passes(s.facts, st.next.now).lapsed)
 	}
 }
@@ -844,7 +816,7 @@ func (w *worker) end(s state, id stateID, c cost) {
 
 // dead are those who are in the middle of something if everybody stops in s.
 func (w *worker) dead(s state) uint16 {
-	dead := *w.search.busy.get(factsID(s.facts), factsID(s.facts).hash())
+	dead := *w.search.busy.get(factsID(s.facts), factsID(s.facts).Hash())
 	for c := range w.search.clients {
 		if w.node(c, s.nodes[c]).dead {
 			dead |= 1 << c
@@ -1077,8 +1049,26 @@ func (x *search) counted(depth int) reports.Effort {
 		r.BytesPerState = 0 // it would tell of what is allocated in advance
 	}
 	for _, t := range x.tries {
-		r.Executions += t.executions.Load()
-		r.Observed += int64(t.nodes.len())
+		r.Executions += t.executed()
+		r.Observed += int64(len(t.allNodes()))
 	}
 	return r
+}
+
+func (k factsID) Hash() uint64 { return spread(uint64(k), 2) }
+
+func (k judging) Hash() uint64 {
+	return spread(pair(k.facts, k.events), pair(k.now, uint32(k.role)<<8|uint32(k.client)))
+}
+
+func (k factsAt) Hash() uint64 { return spread(pair(k.facts, k.now), 0) }
+
+func (k inFlightChange) Hash() uint64 { return spread(pair(k.list, uint32(k.add)), uint64(k.remove)) }
+
+func (k factsRenaming) Hash() uint64 { return spread(uint64(k.facts), k.perm.word()) }
+
+func (k inFlightRenaming) Hash() uint64 { return spread(uint64(k.inFlight), k.perm.word()) }
+
+func (k endangering) Hash() uint64 {
+	return spread(pair(k.facts, k.now), uint64(k.client)<<8|uint64(k.during))
 }

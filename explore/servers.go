@@ -2,6 +2,7 @@ package explore
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -55,7 +56,11 @@ type call struct {
 
 func (c call) key() string {
 	var b strings.Builder
-	b.Write([]byte{byte(c.client), byte(c.node), flag(c.tx), byte(c.during), byte(c.conn)})
+	tx := byte(0)
+	if c.tx {
+		tx = 1
+	}
+	b.Write([]byte{byte(c.client), byte(c.node), tx, byte(c.during), byte(c.conn)})
 	for _, cmd := range c.commands {
 		b.WriteByte(byte(len(cmd)))
 		for _, arg := range cmd {
@@ -100,14 +105,12 @@ func (s *servers) closed(servers uint32, c call) uint32 {
 	if c.conn == 0 {
 		return servers
 	}
-	return s.reclosed.of(reconnecting{servers, uint8(c.node), int16(c.connection()), -1})
+	return s.reconnected(servers, c.node, c.connection(), -1)
 }
 
-func flag(b bool) byte {
-	if b {
-		return 1
-	}
-	return 0
+// reconnected returns the servers after what a connection to a node watched has gone to another one; -1: to none.
+func (s *servers) reconnected(servers uint32, node, from, to int) uint32 {
+	return s.reclosed.of(reconnecting{servers, uint8(node), int16(from), int16(to)})
 }
 
 type callAt struct {
@@ -294,26 +297,6 @@ func perform(on *redismodel.State, now time.Duration, c call) (*redismodel.State
 	return on, replies, all
 }
 
-// ownedBy tells whether what stands under key names this client, or a dead token, and
-// nobody else.
-func (s *servers) ownedBy(on *redismodel.State, key string, client int) bool {
-	v, _, _ := on.Value(key)
-	owned := false
-	for _, of := range s.naming.owners(v) {
-		if of != client && of != grave-'0' {
-			return false
-		}
-		owned = true
-	}
-	return owned
-}
-
-func differ(a, b *redismodel.State, key string) bool {
-	v, left, is := a.Value(key)
-	w, left2, is2 := b.Value(key)
-	return is != is2 || v != w || left != left2
-}
-
 func (s *servers) pass(k tick) uint32 {
 	before := s.states.get(k.servers)
 	nodes := make([]*redismodel.State, len(before))
@@ -418,4 +401,96 @@ func (s *servers) bury(k burying) uint32 {
 		nodes[i] = n.Map(func(text string) string { return replaceName(text, dead.name, buried) }, func(conn int) int { return conn })
 	}
 	return s.id(nodes)
+}
+
+// errUnknown wraps what the model of the servers does not know.
+var errUnknown = errors.New("the model of Redis does not know")
+
+// nodes returns what each server holds in a state.
+func (s *servers) nodes(id uint32) []*redismodel.State { return s.states.get(id) }
+
+// callOf returns the call with a number.
+func (s *servers) callOf(id uint32) call { return s.calls.get(id) }
+
+// answerOf returns the answer with a number.
+func (s *servers) answerOf(id uint32) coro.Observation { return s.answers.get(id) }
+
+// ordersOf returns the answers in a list of those that a server might give: see effect.orders.
+func (s *servers) ordersOf(id uint32) []uint32 { return s.orders.get(id) }
+
+// effectOf returns the result of a call at a time, and remembers it.
+func (s *servers) effectOf(servers, call uint32, now time.Duration) effect {
+	k := callAt{servers: servers, call: call}
+	e := s.done.get(k, k.Hash())
+	if e.clock {
+		k.now = now
+		e = s.doneNow.get(k, k.Hash())
+	}
+	return *e
+}
+
+// executeAt is effectOf without remembering the result.
+func (s *servers) executeAt(servers, call uint32, now time.Duration) effect {
+	return s.execute(callAt{servers, call, now})
+}
+
+// later returns the servers after some time.
+func (s *servers) later(servers uint32, by time.Duration) uint32 {
+	k := tick{servers, by}
+	return *s.ticked.get(k, k.Hash())
+}
+
+// due returns what comes by itself where the servers are so.
+func (s *servers) due(servers uint32) *dues {
+	k := serversID(servers)
+	return *s.next.get(k, k.Hash())
+}
+
+// exchanged returns the servers with clients exchanged.
+func (s *servers) exchanged(servers uint32, p perm) uint32 {
+	k := renaming{servers, p}
+	return *s.renamed.get(k, k.Hash())
+}
+
+// forget returns the servers in which dead names have been replaced by one name.
+func (s *servers) forget(k burying) uint32 { return *s.buried.get(k, k.Hash()) }
+
+// until returns when a wait ends: at the next expiry, the end of a sleep, or the end of the run.
+func (s *servers) until(servers uint32, now, wake, end time.Duration) time.Duration {
+	by := end - now
+	if due := s.due(servers); len(due.in) > 0 {
+		by = min(by, due.in[0])
+	}
+	if wake > now {
+		by = min(by, wake-now)
+	}
+	return max(by, tickUnit)
+}
+
+// globally returns commands of a client in global names.
+func globally(commands [][]string, client int) (all [][]string) {
+	for _, cmd := range commands {
+		args := make([]string, len(cmd))
+		for i, arg := range cmd {
+			args[i] = global(arg, client)
+		}
+		all = append(all, args)
+	}
+	return all
+}
+
+func (k callAt) Hash() uint64 { return spread(pair(k.servers, k.call), uint64(k.now)) }
+
+func (k tick) Hash() uint64 { return spread(uint64(k.servers), uint64(k.by)) }
+
+func (k serversID) Hash() uint64 { return spread(uint64(k), 1) }
+
+func (k renaming) Hash() uint64 { return spread(uint64(k.servers), k.perm.word()) }
+
+func (k burying) Hash() uint64 {
+	return spread(uint64(k.servers), perm(k.alive).word()^perm(k.drawn).word()<<16)
+}
+
+func (k reconnecting) Hash() uint64 {
+	return spread(pair(k.servers, uint32(k.node)), pair(uint32(k.from), uint32(k.to)))
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"oversell/explore/rules"
 	"oversell/history"
 	"oversell/internal/coro"
 	"oversell/internal/rediscmd"
@@ -98,7 +99,7 @@ func (t *trie) further(g *glimpse, frame *strings.Builder, x *run) {
 	on := map[int]*redismodel.State{}
 	for range furtherLimit {
 		ps := x.x.Pending()
-		if len(ps) != 1 || ps[0].Kind != coro.Command || slices.ContainsFunc(x.events, func(e Event) bool { return e.End }) {
+		if len(ps) != 1 || ps[0].Kind != coro.Command || slices.ContainsFunc(x.events, func(e rules.Event) bool { return e.End }) {
 			return
 		}
 		r := ps[0]
@@ -123,7 +124,7 @@ func (t *trie) further(g *glimpse, frame *strings.Builder, x *run) {
 	}
 }
 
-func (g *glimpse) event(frame *strings.Builder, x *run, e Event) {
+func (g *glimpse) event(frame *strings.Builder, x *run, e rules.Event) {
 	if e.Op.Kind == history.Join {
 		return
 	}

@@ -1,8 +1,6 @@
 package explore
 
-import (
-	"time"
-)
+import "time"
 
 // state is one situation of the whole system: what the servers hold, what each
 // client has seen, what must be remembered to judge it, the time, and what is left
@@ -26,9 +24,6 @@ type state struct {
 
 // timeMustPass is the looker if time must pass next.
 const timeMustPass = maxSlots + 1
-
-// tickUnit is the resolution of the search's clock.
-const tickUnit = time.Microsecond
 
 func (s state) time() time.Duration { return time.Duration(s.now) * tickUnit }
 
@@ -78,11 +73,10 @@ func (a action) inOrder(n int) action { return a&(1<<10-1) | action(n)<<10 }
 // as is the same action of another kind.
 func (a action) as(k actionKind) action { return a&^7 | action(k) }
 
-// Of looks there is, in the place of an order, how often the client looks until it is held up.
-const (
-	threadLimit = 1 << 4
-	looksLimit  = 1<<6 - 1
-)
+// threadLimit is how many threads of a client an action tells apart.
+const threadLimit = 1 << 4
+
+// Of looks there is, in the place of an order, how often the client looks until it is held up: looksLimit at most.
 
 func newLooks(client, thread, times int) action {
 	return newAction(looks, client, thread).inOrder(times)
@@ -147,7 +141,7 @@ func (w *worker) canonical(s state) (state, perm) {
 		}
 	}
 	if s.inFlight == 0 && !foreign && (b.alive != [maxSlots]uint8{} || b.drawn != [maxSlots]uint8{}) {
-		s.servers = *w.search.servers.buried.get(b, b.hash())
+		s.servers = w.search.servers.forget(b)
 	}
 	if foreign {
 		return s, same
@@ -177,11 +171,11 @@ func (w *worker) canonical(s state) (state, perm) {
 // exchanged is s with what clients have in common in other names.
 func (w *worker) exchanged(s state, p perm) state {
 	if p != same {
-		r, f := renaming{s.servers, p}, factsRenaming{s.facts, p}
-		s.servers, s.facts = *w.search.servers.renamed.get(r, r.hash()), *w.search.permuted.get(f, f.hash())
+		f := factsRenaming{s.facts, p}
+		s.servers, s.facts = w.search.servers.exchanged(s.servers, p), *w.search.permuted.get(f, f.Hash())
 		if s.inFlight != 0 {
 			l := inFlightRenaming{s.inFlight, p}
-			s.inFlight = *w.search.inFlightRenamed.get(l, l.hash())
+			s.inFlight = *w.search.inFlightRenamed.get(l, l.Hash())
 		}
 	}
 	return s

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"oversell/explore/rules"
 	"oversell/internal/coro"
 )
 
@@ -157,7 +158,7 @@ func (t *trie) reorderable(path []uint32) int {
 
 // replayReordered brings a run to the last of these nodes in a random order.
 func (t *trie) replayReordered(r *run, path []uint32, seed uint64) error {
-	var events, all []Event
+	var events, all []rules.Event
 	for _, id := range path {
 		n := t.nodes.get(id)
 		events = append(append(events, t.segments.get(n.events)...), t.segments.get(n.held)...)

@@ -76,7 +76,7 @@ func newDifferences(c Config, x *search) *differences {
 	d := &differences{config: c, x: x}
 	d.matters = newMemo(d.compare)
 	d.asked = newMemo(func(k asking) time.Duration {
-		return d.ask(holding{nodes: x.servers.states.get(k.servers), now: k.now}, k.role)
+		return d.ask(holding{nodes: x.servers.nodes(k.servers), now: k.now}, k.role)
 	})
 	return d
 }
@@ -88,11 +88,11 @@ func (w *worker) touched(s state, e *effect, call uint32, client int, during his
 	if !x.rules.JudgesOwners(during) || e.servers == s.servers && !e.touched {
 		return nil
 	}
-	if busy := *w.search.busy.get(factsID(s.facts), factsID(s.facts).hash()); busy&^(1<<client) == 0 {
+	if busy := *w.search.busy.get(factsID(s.facts), factsID(s.facts).Hash()); busy&^(1<<client) == 0 {
 		return nil
 	}
 	k := endangering{s.facts, s.now, uint8(client), during}
-	for _, h := range *x.endangered.get(k, k.hash()) {
+	for _, h := range *x.endangered.get(k, k.Hash()) {
 		if x.differ.touches(s, e, call, h) {
 			return x.rules.Touched(h, client, during)
 		}
@@ -110,7 +110,7 @@ func (d *differences) touches(s state, e *effect, call uint32, h rules.Holder) b
 	if k.now += time.Millisecond; !e.touched || k.now >= h.Until {
 		return false
 	}
-	k.servers = d.x.servers.ticked.of(tick{s.servers, time.Millisecond})
+	k.servers = d.x.servers.later(s.servers, time.Millisecond)
 	later := d.x.servers.effectOf(k.servers, call, k.now)
 	k.with = later.servers
 	return later.touched && k.servers != k.with && d.matters.of(k)
@@ -118,8 +118,8 @@ func (d *differences) touches(s state, e *effect, call uint32, h rules.Holder) b
 
 // compare reports whether there is a difference now, or at a moment that follows.
 func (d *differences) compare(k comparison) bool {
-	without := holding{d.x.servers.states.get(k.servers), k.now, k.servers + 1}
-	with := holding{d.x.servers.states.get(k.with), k.now, k.with + 1}
+	without := holding{d.x.servers.nodes(k.servers), k.now, k.servers + 1}
+	with := holding{d.x.servers.nodes(k.with), k.now, k.with + 1}
 	for _, after := range d.moments(k, without, with) {
 		if d.differ(k, without.later(after), with.later(after)) {
 			return true
@@ -245,7 +245,7 @@ func (d *differences) giveBack(w holding, k comparison) (r returning) {
 // excludes reports whether a client that obtains the lock where nobody else has done anything keeps a new one out.
 func (d *differences) excludes() bool {
 	for client, role := range d.x.roles[:d.x.clients] {
-		w, got := holding{nodes: d.x.servers.states.get(d.x.ends.opened)}, false
+		w, got := holding{nodes: d.x.servers.nodes(d.x.ends.opened)}, false
 		d.alone(&w, client, 0, func(op *history.Op) bool {
 			got = got || op.Kind == history.Acquire && op.Outcome == history.OK
 			return op.Kind == history.Acquire
@@ -263,7 +263,7 @@ func (d *differences) alone(w *holding, client int, id uint32, last func(ended *
 	x := d.x
 	t := x.tries[x.roles[client]]
 	for range aloneLimit {
-		n := t.nodes.get(id)
+		n := t.node(id)
 		if len(n.pending) == 0 {
 			break
 		}
@@ -274,7 +274,7 @@ func (d *differences) alone(w *holding, client int, id uint32, last func(ended *
 		case p.Kind == coro.Command && over(p, w.now):
 			answer = x.timedOut
 		case p.Kind == coro.Command:
-			reply, known := w.execute(x.servers, x.servers.calls.get(t.call(n, i, client)))
+			reply, known := w.execute(x.servers, x.servers.callOf(t.call(n, i, client)))
 			if !known {
 				return false
 			}
@@ -282,12 +282,12 @@ func (d *differences) alone(w *holding, client int, id uint32, last func(ended *
 		case p.Kind == coro.Sleep:
 			*w = w.later(roundUp(p.Until) - w.now)
 		}
-		to := t.settled.of(edge{from: id, which: uint8(i), answer: answer, now: w.now})
+		to := t.settledAt(edge{from: id, which: uint8(i), answer: answer, now: w.now})
 		if to.failed {
 			return false
 		}
 		id = to.node
-		for _, e := range t.segments.get(to.events) {
+		for _, e := range t.eventsOf(to.events) {
 			if e.End && last(&e.Op) {
 				return true
 			}
@@ -326,10 +326,9 @@ func (d *differences) ask(w holding, role uint8) time.Duration {
 	d.one.Lock()
 	defer d.one.Unlock()
 	who := Who{Index: index, Names: x.servers.naming.scheme(nobody)}
-	r := &run{book: who.Names.Book(0)}
-	r.x = d.config.begin(who, r.book, x.scripts)
+	book := who.Names.Book(0)
+	r := newRun(d.config.begin(who, book, x.scripts), book)
 	defer r.x.Close()
-	r.look()
 	end := w.now + d.config.Run.TTL
 	for range aloneLimit {
 		for _, e := range r.events {
@@ -354,7 +353,7 @@ func (d *differences) ask(w holding, role uint8) time.Duration {
 		case p.Kind == coro.Command:
 			c := call{client: nobody, node: p.Node, commands: globally(p.Commands, nobody), tx: p.Tx, conn: p.Conn}
 			var known bool
-			if o.Reply, known = w.execute(x.servers, x.servers.calls.get(x.servers.call(c))); !known {
+			if o.Reply, known = w.execute(x.servers, x.servers.callOf(x.servers.call(c))); !known {
 				return never
 			}
 		case p.Kind == coro.Sleep:
@@ -366,18 +365,8 @@ func (d *differences) ask(w holding, role uint8) time.Duration {
 	return never
 }
 
-// effectOf is what a command does, as the search remembers it.
-func (s *servers) effectOf(servers, call uint32, now time.Duration) effect {
-	e := s.done.of(callAt{servers: servers, call: call})
-	if e.clock {
-		e = s.doneNow.of(callAt{servers, call, now})
-	}
-	return e
-}
+func (k asking) Hash() uint64 { return spread(pair(k.servers, uint32(k.role)), uint64(k.now)) }
 
-// changesOthers reports whether a command may have changed, under a lock's key, what is another client's.
-func (s *servers) changesOthers(before, after *redismodel.State, client int, expiring []string) bool {
-	return slices.ContainsFunc(s.lockKeys, func(key string) bool {
-		return s.touches(before, after, key, client, slices.Contains(expiring, key))
-	})
+func (k comparison) Hash() uint64 {
+	return spread(spread(pair(k.servers, k.with), uint64(k.now)), pair(k.node, uint32(k.holder.Client))^uint64(k.holder.Until)<<3)
 }

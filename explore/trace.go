@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -71,7 +70,7 @@ func (x *search) way(f *finding) (actions []action) {
 		if w.from == noState {
 			break
 		}
-		actions = append(actions, w.by)
+		actions = append(actions, action(w.by))
 		id = w.from
 	}
 	slices.Reverse(actions)
@@ -118,10 +117,10 @@ func (t *teller) tell(a action) (step, error) {
 // situation, where names may sort differently, and what it comes to.
 func (t *teller) inOrder(a action, there step) (action, step) {
 	x := t.w.search
-	want := t.who.inverse().rename(x.servers.answers.get(there.effect.answer).Reply)
+	want := t.who.inverse().rename(x.servers.answerOf(there.effect.answer).Reply)
 	for n := 0; ; n++ {
 		st := t.w.act(t.real, a.inOrder(n))
-		if n+1 == len(x.servers.orders.get(st.effect.orders)) || x.servers.answers.get(st.effect.answer).Reply == want {
+		if n+1 == len(x.servers.ordersOf(st.effect.orders)) || x.servers.answerOf(st.effect.answer).Reply == want {
 			return a.inOrder(n), st
 		}
 	}
@@ -158,7 +157,7 @@ func (t *teller) describe(before state, a action, st step) {
 		s.Text = t.passing(before, a, st)
 	case arrives:
 		f := x.inFlight.get(before.inFlight)[a.client()|a.which()<<3]
-		c := x.servers.calls.get(uint32(f))
+		c := x.servers.callOf(uint32(f))
 		s.Kind, s.Client, s.Thread, s.Of, s.Clock = reports.StepArrive, c.client, 0, t.sent[f][0], st.effect.clock
 		t.sent[f] = t.sent[f][1:]
 		t.sends(&s, c)
@@ -183,7 +182,7 @@ func (t *teller) describeClient(s *reports.Step, before state, a action, st step
 	}
 	s.Clock = st.did && st.effect.clock
 	for _, events := range st.events[:st.came] {
-		s.Marks = append(s.Marks, marks(x.tries[x.roles[a.client()]].segments.get(events), a.client())...)
+		s.Marks = append(s.Marks, marks(x.tries[x.roles[a.client()]].eventsOf(events), a.client())...)
 	}
 	if a.kind() == looks || a.kind() == looksAhead || private(r) && r.Label != "start" {
 		s.Kind, s.Text = reports.StepLook, "looks at the clock"
@@ -206,7 +205,7 @@ func (t *teller) describeClient(s *reports.Step, before state, a action, st step
 		return
 	}
 	id := x.tries[x.roles[a.client()]].call(t.w.node(a.client(), at), which, a.client())
-	c := x.servers.calls.get(id)
+	c := x.servers.callOf(id)
 	t.sends(s, c)
 	s.Text = t.commands(c)
 	if st.did {
@@ -234,7 +233,7 @@ func (t *teller) sends(s *reports.Step, c call) {
 
 // answerOf is what the servers answered, in everybody's names.
 func (x *search) answerOf(e effect, c call) string {
-	return global(x.servers.answers.get(e.answer).Reply, c.client)
+	return global(x.servers.answerOf(e.answer).Reply, c.client)
 }
 
 // buries tells that all die who could go on.
@@ -250,7 +249,7 @@ func (t *teller) buries(before state) {
 // passing says how much time passes, and what ends with it.
 func (t *teller) passing(before state, a action, st step) string {
 	text := ""
-	if t.w.due(before.servers).expires(st.next.time() - before.time()) {
+	if t.w.search.servers.due(before.servers).expires(st.next.time() - before.time()) {
 		text = "a key expires"
 	}
 	return text
@@ -316,57 +315,6 @@ func (t *teller) command(cmd []string) string {
 		words = append(words, readable(quoted(arg)))
 	}
 	return strings.Join(words, " ")
-}
-
-// quoted is an argument as a shell of Redis would show it, if it must.
-func quoted(arg string) string {
-	if arg == "" || strings.ContainsAny(arg, " \t\r\n\"") {
-		return strconv.Quote(arg)
-	}
-	return arg
-}
-
-// replies shows the answers to a call.
-func replies(c call, reply string) string {
-	var parts []string
-	for rest := reply; rest != ""; {
-		var part string
-		part, rest = value(rest)
-		parts = append(parts, part)
-	}
-	if c.tx && len(parts) > 0 {
-		return readable(parts[len(parts)-1]) // what EXEC answered
-	}
-	return readable(strings.Join(parts, "; "))
-}
-
-// value shows the first value of a reply in RESP, and returns the rest.
-func value(reply string) (text, rest string) {
-	line, rest, _ := strings.Cut(reply, "\r\n")
-	if line == "" {
-		return "", ""
-	}
-	n, _ := strconv.Atoi(line[1:])
-	switch line[0] {
-	case '$':
-		if n < 0 {
-			return "(nil)", rest
-		}
-		n = min(n, len(rest))
-		return quoted(rest[:n]), strings.TrimPrefix(rest[n:], "\r\n")
-	case '*':
-		if n < 0 {
-			return "(nil)", rest
-		}
-		parts := make([]string, n)
-		for i := range parts {
-			parts[i], rest = value(rest)
-		}
-		return "[" + strings.Join(parts, " ") + "]", rest
-	case '-':
-		return "error: " + line[1:], rest
-	}
-	return line[1:], rest
 }
 
 // marks are what a client's operations came to, in a word or two each.

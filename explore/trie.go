@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"oversell/explore/rules"
 	"oversell/history"
 	"oversell/internal/coro"
 	"oversell/internal/names"
@@ -40,17 +41,15 @@ type Execution interface {
 // its parent and then one more. Observations that are repeated must lead to the same requests;
 // otherwise the client is not deterministic, and the search ends with an error.
 type trie struct {
-	start func(*names.Book) Execution
-	names names.Scheme
-	// checked: each node is reached by several runs that spell names differently, to see whether
-	// that makes a difference. If false, the Execution checks that itself.
+	start    func(*names.Book) Execution
+	names    names.Scheme
 	checked  bool
 	seed     uint64 // of the last spelling
 	servers  *servers
 	settled  *memo[edge, settled]
 	turning  *memo[lookAt, time.Duration]
 	nodes    *nodes
-	segments *interner[[]Event] // the events between two observations
+	segments *interner[[]rules.Event] // the events between two observations
 
 	mu         sync.Mutex // guards what follows: one execution at a time
 	children   map[edgeKey]child
@@ -65,14 +64,13 @@ type trie struct {
 	steps      map[stepOf]uint32
 
 	// How a client depends on the time: see turnsAt.
-	spans  []time.Duration
-	level  map[lookFrom][]stretchOf
-	turns  []time.Duration // found for other nodes, the latest first
-	delays []time.Duration // how far they were ahead
-	probes int
-	blind  atomic.Bool // not all were looked for
-	vague  atomic.Bool // in a way that is not understood
-	// sparse: each try is costly.
+	spans   []time.Duration
+	level   map[lookFrom][]stretchOf
+	turns   []time.Duration // found for other nodes, the latest first
+	delays  []time.Duration // how far they were ahead
+	probes  int
+	blind   atomic.Bool // not all were looked for
+	vague   atomic.Bool // in a way that is not understood
 	sparse  bool
 	steady  map[string]int             // how many of a kind were looked at closely that do not
 	turnsOf map[string][]time.Duration // found for those of a kind
@@ -183,13 +181,34 @@ type settled struct {
 	failed bool
 }
 
+// looksLimit is how many looks at the clock are counted in one step.
+const looksLimit = 1<<6 - 1
+
 // goOn is the answer to requests that have none.
 const goOn = ^uint32(0)
 
-// begin makes the root: what the client does first. What the caller says of the client is set.
-func (t *trie) begin() error {
-	t.nodes, t.segments = &nodes{}, newInterner[[]Event]()
-	t.segments.id("", func() []Event { return nil }) // number 0
+// options say whose code a trie is of.
+type options struct {
+	// start starts an execution whose names are in a book.
+	start func(*names.Book) Execution
+	names names.Scheme
+	// checked: each node is reached by several runs that spell names differently, to see whether
+	// that makes a difference. If false, the Execution checks that itself.
+	checked bool
+	servers *servers
+	// merge merges nodes after which the client does the same.
+	merge bool
+	// spans are how far ahead of the present the client is tried that reads the clock.
+	spans []time.Duration
+	// sparse: each try is costly.
+	sparse bool
+}
+
+// newTrie makes a trie with its root: what the client does first.
+func newTrie(o options) (*trie, error) {
+	t := &trie{start: o.start, names: o.names, checked: o.checked, servers: o.servers, merge: o.merge, spans: o.spans, sparse: o.sparse}
+	t.nodes, t.segments = &nodes{}, newInterner[[]rules.Event]()
+	t.segments.id("", func() []rules.Event { return nil }) // number 0
 	t.settled, t.turning = newMemo(t.settle), newMemo(t.turnsAt)
 	t.children, t.rounds, t.places, t.steps = map[edgeKey]child{}, map[string]uint32{}, map[string]uint32{}, map[stepOf]uint32{}
 	t.live, t.level = map[uint32]runs{}, map[lookFrom][]stretchOf{}
@@ -197,20 +216,42 @@ func (t *trie) begin() error {
 	rs := t.runs()
 	n, err := t.place(rs, nil, edgeKey{}, func() (*run, error) { return t.run(0), nil })
 	if err != nil {
-		return err
+		return nil, err
 	}
 	t.nodes.add(n)
 	t.keep(0, rs)
-	return nil
+	return t, nil
 }
+
+// settledAt returns where a client comes to by an observation, and remembers it.
+func (t *trie) settledAt(e edge) *settled { return t.settled.get(e, e.Hash()) }
+
+// node returns the node with a number.
+func (t *trie) node(id uint32) *node { return t.nodes.get(id) }
+
+// eventsOf returns the events with a number.
+func (t *trie) eventsOf(id uint32) []rules.Event { return t.segments.get(id) }
+
+// allNodes returns the nodes as they are now, by number. They do not change.
+func (t *trie) allNodes() []*node { return t.nodes.snapshot() }
+
+// executed returns how many executions were started.
+func (t *trie) executed() int64 { return t.executions.Load() }
+
+// firstFailure returns why the code cannot be stepped, after a settled that failed.
+func (t *trie) firstFailure() error { return *t.failure.Load() }
+
+// isBlind reports whether some of the instants were not looked for with which the client compares its clock: there are too many.
+func (t *trie) isBlind() bool { return t.blind.Load() }
+
+// isVague reports whether the client depends on the time in a way that is not understood.
+func (t *trie) isVague() bool { return t.vague.Load() }
 
 // run starts an execution whose names are spelled as the seed says.
 func (t *trie) run(seed uint64) *run {
 	t.executions.Add(1)
-	r := &run{book: t.names.Book(seed)}
-	r.x = t.start(r.book)
-	r.look()
-	return r
+	book := t.names.Book(seed)
+	return newRun(t.start(book), book)
 }
 
 // runs starts the executions for one node: several, with different spellings, if t.checked.
@@ -243,7 +284,7 @@ func (t *trie) place(rs runs, parent *node, by edgeKey, more func() (*run, error
 			n.alive, n.aliveDrawn = parent.knows(parent.pending[0].Label)
 		}
 	}
-	var events []Event
+	var events []rules.Event
 	var err error
 	if n.pending, events, n.drawn, err = rs.settled(n.values, more); err != nil {
 		return nil, err
@@ -288,7 +329,7 @@ func (n *node) knows(memory string) (first, drawn uint8) {
 }
 
 // segment returns the number of a list of events.
-func (t *trie) segment(list []Event) uint32 {
+func (t *trie) segment(list []rules.Event) uint32 {
 	if len(list) == 0 {
 		return 0
 	}
@@ -297,7 +338,7 @@ func (t *trie) segment(list []Event) uint32 {
 		o := e.Op
 		fmt.Fprintf(&key, "%t %d %d %d %d %d %v %d %v %v %v;", e.End, o.Kind, o.Outcome, o.Reason, o.Amount, o.Fence, o.Session, o.Until, o.Key, o.Arg, o.Result)
 	}
-	return t.segments.id(key.String(), func() []Event { return list })
+	return t.segments.id(key.String(), func() []rules.Event { return list })
 }
 
 // settle follows an observation and then everything that the client does without others
@@ -306,7 +347,7 @@ func (t *trie) segment(list []Event) uint32 {
 func (t *trie) settle(e edge) settled {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var events []Event
+	var events []rules.Event
 	looked, most := uint8(0), e.looks
 	start, thread := t.nodes.get(e.from).pending, t.nodes.get(e.from).pending[e.which].Thread
 	quiet := private(start[e.which])
@@ -398,7 +439,7 @@ func private(r coro.Request) bool {
 
 // noticed reports whether the order of an event among those of others matters. The beginning of an
 // acquisition, or its end without a grant, counts as well when its client takes its next step.
-func noticed(e Event) bool {
+func noticed(e rules.Event) bool {
 	return e.Op.Kind != history.Acquire || e.End && e.Op.Outcome == history.OK
 }
 
@@ -499,7 +540,7 @@ func (t *trie) child(key edgeKey) (child, error) {
 func (t *trie) observation(from *node, key edgeKey) coro.Observation {
 	var o coro.Observation
 	if key.answer != goOn {
-		o = t.servers.answers.get(key.answer)
+		o = t.servers.answerOf(key.answer)
 	}
 	o.Now = max(key.now, from.pending[key.which].Until)
 	return o
@@ -625,7 +666,7 @@ func (t *trie) same(r *run, n *node) error {
 }
 
 // sameAfter is same for a run with these events on the way to the node.
-func (t *trie) sameAfter(r *run, n *node, events []Event) error {
+func (t *trie) sameAfter(r *run, n *node, events []rules.Event) error {
 	is := Said(t.names.Book(0), n.pending, events)
 	if err := names.Follow(r.stand(), is, n.drawn); err != nil {
 		return chance(err)
@@ -722,3 +763,20 @@ func (t *trie) call(n *node, which, client int) uint32 {
 	known.Store(id + 1)
 	return id
 }
+
+// ready reports whether a thread of the client can run now.
+func (n *node) ready(now time.Duration) bool {
+	return slices.ContainsFunc(n.pending, func(r coro.Request) bool { return ready(&r, now) })
+}
+
+func ready(r *coro.Request, now time.Duration) bool {
+	return r.Kind != coro.Sleep || roundUp(r.Until) <= now
+}
+
+func (k edge) Hash() uint64 {
+	return spread(pair(k.from, k.answer), uint64(k.now)<<16|uint64(k.looks)<<8|uint64(k.which))
+}
+
+// errMerged reports that two histories of a client were merged after which it behaves
+// differently.
+var errMerged = errors.New("a client may remember more than can be seen")

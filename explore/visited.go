@@ -36,8 +36,8 @@ type fingerprint struct{ hi, lo uint64 }
 // way is how a state was first reached.
 type way struct {
 	from stateID
-	by   action
-	cost cost
+	by   uint16 // the action, in the search's own numbers
+	cost uint16
 }
 
 // record is what is kept of a state. Only its way changes.
@@ -50,7 +50,7 @@ type record struct {
 func (w way) packed() uint64 { return uint64(w.cost)<<48 | uint64(w.by)<<32 | uint64(w.from) }
 
 func unpacked(w uint64) way {
-	return way{from: stateID(w), by: action(w >> 32), cost: cost(w >> 48)}
+	return way{from: stateID(w), by: uint16(w >> 32), cost: uint16(w >> 48)}
 }
 
 // shard is a part of the table. Its records lie in slabs, in the order in which they

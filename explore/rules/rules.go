@@ -303,3 +303,20 @@ func pieces(n int64) string {
 	}
 	return humanize.Comma(n) + " pieces"
 }
+
+// JudgesTheEnd reports which of two things the promises need at the end: whether the lock can be obtained
+// then, and what the servers hold.
+func JudgesTheEnd(look []history.Promise) (lock, books bool) {
+	for _, p := range look {
+		switch {
+		case p.Of == variant.Lock && p.Property == variant.Progress:
+			lock = true
+		case slices.Contains(atTheEnd, p.Property):
+			books = true
+		}
+	}
+	return lock, books
+}
+
+// atTheEnd are the properties that what the servers hold at the end has a say in.
+var atTheEnd = []variant.Property{variant.NoUndersell, variant.OncePerOrder, variant.NoGaps, variant.NoLostTask, variant.OneEntryPerID}

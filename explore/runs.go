@@ -5,12 +5,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 
+	"oversell/explore/rules"
 	"oversell/history"
 	"oversell/internal/coro"
 	"oversell/internal/names"
-	"oversell/internal/redismodel"
 )
 
 // Clients can be exchanged for one another, and runs of their code compared, only as
@@ -21,63 +20,6 @@ import (
 // than the names, the search is made again: first with names as long as real ones, since
 // what differs may be no more than their length, and then without exchanging anybody,
 // with names that look like real ones, once for each of several namings.
-
-// namer is what a search calls its clients' names.
-type namer struct {
-	naming  names.Naming
-	clients int
-	seen    *names.Seen
-	known   [][]string // if the naming is concrete: the first tokens of each client
-}
-
-// knownTokens is how many tokens of a client are recognised when they are concrete.
-const knownTokens = 16
-
-func newNamer(n names.Naming, clients int) namer {
-	s := namer{naming: n, clients: clients, seen: &names.Seen{}}
-	for i := 0; i < clients && n >= names.Concrete; i++ {
-		var tokens []string
-		for k := range knownTokens {
-			tokens = append(tokens, s.scheme(i).Token(k))
-		}
-		s.known = append(s.known, tokens)
-	}
-	return s
-}
-
-// scheme is that of a client.
-func (n *namer) scheme(client int) names.Scheme {
-	return names.Scheme{Naming: n.naming, Client: client, Seen: n.seen}
-}
-
-// owners are the clients whose names are in text.
-func (n *namer) owners(text string) (clients []int) {
-	for _, s := range n.found(text) {
-		clients = append(clients, s.client)
-	}
-	return clients
-}
-
-// found are the names in text, and whose they are.
-func (n *namer) found(text string) []secret {
-	all := secretsIn(text)
-	for i, tokens := range n.known {
-		for _, name := range tokens {
-			for range strings.Count(text, name) {
-				all = append(all, secret{name: name, client: i})
-			}
-		}
-	}
-	return all
-}
-
-// bookOfNobody has the numbers of whoever is no client.
-func (n *namer) bookOfNobody() *names.Book { return n.scheme(nobody).Book(0) }
-
-// outsider is the n-th token of whoever is no client.
-func (n *namer) outsider(number int) string {
-	return global(n.scheme(nobody).Token(number), nobody)
-}
 
 // Who says which client's code an execution runs.
 type Who struct {
@@ -91,7 +33,7 @@ type Who struct {
 // eachText is what requests and events say, with f applied to every text in it that may
 // hold names. Numbers in events are texts here, since a value drawn at random may be a
 // number.
-func eachText(pending []coro.Request, events []Event, f func(string) string) ([]coro.Request, []Event) {
+func eachText(pending []coro.Request, events []rules.Event, f func(string) string) ([]coro.Request, []rules.Event) {
 	pending = slices.Clone(pending)
 	for i := range pending {
 		r := &pending[i]
@@ -124,7 +66,7 @@ func eachText(pending []coro.Request, events []Event, f func(string) string) ([]
 }
 
 // shape is all in requests and events that eachText passes over.
-func shape(pending []coro.Request, events []Event) string {
+func shape(pending []coro.Request, events []rules.Event) string {
 	var b strings.Builder
 	for _, r := range pending {
 		fmt.Fprintf(&b, "%d %d %d %t %d %d", r.Thread, r.Kind, r.Node, r.Tx, r.Until, r.Deadline)
@@ -145,7 +87,7 @@ func shape(pending []coro.Request, events []Event) string {
 }
 
 // Said is what a run says where it stands, in its own names.
-func Said(book *names.Book, pending []coro.Request, events []Event) *names.Stand {
+func Said(book *names.Book, pending []coro.Request, events []rules.Event) *names.Stand {
 	s := &names.Stand{Book: book, Shape: shape(pending, events), Says: func() string { return requests(pending) }}
 	eachText(pending, events, func(text string) string {
 		s.Texts = append(s.Texts, text)
@@ -155,7 +97,7 @@ func Said(book *names.Book, pending []coro.Request, events []Event) *names.Stand
 }
 
 // Spelled puts texts in the place of those that Said took.
-func Spelled(pending []coro.Request, events []Event, texts []string) ([]coro.Request, []Event) {
+func Spelled(pending []coro.Request, events []rules.Event, texts []string) ([]coro.Request, []rules.Event) {
 	i := -1
 	return eachText(pending, events, func(string) string { i++; return texts[i] })
 }
@@ -164,7 +106,14 @@ func Spelled(pending []coro.Request, events []Event, texts []string) ([]coro.Req
 type run struct {
 	x      Execution
 	book   *names.Book
-	events []Event // since it was last looked at
+	events []rules.Event // since it was last looked at
+}
+
+// newRun is an execution that has just begun, with a book of its names.
+func newRun(x Execution, book *names.Book) *run {
+	r := &run{x: x, book: book}
+	r.look()
+	return r
 }
 
 // stand is what the run says where it stands.
@@ -190,7 +139,7 @@ func (r *run) failed() error {
 func (r *run) look() {
 	r.events = nil
 	for _, e := range r.x.Events() {
-		r.events = append(r.events, e.(Event))
+		r.events = append(r.events, e.(rules.Event))
 	}
 }
 
@@ -206,7 +155,7 @@ func (rs runs) close() {
 
 // settled is where the runs stand, in canonical names. more brings another run like the
 // first one to the same place.
-func (rs runs) settled(known int, more func() (*run, error)) (pending []coro.Request, events []Event, drawn []names.Value, err error) {
+func (rs runs) settled(known int, more func() (*run, error)) (pending []coro.Request, events []rules.Event, drawn []names.Value, err error) {
 	first := rs[0]
 	if err := first.x.Err(); err != nil {
 		return nil, nil, nil, err
@@ -245,60 +194,4 @@ func chance(err error) error {
 		return fmt.Errorf("%w: shown the same, %w", ErrNondeterministic, err)
 	}
 	return err
-}
-
-// spelling executes what the servers do once more, with the names spelled otherwise.
-type spelling struct {
-	off    bool
-	failed atomic.Pointer[string] // the first thing that depended on how names are spelled
-	mapped *memo[respelled, []*redismodel.State]
-}
-
-type respelled struct {
-	servers uint32
-	seed    uint64
-}
-
-// spell is what the servers hold, with the names spelled otherwise.
-func (s *servers) spell(k respelled) []*redismodel.State {
-	before := s.states.get(k.servers)
-	nodes := make([]*redismodel.State, len(before))
-	for i, n := range before {
-		nodes[i] = n.Map(func(text string) string { return names.Other(k.seed, text) }, func(conn int) int { return conn })
-	}
-	return nodes
-}
-
-// check compares what a call does with what it does when names are spelled otherwise.
-func (s *servers) check(k callAt, c call, after *redismodel.State, reply []byte, info redismodel.Info) {
-	if s.spelling.off || s.spelling.failed.Load() != nil {
-		return
-	}
-	for seed := range uint64(names.Others) {
-		if why := s.checkWith(seed+1, k, c, after, reply, info); why != "" {
-			s.spelling.failed.CompareAndSwap(nil, &why)
-			return
-		}
-	}
-}
-
-// checkWith is check with one other spelling; it says what differs.
-func (s *servers) checkWith(seed uint64, k callAt, c call, after *redismodel.State, reply []byte, info redismodel.Info) (why string) {
-	other := func(text string) string { return names.Other(seed, text) }
-	d := c
-	d.commands = make([][]string, len(c.commands))
-	for i, cmd := range c.commands {
-		d.commands[i] = make([]string, len(cmd))
-		for j, arg := range cmd {
-			d.commands[i][j] = other(arg)
-		}
-	}
-	before := s.spelling.mapped.of(respelled{k.servers, seed})
-	then, answer, about := perform(before[c.node], s.epoch+k.now, d)
-	want := after.Map(other, func(conn int) int { return conn })
-	same := about.Unknown == "" && about.Clock == info.Clock && then.Key() == want.Key()
-	if same && slices.Contains(alternatives(names.MapReplies(string(reply), other), info), string(answer)) {
-		return ""
-	}
-	return fmt.Sprintf("%q answers %q, and with other names %q", c.commands, reply, answer)
 }

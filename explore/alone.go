@@ -1,0 +1,109 @@
+package explore
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"oversell/internal/coro"
+	"oversell/internal/names"
+	"oversell/lockimpl"
+	"oversell/scenarios"
+)
+
+// alone runs the code of one client on the servers without any other: commands are executed in
+// order, and a wait ends at the next moment at which something changes, or after every. It returns
+// the events and the state of the servers.
+func alone(s *servers, o coro.Options, from uint32, now, patience, most time.Duration, p coro.Program) (events []Event, to uint32, err error) {
+	x := coro.Start(p, o)
+	defer x.Close()
+	for end := now + patience; len(x.Pending()) > 0; {
+		i := first(x.Pending())
+		r := x.Pending()[i]
+		obs := coro.Observation{Now: now}
+		switch r.Kind {
+		case coro.Command:
+			c := call{client: nobody, node: r.Node, commands: r.Commands, tx: r.Tx, conn: r.Conn}
+			e := s.executeAt(from, s.call(c), now)
+			if e.unknown {
+				return nil, from, s.unknown()
+			}
+			from = e.servers
+			obs.Reply = global(s.answerOf(e.answer).Reply, nobody)
+		case coro.Sleep, coro.Pause:
+			if r.Label == "start" {
+				break
+			}
+			if now >= end {
+				return nil, from, errImpatient
+			}
+			last := end
+			if r.Kind == coro.Pause {
+				last = min(end, now+most)
+			}
+			by := s.until(from, now, r.Until, last)
+			now += by
+			from = s.later(from, by)
+			obs.Now = now
+		}
+		x.Resume(i, obs)
+	}
+	for _, e := range x.Events() {
+		events = append(events, e.(Event))
+	}
+	return events, from, x.Err()
+}
+
+// first returns the thread that can run first.
+func first(rs []coro.Request) (best int) {
+	for i, r := range rs {
+		switch {
+		case r.Kind != coro.Sleep && r.Kind != coro.Pause:
+			return i
+		case r.Kind == coro.Pause || (rs[best].Kind == coro.Sleep && r.Until < rs[best].Until):
+			best = i
+		}
+	}
+	return best
+}
+
+// errImpatient ends a client that has run out of time.
+var errImpatient = errors.New("it waits for too long")
+
+// apart returns the options of a client that is no part of the search.
+func apart(masters int, scripts *coro.Scripts, naming *namer) coro.Options {
+	return coro.Options{Masters: masters, Epoch: Epoch, Scripts: scripts, Token: naming.outsider, Number: naming.bookOfNobody().Number(names.ClientNumber)}
+}
+
+// probed is what came of a new client's tries for the lock.
+type probed struct {
+	got    bool
+	waited bool
+	why    error // it does not have it, other than that it is held
+}
+
+// probe is a new client that tries to obtain the scenario's lock for so long.
+func probe(c scenarios.Config, wait time.Duration, p *probed) coro.Program {
+	return func(ctx context.Context, w *coro.World) {
+		o := lockOptions(c)
+		o.Wait, o.MaxTries = wait, 0
+		env := w.Env()
+		locker := c.Lock.New(env)
+		began := env.Clock.Now()
+		for end := began.Add(wait); ; {
+			_, err := locker.Acquire(ctx, lockName(c), o)
+			p.waited = env.Clock.Now().After(began)
+			if p.got = err == nil; p.got {
+				return
+			}
+			if !errors.Is(err, lockimpl.ErrHeld) {
+				p.why = err
+				return
+			}
+			if env.Clock.Now().After(end) {
+				return
+			}
+			w.Pause("again") // a lock may try once only, whatever it is told
+		}
+	}
+}

@@ -1,0 +1,628 @@
+package explore
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/bits"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"oversell/clock"
+	"oversell/explore/rules"
+	"oversell/history"
+	"oversell/internal/coro"
+	"oversell/internal/names"
+	"oversell/internal/rediscmd"
+	"oversell/lockimpl"
+	"oversell/reports"
+	"oversell/scenarios"
+	"oversell/variant"
+)
+
+// ErrDiverged tells that on a real server a schedule went another way.
+var ErrDiverged = errors.New("the schedule goes another way")
+
+// searched is the search whose schedule is driven.
+type searched struct {
+	run    scenarios.Config
+	bounds reports.Bounds
+	// start starts the code of a client, whose names are in the book.
+	start func(who Who, book *names.Book, scripts *coro.Scripts) Execution
+}
+
+// drive drives the schedule of a counterexample against real servers, which must be empty. Every
+// answer is compared with the search's, except those that depend on the server's clock. Time
+// passes for real.
+//
+// It returns what was broken there, judged by what the servers answered: nil means
+// that the schedule went through and nothing was broken. ErrDiverged says where it went
+// another way.
+func drive(ctx context.Context, s searched, cx *reports.Counterexample, servers []*redis.Options) (*reports.Property, error) {
+	look := []history.Promise{{Of: cx.Of, Property: cx.Property}}
+	r := &replay{
+		ctx: ctx, of: s, promise: look, naming: newNamer(names.Naming(cx.Naming), len(cx.Clients)), servers: servers,
+		rules: rules.New(s.run, s.bounds.Clients, look), lines: map[line]*bufio.ReadWriter{}, late: map[int]history.Kind{},
+	}
+	defer r.close()
+	if err := r.open(len(cx.Clients)); err != nil {
+		return nil, err
+	}
+	for i, s := range cx.Steps {
+		r.last, r.steps = i == len(cx.Steps)-1, i
+		if err := r.step(cx.Steps, s); err != nil {
+			return nil, fmt.Errorf("step %d (%s): %w", i+1, s.Text, err)
+		}
+		if r.breach != nil {
+			return told(r.breach), nil
+		}
+	}
+	return nil, nil
+}
+
+func told(b *rules.Breach) *reports.Property {
+	return &reports.Property{Of: b.Of, Name: b.Property, Result: reports.Broken, Measured: reports.Broken, Count: 1, Why: b.Why, Witness: []history.Op{}}
+}
+
+// replay is a schedule under way on real servers.
+type replay struct {
+	ctx     context.Context
+	of      searched
+	promise []history.Promise
+	naming  namer
+	servers []*redis.Options
+	rules   *rules.Rules
+	facts   rules.Facts
+	scripts *coro.Scripts
+	clients []*replayedClient
+	lines   map[line]*bufio.ReadWriter
+	conns   []net.Conn
+	now     time.Duration
+	breach  *rules.Breach
+	last    bool                 // this is the last step
+	steps   int                  // done
+	late    map[int]history.Kind // during which operation a late request was sent, by step
+}
+
+// line is a client's connection to a server: which one, see coro.Request.Conn, or lateLine of
+// the step in which a request was sent that is still under way.
+type line struct{ client, node, conn int }
+
+func lateLine(step int) int { return -1 - step }
+
+// replayedClient is a client of the schedule.
+type replayedClient struct {
+	number int
+	code   Execution
+	book   *names.Book
+	loud   bool // what it came to last could be noticed
+	under  []history.Kind
+	held   []rules.Event // not yet judged
+}
+
+// open brings the servers to where the schedule starts, and the clients to their
+// first step.
+func (r *replay) open(clients int) error {
+	if err := r.do(func(ctx context.Context, client *scenarios.Client) error { return client.Open(ctx) }); err != nil {
+		return fmt.Errorf("open the scenario: %w", err)
+	}
+	r.facts = r.rules.Start()
+	r.scripts = &coro.Scripts{}
+	for i := range clients {
+		who := Who{Index: int(roleOf(r.of.run, i)), Names: r.naming.scheme(i)}
+		p := &replayedClient{number: i, book: who.Names.Book(0)}
+		p.code = r.of.start(who, p.book, r.scripts)
+		r.clients = append(r.clients, p)
+		if err := r.settle(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *replay) close() {
+	for _, p := range r.clients {
+		p.code.Close()
+	}
+	for _, c := range r.conns {
+		c.Close()
+	}
+}
+
+// settle hands on what the client came to, and answers its looks at the clock.
+func (r *replay) settle(p *replayedClient) error {
+	for {
+		if err := p.code.Err(); err != nil {
+			return err
+		}
+		for _, e := range p.code.Events() {
+			_, events := eachText(nil, []rules.Event{e.(rules.Event)}, p.book.Canonical)
+			r.came(p, events[0])
+		}
+		i := slices.IndexFunc(p.code.Pending(), func(q coro.Request) bool { return q.Kind == coro.Boundary })
+		if i < 0 {
+			return nil
+		}
+		p.code.Resume(i, coro.Observation{})
+	}
+}
+
+func (r *replay) came(p *replayedClient, e rules.Event) {
+	if e.Op.Kind != history.Join {
+		if e.End {
+			p.under = p.under[:max(len(p.under)-1, 0)]
+		} else {
+			p.under = append(p.under, e.Op.Kind)
+		}
+	}
+	p.held = append(p.held, e)
+	if e.End {
+		r.judge(p)
+	}
+}
+
+// judge judges what the client came to; calls only when it goes on.
+func (r *replay) judge(p *replayedClient) {
+	for _, e := range p.held {
+		p.loud = p.loud || noticed(e)
+		var b *rules.Breach
+		r.facts, b = r.rules.Observe(r.facts, p.number, r.now, e)
+		r.broken(b)
+	}
+	p.held = nil
+}
+
+func (r *replay) broken(b *rules.Breach) {
+	if r.breach == nil {
+		r.breach = b
+	}
+}
+
+func (r *replay) step(all []reports.Step, s reports.Step) error {
+	switch s.Kind {
+	case reports.StepAdvance:
+		return r.pass(time.Duration(s.AdvanceMS * float64(time.Millisecond)))
+	case reports.StepCrash:
+		return nil // it is never let go on
+	case reports.StepEnd:
+		return r.end()
+	case reports.StepArrive:
+		c := call{client: s.Client, node: s.Node, commands: s.Commands, tx: s.Tx, during: r.late[s.Of]}
+		if s.Conn > 0 {
+			c.conn = lateLine(s.Of)
+		}
+		_, err := r.send(c, s)
+		r.hangUp(c)
+		return err
+	}
+	p := r.clients[s.Client]
+	i := s.Thread
+	if i < 0 || i >= len(p.code.Pending()) {
+		return fmt.Errorf("%w: client %d has nothing to do there", ErrDiverged, s.Client)
+	}
+	if looked, err := r.look(p, i, s.Looks); err != nil || looked && (s.Kind == reports.StepLook || s.Kind == reports.StepStart) {
+		return err
+	}
+	if i >= len(p.code.Pending()) {
+		return fmt.Errorf("%w: client %d has nothing to do there", ErrDiverged, s.Client)
+	}
+	r.judge(p)
+	q := p.code.Pending()[i]
+	o := coro.Observation{Now: max(r.now, q.Until)}
+	if q.Kind == coro.Command {
+		if err := r.same(p, q, s); err != nil {
+			return err
+		}
+		c := call{client: s.Client, node: s.Node, commands: s.Commands, tx: s.Tx, conn: s.Conn}
+		if len(p.under) > 0 {
+			c.during = p.under[len(p.under)-1]
+		}
+		if s.Kind == reports.StepLate {
+			r.late[r.steps] = c.during
+		}
+		var err error
+		if o.Reply, err = r.happens(s, c); err != nil {
+			return err
+		}
+		if s.Kind != reports.StepCommand {
+			if s.Kind == reports.StepLate {
+				from, to := line{c.client, c.node, c.conn}, line{c.client, c.node, lateLine(r.steps)}
+				if rw := r.lines[from]; rw != nil && c.conn > 0 {
+					r.lines[to] = rw
+					delete(r.lines, from)
+				}
+			}
+			r.hangUp(c)
+			o.Reply, o.Failure = "", coro.NoAnswer
+			if q.Deadline > 0 && q.Deadline <= r.now {
+				o.Failure = coro.TimedOut
+			}
+		}
+		o.Reply = p.book.Reply(local(o.Reply, s.Client))
+	}
+	p.code.Resume(i, o)
+	return r.settle(p)
+}
+
+// hangUp closes the connection of a call, as a client's library does that had no answer, if it
+// is one on which something is watched.
+func (r *replay) hangUp(c call) {
+	l := line{c.client, c.node, c.conn}
+	if l.conn == 0 || r.lines[l] == nil {
+		return
+	}
+	_, _ = r.exchange(l, command("RESET"), 1) // so that it is forgotten before the next command
+	delete(r.lines, l)
+}
+
+// look lets a client do what it does in private before its next command, or look at the
+// clock so often.
+func (r *replay) look(p *replayedClient, i, times int) (looked bool, err error) {
+	if i >= len(p.code.Pending()) {
+		return false, nil
+	}
+	before, thread := p.code.Pending(), p.code.Pending()[i].Thread
+	for p.loud = false; !p.loud && private(p.code.Pending()[i]); {
+		looks := p.code.Pending()[i].Kind == coro.Clock
+		r.judge(p)
+		p.code.Resume(i, coro.Observation{Now: r.now})
+		if err := r.settle(p); err != nil {
+			return true, err
+		}
+		looked = true
+		if looks {
+			times--
+		}
+		if !onlyMoved(before, p.code.Pending(), thread) || looks && times == 0 {
+			break
+		}
+		i = max(threadAt(p.code.Pending(), thread), 0)
+	}
+	return looked, nil
+}
+
+// happens sends a command, if it gets to the server now.
+func (r *replay) happens(s reports.Step, c call) (string, error) {
+	if s.Kind != reports.StepCommand && s.Kind != reports.StepNoReply {
+		return "", nil
+	}
+	return r.send(c, s)
+}
+
+// same compares what the client is about to send with what the schedule says.
+func (r *replay) same(p *replayedClient, q coro.Request, s reports.Step) error {
+	// What the client has drawn at random is in the schedule by its name.
+	want := Said(p.book, []coro.Request{{Commands: localCommands(s.Commands, p.number)}}, nil)
+	if err := names.Follow(Said(p.book, []coro.Request{{Commands: q.Commands}}, nil), want, names.Values(want.Texts)); err != nil && !s.Clock {
+		return fmt.Errorf("%w: client %d is about to send %q", ErrDiverged, p.number, q.Commands)
+	}
+	var commands [][]string
+	for _, cmd := range q.Commands {
+		args := make([]string, len(cmd))
+		for i, arg := range cmd {
+			args[i] = global(p.book.Canonical(arg), p.number)
+		}
+		commands = append(commands, args)
+	}
+	equal := func(a, b []string) bool {
+		if s.Clock { // what it sends may hold times
+			return len(a) == len(b) && len(a) > 0 && a[0] == b[0]
+		}
+		return slices.Equal(a, b)
+	}
+	if !slices.EqualFunc(commands, s.Commands, equal) {
+		return fmt.Errorf("%w: client %d is about to send %q", ErrDiverged, p.number, commands)
+	}
+	return nil
+}
+
+// localCommands are commands in the names of client.
+func localCommands(commands [][]string, client int) [][]string {
+	all := make([][]string, len(commands))
+	for i, cmd := range commands {
+		for _, arg := range cmd {
+			all[i] = append(all[i], local(arg, client))
+		}
+	}
+	return all
+}
+
+// pass lets time pass for real, and a little more: a server may be late to let a key
+// expire.
+func (r *replay) pass(d time.Duration) error {
+	if err := (clock.Real{}).Sleep(r.ctx, d+20*time.Millisecond); err != nil {
+		return err
+	}
+	r.now += d
+	r.facts = r.rules.TimePasses(r.facts, r.now)
+	return nil
+}
+
+// send has a server execute a client's call, and judges what it does to the lock.
+func (r *replay) send(c call, s reports.Step) (string, error) {
+	// That it makes a difference to the holder, the search has told; here it is enough to see that something changed.
+	var holders []rules.Holder
+	var before string
+	if r.last {
+		holders = r.rules.Endangered(r.facts, c.client, c.during, r.now)
+	}
+	if len(holders) > 0 {
+		// An expiry is told from the one before by the millisecond in which it was set.
+		if err := (clock.Real{}).Sleep(r.ctx, 2*time.Millisecond); err != nil {
+			return "", err
+		}
+		var err error
+		if before, err = r.dump(c.node); err != nil {
+			return "", err
+		}
+	}
+	reply, err := r.exchange(line{c.client, c.node, c.conn}, r.wire(c), replyCount(c))
+	if err != nil {
+		return "", err
+	}
+	if reply != s.Reply && !s.Clock {
+		return "", fmt.Errorf("%w: the server answered %s, and in the search %s", ErrDiverged, replies(c, reply), replies(c, s.Reply))
+	}
+	if len(holders) == 0 {
+		return reply, nil
+	}
+	after, err := r.dump(c.node)
+	if err == nil && before != after {
+		r.broken(r.rules.Touched(holders[0], c.client, c.during))
+	}
+	return reply, err
+}
+
+// dump is all that a server has.
+func (r *replay) dump(node int) (all string, err error) {
+	own := line{nobody, node, 0}
+	list, err := r.exchange(own, command("KEYS", "*"), 1)
+	if err != nil {
+		return "", err
+	}
+	keys := texts(list)
+	slices.Sort(keys)
+	for _, key := range keys {
+		one, err := r.exchange(own, command("DUMP", key)+command("PEXPIRETIME", key), 2)
+		if err != nil {
+			return "", err
+		}
+		all += key + one
+	}
+	return all, nil
+}
+
+// texts are those of a reply in RESP that is a list of them.
+func texts(reply string) (all []string) {
+	_, rest, _ := strings.Cut(reply, "\r\n")
+	for strings.HasPrefix(rest, "$") {
+		size, after, _ := strings.Cut(rest[1:], "\r\n")
+		n, _ := strconv.Atoi(size)
+		n = min(max(n, 0), len(after))
+		all, rest = append(all, after[:n]), strings.TrimPrefix(after[n:], "\r\n")
+	}
+	return all
+}
+
+// wire is a call as it is sent. Scripts go as text, so that none needs to be known.
+func (r *replay) wire(c call) string {
+	var b strings.Builder
+	if c.tx {
+		b.WriteString(command("MULTI"))
+	}
+	for _, cmd := range c.commands {
+		if c, _ := rediscmd.Find(cmd[0]); c.Does(rediscmd.RunsHash) {
+			if text, known := r.scripts.Text(cmd[1]); known {
+				cmd = append([]string{c.OtherScript.Name, text}, cmd[2:]...)
+			}
+		}
+		b.WriteString(command(cmd...))
+	}
+	if c.tx {
+		b.WriteString(command("EXEC"))
+	}
+	return b.String()
+}
+
+func replyCount(c call) int {
+	if c.tx {
+		return len(c.commands) + 2
+	}
+	return len(c.commands)
+}
+
+func command(args ...string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "*%d\r\n", len(args))
+	for _, a := range args {
+		fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(a), a)
+	}
+	return b.String()
+}
+
+// exchange sends commands on a client's own connection and reads so many replies.
+func (r *replay) exchange(l line, commands string, n int) (string, error) {
+	rw, err := r.line(l)
+	if err != nil {
+		return "", err
+	}
+	if _, err := rw.WriteString(commands); err != nil {
+		return "", err
+	}
+	if err := rw.Flush(); err != nil {
+		return "", err
+	}
+	var reply strings.Builder
+	for range n {
+		if err := readReply(rw, &reply); err != nil {
+			return "", err
+		}
+	}
+	return reply.String(), nil
+}
+
+// replayLimit is how long a replay may take.
+const replayLimit = 10 * time.Minute
+
+func (r *replay) line(l line) (*bufio.ReadWriter, error) {
+	if rw := r.lines[l]; rw != nil {
+		return rw, nil
+	}
+	o := r.servers[l.node]
+	network := o.Network
+	if network == "" {
+		network = "tcp"
+	}
+	conn, err := o.Dialer(r.ctx, network, o.Addr)
+	if err != nil {
+		return nil, err
+	}
+	r.conns = append(r.conns, conn)
+	if err := conn.SetDeadline(time.Now().Add(replayLimit)); err != nil {
+		return nil, err
+	}
+	rw := bufio.NewReadWriter(bufio.NewReader(conn), bufio.NewWriter(conn))
+	r.lines[l] = rw
+	if o.Password != "" {
+		args := []string{"AUTH", o.Password}
+		if o.Username != "" {
+			args = []string{"AUTH", o.Username, o.Password}
+		}
+		if _, err := r.exchange(l, command(args...), 1); err != nil {
+			return nil, err
+		}
+	}
+	return rw, nil
+}
+
+// readReply copies one value in RESP.
+func readReply(from *bufio.ReadWriter, to *strings.Builder) error {
+	head, err := from.ReadString('\n')
+	if err != nil {
+		return err
+	}
+	to.WriteString(head)
+	if len(head) < 3 {
+		return fmt.Errorf("a server replied %q", head)
+	}
+	n, _ := strconv.Atoi(strings.TrimSpace(head[1:]))
+	switch head[0] {
+	case '$':
+		if n >= 0 {
+			_, err = io.CopyN(to, from, int64(n)+2)
+		}
+	case '*':
+		for range n {
+			if err = readReply(from, to); err != nil {
+				return err
+			}
+		}
+	}
+	return err
+}
+
+// do runs f as a client of its own, with nothing in the way.
+func (r *replay) do(f func(ctx context.Context, client *scenarios.Client) error) error {
+	env, closeAll := r.plain()
+	defer closeAll()
+	return f(r.ctx, scenarios.Alone(r.of.run, plainWorld(env, r.naming.bookOfNobody(), nil)))
+}
+
+// plain is the world of a client that nobody steps.
+func (r *replay) plain() (variant.Env, func()) {
+	env := variant.Env{Clock: clock.Real{}}
+	live, end := context.WithCancel(r.ctx)
+	n := 0
+	env.Token = func() string { n++; return r.naming.outsider(n) }
+	env.Wait = func(ctx context.Context, _ string, atMost time.Duration) error {
+		return env.Clock.Sleep(ctx, min(atMost, 20*time.Millisecond))
+	}
+	env.Go = func(f func(context.Context)) func(context.Context) error {
+		over := make(chan struct{})
+		go func() { defer close(over); f(live) }()
+		return variant.Join(over)
+	}
+	for _, o := range r.servers {
+		env.Redis = append(env.Redis, redis.NewClient(o))
+		env.Addr = append(env.Addr, o.Addr)
+	}
+	return env, func() {
+		end()
+		for _, c := range env.Redis {
+			c.Close()
+		}
+	}
+}
+
+// plainWorld surrounds a client that nobody steps; ended is told of its operations.
+func plainWorld(env variant.Env, book *names.Book, ended func(history.Op)) scenarios.World {
+	numbers := map[string]int64{}
+	return scenarios.World{
+		Env: env, Index: nobody, Epoch: Epoch,
+		Pause:  func(string) {},
+		Enough: func() bool { return false },
+		Number: func(of string) int64 { numbers[of]++; return book.Number(numbers[of]) },
+		Began:  func(history.Op) {},
+		Ended: func(op history.Op, _ error) {
+			if ended != nil {
+				ended(InCanonicalNumbers(op, book))
+			}
+		},
+	}
+}
+
+// end judges what the servers hold now, with everybody in the middle of something dead.
+func (r *replay) end() error {
+	dead := r.rules.Busy(r.facts)
+	if bits.OnesCount16(dead) > r.of.bounds.Crashes {
+		return fmt.Errorf("%w: more clients are in the middle of something than may die", ErrDiverged)
+	}
+	lock, books := rules.JudgesTheEnd(r.promise)
+	if books {
+		var ops []history.Op
+		env, closeAll := r.plain()
+		defer closeAll()
+		if err := scenarios.Alone(r.of.run, plainWorld(env, r.naming.bookOfNobody(), func(op history.Op) { ops = append(ops, op) })).Audit(r.ctx); err != nil {
+			return err
+		}
+		r.broken(r.rules.AtTheEnd(r.facts, ops, dead))
+	}
+	if lock && r.breach == nil {
+		return r.tryLock(dead)
+	}
+	return nil
+}
+
+// tryLock lets a client try for the lock for its lease and a grace.
+func (r *replay) tryLock(dead uint16) error {
+	env, closeAll := r.plain()
+	defer closeAll()
+	o := lockOptions(r.of.run)
+	o.Wait, o.MaxTries = r.of.run.TTL+scenarios.Grace, 0
+	locker := r.of.run.Lock.New(env)
+	for end := time.Now().Add(o.Wait); ; {
+		_, err := locker.Acquire(r.ctx, lockName(r.of.run), o)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, lockimpl.ErrHeld) {
+			return err
+		}
+		if time.Now().After(end) {
+			break
+		}
+		if err := env.Wait(r.ctx, "", o.RetryEvery); err != nil { // a lock may try once only, whatever it is told
+			return err
+		}
+	}
+	v, _ := env.Redis[0].Get(r.ctx, lockimpl.Key(lockName(r.of.run))).Result()
+	r.broken(r.rules.Stuck(r.facts, dead, r.of.run.TTL+scenarios.Grace, v))
+	return nil
+}

@@ -1,0 +1,76 @@
+package explore
+
+import (
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"oversell/internal/names"
+	"oversell/internal/redismodel"
+)
+
+// spelling executes what the servers do once more, with the names spelled otherwise.
+type spelling struct {
+	off    bool
+	failed atomic.Pointer[string] // the first thing that depended on how names are spelled
+	mapped *memo[respelled, []*redismodel.State]
+}
+
+type respelled struct {
+	servers uint32
+	seed    uint64
+}
+
+func (k respelled) Hash() uint64 { return spread(uint64(k.servers), k.seed) }
+
+// spell is what the servers hold, with the names spelled otherwise.
+func (s *servers) spell(k respelled) []*redismodel.State {
+	before := s.states.get(k.servers)
+	nodes := make([]*redismodel.State, len(before))
+	for i, n := range before {
+		nodes[i] = n.Map(func(text string) string { return names.Other(k.seed, text) }, func(conn int) int { return conn })
+	}
+	return nodes
+}
+
+// check compares what a call does with what it does when names are spelled otherwise.
+func (s *servers) check(k callAt, c call, after *redismodel.State, reply []byte, info redismodel.Info) {
+	if s.spelling.off || s.spelling.failed.Load() != nil {
+		return
+	}
+	for seed := range uint64(names.Others) {
+		if why := s.checkWith(seed+1, k, c, after, reply, info); why != "" {
+			s.spelling.failed.CompareAndSwap(nil, &why)
+			return
+		}
+	}
+}
+
+// checkWith is check with one other spelling; it says what differs.
+func (s *servers) checkWith(seed uint64, k callAt, c call, after *redismodel.State, reply []byte, info redismodel.Info) (why string) {
+	other := func(text string) string { return names.Other(seed, text) }
+	d := c
+	d.commands = make([][]string, len(c.commands))
+	for i, cmd := range c.commands {
+		d.commands[i] = make([]string, len(cmd))
+		for j, arg := range cmd {
+			d.commands[i][j] = other(arg)
+		}
+	}
+	before := s.spelling.mapped.of(respelled{k.servers, seed})
+	then, answer, about := perform(before[c.node], s.epoch+k.now, d)
+	want := after.Map(other, func(conn int) int { return conn })
+	same := about.Unknown == "" && about.Clock == info.Clock && then.Key() == want.Key()
+	if same && slices.Contains(alternatives(names.MapReplies(string(reply), other), info), string(answer)) {
+		return ""
+	}
+	return fmt.Sprintf("%q answers %q, and with other names %q", c.commands, reply, answer)
+}
+
+// spellingShows returns a call that has another result when names are spelled otherwise; "": none has been found.
+func (s *servers) spellingShows() string {
+	if why := s.spelling.failed.Load(); why != nil {
+		return *why
+	}
+	return ""
+}

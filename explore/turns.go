@@ -1,0 +1,161 @@
+package explore
+
+import (
+	"slices"
+	"time"
+)
+
+// lookFrom is a thread of a client that is about to read the clock.
+type lookFrom struct {
+	from  uint32
+	which uint8
+}
+
+// lookAt is such a thread, and when it reads the clock.
+type lookAt struct {
+	lookFrom
+	now time.Duration
+}
+
+// stretchOf is a span of time in which a client behaves in one way when it reads the clock, until
+// it turns; 0: it never does.
+type stretchOf struct{ from, turns time.Duration }
+
+// probeLimit bounds the number of executions that look for turns.
+const probeLimit = 50_000
+
+// nextTurn returns turnsAt for a thread that is about to read the clock at a node, and remembers it.
+func (t *trie) nextTurn(node uint32, which uint8, now time.Duration) time.Duration {
+	at := lookAt{lookFrom{node, which}, now}
+	return *t.turning.get(at, at.Hash())
+}
+
+// turnsAt returns the next instant from which on a client that is about to read the clock behaves
+// differently; 0: there is none, or it was not found.
+func (t *trie) turnsAt(k lookAt) time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, s := range t.level[k.lookFrom] {
+		if s.from <= k.now && (s.turns == 0 || k.now < s.turns) {
+			return s.turns
+		}
+	}
+	s := stretchOf{k.now, t.turn(k)}
+	t.level[k.lookFrom] = append(t.level[k.lookFrom], s)
+	return s.turns
+}
+
+// turn runs the client at several times, and then bisects between two at which it behaves
+// differently. The caller holds t.mu.
+func (t *trie) turn(k lookAt) time.Duration {
+	seen := map[time.Duration]*glimpse{}
+	look := func(at time.Duration) *glimpse {
+		if seen[at] == nil {
+			seen[at] = t.glimpse(k, at)
+		}
+		return seen[at]
+	}
+	here := look(k.now)
+	again, milli := t.glimpse(k, k.now), []*glimpse{look(k.now + time.Millisecond), look(k.now + 2*time.Millisecond)}
+	micro := milli
+	if !t.sparse {
+		micro = []*glimpse{look(k.now + tickUnit), look(k.now + 2*tickUnit)}
+	}
+	how := learn(here, again, micro, milli, func() { t.vague.Store(true) })
+	same := func(at time.Duration) bool { return here.same(look(at), how) }
+	kind := here.kind()
+	probes, full := t.probesFrom(k.now, kind)
+	last := k.now
+	for _, at := range probes {
+		if same(at) {
+			last = at
+			continue
+		}
+		at = t.between(last, at, k.now, same)
+		t.found(kind, k.now, at)
+		return at
+	}
+	if full {
+		t.steady[kind]++
+	}
+	return 0
+}
+
+// between returns the instant after last, at which the client behaves as it does now, and not after at, at which it does not, from which
+// on it does not.
+func (t *trie) between(last, at, now time.Duration, same func(time.Duration) bool) time.Duration {
+	for _, known := range append(t.likely(now), at) {
+		if last < known && known <= at && (last == known-tickUnit || same(known-tickUnit)) && !same(known) {
+			return known
+		}
+	}
+	for at-last > tickUnit {
+		if middle := roundUp(last + (at-last)/2); middle >= at || !same(middle) {
+			at = min(middle, at-tickUnit)
+		} else {
+			last = middle
+		}
+	}
+	return at
+}
+
+// found notes an instant from which on clients behave differently that read the clock now.
+func (t *trie) found(kind string, now, at time.Duration) {
+	t.turns, t.delays = latest(at, t.turns), latest(at-now, t.delays)
+	if all := t.turnsOf[kind]; !slices.Contains(all, at) && len(all) < turnLimit {
+		t.turnsOf[kind] = append(all, at)
+	}
+}
+
+// turnLimit is how many instants are remembered at which clients of one kind behave differently.
+const turnLimit = 64
+
+// steadyEnough is how many clients of one kind are looked at closely that never behave differently. Others
+// are most likely at the same place in the program.
+const steadyEnough = 2
+
+// probesFrom returns at which times a client is run that reads the clock now and does what others of its kind do. full tells
+// whether they are all.
+func (t *trie) probesFrom(now time.Duration, kind string) (all []time.Duration, full bool) {
+	for _, span := range t.spans {
+		all = append(all, min(now+span, horizon))
+	}
+	all = append(all, t.likely(now)...)
+	all = append(all, t.turnsOf[kind]...)
+	if full = !t.sparse && t.steady[kind] < steadyEnough; full {
+		all = append(all, now+tickUnit, now+time.Millisecond)
+		each := func(step time.Duration, n int) {
+			for i, at := 0, now.Truncate(step)+step; i < n; i, at = i+1, at+step {
+				all = append(all, at)
+			}
+		}
+		each(100*time.Millisecond, 10)
+		each(time.Second, 60)
+		each(time.Minute, int(horizon/time.Minute))
+		for _, step := range []time.Duration{time.Second, 10 * time.Second, time.Minute, time.Hour} {
+			end := now.Truncate(step) + step // and shortly before
+			all = append(all, end-time.Millisecond, end-tickUnit)
+		}
+	}
+	slices.Sort(all)
+	all = slices.DeleteFunc(slices.Compact(all), func(at time.Duration) bool { return at <= now || at > horizon })
+	return all, full
+}
+
+// likely are instants at which a client often behaves differently that reads the clock now: those at which
+// others did, and those that are as far away.
+func (t *trie) likely(now time.Duration) []time.Duration {
+	all := slices.Clone(t.turns)
+	for _, d := range t.delays {
+		all = append(all, now+d)
+	}
+	return all
+}
+
+// latest puts d before the others, of which it keeps the latest few.
+func latest(d time.Duration, others []time.Duration) []time.Duration {
+	all := append([]time.Duration{d}, slices.DeleteFunc(slices.Clone(others), func(o time.Duration) bool { return o == d })...)
+	return all[:min(len(all), 4)]
+}
+
+func (k lookAt) Hash() uint64 { return spread(uint64(k.from)<<8|uint64(k.which), uint64(k.now)) }
