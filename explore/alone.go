@@ -23,13 +23,13 @@ func alone(s *servers, o coro.Options, from uint32, now, patience, most time.Dur
 		obs := coro.Observation{Now: now}
 		switch r.Kind {
 		case coro.Command:
-			c := call{client: nobody, node: r.Node, commands: r.Commands, tx: r.Tx, conn: r.Conn}
+			c := call{client: names.Nobody, node: r.Node, commands: r.Commands, tx: r.Tx, conn: r.Conn}
 			e := s.executeAt(from, s.call(c), now)
 			if e.unknown {
 				return nil, from, s.unknown()
 			}
 			from = e.servers
-			obs.Reply = global(s.answerOf(e.answer).Reply, nobody)
+			obs.Reply = names.Global(s.answerOf(e.answer).Reply, names.Nobody)
 		case coro.Sleep, coro.Pause:
 			if r.Label == "start" {
 				break
@@ -71,8 +71,8 @@ func first(rs []coro.Request) (best int) {
 var errImpatient = errors.New("it waits for too long")
 
 // apart returns the options of a client that is no part of the search.
-func apart(masters int, scripts *coro.Scripts, naming *namer) coro.Options {
-	return coro.Options{Masters: masters, Epoch: Epoch, Scripts: scripts, Token: naming.outsider, Number: naming.bookOfNobody().Number(names.ClientNumber)}
+func apart(masters int, scripts *coro.Scripts, naming *names.Namer) coro.Options {
+	return coro.Options{Masters: masters, Epoch: Epoch, Scripts: scripts, Token: naming.Outsider, Number: naming.BookOfNobody().Number(names.ClientNumber)}
 }
 
 // probed is what came of a new client's tries for the lock.

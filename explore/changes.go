@@ -57,9 +57,9 @@ func (s *servers) touches(before, after *redismodel.State, key string, client in
 func (s *servers) keepsOthers(before, after string, client int) bool {
 	left := map[string]int{}
 	count := func(text string, by int) (n int) {
-		for _, name := range s.naming.found(text) {
-			if name.client != client {
-				left[name.name] += by
+		for _, name := range s.naming.Found(text) {
+			if name.Client != client {
+				left[name.Name] += by
 				n++
 			}
 		}
@@ -82,7 +82,7 @@ func (s *servers) keepsOthers(before, after string, client int) bool {
 func (s *servers) ownedBy(on *redismodel.State, key string, client int) bool {
 	v, _, _ := on.Value(key)
 	owned := false
-	for _, of := range s.naming.owners(v) {
+	for _, of := range s.naming.Owners(v) {
 		if of != client && of != grave-'0' {
 			return false
 		}

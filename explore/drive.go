@@ -48,7 +48,7 @@ type searched struct {
 func drive(ctx context.Context, s searched, cx *reports.Counterexample, servers []*redis.Options) (*reports.Property, error) {
 	look := []history.Promise{{Of: cx.Of, Property: cx.Property}}
 	r := &replay{
-		ctx: ctx, of: s, promise: look, naming: newNamer(names.Naming(cx.Naming), len(cx.Clients)), servers: servers,
+		ctx: ctx, of: s, promise: look, naming: names.NewNamer(names.Naming(cx.Naming), len(cx.Clients)), servers: servers,
 		rules: rules.New(s.run, s.bounds.Clients, look), lines: map[line]*bufio.ReadWriter{}, late: map[int]history.Kind{},
 	}
 	defer r.close()
@@ -76,7 +76,7 @@ type replay struct {
 	ctx     context.Context
 	of      searched
 	promise []history.Promise
-	naming  namer
+	naming  names.Namer
 	servers []*redis.Options
 	rules   *rules.Rules
 	facts   rules.Facts
@@ -116,7 +116,7 @@ func (r *replay) open(clients int) error {
 	r.facts = r.rules.Start()
 	r.scripts = &coro.Scripts{}
 	for i := range clients {
-		who := Who{Index: int(roleOf(r.of.run, i)), Names: r.naming.scheme(i)}
+		who := Who{Index: int(roleOf(r.of.run, i)), Names: r.naming.Scheme(i)}
 		p := &replayedClient{number: i, book: who.Names.Book(0)}
 		p.code = r.of.start(who, p.book, r.scripts)
 		r.clients = append(r.clients, p)
@@ -245,7 +245,7 @@ func (r *replay) step(all []reports.Step, s reports.Step) error {
 				o.Failure = coro.TimedOut
 			}
 		}
-		o.Reply = p.book.Reply(local(o.Reply, s.Client))
+		o.Reply = p.book.Reply(names.Local(o.Reply, s.Client))
 	}
 	p.code.Resume(i, o)
 	return r.settle(p)
@@ -307,7 +307,7 @@ func (r *replay) same(p *replayedClient, q coro.Request, s reports.Step) error {
 	for _, cmd := range q.Commands {
 		args := make([]string, len(cmd))
 		for i, arg := range cmd {
-			args[i] = global(p.book.Canonical(arg), p.number)
+			args[i] = names.Global(p.book.Canonical(arg), p.number)
 		}
 		commands = append(commands, args)
 	}
@@ -328,7 +328,7 @@ func localCommands(commands [][]string, client int) [][]string {
 	all := make([][]string, len(commands))
 	for i, cmd := range commands {
 		for _, arg := range cmd {
-			all[i] = append(all[i], local(arg, client))
+			all[i] = append(all[i], names.Local(arg, client))
 		}
 	}
 	return all
@@ -382,7 +382,7 @@ func (r *replay) send(c call, s reports.Step) (string, error) {
 
 // dump is all that a server has.
 func (r *replay) dump(node int) (all string, err error) {
-	own := line{nobody, node, 0}
+	own := line{names.Nobody, node, 0}
 	list, err := r.exchange(own, command("KEYS", "*"), 1)
 	if err != nil {
 		return "", err
@@ -532,7 +532,7 @@ func readReply(from *bufio.ReadWriter, to *strings.Builder) error {
 func (r *replay) do(f func(ctx context.Context, client *scenarios.Client) error) error {
 	env, closeAll := r.plain()
 	defer closeAll()
-	return f(r.ctx, scenarios.Alone(r.of.run, plainWorld(env, r.naming.bookOfNobody(), nil)))
+	return f(r.ctx, scenarios.Alone(r.of.run, plainWorld(env, r.naming.BookOfNobody(), nil)))
 }
 
 // plain is the world of a client that nobody steps.
@@ -540,7 +540,7 @@ func (r *replay) plain() (variant.Env, func()) {
 	env := variant.Env{Clock: clock.Real{}}
 	live, end := context.WithCancel(r.ctx)
 	n := 0
-	env.Token = func() string { n++; return r.naming.outsider(n) }
+	env.Token = func() string { n++; return r.naming.Outsider(n) }
 	env.Wait = func(ctx context.Context, _ string, atMost time.Duration) error {
 		return env.Clock.Sleep(ctx, min(atMost, 20*time.Millisecond))
 	}
@@ -565,7 +565,7 @@ func (r *replay) plain() (variant.Env, func()) {
 func plainWorld(env variant.Env, book *names.Book, ended func(history.Op)) scenarios.World {
 	numbers := map[string]int64{}
 	return scenarios.World{
-		Env: env, Index: nobody, Epoch: Epoch,
+		Env: env, Index: names.Nobody, Epoch: Epoch,
 		Pause:  func(string) {},
 		Enough: func() bool { return false },
 		Number: func(of string) int64 { numbers[of]++; return book.Number(numbers[of]) },
@@ -589,7 +589,7 @@ func (r *replay) end() error {
 		var ops []history.Op
 		env, closeAll := r.plain()
 		defer closeAll()
-		if err := scenarios.Alone(r.of.run, plainWorld(env, r.naming.bookOfNobody(), func(op history.Op) { ops = append(ops, op) })).Audit(r.ctx); err != nil {
+		if err := scenarios.Alone(r.of.run, plainWorld(env, r.naming.BookOfNobody(), func(op history.Op) { ops = append(ops, op) })).Audit(r.ctx); err != nil {
 			return err
 		}
 		r.broken(r.rules.AtTheEnd(r.facts, ops, dead))

@@ -9,6 +9,7 @@ import (
 	"oversell/explore/rules"
 	"oversell/history"
 	"oversell/internal/coro"
+	"oversell/internal/names"
 	"oversell/scenarios"
 )
 
@@ -69,7 +70,7 @@ func (e *ends) judge(k ending) *rules.Breach {
 // read runs the scenario's audit on the servers.
 func (e *ends) read(servers serversID) (a audit) {
 	var failed error
-	events, _, err := alone(e.servers, e.options, uint32(servers), 0, time.Hour, time.Hour, administrator(e.config, e.servers.naming.bookOfNobody(), func(ctx context.Context, c *scenarios.Client) error {
+	events, _, err := alone(e.servers, e.options, uint32(servers), 0, time.Hour, time.Hour, administrator(e.config, e.servers.naming.BookOfNobody(), func(ctx context.Context, c *scenarios.Client) error {
 		return c.Audit(ctx)
 	}, &failed))
 	if err = errors.Join(err, failed); err != nil {
@@ -136,7 +137,7 @@ func (e *ends) held(servers uint32) string {
 			if all != "" {
 				all += " | "
 			}
-			all += readable(v)
+			all += names.Readable(v)
 			if left >= 0 {
 				all += " for another " + left.String()
 			} else {

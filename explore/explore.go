@@ -400,7 +400,7 @@ func (x *search) again() error {
 // searchOnce runs one search. again is as for search.
 func searchOnce(ctx context.Context, c Config, naming names.Naming, by reductions) (r reports.Exploration, again, err error) {
 	scripts := &coro.Scripts{}
-	namer := newNamer(naming, c.Bounds.Clients)
+	namer := names.NewNamer(naming, c.Bounds.Clients)
 	x := &search{bounds: c.Bounds, clients: c.Bounds.Clients, reduce: by.exchange, inside: c.inside, merge: by.merge, exhaustive: c.Exhaustive, span: c.Run.QueueOptions.Visibility, masters: c.Masters, entry: entryKind(c.Run.Scenario), scripts: scripts, rules: rules.New(c.Run, c.Bounds.Clients, c.Look)}
 	x.began = time.Now()
 	end := time.Time{}
@@ -467,7 +467,7 @@ func searchOnce(ctx context.Context, c Config, naming names.Naming, by reduction
 // begin opens the scenario and sets up the clients' tries.
 func (x *search) begin(c Config, scripts *coro.Scripts) (state, error) {
 	var failed error
-	_, opened, err := alone(x.servers, x.ends.options, x.servers.start(c.Masters), 0, time.Hour, time.Hour, administrator(c.Run, x.servers.naming.bookOfNobody(), func(ctx context.Context, client *scenarios.Client) error {
+	_, opened, err := alone(x.servers, x.ends.options, x.servers.start(c.Masters), 0, time.Hour, time.Hour, administrator(c.Run, x.servers.naming.BookOfNobody(), func(ctx context.Context, client *scenarios.Client) error {
 		return client.Open(ctx)
 	}, &failed))
 	if err := errors.Join(err, failed); err != nil {
@@ -475,9 +475,9 @@ func (x *search) begin(c Config, scripts *coro.Scripts) (state, error) {
 	}
 	x.ends.opened = opened
 	for i := range x.clients {
-		who := Who{Index: int(roleOf(c.Run, i)), Names: x.servers.naming.scheme(i)}
+		who := Who{Index: int(roleOf(c.Run, i)), Names: x.servers.naming.Scheme(i)}
 		switch {
-		case x.servers.naming.naming >= names.Concrete:
+		case x.servers.naming.Naming >= names.Concrete:
 			x.roles[i] = uint8(i) // each has names of its own
 		default:
 			x.roles[i] = uint8(who.Index)
@@ -514,14 +514,14 @@ func (x *search) result(c Config, start state, stats reports.Effort) (reports.Ex
 		rests = "no lease that was promised ran out before it was given back, so what rests on leases was not put to the test"
 	}
 	switch {
-	case x.servers.naming.naming >= names.Concrete && x.drawn():
+	case x.servers.naming.Naming >= names.Concrete && x.drawn():
 		r.Verdict, r.Why = reports.Inconclusive, "a client draws values at random by itself, and what is done depends on how names are spelled: let it take them from Env.Token"
 	case best != nil, x.wandered != nil && x.wandered.found != nil:
 		t, err := x.traceOfBest(start, best)
 		if err != nil {
 			return r, err
 		}
-		t.Naming = int(x.servers.naming.naming)
+		t.Naming = int(x.servers.naming.Naming)
 		r.Verdict, r.Counterexample = reports.Violated, t
 		r.Why = t.Sentence
 		r.Stats.Depth = max(r.Stats.Depth, len(t.Steps)) // with what happens in the end

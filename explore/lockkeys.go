@@ -6,13 +6,14 @@ import (
 
 	"oversell/history"
 	"oversell/internal/coro"
+	"oversell/internal/names"
 )
 
 // lockKeys returns the keys that hold a lock: those that a client changes both by Acquire and by
 // Release or, if there are none, those that Acquire sets with an expiry. They are found by running
 // one client alone. Keys with the client's own names in them do not count. clocked reports whether
 // the lock's commands depend on the servers' clocks.
-func lockKeys(c Config, scripts *coro.Scripts, naming namer) (all []string, clocked bool) {
+func lockKeys(c Config, scripts *coro.Scripts, naming names.Namer) (all []string, clocked bool) {
 	if c.Run.Lock.New == nil {
 		return nil, false
 	}
@@ -23,7 +24,7 @@ func lockKeys(c Config, scripts *coro.Scripts, naming namer) (all []string, cloc
 		if client > 0 && role == int(roleOf(c.Run, client-1)) {
 			continue
 		}
-		who := Who{Index: role, Names: naming.scheme(0)}
+		who := Who{Index: role, Names: naming.Scheme(0)}
 		book := who.Names.Book(0)
 		r := newRun(c.begin(who, book, scripts), book)
 		keys, timed := changedBy(s, r, c.Masters)
@@ -54,7 +55,7 @@ func changedBy(s *servers, x *run, masters int) (keys []string, clocked bool) {
 				granted = holds
 				for _, key := range s.changes(called, granted) {
 					changed[key] = true
-					if s.expires(granted, key) && len(s.naming.owners(key)) == 0 {
+					if s.expires(granted, key) && len(s.naming.Owners(key)) == 0 {
 						expire = append(expire, key)
 					}
 				}
@@ -62,7 +63,7 @@ func changedBy(s *servers, x *run, masters int) (keys []string, clocked bool) {
 				released = holds
 			case e.Op.Kind == history.Release:
 				for _, key := range s.changes(released, holds) {
-					if changed[key] && len(s.naming.owners(key)) == 0 {
+					if changed[key] && len(s.naming.Owners(key)) == 0 {
 						keys = append(keys, key)
 					}
 				}

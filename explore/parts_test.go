@@ -1,12 +1,16 @@
 package explore
 
-import "testing"
+import (
+	"testing"
+
+	"oversell/internal/names"
+)
 
 // TestFingerprints: states that differ in one place differ.
 func TestFingerprints(t *testing.T) {
 	seen := map[fingerprint]state{}
 	for i := range uint32(20_000) {
-		for _, s := range []state{{servers: i + 1}, {facts: i + 1}, {inFlight: i + 1}, {now: i + 1}, {nodes: [maxSlots]uint32{0: i + 1}}, {nodes: [maxSlots]uint32{1: i + 1}}, {nodes: [maxSlots]uint32{maxSlots - 1: i + 1}}} {
+		for _, s := range []state{{servers: i + 1}, {facts: i + 1}, {inFlight: i + 1}, {now: i + 1}, {nodes: [names.MaxSlots]uint32{0: i + 1}}, {nodes: [names.MaxSlots]uint32{1: i + 1}}, {nodes: [names.MaxSlots]uint32{names.MaxSlots - 1: i + 1}}} {
 			f := s.fingerprint()
 			if old, known := seen[f]; known {
 				t.Fatalf("%+v and %+v are one", old, s)
@@ -24,7 +28,7 @@ func TestFingerprints(t *testing.T) {
 
 // TestOrders: all orders within groups, each once, and none else.
 func TestOrders(t *testing.T) {
-	seen := map[perm]bool{}
+	seen := map[names.Perm]bool{}
 	for _, p := range ordersOf(0b01101, 5) {
 		if seen[p] || p[0] > 1 || p[1] > 1 || p[5] != 5 {
 			t.Errorf("%v", p)

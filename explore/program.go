@@ -89,7 +89,7 @@ func (l *life) boundary(begins bool, objects []any) {
 func administrator(c scenarios.Config, book *names.Book, f func(ctx context.Context, client *scenarios.Client) error, failed *error) coro.Program {
 	return func(ctx context.Context, w *coro.World) {
 		l := &life{w: w, numbers: map[string]int64{}, book: book}
-		*failed = f(ctx, scenarios.Alone(c, l.world(nobody)))
+		*failed = f(ctx, scenarios.Alone(c, l.world(names.Nobody)))
 	}
 }
 

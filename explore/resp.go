@@ -3,6 +3,8 @@ package explore
 import (
 	"strconv"
 	"strings"
+
+	"oversell/internal/names"
 )
 
 // replies shows the answers to a call.
@@ -14,9 +16,9 @@ func replies(c call, reply string) string {
 		parts = append(parts, part)
 	}
 	if c.tx && len(parts) > 0 {
-		return readable(parts[len(parts)-1]) // what EXEC answered
+		return names.Readable(parts[len(parts)-1]) // what EXEC answered
 	}
-	return readable(strings.Join(parts, "; "))
+	return names.Readable(strings.Join(parts, "; "))
 }
 
 // value shows the first value of a reply in RESP, and returns the rest.

@@ -20,6 +20,7 @@ import (
 	"oversell/explore/rules"
 	"oversell/history"
 	"oversell/internal/coro"
+	"oversell/internal/names"
 	"oversell/reports"
 )
 
@@ -27,7 +28,7 @@ import (
 type search struct {
 	bounds  reports.Bounds
 	clients int
-	roles   [maxSlots]uint8
+	roles   [names.MaxSlots]uint8
 	tries   []*trie // by role
 	servers *servers
 	rules   *rules.Rules
@@ -61,9 +62,9 @@ type search struct {
 	inFlightChanged *memo[inFlightChange, uint32]
 	inFlightRenamed *memo[inFlightRenaming, uint32]
 	breaches        *interner[*rules.Breach]
-	orders          [1 << (maxSlots - 1)][]perm // see ordersOf
-	silent          uint32                      // the answers of a client that gets none, and of
-	timedOut        uint32                      // one whose own time limit is over
+	orders          [1 << (names.MaxSlots - 1)][]names.Perm // see ordersOf
+	silent          uint32                                  // the answers of a client that gets none, and of
+	timedOut        uint32                                  // one whose own time limit is over
 
 	visited visited
 	effort  effort
@@ -120,7 +121,7 @@ type factsAt struct {
 
 type factsRenaming struct {
 	facts uint32
-	perm  perm
+	perm  names.Perm
 }
 
 // endangering is an operation whose commands may not touch the locks of others.
@@ -133,7 +134,7 @@ type endangering struct {
 
 type inFlightRenaming struct {
 	inFlight uint32
-	perm     perm
+	perm     names.Perm
 }
 
 // inFlightChange adds a request to a list, or takes the one at a place out of it, or renames all.
@@ -157,7 +158,7 @@ func (x *search) prepare() {
 	x.permuted = newMemo(func(k factsRenaming) uint32 {
 		p := make([]int, x.clients)
 		for i := range p {
-			p[i] = k.perm.of(i)
+			p[i] = k.perm.Of(i)
 		}
 		return x.numbered(x.rules.Permute(x.facts.get(k.facts), p))
 	})
@@ -1065,9 +1066,9 @@ func (k factsAt) Hash() uint64 { return spread(pair(k.facts, k.now), 0) }
 
 func (k inFlightChange) Hash() uint64 { return spread(pair(k.list, uint32(k.add)), uint64(k.remove)) }
 
-func (k factsRenaming) Hash() uint64 { return spread(uint64(k.facts), k.perm.word()) }
+func (k factsRenaming) Hash() uint64 { return spread(uint64(k.facts), k.perm.Word()) }
 
-func (k inFlightRenaming) Hash() uint64 { return spread(uint64(k.inFlight), k.perm.word()) }
+func (k inFlightRenaming) Hash() uint64 { return spread(uint64(k.inFlight), k.perm.Word()) }
 
 func (k endangering) Hash() uint64 {
 	return spread(pair(k.facts, k.now), uint64(k.client)<<8|uint64(k.during))

@@ -22,7 +22,7 @@ type servers struct {
 	after     []time.Duration // how long after an instant that is written down something may be due
 	lockKeys  []string        // whose changes are watched
 	scripts   *coro.Scripts
-	naming    namer
+	naming    names.Namer
 	spelling  spelling
 	pipelined atomic.Bool            // a pipeline was sent
 	scripted  atomic.Bool            // a script was sent by its hash
@@ -152,10 +152,10 @@ func (d *dues) expires(in time.Duration) bool {
 
 type renaming struct {
 	servers uint32
-	perm    perm
+	perm    names.Perm
 }
 
-func newServers(epoch time.Time, lockKeys []string, scripts *coro.Scripts, naming namer) *servers {
+func newServers(epoch time.Time, lockKeys []string, scripts *coro.Scripts, naming names.Namer) *servers {
 	s := &servers{
 		naming: naming,
 		epoch:  time.Duration(epoch.UnixNano()), lockKeys: lockKeys, scripts: scripts, empty: redismodel.Empty(),
@@ -169,7 +169,7 @@ func newServers(epoch time.Time, lockKeys []string, scripts *coro.Scripts, namin
 	s.next = newMemo(s.comes)
 	s.renamed = newMemo(s.exchange)
 	s.spelling.mapped = newMemo(s.spell)
-	s.spelling.off = naming.naming >= names.Concrete
+	s.spelling.off = naming.Naming >= names.Concrete
 	s.buried = newMemo(s.bury)
 	s.reclosed = newMemo(s.reconnect)
 	return s
@@ -206,8 +206,8 @@ func (s *servers) id(nodes []*redismodel.State) uint32 {
 
 // ofOthers reports whether two texts name different clients.
 func ofOthers(a, b string) (yes bool) {
-	each(a, func(i int) {
-		each(b, func(j int) { yes = yes || a[i] != b[j] })
+	names.EachLetter(a, func(i int) {
+		names.EachLetter(b, func(j int) { yes = yes || a[i] != b[j] })
 	})
 	return yes
 }
@@ -246,7 +246,7 @@ func (s *servers) execute(k callAt) effect {
 	s.check(k, c, after, reply, info)
 	e := effect{servers: k.servers, clock: info.Clock}
 	replies := alternatives(string(reply), info)
-	if c.client == nobody {
+	if c.client == names.Nobody {
 		replies = replies[:1] // it is no part of the search
 	}
 	if len(replies) > maxOrders {
@@ -256,7 +256,7 @@ func (s *servers) execute(k callAt) effect {
 	}
 	answers := make([]uint32, len(replies))
 	for i, r := range replies {
-		answers[i] = s.answer(coro.Observation{Reply: local(r, c.client)})
+		answers[i] = s.answer(coro.Observation{Reply: names.Local(r, c.client)})
 	}
 	if e.answer = answers[0]; len(answers) > 1 {
 		e.orders = s.orders.id(fmt.Sprint(answers), func() []uint32 { return answers })
@@ -329,7 +329,7 @@ func (s *servers) exchange(k renaming) uint32 {
 	before := s.states.get(k.servers)
 	nodes := make([]*redismodel.State, len(before))
 	for i, n := range before {
-		nodes[i] = n.Map(k.perm.rename, func(conn int) int { return k.perm.of(conn%connClients) + conn - conn%connClients })
+		nodes[i] = n.Map(k.perm.Rename, func(conn int) int { return k.perm.Of(conn%connClients) + conn - conn%connClients })
 	}
 	return s.id(nodes)
 }
@@ -339,20 +339,20 @@ func (s *servers) text(id uint32) string {
 	nodes := s.states.get(id)
 	parts := make([]string, len(nodes))
 	for i, n := range nodes {
-		parts[i] = readable(n.Text(nil))
+		parts[i] = names.Readable(n.Text(nil))
 	}
 	return strings.Join(parts, " | ")
 }
 
 // callRenamed returns a call with its clients permuted.
-func (s *servers) callRenamed(id uint32, p perm) uint32 {
+func (s *servers) callRenamed(id uint32, p names.Perm) uint32 {
 	c := s.calls.get(id)
-	c.client = p.of(c.client)
+	c.client = p.Of(c.client)
 	commands := make([][]string, len(c.commands))
 	for i, cmd := range c.commands {
 		commands[i] = make([]string, len(cmd))
 		for j, arg := range cmd {
-			commands[i][j] = p.rename(arg)
+			commands[i][j] = p.Rename(arg)
 		}
 	}
 	c.commands = commands
@@ -363,8 +363,8 @@ func (s *servers) callRenamed(id uint32, p perm) uint32 {
 // A name is dead if its client made it before the oldest one that it may still hold.
 type burying struct {
 	servers uint32
-	alive   [maxSlots]uint8 // of tokens
-	drawn   [maxSlots]uint8 // of random values
+	alive   [names.MaxSlots]uint8 // of tokens
+	drawn   [names.MaxSlots]uint8 // of random values
 }
 
 // grave is the client's letter in dead names.
@@ -372,33 +372,33 @@ const grave = '7'
 
 // bury replaces a dead name, if there is only one: whose name it was can make no difference any more.
 func (s *servers) bury(k burying) uint32 {
-	var dead secret
+	var dead names.Secret
 	for _, n := range s.states.get(k.servers) {
-		for _, t := range secretsIn(n.Key()) {
-			if t.client == grave-'0' {
+		for _, t := range names.SecretsIn(n.Key()) {
+			if t.Client == grave-'0' {
 				return k.servers // two in one grave would be one
 			}
 			alive := &k.alive
-			if t.random {
+			if t.Random {
 				alive = &k.drawn
 			}
-			if t.client >= maxSlots || t.number >= int(alive[t.client]) || t.name == dead.name {
+			if t.Client >= names.MaxSlots || t.Number >= int(alive[t.Client]) || t.Name == dead.Name {
 				continue
 			}
-			if dead.name != "" {
+			if dead.Name != "" {
 				return k.servers
 			}
 			dead = t
 		}
 	}
-	if dead.name == "" {
+	if dead.Name == "" {
 		return k.servers
 	}
-	buried := dead.name[:dead.letter] + string(grave) + dead.name[dead.letter+1:]
+	buried := dead.Name[:dead.Letter] + string(grave) + dead.Name[dead.Letter+1:]
 	before := s.states.get(k.servers)
 	nodes := make([]*redismodel.State, len(before))
 	for i, n := range before {
-		nodes[i] = n.Map(func(text string) string { return replaceName(text, dead.name, buried) }, func(conn int) int { return conn })
+		nodes[i] = n.Map(func(text string) string { return names.Replace(text, dead.Name, buried) }, func(conn int) int { return conn })
 	}
 	return s.id(nodes)
 }
@@ -447,7 +447,7 @@ func (s *servers) due(servers uint32) *dues {
 }
 
 // exchanged returns the servers with clients exchanged.
-func (s *servers) exchanged(servers uint32, p perm) uint32 {
+func (s *servers) exchanged(servers uint32, p names.Perm) uint32 {
 	k := renaming{servers, p}
 	return *s.renamed.get(k, k.Hash())
 }
@@ -472,7 +472,7 @@ func globally(commands [][]string, client int) (all [][]string) {
 	for _, cmd := range commands {
 		args := make([]string, len(cmd))
 		for i, arg := range cmd {
-			args[i] = global(arg, client)
+			args[i] = names.Global(arg, client)
 		}
 		all = append(all, args)
 	}
@@ -485,10 +485,10 @@ func (k tick) Hash() uint64 { return spread(uint64(k.servers), uint64(k.by)) }
 
 func (k serversID) Hash() uint64 { return spread(uint64(k), 1) }
 
-func (k renaming) Hash() uint64 { return spread(uint64(k.servers), k.perm.word()) }
+func (k renaming) Hash() uint64 { return spread(uint64(k.servers), k.perm.Word()) }
 
 func (k burying) Hash() uint64 {
-	return spread(uint64(k.servers), perm(k.alive).word()^perm(k.drawn).word()<<16)
+	return spread(uint64(k.servers), names.Perm(k.alive).Word()^names.Perm(k.drawn).Word()<<16)
 }
 
 func (k reconnecting) Hash() uint64 {

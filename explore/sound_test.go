@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"oversell/history"
+	"oversell/internal/names"
 	"oversell/lockimpl"
 	"oversell/reports"
 	"oversell/variant"
@@ -193,7 +194,7 @@ func TestUsage(t *testing.T) {
 		sought sought
 		change func(*Config)
 	}{
-		"too many clients":  {good, func(c *Config) { c.Bounds.Clients = maxSlots + 1 }},
+		"too many clients":  {good, func(c *Config) { c.Bounds.Clients = names.MaxSlots + 1 }},
 		"no clients":        {good, func(c *Config) { c.Bounds.Clients = -1 }},
 		"no tries":          {good, func(c *Config) { c.Bounds.Tries = 0 }},
 		"too many tries":    {good, func(c *Config) { c.Bounds.Tries = 101 }},

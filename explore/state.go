@@ -1,6 +1,10 @@
 package explore
 
-import "time"
+import (
+	"time"
+
+	"oversell/internal/names"
+)
 
 // state is one situation of the whole system: what the servers hold, what each
 // client has seen, what must be remembered to judge it, the time, and what is left
@@ -10,7 +14,7 @@ type state struct {
 	facts    uint32
 	inFlight uint32 // requests under way whose clients have given up
 	now      uint32 // in units of the search's clock
-	nodes    [maxSlots]uint32
+	nodes    [names.MaxSlots]uint32
 	lost     uint8 // used up
 	late     uint8
 	moved    uint8 // advances used up
@@ -23,7 +27,7 @@ type state struct {
 }
 
 // timeMustPass is the looker if time must pass next.
-const timeMustPass = maxSlots + 1
+const timeMustPass = names.MaxSlots + 1
 
 func (s state) time() time.Duration { return time.Duration(s.now) * tickUnit }
 
@@ -31,7 +35,7 @@ func (s state) fingerprint() fingerprint {
 	m := newMixer()
 	m.add(uint64(s.servers)<<32 | uint64(s.facts))
 	m.add(uint64(s.inFlight)<<32 | uint64(s.now))
-	for i := 0; i < maxSlots; i += 2 {
+	for i := 0; i < names.MaxSlots; i += 2 {
 		m.add(uint64(s.nodes[i])<<32 | uint64(s.nodes[i+1]))
 	}
 	m.add(uint64(s.looker)<<32 | uint64(s.lost)<<24 | uint64(s.late)<<16 | uint64(s.moved)<<8 | uint64(s.stalled))
@@ -114,13 +118,13 @@ func (k actionKind) fault() bool { return k == losesCall || k == losesReply || k
 // different roles are not exchanged, and none are once one has seen another's
 // name. Of the orders of those who stand at the same place it is the one that gives
 // the lowest numbers.
-func (w *worker) canonical(s state) (state, perm) {
+func (w *worker) canonical(s state) (state, names.Perm) {
 	n := w.search.clients
 	if !w.search.reduce {
-		return s, same
+		return s, names.Same
 	}
-	var stand [maxSlots]uint64 // roles and nodes, in order
-	base := same               // clients in that order
+	var stand [names.MaxSlots]uint64 // roles and nodes, in order
+	base := names.Same               // clients in that order
 	b := burying{servers: s.servers}
 	foreign := false
 	for i := range n {
@@ -140,11 +144,11 @@ func (w *worker) canonical(s state) (state, perm) {
 			}
 		}
 	}
-	if s.inFlight == 0 && !foreign && (b.alive != [maxSlots]uint8{} || b.drawn != [maxSlots]uint8{}) {
+	if s.inFlight == 0 && !foreign && (b.alive != [names.MaxSlots]uint8{} || b.drawn != [names.MaxSlots]uint8{}) {
 		s.servers = w.search.servers.forget(b)
 	}
 	if foreign {
-		return s, same
+		return s, names.Same
 	}
 	ties := uint8(0)
 	for i := 1; i < n; i++ {
@@ -154,7 +158,7 @@ func (w *worker) canonical(s state) (state, perm) {
 	}
 	best, by := s, base
 	for i, p := range w.search.orders[ties] {
-		q := p.after(base)
+		q := p.After(base)
 		if next := w.exchanged(s, q); i == 0 || next.less(&best) {
 			best, by = next, q
 		}
@@ -169,8 +173,8 @@ func (w *worker) canonical(s state) (state, perm) {
 }
 
 // exchanged is s with what clients have in common in other names.
-func (w *worker) exchanged(s state, p perm) state {
-	if p != same {
+func (w *worker) exchanged(s state, p names.Perm) state {
+	if p != names.Same {
 		f := factsRenaming{s.facts, p}
 		s.servers, s.facts = w.search.servers.exchanged(s.servers, p), *w.search.permuted.get(f, f.Hash())
 		if s.inFlight != 0 {
@@ -194,8 +198,8 @@ func (s *state) less(t *state) bool {
 
 // ordersOf are the perms of n clients that move places only among those who stand at
 // the same place: bit i of ties says that places i and i+1 are the same.
-func ordersOf(ties uint8, n int) (all []perm) {
-	p := same
+func ordersOf(ties uint8, n int) (all []names.Perm) {
+	p := names.Same
 	var place func(i int)
 	place = func(i int) {
 		if i >= n {

@@ -214,7 +214,7 @@ func (d *differences) bare(a, b holding) (one, other holding) {
 	for node := range a.nodes {
 		for _, key := range s.lockKeys {
 			if _, _, exists := a.nodes[node].Value(key); exists && !differ(a.nodes[node], b.nodes[node], key) {
-				drop := call{client: nobody, node: node, commands: [][]string{{"DEL", key}}}
+				drop := call{client: names.Nobody, node: node, commands: [][]string{{"DEL", key}}}
 				one.execute(s, drop)
 				other.execute(s, drop)
 			}
@@ -306,7 +306,7 @@ func (w *holding) execute(s *servers, c call) (reply string, known bool) {
 		w.nodes, w.id = slices.Clone(w.nodes), 0
 		w.nodes[c.node] = after
 	}
-	return local(string(answer), c.client), true
+	return names.Local(string(answer), c.client), true
 }
 
 // takes returns when a new client obtains the lock, alone, if its first attempt does.
@@ -320,12 +320,12 @@ func (d *differences) takes(w holding, role uint8) time.Duration {
 // ask is takes by running the client.
 func (d *differences) ask(w holding, role uint8) time.Duration {
 	x, index := d.x, int(role)
-	if x.servers.naming.naming >= names.Concrete {
+	if x.servers.naming.Naming >= names.Concrete {
 		index = int(roleOf(d.config.Run, index))
 	}
 	d.one.Lock()
 	defer d.one.Unlock()
-	who := Who{Index: index, Names: x.servers.naming.scheme(nobody)}
+	who := Who{Index: index, Names: x.servers.naming.Scheme(names.Nobody)}
 	book := who.Names.Book(0)
 	r := newRun(d.config.begin(who, book, x.scripts), book)
 	defer r.x.Close()
@@ -351,7 +351,7 @@ func (d *differences) ask(w holding, role uint8) time.Duration {
 		case p.Kind == coro.Command && over(p, w.now):
 			o.Failure = coro.TimedOut
 		case p.Kind == coro.Command:
-			c := call{client: nobody, node: p.Node, commands: globally(p.Commands, nobody), tx: p.Tx, conn: p.Conn}
+			c := call{client: names.Nobody, node: p.Node, commands: globally(p.Commands, names.Nobody), tx: p.Tx, conn: p.Conn}
 			var known bool
 			if o.Reply, known = w.execute(x.servers, x.servers.callOf(x.servers.call(c))); !known {
 				return never

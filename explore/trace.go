@@ -10,6 +10,7 @@ import (
 	"oversell/explore/rules"
 	"oversell/history"
 	"oversell/internal/coro"
+	"oversell/internal/names"
 	"oversell/internal/rediscmd"
 	"oversell/reports"
 	"oversell/variant"
@@ -32,7 +33,7 @@ func (x *search) trace(start state, f *finding) (*reports.Counterexample, error)
 // traceOf is trace for a finding to which these actions lead. canonical: in situations that
 // were made canonical one by one.
 func (x *search) traceOf(start state, actions []action, f *finding, canonical bool) (*reports.Counterexample, error) {
-	t := teller{w: x.worker(), renames: canonical, who: same, canonical: start, real: start, sent: map[lateRequest][]int{}}
+	t := teller{w: x.worker(), renames: canonical, who: names.Same, canonical: start, real: start, sent: map[lateRequest][]int{}}
 	c := &reports.Counterexample{Of: f.breach.Of, Property: f.breach.Property, Sentence: f.breach.Why}
 	for i := range x.clients {
 		c.Clients = append(c.Clients, fmt.Sprintf("client %d", i))
@@ -81,8 +82,8 @@ func (x *search) way(f *finding) (actions []action) {
 // beside them, with clients that keep their numbers.
 type teller struct {
 	w         *worker
-	renames   bool // clients change numbers
-	who       perm // from the number that a client began with to its present one
+	renames   bool       // clients change numbers
+	who       names.Perm // from the number that a client began with to its present one
 	canonical state
 	real      state
 	steps     []reports.Step
@@ -105,11 +106,11 @@ func (t *teller) tell(a action) (step, error) {
 		return st, st.err
 	}
 	t.describe(before, real, st)
-	next, p := there.next, same
+	next, p := there.next, names.Same
 	if t.renames {
 		next, p = t.w.canonical(there.next)
 	}
-	t.canonical, t.who, t.real = next, p.after(t.who), st.next
+	t.canonical, t.who, t.real = next, p.After(t.who), st.next
 	return st, nil
 }
 
@@ -117,7 +118,7 @@ func (t *teller) tell(a action) (step, error) {
 // situation, where names may sort differently, and what it comes to.
 func (t *teller) inOrder(a action, there step) (action, step) {
 	x := t.w.search
-	want := t.who.inverse().rename(x.servers.answerOf(there.effect.answer).Reply)
+	want := t.who.Inverse().Rename(x.servers.answerOf(there.effect.answer).Reply)
 	for n := 0; ; n++ {
 		st := t.w.act(t.real, a.inOrder(n))
 		if n+1 == len(x.servers.ordersOf(st.effect.orders)) || x.servers.answerOf(st.effect.answer).Reply == want {
@@ -129,7 +130,7 @@ func (t *teller) inOrder(a action, there step) (action, step) {
 // translate is an action of the canonical situation for the clients as they were
 // numbered at first.
 func (t *teller) translate(a action) (action, bool) {
-	back := t.who.inverse()
+	back := t.who.Inverse()
 	switch a.kind() {
 	case timePasses:
 		return a, true
@@ -140,7 +141,7 @@ func (t *teller) translate(a action) (action, bool) {
 		place := slices.Index(x.inFlight.get(t.real.inFlight), call)
 		return newAction(arrives, place&7, place>>3), place >= 0
 	}
-	return newAction(a.kind(), back.of(a.client()), a.which()).inOrder(a.order()), true
+	return newAction(a.kind(), back.Of(a.client()), a.which()).inOrder(a.order()), true
 }
 
 // describe appends what an action came to.
@@ -233,7 +234,7 @@ func (t *teller) sends(s *reports.Step, c call) {
 
 // answerOf is what the servers answered, in everybody's names.
 func (x *search) answerOf(e effect, c call) string {
-	return global(x.servers.answerOf(e.answer).Reply, c.client)
+	return names.Global(x.servers.answerOf(e.answer).Reply, c.client)
 }
 
 // buries tells that all die who could go on.
@@ -312,7 +313,7 @@ func (t *teller) command(cmd []string) string {
 	}
 	words := []string{name}
 	for _, arg := range args {
-		words = append(words, readable(quoted(arg)))
+		words = append(words, names.Readable(quoted(arg)))
 	}
 	return strings.Join(words, " ")
 }
@@ -356,9 +357,9 @@ func mark(e Event, client int) string {
 	case op.Kind == history.Acquire:
 		return word
 	case op.Reason == history.Repeated:
-		return word + " before: " + readable(global(what.String(), client))
+		return word + " before: " + names.Readable(names.Global(what.String(), client))
 	}
-	return word + " " + readable(global(what.String(), client))
+	return word + " " + names.Readable(names.Global(what.String(), client))
 }
 
 // cameTo says what a kind of operation has come to when it has succeeded.

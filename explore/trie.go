@@ -108,7 +108,7 @@ type node struct {
 	dead bool
 	// calls are 1 + the numbers of the pending commands as each client sends them; 0 if not yet
 	// numbered.
-	calls [][maxSlots]atomic.Uint32
+	calls [][names.MaxSlots]atomic.Uint32
 }
 
 // during returns the kind of the innermost operation that has not returned.
@@ -277,10 +277,10 @@ func (t *trie) place(rs runs, parent *node, by edgeKey, more func() (*run, error
 	n := &node{parent: by.from, by: by}
 	if parent != nil {
 		n.under, n.values = parent.under, parent.values
-		n.foreign = parent.foreign || foreign(t.observation(parent, by).Reply)
+		n.foreign = parent.foreign || names.Foreign(t.observation(parent, by).Reply)
 		n.alive, n.aliveDrawn = parent.alive, parent.aliveDrawn
 		if parent.roundEnds() {
-			n.foreign = foreign(parent.pending[0].Label)
+			n.foreign = names.Foreign(parent.pending[0].Label)
 			n.alive, n.aliveDrawn = parent.knows(parent.pending[0].Label)
 		}
 	}
@@ -308,7 +308,7 @@ func (t *trie) place(rs runs, parent *node, by edgeKey, more func() (*run, error
 		last--
 	}
 	n.events, n.held = t.segment(events[:last]), t.segment(events[last:])
-	n.calls = make([][maxSlots]atomic.Uint32, len(n.pending))
+	n.calls = make([][names.MaxSlots]atomic.Uint32, len(n.pending))
 	if x, tells := rs[0].x.(interface{ Limits() coro.Limits }); tells && t.checked {
 		l := x.Limits()
 		n.limits = &l
@@ -322,7 +322,7 @@ func (t *trie) place(rs runs, parent *node, by edgeKey, more func() (*run, error
 // objects have these contents at node n.
 func (n *node) knows(memory string) (first, drawn uint8) {
 	texts := false
-	if k, _ := fmt.Sscanf(memory, "%d %t ", &first, &texts); k < 2 || texts || len(secretsIn(memory)) > 0 {
+	if k, _ := fmt.Sscanf(memory, "%d %t ", &first, &texts); k < 2 || texts || len(names.SecretsIn(memory)) > 0 {
 		return n.alive, n.aliveDrawn
 	}
 	return max(n.alive, first), max(n.aliveDrawn, uint8(min(n.values, math.MaxUint8)))
@@ -755,7 +755,7 @@ func (t *trie) call(n *node, which, client int) uint32 {
 	for _, cmd := range r.Commands {
 		args := make([]string, len(cmd))
 		for i, arg := range cmd {
-			args[i] = global(arg, client)
+			args[i] = names.Global(arg, client)
 		}
 		c.commands = append(c.commands, args)
 	}

@@ -175,8 +175,8 @@ func Scan(text string, found func(begin, letter, end int)) {
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// Readable is text without the filler of its names.
-func Readable(text string) string {
+// unfilled is text without the filler of its names.
+func unfilled(text string) string {
 	if !strings.ContainsRune(text, filler) {
 		return text
 	}

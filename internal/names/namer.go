@@ -1,0 +1,64 @@
+package names
+
+import "strings"
+
+// Namer is what a search calls its clients' names.
+type Namer struct {
+	Naming  Naming
+	clients int
+	seen    *Seen
+	known   [][]string // if the naming is concrete: the first tokens of each client
+}
+
+// knownTokens is how many tokens of a client are recognised when they are concrete.
+const knownTokens = 16
+
+// NewNamer returns the names of so many clients.
+func NewNamer(n Naming, clients int) Namer {
+	s := Namer{Naming: n, clients: clients, seen: &Seen{}}
+	for i := 0; i < clients && n >= Concrete; i++ {
+		var tokens []string
+		for k := range knownTokens {
+			tokens = append(tokens, s.Scheme(i).Token(k))
+		}
+		s.known = append(s.known, tokens)
+	}
+	return s
+}
+
+// Scheme is that of a client.
+func (n *Namer) Scheme(client int) Scheme {
+	return Scheme{Naming: n.Naming, Client: client, Seen: n.seen}
+}
+
+// Owners are the clients whose names are in text.
+func (n *Namer) Owners(text string) (clients []int) {
+	for _, s := range n.Found(text) {
+		clients = append(clients, s.Client)
+	}
+	return clients
+}
+
+// Found are the names in text, and whose they are.
+func (n *Namer) Found(text string) []Secret {
+	all := SecretsIn(text)
+	for i, tokens := range n.known {
+		for _, name := range tokens {
+			for range strings.Count(text, name) {
+				all = append(all, Secret{Name: name, Client: i})
+			}
+		}
+	}
+	return all
+}
+
+// Nobody is the client number of commands that no client of the search sends.
+const Nobody = 8
+
+// BookOfNobody has the numbers of whoever is no client.
+func (n *Namer) BookOfNobody() *Book { return n.Scheme(Nobody).Book(0) }
+
+// Outsider is the n-th token of whoever is no client.
+func (n *Namer) Outsider(number int) string {
+	return Global(n.Scheme(Nobody).Token(number), Nobody)
+}
