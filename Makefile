@@ -52,7 +52,7 @@ setup:
 # vet runs them all, so go test need not.
 test: check-format
 	$(GO) test -vet=off -race -p 3 -parallel 4 -timeout 15m $(filter-out $(LOADED) $(shell $(GO) list $(UNRACED)),$(PACKAGES))
-	$(GO) test -vet=off -race -timeout 10m -run $(RACED_TESTS) ./explore ./checker ./lockimpl/locktest
+	$(GO) test -vet=off -race -timeout 10m -run $(RACED_TESTS) ./explore ./explore/table ./checker ./lockimpl/locktest
 	$(STATIC) $(GO) test -vet=off -p 3 -timeout 15m -skip $(RACED_ONLY) $(filter-out $(shell $(GO) list $(BESIDE)),$(shell $(GO) list $(UNRACED)))
 	$(MAKE) -j 2 loaded beside
 	$(STATIC) $(GO) test -vet=off -parallel 4 -timeout 15m -skip $(SLOW_CLIENTS) ./cmd/oversell

@@ -8,7 +8,7 @@ import (
 
 // changes returns the keys whose values differ between two states of the servers.
 func (s *servers) changes(before, after uint32) (keys []string) {
-	a, b := s.states.get(before), s.states.get(after)
+	a, b := s.states.Get(before), s.states.Get(after)
 	for node := range a {
 		for _, key := range slices.Concat(a[node].Keys(), b[node].Keys()) {
 			if differ(a[node], b[node], key) {
@@ -27,7 +27,7 @@ func differ(a, b *redismodel.State, key string) bool {
 
 // expires tells whether a key does.
 func (s *servers) expires(servers uint32, key string) bool {
-	return slices.ContainsFunc(s.states.get(servers), func(n *redismodel.State) bool {
+	return slices.ContainsFunc(s.states.Get(servers), func(n *redismodel.State) bool {
 		_, left, exists := n.Value(key)
 		return exists && left >= 0
 	})

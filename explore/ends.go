@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"oversell/explore/rules"
+	"oversell/explore/table"
 	"oversell/history"
 	"oversell/internal/coro"
 	"oversell/internal/names"
@@ -20,7 +21,7 @@ type ends struct {
 	config  scenarios.Config
 	rules   *rules.Rules
 	servers *servers
-	facts   *interner[rules.Facts]
+	facts   *table.Interner[rules.Facts]
 	options coro.Options
 	crashes int
 	// lock and books are what is looked for.
@@ -31,9 +32,9 @@ type ends struct {
 	once   sync.Once
 	never  error // see useless
 
-	judged *memo[ending, *rules.Breach]
-	stuck  *memo[serversAt, bool]
-	audits *memo[serversID, audit]
+	judged *table.Memo[ending, *rules.Breach]
+	stuck  *table.Memo[serversAt, bool]
+	audits *table.Memo[serversID, audit]
 	failed func(error)
 }
 
@@ -48,20 +49,20 @@ type audit struct {
 }
 
 func (e *ends) prepare() {
-	e.judged = newMemo(e.judge)
-	e.stuck = newMemo(e.cannotBeTaken)
-	e.audits = newMemo(e.read)
+	e.judged = table.NewMemo(e.judge)
+	e.stuck = table.NewMemo(e.cannotBeTaken)
+	e.audits = table.NewMemo(e.read)
 }
 
 func (e *ends) judge(k ending) *rules.Breach {
-	f := e.facts.get(k.facts)
+	f := e.facts.Get(k.facts)
 	dead := e.rules.Busy(f)
 	if e.books {
-		if b := e.rules.AtTheEnd(f, e.audits.of(serversID(k.servers)).ops, dead); b != nil {
+		if b := e.rules.AtTheEnd(f, e.audits.Of(serversID(k.servers)).ops, dead); b != nil {
 			return b
 		}
 	}
-	if e.lock && e.stuck.of(serversAt{k.servers, k.now}) {
+	if e.lock && e.stuck.Of(serversAt{k.servers, k.now}) {
 		return e.rules.Stuck(f, dead, e.config.TTL+scenarios.Grace, e.held(k.servers))
 	}
 	return nil
@@ -148,6 +149,6 @@ func (e *ends) held(servers uint32) string {
 	return all
 }
 
-func (k ending) Hash() uint64 { return spread(pair(k.servers, k.facts), uint64(k.now)) }
+func (k ending) Hash() uint64 { return table.Spread(table.Pair(k.servers, k.facts), uint64(k.now)) }
 
-func (k serversAt) Hash() uint64 { return spread(pair(k.servers, k.now), 3) }
+func (k serversAt) Hash() uint64 { return table.Spread(table.Pair(k.servers, k.now), 3) }

@@ -66,6 +66,7 @@ import (
 	"time"
 
 	"oversell/explore/rules"
+	"oversell/explore/table"
 	"oversell/history"
 	"oversell/internal/coro"
 	"oversell/internal/errclass"
@@ -445,7 +446,7 @@ func searchOnce(ctx context.Context, c Config, naming names.Naming, by reduction
 	}
 	stats := x.counted(x.reached)
 	if !c.Exhaustive && c.Bounds.Depth == 0 && x.cut.Load() != nil && ctx.Err() == nil && x.best() == nil && x.err == nil && c.Bounds.TimeMS > 0 {
-		x.visited = visited{}
+		x.visited = table.Visited{}
 		debug.FreeOSMemory() // it is for what follows
 		until := x.began.Add(milliseconds(c.Bounds.TimeMS))
 		stop := x.guard(ctx, c.System, until.Add(time.Second)) // what was found may be made shorter

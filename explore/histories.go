@@ -189,7 +189,7 @@ func (t *trie) follow(path []edgeKey) error {
 		n := t.nodes.get(to.node)
 		r.resume(int(path[i].which), t.observation(t.nodes.get(path[i].from), path[i]))
 		if err = r.failed(); err == nil {
-			err = t.sameAfter(r, n, slices.Concat(t.segments.get(to.events), t.segments.get(n.held)))
+			err = t.sameAfter(r, n, slices.Concat(t.segments.Get(to.events), t.segments.Get(n.held)))
 		}
 		if err != nil {
 			return t.merging(to.node, err)

@@ -60,7 +60,7 @@ func (w *worker) moments(s state) []time.Duration {
 			add(at)
 		}
 	}
-	for _, at := range *w.search.untils.get(factsID(s.facts), factsID(s.facts).Hash()) {
+	for _, at := range *w.search.untils.Get(factsID(s.facts), factsID(s.facts).Hash()) {
 		add(at)
 	}
 	for c := range x.clients {

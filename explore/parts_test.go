@@ -3,12 +3,13 @@ package explore
 import (
 	"testing"
 
+	"oversell/explore/table"
 	"oversell/internal/names"
 )
 
 // TestFingerprints: states that differ in one place differ.
 func TestFingerprints(t *testing.T) {
-	seen := map[fingerprint]state{}
+	seen := map[table.Fingerprint]state{}
 	for i := range uint32(20_000) {
 		for _, s := range []state{{servers: i + 1}, {facts: i + 1}, {inFlight: i + 1}, {now: i + 1}, {nodes: [names.MaxSlots]uint32{0: i + 1}}, {nodes: [names.MaxSlots]uint32{1: i + 1}}, {nodes: [names.MaxSlots]uint32{names.MaxSlots - 1: i + 1}}} {
 			f := s.fingerprint()

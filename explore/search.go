@@ -18,6 +18,7 @@ import (
 	"unsafe"
 
 	"oversell/explore/rules"
+	"oversell/explore/table"
 	"oversell/history"
 	"oversell/internal/coro"
 	"oversell/internal/names"
@@ -51,22 +52,22 @@ type search struct {
 	span    time.Duration
 	scripts *coro.Scripts
 
-	facts           *interner[rules.Facts]
-	inFlight        *interner[[]lateRequest]
-	judged          *memo[judging, judgement]
-	passed          *memo[factsAt, passing]
-	untils          *memo[factsID, []time.Duration]
-	busy            *memo[factsID, uint16]
-	permuted        *memo[factsRenaming, uint32]
-	endangered      *memo[endangering, []rules.Holder]
-	inFlightChanged *memo[inFlightChange, uint32]
-	inFlightRenamed *memo[inFlightRenaming, uint32]
-	breaches        *interner[*rules.Breach]
+	facts           *table.Interner[rules.Facts]
+	inFlight        *table.Interner[[]lateRequest]
+	judged          *table.Memo[judging, judgement]
+	passed          *table.Memo[factsAt, passing]
+	untils          *table.Memo[factsID, []time.Duration]
+	busy            *table.Memo[factsID, uint16]
+	permuted        *table.Memo[factsRenaming, uint32]
+	endangered      *table.Memo[endangering, []rules.Holder]
+	inFlightChanged *table.Memo[inFlightChange, uint32]
+	inFlightRenamed *table.Memo[inFlightRenaming, uint32]
+	breaches        *table.Interner[*rules.Breach]
 	orders          [1 << (names.MaxSlots - 1)][]names.Perm // see ordersOf
 	silent          uint32                                  // the answers of a client that gets none, and of
 	timedOut        uint32                                  // one whose own time limit is over
 
-	visited visited
+	visited table.Visited
 	effort  effort
 
 	mu    sync.Mutex
@@ -84,7 +85,7 @@ type search struct {
 
 // finding is a broken promise: the state before, and the action that broke it.
 type finding struct {
-	from   stateID
+	from   table.StateID
 	by     action
 	end    bool // it shows at the end of everybody in this state; by means nothing
 	cost   cost
@@ -145,30 +146,30 @@ type inFlightChange struct {
 }
 
 func (x *search) prepare() {
-	x.facts = newInterner[rules.Facts]()
-	x.inFlight = newInterner[[]lateRequest]()
-	x.inFlight.id("", func() []lateRequest { return nil })
-	x.judged = newMemo(x.judge)
-	x.passed = newMemo(func(k factsAt) passing {
-		before, now := x.facts.get(k.facts), time.Duration(k.now)*tickUnit
+	x.facts = table.NewInterner[rules.Facts]()
+	x.inFlight = table.NewInterner[[]lateRequest]()
+	x.inFlight.ID("", func() []lateRequest { return nil })
+	x.judged = table.NewMemo(x.judge)
+	x.passed = table.NewMemo(func(k factsAt) passing {
+		before, now := x.facts.Get(k.facts), time.Duration(k.now)*tickUnit
 		return passing{x.numbered(x.rules.TimePasses(before, now)), x.rules.Lapses(before, now)}
 	})
-	x.untils = newMemo(func(k factsID) []time.Duration { return x.rules.Ends(x.facts.get(uint32(k))) })
-	x.busy = newMemo(func(k factsID) uint16 { return x.rules.Busy(x.facts.get(uint32(k))) })
-	x.permuted = newMemo(func(k factsRenaming) uint32 {
+	x.untils = table.NewMemo(func(k factsID) []time.Duration { return x.rules.Ends(x.facts.Get(uint32(k))) })
+	x.busy = table.NewMemo(func(k factsID) uint16 { return x.rules.Busy(x.facts.Get(uint32(k))) })
+	x.permuted = table.NewMemo(func(k factsRenaming) uint32 {
 		p := make([]int, x.clients)
 		for i := range p {
 			p[i] = k.perm.Of(i)
 		}
-		return x.numbered(x.rules.Permute(x.facts.get(k.facts), p))
+		return x.numbered(x.rules.Permute(x.facts.Get(k.facts), p))
 	})
-	x.endangered = newMemo(func(k endangering) []rules.Holder {
-		return x.rules.Endangered(x.facts.get(k.facts), int(k.client), k.during, time.Duration(k.now)*tickUnit)
+	x.endangered = table.NewMemo(func(k endangering) []rules.Holder {
+		return x.rules.Endangered(x.facts.Get(k.facts), int(k.client), k.during, time.Duration(k.now)*tickUnit)
 	})
-	x.inFlightChanged = newMemo(x.changeInFlight)
-	x.inFlightRenamed = newMemo(x.renameInFlight)
-	x.breaches = newInterner[*rules.Breach]()
-	x.breaches.id("", func() *rules.Breach { return nil })
+	x.inFlightChanged = table.NewMemo(x.changeInFlight)
+	x.inFlightRenamed = table.NewMemo(x.renameInFlight)
+	x.breaches = table.NewInterner[*rules.Breach]()
+	x.breaches.ID("", func() *rules.Breach { return nil })
 	for ties := range x.orders {
 		x.orders[ties] = ordersOf(uint8(ties), x.clients)
 	}
@@ -177,14 +178,14 @@ func (x *search) prepare() {
 }
 
 func (x *search) numbered(f rules.Facts) uint32 {
-	return x.facts.id(string(f), func() rules.Facts { return f })
+	return x.facts.ID(string(f), func() rules.Facts { return f })
 }
 
 func (x *search) judge(k judging) (j judgement) {
 	events, now := x.tries[k.role].eventsOf(k.events), time.Duration(k.now)*tickUnit
-	f, b := x.rules.Observe(x.facts.get(k.facts), int(k.client), now, events...)
+	f, b := x.rules.Observe(x.facts.Get(k.facts), int(k.client), now, events...)
 	if b != nil {
-		j.breach = x.breaches.id(fmt.Sprint(k), func() *rules.Breach { return b })
+		j.breach = x.breaches.ID(fmt.Sprint(k), func() *rules.Breach { return b })
 	}
 	for _, e := range events {
 		if e.End && e.Op.Kind == history.Acquire && e.Op.Outcome == history.OK && e.Op.Until > now {
@@ -198,7 +199,7 @@ func (x *search) judge(k judging) (j judgement) {
 }
 
 func (x *search) changeInFlight(k inFlightChange) uint32 {
-	list := append([]lateRequest(nil), x.inFlight.get(k.list)...)
+	list := append([]lateRequest(nil), x.inFlight.Get(k.list)...)
 	if k.remove >= 0 {
 		list = append(list[:k.remove], list[k.remove+1:]...)
 	} else {
@@ -212,12 +213,12 @@ func (x *search) inFlightID(list []lateRequest) uint32 {
 		return 0
 	}
 	sort.Slice(list, func(i, j int) bool { return list[i] < list[j] })
-	return x.inFlight.id(fmt.Sprint(list)[1:], func() []lateRequest { return list })
+	return x.inFlight.ID(fmt.Sprint(list)[1:], func() []lateRequest { return list })
 }
 
 func (x *search) renameInFlight(k inFlightRenaming) uint32 {
 	var list []lateRequest
-	for _, f := range x.inFlight.get(k.inFlight) {
+	for _, f := range x.inFlight.Get(k.inFlight) {
 		list = append(list, lateRequest(x.servers.callRenamed(uint32(f), k.perm)))
 	}
 	return x.inFlightID(list)
@@ -247,7 +248,7 @@ type tallies struct{ transitions, entered, sold, advances, expiries, lapses, cra
 // frontier is a state that is to be looked at.
 type frontier struct {
 	state state
-	id    stateID
+	id    table.StateID
 }
 
 func (x *search) worker() *worker {
@@ -289,18 +290,18 @@ func (w *worker) learn(role uint8) {
 // passes is what becomes of the facts until a time.
 func (w *worker) passes(facts, now uint32) *passing {
 	k := factsAt{facts, now}
-	return w.search.passed.get(k, k.Hash())
+	return w.search.passed.Get(k, k.Hash())
 }
 
 // changedInFlight is what is in flight after a change.
 func (w *worker) changedInFlight(k inFlightChange) uint32 {
-	return *w.search.inFlightChanged.get(k, k.Hash())
+	return *w.search.inFlightChanged.Get(k, k.Hash())
 }
 
 // judgedEnd is the promise that is broken if everybody stops in s; nil: none.
 func (w *worker) judgedEnd(s state) *rules.Breach {
 	k := ending{s.servers, s.facts, s.now}
-	return *w.search.ends.judged.get(k, k.Hash())
+	return *w.search.ends.judged.Get(k, k.Hash())
 }
 
 // step is what an action came to.
@@ -408,7 +409,7 @@ func (x *search) leaves(s state, r *coro.Request, id uint32) (servers, under uin
 	c := x.servers.callOf(id)
 	old := c.connection()
 	taken := func(conn int) bool {
-		return slices.ContainsFunc(x.inFlight.get(s.inFlight), func(f lateRequest) bool {
+		return slices.ContainsFunc(x.inFlight.Get(s.inFlight), func(f lateRequest) bool {
 			d := x.servers.callOf(uint32(f))
 			return d.client == c.client && d.conn == conn
 		})
@@ -471,7 +472,7 @@ func (w *worker) begin(st *step, client int, events uint32) {
 	}
 	k := judging{st.next.facts, w.search.roles[client], uint8(client), events, st.next.now}
 	if w.begun.key != k {
-		w.begun.key, w.begun.v = k, *w.search.judged.get(k, k.Hash())
+		w.begun.key, w.begun.v = k, *w.search.judged.Get(k, k.Hash())
 	}
 	w.took(st, events, &w.begun.v)
 }
@@ -482,7 +483,7 @@ func (w *worker) came(st *step, client int, events uint32) {
 		return
 	}
 	k := judging{st.next.facts, w.search.roles[client], uint8(client), events, st.next.now}
-	w.took(st, events, w.search.judged.get(k, k.Hash()))
+	w.took(st, events, w.search.judged.Get(k, k.Hash()))
 }
 
 // took enters a judgement.
@@ -491,7 +492,7 @@ func (w *worker) took(st *step, events uint32, j *judgement) {
 	st.came++
 	st.next.facts = j.facts
 	if st.breach == nil && j.breach != 0 {
-		st.breach = w.search.breaches.get(j.breach)
+		st.breach = w.search.breaches.Get(j.breach)
 	}
 	w.tally.entered += int64(j.entered)
 	w.tally.sold += int64(j.sold)
@@ -501,7 +502,7 @@ func (w *worker) took(st *step, events uint32, j *judgement) {
 func (w *worker) arrive(s state, a action) step {
 	x := w.search
 	place := a.client() | a.which()<<3
-	call := x.inFlight.get(s.inFlight)[place]
+	call := x.inFlight.Get(s.inFlight)[place]
 	st := step{next: s, did: true}
 	st.effect = x.servers.effectOf(s.servers, uint32(call), s.time())
 	if st.effect.unknown {
@@ -597,7 +598,7 @@ func (w *worker) actions(s state, to []action) []action {
 	if looker > 0 && looker != timeMustPass {
 		return to
 	}
-	for i := 0; looker == 0 && s.inFlight != 0 && i < len(x.inFlight.get(s.inFlight)); i++ {
+	for i := 0; looker == 0 && s.inFlight != 0 && i < len(x.inFlight.Get(s.inFlight)); i++ {
 		to = append(to, newAction(arrives, i&7, i>>3))
 	}
 	return w.passings(s, to)
@@ -682,8 +683,8 @@ func (w *worker) over(s state) bool {
 // expand looks at everything that can happen in a state.
 func (w *worker) expand(f frontier, actions []action) []action {
 	x := w.search
-	from := x.visited.way(f.id)
-	last := action(from.by)
+	from := x.visited.Way(f.id)
+	last := action(from.By)
 	actions = w.actions(f.state, actions[:0])
 	for i := 0; i < len(actions); i++ {
 		a := actions[i]
@@ -702,13 +703,13 @@ func (w *worker) expand(f frontier, actions []action) []action {
 			continue // as good as a lost request
 		}
 		actions = w.lookAheads(f.state, a, &st, actions)
-		c := cost(from.cost).plus(a.kind().fault(), last.kind() >= arrives || a.kind() >= arrives || last.client() != a.client())
+		c := cost(from.Cost).plus(a.kind().fault(), last.kind() >= arrives || a.kind() >= arrives || last.client() != a.client())
 		if st.breach != nil {
 			x.report(finding{from: f.id, by: a, cost: c, breach: st.breach})
 			continue
 		}
 		next, _ := w.canonical(st.next)
-		if w.coming = append(w.coming, coming{next, next.fingerprint(), way{from: f.id, by: uint16(a), cost: uint16(c)}}); len(w.coming) == cap(w.coming) {
+		if w.coming = append(w.coming, coming{next, next.fingerprint(), table.Way{From: f.id, By: uint16(a), Cost: uint16(c)}}); len(w.coming) == cap(w.coming) {
 			w.arrived()
 		}
 	}
@@ -718,8 +719,8 @@ func (w *worker) expand(f frontier, actions []action) []action {
 // coming is a state that was come to, and that may be new.
 type coming struct {
 	state state
-	print fingerprint
-	way   way
+	print table.Fingerprint
+	way   table.Way
 }
 
 // block is a part of a layer, which one worker looks at.
@@ -765,16 +766,16 @@ func (w *worker) arrived() {
 	x := w.search
 	for _, twice := range []bool{false, true} {
 		for i := range w.coming {
-			w.near += x.visited.near(w.coming[i].print, twice)
+			w.near += x.visited.Near(w.coming[i].print, twice)
 		}
 	}
 	for i := range w.coming {
 		c := &w.coming[i]
-		if x.visited.knows(c.print, c.way) {
+		if x.visited.Knows(c.print, c.way) {
 			continue
 		}
-		if id, fresh := x.visited.add(c.print, c.way); fresh {
-			w.end(c.state, id, cost(c.way.cost))
+		if id, fresh := x.visited.Add(c.print, c.way); fresh {
+			w.end(c.state, id, cost(c.way.Cost))
 			w.leave(frontier{c.state, id})
 		}
 	}
@@ -797,7 +798,7 @@ func (w *worker) count(s state, a action, st step) {
 
 // end judges what becomes of a state if everybody stops there: those in the middle
 // of something have died, if so many may. A request under way is late, not lost: it still arrives.
-func (w *worker) end(s state, id stateID, c cost) {
+func (w *worker) end(s state, id table.StateID, c cost) {
 	x := w.search
 	if !x.ends.lock && !x.ends.books || s.inFlight != 0 {
 		return
@@ -817,7 +818,7 @@ func (w *worker) end(s state, id stateID, c cost) {
 
 // dead are those who are in the middle of something if everybody stops in s.
 func (w *worker) dead(s state) uint16 {
-	dead := *w.search.busy.get(factsID(s.facts), factsID(s.facts).Hash())
+	dead := *w.search.busy.Get(factsID(s.facts), factsID(s.facts).Hash())
 	for c := range w.search.clients {
 		if w.node(c, s.nodes[c]).dead {
 			dead |= 1 << c
@@ -856,12 +857,12 @@ func (x *search) run(ctx context.Context, start state, progress func(reports.Eff
 	for i := range workers {
 		workers[i] = x.worker()
 	}
-	id, _ := x.visited.add(start.fingerprint(), way{from: noState})
+	id, _ := x.visited.Add(start.fingerprint(), table.Way{From: table.NoState})
 	workers[0].end(start, id, 0)
 	layer := []block{{{start, id}}}
 	depth := 0
 	for ; len(layer) > 0 && x.goesOn(ctx, depth); depth++ {
-		x.visited.next()
+		x.visited.Next()
 		x.peak = max(x.peak, len(layer)*blockSize)
 		x.reached = depth
 		layer = x.layer(ctx, workers, layer, progress)
@@ -982,7 +983,7 @@ func (x *search) full(times float64) bool {
 	switch {
 	case most == 0:
 		return false
-	case x.visited.bytes() > most:
+	case x.visited.Bytes() > most:
 		return true
 	}
 	return most >= countedMemory && processMemory() > most
@@ -1036,14 +1037,14 @@ func (e *effort) add(t *tallies) {
 // counted is what has been done so far.
 func (x *search) counted(depth int) reports.Effort {
 	e := &x.effort
-	n := x.visited.len()
+	n := x.visited.Len()
 	r := reports.Effort{
 		States: n, Transitions: e.transitions.Load(), Depth: depth,
 		Entered: e.entered.Load(), Sold: e.sold.Load(), Advances: e.advances.Load(), Expiries: e.expiries.Load(), Lapses: e.lapses.Load(),
 		Crashes: e.crashes.Load(), Lost: e.lost.Load(), Late: e.late.Load(), Ends: e.ends.Load(),
 		// A pair of states collides with probability 2^-128.
 		Collision:     float64(n) * float64(n) / 2 * math.Pow(2, -128),
-		BytesPerState: float64(x.visited.bytes()+int64(x.peak)*int64(unsafe.Sizeof(frontier{}))*2) / float64(max(n, 1)),
+		BytesPerState: float64(x.visited.Bytes()+int64(x.peak)*int64(unsafe.Sizeof(frontier{}))*2) / float64(max(n, 1)),
 		ElapsedMS:     float64(time.Since(x.began)) / float64(time.Millisecond),
 	}
 	if n < 10_000 {
@@ -1056,20 +1057,22 @@ func (x *search) counted(depth int) reports.Effort {
 	return r
 }
 
-func (k factsID) Hash() uint64 { return spread(uint64(k), 2) }
+func (k factsID) Hash() uint64 { return table.Spread(uint64(k), 2) }
 
 func (k judging) Hash() uint64 {
-	return spread(pair(k.facts, k.events), pair(k.now, uint32(k.role)<<8|uint32(k.client)))
+	return table.Spread(table.Pair(k.facts, k.events), table.Pair(k.now, uint32(k.role)<<8|uint32(k.client)))
 }
 
-func (k factsAt) Hash() uint64 { return spread(pair(k.facts, k.now), 0) }
+func (k factsAt) Hash() uint64 { return table.Spread(table.Pair(k.facts, k.now), 0) }
 
-func (k inFlightChange) Hash() uint64 { return spread(pair(k.list, uint32(k.add)), uint64(k.remove)) }
+func (k inFlightChange) Hash() uint64 {
+	return table.Spread(table.Pair(k.list, uint32(k.add)), uint64(k.remove))
+}
 
-func (k factsRenaming) Hash() uint64 { return spread(uint64(k.facts), k.perm.Word()) }
+func (k factsRenaming) Hash() uint64 { return table.Spread(uint64(k.facts), k.perm.Word()) }
 
-func (k inFlightRenaming) Hash() uint64 { return spread(uint64(k.inFlight), k.perm.Word()) }
+func (k inFlightRenaming) Hash() uint64 { return table.Spread(uint64(k.inFlight), k.perm.Word()) }
 
 func (k endangering) Hash() uint64 {
-	return spread(pair(k.facts, k.now), uint64(k.client)<<8|uint64(k.during))
+	return table.Spread(table.Pair(k.facts, k.now), uint64(k.client)<<8|uint64(k.during))
 }

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"oversell/explore/table"
 	"oversell/history"
 	"oversell/internal/coro"
 	"oversell/internal/names"
@@ -29,18 +30,18 @@ type servers struct {
 	ordered   atomic.Bool            // the order of clients\' names has shown
 	missing   atomic.Pointer[string] // the first thing that the model did not know
 	empty     *redismodel.State
-	states    *interner[[]*redismodel.State]
-	calls     *interner[call]
-	answers   *interner[coro.Observation]
-	orders    *interner[[]uint32]
+	states    *table.Interner[[]*redismodel.State]
+	calls     *table.Interner[call]
+	answers   *table.Interner[coro.Observation]
+	orders    *table.Interner[[]uint32]
 
-	done     *memo[callAt, effect]       // of commands that do not depend on the clock, at now = 0
-	doneNow  *memo[callAt, effect]       // of the others
-	ticked   *memo[tick, uint32]         // after time has passed
-	next     *memo[serversID, *dues]     // what comes by itself
-	renamed  *memo[renaming, uint32]     // with clients exchanged
-	buried   *memo[burying, uint32]      // with dead tokens forgotten
-	reclosed *memo[reconnecting, uint32] // with a connection closed
+	done     *table.Memo[callAt, effect]       // of commands that do not depend on the clock, at now = 0
+	doneNow  *table.Memo[callAt, effect]       // of the others
+	ticked   *table.Memo[tick, uint32]         // after time has passed
+	next     *table.Memo[serversID, *dues]     // what comes by itself
+	renamed  *table.Memo[renaming, uint32]     // with clients exchanged
+	buried   *table.Memo[burying, uint32]      // with dead tokens forgotten
+	reclosed *table.Memo[reconnecting, uint32] // with a connection closed
 }
 
 // call is a command of a client in global names.
@@ -90,7 +91,7 @@ type reconnecting struct {
 }
 
 func (s *servers) reconnect(k reconnecting) uint32 {
-	before := s.states.get(k.servers)
+	before := s.states.Get(k.servers)
 	after := before[k.node].Reconnect(int(k.from), int(k.to))
 	if after == before[k.node] {
 		return k.servers
@@ -110,7 +111,7 @@ func (s *servers) closed(servers uint32, c call) uint32 {
 
 // reconnected returns the servers after what a connection to a node watched has gone to another one; -1: to none.
 func (s *servers) reconnected(servers uint32, node, from, to int) uint32 {
-	return s.reclosed.of(reconnecting{servers, uint8(node), int16(from), int16(to)})
+	return s.reclosed.Of(reconnecting{servers, uint8(node), int16(from), int16(to)})
 }
 
 type callAt struct {
@@ -159,19 +160,19 @@ func newServers(epoch time.Time, lockKeys []string, scripts *coro.Scripts, namin
 	s := &servers{
 		naming: naming,
 		epoch:  time.Duration(epoch.UnixNano()), lockKeys: lockKeys, scripts: scripts, empty: redismodel.Empty(),
-		states: newInterner[[]*redismodel.State](), calls: newInterner[call](), answers: newInterner[coro.Observation](),
+		states: table.NewInterner[[]*redismodel.State](), calls: table.NewInterner[call](), answers: table.NewInterner[coro.Observation](),
 	}
-	s.orders = newInterner[[]uint32]()
-	s.orders.id("", func() []uint32 { return nil })
-	s.done = newMemo(func(k callAt) effect { return s.execute(k) })
-	s.doneNow = newMemo(func(k callAt) effect { return s.execute(k) })
-	s.ticked = newMemo(s.pass)
-	s.next = newMemo(s.comes)
-	s.renamed = newMemo(s.exchange)
-	s.spelling.mapped = newMemo(s.spell)
+	s.orders = table.NewInterner[[]uint32]()
+	s.orders.ID("", func() []uint32 { return nil })
+	s.done = table.NewMemo(func(k callAt) effect { return s.execute(k) })
+	s.doneNow = table.NewMemo(func(k callAt) effect { return s.execute(k) })
+	s.ticked = table.NewMemo(s.pass)
+	s.next = table.NewMemo(s.comes)
+	s.renamed = table.NewMemo(s.exchange)
+	s.spelling.mapped = table.NewMemo(s.spell)
 	s.spelling.off = naming.Naming >= names.Concrete
-	s.buried = newMemo(s.bury)
-	s.reclosed = newMemo(s.reconnect)
+	s.buried = table.NewMemo(s.bury)
+	s.reclosed = table.NewMemo(s.reconnect)
 	return s
 }
 
@@ -194,7 +195,7 @@ func (s *servers) id(nodes []*redismodel.State) uint32 {
 		}
 		key = string(b)
 	}
-	return s.states.id(key, func() []*redismodel.State {
+	return s.states.ID(key, func() []*redismodel.State {
 		for _, n := range nodes {
 			if n.Ordered(ofOthers) {
 				s.ordered.Store(true)
@@ -215,7 +216,7 @@ func ofOthers(a, b string) (yes bool) {
 // call numbers a call. A client sends a script's text once and its hash from then on;
 // here it is known from the start.
 func (s *servers) call(c call) uint32 {
-	return s.calls.id(c.key(), func() call {
+	return s.calls.ID(c.key(), func() call {
 		if len(c.commands) > 1 && !c.tx {
 			s.pipelined.Store(true)
 		}
@@ -232,12 +233,12 @@ func (s *servers) call(c call) uint32 {
 }
 
 func (s *servers) answer(o coro.Observation) uint32 {
-	return s.answers.id(string(byte(o.Failure))+o.Reply, func() coro.Observation { return o })
+	return s.answers.ID(string(byte(o.Failure))+o.Reply, func() coro.Observation { return o })
 }
 
 func (s *servers) execute(k callAt) effect {
-	c := s.calls.get(k.call)
-	before := s.states.get(k.servers)
+	c := s.calls.Get(k.call)
+	before := s.states.Get(k.servers)
 	after, reply, info := perform(before[c.node], s.epoch+k.now, c)
 	if info.Unknown != "" {
 		s.missing.CompareAndSwap(nil, &info.Unknown)
@@ -259,7 +260,7 @@ func (s *servers) execute(k callAt) effect {
 		answers[i] = s.answer(coro.Observation{Reply: names.Local(r, c.client)})
 	}
 	if e.answer = answers[0]; len(answers) > 1 {
-		e.orders = s.orders.id(fmt.Sprint(answers), func() []uint32 { return answers })
+		e.orders = s.orders.ID(fmt.Sprint(answers), func() []uint32 { return answers })
 	}
 	if after != before[c.node] {
 		e.touched = s.changesOthers(before[c.node], after, c.client, info.Expiring)
@@ -298,7 +299,7 @@ func perform(on *redismodel.State, now time.Duration, c call) (*redismodel.State
 }
 
 func (s *servers) pass(k tick) uint32 {
-	before := s.states.get(k.servers)
+	before := s.states.Get(k.servers)
 	nodes := make([]*redismodel.State, len(before))
 	for i, n := range before {
 		nodes[i] = n.Tick(k.by)
@@ -309,7 +310,7 @@ func (s *servers) pass(k tick) uint32 {
 // comes returns the dues of a state.
 func (s *servers) comes(id serversID) *dues {
 	d := &dues{}
-	for _, n := range s.states.get(uint32(id)) {
+	for _, n := range s.states.Get(uint32(id)) {
 		d.in = n.Expiries(d.in)
 		for _, at := range instants(n.Text(nil), s.epoch) {
 			for _, later := range s.after {
@@ -326,7 +327,7 @@ func (s *servers) comes(id serversID) *dues {
 }
 
 func (s *servers) exchange(k renaming) uint32 {
-	before := s.states.get(k.servers)
+	before := s.states.Get(k.servers)
 	nodes := make([]*redismodel.State, len(before))
 	for i, n := range before {
 		nodes[i] = n.Map(k.perm.Rename, func(conn int) int { return k.perm.Of(conn%connClients) + conn - conn%connClients })
@@ -336,7 +337,7 @@ func (s *servers) exchange(k renaming) uint32 {
 
 // text describes a state of the servers for people.
 func (s *servers) text(id uint32) string {
-	nodes := s.states.get(id)
+	nodes := s.states.Get(id)
 	parts := make([]string, len(nodes))
 	for i, n := range nodes {
 		parts[i] = names.Readable(n.Text(nil))
@@ -346,7 +347,7 @@ func (s *servers) text(id uint32) string {
 
 // callRenamed returns a call with its clients permuted.
 func (s *servers) callRenamed(id uint32, p names.Perm) uint32 {
-	c := s.calls.get(id)
+	c := s.calls.Get(id)
 	c.client = p.Of(c.client)
 	commands := make([][]string, len(c.commands))
 	for i, cmd := range c.commands {
@@ -373,7 +374,7 @@ const grave = '7'
 // bury replaces a dead name, if there is only one: whose name it was can make no difference any more.
 func (s *servers) bury(k burying) uint32 {
 	var dead names.Secret
-	for _, n := range s.states.get(k.servers) {
+	for _, n := range s.states.Get(k.servers) {
 		for _, t := range names.SecretsIn(n.Key()) {
 			if t.Client == grave-'0' {
 				return k.servers // two in one grave would be one
@@ -395,7 +396,7 @@ func (s *servers) bury(k burying) uint32 {
 		return k.servers
 	}
 	buried := dead.Name[:dead.Letter] + string(grave) + dead.Name[dead.Letter+1:]
-	before := s.states.get(k.servers)
+	before := s.states.Get(k.servers)
 	nodes := make([]*redismodel.State, len(before))
 	for i, n := range before {
 		nodes[i] = n.Map(func(text string) string { return names.Replace(text, dead.Name, buried) }, func(conn int) int { return conn })
@@ -407,24 +408,24 @@ func (s *servers) bury(k burying) uint32 {
 var errUnknown = errors.New("the model of Redis does not know")
 
 // nodes returns what each server holds in a state.
-func (s *servers) nodes(id uint32) []*redismodel.State { return s.states.get(id) }
+func (s *servers) nodes(id uint32) []*redismodel.State { return s.states.Get(id) }
 
 // callOf returns the call with a number.
-func (s *servers) callOf(id uint32) call { return s.calls.get(id) }
+func (s *servers) callOf(id uint32) call { return s.calls.Get(id) }
 
 // answerOf returns the answer with a number.
-func (s *servers) answerOf(id uint32) coro.Observation { return s.answers.get(id) }
+func (s *servers) answerOf(id uint32) coro.Observation { return s.answers.Get(id) }
 
 // ordersOf returns the answers in a list of those that a server might give: see effect.orders.
-func (s *servers) ordersOf(id uint32) []uint32 { return s.orders.get(id) }
+func (s *servers) ordersOf(id uint32) []uint32 { return s.orders.Get(id) }
 
 // effectOf returns the result of a call at a time, and remembers it.
 func (s *servers) effectOf(servers, call uint32, now time.Duration) effect {
 	k := callAt{servers: servers, call: call}
-	e := s.done.get(k, k.Hash())
+	e := s.done.Get(k, k.Hash())
 	if e.clock {
 		k.now = now
-		e = s.doneNow.get(k, k.Hash())
+		e = s.doneNow.Get(k, k.Hash())
 	}
 	return *e
 }
@@ -437,23 +438,23 @@ func (s *servers) executeAt(servers, call uint32, now time.Duration) effect {
 // later returns the servers after some time.
 func (s *servers) later(servers uint32, by time.Duration) uint32 {
 	k := tick{servers, by}
-	return *s.ticked.get(k, k.Hash())
+	return *s.ticked.Get(k, k.Hash())
 }
 
 // due returns what comes by itself where the servers are so.
 func (s *servers) due(servers uint32) *dues {
 	k := serversID(servers)
-	return *s.next.get(k, k.Hash())
+	return *s.next.Get(k, k.Hash())
 }
 
 // exchanged returns the servers with clients exchanged.
 func (s *servers) exchanged(servers uint32, p names.Perm) uint32 {
 	k := renaming{servers, p}
-	return *s.renamed.get(k, k.Hash())
+	return *s.renamed.Get(k, k.Hash())
 }
 
 // forget returns the servers in which dead names have been replaced by one name.
-func (s *servers) forget(k burying) uint32 { return *s.buried.get(k, k.Hash()) }
+func (s *servers) forget(k burying) uint32 { return *s.buried.Get(k, k.Hash()) }
 
 // until returns when a wait ends: at the next expiry, the end of a sleep, or the end of the run.
 func (s *servers) until(servers uint32, now, wake, end time.Duration) time.Duration {
@@ -479,18 +480,18 @@ func globally(commands [][]string, client int) (all [][]string) {
 	return all
 }
 
-func (k callAt) Hash() uint64 { return spread(pair(k.servers, k.call), uint64(k.now)) }
+func (k callAt) Hash() uint64 { return table.Spread(table.Pair(k.servers, k.call), uint64(k.now)) }
 
-func (k tick) Hash() uint64 { return spread(uint64(k.servers), uint64(k.by)) }
+func (k tick) Hash() uint64 { return table.Spread(uint64(k.servers), uint64(k.by)) }
 
-func (k serversID) Hash() uint64 { return spread(uint64(k), 1) }
+func (k serversID) Hash() uint64 { return table.Spread(uint64(k), 1) }
 
-func (k renaming) Hash() uint64 { return spread(uint64(k.servers), k.perm.Word()) }
+func (k renaming) Hash() uint64 { return table.Spread(uint64(k.servers), k.perm.Word()) }
 
 func (k burying) Hash() uint64 {
-	return spread(uint64(k.servers), names.Perm(k.alive).Word()^names.Perm(k.drawn).Word()<<16)
+	return table.Spread(uint64(k.servers), names.Perm(k.alive).Word()^names.Perm(k.drawn).Word()<<16)
 }
 
 func (k reconnecting) Hash() uint64 {
-	return spread(pair(k.servers, uint32(k.node)), pair(uint32(k.from), uint32(k.to)))
+	return table.Spread(table.Pair(k.servers, uint32(k.node)), table.Pair(uint32(k.from), uint32(k.to)))
 }

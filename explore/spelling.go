@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"oversell/explore/table"
 	"oversell/internal/names"
 	"oversell/internal/redismodel"
 )
@@ -13,7 +14,7 @@ import (
 type spelling struct {
 	off    bool
 	failed atomic.Pointer[string] // the first thing that depended on how names are spelled
-	mapped *memo[respelled, []*redismodel.State]
+	mapped *table.Memo[respelled, []*redismodel.State]
 }
 
 type respelled struct {
@@ -21,11 +22,11 @@ type respelled struct {
 	seed    uint64
 }
 
-func (k respelled) Hash() uint64 { return spread(uint64(k.servers), k.seed) }
+func (k respelled) Hash() uint64 { return table.Spread(uint64(k.servers), k.seed) }
 
 // spell is what the servers hold, with the names spelled otherwise.
 func (s *servers) spell(k respelled) []*redismodel.State {
-	before := s.states.get(k.servers)
+	before := s.states.Get(k.servers)
 	nodes := make([]*redismodel.State, len(before))
 	for i, n := range before {
 		nodes[i] = n.Map(func(text string) string { return names.Other(k.seed, text) }, func(conn int) int { return conn })
@@ -57,7 +58,7 @@ func (s *servers) checkWith(seed uint64, k callAt, c call, after *redismodel.Sta
 			d.commands[i][j] = other(arg)
 		}
 	}
-	before := s.spelling.mapped.of(respelled{k.servers, seed})
+	before := s.spelling.mapped.Of(respelled{k.servers, seed})
 	then, answer, about := perform(before[c.node], s.epoch+k.now, d)
 	want := after.Map(other, func(conn int) int { return conn })
 	same := about.Unknown == "" && about.Clock == info.Clock && then.Key() == want.Key()

@@ -3,6 +3,7 @@ package explore
 import (
 	"time"
 
+	"oversell/explore/table"
 	"oversell/internal/names"
 )
 
@@ -31,15 +32,15 @@ const timeMustPass = names.MaxSlots + 1
 
 func (s state) time() time.Duration { return time.Duration(s.now) * tickUnit }
 
-func (s state) fingerprint() fingerprint {
-	m := newMixer()
-	m.add(uint64(s.servers)<<32 | uint64(s.facts))
-	m.add(uint64(s.inFlight)<<32 | uint64(s.now))
+func (s state) fingerprint() table.Fingerprint {
+	m := table.NewMixer()
+	m.Add(uint64(s.servers)<<32 | uint64(s.facts))
+	m.Add(uint64(s.inFlight)<<32 | uint64(s.now))
 	for i := 0; i < names.MaxSlots; i += 2 {
-		m.add(uint64(s.nodes[i])<<32 | uint64(s.nodes[i+1]))
+		m.Add(uint64(s.nodes[i])<<32 | uint64(s.nodes[i+1]))
 	}
-	m.add(uint64(s.looker)<<32 | uint64(s.lost)<<24 | uint64(s.late)<<16 | uint64(s.moved)<<8 | uint64(s.stalled))
-	return m.sum()
+	m.Add(uint64(s.looker)<<32 | uint64(s.lost)<<24 | uint64(s.late)<<16 | uint64(s.moved)<<8 | uint64(s.stalled))
+	return m.Sum()
 }
 
 // lateRequest is a request in flight whose client has given up: the number of its call.
@@ -176,10 +177,10 @@ func (w *worker) canonical(s state) (state, names.Perm) {
 func (w *worker) exchanged(s state, p names.Perm) state {
 	if p != names.Same {
 		f := factsRenaming{s.facts, p}
-		s.servers, s.facts = w.search.servers.exchanged(s.servers, p), *w.search.permuted.get(f, f.Hash())
+		s.servers, s.facts = w.search.servers.exchanged(s.servers, p), *w.search.permuted.Get(f, f.Hash())
 		if s.inFlight != 0 {
 			l := inFlightRenaming{s.inFlight, p}
-			s.inFlight = *w.search.inFlightRenamed.get(l, l.Hash())
+			s.inFlight = *w.search.inFlightRenamed.Get(l, l.Hash())
 		}
 	}
 	return s

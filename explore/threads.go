@@ -57,7 +57,7 @@ func (t *trie) recordPast(n, parent *node) {
 	}
 	s.before = n.past[thread]
 	n.past[thread] = t.step(s)
-	n.told = t.segment(slices.Concat(t.segments.get(parent.told), t.segments.get(parent.held), t.segments.get(n.events)))
+	n.told = t.segment(slices.Concat(t.segments.Get(parent.told), t.segments.Get(parent.held), t.segments.Get(n.events)))
 }
 
 // step returns the number of an observation.
@@ -161,7 +161,7 @@ func (t *trie) replayReordered(r *run, path []uint32, seed uint64) error {
 	var events, all []rules.Event
 	for _, id := range path {
 		n := t.nodes.get(id)
-		events = append(append(events, t.segments.get(n.events)...), t.segments.get(n.held)...)
+		events = append(append(events, t.segments.Get(n.events)...), t.segments.Get(n.held)...)
 	}
 	order := rand.New(rand.NewPCG(seed, uint64(path[0]))).Perm(len(path))
 	for _, i := range order {

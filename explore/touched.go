@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"oversell/explore/rules"
+	"oversell/explore/table"
 	"oversell/history"
 	"oversell/internal/coro"
 	"oversell/internal/names"
@@ -36,8 +37,8 @@ const never = time.Duration(1<<63 - 1)
 type differences struct {
 	config  Config
 	x       *search
-	matters *memo[comparison, bool]
-	asked   *memo[asking, time.Duration]
+	matters *table.Memo[comparison, bool]
+	asked   *table.Memo[asking, time.Duration]
 	one     sync.Mutex // one execution at a time
 }
 
@@ -74,8 +75,8 @@ type returning struct {
 
 func newDifferences(c Config, x *search) *differences {
 	d := &differences{config: c, x: x}
-	d.matters = newMemo(d.compare)
-	d.asked = newMemo(func(k asking) time.Duration {
+	d.matters = table.NewMemo(d.compare)
+	d.asked = table.NewMemo(func(k asking) time.Duration {
 		return d.ask(holding{nodes: x.servers.nodes(k.servers), now: k.now}, k.role)
 	})
 	return d
@@ -88,11 +89,11 @@ func (w *worker) touched(s state, e *effect, call uint32, client int, during his
 	if !x.rules.JudgesOwners(during) || e.servers == s.servers && !e.touched {
 		return nil
 	}
-	if busy := *w.search.busy.get(factsID(s.facts), factsID(s.facts).Hash()); busy&^(1<<client) == 0 {
+	if busy := *w.search.busy.Get(factsID(s.facts), factsID(s.facts).Hash()); busy&^(1<<client) == 0 {
 		return nil
 	}
 	k := endangering{s.facts, s.now, uint8(client), during}
-	for _, h := range *x.endangered.get(k, k.Hash()) {
+	for _, h := range *x.endangered.Get(k, k.Hash()) {
 		if x.differ.touches(s, e, call, h) {
 			return x.rules.Touched(h, client, during)
 		}
@@ -103,7 +104,7 @@ func (w *worker) touched(s state, e *effect, call uint32, client int, during his
 // touches reports whether a command makes a difference to the lock of a holder.
 func (d *differences) touches(s state, e *effect, call uint32, h rules.Holder) bool {
 	k := comparison{servers: s.servers, with: e.servers, now: s.time(), holder: h, node: s.nodes[h.Client], keyed: e.touched}
-	if k.servers != k.with && d.matters.of(k) {
+	if k.servers != k.with && d.matters.Of(k) {
 		return true
 	}
 	// Setting the same expiry again makes a difference at any other time.
@@ -113,7 +114,7 @@ func (d *differences) touches(s state, e *effect, call uint32, h rules.Holder) b
 	k.servers = d.x.servers.later(s.servers, time.Millisecond)
 	later := d.x.servers.effectOf(k.servers, call, k.now)
 	k.with = later.servers
-	return later.touched && k.servers != k.with && d.matters.of(k)
+	return later.touched && k.servers != k.with && d.matters.Of(k)
 }
 
 // compare reports whether there is a difference now, or at a moment that follows.
@@ -312,7 +313,7 @@ func (w *holding) execute(s *servers, c call) (reply string, known bool) {
 // takes returns when a new client obtains the lock, alone, if its first attempt does.
 func (d *differences) takes(w holding, role uint8) time.Duration {
 	if w.id > 0 {
-		return d.asked.of(asking{w.id - 1, w.now, role})
+		return d.asked.Of(asking{w.id - 1, w.now, role})
 	}
 	return d.ask(w, role)
 }
@@ -365,8 +366,10 @@ func (d *differences) ask(w holding, role uint8) time.Duration {
 	return never
 }
 
-func (k asking) Hash() uint64 { return spread(pair(k.servers, uint32(k.role)), uint64(k.now)) }
+func (k asking) Hash() uint64 {
+	return table.Spread(table.Pair(k.servers, uint32(k.role)), uint64(k.now))
+}
 
 func (k comparison) Hash() uint64 {
-	return spread(spread(pair(k.servers, k.with), uint64(k.now)), pair(k.node, uint32(k.holder.Client))^uint64(k.holder.Until)<<3)
+	return table.Spread(table.Spread(table.Pair(k.servers, k.with), uint64(k.now)), table.Pair(k.node, uint32(k.holder.Client))^uint64(k.holder.Until)<<3)
 }

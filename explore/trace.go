@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"oversell/explore/rules"
+	"oversell/explore/table"
 	"oversell/history"
 	"oversell/internal/coro"
 	"oversell/internal/names"
@@ -67,12 +68,12 @@ func (x *search) way(f *finding) (actions []action) {
 		actions = append(actions, f.by)
 	}
 	for id := f.from; ; {
-		w := x.visited.way(id)
-		if w.from == noState {
+		w := x.visited.Way(id)
+		if w.From == table.NoState {
 			break
 		}
-		actions = append(actions, action(w.by))
-		id = w.from
+		actions = append(actions, action(w.By))
+		id = w.From
 	}
 	slices.Reverse(actions)
 	return actions
@@ -136,9 +137,9 @@ func (t *teller) translate(a action) (action, bool) {
 		return a, true
 	case arrives:
 		x := t.w.search
-		call := x.inFlight.get(t.canonical.inFlight)[a.client()|a.which()<<3]
+		call := x.inFlight.Get(t.canonical.inFlight)[a.client()|a.which()<<3]
 		call = lateRequest(x.servers.callRenamed(uint32(call), back))
-		place := slices.Index(x.inFlight.get(t.real.inFlight), call)
+		place := slices.Index(x.inFlight.Get(t.real.inFlight), call)
 		return newAction(arrives, place&7, place>>3), place >= 0
 	}
 	return newAction(a.kind(), back.Of(a.client()), a.which()).inOrder(a.order()), true
@@ -157,7 +158,7 @@ func (t *teller) describe(before state, a action, st step) {
 		s.Thread = 0
 		s.Text = t.passing(before, a, st)
 	case arrives:
-		f := x.inFlight.get(before.inFlight)[a.client()|a.which()<<3]
+		f := x.inFlight.Get(before.inFlight)[a.client()|a.which()<<3]
 		c := x.servers.callOf(uint32(f))
 		s.Kind, s.Client, s.Thread, s.Of, s.Clock = reports.StepArrive, c.client, 0, t.sent[f][0], st.effect.clock
 		t.sent[f] = t.sent[f][1:]
@@ -260,7 +261,7 @@ func (t *teller) passing(before state, a action, st step) string {
 func (t *teller) end(f *finding) *rules.Breach {
 	x := t.w.search
 	at := millis(t.real.time())
-	dead := x.rules.Busy(x.facts.get(t.real.facts))
+	dead := x.rules.Busy(x.facts.Get(t.real.facts))
 	for c := range x.clients {
 		if dead>>c&1 == 1 && !t.w.node(c, t.real.nodes[c]).dead {
 			t.steps = append(t.steps, reports.Step{AtMS: at, Kind: reports.StepCrash, Client: c, Redis: x.servers.text(t.real.servers)})

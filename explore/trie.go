@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"oversell/explore/rules"
+	"oversell/explore/table"
 	"oversell/history"
 	"oversell/internal/coro"
 	"oversell/internal/names"
@@ -46,10 +47,10 @@ type trie struct {
 	checked  bool
 	seed     uint64 // of the last spelling
 	servers  *servers
-	settled  *memo[edge, settled]
-	turning  *memo[lookAt, time.Duration]
+	settled  *table.Memo[edge, settled]
+	turning  *table.Memo[lookAt, time.Duration]
 	nodes    *nodes
-	segments *interner[[]rules.Event] // the events between two observations
+	segments *table.Interner[[]rules.Event] // the events between two observations
 
 	mu         sync.Mutex // guards what follows: one execution at a time
 	children   map[edgeKey]child
@@ -207,9 +208,9 @@ type options struct {
 // newTrie makes a trie with its root: what the client does first.
 func newTrie(o options) (*trie, error) {
 	t := &trie{start: o.start, names: o.names, checked: o.checked, servers: o.servers, merge: o.merge, spans: o.spans, sparse: o.sparse}
-	t.nodes, t.segments = &nodes{}, newInterner[[]rules.Event]()
-	t.segments.id("", func() []rules.Event { return nil }) // number 0
-	t.settled, t.turning = newMemo(t.settle), newMemo(t.turnsAt)
+	t.nodes, t.segments = &nodes{}, table.NewInterner[[]rules.Event]()
+	t.segments.ID("", func() []rules.Event { return nil }) // number 0
+	t.settled, t.turning = table.NewMemo(t.settle), table.NewMemo(t.turnsAt)
 	t.children, t.rounds, t.places, t.steps = map[edgeKey]child{}, map[string]uint32{}, map[string]uint32{}, map[stepOf]uint32{}
 	t.live, t.level = map[uint32]runs{}, map[lookFrom][]stretchOf{}
 	t.steady, t.turnsOf = map[string]int{}, map[string][]time.Duration{}
@@ -224,13 +225,13 @@ func newTrie(o options) (*trie, error) {
 }
 
 // settledAt returns where a client comes to by an observation, and remembers it.
-func (t *trie) settledAt(e edge) *settled { return t.settled.get(e, e.Hash()) }
+func (t *trie) settledAt(e edge) *settled { return t.settled.Get(e, e.Hash()) }
 
 // node returns the node with a number.
 func (t *trie) node(id uint32) *node { return t.nodes.get(id) }
 
 // eventsOf returns the events with a number.
-func (t *trie) eventsOf(id uint32) []rules.Event { return t.segments.get(id) }
+func (t *trie) eventsOf(id uint32) []rules.Event { return t.segments.Get(id) }
 
 // allNodes returns the nodes as they are now, by number. They do not change.
 func (t *trie) allNodes() []*node { return t.nodes.snapshot() }
@@ -338,7 +339,7 @@ func (t *trie) segment(list []rules.Event) uint32 {
 		o := e.Op
 		fmt.Fprintf(&key, "%t %d %d %d %d %d %v %d %v %v %v;", e.End, o.Kind, o.Outcome, o.Reason, o.Amount, o.Fence, o.Session, o.Until, o.Key, o.Arg, o.Result)
 	}
-	return t.segments.id(key.String(), func() []rules.Event { return list })
+	return t.segments.ID(key.String(), func() []rules.Event { return list })
 }
 
 // settle follows an observation and then everything that the client does without others
@@ -352,7 +353,7 @@ func (t *trie) settle(e edge) settled {
 	start, thread := t.nodes.get(e.from).pending, t.nodes.get(e.from).pending[e.which].Thread
 	quiet := private(start[e.which])
 	for first := true; ; first = false {
-		held := t.segments.get(t.nodes.get(e.from).held)
+		held := t.segments.Get(t.nodes.get(e.from).held)
 		quiet = quiet && !slices.ContainsFunc(held, noticed)
 		if !first { // it has been resumed, so these have happened
 			events = append(events, held...)
@@ -366,8 +367,8 @@ func (t *trie) settle(e edge) settled {
 			return settled{failed: true}
 		}
 		n := t.nodes.get(at.node)
-		events = append(events, t.segments.get(at.events)...)
-		quiet = quiet && !slices.ContainsFunc(t.segments.get(at.events), noticed) && t.alone(start, n.pending, thread) && (most == 0 || looked < most)
+		events = append(events, t.segments.Get(at.events)...)
+		quiet = quiet && !slices.ContainsFunc(t.segments.Get(at.events), noticed) && t.alone(start, n.pending, thread) && (most == 0 || looked < most)
 		which := slices.IndexFunc(n.pending, func(r coro.Request) bool { return r.Kind == coro.Boundary })
 		own := 0
 		if quiet {
@@ -662,7 +663,7 @@ func (t *trie) same(r *run, n *node) error {
 	if err := r.failed(); err != nil {
 		return err
 	}
-	return t.sameAfter(r, n, slices.Concat(t.segments.get(n.events), t.segments.get(n.held)))
+	return t.sameAfter(r, n, slices.Concat(t.segments.Get(n.events), t.segments.Get(n.held)))
 }
 
 // sameAfter is same for a run with these events on the way to the node.
@@ -774,7 +775,7 @@ func ready(r *coro.Request, now time.Duration) bool {
 }
 
 func (k edge) Hash() uint64 {
-	return spread(pair(k.from, k.answer), uint64(k.now)<<16|uint64(k.looks)<<8|uint64(k.which))
+	return table.Spread(table.Pair(k.from, k.answer), uint64(k.now)<<16|uint64(k.looks)<<8|uint64(k.which))
 }
 
 // errMerged reports that two histories of a client were merged after which it behaves

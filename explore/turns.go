@@ -3,6 +3,8 @@ package explore
 import (
 	"slices"
 	"time"
+
+	"oversell/explore/table"
 )
 
 // lookFrom is a thread of a client that is about to read the clock.
@@ -27,7 +29,7 @@ const probeLimit = 50_000
 // nextTurn returns turnsAt for a thread that is about to read the clock at a node, and remembers it.
 func (t *trie) nextTurn(node uint32, which uint8, now time.Duration) time.Duration {
 	at := lookAt{lookFrom{node, which}, now}
-	return *t.turning.get(at, at.Hash())
+	return *t.turning.Get(at, at.Hash())
 }
 
 // turnsAt returns the next instant from which on a client that is about to read the clock behaves
@@ -158,4 +160,4 @@ func latest(d time.Duration, others []time.Duration) []time.Duration {
 	return all[:min(len(all), 4)]
 }
 
-func (k lookAt) Hash() uint64 { return spread(uint64(k.from)<<8|uint64(k.which), uint64(k.now)) }
+func (k lookAt) Hash() uint64 { return table.Spread(uint64(k.from)<<8|uint64(k.which), uint64(k.now)) }

@@ -7,7 +7,7 @@ package layout
 // other. Test files and the conformance suites' own tests may look anywhere.
 var Levels = [][]string{
 	{"clock", "variant", "internal/printable", "internal/mark", "internal/names", "internal/errclass", "internal/loopback", "internal/freeport", "internal/child", "internal/rename", "internal/rediscmd", "internal/phrase", "internal/stats", "internal/realtime", "internal/edn", "internal/hugepages"},
-	{"internal/exactjson"},
+	{"internal/exactjson", "explore/table"},
 	{"history", "internal/yamlfile", "internal/guard", "internal/workdir", "internal/limits", "internal/stepped", "internal/interrupt", "internal/keyname", "internal/coro", "internal/redismodel/lua", "internal/servertest", "internal/preload"},
 	{"internal/redismodel", "internal/remote", "load/arrival", "load/mux"},
 	{"server/instance"},

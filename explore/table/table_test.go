@@ -1,4 +1,4 @@
-package explore
+package table
 
 import (
 	"math/rand/v2"
@@ -8,29 +8,29 @@ import (
 )
 
 func TestVisited(t *testing.T) {
-	var v visited
-	f := func(n uint64) fingerprint {
-		m := newMixer()
-		m.add(n)
-		return m.sum()
+	var v Visited
+	f := func(n uint64) Fingerprint {
+		m := NewMixer()
+		m.Add(n)
+		return m.Sum()
 	}
-	first, fresh := v.add(f(1), way{from: noState, cost: 5})
+	first, fresh := v.Add(f(1), Way{From: NoState, Cost: 5})
 	if !fresh {
 		t.Error("the first is not new")
 	}
-	if id, fresh := v.add(f(1), way{from: 3, cost: 4}); fresh || id != first || v.way(first).from != 3 {
-		t.Errorf("a cheaper way in the same layer: %d, %t, %+v", id, fresh, v.way(first))
+	if id, fresh := v.Add(f(1), Way{From: 3, Cost: 4}); fresh || id != first || v.Way(first).From != 3 {
+		t.Errorf("a cheaper way in the same layer: %d, %t, %+v", id, fresh, v.Way(first))
 	}
-	v.add(f(1), way{from: 4, cost: 4})
-	v.add(f(1), way{from: 5, cost: 6})
-	if v.way(first).from != 3 {
+	v.Add(f(1), Way{From: 4, Cost: 4})
+	v.Add(f(1), Way{From: 5, Cost: 6})
+	if v.Way(first).From != 3 {
 		t.Error("a way that is no cheaper replaced the first")
 	}
-	v.next()
-	if v.add(f(1), way{from: 6, cost: 1}); v.way(first).from != 3 {
+	v.Next()
+	if v.Add(f(1), Way{From: 6, Cost: 1}); v.Way(first).From != 3 {
 		t.Error("a cheaper way in a later layer is a longer one")
 	}
-	ids := map[stateID]uint64{first: 1}
+	ids := map[StateID]uint64{first: 1}
 	r := rand.New(rand.NewPCG(1, 2))
 	const many = 1_000_000
 	seen := make(map[uint64]bool, many)
@@ -40,7 +40,7 @@ func TestVisited(t *testing.T) {
 			continue
 		}
 		seen[n] = true
-		id, fresh := v.add(f(n), way{from: stateID(n)})
+		id, fresh := v.Add(f(n), Way{From: StateID(n)})
 		if !fresh {
 			t.Fatalf("%d is taken for another", n)
 		}
@@ -48,14 +48,14 @@ func TestVisited(t *testing.T) {
 			ids[id] = n
 		}
 	}
-	if v.len() != many+1 {
-		t.Errorf("%d states", v.len())
+	if v.Len() != many+1 {
+		t.Errorf("%d states", v.Len())
 	}
 	for id, n := range ids {
-		if id != first && v.way(id).from != stateID(n) {
-			t.Fatalf("the way to %d is %+v", n, v.way(id))
+		if id != first && v.Way(id).From != StateID(n) {
+			t.Fatalf("the way to %d is %+v", n, v.Way(id))
 		}
-		if again, fresh := v.add(f(n), way{from: noState, cost: 1}); fresh || again != id {
+		if again, fresh := v.Add(f(n), Way{From: NoState, Cost: 1}); fresh || again != id {
 			t.Fatalf("%d is new again", n)
 		}
 	}
@@ -63,18 +63,18 @@ func TestVisited(t *testing.T) {
 
 type counted uint32
 
-func (k counted) Hash() uint64 { return spread(uint64(k), 1) }
+func (k counted) Hash() uint64 { return Spread(uint64(k), 1) }
 
 // TestMemoGrows: a memo says what its function says, also while it grows and others ask.
 func TestMemoGrows(t *testing.T) {
-	m := newMemo(func(k counted) uint32 { return uint32(k) * 3 })
+	m := NewMemo(func(k counted) uint32 { return uint32(k) * 3 })
 	var all sync.WaitGroup
 	for seed := range uint64(3) {
 		all.Go(func() {
 			r := rand.New(rand.NewPCG(1, seed))
 			for range 20_000 {
 				k := counted(r.IntN(5_000))
-				if got := *m.get(k, k.Hash()); got != uint32(k)*3 || m.of(k) != got {
+				if got := *m.Get(k, k.Hash()); got != uint32(k)*3 || m.Of(k) != got {
 					t.Errorf("%d: %d", k, got)
 				}
 			}
@@ -85,17 +85,17 @@ func TestMemoGrows(t *testing.T) {
 
 // TestInternerNumbersInOrder: equal keys have one number, and what stands under it does not move.
 func TestInternerNumbersInOrder(t *testing.T) {
-	in := newInterner[string]()
+	in := NewInterner[string]()
 	for i := range uint32(5_000) {
 		key := strconv.Itoa(int(i))
 		for range 2 {
-			if id := in.id(key, func() string { return key }); id != i {
+			if id := in.ID(key, func() string { return key }); id != i {
 				t.Fatalf("%s has the number %d", key, id)
 			}
 		}
 	}
 	for i := range uint32(5_000) {
-		if got := in.get(i); got != strconv.Itoa(int(i)) {
+		if got := in.Get(i); got != strconv.Itoa(int(i)) {
 			t.Fatalf("%d is %s", i, got)
 		}
 	}

@@ -1,4 +1,4 @@
-package explore
+package table
 
 import (
 	"math/bits"
@@ -9,9 +9,9 @@ import (
 	"oversell/internal/hugepages"
 )
 
-// visited is every state that the search has come to: a fingerprint of 128 bits, and
+// Visited is every state that the search has come to: a fingerprint of 128 bits, and
 // the way there, which is the state before and the action that led from it.
-type visited struct {
+type Visited struct {
 	shards [shards]shard
 }
 
@@ -23,34 +23,36 @@ const (
 	slab      = 1 << slabBits // how many states are added at a time
 )
 
-// stateID numbers a visited state: its shard, and its place there.
-type stateID uint32
+// StateID numbers a visited state: its shard, and its place there.
+type StateID uint32
 
-func (id stateID) shard() int { return int(id >> placeBits) }
-func (id stateID) at() uint32 { return uint32(id) & (1<<placeBits - 1) }
+func (id StateID) shard() int { return int(id >> placeBits) }
+func (id StateID) at() uint32 { return uint32(id) & (1<<placeBits - 1) }
 
-const noState = ^stateID(0)
+// NoState is the number of no state.
+const NoState = ^StateID(0)
 
-type fingerprint struct{ hi, lo uint64 }
+// Fingerprint stands for a state. Two states have the same one with a probability of 2^-128.
+type Fingerprint struct{ hi, lo uint64 }
 
-// way is how a state was first reached.
-type way struct {
-	from stateID
-	by   uint16 // the action, in the search's own numbers
-	cost uint16
+// Way is how a state was first reached.
+type Way struct {
+	From StateID
+	By   uint16 // the action, in the search's own numbers
+	Cost uint16
 }
 
 // record is what is kept of a state. Only its way changes.
 type record struct {
-	print fingerprint
+	print Fingerprint
 	way   atomic.Uint64 // packed
 }
 
 // packed is a way in one word, in which the cheaper one of two is the lesser.
-func (w way) packed() uint64 { return uint64(w.cost)<<48 | uint64(w.by)<<32 | uint64(w.from) }
+func (w Way) packed() uint64 { return uint64(w.Cost)<<48 | uint64(w.By)<<32 | uint64(w.From) }
 
-func unpacked(w uint64) way {
-	return way{from: stateID(w), by: uint16(w >> 32), cost: uint16(w >> 48)}
+func unpacked(w uint64) Way {
+	return Way{From: StateID(w), By: uint16(w >> 32), Cost: uint16(w >> 48)}
 }
 
 // shard is a part of the table. Its records lie in slabs, in the order in which they
@@ -66,11 +68,11 @@ type shard struct {
 	_     [24]byte // shards of different workers do not share a line of a processor's memory
 }
 
-func (v *visited) of(f fingerprint) *shard { return &v.shards[f.hi>>(64-shardBits)] }
+func (v *Visited) of(f Fingerprint) *shard { return &v.shards[f.hi>>(64-shardBits)] }
 
-// near has the memory brought near in which a state is looked for: the table first and, if
+// Near has the memory brought near in which a state is looked for: the table first and, if
 // twice, the state that it names. What it returns means nothing.
-func (v *visited) near(f fingerprint, twice bool) uint64 {
+func (v *Visited) Near(f Fingerprint, twice bool) uint64 {
 	s := v.of(f)
 	table := s.table.Load()
 	if table == nil {
@@ -84,14 +86,14 @@ func (v *visited) near(f fingerprint, twice bool) uint64 {
 }
 
 // tag is the part of a fingerprint that stands in the table.
-func (f fingerprint) tag() uint32 { return uint32(f.lo>>32) &^ (1<<placeBits - 1) }
+func (f Fingerprint) tag() uint32 { return uint32(f.lo>>32) &^ (1<<placeBits - 1) }
 
 // placeOf is the place that stands in the table.
 func placeOf(entry uint32) uint32 { return entry&(1<<placeBits-1) - 1 }
 
-// knows tells whether a state has been noted. If it was reached in the present layer,
+// Knows tells whether a state has been noted. If it was reached in the present layer,
 // it keeps the cheaper way.
-func (v *visited) knows(f fingerprint, w way) bool {
+func (v *Visited) Knows(f Fingerprint, w Way) bool {
 	s := v.of(f)
 	table := s.table.Load()
 	if table == nil {
@@ -105,7 +107,7 @@ func (v *visited) knows(f fingerprint, w way) bool {
 }
 
 // find is where a state is in the shard, or the slot of the table in which it will be.
-func (s *shard) find(table []uint32, f fingerprint) (at uint32, known bool) {
+func (s *shard) find(table []uint32, f Fingerprint) (at uint32, known bool) {
 	mask := uint32(len(table) - 1)
 	for slot := uint32(f.lo) & mask; ; slot = (slot + 1) & mask {
 		entry := atomic.LoadUint32(&table[slot])
@@ -119,18 +121,18 @@ func (s *shard) find(table []uint32, f fingerprint) (at uint32, known bool) {
 }
 
 // cheaper replaces the way by one that costs less.
-func (r *record) cheaper(w way) {
+func (r *record) cheaper(w Way) {
 	for {
 		old := r.way.Load()
-		if w.cost >= unpacked(old).cost || r.way.CompareAndSwap(old, w.packed()) {
+		if w.Cost >= unpacked(old).Cost || r.way.CompareAndSwap(old, w.packed()) {
 			return
 		}
 	}
 }
 
-// add notes a state. It reports its number, and whether it is new. A state that is
+// Add notes a state. It reports its number, and whether it is new. A state that is
 // reached again in the layer in which it was found keeps the cheaper way.
-func (v *visited) add(f fingerprint, w way) (stateID, bool) {
+func (v *Visited) Add(f Fingerprint, w Way) (StateID, bool) {
 	s := v.of(f)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,8 +157,8 @@ func (v *visited) add(f fingerprint, w way) (stateID, bool) {
 	return v.id(f, at), true
 }
 
-func (v *visited) id(f fingerprint, at uint32) stateID {
-	return stateID(f.hi>>(64-shardBits))<<placeBits | stateID(at)
+func (v *Visited) id(f Fingerprint, at uint32) StateID {
+	return StateID(f.hi>>(64-shardBits))<<placeBits | StateID(at)
 }
 
 // at is the record at a place.
@@ -206,19 +208,20 @@ func (s *shard) room() []uint32 {
 	return table
 }
 
-// way is how a state was reached.
-func (v *visited) way(id stateID) way {
+// Way is how a state was reached.
+func (v *Visited) Way(id StateID) Way {
 	return unpacked(v.shards[id.shard()].at(id.at()).way.Load())
 }
 
-// next begins a new layer.
-func (v *visited) next() {
+// Next begins a new layer.
+func (v *Visited) Next() {
 	for i := range v.shards {
 		v.shards[i].layer = v.shards[i].n
 	}
 }
 
-func (v *visited) len() (n int64) {
+// Len is how many states have been noted.
+func (v *Visited) Len() (n int64) {
 	for i := range v.shards {
 		v.shards[i].mu.Lock()
 		n += int64(v.shards[i].n)
@@ -227,8 +230,8 @@ func (v *visited) len() (n int64) {
 	return n
 }
 
-// bytes is the memory that the states take.
-func (v *visited) bytes() (n int64) {
+// Bytes is the memory that the states take.
+func (v *Visited) Bytes() (n int64) {
 	for i := range v.shards {
 		s := &v.shards[i]
 		s.mu.Lock()
@@ -241,19 +244,22 @@ func (v *visited) bytes() (n int64) {
 	return n
 }
 
-// mixer makes fingerprints: two sums of products, each with keys of its own. The
+// Mixer makes fingerprints: two sums of products, each with keys of its own. The
 // keys are fixed, so that a search is the same every time.
-type mixer struct{ a, b uint64 }
+type Mixer struct{ a, b uint64 }
 
-func newMixer() mixer { return mixer{0x9e3779b97f4a7c15, 0xc2b2ae3d27d4eb4f} }
+// NewMixer returns a mixer of no words.
+func NewMixer() Mixer { return Mixer{0x9e3779b97f4a7c15, 0xc2b2ae3d27d4eb4f} }
 
-func (m *mixer) add(word uint64) {
+// Add mixes a word in.
+func (m *Mixer) Add(word uint64) {
 	m.a = fold(m.a^word, 0xa0761d6478bd642f)
 	m.b = fold(m.b+word, 0xe7037ed1a0b428db)
 }
 
-func (m mixer) sum() fingerprint {
-	return fingerprint{fold(m.a^m.b<<1, 0x8ebc6af09c88c6e3), fold(m.b^bits.RotateLeft64(m.a, 29), 0x589965cc75374cc3)}
+// Sum is the fingerprint of the words so far.
+func (m Mixer) Sum() Fingerprint {
+	return Fingerprint{fold(m.a^m.b<<1, 0x8ebc6af09c88c6e3), fold(m.b^bits.RotateLeft64(m.a, 29), 0x589965cc75374cc3)}
 }
 
 func fold(x, y uint64) uint64 {

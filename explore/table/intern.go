@@ -1,4 +1,4 @@
-package explore
+package table
 
 import (
 	"hash/maphash"
@@ -10,9 +10,9 @@ import (
 	"oversell/internal/hugepages"
 )
 
-// interner numbers things that are equal by key, from 0 on in the order in which they come. It is safe for
+// Interner numbers things that are equal by key, from 0 on in the order in which they come. It is safe for
 // concurrent use.
-type interner[V any] struct {
+type Interner[V any] struct {
 	shards [internShards]internShard
 	next   atomic.Uint32
 	// chunks hold the things: the first 1<<firstChunk, then as many again, then twice as many, and so on.
@@ -34,10 +34,11 @@ const (
 // internSeed is one for all, so that equal keys have one hash.
 var internSeed = maphash.MakeSeed()
 
-func newInterner[V any]() *interner[V] { return &interner[V]{} }
+// NewInterner returns an interner without things.
+func NewInterner[V any]() *Interner[V] { return &Interner[V]{} }
 
-// id is the number of the thing with this key, which make makes if it is new.
-func (in *interner[V]) id(key string, make func() V) uint32 {
+// ID is the number of the thing with this key, which make makes if it is new.
+func (in *Interner[V]) ID(key string, make func() V) uint32 {
 	s := &in.shards[maphash.String(internSeed, key)%internShards]
 	s.mu.RLock()
 	id, known := s.ids[key]
@@ -59,11 +60,11 @@ func (in *interner[V]) id(key string, make func() V) uint32 {
 	return id
 }
 
-// get is the thing with this number.
-func (in *interner[V]) get(id uint32) V { return *in.place(id) }
+// Get is the thing with this number.
+func (in *Interner[V]) Get(id uint32) V { return *in.place(id) }
 
 // place is where the thing with this number stands.
-func (in *interner[V]) place(id uint32) *V {
+func (in *Interner[V]) place(id uint32) *V {
 	n, at := 0, id
 	if id>>firstChunk > 0 {
 		n = bits.Len32(id >> firstChunk)
@@ -78,12 +79,12 @@ func (in *interner[V]) place(id uint32) *V {
 	return &(*chunk)[at]
 }
 
-// memo remembers the results of a pure function for all workers, in tables with open addressing. They are
+// Memo remembers the results of a pure function for all workers, in tables with open addressing. They are
 // read without a lock: an entry never changes.
 //
 // Whoever asks passes the key's hash along: a type parameter's method cannot be inlined, and memos
 // are asked some ten times for each transition.
-type memo[K hashed, V any] struct {
+type Memo[K Hashed, V any] struct {
 	shards [memoShards]memoShard[K, V]
 	make   func(K) V
 }
@@ -95,31 +96,32 @@ const (
 )
 
 // memoShard holds the entries whose hashes begin alike. Entries are added with its lock.
-type memoShard[K hashed, V any] struct {
+type memoShard[K Hashed, V any] struct {
 	table atomic.Pointer[table[K, V]]
 	mu    sync.Mutex
 	n     int
 }
 
-type table[K hashed, V any] struct {
+type table[K Hashed, V any] struct {
 	places []entry[K, V]
 	shift  uint8
 }
 
-type entry[K hashed, V any] struct {
+type entry[K Hashed, V any] struct {
 	used atomic.Bool // when it is true, the rest does not change
 	key  K
 	v    V
 }
 
-func newMemo[K hashed, V any](make func(K) V) *memo[K, V] { return &memo[K, V]{make: make} }
+// NewMemo returns a memo of this function.
+func NewMemo[K Hashed, V any](make func(K) V) *Memo[K, V] { return &Memo[K, V]{make: make} }
 
-// of is the function's value.
-func (m *memo[K, V]) of(k K) V { return *m.get(k, k.Hash()) }
+// Of is the function's value.
+func (m *Memo[K, V]) Of(k K) V { return *m.Get(k, k.Hash()) }
 
-// get is the function's value for a key with this hash. Two that ask at once may both compute it; all get
+// Get is the function's value for a key with this hash. Two that ask at once may both compute it; all get
 // the value that was stored first.
-func (m *memo[K, V]) get(k K, hash uint64) *V {
+func (m *Memo[K, V]) Get(k K, hash uint64) *V {
 	s := &m.shards[hash>>(64-memoShardBits)]
 	if t := s.table.Load(); t != nil {
 		if e, known := t.find(k, hash); known {
@@ -187,15 +189,16 @@ func (t *table[K, V]) larger() *table[K, V] {
 	return next
 }
 
-// hashed is a key that says where in a table to look for it.
-type hashed interface {
+// Hashed is a key that says where in a table to look for it.
+type Hashed interface {
 	comparable
 	Hash() uint64
 }
 
-// spread mixes words into a hash whose upper bits are good.
-func spread(a, b uint64) uint64 {
+// Spread mixes words into a hash whose upper bits are good.
+func Spread(a, b uint64) uint64 {
 	return (a*0x9e3779b97f4a7c15 ^ bits.RotateLeft64(b*0xc2b2ae3d27d4eb4f, 31)) * 0xd6e8feb86659fd93
 }
 
-func pair(hi, lo uint32) uint64 { return uint64(hi)<<32 | uint64(lo) }
+// Pair is two numbers in one word.
+func Pair(hi, lo uint32) uint64 { return uint64(hi)<<32 | uint64(lo) }
