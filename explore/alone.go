@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"oversell/explore/servers"
 	"oversell/internal/coro"
 	"oversell/internal/names"
 	"oversell/lockimpl"
@@ -14,7 +15,7 @@ import (
 // alone runs the code of one client on the servers without any other: commands are executed in
 // order, and a wait ends at the next moment at which something changes, or after every. It returns
 // the events and the state of the servers.
-func alone(s *servers, o coro.Options, from uint32, now, patience, most time.Duration, p coro.Program) (events []Event, to uint32, err error) {
+func alone(s *servers.Servers, o coro.Options, from uint32, now, patience, most time.Duration, p coro.Program) (events []Event, to uint32, err error) {
 	x := coro.Start(p, o)
 	defer x.Close()
 	for end := now + patience; len(x.Pending()) > 0; {
@@ -23,13 +24,13 @@ func alone(s *servers, o coro.Options, from uint32, now, patience, most time.Dur
 		obs := coro.Observation{Now: now}
 		switch r.Kind {
 		case coro.Command:
-			c := call{client: names.Nobody, node: r.Node, commands: r.Commands, tx: r.Tx, conn: r.Conn}
-			e := s.executeAt(from, s.call(c), now)
-			if e.unknown {
-				return nil, from, s.unknown()
+			c := servers.Call{Client: names.Nobody, Node: r.Node, Commands: r.Commands, Tx: r.Tx, Conn: r.Conn}
+			e := s.Execute(from, s.CallID(c), now)
+			if e.Unknown {
+				return nil, from, s.Unknown()
 			}
-			from = e.servers
-			obs.Reply = names.Global(s.answerOf(e.answer).Reply, names.Nobody)
+			from = e.Servers
+			obs.Reply = names.Global(s.Answer(e.Answer).Reply, names.Nobody)
 		case coro.Sleep, coro.Pause:
 			if r.Label == "start" {
 				break
@@ -41,9 +42,9 @@ func alone(s *servers, o coro.Options, from uint32, now, patience, most time.Dur
 			if r.Kind == coro.Pause {
 				last = min(end, now+most)
 			}
-			by := s.until(from, now, r.Until, last)
+			by := s.Until(from, now, r.Until, last)
 			now += by
-			from = s.later(from, by)
+			from = s.Later(from, by)
 			obs.Now = now
 		}
 		x.Resume(i, obs)
@@ -72,7 +73,7 @@ var errImpatient = errors.New("it waits for too long")
 
 // apart returns the options of a client that is no part of the search.
 func apart(masters int, scripts *coro.Scripts, naming *names.Namer) coro.Options {
-	return coro.Options{Masters: masters, Epoch: Epoch, Scripts: scripts, Token: naming.Outsider, Number: naming.BookOfNobody().Number(names.ClientNumber)}
+	return coro.Options{Masters: masters, Epoch: servers.Epoch, Scripts: scripts, Token: naming.Outsider, Number: naming.BookOfNobody().Number(names.ClientNumber)}
 }
 
 // probed is what came of a new client's tries for the lock.

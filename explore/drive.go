@@ -17,6 +17,7 @@ import (
 
 	"oversell/clock"
 	"oversell/explore/rules"
+	"oversell/explore/servers"
 	"oversell/history"
 	"oversell/internal/coro"
 	"oversell/internal/names"
@@ -109,13 +110,13 @@ type replayedClient struct {
 
 // open brings the servers to where the schedule starts, and the clients to their
 // first step.
-func (r *replay) open(clients int) error {
+func (r *replay) open(n int) error {
 	if err := r.do(func(ctx context.Context, client *scenarios.Client) error { return client.Open(ctx) }); err != nil {
 		return fmt.Errorf("open the scenario: %w", err)
 	}
 	r.facts = r.rules.Start()
 	r.scripts = &coro.Scripts{}
-	for i := range clients {
+	for i := range n {
 		who := Who{Index: int(roleOf(r.of.run, i)), Names: r.naming.Scheme(i)}
 		p := &replayedClient{number: i, book: who.Names.Book(0)}
 		p.code = r.of.start(who, p.book, r.scripts)
@@ -194,9 +195,9 @@ func (r *replay) step(all []reports.Step, s reports.Step) error {
 	case reports.StepEnd:
 		return r.end()
 	case reports.StepArrive:
-		c := call{client: s.Client, node: s.Node, commands: s.Commands, tx: s.Tx, during: r.late[s.Of]}
+		c := servers.Call{Client: s.Client, Node: s.Node, Commands: s.Commands, Tx: s.Tx, During: r.late[s.Of]}
 		if s.Conn > 0 {
-			c.conn = lateLine(s.Of)
+			c.Conn = lateLine(s.Of)
 		}
 		_, err := r.send(c, s)
 		r.hangUp(c)
@@ -220,12 +221,12 @@ func (r *replay) step(all []reports.Step, s reports.Step) error {
 		if err := r.same(p, q, s); err != nil {
 			return err
 		}
-		c := call{client: s.Client, node: s.Node, commands: s.Commands, tx: s.Tx, conn: s.Conn}
+		c := servers.Call{Client: s.Client, Node: s.Node, Commands: s.Commands, Tx: s.Tx, Conn: s.Conn}
 		if len(p.under) > 0 {
-			c.during = p.under[len(p.under)-1]
+			c.During = p.under[len(p.under)-1]
 		}
 		if s.Kind == reports.StepLate {
-			r.late[r.steps] = c.during
+			r.late[r.steps] = c.During
 		}
 		var err error
 		if o.Reply, err = r.happens(s, c); err != nil {
@@ -233,8 +234,8 @@ func (r *replay) step(all []reports.Step, s reports.Step) error {
 		}
 		if s.Kind != reports.StepCommand {
 			if s.Kind == reports.StepLate {
-				from, to := line{c.client, c.node, c.conn}, line{c.client, c.node, lateLine(r.steps)}
-				if rw := r.lines[from]; rw != nil && c.conn > 0 {
+				from, to := line{c.Client, c.Node, c.Conn}, line{c.Client, c.Node, lateLine(r.steps)}
+				if rw := r.lines[from]; rw != nil && c.Conn > 0 {
 					r.lines[to] = rw
 					delete(r.lines, from)
 				}
@@ -253,8 +254,8 @@ func (r *replay) step(all []reports.Step, s reports.Step) error {
 
 // hangUp closes the connection of a call, as a client's library does that had no answer, if it
 // is one on which something is watched.
-func (r *replay) hangUp(c call) {
-	l := line{c.client, c.node, c.conn}
+func (r *replay) hangUp(c servers.Call) {
+	l := line{c.Client, c.Node, c.Conn}
 	if l.conn == 0 || r.lines[l] == nil {
 		return
 	}
@@ -289,7 +290,7 @@ func (r *replay) look(p *replayedClient, i, times int) (looked bool, err error) 
 }
 
 // happens sends a command, if it gets to the server now.
-func (r *replay) happens(s reports.Step, c call) (string, error) {
+func (r *replay) happens(s reports.Step, c servers.Call) (string, error) {
 	if s.Kind != reports.StepCommand && s.Kind != reports.StepNoReply {
 		return "", nil
 	}
@@ -346,12 +347,12 @@ func (r *replay) pass(d time.Duration) error {
 }
 
 // send has a server execute a client's call, and judges what it does to the lock.
-func (r *replay) send(c call, s reports.Step) (string, error) {
+func (r *replay) send(c servers.Call, s reports.Step) (string, error) {
 	// That it makes a difference to the holder, the search has told; here it is enough to see that something changed.
 	var holders []rules.Holder
 	var before string
 	if r.last {
-		holders = r.rules.Endangered(r.facts, c.client, c.during, r.now)
+		holders = r.rules.Endangered(r.facts, c.Client, c.During, r.now)
 	}
 	if len(holders) > 0 {
 		// An expiry is told from the one before by the millisecond in which it was set.
@@ -359,23 +360,23 @@ func (r *replay) send(c call, s reports.Step) (string, error) {
 			return "", err
 		}
 		var err error
-		if before, err = r.dump(c.node); err != nil {
+		if before, err = r.dump(c.Node); err != nil {
 			return "", err
 		}
 	}
-	reply, err := r.exchange(line{c.client, c.node, c.conn}, r.wire(c), replyCount(c))
+	reply, err := r.exchange(line{c.Client, c.Node, c.Conn}, r.wire(c), replyCount(c))
 	if err != nil {
 		return "", err
 	}
 	if reply != s.Reply && !s.Clock {
-		return "", fmt.Errorf("%w: the server answered %s, and in the search %s", ErrDiverged, replies(c, reply), replies(c, s.Reply))
+		return "", fmt.Errorf("%w: the server answered %s, and in the search %s", ErrDiverged, servers.Replies(c, reply), servers.Replies(c, s.Reply))
 	}
 	if len(holders) == 0 {
 		return reply, nil
 	}
-	after, err := r.dump(c.node)
+	after, err := r.dump(c.Node)
 	if err == nil && before != after {
-		r.broken(r.rules.Touched(holders[0], c.client, c.during))
+		r.broken(r.rules.Touched(holders[0], c.Client, c.During))
 	}
 	return reply, err
 }
@@ -412,12 +413,12 @@ func texts(reply string) (all []string) {
 }
 
 // wire is a call as it is sent. Scripts go as text, so that none needs to be known.
-func (r *replay) wire(c call) string {
+func (r *replay) wire(c servers.Call) string {
 	var b strings.Builder
-	if c.tx {
+	if c.Tx {
 		b.WriteString(command("MULTI"))
 	}
-	for _, cmd := range c.commands {
+	for _, cmd := range c.Commands {
 		if c, _ := rediscmd.Find(cmd[0]); c.Does(rediscmd.RunsHash) {
 			if text, known := r.scripts.Text(cmd[1]); known {
 				cmd = append([]string{c.OtherScript.Name, text}, cmd[2:]...)
@@ -425,17 +426,17 @@ func (r *replay) wire(c call) string {
 		}
 		b.WriteString(command(cmd...))
 	}
-	if c.tx {
+	if c.Tx {
 		b.WriteString(command("EXEC"))
 	}
 	return b.String()
 }
 
-func replyCount(c call) int {
-	if c.tx {
-		return len(c.commands) + 2
+func replyCount(c servers.Call) int {
+	if c.Tx {
+		return len(c.Commands) + 2
 	}
-	return len(c.commands)
+	return len(c.Commands)
 }
 
 func command(args ...string) string {
@@ -565,7 +566,7 @@ func (r *replay) plain() (variant.Env, func()) {
 func plainWorld(env variant.Env, book *names.Book, ended func(history.Op)) scenarios.World {
 	numbers := map[string]int64{}
 	return scenarios.World{
-		Env: env, Index: names.Nobody, Epoch: Epoch,
+		Env: env, Index: names.Nobody, Epoch: servers.Epoch,
 		Pause:  func(string) {},
 		Enough: func() bool { return false },
 		Number: func(of string) int64 { numbers[of]++; return book.Number(numbers[of]) },

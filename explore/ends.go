@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"oversell/explore/rules"
+	"oversell/explore/servers"
 	"oversell/explore/table"
 	"oversell/history"
 	"oversell/internal/coro"
@@ -20,7 +21,7 @@ import (
 type ends struct {
 	config  scenarios.Config
 	rules   *rules.Rules
-	servers *servers
+	servers *servers.Servers
 	facts   *table.Interner[rules.Facts]
 	options coro.Options
 	crashes int
@@ -34,7 +35,7 @@ type ends struct {
 
 	judged *table.Memo[ending, *rules.Breach]
 	stuck  *table.Memo[serversAt, bool]
-	audits *table.Memo[serversID, audit]
+	audits *table.Memo[audited, audit]
 	failed func(error)
 }
 
@@ -43,6 +44,9 @@ type ending struct {
 }
 
 type serversAt struct{ servers, now uint32 }
+
+// audited is the number of a state of the servers.
+type audited uint32
 
 type audit struct {
 	ops []history.Op
@@ -58,7 +62,7 @@ func (e *ends) judge(k ending) *rules.Breach {
 	f := e.facts.Get(k.facts)
 	dead := e.rules.Busy(f)
 	if e.books {
-		if b := e.rules.AtTheEnd(f, e.audits.Of(serversID(k.servers)).ops, dead); b != nil {
+		if b := e.rules.AtTheEnd(f, e.audits.Of(audited(k.servers)).ops, dead); b != nil {
 			return b
 		}
 	}
@@ -69,9 +73,9 @@ func (e *ends) judge(k ending) *rules.Breach {
 }
 
 // read runs the scenario's audit on the servers.
-func (e *ends) read(servers serversID) (a audit) {
+func (e *ends) read(servers audited) (a audit) {
 	var failed error
-	events, _, err := alone(e.servers, e.options, uint32(servers), 0, time.Hour, time.Hour, administrator(e.config, e.servers.naming.BookOfNobody(), func(ctx context.Context, c *scenarios.Client) error {
+	events, _, err := alone(e.servers, e.options, uint32(servers), 0, time.Hour, time.Hour, administrator(e.config, e.servers.Names.BookOfNobody(), func(ctx context.Context, c *scenarios.Client) error {
 		return c.Audit(ctx)
 	}, &failed))
 	if err = errors.Join(err, failed); err != nil {
@@ -91,7 +95,7 @@ func (e *ends) read(servers serversID) (a audit) {
 // interval: one attempt may leave something behind that blocks the next.
 func (e *ends) cannotBeTaken(k serversAt) bool {
 	wait := e.config.TTL + scenarios.Grace
-	for _, every := range []time.Duration{2 * wait, max(e.config.Retry, tickUnit)} {
+	for _, every := range []time.Duration{2 * wait, max(e.config.Retry, servers.TickUnit)} {
 		p := e.probe(k, wait, every)
 		switch {
 		case p.why != nil && e.useless() != nil:
@@ -108,7 +112,7 @@ func (e *ends) cannotBeTaken(k serversAt) bool {
 // probe has a new client try for the lock.
 func (e *ends) probe(k serversAt, wait, every time.Duration) (p probed) {
 	p.waited = true
-	_, _, err := alone(e.servers, e.options, k.servers, time.Duration(k.now)*tickUnit, 2*wait, every, probe(e.config, wait, &p))
+	_, _, err := alone(e.servers, e.options, k.servers, time.Duration(k.now)*servers.TickUnit, 2*wait, every, probe(e.config, wait, &p))
 	if err != nil && !errors.Is(err, errImpatient) {
 		e.failed(err)
 		p.got, p.waited = true, false
@@ -129,8 +133,8 @@ func (e *ends) useless() error {
 // held describes the values of the lock's keys.
 func (e *ends) held(servers uint32) string {
 	var all string
-	for _, n := range e.servers.nodes(servers) {
-		for _, key := range e.servers.lockKeys {
+	for _, n := range e.servers.Nodes(servers) {
+		for _, key := range e.servers.LockKeys {
 			v, left, exists := n.Value(key)
 			if !exists {
 				continue
@@ -152,3 +156,5 @@ func (e *ends) held(servers uint32) string {
 func (k ending) Hash() uint64 { return table.Spread(table.Pair(k.servers, k.facts), uint64(k.now)) }
 
 func (k serversAt) Hash() uint64 { return table.Spread(table.Pair(k.servers, k.now), 3) }
+
+func (k audited) Hash() uint64 { return table.Spread(uint64(k), 1) }

@@ -66,6 +66,7 @@ import (
 	"time"
 
 	"oversell/explore/rules"
+	"oversell/explore/servers"
 	"oversell/explore/table"
 	"oversell/history"
 	"oversell/internal/coro"
@@ -384,10 +385,10 @@ var errOrdered = errors.New("the order of names shows")
 
 // again returns the reason why the search must be repeated in another way, or nil.
 func (x *search) again() error {
-	if why := x.servers.spellingShows(); why != "" {
+	if why := x.servers.SpellingShows(); why != "" {
 		return fmt.Errorf("%w: %s", names.ErrNotOpaque, why)
 	}
-	if x.reduce && x.servers.ordered.Load() {
+	if x.reduce && x.servers.Ordered.Load() {
 		return errOrdered
 	}
 	x.mu.Lock()
@@ -411,13 +412,13 @@ func searchOnce(ctx context.Context, c Config, naming names.Naming, by reduction
 	stop := x.guard(ctx, c.System, end)
 	defer stop()
 	keys, clocked := lockKeys(c, scripts, namer)
-	x.servers = newServers(Epoch, keys, scripts, namer)
+	x.servers = servers.New(servers.Epoch, keys, scripts, namer)
 	if clocked {
 		x.starts = oddStarts
 	}
-	x.servers.after = []time.Duration{0}
+	x.servers.After = []time.Duration{0}
 	if c.Run.Lock.New != nil {
-		x.servers.after = append(x.servers.after, c.Run.TTL) // the instant may be that of a grant
+		x.servers.After = append(x.servers.After, c.Run.TTL) // the instant may be that of a grant
 	}
 	x.prepare()
 	x.ends = &ends{
@@ -468,7 +469,7 @@ func searchOnce(ctx context.Context, c Config, naming names.Naming, by reduction
 // begin opens the scenario and sets up the clients' tries.
 func (x *search) begin(c Config, scripts *coro.Scripts) (state, error) {
 	var failed error
-	_, opened, err := alone(x.servers, x.ends.options, x.servers.start(c.Masters), 0, time.Hour, time.Hour, administrator(c.Run, x.servers.naming.BookOfNobody(), func(ctx context.Context, client *scenarios.Client) error {
+	_, opened, err := alone(x.servers, x.ends.options, x.servers.Start(c.Masters), 0, time.Hour, time.Hour, administrator(c.Run, x.servers.Names.BookOfNobody(), func(ctx context.Context, client *scenarios.Client) error {
 		return client.Open(ctx)
 	}, &failed))
 	if err := errors.Join(err, failed); err != nil {
@@ -476,9 +477,9 @@ func (x *search) begin(c Config, scripts *coro.Scripts) (state, error) {
 	}
 	x.ends.opened = opened
 	for i := range x.clients {
-		who := Who{Index: int(roleOf(c.Run, i)), Names: x.servers.naming.Scheme(i)}
+		who := Who{Index: int(roleOf(c.Run, i)), Names: x.servers.Names.Scheme(i)}
 		switch {
-		case x.servers.naming.Naming >= names.Concrete:
+		case x.servers.Names.Naming >= names.Concrete:
 			x.roles[i] = uint8(i) // each has names of its own
 		default:
 			x.roles[i] = uint8(who.Index)
@@ -505,7 +506,7 @@ func (x *search) close() {
 
 // result is what the search came to.
 func (x *search) result(c Config, start state, stats reports.Effort) (reports.Exploration, error) {
-	if x.err != nil && !errors.Is(x.err, errUnknown) {
+	if x.err != nil && !errors.Is(x.err, servers.ErrUnknown) {
 		return reports.Exploration{}, x.err
 	}
 	r := c.describe()
@@ -515,14 +516,14 @@ func (x *search) result(c Config, start state, stats reports.Effort) (reports.Ex
 		rests = "no lease that was promised ran out before it was given back, so what rests on leases was not put to the test"
 	}
 	switch {
-	case x.servers.naming.Naming >= names.Concrete && x.drawn():
+	case x.servers.Names.Naming >= names.Concrete && x.drawn():
 		r.Verdict, r.Why = reports.Inconclusive, "a client draws values at random by itself, and what is done depends on how names are spelled: let it take them from Env.Token"
 	case best != nil, x.wandered != nil && x.wandered.found != nil:
 		t, err := x.traceOfBest(start, best)
 		if err != nil {
 			return r, err
 		}
-		t.Naming = int(x.servers.naming.Naming)
+		t.Naming = int(x.servers.Names.Naming)
 		r.Verdict, r.Counterexample = reports.Violated, t
 		r.Why = t.Sentence
 		r.Stats.Depth = max(r.Stats.Depth, len(t.Steps)) // with what happens in the end
@@ -538,7 +539,7 @@ func (x *search) result(c Config, start state, stats reports.Effort) (reports.Ex
 	case rests != "":
 		r.Verdict, r.Why = reports.Inconclusive, rests
 	case x.beyond.Load() && c.Bounds.Advances > 0:
-		r.Verdict, r.Why = reports.Inconclusive, fmt.Sprintf("the clock was not moved beyond %v, and something would have happened then", horizon)
+		r.Verdict, r.Why = reports.Inconclusive, fmt.Sprintf("the clock was not moved beyond %v, and something would have happened then", servers.Horizon)
 	case r.Stats.Entered == 0:
 		r.Verdict, r.Why = reports.Inconclusive, "nobody ever got in: nothing was put to the test"
 	case c.Bounds.Clients == 1:
@@ -549,14 +550,14 @@ func (x *search) result(c Config, start state, stats reports.Effort) (reports.Ex
 	if x.wandered != nil && x.wandered.found != nil {
 		r.NotChecked = append(r.NotChecked, "whether a shorter schedule breaks it: this one was found at random, and made shorter")
 	}
-	if x.servers.pipelined.Load() {
+	if x.servers.Pipelined.Load() {
 		r.NotChecked = append(r.NotChecked, "what others do in the middle of a pipeline: one was sent, and taken for a single step")
 	}
-	if x.servers.scripted.Load() {
+	if x.servers.Scripted.Load() {
 		r.NotChecked = append(r.NotChecked, "what clients do where a server does not know a script (NOSCRIPT), as after a restart: here all are known from the start")
 	}
 	if x.distant.Load() {
-		r.NotChecked = append(r.NotChecked, fmt.Sprintf("what comes when a key expires that lives for more than %v: it is taken to stay", horizon))
+		r.NotChecked = append(r.NotChecked, fmt.Sprintf("what comes when a key expires that lives for more than %v: it is taken to stay", servers.Horizon))
 	}
 	if left := x.compared.sentence(); left != "" {
 		r.NotChecked = append(r.NotChecked, left)
@@ -570,7 +571,7 @@ func (x *search) result(c Config, start state, stats reports.Effort) (reports.Ex
 	if slices.ContainsFunc(x.tries, func(t *trie) bool { return t.isVague() }) {
 		r.NotChecked = append(r.NotChecked, "whether what the clients make of the time, other than by adding to it, comes out otherwise from some instant on")
 	}
-	if r.Verdict == reports.Pass && x.rules.LooksFor(variant.Lock, variant.OwnerOnlyRelease) && len(x.servers.lockKeys) == 0 && !x.differ.excludes() {
+	if r.Verdict == reports.Pass && x.rules.LooksFor(variant.Lock, variant.OwnerOnlyRelease) && len(x.servers.LockKeys) == 0 && !x.differ.excludes() {
 		r.Verdict = reports.Inconclusive
 		r.Why = unkeyed
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"oversell/explore/servers"
 	"oversell/history"
 	"oversell/internal/coro"
 	"oversell/internal/names"
@@ -17,7 +18,7 @@ func lockKeys(c Config, scripts *coro.Scripts, naming names.Namer) (all []string
 	if c.Run.Lock.New == nil {
 		return nil, false
 	}
-	s := newServers(Epoch, nil, scripts, naming)
+	s := servers.New(servers.Epoch, nil, scripts, naming)
 	c.Run.Hold = 0                         // whether it can be extended does not matter here
 	for client := range c.Bounds.Clients { // not every role takes the lock
 		role := int(roleOf(c.Run, client))
@@ -40,10 +41,10 @@ const aloneLimit = 300
 
 // changedBy returns the keys that an execution, alone on empty servers, changes both between a call
 // of Acquire and its grant, and in the Release that follows. clocked is as for lockKeys.
-func changedBy(s *servers, x *run, masters int) (keys []string, clocked bool) {
+func changedBy(s *servers.Servers, x *run, masters int) (keys []string, clocked bool) {
 	var expire []string
 	now := time.Duration(0)
-	holds := s.start(masters)
+	holds := s.Start(masters)
 	var called, granted, released uint32
 	changed := map[string]bool{}
 	for range aloneLimit {
@@ -53,17 +54,17 @@ func changedBy(s *servers, x *run, masters int) (keys []string, clocked bool) {
 				called = holds
 			case e.Op.Kind == history.Acquire && e.Op.Outcome == history.OK:
 				granted = holds
-				for _, key := range s.changes(called, granted) {
+				for _, key := range s.Changes(called, granted) {
 					changed[key] = true
-					if s.expires(granted, key) && len(s.naming.Owners(key)) == 0 {
+					if s.Expires(granted, key) && len(s.Names.Owners(key)) == 0 {
 						expire = append(expire, key)
 					}
 				}
 			case e.Op.Kind == history.Release && !e.End:
 				released = holds
 			case e.Op.Kind == history.Release:
-				for _, key := range s.changes(released, holds) {
-					if changed[key] && len(s.naming.Owners(key)) == 0 {
+				for _, key := range s.Changes(released, holds) {
+					if changed[key] && len(s.Names.Owners(key)) == 0 {
 						keys = append(keys, key)
 					}
 				}
@@ -79,16 +80,16 @@ func changedBy(s *servers, x *run, masters int) (keys []string, clocked bool) {
 		o := coro.Observation{Now: now}
 		switch r.Kind {
 		case coro.Command:
-			e := s.executeAt(holds, s.call(call{client: 0, node: r.Node, commands: globally(r.Commands, 0), tx: r.Tx, conn: r.Conn}), now)
-			if e.unknown {
+			e := s.Execute(holds, s.CallID(servers.Call{Client: 0, Node: r.Node, Commands: servers.Globally(r.Commands, 0), Tx: r.Tx, Conn: r.Conn}), now)
+			if e.Unknown {
 				return nil, clocked
 			}
-			clocked = clocked || e.clock
-			holds, o.Reply = e.servers, s.answerOf(e.answer).Reply
+			clocked = clocked || e.Clock
+			holds, o.Reply = e.Servers, s.Answer(e.Answer).Reply
 		case coro.Sleep:
-			by := max(r.Until-now, tickUnit)
+			by := max(r.Until-now, servers.TickUnit)
 			now += by
-			holds, o.Now = s.later(holds, by), now
+			holds, o.Now = s.Later(holds, by), now
 		}
 		x.resume(i, o)
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"oversell/explore/servers"
 	"oversell/internal/coro"
 )
 
@@ -34,22 +35,22 @@ func (w *worker) moments(s state) []time.Duration {
 	x, now := w.search, s.time()
 	all := w.ahead[:0]
 	add := func(at time.Duration) {
-		if at = roundUp(at); at > now && at <= horizon {
+		if at = servers.RoundUp(at); at > now && at <= servers.Horizon {
 			all = append(all, at)
 		}
 	}
-	due := w.search.servers.due(s.servers)
-	for _, in := range due.in {
-		if in > horizon {
+	due := w.search.servers.Due(s.servers)
+	for _, in := range due.In {
+		if in > servers.Horizon {
 			x.distant.Store(true)
 			break
 		}
-		if now+in > horizon {
+		if now+in > servers.Horizon {
 			x.beyond.Store(true)
 		}
 		add(now + in)
 	}
-	for _, at := range due.at {
+	for _, at := range due.At {
 		add(at)
 	}
 	if x.span > 0 {
@@ -160,7 +161,7 @@ const momentLimit = 64
 func (c *Config) probeSpans() []time.Duration {
 	ttl := c.Run.TTL
 	if c.System != nil {
-		return []time.Duration{horizon}
+		return []time.Duration{servers.Horizon}
 	}
-	return []time.Duration{ttl, 4 * ttl, horizon}
+	return []time.Duration{ttl, 4 * ttl, servers.Horizon}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"oversell/explore/rules"
+	"oversell/explore/servers"
 	"oversell/history"
 	"oversell/internal/coro"
 	"oversell/internal/names"
@@ -39,7 +40,7 @@ type life struct {
 
 func (l *life) world(index int) scenarios.World {
 	return scenarios.World{
-		Env: l.w.Env(), Index: index, Epoch: Epoch,
+		Env: l.w.Env(), Index: index, Epoch: servers.Epoch,
 		Pause:  l.w.Pause,
 		Turn:   l.boundary,
 		Enough: func() bool { return l.tried > l.resends },

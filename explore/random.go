@@ -216,7 +216,7 @@ func (k *walker) disturbance(s state, all []action, a action, r *rand.Rand) acti
 // several, if the schedule is disturbed. It returns what that broke.
 func (k *walker) take(s state, a action, r *rand.Rand) (state, *finding) {
 	st := k.w.act(s, a)
-	if n := len(k.w.search.servers.ordersOf(st.effect.orders)); r != nil && k.disturbed && st.effect.orders != 0 && a.kind() == goes {
+	if n := len(k.w.search.servers.Orders(st.effect.Orders)); r != nil && k.disturbed && st.effect.Orders != 0 && a.kind() == goes {
 		a = a.inOrder(r.IntN(n))
 		st = k.w.act(s, a)
 	}

@@ -18,6 +18,7 @@ import (
 	"unsafe"
 
 	"oversell/explore/rules"
+	"oversell/explore/servers"
 	"oversell/explore/table"
 	"oversell/history"
 	"oversell/internal/coro"
@@ -31,7 +32,7 @@ type search struct {
 	clients int
 	roles   [names.MaxSlots]uint8
 	tries   []*trie // by role
-	servers *servers
+	servers *servers.Servers
 	rules   *rules.Rules
 	ends    *ends
 	differ  *differences
@@ -151,7 +152,7 @@ func (x *search) prepare() {
 	x.inFlight.ID("", func() []lateRequest { return nil })
 	x.judged = table.NewMemo(x.judge)
 	x.passed = table.NewMemo(func(k factsAt) passing {
-		before, now := x.facts.Get(k.facts), time.Duration(k.now)*tickUnit
+		before, now := x.facts.Get(k.facts), time.Duration(k.now)*servers.TickUnit
 		return passing{x.numbered(x.rules.TimePasses(before, now)), x.rules.Lapses(before, now)}
 	})
 	x.untils = table.NewMemo(func(k factsID) []time.Duration { return x.rules.Ends(x.facts.Get(uint32(k))) })
@@ -164,7 +165,7 @@ func (x *search) prepare() {
 		return x.numbered(x.rules.Permute(x.facts.Get(k.facts), p))
 	})
 	x.endangered = table.NewMemo(func(k endangering) []rules.Holder {
-		return x.rules.Endangered(x.facts.Get(k.facts), int(k.client), k.during, time.Duration(k.now)*tickUnit)
+		return x.rules.Endangered(x.facts.Get(k.facts), int(k.client), k.during, time.Duration(k.now)*servers.TickUnit)
 	})
 	x.inFlightChanged = table.NewMemo(x.changeInFlight)
 	x.inFlightRenamed = table.NewMemo(x.renameInFlight)
@@ -173,8 +174,8 @@ func (x *search) prepare() {
 	for ties := range x.orders {
 		x.orders[ties] = ordersOf(uint8(ties), x.clients)
 	}
-	x.silent = x.servers.answer(coro.Observation{Failure: coro.NoAnswer})
-	x.timedOut = x.servers.answer(coro.Observation{Failure: coro.TimedOut})
+	x.silent = x.servers.AnswerID(coro.Observation{Failure: coro.NoAnswer})
+	x.timedOut = x.servers.AnswerID(coro.Observation{Failure: coro.TimedOut})
 }
 
 func (x *search) numbered(f rules.Facts) uint32 {
@@ -182,7 +183,7 @@ func (x *search) numbered(f rules.Facts) uint32 {
 }
 
 func (x *search) judge(k judging) (j judgement) {
-	events, now := x.tries[k.role].eventsOf(k.events), time.Duration(k.now)*tickUnit
+	events, now := x.tries[k.role].eventsOf(k.events), time.Duration(k.now)*servers.TickUnit
 	f, b := x.rules.Observe(x.facts.Get(k.facts), int(k.client), now, events...)
 	if b != nil {
 		j.breach = x.breaches.ID(fmt.Sprint(k), func() *rules.Breach { return b })
@@ -219,7 +220,7 @@ func (x *search) inFlightID(list []lateRequest) uint32 {
 func (x *search) renameInFlight(k inFlightRenaming) uint32 {
 	var list []lateRequest
 	for _, f := range x.inFlight.Get(k.inFlight) {
-		list = append(list, lateRequest(x.servers.callRenamed(uint32(f), k.perm)))
+		list = append(list, lateRequest(x.servers.RenamedCall(uint32(f), k.perm)))
 	}
 	return x.inFlightID(list)
 }
@@ -307,11 +308,11 @@ func (w *worker) judgedEnd(s state) *rules.Breach {
 // step is what an action came to.
 type step struct {
 	next   state
-	effect effect    // of the command that was executed, if one was
-	did    bool      // one was
-	events [4]uint32 // that the client came to, of its trie; 0: nothing
-	came   uint8     // how many of them are not
-	edge   edge      // the last that the client went
+	effect servers.Effect // of the command that was executed, if one was
+	did    bool           // one was
+	events [4]uint32      // that the client came to, of its trie; 0: nothing
+	came   uint8          // how many of them are not
+	edge   edge           // the last that the client went
 	breach *rules.Breach
 	err    error
 }
@@ -357,18 +358,18 @@ func (w *worker) act(s state, a action) step {
 		call := x.tries[x.roles[c]].call(n, which(n, r), c)
 		switch a.kind() {
 		case goes, losesReply:
-			st.effect, st.did = x.servers.effectOf(s.servers, call, s.time()), true
-			if st.effect.unknown {
-				st.err = x.servers.unknown()
+			st.effect, st.did = x.servers.Effect(s.servers, call, s.time()), true
+			if st.effect.Unknown {
+				st.err = x.servers.Unknown()
 				return st
 			}
-			if a.kind() == losesReply && st.effect.servers == s.servers {
+			if a.kind() == losesReply && st.effect.Servers == s.servers {
 				return st // as good as a lost request
 			}
 			if n := a.order(); n > 0 {
-				st.effect.answer = x.servers.ordersOf(st.effect.orders)[n]
+				st.effect.Answer = x.servers.Orders(st.effect.Orders)[n]
 			}
-			st.next.servers, answer = st.effect.servers, st.effect.answer
+			st.next.servers, answer = st.effect.Servers, st.effect.Answer
 			if st.breach == nil {
 				st.breach = w.touched(s, &st.effect, call, c, n.during())
 			}
@@ -397,26 +398,26 @@ func (x *search) hangsUp(servers uint32, r *coro.Request, id uint32) uint32 {
 	if r.Conn == 0 {
 		return servers
 	}
-	return x.servers.closed(servers, x.servers.callOf(id))
+	return x.servers.Closed(servers, x.servers.Call(id))
 }
 
 // leaves is hangsUp for a request that is still under way: it keeps the connection to itself,
 // with what is watched there. It returns what the servers hold, and the request.
-func (x *search) leaves(s state, r *coro.Request, id uint32) (servers, under uint32) {
+func (x *search) leaves(s state, r *coro.Request, id uint32) (holds, under uint32) {
 	if r.Conn == 0 {
 		return s.servers, id
 	}
-	c := x.servers.callOf(id)
-	old := c.connection()
+	c := x.servers.Call(id)
+	old := c.Connection()
 	taken := func(conn int) bool {
 		return slices.ContainsFunc(x.inFlight.Get(s.inFlight), func(f lateRequest) bool {
-			d := x.servers.callOf(uint32(f))
-			return d.client == c.client && d.conn == conn
+			d := x.servers.Call(uint32(f))
+			return d.Client == c.Client && d.Conn == conn
 		})
 	}
-	for c.conn = lateConn; taken(c.conn); c.conn++ {
+	for c.Conn = servers.LateConn; taken(c.Conn); c.Conn++ {
 	}
-	return x.servers.reconnected(s.servers, c.node, old, c.connection()), x.servers.call(c)
+	return x.servers.Reconnected(s.servers, c.Node, old, c.Connection()), x.servers.CallID(c)
 }
 
 // which is the place of r among the node's requests.
@@ -504,15 +505,15 @@ func (w *worker) arrive(s state, a action) step {
 	place := a.client() | a.which()<<3
 	call := x.inFlight.Get(s.inFlight)[place]
 	st := step{next: s, did: true}
-	st.effect = x.servers.effectOf(s.servers, uint32(call), s.time())
-	if st.effect.unknown {
-		st.err = x.servers.unknown()
+	st.effect = x.servers.Effect(s.servers, uint32(call), s.time())
+	if st.effect.Unknown {
+		st.err = x.servers.Unknown()
 		return st
 	}
-	c := x.servers.callOf(uint32(call))
-	st.next.servers = x.servers.closed(st.effect.servers, c)
+	c := x.servers.Call(uint32(call))
+	st.next.servers = x.servers.Closed(st.effect.Servers, c)
 	st.next.inFlight = w.changedInFlight(inFlightChange{list: s.inFlight, remove: int8(place)})
-	st.breach = w.touched(s, &st.effect, uint32(call), c.client, c.during)
+	st.breach = w.touched(s, &st.effect, uint32(call), c.Client, c.During)
 	return st
 }
 
@@ -525,9 +526,9 @@ func (w *worker) pass(s state, a action) step {
 	}
 	by := w.moments(s)[place] - s.time()
 	st := step{next: s}
-	st.next.now += uint32(by / tickUnit)
+	st.next.now += uint32(by / servers.TickUnit)
 	st.next.looker = 0
-	st.next.servers = w.search.servers.later(s.servers, by)
+	st.next.servers = w.search.servers.Later(s.servers, by)
 	st.next.facts = w.passes(s.facts, st.next.now).facts
 	if w.runnable(s) {
 		st.next.moved++
@@ -689,8 +690,8 @@ func (w *worker) expand(f frontier, actions []action) []action {
 	for i := 0; i < len(actions); i++ {
 		a := actions[i]
 		st := w.act(f.state, a)
-		if st.effect.orders != 0 && a.kind() == goes && a.order() == 0 {
-			for n := range x.servers.ordersOf(st.effect.orders)[1:] {
+		if st.effect.Orders != 0 && a.kind() == goes && a.order() == 0 {
+			for n := range x.servers.Orders(st.effect.Orders)[1:] {
 				actions = append(actions, a.inOrder(n+1))
 			}
 		}
@@ -791,7 +792,7 @@ func (w *worker) count(s state, a action, st step) {
 		w.tally.late++
 	case timePasses:
 		w.tally.advances++
-		w.tally.expiries += flagged(w.search.servers.due(s.servers).expires(st.next.time() - s.time()))
+		w.tally.expiries += flagged(w.search.servers.Due(s.servers).Expires(st.next.time() - s.time()))
 		w.tally.lapses += int64(w.passes(s.facts, st.next.now).lapsed)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"oversell/explore/rules"
+	"oversell/explore/servers"
 	"oversell/history"
 	"oversell/internal/coro"
 	"oversell/internal/rediscmd"
@@ -104,10 +105,10 @@ func (t *trie) further(g *glimpse, frame *strings.Builder, x *run) {
 		}
 		r := ps[0]
 		if on[r.Node] == nil {
-			on[r.Node] = t.servers.empty
+			on[r.Node] = t.servers.Empty
 		}
-		t.servers.load(r.Commands)
-		next, reply, info := perform(on[r.Node], t.servers.epoch+g.at, call{node: r.Node, commands: r.Commands, tx: r.Tx, conn: r.Conn})
+		t.servers.Load(r.Commands)
+		next, reply, info := t.servers.Do(on[r.Node], g.at, servers.Call{Node: r.Node, Commands: r.Commands, Tx: r.Tx, Conn: r.Conn})
 		if info.Unknown != "" {
 			return
 		}
@@ -147,17 +148,6 @@ func (g *glimpse) say(key bool, text string) {
 		text = dates.ReplaceAllStringFunc(text, asNumber)
 	}
 	g.fields = append(g.fields, field{key, text})
-}
-
-// load makes the servers know the scripts in commands.
-func (s *servers) load(commands [][]string) {
-	for _, cmd := range commands {
-		if len(cmd) > 1 && rediscmd.Is(cmd[0], rediscmd.RunsHash) {
-			if text, known := s.scripts.Text(cmd[1]); known {
-				s.empty.Load(text)
-			}
-		}
-	}
 }
 
 // keysOf returns the places of the keys in a command.
@@ -399,7 +389,7 @@ func (g *glimpse) same(h *glimpse, how []manners) bool {
 // were cut to a coarse unit.
 func sameTime(x, y, by time.Duration) bool {
 	off := (x - y - by).Abs()
-	if x == y || off < tickUnit {
+	if x == y || off < servers.TickUnit {
 		return true
 	}
 	for _, unit := range []time.Duration{time.Second, time.Millisecond} {
@@ -520,3 +510,5 @@ func (g *glimpse) kind() string {
 	}
 	return b.String()
 }
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"oversell/explore/servers"
 	"oversell/history"
 	"oversell/internal/names"
 	"oversell/lockimpl"
@@ -209,7 +210,7 @@ func TestUsage(t *testing.T) {
 		"too many faults":   {good, func(c *Config) { c.Bounds.Lost = 300 }},
 		"too many stalls":   {good, func(c *Config) { c.Bounds.Stalls = 300 }},
 		"a short lease":     {good, func(c *Config) { c.Run.TTL = time.Microsecond }},
-		"a long lease":      {good, func(c *Config) { c.Run.TTL = horizon }},
+		"a long lease":      {good, func(c *Config) { c.Run.TTL = servers.Horizon }},
 		"a sale in SQL":     {sought{scenario: "seckill", lock: "none", sale: "sql-plain", bounds: reports.Bounds{Tries: 1}}, nil},
 		"half a second":     {sought{lock: "set-nx-ex", ttl: 500 * time.Millisecond, bounds: reports.Bounds{Tries: 1}}, nil},
 		"no fences":         {sought{scenario: "seckill", lock: "lua-release", sale: "fenced", bounds: reports.Bounds{Tries: 1}}, nil},
@@ -232,9 +233,9 @@ var _ lockimpl.Locker = (*actor)(nil)
 
 // TestHorizon: what would happen beyond the horizon is not taken for nothing.
 func TestHorizon(t *testing.T) {
-	c := sought{lock: "lua-release", ttl: horizon / 5, bounds: reports.Bounds{Clients: 1, Tries: 7, Advances: 7}}.config(t)
+	c := sought{lock: "lua-release", ttl: servers.Horizon / 5, bounds: reports.Bounds{Clients: 1, Tries: 7, Advances: 7}}.config(t)
 	r, err := Run(t.Context(), c)
-	if err != nil || r.Verdict != reports.Inconclusive || !strings.Contains(r.Why, horizon.String()) {
+	if err != nil || r.Verdict != reports.Inconclusive || !strings.Contains(r.Why, servers.Horizon.String()) {
 		t.Errorf("%s: %s, %v; want it inconclusive because of the horizon", r.Verdict, r.Why, err)
 	}
 }

@@ -3,6 +3,7 @@ package explore
 import (
 	"time"
 
+	"oversell/explore/servers"
 	"oversell/explore/table"
 	"oversell/internal/names"
 )
@@ -30,7 +31,7 @@ type state struct {
 // timeMustPass is the looker if time must pass next.
 const timeMustPass = names.MaxSlots + 1
 
-func (s state) time() time.Duration { return time.Duration(s.now) * tickUnit }
+func (s state) time() time.Duration { return time.Duration(s.now) * servers.TickUnit }
 
 func (s state) fingerprint() table.Fingerprint {
 	m := table.NewMixer()
@@ -126,11 +127,11 @@ func (w *worker) canonical(s state) (state, names.Perm) {
 	}
 	var stand [names.MaxSlots]uint64 // roles and nodes, in order
 	base := names.Same               // clients in that order
-	b := burying{servers: s.servers}
+	b := servers.Burying{Servers: s.servers}
 	foreign := false
 	for i := range n {
 		at := w.stand(i, s.nodes[i])
-		b.alive[i], b.drawn[i] = at.alive, at.aliveDrawn
+		b.Alive[i], b.Drawn[i] = at.alive, at.aliveDrawn
 		foreign = foreign || at.foreign
 		key := uint64(w.search.roles[i])<<32 | uint64(s.nodes[i])
 		j := i
@@ -145,8 +146,8 @@ func (w *worker) canonical(s state) (state, names.Perm) {
 			}
 		}
 	}
-	if s.inFlight == 0 && !foreign && (b.alive != [names.MaxSlots]uint8{} || b.drawn != [names.MaxSlots]uint8{}) {
-		s.servers = w.search.servers.forget(b)
+	if s.inFlight == 0 && !foreign && (b.Alive != [names.MaxSlots]uint8{} || b.Drawn != [names.MaxSlots]uint8{}) {
+		s.servers = w.search.servers.Forget(b)
 	}
 	if foreign {
 		return s, names.Same
@@ -177,7 +178,7 @@ func (w *worker) canonical(s state) (state, names.Perm) {
 func (w *worker) exchanged(s state, p names.Perm) state {
 	if p != names.Same {
 		f := factsRenaming{s.facts, p}
-		s.servers, s.facts = w.search.servers.exchanged(s.servers, p), *w.search.permuted.Get(f, f.Hash())
+		s.servers, s.facts = w.search.servers.Exchanged(s.servers, p), *w.search.permuted.Get(f, f.Hash())
 		if s.inFlight != 0 {
 			l := inFlightRenaming{s.inFlight, p}
 			s.inFlight = *w.search.inFlightRenamed.Get(l, l.Hash())

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"oversell/explore/rules"
+	"oversell/explore/servers"
 	"oversell/explore/table"
 	"oversell/history"
 	"oversell/internal/coro"
@@ -77,16 +78,16 @@ func newDifferences(c Config, x *search) *differences {
 	d := &differences{config: c, x: x}
 	d.matters = table.NewMemo(d.compare)
 	d.asked = table.NewMemo(func(k asking) time.Duration {
-		return d.ask(holding{nodes: x.servers.nodes(k.servers), now: k.now}, k.role)
+		return d.ask(holding{nodes: x.servers.Nodes(k.servers), now: k.now}, k.role)
 	})
 	return d
 }
 
 // touched judges a command that a client sent during an operation: see Rules.Touched. s is the state before, and e
 // what the command does.
-func (w *worker) touched(s state, e *effect, call uint32, client int, during history.Kind) *rules.Breach {
+func (w *worker) touched(s state, e *servers.Effect, call uint32, client int, during history.Kind) *rules.Breach {
 	x := w.search
-	if !x.rules.JudgesOwners(during) || e.servers == s.servers && !e.touched {
+	if !x.rules.JudgesOwners(during) || e.Servers == s.servers && !e.Touched {
 		return nil
 	}
 	if busy := *w.search.busy.Get(factsID(s.facts), factsID(s.facts).Hash()); busy&^(1<<client) == 0 {
@@ -102,25 +103,25 @@ func (w *worker) touched(s state, e *effect, call uint32, client int, during his
 }
 
 // touches reports whether a command makes a difference to the lock of a holder.
-func (d *differences) touches(s state, e *effect, call uint32, h rules.Holder) bool {
-	k := comparison{servers: s.servers, with: e.servers, now: s.time(), holder: h, node: s.nodes[h.Client], keyed: e.touched}
+func (d *differences) touches(s state, e *servers.Effect, call uint32, h rules.Holder) bool {
+	k := comparison{servers: s.servers, with: e.Servers, now: s.time(), holder: h, node: s.nodes[h.Client], keyed: e.Touched}
 	if k.servers != k.with && d.matters.Of(k) {
 		return true
 	}
 	// Setting the same expiry again makes a difference at any other time.
-	if k.now += time.Millisecond; !e.touched || k.now >= h.Until {
+	if k.now += time.Millisecond; !e.Touched || k.now >= h.Until {
 		return false
 	}
-	k.servers = d.x.servers.later(s.servers, time.Millisecond)
-	later := d.x.servers.effectOf(k.servers, call, k.now)
-	k.with = later.servers
-	return later.touched && k.servers != k.with && d.matters.Of(k)
+	k.servers = d.x.servers.Later(s.servers, time.Millisecond)
+	later := d.x.servers.Effect(k.servers, call, k.now)
+	k.with = later.Servers
+	return later.Touched && k.servers != k.with && d.matters.Of(k)
 }
 
 // compare reports whether there is a difference now, or at a moment that follows.
 func (d *differences) compare(k comparison) bool {
-	without := holding{d.x.servers.nodes(k.servers), k.now, k.servers + 1}
-	with := holding{d.x.servers.nodes(k.with), k.now, k.with + 1}
+	without := holding{d.x.servers.Nodes(k.servers), k.now, k.servers + 1}
+	with := holding{d.x.servers.Nodes(k.with), k.now, k.with + 1}
 	for _, after := range d.moments(k, without, with) {
 		if d.differ(k, without.later(after), with.later(after)) {
 			return true
@@ -150,17 +151,17 @@ func (d *differences) moments(k comparison, without, with holding) []time.Durati
 			continue
 		}
 		for _, key := range slices.Concat(a.Keys(), b.Keys()) {
-			if differ(a, b, key) {
+			if servers.Differ(a, b, key) {
 				all = d.comes(a, key, k.now, d.comes(b, key, k.now, all))
 			}
 		}
 	}
 	for i := range all {
-		all[i] = roundUp(all[i])
+		all[i] = servers.RoundUp(all[i])
 	}
 	slices.Sort(all)
 	all = slices.DeleteFunc(slices.Compact(all), func(after time.Duration) bool {
-		return after < 0 || k.now+after > horizon || k.now+after >= k.holder.Until && !k.keyed
+		return after < 0 || k.now+after > servers.Horizon || k.now+after >= k.holder.Until && !k.keyed
 	})
 	return all[:min(len(all), loneLimit)]
 }
@@ -171,9 +172,9 @@ func (d *differences) comes(on *redismodel.State, key string, now time.Duration,
 	if exists && left >= 0 {
 		to = append(to, left)
 	}
-	for _, at := range instants(v, d.x.servers.epoch) {
-		for _, later := range d.x.servers.after {
-			to = append(to, at.is+later+at.unit-now)
+	for _, at := range d.x.servers.InstantsIn(v) {
+		for _, later := range d.x.servers.After {
+			to = append(to, at.At+later+at.Unit-now)
 		}
 	}
 	return to
@@ -213,9 +214,9 @@ func (d *differences) bare(a, b holding) (one, other holding) {
 	s := d.x.servers
 	one, other = a, b
 	for node := range a.nodes {
-		for _, key := range s.lockKeys {
-			if _, _, exists := a.nodes[node].Value(key); exists && !differ(a.nodes[node], b.nodes[node], key) {
-				drop := call{client: names.Nobody, node: node, commands: [][]string{{"DEL", key}}}
+		for _, key := range s.LockKeys {
+			if _, _, exists := a.nodes[node].Value(key); exists && !servers.Differ(a.nodes[node], b.nodes[node], key) {
+				drop := servers.Call{Client: names.Nobody, Node: node, Commands: [][]string{{"DEL", key}}}
 				one.execute(s, drop)
 				other.execute(s, drop)
 			}
@@ -246,7 +247,7 @@ func (d *differences) giveBack(w holding, k comparison) (r returning) {
 // excludes reports whether a client that obtains the lock where nobody else has done anything keeps a new one out.
 func (d *differences) excludes() bool {
 	for client, role := range d.x.roles[:d.x.clients] {
-		w, got := holding{nodes: d.x.servers.nodes(d.x.ends.opened)}, false
+		w, got := holding{nodes: d.x.servers.Nodes(d.x.ends.opened)}, false
 		d.alone(&w, client, 0, func(op *history.Op) bool {
 			got = got || op.Kind == history.Acquire && op.Outcome == history.OK
 			return op.Kind == history.Acquire
@@ -275,13 +276,13 @@ func (d *differences) alone(w *holding, client int, id uint32, last func(ended *
 		case p.Kind == coro.Command && over(p, w.now):
 			answer = x.timedOut
 		case p.Kind == coro.Command:
-			reply, known := w.execute(x.servers, x.servers.callOf(t.call(n, i, client)))
+			reply, known := w.execute(x.servers, x.servers.Call(t.call(n, i, client)))
 			if !known {
 				return false
 			}
-			answer = x.servers.answer(coro.Observation{Reply: reply})
+			answer = x.servers.AnswerID(coro.Observation{Reply: reply})
 		case p.Kind == coro.Sleep:
-			*w = w.later(roundUp(p.Until) - w.now)
+			*w = w.later(servers.RoundUp(p.Until) - w.now)
 		}
 		to := t.settledAt(edge{from: id, which: uint8(i), answer: answer, now: w.now})
 		if to.failed {
@@ -298,16 +299,16 @@ func (d *differences) alone(w *holding, client int, id uint32, last func(ended *
 }
 
 // execute has the servers of a world do what a call asks for, and returns the answer in the names of the client.
-func (w *holding) execute(s *servers, c call) (reply string, known bool) {
-	after, answer, info := perform(w.nodes[c.node], s.epoch+w.now, c)
+func (w *holding) execute(s *servers.Servers, c servers.Call) (reply string, known bool) {
+	after, answer, info := s.Do(w.nodes[c.Node], w.now, c)
 	if info.Unknown != "" {
 		return "", false
 	}
-	if after != w.nodes[c.node] {
+	if after != w.nodes[c.Node] {
 		w.nodes, w.id = slices.Clone(w.nodes), 0
-		w.nodes[c.node] = after
+		w.nodes[c.Node] = after
 	}
-	return names.Local(string(answer), c.client), true
+	return names.Local(string(answer), c.Client), true
 }
 
 // takes returns when a new client obtains the lock, alone, if its first attempt does.
@@ -321,12 +322,12 @@ func (d *differences) takes(w holding, role uint8) time.Duration {
 // ask is takes by running the client.
 func (d *differences) ask(w holding, role uint8) time.Duration {
 	x, index := d.x, int(role)
-	if x.servers.naming.Naming >= names.Concrete {
+	if x.servers.Names.Naming >= names.Concrete {
 		index = int(roleOf(d.config.Run, index))
 	}
 	d.one.Lock()
 	defer d.one.Unlock()
-	who := Who{Index: index, Names: x.servers.naming.Scheme(names.Nobody)}
+	who := Who{Index: index, Names: x.servers.Names.Scheme(names.Nobody)}
 	book := who.Names.Book(0)
 	r := newRun(d.config.begin(who, book, x.scripts), book)
 	defer r.x.Close()
@@ -352,13 +353,13 @@ func (d *differences) ask(w holding, role uint8) time.Duration {
 		case p.Kind == coro.Command && over(p, w.now):
 			o.Failure = coro.TimedOut
 		case p.Kind == coro.Command:
-			c := call{client: names.Nobody, node: p.Node, commands: globally(p.Commands, names.Nobody), tx: p.Tx, conn: p.Conn}
+			c := servers.Call{Client: names.Nobody, Node: p.Node, Commands: servers.Globally(p.Commands, names.Nobody), Tx: p.Tx, Conn: p.Conn}
 			var known bool
-			if o.Reply, known = w.execute(x.servers, x.servers.callOf(x.servers.call(c))); !known {
+			if o.Reply, known = w.execute(x.servers, x.servers.Call(x.servers.CallID(c))); !known {
 				return never
 			}
 		case p.Kind == coro.Sleep:
-			w = w.later(roundUp(p.Until) - w.now)
+			w = w.later(servers.RoundUp(p.Until) - w.now)
 		}
 		o.Now = w.now
 		r.resume(i, o)

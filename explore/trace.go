@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"oversell/explore/rules"
+	"oversell/explore/servers"
 	"oversell/explore/table"
 	"oversell/history"
 	"oversell/internal/coro"
@@ -100,7 +101,7 @@ func (t *teller) tell(a action) (step, error) {
 	before := t.real
 	there := t.w.act(t.canonical, a)
 	st := t.w.act(before, real)
-	if st.effect.orders != 0 && a.kind() == goes {
+	if st.effect.Orders != 0 && a.kind() == goes {
 		real, st = t.inOrder(real, there)
 	}
 	if st.err != nil {
@@ -119,10 +120,10 @@ func (t *teller) tell(a action) (step, error) {
 // situation, where names may sort differently, and what it comes to.
 func (t *teller) inOrder(a action, there step) (action, step) {
 	x := t.w.search
-	want := t.who.Inverse().Rename(x.servers.answerOf(there.effect.answer).Reply)
+	want := t.who.Inverse().Rename(x.servers.Answer(there.effect.Answer).Reply)
 	for n := 0; ; n++ {
 		st := t.w.act(t.real, a.inOrder(n))
-		if n+1 == len(x.servers.ordersOf(st.effect.orders)) || x.servers.answerOf(st.effect.answer).Reply == want {
+		if n+1 == len(x.servers.Orders(st.effect.Orders)) || x.servers.Answer(st.effect.Answer).Reply == want {
 			return a.inOrder(n), st
 		}
 	}
@@ -138,7 +139,7 @@ func (t *teller) translate(a action) (action, bool) {
 	case arrives:
 		x := t.w.search
 		call := x.inFlight.Get(t.canonical.inFlight)[a.client()|a.which()<<3]
-		call = lateRequest(x.servers.callRenamed(uint32(call), back))
+		call = lateRequest(x.servers.RenamedCall(uint32(call), back))
 		place := slices.Index(x.inFlight.Get(t.real.inFlight), call)
 		return newAction(arrives, place&7, place>>3), place >= 0
 	}
@@ -159,15 +160,15 @@ func (t *teller) describe(before state, a action, st step) {
 		s.Text = t.passing(before, a, st)
 	case arrives:
 		f := x.inFlight.Get(before.inFlight)[a.client()|a.which()<<3]
-		c := x.servers.callOf(uint32(f))
-		s.Kind, s.Client, s.Thread, s.Of, s.Clock = reports.StepArrive, c.client, 0, t.sent[f][0], st.effect.clock
+		c := x.servers.Call(uint32(f))
+		s.Kind, s.Client, s.Thread, s.Of, s.Clock = reports.StepArrive, c.Client, 0, t.sent[f][0], st.effect.Clock
 		t.sent[f] = t.sent[f][1:]
 		t.sends(&s, c)
-		s.Text, s.Reply = t.commands(c)+" -> "+replies(c, x.answerOf(st.effect, c)), x.answerOf(st.effect, c)
+		s.Text, s.Reply = t.commands(c)+" -> "+servers.Replies(c, x.answerOf(st.effect, c)), x.answerOf(st.effect, c)
 	default:
 		t.describeClient(&s, before, a, st)
 	}
-	s.Redis = x.servers.text(st.next.servers)
+	s.Redis = x.servers.Text(st.next.servers)
 	t.steps = append(t.steps, s)
 }
 
@@ -182,7 +183,7 @@ func (t *teller) describeClient(s *reports.Step, before state, a action, st step
 			r = t.w.node(a.client(), at).pending[which]
 		}
 	}
-	s.Clock = st.did && st.effect.clock
+	s.Clock = st.did && st.effect.Clock
 	for _, events := range st.events[:st.came] {
 		s.Marks = append(s.Marks, marks(x.tries[x.roles[a.client()]].eventsOf(events), a.client())...)
 	}
@@ -207,7 +208,7 @@ func (t *teller) describeClient(s *reports.Step, before state, a action, st step
 		return
 	}
 	id := x.tries[x.roles[a.client()]].call(t.w.node(a.client(), at), which, a.client())
-	c := x.servers.callOf(id)
+	c := x.servers.Call(id)
 	t.sends(s, c)
 	s.Text = t.commands(c)
 	if st.did {
@@ -216,12 +217,12 @@ func (t *teller) describeClient(s *reports.Step, before state, a action, st step
 	switch a.kind() {
 	case goes:
 		s.Kind = reports.StepCommand
-		s.Text += " -> " + replies(c, s.Reply)
+		s.Text += " -> " + servers.Replies(c, s.Reply)
 	case losesCall:
 		s.Kind = reports.StepLost
 	case losesReply:
 		s.Kind = reports.StepNoReply
-		s.Text += " -> " + replies(c, s.Reply)
+		s.Text += " -> " + servers.Replies(c, s.Reply)
 	case givesUp:
 		s.Kind = reports.StepLate
 		_, under := x.leaves(before, &r, id)
@@ -229,13 +230,13 @@ func (t *teller) describeClient(s *reports.Step, before state, a action, st step
 	}
 }
 
-func (t *teller) sends(s *reports.Step, c call) {
-	s.Node, s.Commands, s.Tx, s.Conn = c.node, c.commands, c.tx, c.conn
+func (t *teller) sends(s *reports.Step, c servers.Call) {
+	s.Node, s.Commands, s.Tx, s.Conn = c.Node, c.Commands, c.Tx, c.Conn
 }
 
 // answerOf is what the servers answered, in everybody's names.
-func (x *search) answerOf(e effect, c call) string {
-	return names.Global(x.servers.answerOf(e.answer).Reply, c.client)
+func (x *search) answerOf(e servers.Effect, c servers.Call) string {
+	return names.Global(x.servers.Answer(e.Answer).Reply, c.Client)
 }
 
 // buries tells that all die who could go on.
@@ -243,7 +244,7 @@ func (t *teller) buries(before state) {
 	then, _, _ := t.w.bereft(before)
 	for c := range t.w.search.clients {
 		if then.nodes[c] != before.nodes[c] {
-			t.steps = append(t.steps, reports.Step{AtMS: millis(before.time()), Kind: reports.StepCrash, Client: c, Redis: t.w.search.servers.text(before.servers)})
+			t.steps = append(t.steps, reports.Step{AtMS: millis(before.time()), Kind: reports.StepCrash, Client: c, Redis: t.w.search.servers.Text(before.servers)})
 		}
 	}
 }
@@ -251,7 +252,7 @@ func (t *teller) buries(before state) {
 // passing says how much time passes, and what ends with it.
 func (t *teller) passing(before state, a action, st step) string {
 	text := ""
-	if t.w.search.servers.due(before.servers).expires(st.next.time() - before.time()) {
+	if t.w.search.servers.Due(before.servers).Expires(st.next.time() - before.time()) {
 		text = "a key expires"
 	}
 	return text
@@ -264,14 +265,14 @@ func (t *teller) end(f *finding) *rules.Breach {
 	dead := x.rules.Busy(x.facts.Get(t.real.facts))
 	for c := range x.clients {
 		if dead>>c&1 == 1 && !t.w.node(c, t.real.nodes[c]).dead {
-			t.steps = append(t.steps, reports.Step{AtMS: at, Kind: reports.StepCrash, Client: c, Redis: x.servers.text(t.real.servers)})
+			t.steps = append(t.steps, reports.Step{AtMS: at, Kind: reports.StepCrash, Client: c, Redis: x.servers.Text(t.real.servers)})
 		}
 	}
 	b := x.ends.judge(ending{t.real.servers, t.real.facts, t.real.now})
 	if b == nil {
 		return nil
 	}
-	t.steps = append(t.steps, reports.Step{AtMS: at, Kind: reports.StepEnd, Client: reports.TheClock, Text: b.Why, Redis: x.servers.text(t.real.servers)})
+	t.steps = append(t.steps, reports.Step{AtMS: at, Kind: reports.StepEnd, Client: reports.TheClock, Text: b.Why, Redis: x.servers.Text(t.real.servers)})
 	return b
 }
 
@@ -281,17 +282,17 @@ func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisec
 var scriptCalls = regexp.MustCompile(`redis\.p?call\(\s*['"](\w+)['"]`)
 
 // commands shows what was sent, for people: a script by the commands in it.
-func (t *teller) commands(c call) string {
-	parts := make([]string, len(c.commands))
-	for i, cmd := range c.commands {
+func (t *teller) commands(c servers.Call) string {
+	parts := make([]string, len(c.Commands))
+	for i, cmd := range c.Commands {
 		parts[i] = t.command(cmd)
 	}
 	text := strings.Join(parts, "; ")
-	if c.tx {
+	if c.Tx {
 		text = "multi; " + text + "; exec"
 	}
 	if t.w.search.masters > 1 {
-		text = fmt.Sprintf("[%d] %s", c.node+1, text)
+		text = fmt.Sprintf("[%d] %s", c.Node+1, text)
 	}
 	return text
 }
@@ -314,7 +315,7 @@ func (t *teller) command(cmd []string) string {
 	}
 	words := []string{name}
 	for _, arg := range args {
-		words = append(words, names.Readable(quoted(arg)))
+		words = append(words, names.Readable(servers.Quoted(arg)))
 	}
 	return strings.Join(words, " ")
 }

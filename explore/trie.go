@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"oversell/explore/rules"
+	"oversell/explore/servers"
 	"oversell/explore/table"
 	"oversell/history"
 	"oversell/internal/coro"
@@ -46,7 +47,7 @@ type trie struct {
 	names    names.Scheme
 	checked  bool
 	seed     uint64 // of the last spelling
-	servers  *servers
+	servers  *servers.Servers
 	settled  *table.Memo[edge, settled]
 	turning  *table.Memo[lookAt, time.Duration]
 	nodes    *nodes
@@ -196,7 +197,7 @@ type options struct {
 	// checked: each node is reached by several runs that spell names differently, to see whether
 	// that makes a difference. If false, the Execution checks that itself.
 	checked bool
-	servers *servers
+	servers *servers.Servers
 	// merge merges nodes after which the client does the same.
 	merge bool
 	// spans are how far ahead of the present the client is tried that reads the clock.
@@ -541,7 +542,7 @@ func (t *trie) child(key edgeKey) (child, error) {
 func (t *trie) observation(from *node, key edgeKey) coro.Observation {
 	var o coro.Observation
 	if key.answer != goOn {
-		o = t.servers.answerOf(key.answer)
+		o = t.servers.Answer(key.answer)
 	}
 	o.Now = max(key.now, from.pending[key.which].Until)
 	return o
@@ -752,15 +753,15 @@ func (t *trie) call(n *node, which, client int) uint32 {
 		return id - 1
 	}
 	r := n.pending[which]
-	c := call{client: client, node: r.Node, tx: r.Tx, conn: r.Conn, during: n.during()}
+	c := servers.Call{Client: client, Node: r.Node, Tx: r.Tx, Conn: r.Conn, During: n.during()}
 	for _, cmd := range r.Commands {
 		args := make([]string, len(cmd))
 		for i, arg := range cmd {
 			args[i] = names.Global(arg, client)
 		}
-		c.commands = append(c.commands, args)
+		c.Commands = append(c.Commands, args)
 	}
-	id := t.servers.call(c)
+	id := t.servers.CallID(c)
 	known.Store(id + 1)
 	return id
 }
@@ -771,7 +772,7 @@ func (n *node) ready(now time.Duration) bool {
 }
 
 func ready(r *coro.Request, now time.Duration) bool {
-	return r.Kind != coro.Sleep || roundUp(r.Until) <= now
+	return r.Kind != coro.Sleep || servers.RoundUp(r.Until) <= now
 }
 
 func (k edge) Hash() uint64 {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"oversell/explore/servers"
 	"oversell/explore/table"
 )
 
@@ -61,7 +62,7 @@ func (t *trie) turn(k lookAt) time.Duration {
 	again, milli := t.glimpse(k, k.now), []*glimpse{look(k.now + time.Millisecond), look(k.now + 2*time.Millisecond)}
 	micro := milli
 	if !t.sparse {
-		micro = []*glimpse{look(k.now + tickUnit), look(k.now + 2*tickUnit)}
+		micro = []*glimpse{look(k.now + servers.TickUnit), look(k.now + 2*servers.TickUnit)}
 	}
 	how := learn(here, again, micro, milli, func() { t.vague.Store(true) })
 	same := func(at time.Duration) bool { return here.same(look(at), how) }
@@ -87,13 +88,13 @@ func (t *trie) turn(k lookAt) time.Duration {
 // on it does not.
 func (t *trie) between(last, at, now time.Duration, same func(time.Duration) bool) time.Duration {
 	for _, known := range append(t.likely(now), at) {
-		if last < known && known <= at && (last == known-tickUnit || same(known-tickUnit)) && !same(known) {
+		if last < known && known <= at && (last == known-servers.TickUnit || same(known-servers.TickUnit)) && !same(known) {
 			return known
 		}
 	}
-	for at-last > tickUnit {
-		if middle := roundUp(last + (at-last)/2); middle >= at || !same(middle) {
-			at = min(middle, at-tickUnit)
+	for at-last > servers.TickUnit {
+		if middle := servers.RoundUp(last + (at-last)/2); middle >= at || !same(middle) {
+			at = min(middle, at-servers.TickUnit)
 		} else {
 			last = middle
 		}
@@ -120,12 +121,12 @@ const steadyEnough = 2
 // whether they are all.
 func (t *trie) probesFrom(now time.Duration, kind string) (all []time.Duration, full bool) {
 	for _, span := range t.spans {
-		all = append(all, min(now+span, horizon))
+		all = append(all, min(now+span, servers.Horizon))
 	}
 	all = append(all, t.likely(now)...)
 	all = append(all, t.turnsOf[kind]...)
 	if full = !t.sparse && t.steady[kind] < steadyEnough; full {
-		all = append(all, now+tickUnit, now+time.Millisecond)
+		all = append(all, now+servers.TickUnit, now+time.Millisecond)
 		each := func(step time.Duration, n int) {
 			for i, at := 0, now.Truncate(step)+step; i < n; i, at = i+1, at+step {
 				all = append(all, at)
@@ -133,14 +134,14 @@ func (t *trie) probesFrom(now time.Duration, kind string) (all []time.Duration, 
 		}
 		each(100*time.Millisecond, 10)
 		each(time.Second, 60)
-		each(time.Minute, int(horizon/time.Minute))
+		each(time.Minute, int(servers.Horizon/time.Minute))
 		for _, step := range []time.Duration{time.Second, 10 * time.Second, time.Minute, time.Hour} {
 			end := now.Truncate(step) + step // and shortly before
-			all = append(all, end-time.Millisecond, end-tickUnit)
+			all = append(all, end-time.Millisecond, end-servers.TickUnit)
 		}
 	}
 	slices.Sort(all)
-	all = slices.DeleteFunc(slices.Compact(all), func(at time.Duration) bool { return at <= now || at > horizon })
+	all = slices.DeleteFunc(slices.Compact(all), func(at time.Duration) bool { return at <= now || at > servers.Horizon })
 	return all, full
 }
 

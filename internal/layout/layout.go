@@ -20,7 +20,7 @@ var Levels = [][]string{
 	{"stockimpl", "queueimpl", "idimpl", "dispatchimpl", "checker", "load", "faults"},
 	{"scenarios", "system", "reports", "foreign", "internal/mutants"},
 	{"reports/page/chart"},
-	{"explore/rules", "reports/text", "reports/page", "reports/ci", "reports/reportstest"},
+	{"explore/rules", "explore/servers", "reports/text", "reports/page", "reports/ci", "reports/reportstest"},
 	{"explore", "watch", "campaign/judging"},
 	{"campaign", "lockimpl/locktest", "stockimpl/stocktest", "queueimpl/queuetest", "database/databasetest", "adapters/golocks"},
 	{"gate", "compare", "claims"},

@@ -1,4 +1,4 @@
-package explore
+package servers
 
 import (
 	"strconv"
@@ -6,7 +6,7 @@ import (
 )
 
 // instant is a point in time that is stored as a number of units.
-type instant struct{ is, unit time.Duration }
+type instant struct{ At, Unit time.Duration }
 
 // instants returns the numbers in a text that can be points in time within the search: seconds,
 // milliseconds, microseconds or nanoseconds since 1970. The search begins at epoch.
@@ -24,8 +24,8 @@ func instants(text string, epoch time.Duration) (all []instant) {
 				continue
 			}
 			n, err := strconv.ParseInt(text[i:end], 10, 64)
-			if is := time.Duration(n)*unit - epoch; err == nil && is >= 0 && is <= horizon {
-				all = append(all, instant{is, max(unit, tickUnit)})
+			if is := time.Duration(n)*unit - epoch; err == nil && is >= 0 && is <= Horizon {
+				all = append(all, instant{is, max(unit, TickUnit)})
 			}
 		}
 		i = end
@@ -34,3 +34,6 @@ func instants(text string, epoch time.Duration) (all []instant) {
 }
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+// InstantsIn returns the points in time within the search that a text may hold.
+func (s *Servers) InstantsIn(text string) []instant { return instants(text, s.epoch) }

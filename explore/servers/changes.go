@@ -1,4 +1,4 @@
-package explore
+package servers
 
 import (
 	"slices"
@@ -6,12 +6,12 @@ import (
 	"oversell/internal/redismodel"
 )
 
-// changes returns the keys whose values differ between two states of the servers.
-func (s *servers) changes(before, after uint32) (keys []string) {
+// Changes returns the keys whose values differ between two states of the servers.
+func (s *Servers) Changes(before, after uint32) (keys []string) {
 	a, b := s.states.Get(before), s.states.Get(after)
 	for node := range a {
 		for _, key := range slices.Concat(a[node].Keys(), b[node].Keys()) {
-			if differ(a[node], b[node], key) {
+			if Differ(a[node], b[node], key) {
 				keys = append(keys, key)
 			}
 		}
@@ -19,14 +19,15 @@ func (s *servers) changes(before, after uint32) (keys []string) {
 	return keys
 }
 
-func differ(a, b *redismodel.State, key string) bool {
+// Differ reports whether there are differences under a key, its expiry included.
+func Differ(a, b *redismodel.State, key string) bool {
 	v, left, is := a.Value(key)
 	w, left2, is2 := b.Value(key)
 	return is != is2 || v != w || left != left2
 }
 
-// expires tells whether a key does.
-func (s *servers) expires(servers uint32, key string) bool {
+// Expires tells whether a key does.
+func (s *Servers) Expires(servers uint32, key string) bool {
 	return slices.ContainsFunc(s.states.Get(servers), func(n *redismodel.State) bool {
 		_, left, exists := n.Value(key)
 		return exists && left >= 0
@@ -34,18 +35,18 @@ func (s *servers) expires(servers uint32, key string) bool {
 }
 
 // changesOthers reports whether a command may have changed, under a lock's key, what is another client's.
-func (s *servers) changesOthers(before, after *redismodel.State, client int, expiring []string) bool {
-	return slices.ContainsFunc(s.lockKeys, func(key string) bool {
+func (s *Servers) changesOthers(before, after *redismodel.State, client int, expiring []string) bool {
+	return slices.ContainsFunc(s.LockKeys, func(key string) bool {
 		return s.touches(before, after, key, client, slices.Contains(expiring, key))
 	})
 }
 
 // touches reports whether a command changed what other clients have under a lock's key, as far as that can be told from
-// what stands there: see differences. In a value that several clients share, such as a wait line, only their own entries
+// what stands there; a search compares what clients come to as well. In a value that several clients share, such as a wait line, only their own entries
 // count. Setting the expiry
 // counts even if it was the same before: at another time it would have been different.
-func (s *servers) touches(before, after *redismodel.State, key string, client int, expiry bool) bool {
-	if !expiry && !differ(before, after, key) || s.ownedBy(before, key, client) {
+func (s *Servers) touches(before, after *redismodel.State, key string, client int, expiry bool) bool {
+	if !expiry && !Differ(before, after, key) || s.ownedBy(before, key, client) {
 		return false
 	}
 	v, _, _ := before.Value(key)
@@ -54,10 +55,10 @@ func (s *servers) touches(before, after *redismodel.State, key string, client in
 }
 
 // keepsOthers reports whether before has names of other clients, and after still has all of them.
-func (s *servers) keepsOthers(before, after string, client int) bool {
+func (s *Servers) keepsOthers(before, after string, client int) bool {
 	left := map[string]int{}
 	count := func(text string, by int) (n int) {
-		for _, name := range s.naming.Found(text) {
+		for _, name := range s.Names.Found(text) {
 			if name.Client != client {
 				left[name.Name] += by
 				n++
@@ -79,10 +80,10 @@ func (s *servers) keepsOthers(before, after string, client int) bool {
 
 // ownedBy tells whether what stands under key names this client, or a dead token, and
 // nobody else.
-func (s *servers) ownedBy(on *redismodel.State, key string, client int) bool {
+func (s *Servers) ownedBy(on *redismodel.State, key string, client int) bool {
 	v, _, _ := on.Value(key)
 	owned := false
-	for _, of := range s.naming.Owners(v) {
+	for _, of := range s.Names.Owners(v) {
 		if of != client && of != grave-'0' {
 			return false
 		}

@@ -1,4 +1,4 @@
-package explore
+package servers
 
 import (
 	"fmt"
@@ -25,7 +25,7 @@ type respelled struct {
 func (k respelled) Hash() uint64 { return table.Spread(uint64(k.servers), k.seed) }
 
 // spell is what the servers hold, with the names spelled otherwise.
-func (s *servers) spell(k respelled) []*redismodel.State {
+func (s *Servers) spell(k respelled) []*redismodel.State {
 	before := s.states.Get(k.servers)
 	nodes := make([]*redismodel.State, len(before))
 	for i, n := range before {
@@ -35,7 +35,7 @@ func (s *servers) spell(k respelled) []*redismodel.State {
 }
 
 // check compares what a call does with what it does when names are spelled otherwise.
-func (s *servers) check(k callAt, c call, after *redismodel.State, reply []byte, info redismodel.Info) {
+func (s *Servers) check(k callAt, c Call, after *redismodel.State, reply []byte, info redismodel.Info) {
 	if s.spelling.off || s.spelling.failed.Load() != nil {
 		return
 	}
@@ -48,28 +48,28 @@ func (s *servers) check(k callAt, c call, after *redismodel.State, reply []byte,
 }
 
 // checkWith is check with one other spelling; it says what differs.
-func (s *servers) checkWith(seed uint64, k callAt, c call, after *redismodel.State, reply []byte, info redismodel.Info) (why string) {
+func (s *Servers) checkWith(seed uint64, k callAt, c Call, after *redismodel.State, reply []byte, info redismodel.Info) (why string) {
 	other := func(text string) string { return names.Other(seed, text) }
 	d := c
-	d.commands = make([][]string, len(c.commands))
-	for i, cmd := range c.commands {
-		d.commands[i] = make([]string, len(cmd))
+	d.Commands = make([][]string, len(c.Commands))
+	for i, cmd := range c.Commands {
+		d.Commands[i] = make([]string, len(cmd))
 		for j, arg := range cmd {
-			d.commands[i][j] = other(arg)
+			d.Commands[i][j] = other(arg)
 		}
 	}
 	before := s.spelling.mapped.Of(respelled{k.servers, seed})
-	then, answer, about := perform(before[c.node], s.epoch+k.now, d)
+	then, answer, about := s.Do(before[c.Node], k.now, d)
 	want := after.Map(other, func(conn int) int { return conn })
 	same := about.Unknown == "" && about.Clock == info.Clock && then.Key() == want.Key()
 	if same && slices.Contains(alternatives(names.MapReplies(string(reply), other), info), string(answer)) {
 		return ""
 	}
-	return fmt.Sprintf("%q answers %q, and with other names %q", c.commands, reply, answer)
+	return fmt.Sprintf("%q answers %q, and with other names %q", c.Commands, reply, answer)
 }
 
-// spellingShows returns a call that has another result when names are spelled otherwise; "": none has been found.
-func (s *servers) spellingShows() string {
+// SpellingShows returns a call that has another result when names are spelled otherwise; "": none has been found.
+func (s *Servers) SpellingShows() string {
 	if why := s.spelling.failed.Load(); why != nil {
 		return *why
 	}

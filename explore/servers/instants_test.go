@@ -1,4 +1,4 @@
-package explore
+package servers
 
 import (
 	"testing"
@@ -17,7 +17,7 @@ func TestInstantsInText(t *testing.T) {
 	} {
 		var got []time.Duration
 		for _, i := range instants(text, epoch) {
-			got = append(got, i.is)
+			got = append(got, i.At)
 		}
 		if len(got) != len(want) || len(got) == 1 && got[0] != want[0] {
 			t.Errorf("%q: %v; want %v", text, got, want)

@@ -1,4 +1,4 @@
-package explore
+package servers
 
 import (
 	"strconv"
@@ -7,15 +7,15 @@ import (
 	"oversell/internal/names"
 )
 
-// replies shows the answers to a call.
-func replies(c call, reply string) string {
+// Replies shows the answers to a call.
+func Replies(c Call, reply string) string {
 	var parts []string
 	for rest := reply; rest != ""; {
 		var part string
 		part, rest = value(rest)
 		parts = append(parts, part)
 	}
-	if c.tx && len(parts) > 0 {
+	if c.Tx && len(parts) > 0 {
 		return names.Readable(parts[len(parts)-1]) // what EXEC answered
 	}
 	return names.Readable(strings.Join(parts, "; "))
@@ -34,7 +34,7 @@ func value(reply string) (text, rest string) {
 			return "(nil)", rest
 		}
 		n = min(n, len(rest))
-		return quoted(rest[:n]), strings.TrimPrefix(rest[n:], "\r\n")
+		return Quoted(rest[:n]), strings.TrimPrefix(rest[n:], "\r\n")
 	case '*':
 		if n < 0 {
 			return "(nil)", rest
@@ -50,8 +50,8 @@ func value(reply string) (text, rest string) {
 	return line[1:], rest
 }
 
-// quoted is an argument as a shell of Redis would show it, if it must.
-func quoted(arg string) string {
+// Quoted is an argument as a shell of Redis would show it, if it must.
+func Quoted(arg string) string {
 	if arg == "" || strings.ContainsAny(arg, " \t\r\n\"") {
 		return strconv.Quote(arg)
 	}

@@ -1,4 +1,4 @@
-package explore
+package servers
 
 import (
 	"strings"
@@ -25,7 +25,7 @@ func TestRepliesForPeople(t *testing.T) {
 		{"", "", false},
 		{"$16\r\n9007190003000012\r\n", "#3.12", false},
 	} {
-		if got := replies(call{tx: c.tx}, c.reply); got != c.want {
+		if got := Replies(Call{Tx: c.tx}, c.reply); got != c.want {
 			t.Errorf("%q is %q; want %q", c.reply, got, c.want)
 		}
 	}
@@ -34,9 +34,9 @@ func TestRepliesForPeople(t *testing.T) {
 	}
 	// What was cut off does no harm.
 	for whole := "*2\r\n$3\r\nabc\r\n*1\r\n:1\r\n"; whole != ""; whole = whole[:len(whole)-1] {
-		_ = replies(call{}, whole)
+		_ = Replies(Call{}, whole)
 	}
-	if strings.Contains(quoted("a b"), "a b") && quoted("a b") != `"a b"` {
-		t.Error(quoted("a b"))
+	if strings.Contains(Quoted("a b"), "a b") && Quoted("a b") != `"a b"` {
+		t.Error(Quoted("a b"))
 	}
 }
