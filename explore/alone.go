@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"oversell/explore/clients"
 	"oversell/explore/servers"
 	"oversell/internal/coro"
 	"oversell/internal/names"
@@ -73,7 +74,7 @@ var errImpatient = errors.New("it waits for too long")
 
 // apart returns the options of a client that is no part of the search.
 func apart(masters int, scripts *coro.Scripts, naming *names.Namer) coro.Options {
-	return coro.Options{Masters: masters, Epoch: servers.Epoch, Scripts: scripts, Token: naming.Outsider, Number: naming.BookOfNobody().Number(names.ClientNumber)}
+	return coro.Options{Masters: masters, Epoch: Epoch, Scripts: scripts, Token: naming.Outsider, Number: naming.BookOfNobody().Number(names.ClientNumber)}
 }
 
 // probed is what came of a new client's tries for the lock.
@@ -86,13 +87,13 @@ type probed struct {
 // probe is a new client that tries to obtain the scenario's lock for so long.
 func probe(c scenarios.Config, wait time.Duration, p *probed) coro.Program {
 	return func(ctx context.Context, w *coro.World) {
-		o := lockOptions(c)
+		o := clients.LockOptions(c)
 		o.Wait, o.MaxTries = wait, 0
 		env := w.Env()
 		locker := c.Lock.New(env)
 		began := env.Clock.Now()
 		for end := began.Add(wait); ; {
-			_, err := locker.Acquire(ctx, lockName(c), o)
+			_, err := locker.Acquire(ctx, clients.LockName(c), o)
 			p.waited = env.Clock.Now().After(began)
 			if p.got = err == nil; p.got {
 				return

@@ -24,12 +24,12 @@ func (x *search) compare(ctx context.Context) {
 	for i, t := range x.tries {
 		share := time.Until(end) / time.Duration(len(x.tries)-i)
 		limited, cancel := context.WithTimeout(ctx, share)
-		c, err := t.compare(limited, mostCompared, workerCount())
+		c, err := t.Compare(limited, mostCompared, workerCount())
 		cancel()
 		if err != nil {
 			x.fail(err)
 			return
 		}
-		x.compared = x.compared.add(c)
+		x.compared = x.compared.Add(c)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"oversell/clock"
+	"oversell/explore/clients"
 	"oversell/explore/rules"
 	"oversell/explore/servers"
 	"oversell/history"
@@ -36,7 +37,7 @@ type searched struct {
 	run    scenarios.Config
 	bounds reports.Bounds
 	// start starts the code of a client, whose names are in the book.
-	start func(who Who, book *names.Book, scripts *coro.Scripts) Execution
+	start func(who clients.Who, book *names.Book, scripts *coro.Scripts) clients.Execution
 }
 
 // drive drives the schedule of a counterexample against real servers, which must be empty. Every
@@ -101,7 +102,7 @@ func lateLine(step int) int { return -1 - step }
 // replayedClient is a client of the schedule.
 type replayedClient struct {
 	number int
-	code   Execution
+	code   clients.Execution
 	book   *names.Book
 	loud   bool // what it came to last could be noticed
 	under  []history.Kind
@@ -117,7 +118,7 @@ func (r *replay) open(n int) error {
 	r.facts = r.rules.Start()
 	r.scripts = &coro.Scripts{}
 	for i := range n {
-		who := Who{Index: int(roleOf(r.of.run, i)), Names: r.naming.Scheme(i)}
+		who := clients.Who{Index: int(clients.RoleOf(r.of.run, i)), Names: r.naming.Scheme(i)}
 		p := &replayedClient{number: i, book: who.Names.Book(0)}
 		p.code = r.of.start(who, p.book, r.scripts)
 		r.clients = append(r.clients, p)
@@ -144,7 +145,7 @@ func (r *replay) settle(p *replayedClient) error {
 			return err
 		}
 		for _, e := range p.code.Events() {
-			_, events := eachText(nil, []rules.Event{e.(rules.Event)}, p.book.Canonical)
+			_, events := clients.EachText(nil, []rules.Event{e.(rules.Event)}, p.book.Canonical)
 			r.came(p, events[0])
 		}
 		i := slices.IndexFunc(p.code.Pending(), func(q coro.Request) bool { return q.Kind == coro.Boundary })
@@ -172,7 +173,7 @@ func (r *replay) came(p *replayedClient, e rules.Event) {
 // judge judges what the client came to; calls only when it goes on.
 func (r *replay) judge(p *replayedClient) {
 	for _, e := range p.held {
-		p.loud = p.loud || noticed(e)
+		p.loud = p.loud || clients.Noticed(e)
 		var b *rules.Breach
 		r.facts, b = r.rules.Observe(r.facts, p.number, r.now, e)
 		r.broken(b)
@@ -270,7 +271,7 @@ func (r *replay) look(p *replayedClient, i, times int) (looked bool, err error) 
 		return false, nil
 	}
 	before, thread := p.code.Pending(), p.code.Pending()[i].Thread
-	for p.loud = false; !p.loud && private(p.code.Pending()[i]); {
+	for p.loud = false; !p.loud && clients.Private(p.code.Pending()[i]); {
 		looks := p.code.Pending()[i].Kind == coro.Clock
 		r.judge(p)
 		p.code.Resume(i, coro.Observation{Now: r.now})
@@ -281,10 +282,10 @@ func (r *replay) look(p *replayedClient, i, times int) (looked bool, err error) 
 		if looks {
 			times--
 		}
-		if !onlyMoved(before, p.code.Pending(), thread) || looks && times == 0 {
+		if !clients.OnlyMoved(before, p.code.Pending(), thread) || looks && times == 0 {
 			break
 		}
-		i = max(threadAt(p.code.Pending(), thread), 0)
+		i = max(clients.ThreadAt(p.code.Pending(), thread), 0)
 	}
 	return looked, nil
 }
@@ -300,8 +301,8 @@ func (r *replay) happens(s reports.Step, c servers.Call) (string, error) {
 // same compares what the client is about to send with what the schedule says.
 func (r *replay) same(p *replayedClient, q coro.Request, s reports.Step) error {
 	// What the client has drawn at random is in the schedule by its name.
-	want := Said(p.book, []coro.Request{{Commands: localCommands(s.Commands, p.number)}}, nil)
-	if err := names.Follow(Said(p.book, []coro.Request{{Commands: q.Commands}}, nil), want, names.Values(want.Texts)); err != nil && !s.Clock {
+	want := clients.Said(p.book, []coro.Request{{Commands: localCommands(s.Commands, p.number)}}, nil)
+	if err := names.Follow(clients.Said(p.book, []coro.Request{{Commands: q.Commands}}, nil), want, names.Values(want.Texts)); err != nil && !s.Clock {
 		return fmt.Errorf("%w: client %d is about to send %q", ErrDiverged, p.number, q.Commands)
 	}
 	var commands [][]string
@@ -573,7 +574,7 @@ func plainWorld(env variant.Env, book *names.Book, ended func(history.Op)) scena
 		Began:  func(history.Op) {},
 		Ended: func(op history.Op, _ error) {
 			if ended != nil {
-				ended(InCanonicalNumbers(op, book))
+				ended(clients.InCanonicalNumbers(op, book))
 			}
 		},
 	}
@@ -605,11 +606,11 @@ func (r *replay) end() error {
 func (r *replay) tryLock(dead uint16) error {
 	env, closeAll := r.plain()
 	defer closeAll()
-	o := lockOptions(r.of.run)
+	o := clients.LockOptions(r.of.run)
 	o.Wait, o.MaxTries = r.of.run.TTL+scenarios.Grace, 0
 	locker := r.of.run.Lock.New(env)
 	for end := time.Now().Add(o.Wait); ; {
-		_, err := locker.Acquire(r.ctx, lockName(r.of.run), o)
+		_, err := locker.Acquire(r.ctx, clients.LockName(r.of.run), o)
 		if err == nil {
 			return nil
 		}
@@ -623,7 +624,7 @@ func (r *replay) tryLock(dead uint16) error {
 			return err
 		}
 	}
-	v, _ := env.Redis[0].Get(r.ctx, lockimpl.Key(lockName(r.of.run))).Result()
+	v, _ := env.Redis[0].Get(r.ctx, lockimpl.Key(clients.LockName(r.of.run))).Result()
 	r.broken(r.rules.Stuck(r.facts, dead, r.of.run.TTL+scenarios.Grace, v))
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"oversell/explore/clients"
 	"oversell/explore/rules"
 	"oversell/explore/servers"
 	"oversell/explore/table"
@@ -75,7 +76,7 @@ func (e *ends) judge(k ending) *rules.Breach {
 // read runs the scenario's audit on the servers.
 func (e *ends) read(servers audited) (a audit) {
 	var failed error
-	events, _, err := alone(e.servers, e.options, uint32(servers), 0, time.Hour, time.Hour, administrator(e.config, e.servers.Names.BookOfNobody(), func(ctx context.Context, c *scenarios.Client) error {
+	events, _, err := alone(e.servers, e.options, uint32(servers), 0, time.Hour, time.Hour, clients.Administrator(e.config, e.servers.Names.BookOfNobody(), func(ctx context.Context, c *scenarios.Client) error {
 		return c.Audit(ctx)
 	}, &failed))
 	if err = errors.Join(err, failed); err != nil {

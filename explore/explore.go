@@ -65,6 +65,7 @@ import (
 	"strings"
 	"time"
 
+	"oversell/explore/clients"
 	"oversell/explore/rules"
 	"oversell/explore/servers"
 	"oversell/explore/table"
@@ -295,10 +296,10 @@ func (c Config) inLeases(ctx context.Context, began time.Time, r reports.Explora
 // be repeated in another way, for that reason.
 func (c Config) search(ctx context.Context, began time.Time, parts int, naming names.Naming, exchange bool) (r reports.Exploration, again, err error) {
 	r, again, err = searchOnce(ctx, c.within(began, parts), naming, reductions{exchange: exchange, merge: !c.Plain})
-	if errors.Is(again, errMerged) && c.System != nil && c.System.Stateless() {
+	if errors.Is(again, clients.ErrMerged) && c.System != nil && c.System.Stateless() {
 		return r, nil, fmt.Errorf("%s keeps state from one request to the next: its file must not say stateless; a program that goes by a monotonic clock needs monotonic: true (see docs/systems.md): %w", c.System.Name, again)
 	}
-	if errors.Is(again, errMerged) {
+	if errors.Is(again, clients.ErrMerged) {
 		r, again, err = searchOnce(ctx, c.within(began, parts), naming, reductions{exchange: exchange})
 	}
 	return r, again, err
@@ -307,7 +308,7 @@ func (c Config) search(ctx context.Context, began time.Time, parts int, naming n
 // reductions says which states a search treats as equal.
 type reductions struct {
 	exchange bool // those that differ in a permutation of the clients
-	merge    bool // those that differ in a client's history but not in what it remembers: see trie.child
+	merge    bool // those that differ in a client's history but not in what it remembers: see clients.Options
 }
 
 // within is c with what is left of its time, or a part of that.
@@ -393,7 +394,7 @@ func (x *search) again() error {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if errors.Is(x.err, errMerged) || errors.Is(x.err, names.ErrNotOpaque) {
+	if errors.Is(x.err, clients.ErrMerged) || errors.Is(x.err, names.ErrNotOpaque) {
 		return x.err
 	}
 	return nil
@@ -412,7 +413,7 @@ func searchOnce(ctx context.Context, c Config, naming names.Naming, by reduction
 	stop := x.guard(ctx, c.System, end)
 	defer stop()
 	keys, clocked := lockKeys(c, scripts, namer)
-	x.servers = servers.New(servers.Epoch, keys, scripts, namer)
+	x.servers = servers.New(Epoch, keys, scripts, namer)
 	if clocked {
 		x.starts = oddStarts
 	}
@@ -469,7 +470,7 @@ func searchOnce(ctx context.Context, c Config, naming names.Naming, by reduction
 // begin opens the scenario and sets up the clients' tries.
 func (x *search) begin(c Config, scripts *coro.Scripts) (state, error) {
 	var failed error
-	_, opened, err := alone(x.servers, x.ends.options, x.servers.Start(c.Masters), 0, time.Hour, time.Hour, administrator(c.Run, x.servers.Names.BookOfNobody(), func(ctx context.Context, client *scenarios.Client) error {
+	_, opened, err := alone(x.servers, x.ends.options, x.servers.Start(c.Masters), 0, time.Hour, time.Hour, clients.Administrator(c.Run, x.servers.Names.BookOfNobody(), func(ctx context.Context, client *scenarios.Client) error {
 		return client.Open(ctx)
 	}, &failed))
 	if err := errors.Join(err, failed); err != nil {
@@ -477,7 +478,7 @@ func (x *search) begin(c Config, scripts *coro.Scripts) (state, error) {
 	}
 	x.ends.opened = opened
 	for i := range x.clients {
-		who := Who{Index: int(roleOf(c.Run, i)), Names: x.servers.Names.Scheme(i)}
+		who := Who{Index: int(clients.RoleOf(c.Run, i)), Names: x.servers.Names.Scheme(i)}
 		switch {
 		case x.servers.Names.Naming >= names.Concrete:
 			x.roles[i] = uint8(i) // each has names of its own
@@ -489,7 +490,7 @@ func (x *search) begin(c Config, scripts *coro.Scripts) (state, error) {
 			continue
 		}
 		begin := func(book *names.Book) Execution { return c.execution(who, book, scripts) }
-		t, err := newTrie(options{start: begin, names: who.Names, checked: c.Start == nil, servers: x.servers, merge: x.merge, spans: c.probeSpans(), sparse: c.System != nil})
+		t, err := clients.New(clients.Options{Start: begin, Names: who.Names, Checked: c.Start == nil, Servers: x.servers, Merge: x.merge, Spans: c.probeSpans(), Sparse: c.System != nil})
 		if err != nil {
 			return state{}, err
 		}
@@ -500,7 +501,7 @@ func (x *search) begin(c Config, scripts *coro.Scripts) (state, error) {
 
 func (x *search) close() {
 	for _, t := range x.tries {
-		t.close()
+		t.Close()
 	}
 }
 
@@ -559,16 +560,16 @@ func (x *search) result(c Config, start state, stats reports.Effort) (reports.Ex
 	if x.distant.Load() {
 		r.NotChecked = append(r.NotChecked, fmt.Sprintf("what comes when a key expires that lives for more than %v: it is taken to stay", servers.Horizon))
 	}
-	if left := x.compared.sentence(); left != "" {
+	if left := x.compared.Sentence(); left != "" {
 		r.NotChecked = append(r.NotChecked, left)
 	}
 	for _, t := range x.tries {
-		if t.isBlind() {
+		if t.Blind() {
 			r.NotChecked = append(r.NotChecked, "some of the instants with which the clients compare their clocks: there are too many")
 			break
 		}
 	}
-	if slices.ContainsFunc(x.tries, func(t *trie) bool { return t.isVague() }) {
+	if slices.ContainsFunc(x.tries, func(t *clients.Trie) bool { return t.Vague() }) {
 		r.NotChecked = append(r.NotChecked, "whether what the clients make of the time, other than by adding to it, comes out otherwise from some instant on")
 	}
 	if r.Verdict == reports.Pass && x.rules.LooksFor(variant.Lock, variant.OwnerOnlyRelease) && len(x.servers.LockKeys) == 0 && !x.differ.excludes() {
@@ -588,8 +589,8 @@ func (x *search) result(c Config, start state, stats reports.Effort) (reports.Ex
 
 // drawn tells whether a client has drawn values at random.
 func (x *search) drawn() bool {
-	return slices.ContainsFunc(x.tries, func(t *trie) bool {
-		return slices.ContainsFunc(t.allNodes(), func(n *node) bool { return n.values > 0 })
+	return slices.ContainsFunc(x.tries, func(t *clients.Trie) bool {
+		return slices.ContainsFunc(t.Nodes(), func(n *clients.Node) bool { return n.Values > 0 })
 	})
 }
 

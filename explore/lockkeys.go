@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"oversell/explore/clients"
 	"oversell/explore/servers"
 	"oversell/history"
 	"oversell/internal/coro"
@@ -18,19 +19,19 @@ func lockKeys(c Config, scripts *coro.Scripts, naming names.Namer) (all []string
 	if c.Run.Lock.New == nil {
 		return nil, false
 	}
-	s := servers.New(servers.Epoch, nil, scripts, naming)
+	s := servers.New(Epoch, nil, scripts, naming)
 	c.Run.Hold = 0                         // whether it can be extended does not matter here
 	for client := range c.Bounds.Clients { // not every role takes the lock
-		role := int(roleOf(c.Run, client))
-		if client > 0 && role == int(roleOf(c.Run, client-1)) {
+		role := int(clients.RoleOf(c.Run, client))
+		if client > 0 && role == int(clients.RoleOf(c.Run, client-1)) {
 			continue
 		}
 		who := Who{Index: role, Names: naming.Scheme(0)}
 		book := who.Names.Book(0)
-		r := newRun(c.begin(who, book, scripts), book)
+		r := clients.NewRun(c.begin(who, book, scripts), book)
 		keys, timed := changedBy(s, r, c.Masters)
 		all, clocked = append(all, keys...), clocked || timed
-		r.x.Close()
+		r.Code.Close()
 	}
 	slices.Sort(all)
 	return slices.Compact(all), clocked
@@ -41,14 +42,14 @@ const aloneLimit = 300
 
 // changedBy returns the keys that an execution, alone on empty servers, changes both between a call
 // of Acquire and its grant, and in the Release that follows. clocked is as for lockKeys.
-func changedBy(s *servers.Servers, x *run, masters int) (keys []string, clocked bool) {
+func changedBy(s *servers.Servers, x *clients.Run, masters int) (keys []string, clocked bool) {
 	var expire []string
 	now := time.Duration(0)
 	holds := s.Start(masters)
 	var called, granted, released uint32
 	changed := map[string]bool{}
 	for range aloneLimit {
-		for _, e := range x.events {
+		for _, e := range x.Came {
 			switch {
 			case e.Op.Kind == history.Acquire && !e.End:
 				called = holds
@@ -71,8 +72,8 @@ func changedBy(s *servers.Servers, x *run, masters int) (keys []string, clocked 
 				clear(changed)
 			}
 		}
-		pending := x.x.Pending()
-		if len(pending) == 0 || x.x.Err() != nil {
+		pending := x.Code.Pending()
+		if len(pending) == 0 || x.Code.Err() != nil {
 			break
 		}
 		i := first(pending)
@@ -91,7 +92,7 @@ func changedBy(s *servers.Servers, x *run, masters int) (keys []string, clocked 
 			now += by
 			holds, o.Now = s.Later(holds, by), now
 		}
-		x.resume(i, o)
+		x.Resume(i, o)
 	}
 	if len(keys) == 0 {
 		return expire, clocked

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"oversell/explore/clients"
 	"oversell/explore/servers"
 	"oversell/internal/coro"
 )
@@ -66,16 +67,16 @@ func (w *worker) moments(s state) []time.Duration {
 	}
 	for c := range x.clients {
 		n := w.node(c, s.nodes[c])
-		if !n.timed {
+		if !n.Timed {
 			continue
 		}
-		for i := range n.pending {
-			r := &n.pending[i]
+		for i := range n.Pending {
+			r := &n.Pending[i]
 			switch {
 			case r.Kind == coro.Sleep:
 				add(r.Until)
-			case private(*r):
-				add(x.tries[x.roles[c]].nextTurn(s.nodes[c], uint8(i), now))
+			case clients.Private(*r):
+				add(x.tries[x.roles[c]].NextTurn(s.nodes[c], uint8(i), now))
 			}
 			if r.Deadline > 0 {
 				add(r.Deadline)
@@ -141,12 +142,12 @@ func (w *worker) bereft(s state) (then state, dead int, wait bool) {
 	then = s
 	for c := range w.search.clients {
 		switch n := w.node(c, s.nodes[c]); {
-		case n.dead:
+		case n.Dead:
 			dead++
-		case len(n.pending) == 0:
-		case n.ready(s.time()):
+		case len(n.Pending) == 0:
+		case n.Ready(s.time()):
 			dead++
-			then.nodes[c] = w.search.tries[w.search.roles[c]].dead()
+			then.nodes[c] = w.search.tries[w.search.roles[c]].Dead()
 		default:
 			wait = true
 		}

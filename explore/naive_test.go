@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"oversell/explore/servers"
+	"oversell/explore/clients"
 	"oversell/history"
 	"oversell/internal/coro"
 	"oversell/internal/redismodel"
@@ -161,8 +161,8 @@ func (s *simple) stands(client int, seen string) (at stand) {
 	if at, known := s.ran[key]; known {
 		return at
 	}
-	x := coro.Start(program(s.config.Run, client, s.config.Bounds), coro.Options{
-		Masters: 1, Epoch: servers.Epoch, Scripts: s.scripts,
+	x := coro.Start(clients.Program(s.config.Run, client, s.config.Bounds), coro.Options{
+		Masters: 1, Epoch: Epoch, Scripts: s.scripts,
 		Token: func(n int) string { return fmt.Sprintf("<%d:%d>", client, n) },
 	})
 	defer x.Close()
@@ -251,7 +251,7 @@ func (s *simple) ahead(at situation) (all []time.Duration) {
 			all = append(all, left)
 		}
 		if n, err := strconv.ParseInt(v, 10, 64); err == nil && len(v) == 10 {
-			then := time.Unix(n, 0).Sub(servers.Epoch) - at.now
+			then := time.Unix(n, 0).Sub(Epoch) - at.now
 			all = append(all, then, then+time.Second, then+s.config.Run.TTL, then+s.config.Run.TTL+time.Second)
 		}
 	}
@@ -369,7 +369,7 @@ func (s *simple) execute(then *turned, call sentCall) (reply string) {
 			s.empty.Load(text)
 		}
 		before, left, is := then.redis.Value(key)
-		next, r, info := then.redis.Do(time.Duration(servers.Epoch.UnixNano())+then.now, call.client, cmd)
+		next, r, info := then.redis.Do(time.Duration(Epoch.UnixNano())+then.now, call.client, cmd)
 		if info.Unknown != "" {
 			s.t.Errorf("the model does not know %s", info.Unknown)
 		}
@@ -461,7 +461,7 @@ func (s *simple) obtains(at situation, most time.Duration) bool {
 	x := coro.Start(func(ctx context.Context, w *coro.World) {
 		_, err := s.config.Run.Lock.New(w.Env()).Acquire(ctx, "order", lockimpl.Options{TTL: s.config.Run.TTL, Wait: s.config.Run.TTL + scenarios.Grace, RetryEvery: time.Millisecond})
 		got = err == nil
-	}, coro.Options{Masters: 1, Epoch: servers.Epoch, Scripts: s.scripts, Token: func(n int) string { return fmt.Sprintf("<x:%d>", n) }})
+	}, coro.Options{Masters: 1, Epoch: Epoch, Scripts: s.scripts, Token: func(n int) string { return fmt.Sprintf("<x:%d>", n) }})
 	defer x.Close()
 	then := turned{situation: at.clone()}
 	for end := at.now + s.config.Run.TTL + scenarios.Grace; len(x.Pending()) > 0; {

@@ -167,7 +167,7 @@ func (k *walker) schedule(number uint64, length int) *finding {
 
 // thread is the one whose step a is.
 func (k *walker) thread(s state, a action) thread {
-	return thread{a.client(), k.w.node(a.client(), s.nodes[a.client()]).pending[a.thread()].Thread}
+	return thread{a.client(), k.w.node(a.client(), s.nodes[a.client()]).Pending[a.thread()].Thread}
 }
 
 // first is the step of the thread with the highest priority. A thread that is new draws one.

@@ -17,6 +17,7 @@ import (
 	"time"
 	"unsafe"
 
+	"oversell/explore/clients"
 	"oversell/explore/rules"
 	"oversell/explore/servers"
 	"oversell/explore/table"
@@ -31,7 +32,7 @@ type search struct {
 	bounds  reports.Bounds
 	clients int
 	roles   [names.MaxSlots]uint8
-	tries   []*trie // by role
+	tries   []*clients.Trie // by role
 	servers *servers.Servers
 	rules   *rules.Rules
 	ends    *ends
@@ -80,8 +81,8 @@ type search struct {
 	peak  int          // the most states that waited to be looked at
 	// reached is how many steps the longest schedules have.
 	reached  int
-	wandered *wandered // what came of going on at random
-	compared compared  // merged histories that were executed
+	wandered *wandered        // what came of going on at random
+	compared clients.Compared // merged histories that were executed
 }
 
 // finding is a broken promise: the state before, and the action that broke it.
@@ -183,7 +184,7 @@ func (x *search) numbered(f rules.Facts) uint32 {
 }
 
 func (x *search) judge(k judging) (j judgement) {
-	events, now := x.tries[k.role].eventsOf(k.events), time.Duration(k.now)*servers.TickUnit
+	events, now := x.tries[k.role].Events(k.events), time.Duration(k.now)*servers.TickUnit
 	f, b := x.rules.Observe(x.facts.Get(k.facts), int(k.client), now, events...)
 	if b != nil {
 		j.breach = x.breaches.ID(fmt.Sprint(k), func() *rules.Breach { return b })
@@ -228,10 +229,10 @@ func (x *search) renameInFlight(k inFlightRenaming) uint32 {
 // worker expands states in a goroutine of its own.
 type worker struct {
 	search *search
-	nodes  [][]*node       // by role: a copy of the trie's list
-	brief  [][]brief       // the same, with what is asked of all nodes of a state
-	ahead  []time.Duration // the moments of the last state
-	begun  struct {        // the last thing that a client was to begin
+	nodes  [][]*clients.Node // by role: a copy of the trie's list
+	brief  [][]brief         // the same, with what is asked of all nodes of a state
+	ahead  []time.Duration   // the moments of the last state
+	begun  struct {          // the last thing that a client was to begin
 		key judging
 		v   judgement
 	}
@@ -253,7 +254,7 @@ type frontier struct {
 }
 
 func (x *search) worker() *worker {
-	return &worker{search: x, nodes: make([][]*node, len(x.tries)), brief: make([][]brief, len(x.tries)), coming: make([]coming, 0, together)}
+	return &worker{search: x, nodes: make([][]*clients.Node, len(x.tries)), brief: make([][]brief, len(x.tries)), coming: make([]coming, 0, together)}
 }
 
 // brief is what is asked of a node most often, where little memory holds it for all.
@@ -263,7 +264,7 @@ type brief struct {
 }
 
 // node is where a client stands.
-func (w *worker) node(client int, id uint32) *node {
+func (w *worker) node(client int, id uint32) *clients.Node {
 	role := w.search.roles[client]
 	if int(id) >= len(w.nodes[role]) {
 		w.learn(role)
@@ -282,9 +283,9 @@ func (w *worker) stand(client int, id uint32) brief {
 
 // learn takes over the nodes that have come since.
 func (w *worker) learn(role uint8) {
-	w.nodes[role] = w.search.tries[role].allNodes()
+	w.nodes[role] = w.search.tries[role].Nodes()
 	for _, n := range w.nodes[role][len(w.brief[role]):] {
-		w.brief[role] = append(w.brief[role], brief{n.alive, n.aliveDrawn, n.foreign})
+		w.brief[role] = append(w.brief[role], brief{n.Alive, n.AliveDrawn, n.Foreign})
 	}
 }
 
@@ -312,7 +313,7 @@ type step struct {
 	did    bool           // one was
 	events [4]uint32      // that the client came to, of its trie; 0: nothing
 	came   uint8          // how many of them are not
-	edge   edge           // the last that the client went
+	edge   clients.Edge   // the last that the client went
 	breach *rules.Breach
 	err    error
 }
@@ -327,9 +328,9 @@ func (w *worker) act(s state, a action) step {
 	}
 	x, c := w.search, a.client()
 	n := w.node(c, s.nodes[c])
-	r := &n.pending[a.thread()]
+	r := &n.Pending[a.thread()]
 	st := step{next: s}
-	w.begin(&st, c, n.held)
+	w.begin(&st, c, n.Held)
 	if a.kind() == looks || a.kind() == looksAhead {
 		if !w.sends(c, s.nodes[c], a.thread(), a.times(), s.time()) {
 			st.next.stalled++
@@ -340,22 +341,22 @@ func (w *worker) act(s state, a action) step {
 		case x.merge:
 			st.next.looker = timeMustPass
 		}
-		w.goOn(&st, c, edge{from: s.nodes[c], which: uint8(a.thread()), answer: goOn, now: s.time(), looks: uint8(a.times())})
+		w.goOn(&st, c, clients.Edge{From: s.nodes[c], Which: uint8(a.thread()), Answer: clients.GoOn, Now: s.time(), Looks: uint8(a.times())})
 		return st
 	}
-	if private(*r) {
-		if to := w.look(c, s.nodes[c], a.which(), s.time()); to.fused {
-			st.next.nodes[c] = to.node
-			w.came(&st, c, to.events)
-			n = w.node(c, to.node)
-			r = &n.pending[to.which]
-			w.came(&st, c, n.held)
+	if clients.Private(*r) {
+		if to := w.look(c, s.nodes[c], a.which(), s.time()); to.Fused {
+			st.next.nodes[c] = to.Node
+			w.came(&st, c, to.Events)
+			n = w.node(c, to.Node)
+			r = &n.Pending[to.Which]
+			w.came(&st, c, n.Held)
 		}
 	}
 	s = st.next
-	answer := goOn
+	answer := clients.GoOn
 	if r.Kind == coro.Command {
-		call := x.tries[x.roles[c]].call(n, which(n, r), c)
+		call := x.tries[x.roles[c]].Call(n, which(n, r), c)
 		switch a.kind() {
 		case goes, losesReply:
 			st.effect, st.did = x.servers.Effect(s.servers, call, s.time()), true
@@ -371,7 +372,7 @@ func (w *worker) act(s state, a action) step {
 			}
 			st.next.servers, answer = st.effect.Servers, st.effect.Answer
 			if st.breach == nil {
-				st.breach = w.touched(s, &st.effect, call, c, n.during())
+				st.breach = w.touched(s, &st.effect, call, c, n.During())
 			}
 			if a.kind() == losesReply {
 				st.next.servers = x.hangsUp(st.next.servers, r, call)
@@ -388,7 +389,7 @@ func (w *worker) act(s state, a action) step {
 		}
 	}
 	st.next.looker = 0
-	w.goOn(&st, c, edge{from: s.nodes[c], which: uint8(which(n, r)), answer: answer, now: s.time()})
+	w.goOn(&st, c, clients.Edge{From: s.nodes[c], Which: uint8(which(n, r)), Answer: answer, Now: s.time()})
 	return st
 }
 
@@ -421,9 +422,9 @@ func (x *search) leaves(s state, r *coro.Request, id uint32) (holds, under uint3
 }
 
 // which is the place of r among the node's requests.
-func which(n *node, r *coro.Request) int {
-	for i := range n.pending {
-		if r == &n.pending[i] {
+func which(n *clients.Node, r *coro.Request) int {
+	for i := range n.Pending {
+		if r == &n.Pending[i] {
 			return i
 		}
 	}
@@ -453,16 +454,16 @@ func (x *search) silence(r *coro.Request, now time.Duration) uint32 {
 }
 
 // goOn lets a client observe something, and judges what it comes to.
-func (w *worker) goOn(st *step, client int, e edge) {
+func (w *worker) goOn(st *step, client int, e clients.Edge) {
 	st.edge = e
 	role := w.search.roles[client]
-	to := w.search.tries[role].settledAt(e)
-	if to.failed {
-		st.err = w.search.tries[role].firstFailure()
+	to := w.search.tries[role].Settled(e)
+	if to.Failed {
+		st.err = w.search.tries[role].Failure()
 		return
 	}
-	st.next.nodes[client] = to.node
-	w.came(st, client, to.events)
+	st.next.nodes[client] = to.Node
+	w.came(st, client, to.Events)
 }
 
 // begin judges what a client is about to do. What it can do next, and all that can
@@ -537,19 +538,19 @@ func (w *worker) pass(s state, a action) step {
 }
 
 // look is where a client comes to by looking at the clock.
-func (w *worker) look(client int, at uint32, which int, now time.Duration) settled {
-	e := edge{from: at, which: uint8(which), answer: goOn, now: now}
-	return *w.search.tries[w.search.roles[client]].settledAt(e)
+func (w *worker) look(client int, at uint32, which int, now time.Duration) clients.Settled {
+	e := clients.Edge{From: at, Which: uint8(which), Answer: clients.GoOn, Now: now}
+	return *w.search.tries[w.search.roles[client]].Settled(e)
 }
 
 // sends tells whether a client that looks at the clock so often has then sent a command with a
 // time limit that is not over. While that is under way the client waits, and is not held up.
 func (w *worker) sends(client int, at uint32, which, times int, now time.Duration) bool {
 	to := w.look(client, at, which, now)
-	if !to.fused || times != int(to.looked) {
+	if !to.Fused || times != int(to.Looked) {
 		return false
 	}
-	r := &w.node(client, to.node).pending[to.which]
+	r := &w.node(client, to.Node).Pending[to.Which]
 	return r.Deadline > 0 && !over(r, now)
 }
 
@@ -557,8 +558,8 @@ func (w *worker) sends(client int, at uint32, which, times int, now time.Duratio
 func (w *worker) runnable(s state) bool {
 	for c := range w.search.clients {
 		n := w.node(c, s.nodes[c])
-		for i := range n.pending {
-			if ready(&n.pending[i], s.time()) {
+		for i := range n.Pending {
+			if clients.Ready(&n.Pending[i], s.time()) {
 				return true
 			}
 		}
@@ -575,13 +576,13 @@ func (w *worker) actions(s state, to []action) []action {
 			continue
 		}
 		n := w.node(c, s.nodes[c])
-		for i := range n.pending {
-			r := &n.pending[i]
-			if private(*r) {
+		for i := range n.Pending {
+			r := &n.Pending[i]
+			if clients.Private(*r) {
 				land := w.look(c, s.nodes[c], i, now)
-				most := int(land.looked) - 1 // after the last it may be held up in any case
-				if land.fused {
-					r = &w.node(c, land.node).pending[land.which]
+				most := int(land.Looked) - 1 // after the last it may be held up in any case
+				if land.Fused {
+					r = &w.node(c, land.Node).Pending[land.Which]
 					most++
 				}
 				useful := !x.merge || int(s.moved) < x.bounds.Advances && int(looker) != c+1
@@ -609,13 +610,13 @@ func (w *worker) actions(s state, to []action) []action {
 // it: a, which led to st, is the step of another thread of the same client.
 func (w *worker) lookAheads(s state, a action, st *step, to []action) []action {
 	c := a.client()
-	if !w.search.merge || a.kind() > givesUp || st.err != nil || len(w.node(c, s.nodes[c]).pending) < 2 {
+	if !w.search.merge || a.kind() > givesUp || st.err != nil || len(w.node(c, s.nodes[c]).Pending) < 2 {
 		return to
 	}
 	n := w.node(c, s.nodes[c])
-	for i := range min(len(n.pending), threadLimit) {
+	for i := range min(len(n.Pending), threadLimit) {
 		b := newLooks(c, i, 1).as(looksAhead)
-		if i != a.thread() && private(n.pending[i]) && !slices.Contains(to, b) && !w.commute(s, c, i, a, st) {
+		if i != a.thread() && clients.Private(n.Pending[i]) && !slices.Contains(to, b) && !w.commute(s, c, i, a, st) {
 			to = append(to, b)
 		}
 	}
@@ -626,33 +627,33 @@ func (w *worker) lookAheads(s state, a action, st *step, to []action) []action {
 // another one takes the step a.
 func (w *worker) commute(s state, c, looks int, a action, st *step) bool {
 	now, n := s.time(), w.node(c, s.nodes[c])
-	own, other := n.pending[looks].Thread, n.pending[a.thread()].Thread
+	own, other := n.Pending[looks].Thread, n.Pending[a.thread()].Thread
 	first := w.look(c, s.nodes[c], looks, now)
-	if !first.fused || w.node(c, first.node).pending[first.which].Thread != own {
+	if !first.Fused || w.node(c, first.Node).Pending[first.Which].Thread != own {
 		return true // it does nothing that others can see in any case
 	}
-	from, i := first.node, threadAt(w.node(c, first.node).pending, other)
-	if i >= 0 && private(n.pending[a.thread()]) && st.edge.from != s.nodes[c] {
+	from, i := first.Node, clients.ThreadAt(w.node(c, first.Node).Pending, other)
+	if i >= 0 && clients.Private(n.Pending[a.thread()]) && st.edge.From != s.nodes[c] {
 		to := w.look(c, from, i, now)
-		if from, i = to.node, int(to.which); !to.fused {
+		if from, i = to.Node, int(to.Which); !to.Fused {
 			return false
 		}
 	}
 	after := w.node(c, st.next.nodes[c])
-	j := threadAt(after.pending, own)
-	if i < 0 || j < 0 || !private(after.pending[j]) {
+	j := clients.ThreadAt(after.Pending, own)
+	if i < 0 || j < 0 || !clients.Private(after.Pending[j]) {
 		return false
 	}
 	e := st.edge
-	e.from, e.which = from, uint8(i)
+	e.From, e.Which = from, uint8(i)
 	role := w.search.roles[c]
-	one, two := *w.search.tries[role].settledAt(e), w.look(c, st.next.nodes[c], j, now)
-	return two.fused && !one.failed && one.node == two.node
+	one, two := *w.search.tries[role].Settled(e), w.look(c, st.next.nodes[c], j, now)
+	return two.Fused && !one.Failed && one.Node == two.Node
 }
 
 // steps are what a thread of a client can do.
 func (x *search) steps(s state, c, i int, r *coro.Request, now time.Duration, to []action) []action {
-	if !ready(r, now) {
+	if !clients.Ready(r, now) {
 		return to
 	}
 	late := over(r, now)
@@ -674,7 +675,7 @@ func (x *search) steps(s state, c, i int, r *coro.Request, now time.Duration, to
 // over tells that nobody has anything left to do.
 func (w *worker) over(s state) bool {
 	for c := range w.search.clients {
-		if len(w.node(c, s.nodes[c]).pending) > 0 {
+		if len(w.node(c, s.nodes[c]).Pending) > 0 {
 			return false
 		}
 	}
@@ -821,7 +822,7 @@ func (w *worker) end(s state, id table.StateID, c cost) {
 func (w *worker) dead(s state) uint16 {
 	dead := *w.search.busy.Get(factsID(s.facts), factsID(s.facts).Hash())
 	for c := range w.search.clients {
-		if w.node(c, s.nodes[c]).dead {
+		if w.node(c, s.nodes[c]).Dead {
 			dead |= 1 << c
 		}
 	}
@@ -1052,8 +1053,8 @@ func (x *search) counted(depth int) reports.Effort {
 		r.BytesPerState = 0 // it would tell of what is allocated in advance
 	}
 	for _, t := range x.tries {
-		r.Executions += t.executed()
-		r.Observed += int64(len(t.allNodes()))
+		r.Executions += t.Executions()
+		r.Observed += int64(len(t.Nodes()))
 	}
 	return r
 }

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"oversell/explore/servers"
 	"oversell/history"
 	"oversell/lockimpl"
 	"oversell/reports"
@@ -43,7 +42,7 @@ func TestTimeOfDay(t *testing.T) {
 			return now.Add(o.TTL), "", put(ctx, env, lockKey, "x", o.TTL)
 		}
 	}
-	late := func(now time.Time) bool { return now.Sub(servers.Epoch) >= 10*time.Second }
+	late := func(now time.Time) bool { return now.Sub(Epoch) >= 10*time.Second }
 	for name, c := range map[string]struct {
 		want    string
 		most    int64 // states
@@ -57,7 +56,7 @@ func TestTimeOfDay(t *testing.T) {
 		"careless for ten seconds":          {reports.Violated, 0, careless(func(now time.Time) bool { return now.Second()/10 == 1 })},
 		"careless in one minute":            {reports.Violated, 0, careless(func(now time.Time) bool { return now.Minute() == 30 })},
 		"careless in one second":            {reports.Violated, 0, careless(func(now time.Time) bool { return now.Second() == 59 })},
-		"careless in the last millisecond":  {reports.Violated, 0, careless(func(now time.Time) bool { return now.Sub(servers.Epoch) == 9999*time.Millisecond })},
+		"careless in the last millisecond":  {reports.Violated, 0, careless(func(now time.Time) bool { return now.Sub(Epoch) == 9999*time.Millisecond })},
 		"a script's mode": {reports.Violated, 0, func(ctx context.Context, env variant.Env, o lockimpl.Options) (time.Time, string, error) {
 			mode, now := 1, env.Clock.Now()
 			if late(now) {
@@ -87,7 +86,7 @@ func TestTimeOfDay(t *testing.T) {
 		"a constant":                 {reports.Pass, 60, valued(func(time.Time) string { return "x" })},
 		"seconds as a value":         {reports.Pass, 300, valued(func(now time.Time) string { return fmt.Sprint(now.Unix() + 2) })},
 		"milliseconds as a value":    {reports.Pass, 300, valued(func(now time.Time) string { return fmt.Sprint("until ", now.UnixMilli()+1500) })},
-		"nanoseconds since a day":    {reports.Pass, 300, valued(func(now time.Time) string { return fmt.Sprint(now.Sub(servers.Epoch.AddDate(0, -1, 0)).Nanoseconds()) })},
+		"nanoseconds since a day":    {reports.Pass, 300, valued(func(now time.Time) string { return fmt.Sprint(now.Sub(Epoch.AddDate(0, -1, 0)).Nanoseconds()) })},
 		"base 36":                    {reports.Pass, 300, valued(func(now time.Time) string { return strconv.FormatInt(now.UnixMilli(), 36) })},
 		"a date":                     {reports.Pass, 300, valued(func(now time.Time) string { return now.Format(time.RFC3339Nano) })},
 		"seconds with a fraction":    {reports.Pass, 300, valued(func(now time.Time) string { return strconv.FormatFloat(float64(now.UnixMicro())/1e6, 'f', -1, 64) })},

@@ -1,7 +1,7 @@
 package explore
 
 import (
-	"oversell/explore/servers"
+	"oversell/explore/clients"
 	"oversell/internal/coro"
 	"oversell/internal/names"
 )
@@ -11,7 +11,7 @@ func (c *Config) execution(who Who, book *names.Book, scripts *coro.Scripts) Exe
 	if c.Start != nil {
 		return c.Start(who)
 	}
-	return coro.Start(programOf(c.Run, who.Index, c.Bounds, book), coro.Options{Masters: c.Masters, Epoch: servers.Epoch, Token: book.Token, Number: book.Number(names.ClientNumber), Scripts: scripts})
+	return coro.Start(clients.ProgramOf(c.Run, who.Index, c.Bounds, book), coro.Options{Masters: c.Masters, Epoch: Epoch, Token: book.Token, Number: book.Number(names.ClientNumber), Scripts: scripts})
 }
 
 // begin starts the code of a client.
@@ -19,5 +19,5 @@ func (c *Config) begin(who Who, book *names.Book, scripts *coro.Scripts) Executi
 	if c.Start != nil {
 		return c.Start(who)
 	}
-	return coro.Start(program(c.Run, who.Index, c.Bounds), coro.Options{Masters: c.Masters, Epoch: servers.Epoch, Token: book.Token, Number: names.OwnNumber(names.ClientNumber), Scripts: scripts})
+	return coro.Start(clients.Program(c.Run, who.Index, c.Bounds), coro.Options{Masters: c.Masters, Epoch: Epoch, Token: book.Token, Number: names.OwnNumber(names.ClientNumber), Scripts: scripts})
 }

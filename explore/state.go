@@ -82,8 +82,7 @@ func (a action) as(k actionKind) action { return a&^7 | action(k) }
 // threadLimit is how many threads of a client an action tells apart.
 const threadLimit = 1 << 4
 
-// Of looks there is, in the place of an order, how often the client looks until it is held up: looksLimit at most.
-
+// newLooks is a look at the clock. In the place of an order there is how often the client looks until it is held up.
 func newLooks(client, thread, times int) action {
 	return newAction(looks, client, thread).inOrder(times)
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"oversell/explore/clients"
 	"oversell/explore/rules"
 	"oversell/explore/servers"
 	"oversell/explore/table"
@@ -265,18 +266,18 @@ func (d *differences) alone(w *holding, client int, id uint32, last func(ended *
 	x := d.x
 	t := x.tries[x.roles[client]]
 	for range aloneLimit {
-		n := t.node(id)
-		if len(n.pending) == 0 {
+		n := t.Node(id)
+		if len(n.Pending) == 0 {
 			break
 		}
-		i := first(n.pending)
-		p := &n.pending[i]
-		answer := goOn
+		i := first(n.Pending)
+		p := &n.Pending[i]
+		answer := clients.GoOn
 		switch {
 		case p.Kind == coro.Command && over(p, w.now):
 			answer = x.timedOut
 		case p.Kind == coro.Command:
-			reply, known := w.execute(x.servers, x.servers.Call(t.call(n, i, client)))
+			reply, known := w.execute(x.servers, x.servers.Call(t.Call(n, i, client)))
 			if !known {
 				return false
 			}
@@ -284,12 +285,12 @@ func (d *differences) alone(w *holding, client int, id uint32, last func(ended *
 		case p.Kind == coro.Sleep:
 			*w = w.later(servers.RoundUp(p.Until) - w.now)
 		}
-		to := t.settledAt(edge{from: id, which: uint8(i), answer: answer, now: w.now})
-		if to.failed {
+		to := t.Settled(clients.Edge{From: id, Which: uint8(i), Answer: answer, Now: w.now})
+		if to.Failed {
 			return false
 		}
-		id = to.node
-		for _, e := range t.eventsOf(to.events) {
+		id = to.Node
+		for _, e := range t.Events(to.Events) {
 			if e.End && last(&e.Op) {
 				return true
 			}
@@ -323,17 +324,17 @@ func (d *differences) takes(w holding, role uint8) time.Duration {
 func (d *differences) ask(w holding, role uint8) time.Duration {
 	x, index := d.x, int(role)
 	if x.servers.Names.Naming >= names.Concrete {
-		index = int(roleOf(d.config.Run, index))
+		index = int(clients.RoleOf(d.config.Run, index))
 	}
 	d.one.Lock()
 	defer d.one.Unlock()
 	who := Who{Index: index, Names: x.servers.Names.Scheme(names.Nobody)}
 	book := who.Names.Book(0)
-	r := newRun(d.config.begin(who, book, x.scripts), book)
-	defer r.x.Close()
+	r := clients.NewRun(d.config.begin(who, book, x.scripts), book)
+	defer r.Code.Close()
 	end := w.now + d.config.Run.TTL
 	for range aloneLimit {
-		for _, e := range r.events {
+		for _, e := range r.Came {
 			switch {
 			case !e.End || e.Op.Kind != history.Acquire:
 			case e.Op.Outcome == history.OK:
@@ -342,8 +343,8 @@ func (d *differences) ask(w holding, role uint8) time.Duration {
 				return never
 			}
 		}
-		pending := r.x.Pending()
-		if len(pending) == 0 || r.x.Err() != nil || w.now > end {
+		pending := r.Code.Pending()
+		if len(pending) == 0 || r.Code.Err() != nil || w.now > end {
 			break
 		}
 		i := first(pending)
@@ -362,7 +363,7 @@ func (d *differences) ask(w holding, role uint8) time.Duration {
 			w = w.later(servers.RoundUp(p.Until) - w.now)
 		}
 		o.Now = w.now
-		r.resume(i, o)
+		r.Resume(i, o)
 	}
 	return never
 }

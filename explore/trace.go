@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"oversell/explore/clients"
 	"oversell/explore/rules"
 	"oversell/explore/servers"
 	"oversell/explore/table"
@@ -175,22 +176,22 @@ func (t *teller) describe(before state, a action, st step) {
 func (t *teller) describeClient(s *reports.Step, before state, a action, st step) {
 	x := t.w.search
 	at, which := before.nodes[a.client()], a.thread()
-	r := t.w.node(a.client(), at).pending[which]
+	r := t.w.node(a.client(), at).Pending[which]
 	s.Thread = a.thread()
-	if private(r) && a.kind() != looks && a.kind() != looksAhead {
-		if to := t.w.look(a.client(), at, which, before.time()); to.fused {
-			at, which = to.node, int(to.which)
-			r = t.w.node(a.client(), at).pending[which]
+	if clients.Private(r) && a.kind() != looks && a.kind() != looksAhead {
+		if to := t.w.look(a.client(), at, which, before.time()); to.Fused {
+			at, which = to.Node, int(to.Which)
+			r = t.w.node(a.client(), at).Pending[which]
 		}
 	}
 	s.Clock = st.did && st.effect.Clock
 	for _, events := range st.events[:st.came] {
-		s.Marks = append(s.Marks, marks(x.tries[x.roles[a.client()]].eventsOf(events), a.client())...)
+		s.Marks = append(s.Marks, marks(x.tries[x.roles[a.client()]].Events(events), a.client())...)
 	}
-	if a.kind() == looks || a.kind() == looksAhead || private(r) && r.Label != "start" {
+	if a.kind() == looks || a.kind() == looksAhead || clients.Private(r) && r.Label != "start" {
 		s.Kind, s.Text = reports.StepLook, "looks at the clock"
-		if to := t.w.look(a.client(), at, which, before.time()); len(t.w.node(a.client(), at).pending) > 1 {
-			s.Looks = int(to.looked)
+		if to := t.w.look(a.client(), at, which, before.time()); len(t.w.node(a.client(), at).Pending) > 1 {
+			s.Looks = int(to.Looked)
 		}
 		if a.kind() == looks || a.kind() == looksAhead {
 			s.Looks = a.times()
@@ -207,7 +208,7 @@ func (t *teller) describeClient(s *reports.Step, before state, a action, st step
 		}
 		return
 	}
-	id := x.tries[x.roles[a.client()]].call(t.w.node(a.client(), at), which, a.client())
+	id := x.tries[x.roles[a.client()]].Call(t.w.node(a.client(), at), which, a.client())
 	c := x.servers.Call(id)
 	t.sends(s, c)
 	s.Text = t.commands(c)
@@ -264,7 +265,7 @@ func (t *teller) end(f *finding) *rules.Breach {
 	at := millis(t.real.time())
 	dead := x.rules.Busy(x.facts.Get(t.real.facts))
 	for c := range x.clients {
-		if dead>>c&1 == 1 && !t.w.node(c, t.real.nodes[c]).dead {
+		if dead>>c&1 == 1 && !t.w.node(c, t.real.nodes[c]).Dead {
 			t.steps = append(t.steps, reports.Step{AtMS: at, Kind: reports.StepCrash, Client: c, Redis: x.servers.Text(t.real.servers)})
 		}
 	}

@@ -42,9 +42,9 @@ func (s *Servers) changesOthers(before, after *redismodel.State, client int, exp
 }
 
 // touches reports whether a command changed what other clients have under a lock's key, as far as that can be told from
-// what stands there; a search compares what clients come to as well. In a value that several clients share, such as a wait line, only their own entries
-// count. Setting the expiry
-// counts even if it was the same before: at another time it would have been different.
+// what stands there; a search compares what clients come to as well. In a value that several clients share, such as a
+// wait line, only their own entries count. Setting the expiry counts even if it was the same before: at another time it
+// would have been different.
 func (s *Servers) touches(before, after *redismodel.State, key string, client int, expiry bool) bool {
 	if !expiry && !Differ(before, after, key) || s.ownedBy(before, key, client) {
 		return false

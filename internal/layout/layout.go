@@ -21,6 +21,7 @@ var Levels = [][]string{
 	{"scenarios", "system", "reports", "foreign", "internal/mutants"},
 	{"reports/page/chart"},
 	{"explore/rules", "explore/servers", "reports/text", "reports/page", "reports/ci", "reports/reportstest"},
+	{"explore/clients"},
 	{"explore", "watch", "campaign/judging"},
 	{"campaign", "lockimpl/locktest", "stockimpl/stocktest", "queueimpl/queuetest", "database/databasetest", "adapters/golocks"},
 	{"gate", "compare", "claims"},

@@ -1,4 +1,4 @@
-package explore
+package clients
 
 import (
 	"cmp"
@@ -15,13 +15,14 @@ import (
 // client's end. A program that remembers what its objects do not show, such as a process that counts its
 // refusals, behaves differently after one of them.
 
-// compared says how many of the merged histories were executed.
-type compared struct{ done, all float64 }
+// Compared says how many of the merged histories were executed.
+type Compared struct{ done, all float64 }
 
-func (c compared) add(d compared) compared { return compared{c.done + d.done, c.all + d.all} }
+// Add counts both.
+func (c Compared) Add(d Compared) Compared { return Compared{c.done + d.done, c.all + d.all} }
 
-// sentence says what was not executed; "" if nothing was left out.
-func (c compared) sentence() string {
+// Sentence says what was not executed; "" if nothing was left out.
+func (c Compared) Sentence() string {
 	if c.done >= c.all {
 		return ""
 	}
@@ -30,7 +31,7 @@ func (c compared) sentence() string {
 
 // histories are all ways to the nodes of a trie.
 type histories struct {
-	trie *trie
+	trie *Trie
 	// into and onward are the edges to and from each node. merged are those that are not the way by
 	// which their node was made.
 	into, onward [][]edgeKey
@@ -39,11 +40,11 @@ type histories struct {
 	counts       []float64
 }
 
-func (t *trie) histories() *histories {
+func (t *Trie) histories() *histories {
 	h := &histories{trie: t, into: make([][]edgeKey, t.nodes.len()), onward: make([][]edgeKey, t.nodes.len())}
 	for key, to := range t.children {
 		h.into[to.node] = append(h.into[to.node], key)
-		h.onward[key.from] = append(h.onward[key.from], key)
+		h.onward[key.From] = append(h.onward[key.From], key)
 		if n := t.nodes.get(to.node); n.by != key {
 			h.merged = append(h.merged, key)
 		}
@@ -64,7 +65,7 @@ func (t *trie) histories() *histories {
 }
 
 func byEdge(a, b edgeKey) int {
-	return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.which, b.which), cmp.Compare(a.answer, b.answer), cmp.Compare(a.now, b.now), cmp.Compare(a.looks, b.looks))
+	return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.Which, b.Which), cmp.Compare(a.Answer, b.Answer), cmp.Compare(a.Now, b.Now), cmp.Compare(a.Looks, b.Looks))
 }
 
 // count returns how many ways there are to a node.
@@ -74,7 +75,7 @@ func (h *histories) count(to uint32) float64 {
 	}
 	if h.counts[to] == 0 {
 		for _, key := range h.into[to] {
-			h.counts[to] += h.count(key.from)
+			h.counts[to] += h.count(key.From)
 		}
 	}
 	return h.counts[to]
@@ -86,11 +87,11 @@ func (h *histories) path(to uint32, k float64) []edgeKey {
 	for to != 0 {
 		into := h.into[to]
 		i := 0
-		for ; i < len(into)-1 && k >= h.count(into[i].from); i++ {
-			k -= h.count(into[i].from)
+		for ; i < len(into)-1 && k >= h.count(into[i].From); i++ {
+			k -= h.count(into[i].From)
 		}
 		path = append(path, into[i])
-		to = into[i].from
+		to = into[i].From
 	}
 	slices.Reverse(path)
 	return path
@@ -99,7 +100,7 @@ func (h *histories) path(to uint32, k float64) []edgeKey {
 // sample returns a random history that passes a merged edge.
 func (h *histories) sample(r *rand.Rand) []edgeKey {
 	by := h.merged[r.IntN(len(h.merged))]
-	path := append(h.path(by.from, r.Float64()*h.count(by.from)), by)
+	path := append(h.path(by.From, r.Float64()*h.count(by.From)), by)
 	for at := h.trie.children[by].node; len(h.onward[at]) > 0; {
 		next := h.onward[at][r.IntN(len(h.onward[at]))]
 		path = append(path, next)
@@ -113,9 +114,9 @@ func (h *histories) own(path []edgeKey) bool {
 	return !slices.ContainsFunc(path, func(key edgeKey) bool { return h.trie.nodes.get(h.trie.children[key].node).by != key })
 }
 
-// compare executes merged histories to their ends, all of them if there are no more than most, until ctx
+// Compare executes merged histories to their ends, all of them if there are no more than most, until ctx
 // ends. As many workers execute them. The search must have ended.
-func (t *trie) compare(ctx context.Context, most, workers int) (c compared, err error) {
+func (t *Trie) Compare(ctx context.Context, most, workers int) (c Compared, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	h := t.histories()
@@ -180,16 +181,16 @@ func (t *trie) compare(ctx context.Context, most, workers int) (c compared, err 
 }
 
 // follow executes a history, and compares it with the nodes on its way.
-func (t *trie) follow(path []edgeKey) error {
+func (t *Trie) follow(path []edgeKey) error {
 	r := t.run(0)
-	defer func() { r.x.Close() }()
+	defer func() { r.Code.Close() }()
 	err := t.same(r, t.nodes.get(0))
 	for i := 0; i < len(path) && err == nil; i++ {
 		to := t.children[path[i]]
 		n := t.nodes.get(to.node)
-		r.resume(int(path[i].which), t.observation(t.nodes.get(path[i].from), path[i]))
+		r.Resume(int(path[i].Which), t.observation(t.nodes.get(path[i].From), path[i]))
 		if err = r.failed(); err == nil {
-			err = t.sameAfter(r, n, slices.Concat(t.segments.Get(to.events), t.segments.Get(n.held)))
+			err = t.sameAfter(r, n, slices.Concat(t.segments.Get(to.events), t.segments.Get(n.Held)))
 		}
 		if err != nil {
 			return t.merging(to.node, err)

@@ -1,4 +1,4 @@
-package explore
+package clients
 
 import (
 	"crypto/sha1"

@@ -1,4 +1,4 @@
-package explore
+package clients
 
 import (
 	"context"
@@ -16,13 +16,13 @@ import (
 	"oversell/variant"
 )
 
-// program returns the code of a client in a search, in canonical names: the steps of the scenario.
-func program(c scenarios.Config, index int, b reports.Bounds) coro.Program {
-	return programOf(c, index, b, names.Scheme{}.Book(0))
+// Program returns the code of a client in a search, in canonical names: the steps of the scenario.
+func Program(c scenarios.Config, index int, b reports.Bounds) coro.Program {
+	return ProgramOf(c, index, b, names.Scheme{}.Book(0))
 }
 
-// programOf is program with the numbers of a book.
-func programOf(c scenarios.Config, index int, b reports.Bounds, book *names.Book) coro.Program {
+// ProgramOf is Program with the numbers of a book.
+func ProgramOf(c scenarios.Config, index int, b reports.Bounds, book *names.Book) coro.Program {
 	return func(ctx context.Context, w *coro.World) {
 		l := &life{w: w, resends: b.Resends, numbers: map[string]int64{}, book: book}
 		scenarios.Alone(c, l.world(index)).Live(ctx, b.Tries)
@@ -86,32 +86,33 @@ func (l *life) boundary(begins bool, objects []any) {
 	l.w.Boundary(label)
 }
 
-// administrator runs f as the administrative client of c.
-func administrator(c scenarios.Config, book *names.Book, f func(ctx context.Context, client *scenarios.Client) error, failed *error) coro.Program {
+// Administrator runs f as the administrative client of c.
+func Administrator(c scenarios.Config, book *names.Book, f func(ctx context.Context, client *scenarios.Client) error, failed *error) coro.Program {
 	return func(ctx context.Context, w *coro.World) {
 		l := &life{w: w, numbers: map[string]int64{}, book: book}
 		*failed = f(ctx, scenarios.Alone(c, l.world(names.Nobody)))
 	}
 }
 
-// roleOf numbers what a client is in a scenario: those with one role run the same
+// RoleOf numbers what a client is in a scenario: those with one role run the same
 // code. In a queue the first client produces, and the others consume. Roles never fall
 // from one client to the next: the canonical order of clients is by role.
-func roleOf(c scenarios.Config, index int) uint8 {
+func RoleOf(c scenarios.Config, index int) uint8 {
 	if c.Scenario.Uses(variant.Queue) && index > 0 {
 		return 1
 	}
 	return 0
 }
 
-// lockName returns the name of the lock that the clients compete for.
-func lockName(c scenarios.Config) string {
+// LockName returns the name of the lock that the clients compete for.
+func LockName(c scenarios.Config) string {
 	if c.Scenario.Uses(variant.Queue) {
 		return "Queue:orders"
 	}
 	return "order"
 }
 
-func lockOptions(c scenarios.Config) lockimpl.Options {
+// LockOptions returns how the clients ask for it.
+func LockOptions(c scenarios.Config) lockimpl.Options {
 	return lockimpl.Options{TTL: c.TTL, Wait: c.Wait, RetryEvery: c.Retry, MaxTries: c.MaxTries}
 }

@@ -1,4 +1,4 @@
-package explore
+package clients
 
 import (
 	"slices"
@@ -27,15 +27,15 @@ type stretchOf struct{ from, turns time.Duration }
 // probeLimit bounds the number of executions that look for turns.
 const probeLimit = 50_000
 
-// nextTurn returns turnsAt for a thread that is about to read the clock at a node, and remembers it.
-func (t *trie) nextTurn(node uint32, which uint8, now time.Duration) time.Duration {
+// NextTurn returns turnsAt for a thread that is about to read the clock at a node, and remembers it.
+func (t *Trie) NextTurn(node uint32, which uint8, now time.Duration) time.Duration {
 	at := lookAt{lookFrom{node, which}, now}
 	return *t.turning.Get(at, at.Hash())
 }
 
 // turnsAt returns the next instant from which on a client that is about to read the clock behaves
 // differently; 0: there is none, or it was not found.
-func (t *trie) turnsAt(k lookAt) time.Duration {
+func (t *Trie) turnsAt(k lookAt) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, s := range t.level[k.lookFrom] {
@@ -50,7 +50,7 @@ func (t *trie) turnsAt(k lookAt) time.Duration {
 
 // turn runs the client at several times, and then bisects between two at which it behaves
 // differently. The caller holds t.mu.
-func (t *trie) turn(k lookAt) time.Duration {
+func (t *Trie) turn(k lookAt) time.Duration {
 	seen := map[time.Duration]*glimpse{}
 	look := func(at time.Duration) *glimpse {
 		if seen[at] == nil {
@@ -86,7 +86,7 @@ func (t *trie) turn(k lookAt) time.Duration {
 
 // between returns the instant after last, at which the client behaves as it does now, and not after at, at which it does not, from which
 // on it does not.
-func (t *trie) between(last, at, now time.Duration, same func(time.Duration) bool) time.Duration {
+func (t *Trie) between(last, at, now time.Duration, same func(time.Duration) bool) time.Duration {
 	for _, known := range append(t.likely(now), at) {
 		if last < known && known <= at && (last == known-servers.TickUnit || same(known-servers.TickUnit)) && !same(known) {
 			return known
@@ -103,7 +103,7 @@ func (t *trie) between(last, at, now time.Duration, same func(time.Duration) boo
 }
 
 // found notes an instant from which on clients behave differently that read the clock now.
-func (t *trie) found(kind string, now, at time.Duration) {
+func (t *Trie) found(kind string, now, at time.Duration) {
 	t.turns, t.delays = latest(at, t.turns), latest(at-now, t.delays)
 	if all := t.turnsOf[kind]; !slices.Contains(all, at) && len(all) < turnLimit {
 		t.turnsOf[kind] = append(all, at)
@@ -119,7 +119,7 @@ const steadyEnough = 2
 
 // probesFrom returns at which times a client is run that reads the clock now and does what others of its kind do. full tells
 // whether they are all.
-func (t *trie) probesFrom(now time.Duration, kind string) (all []time.Duration, full bool) {
+func (t *Trie) probesFrom(now time.Duration, kind string) (all []time.Duration, full bool) {
 	for _, span := range t.spans {
 		all = append(all, min(now+span, servers.Horizon))
 	}
@@ -147,7 +147,7 @@ func (t *trie) probesFrom(now time.Duration, kind string) (all []time.Duration, 
 
 // likely are instants at which a client often behaves differently that reads the clock now: those at which
 // others did, and those that are as far away.
-func (t *trie) likely(now time.Duration) []time.Duration {
+func (t *Trie) likely(now time.Duration) []time.Duration {
 	all := slices.Clone(t.turns)
 	for _, d := range t.delays {
 		all = append(all, now+d)

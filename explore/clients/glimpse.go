@@ -1,4 +1,4 @@
-package explore
+package clients
 
 import (
 	"fmt"
@@ -38,7 +38,7 @@ type field struct {
 }
 
 // glimpse runs a client that reads the clock at a time.
-func (t *trie) glimpse(k lookAt, now time.Duration) *glimpse {
+func (t *Trie) glimpse(k lookAt, now time.Duration) *glimpse {
 	g := &glimpse{at: now}
 	if t.probes++; t.probes > probeLimit {
 		t.blind.Store(true)
@@ -49,20 +49,20 @@ func (t *trie) glimpse(k lookAt, now time.Duration) *glimpse {
 		g.frame = "error"
 		return g
 	}
-	defer x.x.Close()
+	defer x.Code.Close()
 	var frame strings.Builder
-	x.resume(int(k.which), coro.Observation{Now: now})
+	x.Resume(int(k.which), coro.Observation{Now: now})
 	for {
-		for _, e := range x.events {
+		for _, e := range x.Came {
 			g.event(&frame, x, e)
 		}
-		ps := x.x.Pending()
-		if len(ps) != 1 || x.x.Err() != nil || !private(ps[0]) && ps[0].Kind != coro.Boundary {
+		ps := x.Code.Pending()
+		if len(ps) != 1 || x.Code.Err() != nil || !Private(ps[0]) && ps[0].Kind != coro.Boundary {
 			break
 		}
-		x.resume(0, coro.Observation{Now: now})
+		x.Resume(0, coro.Observation{Now: now})
 	}
-	if x.x.Err() != nil {
+	if x.Code.Err() != nil {
 		return &glimpse{at: now, frame: "error"}
 	}
 	g.requests(&frame, x)
@@ -74,8 +74,8 @@ func (t *trie) glimpse(k lookAt, now time.Duration) *glimpse {
 }
 
 // requests notes what a run asks for.
-func (g *glimpse) requests(frame *strings.Builder, x *run) {
-	for _, r := range x.x.Pending() {
+func (g *glimpse) requests(frame *strings.Builder, x *Run) {
+	for _, r := range x.Code.Pending() {
 		fmt.Fprintf(frame, "%d %d %t ", r.Kind, r.Node, r.Tx)
 		g.time(frame, r.Until)
 		g.time(frame, r.Deadline)
@@ -96,11 +96,11 @@ const furtherLimit = 3
 
 // further follows a client to the end of an operation: what it makes of the time may show only after a command. The
 // answers are those of servers that were empty.
-func (t *trie) further(g *glimpse, frame *strings.Builder, x *run) {
+func (t *Trie) further(g *glimpse, frame *strings.Builder, x *Run) {
 	on := map[int]*redismodel.State{}
 	for range furtherLimit {
-		ps := x.x.Pending()
-		if len(ps) != 1 || ps[0].Kind != coro.Command || slices.ContainsFunc(x.events, func(e rules.Event) bool { return e.End }) {
+		ps := x.Code.Pending()
+		if len(ps) != 1 || ps[0].Kind != coro.Command || slices.ContainsFunc(x.Came, func(e rules.Event) bool { return e.End }) {
 			return
 		}
 		r := ps[0]
@@ -113,19 +113,19 @@ func (t *trie) further(g *glimpse, frame *strings.Builder, x *run) {
 			return
 		}
 		on[r.Node] = next
-		x.x.Resume(0, coro.Observation{Now: g.at, Reply: string(reply)})
+		x.Code.Resume(0, coro.Observation{Now: g.at, Reply: string(reply)})
 		x.look()
-		if x.x.Err() != nil {
+		if x.Code.Err() != nil {
 			return
 		}
-		for _, e := range x.events {
+		for _, e := range x.Came {
 			g.event(frame, x, e)
 		}
 		g.requests(frame, x)
 	}
 }
 
-func (g *glimpse) event(frame *strings.Builder, x *run, e rules.Event) {
+func (g *glimpse) event(frame *strings.Builder, x *Run, e rules.Event) {
 	if e.Op.Kind == history.Join {
 		return
 	}

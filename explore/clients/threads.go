@@ -1,4 +1,4 @@
-package explore
+package clients
 
 import (
 	"fmt"
@@ -33,23 +33,23 @@ type stepOf struct {
 }
 
 // recordPast stores in a new node what each thread has observed on the way to it.
-func (t *trie) recordPast(n, parent *node) {
+func (t *Trie) recordPast(n, parent *Node) {
 	if !t.merge || parent == nil {
 		return
 	}
-	s := stepOf{answer: n.by.answer}
-	thread := parent.pending[n.by.which].Thread
+	s := stepOf{answer: n.by.Answer}
+	thread := parent.Pending[n.by.Which].Thread
 	if parent.roundEnds() {
-		s.memory = fmt.Sprint(parent.values, " ", parent.pending[0].Label)
+		s.memory = fmt.Sprint(parent.Values, " ", parent.Pending[0].Label)
 		n.past, n.told = []uint32{t.step(s)}, 0
 		return
 	}
-	r := parent.pending[n.by.which]
+	r := parent.Pending[n.by.Which]
 	if r.Kind == coro.Clock && r.Label == "" {
-		s.now = n.by.now
+		s.now = n.by.Now
 	}
 	if parent.limits != nil {
-		s.over = overAt(parent.limits, thread, n.by.now)
+		s.over = overAt(parent.limits, thread, n.by.Now)
 	}
 	n.past = slices.Clone(parent.past)
 	for len(n.past) <= thread {
@@ -57,11 +57,11 @@ func (t *trie) recordPast(n, parent *node) {
 	}
 	s.before = n.past[thread]
 	n.past[thread] = t.step(s)
-	n.told = t.segment(slices.Concat(t.segments.Get(parent.told), t.segments.Get(parent.held), t.segments.Get(n.events)))
+	n.told = t.segment(slices.Concat(t.segments.Get(parent.told), t.segments.Get(parent.Held), t.segments.Get(n.events)))
 }
 
 // step returns the number of an observation.
-func (t *trie) step(s stepOf) uint32 {
+func (t *Trie) step(s stepOf) uint32 {
 	id, known := t.steps[s]
 	if !known {
 		id = uint32(len(t.steps) + 1)
@@ -72,13 +72,13 @@ func (t *trie) step(s stepOf) uint32 {
 
 // pastOf describes all of a node's history that the client's behaviour can depend on. It is ""
 // if that cannot be told.
-func (t *trie) pastOf(n *node) string {
+func (t *Trie) pastOf(n *Node) string {
 	if !t.merge || n.limits == nil || n.limits.Seen || len(n.drawn) > 0 {
 		return ""
 	}
 	var b strings.Builder
-	fmt.Fprint(&b, n.past, n.told, n.held, n.under, n.foreign, n.alive, n.aliveDrawn, n.values, n.limits.Live, n.limits.Over)
-	for _, r := range n.pending {
+	fmt.Fprint(&b, n.past, n.told, n.Held, n.under, n.Foreign, n.Alive, n.AliveDrawn, n.Values, n.limits.Live, n.limits.Over)
+	for _, r := range n.Pending {
 		fmt.Fprintf(&b, " %d %d %q %d %q %t %d %d %d", r.Thread, r.Kind, r.Label, r.Node, r.Commands, r.Tx, r.Conn, r.Until, r.Deadline)
 	}
 	return b.String()
@@ -111,17 +111,17 @@ func overAt(l *coro.Limits, thread int, now time.Duration) string {
 // timeIrrelevant reports whether a client at this node cannot distinguish two times of an
 // observation: they are equal, or one of them is 0, which means any time, and no time-out has
 // fired by the other.
-func timeIrrelevant(n *node, a, b time.Duration) bool {
+func timeIrrelevant(n *Node, a, b time.Duration) bool {
 	return a == b || min(a, b) == 0 && !n.limited(max(a, b))
 }
 
 // threadBefore returns the index of the thread whose pending request is r.
-func threadBefore(n *node, r coro.Request) (which uint8, known bool) {
+func threadBefore(n *Node, r coro.Request) (which uint8, known bool) {
 	if r.Kind == coro.Boundary {
 		return 0, false
 	}
-	i := threadAt(n.pending, r.Thread)
-	if i < 0 || !reflect.DeepEqual(n.pending[i], r) {
+	i := ThreadAt(n.Pending, r.Thread)
+	if i < 0 || !reflect.DeepEqual(n.Pending[i], r) {
 		return 0, false
 	}
 	return uint8(i), true
@@ -129,7 +129,7 @@ func threadBefore(n *node, r coro.Request) (which uint8, known bool) {
 
 // swapRuns keeps one of the new runs at a node, which reached it in another order, in place of
 // one of those that are kept there, and closes the others.
-func (t *trie) swapRuns(at uint32, rs runs) {
+func (t *Trie) swapRuns(at uint32, rs runs) {
 	if waiting := t.live[at]; len(waiting) == len(rs) && len(rs) > 1 {
 		last := len(rs) - 1
 		waiting[last], rs[last] = rs[last], waiting[last]
@@ -139,43 +139,43 @@ func (t *trie) swapRuns(at uint32, rs runs) {
 
 // reorderable returns how many nodes at the beginning of a path can be reached in any order:
 // each by another thread, whose request was pending from the start.
-func (t *trie) reorderable(path []uint32) int {
+func (t *Trie) reorderable(path []uint32) int {
 	start := t.nodes.get(t.nodes.get(path[0]).parent)
 	var threads []int
 	now := time.Duration(0)
 	for i, id := range path {
 		n := t.nodes.get(id)
-		r := t.nodes.get(n.parent).pending[n.by.which]
+		r := t.nodes.get(n.parent).Pending[n.by.Which]
 		_, stands := threadBefore(start, r)
-		if !stands || slices.Contains(threads, r.Thread) || len(n.drawn) > 0 || i > 0 && !(timeIrrelevant(start, now, n.by.now) && timeIrrelevant(n, now, n.by.now)) {
+		if !stands || slices.Contains(threads, r.Thread) || len(n.drawn) > 0 || i > 0 && !(timeIrrelevant(start, now, n.by.Now) && timeIrrelevant(n, now, n.by.Now)) {
 			return i
 		}
-		now = max(now, n.by.now)
+		now = max(now, n.by.Now)
 		threads = append(threads, r.Thread)
 	}
 	return len(path)
 }
 
 // replayReordered brings a run to the last of these nodes in a random order.
-func (t *trie) replayReordered(r *run, path []uint32, seed uint64) error {
+func (t *Trie) replayReordered(r *Run, path []uint32, seed uint64) error {
 	var events, all []rules.Event
 	for _, id := range path {
 		n := t.nodes.get(id)
-		events = append(append(events, t.segments.Get(n.events)...), t.segments.Get(n.held)...)
+		events = append(append(events, t.segments.Get(n.events)...), t.segments.Get(n.Held)...)
 	}
 	order := rand.New(rand.NewPCG(seed, uint64(path[0]))).Perm(len(path))
 	for _, i := range order {
 		n := t.nodes.get(path[i])
 		from := t.nodes.get(n.parent)
-		thread := from.pending[n.by.which].Thread
-		which := threadAt(r.x.Pending(), thread)
+		thread := from.Pending[n.by.Which].Thread
+		which := ThreadAt(r.Code.Pending(), thread)
 		if which < 0 {
 			break // sameAfter reports the difference
 		}
-		r.resume(which, t.observation(from, n.by))
-		all = append(all, r.events...)
+		r.Resume(which, t.observation(from, n.by))
+		all = append(all, r.Came...)
 	}
-	r.events = all
+	r.Came = all
 	if err := r.failed(); err != nil {
 		return err
 	}

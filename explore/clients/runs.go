@@ -1,4 +1,4 @@
-package explore
+package clients
 
 import (
 	"errors"
@@ -30,10 +30,10 @@ type Who struct {
 	Names names.Scheme
 }
 
-// eachText is what requests and events say, with f applied to every text in it that may
+// EachText is what requests and events say, with f applied to every text in it that may
 // hold names. Numbers in events are texts here, since a value drawn at random may be a
 // number.
-func eachText(pending []coro.Request, events []rules.Event, f func(string) string) ([]coro.Request, []rules.Event) {
+func EachText(pending []coro.Request, events []rules.Event, f func(string) string) ([]coro.Request, []rules.Event) {
 	pending = slices.Clone(pending)
 	for i := range pending {
 		r := &pending[i]
@@ -89,7 +89,7 @@ func shape(pending []coro.Request, events []rules.Event) string {
 // Said is what a run says where it stands, in its own names.
 func Said(book *names.Book, pending []coro.Request, events []rules.Event) *names.Stand {
 	s := &names.Stand{Book: book, Shape: shape(pending, events), Says: func() string { return requests(pending) }}
-	eachText(pending, events, func(text string) string {
+	EachText(pending, events, func(text string) string {
 		s.Texts = append(s.Texts, text)
 		return text
 	})
@@ -99,36 +99,37 @@ func Said(book *names.Book, pending []coro.Request, events []rules.Event) *names
 // Spelled puts texts in the place of those that Said took.
 func Spelled(pending []coro.Request, events []rules.Event, texts []string) ([]coro.Request, []rules.Event) {
 	i := -1
-	return eachText(pending, events, func(string) string { i++; return texts[i] })
+	return EachText(pending, events, func(string) string { i++; return texts[i] })
 }
 
-// run is an execution, with its names.
-type run struct {
-	x      Execution
-	book   *names.Book
-	events []rules.Event // since it was last looked at
+// Run is an execution, with its names.
+type Run struct {
+	// Code is what runs. It is resumed by Resume, and its events are taken over.
+	Code Execution
+	book *names.Book
+	Came []rules.Event // since it was last looked at
 }
 
-// newRun is an execution that has just begun, with a book of its names.
-func newRun(x Execution, book *names.Book) *run {
-	r := &run{x: x, book: book}
+// NewRun is an execution that has just begun, with a book of its names.
+func NewRun(x Execution, book *names.Book) *Run {
+	r := &Run{Code: x, book: book}
 	r.look()
 	return r
 }
 
 // stand is what the run says where it stands.
-func (r *run) stand() *names.Stand { return Said(r.book, r.x.Pending(), r.events) }
+func (r *Run) stand() *names.Stand { return Said(r.book, r.Code.Pending(), r.Came) }
 
-// resume shows the run an observation in canonical names.
-func (r *run) resume(i int, o coro.Observation) {
+// Resume shows the run an observation in canonical names.
+func (r *Run) Resume(i int, o coro.Observation) {
 	o.Reply = r.book.Reply(o.Reply)
-	r.x.Resume(i, o)
+	r.Code.Resume(i, o)
 	r.look()
 }
 
 // failed says why the run cannot be stepped.
-func (r *run) failed() error {
-	err := r.x.Err()
+func (r *Run) failed() error {
+	err := r.Code.Err()
 	if err != nil && !r.book.Plain() {
 		return fmt.Errorf("%w: with other names: %w", names.ErrNotOpaque, err)
 	}
@@ -136,31 +137,31 @@ func (r *run) failed() error {
 }
 
 // look takes over what the run has come to.
-func (r *run) look() {
-	r.events = nil
-	for _, e := range r.x.Events() {
-		r.events = append(r.events, e.(rules.Event))
+func (r *Run) look() {
+	r.Came = nil
+	for _, e := range r.Code.Events() {
+		r.Came = append(r.Came, e.(rules.Event))
 	}
 }
 
 // runs are executions that were shown the same: the first, whose tokens are spelled as
 // in the canonical text, and others with other spellings.
-type runs []*run
+type runs []*Run
 
 func (rs runs) close() {
 	for _, r := range rs {
-		r.x.Close()
+		r.Code.Close()
 	}
 }
 
 // settled is where the runs stand, in canonical names. more brings another run like the
 // first one to the same place.
-func (rs runs) settled(known int, more func() (*run, error)) (pending []coro.Request, events []rules.Event, drawn []names.Value, err error) {
+func (rs runs) settled(known int, more func() (*Run, error)) (pending []coro.Request, events []rules.Event, drawn []names.Value, err error) {
 	first := rs[0]
-	if err := first.x.Err(); err != nil {
+	if err := first.Code.Err(); err != nil {
 		return nil, nil, nil, err
 	}
-	pending, events = first.x.Pending(), first.events
+	pending, events = first.Code.Pending(), first.Came
 	if len(rs) == 1 {
 		return pending, events, nil, nil
 	}

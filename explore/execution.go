@@ -1,0 +1,45 @@
+package explore
+
+import (
+	"oversell/explore/clients"
+	"oversell/explore/rules"
+	"oversell/explore/servers"
+	"oversell/history"
+	"oversell/internal/coro"
+	"oversell/internal/names"
+)
+
+// What follows is for whoever makes executions of code otherwise than as a coroutine: see
+// [Config.Start].
+
+// Execution is one run of a client's code, stepped from outside: a coro.Client, or
+// whatever else can be brought to the same place twice.
+type Execution = clients.Execution
+
+// Who says which client's code an execution runs.
+type Who = clients.Who
+
+// Event is the call or the end of an operation of a client.
+type Event = rules.Event
+
+// Epoch is the time 0 of every search: a whole second, so that leases of whole
+// seconds come out even.
+var Epoch = servers.Epoch
+
+// ErrNondeterministic reports that a client behaved differently after the same observations.
+var ErrNondeterministic = clients.ErrNondeterministic
+
+// Said is what a run says where it stands, in its own names.
+func Said(book *names.Book, pending []coro.Request, events []Event) *names.Stand {
+	return clients.Said(book, pending, events)
+}
+
+// Spelled puts texts in the place of those that Said took.
+func Spelled(pending []coro.Request, events []Event, texts []string) ([]coro.Request, []Event) {
+	return clients.Spelled(pending, events, texts)
+}
+
+// InCanonicalNumbers is an operation whose numbers, which are concrete if the naming of the book is, are canonical.
+func InCanonicalNumbers(op history.Op, book *names.Book) history.Op {
+	return clients.InCanonicalNumbers(op, book)
+}
