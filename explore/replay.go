@@ -6,8 +6,12 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"oversell/explore/replay"
 	"oversell/reports"
 )
+
+// ErrDiverged tells that on a real server a schedule went another way.
+var ErrDiverged = replay.ErrDiverged
 
 // Replay drives the schedule of a counterexample against real servers, which must
 // be empty: the same code, stopped before every command, and each command sent when
@@ -27,5 +31,5 @@ func Replay(ctx context.Context, c Config, cx *reports.Counterexample, servers [
 	if len(servers) < c.Masters {
 		return nil, fmt.Errorf("%w: the schedule needs %d servers", ErrUsage, c.Masters)
 	}
-	return drive(ctx, searched{run: c.Run, bounds: c.Bounds, start: c.execution}, cx, servers[:c.Masters])
+	return replay.Drive(ctx, replay.Search{Run: c.Run, Bounds: c.Bounds, Start: c.execution}, cx, servers[:c.Masters])
 }

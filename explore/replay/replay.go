@@ -1,4 +1,4 @@
-package explore
+package replay
 
 import (
 	"bufio"
@@ -32,26 +32,28 @@ import (
 // ErrDiverged tells that on a real server a schedule went another way.
 var ErrDiverged = errors.New("the schedule goes another way")
 
-// searched is the search whose schedule is driven.
-type searched struct {
-	run    scenarios.Config
-	bounds reports.Bounds
-	// start starts the code of a client, whose names are in the book.
-	start func(who clients.Who, book *names.Book, scripts *coro.Scripts) clients.Execution
+// Search is the search whose schedule is driven.
+type Search struct {
+	// Run is what the clients do, and with what.
+	Run scenarios.Config
+	// Bounds are those of the search.
+	Bounds reports.Bounds
+	// Start starts the code of a client, whose names are in the book.
+	Start func(who clients.Who, book *names.Book, scripts *coro.Scripts) clients.Execution
 }
 
-// drive drives the schedule of a counterexample against real servers, which must be empty. Every
+// Drive drives the schedule of a counterexample against real servers, which must be empty. Every
 // answer is compared with the search's, except those that depend on the server's clock. Time
 // passes for real.
 //
 // It returns what was broken there, judged by what the servers answered: nil means
 // that the schedule went through and nothing was broken. ErrDiverged says where it went
 // another way.
-func drive(ctx context.Context, s searched, cx *reports.Counterexample, servers []*redis.Options) (*reports.Property, error) {
+func Drive(ctx context.Context, s Search, cx *reports.Counterexample, servers []*redis.Options) (*reports.Property, error) {
 	look := []history.Promise{{Of: cx.Of, Property: cx.Property}}
 	r := &replay{
 		ctx: ctx, of: s, promise: look, naming: names.NewNamer(names.Naming(cx.Naming), len(cx.Clients)), servers: servers,
-		rules: rules.New(s.run, s.bounds.Clients, look), lines: map[line]*bufio.ReadWriter{}, late: map[int]history.Kind{},
+		rules: rules.New(s.Run, s.Bounds.Clients, look), lines: map[line]*bufio.ReadWriter{}, late: map[int]history.Kind{},
 	}
 	defer r.close()
 	if err := r.open(len(cx.Clients)); err != nil {
@@ -76,8 +78,8 @@ func told(b *rules.Breach) *reports.Property {
 // replay is a schedule under way on real servers.
 type replay struct {
 	ctx     context.Context
-	of      searched
-	promise []history.Promise
+	of      Search
+	promise []history.Promise // the one that the schedule breaks
 	naming  names.Namer
 	servers []*redis.Options
 	rules   *rules.Rules
@@ -118,9 +120,9 @@ func (r *replay) open(n int) error {
 	r.facts = r.rules.Start()
 	r.scripts = &coro.Scripts{}
 	for i := range n {
-		who := clients.Who{Index: int(clients.RoleOf(r.of.run, i)), Names: r.naming.Scheme(i)}
+		who := clients.Who{Index: int(clients.RoleOf(r.of.Run, i)), Names: r.naming.Scheme(i)}
 		p := &replayedClient{number: i, book: who.Names.Book(0)}
-		p.code = r.of.start(who, p.book, r.scripts)
+		p.code = r.of.Start(who, p.book, r.scripts)
 		r.clients = append(r.clients, p)
 		if err := r.settle(p); err != nil {
 			return err
@@ -534,7 +536,7 @@ func readReply(from *bufio.ReadWriter, to *strings.Builder) error {
 func (r *replay) do(f func(ctx context.Context, client *scenarios.Client) error) error {
 	env, closeAll := r.plain()
 	defer closeAll()
-	return f(r.ctx, scenarios.Alone(r.of.run, plainWorld(env, r.naming.BookOfNobody(), nil)))
+	return f(r.ctx, scenarios.Alone(r.of.Run, plainWorld(env, r.naming.BookOfNobody(), nil)))
 }
 
 // plain is the world of a client that nobody steps.
@@ -583,7 +585,7 @@ func plainWorld(env variant.Env, book *names.Book, ended func(history.Op)) scena
 // end judges what the servers hold now, with everybody in the middle of something dead.
 func (r *replay) end() error {
 	dead := r.rules.Busy(r.facts)
-	if bits.OnesCount16(dead) > r.of.bounds.Crashes {
+	if bits.OnesCount16(dead) > r.of.Bounds.Crashes {
 		return fmt.Errorf("%w: more clients are in the middle of something than may die", ErrDiverged)
 	}
 	lock, books := rules.JudgesTheEnd(r.promise)
@@ -591,7 +593,7 @@ func (r *replay) end() error {
 		var ops []history.Op
 		env, closeAll := r.plain()
 		defer closeAll()
-		if err := scenarios.Alone(r.of.run, plainWorld(env, r.naming.BookOfNobody(), func(op history.Op) { ops = append(ops, op) })).Audit(r.ctx); err != nil {
+		if err := scenarios.Alone(r.of.Run, plainWorld(env, r.naming.BookOfNobody(), func(op history.Op) { ops = append(ops, op) })).Audit(r.ctx); err != nil {
 			return err
 		}
 		r.broken(r.rules.AtTheEnd(r.facts, ops, dead))
@@ -606,11 +608,11 @@ func (r *replay) end() error {
 func (r *replay) tryLock(dead uint16) error {
 	env, closeAll := r.plain()
 	defer closeAll()
-	o := clients.LockOptions(r.of.run)
-	o.Wait, o.MaxTries = r.of.run.TTL+scenarios.Grace, 0
-	locker := r.of.run.Lock.New(env)
+	o := clients.LockOptions(r.of.Run)
+	o.Wait, o.MaxTries = r.of.Run.TTL+scenarios.Grace, 0
+	locker := r.of.Run.Lock.New(env)
 	for end := time.Now().Add(o.Wait); ; {
-		_, err := locker.Acquire(r.ctx, clients.LockName(r.of.run), o)
+		_, err := locker.Acquire(r.ctx, clients.LockName(r.of.Run), o)
 		if err == nil {
 			return nil
 		}
@@ -624,7 +626,7 @@ func (r *replay) tryLock(dead uint16) error {
 			return err
 		}
 	}
-	v, _ := env.Redis[0].Get(r.ctx, lockimpl.Key(clients.LockName(r.of.run))).Result()
-	r.broken(r.rules.Stuck(r.facts, dead, r.of.run.TTL+scenarios.Grace, v))
+	v, _ := env.Redis[0].Get(r.ctx, lockimpl.Key(clients.LockName(r.of.Run))).Result()
+	r.broken(r.rules.Stuck(r.facts, dead, r.of.Run.TTL+scenarios.Grace, v))
 	return nil
 }
