@@ -16,6 +16,13 @@
 // The search is breadth-first, on all processors, and knows a situation by a
 // fingerprint of 128 bits, so the first violation is one in the fewest steps.
 //
+// Package [oversell/explore/clients] runs the code and holds the trie,
+// [oversell/explore/servers] what the servers do, [oversell/explore/rules] judges the
+// promises, [oversell/explore/table] has the tables that all workers share, and
+// [oversell/explore/replay] drives a schedule on real servers. Here are the situations:
+// what can happen in each and what comes of it, which of them are one, and how a
+// counterexample is told.
+//
 // # What is one step
 //
 // A command is sent, executed and answered in one step: what happens on the way is
