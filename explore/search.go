@@ -457,7 +457,7 @@ func (x *search) silence(r *coro.Request, now time.Duration) uint32 {
 func (w *worker) goOn(st *step, client int, e clients.Edge) {
 	st.edge = e
 	role := w.search.roles[client]
-	to := w.search.tries[role].Settled(e)
+	to := w.search.tries[role].Settled(e, e.Hash())
 	if to.Failed {
 		st.err = w.search.tries[role].Failure()
 		return
@@ -540,7 +540,7 @@ func (w *worker) pass(s state, a action) step {
 // look is where a client comes to by looking at the clock.
 func (w *worker) look(client int, at uint32, which int, now time.Duration) clients.Settled {
 	e := clients.Edge{From: at, Which: uint8(which), Answer: clients.GoOn, Now: now}
-	return *w.search.tries[w.search.roles[client]].Settled(e)
+	return *w.search.tries[w.search.roles[client]].Settled(e, e.Hash())
 }
 
 // sends tells whether a client that looks at the clock so often has then sent a command with a
@@ -647,7 +647,7 @@ func (w *worker) commute(s state, c, looks int, a action, st *step) bool {
 	e := st.edge
 	e.From, e.Which = from, uint8(i)
 	role := w.search.roles[c]
-	one, two := *w.search.tries[role].Settled(e), w.look(c, st.next.nodes[c], j, now)
+	one, two := *w.search.tries[role].Settled(e, e.Hash()), w.look(c, st.next.nodes[c], j, now)
 	return two.Fused && !one.Failed && one.Node == two.Node
 }
 

@@ -146,7 +146,7 @@ func (w *worker) canonical(s state) (state, names.Perm) {
 		}
 	}
 	if s.inFlight == 0 && !foreign && (b.Alive != [names.MaxSlots]uint8{} || b.Drawn != [names.MaxSlots]uint8{}) {
-		s.servers = w.search.servers.Forget(b)
+		s.servers = w.search.servers.Forget(b, b.Hash())
 	}
 	if foreign {
 		return s, names.Same

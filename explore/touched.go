@@ -285,7 +285,8 @@ func (d *differences) alone(w *holding, client int, id uint32, last func(ended *
 		case p.Kind == coro.Sleep:
 			*w = w.later(servers.RoundUp(p.Until) - w.now)
 		}
-		to := t.Settled(clients.Edge{From: id, Which: uint8(i), Answer: answer, Now: w.now})
+		e := clients.Edge{From: id, Which: uint8(i), Answer: answer, Now: w.now}
+		to := t.Settled(e, e.Hash())
 		if to.Failed {
 			return false
 		}

@@ -228,8 +228,9 @@ func New(o Options) (*Trie, error) {
 	return t, nil
 }
 
-// Settled returns where a client comes to by an observation, and remembers it.
-func (t *Trie) Settled(e Edge) *Settled { return t.settled.Get(e, e.Hash()) }
+// Settled returns where a client comes to by an observation, and remembers it. Whoever asks passes
+// the edge's hash along, so that Settled is inlined: see [table.Memo].
+func (t *Trie) Settled(e Edge, hash uint64) *Settled { return t.settled.Get(e, hash) }
 
 // Node returns the node with a number.
 func (t *Trie) Node(id uint32) *Node { return t.nodes.get(id) }

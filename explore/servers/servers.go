@@ -460,8 +460,9 @@ func (s *Servers) Exchanged(servers uint32, p names.Perm) uint32 {
 	return *s.renamed.Get(k, k.Hash())
 }
 
-// Forget returns the servers in which dead names have been replaced by one name.
-func (s *Servers) Forget(k Burying) uint32 { return *s.buried.Get(k, k.Hash()) }
+// Forget returns the servers in which dead names have been replaced by one name. Whoever asks passes the
+// key's hash along, so that Forget is inlined: see [table.Memo].
+func (s *Servers) Forget(k Burying, hash uint64) uint32 { return *s.buried.Get(k, hash) }
 
 // Until returns when a wait ends: at the next expiry, the end of a sleep, or the end of the run.
 func (s *Servers) Until(servers uint32, now, wake, end time.Duration) time.Duration {
