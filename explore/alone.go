@@ -13,13 +13,22 @@ import (
 	"oversell/scenarios"
 )
 
-// alone runs the code of one client on the servers without any other: commands are executed in
-// order, and a wait ends at the next moment at which something changes, or after every. It returns
-// the events and the state of the servers.
-func alone(s *servers.Servers, o coro.Options, from uint32, now, patience, most time.Duration, p coro.Program) (events []Event, to uint32, err error) {
-	x := coro.Start(p, o)
+// alone is a client without any other on the servers.
+type alone struct {
+	servers *servers.Servers
+	options coro.Options
+	// patience is after how long it gives up, and most the longest that it waits between two attempts.
+	patience, most time.Duration
+}
+
+// run runs the code of the client: commands are executed in order, and a wait ends at the next
+// moment at which something changes, or after a.most. It returns the events and the state of the
+// servers.
+func (a alone) run(from uint32, now time.Duration, p coro.Program) (events []Event, to uint32, err error) {
+	s := a.servers
+	x := coro.Start(p, a.options)
 	defer x.Close()
-	for end := now + patience; len(x.Pending()) > 0; {
+	for end := now + a.patience; len(x.Pending()) > 0; {
 		i := first(x.Pending())
 		r := x.Pending()[i]
 		obs := coro.Observation{Now: now}
@@ -41,7 +50,7 @@ func alone(s *servers.Servers, o coro.Options, from uint32, now, patience, most 
 			}
 			last := end
 			if r.Kind == coro.Pause {
-				last = min(end, now+most)
+				last = min(end, now+a.most)
 			}
 			by := s.Until(from, now, r.Until, last)
 			now += by

@@ -76,7 +76,7 @@ func (e *ends) judge(k ending) *rules.Breach {
 // read runs the scenario's audit on the servers.
 func (e *ends) read(servers audited) (a audit) {
 	var failed error
-	events, _, err := alone(e.servers, e.options, uint32(servers), 0, time.Hour, time.Hour, clients.Administrator(e.config, e.servers.Names.BookOfNobody(), func(ctx context.Context, c *scenarios.Client) error {
+	events, _, err := alone{e.servers, e.options, time.Hour, time.Hour}.run(uint32(servers), 0, clients.Administrator(e.config, e.servers.Names.BookOfNobody(), func(ctx context.Context, c *scenarios.Client) error {
 		return c.Audit(ctx)
 	}, &failed))
 	if err = errors.Join(err, failed); err != nil {
@@ -113,7 +113,7 @@ func (e *ends) cannotBeTaken(k serversAt) bool {
 // probe has a new client try for the lock.
 func (e *ends) probe(k serversAt, wait, every time.Duration) (p probed) {
 	p.waited = true
-	_, _, err := alone(e.servers, e.options, k.servers, time.Duration(k.now)*servers.TickUnit, 2*wait, every, probe(e.config, wait, &p))
+	_, _, err := alone{e.servers, e.options, 2 * wait, every}.run(k.servers, time.Duration(k.now)*servers.TickUnit, probe(e.config, wait, &p))
 	if err != nil && !errors.Is(err, errImpatient) {
 		e.failed(err)
 		p.got, p.waited = true, false
