@@ -65,8 +65,8 @@ func (w Waiting) DefaultRetry(clients int) time.Duration {
 		return printedRetry
 	case Exponential:
 		return max(64*time.Millisecond, pollEvery(clients))
-	case PubSub:
-		return time.Second
+	case PubSub: // with thousands of waiters, some look at any time
+		return max(time.Second, 5*pollEvery(clients))
 	}
 	return pollEvery(clients)
 }
@@ -107,7 +107,7 @@ func (c *Client) wait(ctx context.Context, key string, atMost time.Duration) err
 // pause is how long the strategy lets the client wait, unless it is woken.
 func (c *Client) pause(w Waiting, atMost time.Duration) time.Duration {
 	switch w {
-	case PubSub, Fixed:
+	case Fixed:
 		return atMost
 	case Exponential:
 		c.waits++
