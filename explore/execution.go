@@ -4,9 +4,6 @@ import (
 	"oversell/explore/clients"
 	"oversell/explore/rules"
 	"oversell/explore/servers"
-	"oversell/history"
-	"oversell/internal/coro"
-	"oversell/internal/names"
 )
 
 // What follows is for whoever makes executions of code otherwise than as a coroutine: see
@@ -28,18 +25,3 @@ var Epoch = servers.Epoch
 
 // ErrNondeterministic reports that a client behaved differently after the same observations.
 var ErrNondeterministic = clients.ErrNondeterministic
-
-// Said is what a run says where it stands, in its own names.
-func Said(book *names.Book, pending []coro.Request, events []Event) *names.Stand {
-	return clients.Said(book, pending, events)
-}
-
-// Spelled puts texts in the place of those that Said took.
-func Spelled(pending []coro.Request, events []Event, texts []string) ([]coro.Request, []Event) {
-	return clients.Spelled(pending, events, texts)
-}
-
-// InCanonicalNumbers is an operation whose numbers, which are concrete if the naming of the book is, are canonical.
-func InCanonicalNumbers(op history.Op, book *names.Book) history.Op {
-	return clients.InCanonicalNumbers(op, book)
-}

@@ -19,7 +19,8 @@
 // Package [oversell/explore/clients] runs the code and holds the trie,
 // [oversell/explore/servers] what the servers do, [oversell/explore/rules] judges the
 // promises, [oversell/explore/table] has the tables that all workers share, and
-// [oversell/explore/replay] drives a schedule on real servers. Here are the situations:
+// [oversell/explore/replay] drives a schedule on real servers,
+// [oversell/explore/bubbletest] runs code that is no coroutine. Here are the situations:
 // what can happen in each and what comes of it, which of them are one, and how a
 // counterexample is told.
 //

@@ -22,7 +22,7 @@ var Levels = [][]string{
 	{"reports/page/chart"},
 	{"explore/rules", "explore/servers", "reports/text", "reports/page", "reports/ci", "reports/reportstest"},
 	{"explore/clients"},
-	{"explore/replay"},
+	{"explore/replay", "explore/bubbletest"},
 	{"explore", "watch", "campaign/judging"},
 	{"campaign", "lockimpl/locktest", "stockimpl/stocktest", "queueimpl/queuetest", "database/databasetest", "adapters/golocks"},
 	{"gate", "compare", "claims"},

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"oversell/explore"
+	"oversell/explore/bubbletest"
 	"oversell/history"
 	"oversell/lockimpl"
 	"oversell/reports"
@@ -66,7 +67,7 @@ func ExploreSale(t *testing.T, lock lockimpl.Variant, sale stockimpl.Variant, b 
 
 // ExploreBubble is Explore for a lock that starts goroutines and tells the time by
 // itself, like those of other people's libraries: clients run in bubbles of
-// testing/synctest. The package's comment says what must hold then, and what is not
+// testing/synctest. Package [bubbletest] says what must hold then, and what is not
 // covered. Progress is not looked for, so a bound of crashes says nothing. One run of a
 // client's code takes some tenths of a millisecond, and several times that under the
 // race detector.
@@ -150,14 +151,14 @@ func searchBubbles(t *testing.T, c explore.Config) (string, error) {
 	}
 	// Whether the lock can still be taken in the end is tried outside of bubbles.
 	c.Look = slices.DeleteFunc(c.Look, func(p history.Promise) bool { return p.Of == variant.Lock && p.Property == variant.Progress })
-	start, effort := bubblesOf(t, c)
-	c.Start = start
+	bubbles := bubblesOf(t, c)
+	c.Start = bubbles.Start
 	r, err := explore.Run(t.Context(), c)
 	text, err := judged(r, err)
 	if err != nil {
 		return text, err
 	}
-	return text + "\n" + effort(), nil
+	return text + "\n" + bubbles.Effort(), nil
 }
 
 // judged tells what a search came to.
@@ -225,6 +226,9 @@ func Bubbles(t *testing.T, c explore.Config) func(explore.Who) explore.Execution
 	if err := c.Complete(); err != nil {
 		panic(err)
 	}
-	start, _ := bubblesOf(t, c)
-	return start
+	return bubblesOf(t, c).Start
+}
+
+func bubblesOf(t *testing.T, c explore.Config) *bubbletest.Clients {
+	return bubbletest.New(t, c.Run, c.Bounds.Tries, c.Masters)
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"oversell/explore"
-	"oversell/internal/coro"
 	"oversell/lockimpl"
 	"oversell/reports"
 	"oversell/stockimpl"
@@ -180,121 +179,6 @@ func wants(t *testing.T, err, is error, words ...string) {
 	}
 }
 
-// play drives a client in bubbles by hand: each line is what it must stand before, and
-// how that is answered.
-func play(t *testing.T, x explore.Execution, lines [][2]string) {
-	t.Helper()
-	now := time.Duration(0)
-	for i, line := range lines {
-		if x.Err() != nil {
-			t.Fatal(x.Err())
-		}
-		got := ""
-		for _, r := range x.Pending() {
-			got += says(r) + "; "
-		}
-		if got != line[0] {
-			t.Fatalf("step %d: it stands before %q; want %q", i, got, line[0])
-		}
-		o := coro.Observation{Reply: line[1]}
-		if d, err := time.ParseDuration(line[1]); err == nil {
-			now, o = d, coro.Observation{}
-		}
-		if line[1] == "late" {
-			o = coro.Observation{Failure: coro.TimedOut}
-		}
-		o.Now = now
-		x.Resume(0, o)
-	}
-}
-
-func says(r coro.Request) string {
-	text := r.Label
-	switch r.Kind {
-	case coro.Clock:
-		text = "clock"
-	case coro.Sleep:
-		text = fmt.Sprint("sleep until ", r.Until)
-	case coro.Command:
-		text = fmt.Sprint(r.Node, r.Commands)
-	}
-	if r.Deadline > 0 {
-		text += fmt.Sprint(" before ", r.Deadline)
-	}
-	return text
-}
-
-const (
-	ok   = "+OK\r\n"
-	no   = "$-1\r\n"
-	one  = ":1\r\n"
-	zero = ":0\r\n"
-)
-
-func inBubbles(t *testing.T, v lockimpl.Variant, tries, attempts int) explore.Execution {
-	t.Helper()
-	c := mutex(v, reports.Bounds{Tries: tries})
-	c.Run.MaxTries, c.Run.TTL, c.Run.Hold = attempts, time.Second, 0
-	return Bubbles(t, c)(explore.Who{})
-}
-
-func TestTimeInBubbles(t *testing.T) {
-	x := inBubbles(t, mineWith(mistakes{beside: true}), 1, 3)
-	set := "0 [[set Lock:order token9.0 ex 1 nx]]; "
-	play(t, x, [][2]string{
-		{"start; ", ""}, {"clock; ", "40ms"},
-		{set, no}, {"clock; ", "50ms"},
-		{"sleep until 150ms; ", ""}, // counted from when it went on
-		{set, no}, {"clock; ", "300ms"},
-		{"sleep until 400ms; ", ""},
-		{set, ok}, {"clock; ", "400ms"},
-		{"section; ", ""}, {"clock; ", "500ms"},
-		{"0 [[eval " + deleteText + " 1 Lock:order token9.0]]; ", one}, {"clock; ", "500ms"},
-		{"", ""},
-	})
-	events := x.Events()
-	end := events[1].(explore.Event)
-	if want := 1400 * time.Millisecond; !end.End || end.Op.Until != want {
-		t.Errorf("the lease is promised until %v; want %v", end.Op.Until, want)
-	}
-}
-
-// limited gives each command 50 ms and renews the lease beside the section.
-type limited struct{ mine }
-
-func (l limited) Acquire(ctx context.Context, key string, o lockimpl.Options) (lockimpl.Lock, error) {
-	ctx, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
-	defer cancel()
-	got, err := l.mine.Acquire(ctx, key, o)
-	if err == nil {
-		go func() {
-			for { // nobody stops it
-				time.Sleep(o.TTL / 2)
-				l.env.Redis[0].PExpire(context.Background(), lockimpl.Key(key), o.TTL)
-			}
-		}()
-	}
-	return got, err
-}
-
-func TestRenewalAndDeadlineInBubbles(t *testing.T) {
-	v := mineWith(mistakes{})
-	v.New = func(env variant.Env) lockimpl.Locker { return limited{mine{env: env}} }
-	set := func(token int, before string) string {
-		return fmt.Sprintf("0 [[set Lock:order token9.%d ex 1 nx]] before %s; ", token, before)
-	}
-	x := inBubbles(t, v, 2, 1)
-	play(t, x, [][2]string{
-		{"start; ", ""}, {"clock; ", "0s"},
-		{set(0, "50ms"), "late"}, {"clock; ", "60ms"},
-		{set(1, "110ms"), ok}, {"clock; ", "100ms"},
-		{"section; sleep until 600ms; ", ""}, {"clock; ", "700ms"},
-		// The renewal that was due at 600 ms is under way since then.
-		{"0 [[eval " + deleteText + " 1 Lock:order token9.1]]; 0 [[pexpire Lock:order 1000]]; ", one}, {"clock; ", "700ms"},
-		{"0 [[pexpire Lock:order 1000]]; ", zero},
-	})
-}
-
 func TestBubblesNoticeChance(t *testing.T) {
 	v := mineWith(mistakes{})
 	drawn := 0
@@ -311,41 +195,6 @@ func TestBubblesNoticePanic(t *testing.T) {
 	v.New = func(variant.Env) lockimpl.Locker { return nil }
 	_, err := searchBubbles(t, mutex(v, reports.Bounds{}))
 	wants(t, err, nil, "the client panicked")
-}
-
-// stuck waits for what nobody does.
-type stuck struct {
-	mine
-	on func()
-}
-
-func (s stuck) Acquire(context.Context, string, lockimpl.Options) (lockimpl.Lock, error) {
-	s.on()
-	return lockimpl.Lock{}, lockimpl.ErrHeld
-}
-
-func TestBubblesNoticeWaitsForNothing(t *testing.T) {
-	v := mineWith(mistakes{})
-	release := make(chan struct{}) // of no bubble
-	for _, c := range []struct {
-		on   func()
-		says string
-	}{
-		{func() { <-make(chan struct{}) }, "neither a command nor time"},
-		{func() { <-release }, "still runs"},
-	} {
-		v.New = func(variant.Env) lockimpl.Locker { return stuck{on: c.on} }
-		config := mutex(v, reports.Bounds{})
-		if err := config.Complete(); err != nil {
-			t.Fatal(err)
-		}
-		code := &bubbles{t: t, config: config.Run, tries: 1, masters: 1, patience: time.Second}
-		x := &execution{code: code, at: code.start()}
-		x.Resume(0, coro.Observation{})
-		x.Resume(0, coro.Observation{})
-		wants(t, x.Err(), nil, c.says)
-	}
-	close(release)
 }
 
 // TestSameVerdicts: what keeps to its Env is judged alike by both engines.

@@ -35,7 +35,8 @@
 // bounds, and ends in a proof or in the shortest schedule that breaks a promise. A lock
 // that does everything by its variant.Env is stepped by that, and [ExploreSale] puts a
 // sale under it. Code that starts goroutines and reads the time by itself, like a
-// library's, is stepped in bubbles of testing/synctest by [ExploreBubble]. This is a
+// library's, is stepped in bubbles of testing/synctest by [ExploreBubble]; package
+// [oversell/explore/bubbletest] says what must hold then, and what is not covered. This is a
 // whole test of one, github.com/bsm/redislock, to be run with go test like any other:
 //
 //	package mylock_test
@@ -100,35 +101,6 @@
 //			},
 //		}, reports.Bounds{Clients: 2, Tries: 2, Advances: 1})
 //	}
-//
-// # Bubbles
-//
-// In a bubble, a client is ordinary code: what it starts are goroutines, time.Now and
-// timers are the schedule's, and connections end in the search. It is stepped when all
-// of its goroutines wait, for an answer or for time. This must hold:
-//
-//   - It does the same when it is shown the same, but for random values that are new each
-//     time, like tokens; pauses between tries have a fixed length. Every run goes the way of
-//     an earlier one again and is compared with it, so a difference is most likely noticed,
-//     and ends the search with an error.
-//   - It waits for nothing but commands, time, channels and what else counts as durably
-//     blocked in testing/synctest. That is not so for a sync.Mutex that one goroutine
-//     holds during a command and another waits for.
-//   - Its connections are those in Env.Redis. They send each command once, keep to the
-//     deadlines of contexts, and have no time limit of their own.
-//
-// After each answer a client stands before a look at the clock, whether it looks or not:
-// it may be held up before it, and between that and the next command as often as
-// Bounds.Stalls says. This is not covered:
-//
-//   - Of a client that is held up, all goroutines are, with what they have under way.
-//   - A goroutine that a timer wakes runs at that moment; it is held up only before its
-//     command arrives. If an answer comes at the same moment, the timer is first; when
-//     several timers end at one moment, or two goroutines send the same command to the
-//     same server at once, one order of them is tried.
-//   - A client that has ended, with goroutines left that sleep: they are not waited for.
-//   - Whether the lock can still be obtained after a crash (progress). For the other
-//     promises a crash is a client that is never let go on, which all searches try.
 package locktest
 
 import (

@@ -38,6 +38,7 @@ func TestSteppable(t *testing.T) {
 
 // TestBubblesEnd: a search that is out of reach ends by its time limit, and says so.
 func TestBubblesEnd(t *testing.T) {
+	const runLimit = 10 * time.Second // of a run in a bubble
 	start := time.Now()
 	_, err := searchBubbles(t, mutex(entry(t, "redsync-3"), reports.Bounds{TimeMS: 500}))
 	if !errors.Is(err, errInconclusive) || !strings.Contains(err.Error(), "was ended after") {

@@ -1,4 +1,4 @@
-package locktest
+package bubbletest
 
 import (
 	"cmp"
@@ -17,7 +17,9 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"oversell/clock"
-	"oversell/explore"
+	"oversell/explore/clients"
+	"oversell/explore/rules"
+	"oversell/explore/servers"
 	"oversell/history"
 	"oversell/internal/coro"
 	"oversell/internal/names"
@@ -33,7 +35,7 @@ type bubble struct {
 
 	mu       sync.Mutex // guards all below
 	stands   []*stand
-	events   []explore.Event
+	events   []rules.Event
 	watching []*conn // see number
 	ended    bool    // the client's own goroutine has
 	closed   bool
@@ -60,7 +62,7 @@ func (b *bubble) run(path []*place, by step, further bool, a *arrival) {
 		} // else goroutines were left waiting for each other: a leak, and no more
 	}()
 	synctest.Test(b.code.t, func(*testing.T) {
-		time.Sleep(time.Until(explore.Epoch)) // so that servers and client agree about the date
+		time.Sleep(time.Until(servers.Epoch)) // so that servers and client agree about the date
 		b.stir = make(chan struct{}, 1)
 		ctx, end := context.WithCancel(context.Background())
 		go b.live(ctx)
@@ -84,7 +86,7 @@ func (b *bubble) run(path []*place, by step, further bool, a *arrival) {
 
 // take goes a step.
 func (b *bubble) take(by step) {
-	if d := time.Until(explore.Epoch.Add(by.at)); d > 0 {
+	if d := time.Until(servers.Epoch.Add(by.at)); d > 0 {
 		time.Sleep(d)
 		synctest.Wait()
 	}
@@ -103,7 +105,7 @@ func (b *bubble) take(by step) {
 
 // describe says where the client stands now. Nothing goes on after that.
 func (b *bubble) describe(by step, a *arrival) {
-	a.now = max(by.at, time.Since(explore.Epoch))
+	a.now = max(by.at, time.Since(servers.Epoch))
 	a.stands, a.events = b.standing(), b.came()
 	a.pending = a.stands
 	switch wakes, any := b.wakes(); {
@@ -162,7 +164,7 @@ func (b *bubble) freeLocked() (n int) {
 	return n
 }
 
-func (b *bubble) came() []explore.Event {
+func (b *bubble) came() []rules.Event {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	events := b.events
@@ -187,7 +189,7 @@ func (b *bubble) wakes() (at time.Duration, any bool) {
 	defer timer.Stop()
 	select {
 	case <-b.stir:
-		return time.Since(explore.Epoch), true
+		return time.Since(servers.Epoch), true
 	case <-timer.C:
 		return 0, false
 	}
@@ -286,7 +288,7 @@ func (b *bubble) live(ctx context.Context) {
 	tried, numbers := 0, map[string]int64{}
 	over := func() bool { return tried >= b.code.tries }
 	client := scenarios.Alone(b.code.config, scenarios.World{
-		Env: env, Index: b.code.who.Index, Epoch: explore.Epoch, Pause: b.pause, Enough: over,
+		Env: env, Index: b.code.who.Index, Epoch: servers.Epoch, Pause: b.pause, Enough: over,
 		Number: func(of string) int64 {
 			numbers[of]++
 			return b.book.Number(numbers[of])
@@ -295,11 +297,11 @@ func (b *bubble) live(ctx context.Context) {
 			if op.Kind == history.Acquire {
 				tried++
 			}
-			b.change(func() { b.events = append(b.events, explore.Event{Op: explore.InCanonicalNumbers(op, b.book)}) })
+			b.change(func() { b.events = append(b.events, rules.Event{Op: clients.InCanonicalNumbers(op, b.book)}) })
 		},
 		Ended: func(op history.Op, _ error) {
 			b.change(func() {
-				b.events = append(b.events, explore.Event{End: true, Op: explore.InCanonicalNumbers(op, b.book)})
+				b.events = append(b.events, rules.Event{End: true, Op: clients.InCanonicalNumbers(op, b.book)})
 			})
 		},
 	})

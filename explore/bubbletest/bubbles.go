@@ -1,4 +1,4 @@
-package locktest
+package bubbletest
 
 import (
 	"errors"
@@ -8,14 +8,15 @@ import (
 	"testing"
 	"time"
 
-	"oversell/explore"
+	"oversell/explore/clients"
+	"oversell/explore/rules"
 	"oversell/internal/coro"
 	"oversell/internal/names"
 	"oversell/scenarios"
 )
 
-// bubbles are the runs of one client's code in synctest bubbles: the code of an
-// [explore.Execution] that need not keep to its variant.Env.
+// bubbles are the runs of one client's code in synctest bubbles: the code of a
+// [clients.Execution] that need not keep to its variant.Env.
 //
 // A run goes from the start to one place and ends there: it is shown what led to that
 // place, once, and says where its goroutines stand then. Places are kept, so an
@@ -30,7 +31,7 @@ type bubbles struct {
 	config  scenarios.Config
 	tries   int
 	masters int
-	who     explore.Who
+	who     clients.Who
 	// patience is for how long, in real time, one run may take.
 	patience time.Duration
 
@@ -52,7 +53,7 @@ type place struct {
 	// stands are what its goroutines stand before, and pending the same with the end
 	// of the sleep that ends first, if one sleeps.
 	stands, pending []coro.Request
-	events          []explore.Event // on the way here
+	events          []rules.Event // on the way here
 	// drawn are the values that the client drew at random on the way here, and values is
 	// how many it has drawn so far.
 	drawn  []names.Value
@@ -139,15 +140,15 @@ func (c *bubbles) run(from *place, by step) *place {
 		return p
 	}
 	p.now, p.drawn, p.values = first.now, drawn, p.values+len(drawn)
-	p.pending, p.events = explore.Spelled(first.pending, first.events, texts)
+	p.pending, p.events = clients.Spelled(first.pending, first.events, texts)
 	p.stands = p.pending[:len(first.stands)]
 	return p
 }
 
-// chance says of an error in words of package explore what it means.
+// chance says of an error in words of a search what it means.
 func chance(err error) error {
-	if errors.Is(err, names.ErrChance) && !errors.Is(err, explore.ErrNondeterministic) {
-		return fmt.Errorf("%w: shown the same, %w", explore.ErrNondeterministic, err)
+	if errors.Is(err, names.ErrChance) && !errors.Is(err, clients.ErrNondeterministic) {
+		return fmt.Errorf("%w: shown the same, %w", clients.ErrNondeterministic, err)
 	}
 	return err
 }
@@ -185,11 +186,11 @@ type arrival struct {
 	book            *names.Book
 	now             time.Duration
 	stands, pending []coro.Request
-	events          []explore.Event
+	events          []rules.Event
 	err             error
 }
 
-func (a *arrival) stand() *names.Stand { return explore.Said(a.book, a.pending, a.events) }
+func (a *arrival) stand() *names.Stand { return clients.Said(a.book, a.pending, a.events) }
 
 // execution is a client at a place, or on the way from one to the next.
 type execution struct {
@@ -261,34 +262,47 @@ func (x *execution) Close() {}
 func (x *execution) Drawn() int { return x.at.values }
 
 // same compares where a run stands with where others stood at the same place.
-func (p *place) same(book *names.Book, stands []coro.Request, events []explore.Event) error {
-	is := explore.Said(book, p.stands, p.events)
-	return chance(names.Follow(explore.Said(book, stands, events), is, p.drawn))
+func (p *place) same(book *names.Book, stands []coro.Request, events []rules.Event) error {
+	is := clients.Said(book, p.stands, p.events)
+	return chance(names.Follow(clients.Said(book, stands, events), is, p.drawn))
 }
 
-// bubblesOf makes the clients of a complete configuration; effort says what their runs
-// took so far.
-func bubblesOf(t *testing.T, c explore.Config) (start func(explore.Who) explore.Execution, effort func() string) {
-	var mu sync.Mutex
-	all := map[explore.Who]*bubbles{}
-	start = func(who explore.Who) explore.Execution {
-		mu.Lock()
-		code := all[who]
-		if code == nil {
-			code = &bubbles{t: t, config: c.Run, tries: c.Bounds.Tries, masters: c.Masters, who: who, patience: runLimit}
-			all[who] = code
-		}
-		mu.Unlock()
-		return &execution{code: code, at: code.start()}
+// Clients makes the executions of the clients of one search.
+type Clients struct {
+	t       *testing.T
+	config  scenarios.Config
+	tries   int
+	masters int
+
+	mu  sync.Mutex
+	all map[clients.Who]*bubbles
+}
+
+// New makes the clients of a complete configuration, of which each makes so many tries on
+// so many servers. The bubbles are of the test t.
+func New(t *testing.T, config scenarios.Config, tries, masters int) *Clients {
+	return &Clients{t: t, config: config, tries: tries, masters: masters, all: map[clients.Who]*bubbles{}}
+}
+
+// Start makes an execution of a client's code, which stands where every one starts.
+func (c *Clients) Start(who clients.Who) clients.Execution {
+	c.mu.Lock()
+	code := c.all[who]
+	if code == nil {
+		code = &bubbles{t: c.t, config: c.config, tries: c.tries, masters: c.masters, who: who, patience: runLimit}
+		c.all[who] = code
 	}
-	effort = func() string {
-		mu.Lock()
-		defer mu.Unlock()
-		var runs, spent int64
-		for _, code := range all {
-			runs, spent = runs+code.runs.Load(), spent+code.spent.Load()
-		}
-		return fmt.Sprintf("%d runs in bubbles, of %v on average", runs, (time.Duration(spent) / time.Duration(max(runs, 1))).Round(time.Microsecond))
+	c.mu.Unlock()
+	return &execution{code: code, at: code.start()}
+}
+
+// Effort says what the runs took so far.
+func (c *Clients) Effort() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var runs, spent int64
+	for _, code := range c.all {
+		runs, spent = runs+code.runs.Load(), spent+code.spent.Load()
 	}
-	return start, effort
+	return fmt.Sprintf("%d runs in bubbles, of %v on average", runs, (time.Duration(spent) / time.Duration(max(runs, 1))).Round(time.Microsecond))
 }

@@ -1,4 +1,4 @@
-package locktest
+package bubbletest
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"oversell/explore"
+	"oversell/explore/servers"
 	"oversell/internal/coro"
 	"oversell/internal/rediscmd"
 )
@@ -89,7 +89,7 @@ func (n *conn) ask() error {
 	}
 	r.Conn = n.bubble.number(n, &r)
 	if !n.deadline.IsZero() {
-		r.Deadline = n.deadline.Sub(explore.Epoch)
+		r.Deadline = n.deadline.Sub(servers.Epoch)
 	}
 	a := n.bubble.stand(r)
 	if r.Conn > 0 && (a.failed != coro.Answered || r.Tx || rediscmd.Is(commands[0][0], rediscmd.Unwatches)) {

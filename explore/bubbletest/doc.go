@@ -1,0 +1,31 @@
+// Package bubbletest runs the code of the clients of a search in bubbles of
+// testing/synctest, for code that starts goroutines and tells the time by itself, and so
+// cannot be stepped as a coroutine.
+//
+// In a bubble, a client is ordinary code: what it starts are goroutines, time.Now and
+// timers are the schedule's, and connections end in the search. It is stepped when all
+// of its goroutines wait, for an answer or for time. This must hold:
+//
+//   - It does the same when it is shown the same, but for random values that are new each
+//     time, like tokens; pauses between tries have a fixed length. Every run goes the way of
+//     an earlier one again and is compared with it, so a difference is most likely noticed,
+//     and ends the search with an error.
+//   - It waits for nothing but commands, time, channels and what else counts as durably
+//     blocked in testing/synctest. That is not so for a sync.Mutex that one goroutine
+//     holds during a command and another waits for.
+//   - Its connections are those in Env.Redis. They send each command once, keep to the
+//     deadlines of contexts, and have no time limit of their own.
+//
+// After each answer a client stands before a look at the clock, whether it looks or not:
+// it may be held up before it, and between that and the next command as often as
+// Bounds.Stalls says. This is not covered:
+//
+//   - Of a client that is held up, all goroutines are, with what they have under way.
+//   - A goroutine that a timer wakes runs at that moment; it is held up only before its
+//     command arrives. If an answer comes at the same moment, the timer is first; when
+//     several timers end at one moment, or two goroutines send the same command to the
+//     same server at once, one order of them is tried.
+//   - A client that has ended, with goroutines left that sleep: they are not waited for.
+//   - Whether the lock can still be obtained after a crash (progress). For the other
+//     promises a crash is a client that is never let go on, which all searches try.
+package bubbletest
