@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"oversell/internal/mark"
+	"oversell/internal/mutants"
 	"oversell/lockimpl"
 	"oversell/server"
 	"oversell/variant"
@@ -173,6 +174,17 @@ func TestRules(t *testing.T) {
 	}
 }
 
+// entry is a lock of the catalogue.
+func entry(t *testing.T, name string) lockimpl.Variant {
+	t.Helper()
+	all := mutants.Locks()
+	i := slices.IndexFunc(all, func(l mutants.Lock) bool { return l.Name == name })
+	if i < 0 {
+		t.Fatalf("no lock %q", name)
+	}
+	return all[i].Variant
+}
+
 // row is what a rule finds in a lock.
 type row struct {
 	rule, lock string
@@ -267,7 +279,7 @@ func TestDoubt(t *testing.T) {
 			t.Errorf("excused: %v, of a lock that was refused %v before the call that had no answer", excused, time.Since(since))
 		}
 	}
-	for _, err := range []error{broken(variant.Progress, "nobody could take the lock: %v", errNobody), broken(variant.MutualExclusion, "two hold it: %v", lockimpl.ErrHeld)} {
+	for _, err := range []error{broken(variant.Progress, "nobody could take the lock: %v", errors.New("nobody answers here")), broken(variant.MutualExclusion, "two hold it: %v", lockimpl.ErrHeld)} {
 		if isUnjudged(b.judged(err)) {
 			t.Errorf("%q was let pass; want only refusals", err)
 		}

@@ -1,4 +1,4 @@
-package locktest
+package locksearch
 
 import (
 	"errors"
@@ -40,7 +40,7 @@ func TestSteppable(t *testing.T) {
 func TestBubblesEnd(t *testing.T) {
 	const runLimit = 10 * time.Second // of a run in a bubble
 	start := time.Now()
-	_, err := searchBubbles(t, mutex(entry(t, "redsync-3"), reports.Bounds{TimeMS: 500}))
+	_, err := searchBubbles(t.Context(), mutex(entry(t, "redsync-3"), reports.Bounds{TimeMS: 500}), bubblesOf(t))
 	if !errors.Is(err, errInconclusive) || !strings.Contains(err.Error(), "was ended after") {
 		t.Errorf("the search said %v; want that it is inconclusive, and was ended", err)
 	}

@@ -1,16 +1,16 @@
-package locktest
+package locksearch
 
 import (
 	"encoding/json"
 	"errors"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
 
 	"oversell/explore"
+	"oversell/internal/servertest"
 	"oversell/lockimpl"
 	"oversell/reports"
+	"oversell/server"
 )
 
 // found is a counterexample of a shipped lock, as explore --out writes it.
@@ -37,7 +37,7 @@ func written(t *testing.T, v any) []byte {
 }
 
 func TestReplayFailsWhileTheBugIsThere(t *testing.T) {
-	needServer(t)
+	servertest.NeedServer(t)
 	r := found(t, "php-lock-printed", reports.Bounds{Tries: 1})
 	pass := reports.Exploration{Schema: reports.ExplorationSchema, Verdict: reports.Pass}
 	for name, trace := range map[string]any{
@@ -49,7 +49,7 @@ func TestReplayFailsWhileTheBugIsThere(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = replay(t.Context(), e, Process("single")(t))
+			_, err = replay(t.Context(), e, single(t))
 			wants(t, err, errBroken, "setnx Lock:order", "| client 1", r.Counterexample.Sentence)
 		})
 	}
@@ -57,23 +57,25 @@ func TestReplayFailsWhileTheBugIsThere(t *testing.T) {
 
 // TestReplayPassesWhenTheBugIsGone: with a sound lock in the flawed one's place.
 func TestReplayPassesWhenTheBugIsGone(t *testing.T) {
-	needServer(t)
+	servertest.NeedServer(t)
 	r := found(t, "php-lock-printed", reports.Bounds{Tries: 1})
 	r.Lock = "php-lock-atomic"
 	trace := written(t, r)
-	said, err := replay(t.Context(), r, Process("single")(t))
+	said, err := replay(t.Context(), r, single(t))
 	if err != nil || !strings.Contains(said, "step 1") || !strings.Contains(said, "that bug is gone") {
 		t.Errorf("%q, %v; want that the schedule goes another way in its first step", said, err)
 	}
-	Replay(t, trace)
+	if _, err := Replay(t.Context(), trace, func(string) *server.Target { return single(t) }); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestReplayPassesWhenNothingBreaks: the way of a lock to where nothing is broken yet.
 func TestReplayPassesWhenNothingBreaks(t *testing.T) {
-	needServer(t)
+	servertest.NeedServer(t)
 	r := found(t, "set-nx-ex", reports.Bounds{Tries: 1})
 	r.Counterexample.Steps = r.Counterexample.Steps[:1]
-	said, err := replay(t.Context(), r, Process("single")(t))
+	said, err := replay(t.Context(), r, single(t))
 	if err != nil || !strings.Contains(said, "nothing is broken there now") {
 		t.Errorf("%q, %v; want that nothing was broken", said, err)
 	}
@@ -97,9 +99,13 @@ func TestReplayRefusesOtherFiles(t *testing.T) {
 	}
 }
 
-func needServer(t *testing.T) {
+// single is an empty redis-server of the test.
+func single(t *testing.T) *server.Target {
 	t.Helper()
-	if _, err := exec.LookPath("redis-server"); err != nil && os.Getenv("OVERSELL_REQUIRE_ALL") != "1" {
-		t.Skip(err)
+	s, err := server.Open(t.Context(), server.Spec{Target: "process", Topology: "single"})
+	if err != nil {
+		t.Fatal(err)
 	}
+	t.Cleanup(func() { s.Close() })
+	return s
 }

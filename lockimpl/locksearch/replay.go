@@ -1,4 +1,4 @@
-package locktest
+package locksearch
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"testing"
 
 	"github.com/redis/go-redis/v9"
 
@@ -16,27 +15,19 @@ import (
 	"oversell/server"
 )
 
-// Replay drives the schedule of a counterexample that oversell explore found against
-// redis-server children of its own, command by command, and fails as long as the
-// schedule breaks its promise there. The trace is what explore wrote to --out or, by
-// --json, to its standard output; of several searches the first counterexample counts.
-// Tests that call this are written by oversell explore --emit-test.
-//
-// The test passes when the code goes another way, and when it goes the same way and
-// nothing is broken: that schedule is no bug any more. Whether another one is, only a new
-// search tells. It is skipped where no redis-server is installed, and fails there if
-// OVERSELL_REQUIRE_ALL=1.
-func Replay(t *testing.T, trace []byte) {
-	t.Helper()
+// Replay drives the schedule of the first counterexample in a trace against servers of the
+// topology that it needs, and returns in words why it breaks nothing any more. The error says
+// what it still breaks, or why it cannot be replayed.
+func Replay(ctx context.Context, trace []byte, open func(topology string) *server.Target) (string, error) {
 	e, err := counterexampleIn(trace)
 	if err != nil {
-		t.Fatal(err)
+		return "", err
 	}
 	topology := "single"
 	if e.Masters > 1 {
 		topology = fmt.Sprintf("masters:%d", e.Masters)
 	}
-	report(t, func() (string, error) { return replay(t.Context(), e, Process(topology)(t)) })
+	return replay(ctx, e, open(topology))
 }
 
 // replay says why the schedule breaks nothing any more; the error is errBroken if it

@@ -1,0 +1,186 @@
+// Package locksearch searches a lock, or a sale under a lock, for a conformance suite: it
+// chooses the bounds and the configuration of package explore, finds out first whether the
+// lock can be stepped, ends a search that stands still, and says in words what came of it
+// and what to do about it. It also replays what a search has found.
+package locksearch
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"oversell/explore"
+	"oversell/explore/bubbletest"
+	"oversell/history"
+	"oversell/lockimpl"
+	"oversell/reports"
+	"oversell/reports/text"
+	"oversell/scenarios"
+	"oversell/stockimpl"
+	"oversell/variant"
+)
+
+// Lock tries every interleaving of clients that take a lock, hold it and give it back, and
+// returns in words what was proved. The error says which promise was broken, with the shortest
+// schedule that breaks it, or why the search says nothing.
+func Lock(ctx context.Context, v lockimpl.Variant, b reports.Bounds) (string, error) {
+	if err := steppable(ctx, v); err != nil {
+		return "", err
+	}
+	return search(ctx, mutex(v, b))
+}
+
+// Sale is Lock for clients that buy the last piece under the lock; and then, unless b says
+// how often an order is sent again, with two pieces and buyers who send an order again
+// that had no answer.
+func Sale(ctx context.Context, lock lockimpl.Variant, sale stockimpl.Variant, b reports.Bounds) (string, error) {
+	if err := steppable(ctx, lock); err != nil {
+		return "", err
+	}
+	c := seckill(lock, sale, b)
+	first, err := search(ctx, c)
+	if err != nil || c.Bounds.Resends > 0 {
+		return first, err
+	}
+	c.Run.Stock, c.Bounds.Resends = 2, 1
+	second, err := search(ctx, c)
+	return first + "\n" + second, err
+}
+
+// Bubbles makes the clients of a complete configuration, which run in bubbles of a test.
+type Bubbles func(explore.Config) *bubbletest.Clients
+
+// InBubbles is Lock with clients in bubbles. It does not look for progress.
+func InBubbles(ctx context.Context, v lockimpl.Variant, b reports.Bounds, bubbles Bubbles) (string, error) {
+	if err := steppable(ctx, v); err != nil {
+		return "", err
+	}
+	return searchBubbles(ctx, mutex(v, b), bubbles)
+}
+
+// mutex is a search of a lock.
+func mutex(v lockimpl.Variant, b reports.Bounds) explore.Config {
+	s, _ := scenarios.Find("mutex")
+	c := explore.Config{Run: scenarios.Config{Scenario: s, Lock: v}, Bounds: complete(b)}
+	c.Run.TTL = explore.DefaultTTL(c.Run)
+	if v.Needs.Masters <= 1 { // on several it would be out of reach
+		c.Run.Hold = c.Run.TTL * 3 / 4
+	}
+	return c
+}
+
+// seckill is a search of a sale of one piece under a lock.
+func seckill(lock lockimpl.Variant, sale stockimpl.Variant, b reports.Bounds) explore.Config {
+	s, _ := scenarios.Find("seckill")
+	return explore.Config{Run: scenarios.Config{Scenario: s, Lock: lock, Sale: sale}, Bounds: complete(b)}
+}
+
+// complete fills in the bounds that are zero.
+func complete(b reports.Bounds) reports.Bounds {
+	for _, of := range []struct {
+		bound   *int
+		without int
+	}{{&b.Clients, 2}, {&b.Tries, 2}, {&b.Advances, 2}, {&b.Crashes, 1}, {&b.Stalls, 1}, {&b.Lost, 1}, {&b.Late, 1}} {
+		if *of.bound == 0 {
+			*of.bound = of.without
+		}
+		*of.bound = max(*of.bound, 0)
+	}
+	if b.TimeMS == 0 {
+		b.TimeMS = 30_000
+	}
+	return b
+}
+
+// errBroken is a promise that was broken.
+var errBroken = errors.New("a promise is broken")
+
+// errInconclusive is a search that says nothing.
+var errInconclusive = errors.New("the search is inconclusive")
+
+// search returns in words what was proved.
+func search(ctx context.Context, c explore.Config) (string, error) {
+	r, err := watched(ctx, c)
+	switch {
+	case err == nil || errors.Is(err, explore.ErrUsage) || errors.Is(err, errMutex):
+	case errors.Is(err, explore.ErrNondeterministic):
+		err = fmt.Errorf("%w\nthe likely cause is state that clients share, like a map of tokens in a variable of the package, by which one depends on what others did, or did in another schedule: each Locker that New returns must have its own. Else, %s", err, steppedOtherwise)
+	default:
+		err = fmt.Errorf("%w\na lock that waits for something else than commands and its variant.Env, like a mutex or a channel, cannot be stepped; %s", err, steppedOtherwise)
+	}
+	return judged(r, err)
+}
+
+// steppedOtherwise is what else can be done with a lock that does not keep to its Env.
+const steppedOtherwise = "a lock that starts goroutines, reads the time or draws random numbers past its variant.Env can be searched in bubbles: see locktest.ExploreBubble"
+
+// searchBubbles does it in bubbles.
+func searchBubbles(ctx context.Context, c explore.Config, of Bubbles) (string, error) {
+	if err := c.Complete(); err != nil {
+		return "", err
+	}
+	// Whether the lock can still be taken in the end is tried outside of bubbles.
+	c.Look = slices.DeleteFunc(c.Look, func(p history.Promise) bool { return p.Of == variant.Lock && p.Property == variant.Progress })
+	bubbles := of(c)
+	c.Start = bubbles.Start
+	r, err := explore.Run(ctx, c)
+	text, err := judged(r, err)
+	if err != nil {
+		return text, err
+	}
+	return text + "\n" + bubbles.Effort(), nil
+}
+
+// judged tells what a search came to.
+func judged(r reports.Exploration, err error) (string, error) {
+	if err != nil {
+		return "", fmt.Errorf("search: %w", err)
+	}
+	var b strings.Builder
+	if err := (text.Terminal{W: &b}).Exploration(r); err != nil {
+		return "", err
+	}
+	switch r.Verdict {
+	case reports.Pass:
+		return b.String(), nil
+	case reports.Violated:
+		return "", fmt.Errorf("%w\n%s", errBroken, &b)
+	}
+	return "", fmt.Errorf("%w%s\n%s", errInconclusive, advice(r), &b)
+}
+
+// advice says why a search came to no end, and which bound to lower first.
+func advice(r reports.Exploration) string {
+	var b strings.Builder
+	if i := slices.IndexFunc(r.NotChecked, func(s string) bool { return strings.Contains(s, "how names are spelled") }); i >= 0 {
+		b.WriteString(": the client depends on how tokens are spelled, like one that hashes them or cuts them, so states that differ in their tokens only are different ones, and there are too many")
+	}
+	if r.Stats.Waiting == 0 && !strings.Contains(r.Why, "was ended") {
+		return b.String()
+	}
+	type bound struct {
+		name string
+		is   int
+		met  int64
+	}
+	faults := []bound{{"Lost", r.Bounds.Lost, r.Stats.Lost}, {"Crashes", r.Bounds.Crashes, r.Stats.Crashes}, {"Late", r.Bounds.Late, r.Stats.Late}}
+	slices.SortStableFunc(faults, func(x, y bound) int { return cmp.Compare(y.met, x.met) })
+	var lower []string
+	for _, f := range append(faults, bound{"Stalls", r.Bounds.Stalls, 0}, bound{"Advances", r.Bounds.Advances, 0}) {
+		if f.is > 0 {
+			lower = append(lower, f.name)
+		}
+	}
+	switch {
+	case len(lower) > 1:
+		fmt.Fprintf(&b, "\nThere was not enough time for all schedules. In reports.Bounds, set %s to -1, which is none, and if that is not enough the next of %s, one after the other; search for each fault alone then. Or give it more time: TimeMS", lower[0], strings.Join(lower[1:], ", "))
+	case len(lower) == 1:
+		fmt.Fprintf(&b, "\nThere was not enough time for all schedules. In reports.Bounds, set %s to -1, which is none, or give it more time: TimeMS", lower[0])
+	default:
+		b.WriteString("\nThere was not enough time for all schedules. In reports.Bounds, lower Tries to 1, or give it more time: TimeMS")
+	}
+	return b.String()
+}
