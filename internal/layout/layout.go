@@ -13,7 +13,7 @@ var Levels = [][]string{
 	{"server/instance"},
 	{"server/container", "server/topology"},
 	{"lockimpl", "server", "database", "wire"},
-	{"checker/say"},
+	{"checker/say", "lockimpl/lockclient"},
 	{"checker/monitor"},
 	{"checker/linear"},
 	{"checker/locks", "checker/sales", "checker/queues", "checker/ids", "checker/dispatch"},

@@ -76,19 +76,19 @@ func (r *run) explore(b *bench) error {
 	for _, extend := range []bool{false, true} {
 		name := fmt.Sprintf("%s-first-%v", b.name, extend)
 		first := b.client()
-		l, err := first.take(name, b.ttl, 0)
+		l, err := first.Take(name, b.ttl, 0)
 		if err == nil && extend {
 			c.forgetScripts()
-			_, _ = first.extend(l, b.ttl)
+			_, _ = first.Extend(l, b.ttl)
 		}
-		first.die()
+		first.Die()
 		r.first = append(r.first, name)
 		c.forgetScripts()
 	}
 	r.scriptless = b.releasesLateWithoutScripts()
 	r.refused = b.grantsNothingOnARefusal()
-	c.plan(nil)
-	l, err := c.take(b.name, long, 0)
+	c.Plan(nil)
+	l, err := c.Take(b.name, long, 0)
 	if err != nil {
 		if r.promises(variant.Progress) {
 			return broken(variant.Progress, "a free lock was not granted: %v", err)
@@ -97,21 +97,21 @@ func (r *run) explore(b *bench) error {
 	}
 	if other := b.name + "-beside"; r.promises(variant.Progress) {
 		beside := b.client()
-		m, err := beside.takeWithin(other, b.ttl, 2*b.ttl)
+		m, err := beside.TakeWithin(other, b.ttl, 2*b.ttl)
 		if err != nil {
 			return sameLock("while %q was held, the free lock %q was not granted: %v; nothing else was tried, for the rules need names of their own", b.name, other, err)
 		}
-		_ = beside.release(m)
+		_ = beside.Release(m)
 	}
 	able := &r.able
-	able.draws = c.asked() > 0
-	able.reached = c.sent() > 0
-	_, able.renewed = c.locker.(lockimpl.Renewer)
+	able.draws = c.Asked() > 0
+	able.reached = c.Sent() > 0
+	_, able.renewed = c.Locker.(lockimpl.Renewer)
 	able.loses = c.lost(l) != nil
 	switch {
-	case !able.reached && c.hooked.Load() == 0:
+	case !able.reached && c.Hooked.Load() == 0:
 		r.logf("the lock sends no command by the clients in Env.Redis, nor to Env.Addr: nothing can be lost, held up or cut off, and rules that do so were skipped")
-	case c.hooked.Load() == 0:
+	case c.Hooked.Load() == 0:
 		r.logf("the lock uses a Redis client of its own, which reaches the server by Env.Addr")
 	}
 	if !able.draws {
@@ -123,7 +123,7 @@ func (r *run) explore(b *bench) error {
 	if able.reenters {
 		r.logf("the lock is re-entrant: a holder that asks again is granted it again")
 	}
-	_ = c.release(l) // what is wrong with it is for the rules to find out
+	_ = c.Release(l) // what is wrong with it is for the rules to find out
 	able.tells = r.canTell(b)
 	able.brief = !r.lock.Needs.WholeSeconds && r.lock.Needs.Masters <= 1 && r.canBeBrief(b)
 	return nil
@@ -158,16 +158,16 @@ func (b *bench) releaseLateWithoutScripts(over bool) error {
 	if err != nil {
 		return nil
 	}
-	if !over && owner.release(old) != nil {
+	if !over && owner.Release(old) != nil {
 		return nil
 	}
 	next := b.client()
-	l, err := next.take(b.name, long, 2*b.ttl)
+	l, err := next.Take(b.name, long, 2*b.ttl)
 	if err != nil {
 		return nil
 	}
 	owner.forgetScripts()
-	_ = owner.release(old)
+	_ = owner.Release(old)
 	return b.intact(next, l, "after a late release by an earlier holder, on a server that knew no scripts, as after a restart")
 }
 
@@ -177,17 +177,17 @@ func (b *bench) grantsNothingOnARefusal() error {
 	defer own.close()
 	one, two := own.client(), own.client()
 	defer func() {
-		for _, rdb := range one.env.Redis {
+		for _, rdb := range one.Env.Redis {
 			_ = rdb.ConfigSet(b.ctx, "maxmemory", "0").Err()
 		}
 	}()
-	for _, rdb := range one.env.Redis {
+	for _, rdb := range one.Env.Redis {
 		if rdb.ConfigSet(b.ctx, "maxmemory", "1").Err() != nil {
 			return nil // it cannot be had
 		}
 	}
 	for _, c := range []*client{one, two} {
-		if _, err := c.acquire(b.ctx, own.name, lockimpl.Options{TTL: long, RetryEvery: pace}); err != nil {
+		if _, err := c.Acquire(b.ctx, own.name, lockimpl.Options{TTL: long, RetryEvery: pace}); err != nil {
 			return nil
 		}
 	}
@@ -197,7 +197,7 @@ func (b *bench) grantsNothingOnARefusal() error {
 // forgetScripts has the servers forget all scripts. It is for the time in which no rule
 // is tried, whose commands are counted.
 func (c *client) forgetScripts() {
-	for _, rdb := range c.env.Redis {
+	for _, rdb := range c.Env.Redis {
 		_ = rdb.ScriptFlush(c.b.ctx).Err()
 	}
 }
@@ -205,11 +205,11 @@ func (c *client) forgetScripts() {
 // canExtend tells apart an Extend that is not supported from one that fails: it says so, or it is answered each
 // time with an error of the lock's own, before any command is sent.
 func (r *run) canExtend(c *client, l lockimpl.Lock) bool {
-	counts := func() int64 { return int64(c.sent()) + c.hooked.Load() }
+	counts := func() int64 { return int64(c.Sent()) + c.Hooked.Load() }
 	before, own := counts(), true
 	var err error
 	for range 5 {
-		if _, err = c.extend(l, long); err == nil {
+		if _, err = c.Extend(l, long); err == nil {
 			return true
 		}
 		if text := strings.ToLower(err.Error()); errors.Is(err, errors.ErrUnsupported) || strings.Contains(text, "support") || strings.Contains(text, "implement") {
@@ -230,7 +230,7 @@ func (r *run) canWait(b *bench) bool {
 	const wait = 300 * time.Millisecond
 	c := b.client()
 	start := time.Now()
-	_, err := c.acquire(b.ctx, b.name, lockimpl.Options{TTL: b.ttl, Wait: wait, RetryEvery: pace})
+	_, err := c.Acquire(b.ctx, b.name, lockimpl.Options{TTL: b.ttl, Wait: wait, RetryEvery: pace})
 	if took := time.Since(start); err != nil && took < wait/2 {
 		r.logf("Acquire returned after %v (%v) though Options.Wait is %v: the lock does not wait, so the suite tries again for it", took.Round(time.Millisecond), err, wait)
 		return false
@@ -240,22 +240,22 @@ func (r *run) canWait(b *bench) bool {
 
 // canReenter asks again for a lock that the client holds, and gives that grant back.
 func (r *run) canReenter(c *client, name string) bool {
-	l, err := c.try(name, long)
+	l, err := c.Try(name, long)
 	if err != nil {
 		return false
 	}
-	_ = c.release(l)
+	_ = c.Release(l)
 	return true
 }
 
 func (r *run) canTell(b *bench) bool {
 	c := b.client()
-	l, err := c.take(b.name+"-twice", long, 0)
+	l, err := c.Take(b.name+"-twice", long, 0)
 	if err != nil {
 		return true
 	}
-	_ = c.release(l)
-	if err := c.release(l); err == nil {
+	_ = c.Release(l)
+	if err := c.Release(l); err == nil {
 		r.logf("a second Release of the same lock was answered with success: the lock does not tell that it is lost, so only the effects of late calls were judged")
 		return false
 	}
@@ -267,8 +267,8 @@ func (r *run) canBeBrief(b *bench) bool {
 	var err error
 	for range 3 {
 		var l lockimpl.Lock
-		if l, err = c.try(b.name+"-brief", briefLease); err == nil {
-			_ = c.release(l)
+		if l, err = c.Try(b.name+"-brief", briefLease); err == nil {
+			_ = c.Release(l)
 			return true
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"oversell/lockimpl"
+	"oversell/lockimpl/lockclient"
 	"oversell/server"
 	"oversell/variant"
 )
@@ -64,32 +65,18 @@ func breachOf(p variant.Property, format string, args []any) *breach {
 		if !ok {
 			continue
 		}
-		var u *ungranted
+		var u *lockclient.Ungranted
 		var w *breach
 		switch {
 		case errors.As(err, &w):
 			b.refused, b.since, b.sure = w.refused, w.since, w.sure
 		case errors.As(err, &u):
-			b.since, b.sure = u.since, u.sure
+			b.since, b.sure = u.Since, u.Sure
 		}
 		b.refused = b.refused || errors.Is(err, lockimpl.ErrHeld)
 	}
 	return b
 }
-
-// ungranted is what came of asking for a lock for a time.
-type ungranted struct {
-	since time.Time
-	limit time.Duration
-	sure  bool // the machine and the servers answered in time for as long
-	last  error
-}
-
-func (u *ungranted) Error() string {
-	return fmt.Sprintf("not granted in %v, the last answer was %v", u.limit.Round(time.Millisecond), u.last)
-}
-
-func (u *ungranted) Unwrap() error { return u.last }
 
 // unjudged is what was found by a rule that could not be judged: nil, or what may be a broken promise.
 type unjudged struct {
@@ -337,7 +324,7 @@ func (b *bench) close() {
 	b.mu.Unlock()
 	var wg sync.WaitGroup
 	for _, c := range made {
-		wg.Go(c.close)
+		wg.Go(c.Close)
 	}
 	wg.Wait()
 }
@@ -348,7 +335,7 @@ func (b *bench) stuck() string {
 	defer b.mu.Unlock()
 	var all []string
 	for _, c := range b.made {
-		if s := c.stuck(); s != "" {
+		if s := c.Stuck(); s != "" {
 			all = append(all, s)
 		}
 	}
@@ -384,7 +371,7 @@ func (b *bench) after(d time.Duration) <-chan struct{} {
 // untilSent waits until a client has sent so many commands, which takes a while on a busy machine. It
 // does not wait for a client whose commands the suite cannot count.
 func (b *bench) untilSent(c *client, commands int) {
-	for end := b.after(patience); b.run.able.reached && c.sent() < commands && b.ctx.Err() == nil; {
+	for end := b.after(patience); b.run.able.reached && c.Sent() < commands && b.ctx.Err() == nil; {
 		select {
 		case <-end:
 			return
@@ -473,12 +460,12 @@ func (b *bench) blamed() variant.Property {
 // held finds out whether a lock keeps a stranger out while its holder has time left.
 func (b *bench) held(holder *client, l lockimpl.Lock, after string) error {
 	stranger := b.client()
-	m, err := stranger.try(l.Key, b.ttl)
-	switch left := time.Until(holder.until(l)); {
+	m, err := stranger.Try(l.Key, b.ttl)
+	switch left := time.Until(holder.Until(l)); {
 	case err != nil || left <= 0:
 		return nil
 	default:
-		_ = stranger.release(m)
+		_ = stranger.Release(m)
 		return broken(b.blamed(), "%s, another client got the lock %v before the end of the holder's lease", after, left.Round(time.Millisecond))
 	}
 }
@@ -487,8 +474,8 @@ func (b *bench) held(holder *client, l lockimpl.Lock, after string) error {
 // time left.
 func (b *bench) givesBack(holder *client, l lockimpl.Lock, after string) error {
 	for n := range 4 {
-		err := holder.release(l)
-		left := time.Until(holder.until(l)) // now, since the answer may have taken its time
+		err := holder.Release(l)
+		left := time.Until(holder.Until(l)) // now, since the answer may have taken its time
 		switch {
 		case err == nil:
 			return nil
@@ -500,7 +487,7 @@ func (b *bench) givesBack(holder *client, l lockimpl.Lock, after string) error {
 		}
 		b.sleep(pace)
 	}
-	b.doubted(time.Time{}, time.Until(holder.until(l))) // it may never have arrived
+	b.doubted(time.Time{}, time.Until(holder.Until(l))) // it may never have arrived
 	return nil
 }
 
@@ -508,10 +495,10 @@ func (b *bench) givesBack(holder *client, l lockimpl.Lock, after string) error {
 // the lock is gone, or it is still there and its owner cannot give it back.
 func (b *bench) goneOrKept(holder *client, l lockimpl.Lock, after string) error {
 	stranger := b.client()
-	m, err := stranger.try(l.Key, b.ttl)
-	left := time.Until(holder.until(l)).Round(time.Millisecond)
+	m, err := stranger.Try(l.Key, b.ttl)
+	left := time.Until(holder.Until(l)).Round(time.Millisecond)
 	if err == nil {
-		_ = stranger.release(m)
+		_ = stranger.Release(m)
 	}
 	if left <= 0 {
 		return &unjudged{"the lease ended meanwhile", broken(b.blamed(), "%s, the holder's release was answered with ErrLost", after)}
@@ -533,7 +520,7 @@ func (b *bench) intact(holder *client, l lockimpl.Lock, after string) error {
 // free takes a lock that must be free, and gives it back.
 func (b *bench) free(name string, within time.Duration, after string) error {
 	c := b.client()
-	l, err := c.take(name, b.ttl, within)
+	l, err := c.Take(name, b.ttl, within)
 	if err != nil {
 		return broken(variant.Progress, "%s, nobody could take the lock: %v", after, err)
 	}
@@ -579,16 +566,16 @@ func (r *run) ends(b *bench) (ends, known bool) {
 			if err != nil {
 				return err
 			}
-			end := holder.until(l)
+			end := holder.Until(l)
 			holder = b.client()
-			l, err = holder.take(b.name, b.ttl, max(time.Until(end), 0))
-			l.Until = holder.until(l)
-			holder.die()
+			l, err = holder.Take(b.name, b.ttl, max(time.Until(end), 0))
+			l.Until = holder.Until(l)
+			holder.Die()
 		}
 		return err
 	})
-	var u *ungranted
-	refused := errors.As(err, &u) && u.sure && errors.Is(err, lockimpl.ErrHeld)
+	var u *lockclient.Ungranted
+	refused := errors.As(err, &u) && u.Sure && errors.Is(err, lockimpl.ErrHeld)
 	r.over, r.controlled = err == nil, err == nil || refused
 	return r.over, r.controlled
 }
@@ -596,7 +583,7 @@ func (r *run) ends(b *bench) (ends, known bool) {
 // holder is a new client that holds the lock.
 func (b *bench) holder(ttl time.Duration, changes ...change) (*client, lockimpl.Lock, error) {
 	c := b.client(changes...)
-	l, err := c.take(b.name, ttl, 0)
+	l, err := c.Take(b.name, ttl, 0)
 	if err != nil {
 		return c, l, broken(variant.Progress, "a free lock was not granted: %v", err)
 	}
@@ -607,8 +594,8 @@ func (b *bench) holder(ttl time.Duration, changes ...change) (*client, lockimpl.
 func (b *bench) abandoned(ttl time.Duration) (*client, lockimpl.Lock, error) {
 	c, l, err := b.holder(ttl)
 	if err == nil {
-		l.Until = c.until(l)
-		c.die()
+		l.Until = c.Until(l)
+		c.Die()
 	}
 	return c, l, err
 }
@@ -617,11 +604,11 @@ func (b *bench) abandoned(ttl time.Duration) (*client, lockimpl.Lock, error) {
 // granted before.
 func (b *bench) next(holder *client, l lockimpl.Lock, within, ttl time.Duration, what string, changes ...change) (*client, lockimpl.Lock, error) {
 	c := b.client(changes...)
-	m, err := c.take(l.Key, ttl, within)
+	m, err := c.Take(l.Key, ttl, within)
 	if err != nil {
 		return c, m, broken(variant.Progress, "%s, nobody could take the lock after the lease had run out: %v", what, err)
 	}
-	if left := time.Until(holder.until(l)); left > 0 {
+	if left := time.Until(holder.Until(l)); left > 0 {
 		return c, m, broken(variant.MutualExclusion, "%s, a second client got the lock %v before the end of the first one's lease", what, left.Round(100*time.Microsecond))
 	}
 	return c, m, nil

@@ -35,7 +35,7 @@ type stall struct {
 func (b *bench) stalled(c *client, n int, call func(), before ...wire.Action) *stall {
 	s := &stall{c: c, reached: make(chan struct{}), resume: make(chan struct{}), done: make(chan struct{})}
 	var once sync.Once
-	c.plan(func(nth int, _ wire.Command) wire.Action {
+	c.Plan(func(nth int, _ wire.Command) wire.Action {
 		if len(before) > 0 && nth == n-1 {
 			return before[0]
 		}
@@ -53,7 +53,7 @@ func (b *bench) stalled(c *client, n int, call func(), before ...wire.Action) *s
 	case <-s.reached:
 		return s
 	case <-s.done:
-		c.plan(nil)
+		c.Plan(nil)
 		return nil
 	case <-b.ctx.Done():
 		return nil
@@ -63,7 +63,7 @@ func (b *bench) stalled(c *client, n int, call func(), before ...wire.Action) *s
 // goOn lets the client go on, and waits until its call has returned.
 func (s *stall) goOn() {
 	close(s.resume)
-	s.c.plan(nil)
+	s.c.Plan(nil)
 	select {
 	case <-s.done:
 	case <-s.c.b.ctx.Done():
@@ -74,13 +74,13 @@ func (s *stall) goOn() {
 // loaded and set-up is done.
 func (b *bench) practised() *client {
 	c := b.client()
-	if l, err := c.take(b.name+"-practice", b.ttl, 0); err == nil {
+	if l, err := c.Take(b.name+"-practice", b.ttl, 0); err == nil {
 		if b.run.able.extends {
-			_, _ = c.extend(l, b.ttl)
+			_, _ = c.Extend(l, b.ttl)
 		}
-		_ = c.release(l)
+		_ = c.Release(l)
 	}
-	c.plan(nil)
+	c.Plan(nil)
 	return c
 }
 
@@ -105,7 +105,7 @@ func lostAndStalled(b *bench) error {
 				var l lockimpl.Lock
 				var err error
 				if act != "acquire" {
-					if l, err = c.take(b.name, b.ttl, 0); err != nil {
+					if l, err = c.Take(b.name, b.ttl, 0); err != nil {
 						return broken(variant.Progress, "a free lock was not granted: %v", err)
 					}
 				}
@@ -113,23 +113,23 @@ func lostAndStalled(b *bench) error {
 				s := b.lostThenStalled(c, n, func() {
 					switch act {
 					case "acquire":
-						l, granted = c.acquire(b.ctx, b.name, lockimpl.Options{TTL: b.ttl, RetryEvery: pace})
+						l, granted = c.Acquire(b.ctx, b.name, lockimpl.Options{TTL: b.ttl, RetryEvery: pace})
 					case "release":
-						_ = c.release(l)
+						_ = c.Release(l)
 					case "extend":
-						_, _ = c.extend(l, b.ttl)
+						_, _ = c.Extend(l, b.ttl)
 					}
 				})
 				if s == nil {
 					return nil
 				}
 				next := b.client()
-				m, e := next.take(b.name, long, 2*b.ttl)
+				m, e := next.Take(b.name, long, 2*b.ttl)
 				s.goOn()
 				if e != nil {
 					return broken(variant.Progress, "after a client had been held up in its %s, nobody could take the lock: %v", act, e)
 				}
-				if granted == nil && time.Until(c.until(l)) > 0 && time.Until(next.until(m)) > 0 {
+				if granted == nil && time.Until(c.Until(l)) > 0 && time.Until(next.Until(m)) > 0 {
 					return broken(variant.MutualExclusion, "two clients were granted the lock: one lost the answer to command %d of its acquire, and was held up before the next, while another was granted it", n)
 				}
 				return b.intact(next, m, fmt.Sprintf("after an earlier client's %s, of which the answer to command %d was lost, and the rest was held up", act, n))
@@ -147,13 +147,13 @@ func tokensRiseBeside(b *bench) error {
 			slow, other := b.practised(), b.client()
 			var l lockimpl.Lock
 			err := errors.New("the call has not returned")
-			s := b.stalled(slow, n, func() { l, err = slow.acquire(b.ctx, b.name, lockimpl.Options{TTL: b.ttl}) })
+			s := b.stalled(slow, n, func() { l, err = slow.Acquire(b.ctx, b.name, lockimpl.Options{TTL: b.ttl}) })
 			if s == nil {
 				return nil
 			}
-			m, e := other.takeWithin(b.name, b.ttl, 3*b.ttl)
+			m, e := other.TakeWithin(b.name, b.ttl, 3*b.ttl)
 			if e == nil {
-				_ = other.release(m)
+				_ = other.Release(m)
 			}
 			s.goOn()
 			if e == nil && err == nil && l.Fence <= m.Fence {
@@ -172,11 +172,11 @@ func (b *bench) olderGrant(n int) error {
 	slow, other := b.practised(), b.client()
 	var l lockimpl.Lock
 	err := errors.New("the call has not returned")
-	s := b.stalled(slow, n, func() { l, err = slow.acquire(b.ctx, b.name, lockimpl.Options{TTL: b.ttl}) })
+	s := b.stalled(slow, n, func() { l, err = slow.Acquire(b.ctx, b.name, lockimpl.Options{TTL: b.ttl}) })
 	if s == nil {
 		return nil
 	}
-	m, e := other.takeWithin(b.name, long, 3*b.ttl)
+	m, e := other.TakeWithin(b.name, long, 3*b.ttl)
 	s.goOn()
 	if e == nil && err == nil && l.Fence > m.Fence {
 		return broken(variant.Fencing, "token %d was granted to a client whose lease was over, held up before command %d of its acquire, and the older token %d to the one that holds the lock", l.Fence, n, m.Fence)
@@ -217,23 +217,23 @@ func stalledAcquire(b *bench) error {
 				if err != nil {
 					return err
 				}
-				return b.beside(n, func() error { b.sleepUntil(holder.until(l)); return nil })
+				return b.beside(n, func() error { b.sleepUntil(holder.Until(l)); return nil })
 			}},
 			part{"a dead holder's lock, of which the lease has run out, and another takes the lock meanwhile" + at, func(b *bench) error {
 				holder, l, err := b.abandoned(b.ttl)
 				if err != nil {
 					return err
 				}
-				b.sleepUntil(holder.until(l))
+				b.sleepUntil(holder.Until(l))
 				return b.beside(n, func() error { return nil })
 			}},
 			part{"the client's own lock, of which the lease runs out, and the lock is taken meanwhile" + at, func(b *bench) error {
 				slow := b.practised()
-				l, err := slow.take(b.name, b.ttl, 0)
+				l, err := slow.Take(b.name, b.ttl, 0)
 				if err != nil {
 					return broken(variant.Progress, "a free lock was not granted: %v", err)
 				}
-				return b.besideOf(slow, n, long, func() error { b.sleepUntil(slow.until(l)); return nil })
+				return b.besideOf(slow, n, long, func() error { b.sleepUntil(slow.Until(l)); return nil })
 			}},
 		)
 	}
@@ -250,7 +250,7 @@ func (b *bench) beside(n int, meanwhile func() error) error {
 func (b *bench) besideOf(slow *client, n int, lease time.Duration, meanwhile func() error) error {
 	var l lockimpl.Lock
 	err := errors.New("the call has not returned")
-	s := b.stalled(slow, n, func() { l, err = slow.acquire(b.ctx, b.name, lockimpl.Options{TTL: lease}) })
+	s := b.stalled(slow, n, func() { l, err = slow.Acquire(b.ctx, b.name, lockimpl.Options{TTL: lease}) })
 	if s == nil {
 		return nil
 	}
@@ -259,12 +259,12 @@ func (b *bench) besideOf(slow *client, n int, lease time.Duration, meanwhile fun
 		return e
 	}
 	other := b.client()
-	m, e := other.takeWithin(b.name, long, min(lease, b.ttl)+2*time.Second)
+	m, e := other.TakeWithin(b.name, long, min(lease, b.ttl)+2*time.Second)
 	s.goOn()
 	if e != nil {
 		return nil // what the one that was held up had written by then keeps others out
 	}
-	if err == nil && time.Until(other.until(m)) > 0 && time.Until(slow.until(l)) > 0 {
+	if err == nil && time.Until(other.Until(m)) > 0 && time.Until(slow.Until(l)) > 0 {
 		return broken(variant.MutualExclusion, "two clients were granted the lock: one was held up before command %d of its acquire, while another was granted it", n)
 	}
 	return b.intact(other, m, fmt.Sprintf("after a contender that had been held up before command %d of its acquire", n))
@@ -287,27 +287,27 @@ func stalledOwner(b *bench) error {
 // ownerHeldUp holds up a holder until its lease has run out and another has the lock.
 func (b *bench) ownerHeldUp(act string, n int) error {
 	owner := b.practised()
-	l, err := owner.take(b.name, b.ttl, 0)
+	l, err := owner.Take(b.name, b.ttl, 0)
 	if err != nil {
 		return broken(variant.Progress, "a free lock was not granted: %v", err)
 	}
 	if b.run.lock.Renews {
-		owner.end()
+		owner.End()
 	}
 	var extended lockimpl.Lock
 	s := b.stalled(owner, n, func() {
 		if act == "release" {
-			err = owner.release(l)
+			err = owner.Release(l)
 		} else {
-			extended, err = owner.extend(l, long)
+			extended, err = owner.Extend(l, long)
 		}
 	})
 	if s == nil {
 		return nil
 	}
 	next := b.client()
-	m, e := next.take(b.name, 3*b.ttl, b.ttl)
-	early := time.Until(owner.until(l))
+	m, e := next.Take(b.name, 3*b.ttl, b.ttl)
+	early := time.Until(owner.Until(l))
 	s.goOn()
 	switch {
 	case e != nil && act == "extend":
@@ -318,12 +318,12 @@ func (b *bench) ownerHeldUp(act string, n int) error {
 	if early > grain && act == "extend" {
 		return broken(variant.MutualExclusion, "a second client got the lock %v before the end of a lease that was being extended", early)
 	}
-	end := next.until(m)
-	both := act == "extend" && err == nil && owner.until(extended).After(time.Now()) && time.Until(end) > 0
+	end := next.Until(m)
+	both := act == "extend" && err == nil && owner.Until(extended).After(time.Now()) && time.Until(end) > 0
 	if err := b.held(next, m, fmt.Sprintf("after a %s that was held up before command %d", act, n)); err != nil {
 		return err
 	}
-	next.die() // the effect of the late call on the lease shows when the lease is not renewed
+	next.Die() // the effect of the late call on the lease shows when the lease is not renewed
 	if err := b.prolonged(b.name, time.Until(end), fmt.Sprintf("after a %s that was held up before command %d, and the death of the next holder", act, n)); err != nil {
 		return err
 	}
@@ -357,7 +357,7 @@ func (b *bench) diesIn(act string, n int, verb wire.Verb) error {
 	var err error
 	switch act {
 	case "release", "extend":
-		if l, err = doomed.take(b.name, b.ttl, 0); err != nil {
+		if l, err = doomed.Take(b.name, b.ttl, 0); err != nil {
 			return broken(variant.Progress, "a free lock was not granted: %v", err)
 		}
 	case "a refused acquire":
@@ -367,7 +367,7 @@ func (b *bench) diesIn(act string, n int, verb wire.Verb) error {
 	}
 	fired := make(chan struct{})
 	var once sync.Once
-	doomed.plan(func(nth int, _ wire.Command) wire.Action {
+	doomed.Plan(func(nth int, _ wire.Command) wire.Action {
 		switch {
 		case nth < n:
 			return wire.Action{}
@@ -380,11 +380,11 @@ func (b *bench) diesIn(act string, n int, verb wire.Verb) error {
 	go func() {
 		switch act {
 		case "release":
-			_ = doomed.release(l)
+			_ = doomed.Release(l)
 		case "extend":
-			_, _ = doomed.extend(l, 2*b.ttl)
+			_, _ = doomed.Extend(l, 2*b.ttl)
 		default:
-			_, _ = doomed.acquire(doomed.ctx, b.name, lockimpl.Options{TTL: b.ttl, Wait: briefLease, RetryEvery: pace})
+			_, _ = doomed.Acquire(doomed.Ctx, b.name, lockimpl.Options{TTL: b.ttl, Wait: briefLease, RetryEvery: pace})
 		}
 	}()
 	select {
@@ -392,7 +392,7 @@ func (b *bench) diesIn(act string, n int, verb wire.Verb) error {
 		b.sleep(20 * time.Millisecond)
 	case <-time.After(briefLease):
 	}
-	doomed.die()
+	doomed.Die()
 	if holder != nil {
 		if err := b.intact(holder, h, "after a contender that died"); err != nil {
 			return err
@@ -425,9 +425,9 @@ func lostAnswers(b *bench) error {
 			return err
 		}
 		c := b.practised()
-		c.freeze()
-		defer c.thaw()
-		if _, err := c.acquire(c.ctx, b.name, lockimpl.Options{TTL: b.ttl, Wait: briefLease, RetryEvery: pace}); err == nil {
+		c.Freeze()
+		defer c.Thaw()
+		if _, err := c.Acquire(c.Ctx, b.name, lockimpl.Options{TTL: b.ttl, Wait: briefLease, RetryEvery: pace}); err == nil {
 			return broken(variant.MutualExclusion, "a client that cannot reach the server was granted a lock that is held")
 		}
 		return b.givesBack(holder, l, "with another client cut off")
@@ -437,7 +437,7 @@ func lostAnswers(b *bench) error {
 
 // arm has one command of the next call suffer.
 func (c *client) arm(n int, verb wire.Verb) {
-	c.plan(func(nth int, _ wire.Command) wire.Action {
+	c.Plan(func(nth int, _ wire.Command) wire.Action {
 		if nth == n {
 			return wire.Action{Verb: verb}
 		}
@@ -456,12 +456,12 @@ func (b *bench) acquireLost(n int, verb wire.Verb, isHeld bool) error {
 		}
 	}
 	c.arm(n, verb)
-	l, err := c.acquire(b.ctx, b.name, lockimpl.Options{TTL: b.ttl, RetryEvery: pace})
-	reach := c.sent() >= n
-	c.plan(nil)
+	l, err := c.Acquire(b.ctx, b.name, lockimpl.Options{TTL: b.ttl, RetryEvery: pace})
+	reach := c.Sent() >= n
+	c.Plan(nil)
 	after := fmt.Sprintf("after an acquire of which command %d suffered %s", n, verb)
 	if isHeld {
-		if err == nil && time.Until(holder.until(h)) > 0 {
+		if err == nil && time.Until(holder.Until(h)) > 0 {
 			return broken(variant.MutualExclusion, "a client was granted a lock that is held when command %d of its acquire suffered %s", n, verb)
 		}
 		return b.intact(holder, h, after)
@@ -474,7 +474,7 @@ func (b *bench) acquireLost(n int, verb wire.Verb, isHeld bool) error {
 			return err
 		}
 	}
-	m, err := c.take(b.name, long, b.ttl)
+	m, err := c.Take(b.name, long, b.ttl)
 	if err != nil {
 		return broken(variant.Progress, "%s, the same client could not take the lock: %v", after, err)
 	}
@@ -490,14 +490,14 @@ func refusedHoldsNothing(b *bench) error {
 			cases = append(cases, part{fmt.Sprintf("command %d, with a wait of %v", n, wait), func(b *bench) error {
 				c := b.practised()
 				c.arm(n, wire.DropReply)
-				_, err := c.acquire(b.ctx, b.name, lockimpl.Options{TTL: long, Wait: wait, RetryEvery: pace})
-				reach := c.sent() >= n
-				c.plan(nil)
+				_, err := c.Acquire(b.ctx, b.name, lockimpl.Options{TTL: long, Wait: wait, RetryEvery: pace})
+				reach := c.Sent() >= n
+				c.Plan(nil)
 				if !reach || !errors.Is(err, lockimpl.ErrHeld) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 					return nil
 				}
 				other := b.client()
-				m, e := other.takeWithin(b.name, b.ttl, 2*time.Second)
+				m, e := other.TakeWithin(b.name, b.ttl, 2*time.Second)
 				if e == nil {
 					return b.givesBack(other, m, "after another client had been refused")
 				}
@@ -513,26 +513,26 @@ func refusedHoldsNothing(b *bench) error {
 
 func (b *bench) releaseLost(n int, verb wire.Verb) error {
 	c := b.practised()
-	l, err := c.take(b.name, b.ttl, 0)
+	l, err := c.Take(b.name, b.ttl, 0)
 	if err != nil {
 		return broken(variant.Progress, "a free lock was not granted: %v", err)
 	}
 	c.arm(n, verb)
-	err = c.release(l)
-	reach := c.sent() >= n
-	c.plan(nil)
+	err = c.Release(l)
+	reach := c.Sent() >= n
+	c.Plan(nil)
 	if !reach {
 		return nil
 	}
 	after := fmt.Sprintf("after a release of which command %d suffered %s", n, verb)
 	other := b.client()
-	m, e := other.take(b.name, long, b.ttl)
+	m, e := other.Take(b.name, long, b.ttl)
 	if e != nil {
 		return broken(variant.Progress, "%s, nobody could take the lock: %v", after, e)
 	}
 	if err != nil {
 		for range 2 {
-			_ = c.release(l)
+			_ = c.Release(l)
 		}
 	}
 	b.property = variant.OwnerOnlyRelease
@@ -541,22 +541,22 @@ func (b *bench) releaseLost(n int, verb wire.Verb) error {
 
 func (b *bench) extendLost(n int, verb wire.Verb) error {
 	c := b.practised()
-	l, err := c.take(b.name, b.ttl, 0)
+	l, err := c.Take(b.name, b.ttl, 0)
 	if err != nil {
 		return broken(variant.Progress, "a free lock was not granted: %v", err)
 	}
 	c.arm(n, verb)
-	m, err := c.extend(l, 2*b.ttl)
-	reach := c.sent() >= n
-	c.plan(nil)
+	m, err := c.Extend(l, 2*b.ttl)
+	reach := c.Sent() >= n
+	c.Plan(nil)
 	if !reach {
 		return nil
 	}
 	if err == nil {
 		l = m
 	}
-	l.Until = c.until(l)
-	c.die()
+	l.Until = c.Until(l)
+	c.Die()
 	_, _, err = b.next(c, l, 2*b.ttl, b.ttl, fmt.Sprintf("after an extend of which command %d suffered %s", n, verb))
 	return err
 }
@@ -565,7 +565,7 @@ func (b *bench) extendLost(n int, verb wire.Verb) error {
 func lateRequests(b *bench) error {
 	const late = 250 * time.Millisecond
 	arrives := func(c *client, n int) {
-		c.plan(func(nth int, _ wire.Command) wire.Action {
+		c.Plan(func(nth int, _ wire.Command) wire.Action {
 			if nth == n {
 				return wire.Action{Verb: wire.Late, After: late}
 			}
@@ -577,15 +577,15 @@ func lateRequests(b *bench) error {
 		at := fmt.Sprintf(" (command %d)", n)
 		cases = append(cases, part{"a release, and another holder" + at, func(b *bench) error {
 			c := b.practised()
-			l, err := c.take(b.name, long, 0)
+			l, err := c.Take(b.name, long, 0)
 			if err != nil {
 				return broken(variant.Progress, "a free lock was not granted: %v", err)
 			}
 			arrives(c, n)
-			err = c.release(l)
-			c.plan(nil)
+			err = c.Release(l)
+			c.Plan(nil)
 			if err != nil {
-				_ = c.release(l)
+				_ = c.Release(l)
 			}
 			other, m, err := b.holder(long)
 			if err != nil {
@@ -597,17 +597,17 @@ func lateRequests(b *bench) error {
 		if !b.run.able.reenters {
 			cases = append(cases, part{"a release, and the same holder again" + at, func(b *bench) error {
 				c := b.practised()
-				l, err := c.take(b.name, long, 0)
+				l, err := c.Take(b.name, long, 0)
 				if err != nil {
 					return broken(variant.Progress, "a free lock was not granted: %v", err)
 				}
 				arrives(c, n)
-				err = c.release(l)
-				c.plan(nil)
+				err = c.Release(l)
+				c.Plan(nil)
 				if err != nil {
-					_ = c.release(l)
+					_ = c.Release(l)
 				}
-				m, err := c.takeWithin(b.name, long, time.Second)
+				m, err := c.TakeWithin(b.name, long, time.Second)
 				if err != nil {
 					return nil
 				}
@@ -618,14 +618,14 @@ func lateRequests(b *bench) error {
 		if b.run.able.extends {
 			cases = append(cases, part{"an extend, and another holder" + at, func(b *bench) error {
 				c := b.practised()
-				l, err := c.take(b.name, long, 0)
+				l, err := c.Take(b.name, long, 0)
 				if err != nil {
 					return broken(variant.Progress, "a free lock was not granted: %v", err)
 				}
 				arrives(c, n)
-				_, _ = c.extend(l, long)
-				c.plan(nil)
-				_ = c.release(l)
+				_, _ = c.Extend(l, long)
+				c.Plan(nil)
+				_ = c.Release(l)
 				next, m, err := b.abandoned(b.ttl)
 				if err != nil {
 					return nil
@@ -642,7 +642,7 @@ func lateRequests(b *bench) error {
 // executes it, and the client cannot know when that was.
 func leaseFromCall(b *bench) error {
 	delayed := func(c *client, d time.Duration) {
-		c.plan(func(nth int, _ wire.Command) wire.Action {
+		c.Plan(func(nth int, _ wire.Command) wire.Action {
 			if nth == 1 {
 				return wire.Action{Verb: wire.HalfOpen, Direction: wire.Replies, After: d}
 			}
@@ -652,31 +652,31 @@ func leaseFromCall(b *bench) error {
 	cases := []part{{"acquire", func(b *bench) error {
 		c := b.practised()
 		delayed(c, b.ttl*7/10)
-		l, err := c.acquire(b.ctx, b.name, lockimpl.Options{TTL: b.ttl, RetryEvery: pace})
-		c.plan(nil)
+		l, err := c.Acquire(b.ctx, b.name, lockimpl.Options{TTL: b.ttl, RetryEvery: pace})
+		c.Plan(nil)
 		if err != nil {
 			return nil
 		}
-		l.Until = c.until(l)
-		c.die()
+		l.Until = c.Until(l)
+		c.Die()
 		_, _, err = b.next(c, l, b.ttl, b.ttl, "after an acquire that was answered slowly")
 		return err
 	}}}
 	if b.run.able.extends {
 		cases = append(cases, part{"extend", func(b *bench) error {
 			c := b.practised()
-			l, err := c.take(b.name, b.ttl*2, 0)
+			l, err := c.Take(b.name, b.ttl*2, 0)
 			if err != nil {
 				return broken(variant.Progress, "a free lock was not granted: %v", err)
 			}
 			delayed(c, b.ttl*7/10)
-			m, err := c.extend(l, b.ttl*2)
-			c.plan(nil)
+			m, err := c.Extend(l, b.ttl*2)
+			c.Plan(nil)
 			if err == nil {
 				l = m
 			}
-			l.Until = c.until(l)
-			c.die()
+			l.Until = c.Until(l)
+			c.Die()
 			_, _, err = b.next(c, l, 2*b.ttl, b.ttl, "after an extend that was answered slowly")
 			return err
 		}})

@@ -20,7 +20,7 @@ func heldIsRefused(b *bench) error {
 	ask := func(c *client, who string, ttl time.Duration) error {
 		var err error
 		for start := b.run.lasted(); ; {
-			_, err = c.try(b.name, ttl)
+			_, err = c.Try(b.name, ttl)
 			switch {
 			case err == nil:
 				return broken(variant.MutualExclusion, "%s was granted the lock while the first client held it; want ErrHeld", who)
@@ -71,7 +71,7 @@ func refusalsChangeNothing(b *bench) error {
 	ask := func(b *bench, c *client, name string, d time.Duration, o lockimpl.Options) {
 		ctx, cancel := context.WithTimeout(b.ctx, d)
 		defer cancel()
-		_, _ = c.acquire(ctx, name, o)
+		_, _ = c.Acquire(ctx, name, o)
 	}
 	return b.together(8, []part{
 		{"one attempt", under(func(b *bench, c *client, name string) {
@@ -146,7 +146,7 @@ func leaseAfterWait(b *bench) error {
 			var m lockimpl.Lock
 			go func() {
 				var err error
-				m, err = waiter.acquire(b.ctx, b.name, lockimpl.Options{TTL: b.ttl, Wait: 10 * b.ttl, RetryEvery: every})
+				m, err = waiter.Acquire(b.ctx, b.name, lockimpl.Options{TTL: b.ttl, Wait: 10 * b.ttl, RetryEvery: every})
 				granted <- err
 			}()
 			b.sleep(every/2 + 20*time.Millisecond)
@@ -156,8 +156,8 @@ func leaseAfterWait(b *bench) error {
 			if err := <-granted; err != nil {
 				return nil // other rules are about that
 			}
-			m.Until = waiter.until(m)
-			waiter.die()
+			m.Until = waiter.Until(m)
+			waiter.Die()
 			_, _, err = b.next(waiter, m, 2*b.ttl, b.ttl, fmt.Sprintf("when the lock was obtained after a wait with a look every %v", every))
 			return b.itsOwn(err)
 		}})
@@ -176,7 +176,7 @@ func renewalKeepsOut(b *bench) error {
 			}
 			after := fmt.Sprintf("%d leases after its grant", leases)
 			if other {
-				m, err := holder.take(b.name+"-other", b.ttl, 0)
+				m, err := holder.Take(b.name+"-other", b.ttl, 0)
 				if err != nil {
 					return nil // other rules are about that
 				}
@@ -189,16 +189,16 @@ func renewalKeepsOut(b *bench) error {
 				}
 			}
 			b.sleep(leases * b.ttl)
-			if time.Until(holder.until(l)) > 0 {
+			if time.Until(holder.Until(l)) > 0 {
 				return b.intact(holder, l, after)
 			}
 			// It says itself that its lease is over, or does not tell of renewals.
 			stranger := b.client()
-			if m, err := stranger.try(l.Key, b.ttl); err == nil {
-				_ = stranger.release(m)
+			if m, err := stranger.Try(l.Key, b.ttl); err == nil {
+				_ = stranger.Release(m)
 				return broken(variant.MutualExclusion, "%s, another client got the lock: the lease was not renewed, though its holder was alive and had not given it back", after)
 			}
-			_ = holder.release(l)
+			_ = holder.Release(l)
 			return nil
 		}
 	}
@@ -218,15 +218,15 @@ func extendKeepsOut(b *bench) error {
 				b.sleep(wait)
 				m, err := b.extend(holder, l, by)
 				switch {
-				case errors.Is(err, lockimpl.ErrLost) && time.Until(holder.until(l)) > 0:
-					return broken(variant.MutualExclusion, "the holder was told that its lock is lost %v before the end of its lease", time.Until(holder.until(l)))
+				case errors.Is(err, lockimpl.ErrLost) && time.Until(holder.Until(l)) > 0:
+					return broken(variant.MutualExclusion, "the holder was told that its lock is lost %v before the end of its lease", time.Until(holder.Until(l)))
 				case err != nil:
 					return nil // a machine so busy that the lease is over, or a time limit
 				}
 				l = m
 			}
-			l.Until = holder.until(l)
-			holder.die()
+			l.Until = holder.Until(l)
+			holder.Die()
 			_, _, err = b.next(holder, l, by, b.ttl, fmt.Sprintf("with a lease of %v extended by %v", ttl, by))
 			return err
 		}
@@ -247,7 +247,7 @@ func extendKeepsOut(b *bench) error {
 // extend tries a few times when the outcome is open.
 func (b *bench) extend(c *client, l lockimpl.Lock, ttl time.Duration) (m lockimpl.Lock, err error) {
 	for range 4 {
-		if m, err = c.extend(l, ttl); err == nil || errors.Is(err, lockimpl.ErrLost) {
+		if m, err = c.Extend(l, ttl); err == nil || errors.Is(err, lockimpl.ErrLost) {
 			return m, err
 		}
 		b.sleep(pace)
@@ -265,12 +265,12 @@ func asksAgain(b *bench) error {
 				return err
 			}
 			b.sleep(pause)
-			m, err := c.try(b.name, then)
+			m, err := c.Try(b.name, then)
 			if err == nil && m.Until.After(l.Until) {
 				l = m
 			}
-			l.Until = c.until(l)
-			c.die()
+			l.Until = c.Until(l)
+			c.Die()
 			_, _, err = b.next(c, l, ttl+then, b.ttl, "after the holder had asked again")
 			return err
 		}
@@ -281,18 +281,18 @@ func asksAgain(b *bench) error {
 			if err != nil {
 				return err
 			}
-			m, err := c.try(b.name, long)
+			m, err := c.Try(b.name, long)
 			if err != nil {
 				return b.intact(c, l, "after the holder had asked again and been refused")
 			}
 			if err := b.held(c, m, "with two grants to one client"); err != nil {
 				return err
 			}
-			_ = c.release(m)
+			_ = c.Release(m)
 			if err := b.held(c, l, "after one of two grants to the same client had been given back"); err != nil {
 				return err
 			}
-			_ = c.release(l)
+			_ = c.Release(l)
 			return b.free(b.name, 0, "after both of two grants to one client had been given back")
 		}},
 		{"late in its lease", again(b.ttl, b.ttl/2, b.ttl)},
@@ -321,9 +321,9 @@ func clocksDiffer(b *bench) error {
 				}
 				c := b.client(clockAhead(asks))
 				for range 3 {
-					if _, err := c.try(b.name, b.ttl); err == nil && time.Until(holder.until(l)) > 0 {
+					if _, err := c.Try(b.name, b.ttl); err == nil && time.Until(holder.Until(l)) > 0 {
 						return broken(variant.MutualExclusion, "a client with its clock %v ahead was granted the lock %v before the end of the lease of a holder with its clock %v ahead",
-							asks, time.Until(holder.until(l)).Round(time.Millisecond), holds)
+							asks, time.Until(holder.Until(l)).Round(time.Millisecond), holds)
 					}
 				}
 				return b.givesBack(holder, l, "after a client with another clock had asked")

@@ -131,7 +131,7 @@ func (t *traffic) run(b *bench) error {
 	}
 	b.mu.Lock()
 	for _, c := range b.made {
-		c.die()
+		c.Die()
 	}
 	b.mu.Unlock()
 	if !t.b.run.promises(variant.Progress, t.faults...) {
@@ -159,16 +159,16 @@ type grant struct {
 func (t *traffic) drive(c *client, end time.Time) {
 	id := t.ids.Add(1)
 	if t.troubled {
-		c.plan(t.trouble(c))
+		c.Plan(t.trouble(c))
 	}
 	var old []grant // that are over
 	for time.Now().Before(end) && t.b.ctx.Err() == nil && (t.grants == 0 || t.granted.Load() < t.grants) {
 		o := lockimpl.Options{TTL: t.lease, RetryEvery: time.Millisecond}
-		if c.chance(3) > 0 {
+		if c.Chance(3) > 0 {
 			o.Wait = 2 * t.lease
 			o.Wait = min(o.Wait, max(time.Until(end), 0))
 		}
-		g, ok, known := t.acquire(c, id, t.names[c.chance(len(t.names))], o)
+		g, ok, known := t.acquire(c, id, t.names[c.Chance(len(t.names))], o)
 		if !known {
 			id = t.ids.Add(1)
 		}
@@ -177,8 +177,8 @@ func (t *traffic) drive(c *client, end time.Time) {
 			continue
 		}
 		if !t.troubled {
-			if c.chance(8) == 0 {
-				t.b.sleep(time.Duration(c.chance(200)) * time.Microsecond)
+			if c.Chance(8) == 0 {
+				t.b.sleep(time.Duration(c.Chance(200)) * time.Microsecond)
 			}
 			if t.release(&g) == history.Unknown {
 				id = t.ids.Add(1)
@@ -187,20 +187,20 @@ func (t *traffic) drive(c *client, end time.Time) {
 		}
 		switch clean, dies := t.section(&g); {
 		case dies:
-			c.die()
+			c.Die()
 			c, id, old = t.b.client(), t.ids.Add(1), nil
-			c.plan(t.trouble(c))
+			c.Plan(t.trouble(c))
 			continue
 		case !clean:
 			id = t.ids.Add(1)
-			if t.b.run.able.reenters || c.chance(4) == 0 {
-				c.again()
+			if t.b.run.able.reenters || c.Chance(4) == 0 {
+				c.Again()
 				old = nil
 			}
 		}
-		if old = append(old, g); c.chance(6) == 0 && !t.b.run.able.reenters {
-			g := old[c.chance(len(old))]
-			if g.c == c && c.chance(2) == 0 && t.b.run.able.extends {
+		if old = append(old, g); c.Chance(6) == 0 && !t.b.run.able.reenters {
+			g := old[c.Chance(len(old))]
+			if g.c == c && c.Chance(2) == 0 && t.b.run.able.extends {
 				t.extend(&g)
 			}
 			t.release(&g)
@@ -213,13 +213,13 @@ func (t *traffic) drive(c *client, end time.Time) {
 // with it.
 func (t *traffic) section(g *grant) (clean, dies bool) {
 	c, b, lease := g.c, t.b, t.lease
-	part := func(from, to int) time.Duration { return lease * time.Duration(from+c.chance(to-from)) / 100 }
+	part := func(from, to int) time.Duration { return lease * time.Duration(from+c.Chance(to-from)) / 100 }
 	extends := b.run.able.extends
-	switch n := c.chance(100); {
+	switch n := c.Chance(100); {
 	case n < 45:
-		b.sleep(time.Duration(c.chance(5000)) * time.Microsecond)
+		b.sleep(time.Duration(c.Chance(5000)) * time.Microsecond)
 	case n < 60 && extends:
-		for range 1 + c.chance(3) {
+		for range 1 + c.Chance(3) {
 			b.sleep(part(0, 60))
 			if t.extend(g) != history.OK {
 				break
@@ -227,16 +227,16 @@ func (t *traffic) section(g *grant) (clean, dies bool) {
 		}
 	case n < 70:
 		b.sleep(part(100, 150))
-		if extends && c.chance(2) == 0 {
+		if extends && c.Chance(2) == 0 {
 			t.extend(g)
 		}
 	case n < 80:
-		c.freeze()
+		c.Freeze()
 		b.sleep(part(100, 160))
-		c.thaw()
+		c.Thaw()
 	case n < 92:
-		b.sleepUntil(c.until(g.l).Add(time.Duration(c.chance(8000)-4000) * time.Microsecond))
-		if extends && c.chance(2) == 0 {
+		b.sleepUntil(c.Until(g.l).Add(time.Duration(c.Chance(8000)-4000) * time.Microsecond))
+		if extends && c.Chance(2) == 0 {
 			t.extend(g)
 			b.sleep(part(0, 30))
 		}
@@ -248,9 +248,9 @@ func (t *traffic) section(g *grant) (clean, dies bool) {
 
 // trouble delays and loses a part of a client's commands.
 func (t *traffic) trouble(c *client) func(int, wire.Command) wire.Action {
-	ms := func(n int) time.Duration { return time.Duration(c.chance(n*1000)) * time.Microsecond }
+	ms := func(n int) time.Duration { return time.Duration(c.Chance(n*1000)) * time.Microsecond }
 	return func(int, wire.Command) wire.Action {
-		switch n := c.chance(1000); {
+		switch n := c.Chance(1000); {
 		case n < 120:
 			return wire.Action{Verb: wire.Delay, After: ms(6)}
 		case n < 132:
@@ -293,7 +293,7 @@ func (t *traffic) acquire(c *client, id int32, name string, o lockimpl.Options) 
 	g = grant{c: c, session: t.sessions.Add(1), id: id}
 	op.Arg = history.Int(g.session)
 	var err error
-	if g.l, err = c.acquire(t.b.ctx, name, o); err == nil {
+	if g.l, err = c.Acquire(t.b.ctx, name, o); err == nil {
 		op.Fence, op.Until = g.l.Fence, g.l.Until.Sub(t.start)
 		t.granted.Add(1)
 		if !g.l.Joined.IsZero() {
@@ -312,7 +312,7 @@ func (t *traffic) acquire(c *client, id int32, name string, o lockimpl.Options) 
 
 func (t *traffic) extend(g *grant) history.Outcome {
 	op := history.Op{Client: g.id, Kind: history.Extend, Key: history.Text(g.l.Key), Arg: history.Int(g.session), Call: t.since()}
-	l, err := g.c.extend(g.l, t.lease)
+	l, err := g.c.Extend(g.l, t.lease)
 	if err == nil {
 		g.l = l
 		op.Until = l.Until.Sub(t.start)
@@ -324,7 +324,7 @@ func (t *traffic) release(g *grant) history.Outcome {
 	op := history.Op{Client: g.id, Kind: history.Release, Key: history.Text(g.l.Key), Arg: history.Int(g.session), Call: t.since()}
 	// What a renewal in the background believes while its client is frozen is not judged here.
 	op.Until = g.l.Until.Sub(t.start)
-	err := g.c.release(g.l)
+	err := g.c.Release(g.l)
 	if err == nil && !t.b.run.able.tells && (g.over || t.since() > op.Until) {
 		err = errors.New("the lock does not tell whether it was lost")
 	}

@@ -52,8 +52,8 @@ func (w *moved) close() {
 
 // client is a client in the moved world.
 func (w *moved) client() *client {
-	c := w.bench.client(func(c *client) { c.env.Clock = w.clock })
-	c.plan(func(_ int, cmd wire.Command) wire.Action {
+	c := w.bench.client(func(c *client) { c.Env.Clock = w.clock })
+	c.Plan(func(_ int, cmd wire.Command) wire.Action {
 		if slices.ContainsFunc(cmd.Args, func(arg []byte) bool { return realtime.In(string(arg)) }) {
 			w.own.Store(true)
 		}
@@ -94,7 +94,7 @@ func ofRealTime(l lockimpl.Lock) bool { return realtime.Of(l.Until) }
 
 // take is an attempt, and the end of the lease by the moved clock.
 func (w *moved) take(c *client, ttl time.Duration) (l lockimpl.Lock, until time.Time, err error) {
-	w.call(func() { l, err = c.try(w.name, ttl) })
+	w.call(func() { l, err = c.Try(w.name, ttl) })
 	if err == nil {
 		until = w.promised(l)
 	}
@@ -119,7 +119,7 @@ func (w *moved) refused(c *client, until time.Time, what string) error {
 	left := until.Sub(w.clock.Now())
 	switch {
 	case err == nil && left > 0:
-		w.call(func() { _ = c.release(l) })
+		w.call(func() { _ = c.Release(l) })
 		return broken(variant.MutualExclusion, "%s, another client got the lock %v before the end of the lease", what, left.Round(time.Millisecond))
 	case err != nil && !errors.Is(err, lockimpl.ErrHeld):
 		return fmt.Errorf("%w: it was answered %w", errUnfit, err)
@@ -134,7 +134,7 @@ func (w *moved) granted(length time.Duration, what string) error {
 		c := w.client()
 		var l lockimpl.Lock
 		if l, _, err = w.take(c, w.ttl); err == nil {
-			w.call(func() { _ = c.release(l) })
+			w.call(func() { _ = c.Release(l) })
 			return nil
 		}
 		w.clock.Advance(w.ttl)
@@ -185,7 +185,7 @@ func (w *moved) leaseOf(ttl time.Duration, extensions ...prolonging) error {
 			return err
 		}
 	}
-	holder.die()
+	holder.Die()
 	w.to(until.Add(longest + afterLease))
 	return w.granted(longest, what)
 }
@@ -303,13 +303,13 @@ func (b *bench) renews() string {
 	if err != nil {
 		return "a free lock was not granted"
 	}
-	b.sleepUntil(holder.until(l).Add(b.ttl / 2))
+	b.sleepUntil(holder.Until(l).Add(b.ttl / 2))
 	c := b.client()
-	m, err := c.try(b.name, b.ttl)
+	m, err := c.Try(b.name, b.ttl)
 	if err != nil {
 		return "the lock outlives its lease while its holder lives"
 	}
-	_ = c.release(m)
+	_ = c.Release(m)
 	return ""
 }
 
@@ -350,12 +350,12 @@ func oldCounters(b *bench) error {
 
 // token acquires the lock, releases it, and returns the token of the grant.
 func (w *moved) token(c *client) (int64, error) {
-	defer c.close()
+	defer c.Close()
 	l, _, err := w.take(c, w.ttl)
 	if err != nil {
 		return 0, fmt.Errorf("%w: a free lock was answered %w", errUnfit, err)
 	}
-	w.call(func() { err = c.release(l) })
+	w.call(func() { err = c.Release(l) })
 	if err != nil {
 		return 0, fmt.Errorf("%w: a release was answered %w", errUnfit, err)
 	}

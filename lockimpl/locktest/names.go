@@ -38,13 +38,13 @@ func similarNames(b *bench) error {
 	var taken []string
 	for _, name := range names {
 		c := b.client()
-		l, err := c.acquire(b.ctx, name, lockimpl.Options{TTL: long, RetryEvery: pace})
+		l, err := c.Acquire(b.ctx, name, lockimpl.Options{TTL: long, RetryEvery: pace})
 		if err != nil && name != n && c.declines(name, err) {
 			b.run.logf("%s/similar names: %q was left out, since the lock does not take such names: %v", b.property, name, err)
 			continue
 		}
 		if err != nil {
-			l, err = c.takeWithin(name, long, 2*time.Second)
+			l, err = c.TakeWithin(name, long, 2*time.Second)
 		}
 		if err != nil {
 			return sameLock("with other names held, such as %q, the free lock %q was not granted: %v", n, name, err)
@@ -59,8 +59,8 @@ func similarNames(b *bench) error {
 			return err
 		}
 		for j := i + 1; j < len(names); j++ {
-			if m, err := stranger.acquire(b.ctx, names[j], lockimpl.Options{TTL: long}); err == nil && time.Until(holders[j].until(locks[j])) > 0 {
-				_ = stranger.release(m)
+			if m, err := stranger.Acquire(b.ctx, names[j], lockimpl.Options{TTL: long}); err == nil && time.Until(holders[j].Until(locks[j])) > 0 {
+				_ = stranger.Release(m)
 				return broken(variant.OwnerOnlyRelease, "the release of %q opened %q, which another client holds", names[i], names[j])
 			}
 		}
@@ -82,13 +82,13 @@ func separatedNames(b *bench) error {
 	var locks []lockimpl.Lock
 	for _, name := range names {
 		c := b.client()
-		l, err := c.acquire(b.ctx, name, lockimpl.Options{TTL: long, RetryEvery: pace})
+		l, err := c.Acquire(b.ctx, name, lockimpl.Options{TTL: long, RetryEvery: pace})
 		if err != nil && c.declines(name, err) {
 			b.run.logf("%s/names beside a separator: %q was left out, since the lock does not take such names: %v", b.property, name, err)
 			continue
 		}
 		if err != nil {
-			l, err = c.takeWithin(name, long, 2*time.Second)
+			l, err = c.TakeWithin(name, long, 2*time.Second)
 		}
 		if err != nil {
 			return sameLock("with other names held that differ from it beside a separator or in the separator only, the free lock %q was not granted: %v", name, err)
@@ -111,11 +111,11 @@ func (c *client) declines(name string, err error) bool {
 		return false
 	}
 	fresh := c.b.client()
-	fresh.plan(nil)
-	fresh.hooked.Store(0)
-	_, err = fresh.acquire(c.b.ctx, name, lockimpl.Options{TTL: long, RetryEvery: pace})
+	fresh.Plan(nil)
+	fresh.Hooked.Store(0)
+	_, err = fresh.Acquire(c.b.ctx, name, lockimpl.Options{TTL: long, RetryEvery: pace})
 	return err != nil && c.b.ctx.Err() == nil && !errors.Is(err, lockimpl.ErrHeld) && !errors.Is(err, lockimpl.ErrLost) &&
-		fresh.sent() == 0 && fresh.hooked.Load() == 0
+		fresh.Sent() == 0 && fresh.Hooked.Load() == 0
 }
 
 // collisions are names for which the lock may use a key that it uses for its own name, too.
@@ -124,12 +124,12 @@ func (b *bench) collisions() []string {
 	if err != nil {
 		return nil
 	}
-	defer func() { _ = c.release(l) }()
+	defer func() { _ = c.Release(l) }()
 	waiter := b.client() // a waiter may have keys, too
 	ctx, cancel := context.WithTimeout(b.ctx, 100*time.Millisecond)
 	defer cancel()
-	_, _ = waiter.acquire(ctx, b.name, lockimpl.Options{TTL: b.ttl, Wait: long, RetryEvery: pace})
-	found, err := keyname.Of(b.ctx, c.env.Redis[0], b.name)
+	_, _ = waiter.Acquire(ctx, b.name, lockimpl.Options{TTL: b.ttl, Wait: long, RetryEvery: pace})
+	found, err := keyname.Of(b.ctx, c.Env.Redis[0], b.name)
 	if err != nil {
 		return nil
 	}
@@ -146,8 +146,8 @@ func manyNames(b *bench) error {
 	c, stranger := b.client(), b.client()
 	locks := make([]lockimpl.Lock, count)
 	for i := range locks {
-		name := fmt.Sprintf("%s-%x", b.name, i*7919+stranger.chance(1000))
-		l, err := c.takeWithin(name, long, 2*time.Second)
+		name := fmt.Sprintf("%s-%x", b.name, i*7919+stranger.Chance(1000))
+		l, err := c.TakeWithin(name, long, 2*time.Second)
 		if err != nil {
 			return sameLock("a client that holds %d locks could not take %q, which nobody holds: %v", i, name, err)
 		}
@@ -171,7 +171,7 @@ func twoOfOne(b *bench) error {
 	if err != nil {
 		return err
 	}
-	second, err := c.take(b.name+"-other", long, 0)
+	second, err := c.Take(b.name+"-other", long, 0)
 	if err != nil {
 		return sameLock("a client that holds %q could not take %q: %v", first.Key, b.name+"-other", err)
 	}

@@ -23,7 +23,7 @@ func tokensRise(b *bench) error {
 	}
 	c := b.client()
 	for range 20 {
-		l, err := c.take(b.name, long, 0)
+		l, err := c.Take(b.name, long, 0)
 		if err != nil {
 			return broken(variant.Progress, "a free lock was not granted: %v", err)
 		}
@@ -43,7 +43,7 @@ func tokensRise(b *bench) error {
 			return err
 		}
 		stranger := b.client()
-		_, _ = stranger.try(b.name, b.ttl) // a refusal is no grant, and may take a number
+		_, _ = stranger.Try(b.name, b.ttl) // a refusal is no grant, and may take a number
 		if err := b.givesBack(c, l, "at once"); err != nil {
 			return err
 		}
@@ -79,7 +79,7 @@ func tokensRise(b *bench) error {
 
 // laterOn lets a long time pass for the server: each key of this lock that expires, does.
 func (b *bench) laterOn() error {
-	for _, rdb := range b.client().env.Redis {
+	for _, rdb := range b.client().Env.Redis {
 		if err := keyname.Expire(b.ctx, rdb, b.name, 1000*time.Hour); err != nil {
 			return err
 		}
@@ -146,17 +146,17 @@ func (b *bench) lineUp(clients int, pause, wait time.Duration) error {
 		joined := make(chan struct{})
 		var once sync.Once
 		waiter := b.client(func(c *client) {
-			wait := c.env.Wait
-			c.env.Wait = func(ctx context.Context, key string, atMost time.Duration) error {
+			wait := c.Env.Wait
+			c.Env.Wait = func(ctx context.Context, key string, atMost time.Duration) error {
 				once.Do(func() { close(joined) }) // it waits: the first attempt has put it in line
 				return wait(ctx, key, atMost)
 			}
 		})
 		go func() {
-			m, err := waiter.take(b.name, b.ttl, patience+wait)
+			m, err := waiter.Take(b.name, b.ttl, patience+wait)
 			served <- turn{i, err}
 			if err == nil {
-				_ = waiter.release(m) // if it is not, the next one says so
+				_ = waiter.Release(m) // if it is not, the next one says so
 			}
 		}()
 		select {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"oversell/lockimpl"
+	"oversell/lockimpl/lockclient"
 	"oversell/variant"
 	"oversell/wire"
 )
@@ -67,16 +68,16 @@ func timePasses(b *bench) error {
 func (w *moved) askedAgain(n int, lease time.Duration) error {
 	c := w.client()
 	if l, _, err := w.take(c, w.ttl); err == nil { // scripts are loaded
-		w.call(func() { _ = c.release(l) })
+		w.call(func() { _ = c.Release(l) })
 	}
 	acquire := func() (l lockimpl.Lock, err error) {
-		w.call(func() { l, err = c.acquire(w.ctx, w.name, lockimpl.Options{TTL: lease, RetryEvery: pace}) })
+		w.call(func() { l, err = c.Acquire(w.ctx, w.name, lockimpl.Options{TTL: lease, RetryEvery: pace}) })
 		return l, err
 	}
 	c.arm(n, wire.DropReply)
 	_, err := acquire()
-	reach := c.sent() >= n
-	c.plan(nil)
+	reach := c.Sent() >= n
+	c.Plan(nil)
 	if err == nil || !reach {
 		return nil
 	}
@@ -94,12 +95,12 @@ func (w *moved) askedAgain(n int, lease time.Duration) error {
 // one that reaches one more: the keys of the first attempt expire before the others.
 func (w *moved) piecemeal(lease time.Duration) error {
 	c := w.client()
-	minority := (len(c.links) - 1) / 2
+	minority := (len(c.Links) - 1) / 2
 	var once sync.Once
 	pass := func() { once.Do(func() { w.clock.Advance(lease * 7 / 10) }) }
-	for i, link := range c.links {
-		link.plan(func(nth int, _ wire.Command) wire.Action {
-			if i == len(c.links)-1 && nth == 1 {
+	for i, link := range c.Links {
+		link.Plan(func(nth int, _ wire.Command) wire.Action {
+			if i == len(c.Links)-1 && nth == 1 {
 				pass() // at the end of the first attempt
 			}
 			if i > minority || i == minority && nth == 1 {
@@ -111,9 +112,9 @@ func (w *moved) piecemeal(lease time.Duration) error {
 	var l lockimpl.Lock
 	var err error
 	w.call(func() {
-		l, err = c.acquire(w.ctx, w.name, lockimpl.Options{TTL: lease, Wait: 3 * lease, RetryEvery: pace, MaxTries: 2})
+		l, err = c.Acquire(w.ctx, w.name, lockimpl.Options{TTL: lease, Wait: 3 * lease, RetryEvery: pace, MaxTries: 2})
 	})
-	c.plan(nil)
+	c.Plan(nil)
 	if err != nil || ofRealTime(l) {
 		return nil
 	}
@@ -145,7 +146,7 @@ func passages(masters int, lease time.Duration) (all []passage) {
 func (w *moved) slowly(p passage, extends bool) error {
 	c := w.client()
 	if l, _, err := w.take(c, w.ttl); err == nil { // scripts are loaded
-		w.call(func() { _ = c.release(l) })
+		w.call(func() { _ = c.Release(l) })
 	}
 	var l lockimpl.Lock
 	var err error
@@ -157,12 +158,12 @@ func (w *moved) slowly(p passage, extends bool) error {
 	passed := w.pass(c, p)
 	w.call(func() {
 		if extends {
-			l, err = c.extend(l, p.lease)
+			l, err = c.Extend(l, p.lease)
 		} else {
-			l, err = c.acquire(w.ctx, w.name, lockimpl.Options{TTL: p.lease, RetryEvery: pace})
+			l, err = c.Acquire(w.ctx, w.name, lockimpl.Options{TTL: p.lease, RetryEvery: pace})
 		}
 	})
-	c.plan(nil)
+	c.Plan(nil)
 	if err != nil || !passed() || ofRealTime(l) {
 		return nil
 	}
@@ -183,7 +184,7 @@ func (w *moved) pass(c *client, p passage) (passed func() bool) {
 	var once sync.Once
 	did := false
 	pass := func() { once.Do(func() { did = true; w.clock.Advance(p.passes) }) }
-	c.links[p.master].plan(func(nth int, _ wire.Command) wire.Action {
+	c.Links[p.master].Plan(func(nth int, _ wire.Command) wire.Action {
 		switch {
 		case nth != p.nth:
 			return wire.Action{}
@@ -214,7 +215,7 @@ func someMasters(b *bench) error {
 		cases = append(cases, part{"acquire", func(b *bench) error {
 			c := b.practised()
 			c.reaches(reach)
-			l, err := c.acquire(b.ctx, b.name, lockimpl.Options{TTL: long, RetryEvery: pace})
+			l, err := c.Acquire(b.ctx, b.name, lockimpl.Options{TTL: long, RetryEvery: pace})
 			if err != nil {
 				return nil
 			}
@@ -223,16 +224,16 @@ func someMasters(b *bench) error {
 		if b.run.able.extends {
 			cases = append(cases, part{"extend", func(b *bench) error {
 				c := b.practised()
-				l, err := c.take(b.name, b.ttl, 0)
+				l, err := c.Take(b.name, b.ttl, 0)
 				if err != nil {
 					return broken(variant.Progress, "a free lock was not granted: %v", err)
 				}
 				c.reaches(reach)
-				if m, err := c.extend(l, 3*b.ttl); err == nil {
+				if m, err := c.Extend(l, 3*b.ttl); err == nil {
 					l = m
 				}
-				l.Until = c.until(l)
-				c.die()
+				l.Until = c.Until(l)
+				c.Die()
 				_, _, err = b.next(c, l, 3*b.ttl, b.ttl, fmt.Sprintf("after an extend that reached %d of %d masters", minority, nodes))
 				return err
 			}})
@@ -243,9 +244,9 @@ func someMasters(b *bench) error {
 
 // reaches cuts the client off from the other masters: their commands fail at once.
 func (c *client) reaches(master func(int) bool) {
-	for i, l := range c.links {
+	for i, l := range c.Links {
 		if !master(i) {
-			l.plan(func(int, wire.Command) wire.Action { return wire.Action{Verb: wire.DropRequest} }, nil)
+			l.Plan(func(int, wire.Command) wire.Action { return wire.Action{Verb: wire.DropRequest} }, nil)
 		}
 	}
 }
@@ -268,7 +269,7 @@ func renewalsSuffer(b *bench) error {
 		{"answered a little late", late(b.ttl / 5)}, // a renewal may have a time limit
 		{"fails", func(b *bench) error {
 			c := b.practised()
-			l, err := c.take(b.name, b.ttl, 0)
+			l, err := c.Take(b.name, b.ttl, 0)
 			if err != nil {
 				return broken(variant.Progress, "a free lock was not granted: %v", err)
 			}
@@ -282,29 +283,29 @@ func renewalsSuffer(b *bench) error {
 // renewedLate tries a holder that dies after the answer to its renewal came late.
 func (b *bench) renewedLate(by time.Duration) error {
 	c := b.practised()
-	l, err := c.take(b.name, b.ttl, 0)
+	l, err := c.Take(b.name, b.ttl, 0)
 	if err != nil {
 		return broken(variant.Progress, "a free lock was not granted: %v", err)
 	}
-	first := c.until(l)
-	c.plan(func(nth int, _ wire.Command) wire.Action {
+	first := c.Until(l)
+	c.Plan(func(nth int, _ wire.Command) wire.Action {
 		if nth == 1 {
 			return wire.Action{Verb: wire.HalfOpen, Direction: wire.Replies, After: by}
 		}
 		return wire.Action{}
 	})
-	for end := first.Add(b.ttl); time.Now().Before(end) && !c.until(l).After(first); {
+	for end := first.Add(b.ttl); time.Now().Before(end) && !c.Until(l).After(first); {
 		b.sleep(time.Millisecond)
 	}
-	l.Until = c.until(l)
-	c.die()
+	l.Until = c.Until(l)
+	c.Die()
 	_, _, err = b.next(c, l, 2*b.ttl, b.ttl, "after a renewal that was answered late, and the death of the holder")
 	return err
 }
 
 // standing is a clock that always shows the same time.
 type standing struct {
-	shifted
+	lockclient.Shifted
 	at time.Time
 }
 
@@ -315,19 +316,19 @@ func (s standing) Now() time.Time { return s.at }
 func grantsAtOneTime(b *bench) error {
 	late := func(act string) func(*bench) error {
 		return func(b *bench) error {
-			at := func(c *client) { c.env.Clock = standing{at: time.Now()} }
+			at := func(c *client) { c.Env.Clock = standing{at: time.Now()} }
 			owner := b.client(at)
-			clock := owner.env.Clock
+			clock := owner.Env.Clock
 			owner.practise()
-			l, err := owner.try(b.name, b.ttl)
+			l, err := owner.Try(b.name, b.ttl)
 			if err != nil {
 				return nil // a lock that waits by its clock
 			}
 			b.sleepUntil(time.Now().Add(b.ttl + 50*time.Millisecond))
-			next := b.client(func(c *client) { c.env.Clock = clock })
+			next := b.client(func(c *client) { c.Env.Clock = clock })
 			next.practise()
 			called := time.Now()
-			m, err := next.try(b.name, long)
+			m, err := next.Try(b.name, long)
 			if err != nil {
 				return nil
 			}
@@ -350,7 +351,7 @@ func grantsAtOneTime(b *bench) error {
 
 // practise gives each client of a rule the same past.
 func (c *client) practise() {
-	if l, err := c.try(c.b.name+"-practice", c.b.ttl); err == nil {
-		_ = c.release(l)
+	if l, err := c.Try(c.b.name+"-practice", c.b.ttl); err == nil {
+		_ = c.Release(l)
 	}
 }

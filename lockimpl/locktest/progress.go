@@ -9,6 +9,7 @@ import (
 
 	"oversell/clock"
 	"oversell/lockimpl"
+	"oversell/lockimpl/lockclient"
 	"oversell/variant"
 )
 
@@ -21,7 +22,7 @@ func deadWithWrongClock(b *bench) error {
 			if err != nil {
 				return err
 			}
-			c.die()
+			c.Die()
 			return b.free(b.name, b.ttl, fmt.Sprintf("after the end of the lease of a client that died with its clock %v ahead", ahead))
 		}})
 	}
@@ -31,7 +32,7 @@ func deadWithWrongClock(b *bench) error {
 func releasedCanBeTaken(b *bench) error {
 	one, two := b.client(), b.client()
 	for i, c := range []*client{one, two, one, one, two} {
-		l, err := c.take(b.name, long, 0)
+		l, err := c.Take(b.name, long, 0)
 		if err != nil {
 			return broken(variant.Progress, "grant %d: a lock that was free was not granted: %v", i+1, err)
 		}
@@ -39,13 +40,13 @@ func releasedCanBeTaken(b *bench) error {
 			return err
 		}
 		if b.run.promises(variant.Linearizable) && !b.run.able.tells {
-			if err := c.release(l); err == nil {
+			if err := c.Release(l); err == nil {
 				return broken(variant.Linearizable, "a second release of the same lock was answered with success; want ErrLost")
 			}
 		}
 		if b.run.able.extends && !b.run.able.reenters {
-			if _, err := c.extend(l, long); err == nil {
-				if _, err := two.takeWithin(b.name, b.ttl, time.Second); err != nil {
+			if _, err := c.Extend(l, long); err == nil {
+				if _, err := two.TakeWithin(b.name, b.ttl, time.Second); err != nil {
 					return broken(variant.Progress, "an extend after the release took the lock again: %v", err)
 				}
 				return broken(variant.OwnerOnlyRelease, "an extend of a lock that was given back was answered with success; want ErrLost")
@@ -60,7 +61,7 @@ func waiterGetsIt(b *bench) error {
 	const rounds, limit = 40, 4 * time.Second
 	holder, waiter := b.client(), b.client()
 	for i := range rounds {
-		l, err := holder.take(b.name, long, 0)
+		l, err := holder.Take(b.name, long, 0)
 		if err != nil {
 			return broken(variant.Progress, "a free lock was not granted: %v", err)
 		}
@@ -70,10 +71,10 @@ func waiterGetsIt(b *bench) error {
 		}
 		got := make(chan answer, 1)
 		go func() {
-			m, err := waiter.takeWithin(b.name, long, patience+limit)
+			m, err := waiter.TakeWithin(b.name, long, patience+limit)
 			got <- answer{m, err}
 		}()
-		b.sleep(time.Duration(holder.chance(1+i*100)) * time.Microsecond)
+		b.sleep(time.Duration(holder.Chance(1+i*100)) * time.Microsecond)
 		if err := b.givesBack(holder, l, "while another client waited"); err != nil {
 			return err
 		}
@@ -118,7 +119,7 @@ func (b *bench) latePauses() (found []error, err error) {
 				return err
 			}
 			waiter := b.client(func(c *client) {
-				c.env.Wait = func(ctx context.Context, _ string, atMost time.Duration) error {
+				c.Env.Wait = func(ctx context.Context, _ string, atMost time.Duration) error {
 					return clock.Real{}.Sleep(ctx, atMost)
 				}
 			})
@@ -128,7 +129,7 @@ func (b *bench) latePauses() (found []error, err error) {
 			}
 			got := make(chan answer, 1)
 			go func() {
-				m, err := waiter.acquire(waiter.ctx, b.name, lockimpl.Options{TTL: b.ttl, Wait: long, RetryEvery: pace})
+				m, err := waiter.Acquire(waiter.Ctx, b.name, lockimpl.Options{TTL: b.ttl, Wait: long, RetryEvery: pace})
 				got <- answer{m, err}
 			}()
 			b.sleep(holds)
@@ -141,7 +142,7 @@ func (b *bench) latePauses() (found []error, err error) {
 			if a.err != nil {
 				return nil // other rules are about that
 			}
-			_ = waiter.release(a.m)
+			_ = waiter.Release(a.m)
 			if over > late {
 				mu.Lock()
 				defer mu.Unlock()
@@ -191,7 +192,7 @@ func (b *bench) crowd(held bool, every ...time.Duration) error {
 		c := b.client()
 		go func() {
 			for ctx.Err() == nil {
-				if m, err := c.acquire(ctx, b.name, lockimpl.Options{TTL: b.ttl, Wait: long, RetryEvery: e}); err == nil {
+				if m, err := c.Acquire(ctx, b.name, lockimpl.Options{TTL: b.ttl, Wait: long, RetryEvery: e}); err == nil {
 					got <- answer{c, m}
 					return
 				}
@@ -220,9 +221,9 @@ func (b *bench) crowd(held bool, every ...time.Duration) error {
 			if err != nil {
 				return err
 			}
-			overrun = overrun || time.Until(a.c.until(a.m)) <= 0
+			overrun = overrun || time.Until(a.c.Until(a.m)) <= 0
 		case <-b.after(patience):
-			none := &ungranted{since, patience, b.run.lasted()-start >= patience, errStillHeld}
+			none := &lockclient.Ungranted{Since: since, Limit: patience, Sure: b.run.lasted()-start >= patience, Last: errStillHeld}
 			return broken(variant.Progress, "nobody held the lock, and no one of %d clients that waited for it at the same time was granted it: %v", waiting, none)
 		}
 	}
@@ -238,13 +239,13 @@ func deadUnderTries(b *bench) error {
 				return err
 			}
 			c := b.client()
-			for time.Until(holder.until(l)) > 20*time.Millisecond {
-				_, err := c.acquire(b.ctx, b.name, o)
+			for time.Until(holder.Until(l)) > 20*time.Millisecond {
+				_, err := c.Acquire(b.ctx, b.name, o)
 				if err != nil && !errors.Is(err, lockimpl.ErrHeld) {
 					return nil // it may have been granted the lock
 				}
 				if err == nil {
-					if left := time.Until(holder.until(l)); left > 0 {
+					if left := time.Until(holder.Until(l)); left > 0 {
 						return broken(variant.MutualExclusion, "the lock was granted %v before the end of a lease", left)
 					}
 					return nil
@@ -272,9 +273,9 @@ func waitsOut(b *bench) error {
 		return err
 	}
 	c := b.client()
-	left := max(time.Until(holder.until(l)), 0)
+	left := max(time.Until(holder.Until(l)), 0)
 	start := b.run.lasted()
-	_, err = c.acquire(b.ctx, b.name, lockimpl.Options{TTL: b.ttl, Wait: left + more, RetryEvery: pace})
+	_, err = c.Acquire(b.ctx, b.name, lockimpl.Options{TTL: b.ttl, Wait: left + more, RetryEvery: pace})
 	if over := b.run.lasted() - start - left; errors.Is(err, lockimpl.ErrHeld) && over > more/4 {
 		return broken(variant.Progress, "a client that had waited for %v was refused, though nobody had held the lock for %v: the lease of the last holder, which had died, was over", (left + more).Round(time.Millisecond), over.Round(time.Millisecond))
 	}
@@ -288,7 +289,7 @@ func renewalEnds(b *bench) error {
 		return func(b *bench) error {
 			c := b.client()
 			for range rounds {
-				l, err := c.take(b.name, b.ttl, 0)
+				l, err := c.Take(b.name, b.ttl, 0)
 				if err != nil {
 					return broken(variant.Progress, "a free lock was not granted: %v", err)
 				}
@@ -317,12 +318,12 @@ func renewalEnds(b *bench) error {
 			}
 			end := time.Now().Add(3 * time.Second)
 			for n := 0; n < 300 && time.Now().Before(end); n++ {
-				if m, err := c.extend(l, b.ttl); err == nil {
+				if m, err := c.Extend(l, b.ttl); err == nil {
 					l = m
 				}
 			}
-			l.Until = c.until(l)
-			c.die()
+			l.Until = c.Until(l)
+			c.Die()
 			_, _, err = b.next(c, l, b.ttl, b.ttl, "after many extends by a holder that died")
 			return err
 		}},
@@ -342,7 +343,7 @@ func waitersDie(b *bench) error {
 				c := b.client()
 				doomed = append(doomed, c)
 				go func() {
-					_, _ = c.acquire(c.ctx, b.name, lockimpl.Options{TTL: b.ttl, Wait: long, RetryEvery: 20 * time.Millisecond})
+					_, _ = c.Acquire(c.Ctx, b.name, lockimpl.Options{TTL: b.ttl, Wait: long, RetryEvery: 20 * time.Millisecond})
 				}()
 				b.sleep(pause)
 			}
@@ -353,7 +354,7 @@ func waitersDie(b *bench) error {
 			for range stay {
 				c := b.client()
 				go func() {
-					m, err := c.take(b.name, b.ttl, patience)
+					m, err := c.Take(b.name, b.ttl, patience)
 					if err == nil {
 						err = b.givesBack(c, m, "after a wait")
 					} else {
@@ -364,7 +365,7 @@ func waitersDie(b *bench) error {
 			}
 			b.sleep(2 * pause)
 			for _, c := range doomed {
-				c.die()
+				c.Die()
 			}
 			if err := b.givesBack(holder, l, "while others waited"); err != nil {
 				return err
@@ -395,7 +396,7 @@ func cancelledWait(b *bench) error {
 			waiter := b.client()
 			ctx, cancel := context.WithTimeout(b.ctx, 20*time.Millisecond)
 			defer cancel()
-			if _, err := waiter.acquire(ctx, b.name, lockimpl.Options{TTL: b.ttl, Wait: long, RetryEvery: time.Millisecond}); err == nil {
+			if _, err := waiter.Acquire(ctx, b.name, lockimpl.Options{TTL: b.ttl, Wait: long, RetryEvery: time.Millisecond}); err == nil {
 				return broken(variant.MutualExclusion, "a wait under a cancelled context was granted a lock that is held")
 			}
 			if err := b.givesBack(holder, l, "after a cancelled wait"); err != nil {
@@ -406,7 +407,7 @@ func cancelledWait(b *bench) error {
 		{"as the lock is released", func(b *bench) error {
 			holder, waiter := b.client(), b.client()
 			for range 15 {
-				l, err := holder.take(b.name, long, b.ttl)
+				l, err := holder.Take(b.name, long, b.ttl)
 				if err != nil {
 					return broken(variant.Progress, "after a cancelled wait nobody could take the lock: %v", err)
 				}
@@ -415,18 +416,18 @@ func cancelledWait(b *bench) error {
 				var m lockimpl.Lock
 				go func() {
 					var err error
-					m, err = waiter.acquire(ctx, b.name, lockimpl.Options{TTL: b.ttl, Wait: long, RetryEvery: time.Millisecond})
+					m, err = waiter.Acquire(ctx, b.name, lockimpl.Options{TTL: b.ttl, Wait: long, RetryEvery: time.Millisecond})
 					got <- err
 				}()
-				b.sleep(time.Duration(waiter.chance(3000)) * time.Microsecond)
+				b.sleep(time.Duration(waiter.Chance(3000)) * time.Microsecond)
 				var both sync.WaitGroup
-				both.Go(func() { b.sleep(time.Duration(waiter.chance(500)) * time.Microsecond); cancel() })
-				err = holder.release(l)
+				both.Go(func() { b.sleep(time.Duration(waiter.Chance(500)) * time.Microsecond); cancel() })
+				err = holder.Release(l)
 				both.Wait()
 				select {
 				case e := <-got:
 					if e == nil {
-						_ = waiter.release(m)
+						_ = waiter.Release(m)
 					}
 				case <-b.after(patience):
 					return broken(variant.Progress, "a wait had not returned %v after its context was cancelled", patience)

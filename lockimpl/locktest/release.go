@@ -57,12 +57,12 @@ func (b *bench) lapsed() (*client, lockimpl.Lock, error) {
 	if err != nil {
 		return c, l, err
 	}
-	l.Until = c.until(l)
-	c.end()
+	l.Until = c.Until(l)
+	c.End()
 	if b.run.lock.Renews {
-		c.freeze() // a renewal that does not end with its client
+		c.Freeze() // a renewal that does not end with its client
 		b.sleepUntil(l.Until.Add(b.ttl))
-		c.thaw()
+		c.Thaw()
 	}
 	return c, l, nil
 }
@@ -71,9 +71,9 @@ func (b *bench) lapsed() (*client, lockimpl.Lock, error) {
 func (b *bench) lateCall(owner *client, l lockimpl.Lock, act string) error {
 	what := "the first holder's late " + act
 	if act == "release" {
-		return b.isLate(what, owner.release(l))
+		return b.isLate(what, owner.Release(l))
 	}
-	m, err := owner.extend(l, long)
+	m, err := owner.Extend(l, long)
 	if err == nil {
 		return broken(variant.MutualExclusion, "%s was answered with success, and a lease until %v, while another client held the lock; want ErrLost", what, m.Until.Format("15:04:05.000"))
 	}
@@ -90,12 +90,12 @@ func lateExtendLeavesTTL(b *bench) error {
 	if err != nil {
 		return err
 	}
-	m.Until = next.until(m)
-	next.die()
+	m.Until = next.Until(m)
+	next.Die()
 	if time.Until(m.Until) <= 0 {
 		return nil
 	}
-	_, _ = owner.extend(l, long)
+	_, _ = owner.Extend(l, long)
 	_, _, err = b.next(next, m, b.ttl, b.ttl, "after a late extend by an earlier holder")
 	return b.itsOwn(err)
 }
@@ -109,7 +109,7 @@ func extendsTooLate(b *bench) error {
 	}
 	b.property = variant.MutualExclusion // no other client acts on the lock
 	b.sleepUntil(l.Until.Add(50 * time.Millisecond))
-	m, err := owner.extend(l, 10*b.ttl)
+	m, err := owner.Extend(l, 10*b.ttl)
 	if err != nil {
 		return b.free(b.name, b.ttl, "after an extend that came too late")
 	}
@@ -123,7 +123,7 @@ func staleCalls(b *bench) error {
 		{"by a client that held another lock meanwhile", func(b *bench) error { return b.afterRelease(true) }},
 		{"by one that never held it", func(b *bench) error {
 			other := b.client()
-			o, err := other.take(b.name+"-other", long, 0)
+			o, err := other.Take(b.name+"-other", long, 0)
 			if err != nil {
 				return broken(variant.Progress, "a free lock was not granted: %v", err)
 			}
@@ -136,9 +136,9 @@ func staleCalls(b *bench) error {
 			}
 			forged := o
 			forged.Key = b.name
-			_ = other.release(forged)
+			_ = other.Release(forged)
 			if b.run.able.extends {
-				_, _ = other.extend(forged, b.ttl)
+				_, _ = other.Extend(forged, b.ttl)
 			}
 			return b.intact(holder, l, "after a release by the holder of another lock")
 		}},
@@ -163,7 +163,7 @@ func (b *bench) afterRelease(another bool) error {
 		return err
 	}
 	if another {
-		if _, err := owner.take(b.name+"-other", long, 0); err != nil {
+		if _, err := owner.Take(b.name+"-other", long, 0); err != nil {
 			return broken(variant.Progress, "a free lock was not granted: %v", err)
 		}
 	}
@@ -171,11 +171,11 @@ func (b *bench) afterRelease(another bool) error {
 	if err != nil {
 		return err
 	}
-	if err := b.isLate("a release of a lock that was given back before and is another's now", owner.release(old)); err != nil {
+	if err := b.isLate("a release of a lock that was given back before and is another's now", owner.Release(old)); err != nil {
 		return err
 	}
 	if b.run.able.extends {
-		if _, err := owner.extend(old, b.ttl); err == nil {
+		if _, err := owner.Extend(old, b.ttl); err == nil {
 			return broken(variant.MutualExclusion, "an extend of a lock that was given back before and is another's now was answered with success; want ErrLost")
 		}
 	}
@@ -192,18 +192,18 @@ func ownNextLock(b *bench) error {
 			if err != nil {
 				return err
 			}
-			l.Until = c.until(l)
+			l.Until = c.Until(l)
 			if b.run.lock.Renews {
 				return nil // its lease does not run out while it lives
 			}
-			m, err := c.take(b.name, long, b.ttl)
+			m, err := c.Take(b.name, long, b.ttl)
 			if err != nil {
 				return broken(variant.Progress, "nobody could take the lock after the lease had run out: %v", err)
 			}
 			if err := b.staleExtend(c, l); err != nil {
 				return err
 			}
-			_ = c.release(l)
+			_ = c.Release(l)
 			return b.intact(c, m, "after a late release of the client's earlier grant")
 		}},
 		{"after a release", func(b *bench) error {
@@ -211,17 +211,17 @@ func ownNextLock(b *bench) error {
 			if err != nil {
 				return err
 			}
-			if err := c.release(l); err != nil {
+			if err := c.Release(l); err != nil {
 				return nil
 			}
-			m, err := c.take(b.name, long, 0)
+			m, err := c.Take(b.name, long, 0)
 			if err != nil {
 				return broken(variant.Progress, "a released lock could not be taken again by the same client: %v", err)
 			}
 			if err := b.staleExtend(c, l); err != nil {
 				return err
 			}
-			_ = c.release(l)
+			_ = c.Release(l)
 			return b.intact(c, m, "after a second release of the client's earlier grant")
 		}},
 		{"after many grants", func(b *bench) error {
@@ -232,20 +232,20 @@ func ownNextLock(b *bench) error {
 			c := b.client()
 			var old []lockimpl.Lock
 			for range count {
-				l, err := c.take(b.name, long, 0)
+				l, err := c.Take(b.name, long, 0)
 				if err != nil {
 					return broken(variant.Progress, "a free lock was not granted: %v", err)
 				}
-				if c.release(l) == nil {
+				if c.Release(l) == nil {
 					old = append(old, l)
 				}
 			}
-			m, err := c.take(b.name, long, 0)
+			m, err := c.Take(b.name, long, 0)
 			if err != nil {
 				return broken(variant.Progress, "a free lock was not granted: %v", err)
 			}
 			for _, l := range old {
-				_ = c.release(l)
+				_ = c.Release(l)
 			}
 			return b.intact(c, m, fmt.Sprintf("after second releases of %d earlier grants to the same client", len(old)))
 		}},
@@ -257,7 +257,7 @@ func (b *bench) staleExtend(c *client, l lockimpl.Lock) error {
 	if !b.run.able.extends {
 		return nil
 	}
-	if _, err := c.extend(l, b.ttl); err == nil {
+	if _, err := c.Extend(l, b.ttl); err == nil {
 		return broken(variant.OwnerOnlyRelease, "an extend of the client's earlier grant, which is over, was answered with success while the client held another; want ErrLost")
 	}
 	return nil
@@ -290,11 +290,11 @@ func similarTokens(b *bench) error {
 				if err != nil {
 					return err
 				}
-				l.Until = owner.until(l)
-				owner.end()
+				l.Until = owner.Until(l)
+				owner.End()
 				if b.run.lock.Renews {
-					owner.freeze()
-					defer owner.thaw()
+					owner.Freeze()
+					defer owner.Thaw()
 				}
 				next, m, err := b.next(owner, l, b.ttl, long, "with a similar token", named(now))
 				if err != nil && len(old) != len(now) {
@@ -303,7 +303,7 @@ func similarTokens(b *bench) error {
 				if err != nil {
 					return err
 				}
-				owner.thaw()
+				owner.Thaw()
 				if b.run.able.extends {
 					if err := b.lateCall(owner, l, "extend"); err != nil {
 						return err
@@ -329,25 +329,25 @@ func frozenHolder(b *bench) error {
 				return err
 			}
 			b.sleep(b.ttl / 5)
-			holder.freeze()
+			holder.Freeze()
 			next, m, err := b.next(holder, l, 2*b.ttl, b.ttl*4, "with the holder cut off")
 			if err != nil {
 				return err
 			}
-			end := next.until(m)
-			holder.thaw()
+			end := next.Until(m)
+			holder.Thaw()
 			b.sleep(b.ttl / 2) // what was under way arrives
 			switch act {
 			case "release":
-				_ = holder.release(l)
+				_ = holder.Release(l)
 			case "extend":
-				_, _ = holder.extend(l, long)
+				_, _ = holder.Extend(l, long)
 			}
 			if err := b.held(next, m, "after the first holder was back"); err != nil {
 				return err
 			}
 			// The next holder dies now: the first one must not keep its lock alive.
-			next.die()
+			next.Die()
 			return b.prolonged(b.name, time.Until(end)+b.ttl, "after a holder that had been cut off was back, and the next one had died")
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"oversell/internal/mark"
 	"oversell/internal/mutants"
 	"oversell/lockimpl"
+	"oversell/lockimpl/lockclient"
 	"oversell/server"
 	"oversell/variant"
 )
@@ -274,7 +275,7 @@ func TestDoubt(t *testing.T) {
 		}
 	}
 	for _, since := range []time.Time{time.Now().Add(-patience), time.Now()} {
-		asked := broken(variant.Progress, "nobody could take the lock: %v", &ungranted{since, patience, true, lockimpl.ErrHeld})
+		asked := broken(variant.Progress, "nobody could take the lock: %v", &lockclient.Ungranted{Since: since, Limit: patience, Sure: true, Last: lockimpl.ErrHeld})
 		if excused := isUnjudged(b.judged(asked)); excused == since.Before(time.Now().Add(-patience/2)) {
 			t.Errorf("excused: %v, of a lock that was refused %v before the call that had no answer", excused, time.Since(since))
 		}
@@ -336,7 +337,7 @@ func TestBusy(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		err := r.within(t.Context(), ctx, rule{property: variant.Progress, name: "a test", check: func(b *bench) error {
 			cancel()
-			return broken(variant.Progress, "%v", &ungranted{time.Now(), patience, sure, lockimpl.ErrHeld})
+			return broken(variant.Progress, "%v", &lockclient.Ungranted{Since: time.Now(), Limit: patience, Sure: sure, Last: lockimpl.ErrHeld})
 		}}, "order")
 		var b *breach
 		if isUnjudged(err) == sure || !errors.As(err, &b) {

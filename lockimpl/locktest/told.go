@@ -26,7 +26,7 @@ func lossIsTold(b *bench) error {
 
 // lost is the channel that the lock closes when l is lost, or nil.
 func (c *client) lost(l lockimpl.Lock) <-chan struct{} {
-	if loser, tells := c.locker.(lockimpl.Loser); tells {
+	if loser, tells := c.Locker.(lockimpl.Loser); tells {
 		return loser.Lost(l)
 	}
 	return nil
@@ -40,19 +40,19 @@ func (b *bench) keptUntold(back bool) error {
 	}
 	lost := c.lost(l)
 	b.sleep(b.ttl / 2)
-	if time.Until(c.until(l)) <= 0 {
+	if time.Until(c.Until(l)) <= 0 {
 		return &unjudged{"the lease ended meanwhile", errors.New("a holder waited for half of its lease")}
 	}
 	select {
 	case <-lost:
-		return broken(variant.Progress, "a holder was told that its lock is lost %v before the end of its lease, and nobody else had asked for it", time.Until(c.until(l)).Round(time.Millisecond))
+		return broken(variant.Progress, "a holder was told that its lock is lost %v before the end of its lease, and nobody else had asked for it", time.Until(c.Until(l)).Round(time.Millisecond))
 	default:
 	}
 	if !back {
 		return b.intact(c, l, "half a lease after the grant")
 	}
-	err = c.release(l)
-	if err != nil || time.Until(c.until(l)) <= 0 {
+	err = c.Release(l)
+	if err != nil || time.Until(c.Until(l)) <= 0 {
 		return nil // other rules are about that
 	}
 	select {
@@ -71,18 +71,18 @@ func takenIsTold(b *bench) error {
 		return err
 	}
 	lost := c.lost(l)
-	c.freeze()
+	c.Freeze()
 	if _, _, err := b.next(c, l, 2*b.ttl, long, "with the holder cut off"); err != nil {
 		return err
 	}
-	c.thaw()
+	c.Thaw()
 	select {
 	case <-lost:
 		return nil
 	case <-b.after(2 * b.ttl):
 	}
 	if b.run.able.extends && !b.run.lock.Renews {
-		if _, err := c.extend(l, b.ttl); !errors.Is(err, lockimpl.ErrLost) {
+		if _, err := c.Extend(l, b.ttl); !errors.Is(err, lockimpl.ErrLost) {
 			return nil // other rules are about that
 		}
 	}

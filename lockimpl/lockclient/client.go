@@ -1,0 +1,387 @@
+// Package lockclient is a client of a lock under test whose way to the servers a suite has in
+// its hands: its commands pass through proxies of its own, so that it can be cut off, held up
+// and killed, whatever Redis client the lock uses. The calls of the lock are timed and named, so
+// that one that never returns can be told.
+package lockclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"oversell/clock"
+	"oversell/lockimpl"
+	"oversell/server"
+	"oversell/variant"
+	"oversell/wire"
+)
+
+// World is what clients have in common.
+type World struct {
+	// Ctx ends the calls of the clients.
+	Ctx    context.Context
+	Lock   lockimpl.Variant
+	Server *server.Target
+	Seed   uint64
+	// Lasted tells for how long the machine and the servers have answered in time.
+	Lasted func() time.Duration
+	// Doubted is told of a lease of which it is unknown whether it was granted: the call without an
+	// answer was made at a time or later.
+	Doubted func(from time.Time, ttl time.Duration)
+}
+
+// Client is one client of the lock under test. Its commands pass through proxies of its
+// own, one for each master.
+type Client struct {
+	Locker lockimpl.Locker
+	Number int
+	Env    variant.Env
+	// Links are its ways to the masters.
+	Links []*Link
+	// Ahead is how far its clock is ahead of the others'.
+	Ahead time.Duration
+	// Hooked is how many commands were sent by way of Env.Redis.
+	Hooked atomic.Int64
+	// Ctx ends with the client.
+	Ctx context.Context
+	// End ends what it runs beside itself.
+	End context.CancelFunc
+
+	world  World
+	conns  []redis.UniversalClient
+	beside sync.WaitGroup
+
+	mu     sync.Mutex // guards what follows
+	rand   *rand.Rand
+	tokens int
+	doing  string // the call under way
+	since  time.Time
+}
+
+// CommandTimeout bounds the wait for one reply, so that a client that was cut off gives up
+// within a rule.
+const CommandTimeout = 3 * time.Second
+
+// New makes a client with a number of its own, which is yet to connect.
+func New(w World, number int) *Client {
+	c := &Client{world: w, Number: number}
+	c.rand = rand.New(rand.NewPCG(w.Seed, uint64(number)))
+	c.Ctx, c.End = context.WithCancel(context.WithoutCancel(w.Ctx))
+	c.Env = variant.Env{Clock: clock.Real{}, Token: c.token, Wait: c.wait, Go: c.spawn}
+	return c
+}
+
+// Connect connects the client with each server. Again gives it its Locker then.
+func (c *Client) Connect() error {
+	w := c.world
+	for node := range w.Server.Nodes() {
+		o := w.Server.Options(node, server.ConnOptions{PoolSize: 4, Timeout: CommandTimeout})
+		l := &Link{}
+		p, err := wire.Listen(w.Ctx, wire.Options{To: o.Addr, Judge: l.judge, Fired: l.happened})
+		if err != nil {
+			return err
+		}
+		l.proxy = p
+		c.Links = append(c.Links, l)
+		o.Addr = p.Addr()
+		conn := redis.NewClient(o)
+		conn.AddHook(counted{&c.Hooked})
+		c.conns = append(c.conns, conn)
+		c.Env.Redis = append(c.Env.Redis, conn)
+		c.Env.Addr = append(c.Env.Addr, o.Addr)
+		for err := conn.Ping(w.Ctx).Err(); err != nil; err = conn.Ping(w.Ctx).Err() {
+			if w.Ctx.Err() != nil {
+				return fmt.Errorf("connect to %s: %w", w.Server.Addrs[node], err)
+			}
+			c.sleep(Pace) // a busy machine
+		}
+	}
+	c.Hooked.Store(0)
+	return nil
+}
+
+// Again gives the client a new Locker in the same world.
+func (c *Client) Again() { c.Locker = c.world.Lock.New(c.Env) }
+
+// Thread is a second Locker in the world of a client, for another thread of the same
+// program.
+func (c *Client) Thread() *Client {
+	return &Client{Locker: c.world.Lock.New(c.Env), world: c.world, Number: c.Number, Env: c.Env, Ahead: c.Ahead, Ctx: c.Ctx, End: func() {}, Links: c.Links}
+}
+
+// Die ends the client as a crash does: nothing that it does from now on arrives.
+func (c *Client) Die() {
+	for _, l := range c.Links {
+		l.proxy.Close()
+	}
+	c.End()
+}
+
+// Close ends the client and everything that it runs beside itself.
+func (c *Client) Close() {
+	c.Die()
+	for _, conn := range c.conns {
+		conn.Close()
+	}
+	done := make(chan struct{})
+	go func() { c.beside.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(CommandTimeout): // code that minds no context is left behind
+	}
+}
+
+// Freeze stops all that passes between the client and its servers, until Thaw.
+func (c *Client) Freeze() {
+	for _, l := range c.Links {
+		l.proxy.Cut(wire.Both)
+		l.mark(true)
+	}
+}
+
+// Thaw ends what Freeze began.
+func (c *Client) Thaw() {
+	for _, l := range c.Links {
+		l.proxy.Restore()
+		l.mark(false)
+	}
+}
+
+// disturbed tells whether the suite does something to what the client sends.
+func (c *Client) disturbed() bool {
+	if c.Ctx.Err() != nil {
+		return true
+	}
+	for _, l := range c.Links {
+		l.mu.Lock()
+		is := l.cut || l.act != nil
+		l.mu.Unlock()
+		if is {
+			return true
+		}
+	}
+	return false
+}
+
+// token is 128 random bits.
+func (c *Client) token() string {
+	c.Note()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return fmt.Sprintf("%016x%016x", c.rand.Uint64(), c.rand.Uint64())
+}
+
+// Note counts a token that was asked for.
+func (c *Client) Note() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tokens++
+}
+
+// Asked is how many tokens were asked for.
+func (c *Client) Asked() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.tokens
+}
+
+// Chance draws a number below n.
+func (c *Client) Chance(n int) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.rand.IntN(n)
+}
+
+// wait looks again after the retry interval, less up to half of it by chance.
+func (c *Client) wait(ctx context.Context, _ string, atMost time.Duration) error {
+	pause := atMost
+	if half := int(atMost / 2); half > 0 {
+		pause -= time.Duration(c.Chance(half))
+	}
+	t := time.NewTimer(pause)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-c.Ctx.Done():
+		return variant.ErrStopped
+	}
+}
+
+func (c *Client) spawn(f func(context.Context)) func(context.Context) error {
+	done := make(chan struct{})
+	c.beside.Go(func() {
+		defer close(done)
+		f(c.Ctx)
+	})
+	return variant.Join(done)
+}
+
+// begin notes a call, so that one that never returns can be named.
+func (c *Client) begin(what string) func() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.doing, c.since = what, time.Now()
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.doing = ""
+	}
+}
+
+// Stuck tells of a call that has been under way for a while.
+func (c *Client) Stuck() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.doing == "" || time.Since(c.since) < time.Second {
+		return ""
+	}
+	return fmt.Sprintf("%s by client %d has not returned for %v", c.doing, c.Number, time.Since(c.since).Round(100*time.Millisecond))
+}
+
+// Acquire is one call of Acquire.
+func (c *Client) Acquire(ctx context.Context, name string, o lockimpl.Options) (lockimpl.Lock, error) {
+	defer c.begin(fmt.Sprintf("Acquire of %q with a wait of %v", name, o.Wait))()
+	start, disturbed := c.Env.Clock.Now(), c.disturbed()
+	began, healthy := time.Now(), c.world.Lasted()
+	l, err := c.Locker.Acquire(ctx, name, o)
+	if err == nil && l.Until.IsZero() {
+		l.Until = start.Add(o.TTL)
+	}
+	if err != nil && !errors.Is(err, lockimpl.ErrHeld) {
+		// What the suite did, it did to see what the lock makes of it. A machine that stood still ended ctx by itself.
+		stalled := time.Since(began)-(c.world.Lasted()-healthy) > CommandTimeout/4
+		if end, ends := ctx.Deadline(); !disturbed && (stalled || ctx.Err() == nil && (!ends || time.Until(end) > CommandTimeout/10)) {
+			from := time.Now().Add(-CommandTimeout) // answers to commands before were refusals
+			if began.After(from) {
+				from = began
+			}
+			c.world.Doubted(from, o.TTL)
+		}
+	}
+	return l, err
+}
+
+// Extend is one call of Extend.
+func (c *Client) Extend(l lockimpl.Lock, ttl time.Duration) (lockimpl.Lock, error) {
+	defer c.begin(fmt.Sprintf("Extend of %q", l.Key))()
+	start := c.Env.Clock.Now()
+	m, err := c.Locker.Extend(c.world.Ctx, l, ttl)
+	if err == nil && m.Until.IsZero() {
+		m.Until = start.Add(ttl)
+	}
+	return m, err
+}
+
+// Release is one call of Release.
+func (c *Client) Release(l lockimpl.Lock) error {
+	defer c.begin(fmt.Sprintf("Release of %q", l.Key))()
+	return c.Locker.Release(c.world.Ctx, l)
+}
+
+// Until is the end of the lease as the client knows it, by the real clock.
+func (c *Client) Until(l lockimpl.Lock) time.Time {
+	if r, renews := c.Locker.(lockimpl.Renewer); renews {
+		if m := r.Renewed(l); m.Until.After(l.Until) {
+			l = m
+		}
+	}
+	return l.Until.Add(-c.Ahead)
+}
+
+// Patience is how long a lock may take to be granted when it is free, or when its lease is over: much
+// longer than a busy machine needs.
+const Patience = 8 * time.Second
+
+// Pace is the pause between two tries.
+const Pace = 5 * time.Millisecond
+
+// Take obtains a lock that is free or becomes free within a time. An error that leaves
+// the outcome open is worth another try.
+func (c *Client) Take(name string, ttl, free time.Duration) (lockimpl.Lock, error) {
+	return c.TakeWithin(name, ttl, free+Patience)
+}
+
+// TakeWithin is Take with a limit on the whole of it, by the time in which the machine and the servers
+// answer.
+func (c *Client) TakeWithin(name string, ttl, limit time.Duration) (lockimpl.Lock, error) {
+	var last error // that is not only the end of the time
+	since := time.Now()
+	for start := c.world.Lasted(); ; {
+		left := max(limit-(c.world.Lasted()-start), 0)
+		ctx, cancel := context.WithTimeout(c.world.Ctx, left+Pace)
+		l, err := c.Acquire(ctx, name, lockimpl.Options{TTL: ttl, Wait: left, RetryEvery: Pace})
+		cancel()
+		if err == nil {
+			return l, nil
+		}
+		if last == nil || !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, os.ErrDeadlineExceeded) {
+			last = err
+		}
+		if c.world.Lasted()-start >= limit || c.world.Ctx.Err() != nil {
+			return l, &Ungranted{Since: since, Limit: limit, Sure: c.world.Lasted()-start >= limit, Last: last}
+		}
+		c.sleep(Pace)
+	}
+}
+
+// Try makes one attempt. An error that leaves the outcome open is worth a few more.
+func (c *Client) Try(name string, ttl time.Duration) (l lockimpl.Lock, err error) {
+	for range 10 {
+		if l, err = c.Acquire(c.world.Ctx, name, lockimpl.Options{TTL: ttl, RetryEvery: Pace}); err == nil || errors.Is(err, lockimpl.ErrHeld) {
+			return l, err
+		}
+		c.sleep(Pace)
+	}
+	return l, err
+}
+
+func (c *Client) sleep(d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-c.world.Ctx.Done():
+	}
+}
+
+// Ungranted is what came of asking for a lock for a time.
+type Ungranted struct {
+	Since time.Time     // when it was asked for first
+	Limit time.Duration // for how long
+	Sure  bool          // the machine and the servers answered in time for as long
+	Last  error         // the last answer
+}
+
+// Error says for how long the client asked, and what it was answered last.
+func (u *Ungranted) Error() string {
+	return fmt.Sprintf("not granted in %v, the last answer was %v", u.Limit.Round(time.Millisecond), u.Last)
+}
+
+// Unwrap is the last answer.
+func (u *Ungranted) Unwrap() error { return u.Last }
+
+// Shifted is the real clock, moved.
+type Shifted struct{ Ahead time.Duration }
+
+// Now is the time of the real clock, moved.
+func (s Shifted) Now() time.Time { return time.Now().Add(s.Ahead) }
+
+// Sleep is that of the real clock.
+func (s Shifted) Sleep(ctx context.Context, d time.Duration) error {
+	return clock.Real{}.Sleep(ctx, d)
+}
+
+// WithTimeout is that of the real clock.
+func (s Shifted) WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	return clock.Real{}.WithTimeout(ctx, d)
+}

@@ -1,0 +1,83 @@
+package lockclient
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"oversell/lockimpl"
+	"oversell/server"
+	"oversell/variant"
+	"oversell/wire"
+)
+
+// plain is a lock that sends one command for each call.
+type plain struct{ env variant.Env }
+
+func (p plain) Acquire(ctx context.Context, key string, o lockimpl.Options) (lockimpl.Lock, error) {
+	l := lockimpl.Lock{Key: key, Token: p.env.Token()}
+	ok, err := p.env.Redis[0].SetNX(ctx, key, l.Token, o.TTL).Result()
+	if err == nil && !ok {
+		err = lockimpl.ErrHeld
+	}
+	return l, err
+}
+
+func (p plain) Extend(context.Context, lockimpl.Lock, time.Duration) (lockimpl.Lock, error) {
+	return lockimpl.Lock{}, errors.ErrUnsupported
+}
+
+func (p plain) Release(ctx context.Context, l lockimpl.Lock) error {
+	return p.env.Redis[0].Del(ctx, l.Key).Err()
+}
+
+// TestClient: what passes a client's way is counted, and suffers what was planned; an answer that
+// is lost for no reason leaves a doubt, and one that the suite lost does not.
+func TestClient(t *testing.T) {
+	s, err := server.Open(t.Context(), server.Spec{Target: "embedded", Topology: "single"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	doubts := 0
+	start := time.Now()
+	w := World{
+		Ctx: t.Context(), Server: s, Seed: 1,
+		Lock:    lockimpl.Variant{New: func(env variant.Env) lockimpl.Locker { return plain{env} }},
+		Lasted:  func() time.Duration { return time.Since(start) },
+		Doubted: func(time.Time, time.Duration) { doubts++ },
+	}
+	c := New(w, 1)
+	t.Cleanup(c.Close)
+	if err := c.Connect(); err != nil {
+		t.Fatal(err)
+	}
+	c.Again()
+	l, err := c.Take("order", time.Minute, 0)
+	if err != nil || c.Sent() != 1 || c.Hooked.Load() != 1 || c.Asked() != 1 {
+		t.Fatalf("%v, %d commands on the way, %d in the client, %d tokens; want one of each", err, c.Sent(), c.Hooked.Load(), c.Asked())
+	}
+	if left := time.Until(c.Until(l)); left < 50*time.Second {
+		t.Errorf("the lease ends in %v; want a minute", left)
+	}
+	if _, err := c.Try("order", time.Minute); !errors.Is(err, lockimpl.ErrHeld) {
+		t.Errorf("of a held lock, %v; want ErrHeld", err)
+	}
+	var none *Ungranted
+	if _, err := c.TakeWithin("order", time.Minute, 50*time.Millisecond); !errors.As(err, &none) || !none.Sure || !errors.Is(err, lockimpl.ErrHeld) {
+		t.Errorf("of a lock that stays held, %v; want that it was not granted, for sure", err)
+	}
+	c.Plan(func(int, wire.Command) wire.Action { return wire.Action{Verb: wire.Reset} })
+	if _, err := c.Acquire(t.Context(), "other", lockimpl.Options{TTL: time.Minute}); err == nil || errors.Is(err, lockimpl.ErrHeld) || doubts > 0 {
+		t.Errorf("without an answer, %v, and %d doubts; want an error, and none", err, doubts)
+	}
+	c.Plan(nil)
+	if err := c.Release(l); err != nil {
+		t.Error(err)
+	}
+	c.Die()
+	if _, err := c.Acquire(t.Context(), "other", lockimpl.Options{TTL: time.Minute}); err == nil {
+		t.Error("a dead client was granted a lock")
+	}
+}

@@ -1,0 +1,98 @@
+package lockclient
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/redis/go-redis/v9"
+
+	"oversell/internal/rediscmd"
+	"oversell/wire"
+)
+
+// Link is a client's way to one master.
+type Link struct {
+	proxy *wire.Proxy
+
+	mu  sync.Mutex
+	n   int // commands since the last plan
+	act func(nth int, cmd wire.Command) wire.Action
+	// after, unless nil, is called when something was done to a command, before the client can see it.
+	after func()
+	cut   bool
+}
+
+// Plan sets the actions on the commands of this link from now on.
+func (l *Link) Plan(act func(nth int, cmd wire.Command) wire.Action, after func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.n, l.act, l.after = 0, act, after
+}
+
+func (l *Link) happened(wire.Command, wire.Action) {
+	l.mu.Lock()
+	after := l.after
+	l.mu.Unlock()
+	if after != nil {
+		after()
+	}
+}
+
+func (l *Link) mark(cut bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cut = cut
+}
+
+// judge decides about a command. Those that open a connection pass.
+func (l *Link) judge(cmd wire.Command) wire.Action {
+	if rediscmd.Is(cmd.Name, rediscmd.Opens) {
+		return wire.Action{}
+	}
+	l.mu.Lock()
+	l.n++
+	n, act := l.n, l.act
+	l.mu.Unlock()
+	if act == nil {
+		return wire.Action{}
+	}
+	return act(n, cmd)
+}
+
+// Plan says what is to be done to the client's commands from now on, counted from 1 on
+// each of its links; nil: nothing.
+func (c *Client) Plan(act func(nth int, cmd wire.Command) wire.Action) {
+	for _, l := range c.Links {
+		l.Plan(act, nil)
+	}
+}
+
+// Sent is how many commands have passed a link since the last plan, at the most.
+func (c *Client) Sent() (n int) {
+	for _, l := range c.Links {
+		l.mu.Lock()
+		n = max(n, l.n)
+		l.mu.Unlock()
+	}
+	return n
+}
+
+// counted counts commands.
+type counted struct{ n *atomic.Int64 }
+
+func (counted) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (h counted) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		h.n.Add(1)
+		return next(ctx, cmd)
+	}
+}
+
+func (h counted) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		h.n.Add(int64(len(cmds)))
+		return next(ctx, cmds)
+	}
+}
