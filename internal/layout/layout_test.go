@@ -91,6 +91,36 @@ func TestTestingStaysInTests(t *testing.T) {
 	}
 }
 
+// mostLines is how many lines of Go a package may have, without its tests: blank lines and
+// comments count. One that has more does more than its name says.
+const mostLines = 5000
+
+// TestSize: no package is larger than a reader takes in.
+func TestSize(t *testing.T) {
+	for _, names := range Levels {
+		for _, n := range names {
+			files, err := filepath.Glob(filepath.Join("..", "..", filepath.FromSlash(n), "*.go"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines := 0
+			for _, f := range files {
+				if strings.HasSuffix(f, "_test.go") {
+					continue
+				}
+				text, err := os.ReadFile(f)
+				if err != nil {
+					t.Fatal(err)
+				}
+				lines += strings.Count(string(text), "\n")
+			}
+			if lines > mostLines {
+				t.Errorf("package %s has %d lines of Go, without tests; at most %d are allowed: split it along a seam, so that a reader finds each part by its name", n, lines, mostLines)
+			}
+		}
+	}
+}
+
 // importsOf lists what a file imports, the module's own packages without its name.
 func importsOf(t *testing.T, path string) (paths []string) {
 	t.Helper()
