@@ -16,8 +16,10 @@
 // discovered; the others belong to the interface, and every queue must keep them.
 // A failure names the promise, and shows what was asked and answered.
 //
-// A queue may leave Task.Attempt and Task.Score 0 where it does not know them, and take empty
-// ids and the like or refuse them.
+// A queue may leave Task.Attempt and Task.Score 0 where it does not know them. It may take empty
+// ids and the like, or refuse them. It may refuse other ids, too, for example long ones or those
+// with control characters, if it answers [queueimpl.ErrBadCall]. An id that is enqueued while it
+// is the id of a dead letter may enter, or be ignored as one that is there.
 //
 // Two queues are told apart by what they do, not by their keys: a name may be hashed into a
 // key, or be a field of one. What a rule leaves behind stays on the server; give the suite a
@@ -30,6 +32,10 @@
 // Rules that take time never wait for a fixed one. On a real clock they look until
 // it has happened, and check that it was not too early; on a virtual clock
 // ([Bench.Pass]) they also check that it happens at the very time.
+//
+// A virtual clock comes with the emulation of a server, package miniredis, which differs from Redis
+// in some points: a WATCH does not notice a ZREM, there are no functions (FCALL), and XPENDING IDLE
+// refuses an exclusive start. Try a queue that needs one of these on a real server.
 //
 // This is a test of function under moderate concurrency, not a proof: that no
 // interleaving and no fault breaks a queue is for a search and for a run under

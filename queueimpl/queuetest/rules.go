@@ -194,8 +194,8 @@ func notEarly(ctx context.Context, b bench) error {
 	if err != nil {
 		return err
 	}
-	if in[0].Score < start+(after-grain).Seconds() {
-		return broken(variant.NotEarly, "a task enqueued at %f with a delay of %v has the score %f", start, after, in[0].Score)
+	if score := in[0].Score; score != 0 && score < start+(after-grain).Seconds() {
+		return broken(variant.NotEarly, "a task enqueued at %f with a delay of %v has the score %f", start, after, score)
 	}
 	if b.Pass != nil {
 		b.Pass(after - time.Millisecond)
@@ -454,7 +454,7 @@ func claimHides(ctx context.Context, b bench) error {
 		if _, err := other.popped(ctx, theInterface, 1); err != nil {
 			return fmt.Errorf("just before the visibility time-out was over: %w", err)
 		}
-		b.Pass(time.Millisecond)
+		b.Pass(time.Millisecond + grain)
 		if _, err := other.popped(ctx, of, 1, "a"); err != nil {
 			return fmt.Errorf("when the visibility time-out was over: %w", err)
 		}
@@ -713,8 +713,12 @@ func deadLetter(ctx context.Context, b bench) error {
 	if err := c.holds(ctx, theInterface, nil, nil); err != nil {
 		return err
 	}
-	if _, err := c.enqueue(ctx, theInterface, "a"); err != nil {
-		return fmt.Errorf("a dead letter's id, enqueued again: %w", err)
+	again, err := c.Enqueue(ctx, c.name, "a")
+	if err != nil {
+		return broken(theInterface, "enqueue of a dead letter's id answered %q", err)
+	}
+	if len(again) == 0 && can[queueimpl.Deduper](b.v) {
+		return nil // the id is there, as a dead letter
 	}
 	tasks, err := c.popped(ctx, theInterface, 1, "a")
 	if err == nil && tasks[0].Attempt != 1 {
