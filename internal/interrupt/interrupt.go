@@ -18,6 +18,20 @@ import (
 // ErrLost is the error of a command whose request or answer was lost.
 var ErrLost = errors.New("connection lost")
 
+// ErrRefused is the answer of a server that executed nothing.
+var ErrRefused error = refusal("LOADING Redis is loading the dataset in memory")
+
+// errNoScript is the answer of a server that does not know a script.
+var errNoScript error = refusal("NOSCRIPT No matching script. Please use EVAL.")
+
+// refusal is an error that a server answers.
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+
+// RedisError implements redis.Error.
+func (refusal) RedisError() {}
+
 // Action is what happens to a command.
 type Action int
 
@@ -26,6 +40,8 @@ const (
 	Pass        Action = iota
 	LoseRequest        // the server never sees the command
 	LoseReply          // the server executes it, and the client learns nothing
+	Refuse             // the server answers ErrRefused, and executes nothing
+	Forget             // the server forgets its scripts before the command, until the client sends one
 )
 
 // Line is one client's way to its servers.
@@ -34,6 +50,8 @@ type Line struct {
 	n    int // commands since the last plan; a pipeline is one
 	act  func(nth int) Action
 	dead bool
+	// forgot tells that EVALSHA is answered as by a server that knows no script.
+	forgot bool
 }
 
 // On returns the world of a client whose commands pass through the line.
@@ -156,6 +174,23 @@ func (s *Stall) GoOn() {
 	s.l.Plan(nil)
 }
 
+// unknown reports whether the command runs a script that the server has forgotten. A
+// client that sends a script, or anything else about scripts, makes it known again.
+func (l *Line) unknown(a Action, cmd redis.Cmder) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if a == Forget {
+		l.forgot = true
+	}
+	switch cmd.Name() {
+	case "evalsha", "evalsha_ro":
+		return l.forgot
+	case "eval", "eval_ro", "script":
+		l.forgot = false
+	}
+	return false
+}
+
 // hook passes commands through a line.
 type hook struct{ l *Line }
 
@@ -163,13 +198,21 @@ func (hook) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 func (h hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		switch h.l.decide() {
+		a := h.l.decide()
+		switch a {
 		case LoseReply:
 			_ = next(ctx, cmd)
 			fallthrough
 		case LoseRequest:
 			cmd.SetErr(ErrLost)
 			return ErrLost
+		case Refuse:
+			cmd.SetErr(ErrRefused)
+			return ErrRefused
+		}
+		if h.l.unknown(a, cmd) {
+			cmd.SetErr(errNoScript)
+			return errNoScript
 		}
 		return next(ctx, cmd)
 	}
@@ -177,16 +220,19 @@ func (h hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 
 func (h hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
+		failed := ErrLost
 		switch h.l.decide() {
 		case LoseReply:
 			_ = next(ctx, cmds)
-			fallthrough
 		case LoseRequest:
-			for _, cmd := range cmds {
-				cmd.SetErr(ErrLost)
-			}
-			return ErrLost
+		case Refuse:
+			failed = ErrRefused
+		default:
+			return next(ctx, cmds)
 		}
-		return next(ctx, cmds)
+		for _, cmd := range cmds {
+			cmd.SetErr(failed)
+		}
+		return failed
 	}
 }

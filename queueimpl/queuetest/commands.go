@@ -25,8 +25,8 @@ const claim = 250 * time.Millisecond
 
 func claims(o *queueimpl.Options) { o.Visibility = claim }
 
-// interrupted makes a client with commands that can be dropped or delayed. It has sent one command
-// of each kind, so that scripts are loaded.
+// interrupted makes a client with commands that can be dropped or delayed. It has made every call
+// once, so that scripts are loaded.
 func (b bench) interrupted(ctx context.Context, change ...func(*queueimpl.Options)) (*client, *interrupt.Line) {
 	var o queueimpl.Options
 	if b.v.AtLeastOnce {
@@ -39,12 +39,34 @@ func (b bench) interrupted(ctx context.Context, change ...func(*queueimpl.Option
 	c := &client{Queue: b.v.New(env, o), b: b, env: env, name: b.Queue}
 	practice := *c
 	practice.name += "-practice"
-	_, _ = practice.Enqueue(ctx, practice.name, "p")
-	if tasks, err := practice.pop(ctx, 1); err == nil {
-		_ = practice.done(ctx, tasks...)
-	}
-	_, _ = practice.pop(ctx, 1)
+	practice.practise(ctx)
 	return c, line
+}
+
+// practise makes every call once.
+func (c *client) practise(ctx context.Context) {
+	_, _ = c.Enqueue(ctx, c.name, "p", "q")
+	if d, ok := c.Queue.(queueimpl.Dequeuer); ok {
+		_ = d.Dequeue(ctx, c.name, "p", 1)
+	}
+	if p, ok := c.Queue.(queueimpl.Peeker); ok {
+		_, _ = p.Peek(ctx, c.name, 1)
+	}
+	if j, ok := c.Queue.(queueimpl.Journaler); ok {
+		_, _ = j.PopAs(ctx, c.name, "practice", 1)
+		_, _ = j.Popped(ctx, c.name, "practice")
+	}
+	if tasks, err := c.pop(ctx, 1); err == nil && len(tasks) > 0 {
+		if x, ok := c.Queue.(queueimpl.Extender); ok {
+			_, _ = x.Extend(ctx, c.name, tasks[0])
+		}
+		_ = c.done(ctx, tasks...)
+	}
+	if r, ok := c.Queue.(queueimpl.Reclaimer); ok {
+		_, _ = r.Reclaim(ctx, c.name)
+	}
+	_, _ = c.pop(ctx, 1)
+	_, _ = c.State(ctx, c.name)
 }
 
 // other makes another client with the same time-out.
@@ -146,7 +168,7 @@ func (b bench) each(ctx context.Context, actions []interrupt.Action, check func(
 	return first
 }
 
-var said = map[interrupt.Action]string{interrupt.Pass: "", interrupt.LoseRequest: " (not executed)", interrupt.LoseReply: " (executed, not answered)"}
+var said = map[interrupt.Action]string{interrupt.Pass: "", interrupt.LoseRequest: " (not executed)", interrupt.LoseReply: " (executed, not answered)", interrupt.Refuse: " (refused by the server)", interrupt.Forget: " (its script forgotten by the server)"}
 
 var bothWays = []interrupt.Action{interrupt.LoseRequest, interrupt.LoseReply}
 
@@ -325,54 +347,63 @@ func reclaimerDies(ctx context.Context, b bench) error {
 	})
 }
 
-// lostAnswers: calls that had no answer are made again.
+// lostAnswers: calls that had no answer are made again. One command of one call is lost.
 func lostAnswers(ctx context.Context, b bench) error {
 	return b.each(ctx, bothWays, func(ctx context.Context, b bench, n int, a interrupt.Action) error {
-		c, line := b.interrupted(ctx)
-		line.Arm(n, a)
-		_, err := c.Enqueue(ctx, b.Queue, "a")
-		line.Plan(nil)
-		if err != nil {
-			if _, err := c.Enqueue(ctx, b.Queue, "a"); err != nil {
-				return broken(variant.NoLostTask, "enqueue, sent again, answered %q", err)
+		for _, call := range []string{"enqueue", "pop", "ack"} {
+			own := b
+			own.Queue += "-" + call
+			if err := own.lostAnswer(ctx, call, n, a); err != nil {
+				return err
 			}
-		}
-		line.Arm(n, a)
-		first, popErr := c.Pop(ctx, b.Queue, 1)
-		line.Plan(nil)
-		got := 0
-		acked := false
-		if popErr == nil && len(first) > 0 {
-			got++
-			line.Arm(n, a)
-			err := c.done(ctx, first...)
-			line.Plan(nil)
-			if err != nil {
-				if ack, ok := c.Queue.(queueimpl.Acker); ok {
-					if err := ack.Ack(ctx, b.Queue, first[0]); err != nil && !errors.Is(err, queueimpl.ErrLost) {
-						return broken(theInterface, "an ack, sent again, answered %q", err)
-					}
-				}
-			}
-			acked = true
-		}
-		more, err := b.other().settled(ctx)
-		if err != nil {
-			return err
-		}
-		_, dedupes := c.Queue.(queueimpl.Deduper)
-		switch {
-		case got+more["a"] == 0 && !(popErr != nil && loses(b.v, variant.NoLostTask, variant.DropReply)):
-			hint := ""
-			if !b.v.AtLeastOnce {
-				hint = "; if the queue removes a task as it hands it out (at most once), declare the flaw of no-lost-task under drop-reply in Variant.Flaws"
-			}
-			return broken(variant.NoLostTask, "a task whose producer and consumer had lost answers was never delivered%s", hint)
-		case acked && more["a"] > 0 && dedupes:
-			return broken(variant.EffectOnce, "a task was delivered again after its ack, which was sent twice since the first had no answer")
 		}
 		return nil
 	})
+}
+
+// lostAnswer takes a task through the queue, and loses a command of one call.
+func (b bench) lostAnswer(ctx context.Context, lost string, n int, a interrupt.Action) error {
+	c, line := b.interrupted(ctx)
+	call := func(name string, do func() error) error {
+		if name == lost {
+			line.Arm(n, a)
+			defer line.Plan(nil)
+		}
+		return do()
+	}
+	if err := call("enqueue", func() error { _, err := c.Enqueue(ctx, b.Queue, "a"); return err }); err != nil {
+		if _, err := c.Enqueue(ctx, b.Queue, "a"); err != nil {
+			return broken(variant.NoLostTask, "enqueue, sent again, answered %q", err)
+		}
+	}
+	var first []queueimpl.Task
+	popErr := call("pop", func() (err error) { first, err = c.Pop(ctx, b.Queue, 1); return err })
+	if popErr != nil {
+		first = nil
+	}
+	acked := len(first) > 0
+	if err := call("ack", func() error { return c.done(ctx, first...) }); err != nil && lost == "ack" {
+		if err := c.Queue.(queueimpl.Acker).Ack(ctx, b.Queue, first[0]); err != nil && !errors.Is(err, queueimpl.ErrLost) {
+			return broken(theInterface, "an ack, sent again, answered %q", err)
+		}
+	} else if err != nil {
+		return err
+	}
+	more, err := b.other().settled(ctx)
+	if err != nil {
+		return err
+	}
+	switch {
+	case len(first)+more["a"] == 0 && !(popErr != nil && loses(b.v, variant.NoLostTask, variant.DropReply)):
+		hint := ""
+		if !b.v.AtLeastOnce {
+			hint = "; if the queue removes a task as it hands it out (at most once), declare the flaw of no-lost-task under drop-reply in Variant.Flaws"
+		}
+		return broken(variant.NoLostTask, "a command of the %s of a task was lost, and the task was never delivered%s", lost, hint)
+	case acked && more["a"] > 0 && (lost != "enqueue" || can[queueimpl.Deduper](b.v)): // an enqueue that is sent again makes two entries
+		return broken(variant.EffectOnce, "a command of the %s of a task was lost and the call made again, and the task was delivered again after it was done", lost)
+	}
+	return nil
 }
 
 // stalledPop holds up a consumer while another one takes everything.

@@ -286,6 +286,15 @@ var rules = []rule{
 	{"an ack held up between two commands", variant.NoLostTask, nil, lends, stalledAck},
 	{"the end of a claim held up between two commands", variant.EffectOnce, nil, lends, stalledReclaim},
 	{"a dequeue held up between two commands", "", nil, both(unlocked, both(once, can[queueimpl.Dequeuer])), stalledDequeue},
+	{"answers of calls of which a command fails", "", nil, unlocked, definiteAnswers},
+	{"an ack held up while others enqueue", variant.NoLostTask, nil, both(unlocked, can[queueimpl.Acker]), whileOthersEnter},
+	{"a dequeue held up until its id is another entry's", variant.NoLostTask, nil, both(unlocked, both(once, can[queueimpl.Dequeuer])), dequeueOfEarlier},
+	{"a client held up until another has its task", variant.EffectOnce, nil, both(unlocked, lends), claimTakenMeanwhile},
+	{"a request sent again while the first is held up", "", nil, both(unlocked, can[queueimpl.Journaler]), copiesOfRequest},
+	{"calls while another client enqueues between their commands", "", nil, both(unlocked, once), underContention},
+	{"an id that has left is as new", variant.NoLostTask, nil, nil, asNewAfterwards},
+	{"names and ids that make up for each other", variant.NoLostTask, nil, once, namesAndIDs},
+	{"claims that ran out long ago come back one by one", variant.NoLostTask, nil, lends, longOver},
 }
 
 // broken reports that a promise, or a rule of the interface, was not kept.

@@ -183,6 +183,15 @@ var inCatalogue = []string{
 	"an ack held up between two commands",
 	"the end of a claim held up between two commands",
 	"a dequeue held up between two commands",
+	"answers of calls of which a command fails",
+	"an ack held up while others enqueue",
+	"a dequeue held up until its id is another entry's",
+	"a client held up until another has its task",
+	"a request sent again while the first is held up",
+	"calls while another client enqueues between their commands",
+	"an id that has left is as new",
+	"names and ids that make up for each other",
+	"claims that ran out long ago come back one by one",
 }
 
 func TestSaboteursAreCaught(t *testing.T) {

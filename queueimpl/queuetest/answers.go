@@ -1,0 +1,246 @@
+package queuetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"oversell/internal/interrupt"
+	"oversell/queueimpl"
+	"oversell/variant"
+)
+
+// The rules in this file lose one command of a call, or have the server refuse it, and compare what
+// the call answered with what the server holds. An error may leave the outcome open. Success and the
+// declared answers may not: they must be true.
+
+// badly are the ways in which a command fails.
+var badly = []interrupt.Action{interrupt.LoseRequest, interrupt.LoseReply, interrupt.Refuse}
+
+// failing is a client with a call of which a command fails.
+type failing struct {
+	*client
+	line *interrupt.Line
+	n    int
+	a    interrupt.Action
+}
+
+// during runs a call of which the n-th command fails.
+func (f *failing) during(call func() error) error {
+	f.line.Arm(f.n, f.a)
+	err := call()
+	f.line.Plan(nil)
+	return err
+}
+
+// there is how many entries with this id another client sees.
+func (f *failing) there(ctx context.Context, id string) (waiting, claimed int, _ error) {
+	own := f.b.client()
+	s, err := own.State(ctx, f.name)
+	if err != nil {
+		return 0, 0, broken(theInterface, "state answered %q", err)
+	}
+	count := func(tasks []queueimpl.Task) (n int) {
+		for _, t := range tasks {
+			if t.ID == id {
+				n++
+			}
+		}
+		return n
+	}
+	return count(s.Waiting), count(s.Claimed), nil
+}
+
+// declaredAs is the declared answer that an error is, or nil.
+func declaredAs(err error) error {
+	for _, d := range []error{queueimpl.ErrEmpty, queueimpl.ErrLocked, queueimpl.ErrChanged, queueimpl.ErrLost, queueimpl.ErrBadCall} {
+		if errors.Is(err, d) {
+			return d
+		}
+	}
+	return nil
+}
+
+// definiteAnswers tries every call. Each has a queue of its own.
+func definiteAnswers(ctx context.Context, b bench) error {
+	calls := []struct {
+		name string
+		on   func(queueimpl.Variant) bool
+		try  func(context.Context, *failing) error
+	}{
+		{"enqueue", nil, failingEnqueue},
+		{"pop", nil, failingPop},
+		{"ack", can[queueimpl.Acker], failingAck},
+		{"extend", both(lends, can[queueimpl.Extender]), failingExtend},
+		{"dequeue", can[queueimpl.Dequeuer], failingDequeue},
+		{"request", can[queueimpl.Journaler], failingRequest},
+		{"look", nil, failingLook},
+	}
+	return b.each(ctx, badly, func(ctx context.Context, b bench, n int, a interrupt.Action) error {
+		for _, call := range calls {
+			if call.on != nil && !call.on(b.v) {
+				continue
+			}
+			own := b
+			own.Queue += "-" + call.name
+			c, line := own.interrupted(ctx, long)
+			if err := call.try(ctx, &failing{c, line, n, a}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func failingEnqueue(ctx context.Context, f *failing) error {
+	var in []queueimpl.Task
+	err := f.during(func() (err error) { in, err = f.Enqueue(ctx, f.name, "a"); return err })
+	waiting, claimed, e := f.there(ctx, "a")
+	there := waiting + claimed
+	switch declared := declaredAs(err); {
+	case e != nil:
+		return e
+	case declared != nil && there > 0:
+		return broken(theInterface, "an enqueue of which a command failed answered %q, which says that nothing changed, and it entered the task", declared)
+	case err == nil && there < len(in):
+		return broken(variant.NoLostTask, "an enqueue of which a command failed answered that it entered %q, and the server holds %d of it", idsOf(in), there)
+	case err == nil && there > 1:
+		of := theInterface
+		if keeps(f.b.v, variant.NoDuplicateDelivery) {
+			of = variant.NoDuplicateDelivery
+		}
+		return broken(of, "one enqueue of %q, of which a command failed, entered it %d times", "a", there)
+	case err == nil && there > len(in):
+		return broken(theInterface, "an enqueue of which a command failed answered that it entered nothing, and it entered the task")
+	}
+	return nil
+}
+
+func failingPop(ctx context.Context, f *failing) error {
+	if _, err := f.enqueue(ctx, theInterface, "a"); err != nil {
+		return err
+	}
+	var got []queueimpl.Task
+	err := f.during(func() (err error) { got, err = f.Pop(ctx, f.name, 1); return err })
+	if declared := declaredAs(err); declared != nil {
+		return broken(theInterface, "a pop of which a command failed answered %q, and a task was due", declared)
+	}
+	if err != nil || !f.b.v.AtLeastOnce {
+		return nil
+	}
+	_, claimed, err := f.there(ctx, "a")
+	if err == nil && claimed != len(got) {
+		err = broken(theInterface, "a pop of which a command failed answered %q, and the server holds %d claims", idsOf(got), claimed)
+	}
+	return err
+}
+
+// had is a task that the client was given.
+func (f *failing) had(ctx context.Context) (queueimpl.Task, error) {
+	if _, err := f.enqueue(ctx, theInterface, "a"); err != nil {
+		return queueimpl.Task{}, err
+	}
+	tasks, err := f.popped(ctx, theInterface, 1, "a")
+	if err != nil {
+		return queueimpl.Task{}, err
+	}
+	return tasks[0], nil
+}
+
+func failingAck(ctx context.Context, f *failing) error {
+	t, err := f.had(ctx)
+	if err != nil {
+		return err
+	}
+	err = f.during(func() error { return f.Queue.(queueimpl.Acker).Ack(ctx, f.name, t) })
+	waiting, claimed, e := f.there(ctx, "a")
+	switch declared := declaredAs(err); {
+	case e != nil:
+		return e
+	case declared != nil:
+		return broken(theInterface, "an ack of which a command failed answered %q, and the task was the caller's", declared)
+	case err == nil && waiting+claimed > 0:
+		return broken(variant.EffectOnce, "an ack of which a command failed answered success, and the server holds the task, so that it is delivered again")
+	}
+	return nil
+}
+
+func failingExtend(ctx context.Context, f *failing) error {
+	t, err := f.had(ctx)
+	if err != nil {
+		return err
+	}
+	err = f.during(func() error { _, err := f.Queue.(queueimpl.Extender).Extend(ctx, f.name, t); return err })
+	if declared := declaredAs(err); declared != nil {
+		return broken(theInterface, "an extend of which a command failed answered %q, and the task was the caller's", declared)
+	}
+	return nil
+}
+
+func failingDequeue(ctx context.Context, f *failing) error {
+	in, err := f.enqueue(ctx, theInterface, "a")
+	if err != nil {
+		return err
+	}
+	err = f.during(func() error { return f.Queue.(queueimpl.Dequeuer).Dequeue(ctx, f.name, "a", in[0].Score) })
+	waiting, claimed, e := f.there(ctx, "a")
+	switch declared := declaredAs(err); {
+	case e != nil:
+		return e
+	case declared != nil:
+		return broken(theInterface, "a dequeue of which a command failed answered %q, and no other client had touched the task", declared)
+	case err == nil && waiting+claimed > 0:
+		return broken(theInterface, "a dequeue of which a command failed answered success, and the server holds the task")
+	}
+	return nil
+}
+
+func failingRequest(ctx context.Context, f *failing) error {
+	j := f.Queue.(queueimpl.Journaler)
+	if _, err := f.enqueue(ctx, theInterface, "a"); err != nil {
+		return err
+	}
+	var got []queueimpl.Task
+	err := f.during(func() (err error) { got, err = j.PopAs(ctx, f.name, "request", 1); return err })
+	if declared := declaredAs(err); declared != nil {
+		return broken(theInterface, "a pop under a request, of which a command failed, answered %q, and a task was due", declared)
+	}
+	if err == nil {
+		if err := f.journal(ctx, "request", got); err != nil {
+			return fmt.Errorf("after a pop under a request, of which a command failed: %w", err)
+		}
+	}
+	took, err := j.Popped(ctx, f.name, "request")
+	if err != nil {
+		return broken(theInterface, "journal of a request answered %q", err)
+	}
+	var told []queueimpl.Task
+	err = f.during(func() (err error) { told, err = j.Popped(ctx, f.name, "request"); return err })
+	if (err == nil || declaredAs(err) != nil) && !slices.EqualFunc(told, took, same) {
+		return broken(theInterface, "a look into the journal, of which a command failed, answered %q and %s; the request took %q", idsOf(told), say(err), idsOf(took))
+	}
+	return nil
+}
+
+// failingLook looks at a queue in which a task is due.
+func failingLook(ctx context.Context, f *failing) error {
+	if _, err := f.enqueue(ctx, theInterface, "a"); err != nil {
+		return err
+	}
+	var s queueimpl.State
+	err := f.during(func() (err error) { s, err = f.State(ctx, f.name); return err })
+	if (err == nil || declaredAs(err) != nil) && len(s.Waiting)+len(s.Claimed) == 0 {
+		return broken(theInterface, "state, of which a command failed, answered that the queue is empty (%s), and a task waits", say(err))
+	}
+	p, ok := f.Queue.(queueimpl.Peeker)
+	if !ok {
+		return nil
+	}
+	var seen []queueimpl.Task
+	err = f.during(func() (err error) { seen, err = p.Peek(ctx, f.name, 1); return err })
+	if (err == nil || declaredAs(err) != nil) && len(seen) == 0 {
+		return broken(theInterface, "a peek of which a command failed answered that nothing is due (%s), and a task was due", say(err))
+	}
+	return nil
+}
