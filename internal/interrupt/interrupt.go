@@ -41,7 +41,6 @@ const (
 	LoseRequest        // the server never sees the command
 	LoseReply          // the server executes it, and the client learns nothing
 	Refuse             // the server answers ErrRefused, and executes nothing
-	Forget             // the server forgets its scripts before the command, until the client sends one
 )
 
 // Line is one client's way to its servers.
@@ -85,6 +84,14 @@ func (l *Line) Arm(n int, a Action) {
 		}
 		return Pass
 	})
+}
+
+// Forget makes the server look to this client as if it had forgotten its scripts: it answers
+// EVALSHA with NOSCRIPT until the client sends a script.
+func (l *Line) Forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.forgot = true
 }
 
 // Sent is how many commands were sent since the last plan.
@@ -176,12 +183,9 @@ func (s *Stall) GoOn() {
 
 // unknown reports whether the command runs a script that the server has forgotten. A
 // client that sends a script, or anything else about scripts, makes it known again.
-func (l *Line) unknown(a Action, cmd redis.Cmder) bool {
+func (l *Line) unknown(cmd redis.Cmder) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if a == Forget {
-		l.forgot = true
-	}
 	switch cmd.Name() {
 	case "evalsha", "evalsha_ro":
 		return l.forgot
@@ -198,8 +202,7 @@ func (hook) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 func (h hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		a := h.l.decide()
-		switch a {
+		switch h.l.decide() {
 		case LoseReply:
 			_ = next(ctx, cmd)
 			fallthrough
@@ -210,7 +213,7 @@ func (h hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 			cmd.SetErr(ErrRefused)
 			return ErrRefused
 		}
-		if h.l.unknown(a, cmd) {
+		if h.l.unknown(cmd) {
 			cmd.SetErr(errNoScript)
 			return errNoScript
 		}

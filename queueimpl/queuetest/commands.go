@@ -168,7 +168,7 @@ func (b bench) each(ctx context.Context, actions []interrupt.Action, check func(
 	return first
 }
 
-var said = map[interrupt.Action]string{interrupt.Pass: "", interrupt.LoseRequest: " (not executed)", interrupt.LoseReply: " (executed, not answered)", interrupt.Refuse: " (refused by the server)", interrupt.Forget: " (its script forgotten by the server)"}
+var said = map[interrupt.Action]string{interrupt.Pass: "", interrupt.LoseRequest: " (not executed)", interrupt.LoseReply: " (executed, not answered)", interrupt.Refuse: " (refused by the server)"}
 
 var bothWays = []interrupt.Action{interrupt.LoseRequest, interrupt.LoseReply}
 
@@ -198,7 +198,7 @@ func (c *client) getsAll(ctx context.Context, after string, ids ...string) error
 	}
 	for _, id := range ids {
 		if got[id] == 0 {
-			return broken(variant.NoLostTask, "%s, %q was never delivered, but %v (deliveries by id)", after, id, got)
+			return c.lost(ctx, []string{id}, "%s, %q was not delivered for %v, but %v (deliveries by id)", after, id, patienceForClaims, got)
 		}
 	}
 	return nil
@@ -408,8 +408,41 @@ func (b bench) lostAnswer(ctx context.Context, lost string, n int, a interrupt.A
 
 // stalledPop holds up a consumer while another one takes everything.
 func stalledPop(ctx context.Context, b bench) error {
+	return b.stalledPops(ctx, func(*interrupt.Line) {})
+}
+
+// scriptsForgotten: a call whose script the server has forgotten, for example in a restart, does what it
+// does otherwise.
+func scriptsForgotten(ctx context.Context, b bench) error {
+	c, line := b.interrupted(ctx, long)
+	var got []queueimpl.Task
+	for _, call := range []struct {
+		name string
+		do   func() error
+	}{
+		{"enqueue", func() error { _, err := c.Enqueue(ctx, c.name, "a"); return err }},
+		{"pop", func() (err error) { got, err = c.Pop(ctx, c.name, 1); return err }},
+		{"ack", func() error { return c.done(ctx, got...) }},
+	} {
+		line.Forget()
+		var err error
+		for range 3 {
+			if err = call.do(); err == nil {
+				break
+			}
+		}
+		if err != nil {
+			return broken(variant.Progress, "the server forgot its scripts, and the %s, tried three times, answered %q", call.name, err)
+		}
+	}
+	return b.stalledPops(ctx, (*interrupt.Line).Forget)
+}
+
+// stalledPops prepares the line of the consumer that is held up.
+func (b bench) stalledPops(ctx context.Context, prepare func(*interrupt.Line)) error {
 	return b.each(ctx, []interrupt.Action{interrupt.Pass}, func(ctx context.Context, b bench, n int, _ interrupt.Action) error {
 		slow, line := b.interrupted(ctx, long)
+		prepare(line)
 		c := b.client()
 		ids := []string{"a", "b", "c"}
 		now := ids

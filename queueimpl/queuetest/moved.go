@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -78,7 +79,7 @@ func shortTimes(b bench) error {
 // longDelays delays tasks for longer than a test on the real clock can wait.
 func longDelays(ctx context.Context, b bench) error {
 	return b.moved(func(b bench) error {
-		for _, after := range []time.Duration{16 * time.Minute, 100 * time.Minute, 26 * time.Hour, 40 * 24 * time.Hour} {
+		for _, after := range []time.Duration{1900 * time.Millisecond, 90 * time.Second, 16 * time.Minute, 61*time.Minute + 30*time.Second, 100 * time.Minute, 26 * time.Hour, 40 * 24 * time.Hour} {
 			if err := delayOf(ctx, b, after); err != nil {
 				return fmt.Errorf("with a delay of %v: %w", after, err)
 			}
@@ -89,7 +90,9 @@ func longDelays(ctx context.Context, b bench) error {
 
 // parts are the moments of a long time at which it is looked whether it is over too early.
 func parts(of time.Duration) []time.Duration {
-	return []time.Duration{of / 1000, of / 60, of / 4, of / 2, of * 9 / 10, of - of/1000 - time.Millisecond}
+	all := []time.Duration{of / 1000, of / 60, of / 4, of / 2, of * 9 / 10, of - of/1000 - time.Millisecond}
+	slices.Sort(all)
+	return all
 }
 
 func delayOf(ctx context.Context, b bench, after time.Duration) error {
@@ -117,7 +120,7 @@ func delayOf(ctx context.Context, b bench, after time.Duration) error {
 // longClaims hides tasks for longer than a test on the real clock can wait.
 func longClaims(ctx context.Context, b bench) error {
 	return b.moved(func(b bench) error {
-		for _, hidden := range []time.Duration{16 * time.Minute, 100 * time.Minute, 26 * time.Hour} {
+		for _, hidden := range []time.Duration{1900 * time.Millisecond, 90 * time.Second, 16 * time.Minute, 100*time.Minute + 30*time.Second, 26 * time.Hour} {
 			if err := claimOf(ctx, b, "hidden for "+hidden.String(), hidden); err != nil {
 				return fmt.Errorf("with a visibility time-out of %v: %w", hidden, err)
 			}
@@ -176,4 +179,81 @@ func manyDeliveries(ctx context.Context, b bench) error {
 		}
 		return nil
 	})
+}
+
+// everythingLasts: what is in a queue stays there until somebody takes it. A journal must last for an hour.
+func everythingLasts(ctx context.Context, b bench) error {
+	return b.moved(func(b bench) error {
+		first := b
+		first.Queue += "-first"
+		if err := lasts(ctx, first); err != nil {
+			return nil // the emulation does not understand some command
+		}
+		return lasts(ctx, b, 6*time.Minute, 53*time.Minute, 23*time.Hour, 39*24*time.Hour)
+	})
+}
+
+// lasts puts one task in each state, and compares what is there after each of some times.
+func lasts(ctx context.Context, b bench, times ...time.Duration) error {
+	c := b.client(func(o *queueimpl.Options) { o.Visibility = 100 * 24 * time.Hour })
+	letters, keepsDead := c.Queue.(queueimpl.DeadLetters)
+	if keepsDead = keepsDead && lends(b.v); keepsDead {
+		if _, err := c.enqueue(ctx, theInterface, "a"); err != nil {
+			return err
+		}
+		if err := deadOut(ctx, b); err != nil {
+			return err
+		}
+	}
+	if d, ok := c.Queue.(queueimpl.Delayer); ok {
+		if _, err := d.EnqueueAfter(ctx, c.name, 99*24*time.Hour, "later"); err != nil {
+			return broken(theInterface, "enqueue answered %q", err)
+		}
+	}
+	var took []queueimpl.Task
+	var err error
+	j, journals := c.Queue.(queueimpl.Journaler)
+	if _, err := c.enqueue(ctx, theInterface, "taken"); err != nil {
+		return err
+	}
+	if journals {
+		took, err = j.PopAs(ctx, c.name, "request", 1)
+	} else {
+		_, err = c.Pop(ctx, c.name, 1)
+	}
+	if err != nil {
+		return broken(theInterface, "pop answered %q", err)
+	}
+	if _, err := c.enqueue(ctx, theInterface, "waits"); err != nil {
+		return err
+	}
+	was, err := c.State(ctx, c.name)
+	if err != nil {
+		return broken(theInterface, "state answered %q", err)
+	}
+	var gone time.Duration
+	for _, d := range append([]time.Duration{0}, times...) {
+		b.Pass(d)
+		gone += d
+		if err := c.holds(ctx, variant.NoLostTask, idsOf(was.Waiting), idsOf(was.Claimed)); err != nil {
+			return fmt.Errorf("after %v: %w", gone, err)
+		}
+		if keepsDead {
+			if dead, err := letters.Dead(ctx, c.name); err != nil || !slices.Equal(idsOf(dead), []string{"a"}) {
+				return broken(variant.NoLostTask, "after %v the dead letters are %q (%s); want %q", gone, idsOf(dead), say(err), "a")
+			}
+		}
+		if journals && gone < time.Hour {
+			if err := c.journal(ctx, "request", took); err != nil {
+				return fmt.Errorf("after %v: %w", gone, err)
+			}
+		}
+		if !can[queueimpl.Deduper](b.v) {
+			continue
+		}
+		if in, err := c.Enqueue(ctx, c.name, "waits"); err != nil || len(in) > 0 {
+			return broken(variant.OneEntryPerID, "after %v, enqueue of an id that waits entered %q (%s); want that it is ignored", gone, idsOf(in), say(err))
+		}
+	}
+	return nil
 }

@@ -19,7 +19,7 @@ import (
 var strangeIDs = append(separated(), []string{
 	"1", "01", "1.0", "1e0", "-1", "0x1", "12345678901234567890", "9007199254740993", "9007199254740992", "nan", "inf", "nil", "null", "true",
 	"a:b", "a:b:c", ":", "a,b", "a|b", "a/b", "a b", " a", "a ", "a\tb", "a\nb", "a\r\nb", "a\x00b", "\x00", "\x1f", "a\x01b",
-	`a"b`, `"a"`, `a\b`, `a\nb`, "'a'", "{a}", "[1]", `{"id":"a"}`, "a*", "a?", "*", "%s", "%d", "$1", "a=b", "a&b", "<a>", "é", "日本", "A", "a", strings.Repeat("x", 5000),
+	`a"b`, `"a"`, `a\b`, `a\nb`, "'a'", "{a}", "[1]", `{"id":"a"}`, "\x80", "a\xff", "a\xfe", "a\xc3(", "\xf0\x9f", "\xed\xa0\x80", "\xef\xbf\xbd", "a*", "a?", "*", "%s", "%d", "$1", "a=b", "a&b", "<a>", "é", "日本", "A", "a", strings.Repeat("x", 5000),
 }...)
 
 // separated returns ids with each character that an implementation might use to separate an id from other data.
@@ -77,7 +77,7 @@ func idsAreOpaque(ctx context.Context, b bench) error {
 				return err
 			}
 			if len(tasks) == 0 {
-				return broken(variant.NoLostTask, "nothing is due, and these were not delivered: %q", keysOf(want))
+				return consumer.lost(ctx, keysOf(want), "pop answered that nothing is due, and these were not delivered: %q", keysOf(want))
 			}
 			for _, t := range tasks {
 				if !want[t.ID] {
@@ -274,7 +274,7 @@ func manyTasks(ctx context.Context, b bench) error {
 			return err
 		}
 		if len(got) == 0 {
-			return broken(variant.NoLostTask, "of %d tasks, %d were not delivered, such as %q", tasks, len(want), keysOf(want))
+			return consumer.lost(ctx, keysOf(want), "of %d tasks, %d were not delivered, such as %q", tasks, len(want), keysOf(want))
 		}
 		for _, t := range got {
 			if !want[t.ID] {
@@ -339,6 +339,69 @@ func claimsAndClocks(ctx context.Context, b bench) error {
 		if _, err := second.popped(ctx, variant.NoDuplicateDelivery, 1); err != nil {
 			return fmt.Errorf("a claimed task, with the consumers' clocks %v and %v ahead: %w", by.first, by.second, err)
 		}
+	}
+	return nil
+}
+
+// noClock tells the queues that do not depend on the clocks of their clients.
+func noClock(v queueimpl.Variant) bool {
+	return !slices.ContainsFunc(v.Flaws, func(f variant.Flaw) bool { return f.Fault == variant.ClockSkew })
+}
+
+// clocksApart: clients whose clocks differ use one queue like any others, and each is told the end of its
+// claims by its own clock.
+func clocksApart(ctx context.Context, b bench) error {
+	var clients []*client
+	for i, by := range []time.Duration{0, time.Hour, -time.Hour, -time.Minute} { // an hour ahead comes before behind
+		c := b.skewed(by)
+		if _, err := c.enqueue(ctx, variant.NoLostTask, fmt.Sprint("task-", i)); err != nil {
+			return fmt.Errorf("by a client with a clock %v ahead: %w", by, err)
+		}
+		clients = append(clients, c)
+	}
+	told := func(c *client, what string, before time.Time, t queueimpl.Task) error {
+		now := c.env.Clock.Now()
+		if !t.Until.IsZero() && (t.Until.After(now.Add(queueimpl.DefaultVisibility+grain)) || t.Until.Before(before)) {
+			return broken(theInterface, "%s at %v by the caller's clock, which differs from the server's, answered that a claim of %v ends at %v", what, now, queueimpl.DefaultVisibility, t.Until)
+		}
+		return nil
+	}
+	for _, c := range clients {
+		before := c.env.Clock.Now()
+		tasks, err := c.pop(ctx, 1)
+		if err != nil {
+			return err
+		}
+		if len(tasks) == 0 {
+			return c.lost(ctx, nil, "clients with different clocks enqueued %d tasks, and a pop found nothing when not all were taken", len(clients))
+		}
+		if err := told(c, "a pop", before, tasks[0]); err != nil {
+			return err
+		}
+		if x, ok := c.Queue.(queueimpl.Extender); ok {
+			before := c.env.Clock.Now()
+			longer, err := x.Extend(ctx, c.name, tasks[0])
+			if err != nil {
+				return broken(theInterface, "extend of a claim, by a client whose clock differs from the server's, answered %q", err)
+			}
+			if err := told(c, "an extend", before, longer); err != nil {
+				return err
+			}
+		}
+		if err := c.done(ctx, tasks...); err != nil {
+			return err
+		}
+	}
+	p, peeks := clients[1].Queue.(queueimpl.Peeker)
+	d, delays := clients[0].Queue.(queueimpl.Delayer)
+	if !peeks || !delays {
+		return nil
+	}
+	if _, err := d.EnqueueAfter(ctx, b.Queue, 10*time.Second, "later"); err != nil {
+		return broken(theInterface, "enqueue answered %q", err)
+	}
+	if seen, err := p.Peek(ctx, b.Queue, 1); err != nil || len(seen) > 0 {
+		return broken(theInterface, "peek by a client with a clock an hour ahead showed %q (%s), which is due in 10 s", idsOf(seen), say(err))
 	}
 	return nil
 }

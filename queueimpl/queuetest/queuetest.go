@@ -286,6 +286,13 @@ var rules = []rule{
 	{"an ack held up between two commands", variant.NoLostTask, nil, lends, stalledAck},
 	{"the end of a claim held up between two commands", variant.EffectOnce, nil, lends, stalledReclaim},
 	{"a dequeue held up between two commands", "", nil, both(unlocked, both(once, can[queueimpl.Dequeuer])), stalledDequeue},
+	{"a producer that dies as it overwrites", variant.NoLostTask, crash, both(unlocked, overwrites), overwriterDies},
+	{"a consumer that dies beside a task that is not due", variant.NoLostTask, nil, both(unlocked, can[queueimpl.Delayer]), popperDies},
+	{"a client that dies as it puts a dead letter aside", variant.NoLostTask, crash, both(lends, can[queueimpl.DeadLetters]), buryingDies},
+	{"a client that dies as it withdraws or extends", variant.NoLostTask, crash, unlocked, withdrawerDies},
+	{"the server forgets its scripts", variant.NoLostTask, nil, both(unlocked, once), scriptsForgotten},
+	{"what is in the queue lasts", variant.NoLostTask, nil, unlocked, everythingLasts},
+	{"clients with different clocks use one queue", variant.NoLostTask, skew, both(noClock, once), clocksApart},
 	{"answers of calls of which a command fails", "", nil, unlocked, definiteAnswers},
 	{"an ack held up while others enqueue", variant.NoLostTask, nil, both(unlocked, can[queueimpl.Acker]), whileOthersEnter},
 	{"a dequeue held up until its id is another entry's", variant.NoLostTask, nil, both(unlocked, both(once, can[queueimpl.Dequeuer])), dequeueOfEarlier},
@@ -451,9 +458,26 @@ func (c *client) popped(ctx context.Context, of variant.Property, count int, wan
 	slices.Sort(got)
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
+		missing := slices.DeleteFunc(want, func(id string) bool { return slices.Contains(got, id) })
+		if of == variant.NoLostTask && len(missing) > 0 {
+			return nil, c.lost(ctx, missing, "pop of %d answered %q, without %q", count, got, missing)
+		}
 		return nil, broken(of, "pop of %d answered %q; want %q", count, got, want)
 	}
 	return tasks, nil
+}
+
+// lost reports tasks that were not delivered, any if ids is nil. If all of them wait in the queue, they
+// are not lost: the queue makes no progress with them.
+func (c *client) lost(ctx context.Context, ids []string, format string, args ...any) error {
+	s, err := c.State(ctx, c.name)
+	now := float64(c.env.Clock.Now().UnixMicro()) / 1e6
+	due := idsOf(slices.DeleteFunc(s.Waiting, func(t queueimpl.Task) bool { return t.Score > now }))
+	gone := slices.ContainsFunc(ids, func(id string) bool { return !slices.Contains(due, id) })
+	if err != nil || len(due) == 0 || gone || !keeps(c.b.v, variant.Progress) {
+		return broken(variant.NoLostTask, format, args...)
+	}
+	return broken(variant.Progress, "%s; by its state it waits in the queue", fmt.Sprintf(format, args...))
 }
 
 // done acknowledges tasks, where the queue wants that.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -41,7 +42,7 @@ func poppedOnce(ctx context.Context, b bench) error {
 			return err
 		}
 		if len(tasks) == 0 {
-			return broken(of, "nothing is due, and %d tasks were not delivered", len(scores))
+			return consumer.lost(ctx, slices.Collect(maps.Keys(scores)), "pop answered that nothing is due, and %d tasks had not been delivered", len(scores))
 		}
 		t := tasks[0]
 		score, wanted := scores[t.ID]
@@ -98,7 +99,7 @@ func upToCount(ctx context.Context, b bench) error {
 		return err
 	}
 	if len(missing) > 0 {
-		return broken(variant.NoLostTask, "of 5 tasks these were not delivered: %q", keysOf(missing))
+		return c.lost(ctx, keysOf(missing), "of 5 tasks these were not delivered: %q", keysOf(missing))
 	}
 	return broken(variant.Progress, "%q were not delivered until the tasks before them had been acknowledged", without)
 }
@@ -141,7 +142,7 @@ func drained(ctx context.Context, c *client, n int) error {
 func (c *client) next(ctx context.Context) (queueimpl.Task, error) {
 	tasks, err := c.pop(ctx, 1)
 	if err == nil && len(tasks) == 0 {
-		err = broken(variant.NoLostTask, "nothing is due, but a task should be")
+		err = c.lost(ctx, nil, "pop answered that nothing is due, and a task was due")
 	}
 	if err != nil {
 		return queueimpl.Task{}, err
@@ -318,7 +319,7 @@ func stateAddsUp(ctx context.Context, b bench) error {
 		return err
 	}
 	if len(tasks) == 0 {
-		return broken(variant.NoLostTask, "nothing is due of three tasks")
+		return c.lost(ctx, nil, "pop answered that nothing is due, and three tasks were")
 	}
 	rest := slices.DeleteFunc([]string{"a", "b", "c"}, func(id string) bool { return id == tasks[0].ID })
 	if b.v.AtLeastOnce {

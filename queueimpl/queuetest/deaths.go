@@ -1,0 +1,174 @@
+package queuetest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"oversell/internal/interrupt"
+	"oversell/queueimpl"
+	"oversell/variant"
+)
+
+// The rules in this file have a client die in a call, with its task in each state that a task can be in.
+
+// found is whether a task is anywhere: it waits, it is claimed, or it is a dead letter.
+func (c *client) found(ctx context.Context, id string) (bool, error) {
+	s, err := c.State(ctx, c.name)
+	if err != nil {
+		return false, broken(theInterface, "state answered %q", err)
+	}
+	if slices.Contains(idsOf(s.Waiting), id) || slices.Contains(idsOf(s.Claimed), id) {
+		return true, nil
+	}
+	d, ok := c.Queue.(queueimpl.DeadLetters)
+	if !ok {
+		return false, nil
+	}
+	dead, err := d.Dead(ctx, c.name)
+	if err != nil {
+		return false, broken(theInterface, "dead letters: %q", err)
+	}
+	return slices.Contains(idsOf(dead), id), nil
+}
+
+// overwriterDies: a producer dies as it enqueues an id again that waits, is due later, or is claimed.
+// The earlier entry is there, or the later one.
+func overwriterDies(ctx context.Context, b bench) error {
+	states := []struct {
+		name    string
+		on      func(queueimpl.Variant) bool
+		prepare func(context.Context, *client) error
+	}{
+		{"waits", nil, func(ctx context.Context, c *client) error {
+			_, err := c.enqueue(ctx, theInterface, "a")
+			return err
+		}},
+		{"is not due", can[queueimpl.Delayer], func(ctx context.Context, c *client) error {
+			_, err := c.enqueueAfter(ctx, theInterface, time.Hour, "a")
+			return err
+		}},
+		{"is claimed", lends, func(ctx context.Context, c *client) error {
+			_, err := (&failing{client: c}).had(ctx)
+			return err
+		}},
+	}
+	return b.each(ctx, bothWays, func(ctx context.Context, b bench, n int, a interrupt.Action) error {
+		for i, state := range states {
+			if state.on != nil && !state.on(b.v) {
+				continue
+			}
+			own := b
+			own.Queue = fmt.Sprintf("%s-%d", b.Queue, i)
+			if err := state.prepare(ctx, own.client()); err != nil {
+				return err
+			}
+			doomed, line := own.interrupted(ctx, overwriting)
+			if !line.DiesAt(n, a, func() { _, _ = doomed.Enqueue(ctx, own.Queue, "a") }) {
+				continue
+			}
+			if there, err := own.client().found(ctx, "a"); err != nil {
+				return err
+			} else if !there {
+				return broken(variant.NoLostTask, "a producer died as it enqueued an id again, to overwrite an entry that %s, and neither the earlier entry nor the later one is there", state.name)
+			}
+		}
+		return nil
+	})
+}
+
+// popperDies: a consumer dies in a pop of one while another task waits that is not due. The pop would
+// not have handed out that one.
+func popperDies(ctx context.Context, b bench) error {
+	return b.each(ctx, bothWays, func(ctx context.Context, b bench, n int, a interrupt.Action) error {
+		for _, due := range []bool{false, true} {
+			own := b
+			own.Queue = fmt.Sprintf("%s-%t", b.Queue, due)
+			c := own.client()
+			if _, err := c.enqueueAfter(ctx, theInterface, time.Hour, "later"); err != nil {
+				return err
+			}
+			if due {
+				if _, err := c.enqueue(ctx, theInterface, "now"); err != nil {
+					return err
+				}
+			}
+			doomed, line := own.interrupted(ctx)
+			if !line.DiesAt(n, a, func() { _, _ = doomed.Pop(ctx, own.Queue, 2) }) {
+				continue
+			}
+			if there, err := c.found(ctx, "later"); err != nil {
+				return err
+			} else if !there {
+				return broken(variant.NoLostTask, "a consumer died in a pop, and a task that is due in an hour is lost")
+			}
+		}
+		return nil
+	})
+}
+
+// buryingDies: a client dies as it ends the claim of a task that has had all its attempts.
+func buryingDies(ctx context.Context, b bench) error {
+	last := func(o *queueimpl.Options) { o.MaxAttempts = 1 }
+	return b.each(ctx, bothWays, func(ctx context.Context, b bench, n int, a interrupt.Action) error {
+		doomed, line := b.interrupted(ctx, last)
+		if _, err := (&failing{client: doomed}).had(ctx); err != nil {
+			return err
+		}
+		b.passes(ctx, claim*5/4)
+		bury := func() { _, _ = doomed.Pop(ctx, b.Queue, 1) }
+		if r, ok := doomed.Queue.(queueimpl.Reclaimer); ok && n%2 == 1 {
+			bury = func() { _, _ = r.Reclaim(ctx, b.Queue) }
+		}
+		if !line.DiesAt(n, a, bury) {
+			return nil
+		}
+		c := b.client(claims, last)
+		for waited := time.Duration(0); ; waited += claim / 5 {
+			there, err := c.found(ctx, "a")
+			if there || err != nil {
+				return err
+			}
+			if waited > patienceForClaims {
+				return broken(variant.NoLostTask, "a client died as it ended the claim of a task that had had all its attempts: the task does not wait, is not claimed, and is no dead letter")
+			}
+			if got, err := c.pop(ctx, 1); err != nil || len(got) > 0 {
+				return err
+			}
+			b.passes(ctx, claim/5)
+		}
+	})
+}
+
+// withdrawerDies: a client dies as it withdraws a task, or extends its claim. The id is still of use.
+func withdrawerDies(ctx context.Context, b bench) error {
+	return b.each(ctx, bothWays, func(ctx context.Context, b bench, n int, a interrupt.Action) error {
+		if can[queueimpl.Dequeuer](b.v) {
+			own := b
+			own.Queue += "-dequeue"
+			doomed, line := own.interrupted(ctx)
+			in, err := doomed.enqueue(ctx, theInterface, "a")
+			if err != nil {
+				return err
+			}
+			if line.DiesAt(n, a, func() { _ = doomed.Queue.(queueimpl.Dequeuer).Dequeue(ctx, own.Queue, "a", in[0].Score) }) {
+				if err := own.other().usable(ctx, "after the death of a client in its dequeue", "a"); err != nil {
+					return err
+				}
+			}
+		}
+		if !lends(b.v) || !can[queueimpl.Extender](b.v) {
+			return nil
+		}
+		doomed, line := b.interrupted(ctx)
+		t, err := (&failing{client: doomed}).had(ctx)
+		if err != nil {
+			return err
+		}
+		if !line.DiesAt(n, a, func() { _, _ = doomed.Queue.(queueimpl.Extender).Extend(ctx, b.Queue, t) }) {
+			return nil
+		}
+		return b.other().getsAll(ctx, "after the death of a consumer in its extend", "a")
+	})
+}
