@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -237,5 +238,35 @@ func (h hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessP
 			cmd.SetErr(failed)
 		}
 		return failed
+	}
+}
+
+// Slow returns the world of a client that gets each answer later by this time.
+func Slow(env variant.Env, by time.Duration) variant.Env {
+	env, _ = On(env)
+	for _, c := range env.Redis {
+		c.AddHook(slow{by})
+	}
+	return env
+}
+
+// slow holds up answers.
+type slow struct{ by time.Duration }
+
+func (slow) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (s slow) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		time.Sleep(s.by)
+		return err
+	}
+}
+
+func (s slow) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		err := next(ctx, cmds)
+		time.Sleep(s.by)
+		return err
 	}
 }

@@ -30,8 +30,8 @@ func (b bench) heldUp(ctx context.Context, n int, what string, change ...func(*q
 	return &held{c, line, n, b.client(change...)}
 }
 
-// while starts a call, and has something else happen while the call is held up. It reports false if
-// the call has fewer commands.
+// while has something else happen while a call is held up. It reports false if the call has fewer
+// commands.
 func (h *held) while(ctx context.Context, call func(), others func() error) (bool, error) {
 	s := h.line.Stalled(ctx, h.n, call)
 	if s == nil {
@@ -44,12 +44,9 @@ func (h *held) while(ctx context.Context, call func(), others func() error) (boo
 
 // whileOthersEnter holds up an ack while another task is entered.
 func whileOthersEnter(ctx context.Context, b bench) error {
-	return b.each(ctx, []interrupt.Action{interrupt.Pass}, func(ctx context.Context, b bench, n int, _ interrupt.Action) error {
+	return b.stalls(ctx, func(ctx context.Context, b bench, n int) error {
 		h := b.heldUp(ctx, n, "ack", long)
-		if _, err := h.enqueue(ctx, theInterface, "a"); err != nil {
-			return err
-		}
-		had, err := h.popped(ctx, theInterface, 1, "a")
+		had, err := h.given(ctx, theInterface)
 		if err != nil {
 			return err
 		}
@@ -70,7 +67,7 @@ func whileOthersEnter(ctx context.Context, b bench) error {
 // dequeueOfEarlier holds up a dequeue while its task is done, and the id enqueued again. The new entry
 // has another score.
 func dequeueOfEarlier(ctx context.Context, b bench) error {
-	return b.each(ctx, []interrupt.Action{interrupt.Pass}, func(ctx context.Context, b bench, n int, _ interrupt.Action) error {
+	return b.stalls(ctx, func(ctx context.Context, b bench, n int) error {
 		h := b.heldUp(ctx, n, "dequeue", long)
 		in, err := h.enqueue(ctx, theInterface, "a")
 		if err != nil {
@@ -104,7 +101,7 @@ func dequeueOfEarlier(ctx context.Context, b bench) error {
 // given the task. Both clients have the same time-out: where claims end by idle time, that of the
 // next client counts.
 func claimTakenMeanwhile(ctx context.Context, b bench) error {
-	return b.each(ctx, []interrupt.Action{interrupt.Pass}, func(ctx context.Context, b bench, n int, _ interrupt.Action) error {
+	return b.stalls(ctx, func(ctx context.Context, b bench, n int) error {
 		if can[queueimpl.Extender](b.v) {
 			if err := b.extendHeldUp(ctx, n); err != nil {
 				return err
@@ -127,10 +124,7 @@ func (b bench) givenTo(ctx context.Context, c *client) (got []queueimpl.Task, er
 
 func (b bench) extendHeldUp(ctx context.Context, n int) error {
 	h := b.heldUp(ctx, n, "extend", claims)
-	if _, err := h.enqueue(ctx, theInterface, "a"); err != nil {
-		return err
-	}
-	had, err := h.popped(ctx, theInterface, 1, "a")
+	had, err := h.given(ctx, theInterface)
 	if err != nil {
 		return err
 	}
@@ -152,10 +146,7 @@ func (b bench) extendHeldUp(ctx context.Context, n int) error {
 
 func (b bench) popHeldUp(ctx context.Context, n int) error {
 	h := b.heldUp(ctx, n, "pop", claims)
-	if _, err := h.enqueue(ctx, theInterface, "a"); err != nil {
-		return err
-	}
-	if _, err := h.popped(ctx, theInterface, 1, "a"); err != nil {
+	if _, err := h.given(ctx, theInterface); err != nil {
 		return err
 	}
 	b.passes(ctx, claim*5/4)
@@ -176,7 +167,7 @@ func (b bench) popHeldUp(ctx context.Context, n int) error {
 
 // copiesOfRequest holds up a pop under a request while the same request is sent again.
 func copiesOfRequest(ctx context.Context, b bench) error {
-	return b.each(ctx, []interrupt.Action{interrupt.Pass}, func(ctx context.Context, b bench, n int, _ interrupt.Action) error {
+	return b.stalls(ctx, func(ctx context.Context, b bench, n int) error {
 		h := b.heldUp(ctx, n, "request", long)
 		if _, err := h.enqueue(ctx, theInterface, "a", "b"); err != nil {
 			return err
@@ -206,10 +197,7 @@ func underContention(ctx context.Context, b bench) error {
 	c, line := b.interrupted(ctx, long)
 	other := b.client(long)
 	const before = 5
-	var ids []string
-	for i := range before {
-		ids = append(ids, fmt.Sprint("task-", i))
-	}
+	ids := numbered(before)
 	in, err := c.enqueue(ctx, theInterface, ids...)
 	if err != nil {
 		return err
@@ -422,14 +410,11 @@ func longOver(ctx context.Context, b bench) error {
 	lasting := func(o *queueimpl.Options) { o.Visibility = hidden }
 	c, other := b.client(lasting), b.client(lasting)
 	missing := map[string]bool{}
-	for i := range tasks {
-		id := fmt.Sprint("task-", i)
+	for _, id := range numbered(tasks) {
+		missing[id] = true
 		if _, err := c.enqueue(ctx, theInterface, id); err != nil {
 			return err
 		}
-		missing[id] = true
-	}
-	for range tasks {
 		if _, err := c.pop(ctx, 1); err != nil {
 			return err
 		}

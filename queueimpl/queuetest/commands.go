@@ -168,6 +168,11 @@ func (b bench) each(ctx context.Context, actions []interrupt.Action, check func(
 	return first
 }
 
+// stalls is each for rules that hold a client up.
+func (b bench) stalls(ctx context.Context, check func(ctx context.Context, b bench, n int) error) error {
+	return b.each(ctx, []interrupt.Action{interrupt.Pass}, func(ctx context.Context, b bench, n int, _ interrupt.Action) error { return check(ctx, b, n) })
+}
+
 var said = map[interrupt.Action]string{interrupt.Pass: "", interrupt.LoseRequest: " (not executed)", interrupt.LoseReply: " (executed, not answered)", interrupt.Refuse: " (refused by the server)"}
 
 var bothWays = []interrupt.Action{interrupt.LoseRequest, interrupt.LoseReply}
@@ -232,11 +237,12 @@ func consumerDies(ctx context.Context, b bench) error {
 			return err
 		}
 		if len(got) < len(ids)-lost {
+			missing := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return got[id] > 0 })
 			hint := ""
 			if !b.v.AtLeastOnce {
 				hint = "; if the queue removes a task as it hands it out (at most once), declare the flaws of no-lost-task under crash and drop-reply in Variant.Flaws"
 			}
-			return broken(variant.NoLostTask, "a consumer died in a pop of 1, and of %q only %v were delivered after that%s", ids, got, hint)
+			return c.lost(ctx, missing, "a consumer died in a pop of 1, and %q were not delivered after that%s", missing, hint)
 		}
 		// What a dead consumer was handed may be lost, but not what it would not have been handed.
 		for _, id := range ids[1:] {
@@ -300,10 +306,7 @@ func lostRequest(ctx context.Context, b bench) error {
 func ackerDies(ctx context.Context, b bench) error {
 	return b.each(ctx, bothWays, func(ctx context.Context, b bench, n int, a interrupt.Action) error {
 		doomed, line := b.interrupted(ctx)
-		if _, err := doomed.Enqueue(ctx, b.Queue, "a"); err != nil {
-			return broken(theInterface, "enqueue answered %q", err)
-		}
-		tasks, err := doomed.popped(ctx, variant.NoLostTask, 1, "a")
+		tasks, err := doomed.given(ctx, variant.NoLostTask)
 		if err != nil {
 			return err
 		}
@@ -416,23 +419,19 @@ func stalledPop(ctx context.Context, b bench) error {
 func scriptsForgotten(ctx context.Context, b bench) error {
 	c, line := b.interrupted(ctx, long)
 	var got []queueimpl.Task
-	for _, call := range []struct {
-		name string
-		do   func() error
-	}{
-		{"enqueue", func() error { _, err := c.Enqueue(ctx, c.name, "a"); return err }},
-		{"pop", func() (err error) { got, err = c.Pop(ctx, c.name, 1); return err }},
-		{"ack", func() error { return c.done(ctx, got...) }},
-	} {
+	calls := map[string]func() error{
+		"enqueue": func() error { _, err := c.Enqueue(ctx, c.name, "a"); return err },
+		"pop":     func() (err error) { got, err = c.Pop(ctx, c.name, 1); return err },
+		"ack":     func() error { return c.done(ctx, got...) },
+	}
+	for _, name := range []string{"enqueue", "pop", "ack"} {
 		line.Forget()
-		var err error
-		for range 3 {
-			if err = call.do(); err == nil {
-				break
-			}
+		err := calls[name]()
+		for again := 0; again < 2 && err != nil; again++ {
+			err = calls[name]()
 		}
 		if err != nil {
-			return broken(variant.Progress, "the server forgot its scripts, and the %s, tried three times, answered %q", call.name, err)
+			return broken(variant.Progress, "the server forgot its scripts, and the %s, tried three times, answered %q", name, err)
 		}
 	}
 	return b.stalledPops(ctx, (*interrupt.Line).Forget)
@@ -440,7 +439,7 @@ func scriptsForgotten(ctx context.Context, b bench) error {
 
 // stalledPops prepares the line of the consumer that is held up.
 func (b bench) stalledPops(ctx context.Context, prepare func(*interrupt.Line)) error {
-	return b.each(ctx, []interrupt.Action{interrupt.Pass}, func(ctx context.Context, b bench, n int, _ interrupt.Action) error {
+	return b.stalls(ctx, func(ctx context.Context, b bench, n int) error {
 		slow, line := b.interrupted(ctx, long)
 		prepare(line)
 		c := b.client()
@@ -507,7 +506,7 @@ func long(o *queueimpl.Options) { o.Visibility = 0 }
 
 // stalledEnqueue holds up a producer while another one enters the same id.
 func stalledEnqueue(ctx context.Context, b bench) error {
-	return b.each(ctx, []interrupt.Action{interrupt.Pass}, func(ctx context.Context, b bench, n int, _ interrupt.Action) error {
+	return b.stalls(ctx, func(ctx context.Context, b bench, n int) error {
 		slow, line := b.interrupted(ctx)
 		c := b.other()
 		var mine []queueimpl.Task
@@ -531,12 +530,9 @@ func stalledEnqueue(ctx context.Context, b bench) error {
 
 // stalledAck holds up a consumer in its ack until another has the task.
 func stalledAck(ctx context.Context, b bench) error {
-	return b.each(ctx, []interrupt.Action{interrupt.Pass}, func(ctx context.Context, b bench, n int, _ interrupt.Action) error {
+	return b.stalls(ctx, func(ctx context.Context, b bench, n int) error {
 		slow, line := b.interrupted(ctx)
-		if _, err := slow.Enqueue(ctx, b.Queue, "a"); err != nil {
-			return broken(theInterface, "enqueue answered %q", err)
-		}
-		tasks, err := slow.popped(ctx, variant.NoLostTask, 1, "a")
+		tasks, err := slow.given(ctx, variant.NoLostTask)
 		if err != nil {
 			return err
 		}
@@ -569,13 +565,10 @@ func stalledAck(ctx context.Context, b bench) error {
 
 // stalledReclaim holds up a client that ends claims, while their tasks are taken and done.
 func stalledReclaim(ctx context.Context, b bench) error {
-	return b.each(ctx, []interrupt.Action{interrupt.Pass}, func(ctx context.Context, b bench, n int, _ interrupt.Action) error {
+	return b.stalls(ctx, func(ctx context.Context, b bench, n int) error {
 		slow, line := b.interrupted(ctx)
 		holder := b.other()
-		if _, err := holder.Enqueue(ctx, b.Queue, "a"); err != nil {
-			return broken(theInterface, "enqueue answered %q", err)
-		}
-		tasks, err := holder.popped(ctx, variant.NoLostTask, 1, "a")
+		tasks, err := holder.given(ctx, variant.NoLostTask)
 		if err != nil {
 			return err
 		}
@@ -603,7 +596,7 @@ func stalledReclaim(ctx context.Context, b bench) error {
 
 // stalledDequeue holds up a producer that withdraws a task, while a consumer takes it.
 func stalledDequeue(ctx context.Context, b bench) error {
-	return b.each(ctx, []interrupt.Action{interrupt.Pass}, func(ctx context.Context, b bench, n int, _ interrupt.Action) error {
+	return b.stalls(ctx, func(ctx context.Context, b bench, n int) error {
 		slow, line := b.interrupted(ctx)
 		in, err := slow.Enqueue(ctx, b.Queue, "a")
 		if err != nil || len(in) != 1 {

@@ -36,42 +36,34 @@ func (c *client) found(ctx context.Context, id string) (bool, error) {
 // overwriterDies: a producer dies as it enqueues an id again that waits, is due later, or is claimed.
 // The earlier entry is there, or the later one.
 func overwriterDies(ctx context.Context, b bench) error {
-	states := []struct {
-		name    string
-		on      func(queueimpl.Variant) bool
-		prepare func(context.Context, *client) error
-	}{
-		{"waits", nil, func(ctx context.Context, c *client) error {
-			_, err := c.enqueue(ctx, theInterface, "a")
-			return err
-		}},
-		{"is not due", can[queueimpl.Delayer], func(ctx context.Context, c *client) error {
-			_, err := c.enqueueAfter(ctx, theInterface, time.Hour, "a")
-			return err
-		}},
-		{"is claimed", lends, func(ctx context.Context, c *client) error {
-			_, err := (&failing{client: c}).had(ctx)
-			return err
-		}},
-	}
+	states := []string{"waits", "is not due", "is claimed"}
 	return b.each(ctx, bothWays, func(ctx context.Context, b bench, n int, a interrupt.Action) error {
 		for i, state := range states {
-			if state.on != nil && !state.on(b.v) {
-				continue
-			}
 			own := b
 			own.Queue = fmt.Sprintf("%s-%d", b.Queue, i)
-			if err := state.prepare(ctx, own.client()); err != nil {
+			c := own.client()
+			var err error
+			switch d, delays := c.Queue.(queueimpl.Delayer); {
+			case i == 0:
+				_, err = c.enqueue(ctx, theInterface, "a")
+			case i == 1 && delays:
+				_, err = d.EnqueueAfter(ctx, c.name, time.Hour, "a")
+			case i == 2 && lends(b.v):
+				_, err = c.given(ctx, theInterface)
+			default:
+				continue
+			}
+			if err != nil {
 				return err
 			}
 			doomed, line := own.interrupted(ctx, overwriting)
 			if !line.DiesAt(n, a, func() { _, _ = doomed.Enqueue(ctx, own.Queue, "a") }) {
 				continue
 			}
-			if there, err := own.client().found(ctx, "a"); err != nil {
+			if there, err := c.found(ctx, "a"); err != nil {
 				return err
 			} else if !there {
-				return broken(variant.NoLostTask, "a producer died as it enqueued an id again, to overwrite an entry that %s, and neither the earlier entry nor the later one is there", state.name)
+				return broken(variant.NoLostTask, "a producer died as it enqueued an id again, to overwrite an entry that %s, and neither the earlier entry nor the later one is there", state)
 			}
 		}
 		return nil
@@ -113,7 +105,7 @@ func buryingDies(ctx context.Context, b bench) error {
 	last := func(o *queueimpl.Options) { o.MaxAttempts = 1 }
 	return b.each(ctx, bothWays, func(ctx context.Context, b bench, n int, a interrupt.Action) error {
 		doomed, line := b.interrupted(ctx, last)
-		if _, err := (&failing{client: doomed}).had(ctx); err != nil {
+		if _, err := doomed.given(ctx, theInterface); err != nil {
 			return err
 		}
 		b.passes(ctx, claim*5/4)
@@ -162,11 +154,11 @@ func withdrawerDies(ctx context.Context, b bench) error {
 			return nil
 		}
 		doomed, line := b.interrupted(ctx)
-		t, err := (&failing{client: doomed}).had(ctx)
+		t, err := doomed.given(ctx, theInterface)
 		if err != nil {
 			return err
 		}
-		if !line.DiesAt(n, a, func() { _, _ = doomed.Queue.(queueimpl.Extender).Extend(ctx, b.Queue, t) }) {
+		if !line.DiesAt(n, a, func() { _, _ = doomed.Queue.(queueimpl.Extender).Extend(ctx, b.Queue, t[0]) }) {
 			return nil
 		}
 		return b.other().getsAll(ctx, "after the death of a consumer in its extend", "a")

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"oversell/internal/interrupt"
 	"oversell/queueimpl"
 	"oversell/variant"
@@ -302,10 +300,7 @@ func behindLiveClaims(ctx context.Context, b bench) error {
 	long := func(o *queueimpl.Options) { o.Visibility = lasting }
 	c, other := b.client(long), b.client(long)
 	n := b.fits(ctx, 120, 12, lasting/6)
-	var ids []string
-	for i := range n {
-		ids = append(ids, fmt.Sprintf("task-%03d", i))
-	}
+	ids := numbered(n)
 	if _, err := c.enqueue(ctx, theInterface, ids...); err != nil {
 		return err
 	}
@@ -375,10 +370,7 @@ func extendOften(ctx context.Context, b bench) error {
 	const times = 12
 	c := b.client(claims)
 	x := c.Queue.(queueimpl.Extender)
-	if _, err := c.enqueue(ctx, theInterface, "a"); err != nil {
-		return err
-	}
-	taken, err := c.popped(ctx, theInterface, 1, "a")
+	taken, err := c.given(ctx, theInterface)
 	if err != nil {
 		return err
 	}
@@ -403,27 +395,6 @@ func extendOften(ctx context.Context, b bench) error {
 	return nil
 }
 
-// slowAnswer holds up the answers to a client.
-type slowAnswer struct{ by time.Duration }
-
-func (slowAnswer) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (s slowAnswer) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		err := next(ctx, cmd)
-		time.Sleep(s.by)
-		return err
-	}
-}
-
-func (s slowAnswer) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		err := next(ctx, cmds)
-		time.Sleep(s.by)
-		return err
-	}
-}
-
 // slowAnswers: the end of a claim counts from before the call, so that after a slow answer a consumer does
 // not believe that it holds the task for longer than the server does.
 func slowAnswers(ctx context.Context, b bench) error {
@@ -432,18 +403,9 @@ func slowAnswers(ctx context.Context, b bench) error {
 		return nil // a virtual clock stands still meanwhile
 	}
 	slow := b
-	slow.Env = func() variant.Env {
-		env, _ := interrupt.On(b.Env()) // on connections of its own
-		for _, c := range env.Redis {
-			c.AddHook(slowAnswer{by})
-		}
-		return env
-	}
+	slow.Env = func() variant.Env { return interrupt.Slow(b.Env(), by) }
 	c := slow.client(claims)
-	if _, err := c.enqueue(ctx, theInterface, "a"); err != nil {
-		return err
-	}
-	taken, err := c.popped(ctx, variant.NoLostTask, 1, "a")
+	taken, err := c.given(ctx, variant.NoLostTask)
 	if err != nil {
 		return err
 	}
@@ -478,10 +440,7 @@ func dequeueAgain(ctx context.Context, b bench) error {
 func deadAck(ctx context.Context, b bench) error {
 	c := b.client(func(o *queueimpl.Options) { o.Visibility, o.MaxAttempts = visibility, 1 })
 	d := c.Queue.(queueimpl.DeadLetters)
-	if _, err := c.enqueue(ctx, theInterface, "a"); err != nil {
-		return err
-	}
-	taken, err := c.popped(ctx, theInterface, 1, "a")
+	taken, err := c.given(ctx, theInterface)
 	if err != nil {
 		return err
 	}
@@ -512,12 +471,12 @@ func deadAck(ctx context.Context, b bench) error {
 func manyDead(ctx context.Context, b bench) error {
 	const lasting = 4 * claim
 	c := b.client(func(o *queueimpl.Options) { o.Visibility, o.MaxAttempts = lasting, 1 })
-	n := 250
+	n := 1500
+	if b.Pass != nil {
+		n = 250 // an emulation takes its time
+	}
 	for ; ; n /= 2 { // fewer, if so many cannot be taken while a claim lasts
-		var ids []string
-		for i := range n {
-			ids = append(ids, fmt.Sprintf("task-%03d", i))
-		}
+		ids := numbered(n)
 		c.name = fmt.Sprintf("%s-%d", b.Queue, n)
 		if _, err := c.enqueue(ctx, theInterface, ids...); err != nil {
 			return err
@@ -575,11 +534,9 @@ func manyAtOnce(ctx context.Context, b bench) error {
 	if b.Pass != nil {
 		n = min(n, 260)
 	}
-	want := map[string]bool{}
-	var ids []string
-	for i := range n {
-		ids = append(ids, fmt.Sprintf("task-%04d", i))
-		want[ids[i]] = true
+	want, ids := map[string]bool{}, numbered(n)
+	for _, id := range ids {
+		want[id] = true
 	}
 	if _, err := producer.enqueue(ctx, variant.NoLostTask, ids...); err != nil {
 		return err

@@ -41,7 +41,7 @@ func (b bench) moved(check func(bench) error) error {
 		}
 	}()
 	on := func(queue string) bench {
-		return bench{Bench{Queue: b.Queue + queue, Pass: clk.Advance, Env: func() variant.Env {
+		return bench{v: b.v, last: b.last, Bench: Bench{Queue: b.Queue + queue, Pass: clk.Advance, Env: func() variant.Env {
 			c := target.Client(0, server.ConnOptions{PoolSize: 4})
 			c.AddHook(realtime.Hook{Seen: &real})
 			mu.Lock()
@@ -51,7 +51,7 @@ func (b bench) moved(check func(bench) error) error {
 				Wait: func(ctx context.Context, _ string, atMost time.Duration) error {
 					return clock.Real{}.Sleep(ctx, min(atMost, time.Millisecond))
 				}}
-		}}, b.v}
+		}}}
 	}
 	if err := shortTimes(on("-short")); err != nil || real.Load() {
 		return nil // other rules test short times

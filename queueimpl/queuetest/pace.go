@@ -20,7 +20,7 @@ type never struct {
 }
 
 func (n *never) Error() string {
-	return fmt.Sprintf("%s never happened, in %v", n.what, n.after.Round(time.Millisecond))
+	return fmt.Sprintf("%s has not happened in %v", n.what, n.after.Round(time.Millisecond))
 }
 
 // tooSlow says that a rule could not be completed in time.
@@ -53,7 +53,7 @@ func (b bench) outOfTime(r rule, end time.Time, err error) error {
 	if answered && d > near {
 		return &tooSlow{fmt.Sprintf("the rule has not come to its end in %v, and a look at the queue takes %v", patience, d.Round(time.Microsecond))}
 	}
-	return broken(of, "some call, or a series of them, had not come to an end after %v, though a look at the queue takes %v", patience, d.Round(time.Microsecond))
+	return broken(of, "the rule had not ended after %v, and its last call was %v; a look at the queue takes %v", patience, b.last.Load(), d.Round(time.Microsecond))
 }
 
 // of is the promise that a rule belongs to, or the interface.

@@ -48,6 +48,8 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -74,6 +76,7 @@ type Bench struct {
 func Run(t *testing.T, v queueimpl.Variant, open func(t *testing.T) Bench) {
 	t.Helper()
 	slots := make(chan struct{}, sideBySide)
+	var others sync.WaitGroup
 	type check struct {
 		rule
 		result func() error
@@ -83,7 +86,7 @@ func Run(t *testing.T, v queueimpl.Variant, open func(t *testing.T) Bench) {
 		if !r.appliesTo(v) {
 			continue
 		}
-		b := bench{open(t), v}
+		b := bench{Bench: open(t), v: v}
 		if b.Pass != nil {
 			t.Run(r.name, func(t *testing.T) {
 				report(t, v, r.try(t.Context(), b))
@@ -92,11 +95,18 @@ func Run(t *testing.T, v queueimpl.Variant, open func(t *testing.T) Bench) {
 		}
 		result := make(chan error, 1)
 		checks = append(checks, check{r, func() error { return <-result }})
-		go func() {
+		if r.name == twentyThousandTasks {
+			go func() {
+				others.Wait()
+				result <- r.try(t.Context(), b)
+			}()
+			continue
+		}
+		others.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
 			result <- r.try(t.Context(), b)
-		}()
+		})
 	}
 	for _, c := range checks {
 		t.Run(c.name, func(t *testing.T) {
@@ -119,6 +129,8 @@ func report(t *testing.T, v queueimpl.Variant, err error) {
 
 // try ends in a sentence when the queue does not answer.
 func (r rule) try(ctx context.Context, b bench) error {
+	b.last = &atomic.Value{}
+	b.last.Store("start of the rule")
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	result := make(chan error, 1)
@@ -133,9 +145,13 @@ func (r rule) try(ctx context.Context, b bench) error {
 		}
 		return err
 	case <-time.After(patience + answer):
-		return fmt.Errorf("a call has not returned %v after its context ended, which was after %v", answer, patience)
+		return broken(theInterface, "the last call noted, %v, or one after it, has not returned %v after its context ended", b.last.Load(), answer)
 	}
 }
+
+// twentyThousandTasks is a rule that is tried when the others are done: a server that works through
+// so many tasks in one script answers nobody else meanwhile.
+const twentyThousandTasks = "twenty thousand tasks"
 
 // sideBySide is how many rules are tried at once.
 const sideBySide = 8
@@ -293,6 +309,9 @@ var rules = []rule{
 	{"the server forgets its scripts", variant.NoLostTask, nil, both(unlocked, once), scriptsForgotten},
 	{"what is in the queue lasts", variant.NoLostTask, nil, unlocked, everythingLasts},
 	{"clients with different clocks use one queue", variant.NoLostTask, skew, both(noClock, once), clocksApart},
+	{twentyThousandTasks, variant.NoLostTask, nil, once, twentyThousand},
+	{"many requests", "", nil, can[queueimpl.Journaler], manyRequests},
+	{"long ids", variant.NoLostTask, nil, once, longIDs},
 	{"answers of calls of which a command fails", "", nil, unlocked, definiteAnswers},
 	{"an ack held up while others enqueue", variant.NoLostTask, nil, both(unlocked, can[queueimpl.Acker]), whileOthersEnter},
 	{"a dequeue held up until its id is another entry's", variant.NoLostTask, nil, both(unlocked, both(once, can[queueimpl.Dequeuer])), dequeueOfEarlier},
@@ -326,6 +345,15 @@ const theInterface variant.Property = "the contract of queueimpl.Queue"
 type bench struct {
 	Bench
 	v queueimpl.Variant
+	// last is the call that the rule made last, for the case that it does not return.
+	last *atomic.Value
+}
+
+// calls notes a call.
+func (b bench) calls(format string, args ...any) {
+	if b.last != nil {
+		b.last.Store(fmt.Sprintf(format, args...))
+	}
 }
 
 // visibility is the time-out in rules that let it run out; elsewhere it is the
@@ -367,6 +395,7 @@ type client struct {
 
 // enqueue expects that exactly these ids are entered.
 func (c *client) enqueue(ctx context.Context, of variant.Property, ids ...string) ([]queueimpl.Task, error) {
+	c.b.calls("enqueue of %.40q", ids)
 	return c.into(of, ids)(c.Enqueue(ctx, c.name, ids...))
 }
 
@@ -417,6 +446,7 @@ func (c *client) overwrite(ctx context.Context, after time.Duration, was queueim
 
 // pop takes up to count tasks, which may be none.
 func (c *client) pop(ctx context.Context, count int) ([]queueimpl.Task, error) {
+	c.b.calls("pop of %d", count)
 	tasks, err := c.Pop(ctx, c.name, count)
 	switch {
 	case errors.Is(err, queueimpl.ErrEmpty) && len(tasks) == 0:
@@ -467,14 +497,23 @@ func (c *client) popped(ctx context.Context, of variant.Property, count int, wan
 	return tasks, nil
 }
 
+// given enqueues "a", and pops it.
+func (c *client) given(ctx context.Context, of variant.Property) ([]queueimpl.Task, error) {
+	if _, err := c.enqueue(ctx, theInterface, "a"); err != nil {
+		return nil, err
+	}
+	return c.popped(ctx, of, 1, "a")
+}
+
 // lost reports tasks that were not delivered, any if ids is nil. If all of them wait in the queue, they
 // are not lost: the queue makes no progress with them.
 func (c *client) lost(ctx context.Context, ids []string, format string, args ...any) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answer)
+	defer cancel()
 	s, err := c.State(ctx, c.name)
-	now := float64(c.env.Clock.Now().UnixMicro()) / 1e6
-	due := idsOf(slices.DeleteFunc(s.Waiting, func(t queueimpl.Task) bool { return t.Score > now }))
-	gone := slices.ContainsFunc(ids, func(id string) bool { return !slices.Contains(due, id) })
-	if err != nil || len(due) == 0 || gone || !keeps(c.b.v, variant.Progress) {
+	waits := idsOf(s.Waiting)
+	gone := slices.ContainsFunc(ids, func(id string) bool { return !slices.Contains(waits, id) })
+	if err != nil || len(waits) == 0 || gone || !keeps(c.b.v, variant.Progress) {
 		return broken(variant.NoLostTask, format, args...)
 	}
 	return broken(variant.Progress, "%s; by its state it waits in the queue", fmt.Sprintf(format, args...))
@@ -487,6 +526,7 @@ func (c *client) done(ctx context.Context, tasks ...queueimpl.Task) error {
 		if !ok {
 			break
 		}
+		c.b.calls("ack of %.40q", t.ID)
 		if err := a.Ack(ctx, c.name, t); err != nil {
 			return broken(theInterface, "ack of %+v by the one who has it answered %q", t, err)
 		}
@@ -515,6 +555,14 @@ func (c *client) holds(ctx context.Context, of variant.Property, waiting, claime
 		return broken(of, "the server holds %q waiting and %q claimed; want %q and %q", w, cl, waiting, claimed)
 	}
 	return nil
+}
+
+// numbered are so many ids.
+func numbered(n int) (ids []string) {
+	for i := range n {
+		ids = append(ids, fmt.Sprintf("task-%05d", i))
+	}
+	return ids
 }
 
 func idsOf(tasks []queueimpl.Task) []string {
@@ -556,7 +604,7 @@ func (b bench) until(ctx context.Context, what string, happened func() (bool, er
 			continue
 		}
 		if b.Pass(look); n == looks {
-			return fmt.Errorf("%s has not happened after %v", what, looks*look)
+			return &never{what, looks * look}
 		}
 	}
 }
@@ -574,6 +622,15 @@ func (c *client) comes(ctx context.Context, of variant.Property, id string) (que
 		}
 		return true, nil
 	})
+	n := new(never)
+	if !errors.As(err, &n) || ctx.Err() != nil {
+		return got, err
+	}
+	if of == variant.NoLostTask {
+		err = c.lost(ctx, []string{id}, "%q was not delivered in %v", id, n.after.Round(time.Millisecond))
+	} else {
+		err = broken(of, "%q was not delivered in %v", id, n.after.Round(time.Millisecond))
+	}
 	return got, err
 }
 
@@ -587,16 +644,24 @@ func firstOf(steps ...func() error) error {
 	return nil
 }
 
+// declaredAs is the declared answer that an error is, or nil.
+func declaredAs(err error) error {
+	for _, d := range []error{queueimpl.ErrEmpty, queueimpl.ErrLocked, queueimpl.ErrChanged, queueimpl.ErrLost, queueimpl.ErrBadCall} {
+		if errors.Is(err, d) {
+			return d
+		}
+	}
+	return nil
+}
+
 // undeclared expects an error other than the declared answers, because those would claim to know
 // the outcome.
 func undeclared(what string, err error) error {
 	if err == nil {
 		return broken(theInterface, "%s answered success; want an error", what)
 	}
-	for _, d := range []error{queueimpl.ErrEmpty, queueimpl.ErrLocked, queueimpl.ErrChanged, queueimpl.ErrLost, queueimpl.ErrBadCall} {
-		if errors.Is(err, d) {
-			return broken(theInterface, "%s answered %q, a declared answer; want another error", what, err)
-		}
+	if declaredAs(err) != nil {
+		return broken(theInterface, "%s answered %q, a declared answer; want another error", what, err)
 	}
 	return nil
 }

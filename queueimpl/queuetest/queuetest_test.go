@@ -190,6 +190,9 @@ var inCatalogue = []string{
 	"the server forgets its scripts",
 	"what is in the queue lasts",
 	"clients with different clocks use one queue",
+	"twenty thousand tasks",
+	"many requests",
+	"long ids",
 	"answers of calls of which a command fails",
 	"an ack held up while others enqueue",
 	"a dequeue held up until its id is another entry's",
@@ -434,7 +437,7 @@ func TestSaboteursAreCaught(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 			defer cancel()
-			err := find(t, tt.rule).check(ctx, bench{newBench(t), bad})
+			err := find(t, tt.rule).check(ctx, bench{Bench: newBench(t), v: bad})
 			if err == nil || !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("the rule says %v; want that it says %q", err, tt.says)
 			}

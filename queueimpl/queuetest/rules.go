@@ -416,10 +416,7 @@ func lockedIsNotEmpty(ctx context.Context, b bench) error {
 
 func ackOnce(ctx context.Context, b bench) error {
 	c := b.client()
-	if _, err := c.enqueue(ctx, theInterface, "a"); err != nil {
-		return err
-	}
-	tasks, err := c.popped(ctx, theInterface, 1, "a")
+	tasks, err := c.given(ctx, theInterface)
 	if err != nil {
 		return err
 	}
@@ -603,10 +600,7 @@ func ackedStaysAway(ctx context.Context, b bench) error {
 
 func overwritingEndsClaim(ctx context.Context, b bench) error {
 	c := b.client(overwriting)
-	if _, err := c.enqueue(ctx, theInterface, "a"); err != nil {
-		return err
-	}
-	old, err := c.popped(ctx, theInterface, 1, "a")
+	old, err := c.given(ctx, theInterface)
 	if err != nil {
 		return err
 	}
@@ -639,8 +633,8 @@ func extended(ctx context.Context, b bench) error {
 		return broken(theInterface, "extend moved the end of the claim from %v to %v", t.Until, longer.Until)
 	}
 	other := b.client(impatient)
-	if _, err := other.comes(ctx, variant.NoLostTask, "a"); err != nil {
-		return err
+	if _, err := other.comes(ctx, variant.Progress, "a"); err != nil {
+		return fmt.Errorf("the claim of a task, of %v, was extended, and ran out: %w", visibility, err)
 	}
 	if b.before(other, longer.Until) {
 		return broken(theInterface, "an extended claim was given to another before its end")
@@ -733,9 +727,7 @@ func deadLetter(ctx context.Context, b bench) error {
 func manyLent(ctx context.Context, b bench, most int) (c *client, ids []string, taken []queueimpl.Task, err error) {
 	const lasting = 2 * claim
 	c = b.client(func(o *queueimpl.Options) { o.Visibility = lasting })
-	for i := range b.fits(ctx, most, most/4, lasting/2) {
-		ids = append(ids, fmt.Sprint("task-", i))
-	}
+	ids = numbered(b.fits(ctx, most, most/4, lasting/2))
 	if _, err := c.enqueue(ctx, theInterface, ids...); err != nil {
 		return nil, nil, nil, err
 	}
@@ -1077,7 +1069,9 @@ func cancelled(ctx context.Context, b bench) error {
 	}
 	dead, cancel := context.WithCancel(ctx)
 	cancel()
+	b.calls("enqueue under a cancelled context")
 	_, enqueue := c.Enqueue(dead, c.name, "b")
+	b.calls("pop under a cancelled context")
 	_, pop := c.Pop(dead, c.name, 1)
 	_, state := c.State(dead, c.name)
 	steps := []func() error{

@@ -1,0 +1,126 @@
+package queuetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"oversell/queueimpl"
+	"oversell/variant"
+)
+
+// The rules in this file take many of something, or long ones.
+
+// twentyThousand are entered and taken, and, where tasks are lent, have their claims run out. Where each
+// call takes its time they are fewer.
+func twentyThousand(ctx context.Context, b bench) error {
+	const lasting, batch = 3 * time.Second, 1000
+	n := b.fits(ctx, 20_000, 100, patience) // most calls take many at once
+	if b.Pass != nil {
+		n = min(n, 300)
+	}
+	c := b.client(func(o *queueimpl.Options) { o.Visibility = lasting })
+	ids := numbered(n)
+	for from := 0; from < n; from += batch {
+		if in, err := c.Enqueue(ctx, c.name, ids[from:min(from+batch, n)]...); err != nil || len(in) != min(batch, n-from) {
+			return broken(variant.NoLostTask, "enqueue of %d tasks entered %d of them and answered %s, with %d in the queue", min(batch, n-from), len(in), say(err), from)
+		}
+	}
+	holds := func(when string) error {
+		s, err := c.State(ctx, c.name)
+		if all := len(s.Waiting) + len(s.Claimed); err != nil || all != n {
+			return broken(variant.NoLostTask, "%d tasks were enqueued, and %s the state has %d and answers %s", n, when, all, say(err))
+		}
+		return nil
+	}
+	if err := holds("before any pop"); err != nil {
+		return err
+	}
+	taken := map[string]bool{}
+	for start := time.Now(); b.Pass != nil || !lends(b.v) || time.Since(start) < lasting*2/3; {
+		got, err := c.pop(ctx, batch)
+		if err != nil {
+			return err
+		}
+		for _, t := range got {
+			taken[t.ID] = true
+		}
+		if len(got) == 0 && len(taken) < n {
+			return c.lost(ctx, nil, "of %d tasks, %d were delivered", n, len(taken))
+		}
+		if len(taken) == n {
+			break
+		}
+	}
+	if !lends(b.v) {
+		return nil
+	}
+	b.passes(ctx, lasting+grain)
+	if err := b.until(ctx, "the return of a task", func() (bool, error) {
+		got, err := c.pop(ctx, 1)
+		return len(got) > 0, err
+	}); err != nil {
+		return fmt.Errorf("after %d claims had run out: %w", len(taken), err)
+	}
+	return holds(fmt.Sprintf("after %d claims had run out", len(taken)))
+}
+
+// manyRequests are all in the journal.
+func manyRequests(ctx context.Context, b bench) error {
+	c := b.client()
+	j := c.Queue.(queueimpl.Journaler)
+	n := b.fits(ctx, 1200, 20, 2*time.Second)
+	if b.Pass != nil {
+		n = 120
+	}
+	var took [][]queueimpl.Task
+	for i := range n {
+		if _, err := c.enqueue(ctx, theInterface, fmt.Sprint("task-", i)); err != nil {
+			return err
+		}
+		got, err := j.PopAs(ctx, c.name, fmt.Sprint("request-", i), 1)
+		if err != nil {
+			return broken(theInterface, "pop under a request answered %q", err)
+		}
+		took = append(took, got)
+	}
+	for i := range n {
+		if err := c.journal(ctx, fmt.Sprint("request-", i), took[i]); err != nil {
+			return fmt.Errorf("after %d requests: %w", n, err)
+		}
+	}
+	return nil
+}
+
+// longIDs are ids of up to a megabyte, of which each two differ in the last character.
+func longIDs(ctx context.Context, b bench) error {
+	c := b.client()
+	for _, size := range []int{300, 70_000, 1 << 20} {
+		for _, end := range []string{"a", "b"} {
+			id := strings.Repeat("x", size-1) + end
+			in, err := c.Enqueue(ctx, c.name, id)
+			if errors.Is(err, queueimpl.ErrBadCall) {
+				return nil // it may refuse long ones
+			}
+			if err != nil || len(in) != 1 || in[0].ID != id {
+				return broken(variant.NoLostTask, "enqueue of an id of %d bytes entered %d tasks, and answered %s; a queue may refuse a long id by %q", size, len(in), say(err), queueimpl.ErrBadCall)
+			}
+			if end == "a" {
+				continue
+			}
+			tasks, err := c.all(ctx, 2, 2)
+			if err != nil {
+				return err
+			}
+			if len(tasks) != 2 || len(tasks[0].ID) != size || len(tasks[1].ID) != size || tasks[0].ID == tasks[1].ID {
+				return broken(variant.NoLostTask, "two ids of %d bytes were enqueued that differ in the last one, and they were not delivered as they were", size)
+			}
+			if err := c.done(ctx, tasks...); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
