@@ -379,7 +379,7 @@ func TestSample(t *testing.T) {
 		"lock/Run/release-without-script": variant.OwnerOnlyRelease, "lock/Run/refusal-grants": variant.MutualExclusion, "lock/Run/names-one-separator": variant.Progress,
 		"lock/Run/renewal-dies-with-acquire": variant.MutualExclusion,
 		"queue/Run/pop-in-two-steps":         variant.NoDuplicateDelivery, "queue/Run/queues-share-keys": variant.NoLostTask,
-		"queue/Run/mover-removes-first": variant.NoLostTask, "queue/Run/mover-pushes-first": variant.NoDuplicateDelivery, "queue/Run/sound-list": "", "queue/Run/sound-claims": "",
+		"queue/Run/mover-removes-first": variant.NoLostTask, "queue/Run/mover-pushes-first": variant.NoDuplicateDelivery, "queue/Run/ack-forgets-error": variant.EffectOnce, "queue/Run/queue-expires": variant.NoLostTask, "queue/Run/sound-claims-no-scores": "", "queue/Run/sound-list": "", "queue/Run/sound-claims": "",
 		"sale/Run/checks-for-one": variant.NoOversell, "sale/Run/compares-text": variant.NoUndersell,
 		"sale/Run/buys-again-on-error": variant.NoUndersell, "sale/Run/products-share-keys": variant.NoUndersell, "sale/Run/sound-lua": "", "sale/Run/sound-count": "",
 	}

@@ -64,7 +64,7 @@ func Locks() []Lock {
 
 // Queues returns all queues.
 func Queues() []Queue {
-	all := slices.Concat(claimMutants(), takeMutants(), listMutants(), streamMutants(), soundQueues())
+	all := slices.Concat(claimMutants(), takeMutants(), listMutants(), streamMutants(), callMutants(), soundQueues(), soundCalls())
 	for i := range all {
 		q := &all[i]
 		q.Variant.Name, q.Variant.Summary, q.Variant.Source = q.Name, q.Mechanism, q.Source

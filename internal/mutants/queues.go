@@ -572,6 +572,9 @@ type stream struct {
 	opened   map[string]bool
 	returns  bool // whether pending entries are taken over
 	ackFirst bool
+	maxLen   int64 // to which the stream is trimmed
+	ownIDs   bool  // whether an entry's id is the producer's time
+	drops    bool  // whether consumers that are idle for long are deleted
 }
 
 func newStream(change func(*stream)) queueimpl.Variant {
@@ -602,7 +605,11 @@ func (s *stream) key(name string) string { return "Stream:" + name }
 
 func (s *stream) add(ctx context.Context, q *queue, name string, _ time.Duration, ids []string) (tasks []queueimpl.Task, err error) {
 	for _, id := range ids {
-		entry, err := q.redis().XAdd(ctx, &redis.XAddArgs{Stream: s.key(name), Values: []string{"id", id}}).Result()
+		args := redis.XAddArgs{Stream: s.key(name), Values: []string{"id", id}, MaxLen: s.maxLen}
+		if s.ownIDs {
+			args.ID = fmt.Sprintf("%d-*", q.env.Clock.Now().UnixMilli())
+		}
+		entry, err := q.redis().XAdd(ctx, &args).Result()
 		if err != nil {
 			return tasks, err
 		}
@@ -653,6 +660,14 @@ func (s *stream) popStream(ctx context.Context, q *queue, name string, count int
 		}
 		for _, r := range read {
 			messages = append(messages, r.Messages...)
+		}
+	}
+	if s.drops {
+		all, _ := q.redis().XInfoConsumers(ctx, s.key(name), group).Result()
+		for _, c := range all {
+			if c.Idle > 3*q.o.Visibility {
+				q.redis().XGroupDelConsumer(ctx, s.key(name), group, c.Name)
+			}
 		}
 	}
 	var tasks []queueimpl.Task
