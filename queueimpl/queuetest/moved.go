@@ -142,8 +142,8 @@ func claimOf(ctx context.Context, b bench, id string, hidden time.Duration) erro
 	for _, at := range parts(hidden) {
 		b.Pass(at - gone)
 		gone = at
-		if _, err := other.popped(ctx, theInterface, 1); err != nil {
-			return fmt.Errorf("after %v: %w", at, err)
+		if _, err := other.popped(ctx, variant.NoDuplicateDelivery, 1); err != nil {
+			return fmt.Errorf("%v after the beginning of a claim of %v: %w", at, hidden, err)
 		}
 	}
 	b.Pass(hidden - gone + grain)

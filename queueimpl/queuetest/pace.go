@@ -46,6 +46,9 @@ func (b bench) outOfTime(r rule, end time.Time, err error) error {
 		return err
 	}
 	of := r.of()
+	if r.promise == "" && keeps(b.v, variant.Progress) {
+		of = variant.Progress
+	}
 	if n := new(never); errors.As(err, &n) && n.after >= patience/3 {
 		return broken(of, "%w", err)
 	}

@@ -272,7 +272,7 @@ func TestSaboteursAreCaught(t *testing.T) {
 			return q.EnqueueAfter(ctx, name, min(after, 15*time.Minute), ids...)
 		}}, "long delays", "not-early is broken"},
 		{"claims of an hour at most", hooks{options: func(o *queueimpl.Options) { o.Visibility = min(o.Visibility, time.Hour) }},
-			"long claims", "contract"},
+			"long claims", "no-duplicate-delivery is broken"},
 		{"the hundredth delivery is the last", hooks{pop: func(ctx context.Context, q full, name string, nth int, got tasks, err error) (tasks, error) {
 			if nth >= 100 {
 				return removing(ctx, q, name, nth, got, err)
