@@ -23,7 +23,7 @@ type held struct {
 	other *client
 }
 
-// heldUp makes both clients, on a queue of their own.
+// heldUp makes both, on a queue of their own.
 func (b bench) heldUp(ctx context.Context, n int, what string, change ...func(*queueimpl.Options)) *held {
 	b.Queue += "-" + what
 	c, line := b.interrupted(ctx, change...)

@@ -22,23 +22,18 @@ func (c *client) found(ctx context.Context, id string) (bool, error) {
 	if slices.Contains(idsOf(s.Waiting), id) || slices.Contains(idsOf(s.Claimed), id) {
 		return true, nil
 	}
-	d, ok := c.Queue.(queueimpl.DeadLetters)
-	if !ok {
-		return false, nil
+	if d, ok := c.Queue.(queueimpl.DeadLetters); ok {
+		dead, err := d.Dead(ctx, c.name)
+		return slices.Contains(idsOf(dead), id), err
 	}
-	dead, err := d.Dead(ctx, c.name)
-	if err != nil {
-		return false, broken(theInterface, "dead letters: %q", err)
-	}
-	return slices.Contains(idsOf(dead), id), nil
+	return false, nil
 }
 
 // overwriterDies: a producer dies as it enqueues an id again that waits, is due later, or is claimed.
 // The earlier entry is there, or the later one.
 func overwriterDies(ctx context.Context, b bench) error {
-	states := []string{"waits", "is not due", "is claimed"}
 	return b.each(ctx, bothWays, func(ctx context.Context, b bench, n int, a interrupt.Action) error {
-		for i, state := range states {
+		for i, state := range []string{"waits", "is not due", "is claimed"} {
 			own := b
 			own.Queue = fmt.Sprintf("%s-%d", b.Queue, i)
 			c := own.client()

@@ -917,12 +917,7 @@ func crowdLosesNothing(ctx context.Context, b bench) error {
 	if err != nil {
 		return err
 	}
-	var missing []string
-	for id, n := range deliveries {
-		if n == 0 {
-			missing = append(missing, id)
-		}
-	}
+	missing := slices.DeleteFunc(slices.Collect(maps.Keys(deliveries)), func(id string) bool { return deliveries[id] > 0 })
 	if len(missing) > 0 {
 		return b.client().lost(ctx, missing, "%d tasks were entered, and %d delivered", enqueued, enqueued-len(missing))
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"time"
 
@@ -21,13 +22,17 @@ func twentyThousand(ctx context.Context, b bench) error {
 	c := b.client(func(o *queueimpl.Options) { o.Visibility = lasting })
 	for start := time.Now(); n < most && time.Since(start) < toEnter && (b.Pass == nil || n == 0); n += batch {
 		ids := numbered(n + batch)[n:]
-		if in, err := c.Enqueue(ctx, c.name, ids...); err != nil || len(in) != batch {
+		if in, err := c.Enqueue(ctx, c.name, ids...); timedOut(err) {
+			return &tooSlow{fmt.Sprintf("enqueue of %d tasks answered %q", batch, err)}
+		} else if err != nil || len(in) != batch {
 			return broken(variant.NoLostTask, "enqueue of %d tasks entered %d of them and answered %s, with %d in the queue", batch, len(in), say(err), n)
 		}
 	}
 	holds := func(want int, when string) error {
 		s, err := c.State(ctx, c.name)
-		if all := len(s.Waiting) + len(s.Claimed); err != nil || all != want {
+		if timedOut(err) {
+			return &tooSlow{fmt.Sprintf("state of %d tasks answered %q", want, err)}
+		} else if all := len(s.Waiting) + len(s.Claimed); err != nil || all != want {
 			return broken(variant.NoLostTask, "%d tasks were enqueued, and %s the state has %d and answers %s", n, when, all, say(err))
 		}
 		return nil
@@ -37,9 +42,11 @@ func twentyThousand(ctx context.Context, b bench) error {
 	}
 	taken := map[string]bool{}
 	for start := time.Now(); len(taken) < n && time.Since(start) < toTake; {
-		got, err := c.pop(ctx, batch)
-		if err != nil {
-			return err
+		got, err := c.Pop(ctx, c.name, batch)
+		if timedOut(err) {
+			return &tooSlow{fmt.Sprintf("pop of %d tasks answered %q", batch, err)}
+		} else if err != nil && !errors.Is(err, queueimpl.ErrEmpty) {
+			return broken(theInterface, "pop of %d, of %d tasks, answered %q", batch, n, err)
 		}
 		for _, t := range got {
 			taken[t.ID] = true
@@ -56,15 +63,21 @@ func twentyThousand(ctx context.Context, b bench) error {
 	}
 	b.passes(ctx, lasting+grain)
 	if err := b.until(ctx, "the return of a task", func() (bool, error) {
-		got, err := c.pop(ctx, 1)
-		if err != nil {
-			err = broken(variant.NoLostTask, "after %d claims had run out no task comes back: %w", len(taken), err)
+		got, err := c.Pop(ctx, c.name, 1)
+		if err != nil && !timedOut(err) && !errors.Is(err, queueimpl.ErrEmpty) {
+			return false, broken(variant.NoLostTask, "%d claims had run out, and no task came back: pop of 1 answered %q", len(taken), err)
 		}
-		return len(got) > 0, err
+		return len(got) > 0, nil
 	}); err != nil {
 		return err
 	}
 	return holds(n, fmt.Sprintf("after %d claims had run out", len(taken)))
+}
+
+// timedOut reports whether a call ran into the client's time-out, which leaves it open what it did.
+func timedOut(err error) bool {
+	n := net.Error(nil)
+	return errors.As(err, &n) && n.Timeout()
 }
 
 // manyRequests are all in the journal.
