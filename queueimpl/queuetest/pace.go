@@ -49,6 +49,9 @@ func (b bench) outOfTime(r rule, end time.Time, err error) error {
 	if r.promise == "" && keeps(b.v, variant.Progress) {
 		of = variant.Progress
 	}
+	if r.name == twentyThousandTasks {
+		return &tooSlow{fmt.Sprintf("the calls with many tasks took longer than %v", patience)}
+	}
 	if n := new(never); errors.As(err, &n) && n.after >= patience/3 {
 		return broken(of, "%w", err)
 	}

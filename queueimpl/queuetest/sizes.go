@@ -12,8 +12,6 @@ import (
 	"oversell/variant"
 )
 
-// The rules in this file take many of something, or long ones.
-
 // twentyThousand are entered and taken, and, where tasks are lent, have their claims run out. Where calls
 // take their time they are fewer.
 func twentyThousand(ctx context.Context, b bench) error {
