@@ -15,7 +15,7 @@ import (
 // twentyThousand are entered and taken, and, where tasks are lent, have their claims run out. Where calls
 // take their time they are fewer.
 func twentyThousand(ctx context.Context, b bench) error {
-	const most, lasting, toEnter, toTake = 20_000, 4 * time.Second, 2 * time.Second, 2500 * time.Millisecond
+	const most, lasting, toEnter, toTake = 20_000, 4 * time.Second, 3500 * time.Millisecond, 2500 * time.Millisecond
 	batch, n := b.fits(ctx, 1000, 10, time.Second), 0
 	c := b.client(func(o *queueimpl.Options) { o.Visibility = lasting })
 	for start := time.Now(); n < most && time.Since(start) < toEnter && (b.Pass == nil || n == 0); n += batch {
