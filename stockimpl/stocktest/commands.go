@@ -34,9 +34,9 @@ type fences struct{ last atomic.Int64 }
 // buyerOf is one more client of a product, whose commands can be acted upon.
 func (b bench) buyerOf(ctx context.Context, product string, f *fences) (*buyer, *interrupt.Line) {
 	env, line := interrupt.On(b.Env())
-	y := &buyer{b: b, sale: b.sale.New(env, product), fences: f}
+	y := &buyer{b: b, sale: b.newSale(env, product), fences: f}
 	// Its scripts are loaded by the first purchase of another product.
-	practice := &buyer{b: b, sale: b.sale.New(env, product+"-practice"), fences: &fences{}}
+	practice := &buyer{b: b, sale: b.newSale(env, product+"-practice"), fences: &fences{}}
 	if practice.sale.Open(ctx, 5) == nil {
 		_, _ = practice.sale.Buy(ctx, order(1, 1), practice.lock())
 		_, _ = practice.sale.Refund(ctx, order(1, 1), practice.lock())
@@ -61,12 +61,7 @@ func (b bench) each(actions []interrupt.Action, check func(b bench, n int, a int
 		}
 	}
 	all.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return firstBreach(errs)
 }
 
 // undecided is how long an order may be told to come again while no other client buys: longer
@@ -82,6 +77,9 @@ func (y *buyer) decided(ctx context.Context, id int64, pieces int) error {
 			return err
 		}
 		if time.Since(start) > undecided {
+			if s, err := y.sale.State(ctx); err == nil && s.Reserved > 0 {
+				return &notJudged{fmt.Sprintf("an order was told for %v to come again, and State says that %d pieces are still reserved: the suite does not wait for longer reservations to end", undecided, s.Reserved)}
+			}
 			return broken(variant.NoUndersell, "an order for %d pieces was told for %v to come again, each time with a newer token, while nobody else bought: it is neither accepted nor refused", pieces, undecided)
 		}
 		if (clock.Real{}).Sleep(ctx, time.Millisecond) != nil {
@@ -97,7 +95,7 @@ func (y *buyer) sellsOut(ctx context.Context, from int64, most int) (int, error)
 		switch {
 		case errors.Is(err, stockimpl.ErrSoldOut):
 			return n, nil
-		case errors.As(err, new(*breach)):
+		case errors.As(err, new(*breach)), errors.As(err, new(*notJudged)):
 			return n, err
 		case err != nil:
 			return n, broken(theInterface, "buy of 1 by order %d answered %s", from+int64(n), say(err))
@@ -143,7 +141,9 @@ func lostOrder(ctx context.Context, b bench) error {
 			return broken(variant.NoUndersell, "%s was told that the stock is sold out, with %d pieces left", what, stock)
 		}
 		if err != nil {
-			if err := c.decided(ctx, 1, pieces); err != nil && !errors.Is(err, stockimpl.ErrRepeated) {
+			if err := c.decided(ctx, 1, pieces); errors.As(err, new(*notJudged)) {
+				return err
+			} else if err != nil && !errors.Is(err, stockimpl.ErrRepeated) {
 				return broken(variant.NoUndersell, "%s, sent again with %d pieces there, answered %s", what, stock, say(err))
 			}
 		}
@@ -217,7 +217,9 @@ func deadBuyer(ctx context.Context, b bench) error {
 			return broken(variant.NoUndersell, "after the death of a buyer and the sale of all else the server holds %+v; want none left, and %d sold", s, stock)
 		}
 		// The order of the dead comes again: it had its effect, or there is nothing left.
-		if err := y.decided(ctx, 1, pieces); b.promises(variant.OncePerOrder) {
+		if err := y.decided(ctx, 1, pieces); errors.As(err, new(*notJudged)) {
+			return err
+		} else if b.promises(variant.OncePerOrder) {
 			if sold == stock && !errors.Is(err, stockimpl.ErrSoldOut) {
 				return broken(variant.NoOversell, "the order of a buyer that died was accepted after all pieces had been sold to others: it answered %s", say(err))
 			}
@@ -245,12 +247,7 @@ func stalledBuyer(ctx context.Context, b bench) error {
 			all.Go(func() { errs[i] = own.stalledWhile(ctx, n, i, what, stock) })
 		}
 		all.Wait()
-		for _, err := range errs {
-			if err != nil {
-				return err
-			}
-		}
-		return nil
+		return firstBreach(errs)
 	})
 }
 
@@ -263,33 +260,16 @@ func (b bench) stalledWhile(ctx context.Context, n, i int, what string, stock in
 	}
 	c, line := b.buyerOf(ctx, b.Product, f)
 	var answer error
-	s := line.Stalled(ctx, n, func() { _, answer = c.sale.Buy(ctx, order(1, 1), c.lock()) })
+	s := stalled(ctx, line, n, func() { _, answer = c.sale.Buy(ctx, order(1, 1), c.lock()) })
 	if s == nil {
 		return nil
 	}
 	sold := 0
-	switch i {
-	case 0:
-		sold, err = y.sellsOut(ctx, 100, stock)
-	case 1:
-		if err = y.decided(ctx, 100, 1); err == nil {
-			sold++
-		}
-	case 2:
-		if err = y.decided(ctx, 1, 1); err == nil {
-			sold++
-		} else if errors.Is(err, stockimpl.ErrRepeated) {
-			err = nil
-		}
-	case 3:
-		if sold, err = y.sellsOut(ctx, 100, stock); err == nil && sold > 0 {
-			if _, err = y.sale.Refund(ctx, order(100, 1), y.lock()); err == nil {
-				sold--
-			}
-		}
+	blocked := s.beside(y, func() { sold, err = y.meanwhile(ctx, i, stock) })
+	if blocked != nil {
+		return blocked
 	}
-	s.GoOn()
-	if errors.As(err, new(*breach)) {
+	if errors.As(err, new(*breach)) || errors.As(err, new(*notJudged)) {
 		return fmt.Errorf("beside a buyer that was held up, while %s: %w", what, err)
 	}
 	if err != nil && !errors.Is(err, stockimpl.ErrSoldOut) {
@@ -322,6 +302,69 @@ func (b bench) stalledWhile(ctx context.Context, n, i int, what string, stock in
 	return nil
 }
 
+// meanwhile does what happens while a buyer is held up, and returns how many pieces it bought.
+func (y *buyer) meanwhile(ctx context.Context, i, stock int) (sold int, err error) {
+	switch i {
+	case 0:
+		sold, err = y.sellsOut(ctx, 100, stock)
+	case 1:
+		if err = y.decided(ctx, 100, 1); err == nil {
+			sold++
+		}
+	case 2:
+		if err = y.decided(ctx, 1, 1); err == nil {
+			sold++
+		} else if errors.Is(err, stockimpl.ErrRepeated) {
+			err = nil
+		}
+	case 3:
+		if sold, err = y.sellsOut(ctx, 100, stock); err == nil && sold > 0 {
+			if _, err = y.sale.Refund(ctx, order(100, 1), y.lock()); err == nil {
+				sold--
+			}
+		}
+	}
+	return sold, err
+}
+
+// blockedFor is how long one call may take while the suite holds another client up. It is
+// longer than locks inside sales last.
+const blockedFor = 7 * time.Second
+
+// heldUp is a client that the suite holds up before a command.
+type heldUp struct{ *interrupt.Stall }
+
+// stalled starts a call of a client and holds it up before its n-th command. It returns nil if
+// the call has fewer.
+func stalled(ctx context.Context, line *interrupt.Line, n int, call func()) *heldUp {
+	s := line.Stalled(ctx, n, call)
+	if s == nil {
+		return nil
+	}
+	return &heldUp{s}
+}
+
+// beside runs calls of y while the client is held up, and then lets it go on. A sale may have a
+// call wait for another of the same process: then the rule is not judged, since the suite itself
+// keeps the other from ending.
+func (s *heldUp) beside(y *buyer, calls func()) error {
+	defer s.GoOn()
+	done := make(chan struct{})
+	go func() { defer close(done); calls() }()
+	for {
+		select {
+		case <-done:
+			return nil
+		case <-time.After(100 * time.Millisecond):
+		}
+		if since := y.sale.since.Load(); since != 0 && time.Since(time.Unix(0, since)) > blockedFor {
+			s.GoOn()
+			<-done
+			return &notJudged{fmt.Sprintf("a call did not return for %v while the suite held another client up: it may wait for that client", blockedFor)}
+		}
+	}
+}
+
 // stalledRefund holds up a refund while another copy of it is carried out, or others buy.
 func stalledRefund(ctx context.Context, b bench) error {
 	const stock = 4
@@ -336,12 +379,13 @@ func stalledRefund(ctx context.Context, b bench) error {
 			return err
 		}
 		var answer error
-		s := line.Stalled(ctx, n, func() { _, answer = c.sale.Refund(ctx, order(1, 2), c.lock()) })
+		s := stalled(ctx, line, n, func() { _, answer = c.sale.Refund(ctx, order(1, 2), c.lock()) })
 		if s == nil {
 			return nil
 		}
-		_, err = y.sale.Refund(ctx, order(1, 2), y.lock())
-		s.GoOn()
+		if blocked := s.beside(y, func() { _, err = y.sale.Refund(ctx, order(1, 2), y.lock()) }); blocked != nil {
+			return blocked
+		}
 		for _, err := range []error{answer, err} {
 			if err != nil && !errors.Is(err, stockimpl.ErrRepeated) && !errors.Is(err, stockimpl.ErrStale) {
 				return broken(theInterface, "one of two copies of a refund was answered %s", say(err))
@@ -398,7 +442,7 @@ func refundsAtOnce(ctx context.Context, b bench) error {
 	answers := make([]error, copies)
 	var all sync.WaitGroup
 	for i := range copies {
-		c := &buyer{b: b, sale: b.sale.New(b.Env(), b.Product), fences: f}
+		c := b.client(f)
 		all.Go(func() {
 			for ctx.Err() == nil {
 				if _, answers[i] = c.sale.Refund(ctx, order(1, 2), c.lock()); !errors.Is(answers[i], stockimpl.ErrStale) {
@@ -455,7 +499,7 @@ func mixedCrowd(ctx context.Context, b bench) error {
 	errs := make([]error, buyers)
 	var all sync.WaitGroup
 	for i := range buyers {
-		c := &buyer{b: b, sale: b.sale.New(b.Env(), b.Product), fences: f}
+		c := b.client(f)
 		all.Go(func() {
 			for n := range orders {
 				o := order(int64(i*orders+n+1), 1+(i+n)%3)
@@ -533,7 +577,7 @@ func otherClients(ctx context.Context, b bench) error {
 	if err != nil {
 		return err
 	}
-	client := func() *buyer { return &buyer{b: b, sale: b.sale.New(b.Env(), b.Product), fences: f} }
+	client := func() *buyer { return b.client(f) }
 	two := client()
 	return firstOf(
 		func() error { return one.buy(ctx, variant.NoUndersell, 1, 1, nil, 2) },

@@ -50,19 +50,25 @@ func stalledInVain(ctx context.Context, b bench) error {
 		}
 		c, line := b.buyerOf(ctx, b.Product, f)
 		var answer error
-		s := line.Stalled(ctx, n, func() { _, answer = c.sale.Buy(ctx, order(1, stock+1), c.lock()) })
+		s := stalled(ctx, line, n, func() { _, answer = c.sale.Buy(ctx, order(1, stock+1), c.lock()) })
 		if s == nil {
 			return nil
 		}
 		var small [stock]error
-		for i := range small {
-			small[i] = y.decided(ctx, int64(10+i), 1)
+		if blocked := s.beside(y, func() {
+			for i := range small {
+				small[i] = y.decided(ctx, int64(10+i), 1)
+			}
+		}); blocked != nil {
+			return blocked
 		}
-		s.GoOn()
 		if answer == nil {
 			return broken(variant.NoOversell, "an order for %d pieces was accepted, of %d", stock+1, stock)
 		}
 		for i, err := range small {
+			if errors.As(err, new(*notJudged)) {
+				return err
+			}
 			if err != nil {
 				return broken(variant.NoUndersell, "while an order for %d pieces of %d was held up, order %d of 1 answered %s, with %d there", stock+1, stock, i+1, say(err), stock-i)
 			}
@@ -118,7 +124,9 @@ func refundOfTheLast(ctx context.Context, b bench) error {
 		}
 		c, line := b.buyerOf(ctx, b.Product, f)
 		for _, z := range []*buyer{y, c} {
-			if err := z.decided(ctx, 2, 1); !errors.Is(err, stockimpl.ErrSoldOut) {
+			if err := z.decided(ctx, 2, 1); errors.As(err, new(*notJudged)) {
+				return err
+			} else if !errors.Is(err, stockimpl.ErrSoldOut) {
 				return broken(variant.NoOversell, "buy of 1 with all pieces sold answered %s", say(err))
 			}
 		}
@@ -143,11 +151,13 @@ func refundOfTheLast(ctx context.Context, b bench) error {
 		if b.promises(variant.OncePerOrder) && s.Left != stock {
 			return broken(variant.NoUndersell, "a refund of %d was sent again after the death of its client, and the server holds %+v; want %d left", stock, s, stock)
 		}
-		for _, z := range []*buyer{y, {b: b, sale: b.sale.New(b.Env(), b.Product), fences: f}} {
+		for _, z := range []*buyer{y, b.client(f)} {
 			if s.Left == 0 {
 				break
 			}
-			if err := z.decided(ctx, 100+s.Left, 1); err != nil {
+			if err := z.decided(ctx, 100+s.Left, 1); errors.As(err, new(*notJudged)) {
+				return err
+			} else if err != nil {
 				return broken(variant.NoUndersell, "after a refund whose client had died, with %d pieces there, buy of 1 answered %s", s.Left, say(err))
 			}
 			s.Left--
@@ -189,16 +199,19 @@ func stalledFence(ctx context.Context, b bench) error {
 					return broken(theInterface, "state: %w", err)
 				}
 				var answer error
-				s := line.Stalled(ctx, n, func() { answer = call(c, slow, 1) })
+				s := stalled(ctx, line, n, func() { answer = call(c, slow, 1) })
 				if s == nil {
 					continue
 				}
-				now, err := y.sale.State(ctx)
-				newer := err
-				if err == nil {
-					newer = call(y, quick, 2)
+				var now stockimpl.State
+				var newer error
+				if blocked := s.beside(y, func() {
+					if now, err = y.sale.State(ctx); err == nil {
+						newer = call(y, quick, 2)
+					}
+				}); blocked != nil {
+					return blocked
 				}
-				s.GoOn()
 				if err != nil {
 					return broken(theInterface, "state: %w", err)
 				}
@@ -214,19 +227,33 @@ func stalledFence(ctx context.Context, b bench) error {
 	})
 }
 
+// openedLarge puts a product on sale with as large a stock as the sale takes. A sale need not take
+// every one: it may keep an entry for each piece.
+func (b bench) openedLarge(ctx context.Context) (y *buyer, stock int64, err error) {
+	stocks := []int64{200_000_000_000_000, 1_000_000_000, 1_000_000, 100_000, 1000} // the first has more than 14 digits, in which some write numbers
+	if b.sale.Needs.SQL {
+		stocks = stocks[1:]
+	}
+	for _, stock = range stocks {
+		if y, err = opened(ctx, b, fmt.Sprint(b.Product, "-", stock), stock); err == nil || ctx.Err() != nil {
+			break
+		}
+	}
+	return y, stock, err
+}
+
 // everySize buys and gives back orders of many sizes, from a large stock.
 func everySize(ctx context.Context, b bench) error {
-	left := int64(1_000_000_000)
-	if onRedis(b.sale) {
-		left = 200_000_000_000_000 // more than 14 digits, as which some write numbers
-	}
-	stock := left
-	y, err := opened(ctx, b, b.Product, stock)
+	y, stock, err := b.openedLarge(ctx)
 	if err != nil {
 		return err
 	}
+	left := stock
 	for i, pieces := range []int{1, 7, 9, 10, 11, 16, 63, 99, 100, 101, 127, 128, 150, 255, 256, 257, 999, 1000, 1001, 4096, 9999, 12345, 65535, 65536, 100_000, 1_234_567, 99_999_999} {
 		id, n := int64(i+1), int64(pieces)
+		if n > left {
+			break
+		}
 		if err := y.buy(ctx, variant.NoUndersell, id, pieces, nil, left-n); err != nil {
 			return fmt.Errorf("with a stock of %d: %w", stock, err)
 		}

@@ -45,18 +45,29 @@ func emptyIsSoldOut(ctx context.Context, b bench) error {
 }
 
 func refusesMore(ctx context.Context, b bench) error {
-	y, err := opened(ctx, b, b.Product, 3)
+	f := &fences{}
+	y, err := openedWith(ctx, b, b.Product, 3, f)
 	if err != nil {
 		return err
 	}
+	other := b.client(f)
 	return firstOf(
 		func() error { return y.buy(ctx, variant.NoOversell, 1, 4, stockimpl.ErrSoldOut, 3) },
 		func() error { return y.state(ctx, theInterface, 3, 0) },
 		func() error { return y.buy(ctx, variant.NoUndersell, 2, 2, nil, 1) },
 		func() error { return y.buy(ctx, variant.NoOversell, 3, 2, stockimpl.ErrSoldOut, 1) },
 		func() error { return y.state(ctx, theInterface, 1, 2) },
-		// A refused order may come again, for what there is.
-		func() error { return y.buy(ctx, variant.NoUndersell, 3, 1, nil, 0) },
+		// What was refused takes nothing from what there is.
+		func() error { return y.buy(ctx, variant.NoUndersell, 4, 1, nil, 0) },
+		func() error { return y.state(ctx, variant.NoUndersell, 0, 3) },
+		// A refused order may come again when pieces have come back.
+		func() error { return other.refund(ctx, variant.NoUndersell, 2, 2, nil, 2) },
+		func() error {
+			if err := y.buy(ctx, variant.NoUndersell, 3, 2, nil, 0); err != nil {
+				return fmt.Errorf("order 3, for 2 pieces, was refused with 1 piece left, then another client gave 2 pieces back, and order 3 was sent again: %w", err)
+			}
+			return nil
+		},
 		func() error { return y.state(ctx, variant.NoUndersell, 0, 3) },
 	)
 }
@@ -275,7 +286,7 @@ func (y *buyer) crowd(ctx context.Context, n int, client func(i int, buy func(id
 	answers := make([]error, n)
 	var all sync.WaitGroup
 	for i := range n {
-		sale := y.b.sale.New(y.b.Env(), y.b.Product)
+		sale := y.b.newSale(y.b.Env(), y.b.Product)
 		once := func(id int64) (int64, error) {
 			if locked {
 				lock.Lock()
@@ -345,7 +356,7 @@ func noQuantity(ctx context.Context, b bench) error {
 }
 
 func neverOpened(ctx context.Context, b bench) error {
-	y := &buyer{b: b, sale: b.sale.New(b.Env(), b.Product), fences: &fences{}}
+	y := b.client(&fences{})
 	left, err := y.sale.Buy(ctx, order(1, 1), y.lock())
 	if err == nil || errors.Is(err, stockimpl.ErrRepeated) {
 		return broken(variant.NoOversell, "a product that was never opened was sold (%d left, answer %s)", left, say(err))
