@@ -7,7 +7,11 @@ package interrupt
 
 import (
 	"context"
+	"crypto/sha1"
+	"encoding/hex"
 	"errors"
+	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,18 +24,7 @@ import (
 var ErrLost = errors.New("connection lost")
 
 // ErrRefused is the answer of a server that executed nothing.
-var ErrRefused error = refusal("LOADING Redis is loading the dataset in memory")
-
-// errNoScript is the answer of a server that does not know a script.
-var errNoScript error = refusal("NOSCRIPT No matching script. Please use EVAL.")
-
-// refusal is an error that a server answers.
-type refusal string
-
-func (r refusal) Error() string { return string(r) }
-
-// RedisError implements redis.Error.
-func (refusal) RedisError() {}
+var ErrRefused = Refusal("LOADING Redis is loading the dataset in memory")
 
 // Action is what happens to a command.
 type Action int
@@ -41,8 +34,21 @@ const (
 	Pass        Action = iota
 	LoseRequest        // the server never sees the command
 	LoseReply          // the server executes it, and the client learns nothing
-	Refuse             // the server answers ErrRefused, and executes nothing
+	Refuse             // the server answers with an error, and executes nothing
 )
+
+// refusal is an error with which a server answers.
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+
+// RedisError implements redis.Error.
+func (r refusal) RedisError() {}
+
+// Refusal returns the error of a server that answers with this text.
+func Refusal(text string) error { return refusal(text) }
+
+var errNoScript = Refusal("NOSCRIPT No matching script. Please use EVAL.")
 
 // Line is one client's way to its servers.
 type Line struct {
@@ -50,13 +56,17 @@ type Line struct {
 	n    int // commands since the last plan; a pipeline is one
 	act  func(nth int) Action
 	dead bool
-	// forgot tells that EVALSHA is answered as by a server that knows no script.
-	forgot bool
+	name string // of the last command
+	// lost and refused are the errors of commands that suffer LoseRequest or LoseReply, and Refuse.
+	lost, refused error
+	// forgetful says that the server knows no script but those in known, by their hashes.
+	forgetful bool
+	known     map[string]bool
 }
 
 // On returns the world of a client whose commands pass through the line.
 func On(env variant.Env) (variant.Env, *Line) {
-	l := &Line{}
+	l := &Line{lost: ErrLost, refused: ErrRefused}
 	own := make([]redis.UniversalClient, len(env.Redis))
 	for i, c := range env.Redis {
 		if one, ok := c.(*redis.Client); ok {
@@ -87,12 +97,35 @@ func (l *Line) Arm(n int, a Action) {
 	})
 }
 
-// Forget makes the server look to this client as if it had forgotten its scripts: it answers
-// EVALSHA with NOSCRIPT until the client sends a script.
-func (l *Line) Forget() {
+// Errors sets the error of a command whose request or answer is lost, and the error with which
+// the server answers a command that it refuses.
+func (l *Line) Errors(lost, refused error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.forgot = true
+	l.lost, l.refused = lost, refused
+}
+
+// ForgetScripts makes the server look to this client as if it had forgotten its scripts: it answers
+// the EVALSHA of each with NOSCRIPT until the client sends it by EVAL or SCRIPT LOAD. Other clients
+// do not notice.
+func (l *Line) ForgetScripts() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.forgetful, l.known = true, map[string]bool{}
+}
+
+// Command names the last command that was about to be sent.
+func (l *Line) Command() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.name
+}
+
+// errors returns what Errors set.
+func (l *Line) errors() (lost, refused error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lost, l.refused
 }
 
 // Sent is how many commands were sent since the last plan.
@@ -128,9 +161,16 @@ func (l *Line) DiesAt(n int, a Action, call func()) bool {
 }
 
 // decide is about the next command.
-func (l *Line) decide() Action {
+func (l *Line) decide(cmds ...redis.Cmder) Action {
 	l.mu.Lock()
 	l.n++
+	l.name = ""
+	for i, cmd := range cmds {
+		if i > 0 {
+			l.name += ", "
+		}
+		l.name += strings.ToUpper(cmd.Name())
+	}
 	n, act, dead := l.n, l.act, l.dead
 	l.mu.Unlock()
 	switch {
@@ -182,16 +222,27 @@ func (s *Stall) GoOn() {
 	s.l.Plan(nil)
 }
 
-// unknown reports whether the command runs a script that the server has forgotten. A
-// client that sends a script, or anything else about scripts, makes it known again.
+// unknown reports whether the command runs a script that the server has forgotten.
 func (l *Line) unknown(cmd redis.Cmder) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch cmd.Name() {
+	args := cmd.Args()
+	if !l.forgetful || len(args) < 2 {
+		return false
+	}
+	text := args[1]
+	switch strings.ToLower(cmd.Name()) {
 	case "evalsha", "evalsha_ro":
-		return l.forgot
-	case "eval", "eval_ro", "script":
-		l.forgot = false
+		return !l.known[fmt.Sprint(text)]
+	case "script":
+		if len(args) < 3 {
+			return false
+		}
+		text = args[2]
+		fallthrough
+	case "eval", "eval_ro":
+		sum := sha1.Sum([]byte(fmt.Sprint(text)))
+		l.known[hex.EncodeToString(sum[:])] = true
 	}
 	return false
 }
@@ -203,16 +254,18 @@ func (hook) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 func (h hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		switch h.l.decide() {
+		action := h.l.decide(cmd)
+		lost, refused := h.l.errors()
+		switch action {
 		case LoseReply:
 			_ = next(ctx, cmd)
 			fallthrough
 		case LoseRequest:
-			cmd.SetErr(ErrLost)
-			return ErrLost
+			cmd.SetErr(lost)
+			return lost
 		case Refuse:
-			cmd.SetErr(ErrRefused)
-			return ErrRefused
+			cmd.SetErr(refused)
+			return refused
 		}
 		if h.l.unknown(cmd) {
 			cmd.SetErr(errNoScript)
@@ -224,20 +277,21 @@ func (h hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 
 func (h hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
-		failed := ErrLost
-		switch h.l.decide() {
+		action := h.l.decide(cmds...)
+		err, refused := h.l.errors()
+		switch action {
+		case Refuse:
+			err = refused
 		case LoseReply:
 			_ = next(ctx, cmds)
 		case LoseRequest:
-		case Refuse:
-			failed = ErrRefused
 		default:
 			return next(ctx, cmds)
 		}
 		for _, cmd := range cmds {
-			cmd.SetErr(failed)
+			cmd.SetErr(err)
 		}
-		return failed
+		return err
 	}
 }
 

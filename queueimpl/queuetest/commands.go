@@ -425,7 +425,7 @@ func scriptsForgotten(ctx context.Context, b bench) error {
 		"ack":     func() error { return c.done(ctx, got...) },
 	}
 	for _, name := range []string{"enqueue", "pop", "ack"} {
-		line.Forget()
+		line.ForgetScripts()
 		err := calls[name]()
 		for again := 0; again < 2 && err != nil; again++ {
 			err = calls[name]()
@@ -434,7 +434,7 @@ func scriptsForgotten(ctx context.Context, b bench) error {
 			return broken(variant.Progress, "the server forgot its scripts, and the %s, tried three times, answered %q", name, err)
 		}
 	}
-	return b.stalledPops(ctx, (*interrupt.Line).Forget)
+	return b.stalledPops(ctx, (*interrupt.Line).ForgetScripts)
 }
 
 // stalledPops prepares the line of the consumer that is held up.

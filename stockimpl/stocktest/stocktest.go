@@ -202,6 +202,7 @@ var rules = []rule{
 	{"products with unlike names do not mix", "", nil, false, nil, unlikeProducts},
 	{"a buyer held up between two commands", "", held, true, nil, stalledBuyer},
 	{"a refund held up between two commands", variant.OncePerOrder, held, true, nil, stalledRefund},
+	{"random schedules of commands", "", nil, true, canWalk, randomWalks},
 }
 
 // broken reports that a promise, or a rule of the interface, was not kept.

@@ -1,0 +1,376 @@
+package stocktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"oversell/clock"
+	"oversell/internal/interrupt"
+	"oversell/stockimpl"
+	"oversell/variant"
+)
+
+// A walk has two or three clients buy and give back at once, chooses at random which of them sends
+// its next command, loses some requests and answers, and lets some clients die. A model then tells
+// whether the answers, and what the server holds in the end, can be explained.
+
+const (
+	walksFor = 4 * time.Second // how long walks go on
+	walkers  = 3               // walks at once
+	// parked is how long a client may take to its next command before others go on: it may sleep,
+	// or wait for another.
+	parked = 30 * time.Millisecond
+	// pause is now and then waited for, so that what is set aside for a second runs out.
+	pause = 1100 * time.Millisecond
+)
+
+// canWalk tells the sales that bear calls side by side whose commands can be acted upon.
+func canWalk(v stockimpl.Variant) bool {
+	for _, f := range v.Flaws {
+		if (f.Fault == variant.NoFault || f.Fault == variant.Overrun) && slices.Contains(v.Promises, f.Property) {
+			return false
+		}
+	}
+	return onRedis(v) && slices.Contains(v.Promises, variant.NoOversell) && slices.Contains(v.Promises, variant.NoUndersell)
+}
+
+// seed is the seed of the first walk; OVERSELL_SEED sets it.
+func seed() uint64 {
+	n, err := strconv.ParseUint(os.Getenv("OVERSELL_SEED"), 10, 64)
+	if err != nil {
+		return 1
+	}
+	return n
+}
+
+// randomWalks walks until time is over or a promise is broken.
+func randomWalks(ctx context.Context, b bench) error {
+	setsAside, err := b.setsAside(ctx)
+	if err != nil {
+		return err
+	}
+	var next atomic.Uint64
+	next.Store(seed())
+	end := time.Now().Add(walksFor)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	errs := make([]error, walkers)
+	var all sync.WaitGroup
+	for i := range walkers {
+		envs := make([]variant.Env, 4)
+		for n := range envs {
+			envs[n] = b.Env()
+		}
+		all.Go(func() {
+			for ctx.Err() == nil && time.Now().Before(end) {
+				w := newWalk(b, envs, next.Add(1)-1)
+				w.model.tellsLeft = b.promises(variant.Linearizable) && !setsAside
+				err := w.run(ctx)
+				if ctx.Err() != nil && !errors.As(err, new(*breach)) {
+					return // another walk found something, or time is over
+				}
+				if errs[i] = err; err != nil {
+					stop()
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	return firstBreach(errs)
+}
+
+// setsAside tells whether pieces are reserved in the middle of a purchase. Then what is left
+// depends on who counts what is reserved.
+func (b bench) setsAside(ctx context.Context) (bool, error) {
+	b.Product += "-aside"
+	f := &fences{}
+	y, err := openedWith(ctx, b, b.Product, 5, f)
+	if err != nil {
+		return false, err
+	}
+	c, line := b.buyerOf(ctx, b.Product, f)
+	found := false
+	line.Plan(func(int) interrupt.Action {
+		s, err := y.sale.State(ctx)
+		found = found || err == nil && s.Reserved > 0
+		return interrupt.Pass
+	})
+	_, _ = c.sale.Buy(ctx, order(1, 1), c.lock())
+	return found, nil
+}
+
+// walk is one random walk.
+type walk struct {
+	b      bench
+	seed   uint64
+	rand   *rand.Rand
+	fences *fences
+	model  *model
+	sizes  map[int64]int // of orders
+
+	opener  *buyer
+	clients []*walker
+
+	mu     sync.Mutex
+	events []string
+	calls  []call
+}
+
+// walker is a client in a walk.
+type walker struct {
+	*buyer
+	number int
+	line   *interrupt.Line
+	plan   []call
+	// gate hands out where the client waits before a command.
+	gate chan chan interrupt.Action
+	done chan struct{}
+	dead atomic.Bool
+	now  call // under way
+}
+
+func newWalk(b bench, envs []variant.Env, seed uint64) *walk {
+	b.Product = fmt.Sprintf("%s-walk-%d", b.Product, seed)
+	w := &walk{b: b, seed: seed, rand: rand.New(rand.NewPCG(seed, 1)), fences: &fences{}, sizes: map[int64]int{}}
+	w.model = &model{stock: int64(1 + w.rand.IntN(3)), ids: b.promises(variant.OncePerOrder)}
+	for id := int64(1); id <= 4; id++ {
+		w.sizes[id] = 1 + w.rand.IntN(2)
+	}
+	w.opener = &buyer{b: b, sale: b.newSale(envs[0], b.Product), fences: w.fences}
+	for i := range 2 + w.rand.IntN(2) {
+		env, line := interrupt.On(envs[i+1])
+		c := &walker{number: i + 1, line: line, gate: make(chan chan interrupt.Action), done: make(chan struct{})}
+		c.buyer = &buyer{b: b, sale: b.newSale(env, b.Product), fences: w.fences}
+		for n := range 1 + w.rand.IntN(2) {
+			id := int64(1 + w.rand.IntN(4))
+			if !w.model.ids { // each order comes once, and is given back once
+				id = int64(10*c.number + n)
+				w.sizes[id] = 1 + w.rand.IntN(2)
+			}
+			c.plan = append(c.plan, call{refund: w.model.ids && w.rand.IntN(3) == 0, order: order(id, w.sizes[id])})
+		}
+		w.clients = append(w.clients, c)
+	}
+	return w
+}
+
+// note writes an event down, and returns its number.
+func (w *walk) note(format string, args ...any) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.events = append(w.events, fmt.Sprintf(format, args...))
+	return len(w.events)
+}
+
+// do makes a call of a client and keeps its answer.
+func (w *walk) do(ctx context.Context, y *buyer, c call, dead func() bool) call {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	c.begun = w.note("client %d calls %v", c.client, c)
+	if c.refund {
+		c.left, c.err = y.sale.Refund(ctx, c.order, y.lock())
+	} else {
+		c.left, c.err = y.sale.Buy(ctx, c.order, y.lock())
+	}
+	c.open = !declared(c.err) || dead()
+	if !dead() {
+		c.ended = w.note("client %d's %v is answered %s", c.client, c, c.answer())
+	}
+	if c.open {
+		c.ended = never
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.calls = append(w.calls, c)
+	return c
+}
+
+func alive() bool { return false }
+
+// run walks once, and judges.
+func (w *walk) run(ctx context.Context) error {
+	if err := w.opener.sale.Open(ctx, w.model.stock); err != nil {
+		return fmt.Errorf("open %q with %d pieces: %w", w.b.Product, w.model.stock, err)
+	}
+	for id := range int64(w.rand.IntN(3)) {
+		if w.model.ids {
+			w.do(ctx, w.opener, call{order: order(id+1, w.sizes[id+1])}, alive)
+		}
+	}
+	for _, c := range w.clients {
+		c.line.Plan(func(int) interrupt.Action { return c.await(ctx) })
+		go w.follow(ctx, c)
+	}
+	paused := w.schedule(ctx)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if paused && !w.sleep(ctx) {
+		return context.Cause(ctx)
+	}
+	w.sendAgain(ctx)
+	for id := int64(100); id < 110; id++ { // sell what is left
+		if w.do(ctx, w.opener, call{client: 0, order: order(id, 1)}, alive).err != nil {
+			break
+		}
+	}
+	final, err := w.opener.sale.State(ctx)
+	if err != nil || ctx.Err() != nil {
+		return err
+	}
+	err = w.model.verdict(w.calls, final)
+	if v := new(breach); errors.As(err, &v) {
+		return w.shown(v)
+	}
+	return err
+}
+
+// follow makes the calls that a client has before it. A client without order ids gives back
+// some of what it bought.
+func (w *walk) follow(ctx context.Context, c *walker) {
+	defer close(c.done)
+	for _, next := range c.plan {
+		next.client = c.number
+		c.now = next
+		got := w.do(ctx, c.buyer, next, c.dead.Load)
+		if !w.model.ids && got.err == nil && !c.dead.Load() && next.order.Quantity == 1 {
+			next.refund = true
+			c.now = next
+			w.do(ctx, c.buyer, next, c.dead.Load)
+		}
+		if c.dead.Load() {
+			return
+		}
+	}
+}
+
+// await holds a client up until it is its turn.
+func (c *walker) await(ctx context.Context) interrupt.Action {
+	if c.dead.Load() {
+		return interrupt.LoseRequest
+	}
+	turn := make(chan interrupt.Action)
+	select {
+	case c.gate <- turn:
+		return <-turn
+	case <-ctx.Done():
+		return interrupt.LoseRequest
+	}
+}
+
+// schedule lets one client after the other send a command, until all have come to their end. It
+// reports whether a second was waited for.
+func (w *walk) schedule(ctx context.Context) (paused bool) {
+	running := slices.Clone(w.clients)
+	waiting := map[*walker]chan interrupt.Action{}
+	for len(running) > 0 || len(waiting) > 0 {
+		running = slices.DeleteFunc(running, func(c *walker) bool {
+			select {
+			case turn := <-c.gate:
+				waiting[c] = turn
+				return true
+			case <-c.done:
+				return true
+			case <-time.After(parked):
+				return false
+			}
+		})
+		var who []*walker
+		for _, c := range w.clients {
+			if waiting[c] != nil {
+				who = append(who, c)
+			}
+		}
+		if len(who) == 0 {
+			continue
+		}
+		c := who[w.rand.IntN(len(who))]
+		if !paused && w.rand.IntN(320) == 0 {
+			paused = w.sleep(ctx)
+		}
+		w.act(c, waiting[c])
+		delete(waiting, c)
+		running = append(running, c)
+	}
+	return paused
+}
+
+// sleep lets what is set aside for a second run out.
+func (w *walk) sleep(ctx context.Context) bool {
+	w.note("%v pass", pause)
+	return (clock.Real{}).Sleep(ctx, pause) == nil
+}
+
+// act chooses what happens to a client's next command.
+func (w *walk) act(c *walker, turn chan interrupt.Action) {
+	a, how := interrupt.Pass, "is sent, and answered"
+	dies := false
+	n := w.rand.IntN(40)
+	switch {
+	case n == 0 && !w.b.hasFlaw(variant.DropReply):
+		a, how = interrupt.LoseReply, "is executed, and its answer is lost"
+	case n == 1 && !w.b.hasFlaw(variant.DropReply):
+		a, how = interrupt.LoseRequest, "is lost, and not executed"
+	case n == 2 && !w.b.hasFlaw(variant.Crash):
+		a, how, dies = interrupt.LoseRequest, "is not sent: the client has died", true
+	case n == 3 && !w.b.hasFlaw(variant.Crash):
+		a, how, dies = interrupt.LoseReply, "is executed, and the client dies", true
+	case n == 4:
+		w.note("the server forgets its scripts")
+		for _, each := range w.clients {
+			each.line.ForgetScripts()
+		}
+	}
+	w.note("client %d's %v: %s %s", c.number, c.now, c.line.Command(), how)
+	if dies {
+		c.dead.Store(true)
+	}
+	turn <- a
+}
+
+// sendAgain sends again, by another client, what was stale or has an open outcome: the caller, or
+// a clean-up job, would do so.
+func (w *walk) sendAgain(ctx context.Context) {
+	if !w.model.ids {
+		return
+	}
+	for _, c := range slices.Clone(w.calls) {
+		if !c.open && !errors.Is(c.err, stockimpl.ErrStale) {
+			continue
+		}
+		for tries := 0; tries < 20; tries++ {
+			again := call{refund: c.refund, order: c.order}
+			if err := w.do(ctx, w.opener, again, alive).err; !errors.Is(err, stockimpl.ErrStale) {
+				break
+			}
+			_ = (clock.Real{}).Sleep(ctx, time.Millisecond)
+		}
+	}
+}
+
+// hasFlaw tells whether the sale says that a fault breaks what it promises.
+func (b bench) hasFlaw(f variant.Fault) bool {
+	return slices.ContainsFunc(b.sale.Flaws, func(flaw variant.Flaw) bool {
+		return flaw.Fault == f && b.promises(flaw.Property)
+	})
+}
+
+// shown tells how the walk went.
+func (w *walk) shown(v *breach) error {
+	var text strings.Builder
+	for i, e := range w.events {
+		fmt.Fprintf(&text, "\n  %3d. %s", i+1, e)
+	}
+	v.how = fmt.Errorf("%w. What happened, with a stock of %d (client 0 opens the sale, and sells what is left in the end; OVERSELL_SEED=%d tries this walk first):%s", v.how, w.model.stock, w.seed, text.String())
+	return v
+}
