@@ -5,6 +5,7 @@ package keyname
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -63,6 +64,40 @@ func Expire(ctx context.Context, rdb redis.UniversalClient, name string, within 
 		}
 		if err := rdb.Del(ctx, key).Err(); err != nil {
 			return fmt.Errorf("remove %q: %w", key, err)
+		}
+	}
+	return nil
+}
+
+// Age moves the scores of sorted sets of a name that are times near now, in seconds, milliseconds or
+// microseconds, into the past.
+func Age(ctx context.Context, rdb redis.UniversalClient, name string, by time.Duration) error {
+	const near = 400 * 24 * time.Hour
+	keys, err := Of(ctx, rdb, name)
+	if err != nil {
+		return err
+	}
+	for _, key := range keys {
+		if kind, err := rdb.Type(ctx, key).Result(); err != nil {
+			return fmt.Errorf("type of %q: %w", key, err)
+		} else if kind != "zset" {
+			continue
+		}
+		members, err := rdb.ZRangeWithScores(ctx, key, 0, -1).Result()
+		if err != nil {
+			return fmt.Errorf("members of %q: %w", key, err)
+		}
+		for _, m := range members {
+			for _, unit := range []time.Duration{time.Second, time.Millisecond, time.Microsecond} {
+				now := float64(time.Now().UnixMicro()) / (float64(unit) / float64(time.Microsecond))
+				if math.Abs(m.Score-now) > float64(near)/float64(unit) {
+					continue
+				}
+				if err := rdb.ZIncrBy(ctx, key, -float64(by)/float64(unit), m.Member.(string)).Err(); err != nil {
+					return fmt.Errorf("age a member of %q: %w", key, err)
+				}
+				break
+			}
 		}
 	}
 	return nil

@@ -21,10 +21,10 @@ import (
 // Some rules in this file act on one command among those of a call: they hold a buyer up
 // before it, lose its request or its answer, or have the buyer die there.
 
-// steps is up to which command of a call they go.
-const steps = 5
+// Up to which command of a call they go: at least to fewest, and to most if the calls are long.
+const fewest, most = 5, 20
 
-var said = map[interrupt.Action]string{interrupt.Pass: "", interrupt.LoseRequest: " (not executed)", interrupt.LoseReply: " (executed, not answered)"}
+var said = map[interrupt.Action]string{interrupt.Pass: "", interrupt.Refuse: " (refused)", interrupt.LoseRequest: " (not executed)", interrupt.LoseReply: " (executed, not answered)"}
 
 var bothWays = []interrupt.Action{interrupt.LoseRequest, interrupt.LoseReply}
 
@@ -45,8 +45,36 @@ func (b bench) buyerOf(ctx context.Context, product string, f *fences) (*buyer, 
 	return y, line
 }
 
+// setUp is what went wrong before a command was interfered with.
+type setUp struct{ error }
+
+func (s *setUp) Unwrap() error { return s.error }
+
+// steps is how many commands are interfered with: one more than a purchase, a refund and an order
+// that cannot be had send.
+func (b bench) steps(ctx context.Context) int {
+	f := &fences{}
+	product := b.Product + "-steps"
+	if _, err := openedWith(ctx, b, product, 5, f); err != nil {
+		return fewest
+	}
+	c, line := b.buyerOf(ctx, product, f)
+	longest := 0
+	for _, call := range []func(){
+		func() { _, _ = c.sale.Buy(ctx, order(1, 2), c.lock()) },
+		func() { _, _ = c.sale.Buy(ctx, order(2, 6), c.lock()) },
+		func() { _, _ = c.sale.Refund(ctx, order(1, 2), c.lock()) },
+	} {
+		line.Plan(nil)
+		call()
+		longest = max(longest, line.Sent())
+	}
+	return min(max(longest+1, fewest), most)
+}
+
 // each runs a case for every step and action, on a product of its own.
-func (b bench) each(actions []interrupt.Action, check func(b bench, n int, a interrupt.Action) error) error {
+func (b bench) each(ctx context.Context, actions []interrupt.Action, check func(b bench, n int, a interrupt.Action) error) error {
+	steps := b.steps(ctx)
 	errs := make([]error, steps*len(actions))
 	var all sync.WaitGroup
 	for n := 1; n <= steps; n++ {
@@ -54,9 +82,11 @@ func (b bench) each(actions []interrupt.Action, check func(b bench, n int, a int
 			own := b
 			own.Product = fmt.Sprintf("%s-%d-%d", b.Product, n, a)
 			all.Go(func() {
-				if err := check(own, n, a); err != nil {
-					errs[(n-1)*len(actions)+i] = fmt.Errorf("at command %d%s: %w", n, said[a], err)
+				err := check(own, n, a)
+				if !errors.As(err, new(*setUp)) && (errors.As(err, new(*breach)) || errors.As(err, new(*notJudged))) {
+					err = fmt.Errorf("at command %d%s: %w", n, said[a], err)
 				}
+				errs[(n-1)*len(actions)+i] = err
 			})
 		}
 	}
@@ -130,7 +160,7 @@ func interrupted(ctx context.Context, b bench, n int, a interrupt.Action, stock,
 // lostOrder: an order whose answer was lost is sent again, and counts once.
 func lostOrder(ctx context.Context, b bench) error {
 	const stock, pieces = 6, 2
-	return b.each(bothWays, func(b bench, n int, a interrupt.Action) error {
+	return b.each(ctx, bothWays, func(b bench, n int, a interrupt.Action) error {
 		o, err := interrupted(ctx, b, n, a, stock, pieces)
 		if err != nil || !o.reached {
 			return err
@@ -171,7 +201,7 @@ func lostOrder(ctx context.Context, b bench) error {
 // about an answer that was lost.
 func lostAnswer(ctx context.Context, b bench) error {
 	const stock, pieces = 6, 2
-	return b.each(bothWays, func(b bench, n int, a interrupt.Action) error {
+	return b.each(ctx, bothWays, func(b bench, n int, a interrupt.Action) error {
 		o, err := interrupted(ctx, b, n, a, stock, pieces)
 		if err != nil || !o.reached {
 			return err
@@ -184,143 +214,213 @@ func lostAnswer(ctx context.Context, b bench) error {
 		if s.Left+s.Reserved < stock-pieces {
 			return broken(variant.NoUndersell, "a purchase of %d that had lost an answer (%s) left %+v of %d: pieces are gone that nobody bought", pieces, say(err), s, stock)
 		}
-		return nil
+		return y.told(ctx, "during which the connection was lost", err, stock, pieces)
 	})
 }
 
 // deadBuyer: what a dead buyer leaves must not keep its pieces from being sold, nor sell
 // them twice.
 func deadBuyer(ctx context.Context, b bench) error {
-	const stock, pieces = 5, 2
-	return b.each(bothWays, func(b bench, n int, a interrupt.Action) error {
-		f := &fences{}
-		y, err := openedWith(ctx, b, b.Product, stock, f)
-		if err != nil {
-			return err
-		}
-		c, line := b.buyerOf(ctx, b.Product, f)
-		if !line.DiesAt(n, a, func() { _, _ = c.sale.Buy(ctx, order(1, pieces), c.lock()) }) {
-			return nil
-		}
-		sold, err := y.sellsOut(ctx, 100, stock)
-		if err != nil {
-			return err
-		}
-		if sold != stock && sold != stock-pieces {
-			return broken(variant.NoUndersell, "a buyer of %d pieces died in its purchase, and of a stock of %d others could buy %d; want %d or %d", pieces, stock, sold, stock-pieces, stock)
-		}
-		s, err := y.sale.State(ctx)
-		if err != nil {
-			return broken(theInterface, "state: %w", err)
-		}
-		if s.Left != 0 || (s.Sold != stockimpl.Unsaid && s.Sold != stock && b.promises(variant.OncePerOrder)) {
-			return broken(variant.NoUndersell, "after the death of a buyer and the sale of all else the server holds %+v; want none left, and %d sold", s, stock)
-		}
-		// The order of the dead comes again: it had its effect, or there is nothing left.
-		if err := y.decided(ctx, 1, pieces); errors.As(err, new(*notJudged)) {
-			return err
-		} else if b.promises(variant.OncePerOrder) {
-			if sold == stock && !errors.Is(err, stockimpl.ErrSoldOut) {
-				return broken(variant.NoOversell, "the order of a buyer that died was accepted after all pieces had been sold to others: it answered %s", say(err))
-			}
-			if sold == stock-pieces && !errors.Is(err, stockimpl.ErrRepeated) {
-				return broken(variant.OncePerOrder, "the order of a buyer that died took %d pieces, and sent again it answered %s; want %q", pieces, say(err), stockimpl.ErrRepeated)
-			}
-		}
-		return nil
+	return b.each(ctx, bothWays, func(b bench, n int, a interrupt.Action) error {
+		return b.deadBuyer(ctx, n, a, 5, 2)
 	})
 }
 
-// stalledBuyer holds up a buyer while others buy all, give back, or send the same order.
-func stalledBuyer(ctx context.Context, b bench) error {
-	const stock = 4
-	return b.each([]interrupt.Action{interrupt.Pass}, func(b bench, n int, _ interrupt.Action) error {
-		whats := []string{"others buy everything", "others buy one", "the same order is sent by another", "others buy everything and give some back"}
-		errs := make([]error, len(whats))
-		var all sync.WaitGroup
-		for i, what := range whats {
-			if i == 2 && !b.promises(variant.OncePerOrder) {
-				continue
-			}
-			own := b
-			own.Product = fmt.Sprintf("%s-%d", b.Product, i)
-			all.Go(func() { errs[i] = own.stalledWhile(ctx, n, i, what, stock) })
-		}
-		all.Wait()
-		return firstBreach(errs)
-	})
-}
-
-// stalledWhile holds up a buyer before its n-th command while something happens.
-func (b bench) stalledWhile(ctx context.Context, n, i int, what string, stock int) error {
+// deadBuyer has a buyer of so many pieces die at its n-th command.
+func (b bench) deadBuyer(ctx context.Context, n int, a interrupt.Action, stock, pieces int) error {
 	f := &fences{}
 	y, err := openedWith(ctx, b, b.Product, int64(stock), f)
 	if err != nil {
 		return err
 	}
 	c, line := b.buyerOf(ctx, b.Product, f)
+	if !line.DiesAt(n, a, func() { _, _ = c.sale.Buy(ctx, order(1, pieces), c.lock()) }) {
+		return nil
+	}
+	sold, err := y.sellsOut(ctx, 100, stock)
+	if err != nil {
+		return err
+	}
+	if sold != stock && sold != stock-pieces {
+		return broken(variant.NoUndersell, "a buyer of %d pieces died in its purchase, and of a stock of %d others could buy %d; want %d or %d", pieces, stock, sold, stock-pieces, stock)
+	}
+	s, err := y.sale.State(ctx)
+	if err != nil {
+		return broken(theInterface, "state: %w", err)
+	}
+	if s.Left != 0 || (s.Sold != stockimpl.Unsaid && s.Sold != int64(stock)) {
+		return broken(variant.NoUndersell, "after the death of a buyer and the sale of all else the server holds %+v; want none left, and %d sold", s, stock)
+	}
+	// The order of the dead comes again: it had its effect, or there is nothing left.
+	if err := y.decided(ctx, 1, pieces); errors.As(err, new(*notJudged)) {
+		return err
+	} else if b.promises(variant.OncePerOrder) {
+		if sold == stock && errors.Is(err, stockimpl.ErrRepeated) {
+			return broken(variant.OncePerOrder, "the order of a buyer that died was told that it had been counted, after all %d pieces had been sold to others", stock)
+		}
+		if sold == stock && !errors.Is(err, stockimpl.ErrSoldOut) {
+			return broken(variant.NoOversell, "the order of a buyer that died was accepted after all pieces had been sold to others: it answered %s", say(err))
+		}
+		if sold == stock-pieces && !errors.Is(err, stockimpl.ErrRepeated) {
+			return broken(variant.OncePerOrder, "the order of a buyer that died took %d pieces, and sent again it answered %s; want %q", pieces, say(err), stockimpl.ErrRepeated)
+		}
+	}
+	return nil
+}
+
+// stalledBuyer holds up a buyer while others buy all, give back, or send the same order.
+func stalledBuyer(ctx context.Context, b bench) error { return b.stalledBuyers(ctx, false) }
+
+// stalledBuyers is stalledBuyer, for a buyer that finds its scripts forgotten or not.
+func (b bench) stalledBuyers(ctx context.Context, forgotten bool) error {
+	return b.each(ctx, []interrupt.Action{interrupt.Pass}, func(b bench, n int, _ interrupt.Action) error {
+		errs := make([]error, len(whiles))
+		var all sync.WaitGroup
+		for i, what := range whiles {
+			if (i == sameOrder || i == sameOrderAndBack) && !b.promises(variant.OncePerOrder) {
+				continue
+			}
+			own := b
+			own.Product = fmt.Sprintf("%s-%d", b.Product, i)
+			all.Go(func() {
+				errs[i] = own.stalledWhile(ctx, stalling{n: n, i: i, what: what, stock: 4, pieces: 1, forgotten: forgotten})
+			})
+		}
+		all.Wait()
+		return firstBreach(errs)
+	})
+}
+
+// whiles are what happens while a buyer is held up.
+var whiles = []string{"others buy everything", "others buy one", "the same order is sent by another", "others buy everything and give some back", "the same order is sent by another and an order of the same size is given back"}
+
+const (
+	everything = iota
+	one
+	sameOrder
+	everythingAndBack
+	sameOrderAndBack
+)
+
+// earlier is the order that is given back.
+const earlier = 50
+
+// stalling says how a buyer is held up.
+type stalling struct {
+	n             int // before which command
+	i             int // of whiles
+	what          string
+	stock, pieces int
+	forgotten     bool // its scripts are
+}
+
+// stalledWhile holds up a buyer before a command while something happens.
+func (b bench) stalledWhile(ctx context.Context, h stalling) error {
+	f := &fences{}
+	y, err := openedWith(ctx, b, b.Product, int64(h.stock), f)
+	if err != nil {
+		return err
+	}
+	c, line := b.buyerOf(ctx, b.Product, f)
+	if h.forgotten {
+		h.what += ", after the server forgot the buyer's scripts"
+		line.ForgetScripts()
+	}
+	if h.i == sameOrderAndBack {
+		if err := y.decided(ctx, earlier, h.pieces); err != nil {
+			return nil // other rules judge that
+		}
+	}
 	var answer error
-	s := stalled(ctx, line, n, func() { _, answer = c.sale.Buy(ctx, order(1, 1), c.lock()) })
+	s := stalled(ctx, line, h.n, func() { _, answer = c.sale.Buy(ctx, order(1, h.pieces), c.lock()) })
 	if s == nil {
 		return nil
 	}
 	sold := 0
-	blocked := s.beside(y, func() { sold, err = y.meanwhile(ctx, i, stock) })
-	if blocked != nil {
+	if blocked := s.beside(y, func() { sold, err = y.meanwhile(ctx, h) }); blocked != nil {
 		return blocked
 	}
 	if errors.As(err, new(*breach)) || errors.As(err, new(*notJudged)) {
-		return fmt.Errorf("beside a buyer that was held up, while %s: %w", what, err)
+		return fmt.Errorf("beside a buyer that was held up, while %s: %w", h.what, err)
 	}
 	if err != nil && !errors.Is(err, stockimpl.ErrSoldOut) {
-		return broken(theInterface, "beside a buyer that was held up, while %s: %w", what, err)
+		return broken(theInterface, "beside a buyer that was held up, while %s: %w", h.what, err)
 	}
+	return y.afterStall(ctx, h, sold, answer)
+}
+
+// afterStall judges the answer of a buyer that was held up while others bought.
+func (y *buyer) afterStall(ctx context.Context, h stalling, sold int, answer error) error {
 	switch {
 	case answer == nil:
-		sold++
-	case errors.Is(answer, stockimpl.ErrRepeated) && i == 2, errors.Is(answer, stockimpl.ErrSoldOut), errors.Is(answer, stockimpl.ErrStale):
+		sold += h.pieces
+	case errors.Is(answer, stockimpl.ErrSoldOut) && h.i != everything && h.i != everythingAndBack:
+		return broken(variant.NoUndersell, "a buyer of %d was held up, while %s, and refused as sold out, with at least %d of %d left", h.pieces, h.what, h.stock-max(sold, h.pieces), h.stock)
+	case errors.Is(answer, stockimpl.ErrRepeated) && (h.i == sameOrder || h.i == sameOrderAndBack), errors.Is(answer, stockimpl.ErrSoldOut), errors.Is(answer, stockimpl.ErrStale):
 	default:
-		return broken(theInterface, "a buyer that was held up, while %s, was answered %s", what, say(answer))
+		return broken(theInterface, "a buyer that was held up, while %s, was answered %s", h.what, say(answer))
 	}
-	if sold > stock {
-		return broken(variant.NoOversell, "a buyer was held up, while %s: %d pieces were sold, of %d", what, sold, stock)
+	if sold > h.stock {
+		return broken(variant.NoOversell, "a buyer was held up, while %s: %d pieces were sold, of %d", h.what, sold, h.stock)
 	}
-	if i == 2 && sold != 1 {
-		return broken(variant.OncePerOrder, "of two copies of one order, one of them held up, %d were told that they bought; want 1", sold)
+	if (h.i == sameOrder || h.i == sameOrderAndBack) && sold != h.pieces {
+		return broken(variant.OncePerOrder, "of two copies of one order, one of them held up, %d were told that they bought; want 1", sold/h.pieces)
 	}
-	more, err := y.sellsOut(ctx, 1000, stock)
+	more, err := y.sellsOut(ctx, 1_000_000, h.stock)
 	if err != nil {
-		return fmt.Errorf("after a buyer was held up, while %s: %w", what, err)
+		return fmt.Errorf("after a buyer was held up, while %s: %w", h.what, err)
 	}
-	if sold+more != stock {
+	if sold+more != h.stock {
 		p := variant.NoUndersell
-		if sold+more > stock {
+		if sold+more > h.stock {
 			p = variant.NoOversell
 		}
-		return broken(p, "a buyer was held up, while %s: %d pieces were sold in all, of %d", what, sold+more, stock)
+		return broken(p, "a buyer was held up, while %s, and answered %s: %d pieces were sold in all, of %d", h.what, say(answer), sold+more, h.stock)
 	}
 	return nil
 }
 
 // meanwhile does what happens while a buyer is held up, and returns how many pieces it bought.
-func (y *buyer) meanwhile(ctx context.Context, i, stock int) (sold int, err error) {
-	switch i {
-	case 0:
-		sold, err = y.sellsOut(ctx, 100, stock)
-	case 1:
+func (y *buyer) meanwhile(ctx context.Context, h stalling) (sold int, err error) {
+	switch h.i {
+	case everything, everythingAndBack:
+		if h.pieces == 1 && h.stock > 10 { // most of it by one order
+			err = y.decided(ctx, 99, h.stock-10)
+			if errors.Is(err, stockimpl.ErrSoldOut) {
+				err = broken(variant.NoUndersell, "an order for %d pieces of %d was refused as sold out, while only a buyer of 1 piece had begun its purchase", h.stock-10, h.stock)
+			}
+			if err != nil {
+				return sold, err
+			}
+			sold = h.stock - 10
+		}
+		more := 0
+		more, err = y.sellsOut(ctx, 100, h.stock)
+		sold += more
+		if h.i == everythingAndBack && err == nil && more > 0 {
+			if _, err = y.sale.Refund(ctx, order(100, 1), y.lock()); err == nil {
+				sold--
+			}
+		}
+	case one:
 		if err = y.decided(ctx, 100, 1); err == nil {
 			sold++
 		}
-	case 2:
-		if err = y.decided(ctx, 1, 1); err == nil {
-			sold++
+	case sameOrder:
+		if err = y.decided(ctx, 1, h.pieces); err == nil {
+			sold += h.pieces
 		} else if errors.Is(err, stockimpl.ErrRepeated) {
 			err = nil
 		}
-	case 3:
-		if sold, err = y.sellsOut(ctx, 100, stock); err == nil && sold > 0 {
-			if _, err = y.sale.Refund(ctx, order(100, 1), y.lock()); err == nil {
-				sold--
+	case sameOrderAndBack:
+		if err = y.decided(ctx, 1, h.pieces); err == nil {
+			sold += h.pieces
+		} else if errors.Is(err, stockimpl.ErrRepeated) {
+			err = nil
+		}
+		if err == nil {
+			if _, err = y.sale.Refund(ctx, order(earlier, h.pieces), y.lock()); err != nil {
+				sold += h.pieces // it may stand
 			}
 		}
 	}
@@ -365,10 +465,23 @@ func (s *heldUp) beside(y *buyer, calls func()) error {
 	}
 }
 
+// soon runs a call while the suite holds another client up, and reports whether it returned in
+// time. If it did not, done is closed when it has.
+func soon(call func()) (done <-chan struct{}, ok bool) {
+	end := make(chan struct{})
+	go func() { defer close(end); call() }()
+	select {
+	case <-end:
+		return end, true
+	case <-time.After(blockedFor):
+		return end, false
+	}
+}
+
 // stalledRefund holds up a refund while another copy of it is carried out, or others buy.
 func stalledRefund(ctx context.Context, b bench) error {
 	const stock = 4
-	return b.each([]interrupt.Action{interrupt.Pass}, func(b bench, n int, _ interrupt.Action) error {
+	return b.each(ctx, []interrupt.Action{interrupt.Pass}, func(b bench, n int, _ interrupt.Action) error {
 		f := &fences{}
 		y, err := openedWith(ctx, b, b.Product, stock, f)
 		if err != nil {
@@ -376,7 +489,7 @@ func stalledRefund(ctx context.Context, b bench) error {
 		}
 		c, line := b.buyerOf(ctx, b.Product, f)
 		if err := y.buy(ctx, variant.NoUndersell, 1, 2, nil, stock-2); err != nil {
-			return err
+			return &setUp{err}
 		}
 		var answer error
 		s := stalled(ctx, line, n, func() { _, answer = c.sale.Refund(ctx, order(1, 2), c.lock()) })
@@ -650,6 +763,9 @@ func similarProducts(ctx context.Context, b bench) error {
 		all = append(all, y)
 	}
 	for i, y := range all {
+		if err := y.untouched(ctx, i, names); err != nil {
+			return err
+		}
 		of := theInterface
 		if b.promises(variant.NoUndersell) {
 			of = variant.NoUndersell // its pieces cannot be sold beside the others'
@@ -664,52 +780,6 @@ func similarProducts(ctx context.Context, b bench) error {
 		}
 	}
 	return nil
-}
-
-// longAfter: what a sale knows of orders and tokens must outlast the next hour.
-func longAfter(ctx context.Context, b bench) error {
-	return b.later(ctx, time.Hour, "an hour after a purchase")
-}
-
-// monthAfter: a clean-up job may send an unfinished order again, after data that is kept for a
-// day or a week is gone.
-func monthAfter(ctx context.Context, b bench) error {
-	return b.later(ctx, 31*24*time.Hour, "a month after a purchase")
-}
-
-// later looks at a sale after a time in which what expires did.
-func (b bench) later(ctx context.Context, passed time.Duration, when string) error {
-	const stock = 5
-	y, err := opened(ctx, b, b.Product, stock)
-	if err != nil {
-		return err
-	}
-	if err := y.buy(ctx, variant.NoUndersell, 1, 2, nil, stock-2); err != nil {
-		return err
-	}
-	if err := y.buy(ctx, variant.NoUndersell, 4, 1, nil, stock-3); err != nil {
-		return err
-	}
-	token := y.fences.last.Load()
-	for _, rdb := range b.Env().Redis {
-		if err := keyname.Expire(ctx, rdb, b.Product, passed); err != nil {
-			return err
-		}
-	}
-	if err := y.state(ctx, variant.NoOversell, stock-3, 3); err != nil {
-		return fmt.Errorf("%s: %w", when, err)
-	}
-	if b.promises(variant.Fencing) {
-		if _, err := y.sale.Buy(ctx, order(2, 1), withFence(token-1)); !errors.Is(err, stockimpl.ErrStale) && token > 1 {
-			return broken(variant.Fencing, "%s with token %d, one with token %d answered %s; want %q", when, token, token-1, say(err), stockimpl.ErrStale)
-		}
-	}
-	if b.promises(variant.OncePerOrder) {
-		if err := y.buy(ctx, variant.OncePerOrder, 1, 2, stockimpl.ErrRepeated, stock-3); err != nil {
-			return fmt.Errorf("%s: %w", when, err)
-		}
-	}
-	return y.buy(ctx, variant.NoUndersell, 3, 1, nil, stock-4)
 }
 
 // promises tells whether the sale makes a promise.

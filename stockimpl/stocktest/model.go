@@ -68,6 +68,8 @@ type history struct {
 	doubts func(i int, c call) doubt
 	// twice says that an order may have its effect more than once.
 	twice bool
+	// over says that more pieces may be sold than there are.
+	over bool
 }
 
 // doubt is how much of an answer is not believed.
@@ -149,7 +151,7 @@ func (h history) takes(m *model, i int, c call, done []bool) bool {
 	if h.twice && had > 0 && !c.refund {
 		had = 0
 	}
-	if c.refund && by <= 0 || !c.refund && (had != 0 || m.left+by < 0) {
+	if c.refund && by <= 0 || !c.refund && (had != 0 || m.left+by < 0 && !h.over) {
 		return false
 	}
 	if c.err == nil && !c.open && of == believed && m.tellsLeft && c.left != stockimpl.Unsaid && c.left != m.left+by {
@@ -215,6 +217,8 @@ func (m *model) several(calls []call, final stockimpl.State) error {
 	lefts := func(int, call) doubt { return leftDoubted }
 	of := fmt.Sprintf("a stock of %d", m.stock)
 	switch {
+	case m.fits(history{calls: calls, final: final, over: true, doubts: lefts}):
+		return broken(variant.NoOversell, "%s: the answers can be explained only if more pieces were sold than there were", of)
 	case m.ids && m.fits(history{calls: calls, final: final, books: true, twice: true}):
 		return broken(variant.OncePerOrder, "%s: the answers can be explained only if an order had its effect more than once", of)
 	case m.fits(history{calls: calls, final: final, books: true, doubts: refusals}):

@@ -96,7 +96,7 @@ func booksAddUp(ctx context.Context, b bench) error {
 	var sold int64
 	for id := int64(1); id <= 12; id++ {
 		pieces := int(id%3) + 1
-		_, err := y.sale.Buy(ctx, order(id, pieces), y.lock())
+		_, err := y.again(ctx, nil, func() (int64, error) { return y.sale.Buy(ctx, order(id, pieces), y.lock()) })
 		switch {
 		case err == nil:
 			sold += int64(pieces)
@@ -104,7 +104,7 @@ func booksAddUp(ctx context.Context, b bench) error {
 			return broken(theInterface, "buy of %d by order %d: %w", pieces, id, err)
 		}
 		if err == nil && id%4 == 0 {
-			if _, err := y.sale.Refund(ctx, order(id, pieces), y.lock()); err != nil {
+			if _, err := y.again(ctx, nil, func() (int64, error) { return y.sale.Refund(ctx, order(id, pieces), y.lock()) }); err != nil {
 				return broken(theInterface, "refund of %d by order %d: %w", pieces, id, err)
 			}
 			sold -= int64(pieces)

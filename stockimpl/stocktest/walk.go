@@ -100,12 +100,22 @@ func (b bench) setsAside(ctx context.Context) (bool, error) {
 	}
 	c, line := b.buyerOf(ctx, b.Product, f)
 	found := false
+	var last <-chan struct{}
 	line.Plan(func(int) interrupt.Action {
-		s, err := y.sale.State(ctx)
+		var s stockimpl.State
+		var err error
+		done, ok := soon(func() { s, err = y.sale.State(ctx) })
+		if last = done; !ok {
+			line.Plan(nil)
+			return interrupt.Pass
+		}
 		found = found || err == nil && s.Reserved > 0
 		return interrupt.Pass
 	})
 	_, _ = c.sale.Buy(ctx, order(1, 1), c.lock())
+	if last != nil {
+		<-last
+	}
 	return found, nil
 }
 
@@ -209,6 +219,9 @@ func (w *walk) run(ctx context.Context) error {
 	}
 	for _, c := range w.clients {
 		c.line.Plan(func(int) interrupt.Action { return c.await(ctx) })
+		if w.rand.IntN(4) == 0 {
+			c.line.ForgetScripts()
+		}
 		go w.follow(ctx, c)
 	}
 	paused := w.schedule(ctx)
@@ -325,7 +338,7 @@ func (w *walk) act(c *walker, turn chan interrupt.Action) {
 		a, how, dies = interrupt.LoseRequest, "is not sent: the client has died", true
 	case n == 3 && !w.b.hasFlaw(variant.Crash):
 		a, how, dies = interrupt.LoseReply, "is executed, and the client dies", true
-	case n == 4:
+	case n == 4 || n == 5:
 		w.note("the server forgets its scripts")
 		for _, each := range w.clients {
 			each.line.ForgetScripts()

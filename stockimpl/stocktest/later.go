@@ -1,0 +1,119 @@
+package stocktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"oversell/clock"
+	"oversell/internal/keyname"
+	"oversell/stockimpl"
+	"oversell/variant"
+)
+
+// longAfter: what a sale knows of orders and tokens must outlast the next hour.
+func longAfter(ctx context.Context, b bench) error {
+	return b.later(ctx, time.Hour, "an hour after a purchase")
+}
+
+// yearAfter: a clean-up job may send an unfinished order again, after data that is kept for a
+// day, a week or some months is gone.
+func yearAfter(ctx context.Context, b bench) error {
+	return b.later(ctx, 366*24*time.Hour, "a year after a purchase")
+}
+
+// ahead is a clock for which time has passed.
+type ahead struct {
+	clock.Clock
+	by time.Duration
+}
+
+// Now implements clock.Clock.
+func (a ahead) Now() time.Time { return a.Clock.Now().Add(a.by) }
+
+// age lets time pass for a product: what expires does, and times in sorted sets are longer ago.
+func (b bench) age(ctx context.Context, passed time.Duration) error {
+	for _, rdb := range b.Env().Redis {
+		if err := keyname.Expire(ctx, rdb, b.Product, passed); err != nil {
+			return err
+		}
+		if err := keyname.Age(ctx, rdb, b.Product, passed); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// later looks at a sale after a time: by a client that was there before, and by one whose clock
+// shows the later time.
+func (b bench) later(ctx context.Context, passed time.Duration, when string) error {
+	const stock = 6
+	f := &fences{}
+	y, err := openedWith(ctx, b, b.Product, stock, f)
+	if err != nil {
+		return err
+	}
+	if err := firstOf(
+		func() error { return y.buy(ctx, variant.NoUndersell, 1, 2, nil, stock-2) },
+		func() error { return y.buy(ctx, variant.NoUndersell, 4, 1, nil, stock-3) },
+		func() error { return y.buy(ctx, variant.NoUndersell, 5, 2, nil, stock-5) },
+		func() error { return y.refund(ctx, variant.NoUndersell, 5, 2, nil, stock-3) },
+		func() error { return y.buy(ctx, variant.NoOversell, 6, stock, stockimpl.ErrSoldOut, 0) },
+	); err != nil {
+		return err
+	}
+	token := f.last.Load()
+	if err := b.age(ctx, passed); err != nil {
+		return err
+	}
+	env := b.Env()
+	if env.Clock != nil {
+		env.Clock = ahead{env.Clock, passed}
+	}
+	late := &buyer{b: b, sale: b.newSale(env, b.Product), fences: f}
+	for _, z := range []*buyer{y, late} {
+		if err := z.afterwards(ctx, token, stock-3, when); err != nil {
+			return err
+		}
+	}
+	return late.buy(ctx, variant.NoUndersell, 3, 1, nil, stock-4)
+}
+
+// afterwards looks for what was known before: order 1 bought 2 pieces, and order 5 bought 2 and gave
+// them back.
+func (y *buyer) afterwards(ctx context.Context, token, left int64, when string) error {
+	if err := y.state(ctx, variant.NoOversell, left, 3); err != nil {
+		return fmt.Errorf("%s: %w", when, err)
+	}
+	if y.b.promises(variant.Fencing) {
+		if _, err := y.sale.Buy(ctx, order(2, 1), withFence(token-1)); !errors.Is(err, stockimpl.ErrStale) && token > 1 {
+			return broken(variant.Fencing, "%s with token %d, one with token %d answered %s; want %q", when, token, token-1, say(err), stockimpl.ErrStale)
+		}
+	}
+	if !y.b.promises(variant.OncePerOrder) {
+		return nil
+	}
+	const of = variant.OncePerOrder
+	return firstOf(
+		func() error {
+			if err := y.buy(ctx, of, 1, 2, stockimpl.ErrRepeated, left); err != nil {
+				return fmt.Errorf("%s: %w", when, err)
+			}
+			return nil
+		},
+		func() error {
+			if _, err := y.sale.Buy(ctx, order(5, 2), y.lock()); err == nil {
+				return broken(of, "%s: order 5, which was bought and refunded, was sent again and bought again", when)
+			}
+			return nil
+		},
+		func() error {
+			_, err := y.sale.Refund(ctx, order(5, 2), y.lock())
+			if s, look := y.sale.State(ctx); err == nil || look == nil && s.Left != left {
+				return broken(of, "%s: the refund of order 5, which was carried out, was sent again and answered %s; the server holds %+v; want %d left", when, say(err), s, left)
+			}
+			return nil
+		},
+	)
+}

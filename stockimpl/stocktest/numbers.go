@@ -1,0 +1,222 @@
+package stocktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"oversell/stockimpl"
+	"oversell/variant"
+)
+
+// The rules in this file try numbers and names that careless code takes for one another.
+
+// alikeIDs differ from 7 by a power of ten or of two, or only by the sign.
+func alikeIDs() []int64 {
+	ids := []int64{7, 0, -7, -1, math.MinInt64}
+	for n := int64(10); n < math.MaxInt64/10; n *= 10 {
+		ids = append(ids, 7+n)
+	}
+	for k := range 62 {
+		if n := int64(1) << k; n > 2 { // 7+1 and 7+2 are no power of ten away from others
+			ids = append(ids, 7+n)
+		}
+	}
+	return ids
+}
+
+// manyIDs buys by orders of all these numbers, each of which counts once.
+func manyIDs(ctx context.Context, b bench) error {
+	ids := alikeIDs()
+	y, err := opened(ctx, b, b.Product, int64(len(ids)))
+	if err != nil {
+		return err
+	}
+	var bought []int64
+	for _, id := range ids {
+		_, err := y.again(ctx, nil, func() (int64, error) { return y.sale.Buy(ctx, order(id, 1), y.lock()) })
+		switch {
+		case err == nil:
+			bought = append(bought, id)
+		case id <= 0 && !declared(err): // a sale need not take such numbers
+		default:
+			return broken(variant.NoUndersell, "order %d was answered %s; so far only the orders %v were made, of a stock of %d", id, say(err), bought, len(ids))
+		}
+	}
+	n := int64(len(bought))
+	if err := y.state(ctx, variant.NoUndersell, int64(len(ids))-n, n); err != nil {
+		return fmt.Errorf("after the orders %v of 1 piece: %w", bought, err)
+	}
+	if !b.promises(variant.OncePerOrder) {
+		return nil
+	}
+	for _, id := range bought {
+		if _, err := y.sale.Buy(ctx, order(id, 1), y.lock()); err == nil || errors.Is(err, stockimpl.ErrSoldOut) {
+			return broken(variant.OncePerOrder, "order %d, which had bought, was sent again and answered %s; want %q", id, say(err), stockimpl.ErrRepeated)
+		}
+	}
+	return y.state(ctx, variant.OncePerOrder, int64(len(ids))-n, n)
+}
+
+// largeTokens are fencing tokens that are equal, or older, to code that computes with fewer digits.
+func largeTokens(ctx context.Context, b bench) error {
+	tokens := []int64{1<<31 + 1, 1<<32 + 1, 1<<53 + 1, 1e17 + 1, 1e18 + 1, 1<<62 + 1, math.MaxInt64 - 1}
+	y, err := opened(ctx, b, b.Product, int64(2*len(tokens)))
+	if err != nil {
+		return err
+	}
+	for i, token := range tokens {
+		id := int64(2*i + 1)
+		if _, err := y.sale.Buy(ctx, order(id, 1), withFence(token)); err != nil {
+			return broken(variant.NoUndersell, "buy with token %d, newer than all before, answered %s", token, say(err))
+		}
+		if _, err := y.sale.Buy(ctx, order(id+1, 1), withFence(token-1)); !errors.Is(err, stockimpl.ErrStale) {
+			return broken(variant.Fencing, "buy with token %d after token %d answered %s; want %q", token-1, token, say(err), stockimpl.ErrStale)
+		}
+	}
+	return nil
+}
+
+// hugeAfterSales orders more than there is when something has been sold: sums overflow.
+func hugeAfterSales(ctx context.Context, b bench) error {
+	const stock, sold = 10, 3
+	y, err := opened(ctx, b, b.Product, stock)
+	if err != nil {
+		return err
+	}
+	if err := y.buy(ctx, variant.NoUndersell, 1, sold, nil, stock-sold); err != nil {
+		return err
+	}
+	for i, pieces := range []int{math.MaxInt64, math.MaxInt64 - sold, math.MaxInt64 - sold + 1, math.MaxInt64 - stock, math.MaxInt64 - 1, math.MaxInt32, math.MaxInt32 - sold + 1, math.MaxUint32 - sold + 1, math.MaxUint32} {
+		if left, err := y.sale.Buy(ctx, order(int64(10+i), pieces), y.lock()); err == nil {
+			return broken(variant.NoOversell, "an order for %d pieces was accepted with %d there, after %d were sold (%d left)", pieces, stock-sold, sold, left)
+		}
+		if err := y.state(ctx, variant.NoOversell, stock-sold, sold); err != nil {
+			return fmt.Errorf("after %d pieces were sold, and then an order for %d: %w", sold, pieces, err)
+		}
+	}
+	return y.buy(ctx, variant.NoUndersell, 2, stock-sold, nil, 0)
+}
+
+// keptAndReturned keeps orders of many sizes that make up the stock, and then gives all back.
+func keptAndReturned(ctx context.Context, b bench) error {
+	sizes := []int{150, 150, 1, 7, 99, 100, 101, 255, 256, 257, 999, 1000, 1001}
+	stock := int64(0)
+	for _, n := range sizes {
+		stock += int64(n)
+	}
+	y, err := opened(ctx, b, b.Product, stock)
+	if err != nil {
+		return err
+	}
+	left := stock
+	for i, n := range sizes {
+		left -= int64(n)
+		if err := y.buy(ctx, variant.NoUndersell, int64(i+1), n, nil, left); err != nil {
+			return err
+		}
+	}
+	if err := y.state(ctx, variant.NoUndersell, 0, stock); err != nil {
+		return err
+	}
+	for i, n := range sizes {
+		left += int64(n)
+		if err := y.refund(ctx, variant.NoUndersell, int64(i+1), n, nil, left); err != nil {
+			return fmt.Errorf("after orders of %v pieces, of which the first %d came back: %w", sizes, i, err)
+		}
+		if err := y.state(ctx, variant.NoUndersell, left, stock-left); err != nil {
+			return fmt.Errorf("after orders of %v pieces, of which the first %d came back: %w", sizes, i+1, err)
+		}
+	}
+	return y.buy(ctx, variant.NoUndersell, 100, int(stock), nil, 0)
+}
+
+// joinedNames: a product's name and an order's number, written one after the other, make the same text
+// as those of another product.
+func joinedNames(ctx context.Context, b bench) error {
+	pairs := []struct {
+		more    string // added to the product's name
+		id, own int64  // of the order of the product, and of the other
+	}{{"1", 11, 1}, {"-1", 1, 11}, {"-", -5, 5}, {":1", 12, 2}, {"12", 123, 3}}
+	for i, p := range pairs {
+		name := fmt.Sprintf("%s-%d-", b.Product, i)
+		one, err := opened(ctx, b, name, 5)
+		if err != nil {
+			return err
+		}
+		two, err := opened(ctx, b, name+p.more, 7)
+		if err != nil {
+			return err
+		}
+		if _, err := one.sale.Buy(ctx, order(p.id, 1), one.lock()); err != nil && !declared(err) && p.id < 0 {
+			continue // it takes no such number
+		}
+		if err := firstOf(
+			func() error { return two.buy(ctx, variant.NoUndersell, p.own, 2, nil, 5) },
+			func() error { return one.state(ctx, variant.NoUndersell, 4, 1) },
+			func() error { return two.state(ctx, variant.NoUndersell, 5, 2) },
+		); err != nil {
+			return fmt.Errorf("order %d of product %q, and then order %d of product %q: %w", p.id, name, p.own, name+p.more, err)
+		}
+	}
+	return nil
+}
+
+// longNames differ only in the last byte, behind many, or in bytes that are no ASCII.
+func longNames(ctx context.Context, b bench) error {
+	pad := func(n int) string { return b.Product + strings.Repeat("n", max(n-len(b.Product), 0)) }
+	groups := [][]string{
+		{pad(63) + "a", pad(63) + "b"}, {pad(100) + "a", pad(100) + "b"}, {pad(128) + "a", pad(128) + "b"}, {pad(255) + "a", pad(255) + "b"}, {pad(512) + "a", pad(512) + "b"},
+		{"\xff", "\xfe", "\uFFFD", "\xc3", "?"}, {"é", "e", "e\u0301", "É"}, {"日", "月"}, {"\x00", "\x01", ""}, {" ", "\t", "_", "/", "\\", ".", "+", "#", "\""},
+	}
+	for i, names := range groups {
+		var all []*buyer
+		var used []string
+		for n, name := range names {
+			if i > 4 {
+				name = fmt.Sprintf("%s-name-%d-%s", b.Product, i, name)
+			}
+			y, err := opened(ctx, b, name, int64(10+n))
+			if err != nil {
+				break // a sale need not take every name
+			}
+			all, used = append(all, y), append(used, name)
+		}
+		for n, y := range all {
+			if err := y.named(ctx, n, used); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// untouched expects the n-th of some products, which were put on sale one after the other with 10, 11,
+// 12 pieces and so on, to have its pieces after orders for those before it.
+func (y *buyer) untouched(ctx context.Context, n int, names []string) error {
+	s, err := y.sale.State(ctx)
+	if err != nil {
+		return broken(theInterface, "state of product %q: %w", names[n], err)
+	}
+	if want := int64(10 + n); s.Left != want {
+		p := variant.NoUndersell
+		if s.Left > want {
+			p = variant.NoOversell
+		}
+		return broken(p, "product %q was put on sale with %d pieces, and the server holds %+v of it before its first order; other products are %q", names[n], want, s, names)
+	}
+	return nil
+}
+
+// named buys from the n-th of some products.
+func (y *buyer) named(ctx context.Context, n int, names []string) error {
+	if err := y.untouched(ctx, n, names); err != nil {
+		return err
+	}
+	if _, err := y.again(ctx, nil, func() (int64, error) { return y.sale.Buy(ctx, order(1, 1), y.lock()) }); err != nil {
+		return broken(variant.NoUndersell, "of the products %q, order 1 for 1 piece of %q answered %s, with %d there", names, names[n], say(err), 10+n)
+	}
+	return nil
+}
