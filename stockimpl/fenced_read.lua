@@ -10,8 +10,9 @@ local left = redis.call('GET', KEYS[1])
 if not left then
   return {'absent', -1}
 end
-local newest = tonumber(redis.call('GET', KEYS[2]) or '0')
-if tonumber(ARGV[1]) < newest then
+-- Tokens are compared as texts: numbers of more than 53 bits are not exact in Lua.
+local newest = redis.call('GET', KEYS[2]) or '0'
+if #ARGV[1] < #newest or #ARGV[1] == #newest and ARGV[1] < newest then
   return {'stale', -1}
 end
 redis.call('SET', KEYS[2], ARGV[1])

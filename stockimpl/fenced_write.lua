@@ -6,8 +6,9 @@
 -- ARGV[2]  pieces left, as the caller worked it out
 -- Replies {answer, pieces left}.
 
-local newest = tonumber(redis.call('GET', KEYS[2]) or '0')
-if tonumber(ARGV[1]) < newest then
+-- Tokens are compared as texts: numbers of more than 53 bits are not exact in Lua.
+local newest = redis.call('GET', KEYS[2]) or '0'
+if #ARGV[1] < #newest or #ARGV[1] == #newest and ARGV[1] < newest then
   return {'stale', -1}
 end
 redis.call('SET', KEYS[2], ARGV[1])
