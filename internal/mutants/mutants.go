@@ -74,7 +74,7 @@ func Queues() []Queue {
 
 // Sales returns all sales.
 func Sales() []Sale {
-	all := slices.Concat(saleMutants(), soundSales())
+	all := slices.Concat(saleMutants(), moreSaleMutants(), soundSales(), moreSoundSales())
 	for i := range all {
 		s := &all[i]
 		s.Variant.Name, s.Variant.Summary, s.Variant.Source = s.Name, s.Mechanism, s.Source

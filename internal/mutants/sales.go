@@ -81,6 +81,11 @@ func (s *sale) script(ctx context.Context, text string, o stockimpl.Order, l loc
 	if err != nil {
 		return stockimpl.Unsaid, err
 	}
+	return answerOf(reply)
+}
+
+// answerOf reads the reply of a script.
+func answerOf(reply []any) (int64, error) {
 	switch reply[0] {
 	case "ok":
 		left, _ := reply[1].(int64)
@@ -198,9 +203,12 @@ func fenced(change func(*saleSteps)) stockimpl.Variant {
 
 const fenceLua = `
 local newest = redis.call('GET', KEYS[4]) or '0'
-if tonumber(ARGV[3]) < tonumber(newest) then return {'stale', -1} end
+if ` + exactlyOlder + ` then return {'stale', -1} end
 redis.call('SET', KEYS[4], ARGV[3])
 `
+
+// exactlyOlder compares fencing tokens as texts, since Lua's numbers are not exact.
+const exactlyOlder = `(#ARGV[3] < #newest or #ARGV[3] == #newest and ARGV[3] < newest)`
 
 // saleMutants sell pieces that are not there, or refuse to sell pieces that are.
 func saleMutants() []Sale {
@@ -421,7 +429,7 @@ redis.call('HSET', KEYS[2]`)
 			})},
 		{Entry{"fence-as-text", "fencing tokens are compared as texts, so 9 is newer than 10", breaks(variant.Fencing, variant.NoUndersell), ""},
 			fenced(func(s *saleSteps) {
-				s.buy = changed(s.buy, `tonumber(ARGV[3]) < tonumber(newest)`, `ARGV[3] < newest`)
+				s.buy = changed(s.buy, exactlyOlder, `ARGV[3] < newest`)
 			})},
 		{Entry{"fence-in-refund-missing", "a refund is not fenced", breaks(variant.Fencing), ""},
 			fenced(func(s *saleSteps) { s.refund = refundLua })},

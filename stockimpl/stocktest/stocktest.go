@@ -457,14 +457,14 @@ func say(err error) string {
 	return fmt.Sprintf("%q", err)
 }
 
-// state expects the server to hold this many pieces, and sold to fit if told.
+// state expects the server to hold this many pieces, free or set aside by an earlier attempt, and sold to fit if told.
 func (y *buyer) state(ctx context.Context, of variant.Property, left, sold int64) error {
 	s, err := y.sale.State(ctx)
 	switch {
 	case err != nil:
 		return broken(of, "state: %w", err)
-	case s.Left != left, s.Reserved != 0, s.Sold != sold && s.Sold != stockimpl.Unsaid:
-		return broken(of, "the server holds %+v; want %d left, %d sold, none reserved", s, left, sold)
+	case s.Left+s.Reserved != left, s.Sold != sold && s.Sold != stockimpl.Unsaid:
+		return broken(of, "the server holds %+v; want %d left or reserved, %d sold", s, left, sold)
 	}
 	return nil
 }
