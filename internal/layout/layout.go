@@ -8,7 +8,7 @@ package layout
 var Levels = [][]string{
 	{"clock", "variant", "internal/printable", "internal/mark", "internal/names", "internal/errclass", "internal/loopback", "internal/freeport", "internal/child", "internal/rename", "internal/rediscmd", "internal/phrase", "internal/stats", "internal/realtime", "internal/edn", "internal/hugepages"},
 	{"internal/exactjson", "explore/table"},
-	{"history", "internal/yamlfile", "internal/guard", "internal/workdir", "internal/limits", "internal/stepped", "internal/interrupt", "internal/keyname", "internal/coro", "internal/redismodel/lua", "internal/servertest", "internal/preload"},
+	{"history", "internal/yamlfile", "internal/guard", "internal/workdir", "internal/limits", "internal/stepped", "internal/interrupt", "internal/keyname", "internal/mutants/entry", "internal/coro", "internal/redismodel/lua", "internal/servertest", "internal/preload"},
 	{"internal/redismodel", "internal/remote", "load/arrival", "load/mux"},
 	{"server/instance"},
 	{"server/container", "server/topology"},
@@ -18,6 +18,7 @@ var Levels = [][]string{
 	{"checker/linear"},
 	{"checker/locks", "checker/sales", "checker/queues", "checker/ids", "checker/dispatch"},
 	{"stockimpl", "queueimpl", "idimpl", "dispatchimpl", "checker", "load", "faults"},
+	{"internal/mutants/sales"},
 	{"scenarios", "system", "reports", "foreign", "internal/mutants"},
 	{"reports/page/chart"},
 	{"explore/rules", "explore/servers", "reports/text", "reports/page", "reports/ci", "reports/reportstest"},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"oversell/internal/mutants/entry"
 	"oversell/lockimpl"
 	"oversell/variant"
 )
@@ -30,10 +31,10 @@ func get(ctx context.Context, c *client, name string) (string, error) {
 // acquireMutants grant a lock that is held, or grant it for another time than
 // they say.
 func acquireMutants() []Lock {
-	exclusion, progress := breaks(variant.MutualExclusion), breaks(variant.Progress)
-	both := breaks(variant.MutualExclusion, variant.OwnerOnlyRelease)
+	exclusion, progress := entry.Breaks(variant.MutualExclusion), entry.Breaks(variant.Progress)
+	both := entry.Breaks(variant.MutualExclusion, variant.OwnerOnlyRelease)
 	return []Lock{
-		{Entry: Entry{"setnx-pexpire", "the expiry is set by a second command, which a client that dies never sends", progress, "https://github.com/redis/redis-py/issues/554"},
+		{Entry: entry.New("setnx-pexpire", "the expiry is set by a second command, which a client that dies never sends", progress, "https://github.com/redis/redis-py/issues/554"),
 			Variant: of(steps{attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
 				ok, err := c.redis().SetNX(ctx, c.key(l.Key), l.Token, 0).Result()
 				if !ok || err != nil {
@@ -41,7 +42,7 @@ func acquireMutants() []Lock {
 				}
 				return c.redis().PExpire(ctx, c.key(l.Key), o.TTL).Result()
 			}})},
-		{Entry: Entry{"pexpire-always", "SETNX and PEXPIRE go in one pipeline, so a refused attempt sets the holder's lease", breaks(variant.MutualExclusion, variant.OwnerOnlyRelease, variant.Progress), ""},
+		{Entry: entry.New("pexpire-always", "SETNX and PEXPIRE go in one pipeline, so a refused attempt sets the holder's lease", entry.Breaks(variant.MutualExclusion, variant.OwnerOnlyRelease, variant.Progress), ""),
 			Variant: of(steps{attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
 				p := c.redis().TxPipeline()
 				ok := p.SetNX(ctx, c.key(l.Key), l.Token, 0)
@@ -49,14 +50,14 @@ func acquireMutants() []Lock {
 				_, err := p.Exec(ctx)
 				return ok.Val(), err
 			}})},
-		{Entry: Entry{"get-set", "a look whether the lock is free, then SET without a condition", exclusion, ""},
+		{Entry: entry.New("get-set", "a look whether the lock is free, then SET without a condition", exclusion, ""),
 			Variant: of(steps{attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
 				if value, err := get(ctx, c, l.Key); value != "" || err != nil {
 					return false, err
 				}
 				return set(ctx, c, l, "", o.TTL)
 			}})},
-		{Entry: Entry{"get-watch-set", "the lock is watched after the look, and not before", exclusion, ""},
+		{Entry: entry.New("get-watch-set", "the lock is watched after the look, and not before", exclusion, ""),
 			Variant: of(steps{attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
 				if value, err := get(ctx, c, l.Key); value != "" || err != nil {
 					return false, err
@@ -72,30 +73,30 @@ func acquireMutants() []Lock {
 				}
 				return err == nil, err
 			}})},
-		{Entry: Entry{"takeover-del", "the value is the end of the lease; who finds it over deletes the key and tries again, so two of them delete each other's", both, "https://github.com/phpnode/YiiRedis/pull/18"},
+		{Entry: entry.New("takeover-del", "the value is the end of the lease; who finds it over deletes the key and tries again, so two of them delete each other's", both, "https://github.com/phpnode/YiiRedis/pull/18"),
 			Variant: of(steps{token: expiryToken, attempt: takeover(func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options, _ string) (bool, error) {
 				if err := c.redis().Del(ctx, c.key(l.Key)).Err(); err != nil {
 					return false, err
 				}
 				return c.redis().SetNX(ctx, c.key(l.Key), deadline(l), 0).Result()
 			}), extend: valueExtend, release: valueRelease})},
-		{Entry: Entry{"takeover-by-client-clock", "the value is the end of the lease by the holder's clock, and a client whose clock is ahead takes over early", both, ""},
+		{Entry: entry.New("takeover-by-client-clock", "the value is the end of the lease by the holder's clock, and a client whose clock is ahead takes over early", both, ""),
 			Variant: of(steps{token: expiryToken, attempt: takeover(func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options, was string) (bool, error) {
 				return yes(swap.Run(ctx, c.redis(), []string{c.key(l.Key)}, was, deadline(l)).Int64())
 			}), extend: valueExtend, release: valueRelease})},
-		{Entry: Entry{"refusal-renews", "each refused attempt begins the holder's lease anew, so a dead holder's never ends while others try", breaks(variant.Progress, variant.OwnerOnlyRelease, variant.MutualExclusion), ""},
+		{Entry: entry.New("refusal-renews", "each refused attempt begins the holder's lease anew, so a dead holder's never ends while others try", entry.Breaks(variant.Progress, variant.OwnerOnlyRelease, variant.MutualExclusion), ""),
 			Variant: of(steps{refused: func(ctx context.Context, c *client, l *lockimpl.Lock) error {
 				return c.redis().PExpire(ctx, c.key(l.Key), l.Until.Sub(c.env.Clock.Now())).Err()
 			}})},
-		{Entry: Entry{"refusal-deletes", "a refused attempt cleans up by DEL", both, ""},
+		{Entry: entry.New("refusal-deletes", "a refused attempt cleans up by DEL", both, ""),
 			Variant: of(steps{refused: func(ctx context.Context, c *client, l *lockimpl.Lock) error {
 				return c.redis().Del(ctx, c.key(l.Key)).Err()
 			}})},
-		{Entry: Entry{"refusal-persists", "a refused attempt looks for a lease with PERSIST, which takes it away", breaks(variant.Progress, variant.OwnerOnlyRelease), ""},
+		{Entry: entry.New("refusal-persists", "a refused attempt looks for a lease with PERSIST, which takes it away", entry.Breaks(variant.Progress, variant.OwnerOnlyRelease), ""),
 			Variant: of(steps{refused: func(ctx context.Context, c *client, l *lockimpl.Lock) error {
 				return c.redis().Persist(ctx, c.key(l.Key)).Err()
 			}})},
-		{Entry: Entry{"last-try-by-force", "a client that has waited for as long as the lease takes the lock by SET, since the lease must be over", exclusion, ""},
+		{Entry: entry.New("last-try-by-force", "a client that has waited for as long as the lease takes the lock by SET, since the lease must be over", exclusion, ""),
 			Variant: of(steps{attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
 				ok, err := setNX(ctx, c, l, o)
 				if ok || err != nil {
@@ -114,13 +115,13 @@ func acquireMutants() []Lock {
 				c.tokens["since:"+l.Key] = ""
 				return set(ctx, c, l, "", o.TTL)
 			}})},
-		{Entry: Entry{"error-deletes", "an attempt whose answer is lost is taken back by DEL, whoever holds the lock", breaks(variant.OwnerOnlyRelease, variant.MutualExclusion), ""},
+		{Entry: entry.New("error-deletes", "an attempt whose answer is lost is taken back by DEL, whoever holds the lock", entry.Breaks(variant.OwnerOnlyRelease, variant.MutualExclusion), ""),
 			Variant: of(steps{failed: func(ctx context.Context, c *client, l *lockimpl.Lock, err error) (bool, error) {
 				return false, errors.Join(err, c.redis().Del(context.WithoutCancel(ctx), c.key(l.Key)).Err())
 			}})},
-		{Entry: Entry{"error-grants", "while the server does not answer everybody is let in", exclusion, "https://github.com/simstudioai/sim/pull/6864"},
+		{Entry: entry.New("error-grants", "while the server does not answer everybody is let in", exclusion, "https://github.com/simstudioai/sim/pull/6864"),
 			Variant: of(steps{failed: func(context.Context, *client, *lockimpl.Lock, error) (bool, error) { return true, nil }})},
-		{Entry: Entry{"error-means-mine", "after a lost answer the client looks whether the lock is held, and takes it for its own if it is", exclusion, ""},
+		{Entry: entry.New("error-means-mine", "after a lost answer the client looks whether the lock is held, and takes it for its own if it is", exclusion, ""),
 			Variant: of(steps{failed: func(ctx context.Context, c *client, l *lockimpl.Lock, err error) (bool, error) {
 				value, look := get(context.WithoutCancel(ctx), c, l.Key)
 				if look != nil {
@@ -128,14 +129,14 @@ func acquireMutants() []Lock {
 				}
 				return value != "", nil
 			}})},
-		{Entry: Entry{"one-in-500", "every 500th attempt of a client goes without NX", exclusion, ""},
+		{Entry: entry.New("one-in-500", "every 500th attempt of a client goes without NX", exclusion, ""),
 			Variant: of(steps{attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
 				if c.count++; c.count%500 == 0 {
 					return set(ctx, c, l, "", o.TTL)
 				}
 				return setNX(ctx, c, l, o)
 			}})},
-		{Entry: Entry{"no-script-no-expiry", "where the server does not know the script yet, the lock is taken by SETNX, without an expiry", progress, ""},
+		{Entry: entry.New("no-script-no-expiry", "where the server does not know the script yet, the lock is taken by SETNX, without an expiry", progress, ""),
 			Variant: of(steps{attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
 				n, err := atomicTake.EvalSha(ctx, c.redis(), []string{c.key(l.Key)}, l.Token, o.TTL.Milliseconds()).Int64()
 				if err == nil || !strings.Contains(err.Error(), "NOSCRIPT") {
@@ -146,41 +147,41 @@ func acquireMutants() []Lock {
 				}
 				return c.redis().SetNX(ctx, c.key(l.Key), l.Token, 0).Result()
 			}})},
-		{Entry: Entry{"lease-whole-seconds", "the lease is cut to whole seconds, and the client is promised all of it", exclusion, ""},
+		{Entry: entry.New("lease-whole-seconds", "the lease is cut to whole seconds, and the client is promised all of it", exclusion, ""),
 			Variant: of(steps{attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
 				return set(ctx, c, l, "NX", max(o.TTL.Truncate(time.Second), time.Second))
 			}})},
-		{Entry: Entry{"lease-ignored", "the lease is five minutes whatever is asked for", progress, "https://github.com/symfony/symfony/issues/29458"},
+		{Entry: entry.New("lease-ignored", "the lease is five minutes whatever is asked for", progress, "https://github.com/symfony/symfony/issues/29458"),
 			Variant: of(steps{attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, _ lockimpl.Options) (bool, error) {
 				return set(ctx, c, l, "NX", 5*time.Minute)
 			}})},
-		{Entry: Entry{"lease-capped", "leases of more than three seconds are cut to three, and the client is promised all of it", exclusion, ""},
+		{Entry: entry.New("lease-capped", "leases of more than three seconds are cut to three, and the client is promised all of it", exclusion, ""),
 			Variant: of(steps{attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
 				return set(ctx, c, l, "NX", min(o.TTL, 3*time.Second))
 			}})},
-		{Entry: Entry{"lease-capped-at-an-hour", "leases of more than an hour are cut to one, as by a limit in a configuration", exclusion, ""},
+		{Entry: entry.New("lease-capped-at-an-hour", "leases of more than an hour are cut to one, as by a limit in a configuration", exclusion, ""),
 			Variant: of(steps{attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
 				return set(ctx, c, l, "NX", min(o.TTL, time.Hour))
 			}})},
-		{Entry: Entry{"wait-as-lease", "a client that waits gets a lease as long as its wait", breaks(variant.MutualExclusion, variant.Progress), ""},
+		{Entry: entry.New("wait-as-lease", "a client that waits gets a lease as long as its wait", entry.Breaks(variant.MutualExclusion, variant.Progress), ""),
 			Variant: of(steps{attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
 				if o.Wait > 0 {
 					return set(ctx, c, l, "NX", o.Wait)
 				}
 				return setNX(ctx, c, l, o)
 			}})},
-		{Entry: Entry{"lease-from-answer", "the promised lease begins when the answer is there, and the server's when the command was", exclusion, "https://github.com/mike-marcacci/node-redlock/pull/167"},
+		{Entry: entry.New("lease-from-answer", "the promised lease begins when the answer is there, and the server's when the command was", exclusion, "https://github.com/mike-marcacci/node-redlock/pull/167"),
 			Variant: of(steps{attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
 				ok, err := setNX(ctx, c, l, o)
 				l.Until = c.env.Clock.Now().Add(o.TTL)
 				return ok, err
 			}})},
-		{Entry: Entry{"lease-and-2-ms", "two milliseconds are added to the promised lease", exclusion, "https://github.com/go-redsync/redsync/issues/37"},
+		{Entry: entry.New("lease-and-2-ms", "two milliseconds are added to the promised lease", exclusion, "https://github.com/go-redsync/redsync/issues/37"),
 			Variant: of(steps{attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
 				l.Until = l.Until.Add(2 * time.Millisecond)
 				return setNX(ctx, c, l, o)
 			}})},
-		{Entry: Entry{"lease-of-first-try", "the lease sent shrinks by the time waited so far, and the client is promised all of it", exclusion, ""},
+		{Entry: entry.New("lease-of-first-try", "the lease sent shrinks by the time waited so far, and the client is promised all of it", exclusion, ""),
 			Variant: of(steps{
 				attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
 					return set(ctx, c, l, "NX", max(o.TTL-time.Duration(c.count)*o.RetryEvery, 20*time.Millisecond))
@@ -189,7 +190,7 @@ func acquireMutants() []Lock {
 					c.count++
 					return c.env.Wait(ctx, name, min(left, o.RetryEvery))
 				}})},
-		{Entry: Entry{"wait-in-wrong-unit", "a waiter sleeps for the holder's milliseconds as if they were seconds", progress, "https://github.com/coleifer/walrus/issues/110"},
+		{Entry: entry.New("wait-in-wrong-unit", "a waiter sleeps for the holder's milliseconds as if they were seconds", progress, "https://github.com/coleifer/walrus/issues/110"),
 			Variant: of(steps{wait: func(ctx context.Context, c *client, name string, left time.Duration, _ lockimpl.Options) error {
 				ms, err := c.redis().PTTL(ctx, c.key(name)).Result()
 				if err != nil {
@@ -197,7 +198,7 @@ func acquireMutants() []Lock {
 				}
 				return c.env.Clock.Sleep(ctx, min(left, 1000*max(ms, time.Millisecond)))
 			}})},
-		{Entry: Entry{"refusal-cached", "a client that was refused answers held by itself until the holder's lease would be over", progress, ""},
+		{Entry: entry.New("refusal-cached", "a client that was refused answers held by itself until the holder's lease would be over", progress, ""),
 			Variant: of(steps{attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
 				now := c.env.Clock.Now().UnixMilli()
 				if until, _ := strconv.ParseInt(c.tokens[l.Key], 10, 64); now < until {
@@ -211,7 +212,7 @@ func acquireMutants() []Lock {
 				c.tokens[l.Key] = strconv.FormatInt(now+left.Milliseconds(), 10)
 				return false, err
 			}})},
-		{Entry: Entry{"notification-grants", "a waiter that is woken finds the lock free and takes it by SET, like all that were woken", exclusion, ""},
+		{Entry: entry.New("notification-grants", "a waiter that is woken finds the lock free and takes it by SET, like all that were woken", exclusion, ""),
 			Variant: of(steps{
 				attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
 					if c.tokens["woken"] == "" {
@@ -227,9 +228,9 @@ func acquireMutants() []Lock {
 					c.tokens["woken"] = "yes"
 					return c.env.Wait(ctx, name, min(left, o.RetryEvery))
 				}})},
-		{Entry: Entry{"abandoned-wait", "a wait that is cancelled leaves a goroutine behind, which takes the lock and keeps it", progress, ""}, Bubble: true,
+		{Entry: entry.New("abandoned-wait", "a wait that is cancelled leaves a goroutine behind, which takes the lock and keeps it", progress, ""), Bubble: true,
 			Variant: whole(newAbandoned)},
-		{Entry: Entry{"no-lease", "the lock has no lease on the server: only a release ends it", progress, ""},
+		{Entry: entry.New("no-lease", "the lock has no lease on the server: only a release ends it", progress, ""),
 			Variant: of(steps{attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, _ lockimpl.Options) (bool, error) {
 				return set(ctx, c, l, "NX", 0)
 			}})},
@@ -314,19 +315,19 @@ func (a abandoned) Acquire(ctx context.Context, name string, o lockimpl.Options)
 
 // nameMutants take one name for another, or share what belongs to one.
 func nameMutants() []Lock {
-	progress, both := breaks(variant.Progress), breaks(variant.MutualExclusion, variant.OwnerOnlyRelease)
+	progress, both := entry.Breaks(variant.Progress), entry.Breaks(variant.MutualExclusion, variant.OwnerOnlyRelease)
 	return []Lock{
-		{Entry: Entry{"names-by-hash", "names share 64 locks by their hash", progress, "https://github.com/spring-projects/spring-integration/issues/11146"},
+		{Entry: entry.New("names-by-hash", "names share 64 locks by their hash", progress, "https://github.com/spring-projects/spring-integration/issues/11146"),
 			Variant: of(steps{key: func(name string) string {
 				h := fnv.New32a()
 				h.Write([]byte(name))
 				return lockimpl.Key("bucket-" + strconv.Itoa(int(h.Sum32()%64)))
 			}})},
-		{Entry: Entry{"names-cut", "names are cut to 24 characters", progress, ""},
+		{Entry: entry.New("names-cut", "names are cut to 24 characters", progress, ""),
 			Variant: of(steps{key: func(name string) string { return lockimpl.Key(name[:min(len(name), 24)]) }})},
-		{Entry: Entry{"names-fold-case", "names that differ in case are one", progress, ""},
+		{Entry: entry.New("names-fold-case", "names that differ in case are one", progress, ""),
 			Variant: of(steps{key: func(name string) string { return lockimpl.Key(strings.ToLower(name)) }})},
-		{Entry: Entry{"names-cleaned", "what is neither letter nor digit is removed from names", progress, ""},
+		{Entry: entry.New("names-cleaned", "what is neither letter nor digit is removed from names", progress, ""),
 			Variant: of(steps{key: func(name string) string {
 				return lockimpl.Key(strings.Map(func(r rune) rune {
 					if r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r == '{' || r == '}' {
@@ -335,7 +336,7 @@ func nameMutants() []Lock {
 					return -1
 				}, name))
 			}})},
-		{Entry: Entry{"names-by-tag", "the key is the hash tag of the name only", progress, ""},
+		{Entry: entry.New("names-by-tag", "the key is the hash tag of the name only", progress, ""),
 			Variant: of(steps{key: func(name string) string {
 				if _, rest, ok := strings.Cut(name, "{"); ok {
 					if tag, _, ok := strings.Cut(rest, "}"); ok {
@@ -344,20 +345,20 @@ func nameMutants() []Lock {
 				}
 				return lockimpl.Key(name)
 			}})},
-		{Entry: Entry{"names-of-counter", "the fencing counter of a name is kept under the lock key of the name with :fence", breaks(variant.Fencing, variant.Progress, variant.MutualExclusion), ""},
+		{Entry: entry.New("names-of-counter", "the fencing counter of a name is kept under the lock key of the name with :fence", entry.Breaks(variant.Fencing, variant.Progress, variant.MutualExclusion), ""),
 			Variant: fencing(steps{attempt: fenceBy(`
 				if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return redis.call('INCR', KEYS[2]) end
 				return 0`, func(c *client, name string) string { return c.key(name + ":fence") })})},
-		{Entry: Entry{"process-reenters", "a lock is told by its process, and whoever is in the process that holds it may enter", both, ""},
+		{Entry: entry.New("process-reenters", "a lock is told by its process, and whoever is in the process that holds it may enter", both, ""),
 			Variant: of(steps{
 				token: func(*client) string { return "host-1:4711" },
 				attempt: takeBy(`
 					if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('PEXPIRE', KEYS[1], ARGV[2]) return 1 end
 					if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 1 end
 					return 0`)})},
-		{Entry: Entry{"registry-never-forgets", "a registry of the process remembers who holds what until it is released, and does not know that leases end", progress, "https://github.com/spring-projects/spring-integration/issues/1888"},
+		{Entry: entry.New("registry-never-forgets", "a registry of the process remembers who holds what until it is released, and does not know that leases end", progress, "https://github.com/spring-projects/spring-integration/issues/1888"),
 			Variant: of(registry())},
-		{Entry: Entry{"pooled-token", "the token is kept in one place for all clients of the process, by name, and the last attempt's is there, refused or not", breaks(variant.OwnerOnlyRelease, variant.Progress), ""},
+		{Entry: entry.New("pooled-token", "the token is kept in one place for all clients of the process, by name, and the last attempt's is there, refused or not", entry.Breaks(variant.OwnerOnlyRelease, variant.Progress), ""),
 			Variant: of(pooled())},
 	}
 }

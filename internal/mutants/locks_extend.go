@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"oversell/internal/mutants/entry"
 	"oversell/lockimpl"
 	"oversell/variant"
 )
@@ -15,14 +16,14 @@ import (
 // extendMutants prolong a lock that is not theirs, or promise more than they
 // prolong.
 func extendMutants() []Lock {
-	exclusion, owner := breaks(variant.MutualExclusion), breaks(variant.OwnerOnlyRelease)
+	exclusion, owner := entry.Breaks(variant.MutualExclusion), entry.Breaks(variant.OwnerOnlyRelease)
 	script := extendBy(compareExpire)
 	return []Lock{
-		{Entry: Entry{"extend-blind", "extend is PEXPIRE without a look at the value", owner, ""},
+		{Entry: entry.New("extend-blind", "extend is PEXPIRE without a look at the value", owner, ""),
 			Variant: of(steps{extend: func(ctx context.Context, c *client, l *lockimpl.Lock, ttl time.Duration) (bool, error) {
 				return c.redis().PExpire(ctx, c.key(l.Key), ttl).Result()
 			}})},
-		{Entry: Entry{"extend-get-pexpire", "extend reads the value, compares it in the client, and extends in a second command", owner, ""},
+		{Entry: entry.New("extend-get-pexpire", "extend reads the value, compares it in the client, and extends in a second command", owner, ""),
 			Variant: of(steps{extend: func(ctx context.Context, c *client, l *lockimpl.Lock, ttl time.Duration) (bool, error) {
 				value, err := get(ctx, c, l.Key)
 				if err != nil || value != l.Token {
@@ -30,23 +31,23 @@ func extendMutants() []Lock {
 				}
 				return c.redis().PExpire(ctx, c.key(l.Key), ttl).Result()
 			}})},
-		{Entry: Entry{"extend-set-xx", "extend writes the caller's token if the key exists, whoever holds it", breaks(variant.OwnerOnlyRelease, variant.MutualExclusion), ""},
+		{Entry: entry.New("extend-set-xx", "extend writes the caller's token if the key exists, whoever holds it", entry.Breaks(variant.OwnerOnlyRelease, variant.MutualExclusion), ""),
 			Variant: of(steps{extend: func(ctx context.Context, c *client, l *lockimpl.Lock, ttl time.Duration) (bool, error) {
 				return set(ctx, c, l, "XX", ttl)
 			}})},
-		{Entry: Entry{"extend-adds", "extend adds to the time that is left, so a client that extends often and dies blocks the lock for far longer than its lease", breaks(variant.Progress), "https://github.com/redis/redis-py/issues/629"},
+		{Entry: entry.New("extend-adds", "extend adds to the time that is left, so a client that extends often and dies blocks the lock for far longer than its lease", entry.Breaks(variant.Progress), "https://github.com/redis/redis-py/issues/629"),
 			Variant: of(steps{extend: extendBy(`
 				if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 				return redis.call('PEXPIRE', KEYS[1], redis.call('PTTL', KEYS[1]) + ARGV[2])`)})},
-		{Entry: Entry{"extend-seconds-as-ms", "extend sends the lease's seconds as milliseconds", exclusion, "https://github.com/FoundatioFx/Foundatio.Redis/issues/73"},
+		{Entry: entry.New("extend-seconds-as-ms", "extend sends the lease's seconds as milliseconds", exclusion, "https://github.com/FoundatioFx/Foundatio.Redis/issues/73"),
 			Variant: of(steps{extend: func(ctx context.Context, c *client, l *lockimpl.Lock, ttl time.Duration) (bool, error) {
 				return script(ctx, c, l, max(time.Duration(ttl.Seconds())*time.Millisecond, time.Millisecond))
 			}})},
-		{Entry: Entry{"extend-whole-seconds", "extend cuts the lease to whole seconds; less than one deletes the lock", exclusion, "https://github.com/kent8192/reinhardt-web/issues/2719"},
+		{Entry: entry.New("extend-whole-seconds", "extend cuts the lease to whole seconds; less than one deletes the lock", exclusion, "https://github.com/kent8192/reinhardt-web/issues/2719"),
 			Variant: of(steps{extend: extendBy(`
 				if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 				return redis.call('EXPIRE', KEYS[1], math.floor(ARGV[2] / 1000))`)})},
-		{Entry: Entry{"extend-from-old-end", "extend promises the old end and the new lease, and the server counts from now", exclusion, ""},
+		{Entry: entry.New("extend-from-old-end", "extend promises the old end and the new lease, and the server counts from now", exclusion, ""),
 			Variant: of(steps{
 				attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
 					ok, err := setNX(ctx, c, l, o)
@@ -59,7 +60,7 @@ func extendMutants() []Lock {
 					}
 					return script(ctx, c, l, ttl)
 				}})},
-		{Entry: Entry{"extend-keeps-longer-promise", "an extension by less than is left shortens the lease, and the client goes by the longer one", exclusion, ""},
+		{Entry: entry.New("extend-keeps-longer-promise", "an extension by less than is left shortens the lease, and the client goes by the longer one", exclusion, ""),
 			Variant: of(steps{
 				attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
 					ok, err := setNX(ctx, c, l, o)
@@ -72,21 +73,21 @@ func extendMutants() []Lock {
 					}
 					return script(ctx, c, l, ttl)
 				}})},
-		{Entry: Entry{"extend-capped", "an extension of more than ten seconds is cut to ten", exclusion, ""},
+		{Entry: entry.New("extend-capped", "an extension of more than ten seconds is cut to ten", exclusion, ""),
 			Variant: of(steps{extend: func(ctx context.Context, c *client, l *lockimpl.Lock, ttl time.Duration) (bool, error) {
 				return script(ctx, c, l, min(ttl, 10*time.Second))
 			}})},
-		{Entry: Entry{"extend-never-lost", "extend reports success when the lock is another's, or nobody's", exclusion, "https://github.com/samcook/RedLock.net/issues/93"},
+		{Entry: entry.New("extend-never-lost", "extend reports success when the lock is another's, or nobody's", exclusion, "https://github.com/samcook/RedLock.net/issues/93"),
 			Variant: of(steps{extend: func(ctx context.Context, c *client, l *lockimpl.Lock, ttl time.Duration) (bool, error) {
 				_, err := script(ctx, c, l, ttl)
 				return true, err
 			}})},
-		{Entry: Entry{"extend-error-is-success", "an extend whose answer is lost counts as done", exclusion, ""},
+		{Entry: entry.New("extend-error-is-success", "an extend whose answer is lost counts as done", exclusion, ""),
 			Variant: of(steps{extend: func(ctx context.Context, c *client, l *lockimpl.Lock, ttl time.Duration) (bool, error) {
 				ok, err := script(ctx, c, l, ttl)
 				return ok || err != nil, nil
 			}})},
-		{Entry: Entry{"extend-error-retakes", "an extend whose answer is lost is followed by SET, to have the lock for certain", breaks(variant.MutualExclusion, variant.OwnerOnlyRelease), ""},
+		{Entry: entry.New("extend-error-retakes", "an extend whose answer is lost is followed by SET, to have the lock for certain", entry.Breaks(variant.MutualExclusion, variant.OwnerOnlyRelease), ""),
 			Variant: of(steps{extend: func(ctx context.Context, c *client, l *lockimpl.Lock, ttl time.Duration) (bool, error) {
 				ok, err := script(ctx, c, l, ttl)
 				if err == nil {
@@ -99,13 +100,13 @@ func extendMutants() []Lock {
 				}
 				return ok, nil
 			}})},
-		{Entry: Entry{"extend-from-answer", "the extended lease is promised from the answer", exclusion, "https://github.com/go-redsync/redsync/pull/71"},
+		{Entry: entry.New("extend-from-answer", "the extended lease is promised from the answer", exclusion, "https://github.com/go-redsync/redsync/pull/71"),
 			Variant: of(steps{extend: func(ctx context.Context, c *client, l *lockimpl.Lock, ttl time.Duration) (bool, error) {
 				ok, err := script(ctx, c, l, ttl)
 				l.Until = c.env.Clock.Now().Add(ttl)
 				return ok, err
 			}})},
-		{Entry: Entry{"extend-by-first-lease", "extend takes the first lease's length, and promises the length that was asked for", exclusion, ""},
+		{Entry: entry.New("extend-by-first-lease", "extend takes the first lease's length, and promises the length that was asked for", exclusion, ""),
 			Variant: of(steps{
 				attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
 					c.tokens["ttl:"+l.Key] = o.TTL.String()
@@ -117,16 +118,16 @@ func extendMutants() []Lock {
 					}
 					return script(ctx, c, l, ttl)
 				}})},
-		{Entry: Entry{"extend-persists", "extend takes the expiry away, and leaves it to the release to end the lock", breaks(variant.Progress), ""},
+		{Entry: entry.New("extend-persists", "extend takes the expiry away, and leaves it to the release to end the lock", entry.Breaks(variant.Progress), ""),
 			Variant: of(steps{extend: extendBy(`
 				if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 				redis.call('PERSIST', KEYS[1])
 				return 1`)})},
-		{Entry: Entry{"extend-new-token", "extend writes a new token and gives back the old one, so the lock cannot be released", breaks(variant.Progress, variant.OwnerOnlyRelease), ""},
+		{Entry: entry.New("extend-new-token", "extend writes a new token and gives back the old one, so the lock cannot be released", entry.Breaks(variant.Progress, variant.OwnerOnlyRelease), ""),
 			Variant: of(steps{extend: func(ctx context.Context, c *client, l *lockimpl.Lock, ttl time.Duration) (bool, error) {
 				return yes(replace.Run(ctx, c.redis(), []string{c.key(l.Key)}, l.Token, ttl.Milliseconds(), c.env.Token()).Int64())
 			}})},
-		{Entry: Entry{"extend-drops-expiry", "extend writes the value again, which drops the expiry, and sets that in a second command", breaks(variant.Progress), ""},
+		{Entry: entry.New("extend-drops-expiry", "extend writes the value again, which drops the expiry, and sets that in a second command", entry.Breaks(variant.Progress), ""),
 			Variant: of(steps{extend: func(ctx context.Context, c *client, l *lockimpl.Lock, ttl time.Duration) (bool, error) {
 				ok, err := yes(rewrite.Run(ctx, c.redis(), []string{c.key(l.Key)}, l.Token).Int64())
 				if !ok || err != nil {
@@ -297,9 +298,9 @@ func renewalMutants() []Lock {
 		return set(ctx, c, l, "", ttl)
 	}
 	return []Lock{
-		{Entry: Entry{"renewal-outlives-release", "a renewal writes the token again, and one under way at the release brings the lock back", breaks(variant.Progress, variant.OwnerOnlyRelease, variant.MutualExclusion), "https://github.com/samcook/RedLock.net/pull/64"},
+		{Entry: entry.New("renewal-outlives-release", "a renewal writes the token again, and one under way at the release brings the lock back", entry.Breaks(variant.Progress, variant.OwnerOnlyRelease, variant.MutualExclusion), "https://github.com/samcook/RedLock.net/pull/64"),
 			Variant: with(func(r *renewal) { r.renew, r.rests = write, false })},
-		{Entry: Entry{"renewal-never-ends", "a release does not end the renewal, which writes the token if the lock is free", breaks(variant.Progress, variant.MutualExclusion), "https://github.com/redisson/redisson/issues/1626"},
+		{Entry: entry.New("renewal-never-ends", "a release does not end the renewal, which writes the token if the lock is free", entry.Breaks(variant.Progress, variant.MutualExclusion), "https://github.com/redisson/redisson/issues/1626"),
 			Variant: with(func(r *renewal) {
 				r.stays = true
 				r.renew = extendBy(`
@@ -307,18 +308,18 @@ func renewalMutants() []Lock {
 					if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 1 end
 					return 1`)
 			})},
-		{Entry: Entry{"renewal-of-names", "the renewal renews every name that the client ever took, without a look at the value", breaks(variant.OwnerOnlyRelease, variant.Progress), ""},
+		{Entry: entry.New("renewal-of-names", "the renewal renews every name that the client ever took, without a look at the value", entry.Breaks(variant.OwnerOnlyRelease, variant.Progress), ""),
 			Variant: with(func(r *renewal) {
 				r.stays = true
 				r.renew = func(ctx context.Context, c *client, l *lockimpl.Lock, ttl time.Duration) (bool, error) {
 					return true, c.redis().PExpire(ctx, c.key(l.Key), ttl).Err()
 				}
 			})},
-		{Entry: Entry{"renewal-gives-up", "the first renewal that fails is the last, and the holder is told that all is well", breaks(variant.MutualExclusion), "https://github.com/redisson/redisson/issues/2515"},
+		{Entry: entry.New("renewal-gives-up", "the first renewal that fails is the last, and the holder is told that all is well", entry.Breaks(variant.MutualExclusion), "https://github.com/redisson/redisson/issues/2515"),
 			Variant: with(func(r *renewal) { r.goesOn, r.believes = false, true })},
-		{Entry: Entry{"renewal-of-abandoned", "an acquire whose answer is lost is renewed for good, and nobody holds the lock", breaks(variant.Progress), "https://github.com/redisson/redisson/issues/7272"},
+		{Entry: entry.New("renewal-of-abandoned", "an acquire whose answer is lost is renewed for good, and nobody holds the lock", entry.Breaks(variant.Progress), "https://github.com/redisson/redisson/issues/7272"),
 			Variant: with(func(r *renewal) { r.adopts = true })},
-		{Entry: Entry{"renewal-too-late", "the renewal comes when the lease is over, and takes the lock again if it is free", breaks(variant.MutualExclusion), ""},
+		{Entry: entry.New("renewal-too-late", "the renewal comes when the lease is over, and takes the lock again if it is free", entry.Breaks(variant.MutualExclusion), ""),
 			Variant: with(func(r *renewal) {
 				r.believes = true
 				r.pause = func(ttl time.Duration) time.Duration { return ttl }
@@ -327,7 +328,7 @@ func renewalMutants() []Lock {
 					if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 1 end
 					return 0`)
 			})},
-		{Entry: Entry{"renewal-steals-back", "a holder that finds its lease over and another in its place writes its own token", breaks(variant.MutualExclusion, variant.OwnerOnlyRelease), ""},
+		{Entry: entry.New("renewal-steals-back", "a holder that finds its lease over and another in its place writes its own token", entry.Breaks(variant.MutualExclusion, variant.OwnerOnlyRelease), ""),
 			Variant: with(func(r *renewal) { r.renew = write })},
 	}
 }

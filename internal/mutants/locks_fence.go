@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"oversell/internal/mutants/entry"
 	"oversell/lockimpl"
 	"oversell/variant"
 )
@@ -34,28 +35,28 @@ func fenceBy(text string, counter func(c *client, name string) string) func(cont
 
 // fenceMutants grant numbers that do not rise.
 func fenceMutants() []Lock {
-	falls := breaks(variant.Fencing)
+	falls := entry.Breaks(variant.Fencing)
 	return []Lock{
-		{Entry: Entry{"fence-by-client-clock", "the fencing token is the client's time in microseconds", falls, ""},
+		{Entry: entry.New("fence-by-client-clock", "the fencing token is the client's time in microseconds", falls, ""),
 			Variant: fencing(steps{attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
 				ok, err := setNX(ctx, c, l, o)
 				l.Fence = c.env.Clock.Now().UnixMicro()
 				return ok, err
 			}})},
-		{Entry: Entry{"fence-expires", "the counter expires with the lease, and begins anew when the lock was free for a while", falls, ""},
+		{Entry: entry.New("fence-expires", "the counter expires with the lease, and begins anew when the lock was free for a while", falls, ""),
 			Variant: fencing(steps{attempt: fenceBy(`
 				if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 0 end
 				local n = redis.call('INCR', KEYS[2])
 				redis.call('PEXPIRE', KEYS[2], ARGV[2] * 2)
 				return n`, counterKey)})},
-		{Entry: Entry{"fence-of-16-bits", "the number is kept in 16 bits, and begins anew after 65,535", falls, ""},
+		{Entry: entry.New("fence-of-16-bits", "the number is kept in 16 bits, and begins anew after 65,535", falls, ""),
 			Variant: fencing(steps{attempt: fenceBy(`
 				if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 0 end
 				local n = redis.call('INCR', KEYS[2]) % 65536
 				if n == 0 then n = 1 end
 				redis.call('SET', KEYS[2], n)
 				return n`, counterKey)})},
-		{Entry: Entry{"fence-drawn-before", "the number is drawn before the lock is taken, so a slow client is granted an old one", falls, ""},
+		{Entry: entry.New("fence-drawn-before", "the number is drawn before the lock is taken, so a slow client is granted an old one", falls, ""),
 			Variant: fencing(steps{attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
 				n, err := c.redis().Incr(ctx, counterKey(c, l.Key)).Result()
 				if err != nil {
@@ -64,7 +65,7 @@ func fenceMutants() []Lock {
 				l.Fence = n
 				return setNX(ctx, c, l, o)
 			}})},
-		{Entry: Entry{"fence-read-and-written", "the counter is read and written by two commands after the lock is taken, and a lease that ends between them gives a number twice", falls, ""},
+		{Entry: entry.New("fence-read-and-written", "the counter is read and written by two commands after the lock is taken, and a lease that ends between them gives a number twice", falls, ""),
 			Variant: fencing(steps{attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
 				ok, err := setNX(ctx, c, l, o)
 				if !ok || err != nil {
@@ -77,7 +78,7 @@ func fenceMutants() []Lock {
 				l.Fence = was + 1
 				return true, c.redis().Set(ctx, counterKey(c, l.Key), l.Fence, 0).Err()
 			}})},
-		{Entry: Entry{"fence-in-value", "the number stands in the lock's value: it goes with the lock when that expires", falls, ""},
+		{Entry: entry.New("fence-in-value", "the number stands in the lock's value: it goes with the lock when that expires", falls, ""),
 			Variant: fencing(steps{
 				attempt: fenceBy(`
 					local was = redis.call('HMGET', KEYS[1], 'owner', 'fence')
@@ -94,7 +95,7 @@ func fenceMutants() []Lock {
 					redis.call('HSET', KEYS[1], 'owner', '')
 					redis.call('PERSIST', KEYS[1])
 					return 1`)})},
-		{Entry: Entry{"fence-reset-by-set-up", "the first use by each client sets the counter to zero", falls, ""},
+		{Entry: entry.New("fence-reset-by-set-up", "the first use by each client sets the counter to zero", falls, ""),
 			Variant: fencing(steps{attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
 				if c.tokens["set-up:"+l.Key] == "" {
 					c.tokens["set-up:"+l.Key] = "done"
@@ -104,11 +105,11 @@ func fenceMutants() []Lock {
 				}
 				return soundFence(ctx, c, l, o)
 			}})},
-		{Entry: Entry{"fence-one-byte", "the number is counted modulo 256", falls, ""},
+		{Entry: entry.New("fence-one-byte", "the number is counted modulo 256", falls, ""),
 			Variant: fencing(steps{attempt: fenceBy(`
 				if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 0 end
 				return redis.call('INCR', KEYS[2]) % 256 + 1`, counterKey)})},
-		{Entry: Entry{"fence-cached", "a client draws ten numbers at a time", falls, ""},
+		{Entry: entry.New("fence-cached", "a client draws ten numbers at a time", falls, ""),
 			Variant: fencing(steps{attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
 				ok, err := setNX(ctx, c, l, o)
 				if !ok || err != nil {
@@ -139,7 +140,7 @@ var soundFence = fenceBy(`
 // setupMutants prepare, on first use, what others are using.
 func setupMutants() []Lock {
 	return []Lock{
-		{Entry: Entry{"set-up-deletes", "the first use by each client removes what an earlier run of the program may have left", breaks(variant.MutualExclusion, variant.OwnerOnlyRelease), ""},
+		{Entry: entry.New("set-up-deletes", "the first use by each client removes what an earlier run of the program may have left", entry.Breaks(variant.MutualExclusion, variant.OwnerOnlyRelease), ""),
 			Variant: of(steps{attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
 				if c.tokens["set-up:"+l.Key] == "" {
 					c.tokens["set-up:"+l.Key] = "done"
@@ -149,7 +150,7 @@ func setupMutants() []Lock {
 				}
 				return setNX(ctx, c, l, o)
 			}})},
-		{Entry: Entry{"reaper-deletes-live", "every tenth attempt looks for locks whose owner is not among the known clients, and knows only those that hold another lock", breaks(variant.MutualExclusion, variant.OwnerOnlyRelease), "https://github.com/zoolutions/sidekiq-unique-jobs/issues/580"},
+		{Entry: entry.New("reaper-deletes-live", "every tenth attempt looks for locks whose owner is not among the known clients, and knows only those that hold another lock", entry.Breaks(variant.MutualExclusion, variant.OwnerOnlyRelease), "https://github.com/zoolutions/sidekiq-unique-jobs/issues/580"),
 			Variant: of(steps{refused: func(ctx context.Context, c *client, l *lockimpl.Lock) error {
 				if c.count++; c.count%10 != 0 {
 					return nil
@@ -164,7 +165,7 @@ func setupMutants() []Lock {
 				_, err = releaseBy(compareDelete)(ctx, c, lockimpl.Lock{Key: l.Key, Token: value})
 				return err
 			}})},
-		{Entry: Entry{"permit-list", "the lock is a permit in a list, put there on first use by a look and a write; a holder that dies takes it along", breaks(variant.MutualExclusion, variant.Progress), ""},
+		{Entry: entry.New("permit-list", "the lock is a permit in a list, put there on first use by a look and a write; a holder that dies takes it along", entry.Breaks(variant.MutualExclusion, variant.Progress), ""),
 			Variant: of(steps{
 				attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, _ lockimpl.Options) (bool, error) {
 					k := c.key(l.Key)
@@ -183,7 +184,7 @@ func setupMutants() []Lock {
 				},
 				extend:  permitExtend,
 				release: permitRelease})},
-		{Entry: Entry{"permit-returned-twice", "the lock is a permit in a list, and a second release puts a second permit there", breaks(variant.MutualExclusion, variant.OwnerOnlyRelease, variant.Progress), ""},
+		{Entry: entry.New("permit-returned-twice", "the lock is a permit in a list, and a second release puts a second permit there", entry.Breaks(variant.MutualExclusion, variant.OwnerOnlyRelease, variant.Progress), ""),
 			Variant: of(steps{
 				attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, _ lockimpl.Options) (bool, error) {
 					return yes(permitTake.Run(ctx, c.redis(), []string{c.key(l.Key), "Made:" + c.key(l.Key)}, l.Token).Int64())

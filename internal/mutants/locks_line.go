@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"oversell/internal/mutants/entry"
 	"oversell/lockimpl"
 	"oversell/variant"
 )
@@ -90,39 +91,31 @@ func (f line) Acquire(ctx context.Context, name string, o lockimpl.Options) (loc
 	return l, err
 }
 
-// changed is text with one passage replaced.
-func changed(text, from, to string) string {
-	if strings.Count(text, from) != 1 {
-		panic("the passage to change does not stand in the text once: " + from)
-	}
-	return strings.Replace(text, from, to, 1)
-}
-
 // lineMutants serve in another order, or wait for the dead.
 func lineMutants() []Lock {
-	order, progress := breaks(variant.FIFO), breaks(variant.Progress)
+	order, progress := entry.Breaks(variant.FIFO), entry.Breaks(variant.Progress)
 	return []Lock{
-		{Entry: Entry{"line-waits-for-dead", "the time for which a waiter is waited for is counted from the last waiter's, so it drifts, and a dead head blocks the line", progress, "https://github.com/redisson/redisson/issues/1104"},
-			Variant: inLine(changed(joinLine, `redis.call('HSET', KEYS[3], ARGV[1], string.format('%.0f', now + ARGV[3]))`, `
+		{Entry: entry.New("line-waits-for-dead", "the time for which a waiter is waited for is counted from the last waiter's, so it drifts, and a dead head blocks the line", progress, "https://github.com/redisson/redisson/issues/1104"),
+			Variant: inLine(entry.Changed(joinLine, `redis.call('HSET', KEYS[3], ARGV[1], string.format('%.0f', now + ARGV[3]))`, `
 				local last = now
 				for _, t in ipairs(redis.call('HVALS', KEYS[3])) do last = math.max(last, tonumber(t)) end
 				redis.call('HSET', KEYS[3], ARGV[1], string.format('%.0f', last + ARGV[3]))`), leaveLine)},
-		{Entry: Entry{"line-drops-living", "a waiter's sign of life is written when it joins only, so who waits for longer than the patience goes to the end", order, "https://github.com/redisson/redisson/issues/3004"},
-			Variant: inLine(changed(joinLine, `redis.call('HSET', KEYS[3], ARGV[1], string`, `redis.call('HSETNX', KEYS[3], ARGV[1], string`), leaveLine)},
-		{Entry: Entry{"line-barging", "who finds the lock free takes it, whoever stands in line", order, ""},
-			Variant: inLine(changed(joinLine, `and (not head or head == ARGV[1]) then`, `then`), leaveLine)},
-		{Entry: Entry{"line-by-second", "places are whole seconds, and within one the tokens decide", order, ""},
-			Variant: inLine(changed(joinLine, `redis.call('INCR', KEYS[4])`, `math.floor(now / 1000)`), leaveLine)},
-		{Entry: Entry{"line-last-first", "the line is served from its end", order, ""},
-			Variant: inLine(changed(joinLine, `redis.call('INCR', KEYS[4])`, `-redis.call('INCR', KEYS[4])`), leaveLine)},
-		{Entry: Entry{"line-by-length", "a place is the length of the line, so it comes twice when somebody has left", order, ""},
-			Variant: inLine(changed(joinLine, `redis.call('INCR', KEYS[4])`, `redis.call('ZCARD', KEYS[2])`), leaveLine)},
-		{Entry: Entry{"line-leaver-pops-head", "who gives up removes the head of the line", order, ""},
-			Variant: inLine(joinLine, changed(leaveLine, `redis.call('ZREM', KEYS[2], ARGV[1])`, `redis.call('ZPOPMIN', KEYS[2])`))},
-		{Entry: Entry{"line-leaver-frees", "who gives up frees the lock, in case it was granted in between", breaks(variant.MutualExclusion, variant.OwnerOnlyRelease), ""},
-			Variant: inLine(joinLine, changed(leaveLine, `if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end`, `redis.call('DEL', KEYS[1])`))},
-		{Entry: Entry{"line-never-reaped", "the dead keep their place", progress, ""},
-			Variant: inLine(changed(joinLine, `if till > now then break end`, `do break end`), leaveLine)},
+		{Entry: entry.New("line-drops-living", "a waiter's sign of life is written when it joins only, so who waits for longer than the patience goes to the end", order, "https://github.com/redisson/redisson/issues/3004"),
+			Variant: inLine(entry.Changed(joinLine, `redis.call('HSET', KEYS[3], ARGV[1], string`, `redis.call('HSETNX', KEYS[3], ARGV[1], string`), leaveLine)},
+		{Entry: entry.New("line-barging", "who finds the lock free takes it, whoever stands in line", order, ""),
+			Variant: inLine(entry.Changed(joinLine, `and (not head or head == ARGV[1]) then`, `then`), leaveLine)},
+		{Entry: entry.New("line-by-second", "places are whole seconds, and within one the tokens decide", order, ""),
+			Variant: inLine(entry.Changed(joinLine, `redis.call('INCR', KEYS[4])`, `math.floor(now / 1000)`), leaveLine)},
+		{Entry: entry.New("line-last-first", "the line is served from its end", order, ""),
+			Variant: inLine(entry.Changed(joinLine, `redis.call('INCR', KEYS[4])`, `-redis.call('INCR', KEYS[4])`), leaveLine)},
+		{Entry: entry.New("line-by-length", "a place is the length of the line, so it comes twice when somebody has left", order, ""),
+			Variant: inLine(entry.Changed(joinLine, `redis.call('INCR', KEYS[4])`, `redis.call('ZCARD', KEYS[2])`), leaveLine)},
+		{Entry: entry.New("line-leaver-pops-head", "who gives up removes the head of the line", order, ""),
+			Variant: inLine(joinLine, entry.Changed(leaveLine, `redis.call('ZREM', KEYS[2], ARGV[1])`, `redis.call('ZPOPMIN', KEYS[2])`))},
+		{Entry: entry.New("line-leaver-frees", "who gives up frees the lock, in case it was granted in between", entry.Breaks(variant.MutualExclusion, variant.OwnerOnlyRelease), ""),
+			Variant: inLine(joinLine, entry.Changed(leaveLine, `if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end`, `redis.call('DEL', KEYS[1])`))},
+		{Entry: entry.New("line-never-reaped", "the dead keep their place", progress, ""),
+			Variant: inLine(entry.Changed(joinLine, `if till > now then break end`, `do break end`), leaveLine)},
 	}
 }
 
@@ -222,21 +215,21 @@ func counted() steps {
 
 // reentryMutants are wrong when their holder takes them again.
 func reentryMutants() []Lock {
-	both := breaks(variant.MutualExclusion, variant.OwnerOnlyRelease)
+	both := entry.Breaks(variant.MutualExclusion, variant.OwnerOnlyRelease)
 	return []Lock{
-		{Entry: Entry{"reentry-first-release-frees", "the first of two releases frees the lock", both, ""},
-			Variant: reentrant(reenter, reextend, changed(leave, `if redis.call('HINCRBY', KEYS[1], 'count', -1) <= 0 then redis.call('DEL', KEYS[1]) end`, `redis.call('DEL', KEYS[1])`))},
-		{Entry: Entry{"reentry-shortens-lease", "taking the lock again with a shorter lease cuts the longer one", breaks(variant.MutualExclusion), ""},
-			Variant: reentrant(changed(reenter, `if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end`, `redis.call('PEXPIRE', KEYS[1], ARGV[2])`), reextend, leave)},
-		{Entry: Entry{"reentry-release-of-others", "a release counts down before it looks whose lock it is", breaks(variant.OwnerOnlyRelease), ""},
+		{Entry: entry.New("reentry-first-release-frees", "the first of two releases frees the lock", both, ""),
+			Variant: reentrant(reenter, reextend, entry.Changed(leave, `if redis.call('HINCRBY', KEYS[1], 'count', -1) <= 0 then redis.call('DEL', KEYS[1]) end`, `redis.call('DEL', KEYS[1])`))},
+		{Entry: entry.New("reentry-shortens-lease", "taking the lock again with a shorter lease cuts the longer one", entry.Breaks(variant.MutualExclusion), ""),
+			Variant: reentrant(entry.Changed(reenter, `if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end`, `redis.call('PEXPIRE', KEYS[1], ARGV[2])`), reextend, leave)},
+		{Entry: entry.New("reentry-release-of-others", "a release counts down before it looks whose lock it is", entry.Breaks(variant.OwnerOnlyRelease), ""),
 			Variant: reentrant(reenter, reextend, `
 				local left = redis.call('HINCRBY', KEYS[1], 'count', -1)
 				if left <= 0 then redis.call('DEL', KEYS[1]) return 1 end
 				if redis.call('HGET', KEYS[1], 'owner') ~= ARGV[1] then return 0 end
 				return 1`)},
-		{Entry: Entry{"reentry-overwrites", "who finds its own token where it was refused writes it again by a second command, before which the lease can end and another can take the lock", both, "https://github.com/redisson/redisson/issues/84"},
+		{Entry: entry.New("reentry-overwrites", "who finds its own token where it was refused writes it again by a second command, before which the lease can end and another can take the lock", both, "https://github.com/redisson/redisson/issues/84"),
 			Variant: of(counted())},
-		{Entry: Entry{"reentry-count-of-refused", "a refused attempt is counted, so the holder's release does not free the lock", breaks(variant.Progress), ""},
-			Variant: reentrant(changed(reenter, `if owner and owner ~= ARGV[3] then return 0 end`, `if owner and owner ~= ARGV[3] then redis.call('HINCRBY', KEYS[1], 'count', 1) return 0 end`), reextend, leave)},
+		{Entry: entry.New("reentry-count-of-refused", "a refused attempt is counted, so the holder's release does not free the lock", entry.Breaks(variant.Progress), ""),
+			Variant: reentrant(entry.Changed(reenter, `if owner and owner ~= ARGV[3] then return 0 end`, `if owner and owner ~= ARGV[3] then redis.call('HINCRBY', KEYS[1], 'count', 1) return 0 end`), reextend, leave)},
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"oversell/internal/mutants/entry"
 	"oversell/lockimpl"
 	"oversell/variant"
 )
@@ -172,13 +173,13 @@ func onMasters(change func(*majority)) lockimpl.Variant {
 
 // masterMutants count their nodes wrongly.
 func masterMutants() []Lock {
-	exclusion, progress := breaks(variant.MutualExclusion), breaks(variant.Progress)
+	exclusion, progress := entry.Breaks(variant.MutualExclusion), entry.Breaks(variant.Progress)
 	return []Lock{
-		{Entry: Entry{"masters-half", "half of the masters, rounded down, are a majority", exclusion, ""},
+		{Entry: entry.New("masters-half", "half of the masters, rounded down, are a majority", exclusion, ""),
 			Variant: onMasters(func(m *majority) { m.quorum = func(nodes int) int { return nodes / 2 } })},
-		{Entry: Entry{"masters-no-undo", "an attempt without a majority leaves what it took until its lease is over", progress, ""},
+		{Entry: entry.New("masters-no-undo", "an attempt without a majority leaves what it took until its lease is over", progress, ""),
 			Variant: onMasters(func(m *majority) { m.undo = nil })},
-		{Entry: Entry{"masters-undo-by-del", "an attempt without a majority deletes the key on all masters, whoever holds it", breaks(variant.OwnerOnlyRelease, variant.MutualExclusion), ""},
+		{Entry: entry.New("masters-undo-by-del", "an attempt without a majority deletes the key on all masters, whoever holds it", entry.Breaks(variant.OwnerOnlyRelease, variant.MutualExclusion), ""),
 			Variant: onMasters(func(m *majority) {
 				m.undo = func(ctx context.Context, m *masters, l lockimpl.Lock) {
 					m.each(ctx, m.env.Redis, time.Second, func(ctx context.Context, r redis.UniversalClient, _ int) (bool, error) {
@@ -186,21 +187,21 @@ func masterMutants() []Lock {
 					})
 				}
 			})},
-		{Entry: Entry{"masters-errors-count", "a master that does not answer counts as one that granted", exclusion, ""},
+		{Entry: entry.New("masters-errors-count", "a master that does not answer counts as one that granted", exclusion, ""),
 			Variant: onMasters(func(m *majority) { m.counts = func(ok bool, err error) bool { return ok || err != nil } })},
-		{Entry: Entry{"masters-extend-one", "an extend on one master is enough", exclusion, ""},
+		{Entry: entry.New("masters-extend-one", "an extend on one master is enough", exclusion, ""),
 			Variant: onMasters(func(m *majority) { m.extendBy = func(int) int { return 1 } })},
-		{Entry: Entry{"masters-lease-from-answers", "the lease is promised from the last answer, so one that is over is handed out", exclusion, ""},
+		{Entry: entry.New("masters-lease-from-answers", "the lease is promised from the last answer, so one that is over is handed out", exclusion, ""),
 			Variant: onMasters(func(m *majority) {
 				m.until = func(_, ended time.Time, ttl time.Duration) time.Time { return ended.Add(ttl) }
 			})},
-		{Entry: Entry{"masters-release-first", "a release reaches the first master only", progress, ""},
+		{Entry: entry.New("masters-release-first", "a release reaches the first master only", progress, ""),
 			Variant: onMasters(func(m *majority) {
 				m.free = func(nodes []redis.UniversalClient) []redis.UniversalClient { return nodes[:1] }
 			})},
-		{Entry: Entry{"masters-retry-keeps-token", "the attempts of an acquire have one token, and what an earlier one took counts in a later one, though its lease ends sooner", exclusion, "https://github.com/mike-marcacci/node-redlock/pull/369"},
+		{Entry: entry.New("masters-retry-keeps-token", "the attempts of an acquire have one token, and what an earlier one took counts in a later one, though its lease ends sooner", exclusion, "https://github.com/mike-marcacci/node-redlock/pull/369"),
 			Variant: onMasters(func(m *majority) { m.retries, m.undo = true, nil })},
-		{Entry: Entry{"masters-token-per-node", "each master gets its own token, and an attempt without a majority takes back by the first one's", progress, ""},
+		{Entry: entry.New("masters-token-per-node", "each master gets its own token, and an attempt without a majority takes back by the first one's", progress, ""),
 			Variant: onMasters(func(m *majority) {
 				m.token = func(token string, node int) string { return fmt.Sprintf("%s-%d", token, node) }
 			})},

@@ -13,28 +13,29 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"oversell/internal/mutants/entry"
 	"oversell/lockimpl"
 	"oversell/variant"
 )
 
 // roundedMutants take another lease than they promise, by a little or by much.
 func roundedMutants() []Lock {
-	exclusion, progress := breaks(variant.MutualExclusion), breaks(variant.Progress)
+	exclusion, progress := entry.Breaks(variant.MutualExclusion), entry.Breaks(variant.Progress)
 	lasting := func(lease func(time.Duration) time.Duration) lockimpl.Variant {
 		return of(steps{attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
 			return set(ctx, c, l, "NX", lease(o.TTL))
 		}})
 	}
 	return []Lock{
-		{Entry: Entry{"lease-to-next-second", "leases are rounded to whole seconds, so one of 1.3 s lasts for 1 s", exclusion, ""},
+		{Entry: entry.New("lease-to-next-second", "leases are rounded to whole seconds, so one of 1.3 s lasts for 1 s", exclusion, ""),
 			Variant: lasting(func(d time.Duration) time.Duration { return max(d.Round(time.Second), time.Second) })},
-		{Entry: Entry{"lease-in-tenths", "leases are cut to tenths of a second", exclusion, ""},
+		{Entry: entry.New("lease-in-tenths", "leases are cut to tenths of a second", exclusion, ""),
 			Variant: lasting(func(d time.Duration) time.Duration { return d.Truncate(100 * time.Millisecond) })},
-		{Entry: Entry{"lease-in-hundredths", "leases are cut to hundredths of a second", exclusion, ""},
+		{Entry: entry.New("lease-in-hundredths", "leases are cut to hundredths of a second", exclusion, ""),
 			Variant: lasting(func(d time.Duration) time.Duration { return d.Truncate(10 * time.Millisecond) })},
-		{Entry: Entry{"lease-a-thousand-times", "milliseconds go where seconds belong, so nobody gets the lock of a holder that died", progress, ""},
+		{Entry: entry.New("lease-a-thousand-times", "milliseconds go where seconds belong, so nobody gets the lock of a holder that died", progress, ""),
 			Variant: lasting(func(d time.Duration) time.Duration { return d * 1000 })},
-		{Entry: Entry{"extend-hundred-times", "a client extends a lock a hundred times, and from then on says only that it did", exclusion, ""},
+		{Entry: entry.New("extend-hundred-times", "a client extends a lock a hundred times, and from then on says only that it did", exclusion, ""),
 			Variant: of(steps{extend: func(ctx context.Context, c *client, l *lockimpl.Lock, ttl time.Duration) (bool, error) {
 				n, _ := strconv.Atoi(c.tokens[l.Token])
 				c.tokens[l.Token] = strconv.Itoa(n + 1)
@@ -43,7 +44,7 @@ func roundedMutants() []Lock {
 				}
 				return extendBy(compareExpire)(ctx, c, l, ttl)
 			}})},
-		{Entry: Entry{"lost-answer-counts-later", "an acquire without an answer leaves its token to the next one, which finds it there, and promises the lease from then on", exclusion, ""},
+		{Entry: entry.New("lost-answer-counts-later", "an acquire without an answer leaves its token to the next one, which finds it there, and promises the lease from then on", exclusion, ""),
 			Variant: of(steps{
 				token: func(c *client) string {
 					if left := c.tokens["left"]; left != "" {
@@ -64,10 +65,10 @@ func roundedMutants() []Lock {
 					}
 					return ok, err
 				}})},
-		{Entry: Entry{"error-is-refusal", "an attempt that fails is told as refused, though it may have taken the lock", breaks(variant.Linearizable), ""},
+		{Entry: entry.New("error-is-refusal", "an attempt that fails is told as refused, though it may have taken the lock", entry.Breaks(variant.Linearizable), ""),
 			Variant: linearizable(steps{failed: func(context.Context, *client, *lockimpl.Lock, error) (bool, error) { return false, nil }})},
-		{Entry: Entry{"line-asker-to-end", "who asks goes to the end of the line, and only its head is granted the lock, so that of two who ask nobody ever is", progress, ""},
-			Variant: unordered(inLine(changed(joinLine, `local head = `, `
+		{Entry: entry.New("line-asker-to-end", "who asks goes to the end of the line, and only its head is granted the lock, so that of two who ask nobody ever is", progress, ""),
+			Variant: unordered(inLine(entry.Changed(joinLine, `local head = `, `
 				redis.call('ZADD', KEYS[2], redis.call('INCR', KEYS[4]), ARGV[1])
 				redis.call('HSET', KEYS[3], ARGV[1], string.format('%.0f', now + ARGV[3]))
 				local head = `), leaveLine))},
@@ -92,15 +93,15 @@ func soundInWords() []Lock {
 		}}
 	}
 	return []Lock{
-		{Entry: Entry{"sound-counted-token", "the tokens of a name are counted by the server, so two names have the same ones", nil, ""}, Variant: of(numbered(false))},
-		{Entry: Entry{"sound-fence-is-token", "the fencing number is the token, too", nil, ""}, Variant: fencing(numbered(true))},
-		{Entry: Entry{"sound-strict-names", "names that are long, or have control characters in them, are answered with an error, and nothing is sent", nil, ""},
+		{Entry: entry.New("sound-counted-token", "the tokens of a name are counted by the server, so two names have the same ones", nil, ""), Variant: of(numbered(false))},
+		{Entry: entry.New("sound-fence-is-token", "the fencing number is the token, too", nil, ""), Variant: fencing(numbered(true))},
+		{Entry: entry.New("sound-strict-names", "names that are long, or have control characters in them, are answered with an error, and nothing is sent", nil, ""),
 			Variant: whole(func(env variant.Env) lockimpl.Locker { return strict{newClient(steps{}, env)} })},
-		{Entry: Entry{"sound-no-extend-in-words", "extend is answered with an error in words of its own", nil, ""},
+		{Entry: entry.New("sound-no-extend-in-words", "extend is answered with an error in words of its own", nil, ""),
 			Variant: of(steps{extend: func(context.Context, *client, *lockimpl.Lock, time.Duration) (bool, error) {
 				return false, errors.New("leases of this lock cannot be prolonged")
 			}})},
-		{Entry: Entry{"sound-lease-longer", "the server keeps the lock for a tenth longer than is promised", nil, ""},
+		{Entry: entry.New("sound-lease-longer", "the server keeps the lock for a tenth longer than is promised", nil, ""),
 			Variant: of(steps{attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
 				return set(ctx, c, l, "NX", time.Duration(math.Ceil(float64(o.TTL)*1.1)).Round(time.Millisecond))
 			}})},

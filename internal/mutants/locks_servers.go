@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"oversell/internal/mutants/entry"
 	"oversell/lockimpl"
 	"oversell/variant"
 )
@@ -43,11 +44,11 @@ func serverMutants() []Lock {
 	})
 	loadedRelease, loadedExtend := byHash(compareDelete, runsAgain), byHash(compareExpire, runsAgain)
 	return []Lock{
-		{Entry: Entry{"release-without-script", "a server that does not know the script of the release is sent DEL instead", breaks(variant.OwnerOnlyRelease), ""},
+		{Entry: entry.New("release-without-script", "a server that does not know the script of the release is sent DEL instead", entry.Breaks(variant.OwnerOnlyRelease), ""),
 			Variant: of(steps{release: func(ctx context.Context, c *client, l lockimpl.Lock) (bool, error) {
 				return release(ctx, c, l.Key, l.Token)
 			}})},
-		{Entry: Entry{"refusal-grants", "an error that the server answers with, such as OOM, lets everybody in; one of the network does not", breaks(variant.MutualExclusion), ""},
+		{Entry: entry.New("refusal-grants", "an error that the server answers with, such as OOM, lets everybody in; one of the network does not", entry.Breaks(variant.MutualExclusion), ""),
 			Variant: of(steps{failed: func(_ context.Context, _ *client, _ *lockimpl.Lock, err error) (bool, error) {
 				var reply redis.Error
 				if errors.As(err, &reply) {
@@ -55,15 +56,15 @@ func serverMutants() []Lock {
 				}
 				return false, err
 			}})},
-		{Entry: Entry{"takeover-getset", "who finds the lock over writes its own end by GETSET and compares what was there; whoever comes second has overwritten the first", breaks(variant.Progress, variant.MutualExclusion, variant.OwnerOnlyRelease), "https://redis.io/docs/latest/commands/setnx/"},
+		{Entry: entry.New("takeover-getset", "who finds the lock over writes its own end by GETSET and compares what was there; whoever comes second has overwritten the first", entry.Breaks(variant.Progress, variant.MutualExclusion, variant.OwnerOnlyRelease), "https://redis.io/docs/latest/commands/setnx/"),
 			Variant: of(steps{attempt: getSet})},
-		{Entry: Entry{"names-by-last-part", "the key is the part of the name behind the last slash", breaks(variant.Progress), ""},
+		{Entry: entry.New("names-by-last-part", "the key is the part of the name behind the last slash", entry.Breaks(variant.Progress), ""),
 			Variant: of(steps{key: func(name string) string { return lockimpl.Key(path.Base(name)) }})},
-		{Entry: Entry{"names-before-at", "the key is the part of the name before an @", breaks(variant.Progress), ""},
+		{Entry: entry.New("names-before-at", "the key is the part of the name before an @", entry.Breaks(variant.Progress), ""),
 			Variant: of(steps{key: func(name string) string { name, _, _ = strings.Cut(name, "@"); return lockimpl.Key(name) }})},
-		{Entry: Entry{"names-one-separator", "colons in names become underscores", breaks(variant.Progress), ""}, Variant: of(steps{key: replaces(":", "_")})},
-		{Entry: Entry{"renewal-dies-with-acquire", "the renewal runs under the context of the acquire, which ends with it", breaks(variant.MutualExclusion), ""}, Variant: boundRenewal()},
-		{Entry: Entry{"sound-loaded-scripts", "scripts are sent by hash, and loaded when the server does not know them", nil, "https://redis.readthedocs.io/en/stable/lua_scripting.html"},
+		{Entry: entry.New("names-one-separator", "colons in names become underscores", entry.Breaks(variant.Progress), ""), Variant: of(steps{key: replaces(":", "_")})},
+		{Entry: entry.New("renewal-dies-with-acquire", "the renewal runs under the context of the acquire, which ends with it", entry.Breaks(variant.MutualExclusion), ""), Variant: boundRenewal()},
+		{Entry: entry.New("sound-loaded-scripts", "scripts are sent by hash, and loaded when the server does not know them", nil, "https://redis.readthedocs.io/en/stable/lua_scripting.html"),
 			Variant: of(steps{
 				release: func(ctx context.Context, c *client, l lockimpl.Lock) (bool, error) {
 					return loadedRelease(ctx, c, l.Key, l.Token)

@@ -17,6 +17,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/redis/rueidis/rueidislock"
 
+	"oversell/internal/mutants/entry"
 	"oversell/lockimpl"
 	"oversell/variant"
 )
@@ -39,13 +40,13 @@ func soundLocks() []Lock {
 	three.Needs.Masters = 3
 	rueidis := lockimpl.Variant{Promises: []variant.Property{variant.MutualExclusion, variant.Progress}, Renews: true, New: newRueidis}
 	return []Lock{
-		{Entry: Entry{"sound-set-nx", "SET NX PX, compare and delete", nil, ""}, Variant: of(steps{})},
-		{Entry: Entry{"sound-reacquires", "one script takes the lock or renews what is the caller's already", nil, ""}, Variant: reacquiring},
-		{Entry: Entry{"sound-no-extend", "extend is not supported", nil, ""}, Variant: noExtend},
-		{Entry: Entry{"sound-no-wait", "acquire makes one attempt whatever Options.Wait says", nil, ""}, Variant: noWait},
-		{Entry: Entry{"sound-renewing", "a renewal that compares and ends before the release", nil, ""}, Variant: self},
-		{Entry: Entry{"sound-self-renewing", "a goroutine of the client renews with a timer of its own", nil, ""}, Variant: own, Bubble: true},
-		{Entry: Entry{"sound-sha1", "the value is the hash of the token", nil, ""}, Variant: of(steps{
+		{Entry: entry.New("sound-set-nx", "SET NX PX, compare and delete", nil, ""), Variant: of(steps{})},
+		{Entry: entry.New("sound-reacquires", "one script takes the lock or renews what is the caller's already", nil, ""), Variant: reacquiring},
+		{Entry: entry.New("sound-no-extend", "extend is not supported", nil, ""), Variant: noExtend},
+		{Entry: entry.New("sound-no-wait", "acquire makes one attempt whatever Options.Wait says", nil, ""), Variant: noWait},
+		{Entry: entry.New("sound-renewing", "a renewal that compares and ends before the release", nil, ""), Variant: self},
+		{Entry: entry.New("sound-self-renewing", "a goroutine of the client renews with a timer of its own", nil, ""), Variant: own, Bubble: true},
+		{Entry: entry.New("sound-sha1", "the value is the hash of the token", nil, ""), Variant: of(steps{
 			attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
 				return hashed(*l, func(h lockimpl.Lock) (bool, error) { return setNX(ctx, c, &h, o) })
 			},
@@ -55,27 +56,27 @@ func soundLocks() []Lock {
 			release: func(ctx context.Context, c *client, l lockimpl.Lock) (bool, error) {
 				return hashed(l, func(h lockimpl.Lock) (bool, error) { return releaseBy(compareDelete)(ctx, c, h) })
 			}})},
-		{Entry: Entry{"sound-own-random", "tokens come from crypto/rand and not from the environment", nil, ""}, Variant: of(steps{token: func(*client) string { return rand.Text() }})},
-		{Entry: Entry{"sound-watch", "release and extend compare under WATCH and change in a transaction", nil, ""}, Variant: of(steps{
+		{Entry: entry.New("sound-own-random", "tokens come from crypto/rand and not from the environment", nil, ""), Variant: of(steps{token: func(*client) string { return rand.Text() }})},
+		{Entry: entry.New("sound-watch", "release and extend compare under WATCH and change in a transaction", nil, ""), Variant: of(steps{
 			extend: func(ctx context.Context, c *client, l *lockimpl.Lock, ttl time.Duration) (bool, error) {
 				return watched(ctx, c, *l, func(p redis.Pipeliner) { p.PExpire(ctx, c.key(l.Key), ttl) })
 			},
 			release: func(ctx context.Context, c *client, l lockimpl.Lock) (bool, error) {
 				return watched(ctx, c, l, func(p redis.Pipeliner) { p.Del(ctx, c.key(l.Key)) })
 			}})},
-		{Entry: Entry{"sound-untold", "release does not tell whether there was anything to release", nil, ""}, Variant: of(steps{
+		{Entry: entry.New("sound-untold", "release does not tell whether there was anything to release", nil, ""), Variant: of(steps{
 			release: func(ctx context.Context, c *client, l lockimpl.Lock) (bool, error) {
 				_, err := releaseBy(compareDelete)(ctx, c, l)
 				return true, err
 			}})},
-		{Entry: Entry{"sound-reentrant", "its holder may take it again, and gives it back as often", nil, ""}, Variant: reentrant(reenter, reextend, leave)},
-		{Entry: Entry{"sound-fence", "the script that takes the lock draws a number from a counter without an expiry", nil, ""}, Variant: fencing(steps{attempt: soundFence})},
-		{Entry: Entry{"sound-line", "first come, first served, with a line that drops the dead", nil, ""}, Variant: inLine(joinLine, leaveLine)},
-		{Entry: Entry{"sound-masters", "a majority of three masters, asked one after the other", nil, ""}, Variant: onMasters(nil)},
-		{Entry: Entry{"bsm/redislock", "the library, with its own retries", nil, "https://github.com/bsm/redislock"}, Variant: bsm, Bubble: true},
-		{Entry: Entry{"redsync", "the library, on one master", nil, "https://github.com/go-redsync/redsync"}, Variant: whole(newRedsync), Bubble: true},
-		{Entry: Entry{"redsync-3", "the library, on three masters", nil, "https://github.com/go-redsync/redsync"}, Variant: three, Bubble: true},
-		{Entry: Entry{"rueidislock", "the library, with its own client, lease and renewal", nil, "https://github.com/redis/rueidis"}, Variant: rueidis, Bubble: true},
+		{Entry: entry.New("sound-reentrant", "its holder may take it again, and gives it back as often", nil, ""), Variant: reentrant(reenter, reextend, leave)},
+		{Entry: entry.New("sound-fence", "the script that takes the lock draws a number from a counter without an expiry", nil, ""), Variant: fencing(steps{attempt: soundFence})},
+		{Entry: entry.New("sound-line", "first come, first served, with a line that drops the dead", nil, ""), Variant: inLine(joinLine, leaveLine)},
+		{Entry: entry.New("sound-masters", "a majority of three masters, asked one after the other", nil, ""), Variant: onMasters(nil)},
+		{Entry: entry.New("bsm/redislock", "the library, with its own retries", nil, "https://github.com/bsm/redislock"), Variant: bsm, Bubble: true},
+		{Entry: entry.New("redsync", "the library, on one master", nil, "https://github.com/go-redsync/redsync"), Variant: whole(newRedsync), Bubble: true},
+		{Entry: entry.New("redsync-3", "the library, on three masters", nil, "https://github.com/go-redsync/redsync"), Variant: three, Bubble: true},
+		{Entry: entry.New("rueidislock", "the library, with its own client, lease and renewal", nil, "https://github.com/redis/rueidis"), Variant: rueidis, Bubble: true},
 	}
 }
 

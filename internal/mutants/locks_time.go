@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"oversell/internal/mutants/entry"
 	"oversell/lockimpl"
 	"oversell/variant"
 )
@@ -14,14 +15,14 @@ import (
 // timeMutants forget that time passes: while an answer is lost, while a call is held up, while
 // nobody tells of anything.
 func timeMutants() []Lock {
-	exclusion, owner := breaks(variant.MutualExclusion), breaks(variant.OwnerOnlyRelease)
+	exclusion, owner := entry.Breaks(variant.MutualExclusion), entry.Breaks(variant.OwnerOnlyRelease)
 	renewing := func(change func(*renewal)) lockimpl.Variant {
 		r := soundRenewal()
 		change(&r)
 		return renewed(r)
 	}
 	return []Lock{
-		{Entry: Entry{"lost-answer-counts-anew", "an attempt whose answer is lost is made again with the same token, and the lease is promised from the second one, which finds it there", exclusion, ""},
+		{Entry: entry.New("lost-answer-counts-anew", "an attempt whose answer is lost is made again with the same token, and the lease is promised from the second one, which finds it there", exclusion, ""),
 			Variant: of(steps{attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
 				return again(c, l, o, func() (bool, error) {
 					ok, err := setNX(ctx, c, l, o)
@@ -32,19 +33,19 @@ func timeMutants() []Lock {
 					return value == l.Token, err
 				})
 			}})},
-		{Entry: Entry{"grant-remembered-for-a-day", "a request that was granted is remembered for a day, and granted when it is made again, whoever holds the lock by then", exclusion, ""},
+		{Entry: entry.New("grant-remembered-for-a-day", "a request that was granted is remembered for a day, and granted when it is made again, whoever holds the lock by then", exclusion, ""),
 			Variant: of(steps{attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
 				return again(c, l, o, func() (bool, error) {
 					return yes(rememberingTake.Run(ctx, c.redis(), []string{c.key(l.Key), "Granted:" + l.Token + ":" + c.key(l.Key)}, l.Token, o.TTL.Milliseconds()).Int64())
 				})
 			}})},
-		{Entry: Entry{"waits-for-message-only", "a waiter looks again when a release has left a message, and the end of a lease leaves none", breaks(variant.Progress), "https://github.com/redisson/redisson/issues/3004"},
+		{Entry: entry.New("waits-for-message-only", "a waiter looks again when a release has left a message, and the end of a lease leaves none", entry.Breaks(variant.Progress), "https://github.com/redisson/redisson/issues/3004"),
 			Variant: of(steps{wait: awaitMessage, release: releaseBy(`
 				if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 				redis.call('DEL', KEYS[1], 'Message:' .. KEYS[1])
 				redis.call('RPUSH', 'Message:' .. KEYS[1], 1)
 				return redis.call('PEXPIRE', 'Message:' .. KEYS[1], 1000)`)})},
-		{Entry: Entry{"masters-grant-late", "an attempt that took longer than the lease is granted a quarter of it", exclusion, "https://github.com/mike-marcacci/node-redlock/pull/369"},
+		{Entry: entry.New("masters-grant-late", "an attempt that took longer than the lease is granted a quarter of it", exclusion, "https://github.com/mike-marcacci/node-redlock/pull/369"),
 			Variant: onMasters(func(m *majority) {
 				m.until = func(began, ended time.Time, ttl time.Duration) time.Time {
 					if until := began.Add(ttl - ttl/100 - 2*time.Millisecond); until.After(ended.Add(ttl / 4)) {
@@ -53,7 +54,7 @@ func timeMutants() []Lock {
 					return ended.Add(ttl / 4)
 				}
 			})},
-		{Entry: Entry{"renewal-from-answer", "a renewed lease is promised from the answer", exclusion, ""},
+		{Entry: entry.New("renewal-from-answer", "a renewed lease is promised from the answer", exclusion, ""),
 			Variant: renewing(func(r *renewal) {
 				r.renew = func(ctx context.Context, c *client, l *lockimpl.Lock, ttl time.Duration) (bool, error) {
 					ok, err := extendBy(compareExpire)(ctx, c, l, ttl)
@@ -61,7 +62,7 @@ func timeMutants() []Lock {
 					return ok, err
 				}
 			})},
-		{Entry: Entry{"renewal-error-is-success", "a renewal that fails counts as done", exclusion, ""},
+		{Entry: entry.New("renewal-error-is-success", "a renewal that fails counts as done", exclusion, ""),
 			Variant: renewing(func(r *renewal) {
 				r.renew = func(ctx context.Context, c *client, l *lockimpl.Lock, ttl time.Duration) (bool, error) {
 					if ok, err := extendBy(compareExpire)(ctx, c, l, ttl); err == nil {
@@ -70,7 +71,7 @@ func timeMutants() []Lock {
 					return true, nil
 				}
 			})},
-		{Entry: Entry{"fence-drawn-after", "the number is drawn after the lock was taken, so a slow client whose lease is over has a newer one than the holder", breaks(variant.Fencing), ""},
+		{Entry: entry.New("fence-drawn-after", "the number is drawn after the lock was taken, so a slow client whose lease is over has a newer one than the holder", entry.Breaks(variant.Fencing), ""),
 			Variant: fencing(steps{attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
 				ok, err := setNX(ctx, c, l, o)
 				if ok && err == nil {
@@ -78,11 +79,11 @@ func timeMutants() []Lock {
 				}
 				return ok, err
 			}})},
-		{Entry: Entry{"extend-until-client-time", "extend tells the server the end of the lease by the client's clock", exclusion, ""},
+		{Entry: entry.New("extend-until-client-time", "extend tells the server the end of the lease by the client's clock", exclusion, ""),
 			Variant: of(steps{extend: func(ctx context.Context, c *client, l *lockimpl.Lock, _ time.Duration) (bool, error) {
 				return yes(expireAtScript.Run(ctx, c.redis(), []string{c.key(l.Key)}, l.Token, l.Until.UnixMilli()).Int64())
 			}})},
-		{Entry: Entry{"extend-newest-token", "the client keeps one token for each name, and extend shows the newest one whatever lock it is given", owner, ""},
+		{Entry: entry.New("extend-newest-token", "the client keeps one token for each name, and extend shows the newest one whatever lock it is given", owner, ""),
 			Variant: of(steps{
 				attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
 					ok, err := setNX(ctx, c, l, o)
@@ -139,13 +140,13 @@ func soundInTime() []Lock {
 	leaving := whole(newLeavingMasters)
 	leaving.Needs.Masters = 3
 	return []Lock{
-		{Entry: Entry{"sound-answer-lost", "an attempt whose answer is lost is made again with the same token, and renews what is the caller's already", nil, ""},
+		{Entry: entry.New("sound-answer-lost", "an attempt whose answer is lost is made again with the same token, and renews what is the caller's already", nil, ""),
 			Variant: of(steps{attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
 				return again(c, l, o, func() (bool, error) {
 					return yes(renewingTake.Run(ctx, c.redis(), []string{c.key(l.Key)}, l.Token, o.TTL.Milliseconds()).Int64())
 				})
 			}})},
-		{Entry: Entry{"sound-extend-retakes", "an extend of a lease that is over takes the lock again if it is free; not after a release", nil, ""},
+		{Entry: entry.New("sound-extend-retakes", "an extend of a lease that is over takes the lock again if it is free; not after a release", nil, ""),
 			Variant: of(steps{
 				extend: func(ctx context.Context, c *client, l *lockimpl.Lock, ttl time.Duration) (bool, error) {
 					if c.tokens[l.Token] == "released" {
@@ -157,7 +158,7 @@ func soundInTime() []Lock {
 					c.tokens[l.Token] = "released"
 					return releaseBy(compareDelete)(ctx, c, l)
 				}})},
-		{Entry: Entry{"sound-masters-leftover", "an attempt without a majority takes back what it knows that it took; an answer that was lost leaves a key until its lease is over", nil, ""},
+		{Entry: entry.New("sound-masters-leftover", "an attempt without a majority takes back what it knows that it took; an answer that was lost leaves a key until its lease is over", nil, ""),
 			Variant: leaving},
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"hash/crc32"
 	"time"
 
+	"oversell/internal/mutants/entry"
 	"oversell/lockimpl"
 	"oversell/variant"
 )
@@ -16,8 +17,8 @@ func toldMutants() []Lock {
 		return c.env.Wait(ctx, name, min(left, max(o.RetryEvery, o.Wait-left)))
 	}}
 	return []Lock{
-		{Entry: Entry{"backoff-without-end", "each pause between two attempts is as long as all of the wait before", breaks(variant.Progress), ""}, Variant: of(doubles)},
-		{Entry: Entry{"lease-dropped-after-wait", "an attempt that follows a refusal sets the key without an expiry", breaks(variant.Progress), ""},
+		{Entry: entry.New("backoff-without-end", "each pause between two attempts is as long as all of the wait before", entry.Breaks(variant.Progress), ""), Variant: of(doubles)},
+		{Entry: entry.New("lease-dropped-after-wait", "an attempt that follows a refusal sets the key without an expiry", entry.Breaks(variant.Progress), ""),
 			Variant: of(steps{
 				attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
 					ttl := o.TTL
@@ -31,12 +32,12 @@ func toldMutants() []Lock {
 					return nil
 				},
 			})},
-		{Entry: Entry{"loss-not-told", "the channel of Lost is never closed", breaks(variant.MutualExclusion), ""}, Variant: watchdogThat(func(w telling) lockimpl.Locker { return silent{w} })},
-		{Entry: Entry{"loss-told-at-release", "the release closes the channel of Lost, as if the lock had been taken away", breaks(variant.Progress), ""},
+		{Entry: entry.New("loss-not-told", "the channel of Lost is never closed", entry.Breaks(variant.MutualExclusion), ""), Variant: watchdogThat(func(w telling) lockimpl.Locker { return silent{w} })},
+		{Entry: entry.New("loss-told-at-release", "the release closes the channel of Lost, as if the lock had been taken away", entry.Breaks(variant.Progress), ""),
 			Variant: watchdogThat(func(w telling) lockimpl.Locker { return &alarmed{telling: w, alarms: map[string]chan struct{}{}} })},
-		{Entry: Entry{"sound-loss-told", "renewals tell when the lock is lost", nil, ""}, Variant: watchdogThat(func(w telling) lockimpl.Locker { return w })},
-		{Entry: Entry{"sound-loss-by-timer", "the channel of Lost is closed at the end of the lease", nil, ""}, Variant: timed()},
-		{Entry: Entry{"names-by-short-checksum", "the key is a checksum of 16 bits of the name", breaks(variant.Progress), ""},
+		{Entry: entry.New("sound-loss-told", "renewals tell when the lock is lost", nil, ""), Variant: watchdogThat(func(w telling) lockimpl.Locker { return w })},
+		{Entry: entry.New("sound-loss-by-timer", "the channel of Lost is closed at the end of the lease", nil, ""), Variant: timed()},
+		{Entry: entry.New("names-by-short-checksum", "the key is a checksum of 16 bits of the name", entry.Breaks(variant.Progress), ""),
 			Variant: of(steps{key: func(name string) string {
 				return lockimpl.Key(fmt.Sprintf("%04x", crc32.ChecksumIEEE([]byte(name))&0xffff))
 			}})},

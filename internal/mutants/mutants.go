@@ -8,26 +8,14 @@ package mutants
 import (
 	"slices"
 
+	"oversell/internal/mutants/entry"
+	"oversell/internal/mutants/sales"
 	"oversell/lockimpl"
 	"oversell/queueimpl"
-	"oversell/stockimpl"
-	"oversell/variant"
 )
 
 // Entry says what an implementation is.
-type Entry struct {
-	Name string
-	// Mechanism is what is wrong, in a sentence; of a sound one, what is unusual.
-	Mechanism string
-	// Breaks are the promises of which a suite should name one; none for a sound one.
-	Breaks []variant.Property
-	// Source is the thread in which the bug, or the home of the library, was published;
-	// empty if the mutant is ours. The code is ours always.
-	Source string
-}
-
-// Sound tells whether nothing is wrong with it.
-func (e Entry) Sound() bool { return len(e.Breaks) == 0 }
+type Entry = entry.Entry
 
 // Lock is an entry of the catalogue that is a lock.
 type Lock struct {
@@ -45,10 +33,7 @@ type Queue struct {
 }
 
 // Sale is an entry of the catalogue that is a sale.
-type Sale struct {
-	Entry
-	Variant stockimpl.Variant
-}
+type Sale = sales.Sale
 
 // Locks returns all locks. Those that share state between their clients share it among
 // the clients of one call's variants.
@@ -73,14 +58,4 @@ func Queues() []Queue {
 }
 
 // Sales returns all sales.
-func Sales() []Sale {
-	all := slices.Concat(saleMutants(), moreSaleMutants(), soundSales(), moreSoundSales())
-	for i := range all {
-		s := &all[i]
-		s.Variant.Name, s.Variant.Summary, s.Variant.Source = s.Name, s.Mechanism, s.Source
-	}
-	return all
-}
-
-// breaks makes Entry.Breaks.
-func breaks(ps ...variant.Property) []variant.Property { return ps }
+func Sales() []Sale { return sales.All() }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"oversell/internal/mutants/entry"
 	"oversell/queueimpl"
 	"oversell/variant"
 )
@@ -92,44 +93,44 @@ func lending(change func(*queueScripts)) queueimpl.Variant {
 
 // claimMutants are wrong in what becomes of a task that is lent.
 func claimMutants() []Queue {
-	lost := breaks(variant.NoLostTask)
-	again := breaks(variant.EffectOnce, variant.NoDuplicateDelivery, variant.NoLostTask)
+	lost := entry.Breaks(variant.NoLostTask)
+	again := entry.Breaks(variant.EffectOnce, variant.NoDuplicateDelivery, variant.NoLostTask)
 	return []Queue{
-		{Entry{"claim-never-ends", "what a consumer that died had is handed to nobody", breaks(variant.NoLostTask, variant.Progress), "https://github.com/sibidharan/zealphp/issues/231"},
+		{entry.New("claim-never-ends", "what a consumer that died had is handed to nobody", entry.Breaks(variant.NoLostTask, variant.Progress), "https://github.com/sibidharan/zealphp/issues/231"),
 			lending(func(s *queueScripts) {
-				s.pop = changed(s.pop, `ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', score(now)))`, `ipairs({})`)
+				s.pop = entry.Changed(s.pop, `ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', score(now)))`, `ipairs({})`)
 			})},
-		{Entry{"claim-16-times", "a task that was handed out 16 times is dropped, though nobody set a limit", lost, ""},
+		{entry.New("claim-16-times", "a task that was handed out 16 times is dropped, though nobody set a limit", lost, ""),
 			lending(func(s *queueScripts) {
-				s.pop = changed(s.pop, `redis.call('ZADD', KEYS[2], score(now + ARGV[2]), id)`, `if attempt < 16 then redis.call('ZADD', KEYS[2], score(now + ARGV[2]), id) end`)
+				s.pop = entry.Changed(s.pop, `redis.call('ZADD', KEYS[2], score(now + ARGV[2]), id)`, `if attempt < 16 then redis.call('ZADD', KEYS[2], score(now + ARGV[2]), id) end`)
 			})},
-		{Entry{"claim-from-due-time", "a claim lasts from the task's due time, so one that is popped late is handed out again at once", again, "https://github.com/celery/kombu/issues/337"},
+		{entry.New("claim-from-due-time", "a claim lasts from the task's due time, so one that is popped late is handed out again at once", again, "https://github.com/celery/kombu/issues/337"),
 			lending(func(s *queueScripts) {
-				s.pop = changed(s.pop, `redis.call('ZADD', KEYS[2], score(now + ARGV[2]), id)`, `redis.call('ZADD', KEYS[2], score(due[i + 1] * 1000000 + ARGV[2]), id)`)
+				s.pop = entry.Changed(s.pop, `redis.call('ZADD', KEYS[2], score(now + ARGV[2]), id)`, `redis.call('ZADD', KEYS[2], score(due[i + 1] * 1000000 + ARGV[2]), id)`)
 			})},
-		{Entry{"claim-in-two-steps", "a task is taken out by one command and claimed by the next, between which its consumer can die", lost, "https://github.com/rq/rq/issues/1716"},
+		{entry.New("claim-in-two-steps", "a task is taken out by one command and claimed by the next, between which its consumer can die", lost, "https://github.com/rq/rq/issues/1716"),
 			lending(func(s *queueScripts) { s.popBy = popThenClaim })},
-		{Entry{"claim-in-whole-seconds", "the end of a claim is rounded up to a whole second", breaks(variant.Progress), ""},
+		{entry.New("claim-in-whole-seconds", "the end of a claim is rounded up to a whole second", entry.Breaks(variant.Progress), ""),
 			lending(func(s *queueScripts) {
-				s.pop = changed(s.pop, `redis.call('ZADD', KEYS[2], score(now + ARGV[2]), id)`, `redis.call('ZADD', KEYS[2], score(now + math.max(1, math.ceil(ARGV[2] / 1000000)) * 1000000), id)`)
+				s.pop = entry.Changed(s.pop, `redis.call('ZADD', KEYS[2], score(now + ARGV[2]), id)`, `redis.call('ZADD', KEYS[2], score(now + math.max(1, math.ceil(ARGV[2] / 1000000)) * 1000000), id)`)
 			})},
-		{Entry{"claim-without-end", "a task becomes active by one command and gets the end of its claim by the next; only those with an end are looked through", lost, "https://github.com/hibiken/asynq/issues/1144"},
+		{entry.New("claim-without-end", "a task becomes active by one command and gets the end of its claim by the next; only those with an end are looked through", lost, "https://github.com/hibiken/asynq/issues/1144"),
 			lending(func(s *queueScripts) { s.popBy = activeThenEnd })},
-		{Entry{"claim-unmarked-is-stalled", "a consumer marks its active task by a second command, and what is active without a mark is handed out again", again, "https://github.com/OptimalBits/bull/pull/359"},
+		{entry.New("claim-unmarked-is-stalled", "a consumer marks its active task by a second command, and what is active without a mark is handed out again", again, "https://github.com/OptimalBits/bull/pull/359"),
 			lending(func(s *queueScripts) { s.popBy = moveThenMark })},
-		{Entry{"claim-joined-text", "claims are kept as id and due time joined by a colon, and what is cut at the first colon comes back", lost, "https://github.com/hibiken/asynq/pull/1140"},
+		{entry.New("claim-joined-text", "claims are kept as id and due time joined by a colon, and what is cut at the first colon comes back", lost, "https://github.com/hibiken/asynq/pull/1140"),
 			lending(func(s *queueScripts) {
-				s.pop = changed(s.pop, `redis.call('ZADD', KEYS[1], due, id)`, `redis.call('ZADD', KEYS[1], due, string.match(id .. ':' .. due, '^[^:]*'))`)
+				s.pop = entry.Changed(s.pop, `redis.call('ZADD', KEYS[1], due, id)`, `redis.call('ZADD', KEYS[1], due, string.match(id .. ':' .. due, '^[^:]*'))`)
 			})},
-		{Entry{"claim-batch-of-eight", "no more than eight claims are ended at a time, and the tasks of the others come back under the last one's id", lost, ""},
+		{entry.New("claim-batch-of-eight", "no more than eight claims are ended at a time, and the tasks of the others come back under the last one's id", lost, ""),
 			lending(func(s *queueScripts) {
-				s.pop = changed(s.pop, `  redis.call('ZREM', KEYS[2], id)
+				s.pop = entry.Changed(s.pop, `  redis.call('ZREM', KEYS[2], id)
   redis.call('ZADD', KEYS[1], due, id)`, `  redis.call('ZREM', KEYS[2], id)
   if _ <= 8 then redis.call('ZADD', KEYS[1], due, id) end`)
 			})},
-		{Entry{"claim-scan-stops", "claims are looked through in the order in which they began, up to the first that goes on, so an extended one keeps later ones from coming back", breaks(variant.NoLostTask, variant.Progress), ""},
+		{entry.New("claim-scan-stops", "claims are looked through in the order in which they began, up to the first that goes on, so an extended one keeps later ones from coming back", entry.Breaks(variant.NoLostTask, variant.Progress), ""),
 			lending(func(s *queueScripts) {
-				s.pop = changed(s.pop, `for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', score(now))) do`, `
+				s.pop = entry.Changed(s.pop, `for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', score(now))) do`, `
 					local began = {}
 					for _, id in ipairs(redis.call('ZRANGE', KEYS[2], 0, -1)) do began[#began + 1] = id end
 					local function receipt(id) return tonumber(string.match(redis.call('HGET', KEYS[3], id), ':([^:]*)$')) end
@@ -137,80 +138,80 @@ func claimMutants() []Queue {
 					for _, id in ipairs(began) do
 					if tonumber(redis.call('ZSCORE', KEYS[2], id)) * 1000000 > now then break end`)
 			})},
-		{Entry{"ack-by-id", "an ack does not look whose claim it is, so a slow consumer's removes what was handed to another, or enqueued again", breaks(variant.NoLostTask, variant.EffectOnce), "https://github.com/OptimalBits/bull/issues/308"},
+		{entry.New("ack-by-id", "an ack does not look whose claim it is, so a slow consumer's removes what was handed to another, or enqueued again", entry.Breaks(variant.NoLostTask, variant.EffectOnce), "https://github.com/OptimalBits/bull/issues/308"),
 			lending(func(s *queueScripts) {
-				s.ack = changed(s.ack, `if not record or string.match(record, ':([^:]*)$') ~= ARGV[2] then return 0 end`, `if not record then return 0 end`)
+				s.ack = entry.Changed(s.ack, `if not record or string.match(record, ':([^:]*)$') ~= ARGV[2] then return 0 end`, `if not record then return 0 end`)
 			})},
-		{Entry{"ack-leaves-id", "an ack leaves the id among those that are there, so it can never be enqueued again", breaks(variant.NoLostTask, variant.Progress), "https://github.com/zoolutions/sidekiq-unique-jobs/issues/412"},
+		{entry.New("ack-leaves-id", "an ack leaves the id among those that are there, so it can never be enqueued again", entry.Breaks(variant.NoLostTask, variant.Progress), "https://github.com/zoolutions/sidekiq-unique-jobs/issues/412"),
 			lending(func(s *queueScripts) {
-				s.enqueue = changed(s.enqueue, `redis.call('ZSCORE', KEYS[2], id)`, `redis.call('HEXISTS', KEYS[3], id) == 1`)
-				s.ack = changed(s.ack, `redis.call('HDEL', KEYS[3], ARGV[1])`, `redis.call('HSET', KEYS[3], ARGV[1], '1:0:done')`)
+				s.enqueue = entry.Changed(s.enqueue, `redis.call('ZSCORE', KEYS[2], id)`, `redis.call('HEXISTS', KEYS[3], id) == 1`)
+				s.ack = entry.Changed(s.ack, `redis.call('HDEL', KEYS[3], ARGV[1])`, `redis.call('HSET', KEYS[3], ARGV[1], '1:0:done')`)
 			})},
-		{Entry{"ack-leaves-waiting", "an ack that comes after the claim ended, and before the task was handed out, leaves it waiting", breaks(variant.EffectOnce, variant.NoLostTask), ""},
+		{entry.New("ack-leaves-waiting", "an ack that comes after the claim ended, and before the task was handed out, leaves it waiting", entry.Breaks(variant.EffectOnce, variant.NoLostTask), ""),
 			lending(func(s *queueScripts) {
-				s.ack = changed(s.ack, `redis.call('ZREM', KEYS[1], ARGV[1])`, ``)
+				s.ack = entry.Changed(s.ack, `redis.call('ZREM', KEYS[1], ARGV[1])`, ``)
 			})},
-		{Entry{"extend-of-others", "an extend does not look whose claim it is", breaks(variant.NoLostTask, variant.EffectOnce), ""},
+		{entry.New("extend-of-others", "an extend does not look whose claim it is", entry.Breaks(variant.NoLostTask, variant.EffectOnce), ""),
 			lending(func(s *queueScripts) {
-				s.extend = changed(s.extend, `if not record or string.match(record, ':([^:]*)$') ~= ARGV[2] then return 0 end`, ``)
+				s.extend = entry.Changed(s.extend, `if not record or string.match(record, ':([^:]*)$') ~= ARGV[2] then return 0 end`, ``)
 			})},
-		{Entry{"overwrite-only-later", "an id that is enqueued again keeps its due time if that is the later one", breaks(variant.OneEntryPerID), ""},
+		{entry.New("overwrite-only-later", "an id that is enqueued again keeps its due time if that is the later one", entry.Breaks(variant.OneEntryPerID), ""),
 			lending(func(s *queueScripts) {
-				s.enqueue = changed(s.enqueue, `redis.call('ZADD', KEYS[1], due, id)`, `redis.call('ZADD', KEYS[1], 'GT', due, id)`)
+				s.enqueue = entry.Changed(s.enqueue, `redis.call('ZADD', KEYS[1], due, id)`, `redis.call('ZADD', KEYS[1], 'GT', due, id)`)
 			})},
-		{Entry{"receipt-per-client", "the receipt is the client's own name, so that its ack of an earlier entry fits a later one", lost, ""},
+		{entry.New("receipt-per-client", "the receipt is the client's own name, so that its ack of an earlier entry fits a later one", lost, ""),
 			lending(func(s *queueScripts) {
 				s.popBy = func(ctx context.Context, q *queue, name string, count int) ([]queueimpl.Task, error) {
 					if q.me == "" {
 						q.me = q.env.Token()
 					}
-					named := changed(claimPop, `tostring(redis.call('INCR', KEYS[4]))`, `ARGV[3]`)
+					named := entry.Changed(claimPop, `tostring(redis.call('INCR', KEYS[4]))`, `ARGV[3]`)
 					return tasksIn(q.run(ctx, named, name, count, q.o.Visibility.Microseconds(), q.me).StringSlice())
 				}
 			})},
-		{Entry{"repeat-resets-attempts", "an id that is enqueued while somebody has it is ignored, and its attempts begin again", breaks(variant.OneEntryPerID), ""},
+		{entry.New("repeat-resets-attempts", "an id that is enqueued while somebody has it is ignored, and its attempts begin again", entry.Breaks(variant.OneEntryPerID), ""),
 			lending(func(s *queueScripts) {
-				s.enqueue = changed(s.enqueue, `  if not there or ARGV[2] == '1' then`, `
+				s.enqueue = entry.Changed(s.enqueue, `  if not there or ARGV[2] == '1' then`, `
   local record = redis.call('HGET', KEYS[3], id)
   if record then redis.call('HSET', KEYS[3], id, (string.gsub(record, '^%d+', '0'))) end
   if not there or ARGV[2] == '1' then`)
 			})},
-		{Entry{"extend-resets-attempts", "an extend has the attempts begin again, so that a task that is poison is never put aside", breaks(variant.Progress), ""},
+		{entry.New("extend-resets-attempts", "an extend has the attempts begin again, so that a task that is poison is never put aside", entry.Breaks(variant.Progress), ""),
 			lending(func(s *queueScripts) {
-				s.extend = changed(s.extend, `return 1`, `redis.call('HSET', KEYS[3], ARGV[1], (string.gsub(record, '^%d+', '0')))
+				s.extend = entry.Changed(s.extend, `return 1`, `redis.call('HSET', KEYS[3], ARGV[1], (string.gsub(record, '^%d+', '0')))
 return 1`)
 			})},
-		{Entry{"extend-sums-up", "each extend adds the time-out to the end of the claim, so that a consumer that extends often and dies keeps its task for long", breaks(variant.Progress), ""},
+		{entry.New("extend-sums-up", "each extend adds the time-out to the end of the claim, so that a consumer that extends often and dies keeps its task for long", entry.Breaks(variant.Progress), ""),
 			lending(func(s *queueScripts) {
-				s.extend = changed(s.extend, `score(now + ARGV[3])`, `score(tonumber(till) * 1000000 + ARGV[3])`)
+				s.extend = entry.Changed(s.extend, `score(now + ARGV[3])`, `score(tonumber(till) * 1000000 + ARGV[3])`)
 			})},
-		{Entry{"extend-after-end", "a claim that has run out can be extended as long as nobody took the task", breaks(variant.EffectOnce, variant.NoDuplicateDelivery), ""},
+		{entry.New("extend-after-end", "a claim that has run out can be extended as long as nobody took the task", entry.Breaks(variant.EffectOnce, variant.NoDuplicateDelivery), ""),
 			lending(func(s *queueScripts) {
-				s.extend = changed(s.extend, ` or tonumber(till) * 1000000 <= now`, ``)
+				s.extend = entry.Changed(s.extend, ` or tonumber(till) * 1000000 <= now`, ``)
 			})},
-		{Entry{"claim-scan-of-ten", "of the claims, the ten with the first ids are looked at, so that others do not end while those go on", breaks(variant.Progress, variant.NoLostTask), ""},
+		{entry.New("claim-scan-of-ten", "of the claims, the ten with the first ids are looked at, so that others do not end while those go on", entry.Breaks(variant.Progress, variant.NoLostTask), ""),
 			lending(func(s *queueScripts) {
-				s.pop = changed(s.pop, `for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', score(now))) do`, `
+				s.pop = entry.Changed(s.pop, `for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', score(now))) do`, `
 					local page = redis.call('ZRANGE', KEYS[2], 0, -1)
 					table.sort(page)
 					for i, id in ipairs(page) do
 					if i > 10 then break end
 					if tonumber(redis.call('ZSCORE', KEYS[2], id)) * 1000000 <= now then`)
-				s.pop = changed(s.pop, `  redis.call('ZADD', KEYS[1], due, id)
+				s.pop = entry.Changed(s.pop, `  redis.call('ZADD', KEYS[1], due, id)
 end`, `  redis.call('ZADD', KEYS[1], due, id)
 end end`)
 			})},
-		{Entry{"claim-from-answer", "the end of a claim is counted from when the answer is there, and the server counts from before", breaks(variant.EffectOnce, variant.NoDuplicateDelivery), ""}, countsFromAnswer()},
-		{Entry{"receipt-per-task", "the receipt is the id and the attempt, and enqueueing again begins at the first attempt, so an old ack fits the new entry", breaks(variant.NoLostTask, variant.EffectOnce), ""},
+		{entry.New("claim-from-answer", "the end of a claim is counted from when the answer is there, and the server counts from before", entry.Breaks(variant.EffectOnce, variant.NoDuplicateDelivery), ""), countsFromAnswer()},
+		{entry.New("receipt-per-task", "the receipt is the id and the attempt, and enqueueing again begins at the first attempt, so an old ack fits the new entry", entry.Breaks(variant.NoLostTask, variant.EffectOnce), ""),
 			lending(func(s *queueScripts) {
-				s.pop = changed(s.pop, `tostring(redis.call('INCR', KEYS[4]))`, `'attempt-' .. attempt`)
+				s.pop = entry.Changed(s.pop, `tostring(redis.call('INCR', KEYS[4]))`, `'attempt-' .. attempt`)
 			})},
 	}
 }
 
 // popThenClaim takes tasks out and then claims them.
 func popThenClaim(ctx context.Context, q *queue, name string, count int) ([]queueimpl.Task, error) {
-	back := changed(claimPop, `'LIMIT', 0, ARGV[1])`, `'LIMIT', 0, 0)`)
+	back := entry.Changed(claimPop, `'LIMIT', 0, ARGV[1])`, `'LIMIT', 0, 0)`)
 	if err := q.run(ctx, back, name, count, 0, "").Err(); err != nil {
 		return nil, err
 	}
@@ -246,7 +247,7 @@ func (q *queue) claim(ctx context.Context, name string, due []string) ([]queueim
 
 // activeThenEnd writes a far end first, which means none, and the true one afterwards.
 func activeThenEnd(ctx context.Context, q *queue, name string, count int) ([]queueimpl.Task, error) {
-	active := changed(claimPop, `redis.call('ZADD', KEYS[2], score(now + ARGV[2]), id)`, `redis.call('ZADD', KEYS[2], '+inf', id)`)
+	active := entry.Changed(claimPop, `redis.call('ZADD', KEYS[2], score(now + ARGV[2]), id)`, `redis.call('ZADD', KEYS[2], '+inf', id)`)
 	tasks, err := tasksIn(q.run(ctx, active, name, count, 0, "").StringSlice())
 	if err != nil || len(tasks) == 0 {
 		return nil, err
@@ -262,7 +263,7 @@ func activeThenEnd(ctx context.Context, q *queue, name string, count int) ([]que
 
 // moveThenMark makes a task active with a claim that is over, and marks it afterwards.
 func moveThenMark(ctx context.Context, q *queue, name string, count int) ([]queueimpl.Task, error) {
-	move := changed(claimPop, `redis.call('ZADD', KEYS[2], score(now + ARGV[2]), id)`, `redis.call('ZADD', KEYS[2], score(now), id)`)
+	move := entry.Changed(claimPop, `redis.call('ZADD', KEYS[2], score(now + ARGV[2]), id)`, `redis.call('ZADD', KEYS[2], score(now), id)`)
 	tasks, err := tasksIn(q.run(ctx, move, name, count, 0, "").StringSlice())
 	if err != nil || len(tasks) == 0 {
 		return nil, err
@@ -322,10 +323,10 @@ var onceOnly = []variant.Flaw{
 
 // takeMutants are wrong in what is due, and in taking it.
 func takeMutants() []Queue {
-	twice := breaks(variant.NoDuplicateDelivery, variant.EffectOnce)
-	early := breaks(variant.NotEarly)
+	twice := entry.Breaks(variant.NoDuplicateDelivery, variant.EffectOnce)
+	early := entry.Breaks(variant.NotEarly)
 	return []Queue{
-		{Entry{"pop-drops-what-it-has", "a pop takes its tasks one by one, and an error at one of them loses those before it", breaks(variant.NoLostTask), ""},
+		{entry.New("pop-drops-what-it-has", "a pop takes its tasks one by one, and an error at one of them loses those before it", entry.Breaks(variant.NoLostTask), ""),
 			handing(func(s *queueScripts) {
 				s.popBy = func(ctx context.Context, q *queue, name string, count int) (tasks []queueimpl.Task, err error) {
 					for range count {
@@ -338,9 +339,9 @@ func takeMutants() []Queue {
 					return tasks, nil
 				}
 			})},
-		{Entry{"ids-marked-as-there", "the ids that are there are marked in a set, from which a pop removes them by a second command, which a consumer that dies never sends", breaks(variant.NoLostTask), ""},
+		{entry.New("ids-marked-as-there", "the ids that are there are marked in a set, from which a pop removes them by a second command, which a consumer that dies never sends", entry.Breaks(variant.NoLostTask), ""),
 			handing(func(s *queueScripts) {
-				s.enqueue = changed(takeEnqueue, `not redis.call('ZSCORE', KEYS[1], ARGV[i])`, `redis.call('SADD', KEYS[3], ARGV[i]) == 1`)
+				s.enqueue = entry.Changed(takeEnqueue, `not redis.call('ZSCORE', KEYS[1], ARGV[i])`, `redis.call('SADD', KEYS[3], ARGV[i]) == 1`)
 				s.popBy = func(ctx context.Context, q *queue, name string, count int) ([]queueimpl.Task, error) {
 					tasks, err := tasksIn(q.run(ctx, takePop, name, count).StringSlice())
 					for _, t := range tasks {
@@ -351,7 +352,7 @@ func takeMutants() []Queue {
 					return tasks, err
 				}
 			})},
-		{Entry{"pop-in-two-steps", "a pop reads what is due and removes it by a second command, without a look whether it was there", twice, ""},
+		{entry.New("pop-in-two-steps", "a pop reads what is due and removes it by a second command, without a look whether it was there", twice, ""),
 			handing(func(s *queueScripts) {
 				s.popBy = func(ctx context.Context, q *queue, name string, count int) ([]queueimpl.Task, error) {
 					now, err := q.now(ctx)
@@ -371,38 +372,38 @@ func takeMutants() []Queue {
 					return tasks, q.redis().ZRem(ctx, q.keys(name)[0], ids...).Err()
 				}
 			})},
-		{Entry{"pop-removes-one-more", "a pop removes one task more than it hands out", breaks(variant.NoLostTask), ""},
+		{entry.New("pop-removes-one-more", "a pop removes one task more than it hands out", entry.Breaks(variant.NoLostTask), ""),
 			handing(func(s *queueScripts) {
-				s.pop = changed(s.pop, `return tasks`, `if #due == 2 * ARGV[1] and #due > 2 then redis.call('ZPOPMIN', KEYS[1]) end return tasks`)
+				s.pop = entry.Changed(s.pop, `return tasks`, `if #due == 2 * ARGV[1] and #due > 2 then redis.call('ZPOPMIN', KEYS[1]) end return tasks`)
 			})},
-		{Entry{"due-in-whole-seconds", "due times are cut to whole seconds, so a delayed task comes early", early, ""},
+		{entry.New("due-in-whole-seconds", "due times are cut to whole seconds, so a delayed task comes early", early, ""),
 			handing(func(s *queueScripts) {
-				s.enqueue = changed(s.enqueue, `local due = score(now + tonumber(ARGV[1]))`, `local due = score(math.floor((now + tonumber(ARGV[1])) / 1000000) * 1000000)`)
+				s.enqueue = entry.Changed(s.enqueue, `local due = score(now + tonumber(ARGV[1]))`, `local due = score(math.floor((now + tonumber(ARGV[1])) / 1000000) * 1000000)`)
 			})},
-		{Entry{"delay-capped", "delays of more than a quarter of an hour are cut to that, as a broker's maximum", early, ""},
+		{entry.New("delay-capped", "delays of more than a quarter of an hour are cut to that, as a broker's maximum", early, ""),
 			handing(func(s *queueScripts) {
-				s.enqueue = changed(s.enqueue, `local due = score(now + tonumber(ARGV[1]))`, `local due = score(now + math.min(tonumber(ARGV[1]), 900000000))`)
+				s.enqueue = entry.Changed(s.enqueue, `local due = score(now + tonumber(ARGV[1]))`, `local due = score(now + math.min(tonumber(ARGV[1]), 900000000))`)
 			})},
-		{Entry{"due-by-client-clock", "whoever pops decides by its own clock what is due", early, ""},
+		{entry.New("due-by-client-clock", "whoever pops decides by its own clock what is due", early, ""),
 			handing(func(s *queueScripts) {
 				s.popBy = func(ctx context.Context, q *queue, name string, count int) ([]queueimpl.Task, error) {
-					mine := changed(takePop, `score(now)`, `score(tonumber(ARGV[2]))`)
+					mine := entry.Changed(takePop, `score(now)`, `score(tonumber(ARGV[2]))`)
 					return tasksIn(q.run(ctx, mine, name, count, q.env.Clock.Now().UnixMicro()).StringSlice())
 				}
 			})},
-		{Entry{"next-without-due", "when nothing is due the next task is handed out all the same if it is due within 50 ms", early, ""},
-			handing(func(s *queueScripts) { s.pop = changed(s.pop, `score(now)`, `score(now + 50000)`) })},
-		{Entry{"only-first-is-due", "a pop looks whether the first task is due, and takes as many as it was asked for", early, ""},
+		{entry.New("next-without-due", "when nothing is due the next task is handed out all the same if it is due within 50 ms", early, ""),
+			handing(func(s *queueScripts) { s.pop = entry.Changed(s.pop, `score(now)`, `score(now + 50000)`) })},
+		{entry.New("only-first-is-due", "a pop looks whether the first task is due, and takes as many as it was asked for", early, ""),
 			handing(func(s *queueScripts) {
-				s.pop = changed(s.pop, `local due = `, `if #redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', score(now), 'LIMIT', 0, 1) == 0 then return tasks end
+				s.pop = entry.Changed(s.pop, `local due = `, `if #redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', score(now), 'LIMIT', 0, 1) == 0 then return tasks end
 local due = `)
-				s.pop = changed(s.pop, `redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', score(now), 'WITHSCORES', 'LIMIT', 0, ARGV[1])`, `redis.call('ZRANGE', KEYS[1], 0, ARGV[1] - 1, 'WITHSCORES')`)
+				s.pop = entry.Changed(s.pop, `redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', score(now), 'WITHSCORES', 'LIMIT', 0, ARGV[1])`, `redis.call('ZRANGE', KEYS[1], 0, ARGV[1] - 1, 'WITHSCORES')`)
 			})},
-		{Entry{"last-in-first-out", "of tasks that are due the latest comes first", breaks(variant.InOrder), ""},
+		{entry.New("last-in-first-out", "of tasks that are due the latest comes first", entry.Breaks(variant.InOrder), ""),
 			handing(func(s *queueScripts) {
-				s.pop = changed(s.pop, `redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', score(now), `, `redis.call('ZREVRANGEBYSCORE', KEYS[1], score(now), '-inf', `)
+				s.pop = entry.Changed(s.pop, `redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', score(now), `, `redis.call('ZREVRANGEBYSCORE', KEYS[1], score(now), '-inf', `)
 			})},
-		{Entry{"ids-joined-by-comma", "the ids of a call are joined by commas on their way, and an id that has one becomes two", breaks(variant.NoLostTask, variant.OneEntryPerID), ""},
+		{entry.New("ids-joined-by-comma", "the ids of a call are joined by commas on their way, and an id that has one becomes two", entry.Breaks(variant.NoLostTask, variant.OneEntryPerID), ""),
 			handing(func(s *queueScripts) {
 				s.enqueueBy = func(ctx context.Context, q *queue, name string, after time.Duration, ids []string) ([]queueimpl.Task, error) {
 					args := []any{after.Microseconds(), 0}
@@ -416,23 +417,23 @@ local due = `)
 					return enteredAs(reply[0], reply[1:])
 				}
 			})},
-		{Entry{"ids-cut-at-hash", "what follows a # in an id is read as a count of attempts", breaks(variant.NoLostTask, variant.OneEntryPerID), ""},
+		{entry.New("ids-cut-at-hash", "what follows a # in an id is read as a count of attempts", entry.Breaks(variant.NoLostTask, variant.OneEntryPerID), ""),
 			handing(func(s *queueScripts) {
-				s.pop = changed(takePop, `ipairs({due[i], `, `ipairs({string.match(due[i], '^[^#]*'), `)
+				s.pop = entry.Changed(takePop, `ipairs({due[i], `, `ipairs({string.match(due[i], '^[^#]*'), `)
 			})},
-		{Entry{"ids-trimmed", "spaces and newlines round an id are removed", breaks(variant.NoLostTask, variant.OneEntryPerID), ""},
+		{entry.New("ids-trimmed", "spaces and newlines round an id are removed", entry.Breaks(variant.NoLostTask, variant.OneEntryPerID), ""),
 			handing(func(s *queueScripts) {
-				s.enqueue = changed(s.enqueue, `redis.call('ZADD', KEYS[1], due, ARGV[i])`, `redis.call('ZADD', KEYS[1], due, string.match(ARGV[i], '^%s*(.-)%s*$'))`)
+				s.enqueue = entry.Changed(s.enqueue, `redis.call('ZADD', KEYS[1], due, ARGV[i])`, `redis.call('ZADD', KEYS[1], due, string.match(ARGV[i], '^%s*(.-)%s*$'))`)
 			})},
-		{Entry{"queues-share-keys", "the keys of a queue are its name and a suffix, so one queue's claims are another's tasks", breaks(variant.NoLostTask, variant.NoDuplicateDelivery, variant.EffectOnce), ""},
+		{entry.New("queues-share-keys", "the keys of a queue are its name and a suffix, so one queue's claims are another's tasks", entry.Breaks(variant.NoLostTask, variant.NoDuplicateDelivery, variant.EffectOnce), ""),
 			lending(func(s *queueScripts) {
 				s.keys = func(name string) []string {
 					return []string{"Queue:" + name, "Queue:" + name + ":claims", "Tasks:" + name, "Receipt:" + name, "Journal:" + name}
 				}
 			})},
-		{Entry{"repeat-resets-due-time", "an id that is enqueued again is answered as ignored, and gets the new due time", breaks(variant.OneEntryPerID, variant.NotEarly, variant.InOrder), ""},
+		{entry.New("repeat-resets-due-time", "an id that is enqueued again is answered as ignored, and gets the new due time", entry.Breaks(variant.OneEntryPerID, variant.NotEarly, variant.InOrder), ""),
 			handing(func(s *queueScripts) {
-				s.enqueue = changed(s.enqueue, `for i = 3, #ARGV do`, `for i = 3, #ARGV do
+				s.enqueue = entry.Changed(s.enqueue, `for i = 3, #ARGV do`, `for i = 3, #ARGV do
 					redis.call('ZADD', KEYS[1], 'XX', due, ARGV[i])`)
 			})},
 	}
@@ -441,7 +442,7 @@ local due = `)
 // listMutants keep what is due in a list, and what is not in a sorted set.
 func listMutants() []Queue {
 	return []Queue{
-		{Entry{"mover-removes-first", "what has come due is removed from the delayed tasks and then put in the list, between which the mover can die; and it comes behind what was put there later", breaks(variant.NoLostTask, variant.InOrder), ""},
+		{entry.New("mover-removes-first", "what has come due is removed from the delayed tasks and then put in the list, between which the mover can die; and it comes behind what was put there later", entry.Breaks(variant.NoLostTask, variant.InOrder), ""),
 			listed(true, func(ctx context.Context, q *queue, name string, due []redis.Z) error {
 				for _, m := range due {
 					if n, err := q.redis().ZRem(ctx, "Delayed:"+name, m.Member).Result(); n == 0 || err != nil {
@@ -453,7 +454,7 @@ func listMutants() []Queue {
 				}
 				return nil
 			})},
-		{Entry{"mover-pushes-first", "what has come due is put in the list and then removed from the delayed tasks, and two movers both put it there; and it comes behind what was put there later", breaks(variant.NoDuplicateDelivery, variant.EffectOnce, variant.InOrder), ""},
+		{entry.New("mover-pushes-first", "what has come due is put in the list and then removed from the delayed tasks, and two movers both put it there; and it comes behind what was put there later", entry.Breaks(variant.NoDuplicateDelivery, variant.EffectOnce, variant.InOrder), ""),
 			listed(true, func(ctx context.Context, q *queue, name string, due []redis.Z) error {
 				for _, m := range due {
 					if err := q.redis().RPush(ctx, "List:"+name, m.Member).Err(); err != nil {
@@ -465,7 +466,7 @@ func listMutants() []Queue {
 				}
 				return nil
 			})},
-		{Entry{"list-pops-wrong-end", "the list is filled and emptied at the same end", breaks(variant.InOrder), ""}, listed(false, nil)},
+		{entry.New("list-pops-wrong-end", "the list is filled and emptied at the same end", entry.Breaks(variant.InOrder), ""), listed(false, nil)},
 	}
 }
 
@@ -739,9 +740,9 @@ func (s *stream) read(ctx context.Context, q *queue, name string) (state queueim
 // streamMutants use a stream wrongly.
 func streamMutants() []Queue {
 	return []Queue{
-		{Entry{"stream-new-only", "only entries that nobody was given are read", breaks(variant.NoLostTask, variant.Progress), "https://github.com/cssbruno/GoWDK/issues/197"},
+		{entry.New("stream-new-only", "only entries that nobody was given are read", entry.Breaks(variant.NoLostTask, variant.Progress), "https://github.com/cssbruno/GoWDK/issues/197"),
 			newStream(func(s *stream) { s.returns = false })},
-		{Entry{"stream-ack-first", "entries are acknowledged as they are read", breaks(variant.NoLostTask, variant.Progress), ""},
+		{entry.New("stream-ack-first", "entries are acknowledged as they are read", entry.Breaks(variant.NoLostTask, variant.Progress), ""),
 			newStream(func(s *stream) { s.ackFirst = true })},
 	}
 }
@@ -749,30 +750,30 @@ func streamMutants() []Queue {
 // soundQueues keep what they promise.
 func soundQueues() []Queue {
 	return []Queue{
-		{Entry{"sound-claims", "tasks are lent until an end and removed by an ack", nil, ""}, lending(nil)},
-		{Entry{"sound-claims-ignore", "as sound-claims, and Options.Overwrite is not heeded", nil, ""}, ignoring()},
-		{Entry{"sound-claims-one-by-one", "as sound-claims, and a pop hands out one task, however many are asked for", nil, ""},
+		{entry.New("sound-claims", "tasks are lent until an end and removed by an ack", nil, ""), lending(nil)},
+		{entry.New("sound-claims-ignore", "as sound-claims, and Options.Overwrite is not heeded", nil, ""), ignoring()},
+		{entry.New("sound-claims-one-by-one", "as sound-claims, and a pop hands out one task, however many are asked for", nil, ""),
 			lending(func(s *queueScripts) {
-				s.pop = changed(s.pop, `'LIMIT', 0, ARGV[1])`, `'LIMIT', 0, 1)`)
+				s.pop = entry.Changed(s.pop, `'LIMIT', 0, ARGV[1])`, `'LIMIT', 0, 1)`)
 			})},
-		{Entry{"sound-claims-hashed", "as sound-claims, and the keys hold a hash of the queue's name", nil, ""},
+		{entry.New("sound-claims-hashed", "as sound-claims, and the keys hold a hash of the queue's name", nil, ""),
 			lending(func(s *queueScripts) {
 				s.keys = func(name string) []string {
 					sum := sha256.Sum256([]byte(name))
 					return queueKeys(hex.EncodeToString(sum[:]))
 				}
 			})},
-		{Entry{"sound-claims-seldom-ended", "as sound-claims, and claims that have run out are ended twice a second at most", nil, ""},
+		{entry.New("sound-claims-seldom-ended", "as sound-claims, and claims that have run out are ended twice a second at most", nil, ""),
 			lending(func(s *queueScripts) {
-				s.pop = changed(s.pop, `for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', score(now))) do`, `
+				s.pop = entry.Changed(s.pop, `for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', score(now))) do`, `
 					local late = {}
 					if redis.call('SET', KEYS[5] .. ':ended', 1, 'NX', 'PX', 500) then late = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', score(now)) end
 					for _, id in ipairs(late) do`)
 			})},
-		{Entry{"sound-claims-far-away", "as sound-claims, on a server from which an answer takes 5 ms", nil, ""}, farAway(lending(nil), 5*time.Millisecond)},
-		{Entry{"sound-zset", "a sorted set by due time, each change in one script", nil, ""}, handing(nil)},
-		{Entry{"sound-list", "a list with a journal of what each request took", nil, ""}, listed(true, nil)},
-		{Entry{"sound-stream", "a stream with acks, which does not count deliveries", nil, ""}, newStream(nil)},
+		{entry.New("sound-claims-far-away", "as sound-claims, on a server from which an answer takes 5 ms", nil, ""), farAway(lending(nil), 5*time.Millisecond)},
+		{entry.New("sound-zset", "a sorted set by due time, each change in one script", nil, ""), handing(nil)},
+		{entry.New("sound-list", "a list with a journal of what each request took", nil, ""), listed(true, nil)},
+		{entry.New("sound-stream", "a stream with acks, which does not count deliveries", nil, ""), newStream(nil)},
 	}
 }
 

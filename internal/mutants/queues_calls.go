@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"oversell/internal/mutants/entry"
 	"oversell/queueimpl"
 	"oversell/variant"
 )
@@ -16,47 +17,47 @@ import (
 // callMutants are wrong when a command of a call fails, when others act between its commands, and
 // when something is many, long or old.
 func callMutants() []Queue {
-	lost := breaks(variant.NoLostTask)
-	again := breaks(variant.EffectOnce, variant.NoDuplicateDelivery)
+	lost := entry.Breaks(variant.NoLostTask)
+	again := entry.Breaks(variant.EffectOnce, variant.NoDuplicateDelivery)
 	return []Queue{
-		{Entry{"ack-forgets-error", "an ack that has no answer is reported as done", breaks(variant.EffectOnce), ""},
+		{entry.New("ack-forgets-error", "an ack that has no answer is reported as done", entry.Breaks(variant.EffectOnce), ""),
 			wrapped(func(q claims) queueimpl.Queue { return forgetful{q} })},
-		{Entry{"enqueue-believes-refusal", "an enqueue that the server answers with an error is reported as entered, since the server has answered", lost, ""},
+		{entry.New("enqueue-believes-refusal", "an enqueue that the server answers with an error is reported as entered, since the server has answered", lost, ""),
 			wrapped(func(q claims) queueimpl.Queue { return believer{q} })},
-		{Entry{"ack-tidies-up", "an ack that finds the queue empty deletes its keys by a second command, and a task that was enqueued in between", lost, ""},
+		{entry.New("ack-tidies-up", "an ack that finds the queue empty deletes its keys by a second command, and a task that was enqueued in between", lost, ""),
 			wrapped(func(q claims) queueimpl.Queue { return tidy{q} })},
-		{Entry{"extend-in-two-steps", "an extend looks whose claim it is, and prolongs the claim of whoever has the task by the next command", breaks(variant.EffectOnce, variant.NoLostTask), ""},
+		{entry.New("extend-in-two-steps", "an extend looks whose claim it is, and prolongs the claim of whoever has the task by the next command", entry.Breaks(variant.EffectOnce, variant.NoLostTask), ""),
 			wrapped(func(q claims) queueimpl.Queue { return looksFirst{q} })},
-		{Entry{"claims-ended-by-list", "a pop lists the claims that have run out, and ends each by a command of its own, whoever has the task by then", again, ""},
+		{entry.New("claims-ended-by-list", "a pop lists the claims that have run out, and ends each by a command of its own, whoever has the task by then", again, ""),
 			lending(func(s *queueScripts) { s.popBy = listThenEnd })},
-		{Entry{"overwrite-in-two-steps", "an id that is enqueued again is removed by one command and entered by the next", lost, ""},
+		{entry.New("overwrite-in-two-steps", "an id that is enqueued again is removed by one command and entered by the next", lost, ""),
 			lending(func(s *queueScripts) {
 				s.enqueueBy = func(ctx context.Context, q *queue, name string, after time.Duration, ids []string) ([]queueimpl.Task, error) {
 					return removeThenEnter(ctx, q, name, after, ids)
 				}
 			})},
-		{Entry{"pop-puts-back", "a pop takes the first tasks out, and puts those back that are not due", lost, ""},
+		{entry.New("pop-puts-back", "a pop takes the first tasks out, and puts those back that are not due", lost, ""),
 			handing(func(s *queueScripts) { s.popBy = takeThenPutBack })},
-		{Entry{"queue-expires", "a queue expires an hour after the last enqueue", lost, ""},
+		{entry.New("queue-expires", "a queue expires an hour after the last enqueue", lost, ""),
 			handing(func(s *queueScripts) {
-				s.enqueue = changed(s.enqueue, `return entered`, `redis.call('EXPIRE', KEYS[1], 3600)
+				s.enqueue = entry.Changed(s.enqueue, `return entered`, `redis.call('EXPIRE', KEYS[1], 3600)
 return entered`)
 			})},
-		{Entry{"unique-for-five-minutes", "the mark that says that an id is there expires after five minutes", breaks(variant.OneEntryPerID), ""},
+		{entry.New("unique-for-five-minutes", "the mark that says that an id is there expires after five minutes", entry.Breaks(variant.OneEntryPerID), ""),
 			handing(func(s *queueScripts) {
-				s.enqueue = changed(s.enqueue, `not redis.call('ZSCORE', KEYS[1], ARGV[i])`, `not redis.call('GET', KEYS[3] .. ':' .. ARGV[i])`)
-				s.enqueue = changed(s.enqueue, `redis.call('ZADD', KEYS[1], due, ARGV[i])`, `redis.call('ZADD', KEYS[1], due, ARGV[i])
+				s.enqueue = entry.Changed(s.enqueue, `not redis.call('ZSCORE', KEYS[1], ARGV[i])`, `not redis.call('GET', KEYS[3] .. ':' .. ARGV[i])`)
+				s.enqueue = entry.Changed(s.enqueue, `redis.call('ZADD', KEYS[1], due, ARGV[i])`, `redis.call('ZADD', KEYS[1], due, ARGV[i])
     redis.call('SET', KEYS[3] .. ':' .. ARGV[i], 1, 'EX', 300)`)
-				s.pop = changed(s.pop, `redis.call('ZREM', KEYS[1], due[i])`, `redis.call('ZREM', KEYS[1], due[i])
+				s.pop = entry.Changed(s.pop, `redis.call('ZREM', KEYS[1], due[i])`, `redis.call('ZREM', KEYS[1], due[i])
   redis.call('DEL', KEYS[3] .. ':' .. due[i])`)
 			})},
-		{Entry{"mark-of-name-and-id", "the key that says that an id is there is the queue's name, a slash and the id, so a task of one queue is taken for one of another", lost, ""},
+		{entry.New("mark-of-name-and-id", "the key that says that an id is there is the queue's name, a slash and the id, so a task of one queue is taken for one of another", lost, ""),
 			handing(func(s *queueScripts) {
-				s.enqueue = changed(s.enqueue, `not redis.call('ZSCORE', KEYS[1], ARGV[i])`, `redis.call('SET', KEYS[3] .. '/' .. ARGV[i], 1, 'NX')`)
-				s.pop = changed(s.pop, `redis.call('ZREM', KEYS[1], due[i])`, `redis.call('ZREM', KEYS[1], due[i])
+				s.enqueue = entry.Changed(s.enqueue, `not redis.call('ZSCORE', KEYS[1], ARGV[i])`, `redis.call('SET', KEYS[3] .. '/' .. ARGV[i], 1, 'NX')`)
+				s.pop = entry.Changed(s.pop, `redis.call('ZREM', KEYS[1], due[i])`, `redis.call('ZREM', KEYS[1], due[i])
   redis.call('DEL', KEYS[3] .. '/' .. due[i])`)
 			})},
-		{Entry{"claims-unpacked", "a pop ends all claims that have run out by one command of the script, which takes no more than some thousands", breaks(variant.NoLostTask, variant.Progress), ""},
+		{entry.New("claims-unpacked", "a pop ends all claims that have run out by one command of the script, which takes no more than some thousands", entry.Breaks(variant.NoLostTask, variant.Progress), ""),
 			lending(func(s *queueScripts) {
 				s.pop = `
 local late = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', score(now))
@@ -64,13 +65,13 @@ if #late > 0 then redis.call('ZREM', KEYS[2], unpack(late)) end
 for _, id in ipairs(late) do redis.call('ZADD', KEYS[1], string.match(redis.call('HGET', KEYS[3], id), '^%d+:([^:]+):'), id) end
 ` + claimPop
 			})},
-		{Entry{"scripts-by-hand", "a pop whose script the server has forgotten does the same by single commands", again, ""},
+		{entry.New("scripts-by-hand", "a pop whose script the server has forgotten does the same by single commands", again, ""),
 			lending(func(s *queueScripts) { s.popBy = popByHand })},
-		{Entry{"stream-trimmed", "a stream is trimmed to ten thousand entries", lost, ""},
+		{entry.New("stream-trimmed", "a stream is trimmed to ten thousand entries", lost, ""),
 			newStream(func(s *stream) { s.maxLen = 10_000 })},
-		{Entry{"stream-ids-of-producer", "an entry's id is the producer's time, so a producer with a clock that is behind another's is refused", lost, ""},
+		{entry.New("stream-ids-of-producer", "an entry's id is the producer's time, so a producer with a clock that is behind another's is refused", lost, ""),
 			newStream(func(s *stream) { s.ownIDs = true })},
-		{Entry{"stream-drops-consumers", "a pop deletes consumers that have been idle for long, along with the entries that they had", lost, ""},
+		{entry.New("stream-drops-consumers", "a pop deletes consumers that have been idle for long, along with the entries that they had", lost, ""),
 			newStream(func(s *stream) { s.drops = true })},
 	}
 }
@@ -123,7 +124,7 @@ type looksFirst struct{ claims }
 // Extend implements queueimpl.Extender.
 func (q looksFirst) Extend(ctx context.Context, name string, t queueimpl.Task) (queueimpl.Task, error) {
 	start := q.env.Clock.Now()
-	look := changed(claimExtend, `redis.call('ZADD', KEYS[2], score(now + ARGV[3]), ARGV[1])`, ``)
+	look := entry.Changed(claimExtend, `redis.call('ZADD', KEYS[2], score(now + ARGV[3]), ARGV[1])`, ``)
 	if err := q.with(ctx, look, name, t); err != nil {
 		return t, err
 	}
@@ -224,14 +225,14 @@ func popByHand(ctx context.Context, q *queue, name string, count int) ([]queueim
 // soundCalls are unusual, and keep what they promise.
 func soundCalls() []Queue {
 	return []Queue{
-		{Entry{"sound-claims-no-scores", "as sound-claims, and Task.Score is 0 everywhere", nil, ""},
+		{entry.New("sound-claims-no-scores", "as sound-claims, and Task.Score is 0 everywhere", nil, ""),
 			wrapped(func(q claims) queueimpl.Queue { return scoreless{q} })},
-		{Entry{"sound-claims-strict-ids", "as sound-claims, and ids that are not printable ASCII of up to 512 characters are bad calls", nil, ""},
+		{entry.New("sound-claims-strict-ids", "as sound-claims, and ids that are not printable ASCII of up to 512 characters are bad calls", nil, ""),
 			wrapped(func(q claims) queueimpl.Queue { return strictIDs{q} })},
-		{Entry{"sound-claims-longer", "as sound-claims, and the server keeps each claim for a millisecond longer", nil, ""},
+		{entry.New("sound-claims-longer", "as sound-claims, and the server keeps each claim for a millisecond longer", nil, ""),
 			lending(func(s *queueScripts) {
-				s.pop = changed(s.pop, `score(now + ARGV[2])`, `score(now + ARGV[2] + 1000)`)
-				s.extend = changed(s.extend, `score(now + ARGV[3])`, `score(now + ARGV[3] + 1000)`)
+				s.pop = entry.Changed(s.pop, `score(now + ARGV[2])`, `score(now + ARGV[2] + 1000)`)
+				s.extend = entry.Changed(s.extend, `score(now + ARGV[3])`, `score(now + ARGV[3] + 1000)`)
 			})},
 	}
 }

@@ -1,4 +1,4 @@
-package mutants
+package sales
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"oversell/internal/mutants/entry"
 	"oversell/lockimpl"
 	"oversell/stockimpl"
 	"oversell/variant"
@@ -212,26 +213,26 @@ const exactlyOlder = `(#ARGV[3] < #newest or #ARGV[3] == #newest and ARGV[3] < n
 
 // saleMutants sell pieces that are not there, or refuse to sell pieces that are.
 func saleMutants() []Sale {
-	over, under, once := breaks(variant.NoOversell), breaks(variant.NoUndersell), breaks(variant.OncePerOrder)
+	over, under, once := entry.Breaks(variant.NoOversell), entry.Breaks(variant.NoUndersell), entry.Breaks(variant.OncePerOrder)
 	return []Sale{
-		{Entry{"checks-for-one", "the look at the stock is for one piece, whatever is ordered", over, ""},
+		{entry.New("checks-for-one", "the look at the stock is for one piece, whatever is ordered", over, ""),
 			selling(func(s *saleSteps) {
-				s.buy = changed(s.buy, `tonumber(left) < tonumber(ARGV[2])`, `tonumber(left) < 1`)
+				s.buy = entry.Changed(s.buy, `tonumber(left) < tonumber(ARGV[2])`, `tonumber(left) < 1`)
 			})},
-		{Entry{"compares-text", "stock and quantity are compared as texts", breaks(variant.NoOversell, variant.NoUndersell), ""},
+		{entry.New("compares-text", "stock and quantity are compared as texts", entry.Breaks(variant.NoOversell, variant.NoUndersell), ""),
 			selling(func(s *saleSteps) {
-				s.buy = changed(s.buy, `tonumber(left) < tonumber(ARGV[2])`, `left < ARGV[2]`)
+				s.buy = entry.Changed(s.buy, `tonumber(left) < tonumber(ARGV[2])`, `left < ARGV[2]`)
 			})},
-		{Entry{"keeps-last-piece", "the last piece is never sold", under, ""},
+		{entry.New("keeps-last-piece", "the last piece is never sold", under, ""),
 			selling(func(s *saleSteps) {
-				s.buy = changed(s.buy, `tonumber(left) < tonumber(ARGV[2])`, `tonumber(left) <= tonumber(ARGV[2])`)
+				s.buy = entry.Changed(s.buy, `tonumber(left) < tonumber(ARGV[2])`, `tonumber(left) <= tonumber(ARGV[2])`)
 			})},
-		{Entry{"order-before-stock", "an order is written down before the look at the stock, so one that is refused counts as bought when it is sent again", breaks(variant.OncePerOrder, variant.NoOversell, variant.NoUndersell, variant.Linearizable), ""},
+		{entry.New("order-before-stock", "an order is written down before the look at the stock, so one that is refused counts as bought when it is sent again", entry.Breaks(variant.OncePerOrder, variant.NoOversell, variant.NoUndersell, variant.Linearizable), ""),
 			selling(func(s *saleSteps) {
-				s.buy = changed(s.buy, `if tonumber(left) <`, `redis.call('HSET', KEYS[2], ARGV[1], 'sold:' .. ARGV[2])
+				s.buy = entry.Changed(s.buy, `if tonumber(left) <`, `redis.call('HSET', KEYS[2], ARGV[1], 'sold:' .. ARGV[2])
 				if tonumber(left) <`)
 			})},
-		{Entry{"order-after-stock", "an order is looked up, paid from the stock and written down by three commands", breaks(variant.OncePerOrder, variant.NoOversell, variant.NoUndersell), ""},
+		{entry.New("order-after-stock", "an order is looked up, paid from the stock and written down by three commands", entry.Breaks(variant.OncePerOrder, variant.NoOversell, variant.NoUndersell), ""),
 			selling(func(s *saleSteps) {
 				s.buyBy = func(ctx context.Context, s *sale, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
 					if there, err := s.redis().HExists(ctx, s.of(s.product)[1], strconv.FormatInt(o.ID, 10)).Result(); err != nil {
@@ -239,43 +240,43 @@ func saleMutants() []Sale {
 					} else if there {
 						return 0, stockimpl.ErrRepeated
 					}
-					left, err := s.script(ctx, changed(changed(buyLua, `redis.call('HSET', KEYS[2], ARGV[1], 'sold:' .. ARGV[2])`, ``), `if redis.call('HEXISTS', KEYS[2], ARGV[1]) == 1 then return {'repeated', -1} end`, ``), o, l)
+					left, err := s.script(ctx, entry.Changed(entry.Changed(buyLua, `redis.call('HSET', KEYS[2], ARGV[1], 'sold:' .. ARGV[2])`, ``), `if redis.call('HEXISTS', KEYS[2], ARGV[1]) == 1 then return {'repeated', -1} end`, ``), o, l)
 					if err != nil {
 						return 0, err
 					}
 					return left, s.redis().HSet(ctx, s.of(s.product)[1], o.ID, "sold:"+strconv.Itoa(o.Quantity)).Err()
 				}
 			})},
-		{Entry{"orders-forgotten", "the orders are kept for a second after the last one, and one that is sent again later is bought again", once, ""},
+		{entry.New("orders-forgotten", "the orders are kept for a second after the last one, and one that is sent again later is bought again", once, ""),
 			selling(func(s *saleSteps) {
-				s.buy = changed(s.buy, `redis.call('INCRBY', KEYS[3], ARGV[2])`, `redis.call('PEXPIRE', KEYS[2], 1000)
+				s.buy = entry.Changed(s.buy, `redis.call('INCRBY', KEYS[3], ARGV[2])`, `redis.call('PEXPIRE', KEYS[2], 1000)
 				redis.call('INCRBY', KEYS[3], ARGV[2])`)
 			})},
-		{Entry{"orders-kept-for-a-day", "each order is kept for a day under a key of its own", once, ""},
+		{entry.New("orders-kept-for-a-day", "each order is kept for a day under a key of its own", once, ""),
 			selling(func(s *saleSteps) {
-				s.buy = changed(s.buy, `redis.call('HEXISTS', KEYS[2], ARGV[1]) == 1`, `redis.call('EXISTS', KEYS[2] .. '/' .. ARGV[1]) == 1`)
-				s.buy = changed(s.buy, `redis.call('INCRBY', KEYS[3], ARGV[2])`, `redis.call('SET', KEYS[2] .. '/' .. ARGV[1], 1, 'EX', 86400)
+				s.buy = entry.Changed(s.buy, `redis.call('HEXISTS', KEYS[2], ARGV[1]) == 1`, `redis.call('EXISTS', KEYS[2] .. '/' .. ARGV[1]) == 1`)
+				s.buy = entry.Changed(s.buy, `redis.call('INCRBY', KEYS[3], ARGV[2])`, `redis.call('SET', KEYS[2] .. '/' .. ARGV[1], 1, 'EX', 86400)
 				redis.call('INCRBY', KEYS[3], ARGV[2])`)
 			})},
-		{Entry{"refund-repeats", "a refund does not look whether it was refunded before", breaks(variant.OncePerOrder, variant.NoUndersell, variant.NoOversell), ""},
+		{entry.New("refund-repeats", "a refund does not look whether it was refunded before", entry.Breaks(variant.OncePerOrder, variant.NoUndersell, variant.NoOversell), ""),
 			selling(func(s *saleSteps) {
-				s.refund = changed(s.refund, `if state ~= 'sold' then return {'repeated', -1} end`, ``)
+				s.refund = entry.Changed(s.refund, `if state ~= 'sold' then return {'repeated', -1} end`, ``)
 			})},
-		{Entry{"refund-of-unknown", "a refund of an order that was never bought adds to the stock", breaks(variant.OncePerOrder, variant.NoOversell, variant.NoUndersell), ""},
+		{entry.New("refund-of-unknown", "a refund of an order that was never bought adds to the stock", entry.Breaks(variant.OncePerOrder, variant.NoOversell, variant.NoUndersell), ""),
 			selling(func(s *saleSteps) {
-				s.refund = changed(s.refund, `if not order then return {'never-bought', -1} end`, `if not order then order = 'sold:' .. ARGV[2] end`)
+				s.refund = entry.Changed(s.refund, `if not order then return {'never-bought', -1} end`, `if not order then order = 'sold:' .. ARGV[2] end`)
 			})},
-		{Entry{"refund-by-request", "a refund gives back what the refund says, and not what was bought", breaks(variant.OncePerOrder, variant.NoOversell, variant.NoUndersell), ""},
+		{entry.New("refund-by-request", "a refund gives back what the refund says, and not what was bought", entry.Breaks(variant.OncePerOrder, variant.NoOversell, variant.NoUndersell), ""),
 			selling(func(s *saleSteps) {
-				s.refund = changed(s.refund, `redis.call('INCRBY', KEYS[1], pieces)`, `redis.call('INCRBY', KEYS[1], ARGV[2])`)
+				s.refund = entry.Changed(s.refund, `redis.call('INCRBY', KEYS[1], pieces)`, `redis.call('INCRBY', KEYS[1], ARGV[2])`)
 			})},
-		{Entry{"refund-frees-order", "a refund removes the order, so a late copy of the purchase buys again", once, ""},
+		{entry.New("refund-frees-order", "a refund removes the order, so a late copy of the purchase buys again", once, ""),
 			selling(func(s *saleSteps) {
-				s.refund = changed(s.refund, `redis.call('HSET', KEYS[2], ARGV[1], 'refunded:' .. pieces)`, `redis.call('HDEL', KEYS[2], ARGV[1])`)
+				s.refund = entry.Changed(s.refund, `redis.call('HSET', KEYS[2], ARGV[1], 'refunded:' .. pieces)`, `redis.call('HDEL', KEYS[2], ARGV[1])`)
 			})},
-		{Entry{"reads-then-writes", "the stock is read, and written by a second command", breaks(variant.NoOversell, variant.NoUndersell, variant.Linearizable), "https://github.com/woocommerce/woocommerce/issues/44273"},
+		{entry.New("reads-then-writes", "the stock is read, and written by a second command", entry.Breaks(variant.NoOversell, variant.NoUndersell, variant.Linearizable), "https://github.com/woocommerce/woocommerce/issues/44273"),
 			counting(func(s *saleSteps) { s.buyBy, s.refundBy = readWrite(-1), readWrite(1) })},
-		{Entry{"buys-again-on-error", "a purchase whose answer is lost is sent again by the client, and the first one counts, too", breaks(variant.NoUndersell, variant.NoOversell, variant.OncePerOrder, variant.Linearizable), ""},
+		{entry.New("buys-again-on-error", "a purchase whose answer is lost is sent again by the client, and the first one counts, too", entry.Breaks(variant.NoUndersell, variant.NoOversell, variant.OncePerOrder, variant.Linearizable), ""),
 			counting(func(s *saleSteps) {
 				buy := func(ctx context.Context, s *sale, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
 					return s.script(ctx, countLua, o, l)
@@ -291,7 +292,7 @@ func saleMutants() []Sale {
 					return s.redis().IncrBy(ctx, s.of(s.product)[0], int64(o.Quantity)).Result()
 				}
 			})},
-		{Entry{"decr-and-give-back", "DECRBY comes first, and of what went below zero one piece is given back", breaks(variant.NoUndersell, variant.NoOversell, variant.Linearizable), ""},
+		{entry.New("decr-and-give-back", "DECRBY comes first, and of what went below zero one piece is given back", entry.Breaks(variant.NoUndersell, variant.NoOversell, variant.Linearizable), ""),
 			counting(func(s *saleSteps) {
 				s.buyBy = func(ctx context.Context, s *sale, o stockimpl.Order, _ lockimpl.Lock) (int64, error) {
 					stock := s.of(s.product)[0]
@@ -308,7 +309,7 @@ func saleMutants() []Sale {
 					return s.redis().IncrBy(ctx, s.of(s.product)[0], int64(o.Quantity)).Result()
 				}
 			})},
-		{Entry{"decr-then-look", "DECRBY comes first, and what went below zero is given back, by a buyer who may be held up or die before that", breaks(variant.NoUndersell, variant.Linearizable), ""},
+		{entry.New("decr-then-look", "DECRBY comes first, and what went below zero is given back, by a buyer who may be held up or die before that", entry.Breaks(variant.NoUndersell, variant.Linearizable), ""),
 			counting(func(s *saleSteps) {
 				s.buyBy = func(ctx context.Context, s *sale, o stockimpl.Order, _ lockimpl.Lock) (int64, error) {
 					stock := s.of(s.product)[0]
@@ -325,11 +326,11 @@ func saleMutants() []Sale {
 					return s.redis().IncrBy(ctx, s.of(s.product)[0], int64(o.Quantity)).Result()
 				}
 			})},
-		{Entry{"sold-out-flag", "a flag says that all is sold; a refund clears it by a second command, which a client that dies never sends", under, ""},
+		{entry.New("sold-out-flag", "a flag says that all is sold; a refund clears it by a second command, which a client that dies never sends", under, ""),
 			selling(func(s *saleSteps) {
 				flag := func(s *sale) string { return "Flag:" + s.product }
 				s.buyBy = func(ctx context.Context, s *sale, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
-					left, err := s.script(ctx, changed(buyLua, `if tonumber(left) <`, `if redis.call('EXISTS', '`+flag(s)+`') == 1 then return {'sold-out', -1} end
+					left, err := s.script(ctx, entry.Changed(buyLua, `if tonumber(left) <`, `if redis.call('EXISTS', '`+flag(s)+`') == 1 then return {'sold-out', -1} end
 if tonumber(left) <`), o, l)
 					if err == nil && left == 0 {
 						err = s.redis().Set(ctx, flag(s), 1, 0).Err()
@@ -344,21 +345,21 @@ if tonumber(left) <`), o, l)
 					return left, err
 				}
 			})},
-		{Entry{"orders-up-to-ten", "an order for more than ten is refused as if too few were left", under, ""},
+		{entry.New("orders-up-to-ten", "an order for more than ten is refused as if too few were left", under, ""),
 			selling(func(s *saleSteps) {
-				s.buy = changed(s.buy, `tonumber(left) < tonumber(ARGV[2])`, `tonumber(ARGV[2]) > 10 or tonumber(left) < tonumber(ARGV[2])`)
+				s.buy = entry.Changed(s.buy, `tonumber(left) < tonumber(ARGV[2])`, `tonumber(ARGV[2]) > 10 or tonumber(left) < tonumber(ARGV[2])`)
 			})},
-		{Entry{"refund-of-two-digits", "of what an order bought, two digits are kept, and a refund gives back no more", breaks(variant.NoUndersell, variant.OncePerOrder, variant.Linearizable), ""},
+		{entry.New("refund-of-two-digits", "of what an order bought, two digits are kept, and a refund gives back no more", entry.Breaks(variant.NoUndersell, variant.OncePerOrder, variant.Linearizable), ""),
 			selling(func(s *saleSteps) {
-				s.refund = changed(s.refund, `'^(%a+):(%d+)$'`, `'^(%a+):(%d%d?)'`)
+				s.refund = entry.Changed(s.refund, `'^(%a+):(%d+)$'`, `'^(%a+):(%d%d?)'`)
 			})},
-		{Entry{"stock-as-float", "the stock is written as Lua prints a number, in fourteen digits", breaks(variant.NoUndersell, variant.NoOversell, variant.Linearizable), ""},
+		{entry.New("stock-as-float", "the stock is written as Lua prints a number, in fourteen digits", entry.Breaks(variant.NoUndersell, variant.NoOversell, variant.Linearizable), ""),
 			selling(func(s *saleSteps) {
-				s.buy = changed(s.buy, `redis.call('DECRBY', KEYS[1], ARGV[2])`, `tonumber(left) - ARGV[2]`)
-				s.buy = changed(s.buy, `redis.call('HSET', KEYS[2]`, `redis.call('SET', KEYS[1], tostring(tonumber(left) - ARGV[2]))
+				s.buy = entry.Changed(s.buy, `redis.call('DECRBY', KEYS[1], ARGV[2])`, `tonumber(left) - ARGV[2]`)
+				s.buy = entry.Changed(s.buy, `redis.call('HSET', KEYS[2]`, `redis.call('SET', KEYS[1], tostring(tonumber(left) - ARGV[2]))
 redis.call('HSET', KEYS[2]`)
 			})},
-		{Entry{"fence-looked-at-before", "the buyer's fencing token is compared by a command of its own, and the purchase is another", breaks(variant.Fencing), ""},
+		{entry.New("fence-looked-at-before", "the buyer's fencing token is compared by a command of its own, and the purchase is another", entry.Breaks(variant.Fencing), ""),
 			fenced(func(s *saleSteps) {
 				check := func(call string) func(context.Context, *sale, stockimpl.Order, lockimpl.Lock) (int64, error) {
 					return func(ctx context.Context, s *sale, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
@@ -370,7 +371,7 @@ redis.call('HSET', KEYS[2]`)
 				}
 				s.buyBy, s.refundBy = check(buyLua), check(refundLua)
 			})},
-		{Entry{"sold-out-remembered", "a client that was refused once refuses by itself ever after, refunds or not", under, ""},
+		{entry.New("sold-out-remembered", "a client that was refused once refuses by itself ever after, refunds or not", under, ""),
 			selling(func(s *saleSteps) {
 				s.buyBy = func(ctx context.Context, s *sale, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
 					if s.soldOut {
@@ -381,7 +382,7 @@ redis.call('HSET', KEYS[2]`)
 					return left, err
 				}
 			})},
-		{Entry{"stock-in-quarters", "the stock is split in four by the order's number, and a quarter that is sold out refuses while others have", under, ""},
+		{entry.New("stock-in-quarters", "the stock is split in four by the order's number, and a quarter that is sold out refuses while others have", under, ""),
 			counting(func(s *saleSteps) {
 				quarter := func(s *sale, id int64) string {
 					return s.of(s.product)[0] + "/" + strconv.FormatInt((id%4+4)%4, 10)
@@ -415,29 +416,29 @@ redis.call('HSET', KEYS[2]`)
 					return stockimpl.Unsaid, s.redis().IncrBy(ctx, quarter(s, o.ID), int64(o.Quantity)).Err()
 				}
 			})},
-		{Entry{"orders-as-floats", "the order's number goes through a floating-point number, so large ones that are near each other are one", breaks(variant.OncePerOrder, variant.NoUndersell, variant.Linearizable), ""},
+		{entry.New("orders-as-floats", "the order's number goes through a floating-point number, so large ones that are near each other are one", entry.Breaks(variant.OncePerOrder, variant.NoUndersell, variant.Linearizable), ""),
 			selling(func(s *saleSteps) {
 				s.order = func(id int64) any { return strconv.FormatFloat(float64(id), 'e', 14, 64) }
 			})},
-		{Entry{"orders-of-32-bits", "the order's number is cut to 32 bits", breaks(variant.OncePerOrder, variant.NoUndersell, variant.Linearizable), ""},
+		{entry.New("orders-of-32-bits", "the order's number is cut to 32 bits", entry.Breaks(variant.OncePerOrder, variant.NoUndersell, variant.Linearizable), ""),
 			selling(func(s *saleSteps) { s.order = func(id int64) any { return int32(id) } })},
-		{Entry{"products-share-keys", "the orders of a product are kept under its name and :orders, where a product of that name has its stock", breaks(variant.NoOversell, variant.NoUndersell, variant.OncePerOrder), ""},
+		{entry.New("products-share-keys", "the orders of a product are kept under its name and :orders, where a product of that name has its stock", entry.Breaks(variant.NoOversell, variant.NoUndersell, variant.OncePerOrder), ""),
 			selling(func(s *saleSteps) {
 				s.keys = func(product string) []string {
 					return []string{"Stock:" + product, "Stock:" + product + ":orders", "Stock:" + product + ":sold", "Stock:" + product + ":newest"}
 				}
 			})},
-		{Entry{"fence-as-text", "fencing tokens are compared as texts, so 9 is newer than 10", breaks(variant.Fencing, variant.NoUndersell), ""},
+		{entry.New("fence-as-text", "fencing tokens are compared as texts, so 9 is newer than 10", entry.Breaks(variant.Fencing, variant.NoUndersell), ""),
 			fenced(func(s *saleSteps) {
-				s.buy = changed(s.buy, exactlyOlder, `ARGV[3] < newest`)
+				s.buy = entry.Changed(s.buy, exactlyOlder, `ARGV[3] < newest`)
 			})},
-		{Entry{"fence-in-refund-missing", "a refund is not fenced", breaks(variant.Fencing), ""},
+		{entry.New("fence-in-refund-missing", "a refund is not fenced", entry.Breaks(variant.Fencing), ""),
 			fenced(func(s *saleSteps) { s.refund = refundLua })},
-		{Entry{"fence-of-refund-not-kept", "a refund with an older fencing token is refused, and one with a newer is not remembered", breaks(variant.Fencing), ""},
-			fenced(func(s *saleSteps) { s.refund = changed(s.refund, `redis.call('SET', KEYS[4], ARGV[3])`, ``) })},
-		{Entry{"fence-kept-for-a-second", "the newest fencing token is forgotten after half a second without a purchase", breaks(variant.Fencing), ""},
+		{entry.New("fence-of-refund-not-kept", "a refund with an older fencing token is refused, and one with a newer is not remembered", entry.Breaks(variant.Fencing), ""),
+			fenced(func(s *saleSteps) { s.refund = entry.Changed(s.refund, `redis.call('SET', KEYS[4], ARGV[3])`, ``) })},
+		{entry.New("fence-kept-for-a-second", "the newest fencing token is forgotten after half a second without a purchase", entry.Breaks(variant.Fencing), ""),
 			fenced(func(s *saleSteps) {
-				s.buy = changed(s.buy, `redis.call('SET', KEYS[4], ARGV[3])`, `redis.call('SET', KEYS[4], ARGV[3], 'PX', 500)`)
+				s.buy = entry.Changed(s.buy, `redis.call('SET', KEYS[4], ARGV[3])`, `redis.call('SET', KEYS[4], ARGV[3], 'PX', 500)`)
 			})},
 	}
 }
@@ -467,10 +468,10 @@ func readWrite(sign int64) func(context.Context, *sale, stockimpl.Order, lockimp
 // soundSales keep what they promise.
 func soundSales() []Sale {
 	return []Sale{
-		{Entry{"sound-lua", "one script decides an order and remembers it", nil, ""}, selling(nil)},
-		{Entry{"sound-sale-watch", "the stock is read under WATCH and written in a transaction, again until nobody wrote in between", nil, ""},
+		{entry.New("sound-lua", "one script decides an order and remembers it", nil, ""), selling(nil)},
+		{entry.New("sound-sale-watch", "the stock is read under WATCH and written in a transaction, again until nobody wrote in between", nil, ""),
 			counting(func(s *saleSteps) { s.buyBy, s.refundBy = underWatch(-1), underWatch(1) })},
-		{Entry{"sound-count", "one script subtracts if enough is left; orders are not known", nil, ""},
+		{entry.New("sound-count", "one script subtracts if enough is left; orders are not known", nil, ""),
 			counting(func(s *saleSteps) {
 				s.buyBy = func(ctx context.Context, s *sale, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
 					return s.script(ctx, countLua, o, l)
@@ -479,8 +480,8 @@ func soundSales() []Sale {
 					return s.redis().IncrBy(ctx, s.of(s.product)[0], int64(o.Quantity)).Result()
 				}
 			})},
-		{Entry{"sound-fenced", "the script refuses an older fencing token, in purchases and refunds", nil, ""}, fenced(nil)},
-		{Entry{"sound-one-table", "one hash holds the stock of all products, and the key of no product carries its name", nil, ""},
+		{entry.New("sound-fenced", "the script refuses an older fencing token, in purchases and refunds", nil, ""), fenced(nil)},
+		{entry.New("sound-one-table", "one hash holds the stock of all products, and the key of no product carries its name", nil, ""),
 			counting(func(s *saleSteps) {
 				const table = "stock-of-all-products"
 				s.open = func(ctx context.Context, s *sale, stock int64) error {
@@ -505,7 +506,7 @@ return redis.call('HINCRBY', KEYS[1], ARGV[1], ARGV[2])`).Run(ctx, s.redis(), []
 				}
 				s.buyBy, s.refundBy = change(-1), change(1)
 			})},
-		{Entry{"sound-says-nothing", "what is left is never told", nil, ""},
+		{entry.New("sound-says-nothing", "what is left is never told", nil, ""),
 			selling(func(s *saleSteps) {
 				s.buyBy = func(ctx context.Context, s *sale, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
 					_, err := s.script(ctx, buyLua, o, l)

@@ -1,4 +1,4 @@
-package mutants
+package sales
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"oversell/internal/mutants/entry"
 	"oversell/lockimpl"
 	"oversell/stockimpl"
 	"oversell/variant"
@@ -19,9 +20,9 @@ import (
 // moreSaleMutants need an error reply, a second client, a long time, an unusual number or name, or many
 // orders to be seen.
 func moreSaleMutants() []Sale {
-	over, under, once := breaks(variant.NoOversell), breaks(variant.NoUndersell), breaks(variant.OncePerOrder)
+	over, under, once := entry.Breaks(variant.NoOversell), entry.Breaks(variant.NoUndersell), entry.Breaks(variant.OncePerOrder)
 	return []Sale{
-		{Entry{"error-reply-sold-out", "an error reply of the server, such as OOM, is taken for sold out", under, ""},
+		{entry.New("error-reply-sold-out", "an error reply of the server, such as OOM, is taken for sold out", under, ""),
 			selling(func(s *saleSteps) {
 				s.buyBy = func(ctx context.Context, s *sale, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
 					left, err := s.script(ctx, buyLua, o, l)
@@ -31,7 +32,7 @@ func moreSaleMutants() []Sale {
 					return left, err
 				}
 			})},
-		{Entry{"late-record-frees-refund", "a purchase writes its order once more by a second command, so a refund in between can be had again", breaks(variant.OncePerOrder, variant.NoOversell), ""},
+		{entry.New("late-record-frees-refund", "a purchase writes its order once more by a second command, so a refund in between can be had again", entry.Breaks(variant.OncePerOrder, variant.NoOversell), ""),
 			selling(func(s *saleSteps) {
 				s.buyBy = func(ctx context.Context, s *sale, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
 					left, err := s.script(ctx, buyLua, o, l)
@@ -41,9 +42,9 @@ func moreSaleMutants() []Sale {
 					return left, s.redis().HSet(ctx, s.of(s.product)[1], o.ID, "sold:"+strconv.Itoa(o.Quantity)).Err()
 				}
 			})},
-		{Entry{"background-purchase-stale", "a purchase whose context ends goes on in the background, and is reported as stale", under, ""},
+		{entry.New("background-purchase-stale", "a purchase whose context ends goes on in the background, and is reported as stale", under, ""),
 			selling(func(s *saleSteps) { s.buyBy = inBackground })},
-		{Entry{"slow-is-sold-out", "a purchase that takes longer than a second is refused as sold out", under, ""},
+		{entry.New("slow-is-sold-out", "a purchase that takes longer than a second is refused as sold out", under, ""),
 			selling(func(s *saleSteps) {
 				s.buyBy = func(ctx context.Context, s *sale, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
 					own, cancel := context.WithTimeout(ctx, time.Second)
@@ -55,7 +56,7 @@ func moreSaleMutants() []Sale {
 					return left, err
 				}
 			})},
-		{Entry{"sold-out-after-conflicts", "a purchase whose transaction failed five times is refused as sold out", under, ""},
+		{entry.New("sold-out-after-conflicts", "a purchase whose transaction failed five times is refused as sold out", under, ""),
 			counting(func(s *saleSteps) {
 				s.buyBy = func(ctx context.Context, s *sale, o stockimpl.Order, _ lockimpl.Lock) (left int64, err error) {
 					for range 5 {
@@ -67,45 +68,45 @@ func moreSaleMutants() []Sale {
 				}
 				s.refundBy = underWatch(1)
 			})},
-		{Entry{"commands-while-script-unknown", "while the server does not know the script, a purchase looks and takes by separate commands", breaks(variant.NoOversell, variant.OncePerOrder), ""},
+		{entry.New("commands-while-script-unknown", "while the server does not know the script, a purchase looks and takes by separate commands", entry.Breaks(variant.NoOversell, variant.OncePerOrder), ""),
 			selling(func(s *saleSteps) { s.buyBy = byCommands })},
-		{Entry{"refund-less-uses-up", "a refund of fewer pieces than were bought gives back those, and uses the order up", breaks(variant.OncePerOrder, variant.NoUndersell), ""},
+		{entry.New("refund-less-uses-up", "a refund of fewer pieces than were bought gives back those, and uses the order up", entry.Breaks(variant.OncePerOrder, variant.NoUndersell), ""),
 			selling(func(s *saleSteps) {
-				s.refund = changed(s.refund, `redis.call('HSET', KEYS[2], ARGV[1], 'refunded:' .. pieces)`, `if tonumber(ARGV[2]) < tonumber(pieces) then pieces = ARGV[2] end
+				s.refund = entry.Changed(s.refund, `redis.call('HSET', KEYS[2], ARGV[1], 'refunded:' .. pieces)`, `if tonumber(ARGV[2]) < tonumber(pieces) then pieces = ARGV[2] end
 				redis.call('HSET', KEYS[2], ARGV[1], 'refunded:' .. pieces)`)
 			})},
-		{Entry{"fence-as-double", "fencing tokens are compared as floating-point numbers, so large neighbours are equal", breaks(variant.Fencing), ""},
+		{entry.New("fence-as-double", "fencing tokens are compared as floating-point numbers, so large neighbours are equal", entry.Breaks(variant.Fencing), ""),
 			fenced(func(s *saleSteps) { // as the sound one, before its tokens were compared as texts
-				s.buy = changed(s.buy, exactlyOlder, `tonumber(ARGV[3]) < tonumber(newest)`)
-				s.refund = changed(s.refund, exactlyOlder, `tonumber(ARGV[3]) < tonumber(newest)`)
+				s.buy = entry.Changed(s.buy, exactlyOlder, `tonumber(ARGV[3]) < tonumber(newest)`)
+				s.refund = entry.Changed(s.refund, exactlyOlder, `tonumber(ARGV[3]) < tonumber(newest)`)
 			})},
-		{Entry{"orders-of-six-digits", "orders are known by the last six digits of their number", breaks(variant.OncePerOrder, variant.NoUndersell), ""},
+		{entry.New("orders-of-six-digits", "orders are known by the last six digits of their number", entry.Breaks(variant.OncePerOrder, variant.NoUndersell), ""),
 			selling(func(s *saleSteps) { s.order = func(id int64) any { return id % 1_000_000 } })},
-		{Entry{"order-zero", "order 0 counts as an order without a number", once, ""},
+		{entry.New("order-zero", "order 0 counts as an order without a number", once, ""),
 			selling(func(s *saleSteps) {
-				s.buy = changed(s.buy, `redis.call('HEXISTS', KEYS[2], ARGV[1]) == 1`, `ARGV[1] ~= '0' and redis.call('HEXISTS', KEYS[2], ARGV[1]) == 1`)
+				s.buy = entry.Changed(s.buy, `redis.call('HEXISTS', KEYS[2], ARGV[1]) == 1`, `ARGV[1] ~= '0' and redis.call('HEXISTS', KEYS[2], ARGV[1]) == 1`)
 			})},
-		{Entry{"names-of-128-bytes", "a product's name is cut at 128 bytes", breaks(variant.NoOversell, variant.NoUndersell), ""},
+		{entry.New("names-of-128-bytes", "a product's name is cut at 128 bytes", entry.Breaks(variant.NoOversell, variant.NoUndersell), ""),
 			selling(func(s *saleSteps) {
 				s.keys = func(product string) []string {
 					return (&sale{}).of(product[:min(len(product), 128)])
 				}
 			})},
-		{Entry{"last-thousands-of-orders", "the last two thousand orders are remembered", once, ""},
+		{entry.New("last-thousands-of-orders", "the last two thousand orders are remembered", once, ""),
 			selling(func(s *saleSteps) {
-				s.buy = changed(s.buy, `redis.call('INCRBY', KEYS[3], ARGV[2])`, `redis.call('LPUSH', KEYS[4], ARGV[1])
+				s.buy = entry.Changed(s.buy, `redis.call('INCRBY', KEYS[3], ARGV[2])`, `redis.call('LPUSH', KEYS[4], ARGV[1])
 				if redis.call('LLEN', KEYS[4]) > 2000 then redis.call('HDEL', KEYS[2], redis.call('RPOP', KEYS[4])) end
 				redis.call('INCRBY', KEYS[3], ARGV[2])`)
 			})},
-		{Entry{"refunded-kept-for-a-month", "an order that was refunded is forgotten two months later, and a copy of it buys again", once, ""},
+		{entry.New("refunded-kept-for-a-month", "an order that was refunded is forgotten two months later, and a copy of it buys again", once, ""),
 			selling(func(s *saleSteps) {
-				s.refund = changed(s.refund, `redis.call('HSET', KEYS[2], ARGV[1], 'refunded:' .. pieces)`, `redis.call('HDEL', KEYS[2], ARGV[1])
+				s.refund = entry.Changed(s.refund, `redis.call('HSET', KEYS[2], ARGV[1], 'refunded:' .. pieces)`, `redis.call('HDEL', KEYS[2], ARGV[1])
 				redis.call('SET', KEYS[2] .. '/refunded/' .. ARGV[1], 1, 'EX', 60 * 86400)`)
-				s.refund = changed(s.refund, `if not order then`, `if redis.call('EXISTS', KEYS[2] .. '/refunded/' .. ARGV[1]) == 1 then return {'repeated', -1} end
+				s.refund = entry.Changed(s.refund, `if not order then`, `if redis.call('EXISTS', KEYS[2] .. '/refunded/' .. ARGV[1]) == 1 then return {'repeated', -1} end
 				if not order then`)
-				s.buy = changed(s.buy, `redis.call('HEXISTS', KEYS[2], ARGV[1]) == 1`, `redis.call('HEXISTS', KEYS[2], ARGV[1]) == 1 or redis.call('EXISTS', KEYS[2] .. '/refunded/' .. ARGV[1]) == 1`)
+				s.buy = entry.Changed(s.buy, `redis.call('HEXISTS', KEYS[2], ARGV[1]) == 1`, `redis.call('HEXISTS', KEYS[2], ARGV[1]) == 1 or redis.call('EXISTS', KEYS[2] .. '/refunded/' .. ARGV[1]) == 1`)
 			})},
-		{Entry{"sum-overflows", "what is sold and what is ordered are added in 64 bits, and the sum is compared with the stock", over, ""},
+		{entry.New("sum-overflows", "what is sold and what is ordered are added in 64 bits, and the sum is compared with the stock", over, ""),
 			counting(func(s *saleSteps) {
 				s.buyBy = func(ctx context.Context, s *sale, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
 					keys := s.of(s.product)
@@ -210,20 +211,20 @@ func byCommands(ctx context.Context, s *sale, o stockimpl.Order, l lockimpl.Lock
 // moreSoundSales are sound in unusual ways.
 func moreSoundSales() []Sale {
 	return []Sale{
-		{Entry{"sound-list-of-pieces", "each piece is an entry of a list, so the stock is at most 200,000", nil, ""},
+		{entry.New("sound-list-of-pieces", "each piece is an entry of a list, so the stock is at most 200,000", nil, ""),
 			selling(func(s *saleSteps) {
 				s.open, s.state = openList, stateOfList
 				replace := strings.NewReplacer(`redis.call('GET', KEYS[1])`, `redis.call('GET', KEYS[4]) and redis.call('LLEN', KEYS[1])`, `redis.call('EXISTS', KEYS[1])`, `redis.call('EXISTS', KEYS[4])`)
-				s.buy = changed(replace.Replace(s.buy), `return {'ok', redis.call('DECRBY', KEYS[1], ARGV[2])}`, `redis.call('LPOP', KEYS[1], ARGV[2])
+				s.buy = entry.Changed(replace.Replace(s.buy), `return {'ok', redis.call('DECRBY', KEYS[1], ARGV[2])}`, `redis.call('LPOP', KEYS[1], ARGV[2])
 				return {'ok', redis.call('LLEN', KEYS[1])}`)
-				s.refund = changed(replace.Replace(s.refund), `return {'ok', redis.call('INCRBY', KEYS[1], pieces)}`, `for i = 1, tonumber(pieces) do redis.call('RPUSH', KEYS[1], 'piece') end
+				s.refund = entry.Changed(replace.Replace(s.refund), `return {'ok', redis.call('INCRBY', KEYS[1], pieces)}`, `for i = 1, tonumber(pieces) do redis.call('RPUSH', KEYS[1], 'piece') end
 				return {'ok', redis.call('LLEN', KEYS[1])}`)
 			})},
-		{Entry{"sound-reserved-for-10-s", "pieces are set aside for ten seconds, and then bought", nil, ""},
+		{entry.New("sound-reserved-for-10-s", "pieces are set aside for ten seconds, and then bought", nil, ""),
 			selling(func(s *saleSteps) { s.buyBy, s.refundBy, s.state = buyReserved, refundReserved, stateReserved })},
-		{Entry{"sound-number-fixes-quantity", "an order that was refused, and comes again for another quantity, is an error", nil, ""},
+		{entry.New("sound-number-fixes-quantity", "an order that was refused, and comes again for another quantity, is an error", nil, ""),
 			selling(func(s *saleSteps) {
-				s.buy = changed(s.buy, `if redis.call('HEXISTS'`, `local first = redis.call('HGET', KEYS[4], ARGV[1])
+				s.buy = entry.Changed(s.buy, `if redis.call('HEXISTS'`, `local first = redis.call('HGET', KEYS[4], ARGV[1])
 				if first and first ~= ARGV[2] then return {'another-quantity', -1} end
 				redis.call('HSET', KEYS[4], ARGV[1], ARGV[2])
 				if redis.call('HEXISTS'`)
