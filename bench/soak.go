@@ -64,7 +64,7 @@ func (s soak) run(ctx context.Context, out io.Writer) error {
 	if s.plot == "" {
 		return nil
 	}
-	return written(s.plot, func(w io.Writer) error { return plotted(w, samples) })
+	return written(s.plot, func(w io.Writer) error { return s.plotted(w, samples) })
 }
 
 // watch takes samples until the process has ended.
@@ -144,9 +144,9 @@ func (s soak) tell(w io.Writer, samples []sample) {
 	row("after the load", in[parts])
 }
 
-// plotted draws the resident memory and the size of the history over time.
-func plotted(w io.Writer, samples []sample) error {
-	const left, top, width, height = 60, 30, 640, 220
+// plotted draws the resident memory and the size of the history over time, and when the load ended.
+func (s soak) plotted(w io.Writer, samples []sample) error {
+	const left, top, width, height, points = 60, 30, 640, 220, 400
 	last := samples[len(samples)-1].at
 	var most, large int64
 	for _, one := range samples {
@@ -154,24 +154,31 @@ func plotted(w io.Writer, samples []sample) error {
 	}
 	line := func(of func(sample) int64, scale float64) string {
 		var b strings.Builder
-		for _, one := range samples {
+		every := len(samples)/points + 1
+		for i, one := range samples {
+			if i%every > 0 && i < len(samples)-1 {
+				continue
+			}
 			fmt.Fprintf(&b, "%.1f,%.1f ", left+width*one.at.Seconds()/last.Seconds(), top+height-height*float64(of(one))/scale)
 		}
 		return b.String()
 	}
 	memory, history := above(most), above(large)
+	ended := left + width*min(s.lasts.Seconds()/last.Seconds(), 1)
 	_, err := fmt.Fprintf(w, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 800 300" font-family="sans-serif" font-size="12">
-<title>Memory of oversell during %v of load</title>
+<title>Memory of oversell during %v of load, and while the history is judged once more</title>
 <rect width="800" height="300" fill="white"/>
 <path d="M%d %dV%dH%dV%d" fill="none" stroke="#888"/>
 <polyline fill="none" stroke="#bbb" stroke-width="2" points="%s"/>
 <polyline fill="none" stroke="#06c" stroke-width="2" points="%s"/>
+<path d="M%.1f %dV%d" stroke="#888" stroke-dasharray="4"/><text x="%.1f" y="280" text-anchor="middle">load ends</text>
 <text x="8" y="18" fill="#06c">resident, MB</text><text x="792" y="18" text-anchor="end" fill="#666">history on disk, MB</text>
 <text x="%d" y="%d" text-anchor="end" fill="#06c">%.0f</text><text x="%d" y="%d" text-anchor="end" fill="#06c">0</text>
 <text x="%d" y="%d" fill="#666">%.0f</text><text x="%d" y="%d" fill="#666">0</text>
 <text x="%d" y="280">0</text><text x="%d" y="280" text-anchor="end">%.1f minutes</text>
 </svg>
-`, last.Round(time.Second), left, top, top+height, left+width, top, line(func(s sample) int64 { return s.written }, history), line(func(s sample) int64 { return s.resident }, memory),
+`, s.lasts, left, top, top+height, left+width, top, line(func(s sample) int64 { return s.written }, history), line(func(s sample) int64 { return s.resident }, memory),
+		ended, top, top+height, ended,
 		left-6, top+5, memory/(1<<20), left-6, top+height, left+width+6, top+5, history/(1<<20), left+width+6, top+height, left, left+width, last.Minutes())
 	return err
 }
