@@ -14,7 +14,7 @@ func TestPauses(t *testing.T) {
 	}{
 		{Poll, most / 2, most},
 		{Fixed, most, most},
-		{PubSub, most, most},
+		{PubSub, most / 2, most},
 	} {
 		client := &Client{Rand: rand.New(rand.NewPCG(1, 2))}
 		seen := map[time.Duration]bool{}

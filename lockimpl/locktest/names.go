@@ -136,22 +136,28 @@ func (b *bench) collisions() []string {
 	return keyname.Collisions(found, b.name)
 }
 
-// manyNames holds many locks at once, more than a table of some hundred thousand slots
-// takes without two in one.
+// manyNames holds many locks at once, on a machine with enough time more than a table of some hundred
+// thousand slots takes without two in one.
 func manyNames(b *bench) error {
+	const (
+		least  = 200
+		toTake = 1500 * time.Millisecond
+		fewer  = 100 // with a lock on several masters
+	)
 	count := 2000 // some thirty pairs of them have the same checksum of 16 bits
 	if b.run.lock.Needs.Masters > 1 {
-		count = 100
+		count = fewer
 	}
 	c, stranger := b.client(), b.client()
-	locks := make([]lockimpl.Lock, count)
-	for i := range locks {
+	var locks []lockimpl.Lock
+	for start := time.Now(); len(locks) < count && (len(locks) < least || time.Since(start) < toTake); {
+		i := len(locks)
 		name := fmt.Sprintf("%s-%x", b.name, i*7919+stranger.Chance(1000))
 		l, err := c.TakeWithin(name, long, 2*time.Second)
 		if err != nil {
 			return sameLock("a client that holds %d locks could not take %q, which nobody holds: %v", i, name, err)
 		}
-		locks[i] = l
+		locks = append(locks, l)
 	}
 	for i, l := range locks {
 		if i%20 == 0 {

@@ -471,7 +471,7 @@ func deadAck(ctx context.Context, b bench) error {
 func manyDead(ctx context.Context, b bench) error {
 	const lasting = 4 * claim
 	c := b.client(func(o *queueimpl.Options) { o.Visibility, o.MaxAttempts = lasting, 1 })
-	n := 1500
+	n := b.fits(ctx, 1500, 100, 2*lasting)
 	if b.Pass != nil {
 		n = 250 // an emulation takes its time
 	}
