@@ -20,7 +20,8 @@
 GO ?= go
 PACKAGES = $(shell $(GO) list ./...)
 # Packages whose tests run without the race detector: code that starts no goroutines, searches, what mostly waits, and
-# libraries of others. What the workers of a search share, judging at once, and the suites are raced by RACED_TESTS.
+# libraries of others. What the workers of a search share, judging at once, and the suites are raced by RACED_TESTS or by
+# their own tests.
 UNRACED = oversell/checker/... oversell/explore/... oversell/queueimpl oversell/stockimpl oversell/internal/mutants oversell/lockimpl/locksearch oversell/lockimpl/locktest oversell/adapters/... oversell/examples/... oversell/reports/... \
 	oversell/foreign oversell/variant oversell/internal/edn oversell/internal/errclass oversell/internal/keyname oversell/internal/layout \
 	oversell/internal/limits oversell/internal/loopback oversell/internal/phrase oversell/internal/printable oversell/internal/rediscmd \
@@ -53,7 +54,6 @@ setup:
 test: check-format
 	$(GO) test -vet=off -race -p 3 -parallel 4 -timeout 15m $(filter-out $(LOADED) $(shell $(GO) list $(UNRACED)),$(PACKAGES))
 	$(GO) test -vet=off -race -timeout 10m -run $(RACED_TESTS) ./explore ./explore/table ./checker ./lockimpl/locksearch ./lockimpl/locktest
-	$(GO) test -vet=off -race -timeout 10m -run '^TestConformance$$/^redis$$/^(reliable|lua)$$' ./queueimpl ./stockimpl
 	$(STATIC) $(GO) test -vet=off -p 3 -timeout 15m -skip $(RACED_ONLY) $(filter-out $(shell $(GO) list $(BESIDE)),$(shell $(GO) list $(UNRACED)))
 	$(MAKE) -j 2 loaded beside
 	$(STATIC) $(GO) test -vet=off -parallel 4 -timeout 15m -skip $(SLOW_CLIENTS) ./cmd/oversell
