@@ -20,12 +20,12 @@
 // it may be held up before it, and between that and the next command as often as
 // Bounds.Stalls says. This is not covered:
 //
-//   - Of a client that is held up, all goroutines are, with what they have under way.
+//   - When a client is held up, all of its goroutines are, with their requests in flight.
 //   - A goroutine that a timer wakes runs at that moment; it is held up only before its
 //     command arrives. If an answer comes at the same moment, the timer is first; when
 //     several timers end at one moment, or two goroutines send the same command to the
 //     same server at once, one order of them is tried.
-//   - A client that has ended, with goroutines left that sleep: they are not waited for.
+//   - Goroutines that still sleep when their client has ended: the search does not wait for them.
 //   - Whether the lock can still be obtained after a crash (progress). For the other
 //     promises a crash is a client that is never let go on, which all searches try.
 package bubbletest

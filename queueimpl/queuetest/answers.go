@@ -43,7 +43,7 @@ func (f *failing) there(ctx context.Context, id string) (waiting, claimed int, _
 	return len(slices.DeleteFunc(s.Waiting, others)), len(slices.DeleteFunc(s.Claimed, others)), nil
 }
 
-// definiteAnswers tries every call. Each has a queue of its own.
+// definiteAnswers fails each command of every call in each way, on a queue of its own.
 func definiteAnswers(ctx context.Context, b bench) error {
 	calls := []struct {
 		name string

@@ -174,7 +174,7 @@ func newWalk(b bench, envs []variant.Env, seed uint64) *walk {
 	return w
 }
 
-// note writes an event down, and returns its number.
+// note records an event, and returns its number.
 func (w *walk) note(format string, args ...any) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
