@@ -134,7 +134,7 @@ func TestCutAnywhere(t *testing.T) {
 
 // TestViolationSurvivesTheCut: what was surely broken before the cut is told.
 func TestViolationSurvivesTheCut(t *testing.T) {
-	p, d := ran(t, options("none"))
+	p, d := ranInContention(t, options("none"))
 	if d.Runs[0].Verdict != reports.Violated {
 		t.Fatalf("the control was not caught: %+v", d.Runs[0])
 	}
