@@ -180,6 +180,13 @@ func read(t *testing.T, text string) (*System, error) {
 	return Read(path)
 }
 
+// serving is the list of processes that take clients. A process that ends leaves it from a goroutine of its own.
+func serving(s *System) []*process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.processes)
+}
+
 // behaving is a system that is this binary, and the world of its clients.
 func behaving(t *testing.T, object, how, more string) (*System, func() variant.Env) {
 	t.Helper()
@@ -326,7 +333,7 @@ func TestProcessesAreReady(t *testing.T) {
 	for range 7 {
 		s.Prepare(t.Context(), env)
 	}
-	started := slices.Clone(s.processes)
+	started := serving(s)
 	if len(started) != 3 {
 		t.Errorf("%d processes for 7 clients, 3 each", len(started))
 	}
@@ -335,14 +342,14 @@ func TestProcessesAreReady(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if !slices.Equal(s.processes, started) {
-		t.Errorf("%d processes when all had called", len(s.processes))
+	if now := serving(s); !slices.Equal(now, started) {
+		t.Errorf("%d processes when all had called", len(now))
 	}
 	s.Prepare(t.Context(), env) // and it never calls
 	end()
 	beside.Wait()
-	if len(s.processes) != 0 {
-		t.Errorf("%d processes outlive their clients", len(s.processes))
+	if left := serving(s); len(left) != 0 {
+		t.Errorf("%d processes outlive their clients", len(left))
 	}
 }
 
@@ -360,10 +367,10 @@ func TestProcessesServeSomeClients(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(s.processes) != 3 {
-		t.Errorf("%d processes for 7 clients, 3 each", len(s.processes))
+	started := serving(s)
+	if len(started) != 3 {
+		t.Errorf("%d processes for 7 clients, 3 each", len(started))
 	}
-	started := slices.Clone(s.processes)
 	end()
 	beside.Wait()
 	for _, p := range started {
