@@ -45,6 +45,7 @@ func TestDispatch(t *testing.T) {
 			{"fair", reports.Pass}, // it has a line, in which nobody stands
 		} {
 			t.Run(kind+" "+c.lock, func(t *testing.T) {
+				t.Parallel()
 				for seed := range uint64(5) {
 					o := dispatchOptions(t, kind, c.lock)
 					o.Seed = seed

@@ -269,22 +269,25 @@ func TestTheStartIsNoLoad(t *testing.T) {
 		{"", "os._exit(4) if n > 1 else 0", "", reports.Inconclusive, "20 processes failed; the last: it ended with exit status 4"},
 		{"", "if r['op'] == 'acquire' and n > 9: continue", "limit: 500ms", reports.Inconclusive, "operations ended in an error"},
 	} {
-		program := strings.NewReplacer("START", c.start, "EACH", c.each).Replace(pythonLock)
-		file := pythonSystem(t, "name: s\nobject: lock\nclients: 100\ncommand: [python3, s.py]\n"+c.more, program)
-		r := runSystem(t, file, "mutex", func(o *Options) {
-			o.System, o.Target.Target = file, "embedded"
-			o.Clients, o.TTL, o.Duration = 8, 300e6, 1500e6
-			o.Hold, o.Wait = 1e6, 200e6
-			switch {
-			case c.more != "":
-				o.Duration, o.Ops = 0, 60
-			case c.each != "":
-				o.Duration = 30e9 // and it ends before
+		t.Run(c.start+c.each, func(t *testing.T) {
+			t.Parallel()
+			program := strings.NewReplacer("START", c.start, "EACH", c.each).Replace(pythonLock)
+			file := pythonSystem(t, "name: s\nobject: lock\nclients: 100\ncommand: [python3, s.py]\n"+c.more, program)
+			r := runSystem(t, file, "mutex", func(o *Options) {
+				o.System, o.Target.Target = file, "embedded"
+				o.Clients, o.TTL, o.Duration = 8, 300e6, 1500e6
+				o.Hold, o.Wait = 1e6, 200e6
+				switch {
+				case c.more != "":
+					o.Duration, o.Ops = 0, 60
+				case c.each != "":
+					o.Duration = 30e9 // and it ends before
+				}
+			})
+			if r.Verdict != c.verdict || !strings.Contains(r.Why, c.reason) {
+				t.Errorf("%s%s: %s (%s); want %s (%s): %+v", c.start, c.each, r.Verdict, r.Why, c.verdict, c.reason, r.Notes)
 			}
 		})
-		if r.Verdict != c.verdict || !strings.Contains(r.Why, c.reason) {
-			t.Errorf("%s%s: %s (%s); want %s (%s): %+v", c.start, c.each, r.Verdict, r.Why, c.verdict, c.reason, r.Notes)
-		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -81,6 +82,28 @@ var spellings = map[string]struct {
 	"the length and the token":  {lock: spelled(func(v string) string { return strconv.Itoa(len(v)) + v }), want: reports.Pass},
 	"one half of all tokens":    {lock: spelled(half), want: reports.Violated, steps: 6, names: true},
 	"a key for half the tokens": {lock: halves, want: reports.Violated, steps: 2, names: true},
+	// A quarter of all tokens need not wait.
+	"the first letter": {lock: scripted{
+		acquire: func(ctx context.Context, s *actor, r redis.UniversalClient, v string) (bool, error) {
+			if v[0] >= 'a' && v[0] <= 'd' {
+				return true, r.Set(ctx, lockKey, v, time.Second).Err()
+			}
+			return plainly(ctx, s, r, v)
+		},
+		release: freely,
+	}, want: reports.Violated, steps: 2, names: true},
+	"the first letter, in a script": {
+		lock: scriptedLock(`local f = string.sub(ARGV[1], 1, 1) if f >= '5' and f <= '8' or redis.call('exists', KEYS[1]) == 0 then redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2]) return 1 end return 0`, luaDrop),
+		want: reports.Violated, steps: 2, names: true,
+	},
+	"a key for each remainder": {lock: scripted{
+		acquire: func(ctx context.Context, s *actor, r redis.UniversalClient, v string) (bool, error) {
+			return r.SetNX(ctx, lockKey+strconv.Itoa(int(v[0])%5), v, 0).Result()
+		},
+		release: func(ctx context.Context, r redis.UniversalClient, v string) error {
+			return scriptDrop.Run(ctx, r, []string{lockKey + strconv.Itoa(int(v[0])%5)}, v).Err()
+		},
+	}, want: reports.Violated, steps: 2, names: true},
 	"sha1 in a script": {
 		lock: scriptedLock(`if redis.call('set', KEYS[1], redis.sha1hex(ARGV[1]), 'NX', 'PX', ARGV[2]) then return 1 end return 0`,
 			`if redis.call('get', KEYS[1]) == redis.sha1hex(ARGV[1]) then return redis.call('del', KEYS[1]) end return 0`),

@@ -28,7 +28,7 @@ func NewNamer(n Naming, clients int) Namer {
 
 // Scheme is that of a client.
 func (n *Namer) Scheme(client int) Scheme {
-	return Scheme{Naming: n.Naming, Client: client, Seen: n.seen}
+	return Scheme{Naming: n.Naming, Client: client, Clients: n.clients, Seen: n.seen}
 }
 
 // Owners are the clients whose names are in text.

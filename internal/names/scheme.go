@@ -1,6 +1,7 @@
 package names
 
 import (
+	"cmp"
 	"crypto/md5"
 	"crypto/sha1"
 	"crypto/sha256"
@@ -8,6 +9,8 @@ import (
 	"encoding/hex"
 	"hash/crc32"
 	"hash/fnv"
+	"math"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 )
@@ -49,8 +52,8 @@ const Namings = Concrete + 6
 // Scheme says what one client's names are.
 type Scheme struct {
 	Naming Naming
-	// Client is the client's number, which only matters if the naming is concrete.
-	Client int
+	// Client is the client's number, and Clients is how many there are (0: as many as can be). They only matter if the naming is concrete.
+	Client, Clients int
 	// Seen are values that runs have drawn; nil: they are not kept.
 	Seen *Seen
 }
@@ -86,19 +89,21 @@ func padded(prefix string, n, width int) string {
 
 // concrete is a name as a real one looks.
 func (s Scheme) concrete(prefix string, n, width int) string {
-	const most, step = 100, 50
 	kind := s.Naming - Concrete
 	client := s.Client
-	rank := client*most + n%most
+	// Clients have ranges of equal size, and nobody the last one.
+	clients := cmp.Or(s.Clients, MaxClients)
+	rangeOf, ranges := float64(min(client, clients)), float64(clients+1)
+	part := (rangeOf + share(n)) / ranges
 	if kind == 2 || kind == 3 {
-		rank = n%most*10 + client
+		part = share(n) + (share(n+1)-share(n))*rangeOf/ranges
 	}
 	sum := digits(width, byte(kind), prefix, client, n)
-	rank = rank*step + int(sum[width-1])%step
+	rank := uint32(part * math.MaxUint32)
 	if kind%2 == 1 {
-		rank = 1<<16 - 1 - rank
+		rank = ^rank
 	}
-	place := hex.EncodeToString(binary.BigEndian.AppendUint16(nil, uint16(rank)))
+	place := hex.EncodeToString(binary.BigEndian.AppendUint32(nil, rank))
 	switch alike := digits(8, byte(kind), "", 0, 0); kind {
 	case 0, 1:
 		return (place + sum)[:width]
@@ -192,7 +197,8 @@ func unfilled(text string) string {
 
 // Others is how many spellings a program is shown beside the canonical one: consecutive
 // seeds of [Other]. Two are enough to see any order of names, be it one of their
-// beginnings alone, which in canonical names are alike.
+// beginnings alone, which in canonical names are alike. A program that looks at the
+// characters of a name shows that with some seeds only: so each run has others.
 const Others = 2
 
 // Other is another spelling of the names in a text, one for each seed. With odd seeds any
@@ -232,20 +238,48 @@ func otherNames(seed uint64, text string) string {
 
 func other(seed uint64, name string, letter int) string {
 	number, _ := strconv.Atoi(strings.TrimRight(name[letter+2:], string(rune(filler))))
-	place := 1<<12 | int(name[letter]-'0')<<8 | number&0xff
+	rank := int(name[letter] - '0')
 	width := max(len(name), leastWidth)
-	if name[:letter] == RandomPrefix {
-		place &= 1<<12 - 1
-	} else if len(name) < leastWidth {
-		width = Width
+	if name[:letter] == TokenPrefix {
+		rank += clientDigits
+		if len(name) < leastWidth {
+			width = Width
+		}
 	}
+	place := scatter(seed, rank, number&0xff)
 	if seed%2 == 1 {
-		place ^= 1<<16 - 1
+		place = ^place
 	}
 	sum := sha256.Sum256(append(binary.BigEndian.AppendUint64(nil, seed), name...))
-	text := hex.EncodeToString(binary.BigEndian.AppendUint16(nil, uint16(place)))
+	text := hex.EncodeToString(binary.BigEndian.AppendUint32(nil, place))
 	for len(text) < width {
 		text += hex.EncodeToString(sum[:])
 	}
 	return text[:width]
 }
+
+// clientDigits is how many digits a client can have in a name.
+const clientDigits = 10
+
+// scatter is where a name begins: it rises with rank, of two kinds of names and their clients, and with the number, and
+// is anywhere otherwise, by the seed.
+func scatter(seed uint64, rank, number int) uint32 {
+	random := rand.New(rand.NewPCG(seed, 0))
+	var begins [2*clientDigits + 2]float64
+	for i := 1; i < len(begins); i++ {
+		gap := 1.0
+		if client := (i - 1) % clientDigits; client < 3 || client >= Self-'0'-1 { // there are others in large searches only
+			gap = math.Exp2(12 * random.Float64()) // a few are far larger than the rest
+		}
+		begins[i] = begins[i-1] + gap
+	}
+	// A quarter is for all alike, so that short beginnings differ, too.
+	at := func(i int) float64 {
+		return 0.25*float64(i)/float64(len(begins)-1) + 0.75*begins[i]/begins[len(begins)-1]
+	}
+	begin, end := at(rank), at(rank+1)
+	return uint32((begin + (end-begin)*share(number)) * math.MaxUint32)
+}
+
+// share is the part of a range below the n-th of numbers without an end: nothing, a half, two thirds, and so on.
+func share(n int) float64 { return float64(n) / float64(n+1) }

@@ -45,6 +45,7 @@ type exec struct {
 	info Info
 
 	inScript bool
+	asked    bool // what TIME says; time passes between two such looks
 	commands map[string]*command
 	// loaded are scripts that the server knows from now on, unless something
 	// turns out to be unknown.

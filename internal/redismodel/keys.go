@@ -191,7 +191,12 @@ func persist(x *exec, a []string) {
 	x.Int(1)
 }
 
+// timeOf answers once in a transaction or a script. A real server's second answer is later, and the model's is not.
 func timeOf(x *exec, _ []string) {
+	if x.asked {
+		x.Unknown("TIME twice in one transaction or script, between which time passes")
+	}
+	x.asked = true
 	us := x.clock()
 	x.Array(2)
 	x.Bulk(strconv.FormatInt(us/1e6, 10))
