@@ -307,8 +307,11 @@ func (c Config) search(ctx context.Context, began time.Time, parts int, naming n
 	if errors.Is(again, clients.ErrMerged) && c.System != nil && c.System.Stateless() {
 		return r, nil, fmt.Errorf("%s keeps state from one request to the next: its file must not say stateless; a program that goes by a monotonic clock needs monotonic: true (see docs/systems.md): %w", c.System.Name, again)
 	}
-	if errors.Is(again, clients.ErrMerged) {
+	if why := again; errors.Is(why, clients.ErrMerged) {
 		r, again, err = searchOnce(ctx, c.within(began, parts), naming, reductions{exchange: exchange})
+		if again == nil && err == nil && r.Verdict == reports.Inconclusive {
+			r.NotChecked = append(r.NotChecked, fmt.Sprintf("histories of a client as one that it remembers alike, which would be quicker: %v", why))
+		}
 	}
 	return r, again, err
 }
@@ -329,18 +332,19 @@ func (c Config) within(began time.Time, parts int) Config {
 }
 
 // runConcrete searches a program that does more with names than compare them, under
-// each of the concrete namings. What counts is the shortest counterexample of all.
+// each of several namings. What counts is the shortest counterexample of all.
 func runConcrete(ctx context.Context, c Config, began time.Time, why error) (reports.Exploration, error) {
 	var open, broken, last *reports.Exploration
 	var all reports.Effort
-	for naming := names.Concrete; naming < names.Namings; naming++ {
+	ways := namings(why)
+	for i, naming := range ways {
 		limited := c
 		if broken != nil {
 			if limited.Bounds.Depth = broken.Stats.Depth - 1; limited.Bounds.Depth == 0 {
 				break
 			}
 		}
-		r, again, err := limited.search(ctx, began, int(names.Namings-naming), naming, false)
+		r, again, err := limited.search(ctx, began, len(ways)-i, naming, false)
 		if again != nil {
 			err = fmt.Errorf("%w: %w", ErrNondeterministic, again)
 		}
@@ -365,20 +369,20 @@ func runConcrete(ctx context.Context, c Config, began time.Time, why error) (rep
 	case open != nil:
 		r = open
 	default:
-		r.Why = fmt.Sprintf("no schedule within these bounds breaks a promise, with %d ways to spell names", names.Namings-names.Concrete)
+		r.Why = fmt.Sprintf("no schedule within these bounds breaks a promise, with %d ways to spell names", len(ways))
 		if left := unjudged(r.Properties); left != "" {
 			r.Why += "; no search judges " + left
 		}
 	}
 	r.Stats = all
-	r.NotChecked = append(r.NotChecked, fmt.Sprintf("other spellings of names than %d: %v", names.Namings-names.Concrete, why))
+	r.NotChecked = append(r.NotChecked, fmt.Sprintf("other spellings of names than %d: %v", len(ways), why))
 	return *r, nil
 }
 
 // sum adds up the effort of two searches.
 func sum(a, b reports.Effort) reports.Effort {
 	a.States, a.Transitions, a.Executions, a.Observed = a.States+b.States, a.Transitions+b.Transitions, a.Executions+b.Executions, a.Observed+b.Observed
-	a.Entered, a.Sold, a.Advances, a.Expiries = a.Entered+b.Entered, a.Sold+b.Sold, a.Advances+b.Advances, a.Expiries+b.Expiries
+	a.Entered, a.Sold, a.Advances, a.Expiries, a.Lapses = a.Entered+b.Entered, a.Sold+b.Sold, a.Advances+b.Advances, a.Expiries+b.Expiries, a.Lapses+b.Lapses
 	a.Crashes, a.Lost, a.Late, a.Ends = a.Crashes+b.Crashes, a.Lost+b.Lost, a.Late+b.Late, a.Ends+b.Ends
 	if a.Random == nil {
 		a.Random = b.Random
@@ -392,10 +396,34 @@ func sum(a, b reports.Effort) reports.Effort {
 // must not be permuted.
 var errOrdered = errors.New("the order of names shows")
 
+// inScript is a reason to search anew that showed on the servers, in a naming.
+type inScript struct {
+	error
+	naming names.Naming
+}
+
+func (e *inScript) Unwrap() error { return e.error }
+
+// namings are those in which a program is searched that does more with names than compare them: all concrete ones, and
+// the one in which that showed.
+func namings(why error) (all []names.Naming) {
+	for n := names.Concrete; n < names.Namings; n++ {
+		all = append(all, n)
+	}
+	var server *inScript
+	if errors.As(why, &server) {
+		return append(all, server.naming)
+	}
+	if seed, known := names.ShownBy(why); known {
+		all = append(all, names.Showing(seed, true))
+	}
+	return all
+}
+
 // again returns the reason why the search must be repeated in another way, or nil.
 func (x *search) again() error {
-	if why := x.servers.SpellingShows(); why != "" {
-		return fmt.Errorf("%w: %s", names.ErrNotOpaque, why)
+	if why, seed := x.servers.SpellingShows(); why != "" {
+		return &inScript{fmt.Errorf("%w: %s", names.ErrNotOpaque, why), names.Showing(seed, false)}
 	}
 	if x.reduce && x.servers.Ordered.Load() {
 		return errOrdered
@@ -420,7 +448,10 @@ func searchOnce(ctx context.Context, c Config, naming names.Naming, by reduction
 	}
 	stop := x.guard(ctx, c.System, end)
 	defer stop()
-	keys, clocked := lockKeys(c, scripts, namer)
+	keys, clocked, err := lockKeys(c, scripts, namer)
+	if err != nil {
+		return r, nil, err
+	}
 	x.servers = servers.New(Epoch, keys, scripts, namer)
 	if clocked {
 		x.starts = oddStarts

@@ -1,7 +1,9 @@
 package explore
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"oversell/explore/clients"
@@ -14,10 +16,11 @@ import (
 // lockKeys returns the keys that hold a lock: those that a client changes both by Acquire and by
 // Release or, if there are none, those that Acquire sets with an expiry. They are found by running
 // one client alone. Keys with the client's own names in them do not count. clocked reports whether
-// the lock's commands depend on the servers' clocks.
-func lockKeys(c Config, scripts *coro.Scripts, naming names.Namer) (all []string, clocked bool) {
+// the lock's commands depend on the servers' clocks. The error is that the code sends other commands when it
+// is run a second time: these are the first runs in the process, and what it then remembers is the same for all others.
+func lockKeys(c Config, scripts *coro.Scripts, naming names.Namer) (all []string, clocked bool, err error) {
 	if c.Run.Lock.New == nil {
-		return nil, false
+		return nil, false, nil
 	}
 	s := servers.New(Epoch, nil, scripts, naming)
 	c.Run.Hold = 0                         // whether it can be extended does not matter here
@@ -26,23 +29,35 @@ func lockKeys(c Config, scripts *coro.Scripts, naming names.Namer) (all []string
 		if client > 0 && role == int(clients.RoleOf(c.Run, client-1)) {
 			continue
 		}
-		who := Who{Index: role, Names: naming.Scheme(0)}
-		book := who.Names.Book(0)
-		r := clients.NewRun(c.begin(who, book, scripts), book)
-		keys, timed := changedBy(s, r, c.Masters)
-		all, clocked = append(all, keys...), clocked || timed
-		r.Code.Close()
+		var before []string
+		for again := range 2 {
+			who := Who{Index: role, Names: naming.Scheme(0)}
+			book := who.Names.Book(0)
+			r := clients.NewRun(c.begin(who, book, scripts), book)
+			keys, sent, timed := changedBy(s, r, c.Masters)
+			r.Code.Close()
+			if again == 0 {
+				all, clocked, before = append(all, keys...), clocked || timed, sent
+			} else if !slices.Equal(sent, before) {
+				return nil, false, fmt.Errorf("%w: alone, it sent %s when it was run for the first time, and then %s",
+					ErrNondeterministic, strings.Join(before, ", "), strings.Join(sent, ", "))
+			}
+		}
 	}
 	slices.Sort(all)
-	return slices.Compact(all), clocked
+	return slices.Compact(all), clocked, nil
 }
+
+// outline is a command without its arguments, which may be random: its name and how many there are.
+func outline(cmd []string) string { return fmt.Sprintf("%s of %d", cmd[0], len(cmd)) }
 
 // aloneLimit bounds the steps of a client that runs alone.
 const aloneLimit = 300
 
 // changedBy returns the keys that an execution, alone on empty servers, changes both between a call
-// of Acquire and its grant, and in the Release that follows. clocked is as for lockKeys.
-func changedBy(s *servers.Servers, x *clients.Run, masters int) (keys []string, clocked bool) {
+// of Acquire and its grant, and in the Release that follows. sent are the outlines of its commands, and clocked is as for
+// lockKeys.
+func changedBy(s *servers.Servers, x *clients.Run, masters int) (keys, sent []string, clocked bool) {
 	var expire []string
 	now := time.Duration(0)
 	holds := s.Start(masters)
@@ -82,8 +97,11 @@ func changedBy(s *servers.Servers, x *clients.Run, masters int) (keys []string, 
 		switch r.Kind {
 		case coro.Command:
 			e := s.Execute(holds, s.CallID(servers.Call{Client: 0, Node: r.Node, Commands: servers.Globally(r.Commands, 0), Tx: r.Tx, Conn: r.Conn}), now)
+			for _, cmd := range r.Commands {
+				sent = append(sent, outline(cmd))
+			}
 			if e.Unknown {
-				return nil, clocked
+				return nil, sent, clocked
 			}
 			clocked = clocked || e.Clock
 			holds, o.Reply = e.Servers, s.Answer(e.Answer).Reply
@@ -95,7 +113,7 @@ func changedBy(s *servers.Servers, x *clients.Run, masters int) (keys []string, 
 		x.Resume(i, o)
 	}
 	if len(keys) == 0 {
-		return expire, clocked
+		return expire, sent, clocked
 	}
-	return keys, clocked
+	return keys, sent, clocked
 }

@@ -55,7 +55,7 @@ func (x *search) wander(ctx context.Context, start state, until time.Time, progr
 					length = w.disturbed
 				}
 				mu.Unlock()
-				f := walk.schedule(n, length)
+				f := walk.schedule(n, length, func() bool { return ctx.Err() != nil || !time.Now().Before(until) })
 				x.effort.add(&walk.w.tally)
 				x.tell(progress, 0)
 				mu.Lock()
@@ -133,8 +133,9 @@ type walker struct {
 // thread is one of a client.
 type thread struct{ client, number int }
 
-// schedule makes one schedule, by its number, of about so many steps, and returns what it broke.
-func (k *walker) schedule(number uint64, length int) *finding {
+// schedule makes one schedule, by its number, of about so many steps, and returns what it broke. It
+// ends when over says so.
+func (k *walker) schedule(number uint64, length int, over func() bool) *finding {
 	r := rand.New(rand.NewPCG(number, 0x77616e646572))
 	k.priority = map[thread]float64{}
 	changes := map[int]float64{} // the priority that a thread gets at a step
@@ -144,7 +145,7 @@ func (k *walker) schedule(number uint64, length int) *finding {
 	k.actions, k.err = k.actions[:0], nil
 	s := k.start
 	var all []action
-	for step := 0; step < longest; step++ {
+	for step := 0; step < longest && !over(); step++ {
 		all = k.w.actions(s, all[:0])
 		if len(all) == 0 {
 			break

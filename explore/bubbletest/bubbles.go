@@ -119,13 +119,13 @@ func (c *bubbles) run(from *place, by step) *place {
 		return p
 	}
 	stands := []*names.Stand{first.stand()}
-	for range names.Others {
+	for range names.OthersAfter(c.seed) {
 		c.seed++
 		other := c.once(from, by, c.seed)
 		if other.err != nil {
 			p.err = other.err
 			if !other.book.Plain() && !errors.Is(other.err, names.ErrNotOpaque) {
-				p.err = fmt.Errorf("%w: with other names: %w", names.ErrNotOpaque, other.err)
+				p.err = other.book.Spelled(fmt.Errorf("with other names: %w", other.err))
 			}
 			return p
 		}

@@ -131,7 +131,7 @@ func (r *Run) Resume(i int, o coro.Observation) {
 func (r *Run) failed() error {
 	err := r.Code.Err()
 	if err != nil && !r.book.Plain() {
-		return fmt.Errorf("%w: with other names: %w", names.ErrNotOpaque, err)
+		return r.book.Spelled(fmt.Errorf("with other names: %w", err))
 	}
 	return err
 }

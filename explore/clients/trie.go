@@ -271,7 +271,7 @@ func (t *Trie) runs() (rs runs) {
 // seeds returns the seeds for the runs of one node.
 func (t *Trie) seeds() []uint64 {
 	all := []uint64{0}
-	for i := 0; t.checked && i < names.Others; i++ {
+	for i, others := 0, names.OthersAfter(t.seed); t.checked && i < others; i++ {
 		t.seed++
 		all = append(all, t.seed)
 	}

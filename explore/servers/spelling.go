@@ -13,8 +13,15 @@ import (
 // spelling executes what the servers do once more, with the names spelled otherwise.
 type spelling struct {
 	off    bool
-	failed atomic.Pointer[string] // the first thing that depended on how names are spelled
+	failed atomic.Pointer[shown] // the first thing that depended on how names are spelled
+	checks atomic.Uint64
 	mapped *table.Memo[respelled, []*redismodel.State]
+}
+
+// shown is what showed in a spelling.
+type shown struct {
+	seed uint64
+	why  string
 }
 
 type respelled struct {
@@ -43,9 +50,9 @@ func (s *Servers) check(k callAt, c Call, after *redismodel.State, reply []byte,
 		return
 	}
 	first := uint64(k.servers%mostSpellings)*names.Others + 1
-	for seed := range uint64(names.Others) {
-		if why := s.checkWith(first+seed, k, c, after, reply, info); why != "" {
-			s.spelling.failed.CompareAndSwap(nil, &why)
+	for i := range uint64(names.OthersAfter(s.spelling.checks.Add(1))) {
+		if why := s.checkWith(first+i, k, c, after, reply, info); why != "" {
+			s.spelling.failed.CompareAndSwap(nil, &shown{first + i, why})
 			return
 		}
 	}
@@ -72,10 +79,11 @@ func (s *Servers) checkWith(seed uint64, k callAt, c Call, after *redismodel.Sta
 	return fmt.Sprintf("%q answers %q, and with other names %q", c.Commands, reply, answer)
 }
 
-// SpellingShows returns a call that has another result when names are spelled otherwise; "": none has been found.
-func (s *Servers) SpellingShows() string {
-	if why := s.spelling.failed.Load(); why != nil {
-		return *why
+// SpellingShows returns a call that has another result when names are spelled otherwise, and the seed of that spelling;
+// why is empty if none has been found.
+func (s *Servers) SpellingShows() (why string, seed uint64) {
+	if f := s.spelling.failed.Load(); f != nil {
+		return f.why, f.seed
 	}
-	return ""
+	return "", 0
 }

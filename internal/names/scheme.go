@@ -43,8 +43,8 @@ const (
 // Namings is the number of all namings.
 //
 // The concrete ones have both orders of any two names: by client and then by number,
-// falling or rising, and by number and then by client. In one the names begin alike, in
-// another they end alike; the last two have no order: in one of them the low bits of usual
+// falling or rising, and by number and then by client. In one the names are alike but for their ends, in
+// another but for their beginnings, and in both the values of their digits have the same sum; the last two have no order: in one of them the low bits of usual
 // hashes of all names are the same, and in the other those of odd clients' names differ from
 // those of even ones'.
 const Namings = Concrete + 6
@@ -89,6 +89,9 @@ func padded(prefix string, n, width int) string {
 
 // concrete is a name as a real one looks.
 func (s Scheme) concrete(prefix string, n, width int) string {
+	if s.Naming >= Namings {
+		return s.showing(prefix, n, width)
+	}
 	kind := s.Naming - Concrete
 	client := s.Client
 	// Clients have ranges of equal size, and nobody the last one.
@@ -104,13 +107,17 @@ func (s Scheme) concrete(prefix string, n, width int) string {
 		rank = ^rank
 	}
 	place := hex.EncodeToString(binary.BigEndian.AppendUint32(nil, rank))
-	switch alike := digits(8, byte(kind), "", 0, 0); kind {
+	switch kind {
 	case 0, 1:
 		return (place + sum)[:width]
-	case 2:
-		return (alike + place + sum)[:width]
-	case 3:
-		return (place + sum)[:max(width-len(alike), 4)] + alike[:min(len(alike), width-4)]
+	case 2, 3:
+		upper := uint16(rank >> 16)
+		place = hex.EncodeToString(binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(nil, upper), ^upper))
+		alike := digits(width-len(place), byte(kind), "", 0, 0)
+		if kind == 2 {
+			return alike + place
+		}
+		return place + alike
 	}
 	low := byte(0)
 	if kind == 5 && client%2 == 1 {
@@ -121,6 +128,28 @@ func (s Scheme) concrete(prefix string, n, width int) string {
 			return name
 		}
 	}
+}
+
+// Showing is a concrete naming in which names are spelled as with a seed of [Other]. With self, those of client 0 are
+// spelled as a client's own are.
+func Showing(seed uint64, self bool) Naming {
+	n := Namings + Naming(2*seed)
+	if self {
+		n++
+	}
+	return n
+}
+
+// showing is concrete for a naming of [Showing].
+func (s Scheme) showing(prefix string, n, width int) string {
+	at := uint64(s.Naming - Namings)
+	letter := byte('0' + s.Client)
+	if at%2 == 1 && s.Client == 0 {
+		letter = Self
+	}
+	name := []byte(padded(prefix, n, width))
+	name[len(prefix)] = letter
+	return other(at/2, string(name), len(prefix))
 }
 
 // allLow is what lowBits is when all bits are set.
@@ -201,9 +230,19 @@ func unfilled(text string) string {
 // characters of a name shows that with some seeds only: so each run has others.
 const Others = 2
 
+// OthersAfter is how many other spellings a run begins with when so many seeds are used up: a program that
+// hardly says anything is shown some dozens, too.
+func OthersAfter(seed uint64) int {
+	if seed < 40 {
+		return 4 * Others
+	}
+	return Others
+}
+
 // Other is another spelling of the names in a text, one for each seed. With odd seeds any
-// two names are in the other order, and with even ones in the same, but from their
-// beginnings on; tokens have the length of real ones, and what is left looks random. For numbers see otherNumber.
+// two names are in the other order, and with even ones in the same; tokens have the length of real ones. With half of
+// the seeds that is so from their beginnings on, and what is left looks random; with others, names are alike but for their
+// beginnings, or but for their ends. For numbers see otherNumber.
 func Other(seed uint64, text string) string {
 	return otherNumbers(seed, otherNames(seed, text))
 }
@@ -250,12 +289,20 @@ func other(seed uint64, name string, letter int) string {
 	if seed%2 == 1 {
 		place = ^place
 	}
-	sum := sha256.Sum256(append(binary.BigEndian.AppendUint64(nil, seed), name...))
-	text := hex.EncodeToString(binary.BigEndian.AppendUint32(nil, place))
-	for len(text) < width {
-		text += hex.EncodeToString(sum[:])
+	begin, rest := hex.EncodeToString(binary.BigEndian.AppendUint32(nil, place)), ""
+	of := name
+	if seed/2%4 >= 2 {
+		of = "" // what is left is the same in all names
 	}
-	return text[:width]
+	sum := sha256.Sum256(append(binary.BigEndian.AppendUint64(nil, seed), of...))
+	for len(begin)+len(rest) < width {
+		rest += hex.EncodeToString(sum[:])
+	}
+	rest = rest[:width-len(begin)]
+	if seed/2%4 == 3 {
+		return rest + begin
+	}
+	return begin + rest
 }
 
 // clientDigits is how many digits a client can have in a name.

@@ -12,9 +12,50 @@ import (
 // ErrNotOpaque tells that what a program does depends on how its names are spelled.
 var ErrNotOpaque = errors.New("what the client does depends on how names are spelled")
 
+// spelled is ErrNotOpaque with the seed of a spelling in which that showed.
+type spelled struct {
+	seed uint64
+	err  error
+}
+
+func (e *spelled) Error() string { return ErrNotOpaque.Error() + ": " + e.err.Error() }
+
+func (e *spelled) Unwrap() []error { return []error{ErrNotOpaque, e.err} }
+
+// Spelled is ErrNotOpaque for a reason that showed when names were spelled as in b.
+func (b *Book) Spelled(err error) error { return &spelled{b.seed, err} }
+
+// ShownBy is the seed of the spelling in which an ErrNotOpaque showed; ok is false if it is not known.
+func ShownBy(err error) (seed uint64, ok bool) {
+	var s *spelled
+	if !errors.As(err, &s) || s.seed == 0 {
+		return 0, false
+	}
+	return s.seed, true
+}
+
 // ErrChance tells that a program did something else when it was shown the same again,
 // and that the difference is no name.
 var ErrChance = errors.New("it did not do the same again")
+
+// ErrTaken tells that a program makes up a text that is spelled like the names that it is given.
+var ErrTaken = errors.New("a text of the program's own is spelled like the names that a search gives")
+
+// taken is ErrTaken if the run says a canonical name though it has been shown none.
+func (s *Stand) taken() error {
+	if s.Book.seed == 0 || s.Book.scheme.Naming >= Concrete {
+		return nil
+	}
+	own := ""
+	for _, t := range s.Texts {
+		Scan(t, func(begin, _, end int) { own = t[begin:end] })
+		ScanNumbers(t, func(begin int) { own = t[begin : begin+numberWidth] })
+	}
+	if own == "" {
+		return nil
+	}
+	return fmt.Errorf("%w: %s", ErrTaken, own)
+}
 
 // Stand is where a run stands: what it says there.
 type Stand struct {
@@ -64,11 +105,16 @@ const samples = 8
 // another run with the spelling of the first one there; known is how many values the
 // program has drawn so far. It returns the texts and the values that are new.
 func Settle(stands []*Stand, known int, more func() (*Stand, error)) (texts []string, drawn []Value, err error) {
-	a, unlike := stands[0], ""
+	for _, s := range stands {
+		if err := s.taken(); err != nil {
+			return nil, nil, err
+		}
+	}
+	a, unlike, shown := stands[0], "", stands[0].Book
 	runs := stands[:1:1] // that spell names like a
 	for _, b := range stands[1:] {
 		if unlike == "" {
-			unlike = a.differs(b)
+			unlike, shown = a.differs(b), b.Book
 		}
 		if a.Book.seed == b.Book.seed {
 			if a.Shape != b.Shape {
@@ -82,7 +128,7 @@ func Settle(stands []*Stand, known int, more func() (*Stand, error)) (texts []st
 	}
 	for chance := len(runs) > 1; len(runs) < samples; {
 		if !chance && len(runs) > samples/2 {
-			return nil, nil, fmt.Errorf("%w: %s", ErrNotOpaque, unlike)
+			return nil, nil, shown.Spelled(errors.New(unlike))
 		}
 		r, err := more()
 		if err != nil {
@@ -106,7 +152,7 @@ func Settle(stands []*Stand, known int, more func() (*Stand, error)) (texts []st
 	is := &Stand{Book: a.Book, Shape: a.Shape, Texts: texts}
 	for _, b := range stands[1:] {
 		if follow(b, is, drawn) != nil {
-			return nil, nil, fmt.Errorf("%w: %s", ErrNotOpaque, unlike)
+			return nil, nil, b.Book.Spelled(errors.New(unlike))
 		}
 	}
 	return texts, drawn, nil
@@ -279,14 +325,17 @@ func notName(parts []string) string {
 
 // Follow compares a run with what it should say, in canonical names, and notes its
 // spellings of the values that are new there. The error is ErrChance or, of a run with
-// another spelling than the canonical one, ErrNotOpaque.
+// another spelling than the canonical one, ErrNotOpaque or ErrTaken.
 func Follow(s, want *Stand, drawn []Value) error {
+	if err := s.taken(); err != nil {
+		return err
+	}
 	err := follow(s, want, drawn)
 	if few := s.Book.scheme.Seen.few(); few != nil {
 		return few
 	}
 	if err != nil && s.Book.seed != 0 {
-		return fmt.Errorf("%w: %w", ErrNotOpaque, err)
+		return s.Book.Spelled(err)
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrChance, err)

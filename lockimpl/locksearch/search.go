@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"oversell/explore"
 	"oversell/explore/bubbletest"
@@ -27,23 +28,18 @@ import (
 // returns in words what was proved. The error says which promise was broken, with the shortest
 // schedule that breaks it, or why the search says nothing.
 func Lock(ctx context.Context, v lockimpl.Variant, b reports.Bounds) (string, error) {
-	if err := steppable(ctx, v); err != nil {
-		return "", err
-	}
-	return search(ctx, mutex(v, b))
+	text, err := search(ctx, mutex(v, b))
+	return text, because(ctx, v, err)
 }
 
 // Sale is Lock for clients that buy the last piece under the lock; and then, unless b says
 // how often an order is sent again, with two pieces and buyers who send an order again
 // that had no answer.
 func Sale(ctx context.Context, lock lockimpl.Variant, sale stockimpl.Variant, b reports.Bounds) (string, error) {
-	if err := steppable(ctx, lock); err != nil {
-		return "", err
-	}
 	c := seckill(lock, sale, b)
 	first, err := search(ctx, c)
 	if err != nil || c.Bounds.Resends > 0 {
-		return first, err
+		return first, because(ctx, lock, err)
 	}
 	c.Run.Stock, c.Bounds.Resends = 2, 1
 	second, err := search(ctx, c)
@@ -55,10 +51,20 @@ type Bubbles func(explore.Config) *bubbletest.Clients
 
 // InBubbles is Lock with clients in bubbles. It does not look for progress.
 func InBubbles(ctx context.Context, v lockimpl.Variant, b reports.Bounds, bubbles Bubbles) (string, error) {
-	if err := steppable(ctx, v); err != nil {
-		return "", err
+	text, err := searchBubbles(ctx, mutex(v, b), bubbles)
+	return text, because(ctx, v, err)
+}
+
+// because is the error of a search of v, or the reason for it if the lock cannot be stepped. That is looked for only
+// then: what a process does for the first time, the search is to see.
+func because(ctx context.Context, v lockimpl.Variant, err error) error {
+	if err == nil || errors.Is(err, errBroken) {
+		return err
 	}
-	return searchBubbles(ctx, mutex(v, b), bubbles)
+	if why := steppable(ctx, v); why != nil {
+		return why
+	}
+	return err
 }
 
 // mutex is a search of a lock.
@@ -69,13 +75,24 @@ func mutex(v lockimpl.Variant, b reports.Bounds) explore.Config {
 	if v.Needs.Masters <= 1 { // on several it would be out of reach
 		c.Run.Hold = c.Run.TTL * 3 / 4
 	}
+	onceMore(&c)
 	return c
+}
+
+// onceMore has a lock that looks again until its time to wait is over do so once: how long a client waits
+// is open, as each pause may be longer, and each look more makes a search many times longer.
+func onceMore(c *explore.Config) {
+	c.Run.Wait = (c.Run.TTL * 2 / 3).Truncate(time.Millisecond)
+	c.Run.Retry = c.Run.Wait
 }
 
 // seckill is a search of a sale of one piece under a lock.
 func seckill(lock lockimpl.Variant, sale stockimpl.Variant, b reports.Bounds) explore.Config {
 	s, _ := scenarios.Find("seckill")
-	return explore.Config{Run: scenarios.Config{Scenario: s, Lock: lock, Sale: sale}, Bounds: complete(b)}
+	c := explore.Config{Run: scenarios.Config{Scenario: s, Lock: lock, Sale: sale}, Bounds: complete(b)}
+	c.Run.TTL = explore.DefaultTTL(c.Run)
+	onceMore(&c)
+	return c
 }
 
 // complete fills in the bounds that are zero.
