@@ -81,7 +81,9 @@ type Bounds struct {
 	// what it does next: another look, or the command that it sends. Before its first look
 	// after an answer or a wait, and everywhere else, it may be held up at any time.
 	Stalls int `json:"stalls"`
-	Depth  int `json:"depth,omitempty"`
+	// Waits is how often a client waits within one acquisition before it is told to stop; 0: as often as it will.
+	Waits int `json:"waits,omitempty"`
+	Depth int `json:"depth,omitempty"`
 	// TimeMS and MemoryMB end the search; 0: no limit.
 	TimeMS   float64 `json:"time_ms,omitempty"`
 	MemoryMB int     `json:"memory_mb,omitempty"`

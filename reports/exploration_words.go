@@ -173,6 +173,9 @@ func (e Exploration) Limits() []string {
 		upTo(b.Advances, "advance") + " of the clock while somebody could run",
 	}
 	limits = append(limits, upTo(b.Stalls, "hold-up")+" between a look at the clock and what follows")
+	if b.Waits > 0 {
+		limits = append(limits, upTo(b.Waits, "wait")+" within an acquisition")
+	}
 	if b.Resends > 0 {
 		limits = append(limits, "orders without an answer sent again "+Count(int64(b.Resends), "time"))
 	}

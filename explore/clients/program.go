@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"oversell/explore/rules"
 	"oversell/explore/servers"
@@ -18,13 +19,13 @@ import (
 
 // Program returns the code of a client in a search, in canonical names: the steps of the scenario.
 func Program(c scenarios.Config, index int, b reports.Bounds) coro.Program {
-	return ProgramOf(c, index, b, names.Scheme{}.Book(0))
+	return ProgramOf(c, index, b, names.Scheme{}.Book(0), nil)
 }
 
-// ProgramOf is Program with the numbers of a book.
-func ProgramOf(c scenarios.Config, index int, b reports.Bounds, book *names.Book) coro.Program {
+// ProgramOf is Program with the numbers of a book. It calls stopped, unless it is nil, when b.Waits ends a client's waiting.
+func ProgramOf(c scenarios.Config, index int, b reports.Bounds, book *names.Book, stopped func()) coro.Program {
 	return func(ctx context.Context, w *coro.World) {
-		l := &life{w: w, resends: b.Resends, numbers: map[string]int64{}, book: book}
+		l := &life{w: w, resends: b.Resends, waits: b.Waits, stopped: stopped, numbers: map[string]int64{}, book: book}
 		scenarios.Alone(c, l.world(index)).Live(ctx, b.Tries)
 	}
 }
@@ -34,13 +35,29 @@ type life struct {
 	w       *coro.World
 	tried   int // acquisitions begun in this round
 	resends int // how often an order is sent again in a round
+	waits   int // within one acquisition; 0: no bound
+	waited  int
+	stopped func()
 	numbers map[string]int64
 	book    *names.Book
 }
 
 func (l *life) world(index int) scenarios.World {
+	env := l.w.Env()
+	if wait := env.Wait; l.waits > 0 {
+		env.Wait = func(ctx context.Context, key string, atMost time.Duration) error {
+			if l.waited == l.waits {
+				if l.stopped != nil {
+					l.stopped()
+				}
+				return variant.ErrStopped
+			}
+			l.waited++
+			return wait(ctx, key, atMost)
+		}
+	}
 	return scenarios.World{
-		Env: l.w.Env(), Index: index, Epoch: servers.Epoch,
+		Env: env, Index: index, Epoch: servers.Epoch,
 		Pause:  l.w.Pause,
 		Turn:   l.boundary,
 		Enough: func() bool { return l.tried > l.resends },
@@ -51,6 +68,7 @@ func (l *life) world(index int) scenarios.World {
 		Began: func(op history.Op) {
 			if op.Kind == history.Acquire {
 				l.tried++
+				l.waited = 0
 			}
 			l.w.Emit(rules.Event{Op: InCanonicalNumbers(op, l.book)})
 		},
