@@ -30,7 +30,7 @@ func find(of variant.Object, p variant.Property) (Judged, bool) {
 	return Judged{}, false
 }
 
-// Monitors are the monitors of a history: for every promise in its header, and for
+// Monitors returns the monitors of a history: for every promise in its header, and for
 // every other property that can be measured of an object that the header names. They
 // are in the order of [All]; promises that no monitor judges come last. Only the
 // header's objects and promises count, never what a scenario or a variant is called.
@@ -78,7 +78,7 @@ func (u unjudged) Verdict() Verdict {
 	return v
 }
 
-// witnessed is the verdict as a history can support it: Holds without an opportunity to
+// witnessed returns the verdict as a history can support it: Holds without an opportunity to
 // break is Unknown.
 func witnessed(v Verdict) Verdict {
 	if v.Result == Holds && v.Opportunities == 0 {

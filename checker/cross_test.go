@@ -17,7 +17,7 @@ import (
 	"oversell/variant"
 )
 
-// crossRuns is how many histories a generator makes for a model. One goroutine makes and
+// crossRuns returns how many histories a generator makes for a model. One goroutine makes and
 // judges them: of the race detector a few are enough, and the rest is made without it.
 func crossRuns() int {
 	switch {
@@ -492,7 +492,7 @@ func TestCrossTold(t *testing.T) {
 	}, porcupineStock)
 }
 
-// bruteNet is the most that was surely sold at any moment, and bruteRefusals
+// bruteNet returns the most that was surely sold at any moment, and bruteRefusals
 // whether somebody was refused while stock was surely left.
 func bruteNet(ops []history.Op) int64 {
 	var peak int64

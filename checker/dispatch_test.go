@@ -221,7 +221,7 @@ func dispatchNoise(r *rand.Rand, n int) []history.Op {
 // bruteCommits is holder-commits by its definition.
 func bruteCommits(ops []history.Op) Result {
 	landed := func(op history.Op) bool { return op.Kind == history.Submit && op.Outcome == history.OK }
-	// bad tells whether a commit cannot have landed by right.
+	// bad reports whether a commit cannot have landed by right.
 	bad := func(s history.Op) bool {
 		var hold *history.Op
 		for i := range ops {

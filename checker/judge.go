@@ -171,7 +171,7 @@ func (f *facts) observe(op *history.Op) {
 	}
 }
 
-// acquired is how often the lock was obtained by anybody.
+// acquired returns how often the lock was obtained by anybody.
 func (f *facts) acquired() (sum int64) {
 	for _, g := range f.grants {
 		sum += max(g, 0)

@@ -44,7 +44,7 @@ func TestMonitors(t *testing.T) {
 	}
 }
 
-// bigHistory is a sale under a lock with leases, correct or with a few answers changed.
+// bigHistory returns a sale under a lock with leases, correct or with a few answers changed.
 func bigHistory(seed uint64, n, corruptions int) *history.History {
 	r := rand.New(rand.NewPCG(seed, 3))
 	h := &history.History{Trailer: &history.Trailer{}, Header: history.Header{

@@ -14,7 +14,7 @@ import (
 // openQueue opens the monitor of one property.
 func openQueue(p variant.Property) func(*history.Header) Monitor { return monitorOf(variant.Queue, p) }
 
-// judgedExactly tells whether no task was judged loosely.
+// judgedExactly reports whether no task was judged loosely.
 func judgedExactly(v Verdict) bool { return !strings.Contains(v.Why, "loosely") }
 
 func TestCrossQueue(t *testing.T) {

@@ -38,7 +38,7 @@ func NewRunning(h history.Header) *Running {
 	return r
 }
 
-// AtEnd tells whether a property can be judged at the end of a run only.
+// AtEnd reports whether a property can be judged at the end of a run only.
 func AtEnd(of variant.Object, p variant.Property) bool {
 	_, judged := find(of, p)
 	return !judged || slices.Contains(atEnd, p)
@@ -98,7 +98,7 @@ func (r *Running) ask(m Monitor) Verdict {
 	return Verdict{}
 }
 
-// settled tells whether no operation that is still to come was called before all of the
+// settled reports whether no operation that is still to come was called before all of the
 // witness had returned.
 func (r *Running) settled(witness []history.Op) bool {
 	for i := range witness {

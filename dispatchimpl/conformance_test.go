@@ -13,7 +13,7 @@ import (
 	"oversell/variant"
 )
 
-// lockFor is a lock under which the dispatch keeps its promises.
+// lockFor returns a lock under which the dispatch keeps its promises.
 func lockFor(v dispatchimpl.Variant) string {
 	if v.Needs.Fence {
 		return "fenced"

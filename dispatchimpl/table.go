@@ -101,7 +101,7 @@ func (p *table) lock(ctx context.Context, h *Hold) (err error) {
 	return err
 }
 
-// lockName is the name of a task's lock.
+// lockName returns the name of a task's lock.
 func (p *table) lockName(task int64) string { return p.pool + ":" + strconv.FormatInt(task, 10) }
 
 // unlock releases what lock has acquired, if it has. What becomes of the lock

@@ -47,7 +47,7 @@ func (p *table) take(ctx context.Context, user int64) (Hold, error) {
 	}
 }
 
-// inHand is what the user's row says that the user has in hand. If that is still
+// inHand returns what the user's row says that the user has in hand. If that is still
 // so, the user is busy; otherwise it is out of date, which does no harm.
 func (p *table) inHand(ctx context.Context, user int64) (task int64, err error) {
 	held := 0

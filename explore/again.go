@@ -15,7 +15,7 @@ import (
 	"oversell/variant"
 )
 
-// ConfigOf is the search that an exploration of shipped variants tells of, so that
+// ConfigOf returns the search that an exploration of shipped variants tells of, so that
 // its schedule can be driven again.
 func ConfigOf(e reports.Exploration) (Config, error) {
 	switch {

@@ -93,7 +93,7 @@ type probed struct {
 	why    error // it does not have it, other than that it is held
 }
 
-// probe is a new client that tries to obtain the scenario's lock for so long.
+// probe returns a new client that tries to obtain the scenario's lock for so long.
 func probe(c scenarios.Config, wait time.Duration, p *probed) coro.Program {
 	return func(ctx context.Context, w *coro.World) {
 		o := clients.LockOptions(c)

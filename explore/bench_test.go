@@ -79,7 +79,7 @@ func BenchmarkProof(b *testing.B) {
 	}
 }
 
-// cpuTime is what this process has taken of the processors.
+// cpuTime returns what this process has taken of the processors.
 func cpuTime(tb testing.TB) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -121,7 +121,7 @@ func (e *ends) probe(k serversAt, wait, every time.Duration) (p probed) {
 	return p
 }
 
-// useless is why a new client does not obtain the lock even before anybody has done anything, other than that
+// useless returns why a new client does not obtain the lock even before anybody has done anything, other than that
 // it is held; nil if it does. What such a client does later says nothing about progress.
 func (e *ends) useless() error {
 	e.once.Do(func() {

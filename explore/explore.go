@@ -156,7 +156,7 @@ func (c *Config) defaults() {
 	}
 }
 
-// DefaultTTL is the lease of a search where nobody chose one: no whole number of seconds, which
+// DefaultTTL returns the lease of a search where nobody chose one: no whole number of seconds, which
 // a lock might cut off, unless a variant takes no other.
 func DefaultTTL(c scenarios.Config) time.Duration {
 	for _, s := range c.Subjects() {
@@ -513,7 +513,7 @@ func (x *search) close() {
 	}
 }
 
-// result is what the search came to.
+// result returns what the search came to.
 func (x *search) result(c Config, start state, stats reports.Effort) (reports.Exploration, error) {
 	if x.err != nil && !errors.Is(x.err, servers.ErrUnknown) {
 		return reports.Exploration{}, x.err
@@ -595,7 +595,7 @@ func (x *search) result(c Config, start state, stats reports.Effort) (reports.Ex
 	return r, nil
 }
 
-// drawn tells whether a client has drawn values at random.
+// drawn reports whether a client has drawn values at random.
 func (x *search) drawn() bool {
 	return slices.ContainsFunc(x.tries, func(t *clients.Trie) bool {
 		return slices.ContainsFunc(t.Nodes(), func(n *clients.Node) bool { return n.Values > 0 })
@@ -605,7 +605,7 @@ func (x *search) drawn() bool {
 // unkeyed is why nothing is said of who releases whose lock.
 const unkeyed = "it is not known what the lock is: acquiring it changes no key that giving it back changes, or that expires, and keeps no other client out; so owner-only-release was not judged"
 
-// unjudged are the promises that a search leaves open.
+// unjudged returns the promises that a search leaves open.
 func unjudged(ps []reports.Property) string {
 	var open []string
 	for _, p := range ps {
@@ -616,7 +616,7 @@ func unjudged(ps []reports.Property) string {
 	return strings.Join(open, ", ")
 }
 
-// about are the declared flaws that break this property.
+// about returns the declared flaws that break this property.
 func about(flaws []string, p variant.Property) (of []string) {
 	for _, why := range flaws {
 		if strings.Contains(why, ", "+string(p)+": ") {
@@ -648,7 +648,7 @@ func (c *Config) describe() reports.Exploration {
 	return r
 }
 
-// properties are the verdicts, one for each promise.
+// properties returns the verdicts, one for each promise.
 func (c *Config) properties(r reports.Exploration, rests string) (ps []reports.Property) {
 	promised := c.Run.Promises()
 	for _, p := range c.Look {
@@ -677,7 +677,7 @@ func (c *Config) properties(r reports.Exploration, rests string) (ps []reports.P
 	return ps
 }
 
-// notChecked are the limits of what a search says.
+// notChecked returns the limits of what a search says.
 func (c *Config) notChecked() []string {
 	s := []string{
 		"the order and the number of whole histories: linearizable and fifo are judged by oversell run",

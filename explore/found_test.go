@@ -142,7 +142,7 @@ var counterexamples = []sought{
 	{name: "queue range-run-remove", scenario: "queue", lock: "none", queue: "range-run-remove", bounds: reports.Bounds{Clients: 4, Tries: 1}, look: variant.NoDuplicateDelivery, of: variant.Queue, steps: 5},
 }
 
-// find is the counterexample of a search.
+// find returns the counterexample of a search.
 func (s sought) find(t *testing.T, c Config) *reports.Counterexample {
 	t.Helper()
 	start := time.Now()
@@ -200,7 +200,7 @@ func TestFewerTriesForceNothingOpen(t *testing.T) {
 	}
 }
 
-// again is how often each schedule is driven on a real server.
+// again returns how often each schedule is driven on a real server.
 func again() int {
 	if long() {
 		return 20

@@ -158,7 +158,7 @@ func (w *worker) bereft(s state) (then state, dead int, wait bool) {
 // momentLimit is how many moments are considered in one state.
 const momentLimit = 64
 
-// probeSpans are how far ahead of the present turn tries. Where each try takes a process, it is one.
+// probeSpans returns how far ahead of the present turn tries. Where each try takes a process, it is one.
 func (c *Config) probeSpans() []time.Duration {
 	ttl := c.Run.TTL
 	if c.System != nil {

@@ -201,7 +201,7 @@ func quietly(r coro.Request) bool {
 	return r.Kind == coro.Clock || r.Kind == coro.Pause && r.Label == "start"
 }
 
-// after are all situations that one step leads to.
+// after returns all situations that one step leads to.
 func (s *simple) after(at situation) (all []turned) {
 	b := s.config.Bounds
 	anyone := false
@@ -241,7 +241,7 @@ func (s *simple) after(at situation) (all []turned) {
 	return all
 }
 
-// ahead are the times after which something comes by itself: a key expires, the lease that
+// ahead returns the times after which something comes by itself: a key expires, the lease that
 // was promised to a holder ends, or an instant comes that a key holds, in seconds, or a lease
 // after it, or the second after either.
 func (s *simple) ahead(at situation) (all []time.Duration) {
@@ -273,7 +273,7 @@ func (s *situation) lapse() {
 	}
 }
 
-// steps are those of one client.
+// steps returns those of one client.
 func (s *simple) steps(at situation, c int, here stand) (all []turned) {
 	b := s.config.Bounds
 	then := turned{situation: at.clone()}
@@ -384,7 +384,7 @@ func (s *simple) execute(then *turned, call sentCall) (reply string) {
 	return reply
 }
 
-// other tells whether another than this client holds the lock.
+// other reports whether another than this client holds the lock.
 func (s situation) other(but int) bool {
 	for i, h := range s.holds {
 		if i != but && h.inside && h.until > s.now {
@@ -438,7 +438,7 @@ func (s *simple) judge(then *turned, c int, events []Event) {
 	}
 }
 
-// stuck tells whether those who are in the middle of something may have died, and
+// stuck reports whether those who are in the middle of something may have died, and
 // nobody can obtain the lock then.
 func (s *simple) stuck(at situation) bool {
 	var busy uint
@@ -454,7 +454,7 @@ func (s *simple) stuck(at situation) bool {
 	return !s.obtains(at, time.Hour) || !s.obtains(at, cmp.Or(s.config.Run.Retry, 100*time.Millisecond))
 }
 
-// obtains tells whether the lock is obtained by somebody who waits at most so long before each
+// obtains reports whether the lock is obtained by somebody who waits at most so long before each
 // attempt.
 func (s *simple) obtains(at situation, most time.Duration) bool {
 	got := false

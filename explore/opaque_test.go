@@ -42,7 +42,7 @@ func half(v string) string {
 	return strconv.Itoa(int(h.Sum32() % 2))
 }
 
-// scriptedLock is a lock whose acquisition is a script, which is granted if it returns 1.
+// scriptedLock returns a lock whose acquisition is a script, which is granted if it returns 1.
 func scriptedLock(acquire, release string) scripted {
 	a, d := redis.NewScript(acquire), redis.NewScript(release)
 	return scripted{
@@ -169,7 +169,7 @@ var firstOf = scripted{
 	},
 }
 
-// drawing is a lock whose tokens are drawn at random. It keeps them by the given ones.
+// drawing returns a lock whose tokens are drawn at random. It keeps them by the given ones.
 func drawing(draw func() string, anybody bool) scripted {
 	return scripted{
 		acquire: func(ctx context.Context, s *actor, r redis.UniversalClient, v string) (bool, error) {
@@ -266,7 +266,7 @@ func TestCoins(t *testing.T) {
 	}
 }
 
-// listed is a lock for whoever sees a list in the right order, which no client sees if it
+// listed returns a lock for whoever sees a list in the right order, which no client sees if it
 // is always sorted.
 func listed(list func(ctx context.Context, r redis.UniversalClient) ([]string, error), enters func([]string) bool) scripted {
 	return scripted{

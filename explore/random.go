@@ -105,7 +105,7 @@ func (w *wandered) add(k *walker, drawnFor int) {
 	w.faultless += int(flag(drawnFor == w.length))
 }
 
-// chance is the least probability with which so many schedules without faults show a bug that
+// chance returns the least probability with which so many schedules without faults show a bug that
 // needs d steps in one order.
 func (w *wandered) chance(d int) float64 {
 	one := 1 / (float64(w.threads) * math.Pow(float64(w.length), float64(d-1))) / maxDepth // d is drawn as well
@@ -165,12 +165,12 @@ func (k *walker) schedule(number uint64, length int) *finding {
 	return nil
 }
 
-// thread is the one whose step a is.
+// thread returns the one whose step a is.
 func (k *walker) thread(s state, a action) thread {
 	return thread{a.client(), k.w.node(a.client(), s.nodes[a.client()]).Pending[a.thread()].Thread}
 }
 
-// first is the step of the thread with the highest priority. A thread that is new draws one.
+// first returns the step of the thread with the highest priority. A thread that is new draws one.
 // If none can go on, it is what happens by itself.
 func (k *walker) first(s state, all []action, r *rand.Rand) action {
 	best, highest := all[0], math.Inf(-1)
@@ -276,7 +276,7 @@ func (k *walker) shorter(ctx context.Context, f *finding, until time.Time) (*fin
 // shrinking is for how long after its time a schedule is still made shorter.
 const shrinking = 2 * time.Second
 
-// ending is what is broken if everybody stops in s: see end.
+// ending returns what is broken if everybody stops in s: see end.
 func (w *worker) ending(s state) *finding {
 	x := w.search
 	if !x.ends.lock && !x.ends.books || s.inFlight != 0 {

@@ -335,7 +335,7 @@ func outcomeOf(r reports.Exploration) outcome {
 
 const generatedPrograms = 580
 
-// long tells that there is time.
+// long reports whether there is time.
 func long() bool { return os.Getenv("OVERSELL_LONG") != "" }
 
 // TestReductionsChangeNothing: on generated locks, a search with the reductions, one

@@ -84,7 +84,7 @@ func (s *actor) Release(ctx context.Context, l lockimpl.Lock) error {
 	return release(ctx, s.env.Redis[0], l.Token)
 }
 
-// locked is a search of a scripted lock for mutual exclusion.
+// locked returns a search of a scripted lock for mutual exclusion.
 func locked(b reports.Bounds, s scripted, look ...variant.Property) Config {
 	mutex, _ := scenarios.Find("mutex")
 	if b.TimeMS == 0 {

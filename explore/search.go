@@ -263,7 +263,7 @@ type brief struct {
 	foreign           bool
 }
 
-// node is where a client stands.
+// node returns where a client stands.
 func (w *worker) node(client int, id uint32) *clients.Node {
 	role := w.search.roles[client]
 	if int(id) >= len(w.nodes[role]) {
@@ -289,13 +289,13 @@ func (w *worker) learn(role uint8) {
 	}
 }
 
-// passes is what becomes of the facts until a time.
+// passes returns what becomes of the facts until a time.
 func (w *worker) passes(facts, now uint32) *passing {
 	k := factsAt{facts, now}
 	return w.search.passed.Get(k, k.Hash())
 }
 
-// changedInFlight is what is in flight after a change.
+// changedInFlight returns what is in flight after a change.
 func (w *worker) changedInFlight(k inFlightChange) uint32 {
 	return *w.search.inFlightChanged.Get(k, k.Hash())
 }
@@ -393,7 +393,7 @@ func (w *worker) act(s state, a action) step {
 	return st
 }
 
-// hangsUp is what the servers hold when a client has closed the connection of a request that
+// hangsUp returns what the servers hold when a client has closed the connection of a request that
 // had no answer, as its library does. It matters only if something is watched there.
 func (x *search) hangsUp(servers uint32, r *coro.Request, id uint32) uint32 {
 	if r.Conn == 0 {
@@ -421,7 +421,7 @@ func (x *search) leaves(s state, r *coro.Request, id uint32) (holds, under uint3
 	return x.servers.Reconnected(s.servers, c.Node, old, c.Connection()), x.servers.CallID(c)
 }
 
-// which is the place of r among the node's requests.
+// which returns the place of r among the node's requests.
 func which(n *clients.Node, r *coro.Request) int {
 	for i := range n.Pending {
 		if r == &n.Pending[i] {
@@ -442,7 +442,7 @@ func (w *worker) charge(s *state, k actionKind, r *coro.Request) {
 	}
 }
 
-// over tells that the request's own time limit has been reached.
+// over reports whether the request's own time limit has been reached.
 func over(r *coro.Request, now time.Duration) bool { return r.Deadline > 0 && r.Deadline <= now }
 
 // silence is what a client observes that gets no answer.
@@ -537,13 +537,13 @@ func (w *worker) pass(s state, a action) step {
 	return st
 }
 
-// look is where a client comes to by looking at the clock.
+// look returns where a client comes to by looking at the clock.
 func (w *worker) look(client int, at uint32, which int, now time.Duration) clients.Settled {
 	e := clients.Edge{From: at, Which: uint8(which), Answer: clients.GoOn, Now: now}
 	return *w.search.tries[w.search.roles[client]].Settled(e, e.Hash())
 }
 
-// sends tells whether a client that looks at the clock so often has then sent a command with a
+// sends reports whether a client that looks at the clock so often has then sent a command with a
 // time limit that is not over. While that is under way the client waits, and is not held up.
 func (w *worker) sends(client int, at uint32, which, times int, now time.Duration) bool {
 	to := w.look(client, at, which, now)
@@ -554,7 +554,7 @@ func (w *worker) sends(client int, at uint32, which, times int, now time.Duratio
 	return r.Deadline > 0 && !over(r, now)
 }
 
-// runnable tells whether any client could go on now.
+// runnable reports whether any client could go on now.
 func (w *worker) runnable(s state) bool {
 	for c := range w.search.clients {
 		n := w.node(c, s.nodes[c])
@@ -567,7 +567,7 @@ func (w *worker) runnable(s state) bool {
 	return false
 }
 
-// actions are all that can happen in s, but for who looks ahead: see lookAheads.
+// actions returns all that can happen in s, but for who looks ahead: see lookAheads.
 func (w *worker) actions(s state, to []action) []action {
 	x, now := w.search, s.time()
 	looker := s.looker
@@ -623,7 +623,7 @@ func (w *worker) lookAheads(s state, a action, st *step, to []action) []action {
 	return to
 }
 
-// commute tells that it makes no difference whether a thread looks at the clock before or after
+// commute reports whether it makes no difference whether a thread looks at the clock before or after
 // another one takes the step a.
 func (w *worker) commute(s state, c, looks int, a action, st *step) bool {
 	now, n := s.time(), w.node(c, s.nodes[c])
@@ -651,7 +651,7 @@ func (w *worker) commute(s state, c, looks int, a action, st *step) bool {
 	return two.Fused && !one.Failed && one.Node == two.Node
 }
 
-// steps are what a thread of a client can do.
+// steps returns what a thread of a client can do.
 func (x *search) steps(s state, c, i int, r *coro.Request, now time.Duration, to []action) []action {
 	if !clients.Ready(r, now) {
 		return to
@@ -672,7 +672,7 @@ func (x *search) steps(s state, c, i int, r *coro.Request, now time.Duration, to
 	return to
 }
 
-// over tells that nobody has anything left to do.
+// over reports whether nobody has anything left to do.
 func (w *worker) over(s state) bool {
 	for c := range w.search.clients {
 		if len(w.node(c, s.nodes[c]).Pending) > 0 {
@@ -749,7 +749,7 @@ func (w *worker) leave(f frontier) {
 	(*pile)[last] = append((*pile)[last], f)
 }
 
-// empty is a block with nothing in it.
+// empty returns a block with nothing in it.
 func (w *worker) empty() block {
 	if n := len(w.free); n > 0 {
 		b := w.free[n-1]
@@ -818,7 +818,7 @@ func (w *worker) end(s state, id table.StateID, c cost) {
 	}
 }
 
-// dead are those who are in the middle of something if everybody stops in s.
+// dead returns those who are in the middle of something if everybody stops in s.
 func (w *worker) dead(s state) uint16 {
 	dead := *w.search.busy.Get(factsID(s.facts), factsID(s.facts).Hash())
 	for c := range w.search.clients {
@@ -846,7 +846,7 @@ func (x *search) report(f finding) {
 	x.found = append(x.found, f)
 }
 
-// workerCount is how many workers a search has.
+// workerCount returns how many workers a search has.
 func workerCount() int { return max(1, min(runtime.GOMAXPROCS(0), 8)) }
 
 // run searches from start, layer by layer, so that what is found first is found in the
@@ -927,7 +927,7 @@ func (x *search) tell(progress func(reports.Effort), waiting int64) {
 	progress(e)
 }
 
-// goesOn tells whether there is a reason to look at the next layer.
+// goesOn reports whether there is a reason to look at the next layer.
 func (x *search) goesOn(ctx context.Context, depth int) bool {
 	x.mu.Lock()
 	over := len(x.found) > 0 || x.err != nil
@@ -967,7 +967,7 @@ func (x *search) rest() string {
 	return fmt.Sprintf(", and the rest of %v is for random schedules", milliseconds(x.bounds.TimeMS).Round(time.Millisecond))
 }
 
-// most is the time that the search of all schedules may take.
+// most returns the time that the search of all schedules may take.
 func (x *search) most() time.Duration {
 	if x.exhaustive {
 		return milliseconds(x.bounds.TimeMS)
@@ -979,7 +979,7 @@ func (x *search) most() time.Duration {
 // smaller ones, that of the states alone counts.
 const countedMemory = 128 << 20
 
-// full tells that the search takes more than so many times the memory that it may.
+// full reports whether the search takes more than so many times the memory that it may.
 func (x *search) full(times float64) bool {
 	most := int64(float64(int64(x.bounds.MemoryMB)<<20) * times)
 	switch {
@@ -991,7 +991,7 @@ func (x *search) full(times float64) bool {
 	return most >= countedMemory && processMemory() > most
 }
 
-// processMemory is what the process has of the system's memory.
+// processMemory returns what the process has of the system's memory.
 func processMemory() int64 {
 	s := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(s)
@@ -1000,7 +1000,7 @@ func processMemory() int64 {
 
 func milliseconds(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
 
-// best is the finding to tell of: the one in the fewest steps with the fewest faults.
+// best returns the finding to tell of: the one in the fewest steps with the fewest faults.
 func (x *search) best() *finding {
 	var best *finding
 	for i := range x.found {
@@ -1036,7 +1036,7 @@ func (e *effort) add(t *tallies) {
 	*t = tallies{}
 }
 
-// counted is what has been done so far.
+// counted returns what has been done so far.
 func (x *search) counted(depth int) reports.Effort {
 	e := &x.effort
 	n := x.visited.Len()

@@ -73,7 +73,7 @@ func (a action) client() int      { return int(a >> 3 & 7) }
 func (a action) which() int       { return int(a >> 6 & 15) }
 func (a action) order() int       { return int(a >> 10) }
 
-// inOrder is the same action with an answer in another order.
+// inOrder returns the same action with an answer in another order.
 func (a action) inOrder(n int) action { return a&(1<<10-1) | action(n)<<10 }
 
 // as is the same action of another kind.
@@ -82,7 +82,8 @@ func (a action) as(k actionKind) action { return a&^7 | action(k) }
 // threadLimit is how many threads of a client an action tells apart.
 const threadLimit = 1 << 4
 
-// newLooks is a look at the clock. In the place of an order there is how often the client looks until it is held up.
+// newLooks returns a look at the clock. In the place of an order there is how often the client looks until it is held
+// up.
 func newLooks(client, thread, times int) action {
 	return newAction(looks, client, thread).inOrder(times)
 }
@@ -90,7 +91,7 @@ func newLooks(client, thread, times int) action {
 // thread is which of its client's threads goes on.
 func (a action) thread() int { return a.which() }
 
-// times is how often the client looks at the clock.
+// times returns how often the client looks at the clock.
 func (a action) times() int { return a.order() }
 
 // newPassing is that time passes to a moment, by its place among those that come.
@@ -114,7 +115,7 @@ func (c cost) plus(fault, change bool) cost {
 
 func (k actionKind) fault() bool { return k == losesCall || k == losesReply || k == givesUp }
 
-// canonical is the state with its clients in a fixed order, and how they were
+// canonical returns the state with its clients in a fixed order, and how they were
 // renamed for it: states that differ only in who is who are one. Clients of
 // different roles are not exchanged, and none are once one has seen another's
 // name. Of the orders of those who stand at the same place it is the one that gives
@@ -197,7 +198,7 @@ func (s *state) less(t *state) bool {
 	return s.inFlight < t.inFlight
 }
 
-// ordersOf are the perms of n clients that move places only among those who stand at
+// ordersOf returns the perms of n clients that move places only among those who stand at
 // the same place: bit i of ties says that places i and i+1 are the same.
 func ordersOf(ties uint8, n int) (all []names.Perm) {
 	p := names.Same

@@ -58,7 +58,7 @@ def serve():
         print(json.dumps({"id": r["id"], **a}), flush=True)
 `
 
-// ofPython is the search of a lock in Python with this code, which may replace what protocol says. more are
+// ofPython returns the search of a lock in Python with this code, which may replace what protocol says. more are
 // lines of its file.
 func ofPython(t *testing.T, code, more string) Config {
 	t.Helper()

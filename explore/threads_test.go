@@ -200,7 +200,7 @@ func (l *threaded) Release(ctx context.Context, held lockimpl.Lock) error {
 	return nil
 }
 
-// asGoodAs tells that a search with reductions has found what one without them has. It may need
+// asGoodAs reports whether a search with reductions has found what one without them has. It may need
 // fewer actions: one in which a thread looks at the clock early stands for several.
 func (o outcome) asGoodAs(plain outcome) bool {
 	return o.verdict == plain.verdict && o.property == plain.property && o.actions <= plain.actions

@@ -150,7 +150,7 @@ func classic(ctx context.Context, env variant.Env, o lockimpl.Options) (time.Tim
 	return until, "", err
 }
 
-// watched is a WATCH of a key and a SET in a transaction, on the connection that watches or on
+// watched returns a WATCH of a key and a SET in a transaction, on the connection that watches or on
 // any.
 func watched(same bool) acquiring {
 	return func(ctx context.Context, env variant.Env, o lockimpl.Options) (time.Time, string, error) {

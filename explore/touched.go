@@ -131,7 +131,7 @@ func (d *differences) compare(k comparison) bool {
 	return false
 }
 
-// later is the world after some time.
+// later returns the world after some time.
 func (w holding) later(by time.Duration) holding {
 	if by <= 0 {
 		return w

@@ -19,7 +19,7 @@ import (
 	"oversell/variant"
 )
 
-// traceOfBest is the trace of the best finding or, if there is none, of the one that was made at random.
+// traceOfBest returns the trace of the best finding or, if there is none, of the one that was made at random.
 func (x *search) traceOfBest(start state, best *finding) (*reports.Counterexample, error) {
 	if best == nil {
 		return x.traceOf(start, x.wandered.actions, x.wandered.found, false)
@@ -117,7 +117,7 @@ func (t *teller) tell(a action) (step, error) {
 	return st, nil
 }
 
-// inOrder is an action whose answer is in the order that it has in the canonical
+// inOrder returns an action whose answer is in the order that it has in the canonical
 // situation, where names may sort differently, and what it comes to.
 func (t *teller) inOrder(a action, there step) (action, step) {
 	x := t.w.search
@@ -130,7 +130,7 @@ func (t *teller) inOrder(a action, there step) (action, step) {
 	}
 }
 
-// translate is an action of the canonical situation for the clients as they were
+// translate returns an action of the canonical situation for the clients as they were
 // numbered at first.
 func (t *teller) translate(a action) (action, bool) {
 	back := t.who.Inverse()
@@ -235,7 +235,7 @@ func (t *teller) sends(s *reports.Step, c servers.Call) {
 	s.Node, s.Commands, s.Tx, s.Conn = c.Node, c.Commands, c.Tx, c.Conn
 }
 
-// answerOf is what the servers answered, in everybody's names.
+// answerOf returns what the servers answered, in everybody's names.
 func (x *search) answerOf(e servers.Effect, c servers.Call) string {
 	return names.Global(x.servers.Answer(e.Answer).Reply, c.Client)
 }
@@ -321,7 +321,7 @@ func (t *teller) command(cmd []string) string {
 	return strings.Join(words, " ")
 }
 
-// marks are what a client's operations came to, in a word or two each.
+// marks returns what a client's operations came to, in a word or two each.
 func marks(events []Event, client int) (all []string) {
 	for _, e := range events {
 		if m := mark(e, client); m != "" {
@@ -371,7 +371,7 @@ var cameTo = map[history.Kind]string{
 	history.Pop: "GOT", history.Effect: "DONE", history.Ack: "ACKNOWLEDGED", history.NextID: "NUMBER",
 }
 
-// faultsIn are what befalls clients in these bounds, in the words of flaws.
+// faultsIn returns what befalls clients in these bounds, in the words of flaws.
 func faultsIn(b reports.Bounds) []variant.Fault {
 	fs := []variant.Fault{variant.NoFault}
 	if b.Advances > 0 {

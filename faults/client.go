@@ -82,7 +82,7 @@ func (c *Client) Leave() {
 func (c *Client) Tries() { c.state.Store(&waiting) }
 
 // Granted says that the client's code has been given a lock: its section begins.
-// over tells whether the lease has ended; nil: it never does. Faults of a holder
+// over reports whether the lease has ended; nil: it never does. Faults of a holder
 // fire here, too, for a section need not hold a command.
 func (c *Client) Granted(over func() bool) {
 	c.answered.Store(0)
@@ -111,13 +111,13 @@ func (c *Client) GivenUp() { c.state.Store(&idle) }
 // Number returns the client's number, counted from 0, as passed when it was made.
 func (c *Client) Number() int { return c.id - 1 }
 
-// Dead tells whether the client has crashed.
+// Dead reports whether the client has crashed.
 func (c *Client) Dead() bool { return c.dead.Load() }
 
 // Ahead is how far the client's clock is ahead of the real one.
 func (c *Client) Ahead() time.Duration { return time.Duration(c.ahead.Load()) }
 
-// doingNow are the operations in which the client is, the innermost first.
+// doingNow returns the operations in which the client is, the innermost first.
 func (c *Client) doingNow() (kinds []string) {
 	for d := c.during.Load(); d != nil; d = d.in {
 		kinds = append(kinds, d.kind)
@@ -132,7 +132,7 @@ func (c *Client) stateNow() State {
 	return Idle
 }
 
-// Clock is the client's own clock: base, ahead of it or behind by what the faults
+// Clock returns the client's own clock: base, ahead of it or behind by what the faults
 // say.
 func (c *Client) Clock(base clock.Clock) clock.Clock {
 	c.base = base
@@ -153,7 +153,7 @@ type skewed struct {
 	c *Client
 }
 
-// Now is an injection of the fault that moved the clock, when it is read the first time.
+// Now returns an injection of the fault that moved the clock, when it is read the first time.
 func (s skewed) Now() time.Time {
 	if m := s.c.moves.Load(); m != nil && s.c.ahead.Load() != 0 {
 		m.told.Do(func() {
@@ -347,7 +347,7 @@ func (c *Client) matches(s *armed, m Moment, b boundary) bool {
 	return false
 }
 
-// lives is nil while the client may send commands.
+// lives returns nil while the client may send commands.
 func (c *Client) lives() error {
 	switch {
 	case c.dead.Load():

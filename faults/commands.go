@@ -64,7 +64,7 @@ var answersTo = func() map[*rediscmd.Command][]string {
 	return all
 }()
 
-// namesOf are the names that a client's command answers to.
+// namesOf returns the names that a client's command answers to.
 func namesOf(args []any) []string {
 	if len(args) == 0 {
 		return nil
@@ -75,7 +75,7 @@ func namesOf(args []any) []string {
 	}, text)
 }
 
-// namesOnWire are the names that a command seen by a proxy answers to.
+// namesOnWire returns the names that a command seen by a proxy answers to.
 func namesOnWire(c wire.Command) []string {
 	return names(c.Name, c.Args, func(arg []byte, word string) bool {
 		return strings.EqualFold(string(arg), word)
@@ -110,7 +110,7 @@ func setOptions[T any](args []T, is func(T, string) bool) (options int) {
 	return options
 }
 
-// keyOf is the first key of a client's command; empty if it has none.
+// keyOf returns the first key of a client's command; empty if it has none.
 func keyOf(args []any) string {
 	if len(args) == 0 {
 		return ""

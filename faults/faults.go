@@ -59,7 +59,7 @@ type Fault struct {
 // forGood is longer than any run.
 const forGood = 1000 * time.Hour
 
-// lasts is how long the fault is in force before it is healed.
+// lasts returns how long the fault is in force before it is healed.
 func (f Fault) lasts() time.Duration {
 	switch {
 	case f.When.ForGood:
@@ -208,7 +208,7 @@ func (b Disruption) needsCommand() bool { return b.Cancel || b.Resend || b.Clock
 // its background threads.
 func (b Disruption) ofThread() bool { return b.Pause > 0 || b.Cancel }
 
-// holdsUp tells whether the disruption takes time from the client.
+// holdsUp reports whether the disruption takes time from the client.
 func (b Disruption) holdsUp() bool { return b.Pause > 0 || b.Freeze > 0 }
 
 // effect says what the disruption does to a client in this state.

@@ -227,7 +227,7 @@ func (in *Injector) possible(ctx context.Context, f Fault) error {
 	return f.Kind.Needs(ctx, f, in.o.Target)
 }
 
-// HitsClients tells whether any fault hits clients, at their commands.
+// HitsClients reports whether any fault hits clients, at their commands.
 func (in *Injector) HitsClients() bool { return len(in.onClients) > 0 }
 
 // Client returns the Client with this number, counted from 0.
@@ -372,7 +372,7 @@ func (in *Injector) Close() error {
 	return in.unplug()
 }
 
-// Counts are what became of each fault, in the order in which they were given.
+// Counts returns what became of each fault, in the order in which they were given.
 func (in *Injector) Counts() []Count {
 	counts := make([]Count, len(in.o.Faults))
 	for _, s := range in.all() {
@@ -407,7 +407,7 @@ func (in *Injector) all() (all []*armed) {
 	return all
 }
 
-// Disturbed tells whether a fault of a server or of the wire is in force at the
+// Disturbed reports whether a fault of a server or of the wire is in force at the
 // moment, or was so shortly ago that clients may not have recovered from it.
 func (in *Injector) Disturbed() bool {
 	return in.inForce.Load() > 0 || in.now() < time.Duration(in.calm.Load())
@@ -460,7 +460,7 @@ func (in *Injector) sleep(ctx context.Context, d time.Duration) bool {
 	return false
 }
 
-// now is the time since the start of the load.
+// now returns the time since the start of the load.
 func (in *Injector) now() time.Duration { return time.Since(in.epoch) - time.Duration(in.began.Load()) }
 
 func itoa(n int) string { return strconv.Itoa(n) }

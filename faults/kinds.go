@@ -69,11 +69,11 @@ func without(parts []Part, part Part) []Part {
 
 func amount(f Fault) time.Duration { return f.Amount }
 
-// verb is the word with which sentences of this kind begin. Two kinds may share
+// verb returns the word with which sentences of this kind begin. Two kinds may share
 // a verb: one that acts on a client and one that acts on a node.
 func (k Kind) verb() string { return strings.TrimSuffix(k.Name, "-node") }
 
-// timed tells whether faults of this kind fire at times, and not at commands.
+// timed reports whether faults of this kind fire at times, and not at commands.
 func (k Kind) timed() bool { return k.Level == OnServer || k.Cuts }
 
 // repeats reports whether a fault of this kind can hit the same client a second

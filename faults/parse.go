@@ -51,7 +51,7 @@ func Parse(sentence string) (Fault, error) {
 	return f, r.complete(&f, parts)
 }
 
-// String is the sentence.
+// String returns the sentence.
 func (f Fault) String() string { return f.Text }
 
 // MarshalText implements encoding.TextMarshaler, for JSON and YAML.
@@ -67,7 +67,7 @@ func (f *Fault) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// kindsOf are the kinds that begin with a verb: at most two.
+// kindsOf returns the kinds that begin with a verb: at most two.
 func kindsOf(verb word) (kinds []Kind) {
 	for _, k := range Kinds {
 		if verb.is(k.verb()) {
@@ -77,7 +77,7 @@ func kindsOf(verb word) (kinds []Kind) {
 	return kinds
 }
 
-// verbs are the words with which sentences begin.
+// verbs returns the words with which sentences begin.
 func verbs() (all []string) {
 	for _, k := range Kinds {
 		if !slices.Contains(all, k.verb()) {
@@ -118,7 +118,7 @@ func (r *reader) parts() (parts []part, err error) {
 	}
 }
 
-// check tells whether the parts fit the kind, and each other.
+// check reports whether the parts fit the kind, and each other.
 func (r *reader) check(k Kind, verb word, parts []part) error {
 	for _, p := range parts {
 		if !k.takes(p.takes) {
@@ -249,7 +249,7 @@ func (r *reader) checkAmount(f *Fault, amount *part) error {
 	return nil
 }
 
-// commandNames are the known commands, in capitals.
+// commandNames returns the known commands, in capitals.
 func commandNames() (names []string) {
 	for _, c := range rediscmd.All() {
 		if !strings.Contains(c.Name, "|") {

@@ -36,7 +36,7 @@ type ProxyInjection struct {
 	Command, Key string
 }
 
-// ForProxy is nil if a proxy can carry out a fault by itself.
+// ForProxy returns nil if a proxy can carry out a fault by itself.
 func ForProxy(f Fault) error {
 	switch w := f.Where; {
 	case f.Kind.Level != OnWire:
@@ -131,7 +131,7 @@ func ListenProxy(ctx context.Context, o ProxyOptions) (*Proxy, error) {
 	return p, nil
 }
 
-// Addr is where the proxy listens.
+// Addr returns where the proxy listens.
 func (p *Proxy) Addr() string { return p.wire.Addr() }
 
 // Close ends the proxy and its connections. Further calls do nothing.
@@ -141,7 +141,7 @@ func (p *Proxy) Close() error {
 	return p.wire.Close()
 }
 
-// Counts are how often each fault fired, in the order in which they were given.
+// Counts returns how often each fault fired, in the order in which they were given.
 func (p *Proxy) Counts() []Count {
 	counts := make([]Count, len(p.rules))
 	for i, r := range p.rules {
@@ -233,7 +233,7 @@ func (p *Proxy) restore(r *rule) {
 	}
 }
 
-// sleep is false when the proxy was closed before the time was over.
+// sleep returns false when the proxy was closed before the time was over.
 func (p *Proxy) sleep(d time.Duration) bool {
 	t := time.NewTimer(max(0, d))
 	defer t.Stop()

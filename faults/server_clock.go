@@ -69,7 +69,7 @@ func (s Site) awaitLeases(ctx context.Context) (leases int64) {
 	}
 }
 
-// clockReadings is how many commands have asked the server for the time, or told it to
+// clockReadings returns how many commands have asked the server for the time, or told it to
 // act by it.
 func (s Site) clockReadings(ctx context.Context) int64 {
 	n, _ := s.statistic(ctx, "commandstats", "calls=", "cmdstat_time:", "cmdstat_xadd:", "cmdstat_xreadgroup:", "cmdstat_xclaim:", "cmdstat_xautoclaim:")
@@ -121,7 +121,7 @@ func keepLeases(ctx context.Context, c *redis.Client, by time.Duration, jump fun
 	return err
 }
 
-// timesLeft are the keys that have an end, each with the milliseconds that it has left.
+// timesLeft returns the keys that have an end, each with the milliseconds that it has left.
 func timesLeft(ctx context.Context, c *redis.Conn) (left []any, err error) {
 	for keys := c.Scan(ctx, 0, "*", 1000).Iterator(); ; {
 		if !keys.Next(ctx) {

@@ -98,7 +98,7 @@ func (s squeeze) untilGone(ctx context.Context) error {
 
 // press limits the memory for the time of a command. All its commands are sent at
 // once, so the server executes them in one go: no other client meets the limit, and
-// the limit is lifted even if this process dies. It tells whether the key was
+// the limit is lifted even if this process dies. It reports whether the key was
 // evicted.
 func (s squeeze) press(ctx context.Context, limit int64) (bool, error) {
 	const evicted = "evicted_keys"

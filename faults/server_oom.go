@@ -46,7 +46,7 @@ var kindOOM = Kind{
 	},
 }
 
-// memoryUndo are the settings that are to be put back, with what the change makes of
+// memoryUndo returns the settings that are to be put back, with what the change makes of
 // them. The limit comes first, as in restoreMemory.
 func memoryUndo(before map[string]string, change []string) (settings []server.Setting) {
 	for _, name := range memorySettingNames {
@@ -62,7 +62,7 @@ func memoryUndo(before map[string]string, change []string) (settings []server.Se
 // noMemory is a limit that is always exceeded; 0 would be none.
 const noMemory = "1"
 
-// memorySettings are the present ones, which must be put back later. It fails when
+// memorySettings returns the present ones, which must be put back later. It fails when
 // they are those of kindOOM, which that fault is going to put back.
 func memorySettings(ctx context.Context, c redis.Cmdable) (map[string]string, error) {
 	now, err := settings(ctx, c, "maxmemory*")

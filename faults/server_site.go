@@ -18,7 +18,7 @@ import (
 // timedSyntax are the parts that every fault of a server takes.
 const timedSyntax = nodeSyntax + " [at D] [every D] [times N|once]"
 
-// needs is a Kind.Needs: what must be possible.
+// needs returns a Kind.Needs: what must be possible.
 func needs(abilities ...server.Ability) func(context.Context, Fault, *server.Target) error {
 	return func(ctx context.Context, _ Fault, t *server.Target) error {
 		for _, a := range abilities {
@@ -57,12 +57,12 @@ func refusef(format string, args ...any) error { return refusal{fmt.Errorf(forma
 // among themselves which node serves which.
 func clustered(t *server.Target) bool { return t.Topology == "cluster" }
 
-// linked tells whether servers of the target stand in for each other.
+// linked reports whether servers of the target stand in for each other.
 func linked(t *server.Target) bool {
 	return t.Topology == "replica" || t.Topology == "sentinel" || clustered(t)
 }
 
-// group is the number of the master that a server was, or followed, at first.
+// group returns the number of the master that a server was, or followed, at first.
 func group(t *server.Target, number int) int {
 	if s := t.Servers()[number-1]; s.Of != 0 {
 		return s.Of
@@ -85,7 +85,7 @@ func keeper(ctx context.Context, t *server.Target, key string) (int, error) {
 	return 0, fmt.Errorf("find the node that keeps %s: %w", key, last)
 }
 
-// admin is a client of the server that is hit.
+// admin returns a client of the server that is hit.
 func (s Site) admin() *redis.Client { return s.Target.Admin(s.Chosen) }
 
 const (
@@ -129,7 +129,7 @@ func (s Site) statistic(ctx context.Context, section, word string, prefixes ...s
 	return sum, strings.Contains(text, "#")
 }
 
-// connections is how many clients are connected to the server, apart from us; 0 if it
+// connections returns how many clients are connected to the server, apart from us; 0 if it
 // does not tell.
 func (s Site) connections(ctx context.Context) int64 {
 	ctx, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
@@ -220,7 +220,7 @@ func (s Site) rejoin(ctx context.Context, number int) error {
 	return follow(ctx, t.Admin(number), all[primary-1].Addr)
 }
 
-// settings are those of a server's settings that match a pattern.
+// settings returns those of a server's settings that match a pattern.
 func settings(ctx context.Context, c redis.Cmdable, pattern string) (map[string]string, error) {
 	values, err := c.ConfigGet(ctx, pattern).Result()
 	if err == nil && len(values) == 0 {

@@ -147,7 +147,7 @@ func (b *brain) awaitUnseen(ctx context.Context) (again bool, err error) {
 	}
 }
 
-// unseen tells whether the lock is held, and remembers what the replicas know of it:
+// unseen reports whether the lock is held, and remembers what the replicas know of it:
 // not that it is held so, for they were cut off before it was granted, but perhaps
 // that it was held before.
 func (b *brain) unseen(ctx context.Context) (bool, error) {
@@ -164,7 +164,7 @@ func (b *brain) unseen(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// lock is what a server keeps under the lock's key, nil if nothing.
+// lock returns what a server keeps under the lock's key, nil if nothing.
 func (b *brain) lock(ctx context.Context, number int) ([]byte, error) {
 	conn := b.Target.Admin(number).Conn()
 	defer conn.Close()
@@ -224,7 +224,7 @@ func (b *brain) endLease(ctx context.Context, successor int) error {
 	return nil
 }
 
-// replicas are the numbers of all others that keep the same keys.
+// replicas returns the numbers of all others that keep the same keys.
 func (b *brain) replicas() (numbers []int) {
 	for _, s := range b.Target.Servers() {
 		if s.Role != server.Sentinel && s.Number != b.old && group(b.Target, s.Number) == b.master {
@@ -288,7 +288,7 @@ func (b *brain) scatter(ctx context.Context) error {
 	return nil
 }
 
-// connectionIDs are those of a reply to CLIENT LIST, which has a line for each.
+// connectionIDs returns those of a reply to CLIENT LIST, which has a line for each.
 func connectionIDs(list string) (ids []string) {
 	for line := range strings.Lines(list) {
 		first, _, _ := strings.Cut(line, " ")

@@ -198,7 +198,7 @@ func (r *reader) lasting(w word) ([]part, error) {
 	return r.time(TakesFor, w, briefest, func(f *Fault, d time.Duration) { f.When.For = d })
 }
 
-// atDuration tells whether the next word is a duration, or wants to be one.
+// atDuration reports whether the next word is a duration, or wants to be one.
 func (r *reader) atDuration() bool {
 	rest := *r
 	w, ok := rest.take()
@@ -286,7 +286,7 @@ func (r *reader) notUnderstood(w word) error {
 	return r.errorAt(w, "is not understood")
 }
 
-// likeliest is the word of the language that a misspelt one is most like.
+// likeliest returns the word of the language that a misspelt one is most like.
 func likeliest(word string) string {
 	lower, upper := strings.ToLower(word), strings.ToUpper(word)
 	for _, in := range [][]string{slip(lower, keywords), slip(upper, commandNames()), nearest(lower, keywords), nearest(upper, commandNames())} {
@@ -318,7 +318,7 @@ func nearestOr(name string, names []string) string {
 	return "it is one of " + strings.Join(names, ", ")
 }
 
-// oneSlip tells whether two words differ by one letter, or by two that changed
+// oneSlip reports whether two words differ by one letter, or by two that changed
 // places.
 func oneSlip(a, b string) bool {
 	if len(a) > len(b) {

@@ -29,7 +29,7 @@ func newTrigger(w When, seed uint64) *trigger {
 	return t
 }
 
-// fires tells whether the fault fires at this opportunity, which comes at now since
+// fires reports whether the fault fires at this opportunity, which comes at now since
 // the start of the load. Commands before [When.At] are not opportunities.
 func (t *trigger) fires(now time.Duration) bool {
 	w := &t.when
@@ -68,7 +68,7 @@ func (t *trigger) claims(period int64) bool {
 	}
 }
 
-// mix is the finalizer of splitmix64: every bit of x bears upon every bit of the
+// mix returns the finalizer of splitmix64: every bit of x bears upon every bit of the
 // result.
 func mix(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// strikesAt are the opportunities, out of n that come a millisecond apart, at which
+// strikesAt returns the opportunities, out of n that come a millisecond apart, at which
 // a fault fires.
 func strikesAt(w When, seed uint64, n int) (at []int) {
 	t := newTrigger(w, seed)

@@ -22,7 +22,7 @@ type point struct {
 	first bool
 }
 
-// matches tells whether a fault that is narrowed to w may fire at p.
+// matches reports whether a fault that is narrowed to w may fire at p.
 func (w Where) matches(p point) bool {
 	return (w.Moment == AnyMoment || w.Moment == p.moment) &&
 		(w.State == AnyState || w.State == p.state) &&
@@ -42,7 +42,7 @@ func (w Where) matchesGrant(p point) bool {
 		(w.During == "" || slices.Contains(p.during, w.During))
 }
 
-// like tells whether text is like pattern, in which * stands for any text and ?
+// like reports whether text is like pattern, in which * stands for any text and ?
 // for any one character. Nothing else is special: keys are full of brackets.
 func like(pattern, text string) bool {
 	p, t := 0, 0
@@ -71,7 +71,7 @@ func like(pattern, text string) bool {
 	return p == len(pattern)
 }
 
-// width is the number of bytes of the first character.
+// width returns the number of bytes of the first character.
 func width(s string) int {
 	_, n := utf8.DecodeRuneInString(s)
 	return n

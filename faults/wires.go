@@ -90,7 +90,7 @@ func (in *Injector) cut(f Fault, on Site) (at string, heal func(context.Context)
 	}, nil
 }
 
-// arrived is how many bytes the proxies have received that a cut would hold.
+// arrived returns how many bytes the proxies have received that a cut would hold.
 func (in *Injector) arrived(f Fault) (bytes int64) {
 	for number, p := range in.proxies {
 		if f.Where.Node != 0 && f.Where.Node != number {
@@ -164,7 +164,7 @@ func (in *Injector) judge(node int, c wire.Command) wire.Action {
 	return wire.Action{}
 }
 
-// pointOnWire is what can be told of a command on its way. On which side of it the
+// pointOnWire returns what can be told of a command on its way. On which side of it the
 // fault fires is for the fault's rule to say.
 func (in *Injector) pointOnWire(s *armed, node int, c wire.Command) point {
 	p := point{moment: s.fault.Where.Moment, names: namesOnWire(c), key: c.Key, node: node}

@@ -190,7 +190,7 @@ func (a *acceptor) inTime(op *Op) bool {
 	return true
 }
 
-// own tells whether the client of an operation of a lock was itself granted it just before.
+// own reports whether the client of an operation of a lock was itself granted it just before.
 // One client may have recorded it long before others recorded what they did meanwhile.
 func (a *acceptor) own(op *Op) bool {
 	if op.Client < 0 || int(op.Client) >= len(a.clients) {
@@ -210,7 +210,7 @@ func (b *recentOp) same(op *Op) bool {
 	return sameRequest(&x, op)
 }
 
-// around tells whether op surely encloses what had not returned before its call.
+// around reports whether op surely encloses what had not returned before its call.
 func (c *recentOps) around(op *Op) bool {
 	for i := c.n - 1; i >= 0; i-- {
 		if i < c.n-len(c.ops) {
@@ -277,7 +277,7 @@ func (x *identities) of(key Value) *identitiesOf {
 	return x.last
 }
 
-// find tells whether an identity is known, and returns it if it is recent.
+// find reports whether an identity is known, and returns it if it is recent.
 func (x *identities) find(key, id Value) (e *given, known bool) {
 	n, number := id.Num()
 	k := x.of(key)

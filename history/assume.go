@@ -192,7 +192,7 @@ func mistaken(unknown, absent []string) error {
 	return nil
 }
 
-// intended is the absent field that a name seems to mean; empty if there is none.
+// intended returns the absent field that a name seems to mean; empty if there is none.
 func intended(name string, absent []string) string {
 	plain := bare(name)
 	if of := meant[plain]; slices.Contains(absent, of) {

@@ -95,7 +95,7 @@ func (d *decoder) symbols() error {
 	return d.err
 }
 
-// opCount is the number of operations that a payload announces, if it can hold
+// opCount returns the number of operations that a payload announces, if it can hold
 // that many.
 func opCount(payload []byte) (int, error) {
 	n, width := binary.Uvarint(payload)

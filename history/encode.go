@@ -142,7 +142,7 @@ type symbols struct {
 	oldest uint8 // place in recent
 }
 
-// index is the number of a text. Most lookups are for one of a few texts.
+// index returns the number of a text. Most lookups are for one of a few texts.
 func (s *symbols) index(text Value) uint32 {
 	for i := range s.recent {
 		if s.recent[i].text == text {

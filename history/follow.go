@@ -119,7 +119,7 @@ func (f *Follower) read() (err error) {
 
 func (f *Follower) named(err error) error { return fmt.Errorf("follow history %s: %w", f.path, err) }
 
-// Header is the header, or nil as long as it has not been read.
+// Header returns the header, or nil as long as it has not been read.
 func (f *Follower) Header() *Header {
 	if !f.had {
 		return nil
@@ -127,14 +127,14 @@ func (f *Follower) Header() *Header {
 	return &f.h.Header
 }
 
-// Trailer is the trailer, or nil as long as it has not been read.
+// Trailer returns the trailer, or nil as long as it has not been read.
 func (f *Follower) Trailer() *Trailer { return f.h.Trailer }
 
 // Cut says, in a sentence like that of History.Cut, which frame ended the history
 // because it cannot be trusted; empty if none did.
 func (f *Follower) Cut() string { return f.h.Cut }
 
-// Behind is the number of bytes of the file that no Poll has read yet.
+// Behind returns the number of bytes of the file that no Poll has read yet.
 func (f *Follower) Behind() int64 {
 	if f.file == nil {
 		return 0

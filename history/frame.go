@@ -56,7 +56,7 @@ type frame struct {
 	payload []byte
 }
 
-// end is the offset of the next frame.
+// end returns the offset of the next frame.
 func (f frame) end() int { return f.at + frameHead + len(f.payload) }
 
 // incomplete is the problem of a frame that the end of the file cuts off.

@@ -135,7 +135,7 @@ type Promise struct {
 	Property variant.Property `json:"property"`
 }
 
-// Promised tells whether the header holds this promise.
+// Promised reports whether the header holds this promise.
 func (h *Header) Promised(of variant.Object, p variant.Property) bool {
 	for _, q := range h.Promises {
 		if q.Of == of && q.Property == p {
@@ -145,7 +145,7 @@ func (h *Header) Promised(of variant.Object, p variant.Property) bool {
 	return false
 }
 
-// Declares tells whether a flaw declares this promise broken under what the run brings. An
+// Declares reports whether a flaw declares this promise broken under what the run brings. An
 // older history holds the expected outcome only; if it declares flaws, Declares returns
 // true for every promise.
 func (h *Header) Declares(of variant.Object, p variant.Property) bool {
@@ -166,7 +166,7 @@ func (h *Header) PromisedOf(of variant.Object) bool {
 	return false
 }
 
-// Has tells whether the history is about an object: the header lists it, names a
+// Has reports whether the history is about an object: the header lists it, names a
 // variant of it, or holds a promise of it.
 func (h *Header) Has(of variant.Object) bool {
 	return slices.Contains(h.Objects, of) || h.Variant(of) != "" || h.PromisedOf(of)

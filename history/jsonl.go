@@ -154,7 +154,7 @@ func appendText(b []byte, name, text string) []byte {
 	return append(b, '"')
 }
 
-// isPlain tells whether a text is the same within the quotes of JSON.
+// isPlain reports whether a text is the same within the quotes of JSON.
 func isPlain[T string | []byte](text T) bool {
 	for i := range len(text) {
 		if c := text[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {

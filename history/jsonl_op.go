@@ -65,7 +65,7 @@ type fields struct {
 	ret, gaveUp           int64
 }
 
-// fields are those of the line.
+// fields returns those of the line.
 func (o *opLine) fields() *fields {
 	f := &fields{kind: o.Kind, outcome: o.Outcome, reason: o.Reason}
 	f.op = Op{Key: o.Key.Value, Arg: o.Arg.Value, Result: o.Result.Value, Session: o.Session.Value}
@@ -182,7 +182,7 @@ func (f *fields) leased() error {
 	return errors.New(`"until_ns" is missing: the header has a "ttl_ns", and so it must tell until when this was granted, counted from the start of the attempt that succeeded; 0 if it has no end`)
 }
 
-// missing is the name of a required field that is absent; empty if there is none.
+// missing returns the name of a required field that is absent; empty if there is none.
 func (f *fields) missing(n need) string {
 	switch {
 	case n&needsArg != 0 && f.has&fieldArg == 0:

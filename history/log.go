@@ -36,7 +36,7 @@ func NewLogOn(c clock.Clock, start time.Time) *Log {
 	return &Log{clock: c, start: start}
 }
 
-// Start is when the run began: the zero of all times in its operations.
+// Start returns when the run began: the zero of all times in its operations.
 func (l *Log) Start() time.Time { return l.start }
 
 // Since converts a reading of the run's clock, such as the end of a lease, to
@@ -49,7 +49,7 @@ func (l *Log) Since(t time.Time) time.Duration {
 	return t.Sub(l.start)
 }
 
-// now is the present time since the start of the run.
+// now returns the present time since the start of the run.
 func (l *Log) now() time.Duration {
 	if l.clock == nil {
 		return time.Since(l.start) // one cheap reading; Now would take two

@@ -70,7 +70,7 @@ type Value struct {
 
 var noText unique.Handle[string]
 
-// Int is the value of a number.
+// Int returns the value of a number.
 func Int(n int64) Value { return Value{num: n} }
 
 // Text is the value of a text. It interns: make one once and use it often.
@@ -85,7 +85,7 @@ func Text(s string) Value {
 	return Value{text: unique.Make(s)}
 }
 
-// Num is the number, and whether the value is one.
+// Num returns the number, and whether the value is one.
 func (v Value) Num() (int64, bool) { return v.num, v.text == noText }
 
 // String is the text, or the number in decimal.
@@ -96,7 +96,7 @@ func (v Value) String() string {
 	return v.text.Value()
 }
 
-// unicode tells whether the text is UTF-8.
+// unicode reports whether the text is UTF-8.
 func (v Value) unicode() bool { return v.text == noText || utf8.ValidString(v.text.Value()) }
 
 // Rewrite implements printable.Rewriter.
@@ -141,7 +141,7 @@ type Op struct {
 // Forever is the end of an operation whose outcome is unknown.
 const Forever = time.Duration(1<<63 - 1)
 
-// End is the latest time at which the operation can have taken effect: its
+// End returns the latest time at which the operation can have taken effect: its
 // return, or Forever when the outcome is unknown.
 func (o Op) End() time.Duration {
 	if o.Outcome == Unknown {
@@ -195,7 +195,7 @@ func (k Kind) String() string { return name(kindNames[:], uint8(k)) }
 // ParseOutcome, ParseReason and ParseKind are the inverses of String.
 func ParseOutcome(s string) (Outcome, error) { return parse[Outcome]("outcome", outcomeNames[:], s) }
 
-// ParseReason is the inverse of Reason.String.
+// ParseReason returns the inverse of Reason.String.
 func ParseReason(s string) (Reason, error) { return parse[Reason]("reason", reasonNames[:], s) }
 
 // ParseKind is the inverse of Kind.String.

@@ -74,7 +74,7 @@ func decode(r io.Reader) (*History, *places, error) {
 	return decodeBinary(data.Bytes())
 }
 
-// sizeOf is the size of r when it is a regular file of sensible size, else 0.
+// sizeOf returns the size of r when it is a regular file of sensible size, else 0.
 func sizeOf(r io.Reader) int {
 	f, ok := r.(fs.File)
 	if !ok {

@@ -33,7 +33,7 @@ type Recorder struct {
 	_ [64]byte // keeps two clients' recorders off one cache line
 }
 
-// Now is the time since the start of the run. It is strictly greater than every
+// Now returns the time since the start of the run. It is strictly greater than every
 // earlier reading of this recorder: where the clock stands still, or ticks too
 // coarsely, it moves on by a nanosecond. Call and Return of every operation are
 // to be such readings. Noted says that Begun, Settled or Record has been told of the reading;

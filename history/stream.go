@@ -72,7 +72,7 @@ func (h *History) Close() error {
 	return h.stream.file.Close()
 }
 
-// Len is the number of operations.
+// Len returns the number of operations.
 func (h *History) Len() int {
 	if h.stream != nil {
 		return h.stream.ops

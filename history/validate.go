@@ -313,7 +313,7 @@ var needed = [256]string{
 	Effect: "it needs the task", Submit: "it needs the task", Pop: "a delivery needs the task", NextID: "it needs the number", Take: "it needs the task",
 }
 
-// blank tells whether the value is an empty text.
+// blank reports whether the value is an empty text.
 func (v Value) blank() bool { return v == blankText }
 
 var blankText = Text("")
@@ -549,7 +549,7 @@ func (v *validator) named(i int, op *Op) error {
 	return fmt.Errorf("it has the key %q, and the %s on %s has none", printable.Short(op.Key.String()), v.h.Ops[without].Kind, v.at.of(without))
 }
 
-// sameRequest tells whether two operations came of one request to a queue: a pop of several
+// sameRequest reports whether two operations came of one request to a queue: a pop of several
 // tasks, a peek at several, an enqueue of a list.
 func sameRequest(a, b *Op) bool {
 	if a.Kind != b.Kind || a.Client != b.Client || a.Call != b.Call || a.Return != b.Return || a.Session != b.Session {

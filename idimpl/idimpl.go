@@ -37,5 +37,5 @@ type Variant struct {
 	New func(env variant.Env, counter string) Generator
 }
 
-// keyOf is the counter's key.
+// keyOf returns the counter's key.
 func keyOf(counter string) string { return "Id:" + counter }

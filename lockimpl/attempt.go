@@ -11,14 +11,14 @@ import (
 	"oversell/variant"
 )
 
-// keyOf is the documents' key for a lock's name.
+// keyOf returns the documents' key for a lock's name.
 func keyOf(name string) string { return "Lock:" + name }
 
 // Key is the key under which every shipped lock keeps the lock of this name, on
 // each of its masters.
 func Key(name string) string { return keyOf(name) }
 
-// granted is the lock that an attempt started at start has won.
+// granted returns the lock that an attempt started at start has won.
 func granted(name, token, via string, start time.Time, ttl time.Duration) Lock {
 	return Lock{Key: name, Token: token, Via: via, Until: start.Add(ttl)}
 }
@@ -94,7 +94,7 @@ func did(err error) (bool, error) {
 	return err == nil, err
 }
 
-// count is a boolean reply as a count of changed keys.
+// count returns a boolean reply as a count of changed keys.
 func count(ok bool, err error) (int64, error) {
 	if ok {
 		return 1, err

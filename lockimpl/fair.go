@@ -22,7 +22,7 @@ type fair struct {
 func newFair(env variant.Env) Locker       { return fair{luaRelease{token{env}}, true} }
 func newFairNoReap(env variant.Env) Locker { return fair{luaRelease{token{env}}, false} }
 
-// patience is how long a waiter that looks every retry may be silent: several
+// patience returns how long a waiter that looks every retry may be silent: several
 // looks, and no less than what a busy machine may take over one.
 func patience(retry time.Duration) time.Duration { return max(5*retry, time.Second) }
 

@@ -143,7 +143,7 @@ func (c *client) ends(want error) {
 	}
 }
 
-// holder is a client that holds the lock, acquired without stepping.
+// holder returns a client that holds the lock, acquired without stepping.
 func (s *stage) holder() *client {
 	s.Helper()
 	c := s.client()
@@ -168,7 +168,7 @@ func (s *stage) admin() *redis.Client {
 	return c
 }
 
-// entry tells whether one more client gets in now.
+// entry reports whether one more client gets in now.
 func (s *stage) entry() error {
 	s.Helper()
 	c := s.client()

@@ -17,14 +17,14 @@ type redlock struct{ env variant.Env }
 
 func newRedlock(env variant.Env) Locker { return redlock{env} }
 
-// quorum is the majority.
+// quorum returns the majority.
 func (r redlock) quorum() int { return len(r.env.Redis)/2 + 1 }
 
 // nodeTimeout bounds the time for one node, far below the lease, so that a
 // blocked node is skipped.
 func nodeTimeout(ttl time.Duration) time.Duration { return max(ttl/20, 5*time.Millisecond) }
 
-// drift is what the nodes' clocks may disagree by within a lease, plus 2 ms for
+// drift returns what the nodes' clocks may disagree by within a lease, plus 2 ms for
 // the resolution of expiry.
 func drift(ttl time.Duration) time.Duration { return ttl/100 + 2*time.Millisecond }
 
@@ -70,7 +70,7 @@ func (r redlock) Release(ctx context.Context, l Lock) error {
 	return changed("release", l.Key, 0, r.unlessRefused(no, err))
 }
 
-// unlessRefused is err, or nil when so many nodes said no that the others do not
+// unlessRefused returns err, or nil when so many nodes said no that the others do not
 // matter.
 func (r redlock) unlessRefused(no int, err error) error {
 	if no >= r.quorum() {

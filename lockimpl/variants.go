@@ -51,7 +51,7 @@ var expiring = flaws(oneMaster, grantedAgain(variant.ClockJump, whyJump), []vari
 	{Property: variant.Progress, Fault: variant.ClockJump, Why: whyLonger},
 })
 
-// grantedAgain are the flaws of a lock that is granted while it is held.
+// grantedAgain returns the flaws of a lock that is granted while it is held.
 func grantedAgain(fault variant.Fault, why string) []variant.Flaw {
 	return []variant.Flaw{
 		{Property: variant.MutualExclusion, Fault: fault, Why: why},
@@ -63,7 +63,7 @@ func grantedAgain(fault variant.Fault, why string) []variant.Flaw {
 // client in lets the first holder delete that client's lock.
 var releasedByDel = flaws(wrongDelete(variant.Overrun, whyDel), onOthers(whyDel))
 
-// onOthers are the flaws of a lock whose release or extension asks nobody, under all that
+// onOthers returns the flaws of a lock whose release or extension asks nobody, under all that
 // grants a lock again while it is held.
 func onOthers(why string) (all []variant.Flaw) {
 	for _, fault := range []variant.Fault{variant.Failover, variant.RestartEmpty, variant.Evict, variant.ClockJump} {
@@ -78,7 +78,7 @@ var lostLine = []variant.Flaw{
 	{Property: variant.FIFO, Fault: variant.RestartEmpty, Why: whyLine},
 }
 
-// wrongDelete are the flaws of every lock whose release can delete another's
+// wrongDelete returns the flaws of every lock whose release can delete another's
 // lock under this fault, and so let a third client in.
 func wrongDelete(fault variant.Fault, why string) []variant.Flaw {
 	return append(grantedAgain(fault, why), variant.Flaw{Property: variant.OwnerOnlyRelease, Fault: fault, Why: why})
@@ -289,7 +289,7 @@ func Find(name string) (Variant, bool) {
 	return Variant{}, false
 }
 
-// Today is the name of today for one that a variant had in an earlier version; any other
+// Today returns the name of today for one that a variant had in an earlier version; any other
 // name is as it was.
 func Today(name string) string {
 	if v, ok := Find(name); ok {

@@ -24,13 +24,13 @@ func newBase(env variant.Env, o Options) base { return base{env, o.withDefaults(
 
 func (b base) rdb() redis.UniversalClient { return b.env.Redis[0] }
 
-// keyOf is the documents' key for a queue's name, and the name of its lock.
+// keyOf returns the documents' key for a queue's name, and the name of its lock.
 func keyOf(name string) string { return "Queue:" + name }
 
 // LockName is what the lock of a queue with [Variant.Locked] is called.
 func LockName(name string) string { return keyOf(name) }
 
-// journalOf is the hash of what each request took.
+// journalOf returns the hash of what each request took.
 func journalOf(name string) string { return "Journal:" + keyOf(name) }
 
 // failed says in an error what was attempted. Declared answers stay as they are.
@@ -105,7 +105,7 @@ func claimed(t Task) error {
 	return nil
 }
 
-// entered are these ids as entered with this score.
+// entered returns these ids as entered with this score.
 func entered(score float64, ids []string) []Task {
 	tasks := make([]Task, len(ids))
 	for i, id := range ids {
@@ -123,7 +123,7 @@ func tasksOf(members []redis.Z, attempt int) []Task {
 	return tasks
 }
 
-// orEmpty is a Pop's answer.
+// orEmpty returns a Pop's answer.
 func orEmpty(tasks []Task) ([]Task, error) {
 	if len(tasks) == 0 {
 		return nil, ErrEmpty

@@ -216,7 +216,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// repeats is the rule for repeated ids.
+// repeats returns the rule for repeated ids.
 func (o Options) repeats() Repeat {
 	if o.Overwrite {
 		return Overwritten
@@ -248,7 +248,7 @@ type Variant struct {
 	New func(variant.Env, Options) Queue
 }
 
-// Sample is a Queue to find out by type assertions what the queue can do. Its Env leads
+// Sample returns a Queue to find out by type assertions what the queue can do. Its Env leads
 // nowhere, so that New may look at it; no call is to be made on it.
 func (v Variant) Sample(change ...func(*Options)) Queue {
 	env := variant.Env{Clock: clock.Real{}, Token: func() string { return "sample" }}

@@ -33,7 +33,7 @@ type reliable struct{ base }
 
 func newReliable(env variant.Env, o Options) Queue { return reliable{newBase(env, o)} }
 
-// keys are those that all scripts get; see reliable_common.lua.
+// keys returns those that all scripts get; see reliable_common.lua.
 func (q reliable) keys(name string) []string {
 	key := keyOf(name)
 	return []string{key, "Claimed:" + key, "Tasks:" + key, "Dead:" + key, "Receipt:" + key, journalOf(name)}

@@ -69,7 +69,7 @@ var (
 	streamsBuryScript = redis.NewScript(streamsBuryLua)
 )
 
-// flag is a bool as a script's argument.
+// flag returns a bool as a script's argument.
 func flag(b bool) int {
 	if b {
 		return 1
@@ -77,7 +77,7 @@ func flag(b bool) int {
 	return 0
 }
 
-// scoreArg is a score as a script's argument: exactly this number.
+// scoreArg returns a score as a script's argument: exactly this number.
 func scoreArg(score float64) string { return strconv.FormatFloat(score, 'g', -1, 64) }
 
 // enter runs a script that enters tasks: it replies their score and the ids

@@ -94,7 +94,7 @@ type client struct {
 
 func (s *stage) client() *client { return s.clientAt(clock.Real{}) }
 
-// clientAt is a client with a clock of its own. It does not wait for locks.
+// clientAt returns a client with a clock of its own. It does not wait for locks.
 func (s *stage) clientAt(clk clock.Clock) *client {
 	s.Helper()
 	s.clients++
@@ -228,7 +228,7 @@ func (s *stage) comes(id string) queueimpl.Task {
 	}
 }
 
-// admin is a plain client.
+// admin returns a plain client.
 func (s *stage) admin() *redis.Client {
 	s.Helper()
 	return connect(s.T, s.target)

@@ -187,7 +187,7 @@ func (q *streams) takeOver(ctx context.Context, name string, count int) ([]Task,
 	return tasks, nil
 }
 
-// attempt is the delivery count of an entry that is ours, else 0.
+// attempt returns the delivery count of an entry that is ours, else 0.
 func (q *streams) attempt(ctx context.Context, name, entry string) (int, error) {
 	pending, err := q.rdb().XPendingExt(ctx, &redis.XPendingExtArgs{
 		Stream: keyOf(name), Group: group, Start: entry, End: entry, Count: 1, Consumer: q.consumer,
@@ -283,7 +283,7 @@ func (q *streams) taskOf(m redis.XMessage, attempt int) (Task, error) {
 	return taskOf(m, q.consumer, attempt)
 }
 
-// taskOf is an entry as a task, claimed by this consumer.
+// taskOf returns an entry as a task, claimed by this consumer.
 func taskOf(m redis.XMessage, consumer string, attempt int) (Task, error) {
 	score, err := entryScore(m.ID)
 	if err != nil {

@@ -50,7 +50,7 @@ var removesAtOnce = []variant.Flaw{
 	{Property: variant.NoLostTask, Fault: variant.LateRequest, Why: whyLatePop},
 }
 
-// twoInside are the flaws of a queue that needs its clients kept apart, where they
+// twoInside returns the flaws of a queue that needs its clients kept apart, where they
 // are not.
 func twoInside(fault variant.Fault, under, how string) []variant.Flaw {
 	repeats := variant.WithRepeats
@@ -66,7 +66,7 @@ func twoInside(fault variant.Fault, under, how string) []variant.Flaw {
 	}
 }
 
-// stuckUnder are the flaws under locks that a crash can leave taken for good.
+// stuckUnder returns the flaws under locks that a crash can leave taken for good.
 func stuckUnder(locks ...string) []variant.Flaw {
 	var all []variant.Flaw
 	for _, lock := range locks {

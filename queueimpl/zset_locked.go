@@ -37,7 +37,7 @@ func newZsetLocked(env variant.Env, o Options) Queue {
 	return &zsetLocked{base: b, lock: b.o.Lock(env)}
 }
 
-// printedLock is the documents' own lock.
+// printedLock returns the documents' own lock.
 func printedLock(env variant.Env) lockimpl.Locker {
 	v, ok := lockimpl.Find("php-lock-printed")
 	if !ok {
@@ -106,7 +106,7 @@ func (q *zsetLocked) listed(ids []string) error {
 	return nil
 }
 
-// now is the client's clock as a score.
+// now returns the client's clock as a score.
 func (q *zsetLocked) now(after time.Duration) float64 {
 	return float64(q.env.Clock.Now().UnixMicro()+after.Microseconds()) / 1e6
 }

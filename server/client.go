@@ -4,7 +4,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Options are the settings with which every client of this program talks to a
+// Options returns the settings with which every client of this program talks to a
 // master. It is the only place that states them, and hands out a fresh copy, so
 // that a caller can put a proxy's address into it. It contains the password:
 // never print it. It panics if there is no such node.
@@ -35,7 +35,7 @@ func (t *Target) Clients(o ConnOptions) []redis.UniversalClient {
 	return all
 }
 
-// Addresses are those of the nodes (host:port) for programs with a Redis client of their own:
+// Addresses returns those of the nodes (host:port) for programs with a Redis client of their own:
 // a proxy's where connections go through one (see [Target.Route]).
 func (t *Target) Addresses() []string {
 	all := make([]string, t.Nodes())

@@ -30,7 +30,7 @@ const (
 	CanAdminister Ability = "administer"
 )
 
-// Can is nil when the target has the ability, and says otherwise why it has not
+// Can returns nil when the target has the ability, and says otherwise why it has not
 // and which target has, with class [ErrUsage].
 func (t *Target) Can(ctx context.Context, a Ability) error {
 	switch a {
@@ -88,7 +88,7 @@ func (t *Target) Servers() []Member {
 	return all
 }
 
-// Admin is a client of one server for administrative commands and for looking at
+// Admin returns a client of one server for administrative commands and for looking at
 // its state. It is connected to the server itself, past every proxy, and is
 // closed with the target. It panics if there is no such server.
 func (t *Target) Admin(number int) *redis.Client { return t.group.Servers[number-1].Admin }
@@ -177,7 +177,7 @@ func (t *Target) Jump(number int, ahead time.Duration) error {
 	return s.Jump(ahead)
 }
 
-// Primary is the number of the server that serves now as what master number was
+// Primary returns the number of the server that serves now as what master number was
 // when the target was opened: that very server, or a promoted replica of it.
 // While a failover is under way that is the latest that is known.
 func (t *Target) Primary(ctx context.Context, master int) (int, error) {
@@ -250,7 +250,7 @@ func (t *Target) numbered(number int) (*instance.Server, error) {
 	return t.group.Servers[number-1], nil
 }
 
-// ours is a server that we can break.
+// ours returns a server that we can break.
 func (t *Target) ours(number int) (*instance.Server, error) {
 	s, err := t.numbered(number)
 	if err != nil {
@@ -262,7 +262,7 @@ func (t *Target) ours(number int) (*instance.Server, error) {
 	return s, nil
 }
 
-// master is a server that was a master when the target was opened.
+// master returns a server that was a master when the target was opened.
 func (t *Target) master(number int) (*instance.Server, error) {
 	s, err := t.numbered(number)
 	if err != nil {
@@ -276,7 +276,7 @@ func (t *Target) master(number int) (*instance.Server, error) {
 
 var errEnded = errors.New("the target has ended")
 
-// untilDone is ctx, but ends with the target.
+// untilDone returns ctx, but ends with the target.
 func (t *Target) untilDone(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {

@@ -61,7 +61,7 @@ func openEmbedded(clk clock.Clock, n int, why string) (*Target, error) {
 // as tests are. A test compares.
 const miniredisVersion = "v2.40.0"
 
-// embeddedVersion is the version of miniredis that was linked in.
+// embeddedVersion returns the version of miniredis that was linked in.
 func embeddedVersion() string {
 	if build, ok := debug.ReadBuildInfo(); ok {
 		for _, m := range build.Deps {

@@ -101,7 +101,7 @@ func allDifferent(endpoints []instance.Endpoint, answers []instance.Info) error 
 	return nil
 }
 
-// orphan tells whether a server is a replica of nobody, as one that was made read-only.
+// orphan reports whether a server is a replica of nobody, as one that was made read-only.
 func orphan(in instance.Info) bool {
 	return in["role"] == "slave" && net.JoinHostPort(in["master_host"], in["master_port"]) == Nobody
 }

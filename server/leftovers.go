@@ -40,7 +40,7 @@ type record struct {
 	Since string `json:"since"`
 }
 
-// connectionName is that of a guard's connections.
+// connectionName returns that of a guard's connections.
 func connectionName(id string) string { return "oversell-" + id }
 
 // introduce opens the connections that tell that the guard lives, and keeps them open.
@@ -249,7 +249,7 @@ func (l *leftover) remedy(t *Target) string {
 	return l.Undo.String() + " " + l.Addr
 }
 
-// at is the server at an address, perhaps under another name of its host; nil if there
+// at returns the server at an address, perhaps under another name of its host; nil if there
 // is none.
 func (t *Target) at(addr string) *instance.Server {
 	for _, same := range []func(a, b string) bool{func(a, b string) bool { return a == b }, topology.SameAddr} {
@@ -262,7 +262,7 @@ func (t *Target) at(addr string) *instance.Server {
 	return nil
 }
 
-// renumbered is what is to be undone, with the numbers that the servers have now.
+// renumbered returns what is to be undone, with the numbers that the servers have now.
 func (l *leftover) renumbered(t *Target) (u Undo, s *instance.Server) {
 	u = l.Undo
 	if u.Keys != "" {
@@ -335,7 +335,7 @@ func (l *leftover) settle(ctx context.Context, t *Target, mend bool) error {
 	return nil
 }
 
-// inForce tells whether a server is still as the change has left it.
+// inForce reports whether a server is still as the change has left it.
 func (u Undo) inForce(ctx context.Context, c *redis.Client) (bool, error) {
 	for _, s := range u.Settings {
 		now, err := c.ConfigGet(ctx, s.Name).Result()

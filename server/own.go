@@ -60,7 +60,7 @@ func openOwn(ctx context.Context, h instance.Host, kind Kind, p plan) (*Target, 
 	return t, nil
 }
 
-// newShape is the behaviour of a topology. master is what sentinels call the primary.
+// newShape returns the behaviour of a topology. master is what sentinels call the primary.
 func newShape(t *Target, name topology.ShapeName, master string) topology.Shape {
 	switch name {
 	case topology.Replicated:

@@ -87,7 +87,7 @@ func deniedByTrial(ctx context.Context, c *redis.Client) (string, error) {
 	return "", nil
 }
 
-// unknown tells whether a server does not know the command that it got.
+// unknown reports whether a server does not know the command that it got.
 func unknown(err error) bool {
 	if err == nil || !instance.IsReply(err) {
 		return false

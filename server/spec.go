@@ -69,7 +69,7 @@ type Spec struct {
 	Image string
 }
 
-// String is the Spec without passwords.
+// String returns the Spec without passwords.
 func (s Spec) String() string {
 	text := s.Target
 	switch {
@@ -99,10 +99,10 @@ func (s Spec) Validate(ctx context.Context) error {
 	return err
 }
 
-// IsAddress tells whether the Spec names servers that are running already.
+// IsAddress reports whether the Spec names servers that are running already.
 func (s Spec) IsAddress() bool { return strings.Contains(s.Target, "://") }
 
-// Embeds tells whether the Spec leads to the emulation, as far as can be told
+// Embeds reports whether the Spec leads to the emulation, as far as can be told
 // before anything is opened.
 func (s Spec) Embeds() bool {
 	if s.Target == "" || s.Target == "auto" {
@@ -112,7 +112,7 @@ func (s Spec) Embeds() bool {
 	return s.Target == string(Embedded)
 }
 
-// Masters is the number of independent masters that the Spec asks for. It
+// Masters returns the number of independent masters that the Spec asks for. It
 // fails as Validate does.
 func (s Spec) Masters(ctx context.Context) (int, error) {
 	p, err := s.plan(ctx)
@@ -130,7 +130,7 @@ func (s Spec) Members(ctx context.Context) ([]Member, error) {
 	return topology.Members(p.shape, p.masters), nil
 }
 
-// CanFailOver is nil if the servers that the Spec leads to may have a replica to promote, as
+// CanFailOver returns nil if the servers that the Spec leads to may have a replica to promote, as
 // far as can be told before any is started or connected to. Otherwise it fails as
 // [Target.Can] does.
 func (s Spec) CanFailOver(ctx context.Context) error {
@@ -231,7 +231,7 @@ func (p *plan) checkEmbedded() error {
 	return nil
 }
 
-// image is what containers are made from.
+// image returns what containers are made from.
 func (s Spec) image() string { return cmp.Or(s.Image, container.DefaultImage()) }
 
 // parseTopology returns the shape and the number of independent masters that are

@@ -173,7 +173,7 @@ func (t *Target) Close() error {
 	return t.Err()
 }
 
-// Nodes is the number of independent masters, at least 1. A primary with
+// Nodes returns the number of independent masters, at least 1. A primary with
 // replicas counts as one, and so does a cluster.
 func (t *Target) Nodes() int { return t.shape.Nodes() }
 

@@ -268,7 +268,7 @@ func (k *undoing) Undo(ctx context.Context, id int64) (what string, err error) {
 // server ceases to be the master. Keys are therefore removed once more afterwards.
 var errChanged = errors.New("the servers are not yet as they were")
 
-// changed tells whether there is more to undo than keys.
+// changed reports whether there is more to undo than keys.
 func (k *undoing) changed() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

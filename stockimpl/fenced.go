@@ -37,7 +37,7 @@ func (s *fenced) Buy(ctx context.Context, o Order, l lockimpl.Lock) (int64, erro
 	return s.order("buy", o, func(pieces int64) (int64, error) { return s.change(ctx, -pieces, l.Fence) })
 }
 
-// Refund is the same fenced read and write with the other sign. It knows no
+// Refund returns the same fenced read and write with the other sign. It knows no
 // orders, so whatever is handed in is added.
 func (s *fenced) Refund(ctx context.Context, o Order, l lockimpl.Lock) (int64, error) {
 	return s.order("refund", o, func(pieces int64) (int64, error) { return s.change(ctx, pieces, l.Fence) })

@@ -38,7 +38,7 @@ func (s *fencedWrite) Buy(ctx context.Context, o Order, l lockimpl.Lock) (int64,
 	return s.order("buy", o, func(pieces int64) (int64, error) { return s.change(ctx, -pieces, l.Fence) })
 }
 
-// Refund is the same read and fenced write with the other sign. It knows no
+// Refund returns the same read and fenced write with the other sign. It knows no
 // orders, so whatever is handed in is added.
 func (s *fencedWrite) Refund(ctx context.Context, o Order, l lockimpl.Lock) (int64, error) {
 	return s.order("refund", o, func(pieces int64) (int64, error) { return s.change(ctx, pieces, l.Fence) })

@@ -17,7 +17,7 @@ const (
 	transact = "multi set exec"
 )
 
-// uncounted is the state of a sale that counts nothing but its stock.
+// uncounted returns the state of a sale that counts nothing but its stock.
 func uncounted(left int64) stockimpl.State {
 	return stockimpl.State{Left: left, Sold: stockimpl.Unsaid}
 }
@@ -257,7 +257,7 @@ func TestWatchRefusesWhatIsStaleIfToldTo(t *testing.T) {
 	s.holds(uncounted(1))
 }
 
-// Optimistic tells whether a sale can refuse what is stale.
+// Optimistic reports whether a sale can refuse what is stale.
 func TestOptimisticIsWhatItSays(t *testing.T) {
 	for _, v := range stockimpl.Variants {
 		env := variant.Env{Redis: []redis.UniversalClient{nil}}

@@ -18,7 +18,7 @@ func (s *plain) Buy(ctx context.Context, o Order, _ lockimpl.Lock) (int64, error
 	return s.order("buy", o, func(pieces int64) (int64, error) { return s.change(ctx, -pieces) })
 }
 
-// Refund is the same read and write with the other sign. It knows no orders,
+// Refund returns the same read and write with the other sign. It knows no orders,
 // so whatever is handed in is added.
 func (s *plain) Refund(ctx context.Context, o Order, _ lockimpl.Lock) (int64, error) {
 	return s.order("refund", o, func(pieces int64) (int64, error) { return s.change(ctx, pieces) })

@@ -108,7 +108,7 @@ func read(ctx context.Context, c redis.Cmdable, stock string) (int64, error) {
 	return left, err
 }
 
-// changed is what is left after a purchase (change < 0) or a refund.
+// changed returns what is left after a purchase (change < 0) or a refund.
 func changed(left, change int64) (int64, error) {
 	if left+change < 0 {
 		return Unsaid, ErrSoldOut

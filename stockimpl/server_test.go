@@ -117,7 +117,7 @@ func connect(t *testing.T, addr string) *redis.Client {
 	return c
 }
 
-// world is the Env of one client of the server at addr.
+// world returns the Env of one client of the server at addr.
 func world(t *testing.T, addr string) variant.Env {
 	return variant.Env{
 		Redis: []redis.UniversalClient{connect(t, addr)},
@@ -127,5 +127,5 @@ func world(t *testing.T, addr string) variant.Env {
 	}
 }
 
-// newProduct is a name that nobody uses yet.
+// newProduct returns a name that nobody uses yet.
 func newProduct() string { return "{ov-" + rand.Text()[:6] + "}phone" }

@@ -23,7 +23,7 @@ func (s *sqlForUpdate) Buy(ctx context.Context, o Order, _ lockimpl.Lock) (int64
 	return s.order("buy", o, func(pieces int64) (int64, error) { return s.change(ctx, -pieces) })
 }
 
-// Refund is the same transaction with the other sign. It knows no orders, so
+// Refund returns the same transaction with the other sign. It knows no orders, so
 // whatever is handed in is added.
 func (s *sqlForUpdate) Refund(ctx context.Context, o Order, _ lockimpl.Lock) (int64, error) {
 	return s.order("refund", o, func(pieces int64) (int64, error) { return s.change(ctx, pieces) })

@@ -20,7 +20,7 @@ func (s *sqlPlain) Buy(ctx context.Context, o Order, _ lockimpl.Lock) (int64, er
 	return s.order("buy", o, func(pieces int64) (int64, error) { return s.change(ctx, -pieces) })
 }
 
-// Refund is the same SELECT and UPDATE with the other sign. It knows no orders,
+// Refund returns the same SELECT and UPDATE with the other sign. It knows no orders,
 // so whatever is handed in is added.
 func (s *sqlPlain) Refund(ctx context.Context, o Order, _ lockimpl.Lock) (int64, error) {
 	return s.order("refund", o, func(pieces int64) (int64, error) { return s.change(ctx, pieces) })

@@ -83,7 +83,7 @@ func (r *sqlRecord) read(ctx context.Context) (pieces, version int64, err error)
 	return r.scan(r.db.QueryRowContext(ctx, r.selectRecord()))
 }
 
-// selectRecord is the statement that reads the stock record.
+// selectRecord returns the statement that reads the stock record.
 func (r *sqlRecord) selectRecord() string {
 	return "SELECT pieces, version FROM " + r.table + " WHERE id = 1"
 }

@@ -26,7 +26,7 @@ const (
 	whyNeverWritten   = "the buyer dies after the pieces are taken and before the id is written; the order, sent again, is new"
 )
 
-// onOneMaster are the flaws of every sale that Redis keeps: Redis replicates after it
+// onOneMaster returns the flaws of every sale that Redis keeps: Redis replicates after it
 // has answered, and knows no command that is sent again from another.
 func onOneMaster(more ...variant.Property) (flaws []variant.Flaw) {
 	for _, p := range append([]variant.Property{variant.NoOversell, variant.NoUndersell, variant.Linearizable}, more...) {
@@ -275,7 +275,7 @@ func Find(name string) (Variant, bool) {
 	return Variant{}, false
 }
 
-// ofTickets are the flaws of the sales by tickets.
+// ofTickets returns the flaws of the sales by tickets.
 func ofTickets() []variant.Flaw {
 	return append(onOneMaster(), []variant.Flaw{
 		{Property: variant.NoOversell, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyTicket},

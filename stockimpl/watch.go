@@ -26,7 +26,7 @@ func (s *watch) Buy(ctx context.Context, o Order, _ lockimpl.Lock) (int64, error
 	return s.order("buy", o, func(pieces int64) (int64, error) { return s.change(ctx, -pieces) })
 }
 
-// Refund is the same transaction with the other sign. It knows no orders, so
+// Refund returns the same transaction with the other sign. It knows no orders, so
 // whatever is handed in is added.
 func (s *watch) Refund(ctx context.Context, o Order, _ lockimpl.Lock) (int64, error) {
 	return s.order("refund", o, func(pieces int64) (int64, error) { return s.change(ctx, pieces) })

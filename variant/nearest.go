@@ -32,7 +32,7 @@ func Nearest(name string, names []string) []string {
 	return out
 }
 
-// slips is how many edits a name of some letters may be from another to be like it.
+// slips returns how many edits a name of some letters may be from another to be like it.
 func slips(letters int) int {
 	if letters < 5 {
 		return letters / 3
@@ -40,7 +40,7 @@ func slips(letters int) int {
 	return max(2, letters/3)
 }
 
-// Edits is how many letters must be added, left out, replaced, or put in the place of their
+// Edits returns how many letters must be added, left out, replaced, or put in the place of their
 // neighbour to make one text of another.
 func Edits(a, b string) int {
 	row := make([]int, len(b)+1)

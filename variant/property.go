@@ -56,7 +56,7 @@ type PropertyInfo struct {
 	Promise string `json:"promise"`
 }
 
-// Unit is what violations of a property are counted in; empty: how many there are.
+// Unit returns what violations of a property are counted in; empty: how many there are.
 func (p Property) Unit() string {
 	if p == NoOversell || p == NoUndersell {
 		return "piece"
@@ -95,7 +95,7 @@ var Properties = []PropertyInfo{
 	{Lock, Linearizable, "every answer of the lock fits one legal order of grants, refusals and releases"},
 }
 
-// PropertiesOf are the properties of one object, in the order of reports.
+// PropertiesOf returns the properties of one object, in the order of reports.
 func PropertiesOf(o Object) (ps []Property) {
 	for _, info := range Properties {
 		if info.Of == o {

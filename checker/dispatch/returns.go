@@ -65,7 +65,7 @@ type lent struct {
 	when      time.Duration // of the submit
 }
 
-// over is the latest time at which the hold can have ended.
+// over returns the latest time at which the hold can have ended.
 func (h *lent) over() time.Duration {
 	if h.submitted {
 		return min(monitor.Leased(&h.take), h.when)
@@ -322,7 +322,7 @@ func (l *lendings) judge(t *lending, n int, users []history.Value, grace time.Du
 	}
 }
 
-// users are the users who were given the task and who were told, at any time, that there
+// users returns the users who were given the task and who were told, at any time, that there
 // was nothing to do.
 func (l *lendings) users(t *lending) (list []history.Value) {
 	seen := make(map[history.Value]bool, len(t.takes))

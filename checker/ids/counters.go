@@ -146,7 +146,7 @@ func same(op *history.Op, request history.Value, client int32) bool {
 	return request == op.Arg
 }
 
-// tried tells whether a try of the operation's request that had no answer can have come
+// tried reports whether a try of the operation's request that had no answer can have come
 // before its answer.
 func (c *counter) tried(op *history.Op) bool {
 	first, ok := c.tries[op.Arg]

@@ -58,7 +58,7 @@ func (l *ladder) lose(op *history.Op) {
 
 func (s *slot) who() string { return say.Client(&history.Op{Client: s.client}) }
 
-// rungOp is the operation of a rung.
+// rungOp returns the operation of a rung.
 func (l *ladder) rungOp(r *rung) history.Op { return l.c.op(&r.slot, history.Int(r.number)) }
 
 // before is what was scheduled last.
@@ -155,7 +155,7 @@ func (l *ladder) fill(lowWater time.Duration) bool {
 	return true
 }
 
-// above is what the next missing numbers must come before: the first number
+// above returns what the next missing numbers must come before: the first number
 // after them, or a reading. Of more missing numbers than can be filled, it is the
 // largest number so far.
 func (l *ladder) above() (rung, bool) {
@@ -189,7 +189,7 @@ func (l *ladder) missing(above rung) bool {
 	return false
 }
 
-// final is the ladder as if the history ended now.
+// final returns the ladder as if the history ended now.
 func (l *ladder) final() *ladder {
 	end := *l
 	end.open, end.reads = slices.Clone(l.open), slices.Clone(l.reads)

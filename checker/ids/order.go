@@ -28,7 +28,7 @@ type descent struct {
 	op     history.Op
 }
 
-// before is the largest number received strictly before a time, or nil: a request that is
+// before returns the largest number received strictly before a time, or nil: a request that is
 // called when an answer comes may have been served before it.
 func (a *ascent) before(t time.Duration) *rung {
 	i := sort.Search(len(a.peaks), func(i int) bool { return a.peaks[i].ret >= t })

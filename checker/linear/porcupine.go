@@ -62,7 +62,7 @@ func Operations(ops []history.Op) []porcupine.Operation {
 	return out
 }
 
-// Modelled tells whether an operation says anything about its object.
+// Modelled reports whether an operation says anything about its object.
 func Modelled(op *history.Op) bool {
 	switch op.Kind {
 	case history.Acquire:
@@ -85,7 +85,7 @@ type holder struct {
 	session history.Value
 }
 
-// LockModel is a lock with unique sessions and without leases. An operation
+// LockModel returns a lock with unique sessions and without leases. An operation
 // without an answer has its effect if it can, when its turn comes; its turn may come
 // after everything else.
 func LockModel() porcupine.Model { return lockModelFrom(holder{}) }
@@ -134,7 +134,7 @@ type shelf struct {
 // shelfOrder is the size of an order in shelf.orders.
 const shelfOrder = 16
 
-// StockModel is a stock of pieces; see [saleLinear].
+// StockModel returns a stock of pieces; see [saleLinear].
 func StockModel(stock int64, ops []history.Op) porcupine.Model {
 	return stockModelAfter(nil, stock, ops)
 }
@@ -314,7 +314,7 @@ func faultNotes(h *history.History, first, last time.Duration) (notes []porcupin
 	return notes
 }
 
-// window is the operations of the witness's object and key closest to the
+// window returns the operations of the witness's object and key closest to the
 // witness in completion order, and those before them.
 func window(h *history.History, v monitor.Verdict) (before, ops []history.Op) {
 	key := v.Witness[0].Key

@@ -125,7 +125,7 @@ func (c *encounters) met(refused bool) {
 	}
 }
 
-// tenure is an open tenure of another client that may have lasted until op was called.
+// tenure returns an open tenure of another client that may have lasted until op was called.
 func (c *encounters) tenure(op *history.Op) *lockSession {
 	for i := len(c.open) - 1; i >= max(0, len(c.open)-fewTenures); i-- {
 		if t := c.open[i]; t.client != op.Client && t.until > op.Call {
@@ -135,7 +135,7 @@ func (c *encounters) tenure(op *history.Op) *lockSession {
 	return nil
 }
 
-// during tells whether op met a tenure of another client, or its release.
+// during reports whether op met a tenure of another client, or its release.
 func (c *encounters) during(op *history.Op) bool {
 	return c.ends.other(op.Client) > op.Call || c.tenure(op) != nil
 }
@@ -203,7 +203,7 @@ func (c *encounters) advance(lowWater time.Duration) {
 	c.changes = append(c.changes[:0], c.changes[old:]...)
 }
 
-// exclusive is how many grants and refusals met another client's tenure, as if the history
+// exclusive returns how many grants and refusals met another client's tenure, as if the history
 // ended now.
 func (c *encounters) exclusive() (handovers, refusals int64) {
 	handovers, refusals = c.handovers, c.refusals
@@ -240,7 +240,7 @@ func (l *latest) add(client int32, at time.Duration) {
 	}
 }
 
-// other is the latest time of a client other than this one; before all times if there
+// other returns the latest time of a client other than this one; before all times if there
 // is none.
 func (l *latest) other(client int32) time.Duration {
 	for i := range l.n {

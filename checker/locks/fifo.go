@@ -129,7 +129,7 @@ func (l *line) free(g given) {
 	}
 }
 
-// earliest is when a lock can have been granted at the earliest.
+// earliest returns when a lock can have been granted at the earliest.
 func (l *line) earliest(op *history.Op) time.Duration {
 	from := monitor.Granted(l.h, op)
 	if !l.h.Promised(variant.Lock, variant.MutualExclusion) || monitor.Leased(op) < op.Return {
@@ -180,7 +180,7 @@ func (l *line) advance(lowWater time.Duration) {
 	}
 }
 
-// order is the verdict on the order of service.
+// order returns the verdict on the order of service.
 func (l *lock) order(*locks) monitor.Verdict {
 	f := l.line
 	v := monitor.Verdict{Opportunities: f.met}

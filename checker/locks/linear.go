@@ -381,7 +381,7 @@ func (t *tryLock) advance(lowWater time.Duration) {
 	t.enough = 2*(len(t.cores)+len(t.refused)) + 1024
 }
 
-// linearizable is the verdict on linearizability.
+// linearizable returns the verdict on linearizability.
 func (l *lock) linearizable(ls *locks) monitor.Verdict {
 	v := l.linear.verdict(ls.ended)
 	v.Opportunities = l.meetings
@@ -508,7 +508,7 @@ func (t *tryLock) homeless(f *float) (string, []history.Op) {
 		say.Client(op), say.Titled("lock", t.key), say.At(f.in.from), say.At(f.in.to)), monitor.InOrder(f.acq, f.rel)
 }
 
-// uncovered is the first refusal of every gap that nobody can have filled, and
+// uncovered returns the first refusal of every gap that nobody can have filled, and
 // whether some other gap was left alone because a session without a core may
 // have filled it.
 func (t *tryLock) uncovered(floats []float) (bare []refusal, hopeful bool) {

@@ -136,7 +136,7 @@ func (ls *locks) operation(op *history.Op) {
 	}
 }
 
-// opens tells whether a session that is not known begins with op.
+// opens reports whether a session that is not known begins with op.
 func opens(op *history.Op, l *lock) bool {
 	switch op.Kind {
 	case history.Acquire:
@@ -217,7 +217,7 @@ func (ls *locks) catchUp(l *lock) {
 	}
 }
 
-// single tells whether no more than one session holds the lock, as any part sees it.
+// single reports whether no more than one session holds the lock, as any part sees it.
 func (l *lock) single() bool {
 	return len(l.open) <= 1 && (l.owners == nil || len(l.owners.open) <= 1) && (l.turns == nil || len(l.turns.live) <= 1)
 }
@@ -274,7 +274,7 @@ type lockSession struct {
 	leaving  bool // a release of the lost one had no answer either
 }
 
-// over tells whether the session is of no interest any more.
+// over reports whether the session is of no interest any more.
 func (t *lockSession) over() bool {
 	return t.core == nil && t.owner == nil && t.turn == nil && t.linear == nil && t.joined == nil && t.place == 0 && !t.doubtful && !t.lost && t.told == 0
 }

@@ -78,7 +78,7 @@ func (c *cores) extend(op *history.Op, t *lockSession) {
 	}
 }
 
-// exclusion is the verdict on mutual exclusion.
+// exclusion returns the verdict on mutual exclusion.
 func (l *lock) exclusion(ls *locks) monitor.Verdict {
 	handovers, refusals := l.exclusive()
 	v := monitor.Verdict{Opportunities: handovers + refusals}

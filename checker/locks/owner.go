@@ -289,7 +289,7 @@ func (o *owners) advance(lowWater time.Duration) {
 	}
 }
 
-// ownership is the verdict on releases and extensions by owners only.
+// ownership returns the verdict on releases and extensions by owners only.
 func (l *lock) ownership(ls *locks) monitor.Verdict {
 	o := l.owners
 	v := monitor.Verdict{Opportunities: l.contended}
@@ -355,7 +355,7 @@ func tooLate(n int64) string {
 	return fmt.Sprintf(" (%s refused as too late)", say.Count(n))
 }
 
-// robbed is the sentence about a change of another's lock.
+// robbed returns the sentence about a change of another's lock.
 func robbed(key history.Value, t *trespass, victim *owner) string {
 	verb := "released"
 	if t.x.Kind == history.Extend {

@@ -83,7 +83,7 @@ type turnState struct {
 	released bool
 }
 
-// kept tells whether the session was granted and never released.
+// kept reports whether the session was granted and never released.
 func (o *turn) kept() bool { return o.acq.Outcome == history.OK && !o.released }
 
 // lasts is how long a session that was never released may have held the lock. When
@@ -126,7 +126,7 @@ type stall struct {
 	freed, next history.Op
 }
 
-// judged tells whether there is a bound to judge by.
+// judged reports whether there is a bound to judge by.
 func (t *turns) judged() bool { return monitor.Bound(t.h) > 0 }
 
 func (t *turns) observe(op *history.Op, s *lockSession) {
@@ -213,7 +213,7 @@ func (t *turns) obtained(op *history.Op, from time.Duration) {
 	t.end(op.Return, op)
 }
 
-// unused is the stretch up to a time in which the lock was free and clients tried.
+// unused returns the stretch up to a time in which the lock was free and clients tried.
 func (t *turns) unused(to time.Duration) (stall, bool) {
 	s := stall{from: max(t.freeAt, t.start), to: to, freed: t.freed}
 	if !t.judged() || to-s.from <= min(monitor.Bound(t.h), t.longest) {
@@ -309,7 +309,7 @@ func (t *turns) advance(lowWater time.Duration) {
 	}
 }
 
-// progress is the verdict on progress.
+// progress returns the verdict on progress.
 func (l *lock) progress(ls *locks) monitor.Verdict {
 	oldest := history.Forever // of the sessions that were never released
 	if l.turns.renews {

@@ -75,7 +75,7 @@ func (t *tokens) fail(op, before *history.Op) {
 	}
 }
 
-// rise is the verdict on fencing.
+// rise returns the verdict on fencing.
 func (l *lock) rise(*locks) monitor.Verdict {
 	t := l.tokens
 	v := monitor.Verdict{Opportunities: t.met}

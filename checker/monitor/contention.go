@@ -83,7 +83,7 @@ func (w *Wishes) Grant(op *history.Op) {
 	w.byClient[op.Client] = wish{op.Arg, op.Call}
 }
 
-// Since is when the client began to want this operation.
+// Since returns when the client began to want this operation.
 func (w *Wishes) Since(op *history.Op) time.Duration {
 	if op.Session == (history.Value{}) {
 		return op.Call

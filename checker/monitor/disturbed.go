@@ -39,7 +39,7 @@ func (d *Disturbances) Observe(op *history.Op) (s Unrest, disturbs bool) {
 	return s, true
 }
 
-// Calm is where, within a stretch from a time to another, the time begins after
+// Calm returns where, within a stretch from a time to another, the time begins after
 // which nothing was disturbed.
 func (d *Disturbances) Calm(from, to time.Duration) time.Duration {
 	for moved := true; moved; {

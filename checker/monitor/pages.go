@@ -42,7 +42,7 @@ func NewPages[T any](code func(c *Packer, number int32, v, before *T)) Pages[T] 
 	return Pages[T]{code: code, texts: &texts{}}
 }
 
-// Len is how many values there are.
+// Len returns how many values there are.
 func (ps *Pages[T]) Len() int32 { return ps.count }
 
 // Add makes room for one more value, and returns its number.
@@ -69,7 +69,7 @@ func (ps *Pages[T]) At(number int32) *T {
 	return &p.values[number&(1<<pageOf-1)]
 }
 
-// Packed is how many values are in packed pages, and how many bytes these have.
+// Packed returns how many values are in packed pages, and how many bytes these have.
 func (ps *Pages[T]) Packed() (values, bytes int) {
 	for i := range ps.all {
 		if p := &ps.all[i]; p.values == nil {

@@ -45,7 +45,7 @@ func (r *Rising) Before(t time.Duration) *Step {
 	return &r.Steps[i-1]
 }
 
-// Last is the step with the largest value of all, or nil.
+// Last returns the step with the largest value of all, or nil.
 func (r *Rising) Last() *Step {
 	if n := len(r.Steps); n > 0 {
 		return &r.Steps[n-1]

@@ -16,7 +16,7 @@ type Cutter interface{ Cut(is bool) }
 // CutOff is how verdicts name that reason.
 const CutOff = "the history was cut off, and operations then in flight are missing from it"
 
-// Session is the identity of the acquisition that a lock operation is about: a number or a
+// Session returns the identity of the acquisition that a lock operation is about: a number or a
 // text.
 func Session(op *history.Op) history.Value { return op.Arg }
 
@@ -30,7 +30,7 @@ func Granted(h *history.Header, op *history.Op) time.Duration {
 	return op.Call
 }
 
-// Leased is the end of the lease that a grant or an extension promised;
+// Leased returns the end of the lease that a grant or an extension promised;
 // without a lease it never ends.
 func Leased(op *history.Op) time.Duration {
 	if op.Until > 0 {
@@ -39,7 +39,7 @@ func Leased(op *history.Op) time.Duration {
 	return history.Forever
 }
 
-// Expiry is the latest moment at which a lease can run out that was granted or
+// Expiry returns the latest moment at which a lease can run out that was granted or
 // extended by an operation that returned at ret and promised until.
 func Expiry(h *history.Header, ret, until time.Duration) time.Duration {
 	if h.TTL <= 0 {
@@ -51,7 +51,7 @@ func Expiry(h *history.Header, ret, until time.Duration) time.Duration {
 // Always is before all times.
 const Always = time.Duration(-1 << 63)
 
-// Bound is how long a lock may be free while clients try: its lease, a grace, and
+// Bound returns how long a lock may be free while clients try: its lease, a grace, and
 // the pause between two looks of a client that waits.
 func Bound(h *history.Header) time.Duration { return After(h.TTL, h.Grace, h.Retry) }
 
@@ -87,7 +87,7 @@ func seem(s *Span) string {
 	return verb + " (" + how[1:] + ")"
 }
 
-// Overlapped is the sentence about two spans that overlap.
+// Overlapped returns the sentence about two spans that overlap.
 func Overlapped(key history.Value, a, b *Span) (string, []history.Op) {
 	verb := fmt.Sprintf("was granted %s at %s%s", say.Titled("lock", key), say.At(b.Start), say.Via(&b.Acq))
 	if b.Acq.Kind == history.Extend {

@@ -94,7 +94,7 @@ func (o *Overlaps) Start(op *history.Op, number int64, until time.Duration) *Spa
 	return s
 }
 
-// alone tells whether nothing in flight can matter to the first span that is not judged, so
+// alone reports whether nothing in flight can matter to the first span that is not judged, so
 // that there is no need to wait: all before it were closed when it started.
 func (o *Overlaps) alone(s *Span) bool {
 	return len(o.live) == 0 && (o.holder == nil || o.holder.end <= s.Start)
@@ -262,7 +262,7 @@ func (o *Overlaps) fade(s *Span) {
 	o.drop(s)
 }
 
-// Tally is the number of spans that overlap an earlier one, and the first such
+// Tally returns the number of spans that overlap an earlier one, and the first such
 // pair, as if the history ended now. With cut, the releases of open spans may
 // be missing, so that they count for nothing. It changes nothing.
 func (o *Overlaps) Tally(cut bool) (n int, a, b *Span) {

@@ -66,7 +66,7 @@ type Verdict struct {
 	Say func() string
 }
 
-// Unwitnessed tells whether the verdict is Unknown because nothing in the history could
+// Unwitnessed reports whether the verdict is Unknown because nothing in the history could
 // have broken the property.
 func (v Verdict) Unwitnessed() bool {
 	return v.Result == Unknown && v.Opportunities == 0 && !v.Open
@@ -75,7 +75,7 @@ func (v Verdict) Unwitnessed() bool {
 // Undecided is Unknown for the reason that something happened of which too little is known.
 func Undecided(why string) Verdict { return Verdict{Why: why, Open: true} }
 
-// Told is the verdict with its sentence.
+// Told returns the verdict with its sentence.
 func (v Verdict) Told() Verdict {
 	if v.Say != nil {
 		v.Why, v.Say = v.Say(), nil

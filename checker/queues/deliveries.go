@@ -107,7 +107,7 @@ func (q *queue) twice(t *task) (a, b *record) {
 	return nil, nil
 }
 
-// before is the delivery that returned last before pops[j], which lies within it.
+// before returns the delivery that returned last before pops[j], which lies within it.
 func (q *queue) before(pops []*record, j int) *record {
 	for i := j - 1; i >= 0; i-- {
 		if pops[i].call >= pops[j].call {
@@ -193,7 +193,7 @@ func (s *stretches) add(from, over int) {
 	}
 }
 
-// most is the largest count, and the last beginning of a stretch that has it.
+// most returns the largest count, and the last beginning of a stretch that has it.
 func (s *stretches) most() (n, from int) {
 	i, rest := 1, 0
 	n = s.top[1]
@@ -434,7 +434,7 @@ func newDues(ends []time.Duration) *dues {
 	return &dues{ends, make([]*record, len(ends)+1)}
 }
 
-// place is how many ends are not before a time.
+// place returns how many ends are not before a time.
 func (d *dues) place(end time.Duration) int {
 	i, _ := slices.BinarySearch(d.ends, end)
 	return len(d.ends) - i

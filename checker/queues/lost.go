@@ -92,7 +92,7 @@ func (q *queue) lost() monitor.Verdict {
 	return monitor.Verdict{Result: monitor.Holds, Opportunities: c.atRisk, Why: fmt.Sprintf("%s: %s; %s changed hands in contention", say.Many(c.owed, "task"), strings.Join(parts, ", "), say.Count(c.atRisk))}
 }
 
-// accounted tells whether a task is done, withdrawn, or perhaps one of these.
+// accounted reports whether a task is done, withdrawn, or perhaps one of these.
 func (q *queue) accounted(t *task) (done, dropped, open bool) {
 	from := time.Duration(-1)
 	q.each(t, func(r *record) {
@@ -132,7 +132,7 @@ func (q *queue) names(tasks []*task, tell bool) string {
 	return strings.Join(out, ", ")
 }
 
-// lastPop is the last delivery of a task, from the record or from the journal.
+// lastPop returns the last delivery of a task, from the record or from the journal.
 func (q *queue) lastPop(t *task) (last *record, told bool) {
 	q.each(t, func(r *record) {
 		if r.kind == history.Pop {

@@ -142,7 +142,7 @@ func (q *queue) journaled() func(entryRead) []*record {
 	}
 }
 
-// worst is the first thing that fits no order, and how many there are.
+// worst returns the first thing that fits no order, and how many there are.
 func (s *sweep) worst() (*findings, int) {
 	out, n := &s.found[outOfOrder], 0
 	for kind := range s.found[:stalled] {
@@ -155,7 +155,7 @@ func (s *sweep) worst() (*findings, int) {
 	return out, n - s.twice
 }
 
-// mostlyLoose is why nothing is said of an order most of which was not judged.
+// mostlyLoose returns why nothing is said of an order most of which was not judged.
 func (s *sweep) mostlyLoose() string {
 	return fmt.Sprintf("only %s of %s could be judged exactly: the others are of ids enqueued again or handed out again meanwhile", say.Count(s.judged), first(s.q.takes))
 }

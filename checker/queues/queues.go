@@ -134,7 +134,7 @@ type record struct {
 	reason    history.Reason
 }
 
-// end is the latest time at which it can have taken effect.
+// end returns the latest time at which it can have taken effect.
 func (r *record) end() time.Duration {
 	if r.outcome == history.Unknown {
 		return history.Forever
@@ -142,7 +142,7 @@ func (r *record) end() time.Duration {
 	return r.ret
 }
 
-// fresh tells whether it is an enqueue that did or may have done something.
+// fresh reports whether it is an enqueue that did or may have done something.
 func (r *record) fresh() bool {
 	return r.kind == history.Enqueue && r.reason != history.Repeated
 }
@@ -229,7 +229,7 @@ func (q *queue) observe(op *history.Op) {
 	}
 }
 
-// meets tells whether an answered operation contends with one that ended before it.
+// meets reports whether an answered operation contends with one that ended before it.
 func (q *queue) meets(op *history.Op) bool {
 	switch op.Kind {
 	case history.Pop:
@@ -382,7 +382,7 @@ func (q *queue) moved(op *history.Op) {
 	q.inAudit = q.inAudit[:0]
 }
 
-// audited tells whether it is known what was there at the end.
+// audited reports whether it is known what was there at the end.
 func (q *queue) audited() bool {
 	return q.audit.Complete && q.audit.Listed >= q.audit.Want && !q.Ended
 }
@@ -421,7 +421,7 @@ func (q *queue) each(t *task, f func(*record)) {
 	}
 }
 
-// died is the crash that ended a client's work on what it took in r.
+// died returns the crash that ended a client's work on what it took in r.
 func (q *queue) died(r *record) (history.Op, bool) {
 	for _, op := range q.crashes[r.client] {
 		if op.Return >= r.call {

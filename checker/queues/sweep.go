@@ -211,7 +211,7 @@ func (s *sweep) advance(lowWater time.Duration) {
 	s.sorted = len(s.calls)
 }
 
-// returns tells whether the return of a record matters.
+// returns reports whether the return of a record matters.
 func (s *sweep) returns(r *record) bool {
 	switch r.kind {
 	case history.Enqueue, history.Dequeue:
@@ -286,7 +286,7 @@ func (s *sweep) enter(i int32, r *record) {
 	}
 }
 
-// window is when a task can be due, must be due, and is surely seen to be.
+// window returns when a task can be due, must be due, and is surely seen to be.
 func (s *sweep) window(r *record) (lo, hi, sight time.Duration) {
 	switch drift := s.q.h.Drift; {
 	case r.due > 0: // also of one without an answer, whose client set it
@@ -339,7 +339,7 @@ func (s *sweep) ahead(r *record) {
 	}
 }
 
-// waits tells whether a task is still there.
+// waits reports whether a task is still there.
 func (s *sweep) waits(w waiter) bool {
 	return w.due > 0 && s.states.At(w.task).core && s.states.At(w.task).version == w.version
 }
@@ -436,7 +436,7 @@ func (s *sweep) ask() {
 	}
 }
 
-// doubtful tells whether a pop without an answer can have taken a task.
+// doubtful reports whether a pop without an answer can have taken a task.
 func (s *sweep) doubtful(task int32) bool {
 	t := s.q.tasks.At(task)
 	known := t.takes + t.drops
@@ -563,7 +563,7 @@ func (s *sweep) earliest() (int32, time.Duration) {
 	return -1, history.Forever
 }
 
-// most is the sample with the largest m from moment n on.
+// most returns the sample with the largest m from moment n on.
 func (s *sweep) most(n int32) sample {
 	i := sort.Search(len(s.samples), func(i int) bool { return s.samples[i].n >= n })
 	return s.samples[i]
@@ -580,7 +580,7 @@ func (s *sweep) end() {
 	}
 }
 
-// clone is a sweep that can go on by itself.
+// clone returns a sweep that can go on by itself.
 func (s *sweep) clone() *sweep {
 	c := *s
 	c.states, c.calls = s.states.Clone(), slices.Clone(s.calls)

@@ -96,7 +96,7 @@ func (b *balance) advance(lowWater time.Duration) {
 	}
 }
 
-// final is the balance as if the history ended now.
+// final returns the balance as if the history ended now.
 func (b *balance) final() balance {
 	end := *b
 	end.waiting = slices.Clone(b.waiting)

@@ -21,7 +21,7 @@ type finalState struct {
 	most *history.Op
 }
 
-// readsStock tells whether a reading is of a stock; there are others, of queues.
+// readsStock reports whether a reading is of a stock; there are others, of queues.
 func readsStock(op *history.Op) bool {
 	return op.Arg == monitor.IsLeft || op.Arg == monitor.IsReserved || op.Arg == monitor.IsSold
 }
@@ -60,7 +60,7 @@ func (f *finalState) moved(op *history.Op) {
 	f.ended, f.any = op.Return, true
 }
 
-// mostSold is the largest number of pieces that the server ever counted as sold.
+// mostSold returns the largest number of pieces that the server ever counted as sold.
 func (f *finalState) mostSold() (int64, bool) {
 	if f.most == nil {
 		return 0, false
@@ -68,7 +68,7 @@ func (f *finalState) mostSold() (int64, bool) {
 	return f.most.Result.Num()
 }
 
-// taken is how many pieces of the stock are gone and not set aside: at the least and at
+// taken returns how many pieces of the stock are gone and not set aside: at the least and at
 // the most, where the server's own count of what it sold says otherwise. The state is
 // known when the stock left was read and the history was not cut off.
 func (p *product) taken() (least, most int64, known bool) {

@@ -218,7 +218,7 @@ func (f *frontier) force(c config, number int, it *item, found func(config)) {
 	f.search(c, number, it, found)
 }
 
-// unhindered tells whether a purchase that can take effect now may as well take
+// unhindered reports whether a purchase that can take effect now may as well take
 // effect before everything else in flight. Refunds can only be put off by it. So
 // can purchases, unless they need a refund then that they did not need before;
 // and that matters only if it hides a low stock from a sold-out answer. With one
@@ -227,7 +227,7 @@ func (f *frontier) unhindered(c config) bool {
 	return f.amounts <= 1 || c.allFound() || !f.refundable(c)
 }
 
-// refundable tells whether a refund in flight has not taken effect.
+// refundable reports whether a refund in flight has not taken effect.
 func (f *frontier) refundable(c config) bool {
 	for class, k := range f.classes {
 		if k.kind == gives && f.next(c, class) {
@@ -237,7 +237,7 @@ func (f *frontier) refundable(c config) bool {
 	return false
 }
 
-// next tells whether some operation of a class in flight has not taken effect.
+// next reports whether some operation of a class in flight has not taken effect.
 func (f *frontier) next(c config, class int) bool {
 	for _, n := range f.flight[class] {
 		if !has(c.ahead, n) {
@@ -342,7 +342,7 @@ func (f *frontier) take(c config, class, number int) config {
 	return c
 }
 
-// allFound tells whether every sold-out answer in flight can have been given.
+// allFound reports whether every sold-out answer in flight can have been given.
 func (c *config) allFound() bool { return len(c.waiting) == 0 }
 
 func (f *frontier) inFlight() int {
@@ -365,13 +365,13 @@ func (f *frontier) giveUp(it *item) {
 	f.gaveUp = fmt.Sprintf("too many orders were possible among %s in flight at %s", say.Many(int64(f.inFlight()), "operation"), say.At(it.ret))
 }
 
-// size is what it costs to copy or compare a configuration.
+// size returns what it costs to copy or compare a configuration.
 func (c *config) size() int { return 8 + len(c.ahead) + len(c.waiting) + len(c.used) }
 
-// idle tells whether nothing waits to be decided.
+// idle reports whether nothing waits to be decided.
 func (f *frontier) idle() bool { return len(f.items) == 0 && len(f.calls) == 0 }
 
-// final is the frontier as if the history ended now.
+// final returns the frontier as if the history ended now.
 func (f *frontier) final() *frontier {
 	end := *f
 	end.items, end.calls = slices.Clone(f.items), slices.Clone(f.calls)
@@ -403,7 +403,7 @@ func (c *config) key() string {
 	return string(b)
 }
 
-// has tells whether n is in a sorted slice.
+// has reports whether n is in a sorted slice.
 func has(s []int, n int) bool {
 	_, ok := slices.BinarySearch(s, n)
 	return ok
@@ -423,7 +423,7 @@ func remove(s []int, n int) []int {
 	return s
 }
 
-// without is a sorted slice without n; it leaves s alone.
+// without returns a sorted slice without n; it leaves s alone.
 func without(s []int, n int) []int {
 	i, ok := slices.BinarySearch(s, n)
 	if !ok {
@@ -435,7 +435,7 @@ func without(s []int, n int) []int {
 	return slices.Concat(s[:i], s[i+1:])
 }
 
-// unused are the changes of operations without an answer that have not taken effect.
+// unused returns the changes of operations without an answer that have not taken effect.
 func (f *frontier) unused(c *config) (list []spare) {
 	for class, n := range f.spare {
 		k := f.classes[class]

@@ -44,7 +44,7 @@ type back struct {
 	vague        bool          // it counts in givenBack.vague
 }
 
-// excess is how much more was given back than can have been bought.
+// excess returns how much more was given back than can have been bought.
 func (b *back) excess() int64 { return max(0, b.given-b.bought-b.lost) }
 
 // change applies a change to an order, and to the sums.
@@ -61,7 +61,7 @@ func (g *givenBack) count(b *back, sign int64) {
 	g.undone += sign * min(b.lost, b.maybe+b.given-settled)
 }
 
-// backOf is the entry of an order, made if need be.
+// backOf returns the entry of an order, made if need be.
 func (p *product) backOf(o *order) *back {
 	if o.back == 0 {
 		b := back{bought: int64(o.effects) * int64(o.pieces)}

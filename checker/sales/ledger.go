@@ -83,7 +83,7 @@ func (os *orders) of(p *product, id history.Value) *order {
 	return o
 }
 
-// tries is the entry of an order, made if need be.
+// tries returns the entry of an order, made if need be.
 func (os *orders) tries(o *order) *tries {
 	if o.tried == 0 {
 		os.tried = append(os.tried, tries{})
@@ -262,7 +262,7 @@ func (l *ledger) learn(o *order, t *tries, op *history.Op) (e effect) {
 	return e
 }
 
-// doubtful tells whether an order may have had more effects than are known.
+// doubtful reports whether an order may have had more effects than are known.
 func (o *order) doubtful(t *tries) bool {
 	spare := t.lost
 	if t.credited {

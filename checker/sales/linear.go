@@ -309,7 +309,7 @@ func (p *product) returnedUnbought(cut bool) (v monitor.Verdict, is bool) {
 		Why: fmt.Sprintf("%s was told at %s that order %s was given back, but nothing that it sent before can have been counted", say.Client(first), say.At(first.Return), first.Arg)}, true
 }
 
-// own are the repetitions that tell of effects of their own; see [ledger].
+// own returns the repetitions that tell of effects of their own; see [ledger].
 func (p *product) own() (all []history.Op) {
 	for _, list := range []map[int32]history.Op{p.buys.unexplained, p.refunds.unexplained} {
 		for _, r := range list {
@@ -319,7 +319,7 @@ func (p *product) own() (all []history.Op) {
 	return all
 }
 
-// returnedNothing is the verdict when more of an order was given back than was bought.
+// returnedNothing returns the verdict when more of an order was given back than was bought.
 func (p *product) returnedNothing(b *back, cut bool) monitor.Verdict {
 	op := b.last
 	why := fmt.Sprintf("%s gave back %s of order %s from %s to %s, which makes %s in all, but no more than %s bought of it",

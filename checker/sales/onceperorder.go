@@ -41,7 +41,7 @@ func (p *product) twice(before, op *history.Op) {
 	p.second = &[2]history.Op{*before, *op}
 }
 
-// eachOnce tells whether the final state shows just the pieces of all known orders, each
+// eachOnce reports whether the final state shows just the pieces of all known orders, each
 // once.
 func (p *product) eachOnce() bool {
 	least, most, known := p.taken()

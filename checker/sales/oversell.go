@@ -89,7 +89,7 @@ func (p *product) oversold() monitor.Verdict {
 	}}
 }
 
-// squeezed is the verdict when purchases that were refunded while they were made found no room.
+// squeezed returns the verdict when purchases that were refunded while they were made found no room.
 func (p *product) squeezed(unfit int, first *passage, state string) monitor.Verdict {
 	op := first.op
 	why := fmt.Sprintf("%s, but order %s of %s was bought and refunded by %s, and at no moment before that were so many left", state, op.Arg, say.Many(first.pieces, "piece"), say.At(op.Return))
@@ -107,7 +107,7 @@ func were(n int64) string {
 	return say.Count(n) + " were"
 }
 
-// mayHaveSold is how many pieces more than the sure ones can have been sold by purchases
+// mayHaveSold returns how many pieces more than the sure ones can have been sold by purchases
 // without an answer. The final state bounds it when it accounts for everything that was
 // surely sold, and so for everything else that was not given back.
 func (p *product) mayHaveSold() int64 {
@@ -119,7 +119,7 @@ func (p *product) mayHaveSold() int64 {
 	return min(p.buys.unknown, most-p.buys.sure+given+p.undone)
 }
 
-// mayHaveTaken is how many pieces purchases without an answer of their own can have taken before the
+// mayHaveTaken returns how many pieces purchases without an answer of their own can have taken before the
 // final state was read.
 func (p *product) mayHaveTaken() int64 {
 	least, _, _ := p.taken()
@@ -130,7 +130,7 @@ func (p *product) mayHaveTaken() int64 {
 	return least - told + p.certain + p.perhaps + p.undone
 }
 
-// SoldPieces is how much was sold for certain over all, and how much more may have been.
+// SoldPieces returns how much was sold for certain over all, and how much more may have been.
 // Where nothing was given back, the server's own count decides it.
 func (ss *sales) SoldPieces() (sure, more int64) {
 	for _, p := range ss.all.All {

@@ -107,7 +107,7 @@ func (p *passing) clone() passing {
 	return passing{slices.Clone(p.list), slices.Clone(p.windows), p.mixed, slices.Clone(p.begun)}
 }
 
-// unfit is how many passages found no room, and the first of them.
+// unfit returns how many passages found no room, and the first of them.
 func (p *passing) unfit() (n int, first *passage) {
 	for i := range p.list {
 		if !p.list[i].fits {

@@ -20,7 +20,7 @@ type reading struct {
 	ops       []history.Op
 }
 
-// readings are the final readings of what is left, set aside included, and of what was sold.
+// readings returns the final readings of what is left, set aside included, and of what was sold.
 // There are none in a history that was cut off.
 func (p *product) readings() (list []reading) {
 	f := &p.final
@@ -59,7 +59,7 @@ func (p *product) readings() (list []reading) {
 	return list
 }
 
-// read tells whether a sale that has settled all answers can show the final readings. Left
+// read reports whether a sale that has settled all answers can show the final readings. Left
 // are then left pieces, spare are the changes of operations without an answer that may
 // still come, and each can come before, between or after the readings.
 func (p *product) read(left int64, spare []spare) monitor.Result {
@@ -92,7 +92,7 @@ func (p *product) read(left int64, spare []spare) monitor.Result {
 // mostReached bounds the steps of reach.
 const mostReached = 1 << 16
 
-// reach tells whether some operations of spare, which take pieces, or give them back where
+// reach reports whether some operations of spare, which take pieces, or give them back where
 // that is negative, come to first, and some of the others to second. The result is Unknown
 // when there are too many ways to try.
 func reach(list []spare, first, second int64) monitor.Result {
@@ -154,7 +154,7 @@ func reachMixed(list []spare, first, second int64, steps *int) monitor.Result {
 	return result
 }
 
-// spare are the changes that may still come of operations without an answer.
+// spare returns the changes that may still come of operations without an answer.
 func (p *product) spare() []spare {
 	list := slices.Clone(p.buys.spare)
 	for _, s := range p.refunds.spare {
@@ -163,7 +163,7 @@ func (p *product) spare() []spare {
 	return list
 }
 
-// accounts tells whether the final readings balance the books: operations without an answer
+// accounts reports whether the final readings balance the books: operations without an answer
 // must account for what they show, each in whole. At most one operation of each order has
 // changed the stock left, but the sale may have counted the order more often; see
 // [oncePerOrder].
@@ -238,7 +238,7 @@ func (g *givenBack) mayReturn() (back, undone []spare, vague bool) {
 	return back, undone, vague
 }
 
-// misread is the verdict on final readings that do not fit the answers.
+// misread returns the verdict on final readings that do not fit the answers.
 func (p *product) misread() monitor.Verdict {
 	v := monitor.Verdict{Result: monitor.Violated, Count: 1}
 	for i, r := range p.readings() {

@@ -260,7 +260,7 @@ func (p *product) undated(op *history.Op) bool {
 	return o.back > 0 && (o.effects == 0 || o.tried > 0 && !o.fresh && p.sales.bought.tried[o.tried-1].given)
 }
 
-// implied enters that the order of a refund had been bought, and tells whether that is news.
+// implied enters that the order of a refund had been bought, and reports whether that is news.
 func (p *product) implied(op *history.Op) bool {
 	o := p.sales.bought.of(p, op.Arg)
 	unknown := p.buys.unknown
@@ -300,7 +300,7 @@ func (r *rivals) add(op *history.Op) {
 	r[0] = rival{op.Client, op.Fence, op.Return}
 }
 
-// of is the last operation of another client, if it had not returned before since.
+// of returns the last operation of another client, if it had not returned before since.
 func (r *rivals) of(client int32, since time.Duration) (rival, bool) {
 	other := r[0]
 	if other.client == client {

@@ -61,7 +61,7 @@ func (r *refused) clone() *refused {
 	return &c
 }
 
-// needed is how many pieces must have been bought without an answer.
+// needed returns how many pieces must have been bought without an answer.
 func (r *refused) needed() int64 { return r.left - r.op.Pieces() + 1 }
 
 func (r *soldOut) buy(op *history.Op) {
@@ -151,7 +151,7 @@ func (r *soldOut) advance(lowWater time.Duration) {
 	}
 }
 
-// final is the count as if the history ended now. With cut, purchases that
+// final returns the count as if the history ended now. With cut, purchases that
 // explain the refusals still waiting may be missing.
 func (r *soldOut) final(cut bool) (wrong int, first, strict *refused) {
 	if cut {

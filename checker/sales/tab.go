@@ -57,7 +57,7 @@ func boughtBy(op *history.Op, pieces int64) entry {
 	return e
 }
 
-// givenBy is a refund that may have had an effect.
+// givenBy returns a refund that may have had an effect.
 func givenBy(op *history.Op) entry {
 	e := entry{moment: instant{op.Call, false}, bound: op.Return, pieces: op.Pieces()}
 	if op.Outcome == history.Unknown {
@@ -66,7 +66,7 @@ func givenBy(op *history.Op) entry {
 	return e
 }
 
-// tabOf is the tab of an order, made if need be.
+// tabOf returns the tab of an order, made if need be.
 func (p *product) tabOf(o *order, b *back) *tab {
 	if b.tab != nil {
 		return b.tab

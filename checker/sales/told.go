@@ -164,7 +164,7 @@ func (w *tale) verdict(p *product, good monitor.Verdict, cut bool) monitor.Verdi
 	return good
 }
 
-// leftAfter is how many pieces a buyer was told are left.
+// leftAfter returns how many pieces a buyer was told are left.
 func leftAfter(op *history.Op) int64 {
 	left, _ := op.Result.Num()
 	return left

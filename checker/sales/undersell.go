@@ -105,7 +105,7 @@ func refusedWrongly(op *history.Op, left int64, because string) monitor.Verdict 
 			say.Client(op), say.Many(op.Pieces(), "piece"), say.At(op.Call), say.At(op.Return), op.Arg, were(left), because)}
 }
 
-// unread is the verdict when the final state is not known.
+// unread returns the verdict when the final state is not known.
 func (p *product) unread() monitor.Verdict {
 	why := "the final state was not read"
 	switch n := p.final.passed; {

@@ -80,7 +80,7 @@ type answer struct {
 	closed bool // the run ends
 }
 
-// start is where every execution starts.
+// start returns where every execution starts.
 func (c *bubbles) start() *place {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -90,7 +90,7 @@ func (c *bubbles) start() *place {
 	return c.root
 }
 
-// visit is the place that a step leads to.
+// visit returns the place that a step leads to.
 func (c *bubbles) visit(from *place, by step) *place {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -153,7 +153,7 @@ func chance(err error) error {
 	return err
 }
 
-// once is where one run comes to, in its own names, which are spelled in the way of this
+// once returns where one run comes to, in its own names, which are spelled in the way of this
 // seed.
 func (c *bubbles) once(from *place, by step, seed uint64) *arrival {
 	var path []*place
@@ -245,7 +245,7 @@ func (x *execution) arrive(p *place) {
 	}
 }
 
-// Events are what the client came to since the last call.
+// Events returns what the client came to since the last call.
 func (x *execution) Events() []any {
 	events := x.events
 	x.events = nil

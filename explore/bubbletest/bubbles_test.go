@@ -78,7 +78,7 @@ func variantOf(lock func(variant.Env) lockimpl.Locker) lockimpl.Variant {
 	return lockimpl.Variant{Name: "plain", Promises: []variant.Property{variant.MutualExclusion}, New: lock}
 }
 
-// searched is the configuration of a search of a lock with a lease of a second.
+// searched returns the configuration of a search of a lock with a lease of a second.
 func searched(t *testing.T, v lockimpl.Variant, tries, attempts int) explore.Config {
 	t.Helper()
 	mutex, _ := scenarios.Find("mutex")

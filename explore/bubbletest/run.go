@@ -156,7 +156,7 @@ func (b *bubble) free() int {
 	return b.freeLocked()
 }
 
-// freeLocked is the least number that no goroutine has.
+// freeLocked returns the least number that no goroutine has.
 func (b *bubble) freeLocked() (n int) {
 	for slices.ContainsFunc(b.stands, func(s *stand) bool { return s.numbered && s.request.Thread == n }) {
 		n++
@@ -312,7 +312,7 @@ func (b *bubble) live(ctx context.Context) {
 	}
 }
 
-// env is the client's world: connections that end here, and for the rest what any
+// env returns the client's world: connections that end here, and for the rest what any
 // program has, since a bubble's time is the schedule's.
 func (b *bubble) env(beside context.Context) variant.Env {
 	e := variant.Env{Clock: clock.Real{}}
@@ -361,7 +361,7 @@ func (b *bubble) connect(node int) *redis.Client {
 	})
 }
 
-// stack is that of the code that panicked.
+// stack returns that of the code that panicked.
 func stack() string {
 	text := make([]byte, 4<<10)
 	text = text[:runtime.Stack(text, false)]

@@ -159,7 +159,7 @@ func keysOf(cmd []string) []int {
 // dates are instants as RFC 3339 writes them, and almost so.
 var dates = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?`)
 
-// asNumber is a date as a number of seconds, apart from what stands beside it.
+// asNumber returns a date as a number of seconds, apart from what stands beside it.
 func asNumber(date string) string {
 	at, err := time.Parse("2006-01-02 15:04:05", strings.Replace(date, "T", " ", 1))
 	if err != nil {
@@ -168,7 +168,7 @@ func asNumber(date string) string {
 	return " " + inSeconds(at) + " "
 }
 
-// inSeconds is an instant as a number of seconds with as many decimal places as it takes.
+// inSeconds returns an instant as a number of seconds with as many decimal places as it takes.
 func inSeconds(at time.Time) string {
 	return strings.TrimRight(strings.TrimRight(fmt.Sprintf("%d.%09d", at.Unix(), at.Nanosecond()), "0"), ".")
 }
@@ -176,7 +176,7 @@ func inSeconds(at time.Time) string {
 // instantsIn are those that objects hold, in what [remembered] says of them.
 var instantsIn = regexp.MustCompile(`\{(\d{1,9}),(\d{11}),nil,\}`)
 
-// recalled is what objects hold, with instants as numbers.
+// recalled returns what objects hold, with instants as numbers.
 func recalled(memory string) string {
 	return instantsIn.ReplaceAllStringFunc(memory, func(text string) string {
 		var nano, sec int64
@@ -315,7 +315,7 @@ func (m *manners) loosen(x, y []string) {
 	m.last = n
 }
 
-// separates tells whether a chunk stands between values, and is no part of one that is random.
+// separates reports whether a chunk stands between values, and is no part of one that is random.
 func separates(chunk string) bool {
 	return len(chunk) == 1 && strings.Contains(":|;, \"{}[]()#@", chunk)
 }
@@ -366,7 +366,8 @@ func (m *manners) drift(texts []string, here *glimpse, close []*glimpse, key boo
 	}
 }
 
-// same tells whether a client does the same in two glimpses; how its fields depend on the time was learnt from the first.
+// same reports whether a client does the same in two glimpses; how its fields depend on the time was learnt from the
+// first.
 func (g *glimpse) same(h *glimpse, how []manners) bool {
 	if g.frame != h.frame || len(g.fields) != len(h.fields) || len(g.times) != len(h.times) {
 		return false
@@ -385,7 +386,7 @@ func (g *glimpse) same(h *glimpse, how []manners) bool {
 	return true
 }
 
-// sameTime tells whether two instants are the same, or as far apart as the looks at the clock; less exactly if both
+// sameTime reports whether two instants are the same, or as far apart as the looks at the clock; less exactly if both
 // were cut to a coarse unit.
 func sameTime(x, y, by time.Duration) bool {
 	off := (x - y - by).Abs()
@@ -469,8 +470,8 @@ var clockUnits = []time.Duration{time.Nanosecond, 100 * time.Nanosecond, time.Mi
 // leastInstant is the least number that is taken for an instant if it does not change all the time.
 const leastInstant = 1_000_000
 
-// moved tells whether two numbers, with so many decimal places, differ by as much as the looks at the clock, in one of the units of
-// time: instants, and what is left until one.
+// moved reports whether two numbers, with so many decimal places, differ by as much as the looks at the clock, in one
+// of the units of time: instants, and what is left until one.
 func (m manner) moved(p, q int64, places int, by time.Duration) bool {
 	if (p == 0) != (q == 0) {
 		return false

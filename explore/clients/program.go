@@ -58,7 +58,8 @@ func (l *life) world(index int) scenarios.World {
 	}
 }
 
-// InCanonicalNumbers is an operation whose numbers, which are concrete if the naming of the book is, are canonical.
+// InCanonicalNumbers returns an operation whose numbers, which are concrete if the naming of the book is, are
+// canonical.
 func InCanonicalNumbers(op history.Op, book *names.Book) history.Op {
 	for _, v := range []*history.Value{&op.Key, &op.Arg, &op.Result, &op.Session} {
 		if n, is := v.Num(); is && *v != (history.Value{}) {

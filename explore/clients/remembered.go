@@ -67,7 +67,7 @@ func bytesOf(v reflect.Value) string {
 	return string(b)
 }
 
-// quotedText is a text that can hold names as it is, and any other in hexadecimal: of
+// quotedText returns a text that can hold names as it is, and any other in hexadecimal: of
 // bytes drawn at random all spellings are of one length then.
 func quotedText(text string) string {
 	for i := range len(text) {

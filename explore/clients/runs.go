@@ -30,7 +30,7 @@ type Who struct {
 	Names names.Scheme
 }
 
-// EachText is what requests and events say, with f applied to every text in it that may
+// EachText returns what requests and events say, with f applied to every text in it that may
 // hold names. Numbers in events are texts here, since a value drawn at random may be a
 // number.
 func EachText(pending []coro.Request, events []rules.Event, f func(string) string) ([]coro.Request, []rules.Event) {
@@ -65,7 +65,7 @@ func EachText(pending []coro.Request, events []rules.Event, f func(string) strin
 	return pending, events
 }
 
-// shape is all in requests and events that eachText passes over.
+// shape returns all in requests and events that eachText passes over.
 func shape(pending []coro.Request, events []rules.Event) string {
 	var b strings.Builder
 	for _, r := range pending {
@@ -86,7 +86,7 @@ func shape(pending []coro.Request, events []rules.Event) string {
 	return b.String()
 }
 
-// Said is what a run says where it stands, in its own names.
+// Said returns what a run says where it stands, in its own names.
 func Said(book *names.Book, pending []coro.Request, events []rules.Event) *names.Stand {
 	s := &names.Stand{Book: book, Shape: shape(pending, events), Says: func() string { return requests(pending) }}
 	EachText(pending, events, func(text string) string {
@@ -110,14 +110,14 @@ type Run struct {
 	Came []rules.Event // since it was last looked at
 }
 
-// NewRun is an execution that has just begun, with a book of its names.
+// NewRun returns an execution that has just begun, with a book of its names.
 func NewRun(x Execution, book *names.Book) *Run {
 	r := &Run{Code: x, book: book}
 	r.look()
 	return r
 }
 
-// stand is what the run says where it stands.
+// stand returns what the run says where it stands.
 func (r *Run) stand() *names.Stand { return Said(r.book, r.Code.Pending(), r.Came) }
 
 // Resume shows the run an observation in canonical names.
@@ -154,7 +154,7 @@ func (rs runs) close() {
 	}
 }
 
-// settled is where the runs stand, in canonical names. more brings another run like the
+// settled returns where the runs stand, in canonical names. more brings another run like the
 // first one to the same place.
 func (rs runs) settled(known int, more func() (*Run, error)) (pending []coro.Request, events []rules.Event, drawn []names.Value, err error) {
 	first := rs[0]

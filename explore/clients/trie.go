@@ -449,7 +449,7 @@ func Noticed(e rules.Event) bool {
 	return e.Op.Kind != history.Acquire || e.End && e.Op.Outcome == history.OK
 }
 
-// key is the edge with the time only if the client can notice it: it reads the clock, or one of its
+// key returns the edge with the time only if the client can notice it: it reads the clock, or one of its
 // time-outs has fired.
 func (e Edge) key(from *Node) edgeKey {
 	k := edgeKey{From: e.From, Which: e.Which, Answer: e.Answer}

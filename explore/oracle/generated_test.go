@@ -67,7 +67,7 @@ func (d draft) String() string { return d.text }
 
 func compared(t *try, v string) bool { return t.text("get", t.key) == v }
 
-// stringOptions are the ways to take and give back a lock that is a text.
+// stringOptions returns the ways to take and give back a lock that is a text.
 func stringOptions(f form) (takes, drops, extends []option) {
 	value := func(t *try) string { return f.of(t.v) }
 	takes = []option{
@@ -153,7 +153,7 @@ func stringOptions(f form) (takes, drops, extends []option) {
 	return takes, drops, extends
 }
 
-// hashOptions are those of a lock that is a hash with an owner.
+// hashOptions returns those of a lock that is a hash with an owner.
 func hashOptions(f form) (takes, drops, extends []option) {
 	takes = []option{
 		{"HSETNX, PEXPIRE", func(t *try) bool { return t.yes("hsetnx", t.key, "owner", f.of(t.v)) && renewBlindly(t) }, false},
@@ -169,7 +169,7 @@ func hashOptions(f form) (takes, drops, extends []option) {
 	return takes, drops, extends
 }
 
-// setOptions are those of a lock that is a set of tokens.
+// setOptions returns those of a lock that is a set of tokens.
 func setOptions(f form) (takes, drops, extends []option) {
 	among := func(chosen func(*try) bool) func(*try) bool {
 		return func(t *try) bool {
@@ -227,7 +227,7 @@ var units = []struct {
 	d    time.Duration
 }{{"ms", time.Millisecond}, {"µs", time.Microsecond}, {"ns", time.Nanosecond}, {"s", time.Second}}
 
-// drawn is a program by its number.
+// drawn returns a program by its number.
 func drawn(seed uint64) draft {
 	r := rand.New(rand.NewPCG(seed, 0x6f7261636c65))
 	var d draft
@@ -421,7 +421,7 @@ func short(why string) string {
 	return why
 }
 
-// namings are those that may make a difference to a program.
+// namings returns those that may make a difference to a program.
 func (d draft) namings() []naming {
 	if d.clear {
 		return namings

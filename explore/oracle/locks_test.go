@@ -40,7 +40,7 @@ type design struct {
 	key func(token string) string
 }
 
-// variant is the lock as a search takes it.
+// variant returns the lock as a search takes it.
 func (d *design) variant(name string) lockimpl.Variant {
 	return lockimpl.Variant{
 		Name:     name,
@@ -165,7 +165,7 @@ func on(ctx context.Context, r doer, args ...any) any {
 	return v
 }
 
-// yes tells whether the reply is neither nothing nor 0.
+// yes reports whether the reply is neither nothing nor 0.
 func (t *try) yes(args ...any) bool {
 	v := t.do(args...)
 	return v != nil && v != int64(0)
@@ -186,7 +186,7 @@ func (t *try) number(args ...any) int64 {
 	return n
 }
 
-// texts is a list as a reply.
+// texts returns a list as a reply.
 func (t *try) texts(args ...any) (all []string) {
 	list, _ := t.do(args...).([]any)
 	for _, v := range list {

@@ -104,7 +104,7 @@ func within(limit time.Duration, acquire, release func(*try) bool) design {
 	return design{deadlines: true, spans: []time.Duration{limit}, acquire: limited(acquire), release: limited(release)}
 }
 
-// silent runs a part and tells whether it had no answer.
+// silent runs a part and reports whether it had no answer.
 func silent(t *try, part func(*try) bool) (ok, none bool) {
 	ok, err := t.run(part)
 	return ok, err != nil
@@ -148,7 +148,7 @@ const (
 	scoreTake  = `redis.call('zremrangebyscore', KEYS[1], '-inf', ARGV[2]) if redis.call('zcard', KEYS[1]) > 0 then return 0 end redis.call('zadd', KEYS[1], ARGV[3], ARGV[1]) return 1`
 )
 
-// lowest is whether the token is the first in order of those in the set.
+// lowest reports whether the token is the first in order of those in the set.
 func lowest(t *try) bool {
 	all := t.texts("smembers", t.key)
 	return len(all) > 0 && slices.Min(all) == t.v
@@ -916,7 +916,7 @@ func numbered(take string, release func(*try) bool) design {
 	}
 }
 
-// byScripts is a lock whose parts are one script each.
+// byScripts returns a lock whose parts are one script each.
 func byScripts(take, drop string) design {
 	return design{
 		acquire: func(t *try) bool { return t.script(take, t.v, t.ms()) },
@@ -925,7 +925,7 @@ func byScripts(take, drop string) design {
 	}
 }
 
-// blindly is a lock that is given back by one command without any condition.
+// blindly returns a lock that is given back by one command without any condition.
 func blindly(take string, args ...any) design {
 	d := byScripts(take, "")
 	d.release = func(t *try) bool {

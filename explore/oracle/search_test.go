@@ -49,7 +49,7 @@ type told struct {
 	until time.Duration
 }
 
-// life is what a client does with a lock.
+// life returns what a client does with a lock.
 func life(v lockimpl.Variant, l limits) coro.Program {
 	return func(ctx context.Context, w *coro.World) {
 		k := v.New(w.Env())
@@ -350,7 +350,7 @@ func (p *place) numbers(text string) {
 	}
 }
 
-// after is the place of a client that sees one thing more.
+// after returns the place of a client that sees one thing more.
 func (o *oracle) after(s *situation, client int, thread int, obs coro.Observation) *place {
 	p := s.at[client]
 	// A thread learns the time from the clock alone, unless it ends contexts.

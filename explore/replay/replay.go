@@ -384,7 +384,7 @@ func (r *replay) send(c servers.Call, s reports.Step) (string, error) {
 	return reply, err
 }
 
-// dump is all that a server has.
+// dump returns all that a server has.
 func (r *replay) dump(node int) (all string, err error) {
 	own := line{names.Nobody, node, 0}
 	list, err := r.exchange(own, command("KEYS", "*"), 1)
@@ -403,7 +403,7 @@ func (r *replay) dump(node int) (all string, err error) {
 	return all, nil
 }
 
-// texts are those of a reply in RESP that is a list of them.
+// texts returns those of a reply in RESP that is a list of them.
 func texts(reply string) (all []string) {
 	_, rest, _ := strings.Cut(reply, "\r\n")
 	for strings.HasPrefix(rest, "$") {
@@ -415,7 +415,7 @@ func texts(reply string) (all []string) {
 	return all
 }
 
-// wire is a call as it is sent. Scripts go as text, so that none needs to be known.
+// wire returns a call as it is sent. Scripts go as text, so that none needs to be known.
 func (r *replay) wire(c servers.Call) string {
 	var b strings.Builder
 	if c.Tx {

@@ -70,7 +70,7 @@ type label struct {
 // noClient is whose numbers are that no client made up.
 const noClient = names.MaxClients
 
-// labelOf is what value names, in the names of client.
+// labelOf returns what value names, in the names of client.
 func labelOf(v history.Value, client int) label {
 	n, ok := v.Num()
 	if !ok {
@@ -98,7 +98,7 @@ func (l label) String() string {
 
 func (l label) compare(m label) int { return cmp.Or(cmp.Compare(l.of, m.of), cmp.Compare(l.n, m.n)) }
 
-// at is where an operation of this kind is in doing, -1 if there is none.
+// at returns where an operation of this kind is in doing, -1 if there is none.
 func (me *person) at(k history.Kind) int {
 	return slices.IndexFunc(me.doing, func(d doing) bool { return d.kind == k })
 }
@@ -138,7 +138,7 @@ func (p *past) lapse(now time.Duration) {
 	}
 }
 
-// underway are the clients, a bit each, that have an operation of this kind under way,
+// underway returns the clients, a bit each, that have an operation of this kind under way,
 // about what if that is given.
 func (p *past) underway(k history.Kind, what *label) (mask int64) {
 	for i := range p.people {

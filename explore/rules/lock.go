@@ -15,7 +15,7 @@ import (
 // forever is the end of a lease that was promised without one.
 const forever = time.Duration(math.MaxInt64)
 
-// leaseEnd is the end of the lease that op promises.
+// leaseEnd returns the end of the lease that op promises.
 func leaseEnd(op *history.Op) time.Duration {
 	if op.Until <= 0 {
 		return forever
@@ -23,7 +23,7 @@ func leaseEnd(op *history.Op) time.Duration {
 	return op.Until
 }
 
-// holder is the first client, other than this one, that is inside with its lease not
+// holder returns the first client, other than this one, that is inside with its lease not
 // over; -1 if there is none. The lease counts whether the client lives or not.
 func (p *past) holder(lock, but int) int {
 	for i := range p.people {
@@ -163,7 +163,7 @@ func (r *Rules) Endangered(f Facts, client int, kind history.Kind, now time.Dura
 	return all
 }
 
-// Touched is the breach of a client whose operation of this kind changed the lock of a holder.
+// Touched returns the breach of a client whose operation of this kind changed the lock of a holder.
 func (r *Rules) Touched(h Holder, client int, kind history.Kind) *Breach {
 	verb := "release deleted or changed"
 	if kind == history.Extend {
@@ -186,7 +186,7 @@ func (r *Rules) forgetGrants(p *past) {
 	}
 }
 
-// highest is the last of a sorted list; 0 if there is none.
+// highest returns the last of a sorted list; 0 if there is none.
 func highest(l []int64) int64 {
 	if len(l) == 0 {
 		return 0

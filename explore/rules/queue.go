@@ -38,7 +38,7 @@ const (
 	taskTangled               // two enqueues of it at a time
 )
 
-// task is the entry of a task, made if need be.
+// task returns the entry of a task, made if need be.
 func (p *past) task(what label) *task {
 	for i := range p.tasks {
 		if t := &p.tasks[i]; t.what == what {
@@ -49,7 +49,7 @@ func (p *past) task(what label) *task {
 	return &p.tasks[len(p.tasks)-1]
 }
 
-// queues tells whether anything of a queue is judged that needs its past.
+// queues reports whether anything of a queue is judged that needs its past.
 func (r *Rules) queues() bool {
 	return r.task.lost || r.task.delivered || r.task.effect || r.task.early || r.task.order
 }
@@ -275,7 +275,7 @@ func (r *Rules) forgetTasks(p *past, now time.Duration) {
 	p.tasks = slices.DeleteFunc(p.tasks, func(t task) bool { return t == task{what: t.what} })
 }
 
-// working tells whether the effect of a task may have happened without its client's
+// working reports whether the effect of a task may have happened without its client's
 // having been told. One that is a single command cannot have.
 func (r *Rules) working(p *past, what label) bool {
 	for i := range p.people {

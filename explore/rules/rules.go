@@ -61,7 +61,7 @@ func CanJudge(of variant.Object, p variant.Property) bool {
 	return r.look(history.Promise{Of: of, Property: p}) != nil || of == variant.Lock && p == variant.Progress
 }
 
-// look is the switch of a property; nil if it is not judged.
+// look returns the switch of a property; nil if it is not judged.
 func (r *Rules) look(p history.Promise) *bool {
 	switch p.Of {
 	case variant.Lock:
@@ -112,7 +112,7 @@ func (r *Rules) look(p history.Promise) *bool {
 	return nil
 }
 
-// New are the rules for a search among these many clients of c, in which these
+// New returns the rules for a search among these many clients of c, in which these
 // properties are looked for.
 func New(c scenarios.Config, clients int, looked []history.Promise) *Rules {
 	r := &Rules{
@@ -286,7 +286,7 @@ func (r *Rules) Permute(f Facts, perm []int) Facts {
 	return r.write(&q)
 }
 
-// broken is a breach.
+// broken returns a breach.
 func broken(of variant.Object, p variant.Property, format string, args ...any) *Breach {
 	return &Breach{of, p, fmt.Sprintf(format, args...)}
 }

@@ -33,14 +33,14 @@ func closed(client, at int, op history.Op, o history.Outcome, why ...history.Rea
 	return said{client, at, Event{End: true, Op: op}}
 }
 
-// whole is an operation with nothing in between.
+// whole returns an operation with nothing in between.
 func whole(client, at int, op history.Op, o history.Outcome, why ...history.Reason) []said {
 	return []said{begun(client, at, op), closed(client, at, op, o, why...)}
 }
 
 func sequence(parts ...[]said) []said { return slices.Concat(parts...) }
 
-// ours is the name of number n of a client as another has it.
+// ours returns the name of number n of a client as another has it.
 func ours(of int, n int64, as int) history.Value {
 	if of == as {
 		return history.Int(names.OwnNumber(n))
@@ -305,7 +305,7 @@ func TestRulesDoNotJudge(t *testing.T) {
 	}
 }
 
-// touched is the breach of a command that changes the lock of whoever holds it.
+// touched returns the breach of a command that changes the lock of whoever holds it.
 func touched(r *Rules, f Facts, client int, kind history.Kind, now time.Duration) *Breach {
 	for _, h := range r.Endangered(f, client, kind, now) {
 		return r.Touched(h, client, kind)
@@ -514,7 +514,7 @@ func (c *chaos) finish(client int, o history.Outcome, why history.Reason) {
 	c.ops = append(c.ops, *op)
 }
 
-// history is the sequence as one; what is under way has no answer.
+// history returns the sequence as one; what is under way has no answer.
 func (c *chaos) history(h history.Header, audit []history.Op) *history.History {
 	ops := slices.Clone(c.ops)
 	n := c.now()
@@ -888,7 +888,7 @@ func TestRulesAgreeWithMonitors(t *testing.T) {
 	}
 }
 
-// madeUp is an audit that may be.
+// madeUp returns an audit that may be.
 func madeUp(c *chaos, of variant.Object, p variant.Property, stock int64) (audit []history.Op) {
 	switch {
 	case of == variant.Sale && p == variant.NoUndersell:

@@ -48,7 +48,7 @@ const (
 	orderReturnedBefore             // an answer said that it had been
 )
 
-// doubtful tells whether an order may have had more effects than it is known to have.
+// doubtful reports whether an order may have had more effects than it is known to have.
 func (o *order) doubtful() bool {
 	return o.flags&orderLost2 != 0 || o.flags&orderLost != 0 && o.flags&orderSold != 0
 }
@@ -70,7 +70,7 @@ type refusal struct {
 	waits  int64 // the clients whose orders these are
 }
 
-// order is the entry of an order, made if need be.
+// order returns the entry of an order, made if need be.
 func (p *past) order(what label) *order {
 	for i := range p.sale.orders {
 		if o := &p.sale.orders[i]; o.what == what {
@@ -81,7 +81,7 @@ func (p *past) order(what label) *order {
 	return &p.sale.orders[len(p.sale.orders)-1]
 }
 
-// books tells whether the end of the sale is judged.
+// books reports whether the end of the sale is judged.
 func (r *Rules) books() bool { return r.sale.undersell || r.sale.once }
 
 // buys notes the call of a purchase.
@@ -154,7 +154,7 @@ func (r *Rules) bought(p *past, client int, op *history.Op, d *doing) (b *Breach
 	return b
 }
 
-// earlier is a, or b if there is no a.
+// earlier returns a, or b if there is no a.
 func earlier(a, b *Breach) *Breach {
 	if a != nil {
 		return a

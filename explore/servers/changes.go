@@ -26,7 +26,7 @@ func Differ(a, b *redismodel.State, key string) bool {
 	return is != is2 || v != w || left != left2
 }
 
-// Expires tells whether a key does.
+// Expires reports whether a key does.
 func (s *Servers) Expires(servers uint32, key string) bool {
 	return slices.ContainsFunc(s.states.Get(servers), func(n *redismodel.State) bool {
 		_, left, exists := n.Value(key)
@@ -78,7 +78,7 @@ func (s *Servers) keepsOthers(before, after string, client int) bool {
 	return true
 }
 
-// ownedBy tells whether what stands under key names this client, or a dead token, and
+// ownedBy reports whether what stands under key names this client, or a dead token, and
 // nobody else.
 func (s *Servers) ownedBy(on *redismodel.State, key string, client int) bool {
 	v, _, _ := on.Value(key)

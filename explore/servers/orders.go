@@ -10,7 +10,7 @@ import (
 // maxOrders is how many answers to one command, which differ in their order, are tried.
 const maxOrders = 24
 
-// alternatives are all replies that a server might give where this one is in no order,
+// alternatives returns all replies that a server might give where this one is in no order,
 // this one first. They are no more than maxOrders and one.
 func alternatives(reply string, info redismodel.Info) []string {
 	all := []string{reply}
@@ -31,7 +31,7 @@ func alternatives(reply string, info redismodel.Info) []string {
 	return all
 }
 
-// items are the things in a list that begins there, and where it ends.
+// items returns the things in a list that begins there, and where it ends.
 func items(reply string, begin int, l redismodel.Loose) (all []string, end int) {
 	end = begin
 	for range l.N {

@@ -24,7 +24,7 @@ type respelled struct {
 
 func (k respelled) Hash() uint64 { return table.Spread(uint64(k.servers), k.seed) }
 
-// spell is what the servers hold, with the names spelled otherwise.
+// spell returns what the servers hold, with the names spelled otherwise.
 func (s *Servers) spell(k respelled) []*redismodel.State {
 	before := s.states.Get(k.servers)
 	nodes := make([]*redismodel.State, len(before))

@@ -60,7 +60,7 @@ func (in *Interner[V]) ID(key string, make func() V) uint32 {
 	return id
 }
 
-// Get is the thing with this number.
+// Get returns the thing with this number.
 func (in *Interner[V]) Get(id uint32) V { return *in.place(id) }
 
 // place is where the thing with this number stands.
@@ -119,7 +119,7 @@ func NewMemo[K Hashed, V any](make func(K) V) *Memo[K, V] { return &Memo[K, V]{m
 // Of is the function's value.
 func (m *Memo[K, V]) Of(k K) V { return *m.Get(k, k.Hash()) }
 
-// Get is the function's value for a key with this hash. Two that ask at once may both compute it; all get
+// Get returns the function's value for a key with this hash. Two that ask at once may both compute it; all get
 // the value that was stored first.
 func (m *Memo[K, V]) Get(k K, hash uint64) *V {
 	s := &m.shards[hash>>(64-memoShardBits)]
@@ -131,7 +131,7 @@ func (m *Memo[K, V]) Get(k K, hash uint64) *V {
 	return s.learn(k, hash, m.make(k))
 }
 
-// find is the entry of a key if it is known, and otherwise a free one for it. There always is one.
+// find returns the entry of a key if it is known, and otherwise a free one for it. There always is one.
 func (t *table[K, V]) find(k K, hash uint64) (e *entry[K, V], known bool) {
 	mask := uint64(len(t.places) - 1)
 	for i := hash << memoShardBits >> (t.shift & 63); ; i++ {
@@ -167,7 +167,7 @@ func (e *entry[K, V]) fill(k K, v V) {
 	e.used.Store(true)
 }
 
-// larger is a table with the same entries and room for more.
+// larger returns a table with the same entries and room for more.
 func (t *table[K, V]) larger() *table[K, V] {
 	size := firstTable
 	if t != nil {

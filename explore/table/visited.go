@@ -48,7 +48,7 @@ type record struct {
 	way   atomic.Uint64 // packed
 }
 
-// packed is a way in one word, in which the cheaper one of two is the lesser.
+// packed returns a way in one word, in which the cheaper one of two is the lesser.
 func (w Way) packed() uint64 { return uint64(w.Cost)<<48 | uint64(w.By)<<32 | uint64(w.From) }
 
 func unpacked(w uint64) Way {
@@ -85,13 +85,13 @@ func (v *Visited) Near(f Fingerprint, twice bool) uint64 {
 	return s.at(placeOf(entry)).print.lo
 }
 
-// tag is the part of a fingerprint that stands in the table.
+// tag returns the part of a fingerprint that stands in the table.
 func (f Fingerprint) tag() uint32 { return uint32(f.lo>>32) &^ (1<<placeBits - 1) }
 
 // placeOf is the place that stands in the table.
 func placeOf(entry uint32) uint32 { return entry&(1<<placeBits-1) - 1 }
 
-// Knows tells whether a state has been noted. If it was reached in the present layer,
+// Knows reports whether a state has been noted. If it was reached in the present layer,
 // it keeps the cheaper way.
 func (v *Visited) Knows(f Fingerprint, w Way) bool {
 	s := v.of(f)
@@ -106,7 +106,7 @@ func (v *Visited) Knows(f Fingerprint, w Way) bool {
 	return known
 }
 
-// find is where a state is in the shard, or the slot of the table in which it will be.
+// find returns where a state is in the shard, or the slot of the table in which it will be.
 func (s *shard) find(table []uint32, f Fingerprint) (at uint32, known bool) {
 	mask := uint32(len(table) - 1)
 	for slot := uint32(f.lo) & mask; ; slot = (slot + 1) & mask {
@@ -161,7 +161,7 @@ func (v *Visited) id(f Fingerprint, at uint32) StateID {
 	return StateID(f.hi>>(64-shardBits))<<placeBits | StateID(at)
 }
 
-// at is the record at a place.
+// at returns the record at a place.
 func (s *shard) at(place uint32) *record {
 	return &(*s.slabs.Load())[place>>slabBits][place&(slab-1)]
 }
@@ -180,7 +180,7 @@ func (s *shard) extend() {
 	s.slabs.Store(&slabs)
 }
 
-// room is the table, with room for one more.
+// room returns the table, with room for one more.
 func (s *shard) room() []uint32 {
 	var old []uint32
 	if t := s.table.Load(); t != nil {
@@ -208,7 +208,7 @@ func (s *shard) room() []uint32 {
 	return table
 }
 
-// Way is how a state was reached.
+// Way returns how a state was reached.
 func (v *Visited) Way(id StateID) Way {
 	return unpacked(v.shards[id.shard()].at(id.at()).way.Load())
 }
@@ -220,7 +220,7 @@ func (v *Visited) Next() {
 	}
 }
 
-// Len is how many states have been noted.
+// Len returns how many states have been noted.
 func (v *Visited) Len() (n int64) {
 	for i := range v.shards {
 		v.shards[i].mu.Lock()
@@ -230,7 +230,7 @@ func (v *Visited) Len() (n int64) {
 	return n
 }
 
-// Bytes is the memory that the states take.
+// Bytes returns the memory that the states take.
 func (v *Visited) Bytes() (n int64) {
 	for i := range v.shards {
 		s := &v.shards[i]
@@ -257,7 +257,7 @@ func (m *Mixer) Add(word uint64) {
 	m.b = fold(m.b+word, 0xe7037ed1a0b428db)
 }
 
-// Sum is the fingerprint of the words so far.
+// Sum returns the fingerprint of the words so far.
 func (m Mixer) Sum() Fingerprint {
 	return Fingerprint{fold(m.a^m.b<<1, 0x8ebc6af09c88c6e3), fold(m.b^bits.RotateLeft64(m.a, 29), 0x589965cc75374cc3)}
 }

@@ -200,7 +200,7 @@ func (t *Tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String is the last 4 KiB of what was written.
+// String returns the last 4 KiB of what was written.
 func (t *Tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -97,7 +97,7 @@ func Start(p Program, o Options) *Client {
 	return c
 }
 
-// Pending is what the client's threads stand before, by thread number. It is empty
+// Pending returns what the client's threads stand before, by thread number. It is empty
 // when the client has ended or failed. The result may be kept, but not changed.
 func (c *Client) Pending() []Request {
 	if c.dead.Load() {
@@ -139,7 +139,7 @@ func (c *Client) Resume(i int, o Observation) {
 	c.settle()
 }
 
-// Events are those emitted since the last call, in order.
+// Events returns those emitted since the last call, in order.
 func (c *Client) Events() []any {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -173,7 +173,7 @@ type sending struct {
 	observation Observation
 }
 
-// number is that of a connection on which something is watched, or is to be.
+// number returns that of a connection on which something is watched, or is to be.
 func (c *Client) number(n any, r *Request) int {
 	if i := slices.Index(c.watching, n); i >= 0 {
 		return i + 1
@@ -190,7 +190,7 @@ func (c *Client) number(n any, r *Request) int {
 	return i + 1
 }
 
-// forgets tells that nothing is watched after this request.
+// forgets reports whether nothing is watched after this request.
 func forgets(r *Request) bool {
 	return r.Tx || len(r.Commands) == 1 && rediscmd.Is(r.Commands[0][0], rediscmd.Unwatches)
 }

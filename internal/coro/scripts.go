@@ -22,7 +22,7 @@ type Scripts struct {
 	spare sync.Pool // of *port
 }
 
-// Text is the script with this SHA, if it was seen. The SHA is in hexadecimal, in
+// Text returns the script with this SHA, if it was seen. The SHA is in hexadecimal, in
 // either case.
 func (s *Scripts) Text(sha string) (text string, known bool) {
 	s.mu.RLock()

@@ -43,7 +43,7 @@ func (s stepper) Send(sent variant.Sent) (replies string, answered bool) {
 	return o.Reply, true
 }
 
-// lastOf is the last of several replies.
+// lastOf returns the last of several replies.
 func lastOf(replies string) string {
 	for {
 		rest, _ := skip(replies)
@@ -54,7 +54,7 @@ func lastOf(replies string) string {
 	}
 }
 
-// Client is the client's number.
+// Client returns the client's number.
 func (s stepper) Client() int64 { return s.c.options.Number }
 
 // Await has the watch not mind that the thread runs for long.

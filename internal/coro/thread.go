@@ -43,7 +43,7 @@ type thread struct {
 	sends *sending
 }
 
-// thread is a new one, with the lowest number that no thread has that goes on.
+// thread returns a new one, with the lowest number that no thread has that goes on.
 func (c *Client) thread(do func()) *thread {
 	taken := func(n int) bool {
 		return slices.ContainsFunc(c.threads, func(t *thread) bool { return t.number == n && t.state != ended })
@@ -248,7 +248,7 @@ func (c *Client) settle() {
 	}
 }
 
-// ready is the first thread that needs no driver to go on.
+// ready returns the first thread that needs no driver to go on.
 func (c *Client) ready() *thread {
 	for _, t := range c.threads {
 		switch {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// wire is what goes on the wire for these arguments. It does what the library's
+// wire returns what goes on the wire for these arguments. It does what the library's
 // writer does, which is internal. ok is false for what cannot be sent.
 func wire(args []any) (texts []string, ok bool) {
 	texts = make([]string, len(args))
@@ -108,7 +108,7 @@ func pointed[T any](p *T) (string, bool) {
 	return text(zero)
 }
 
-// isReplies tells whether s is exactly n replies in RESP2.
+// isReplies reports whether s is exactly n replies in RESP2.
 func isReplies(s string, n int) bool {
 	for ; n > 0; n-- {
 		var ok bool
@@ -154,7 +154,7 @@ func skip(s string) (rest string, ok bool) {
 	return "", false
 }
 
-// where is the stack of the program that panicked, without what is beneath it.
+// where returns the stack of the program that panicked, without what is beneath it.
 func where() string {
 	var pcs [64]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])

@@ -17,7 +17,7 @@ type World struct {
 	env variant.Env
 }
 
-// Env is the client's environment. Everything in it that takes time parks:
+// Env returns the client's environment. Everything in it that takes time parks:
 //
 // A command parks as Command, unless its context is done already: then it fails at
 // once. Clock.Now parks as Clock. Clock.Sleep reads the clock and then parks as
@@ -55,7 +55,7 @@ func (w *World) Emit(event any) {
 	}
 }
 
-// Tokens is how many tokens have been drawn.
+// Tokens returns how many tokens have been drawn.
 func (w *World) Tokens() int {
 	w.c.mu.Lock()
 	defer w.c.mu.Unlock()
@@ -177,7 +177,7 @@ type timeout struct {
 // timed is the key under which contexts tell that they are under a timeout.
 type timed struct{}
 
-// untimed is ctx as it was before any WithTimeout.
+// untimed returns ctx as it was before any WithTimeout.
 func untimed(ctx context.Context) context.Context {
 	if t, _ := ctx.Value(timed{}).(*timeout); t != nil {
 		return t.outer
@@ -206,7 +206,7 @@ func (t *timeout) deadline() (time.Time, bool) {
 	return t.end, true
 }
 
-// deadlineOf is ctx.Deadline() for this package's own use.
+// deadlineOf returns ctx.Deadline() for this package's own use.
 func deadlineOf(ctx context.Context) (time.Time, bool) {
 	t, _ := ctx.Value(timed{}).(*timeout)
 	if t == nil {
@@ -218,7 +218,7 @@ func deadlineOf(ctx context.Context) (time.Time, bool) {
 	return end, has
 }
 
-// deadline is that of ctx, since the epoch; 0: none.
+// deadline returns that of ctx, since the epoch; 0: none.
 func (c *Client) deadline(ctx context.Context) time.Duration {
 	if ctx.Value(timed{}) == nil {
 		return 0
@@ -238,7 +238,7 @@ func (c *Client) forget(t *timeout) {
 	c.over = slices.DeleteFunc(c.over, func(id int) bool { return id == t.id })
 }
 
-// limit is a number for one more time-out of this thread: its first that is free.
+// limit returns a number for one more time-out of this thread: its first that is free.
 func (t *thread) limit() int {
 	l := t.c.Limits()
 	used := func(n int) bool {

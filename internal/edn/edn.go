@@ -58,7 +58,7 @@ type Value struct {
 	At    Position
 }
 
-// Sequence tells whether the value is a list, a vector or a set.
+// Sequence reports whether the value is a list, a vector or a set.
 func (v Value) Sequence() bool { return v.Kind == List || v.Kind == Vector || v.Kind == Set }
 
 // Int is the value as a whole number of 64 bits, if it is one.
@@ -70,7 +70,7 @@ func (v Value) Int() (int64, bool) {
 	return n, err == nil
 }
 
-// Get is the value of a field of a map: of the key whose name, without its namespace, is
+// Get returns the value of a field of a map: of the key whose name, without its namespace, is
 // this. A key without a namespace counts before others.
 func (v Value) Get(name string) (Value, bool) {
 	var found *Value
@@ -89,7 +89,7 @@ func (v Value) Get(name string) (Value, bool) {
 	return *found, true
 }
 
-// Name is the text without a namespace: "ok" of :jepsen/ok.
+// Name returns the text without a namespace: "ok" of :jepsen/ok.
 func (v Value) Name() string {
 	if at := strings.LastIndexByte(v.Text, '/'); at >= 0 && at+1 < len(v.Text) {
 		return v.Text[at+1:]
@@ -97,7 +97,7 @@ func (v Value) Name() string {
 	return v.Text
 }
 
-// Untagged is the value without its tags.
+// Untagged returns the value without its tags.
 func (v Value) Untagged() Value {
 	for v.Kind == Tagged && len(v.Items) == 1 {
 		v = v.Items[0]
@@ -189,7 +189,7 @@ func (v Value) canonAtom() string {
 // characters are those that have a name.
 var characters = map[string]rune{"newline": '\n', "space": ' ', "tab": '\t', "backspace": '\b', "formfeed": '\f', "return": '\r'}
 
-// canonCharacter is the one form of a character: itself behind a backslash.
+// canonCharacter returns the one form of a character: itself behind a backslash.
 func canonCharacter(text string) string {
 	name := text[1:]
 	c, named := characters[name]
@@ -211,7 +211,7 @@ var canonTagged = map[string]func(text string) string{"inst": canonInst, "uuid":
 // instant is a time as Clojure reads it: what is left out at the end is at its least.
 var instant = regexp.MustCompile(`^(\d{4})(?:-(\d\d)(?:-(\d\d)(?:T(\d\d)(?::(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?)?)?)?)?(Z|[-+]\d\d:\d\d)?$`)
 
-// canonInst is the one form of an #inst, in UTC and to the millisecond, as Clojure reads it.
+// canonInst returns the one form of an #inst, in UTC and to the millisecond, as Clojure reads it.
 func canonInst(text string) string {
 	m := instant.FindStringSubmatch(text)
 	if m == nil {
@@ -233,7 +233,7 @@ func canonInst(text string) string {
 	return t.UTC().Truncate(time.Millisecond).Format(time.RFC3339Nano)
 }
 
-// canonUUID is the one form of a #uuid: small letters, and no zeros before its parts, as
+// canonUUID returns the one form of a #uuid: small letters, and no zeros before its parts, as
 // Java reads it.
 func canonUUID(text string) string {
 	parts := strings.Split(strings.ToLower(text), "-")
@@ -245,7 +245,7 @@ func canonUUID(text string) string {
 	return strings.Join(parts, "-")
 }
 
-// canonNumber is the one form of a number that is no integer; another text is left as it is.
+// canonNumber returns the one form of a number that is no integer; another text is left as it is.
 func canonNumber(text string) string {
 	switch {
 	case text == "" || strings.IndexByte("+-0123456789", text[0]) < 0:
@@ -490,7 +490,7 @@ func (r *Reader) escaped(b *strings.Builder) {
 	b.WriteByte(c)
 }
 
-// unit is what uXXXX at the begin of a text stands for, and its length; 0: there is none.
+// unit returns what uXXXX at the begin of a text stands for, and its length; 0: there is none.
 func unit(text string) (rune, int) {
 	if len(text) < 5 || text[0] != 'u' {
 		return 0, 0
@@ -577,7 +577,7 @@ func (v Value) once() error {
 	return nil
 }
 
-// first is the first character of a text.
+// first returns the first character of a text.
 func first(text string) string {
 	_, n := utf8.DecodeRuneInString(text)
 	return text[:n]
@@ -606,7 +606,7 @@ func (r *Reader) token() string {
 	return text
 }
 
-// atom is the value that a token stands for.
+// atom returns the value that a token stands for.
 func atom(token string, at Position) (Value, error) {
 	switch {
 	case token == "nil":
@@ -625,7 +625,7 @@ func atom(token string, at Position) (Value, error) {
 // whole are integers as Clojure reads them: decimal, 0x1f, 017, and 2r101.
 var whole = regexp.MustCompile(`^([-+]?)(?:0[xX]([0-9a-fA-F]+)|([1-9]\d?)[rR]([0-9a-zA-Z]+)|(\d+))N?$`)
 
-// integer is the decimal form of an integer.
+// integer returns the decimal form of an integer.
 func integer(token string) (string, bool) {
 	if c := token[len(token)-1]; strings.IndexByte("+-0123456789", token[0]) < 0 || c == '+' || c == '-' {
 		return "", false
@@ -657,7 +657,7 @@ func integer(token string) (string, bool) {
 	return plain(sign + n.String()), true
 }
 
-// plain is a whole number without zeros that do not count.
+// plain returns a whole number without zeros that do not count.
 func plain(number string) string {
 	sign := ""
 	if number[0] == '-' {

@@ -47,12 +47,12 @@ const (
 	leaving = 3 * time.Second
 )
 
-// Asked tells whether this process is to be a guard: main must call Serve then.
+// Asked reports whether this process is to be a guard: main must call Serve then.
 func Asked() bool { return os.Getenv(asked) != "" }
 
 type key struct{}
 
-// With is a context in which Start starts guards by this executable. The caller
+// With returns a context in which Start starts guards by this executable. The caller
 // promises that the executable calls Serve.
 func With(ctx context.Context) context.Context { return context.WithValue(ctx, key{}, true) }
 

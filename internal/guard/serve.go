@@ -35,7 +35,7 @@ type Keeper interface {
 // Roles make keepers, by the name of the role, of what the program said hello with.
 type Roles map[string]func(hello json.RawMessage) (Keeper, error)
 
-// Serve is the life of a guard process. It returns the exit code.
+// Serve returns the life of a guard process. It returns the exit code.
 func Serve(roles Roles) int {
 	ignoreSignals()
 	s := &service{roles: roles, in: bufio.NewReader(os.Stdin), out: os.Stdout, patience: Patience}

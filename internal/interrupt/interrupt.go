@@ -128,7 +128,7 @@ func (l *Line) errors() (lost, refused error) {
 	return l.lost, l.refused
 }
 
-// Sent is how many commands were sent since the last plan.
+// Sent returns how many commands were sent since the last plan.
 func (l *Line) Sent() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -45,7 +45,7 @@ type Limit struct {
 // Table are the limits of a command.
 type Table []Limit
 
-// Find is the limit of a number, and whether it has one.
+// Find returns the limit of a number, and whether it has one.
 func (t Table) Find(name string) (Limit, bool) {
 	for _, l := range t {
 		if l.Name == name {
@@ -73,7 +73,7 @@ func (t Table) Within(name string, v float64) error {
 	return nil
 }
 
-// Range is the least and the most in words: "0 to 10000", "1ms to 24h".
+// Range returns the least and the most in words: "0 to 10000", "1ms to 24h".
 func (l Limit) Range() string {
 	below := ""
 	if l.Below {
@@ -112,14 +112,14 @@ func (l Limit) parse(text string) (float64, error) {
 	return float64(n), err
 }
 
-// holds tells whether a number is within the limits. Not a number is not.
+// holds reports whether a number is within the limits. Not a number is not.
 func (l Limit) holds(v float64) bool {
 	return v >= l.Least && v <= l.Most && !(l.Below && v == l.Most) && (l.Whole == 0 || time.Duration(v)%l.Whole == 0)
 }
 
 func (l Limit) must() error { return fmt.Errorf("must be %s: %s", l.Range(), l.Why) }
 
-// form is the error about a value that is not a number.
+// form returns the error about a value that is not a number.
 func (l Limit) form() error {
 	switch l.Unit {
 	case Span:
@@ -149,7 +149,7 @@ func saturated(v float64) uint64 {
 	return uint64(v)
 }
 
-// duration is a time as short as ParseDuration takes it: 24h for 24h0m0s.
+// duration returns a time as short as ParseDuration takes it: 24h for 24h0m0s.
 func duration(d time.Duration) string {
 	if d == 0 {
 		return "0"

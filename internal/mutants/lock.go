@@ -126,7 +126,7 @@ func (c *client) Release(ctx context.Context, l lockimpl.Lock) error {
 	return nil
 }
 
-// setNX is the sound attempt: SET token NX PX.
+// setNX returns the sound attempt: SET token NX PX.
 func setNX(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
 	return set(ctx, c, l, "NX", o.TTL)
 }

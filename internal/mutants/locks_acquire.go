@@ -243,7 +243,7 @@ var atomicTake = redis.NewScript(`if redis.call('SET', KEYS[1], ARGV[1], 'NX', '
 // swap replaces a value that is still the one that was read.
 var swap = redis.NewScript(`if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('SET', KEYS[1], ARGV[2]) return 1 end return 0`)
 
-// expiryToken is a token for values that begin with the end of the lease.
+// expiryToken returns a token for values that begin with the end of the lease.
 func expiryToken(c *client) string { return c.env.Token() }
 
 // deadline is the value of a lock whose value tells the end of its lease.

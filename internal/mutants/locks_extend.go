@@ -153,11 +153,11 @@ var (
 type renewal struct {
 	// pause is how long after a renewal the next one begins.
 	pause func(ttl time.Duration) time.Duration
-	// renew renews once, and tells whether there is anything left to renew.
+	// renew renews once, and reports whether there is anything left to renew.
 	renew func(ctx context.Context, c *client, l *lockimpl.Lock, ttl time.Duration) (bool, error)
-	// rests tells whether a release first waits until the renewal has ended.
+	// rests reports whether a release first waits until the renewal has ended.
 	rests bool
-	// goesOn tells whether an error is followed by another try.
+	// goesOn reports whether an error is followed by another try.
 	goesOn bool
 	// believes says that the lock takes itself for renewed when it is not.
 	believes bool
@@ -167,7 +167,7 @@ type renewal struct {
 	stays bool
 }
 
-// soundRenewal is the form without a flaw.
+// soundRenewal returns the form without a flaw.
 func soundRenewal() renewal {
 	return renewal{
 		pause: func(ttl time.Duration) time.Duration { return ttl / 3 },

@@ -20,7 +20,7 @@ func fencing(s steps) lockimpl.Variant {
 	return v
 }
 
-// counterKey is where the counter of a name is.
+// counterKey returns where the counter of a name is.
 func counterKey(c *client, name string) string { return "Fence:" + c.key(name) }
 
 // fenceBy makes an attempt of a script that returns the fencing token, 0 when refused;

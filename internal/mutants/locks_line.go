@@ -167,7 +167,7 @@ func reentrant(enter, extend, leave string) lockimpl.Variant {
 	})
 }
 
-// counted is a lock whose client counts by itself how often it holds what.
+// counted returns a lock whose client counts by itself how often it holds what.
 func counted() steps {
 	held := func(c *client, name string) (token string, times int) {
 		token, text, _ := strings.Cut(c.tokens[name], " ")

@@ -34,7 +34,7 @@ func half(nodes int) int { return nodes/2 + 1 }
 
 func all(nodes []redis.UniversalClient) []redis.UniversalClient { return nodes }
 
-// soundMajority is the form without a flaw.
+// soundMajority returns the form without a flaw.
 func soundMajority() majority {
 	return majority{
 		quorum: half, extendBy: half,

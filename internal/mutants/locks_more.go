@@ -125,7 +125,7 @@ func linearizable(s steps) lockimpl.Variant {
 	return v
 }
 
-// unordered is a variant that does not promise an order.
+// unordered returns a variant that does not promise an order.
 func unordered(v lockimpl.Variant) lockimpl.Variant {
 	v.Promises = slices.DeleteFunc(slices.Clone(v.Promises), func(p variant.Property) bool { return p == variant.FIFO })
 	return v

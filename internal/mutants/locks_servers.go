@@ -101,7 +101,7 @@ func getSet(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options
 	return before == held, nil
 }
 
-// boundRenewal is a lock whose renewal ends with the acquire that started it.
+// boundRenewal returns a lock whose renewal ends with the acquire that started it.
 func boundRenewal() lockimpl.Variant {
 	v := of(steps{})
 	v.Renews = true

@@ -54,7 +54,7 @@ type telling interface {
 	lockimpl.Loser
 }
 
-// watchdogThat is the shipped lock that renews, in a wrapper.
+// watchdogThat returns the shipped lock that renews, in a wrapper.
 func watchdogThat(wrap func(telling) lockimpl.Locker) lockimpl.Variant {
 	v := of(steps{})
 	v.Renews = true
@@ -87,7 +87,7 @@ func (a *alarmed) Release(ctx context.Context, l lockimpl.Lock) error {
 	return err
 }
 
-// timed is a lock that tells that a lease is over, by the client's clock.
+// timed returns a lock that tells that a lease is over, by the client's clock.
 func timed() lockimpl.Variant {
 	v := of(steps{})
 	v.New = func(env variant.Env) lockimpl.Locker {

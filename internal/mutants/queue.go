@@ -69,7 +69,7 @@ func (q *queue) run(ctx context.Context, text, name string, args ...any) *redis.
 	return redis.NewScript(clockLua+text).Run(ctx, q.redis(), q.keys(name), args...)
 }
 
-// now is the server's time as a score.
+// now returns the server's time as a score.
 func (q *queue) now(ctx context.Context) (string, error) {
 	t, err := q.redis().Time(ctx).Result()
 	return fmt.Sprintf("%d.%06d", t.Unix(), t.Nanosecond()/1000), err

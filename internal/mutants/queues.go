@@ -619,7 +619,7 @@ func (s *stream) add(ctx context.Context, q *queue, name string, _ time.Duration
 	return tasks, nil
 }
 
-// entryScore is the time in an entry's id, its number counted as microseconds.
+// entryScore returns the time in an entry's id, its number counted as microseconds.
 func entryScore(entry string) float64 {
 	var ms, n int64
 	fmt.Sscanf(entry, "%d-%d", &ms, &n)
@@ -797,7 +797,7 @@ func (q fromAnswer) Pop(ctx context.Context, name string, count int) ([]queueimp
 	return tasks, err
 }
 
-// farAway is a queue each of whose answers takes its time.
+// farAway returns a queue each of whose answers takes its time.
 func farAway(v queueimpl.Variant, by time.Duration) queueimpl.Variant {
 	n := v.New
 	v.New = func(env variant.Env, o queueimpl.Options) queueimpl.Queue {
@@ -828,7 +828,7 @@ func (d distance) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 	}
 }
 
-// ignoring is a queue that ignores repeated ids, whatever is asked for, and says so.
+// ignoring returns a queue that ignores repeated ids, whatever is asked for, and says so.
 func ignoring() queueimpl.Variant {
 	v := lending(nil)
 	n := v.New

@@ -25,7 +25,7 @@ type Book struct {
 
 type spelling struct{ canonical, actual string }
 
-// Book is a new book for a run. With seed 0 the run's tokens are canonical already;
+// Book returns a new book for a run. With seed 0 the run's tokens are canonical already;
 // other seeds stand for other spellings, which concrete namings do not have.
 func (s Scheme) Book(seed uint64) *Book {
 	if s.Naming >= Concrete {
@@ -34,7 +34,7 @@ func (s Scheme) Book(seed uint64) *Book {
 	return &Book{scheme: s, seed: seed}
 }
 
-// Token is the n-th token that the run is given.
+// Token returns the n-th token that the run is given.
 func (b *Book) Token(n int) string {
 	name := b.scheme.Token(n)
 	if b.seed == 0 {
@@ -43,7 +43,7 @@ func (b *Book) Token(n int) string {
 	return b.Actual(name)
 }
 
-// Plain tells whether the run's tokens are spelled as in the canonical text.
+// Plain reports whether the run's tokens are spelled as in the canonical text.
 func (b *Book) Plain() bool { return b.seed == 0 }
 
 // bind notes a spelling.
@@ -53,12 +53,12 @@ func (b *Book) bind(canonical, actual string) {
 	slices.SortStableFunc(b.spelt, func(x, y spelling) int { return cmp.Compare(len(y.actual), len(x.actual)) })
 }
 
-// knows tells whether a canonical name has a spelling in this run.
+// knows reports whether a canonical name has a spelling in this run.
 func (b *Book) knows(canonical string) bool {
 	return slices.ContainsFunc(b.spelt, func(s spelling) bool { return s.canonical == canonical })
 }
 
-// Actual is a canonical text in the names of the run.
+// Actual returns a canonical text in the names of the run.
 func (b *Book) Actual(text string) string {
 	Scan(text, func(begin, letter, end int) {
 		name := text[begin:end]
@@ -86,7 +86,7 @@ func (b *Book) Actual(text string) string {
 	return b.replace(text, func(s spelling) (from, to string) { return s.canonical, s.actual })
 }
 
-// Canonical is what the run says, in canonical names.
+// Canonical returns what the run says, in canonical names.
 func (b *Book) Canonical(text string) string {
 	return b.replace(text, func(s spelling) (from, to string) { return s.actual, s.canonical })
 }

@@ -26,12 +26,12 @@ func NewNamer(n Naming, clients int) Namer {
 	return s
 }
 
-// Scheme is that of a client.
+// Scheme returns that of a client.
 func (n *Namer) Scheme(client int) Scheme {
 	return Scheme{Naming: n.Naming, Client: client, Seen: n.seen}
 }
 
-// Owners are the clients whose names are in text.
+// Owners returns the clients whose names are in text.
 func (n *Namer) Owners(text string) (clients []int) {
 	for _, s := range n.Found(text) {
 		clients = append(clients, s.Client)
@@ -39,7 +39,7 @@ func (n *Namer) Owners(text string) (clients []int) {
 	return clients
 }
 
-// Found are the names in text, and whose they are.
+// Found returns the names in text, and whose they are.
 func (n *Namer) Found(text string) []Secret {
 	all := SecretsIn(text)
 	for i, tokens := range n.known {

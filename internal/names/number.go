@@ -71,7 +71,7 @@ func otherNumber(seed uint64, name string) string {
 	return strconv.FormatInt(least+(int64(client)*clientWeight+number)*place+by, 10)
 }
 
-// Number is the n-th number that the run is given.
+// Number returns the n-th number that the run is given.
 func (b *Book) Number(n int64) int64 {
 	if s := b.scheme; s.Naming >= Concrete {
 		return s.concreteNumber(s.Client, n)
@@ -93,7 +93,7 @@ const nobodies = MaxClients + 1
 // even is divided by all small numbers.
 const even = 720720 << 4
 
-// concreteNumber is a number as a real one looks. Those of one client rise. By kind, clients take turns,
+// concreteNumber returns a number as a real one looks. Those of one client rise. By kind, clients take turns,
 // rising or falling, or have a range each; and in the last two, which a program may divide by something, the rest is
 // the same for all, or another for odd clients.
 func (s Scheme) concreteNumber(client int, n int64) int64 {
@@ -117,7 +117,7 @@ func (s Scheme) concreteNumber(client int, n int64) int64 {
 	return even*(1+place*mostNumbers+n) + place%2
 }
 
-// CanonicalNumber is that of the book's scheme.
+// CanonicalNumber returns that of the book's scheme.
 func (b *Book) CanonicalNumber(number int64) int64 { return b.scheme.CanonicalNumber(number) }
 
 // CanonicalNumber is what a concrete number is called in canonical names; others are what they are.

@@ -49,7 +49,7 @@ type Secret struct {
 	Random bool
 }
 
-// SecretsIn are the tokens and random values in text.
+// SecretsIn returns the tokens and random values in text.
 func SecretsIn(text string) (all []Secret) {
 	Scan(text, func(begin, letter, end int) {
 		s := Secret{Name: text[begin:end], Letter: letter - begin, Client: int(text[letter] - '0'), Random: text[begin:letter] == RandomPrefix}
@@ -97,7 +97,7 @@ func Local(text string, client int) string {
 	})
 }
 
-// Foreign tells whether text holds a name of another client.
+// Foreign reports whether text holds a name of another client.
 func Foreign(text string) (yes bool) {
 	EachLetter(text, func(at int) { yes = yes || text[at] != Self })
 	return yes

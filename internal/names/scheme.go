@@ -55,7 +55,7 @@ type Scheme struct {
 	Seen *Seen
 }
 
-// Token is the n-th token that the client is given, from 0.
+// Token returns the n-th token that the client is given, from 0.
 func (s Scheme) Token(n int) string {
 	switch {
 	case s.Naming >= Concrete:
@@ -69,7 +69,7 @@ func (s Scheme) Token(n int) string {
 // leastWidth is the length of a value's name at least.
 const leastWidth = 12
 
-// random is the n-th value that the client draws; width is how long all spellings of it
+// random returns the n-th value that the client draws; width is how long all spellings of it
 // are, 0 if they are not all of one length.
 func (s Scheme) random(n, width int) Value {
 	name := padded(RandomPrefix, n, max(width, leastWidth))
@@ -84,7 +84,7 @@ func padded(prefix string, n, width int) string {
 	return name + strings.Repeat(string(rune(filler)), max(width-len(name), 0))
 }
 
-// concrete is a name as a real one looks.
+// concrete returns a name as a real one looks.
 func (s Scheme) concrete(prefix string, n, width int) string {
 	const most, step = 100, 50
 	kind := s.Naming - Concrete
@@ -121,7 +121,7 @@ func (s Scheme) concrete(prefix string, n, width int) string {
 // allLow is what lowBits is when all bits are set.
 const allLow = 1<<7 - 1
 
-// lowBits are the low bits of the first and the last bytes of usual hashes of a name, by which
+// lowBits returns the low bits of the first and the last bytes of usual hashes of a name, by which
 // a program may choose one of two ways.
 func lowBits(name string) (bits byte) {
 	text := []byte(name)

@@ -30,7 +30,7 @@ const (
 	mostRepeat = 2
 )
 
-// few is an error once a program has drawn the same values again, out of too few to be names.
+// few returns an error once a program has drawn the same values again, out of too few to be names.
 func (s *Seen) few() error {
 	if s == nil {
 		return nil

@@ -60,7 +60,7 @@ func (s *Stand) said() string {
 // hexadecimal digits at the same place are equal in all of them once in 16^7 times.
 const samples = 8
 
-// Settle is the canonical form of what runs say that were shown the same. more brings
+// Settle returns the canonical form of what runs say that were shown the same. more brings
 // another run with the spelling of the first one there; known is how many values the
 // program has drawn so far. It returns the texts and the values that are new.
 func Settle(stands []*Stand, known int, more func() (*Stand, error)) (texts []string, drawn []Value, err error) {
@@ -173,7 +173,7 @@ var halfEscape = regexp.MustCompile(`(?:^|[^\\])(?:\\\\)*(\\(?:x[0-9a-fA-F]?|u[0
 // separators stand between values in a text.
 const separators = ":|;, \"{}[]()"
 
-// varying are the parts of texts that differ, each with all that stands in its place.
+// varying returns the parts of texts that differ, each with all that stands in its place.
 func varying(texts []string) (parts [][]string) {
 	begin, end := common(texts)
 	if begin < 0 {
@@ -224,7 +224,7 @@ func allDigits(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return r < '0' || r > '9' }) < 0
 }
 
-// common is how long the texts' common beginning is and, apart from that, their common
+// common returns how long the texts' common beginning is and, apart from that, their common
 // end; -1 if they are all the same.
 func common(texts []string) (begin, end int) {
 	first := texts[0]
@@ -307,7 +307,7 @@ func follow(s, want *Stand, drawn []Value) error {
 	return nil
 }
 
-// Values are the random values of a program in what it says, by their canonical names.
+// Values returns the random values of a program in what it says, by their canonical names.
 func Values(texts []string) (all []Value) {
 	for _, t := range texts {
 		Scan(t, func(begin, letter, end int) {
@@ -359,7 +359,7 @@ func (b *Book) match(canonical, said string, drawn []Value) bool {
 	return said == ""
 }
 
-// first is the value whose name comes first in a text, and where.
+// first returns the value whose name comes first in a text, and where.
 func first(text string, drawn []Value) (at int, v Value) {
 	at = len(text)
 	for _, d := range drawn {

@@ -10,7 +10,7 @@ import (
 	"github.com/dustin/go-humanize/english"
 )
 
-// Count is a number and its noun: "1 grant", "1,204 grants".
+// Count returns a number and its noun: "1 grant", "1,204 grants".
 func Count[N ~int | ~int32 | ~int64](n N, noun string) string {
 	if n != 1 {
 		noun = Plural(noun)
@@ -26,13 +26,13 @@ var plurals = map[string]string{
 	"search":                          "searches",
 }
 
-// Plural is the plural of a noun.
+// Plural returns the plural of a noun.
 func Plural(noun string) string { return english.PluralWord(2, noun, plurals[noun]) }
 
 // OneLine is a text with single spaces for all its white space.
 func OneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// ShellWord is a text as a shell takes it for one word.
+// ShellWord returns a text as a shell takes it for one word.
 func ShellWord(s string) string {
 	plain := func(r rune) bool {
 		return strings.ContainsRune("/._-+=:,@%", r) || unicode.IsLetter(r) || unicode.IsDigit(r)

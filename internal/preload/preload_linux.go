@@ -16,7 +16,7 @@ import (
 	"oversell/internal/errclass"
 )
 
-// Library is the path of the library with this C source. It is compiled once and kept in the
+// Library returns the path of the library with this C source. It is compiled once and kept in the
 // user's cache, under name and a hash of the source; programs that do so at the same time each put
 // a finished file into place. what says in errors what the library is for. Errors are of class
 // errclass.ErrEnvironment.

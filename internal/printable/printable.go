@@ -59,7 +59,7 @@ func Lines(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// plain tells whether Text leaves s alone, for most texts at little cost.
+// plain reports whether Text leaves s alone, for most texts at little cost.
 func plain(s string) bool {
 	if len(s) > longestWord {
 		return false
@@ -72,13 +72,13 @@ func plain(s string) bool {
 	return true
 }
 
-// Prints tells whether a character is shown as it is.
+// Prints reports whether a character is shown as it is.
 func Prints(r rune) bool { return unicode.IsPrint(r) || unicode.Is(unicode.Zs, r) }
 
 // oldCommand begins a command to GitHub Actions anywhere in a line.
 const oldCommand = "##["
 
-// commandAt tells whether a command to GitHub Actions, ::name…::, may begin at i: at the
+// commandAt reports whether a command to GitHub Actions, ::name…::, may begin at i: at the
 // beginning of a text, or after a space, where a line may be wrapped.
 func commandAt(s string, i int) bool {
 	return strings.HasPrefix(s[i:], "::") && (i == 0 || s[i-1] <= ' ') && i+2 < len(s) && unicode.IsLetter(rune(s[i+2]))
@@ -168,7 +168,7 @@ type Rewriter interface {
 	Rewrite(text func(string) string) any
 }
 
-// Of is a copy of v in which every text is [Text]. It goes through exported fields,
+// Of returns a copy of v in which every text is [Text]. It goes through exported fields,
 // elements, keys of maps and what pointers point to. The types of html/template are
 // markup, and stay.
 func Of[T any](v T) T {
@@ -180,7 +180,7 @@ func Of[T any](v T) T {
 
 var rewriter = reflect.TypeFor[Rewriter]()
 
-// copied is a copy of v with its texts replaced. Types that can hold no text are
+// copied returns a copy of v with its texts replaced. Types that can hold no text are
 // returned as they are.
 func copied(v reflect.Value) reflect.Value {
 	t := v.Type()
@@ -244,7 +244,7 @@ func copied(v reflect.Value) reflect.Value {
 	return v
 }
 
-// holdsText tells whether an element may hold a text: numbers do not.
+// holdsText reports whether an element may hold a text: numbers do not.
 func holdsText(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.String, reflect.Struct, reflect.Pointer, reflect.Interface, reflect.Slice, reflect.Array, reflect.Map:
@@ -253,7 +253,7 @@ func holdsText(t reflect.Type) bool {
 	return false
 }
 
-// Short is a text of any length as an error quotes it: cut at 80 bytes, with the number of all.
+// Short returns a text of any length as an error quotes it: cut at 80 bytes, with the number of all.
 func Short(text string) string {
 	const most = 80
 	if len(text) <= most {

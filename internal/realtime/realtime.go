@@ -1,4 +1,4 @@
-// Package realtime tells whether commands carry times of the real clock. Code under test that runs
+// Package realtime reports whether commands carry times of the real clock. Code under test that runs
 // on a virtual clock must not: what it writes would be compared with times of the other.
 package realtime
 

@@ -61,13 +61,13 @@ const (
 // by what is watched.
 const Connection = Greets | Begins | Ends | Subscribes | Mutes | Debugs | Resets | Leaves
 
-// Does tells whether the command has one of these effects.
+// Does reports whether the command has one of these effects.
 func (c *Command) Does(e Effect) bool { return c.effect&e != 0 }
 
-// Fits tells whether the command takes so many words, its name among them.
+// Fits reports whether the command takes so many words, its name among them.
 func (c *Command) Fits(words int) bool { return words == c.Arity || c.Arity <= 0 && words >= -c.Arity }
 
-// Is tells whether a command is known by this name and has one of these effects.
+// Is reports whether a command is known by this name and has one of these effects.
 func Is[T string | []byte](name T, e Effect) bool {
 	c, known := Find(name)
 	return known && c.Does(e)
@@ -93,7 +93,7 @@ func build() (all []Command, byName map[string]*Command) {
 	return all, byName
 }
 
-// All are the commands in the table.
+// All returns the commands in the table.
 func All() []Command { return commands }
 
 // Find finds a command by its name in any case. One that is not known, as those of modules
@@ -121,7 +121,7 @@ func Find[T string | []byte](name T) (c *Command, known bool) {
 	return guess(string(capitals)), false
 }
 
-// guess is a command that is not in the table.
+// guess returns a command that is not in the table.
 func guess(name string) *Command {
 	if strings.HasPrefix(name, "FT.") { // its first argument is an index, or nothing
 		return &Command{Name: name, Lower: strings.ToLower(name)}
@@ -146,7 +146,7 @@ type keys struct {
 	from, to, step int8
 }
 
-// Key is the place of the first key among the words of a command, of which the name is
+// Key returns the place of the first key among the words of a command, of which the name is
 // number 0; 0 if it has none. n is the number of words, and word(i) is one of them. The
 // result is valid also when words are missing behind the key.
 func (c *Command) Key(n int, word func(i int) string) int {
@@ -172,7 +172,7 @@ func (c *Command) Key(n int, word func(i int) string) int {
 	return place
 }
 
-// Keys are the places of all keys, in the order in which they are sent, of a command
+// Keys returns the places of all keys, in the order in which they are sent, of a command
 // that is complete.
 func (c *Command) Keys(n int, word func(i int) string) []int {
 	key := c.Key(n, word)
@@ -214,7 +214,7 @@ func span(from, to, step, n int) (places []int) {
 	return places
 }
 
-// number is a number of keys; 0 if it is none.
+// number returns a number of keys; 0 if it is none.
 func number(word string) int {
 	n, err := strconv.Atoi(word)
 	if err != nil || n < 0 {
@@ -223,7 +223,7 @@ func number(word string) int {
 	return n
 }
 
-// behind is the place behind the first of the words from a place on that is this one;
+// behind returns the place behind the first of the words from a place on that is this one;
 // 0 if there is none.
 func behind(n int, word func(i int) string, from int, this string) int {
 	for i := from; i < n; i++ {
@@ -234,7 +234,7 @@ func behind(n int, word func(i int) string, from int, this string) int {
 	return 0
 }
 
-// lastBehind is the place behind the last of the words that is one of these.
+// lastBehind returns the place behind the last of the words that is one of these.
 func lastBehind(n int, word func(i int) string, from int, these ...string) []int {
 	for i := n - 2; i >= from; i-- {
 		for _, this := range these {

@@ -67,7 +67,7 @@ func (s *State) Do(now time.Duration, conn int, cmd []string) (*State, []byte, I
 	return x.end(s)
 }
 
-// end is what came out of it.
+// end returns what came out of it.
 func (x *exec) end(before *State) (*State, []byte, Info) {
 	if x.info.Unknown != "" {
 		return before, nil, Info{Unknown: x.info.Unknown}
@@ -176,7 +176,7 @@ func (x *exec) watched() (int, bool) {
 	return len(x.watches), false
 }
 
-// unwatch forgets what this connection watches and tells whether it was touched.
+// unwatch forgets what this connection watches and reports whether it was touched.
 func (x *exec) unwatch() (dirty bool) {
 	i, ok := x.watched()
 	if !ok {
@@ -227,7 +227,7 @@ func (x *exec) own() {
 	}
 }
 
-// get is the value of a key, nil if there is none.
+// get returns the value of a key, nil if there is none.
 func (x *exec) get(key string) value {
 	if i, ok := find(x.entries, key); ok {
 		return x.entries[i].val
@@ -235,7 +235,7 @@ func (x *exec) get(key string) value {
 	return nil
 }
 
-// typed is the value of a key, the empty one if there is none. If it is of
+// typed returns the value of a key, the empty one if there is none. If it is of
 // another type that is replied, and ok is false.
 func typed[T value](x *exec, key string) (v T, ok bool) {
 	found := x.get(key)
@@ -304,7 +304,7 @@ func (x *exec) delete(key string) bool {
 	return true
 }
 
-// clock is the time, in microseconds. A command that asks for it depends on the time.
+// clock returns the time, in microseconds. A command that asks for it depends on the time.
 func (x *exec) clock() int64 {
 	x.info.Clock = true
 	return x.now.Microseconds()

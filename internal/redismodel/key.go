@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Key is the state as bytes: two states are the same if and only if their keys
+// Key returns the state as bytes: two states are the same if and only if their keys
 // are. Times are relative to the present, so that the same situation at
 // different times is one state.
 func (s *State) Key() string {

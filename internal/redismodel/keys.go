@@ -150,7 +150,7 @@ func expireOptions(x *exec, a []string) (o expiryOptions, ok bool) {
 	return o, false
 }
 
-// allow tells whether an expiry may take the place of another.
+// allow reports whether an expiry may take the place of another.
 func (o expiryOptions) allow(old, left int64) bool {
 	switch {
 	case o.nx && old != noExpiry, o.xx && old == noExpiry:

@@ -22,7 +22,7 @@ var listCommands = []command{
 	{name: "rpoplpush", run: func(x *exec, a []string) { x.move(a[1], a[2], false, true) }},
 }
 
-// pushed is a list with one element more.
+// pushed returns a list with one element more.
 func (v list) pushed(text string, left bool) list {
 	if left {
 		return insert(v, 0, text)

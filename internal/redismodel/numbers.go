@@ -46,7 +46,7 @@ func parseFloat(s string) (float64, bool) {
 	return f, true
 }
 
-// mantissa is a number's text without its exponent.
+// mantissa returns a number's text without its exponent.
 func mantissa(s string) string {
 	low := strings.ToLower(s)
 	if strings.Contains(low, "0x") {
@@ -60,7 +60,7 @@ func mantissa(s string) string {
 	return low
 }
 
-// formatDouble is how Redis 7.0 replies a score.
+// formatDouble returns how Redis 7.0 replies a score.
 func formatDouble(f float64) string {
 	if f == math.Trunc(f) && math.Abs(f) < 1e15 && (f != 0 || !math.Signbit(f)) {
 		return strconv.FormatInt(int64(f), 10)

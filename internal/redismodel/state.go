@@ -46,7 +46,7 @@ type value interface {
 	appendText(b []byte) []byte
 }
 
-// Empty is a server that holds nothing. States made from it share the texts of
+// Empty returns a server that holds nothing. States made from it share the texts of
 // the scripts that the server knows, as EVALSHA needs them; these are no part of
 // a state's Key.
 func Empty() *State { return &State{family: newFamily()} }
@@ -78,7 +78,7 @@ func (s *State) Tick(d time.Duration) *State {
 	return &next
 }
 
-// NextExpiry is the time until the next key expires; false if none will.
+// NextExpiry returns the time until the next key expires; false if none will.
 func (s *State) NextExpiry() (time.Duration, bool) {
 	least := int64(noExpiry)
 	for _, e := range s.entries {
@@ -89,7 +89,7 @@ func (s *State) NextExpiry() (time.Duration, bool) {
 	return time.Duration(least) * time.Microsecond, least >= 0
 }
 
-// Keys are the names of all keys, sorted.
+// Keys returns the names of all keys, sorted.
 func (s *State) Keys() []string {
 	keys := make([]string, len(s.entries))
 	for i := range s.entries {
@@ -170,7 +170,7 @@ func find(entries []entry, key string) (int, bool) {
 	return len(entries), false
 }
 
-// Value is what a string key holds, or a text of another type's value; left is
+// Value returns what a string key holds, or a text of another type's value; left is
 // the time until it expires, below zero for never.
 func (s *State) Value(key string) (text string, left time.Duration, exists bool) {
 	i, exists := find(s.entries, key)
@@ -188,7 +188,7 @@ func (s *State) Value(key string) (text string, left time.Duration, exists bool)
 	return string(e.val.appendText(nil)), left, true
 }
 
-// Ordered tells whether an order of names can be seen in what is stored: a sorted set
+// Ordered reports whether an order of names can be seen in what is stored: a sorted set
 // is in the order of its members where their scores are equal. apart tells of which
 // two the order matters.
 func (s *State) Ordered(apart func(a, b string) bool) bool {

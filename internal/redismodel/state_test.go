@@ -11,7 +11,7 @@ import (
 	"oversell/internal/redismodel/lua"
 )
 
-// after is the state after some commands of connection 0, none of them unknown.
+// after returns the state after some commands of connection 0, none of them unknown.
 func after(t *testing.T, s *State, cmds ...string) *State {
 	t.Helper()
 	for _, c := range cmds {
@@ -84,7 +84,7 @@ func TestTimeIsRelative(t *testing.T) {
 	}
 }
 
-// randomSteps is how many commands a test of the model alone makes.
+// randomSteps returns how many commands a test of the model alone makes.
 func randomSteps() int {
 	if raceDetector {
 		return 1_500

@@ -91,7 +91,7 @@ func (x *exec) newID(s string) (id streamID, auto int, ok bool) {
 	return id, autoNothing, ok
 }
 
-// nextID is the id of an entry that comes after last.
+// nextID returns the id of an entry that comes after last.
 func (x *exec) nextID(last, want streamID, auto int) (streamID, bool) {
 	switch {
 	case auto == autoID:

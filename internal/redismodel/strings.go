@@ -107,7 +107,7 @@ func isExpiry(option string) bool {
 	return option == "ex" || option == "px" || option == "exat" || option == "pxat"
 }
 
-// left is the time left that the options ask for, or an error is replied.
+// left returns the time left that the options ask for, or an error is replied.
 func (o *stringOptions) left(x *exec, command string) (left int64, ok bool) {
 	if o.expires == "" {
 		return noExpiry, true

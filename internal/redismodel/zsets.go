@@ -138,7 +138,7 @@ func (o zaddOptions) enter(z zset, name string, score float64, n *zaddCounts) (z
 	return cut(z, i).with(stored(name, score)), score, true
 }
 
-// stored is a member as Redis keeps it: a small sorted set knows no -0.
+// stored returns a member as Redis keeps it: a small sorted set knows no -0.
 func stored(name string, score float64) member { return member{name, score + 0} }
 
 func zrem(x *exec, a []string) {
@@ -253,7 +253,7 @@ func (x *exec) span(from, to string, byScore bool) (s span, ok bool) {
 	return s, ok
 }
 
-// in is where the range begins and ends among these members.
+// in returns where the range begins and ends among these members.
 func (s span) in(z zset) (i, j int) {
 	if !s.byScore {
 		return ranks(s.start, s.end, len(z))
@@ -382,7 +382,7 @@ func zrange(o rangeOptions) func(x *exec, a []string) {
 	}
 }
 
-// pick is the part of z, which is in the order of the reply, that is asked for.
+// pick returns the part of z, which is in the order of the reply, that is asked for.
 func (o rangeOptions) pick(z zset, s span) zset {
 	if !o.byScore {
 		i, j := s.in(z)

@@ -28,7 +28,7 @@ const root = "../.."
 // long says that there is time for everything.
 var long = os.Getenv("OVERSELL_LONG") != ""
 
-// environment is that of all commands here. The go command compiles as it does for a
+// environment returns that of all commands here. The go command compiles as it does for a
 // release, so that libraries are compiled once for all tests.
 func environment(more ...string) []string {
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
@@ -51,7 +51,7 @@ func did(t *testing.T, dir string, words ...string) string {
 	return string(out)
 }
 
-// copied is a copy of this module, as it is now.
+// copied returns a copy of this module, as it is now.
 func copied(t *testing.T) (dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "oversell")
@@ -86,7 +86,7 @@ func copied(t *testing.T) (dir string) {
 	return dir
 }
 
-// sums are the checksums of all files in dir.
+// sums returns the checksums of all files in dir.
 func sums(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}

@@ -88,7 +88,7 @@ func (b *breeder) make(template *program) (made, *program) {
 	return s.warmed(p), template
 }
 
-// warmed is a process that is ready for use.
+// warmed returns a process that is ready for use.
 func (s *Stage) warmed(p *Process) made {
 	if s.config.Warm == nil {
 		return made{process: p}
@@ -172,7 +172,7 @@ func (p *program) await(s *Stage) error {
 	}
 }
 
-// early is an error if the program prints something before it is asked.
+// early returns an error if the program prints something before it is asked.
 func (p *program) early() error {
 	b := make([]byte, 200)
 	if n, _ := p.stdout.Read(b); n > 0 {
@@ -193,7 +193,7 @@ func (p *program) ended() error {
 	return errors.New(how)
 }
 
-// lastLine is the last line on stderr.
+// lastLine returns the last line on stderr.
 func (p *program) lastLine() (last string) {
 	for line := range strings.Lines(p.stderr.String()) {
 		if line = phrase.OneLine(line); line != "" {
@@ -253,7 +253,7 @@ func (s *Stage) fork(template *program) (*Process, error) {
 	return p, nil
 }
 
-// itself is a program that is stepped itself.
+// itself returns a program that is stepped itself.
 func (s *Stage) itself(from *program) *Process {
 	p := newProcess(s, from)
 	p.own = true

@@ -262,7 +262,7 @@ func (p *Process) Rest() {
 	p.idle = true
 }
 
-// Next is the next thing that the process does, or why nothing more comes of it.
+// Next returns the next thing that the process does, or why nothing more comes of it.
 func (p *Process) Next() (Event, error) {
 	limit := time.NewTimer(p.stage.config.Limit)
 	defer limit.Stop()

@@ -105,7 +105,7 @@ func Open(ctx context.Context, c Config) (s *Stage, err error) {
 	return s, nil
 }
 
-// Addresses are those of the servers, host:port.
+// Addresses returns those of the servers, host:port.
 func (s *Stage) Addresses() (all []string) {
 	for _, l := range s.servers {
 		all = append(all, l.Addr().String())
@@ -113,7 +113,7 @@ func (s *Stage) Addresses() (all []string) {
 	return all
 }
 
-// Process is a new process, or why there is none.
+// Process returns a new process, or why there is none.
 func (s *Stage) Process() (*Process, error) {
 	s.mu.Lock()
 	b := s.sources[s.next%len(s.sources)]
@@ -187,7 +187,7 @@ func (s *Stage) greet(conn net.Conn) {
 	}
 }
 
-// birth is where the control connection of a process that was started comes.
+// birth returns where the control connection of a process that was started comes.
 func (s *Stage) birth(stdin int64) <-chan *control {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -67,7 +67,7 @@ func rename(dir, path string) (changed int, err error) {
 	return changed + 1, nil // and go.mod
 }
 
-// command is what the go command prints. It looks at this module only, also where it
+// command returns what the go command prints. It looks at this module only, also where it
 // belongs to a workspace.
 func command(dir string, args ...string) (string, error) {
 	var stderr bytes.Buffer
@@ -100,7 +100,7 @@ func textFiles(dir string) (files []string, err error) {
 	return files, err
 }
 
-// topLevel are the directories in the root that hold Go files, however deep.
+// topLevel returns the directories in the root that hold Go files, however deep.
 func topLevel(dir string, files []string) (dirs []string) {
 	for _, file := range files {
 		first, _, below := strings.Cut(filepath.ToSlash(file), "/")
@@ -133,7 +133,7 @@ func newRenaming(old, path string, dirs []string) renaming {
 	}
 }
 
-// file renames in one file, and tells whether anything changed.
+// file renames in one file, and reports whether anything changed.
 func (r renaming) file(path string) (bool, error) {
 	text, err := os.ReadFile(path)
 	if err != nil || bytes.IndexByte(text, 0) >= 0 || !bytes.Contains(text, []byte(r.old)) {

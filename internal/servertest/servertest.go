@@ -120,7 +120,7 @@ func Unable(t *testing.T, err error) {
 	t.Skip(err)
 }
 
-// Image is the image that the tests use: the one that REDIS_IMAGE names, or else one
+// Image returns the image that the tests use: the one that REDIS_IMAGE names, or else one
 // that is built here, from the directory image of the module.
 func Image(t *testing.T) string {
 	t.Helper()

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Median is the middle one of xs in any order, or the mean of the two in the middle; 0
+// Median returns the middle one of xs in any order, or the mean of the two in the middle; 0
 // of none.
 func Median(xs []float64) float64 { return Middle(slices.Sorted(slices.Values(xs))) }
 
@@ -20,7 +20,7 @@ func Middle(sorted []float64) float64 {
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
-// GeometricMean is that of xs, with the interval in which the one of as many further numbers of the same
+// GeometricMean returns that of xs, with the interval in which the one of as many further numbers of the same
 // kind lies, in 95 of 100 cases: the prediction interval of a mean for logarithms with a normal
 // distribution, which is √2 times as wide as the confidence interval by Student's t (G. J. Hahn, W. Q.
 // Meeker, Statistical Intervals, 1991, section 4.8). It answers the question of a person who repeats an
@@ -46,7 +46,7 @@ func GeometricMean(xs []float64) (mean, low, high float64) {
 	return math.Exp(middle), math.Exp(middle - half), math.Exp(middle + half)
 }
 
-// Student is the 97.5th percentile of Student's distribution with so many degrees of
+// Student returns the 97.5th percentile of Student's distribution with so many degrees of
 // freedom; of more than 30 that of 30, which is on the safe side.
 func Student(freedom int) float64 {
 	percentiles := [...]float64{

@@ -35,7 +35,7 @@ func Start(c *redis.Client, do func(context.Context) error) *Client {
 	return s
 }
 
-// Next is the command that the client stands before, like "setnx", or "multi
+// Next returns the command that the client stands before, like "setnx", or "multi
 // set exec" for a pipeline. It is empty when the client has ended.
 func (s *Client) Next() string { return s.next }
 

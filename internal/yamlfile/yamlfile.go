@@ -28,7 +28,7 @@ import (
 // Position is a place in a file, from 1; the zero value is nowhere.
 type Position struct{ Line, Column int }
 
-// PositionOf is where a node begins.
+// PositionOf returns where a node begins.
 func PositionOf(n ast.Node) Position {
 	// A mapping's own token is the colon of its first pair.
 	if m, ok := n.(*ast.MappingNode); ok && len(m.Values) > 0 {
@@ -40,7 +40,7 @@ func PositionOf(n ast.Node) Position {
 	return TokenAt(n.GetToken())
 }
 
-// TokenAt is where a token stands.
+// TokenAt returns where a token stands.
 func TokenAt(t *token.Token) Position {
 	if t == nil || t.Position == nil {
 		return Position{}
@@ -255,7 +255,7 @@ func UnknownKey(key string, known []string, docs string) string {
 	return fmt.Sprintf("the key %q is not known here: see %s for those that are", key, docs)
 }
 
-// keysOf are the keys of a type and of those in it.
+// keysOf returns the keys of a type and of those in it.
 func keysOf(t reflect.Type) (keys []string) {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
 		t = t.Elem()

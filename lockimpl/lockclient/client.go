@@ -154,7 +154,7 @@ func (c *Client) Thaw() {
 	}
 }
 
-// disturbed tells whether the suite does something to what the client sends.
+// disturbed reports whether the suite does something to what the client sends.
 func (c *Client) disturbed() bool {
 	if c.Ctx.Err() != nil {
 		return true
@@ -185,7 +185,7 @@ func (c *Client) Note() {
 	c.tokens++
 }
 
-// Asked is how many tokens were asked for.
+// Asked returns how many tokens were asked for.
 func (c *Client) Asked() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -373,7 +373,7 @@ func (u *Ungranted) Unwrap() error { return u.Last }
 // Shifted is the real clock, moved.
 type Shifted struct{ Ahead time.Duration }
 
-// Now is the time of the real clock, moved.
+// Now returns the time of the real clock, moved.
 func (s Shifted) Now() time.Time { return time.Now().Add(s.Ahead) }
 
 // Sleep is that of the real clock.

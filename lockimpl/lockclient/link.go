@@ -68,7 +68,7 @@ func (c *Client) Plan(act func(nth int, cmd wire.Command) wire.Action) {
 	}
 }
 
-// Sent is how many commands have passed a link since the last plan, at the most.
+// Sent returns how many commands have passed a link since the last plan, at the most.
 func (c *Client) Sent() (n int) {
 	for _, l := range c.Links {
 		l.mu.Lock()

@@ -58,7 +58,7 @@ func replay(ctx context.Context, e reports.Exploration, servers *server.Target) 
 	return "", fmt.Errorf("%w on redis-server %s: %s\n%s", errBroken, servers.ServerVersion, broken.Why, &b)
 }
 
-// counterexampleIn is the first search of a trace that found one.
+// counterexampleIn returns the first search of a trace that found one.
 func counterexampleIn(trace []byte) (reports.Exploration, error) {
 	var either struct {
 		reports.Exploration

@@ -13,7 +13,7 @@ import (
 	"oversell/server"
 )
 
-// found is a counterexample of a shipped lock, as explore --out writes it.
+// found returns a counterexample of a shipped lock, as explore --out writes it.
 func found(t *testing.T, lock string, b reports.Bounds) reports.Exploration {
 	t.Helper()
 	v, known := lockimpl.Find(lock)
@@ -99,7 +99,7 @@ func TestReplayRefusesOtherFiles(t *testing.T) {
 	}
 }
 
-// single is an empty redis-server of the test.
+// single returns an empty redis-server of the test.
 func single(t *testing.T) *server.Target {
 	t.Helper()
 	s, err := server.Open(t.Context(), server.Spec{Target: "process", Topology: "single"})

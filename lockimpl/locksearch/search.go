@@ -61,7 +61,7 @@ func InBubbles(ctx context.Context, v lockimpl.Variant, b reports.Bounds, bubble
 	return searchBubbles(ctx, mutex(v, b), bubbles)
 }
 
-// mutex is a search of a lock.
+// mutex returns a search of a lock.
 func mutex(v lockimpl.Variant, b reports.Bounds) explore.Config {
 	s, _ := scenarios.Find("mutex")
 	c := explore.Config{Run: scenarios.Config{Scenario: s, Lock: v}, Bounds: complete(b)}
@@ -72,7 +72,7 @@ func mutex(v lockimpl.Variant, b reports.Bounds) explore.Config {
 	return c
 }
 
-// seckill is a search of a sale of one piece under a lock.
+// seckill returns a search of a sale of one piece under a lock.
 func seckill(lock lockimpl.Variant, sale stockimpl.Variant, b reports.Bounds) explore.Config {
 	s, _ := scenarios.Find("seckill")
 	return explore.Config{Run: scenarios.Config{Scenario: s, Lock: lock, Sale: sale}, Bounds: complete(b)}

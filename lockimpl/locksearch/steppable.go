@@ -98,7 +98,7 @@ func (unanswered) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPi
 	}
 }
 
-// steppable is an error that says why a search cannot step a lock, if it cannot.
+// steppable returns an error that says why a search cannot step a lock, if it cannot.
 func steppable(ctx context.Context, v lockimpl.Variant) error {
 	own, err := connectsItself(ctx, v)
 	if err != nil {

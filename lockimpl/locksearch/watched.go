@@ -18,7 +18,7 @@ const (
 	lookEvery = time.Second
 )
 
-// watched is a search that ends. Within it, a client may wait for what never comes, and then the search
+// watched returns a search that ends. Within it, a client may wait for what never comes, and then the search
 // waits with it: for one that stands still at a mutex it is ended at once, and for anything else
 // when its time has been over for a while.
 func watched(ctx context.Context, c explore.Config) (reports.Exploration, error) {
@@ -66,7 +66,7 @@ func watched(ctx context.Context, c explore.Config) (reports.Exploration, error)
 var errMutex = errors.New("a mutex is held while the clock is read or a command is sent, and a search steps one client at a time: the one that holds it is not let go on while another waits for the mutex. " +
 	"If clients share the mutex, like one in a variable of the package, give each that New returns its own; else read Env.Clock, and send commands, before it is locked or after it is unlocked")
 
-// stacks are those of all goroutines, as far as there is room for them.
+// stacks returns those of all goroutines, as far as there is room for them.
 func stacks() string {
 	text := make([]byte, 16<<20)
 	return string(text[:runtime.Stack(text, true)])

@@ -130,7 +130,7 @@ func (r *run) found(err error) {
 	r.broken = true
 }
 
-// promises tells whether the lock makes a promise, and no flaw takes it back under one
+// promises reports whether the lock makes a promise, and no flaw takes it back under one
 // of these faults.
 func (r *run) promises(p variant.Property, faults ...variant.Fault) bool {
 	return slices.Contains(r.lock.Promises, p) && !slices.ContainsFunc(r.lock.Flaws, func(f variant.Flaw) bool {
@@ -230,7 +230,7 @@ func (r *run) beat(ctx context.Context) {
 	}
 }
 
-// lasted is the time by beat.
+// lasted returns the time by beat.
 func (r *run) lasted() time.Duration { return time.Duration(r.healthy.Load()) }
 
 // matters is err unless it is of a promise that the lock does not make.
@@ -286,7 +286,7 @@ func (b *bench) judged(err error) error {
 	return err
 }
 
-// with is the bench under another name of a lock.
+// with returns the bench under another name of a lock.
 func (b *bench) with(name string) *bench {
 	n := &bench{ctx: b.ctx, run: b.run, name: name, ttl: b.ttl, faults: b.faults, property: b.property}
 	b.mu.Lock()
@@ -447,7 +447,7 @@ func (b *bench) often(check func(*bench) error) func(*bench) error {
 // long is a lease that does not run out during a rule.
 const long = time.Minute
 
-// blamed is the promise that was broken first when a holder's lock is gone before the end of its lease.
+// blamed returns the promise that was broken first when a holder's lock is gone before the end of its lease.
 // In a rule about calls by clients that do not hold the lock, one of these calls removed it; in any
 // other rule, the lock was granted, or kept, wrongly.
 func (b *bench) blamed() variant.Property {
@@ -580,7 +580,7 @@ func (r *run) ends(b *bench) (ends, known bool) {
 	return r.over, r.controlled
 }
 
-// holder is a new client that holds the lock.
+// holder returns a new client that holds the lock.
 func (b *bench) holder(ttl time.Duration, changes ...change) (*client, lockimpl.Lock, error) {
 	c := b.client(changes...)
 	l, err := c.Take(b.name, ttl, 0)

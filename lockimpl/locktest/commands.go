@@ -70,7 +70,7 @@ func (s *stall) goOn() {
 	}
 }
 
-// practised is a client that has sent every kind of command once, so that scripts are
+// practised returns a client that has sent every kind of command once, so that scripts are
 // loaded and set-up is done.
 func (b *bench) practised() *client {
 	c := b.client()

@@ -266,7 +266,7 @@ func (t *traffic) trouble(c *client) func(int, wire.Command) wire.Action {
 	}
 }
 
-// since is the time of the load; all operations are timed by one clock.
+// since returns the time of the load; all operations are timed by one clock.
 func (t *traffic) since() time.Duration { return time.Since(t.start) }
 
 // record keeps an operation that has ended.

@@ -175,7 +175,7 @@ type Options struct {
 	Load time.Duration
 }
 
-// seed is the seed of a run.
+// seed returns the seed of a run.
 func (o Options) seed() uint64 {
 	n, err := strconv.ParseUint(os.Getenv("OVERSELL_SEED"), 10, 64)
 	if err != nil {

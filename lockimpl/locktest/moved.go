@@ -50,7 +50,7 @@ func (w *moved) close() {
 	w.run.server.Close()
 }
 
-// client is a client in the moved world.
+// client returns a client in the moved world.
 func (w *moved) client() *client {
 	c := w.bench.client(func(c *client) { c.Env.Clock = w.clock })
 	c.Plan(func(_ int, cmd wire.Command) wire.Action {
@@ -80,7 +80,7 @@ func (w *moved) call(f func()) {
 	}
 }
 
-// promised is the end of a lease by the moved clock, whichever clock the lock reads. It is no later
+// promised returns the end of a lease by the moved clock, whichever clock the lock reads. It is no later
 // than what was promised.
 func (w *moved) promised(l lockimpl.Lock) time.Time {
 	if realtime.Of(l.Until) {
@@ -89,7 +89,7 @@ func (w *moved) promised(l lockimpl.Lock) time.Time {
 	return l.Until
 }
 
-// ofRealTime tells whether the end of a lease is by the real clock.
+// ofRealTime reports whether the end of a lease is by the real clock.
 func ofRealTime(l lockimpl.Lock) bool { return realtime.Of(l.Until) }
 
 // take is an attempt, and the end of the lease by the moved clock.

@@ -123,7 +123,7 @@ func (w *moved) piecemeal(lease time.Duration) error {
 	return w.refused(w.client(), until, fmt.Sprintf("after an acquire that got some masters %v later than the others", lease*7/10))
 }
 
-// passages are the commands at which time passes: the first few to one master, or the first to
+// passages returns the commands at which time passes: the first few to one master, or the first to
 // each of several.
 func passages(masters int, lease time.Duration) (all []passage) {
 	commands := 3
@@ -179,7 +179,7 @@ func (w *moved) slowly(p passage, extends bool) error {
 	return w.refused(w.client(), until, what)
 }
 
-// pass has time pass at a command, and tells whether it did.
+// pass has time pass at a command, and reports whether it did.
 func (w *moved) pass(c *client, p passage) (passed func() bool) {
 	var once sync.Once
 	did := false

@@ -145,7 +145,7 @@ func staleCalls(b *bench) error {
 	})
 }
 
-// sameGrant tells whether nothing but the name tells two grants apart, as with tokens that are counted
+// sameGrant reports whether nothing but the name tells two grants apart, as with tokens that are counted
 // for each name.
 func sameGrant(one, two lockimpl.Lock) bool {
 	if one.Token != "" || two.Token != "" {

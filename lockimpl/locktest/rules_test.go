@@ -175,7 +175,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// entry is a lock of the catalogue.
+// entry returns a lock of the catalogue.
 func entry(t *testing.T, name string) lockimpl.Variant {
 	t.Helper()
 	all := mutants.Locks()

@@ -24,7 +24,7 @@ func lossIsTold(b *bench) error {
 	})
 }
 
-// lost is the channel that the lock closes when l is lost, or nil.
+// lost returns the channel that the lock closes when l is lost, or nil.
 func (c *client) lost(l lockimpl.Lock) <-chan struct{} {
 	if loser, tells := c.Locker.(lockimpl.Loser); tells {
 		return loser.Lost(l)

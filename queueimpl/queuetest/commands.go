@@ -94,7 +94,7 @@ const (
 	patienceForClaims = 4 * lateness
 )
 
-// settled are all deliveries until nothing came for longer than a claim lasts, each
+// settled returns all deliveries until nothing came for longer than a claim lasts, each
 // acknowledged. While the server holds something it is waited for longer.
 func (c *client) settled(ctx context.Context) (map[string]int, error) {
 	got := map[string]int{}
@@ -131,7 +131,7 @@ func (c *client) settled(ctx context.Context) (map[string]int, error) {
 	}
 }
 
-// loses tells whether a flaw takes a promise back under a fault.
+// loses reports whether a flaw takes a promise back under a fault.
 func loses(v queueimpl.Variant, p variant.Property, faults ...variant.Fault) bool {
 	return !keeps(v, p) || slices.ContainsFunc(v.Flaws, func(f variant.Flaw) bool {
 		return f.Property == p && slices.Contains(faults, f.Fault)

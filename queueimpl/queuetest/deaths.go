@@ -13,7 +13,7 @@ import (
 
 // The rules in this file have a client die in a call, with its task in each state that a task can be in.
 
-// found is whether a task is anywhere: it waits, it is claimed, or it is a dead letter.
+// found reports whether a task is anywhere: it waits, it is claimed, or it is a dead letter.
 func (c *client) found(ctx context.Context, id string) (bool, error) {
 	s, err := c.State(ctx, c.name)
 	if err != nil {

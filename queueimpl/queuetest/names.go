@@ -33,7 +33,7 @@ func separated() (ids []string) {
 	return ids
 }
 
-// taken are the ids that a queue takes: it may refuse an id as a bad call.
+// taken returns the ids that a queue takes: it may refuse an id as a bad call.
 func (b bench) taken(ctx context.Context, ids []string) (taken []string, _ error) {
 	c := b.client()
 	c.name += "-taken"

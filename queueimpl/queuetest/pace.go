@@ -62,7 +62,7 @@ func (b bench) outOfTime(r rule, end time.Time, err error) error {
 	return broken(of, "the rule had not ended after %v, and its last call was %v; a look at the queue takes %v", patience, b.last.Load(), d.Round(time.Microsecond))
 }
 
-// of is the promise that a rule belongs to, or the interface.
+// of returns the promise that a rule belongs to, or the interface.
 func (r rule) of() variant.Property {
 	if r.promise == "" {
 		return theInterface
@@ -70,7 +70,7 @@ func (r rule) of() variant.Property {
 	return r.promise
 }
 
-// roundTrip is how long a look at an empty queue takes, by State or by Pop, whichever is longer; the
+// roundTrip returns how long a look at an empty queue takes, by State or by Pop, whichever is longer; the
 // median of some. It is not answered if there is an error.
 func (b bench) roundTrip() (_ time.Duration, answered bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), answer)
@@ -93,7 +93,7 @@ func (b bench) roundTrip() (_ time.Duration, answered bool) {
 	return took[len(took)/2], true
 }
 
-// fits is how many tasks go through the queue in some time, one by one; not more than most, nor
+// fits returns how many tasks go through the queue in some time, one by one; not more than most, nor
 // fewer than least.
 func (b bench) fits(ctx context.Context, most, least int, within time.Duration) int {
 	if b.Pass != nil {
@@ -120,7 +120,7 @@ func (b bench) fits(ctx context.Context, most, least int, within time.Duration) 
 	return max(min(most, int(within/each)), min(least, most))
 }
 
-// someOf are all ids, or every second of them, or third, so that they go through the queue in some time.
+// someOf returns all ids, or every second of them, or third, so that they go through the queue in some time.
 func (b bench) someOf(ctx context.Context, ids []string, within time.Duration) (some []string) {
 	fits := b.fits(ctx, len(ids), 10, within)
 	for i := 0; i < len(ids); i += (len(ids) + fits - 1) / fits {

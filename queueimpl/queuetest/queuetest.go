@@ -186,7 +186,7 @@ func (r rule) appliesTo(v queueimpl.Variant) bool {
 	return r.on == nil || r.on(v)
 }
 
-// keeps tells whether a queue makes a promise and keeps it when nothing is done to
+// keeps reports whether a queue makes a promise and keeps it when nothing is done to
 // it, its clients are kept apart, and no id is enqueued again.
 func keeps(v queueimpl.Variant, p variant.Property) bool {
 	return slices.Contains(v.Promises, p) && !slices.ContainsFunc(v.Flaws, func(f variant.Flaw) bool {
@@ -194,7 +194,7 @@ func keeps(v queueimpl.Variant, p variant.Property) bool {
 	})
 }
 
-// can tells whether the queue has a capability.
+// can reports whether the queue has a capability.
 func can[T any](v queueimpl.Variant) bool {
 	_, ok := v.Sample().(T)
 	return ok

@@ -59,7 +59,7 @@ const (
 	cleanTimeout = time.Minute
 )
 
-// DefaultImage is the default image of servers in containers.
+// DefaultImage returns the default image of servers in containers.
 func DefaultImage() string { return cmp.Or(os.Getenv("REDIS_IMAGE"), officialImage) }
 
 // Host starts servers in containers. Its methods are safe for concurrent
@@ -128,7 +128,7 @@ func connectDocker(ctx context.Context) (*testcontainers.DockerProvider, string,
 	return docker, v.Version, nil
 }
 
-// elsewhere tells whether a daemon that does not answer at the usual place may do
+// elsewhere reports whether a daemon that does not answer at the usual place may do
 // so at another one that the library knows, like that of a daemon without root.
 func elsewhere(usual string) bool {
 	u, err := url.Parse(usual)
@@ -238,7 +238,7 @@ func pullImage(ctx context.Context, c client.APIClient, image string) error {
 		image, inOneLine(err), officialImage, localImage)
 }
 
-// inOneLine is what a daemon or the library says, without the lines that it says
+// inOneLine returns what a daemon or the library says, without the lines that it says
 // it in.
 func inOneLine(err error) string {
 	text := strings.TrimPrefix(err.Error(), "Error response from daemon: ")

@@ -49,7 +49,7 @@ type machine struct {
 
 func (m *machine) Addr() string { return loopback(m.port) }
 
-// PID is 0: the process is the container's, and Docker may keep its containers in
+// PID returns 0: the process is the container's, and Docker may keep its containers in
 // a virtual machine.
 func (m *machine) PID() int { return 0 }
 
@@ -103,7 +103,7 @@ func (m *machine) awaitExit() string {
 	}
 }
 
-// lastLine is the server's own explanation.
+// lastLine returns the server's own explanation.
 func (m *machine) lastLine() string {
 	ctx, cancel := context.WithTimeout(context.Background(), controlTimeout)
 	defer cancel()

@@ -21,7 +21,7 @@ import (
 // ownerLabel names the process that a container belongs to, as machine/pid/start.
 const ownerLabel = "oversell.owner"
 
-// ownLabel is the value for our own containers. The time of our start tells us
+// ownLabel returns the value for our own containers. The time of our start tells us
 // from a later process with the same id.
 func ownLabel() string {
 	start, err := processStart(os.Getpid())
@@ -31,7 +31,7 @@ func ownLabel() string {
 	return fmt.Sprintf("%s/%d/%s", thisMachine(), os.Getpid(), start)
 }
 
-// orphaned tells whether the process that a label names is surely dead. Of
+// orphaned reports whether the process that a label names is surely dead. Of
 // processes on other machines, or in other containers, we know nothing.
 func orphaned(label string) bool {
 	rest, start, _ := cutLast(label)

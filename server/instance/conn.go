@@ -31,7 +31,7 @@ const (
 	bufferSize        = 4 << 10
 )
 
-// Options are the settings with which every client of this program talks to a
+// Options returns the settings with which every client of this program talks to a
 // server. It is the only place that states them, and hands out a fresh copy.
 func Options(addr string, o ConnOptions) *redis.Options {
 	if o.PoolSize <= 0 {

@@ -31,7 +31,7 @@ func (in Info) Version() string {
 	return "unknown"
 }
 
-// Named is a version as it reads in a sentence.
+// Named returns a version as it reads in a sentence.
 func Named(version string) string {
 	switch {
 	case version == "unknown":
@@ -42,7 +42,7 @@ func Named(version string) string {
 	return "Redis " + version
 }
 
-// Number is 0 if there is none.
+// Number returns 0 if there is none.
 func (in Info) Number(name string) int {
 	n, _ := strconv.Atoi(in[name])
 	return n

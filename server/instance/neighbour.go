@@ -11,7 +11,7 @@ import (
 	"oversell/internal/errclass"
 )
 
-// neighbour is the endpoint of a server that another one told us of. The
+// neighbour returns the endpoint of a server that another one told us of. The
 // credentials are the same for all.
 func (e Endpoint) neighbour(addr string) (Endpoint, error) {
 	host, _, err := net.SplitHostPort(addr)
@@ -22,7 +22,7 @@ func (e Endpoint) neighbour(addr string) (Endpoint, error) {
 	return n, nil
 }
 
-// loginFor is a copy of the credentials for another host.
+// loginFor returns a copy of the credentials for another host.
 func (e Endpoint) loginFor(host string) *redis.Options {
 	login := *e.Login
 	if login.TLSConfig != nil {

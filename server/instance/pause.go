@@ -53,7 +53,7 @@ func (s *Server) LoginAnd(ctx context.Context, conn net.Conn, command ...string)
 	return Answered(ctx, conn, text, replies)
 }
 
-// Request is a command as it goes over the wire.
+// Request returns a command as it goes over the wire.
 func Request(args ...string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "*%d\r\n", len(args))

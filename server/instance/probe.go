@@ -21,7 +21,7 @@ import (
 // ProbeTimeout is how long an address may take to answer.
 const ProbeTimeout = 3 * time.Second
 
-// Server is the one that gave this answer at the endpoint.
+// Server returns the one that gave this answer at the endpoint.
 func (e Endpoint) Server(in Info, r Role) *Server {
 	return &Server{Member: Member{Addr: e.Addr, Role: r}, Login: e.Login, Version: in.Version(), MaxClients: in.Number("maxclients"), Others: max(0, in.Number("connected_clients")-1)}
 }

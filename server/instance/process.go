@@ -227,7 +227,7 @@ func writeConfig(file string, options, lines []string) error {
 	return os.WriteFile(file, []byte(text.String()), 0o600)
 }
 
-// environment is nil, for ours, unless the server's clock can be moved.
+// environment returns nil, for ours, unless the server's clock can be moved.
 func (p *process) environment() []string {
 	if p.host.preload == "" {
 		return nil
@@ -299,7 +299,7 @@ func awaitReady(ctx context.Context, c *child.Process, addr string) (Info, error
 	}
 }
 
-// SinceVersion tells whether a version, as "7.0.15", is at least this major one.
+// SinceVersion reports whether a version, as "7.0.15", is at least this major one.
 func SinceVersion(version string, major int) bool {
 	text, _, _ := strings.Cut(strings.TrimPrefix(version, "valkey "), ".")
 	n, err := strconv.Atoi(text)

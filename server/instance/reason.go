@@ -26,7 +26,7 @@ func lastWords(c *child.Process) string {
 // logHead is what Redis puts before each message: "17:M 20 Nov 2026 11:08:58.051 # ".
 var logHead = regexp.MustCompile(`^\d+:[A-Z] \d+ \w+ \d+ [\d:.]+ [-.*#] `)
 
-// Reason is the server's own explanation in what it printed: its last warning, or else its last
+// Reason returns the server's own explanation in what it printed: its last warning, or else its last
 // line. For an error in its configuration, which it prints without the usual
 // head, it is the setting and what is wrong with it.
 func Reason(printed string) string {

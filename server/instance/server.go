@@ -56,7 +56,7 @@ func (s *Server) ConnectAdmin() {
 	s.Admin = redis.NewClient(opts)
 }
 
-// Options are those of a client of this very server.
+// Options returns those of a client of this very server.
 func (s *Server) Options(o ConnOptions) *redis.Options {
 	opts := Options(s.Addr, o)
 	if s.Login != nil {

@@ -23,7 +23,7 @@ var shimSource []byte
 // offsetFileVar is the environment variable that tells the shim its file.
 const offsetFileVar = "OVERSELL_CLOCK_OFFSET_FILE"
 
-// Shim is the path of the compiled library, for LD_PRELOAD: see [preload.Library].
+// Shim returns the path of the compiled library, for LD_PRELOAD: see [preload.Library].
 func Shim(ctx context.Context) (string, error) {
 	return preload.Library(ctx, "clock", "the library that moves a server's clock", shimSource)
 }

@@ -52,7 +52,7 @@ func (c *Cluster) CanFailOver() error {
 	return nil
 }
 
-// group are the servers that keep the same keys as a master did at first.
+// group returns the servers that keep the same keys as a master did at first.
 func (c *Cluster) group(master *instance.Server) []*instance.Server {
 	var all []*instance.Server
 	for _, s := range c.t.Servers {
@@ -179,7 +179,7 @@ type peer struct {
 
 func (m peer) is(flag string) bool { return slices.Contains(m.flags, flag) }
 
-// serves tells whether the peer is a master that has keys.
+// serves reports whether the peer is a master that has keys.
 func (m peer) serves() bool { return m.is("master") && m.slots != "" }
 
 // firstSlot is the lowest of its keys.
@@ -236,7 +236,7 @@ func (c *Cluster) views(ctx context.Context) ([]view, []error) {
 	return views, errs
 }
 
-// Primary is the server of a group that serves with the highest epoch that anybody
+// Primary returns the server of a group that serves with the highest epoch that anybody
 // knows of: each election has a higher one than all before.
 func (c *Cluster) Primary(ctx context.Context, master *instance.Server) (*instance.Server, error) {
 	views, errs := c.views(ctx)
@@ -304,7 +304,7 @@ func (c *Cluster) demand(ctx context.Context, master *instance.Server) error {
 	return err
 }
 
-// successor is the primary of a group if it is another one than before, and knows
+// successor returns the primary of a group if it is another one than before, and knows
 // it.
 func (c *Cluster) successor(ctx context.Context, master *instance.Server) (*instance.Server, error) {
 	views, errs := c.views(ctx)

@@ -22,7 +22,7 @@ const (
 	slotsTimeout = 250 * time.Millisecond
 )
 
-// Options are those of a client of the first master that follows no redirections.
+// Options returns those of a client of the first master that follows no redirections.
 func (c *Cluster) Options(_ int, o instance.ConnOptions) *redis.Options {
 	opts := c.t.Masters[0].Options(o)
 	opts.Dialer = c.t.Dialer(opts, o, nil)

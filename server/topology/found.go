@@ -50,7 +50,7 @@ func FindPair(ctx context.Context, e instance.Endpoint, remote bool) (f Found, e
 	return f, nil
 }
 
-// connectedReplicas are the addresses in lines like
+// connectedReplicas returns the addresses in lines like
 //
 //	slave0:ip=127.0.0.1,port=6380,state=online,offset=14,lag=1
 func connectedReplicas(master instance.Info) []string {
@@ -104,7 +104,7 @@ func FindWatched(ctx context.Context, sentinels []instance.Endpoint, master stri
 	return assembleWatched(ctx, remote, data, first, g, given)
 }
 
-// chooseMaster is the name of the master that the sentinel looks after.
+// chooseMaster returns the name of the master that the sentinel looks after.
 func chooseMaster(ctx context.Context, sentinel instance.Endpoint, wanted string) (string, error) {
 	var names []string
 	err := instance.Talk(ctx, sentinel, "its masters", func(ctx context.Context, c *redis.Client) error {
@@ -255,7 +255,7 @@ func (v view) reachedAt(addr string) view {
 	return v
 }
 
-// overlaps tells whether two views have a node in common.
+// overlaps reports whether two views have a node in common.
 func (v view) overlaps(other view) bool {
 	for _, m := range v {
 		for _, o := range other {

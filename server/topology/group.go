@@ -55,7 +55,7 @@ func (t *Group) Routed() func(addr string) string {
 	return t.via
 }
 
-// Data are the servers that keep data.
+// Data returns the servers that keep data.
 func (t *Group) Data() []*instance.Server {
 	return slices.DeleteFunc(slices.Clone(t.Servers), func(s *instance.Server) bool { return s.Role == instance.Sentinel })
 }

@@ -88,7 +88,7 @@ func beMaster(ctx context.Context, c *redis.Client) error {
 	return c.ReplicaOf(ctx, "NO", "ONE").Err()
 }
 
-// candidate is the server, other than the primary, that knows most.
+// candidate returns the server, other than the primary, that knows most.
 func (p *Pair) candidate(ctx context.Context) (*instance.Server, error) {
 	var best *instance.Server
 	most := -1
@@ -199,7 +199,7 @@ func (t *Group) follow(ctx context.Context, primary *instance.Server, group []*i
 	return nil
 }
 
-// hasDeafReplica tells whether a replica follows a master by the protocol from
+// hasDeafReplica reports whether a replica follows a master by the protocol from
 // before Redis 2.8, in which neither knows how much the other has. That happens
 // when the replica was kept from asking for a partial copy and then let in when it
 // asked for a full one. The master does not know its port then.

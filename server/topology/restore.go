@@ -27,7 +27,7 @@ const replicaPriority = "replica-priority"
 // told again.
 const taking = 1500 * time.Millisecond
 
-// servesAsMaster tells whether a server says that it is a master.
+// servesAsMaster reports whether a server says that it is a master.
 func servesAsMaster(ctx context.Context, s *instance.Server) error {
 	in, err := s.Ask(ctx)
 	switch {
@@ -66,7 +66,7 @@ func (c *Cluster) Reinstate(ctx context.Context, s *instance.Server, _ map[int]s
 	return servesAsMaster(ctx, s)
 }
 
-// Priorities are those of all servers, by their numbers, where the sentinels have a
+// Priorities returns those of all servers, by their numbers, where the sentinels have a
 // choice of replicas.
 func (g *Watched) Priorities(ctx context.Context) (map[int]string, error) {
 	was := map[int]string{}

@@ -51,7 +51,7 @@ func (g *Watched) sentinels() []*instance.Server {
 	return all
 }
 
-// Options are those of a client without the driver's knowledge of sentinels: each
+// Options returns those of a client without the driver's knowledge of sentinels: each
 // new connection goes to the primary of that moment.
 func (g *Watched) Options(_ int, o instance.ConnOptions) *redis.Options {
 	first := g.t.Masters[0]
@@ -69,7 +69,7 @@ func (g *Watched) Options(_ int, o instance.ConnOptions) *redis.Options {
 	return opts
 }
 
-// Client is the driver's own for sentinels. It asks one for the primary whenever
+// Client returns the driver's own for sentinels. It asks one for the primary whenever
 // it opens a connection, listens there for a new primary, and then closes its
 // connections to the old one.
 func (g *Watched) Client(_ int, o instance.ConnOptions) redis.UniversalClient {
@@ -125,7 +125,7 @@ func (g *Watched) CanFailOver() error {
 	return errclass.Usagef("a failover needs a replica, but the sentinels know none of %s", g.t.Masters[0].Addr)
 }
 
-// Primary is the server that most sentinels name.
+// Primary returns the server that most sentinels name.
 func (g *Watched) Primary(ctx context.Context, _ *instance.Server) (*instance.Server, error) {
 	addr, _, err := g.vote(ctx)
 	if err != nil {
@@ -134,7 +134,7 @@ func (g *Watched) Primary(ctx context.Context, _ *instance.Server) (*instance.Se
 	return g.at(addr)
 }
 
-// at is the server at an address.
+// at returns the server at an address.
 func (g *Watched) at(addr string) (*instance.Server, error) {
 	for _, s := range g.t.Servers {
 		if s.Addr == addr {
@@ -225,7 +225,7 @@ func (g *Watched) demand(ctx context.Context) error {
 	return fmt.Errorf("no sentinel starts a failover: %w", err)
 }
 
-// successor is the primary that most sentinels agree on and that serves as one, if
+// successor returns the primary that most sentinels agree on and that serves as one, if
 // it is another one than before.
 func (g *Watched) successor(ctx context.Context) (*instance.Server, error) {
 	addr, votes, err := g.vote(ctx)
@@ -351,7 +351,7 @@ func (g *Watched) content(ctx context.Context, sentinel, primary *instance.Serve
 	return nil
 }
 
-// view is what a sentinel says of every server, by address: "master", "slave" or
+// view returns what a sentinel says of every server, by address: "master", "slave" or
 // "sentinel", and what is wrong with it, as in "slave,s_down".
 func (g *Watched) view(ctx context.Context, sentinel *instance.Server) (flags map[string]string, err error) {
 	flags = map[string]string{}
@@ -372,7 +372,7 @@ func (g *Watched) view(ctx context.Context, sentinel *instance.Server) (flags ma
 	return flags, err
 }
 
-// sentinelLines are the configuration of a sentinel. It knows everybody from the
+// sentinelLines returns the configuration of a sentinel. It knows everybody from the
 // start: by itself it would take seconds to get acquainted.
 func (b blueprint) sentinelLines(i int) []string {
 	lines := []string{
@@ -393,7 +393,7 @@ func (b blueprint) sentinelLines(i int) []string {
 	return lines
 }
 
-// downAfter is how long a server may be silent before a watchful sentinel gives it
+// downAfter returns how long a server may be silent before a watchful sentinel gives it
 // up. It is longer than what a sentinel needs to connect to a new primary: its ping
 // period, and up to 100 ms until it looks again. See hurry.
 func downAfter(version string) time.Duration {
@@ -433,5 +433,5 @@ const (
 	hastyGreeting = 250 * time.Millisecond
 )
 
-// sentinelID is a name that no other sentinel of the topology has.
+// sentinelID returns a name that no other sentinel of the topology has.
 func sentinelID(port int) string { return fmt.Sprintf("%040x", port) }

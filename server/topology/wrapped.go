@@ -11,7 +11,7 @@ import (
 	"oversell/internal/rediscmd"
 )
 
-// calledBy is a connection that names as its other end the address that the driver
+// calledBy returns a connection that names as its other end the address that the driver
 // knows, if it leads elsewhere: through a proxy, or because the address is a name.
 // The driver's client for sentinels closes connections to any address but the new
 // primary's.
@@ -78,7 +78,7 @@ func (f *final) Write(p []byte) (int, error) {
 	return n, finally(err)
 }
 
-// subscribes tells whether a request begins with a command like SUBSCRIBE:
+// subscribes reports whether a request begins with a command like SUBSCRIBE:
 //
 //	*2\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n
 func subscribes(request []byte) bool {

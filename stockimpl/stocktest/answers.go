@@ -329,7 +329,7 @@ func refundsByOthers(ctx context.Context, b bench) error {
 	return nil
 }
 
-// usesScripts tells whether a purchase calls a script by its digest.
+// usesScripts reports whether a purchase calls a script by its digest.
 func (b bench) usesScripts(ctx context.Context) bool {
 	f := &fences{}
 	product := b.Product + "-scripts"

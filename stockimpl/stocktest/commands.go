@@ -50,7 +50,7 @@ type setUp struct{ error }
 
 func (s *setUp) Unwrap() error { return s.error }
 
-// steps is how many commands are interfered with: one more than a purchase, a refund and an order
+// steps returns how many commands are interfered with: one more than a purchase, a refund and an order
 // that cannot be had send.
 func (b bench) steps(ctx context.Context) int {
 	f := &fences{}
@@ -782,5 +782,5 @@ func similarProducts(ctx context.Context, b bench) error {
 	return nil
 }
 
-// promises tells whether the sale makes a promise.
+// promises reports whether the sale makes a promise.
 func (b bench) promises(p variant.Property) bool { return slices.Contains(b.sale.Promises, p) }

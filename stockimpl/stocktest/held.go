@@ -290,7 +290,7 @@ func everySize(ctx context.Context, b bench) error {
 	return y.state(ctx, variant.NoUndersell, left, stock-left)
 }
 
-// unlikely tells whether a sale may have a limit for orders: it answers those of more than a million
+// unlikely reports whether a sale may have a limit for orders: it answers those of more than a million
 // pieces with an error that is not declared, and changes nothing.
 func (y *buyer) unlikely(ctx context.Context, pieces int, left, stock int64) bool {
 	if pieces <= 1_000_000 {

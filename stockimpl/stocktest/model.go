@@ -46,7 +46,7 @@ func (c call) answer() string {
 	return say(c.err)
 }
 
-// declared tells whether an error says what the outcome is.
+// declared reports whether an error says what the outcome is.
 func declared(err error) bool {
 	return err == nil || errors.Is(err, stockimpl.ErrSoldOut) || errors.Is(err, stockimpl.ErrStale) || errors.Is(err, stockimpl.ErrRepeated)
 }
@@ -88,7 +88,7 @@ func (h history) doubt(i int, c call) doubt {
 	return h.doubts(i, c)
 }
 
-// explained tells whether the calls can have taken effect one after the other, each between its
+// explained reports whether the calls can have taken effect one after the other, each between its
 // beginning and its end, with the answers that were given. The smallest that cannot: of a stock of
 // 1, order 1 buys 1, and then order 2 buys 1.
 func (h history) explained(m *model, done []bool) bool {
@@ -116,7 +116,7 @@ func (h history) explained(m *model, done []bool) bool {
 	return false
 }
 
-// takes tells whether the calls are explained if this one is next.
+// takes reports whether the calls are explained if this one is next.
 func (h history) takes(m *model, i int, c call, done []bool) bool {
 	of := h.doubt(i, c)
 	had := m.orders[c.order.ID]
@@ -171,7 +171,7 @@ func (m *model) agrees(s stockimpl.State) bool {
 	return s.Left+s.Reserved == m.left && (s.Sold == stockimpl.Unsaid || s.Sold == m.stock-m.left)
 }
 
-// fits tells whether a history is explained by a sale without flaws.
+// fits reports whether a history is explained by a sale without flaws.
 func (m *model) fits(h history) bool {
 	m.left, m.orders = m.stock, map[int64]int64{}
 	return h.explained(m, make([]bool, len(h.calls)))

@@ -285,7 +285,7 @@ func (b bench) outOfTime(r rule, end time.Time, err error) error {
 	return broken(of, "some call, or a series of them, had not come to an end after %v, though a look at the sale takes %v", patience, d.Round(time.Microsecond))
 }
 
-// roundTrip is how long a look at a sale takes, the median of some; a long time if there is no answer.
+// roundTrip returns how long a look at a sale takes, the median of some; a long time if there is no answer.
 func (b bench) roundTrip() time.Duration {
 	ctx, cancel := context.WithTimeout(context.Background(), answer)
 	defer cancel()

@@ -43,7 +43,7 @@ func canWalk(v stockimpl.Variant) bool {
 	return onRedis(v) && slices.Contains(v.Promises, variant.NoOversell) && slices.Contains(v.Promises, variant.NoUndersell)
 }
 
-// seed is the seed of the first walk; OVERSELL_SEED sets it.
+// seed returns the seed of the first walk; OVERSELL_SEED sets it.
 func seed() uint64 {
 	n, err := strconv.ParseUint(os.Getenv("OVERSELL_SEED"), 10, 64)
 	if err != nil {
@@ -89,7 +89,7 @@ func randomWalks(ctx context.Context, b bench) error {
 	return firstBreach(errs)
 }
 
-// setsAside tells whether pieces are reserved in the middle of a purchase. Then what is left
+// setsAside reports whether pieces are reserved in the middle of a purchase. Then what is left
 // depends on who counts what is reserved.
 func (b bench) setsAside(ctx context.Context) (bool, error) {
 	b.Product += "-aside"
@@ -371,7 +371,7 @@ func (w *walk) sendAgain(ctx context.Context) {
 	}
 }
 
-// hasFlaw tells whether the sale says that a fault breaks what it promises.
+// hasFlaw reports whether the sale says that a fault breaks what it promises.
 func (b bench) hasFlaw(f variant.Fault) bool {
 	return slices.ContainsFunc(b.sale.Flaws, func(flaw variant.Flaw) bool {
 		return flaw.Fault == f && b.promises(flaw.Property)

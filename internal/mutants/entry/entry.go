@@ -24,13 +24,13 @@ func New(name, mechanism string, breaks []variant.Property, source string) Entry
 	return Entry{Name: name, Mechanism: mechanism, Breaks: breaks, Source: source}
 }
 
-// Sound tells whether nothing is wrong with it.
+// Sound reports whether nothing is wrong with it.
 func (e Entry) Sound() bool { return len(e.Breaks) == 0 }
 
 // Breaks makes Entry.Breaks.
 func Breaks(ps ...variant.Property) []variant.Property { return ps }
 
-// Changed is a text with one passage replaced, which must stand in it once.
+// Changed returns a text with one passage replaced, which must stand in it once.
 func Changed(text, from, to string) string {
 	if strings.Count(text, from) != 1 {
 		panic("the passage to change does not stand in the text once: " + from)

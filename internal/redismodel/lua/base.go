@@ -8,7 +8,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// operators are what the rewriter puts in the place of Lua's own.
+// operators returns what the rewriter puts in the place of Lua's own.
 func (m *Machine) operators() map[string]lua.LGFunction {
 	arithmetic := func(f func(a, b float64) float64) lua.LGFunction {
 		return func(l *lua.LState) int {
@@ -97,7 +97,7 @@ func (m *Machine) length(l *lua.LState) int {
 	return 1
 }
 
-// number is a Lua number, or a text that is one.
+// number returns a Lua number, or a text that is one.
 func number(v lua.LValue) (float64, bool) {
 	switch v := v.(type) {
 	case lua.LNumber:
@@ -109,7 +109,7 @@ func number(v lua.LValue) (float64, bool) {
 	return 0, false
 }
 
-// text is a Lua string, or a number as one.
+// text returns a Lua string, or a number as one.
 func (m *Machine) text(v lua.LValue) (string, bool) {
 	switch v.(type) {
 	case lua.LString, lua.LNumber:
@@ -291,7 +291,7 @@ func (m *Machine) base() map[string]lua.LGFunction {
 	}
 }
 
-// errorOrText is what pcall returns of an error: of Redis' own, the text.
+// errorOrText returns what pcall returns of an error: of Redis' own, the text.
 func errorOrText(v lua.LValue) lua.LValue {
 	if t, ok := v.(*lua.LTable); ok {
 		if text, ok := t.RawGetString("err").(lua.LString); ok {
@@ -321,7 +321,7 @@ func (m *Machine) ordered(t *lua.LTable) *lua.LTable {
 	return t
 }
 
-// shape is how many entries a table has as a list, and how many besides.
+// shape returns how many entries a table has as a list, and how many besides.
 func shape(t *lua.LTable) (length, others int) {
 	length = t.Len()
 	t.ForEach(func(k, _ lua.LValue) {

@@ -33,7 +33,7 @@ func Strtod(s string) (f float64, rest string, ok bool) {
 	return f, t[n:], true
 }
 
-// numberLen is how many bytes at the beginning of s are a number.
+// numberLen returns how many bytes at the beginning of s are a number.
 func numberLen(s string) int {
 	i := 0
 	if i < len(s) && (s[i] == '+' || s[i] == '-') {
@@ -88,7 +88,7 @@ func FormatG(f float64, precision int) string {
 	return strconv.FormatFloat(f, 'g', precision, 64)
 }
 
-// CString is what a C function makes of a text.
+// CString returns what a C function makes of a text.
 func CString(s string) string {
 	s, _, _ = strings.Cut(s, "\x00")
 	return s

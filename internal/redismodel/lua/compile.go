@@ -41,7 +41,7 @@ const hidden = "\x00"
 
 type rewriter struct{ unknown string }
 
-// call is an expression that calls the operator with this name.
+// call returns an expression that calls the operator with this name.
 func call(at ast.Expr, name string, args ...ast.Expr) ast.Expr {
 	fn := &ast.IdentExpr{Value: hidden + name}
 	e := &ast.FuncCallExpr{Func: fn, Args: args}
@@ -146,7 +146,7 @@ func (r *rewriter) stmt(s ast.Stmt) {
 	}
 }
 
-// counted is the body of a loop that might not end.
+// counted returns the body of a loop that might not end.
 func counted(at ast.Expr, body []ast.Stmt) []ast.Stmt {
 	s := &ast.FuncCallStmt{Expr: call(at, "loop")}
 	s.SetLine(at.Line())
@@ -154,7 +154,7 @@ func counted(at ast.Expr, body []ast.Stmt) []ast.Stmt {
 	return slices.Insert(body, 0, ast.Stmt(s))
 }
 
-// bound is a bound of a for loop; a text that is a number will do.
+// bound returns a bound of a for loop; a text that is a number will do.
 func (r *rewriter) bound(e ast.Expr, what string) ast.Expr {
 	if _, ok := e.(*ast.NumberExpr); ok {
 		return e
@@ -212,7 +212,7 @@ func (r *rewriter) expr(e ast.Expr) ast.Expr {
 	return e
 }
 
-// constant is the value of an expression that Lua's compiler works out. Of equal ones it
+// constant returns the value of an expression that Lua's compiler works out. Of equal ones it
 // keeps the first for all, and 0 equals -0: so 1/0 may be negative in a script that says
 // 0 * -1 somewhere.
 func constant(e ast.Expr) (float64, bool) {

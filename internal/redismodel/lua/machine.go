@@ -99,7 +99,7 @@ func New() *Machine {
 	return m
 }
 
-// behind is the metatable of a table in which a name was not found.
+// behind returns the metatable of a table in which a name was not found.
 func (m *Machine) behind(missing lua.LGFunction) *lua.LTable {
 	mt := m.l.NewTable()
 	mt.RawSetString("__index", m.l.NewFunction(missing))
@@ -214,7 +214,7 @@ func (m *Machine) replyError(err error) {
 	m.x.Err(CString(text) + " script: " + m.sha + ", on @" + chunk + ":" + line + ".")
 }
 
-// lineIn is the line that a message of the interpreter begins with.
+// lineIn returns the line that a message of the interpreter begins with.
 func lineIn(text string) string {
 	rest, ok := strings.CutPrefix(text, chunk+":")
 	if !ok {
@@ -357,7 +357,7 @@ func (m *Machine) callFailed(text string, protected bool) int {
 	return 1
 }
 
-// command is what a script wants of Redis.
+// command returns what a script wants of Redis.
 func (m *Machine) command() (args []string, ok bool) {
 	n := m.l.GetTop()
 	args = make([]string, n)

@@ -219,7 +219,7 @@ func (m *matcher) least(s, p, end int) int {
 	}
 }
 
-// classEnd is where the single character's pattern that begins at p ends.
+// classEnd returns where the single character's pattern that begins at p ends.
 func (m *matcher) classEnd(p int) int {
 	c := m.pat[p]
 	p++
@@ -262,7 +262,7 @@ func (m *matcher) single(c byte, p, end int) bool {
 	return m.pat[p] == c
 }
 
-// inSet tells whether c is in the set that begins at p; end is its bracket.
+// inSet reports whether c is in the set that begins at p; end is its bracket.
 func (m *matcher) inSet(c byte, p, end int) bool {
 	in := true
 	p++
@@ -289,7 +289,7 @@ func (m *matcher) inSet(c byte, p, end int) bool {
 	return !in
 }
 
-// inClass tells whether c is of the class that a letter stands for.
+// inClass reports whether c is of the class that a letter stands for.
 func inClass(c, class byte) bool {
 	alpha := c|0x20 >= 'a' && c|0x20 <= 'z'
 	var in bool

@@ -379,7 +379,7 @@ func (m *Machine) padded(b *bytes.Buffer, flags, s string) {
 	b.WriteString(pad + s)
 }
 
-// formatInt is an argument as C's long.
+// formatInt returns an argument as C's long.
 func (m *Machine) formatInt(arg int) int64 { return m.intArg(arg) }
 
 func (m *Machine) tableLibrary() map[string]lua.LGFunction {
@@ -448,7 +448,7 @@ func (m *Machine) tableLibrary() map[string]lua.LGFunction {
 	}
 }
 
-// listLen is the length of a list without holes.
+// listLen returns the length of a list without holes.
 func (m *Machine) listLen(t *lua.LTable) int {
 	n := t.Len()
 	for i := 1; i <= n; i++ {
