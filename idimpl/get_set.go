@@ -11,7 +11,7 @@ import (
 	"oversell/variant"
 )
 
-// getSet reads the last number and writes the next. It leans on the lock entirely.
+// getSet reads the last number and writes the next. It relies entirely on the lock.
 type getSet struct {
 	env variant.Env
 	key string

@@ -15,14 +15,13 @@ const (
 	ours  = "ours"
 )
 
-// demands are what document 3 asks of every lock, and what whoever copies one
-// believes to get.
+// demands are what document 3 demands of every lock, and what its readers expect.
 var demands = []variant.Property{variant.MutualExclusion, variant.OwnerOnlyRelease, variant.Progress}
 
-// sound are the demands, kept by a lock whose every answer is exact.
+// sound lists the demands, for a lock with exact answers.
 var sound = []variant.Property{variant.MutualExclusion, variant.OwnerOnlyRelease, variant.Progress, variant.Linearizable}
 
-// Why locks break; the same mechanism has the same words everywhere.
+// Why locks break: one sentence for each mechanism.
 const (
 	whyDel           = "DEL asks nobody: a holder that outlived its lease deletes its successor's lock, and the next contender walks in beside the successor"
 	whyDecades       = "the lease of a dead holder runs for decades"
@@ -38,7 +37,7 @@ const (
 	whyFailover      = "the grant was on the lost master only: the promoted replica grants the lock again"
 )
 
-// oneMaster are the flaws of every lock that lives on a single master.
+// oneMaster lists the flaws of every lock on a single master.
 var oneMaster = flaws(
 	grantedAgain(variant.Failover, whyFailover),
 	grantedAgain(variant.RestartEmpty, whyForgot),
@@ -46,7 +45,7 @@ var oneMaster = flaws(
 	[]variant.Flaw{{Property: variant.Linearizable, Fault: variant.Retry, Why: whyRetry}},
 )
 
-// expiring are the flaws of every lock on a single master whose lease the server counts.
+// expiring lists the flaws of every lock on a single master with a lease that the server counts.
 var expiring = flaws(oneMaster, grantedAgain(variant.ClockJump, whyJump), []variant.Flaw{
 	{Property: variant.Progress, Fault: variant.ClockJump, Why: whyLonger},
 })
@@ -59,12 +58,12 @@ func grantedAgain(fault variant.Fault, why string) []variant.Flaw {
 	}
 }
 
-// releasedByDel are the flaws of a lock that is released by DEL: whatever lets another
-// client in lets the first holder delete that client's lock.
+// releasedByDel lists the flaws of a lock that is released by DEL: every fault that lets another client in lets the
+// first holder delete that client's lock.
 var releasedByDel = flaws(wrongDelete(variant.Overrun, whyDel), onOthers(whyDel))
 
-// onOthers returns the flaws of a lock whose release or extension asks nobody, under all that
-// grants a lock again while it is held.
+// onOthers returns the flaws of a lock that does not check the owner on release or extension, under every fault that
+// grants a held lock again.
 func onOthers(why string) (all []variant.Flaw) {
 	for _, fault := range []variant.Fault{variant.Failover, variant.RestartEmpty, variant.Evict, variant.ClockJump} {
 		all = append(all, variant.Flaw{Property: variant.OwnerOnlyRelease, Fault: fault, Why: why})
@@ -72,14 +71,14 @@ func onOthers(why string) (all []variant.Flaw) {
 	return all
 }
 
-// lostLine are the flaws of a lock that keeps a line, when its server loses the line.
+// lostLine lists the flaws of a lock with a wait line whose server loses the line.
 var lostLine = []variant.Flaw{
 	{Property: variant.FIFO, Fault: variant.Failover, Why: whyLine},
 	{Property: variant.FIFO, Fault: variant.RestartEmpty, Why: whyLine},
 }
 
-// wrongDelete returns the flaws of every lock whose release can delete another's
-// lock under this fault, and so let a third client in.
+// wrongDelete returns the flaws of every lock whose release can delete another client's lock under this fault, and so
+// let a third client in.
 func wrongDelete(fault variant.Fault, why string) []variant.Flaw {
 	return append(grantedAgain(fault, why), variant.Flaw{Property: variant.OwnerOnlyRelease, Fault: fault, Why: why})
 }
@@ -109,7 +108,7 @@ var Variants = []Variant{
 			{Property: variant.OwnerOnlyRelease, Fault: variant.NoFault, Why: "isLocking makes any value its own, so unlock deletes whoever holds the lock"},
 			{Property: variant.Progress, Fault: variant.Crash, Why: whyDecades},
 			{Property: variant.Progress, Fault: variant.NoFault, Under: variant.WithAbandoned, Why: whyDecades},
-		}, oneMaster), // a lease of decades outlives every step of a clock
+		}, oneMaster), // a lease of decades outlasts every step of a clock
 		Needs: variant.Needs{WholeSeconds: true},
 		New:   newPHPLockPrinted,
 	},
@@ -289,8 +288,7 @@ func Find(name string) (Variant, bool) {
 	return Variant{}, false
 }
 
-// Today returns the name of today for one that a variant had in an earlier version; any other
-// name is as it was.
+// Today returns the present name for a variant's earlier name; it returns any other name unchanged.
 func Today(name string) string {
 	if v, ok := Find(name); ok {
 		return v.Name

@@ -26,14 +26,13 @@ const (
 	whyEmptied      = "a server without its data has no tasks"
 )
 
-// oneServer are the flaws of every queue that lives on one server.
+// oneServer lists the flaws of every queue on one server.
 var oneServer = []variant.Flaw{
 	{Property: variant.NoLostTask, Fault: variant.Failover, Why: whyFailover},
 	{Property: variant.NoLostTask, Fault: variant.RestartEmpty, Why: whyEmptied},
 }
 
-// handsOutOnce are the flaws of a queue whose consumers rely on its handing out
-// each task once.
+// handsOutOnce lists the flaws of a queue whose consumers rely on getting each task once.
 var handsOutOnce = flaws(oneServer, []variant.Flaw{
 	{Property: variant.NoDuplicateDelivery, Fault: variant.Failover, Why: whyFailoverPop},
 	{Property: variant.EffectOnce, Fault: variant.Failover, Why: whyFailoverPop},
@@ -43,15 +42,14 @@ var handsOutOnce = flaws(oneServer, []variant.Flaw{
 	{Property: variant.Linearizable, Fault: variant.Resend, Why: whySecondAnswer},
 })
 
-// removesAtOnce are the flaws of a queue whose Pop removes what it hands out.
+// removesAtOnce lists the flaws of a queue whose Pop removes what it hands out.
 var removesAtOnce = []variant.Flaw{
 	{Property: variant.NoLostTask, Fault: variant.Crash, Why: whyDies},
 	{Property: variant.NoLostTask, Fault: variant.DropReply, Why: whyNoReply},
 	{Property: variant.NoLostTask, Fault: variant.LateRequest, Why: whyLatePop},
 }
 
-// twoInside returns the flaws of a queue that needs its clients kept apart, where they
-// are not.
+// twoInside returns the flaws of a queue that needs mutual exclusion, if its lock does not provide it.
 func twoInside(fault variant.Fault, under, how string) []variant.Flaw {
 	repeats := variant.WithRepeats
 	if under != "" {
@@ -66,7 +64,7 @@ func twoInside(fault variant.Fault, under, how string) []variant.Flaw {
 	}
 }
 
-// stuckUnder returns the flaws under locks that a crash can leave taken for good.
+// stuckUnder returns the flaws under locks that a crash can leave held for ever.
 func stuckUnder(locks ...string) []variant.Flaw {
 	var all []variant.Flaw
 	for _, lock := range locks {

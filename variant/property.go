@@ -31,16 +31,15 @@ const (
 	TaskReturns      Property = "task-returns"
 )
 
-// Object is what a promise is about, and whose operations are judged. A lock
-// promises things about holders, a sale about stock; both can promise to be
-// linearizable, each for itself.
+// Object is the kind of thing that a promise is about and whose operations are judged. A lock makes promises about
+// holders, a sale about stock; both can promise to be linearizable, each for itself.
 type Object string
 
 // The objects.
 const (
 	Lock Object = "lock"
 	Sale Object = "sale"
-	// IDs is a number generator.
+	// IDs is an id generator.
 	IDs Object = "ids"
 	// Queue is a task queue; the effects are its consumers'.
 	Queue Object = "queue"
@@ -56,7 +55,7 @@ type PropertyInfo struct {
 	Promise string `json:"promise"`
 }
 
-// Unit returns what violations of a property are counted in; empty: how many there are.
+// Unit returns the unit in which violations of a property are counted; "" for their plain number.
 func (p Property) Unit() string {
 	if p == NoOversell || p == NoUndersell {
 		return "piece"

@@ -21,7 +21,7 @@ func Program(c scenarios.Config, index int, b reports.Bounds) coro.Program {
 	return ProgramOf(c, index, b, names.Scheme{}.Book(0))
 }
 
-// ProgramOf is Program with the numbers of a book.
+// ProgramOf returns Program with the numbers of a book.
 func ProgramOf(c scenarios.Config, index int, b reports.Bounds, book *names.Book) coro.Program {
 	return func(ctx context.Context, w *coro.World) {
 		l := &life{w: w, resends: b.Resends, numbers: map[string]int64{}, book: book}
@@ -29,11 +29,11 @@ func ProgramOf(c scenarios.Config, index int, b reports.Bounds, book *names.Book
 	}
 }
 
-// life is the state of one client's execution that is not in its own objects.
+// life is the state of one client's execution outside of its own objects.
 type life struct {
 	w       *coro.World
 	tried   int // acquisitions begun in this round
-	resends int // how often an order is sent again in a round
+	resends int // how often it may send an order again in a round
 	numbers map[string]int64
 	book    *names.Book
 }
@@ -78,9 +78,9 @@ func (l *life) boundary(begins bool, objects []any) {
 	label := ""
 	// Within a round a map may hold the tokens of several grants, and cannot be compared.
 	if m := remembered(objects); m.ok && (begins || !m.sorted) {
-		first, texts := l.w.Tokens(), false // that it may come to know
+		first, texts := l.w.Tokens(), false // that it may learn
 		if strings.Contains(strings.ReplaceAll(remembered(objects[1:]).text, `""`, ""), `"`) {
-			first, texts = 0, true // a text may be made of a token
+			first, texts = 0, true // a text may be derived from a token
 		}
 		label = fmt.Sprintf("%d %t %d %d %v|%s", first, texts, l.w.Tokens(), l.tried, l.numbers, m.text)
 	}
@@ -95,9 +95,9 @@ func Administrator(c scenarios.Config, book *names.Book, f func(ctx context.Cont
 	}
 }
 
-// RoleOf numbers what a client is in a scenario: those with one role run the same
-// code. In a queue the first client produces, and the others consume. Roles never fall
-// from one client to the next: the canonical order of clients is by role.
+// RoleOf returns the role of a client in a scenario: clients of one role run the same code. In a queue the first client
+// produces, and the others consume. Roles never decrease from one client to the next: the canonical order of clients is
+// by role.
 func RoleOf(c scenarios.Config, index int) uint8 {
 	if c.Scenario.Uses(variant.Queue) && index > 0 {
 		return 1

@@ -10,10 +10,10 @@ import (
 	"oversell/internal/redismodel"
 )
 
-// spelling executes what the servers do once more, with the names spelled otherwise.
+// spelling executes the commands once more, with the names spelled otherwise.
 type spelling struct {
 	off    bool
-	failed atomic.Pointer[string] // the first thing that depended on how names are spelled
+	failed atomic.Pointer[string] // the first call that depended on how names are spelled
 	mapped *table.Memo[respelled, []*redismodel.State]
 }
 
@@ -24,7 +24,7 @@ type respelled struct {
 
 func (k respelled) Hash() uint64 { return table.Spread(uint64(k.servers), k.seed) }
 
-// spell returns what the servers hold, with the names spelled otherwise.
+// spell returns the servers' states with the names spelled otherwise.
 func (s *Servers) spell(k respelled) []*redismodel.State {
 	before := s.states.Get(k.servers)
 	nodes := make([]*redismodel.State, len(before))
@@ -34,7 +34,7 @@ func (s *Servers) spell(k respelled) []*redismodel.State {
 	return nodes
 }
 
-// check compares what a call does with what it does when names are spelled otherwise.
+// check compares the effect of a call with its effect when names are spelled otherwise.
 func (s *Servers) check(k callAt, c Call, after *redismodel.State, reply []byte, info redismodel.Info) {
 	if s.spelling.off || s.spelling.failed.Load() != nil {
 		return
@@ -47,7 +47,7 @@ func (s *Servers) check(k callAt, c Call, after *redismodel.State, reply []byte,
 	}
 }
 
-// checkWith is check with one other spelling; it says what differs.
+// checkWith is check with one other spelling; it returns the difference.
 func (s *Servers) checkWith(seed uint64, k callAt, c Call, after *redismodel.State, reply []byte, info redismodel.Info) (why string) {
 	other := func(text string) string { return names.Other(seed, text) }
 	d := c

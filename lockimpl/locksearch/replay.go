@@ -16,8 +16,8 @@ import (
 )
 
 // Replay drives the schedule of the first counterexample in a trace against servers of the
-// topology that it needs, and returns in words why it breaks nothing any more. The error says
-// what it still breaks, or why it cannot be replayed.
+// topology that it needs, and says why it breaks nothing any more. The error says what it still breaks, or why it
+// cannot be replayed.
 func Replay(ctx context.Context, trace []byte, open func(topology string) *server.Target) (string, error) {
 	e, err := counterexampleIn(trace)
 	if err != nil {
@@ -58,7 +58,7 @@ func replay(ctx context.Context, e reports.Exploration, servers *server.Target) 
 	return "", fmt.Errorf("%w on redis-server %s: %s\n%s", errBroken, servers.ServerVersion, broken.Why, &b)
 }
 
-// counterexampleIn returns the first search of a trace that found one.
+// counterexampleIn returns the first search of a trace that found a counterexample.
 func counterexampleIn(trace []byte) (reports.Exploration, error) {
 	var either struct {
 		reports.Exploration
@@ -68,7 +68,7 @@ func counterexampleIn(trace []byte) (reports.Exploration, error) {
 		return either.Exploration, fmt.Errorf("the trace is none of oversell explore: %w", err)
 	}
 	if either.Schema != reports.ExplorationsSchema {
-		return either.Exploration, nil // and if it is no exploration, ConfigOf says so
+		return either.Exploration, nil // if it is not an exploration, ConfigOf says so
 	}
 	for _, e := range either.Explorations {
 		if e.Counterexample != nil {

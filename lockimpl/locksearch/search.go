@@ -1,7 +1,6 @@
 // Package locksearch searches a lock, or a sale under a lock, for a conformance suite: it
-// chooses the bounds and the configuration of package explore, finds out first whether the
-// lock can be stepped, ends a search that stands still, and says in words what came of it
-// and what to do about it. It also replays what a search has found.
+// chooses the bounds and the configuration of package explore, finds out first whether the lock can be stepped, ends a
+// search that makes no progress, and describes the result and what to do about it. It also replays counterexamples.
 package locksearch
 
 import (
@@ -23,9 +22,9 @@ import (
 	"oversell/variant"
 )
 
-// Lock tries every interleaving of clients that take a lock, hold it and give it back, and
-// returns in words what was proved. The error says which promise was broken, with the shortest
-// schedule that breaks it, or why the search says nothing.
+// Lock tries every interleaving of clients that take a lock, hold it and give it back, and describes what was proved.
+// The error says which promise was broken, with the shortest schedule that breaks it, or why the search is
+// inconclusive.
 func Lock(ctx context.Context, v lockimpl.Variant, b reports.Bounds) (string, error) {
 	if err := steppable(ctx, v); err != nil {
 		return "", err
@@ -33,9 +32,8 @@ func Lock(ctx context.Context, v lockimpl.Variant, b reports.Bounds) (string, er
 	return search(ctx, mutex(v, b))
 }
 
-// Sale is Lock for clients that buy the last piece under the lock; and then, unless b says
-// how often an order is sent again, with two pieces and buyers who send an order again
-// that had no answer.
+// Sale is Lock for clients that buy the last piece under the lock. Unless b says how often an order is sent again, it
+// also searches with two pieces and buyers that repeat an order without an answer.
 func Sale(ctx context.Context, lock lockimpl.Variant, sale stockimpl.Variant, b reports.Bounds) (string, error) {
 	if err := steppable(ctx, lock); err != nil {
 		return "", err
@@ -66,7 +64,7 @@ func mutex(v lockimpl.Variant, b reports.Bounds) explore.Config {
 	s, _ := scenarios.Find("mutex")
 	c := explore.Config{Run: scenarios.Config{Scenario: s, Lock: v}, Bounds: complete(b)}
 	c.Run.TTL = explore.DefaultTTL(c.Run)
-	if v.Needs.Masters <= 1 { // on several it would be out of reach
+	if v.Needs.Masters <= 1 { // with several masters it would take too long
 		c.Run.Hold = c.Run.TTL * 3 / 4
 	}
 	return c
@@ -98,10 +96,10 @@ func complete(b reports.Bounds) reports.Bounds {
 // errBroken is a promise that was broken.
 var errBroken = errors.New("a promise is broken")
 
-// errInconclusive is a search that says nothing.
+// errInconclusive is a search that decided nothing.
 var errInconclusive = errors.New("the search is inconclusive")
 
-// search returns in words what was proved.
+// search describes what was proved.
 func search(ctx context.Context, c explore.Config) (string, error) {
 	r, err := watched(ctx, c)
 	switch {
@@ -114,15 +112,15 @@ func search(ctx context.Context, c explore.Config) (string, error) {
 	return judged(r, err)
 }
 
-// steppedOtherwise is what else can be done with a lock that does not keep to its Env.
+// steppedOtherwise is the advice for a lock that does not keep to its Env.
 const steppedOtherwise = "a lock that starts goroutines, reads the time or draws random numbers past its variant.Env can be searched in bubbles: see locktest.ExploreBubble"
 
-// searchBubbles does it in bubbles.
+// searchBubbles searches in bubbles.
 func searchBubbles(ctx context.Context, c explore.Config, of Bubbles) (string, error) {
 	if err := c.Complete(); err != nil {
 		return "", err
 	}
-	// Whether the lock can still be taken in the end is tried outside of bubbles.
+	// Progress is tried outside of bubbles.
 	c.Look = slices.DeleteFunc(c.Look, func(p history.Promise) bool { return p.Of == variant.Lock && p.Property == variant.Progress })
 	bubbles := of(c)
 	c.Start = bubbles.Start
@@ -134,7 +132,7 @@ func searchBubbles(ctx context.Context, c explore.Config, of Bubbles) (string, e
 	return text + "\n" + bubbles.Effort(), nil
 }
 
-// judged tells what a search came to.
+// judged describes the result of a search.
 func judged(r reports.Exploration, err error) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("search: %w", err)
@@ -152,7 +150,7 @@ func judged(r reports.Exploration, err error) (string, error) {
 	return "", fmt.Errorf("%w%s\n%s", errInconclusive, advice(r), &b)
 }
 
-// advice says why a search came to no end, and which bound to lower first.
+// advice says why a search did not end, and which bound to lower first.
 func advice(r reports.Exploration) string {
 	var b strings.Builder
 	if i := slices.IndexFunc(r.NotChecked, func(s string) bool { return strings.Contains(s, "how names are spelled") }); i >= 0 {
