@@ -6,8 +6,8 @@ import (
 	"oversell/variant"
 )
 
-// kindClock moves the clocks of clients. An opportunity is a client, not a command
-// of it: a quarter of them is 25%, and all of them if nothing is said.
+// kindClock moves the clocks of clients. An opportunity is a client, not a command: 25% moves a quarter of the clocks,
+// and no percentage moves all.
 var kindClock = Kind{
 	Name: "clock", Level: OnClient,
 	Syntax:   "clock +D|-D [client N] [P%] [at D]",

@@ -11,12 +11,12 @@ import (
 // ParseError says which word of a sentence is wrong, and why.
 type ParseError struct {
 	Sentence string
-	// Offset is where the word begins, in bytes, and Length how many it has.
+	// Offset is where the word begins and Length its length, both in bytes.
 	Offset, Length int
 	Message        string
 }
 
-// Error is one line.
+// Error returns one line.
 func (e *ParseError) Error() string {
 	if e.Length == 0 {
 		return fmt.Sprintf("fault %q %s", e.Sentence, e.Message)
@@ -45,7 +45,7 @@ type word struct {
 	offset int
 }
 
-// is reports whether the word is one of some, in capitals or not.
+// is reports whether the word is one of those given, ignoring case.
 func (w word) is(words ...string) bool {
 	return slices.ContainsFunc(words, func(s string) bool { return strings.EqualFold(w.text, s) })
 }
@@ -86,7 +86,7 @@ type reader struct {
 	next     int
 }
 
-// fillers may stand between the parts, so that a sentence reads well.
+// fillers are allowed between the parts, so that a sentence reads well.
 var fillers = []string{"a", "an", "of", "on", "the", "then"}
 
 // take returns the next word that is not a filler.

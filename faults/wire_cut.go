@@ -17,9 +17,8 @@ var kindCut = Kind{
 	Provokes: cutProvokes,
 }
 
-// cutProvokes: a client does not wait for ever. A reply that is held is lost to one
-// that has given up, and a request that is held counts after that. A holder that is
-// cut off can neither release nor renew.
+// cutProvokes: a client does not wait for ever. A held reply is lost to a client that has given up, and a held request
+// takes effect after that. A holder that is cut off can neither release nor renew.
 func cutProvokes(f Fault, lease time.Duration) []variant.Fault {
 	fs := []variant.Fault{variant.DropReply}
 	if f.Where.Direction != wire.Replies {

@@ -2,8 +2,7 @@ package faults
 
 import "oversell/wire"
 
-// kindDelay is a slow network, or a slow server: the command waits, and with it
-// everything that its connection has to say.
+// kindDelay is a slow network, or a slow server: the command waits, and everything after it on its connection.
 var kindDelay = Kind{
 	Name: "delay", Level: OnWire,
 	Syntax:   "delay [COMMAND] D" + whoSyntax + nodeSyntax + whenSyntax,

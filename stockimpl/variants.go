@@ -26,8 +26,8 @@ const (
 	whyNeverWritten   = "the buyer dies after the pieces are taken and before the id is written; the order, sent again, is new"
 )
 
-// onOneMaster returns the flaws of every sale that Redis keeps: Redis replicates after it
-// has answered, and knows no command that is sent again from another.
+// onOneMaster returns the flaws of every sale in Redis: Redis replicates after it has answered, and cannot distinguish
+// a repeated command from a new one.
 func onOneMaster(more ...variant.Property) (flaws []variant.Flaw) {
 	for _, p := range append([]variant.Property{variant.NoOversell, variant.NoUndersell, variant.Linearizable}, more...) {
 		flaws = append(flaws, variant.Flaw{Property: p, Fault: variant.Failover, Why: whyFailover})
