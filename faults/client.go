@@ -150,8 +150,7 @@ type skewed struct {
 	c *Client
 }
 
-// Now returns the time by the client's clock. The first reading of a moved clock is an injection of the fault that
-// moved it.
+// Now returns the client's time. The first reading of a moved clock counts as an injection.
 func (s skewed) Now() time.Time {
 	if m := s.c.moves.Load(); m != nil && s.c.ahead.Load() != 0 {
 		m.told.Do(func() {

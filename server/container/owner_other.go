@@ -11,7 +11,7 @@ import (
 	processes "github.com/shirou/gopsutil/v4/process"
 )
 
-// thisMachine tells process ids of one machine from those of another.
+// thisMachine distinguishes process ids of one machine from those of another.
 func thisMachine() string {
 	name, _ := os.Hostname()
 	return name

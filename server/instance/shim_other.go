@@ -17,7 +17,7 @@ func Shim(context.Context) (string, error) {
 	return "", errclass.Environmentf("moving a server's clock works on Linux only")
 }
 
-// writeOffset is for servers that have the shim; here none has.
+// writeOffset is for servers with the shim; here none has it.
 func writeOffset(string, time.Duration) error {
 	return errclass.Environmentf("moving a server's clock works on Linux only")
 }
