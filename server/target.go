@@ -171,8 +171,8 @@ func (t *Target) Close() error {
 // replicas counts as one, and so does a cluster.
 func (t *Target) Nodes() int { return t.shape.Nodes() }
 
-// PID is the process id of what was a master when the target was opened, if we
-// started it as a child, otherwise 0. It panics if there is no such node.
+// PID returns the process id of the server that was this master when the target was opened, if we started it as a
+// child; otherwise 0. It panics if there is no such node.
 func (t *Target) PID(node int) int {
 	if m := t.group.Masters[node].Machine; m != nil {
 		return m.PID()

@@ -52,7 +52,7 @@ func (a *ascent) give(r rung, op *history.Op) {
 	}
 }
 
-// lose clears those that an earlier try of their request explains.
+// lose clears the descents that an earlier try of their request explains.
 func (a *ascent) lose(op *history.Op) {
 	a.suspects = slices.DeleteFunc(a.suspects, func(d descent) bool {
 		if d.op.Arg != op.Arg || d.since <= op.Call {

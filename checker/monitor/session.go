@@ -13,11 +13,10 @@ import (
 // absence. Cut says before Verdict whether it was.
 type Cutter interface{ Cut(is bool) }
 
-// CutOff is how verdicts name that reason.
+// CutOff is that reason in verdicts.
 const CutOff = "the history was cut off, and operations then in flight are missing from it"
 
-// Session returns the identity of the acquisition that a lock operation is about: a number or a
-// text.
+// Session returns the identity of a lock operation's acquisition: a number or a text.
 func Session(op *history.Op) history.Value { return op.Arg }
 
 // Granted is the earliest time at which the lock can have been granted. Call is the start
@@ -55,7 +54,7 @@ const Always = time.Duration(-1 << 63)
 // the pause between two looks of a client that waits.
 func Bound(h *history.Header) time.Duration { return After(h.TTL, h.Grace, h.Retry) }
 
-// After is t + d, and history.Forever where that has no end.
+// After returns t + d, and history.Forever if that has no end.
 func After(t time.Duration, d ...time.Duration) time.Duration {
 	for _, d := range d {
 		if t > history.Forever-d {
@@ -66,7 +65,7 @@ func After(t time.Duration, d ...time.Duration) time.Duration {
 	return t
 }
 
-// seem tells in half a sentence when and how a session came to hold the lock.
+// seem describes in half a sentence when and how a session came to hold the lock.
 func seem(s *Span) string {
 	verb := "held it since " + say.At(s.Start)
 	if s.Acq.Kind == history.Extend {

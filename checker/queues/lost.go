@@ -10,15 +10,13 @@ import (
 	"oversell/history"
 )
 
-// lost judges that every task that was accepted, and not withdrawn, is at the
-// end done (its effect happened, or had happened) or still there: waiting,
-// claimed by a consumer, or set aside as dead, as the final audit lists them, or in the
-// hands of a client that the end of the run kept from beginning with it.
+// lost judges that every task that was accepted, and not withdrawn, is at the end done (its effect happened, or had
+// happened) or still there: waiting, claimed by a consumer, or a dead letter, as the final audit lists them, or handed
+// to a client that had not begun it when the run ended.
 //
 // An enqueue without an answer is not owed. An effect or a withdrawal that ended before
-// the last enqueue was called does not count as one of that enqueue. Without an audit
-// nothing is lost for certain; if all is done none is needed. Orders that came through a
-// queue are done when the sale answered.
+// the last enqueue was called does not count as one of that enqueue. Without an audit no task is surely lost; if all
+// are done none is needed. Orders that came through a queue are done when the sale answered.
 //
 // An opportunity is an owed task that could have been lost on its way: an operation of it
 // contended with another client's, see [queues], or it was handed out more than once. The
@@ -114,7 +112,7 @@ func (q *queue) accounted(t *task) (done, dropped, open bool) {
 	return done, dropped, open
 }
 
-// names lists tasks, and for the first ones what became of them.
+// names lists tasks, and the fate of the first ones.
 func (q *queue) names(tasks []*task, tell bool) string {
 	const most, told = 10, 3
 	var out []string
@@ -155,7 +153,7 @@ func (q *queue) lastPop(t *task) (last *record, told bool) {
 	return nil, false
 }
 
-// fate says what became of a lost task.
+// fate describes what happened to a lost task.
 func (q *queue) fate(t *task) string {
 	r, told := q.lastPop(t)
 	switch {
@@ -171,7 +169,7 @@ func (q *queue) fate(t *task) string {
 	return s + ", which did not do it"
 }
 
-// trace holds what is known about a lost task.
+// trace holds the known facts about a lost task.
 func (q *queue) trace(t *task) []history.Op {
 	var put *record
 	q.each(t, func(r *record) {

@@ -15,7 +15,7 @@ type finalState struct {
 	ended                time.Duration // of the purchase or refund that ended last
 	any                  bool          // there was one
 	readings             []history.Op
-	passed               int64 // readings that were made before all had ended: nothing is said of them
+	passed               int64 // readings that were made before all had ended: they are not judged
 
 	// most is the reading with the most pieces sold, whenever it was made.
 	most *history.Op
@@ -39,7 +39,7 @@ func (f *finalState) observe(op *history.Op) {
 	}
 	if f.any && op.Call <= f.ended {
 		f.passed++
-		return // it may have read what was there before the end
+		return // it may have read an earlier state
 	}
 	switch op.Arg {
 	case monitor.IsLeft:
@@ -68,9 +68,8 @@ func (f *finalState) mostSold() (int64, bool) {
 	return f.most.Result.Num()
 }
 
-// taken returns how many pieces of the stock are gone and not set aside: at the least and at
-// the most, where the server's own count of what it sold says otherwise. The state is
-// known when the stock left was read and the history was not cut off.
+// taken returns the least and the most pieces of the stock that are gone and not reserved; they differ if the server's
+// own count of sold pieces does. The state is known when the stock left was read and the history was not cut off.
 func (p *product) taken() (least, most int64, known bool) {
 	f := &p.final
 	if !f.haveLeft || p.ended {

@@ -16,7 +16,7 @@ func thisMachine() string {
 	return name + " " + space
 }
 
-// processStart is when a process was started, in ticks since the boot. If there
+// processStart returns when a process was started, in ticks since the boot. If there
 // is none, the error is fs.ErrNotExist.
 func processStart(pid int) (string, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

@@ -17,7 +17,7 @@ func thisMachine() string {
 	return name
 }
 
-// processStart is when a process was started, as the system puts it. If there is
+// processStart returns when a process was started, in the system's format. If there is
 // none, the error is fs.ErrNotExist.
 func processStart(pid int) (string, error) {
 	p, err := processes.NewProcess(int32(pid))

@@ -28,8 +28,8 @@ func (c *Cluster) Options(_ int, o instance.ConnOptions) *redis.Options {
 	return opts
 }
 
-// Client is the driver's own for clusters. Where it would repeat a command whose
-// outcome is unknown, its connections keep it from that; see final.
+// Client returns the driver's own client for clusters. Its connections prevent it from repeating a command with an
+// unknown outcome; see final.
 func (c *Cluster) Client(_ int, o instance.ConnOptions) redis.UniversalClient {
 	opts := c.t.Masters[0].Options(o)
 	co := clusterClientOptions(opts)

@@ -46,7 +46,7 @@ func (t *Group) Route(via func(addr string) string) {
 	t.via = via
 }
 
-// Routed is what route was told, nil at first.
+// Routed returns the argument of the last Route, nil at first.
 func (t *Group) Routed() func(addr string) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
