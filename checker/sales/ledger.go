@@ -302,7 +302,7 @@ func (l *ledger) explain(o *order, op *history.Op) (more int64) {
 	return more
 }
 
-// answer is the answer that showed the first effect of an order.
+// answer returns the answer that showed the first effect of an order.
 func (o *order) answer(t *tries, like *history.Op) *history.Op {
 	op := &history.Op{Client: o.client, Amount: like.Amount, Kind: like.Kind, Outcome: history.OK,
 		Key: like.Key, Arg: like.Arg, Result: history.Int(-1), Due: o.call, Call: o.call, Return: o.ret}

@@ -57,7 +57,7 @@ func lastOf(replies string) string {
 // Client returns the client's number.
 func (s stepper) Client() int64 { return s.c.options.Number }
 
-// Await has the watch not mind that the thread runs for long.
+// Await exempts the thread from the watch on long runs.
 func (s stepper) Await(f func()) {
 	s.c.outside.Store(true)
 	defer s.c.outside.Store(false)
@@ -70,5 +70,5 @@ func (s stepper) Fail(err error) {
 	panic(Crashed{})
 }
 
-// AtEnd has f called by Close.
+// AtEnd makes Close call f.
 func (s stepper) AtEnd(f func()) { s.c.atEnd = append(s.c.atEnd, f) }

@@ -19,7 +19,7 @@ import (
 // ownerDelete deletes the lock if the key of owners names the caller.
 var ownerDelete = redis.NewScript(`if redis.call('GET', KEYS[2]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`)
 
-// get reads the value of a lock, which is empty if nobody holds it.
+// get reads the value of a lock, which is empty if no client holds it.
 func get(ctx context.Context, c *client, name string) (string, error) {
 	value, err := c.redis().Get(ctx, c.key(name)).Result()
 	if errors.Is(err, redis.Nil) {
@@ -28,8 +28,7 @@ func get(ctx context.Context, c *client, name string) (string, error) {
 	return value, err
 }
 
-// acquireMutants grant a lock that is held, or grant it for another time than
-// they say.
+// acquireMutants grant a held lock, or grant it for another time than they promise.
 func acquireMutants() []Lock {
 	exclusion, progress := entry.Breaks(variant.MutualExclusion), entry.Breaks(variant.Progress)
 	both := entry.Breaks(variant.MutualExclusion, variant.OwnerOnlyRelease)
@@ -240,19 +239,18 @@ func acquireMutants() []Lock {
 // atomicTake is SET NX PX as a script.
 var atomicTake = redis.NewScript(`if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 1 end return 0`)
 
-// swap replaces a value that is still the one that was read.
+// swap replaces a value if it is still the one that was read.
 var swap = redis.NewScript(`if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('SET', KEYS[1], ARGV[2]) return 1 end return 0`)
 
 // expiryToken returns a token for values that begin with the end of the lease.
 func expiryToken(c *client) string { return c.env.Token() }
 
-// deadline is the value of a lock whose value tells the end of its lease.
+// deadline is a lock value that holds the end of the lease.
 func deadline(l *lockimpl.Lock) string {
 	return strconv.FormatInt(l.Until.UnixMilli(), 10) + ":" + l.Token
 }
 
-// takeover is SETNX, and over when the value says that the lease is over by the
-// client's clock.
+// takeover sends SETNX, and calls over if by the value and the client's clock the lease is over.
 func takeover(over func(context.Context, *client, *lockimpl.Lock, lockimpl.Options, string) (bool, error)) func(context.Context, *client, *lockimpl.Lock, lockimpl.Options) (bool, error) {
 	return func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
 		ok, err := c.redis().SetNX(ctx, c.key(l.Key), deadline(l), 0).Result()
@@ -271,7 +269,7 @@ func takeover(over func(context.Context, *client, *lockimpl.Lock, lockimpl.Optio
 	}
 }
 
-// valueOwned runs what follows if the value ends in the caller's token.
+// valueOwned runs the rest of a script if the value ends in the caller's token.
 const valueOwned = `
 local value = redis.call('GET', KEYS[1])
 if not value or string.match(value, ':(.*)$') ~= ARGV[1] then return 0 end
@@ -313,7 +311,7 @@ func (a abandoned) Acquire(ctx context.Context, name string, o lockimpl.Options)
 	}
 }
 
-// nameMutants take one name for another, or share what belongs to one.
+// nameMutants confuse names, or share the data of one.
 func nameMutants() []Lock {
 	progress, both := entry.Breaks(variant.Progress), entry.Breaks(variant.MutualExclusion, variant.OwnerOnlyRelease)
 	return []Lock{
@@ -363,7 +361,7 @@ func nameMutants() []Lock {
 	}
 }
 
-// registry shares a list of what is held between the clients of a process.
+// registry shares a list of held locks between the clients of a process.
 func registry() steps {
 	var mu sync.Mutex
 	held := map[string]bool{}

@@ -13,8 +13,7 @@ import (
 	"oversell/variant"
 )
 
-// extendMutants prolong a lock that is not theirs, or promise more than they
-// prolong.
+// extendMutants prolong another client's lock, or promise more than they prolong.
 func extendMutants() []Lock {
 	exclusion, owner := entry.Breaks(variant.MutualExclusion), entry.Breaks(variant.OwnerOnlyRelease)
 	script := extendBy(compareExpire)
@@ -159,7 +158,7 @@ type renewal struct {
 	rests bool
 	// goesOn reports whether an error is followed by another try.
 	goesOn bool
-	// believes says that the lock takes itself for renewed when it is not.
+	// believes says that the lock believes that it is renewed when it is not.
 	believes bool
 	// adopts says that an acquire that failed is renewed, too.
 	adopts bool
@@ -167,7 +166,7 @@ type renewal struct {
 	stays bool
 }
 
-// soundRenewal returns the form without a flaw.
+// soundRenewal returns the renewal without a flaw.
 func soundRenewal() renewal {
 	return renewal{
 		pause: func(ttl time.Duration) time.Duration { return ttl / 3 },

@@ -13,11 +13,11 @@ import (
 	"oversell/variant"
 )
 
-// joinLine takes the lock for the head of the line, and puts others in it.
+// joinLine takes the lock for the head of the line, and puts others into the line.
 //
-// KEYS[1] the lock, KEYS[2] the line by place, KEYS[3] how long each is waited for,
-// KEYS[4] the last place. ARGV[1] the token of the whole acquire, ARGV[2] the lease and
-// ARGV[3] the patience in ms. Replies 1 granted, 2 joined, 0 waiting.
+// KEYS[1] the lock, KEYS[2] the line by place, KEYS[3] until when each waiter is kept, KEYS[4] the last place. ARGV[1]
+// the token of the whole acquire, ARGV[2] the lease and ARGV[3] the patience in ms. Replies 1 granted, 2 joined, 0
+// waiting.
 const joinLine = `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -58,7 +58,7 @@ type line struct {
 	join, leave *redis.Script
 }
 
-// inLine makes a variant of the two scripts.
+// inLine makes a variant from the two scripts.
 func inLine(join, leave string) lockimpl.Variant {
 	v := whole(func(env variant.Env) lockimpl.Locker {
 		return line{newClient(steps{}, env), redis.NewScript(join), redis.NewScript(leave)}
@@ -144,9 +144,8 @@ return 1
 `
 )
 
-// reentrant makes a variant of the three. The token is new for each grant that begins
-// while nobody holds the lock, by the server's word: by the client's clock, a release that
-// comes late would fit the client's next grant.
+// reentrant makes a variant from the three. The server decides that no client holds the lock, and then the token is
+// new: by the client's clock, a late release would fit the client's next grant.
 func reentrant(enter, extend, leave string) lockimpl.Variant {
 	script := redis.NewScript(enter)
 	return of(steps{
@@ -167,7 +166,7 @@ func reentrant(enter, extend, leave string) lockimpl.Variant {
 	})
 }
 
-// counted returns a lock whose client counts by itself how often it holds what.
+// counted returns a lock whose client counts its own holds.
 func counted() steps {
 	held := func(c *client, name string) (token string, times int) {
 		token, text, _ := strings.Cut(c.tokens[name], " ")
@@ -213,7 +212,7 @@ func counted() steps {
 	}
 }
 
-// reentryMutants are wrong when their holder takes them again.
+// reentryMutants fail when their holder takes them again.
 func reentryMutants() []Lock {
 	both := entry.Breaks(variant.MutualExclusion, variant.OwnerOnlyRelease)
 	return []Lock{

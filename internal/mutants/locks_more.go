@@ -18,7 +18,7 @@ import (
 	"oversell/variant"
 )
 
-// roundedMutants take another lease than they promise, by a little or by much.
+// roundedMutants take a lease other than promised, by a little or by much.
 func roundedMutants() []Lock {
 	exclusion, progress := entry.Breaks(variant.MutualExclusion), entry.Breaks(variant.Progress)
 	lasting := func(lease func(time.Duration) time.Duration) lockimpl.Variant {
@@ -75,7 +75,7 @@ func roundedMutants() []Lock {
 	}
 }
 
-// soundInWords are sound, and answer otherwise than most.
+// soundInWords are sound, but answer differently from most.
 func soundInWords() []Lock {
 	numbered := func(fence bool) steps {
 		take := redis.NewScript(`
@@ -118,7 +118,7 @@ func (s strict) Acquire(ctx context.Context, name string, o lockimpl.Options) (l
 	return s.client.Acquire(ctx, name, o)
 }
 
-// linearizable makes a variant of steps each of whose answers fits one order.
+// linearizable makes a variant from steps and adds the promise to be linearizable.
 func linearizable(s steps) lockimpl.Variant {
 	v := of(s)
 	v.Promises = append([]variant.Property{variant.Linearizable}, usual...)

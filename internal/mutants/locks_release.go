@@ -10,7 +10,7 @@ import (
 	"oversell/variant"
 )
 
-// releaseMutants delete a lock that is not theirs, or leave a lock that is.
+// releaseMutants delete another client's lock, or do not release their own.
 func releaseMutants() []Lock {
 	owner := entry.Breaks(variant.OwnerOnlyRelease)
 	return []Lock{
@@ -165,7 +165,7 @@ func releaseMutants() []Lock {
 	}
 }
 
-// getDel is GET, compare, DEL.
+// getDel sends GET, compares, and sends DEL.
 func getDel(ctx context.Context, c *client, l lockimpl.Lock) (bool, error) {
 	value, err := get(ctx, c, l.Key)
 	if err != nil || value != l.Token {

@@ -14,7 +14,7 @@ import (
 	"oversell/variant"
 )
 
-// byHash runs a script by its hash and, when the server does not know it, does something about that.
+// byHash runs a script by its hash and handles a server that does not know it.
 func byHash(text string, unknown func(ctx context.Context, c *client, s *redis.Script, key string, args ...any) (bool, error)) func(context.Context, *client, string, ...any) (bool, error) {
 	s := redis.NewScript(text)
 	return func(ctx context.Context, c *client, name string, args ...any) (bool, error) {
@@ -34,7 +34,7 @@ func runsAgain(ctx context.Context, c *client, s *redis.Script, key string, args
 	return yes(s.EvalSha(ctx, c.redis(), []string{key}, args...).Int64())
 }
 
-// serverMutants misread what a server says of itself, and names.
+// serverMutants misread names and what a server reports about itself.
 func serverMutants() []Lock {
 	replaces := func(old, by string) func(string) string {
 		return func(name string) string { return lockimpl.Key(strings.ReplaceAll(name, old, by)) }

@@ -1,16 +1,15 @@
 package names
 
-// Perm says which client each client is called instead: client i becomes the
-// i-th entry.
+// Perm renames clients: client i becomes the i-th entry.
 type Perm [MaxSlots]uint8
 
 // MaxSlots is how many clients a search can have.
 const MaxSlots = 6
 
-// Same leaves everybody's number as it is.
+// Same changes no client's number.
 var Same = Perm{0, 1, 2, 3, 4, 5}
 
-// Of returns the new number of client i; steps that are made by nobody in the search keep theirs.
+// Of returns the new number of client i; numbers outside of the search do not change.
 func (p Perm) Of(i int) int {
 	if i < 0 || i >= len(p) {
 		return i

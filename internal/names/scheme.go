@@ -12,9 +12,8 @@ import (
 	"strings"
 )
 
-// Canonical names say whose they are, in one letter at a fixed place, so that clients
-// can be exchanged for one another: token0.1 is the second token of client 0, random0.1
-// the second value that it drew. In what a client itself says, the letter is Self.
+// Canonical names contain the letter of their owner at a fixed place, so that clients can be exchanged: token0.1 is the
+// second token of client 0, random0.1 the second value that it drew. In a client's own texts the letter is Self.
 const (
 	TokenPrefix  = "token"
 	RandomPrefix = "random"
@@ -28,9 +27,8 @@ const Width = 32
 // Naming is a kind of canonical names.
 type Naming int
 
-// The namings. From Concrete on, names are texts as a run under load has them, whose
-// owners cannot be seen: so each client's names have to be its own, and clients cannot
-// be exchanged.
+// The namings. From Concrete on, names look like those of a run under load and do not show their owners: so each client
+// has its own names, and clients cannot be exchanged.
 const (
 	Short    Naming = iota // token0.1
 	Wide                   // the same, as long as a real token
@@ -39,14 +37,13 @@ const (
 
 // Namings is the number of all namings.
 //
-// The concrete ones have both orders of any two names: by client and then by number,
-// falling or rising, and by number and then by client. In one the names begin alike, in
-// another they end alike; the last two have no order: in one of them the low bits of usual
-// hashes of all names are the same, and in the other those of odd clients' names differ from
+// The concrete ones have both orders of any two names: by client and then by number, falling or rising, and by number
+// and then by client. In one the names have a common beginning, in another a common end; the last two have no order: in
+// one the low bits of usual hashes of all names are equal, and in the other those of odd clients' names differ from
 // those of even ones'.
 const Namings = Concrete + 6
 
-// Scheme says what one client's names are.
+// Scheme defines the names of one client.
 type Scheme struct {
 	Naming Naming
 	// Client is the client's number, which only matters if the naming is concrete.
@@ -55,7 +52,7 @@ type Scheme struct {
 	Seen *Seen
 }
 
-// Token returns the n-th token that the client is given, from 0.
+// Token returns the n-th token of the client, from 0.
 func (s Scheme) Token(n int) string {
 	switch {
 	case s.Naming >= Concrete:
@@ -69,8 +66,8 @@ func (s Scheme) Token(n int) string {
 // leastWidth is the length of a value's name at least.
 const leastWidth = 12
 
-// random returns the n-th value that the client draws; width is how long all spellings of it
-// are, 0 if they are not all of one length.
+// random returns the n-th value that the client draws; width is the length of all its spellings, 0 if they differ in
+// length.
 func (s Scheme) random(n, width int) Value {
 	name := padded(RandomPrefix, n, max(width, leastWidth))
 	if s.Naming >= Concrete {
@@ -84,7 +81,7 @@ func padded(prefix string, n, width int) string {
 	return name + strings.Repeat(string(rune(filler)), max(width-len(name), 0))
 }
 
-// concrete returns a name as a real one looks.
+// concrete returns a name that looks like a real one.
 func (s Scheme) concrete(prefix string, n, width int) string {
 	const most, step = 100, 50
 	kind := s.Naming - Concrete
@@ -118,11 +115,11 @@ func (s Scheme) concrete(prefix string, n, width int) string {
 	}
 }
 
-// allLow is what lowBits is when all bits are set.
+// allLow is lowBits with all bits set.
 const allLow = 1<<7 - 1
 
-// lowBits returns the low bits of the first and the last bytes of usual hashes of a name, by which
-// a program may choose one of two ways.
+// lowBits returns the low bits of the first and the last bytes of usual hashes of a name, on which a program may
+// branch.
 func lowBits(name string) (bits byte) {
 	text := []byte(name)
 	one, two, five := sha1.Sum(text), sha256.Sum256(text), md5.Sum(text)
@@ -134,7 +131,7 @@ func lowBits(name string) (bits byte) {
 	return bits
 }
 
-// digits are n that look random.
+// digits returns n digits that look random.
 func digits(n int, kind byte, prefix string, client, number int) string {
 	text := ""
 	for i := 0; len(text) < n; i++ {
@@ -144,8 +141,7 @@ func digits(n int, kind byte, prefix string, client, number int) string {
 	return text[:n]
 }
 
-// Scan calls found for every canonical name in text, with where it begins and ends, and
-// where its letter is.
+// Scan calls found for every canonical name in text, with its beginning, its end and the place of its letter.
 func Scan(text string, found func(begin, letter, end int)) {
 	for i := 0; i < len(text); i++ {
 		var prefix string
@@ -175,7 +171,7 @@ func Scan(text string, found func(begin, letter, end int)) {
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// unfilled is text without the filler of its names.
+// unfilled returns text without the filler of its names.
 func unfilled(text string) string {
 	if !strings.ContainsRune(text, filler) {
 		return text
@@ -190,14 +186,14 @@ func unfilled(text string) string {
 	return b.String() + text[last:]
 }
 
-// Others is how many spellings a program is shown beside the canonical one: consecutive
-// seeds of [Other]. Two are enough to see any order of names, be it one of their
-// beginnings alone, which in canonical names are alike.
+// Others is how many spellings a program is shown besides the canonical one: consecutive seeds of [Other]. Two are
+// enough to show any dependence on the order of names, even of their beginnings alone, which are alike in canonical
+// names.
 const Others = 2
 
-// Other is another spelling of the names in a text, one for each seed. With odd seeds any
-// two names are in the other order, and with even ones in the same, but from their
-// beginnings on; tokens have the length of real ones, and what is left looks random. For numbers see otherNumber.
+// Other returns another spelling of the names in a text, one for each seed. With odd seeds any two names are in the
+// other order, and with even ones in the same, but decided by their beginnings; tokens have the length of real ones,
+// and the rest looks random. For numbers see otherNumber.
 func Other(seed uint64, text string) string {
 	return otherNumbers(seed, otherNames(seed, text))
 }

@@ -25,14 +25,14 @@ type streamEntry struct {
 
 type streamID struct{ ms, seq uint64 }
 
-// group is a consumer group. Consumers are known by what is pending for them.
+// group is a consumer group. Consumers exist only by their pending entries.
 type group struct {
 	name    string
 	last    streamID
 	pending []pending // by id
 }
 
-// pending is an entry that a consumer was given.
+// pending is an entry delivered to a consumer.
 type pending struct {
 	id       streamID
 	consumer string
@@ -179,7 +179,7 @@ func (g group) find(id streamID) (int, bool) {
 }
 
 // parseID reads an id. If the part after the milliseconds is missing, it is seq.
-// A question that only C's strtoull could answer is unknown.
+// A case that only C's strtoull could decide is unknown.
 func (x *exec) parseID(s string, seq uint64) (streamID, bool) {
 	ms, rest, hasSeq := strings.Cut(s, "-")
 	id := streamID{seq: seq}
@@ -235,7 +235,7 @@ func (x *exec) to(s string) (streamID, bool) {
 // stream returns the stream under a key, nil if there is none.
 func (x *exec) stream(key string) (*stream, bool) { return typed[*stream](x, key) }
 
-// group is a group of a stream, or an error is replied; context ends the message.
+// group returns a group of a stream, or replies an error; context ends the message.
 func (x *exec) group(key, name, context string) (s *stream, i int, ok bool) {
 	if s, ok = x.stream(key); !ok {
 		return nil, 0, false

@@ -16,7 +16,7 @@ import (
 	"oversell/internal/printable"
 )
 
-// breeder makes processes ahead of their use.
+// breeder makes processes in advance.
 type breeder struct {
 	stage *Stage
 	ready chan made
@@ -27,7 +27,7 @@ type made struct {
 	err     error
 }
 
-// program is a program that was started: the template of others, or a process itself.
+// program is a started program: the template of others, or a process itself.
 type program struct {
 	child   *child.Process
 	control *control
@@ -37,8 +37,8 @@ type program struct {
 	stderr  child.Tail
 }
 
-// work makes processes until the stage is closed. An error is told again and again: the program
-// is not started once more.
+// work makes processes until the stage is closed. After an error it returns that error every time, without starting the
+// program again.
 func (b *breeder) work() {
 	var template *program
 	defer func() {
@@ -141,8 +141,8 @@ func (p *program) launch(s *Stage) error {
 	return nil
 }
 
-// await waits until the program reads its input. A program that another one has started, a script of a
-// shell, has another process id than the child.
+// await waits until the program reads its input. A program that another one has started, such as a shell script, has
+// another process id than the child.
 func (p *program) await(s *Stage) error {
 	defer s.unborn(p.input)
 	printed := make(chan error, 1)
@@ -172,7 +172,7 @@ func (p *program) await(s *Stage) error {
 	}
 }
 
-// early returns an error if the program prints something before it is asked.
+// early returns an error if the program prints before its first request.
 func (p *program) early() error {
 	b := make([]byte, 200)
 	if n, _ := p.stdout.Read(b); n > 0 {

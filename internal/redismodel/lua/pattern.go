@@ -2,11 +2,11 @@ package lua
 
 import "strings"
 
-// matcher is Lua 5.1's pattern matching, step by step as Lua does it.
+// matcher is Lua 5.1's pattern matching, with the same steps.
 type matcher struct {
 	src, pat string
 	captures []capture
-	// bad is what is wrong with the pattern.
+	// bad is the error in the pattern.
 	bad   string
 	depth int
 }
@@ -219,7 +219,7 @@ func (m *matcher) least(s, p, end int) int {
 	}
 }
 
-// classEnd returns where the single character's pattern that begins at p ends.
+// classEnd returns the end of the single-character pattern that begins at p.
 func (m *matcher) classEnd(p int) int {
 	c := m.pat[p]
 	p++
