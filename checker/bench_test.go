@@ -158,7 +158,7 @@ func benchMonitors(b *testing.B, ops []history.Op, open func() []Monitor) (nanos
 	return nanoseconds
 }
 
-// idle is a monitor that does nothing: what handing the operations over costs.
+// idle is a monitor that does nothing: it measures the cost of passing the operations.
 type idle struct{}
 
 func (idle) Observe(*history.Op)   {}

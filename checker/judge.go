@@ -29,7 +29,7 @@ type Judgement struct {
 	Refusals map[history.Reason]int64
 	// Fairness is Jain's index over the acquisitions of the clients that tried:
 	// 1 when all obtained the lock equally often, 1/n when one of n had it
-	// alone; 0 when nobody obtained it.
+	// alone; 0 when no client obtained it.
 	Fairness float64
 	// Acquired is how often the lock was obtained.
 	Acquired int64

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// The columns. holder 0 means that nobody has the task; until is the end of the
+// The columns. holder 0 means that no user has the task; until is the end of the
 // hold in nanoseconds of Unix time; task 0 means that the user has none.
 const (
 	taskColumns = "id BIGINT PRIMARY KEY, category %s NOT NULL, commits BIGINT NOT NULL, holder BIGINT NOT NULL, until BIGINT NOT NULL, fence BIGINT NOT NULL"

@@ -49,9 +49,8 @@
 // # Limits
 //
 // A command or a Lua function that the model does not know makes the result
-// inconclusive, and so does a search in which nobody ever entered the critical
-// section, or that ended before its bounds. Promises about whole histories, like
-// linearizability, are not judged here.
+// inconclusive, and so does a search in which no client ever entered the critical section, or that ended before its
+// bounds. Promises about whole histories, like linearizability, are not judged here.
 package explore
 
 import (

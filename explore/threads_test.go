@@ -18,8 +18,8 @@ import (
 	"oversell/variant"
 )
 
-// threadPlan describes a lock on several masters that are asked by one thread each. Some of the
-// plans are correct, some are flawed in ways that programmers get wrong.
+// threadPlan describes a lock on several masters, each asked by one thread. Some plans are correct, some have typical
+// mistakes.
 type threadPlan struct {
 	masters  int
 	grants   int  // what makes a grant: see threaded.Acquire
@@ -92,7 +92,7 @@ type threaded struct {
 	first int // the master that answered first
 }
 
-// heard is what a thread has heard.
+// heard is the answer that a thread got.
 type heard struct {
 	began, ended time.Time
 	yes          bool

@@ -31,7 +31,7 @@ func TestScriptFlush(t *testing.T) {
 	}
 }
 
-// Scripts are flushed where that can be done, as another server may be down.
+// Scripts are flushed on the servers that answer, since another one may be down.
 func TestScriptFlushWithADeadServer(t *testing.T) {
 	t.Parallel()
 	tg := openServers(t, server.Spec{Target: "process", Topology: "masters:2"})

@@ -57,7 +57,7 @@ func evict(ctx context.Context, on Site) error {
 
 var (
 	errReleased = errors.New("the lock is free")
-	errNoLease  = errors.New("it has no expiry, so it could only be evicted together with the stock")
+	errNoLease  = errors.New("it has no lease, so it could only be evicted together with the stock")
 )
 
 // squeeze lowers a server's memory limit until a key is gone.

@@ -18,8 +18,8 @@ import (
 	"oversell/variant"
 )
 
-// Each test here is a schedule on a real Redis that shows one flaw, and the
-// same schedule survived by the lock that has it not.
+// Each test here is a schedule on a real Redis that shows one flaw, and the same schedule with a lock that does not
+// have it.
 
 // stage is one lock name, and its clients.
 type stage struct {
@@ -412,8 +412,8 @@ func TestBlindExtendChangesAnothersLease(t *testing.T) {
 	}, "token-get-del", "lua-release", "php-lock-atomic", "setnx-expire-atomic", "incr-atomic", "fenced", "fair", "watchdog")
 }
 
-// TestAskingOnceJoinsNoLine: whoever asks only once is served when nobody stands in line, and
-// leaves nothing behind for others to wait for.
+// TestAskingOnceJoinsNoLine: a client that asks only once is served when the line is empty, and leaves nothing behind
+// for which others wait.
 func TestAskingOnceJoinsNoLine(t *testing.T) {
 	on(t, func(s *stage) {
 		ctx := s.Context()

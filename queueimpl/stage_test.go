@@ -200,7 +200,7 @@ func (s *stage) waits(ids ...string) []queueimpl.Task {
 	return state.Waiting
 }
 
-// lost expects that nobody has the task, and nobody will be given it.
+// lost expects that no client has the task or will be given it.
 func (s *stage) lost() {
 	s.Helper()
 	s.waits()

@@ -39,7 +39,7 @@ type Target struct {
 	done     chan struct{}
 	watchers sync.WaitGroup
 	alarmed  atomic.Bool  // the sentinels or cluster nodes are not Patient
-	guard    *guard.Guard // nil unless the servers are somebody else's
+	guard    *guard.Guard // nil if oversell started the servers
 
 	mu      sync.Mutex
 	closing bool

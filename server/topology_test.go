@@ -24,7 +24,7 @@ import (
 // The topologies in which something can be promoted.
 var promotable = []string{"replica", "sentinel", "cluster"}
 
-// Everything that does not break anything, and then the end.
+// All actions that break nothing, and then the end.
 func TestTopologies(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -427,7 +427,7 @@ func leavesNothingBehind(t *testing.T, tg *Target) {
 	}
 }
 
-// A death that nobody asked for ends the target on every topology.
+// An unexpected death ends the target on every topology.
 func TestUnexpectedDeath(t *testing.T) {
 	t.Parallel()
 	for _, topology := range []string{"replica", "sentinel"} {

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	soldOut  = stockimpl.Unsaid // what a refused client is told to be left
+	soldOut  = stockimpl.Unsaid // the number left that a refused client is told
 	unsaid   = stockimpl.Unsaid
 	transact = "multi set exec"
 )
@@ -390,7 +390,7 @@ func TestWrongRefusal(t *testing.T) {
 	})
 }
 
-// A reservation whose buyer says nothing more, on a clock that the test moves.
+// A reservation whose buyer never confirms it, on a clock that the test moves.
 
 func TestReservationRunsOut(t *testing.T) {
 	begin := func(t *testing.T, stock int64) (*stage, func(time.Duration)) {

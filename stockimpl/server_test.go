@@ -79,8 +79,7 @@ func launch(t *testing.T, program string) (addr string, err error) {
 	return "", fmt.Errorf("it ended before it was ready:\n%s", log.String())
 }
 
-// ours checks that the server that answers is the child, and not somebody
-// else's on the same port.
+// ours checks that the server that answers is the child, and not another on the same port.
 func ours(t *testing.T, addr string, pid int) error {
 	c := connect(t, addr)
 	if err := c.Ping(t.Context()).Err(); err != nil {

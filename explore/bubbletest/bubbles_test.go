@@ -98,8 +98,7 @@ func inBubbles(t *testing.T, v lockimpl.Variant, tries, attempts int) clients.Ex
 	return New(t, c.Run, c.Bounds.Tries, c.Masters).Start(clients.Who{})
 }
 
-// play drives a client in bubbles by hand: each line is what it must stand before, and
-// how that is answered.
+// play drives a client in bubbles by hand: each line is its expected request, and the answer.
 func play(t *testing.T, x clients.Execution, lines [][2]string) {
 	t.Helper()
 	now := time.Duration(0)
@@ -205,7 +204,7 @@ func TestRenewalAndDeadlineInBubbles(t *testing.T) {
 	})
 }
 
-// stuck waits for what nobody does.
+// stuck waits for an event that never comes.
 type stuck struct {
 	plain
 	on func()

@@ -55,7 +55,7 @@ type Trie struct {
 
 	mu         sync.Mutex // guards what follows: one execution at a time
 	children   map[edgeKey]child
-	end        uint32            // the node of those that have ended; 0: nobody has
+	end        uint32            // the node of those that have ended; 0: none has
 	died       uint32            // see Dead
 	rounds     map[string]uint32 // nodes at the start of a round, by the contents of the client's objects
 	live       map[uint32]runs

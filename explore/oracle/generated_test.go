@@ -18,13 +18,13 @@ import (
 	"oversell/variant"
 )
 
-// form is what a program makes of a token.
+// form is a program's form of a token.
 type form struct {
 	name string
 	// f is nil for the token itself.
 	f func(string) string
-	// clear says that it can be seen from outside what the token is called: two tokens'
-	// forms may be equal or in one order or the other.
+	// clear says that the form shows the spelling of the token: two tokens' forms may be equal or in one order or the
+	// other.
 	clear bool
 }
 
@@ -153,7 +153,7 @@ func stringOptions(f form) (takes, drops, extends []option) {
 	return takes, drops, extends
 }
 
-// hashOptions returns those of a lock that is a hash with an owner.
+// hashOptions returns the ways for a lock that is a hash with an owner.
 func hashOptions(f form) (takes, drops, extends []option) {
 	takes = []option{
 		{"HSETNX, PEXPIRE", func(t *try) bool { return t.yes("hsetnx", t.key, "owner", f.of(t.v)) && renewBlindly(t) }, false},
@@ -169,7 +169,7 @@ func hashOptions(f form) (takes, drops, extends []option) {
 	return takes, drops, extends
 }
 
-// setOptions returns those of a lock that is a set of tokens.
+// setOptions returns the ways for a lock that is a set of tokens.
 func setOptions(f form) (takes, drops, extends []option) {
 	among := func(chosen func(*try) bool) func(*try) bool {
 		return func(t *try) bool {
@@ -335,7 +335,7 @@ func (d *draft) within(r *rand.Rand) {
 	d.text += fmt.Sprintf("; rounds %d crashes %d lost %d late %d jumps %d extends %t", l.rounds, l.crashes, l.lost, l.late, l.jumps, l.extends)
 }
 
-// tallies are what comparisons came to.
+// tallies counts the results of comparisons.
 type tallies struct {
 	sync.Mutex
 	agreed                 map[string]int
@@ -421,7 +421,7 @@ func short(why string) string {
 	return why
 }
 
-// namings returns those that may make a difference to a program.
+// namings returns the namings that may make a difference to a program.
 func (d draft) namings() []naming {
 	if d.clear {
 		return namings
@@ -429,9 +429,9 @@ func (d draft) namings() []naming {
 	return namings[:1]
 }
 
-// TestTheOracleAgrees: on programs by chance both searches come to the same verdicts. A search
-// that takes more than a second says nothing: one program in thirty takes as long as all others
-// together. The long tests compare as many programs as there is time for.
+// TestTheOracleAgrees: on random programs both searches give the same verdicts. A search that takes more than a second
+// is ignored: one program in thirty takes as long as all others together. The long tests compare as many programs as
+// there is time for.
 func TestTheOracleAgrees(t *testing.T) {
 	t.Parallel()
 	programs := uint64(2)

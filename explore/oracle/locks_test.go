@@ -1,6 +1,5 @@
-// Package oracle holds a second search, which shares nothing with the first but the
-// model of the server and the way in which a client is stepped, and small programs
-// whose verdicts are known by hand.
+// Package oracle holds a second search, which shares with the first only the model of the server and the stepping of
+// clients, and small programs with verdicts known by hand.
 package oracle
 
 import (
@@ -22,7 +21,7 @@ const lease = time.Second
 // it is for; a command without an answer ends the part and the operation.
 type design struct {
 	acquire, release func(*try) bool
-	// extend is compare and PEXPIRE in one script if it is nil.
+	// extend, if nil, is compare and PEXPIRE in one script.
 	extend func(*try) bool
 	// late says that the clock is not read before acquire: then that sets until.
 	late bool
@@ -152,7 +151,7 @@ func (t *try) ms() int64 { return t.ttl.Milliseconds() }
 // do sends a command and returns its reply, nil for none.
 func (t *try) do(args ...any) any { return on(t.ctx, t.r, args...) }
 
-// doer is what sends commands: a client or a transaction.
+// doer sends commands: a client or a transaction.
 type doer interface {
 	Do(ctx context.Context, args ...any) *redis.Cmd
 }
@@ -171,7 +170,7 @@ func (t *try) yes(args ...any) bool {
 	return v != nil && v != int64(0)
 }
 
-// text is the reply as a text, empty for none.
+// text returns the reply as a text, empty for none.
 func (t *try) text(args ...any) string { return textOf(t.do(args...)) }
 
 func textOf(v any) string {

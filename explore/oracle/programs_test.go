@@ -17,7 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// program is a lock with a verdict that was found by thinking.
+// program is a lock with a verdict found by reasoning.
 type program struct {
 	item   int // of the points where a search may assume too much
 	name   string
@@ -110,7 +110,7 @@ func silent(t *try, part func(*try) bool) (ok, none bool) {
 	return ok, err != nil
 }
 
-// freshly is a text by chance.
+// freshly returns a random text.
 func freshly() string {
 	b := make([]byte, 16)
 	_, _ = crand.Read(b)
@@ -364,7 +364,7 @@ func length(s string) string { return strconv.Itoa(len(s)) }
 
 func parity(s string) string { return strconv.Itoa(int(sha1.Sum([]byte(s))[0]) % 2) }
 
-// Names that a program does more with than to store and compare them.
+// Programs that do more with names than store and compare them.
 var names = []program{
 	{3, "sha1 of the token", "t2 a1", "", asText(sha), false},
 	{3, "sha1 of the token, lost messages", "t1 a1 l1", "", asText(sha), false},
@@ -740,7 +740,7 @@ var redlocks = []program{
 	{10, "all of three", "masters t1", "", majority(3, dropCompared), true},
 }
 
-// Locks as people write them, right and wrong.
+// Typical locks, right and wrong.
 var mixed = []program{
 	{0, "SET NX PX, compare and DEL", "t2 a1 s1", "", design{acquire: setNX, release: dropCompared}, false},
 	{0, "SET NX PX, a late message", "t2 a1 d1", "", design{acquire: setNX, release: dropCompared}, false},
@@ -939,7 +939,7 @@ func blindly(take string, args ...any) design {
 	return d
 }
 
-// What a release changes, and whose it is.
+// The data that a release changes, and its owner.
 var owners = []program{
 	{13, "a count of operations", "t1 a1 l1", "", counting("incr", "ops"), false},
 	{13, "a count of operations in a hash", "t2 a1", "", counting("hincrby", "metrics", "ops", 1), false},

@@ -72,7 +72,7 @@ func TestSchedulesOnAServer(t *testing.T) {
 	}
 }
 
-// drive has a server execute what is executed on the way to a situation.
+// drive makes a server execute the commands on the way to a situation.
 func drive(t *testing.T, target *server.Target, scripts *coro.Scripts, to *situation) error {
 	conns := map[int]*redis.Conn{}
 	client := redis.NewClient(target.Options(0, server.ConnOptions{PoolSize: 32}))
@@ -142,8 +142,8 @@ func ask(t *testing.T, c *redis.Conn, r coro.Request) (string, error) {
 	return b.String(), nil
 }
 
-// resp returns a reply in RESP2. Statuses cannot be told from texts by their type, but none of
-// the programs stores one; null is how nothing is said.
+// resp returns a reply in RESP2. Statuses and texts have one type here, but none of the programs stores a status; null
+// is the null reply.
 func resp(v any, null string) string {
 	switch v := v.(type) {
 	case nil:

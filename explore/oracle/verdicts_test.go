@@ -130,7 +130,7 @@ func (p *program) limits() (reports.Bounds, limits) {
 	return b, l
 }
 
-// long tells that there is time.
+// long reports whether there is time.
 var long = os.Getenv("OVERSELL_LONG") != ""
 
 // TestProgramsByTheOracle: the verdicts by hand are also those of the oracle.

@@ -33,7 +33,7 @@ func closed(client, at int, op history.Op, o history.Outcome, why ...history.Rea
 	return said{client, at, Event{End: true, Op: op}}
 }
 
-// whole returns an operation with nothing in between.
+// whole returns an operation without events in between.
 func whole(client, at int, op history.Op, o history.Outcome, why ...history.Reason) []said {
 	return []said{begun(client, at, op), closed(client, at, op, o, why...)}
 }
@@ -57,7 +57,7 @@ func fenced(op history.Op, n int64) history.Op { op.Fence = n; return op }
 func extend(until int) history.Op              { return history.Op{Kind: history.Extend, Until: msec(until)} }
 func release() history.Op                      { return history.Op{Kind: history.Release} }
 
-// buy is order n of a client, by another.
+// buy returns order n of a client, by another.
 func buy(of int, n int64, as int) history.Op {
 	return history.Op{Kind: history.Buy, Arg: ours(of, n, as)}
 }
@@ -305,7 +305,7 @@ func TestRulesDoNotJudge(t *testing.T) {
 	}
 }
 
-// touched returns the breach of a command that changes the lock of whoever holds it.
+// touched returns the breach of a command that changes the holder's lock.
 func touched(r *Rules, f Facts, client int, kind history.Kind, now time.Duration) *Breach {
 	for _, h := range r.Endangered(f, client, kind, now) {
 		return r.Touched(h, client, kind)
@@ -399,7 +399,7 @@ func TestRulesStuck(t *testing.T) {
 	}
 }
 
-// Two pasts that go on alike are the same.
+// Two pasts with the same future are equal.
 func TestRulesForget(t *testing.T) {
 	everything := func() (all []history.Promise) {
 		for _, p := range variant.Properties {
@@ -537,7 +537,7 @@ func (c *chaos) history(h history.Header, audit []history.Op) *history.History {
 
 func (c *chaos) pick(n int) bool { return c.IntN(n) == 0 }
 
-// lock has clients take a lock and give it back, without anybody's leave.
+// lock has clients take a lock and give it back, without checks.
 func (c *chaos) lock(events int) {
 	type at struct {
 		session int64

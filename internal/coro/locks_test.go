@@ -12,7 +12,7 @@ import (
 	"oversell/lockimpl"
 )
 
-// server answers as one would that nobody else talks to, for what locks say.
+// server answers the commands of locks as a server with no other client would.
 type server struct{ values map[string]string }
 
 func (s *server) do(command []string) string {

@@ -155,7 +155,7 @@ func judged(text string) (verdict string, named []variant.Property, why string, 
 	return verdict, named, why, steps
 }
 
-// firstFailure returns the first line that tells of one.
+// firstFailure returns the first line that reports one.
 func firstFailure(text string) string {
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); regexp.MustCompile(`^\w+\.go:\d+: `).MatchString(line) || strings.HasPrefix(line, "panic:") {
@@ -407,10 +407,10 @@ func TestLoadedScripts(t *testing.T) {
 	locktest.Explore(t, all[i].Variant, reports.Bounds{Clients: 2, Tries: 1, Crashes: 1, Lost: 1, Advances: 1, Depth: 40})
 }
 
-// shownWithin is how long a suite may take to be of use to somebody who waits for it.
+// shownWithin is how long a user may have to wait for a suite.
 const shownWithin = 30 * time.Second
 
-// caught reports whether the suite said in time that something is wrong.
+// caught reports whether the suite found a fault in time.
 func (r result) caught() bool { return r.verdict == "caught" && r.took <= shownWithin }
 
 // cell tells in a table how a trial ended.
@@ -441,7 +441,7 @@ func (r result) cell() string {
 	}
 }
 
-// pair is what came of one entry.
+// pair is the results of one entry.
 type pair struct {
 	kind         string
 	entry        Entry

@@ -300,7 +300,7 @@ func (a abandoned) Acquire(ctx context.Context, name string, o lockimpl.Options)
 		l, err := a.client.Acquire(going, name, o)
 		got <- answer{l, err}
 		for err == nil && ctx.Err() != nil && a.env.Clock.Sleep(going, o.TTL/3) == nil {
-			l, err = a.client.Extend(going, l, o.TTL) // its renewal does not know that nobody holds it
+			l, err = a.client.Extend(going, l, o.TTL) // its renewal does not know that no client holds it
 		}
 	})
 	select {

@@ -25,7 +25,7 @@ var keyCommands = []command{
 	{name: "time", run: timeOf},
 	{name: "ping", run: ping},
 	{name: "echo", run: func(x *exec, a []string) { x.Bulk(a[1]) }},
-	{name: "publish", run: func(x *exec, _ []string) { x.Int(0) }}, // nobody listens
+	{name: "publish", run: func(x *exec, _ []string) { x.Int(0) }}, // no subscriber
 	{name: "watch", run: func(x *exec, a []string) { x.watch(a[1:]); x.ok() }},
 	{name: "unwatch", run: func(x *exec, _ []string) { x.unwatch(); x.ok() }},
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/rhysd/actionlint"
 )
 
-// action is action.yml, as far as a runner reads it.
+// action is the part of action.yml that a runner reads.
 type action struct {
 	Inputs  map[string]struct{ Default string }
 	Outputs map[string]struct{ Value string }

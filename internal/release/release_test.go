@@ -1,5 +1,5 @@
-// Package release tests how others come by this program: by the lines of README.md, under
-// another module path, as a program, as an image, and as an action of a workflow.
+// Package release tests the ways to get this program: by the lines of README.md, under another module path, as a
+// program, as an image, and as an action of a workflow.
 package release
 
 import (
@@ -25,10 +25,10 @@ const (
 
 const root = "../.."
 
-// long says that there is time for everything.
+// long reports whether there is time for everything.
 var long = os.Getenv("OVERSELL_LONG") != ""
 
-// environment returns that of all commands here. The go command compiles as it does for a
+// environment returns the environment of all commands here. The go command compiles as it does for a
 // release, so that libraries are compiled once for all tests.
 func environment(more ...string) []string {
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool {

@@ -22,7 +22,7 @@ func Middle(sorted []float64) float64 {
 // GeometricMean returns the geometric mean of xs, with the interval that contains the mean of as many further numbers
 // of the same kind in 95 of 100 cases: the prediction interval of a mean for logarithms with a normal distribution,
 // which is √2 times as wide as the confidence interval by Student's t (G. J. Hahn, W. Q. Meeker, Statistical Intervals,
-// 1991, section 4.8). It tells whoever repeats an experiment what to expect. For fewer than two numbers, or if a number
+// 1991, section 4.8). It shows what to expect of a repeated experiment. For fewer than two numbers, or if a number
 // is 0, low and high are 0 and infinite.
 func GeometricMean(xs []float64) (mean, low, high float64) {
 	n := float64(len(xs))

@@ -177,8 +177,8 @@ func prepareLibrary(ctx context.Context, c *client.Client) {
 			setDefault("TESTCONTAINERS_HOST_OVERRIDE", "127.0.0.1") // it would try the gateway
 		}
 		// Its reaper removes containers at once after a kill -9 of this program; we do at the next start. But it needs
-		// an image of its own, which a host without a registry cannot get. lint:ignore SA1019 nothing else tells which
-		// image this version of the library needs
+		// an image of its own, which a host without a registry cannot get.
+		//lint:ignore SA1019 nothing else tells which image this version of the library needs
 		if _, err := c.ImageInspect(ctx, testcontainers.ReaperDefaultImage); err != nil {
 			setDefault("TESTCONTAINERS_RYUK_DISABLED", "true")
 		}
