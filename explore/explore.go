@@ -512,11 +512,11 @@ func (x *search) result(c Config, start state, stats reports.Effort) (reports.Ex
 	r.Stats = stats
 	best, rests := x.best(), ""
 	if x.leased.Load() && r.Stats.Lapses == 0 && c.Bounds.Advances > 0 && (x.rules.LooksFor(variant.Lock, variant.MutualExclusion) || x.rules.LooksFor(variant.Lock, variant.OwnerOnlyRelease)) {
-		rests = "no lease that was promised ran out before it was given back, so what rests on leases was not put to the test"
+		rests = "no promised lease ran out before it was given back, so the promises that rest on leases were not put to the test"
 	}
 	switch {
 	case x.servers.Names.Naming >= names.Concrete && x.drawn():
-		r.Verdict, r.Why = reports.Inconclusive, "a client draws values at random by itself, and what is done depends on how names are spelled: let it take them from Env.Token"
+		r.Verdict, r.Why = reports.Inconclusive, "a client draws values at random by itself, and its behaviour depends on how names are spelled: let it take them from Env.Token"
 	case best != nil, x.wandered != nil && x.wandered.found != nil:
 		t, err := x.traceOfBest(start, best)
 		if err != nil {
@@ -534,29 +534,29 @@ func (x *search) result(c Config, start state, stats reports.Effort) (reports.Ex
 			r.Why += ", and schedules at random broke nothing"
 		}
 	case x.ends.never != nil:
-		r.Verdict, r.Why = reports.Inconclusive, "nothing is known of progress: a client that is alone with empty servers does not get the lock: "+phrase.OneLine(x.ends.never.Error())
+		r.Verdict, r.Why = reports.Inconclusive, "progress is unknown: a client that is alone with empty servers does not get the lock: "+phrase.OneLine(x.ends.never.Error())
 	case rests != "":
 		r.Verdict, r.Why = reports.Inconclusive, rests
 	case x.beyond.Load() && c.Bounds.Advances > 0:
-		r.Verdict, r.Why = reports.Inconclusive, fmt.Sprintf("the clock was not moved beyond %v, and something would have happened then", servers.Horizon)
+		r.Verdict, r.Why = reports.Inconclusive, fmt.Sprintf("the clock was not moved beyond %v, and something would have happened later", servers.Horizon)
 	case r.Stats.Entered == 0:
-		r.Verdict, r.Why = reports.Inconclusive, "nobody ever got in: nothing was put to the test"
+		r.Verdict, r.Why = reports.Inconclusive, "no client ever entered its section: nothing was put to the test"
 	case c.Bounds.Clients == 1:
-		r.Verdict, r.Why = reports.Inconclusive, "no schedule of one client breaks a promise, and one client contends with nobody"
+		r.Verdict, r.Why = reports.Inconclusive, "no schedule of one client breaks a promise, and one client has no contention"
 	default:
 		r.Verdict, r.Why = reports.Pass, "no schedule within these bounds breaks a promise"
 	}
 	if x.wandered != nil && x.wandered.found != nil {
-		r.NotChecked = append(r.NotChecked, "whether a shorter schedule breaks it: this one was found at random, and made shorter")
+		r.NotChecked = append(r.NotChecked, "whether a shorter schedule breaks it: this one was found at random and then shortened")
 	}
 	if x.servers.Pipelined.Load() {
-		r.NotChecked = append(r.NotChecked, "what others do in the middle of a pipeline: one was sent, and taken for a single step")
+		r.NotChecked = append(r.NotChecked, "what others do in the middle of a pipeline: one was sent, and treated as a single step")
 	}
 	if x.servers.Scripted.Load() {
 		r.NotChecked = append(r.NotChecked, "what clients do where a server does not know a script (NOSCRIPT), as after a restart: here all are known from the start")
 	}
 	if x.distant.Load() {
-		r.NotChecked = append(r.NotChecked, fmt.Sprintf("what comes when a key expires that lives for more than %v: it is taken to stay", servers.Horizon))
+		r.NotChecked = append(r.NotChecked, fmt.Sprintf("what happens when a key that lives for more than %v expires: it is assumed to stay", servers.Horizon))
 	}
 	if left := x.compared.Sentence(); left != "" {
 		r.NotChecked = append(r.NotChecked, left)

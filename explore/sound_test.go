@@ -154,7 +154,7 @@ func TestInconclusive(t *testing.T) {
 		}}, "cmsgpack"},
 		"nobody gets in": {t.Context(), reports.Bounds{Clients: 2, Tries: 1}, scripted{acquire: func(ctx context.Context, s *actor, r redis.UniversalClient, v string) (bool, error) {
 			return false, r.Set(ctx, noteKey, v, 0).Err()
-		}}, "nobody ever got in"},
+		}}, "no client ever entered its section"},
 		"time":     {t.Context(), limited(func(b *reports.Bounds) { b.TimeMS = 20 }), sound, "--time"},
 		"memory":   {t.Context(), limited(func(b *reports.Bounds) { b.MemoryMB = 7 }), sound, "--memory"},
 		"depth":    {t.Context(), limited(func(b *reports.Bounds) { b.Depth = 4 }), sound, "more than 4 steps"},
@@ -269,7 +269,7 @@ func TestBoundsCount(t *testing.T) {
 			t.Errorf("%s: entered %d times, %v; want it entered: %t", c.name, r.Stats.Entered, err, c.enters)
 		}
 		if r.Verdict != reports.Inconclusive {
-			t.Errorf("%s: %s: %s; one client contends with nobody", c.name, r.Verdict, r.Why)
+			t.Errorf("%s: %s: %s; one client has no contention", c.name, r.Verdict, r.Why)
 		}
 	}
 }

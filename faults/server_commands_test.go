@@ -62,7 +62,7 @@ func TestClientKill(t *testing.T) {
 	time.Sleep(50 * time.Millisecond)
 	if _, err := injectAt(t, Site{Target: tg}, "client-kill"); err == nil {
 		t.Log("somebody else was connected") // an idle connection of the administrator
-	} else if want := "close the connections of clients of server 1: nobody is connected"; err.Error() != want {
+	} else if want := "close the connections of clients of server 1: no client is connected"; err.Error() != want {
 		t.Errorf("without clients: %v; want %q", err, want)
 	}
 }

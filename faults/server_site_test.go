@@ -206,7 +206,7 @@ func (c *crowd) await(ctx context.Context) error {
 	for n := c.grants.Load(); c.grants.Load() == n; {
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("wait until somebody obtains the lock: %w", ctx.Err())
+			return fmt.Errorf("wait until a client obtains the lock: %w", ctx.Err())
 		case <-time.After(time.Millisecond):
 		}
 	}

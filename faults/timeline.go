@@ -205,6 +205,6 @@ func (g *grants) await(ctx context.Context) error {
 	case <-awaited:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("wait until somebody obtains the lock: %w", ctx.Err())
+		return fmt.Errorf("wait until a client obtains the lock: %w", ctx.Err())
 	}
 }

@@ -23,17 +23,17 @@ var sound = []variant.Property{variant.MutualExclusion, variant.OwnerOnlyRelease
 
 // Why locks break: one sentence for each mechanism.
 const (
-	whyDel           = "DEL asks nobody: a holder that outlived its lease deletes its successor's lock, and the next contender walks in beside the successor"
+	whyDel           = "DEL does not check the owner: a holder that outlived its lease deletes its successor's lock, and the next contender enters beside the successor"
 	whyDecades       = "the lease of a dead holder runs for decades"
-	whyBlindExtend   = "extending asks nobody: it prolongs whatever lock stands under the name"
-	whyLine          = "the line stood on the server that lost its data: who comes next begins a new one"
-	whySecondRefused = "the client sees the second answer, by which another holds the lock: nobody sets the expiry of its key"
+	whyBlindExtend   = "extending does not check the owner: it prolongs any lock under the name"
+	whyLine          = "the wait line was on the server that lost its data: the next client begins a new one"
+	whySecondRefused = "the client sees the second answer, by which another holds the lock: no client sets the expiry of its key"
 	whyRetry         = "a command that the driver sends again is answered as if another had sent it first: one's own lock is held, one's own release comes too late"
 	whyForgot        = "a server without its data grants a lock again that is held"
 	whyEvicted       = "the server dropped the key of a lock that is held, and grants it again"
 	whyJump          = "the server's clock steps over the end of a lease that has time left, and it grants the lock again"
 	whyLonger        = "a server's clock that steps back makes the lease of a dead holder longer"
-	whyLeftPlace     = "a waiter that gives up without an answer keeps its place in the line, and blocks everybody behind it"
+	whyLeftPlace     = "a waiter that gives up without an answer keeps its place in the line, and blocks all clients behind it"
 	whyFailover      = "the grant was on the lost master only: the promoted replica grants the lock again"
 )
 
@@ -105,7 +105,7 @@ var Variants = []Variant{
 		Promises: demands,
 		Flaws: flaws([]variant.Flaw{
 			{Property: variant.MutualExclusion, Fault: variant.NoFault, Why: "a contender that looks between the owner's SETNX and EXPIRE sees TTL -1 and takes a live owner's lock; one that looks just after a release sees TTL -2 and overwrites a third client's"},
-			{Property: variant.OwnerOnlyRelease, Fault: variant.NoFault, Why: "isLocking makes any value its own, so unlock deletes whoever holds the lock"},
+			{Property: variant.OwnerOnlyRelease, Fault: variant.NoFault, Why: "isLocking makes any value its own, so unlock deletes any holder's lock"},
 			{Property: variant.Progress, Fault: variant.Crash, Why: whyDecades},
 			{Property: variant.Progress, Fault: variant.NoFault, Under: variant.WithAbandoned, Why: whyDecades},
 		}, oneMaster), // a lease of decades outlasts every step of a clock
@@ -147,7 +147,7 @@ var Variants = []Variant{
 	},
 	{
 		Name: "incr-max", Source: doc4 + `, forced open from the 5th count on (its comment says "more than", its code "at least")`,
-		Summary:  "as incr, but whoever counts to the maximum and finds no expiry deletes the key",
+		Summary:  "as incr, but a client that counts to the maximum and finds no expiry deletes the key",
 		Promises: demands,
 		Flaws: flaws([]variant.Flaw{
 			{Property: variant.MutualExclusion, Fault: variant.NoFault, Why: "enough contenders between the owner's INCR and EXPIRE force a live owner out: a thundering start does it"},
@@ -221,7 +221,7 @@ var Variants = []Variant{
 	},
 	{
 		Name: "watchdog", Source: ours,
-		Summary:  "lua-release with a renewal that compares, tells of a loss, and ends before the release",
+		Summary:  "lua-release with a renewal that compares, reports a loss, and ends before the release",
 		Promises: sound,
 		Flaws:    expiring,
 		Renews:   true,
@@ -255,7 +255,7 @@ var Variants = []Variant{
 	},
 	{
 		Name: "watchdog-naive", Source: "ours, control", Control: true,
-		Summary:  "a renewal that does not compare, outlives the release, and tells nobody of a loss",
+		Summary:  "a renewal that does not compare, outlives the release, and reports no loss",
 		Promises: demands,
 		Flaws: flaws([]variant.Flaw{
 			{Property: variant.Progress, Fault: variant.Crash, Why: "renewals that outlived their release keep a dead client's lock alive"},

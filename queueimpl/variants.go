@@ -6,12 +6,12 @@ import "oversell/variant"
 const (
 	whyTwoRanges    = "two consumers read the same range before either has removed anything, and both run the task"
 	whyTwoAnswers   = "one entry is handed out twice, which no order of the calls allows"
-	whyLateRemove   = "a consumer's ZREM, by id alone, comes after another consumer had the task and a producer enqueued the id again: the new entry is removed, and nobody is given it"
+	whyLateRemove   = "a consumer's ZREM, by id alone, comes after another consumer had the task and a producer enqueued the id again: the new entry is removed, and no consumer is given it"
 	whyTwoAdds      = "two producers both find no entry and both add one: both are told that theirs is in the queue, and the later has overwritten the earlier"
 	whyOverrun      = "the section outlives its lease, so two clients are inside: "
-	whyDies         = "Pop has removed the task: a consumer that dies with it in its hands takes it along"
-	whyNoReply      = "the task was removed and the reply was lost: nobody works on it"
-	whyLatePop      = "a pop that the server executes after its client gave up removes tasks that nobody is waiting for"
+	whyDies         = "Pop has removed the task: a consumer that dies while it has the task loses it"
+	whyNoReply      = "the task was removed and the reply was lost: no consumer works on it"
+	whyLatePop      = "a pop that the server executes after its client gave up removes tasks that no client is waiting for"
 	whyForgets      = "an id is remembered only while its task is in the queue: an enqueue that is sent again after the task was taken enters it again"
 	whyOwnClock     = "the consumer asks its own clock what is due: one that is ahead gets tasks early"
 	whyOwnClockLag  = "a consumer whose clock is behind is told that nothing is due while a task is"
@@ -85,7 +85,7 @@ func flaws(groups ...[]variant.Flaw) []variant.Flaw {
 var Variants = []Variant{
 	{
 		Name:     "zset-locked",
-		Source:   variant.TextListing + "; where the lock is not to be had the listing ends in a fatal error, because it logs by Logger:get(…), a label in PHP",
+		Source:   variant.TextListing + "; if the lock is not obtained the listing ends in a fatal error, because it logs by Logger:get(…), a label in PHP",
 		Summary:  "a sorted set by due time; every change is several commands under a lock, by the client's clock",
 		Promises: variant.PropertiesOf(variant.Queue),
 		Flaws: flaws(

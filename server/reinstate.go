@@ -80,7 +80,7 @@ func (t *Target) Reinstate(ctx context.Context) error {
 func (t *Target) reinstate(ctx context.Context, u Undo) error {
 	r, ok := t.shape.(topology.Reinstater)
 	if !ok {
-		return errclass.Usagef("topology %s has nobody to make a server the master again", t.Topology)
+		return errclass.Usagef("topology %s has no sentinels or nodes to make a server the master again", t.Topology)
 	}
 	return r.Reinstate(ctx, t.group.Servers[u.Server-1], u.Priorities)
 }

@@ -16,7 +16,7 @@ const (
 
 	whyBorrowedPieces = "a large order takes what is there for a moment, and a small one is refused in that moment; both are refused though a piece is left"
 	whyDebt           = "a refused buyer's pieces are not yet given back when a refund arrives, and the next buyer is refused although stock is left"
-	whyLostGiveBack   = "a buyer dies between DECRBY and giving back: what it took belongs to nobody"
+	whyLostGiveBack   = "a buyer dies between DECRBY and giving back: its pieces are lost"
 	whyNoReply        = "a buyer who gets no reply to a DECRBY cannot tell that pieces must be given back"
 	whyTwice          = "the DECRBY counted though its reply was lost; the order, asked for again, is subtracted again"
 	whyPaidForTwo     = "the write counted though its reply was lost; the order, asked for again, is subtracted again, and its buyer has it once"
@@ -43,7 +43,7 @@ var Variants = []Variant{
 	{
 		Name:    "plain",
 		Source:  variant.TextListing + ", " + variant.TextLease,
-		Summary: "GET the stock, subtract in the client, SET it; leans on the lock entirely",
+		Summary: "GET the stock, subtract in the client, SET it; relies entirely on the lock",
 		Promises: []variant.Property{
 			variant.NoOversell, variant.NoUndersell, variant.Linearizable,
 		},
@@ -246,7 +246,7 @@ var Variants = []Variant{
 	{
 		Name:    "sql-plain",
 		Source:  "ours",
-		Summary: "SELECT the stock, subtract in the client, UPDATE it to that; leans on the lock entirely",
+		Summary: "SELECT the stock, subtract in the client, UPDATE it to that; relies entirely on the lock",
 		Promises: []variant.Property{
 			variant.NoOversell, variant.NoUndersell, variant.Linearizable,
 		},

@@ -67,7 +67,7 @@ func (p Property) Unit() string {
 // reports show them.
 var Properties = []PropertyInfo{
 	{Sale, NoOversell, "accepted sales never exceed the stock"},
-	{Sale, NoUndersell, "initial = sold + reserved + remaining + returned, and nobody is refused while stock was surely left"},
+	{Sale, NoUndersell, "initial = sold + reserved + remaining + returned, and no order is refused while stock was surely left"},
 	{Sale, OncePerOrder, "one order id has one effect, however often it is sent"},
 	{Sale, Fencing, "the sale never accepts an older fencing token after a newer one"},
 	{Sale, Linearizable, "every answer of the sale fits one legal order of purchases, refunds and refusals"},
@@ -87,9 +87,9 @@ var Properties = []PropertyInfo{
 	{Dispatch, HolderCommits, "a task is submitted only by the user who holds it"},
 	{Dispatch, TaskReturns, "a task held longer than the limit returns to the pool"},
 	{Lock, MutualExclusion, "no two clients hold the lock at once within the validity each was promised"},
-	{Lock, OwnerOnlyRelease, "nobody's release or extend changes a lock that another client holds"},
+	{Lock, OwnerOnlyRelease, "no release or extend changes a lock that another client holds"},
 	{Lock, Fencing, "fencing tokens rise from grant to grant"},
-	{Lock, FIFO, "who joined the line first is served first"},
+	{Lock, FIFO, "the client that joined the line first is served first"},
 	{Lock, Progress, "while clients try, somebody obtains the lock within its lease plus a grace; none is stuck for good"},
 	{Lock, Linearizable, "every answer of the lock fits one legal order of grants, refusals and releases"},
 }

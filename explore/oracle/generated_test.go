@@ -393,7 +393,7 @@ func (c *tallies) compare(t *testing.T, seed uint64) {
 				l.jumps, l.states = more, 2*l.states
 				enumerated(l)
 			}
-			// Whether somebody obtains the lock in the end depends on the tokens drawn then, if the
+			// Whether a client obtains the lock in the end depends on the tokens drawn then, if the
 			// program compares more of them than whether they are equal.
 			if expected[p] == 0 && (cut || d.clear && p == variant.Progress) {
 				c.count(func() { c.undecided++ })

@@ -89,7 +89,7 @@ func (s *service) obey(line []byte) error {
 		s.keeper, err = open(m.Body)
 		return err
 	case s.keeper == nil:
-		return errors.New("nobody said hello")
+		return errors.New("no program said hello")
 	case m.Do == "begin":
 		err := s.keeper.Begin(ctx, m.ID, m.Body)
 		if err == nil {

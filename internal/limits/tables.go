@@ -25,7 +25,7 @@ var Run = Table{
 	share("peek", "it is a probability"),
 	share("resend", "it is a probability"),
 	share("refund", "it is a probability"),
-	below(share("die", "it is a probability, and somebody must live")),
+	below(share("die", "it is a probability, and one client must live")),
 	count("abandon", 0, 1000, "each is waited for until its limit"),
 	whole(span("ttl", time.Millisecond, day, "Redis counts in whole milliseconds, and a run ends within a day")),
 	span("wait", 0, day, "a run ends within a day"),

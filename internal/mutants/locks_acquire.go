@@ -72,7 +72,7 @@ func acquireMutants() []Lock {
 				}
 				return err == nil, err
 			}})},
-		{Entry: entry.New("takeover-del", "the value is the end of the lease; who finds it over deletes the key and tries again, so two of them delete each other's", both, "https://github.com/phpnode/YiiRedis/pull/18"),
+		{Entry: entry.New("takeover-del", "the value is the end of the lease; a client that finds it over deletes the key and tries again, so two of them delete each other's", both, "https://github.com/phpnode/YiiRedis/pull/18"),
 			Variant: of(steps{token: expiryToken, attempt: takeover(func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options, _ string) (bool, error) {
 				if err := c.redis().Del(ctx, c.key(l.Key)).Err(); err != nil {
 					return false, err
@@ -118,7 +118,7 @@ func acquireMutants() []Lock {
 			Variant: of(steps{failed: func(ctx context.Context, c *client, l *lockimpl.Lock, err error) (bool, error) {
 				return false, errors.Join(err, c.redis().Del(context.WithoutCancel(ctx), c.key(l.Key)).Err())
 			}})},
-		{Entry: entry.New("error-grants", "while the server does not answer everybody is let in", exclusion, "https://github.com/simstudioai/sim/pull/6864"),
+		{Entry: entry.New("error-grants", "while the server does not answer every client is let in", exclusion, "https://github.com/simstudioai/sim/pull/6864"),
 			Variant: of(steps{failed: func(context.Context, *client, *lockimpl.Lock, error) (bool, error) { return true, nil }})},
 		{Entry: entry.New("error-means-mine", "after a lost answer the client looks whether the lock is held, and takes it for its own if it is", exclusion, ""),
 			Variant: of(steps{failed: func(ctx context.Context, c *client, l *lockimpl.Lock, err error) (bool, error) {
@@ -211,7 +211,7 @@ func acquireMutants() []Lock {
 				c.tokens[l.Key] = strconv.FormatInt(now+left.Milliseconds(), 10)
 				return false, err
 			}})},
-		{Entry: entry.New("notification-grants", "a waiter that is woken finds the lock free and takes it by SET, like all that were woken", exclusion, ""),
+		{Entry: entry.New("notification-grants", "a waiter that is woken finds the lock free and takes it by SET, as do all that were woken", exclusion, ""),
 			Variant: of(steps{
 				attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
 					if c.tokens["woken"] == "" {
@@ -347,7 +347,7 @@ func nameMutants() []Lock {
 			Variant: fencing(steps{attempt: fenceBy(`
 				if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return redis.call('INCR', KEYS[2]) end
 				return 0`, func(c *client, name string) string { return c.key(name + ":fence") })})},
-		{Entry: entry.New("process-reenters", "a lock is told by its process, and whoever is in the process that holds it may enter", both, ""),
+		{Entry: entry.New("process-reenters", "a lock is identified by its process, and every client in the holder's process may enter", both, ""),
 			Variant: of(steps{
 				token: func(*client) string { return "host-1:4711" },
 				attempt: takeBy(`

@@ -76,7 +76,7 @@ func extendMutants() []Lock {
 			Variant: of(steps{extend: func(ctx context.Context, c *client, l *lockimpl.Lock, ttl time.Duration) (bool, error) {
 				return script(ctx, c, l, min(ttl, 10*time.Second))
 			}})},
-		{Entry: entry.New("extend-never-lost", "extend reports success when the lock is another's, or nobody's", exclusion, "https://github.com/samcook/RedLock.net/issues/93"),
+		{Entry: entry.New("extend-never-lost", "extend reports success when the lock is another's, or free", exclusion, "https://github.com/samcook/RedLock.net/issues/93"),
 			Variant: of(steps{extend: func(ctx context.Context, c *client, l *lockimpl.Lock, ttl time.Duration) (bool, error) {
 				_, err := script(ctx, c, l, ttl)
 				return true, err
@@ -316,7 +316,7 @@ func renewalMutants() []Lock {
 			})},
 		{Entry: entry.New("renewal-gives-up", "the first renewal that fails is the last, and the holder is told that all is well", entry.Breaks(variant.MutualExclusion), "https://github.com/redisson/redisson/issues/2515"),
 			Variant: with(func(r *renewal) { r.goesOn, r.believes = false, true })},
-		{Entry: entry.New("renewal-of-abandoned", "an acquire whose answer is lost is renewed for good, and nobody holds the lock", entry.Breaks(variant.Progress), "https://github.com/redisson/redisson/issues/7272"),
+		{Entry: entry.New("renewal-of-abandoned", "an acquire whose answer is lost is renewed for ever, and no client holds the lock", entry.Breaks(variant.Progress), "https://github.com/redisson/redisson/issues/7272"),
 			Variant: with(func(r *renewal) { r.adopts = true })},
 		{Entry: entry.New("renewal-too-late", "the renewal comes when the lease is over, and takes the lock again if it is free", entry.Breaks(variant.MutualExclusion), ""),
 			Variant: with(func(r *renewal) {

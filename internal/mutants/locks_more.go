@@ -33,7 +33,7 @@ func roundedMutants() []Lock {
 			Variant: lasting(func(d time.Duration) time.Duration { return d.Truncate(100 * time.Millisecond) })},
 		{Entry: entry.New("lease-in-hundredths", "leases are cut to hundredths of a second", exclusion, ""),
 			Variant: lasting(func(d time.Duration) time.Duration { return d.Truncate(10 * time.Millisecond) })},
-		{Entry: entry.New("lease-a-thousand-times", "milliseconds go where seconds belong, so nobody gets the lock of a holder that died", progress, ""),
+		{Entry: entry.New("lease-a-thousand-times", "milliseconds are sent as seconds, so no client gets the lock of a holder that died", progress, ""),
 			Variant: lasting(func(d time.Duration) time.Duration { return d * 1000 })},
 		{Entry: entry.New("extend-hundred-times", "a client extends a lock a hundred times, and from then on says only that it did", exclusion, ""),
 			Variant: of(steps{extend: func(ctx context.Context, c *client, l *lockimpl.Lock, ttl time.Duration) (bool, error) {
@@ -67,7 +67,7 @@ func roundedMutants() []Lock {
 				}})},
 		{Entry: entry.New("error-is-refusal", "an attempt that fails is told as refused, though it may have taken the lock", entry.Breaks(variant.Linearizable), ""),
 			Variant: linearizable(steps{failed: func(context.Context, *client, *lockimpl.Lock, error) (bool, error) { return false, nil }})},
-		{Entry: entry.New("line-asker-to-end", "who asks goes to the end of the line, and only its head is granted the lock, so that of two who ask nobody ever is", progress, ""),
+		{Entry: entry.New("line-asker-to-end", "a client that asks goes to the end of the line, and only the head is granted the lock, so that of two that ask none ever is", progress, ""),
 			Variant: unordered(inLine(entry.Changed(joinLine, `local head = `, `
 				redis.call('ZADD', KEYS[2], redis.call('INCR', KEYS[4]), ARGV[1])
 				redis.call('HSET', KEYS[3], ARGV[1], string.format('%.0f', now + ARGV[3]))

@@ -41,7 +41,7 @@ func releaseMutants() []Lock {
 				local value = redis.call('GET', KEYS[1])
 				if value and string.match(value, '[^:]*$') == string.match(ARGV[1], '[^:]*$') then return redis.call('DEL', KEYS[1]) end
 				return 0`)})},
-		{Entry: entry.New("release-tonumber", "release compares tokens as numbers; what is no number equals what is no number", owner, ""),
+		{Entry: entry.New("release-tonumber", "release compares tokens as numbers; all texts that are not numbers are equal", owner, ""),
 			Variant: of(steps{release: releaseBy(`
 				local value = redis.call('GET', KEYS[1])
 				if value and tonumber(value) == tonumber(ARGV[1]) then return redis.call('DEL', KEYS[1]) end

@@ -48,7 +48,7 @@ func serverMutants() []Lock {
 			Variant: of(steps{release: func(ctx context.Context, c *client, l lockimpl.Lock) (bool, error) {
 				return release(ctx, c, l.Key, l.Token)
 			}})},
-		{Entry: entry.New("refusal-grants", "an error that the server answers with, such as OOM, lets everybody in; one of the network does not", entry.Breaks(variant.MutualExclusion), ""),
+		{Entry: entry.New("refusal-grants", "an error reply of the server, such as OOM, lets every client in; a network error does not", entry.Breaks(variant.MutualExclusion), ""),
 			Variant: of(steps{failed: func(_ context.Context, _ *client, _ *lockimpl.Lock, err error) (bool, error) {
 				var reply redis.Error
 				if errors.As(err, &reply) {
@@ -56,7 +56,7 @@ func serverMutants() []Lock {
 				}
 				return false, err
 			}})},
-		{Entry: entry.New("takeover-getset", "who finds the lock over writes its own end by GETSET and compares what was there; whoever comes second has overwritten the first", entry.Breaks(variant.Progress, variant.MutualExclusion, variant.OwnerOnlyRelease), "https://redis.io/docs/latest/commands/setnx/"),
+		{Entry: entry.New("takeover-getset", "a client that finds the lock over writes its own end by GETSET and compares the old value; the second to do so has overwritten the first", entry.Breaks(variant.Progress, variant.MutualExclusion, variant.OwnerOnlyRelease), "https://redis.io/docs/latest/commands/setnx/"),
 			Variant: of(steps{attempt: getSet})},
 		{Entry: entry.New("names-by-last-part", "the key is the part of the name behind the last slash", entry.Breaks(variant.Progress), ""),
 			Variant: of(steps{key: func(name string) string { return lockimpl.Key(path.Base(name)) }})},

@@ -96,11 +96,11 @@ func claimMutants() []Queue {
 	lost := entry.Breaks(variant.NoLostTask)
 	again := entry.Breaks(variant.EffectOnce, variant.NoDuplicateDelivery, variant.NoLostTask)
 	return []Queue{
-		{entry.New("claim-never-ends", "what a consumer that died had is handed to nobody", entry.Breaks(variant.NoLostTask, variant.Progress), "https://github.com/sibidharan/zealphp/issues/231"),
+		{entry.New("claim-never-ends", "the tasks of a dead consumer are handed to no other", entry.Breaks(variant.NoLostTask, variant.Progress), "https://github.com/sibidharan/zealphp/issues/231"),
 			lending(func(s *queueScripts) {
 				s.pop = entry.Changed(s.pop, `ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', score(now)))`, `ipairs({})`)
 			})},
-		{entry.New("claim-16-times", "a task that was handed out 16 times is dropped, though nobody set a limit", lost, ""),
+		{entry.New("claim-16-times", "a task that was handed out 16 times is dropped, though no limit was set", lost, ""),
 			lending(func(s *queueScripts) {
 				s.pop = entry.Changed(s.pop, `redis.call('ZADD', KEYS[2], score(now + ARGV[2]), id)`, `if attempt < 16 then redis.call('ZADD', KEYS[2], score(now + ARGV[2]), id) end`)
 			})},
@@ -138,7 +138,7 @@ func claimMutants() []Queue {
 					for _, id in ipairs(began) do
 					if tonumber(redis.call('ZSCORE', KEYS[2], id)) * 1000000 > now then break end`)
 			})},
-		{entry.New("ack-by-id", "an ack does not look whose claim it is, so a slow consumer's removes what was handed to another, or enqueued again", entry.Breaks(variant.NoLostTask, variant.EffectOnce), "https://github.com/OptimalBits/bull/issues/308"),
+		{entry.New("ack-by-id", "an ack does not check whose claim it is, so a slow consumer's ack removes a task that was handed to another, or enqueued again", entry.Breaks(variant.NoLostTask, variant.EffectOnce), "https://github.com/OptimalBits/bull/issues/308"),
 			lending(func(s *queueScripts) {
 				s.ack = entry.Changed(s.ack, `if not record or string.match(record, ':([^:]*)$') ~= ARGV[2] then return 0 end`, `if not record then return 0 end`)
 			})},
@@ -151,7 +151,7 @@ func claimMutants() []Queue {
 			lending(func(s *queueScripts) {
 				s.ack = entry.Changed(s.ack, `redis.call('ZREM', KEYS[1], ARGV[1])`, ``)
 			})},
-		{entry.New("extend-of-others", "an extend does not look whose claim it is", entry.Breaks(variant.NoLostTask, variant.EffectOnce), ""),
+		{entry.New("extend-of-others", "an extend does not check whose claim it is", entry.Breaks(variant.NoLostTask, variant.EffectOnce), ""),
 			lending(func(s *queueScripts) {
 				s.extend = entry.Changed(s.extend, `if not record or string.match(record, ':([^:]*)$') ~= ARGV[2] then return 0 end`, ``)
 			})},
@@ -169,14 +169,14 @@ func claimMutants() []Queue {
 					return tasksIn(q.run(ctx, named, name, count, q.o.Visibility.Microseconds(), q.me).StringSlice())
 				}
 			})},
-		{entry.New("repeat-resets-attempts", "an id that is enqueued while somebody has it is ignored, and its attempts begin again", entry.Breaks(variant.OneEntryPerID), ""),
+		{entry.New("repeat-resets-attempts", "an id that is enqueued while a consumer has it is ignored, and its attempts begin again", entry.Breaks(variant.OneEntryPerID), ""),
 			lending(func(s *queueScripts) {
 				s.enqueue = entry.Changed(s.enqueue, `  if not there or ARGV[2] == '1' then`, `
   local record = redis.call('HGET', KEYS[3], id)
   if record then redis.call('HSET', KEYS[3], id, (string.gsub(record, '^%d+', '0'))) end
   if not there or ARGV[2] == '1' then`)
 			})},
-		{entry.New("extend-resets-attempts", "an extend has the attempts begin again, so that a task that is poison is never put aside", entry.Breaks(variant.Progress), ""),
+		{entry.New("extend-resets-attempts", "an extend restarts the attempts, so that a poison task is never put aside", entry.Breaks(variant.Progress), ""),
 			lending(func(s *queueScripts) {
 				s.extend = entry.Changed(s.extend, `return 1`, `redis.call('HSET', KEYS[3], ARGV[1], (string.gsub(record, '^%d+', '0')))
 return 1`)
@@ -384,7 +384,7 @@ func takeMutants() []Queue {
 			handing(func(s *queueScripts) {
 				s.enqueue = entry.Changed(s.enqueue, `local due = score(now + tonumber(ARGV[1]))`, `local due = score(now + math.min(tonumber(ARGV[1]), 900000000))`)
 			})},
-		{entry.New("due-by-client-clock", "whoever pops decides by its own clock what is due", early, ""),
+		{entry.New("due-by-client-clock", "a consumer decides by its own clock what is due", early, ""),
 			handing(func(s *queueScripts) {
 				s.popBy = func(ctx context.Context, q *queue, name string, count int) ([]queueimpl.Task, error) {
 					mine := entry.Changed(takePop, `score(now)`, `score(tonumber(ARGV[2]))`)
@@ -740,7 +740,7 @@ func (s *stream) read(ctx context.Context, q *queue, name string) (state queueim
 // streamMutants use a stream wrongly.
 func streamMutants() []Queue {
 	return []Queue{
-		{entry.New("stream-new-only", "only entries that nobody was given are read", entry.Breaks(variant.NoLostTask, variant.Progress), "https://github.com/cssbruno/GoWDK/issues/197"),
+		{entry.New("stream-new-only", "only entries that no consumer was given are read", entry.Breaks(variant.NoLostTask, variant.Progress), "https://github.com/cssbruno/GoWDK/issues/197"),
 			newStream(func(s *stream) { s.returns = false })},
 		{entry.New("stream-ack-first", "entries are acknowledged as they are read", entry.Breaks(variant.NoLostTask, variant.Progress), ""),
 			newStream(func(s *stream) { s.ackFirst = true })},

@@ -45,11 +45,11 @@ func replay(ctx context.Context, e reports.Exploration, servers *server.Target) 
 	broken, err := explore.Replay(ctx, c, cx, options)
 	switch {
 	case errors.Is(err, explore.ErrDiverged):
-		return fmt.Sprintf("the code does not go the way any more on which it broke %s, so that bug is gone; whether there is another, a new search tells (%v)", cx.Property, err), nil
+		return fmt.Sprintf("the code no longer takes the course on which it broke %s, so that bug is gone; a new search tells whether there is another (%v)", cx.Property, err), nil
 	case err != nil:
 		return "", fmt.Errorf("replay: %w", err)
 	case broken == nil:
-		return fmt.Sprintf("the code still goes the way on which it broke %s, and nothing is broken there now, so that bug is gone; whether there is another, a new search tells", cx.Property), nil
+		return fmt.Sprintf("the code still takes the course on which it broke %s, and nothing is broken there now, so that bug is gone; a new search tells whether there is another", cx.Property), nil
 	}
 	var b strings.Builder
 	if err := (text.Terminal{W: &b}).Exploration(e); err != nil {
@@ -65,7 +65,7 @@ func counterexampleIn(trace []byte) (reports.Exploration, error) {
 		Explorations []reports.Exploration `json:"explorations"`
 	}
 	if err := json.Unmarshal(trace, &either); err != nil {
-		return either.Exploration, fmt.Errorf("the trace is none of oversell explore: %w", err)
+		return either.Exploration, fmt.Errorf("this is not a trace of oversell explore: %w", err)
 	}
 	if either.Schema != reports.ExplorationsSchema {
 		return either.Exploration, nil // if it is not an exploration, ConfigOf says so

@@ -469,7 +469,7 @@ func readWrite(sign int64) func(context.Context, *sale, stockimpl.Order, lockimp
 func soundSales() []Sale {
 	return []Sale{
 		{entry.New("sound-lua", "one script decides an order and remembers it", nil, ""), selling(nil)},
-		{entry.New("sound-sale-watch", "the stock is read under WATCH and written in a transaction, again until nobody wrote in between", nil, ""),
+		{entry.New("sound-sale-watch", "the stock is read under WATCH and written in a transaction, again until no other client wrote in between", nil, ""),
 			counting(func(s *saleSteps) { s.buyBy, s.refundBy = underWatch(-1), underWatch(1) })},
 		{entry.New("sound-count", "one script subtracts if enough is left; orders are not known", nil, ""),
 			counting(func(s *saleSteps) {
