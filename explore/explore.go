@@ -31,9 +31,9 @@
 // expires, a sleep or a time limit ends, or a queue's visibility time-out has passed. Moves made while some client
 // could run (advances) are bounded, since they mean that it was held up.
 //
-// A crashed client is one that never goes on. Promises that are judged step by step need no crashes: such a schedule is
-// a prefix of others. So crashes are tried only at the end, when the state of the servers is judged: whether the lock
-// can be obtained again, and whether the books are right.
+// A crashed client is one that never goes on. Promises that are judged step by step need no crashes: schedules in which
+// a client never goes on are searched anyway. So crashes are tried only at the end, when the state of the servers is
+// judged: whether the lock can be obtained again, and whether the books are right.
 //
 // # Reductions
 //
@@ -616,7 +616,7 @@ func about(flaws []string, p variant.Property) (of []string) {
 	return of
 }
 
-// describe fills in what is known before the search.
+// describe fills in the facts known before the search.
 func (c *Config) describe() reports.Exploration {
 	r := reports.Exploration{
 		Schema: reports.ExplorationSchema, Scenario: c.Run.Scenario.Name,

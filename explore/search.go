@@ -95,7 +95,7 @@ type finding struct {
 	breach *rules.Breach
 }
 
-// effort counts what a search does.
+// effort counts the work of a search.
 type effort struct {
 	transitions, entered, sold, advances, expiries, lapses, crashes, lost, late, ends atomic.Int64
 }
@@ -295,7 +295,7 @@ func (w *worker) passes(facts, now uint32) *passing {
 	return w.search.passed.Get(k, k.Hash())
 }
 
-// changedInFlight returns what is in flight after a change.
+// changedInFlight returns the requests in flight after a change.
 func (w *worker) changedInFlight(k inFlightChange) uint32 {
 	return *w.search.inFlightChanged.Get(k, k.Hash())
 }

@@ -53,7 +53,7 @@ type comparison struct {
 	keyed         bool   // servers.touches says that the command changed what is another's
 }
 
-// holding is what the servers hold at a time.
+// holding is the state of the servers at a time.
 type holding struct {
 	nodes []*redismodel.State
 	now   time.Duration
@@ -300,7 +300,7 @@ func (d *differences) alone(w *holding, client int, id uint32, last func(ended *
 	return true
 }
 
-// execute has the servers of a world do what a call asks for, and returns the answer in the names of the client.
+// execute has the servers of a world execute a call, and returns the answer in the names of the client.
 func (w *holding) execute(s *servers.Servers, c servers.Call) (reply string, known bool) {
 	after, answer, info := s.Do(w.nodes[c.Node], w.now, c)
 	if info.Unknown != "" {

@@ -116,7 +116,7 @@ func (t *teller) tell(a action) (step, error) {
 }
 
 // inOrder returns an action whose answer is in the order that it has in the canonical
-// situation, where names may sort differently, and what it comes to.
+// situation, where names may sort differently, and its result.
 func (t *teller) inOrder(a action, there step) (action, step) {
 	x := t.w.search
 	want := t.who.Inverse().Rename(x.servers.Answer(there.effect.Answer).Reply)

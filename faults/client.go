@@ -18,7 +18,7 @@ import (
 // reaches a server.
 var ErrCrashed = errors.New("the client has crashed")
 
-// Client holds what the faults know about one client. It is also a hook of go-redis,
+// Client holds the faults' state of one client. It is also a hook of go-redis,
 // between the client and its connections. One goroutine calls Enter, Leave, Tries,
 // Granted, Releases and GivenUp; the client's commands may come from several.
 type Client struct {

@@ -156,7 +156,7 @@ func (b *brain) unseen(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// lock returns what a server keeps under the lock's key, nil if nothing.
+// lock returns a server's value of the lock's key, nil if there is none.
 func (b *brain) lock(ctx context.Context, number int) ([]byte, error) {
 	conn := b.Target.Admin(number).Conn()
 	defer conn.Close()

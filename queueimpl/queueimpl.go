@@ -62,7 +62,7 @@ type Task struct {
 	Until time.Time
 }
 
-// State is what the server holds.
+// State lists the tasks on the server.
 type State struct {
 	Waiting []Task // due or not, in order
 	Claimed []Task // given to a consumer and not acknowledged; some may have run out
@@ -123,7 +123,7 @@ type Dequeuer interface {
 	Dequeue(ctx context.Context, name, id string, score float64) error
 }
 
-// Peeker is a queue that shows what is due without changing anything.
+// Peeker is a queue that shows due tasks without changing anything.
 type Peeker interface {
 	// Peek returns up to count tasks that are due; having none is not an error.
 	Peek(ctx context.Context, name string, count int) ([]Task, error)

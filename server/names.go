@@ -12,7 +12,7 @@ import (
 // Member is one server of a target, as it was when the target was opened.
 type Member = instance.Member
 
-// Role is what a server is for.
+// Role is the role of a server.
 type Role = instance.Role
 
 // The roles.

@@ -47,7 +47,7 @@ const (
 	Dispatch Object = "dispatch"
 )
 
-// PropertyInfo says what a property of an object means.
+// PropertyInfo describes a property of an object.
 type PropertyInfo struct {
 	Of   Object   `json:"of"`
 	Name Property `json:"name"`

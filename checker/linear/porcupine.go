@@ -334,7 +334,7 @@ func window(h *history.History, v monitor.Verdict) (before, ops []history.Op) {
 	}
 	first, last = max(first, 0), max(last, 0)
 	from := max(0, min(first-(pictureOps-(last-first))/2, len(all)-pictureOps))
-	if last-first >= pictureOps { // too far apart: the end tells more
+	if last-first >= pictureOps { // too far apart: the end shows more
 		from = max(0, last+1-pictureOps)
 	}
 	to := min(len(all), from+pictureOps)

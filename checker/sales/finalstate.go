@@ -7,7 +7,7 @@ import (
 	"oversell/history"
 )
 
-// finalState is what the server held when all clients had ended: the last
+// finalState is the server's state when all clients had ended: the last
 // readings, provided that they were called when every purchase and refund had ended.
 type finalState struct {
 	left, reserved, sold int64

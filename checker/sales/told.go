@@ -37,7 +37,7 @@ type tale struct {
 	witness []history.Op
 }
 
-// mostPending bounds what a tale remembers: 6 MB.
+// mostPending bounds the memory of a tale: 6 MB.
 const mostPending = 1 << 16
 
 // observe takes a purchase that had no answer or a fresh success.

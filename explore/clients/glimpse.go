@@ -23,7 +23,7 @@ import (
 // are compared by their distance from the time of the look, and all others literally. Values that differ between two
 // executions at one time are random.
 
-// glimpse is what a client does after it has read the clock at a time, until others can notice.
+// glimpse is the actions of a client after it has read the clock at a time, until others can notice one.
 type glimpse struct {
 	at     time.Duration
 	frame  string          // all that is neither a text nor a time

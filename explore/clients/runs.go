@@ -24,7 +24,7 @@ type Who struct {
 	// Index is 0 for a queue's producer, 1 for its consumers, and 0 for all clients of
 	// other scenarios.
 	Index int
-	// Names says what the client's names are.
+	// Names gives the client's names.
 	Names names.Scheme
 }
 

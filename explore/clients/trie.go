@@ -193,7 +193,7 @@ const GoOn = ^uint32(0)
 type Options struct {
 	// Start starts an execution whose names are in a book.
 	Start func(*names.Book) Execution
-	// Names says what the client's names are.
+	// Names gives the client's names.
 	Names names.Scheme
 	// Checked: several runs that spell names differently reach each node, to check that names mean nothing. If false,
 	// the Execution checks that itself.
@@ -540,7 +540,7 @@ func (t *Trie) child(key edgeKey) (child, error) {
 	return t.children[key], nil
 }
 
-// observation returns what the client observes.
+// observation returns the client's observation.
 func (t *Trie) observation(from *Node, key edgeKey) coro.Observation {
 	var o coro.Observation
 	if key.Answer != GoOn {

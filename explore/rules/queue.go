@@ -9,7 +9,7 @@ import (
 	"oversell/variant"
 )
 
-// task is what is known of a task id.
+// task is the record of a task id.
 type task struct {
 	what    label
 	flags   int64
@@ -27,7 +27,7 @@ type task struct {
 	hands int64 // the clients that were handed it and have not finished it
 }
 
-// What is known of a task.
+// Known facts about a task.
 const (
 	taskOwed      = 1 << iota // an enqueue was answered
 	taskEntered               // with a fresh entry
@@ -38,7 +38,7 @@ const (
 	taskTangled               // two enqueues of it at a time
 )
 
-// task returns the entry of a task, made if need be.
+// task returns the entry of a task, made if necessary.
 func (p *past) task(what label) *task {
 	for i := range p.tasks {
 		if t := &p.tasks[i]; t.what == what {

@@ -31,14 +31,14 @@ type tokensPast struct {
 	newer      []int64 // that it was shown, larger than that, in order
 }
 
-// order is what is known of one order.
+// order is the record of one order.
 type order struct {
 	what   label
 	flags  int64
 	pieces int64 // if it is not known whether it was sold
 }
 
-// What is known of an order.
+// Known facts about an order.
 const (
 	orderSold           = 1 << iota // an answer said so
 	orderTold                       // an answer said that it had been

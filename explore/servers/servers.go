@@ -19,7 +19,7 @@ import (
 
 // Servers numbers the states of the masters, and remembers the effects of commands on them.
 type Servers struct {
-	// Names says what the clients are called.
+	// Names gives the clients' names.
 	Names names.Namer
 	// LockKeys are the keys whose changes are watched.
 	LockKeys []string

@@ -31,7 +31,7 @@ type run struct {
 	healthy             atomic.Int64 // how long the machine and the servers have answered in time
 	logf                func(format string, args ...any)
 
-	control          sync.Mutex // guards what ends has found out
+	control          sync.Mutex // guards the result of ends
 	controlled, over bool
 
 	mu     sync.Mutex

@@ -51,7 +51,7 @@ func (b *bench) client(changes ...change) *client {
 	return c
 }
 
-// failure is what a rule panics with when it cannot go on.
+// failure is the value with which a rule panics when it cannot go on.
 type failure struct{ error }
 
 // thread returns another thread of the program of a client.

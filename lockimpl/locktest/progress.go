@@ -108,7 +108,7 @@ func looksAgain(b *bench) error {
 	return found[0]
 }
 
-// latePauses has clients wait for times of several lengths, and returns what is wrong with the pauses before they were granted the lock.
+// latePauses has clients wait for times of several lengths, and returns errors about the pauses before their grants.
 func (b *bench) latePauses() (found []error, err error) {
 	const late = 200 * pace // a lock may look at another pace than requested, but not ever more slowly
 	var mu sync.Mutex       // guards found
