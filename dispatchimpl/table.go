@@ -48,7 +48,7 @@ func newTable(env variant.Env, pool string, locker lockimpl.Locker, o Options) t
 		}
 	}
 	if p.unfit == nil && o.Limit <= 0 {
-		p.unfit = fmt.Errorf("a limit of %v is none", o.Limit)
+		p.unfit = fmt.Errorf("a limit of %v: it must be positive", o.Limit)
 	}
 	return p
 }

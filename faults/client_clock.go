@@ -11,7 +11,7 @@ import (
 var kindClock = Kind{
 	Name: "clock", Level: OnClient,
 	Syntax:   "clock +D|-D [client N] [P%] [at D]",
-	Summary:  "the clocks of the clients, of one or of a part of them, are D ahead or behind for the rest of the run",
+	Summary:  "the clocks of all clients, of one or of some of them, are D ahead or behind for the rest of the run",
 	Takes:    []Part{TakesAmount, TakesClient, TakesChance},
 	Requires: []Part{TakesAmount},
 	Disrupt:  func(f Fault) Disruption { return Disruption{Clock: f.Amount} },

@@ -22,7 +22,7 @@ import (
 var kindClockNode = Kind{
 	Name: "clock-node", Level: OnServer, HealLast: true,
 	Syntax:   "clock +D|-D node N [at D] [for D|for good]",
-	Summary:  "the clock of a server jumps ahead by D, or back, and stays so to the end of the run, or is set right after a time, when every key keeps the time that it had left",
+	Summary:  "the clock of a server jumps ahead by D, or back, until the end of the run or for a time; when it is corrected, every key keeps its remaining time",
 	Takes:    []Part{TakesNode, TakesAmount, TakesFor},
 	Requires: []Part{TakesAmount},
 	Complete: func(f *Fault) { f.When.ForGood = f.When.For == 0 },

@@ -22,7 +22,7 @@ import (
 var kindEvict = Kind{
 	Name: "evict", Level: OnServer, OfLock: true,
 	Syntax:   "evict" + timedSyntax,
-	Summary:  "a server drops the key of a lock that is held, for want of memory",
+	Summary:  "a server drops the key of a held lock for lack of memory",
 	Takes:    []Part{TakesNode},
 	Provokes: func(Fault, time.Duration) []variant.Fault { return []variant.Fault{variant.Evict} },
 	Needs:    needsKeys(server.CanAdminister, server.CanLose),
@@ -128,7 +128,7 @@ func (s squeeze) counter(ctx context.Context, section, name string) (int64, erro
 	value, _, _ = strings.Cut(value, "\r")
 	n, err := strconv.ParseInt(value, 10, 64)
 	if !ok || err != nil {
-		return 0, cmp.Or(err, fmt.Errorf("INFO tells nothing of %s", name))
+		return 0, cmp.Or(err, fmt.Errorf("INFO does not report %s", name))
 	}
 	return n, nil
 }

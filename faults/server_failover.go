@@ -13,7 +13,7 @@ import (
 var kindFailover = Kind{
 	Name: "failover", Level: OnServer,
 	Syntax:   "failover" + timedSyntax,
-	Summary:  "the primary dies as of kill -9 (at an address it is only deposed, and the master again after the run), a replica takes its place, and then the old one comes back as a replica",
+	Summary:  "the primary dies as by kill -9 (at an address it is only deposed, and the master again after the run), a replica takes its place, and then the old one comes back as a replica",
 	Takes:    []Part{TakesNode},
 	Provokes: failoverProvokes,
 	Replica:  true,

@@ -12,7 +12,7 @@ import (
 var kindFreezeNode = Kind{
 	Name: "freeze-node", Level: OnServer,
 	Syntax:   "freeze D node N [at D] [every D] [times N|once]",
-	Summary:  "a server stops for D as of SIGSTOP; its connections stay open, and what was sent meanwhile is executed afterwards",
+	Summary:  "a server stops for D as by SIGSTOP; its connections stay open, and what was sent meanwhile is executed afterwards",
 	Takes:    []Part{TakesNode, TakesAmount},
 	Requires: []Part{TakesAmount},
 	Provokes: stallProvokes,

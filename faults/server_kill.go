@@ -12,7 +12,7 @@ import (
 var kindKill = Kind{
 	Name: "kill", Level: OnServer,
 	Syntax:   "kill [for D|for good]" + timedSyntax,
-	Summary:  "a server dies as of kill -9, and comes back after D (1s) with what it had on disk",
+	Summary:  "a server dies as by kill -9, and comes back after D (1s) with what it had on disk",
 	Takes:    []Part{TakesNode, TakesFor},
 	Provokes: deathProvokes,
 	Needs:    needs(server.CanStop),

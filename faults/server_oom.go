@@ -31,7 +31,7 @@ var kindOOM = Kind{
 		if err != nil {
 			return nil, err
 		}
-		told := on.refusals(ctx, "OOM", "no command that needs memory came by")
+		told := on.refusals(ctx, "OOM", "no command that needs memory arrived")
 		heal := func(ctx context.Context) error {
 			err := on.insist(ctx, func(ctx context.Context) error { return restoreMemory(ctx, c, before) })
 			if err != nil {
@@ -68,7 +68,7 @@ func memorySettings(ctx context.Context, c redis.Cmdable) (map[string]string, er
 		return nil, err
 	}
 	if now["maxmemory"] == noMemory {
-		return nil, errors.New("it has none already, by another fault")
+		return nil, errors.New("another fault has already taken its memory")
 	}
 	return now, nil
 }

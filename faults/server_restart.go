@@ -12,7 +12,7 @@ import (
 var kindRestart = Kind{
 	Name: "restart", Level: OnServer,
 	Syntax:   "restart [empty] [after D]" + timedSyntax,
-	Summary:  "a server dies as of kill -9 and is started again, after D, with what it had on disk or empty",
+	Summary:  "a server dies as by kill -9 and is started again, after D, with what it had on disk or empty",
 	Takes:    []Part{TakesNode, TakesEmpty, TakesAmount},
 	Provokes: deathProvokes,
 	Needs:    needs(server.CanStop),

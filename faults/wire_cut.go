@@ -11,7 +11,7 @@ import (
 var kindCut = Kind{
 	Name: "cut", Level: OnWire, Cuts: true,
 	Syntax:   "cut [requests|replies] for D|for good [node N] [at D] [every D] [times N|once]",
-	Summary:  "nothing passes between the clients and a node, or all nodes, in one direction or in both",
+	Summary:  "nothing passes between the clients and a node, or all nodes, in one or both directions",
 	Takes:    []Part{TakesDirection, TakesNode, TakesFor},
 	Requires: []Part{TakesFor},
 	Provokes: cutProvokes,

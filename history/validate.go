@@ -645,7 +645,7 @@ func (c *clients) nested(at *places) (int, error) {
 				continue
 			}
 			if outer.Call == op.Call || op.Return >= outer.Return || outer.Kind.class() == op.Kind.class() {
-				return int(i), fmt.Errorf("client %d calls %s at %d ns, and its %s on %s returned at %d ns only: the times of one client must strictly rise; who works at the same time needs a number of its own",
+				return int(i), fmt.Errorf("client %d calls %s at %d ns, and its %s on %s returned at %d ns only: the times of one client must strictly rise; concurrent work needs a client number of its own",
 					op.Client, op.Kind, op.Call, outer.Kind, at.of(int(open[k])), outer.Return)
 			}
 		}

@@ -67,7 +67,7 @@ func openAddresses(ctx context.Context, p plan) (*Target, error) {
 		t.Why = fmt.Sprintf("%s answers at the %d given addresses %s", instance.Named(t.ServerVersion), len(servers), strings.Join(t.Addrs, ", "))
 	}
 	if t.ServerVersion == "unknown" {
-		t.Caveat = "the server does not tell its version and role, so it is taken for a master on trust"
+		t.Caveat = "the server does not report its version and role, so it is assumed to be a master"
 	}
 	return t, nil
 }

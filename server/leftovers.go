@@ -290,7 +290,7 @@ const mendingTimeout = time.Minute
 func (l *leftover) settle(ctx context.Context, t *Target, mend bool) error {
 	u, s := l.renumbered(t)
 	if s == nil {
-		t.Notes = append(t.Notes, fmt.Sprintf("a run on %s that was killed (since %s) has left a server changed that is none of this target: give its address and --mend to %s", l.Host, l.Since, l.remedy(t)))
+		t.Notes = append(t.Notes, fmt.Sprintf("a run on %s that was killed (since %s) has left a server changed that is not part of this target: give its address and --mend to %s", l.Host, l.Since, l.remedy(t)))
 		return nil
 	}
 	still := false

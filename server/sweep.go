@@ -20,7 +20,7 @@ const minPrefix = 4
 // with them.
 func (t *Target) Sweep(ctx context.Context, prefix string) (int, error) {
 	if len(prefix) < minPrefix {
-		return 0, errclass.Usagef("remove the keys of a run: the prefix %q is too short to be told from other people's keys", prefix)
+		return 0, errclass.Usagef("remove the keys of a run: the prefix %q is too short to be distinguished from other keys", prefix)
 	}
 	removed := 0
 	for _, m := range t.group.Masters {

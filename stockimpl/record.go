@@ -85,7 +85,7 @@ func (r *record) counts(ctx context.Context, further ...string) ([]int64, error)
 // unchanged.
 func (r *record) order(what string, o Order, carryOut func(pieces int64) (int64, error)) (int64, error) {
 	if o.Quantity <= 0 {
-		return Unsaid, fmt.Errorf("%s order %d of %q: %d is no quantity", what, o.ID, r.product, o.Quantity)
+		return Unsaid, fmt.Errorf("%s order %d of %q: a quantity of %d: it must be positive", what, o.ID, r.product, o.Quantity)
 	}
 	left, err := carryOut(int64(o.Quantity))
 	switch {

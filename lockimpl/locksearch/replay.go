@@ -75,5 +75,5 @@ func counterexampleIn(trace []byte) (reports.Exploration, error) {
 			return e, nil
 		}
 	}
-	return reports.Exploration{}, errors.New("none of the searches in the trace found a counterexample")
+	return reports.Exploration{}, errors.New("no search in the trace found a counterexample")
 }

@@ -105,15 +105,15 @@ func search(ctx context.Context, c explore.Config) (string, error) {
 	switch {
 	case err == nil || errors.Is(err, explore.ErrUsage) || errors.Is(err, errMutex):
 	case errors.Is(err, explore.ErrNondeterministic):
-		err = fmt.Errorf("%w\nthe likely cause is state that clients share, like a map of tokens in a variable of the package, by which one depends on what others did, or did in another schedule: each Locker that New returns must have its own. Else, %s", err, steppedOtherwise)
+		err = fmt.Errorf("%w\nthe likely cause is state that clients share, like a map of tokens in a package variable, so that one client depends on others, or on another schedule: each Locker that New returns must have its own. Otherwise, %s", err, steppedOtherwise)
 	default:
-		err = fmt.Errorf("%w\na lock that waits for something else than commands and its variant.Env, like a mutex or a channel, cannot be stepped; %s", err, steppedOtherwise)
+		err = fmt.Errorf("%w\na lock that waits for something other than commands and its variant.Env, like a mutex or a channel, cannot be stepped; %s", err, steppedOtherwise)
 	}
 	return judged(r, err)
 }
 
 // steppedOtherwise is the advice for a lock that does not keep to its Env.
-const steppedOtherwise = "a lock that starts goroutines, reads the time or draws random numbers past its variant.Env can be searched in bubbles: see locktest.ExploreBubble"
+const steppedOtherwise = "a lock that starts goroutines, reads the time or draws random numbers outside of its variant.Env can be searched in bubbles: see locktest.ExploreBubble"
 
 // searchBubbles searches in bubbles.
 func searchBubbles(ctx context.Context, c explore.Config, of Bubbles) (string, error) {
@@ -154,7 +154,7 @@ func judged(r reports.Exploration, err error) (string, error) {
 func advice(r reports.Exploration) string {
 	var b strings.Builder
 	if i := slices.IndexFunc(r.NotChecked, func(s string) bool { return strings.Contains(s, "how names are spelled") }); i >= 0 {
-		b.WriteString(": the client depends on how tokens are spelled, like one that hashes them or cuts them, so states that differ in their tokens only are different ones, and there are too many")
+		b.WriteString(": the client depends on how tokens are spelled, like one that hashes or truncates them, so states that differ only in their tokens are different, and there are too many")
 	}
 	if r.Stats.Waiting == 0 && !strings.Contains(r.Why, "was ended") {
 		return b.String()
@@ -174,7 +174,7 @@ func advice(r reports.Exploration) string {
 	}
 	switch {
 	case len(lower) > 1:
-		fmt.Fprintf(&b, "\nThere was not enough time for all schedules. In reports.Bounds, set %s to -1, which is none, and if that is not enough the next of %s, one after the other; search for each fault alone then. Or give it more time: TimeMS", lower[0], strings.Join(lower[1:], ", "))
+		fmt.Fprintf(&b, "\nThere was not enough time for all schedules. In reports.Bounds, set %s to -1, which means none; if that is not enough, also the next of %s, one after the other; then search for each fault alone. Or give it more time: TimeMS", lower[0], strings.Join(lower[1:], ", "))
 	case len(lower) == 1:
 		fmt.Fprintf(&b, "\nThere was not enough time for all schedules. In reports.Bounds, set %s to -1, which is none, or give it more time: TimeMS", lower[0])
 	default:

@@ -59,7 +59,7 @@ func TestAdvice(t *testing.T) {
 		Verdict: reports.Inconclusive, Why: "the search of all schedules was ended after 24s (see --time)",
 		Bounds: reports.Bounds{Clients: 2, Tries: 2, Crashes: 1, Lost: 1, Stalls: 1}, Stats: reports.Effort{Crashes: 2, Lost: 1},
 	}
-	if got, want := advice(r), "set Crashes to -1, which is none, and if that is not enough the next of Lost, Stalls,"; !strings.Contains(got, want) {
+	if got, want := advice(r), "set Crashes to -1, which means none; if that is not enough, also the next of Lost, Stalls,"; !strings.Contains(got, want) {
 		t.Errorf("the advice is %q; want %q in it", got, want)
 	}
 	r.NotChecked = []string{"other spellings of names than 6: what the client does depends on how names are spelled: once it"}

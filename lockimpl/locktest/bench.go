@@ -625,7 +625,7 @@ func (r *run) told(err error, when string) string {
 	var b *breach
 	switch {
 	case isUnjudged(err):
-		return fmt.Sprintf("inconclusive: of lock %s this was %v. It was tried several times; no promise was found broken, and nothing was shown: run the test again, on a machine that has more time for it", r.lock.Name, err)
+		return fmt.Sprintf("inconclusive: of lock %s this was %v. It was tried several times; no promise was found broken, and nothing was shown: run the test again on a less busy machine", r.lock.Name, err)
 	case errors.As(err, &b):
 		return fmt.Sprintf("lock %s promises %s, but%s: %v", r.lock.Name, b.property, when, err)
 	}

@@ -422,7 +422,7 @@ redis.call('HSET', KEYS[2]`)
 			})},
 		{entry.New("orders-of-32-bits", "the order's number is cut to 32 bits", entry.Breaks(variant.OncePerOrder, variant.NoUndersell, variant.Linearizable), ""),
 			selling(func(s *saleSteps) { s.order = func(id int64) any { return int32(id) } })},
-		{entry.New("products-share-keys", "the orders of a product are kept under its name and :orders, where a product of that name has its stock", entry.Breaks(variant.NoOversell, variant.NoUndersell, variant.OncePerOrder), ""),
+		{entry.New("products-share-keys", "the orders of a product are kept under its name and :orders, which is the stock key of a product of that name", entry.Breaks(variant.NoOversell, variant.NoUndersell, variant.OncePerOrder), ""),
 			selling(func(s *saleSteps) {
 				s.keys = func(product string) []string {
 					return []string{"Stock:" + product, "Stock:" + product + ":orders", "Stock:" + product + ":sold", "Stock:" + product + ":newest"}
