@@ -22,7 +22,7 @@ import (
 // The new primary may have an older lock, which has been given back. Until the lease of that lock is over, no client
 // could obtain the lock from the new primary. The fault does not wait: it ends the lease.
 //
-// How long the old primary goes on as a master depends. Without sentinels or a
+// How long the old primary goes on as a master depends on the topology. Without sentinels or a
 // cluster it goes on until it is demoted explicitly; half of its clients are made to
 // connect again, which leads them to the new primary. Sentinels demote it after 10
 // seconds. In a cluster it hears of its successor within milliseconds; the only effect there is the lost lock.

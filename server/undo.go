@@ -52,8 +52,8 @@ type Setting struct {
 	Set string `json:"set,omitempty"`
 }
 
-// Nobody is the address of the master that a server follows to be read-only. No server must answer there: a real master
-// would replace the server's data by its own.
+// Nobody is the address of the master that a server follows to be read-only. There is no server at it, because a real
+// master would replace the server's data by its own.
 const Nobody = "127.0.0.1:1"
 
 // Intend announces a change before it is made. Until done is called, after the change was undone, a guard process will

@@ -254,7 +254,7 @@ func (x *execution) Err() error { return x.at.err }
 // Close does nothing: no run is under way.
 func (x *execution) Close() {}
 
-// Drawn is how many values the client has drawn at random.
+// Drawn returns how many values the client has drawn at random.
 func (x *execution) Drawn() int { return x.at.values }
 
 // same compares a run with those that came to the same place before.

@@ -63,7 +63,7 @@ func (s Scheme) Token(n int) string {
 	return padded(TokenPrefix, n, 0)
 }
 
-// leastWidth is the length of a value's name at least.
+// leastWidth is the least length of a value's name.
 const leastWidth = 12
 
 // random returns the n-th value that the client draws; width is the length of all its spellings, 0 if they differ in

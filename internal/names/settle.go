@@ -122,7 +122,7 @@ func learn(runs []*Stand, text, known int, drawn *[]Value) error {
 		if why := notName(parts); why != "" {
 			return fmt.Errorf("%w: once it said %q, and then %q: %s", ErrChance, said[0], said[1], why)
 		}
-		if parts[0] == runs[0].Book.Canonical(parts[0]) { // else a name by now: it is there twice
+		if parts[0] == runs[0].Book.Canonical(parts[0]) { // otherwise it is a name by now: it is there twice
 			width := len(parts[0])
 			if slices.ContainsFunc(parts, func(p string) bool { return len(p) != width || allDigits(p) }) {
 				width = 0 // a number is sometimes shorter

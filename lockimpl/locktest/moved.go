@@ -109,7 +109,7 @@ func (w *moved) extendBy(c *client, l lockimpl.Lock, ttl time.Duration) (m locki
 	return m, until, err
 }
 
-// to moves the clock to a time, which is not before now.
+// to moves the clock to a time that is not before now.
 func (w *moved) to(t time.Time) { w.clock.Advance(max(t.Sub(w.clock.Now()), 0)) }
 
 // refused has a client try for the lock: until the end of a lease it must be refused.

@@ -92,8 +92,8 @@ func (g *Watched) Client(_ int, o instance.ConnOptions) redis.UniversalClient {
 	return redis.NewFailoverClient(f)
 }
 
-// failoverOptions returns options for the driver's client for sentinels, which has its own type of options. For fields
-// that it lacks, the driver uses our values.
+// failoverOptions returns options for the driver's client for sentinels, which has its own type of options. The driver
+// sets the fields that this type lacks as we do.
 func failoverOptions(o *redis.Options) *redis.FailoverOptions {
 	return &redis.FailoverOptions{
 		Username: o.Username, Password: o.Password, DB: o.DB, TLSConfig: o.TLSConfig,
