@@ -267,7 +267,7 @@ func (c *client) usable(ctx context.Context, after string, ids ...string) error 
 	return c.getsAll(ctx, after+", and enqueued again", ids...)
 }
 
-// lostRequest: one command of a pop of several tasks is never executed. All tasks that it had taken by then must come
+// lostRequest: one command of a pop of several tasks is never executed. All tasks that it does not return must come
 // back.
 func lostRequest(ctx context.Context, b bench) error {
 	return b.each(ctx, []interrupt.Action{interrupt.LoseRequest}, func(ctx context.Context, b bench, n int, a interrupt.Action) error {
