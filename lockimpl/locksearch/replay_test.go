@@ -84,7 +84,7 @@ func TestReplayPassesWhenNothingBreaks(t *testing.T) {
 func TestReplayRefusesOtherFiles(t *testing.T) {
 	for trace, want := range map[string]string{
 		`hello`: "not a trace of oversell explore",
-		`{"schema":"oversell-explorations/1","explorations":[]}`:  "none of the searches",
+		`{"schema":"oversell-explorations/1","explorations":[]}`:  "no search in the trace",
 		`{"schema":"oversell/1"}`:                                 "the schema of the exploration is",
 		`{"schema":"oversell-exploration/1","verdict":"pass"}`:    "it has no schedule",
 		`{"schema":"oversell-exploration/1","counterexample":{}}`: "there is no scenario",
